@@ -1,0 +1,51 @@
+package kurabe
+
+// Goal is what a host must make of an instance.
+type Goal string
+
+// The goals. Absent is explicit: a host never removes data because a record is
+// missing.
+const (
+	GoalRunning Goal = "running"
+	GoalStopped Goal = "stopped"
+	GoalAbsent  Goal = "absent"
+)
+
+// Limits are the enforced bounds of an instance; 0 means unlimited.
+type Limits struct {
+	CPUs                float64 `json:"cpus"`
+	MemoryBytes         int64   `json:"memoryBytes"` // 0 when not enforced; the formulas use ClassMemoryBytes
+	ReadIOPS            int64   `json:"readIOPS"`
+	WriteIOPS           int64   `json:"writeIOPS"`
+	ReadBytesPerSecond  int64   `json:"readBytesPerSecond"`
+	WriteBytesPerSecond int64   `json:"writeBytesPerSecond"`
+	StorageBytes        int64   `json:"storageBytes"`
+}
+
+// Assignment is everything that one host must do for one instance, complete
+// and numbered. Only the planner writes it.
+type Assignment struct {
+	Generation Generation `json:"generation"`
+	Host       HostID     `json:"host"`
+	Instance   InstanceID `json:"instance"`
+	Name       string     `json:"name"`
+	Goal       Goal       `json:"goal"`
+
+	Engine  EngineName `json:"engine"`
+	Version string     `json:"version"`
+	Address string     `json:"address"`
+	Port    int        `json:"port"`
+	Limits  Limits     `json:"limits"`
+
+	MasterUsername string   `json:"masterUsername"`
+	Password       Password `json:"password"`
+	DatabaseName   string   `json:"databaseName,omitempty"`
+	Locale         string   `json:"locale"`
+
+	// Settings are the values of every parameter that is not the engine's own
+	// default, formulas evaluated. Static ones change only together with Boot.
+	Settings map[string]string `json:"settings"`
+	// Boot rises when the server must restart; a server that runs with a lower
+	// one is restarted.
+	Boot int64 `json:"boot"`
+}

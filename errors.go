@@ -1,0 +1,111 @@
+package kurabe
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code classifies an error that a user may see. The list is closed: Codes holds
+// every one of them, and the API maps each to a wire code and an HTTP status.
+type Code string
+
+// The codes, by the noun they speak of.
+const (
+	CodeInternal                  Code = "internal"
+	CodeInvalidParameterValue     Code = "invalid-parameter-value"
+	CodeInvalidParameterCombo     Code = "invalid-parameter-combination"
+	CodeMissingParameter          Code = "missing-parameter"
+	CodeUnsupported               Code = "unsupported"
+	CodeThrottled                 Code = "throttled"
+	CodeUnavailable               Code = "unavailable"
+	CodeAccessDenied              Code = "access-denied"
+	CodeInstanceNotFound          Code = "instance-not-found"
+	CodeInstanceExists            Code = "instance-exists"
+	CodeInvalidInstanceState      Code = "invalid-instance-state"
+	CodeInsufficientCapacity      Code = "insufficient-capacity"
+	CodeInstanceQuota             Code = "instance-quota"
+	CodeStorageQuota              Code = "storage-quota"
+	CodeStorageTypeNotSupported   Code = "storage-type-not-supported"
+	CodeParameterGroupNotFound    Code = "parameter-group-not-found"
+	CodeParameterGroupExists      Code = "parameter-group-exists"
+	CodeParameterGroupQuota       Code = "parameter-group-quota"
+	CodeInvalidParameterGroup     Code = "invalid-parameter-group-state"
+	CodeSubnetGroupNotFound       Code = "subnet-group-not-found"
+	CodeSubnetGroupExists         Code = "subnet-group-exists"
+	CodeSubnetGroupQuota          Code = "subnet-group-quota"
+	CodeSubnetGroupNotAllowed     Code = "subnet-group-not-allowed"
+	CodeInvalidSubnetGroupState   Code = "invalid-subnet-group-state"
+	CodeInvalidSubnet             Code = "invalid-subnet"
+	CodeSubnetGroupAZCoverage     Code = "subnet-group-az-coverage"
+	CodeOptionGroupNotFound       Code = "option-group-not-found"
+	CodeOptionGroupExists         Code = "option-group-exists"
+	CodeInvalidOptionGroupState   Code = "invalid-option-group-state"
+	CodeSecurityGroupNotFound     Code = "security-group-not-found"
+	CodeCertificateNotFound       Code = "certificate-not-found"
+	CodeLogFileNotFound           Code = "log-file-not-found"
+	CodeSnapshotNotFound          Code = "snapshot-not-found"
+	CodeClusterNotFound           Code = "cluster-not-found"
+	CodeResourceNotFound          Code = "resource-not-found"
+	CodeInvalidVPCNetworkState    Code = "invalid-vpc-network-state"
+	CodeKMSKeyNotAccessible       Code = "kms-key-not-accessible"
+	CodeDomainNotFound            Code = "domain-not-found"
+	CodeBackupPolicyNotFound      Code = "backup-policy-not-found"
+	CodeProvisionedIOPSNotInAZ    Code = "provisioned-iops-not-available"
+	CodeUpgradeDependencyFailure  Code = "upgrade-dependency-failure"
+	CodeAuthorizationNotSupported Code = "authorization-not-supported"
+)
+
+// Codes lists every Code, so that tests can walk them.
+var Codes = []Code{
+	CodeInternal, CodeInvalidParameterValue, CodeInvalidParameterCombo, CodeMissingParameter,
+	CodeUnsupported, CodeThrottled, CodeUnavailable, CodeAccessDenied,
+	CodeInstanceNotFound, CodeInstanceExists, CodeInvalidInstanceState, CodeInsufficientCapacity,
+	CodeInstanceQuota, CodeStorageQuota, CodeStorageTypeNotSupported,
+	CodeParameterGroupNotFound, CodeParameterGroupExists, CodeParameterGroupQuota, CodeInvalidParameterGroup,
+	CodeSubnetGroupNotFound, CodeSubnetGroupExists, CodeSubnetGroupQuota, CodeSubnetGroupNotAllowed,
+	CodeInvalidSubnetGroupState, CodeInvalidSubnet, CodeSubnetGroupAZCoverage,
+	CodeOptionGroupNotFound, CodeOptionGroupExists, CodeInvalidOptionGroupState,
+	CodeSecurityGroupNotFound, CodeCertificateNotFound, CodeLogFileNotFound, CodeSnapshotNotFound,
+	CodeClusterNotFound, CodeResourceNotFound, CodeInvalidVPCNetworkState, CodeKMSKeyNotAccessible,
+	CodeDomainNotFound, CodeBackupPolicyNotFound, CodeProvisionedIOPSNotInAZ,
+	CodeUpgradeDependencyFailure, CodeAuthorizationNotSupported,
+}
+
+// Error is an error that a user may see. Message is safe for users; Err is the
+// cause, for the log only. An error without a Code is an internal failure: the
+// user gets a request id and the log gets the chain.
+type Error struct {
+	Code    Code
+	Message string
+	Err     error
+}
+
+// Error implements error. The cause is part of the text because logs print it;
+// only Message is ever sent to a client.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.Message
+	}
+	return e.Message + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an Error whose message is for users.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// CodeOf returns the code of the first Error in err's chain, CodeInternal when
+// there is none, and "" for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}

@@ -1,0 +1,99 @@
+package kurabe
+
+import "time"
+
+// ApplyType says when a changed parameter can take effect.
+type ApplyType string
+
+// A dynamic parameter takes effect in the running server, a static one at the
+// next start.
+const (
+	ApplyDynamic ApplyType = "dynamic"
+	ApplyStatic  ApplyType = "static"
+)
+
+// ApplyMethod is what the user asked for when changing a parameter.
+type ApplyMethod string
+
+// The methods of ModifyDBParameterGroup.
+const (
+	ApplyImmediate     ApplyMethod = "immediate"
+	ApplyPendingReboot ApplyMethod = "pending-reboot"
+)
+
+// Parameter is one parameter of an engine version, as the engine itself
+// describes it.
+type Parameter struct {
+	Name        string    `json:"name"`
+	Type        string    `json:"type"`              // boolean, integer, float, string, list (AWS's DataType words)
+	Allowed     string    `json:"allowed,omitempty"` // "1-65535" or "on,off,try" (AWS's AllowedValues)
+	Apply       ApplyType `json:"apply"`
+	Modifiable  bool      `json:"modifiable"`
+	Default     string    `json:"default,omitempty"` // the engine's built-in value, or Kurabe's formula when System
+	HasDefault  bool      `json:"hasDefault"`        // false: no value (AWS omits ParameterValue)
+	System      bool      `json:"system"`            // Kurabe sets it (AWS Source "system"), else "engine-default"
+	Unit        string    `json:"unit,omitempty"`    // of a bare number: "8kB", "ms", "s"
+	Description string    `json:"description,omitempty"`
+	// Fixed says why a parameter that the engine could change is not
+	// modifiable here.
+	Fixed string `json:"fixed,omitempty"`
+}
+
+// Catalog is every parameter of one engine version, sorted by name.
+type Catalog struct {
+	Engine     EngineName  `json:"engine"`
+	Version    string      `json:"version"`
+	Family     string      `json:"family"`
+	Parameters []Parameter `json:"parameters"`
+}
+
+// Find returns the parameter with that name.
+func (c *Catalog) Find(name string) (Parameter, bool) {
+	if c == nil {
+		return Parameter{}, false
+	}
+	lo, hi := 0, len(c.Parameters)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if c.Parameters[mid].Name < name {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(c.Parameters) && c.Parameters[lo].Name == name {
+		return c.Parameters[lo], true
+	}
+	return Parameter{}, false
+}
+
+// ParameterValue is one parameter that a user set in a group.
+type ParameterValue struct {
+	Value  string      `json:"value"`
+	Method ApplyMethod `json:"method"`
+}
+
+// ParameterGroup is a named set of parameter values for one family. The API
+// writes it. The groups named "default.FAMILY" always exist, hold no values and
+// cannot be changed; they are not stored.
+type ParameterGroup struct {
+	Name        string                    `json:"name"`
+	Family      string                    `json:"family"`
+	Description string                    `json:"description"`
+	Values      map[string]ParameterValue `json:"values,omitempty"`
+	// Later names the parameters that were reset to their default with the
+	// method pending-reboot: what is in force stays so until the next start.
+	Later     map[string]bool `json:"later,omitempty"`
+	Tags      []Tag           `json:"tags,omitempty"`
+	Revision  int64           `json:"revision"`
+	CreatedAt time.Time       `json:"createdAt"`
+}
+
+// DefaultGroup is the name of a family's default parameter group.
+func DefaultGroup(family string) string { return "default." + family }
+
+// Tag is one key and value; lists of tags keep the order that the user gave.
+type Tag struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}

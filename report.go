@@ -1,0 +1,92 @@
+package kurabe
+
+import "time"
+
+// FailureKind says what the planner can make of a failed step.
+type FailureKind string
+
+// The kinds. Parameters: the engine refuses its settings. Network: the address
+// or port is taken. Other: tried again with backoff.
+const (
+	FailureParameters FailureKind = "parameters"
+	FailureNetwork    FailureKind = "network"
+	FailureStorage    FailureKind = "storage"
+	FailureOther      FailureKind = "other"
+)
+
+// Failure is why a host is not done with a generation.
+type Failure struct {
+	Kind     FailureKind `json:"kind"`
+	Step     string      `json:"step"`
+	Message  string      `json:"message"` // the engine's own words where it has any
+	Attempts int         `json:"attempts"`
+	At       time.Time   `json:"at"`
+}
+
+// InstanceReport is what a host sees of one instance. Only that host's agent
+// writes it.
+type InstanceReport struct {
+	Host       HostID     `json:"host"`
+	Instance   InstanceID `json:"instance"`
+	Generation Generation `json:"generation"` // the assignment that this report speaks of
+	Done       bool       `json:"done"`       // that assignment is true of the running database
+	Step       string     `json:"step,omitempty"`
+	Failure    *Failure   `json:"failure,omitempty"`
+
+	Running       bool      `json:"running"`
+	Absent        bool      `json:"absent"` // nothing of the instance is left on the host
+	PID           int       `json:"pid,omitempty"`
+	Boot          int64     `json:"boot"`
+	StartedAt     time.Time `json:"startedAt,omitzero"`
+	EngineVersion string    `json:"engineVersion,omitempty"`
+
+	// Crashes and OOMKills count since the instance was made; LastCrash is the
+	// newest one's last words.
+	Crashes   int64  `json:"crashes"`
+	LastCrash string `json:"lastCrash,omitempty"`
+	OOMKills  int64  `json:"oomKills"`
+
+	UsedBytes            int64     `json:"usedBytes"`
+	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+}
+
+// Lever is one way to enforce a limit, and why it is missing if it is.
+type Lever struct {
+	Name      string `json:"name"` // cpu, memory, io
+	Available bool   `json:"available"`
+	Detail    string `json:"detail"` // "cgroup v1", or the reason
+}
+
+// HostReport is what a host is and can do. Only its agent writes it.
+type HostReport struct {
+	Host         HostID          `json:"host"`
+	Zones        []string        `json:"zones"`
+	CPUs         int             `json:"cpus"`
+	MemoryBytes  int64           `json:"memoryBytes"` // what instances may reserve
+	StorageBytes int64           `json:"storageBytes"`
+	FreeBytes    int64           `json:"freeBytes"`
+	Levers       []Lever         `json:"levers"`
+	Engines      []EngineVersion `json:"engines"`
+	AddressPool  string          `json:"addressPool"` // CIDR that endpoints come from
+	StartedAt    time.Time       `json:"startedAt"`
+}
+
+// Has says whether the host can enforce the named limit.
+func (h HostReport) Has(lever string) bool {
+	for _, l := range h.Levers {
+		if l.Name == lever {
+			return l.Available
+		}
+	}
+	return false
+}
+
+// Detail says how the host enforces the named limit, or why it cannot.
+func (h HostReport) Detail(lever string) string {
+	for _, l := range h.Levers {
+		if l.Name == lever {
+			return l.Detail
+		}
+	}
+	return "the host reports no such lever"
+}

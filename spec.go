@@ -1,0 +1,105 @@
+package kurabe
+
+import "time"
+
+// InstanceSettings are the properties of an instance whose change may wait for
+// the maintenance window.
+type InstanceSettings struct {
+	EngineVersion string `json:"engineVersion"`
+	Class         string `json:"class"`
+	StorageGiB    int    `json:"storageGiB"`
+	StorageType   string `json:"storageType"`
+	IOPS          int    `json:"iops,omitempty"`          // provisioned, 0 when the type has no such setting
+	ThroughputMiB int    `json:"throughputMiB,omitempty"` // MiB/s, gp3 only
+	Port          int    `json:"port"`
+	CACertificate string `json:"caCertificate"`
+}
+
+// Password is what the service keeps of a password: a verifier that lets the
+// engine check it (PostgreSQL: SCRAM-SHA-256, MariaDB: mysql_native_password's
+// double SHA-1), never the password. Seq rises with each change.
+type Password struct {
+	Seq      int64  `json:"seq"`
+	Verifier string `json:"verifier"`
+}
+
+// Power is whether the user wants the instance to run. Seq rises with each
+// StartDBInstance and StopDBInstance.
+type Power struct {
+	Seq     int64     `json:"seq"`
+	Stopped bool      `json:"stopped"`
+	At      time.Time `json:"at"`
+}
+
+// Deletion marks an instance that must go.
+type Deletion struct {
+	At time.Time `json:"at"`
+}
+
+// InstanceSpec is what the user asked for. Only the API writes it. Revision
+// rises with each write, so a reader can tell whether a status already answers
+// the newest wish.
+type InstanceSpec struct {
+	ID        InstanceID `json:"id"`
+	Name      string     `json:"name"`
+	Revision  int64      `json:"revision"`
+	CreatedAt time.Time  `json:"createdAt"`
+	Engine    EngineName `json:"engine"`
+	// Action is the status that the newest write leads through ("modifying",
+	// "rebooting", …), shown until the planner has answered that revision.
+	Action State `json:"action,omitempty"`
+
+	MasterUsername string   `json:"masterUsername"`
+	Password       Password `json:"password"`
+	DatabaseName   string   `json:"databaseName,omitempty"`
+	Locale         string   `json:"locale"`
+
+	// Now is what must be true at once, Next what must be true once the
+	// maintenance window opens (nil: nothing waits). NextSeq numbers each Next:
+	// when the status has AppliedNext >= NextSeq, Next is in force and Now is
+	// history. NextOptIn is set by ApplyPendingMaintenanceAction.
+	Now       InstanceSettings  `json:"now"`
+	Next      *InstanceSettings `json:"next,omitempty"`
+	NextName  string            `json:"nextName,omitempty"` // a rename that waits for the window
+	NextSeq   int64             `json:"nextSeq,omitempty"`
+	NextSince time.Time         `json:"nextSince,omitzero"`
+
+	ParameterGroup    string   `json:"parameterGroup"`
+	ParameterGroupSeq int64    `json:"parameterGroupSeq"` // rises when another group is attached
+	OptionGroup       string   `json:"optionGroup"`
+	SubnetGroup       string   `json:"subnetGroup"`
+	SecurityGroups    []string `json:"securityGroups,omitempty"`
+	Zone              string   `json:"zone,omitempty"` // "" lets the planner choose
+
+	BackupRetentionDays int    `json:"backupRetentionDays"`
+	BackupWindow        string `json:"backupWindow"`      // "03:00-03:30", UTC
+	MaintenanceWindow   string `json:"maintenanceWindow"` // "sun:05:00-sun:05:30", UTC
+	MaxStorageGiB       int    `json:"maxStorageGiB,omitempty"`
+	DeletionProtection  bool   `json:"deletionProtection"`
+	AutoMinorUpgrade    bool   `json:"autoMinorUpgrade"`
+	CopyTagsToSnapshot  bool   `json:"copyTagsToSnapshot"`
+	PubliclyAccessible  bool   `json:"publiclyAccessible"`
+	Tags                []Tag  `json:"tags,omitempty"`
+
+	Power     Power     `json:"power"`
+	RebootSeq int64     `json:"rebootSeq"`
+	Deleting  *Deletion `json:"deleting,omitempty"`
+}
+
+// Wanted returns the settings that must be in force, given how far the planner
+// has come with those that waited for the window.
+func (s *InstanceSpec) Wanted(appliedNext int64) InstanceSettings {
+	if s.Next != nil && appliedNext >= s.NextSeq {
+		return *s.Next
+	}
+	return s.Now
+}
+
+// EffectiveName is the instance's name, given how far the planner has come with
+// what waited for the window.
+func (s *InstanceSpec) EffectiveName(appliedNext int64) string {
+	if s.NextName != "" && appliedNext >= s.NextSeq {
+		return s.NextName
+	}
+	return s.Name
+}

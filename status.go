@@ -1,0 +1,86 @@
+package kurabe
+
+import "time"
+
+// State is an instance's status, in RDS's words.
+type State string
+
+// The states that this service uses.
+const (
+	StateCreating               State = "creating"
+	StateAvailable              State = "available"
+	StateModifying              State = "modifying"
+	StateRenaming               State = "renaming"
+	StateRebooting              State = "rebooting"
+	StateStarting               State = "starting"
+	StateStopping               State = "stopping"
+	StateStopped                State = "stopped"
+	StateDeleting               State = "deleting"
+	StateMaintenance            State = "maintenance"
+	StateUpgrading              State = "upgrading"
+	StateResettingCredentials   State = "resetting-master-credentials"
+	StateStorageFull            State = "storage-full"
+	StateIncompatibleParameters State = "incompatible-parameters"
+	StateIncompatibleNetwork    State = "incompatible-network"
+	StateInsufficientCapacity   State = "insufficient-capacity"
+	StateFailed                 State = "failed"
+)
+
+// InstanceStatus is what users are told of an instance. Only the planner writes
+// it.
+type InstanceStatus struct {
+	ID           InstanceID `json:"id"`
+	SpecRevision int64      `json:"specRevision"` // the spec that this status answers
+	State        State      `json:"state"`
+	Reason       string     `json:"reason,omitempty"`
+	Since        time.Time  `json:"since"`
+
+	Host    HostID `json:"host,omitempty"`
+	Zone    string `json:"zone,omitempty"`
+	Address string `json:"address,omitempty"`
+	Port    int    `json:"port,omitempty"`
+	// AvailableAt is when the instance first became available (AWS's
+	// InstanceCreateTime); zero until then, and no endpoint is shown.
+	AvailableAt time.Time `json:"availableAt,omitzero"`
+
+	// Applied are the settings in force; what the spec wants beyond them is
+	// pending.
+	Applied     InstanceSettings `json:"applied"`
+	AppliedNext int64            `json:"appliedNext"`
+	// ParameterGroup is the group in force, GroupRevision its revision last
+	// looked at, GroupSeq the attachment whose static values are in force.
+	ParameterGroup string `json:"parameterGroup"`
+	GroupSeq       int64  `json:"groupSeq"`
+	ParameterApply string `json:"parameterApply"` // in-sync, applying, pending-reboot
+	// PendingParameters are the parameters that wait for a reboot.
+	PendingParameters []string `json:"pendingParameters,omitempty"`
+
+	RebootSeq   int64     `json:"rebootSeq"`   // newest reboot taken up
+	PowerSeq    int64     `json:"powerSeq"`    // newest power wish taken up
+	PasswordSeq int64     `json:"passwordSeq"` // newest password in force
+	AutoStarted bool      `json:"autoStarted"` // the seven days of PowerSeq are over
+	StoppedAt   time.Time `json:"stoppedAt,omitzero"`
+
+	// Action is what the running generation is for: the state to show until the
+	// host is done with it. SeenX are the report's counters already announced.
+	Action       State  `json:"action,omitempty"`
+	SeenCrashes  int64  `json:"seenCrashes"`
+	SeenOOMKills int64  `json:"seenOOMKills"`
+	SeenFailure  string `json:"seenFailure,omitempty"`
+	StorageAlarm int    `json:"storageAlarm"` // percent last announced: 0, 90, 100
+	AddressTries int    `json:"addressTries"`
+
+	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+}
+
+// Event is one line of an instance's (or group's) history, kept for 14 days.
+type Event struct {
+	Seq        string    `json:"seq"` // sorts by time
+	At         time.Time `json:"at"`
+	SourceType string    `json:"sourceType"` // db-instance, db-parameter-group, …
+	Source     string    `json:"source"`     // name at that time
+	SourceID   string    `json:"sourceID,omitempty"`
+	ID         string    `json:"id"` // RDS-EVENT-0005
+	Categories []string  `json:"categories"`
+	Message    string    `json:"message"`
+}

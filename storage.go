@@ -1,0 +1,149 @@
+package kurabe
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// StorageType is one of RDS's storage types, or Kurabe's own "local", which
+// throttles nothing.
+type StorageType struct {
+	Name          string
+	MinGiB        int
+	MaxGiB        int
+	ProvisionIOPS bool // Iops may or must be given
+	MinIOPS       int
+	MaxIOPS       int
+	MaxRatio      int // provisioned IOPS for each GiB at most
+}
+
+// StorageTypes are the types offered. Source: the RDS user guide, "Amazon RDS DB
+// instance storage" (limits for MariaDB and PostgreSQL).
+var StorageTypes = []StorageType{
+	{Name: "local", MinGiB: 5, MaxGiB: 65536},
+	{Name: "gp2", MinGiB: 5, MaxGiB: 65536},
+	{Name: "gp3", MinGiB: 20, MaxGiB: 65536, ProvisionIOPS: true, MinIOPS: 3000, MaxIOPS: 64000, MaxRatio: 500},
+	{Name: "io1", MinGiB: 100, MaxGiB: 65536, ProvisionIOPS: true, MinIOPS: 1000, MaxIOPS: 256000, MaxRatio: 50},
+	{Name: "io2", MinGiB: 100, MaxGiB: 65536, ProvisionIOPS: true, MinIOPS: 1000, MaxIOPS: 256000, MaxRatio: 1000},
+}
+
+// The figures of gp2 and gp3 that nobody provisions.
+const (
+	gp2BurstIOPS      = 3000 // below 1000 GiB; Kurabe keeps no burst balance, see docs
+	gp2IOPSPerGiB     = 3
+	gp2MaxIOPS        = 16000
+	gp2ThroughputMiB  = 250
+	GP3BaseIOPS       = 3000
+	GP3BaseThroughput = 125 // MiB/s
+	GP3StripeGiB      = 400 // from here on IOPS and throughput are provisioned
+	gp3StripedIOPS    = 12000
+	gp3StripedMiB     = 500
+	maxGP3Throughput  = 4000
+	ioThroughputMiB   = 4000
+)
+
+// FindStorageType returns the type with that name.
+func FindStorageType(name string) (StorageType, bool) {
+	for _, t := range StorageTypes {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return StorageType{}, false
+}
+
+// CompleteStorage fills in what the storage type sets by itself (gp3's base
+// figures) and validates the rest. Errors name the API's parameter.
+func (s *InstanceSettings) CompleteStorage() error {
+	t, ok := FindStorageType(s.StorageType)
+	if !ok {
+		return Errorf(CodeStorageTypeNotSupported, "StorageType %q is not offered; choose local, gp2, gp3, io1 or io2", s.StorageType)
+	}
+	if s.StorageGiB < t.MinGiB || s.StorageGiB > t.MaxGiB {
+		return Errorf(CodeInvalidParameterValue, "Invalid storage size for storage type %s: AllocatedStorage must be from %d to %d GiB, not %d", t.Name, t.MinGiB, t.MaxGiB, s.StorageGiB)
+	}
+	if s.ThroughputMiB != 0 && t.Name != "gp3" {
+		return Errorf(CodeInvalidParameterCombo, "You can't specify StorageThroughput for storage type %s", t.Name)
+	}
+	if !t.ProvisionIOPS {
+		if s.IOPS != 0 {
+			return Errorf(CodeInvalidParameterCombo, "You can't specify IOPS for storage type %s", t.Name)
+		}
+		return nil
+	}
+	if t.Name == "gp3" {
+		return s.completeGP3(t)
+	}
+	if s.IOPS == 0 {
+		return Errorf(CodeInvalidParameterCombo, "You must specify Iops for storage type %s", t.Name)
+	}
+	return s.checkIOPS(t)
+}
+
+// completeGP3 applies gp3's rule: below 400 GiB its figures are fixed.
+func (s *InstanceSettings) completeGP3(t StorageType) error {
+	base, throughput := GP3BaseIOPS, GP3BaseThroughput
+	if s.StorageGiB >= GP3StripeGiB {
+		base, throughput = gp3StripedIOPS, gp3StripedMiB
+	}
+	if s.IOPS == 0 {
+		s.IOPS = base
+	}
+	if s.ThroughputMiB == 0 {
+		s.ThroughputMiB = throughput
+	}
+	if s.StorageGiB < GP3StripeGiB && (s.IOPS != base || s.ThroughputMiB != throughput) {
+		return Errorf(CodeInvalidParameterCombo, "You can't specify IOPS or storage throughput for engine and a storage size less than %d: gp3 has %d IOPS and %d MiB/s there", GP3StripeGiB, base, throughput)
+	}
+	if s.ThroughputMiB < throughput || s.ThroughputMiB > maxGP3Throughput {
+		return Errorf(CodeInvalidParameterValue, "StorageThroughput must be from %d to %d MiB/s, not %d", throughput, maxGP3Throughput, s.ThroughputMiB)
+	}
+	if s.IOPS < base {
+		return Errorf(CodeInvalidParameterValue, "Iops must be at least %d for gp3 of %d GiB, not %d", base, s.StorageGiB, s.IOPS)
+	}
+	return s.checkIOPS(t)
+}
+
+func (s *InstanceSettings) checkIOPS(t StorageType) error {
+	if s.IOPS < t.MinIOPS || s.IOPS > t.MaxIOPS {
+		return Errorf(CodeInvalidParameterValue, "Iops must be from %d to %d for storage type %s, not %d", t.MinIOPS, t.MaxIOPS, t.Name, s.IOPS)
+	}
+	if s.IOPS > t.MaxRatio*s.StorageGiB {
+		return Errorf(CodeInvalidParameterCombo, "Iops to GiB ratio for storage type %s must not exceed %d: %d IOPS need at least %d GiB", t.Name, t.MaxRatio, s.IOPS, (s.IOPS+t.MaxRatio-1)/t.MaxRatio)
+	}
+	return nil
+}
+
+// Limits are the enforced bounds of the settings. The class must exist. IOPS
+// bound reads and writes each, as the kernel's throttle counts them apart.
+func (s InstanceSettings) Limits() Limits {
+	l := Limits{StorageBytes: int64(s.StorageGiB) * GiB}
+	if c, ok := FindClass(s.Class); ok && c.Enforced {
+		l.CPUs, l.MemoryBytes = float64(c.CPUs), c.MemoryBytes
+	}
+	var iops, throughputMiB int
+	switch s.StorageType {
+	case "gp2":
+		iops, throughputMiB = min(max(gp2BurstIOPS, gp2IOPSPerGiB*s.StorageGiB), gp2MaxIOPS), gp2ThroughputMiB
+	case "gp3":
+		iops, throughputMiB = s.IOPS, s.ThroughputMiB
+	case "io1", "io2":
+		iops, throughputMiB = s.IOPS, ioThroughputMiB
+	}
+	l.ReadIOPS, l.WriteIOPS = int64(iops), int64(iops)
+	l.ReadBytesPerSecond, l.WriteBytesPerSecond = int64(throughputMiB)<<20, int64(throughputMiB)<<20
+	return l
+}
+
+// FormatBytes writes a size for people: "1.5 GiB".
+func FormatBytes(n int64) string {
+	switch {
+	case n >= GiB:
+		return strconv.FormatFloat(float64(n)/float64(GiB), 'g', 3, 64) + " GiB"
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,103 @@
+package kurabe_test
+
+// A room is a package or a tree of packages with one responsibility. This table
+// is section 11 of the design as a program reads it. Widening a row is a design
+// change: say in the reason why the edge is right.
+type room struct {
+	path  string   // of the folder; "x/..." is the whole tree, whose packages may import each other
+	may   []string // rooms of this module; "*" is all of them
+	third []string // import paths outside module and standard library; "*" is all of them
+	why   string
+}
+
+// anybody may import these two: assertions and the names and secrets of the log.
+// They import the standard library only. The root and plan do without.
+var anybody = []string{"internal/must", "internal/logkey"}
+
+var without = []string{".", "internal/plan", "lab/...", "internal/must", "internal/logkey"}
+
+// testOnly are rooms that no product code may import. So are suites: a folder
+// "x/xtest" holds what every implementation of x must pass, and needs no row.
+var testOnly = []string{"internal/harness", "internal/engine/fake", "test/..."}
+
+// testEdges are what the tests of a room may import beyond what the room builds on.
+var testEdges = map[string][]string{
+	"internal/cgroup":    {"internal/proc"},                                          // something must run to be limited
+	"internal/store":     {"internal/etcdnode"},                                      // the suite on a real etcd
+	"internal/hostlink":  {"internal/pki"},                                           // the certificates of two ends of a link
+	"internal/api/...":   {"internal/logs"},                                          // real log files below a real client
+	"internal/reconcile": {"internal/agent", "internal/hostlink", "internal/engine"}, // a whole fleet in one bubble
+}
+
+// testThird are libraries that any test may use.
+var testThird = []string{"pgregory.net/rapid", "github.com/google/go-cmp", "github.com/anishathalye/porcupine"}
+
+const (
+	sdk    = "github.com/aws/aws-sdk-go-v2"
+	smithy = "github.com/aws/smithy-go"
+	pgx    = "github.com/jackc/pgx/v5"
+	mysql  = "github.com/go-sql-driver/mysql"
+	xsys   = "golang.org/x/sys"
+	xtext  = "golang.org/x/text"
+	etcd   = "go.etcd.io"
+)
+
+var rooms = []room{
+	{".", nil, nil, "nouns and rules that every room shares: if it imported a room, every room would import that"},
+	{"cmd/...", []string{"*"}, []string{"*"}, "flags and wiring: the only place that knows all parts"},
+	{"internal/aws/...", nil, []string{sdk, smithy}, "wire formats know no service, so a codec can be tested against the SDK alone"},
+	{"internal/api/...", []string{".", "internal/aws/...", "internal/control"}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
+	{"internal/control", []string{".", "internal/store"}, nil, "a request ends when its spec is stored: control can reach neither an agent nor an engine"},
+	{"internal/store", []string{"."}, []string{etcd}, "typed records; who may write what is decided by its callers' roles, not by their imports"},
+	{"internal/etcdnode", nil, []string{etcd, xsys, "go.uber.org/zap"}, "runs etcd as a server; what is kept in it is the store's business"},
+	{"internal/plan", []string{"."}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import"},
+	{"internal/reconcile", []string{".", "internal/store", "internal/plan"}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
+	{"internal/hostlink", []string{".", "internal/store"}, nil, "carries assignments and reports; it stands between the agent and the store, so that the agent cannot see the store"},
+	{"internal/agent", []string{".", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink"}, []string{xsys}, "makes one host true to its assignment; it cannot see specs or the store"},
+	{"internal/engine", []string{".", "internal/proc", "internal/cgroup", "internal/volume", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step)"},
+	{"internal/engine/postgres", []string{".", "internal/engine", "internal/proc", "internal/volume"}, []string{pgx, xsys, xtext}, "all knowledge of PostgreSQL (x/text: SASLprep of passwords, x/sys: syncfs)"},
+	{"internal/engine/mariadb", []string{".", "internal/engine", "internal/proc", "internal/volume"}, []string{mysql, xsys}, "all knowledge of MariaDB"},
+	{"internal/engine/fake", []string{".", "internal/engine", "internal/proc", "internal/volume"}, nil, "a scripted engine for tests of the fleet"},
+	{"internal/proc", nil, []string{xsys}, "runs processes and knows nothing of engines"},
+	{"internal/cgroup", nil, []string{xsys}, "limits on processes, not on instances"},
+	{"internal/volume", nil, []string{xsys}, "folders, clones and atomic files, whatever is in them"},
+	{"internal/snapshot", []string{".", "internal/volume"}, nil, "copies folders; the engine says when they are consistent"},
+	{"internal/logstream", []string{".", "internal/volume"}, nil, "the continuous log of an instance"},
+	{"internal/blob", []string{".", "internal/volume"}, []string{sdk, smithy}, "the repository of backups: a folder or S3"},
+	{"internal/gateway", []string{".", "internal/wire/..."}, []string{xsys}, "forwards bytes; it must live on when the control plane is down"},
+	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},
+	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
+	{"internal/metrics", []string{"."}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},
+	{"internal/load", []string{"."}, []string{pgx, mysql}, "samples sessions of a database"},
+	{"internal/logs", []string{"."}, nil, "reads the files that engines write"},
+	{"internal/audit", []string{"."}, nil, "activity streams, spool to sink"},
+	{"internal/pki", nil, nil, "keys and certificates; a mistake here must be readable on one page"},
+	{"internal/logkey", nil, nil, "imported by all, so it imports nothing"},
+	{"internal/must", nil, nil, "imported by all, so it imports nothing"},
+	{"lab/...", nil, []string{"*"}, "sees public APIs only, so that a study of Kurabe and one of another service are the same"},
+	{"console", nil, nil, "embeds files that were built elsewhere"},
+	{"internal/harness", []string{"*"}, []string{"*"}, "starts the real thing for tests"},
+	{"test/...", []string{"*"}, []string{"*"}, "tests from the outside"},
+}
+
+// guard keeps one import path to a few rooms. Tests may use os/exec everywhere.
+type guard struct {
+	prefix string
+	rooms  []string
+	tests  bool // also free in tests of any room
+	why    string
+}
+
+var guards = []guard{
+	{etcd, []string{"internal/store", "internal/etcdnode", "internal/harness", "test/..."}, false, "all state goes through typed records; a second user of etcd would be a second schema"},
+	{"os/exec", []string{"internal/proc", "internal/harness", "cmd/...", "lab/...", "test/..."}, true, "proc locks, records and reaps; a process started elsewhere is one that nobody finds again"},
+	{"math/rand", []string{"internal/store", "internal/reconcile", "internal/hostlink", "internal/agent", "internal/proxy", "internal/harness", "lab/...", "test/..."}, true, "only for jitter; identifiers and secrets come from crypto/rand"},
+	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway"}, false, "only for system calls"},
+}
+
+// pureCalls must not be called in internal/plan, and pureImports not imported:
+// time and chance are inputs there, and reasons are its only output.
+var (
+	pureCalls   = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc", "time.Tick", "time.NewTimer", "time.NewTicker"}
+	pureImports = []string{"math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog", "os", "io", "net", "net/http", "context", "sync"}
+)

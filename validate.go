@@ -1,0 +1,166 @@
+package kurabe
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The name rules are RDS's; source: the RDS API reference, CreateDBInstance.
+var (
+	identifierRule   = regexp.MustCompile(`^[a-z](-?[a-z0-9])*$`)
+	postgresUserRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+	mariadbUserRule  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+	postgresDBRule   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	mariadbDBRule    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+)
+
+// Lengths, in bytes, from the same source.
+const (
+	maxIdentifier      = 63
+	maxGroupName       = 255
+	maxPostgresName    = 63
+	maxMariaDBUser     = 16
+	maxMariaDBDatabase = 64
+	minPassword        = 8
+	maxPostgresPass    = 128
+	maxMariaDBPass     = 41
+	maxTags            = 50
+	maxTagKey          = 128
+	maxTagValue        = 256
+)
+
+// reservedUsers are names that the engines or the service keep. RDS reserves
+// words of the engine too ("user", "admin" for PostgreSQL).
+var reservedUsers = map[EngineName][]string{
+	Postgres: {"admin", "all", "any", "authorization", "both", "case", "current_user", "default", "group", "kurabe",
+		"none", "postgres_fdw", "public", "rdsadmin", "rdsrepladmin", "rds_superuser", "rds_replication", "rds_iam",
+		"rds_password", "rds_ad", "rdstopmgr", "rdsproxyadmin", "rdswriteforwarduser", "replication", "session_user", "table", "user", "where"},
+	MariaDB: {"root", "rdsadmin", "rdsrepladmin", "rdsproxyadmin", "rds_superuser_role", "mysql", "mariadb", "kurabe",
+		"public", "replication", "user", "default", "current_user"},
+}
+
+// reservedDatabases are databases that the engine or the service keeps.
+var reservedDatabases = map[EngineName][]string{
+	Postgres: {"template0", "template1", "rdsadmin"},
+	MariaDB:  {"mysql", "sys", "information_schema", "performance_schema", "rdsadmin", "innodb", "test"},
+}
+
+// FoldIdentifier lower-cases a name and checks it by RDS's rule: 1 to 63
+// letters, digits and hyphens, a letter first, no hyphen last or doubled.
+// parameter is the API's name of the field.
+func FoldIdentifier(parameter, name string) (string, error) {
+	folded := strings.ToLower(name)
+	if len(folded) == 0 || len(folded) > maxIdentifier || !identifierRule.MatchString(folded) {
+		return "", Errorf(CodeInvalidParameterValue, "The parameter %s is not a valid identifier. Identifiers must begin with a letter; must contain only ASCII letters, digits, and hyphens; and must not end with a hyphen or contain two consecutive hyphens; at most %d characters.", parameter, maxIdentifier)
+	}
+	return folded, nil
+}
+
+// FoldGroupName is FoldIdentifier for parameter, option and subnet groups: up
+// to 255 characters. Names that begin with "default." are the service's own.
+func FoldGroupName(parameter, name string) (string, error) {
+	folded := strings.ToLower(name)
+	if len(folded) == 0 || len(folded) > maxGroupName || !identifierRule.MatchString(folded) {
+		return "", Errorf(CodeInvalidParameterValue, "The parameter %s is not a valid identifier. Identifiers must begin with a letter; must contain only ASCII letters, digits, and hyphens; and must not end with a hyphen or contain two consecutive hyphens; at most %d characters.", parameter, maxGroupName)
+	}
+	if folded == "default" {
+		return "", Errorf(CodeInvalidParameterValue, "The parameter %s must not be \"default\", a reserved name", parameter)
+	}
+	return folded, nil
+}
+
+// CheckMasterUsername checks MasterUsername for the engine.
+func CheckMasterUsername(engine EngineName, name string) error {
+	rule, longest := postgresUserRule, maxPostgresName
+	if engine == MariaDB {
+		rule, longest = mariadbUserRule, maxMariaDBUser
+	}
+	if len(name) > longest || !rule.MatchString(name) {
+		return Errorf(CodeInvalidParameterValue, "The parameter MasterUsername is not a valid identifier for engine %s: 1 to %d letters, digits or underscores, a letter first", engine, longest)
+	}
+	lower := strings.ToLower(name)
+	if contains(reservedUsers[engine], lower) || engine == Postgres && (strings.HasPrefix(lower, "pg_") || strings.HasPrefix(lower, "rds_")) {
+		return Errorf(CodeInvalidParameterValue, "MasterUsername %s cannot be used as it is a reserved word used by the engine", name)
+	}
+	return nil
+}
+
+// CheckDatabaseName checks DBName for the engine; "" means no database.
+func CheckDatabaseName(engine EngineName, name string) error {
+	if name == "" {
+		return nil
+	}
+	rule, longest := postgresDBRule, maxPostgresName
+	if engine == MariaDB {
+		rule, longest = mariadbDBRule, maxMariaDBDatabase
+	}
+	if len(name) > longest || !rule.MatchString(name) {
+		return Errorf(CodeInvalidParameterValue, "The parameter DBName must begin with a letter and contain only letters, digits and underscores, at most %d of them, for engine %s", longest, engine)
+	}
+	if contains(reservedDatabases[engine], strings.ToLower(name)) {
+		return Errorf(CodeInvalidParameterValue, "DBName %s cannot be used as it is a reserved word used by the engine", name)
+	}
+	return nil
+}
+
+// CheckMasterPassword checks MasterUserPassword for the engine. The message
+// never holds the password.
+func CheckMasterPassword(engine EngineName, password string) error {
+	longest := maxPostgresPass
+	if engine == MariaDB {
+		longest = maxMariaDBPass
+	}
+	bad := len(password) < minPassword || len(password) > longest
+	for i := 0; i < len(password) && !bad; i++ {
+		c := password[i]
+		if c <= ' ' || c > '~' {
+			return Errorf(CodeInvalidParameterValue, "The parameter MasterUserPassword is not a valid password. Only printable ASCII characters besides '/', '@', '\"', ' ' may be used.")
+		}
+		if c == '/' || c == '@' || c == '"' {
+			return Errorf(CodeInvalidParameterValue, "The parameter MasterUserPassword is not a valid password. Only printable ASCII characters besides '/', '@', '\"', ' ' may be used.")
+		}
+	}
+	if bad {
+		return Errorf(CodeInvalidParameterValue, "The parameter MasterUserPassword is not a valid password because it is shorter than %d characters or longer than %d.", minPassword, longest)
+	}
+	return nil
+}
+
+// CheckPort checks a requested port.
+func CheckPort(parameter string, port int) error {
+	if port < 1150 || port > 65535 {
+		return Errorf(CodeInvalidParameterValue, "%s must be from 1150 to 65535, not %d", parameter, port)
+	}
+	return nil
+}
+
+// CheckTags checks a resource's tags by AWS's rules.
+func CheckTags(tags []Tag) error {
+	if len(tags) > maxTags {
+		return Errorf(CodeInvalidParameterValue, "A resource has at most %d tags", maxTags)
+	}
+	seen := map[string]bool{}
+	for _, t := range tags {
+		switch {
+		case t.Key == "" || len([]rune(t.Key)) > maxTagKey:
+			return Errorf(CodeInvalidParameterValue, "Tag keys have 1 to %d characters", maxTagKey)
+		case len([]rune(t.Value)) > maxTagValue:
+			return Errorf(CodeInvalidParameterValue, "The value of tag %q is longer than %d characters", t.Key, maxTagValue)
+		case strings.HasPrefix(strings.ToLower(t.Key), "aws:"):
+			return Errorf(CodeInvalidParameterValue, "Tag keys beginning with \"aws:\" are reserved: %q", t.Key)
+		case seen[t.Key]:
+			return Errorf(CodeInvalidParameterValue, "Duplicate tag key %q", t.Key)
+		}
+		seen[t.Key] = true
+	}
+	return nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
