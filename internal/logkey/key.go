@@ -1,0 +1,39 @@
+package logkey
+
+// Keys that travel by slog's With: set once at the edge, present in every line.
+const (
+	Instance   = "instance"
+	Host       = "host"
+	Generation = "generation"
+	RequestID  = "request_id"
+)
+
+// Keys of single lines.
+const (
+	Action     = "action" // API operation
+	Address    = "address"
+	Attempt    = "attempt"
+	Bytes      = "bytes"
+	Cluster    = "cluster"
+	Code       = "code" // kurabe.Error code
+	Component  = "component"
+	DurationMS = "duration_ms" // integer milliseconds
+	Engine     = "engine"
+	Epoch      = "epoch"
+	Error      = "error"
+	Event      = "event"
+	From       = "from"
+	Operation  = "operation"
+	Path       = "path"
+	PID        = "pid"
+	Port       = "port"
+	Reason     = "reason"
+	Signal     = "signal"
+	Snapshot   = "snapshot"
+	Status     = "status"
+	Step       = "step"
+	To         = "to"
+	User       = "user"
+	Version    = "version" // of an engine or of us
+	Zone       = "zone"
+)

@@ -1,0 +1,124 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+)
+
+// csrBytesMax bounds a request; an RSA-4096 one is 2 KB.
+const csrBytesMax = 16 << 10
+
+// namesMax bounds the addresses and names of one certificate.
+const namesMax = 100
+
+// commonNameMax is X.509's bound of a common name, in characters.
+const commonNameMax = 64
+
+// NewKeyAndCSR makes a key and a request for a certificate for it, both in PEM.
+// The key stays on the host.
+func NewKeyAndCSR(name string) (keyPEM, csrPEM []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make key: %w", err)
+	}
+	keyPEM, err = encodeKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName(name)}}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make certificate request: %w", err)
+	}
+	return keyPEM, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
+}
+
+// Sign returns a server certificate, in PEM, for the key of a request. Only the
+// key and the common name are taken from the request; the addresses and names
+// are the caller's. A validity that would outlive the authority is cut.
+func (ca *CA) Sign(csrPEM []byte, ips []net.IP, dnsNames []string, validity time.Duration) ([]byte, error) {
+	csr, err := parseRequest(csrPEM)
+	if err != nil {
+		return nil, err
+	}
+	if len(ips)+len(dnsNames) == 0 || len(ips)+len(dnsNames) > namesMax {
+		return nil, fmt.Errorf("pki: a certificate for %d addresses and names; from 1 to %d", len(ips)+len(dnsNames), namesMax)
+	}
+	if validity <= 0 || validity > ValidityMax {
+		return nil, fmt.Errorf("pki: validity %s; at most %s", validity, ValidityMax)
+	}
+	now := time.Now()
+	notAfter := now.Add(validity)
+	if notAfter.After(ca.cert.NotAfter) {
+		notAfter = ca.cert.NotAfter
+	}
+	notBefore := now.Add(-clockSkew)
+	// The whole period counts for clients, the margin included.
+	if notAfter.Sub(notBefore) > ValidityMax {
+		notAfter = notBefore.Add(ValidityMax)
+	}
+	template := &x509.Certificate{
+		SerialNumber:          newSerial(),
+		Subject:               pkix.Name{CommonName: commonName(csr.Subject.CommonName)},
+		NotBefore:             notBefore,
+		NotAfter:              notAfter,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+		IPAddresses:           ips,
+		DNSNames:              dnsNames,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, csr.PublicKey, ca.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign certificate: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// parseRequest reads a request and checks that its sender holds the key.
+func parseRequest(csrPEM []byte) (*x509.CertificateRequest, error) {
+	if len(csrPEM) > csrBytesMax {
+		return nil, fmt.Errorf("pki: certificate request of %d bytes; at most %d", len(csrPEM), csrBytesMax)
+	}
+	block, _ := pem.Decode(csrPEM)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("pki: not a certificate request in PEM")
+	}
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("pki: read certificate request: %w", err)
+	}
+	if err := csr.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("pki: certificate request: %w", err)
+	}
+	switch key := csr.PublicKey.(type) {
+	case *ecdsa.PublicKey:
+		if slices.Contains([]elliptic.Curve{elliptic.P256(), elliptic.P384()}, key.Curve) {
+			return csr, nil
+		}
+	case *rsa.PublicKey:
+		if key.N.BitLen() >= 2048 {
+			return csr, nil
+		}
+	}
+	return nil, errors.New("pki: certificate request with a weak or unknown kind of key")
+}
+
+// commonName cuts a name to what a certificate can hold; clients look at the
+// alternative names only.
+func commonName(name string) string {
+	if r := []rune(name); len(r) > commonNameMax {
+		return string(r[:commonNameMax])
+	}
+	return name
+}

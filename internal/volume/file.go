@@ -1,0 +1,92 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// tempSuffix marks what is not complete, or not wanted any more.
+const tempSuffix = ".tmp"
+
+// AtomicWrite replaces a file. After a crash it holds the old content or the new,
+// and once AtomicWrite has returned, the new, even if the power fails. A reader
+// never sees a part.
+func AtomicWrite(path string, data []byte, mode os.FileMode) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", path, err)
+		}
+	}()
+	// Made with mode 0600, so a secret is at no moment readable for others.
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+tempSuffix)
+	if err != nil {
+		return err
+	}
+	temp := file.Name()
+	_, err = file.Write(data)
+	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// SyncDir makes the names in a folder last: a rename is safe only after it.
+func SyncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// EnsureDir makes a folder, its parents included, and gives it this mode and
+// owner. A uid or gid of -1 is left alone; giving to others needs root.
+func EnsureDir(path string, mode os.FileMode, uid, gid int) error {
+	if err := os.MkdirAll(path, mode); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	// A link could be led elsewhere between this look and the chown.
+	if !info.IsDir() {
+		return &fs.PathError{Op: "make folder", Path: path, Err: unix.ENOTDIR}
+	}
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	// chown first: it may clear mode bits.
+	if uid != -1 || gid != -1 {
+		if err := dir.Chown(uid, gid); err != nil {
+			return err
+		}
+	}
+	return dir.Chmod(mode)
+}
+
+// Clean removes what crashes have left in a folder, and names it.
+func Clean(dir string) ([]string, error) {
+	leftovers, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*"+tempSuffix))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range leftovers {
+		if err := RemoveTree(dir, path); err != nil {
+			return nil, fmt.Errorf("clean %s: %w", dir, err)
+		}
+	}
+	return leftovers, nil
+}
