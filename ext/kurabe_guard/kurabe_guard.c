@@ -1,0 +1,230 @@
+/* kurabe_guard: how Kurabe administers a MariaDB server in which no account
+   has administrative rights.
+
+   A server plugin that
+   - keeps the tables that say who may do what for the statements that are made
+     for it. It makes the folder of the system schema read-only, refuses to let
+     the server start unless each guarded table has its triggers, and ends any
+     other statement that locks one of them to write (DESIGN.md of
+     engine/mariadb says what each of the three closes), and
+   - executes the service's statements, which come over a Unix socket from one
+     user id only, through the server's SQL service. Such a session belongs to
+     no account, so none can be renamed, unlocked or impersonated to get it.
+
+   It is an audit plugin because that interface is the same in all server
+   versions and tells of table locks before they are used. */
+
+#include "kurabe_guard.h"
+#include <sys/stat.h>
+
+extern char server_version[];
+/* THD::set_killed(killed_state, int, const char *) */
+extern void thd_set_killed(MYSQL_THD thd, int state, int error,
+                           const char *message)
+  __asm__("_ZN3THD10set_killedE12killed_stateiPKc");
+
+#define KILL_QUERY 4 /* enum killed_state of sql_class.h */
+#define DENIED 1105  /* ER_UNKNOWN_ERROR: the one without a text of its own */
+
+/* The commands of sql_command.h, which the packages do not have. Their numbers
+   are those of one series; guard_init refuses any other. */
+#define SERIES "10.11."
+enum command
+{
+  SET_OPTION= 31, GRANT= 34, DROP_DB= 37, REPAIR= 39, DROP_FUNCTION= 43,
+  REVOKE= 44, OPTIMIZE= 45, CREATE_USER= 81, DROP_USER= 82, RENAME_USER= 83,
+  REVOKE_ALL= 84, CREATE_PROCEDURE= 86, CREATE_FUNCTION= 87,
+  DROP_PROCEDURE= 89, CREATE_ROLE= 138, DROP_ROLE= 139, GRANT_ROLE= 140,
+  REVOKE_ROLE= 141, ALTER_USER= 144, CREATE_PACKAGE= 150, DROP_PACKAGE= 151,
+  CREATE_PACKAGE_BODY= 152, DROP_PACKAGE_BODY= 153
+};
+
+#define SYSTEM_SCHEMA "mysql"
+
+/* Each of them can make a right or load a library when written to by hand, or
+   holds code. All have a trigger file in the template. */
+enum writers
+{
+  NOBODY,
+  ACCOUNTS, /* statements that are made for it */
+  ANYBODY   /* the triggers alone */
+};
+static const struct
+{
+  const char *name;
+  enum writers writers;
+} guarded[]=
+{
+  {"global_priv", ACCOUNTS},
+  {"db", ACCOUNTS},
+  {"tables_priv", ACCOUNTS},
+  {"columns_priv", ACCOUNTS},
+  {"procs_priv", ACCOUNTS},
+  {"proxies_priv", ACCOUNTS},
+  {"roles_mapping", ACCOUNTS},
+  {"func", NOBODY},
+  {"plugin", NOBODY},
+  {"servers", NOBODY},
+  /* Their code runs with the rights of an account, and none has any worth
+     taking; the scheduler writes to them without a statement. */
+  {"proc", ANYBODY},
+  {"event", ANYBODY},
+  {NULL, NOBODY}
+};
+
+char *guard_socket_path;
+int guard_peer_uid;
+
+void guard_complain(const char *what, const char *name)
+{
+  fprintf(stderr, "[ERROR] kurabe_guard: %s %s: %s\n", what, name,
+          strerror(errno));
+  fflush(stderr);
+}
+
+/* ---- locks ---- */
+
+static int is_for_accounts(int command)
+{
+  switch (command)
+  {
+  case CREATE_USER: case ALTER_USER: case DROP_USER: case RENAME_USER:
+  case GRANT: case REVOKE: case REVOKE_ALL: case CREATE_ROLE: case DROP_ROLE:
+  case GRANT_ROLE: case REVOKE_ROLE:
+    return 1;
+  /* SET PASSWORD and SET DEFAULT ROLE; the triggers see to functions in a SET
+     that write. */
+  case SET_OPTION:
+    return 1;
+  /* Rights go to who makes a routine, and go with it. */
+  case CREATE_PROCEDURE: case CREATE_FUNCTION: case DROP_PROCEDURE:
+  case DROP_FUNCTION: case CREATE_PACKAGE: case CREATE_PACKAGE_BODY:
+  case DROP_PACKAGE: case DROP_PACKAGE_BODY: case DROP_DB:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+/* A table is locked, in memory, but not used yet. The server looks whether the
+   statement was killed when it has all its locks (mysql_lock_tables), gives
+   them back then and reports the error. */
+static void on_table_event(MYSQL_THD thd, unsigned int event_class,
+                           const void *data)
+{
+  const struct mysql_event_table *event= data;
+  int command, i;
+  if (event_class != MYSQL_AUDIT_TABLE_CLASS ||
+      event->event_subclass != MYSQL_AUDIT_TABLE_LOCK || event->read_only ||
+      event->database.length != sizeof(SYSTEM_SCHEMA) - 1 ||
+      memcmp(event->database.str, SYSTEM_SCHEMA, sizeof(SYSTEM_SCHEMA) - 1) ||
+      guard_is_service)
+    return;
+  command= thd_sql_command(thd);
+  if (command == REPAIR || command == OPTIMIZE)
+  {
+    /* Both would fail in the closed folder, and leave the table crashed. */
+    thd_set_killed(thd, KILL_QUERY, DENIED,
+                   "The tables of schema mysql are maintained by the service");
+    return;
+  }
+  for (i= 0; guarded[i].name; i++)
+  {
+    if (strcmp(guarded[i].name, event->table.str))
+      continue;
+    if (guarded[i].writers == NOBODY ||
+        (guarded[i].writers == ACCOUNTS && !is_for_accounts(command)))
+      thd_set_killed(thd, KILL_QUERY, DENIED,
+                     "This table of schema mysql is changed by account "
+                     "statements only");
+    return;
+  }
+}
+
+/* ---- the plugin ---- */
+
+
+/* Without write permission in the folder no table, view or trigger of the
+   system schema can be made, altered, renamed or dropped: all of these make or
+   remove files. Rows can be changed, and for the guarded tables by account
+   statements only, because all others fire the triggers. */
+static int close_schema(void)
+{
+  char path[64];
+  struct stat st;
+  int i;
+  for (i= 0; guarded[i].name; i++)
+  {
+    snprintf(path, sizeof(path), SYSTEM_SCHEMA "/%s.TRG", guarded[i].name);
+    if (stat(path, &st) || !S_ISREG(st.st_mode) || st.st_size == 0)
+    {
+      guard_complain("the guard is missing from", path);
+      return -1;
+    }
+  }
+  if (chmod(SYSTEM_SCHEMA, 0500))
+  {
+    guard_complain("cannot close", SYSTEM_SCHEMA);
+    return -1;
+  }
+  return 0;
+}
+
+static int guard_init(void *unused)
+{
+  (void) unused;
+  if (strncmp(server_version, SERIES, sizeof(SERIES) - 1))
+  {
+    errno= ENOEXEC;
+    guard_complain("made for " SERIES "x, not for", server_version);
+    return 1;
+  }
+  return close_schema() || guard_open();
+}
+
+static int guard_deinit(void *unused)
+{
+  (void) unused;
+  guard_close();
+  return 0;
+}
+
+static MYSQL_SYSVAR_STR(socket, guard_socket_path,
+                        PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                        "Where the service's statements come from.",
+                        NULL, NULL, "../run/admin.sock");
+static MYSQL_SYSVAR_INT(peer_uid, guard_peer_uid,
+                        PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                        "The user id they are taken from; -1 means the "
+                        "server's own.",
+                        NULL, NULL, -1, -1, INT_MAX32, 0);
+static struct st_mysql_sys_var *variables[]=
+{
+  MYSQL_SYSVAR(socket),
+  MYSQL_SYSVAR(peer_uid),
+  NULL
+};
+
+static struct st_mysql_audit descriptor=
+{
+  MYSQL_AUDIT_INTERFACE_VERSION, NULL, on_table_event,
+  {MYSQL_AUDIT_TABLE_CLASSMASK}
+};
+
+maria_declare_plugin(kurabe_guard)
+{
+  MYSQL_AUDIT_PLUGIN,
+  &descriptor,
+  "kurabe_guard",
+  "Kurabe",
+  "Guards the system schema and serves the service's own sessions",
+  PLUGIN_LICENSE_GPL,
+  guard_init,
+  guard_deinit,
+  0x0100,
+  NULL,
+  variables,
+  "1.0",
+  MariaDB_PLUGIN_MATURITY_STABLE
+}
+maria_declare_plugin_end;

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/proc"
+)
+
+// Instance is what a driver needs to know to act on one instance. User is the
+// account that the engine runs as, nil for the service's own.
+type Instance struct {
+	kurabe.Assignment
+	Home    Home
+	Version kurabe.EngineVersion
+	User    *proc.Credential
+	// SeenDir is the path under which the engine process itself sees Home.Dir:
+	// the same, or a short bind mount where a parent folder bars its user. Paths
+	// inside rendered files and arguments use it; Kurabe's own use Home.
+	SeenDir string
+}
+
+// Seen is the home as the engine process sees it.
+func (i Instance) Seen() Home { return Home{Dir: i.SeenDir} }
+
+// Command is how to start the server in the foreground.
+type Command struct {
+	Argv []string // Argv[0] is an absolute path; no secret
+	Env  []string
+	// OOMScoreAdj is how the kernel weighs the server's first process when memory
+	// runs out, from -1000 (last) to 1000 (first). An engine whose workers can die
+	// alone asks to be spared.
+	OOMScoreAdj int
+}
+
+// NoReason is what StartFailure says of a server that left no word.
+const NoReason = "the server ended without a reason in its log"
+
+// TemplateRequest asks for a data folder that new instances are copied from.
+type TemplateRequest struct {
+	Version kurabe.EngineVersion
+	Locale  string
+	Dir     string           // absent before; complete when MakeTemplate returns nil
+	Scratch string           // folder for logs and sockets of the making
+	User    *proc.Credential // owner of the files, nil for the service's own
+}
+
+// Driver is what differs between engines. Every method is idempotent. Methods
+// that talk to a live server use the administrative socket in Home.RunDir and
+// take their time limit from ctx.
+type Driver interface {
+	Name() kurabe.EngineName
+
+	// Discover lists the versions installed on this host.
+	Discover(ctx context.Context) ([]kurabe.EngineVersion, error)
+	// MakeTemplate makes a complete data folder: initialised, checksums on, the
+	// service's own roles made, no password anywhere, cleanly shut down.
+	MakeTemplate(ctx context.Context, r TemplateRequest) error
+	// ReadCatalog reads every parameter from the engine itself, by means of a
+	// template or its binary, and marks what Kurabe sets or does not let change.
+	ReadCatalog(ctx context.Context, r TemplateRequest) (kurabe.Catalog, error)
+
+	// Render is pure: the files below Home.ConfDir, by name.
+	Render(i Instance) map[string]string
+	// Command is pure: how to start the server on Home.DataDir.
+	Command(i Instance) Command
+	// StartFailure is pure: what the tail of the log says about a server that
+	// did not come up; kind FailureParameters when it refused its settings,
+	// FailureNetwork when address or port were taken.
+	StartFailure(logTail string) (kurabe.FailureKind, string)
+	// ErrorLog is pure: the path of the newest error log, from the names in
+	// Home.LogDir.
+	ErrorLog(i Instance, names []string) string
+
+	// Ready asks the live server whether it accepts statements: nil, ErrNotReady
+	// while it starts or recovers, or what is wrong.
+	Ready(ctx context.Context, i Instance) error
+	// EnsureMaster makes the master user, its role and the initial database as
+	// the assignment says, whatever of it exists already. It sets the password
+	// only when it creates the user.
+	EnsureMaster(ctx context.Context, i Instance) error
+	// SetPassword gives the master user the assignment's verifier.
+	SetPassword(ctx context.Context, i Instance) error
+	// Reload makes the rendered dynamic settings, the certificate and the
+	// access rules true of the running server.
+	Reload(ctx context.Context, i Instance) error
+	// Probe logs in over the advertised endpoint with TLS as a client would,
+	// with a throw-away login, and writes; caFile verifies the server.
+	Probe(ctx context.Context, i Instance, caFile string) error
+	// StopSignal is the signal for a clean and prompt shutdown (sessions are
+	// ended, nothing is lost); KillSignal ends the server at once, to recover
+	// later.
+	StopSignal() int
+	KillSignal() int
+}
+
+// Verifier turns a password into what the engine checks it with. It is pure
+// but for the salt.
+type Verifier func(password logkey.Secret) (string, error)

@@ -1,0 +1,173 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// Engine implements engine.Engine in memory.
+type Engine struct {
+	// Fail, when set, is asked before each step; an error is the step's failure.
+	Fail func(id kurabe.InstanceID, step engine.StepName) error
+
+	mu        sync.Mutex // guards everything below
+	instances map[kurabe.InstanceID]*instance
+	steps     map[engine.StepName]int
+}
+
+// instance is the scripted world of one server.
+type instance struct {
+	o        engine.Observation
+	settings string
+	starts   int
+	ended    chan struct{}
+}
+
+// New returns an engine without instances.
+func New() *Engine {
+	return &Engine{instances: map[kurabe.InstanceID]*instance{}, steps: map[engine.StepName]int{}}
+}
+
+// ErrCut is a failure that a test asked for.
+var ErrCut = errors.New("cut off by the test")
+
+func (e *Engine) get(id kurabe.InstanceID) *instance {
+	i, ok := e.instances[id]
+	if !ok {
+		i = &instance{}
+		e.instances[id] = i
+	}
+	return i
+}
+
+// wanted identifies what the rendered settings would be.
+func wanted(a kurabe.Assignment) string {
+	return fmt.Sprintf("%s:%d %v", a.Address, a.Port, a.Settings)
+}
+
+// Observe implements engine.Engine.
+func (e *Engine) Observe(_ context.Context, a kurabe.Assignment) (engine.Observation, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := e.get(a.Instance)
+	o := i.o
+	o.SettingsCurrent = i.settings == wanted(a)
+	o.LimitsMissing = !o.LimitsGroup
+	o.Fingerprint = wanted(a)
+	if o.Running {
+		ended := i.ended
+		o.Wait = func(ctx context.Context) error {
+			select {
+			case <-ended:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return o, nil
+}
+
+// Steps implements engine.Engine.
+func (e *Engine) Steps(a kurabe.Assignment, o engine.Observation) []engine.Step {
+	var steps []engine.Step
+	for _, name := range engine.Next(a, o) {
+		steps = append(steps, engine.Step{Name: name, Do: func(context.Context) error { return e.do(a, name) }})
+	}
+	return steps
+}
+
+// do changes the world as the step of a real engine would.
+func (e *Engine) do(a kurabe.Assignment, step engine.StepName) error {
+	if e.Fail != nil {
+		if err := e.Fail(a.Instance, step); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.steps[step]++
+	i := e.get(a.Instance)
+	o := &i.o
+	switch step {
+	case engine.StepMakeHome:
+		o.Home, o.Remains = true, true
+	case engine.StepCopyTemplate:
+		o.Data = true
+	case engine.StepIssueCertificate:
+		o.CertificateCurrent, o.CertificateExpires = true, time.Unix(4e9, 0).UTC()
+	case engine.StepWriteSettings:
+		i.settings = wanted(a)
+	case engine.StepSetLimits:
+		o.LimitsGroup, o.Applied.Limits, o.Applied.LimitsSet = true, a.Limits, true
+	case engine.StepNoteCrash:
+		o.Record = false
+		o.Applied.Crashes++
+	case engine.StepEndSurvivors:
+		o.Survivors = false
+	case engine.StepStart:
+		e.start(i, a)
+	case engine.StepWaitReady:
+		o.Applied.Ready = true
+	case engine.StepEnsureMaster:
+		o.Applied.Master, o.Applied.PasswordSeq = true, a.Password.Seq
+	case engine.StepSetPassword:
+		o.Applied.PasswordSeq = a.Password.Seq
+	case engine.StepReload:
+		o.Applied.Loaded = i.settings
+	case engine.StepProbe:
+		o.Applied.Probed = true
+	case engine.StepStop, engine.StepKill:
+		e.end(i)
+		o.Record = false
+	case engine.StepRemoveLimits:
+		o.LimitsGroup = false
+	case engine.StepRemoveHome:
+		i.o = engine.Observation{}
+		i.settings = ""
+	}
+	return nil
+}
+
+func (e *Engine) start(i *instance, a kurabe.Assignment) {
+	i.starts++
+	i.ended = make(chan struct{})
+	i.o.Record, i.o.Running, i.o.Boot, i.o.PID = true, true, a.Boot, 1000+i.starts
+	i.o.Process = fmt.Sprintf("%s@%d", a.Instance, i.starts)
+	i.o.Applied.Process, i.o.Applied.Ready, i.o.Applied.Probed, i.o.Applied.Loaded = i.o.Process, false, false, i.settings
+}
+
+func (e *Engine) end(i *instance) {
+	if i.o.Running {
+		close(i.ended)
+	}
+	i.o.Running, i.o.Process, i.o.PID = false, "", 0
+}
+
+// Crash ends a server as kill -9 would.
+func (e *Engine) Crash(id kurabe.InstanceID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.end(e.get(id))
+}
+
+// Starts counts how often an instance's server was started.
+func (e *Engine) Starts(id kurabe.InstanceID) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.get(id).starts
+}
+
+// Left says whether anything of an instance is left.
+func (e *Engine) Left(id kurabe.InstanceID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i, ok := e.instances[id]
+	return ok && (i.o.Home || i.o.Running || i.o.LimitsGroup)
+}

@@ -1,0 +1,42 @@
+package engine
+
+import "path/filepath"
+
+// Home is the folder of one instance on its host. Everything that belongs to
+// the instance is below it, so removing it leaves nothing behind.
+type Home struct {
+	Dir string // absolute
+}
+
+// DataDir is the engine's own data folder. It appears by rename, so it is
+// either complete or absent.
+func (h Home) DataDir() string { return filepath.Join(h.Dir, "data") }
+
+// ConfDir holds the settings that Kurabe renders. The engine's user may read
+// but not write it.
+func (h Home) ConfDir() string { return filepath.Join(h.Dir, "conf") }
+
+// RunDir holds the administrative socket; only the service's and the engine's
+// user may enter it.
+func (h Home) RunDir() string { return filepath.Join(h.Dir, "run") }
+
+// LogDir holds the engine's error logs.
+func (h Home) LogDir() string { return filepath.Join(h.Dir, "log") }
+
+// TLSDir holds the server's key and certificate (server.key, server.crt) and
+// the authority's certificate (ca.pem).
+func (h Home) TLSDir() string { return filepath.Join(h.Dir, "tls") }
+
+// LockFile is locked by the engine's whole process tree as long as any of it
+// lives.
+func (h Home) LockFile() string { return filepath.Join(h.Dir, "engine.lock") }
+
+// RecordFile names the running process (pid, start time, boot).
+func (h Home) RecordFile() string { return filepath.Join(h.Dir, "process.json") }
+
+// AppliedFile is what has been done to the database itself (see Applied).
+func (h Home) AppliedFile() string { return filepath.Join(h.Dir, "applied.json") }
+
+// StartLog receives the standard output and error of the engine before its own
+// log opens.
+func (h Home) StartLog() string { return filepath.Join(h.Dir, "start.log") }

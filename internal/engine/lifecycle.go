@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/cgroup"
+	"kurabe/internal/proc"
+)
+
+// Signer has a certificate signed by the internal authority.
+type Signer func(ctx context.Context, csrPEM []byte, ips, names []string) (certPEM, caPEM []byte, err error)
+
+// Config is what a Lifecycle needs from its host.
+type Config struct {
+	Driver Driver
+	// Homes holds one folder for each instance, Templates the data folders that
+	// new ones are copied from, Runtime short paths for bind mounts.
+	Homes, Templates, Runtime string
+	User                      *proc.Credential // nil: as the service itself
+	Sign                      Signer
+	Levers                    cgroup.Levers
+	Now                       func() time.Time
+}
+
+// Lifecycle implements Engine over a Driver: the steps that both engines share.
+// It keeps no state of its own but the list of installed versions; the truth is
+// on disk and in the kernel.
+type Lifecycle struct {
+	c Config
+
+	mu       sync.Mutex // guards versions and making
+	versions map[string]kurabe.EngineVersion
+	making   map[string]*sync.Mutex // one for each template
+}
+
+// NewLifecycle returns an Engine for the driver's installed versions.
+func NewLifecycle(c Config, versions []kurabe.EngineVersion) *Lifecycle {
+	l := &Lifecycle{c: c, versions: map[string]kurabe.EngineVersion{}, making: map[string]*sync.Mutex{}}
+	for _, v := range versions {
+		l.versions[v.Version] = v
+	}
+	return l
+}
+
+// Home is the folder of an instance.
+func (l *Lifecycle) Home(id kurabe.InstanceID) Home {
+	return Home{Dir: filepath.Join(l.c.Homes, string(id))}
+}
+
+// instance gathers what the driver needs to know.
+func (l *Lifecycle) instance(a kurabe.Assignment) (Instance, error) {
+	i := Instance{Assignment: a, Home: l.Home(a.Instance), Version: l.version(a.Version), User: l.c.User}
+	i.SeenDir = i.Home.Dir
+	if l.bound(i.Home.Dir) {
+		i.SeenDir = filepath.Join(l.c.Runtime, string(a.Instance))
+	}
+	return i, nil
+}
+
+// version is the installed version that an instance of the given one runs with:
+// that one, or, when the packages of the host have replaced it, the newest of its
+// major. The zero value says that there is none: a running server is still
+// watched then, but none can be started.
+func (l *Lifecycle) version(want string) kurabe.EngineVersion {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v, ok := l.versions[want]; ok {
+		return v
+	}
+	var best kurabe.EngineVersion
+	for _, v := range l.versions {
+		if strings.HasPrefix(want, v.Major()+".") && (best.Version == "" || kurabe.CompareVersions(v.Version, best.Version) > 0) {
+			best = v
+		}
+	}
+	return best
+}
+
+// bound says whether the engine's user is barred from the folder by one of its
+// parents (a service below /root), so that it must see it elsewhere.
+func (l *Lifecycle) bound(dir string) bool {
+	return l.c.User != nil && !proc.Traversable(filepath.Dir(dir), l.c.User.UID, l.c.User.GID)
+}
+
+// Steps implements Engine.
+func (l *Lifecycle) Steps(a kurabe.Assignment, o Observation) []Step {
+	names := Next(a, o)
+	steps := make([]Step, len(names))
+	for n, name := range names {
+		steps[n] = Step{Name: name, Disruptive: disruptive[name], Do: func(ctx context.Context) error {
+			return l.do(ctx, name, a)
+		}}
+	}
+	return steps
+}
+
+// do runs one step under its own time limit.
+func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) error {
+	i, err := l.instance(a)
+	if err != nil {
+		return err
+	}
+	if i.Version.Version == "" && needsPrograms[name] {
+		return fmt.Errorf("%s %s is not installed on this host, nor a later one of its major; install it again", a.Engine, a.Version)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout(name))
+	defer cancel()
+	switch name {
+	case StepMakeHome:
+		return l.makeHome(i)
+	case StepCopyTemplate:
+		return l.copyTemplate(ctx, i)
+	case StepIssueCertificate:
+		return l.issueCertificate(ctx, i)
+	case StepWriteSettings:
+		return l.writeSettings(i)
+	case StepSetLimits:
+		return l.setLimits(i)
+	case StepNoteCrash:
+		return l.noteCrash(i)
+	case StepEndSurvivors:
+		return proc.KillSurvivors(ctx, i.Home.DataDir())
+	case StepStart:
+		return l.start(ctx, i)
+	case StepWaitReady:
+		return l.waitReady(ctx, i)
+	case StepEnsureMaster:
+		return l.ensureMaster(ctx, i)
+	case StepSetPassword:
+		return l.setPassword(ctx, i)
+	case StepReload:
+		return l.reload(ctx, i)
+	case StepProbe:
+		return l.probe(ctx, i)
+	case StepStop:
+		return l.stop(ctx, i)
+	case StepKill:
+		return l.kill(ctx, i)
+	case StepRemoveLimits:
+		return l.removeLimits(ctx, i)
+	case StepRemoveHome:
+		return l.removeHome(i)
+	}
+	return fmt.Errorf("unknown step %s", name)
+}
+
+// needsPrograms are the steps that use the engine's programs or render settings
+// for them.
+var needsPrograms = map[StepName]bool{StepCopyTemplate: true, StepWriteSettings: true, StepStart: true, StepReload: true}
+
+// Time limits of the steps. Recovery after a crash may replay gigabytes of log,
+// so waiting for readiness is long; the agent reports the step meanwhile.
+const (
+	shortStep    = 30 * time.Second
+	templateStep = 5 * time.Minute
+	readyStep    = time.Hour
+	stopStep     = 10 * time.Minute
+)
+
+func stepTimeout(name StepName) time.Duration {
+	switch name {
+	case StepCopyTemplate:
+		return templateStep
+	case StepWaitReady:
+		return readyStep
+	case StepStop, StepRemoveHome:
+		return stopStep
+	}
+	return shortStep
+}

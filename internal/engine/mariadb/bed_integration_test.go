@@ -1,0 +1,139 @@
+//go:build integration
+
+package mariadb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"os/user"
+	"strconv"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/proc"
+)
+
+// guardPath is where `make build` puts the plugin.
+func guardPath(t *testing.T) string {
+	t.Helper()
+	for _, path := range []string{os.Getenv("KURABE_GUARD"), "../../../bin/kurabe_guard.so"} {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Skip("kurabe_guard.so is not built")
+	return ""
+}
+
+// engineUser is the account that engines run as: the server refuses root.
+func engineUser(t *testing.T) *proc.Credential {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("mysql")
+	if err != nil {
+		t.Skipf("no account for the engine: %v", err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	return &proc.Credential{UID: uid, GID: gid}
+}
+
+// reachable is a folder that the engine's account can enter, unlike TempDir's.
+func reachable(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "kurabe-mariadb-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func setup(t *testing.T, root string) enginetest.Setup {
+	t.Helper()
+	return enginetest.Setup{
+		Engine: kurabe.MariaDB, Driver: New(Config{Guard: guardPath(t)}), Verifier: Verifier,
+		User: engineUser(t), Root: root,
+		Settings: map[string]string{
+			"innodb_buffer_pool_size": "33554432", "max_connections": "20", "innodb_log_file_size": "134217728",
+			"tls_version": "TLSv1.2,TLSv1.3",
+		},
+		Dynamic:    enginetest.Setting{Name: "long_query_time", Value: "2.5", Shown: "2.5"},
+		Impossible: enginetest.Setting{Name: "optimizer_switch", Value: "no_such_switch=on"},
+		Query:      query,
+		ShowSQL:    func(name string) string { return "SELECT @@GLOBAL." + name },
+	}
+}
+
+// open is a client's connection pool.
+func open(l enginetest.Login) (*sql.DB, error) {
+	config := mysql.NewConfig()
+	config.User, config.Passwd, config.DBName = l.User, l.Password.Reveal(), l.Database
+	config.Net, config.Addr, config.Logger = "tcp", endpoint(engine.Instance{Assignment: kurabe.Assignment{Address: l.Address, Port: l.Port}}), silent{}
+	config.AllowAllFiles = true
+	if l.CAFile != "" {
+		verified, err := tlsFor(engine.Instance{Assignment: kurabe.Assignment{Address: l.Address}}, l.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		config.TLS = verified
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+func query(ctx context.Context, l enginetest.Login, statement string) (string, error) {
+	db, err := open(l)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return first(ctx, conn, statement)
+}
+
+// first returns the first value of the first row, "" for none.
+func first(ctx context.Context, conn *sql.Conn, statement string) (string, error) {
+	rows, err := conn.QueryContext(ctx, statement)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil || !rows.Next() {
+		return "", errors.Join(err, rows.Err())
+	}
+	values := make([]sql.NullString, max(1, len(columns)))
+	targets := make([]any, len(columns))
+	for n := range columns {
+		targets[n] = &values[n]
+	}
+	if err := rows.Scan(targets...); err != nil {
+		return "", err
+	}
+	return values[0].String, rows.Err()
+}
+
+// instanceOf is what the lifecycle hands to the driver, where nothing is bound.
+func instanceOf(b *enginetest.Bed) engine.Instance {
+	home := b.Home()
+	return engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.User, SeenDir: home.Dir}
+}

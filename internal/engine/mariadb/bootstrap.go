@@ -1,0 +1,52 @@
+package mariadb
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const systemSchema = "mysql"
+
+// The scripts that mariadb-install-db runs, but for the one that makes root and
+// the one that makes a schema for everybody.
+const systemTables = "mysql_system_tables.sql"
+
+var scripts = []string{
+	systemTables, "mysql_performance_tables.sql", "fill_help_tables.sql", "maria_add_gis_sp_bootstrap.sql", "mysql_sys_schema.sql",
+}
+
+// systemSQL makes the system schemas of a server that has no account but
+// mariadb.sys, which owns the views of the server's own, has no right beyond
+// them and cannot log in.
+func systemSQL(share string) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "CREATE DATABASE %s;\nUSE %s;\n", systemSchema, systemSchema)
+	for _, name := range scripts {
+		text, err := os.ReadFile(filepath.Join(share, name))
+		if err != nil {
+			return "", err
+		}
+		b.Write(text)
+		b.WriteString("\n")
+	}
+	b.WriteString(`DELETE FROM mysql.global_priv WHERE User <> 'mariadb.sys';
+DELETE FROM mysql.proxies_priv;
+DROP DATABASE IF EXISTS test;
+`)
+	for _, p := range procedures {
+		fmt.Fprintf(&b, "CREATE DEFINER=`mariadb.sys`@`localhost` PROCEDURE mysql.%s SQL SECURITY INVOKER %s;\n", p.declaration, p.body)
+	}
+	b.WriteString(timeZoneSQL(zoneDir))
+	// The triggers run with its rights, and a trigger needs one on its table.
+	b.WriteString("FLUSH PRIVILEGES;\nGRANT TRIGGER ON mysql.* TO 'mariadb.sys'@'localhost';\n")
+	return b.String(), nil
+}
+
+// procedures are RDS's ways to end what others do. They run with the rights of
+// the caller, who needs CONNECTION ADMIN for what is not his own.
+var procedures = []struct{ declaration, body string }{
+	{"rds_kill(IN thread BIGINT)", "KILL CONNECTION thread"},
+	{"rds_kill_query(IN thread BIGINT)", "KILL QUERY thread"},
+}

@@ -1,0 +1,83 @@
+package mariadb
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"kurabe"
+)
+
+func ptr(s string) *string { return &s }
+
+func TestDescribe(t *testing.T) {
+	variables := []variable{
+		{Name: "max_connections", Scope: "GLOBAL", Type: "BIGINT UNSIGNED", Default: ptr("151"), Min: ptr("10"), Max: ptr("100000"), ReadOnly: "NO", Argument: ptr("REQUIRED")},
+		{Name: "long_query_time", Scope: "SESSION", Type: "DOUBLE", Default: ptr("10.000000"), Min: ptr("0"), Max: ptr("31536000"), ReadOnly: "NO", Argument: ptr("REQUIRED")},
+		{Name: "local_infile", Scope: "GLOBAL", Type: "BOOLEAN", Default: ptr("ON"), Words: ptr("OFF,ON"), ReadOnly: "NO", Argument: ptr("OPTIONAL")},
+		{Name: "event_scheduler", Scope: "GLOBAL", Type: "ENUM", Default: ptr("OFF"), Words: ptr("OFF,ON,DISABLED"), ReadOnly: "NO", Argument: ptr("OPTIONAL")},
+		{Name: "log_output", Scope: "GLOBAL", Type: "SET", Default: ptr("FILE"), Words: ptr("NONE,FILE,TABLE"), ReadOnly: "NO", Argument: ptr("REQUIRED")},
+		{Name: "optimizer_switch", Scope: "SESSION", Type: "FLAGSET", Default: ptr("mrr=off"), Words: ptr("mrr,default"), ReadOnly: "NO", Argument: ptr("REQUIRED")},
+		{Name: "init_connect", Scope: "GLOBAL", Type: "VARCHAR", Default: ptr(""), ReadOnly: "NO", Argument: ptr("REQUIRED")},
+		{Name: "datadir", Scope: "GLOBAL", Type: "VARCHAR", Default: ptr("/d"), ReadOnly: "YES", Argument: ptr("REQUIRED")},
+		{Name: "version", Scope: "GLOBAL", Type: "VARCHAR", ReadOnly: "YES"},
+		{Name: "last_insert_id", Scope: "SESSION ONLY", Type: "BIGINT UNSIGNED", ReadOnly: "NO"},
+		{Name: "time_zone", Scope: "SESSION", Type: "VARCHAR", ReadOnly: "NO"},
+		{Name: "character_set_server", Scope: "SESSION", Type: "ENUM", Default: ptr("latin1"), ReadOnly: "NO"},
+		{Name: "performance_schema", Scope: "GLOBAL", Type: "BOOLEAN", Default: ptr("OFF"), ReadOnly: "YES", Argument: ptr("OPTIONAL")},
+		{Name: "wsrep_notify_cmd", Scope: "GLOBAL", Type: "VARCHAR", ReadOnly: "YES", Argument: ptr("REQUIRED")},
+		{Name: "log_bin", Scope: "GLOBAL", Type: "VARCHAR", ReadOnly: "YES", Argument: ptr("OPTIONAL")},
+		{Name: "log_bin_trust_function_creators", Scope: "GLOBAL", Type: "BOOLEAN", Default: ptr("OFF"), ReadOnly: "NO", Argument: ptr("OPTIONAL")},
+	}
+	parameters := describe(variables)
+	text, err := json.MarshalIndent(parameters, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "catalog.json", string(text)+"\n")
+	if !slices.IsSortedFunc(parameters, func(a, b kurabe.Parameter) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	}) {
+		t.Error("out of order: Catalog.Find would miss some")
+	}
+}
+
+func TestChanges(t *testing.T) {
+	i := instance(map[string]string{
+		"max_connections": "85", "local_infile": "0", "long_query_time": "2.5", "sql_mode": "ANSI", "innodb_buffer_pool_size": "64M", "time_zone": "Asia/Tokyo",
+		"innodb_log_buffer_size": "1",
+	})
+	variables := []running{
+		{name: "max_connections", value: "151", kind: "BIGINT UNSIGNED"},
+		{name: "local_infile", value: "OFF", kind: "BOOLEAN"},
+		{name: "long_query_time", value: "10.000000", kind: "DOUBLE"},
+		{name: "sql_mode", value: "STRICT_TRANS_TABLES", kind: "SET"},
+		{name: "innodb_buffer_pool_size", value: "134217728", kind: "BIGINT UNSIGNED"},
+		{name: "innodb_log_buffer_size", value: "16777216", kind: "INT UNSIGNED", readOnly: true},
+		{name: "time_zone", value: "SYSTEM", kind: "VARCHAR"},
+		{name: "wait_timeout", value: "3", origin: "SQL", kind: "BIGINT UNSIGNED"},
+		{name: "interactive_timeout", value: "28800", origin: "COMPILE-TIME", kind: "BIGINT UNSIGNED"},
+		{name: "back_log", value: "80", origin: "AUTO", kind: "BIGINT UNSIGNED"},
+		{name: "general_log_file", value: "/tmp/x", origin: "SQL", kind: "VARCHAR"},
+		{name: "log_slow_query_time", value: "10.000000", origin: "CONFIG", kind: "DOUBLE"},
+	}
+	var text string
+	for _, c := range changes(i, variables) {
+		text += c.statement() + ";\n"
+	}
+	golden(t, "changes.sql", text)
+}
+
+func TestTimeZoneSQL(t *testing.T) {
+	if !exists(zoneDir + "/Asia/Tokyo") {
+		t.Skip("no time zones on this host")
+	}
+	location, err := load(zoneDir, "Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "tokyo.sql", zoneOf(location).sql())
+}

@@ -1,0 +1,57 @@
+package mariadb
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// Config is what a Driver needs to know of its host.
+type Config struct {
+	// Guard is the path of kurabe_guard.so. Without it no version is ready.
+	Guard string
+	// Prefixes are where a server may be installed: PREFIX/sbin/mariadbd with
+	// PREFIX/share/mysql. Empty means the usual ones.
+	Prefixes []string
+}
+
+// prefixes are Debian's and that of a tarball.
+var prefixes = []string{"/usr", "/usr/local", "/usr/local/mysql"}
+
+// Driver implements engine.Driver. It keeps no state but the plugin's bytes,
+// which it renders into each instance's settings folder: the one place that
+// every engine's user can reach and none can write.
+type Driver struct {
+	guard    string
+	guardErr error
+	prefixes []string
+}
+
+var _ engine.Driver = (*Driver)(nil)
+
+// New returns a driver.
+func New(c Config) *Driver {
+	d := &Driver{prefixes: c.Prefixes}
+	if len(d.prefixes) == 0 {
+		d.prefixes = prefixes
+	}
+	guard, err := os.ReadFile(c.Guard)
+	if err != nil {
+		d.guardErr = fmt.Errorf("the plugin that guards the accounts is missing: %w", err)
+	}
+	d.guard = string(guard)
+	return d
+}
+
+// Name implements engine.Driver.
+func (d *Driver) Name() kurabe.EngineName { return kurabe.MariaDB }
+
+// StopSignal is a clean shutdown: sessions are ended, what is dirty is written.
+func (d *Driver) StopSignal() int { return int(syscall.SIGTERM) }
+
+// KillSignal ends the server at once. It is one process, so nothing survives it,
+// and recovery replays the log.
+func (d *Driver) KillSignal() int { return int(syscall.SIGKILL) }

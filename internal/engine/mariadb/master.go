@@ -1,0 +1,78 @@
+package mariadb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"kurabe/internal/engine"
+)
+
+// masterRights are RDS's for the master user of MariaDB. SUPER, FILE and SHUTDOWN
+// are not among them, nor what replication and the binary log are administered
+// with, nor SET USER. CONNECTION ADMIN ends other sessions, DELETE HISTORY is
+// part of ALL on a schema and so what GRANT ALL needs.
+var masterRights = strings.Join([]string{
+	"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "RELOAD", "PROCESS", "REFERENCES", "INDEX", "ALTER",
+	"SHOW DATABASES", "CREATE TEMPORARY TABLES", "LOCK TABLES", "EXECUTE", "REPLICATION SLAVE", "BINLOG MONITOR",
+	"CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "CREATE USER", "EVENT", "TRIGGER", "DELETE HISTORY",
+	"CONNECTION ADMIN", "SLAVE MONITOR",
+}, ", ")
+
+// EnsureMaster implements engine.Driver.
+func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
+	err := withAdmin(ctx, i, func(a *admin) error {
+		statements, err := masterSQL(i)
+		if err != nil {
+			return err
+		}
+		if i.DatabaseName != "" {
+			statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+quoteName(i.DatabaseName))
+		}
+		return a.execAll(ctx, statements...)
+	})
+	if err != nil {
+		return fmt.Errorf("make master user: %w", err)
+	}
+	return nil
+}
+
+// ownerSQL restores the owner of the server's own views and of the guards'
+// triggers, which TRUNCATE can take away. Without it they refuse everybody.
+var ownerSQL = []string{
+	"CREATE USER IF NOT EXISTS 'mariadb.sys'@'localhost' ACCOUNT LOCK PASSWORD EXPIRE",
+	"GRANT SELECT, DELETE ON mysql.global_priv TO 'mariadb.sys'@'localhost'",
+	"GRANT TRIGGER ON mysql.* TO 'mariadb.sys'@'localhost'",
+}
+
+// SetPassword implements engine.Driver. As on RDS it also gives back the rights
+// that a master user has taken from itself, and the user if it is gone.
+func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
+	err := withAdmin(ctx, i, func(a *admin) error {
+		statements, err := masterSQL(i)
+		if err != nil {
+			return err
+		}
+		statements = append(statements, "ALTER USER "+account(i.MasterUsername)+identified(i)+" ACCOUNT UNLOCK")
+		return a.execAll(ctx, append(statements, ownerSQL...)...)
+	})
+	if err != nil {
+		return fmt.Errorf("set password: %w", err)
+	}
+	return nil
+}
+
+// masterSQL makes the user with its password unless it exists, and its rights.
+func masterSQL(i engine.Instance) ([]string, error) {
+	if !verifierForm.MatchString(i.Password.Verifier) {
+		return nil, fmt.Errorf("the verifier of %s is not one of %s", i.MasterUsername, nativePlugin)
+	}
+	return []string{
+		"CREATE USER IF NOT EXISTS " + account(i.MasterUsername) + identified(i),
+		"GRANT " + masterRights + " ON *.* TO " + account(i.MasterUsername) + " WITH GRANT OPTION",
+	}, nil
+}
+
+func identified(i engine.Instance) string {
+	return " IDENTIFIED VIA " + nativePlugin + " USING " + quoteLiteral(i.Password.Verifier)
+}

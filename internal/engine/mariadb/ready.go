@@ -1,0 +1,19 @@
+package mariadb
+
+import (
+	"context"
+	"fmt"
+
+	"kurabe/internal/engine"
+)
+
+// Ready implements engine.Driver. The guard opens its socket when the server has
+// recovered, loaded its accounts and listens.
+func (d *Driver) Ready(ctx context.Context, i engine.Instance) error {
+	return withAdmin(ctx, i, func(a *admin) error {
+		if err := a.exec(ctx, "SELECT 1"); err != nil {
+			return fmt.Errorf("ask whether ready: %w", err)
+		}
+		return nil
+	})
+}

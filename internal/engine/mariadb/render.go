@@ -1,0 +1,145 @@
+package mariadb
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// The files in Home.ConfDir. The folder is the server's plugin folder too, so it
+// has no other library to load than ours.
+const (
+	settingsFile = "my.cnf"
+	guardFile    = "kurabe_guard.so"
+)
+
+// The logs below Home.LogDir. The API shows them as error/mysql-error.log,
+// slowquery/mysql-slowquery.log and general/mysql-general.log.
+const (
+	errorLog   = "mysql-error.log"
+	slowLog    = "mysql-slowquery.log"
+	generalLog = "mysql-general.log"
+)
+
+// adminSocket is relative to the data folder, where the server works. An
+// absolute path would meet the 107 bytes that a socket address can hold.
+const (
+	adminSocketName = "admin.sock"
+	adminSocket     = "../run/" + adminSocketName
+)
+
+// Render implements engine.Driver.
+func (d *Driver) Render(i engine.Instance) map[string]string {
+	return map[string]string{settingsFile: renderSettings(i), guardFile: d.guard}
+}
+
+func renderSettings(i engine.Instance) string {
+	var b strings.Builder
+	b.WriteString("# Rendered by Kurabe. Changes are overwritten.\n[mariadbd]\n\n# The service's own.\n")
+	for _, o := range plumbing(i) {
+		b.WriteString(o.String())
+	}
+	b.WriteString("\n# The parameter group's.\n")
+	for _, o := range chosen(i) {
+		b.WriteString(o.String())
+	}
+	return b.String()
+}
+
+// chosen are the settings of the parameter group, in the order of their names,
+// and the character set of the instance unless the group has one.
+func chosen(i engine.Instance) []option {
+	own := map[string]bool{}
+	for _, o := range plumbing(i) {
+		own[o.name] = true
+	}
+	settings := characterSet(i.Assignment)
+	maps.Copy(settings, i.Settings)
+	var options []option
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		// The service's own wins; both can only meet by a mistake of ours.
+		if !own[name] && optionName.MatchString(name) {
+			options = append(options, option{optionOf(name), settings[name]})
+		}
+	}
+	return options
+}
+
+// plumbing is what the service sets and nobody else may.
+func plumbing(i engine.Instance) []option {
+	seen := i.Seen()
+	share := shareDir(i.Version.BinDir)
+	return []option{
+		{"basedir", filepath.Dir(i.Version.BinDir)},
+		{"lc_messages_dir", share},
+		{"character_sets_dir", filepath.Join(share, "charsets")},
+		{"datadir", seen.DataDir()},
+		{"tmpdir", filepath.Join(seen.DataDir(), tempDir)},
+		{"pid_file", filepath.Join(seen.RunDir(), "mysqld.pid")},
+		{"ignore_db_dirs", tempDir},
+		// No local socket: a client on it would be at host "localhost".
+		{"socket", ""},
+		{"bind_address", i.Address},
+		{"port", strconv.Itoa(i.Port)},
+		{"extra_port", "0"},
+		{"skip_name_resolve", "1"},
+		{"server_id", serverID(i.Instance)},
+
+		{"plugin_dir", seen.ConfDir()},
+		{"plugin_load_add", strings.TrimSuffix(guardFile, ".so")},
+		{"kurabe_guard", "FORCE_PLUS_PERMANENT"},
+		{"kurabe_guard_socket", adminSocket},
+		{"kurabe_guard_peer_uid", peerUID(i)},
+		// A folder that the server can neither write nor find data in.
+		{"secure_file_priv", seen.ConfDir()},
+		{"symbolic_links", "0"},
+
+		{"ssl_key", filepath.Join(seen.TLSDir(), "server.key")},
+		{"ssl_cert", filepath.Join(seen.TLSDir(), "server.crt")},
+		{"ssl_ca", filepath.Join(seen.TLSDir(), "ca.pem")},
+
+		{"log_error", filepath.Join(seen.LogDir(), errorLog)},
+		{"slow_query_log_file", filepath.Join(seen.LogDir(), slowLog)},
+		{"general_log_file", filepath.Join(seen.LogDir(), generalLog)},
+		{"innodb_checksum_algorithm", "full_crc32"},
+		{"innodb_doublewrite", "1"},
+	}
+}
+
+// serverID is a number of the instance's own, as replication needs it.
+func serverID(id kurabe.InstanceID) string {
+	sum := fnv.New32a()
+	fmt.Fprint(sum, id)
+	return strconv.FormatUint(uint64(max(sum.Sum32(), 1)), 10)
+}
+
+// peerUID is whom the guard listens to: root where the engine has a user of its
+// own, else the server's own.
+func peerUID(i engine.Instance) string {
+	if i.User == nil {
+		return "-1"
+	}
+	return "0"
+}
+
+// Command implements engine.Driver. The options come first in the file's favour:
+// --defaults-file keeps the host's own /etc/mysql out.
+func (d *Driver) Command(i engine.Instance) engine.Command {
+	return engine.Command{
+		Argv: []string{serverPath(i.Version.BinDir), "--defaults-file=" + filepath.Join(i.Seen().ConfDir(), settingsFile)},
+		Env:  toolEnv(),
+	}
+}
+
+// toolEnv is the whole environment of a program: messages in English, so that we
+// can read them, and no setting of the caller's that could redirect it.
+func toolEnv() []string {
+	return []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/nonexistent"}
+}

@@ -1,0 +1,100 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// tempDir is a folder for temporary files below the data folder, so that they
+// count as the instance's storage. A name with a dot is no schema.
+const tempDir = ".tmp"
+
+// redoBytes is the log of a template. It is what every copy copies; a server
+// makes itself another of the size that its settings say when it starts.
+const redoBytes = "4M"
+
+// MakeTemplate implements engine.Driver: the system tables in bootstrap mode,
+// which needs no socket, port or password and ends with a clean shutdown, then
+// the triggers that guard them. The folder gets its name when it is complete.
+func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) error {
+	if !slices.Contains(r.Version.Locales, r.Locale) {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "MariaDB %s has no character set %q here", r.Version.Version, r.Locale)
+	}
+	w, err := d.makeData(ctx, r)
+	if err != nil {
+		return fmt.Errorf("make template: %w", err)
+	}
+	defer w.close()
+	if err := errors.Join(syncFileSystem(w.dir), os.Rename(w.data(), r.Dir)); err != nil {
+		return fmt.Errorf("make template: %w", err)
+	}
+	return nil
+}
+
+// makeData makes a complete data folder in a workshop.
+func (d *Driver) makeData(ctx context.Context, r engine.TemplateRequest) (*workshop, error) {
+	statements, err := systemSQL(shareDir(r.Version.BinDir))
+	if err != nil {
+		return nil, err
+	}
+	w, err := openWorkshop(r)
+	if err != nil {
+		return nil, err
+	}
+	err = w.bootstrap(ctx, statements,
+		"--innodb-log-file-size="+redoBytes, "--innodb-checksum-algorithm=full_crc32", "--innodb-file-per-table=1",
+		// A complete purge: nothing of the making is left in the undo logs.
+		"--innodb-fast-shutdown=0",
+		"--max-allowed-packet=16M", "--net-buffer-length=16K", "--enforce-storage-engine=")
+	if err != nil {
+		w.close()
+		return nil, fmt.Errorf("system tables: %w", err)
+	}
+	if err := w.furnish(); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// furnish adds the files that no statement makes.
+func (w *workshop) furnish() error {
+	files := map[string]string{
+		// mariadb-upgrade finds that there is nothing to do.
+		"mysql_upgrade_info": w.version.Version + "-MariaDB",
+	}
+	for name, text := range triggerFiles() {
+		files[filepath.Join(systemSchema, name)] = text
+	}
+	for name, text := range files {
+		path := filepath.Join(w.data(), name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), w.give(path)); err != nil {
+			return err
+		}
+	}
+	// What a bootstrap leaves for the next start to warm up with.
+	if err := os.Remove(filepath.Join(w.data(), "ib_buffer_pool")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	temp := filepath.Join(w.data(), tempDir)
+	return errors.Join(os.Mkdir(temp, 0o700), w.give(temp))
+}
+
+// syncFileSystem makes everything below dir durable in one call.
+func syncFileSystem(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return unix.Syncfs(int(file.Fd()))
+}

@@ -1,0 +1,41 @@
+package mariadb
+
+import (
+	"strings"
+	"testing"
+
+	"kurabe/internal/logkey"
+)
+
+func TestVerifier(t *testing.T) {
+	// What SELECT PASSWORD(…) of a server answers.
+	cases := map[logkey.Secret]string{
+		"password": "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19",
+		"x":        "*B69027D44F6E5EDC07F1AEAD1477967B16F28227",
+	}
+	for password, want := range cases {
+		got, err := Verifier(password)
+		if err != nil || got != want || !verifierForm.MatchString(got) {
+			t.Errorf("%s, %v; want %s", got, err, want)
+		}
+	}
+	if _, err := Verifier(""); err == nil {
+		t.Error("an empty password would let everybody in")
+	}
+}
+
+func TestMasterSQL(t *testing.T) {
+	i := instance(nil)
+	i.MasterUsername = "o'neil\\"
+	statements, err := masterSQL(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "master.sql", strings.Join(statements, ";\n")+";\n")
+	i.Password.Verifier = "' OR 1=1"
+	if _, err := masterSQL(i); err == nil {
+		t.Error("it takes anything for a verifier")
+	}
+}
+
+func TestTriggerFile(t *testing.T) { golden(t, "global_priv.TRG", triggerFile("global_priv")) }

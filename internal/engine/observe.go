@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"kurabe"
+	"kurabe/internal/proc"
+	"kurabe/internal/volume"
+)
+
+// bootTag is the record's tag that holds the assignment's boot number.
+const bootTag = "boot"
+
+// Observe implements Engine: it reads files and processes and asks no server.
+func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation, error) {
+	i, err := l.instance(a)
+	if err != nil {
+		return Observation{}, err
+	}
+	h := i.Home
+	// A home that was made by half is made again.
+	o := Observation{Home: true, Data: exists(h.DataDir())}
+	for _, dir := range []string{h.Dir, h.ConfDir(), h.TLSDir(), h.RunDir(), h.LogDir()} {
+		o.Home = o.Home && exists(dir)
+	}
+	_, o.LimitsGroup = l.c.Levers.Find(groupName(a.Instance))
+	levers := l.c.Levers
+	o.LimitsMissing = !o.LimitsGroup && (levers.CPU.Enforceable || levers.Memory.Enforceable || levers.IO.Enforceable)
+	o.Remains = exists(h.Dir)
+	if !o.Remains {
+		return o, nil
+	}
+	if o.Applied, err = readApplied(h); err != nil {
+		return o, err
+	}
+	if err := observeProcess(h, &o); err != nil {
+		return o, err
+	}
+	if group, ok := l.c.Levers.Find(groupName(a.Instance)); ok {
+		if kills, err := group.OOMKills(); err == nil {
+			o.OOMKills = kills
+		}
+	}
+	if a.Goal == kurabe.GoalRunning && i.Version.Version == "" {
+		// No programs to render settings for: the server goes on with what it has.
+		o.SettingsCurrent, o.Fingerprint = true, o.Applied.Loaded
+		o.CertificateExpires, o.CertificateCurrent = l.certificate(i)
+		return o, nil
+	}
+	if a.Goal == kurabe.GoalRunning {
+		o.SettingsCurrent = current(h.ConfDir(), l.c.Driver.Render(i))
+		o.CertificateExpires, o.CertificateCurrent = l.certificate(i)
+		o.Fingerprint = fingerprint(l.c.Driver.Render(i), h)
+	}
+	return o, nil
+}
+
+// OOMKills counts the processes that the kernel killed for the memory limit of an
+// instance; false when it has none.
+func (l *Lifecycle) OOMKills(id kurabe.InstanceID) (int64, bool) {
+	group, ok := l.c.Levers.Find(groupName(id))
+	if !ok {
+		return 0, false
+	}
+	kills, err := group.OOMKills()
+	return kills, err == nil
+}
+
+// Used is what the instance occupies on disk, in bytes.
+func (l *Lifecycle) Used(id kurabe.InstanceID) (int64, error) {
+	return volume.UsedBytes(l.Home(id).Dir)
+}
+
+// observeProcess finds the recorded process, or what it left behind.
+func observeProcess(h Home, o *Observation) error {
+	o.Record = exists(h.RecordFile())
+	p, alive, err := proc.Find(h.RecordFile())
+	if err != nil {
+		return fmt.Errorf("find the server of %s: %w", h.Dir, err)
+	}
+	if alive {
+		o.Running, o.PID, o.Process = true, p.PID, identity(p)
+		o.StartedAt = p.StartedAt()
+		o.Boot, _ = strconv.ParseInt(p.Tags[bootTag], 10, 64)
+		o.Wait = p.Wait
+		return nil
+	}
+	held, err := proc.LockHeld(h.LockFile())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("look at the lock of %s: %w", h.Dir, err)
+	}
+	o.Survivors = held
+	return nil
+}
+
+// identity names one process of one boot of the host.
+func identity(p proc.Process) string {
+	return strconv.Itoa(p.PID) + "@" + strconv.FormatUint(p.StartTime, 10)
+}
+
+// current says whether the rendered files are what is on disk, and no others.
+func current(dir string, files map[string]string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != len(files) {
+		return false
+	}
+	for name, want := range files {
+		have, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || string(have) != want {
+			return false
+		}
+	}
+	return true
+}
+
+// fingerprint identifies the settings and the certificate that a server should
+// have loaded.
+func fingerprint(files map[string]string, h Home) string {
+	sum := sha256.New()
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(sum, "%s\x00%s\x00", name, files[name])
+	}
+	certificate, _ := os.ReadFile(filepath.Join(h.TLSDir(), certificateFile))
+	sum.Write(certificate)
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// groupName is the control group of an instance.
+func groupName(id kurabe.InstanceID) string { return string(id) }

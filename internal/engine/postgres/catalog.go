@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// ReadCatalog implements engine.Driver. It asks a scratch server with every
+// offered module loaded, so that the modules' parameters are in it too.
+func (d *Driver) ReadCatalog(ctx context.Context, r engine.TemplateRequest) (kurabe.Catalog, error) {
+	modules, err := installedModules(r.Version)
+	if err != nil {
+		return kurabe.Catalog{}, fmt.Errorf("read catalogue: %w", err)
+	}
+	rows, err := readSettings(ctx, r, modules)
+	if err != nil {
+		return kurabe.Catalog{}, fmt.Errorf("read catalogue: %w", err)
+	}
+	return kurabe.Catalog{
+		Engine: kurabe.Postgres, Version: r.Version.Version, Family: r.Version.Family,
+		Parameters: describe(rows, offer{modules: modules, extensions: r.Version.Extensions}),
+	}, nil
+}
+
+// installedModules are the modules on offer whose library exists.
+func installedModules(v kurabe.EngineVersion) ([]string, error) {
+	lib := filepath.Join(filepath.Dir(v.BinDir), "lib")
+	if _, err := os.Stat(lib); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(modules), func(name string) bool {
+		_, err := os.Stat(filepath.Join(lib, name+".so"))
+		return err != nil
+	}), nil
+}
+
+// offer is what of the version limits the values of parameters.
+type offer struct {
+	modules    []string
+	extensions []string
+}
+
+// describe is pure: the engine's rows in the words of the API, with Kurabe's
+// rules laid over them.
+func describe(rows []setting, o offer) []kurabe.Parameter {
+	parameters := ownParameters(o)
+	for _, row := range rows {
+		// The engine has TimeZone and DateStyle but does not mind the case; AWS
+		// has small letters throughout.
+		p := kurabe.Parameter{
+			Name: strings.ToLower(row.Name), Type: dataType(row), Allowed: allowedValues(row), Apply: kurabe.ApplyDynamic,
+			Unit: row.Unit, Description: row.Short,
+		}
+		if row.Context == "postmaster" {
+			p.Apply = kurabe.ApplyStatic
+		}
+		if row.Boot != nil {
+			p.Default, p.HasDefault = defaultValue(row), true
+		}
+		applyRules(&p, row, o)
+		parameters = append(parameters, p)
+	}
+	// Find searches by bytes, so bytes are the order.
+	slices.SortFunc(parameters, func(a, b kurabe.Parameter) int { return cmp.Compare(a.Name, b.Name) })
+	return parameters
+}
+
+func applyRules(p *kurabe.Parameter, row setting, o offer) {
+	p.Fixed = fixedReason(row)
+	p.Modifiable = p.Fixed == ""
+	if value, ok := system[p.Name]; ok {
+		p.Default, p.HasDefault, p.System = value, true, true
+	}
+	if value, ok := narrowed[p.Name]; ok && p.Modifiable {
+		p.Allowed = value
+	}
+	if preloads[p.Name] {
+		p.Type, p.Allowed = "list", strings.Join(o.modules, ",")
+	}
+	if p.Name == "shared_preload_libraries" && slices.Contains(o.modules, defaultModule) {
+		p.Default, p.HasDefault, p.System = defaultModule, true, true
+	}
+}
+
+func dataType(row setting) string {
+	switch row.VarType {
+	case "bool":
+		return "boolean"
+	case "integer":
+		return "integer"
+	case "real":
+		return "float"
+	}
+	return "string"
+}
+
+// allowedValues are AWS's words: a range with a dash, a list with commas, and 0
+// and 1 for what the engine also takes as off and on.
+func allowedValues(row setting) string {
+	switch row.VarType {
+	case "bool":
+		return "0,1"
+	case "integer", "real":
+		return plain(row.Min) + "-" + plain(row.Max)
+	}
+	return strings.Join(row.Enum, ",")
+}
+
+// plain writes a bound without an exponent, which AWS never has: PostgreSQL
+// gives 1.79769e+308 as the largest float.
+func plain(bound string) string {
+	if !strings.ContainsAny(bound, "eE") {
+		return bound
+	}
+	value, err := strconv.ParseFloat(bound, 64)
+	if err != nil {
+		return bound
+	}
+	return strconv.FormatFloat(value, 'f', -1, 64)
+}
+
+func defaultValue(row setting) string {
+	if row.VarType != "bool" {
+		return *row.Boot
+	}
+	if *row.Boot == "on" {
+		return "1"
+	}
+	return "0"
+}

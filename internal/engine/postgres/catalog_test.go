@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"kurabe"
+)
+
+func TestDescribe(t *testing.T) {
+	raw, err := os.ReadFile("testdata/describe/settings.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := decodeSettings(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := describe(rows, offer{modules: []string{"auto_explain", "pg_stat_statements"}, extensions: []string{"citext", "hstore"}})
+	golden(t, "describe/parameters.json", asJSON(t, got))
+	c := kurabe.Catalog{Parameters: got}
+	for _, p := range got {
+		if found, ok := c.Find(p.Name); !ok || found.Name != p.Name {
+			t.Errorf("%s cannot be found", p.Name)
+		}
+	}
+}
+
+// What Kurabe sets by itself must not be a user's to set, and each reason must
+// be one.
+func TestRules(t *testing.T) {
+	for _, l := range plumbing(sample("postgres17", nil)) {
+		if fixed[l.name] == "" && l.name != extensionsList {
+			t.Errorf("%s is rendered by us and modifiable", l.name)
+		}
+	}
+	for name, reason := range fixed {
+		if reason == "" {
+			t.Errorf("%s is fixed without a reason", name)
+		}
+	}
+	for name := range refused {
+		if slices.Contains(allowed, name) {
+			t.Errorf("%s is both allowed and refused", name)
+		}
+	}
+	if !slices.IsSorted(allowed) || !slices.IsSorted(modules) || !slices.IsSorted(settable) {
+		t.Error("a list is out of order")
+	}
+}

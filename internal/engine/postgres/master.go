@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// defaultDatabase exists in every cluster; clients connect to it when they know
+// no other name, so the master user owns it.
+const defaultDatabase = "postgres"
+
+// EnsureMaster implements engine.Driver.
+func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
+	if err := checkNames(i); err != nil {
+		return err
+	}
+	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
+		if err := ensureRole(ctx, conn, i); err != nil {
+			return err
+		}
+		if err := ensureDatabase(ctx, conn, i); err != nil {
+			return err
+		}
+		return ownDefaultDatabase(ctx, conn, i.MasterUsername)
+	})
+	if err != nil {
+		return fmt.Errorf("ensure master user: %w", err)
+	}
+	return nil
+}
+
+// SetPassword implements engine.Driver. Like RDS it also gives the master user
+// back what it may have lost: this is the way in again after a REVOKE too many.
+func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
+	if err := checkNames(i); err != nil {
+		return err
+	}
+	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
+		if err := ensureRole(ctx, conn, i); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD %s VALID UNTIL 'infinity'",
+			quoteName(i.MasterUsername), quoteLiteral(i.Password.Verifier)))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("set master password: %w", err)
+	}
+	return nil
+}
+
+// checkNames asserts what the control room has promised: a reserved name here
+// would hand the service's own role to a user.
+func checkNames(i engine.Instance) error {
+	switch {
+	case i.MasterUsername == "" || Reserved(i.MasterUsername):
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "MasterUsername %s cannot be used as it is a reserved word used by the engine", i.MasterUsername)
+	case i.DatabaseName != "" && Reserved(i.DatabaseName):
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "DBName %s cannot be used as it is a reserved word used by the engine", i.DatabaseName)
+	case !verifierForm.MatchString(i.Password.Verifier):
+		return errors.New("the password of the assignment is not a SCRAM-SHA-256 verifier")
+	}
+	return nil
+}
+
+// ensureRole makes the service's roles and the master user. The password is
+// part of the statement that creates it, so there is no moment without one.
+func ensureRole(ctx context.Context, conn *pgx.Conn, i engine.Instance) error {
+	if err := execAll(ctx, conn, roleSQL(majorOf(i.Version))); err != nil {
+		return fmt.Errorf("make roles: %w", err)
+	}
+	name := quoteName(i.MasterUsername)
+	const rights = "LOGIN CREATEDB CREATEROLE INHERIT NOSUPERUSER NOREPLICATION NOBYPASSRLS"
+	exists, err := exists(ctx, conn, "SELECT FROM pg_catalog.pg_roles WHERE rolname = $1", i.MasterUsername)
+	if err != nil {
+		return err
+	}
+	statement := fmt.Sprintf("ALTER ROLE %s %s", name, rights)
+	if !exists {
+		statement = fmt.Sprintf("CREATE ROLE %s %s PASSWORD %s", name, rights, quoteLiteral(i.Password.Verifier))
+	}
+	return execAll(ctx, conn, []string{
+		statement,
+		// The option lets it make further rds_superuser members, as on RDS.
+		fmt.Sprintf("GRANT %s TO %s WITH ADMIN OPTION", superuserRole, name),
+	})
+}
+
+// ensureDatabase cannot be in a transaction: CREATE DATABASE refuses one. Cut
+// off, it leaves no database or a whole one.
+func ensureDatabase(ctx context.Context, conn *pgx.Conn, i engine.Instance) error {
+	if i.DatabaseName == "" || i.DatabaseName == defaultDatabase {
+		return nil
+	}
+	found, err := exists(ctx, conn, "SELECT FROM pg_catalog.pg_database WHERE datname = $1", i.DatabaseName)
+	if err != nil || found {
+		return err
+	}
+	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE DATABASE %s OWNER %s", quoteName(i.DatabaseName), quoteName(i.MasterUsername)))
+	return err
+}
+
+// ownDefaultDatabase gives the database postgres away once: what a user has
+// given on stays where it is.
+func ownDefaultDatabase(ctx context.Context, conn *pgx.Conn, master string) error {
+	ours, err := exists(ctx, conn, `SELECT FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.oid = d.datdba
+		WHERE d.datname = $1 AND r.rolname = $2`, defaultDatabase, adminRole)
+	if err != nil || !ours {
+		return err
+	}
+	_, err = conn.Exec(ctx, fmt.Sprintf("ALTER DATABASE %s OWNER TO %s", quoteName(defaultDatabase), quoteName(master)))
+	return err
+}
+
+func exists(ctx context.Context, conn *pgx.Conn, query string, args ...any) (bool, error) {
+	var found bool
+	err := conn.QueryRow(ctx, "SELECT EXISTS ("+query+")", args...).Scan(&found)
+	return found, err
+}

@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kurabe/internal/engine"
+)
+
+// The files in Home.ConfDir.
+const (
+	settingsFile = "postgresql.conf"
+	accessFile   = "pg_hba.conf"
+	identFile    = "pg_ident.conf"
+)
+
+const (
+	logLinePrefix = "%t:%r:%u@%d:[%p]:"
+	logNamePrefix = "postgresql.log."
+	logName       = logNamePrefix + "%Y-%m-%d-%H"
+	// socketDir is relative to the data folder, where the server works. An
+	// absolute path would meet the 107 bytes that a socket address can hold.
+	socketDir = "../run"
+)
+
+// line is one setting of the rendered file.
+type line struct{ name, value string }
+
+// Render implements engine.Driver.
+func (d *Driver) Render(i engine.Instance) map[string]string {
+	return map[string]string{
+		settingsFile: renderSettings(i),
+		accessFile:   renderAccess(i),
+		identFile:    fmt.Sprintf("# map, account, role\nkurabe %s %s\n", quoteAccess(d.serviceUser), adminRole),
+	}
+}
+
+func renderSettings(i engine.Instance) string {
+	var b strings.Builder
+	b.WriteString("# Rendered by Kurabe. Changes are overwritten.\n\n# The service's own.\n")
+	own := plumbing(i)
+	taken := map[string]bool{}
+	for _, l := range own {
+		taken[l.name] = true
+		writeLine(&b, l)
+	}
+	b.WriteString("\n# The parameter group's.\n")
+	for _, name := range slices.Sorted(maps.Keys(i.Settings)) {
+		// The service's own wins; both can only meet by a mistake of ours.
+		if !taken[name] && settingName.MatchString(name) {
+			writeLine(&b, line{name, i.Settings[name]})
+		}
+	}
+	return b.String()
+}
+
+// settingName is what may stand before an equals sign. The catalogue holds no
+// other name; a record that does must not be able to write a second line.
+var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)?$`)
+
+func writeLine(b *strings.Builder, l line) {
+	fmt.Fprintf(b, "%s = %s\n", l.name, quoteSetting(l.value))
+}
+
+// plumbing is what the service sets and nobody else may.
+func plumbing(i engine.Instance) []line {
+	seen := i.Seen()
+	lines := []line{
+		{"cluster_name", clusterName(i)},
+		{"listen_addresses", i.Address},
+		{"port", strconv.Itoa(i.Port)},
+		{"unix_socket_directories", socketDir},
+		{"unix_socket_permissions", "0700"},
+		{"hba_file", filepath.Join(seen.ConfDir(), accessFile)},
+		{"ident_file", filepath.Join(seen.ConfDir(), identFile)},
+		{"ssl", "on"},
+		{"ssl_cert_file", filepath.Join(seen.TLSDir(), "server.crt")},
+		{"ssl_key_file", filepath.Join(seen.TLSDir(), "server.key")},
+		{"password_encryption", "scram-sha-256"},
+		{"logging_collector", "on"},
+		{"log_directory", seen.LogDir()},
+		{"log_filename", logName},
+		{"log_file_mode", "0600"},
+		{"log_rotation_age", "60"},
+		{"log_rotation_size", "0"}, // The name changes by the hour only; a rotation by size would reopen the same file.
+		{"log_truncate_on_rotation", "off"},
+		{"log_line_prefix", logLinePrefix},
+		{"log_timezone", "UTC"},
+		{"lc_messages", "C"},
+		{"wal_level", "replica"},
+		{"archive_mode", "off"},
+		{"huge_pages", "off"},
+		{extensionsList, strings.Join(i.Version.Extensions, ",")},
+	}
+	const allowAlterSystemMajor = 17
+	if majorOf(i.Version) >= allowAlterSystemMajor {
+		lines = append(lines, line{"allow_alter_system", "off"})
+	}
+	return lines
+}
+
+// clusterName shows which instance a process belongs to. The engine cuts names
+// at 63 bytes.
+func clusterName(i engine.Instance) string {
+	const nameBytesMax = 63
+	return i.Name[:min(len(i.Name), nameBytesMax)]
+}
+
+// renderAccess is first match wins. Nobody but the service comes in by the
+// socket, and the service's role by nothing else.
+func renderAccess(i engine.Instance) string {
+	rules := []string{
+		"# Rendered by Kurabe. Changes are overwritten.",
+		"local all " + adminRole + " peer map=kurabe",
+		"local replication " + adminRole + " peer map=kurabe",
+		"local all all reject",
+		"local replication all reject",
+		"host all " + adminRole + " all reject",
+		// The word all does not include physical replication, which would copy
+		// the whole data folder.
+		"host replication all all reject",
+	}
+	if on(i.Settings[forceSSL]) {
+		rules = append(rules, "hostnossl all all all reject")
+	}
+	return strings.Join(append(rules, "host all all all scram-sha-256"), "\n") + "\n"
+}
+
+// on reads a boolean as the engine does.
+func on(value string) bool {
+	return slices.Contains([]string{"1", "on", "true", "yes", "t", "y"}, strings.ToLower(strings.TrimSpace(value)))
+}
+
+// endpoint is the advertised address.
+func endpoint(i engine.Instance) string { return net.JoinHostPort(i.Address, strconv.Itoa(i.Port)) }
+
+// postmasterOOM spares the postmaster, as the manual's "Linux Memory Overcommit"
+// advises: it survives a killed session and restarts the others by itself.
+const postmasterOOM = -900
+
+// Command implements engine.Driver.
+func (d *Driver) Command(i engine.Instance) engine.Command {
+	seen := i.Seen()
+	return engine.Command{
+		Argv: []string{
+			filepath.Join(i.Version.BinDir, "postgres"),
+			"-D", seen.DataDir(), "-c", "config_file=" + filepath.Join(seen.ConfDir(), settingsFile),
+		},
+		Env: append(toolEnv(),
+			// Sessions can open connections of their own (dblink, postgres_fdw);
+			// no file of the engine's account may add a password or a service.
+			"PGPASSFILE=/dev/null", "PGSERVICEFILE=/dev/null", "PGSYSCONFDIR=/nonexistent",
+			// When memory is short a session goes first, not the postmaster.
+			"PG_OOM_ADJUST_FILE=/proc/self/oom_score_adj", "PG_OOM_ADJUST_VALUE=0"),
+		OOMScoreAdj: postmasterOOM,
+	}
+}

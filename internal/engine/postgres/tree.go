@@ -1,0 +1,200 @@
+package postgres
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A private tree is a relocated installation. The server finds its share and
+// lib folders relative to its own binary, links resolved, so a copy of that one
+// binary with links to everything else has an extension folder of its own:
+//
+//	ROOT/postgres-15.18-1a2b3c4d5e6f/usr/lib/postgresql/15/bin/{postgres,initdb}  copies
+//	                                /usr/lib/postgresql/15/bin/*, lib             links
+//	                                /usr/share/postgresql/15/*                    links
+//	                                /usr/share/postgresql/15/extension            ours
+//
+// In it the control files of allowed extensions say "trusted", and those of all
+// others are absent. The machine's own files stay as they are. A tree never
+// changes once made: its name holds a hash of what it was made from, and the
+// tree of a running server stays when the packages are upgraded.
+
+// treeRevision changes when this file makes something else of the same input.
+const treeRevision = "2"
+
+// copied are the programs that look for files relative to themselves.
+var copied = []string{"postgres", "initdb"}
+
+// source is an installed version.
+type source struct {
+	bin, lib, share string
+	major           int
+}
+
+// ensureTree returns the folder of the programs in the tree of this version.
+func (d *Driver) ensureTree(version string, s source) (string, error) {
+	sum, err := s.fingerprint()
+	if err != nil {
+		return "", err
+	}
+	home := filepath.Join(d.root, "postgres-"+version+"-"+sum)
+	bin := filepath.Join(home, treeLib(s.major), "bin")
+	if _, err := os.Stat(bin); err == nil {
+		return bin, nil
+	}
+	if err := os.MkdirAll(d.root, 0o755); err != nil {
+		return "", err
+	}
+	// What a crash left half-made is nobody's: only the agent makes trees.
+	left, _ := filepath.Glob(filepath.Join(d.root, ".making-*"))
+	for _, dir := range left {
+		if err := os.RemoveAll(dir); err != nil {
+			return "", err
+		}
+	}
+	building, err := os.MkdirTemp(d.root, ".making-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(building) // Nothing is left of it after the rename.
+	// A file torn by a power cut would stay under its final name for ever.
+	if err := errors.Join(s.build(building), syncFileSystem(building)); err != nil {
+		return "", err
+	}
+	if err := os.Rename(building, home); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	return bin, nil
+}
+
+func treeLib(major int) string   { return "usr/lib/postgresql/" + strconv.Itoa(major) }
+func treeShare(major int) string { return "usr/share/postgresql/" + strconv.Itoa(major) }
+
+// fingerprint hashes all that a tree depends on: the copied programs, the names
+// that are linked and the control files.
+func (s source) fingerprint() (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, treeRevision, s.bin, s.lib, s.share, allowed, granted)
+	for _, name := range copied {
+		if err := hashFile(h, filepath.Join(s.bin, name)); err != nil {
+			return "", err
+		}
+	}
+	for _, dir := range []string{s.bin, s.share, filepath.Join(s.share, "extension")} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return "", err
+		}
+		for _, entry := range entries {
+			fmt.Fprintln(h, entry.Name())
+			// Of what is only linked the content does not matter.
+			ours := slices.Contains(allowed, extensionOf(entry.Name()))
+			if !ours || (!strings.HasSuffix(entry.Name(), ".control") && !strings.HasSuffix(entry.Name(), ".sql")) {
+				continue
+			}
+			if err := hashFile(h, filepath.Join(dir, entry.Name())); err != nil {
+				return "", err
+			}
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+func hashFile(h hash.Hash, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(h, file)
+	return err
+}
+
+// build fills dir. Modes are set by hand: the service may have a strict umask,
+// and the engine's user must be able to read all of it.
+func (s source) build(dir string) error {
+	bin := filepath.Join(dir, treeLib(s.major), "bin")
+	share := filepath.Join(dir, treeShare(s.major))
+	extension := filepath.Join(share, "extension")
+	for _, folder := range []string{bin, extension} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, name := range copied {
+		if err := copyProgram(filepath.Join(s.bin, name), filepath.Join(bin, name)); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink(s.lib, filepath.Join(dir, treeLib(s.major), "lib")); err != nil {
+		return err
+	}
+	if err := linkAll(s.bin, bin, copied); err != nil {
+		return err
+	}
+	if err := linkAll(s.share, share, []string{"extension"}); err != nil {
+		return err
+	}
+	if err := fillExtensions(filepath.Join(s.share, "extension"), extension); err != nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			err = os.Chmod(path, 0o755)
+		}
+		return err
+	})
+}
+
+func linkAll(from, to string, except []string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if slices.Contains(except, entry.Name()) {
+			continue
+		}
+		if err := os.Symlink(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	return errors.Join(out.Chmod(0o555), out.Close())
+}
+
+// syncFileSystem makes everything below dir durable in one call.
+func syncFileSystem(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return unix.Syncfs(int(file.Fd()))
+}

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"kurabe"
+	"kurabe/internal/proc"
+	"kurabe/internal/volume"
+)
+
+// Modes of an instance's folders: the engine's user may enter what it needs and
+// write only its data, logs and socket.
+const (
+	homeMode    = 0o750
+	privateMode = 0o700
+	confMode    = 0o640
+)
+
+// keyMode is what PostgreSQL demands of a private key: readable by the engine's
+// group only when root owns it.
+func keyMode() os.FileMode {
+	if os.Getuid() == 0 {
+		return 0o640
+	}
+	return 0o600
+}
+
+func owner(user *proc.Credential) (uid, gid int) {
+	if user == nil {
+		return os.Getuid(), os.Getgid()
+	}
+	return user.UID, user.GID
+}
+
+// makeHome makes the folders. The home and the rendered files stay the
+// service's, with the engine's group; the rest is the engine's.
+func (l *Lifecycle) makeHome(i Instance) error {
+	uid, gid := owner(i.User)
+	for _, dir := range []string{i.Home.Dir, i.Home.ConfDir(), i.Home.TLSDir()} {
+		if err := volume.EnsureDir(dir, homeMode, os.Getuid(), gid); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{i.Home.RunDir(), i.Home.LogDir()} {
+		if err := volume.EnsureDir(dir, privateMode, uid, gid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// template is the folder that new instances of a version and locale are copied
+// from.
+func (l *Lifecycle) template(v kurabe.EngineVersion, locale string) TemplateRequest {
+	dir := filepath.Join(l.c.Templates, string(v.Engine), v.Version, locale)
+	return TemplateRequest{Version: v, Locale: locale, Dir: dir, Scratch: dir + ".scratch", User: l.c.User}
+}
+
+// EnsureTemplate makes the template unless it exists. Two callers of one
+// template wait for each other.
+func (l *Lifecycle) EnsureTemplate(ctx context.Context, v kurabe.EngineVersion, locale string) (TemplateRequest, error) {
+	r := l.template(v, locale)
+	l.mu.Lock()
+	making := l.making[r.Dir]
+	if making == nil {
+		making = &sync.Mutex{}
+		l.making[r.Dir] = making
+	}
+	l.mu.Unlock()
+	making.Lock()
+	defer making.Unlock()
+	if exists(r.Dir) {
+		return r, nil
+	}
+	for _, dir := range []string{l.c.Templates, filepath.Dir(filepath.Dir(r.Dir)), filepath.Dir(r.Dir)} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return r, fmt.Errorf("make template: %w", err)
+		}
+	}
+	if err := l.c.Driver.MakeTemplate(ctx, r); err != nil {
+		return r, fmt.Errorf("make template of %s %s: %w", v.Engine, v.Version, err)
+	}
+	return r, nil
+}
+
+// copyTemplate gives the instance its data folder. It appears by rename, so a
+// copy that was cut off is never mistaken for data.
+func (l *Lifecycle) copyTemplate(ctx context.Context, i Instance) error {
+	t, err := l.EnsureTemplate(ctx, i.Version, i.Locale)
+	if err != nil {
+		return err
+	}
+	uid, gid := owner(i.User)
+	fresh := i.Home.DataDir() + ".fresh"
+	if err := volume.RemoveTree(i.Home.Dir, fresh); err != nil {
+		return err
+	}
+	if err := volume.CopyTree(ctx, t.Dir, fresh, volume.CopyOptions{UID: uid, GID: gid, Sync: true}); err != nil {
+		return err
+	}
+	if d, ok := l.c.Driver.(Individual); ok {
+		if err := d.Individualize(fresh); err != nil {
+			return fmt.Errorf("give the data folder its identity: %w", err)
+		}
+	}
+	if err := os.Rename(fresh, i.Home.DataDir()); err != nil {
+		return fmt.Errorf("copy template: %w", err)
+	}
+	return volume.SyncDir(i.Home.Dir)
+}
+
+// writeSettings writes the rendered files and removes others.
+func (l *Lifecycle) writeSettings(i Instance) error {
+	files := l.c.Driver.Render(i)
+	_, gid := owner(i.User)
+	for name, content := range files {
+		path := filepath.Join(i.Home.ConfDir(), name)
+		if have, err := os.ReadFile(path); err == nil && string(have) == content {
+			continue
+		}
+		if err := writeFor(path, []byte(content), confMode, gid); err != nil {
+			return fmt.Errorf("write settings: %w", err)
+		}
+	}
+	entries, err := os.ReadDir(i.Home.ConfDir())
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	for _, e := range entries {
+		if _, ok := files[e.Name()]; !ok {
+			if err := os.RemoveAll(filepath.Join(i.Home.ConfDir(), e.Name())); err != nil {
+				return fmt.Errorf("write settings: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// writeFor writes a file that the engine's group may read.
+func writeFor(path string, data []byte, mode os.FileMode, gid int) error {
+	if err := volume.AtomicWrite(path, data, mode); err != nil {
+		return err
+	}
+	if os.Getuid() != 0 {
+		return nil
+	}
+	return os.Chown(path, 0, gid)
+}
+
+// removeHome removes everything that belongs to the instance.
+func (l *Lifecycle) removeHome(i Instance) error {
+	if err := volume.RemoveTree(l.c.Homes, i.Home.Dir); err != nil {
+		return fmt.Errorf("remove %s: %w", i.Home.Dir, err)
+	}
+	if i.SeenDir == i.Home.Dir {
+		return nil
+	}
+	// The mount point only: the mount itself lived in the engine's namespace.
+	if err := os.Remove(i.SeenDir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove mount point: %w", err)
+	}
+	return nil
+}

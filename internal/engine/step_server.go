@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"kurabe/internal/proc"
+	"kurabe/internal/volume"
+)
+
+// Poll intervals for conditions that nothing announces: 5 ms at first, so that a
+// fast start is seen at once, growing to a quarter of a second.
+const (
+	pollFirst = 5 * time.Millisecond
+	pollMost  = 250 * time.Millisecond
+)
+
+// maxLogTail is how much of an error log is read for the engine's last words.
+const maxLogTail = 16 << 10
+
+// nofile is the engine's limit of open files, enough for the classes offered.
+const nofile = 65536
+
+// start starts the server; it does not wait until it is ready.
+func (l *Lifecycle) start(ctx context.Context, i Instance) error {
+	command := l.c.Driver.Command(i)
+	spec := proc.Spec{
+		Name: string(i.Engine) + " " + i.Name, Argv: command.Argv, Env: command.Env, Dir: i.Home.DataDir(),
+		User: l.c.User, StdoutStderr: i.Home.StartLog(), LockFile: i.Home.LockFile(), RecordFile: i.Home.RecordFile(),
+		OOMScoreAdj: command.OOMScoreAdj,
+		Tags:        map[string]string{bootTag: strconv.FormatInt(i.Boot, 10)}, Nofile: nofile,
+	}
+	if i.SeenDir != i.Home.Dir {
+		spec.BindAs, spec.BindFrom = i.SeenDir, i.Home.Dir
+	}
+	if group, ok := l.c.Levers.Find(groupName(i.Instance)); ok {
+		spec.Cgroups = group.ProcsFiles()
+	}
+	// What is on disk now is what the server will read: the note is written
+	// first, so a death in between costs a reload, never a missing one.
+	if err := os.Truncate(i.Home.StartLog(), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("start %s: %w", i.Engine, err)
+	}
+	p, err := proc.Start(ctx, spec)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", i.Engine, err)
+	}
+	loaded := fingerprint(l.c.Driver.Render(i), i.Home)
+	return note(i.Home, func(a *Applied) {
+		a.Process, a.Ready, a.Probed, a.Loaded = identity(p), false, false, loaded
+	})
+}
+
+// waitReady waits until the server accepts statements, or has ended.
+func (l *Lifecycle) waitReady(ctx context.Context, i Instance) error {
+	p, alive, err := proc.Find(i.Home.RecordFile())
+	if err != nil {
+		return err
+	}
+	for wait := pollFirst; ; wait = min(wait*5/4, pollMost) {
+		if !alive || !p.Alive() {
+			return l.startFailed(ctx, i)
+		}
+		err := l.c.Driver.Ready(ctx, i)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrNotReady) {
+			return fmt.Errorf("wait for %s: %w", i.Engine, err)
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("wait for %s: %w", i.Engine, context.Cause(ctx))
+		}
+		pause, cancel := context.WithTimeout(ctx, wait)
+		p.Wait(pause) // returns at once when the server ends
+		cancel()
+	}
+	return note(i.Home, func(a *Applied) {
+		if a.Process != identity(p) {
+			// The note of the start was lost with the service: what this server
+			// has loaded is not known, so it is told to load it again.
+			a.Process, a.Loaded, a.Probed = identity(p), "", false
+		}
+		a.Ready = true
+	})
+}
+
+// startFailed removes the record of a server that never came up, so that it does
+// not count as a crash, and says why in the engine's words.
+func (l *Lifecycle) startFailed(ctx context.Context, i Instance) error {
+	waitQuiet(ctx, i.Home)
+	kind, message := l.c.Driver.StartFailure(l.logTail(i))
+	if err := os.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("forget the failed start: %w", err)
+	}
+	return &StartError{Kind: kind, Message: message}
+}
+
+// lastWords is how long the rest of a process tree may take to write down why its
+// first process ended: PostgreSQL's log has a process of its own.
+const lastWords = 2 * time.Second
+
+// waitQuiet waits until nothing of the engine lives, or lastWords are over.
+func waitQuiet(ctx context.Context, h Home) {
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	for {
+		if held, err := proc.LockHeld(h.LockFile()); err != nil || !held || ctx.Err() != nil {
+			return
+		}
+		timer := time.NewTimer(pollFirst)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// logTail is the end of the start log and of the newest error log.
+func (l *Lifecycle) logTail(i Instance) string {
+	var names []string
+	entries, _ := os.ReadDir(i.Home.LogDir())
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return tail(i.Home.StartLog()) + "\n" + tail(l.c.Driver.ErrorLog(i, names))
+}
+
+func tail(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > maxLogTail {
+		f.Seek(-maxLogTail, io.SeekEnd)
+	}
+	data, _ := io.ReadAll(io.LimitReader(f, maxLogTail))
+	return strings.ToValidUTF8(string(data), "?")
+}
+
+// stop ends the server cleanly, and its record: what follows is no crash.
+func (l *Lifecycle) stop(ctx context.Context, i Instance) error {
+	return l.end(ctx, i, syscall.Signal(l.c.Driver.StopSignal()))
+}
+
+// kill ends the server at once; its data is about to be removed.
+func (l *Lifecycle) kill(ctx context.Context, i Instance) error {
+	return l.end(ctx, i, syscall.Signal(l.c.Driver.KillSignal()))
+}
+
+func (l *Lifecycle) end(ctx context.Context, i Instance, sig syscall.Signal) error {
+	p, alive, err := proc.Find(i.Home.RecordFile())
+	if err != nil {
+		return err
+	}
+	if alive {
+		if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("stop %s: %w", i.Engine, err)
+		}
+		if err := p.Wait(ctx); err != nil {
+			return fmt.Errorf("stop %s: %w", i.Engine, err)
+		}
+	}
+	if err := proc.KillSurvivors(ctx, i.Home.DataDir()); err != nil {
+		return err
+	}
+	if err := os.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("stop %s: %w", i.Engine, err)
+	}
+	return volume.SyncDir(filepath.Dir(i.Home.RecordFile()))
+}
+
+// noteCrash counts a server that ended although nobody stopped it.
+func (l *Lifecycle) noteCrash(i Instance) error {
+	applied, err := readApplied(i.Home)
+	if err != nil {
+		return err
+	}
+	sameBoot, err := proc.SameBoot(i.Home.RecordFile())
+	if err != nil {
+		return err
+	}
+	if applied.Ready && sameBoot {
+		_, words := l.c.Driver.StartFailure(l.logTail(i))
+		if words == NoReason {
+			words = ""
+		}
+		err = note(i.Home, func(a *Applied) { a.Crashes++; a.LastCrash, a.Ready = words, false })
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("forget the ended server: %w", err)
+	}
+	return nil
+}
