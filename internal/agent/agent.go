@@ -1,0 +1,177 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/hostlink"
+	"kurabe/internal/logkey"
+)
+
+// Usage tells what an instance occupies on disk, in bytes.
+type Usage func(id kurabe.InstanceID) (int64, error)
+
+// Config is what an Agent needs.
+type Config struct {
+	Host    kurabe.HostID
+	Link    hostlink.Link
+	Engines map[kurabe.EngineName]engine.Engine
+	// Homes holds the instances' folders, where assignments are saved.
+	Homes string
+	Usage Usage
+	// Free tells the free bytes of the disk that the instances are on; nil: each
+	// look measures.
+	Free func() int64
+	Log  *slog.Logger
+	Now  func() time.Time
+	// Look is how often each instance is looked at although nothing woke its
+	// worker; 0 means the default.
+	Look time.Duration
+}
+
+// defaultLook is the full scan of DESIGN.md: every 30 s even if nothing woke.
+const defaultLook = 30 * time.Second
+
+// Agent obeys assignments on one host.
+type Agent struct {
+	Config
+
+	mu      sync.Mutex // guards workers
+	workers map[kurabe.InstanceID]*worker
+	wait    sync.WaitGroup
+	loaded  chan struct{} // closed when every saved assignment has its worker
+}
+
+// New returns an Agent; Run starts it.
+func New(c Config) *Agent {
+	if c.Look == 0 {
+		c.Look = defaultLook
+	}
+	return &Agent{Config: c, workers: map[kurabe.InstanceID]*worker{}, loaded: make(chan struct{})}
+}
+
+// Run obeys until ctx ends, then waits for the steps under way. Databases keep
+// running.
+func (a *Agent) Run(ctx context.Context) error {
+	saved, err := a.loadSaved()
+	if err != nil {
+		return err
+	}
+	for _, s := range saved {
+		a.worker(ctx, s.Instance).give(s)
+	}
+	close(a.loaded)
+	a.wait.Go(func() { a.watchMemory(ctx) })
+	for update := range a.Link.Assignments(ctx, a.Host) {
+		if update.Full {
+			a.withdrawOthers(ctx, update.Assignments)
+		}
+		for _, assignment := range update.Assignments {
+			a.take(ctx, assignment)
+		}
+		for _, id := range update.Withdrawn {
+			a.withdraw(ctx, id)
+		}
+	}
+	a.wait.Wait()
+	return ctx.Err()
+}
+
+// WaitLooked waits until every instance that the host had before was looked at
+// and reported: what an earlier service wrote of them may be stale since.
+func (a *Agent) WaitLooked(ctx context.Context) error {
+	select {
+	case <-a.loaded:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	a.mu.Lock()
+	var looked []chan struct{}
+	for _, w := range a.workers {
+		looked = append(looked, w.looked)
+	}
+	a.mu.Unlock()
+	for _, c := range looked {
+		select {
+		case <-c:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// take saves an assignment, unless it is stale, and wakes its worker.
+func (a *Agent) take(ctx context.Context, assignment kurabe.Assignment) {
+	w := a.worker(ctx, assignment.Instance)
+	have, known := w.assignment()
+	log := a.Log.With(logkey.Instance, assignment.Instance, logkey.Generation, assignment.Generation)
+	if known {
+		fresh, err := newer(have, assignment)
+		if err != nil {
+			log.Warn("assignment refused", logkey.Error, err)
+			return
+		}
+		if !fresh {
+			w.wake()
+			return
+		}
+	}
+	if err := w.accept(assignment); err != nil {
+		log.Error("assignment not saved", logkey.Error, err)
+		w.wake()
+	}
+}
+
+// withdrawOthers withdraws what a full update does not name: its record went
+// while nobody listened.
+func (a *Agent) withdrawOthers(ctx context.Context, all []kurabe.Assignment) {
+	named := map[kurabe.InstanceID]bool{}
+	for _, assignment := range all {
+		named[assignment.Instance] = true
+	}
+	a.mu.Lock()
+	var others []kurabe.InstanceID
+	for id := range a.workers {
+		if !named[id] {
+			others = append(others, id)
+		}
+	}
+	a.mu.Unlock()
+	for _, id := range others {
+		a.withdraw(ctx, id)
+	}
+}
+
+// withdraw forgets an instance whose records are gone. Its data is gone too when
+// its last assignment said so; otherwise it stays and is obeyed on. Of an
+// instance that is not known only a report of an earlier life can be left.
+func (a *Agent) withdraw(ctx context.Context, id kurabe.InstanceID) {
+	w := a.worker(ctx, id)
+	if have, known := w.assignment(); known && have.Goal != kurabe.GoalAbsent {
+		a.Log.Warn("assignment withdrawn without an order to remove the instance; it is kept", logkey.Instance, id)
+		return
+	}
+	w.retire()
+}
+
+// worker returns the worker of an instance and starts it at first.
+func (a *Agent) worker(ctx context.Context, id kurabe.InstanceID) *worker {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w, ok := a.workers[id]; ok {
+		return w
+	}
+	w := newWorker(a, id)
+	a.workers[id] = w
+	a.wait.Add(1)
+	go func() {
+		defer a.wait.Done()
+		w.run(ctx)
+	}()
+	return w
+}

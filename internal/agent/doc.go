@@ -1,0 +1,13 @@
+// Package agent makes a host obey: it takes the assignments of its host, saves
+// each to disk before obeying it, drives the engines step by step until the
+// assignment is true, and reports what it sees.
+//
+// It must not decide: what to run is the planner's, how to run it is the
+// engine's. It needs no control plane to keep databases alive: saved assignments
+// are obeyed from the first moment, also while the store is down. Invariants: a
+// lower generation is refused, and the same one with other content; an instance
+// has one worker, so its steps never overlap; nothing is removed because a
+// record is missing, only because an assignment says absent.
+//
+// Called by cmd/kurabe. See DESIGN.md.
+package agent

@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"kurabe"
+	"kurabe/internal/volume"
+)
+
+// newer says whether an assignment takes the place of the one in force. A lower
+// generation comes from a planner that was deposed; the same generation with
+// other content from two planners at once: neither is obeyed.
+func newer(have, next kurabe.Assignment) (bool, error) {
+	switch {
+	case next.Generation < have.Generation:
+		return false, fmt.Errorf("generation %d is older than %d, which is in force", next.Generation, have.Generation)
+	case next.Generation > have.Generation:
+		return true, nil
+	case !reflect.DeepEqual(have, next):
+		return false, fmt.Errorf("generation %d is in force with other content", have.Generation)
+	}
+	return false, nil
+}
+
+// The folder of saved assignments lies beside the homes, so that an assignment
+// can be saved before its instance's folder exists and outlives its removal
+// until the planner knows of it.
+func (a *Agent) savedDir() string { return filepath.Join(filepath.Dir(a.Homes), "assignments") }
+
+func (a *Agent) savedFile(id kurabe.InstanceID) string {
+	return filepath.Join(a.savedDir(), string(id)+".json")
+}
+
+// save puts an assignment on disk. The verifier in it lets nobody log in, but
+// is nobody else's business.
+func (a *Agent) save(assignment kurabe.Assignment) error {
+	data, err := json.Marshal(assignment)
+	if err != nil {
+		return err
+	}
+	if err := volume.EnsureDir(a.savedDir(), 0o700, os.Getuid(), os.Getgid()); err != nil {
+		return err
+	}
+	return volume.AtomicWrite(a.savedFile(assignment.Instance), data, 0o600)
+}
+
+func (a *Agent) forget(id kurabe.InstanceID) error {
+	if err := os.Remove(a.savedFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// loadSaved reads every saved assignment. One that cannot be read stops the
+// agent: running on without it would leave a database unwatched.
+func (a *Agent) loadSaved() ([]kurabe.Assignment, error) {
+	entries, err := os.ReadDir(a.savedDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read saved assignments: %w", err)
+	}
+	var list []kurabe.Assignment
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".json" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(a.savedDir(), e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read saved assignment: %w", err)
+		}
+		var s kurabe.Assignment
+		if err := json.Unmarshal(data, &s); err != nil || s.Instance == "" {
+			return nil, fmt.Errorf("saved assignment %s cannot be read (%v); restore it or, if the instance runs no more, remove the file", filepath.Join(a.savedDir(), e.Name()), err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}

@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"kurabe"
+)
+
+// Stopper ends a server cleanly.
+type Stopper interface {
+	Stop(ctx context.Context, a kurabe.Assignment) error
+}
+
+// StopAll ends every server of this host cleanly, once Run has returned. The
+// assignments stay: the next service starts them again.
+func (a *Agent) StopAll(ctx context.Context) error {
+	saved, err := a.loadSaved()
+	if err != nil {
+		return err
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(saved))
+	for n, s := range saved {
+		stopper, ok := a.Engines[s.Engine].(Stopper)
+		if !ok || s.Goal != kurabe.GoalRunning {
+			continue
+		}
+		wait.Go(func() {
+			if err := stopper.Stop(ctx, s); err != nil {
+				errs[n] = fmt.Errorf("%s: %w", s.Name, err)
+			}
+			// What was reported last is true no more.
+			r := kurabe.InstanceReport{Host: a.Host, Instance: s.Instance, Generation: s.Generation, EngineVersion: s.Version}
+			if w, ok := a.workers[s.Instance]; ok {
+				r = w.reported
+				r.Done, r.Running, r.PID = false, false, 0
+			}
+			if err := a.Link.PutReport(ctx, r); err != nil && errs[n] == nil {
+				errs[n] = fmt.Errorf("%s: report: %w", s.Name, err)
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}

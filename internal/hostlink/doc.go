@@ -1,0 +1,11 @@
+// Package hostlink is how an agent learns what its host must run and says what
+// it sees: assignments are pulled, reports are pushed.
+//
+// Link is shaped for a network: values go in and out, nothing is shared, every
+// call may fail, and a watch may repeat or be cut. Local implements it in one
+// process over the store; Faulty wraps any Link and drops, delays and repeats,
+// for tests. Both pass the suite in hostlinktest.
+//
+// What must not live here: what an assignment means. A Link does not compare
+// generations; the agent refuses a lower one.
+package hostlink

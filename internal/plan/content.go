@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"slices"
+
+	"kurabe"
+)
+
+// planContent fills the assignment with what the spec wants, and raises Boot
+// when the server must restart for it.
+func (d *draft) planContent() {
+	s, n := d.w.Spec, &d.next
+	wanted := s.Wanted(d.status.AppliedNext)
+	wanted.EngineVersion = d.version(wanted.EngineVersion)
+	first := !d.had
+	n.Instance, n.Name = s.ID, s.EffectiveName(d.status.AppliedNext)
+	n.Engine, n.MasterUsername, n.DatabaseName, n.Locale = s.Engine, s.MasterUsername, s.DatabaseName, s.Locale
+	if first {
+		n.Boot = 1
+		d.status.RebootSeq, d.status.GroupSeq = s.RebootSeq, s.ParameterGroupSeq
+		d.status.ParameterApply = "in-sync"
+	}
+	if n.Password.Seq != s.Password.Seq {
+		n.Password = s.Password
+		d.acting(first, kurabe.StateResettingCredentials, "a new master password")
+	}
+	if s.RebootSeq > d.status.RebootSeq {
+		d.status.RebootSeq = s.RebootSeq
+		n.Boot++
+		d.acting(first, kurabe.StateRebooting, "the user asked for a reboot")
+	}
+	d.planSettingsChange(wanted, first)
+	n.Limits = wanted.Limits()
+	d.planParameters(wanted, first || n.Boot != d.w.bootBefore())
+}
+
+// bootBefore is the boot number of the assignment in force.
+func (w World) bootBefore() int64 {
+	if w.Assignment == nil {
+		return 0
+	}
+	return w.Assignment.Boot
+}
+
+// planSettingsChange compares what is applied with what is wanted.
+func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
+	have, n := d.status.Applied, &d.next
+	n.Version, n.Port = wanted.EngineVersion, wanted.Port
+	d.status.Applied = wanted
+	if first || have == wanted {
+		return
+	}
+	running := n.Goal == kurabe.GoalRunning
+	restart := func(action kurabe.State, why string) {
+		n.Boot++
+		if running {
+			d.acting(false, action, why)
+		}
+	}
+	if have.EngineVersion != wanted.EngineVersion {
+		restart(kurabe.StateUpgrading, "engine version "+have.EngineVersion+" to "+wanted.EngineVersion)
+	}
+	if have.Class != wanted.Class {
+		d.event("RDS-EVENT-0012", "Applying modification to database instance class", "configuration change")
+		restart(kurabe.StateModifying, "class "+have.Class+" to "+wanted.Class)
+	}
+	if have.Port != wanted.Port {
+		restart(kurabe.StateModifying, "another port")
+	}
+	if have.StorageGiB != wanted.StorageGiB {
+		d.event("RDS-EVENT-0018", "Applying modification to allocated storage", "configuration change")
+	}
+	if have.StorageGiB != wanted.StorageGiB || have.StorageType != wanted.StorageType || have.IOPS != wanted.IOPS || have.ThroughputMiB != wanted.ThroughputMiB {
+		d.acting(!running, kurabe.StateModifying, "other storage")
+	}
+}
+
+// acting notes what the coming generation is for. The state that users see is
+// the strongest of what is going on: a creation stays a creation.
+func (d *draft) acting(silent bool, action kurabe.State, why string) {
+	d.because(why)
+	if silent {
+		return
+	}
+	weak := []kurabe.State{"", kurabe.StateResettingCredentials, kurabe.StateRebooting, kurabe.StateModifying, kurabe.StateUpgrading}
+	if slices.Index(weak, action) > slices.Index(weak, d.status.Action) && slices.Contains(weak, d.status.Action) {
+		d.status.Action = action
+	}
+}

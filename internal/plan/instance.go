@@ -1,0 +1,160 @@
+package plan
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"kurabe"
+)
+
+// autoStartAfter is how long an instance stays stopped before RDS starts it
+// again (RDS user guide, "Stopping an Amazon RDS DB instance temporarily").
+const autoStartAfter = 7 * 24 * time.Hour
+
+// Next decides what one instance needs now.
+func Next(w World) Result {
+	d := begin(w)
+	if w.Spec.Deleting != nil {
+		return d.planDeletion()
+	}
+	if !d.place() {
+		return d.finish()
+	}
+	d.openWindow()
+	d.planPower()
+	d.planStorage()
+	d.startAgain()
+	d.planContent()
+	d.readReport()
+	return d.finish()
+}
+
+// begin copies what Next may change.
+func begin(w World) *draft {
+	d := &draft{w: w}
+	if w.Status != nil {
+		d.status = *w.Status
+		d.status.PendingParameters = slices.Clone(w.Status.PendingParameters)
+	} else {
+		d.status = kurabe.InstanceStatus{ID: w.Spec.ID, State: kurabe.StateCreating, Action: kurabe.StateCreating, Since: w.Now}
+	}
+	d.status.SpecRevision = w.Spec.Revision
+	if w.Assignment != nil {
+		d.had = true
+		d.next = *w.Assignment
+		d.next.Settings = maps.Clone(w.Assignment.Settings)
+	}
+	return d
+}
+
+// finish turns the draft into a result that holds changes only.
+func (d *draft) finish() Result {
+	if d.next.Generation > 0 || d.next.Host != "" {
+		if !d.had || !sameContent(d.next, *d.w.Assignment) {
+			d.next.Generation++
+			d.result.Assignment = &d.next
+		}
+	}
+	if d.w.Status == nil || d.status.State != d.w.Status.State {
+		d.status.Since = d.w.Now
+	}
+	if d.w.Status == nil || !reflect.DeepEqual(d.status, *d.w.Status) {
+		d.result.Status = &d.status
+	}
+	return d.result
+}
+
+func sameContent(a, b kurabe.Assignment) bool {
+	a.Generation, b.Generation = 0, 0
+	return reflect.DeepEqual(a, b)
+}
+
+// planDeletion asks the host to leave nothing, then ends the records.
+func (d *draft) planDeletion() Result {
+	d.status.State, d.status.Action = kurabe.StateDeleting, kurabe.StateDeleting
+	if !d.had {
+		d.because("it was never assigned to a host")
+		return d.gone()
+	}
+	if d.next.Goal != kurabe.GoalAbsent {
+		d.because("the user asked for its deletion")
+		d.next.Goal = kurabe.GoalAbsent
+		return d.finish()
+	}
+	if r := d.w.Report; r != nil && r.Absent && r.Generation == d.next.Generation {
+		d.because("the host has nothing left of it")
+		return d.gone()
+	}
+	d.because("waiting for host " + string(d.next.Host) + " to remove it")
+	return d.finish()
+}
+
+func (d *draft) gone() Result {
+	d.event("RDS-EVENT-0003", "DB instance deleted", "deletion")
+	d.result.Gone = true
+	d.result.Status, d.result.Assignment = nil, nil
+	return d.result
+}
+
+// openWindow puts what waits for the maintenance window in force once it opens.
+func (d *draft) openWindow() {
+	s := d.w.Spec
+	if (s.Next == nil && s.NextName == "") || d.status.AppliedNext >= s.NextSeq {
+		return
+	}
+	w, err := kurabe.ParseMaintenanceWindow(s.MaintenanceWindow)
+	if err != nil {
+		d.because("the maintenance window cannot be read: " + err.Error())
+		return
+	}
+	// The window that was open when the user asked counts: RDS applies what is
+	// put off during a window in that window too.
+	_, open, next := w.Next(d.w.Now)
+	if !open {
+		d.because("modifications wait for the maintenance window at " + next.Format(time.RFC3339))
+		d.lookAgain(next)
+		return
+	}
+	d.because("the maintenance window is open")
+	d.event("RDS-EVENT-0026", "Applying off-line patches to DB instance", "maintenance")
+	d.status.AppliedNext = s.NextSeq
+}
+
+// planPower follows the user's wish to run or stop, and RDS's seven days.
+func (d *draft) planPower() {
+	p := d.w.Spec.Power
+	if p.Seq != d.status.PowerSeq {
+		d.status.PowerSeq, d.status.AutoStarted = p.Seq, false
+		d.status.StoppedAt = time.Time{}
+		if p.Stopped {
+			d.status.StoppedAt = p.At
+			d.status.Action = kurabe.StateStopping
+		} else if d.next.Goal == kurabe.GoalStopped {
+			d.status.Action = kurabe.StateStarting
+		}
+	}
+	stopped := p.Stopped && !d.status.AutoStarted
+	if stopped && !d.w.Now.Before(d.status.StoppedAt.Add(autoStartAfter)) {
+		d.event("RDS-EVENT-0154", "DB instance is being started due to it exceeding the maximum allowed time being stopped.", "notification")
+		d.status.AutoStarted, d.status.Action = true, kurabe.StateStarting
+		stopped = false
+	}
+	if stopped {
+		d.because("the user stopped it")
+		d.lookAgain(d.status.StoppedAt.Add(autoStartAfter))
+		d.next.Goal = kurabe.GoalStopped
+		return
+	}
+	d.next.Goal = kurabe.GoalRunning
+}
+
+// startAgain raises Boot when a stopped server is to run again, so that it
+// starts with every parameter as it is wanted now.
+func (d *draft) startAgain() {
+	if d.had && d.w.Assignment.Goal == kurabe.GoalStopped && d.next.Goal == kurabe.GoalRunning {
+		d.because("it is to run again")
+		d.next.Boot++
+	}
+}

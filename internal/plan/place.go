@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"kurabe"
+)
+
+// maxAddressTries bounds how many endpoints are tried for a new instance before
+// the user is told that the port is taken.
+const maxAddressTries = 8
+
+// place chooses host, zone and endpoint of a new instance, once. It says
+// whether there is something to plan on.
+func (d *draft) place() bool {
+	if d.w.Catalog == nil {
+		d.because("waiting for a host to read the parameters of " + string(d.w.Spec.Engine) + " " + d.w.Spec.Now.EngineVersion)
+		return false
+	}
+	if d.had {
+		d.tryAnotherAddress()
+		return true
+	}
+	host, why := d.chooseHost()
+	if why != "" {
+		d.because(why)
+		if d.status.State != kurabe.StateInsufficientCapacity && len(d.w.Hosts) > 0 {
+			d.event("RDS-EVENT-0031", "The DB instance cannot be placed: "+why, "failure")
+			d.status.State = kurabe.StateInsufficientCapacity
+		}
+		return false
+	}
+	address, ok := freeAddress(host.AddressPool, d.w.Addresses, "")
+	if !ok {
+		d.because("no address is free in " + host.AddressPool)
+		d.status.State = kurabe.StateIncompatibleNetwork
+		return false
+	}
+	d.status.State = kurabe.StateCreating
+	d.status.Host, d.next.Host, d.next.Address = host.Host, host.Host, address
+	d.status.Zone = d.w.Spec.Zone
+	if d.status.Zone == "" {
+		d.status.Zone = host.Zones[int(d.w.Spec.ID[len(d.w.Spec.ID)-1])%len(host.Zones)]
+	}
+	d.because(fmt.Sprintf("placed on host %s, zone %s, endpoint %s", host.Host, d.status.Zone, address))
+	return true
+}
+
+// chooseHost takes the host with most memory free that can hold the class.
+func (d *draft) chooseHost() (kurabe.HostReport, string) {
+	s := d.w.Spec
+	class, ok := kurabe.FindClass(s.Now.Class)
+	if !ok {
+		return kurabe.HostReport{}, "class " + s.Now.Class + " is not known"
+	}
+	why := "no host has reported yet"
+	best, bestFree := -1, int64(-1)
+	for i, h := range d.w.Hosts {
+		free := h.MemoryBytes - d.w.Reserved[h.Host]
+		switch {
+		case len(h.Zones) == 0 || s.Zone != "" && !slices.Contains(h.Zones, s.Zone):
+			why = "no host is in zone " + s.Zone
+		case class.Unfit(h) != "":
+			why = "host " + string(h.Host) + " cannot hold " + class.Name + ": " + class.Unfit(h)
+		case free < class.MemoryBytes:
+			why = fmt.Sprintf("%s needs %s and host %s has %s left", class.Name, kurabe.FormatBytes(class.MemoryBytes), h.Host, kurabe.FormatBytes(max(free, 0)))
+		case free > bestFree:
+			best, bestFree = i, free
+		}
+	}
+	if best < 0 {
+		return kurabe.HostReport{}, why
+	}
+	return d.w.Hosts[best], ""
+}
+
+// tryAnotherAddress moves an instance that was never available to another
+// endpoint when the host found the port taken; an advertised one never moves.
+func (d *draft) tryAnotherAddress() {
+	r := d.w.Report
+	if !d.status.AvailableAt.IsZero() || d.status.AddressTries >= maxAddressTries || r == nil ||
+		r.Generation != d.next.Generation || r.Failure == nil || r.Failure.Kind != kurabe.FailureNetwork {
+		return
+	}
+	for _, h := range d.w.Hosts {
+		if h.Host != d.next.Host {
+			continue
+		}
+		if address, ok := freeAddress(h.AddressPool, d.w.Addresses, d.next.Address); ok {
+			d.because("port taken at " + d.next.Address + ": trying " + address)
+			d.next.Address = address
+			d.status.AddressTries++
+		}
+	}
+}
+
+// freeAddress returns the first address of the pool after the given one ("":
+// from the start) that no instance has. The pool's network and broadcast
+// addresses are left out.
+func freeAddress(pool string, taken map[string]bool, after string) (string, bool) {
+	prefix, err := netip.ParsePrefix(pool)
+	if err != nil {
+		return "", false
+	}
+	start := prefix.Masked().Addr().Next()
+	if a, err := netip.ParseAddr(after); err == nil && prefix.Contains(a) {
+		start = a.Next()
+	}
+	for a := start; prefix.Contains(a) && prefix.Contains(a.Next()); a = a.Next() {
+		if !taken[a.String()] {
+			return a.String(), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"fmt"
+
+	"kurabe"
+)
+
+// startTries is how often a server may refuse to start before the user is told
+// that its parameters (or its network) do not fit.
+const startTries = 3
+
+// readReport turns what the host says into what users are told.
+func (d *draft) readReport() {
+	r := d.w.Report
+	if r == nil || !d.had || r.Instance != d.w.Spec.ID {
+		d.status.State = d.transition(kurabe.StateCreating)
+		return
+	}
+	d.countCrashes(r)
+	if !r.CertificateExpiresAt.IsZero() {
+		d.status.CertificateExpiresAt = r.CertificateExpiresAt
+	}
+	changed := !sameContent(d.next, *d.w.Assignment)
+	switch {
+	case changed || r.Generation != d.w.Assignment.Generation:
+		d.status.State = d.transition(d.status.State)
+	case r.Done:
+		d.done(r)
+	case r.Failure != nil && r.Failure.Attempts >= startTries && r.Failure.Kind == kurabe.FailureParameters:
+		d.incompatible(kurabe.StateIncompatibleParameters, "RDS-EVENT-0035",
+			"The database cannot start with its parameters; change the DB parameter group. The engine says: "+r.Failure.Message)
+	case r.Failure != nil && r.Failure.Attempts >= startTries && r.Failure.Kind == kurabe.FailureNetwork:
+		d.incompatible(kurabe.StateIncompatibleNetwork, "RDS-EVENT-0036",
+			fmt.Sprintf("The database cannot listen on %s port %d: %s", d.next.Address, d.next.Port, r.Failure.Message))
+	default:
+		d.working(r)
+	}
+}
+
+// transition is the state to show while a generation is under way.
+func (d *draft) transition(otherwise kurabe.State) kurabe.State {
+	if d.status.Action != "" {
+		return d.status.Action
+	}
+	return otherwise
+}
+
+// working shows a host at work on the generation in force.
+func (d *draft) working(r *kurabe.InstanceReport) {
+	if f := r.Failure; f != nil {
+		d.status.Reason = f.Step + ": " + f.Message
+		d.because(d.status.Reason)
+		// One event for each new reason, not for each try.
+		if key := f.Step + "\x00" + f.Message; f.Attempts >= startTries && d.status.SeenFailure != key {
+			d.status.SeenFailure = key
+			d.event("KURABE-EVENT-0002", "Step "+f.Step+" does not succeed and is tried again: "+f.Message, "failure")
+		}
+	}
+	if d.status.Action == "" && d.next.Goal == kurabe.GoalRunning && !r.Running {
+		d.status.Action = kurabe.StateRebooting
+	}
+	d.status.State = d.transition(d.status.State)
+}
+
+func (d *draft) incompatible(state kurabe.State, id, message string) {
+	d.status.Reason = message
+	d.because(message)
+	if d.status.State != state {
+		d.event(id, message, "failure")
+	}
+	d.status.State = state
+}
+
+// done: the assignment is true of the database.
+func (d *draft) done(r *kurabe.InstanceReport) {
+	action := d.status.Action
+	d.status.Action, d.status.Reason, d.status.SeenFailure = "", "", ""
+	if d.next.Goal == kurabe.GoalStopped {
+		d.doneStopped()
+		return
+	}
+	d.status.State = kurabe.StateAvailable
+	d.status.Address, d.status.Port = d.next.Address, d.next.Port
+	if d.status.ParameterApply == "applying" {
+		d.status.ParameterApply = "in-sync"
+	}
+	if d.status.AvailableAt.IsZero() {
+		d.status.AvailableAt = d.w.Now
+		d.status.PasswordSeq = d.next.Password.Seq
+		d.event("RDS-EVENT-0005", "DB instance created", "creation")
+	}
+	if d.status.PasswordSeq != d.next.Password.Seq {
+		d.status.PasswordSeq = d.next.Password.Seq
+		d.event("RDS-EVENT-0016", "Reset master credentials", "configuration change")
+	}
+	switch action {
+	case kurabe.StateRebooting:
+		d.event("RDS-EVENT-0006", "DB instance restarted", "availability")
+	case kurabe.StateStarting:
+		d.event("RDS-EVENT-0088", "DB instance started", "notification")
+	case kurabe.StateModifying:
+		d.event("KURABE-EVENT-0001", "Finished applying modifications: class "+d.status.Applied.Class+", "+
+			fmt.Sprintf("%d GiB of %s, port %d", d.status.Applied.StorageGiB, d.status.Applied.StorageType, d.status.Applied.Port), "configuration change")
+	case kurabe.StateUpgrading:
+		d.event("RDS-EVENT-0047", "Database instance patched: engine version "+d.status.Applied.EngineVersion, "maintenance")
+	}
+}
+
+func (d *draft) doneStopped() {
+	if d.status.StorageAlarm >= storageFull {
+		d.status.State = kurabe.StateStorageFull
+		return
+	}
+	if d.status.State != kurabe.StateStopped {
+		d.event("RDS-EVENT-0087", "DB instance stopped", "notification")
+	}
+	d.status.State = kurabe.StateStopped
+}
+
+// countCrashes announces what happened since the last look.
+func (d *draft) countCrashes(r *kurabe.InstanceReport) {
+	if r.OOMKills > d.status.SeenOOMKills {
+		d.event("RDS-EVENT-0004", fmt.Sprintf("DB instance shutdown: it exceeded the %s of its class %s and the kernel ended a process of it",
+			kurabe.FormatBytes(d.next.Limits.MemoryBytes), d.status.Applied.Class), "availability")
+		d.because("the memory limit was exceeded")
+	}
+	d.status.SeenOOMKills = r.OOMKills
+	if r.Crashes > d.status.SeenCrashes {
+		message := "DB instance shutdown: the database process ended unexpectedly and is restarted"
+		if r.LastCrash != "" {
+			message += ". Its last words: " + r.LastCrash
+		}
+		d.event("RDS-EVENT-0004", message, "availability")
+		d.because("the database process crashed")
+		if d.status.Action == "" && d.next.Goal == kurabe.GoalRunning {
+			d.status.Action = kurabe.StateRebooting
+		}
+	}
+	d.status.SeenCrashes = r.Crashes
+}

@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"time"
+
+	"kurabe"
+)
+
+// World is everything that may influence the plan of one instance. Records are
+// read, never changed.
+type World struct {
+	Now        time.Time
+	Spec       *kurabe.InstanceSpec
+	Status     *kurabe.InstanceStatus // nil: never planned
+	Assignment *kurabe.Assignment     // nil: never assigned
+	Report     *kurabe.InstanceReport // nil: the host has not spoken
+	Group      *kurabe.ParameterGroup // nil: a default group
+	Catalog    *kurabe.Catalog        // of the version that the spec wants; nil: not read yet
+	Hosts      []kurabe.HostReport
+	// Addresses are the endpoints of the other instances, Reserved the memory
+	// in bytes that they hold on each host.
+	Addresses map[string]bool
+	Reserved  map[kurabe.HostID]int64
+}
+
+// Result is what must change; nil fields stay as they are.
+type Result struct {
+	Assignment *kurabe.Assignment
+	Status     *kurabe.InstanceStatus
+	Events     []kurabe.Event
+	// Gone: nothing of the instance is left; its records are to be removed.
+	Gone bool
+	// Reasons say, for people, why the result is what it is.
+	Reasons []string
+	// LookAgain is when time alone can change the plan; zero: never.
+	LookAgain time.Time
+}
+
+// draft is a plan in the making: copies of the records that Next may change.
+type draft struct {
+	w      World
+	status kurabe.InstanceStatus
+	next   kurabe.Assignment
+	had    bool // there was an assignment
+	result Result
+}
+
+func (d *draft) because(reason string) { d.result.Reasons = append(d.result.Reasons, reason) }
+
+// lookAgain keeps the earliest of the moments asked for.
+func (d *draft) lookAgain(t time.Time) {
+	if d.result.LookAgain.IsZero() || t.Before(d.result.LookAgain) {
+		d.result.LookAgain = t
+	}
+}
+
+func (d *draft) event(id, message string, categories ...string) {
+	d.result.Events = append(d.result.Events, kurabe.Event{
+		At: d.w.Now, SourceType: "db-instance", Source: d.w.Spec.EffectiveName(d.status.AppliedNext),
+		SourceID: string(d.w.Spec.ID), ID: id, Categories: categories, Message: message,
+	})
+}

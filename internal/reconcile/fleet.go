@@ -1,0 +1,107 @@
+package reconcile
+
+import (
+	"maps"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/plan"
+	"kurabe/internal/store"
+)
+
+// fleet is what the plans of one pass share: who holds which address and how
+// much memory. It follows the plans made, so that two of one pass do not take
+// the same address.
+type fleet struct {
+	view      *store.View
+	hosts     []kurabe.HostReport
+	addresses map[string]kurabe.InstanceID
+	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64
+}
+
+func newFleet(view *store.View) *fleet {
+	f := &fleet{view: view, hosts: view.Hosts(), addresses: map[string]kurabe.InstanceID{}, reserved: map[kurabe.HostID]map[kurabe.InstanceID]int64{}}
+	for _, i := range append(view.Instances(), view.Leftovers()...) {
+		for _, a := range i.Assignments {
+			f.hold(i, a.Value)
+		}
+	}
+	return f
+}
+
+// hold notes what an assignment takes up. The memory is that of the largest
+// class that the instance has or waits for, so that a change that was accepted
+// finds its room.
+func (f *fleet) hold(i *store.Instance, a kurabe.Assignment) {
+	f.addresses[a.Address] = a.Instance
+	if i.Spec == nil {
+		return
+	}
+	var bytes int64
+	names := []string{i.Spec.Now.Class}
+	if i.Spec.Next != nil {
+		names = append(names, i.Spec.Next.Class)
+	}
+	for _, name := range names {
+		if class, ok := kurabe.FindClass(name); ok {
+			bytes = max(bytes, class.MemoryBytes)
+		}
+	}
+	if f.reserved[a.Host] == nil {
+		f.reserved[a.Host] = map[kurabe.InstanceID]int64{}
+	}
+	f.reserved[a.Host][a.Instance] = bytes
+}
+
+// planned notes the outcome of a plan for those that follow in the same pass.
+func (f *fleet) planned(i *store.Instance, r plan.Result) {
+	if r.Assignment != nil {
+		f.hold(i, *r.Assignment)
+	}
+}
+
+// world gathers what the plan of one instance may depend on.
+func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
+	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts,
+		Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{}}
+	if len(i.Assignments) > 0 {
+		a := i.Assignments[0].Value
+		w.Assignment = &a
+		if r, ok := i.Report(a.Host); ok {
+			w.Report = &r
+		}
+	} else {
+		f.addOthers(i.ID, &w)
+	}
+	if w.Report != nil && w.Report.Failure != nil && w.Report.Failure.Kind == kurabe.FailureNetwork {
+		f.addOthers(i.ID, &w)
+	}
+	if g, ok := f.view.ParameterGroup(i.Spec.ParameterGroup); ok {
+		w.Group = &g.Value
+	}
+	version := i.Spec.Now.EngineVersion
+	if i.Status != nil {
+		version = i.Spec.Wanted(i.Status.AppliedNext).EngineVersion
+		if applied := i.Status.Applied.EngineVersion; kurabe.CompareVersions(applied, version) > 0 {
+			version = applied
+		}
+	}
+	w.Catalog = f.view.Catalog(i.Spec.Engine, version)
+	return w
+}
+
+// addOthers tells of the other instances; only placing needs them.
+func (f *fleet) addOthers(self kurabe.InstanceID, w *plan.World) {
+	for address, id := range f.addresses {
+		if id != self {
+			w.Addresses[address] = true
+		}
+	}
+	for host, held := range f.reserved {
+		for id, bytes := range maps.All(held) {
+			if id != self {
+				w.Reserved[host] += bytes
+			}
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/plan"
+	"kurabe/internal/store"
+)
+
+// Term is an election that was won. Fence is its proof, Lost closes when it may
+// be over.
+type Term struct {
+	Fence  store.Fence
+	Lost   <-chan struct{}
+	Resign func() error
+}
+
+// Config is what a Loop needs.
+type Config struct {
+	KV    store.KV
+	View  *store.View
+	Elect func(ctx context.Context) (Term, error)
+	Log   *slog.Logger
+	Now   func() time.Time
+}
+
+// Intervals.
+const (
+	fullScan   = 30 * time.Second
+	pruneEvery = time.Hour
+	electPause = time.Second // before the next try at an election
+	retryPause = 100 * time.Millisecond
+)
+
+// Loop plans while it is elected.
+type Loop struct {
+	Config
+	again map[kurabe.InstanceID]time.Time // when time alone may change a plan
+
+	first    sync.Once
+	answered chan struct{} // closed after the first pass over everything
+}
+
+// New returns a Loop; Run starts it.
+func New(c Config) *Loop { return &Loop{Config: c, answered: make(chan struct{})} }
+
+// Run plans until ctx ends, through as many terms as it takes.
+func (l *Loop) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		term, err := l.Elect(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				l.Log.Warn("no election", logkey.Error, err)
+				pause(ctx, electPause)
+			}
+			continue
+		}
+		l.Log.Info("elected planner")
+		l.serve(ctx, term)
+		if err := term.Resign(); err != nil && ctx.Err() == nil {
+			l.Log.Warn("election not given back", logkey.Error, err)
+		}
+	}
+	return ctx.Err()
+}
+
+// Answered closes when every instance was planned once: status is true then of
+// what the hosts have reported. Where another server is the planner, it stays
+// open.
+func (l *Loop) Answered() <-chan struct{} { return l.answered }
+
+// serve is one term. Each term begins with a look at everything.
+func (l *Loop) serve(ctx context.Context, term Term) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the term
+		select {
+		case <-term.Lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	// A view that has not come as far as the election may lack reports that were
+	// made before it, and the first answer would be a stale one.
+	if err := l.View.WaitRevision(ctx, term.Fence.ModRevision); err != nil {
+		return
+	}
+	wake, stop := l.View.Subscribe()
+	defer stop()
+	l.again = map[kurabe.InstanceID]time.Time{}
+	scan, prune := l.Now(), l.Now()
+	for ctx.Err() == nil {
+		now := l.Now()
+		dirty := l.View.TakeDirty()
+		if !now.Before(scan) {
+			dirty.All, scan = true, now.Add(fullScan)
+		}
+		l.pass(ctx, term, dirty, now)
+		l.first.Do(func() { close(l.answered) })
+		if !now.Before(prune) {
+			prune = now.Add(pruneEvery)
+			l.prune(ctx, now)
+		}
+		next := scan
+		for _, t := range l.again {
+			if t.Before(next) {
+				next = t
+			}
+		}
+		timer := time.NewTimer(max(next.Sub(l.Now()), time.Millisecond))
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// pass plans every instance that may need it.
+func (l *Loop) pass(ctx context.Context, term Term, dirty store.Dirty, now time.Time) {
+	fleet := newFleet(l.View)
+	for _, i := range l.View.Instances() {
+		due, waiting := l.again[i.ID]
+		_, touched := dirty.Instances[i.ID]
+		if ctx.Err() != nil {
+			return
+		}
+		if dirty.All || touched || waiting && !now.Before(due) {
+			l.plan(ctx, term, fleet, i.ID, now)
+		}
+	}
+}
+
+// plan plans one instance and writes what changed.
+func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.InstanceID, now time.Time) {
+	delete(l.again, id)
+	i, ok := l.View.Instance(id)
+	if !ok {
+		return
+	}
+	w := fleet.world(i, now)
+	result := plan.Next(w)
+	log := l.Log.With(logkey.Instance, id)
+	if !result.LookAgain.IsZero() {
+		l.again[id] = result.LookAgain
+	}
+	change := l.change(i, w, result)
+	if change.Empty() {
+		return
+	}
+	revision, err := change.RequireElected(term.Fence).Commit(ctx, l.KV)
+	switch {
+	case err == nil:
+		fleet.planned(i, result)
+		log.Info("planned", logkey.Generation, generation(result, w), logkey.Status, state(result, w), logkey.Reason, result.Reasons)
+		if err := l.View.WaitRevision(ctx, revision); err != nil && ctx.Err() == nil {
+			log.Warn("view does not follow", logkey.Error, err)
+		}
+	case errors.Is(err, store.ErrConflict):
+		l.again[id] = now.Add(retryPause) // somebody wrote first: decide again
+	case ctx.Err() == nil:
+		log.Warn("plan not stored", logkey.Error, err)
+		l.again[id] = now.Add(electPause)
+	}
+}
+
+// change is the transaction of a plan. It compares the spec and everything else
+// that the plan was made from and that it overwrites.
+func (l *Loop) change(i *store.Instance, w plan.World, r plan.Result) *store.Change {
+	change := store.NewChange()
+	for _, e := range r.Events {
+		change.AddEvent(e)
+	}
+	if r.Gone {
+		return change.DeleteInstance(i)
+	}
+	if r.Status == nil && r.Assignment == nil {
+		return change
+	}
+	change.RequireInstance(i.ID, i.SpecMod)
+	if r.Status != nil {
+		change.PutStatus(*r.Status, i.StatusMod)
+	}
+	if r.Assignment != nil {
+		var mod int64
+		if have, ok := i.Assignment(r.Assignment.Host); ok {
+			mod = have.ModRevision
+		}
+		change.PutAssignment(*r.Assignment, mod)
+	}
+	return change
+}
+
+func (l *Loop) prune(ctx context.Context, now time.Time) {
+	for ctx.Err() == nil {
+		n, err := store.PruneEvents(ctx, l.KV, l.View, now)
+		if err != nil && ctx.Err() == nil {
+			l.Log.Warn("old events not removed", logkey.Error, err)
+		}
+		if err != nil || n < store.TxnOpsMax {
+			return
+		}
+	}
+}
+
+func generation(r plan.Result, w plan.World) kurabe.Generation {
+	switch {
+	case r.Assignment != nil:
+		return r.Assignment.Generation
+	case w.Assignment != nil:
+		return w.Assignment.Generation
+	}
+	return 0
+}
+
+func state(r plan.Result, w plan.World) kurabe.State {
+	switch {
+	case r.Gone:
+		return "gone"
+	case r.Status != nil:
+		return r.Status.State
+	case w.Status != nil:
+		return w.Status.State
+	}
+	return ""
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// listPage is how many keys one read asks for. Records average 2 KB, so a page
+// is about 1 MB; even 500 records of RecordBytesMax are 50 MB, which the
+// in-process client carries.
+const listPage = 500
+
+// etcdKV is a KV over etcd.
+type etcdKV struct{ client *clientv3.Client }
+
+// Etcd returns a KV over an etcd client, whose owner closes it.
+func Etcd(client *clientv3.Client) KV { return etcdKV{client} }
+
+// Get implements KV.
+func (s etcdKV) Get(ctx context.Context, key string) (Entry, error) {
+	r, err := s.client.Get(ctx, key)
+	if err != nil {
+		return Entry{}, fmt.Errorf("store get: %w", err)
+	}
+	if len(r.Kvs) == 0 {
+		return Entry{Key: key}, nil
+	}
+	return Entry{Key: key, Value: r.Kvs[0].Value, ModRevision: r.Kvs[0].ModRevision}, nil
+}
+
+// List implements KV. Every page after the first reads at the first one's
+// revision, so the list is one state although it takes several requests.
+func (s etcdKV) List(ctx context.Context, prefix string) ([]Entry, int64, error) {
+	var out []Entry
+	var revision int64
+	key, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+	for {
+		opts := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(listPage)}
+		if revision != 0 {
+			opts = append(opts, clientv3.WithRev(revision))
+		}
+		r, err := s.client.Get(ctx, key, opts...)
+		if errors.Is(err, rpctypes.ErrCompacted) {
+			// So slow a reader that its revision is gone: start again.
+			out, revision, key = nil, 0, prefix
+			continue
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("store list %s: %w", prefix, err)
+		}
+		if revision == 0 {
+			revision = r.Header.Revision
+		}
+		for _, kv := range r.Kvs {
+			out = append(out, Entry{Key: string(kv.Key), Value: kv.Value, ModRevision: kv.ModRevision})
+		}
+		if !r.More || len(r.Kvs) == 0 {
+			return out, revision, nil
+		}
+		key = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// Txn implements KV.
+func (s etcdKV) Txn(ctx context.Context, conds []Cond, ops []Op) (int64, error) {
+	if err := checkTxn(conds, ops); err != nil {
+		return 0, err
+	}
+	cmps := make([]clientv3.Cmp, 0, len(conds))
+	for _, c := range conds {
+		if c.Prefix {
+			cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(c.Key), "<", c.ModRevision+1).WithPrefix())
+			continue
+		}
+		cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(c.Key), "=", c.ModRevision))
+	}
+	then := make([]clientv3.Op, 0, len(ops))
+	for _, op := range ops {
+		if op.Delete {
+			then = append(then, clientv3.OpDelete(op.Key))
+			continue
+		}
+		then = append(then, clientv3.OpPut(op.Key, string(op.Value)))
+	}
+	r, err := s.client.Txn(ctx).If(cmps...).Then(then...).Commit()
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		return 0, fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("store txn: %w", err)
+	}
+	if !r.Succeeded {
+		return 0, ErrConflict
+	}
+	for _, resp := range r.Responses {
+		if resp.GetResponsePut() != nil || resp.GetResponseDeleteRange().GetDeleted() > 0 {
+			return r.Header.Revision, nil
+		}
+	}
+	return 0, nil
+}
+
+// Watch implements KV.
+func (s etcdKV) Watch(ctx context.Context, prefix string, fromRevision int64) <-chan Batch {
+	out := make(chan Batch)
+	go func() {
+		defer close(out)
+		// An own context ends etcd's side when we stop for another reason.
+		wctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		in := s.client.Watch(wctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(fromRevision))
+		for r := range in {
+			b := Batch{Revision: r.Header.GetRevision(), Resync: r.Err() != nil}
+			for _, e := range r.Events {
+				b.Events = append(b.Events, KeyEvent{
+					Entry:   Entry{Key: string(e.Kv.Key), Value: e.Kv.Value, ModRevision: e.Kv.ModRevision},
+					Deleted: e.Type == clientv3.EventTypeDelete,
+				})
+			}
+			if len(b.Events) == 0 && !b.Resync {
+				continue
+			}
+			if len(b.Events) > 0 {
+				// The header may be ahead of what was delivered while a slow
+				// watcher catches up; the last event never is.
+				b.Revision = b.Events[len(b.Events)-1].ModRevision
+			}
+			select {
+			case out <- b:
+			case <-ctx.Done():
+				return
+			}
+			if b.Resync {
+				return
+			}
+		}
+		// The client gave up without a word (server stopped, client closed).
+		select {
+		case out <- Batch{Resync: true}:
+		case <-ctx.Done():
+		}
+	}()
+	return out
+}

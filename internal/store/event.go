@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"kurabe"
+)
+
+// EventAgeMax is how long an event is kept: RDS's fourteen days.
+const EventAgeMax = 14 * 24 * time.Hour
+
+// EventCountMax bounds the events that are kept, newest first. A fleet of 1000
+// instances that restart daily writes 56,000 in fourteen days; at 400 bytes
+// each the bound is 40 MB of memory.
+const EventCountMax = 100_000
+
+// AddEvent appends an event and gives it its Seq, which sorts by At, then by
+// the event's place in this change; the random end keeps apart those of two
+// changes in the same nanosecond.
+func (c *Change) AddEvent(e kurabe.Event) *Change {
+	e.Seq = eventSeq(e.At, c.events)
+	c.events++
+	key := eventKey(e.Seq)
+	return c.Require(key, 0).put(key, e, e.Seq)
+}
+
+// eventSeq makes a sequence word: 16 hex digits of nanoseconds since 1970,
+// which sort like the number until 2262.
+func eventSeq(at time.Time, n int) string {
+	var random [6]byte
+	rand.Read(random[:]) // never fails
+	return fmt.Sprintf("%016x-%04x-%x", max(at.UnixNano(), 0), n, random)
+}
+
+// eventSeqTime is the smallest sequence word of an event at that time.
+func eventSeqTime(at time.Time) string { return fmt.Sprintf("%016x", max(at.UnixNano(), 0)) }
+
+// PruneEvents deletes events that are older than EventAgeMax or beyond
+// EventCountMax, at most one transaction's worth, and returns how many. The
+// caller calls again while the count is TxnOpsMax.
+func PruneEvents(ctx context.Context, kv KV, view *View, now time.Time) (int, error) {
+	seqs := view.expiredEvents(now.Add(-EventAgeMax), TxnOpsMax)
+	if len(seqs) == 0 {
+		return 0, nil
+	}
+	c := NewChange()
+	for _, seq := range seqs {
+		c.Delete(eventKey(seq))
+	}
+	rev, err := c.Commit(ctx, kv)
+	if err != nil {
+		return 0, fmt.Errorf("prune events: %w", err)
+	}
+	// Without the wait a second call would find the same events again.
+	if err := view.WaitRevision(ctx, rev); err != nil {
+		return 0, fmt.Errorf("prune events: %w", err)
+	}
+	return len(seqs), nil
+}

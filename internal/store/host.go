@@ -1,0 +1,52 @@
+package store
+
+import "kurabe"
+
+// Each record of a host has one writer, that host's agent, so nothing here is
+// compared: the newest report is the true one.
+
+// PutReport writes what a host sees of an instance.
+func (c *Change) PutReport(r kurabe.InstanceReport) *Change {
+	return c.put(instanceReportKey(r.Host, r.Instance), r, string(r.Host), string(r.Instance))
+}
+
+// DropReport removes what a host said of an instance.
+func (c *Change) DropReport(host kurabe.HostID, id kurabe.InstanceID) *Change {
+	return c.Delete(instanceReportKey(host, id))
+}
+
+// PutHost writes what a host is and can do.
+func (c *Change) PutHost(h kurabe.HostReport) *Change {
+	return c.put(hostReportKey(h.Host), h, string(h.Host))
+}
+
+// PutCatalog writes the parameters of an engine version as a host found them.
+func (c *Change) PutCatalog(host kurabe.HostID, cat kurabe.Catalog) *Change {
+	for _, s := range []string{string(host), string(cat.Engine), cat.Version} {
+		if !keySafe(s) {
+			return c.fail(unsafeSegment(s))
+		}
+	}
+	key := catalogKey(host, cat.Engine, cat.Version)
+	value, err := encodePacked(key, cat)
+	if err != nil {
+		return c.fail(err)
+	}
+	return c.Put(key, value)
+}
+
+// DecodeAssignment reads an assignment's entry, for whoever watches a host's
+// assignments.
+func DecodeAssignment(e Entry) (kurabe.Assignment, error) { return decode[kurabe.Assignment](e) }
+
+// AssignmentOf says which instance an assignment's key speaks of.
+func AssignmentOf(key string) (kurabe.HostID, kurabe.InstanceID, bool) {
+	p := parseKey(key)
+	return p.host, p.instance, p.kind == KindAssignment
+}
+
+// InstanceReportOf says which instance a report's key speaks of.
+func InstanceReportOf(key string) (kurabe.HostID, kurabe.InstanceID, bool) {
+	p := parseKey(key)
+	return p.host, p.instance, p.kind == KindInstanceReport
+}

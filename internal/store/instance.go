@@ -1,0 +1,142 @@
+package store
+
+import (
+	"maps"
+	"slices"
+
+	"kurabe"
+)
+
+// Instance is everything stored about one instance, read at one revision. It
+// and everything it points to is shared and must not be mutated.
+type Instance struct {
+	ID      kurabe.InstanceID
+	Spec    *kurabe.InstanceSpec
+	SpecMod int64 // revision of the spec's last write, for PutInstance
+	// Status is nil until the planner has looked at the instance.
+	Status    *kurabe.InstanceStatus
+	StatusMod int64
+	// Names are the names that belong to the instance, with the revision that
+	// took each: usually one, two while a rename waits for its window.
+	Names map[string]int64
+	// Assignments and Reports are sorted by host.
+	Assignments []Record[kurabe.Assignment]
+	Reports     []Record[kurabe.InstanceReport]
+}
+
+// Name is the name in force: a rename that waited for the maintenance window
+// holds once the planner has applied it.
+func (i *Instance) Name() string {
+	if i.Spec == nil {
+		return ""
+	}
+	if i.Status != nil && i.Spec.NextName != "" && i.Spec.NextSeq > 0 && i.Status.AppliedNext >= i.Spec.NextSeq {
+		return i.Spec.NextName
+	}
+	return i.Spec.Name
+}
+
+// Assignment returns what a host was told about the instance.
+func (i *Instance) Assignment(host kurabe.HostID) (Record[kurabe.Assignment], bool) {
+	for _, a := range i.Assignments {
+		if a.Value.Host == host {
+			return a, true
+		}
+	}
+	return Record[kurabe.Assignment]{}, false
+}
+
+// Report returns what a host sees of the instance.
+func (i *Instance) Report(host kurabe.HostID) (kurabe.InstanceReport, bool) {
+	for _, r := range i.Reports {
+		if r.Value.Host == host {
+			return r.Value, true
+		}
+	}
+	return kurabe.InstanceReport{}, false
+}
+
+// empty says that no record of the instance is left.
+func (i *Instance) empty() bool {
+	return i.Spec == nil && i.Status == nil && len(i.Assignments) == 0 && len(i.Reports) == 0 && len(i.Names) == 0
+}
+
+// nameRecord says whose a name is.
+type nameRecord struct {
+	ID kurabe.InstanceID `json:"id"`
+}
+
+// CreateInstance writes a new spec and takes its name. Of two creates of one
+// name exactly one commits.
+func (c *Change) CreateInstance(s kurabe.InstanceSpec) *Change {
+	key := instanceSpecKey(s.ID)
+	return c.TakeName(s.Name, s.ID).Require(key, 0).put(key, s, string(s.ID))
+}
+
+// PutInstance writes a spec that was read at specMod.
+func (c *Change) PutInstance(s kurabe.InstanceSpec, specMod int64) *Change {
+	return c.RequireInstance(s.ID, specMod).put(instanceSpecKey(s.ID), s, string(s.ID))
+}
+
+// RequireInstance demands that the spec is the one read at specMod.
+func (c *Change) RequireInstance(id kurabe.InstanceID, specMod int64) *Change {
+	return c.Require(instanceSpecKey(id), specMod)
+}
+
+// RequireInstancesUnwritten demands that no spec was written after revision: a
+// check over all instances (a quota, a group in use) still holds at commit.
+func (c *Change) RequireInstancesUnwritten(revision int64) *Change {
+	return c.RequireUnwritten(instanceSpecs, revision)
+}
+
+// TakeName reserves a name for an instance; the commit conflicts when it is
+// taken, by that instance too.
+func (c *Change) TakeName(name string, id kurabe.InstanceID) *Change {
+	key := instanceNameKey(name)
+	return c.Require(key, 0).put(key, nameRecord{ID: id}, name)
+}
+
+// ReleaseName gives a name back that was taken at mod. The comparison keeps one
+// instance from giving away another's name.
+func (c *Change) ReleaseName(name string, mod int64) *Change {
+	key := instanceNameKey(name)
+	return c.Require(key, mod).Delete(key)
+}
+
+// PutStatus writes a status that was read at statusMod, 0 for the first one.
+func (c *Change) PutStatus(s kurabe.InstanceStatus, statusMod int64) *Change {
+	key := instanceStatusKey(s.ID)
+	return c.Require(key, statusMod).put(key, s, string(s.ID))
+}
+
+// PutAssignment writes an assignment that was read at mod, 0 for the first one.
+func (c *Change) PutAssignment(a kurabe.Assignment, mod int64) *Change {
+	key := assignmentKey(a.Host, a.Instance)
+	return c.Require(key, mod).put(key, a, string(a.Host), string(a.Instance))
+}
+
+// DeleteAssignment removes an assignment that was read at mod.
+func (c *Change) DeleteAssignment(host kurabe.HostID, id kurabe.InstanceID, mod int64) *Change {
+	key := assignmentKey(host, id)
+	return c.Require(key, mod).Delete(key)
+}
+
+// DeleteInstance removes every record of an instance but its reports, which
+// are their agents' to drop, and gives its names back. It conflicts when one of
+// them changed since i was read.
+func (c *Change) DeleteInstance(i *Instance) *Change {
+	if i.Spec != nil {
+		c.RequireInstance(i.ID, i.SpecMod).Delete(instanceSpecKey(i.ID))
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.Names)) {
+		c.ReleaseName(name, i.Names[name])
+	}
+	if i.Status != nil {
+		key := instanceStatusKey(i.ID)
+		c.Require(key, i.StatusMod).Delete(key)
+	}
+	for _, a := range i.Assignments {
+		c.DeleteAssignment(a.Value.Host, i.ID, a.ModRevision)
+	}
+	return c
+}

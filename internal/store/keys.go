@@ -1,0 +1,154 @@
+package store
+
+import (
+	"strings"
+
+	"kurabe"
+)
+
+// Root is the prefix of every key. The number is the layout's version: another
+// layout gets another root, so that an old binary never misreads a new store.
+const Root = "/kurabe/v1/"
+
+// The prefixes under Root, one per kind of record.
+const (
+	instanceSpecs   = Root + "spec/instance/"        // <id>: InstanceSpec; written by the API
+	parameterGroups = Root + "spec/parameter-group/" // <name>: ParameterGroup; written by the API
+	subnetGroups    = Root + "spec/subnet-group/"    // <name>: SubnetGroup; written by the API
+	instanceNames   = Root + "name/instance/"        // <name>: nameRecord; makes names unique
+	instanceStatus  = Root + "status/instance/"      // <id>: InstanceStatus; written by the planner
+	assignments     = Root + "assignment/"           // <host>/<id>: Assignment; written by the planner
+	reports         = Root + "report/"               // <host>/…; written by that host's agent
+	events          = Root + "event/"                // <seq>: Event; written by the planner and the API
+
+	formatKey = Root + "format" // written when the store is made
+
+	// PlannerElectionKey is held by the elected planner under a lease.
+	PlannerElectionKey = Root + "election/planner"
+)
+
+// Kind says what a key holds.
+type Kind int
+
+// The kinds. KindUnknown is a key of another version of the service: it is
+// left alone.
+const (
+	KindUnknown Kind = iota
+	KindFormat
+	KindElection
+	KindInstanceSpec
+	KindInstanceName
+	KindInstanceStatus
+	KindAssignment
+	KindInstanceReport
+	KindHostReport
+	KindCatalog
+	KindParameterGroup
+	KindSubnetGroup
+	KindEvent
+)
+
+// keyParts is a key taken apart; only the fields of its kind are set.
+type keyParts struct {
+	kind     Kind
+	instance kurabe.InstanceID
+	host     kurabe.HostID
+	name     string // of a group or instance, or an event's seq
+	engine   kurabe.EngineName
+	version  string
+}
+
+func instanceSpecKey(id kurabe.InstanceID) string   { return instanceSpecs + string(id) }
+func instanceNameKey(name string) string            { return instanceNames + name }
+func instanceStatusKey(id kurabe.InstanceID) string { return instanceStatus + string(id) }
+func parameterGroupKey(name string) string          { return parameterGroups + name }
+func subnetGroupKey(name string) string             { return subnetGroups + name }
+func eventKey(seq string) string                    { return events + seq }
+
+func assignmentKey(host kurabe.HostID, id kurabe.InstanceID) string {
+	return AssignmentPrefix(host) + string(id)
+}
+
+func instanceReportKey(host kurabe.HostID, id kurabe.InstanceID) string {
+	return InstanceReportPrefix(host) + string(id)
+}
+
+// InstanceReportPrefix is the prefix of what a host reports of its instances.
+func InstanceReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/instance/" }
+
+func hostReportKey(host kurabe.HostID) string { return reports + string(host) + "/host" }
+
+func catalogKey(host kurabe.HostID, engine kurabe.EngineName, version string) string {
+	return reports + string(host) + "/catalog/" + string(engine) + "/" + version
+}
+
+// AssignmentPrefix is the prefix of everything assigned to a host, which its
+// agent watches.
+func AssignmentPrefix(host kurabe.HostID) string { return assignments + string(host) + "/" }
+
+// parseKey takes a key apart.
+func parseKey(key string) keyParts {
+	rest, ok := strings.CutPrefix(key, Root)
+	if !ok {
+		return keyParts{}
+	}
+	s := strings.Split(rest, "/")
+	for _, part := range s {
+		if part == "" {
+			return keyParts{}
+		}
+	}
+	switch {
+	case key == formatKey:
+		return keyParts{kind: KindFormat}
+	case len(s) == 2 && s[0] == "election":
+		return keyParts{kind: KindElection, name: s[1]}
+	case len(s) == 2 && s[0] == "event":
+		return keyParts{kind: KindEvent, name: s[1]}
+	case len(s) == 3 && s[0] == "assignment":
+		return keyParts{kind: KindAssignment, host: kurabe.HostID(s[1]), instance: kurabe.InstanceID(s[2])}
+	case len(s) >= 3 && s[0] == "report":
+		return parseReportKey(kurabe.HostID(s[1]), s[2:])
+	case len(s) == 3:
+		return parseNamedKey(s[0]+"/"+s[1], s[2])
+	}
+	return keyParts{}
+}
+
+// parseNamedKey takes apart the keys of the form kind/kind/name.
+func parseNamedKey(kind, name string) keyParts {
+	switch kind {
+	case "spec/instance":
+		return keyParts{kind: KindInstanceSpec, instance: kurabe.InstanceID(name)}
+	case "status/instance":
+		return keyParts{kind: KindInstanceStatus, instance: kurabe.InstanceID(name)}
+	case "name/instance":
+		return keyParts{kind: KindInstanceName, name: name}
+	case "spec/parameter-group":
+		return keyParts{kind: KindParameterGroup, name: name}
+	case "spec/subnet-group":
+		return keyParts{kind: KindSubnetGroup, name: name}
+	}
+	return keyParts{}
+}
+
+// parseReportKey takes apart what follows report/<host>/.
+func parseReportKey(host kurabe.HostID, s []string) keyParts {
+	switch {
+	case len(s) == 1 && s[0] == "host":
+		return keyParts{kind: KindHostReport, host: host}
+	case len(s) == 2 && s[0] == "instance":
+		return keyParts{kind: KindInstanceReport, host: host, instance: kurabe.InstanceID(s[1])}
+	case len(s) == 3 && s[0] == "catalog":
+		return keyParts{kind: KindCatalog, host: host, engine: kurabe.EngineName(s[1]), version: s[2]}
+	}
+	return keyParts{}
+}
+
+// keySafe says whether s may be one segment of a key.
+func keySafe(s string) bool {
+	if s == "" || len(s) > 255 {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool { return r == '/' || r < 0x20 || r == 0x7f })
+}

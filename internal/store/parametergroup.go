@@ -1,0 +1,24 @@
+package store
+
+import "kurabe"
+
+// CreateParameterGroup writes a new group; it conflicts when the name is taken.
+func (c *Change) CreateParameterGroup(g kurabe.ParameterGroup) *Change {
+	return c.PutParameterGroup(g, 0)
+}
+
+// PutParameterGroup writes a group that was read at mod.
+func (c *Change) PutParameterGroup(g kurabe.ParameterGroup, mod int64) *Change {
+	return c.RequireParameterGroup(g.Name, mod).put(parameterGroupKey(g.Name), g, g.Name)
+}
+
+// RequireParameterGroup demands that the group is the one read at mod.
+func (c *Change) RequireParameterGroup(name string, mod int64) *Change {
+	return c.Require(parameterGroupKey(name), mod)
+}
+
+// DeleteParameterGroup removes a group that was read at mod. That no instance
+// uses it is the caller's to check, with RequireInstancesUnwritten.
+func (c *Change) DeleteParameterGroup(name string, mod int64) *Change {
+	return c.RequireParameterGroup(name, mod).Delete(parameterGroupKey(name))
+}

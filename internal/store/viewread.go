@@ -1,0 +1,186 @@
+package store
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"kurabe"
+)
+
+// Instance returns an instance that has a spec.
+func (v *View) Instance(id kurabe.InstanceID) (*Instance, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	i := v.state.instances[id]
+	return i, i != nil && i.Spec != nil
+}
+
+// InstanceByName returns the instance whose name in force is name.
+func (v *View) InstanceByName(name string) (*Instance, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	id, ok := v.state.byName[name]
+	if !ok {
+		return nil, false
+	}
+	return v.state.instances[id], true
+}
+
+// NameOwner returns the instance that a name belongs to, even when the name is
+// only reserved for a rename that waits.
+func (v *View) NameOwner(name string) (kurabe.InstanceID, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.state.owners[name]
+	return r.Value.ID, ok
+}
+
+// Instances returns every instance that has a spec, sorted by name.
+func (v *View) Instances() []*Instance {
+	v.mu.RLock()
+	list := v.state.sorted
+	v.mu.RUnlock()
+	if list != nil {
+		return list
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.state.list()
+}
+
+// Any returns what is stored of an instance even when its spec is gone: an
+// assignment or a report may outlive it.
+func (v *View) Any(id kurabe.InstanceID) (*Instance, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	i := v.state.instances[id]
+	return i, i != nil
+}
+
+// Leftovers returns the instances that have records but no spec, by id.
+func (v *View) Leftovers() []*Instance {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var out []*Instance
+	for _, i := range v.state.instances {
+		if i.Spec == nil {
+			out = append(out, i)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// Host returns what a host reports of itself.
+func (v *View) Host(id kurabe.HostID) (kurabe.HostReport, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.state.hosts[id]
+	return r.Value, ok
+}
+
+// Hosts returns every host's report, by id.
+func (v *View) Hosts() []kurabe.HostReport {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]kurabe.HostReport, 0, len(v.state.hosts))
+	for _, r := range v.state.hosts {
+		out = append(out, r.Value)
+	}
+	slices.SortFunc(out, func(a, b kurabe.HostReport) int { return cmp.Compare(a.Host, b.Host) })
+	return out
+}
+
+// Catalog returns the parameters of an engine version, from the first host, by
+// id, that has it; nil when none has.
+func (v *View) Catalog(engine kurabe.EngineName, version string) *kurabe.Catalog {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return firstCatalog(v.state.catalogs[catalogID{engine, version}])
+}
+
+// Catalogs returns one catalog per engine and version, by engine and version
+// text.
+func (v *View) Catalogs() []*kurabe.Catalog {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]*kurabe.Catalog, 0, len(v.state.catalogs))
+	for _, byHost := range v.state.catalogs {
+		out = append(out, firstCatalog(byHost))
+	}
+	slices.SortFunc(out, func(a, b *kurabe.Catalog) int {
+		return cmp.Or(cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Version, b.Version))
+	})
+	return out
+}
+
+func firstCatalog(byHost map[kurabe.HostID]*kurabe.Catalog) *kurabe.Catalog {
+	if len(byHost) == 0 {
+		return nil
+	}
+	return byHost[slices.Min(slices.Collect(maps.Keys(byHost)))]
+}
+
+// ParameterGroup returns a stored parameter group; the default groups are not
+// stored.
+func (v *View) ParameterGroup(name string) (Record[kurabe.ParameterGroup], bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.state.parameterGroups[name]
+	return r, ok
+}
+
+// ParameterGroups returns every stored parameter group, by name.
+func (v *View) ParameterGroups() []Record[kurabe.ParameterGroup] {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return sortedByName(v.state.parameterGroups)
+}
+
+// SubnetGroup returns a stored subnet group.
+func (v *View) SubnetGroup(name string) (Record[kurabe.SubnetGroup], bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.state.subnetGroups[name]
+	return r, ok
+}
+
+// SubnetGroups returns every stored subnet group, by name.
+func (v *View) SubnetGroups() []Record[kurabe.SubnetGroup] {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return sortedByName(v.state.subnetGroups)
+}
+
+func sortedByName[T any](m map[string]Record[T]) []Record[T] {
+	out := make([]Record[T], 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[name])
+	}
+	return out
+}
+
+// Events returns the events with from <= At < to, newest last.
+func (v *View) Events(from, to time.Time) []kurabe.Event {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.events.between(from, to)
+}
+
+// Corrupt returns the records that could not be read, by key. While a record
+// is corrupt, the view shows the last value it could read, if any.
+func (v *View) Corrupt() []*CorruptError {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.corruptSorted()
+}
+
+// expiredEvents returns up to limit sequence words of events that happened
+// before cutoff or are beyond EventCountMax.
+func (v *View) expiredEvents(cutoff time.Time, limit int) []string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.events.expired(cutoff, limit)
+}
