@@ -1,0 +1,73 @@
+package rds
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe"
+	"kurabe/internal/api"
+	"kurabe/internal/control"
+)
+
+// eventRows are the actions on events.
+func (s *Service) eventRows() []row {
+	return []row{
+		api.Op("DescribeEvents", s.describeEvents),
+		api.Op("DescribeEventCategories", s.describeEventCategories),
+	}
+}
+
+func (s *Service) describeEvents(_ context.Context, in *rds.DescribeEventsInput) (*rds.DescribeEventsOutput, error) {
+	if _, err := filterValues(in.Filters); err != nil {
+		return nil, err
+	}
+	filter := control.EventFilter{
+		SourceType: string(in.SourceType), Source: str(in.SourceIdentifier), Categories: in.EventCategories,
+		From: aws.ToTime(in.StartTime), To: aws.ToTime(in.EndTime),
+	}
+	if in.Duration != nil {
+		if *in.Duration < 1 {
+			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Duration must be at least 1 minute, not %d", *in.Duration)
+		}
+		filter.Span = time.Duration(*in.Duration) * time.Minute
+	}
+	list, err := s.c.Events(filter)
+	if err != nil {
+		return nil, err
+	}
+	list, marker, err := page(list, func(e kurabe.Event) string { return e.Seq }, in.Marker, in.MaxRecords)
+	if err != nil {
+		return nil, err
+	}
+	return &rds.DescribeEventsOutput{Events: mapped(list, s.event), Marker: marker}, nil
+}
+
+func (s *Service) event(e kurabe.Event) types.Event {
+	return types.Event{
+		SourceIdentifier: aws.String(e.Source), SourceType: types.SourceType(e.SourceType), SourceArn: optional(s.c.SourceARN(e)),
+		Date: aws.Time(e.At), Message: aws.String(e.Message), EventCategories: append([]string{}, e.Categories...),
+	}
+}
+
+func (s *Service) describeEventCategories(_ context.Context, in *rds.DescribeEventCategoriesInput) (*rds.DescribeEventCategoriesOutput, error) {
+	if _, err := filterValues(in.Filters); err != nil {
+		return nil, err
+	}
+	wanted := str(in.SourceType)
+	if err := control.CheckSourceType(wanted); err != nil {
+		return nil, err
+	}
+	out := &rds.DescribeEventCategoriesOutput{}
+	for _, known := range control.EventCategories {
+		if wanted == "" || wanted == known.SourceType {
+			out.EventCategoriesMapList = append(out.EventCategoriesMapList, types.EventCategoriesMap{
+				SourceType: aws.String(known.SourceType), EventCategories: known.Categories,
+			})
+		}
+	}
+	return out, nil
+}

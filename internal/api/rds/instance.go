@@ -1,0 +1,202 @@
+package rds
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe"
+	"kurabe/internal/api"
+	"kurabe/internal/control"
+	"kurabe/internal/logkey"
+)
+
+// instanceRows are the actions on DB instances.
+func (s *Service) instanceRows() []row {
+	return []row{
+		api.Op("CreateDBInstance", s.createDBInstance),
+		api.Op("DescribeDBInstances", s.describeDBInstances),
+		api.Op("ModifyDBInstance", s.modifyDBInstance),
+		api.Op("DeleteDBInstance", s.deleteDBInstance),
+		api.Op("RebootDBInstance", s.rebootDBInstance),
+		api.Op("StartDBInstance", s.startDBInstance),
+		api.Op("StopDBInstance", s.stopDBInstance),
+	}
+}
+
+var createHonours = names("DBInstanceIdentifier", "DBInstanceClass", "Engine", "EngineVersion", "AllocatedStorage", "StorageType",
+	"Iops", "StorageThroughput", "MasterUsername", "MasterUserPassword", "DBName", "CharacterSetName", "Port", "AvailabilityZone",
+	"DBParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow",
+	"PreferredMaintenanceWindow", "MaxAllocatedStorage", "DeletionProtection", "CopyTagsToSnapshot", "AutoMinorVersionUpgrade",
+	"CACertificateIdentifier", "LicenseModel", "Tags", "TagSpecifications")
+
+func (s *Service) createDBInstance(ctx context.Context, in *rds.CreateDBInstanceInput) (*rds.CreateDBInstanceOutput, error) {
+	if err := refuse(in, createHonours); err != nil {
+		return nil, err
+	}
+	if err := checkLicense(str(in.Engine), in.LicenseModel); err != nil {
+		return nil, err
+	}
+	tags, err := createTags(in.Tags, in.TagSpecifications, "db")
+	if err != nil {
+		return nil, err
+	}
+	i, err := s.c.CreateInstance(ctx, control.NewInstance{
+		Name: str(in.DBInstanceIdentifier), Engine: str(in.Engine), EngineVersion: str(in.EngineVersion), Class: str(in.DBInstanceClass),
+		MasterUsername: str(in.MasterUsername), MasterPassword: logkey.Secret(str(in.MasterUserPassword)),
+		DatabaseName: str(in.DBName), Locale: str(in.CharacterSetName), Zone: str(in.AvailabilityZone),
+		StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops), ThroughputMiB: number(in.StorageThroughput),
+		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, Port: number(in.Port),
+		RetentionDays: number(in.BackupRetentionPeriod), MaxStorageGiB: number(in.MaxAllocatedStorage),
+		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
+		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
+		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
+		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade,
+		Tags:             tags,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &rds.CreateDBInstanceOutput{DBInstance: s.instance(i)}, nil
+}
+
+func (s *Service) describeDBInstances(_ context.Context, in *rds.DescribeDBInstancesInput) (*rds.DescribeDBInstancesOutput, error) {
+	max, err := pageSize(in.MaxRecords)
+	if err != nil {
+		return nil, err
+	}
+	after, err := unpackMarker(in.Marker)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := instanceFilter(in.Filters)
+	if err != nil {
+		return nil, err
+	}
+	if name := str(in.DBInstanceIdentifier); name != "" {
+		i, err := s.c.Instance(name)
+		if err != nil {
+			return nil, err
+		}
+		filter.Names = append(filter.Names[:0:0], i.Name)
+	}
+	list, next := s.c.Instances(filter, after, max)
+	out := &rds.DescribeDBInstancesOutput{DBInstances: []types.DBInstance{}, Marker: packMarker(next)}
+	for _, i := range list {
+		out.DBInstances = append(out.DBInstances, *s.instance(i))
+	}
+	return out, nil
+}
+
+func instanceFilter(filters []types.Filter) (control.InstanceFilter, error) {
+	var f control.InstanceFilter
+	for _, x := range filters {
+		switch str(x.Name) {
+		case "dbi-resource-id":
+			f.IDs = x.Values
+		case "db-instance-id":
+			f.Names = x.Values
+		case "engine":
+			f.Engines = x.Values
+		case "db-cluster-id":
+			f.Clusters = x.Values
+		case "domain":
+			f.Domains = x.Values
+		default:
+			return f, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Unrecognized filter name: %s", str(x.Name))
+		}
+	}
+	return f, nil
+}
+
+var modifyHonours = names("DBInstanceIdentifier", "ApplyImmediately", "AllocatedStorage", "StorageType", "Iops", "StorageThroughput",
+	"DBInstanceClass", "EngineVersion", "MasterUserPassword", "DBPortNumber", "DBParameterGroupName", "OptionGroupName",
+	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "PreferredMaintenanceWindow", "MaxAllocatedStorage",
+	"DeletionProtection", "CopyTagsToSnapshot", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel",
+	"NewDBInstanceIdentifier", "Engine")
+
+func (s *Service) modifyDBInstance(ctx context.Context, in *rds.ModifyDBInstanceInput) (*rds.ModifyDBInstanceOutput, error) {
+	if err := refuse(in, modifyHonours); err != nil {
+		return nil, err
+	}
+	have, err := s.c.Instance(str(in.DBInstanceIdentifier))
+	if err != nil {
+		return nil, err
+	}
+	if in.Engine != nil && *in.Engine != string(have.Spec.Engine) {
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Engine cannot be changed from %s to %s", have.Spec.Engine, *in.Engine)
+	}
+	if err := checkLicense(string(have.Spec.Engine), in.LicenseModel); err != nil {
+		return nil, err
+	}
+	var password *logkey.Secret
+	if in.MasterUserPassword != nil {
+		p := logkey.Secret(*in.MasterUserPassword)
+		password = &p
+	}
+	i, err := s.c.ModifyInstance(ctx, have.Name, control.InstanceChange{
+		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: password, Port: number(in.DBPortNumber),
+		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
+		RetentionDays: number(in.BackupRetentionPeriod), MaxStorageGiB: number(in.MaxAllocatedStorage),
+		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
+		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,
+		NewName: in.NewDBInstanceIdentifier, Class: in.DBInstanceClass, EngineVersion: in.EngineVersion,
+		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, StorageGiB: number(in.AllocatedStorage),
+		IOPS: number(in.Iops), ThroughputMiB: number(in.StorageThroughput),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &rds.ModifyDBInstanceOutput{DBInstance: s.instance(i)}, nil
+}
+
+func (s *Service) deleteDBInstance(ctx context.Context, in *rds.DeleteDBInstanceInput) (*rds.DeleteDBInstanceOutput, error) {
+	if _, err := s.c.Instance(str(in.DBInstanceIdentifier)); err != nil {
+		return nil, err
+	}
+	final := str(in.FinalDBSnapshotIdentifier)
+	switch {
+	case isTrue(in.SkipFinalSnapshot) && final != "":
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier can not be specified when deleting with SkipFinalSnapshot")
+	case !isTrue(in.SkipFinalSnapshot) && final == "":
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier is required unless SkipFinalSnapshot is specified.")
+	case final != "":
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier cannot be honoured: snapshots are not offered yet. Nothing was deleted; SkipFinalSnapshot=true deletes without one.")
+	}
+	i, err := s.c.DeleteInstance(ctx, str(in.DBInstanceIdentifier))
+	if err != nil {
+		return nil, err
+	}
+	return &rds.DeleteDBInstanceOutput{DBInstance: s.instance(i)}, nil
+}
+
+func (s *Service) rebootDBInstance(ctx context.Context, in *rds.RebootDBInstanceInput) (*rds.RebootDBInstanceOutput, error) {
+	if isTrue(in.ForceFailover) {
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot force failover since the instance is not configured for multi-AZ.")
+	}
+	i, err := s.c.RebootInstance(ctx, str(in.DBInstanceIdentifier))
+	if err != nil {
+		return nil, err
+	}
+	return &rds.RebootDBInstanceOutput{DBInstance: s.instance(i)}, nil
+}
+
+func (s *Service) startDBInstance(ctx context.Context, in *rds.StartDBInstanceInput) (*rds.StartDBInstanceOutput, error) {
+	i, err := s.c.StartInstance(ctx, str(in.DBInstanceIdentifier))
+	if err != nil {
+		return nil, err
+	}
+	return &rds.StartDBInstanceOutput{DBInstance: s.instance(i)}, nil
+}
+
+func (s *Service) stopDBInstance(ctx context.Context, in *rds.StopDBInstanceInput) (*rds.StopDBInstanceOutput, error) {
+	if str(in.DBSnapshotIdentifier) != "" {
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "DBSnapshotIdentifier cannot be honoured: snapshots are not offered yet")
+	}
+	i, err := s.c.StopInstance(ctx, str(in.DBInstanceIdentifier))
+	if err != nil {
+		return nil, err
+	}
+	return &rds.StopDBInstanceOutput{DBInstance: s.instance(i)}, nil
+}

@@ -1,0 +1,167 @@
+package rds
+
+import (
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe"
+	"kurabe/internal/control"
+)
+
+// autoStart is how long an instance stays stopped (see internal/plan).
+const autoStart = 7 * 24 * time.Hour
+
+// hostedZone is what Endpoint.HostedZoneId says: endpoints are addresses, so no
+// zone of a name server belongs to them, but declarative tools demand a value.
+const hostedZone = "KURABE"
+
+// instance translates a read model into AWS's shape. Everything that RDS returns
+// and that is true of the instance is there.
+func (s *Service) instance(i control.Instance) *types.DBInstance {
+	spec, have := i.Spec, i.Settings()
+	out := &types.DBInstance{
+		DBInstanceIdentifier: aws.String(i.Name), DbiResourceId: aws.String(string(spec.ID)),
+		DBInstanceArn: aws.String(s.c.ARN("db", i.Name)), DBInstanceStatus: aws.String(string(i.State)),
+		Engine: aws.String(string(spec.Engine)), EngineVersion: aws.String(have.EngineVersion),
+		LicenseModel: aws.String(spec.Engine.LicenseModel()), DBInstanceClass: aws.String(have.Class),
+		AllocatedStorage: aws.Int32(int32(have.StorageGiB)), StorageType: aws.String(have.StorageType),
+		MasterUsername: aws.String(spec.MasterUsername), DBName: optional(spec.DatabaseName),
+		CharacterSetName: optional(spec.Locale), DbInstancePort: aws.Int32(0),
+		AvailabilityZone: optional(i.Status.Zone), DBSubnetGroup: s.subnetGroup(i.SubnetGroup),
+		BackupRetentionPeriod: aws.Int32(int32(spec.BackupRetentionDays)), PreferredBackupWindow: aws.String(spec.BackupWindow),
+		PreferredMaintenanceWindow: aws.String(spec.MaintenanceWindow), BackupTarget: aws.String("region"),
+		CACertificateIdentifier: aws.String(have.CACertificate), NetworkType: aws.String("IPV4"),
+		AutoMinorVersionUpgrade: aws.Bool(spec.AutoMinorUpgrade), DeletionProtection: aws.Bool(spec.DeletionProtection),
+		CopyTagsToSnapshot: aws.Bool(spec.CopyTagsToSnapshot), PubliclyAccessible: aws.Bool(false),
+		MultiAZ: aws.Bool(false), StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false),
+		PerformanceInsightsEnabled: aws.Bool(false), MonitoringInterval: aws.Int32(0), DedicatedLogVolume: aws.Bool(false),
+		CustomerOwnedIpEnabled: aws.Bool(false), MultiTenant: aws.Bool(false), IsStorageConfigUpgradeAvailable: aws.Bool(false),
+		ActivityStreamStatus: types.ActivityStreamStatusStopped, DatabaseInsightsMode: types.DatabaseInsightsModeStandard,
+		EngineLifecycleSupport: aws.String("open-source-rds-extended-support-disabled"),
+		TagList:                tagList(spec.Tags),
+		PendingModifiedValues:  pendingValues(i),
+		DBParameterGroups: []types.DBParameterGroupStatus{{
+			DBParameterGroupName: aws.String(spec.ParameterGroup), ParameterApplyStatus: aws.String(applyStatus(i)),
+		}},
+		OptionGroupMemberships: []types.OptionGroupMembership{{OptionGroupName: aws.String(spec.OptionGroup), Status: aws.String("in-sync")}},
+		DBSecurityGroups:       []types.DBSecurityGroupMembership{}, VpcSecurityGroups: []types.VpcSecurityGroupMembership{},
+		DomainMemberships: []types.DomainMembership{}, AssociatedRoles: []types.DBInstanceRole{},
+		ReadReplicaDBInstanceIdentifiers: []string{},
+	}
+	if have.IOPS > 0 {
+		out.Iops = aws.Int32(int32(have.IOPS))
+	}
+	if have.ThroughputMiB > 0 {
+		out.StorageThroughput = aws.Int32(int32(have.ThroughputMiB))
+	}
+	if spec.MaxStorageGiB > 0 {
+		out.MaxAllocatedStorage = aws.Int32(int32(spec.MaxStorageGiB))
+	}
+	shapeStatus(out, i.Status)
+	return out
+}
+
+// shapeStatus adds what is known only once the instance has come up.
+func shapeStatus(out *types.DBInstance, st kurabe.InstanceStatus) {
+	if !st.AvailableAt.IsZero() {
+		out.InstanceCreateTime = aws.Time(st.AvailableAt)
+		out.Endpoint = &types.Endpoint{Address: aws.String(st.Address), Port: aws.Int32(int32(st.Port)), HostedZoneId: aws.String(hostedZone)}
+	}
+	if !st.CertificateExpiresAt.IsZero() {
+		out.CertificateDetails = &types.CertificateDetails{CAIdentifier: out.CACertificateIdentifier, ValidTill: aws.Time(st.CertificateExpiresAt)}
+	}
+	if !st.StoppedAt.IsZero() && !st.AutoStarted {
+		out.AutomaticRestartTime = aws.Time(st.StoppedAt.Add(autoStart))
+	}
+	if st.Reason != "" {
+		out.StatusInfos = []types.DBInstanceStatusInfo{{
+			StatusType: aws.String("kurabe"), Normal: aws.Bool(false), Status: out.DBInstanceStatus, Message: aws.String(st.Reason),
+		}}
+	}
+}
+
+func applyStatus(i control.Instance) string {
+	switch {
+	case i.Status.ParameterApply == "":
+		return "in-sync"
+	case i.Status.GroupSeq != i.Spec.ParameterGroupSeq && i.Status.SpecRevision < i.Spec.Revision:
+		return "pending-reboot"
+	}
+	return i.Status.ParameterApply
+}
+
+// pendingValues are the modifications that are not in force yet.
+func pendingValues(i control.Instance) *types.PendingModifiedValues {
+	p := &types.PendingModifiedValues{}
+	if i.PendingName != "" {
+		p.DBInstanceIdentifier = aws.String(i.PendingName)
+	}
+	if i.Status.PasswordSeq != 0 && i.Status.PasswordSeq != i.Spec.Password.Seq {
+		p.MasterUserPassword = aws.String("****") // as RDS shows it
+	}
+	if i.Pending == nil {
+		return p
+	}
+	have, want := i.Settings(), *i.Pending
+	if have.Class != want.Class {
+		p.DBInstanceClass = aws.String(want.Class)
+	}
+	if have.StorageGiB != want.StorageGiB {
+		p.AllocatedStorage = aws.Int32(int32(want.StorageGiB))
+	}
+	if have.StorageType != want.StorageType {
+		p.StorageType = aws.String(want.StorageType)
+	}
+	if have.IOPS != want.IOPS && want.IOPS > 0 {
+		p.Iops = aws.Int32(int32(want.IOPS))
+	}
+	if have.ThroughputMiB != want.ThroughputMiB && want.ThroughputMiB > 0 {
+		p.StorageThroughput = aws.Int32(int32(want.ThroughputMiB))
+	}
+	if have.EngineVersion != want.EngineVersion {
+		p.EngineVersion = aws.String(want.EngineVersion)
+	}
+	if have.Port != want.Port {
+		p.Port = aws.Int32(int32(want.Port))
+	}
+	if have.CACertificate != want.CACertificate {
+		p.CACertificateIdentifier = aws.String(want.CACertificate)
+	}
+	return p
+}
+
+// checkLicense refuses a licence model that is not the engine's own.
+func checkLicense(engine string, model *string) error {
+	own := kurabe.EngineName(strings.ToLower(engine)).LicenseModel()
+	if model == nil || *model == own {
+		return nil
+	}
+	return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "LicenseModel %s is not valid for engine %s; it is %s", *model, engine, own)
+}
+
+func str(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func number(n *int32) *int {
+	if n == nil {
+		return nil
+	}
+	v := int(*n)
+	return &v
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,164 @@
+package rds
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe"
+	"kurabe/internal/api"
+	"kurabe/internal/control"
+)
+
+// parameterGroupRows are the actions on DB parameter groups.
+func (s *Service) parameterGroupRows() []row {
+	return []row{
+		api.Op("CreateDBParameterGroup", s.createDBParameterGroup),
+		api.Op("CopyDBParameterGroup", s.copyDBParameterGroup),
+		api.Op("DescribeDBParameterGroups", s.describeDBParameterGroups),
+		api.Op("ModifyDBParameterGroup", s.modifyDBParameterGroup),
+		api.Op("ResetDBParameterGroup", s.resetDBParameterGroup),
+		api.Op("DeleteDBParameterGroup", s.deleteDBParameterGroup),
+		api.Op("DescribeDBParameters", s.describeDBParameters),
+		api.Op("DescribeEngineDefaultParameters", s.describeEngineDefaultParameters),
+	}
+}
+
+func (s *Service) parameterGroup(g kurabe.ParameterGroup) types.DBParameterGroup {
+	return types.DBParameterGroup{
+		DBParameterGroupName: aws.String(g.Name), DBParameterGroupFamily: aws.String(g.Family),
+		Description: aws.String(g.Description), DBParameterGroupArn: aws.String(s.c.ARN("pg", g.Name)),
+	}
+}
+
+func (s *Service) createDBParameterGroup(ctx context.Context, in *rds.CreateDBParameterGroupInput) (*rds.CreateDBParameterGroupOutput, error) {
+	g, err := s.c.CreateParameterGroup(ctx, kurabe.ParameterGroup{
+		Name: str(in.DBParameterGroupName), Family: str(in.DBParameterGroupFamily), Description: str(in.Description), Tags: tagsOf(in.Tags),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := s.parameterGroup(g)
+	return &rds.CreateDBParameterGroupOutput{DBParameterGroup: &out}, nil
+}
+
+func (s *Service) copyDBParameterGroup(ctx context.Context, in *rds.CopyDBParameterGroupInput) (*rds.CopyDBParameterGroupOutput, error) {
+	g, err := s.c.CopyParameterGroup(ctx, str(in.SourceDBParameterGroupIdentifier), kurabe.ParameterGroup{
+		Name: str(in.TargetDBParameterGroupIdentifier), Description: str(in.TargetDBParameterGroupDescription), Tags: tagsOf(in.Tags),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := s.parameterGroup(g)
+	return &rds.CopyDBParameterGroupOutput{DBParameterGroup: &out}, nil
+}
+
+func (s *Service) describeDBParameterGroups(_ context.Context, in *rds.DescribeDBParameterGroupsInput) (*rds.DescribeDBParameterGroupsOutput, error) {
+	if _, err := filterValues(in.Filters); err != nil {
+		return nil, err
+	}
+	list := s.c.ParameterGroups()
+	if name := str(in.DBParameterGroupName); name != "" {
+		g, err := s.c.ParameterGroup(name)
+		if err != nil {
+			return nil, err
+		}
+		list = []kurabe.ParameterGroup{g}
+	}
+	list, marker, err := page(list, func(g kurabe.ParameterGroup) string { return g.Name }, in.Marker, in.MaxRecords)
+	if err != nil {
+		return nil, err
+	}
+	return &rds.DescribeDBParameterGroupsOutput{DBParameterGroups: mapped(list, s.parameterGroup), Marker: marker}, nil
+}
+
+func parameterChange(p types.Parameter) control.ParameterChange {
+	return control.ParameterChange{Name: str(p.ParameterName), Value: p.ParameterValue, Method: kurabe.ApplyMethod(p.ApplyMethod)}
+}
+
+func (s *Service) modifyDBParameterGroup(ctx context.Context, in *rds.ModifyDBParameterGroupInput) (*rds.ModifyDBParameterGroupOutput, error) {
+	name, err := s.c.ModifyParameterGroup(ctx, str(in.DBParameterGroupName), mapped(in.Parameters, parameterChange))
+	if err != nil {
+		return nil, err
+	}
+	return &rds.ModifyDBParameterGroupOutput{DBParameterGroupName: aws.String(name)}, nil
+}
+
+func (s *Service) resetDBParameterGroup(ctx context.Context, in *rds.ResetDBParameterGroupInput) (*rds.ResetDBParameterGroupOutput, error) {
+	// ResetAllParameters is true unless said otherwise; a list of parameters says
+	// otherwise, for nobody who names some means all.
+	all := isTrue(in.ResetAllParameters) || in.ResetAllParameters == nil && len(in.Parameters) == 0
+	switch {
+	case all && len(in.Parameters) > 0:
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Parameters cannot be given together with ResetAllParameters")
+	case !all && len(in.Parameters) == 0:
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Parameters must be given unless ResetAllParameters is true")
+	}
+	name, err := s.c.ResetParameterGroup(ctx, str(in.DBParameterGroupName), mapped(in.Parameters, parameterChange))
+	if err != nil {
+		return nil, err
+	}
+	return &rds.ResetDBParameterGroupOutput{DBParameterGroupName: aws.String(name)}, nil
+}
+
+func (s *Service) deleteDBParameterGroup(ctx context.Context, in *rds.DeleteDBParameterGroupInput) (*rds.DeleteDBParameterGroupOutput, error) {
+	return &rds.DeleteDBParameterGroupOutput{}, s.c.DeleteParameterGroup(ctx, str(in.DBParameterGroupName))
+}
+
+// nameFilter keeps the parameters that the filter parameter-name names.
+func nameFilter(list []control.GroupParameter, filters []types.Filter) ([]control.GroupParameter, error) {
+	values, err := filterValues(filters, "parameter-name")
+	if wanted, ok := values["parameter-name"]; ok {
+		list = slices.DeleteFunc(list, func(p control.GroupParameter) bool { return !slices.Contains(wanted, p.Name) })
+	}
+	return list, err
+}
+
+func parameterName(p control.GroupParameter) string { return p.Name }
+
+func parameter(p control.GroupParameter) types.Parameter {
+	out := types.Parameter{
+		ParameterName: aws.String(p.Name), Description: optional(p.Description), Source: aws.String(p.Source),
+		ApplyType: aws.String(string(p.Apply)), DataType: aws.String(p.Type), AllowedValues: optional(p.Allowed),
+		IsModifiable: aws.Bool(p.Modifiable), ApplyMethod: types.ApplyMethod(p.Method),
+	}
+	if p.HasValue {
+		out.ParameterValue = aws.String(p.Value)
+	}
+	return out
+}
+
+func (s *Service) describeDBParameters(_ context.Context, in *rds.DescribeDBParametersInput) (*rds.DescribeDBParametersOutput, error) {
+	list, err := s.c.Parameters(str(in.DBParameterGroupName), str(in.Source))
+	if err != nil {
+		return nil, err
+	}
+	if list, err = nameFilter(list, in.Filters); err != nil {
+		return nil, err
+	}
+	list, marker, err := page(list, parameterName, in.Marker, in.MaxRecords)
+	if err != nil {
+		return nil, err
+	}
+	return &rds.DescribeDBParametersOutput{Parameters: mapped(list, parameter), Marker: marker}, nil
+}
+
+func (s *Service) describeEngineDefaultParameters(_ context.Context, in *rds.DescribeEngineDefaultParametersInput) (*rds.DescribeEngineDefaultParametersOutput, error) {
+	list, err := s.c.FamilyParameters(str(in.DBParameterGroupFamily))
+	if err != nil {
+		return nil, err
+	}
+	if list, err = nameFilter(list, in.Filters); err != nil {
+		return nil, err
+	}
+	list, marker, err := page(list, parameterName, in.Marker, in.MaxRecords)
+	if err != nil {
+		return nil, err
+	}
+	return &rds.DescribeEngineDefaultParametersOutput{EngineDefaults: &types.EngineDefaults{
+		DBParameterGroupFamily: in.DBParameterGroupFamily, Parameters: mapped(list, parameter), Marker: marker,
+	}}, nil
+}

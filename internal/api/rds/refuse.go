@@ -1,0 +1,117 @@
+package rds
+
+import (
+	"fmt"
+	"reflect"
+
+	"kurabe"
+)
+
+// A request may name properties that Kurabe cannot make true. Nothing is
+// accepted and ignored: a property that is neither honoured by its handler nor
+// listed here with a value that is true anyway is refused, with the reason.
+
+// truth is what may be said of a property: the values that are true of every
+// instance, and why others are refused.
+type truth struct {
+	values []any
+	reason string
+}
+
+var truths = map[string]truth{
+	"MultiAZ":                            {[]any{false}, "standbys in another zone are not offered yet"},
+	"EnableIAMDatabaseAuthentication":    {[]any{false}, "IAM database authentication is not offered yet"},
+	"StorageEncrypted":                   {[]any{false}, "storage encryption is not offered; encrypt the disk below the data folder"},
+	"KmsKeyId":                           {nil, "storage encryption is not offered; encrypt the disk below the data folder"},
+	"EnablePerformanceInsights":          {[]any{false}, "Performance Insights is not offered yet"},
+	"PerformanceInsightsKMSKeyId":        {nil, "Performance Insights is not offered yet"},
+	"PerformanceInsightsRetentionPeriod": {nil, "Performance Insights is not offered yet"},
+	"DatabaseInsightsMode":               {[]any{"standard"}, "Database Insights has no advanced mode here"},
+	"MonitoringInterval":                 {[]any{0}, "Enhanced Monitoring is not offered yet"},
+	"MonitoringRoleArn":                  {nil, "Enhanced Monitoring is not offered yet, and there is no IAM"},
+	"EnableCloudwatchLogsExports":        {nil, "log exports are not offered yet; DownloadDBLogFilePortion reads the logs"},
+	"CloudwatchLogsExportConfiguration":  {nil, "log exports are not offered yet; DownloadDBLogFilePortion reads the logs"},
+	"PubliclyAccessible":                 {[]any{false}, "an endpoint is a loopback address of its host, reachable from there only"},
+	"VpcSecurityGroupIds":                {nil, "security groups are not offered yet; an endpoint is a loopback address of its host"},
+	"DBSecurityGroups":                   {nil, "DB security groups belonged to EC2-Classic"},
+	"NetworkType":                        {[]any{"IPV4"}, "endpoints have IPv4 addresses only"},
+	"DedicatedLogVolume":                 {[]any{false}, "an instance has one volume"},
+	"AdditionalStorageVolumes":           {nil, "an instance has one volume"},
+	"ManageMasterUserPassword":           {[]any{false}, "there is no Secrets Manager; give MasterUserPassword"},
+	"MasterUserSecretKmsKeyId":           {nil, "there is no Secrets Manager"},
+	"RotateMasterUserPassword":           {[]any{false}, "there is no Secrets Manager; give MasterUserPassword"},
+	"MasterUserAuthenticationType":       {[]any{"password"}, "the master user logs in with a password"},
+	"BackupTarget":                       {[]any{"region"}, "there are no Outposts"},
+	"EnableCustomerOwnedIp":              {[]any{false}, "there are no Outposts"},
+	"EngineLifecycleSupport":             {[]any{"open-source-rds-extended-support-disabled"}, "nobody sells extended support here"},
+	"MultiTenant":                        {[]any{false}, "it belongs to Oracle"},
+	"NcharCharacterSetName":              {nil, "it belongs to Oracle"},
+	"DBSystemId":                         {nil, "it belongs to Oracle"},
+	"TdeCredentialArn":                   {nil, "it belongs to Oracle and SQL Server"},
+	"TdeCredentialPassword":              {nil, "it belongs to Oracle and SQL Server"},
+	"Timezone":                           {nil, "it belongs to SQL Server; set the time zone parameter of the DB parameter group"},
+	"ProcessorFeatures":                  {nil, "a class has the processors that its name says"},
+	"UseDefaultProcessorFeatures":        {[]any{true}, "a class has the processors that its name says"},
+	"CustomIamInstanceProfile":           {nil, "RDS Custom is not offered"},
+	"AutomationMode":                     {[]any{"full"}, "RDS Custom is not offered"},
+	"ResumeFullAutomationModeMinutes":    {nil, "RDS Custom is not offered"},
+	"AwsBackupRecoveryPointArn":          {nil, "there is no AWS Backup"},
+	"DBClusterIdentifier":                {nil, "DB clusters are not offered yet"},
+	"DBCapacityReservationIdentifier":    {nil, "nothing is sold, so nothing is reserved"},
+	"PromotionTier":                      {nil, "it belongs to Aurora"},
+	"ReplicaMode":                        {nil, "read replicas are not offered yet"},
+	"AllowMajorVersionUpgrade":           {[]any{false}, "major version upgrades are not offered yet"},
+	// Of ModifyDBInstance; CreateDBInstance honours its own.
+	"TagSpecifications":          {nil, "a modification makes no resource that could be tagged; AddTagsToResource changes tags"},
+	"CertificateRotationRestart": {[]any{true, false}, ""},
+	"DisableDomain":              {[]any{true}, "there is no Active Directory"},
+	"Domain":                     {nil, noDomain}, "DomainAuthSecretArn": {nil, noDomain}, "DomainDnsIps": {nil, noDomain},
+	"DomainFqdn": {nil, noDomain}, "DomainIAMRoleName": {nil, noDomain}, "DomainOu": {nil, noDomain},
+}
+
+const noDomain = "there is no Active Directory"
+
+// refuse goes through the fields of a request and refuses what is set, not
+// honoured and not true anyway.
+func refuse(in any, honoured map[string]bool) error {
+	v := reflect.ValueOf(in).Elem()
+	for n := range v.NumField() {
+		name := v.Type().Field(n).Name
+		field := v.Field(n)
+		if honoured[name] || !v.Type().Field(n).IsExported() || unset(field) {
+			continue
+		}
+		t, known := truths[name]
+		if !known {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "%s is not offered", name)
+		}
+		if !t.allows(field) {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "%s cannot be honoured: %s", name, t.reason)
+		}
+	}
+	return nil
+}
+
+func unset(v reflect.Value) bool {
+	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
+}
+
+func (t truth) allows(v reflect.Value) bool {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	for _, allowed := range t.values {
+		if fmt.Sprint(v.Interface()) == fmt.Sprint(allowed) {
+			return true
+		}
+	}
+	return false
+}
+
+func names(list ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range list {
+		m[n] = true
+	}
+	return m
+}

@@ -1,0 +1,34 @@
+package rds
+
+import (
+	"slices"
+
+	"kurabe/internal/api"
+	"kurabe/internal/aws/query"
+	"kurabe/internal/control"
+)
+
+// row is one action: api.Op("CreateDBInstance", s.createDBInstance).
+type row = api.Operation
+
+// Service answers the actions of RDS.
+type Service struct {
+	c *control.Control
+}
+
+// New returns a Service over the use cases.
+func New(c *control.Control) *Service { return &Service{c: c} }
+
+// ops is the table: one method per resource, each in the resource's file.
+func (s *Service) ops() []row {
+	return slices.Concat(
+		s.instanceRows(), s.parameterGroupRows(), s.subnetGroupRows(), s.optionGroupRows(), s.tagRows(),
+		s.engineVersionRows(), s.orderableRows(), s.accountRows(), s.certificateRows(),
+		s.eventRows(), s.maintenanceRows(), s.logRows(),
+	)
+}
+
+// API returns the service as the dispatcher wants it.
+func (s *Service) API() api.Service {
+	return api.Service{Model: query.RDS, Ops: api.Table(query.RDS, s.ops()...), NotOffered: whyNot}
+}

@@ -1,0 +1,78 @@
+package rds
+
+import "strings"
+
+// whyNot says why an action has no row. The text is stable: docs/coverage.md and
+// users' scripts quote it.
+func whyNot(action string) string { return reasons[action] }
+
+// reasons holds every action of RDS that has no row in ops, under why.
+var reasons = byAction(map[string]string{
+	"read replicas are not built yet": `
+CreateDBInstanceReadReplica PromoteReadReplica SwitchoverReadReplica`,
+	"snapshots are not built yet": `
+CopyDBSnapshot CreateDBSnapshot DeleteDBSnapshot DescribeDBSnapshotAttributes DescribeDBSnapshots ModifyDBSnapshot
+ModifyDBSnapshotAttribute RestoreDBInstanceFromDBSnapshot`,
+	"automated backups are not built yet": `
+DeleteDBInstanceAutomatedBackup DescribeDBInstanceAutomatedBackups RestoreDBInstanceToPointInTime
+StartDBInstanceAutomatedBackupsReplication StopDBInstanceAutomatedBackupsReplication`,
+	"option groups cannot be changed: engines load what their parameters name": `
+CreateOptionGroup`,
+	"DB security groups belong to EC2-Classic, which AWS has retired": `
+AuthorizeDBSecurityGroupIngress CreateDBSecurityGroup DeleteDBSecurityGroup DescribeDBSecurityGroups
+RevokeDBSecurityGroupIngress`,
+	"there is one certificate authority, which needs no default": `
+ModifyCertificates`,
+	"event subscriptions are not built yet": `
+AddSourceIdentifierToSubscription CreateEventSubscription DeleteEventSubscription DescribeEventSubscriptions
+ModifyEventSubscription RemoveSourceIdentifierFromSubscription`,
+	"DB proxies are not built yet": `
+CreateDBProxy CreateDBProxyEndpoint DeleteDBProxy DeleteDBProxyEndpoint DeregisterDBProxyTargets DescribeDBProxies
+DescribeDBProxyEndpoints DescribeDBProxyTargetGroups DescribeDBProxyTargets ModifyDBProxy ModifyDBProxyEndpoint
+ModifyDBProxyTargetGroup RegisterDBProxyTargets`,
+	"activity streams are not built yet": `
+ModifyActivityStream StartActivityStream StopActivityStream`,
+	"blue/green deployments are not built yet": `
+CreateBlueGreenDeployment DeleteBlueGreenDeployment DescribeBlueGreenDeployments SwitchoverBlueGreenDeployment`,
+	"DB clusters are not built yet": `
+CopyDBClusterParameterGroup CopyDBClusterSnapshot CreateDBCluster CreateDBClusterEndpoint
+CreateDBClusterParameterGroup CreateDBClusterSnapshot DeleteDBCluster DeleteDBClusterAutomatedBackup
+DeleteDBClusterEndpoint DeleteDBClusterParameterGroup DeleteDBClusterSnapshot DescribeDBClusterAutomatedBackups
+DescribeDBClusterEndpoints DescribeDBClusterParameterGroups DescribeDBClusterParameters
+DescribeDBClusterSnapshotAttributes DescribeDBClusterSnapshots DescribeDBClusters
+DescribeEngineDefaultClusterParameters FailoverDBCluster ModifyDBCluster ModifyDBClusterEndpoint
+ModifyDBClusterParameterGroup ModifyDBClusterSnapshotAttribute PromoteReadReplicaDBCluster RebootDBCluster
+ResetDBClusterParameterGroup RestoreDBClusterFromSnapshot RestoreDBClusterToPointInTime StartDBCluster StopDBCluster`,
+	"it needs Aurora's storage, which is Amazon's alone": `
+BacktrackDBCluster CreateDBShardGroup DeleteDBShardGroup DescribeDBClusterBacktracks DescribeDBShardGroups
+DescribeServerlessV2PlatformVersions ModifyCurrentDBClusterCapacity ModifyDBShardGroup RebootDBShardGroup`,
+	"one service spans one region": `
+CreateGlobalCluster DeleteGlobalCluster DescribeGlobalClusters FailoverGlobalCluster ModifyGlobalCluster
+RemoveFromGlobalCluster SwitchoverGlobalCluster`,
+	"the data API is not built yet": `
+DisableHttpEndpoint EnableHttpEndpoint`,
+	"there is no IAM, so an engine can assume no role": `
+AddRoleToDBCluster AddRoleToDBInstance RemoveRoleFromDBCluster RemoveRoleFromDBInstance`,
+	"there is no S3 import or export": `
+CancelExportTask DescribeExportTasks RestoreDBClusterFromS3 RestoreDBInstanceFromS3 StartExportTask`,
+	"there is no Redshift to integrate with": `
+CreateIntegration DeleteIntegration DescribeIntegrations ModifyIntegration`,
+	"it belongs to Oracle and SQL Server, which it does not run": `
+CreateCustomDBEngineVersion CreateTenantDatabase DeleteCustomDBEngineVersion DeleteTenantDatabase
+DescribeDBSnapshotTenantDatabases DescribeTenantDatabases ModifyCustomDBEngineVersion ModifyTenantDatabase`,
+	"nothing is sold, so nothing is reserved": `
+CancelDBCapacityReservation CreateDBCapacityReservation DescribeDBCapacityReservations DescribeReservedDBInstances
+DescribeReservedDBInstancesOfferings ModifyDBCapacityReservation PurchaseReservedDBInstancesOffering`,
+	"recommendations are not built yet": `
+DescribeDBRecommendations ModifyDBRecommendation`,
+})
+
+func byAction(groups map[string]string) map[string]string {
+	out := map[string]string{}
+	for reason, actions := range groups {
+		for _, action := range strings.Fields(actions) {
+			out[action] = reason
+		}
+	}
+	return out
+}

@@ -1,0 +1,31 @@
+package sts
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"kurabe/internal/api"
+	"kurabe/internal/aws/query"
+)
+
+// API returns the service.
+func API() api.Service {
+	return api.Service{
+		Model: query.STS,
+		Ops:   api.Table(query.STS, api.Op("GetCallerIdentity", getCallerIdentity)),
+		NotOffered: func(string) string {
+			return "it issues no temporary credentials and has no roles"
+		},
+	}
+}
+
+func getCallerIdentity(ctx context.Context, _ *sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
+	who := api.IdentityFrom(ctx)
+	return &sts.GetCallerIdentityOutput{
+		Account: aws.String(who.Account),
+		Arn:     aws.String(who.ARN()),
+		UserId:  aws.String(who.Account), // the root's user id is the account's
+	}, nil
+}

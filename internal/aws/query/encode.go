@@ -1,0 +1,156 @@
+package query
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/xml"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"kurabe/internal/aws/fault"
+)
+
+// ContentType is the media type of every reply.
+const ContentType = "text/xml"
+
+// EncodeResult writes the reply to an action. out is a pointer to the SDK's
+// output struct. Absent members are omitted, except that a list at the top of
+// the result is written empty: clients index into it without asking.
+func (m *Model) EncodeResult(action, requestID string, out any) []byte {
+	w := &writer{model: m}
+	fmt.Fprintf(&w.buf, `<%sResponse xmlns="%s">`, action, m.Namespace)
+	if m.actions[action] {
+		w.open(action + "Result")
+		if v := reflect.ValueOf(out); v.Kind() == reflect.Pointer && !v.IsNil() {
+			w.structure(v.Elem(), true)
+		}
+		w.close(action + "Result")
+	}
+	w.open("ResponseMetadata")
+	w.text("RequestId", requestID)
+	w.close("ResponseMetadata")
+	w.close(action + "Response")
+	return w.buf.Bytes()
+}
+
+// EncodeFault writes the reply to a request that failed. m may be nil when the
+// request did not even name a service.
+func (m *Model) EncodeFault(f *fault.Fault, requestID string) []byte {
+	w := &writer{model: m}
+	if m != nil {
+		fmt.Fprintf(&w.buf, `<ErrorResponse xmlns="%s">`, m.Namespace)
+	} else {
+		w.open("ErrorResponse")
+	}
+	blame := "Receiver"
+	if f.Sender() {
+		blame = "Sender"
+	}
+	w.open("Error")
+	w.text("Type", blame)
+	w.text("Code", f.Code)
+	w.text("Message", f.Message)
+	w.close("Error")
+	w.text("RequestId", requestID)
+	w.close("ErrorResponse")
+	return w.buf.Bytes()
+}
+
+// writer builds one document. Writing to its buffer cannot fail.
+type writer struct {
+	buf   bytes.Buffer
+	model *Model
+}
+
+func (w *writer) open(name string)  { w.buf.WriteString("<" + name + ">") }
+func (w *writer) close(name string) { w.buf.WriteString("</" + name + ">") }
+
+func (w *writer) text(name, value string) {
+	w.open(name)
+	_ = xml.EscapeText(&w.buf, []byte(value))
+	w.close(name)
+}
+
+func (w *writer) structure(v reflect.Value, top bool) {
+	for _, f := range w.model.fieldsOf(v.Type()) {
+		member := v.Field(f.index)
+		if top && member.Kind() == reflect.Slice && member.IsNil() {
+			w.text(f.wire, "")
+			continue
+		}
+		w.value(f.wire, f.element, member)
+	}
+}
+
+// value writes one member, or nothing if it is absent. An enum that is not set
+// is absent; a number or boolean that is no pointer always has a value.
+func (w *writer) value(name, element string, v reflect.Value) {
+	switch {
+	case v.Type() == timeType:
+		w.text(name, formatTime(v.Interface().(time.Time)))
+		return
+	case v.Type() == blobType:
+		if !v.IsNil() {
+			w.text(name, base64.StdEncoding.EncodeToString(v.Bytes()))
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return
+		}
+		if v.Elem().Kind() == reflect.String {
+			w.text(name, v.Elem().String())
+			return
+		}
+		w.value(name, element, v.Elem())
+	case reflect.Struct:
+		w.open(name)
+		w.structure(v, false)
+		w.close(name)
+	case reflect.Slice:
+		w.list(name, element, v)
+	case reflect.Map:
+		w.entries(name, v)
+	default:
+		if v.Kind() != reflect.String || v.Len() > 0 {
+			w.text(name, formatScalar(v))
+		}
+	}
+}
+
+func (w *writer) list(name, element string, v reflect.Value) {
+	if v.IsNil() {
+		return
+	}
+	w.open(name)
+	for i := range v.Len() {
+		item := v.Index(i)
+		if item.Kind() == reflect.String { // an empty string is still an element
+			w.text(element, item.String())
+			continue
+		}
+		w.value(element, defaultElement, item)
+	}
+	w.close(name)
+}
+
+// entries writes a map of strings in the order of its keys.
+func (w *writer) entries(name string, v reflect.Value) {
+	if v.IsNil() {
+		return
+	}
+	w.open(name)
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return bytes.Compare([]byte(a.String()), []byte(b.String())) })
+	for _, key := range keys {
+		w.open("entry")
+		w.text("key", key.String())
+		w.text("value", v.MapIndex(key).String())
+		w.close("entry")
+	}
+	w.close(name)
+}

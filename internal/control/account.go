@@ -1,0 +1,45 @@
+package control
+
+// maxAllocatedGiB is what maxInstances of the largest storage come to. Storage is
+// a cap that each instance is held to, not a reservation.
+const maxAllocatedGiB = int64(maxInstances) * 65536
+
+// Quota is a bound of the service and how much of it is used, under RDS's name.
+type Quota struct {
+	Name      string
+	Used, Max int64
+}
+
+// Quotas lists the bounds that hold here. What this service does not have is
+// bounded by zero.
+func (c *Control) Quotas() []Quota {
+	var storage int64
+	instances := c.View.Instances()
+	for _, i := range instances {
+		storage += int64(c.read(i).Settings().StorageGiB)
+	}
+	most := 0
+	for _, g := range c.View.SubnetGroups() {
+		most = max(most, len(g.Value.Subnets))
+	}
+	return []Quota{
+		{"DBInstances", int64(len(instances)), maxInstances},
+		{"ReservedDBInstances", 0, 0},
+		{"AllocatedStorage", storage, maxAllocatedGiB},
+		{"DBSecurityGroups", 0, 0},
+		{"AuthorizationsPerDBSecurityGroup", 0, 0},
+		{"DBParameterGroups", int64(len(c.View.ParameterGroups())), maxParameterGroups},
+		{"ManualSnapshots", 0, 0},
+		{"EventSubscriptions", 0, 0},
+		{"DBSubnetGroups", int64(len(c.View.SubnetGroups())), maxSubnetGroups},
+		{"OptionGroups", 0, 0},
+		{"SubnetsPerDBSubnetGroup", int64(most), maxSubnets},
+		{"ReadReplicasPerMaster", 0, 0},
+		{"DBClusters", 0, 0},
+		{"DBClusterParameterGroups", 0, 0},
+		{"DBClusterRoles", 0, 0},
+		{"DBInstanceRoles", 0, 0},
+		{"ManualClusterSnapshots", 0, 0},
+		{"CustomEndpointsPerDBCluster", 0, 0},
+	}
+}

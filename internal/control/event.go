@@ -1,0 +1,142 @@
+package control
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"kurabe"
+)
+
+// EventCategories are RDS's categories of the sources that this service has. The
+// source is the RDS user guide, "Amazon RDS event categories and event messages".
+var EventCategories = []struct {
+	SourceType string
+	Categories []string
+}{
+	{instanceSource, []string{
+		"availability", "backup", "configuration change", "creation", "deletion", "failover", "failure", "low storage", "maintenance",
+		"notification", "read replica", "recovery", "restoration", "security", "security patching",
+	}},
+	{parameterGroupSource, []string{"configuration change"}},
+}
+
+// instanceSource is the source type of an instance's events.
+const instanceSource = "db-instance"
+
+// sourceTypes are RDS's; those without EventCategories have no events here.
+var sourceTypes = []string{
+	instanceSource, parameterGroupSource, "db-security-group", "db-snapshot", "db-cluster", "db-cluster-snapshot",
+	"custom-engine-version", "db-proxy", "blue-green-deployment", "db-shard-group", "zero-etl",
+}
+
+// Bounds of the time that DescribeEvents looks back.
+const (
+	defaultEventSpan = time.Hour
+	maxEventSpan     = 14 * 24 * time.Hour // events are not kept longer
+)
+
+// EventFilter narrows the history; zero fields match everything.
+type EventFilter struct {
+	SourceType string
+	Source     string // name of the source now; needs SourceType
+	Categories []string
+	From, To   time.Time
+	Span       time.Duration // back from now or To, or on from From; an hour when 0
+}
+
+// Events lists what happened, oldest first. An instance's events are found by its
+// name of today, whatever it was called then, and show that name; those of an
+// instance that is gone by its last one.
+func (c *Control) Events(f EventFilter) ([]kurabe.Event, error) {
+	if err := CheckSourceType(f.SourceType); err != nil {
+		return nil, err
+	}
+	if f.Source != "" && f.SourceType == "" {
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "SourceType must be given when SourceIdentifier is")
+	}
+	from, to, err := f.span(c.Now())
+	if err != nil {
+		return nil, err
+	}
+	source, names := strings.ToLower(f.Source), c.eventNames(from)
+	var list []kurabe.Event
+	for _, e := range c.View.Events(from, to) {
+		if name, ok := names[e.SourceID]; ok {
+			e.Source = name
+		}
+		if (f.SourceType == "" || f.SourceType == e.SourceType) && (source == "" || source == e.Source) && matchesCategory(f.Categories, e.Categories) {
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+// eventNames has the name to show for each resource id of the events from a time
+// on: that of today, or the last one of an instance that is gone.
+func (c *Control) eventNames(from time.Time) map[string]string {
+	names := map[string]string{}
+	for _, e := range c.View.Events(from, c.Now().Add(time.Hour)) {
+		if e.SourceID != "" {
+			names[e.SourceID] = e.Source
+		}
+	}
+	for _, i := range c.View.Instances() {
+		names[string(i.ID)] = i.Name()
+	}
+	return names
+}
+
+// CheckSourceType refuses what RDS has no source type for; "" is none given.
+func CheckSourceType(name string) error {
+	if name != "" && !slices.Contains(sourceTypes, name) {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid source type: %s; valid are %s", name, strings.Join(sourceTypes, ", "))
+	}
+	return nil
+}
+
+// span makes the half-open time that a filter means.
+func (f EventFilter) span(now time.Time) (from, to time.Time, err error) {
+	if f.Span < 0 || f.Span > maxEventSpan {
+		return from, to, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Duration must be from 1 to %d minutes", int(maxEventSpan/time.Minute))
+	}
+	if !f.From.IsZero() && !f.To.IsZero() && f.Span != 0 {
+		return from, to, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Duration cannot be given together with StartTime and EndTime")
+	}
+	span := f.Span
+	if span == 0 {
+		span = defaultEventSpan
+	}
+	from, to = f.From, f.To
+	switch {
+	case from.IsZero() && to.IsZero():
+		from = now.Add(-span)
+	case from.IsZero():
+		from = to.Add(-span)
+	case to.IsZero() && f.Span != 0:
+		to = from.Add(span)
+	}
+	if to.IsZero() {
+		// Another host's clock may be ahead of ours; what it wrote has happened.
+		to = now.Add(time.Hour)
+	}
+	if !from.Before(to) {
+		return from, to, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "The specified start date must be before the end date")
+	}
+	return from, to, nil
+}
+
+func matchesCategory(wanted, have []string) bool {
+	return len(wanted) == 0 || slices.ContainsFunc(have, func(category string) bool { return containsFold(wanted, category) })
+}
+
+// SourceARN is the ARN of an event's source, "" when it has none.
+func (c *Control) SourceARN(e kurabe.Event) string {
+	switch e.SourceType {
+	case instanceSource:
+		return c.ARN("db", e.Source)
+	case parameterGroupSource:
+		return c.ARN("pg", e.Source)
+	}
+	return ""
+}

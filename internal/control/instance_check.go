@@ -1,0 +1,193 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+const hour = time.Hour
+
+func clock(d time.Duration) string {
+	return fmt.Sprintf("%02d:%02d", int(d/time.Hour), int(d%time.Hour/time.Minute))
+}
+
+func nameOr(s *string, otherwise string) string {
+	if s == nil || *s == "" {
+		return otherwise
+	}
+	return strings.ToLower(*s)
+}
+
+func intOr(n *int, otherwise int) int {
+	if n == nil {
+		return otherwise
+	}
+	return *n
+}
+
+// DefaultOptionGroup is the name of the option group of a version without
+// options, RDS's "default:postgres-15".
+func DefaultOptionGroup(v kurabe.EngineVersion) string {
+	return "default:" + string(v.Engine) + "-" + strings.ReplaceAll(v.Major(), ".", "-")
+}
+
+// engineVersions are the installed versions over all hosts, newest first.
+func (c *Control) engineVersions(engine kurabe.EngineName) []kurabe.EngineVersion {
+	var list []kurabe.EngineVersion
+	for _, h := range c.View.Hosts() {
+		for _, v := range h.Engines {
+			known := slices.ContainsFunc(list, func(o kurabe.EngineVersion) bool { return o.Version == v.Version })
+			if v.Engine == engine && !known {
+				list = append(list, v)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b kurabe.EngineVersion) int { return kurabe.CompareVersions(b.Version, a.Version) })
+	return list
+}
+
+// engineVersion finds the installed version that the user means: the default one
+// for "", the newest of a major for "15".
+func (c *Control) engineVersion(engine, version string) (kurabe.EngineVersion, error) {
+	name := kurabe.EngineName(strings.ToLower(engine))
+	if name != kurabe.Postgres && name != kurabe.MariaDB {
+		return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB engine: %s. Kurabe runs postgres and mariadb.", engine)
+	}
+	if len(c.View.Hosts()) == 0 {
+		return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeUnavailable, "no host has reported yet; try again in a moment")
+	}
+	installed := c.engineVersions(name)
+	for _, v := range installed {
+		if version == "" && v.Default || version != "" && (v.Version == version || strings.HasPrefix(v.Version, version+".")) {
+			if v.Reason != "" {
+				return v, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "%s %s cannot be offered: %s", name, v.Version, v.Reason)
+			}
+			return v, nil
+		}
+	}
+	var have []string
+	for _, v := range installed {
+		have = append(have, v.Version)
+	}
+	if len(have) == 0 {
+		return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot find any version of %s: no host has it installed", name)
+	}
+	return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot find version %s for %s; installed: %s", version, name, strings.Join(have, ", "))
+}
+
+// checkFit says whether any host can hold the class and enforce the storage
+// type at all.
+func (c *Control) checkFit(s kurabe.InstanceSettings) error {
+	class, ok := kurabe.FindClass(s.Class)
+	if !ok {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB Instance class: %s", s.Class)
+	}
+	why := "no host has reported yet"
+	for _, h := range c.View.Hosts() {
+		if why = class.Unfit(h); why != "" {
+			continue
+		}
+		if s.Limits().ReadIOPS == 0 || h.Has("io") {
+			return nil
+		}
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "StorageType %s cannot be honoured: its IOPS cannot be enforced on host %s (%s); StorageType local promises none", s.StorageType, h.Host, h.Detail("io"))
+	}
+	return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "DBInstanceClass %s cannot be honoured: %s", s.Class, why)
+}
+
+// checkCapacity says whether a host has the memory for the spec now. Memory is
+// reserved, not overcommitted, by stopped instances too. except is left out: an
+// instance that changes its class.
+func (c *Control) checkCapacity(s kurabe.InstanceSpec, except kurabe.InstanceID) error {
+	class, ok := kurabe.FindClass(s.Now.Class)
+	if !ok {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB Instance class: %s", s.Now.Class)
+	}
+	var total, reserved int64
+	for _, h := range c.View.Hosts() {
+		total += h.MemoryBytes
+	}
+	for _, i := range c.View.Instances() {
+		if i.ID != except {
+			reserved += ReservedBytes(i)
+		}
+	}
+	if reserved+class.MemoryBytes > total {
+		return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "%s needs %s of memory; %s of %s are reserved by other DB instances", class.Name,
+			kurabe.FormatBytes(class.MemoryBytes), kurabe.FormatBytes(reserved), kurabe.FormatBytes(total))
+	}
+	return nil
+}
+
+// ReservedBytes is the memory that an instance holds: that of the largest class
+// that it has or waits for.
+func ReservedBytes(i *store.Instance) int64 {
+	var most int64
+	for _, name := range []string{i.Spec.Now.Class, nextClass(i.Spec), appliedClass(i)} {
+		if class, ok := kurabe.FindClass(name); ok {
+			most = max(most, class.MemoryBytes)
+		}
+	}
+	return most
+}
+
+func nextClass(s *kurabe.InstanceSpec) string {
+	if s.Next == nil {
+		return ""
+	}
+	return s.Next.Class
+}
+
+func appliedClass(i *store.Instance) string {
+	if i.Status == nil {
+		return ""
+	}
+	return i.Status.Applied.Class
+}
+
+// requireGroups checks the groups that an instance names, and makes the change
+// conflict when one of them goes away meanwhile.
+func (c *Control) requireGroups(change *store.Change, s *kurabe.InstanceSpec, v kurabe.EngineVersion) error {
+	if s.OptionGroup != DefaultOptionGroup(v) {
+		return kurabe.Errorf(kurabe.CodeOptionGroupNotFound, "Specified OptionGroupName: %s not found.", s.OptionGroup)
+	}
+	if s.ParameterGroup != kurabe.DefaultGroup(v.Family) {
+		g, ok := c.View.ParameterGroup(s.ParameterGroup)
+		if !ok {
+			return kurabe.Errorf(kurabe.CodeParameterGroupNotFound, "DBParameterGroup not found: %s", s.ParameterGroup)
+		}
+		if g.Value.Family != v.Family {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "The parameter group %s with DBParameterGroupFamily %s cannot be used for this instance. Please use a parameter group with DBParameterGroupFamily %s", g.Value.Name, g.Value.Family, v.Family)
+		}
+		change.RequireParameterGroup(s.ParameterGroup, g.ModRevision)
+	}
+	group, err := c.SubnetGroup(s.SubnetGroup)
+	if err != nil {
+		return err
+	}
+	if stored, ok := c.View.SubnetGroup(s.SubnetGroup); ok {
+		change.RequireSubnetGroup(s.SubnetGroup, stored.ModRevision)
+	}
+	inGroup := func(subnet kurabe.Subnet) bool { return subnet.Zone == s.Zone }
+	if s.Zone != "" && !slices.ContainsFunc(group.Subnets, inGroup) {
+		return kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, "DB Subnet Group %s has no subnet in availability zone %s", group.Name, s.Zone)
+	}
+	return nil
+}
+
+// setMaxStorage sets the bound of storage autoscaling; 0 turns it off.
+func setMaxStorage(s *kurabe.InstanceSpec, gib *int) error {
+	if gib == nil {
+		return nil
+	}
+	if *gib != 0 && float64(*gib) < float64(s.Now.StorageGiB)*maxStorageGrowthFactor {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Max storage size must be greater than storage size")
+	}
+	s.MaxStorageGiB = *gib
+	return nil
+}

@@ -1,0 +1,218 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/store"
+)
+
+// maxInstances bounds the instances of one service, far above what one fleet of
+// hosts holds; it keeps every list and scan bounded.
+const maxInstances = 10_000
+
+// What an instance gets that was created without saying.
+const (
+	defaultStorageType     = "local"
+	defaultStorageGiB      = 20
+	defaultRetentionDays   = 1
+	maxRetentionDays       = 35
+	maxStorageGrowthFactor = 1.1 // RDS wants MaxAllocatedStorage at least 10 % above
+)
+
+// NewInstance is a request to create an instance. Pointers are nil for what the
+// user left out.
+type NewInstance struct {
+	Name, Engine, EngineVersion, Class string
+	MasterUsername                     string
+	MasterPassword                     logkey.Secret
+	DatabaseName, Locale, Zone         string
+	StorageGiB, IOPS, ThroughputMiB    *int
+	StorageType, CACertificate         *string
+	Port, RetentionDays, MaxStorageGiB *int
+	BackupWindow, MaintenanceWindow    *string
+	ParameterGroup, OptionGroup        *string
+	SubnetGroup                        *string
+	DeletionProtection, CopyTags       bool
+	AutoMinorUpgrade                   bool
+	Tags                               []kurabe.Tag
+}
+
+// CreateInstance stores the wish for a new instance.
+func (c *Control) CreateInstance(ctx context.Context, n NewInstance) (Instance, error) {
+	spec, version, err := c.newSpec(n)
+	if err != nil {
+		return Instance{}, err
+	}
+	if verifier, ok := c.Verifiers[spec.Engine]; ok {
+		if spec.Password.Verifier, err = verifier(n.MasterPassword); err != nil {
+			return Instance{}, fmt.Errorf("make the verifier of the master password: %w", err)
+		}
+		spec.Password.Seq = 1
+	}
+	c.creating.Lock()
+	defer c.creating.Unlock()
+	err = c.update(ctx, func() (*store.Change, error) {
+		revision := c.View.Revision()
+		if _, taken := c.View.NameOwner(spec.Name); taken {
+			return nil, kurabe.Errorf(kurabe.CodeInstanceExists, "DB instance already exists")
+		}
+		if len(c.View.Instances()) >= maxInstances {
+			return nil, kurabe.Errorf(kurabe.CodeInstanceQuota, "this service holds at most %d DB instances", maxInstances)
+		}
+		if err := c.checkCapacity(spec, ""); err != nil {
+			return nil, err
+		}
+		change := store.NewChange().CreateInstance(spec).RequireInstancesUnwritten(revision)
+		if err := c.requireGroups(change, &spec, version); err != nil {
+			return nil, err
+		}
+		return change, nil
+	})
+	if err != nil {
+		return Instance{}, err
+	}
+	i, ok := c.View.Instance(spec.ID)
+	if !ok {
+		return Instance{}, fmt.Errorf("instance %s is gone right after its creation", spec.ID)
+	}
+	return c.read(i), nil
+}
+
+// newSpec checks everything that does not depend on other records.
+func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVersion, error) {
+	s := kurabe.InstanceSpec{
+		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
+		MasterUsername: n.MasterUsername, DatabaseName: n.DatabaseName, Zone: n.Zone,
+		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
+		Tags: n.Tags, BackupRetentionDays: defaultRetentionDays, ParameterGroupSeq: 1,
+	}
+	var err error
+	if s.Name, err = kurabe.FoldIdentifier("DBInstanceIdentifier", n.Name); err != nil {
+		return s, kurabe.EngineVersion{}, err
+	}
+	version, err := c.engineVersion(n.Engine, n.EngineVersion)
+	if err != nil {
+		return s, version, err
+	}
+	s.Engine, s.Now.EngineVersion = version.Engine, version.Version
+	if err := c.checkNames(&s, n, version); err != nil {
+		return s, version, err
+	}
+	if err := c.newSettings(&s, n); err != nil {
+		return s, version, err
+	}
+	if n.RetentionDays != nil {
+		s.BackupRetentionDays = *n.RetentionDays
+	}
+	if s.BackupRetentionDays < 0 || s.BackupRetentionDays > maxRetentionDays {
+		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid backup retention period: %d. Must be between 0 and %d.", s.BackupRetentionDays, maxRetentionDays)
+	}
+	s.ParameterGroup = nameOr(n.ParameterGroup, kurabe.DefaultGroup(version.Family))
+	s.OptionGroup = nameOr(n.OptionGroup, DefaultOptionGroup(version))
+	s.SubnetGroup = nameOr(n.SubnetGroup, "default")
+	return s, version, setWindows(&s, n.BackupWindow, n.MaintenanceWindow)
+}
+
+// checkNames checks users, databases, locale, zone and tags.
+func (c *Control) checkNames(s *kurabe.InstanceSpec, n NewInstance, v kurabe.EngineVersion) error {
+	if n.MasterUsername == "" {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter MasterUsername must be provided and must not be blank.")
+	}
+	if n.MasterPassword == "" {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter MasterUserPassword must be provided and must not be blank.")
+	}
+	if err := kurabe.CheckMasterUsername(s.Engine, n.MasterUsername); err != nil {
+		return err
+	}
+	if err := kurabe.CheckMasterPassword(s.Engine, n.MasterPassword.Reveal()); err != nil {
+		return err
+	}
+	if err := kurabe.CheckDatabaseName(s.Engine, n.DatabaseName); err != nil {
+		return err
+	}
+	s.Locale = n.Locale
+	if s.Locale == "" && len(v.Locales) > 0 {
+		s.Locale = v.Locales[0]
+	}
+	if n.Locale != "" && !slices.Contains(v.Locales, n.Locale) {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "CharacterSetName %q is not offered by %s %s here; offered: %s", n.Locale, v.Engine, v.Version, strings.Join(v.Locales, ", "))
+	}
+	if n.Zone != "" && !slices.Contains(c.Zones, n.Zone) {
+		return kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, "AvailabilityZone %s does not exist; the zones are %s", n.Zone, strings.Join(c.Zones, ", "))
+	}
+	return kurabe.CheckTags(n.Tags)
+}
+
+// newSettings fills in class, storage, port and certificate.
+func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
+	now := &s.Now
+	now.Class, now.StorageType = n.Class, nameOr(n.StorageType, defaultStorageType)
+	if n.StorageType == nil && n.IOPS != nil {
+		now.StorageType = "io1" // RDS: Iops without a type means io1
+	}
+	now.StorageGiB = intOr(n.StorageGiB, defaultStorageGiB)
+	now.IOPS, now.ThroughputMiB = intOr(n.IOPS, 0), intOr(n.ThroughputMiB, 0)
+	now.Port = intOr(n.Port, s.Engine.DefaultPort())
+	now.CACertificate = nameOr(n.CACertificate, c.Authority.Identifier)
+	if now.CACertificate != c.Authority.Identifier {
+		return kurabe.Errorf(kurabe.CodeCertificateNotFound, "Certificate not found: %s; this service has %s", now.CACertificate, c.Authority.Identifier)
+	}
+	if err := kurabe.CheckPort("Port", now.Port); err != nil {
+		return err
+	}
+	if err := now.CompleteStorage(); err != nil {
+		return err
+	}
+	if err := setMaxStorage(s, n.MaxStorageGiB); err != nil {
+		return err
+	}
+	return c.checkFit(*now)
+}
+
+// setWindows sets both windows, or RDS-like defaults that differ by instance.
+func setWindows(s *kurabe.InstanceSpec, backup, maintenance *string) error {
+	seed := fnv.New32a()
+	seed.Write([]byte(s.ID))
+	defaultBackup, defaultMaintenance := kurabe.DefaultWindows(seed.Sum32())
+	if s.BackupWindow == "" {
+		s.BackupWindow = defaultBackup
+	}
+	if s.MaintenanceWindow == "" {
+		s.MaintenanceWindow = defaultMaintenance
+	}
+	s.BackupWindow = nameOr(backup, s.BackupWindow)
+	s.MaintenanceWindow = nameOr(maintenance, s.MaintenanceWindow)
+	daily, err := kurabe.ParseBackupWindow(s.BackupWindow)
+	if err != nil {
+		return err
+	}
+	weekly, err := kurabe.ParseMaintenanceWindow(s.MaintenanceWindow)
+	if err != nil {
+		return err
+	}
+	if !daily.Overlaps(weekly) {
+		return nil
+	}
+	if backup == nil && maintenance != nil {
+		// The user chose only one window: the default one makes room.
+		opened := (weekly.Start + weekly.Length) % (24 * hour)
+		s.BackupWindow = clock(opened) + "-" + clock((opened+hour/2)%(24*hour))
+		if daily, err = kurabe.ParseBackupWindow(s.BackupWindow); err == nil && !daily.Overlaps(weekly) {
+			return nil
+		}
+	}
+	if maintenance == nil && backup != nil {
+		opened := (daily.Start + daily.Length) % (24 * hour)
+		s.MaintenanceWindow = "sun:" + clock(opened) + "-" + map[bool]string{false: "sun:", true: "mon:"}[opened+hour/2 >= 24*hour] + clock((opened+hour/2)%(24*hour))
+		if weekly, err = kurabe.ParseMaintenanceWindow(s.MaintenanceWindow); err == nil && !daily.Overlaps(weekly) {
+			return nil
+		}
+	}
+	return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The backup window and maintenance window must not overlap.")
+}

@@ -1,0 +1,279 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/store"
+)
+
+// InstanceChange is a request to modify an instance. Pointers are nil for what
+// stays.
+type InstanceChange struct {
+	ApplyImmediately bool
+
+	// These take effect at once, whatever ApplyImmediately says, as on RDS.
+	MasterPassword                  *logkey.Secret
+	Port                            *int
+	ParameterGroup, OptionGroup     *string
+	SubnetGroup                     *string
+	RetentionDays, MaxStorageGiB    *int
+	BackupWindow, MaintenanceWindow *string
+	DeletionProtection, CopyTags    *bool
+	AutoMinorUpgrade                *bool
+
+	// These wait for the maintenance window unless ApplyImmediately.
+	NewName                         *string
+	Class, EngineVersion            *string
+	StorageType, CACertificate      *string
+	StorageGiB, IOPS, ThroughputMiB *int
+}
+
+// empty says that nothing was asked for.
+func (m InstanceChange) empty() bool {
+	m.ApplyImmediately = false
+	return reflect.ValueOf(m).IsZero()
+}
+
+// ModifyInstance stores a modification.
+func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceChange) (Instance, error) {
+	verifier, err := c.newVerifier(name, m.MasterPassword)
+	if err != nil {
+		return Instance{}, err
+	}
+	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
+		if !slices.Contains(modifiable, i.State) {
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Database instance is not in available state: %s is %s.", i.Name, i.State)
+		}
+		if m.empty() && !(m.ApplyImmediately && (s.Next != nil || s.NextName != "")) {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "No modifications were requested")
+		}
+		before := *s
+		if err := c.modifyAtOnce(s, m, verifier); err != nil {
+			return err
+		}
+		if err := c.modifySettings(i, s, m, change); err != nil {
+			return err
+		}
+		s.Action = modifyAction(before, *s)
+		version, err := c.engineVersion(string(s.Engine), s.Now.EngineVersion)
+		if err != nil {
+			return err
+		}
+		return c.requireGroups(change, s, version)
+	})
+}
+
+// newVerifier checks a new password and makes its verifier, "" for none.
+func (c *Control) newVerifier(name string, password *logkey.Secret) (string, error) {
+	if password == nil {
+		return "", nil
+	}
+	i, err := c.find(name)
+	if err != nil {
+		return "", err
+	}
+	if err := kurabe.CheckMasterPassword(i.Spec.Engine, password.Reveal()); err != nil {
+		return "", err
+	}
+	make, ok := c.Verifiers[i.Spec.Engine]
+	if !ok {
+		return "", fmt.Errorf("no verifier for engine %s", i.Spec.Engine)
+	}
+	return make(*password)
+}
+
+// modifyAtOnce changes what never waits for a window.
+func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange, verifier string) error {
+	if verifier != "" {
+		s.Password = kurabe.Password{Seq: s.Password.Seq + 1, Verifier: verifier}
+	}
+	if m.Port != nil {
+		if err := kurabe.CheckPort("DBPortNumber", *m.Port); err != nil {
+			return err
+		}
+		s.Now.Port = *m.Port
+		if s.Next != nil {
+			next := *s.Next
+			next.Port = *m.Port
+			s.Next = &next
+		}
+	}
+	if m.ParameterGroup != nil {
+		if name := nameOr(m.ParameterGroup, s.ParameterGroup); name != s.ParameterGroup {
+			s.ParameterGroup = name
+			s.ParameterGroupSeq++
+		}
+	}
+	s.OptionGroup = nameOr(m.OptionGroup, s.OptionGroup)
+	s.SubnetGroup = nameOr(m.SubnetGroup, s.SubnetGroup)
+	if m.RetentionDays != nil {
+		if *m.RetentionDays < 0 || *m.RetentionDays > maxRetentionDays {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid backup retention period: %d. Must be between 0 and %d.", *m.RetentionDays, maxRetentionDays)
+		}
+		s.BackupRetentionDays = *m.RetentionDays
+	}
+	setBool(&s.DeletionProtection, m.DeletionProtection)
+	setBool(&s.CopyTagsToSnapshot, m.CopyTags)
+	setBool(&s.AutoMinorUpgrade, m.AutoMinorUpgrade)
+	if m.BackupWindow == nil && m.MaintenanceWindow == nil {
+		return nil
+	}
+	// Both are given here, so that neither moves to make room for the other.
+	backup, maintenance := nameOr(m.BackupWindow, s.BackupWindow), nameOr(m.MaintenanceWindow, s.MaintenanceWindow)
+	return setWindows(s, &backup, &maintenance)
+}
+
+func setBool(to *bool, from *bool) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// modifySettings changes what may wait. What waited already and what is asked
+// for now go together: ApplyImmediately applies both, as on RDS.
+func (c *Control) modifySettings(i Instance, s *kurabe.InstanceSpec, m InstanceChange, change *store.Change) error {
+	wanted := s.Now
+	if s.Next != nil {
+		wanted = *s.Next
+	}
+	if err := c.editSettings(i, &wanted, s, m); err != nil {
+		return err
+	}
+	name, err := c.newName(i, s, m, change)
+	if err != nil {
+		return err
+	}
+	if err := setMaxStorage(&kurabe.InstanceSpec{Now: wanted}, m.MaxStorageGiB); err != nil {
+		return err
+	}
+	if m.MaxStorageGiB != nil {
+		s.MaxStorageGiB = *m.MaxStorageGiB
+	}
+	if m.ApplyImmediately {
+		s.Next, s.NextName = &wanted, name
+		fold(s, i.names, change)
+		return nil
+	}
+	if wanted == s.Now && name == s.Name { // newName has released the name that waited
+		s.Next, s.NextName = nil, ""
+		return nil
+	}
+	if s.Next == nil || *s.Next != wanted || name != s.NextName {
+		s.NextSeq++
+		s.NextSince = c.Now().UTC()
+	}
+	s.Next, s.NextName = nil, ""
+	if wanted != s.Now {
+		s.Next = &wanted
+	}
+	if name != s.Name {
+		s.NextName = name
+	}
+	return nil
+}
+
+// editSettings applies the wishes to the settings and checks the outcome.
+func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe.InstanceSpec, m InstanceChange) error {
+	before := *w
+	if m.EngineVersion != nil {
+		if err := c.upgrade(i, w, *m.EngineVersion); err != nil {
+			return err
+		}
+	}
+	w.Class = nameOr(m.Class, w.Class)
+	w.CACertificate = nameOr(m.CACertificate, w.CACertificate)
+	if w.CACertificate != c.Authority.Identifier {
+		return kurabe.Errorf(kurabe.CodeCertificateNotFound, "Certificate not found: %s; this service has %s", w.CACertificate, c.Authority.Identifier)
+	}
+	if t := nameOr(m.StorageType, w.StorageType); t != w.StorageType {
+		w.StorageType, w.IOPS, w.ThroughputMiB = t, 0, 0
+	}
+	if m.StorageGiB != nil {
+		if *m.StorageGiB < i.Settings().StorageGiB {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Invalid storage size for engine name %s and storage type %s: %d. Storage cannot shrink; it is %d GiB.", s.Engine, w.StorageType, *m.StorageGiB, i.Settings().StorageGiB)
+		}
+		grown := *m.StorageGiB >= kurabe.GP3StripeGiB && w.StorageGiB < kurabe.GP3StripeGiB && w.StorageType == "gp3"
+		w.StorageGiB = *m.StorageGiB
+		if grown { // gp3's base figures rise with the stripe
+			w.IOPS, w.ThroughputMiB = 0, 0
+		}
+	}
+	w.IOPS, w.ThroughputMiB = intOr(m.IOPS, w.IOPS), intOr(m.ThroughputMiB, w.ThroughputMiB)
+	if err := w.CompleteStorage(); err != nil {
+		return err
+	}
+	if *w == before {
+		return nil
+	}
+	if err := c.checkFit(*w); err != nil {
+		return err
+	}
+	if w.Class != before.Class {
+		return c.checkCapacity(kurabe.InstanceSpec{Now: *w}, s.ID)
+	}
+	return nil
+}
+
+// upgrade checks a wished engine version: a newer minor of the same major.
+func (c *Control) upgrade(i Instance, w *kurabe.InstanceSettings, version string) error {
+	v, err := c.engineVersion(string(i.Spec.Engine), version)
+	if err != nil {
+		return err
+	}
+	have, err := c.engineVersion(string(i.Spec.Engine), i.Settings().EngineVersion)
+	if err == nil && have.Family != v.Family {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot upgrade %s from %s to %s: major version upgrades are not offered", i.Spec.Engine, have.Version, v.Version)
+	}
+	if kurabe.CompareVersions(v.Version, i.Settings().EngineVersion) < 0 {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot upgrade %s from %s to %s: a version cannot go back", i.Spec.Engine, i.Settings().EngineVersion, v.Version)
+	}
+	w.EngineVersion = v.Version
+	return nil
+}
+
+// newName is the name that the instance is to have, reserved for it.
+func (c *Control) newName(i Instance, s *kurabe.InstanceSpec, m InstanceChange, change *store.Change) (string, error) {
+	waiting := s.NextName
+	if waiting == "" {
+		waiting = s.Name
+	}
+	if m.NewName == nil {
+		return waiting, nil
+	}
+	name, err := kurabe.FoldIdentifier("NewDBInstanceIdentifier", *m.NewName)
+	if err != nil || name == waiting {
+		return waiting, err
+	}
+	if waiting != s.Name {
+		change.ReleaseName(waiting, i.names[waiting])
+	}
+	if name == s.Name {
+		return name, nil
+	}
+	if owner, taken := c.View.NameOwner(name); taken && owner != i.Spec.ID {
+		return "", kurabe.Errorf(kurabe.CodeInstanceExists, "DB instance already exists")
+	}
+	change.TakeName(name, s.ID)
+	return name, nil
+}
+
+// modifyAction is the state that the instance passes through, "" when nothing of
+// the database changes.
+func modifyAction(before, after kurabe.InstanceSpec) kurabe.State {
+	switch {
+	case before.Name != after.Name:
+		return kurabe.StateRenaming
+	case before.Now.EngineVersion != after.Now.EngineVersion:
+		return kurabe.StateUpgrading
+	case before.Now != after.Now:
+		return kurabe.StateModifying
+	case before.Password.Seq != after.Password.Seq:
+		return kurabe.StateResettingCredentials
+	}
+	return ""
+}

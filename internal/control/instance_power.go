@@ -1,0 +1,61 @@
+package control
+
+import (
+	"context"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// RebootInstance stores the wish for a restart of the server.
+func (c *Control) RebootInstance(ctx context.Context, name string) (Instance, error) {
+	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
+		switch i.State {
+		case kurabe.StateAvailable, kurabe.StateIncompatibleParameters, kurabe.StateIncompatibleNetwork:
+		default:
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Invalid DB Instance State: %s is %s, and only an available one can be rebooted.", i.Name, i.State)
+		}
+		s.RebootSeq++
+		s.Action = kurabe.StateRebooting
+		return nil
+	})
+}
+
+// StopInstance stores the wish that the server does not run.
+func (c *Control) StopInstance(ctx context.Context, name string) (Instance, error) {
+	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
+		if i.State != kurabe.StateAvailable {
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is not in available state: it is %s.", i.Name, i.State)
+		}
+		s.Power = kurabe.Power{Seq: s.Power.Seq + 1, Stopped: true, At: c.Now().UTC()}
+		s.Action = kurabe.StateStopping
+		return nil
+	})
+}
+
+// StartInstance stores the wish that a stopped server runs again.
+func (c *Control) StartInstance(ctx context.Context, name string) (Instance, error) {
+	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
+		if i.State != kurabe.StateStopped {
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is not in stopped state: it is %s.", i.Name, i.State)
+		}
+		s.Power = kurabe.Power{Seq: s.Power.Seq + 1, At: c.Now().UTC()}
+		s.Action = kurabe.StateStarting
+		return nil
+	})
+}
+
+// DeleteInstance stores the wish that nothing of the instance is left.
+func (c *Control) DeleteInstance(ctx context.Context, name string) (Instance, error) {
+	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
+		if s.Deleting != nil {
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
+		}
+		if s.DeletionProtection {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot delete protected DB Instance, please disable deletion protection and try again.")
+		}
+		s.Deleting = &kurabe.Deletion{At: c.Now().UTC()}
+		s.Action = kurabe.StateDeleting
+		return nil
+	})
+}

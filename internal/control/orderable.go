@@ -1,0 +1,89 @@
+package control
+
+import (
+	"slices"
+
+	"kurabe"
+)
+
+// Orderable is one combination that CreateDBInstance can make true here.
+type Orderable struct {
+	Version kurabe.EngineVersion
+	Class   kurabe.Class
+	Storage kurabe.StorageType
+	Zones   []string
+}
+
+// OrderableFilter narrows a list; empty fields match everything.
+type OrderableFilter struct {
+	Version VersionFilter
+	Class   string
+}
+
+// Orderables lists the versions x classes x storage types that some host can
+// hold and enforce at all; whether memory is free at the moment is another
+// question. A type that throttles needs a host with the io lever.
+func (c *Control) Orderables(f OrderableFilter) []Orderable {
+	hosts := c.View.Hosts()
+	var list []Orderable
+	for _, v := range c.EngineVersions(f.Version) {
+		for _, class := range kurabe.Classes() {
+			if f.Class != "" && f.Class != class.Name {
+				continue
+			}
+			for _, storage := range kurabe.StorageTypes {
+				if zones := c.zonesFor(hosts, v.EngineVersion, class, storage); len(zones) > 0 {
+					list = append(list, Orderable{v.EngineVersion, class, storage, zones})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// zonesFor are the zones of the hosts that can hold a combination, in the order
+// of c.Zones.
+func (c *Control) zonesFor(hosts []kurabe.HostReport, v kurabe.EngineVersion, class kurabe.Class, storage kurabe.StorageType) []string {
+	able := map[string]bool{}
+	for _, h := range hosts {
+		has := slices.ContainsFunc(h.Engines, func(o kurabe.EngineVersion) bool {
+			return o.Engine == v.Engine && o.Version == v.Version && o.Ready
+		})
+		if has && class.Unfit(h) == "" && (storage.Name == defaultStorageType || h.Has("io")) {
+			for _, zone := range h.Zones {
+				able[zone] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(c.Zones), func(zone string) bool { return !able[zone] })
+}
+
+// StorageChoice is a storage type that an instance may change to, from the size
+// that it has.
+type StorageChoice struct {
+	Type   kurabe.StorageType
+	MinGiB int
+}
+
+// StorageChoices lists the storage an instance can be modified to. Storage never
+// shrinks.
+func (c *Control) StorageChoices(name string) ([]StorageChoice, error) {
+	i, err := c.Instance(name)
+	if err != nil {
+		return nil, err
+	}
+	if i.Spec.Deleting != nil {
+		return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
+	}
+	have := i.Settings()
+	io := slices.ContainsFunc(c.View.Hosts(), func(h kurabe.HostReport) bool {
+		return h.Has("io") && (i.Status.Host == "" || i.Status.Host == h.Host)
+	})
+	var list []StorageChoice
+	for _, t := range kurabe.StorageTypes {
+		if t.Name == defaultStorageType || io {
+			list = append(list, StorageChoice{t, max(have.StorageGiB, t.MinGiB)})
+		}
+	}
+	return list, nil
+}

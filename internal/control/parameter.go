@@ -1,0 +1,85 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"kurabe"
+)
+
+// The sources of a parameter's value, in RDS's words.
+const (
+	SourceUser          = "user"
+	SourceSystem        = "system"
+	SourceEngineDefault = "engine-default"
+)
+
+// GroupParameter is one parameter as a group shows it: Value is verbatim what
+// the user gave, or the service's formula, or the engine's default.
+type GroupParameter struct {
+	kurabe.Parameter
+	Value    string
+	HasValue bool
+	Source   string
+	Method   kurabe.ApplyMethod
+}
+
+// Parameters lists the parameters of a group by name; source "" takes all.
+func (c *Control) Parameters(group, source string) ([]GroupParameter, error) {
+	g, err := c.ParameterGroup(group)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]string{"", SourceUser, SourceSystem, SourceEngineDefault}, source) {
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid source %s: valid sources are user, system and engine-default", source)
+	}
+	cat, _ := c.catalog(g.Family)
+	list := groupParameters(cat, g.Values)
+	if source == "" {
+		return list, nil
+	}
+	return slices.DeleteFunc(list, func(p GroupParameter) bool { return p.Source != source }), nil
+}
+
+// FamilyParameters lists the parameters of a family as its default group has them.
+func (c *Control) FamilyParameters(family string) ([]GroupParameter, error) {
+	cat, err := c.requireFamily(family)
+	if err != nil {
+		return nil, err
+	}
+	return groupParameters(cat, nil), nil
+}
+
+// groupParameters lays a group's values over a catalog. A value that the catalog
+// does not know (it was set for a version that is gone) is shown too, so that it
+// can be seen and reset. cat may be nil.
+func groupParameters(cat *kurabe.Catalog, values map[string]kurabe.ParameterValue) []GroupParameter {
+	var list []GroupParameter
+	if cat != nil {
+		list = make([]GroupParameter, 0, len(cat.Parameters))
+		for _, p := range cat.Parameters {
+			list = append(list, groupParameter(p, values))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if _, known := cat.Find(name); !known {
+			unknown := kurabe.Parameter{Name: name, Type: "string", Apply: kurabe.ApplyStatic, Fixed: "no installed version knows it"}
+			list = append(list, groupParameter(unknown, values))
+		}
+	}
+	slices.SortFunc(list, func(a, b GroupParameter) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+func groupParameter(p kurabe.Parameter, values map[string]kurabe.ParameterValue) GroupParameter {
+	// RDS shows pending-reboot for everything that no user has set.
+	out := GroupParameter{Parameter: p, Value: p.Default, HasValue: p.HasDefault, Source: SourceEngineDefault, Method: kurabe.ApplyPendingReboot}
+	if p.System {
+		out.Source = SourceSystem
+	}
+	if user, ok := values[p.Name]; ok {
+		out.Value, out.HasValue, out.Source, out.Method = user.Value, true, SourceUser, user.Method
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+package control
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// maxParameterChanges is how many parameters one request may change, as on RDS.
+const maxParameterChanges = 20
+
+// maxGroupValues bounds a group's names and values together in bytes, so that the
+// group fits into one record of the store with room for tags.
+const maxGroupValues = 64 << 10
+
+// ParameterChange is one parameter of a request; Value is nil in a reset.
+type ParameterChange struct {
+	Name   string
+	Value  *string
+	Method kurabe.ApplyMethod // "" chooses by the parameter's ApplyType
+}
+
+// ModifyParameterGroup sets parameters of a group, all of them or none.
+func (c *Control) ModifyParameterGroup(ctx context.Context, name string, changes []ParameterChange) (string, error) {
+	if err := checkChangeCount(changes); err != nil {
+		return "", err
+	}
+	return c.editParameters(ctx, name, func(g *kurabe.ParameterGroup, cat *kurabe.Catalog, change *store.Change) error {
+		worlds := c.formulaWorlds(cat.Engine)
+		for _, wish := range changes {
+			p, method, err := modifiableParameter(cat, wish)
+			if err != nil {
+				return err
+			}
+			if wish.Value == nil {
+				return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter ParameterValue must be provided for %s", p.Name)
+			}
+			if err := checkParameterValue(p, *wish.Value, worlds); err != nil {
+				return err
+			}
+			set := kurabe.ParameterValue{Value: *wish.Value, Method: method}
+			if had, ok := g.Values[p.Name]; ok && had == set {
+				continue
+			}
+			g.Values[p.Name] = set
+			delete(g.Later, p.Name)
+			c.parameterEvent(change, g.Name, p.Name, *wish.Value, method)
+		}
+		return checkGroupSize(g)
+	})
+}
+
+// ResetParameterGroup gives parameters their defaults back; no changes means
+// every one of them.
+func (c *Control) ResetParameterGroup(ctx context.Context, name string, changes []ParameterChange) (string, error) {
+	if len(changes) > 0 {
+		if err := checkChangeCount(changes); err != nil {
+			return "", err
+		}
+	}
+	return c.editParameters(ctx, name, func(g *kurabe.ParameterGroup, cat *kurabe.Catalog, change *store.Change) error {
+		if len(changes) == 0 && len(g.Values) > 0 {
+			// RDS: a reset of all applies dynamic parameters at once.
+			clear(g.Values)
+			clear(g.Later)
+			c.groupEvent(change, g.Name, "Reset every parameter to its default")
+		}
+		for _, wish := range changes {
+			key := strings.ToLower(wish.Name)
+			_, set := g.Values[key]
+			p, known := cat.Find(key)
+			if !set && !known {
+				return unknownParameter(wish.Name)
+			}
+			method, err := checkMethod(p, wish.Method)
+			if err != nil {
+				return err
+			}
+			if set {
+				delete(g.Values, key)
+				if method == kurabe.ApplyPendingReboot {
+					g.Later[key] = true
+				}
+				c.parameterEvent(change, g.Name, key, "its default", method)
+			}
+		}
+		return nil
+	})
+}
+
+// editParameters runs an edit on a copy of a group's values and stores the
+// outcome, unless edit reported no event: then nothing changed.
+func (c *Control) editParameters(ctx context.Context, name string, edit func(*kurabe.ParameterGroup, *kurabe.Catalog, *store.Change) error) (string, error) {
+	folded := name
+	err := c.update(ctx, func() (*store.Change, error) {
+		record, err := c.ownParameterGroup(name, "modified")
+		if err != nil {
+			return nil, err
+		}
+		g := record.Value
+		folded = g.Name
+		cat, err := c.requireFamily(g.Family)
+		if err != nil {
+			return nil, err
+		}
+		g.Values = maps.Clone(g.Values)
+		if g.Values == nil {
+			g.Values = map[string]kurabe.ParameterValue{}
+		}
+		g.Later = maps.Clone(g.Later)
+		if g.Later == nil {
+			g.Later = map[string]bool{}
+		}
+		change := store.NewChange()
+		if err := edit(&g, cat, change); err != nil || change.Empty() {
+			return nil, err
+		}
+		g.Revision++
+		return change.PutParameterGroup(g, record.ModRevision), nil
+	})
+	return folded, err
+}
+
+func checkChangeCount(changes []ParameterChange) error {
+	if len(changes) == 0 || len(changes) > maxParameterChanges {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "A request names 1 to %d parameters, not %d", maxParameterChanges, len(changes))
+	}
+	seen := map[string]bool{}
+	for _, wish := range changes {
+		key := strings.ToLower(wish.Name)
+		if seen[key] {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "The parameter %s is named more than once", wish.Name)
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+// modifiableParameter finds the parameter that a wish names and checks that a
+// user may change it in that way.
+func modifiableParameter(cat *kurabe.Catalog, wish ParameterChange) (kurabe.Parameter, kurabe.ApplyMethod, error) {
+	p, ok := cat.Find(strings.ToLower(wish.Name))
+	if !ok {
+		return p, "", unknownParameter(wish.Name)
+	}
+	if !p.Modifiable {
+		why := p.Fixed
+		if why == "" {
+			why = "the engine lets nobody set it"
+		}
+		return p, "", kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter %s cannot be modified: %s", p.Name, why)
+	}
+	method, err := checkMethod(p, wish.Method)
+	return p, method, err
+}
+
+func unknownParameter(name string) error {
+	return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Could not find parameter with name: %s", name)
+}
+
+// checkMethod completes and checks the apply method of a parameter.
+func checkMethod(p kurabe.Parameter, method kurabe.ApplyMethod) (kurabe.ApplyMethod, error) {
+	switch {
+	case method == "" && p.Apply == kurabe.ApplyDynamic:
+		return kurabe.ApplyImmediate, nil
+	case method == "" || method == kurabe.ApplyPendingReboot:
+		return kurabe.ApplyPendingReboot, nil
+	case method != kurabe.ApplyImmediate:
+		return "", kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid apply method: %s; valid are immediate and pending-reboot", method)
+	case p.Apply == kurabe.ApplyStatic:
+		return "", kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "cannot use immediate apply method for static parameter")
+	}
+	return method, nil
+}
+
+func checkGroupSize(g *kurabe.ParameterGroup) error {
+	size := 0
+	for name, v := range g.Values {
+		size += len(name) + len(v.Value)
+	}
+	if size > maxGroupValues {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The values of a DB parameter group have at most %d bytes together", maxGroupValues)
+	}
+	return nil
+}
+
+func (c *Control) parameterEvent(change *store.Change, group, parameter, value string, method kurabe.ApplyMethod) {
+	c.groupEvent(change, group, "Updated parameter "+parameter+" to "+value+" with apply method "+string(method))
+}
+
+func (c *Control) groupEvent(change *store.Change, group, message string) {
+	change.AddEvent(kurabe.Event{
+		At: c.Now().UTC(), SourceType: parameterGroupSource, Source: group,
+		ID: "RDS-EVENT-0037", Categories: []string{"configuration change"}, Message: message,
+	})
+}

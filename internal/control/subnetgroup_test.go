@@ -1,0 +1,94 @@
+package control
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"kurabe"
+)
+
+func TestPlaceSubnets(t *testing.T) {
+	c := newTestWorld(t)
+	zonesOf := func(list []kurabe.Subnet) []string {
+		var zones []string
+		for _, s := range list {
+			zones = append(zones, s.Zone)
+		}
+		slices.Sort(zones)
+		return slices.Compact(zones)
+	}
+	for _, tc := range []struct {
+		name  string
+		ids   []string
+		zones int
+		code  kurabe.Code
+		text  string
+	}{
+		{"two", []string{"subnet-0123456789abcdef0", "subnet-0123456789abcdef1"}, 2, "", ""},
+		{"three, old form", []string{"subnet-00000001", "subnet-00000002", "subnet-00000003"}, 3, "", ""},
+		{"by zone", []string{"subnet-us-east-1c", "subnet-us-east-1a"}, 2, "", ""},
+		{"zone and label", []string{"subnet-us-east-1a", "subnet-00000001"}, 2, "", ""},
+		{"one", []string{"subnet-00000001"}, 0, kurabe.CodeSubnetGroupAZCoverage, "Current AZ coverage: us-east-1a."},
+		{"one twice", []string{"subnet-00000001", "subnet-00000001"}, 0, kurabe.CodeSubnetGroupAZCoverage, "at least 2 AZs"},
+		{"none", nil, 0, kurabe.CodeSubnetGroupAZCoverage, "none"},
+		{"malformed", []string{"subnet-xyz", "subnet-00000001", "x"}, 0, kurabe.CodeInvalidSubnet, "Some input subnets in :[subnet-xyz, x] are invalid."},
+		{"unknown zone", []string{"subnet-us-east-1z", "subnet-us-east-1a"}, 0, kurabe.CodeInvalidSubnet, "subnet-us-east-1z"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			list, err := c.placeSubnets(tc.ids)
+			wantCode(t, err, tc.code, tc.text)
+			if got := len(zonesOf(list)); got != tc.zones {
+				t.Errorf("%v covers %d zones, want %d", list, got, tc.zones)
+			}
+		})
+	}
+	for range 200 { // the order of the list never matters, and coverage is as wide as can be
+		ids := make([]string, 2+rand.N(10))
+		for n := range ids {
+			ids[n] = fmt.Sprintf("subnet-%017x", rand.N(1<<60))
+		}
+		a, err := c.placeSubnets(ids)
+		rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		b, _ := c.placeSubnets(ids)
+		if err != nil || !slices.Equal(a, b) || len(zonesOf(a)) != min(len(ids), 3) {
+			t.Fatalf("%v: %v, %v, %v", ids, a, b, err)
+		}
+	}
+}
+
+func TestSubnetGroupLifecycle(t *testing.T) {
+	c := newTestWorld(t)
+	two := []string{"subnet-00000001", "subnet-00000002"}
+	g, err := c.CreateSubnetGroup(t.Context(), "Main_db 1", "d", two, nil)
+	if err != nil || g.Name != "main_db 1" || len(g.Subnets) != 2 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	_, err = c.CreateSubnetGroup(t.Context(), "main_db 1", "d", two, nil)
+	wantCode(t, err, kurabe.CodeSubnetGroupExists, "The DB subnet group 'main_db 1' already exists.")
+	for _, bad := range []string{"default", "", "a/b", " x"} {
+		_, err = c.CreateSubnetGroup(t.Context(), bad, "d", two, nil)
+		wantCode(t, err, kurabe.CodeInvalidParameterValue, "DBSubnetGroupName")
+	}
+	if d, err := c.SubnetGroup("Default"); err != nil || len(d.Subnets) != 3 || d.Subnets[2] != (kurabe.Subnet{ID: "subnet-us-east-1c", Zone: "us-east-1c"}) {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if list := c.SubnetGroups(); len(list) != 2 || list[0].Name != "default" {
+		t.Errorf("%v", list)
+	}
+	wantCode(t, c.DeleteSubnetGroup(t.Context(), "default"), kurabe.CodeInvalidSubnetGroupState, "default")
+	wantCode(t, c.DeleteSubnetGroup(t.Context(), "nope"), kurabe.CodeSubnetGroupNotFound, "DB subnet group 'nope' does not exist.")
+
+	spec := newTestSpec("orders")
+	spec.SubnetGroup = "main_db 1"
+	addInstance(t, c, spec) // in us-east-1b
+	wantCode(t, c.DeleteSubnetGroup(t.Context(), "main_db 1"), kurabe.CodeInvalidSubnetGroupState, "at least one database instance: orders is still using it.")
+	_, err = c.ModifySubnetGroup(t.Context(), "main_db 1", nil, []string{"subnet-us-east-1a", "subnet-us-east-1c"})
+	wantCode(t, err, kurabe.CodeInvalidSubnetGroupState, "orders is in us-east-1b")
+	text := "wider"
+	g, err = c.ModifySubnetGroup(t.Context(), "main_db 1", &text, []string{"subnet-us-east-1a", "subnet-us-east-1b", "subnet-us-east-1c"})
+	if err != nil || g.Revision != 2 || g.Description != text || len(g.Subnets) != 3 {
+		t.Errorf("%+v, %v", g, err)
+	}
+}

@@ -1,0 +1,149 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// absent are the kinds of resource that RDS has and this service does not, with
+// the code that says that one was not found.
+var absent = map[string]kurabe.Code{
+	"snapshot": kurabe.CodeSnapshotNotFound, "cluster": kurabe.CodeClusterNotFound, "secgrp": kurabe.CodeSecurityGroupNotFound,
+	"es": kurabe.CodeResourceNotFound, "ri": kurabe.CodeResourceNotFound, "cluster-pg": kurabe.CodeParameterGroupNotFound,
+	"cluster-snapshot": kurabe.CodeResourceNotFound, "db-proxy": kurabe.CodeResourceNotFound, "target-group": kurabe.CodeResourceNotFound,
+	"db-proxy-endpoint": kurabe.CodeResourceNotFound, "cluster-endpoint": kurabe.CodeResourceNotFound, "deployment": kurabe.CodeResourceNotFound,
+	"auto-backup": kurabe.CodeResourceNotFound, "cev": kurabe.CodeResourceNotFound, "snapshot-tenant-database": kurabe.CodeResourceNotFound,
+}
+
+// parseARN splits the ARN of a resource of this service into kind and name.
+func (c *Control) parseARN(arn string) (kind, name string, err error) {
+	parts := strings.SplitN(arn, ":", 7)
+	if len(parts) != 7 || parts[0] != "arn" || parts[2] != "rds" || parts[5] == "" || parts[6] == "" {
+		return "", "", kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid resource name: %s", arn)
+	}
+	if parts[1] != "aws" || parts[3] != c.Region || parts[4] != c.Account {
+		return "", "", kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The specified resource name does not match an RDS resource in this region: %s", arn)
+	}
+	return parts[5], parts[6], nil
+}
+
+// Tags returns a resource's tags in the order in which they were given.
+func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
+	kind, name, err := c.parseARN(arn)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "db":
+		i, err := c.find(name)
+		if err != nil {
+			return nil, err
+		}
+		return i.Spec.Tags, nil
+	case "pg":
+		g, err := c.ParameterGroup(name)
+		return g.Tags, err
+	case "subgrp":
+		g, err := c.SubnetGroup(name)
+		return g.Tags, err
+	case "og":
+		_, err := c.OptionGroup(name)
+		return nil, err
+	}
+	return nil, notFound(kind, arn)
+}
+
+func notFound(kind, arn string) error {
+	code, known := absent[kind]
+	if !known {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid resource name: %s", arn)
+	}
+	return kurabe.Errorf(code, "%s not found.", arn)
+}
+
+// AddTags sets tags on a resource: known keys get the new value in their place,
+// new ones follow in the order given.
+func (c *Control) AddTags(ctx context.Context, arn string, tags []kurabe.Tag) error {
+	if err := kurabe.CheckTags(tags); err != nil {
+		return err
+	}
+	return c.editTags(ctx, arn, func(have []kurabe.Tag) []kurabe.Tag {
+		out := slices.Clone(have)
+		for _, t := range tags {
+			if at := slices.IndexFunc(out, func(h kurabe.Tag) bool { return h.Key == t.Key }); at >= 0 {
+				out[at] = t
+				continue
+			}
+			out = append(out, t)
+		}
+		return out
+	})
+}
+
+// RemoveTags takes tags off a resource; a key that it does not have is no error.
+func (c *Control) RemoveTags(ctx context.Context, arn string, keys []string) error {
+	return c.editTags(ctx, arn, func(have []kurabe.Tag) []kurabe.Tag {
+		return slices.DeleteFunc(slices.Clone(have), func(t kurabe.Tag) bool { return slices.Contains(keys, t.Key) })
+	})
+}
+
+// editTags runs an edit on the tags of whatever an ARN names.
+func (c *Control) editTags(ctx context.Context, arn string, edit func([]kurabe.Tag) []kurabe.Tag) error {
+	kind, name, err := c.parseARN(arn)
+	if err != nil {
+		return err
+	}
+	checked := func(have []kurabe.Tag) ([]kurabe.Tag, error) {
+		tags := edit(have)
+		return tags, kurabe.CheckTags(tags)
+	}
+	switch kind {
+	case "db":
+		return c.editInstanceTags(ctx, name, checked)
+	case "pg":
+		return c.update(ctx, func() (*store.Change, error) {
+			g, err := c.ownParameterGroup(name, "tagged")
+			if err != nil {
+				return nil, err
+			}
+			if g.Value.Tags, err = checked(g.Value.Tags); err != nil {
+				return nil, err
+			}
+			// Revision numbers the values, which stay.
+			return store.NewChange().PutParameterGroup(g.Value, g.ModRevision), nil
+		})
+	case "subgrp":
+		return c.update(ctx, func() (*store.Change, error) {
+			g, err := c.ownSubnetGroup(name, "tagged")
+			if err != nil {
+				return nil, err
+			}
+			if g.Value.Tags, err = checked(g.Value.Tags); err != nil {
+				return nil, err
+			}
+			return store.NewChange().PutSubnetGroup(g.Value, g.ModRevision), nil
+		})
+	case "og":
+		return c.ChangeOptionGroup(name)
+	}
+	return notFound(kind, arn)
+}
+
+func (c *Control) editInstanceTags(ctx context.Context, name string, edit func([]kurabe.Tag) ([]kurabe.Tag, error)) error {
+	_, err := c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
+		tags, err := edit(s.Tags)
+		if err != nil {
+			return err
+		}
+		s.Tags = tags
+		if i.Status.SpecRevision >= s.Revision {
+			s.Action = "" // tags change nothing of the database: no status leads through them
+		}
+		return nil
+	})
+	return err
+}
