@@ -1,0 +1,11 @@
+// Package harness starts the real service for tests: the real binary on a folder
+// of its own, killed, ended and started again at will, with a client of the
+// public API, ordinary logins to the databases and a ledger of acknowledged rows.
+//
+// It must not reach into the service: everything is seen from the outside, over
+// the API, the endpoints, the file system and the kernel. Called by test/integration
+// and test/fault only. Invariant: what a test started ends with it, also when it
+// fails. As root the test binary therefore runs in process, mount and network
+// namespaces of its own (see Main); without root every process below the data
+// folder is looked for and ended.
+package harness
