@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+
+	"kurabe/internal/aws/sdkhttp"
+	"kurabe/internal/logkey"
+)
+
+// clientFlags tell a client command where the service is and who asks.
+type clientFlags struct{ endpoint, data, region string }
+
+func (f *clientFlags) add(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringVar(&f.endpoint, "endpoint", envOr("KURABE_ENDPOINT", "http://"+defaultListen), "URL of the service (KURABE_ENDPOINT)")
+	fs.StringVar(&f.data, "data", envOr("KURABE_DATA", defaultData), "data folder of the service, for its credentials (KURABE_DATA)")
+	fs.StringVar(&f.region, "region", envOr("AWS_REGION", envOr("AWS_DEFAULT_REGION", defaultRegion)), "region of the service")
+}
+
+func envOr(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// client speaks the public API.
+type client struct {
+	*rds.Client
+	flags clientFlags
+	creds aws.Credentials
+}
+
+func (f clientFlags) client() (*client, error) {
+	who := credentials{os.Getenv("AWS_ACCESS_KEY_ID"), logkey.Secret(os.Getenv("AWS_SECRET_ACCESS_KEY"))}
+	if who.accessKey == "" || who.secret == "" {
+		var err error
+		if who, err = readCredentials(filepath.Join(f.data, credentialsFile)); err != nil {
+			return nil, fmt.Errorf("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name the service's data folder with --data (%w)", err)
+		}
+	}
+	return f.clientAs(who), nil
+}
+
+func (f clientFlags) clientAs(who credentials) *client {
+	creds := aws.Credentials{AccessKeyID: who.accessKey, SecretAccessKey: who.secret.Reveal()}
+	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return creds, nil })
+	return &client{flags: f, creds: creds, Client: rds.New(rds.Options{
+		Region: f.region, BaseEndpoint: aws.String(f.endpoint), Credentials: provider, HTTPClient: sdkhttp.Client(),
+	})}
+}
+
+// friendly cuts an SDK error down to what a person needs.
+func friendly(err error) error {
+	var apiError smithy.APIError
+	if errors.As(err, &apiError) {
+		return fmt.Errorf("%s: %s", apiError.ErrorCode(), apiError.ErrorMessage())
+	}
+	var urlError *url.Error
+	if errors.As(err, &urlError) {
+		return fmt.Errorf("no service answers at %s (%w); start one with \"kurabe run\" or name it with --endpoint", urlError.URL, urlError.Err)
+	}
+	return err
+}
+
+// find returns one instance.
+func (c *client) find(ctx context.Context, name string) (types.DBInstance, error) {
+	out, err := c.DescribeDBInstances(ctx, &rds.DescribeDBInstancesInput{DBInstanceIdentifier: aws.String(name)})
+	if err != nil {
+		return types.DBInstance{}, friendly(err)
+	}
+	if len(out.DBInstances) == 0 {
+		return types.DBInstance{}, fmt.Errorf("there is no DB instance %q", name)
+	}
+	return out.DBInstances[0], nil
+}
+
+// get asks for one of Kurabe's own pages.
+func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.flags.endpoint+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	if err := v4.NewSigner().SignHTTP(ctx, c.creds, r, emptyHash, "rds", c.flags.region, time.Now()); err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, friendly(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 4<<20))
+	if err != nil || response.StatusCode == http.StatusOK {
+		return body, err
+	}
+	var e struct {
+		Error struct{ Code, Message string }
+	}
+	if xml.Unmarshal(body, &e) == nil && e.Error.Code != "" {
+		return nil, fmt.Errorf("%s: %s", e.Error.Code, e.Error.Message)
+	}
+	return nil, fmt.Errorf("the service answers %s", response.Status)
+}
+
+// waitFor shows progress until done says so. Progress is one line that changes
+// on a terminal, and one line for each new status elsewhere.
+func (c *client) waitFor(ctx context.Context, name string, done func(types.DBInstance, error) (bool, error)) error {
+	p := newProgress(os.Stderr, name)
+	defer p.end()
+	for {
+		i, err := c.find(ctx, name)
+		p.show(aws.ToString(i.DBInstanceStatus))
+		if finished, err := done(i, err); finished || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// pollEvery is how often a waiting command asks: often enough that nobody waits
+// for the poll.
+const pollEvery = 200 * time.Millisecond

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/spf13/cobra"
+
+	"kurabe/internal/proc"
+)
+
+func connectCommand() *cobra.Command {
+	var f clientFlags
+	c := &cobra.Command{
+		Use:   "connect NAME [-- ARGUMENTS]",
+		Short: "Open psql or mariadb on a DB instance, as its master user",
+		Args:  atLeastName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			i, err := c.find(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if i.Endpoint == nil {
+				return fmt.Errorf("%s has no endpoint yet: it is %s", args[0], aws.ToString(i.DBInstanceStatus))
+			}
+			argv, env := f.clientCommand(i)
+			program, ok := lookPath(argv[0])
+			if !ok {
+				return fmt.Errorf("%s is not installed on this machine", argv[0])
+			}
+			if _, err := os.Stat(f.loginFile(i)); err != nil {
+				fmt.Fprintf(os.Stderr, "No login of %s is kept here: the password of its master user %s is asked for.\n", args[0], aws.ToString(i.MasterUsername))
+			}
+			return proc.Become(program, append(argv, args[1:]...), append(os.Environ(), env...))
+		},
+	}
+	f.add(c)
+	c.ValidArgsFunction = f.instanceNames
+	return c
+}
+
+// lookPath finds a program as a shell does.
+func lookPath(name string) (string, bool) {
+	for _, dir := range strings.Split(os.Getenv("PATH"), ":") {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+	"github.com/spf13/cobra"
+
+	"kurabe/internal/logkey"
+)
+
+// newInstance is what kurabe create asks for.
+type newInstance struct {
+	name, engine, version, class, user, database, storageType, group string
+	storageGiB, port, iops                                           int32
+	password                                                         logkey.Secret
+}
+
+func createCommand() *cobra.Command {
+	var f clientFlags
+	n := newInstance{}
+	var fromStdin, noWait bool
+	c := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a DB instance and wait until it is available",
+		Long: `Create a DB instance and wait until it is available, which means that a client has
+logged in over its endpoint and written.
+
+The master password is made at random unless --password-stdin gives it, and kept in a
+login file that "kurabe connect" uses; the service itself keeps only a verifier.`,
+		Example: "  kurabe create shop\n  kurabe create wiki --engine mariadb --class db.t3.small",
+		Args:    oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			n.name = args[0]
+			if n.password, err = masterPassword(fromStdin); err != nil {
+				return err
+			}
+			i, err := c.create(cmd.Context(), n, !noWait)
+			if err != nil {
+				return err
+			}
+			if !noWait {
+				fmt.Printf("%s is available at %s\n  %s\n", n.name, endpoint(i), f.shellCommand(i))
+			}
+			return nil
+		},
+	}
+	f.add(c)
+	fs := c.Flags()
+	fs.StringVar(&n.engine, "engine", "postgres", "postgres or mariadb")
+	fs.StringVar(&n.version, "engine-version", "", "version (default: the service's)")
+	fs.StringVar(&n.class, "class", "", "instance class (default: the smallest that the service can enforce)")
+	fs.StringVar(&n.user, "user", "master", "name of the master user")
+	fs.StringVar(&n.database, "database", "", "database to create")
+	fs.StringVar(&n.storageType, "storage-type", "", "local, gp2, gp3, io1 or io2 (default: local, which throttles nothing)")
+	fs.StringVar(&n.group, "parameter-group", "", "DB parameter group")
+	fs.Int32Var(&n.storageGiB, "storage", 20, "allocated storage in GiB")
+	fs.Int32Var(&n.port, "port", 0, "port of the endpoint (default: the engine's)")
+	fs.Int32Var(&n.iops, "iops", 0, "provisioned IOPS, for io1, io2 and gp3")
+	fs.BoolVar(&fromStdin, "password-stdin", false, "read the master password from standard input")
+	fs.BoolVar(&noWait, "no-wait", false, "return as soon as the request is stored")
+	return c
+}
+
+// masterPassword reads a password, or makes one of 24 characters that every
+// engine and shell takes.
+func masterPassword(fromStdin bool) (logkey.Secret, error) {
+	if fromStdin {
+		data, err := io.ReadAll(io.LimitReader(os.Stdin, 1024))
+		return logkey.Secret(strings.TrimRight(string(data), "\r\n")), err
+	}
+	var b [18]byte
+	rand.Read(b[:]) // never fails
+	return logkey.Secret(base64.RawURLEncoding.EncodeToString(b[:])), nil
+}
+
+// create asks for an instance, saves the login and waits.
+func (c *client) create(ctx context.Context, n newInstance, wait bool) (types.DBInstance, error) {
+	if n.class == "" {
+		class, err := c.smallestClass(ctx, n.engine)
+		if err != nil {
+			return types.DBInstance{}, err
+		}
+		n.class = class
+	}
+	in := &rds.CreateDBInstanceInput{
+		DBInstanceIdentifier: aws.String(n.name), Engine: aws.String(n.engine), DBInstanceClass: aws.String(n.class),
+		MasterUsername: aws.String(n.user), MasterUserPassword: aws.String(n.password.Reveal()), AllocatedStorage: aws.Int32(n.storageGiB),
+		EngineVersion: given(n.version), DBName: given(n.database), StorageType: given(n.storageType), DBParameterGroupName: given(n.group),
+	}
+	if n.port != 0 {
+		in.Port = aws.Int32(n.port)
+	}
+	if n.iops != 0 {
+		in.Iops = aws.Int32(n.iops)
+	}
+	out, err := c.CreateDBInstance(ctx, in)
+	if err != nil {
+		return types.DBInstance{}, friendly(err)
+	}
+	if _, err := c.flags.saveLogin(*out.DBInstance, n.password); err != nil {
+		return *out.DBInstance, fmt.Errorf("the instance is being created, but its password could not be kept (%w); set another with ModifyDBInstance", err)
+	}
+	if !wait {
+		return *out.DBInstance, nil
+	}
+	return c.waitAvailable(ctx, n.name)
+}
+
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// waitAvailable waits until an instance is available, or cannot become so.
+func (c *client) waitAvailable(ctx context.Context, name string) (types.DBInstance, error) {
+	var last types.DBInstance
+	err := c.waitFor(ctx, name, func(i types.DBInstance, err error) (bool, error) {
+		if err != nil {
+			return false, err
+		}
+		last = i
+		switch status := aws.ToString(i.DBInstanceStatus); status {
+		case "available":
+			return true, nil
+		case "failed", "incompatible-parameters", "incompatible-network", "deleting", "stopped", "insufficient-capacity":
+			return false, fmt.Errorf("%s is %s; \"kurabe explain %s\" says why", name, status, name)
+		}
+		return false, nil
+	})
+	return last, err
+}
+
+// smallestClass is the first class that the service can enforce, the smallest in
+// memory; db.t3.micro where there is a choice.
+func (c *client) smallestClass(ctx context.Context, engine string) (string, error) {
+	pages := rds.NewDescribeOrderableDBInstanceOptionsPaginator(c.Client, &rds.DescribeOrderableDBInstanceOptionsInput{Engine: aws.String(engine)})
+	var classes []string
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return "", friendly(err)
+		}
+		for _, o := range page.OrderableDBInstanceOptions {
+			classes = append(classes, aws.ToString(o.DBInstanceClass))
+		}
+	}
+	for _, wish := range []string{"db.t3.micro", "db.t2.micro", "db.local.micro"} {
+		for _, have := range classes {
+			if have == wish {
+				return wish, nil
+			}
+		}
+	}
+	if len(classes) > 0 {
+		return "", errors.New("the service offers no small class for " + engine + "; choose one with --class")
+	}
+	return "db.t3.micro", nil // nothing is offered: the service says why when asked to create
+}

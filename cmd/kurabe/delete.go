@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+	"github.com/spf13/cobra"
+)
+
+func deleteCommand() *cobra.Command {
+	var f clientFlags
+	var yes bool
+	c := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a DB instance with all its data",
+		Args:  oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			i, err := c.find(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if !yes {
+				fmt.Fprintf(os.Stderr, "This removes %s and all its data for good. Type its name to go on: ", args[0])
+				var answer string
+				if _, err := fmt.Scanln(&answer); err != nil || answer != args[0] {
+					fmt.Fprintln(os.Stderr)
+					return errors.New("nothing was deleted")
+				}
+			}
+			_, err = c.DeleteDBInstance(cmd.Context(), &rds.DeleteDBInstanceInput{DBInstanceIdentifier: aws.String(args[0]), SkipFinalSnapshot: aws.Bool(true)})
+			if err != nil {
+				return friendly(err)
+			}
+			err = c.waitFor(cmd.Context(), args[0], func(_ types.DBInstance, err error) (bool, error) { return err != nil, nil })
+			if err != nil {
+				return err
+			}
+			os.Remove(f.loginFile(i)) // of no use to anybody now
+			fmt.Println(args[0], "is gone")
+			return nil
+		},
+	}
+	f.add(c)
+	c.ValidArgsFunction = f.instanceNames
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}

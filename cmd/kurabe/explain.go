@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kurabe"
+)
+
+// explanation mirrors the answer of /kurabe/explain.
+type explanation struct {
+	Spec       kurabe.InstanceSpec
+	Status     *kurabe.InstanceStatus
+	Assignment *kurabe.Assignment
+	Report     *kurabe.InstanceReport
+	Host       *kurabe.HostReport
+	Plan       struct {
+		Reasons                        []string
+		NewGeneration, NewStatus, Gone bool
+		LookAgain                      time.Time
+	}
+}
+
+func explainCommand() *cobra.Command {
+	var f clientFlags
+	var raw bool
+	c := &cobra.Command{
+		Use:   "explain NAME",
+		Short: "Tell what is known of a DB instance, and what would be done next",
+		Long: `Tell what is known of a DB instance: what was asked for (spec), what its host must do
+(assignment) and sees (report), what users are told (status), and the next plan with
+its reasons. It also shows which levers the host has to enforce limits.`,
+		Args: oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			body, err := c.get(cmd.Context(), "/kurabe/explain", url.Values{"name": {args[0]}})
+			if err != nil {
+				return err
+			}
+			if raw {
+				fmt.Println(string(body))
+				return nil
+			}
+			var e explanation
+			if err := json.Unmarshal(body, &e); err != nil {
+				return err
+			}
+			e.print(os.Stdout)
+			return nil
+		},
+	}
+	f.add(c)
+	c.ValidArgsFunction = f.instanceNames
+	c.Flags().BoolVar(&raw, "json", false, "print the records themselves")
+	return c
+}
+
+func (e explanation) print(w io.Writer) {
+	s := e.Spec
+	fmt.Fprintf(w, "%s  (%s)\n\n", s.Name, s.ID)
+	fmt.Fprintf(w, "spec        revision %d: %s %s, %s, %d GiB of %s, port %d, group %s\n", s.Revision, s.Engine, s.Now.EngineVersion,
+		s.Now.Class, s.Now.StorageGiB, s.Now.StorageType, s.Now.Port, s.ParameterGroup)
+	if s.Next != nil {
+		fmt.Fprintf(w, "            waits for the window %s: %s, %d GiB of %s, version %s\n", s.MaintenanceWindow, s.Next.Class, s.Next.StorageGiB, s.Next.StorageType, s.Next.EngineVersion)
+	}
+	if st := e.Status; st != nil {
+		fmt.Fprintf(w, "status      %s since %s, answers revision %d", st.State, st.Since.Local().Format(time.DateTime), st.SpecRevision)
+		if st.Reason != "" {
+			fmt.Fprintf(w, "\n            %s", st.Reason)
+		}
+		fmt.Fprintf(w, "\n            endpoint %s:%d, zone %s, parameters %s\n", st.Address, st.Port, st.Zone, st.ParameterApply)
+		if len(st.PendingParameters) > 0 {
+			fmt.Fprintf(w, "            wait for a reboot: %s\n", strings.Join(st.PendingParameters, ", "))
+		}
+	}
+	if a := e.Assignment; a != nil {
+		fmt.Fprintf(w, "assignment  generation %d on %s: %s, boot %d, %s:%d\n", a.Generation, a.Host, a.Goal, a.Boot, a.Address, a.Port)
+		fmt.Fprintf(w, "            limits: %s\n", limits(a.Limits))
+		fmt.Fprintf(w, "            %d parameters: %s\n", len(a.Settings), strings.Join(firstSettings(a.Settings), ", "))
+	}
+	e.printHost(w)
+	fmt.Fprintf(w, "next plan   %s\n", nextPlan(e))
+	for _, r := range e.Plan.Reasons {
+		fmt.Fprintf(w, "            - %s\n", r)
+	}
+}
+
+func (e explanation) printHost(w io.Writer) {
+	if r := e.Report; r != nil {
+		done := "at work on " + r.Step
+		if r.Done {
+			done = "done"
+		}
+		fmt.Fprintf(w, "report      generation %d %s; process %d, %s used, %d crashes, %d out of memory\n", r.Generation, done, r.PID,
+			kurabe.FormatBytes(r.UsedBytes), r.Crashes, r.OOMKills)
+		if f := r.Failure; f != nil {
+			fmt.Fprintf(w, "            step %s failed %d times: %s\n", f.Step, f.Attempts, f.Message)
+		}
+	}
+	if h := e.Host; h != nil {
+		for n, l := range h.Levers {
+			head := "            "
+			if n == 0 {
+				head = "levers      "
+			}
+			have := "no"
+			if l.Available {
+				have = "yes"
+			}
+			fmt.Fprintf(w, "%s%-6s  %s: %s\n", head, l.Name, have, l.Detail)
+		}
+	}
+}
+
+func nextPlan(e explanation) string {
+	switch {
+	case e.Plan.Gone:
+		return "remove the last records"
+	case e.Plan.NewGeneration:
+		return "give the host a new assignment"
+	case e.Plan.NewStatus:
+		return "tell users of a new status"
+	case !e.Plan.LookAgain.IsZero():
+		return "nothing before " + e.Plan.LookAgain.Local().Format(time.DateTime)
+	}
+	return "nothing: what was asked for is true"
+}
+
+func limits(l kurabe.Limits) string {
+	var parts []string
+	if l.CPUs > 0 {
+		parts = append(parts, fmt.Sprintf("%g CPUs", l.CPUs))
+	}
+	if l.MemoryBytes > 0 {
+		parts = append(parts, kurabe.FormatBytes(l.MemoryBytes)+" of memory")
+	}
+	if l.WriteIOPS > 0 {
+		parts = append(parts, fmt.Sprintf("%d IOPS, %s a second", l.WriteIOPS, kurabe.FormatBytes(l.WriteBytesPerSecond)))
+	}
+	parts = append(parts, kurabe.FormatBytes(l.StorageBytes)+" of storage")
+	return strings.Join(parts, ", ")
+}
+
+// firstSettings shows a few parameters, sorted; --json has them all.
+func firstSettings(settings map[string]string) []string {
+	names := make([]string, 0, len(settings))
+	for name := range settings {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	const most = 6
+	var out []string
+	for n, name := range names {
+		if n == most {
+			return append(out, "…")
+		}
+		out = append(out, name+"="+settings[name])
+	}
+	return out
+}

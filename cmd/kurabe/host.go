@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/agent"
+	"kurabe/internal/cgroup"
+	"kurabe/internal/control"
+	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb"
+	"kurabe/internal/engine/postgres"
+	"kurabe/internal/hostlink"
+	"kurabe/internal/logkey"
+	"kurabe/internal/proc"
+)
+
+// osUsers are the accounts that engines run as when the service is root, those
+// of Debian's packages.
+var osUsers = map[kurabe.EngineName]string{kurabe.Postgres: "postgres", kurabe.MariaDB: "mysql"}
+
+// verifiers has one for each engine.
+func verifiers() map[kurabe.EngineName]control.Verifier {
+	return map[kurabe.EngineName]control.Verifier{
+		kurabe.Postgres: postgres.Verifier,
+		kurabe.MariaDB:  mariadb.Verifier,
+	}
+}
+
+// newHost finds the engines and levers of this machine.
+func newHost(ctx context.Context, h hostFile, zones []string, seen string, link hostlink.Link, log *slog.Logger) (*agent.Host, map[kurabe.EngineName]engine.Engine, error) {
+	host := &agent.Host{
+		ID: h.ID, Zones: zones, AddressPool: h.AddressPool, DataDir: seen, Link: link, Log: log, Now: time.Now,
+		Levers: cgroup.Detect("/sys/fs/cgroup", "kurabe-"+string(h.ID)),
+	}
+	engines := map[kurabe.EngineName]engine.Engine{}
+	for _, driver := range drivers(seen) {
+		versions, err := driver.Discover(ctx)
+		if err != nil {
+			return nil, nil, fmt.Errorf("look for %s: %w", driver.Name(), err)
+		}
+		user, reason := engineUser(driver.Name())
+		for n := range versions {
+			if versions[n].Reason == "" {
+				versions[n].Reason = reason
+			}
+		}
+		l := engine.NewLifecycle(engine.Config{
+			Driver: driver, Homes: filepath.Join(seen, "instances"), Templates: filepath.Join(seen, "templates"),
+			Runtime: "/run/kurabe", User: user, Sign: signer(link), Levers: host.Levers, Now: time.Now,
+		}, versions)
+		engines[driver.Name()] = l
+		host.Engines = append(host.Engines, agent.Installed{Lifecycle: l, Versions: versions})
+		log.Info("engine found", logkey.Engine, driver.Name(), "versions", len(versions))
+	}
+	mode := os.FileMode(0o700)
+	if os.Getuid() == 0 {
+		mode = 0o711
+	}
+	if err := os.MkdirAll(filepath.Join(seen, "instances"), mode); err != nil {
+		return nil, nil, fmt.Errorf("make instances folder: %w", err)
+	}
+	return host, engines, nil
+}
+
+func drivers(seen string) []engine.Driver {
+	return []engine.Driver{
+		postgres.New(postgres.Config{Root: filepath.Join(seen, "engines")}),
+		mariadb.New(mariadb.Config{Guard: guardPath()}),
+	}
+}
+
+// guardPath is where the build puts the plugin that MariaDB servers load: beside
+// this program.
+func guardPath() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(self), "kurabe_guard.so")
+}
+
+// engineUser is the account to run an engine as, or why there is none.
+func engineUser(name kurabe.EngineName) (*proc.Credential, string) {
+	if os.Getuid() != 0 {
+		return nil, ""
+	}
+	uid, gid, err := agent.EngineUser(osUsers[name])
+	if err != nil {
+		return nil, err.Error()
+	}
+	return &proc.Credential{UID: uid, GID: gid}, ""
+}
+
+// signer has server certificates signed over the link.
+func signer(link hostlink.Link) engine.Signer {
+	return func(ctx context.Context, csrPEM []byte, ips, names []string) ([]byte, []byte, error) {
+		request := hostlink.SignRequest{CSRPEM: csrPEM, DNSNames: names}
+		for _, ip := range ips {
+			request.IPs = append(request.IPs, net.ParseIP(ip))
+		}
+		c, err := link.Sign(ctx, request)
+		return c.CertPEM, c.CAPEM, err
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"kurabe"
+	"kurabe/internal/volume"
+)
+
+// hostFile is what a host decides once, at its first start.
+type hostFile struct {
+	ID          kurabe.HostID `json:"id"`
+	AddressPool string        `json:"addressPool"`
+}
+
+// loadHostFile reads DATA/host.json, or makes it. pool, when not empty, takes
+// the place of the pool kept there.
+func loadHostFile(data, pool string) (hostFile, error) {
+	path := filepath.Join(data, "host.json")
+	var h hostFile
+	raw, err := os.ReadFile(path)
+	switch {
+	case err == nil:
+		if err := json.Unmarshal(raw, &h); err != nil || h.ID == "" {
+			return h, fmt.Errorf("%s cannot be read (%v); restore it from a backup: the databases of this host are known by the id in it", path, err)
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		var b [5]byte
+		rand.Read(b[:]) // never fails
+		h.ID = kurabe.HostID("host-" + hex.EncodeToString(b[:4]))
+		// Services beside each other on one machine must not fight for endpoints:
+		// each takes a /24 at random, and leaves an address that is taken.
+		h.AddressPool = fmt.Sprintf("127.66.%d.0/24", b[4])
+	default:
+		return h, fmt.Errorf("read %s: %w", path, err)
+	}
+	if pool != "" {
+		h.AddressPool = pool
+	}
+	prefix, err := netip.ParsePrefix(h.AddressPool)
+	if err != nil || !prefix.Addr().IsLoopback() || prefix.Bits() < 8 {
+		return h, fmt.Errorf("--address-pool %q is not a loopback network such as 127.66.0.0/16", h.AddressPool)
+	}
+	encoded, err := json.Marshal(h)
+	if err != nil {
+		return h, err
+	}
+	if string(encoded) == string(raw) {
+		return h, nil
+	}
+	return h, volume.AtomicWrite(path, encoded, 0o600)
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"kurabe/internal/proc"
+)
+
+// version is stamped by the build.
+var version = "dev"
+
+func main() {
+	if proc.IsShim() { // become an engine: see internal/proc
+		proc.ShimMain()
+	}
+	if err := rootCommand().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "kurabe:", err)
+		var coded exitError
+		if errors.As(err, &coded) {
+			os.Exit(coded.code)
+		}
+		os.Exit(1)
+	}
+}
+
+// exitError ends the program with a code of its own.
+type exitError struct {
+	error
+	code int
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kurabe",
+		Short: "A managed relational database service that you run yourself",
+		Long: `Kurabe runs real PostgreSQL and MariaDB servers on this machine and manages them
+through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
+
+  kurabe run                 start a service with a demo database, and stop it with Ctrl-C
+  kurabe create shop         create a PostgreSQL instance and wait until it is available
+  kurabe connect shop        open psql (or mariadb) on it
+  kurabe explain shop        what is known of it, and what would be done next
+
+Every command but server and run is a client of the public API. It finds the service
+by --endpoint (KURABE_ENDPOINT) and the credentials by AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddCommand(serverCommand(), runCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand())
+	return root
+}

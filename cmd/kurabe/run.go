@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+	"github.com/spf13/cobra"
+)
+
+// demoName is the instance that kurabe run makes.
+const demoName = "demo"
+
+func runCommand() *cobra.Command {
+	var f serverFlags
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Start the service with a demo database; Ctrl-C stops everything",
+		Long: `Start the service in the foreground, create a PostgreSQL instance "demo" unless there
+is one, and say how to use it. Ctrl-C stops the service and, cleanly, every database
+that it runs; the next run finds them with their data.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			err := serve(ctx, &f, func(s *service) error {
+				err := demo(ctx, s, f)
+				if errors.Is(err, context.Canceled) {
+					return nil // Ctrl-C while it came up
+				}
+				return err
+			})
+			if err == nil {
+				fmt.Println("Stopped. The next run finds the databases with their data.")
+			}
+			return err
+		},
+	}
+	f.add(c)
+	f.stopDatabases = true
+	c.Flags().Lookup("log-level").DefValue = "warn"
+	f.logLevel = "warn"
+	return c
+}
+
+// demo makes the demo instance unless it exists, and prints how to use it.
+func demo(ctx context.Context, s *service, f serverFlags) error {
+	flags := clientFlags{endpoint: s.url, data: f.data, region: f.region}
+	c := flags.clientAs(s.root)
+	var i types.DBInstance
+	var err error
+	if i, err = c.find(ctx, demoName); err != nil {
+		password, err := masterPassword(false)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("Creating the PostgreSQL instance %q …\n", demoName)
+		if i, err = c.create(ctx, newInstance{name: demoName, engine: "postgres", user: demoName, database: demoName, storageGiB: 20, password: password}, true); err != nil {
+			return err
+		}
+	} else if aws.ToString(i.DBInstanceStatus) != "stopped" {
+		if i, err = c.waitAvailable(ctx, demoName); err != nil {
+			return err
+		}
+	} else {
+		fmt.Printf("%s was stopped by StopDBInstance and stays so; its data is kept.\n", demoName)
+		return nil
+	}
+	printDemo(flags, i, s.url)
+	return nil
+}
+
+func printDemo(f clientFlags, i types.DBInstance, url string) {
+	if i.Endpoint == nil {
+		fmt.Printf("%s is %s.\n", demoName, aws.ToString(i.DBInstanceStatus))
+		return
+	}
+	fmt.Printf(`
+%s is %s: %s %s at %s
+
+  psql          %s
+  AWS CLI       AWS_SHARED_CREDENTIALS_FILE=%s aws --endpoint-url %s --region %s rds describe-db-instances
+  credentials   %s
+  console       %s/console/ (not built yet)
+  more          %s --help
+
+Ctrl-C stops the service and its databases; data stays in %s.
+`, demoName, aws.ToString(i.DBInstanceStatus), aws.ToString(i.Engine), aws.ToString(i.EngineVersion), endpoint(i),
+		f.shellCommand(i), filepath.Join(f.data, credentialsFile), url, f.region, filepath.Join(f.data, credentialsFile), url, os.Args[0], filepath.Clean(f.data))
+}

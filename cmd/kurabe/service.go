@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/agent"
+	"kurabe/internal/api"
+	"kurabe/internal/api/rds"
+	"kurabe/internal/api/sts"
+	"kurabe/internal/control"
+	"kurabe/internal/etcdnode"
+	"kurabe/internal/hostlink"
+	"kurabe/internal/logkey"
+	"kurabe/internal/logs"
+	"kurabe/internal/pki"
+	"kurabe/internal/proc"
+	"kurabe/internal/reconcile"
+	"kurabe/internal/store"
+	"kurabe/internal/volume"
+)
+
+// service is a running Kurabe.
+type service struct {
+	url   string
+	root  credentials
+	log   *slog.Logger
+	lock  *volume.Lock
+	etcd  *etcdnode.Node
+	view  *store.View
+	agent *agent.Agent
+	host  *agent.Host
+	http  *http.Server
+
+	cancel context.CancelFunc      // ends every loop
+	abort  context.CancelCauseFunc // ends a start under way
+	loops  sync.WaitGroup
+	failed chan error // first failure of a part
+}
+
+// startTime bounds how long a start may wait for the state store.
+const startTime = time.Minute
+
+// startService is the story of a start, in order: whoever may be in the way is
+// found first, then the state, then the databases, then the API.
+func startService(ctx context.Context, f *serverFlags, data string, log *slog.Logger) (*service, error) {
+	lock, err := volume.DirLock(data)
+	if err != nil {
+		return nil, err
+	}
+	s := &service{log: log, lock: lock, failed: make(chan error, 1)}
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("listen for the API: %w; choose another address with --listen", err)
+	}
+	ctx, s.abort = context.WithCancelCause(ctx)
+	defer s.abort(nil)
+	if err := s.start(ctx, f, data, listener); err != nil {
+		select {
+		case err = <-s.failed: // a part ended: the start failed only because of it
+		default:
+		}
+		listener.Close()
+		s.stopControl()
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *service) start(ctx context.Context, f *serverFlags, data string, listener net.Listener) error {
+	var err error
+	if s.root, err = rootCredentials(data); err != nil {
+		return fmt.Errorf("root credentials: %w", err)
+	}
+	ca, err := pki.Open(filepath.Join(data, "pki"))
+	if err != nil {
+		return fmt.Errorf("certificate authority: %w", err)
+	}
+	// A copy for clients on this machine, which may not read the pki folder.
+	if err := volume.AtomicWrite(filepath.Join(data, "ca.pem"), ca.PEM(), 0o644); err != nil {
+		return fmt.Errorf("certificate authority: %w", err)
+	}
+	startCtx, done := context.WithTimeout(ctx, startTime)
+	defer done()
+	if s.etcd, err = etcdnode.Start(startCtx, etcdnode.Options{Dir: filepath.Join(data, "etcd"), Log: s.log}); err != nil {
+		return fmt.Errorf("state store: %w", err)
+	}
+	var loopCtx context.Context
+	loopCtx, s.cancel = context.WithCancel(context.Background())
+	kv := store.Etcd(s.etcd.Client())
+	if err := store.Open(startCtx, kv); err != nil {
+		return fmt.Errorf("state store: %w", err)
+	}
+	s.view = store.NewView(kv)
+	s.loop("state view", func() error { return s.view.Run(loopCtx) })
+	if err := s.view.WaitReady(startCtx); err != nil {
+		return fmt.Errorf("state store: %w", err)
+	}
+	if err := s.view.Healthy(); err != nil {
+		return fmt.Errorf("state store: %w", err)
+	}
+	host, err := s.startHost(startCtx, loopCtx, f, data, kv, ca)
+	if err != nil {
+		return err
+	}
+	// Before anybody can ask: what the last service wrote of its databases may be
+	// stale, so each is looked at and planned once.
+	if err := s.agent.WaitLooked(startCtx); err != nil {
+		return fmt.Errorf("look at the databases: %w", err)
+	}
+	planner := s.startPlanner(loopCtx, kv, host.ID)
+	select {
+	case <-planner.Answered():
+	case <-startCtx.Done():
+		return fmt.Errorf("no planner was elected: %w", context.Cause(startCtx))
+	}
+	s.loop("state store", func() error { return s.etcd.Maintain(loopCtx) })
+	return s.startAPI(startCtx, f, data, kv, ca, listener)
+}
+
+// startHost brings up the agent: from here on the databases are watched.
+func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA) (*agent.Host, error) {
+	h, err := loadHostFile(data, f.addressPool)
+	if err != nil {
+		return nil, err
+	}
+	seen := data
+	if bound := proc.Bound(); bound != "" {
+		seen = bound // the same folder, where the engines' users can enter
+	}
+	link := hostlink.NewLocal(kv, ca, s.log)
+	host, engines, err := newHost(ctx, h, f.zoneList(), seen, link, s.log)
+	if err != nil {
+		return nil, err
+	}
+	s.host = host
+	if err := host.Announce(ctx); err != nil {
+		return nil, fmt.Errorf("announce this host: %w", err)
+	}
+	s.agent = agent.New(agent.Config{
+		Host: h.ID, Link: link, Engines: engines, Homes: filepath.Join(seen, "instances"),
+		Usage: func(id kurabe.InstanceID) (int64, error) {
+			return volume.UsedBytes(filepath.Join(seen, "instances", string(id)))
+		},
+		Free: func() int64 {
+			free, _ := volume.FreeBytes(seen)
+			return free
+		},
+		Log: s.log.With(logkey.Host, h.ID), Now: time.Now,
+	})
+	s.loop("agent", func() error { return s.agent.Run(loopCtx) })
+	// The service is ready when every request can be answered, and most need to
+	// know the engines' parameters. Only a first start waits here for long.
+	host.Prepare(ctx)
+	s.loop("host", func() error { return host.Run(loopCtx) })
+	return host, s.seen(ctx, host)
+}
+
+// seen waits until this process's view shows the host with its versions.
+func (s *service) seen(ctx context.Context, host *agent.Host) error {
+	wake, stop := s.view.Subscribe()
+	defer stop()
+	for {
+		if r, ok := s.view.Host(host.ID); ok && reflect.DeepEqual(r, host.Report()) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("state store: %w", context.Cause(ctx))
+		case <-wake:
+		}
+	}
+}
+
+func (s *service) startPlanner(ctx context.Context, kv store.KV, id kurabe.HostID) *reconcile.Loop {
+	loop := reconcile.New(reconcile.Config{
+		KV: kv, View: s.view, Log: s.log, Now: time.Now,
+		Elect: func(ctx context.Context) (reconcile.Term, error) {
+			l, err := etcdnode.Elect(ctx, s.etcd.Client(), store.PlannerElectionKey, string(id))
+			if err != nil {
+				return reconcile.Term{}, err
+			}
+			return reconcile.Term{Fence: store.Fence{Key: l.Key, ModRevision: l.Revision}, Lost: l.Lost(), Resign: l.Resign}, nil
+		},
+	})
+	s.loop("planner", func() error { return loop.Run(ctx) })
+	return loop
+}
+
+// Time limits of the API's connections; a request body is at most 1 MiB.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = 60 * time.Second
+	idleTimeout   = 2 * time.Minute
+)
+
+func (s *service) startAPI(ctx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
+	info := ca.Info()
+	c := control.New(control.Config{
+		KV: kv, View: s.view, Region: f.region, Account: f.account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
+		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
+		Logs:      logs.New(filepath.Join(data, "instances")),
+	})
+	server := api.New(api.Config{
+		Region: f.region, Account: f.account, Log: s.log, Now: time.Now,
+		Services: []api.Service{rds.New(c).API(), sts.API()},
+		Ready:    func(context.Context) error { return s.view.Healthy() },
+		Credentials: func(id string) (logkey.Secret, bool) {
+			return s.root.secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.root.accessKey)) == 1
+		},
+	})
+	server.Handle("GET /ca.pem", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-pem-file")
+		w.Write(ca.PEM())
+	}))
+	server.Handle("GET /kurabe/explain", server.Signed(func(r *http.Request) (any, error) {
+		name := r.URL.Query().Get("name")
+		i, ok := s.view.InstanceByName(name)
+		if !ok {
+			return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", name)
+		}
+		return reconcile.Explain(s.view, i, time.Now()), nil
+	}))
+	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	s.url = "http://" + listener.Addr().String()
+	s.loop("API", func() error {
+		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// loop runs a part of the service; its failure ends the service.
+func (s *service) loop(name string, run func() error) {
+	s.loops.Add(1)
+	go func() {
+		defer s.loops.Done()
+		err := run()
+		if err == nil || errors.Is(err, context.Canceled) {
+			return
+		}
+		select {
+		case s.failed <- fmt.Errorf("%s: %w", name, err):
+		default:
+		}
+		s.abort(err)
+	}()
+}
+
+// wait returns when the service is to end: nil when it was asked to.
+func (s *service) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.failed:
+		return err
+	case <-s.etcd.Failed():
+		return fmt.Errorf("state store: %w", s.etcd.Err())
+	}
+}
+
+// stopControl ends API, planner and agent; databases keep running.
+func (s *service) stopControl() {
+	if s.http != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		if s.http.Shutdown(ctx) != nil {
+			s.http.Close()
+		}
+		cancel()
+	}
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.loops.Wait()
+}
+
+func (s *service) close() {
+	if s.host != nil {
+		s.host.Levers.Prune()
+	}
+	if s.etcd != nil {
+		if err := s.etcd.Close(); err != nil {
+			s.log.Error("state store not closed cleanly", logkey.Error, err)
+		}
+	}
+	if s.lock != nil {
+		s.lock.Close()
+	}
+}

@@ -1,0 +1,219 @@
+#!/usr/bin/env bash
+# Installs what this machine lacks, and nothing else: no service is started, no
+# database server that is already here is changed, upgraded or restarted.
+#
+#   scripts/install.sh [run|test|bench]   default: run; test and bench include run
+#   scripts/install.sh --system [...]     only the part that needs root
+#
+# Nothing missing: silent, no network. Packages need root (directly or through
+# sudo); the Go toolchain and the Python environment of the tests belong to the
+# caller and go to .cache in this folder.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+system_only=false
+if [ "${1:-}" = --system ]; then system_only=true; shift; fi
+purpose=${1:-run}
+case $purpose in
+run | test | bench) ;;
+*) echo "usage: scripts/install.sh [--system] [run|test|bench]" >&2; exit 2 ;;
+esac
+
+say() { printf '%s\n' "$*" >&2; }
+packages=() reasons=()
+need() { packages+=("$1"); reasons+=("$2"); }
+have() { type -P "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ]; }
+
+# An engine of Kurabe is a server that is found on the host. One that the user
+# installed from elsewhere counts, whatever package it came from.
+have_postgres() {
+	local bin
+	for bin in /usr/lib/postgresql/*/bin/postgres; do
+		[ -x "$bin" ] || continue
+		bin=${bin%/bin/postgres}
+		[ "${bin##*/}" -ge 15 ] && [ -e "/usr/share/postgresql/${bin##*/}/extension/pg_stat_statements.control" ] && return
+	done
+	return 1
+}
+
+postgres_package() {
+	local newest
+	newest=$(apt-cache depends postgresql 2>/dev/null | sed -n 's/.*Depends: \(postgresql-[0-9]*\)$/\1/p' | head -n 1)
+	echo "${newest:-postgresql-15}"
+}
+
+find_missing() {
+	have_postgres || need "$(postgres_package)" "PostgreSQL server, client and contrib extensions (no cluster is created)"
+	have mariadbd && have mariadb-install-db || need mariadb-server-core "MariaDB server program, without the service"
+	have mariadb && have my_print_defaults || need mariadb-client-core "MariaDB client; mariadb-install-db calls its tools"
+	have setpriv || need util-linux "setpriv, to run engines without privileges"
+	[ -s /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates "HTTPS to the Go module proxy"
+	have make || need make "builds Kurabe"
+	"$root/scripts/go.sh" --check >/dev/null || have go || need golang-go "compiles, or fetches the Go version of go.mod"
+	if [ -f "$root/ext/kurabe_guard/Makefile" ]; then
+		have gcc || need gcc "compiles the MariaDB plugin"
+		[ -e /usr/include/stdio.h ] || need libc6-dev "compiles the MariaDB plugin"
+	fi
+	[ "$purpose" != run ] || return 0
+	have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv "boto3 and the AWS CLI, which the tests use as clients"
+	have psql || need postgresql-client "psql, a client in the tests"
+	if [ -d "$root/test/fault" ]; then
+		have ip && have tc || need iproute2 "hosts as network namespaces in the fault tests"
+	fi
+	[ "$purpose" != bench ] || have sysbench || need sysbench "load on MariaDB in measurements"
+}
+
+missing_user() { [ "$(id -u)" = 0 ] && ! getent passwd mysql >/dev/null; }
+
+# --- the guards: in place while apt runs, gone afterwards ---------------------
+
+marker='# kurabe: only while scripts/install.sh runs'
+policy=/usr/sbin/policy-rc.d
+dropin_dir=/etc/postgresql-common/createcluster.d
+dropin=$dropin_dir/zz-kurabe-install.conf
+made_dir=false
+
+ours() { [ -f "$1" ] && grep -qsF "$marker" "$1"; }
+
+# remove_guards also clears what a run that was killed with SIGKILL left behind.
+remove_guards() {
+	if ours "$policy"; then rm -f "$policy"; fi
+	if ours "$dropin"; then rm -f "$dropin"; fi
+	if $made_dir; then rmdir --ignore-fail-on-non-empty "$dropin_dir" 2>/dev/null || true; fi
+}
+
+place_guards() {
+	remove_guards
+	trap remove_guards EXIT
+	trap 'exit 129' HUP
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	# Debian's scripts ask this program before they start or restart a service.
+	if [ ! -e "$policy" ] && [ ! -L "$policy" ]; then
+		printf '#!/bin/sh\n%s\nexit 101\n' "$marker" >"$policy"
+		chmod 755 "$policy"
+	fi
+	# Without it the package creates and starts a cluster "main" on port 5432.
+	if [ ! -d "$dropin_dir" ]; then made_dir=true; mkdir -p "$dropin_dir"; fi
+	printf '%s\ncreate_main_cluster = false\n' "$marker" >"$dropin"
+}
+
+# --- the part that needs root -------------------------------------------------
+
+apt_options=(--no-install-recommends --no-upgrade --no-remove -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=300)
+
+# refuse_upgrades stops when a package that we need would pull a newer version
+# of a database server that is already installed: that restarts it.
+refuse_upgrades() {
+	local plan upgraded
+	if ! plan=$(LC_ALL=C apt-get -s install "${apt_options[@]}" "${packages[@]}" 2>&1); then
+		printf '%s\n' "$plan" | tail -n 15 >&2
+		say "apt cannot install: ${packages[*]}. Nothing was changed."
+		exit 1
+	fi
+	upgraded=$(printf '%s\n' "$plan" | sed -nE 's/^Inst ((postgresql|mariadb|mysql|percona)[^ ]*) \[.*/\1/p' | { grep -vE -- '-(client|common)' || true; } | xargs)
+	[ -z "$upgraded" ] || {
+		say "To install ${packages[*]}, apt would have to upgrade a database server that is in use here:"
+		say "  $upgraded"
+		say "Kurabe does not do that. Upgrade it when it suits you, then run this again. Nothing was changed."
+		exit 1
+	}
+	say "apt will install:"
+	printf '%s\n' "$plan" | sed -nE 's/^Inst ([^ ]+) \(([^ ]+).*/\1 \2/p;s/^Inst ([^ ]+) \[([^ ]+)\] \(([^ ]+).*/\1 \2 -> \3/p' | sort |
+		awk '{ printf "  %s", $0; if (NR % 4 == 0) print ""; else printf "," } END { if (NR % 4) print "" }' >&2
+}
+
+install_packages() {
+	have apt-get || { say "This is no Debian; install by hand what is named above."; exit 1; }
+	export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
+	apt-get update -qq >&2 || say "apt-get update failed; trying with the package lists that are here"
+	refuse_upgrades
+	place_guards
+	apt-get install -y -qq "${apt_options[@]}" "${packages[@]}" </dev/null >&2
+	remove_guards
+	trap - EXIT HUP INT TERM
+}
+
+# add_user makes the user as Debian's mariadb-server does, so that a later
+# installation of that package finds what it expects.
+add_user() {
+	if have adduser; then
+		getent group mysql >/dev/null || addgroup --quiet --system mysql
+		adduser --quiet --system --disabled-login --ingroup mysql --no-create-home --home /nonexistent \
+			--gecos "MySQL Server" --shell /bin/false mysql
+	else
+		useradd --system --user-group --no-create-home --home-dir /nonexistent --comment "MySQL Server" --shell /bin/false mysql
+	fi
+}
+
+announce() {
+	local i
+	say "Kurabe needs on this machine:"
+	for i in "${!packages[@]}"; do printf '  %-22s %s\n' "${packages[i]}" "${reasons[i]}" >&2; done
+	if missing_user; then printf '  %-22s %s\n' "user mysql" "MariaDB engines run as this unprivileged system user" >&2; fi
+	say "No service is started, and database servers that are here already are left alone."
+}
+
+as_root_or_explain() {
+	if have sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+		sudo -- "$root/scripts/install.sh" --system "$purpose"
+		return
+	fi
+	announce
+	say "That needs root, and this is user $(id -un) without a usable sudo. Run as root:"
+	say "  $root/scripts/install.sh --system $purpose"
+	say "then run your command again."
+	exit 1
+}
+
+system_part() {
+	find_missing
+	if [ "${#packages[@]}" = 0 ] && ! missing_user; then return; fi
+	if [ "$(id -u)" != 0 ]; then as_root_or_explain; return; fi
+	announce
+	if [ "${#packages[@]}" != 0 ]; then install_packages; fi
+	if missing_user; then add_user; fi
+}
+
+# --- the part of the caller ---------------------------------------------------
+
+# mariadb_headers takes the plugin's headers out of a package that is 600 MB when
+# installed and 3 MB of headers. Without them the plugin is not built, and the
+# build says so.
+mariadb_headers() {
+	local cache=$root/.cache/mariadb-headers work version
+	[ -f "$root/ext/kurabe_guard/Makefile" ] || return 0
+	if [ -e /usr/include/mariadb/server/mysql/service_sql.h ] || [ -d "$cache/mysql" ]; then return; fi
+	have apt-get && have dpkg-deb || { say "no headers for the MariaDB plugin: this is no Debian"; return; }
+	say "Headers for the MariaDB plugin go to .cache/mariadb-headers (out of package libmariadbd-dev, 95 MB to fetch, not installed)"
+	mkdir -p "$root/.cache"
+	work=$(mktemp -d "$root/.cache/headers.XXXXXX")
+	version=$(dpkg-query -W -f '${Version}' mariadb-server-core 2>/dev/null || true)
+	if (cd "$work" && { apt-get download -qq "libmariadbd-dev=$version" || apt-get download -qq libmariadbd-dev; } 2>fetch.log &&
+		dpkg-deb --fsys-tarfile libmariadbd-dev_*.deb | tar -x ./usr/include/mariadb/server); then
+		rm -rf "$cache"
+		mv "$work/usr/include/mariadb/server" "$cache"
+	else
+		tail -n 3 "$work/fetch.log" >&2
+		say "could not fetch them; after an apt-get update by root, run this again"
+	fi
+	rm -rf "$work"
+}
+
+python_environment() {
+	local list=$root/test/compat/requirements.txt venv=$root/.cache/venv
+	[ -f "$list" ] || return 0
+	if cmp -s "$list" "$venv/installed.txt" && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
+	say "Python clients for the tests go to .cache/venv: $(grep -v '^#' "$list" | xargs)"
+	rm -rf "$venv"
+	mkdir -p "$root/.cache"
+	python3 -m venv "$venv"
+	"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$list" >&2
+	cp "$list" "$venv/installed.txt"
+}
+
+system_part
+if $system_only; then exit; fi
+"$root/scripts/go.sh" >/dev/null
+mariadb_headers
+if [ "$purpose" != run ]; then python_environment; fi
