@@ -1,0 +1,16 @@
+// Bench measures what the documents promise about speed, and prints a table.
+//
+//	make bench                            about 25 minutes; wants a quiet machine
+//	make bench BENCH="--quick"            about 4 minutes: does it still run, roughly how fast
+//	make bench BENCH="--only create,io"   some of it
+//
+// The figures are those of a client: it signs real requests, polls, logs in and
+// runs pgbench or sysbench. Beside each instance stands the same server started
+// by hand, and the ratio of the two is estimated from interleaved blocks in
+// random order, with an exact interval.
+//
+// Each run leaves two files: JSON lines with every raw sample, the machine, the
+// versions, the settings and the seed; and the table as Markdown, for the docs.
+// Everything that it starts lives below one temporary folder and ends with it,
+// after Ctrl-C too.
+package main

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"kurabe/test/bench/stat"
+)
+
+const pgbenchReport = `transaction type: <builtin: TPC-B (sort of)>
+number of transactions actually processed: 23405
+number of failed transactions: 2 (0.009%)
+latency average = 6.831 ms
+initial connection time = 39.472 ms
+tps = 1171.093112 (without initial connection time)
+`
+
+const sysbenchReport = `SQL statistics:
+    transactions:                        1583   (527.20 per sec.)
+    ignored errors:                      3      (1.00 per sec.)
+Latency (ms):
+         min:                                    4.91
+         avg:                                   15.16
+`
+
+func TestParseReports(t *testing.T) {
+	got, err := parse([]byte(pgbenchReport), pgbenchTPS, pgbenchLatency, pgbenchFailed)
+	if want := (result{1171.093112, 6.831, 2}); err != nil || got != want {
+		t.Errorf("pgbench: %+v %v, want %+v", got, err, want)
+	}
+	got, err = parse([]byte(sysbenchReport), sysbenchTPS, sysbenchLatency, sysbenchErrors)
+	if want := (result{527.20, 15.16, 3}); err != nil || got != want {
+		t.Errorf("sysbench: %+v %v, want %+v", got, err, want)
+	}
+	if _, err = parse([]byte("connection refused"), pgbenchTPS, pgbenchLatency, pgbenchFailed); err == nil {
+		t.Error("a report without a rate was accepted")
+	}
+}
+
+func TestHomeInArguments(t *testing.T) {
+	const home = "/var/tmp/x/data/instances/db-ABC"
+	for name, argv := range map[string][]string{
+		"a path of its own": {"/x/postgres", "-D", home + "/data", "-c", "config_file=" + home + "/conf/postgresql.conf"},
+		"after an option":   {"/x/mariadbd", "--defaults-file=" + home + "/conf/my.cnf"},
+	} {
+		if got := homeIn(argv, "db-ABC"); got != home {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := homeIn([]string{"/x/postgres"}, "db-ABC"); got != "" {
+		t.Errorf("found %q in nothing", got)
+	}
+}
+
+// The verdict on a ratio looks at its whole interval.
+func TestSpeedVerdict(t *testing.T) {
+	ratio := func(low, estimate, high float64) stat.Ratio {
+		return stat.Ratio{Estimate: estimate, Interval: stat.Interval{Low: low, High: high, Level: 0.96}}
+	}
+	for name, c := range map[string]struct {
+		in   stat.Ratio
+		want string
+	}{
+		"all above":             {ratio(0.99, 1.00, 1.01), meets},
+		"all below":             {ratio(0.90, 0.92, 0.95), misses},
+		"above, reaching below": {ratio(0.95, 1.00, 1.05), meets + ", " + undecided},
+		"below, reaching above": {ratio(0.90, 0.95, 1.05), undecided},
+		"no interval":           {stat.Ratio{Estimate: 0.5}, undecided},
+	} {
+		if got := speedVerdict(c.in); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestTableKeepsItsColumns(t *testing.T) {
+	var b strings.Builder
+	printTable(&b, []row{{What: "a → b", Value: "1.0 s", Bar: "≤ 2 s", Verdict: meets}, {What: "longer name", Value: "2", Note: "why"}})
+	lines := strings.Split(b.String(), "\n")
+	column := func(line, word string) int { return len([]rune(line[:strings.Index(line, word)])) }
+	if column(lines[1], "1.0 s") != column(lines[2], "2") || strings.TrimSpace(lines[3]) != "why" {
+		t.Errorf("columns differ:\n%s", b.String())
+	}
+}

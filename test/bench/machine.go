@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kurabe/internal/cgroup"
+)
+
+// machine is where a run took place.
+type machine struct {
+	CPU         string            `json:"cpu"`
+	CPUs        int               `json:"cpus"`
+	MemoryBytes int64             `json:"memoryBytes"`
+	Kernel      string            `json:"kernel"`
+	FileSystem  string            `json:"fileSystem"`
+	Device      string            `json:"device"`
+	Levers      string            `json:"levers"`
+	Root        bool              `json:"root"`
+	Versions    map[string]string `json:"versions"`
+	Load        string            `json:"load"`
+	BusyShare   float64           `json:"busyShare"` // of all processors, over a second before the run
+}
+
+// busyMost is how much of the processors others may use before the run warns.
+const busyMost = 0.05
+
+func describeMachine(ctx context.Context, s settings) machine {
+	m := machine{CPUs: runtime.NumCPU(), Load: loadAverage(), Root: os.Getuid() == 0, Versions: map[string]string{}}
+	for _, line := range readLines("/proc/cpuinfo") {
+		if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
+			m.CPU = strings.TrimSpace(value)
+			break
+		}
+	}
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		m.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
+	}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = strings.TrimSpace(string(release))
+	}
+	m.FileSystem = firstLine(ctx, "stat", "-f", "-c", "%T", s.dir)
+	m.Device = "none of its own"
+	if device, err := cgroup.DeviceOf(s.dir); err == nil {
+		m.Device = device.String()
+	}
+	m.Levers = strings.Join(strings.Split(strings.TrimSpace(cgroup.Detect(cgroupRoot, "kurabe-bench").String()), "\n"), "; ")
+	for name, argv := range map[string][]string{
+		"kurabe": {s.bin, "--version"}, "postgres": {newest("postgres"), "--version"}, "pgbench": {newest("pgbench"), "--version"},
+		"mariadb": {"mariadbd", "--version"}, "sysbench": {"sysbench", "--version"},
+	} {
+		if text := firstLine(ctx, argv...); text != "" {
+			m.Versions[name] = text
+		}
+	}
+	m.Versions["go"] = runtime.Version()
+	m.BusyShare = busyShare(ctx, time.Second)
+	return m
+}
+
+// lines are the machine in words.
+func (m machine) lines() []string {
+	names := make([]string, 0, len(m.Versions))
+	for name := range m.Versions {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	versions := make([]string, len(names))
+	for n, name := range names {
+		versions[n] = m.Versions[name]
+		if !strings.HasPrefix(versions[n], name) {
+			versions[n] = name + " " + versions[n]
+		}
+	}
+	return []string{
+		fmt.Sprintf("machine: %d × %s, %.1f GiB, Linux %s, %s on device %s", m.CPUs, m.CPU, float64(m.MemoryBytes)/(1<<30), m.Kernel, m.FileSystem, m.Device),
+		fmt.Sprintf("root: %t; levers: %s", m.Root, m.Levers),
+		"versions: " + strings.Join(versions, "; "),
+		fmt.Sprintf("before the run: load %s, %.0f %% of the processors busy", m.Load, 100*m.BusyShare),
+	}
+}
+
+// newest is the program of the highest PostgreSQL that Debian installed, else the
+// one of the search path.
+func newest(name string) string {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	major := func(path string) int {
+		n, _ := strconv.Atoi(strings.Split(path, "/")[4])
+		return n
+	}
+	slices.SortFunc(found, func(a, b string) int { return major(b) - major(a) })
+	return append(found, name)[0]
+}
+
+func firstLine(ctx context.Context, argv ...string) string {
+	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).Output()
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return line
+}
+
+func loadAverage() string {
+	raw, _ := os.ReadFile("/proc/loadavg")
+	return strings.Join(strings.Fields(string(raw))[:min(3, len(strings.Fields(string(raw))))], " ")
+}
+
+// busyShare is how much of all processors is in use over a while.
+func busyShare(ctx context.Context, over time.Duration) float64 {
+	busy, all := cpuTicks()
+	select {
+	case <-time.After(over):
+	case <-ctx.Done():
+	}
+	busyAfter, allAfter := cpuTicks()
+	if allAfter == all {
+		return 0
+	}
+	return float64(busyAfter-busy) / float64(allAfter-all)
+}
+
+// cpuTicks counts the first line of /proc/stat: user nice system idle iowait irq
+// softirq steal; what follows is in user already.
+func cpuTicks() (busy, all int64) {
+	fields := strings.Fields(readLines("/proc/stat")[0])
+	for n, f := range fields[1:min(9, len(fields))] {
+		ticks, _ := strconv.ParseInt(f, 10, 64)
+		all += ticks
+		if n != 3 && n != 4 {
+			busy += ticks
+		}
+	}
+	return busy, all
+}
+
+func readLines(path string) []string {
+	raw, _ := os.ReadFile(path)
+	return strings.Split(string(raw), "\n")
+}

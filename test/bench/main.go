@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"kurabe/internal/proc"
+)
+
+// settings are the flags, as they are recorded with the run.
+type settings struct {
+	Only    string `json:"only"`
+	Quick   bool   `json:"quick"`
+	Blocks  int    `json:"blocks"`
+	Seconds int    `json:"seconds"`
+	Seed    uint64 `json:"seed"`
+	AA      bool   `json:"aa"`
+	Class   string `json:"class"`
+
+	out, dir, bin string
+	keep          bool
+}
+
+// part is one benchmark, or several that share what they set up.
+type part struct {
+	names []string
+	run   func(context.Context, *run) error
+}
+
+var parts = []part{
+	{[]string{"create"}, createOne},
+	{[]string{"many"}, createMany},
+	{[]string{"tpcb", "select", "sysbench"}, speed},
+	{[]string{"io"}, limits},
+	{[]string{"service"}, idle},
+	{[]string{"fleet"}, fleet},
+}
+
+// run is one run of the program.
+type run struct {
+	settings
+	rng  *rand.Rand
+	out  *report
+	lab  *lab // opened by the first part that needs it
+	self string
+}
+
+// asked says whether a benchmark is to run.
+func (r *run) asked(name string) bool {
+	return r.Only == "" || slices.Contains(strings.Split(r.Only, ","), name)
+}
+
+// pick is a size that --quick makes small.
+func pick[T any](r *run, full, quick T) T {
+	if r.Quick {
+		return quick
+	}
+	return full
+}
+
+func main() {
+	if proc.IsShim() { // how internal/proc starts the engines' tools
+		proc.ShimMain()
+	}
+	if dir := os.Getenv(fleetEnv); dir != "" {
+		exitOn(fleetServer(dir))
+		return
+	}
+	s, err := parseFlags()
+	exitOn(err)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exitOn(bench(ctx, s))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parseFlags() (settings, error) {
+	var s settings
+	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,service,fleet (default: all)")
+	flag.BoolVar(&s.Quick, "quick", false, "small sizes: shows that everything runs, not how fast")
+	flag.IntVar(&s.Blocks, "blocks", 0, "blocks of each comparison (default 8; 6 with --quick, the least that has an interval)")
+	flag.IntVar(&s.Seconds, "seconds", 0, "seconds of one measurement under load (default 8; 1 with --quick)")
+	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano()), "seed of every random order")
+	flag.BoolVar(&s.AA, "aa", false, "measure the hand-started server twice in each block: how much the machine alone differs")
+	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine)")
+	flag.StringVar(&s.out, "out", "", "file for the raw JSON lines; the table goes beside it (default .cache/bench/TIME.jsonl)")
+	flag.StringVar(&s.dir, "dir", "", "parent of the temporary folder; its disk is the one measured (default /var/tmp)")
+	flag.StringVar(&s.bin, "bin", "bin/kurabe", "the program to measure; built when it is missing")
+	flag.BoolVar(&s.keep, "keep", false, "keep the temporary folder, with the service's log")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return s, fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	var known []string
+	for _, p := range parts {
+		known = append(known, p.names...)
+	}
+	for _, name := range strings.Split(s.Only, ",") {
+		if name != "" && !slices.Contains(known, name) {
+			return s, fmt.Errorf("--only %s: choose from %s", name, strings.Join(known, ","))
+		}
+	}
+	if s.Blocks == 0 {
+		s.Blocks = map[bool]int{false: 8, true: 6}[s.Quick]
+	}
+	if s.Seconds == 0 {
+		s.Seconds = map[bool]int{false: 8, true: 1}[s.Quick]
+	}
+	if s.dir == "" {
+		s.dir = "/var/tmp"
+	}
+	if s.out == "" {
+		s.out = filepath.Join(".cache", "bench", time.Now().UTC().Format("20060102-150405")+".jsonl")
+	}
+	return s, nil
+}
+
+// bench runs what was asked for. A part that fails does not keep the others from
+// being measured; the run fails in the end.
+func bench(ctx context.Context, s settings) (failure error) {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if s.bin, err = program(ctx, s.bin); err != nil {
+		return err
+	}
+	r := &run{settings: s, rng: rand.New(rand.NewPCG(s.Seed, 0)), self: self}
+	if r.out, err = openReport(ctx, s); err != nil {
+		return err
+	}
+	defer func() { failure = errors.Join(failure, r.out.close()) }()
+	defer func() {
+		if r.lab != nil {
+			failure = errors.Join(failure, r.lab.close())
+		}
+	}()
+	for _, p := range parts {
+		if !slices.ContainsFunc(p.names, r.asked) {
+			continue
+		}
+		title := strings.Join(slices.DeleteFunc(slices.Clone(p.names), func(n string) bool { return !r.asked(n) }), ", ")
+		r.out.say("— %s", title)
+		began := time.Now()
+		err := p.run(ctx, r)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		if err != nil {
+			r.out.row(row{Bench: p.names[0], What: title, Value: "failed", Note: oneLine(err)})
+			failure = errors.Join(failure, fmt.Errorf("%s: %w", title, err))
+		}
+		r.out.say("  %s took %.0f s", title, time.Since(began).Seconds())
+	}
+	return failure
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

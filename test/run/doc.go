@@ -1,0 +1,14 @@
+// Run runs the test suites one after the other, says what happens while it does,
+// and prints the totals as its last line: "N passed, N failed, N skipped".
+//
+//	go build -o .cache/test-run ./test/run && .cache/test-run [-v] [suite ...]
+//
+// Without a suite it runs all of them.
+//
+// It exists because a suite that silently runs nothing looks like one that
+// passes. Each suite is counted, not trusted: a required suite without a test,
+// or one in which everything was skipped, fails. What is counted is a test or
+// subtest without subtests of its own; one static check counts as one test.
+//
+// Only Make and CI call it. No test lives here but its own.
+package main

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	// interruptGrace is what a suite gets to stop its servers after an interrupt.
+	interruptGrace = 30 * time.Second
+	// maxLine bounds one line of test output: a golden difference may be long.
+	maxLine = 16 << 20
+)
+
+// event is one line of go test -json (see go doc test2json).
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of build events
+	Test       string
+	Output     string
+	Elapsed    float64
+}
+
+func (r *runner) unit(ctx context.Context) (total, error) {
+	return r.goTest(ctx, "-timeout=2m", "./...")
+}
+
+// tagged runs exactly the tests of the files behind a build tag: the others have
+// run as unit tests, and a test is counted once. Real servers share two cores, so
+// one package at a time.
+func (r *runner) tagged(ctx context.Context, tag string) (total, error) {
+	found, err := findTagged(r.root, tag)
+	if err != nil {
+		return total{}, err
+	}
+	if len(found) == 0 {
+		return total{}, errAbsent
+	}
+	args := []string{"-tags=" + tag, "-count=1", "-p=1", "-timeout=30m", "-run=" + found.pattern()}
+	return r.goTest(ctx, append(args, found.packages()...)...)
+}
+
+func (r *runner) goTest(ctx context.Context, args ...string) (total, error) {
+	// Vet is a check of its own in lint; it need not run twice.
+	cmd := r.command(ctx, r.goArgv(append([]string{"test", "-json", "-vet=off"}, args...)...)...)
+	cmd.Env = append(os.Environ(), r.binaryEnv()...)
+	cmd.Stderr = os.Stdout
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return total{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return total{}, err
+	}
+	t, readErr := r.consume(out)
+	err = cmd.Wait()
+	if readErr != nil {
+		return t, readErr
+	}
+	if err != nil && t.failed == 0 {
+		return t, fmt.Errorf("go test: %w", err)
+	}
+	return t, nil
+}
+
+// binaryEnv tells tests which binary was built, so that none builds its own.
+func (r *runner) binaryEnv() []string {
+	bin := filepath.Join(r.root, "bin", "kurabe")
+	if _, err := os.Stat(bin); err != nil {
+		return nil
+	}
+	return []string{"KURABE_BIN=" + bin}
+}
+
+// consume reads the events of a run, prints progress and counts.
+func (r *runner) consume(from io.Reader) (total, error) {
+	var all total
+	packages := map[string]*tally{}
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Println(lines.Text())
+			continue
+		}
+		switch e.Action {
+		case "build-output":
+			fmt.Print(e.Output)
+			continue
+		case "build-fail":
+			continue // the package's own fail event follows and is counted
+		}
+		p := packages[e.Package]
+		if p == nil {
+			p = newTally(e.Package, r.verbose)
+			packages[e.Package] = p
+		}
+		if p.see(e) {
+			all.add(r.finish(p, e))
+			delete(packages, e.Package)
+		}
+	}
+	// The run was cut off: what had started and did not end has failed.
+	for _, p := range packages {
+		all.add(r.finish(p, event{Action: "fail"}))
+	}
+	return all, lines.Err()
+}
+
+func (r *runner) finish(p *tally, e event) total {
+	t := p.count(e.Action == "fail")
+	r.skips = append(r.skips, p.skips()...)
+	word := "ok  "
+	if t.failed > 0 {
+		word = "FAIL"
+		fmt.Print(p.packageOutput())
+	}
+	if t != (total{}) {
+		fmt.Printf("%s %-40s %s (%.1fs)\n", word, strings.TrimPrefix(p.name, "kurabe/"), t, e.Elapsed)
+	}
+	return t
+}

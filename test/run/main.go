@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	verbose := flag.Bool("v", false, "print the name of every test")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	all, err := run(ctx, *verbose, flag.Args())
+	if err != nil {
+		fmt.Println("test/run:", err)
+		all.failed++
+	}
+	saveTotals(all)
+	fmt.Println(all)
+	if all.failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// runner is what every suite needs.
+type runner struct {
+	root    string   // the folder of go.mod
+	goCmd   []string // the go command, which may be "env X=Y go"
+	verbose bool
+	skips   []string // "package test: reason", for the summary
+}
+
+func newRunner(verbose bool) (*runner, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		return nil, fmt.Errorf("start me in the folder of go.mod: %w", err)
+	}
+	goCmd := strings.Fields(os.Getenv("GO"))
+	if len(goCmd) == 0 {
+		goCmd = []string{"go"}
+	}
+	return &runner{root: root, goCmd: goCmd, verbose: verbose}, nil
+}
+
+func run(ctx context.Context, verbose bool, names []string) (total, error) {
+	var all total
+	r, err := newRunner(verbose)
+	if err != nil {
+		return all, err
+	}
+	chosen, err := choose(names)
+	if err != nil {
+		return all, err
+	}
+	var lines []string
+	for _, s := range chosen {
+		if ctx.Err() != nil {
+			return all, fmt.Errorf("stopped before %s", s.name)
+		}
+		got, line := r.runSuite(ctx, s)
+		if line != "" {
+			lines = append(lines, line)
+		}
+		all.add(got)
+	}
+	r.summary(lines)
+	return all, nil
+}
+
+// runSuite runs one suite and judges it. The line is empty for a suite that does
+// not exist and need not.
+func (r *runner) runSuite(ctx context.Context, s suite) (total, string) {
+	fmt.Printf("\n== %s: %s\n", s.name, s.about)
+	start := time.Now()
+	got, err := s.run(r, ctx)
+	switch {
+	case err == errAbsent && !s.required:
+		fmt.Println("   nothing to run")
+		return total{}, ""
+	case err != nil:
+		fmt.Printf("FAIL %s: %v\n", s.name, err)
+		got.failed++
+	case got.passed+got.failed == 0:
+		fmt.Printf("FAIL %s: not one test ran\n", s.name)
+		got.failed++
+	}
+	return got, fmt.Sprintf("   %-14s %8s   %s", s.name, time.Since(start).Round(100*time.Millisecond), got)
+}
+
+// maxSkipLines bounds the summary; -v shows the rest in passing.
+const maxSkipLines = 40
+
+func (r *runner) summary(lines []string) {
+	fmt.Println()
+	for i, s := range r.skips {
+		if i == maxSkipLines {
+			fmt.Printf("   … and %d more skipped\n", len(r.skips)-i)
+			break
+		}
+		fmt.Println("   skipped:", s)
+	}
+	fmt.Println(strings.Join(lines, "\n"))
+}
+
+// saveTotals leaves the totals for .ci/run, because Make has the last word on a
+// failure. They are a copy: that it cannot be written fails nothing.
+func saveTotals(all total) {
+	if os.MkdirAll(".cache", 0o755) == nil {
+		_ = os.WriteFile(".cache/test-totals", []byte(all.String()+"\n"), 0o644)
+	}
+}

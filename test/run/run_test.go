@@ -1,0 +1,145 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestConsumeCounts(t *testing.T) {
+	cases := []struct {
+		name   string
+		events string
+		want   total
+	}{
+		{"leaves count, parents do not", `
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestA/one"}
+{"Action":"pass","Package":"p","Test":"TestA/one"}
+{"Action":"run","Package":"p","Test":"TestA/two"}
+{"Action":"skip","Package":"p","Test":"TestA/two"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p"}`, total{1, 0, 1}},
+		{"a failed child is one failure", `
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestA/one"}
+{"Action":"fail","Package":"p","Test":"TestA/one"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p"}`, total{0, 1, 0}},
+		{"a parent that fails by itself counts", `
+{"Action":"run","Package":"p","Test":"TestA/one"}
+{"Action":"pass","Package":"p","Test":"TestA/one"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p"}`, total{1, 1, 0}},
+		{"a test that never ended has failed", `
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"panic: x\n"}
+{"Action":"fail","Package":"p"}`, total{1, 1, 0}},
+		{"a package that does not build is one failure", `
+{"ImportPath":"p","Action":"build-output","Output":"syntax error\n"}
+{"ImportPath":"p","Action":"build-fail"}
+{"Action":"fail","Package":"p","FailedBuild":"p"}`, total{0, 1, 0}},
+		{"a cut off run has failed", `
+{"Action":"run","Package":"p","Test":"TestA"}`, total{0, 1, 0}},
+		{"a fuzz target is one test, whatever its seeds", `
+{"Action":"run","Package":"p","Test":"FuzzA"}
+{"Action":"run","Package":"p","Test":"FuzzA/seed#0"}
+{"Action":"pass","Package":"p","Test":"FuzzA/seed#0"}
+{"Action":"run","Package":"p","Test":"FuzzA/seed#1"}
+{"Action":"pass","Package":"p","Test":"FuzzA/seed#1"}
+{"Action":"pass","Package":"p","Test":"FuzzA"}
+{"Action":"pass","Package":"p"}`, total{1, 0, 0}},
+		{"a package without tests is nothing", `
+{"Action":"skip","Package":"p"}`, total{}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := &runner{}
+			got, err := r.consume(strings.NewReader(c.events))
+			if err != nil || got != c.want {
+				t.Errorf("got %v, %v; want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestSkipsNameTheirReason(t *testing.T) {
+	r := &runner{}
+	_, err := r.consume(strings.NewReader(`
+{"Action":"run","Package":"kurabe/p","Test":"TestA"}
+{"Action":"output","Package":"kurabe/p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"kurabe/p","Test":"TestA","Output":"    a_test.go:3: needs root\n"}
+{"Action":"output","Package":"kurabe/p","Test":"TestA","Output":"--- SKIP: TestA (0.00s)\n"}
+{"Action":"skip","Package":"kurabe/p","Test":"TestA"}
+{"Action":"pass","Package":"kurabe/p"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"p TestA: a_test.go:3: needs root"}; !slices.Equal(r.skips, want) {
+		t.Errorf("skips = %q, want %q", r.skips, want)
+	}
+}
+
+func TestFindTagged(t *testing.T) {
+	root := t.TempDir()
+	files := map[string]string{
+		"a/a_test.go":      "package a\nfunc TestPlain() {}\n",
+		"a/b_test.go":      "// Licence.\n\n//go:build integration && linux\n\npackage a\nfunc TestReal() {}\nfunc TestMain() {}\nfunc helper() {}\n",
+		"b/c_test.go":      "//go:build integration || fault\n\npackage b\nfunc TestBoth() {}\n",
+		"c/d_test.go":      "//go:build !integration\n\npackage c\nfunc TestOther() {}\n",
+		".cache/e_test.go": "//go:build integration\n\npackage e\nfunc TestHidden() {}\n",
+	}
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := findTagged(root, "integration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := found.pattern(), "^(TestBoth|TestReal)$"; got != want {
+		t.Errorf("pattern = %s, want %s", got, want)
+	}
+	if got, want := found.packages(), []string{"./a", "./b"}; !slices.Equal(got, want) {
+		t.Errorf("packages = %s, want %s", got, want)
+	}
+}
+
+func TestReadJUnit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report.xml")
+	report := `<testsuites><testsuite name="pytest" tests="4">
+<testcase classname="m" name="good"/>
+<testcase classname="m" name="bad"><failure message="x"/></testcase>
+<testcase classname="m" name="broken"><error message="x"/></testcase>
+<testcase classname="m" name="later"><skipped message="no terraform"/></testcase>
+</testsuite></testsuites>`
+	if err := os.WriteFile(path, []byte(report), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, skips, err := readJUnit(path)
+	if want := (total{1, 2, 1}); err != nil || got != want {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	if want := []string{"m later: no terraform"}; !slices.Equal(skips, want) {
+		t.Errorf("skips = %q, want %q", skips, want)
+	}
+}
+
+func TestChooseKeepsTheOrder(t *testing.T) {
+	got, err := choose([]string{"unit", "lint"})
+	if err != nil || len(got) != 2 || got[0].name != "lint" || got[1].name != "unit" {
+		t.Errorf("chose %v, %v", got, err)
+	}
+	if _, err := choose([]string{"units"}); err == nil {
+		t.Error("an unknown suite was accepted")
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// outcome is what is known of one test.
+type outcome struct {
+	action   string // pass, fail, skip; empty while it runs
+	children bool
+	output   []string
+}
+
+// tally collects the tests of one package.
+type tally struct {
+	name    string
+	verbose bool
+	tests   map[string]*outcome
+	order   []string
+	output  []string // of the package itself
+}
+
+func newTally(name string, verbose bool) *tally {
+	return &tally{name: name, verbose: verbose, tests: map[string]*outcome{}}
+}
+
+// see takes one event and reports whether it ends the package.
+func (p *tally) see(e event) bool {
+	if e.Test == "" {
+		switch e.Action {
+		case "pass", "fail", "skip":
+			return true
+		case "output":
+			p.output = append(p.output, e.Output)
+		}
+		return false
+	}
+	o := p.outcome(e.Test)
+	switch e.Action {
+	case "output":
+		o.output = append(o.output, e.Output)
+	case "pass", "fail", "skip":
+		o.action = e.Action
+		p.progress(e, o)
+	}
+	return false
+}
+
+func (p *tally) outcome(test string) *outcome {
+	o := p.tests[test]
+	if o == nil {
+		o = &outcome{}
+		p.tests[test] = o
+		p.order = append(p.order, test)
+		if parent, ok := parentOf(test); ok {
+			p.outcome(parent).children = true
+		}
+	}
+	return o
+}
+
+// parentOf makes the seeds of a fuzz target part of it: they are inputs, not tests.
+func parentOf(test string) (string, bool) {
+	i := strings.LastIndexByte(test, '/')
+	if i < 0 {
+		return "", false
+	}
+	return test[:i], !strings.HasPrefix(test, "Fuzz")
+}
+
+// slowTest is worth a line of its own, so that a long suite is seen to move.
+const slowTest = 2.0
+
+func (p *tally) progress(e event, o *outcome) {
+	top := !strings.Contains(e.Test, "/")
+	switch {
+	case e.Action == "fail":
+		fmt.Printf("--- FAIL %s %s (%.1fs)\n%s", p.name, e.Test, e.Elapsed, strings.Join(o.output, ""))
+	case p.verbose, top && e.Elapsed >= slowTest:
+		fmt.Printf("     %-4s %s (%.1fs)\n", e.Action, e.Test, e.Elapsed)
+	}
+}
+
+// count counts leaves. A test that never ended has failed (a panic, a timeout);
+// a parent counts only if it failed by itself; a package that failed without a
+// failed test (it does not build, TestMain exits) counts as one.
+func (p *tally) count(packageFailed bool) total {
+	var t total
+	for _, name := range p.order {
+		o := p.tests[name]
+		if strings.HasPrefix(name, "Fuzz") && strings.Contains(name, "/") {
+			continue
+		}
+		failed := o.action == "fail" || o.action == ""
+		switch {
+		case o.children && !(failed && !p.failedBelow(name)):
+		case failed:
+			t.failed++
+		case o.action == "skip":
+			t.skipped++
+		default:
+			t.passed++
+		}
+	}
+	if packageFailed && t.failed == 0 {
+		t.failed++
+	}
+	return t
+}
+
+func (p *tally) failedBelow(parent string) bool {
+	return slices.ContainsFunc(p.order, func(name string) bool {
+		action := p.tests[name].action
+		return strings.HasPrefix(name, parent+"/") && (action == "fail" || action == "")
+	})
+}
+
+// skips names each skipped test with its reason, the last line that it logged.
+func (p *tally) skips() []string {
+	var out []string
+	for _, name := range p.order {
+		o := p.tests[name]
+		if o.action != "skip" || o.children {
+			continue
+		}
+		reason := "no reason given"
+		for _, line := range o.output {
+			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") && line != "" {
+				reason = line
+			}
+		}
+		out = append(out, strings.TrimPrefix(p.name, "kurabe/")+" "+name+": "+reason)
+	}
+	return out
+}
+
+// packageOutput is what belongs to no finished test: a panic, a timeout, TestMain.
+func (p *tally) packageOutput() string {
+	lines := slices.Clone(p.output)
+	for _, name := range p.order {
+		if o := p.tests[name]; o.action == "" {
+			lines = append(lines, o.output...)
+		}
+	}
+	return strings.Join(lines, "")
+}
