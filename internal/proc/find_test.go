@@ -156,7 +156,9 @@ func TestWaitCostsNoThread(t *testing.T) {
 		all.Go(func() { errs <- p.Wait(ctx) })
 	}
 	eventually(t, "all wait", func() bool { return countFDs(t) > waiters })
-	if n := threads(t); n > 50 {
+	// Opening the handles is itself a burst of system calls, for which the runtime
+	// keeps some threads on a slow machine; a thread a waiter would be all of them.
+	if n := threads(t); n > waiters/2 {
 		t.Errorf("%d threads for %d waiters", n, waiters)
 	}
 	_ = p.Signal(syscall.SIGKILL)
