@@ -62,6 +62,15 @@ func (w *worker) unsaved() (kurabe.Assignment, bool) {
 	return w.waiting, w.refused != nil
 }
 
+// newest is the highest generation that was taken: one that waits to be saved, or
+// the one in force. A lower one must not slip in while the higher one waits.
+func (w *worker) newest() (kurabe.Assignment, bool) {
+	if a, waits := w.unsaved(); waits {
+		return a, true
+	}
+	return w.assignment()
+}
+
 // unknown is a pass without an assignment in force: the first one may wait to be
 // saved, and the user is told why nothing happens.
 func (w *worker) unknown(ctx context.Context) {

@@ -108,7 +108,7 @@ func (a *Agent) WaitLooked(ctx context.Context) error {
 // take saves an assignment, unless it is stale, and wakes its worker.
 func (a *Agent) take(ctx context.Context, assignment kurabe.Assignment) {
 	w := a.worker(ctx, assignment.Instance)
-	have, known := w.assignment()
+	have, known := w.newest()
 	log := a.Log.With(logkey.Instance, assignment.Instance, logkey.Generation, assignment.Generation)
 	if known {
 		fresh, err := newer(have, assignment)

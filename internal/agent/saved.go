@@ -28,13 +28,16 @@ func newer(have, next kurabe.Assignment) (bool, error) {
 	return false, nil
 }
 
+// savedExt tells a saved assignment from one that was saved by half.
+const savedExt = ".json"
+
 // The folder of saved assignments lies beside the homes, so that an assignment
 // can be saved before its instance's folder exists and outlives its removal
 // until the planner knows of it.
 func (a *Agent) savedDir() string { return filepath.Join(filepath.Dir(a.Homes), "assignments") }
 
 func (a *Agent) savedFile(id kurabe.InstanceID) string {
-	return filepath.Join(a.savedDir(), string(id)+".json")
+	return filepath.Join(a.savedDir(), string(id)+savedExt)
 }
 
 // save puts an assignment on disk. The verifier in it lets nobody log in, but
@@ -69,7 +72,7 @@ func (a *Agent) loadSaved() ([]kurabe.Assignment, error) {
 	}
 	var list []kurabe.Assignment
 	for _, e := range entries {
-		if filepath.Ext(e.Name()) != ".json" {
+		if filepath.Ext(e.Name()) != savedExt {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(a.savedDir(), e.Name()))
@@ -77,8 +80,15 @@ func (a *Agent) loadSaved() ([]kurabe.Assignment, error) {
 			return nil, fmt.Errorf("read saved assignment: %w", err)
 		}
 		var s kurabe.Assignment
-		if err := json.Unmarshal(data, &s); err != nil || s.Instance == "" {
-			return nil, fmt.Errorf("saved assignment %s cannot be read (%v); restore it or, if the instance runs no more, remove the file", filepath.Join(a.savedDir(), e.Name()), err)
+		err = json.Unmarshal(data, &s)
+		switch {
+		case err == nil && s.Instance == "":
+			err = errors.New("it names no instance")
+		case err == nil && e.Name() != string(s.Instance)+savedExt:
+			err = fmt.Errorf("it speaks of instance %s", s.Instance)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("saved assignment %s cannot be read (%w); restore it or, if the instance runs no more, remove the file", filepath.Join(a.savedDir(), e.Name()), err)
 		}
 		list = append(list, s)
 	}

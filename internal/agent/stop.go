@@ -31,6 +31,7 @@ func (a *Agent) StopAll(ctx context.Context) error {
 		wait.Go(func() {
 			if err := stopper.Stop(ctx, s); err != nil {
 				errs[n] = fmt.Errorf("%s: %w", s.Name, err)
+				return
 			}
 			// What was reported last is true no more.
 			r := kurabe.InstanceReport{Host: a.Host, Instance: s.Instance, Generation: s.Generation, EngineVersion: s.Version}
@@ -38,7 +39,7 @@ func (a *Agent) StopAll(ctx context.Context) error {
 				r = w.reported
 				r.Done, r.Running, r.PID = false, false, 0
 			}
-			if err := a.Link.PutReport(ctx, r); err != nil && errs[n] == nil {
+			if err := a.Link.PutReport(ctx, r); err != nil {
 				errs[n] = fmt.Errorf("%s: report: %w", s.Name, err)
 			}
 		})

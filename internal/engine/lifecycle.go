@@ -54,13 +54,13 @@ func (l *Lifecycle) Home(id kurabe.InstanceID) Home {
 }
 
 // instance gathers what the driver needs to know.
-func (l *Lifecycle) instance(a kurabe.Assignment) (Instance, error) {
+func (l *Lifecycle) instance(a kurabe.Assignment) Instance {
 	i := Instance{Assignment: a, Home: l.Home(a.Instance), Version: l.version(a.Version), User: l.c.User}
 	i.SeenDir = i.Home.Dir
 	if l.bound(i.Home.Dir) {
 		i.SeenDir = filepath.Join(l.c.Runtime, string(a.Instance))
 	}
-	return i, nil
+	return i
 }
 
 // version is the installed version that an instance of the given one runs with:
@@ -102,10 +102,7 @@ func (l *Lifecycle) Steps(a kurabe.Assignment, o Observation) []Step {
 
 // do runs one step under its own time limit.
 func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) error {
-	i, err := l.instance(a)
-	if err != nil {
-		return err
-	}
+	i := l.instance(a)
 	if i.Version.Version == "" && needsPrograms[name] {
 		return fmt.Errorf("%s %s is not installed on this host, nor a later one of its major; install it again", a.Engine, a.Version)
 	}

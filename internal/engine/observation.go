@@ -50,7 +50,6 @@ type Observation struct {
 	LimitsGroup        bool // the control group exists
 	LimitsMissing      bool // it does not, and this host could have one
 	OOMKills           int64
-	UsedBytes          int64
 }
 
 // StepName names a step; names are stable because tests kill the service before

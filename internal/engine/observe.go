@@ -14,7 +14,6 @@ import (
 
 	"kurabe"
 	"kurabe/internal/proc"
-	"kurabe/internal/volume"
 )
 
 // bootTag is the record's tag that holds the assignment's boot number.
@@ -22,10 +21,7 @@ const bootTag = "boot"
 
 // Observe implements Engine: it reads files and processes and asks no server.
 func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation, error) {
-	i, err := l.instance(a)
-	if err != nil {
-		return Observation{}, err
-	}
+	i := l.instance(a)
 	h := i.Home
 	// A home that was made by half is made again.
 	o := Observation{Home: true, Data: exists(h.DataDir())}
@@ -39,6 +35,7 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 	if !o.Remains {
 		return o, nil
 	}
+	var err error
 	if o.Applied, err = readApplied(h); err != nil {
 		return o, err
 	}
@@ -73,11 +70,6 @@ func (l *Lifecycle) OOMKills(id kurabe.InstanceID) (int64, bool) {
 	}
 	kills, err := group.OOMKills()
 	return kills, err == nil
-}
-
-// Used is what the instance occupies on disk, in bytes.
-func (l *Lifecycle) Used(id kurabe.InstanceID) (int64, error) {
-	return volume.UsedBytes(l.Home(id).Dir)
 }
 
 // observeProcess finds the recorded process, or what it left behind.

@@ -52,9 +52,6 @@ func (l *Lifecycle) Prepare(ctx context.Context, v kurabe.EngineVersion) (kurabe
 // Stop ends the server of an instance cleanly, outside any assignment: the
 // service is asked to leave nothing running.
 func (l *Lifecycle) Stop(ctx context.Context, a kurabe.Assignment) error {
-	i, err := l.instance(a)
-	if err != nil {
-		return err
-	}
+	i := l.instance(a)
 	return l.stop(ctx, i)
 }

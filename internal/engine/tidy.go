@@ -36,10 +36,7 @@ const (
 // Tidy rotates and removes old logs of an instance. The agent calls it now and
 // then; a failure harms nothing and is tried again.
 func (l *Lifecycle) Tidy(ctx context.Context, a kurabe.Assignment) error {
-	i, err := l.instance(a)
-	if err != nil {
-		return err
-	}
+	i := l.instance(a)
 	ctx, cancel := context.WithTimeout(ctx, tidyDeadline)
 	defer cancel()
 	files, err := logFiles(i.Home.LogDir())

@@ -21,8 +21,6 @@ var (
 	// ErrConflict: a condition did not hold and nothing was written. Read again
 	// and decide again.
 	ErrConflict = errors.New("store: a record changed since it was read")
-	// ErrNotFound: the record does not exist.
-	ErrNotFound = errors.New("store: no such record")
 	// ErrFull: the store's quota or the disk is full and nothing was written.
 	ErrFull = errors.New("store: no space left for records")
 )

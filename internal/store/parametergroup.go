@@ -22,3 +22,9 @@ func (c *Change) RequireParameterGroup(name string, mod int64) *Change {
 func (c *Change) DeleteParameterGroup(name string, mod int64) *Change {
 	return c.RequireParameterGroup(name, mod).Delete(parameterGroupKey(name))
 }
+
+// RequireParameterGroupsUnwritten demands that no group was written after
+// revision: a count of all groups still holds at commit.
+func (c *Change) RequireParameterGroupsUnwritten(revision int64) *Change {
+	return c.RequireUnwritten(parameterGroups, revision)
+}

@@ -20,3 +20,9 @@ func (c *Change) RequireSubnetGroup(name string, mod int64) *Change {
 func (c *Change) DeleteSubnetGroup(name string, mod int64) *Change {
 	return c.RequireSubnetGroup(name, mod).Delete(subnetGroupKey(name))
 }
+
+// RequireSubnetGroupsUnwritten demands that no group was written after revision:
+// a count of all groups still holds at commit.
+func (c *Change) RequireSubnetGroupsUnwritten(revision int64) *Change {
+	return c.RequireUnwritten(subnetGroups, revision)
+}

@@ -159,9 +159,6 @@ func TestCorruptRecordIsReported(t *testing.T) {
 	if i, ok := v.Instance("db-1"); !ok || i.Name() != "a" {
 		t.Error("the last readable value is gone")
 	}
-	if c := v.Corrupt(); len(c) != 1 || c[0].Key != instanceSpecKey("db-1") {
-		t.Errorf("corrupt: %v", c)
-	}
 	for name, err := range map[string]error{"healthy": v.Healthy(), "open": Open(testContext(t), kv)} {
 		if c, ok := errors.AsType[*CorruptError](err); !ok || c.Key != instanceSpecKey("db-1") {
 			t.Errorf("%s: %v", name, err)

@@ -169,14 +169,6 @@ func (v *View) Events(from, to time.Time) []kurabe.Event {
 	return v.state.events.between(from, to)
 }
 
-// Corrupt returns the records that could not be read, by key. While a record
-// is corrupt, the view shows the last value it could read, if any.
-func (v *View) Corrupt() []*CorruptError {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.state.corruptSorted()
-}
-
 // expiredEvents returns up to limit sequence words of events that happened
 // before cutoff or are beyond EventCountMax.
 func (v *View) expiredEvents(cutoff time.Time, limit int) []string {

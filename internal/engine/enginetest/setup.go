@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -164,15 +165,38 @@ func (b *Bed) verifier(t *testing.T, seq int64) kurabe.Password {
 // Home is the instance's folder.
 func (b *Bed) Home() engine.Home { return b.Lifecycle.Home(b.Want.Instance) }
 
+// Instance is what the lifecycle hands to the driver, where nothing is bound.
+func (b *Bed) Instance() engine.Instance {
+	home := b.Home()
+	return engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.User, SeenDir: home.Dir}
+}
+
+// Set wants these settings too, in a copy: the assignment before must not change.
+func (b *Bed) Set(settings map[string]string) {
+	all := map[string]string{}
+	maps.Copy(all, b.Want.Settings)
+	maps.Copy(all, settings)
+	b.Want.Settings, b.Want.Generation = all, b.Want.Generation+1
+}
+
+// Serving is a bed whose instance serves.
+func Serving(t *testing.T, s Setup) *Bed {
+	t.Helper()
+	b := NewBed(t, s)
+	b.Satisfy(t)
+	return b
+}
+
 // Satisfy takes steps until the assignment is true.
 func (b *Bed) Satisfy(t *testing.T) {
 	t.Helper()
-	if err := b.satisfy(t.Context()); err != nil {
+	if err := b.TrySatisfy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (b *Bed) satisfy(ctx context.Context) error {
+// TrySatisfy is Satisfy that returns what hinders it.
+func (b *Bed) TrySatisfy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, passTime)
 	defer cancel()
 	limited := false

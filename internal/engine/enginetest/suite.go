@@ -96,14 +96,8 @@ func settles(t *testing.T, b *Bed) {
 	}
 }
 
-// instance is what the lifecycle hands to the driver, where nothing is bound.
-func (b *Bed) instance() engine.Instance {
-	home := b.Home()
-	return engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.User, SeenDir: home.Dir}
-}
-
 func repeats(t *testing.T, b *Bed) {
-	i := b.instance()
+	i := b.Instance()
 	steps := map[string]func(context.Context) error{
 		"ready":    func(ctx context.Context) error { return b.Driver.Ready(ctx, i) },
 		"master":   func(ctx context.Context) error { return b.Driver.EnsureMaster(ctx, i) },
@@ -130,7 +124,7 @@ func refuses(t *testing.T, b *Bed) {
 
 func reloads(t *testing.T, b *Bed) {
 	before := b.Process(t).PID
-	b.set(b.Dynamic)
+	b.Set(map[string]string{b.Dynamic.Name: b.Dynamic.Value})
 	b.Satisfy(t)
 	if got := b.MustQuery(t, b.ShowSQL(b.Dynamic.Name)); got != b.Dynamic.Shown {
 		t.Errorf("%s is %q, want %q", b.Dynamic.Name, got, b.Dynamic.Shown)
@@ -138,17 +132,6 @@ func reloads(t *testing.T, b *Bed) {
 	if after := b.Process(t).PID; after != before {
 		t.Error("the server was restarted")
 	}
-}
-
-// set changes one setting in a copy: the assignment before must not change.
-func (b *Bed) set(s Setting) {
-	settings := map[string]string{s.Name: s.Value}
-	for name, value := range b.Want.Settings {
-		if name != s.Name {
-			settings[name] = value
-		}
-	}
-	b.Want.Settings, b.Want.Generation = settings, b.Want.Generation+1
 }
 
 func renewsCertificate(t *testing.T, b *Bed) {
@@ -210,7 +193,7 @@ func stops(t *testing.T, b *Bed) {
 // startFailure starts with what Want says by now and returns why it fails.
 func (b *Bed) startFailure(t *testing.T) *engine.StartError {
 	t.Helper()
-	err := b.satisfy(t.Context())
+	err := b.TrySatisfy(t.Context())
 	var failed *engine.StartError
 	if !errors.As(err, &failed) {
 		t.Fatalf("got %v, want a StartError", err)
@@ -220,7 +203,7 @@ func (b *Bed) startFailure(t *testing.T) *engine.StartError {
 
 func reportsSettings(t *testing.T, b *Bed) {
 	before := b.Want
-	b.set(b.Impossible)
+	b.Set(map[string]string{b.Impossible.Name: b.Impossible.Value})
 	b.Want.Boot++
 	failed := b.startFailure(t)
 	if failed.Kind != kurabe.FailureParameters || strings.TrimSpace(failed.Message) == "" {

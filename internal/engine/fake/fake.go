@@ -13,12 +13,13 @@ import (
 
 // Engine implements engine.Engine in memory.
 type Engine struct {
-	// Fail, when set, is asked before each step; an error is the step's failure.
-	Fail func(id kurabe.InstanceID, step engine.StepName) error
+	// Look, when set, is asked at each Observe; an error is its failure.
+	Look func(ctx context.Context, id kurabe.InstanceID) error
+	// Before, when set, is asked before each step; an error is the step's failure.
+	Before func(ctx context.Context, a kurabe.Assignment, step engine.StepName) error
 
 	mu        sync.Mutex // guards everything below
 	instances map[kurabe.InstanceID]*instance
-	steps     map[engine.StepName]int
 }
 
 // instance is the scripted world of one server.
@@ -31,7 +32,7 @@ type instance struct {
 
 // New returns an engine without instances.
 func New() *Engine {
-	return &Engine{instances: map[kurabe.InstanceID]*instance{}, steps: map[engine.StepName]int{}}
+	return &Engine{instances: map[kurabe.InstanceID]*instance{}}
 }
 
 // ErrCut is a failure that a test asked for.
@@ -52,7 +53,12 @@ func wanted(a kurabe.Assignment) string {
 }
 
 // Observe implements engine.Engine.
-func (e *Engine) Observe(_ context.Context, a kurabe.Assignment) (engine.Observation, error) {
+func (e *Engine) Observe(ctx context.Context, a kurabe.Assignment) (engine.Observation, error) {
+	if e.Look != nil {
+		if err := e.Look(ctx, a.Instance); err != nil {
+			return engine.Observation{}, err
+		}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := e.get(a.Instance)
@@ -78,21 +84,20 @@ func (e *Engine) Observe(_ context.Context, a kurabe.Assignment) (engine.Observa
 func (e *Engine) Steps(a kurabe.Assignment, o engine.Observation) []engine.Step {
 	var steps []engine.Step
 	for _, name := range engine.Next(a, o) {
-		steps = append(steps, engine.Step{Name: name, Do: func(context.Context) error { return e.do(a, name) }})
+		steps = append(steps, engine.Step{Name: name, Do: func(ctx context.Context) error { return e.do(ctx, a, name) }})
 	}
 	return steps
 }
 
 // do changes the world as the step of a real engine would.
-func (e *Engine) do(a kurabe.Assignment, step engine.StepName) error {
-	if e.Fail != nil {
-		if err := e.Fail(a.Instance, step); err != nil {
+func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepName) error {
+	if e.Before != nil {
+		if err := e.Before(ctx, a, step); err != nil {
 			return err
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.steps[step]++
 	i := e.get(a.Instance)
 	o := &i.o
 	switch step {
@@ -155,6 +160,38 @@ func (e *Engine) Crash(id kurabe.InstanceID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.end(e.get(id))
+}
+
+// Stop ends a server cleanly, outside any assignment.
+func (e *Engine) Stop(_ context.Context, a kurabe.Assignment) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := e.get(a.Instance)
+	e.end(i)
+	i.o.Record = false
+	return nil
+}
+
+// KillOne counts a session that the kernel killed for the memory limit; the
+// server goes on.
+func (e *Engine) KillOne(id kurabe.InstanceID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.get(id).o.OOMKills++
+}
+
+// OOMKills counts what KillOne killed.
+func (e *Engine) OOMKills(id kurabe.InstanceID) (int64, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.get(id).o.OOMKills, true
+}
+
+// Running says whether an instance's server runs.
+func (e *Engine) Running(id kurabe.InstanceID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.get(id).o.Running
 }
 
 // Starts counts how often an instance's server was started.

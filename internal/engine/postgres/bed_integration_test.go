@@ -7,8 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -19,43 +17,13 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
-	"kurabe/internal/proc"
 )
-
-// engineUser is the account that engines run as: initdb refuses root.
-func engineUser(t *testing.T) *proc.Credential {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return nil
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		t.Skipf("no account for the engine: %v", err)
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	return &proc.Credential{UID: uid, GID: gid}
-}
-
-// reachable is a folder that the engine's account can enter, unlike TempDir's.
-func reachable(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "kurabe-postgres-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
 
 func setup(t *testing.T, root string) enginetest.Setup {
 	t.Helper()
 	return enginetest.Setup{
-		Engine: kurabe.Postgres, Driver: New(Config{Root: filepath.Join(reachable(t), "trees")}), Verifier: Verifier,
-		User: engineUser(t), Root: root,
+		Engine: kurabe.Postgres, Driver: New(Config{Root: filepath.Join(enginetest.Reachable(t), "trees")}), Verifier: Verifier,
+		User: enginetest.Account(t, "postgres"), Root: root,
 		Settings: map[string]string{
 			"shared_buffers": "4096", "max_connections": "20", "shared_preload_libraries": "pg_stat_statements",
 			"lc_monetary": "C", "timezone": "UTC", forceSSL: "0",
@@ -120,14 +88,10 @@ func first(ctx context.Context, conn *pgx.Conn, statement string) (string, error
 // running is an instance that serves.
 func running(t *testing.T) *enginetest.Bed {
 	t.Helper()
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
-	b.Satisfy(t)
-	return b
+	return enginetest.Serving(t, setup(t, enginetest.Reachable(t)))
 }
 
-func instanceOf(b *enginetest.Bed) engine.Instance {
-	return engine.Instance{Assignment: b.Want, Home: b.Home(), Version: b.Version, User: b.User, SeenDir: b.Home().Dir}
-}
+func instanceOf(b *enginetest.Bed) engine.Instance { return b.Instance() }
 
 // refusal is an error of the server, or none.
 func refusal(err error) string {

@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"encoding/json"
 	"os"
 	"slices"
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/engine/enginetest"
 )
 
 func TestDescribe(t *testing.T) {
@@ -18,7 +20,11 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := describe(rows, offer{modules: []string{"auto_explain", "pg_stat_statements"}, extensions: []string{"citext", "hstore"}})
-	golden(t, "describe/parameters.json", asJSON(t, got))
+	text, err := json.MarshalIndent(got, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Golden(t, "describe/parameters.json", string(text)+"\n")
 	c := kurabe.Catalog{Parameters: got}
 	for _, p := range got {
 		if found, ok := c.Find(p.Name); !ok || found.Name != p.Name {

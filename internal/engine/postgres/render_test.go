@@ -8,6 +8,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/enginetest"
 )
 
 func sample(family string, settings map[string]string) engine.Instance {
@@ -42,7 +43,7 @@ func TestRender(t *testing.T) {
 			for _, file := range slices.Sorted(maps.Keys(files)) {
 				all.WriteString("==> " + file + "\n" + files[file])
 			}
-			golden(t, "render/"+name, all.String())
+			enginetest.Golden(t, "render/"+name, all.String())
 		})
 	}
 }

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/logkey"
+)
+
+// Pauses after a failed step: the second try comes at once, then they double
+// from the first to the most.
+const (
+	pauseFirst = 500 * time.Millisecond
+	pauseMost  = 30 * time.Second
+)
+
+// A server that crashes again within crashCalm is restarted with the same
+// growing pauses, so that it does not spin.
+const crashCalm = time.Minute
+
+// failed notes a failed step and returns when to try again.
+func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Observation, step string, err error) time.Duration {
+	kind, message := kurabe.FailureOther, err.Error()
+	var start *engine.StartError
+	if errors.As(err, &start) {
+		kind, message = start.Kind, start.Message
+	}
+	attempts := 1
+	if w.failure != nil && w.failure.Step == step {
+		attempts = w.failure.Attempts + 1
+	}
+	w.failure = &kurabe.Failure{Kind: kind, Step: step, Message: message, Attempts: attempts, At: w.agent.Now().UTC()}
+	w.log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
+	w.report(ctx, a, o, step, false)
+	pause := backoff(attempts - 1)
+	w.retryAt, w.retryGen = w.agent.Now().Add(pause), a.Generation
+	return w.retryReport(pause)
+}
+
+// backoff is the pause before try n+1, with jitter so that many instances do
+// not act as one.
+func backoff(n int) time.Duration {
+	if n <= 0 {
+		return pauseFirst / 5
+	}
+	pause := pauseFirst << min(n-1, 10)
+	pause = min(pause, pauseMost)
+	return pause/2 + rand.N(pause/2)
+}
+
+// crashPause says how long to hold back a restart: not at all after the first
+// crash, longer with each one that follows soon.
+func (w *worker) crashPause(next engine.StepName, o engine.Observation) time.Duration {
+	if next != engine.StepNoteCrash {
+		return 0
+	}
+	now := w.agent.Now()
+	if now.Sub(w.crashed) > crashCalm {
+		w.crashes = 0
+	}
+	if w.crashes > 0 {
+		until := w.crashed.Add(min(pauseFirst<<min(w.crashes, 10), pauseMost))
+		if now.Before(until) {
+			return until.Sub(now)
+		}
+	}
+	w.crashes++
+	w.crashed = now
+	return 0
+}
