@@ -50,18 +50,29 @@ var reservedDatabases = map[EngineName][]string{
 // parameter is the API's name of the field.
 func FoldIdentifier(parameter, name string) (string, error) {
 	folded := strings.ToLower(name)
-	if len(folded) == 0 || len(folded) > maxIdentifier || !identifierRule.MatchString(folded) {
-		return "", Errorf(CodeInvalidParameterValue, "The parameter %s is not a valid identifier. Identifiers must begin with a letter; must contain only ASCII letters, digits, and hyphens; and must not end with a hyphen or contain two consecutive hyphens; at most %d characters.", parameter, maxIdentifier)
+	if err := checkIdentifier(parameter, folded, maxIdentifier); err != nil {
+		return "", err
 	}
 	return folded, nil
+}
+
+// checkIdentifier says in RDS's words what is wrong with a name in lower case.
+func checkIdentifier(parameter, folded string, longest int) error {
+	switch {
+	case len(folded) > longest:
+		return Errorf(CodeInvalidParameterValue, "The parameter %s is not a valid identifier because it is longer than %d characters.", parameter, longest)
+	case !identifierRule.MatchString(folded):
+		return Errorf(CodeInvalidParameterValue, "The parameter %s is not a valid identifier. Identifiers must begin with a letter; must contain only ASCII letters, digits, and hyphens; and must not end with a hyphen or contain two consecutive hyphens.", parameter)
+	}
+	return nil
 }
 
 // FoldGroupName is FoldIdentifier for parameter, option and subnet groups: up
 // to 255 characters. Names that begin with "default." are the service's own.
 func FoldGroupName(parameter, name string) (string, error) {
 	folded := strings.ToLower(name)
-	if len(folded) == 0 || len(folded) > maxGroupName || !identifierRule.MatchString(folded) {
-		return "", Errorf(CodeInvalidParameterValue, "The parameter %s is not a valid identifier. Identifiers must begin with a letter; must contain only ASCII letters, digits, and hyphens; and must not end with a hyphen or contain two consecutive hyphens; at most %d characters.", parameter, maxGroupName)
+	if err := checkIdentifier(parameter, folded, maxGroupName); err != nil {
+		return "", err
 	}
 	if folded == "default" {
 		return "", Errorf(CodeInvalidParameterValue, "The parameter %s must not be \"default\", a reserved name", parameter)

@@ -70,7 +70,7 @@ func (f clientFlags) clientAs(who credentials) *client {
 func friendly(err error) error {
 	var apiError smithy.APIError
 	if errors.As(err, &apiError) {
-		return fmt.Errorf("%s: %s", apiError.ErrorCode(), apiError.ErrorMessage())
+		return refusal{apiError}
 	}
 	var urlError *url.Error
 	if errors.As(err, &urlError) {
@@ -78,6 +78,12 @@ func friendly(err error) error {
 	}
 	return err
 }
+
+// refusal is what the API answered, as a person reads it.
+type refusal struct{ smithy.APIError }
+
+func (r refusal) Error() string { return r.ErrorCode() + ": " + r.ErrorMessage() }
+func (r refusal) Unwrap() error { return r.APIError }
 
 // find returns one instance.
 func (c *client) find(ctx context.Context, name string) (types.DBInstance, error) {

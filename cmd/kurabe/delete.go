@@ -39,8 +39,7 @@ func deleteCommand() *cobra.Command {
 			if err != nil {
 				return friendly(err)
 			}
-			err = c.waitFor(cmd.Context(), args[0], func(_ types.DBInstance, err error) (bool, error) { return err != nil, nil })
-			if err != nil {
+			if err := c.waitFor(cmd.Context(), args[0], gone); err != nil {
 				return err
 			}
 			os.Remove(f.loginFile(i)) // of no use to anybody now
@@ -52,4 +51,14 @@ func deleteCommand() *cobra.Command {
 	c.ValidArgsFunction = f.instanceNames
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return c
+}
+
+// gone says that an instance is no longer there: only the service's own word is,
+// not that it could not be asked.
+func gone(_ types.DBInstance, err error) (bool, error) {
+	var absent *types.DBInstanceNotFoundFault
+	if errors.As(err, &absent) {
+		return true, nil
+	}
+	return false, err
 }

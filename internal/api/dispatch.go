@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"kurabe/internal/aws/fault"
@@ -41,14 +42,14 @@ type call struct {
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK}
 	body, err := s.guard(w, r, c)
-	var f *fault.Fault
-	if err != nil {
-		f = faultOf(err)
-		c.status, c.err, body = f.Status, err, c.model.EncodeFault(f, c.id)
-	}
 	h := w.Header()
 	h.Set("x-amzn-RequestId", c.id)
 	h.Set("Content-Type", query.ContentType)
+	var f *fault.Fault
+	if err != nil {
+		f = faultOf(err)
+		c.status, c.err, body = f.Status, err, c.encodeFault(h, r, f)
+	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store") // replies may hold passwords
 	c.settle()
@@ -79,10 +80,10 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request, c *call) (body []
 // body first.
 func (s *Server) route(w http.ResponseWriter, r *http.Request, c *call) ([]byte, error) {
 	switch {
-	case r.Header.Get("Smithy-Protocol") != "":
-		return nil, unknownProtocol("protocol " + r.Header.Get("Smithy-Protocol"))
-	case r.Header.Get("X-Amz-Target") != "":
-		return nil, unknownProtocol("target " + r.Header.Get("X-Amz-Target"))
+	case r.Header.Get(headerProtocol) != "":
+		return nil, s.unknownProtocol("protocol " + r.Header.Get(headerProtocol))
+	case r.Header.Get(headerTarget) != "":
+		return nil, s.unknownProtocol("target " + r.Header.Get(headerTarget))
 	case r.Method != http.MethodPost && r.Method != http.MethodGet:
 		return nil, fault.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "Send POST or GET.")
 	}
@@ -90,8 +91,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, c *call) ([]byte,
 }
 
 // unknownProtocol answers what no service here speaks.
-func unknownProtocol(what string) error {
-	return fault.New(http.StatusNotFound, "UnknownOperationException", "No service here answers the %.100s.", what)
+func (s *Server) unknownProtocol(what string) error {
+	return fault.New(http.StatusNotFound, "UnknownOperationException", "No service here answers the %.100s; this endpoint is that of %s.",
+		what, strings.Join(s.names, " and "))
 }
 
 // identify returns the context that a handler runs in.

@@ -14,7 +14,8 @@ import (
 // Config is what a Server is made of.
 type Config struct {
 	Credentials sigv4.Lookup
-	Region      string // that credentials must be scoped to
+	Region      string // of the resources
+	ScopeRegion string // that credentials must be scoped to; "" accepts any
 	Account     string
 	Services    []Service
 	Log         *slog.Logger
@@ -41,7 +42,7 @@ func New(c Config) *Server {
 	}
 	s := &Server{
 		config:   c,
-		verifier: sigv4.Verifier{Lookup: c.Credentials, Region: c.Region, Now: c.Now},
+		verifier: sigv4.Verifier{Lookup: c.Credentials, Region: c.ScopeRegion, Now: c.Now},
 		versions: map[string]Service{},
 		mux:      http.NewServeMux(),
 	}

@@ -90,10 +90,6 @@ var dispatchCases = []struct {
 	{name: "unsigned", form: "Action=DescribeDBInstances" + version, tamper: func(r *http.Request) { r.Header.Del("Authorization") },
 		status: 403, code: "MissingAuthenticationToken", log: "INFO"},
 	{name: "too large", form: "Action=" + strings.Repeat("x", 1<<20), status: 413, code: "RequestEntityTooLarge", log: "INFO"},
-	{name: "CBOR", tamper: func(r *http.Request) { r.Header.Set("smithy-protocol", "rpc-v2-cbor") },
-		status: 404, code: "UnknownOperationException", text: "rpc-v2-cbor", log: "INFO"},
-	{name: "JSON", tamper: func(r *http.Request) { r.Header.Set("X-Amz-Target", "Pi.Get") },
-		status: 404, code: "UnknownOperationException", text: "Pi.Get", log: "INFO"},
 	{name: "method", tamper: func(r *http.Request) { r.Method = "DELETE" }, status: 405, code: "MethodNotAllowed", log: "INFO"},
 }
 

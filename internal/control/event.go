@@ -53,7 +53,7 @@ func (c *Control) Events(f EventFilter) ([]kurabe.Event, error) {
 		return nil, err
 	}
 	if f.Source != "" && f.SourceType == "" {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "SourceType must be given when SourceIdentifier is")
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot specify source identifier without source type")
 	}
 	from, to, err := f.span(c.Now())
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *Control) Instances(f InstanceFilter, marker string, max int) ([]Instanc
 	for _, i := range c.View.Instances() {
 		if (f.IDs == nil || slices.Contains(f.IDs, string(i.ID))) &&
 			(f.Engines == nil || slices.Contains(f.Engines, string(i.Spec.Engine))) &&
-			(f.Names == nil || slices.Contains(f.Names, i.Name()) || slices.Contains(f.Names, c.ARN("db", i.Name()))) {
+			(f.Names == nil || c.named(i, f.Names)) {
 			matching = append(matching, i)
 		}
 	}
@@ -107,7 +107,13 @@ func (c *Control) Instances(f InstanceFilter, marker string, max int) ([]Instanc
 	return list, next
 }
 
-// find returns the stored instance of a name or ARN.
+// named says whether one of names, which may be ARNs, is the instance's.
+func (c *Control) named(i *store.Instance, names []string) bool {
+	return containsFold(names, i.Name()) || containsFold(names, c.ARN("db", i.Name()))
+}
+
+// find returns the stored instance of a name or ARN. What cannot be the name of
+// an instance is told from the name of none, as on RDS.
 func (c *Control) find(name string) (*store.Instance, error) {
 	folded := strings.ToLower(name)
 	if arn, ok := strings.CutPrefix(folded, c.ARN("db", "")); ok {
@@ -115,6 +121,9 @@ func (c *Control) find(name string) (*store.Instance, error) {
 	}
 	if i, ok := c.View.InstanceByName(folded); ok && i.Spec != nil {
 		return i, nil
+	}
+	if _, err := kurabe.FoldIdentifier("DBInstanceIdentifier", folded); err != nil {
+		return nil, err
 	}
 	return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", folded)
 }

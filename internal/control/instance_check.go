@@ -180,9 +180,14 @@ func (c *Control) requireGroups(change *store.Change, s *kurabe.InstanceSpec, v 
 	return nil
 }
 
-// setMaxStorage sets the bound of storage autoscaling; 0 turns it off.
+// setMaxStorage sets the bound of storage autoscaling. 0 turns it off, and so does
+// the storage that there is: RDS's way to say it, and Terraform's.
 func setMaxStorage(s *kurabe.InstanceSpec, gib *int) error {
 	if gib == nil {
+		return nil
+	}
+	if *gib == s.Now.StorageGiB {
+		s.MaxStorageGiB = 0
 		return nil
 	}
 	if *gib != 0 && float64(*gib) < float64(s.Now.StorageGiB)*maxStorageGrowthFactor {

@@ -153,7 +153,7 @@ func (c *Control) checkNames(s *kurabe.InstanceSpec, n NewInstance, v kurabe.Eng
 func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	now := &s.Now
 	now.Class, now.StorageType = n.Class, nameOr(n.StorageType, defaultStorageType)
-	if n.StorageType == nil && n.IOPS != nil {
+	if n.StorageType == nil && intOr(n.IOPS, 0) != 0 {
 		now.StorageType = "io1" // RDS: Iops without a type means io1
 	}
 	now.StorageGiB = intOr(n.StorageGiB, defaultStorageGiB)

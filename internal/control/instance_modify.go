@@ -148,12 +148,12 @@ func (c *Control) modifySettings(i Instance, s *kurabe.InstanceSpec, m InstanceC
 	if err != nil {
 		return err
 	}
-	if err := setMaxStorage(&kurabe.InstanceSpec{Now: wanted}, m.MaxStorageGiB); err != nil {
+	// The bound is on the storage that is wanted, which Now need not be yet.
+	bound := kurabe.InstanceSpec{Now: wanted, MaxStorageGiB: s.MaxStorageGiB}
+	if err := setMaxStorage(&bound, m.MaxStorageGiB); err != nil {
 		return err
 	}
-	if m.MaxStorageGiB != nil {
-		s.MaxStorageGiB = *m.MaxStorageGiB
-	}
+	s.MaxStorageGiB = bound.MaxStorageGiB
 	if m.ApplyImmediately {
 		s.Next, s.NextName = &wanted, name
 		fold(s, i.names, change)

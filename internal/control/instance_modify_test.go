@@ -34,3 +34,28 @@ func TestRenameThatWaits(t *testing.T) {
 		}
 	}
 }
+
+// Storage autoscaling is turned off with 0 or with the storage that there is.
+func TestMaxStorage(t *testing.T) {
+	c := newTestWorld(t)
+	addInstance(t, c, newTestSpec("orders"))
+	for _, step := range []struct {
+		max, have int
+		code      kurabe.Code
+	}{
+		{max: 40, have: 40}, {max: 20, have: 0}, {max: 30, have: 30}, {max: 0, have: 0}, {max: 22, have: 22},
+		{max: 21, have: 22, code: kurabe.CodeInvalidParameterCombo}, {max: 19, have: 22, code: kurabe.CodeInvalidParameterCombo},
+	} {
+		_, err := c.ModifyInstance(t.Context(), "orders", InstanceChange{MaxStorageGiB: &step.max})
+		wantCode(t, err, step.code, "Max storage size must be greater than storage size")
+		if i, err := c.Instance("orders"); err != nil || i.Spec.MaxStorageGiB != step.have {
+			t.Errorf("after %d: %d, %v", step.max, i.Spec.MaxStorageGiB, err)
+		}
+	}
+	// The bound is held against the storage that is asked for at the same time.
+	more := 50
+	i, err := c.ModifyInstance(t.Context(), "orders", InstanceChange{StorageGiB: &more, MaxStorageGiB: &more})
+	if wantCode(t, err, "", ""); i.Spec.MaxStorageGiB != 0 {
+		t.Errorf("%d", i.Spec.MaxStorageGiB)
+	}
+}

@@ -48,14 +48,30 @@ func (c *Control) StartInstance(ctx context.Context, name string) (Instance, err
 // DeleteInstance stores the wish that nothing of the instance is left.
 func (c *Control) DeleteInstance(ctx context.Context, name string) (Instance, error) {
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
-		if s.Deleting != nil {
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
-		}
-		if s.DeletionProtection {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot delete protected DB Instance, please disable deletion protection and try again.")
+		if err := deletable(i); err != nil {
+			return err
 		}
 		s.Deleting = &kurabe.Deletion{At: c.Now().UTC()}
 		s.Action = kurabe.StateDeleting
 		return nil
 	})
+}
+
+// Deletable says why an instance cannot be deleted whatever else is asked for.
+func (c *Control) Deletable(name string) error {
+	i, err := c.Instance(name)
+	if err != nil {
+		return err
+	}
+	return deletable(i)
+}
+
+func deletable(i Instance) error {
+	switch {
+	case i.Spec.Deleting != nil:
+		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
+	case i.Spec.DeletionProtection:
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot delete protected DB Instance, please disable deletion protection and try again.")
+	}
+	return nil
 }

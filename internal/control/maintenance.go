@@ -46,14 +46,14 @@ func (c *Control) PendingMaintenance(arn string, names []string) ([]Maintenance,
 		if err != nil {
 			return nil, err
 		}
-		if names != nil && !slices.Contains(names, i.Name) && !slices.Contains(names, c.ARN("db", i.Name)) {
+		if names != nil && !containsFold(names, i.Name) && !containsFold(names, c.ARN("db", i.Name)) {
 			return nil, nil
 		}
 		names = []string{i.Name}
 	}
 	var list []Maintenance
 	for _, stored := range c.View.Instances() {
-		if names != nil && !slices.Contains(names, stored.Name()) && !slices.Contains(names, c.ARN("db", stored.Name())) {
+		if names != nil && !c.named(stored, names) {
 			continue
 		}
 		if m, ok := c.maintenance(c.read(stored)); ok {

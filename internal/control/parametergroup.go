@@ -92,14 +92,17 @@ func (c *Control) storeParameterGroup(ctx context.Context, field string, g kurab
 		return g, err
 	}
 	g.Name, g.Revision, g.CreatedAt = name, 1, c.Now().UTC()
+	c.creating.Lock()
+	defer c.creating.Unlock()
 	return g, c.update(ctx, func() (*store.Change, error) {
+		revision := c.View.Revision()
 		if _, taken := c.View.ParameterGroup(name); taken {
 			return nil, kurabe.Errorf(kurabe.CodeParameterGroupExists, "Parameter group %s already exists", name)
 		}
 		if len(c.View.ParameterGroups()) >= maxParameterGroups {
 			return nil, kurabe.Errorf(kurabe.CodeParameterGroupQuota, "Cannot create more than %d DB parameter groups", maxParameterGroups)
 		}
-		return store.NewChange().CreateParameterGroup(g), nil
+		return store.NewChange().CreateParameterGroup(g).RequireParameterGroupsUnwritten(revision), nil
 	})
 }
 

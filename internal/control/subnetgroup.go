@@ -61,14 +61,17 @@ func (c *Control) CreateSubnetGroup(ctx context.Context, name, description strin
 	if g.Subnets, err = c.placeSubnets(subnets); err != nil {
 		return g, err
 	}
+	c.creating.Lock()
+	defer c.creating.Unlock()
 	return g, c.update(ctx, func() (*store.Change, error) {
+		revision := c.View.Revision()
 		if _, taken := c.View.SubnetGroup(g.Name); taken {
 			return nil, kurabe.Errorf(kurabe.CodeSubnetGroupExists, "The DB subnet group '%s' already exists.", g.Name)
 		}
 		if len(c.View.SubnetGroups()) >= maxSubnetGroups {
 			return nil, kurabe.Errorf(kurabe.CodeSubnetGroupQuota, "Cannot create more than %d DB subnet groups", maxSubnetGroups)
 		}
-		return store.NewChange().CreateSubnetGroup(g), nil
+		return store.NewChange().CreateSubnetGroup(g).RequireSubnetGroupsUnwritten(revision), nil
 	})
 }
 

@@ -113,6 +113,14 @@ def test_filters(rds, resident):
     assert rds.describe_db_instances(DBInstanceIdentifier=resident.name.upper())["DBInstances"] == [now]
     with pytest.raises(rds.exceptions.ClientError, match="InvalidParameterValue.*teapot"):
         found("teapot", "x")
+    with pytest.raises(rds.exceptions.ClientError, match="InvalidParameterCombination.*must not be empty"):
+        found("engine")
+    assert found("db-instance-id", resident.name.upper(), "absent") == [resident.name]
+    # To RDS the identifier is one more value of that filter.
+    by_name = [{"Name": "db-instance-id", "Values": [resident.name]}]
+    assert rds.describe_db_instances(DBInstanceIdentifier="absent", Filters=by_name)["DBInstances"] == [now]
+    with pytest.raises(rds.exceptions.DBInstanceNotFoundFault):
+        rds.describe_db_instances(DBInstanceIdentifier=resident.name, Filters=[{"Name": "engine", "Values": ["mysql"]}])
 
 
 def test_page_sizes(rds):

@@ -3,6 +3,7 @@
 import pytest
 
 import engines
+import harness
 import instances
 
 # What Terraform's aws_db_instance reads; a missing one is planned as a change.
@@ -139,3 +140,30 @@ def test_defaults(server, rds, engine):
     db = instances.Instance(server, engine, wish)
     assert db.wait()["Endpoint"]["Port"] == engine.port
     db.delete()
+
+
+def test_the_life_that_terraform_gives(server, rds, postgres):
+    """The requests of aws_db_instance from apply to destroy, in its own form."""
+    wish = instances.request(
+        postgres, EngineVersion="", AutoMinorVersionUpgrade=True, BackupRetentionPeriod=0, CopyTagsToSnapshot=False,
+        DeletionProtection=True, PubliclyAccessible=False, StorageEncrypted=False, MaxAllocatedStorage=40, Iops=0, Tags=[],
+    )  # fmt: skip
+    rds.create_db_instance(**wish)
+    db = instances.Instance(server, postgres, wish)
+    resource = db.wait()["DbiResourceId"]
+    by_id = [{"Name": "dbi-resource-id", "Values": [resource]}]
+    # More storage is asked for together with the IOPS of its state, which are none;
+    # a bound that is the storage itself turns autoscaling off.
+    db.modify(AllocatedStorage=25, Iops=0, MaxAllocatedStorage=25)
+    now = db.describe()
+    assert now["AllocatedStorage"] == 25 and "MaxAllocatedStorage" not in now and "Iops" not in now
+    # The provider looks for these words, though it has not said what becomes of the data.
+    with pytest.raises(rds.exceptions.ClientError, match="InvalidParameterCombination.*disable deletion pro"):
+        rds.delete_db_instance(DBInstanceIdentifier=db.name, SkipFinalSnapshot=False, DeleteAutomatedBackups=True)
+    db.modify(DeletionProtection=False)
+    db.delete(wait=False)
+    with pytest.raises(rds.exceptions.ClientError, match="InvalidDBInstanceState.*is already being deleted|DBInstanceNotFound"):
+        rds.delete_db_instance(DBInstanceIdentifier=db.name, SkipFinalSnapshot=True)
+    harness.wait_for("nothing by the id", lambda: not rds.describe_db_instances(Filters=by_id)["DBInstances"])
+    with pytest.raises(rds.exceptions.DBInstanceNotFoundFault):
+        rds.describe_db_instances(DBInstanceIdentifier=resource)

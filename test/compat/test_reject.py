@@ -209,7 +209,16 @@ def test_modify_values(rds, resident, wish, code, said):
     assert resident.describe() == before
 
 
-@pytest.mark.parametrize("identifier", ["absent", "", "arn:aws:rds:us-east-1:000000000000:db:absent", "a" * 300])
+@pytest.mark.parametrize(
+    "identifier, code",
+    [
+        ("absent", "DBInstanceNotFound"), ("arn:aws:rds:us-east-1:000000000000:db:absent", "DBInstanceNotFound"),
+        # What cannot be a name is told from the name of none, as on RDS.
+        ("", "InvalidParameterValue"), ("a" * 300, "InvalidParameterValue"), ("under_score", "InvalidParameterValue"),
+        ("arn:aws:rds:eu-west-1:123456789012:db:mydb", "InvalidParameterValue"),
+    ],
+    ids=["absent", "arn", "empty", "long", "malformed", "arn-elsewhere"],
+)  # fmt: skip
 @pytest.mark.parametrize(
     "call, more",
     [
@@ -219,11 +228,12 @@ def test_modify_values(rds, resident, wish, code, said):
         ("download_db_log_file_portion", {"LogFileName": "x"}),
     ],
 )  # fmt: skip
-def test_absent_instance(rds, resident, call, more, identifier):
+def test_absent_instance(rds, resident, call, more, identifier, code):
     if (call, identifier) == ("describe_db_instances", ""):
         return  # an empty identifier is none: it lists
-    with pytest.raises(rds.exceptions.DBInstanceNotFoundFault):
+    with pytest.raises(botocore.exceptions.ClientError) as caught:
         getattr(rds, call)(DBInstanceIdentifier=identifier, **more)
+    assert caught.value.response["Error"]["Code"] == code, caught.value
 
 
 def test_not_enough_memory(server, rds, engine):

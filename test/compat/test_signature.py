@@ -101,12 +101,29 @@ def test_boto3_sees_the_errors(server):
         assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
 
 
-def test_another_region_is_refused(server):
-    elsewhere = boto3.client(
-        "rds", endpoint_url=server.url, region_name="eu-west-1", aws_access_key_id=harness.ACCESS_KEY, aws_secret_access_key=harness.SECRET_KEY
+def elsewhere(server, secret=harness.SECRET_KEY):
+    return boto3.client(
+        "rds", endpoint_url=server.url, region_name="eu-west-1", aws_access_key_id=harness.ACCESS_KEY, aws_secret_access_key=secret
     )
-    with pytest.raises(elsewhere.exceptions.ClientError, match="SignatureDoesNotMatch.*us-east-1"):
-        elsewhere.describe_db_instances()
+
+
+def test_any_region_is_served_where_none_was_named(server):
+    """Most clients have a region set for AWS; the service is the one that they mean."""
+    arns = [i["DBInstanceArn"] for i in elsewhere(server).describe_db_instances()["DBInstances"]]
+    assert all(arn.startswith("arn:aws:rds:us-east-1:") for arn in arns)
+    client = elsewhere(server, secret="wrong")
+    with pytest.raises(client.exceptions.ClientError, match="SignatureDoesNotMatch"):
+        client.describe_db_instances()
+
+
+def test_another_region_is_refused_where_one_was_named():
+    server = harness.Server("--stop-databases-on-exit", "--region", "us-east-1")
+    try:
+        client = elsewhere(server.start())
+        with pytest.raises(client.exceptions.ClientError, match="SignatureDoesNotMatch.*us-east-1"):
+            client.describe_db_instances()
+    finally:
+        server.close()
 
 
 def test_presigned_url(server):

@@ -50,8 +50,9 @@ def action_of(service, command):
 def record(client, service, action):
     if client == "cli":
         action = action_of(service, action)
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
-    test = test.rsplit("/", 1)[-1].split("[")[0]
+    # folder/file::test[parameters] (phase): parameters may hold anything, slashes too.
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").split("[")[0].split(" ")[0]
+    test = test.rsplit("/", 1)[-1]
     if test:
         successes[service, action][client].add(test)
 

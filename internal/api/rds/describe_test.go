@@ -111,7 +111,7 @@ func TestEventsByRealClient(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	_, err := w.client.DescribeEvents(ctx, &rds.DescribeEventsInput{SourceIdentifier: aws.String("orders")})
-	wantCode(t, err, "InvalidParameterCombination", "SourceType")
+	wantCode(t, err, "InvalidParameterCombination", "Cannot specify source identifier without source type")
 	_, err = w.client.DescribeEvents(ctx, &rds.DescribeEventsInput{Duration: aws.Int32(0)})
 	wantCode(t, err, "InvalidParameterValue", "Duration")
 	categories := must(w.client.DescribeEventCategories(ctx, &rds.DescribeEventCategoriesInput{SourceType: aws.String("db-parameter-group")}))(t).EventCategoriesMapList

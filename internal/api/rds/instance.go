@@ -2,6 +2,7 @@ package rds
 
 import (
 	"context"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
@@ -74,14 +75,21 @@ func (s *Service) describeDBInstances(_ context.Context, in *rds.DescribeDBInsta
 	if err != nil {
 		return nil, err
 	}
-	if name := str(in.DBInstanceIdentifier); name != "" {
-		i, err := s.c.Instance(name)
-		if err != nil {
-			return nil, err
+	name := str(in.DBInstanceIdentifier)
+	var absent error
+	if name != "" {
+		if _, absent = s.c.Instance(name); kurabe.CodeOf(absent) == kurabe.CodeInvalidParameterValue {
+			return nil, absent
 		}
-		filter.Names = append(filter.Names[:0:0], i.Name)
+		filter.Names = append(filter.Names, name) // to RDS it is one more value of that filter
 	}
 	list, next := s.c.Instances(filter, after, max)
+	if len(list) == 0 && name != "" {
+		if absent == nil { // it is there, but another filter does not match it
+			absent = kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", strings.ToLower(name))
+		}
+		return nil, absent
+	}
 	out := &rds.DescribeDBInstancesOutput{DBInstances: []types.DBInstance{}, Marker: packMarker(next)}
 	for _, i := range list {
 		out.DBInstances = append(out.DBInstances, *s.instance(i))
@@ -90,24 +98,11 @@ func (s *Service) describeDBInstances(_ context.Context, in *rds.DescribeDBInsta
 }
 
 func instanceFilter(filters []types.Filter) (control.InstanceFilter, error) {
-	var f control.InstanceFilter
-	for _, x := range filters {
-		switch str(x.Name) {
-		case "dbi-resource-id":
-			f.IDs = x.Values
-		case "db-instance-id":
-			f.Names = x.Values
-		case "engine":
-			f.Engines = x.Values
-		case "db-cluster-id":
-			f.Clusters = x.Values
-		case "domain":
-			f.Domains = x.Values
-		default:
-			return f, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Unrecognized filter name: %s", str(x.Name))
-		}
-	}
-	return f, nil
+	values, err := filterValues(filters, "dbi-resource-id", "db-instance-id", "engine", "db-cluster-id", "domain")
+	return control.InstanceFilter{
+		IDs: values["dbi-resource-id"], Names: values["db-instance-id"], Engines: values["engine"],
+		Clusters: values["db-cluster-id"], Domains: values["domain"],
+	}, err
 }
 
 var modifyHonours = names("DBInstanceIdentifier", "ApplyImmediately", "AllocatedStorage", "StorageType", "Iops", "StorageThroughput",
@@ -152,7 +147,9 @@ func (s *Service) modifyDBInstance(ctx context.Context, in *rds.ModifyDBInstance
 }
 
 func (s *Service) deleteDBInstance(ctx context.Context, in *rds.DeleteDBInstanceInput) (*rds.DeleteDBInstanceOutput, error) {
-	if _, err := s.c.Instance(str(in.DBInstanceIdentifier)); err != nil {
+	// Before the question of the last snapshot, as on RDS: Terraform looks for the
+	// words about protection.
+	if err := s.c.Deletable(str(in.DBInstanceIdentifier)); err != nil {
 		return nil, err
 	}
 	final := str(in.FinalDBSnapshotIdentifier)

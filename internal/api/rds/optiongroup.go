@@ -38,7 +38,10 @@ func checkMajor(engine, major *string) error {
 	if str(major) != "" && str(engine) == "" {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "EngineName must be given when MajorEngineVersion is")
 	}
-	return control.CheckEngine(str(engine))
+	if control.CheckEngine(str(engine)) != nil {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB engine: %s", str(engine))
+	}
+	return nil
 }
 
 func (s *Service) describeOptionGroups(_ context.Context, in *rds.DescribeOptionGroupsInput) (*rds.DescribeOptionGroupsOutput, error) {

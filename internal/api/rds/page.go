@@ -70,15 +70,18 @@ func packMarker(name string) *string {
 	return &marker
 }
 
-// filterValues reads Filters; a name that the action does not know is refused.
+// filterValues reads Filters. A name that the action does not know is refused, and
+// so is a filter without values, as on RDS: it would match nothing or everything.
 func filterValues(filters []types.Filter, known ...string) (map[string][]string, error) {
 	values := map[string][]string{}
 	for _, f := range filters {
 		if !slices.Contains(known, str(f.Name)) {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Unrecognized filter name: %s", str(f.Name))
 		}
-		// An empty list of values matches nothing, which is not the same as no filter.
-		values[*f.Name] = append(append([]string{}, values[*f.Name]...), f.Values...)
+		if len(f.Values) == 0 {
+			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "The list of values of the filter %s must not be empty.", str(f.Name))
+		}
+		values[*f.Name] = append(values[*f.Name], f.Values...)
 	}
 	return values, nil
 }

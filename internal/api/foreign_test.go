@@ -1,0 +1,49 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A client of another service reads the refusal in its own protocol.
+func TestForeignProtocols(t *testing.T) {
+	for _, c := range []struct {
+		name, header, value, code, said, kind string
+		status                                int
+	}{
+		{name: "JSON RPC", header: headerTarget, value: "Pi.Get", status: 404, code: "UnknownOperationException", said: "Pi.Get; this endpoint is that of rds"},
+		{name: "JSON REST", header: "Content-Type", value: "application/json", status: 403, code: "MissingAuthenticationToken", said: "Token"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := send(t, New(testConfig(rdsService())), "{}", func(r *http.Request) {
+				r.Header.Set(c.header, c.value)
+				if c.status == http.StatusForbidden {
+					r.Header.Del("Authorization")
+				}
+			})
+			var got struct {
+				Type    string `json:"__type"`
+				Message string
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != c.status || got.Type != c.code || !strings.Contains(got.Message, c.said) {
+				t.Errorf("%d %s %v", w.Code, w.Body, err)
+			}
+			if w.Header().Get("X-Amzn-ErrorType") != c.code || w.Header().Get("x-amzn-RequestId") == "" || w.Header().Get("Content-Type") != "application/json" {
+				t.Errorf("%v", w.Header())
+			}
+		})
+	}
+	t.Run("CBOR", func(t *testing.T) {
+		w := send(t, New(testConfig(rdsService())), "", func(r *http.Request) { r.Header.Set("smithy-protocol", "rpc-v2-cbor") })
+		text := func(s string) string { return "\x7a\x00\x00\x00" + string(rune(len(s))) + s }
+		want := "\xa2" + text("__type") + text("UnknownOperationException") + text("message")
+		if w.Code != 404 || !strings.HasPrefix(w.Body.String(), want) || !strings.HasSuffix(w.Body.String(), "this endpoint is that of rds.") {
+			t.Errorf("%d %q", w.Code, w.Body)
+		}
+		if w.Header().Get("smithy-protocol") != "rpc-v2-cbor" || w.Header().Get("Content-Type") != "application/cbor" {
+			t.Errorf("%v", w.Header())
+		}
+	})
+}
