@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"kurabe/internal/proc"
 )
@@ -20,6 +21,7 @@ import (
 // serverFlags are the flags that server and run share.
 type serverFlags struct {
 	data, listen, region, account, zones string
+	set                                  *pflag.FlagSet // to tell a default from what was asked for
 	addressPool, logFormat, logLevel     string
 	stopDatabases                        bool
 }
@@ -36,12 +38,22 @@ func (f *serverFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&f.data, "data", defaultData, "folder for everything the service keeps")
 	fs.StringVar(&f.listen, "listen", defaultListen, "address and port of the API; port 0 chooses a free one")
-	fs.StringVar(&f.region, "region", defaultRegion, "region that requests must be signed for")
+	fs.StringVar(&f.region, "region", defaultRegion, "region of the resources; when given, requests must be signed for it")
+	f.set = fs
 	fs.StringVar(&f.account, "account", defaultAccount, "account id in resource names, 12 digits")
 	fs.StringVar(&f.zones, "zones", "", "availability zones, separated by commas (default REGIONa,REGIONb,REGIONc)")
 	fs.StringVar(&f.addressPool, "address-pool", "", "loopback network of the endpoints (default: a /24 below 127.66.0.0/16, chosen once)")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+}
+
+// scopeRegion is the region that requests must be signed for. A service that was
+// given none is the only one its clients know, whatever region they are set to.
+func (f *serverFlags) scopeRegion() string {
+	if f.set.Changed("region") {
+		return f.region
+	}
+	return ""
 }
 
 func (f *serverFlags) zoneList() []string {

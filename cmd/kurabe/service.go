@@ -215,7 +215,7 @@ func (s *service) startAPI(ctx context.Context, f *serverFlags, data string, kv 
 		Logs:      logs.New(filepath.Join(data, "instances")),
 	})
 	server := api.New(api.Config{
-		Region: f.region, Account: f.account, Log: s.log, Now: time.Now,
+		Region: f.region, ScopeRegion: f.scopeRegion(), Account: f.account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API()},
 		Ready:    func(context.Context) error { return s.view.Healthy() },
 		Credentials: func(id string) (logkey.Secret, bool) {

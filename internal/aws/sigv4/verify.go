@@ -25,7 +25,9 @@ type Lookup func(accessKeyID string) (secret logkey.Secret, ok bool)
 
 const unsignedPayload = "UNSIGNED-PAYLOAD"
 
-// Verifier checks signatures for one region.
+// Verifier checks signatures. Region is the only one that credentials may be
+// scoped to; "" accepts any, which loosens nothing else: the region is part of what
+// is signed.
 type Verifier struct {
 	Lookup Lookup
 	Region string
@@ -86,7 +88,7 @@ func (v *Verifier) checkScope(c *claim, services []string) error {
 			"'%s' != '%s', from '%s'.", clip(c.date), c.signedAt.Format(dateLayout), c.timestamp)
 	case !slices.Contains(services, c.service):
 		return mismatch("Credential should be scoped to correct service: '%s'.", strings.Join(services, "' or '"))
-	case c.region != v.Region:
+	case v.Region != "" && c.region != v.Region:
 		return mismatch("Credential should be scoped to a valid region: '%s', not '%s'.", v.Region, clip(c.region))
 	}
 	return nil

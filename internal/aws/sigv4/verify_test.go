@@ -187,6 +187,22 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// A verifier of no region takes every region, and still every byte is signed.
+func TestVerifyAnyRegion(t *testing.T) {
+	v := testVerifier()
+	v.Region = ""
+	s := defaultSigning()
+	s.region = "eu-west-1"
+	if _, err := v.Verify(s.request(t), []byte(s.body), "rds"); err != nil {
+		t.Error(err)
+	}
+	tampered := s.request(t)
+	tampered.Header.Set("Authorization", strings.Replace(tampered.Header.Get("Authorization"), "eu-west-1", "us-east-1", 1))
+	if _, err := v.Verify(tampered, []byte(s.body), "rds"); err == nil {
+		t.Error("the region of a signature may be changed")
+	}
+}
+
 func TestVerifyS3(t *testing.T) {
 	s := defaultSigning()
 	unsigned("s3")(&s)
