@@ -18,13 +18,6 @@ import (
 	"kurabe/internal/proc"
 )
 
-// with returns settings that differ in one value, and leaves the others alone.
-func with(settings map[string]string, name, value string) map[string]string {
-	changed := maps.Clone(settings)
-	changed[name] = value
-	return changed
-}
-
 func TestTLS(t *testing.T) {
 	b := running(t)
 	plain := b.Login()
@@ -39,7 +32,7 @@ func TestTLS(t *testing.T) {
 	if err := oldTLS(t.Context(), b); err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}
-	b.Want.Settings = with(b.Want.Settings, forceSSL, "1")
+	b.Set(map[string]string{forceSSL: "1"})
 	b.Satisfy(t)
 	if got := b.MustQuery(t, "SHOW "+forceSSL); got != "1" {
 		t.Errorf("%s is %q", forceSSL, got)
@@ -49,6 +42,21 @@ func TestTLS(t *testing.T) {
 	}
 	if got := b.MustQuery(t, encrypted); got != "true" {
 		t.Errorf("over forced TLS: %q", got)
+	}
+}
+
+// A name that the server writes in mixed case (TimeZone) is found among the refused
+// ones too: else the old value would go on under a status that says in-sync.
+func TestRefusedSettingIsReported(t *testing.T) {
+	b := running(t)
+	for _, name := range []string{"timezone", "datestyle", "work_mem"} {
+		before := b.Want.Settings
+		b.Set(map[string]string{name: "nonsense"})
+		if err := b.TrySatisfy(t.Context()); err == nil || !strings.Contains(strings.ToLower(err.Error()), name+" = nonsense") {
+			t.Errorf("%s=nonsense: %v", name, err)
+		}
+		b.Want.Settings = before
+		b.Satisfy(t)
 	}
 }
 
@@ -81,15 +89,11 @@ func TestOnlySCRAM(t *testing.T) {
 func TestServiceSessions(t *testing.T) {
 	b := running(t)
 	b.MustQuery(t, "CREATE EXTENSION pg_stat_statements")
-	settings := maps.Clone(b.Want.Settings)
-	for name, value := range map[string]string{
+	b.Set(map[string]string{
 		"statement_timeout": "1", "lock_timeout": "1", "default_transaction_read_only": "on", "search_path": "public",
 		"log_statement": "all", "log_min_duration_statement": "0", "log_min_error_statement": "debug5",
 		"pg_stat_statements.track": "all", "track_activities": "on", "log_parameter_max_length": "-1",
-	} {
-		settings[name] = value
-	}
-	b.Want.Settings = settings
+	})
 	b.Satisfy(t)
 	driver, i := New(Config{}), instanceOf(b)
 	for _, step := range []error{
@@ -110,7 +114,7 @@ func TestServiceSessions(t *testing.T) {
 			t.Errorf("%s holds a verifier, or: %v", path, err)
 		}
 	}
-	b.Want.Settings = with(b.Want.Settings, "statement_timeout", "0")
+	b.Set(map[string]string{"statement_timeout": "0"})
 	b.Satisfy(t)
 	if got := b.MustQuery(t, "SELECT count(*) FROM pg_stat_statements WHERE query LIKE '%SCRAM%'"); got != "0" {
 		t.Errorf("the statistics hold %s statements with a verifier", got)
@@ -137,9 +141,9 @@ func TestProbeCleansUp(t *testing.T) {
 
 // No value reaches beyond its own line, and each arrives as it was given.
 func TestHostileValue(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	const value = "x'\nwork_mem = '1GB'\\'' # \"\t;"
-	b.Want.Settings = with(b.Want.Settings, "kurabe.hostile", value)
+	b.Set(map[string]string{"kurabe.hostile": value})
 	b.Satisfy(t)
 	if got := b.MustQuery(t, "SHOW kurabe.hostile"); got != value {
 		t.Errorf("got %q", got)
@@ -171,7 +175,7 @@ func TestIndividualize(t *testing.T) {
 // Every parameter that a user may set is accepted by the server, at the value
 // that the catalogue gives for its default.
 func TestEveryModifiableParameter(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	catalog, err := b.Driver.ReadCatalog(t.Context(), b.Request())
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +215,7 @@ func TestDumpAll(t *testing.T) {
 }
 
 func TestLocales(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	for _, locale := range []string{"C", "C.UTF-8", "icu:ja-JP"} {
 		r := b.Request()
 		r.Locale, r.Dir = locale, r.Dir+strings.ReplaceAll(locale, ":", "-")

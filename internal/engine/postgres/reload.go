@@ -25,14 +25,11 @@ func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
 		return reload(ctx, conn)
 	})
 	if err != nil {
-		return fmt.Errorf("reload: %w", err)
+		return err
 	}
 	// The postmaster has done with the files before it takes a new connection,
 	// so this one meets the new certificate or there is none.
-	if err := sameCertificate(ctx, i); err != nil {
-		return fmt.Errorf("reload: %w", err)
-	}
-	return nil
+	return sameCertificate(ctx, i)
 }
 
 // fileErrors has the server read the files without obeying them. A static
@@ -40,7 +37,8 @@ func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
 func fileErrors(ctx context.Context, conn *pgx.Conn) error {
 	const settings = `SELECT pg_catalog.concat_ws(' ', name, '=', setting, '(' || error || ')') FROM pg_catalog.pg_file_settings
 		WHERE error IS NOT NULL AND error <> 'setting could not be applied'
-		UNION ALL SELECT pg_catalog.concat_ws(' ', name, '=', f.setting) FROM pg_catalog.pg_file_settings f JOIN pg_catalog.pg_settings s USING (name)
+		UNION ALL SELECT pg_catalog.concat_ws(' ', f.name, '=', f.setting) FROM pg_catalog.pg_file_settings f
+		JOIN pg_catalog.pg_settings s ON pg_catalog.lower(s.name) = pg_catalog.lower(f.name)
 		WHERE f.error = 'setting could not be applied' AND s.context <> 'postmaster'
 		UNION ALL SELECT 'pg_hba.conf: ' || error FROM pg_catalog.pg_hba_file_rules WHERE error IS NOT NULL
 		LIMIT 1`
