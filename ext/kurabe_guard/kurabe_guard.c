@@ -23,6 +23,21 @@ extern void thd_set_killed(MYSQL_THD thd, int state, int error,
                            const char *message)
   __asm__("_ZN3THD10set_killedE12killed_stateiPKc");
 
+/* MDL_context::is_lock_owner(namespace, const char *, const char *, type) */
+extern unsigned char mdl_is_lock_owner(void *context, int namespace,
+                                       const char *db, const char *name,
+                                       int type)
+  __asm__("_ZN11MDL_context13is_lock_ownerEN7MDL_key18enum_mdl_namespaceEPKcS3_"
+          "13enum_mdl_type");
+/* thd_mdl_context(), which the headers offer through a library only */
+extern void *mdl_context(MYSQL_THD thd) __asm__("thd_mdl_context");
+
+/* enum_mdl_namespace and enum_mdl_type of mdl.h */
+#define MDL_SCHEMA 1
+#define MDL_TABLE 2
+#define MDL_INTENTION_EXCLUSIVE 0
+#define MDL_SHARED_UPGRADABLE 5
+
 #define KILL_QUERY 4 /* enum killed_state of sql_class.h */
 #define DENIED 1105  /* ER_UNKNOWN_ERROR: the one without a text of its own */
 
@@ -31,11 +46,12 @@ extern void thd_set_killed(MYSQL_THD thd, int state, int error,
 #define SERIES "10.11."
 enum command
 {
-  SET_OPTION= 31, GRANT= 34, DROP_DB= 37, REPAIR= 39, DROP_FUNCTION= 43,
-  REVOKE= 44, OPTIMIZE= 45, CREATE_USER= 81, DROP_USER= 82, RENAME_USER= 83,
-  REVOKE_ALL= 84, CREATE_PROCEDURE= 86, CREATE_FUNCTION= 87,
-  DROP_PROCEDURE= 89, CREATE_ROLE= 138, DROP_ROLE= 139, GRANT_ROLE= 140,
-  REVOKE_ROLE= 141, ALTER_USER= 144, CREATE_PACKAGE= 150, DROP_PACKAGE= 151,
+  ALTER_TABLE= 3, TRUNCATE= 8, SET_OPTION= 31, LOCK_TABLES= 32, GRANT= 34,
+  DROP_DB= 37, REPAIR= 39, DROP_FUNCTION= 43, REVOKE= 44, OPTIMIZE= 45,
+  CREATE_USER= 81, DROP_USER= 82, RENAME_USER= 83, REVOKE_ALL= 84,
+  CREATE_PROCEDURE= 86, CREATE_FUNCTION= 87, DROP_PROCEDURE= 89,
+  CREATE_ROLE= 138, DROP_ROLE= 139, GRANT_ROLE= 140, REVOKE_ROLE= 141,
+  ALTER_USER= 144, CREATE_PACKAGE= 150, DROP_PACKAGE= 151,
   CREATE_PACKAGE_BODY= 152, DROP_PACKAGE_BODY= 153
 };
 
@@ -106,6 +122,36 @@ static int is_for_accounts(int command)
   }
 }
 
+/* Statements that would fail in the closed folder and leave the table crashed
+   or unknown to InnoDB; discarding a file would even succeed. TRUNCATE comes
+   here for InnoDB's tables, others are emptied without a lock. It does not lock
+   what LOCK TABLES has.
+
+   ALTER TABLE of a user's own table writes to the system's statistics. What
+   tells a table that is the statement's object is its lock: more than a
+   writer's. */
+static int maintains(MYSQL_THD thd, const char *table)
+{
+  switch (thd_sql_command(thd))
+  {
+  case REPAIR: case OPTIMIZE:
+    return 1;
+  case TRUNCATE: case ALTER_TABLE: case LOCK_TABLES:
+    return mdl_is_lock_owner(mdl_context(thd), MDL_TABLE, SYSTEM_SCHEMA, table,
+                             MDL_SHARED_UPGRADABLE);
+  default:
+    return 0;
+  }
+}
+
+/* Whoever makes, changes or drops a routine has locked its schema when the
+   table of routines is locked. Those of the system schema are the service's. */
+static int is_in_system_schema(MYSQL_THD thd)
+{
+  return mdl_is_lock_owner(mdl_context(thd), MDL_SCHEMA, SYSTEM_SCHEMA, "",
+                           MDL_INTENTION_EXCLUSIVE);
+}
+
 /* A table is locked, in memory, but not used yet. The server looks whether the
    statement was killed when it has all its locks (mysql_lock_tables), gives
    them back then and reports the error. */
@@ -121,11 +167,16 @@ static void on_table_event(MYSQL_THD thd, unsigned int event_class,
       guard_is_service)
     return;
   command= thd_sql_command(thd);
-  if (command == REPAIR || command == OPTIMIZE)
+  if (maintains(thd, event->table.str))
   {
-    /* Both would fail in the closed folder, and leave the table crashed. */
     thd_set_killed(thd, KILL_QUERY, DENIED,
                    "The tables of schema mysql are maintained by the service");
+    return;
+  }
+  if (!strcmp(event->table.str, "proc") && is_in_system_schema(thd))
+  {
+    thd_set_killed(thd, KILL_QUERY, DENIED,
+                   "The routines of schema mysql are the service's");
     return;
   }
   for (i= 0; guarded[i].name; i++)
@@ -198,8 +249,21 @@ static MYSQL_SYSVAR_INT(peer_uid, guard_peer_uid,
                         "The user id they are taken from; -1 means the "
                         "server's own.",
                         NULL, NULL, -1, -1, INT_MAX32, 0);
+static MYSQL_THDVAR_ULONGLONG(kill, PLUGIN_VAR_NOCMDOPT,
+                              "For mysql.rds_kill.",
+                              guard_check_kill, NULL, 0, 0, ULONGLONG_MAX, 0);
+static MYSQL_THDVAR_ULONGLONG(kill_query, PLUGIN_VAR_NOCMDOPT,
+                              "For mysql.rds_kill_query.",
+                              guard_check_kill_query, NULL, 0, 0,
+                              ULONGLONG_MAX, 0);
+static MYSQL_THDVAR_STR(buffer_pool, PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_MEMALLOC,
+                        "For mysql.rds_innodb_buffer_pool_...",
+                        guard_check_pool, NULL, NULL);
 static struct st_mysql_sys_var *variables[]=
 {
+  MYSQL_SYSVAR(kill),
+  MYSQL_SYSVAR(kill_query),
+  MYSQL_SYSVAR(buffer_pool),
   MYSQL_SYSVAR(socket),
   MYSQL_SYSVAR(peer_uid),
   NULL

@@ -1,4 +1,4 @@
-/* What the two halves of kurabe_guard share. */
+/* What the parts of kurabe_guard share. */
 
 #ifndef KURABE_GUARD_H
 #define KURABE_GUARD_H
@@ -25,6 +25,16 @@ extern __thread int guard_is_service;
 int guard_open(void);
 /* Ends all sessions, each after its statement. */
 void guard_close(void);
+/* Runs work in a session of the service, on a thread of its own, and waits for
+   it; -1 when there is no such thread or session. */
+int guard_execute(void (*work)(MYSQL *session, void *arg), void *arg);
+/* Variables that only the procedures of schema mysql can set (call.c). */
+int guard_check_kill(MYSQL_THD thd, struct st_mysql_sys_var *var, void *save,
+                     struct st_mysql_value *value);
+int guard_check_kill_query(MYSQL_THD thd, struct st_mysql_sys_var *var,
+                           void *save, struct st_mysql_value *value);
+int guard_check_pool(MYSQL_THD thd, struct st_mysql_sys_var *var, void *save,
+                     struct st_mysql_value *value);
 /* Writes an error with the text of errno to the server's log. */
 void guard_complain(const char *what, const char *name);
 

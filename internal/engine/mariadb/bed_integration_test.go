@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"os/user"
 	"strconv"
@@ -136,4 +137,23 @@ func first(ctx context.Context, conn *sql.Conn, statement string) (string, error
 func instanceOf(b *enginetest.Bed) engine.Instance {
 	home := b.Home()
 	return engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.User, SeenDir: home.Dir}
+}
+
+// inside runs statements in a session of the service's own and returns the rows
+// of the last.
+func inside(t *testing.T, b *enginetest.Bed, statements ...string) [][]string {
+	t.Helper()
+	var rows [][]string
+	err := withAdmin(t.Context(), instanceOf(b), func(a *admin) (err error) {
+		for _, s := range statements {
+			if rows, err = a.query(t.Context(), s); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }

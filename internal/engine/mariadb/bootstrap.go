@@ -36,17 +36,11 @@ DELETE FROM mysql.proxies_priv;
 DROP DATABASE IF EXISTS test;
 `)
 	for _, p := range procedures {
-		fmt.Fprintf(&b, "CREATE DEFINER=`mariadb.sys`@`localhost` PROCEDURE mysql.%s SQL SECURITY INVOKER %s;\n", p.declaration, p.body)
+		b.WriteString(p.sql() + ";\n")
 	}
 	b.WriteString(timeZoneSQL(zoneDir))
-	// The triggers run with its rights, and a trigger needs one on its table.
-	b.WriteString("FLUSH PRIVILEGES;\nGRANT TRIGGER ON mysql.* TO 'mariadb.sys'@'localhost';\n")
+	// The triggers run with its rights, and a trigger needs one on its table; so
+	// do the procedures.
+	b.WriteString("FLUSH PRIVILEGES;\n" + ownerGrant + ";\n")
 	return b.String(), nil
-}
-
-// procedures are RDS's ways to end what others do. They run with the rights of
-// the caller, who needs CONNECTION ADMIN for what is not his own.
-var procedures = []struct{ declaration, body string }{
-	{"rds_kill(IN thread BIGINT)", "KILL CONNECTION thread"},
-	{"rds_kill_query(IN thread BIGINT)", "KILL QUERY thread"},
 }

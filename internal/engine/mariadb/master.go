@@ -10,13 +10,14 @@ import (
 
 // masterRights are RDS's for the master user of MariaDB. SUPER, FILE and SHUTDOWN
 // are not among them, nor what replication and the binary log are administered
-// with, nor SET USER. CONNECTION ADMIN ends other sessions, DELETE HISTORY is
-// part of ALL on a schema and so what GRANT ALL needs.
+// with, nor SET USER, nor CONNECTION ADMIN, which ends other sessions but also
+// changes settings: that is what mysql.rds_kill is for. DELETE HISTORY is part of
+// ALL on a schema and so what GRANT ALL needs.
 var masterRights = strings.Join([]string{
 	"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "RELOAD", "PROCESS", "REFERENCES", "INDEX", "ALTER",
 	"SHOW DATABASES", "CREATE TEMPORARY TABLES", "LOCK TABLES", "EXECUTE", "REPLICATION SLAVE", "BINLOG MONITOR",
 	"CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "CREATE USER", "EVENT", "TRIGGER", "DELETE HISTORY",
-	"CONNECTION ADMIN", "SLAVE MONITOR",
+	"SLAVE MONITOR",
 }, ", ")
 
 // EnsureMaster implements engine.Driver.
@@ -38,12 +39,15 @@ func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 }
 
 // ownerSQL restores the owner of the server's own views and of the guards'
-// triggers, which TRUNCATE can take away. Without it they refuse everybody.
+// triggers and procedures, which TRUNCATE can take away. Without it they refuse
+// everybody.
 var ownerSQL = []string{
 	"CREATE USER IF NOT EXISTS 'mariadb.sys'@'localhost' ACCOUNT LOCK PASSWORD EXPIRE",
 	"GRANT SELECT, DELETE ON mysql.global_priv TO 'mariadb.sys'@'localhost'",
-	"GRANT TRIGGER ON mysql.* TO 'mariadb.sys'@'localhost'",
+	ownerGrant,
 }
+
+const ownerGrant = "GRANT TRIGGER, EXECUTE ON mysql.* TO 'mariadb.sys'@'localhost'"
 
 // SetPassword implements engine.Driver. As on RDS it also gives back the rights
 // that a master user has taken from itself, and the user if it is gone.

@@ -66,8 +66,18 @@ var allowed = [][]string{
 	{"FLUSH PRIVILEGES", "FLUSH TABLES", "FLUSH LOGS", "FLUSH STATUS", "FLUSH TABLES WITH READ LOCK", "UNLOCK TABLES"},
 	{"CREATE TEMPORARY TABLE app.tmp (a INT)", "LOCK TABLES app.t WRITE", "UNLOCK TABLES"},
 	{"ANALYZE TABLE app.t", "OPTIMIZE TABLE app.t", "CHECK TABLE app.t", "REPAIR TABLE app.t"},
+	{ // The server writes to its own statistics for these.
+		"CREATE TABLE app.s (a INT PRIMARY KEY, b INT, c INT)", "INSERT INTO app.s VALUES (1, 2, 3)", "ANALYZE TABLE app.s PERSISTENT FOR ALL",
+		"ALTER TABLE app.s CHANGE c d INT", "ALTER TABLE app.s DROP d, ADD INDEX (b)", "RENAME TABLE app.s TO app.s2", "TRUNCATE TABLE app.s2",
+		"OPTIMIZE TABLE app.s2", "DROP TABLE app.s2",
+		"CREATE TABLE app.h (a INT, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW START, e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING ENGINE=InnoDB",
+		"INSERT INTO app.h (a) VALUES (1)", "SET system_versioning_alter_history = KEEP", "ALTER TABLE app.h ADD b INT", "DELETE FROM app.h",
+	},
 	{"SET SESSION sql_mode = 'ANSI'", "SET SESSION time_zone = 'Asia/Tokyo'", "SET NAMES utf8mb4"},
-	{"TRUNCATE TABLE app.t", "DROP DATABASE app"},
+	{"TRUNCATE TABLE app.t", "CREATE PROCEDURE app.left_over() SELECT 1", "DROP DATABASE app"},
+	{"USE mysql", "CREATE PROCEDURE shop.here() SELECT 1", "ALTER PROCEDURE shop.here COMMENT 'x'", "DROP PROCEDURE shop.here"},
+	{"CALL mysql.rds_innodb_buffer_pool_dump_now()", "CALL mysql.rds_innodb_buffer_pool_load_now()", "CALL mysql.rds_innodb_buffer_pool_load_abort()"},
+	{"TRUNCATE TABLE mysql.general_log", "TRUNCATE TABLE mysql.slow_log"},
 	{"HELP 'SELECT'", "CHECK TABLE mysql.db", "ANALYZE TABLE mysql.db"},
 }
 
@@ -137,6 +147,15 @@ var denied = []denial{
 	{"move the accounts aside", []string{"RENAME TABLE mysql.global_priv TO mysql.gp"}, []uint16{7}},
 	{"move other accounts in", []string{"CREATE OR REPLACE TABLE shop.gp3 LIKE mysql.global_priv", "RENAME TABLE shop.gp3 TO mysql.global_priv"}, []uint16{1050, 1435}},
 	{"drop the accounts", []string{"DROP TABLE mysql.global_priv"}, []uint16{6}},
+	{"empty the statistics", []string{"TRUNCATE TABLE mysql.innodb_index_stats"}, []uint16{guardSays}},
+	{"empty them from a prepared statement", []string{"EXECUTE IMMEDIATE 'TRUNCATE TABLE mysql.innodb_table_stats'"}, []uint16{guardSays}},
+	{"empty them under a lock", []string{"LOCK TABLES mysql.innodb_index_stats WRITE", "TRUNCATE TABLE mysql.innodb_index_stats"}, []uint16{guardSays}},
+	{"empty the replication's place under a lock", []string{"LOCK TABLES mysql.gtid_slave_pos WRITE", "TRUNCATE TABLE mysql.gtid_slave_pos"}, []uint16{guardSays}},
+	{"empty a partition of them", []string{"ALTER TABLE mysql.innodb_index_stats TRUNCATE PARTITION ALL"}, []uint16{guardSays, 1505}},
+	{"move the statistics out", []string{"RENAME TABLE mysql.innodb_index_stats TO shop.stats"}, []uint16{7, 1025}},
+	{"alter the statistics", []string{"ALTER TABLE mysql.innodb_table_stats FORCE"}, []uint16{1005}},
+	{"take their file away", []string{"ALTER TABLE mysql.innodb_index_stats DISCARD TABLESPACE"}, []uint16{guardSays}},
+	{"read the statistics", []string{"SELECT COUNT(*) FROM mysql.innodb_index_stats", "SELECT COUNT(*) FROM mysql.innodb_table_stats", "UPDATE mysql.innodb_table_stats SET n_rows = n_rows"}, nil},
 	{"drop the schema", []string{"DROP DATABASE mysql"}, []uint16{6}},
 	{"replace the accounts", []string{"CREATE OR REPLACE TABLE mysql.global_priv (a INT)"}, []uint16{6}},
 	{"make a table beside them", []string{"CREATE TABLE mysql.x (a INT)"}, []uint16{1005}},
@@ -157,6 +176,23 @@ var denied = []denial{
 	{"put rights into a certificate's name", []string{`CREATE OR REPLACE USER j1@'%' REQUIRE SUBJECT 'a","access":18446744073709551615,"b":"'`, "FLUSH PRIVILEGES"}, nil},
 	{"put rights behind a multi-byte character", []string{"SET NAMES sjis", `CREATE OR REPLACE USER j2@'%' REQUIRE ISSUER 0x8F5C222C22616363657373223A3138343436373434303733373039353531363135`, "FLUSH PRIVILEGES"}, []uint16{syntax}},
 	{"put rights into a verifier", []string{`CREATE OR REPLACE USER j3@'%' IDENTIFIED VIA mysql_native_password USING 'x","access":18446744073709551615'`}, []uint16{1372}},
+
+	{"drop a procedure of the service", []string{"DROP PROCEDURE mysql.RDS_Kill"}, []uint16{guardSays}},
+	{"drop it if it exists", []string{"DROP PROCEDURE IF EXISTS mysql.rds_kill"}, []uint16{guardSays}},
+	{"have it run as its caller", []string{"ALTER PROCEDURE mysql.rds_kill SQL SECURITY INVOKER"}, []uint16{guardSays}},
+	{"replace it", []string{"CREATE OR REPLACE PROCEDURE mysql.rds_kill(IN thread BIGINT) SELECT 1"}, []uint16{guardSays}},
+	{"put a procedure beside it", []string{"USE mysql", "CREATE PROCEDURE rds_mine() SELECT 1"}, []uint16{guardSays}},
+	{"put a function beside it", []string{"CREATE FUNCTION mysql.rds_mine() RETURNS INT RETURN 1"}, []uint16{guardSays}},
+	{"put a package beside it", []string{"SET sql_mode = ORACLE", "CREATE PACKAGE mysql.rds_mine AS PROCEDURE p1; END"}, []uint16{guardSays}},
+	{"drop it from a prepared statement", []string{"EXECUTE IMMEDIATE 'DROP PROCEDURE mysql.rds_kill'"}, []uint16{guardSays}},
+	{"drop it from a procedure", []string{"CREATE OR REPLACE PROCEDURE shop.dp() DROP PROCEDURE mysql.rds_kill", "CALL shop.dp()"}, []uint16{1357}},
+	{"say to the guard what its procedures say", []string{"SET SESSION kurabe_guard_kill = 1"}, []uint16{needs}},
+	{"say it for all sessions", []string{"SET GLOBAL kurabe_guard_kill = 1"}, []uint16{needs}},
+	{"say it for one statement", []string{"SET STATEMENT kurabe_guard_buffer_pool = 'dump_now' FOR SELECT 1"}, []uint16{needs}},
+	{"say it in a routine", []string{"CREATE OR REPLACE FUNCTION shop.k() RETURNS INT BEGIN SET kurabe_guard_kill_query = 1; RETURN 1; END", "SELECT shop.k()"}, []uint16{needs}},
+	{"say it as the procedures' definer", []string{"CREATE DEFINER = 'mariadb.sys'@'localhost' PROCEDURE shop.k() SET kurabe_guard_kill = 1"}, []uint16{needs}},
+	{"say something else", []string{"SET SESSION kurabe_guard_buffer_pool = 'dump_now = 1, max_connections'"}, []uint16{1231}},
+	{"end another's session without the procedure", []string{"KILL USER 'mariadb.sys'@'localhost'"}, nil},
 
 	{"read a file", []string{"LOAD DATA INFILE '/etc/passwd' INTO TABLE shop.tt"}, []uint16{noSuchUser}},
 	{"write a file", []string{"SELECT 1 INTO OUTFILE '/tmp/kurabe-outfile'"}, []uint16{needs, noSuchUser}},
@@ -318,6 +354,7 @@ func TestOwnerOfViews(t *testing.T) {
 	for _, statement := range []string{
 		"DELETE FROM mysql.global_priv", "SELECT 1 INTO OUTFILE '/tmp/kurabe-outfile'", "DROP TRIGGER mysql.kurabe_db_insert",
 		"CREATE TRIGGER mysql.x BEFORE INSERT ON mysql.db FOR EACH ROW SET @a = 1", "GRANT SUPER ON *.* TO stolen@'%'",
+		"SET SESSION kurabe_guard_kill = 1", "SET GLOBAL max_connections = 10", "DROP PROCEDURE mysql.rds_kill", "CALL mysql.rds_innodb_buffer_pool_dump_now()",
 	} {
 		if _, err := query(t.Context(), login, statement); err == nil {
 			t.Errorf("%s: it is allowed", statement)
@@ -336,4 +373,13 @@ func TestOwnerOfViews(t *testing.T) {
 			noNewRights(t, b)
 		})
 	}
+	// The procedures have no definer now; a new password brings it back.
+	const call = "CALL mysql.rds_innodb_buffer_pool_dump_now()"
+	if _, err := query(t.Context(), b.Login(), call); err == nil {
+		t.Error("a procedure runs without its definer")
+	}
+	if err := b.Driver.SetPassword(t.Context(), instanceOf(b)); err != nil {
+		t.Fatal(err)
+	}
+	b.MustQuery(t, call)
 }

@@ -30,9 +30,21 @@ var probeForm = regexp.MustCompile(`^` + probePrefix + `[0-9a-f]{32}$`)
 // probeCleanup bounds taking the user away when the caller's time is up.
 const probeCleanup = 5 * time.Second
 
+// Errors with which a server that is well turns clients away: as many are logged
+// in as the group allows, or its init_connect fails for the login.
+const (
+	tooManyConnections = 1040
+	abortedConnection  = 1184
+)
+
 // Probe implements engine.Driver: what a client does, all of it. One that our
 // death leaves behind is taken away by the next. Only the agent probes, one at a
 // time.
+//
+// The login has no right to come in where other clients may not: it could be
+// taken over while it lives, and the right would come with it. A server that
+// answers on its endpoint that it turns clients away, for what its group says,
+// is up; that it writes, a session of the service's own then shows.
 func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (err error) {
 	tlsConfig, err := tlsFor(i, caFile)
 	if err != nil {
@@ -59,10 +71,19 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 	config.User, config.Passwd, config.DBName = name, password.Reveal(), name
 	config.Net, config.Addr, config.TLS = "tcp", endpoint(i), tlsConfig
 	config.Logger = silent{}
-	if err := write(ctx, config); err != nil {
+	err = write(ctx, config)
+	if turnedAway(err) {
+		err = writeInside(ctx, a, name)
+	}
+	if err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
 	return nil
+}
+
+func turnedAway(err error) bool {
+	var answer *mysql.MySQLError
+	return errors.As(err, &answer) && (answer.Number == tooManyConnections || answer.Number == abortedConnection)
 }
 
 // silent takes what the client library would print to standard error.
@@ -99,9 +120,6 @@ func makeProbe(ctx context.Context, a *admin, name string, password logkey.Secre
 	return a.execAll(ctx,
 		"CREATE DATABASE "+quoteName(name),
 		"CREATE USER "+account(name)+" IDENTIFIED VIA "+nativePlugin+" USING "+quoteLiteral(verifier)+" REQUIRE SSL",
-		// As the master user it comes in when max_connections have, and whatever
-		// init_connect says: the server is not down for that.
-		"GRANT CONNECTION ADMIN ON *.* TO "+account(name),
 		"GRANT CREATE, INSERT, SELECT ON "+quoteName(likeEscapes.Replace(name))+".* TO "+account(name),
 	)
 }
@@ -129,7 +147,25 @@ func dropLeftProbes(ctx context.Context, a *admin) error {
 	return nil
 }
 
-// write makes a table and commits a row, and reads it back.
+// probeSQL makes a table and commits a row.
+var probeSQL = []string{"CREATE TABLE probe (n INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO probe VALUES (1)"}
+
+// writeInside does what write does, in a session of the service's own.
+func writeInside(ctx context.Context, a *admin, schema string) error {
+	if err := a.execAll(ctx, append([]string{"USE " + quoteName(schema)}, probeSQL...)...); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	rows, err := a.query(ctx, "SELECT n FROM probe")
+	if err == nil && len(rows) != 1 {
+		err = fmt.Errorf("%d rows where one was written", len(rows))
+	}
+	if err != nil {
+		return fmt.Errorf("read back: %w", err)
+	}
+	return nil
+}
+
+// write logs in, writes what probeSQL says and reads it back.
 func write(ctx context.Context, config *mysql.Config) error {
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
@@ -142,7 +178,7 @@ func write(ctx context.Context, config *mysql.Config) error {
 		return fmt.Errorf("log in: %w", err)
 	}
 	defer conn.Close()
-	for _, statement := range []string{"CREATE TABLE probe (n INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO probe VALUES (1)"} {
+	for _, statement := range probeSQL {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("write: %w", err)
 		}

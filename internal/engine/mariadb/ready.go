@@ -8,10 +8,14 @@ import (
 )
 
 // Ready implements engine.Driver. The guard opens its socket when the server has
-// recovered, loaded its accounts and listens.
+// recovered, loaded its accounts and listens. What an earlier service left in the
+// database is brought up to date before anybody is told that it is ready.
 func (d *Driver) Ready(ctx context.Context, i engine.Instance) error {
 	return withAdmin(ctx, i, func(a *admin) error {
 		if err := a.exec(ctx, "SELECT 1"); err != nil {
+			return fmt.Errorf("ask whether ready: %w", err)
+		}
+		if err := upkeep(ctx, a); err != nil {
 			return fmt.Errorf("ask whether ready: %w", err)
 		}
 		return nil

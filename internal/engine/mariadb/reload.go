@@ -36,7 +36,10 @@ func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
 				return fmt.Errorf("set %s: %w", change.name, err)
 			}
 		}
-		return a.exec(ctx, "FLUSH LOCAL SSL")
+		if err := a.exec(ctx, "FLUSH LOCAL SSL"); err != nil {
+			return err
+		}
+		return upkeep(ctx, a)
 	})
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
