@@ -11,64 +11,51 @@ type Code string
 
 // The codes, by the noun they speak of.
 const (
-	CodeInternal                  Code = "internal"
-	CodeInvalidParameterValue     Code = "invalid-parameter-value"
-	CodeInvalidParameterCombo     Code = "invalid-parameter-combination"
-	CodeMissingParameter          Code = "missing-parameter"
-	CodeUnsupported               Code = "unsupported"
-	CodeThrottled                 Code = "throttled"
-	CodeUnavailable               Code = "unavailable"
-	CodeAccessDenied              Code = "access-denied"
-	CodeInstanceNotFound          Code = "instance-not-found"
-	CodeInstanceExists            Code = "instance-exists"
-	CodeInvalidInstanceState      Code = "invalid-instance-state"
-	CodeInsufficientCapacity      Code = "insufficient-capacity"
-	CodeInstanceQuota             Code = "instance-quota"
-	CodeStorageQuota              Code = "storage-quota"
-	CodeStorageTypeNotSupported   Code = "storage-type-not-supported"
-	CodeParameterGroupNotFound    Code = "parameter-group-not-found"
-	CodeParameterGroupExists      Code = "parameter-group-exists"
-	CodeParameterGroupQuota       Code = "parameter-group-quota"
-	CodeInvalidParameterGroup     Code = "invalid-parameter-group-state"
-	CodeSubnetGroupNotFound       Code = "subnet-group-not-found"
-	CodeSubnetGroupExists         Code = "subnet-group-exists"
-	CodeSubnetGroupQuota          Code = "subnet-group-quota"
-	CodeSubnetGroupNotAllowed     Code = "subnet-group-not-allowed"
-	CodeInvalidSubnetGroupState   Code = "invalid-subnet-group-state"
-	CodeInvalidSubnet             Code = "invalid-subnet"
-	CodeSubnetGroupAZCoverage     Code = "subnet-group-az-coverage"
-	CodeOptionGroupNotFound       Code = "option-group-not-found"
-	CodeOptionGroupExists         Code = "option-group-exists"
-	CodeInvalidOptionGroupState   Code = "invalid-option-group-state"
-	CodeSecurityGroupNotFound     Code = "security-group-not-found"
-	CodeCertificateNotFound       Code = "certificate-not-found"
-	CodeLogFileNotFound           Code = "log-file-not-found"
-	CodeSnapshotNotFound          Code = "snapshot-not-found"
-	CodeClusterNotFound           Code = "cluster-not-found"
-	CodeResourceNotFound          Code = "resource-not-found"
-	CodeInvalidVPCNetworkState    Code = "invalid-vpc-network-state"
-	CodeKMSKeyNotAccessible       Code = "kms-key-not-accessible"
-	CodeDomainNotFound            Code = "domain-not-found"
-	CodeBackupPolicyNotFound      Code = "backup-policy-not-found"
-	CodeProvisionedIOPSNotInAZ    Code = "provisioned-iops-not-available"
-	CodeUpgradeDependencyFailure  Code = "upgrade-dependency-failure"
-	CodeAuthorizationNotSupported Code = "authorization-not-supported"
+	CodeInternal                Code = "internal"
+	CodeInvalidParameterValue   Code = "invalid-parameter-value"
+	CodeInvalidParameterCombo   Code = "invalid-parameter-combination"
+	CodeUnsupported             Code = "unsupported"
+	CodeThrottled               Code = "throttled"
+	CodeUnavailable             Code = "unavailable"
+	CodeInstanceNotFound        Code = "instance-not-found"
+	CodeInstanceExists          Code = "instance-exists"
+	CodeInvalidInstanceState    Code = "invalid-instance-state"
+	CodeInsufficientCapacity    Code = "insufficient-capacity"
+	CodeInstanceQuota           Code = "instance-quota"
+	CodeStorageTypeNotSupported Code = "storage-type-not-supported"
+	CodeParameterGroupNotFound  Code = "parameter-group-not-found"
+	CodeParameterGroupExists    Code = "parameter-group-exists"
+	CodeParameterGroupQuota     Code = "parameter-group-quota"
+	CodeInvalidParameterGroup   Code = "invalid-parameter-group-state"
+	CodeSubnetGroupNotFound     Code = "subnet-group-not-found"
+	CodeSubnetGroupExists       Code = "subnet-group-exists"
+	CodeSubnetGroupQuota        Code = "subnet-group-quota"
+	CodeInvalidSubnetGroupState Code = "invalid-subnet-group-state"
+	CodeInvalidSubnet           Code = "invalid-subnet"
+	CodeSubnetGroupAZCoverage   Code = "subnet-group-az-coverage"
+	CodeOptionGroupNotFound     Code = "option-group-not-found"
+	CodeInvalidOptionGroupState Code = "invalid-option-group-state"
+	CodeSecurityGroupNotFound   Code = "security-group-not-found"
+	CodeCertificateNotFound     Code = "certificate-not-found"
+	CodeLogFileNotFound         Code = "log-file-not-found"
+	CodeSnapshotNotFound        Code = "snapshot-not-found"
+	CodeClusterNotFound         Code = "cluster-not-found"
+	CodeResourceNotFound        Code = "resource-not-found"
+	CodeInvalidVPCNetworkState  Code = "invalid-vpc-network-state"
 )
 
 // Codes lists every Code, so that tests can walk them.
 var Codes = []Code{
-	CodeInternal, CodeInvalidParameterValue, CodeInvalidParameterCombo, CodeMissingParameter,
-	CodeUnsupported, CodeThrottled, CodeUnavailable, CodeAccessDenied,
+	CodeInternal, CodeInvalidParameterValue, CodeInvalidParameterCombo,
+	CodeUnsupported, CodeThrottled, CodeUnavailable,
 	CodeInstanceNotFound, CodeInstanceExists, CodeInvalidInstanceState, CodeInsufficientCapacity,
-	CodeInstanceQuota, CodeStorageQuota, CodeStorageTypeNotSupported,
+	CodeInstanceQuota, CodeStorageTypeNotSupported,
 	CodeParameterGroupNotFound, CodeParameterGroupExists, CodeParameterGroupQuota, CodeInvalidParameterGroup,
-	CodeSubnetGroupNotFound, CodeSubnetGroupExists, CodeSubnetGroupQuota, CodeSubnetGroupNotAllowed,
+	CodeSubnetGroupNotFound, CodeSubnetGroupExists, CodeSubnetGroupQuota,
 	CodeInvalidSubnetGroupState, CodeInvalidSubnet, CodeSubnetGroupAZCoverage,
-	CodeOptionGroupNotFound, CodeOptionGroupExists, CodeInvalidOptionGroupState,
+	CodeOptionGroupNotFound, CodeInvalidOptionGroupState,
 	CodeSecurityGroupNotFound, CodeCertificateNotFound, CodeLogFileNotFound, CodeSnapshotNotFound,
-	CodeClusterNotFound, CodeResourceNotFound, CodeInvalidVPCNetworkState, CodeKMSKeyNotAccessible,
-	CodeDomainNotFound, CodeBackupPolicyNotFound, CodeProvisionedIOPSNotInAZ,
-	CodeUpgradeDependencyFailure, CodeAuthorizationNotSupported,
+	CodeClusterNotFound, CodeResourceNotFound, CodeInvalidVPCNetworkState,
 }
 
 // Error is an error that a user may see. Message is safe for users; Err is the

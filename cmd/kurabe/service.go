@@ -94,7 +94,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	}
 	startCtx, done := context.WithTimeout(ctx, startTime)
 	defer done()
-	if s.etcd, err = etcdnode.Start(startCtx, etcdnode.Options{Dir: filepath.Join(data, "etcd"), Log: s.log}); err != nil {
+	if s.etcd, err = etcdnode.Start(startCtx, etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log}); err != nil {
 		return fmt.Errorf("state store: %w", err)
 	}
 	var loopCtx context.Context

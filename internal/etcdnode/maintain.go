@@ -17,6 +17,7 @@ import (
 
 const (
 	maintainEvery = 10 * time.Minute
+	backupEvery   = 24 * time.Hour
 	// defragFreeBytesMin and more than half of the file free make rewriting it
 	// worth the pause (about 10 ms for each MB in use).
 	defragFreeBytesMin = 32 << 20
@@ -48,7 +49,24 @@ func (n *Node) maintain(ctx context.Context) error {
 		}
 		n.log.Info("state store defragmented", logkey.Bytes, be.Size())
 	}
-	return n.liftAlarm(ctx)
+	return errors.Join(n.liftAlarm(ctx), n.backupDaily(ctx))
+}
+
+// backupDaily keeps a copy of the state that is at most a day old beside it, and
+// the one before: a person who has to give up a corrupt store starts from there.
+func (n *Node) backupDaily(ctx context.Context) error {
+	if n.backup == "" {
+		return nil
+	}
+	if info, err := os.Stat(n.backup); err == nil {
+		if age := time.Since(info.ModTime()); age >= 0 && age < backupEvery {
+			return nil
+		}
+		if err := os.Rename(n.backup, n.backup+".1"); err != nil {
+			return fmt.Errorf("back up state: %w", err)
+		}
+	}
+	return n.Backup(ctx, n.backup)
 }
 
 // liftAlarm ends the write stop that etcd declares at its quota; it never does

@@ -49,11 +49,15 @@ const (
 type Options struct {
 	Dir string // made with mode 0700 if absent
 	Log *slog.Logger
+	// Backup is the file that Maintain writes the whole state to once a day; the
+	// one before gets the ending .1. "" makes none.
+	Backup string
 }
 
 // Node is a running etcd.
 type Node struct {
 	dir    string
+	backup string
 	etcd   *embed.Etcd
 	client *clientv3.Client
 	lock   *os.File
@@ -78,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{dir: o.Dir, lock: lock, log: o.Log, fatal: newFatalHook()}
+	n := &Node{dir: o.Dir, backup: o.Backup, lock: lock, log: o.Log, fatal: newFatalHook()}
 	if err := n.start(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}

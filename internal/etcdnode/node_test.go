@@ -149,6 +149,42 @@ func TestBackupHoldsTheState(t *testing.T) {
 	}
 }
 
+func TestMaintainKeepsADailyBackup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backup.db")
+	n, err := Start(testContext(t), Options{Dir: t.TempDir(), Log: silent(), Backup: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	look := func() (now, before time.Time) {
+		t.Helper()
+		if err := n.maintain(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err == nil {
+			now = info.ModTime()
+		}
+		if info, err := os.Stat(path + ".1"); err == nil {
+			before = info.ModTime()
+		}
+		return now, before
+	}
+	first, before := look()
+	if first.IsZero() || !before.IsZero() {
+		t.Fatalf("after the first pass: %v, %v", first, before)
+	}
+	if again, _ := look(); !again.Equal(first) {
+		t.Error("written again within a day")
+	}
+	old := first.Add(-25 * time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if again, before := look(); !again.After(old) || !before.Equal(old) {
+		t.Errorf("after a day: %v, and before it %v", again, before)
+	}
+}
+
 func TestMaintainShrinksTheFile(t *testing.T) {
 	n := mustStart(t, t.TempDir())
 	for i := range 120 {
