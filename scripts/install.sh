@@ -5,7 +5,7 @@
 #   scripts/install.sh [run|test|bench]   default: run; test and bench include run
 #   scripts/install.sh --system [...]     only the part that needs root
 #
-# Nothing missing: silent, no network. Packages need root (directly or through
+# Nothing missing, or nothing that can be had: silent, no network. Packages need root (directly or through
 # sudo); the Go toolchain and the Python environment of the tests belong to the
 # caller and go to .cache in this folder.
 set -euo pipefail
@@ -22,6 +22,9 @@ esac
 say() { printf '%s\n' "$*" >&2; }
 packages=() reasons=()
 need() { packages+=("$1"); reasons+=("$2"); }
+# Extensions in packages of their own: good to have, never a reason to fail.
+extras=() extra_reasons=() servers=()
+want() { extras+=("$1"); extra_reasons+=("$2"); }
 have() { type -P "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ]; }
 
 # An engine of Kurabe is a server that is found on the host. One that the user
@@ -63,6 +66,55 @@ find_missing() {
 	[ "$purpose" != bench ] || have sysbench || need sysbench "load on MariaDB in measurements"
 }
 
+# find_extras looks for the extensions of RDS's list that are no part of the
+# server's package. plperl and pltcl fit one version of the server exactly.
+find_extras() {
+	local major version
+	for major in $(installed_majors); do
+		version=$(dpkg-query -W -f '${Version}' "postgresql-$major" 2>/dev/null) || continue
+		servers+=("postgresql-$major=$version")
+		want_extensions "$major" "=$version"
+	done
+	have_postgres || want_extensions "$(postgres_package | sed 's/postgresql-//')" ""
+}
+
+installed_majors() {
+	local bin
+	for bin in /usr/lib/postgresql/*/bin/postgres; do
+		[ -x "$bin" ] || continue
+		bin=${bin%/bin/postgres}
+		[ "${bin##*/}" -lt 15 ] || echo "${bin##*/}"
+	done
+}
+
+want_extensions() {
+	local dir=/usr/share/postgresql/$1/extension
+	[ -e "$dir/postgis.control" ] || want "postgresql-$1-postgis-3" "PostGIS with GEOS, PROJ and GDAL (40 MB to fetch, 170 MB on disk)"
+	[ -e "$dir/plperl.control" ] || want "postgresql-plperl-$1$2" "the language PL/Perl"
+	[ -e "$dir/pltcl.control" ] || want "postgresql-pltcl-$1$2" "the language PL/Tcl"
+}
+
+# What could not be had is written down, so that nobody is asked at each run: for
+# this server and this list. What root found holds for all, and not the reverse.
+decision=$root/.cache/extensions-left-out
+me=user; [ "$(id -u)" != 0 ] || me=root
+decision_text() { echo "$1: ${servers[*]:-no server}: ${*:2}"; }
+decided() {
+	[ "${#extras[@]}" != 0 ] || return 0
+	grep -qsxF -e "$(decision_text root "${extras[@]}")" -e "$(decision_text "$me" "${extras[@]}")" "$decision"
+}
+
+# leave_out says once what is not there and why.
+leave_out() {
+	local why=$1
+	shift
+	say "Without these extensions, $why:"
+	say "  $*"
+	say "Asked again when the server's version changes, or after: rm .cache/${decision##*/}"
+	mkdir -p "${decision%/*}" && decision_text "$me" "$@" >>"$decision" || return 0
+	chown --reference="$root" "${decision%/*}" "$decision" 2>/dev/null || true
+}
+
 missing_user() { [ "$(id -u)" = 0 ] && ! getent passwd mysql >/dev/null; }
 
 # --- the guards: in place while apt runs, gone afterwards ---------------------
@@ -102,16 +154,35 @@ place_guards() {
 
 apt_options=(--no-install-recommends --no-upgrade --no-remove -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=300)
 
+apt_plan() { LC_ALL=C apt-get -s install "${apt_options[@]}" "$@" 2>&1; }
+
+# upgraded_servers reads a plan of apt's.
+upgraded_servers() { sed -nE 's/^Inst ((postgresql|mariadb|mysql|percona)[^ ]*) \[.*/\1/p' | { grep -vE -- '-(client|common)' || true; } | xargs; }
+
+# choose_extras adds those that apt can install, together with what we need,
+# without another version of a database server that is already here.
+choose_extras() {
+	local i plan left=()
+	for i in "${!extras[@]}"; do
+		if plan=$(apt_plan ${packages[@]+"${packages[@]}"} "${extras[i]}") && [ -z "$(upgraded_servers <<<"$plan")" ]; then
+			packages+=("${extras[i]}")
+		else
+			left+=("${extras[i]}")
+		fi
+	done
+	[ "${#left[@]}" = 0 ] || leave_out "as apt has none that fit the server that is installed, and Kurabe upgrades no server" "${left[@]}"
+}
+
 # refuse_upgrades stops when a package that we need would pull a newer version
 # of a database server that is already installed: that restarts it.
 refuse_upgrades() {
 	local plan upgraded
-	if ! plan=$(LC_ALL=C apt-get -s install "${apt_options[@]}" "${packages[@]}" 2>&1); then
+	if ! plan=$(apt_plan "${packages[@]}"); then
 		printf '%s\n' "$plan" | tail -n 15 >&2
 		say "apt cannot install: ${packages[*]}. Nothing was changed."
 		exit 1
 	fi
-	upgraded=$(printf '%s\n' "$plan" | sed -nE 's/^Inst ((postgresql|mariadb|mysql|percona)[^ ]*) \[.*/\1/p' | { grep -vE -- '-(client|common)' || true; } | xargs)
+	upgraded=$(upgraded_servers <<<"$plan")
 	[ -z "$upgraded" ] || {
 		say "To install ${packages[*]}, apt would have to upgrade a database server that is in use here:"
 		say "  $upgraded"
@@ -127,9 +198,16 @@ install_packages() {
 	have apt-get || { say "This is no Debian; install by hand what is named above."; exit 1; }
 	export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
 	apt-get update -qq >&2 || say "apt-get update failed; trying with the package lists that are here"
+	if ! decided; then choose_extras; fi
+	[ "${#packages[@]}" != 0 ] || return 0
 	refuse_upgrades
 	place_guards
-	apt-get install -y -qq "${apt_options[@]}" "${packages[@]}" </dev/null >&2
+	if ! apt-get install -y -qq "${apt_options[@]}" "${packages[@]}" </dev/null >&2; then
+		[ "${#packages[@]}" != "${#reasons[@]}" ] || exit 1
+		leave_out "as apt failed" "${extras[@]}"
+		[ "${#reasons[@]}" = 0 ] ||
+			apt-get install -y -qq "${apt_options[@]}" "${packages[@]:0:${#reasons[@]}}" </dev/null >&2
+	fi
 	remove_guards
 	trap - EXIT HUP INT TERM
 }
@@ -148,14 +226,25 @@ add_user() {
 
 announce() {
 	local i
-	say "Kurabe needs on this machine:"
+	[ "${#reasons[@]}" = 0 ] && ! missing_user || say "Kurabe needs on this machine:"
 	for i in "${!packages[@]}"; do printf '  %-22s %s\n' "${packages[i]}" "${reasons[i]}" >&2; done
 	if missing_user; then printf '  %-22s %s\n' "user mysql" "MariaDB engines run as this unprivileged system user" >&2; fi
+	if ! decided; then
+		say "PostgreSQL extensions that RDS offers, where apt can add them without touching a server:"
+		for i in "${!extras[@]}"; do printf '  %-22s %s\n' "${extras[i]}" "${extra_reasons[i]}" >&2; done
+	fi
 	say "No service is started, and database servers that are here already are left alone."
 }
 
 as_root_or_explain() {
-	if have sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+	local sudo=false
+	if have sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then sudo=true; fi
+	if [ "${#packages[@]}" = 0 ]; then
+		if $sudo && sudo -- "$root/scripts/install.sh" --system "$purpose"; then return; fi
+		leave_out "as they need root (scripts/install.sh --system)" "${extras[@]}"
+		return
+	fi
+	if $sudo; then
 		sudo -- "$root/scripts/install.sh" --system "$purpose"
 		return
 	fi
@@ -168,10 +257,11 @@ as_root_or_explain() {
 
 system_part() {
 	find_missing
-	if [ "${#packages[@]}" = 0 ] && ! missing_user; then return; fi
+	find_extras
+	if [ "${#packages[@]}" = 0 ] && decided && ! missing_user; then return; fi
 	if [ "$(id -u)" != 0 ]; then as_root_or_explain; return; fi
 	announce
-	if [ "${#packages[@]}" != 0 ]; then install_packages; fi
+	if [ "${#packages[@]}" != 0 ] || ! decided; then install_packages; fi
 	if missing_user; then add_user; fi
 }
 

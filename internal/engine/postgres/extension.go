@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,20 +26,55 @@ var allowed = []string{
 }
 
 // read are those of the allowed that upstream does not mark trusted and we do.
-// The script runs as superuser in a schema of the caller's, so each was read for
-// statements that would execute what a hostile schema holds. One that is not in
-// this list is offered only where its authors say trusted.
+// Their scripts run as superuser, in rooms (openRooms) that keep out what lies in
+// the caller's schema. Each was read for what a room does not keep out: a
+// statement made at run time out of settings or names that the caller chooses.
+// One that is not in this list is offered only where its authors say trusted, or
+// that its script needs no superuser.
 var read = []string{
-	"amcheck", "autoinc", "bloom", "dblink", "dict_xsyn", "earthdistance", "insert_username", "intagg", "moddatetime",
-	"pg_buffercache", "pg_freespacemap", "pg_prewarm", "pg_stat_statements", "pg_visibility", "pgrowlocks",
-	"pgstattuple", "postgres_fdw", "sslinfo",
+	"address_standardizer", "amcheck", "autoinc", "bloom", "dblink", "dict_xsyn", "earthdistance", "hstore_plperl", "insert_username", "intagg",
+	"moddatetime", "pg_buffercache", "pg_freespacemap", "pg_prewarm", "pg_stat_statements", "pg_visibility",
+	"pgrowlocks", "pgstattuple", "postgis", "postgis_topology", "postgres_fdw", "sslinfo",
 }
 
-// rewritten are texts of scripts that would execute the caller's code. A cast of
-// a literal calls the type's input while the statement is being read, and the
-// caller's schema comes before cube's; a call is only stored.
+// asCaller are those whose script needs no superuser although their control file
+// does not say so: tables and data, which are then the caller's own.
+var asCaller = []string{"address_standardizer_data_us"}
+
+// frozen are those whose update scripts are left out. They append the
+// session's default path, a text of the caller's choice, to an ALTER DATABASE
+// and to a SET, adopt what has the name of their own, and walk over tables of
+// the users. A newer version is had by dropping and creating the extension.
+var frozen = []string{"postgis", "postgis_topology"}
+
+// rewritten are texts of scripts that would execute what the caller chose.
+// AddToSearchPath executes the session's default path as part of a statement:
+// "a;ALTER/**/ROLE/**/me/**/SUPERUSER;--" is a list of one name to the setting.
 var rewritten = map[string]*strings.Replacer{
-	"earthdistance": strings.NewReplacer("'(0)'::cube", "cube('0'::float8)"),
+	"postgis_topology": strings.NewReplacer("SELECT topology.AddToSearchPath('topology');", ""),
+}
+
+// pathFromCaller is such a call. A script that has one after rewriting is of a
+// version that was not read, and the extension is not offered.
+var pathFromCaller = regexp.MustCompile(`(?mi)^\s*SELECT\s+[\w.@"]*(AddToSearchPath|SetSearchPathForInstall)`)
+
+// appended run after the script with pg_catalog alone on the path. Of what
+// postgis_topology does to its schema, a grant would go with the room; and the
+// schema is put on the path of the database, each name of which is quoted anew.
+var appended = map[string]string{
+	"postgis_topology": `
+GRANT USAGE ON SCHEMA topology TO PUBLIC;
+DO LANGUAGE plpgsql $kurabe$
+DECLARE
+	path text[];
+BEGIN
+	SELECT array_agg(trim(BOTH ' "' FROM part)) INTO path FROM pg_settings, unnest(string_to_array(reset_val, ',')) part WHERE name = 'search_path';
+	IF 'topology' <> ALL (path) THEN
+		SELECT array_agg(quote_ident(part)) INTO path FROM unnest(path || 'topology'::text) part;
+		EXECUTE format('ALTER DATABASE %I SET search_path = %s', current_database(), array_to_string(path, ', '));
+	END IF;
+END $kurabe$;
+`,
 }
 
 // refused are the known extensions that stay out, and why.
@@ -55,19 +92,24 @@ var refused = map[string]string{
 	"plperlu":           "an untrusted language runs programs",
 	"plpython3u":        "an untrusted language runs programs",
 	"pltclu":            "an untrusted language runs programs",
-	"postgis_raster":    "reads server files (out-of-database rasters)",
+	"postgis_raster":    "reads server files and the network (out-of-database rasters, GDAL)",
+	"postgis_sfcgal":    "not offered by RDS, and not read",
 	"refint":            "its C code trusts its arguments; foreign keys have replaced it",
 	"xml2":              "deprecated, and its XSLT has read files before (CVE-2012-3488)",
 }
 
-// granted are functions and wrappers that an extension keeps for superusers and
-// that rds_superuser gets too: they tell about or reset statistics, check
-// indexes, or open connections for which a non-superuser must bring a password.
-// The grant is appended to the installation script.
+// granted are things that an extension keeps for superusers and that
+// rds_superuser gets too: functions that tell about or reset statistics or check
+// indexes; wrappers, whose connections must bring a password; tables and their
+// sequences that are there to be filled. On a table never TRIGGER or REFERENCES:
+// those would run code of the caller's in a later script.
+// The grant is appended to the scripts that lead to the default version.
 var granted = map[string][]string{
 	"amcheck":            {"bt_index_check", "bt_index_parent_check", "gin_index_check", "verify_heapam"},
 	"dblink":             {"dblink_fdw"},
 	"pg_stat_statements": {"pg_stat_statements_reset"},
+	"postgis":            {"spatial_ref_sys"},
+	"postgis_topology":   {"layer", "topology", "topology_id_seq"},
 	"postgres_fdw":       {"postgres_fdw"},
 }
 
@@ -91,11 +133,11 @@ func (s source) extensions() ([]string, error) {
 		if !ok {
 			continue
 		}
-		offered, err := offers(dir, name)
+		standing, err := standingOf(dir, name)
 		if err != nil {
 			return nil, fmt.Errorf("look at extension %s: %w", name, err)
 		}
-		if offered {
+		if standing != closed {
 			found = append(found, name)
 		}
 	}
@@ -103,43 +145,53 @@ func (s source) extensions() ([]string, error) {
 	return found, nil
 }
 
-var trustedLine = regexp.MustCompile(`(?mi)^\s*trusted\s*=\s*'?(true|on|yes|1)`)
-
-// literalCast is a literal cast to a type that is not of pg_catalog's. A script
-// that we have read may come to have one in a later version.
 var (
-	literalCast  = regexp.MustCompile(`[^']'::\s*"?(\w+)`)
-	catalogTypes = []string{"text", "float8", "integer", "int4", "bigint", "oid", "regclass", "regproc", "regprocedure", "pg_catalog", "name", "bool", "boolean", "char"}
+	trustedLine   = regexp.MustCompile(`(?mi)^\s*trusted\s*=\s*'?(true|on|yes|1)`)
+	superuserLine = regexp.MustCompile(`(?mi)^\s*superuser\s*=\s*'?(false|off|no|0)`)
 )
 
-// offers decides about one installed extension.
-func offers(dir, name string) (bool, error) {
+// standing is by whose word a database's owner may create an extension.
+type standing int
+
+const (
+	closed    standing = iota // not at all
+	vouched                   // its authors say trusted
+	unaided                   // its script runs with the caller's own rights
+	sheltered                 // ours; its scripts run in rooms
+)
+
+// standingOf decides about one installed extension.
+func standingOf(dir, name string) (standing, error) {
 	if !slices.Contains(allowed, name) {
-		return false, nil
+		return closed, nil
 	}
 	control, err := os.ReadFile(filepath.Join(dir, name+".control"))
-	if err != nil || trustedLine.Match(control) {
-		return err == nil, err
+	switch {
+	case err != nil:
+		return closed, err
+	case trustedLine.Match(control):
+		return vouched, nil
+	case superuserLine.Match(control), slices.Contains(asCaller, name):
+		return unaided, nil
+	case !slices.Contains(read, name):
+		return closed, nil
 	}
-	if !slices.Contains(read, name) {
-		return false, nil
-	}
-	scripts, err := filepath.Glob(filepath.Join(dir, name+"--*.sql"))
+	version, err := defaultVersion(filepath.Join(dir, name+".control"))
 	if err != nil {
-		return false, err
+		return closed, err
 	}
-	for _, path := range scripts {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return false, err
-		}
-		for _, m := range literalCast.FindAllStringSubmatch(rewrite(name, string(raw)), -1) {
-			if !slices.Contains(catalogTypes, strings.ToLower(m[1])) {
-				return false, nil
-			}
-		}
+	script, err := os.ReadFile(filepath.Join(dir, name+"--"+version+".sql"))
+	if errors.Is(err, os.ErrNotExist) {
+		return sheltered, nil // It is made by updates from an older one.
 	}
-	return true, nil
+	if err != nil {
+		return closed, err
+	}
+	// Of megabytes, the plain search is the cheaper one.
+	if bytes.Contains(bytes.ToLower(script), []byte("searchpath")) && pathFromCaller.MatchString(rewrite(name, string(script))) {
+		return closed, nil
+	}
+	return sheltered, nil
 }
 
 // rewrite is what becomes of a script of that extension.
@@ -152,8 +204,12 @@ func rewrite(extension, script string) string {
 
 // trustedControl is a control file whose extension a database's owner may
 // create. The last line of a name wins.
-func trustedControl(text string) string {
-	return strings.TrimRight(text, "\n") + "\n\n# Kurabe: the master user may create it.\nsuperuser = true\ntrusted = true\n"
+func trustedControl(text string, as standing) string {
+	rights := "superuser = true\ntrusted = true\n"
+	if as == unaided {
+		rights = "superuser = false\n"
+	}
+	return strings.TrimRight(text, "\n") + "\n\n# Kurabe: the master user may create it.\n" + rights
 }
 
 // grantScript is appended to the scripts that lead to the default version. It
@@ -168,15 +224,21 @@ DECLARE
 	thing text;
 BEGIN
 	FOR thing IN
-		SELECT 'FUNCTION ' || p.oid::regprocedure::text FROM pg_catalog.pg_proc p
+		SELECT 'ALL ON FUNCTION ' || p.oid::regprocedure::text FROM pg_catalog.pg_proc p
 		JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 		JOIN pg_catalog.pg_extension e ON d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.refobjid = e.oid
-		WHERE e.extname = '%s' AND p.proname = ANY (wanted)
+		WHERE e.extname = '%[2]s' AND p.proname = ANY (wanted)
 	UNION ALL
-		SELECT 'FOREIGN DATA WRAPPER ' || quote_ident(w.fdwname) FROM pg_catalog.pg_foreign_data_wrapper w
+		SELECT CASE c.relkind WHEN 'S' THEN 'USAGE, SELECT, UPDATE ON SEQUENCE ' ELSE 'SELECT, INSERT, UPDATE, DELETE ON TABLE ' END || c.oid::regclass::text
+		FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+		JOIN pg_catalog.pg_extension e ON d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.refobjid = e.oid
+		WHERE e.extname = '%[2]s' AND c.relname = ANY (wanted)
+	UNION ALL
+		SELECT 'ALL ON FOREIGN DATA WRAPPER ' || quote_ident(w.fdwname) FROM pg_catalog.pg_foreign_data_wrapper w
 		WHERE w.fdwname = ANY (wanted)
 	LOOP
-		EXECUTE format('GRANT ALL ON %%s TO rds_superuser WITH GRANT OPTION', thing);
+		EXECUTE format('GRANT %%s TO rds_superuser WITH GRANT OPTION', thing);
 	END LOOP;
 END $kurabe$;
 `, textArray(names), extension)

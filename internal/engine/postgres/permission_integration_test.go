@@ -147,9 +147,21 @@ func endsOthers(t *testing.T, b *enginetest.Bed) {
 }
 
 func createsExtensions(t *testing.T, b *enginetest.Bed) {
-	// P2's list, as far as Debian's contrib still has it.
-	for _, name := range strings.Fields(`btree_gin btree_gist citext cube dblink dict_int dict_xsyn earthdistance fuzzystrmatch hstore
-		intagg intarray isn ltree pgcrypto pgrowlocks pg_trgm plpgsql sslinfo tablefunc unaccent uuid-ossp`) {
+	// RDS's list, as far as Debian's contrib still has it.
+	offered := `btree_gin btree_gist citext cube dblink dict_int dict_xsyn earthdistance fuzzystrmatch hstore
+		intagg intarray isn ltree pgcrypto pgrowlocks pg_trgm plpgsql sslinfo tablefunc unaccent uuid-ossp`
+	// And what is in packages of its own, where those are installed.
+	for library, names := range map[string]string{
+		"plperl": "plperl", "pltcl": "pltcl",
+		"postgis-3": "postgis postgis_tiger_geocoder postgis_topology address_standardizer address_standardizer_data_us",
+	} {
+		if _, err := os.Stat(filepath.Join("/usr/lib/postgresql", b.Version.Major(), "lib", library+".so")); err == nil {
+			offered += " " + names
+		} else {
+			t.Logf("not installed: %s", names)
+		}
+	}
+	for _, name := range strings.Fields(offered) {
 		if !slices.Contains(b.Version.Extensions, name) {
 			t.Errorf("%s is not on offer", name)
 		}
@@ -159,14 +171,64 @@ func createsExtensions(t *testing.T, b *enginetest.Bed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	usesExtensions(t, b)
+	leavesNoRooms(t, b)
+}
+
+// extensionUse is what a master user does with an extension.
+var extensionUse = map[string][]string{
+	"postgis": {
+		"INSERT INTO spatial_ref_sys VALUES (990001, 'mine', 1, '', '+proj=longlat +datum=WGS84')",
+		"CREATE TABLE place (g geometry(Point, 4326))", "CREATE INDEX ON place USING gist (g)",
+		"SELECT ST_AsText(ST_Transform(ST_SetSRID('POINT(2 49)'::geometry, 4326), 3857))",
+	},
+	"postgis_topology": {
+		"SELECT CreateTopology('town', 4326)",
+		"SELECT AddTopoGeometryColumn('town', 'public', 'place', 'topo', 'POINT')",
+		"SELECT TopoGeo_AddPoint('town', ST_SetSRID('POINT(2 49)'::geometry, 4326))",
+		"SELECT DropTopology('town')",
+	},
+	"postgis_tiger_geocoder":       {"SELECT (tiger.pagc_normalize_address('1 Devonshire Place, Boston, MA 02109')).streetname", "INSERT INTO tiger.state_lookup VALUES (999, 'Nowhere', 'NW', '99')"},
+	"address_standardizer_data_us": {"SELECT (standardize_address('us_lex', 'us_gaz', 'us_rules', '1 Devonshire Place', 'Boston, MA 02109')).city"},
+	"plperl":                       {"CREATE FUNCTION p() RETURNS integer LANGUAGE plperl AS 'return 1'", "SELECT p()"},
+	"pltcl":                        {"CREATE FUNCTION c() RETURNS integer LANGUAGE pltcl AS 'return 1'", "SELECT c()"},
+}
+
+func usesExtensions(t *testing.T, b *enginetest.Bed) {
+	for _, name := range b.Version.Extensions {
+		for _, sql := range extensionUse[name] {
+			if _, err := query(t.Context(), b.Login(), sql); err != nil {
+				t.Errorf("%s: %s: %v", name, sql, err)
+			}
+		}
+	}
 	for _, sql := range []string{
 		"SELECT pg_stat_statements_reset()", "SELECT bt_index_check('t_pkey')", "SELECT verify_heapam('t')",
 		"SELECT count(*) FROM pg_buffercache", "SELECT pg_relation_size('t') + (pgstattuple('t')).table_len",
 		"CREATE SERVER away FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '192.0.2.1')",
-		"DROP EXTENSION hstore CASCADE",
+		"DROP EXTENSION hstore CASCADE", "DROP EXTENSION pg_stat_statements",
+		"CREATE EXTENSION pg_stat_statements VERSION '1.8'", "ALTER EXTENSION pg_stat_statements UPDATE", "SELECT pg_stat_statements_reset()",
 	} {
 		if _, err := query(t.Context(), b.Login(), sql); err != nil {
 			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
+// leavesNoRooms looks for what scripts may have left behind: schemas, things of
+// an extension outside of its schema, a schema that is not the one it was.
+func leavesNoRooms(t *testing.T, b *enginetest.Bed) {
+	for what, sql := range map[string]string{
+		"schemas": "SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname ~ 'aside'",
+		"strays": `SELECT string_agg(pg_describe_object(d.classid, d.objid, 0), ', ') FROM pg_depend d
+			JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e' AND e.extowner <> 10
+			JOIN pg_depend n ON n.classid = d.classid AND n.objid = d.objid AND n.refclassid = 'pg_namespace'::regclass
+			WHERE n.refobjid <> e.extnamespace AND e.extname <> 'postgis_tiger_geocoder'`,
+		"orphans": "SELECT count(*) FROM pg_depend d WHERE refclassid = 'pg_namespace'::regclass AND refobjid >= 16384 AND NOT EXISTS (SELECT FROM pg_namespace WHERE oid = d.refobjid)",
+		"public":  "SELECT oid::bigint - 2200 FROM pg_namespace WHERE nspname = 'public'",
+	} {
+		if got := b.MustQuery(t, sql); got != "<nil>" && got != "0" {
+			t.Errorf("%s: %s", what, got)
 		}
 	}
 }
@@ -206,7 +268,8 @@ func TestMasterMayNot(t *testing.T) {
 func refusesExtensions(t *testing.T, b *enginetest.Bed) {
 	controls, _ := filepath.Glob("/usr/share/postgresql/" + b.Version.Major() + "/extension/*.control")
 	for _, path := range controls {
-		name := strings.TrimSuffix(filepath.Base(path), ".control")
+		// Debian's PostGIS has two names for each; only the one without a number has scripts.
+		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".control"), "-3")
 		if slices.Contains(b.Version.Extensions, name) {
 			continue
 		}

@@ -156,6 +156,9 @@ func (d *Driver) Command(i engine.Instance) engine.Command {
 			// Sessions can open connections of their own (dblink, postgres_fdw);
 			// no file of the engine's account may add a password or a service.
 			"PGPASSFILE=/dev/null", "PGSERVICEFILE=/dev/null", "PGSYSCONFDIR=/nonexistent",
+			// PostGIS's PROJ would look for its database in /tmp/proj first, where
+			// any user of the host can put one; and it must not fetch grids.
+			"PROJ_SKIP_READ_USER_WRITABLE_DIRECTORY=YES", "PROJ_NETWORK=OFF",
 			// When memory is short a session goes first, not the postmaster.
 			"PG_OOM_ADJUST_FILE=/proc/self/oom_score_adj", "PG_OOM_ADJUST_VALUE=0"),
 		OOMScoreAdj: postmasterOOM,

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,13 +24,13 @@ import (
 //	                                /usr/share/postgresql/15/*                    links
 //	                                /usr/share/postgresql/15/extension            ours
 //
-// In it the control files of allowed extensions say "trusted", and those of all
-// others are absent. The machine's own files stay as they are. A tree never
+// In it the control files of allowed extensions say "trusted", their scripts run
+// in rooms (openRooms), and the control files of all others are absent. The machine's own files stay as they are. A tree never
 // changes once made: its name holds a hash of what it was made from, and the
 // tree of a running server stays when the packages are upgraded.
 
 // treeRevision changes when this file makes something else of the same input.
-const treeRevision = "2"
+const treeRevision = "3"
 
 // copied are the programs that look for files relative to themselves.
 var copied = []string{"postgres", "initdb"}
@@ -82,31 +81,36 @@ func treeLib(major int) string   { return "usr/lib/postgresql/" + strconv.Itoa(m
 func treeShare(major int) string { return "usr/share/postgresql/" + strconv.Itoa(major) }
 
 // fingerprint hashes all that a tree depends on: the copied programs, the names
-// that are linked and the control files.
+// that are linked and what the extension folder will hold.
 func (s source) fingerprint() (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, treeRevision, s.bin, s.lib, s.share, allowed, granted)
+	fmt.Fprintln(h, treeRevision, s.bin, s.lib, s.share)
 	for _, name := range copied {
 		if err := hashFile(h, filepath.Join(s.bin, name)); err != nil {
 			return "", err
 		}
 	}
-	for _, dir := range []string{s.bin, s.share, filepath.Join(s.share, "extension")} {
+	for _, dir := range []string{s.bin, s.share} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return "", err
 		}
 		for _, entry := range entries {
 			fmt.Fprintln(h, entry.Name())
-			// Of what is only linked the content does not matter.
-			ours := slices.Contains(allowed, extensionOf(entry.Name()))
-			if !ours || (!strings.HasSuffix(entry.Name(), ".control") && !strings.HasSuffix(entry.Name(), ".sql")) {
-				continue
-			}
-			if err := hashFile(h, filepath.Join(dir, entry.Name())); err != nil {
-				return "", err
-			}
 		}
+	}
+	dir := filepath.Join(s.share, "extension")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, entry := range entries {
+		text, linked, err := extensionFile(dir, entry.Name())
+		if err != nil {
+			return "", err
+		}
+		// Of what is only linked the content does not matter.
+		fmt.Fprintln(h, entry.Name(), linked, len(text), text)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -38,13 +39,21 @@ func fillExtensions(from, to string) error {
 func extensionFile(dir, name string) (text string, linked bool, err error) {
 	extension := extensionOf(name)
 	isControl, isScript := strings.HasSuffix(name, ".control"), strings.HasSuffix(name, ".sql")
-	if isControl {
-		if offered, err := offers(dir, extension); err != nil || !offered {
-			return "", false, err
-		}
+	if !isControl && !isScript {
+		return "", true, nil
 	}
-	functions := granted[extension]
-	if !isControl && (!isScript || (functions == nil && rewritten[extension] == nil)) {
+	// Scripts of what is not allowed are never reached: there is no control file.
+	if !slices.Contains(allowed, extension) {
+		return "", isScript, nil
+	}
+	if isScript && strings.Count(name, "--") > 1 && slices.Contains(frozen, extension) {
+		return "", false, nil
+	}
+	standing, err := standingOf(dir, extension)
+	if err != nil || (isControl && standing == closed) {
+		return "", false, err
+	}
+	if isScript && standing != sheltered {
 		return "", true, nil
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, name))
@@ -52,17 +61,28 @@ func extensionFile(dir, name string) (text string, linked bool, err error) {
 		return "", false, err
 	}
 	if isControl {
-		return trustedControl(string(raw)), false, nil
+		return trustedControl(string(raw), standing), false, nil
 	}
+	text, err = shelteredScript(dir, name, string(raw))
+	return text, false, err
+}
+
+// shelteredScript is a script that runs in rooms, and what comes after it.
+func shelteredScript(dir, name, script string) (string, error) {
+	extension := extensionOf(name)
 	version, err := defaultVersion(filepath.Join(dir, extension+".control"))
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
-	text = rewrite(extension, string(raw))
-	if functions != nil && strings.HasSuffix(name, "--"+version+".sql") {
-		text += grantScript(extension, functions)
+	text := inRooms(rewrite(extension, script))
+	if !strings.HasSuffix(name, "--"+version+".sql") {
+		return text, nil
 	}
-	return text, false, nil
+	text += appended[extension]
+	if names := granted[extension]; names != nil {
+		text += grantScript(extension, names)
+	}
+	return text, nil
 }
 
 var defaultVersionLine = regexp.MustCompile(`(?m)^\s*default_version\s*=\s*'([^']+)'`)
