@@ -33,7 +33,10 @@ type InstanceReport struct {
 	Step       string     `json:"step,omitempty"`
 	Failure    *Failure   `json:"failure,omitempty"`
 
-	Running       bool      `json:"running"`
+	Running bool `json:"running"`
+	// Serving: a client has logged in to this very process over the endpoint and
+	// written. One that runs and does not serve is starting or recovering.
+	Serving       bool      `json:"serving"`
 	Absent        bool      `json:"absent"` // nothing of the instance is left on the host
 	PID           int       `json:"pid,omitempty"`
 	Boot          int64     `json:"boot"`

@@ -52,6 +52,11 @@ type Observation struct {
 	OOMKills           int64
 }
 
+// Serving says whether a client has logged in to the process that runs now.
+func (o Observation) Serving() bool {
+	return o.Running && o.Applied.Probed && o.Applied.Process == o.Process
+}
+
 // StepName names a step; names are stable because tests kill the service before
 // and after each of them.
 type StepName string

@@ -97,7 +97,7 @@ func (s *sim) obey() {
 		return
 	}
 	r := kurabe.InstanceReport{Host: a.Host, Instance: a.Instance, Generation: a.Generation, Done: true, Boot: a.Boot,
-		Running: a.Goal == kurabe.GoalRunning, Absent: a.Goal == kurabe.GoalAbsent}
+		Running: a.Goal == kurabe.GoalRunning, Serving: a.Goal == kurabe.GoalRunning, Absent: a.Goal == kurabe.GoalAbsent}
 	if s.w.Report != nil {
 		r.Crashes, r.OOMKills, r.UsedBytes = s.w.Report.Crashes, s.w.Report.OOMKills, s.w.Report.UsedBytes
 	}
@@ -352,6 +352,25 @@ func TestCrash(t *testing.T) {
 	if s.w.Assignment.Boot != boot {
 		t.Fatal("a crash is no new boot")
 	}
+}
+
+// The planner may hear of a server only when it runs again: while the service was
+// down it was stopped, or crashed with nobody to count it.
+func TestStartedAgainUnseen(t *testing.T) {
+	s := newSim(t)
+	s.settle()
+	r := *s.w.Report
+	r.Done, r.Serving = false, false
+	s.w.Report = &r
+	s.step()
+	s.want(kurabe.StateRebooting)
+	s.settle()
+	s.want(kurabe.StateAvailable)
+	r = *s.w.Report
+	r.Done = false // something to reload, and it serves meanwhile
+	s.w.Report = &r
+	s.step()
+	s.want(kurabe.StateAvailable)
 }
 
 func TestStorageFull(t *testing.T) {

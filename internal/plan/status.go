@@ -57,7 +57,9 @@ func (d *draft) working(r *kurabe.InstanceReport) {
 			d.event("KURABE-EVENT-0002", "Step "+f.Step+" does not succeed and is tried again: "+f.Message, "failure")
 		}
 	}
-	if d.status.Action == "" && d.next.Goal == kurabe.GoalRunning && !r.Running {
+	// A process that does not serve yet was started again: shown as available, it
+	// would turn clients away.
+	if d.status.Action == "" && d.next.Goal == kurabe.GoalRunning && !r.Serving {
 		d.status.Action = kurabe.StateRebooting
 	}
 	d.status.State = d.transition(d.status.State)
