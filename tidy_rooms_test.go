@@ -30,7 +30,7 @@ var testEdges = map[string][]string{
 }
 
 // testThird are libraries that any test may use.
-var testThird = []string{"pgregory.net/rapid", "github.com/google/go-cmp", "github.com/anishathalye/porcupine"}
+var testThird = []string{"pgregory.net/rapid", "github.com/google/go-cmp", "github.com/anishathalye/porcupine", "github.com/johannesboyne/gofakes3"}
 
 const (
 	sdk    = "github.com/aws/aws-sdk-go-v2"
@@ -63,7 +63,7 @@ var rooms = []room{
 	{"internal/volume", nil, []string{xsys}, "folders, clones and atomic files, whatever is in them"},
 	{"internal/snapshot", []string{".", "internal/volume"}, nil, "copies folders; the engine says when they are consistent"},
 	{"internal/logstream", []string{".", "internal/volume"}, nil, "the continuous log of an instance"},
-	{"internal/blob", []string{".", "internal/volume"}, []string{sdk, smithy}, "the repository of backups: a folder or S3"},
+	{"internal/blob", []string{".", "internal/volume"}, []string{sdk, smithy, xsys, "github.com/klauspost/compress", "filippo.io/age"}, "the repository of backups: named bytes in a folder or S3; what they mean it does not know"},
 	{"internal/gateway", []string{".", "internal/wire/..."}, []string{xsys}, "forwards bytes; it must live on when the control plane is down"},
 	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},
 	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
