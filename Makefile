@@ -21,7 +21,7 @@ headers = $(firstword $(patsubst %/mysql/service_sql.h,%,$(wildcard /usr/include
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install-run install-test install-bench build run test check race integration compat unit fault repro bench fuzz golden gen lint tidy hooks clean
+.PHONY: help install-run install-test install-bench build run test check race integration compat unit fault repro vm bench fuzz golden gen lint tidy hooks clean
 
 help: ## This list
 	@awk -v fault='$(fault)' -F ':.*## ' '/^[a-z-]+:.*## / && !(fault == "" && /^(fault|repro):/) { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -72,6 +72,9 @@ fault: install-test build ## Kill, freeze, cut and fill things while a ledger ch
 repro: install-test build ## One run of the fault suite again: make repro SEED=…
 	@export KURABE_FAULT_SEED="$(SEED)"; $(RUN_SUITES) fault
 endif
+
+vm: build ## Boot a Debian 12 with cgroup v2 and run the limits tests in it (root)
+	scripts/vm.sh .cache/vm
 
 # Built and not "go run", so that Ctrl-C reaches the program that cleans up.
 bench: install-bench build ## Measure; make bench BENCH="--quick", "--only create,io", "-h"

@@ -51,6 +51,10 @@ type service struct {
 // startTime bounds how long a start may wait for the state store.
 const startTime = time.Minute
 
+// prepareTime bounds the templates of a first start: seconds as a rule, minutes on
+// a slow or busy machine, where startTime would end a service that only has to wait.
+const prepareTime = 15 * time.Minute
+
 // startService is the story of a start, in order: whoever may be in the way is
 // found first, then the state, then the databases, then the API.
 func startService(ctx context.Context, f *serverFlags, data string, log *slog.Logger) (*service, error) {
@@ -111,10 +115,14 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if err := s.view.Healthy(); err != nil {
 		return fmt.Errorf("state store: %w", err)
 	}
-	host, err := s.startHost(startCtx, loopCtx, f, data, kv, ca)
+	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
+	defer prepared()
+	host, err := s.startHost(prepareCtx, loopCtx, f, data, kv, ca)
 	if err != nil {
 		return err
 	}
+	startCtx, again := context.WithTimeout(ctx, startTime) // anew: the templates took their own time
+	defer again()
 	// Before anybody can ask: what the last service wrote of its databases may be
 	// stale, so each is looked at and planned once.
 	if err := s.agent.WaitLooked(startCtx); err != nil {

@@ -104,6 +104,8 @@ func (d detector) lever(c controller) Lever {
 	switch {
 	case base == "":
 		return Lever{Version: 2, Reason: d.notWritable(c, dir)}
+	case base != dir && base == filepath.Join(dir, d.self[""]):
+		return Lever{Version: 2, Reason: d.ownUnit(c, base)}
 	case !hasWord(filepath.Join(base, "cgroup.controllers"), c.v2):
 		return Lever{Version: 2, Reason: fmt.Sprintf("the %s controller is not delegated to %s (systemd: Delegate=%s)", c.v2, base, c.v2)}
 	}
@@ -114,7 +116,21 @@ func (d detector) notWritable(c controller, dir string) string {
 	if d.uid == 0 {
 		return fmt.Sprintf("%s is mounted read-only, as in most containers", dir)
 	}
-	return fmt.Sprintf("setting %s limits needs root, or a cgroup delegated to uid %d (systemd: Delegate=yes, DelegateSubgroup=)", c.what, d.uid)
+	return fmt.Sprintf("setting %s limits needs root, or a cgroup delegated to uid %d (a user service of systemd: %s)", c.what, d.uid, userService)
+}
+
+// userService is how an ordinary user gets limits: the groups are then beside the
+// service's, below the user's own manager.
+const userService = "systemctl --user"
+
+// ownUnit refuses the very group that we run in. For groups below it, its processes
+// have to leave it, and while a database is there no process may enter it again:
+// systemd's next start of the unit ends with 219/CGROUP, and the databases are
+// without a service. From systemd 254 on DelegateSubgroup= puts the service one
+// level lower. The top of the mount, as in a container, has no such second start.
+func (d detector) ownUnit(c controller, base string) string {
+	return fmt.Sprintf("with %s limits in %s, which is the service's own cgroup, systemd could not start the service again beside its databases; use a user service (%s), or DelegateSubgroup= of systemd 254 and later",
+		c.what, base, userService)
 }
 
 // mountV1 finds a hierarchy by its own folder or one shared as "cpu,cpuacct".

@@ -145,10 +145,12 @@ func TestV2MovesOwnProcessesIntoLeaf(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
-	const mine = "user.slice/me.service"
+	const manager = "user.slice/user@1000.service"
+	const mine = manager + "/kurabe.service"
 	v2 := func(top, own string) map[string]string {
 		return map[string]string{
 			"cgroup.controllers": top, "cgroup.procs": "",
+			manager + "/cgroup.controllers": own, manager + "/cgroup.procs": "",
 			mine + "/cgroup.controllers": own, mine + "/cgroup.procs": "",
 		}
 	}
@@ -160,6 +162,7 @@ func TestDetect(t *testing.T) {
 	all := func(string) bool { return true }
 	none := func(string) bool { return false }
 	own := func(dir string) bool { return strings.HasSuffix(dir, mine) }
+	above := func(dir string) bool { return strings.Contains(dir, manager) }
 	cases := map[string]struct {
 		files    map[string]string
 		writable func(string) bool
@@ -173,8 +176,9 @@ func TestDetect(t *testing.T) {
 		"v1 user":             {v1, none, 1000, "needs root", "needs root"},
 		"v2 root":             {v2("cpu io memory", ""), all, 0, "v2", "v2"},
 		"v2 without io":       {v2("cpu memory", ""), all, 0, "v2", "not mounted"},
-		"v2 delegated":        {v2("cpu io memory", "cpu memory"), own, 1000, "v2", "not delegated"},
-		"v2 user":             {v2("cpu io memory", "cpu memory"), none, 1000, "Delegate=yes", "needs root"},
+		"v2 delegated":        {v2("cpu io memory", "cpu memory"), above, 1000, "v2", "not delegated"},
+		"v2 own unit":         {v2("cpu io memory", "cpu io memory"), own, 1000, "DelegateSubgroup=", "own cgroup"},
+		"v2 user":             {v2("cpu io memory", "cpu memory"), none, 1000, "systemctl --user", "needs root"},
 		"v2 read-only (root)": {v2("cpu io memory", ""), none, 0, "read-only", "read-only"},
 	}
 	for name, c := range cases {

@@ -173,6 +173,35 @@ func TestIOIsThrottled(t *testing.T) {
 	}
 }
 
+// What a process left in the page cache is written by the kernel for its group, also
+// when the process is gone: v2 alone does so, and the guide promises it there.
+func TestWritebackIsCharged(t *testing.T) {
+	const bytes = 8 << 20
+	dir := t.TempDir()
+	device, err := cgroup.DeviceOf(dir)
+	if err != nil {
+		t.Skip(err)
+	}
+	if levers := cgroup.Detect("/sys/fs/cgroup", "kurabe-test"); levers.IO.Version != 2 || levers.Memory.Version != 2 {
+		t.Skip("not cgroup v2:", levers)
+	}
+	g := realGroup(t, cgroup.Limits{Device: device, WriteBytesPerSecond: 4 << 20})
+	p := start(t, g, fmt.Sprintf("exec head -c %d /dev/zero >%s/f", bytes, dir))
+	if err := p.Wait(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if early := stats(t, g).IO[device].WriteBytes; early >= bytes {
+		t.Skip("written before it was asked for")
+	}
+	begin := time.Now()
+	syscall.Sync()
+	eventually(t, "write-back in the group's counters", func() bool { return stats(t, g).IO[device].WriteBytes >= bytes })
+	// 8 MiB at 4 MiB/s are two seconds; the kernel grants a slice of it at once.
+	if took := time.Since(begin); took < time.Second {
+		t.Errorf("8 MiB at 4 MiB/s took %v", took)
+	}
+}
+
 func TestRemoveNamesWhoIsLeft(t *testing.T) {
 	g := realGroup(t, cgroup.Limits{})
 	if len(g.ProcsFiles()) == 0 {
