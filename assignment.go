@@ -41,6 +41,7 @@ type Assignment struct {
 	Password       Password `json:"password"`
 	DatabaseName   string   `json:"databaseName,omitempty"`
 	Locale         string   `json:"locale"`
+	Origin         *Origin  `json:"origin,omitempty"`
 
 	// Settings are the values of every parameter that is not the engine's own
 	// default, formulas evaluated. Static ones change only together with Boot.

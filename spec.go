@@ -31,9 +31,10 @@ type Power struct {
 	At      time.Time `json:"at"`
 }
 
-// Deletion marks an instance that must go.
+// Deletion marks what must go. FinalSnapshot is taken of an instance before.
 type Deletion struct {
-	At time.Time `json:"at"`
+	At            time.Time  `json:"at"`
+	FinalSnapshot SnapshotID `json:"finalSnapshot,omitempty"`
 }
 
 // InstanceSpec is what the user asked for. Only the API writes it. Revision
@@ -53,6 +54,7 @@ type InstanceSpec struct {
 	Password       Password `json:"password"`
 	DatabaseName   string   `json:"databaseName,omitempty"`
 	Locale         string   `json:"locale"`
+	Origin         *Origin  `json:"origin,omitempty"`
 
 	// Now is what must be true at once, Next what must be true once the
 	// maintenance window opens (nil: nothing waits). NextSeq numbers each Next:

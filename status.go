@@ -16,6 +16,7 @@ const (
 	StateStopping               State = "stopping"
 	StateStopped                State = "stopped"
 	StateDeleting               State = "deleting"
+	StateBackingUp              State = "backing-up"
 	StateMaintenance            State = "maintenance"
 	StateUpgrading              State = "upgrading"
 	StateResettingCredentials   State = "resetting-master-credentials"

@@ -1,0 +1,231 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"kurabe"
+)
+
+// snapshotTries is how often a host may fail to take a snapshot before it is
+// given up: what hinders it (a full disk, a damaged file) is for a person.
+const snapshotTries = 5
+
+// SnapshotWorld is everything that may influence the plan of one snapshot.
+// Records are read, never changed.
+type SnapshotWorld struct {
+	Now        time.Time
+	Spec       *kurabe.SnapshotSpec
+	Status     *kurabe.SnapshotStatus     // nil: never planned
+	Assignment *kurabe.SnapshotAssignment // nil: never assigned
+	Report     *kurabe.SnapshotReport     // nil: the host has not spoken
+	// Instance is what the host of the source instance was told, nil when the
+	// instance is gone or was never assigned.
+	Instance *kurabe.Assignment
+	// From is the status of the snapshot to copy, nil when it is gone.
+	From *kurabe.SnapshotStatus
+	// Readers says who still reads the files: restores and copies under way.
+	Readers []string
+}
+
+// SnapshotResult is what must change; nil fields stay as they are.
+type SnapshotResult struct {
+	Assignment *kurabe.SnapshotAssignment
+	Status     *kurabe.SnapshotStatus
+	Events     []kurabe.Event
+	Gone       bool
+	Reasons    []string
+}
+
+// snapshotDraft is a plan in the making.
+type snapshotDraft struct {
+	w      SnapshotWorld
+	status kurabe.SnapshotStatus
+	next   kurabe.SnapshotAssignment
+	had    bool
+	result SnapshotResult
+}
+
+// NextSnapshot decides what one snapshot needs now.
+func NextSnapshot(w SnapshotWorld) SnapshotResult {
+	d := &snapshotDraft{w: w, had: w.Assignment != nil}
+	if d.had {
+		d.next = *w.Assignment
+	}
+	if w.Status != nil {
+		d.status = *w.Status
+	} else {
+		d.status = kurabe.SnapshotStatus{ID: w.Spec.ID, State: kurabe.SnapshotCreating, Since: w.Now}
+		d.started()
+	}
+	d.status.SpecRevision = w.Spec.Revision
+	switch {
+	case w.Spec.Deleting != nil:
+		d.remove()
+	case d.status.State == kurabe.SnapshotFailed:
+		d.because("it failed: " + d.status.Reason)
+	default:
+		d.take()
+	}
+	return d.finish()
+}
+
+func (d *snapshotDraft) because(reason string) { d.result.Reasons = append(d.result.Reasons, reason) }
+
+func (d *snapshotDraft) event(id, message string, categories ...string) {
+	d.result.Events = append(d.result.Events, kurabe.Event{
+		At: d.w.Now, SourceType: "db-snapshot", Source: d.w.Spec.Name, SourceID: string(d.w.Spec.ID),
+		ID: id, Categories: categories, Message: message,
+	})
+}
+
+// instanceEvent tells of the backup in the history of the instance too, where
+// RDS has it.
+func (d *snapshotDraft) instanceEvent(id, message string, categories ...string) {
+	s := d.w.Spec.Source
+	d.result.Events = append(d.result.Events, kurabe.Event{
+		At: d.w.Now, SourceType: "db-instance", Source: s.Name, SourceID: string(s.Instance),
+		ID: id, Categories: categories, Message: message,
+	})
+}
+
+// started announces the beginning. Sources of the ids: the RDS user guide, "Amazon
+// RDS event categories and event messages".
+func (d *snapshotDraft) started() {
+	switch s := d.w.Spec; {
+	case s.CopyOf != "":
+		d.status.State = kurabe.SnapshotCopying
+		d.event("RDS-EVENT-0059", "Started copy of snapshot "+s.CopyOfName, "notification")
+	case s.Kind == kurabe.SnapshotAutomated:
+		d.event("RDS-EVENT-0090", "Creating automated snapshot", "creation")
+		d.instanceEvent("RDS-EVENT-0001", "Backing up DB instance", "backup")
+	default:
+		d.event("RDS-EVENT-0040", "Creating manual snapshot", "creation")
+		d.instanceEvent("RDS-EVENT-0001", "Backing up DB instance", "backup")
+	}
+}
+
+// take has a host make the snapshot, and tells how far it is.
+func (d *snapshotDraft) take() {
+	if !d.had {
+		d.assign()
+		return
+	}
+	r := d.w.Report
+	if r == nil || r.Generation != d.next.Generation {
+		d.because("waiting for host " + string(d.next.Host))
+		return
+	}
+	d.status.Facts = r.Facts
+	switch {
+	case r.Done:
+		d.done()
+	case r.Failure != nil && r.Failure.Attempts >= snapshotTries:
+		d.fail(r.Failure.Step + ": " + r.Failure.Message)
+	case r.Failure != nil:
+		d.status.Reason = r.Failure.Step + ": " + r.Failure.Message
+		d.because(d.status.Reason)
+	default:
+		d.status.Reason = ""
+		d.because(fmt.Sprintf("host %s has copied %d %%", d.next.Host, r.Facts.Percent))
+	}
+}
+
+// assign gives the work to the host that has the files.
+func (d *snapshotDraft) assign() {
+	s := d.w.Spec
+	d.next = kurabe.SnapshotAssignment{Snapshot: s.ID, Name: s.Name, Goal: kurabe.SnapshotPresent, Source: s.Source}
+	switch {
+	case s.CopyOf != "" && (d.w.From == nil || d.w.From.State != kurabe.SnapshotAvailable || d.w.From.Host == ""):
+		d.next = kurabe.SnapshotAssignment{}
+		d.fail("the snapshot to copy, " + s.CopyOfName + ", is no longer available")
+		return
+	case s.CopyOf != "":
+		d.next.Host, d.next.From = d.w.From.Host, s.CopyOf
+	case d.w.Instance == nil || d.w.Instance.Goal == kurabe.GoalAbsent:
+		d.next = kurabe.SnapshotAssignment{}
+		d.fail("DB instance " + s.Source.Name + " is gone")
+		return
+	default:
+		d.next.Host, d.next.Of = d.w.Instance.Host, s.Source.Instance
+	}
+	d.status.Host = d.next.Host
+	d.because("host " + string(d.next.Host) + " has the files")
+}
+
+func (d *snapshotDraft) done() {
+	d.status.Reason = ""
+	if d.status.State == kurabe.SnapshotAvailable {
+		return
+	}
+	d.status.State = kurabe.SnapshotAvailable
+	d.because("the host has a complete copy")
+	switch s := d.w.Spec; {
+	case s.CopyOf != "":
+		d.event("RDS-EVENT-0060", "Finished copy of snapshot "+s.CopyOfName, "notification")
+	case s.Kind == kurabe.SnapshotAutomated:
+		d.event("RDS-EVENT-0091", "Automated snapshot created", "creation")
+		d.instanceEvent("RDS-EVENT-0002", "Finished DB instance backup", "backup")
+	default:
+		d.event("RDS-EVENT-0042", "Manual snapshot created", "creation")
+		d.instanceEvent("RDS-EVENT-0002", "Finished DB instance backup", "backup")
+	}
+}
+
+// fail ends a snapshot that could not be taken. It stays listed with its reason
+// until it is deleted, and what the host has of it goes at once: half a copy must
+// not fill the disk that may have been its reason. One that was complete and that
+// the host no longer finds whole is kept as it is: a person may still save it.
+func (d *snapshotDraft) fail(reason string) {
+	was := d.status.State == kurabe.SnapshotAvailable
+	d.status.State, d.status.Reason = kurabe.SnapshotFailed, reason
+	d.because(reason)
+	d.event("KURABE-EVENT-0003", "The snapshot could not be created: "+reason, "failure")
+	d.instanceEvent("KURABE-EVENT-0003", "Snapshot "+d.w.Spec.Name+" could not be created: "+reason, "backup")
+	if d.had && !was {
+		d.next.Goal = kurabe.SnapshotAbsent
+	}
+}
+
+// remove deletes the files once nobody reads them, then the records.
+func (d *snapshotDraft) remove() {
+	d.status.State = kurabe.SnapshotDeleting
+	switch r := d.w.Report; {
+	case !d.had:
+		d.gone("it was never assigned to a host")
+	case len(d.w.Readers) > 0:
+		d.because("still read by " + d.w.Readers[0])
+	case d.next.Goal != kurabe.SnapshotAbsent:
+		d.next.Goal = kurabe.SnapshotAbsent
+		d.because("it is to be deleted")
+	case r != nil && r.Absent && r.Generation == d.next.Generation:
+		d.gone("the host has nothing left of it")
+	default:
+		d.because("waiting for host " + string(d.next.Host) + " to remove it")
+	}
+}
+
+func (d *snapshotDraft) gone(reason string) {
+	d.because(reason)
+	d.event("RDS-EVENT-0041", "DB snapshot deleted", "deletion")
+	d.result.Gone = true
+}
+
+// finish turns the draft into a result that holds changes only.
+func (d *snapshotDraft) finish() SnapshotResult {
+	if d.result.Gone {
+		return d.result
+	}
+	if d.next.Host != "" && (!d.had || d.next != *d.w.Assignment) {
+		d.next.Generation++
+		d.result.Assignment = &d.next
+	}
+	if d.w.Status == nil || d.status.State != d.w.Status.State {
+		d.status.Since = d.w.Now
+	}
+	if d.w.Status == nil || !reflect.DeepEqual(d.status, *d.w.Status) {
+		d.result.Status = &d.status
+	}
+	return d.result
+}

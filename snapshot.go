@@ -1,0 +1,158 @@
+package kurabe
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"strings"
+	"time"
+)
+
+// SnapshotID is the immutable id of a snapshot ("snap-" and 26 letters and
+// digits). Its folder on the host has this name, so a renamed, deleted and newly
+// made snapshot of one name never meet.
+type SnapshotID string
+
+// NewSnapshotID returns a fresh random id with 128 bits of entropy.
+func NewSnapshotID() SnapshotID {
+	var b [16]byte
+	rand.Read(b[:]) // never fails since Go 1.24
+	return SnapshotID("snap-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:])))
+}
+
+// SnapshotKind is who asked for a snapshot, in RDS's words (SnapshotType).
+type SnapshotKind string
+
+// The kinds. The user deletes manual ones, the planner automated ones.
+const (
+	SnapshotManual    SnapshotKind = "manual"
+	SnapshotAutomated SnapshotKind = "automated"
+)
+
+// SnapshotState is a snapshot's status, in RDS's words.
+type SnapshotState string
+
+// The states. Available means that the host has a complete, durable and
+// consistent copy; nothing else is ever restored.
+const (
+	SnapshotCreating  SnapshotState = "creating"
+	SnapshotCopying   SnapshotState = "copying"
+	SnapshotAvailable SnapshotState = "available"
+	SnapshotDeleting  SnapshotState = "deleting"
+	SnapshotFailed    SnapshotState = "failed"
+)
+
+// SnapshotSource is what the instance was when the snapshot was asked for: all
+// that a restore needs beside the files, because the instance may be gone.
+type SnapshotSource struct {
+	Instance       InstanceID       `json:"instance"`
+	Name           string           `json:"name"`
+	CreatedAt      time.Time        `json:"createdAt"` // when the instance became available
+	Engine         EngineName       `json:"engine"`
+	MasterUsername string           `json:"masterUsername"`
+	Password       Password         `json:"password"` // a verifier
+	DatabaseName   string           `json:"databaseName,omitempty"`
+	Locale         string           `json:"locale"`
+	Zone           string           `json:"zone,omitempty"`
+	OptionGroup    string           `json:"optionGroup"`
+	Settings       InstanceSettings `json:"settings"`
+}
+
+// SnapshotSpec is a snapshot that somebody asked for. The API writes those of
+// users; the planner makes automated ones, and those alone. Revision rises with
+// each write.
+type SnapshotSpec struct {
+	ID        SnapshotID     `json:"id"`
+	Name      string         `json:"name"`
+	Revision  int64          `json:"revision"`
+	Kind      SnapshotKind   `json:"kind"`
+	CreatedAt time.Time      `json:"createdAt"`
+	Source    SnapshotSource `json:"source"`
+	// CopyOf is the snapshot that this one is a copy of, "" when it is taken of
+	// the instance itself; CopyOfName is that one's name at the time and
+	// OriginalAt when the first of the chain was taken.
+	CopyOf     SnapshotID `json:"copyOf,omitempty"`
+	CopyOfName string     `json:"copyOfName,omitempty"`
+	OriginalAt time.Time  `json:"originalAt,omitzero"`
+
+	OptionGroup string    `json:"optionGroup"`
+	Tags        []Tag     `json:"tags,omitempty"`
+	Deleting    *Deletion `json:"deleting,omitempty"`
+}
+
+// SnapshotMethod is how a host took a snapshot.
+type SnapshotMethod string
+
+// The methods. A clone shares its blocks with the source until either changes; a
+// copy has its own.
+const (
+	SnapshotCloned SnapshotMethod = "clone"
+	SnapshotCopied SnapshotMethod = "copy"
+)
+
+// SnapshotFacts are what a host knows of a snapshot that it holds.
+type SnapshotFacts struct {
+	Method        SnapshotMethod `json:"method,omitempty"`
+	EngineVersion string         `json:"engineVersion,omitempty"`
+	// TakenAt is the moment that the copy shows, by the host's clock: what was
+	// acknowledged before it is in the snapshot.
+	TakenAt time.Time `json:"takenAt,omitzero"`
+	// SizeBytes is the length of its files, OccupiedBytes what would be free if
+	// it were deleted: blocks that it shares with nobody.
+	SizeBytes     int64 `json:"sizeBytes"`
+	OccupiedBytes int64 `json:"occupiedBytes"`
+	// Percent is how much of SizeBytes has been copied, 100 when it is durable.
+	Percent int `json:"percent"`
+}
+
+// SnapshotStatus is what users are told of a snapshot. Only the planner writes it.
+type SnapshotStatus struct {
+	ID           SnapshotID    `json:"id"`
+	SpecRevision int64         `json:"specRevision"`
+	State        SnapshotState `json:"state"`
+	Reason       string        `json:"reason,omitempty"`
+	Since        time.Time     `json:"since"`
+	Host         HostID        `json:"host,omitempty"`
+	Facts        SnapshotFacts `json:"facts"`
+}
+
+// SnapshotGoal is what a host must make of a snapshot.
+type SnapshotGoal string
+
+// The goals. As with instances, absence is explicit.
+const (
+	SnapshotPresent SnapshotGoal = "present"
+	SnapshotAbsent  SnapshotGoal = "absent"
+)
+
+// SnapshotAssignment is what one host must do for one snapshot. Only the planner
+// writes it.
+type SnapshotAssignment struct {
+	Generation Generation   `json:"generation"`
+	Host       HostID       `json:"host"`
+	Snapshot   SnapshotID   `json:"snapshot"`
+	Name       string       `json:"name"`
+	Goal       SnapshotGoal `json:"goal"`
+	// Of is the instance to copy, From the snapshot to copy; one of them is set.
+	Of   InstanceID `json:"of,omitempty"`
+	From SnapshotID `json:"from,omitempty"`
+	// Source goes into the folder of the snapshot, so that it can be restored by
+	// a service that has lost its records.
+	Source SnapshotSource `json:"source"`
+}
+
+// SnapshotReport is what a host sees of a snapshot. Only its agent writes it.
+type SnapshotReport struct {
+	Host       HostID        `json:"host"`
+	Snapshot   SnapshotID    `json:"snapshot"`
+	Generation Generation    `json:"generation"`
+	Done       bool          `json:"done"`
+	Absent     bool          `json:"absent"`
+	Failure    *Failure      `json:"failure,omitempty"`
+	Facts      SnapshotFacts `json:"facts"`
+}
+
+// Origin is where the data of a new instance comes from; without one it is the
+// template of its engine.
+type Origin struct {
+	Snapshot SnapshotID `json:"snapshot"`
+}
