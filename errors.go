@@ -39,6 +39,9 @@ const (
 	CodeCertificateNotFound     Code = "certificate-not-found"
 	CodeLogFileNotFound         Code = "log-file-not-found"
 	CodeSnapshotNotFound        Code = "snapshot-not-found"
+	CodeSnapshotExists          Code = "snapshot-exists"
+	CodeSnapshotQuota           Code = "snapshot-quota"
+	CodeInvalidSnapshotState    Code = "invalid-snapshot-state"
 	CodeClusterNotFound         Code = "cluster-not-found"
 	CodeResourceNotFound        Code = "resource-not-found"
 	CodeInvalidVPCNetworkState  Code = "invalid-vpc-network-state"
@@ -55,6 +58,7 @@ var Codes = []Code{
 	CodeInvalidSubnetGroupState, CodeInvalidSubnet, CodeSubnetGroupAZCoverage,
 	CodeOptionGroupNotFound, CodeInvalidOptionGroupState,
 	CodeSecurityGroupNotFound, CodeCertificateNotFound, CodeLogFileNotFound, CodeSnapshotNotFound,
+	CodeSnapshotExists, CodeSnapshotQuota, CodeInvalidSnapshotState,
 	CodeClusterNotFound, CodeResourceNotFound, CodeInvalidVPCNetworkState,
 }
 

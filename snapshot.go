@@ -155,4 +155,5 @@ type SnapshotReport struct {
 // template of its engine.
 type Origin struct {
 	Snapshot SnapshotID `json:"snapshot"`
+	Name     string     `json:"name"` // of the snapshot at that time
 }

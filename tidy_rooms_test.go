@@ -54,7 +54,7 @@ var rooms = []room{
 	{"internal/reconcile", []string{".", "internal/store", "internal/plan"}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
 	{"internal/hostlink", []string{".", "internal/store"}, nil, "carries assignments and reports; it stands between the agent and the store, so that the agent cannot see the store"},
 	{"internal/agent", []string{".", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink"}, []string{xsys}, "makes one host true to its assignment; it cannot see specs or the store"},
-	{"internal/engine", []string{".", "internal/proc", "internal/cgroup", "internal/volume", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step)"},
+	{"internal/engine", []string{".", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with)"},
 	{"internal/engine/postgres", []string{".", "internal/engine", "internal/proc", "internal/volume"}, []string{pgx, xsys, xtext}, "all knowledge of PostgreSQL (x/text: SASLprep of passwords, x/sys: syncfs)"},
 	{"internal/engine/mariadb", []string{".", "internal/engine", "internal/proc", "internal/volume"}, []string{mysql, xsys}, "all knowledge of MariaDB"},
 	{"internal/engine/fake", []string{".", "internal/engine", "internal/proc", "internal/volume"}, nil, "a scripted engine for tests of the fleet"},

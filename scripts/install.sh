@@ -49,6 +49,7 @@ find_missing() {
 	have_postgres || need "$(postgres_package)" "PostgreSQL server, client and contrib extensions (no cluster is created)"
 	have mariadbd && have mariadb-install-db || need mariadb-server-core "MariaDB server program, without the service"
 	have mariadb && have my_print_defaults || need mariadb-client-core "MariaDB client; mariadb-install-db calls its tools"
+	have mariadb-backup || need mariadb-backup "snapshots of running MariaDB servers"
 	have setpriv || need util-linux "setpriv, to run engines without privileges"
 	[ -s /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates "HTTPS to the Go module proxy"
 	have make || need make "builds Kurabe"

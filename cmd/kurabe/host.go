@@ -53,7 +53,7 @@ func newHost(ctx context.Context, h hostFile, zones []string, seen string, link 
 		}
 		l := engine.NewLifecycle(engine.Config{
 			Driver: driver, Homes: filepath.Join(seen, "instances"), Templates: filepath.Join(seen, "templates"),
-			Runtime: "/run/kurabe", User: user, Sign: signer(link), Levers: host.Levers, Now: time.Now,
+			Snapshots: filepath.Join(seen, "snapshots"), Runtime: "/run/kurabe", User: user, Sign: signer(link), Levers: host.Levers, Now: time.Now,
 		}, versions)
 		engines[driver.Name()] = l
 		host.Engines = append(host.Engines, agent.Installed{Lifecycle: l, Versions: versions})
@@ -67,6 +67,15 @@ func newHost(ctx context.Context, h hostFile, zones []string, seen string, link 
 		return nil, nil, fmt.Errorf("make instances folder: %w", err)
 	}
 	return host, engines, nil
+}
+
+// snapshots keeps the snapshots of all engines of the host.
+func snapshots(h *agent.Host, seen string) *engine.Snapshots {
+	var lifecycles []*engine.Lifecycle
+	for _, e := range h.Engines {
+		lifecycles = append(lifecycles, e.Lifecycle)
+	}
+	return engine.NewSnapshots(filepath.Join(seen, "snapshots"), lifecycles...)
 }
 
 func drivers(seen string) []engine.Driver {

@@ -160,13 +160,14 @@ func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data s
 	s.agent = agent.New(agent.Config{
 		Host: h.ID, Link: link, Engines: engines, Homes: filepath.Join(seen, "instances"),
 		Usage: func(id kurabe.InstanceID) (int64, error) {
-			return volume.UsedBytes(filepath.Join(seen, "instances", string(id)))
+			return engine.Home{Dir: filepath.Join(seen, "instances", string(id))}.Used()
 		},
 		Free: func() int64 {
 			free, _ := volume.FreeBytes(seen)
 			return free
 		},
-		Log: s.log.With(logkey.Host, h.ID), Now: time.Now,
+		Snapshots: snapshots(host, seen),
+		Log:       s.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	s.loop("agent", func() error { return s.agent.Run(loopCtx) })
 	// The service is ready when every request can be answered, and most need to

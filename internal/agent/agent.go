@@ -23,6 +23,9 @@ type Config struct {
 	// Homes holds the instances' folders, where assignments are saved.
 	Homes string
 	Usage Usage
+	// Snapshots keeps the host's snapshots; nil: it keeps none, and says so when it is
+	// to take one.
+	Snapshots Snapshots
 	// Free tells the free bytes of the disk that the instances are on; nil: each
 	// look measures.
 	Free func() int64
@@ -39,6 +42,7 @@ const defaultLook = 30 * time.Second
 // Agent obeys assignments on one host.
 type Agent struct {
 	Config
+	snapshots *snapshotUnits
 
 	mu      sync.Mutex // guards workers
 	workers map[kurabe.InstanceID]*worker
@@ -51,7 +55,7 @@ func New(c Config) *Agent {
 	if c.Look == 0 {
 		c.Look = defaultLook
 	}
-	return &Agent{Config: c, workers: map[kurabe.InstanceID]*worker{}, loaded: make(chan struct{})}
+	return &Agent{Config: c, snapshots: newSnapshotUnits(), workers: map[kurabe.InstanceID]*worker{}, loaded: make(chan struct{})}
 }
 
 // Run obeys until ctx ends, then waits for the steps under way. Databases keep
@@ -61,9 +65,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	startSnapshots, err := a.loadSnapshots()
+	if err != nil {
+		return err
+	}
 	for _, s := range saved {
 		a.worker(ctx, s.Instance).give(s)
 	}
+	startSnapshots(ctx)
 	close(a.loaded)
 	a.wait.Go(func() { a.watchMemory(ctx) })
 	for update := range a.Link.Assignments(ctx, a.Host) {
@@ -76,6 +85,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		for _, id := range update.Withdrawn {
 			a.withdraw(ctx, id)
 		}
+		a.obeySnapshots(ctx, update)
 	}
 	a.wait.Wait()
 	return ctx.Err()
@@ -95,6 +105,9 @@ func (a *Agent) WaitLooked(ctx context.Context) error {
 		looked = append(looked, w.looked)
 	}
 	a.mu.Unlock()
+	for _, u := range a.snapshots.list() {
+		looked = append(looked, u.looked)
+	}
 	for _, c := range looked {
 		select {
 		case <-c:

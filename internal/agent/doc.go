@@ -9,5 +9,9 @@
 // has one worker, so its steps never overlap; nothing is removed because a
 // record is missing, only because an assignment says absent.
 //
+// A snapshot is obeyed in the same way by a unit of its own (snapshot*.go): two of
+// one instance are taken one after the other, and one that was complete is never
+// taken again, because it would show another moment under the same name.
+//
 // Called by cmd/kurabe. See DESIGN.md.
 package agent

@@ -69,6 +69,7 @@ func (w *worker) give(a kurabe.Assignment) {
 		w.cut()
 	}
 	w.mu.Unlock()
+	w.agent.sourceChanged(a)
 	w.wake()
 }
 

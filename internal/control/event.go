@@ -19,14 +19,18 @@ var EventCategories = []struct {
 		"notification", "read replica", "recovery", "restoration", "security", "security patching",
 	}},
 	{parameterGroupSource, []string{"configuration change"}},
+	{snapshotSource, []string{"backup", "creation", "deletion", "failure", "notification", "restoration"}},
 }
 
-// instanceSource is the source type of an instance's events.
-const instanceSource = "db-instance"
+// Source types of events.
+const (
+	instanceSource = "db-instance"
+	snapshotSource = "db-snapshot"
+)
 
 // sourceTypes are RDS's; those without EventCategories have no events here.
 var sourceTypes = []string{
-	instanceSource, parameterGroupSource, "db-security-group", "db-snapshot", "db-cluster", "db-cluster-snapshot",
+	instanceSource, parameterGroupSource, snapshotSource, "db-security-group", "db-cluster", "db-cluster-snapshot",
 	"custom-engine-version", "db-proxy", "blue-green-deployment", "db-shard-group", "zero-etl",
 }
 
@@ -137,6 +141,8 @@ func (c *Control) SourceARN(e kurabe.Event) string {
 		return c.ARN("db", e.Source)
 	case parameterGroupSource:
 		return c.ARN("pg", e.Source)
+	case snapshotSource:
+		return c.ARN("snapshot", e.Source)
 	}
 	return ""
 }

@@ -46,7 +46,7 @@ func (c *Control) read(i *store.Instance) Instance {
 	if r.State == "" {
 		r.State = kurabe.StateCreating
 	}
-	if i.Spec.Deleting != nil {
+	if i.Spec.Deleting != nil && !(answered && r.Status.State == kurabe.StateFailed) {
 		r.State = kurabe.StateDeleting
 	}
 	wanted := i.Spec.Now

@@ -55,9 +55,23 @@ func (c *Control) CreateInstance(ctx context.Context, n NewInstance) (Instance, 
 		}
 		spec.Password.Seq = 1
 	}
+	err = c.storeNew(ctx, spec, version, nil)
+	if err != nil {
+		return Instance{}, err
+	}
+	i, ok := c.View.Instance(spec.ID)
+	if !ok {
+		return Instance{}, fmt.Errorf("instance %s is gone right after its creation", spec.ID)
+	}
+	return c.read(i), nil
+}
+
+// storeNew writes the spec of a new instance once name, quota, capacity and groups
+// allow it; also may add conditions to the change.
+func (c *Control) storeNew(ctx context.Context, spec kurabe.InstanceSpec, version kurabe.EngineVersion, also func(*store.Change) error) error {
 	c.creating.Lock()
 	defer c.creating.Unlock()
-	err = c.update(ctx, func() (*store.Change, error) {
+	return c.update(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
 		if _, taken := c.View.NameOwner(spec.Name); taken {
 			return nil, kurabe.Errorf(kurabe.CodeInstanceExists, "DB instance already exists")
@@ -72,16 +86,11 @@ func (c *Control) CreateInstance(ctx context.Context, n NewInstance) (Instance, 
 		if err := c.requireGroups(change, &spec, version); err != nil {
 			return nil, err
 		}
-		return change, nil
+		if also == nil {
+			return change, nil
+		}
+		return change, also(change)
 	})
-	if err != nil {
-		return Instance{}, err
-	}
-	i, ok := c.View.Instance(spec.ID)
-	if !ok {
-		return Instance{}, fmt.Errorf("instance %s is gone right after its creation", spec.ID)
-	}
-	return c.read(i), nil
 }
 
 // newSpec checks everything that does not depend on other records.

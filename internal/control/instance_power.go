@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"kurabe"
 	"kurabe/internal/store"
@@ -21,15 +22,20 @@ func (c *Control) RebootInstance(ctx context.Context, name string) (Instance, er
 	})
 }
 
-// StopInstance stores the wish that the server does not run.
-func (c *Control) StopInstance(ctx context.Context, name string) (Instance, error) {
-	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
+// StopInstance stores the wish that the server does not run, and for a snapshot of
+// that name before, unless it is "".
+func (c *Control) StopInstance(ctx context.Context, name, snapshot string) (Instance, error) {
+	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
 		if i.State != kurabe.StateAvailable {
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is not in available state: it is %s.", i.Name, i.State)
 		}
 		s.Power = kurabe.Power{Seq: s.Power.Seq + 1, Stopped: true, At: c.Now().UTC()}
 		s.Action = kurabe.StateStopping
-		return nil
+		if snapshot == "" {
+			return nil
+		}
+		_, err := c.snapshotBefore(change, "DBSnapshotIdentifier", snapshot, i)
+		return err
 	})
 }
 
@@ -45,15 +51,24 @@ func (c *Control) StartInstance(ctx context.Context, name string) (Instance, err
 	})
 }
 
-// DeleteInstance stores the wish that nothing of the instance is left.
-func (c *Control) DeleteInstance(ctx context.Context, name string) (Instance, error) {
-	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
+// DeleteInstance stores the wish that nothing of the instance is left but a
+// snapshot of the name given, unless that is "".
+func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string) (Instance, error) {
+	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
 		if err := deletable(i); err != nil {
 			return err
 		}
 		s.Deleting = &kurabe.Deletion{At: c.Now().UTC()}
 		s.Action = kurabe.StateDeleting
-		return nil
+		if finalSnapshot == "" {
+			return nil
+		}
+		if !slices.Contains(snapshotable, i.State) && i.State != kurabe.StateFailed {
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is %s: no final snapshot can be taken of it. SkipFinalSnapshot=true deletes without one.", i.Name, i.State)
+		}
+		var err error
+		s.Deleting.FinalSnapshot, err = c.snapshotBefore(change, "FinalDBSnapshotIdentifier", finalSnapshot, i)
+		return err
 	})
 }
 
@@ -68,10 +83,22 @@ func (c *Control) Deletable(name string) error {
 
 func deletable(i Instance) error {
 	switch {
-	case i.Spec.Deleting != nil:
+	// A final snapshot that failed keeps the instance until this is asked again.
+	case i.Spec.Deleting != nil && i.State != kurabe.StateFailed:
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
 	case i.Spec.DeletionProtection:
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot delete protected DB Instance, please disable deletion protection and try again.")
 	}
 	return nil
+}
+
+// snapshotBefore adds a snapshot of an instance to the change that stops or
+// deletes it.
+func (c *Control) snapshotBefore(change *store.Change, parameter, name string, i Instance) (kurabe.SnapshotID, error) {
+	folded, err := foldSnapshotName(parameter, name)
+	if err != nil {
+		return "", err
+	}
+	spec := c.newSnapshot(folded, i, nil)
+	return spec.ID, c.addSnapshot(change, spec)
 }

@@ -12,7 +12,7 @@ import (
 // absent are the kinds of resource that RDS has and this service does not, with
 // the code that says that one was not found.
 var absent = map[string]kurabe.Code{
-	"snapshot": kurabe.CodeSnapshotNotFound, "cluster": kurabe.CodeClusterNotFound, "secgrp": kurabe.CodeSecurityGroupNotFound,
+	"cluster": kurabe.CodeClusterNotFound, "secgrp": kurabe.CodeSecurityGroupNotFound,
 	"es": kurabe.CodeResourceNotFound, "ri": kurabe.CodeResourceNotFound, "cluster-pg": kurabe.CodeParameterGroupNotFound,
 	"cluster-snapshot": kurabe.CodeResourceNotFound, "db-proxy": kurabe.CodeResourceNotFound, "target-group": kurabe.CodeResourceNotFound,
 	"db-proxy-endpoint": kurabe.CodeResourceNotFound, "cluster-endpoint": kurabe.CodeResourceNotFound, "deployment": kurabe.CodeResourceNotFound,
@@ -44,6 +44,12 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 			return nil, err
 		}
 		return i.Spec.Tags, nil
+	case "snapshot":
+		s, err := c.findSnapshot(name)
+		if err != nil {
+			return nil, err
+		}
+		return s.Spec.Tags, nil
 	case "pg":
 		g, err := c.ParameterGroup(name)
 		return g.Tags, err
@@ -104,6 +110,13 @@ func (c *Control) editTags(ctx context.Context, arn string, edit func([]kurabe.T
 	switch kind {
 	case "db":
 		return c.editInstanceTags(ctx, name, checked)
+	case "snapshot":
+		_, err := c.editSnapshot(ctx, name, func(s *kurabe.SnapshotSpec) error {
+			var err error
+			s.Tags, err = checked(s.Tags)
+			return err
+		})
+		return err
 	case "pg":
 		return c.update(ctx, func() (*store.Change, error) {
 			g, err := c.ownParameterGroup(name, "tagged")

@@ -93,6 +93,8 @@ type Driver interface {
 	// later.
 	StopSignal() int
 	KillSignal() int
+
+	Copier
 }
 
 // Verifier turns a password into what the engine checks it with. It is pure

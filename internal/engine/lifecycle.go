@@ -22,10 +22,13 @@ type Config struct {
 	// Homes holds one folder for each instance, Templates the data folders that
 	// new ones are copied from, Runtime short paths for bind mounts.
 	Homes, Templates, Runtime string
-	User                      *proc.Credential // nil: as the service itself
-	Sign                      Signer
-	Levers                    cgroup.Levers
-	Now                       func() time.Time
+	// Snapshots holds one folder for each snapshot; on the file system of Homes
+	// they can be clones.
+	Snapshots string
+	User      *proc.Credential // nil: as the service itself
+	Sign      Signer
+	Levers    cgroup.Levers
+	Now       func() time.Time
 }
 
 // Lifecycle implements Engine over a Driver: the steps that both engines share.
@@ -34,14 +37,15 @@ type Config struct {
 type Lifecycle struct {
 	c Config
 
-	mu       sync.Mutex // guards versions and making
+	mu       sync.Mutex // guards versions, making and held
 	versions map[string]kurabe.EngineVersion
-	making   map[string]*sync.Mutex // one for each template
+	making   map[string]*sync.Mutex     // one for each template
+	held     map[kurabe.InstanceID]bool // stopped, and being copied: we are in the way of its start
 }
 
 // NewLifecycle returns an Engine for the driver's installed versions.
 func NewLifecycle(c Config, versions []kurabe.EngineVersion) *Lifecycle {
-	l := &Lifecycle{c: c, versions: map[string]kurabe.EngineVersion{}, making: map[string]*sync.Mutex{}}
+	l := &Lifecycle{c: c, versions: map[string]kurabe.EngineVersion{}, making: map[string]*sync.Mutex{}, held: map[kurabe.InstanceID]bool{}}
 	for _, v := range versions {
 		l.versions[v.Version] = v
 	}
@@ -113,6 +117,8 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 		return l.makeHome(i)
 	case StepCopyTemplate:
 		return l.copyTemplate(ctx, i)
+	case StepRestoreSnapshot:
+		return l.restoreSnapshot(ctx, i)
 	case StepIssueCertificate:
 		return l.issueCertificate(ctx, i)
 	case StepWriteSettings:
@@ -124,10 +130,16 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 	case StepEndSurvivors:
 		return proc.KillSurvivors(ctx, i.Home.DataDir())
 	case StepStart:
+		if l.holds(i.Instance) {
+			return errCopying
+		}
 		return l.start(ctx, i)
 	case StepWaitReady:
 		return l.waitReady(ctx, i)
 	case StepEnsureMaster:
+		if err := l.welcome(ctx, &i); err != nil {
+			return err
+		}
 		return l.ensureMaster(ctx, i)
 	case StepSetPassword:
 		return l.setPassword(ctx, i)
@@ -149,7 +161,7 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 
 // needsPrograms are the steps that use the engine's programs or render settings
 // for them.
-var needsPrograms = map[StepName]bool{StepCopyTemplate: true, StepWriteSettings: true, StepStart: true, StepReload: true}
+var needsPrograms = map[StepName]bool{StepCopyTemplate: true, StepRestoreSnapshot: true, StepWriteSettings: true, StepStart: true, StepReload: true}
 
 // Time limits of the steps. Recovery after a crash may replay gigabytes of log,
 // so waiting for readiness is long; the agent reports the step meanwhile.
@@ -158,12 +170,15 @@ const (
 	templateStep = 5 * time.Minute
 	readyStep    = time.Hour
 	stopStep     = 10 * time.Minute
+	restoreStep  = 24 * time.Hour // of the largest data on the slowest disk
 )
 
 func stepTimeout(name StepName) time.Duration {
 	switch name {
 	case StepCopyTemplate:
 		return templateStep
+	case StepRestoreSnapshot:
+		return restoreStep
 	case StepWaitReady:
 		return readyStep
 	case StepStop, StepRemoveHome:

@@ -36,6 +36,8 @@ func TestNext(t *testing.T) {
 	}{
 		{"true already", running, up, nil},
 		{"new", running, Observation{LimitsMissing: true}, []StepName{StepMakeHome, StepCopyTemplate, StepIssueCertificate, StepWriteSettings, StepSetLimits, StepStart, StepWaitReady, StepEnsureMaster, StepProbe}},
+		{"new from a snapshot", kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Origin: &kurabe.Origin{Snapshot: "snap-a"}}, Observation{Home: true, LimitsGroup: true, CertificateCurrent: true, SettingsCurrent: true, Applied: Applied{LimitsSet: true}}, []StepName{StepRestoreSnapshot, StepStart, StepWaitReady, StepEnsureMaster, StepProbe}},
+		{"restored long ago", kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Password: kurabe.Password{Seq: 1}, Origin: &kurabe.Origin{Snapshot: "snap-a"}}, up, nil},
 		{"crashed", running, with(made, func(o *Observation) { o.Record = true }), []StepName{StepNoteCrash, StepStart, StepWaitReady, StepProbe}},
 		{"crashed with survivors", running, with(made, func(o *Observation) { o.Record, o.Survivors = true, true }), []StepName{StepNoteCrash, StepEndSurvivors, StepStart, StepWaitReady, StepProbe}},
 		{"restart comes before new settings", kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 2, Password: kurabe.Password{Seq: 1}}, with(up, func(o *Observation) { o.SettingsCurrent = false }), []StepName{StepStop, StepWriteSettings, StepStart, StepWaitReady, StepProbe}},

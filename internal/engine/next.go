@@ -33,7 +33,8 @@ func nextRunning(a kurabe.Assignment, o Observation) []StepName {
 	running := o.Running && !restart
 	dead := o.Record && !o.Running
 	add(!o.Home, StepMakeHome)
-	add(!o.Data, StepCopyTemplate)
+	add(!o.Data && a.Origin == nil, StepCopyTemplate)
+	add(!o.Data && a.Origin != nil, StepRestoreSnapshot)
 	add(!o.CertificateCurrent, StepIssueCertificate)
 	add(!o.SettingsCurrent, StepWriteSettings)
 	add(o.LimitsMissing || !o.Applied.LimitsSet || o.Applied.Limits != a.Limits, StepSetLimits)

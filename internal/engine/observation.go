@@ -65,6 +65,7 @@ type StepName string
 const (
 	StepMakeHome         StepName = "make-home"
 	StepCopyTemplate     StepName = "copy-template"
+	StepRestoreSnapshot  StepName = "restore-snapshot" // in its place, for an instance with an origin
 	StepIssueCertificate StepName = "issue-certificate"
 	StepWriteSettings    StepName = "write-settings"
 	StepSetLimits        StepName = "set-limits"

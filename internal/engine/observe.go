@@ -39,7 +39,7 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 	if o.Applied, err = readApplied(h); err != nil {
 		return o, err
 	}
-	if err := observeProcess(h, &o); err != nil {
+	if err := l.observeProcess(a.Instance, h, &o); err != nil {
 		return o, err
 	}
 	if group, ok := l.c.Levers.Find(groupName(a.Instance)); ok {
@@ -72,8 +72,19 @@ func (l *Lifecycle) OOMKills(id kurabe.InstanceID) (int64, bool) {
 	return kills, err == nil
 }
 
+// Used is what the instance occupies on disk, in bytes.
+func (h Home) Used() (int64, error) {
+	used, err := volume.UsedBytes(h.Dir)
+	if err != nil || !exists(h.CopyDir()) {
+		return used, err
+	}
+	// A snapshot in the making is not the instance's.
+	copying, err := volume.UsedBytes(h.CopyDir())
+	return max(0, used-copying), err
+}
+
 // observeProcess finds the recorded process, or what it left behind.
-func observeProcess(h Home, o *Observation) error {
+func (l *Lifecycle) observeProcess(id kurabe.InstanceID, h Home, o *Observation) error {
 	o.Record = exists(h.RecordFile())
 	p, alive, err := proc.Find(h.RecordFile())
 	if err != nil {
@@ -86,11 +97,13 @@ func observeProcess(h Home, o *Observation) error {
 		o.Wait = p.Wait
 		return nil
 	}
+	// On both sides of the look, so that neither a beginning nor an end is missed.
+	copying := l.holds(id)
 	held, err := proc.LockHeld(h.LockFile())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("look at the lock of %s: %w", h.Dir, err)
 	}
-	o.Survivors = held
+	o.Survivors = held && !copying && !l.holds(id)
 	return nil
 }
 

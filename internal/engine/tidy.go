@@ -39,6 +39,9 @@ func (l *Lifecycle) Tidy(ctx context.Context, a kurabe.Assignment) error {
 	i := l.instance(a)
 	ctx, cancel := context.WithTimeout(ctx, tidyDeadline)
 	defer cancel()
+	if err := l.c.Driver.SweepCopy(ctx, i); err != nil {
+		return fmt.Errorf("remove what a cut-off snapshot left: %w", err)
+	}
 	files, err := logFiles(i.Home.LogDir())
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package hostlink is how an agent learns what its host must run and says what
-// it sees: assignments are pulled, reports are pushed.
+// Package hostlink is how an agent learns what its host must run and keep, and
+// says what it sees: assignments are pulled, reports are pushed.
 //
 // Link is shaped for a network: values go in and out, nothing is shared, every
 // call may fail, and a watch may repeat or be cut. Local implements it in one

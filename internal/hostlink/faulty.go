@@ -101,6 +101,16 @@ func (f *Faulty) DropReport(ctx context.Context, host kurabe.HostID, id kurabe.I
 	return f.call(ctx, func() error { return f.link.DropReport(ctx, host, id) })
 }
 
+// PutSnapshotReport implements Link.
+func (f *Faulty) PutSnapshotReport(ctx context.Context, r kurabe.SnapshotReport) error {
+	return f.call(ctx, func() error { return f.link.PutSnapshotReport(ctx, r) })
+}
+
+// DropSnapshotReport implements Link.
+func (f *Faulty) DropSnapshotReport(ctx context.Context, host kurabe.HostID, id kurabe.SnapshotID) error {
+	return f.call(ctx, func() error { return f.link.DropSnapshotReport(ctx, host, id) })
+}
+
 // PutHost implements Link.
 func (f *Faulty) PutHost(ctx context.Context, h kurabe.HostReport) error {
 	return f.call(ctx, func() error { return f.link.PutHost(ctx, h) })

@@ -7,18 +7,27 @@ import (
 	"kurabe"
 )
 
-// Update is what a watch of assignments delivers.
+// Update is what a watch of assignments delivers. Of instances and snapshots that
+// changed in one moment, either may be told first; a full update holds no snapshot
+// that is newer than its instances.
 type Update struct {
-	// Full says that Assignments is the whole set of the host, as at the start
-	// and after every lost connection; else it holds only those that changed.
+	// Full says that Assignments and Snapshots are the whole set of the host, as at
+	// the start and after every lost connection; else they hold only those that
+	// changed.
 	Full        bool
 	Assignments []kurabe.Assignment
+	Snapshots   []kurabe.SnapshotAssignment
 	// Withdrawn are the instances whose assignment record is gone; in a full
 	// update, those of which the host's report is still there. It is not an
 	// order: data goes only when an assignment says GoalAbsent.
 	Withdrawn []kurabe.InstanceID
-	// Revision rises with every update of one watch.
-	Revision int64
+	// WithdrawnSnapshots is Withdrawn for snapshots, and no order either.
+	WithdrawnSnapshots []kurabe.SnapshotID
+}
+
+// empty says that there is nothing to tell.
+func (u Update) empty() bool {
+	return len(u.Assignments)+len(u.Snapshots)+len(u.Withdrawn)+len(u.WithdrawnSnapshots) == 0
 }
 
 // Certificate is a signed certificate and the authority that signed it, both
@@ -46,6 +55,10 @@ type Link interface {
 	PutReport(ctx context.Context, r kurabe.InstanceReport) error
 	// DropReport says that there is nothing to see any more.
 	DropReport(ctx context.Context, host kurabe.HostID, id kurabe.InstanceID) error
+	// PutSnapshotReport says what the host sees of a snapshot.
+	PutSnapshotReport(ctx context.Context, r kurabe.SnapshotReport) error
+	// DropSnapshotReport says that there is nothing to see any more.
+	DropSnapshotReport(ctx context.Context, host kurabe.HostID, id kurabe.SnapshotID) error
 	// PutHost says what the host is and can do.
 	PutHost(ctx context.Context, h kurabe.HostReport) error
 	// PutCatalog says which parameters an engine version of the host has.

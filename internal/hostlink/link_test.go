@@ -59,3 +59,41 @@ func TestCutOffHostHearsAfterwards(t *testing.T) {
 		}
 	}
 }
+
+func TestUnreadableAssignmentsAreNeitherGivenNorWithdrawn(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	kv := store.NewMemory()
+	updates := local(t, kv, nil).Assignments(ctx, "h")
+	<-updates
+	for _, c := range []*store.Change{
+		store.NewChange().Put(store.AssignmentPrefix("h")+"db-1", []byte("{")),
+		store.NewChange().Put(store.SnapshotAssignmentPrefix("h")+"snap-1", []byte("{")),
+		store.NewChange().PutAssignment(kurabe.Assignment{Host: "h", Instance: "db-2"}, 0).
+			PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h", Snapshot: "snap-2"}, 0),
+	} {
+		if _, err := c.Commit(ctx, kv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heard := map[string]bool{}
+	for len(heard) < 2 {
+		select {
+		case u := <-updates:
+			for _, a := range u.Assignments {
+				heard[string(a.Instance)] = true
+			}
+			for _, a := range u.Snapshots {
+				heard[string(a.Snapshot)] = true
+			}
+			if u.Full || len(u.Withdrawn)+len(u.WithdrawnSnapshots) > 0 {
+				t.Errorf("update %+v", u)
+			}
+		case <-ctx.Done():
+			t.Fatalf("heard of %v only", heard)
+		}
+	}
+	if !heard["db-2"] || !heard["snap-2"] {
+		t.Errorf("heard of %v; want db-2 and snap-2", heard)
+	}
+}

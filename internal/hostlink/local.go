@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"time"
 
 	"kurabe"
@@ -68,78 +69,98 @@ func (l *Local) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upda
 	return out
 }
 
-// follow delivers the whole set, then changes, until the watch breaks. It says
+// follow delivers the whole set, then changes, until a watch breaks. It says
 // whether it got as far as delivering.
 func (l *Local) follow(ctx context.Context, host kurabe.HostID, out chan<- Update) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Reports first: one whose assignment is missing afterwards has outlived it.
-	reports, _, err := l.kv.List(ctx, store.InstanceReportPrefix(host))
+	// Snapshots first: each was ordered after its instance was assigned.
+	snapshots, snapshotRevision, err := l.assigned(ctx, store.SnapshotReportPrefix(host), store.SnapshotAssignmentPrefix(host))
 	if err != nil {
 		return false, err
 	}
-	prefix := store.AssignmentPrefix(host)
-	entries, revision, err := l.kv.List(ctx, prefix)
+	instances, instanceRevision, err := l.assigned(ctx, store.InstanceReportPrefix(host), store.AssignmentPrefix(host))
 	if err != nil {
 		return false, err
 	}
-	update := Update{Full: true, Revision: revision, Withdrawn: outlived(reports, entries)}
-	for _, e := range entries {
-		l.add(&update, store.KeyEvent{Entry: e})
-	}
-	if !deliver(ctx, out, update) {
+	if !deliver(ctx, out, l.update(true, append(instances, snapshots...))) {
 		return true, nil
 	}
-	for batch := range l.kv.Watch(ctx, prefix, revision+1) {
-		if batch.Resync {
+	ofInstances := l.kv.Watch(ctx, store.AssignmentPrefix(host), instanceRevision+1)
+	ofSnapshots := l.kv.Watch(ctx, store.SnapshotAssignmentPrefix(host), snapshotRevision+1)
+	for {
+		var batch store.Batch
+		var ok bool
+		select {
+		case batch, ok = <-ofInstances:
+		case batch, ok = <-ofSnapshots:
+		}
+		if !ok || batch.Resync {
 			return true, nil
 		}
-		update := Update{Revision: batch.Revision}
-		for _, e := range batch.Events {
-			l.add(&update, e)
-		}
-		if len(update.Assignments)+len(update.Withdrawn) > 0 && !deliver(ctx, out, update) {
+		if update := l.update(false, batch.Events); !update.empty() && !deliver(ctx, out, update) {
 			return true, nil
 		}
 	}
-	return true, nil
 }
 
-// outlived lists the instances that have a report and no assignment: their agent
-// was not there, or died, when it was to drop the report.
-func outlived(reports, assignments []store.Entry) []kurabe.InstanceID {
-	assigned := map[kurabe.InstanceID]bool{}
-	for _, e := range assignments {
-		if _, id, ok := store.AssignmentOf(e.Key); ok {
-			assigned[id] = true
-		}
-	}
-	var left []kurabe.InstanceID
-	for _, e := range reports {
-		if _, id, ok := store.InstanceReportOf(e.Key); ok && !assigned[id] {
-			left = append(left, id)
-		}
-	}
-	return left
-}
-
-// add puts one event into an update. A record that cannot be read is left out:
-// the agent keeps to what it was told last, and the store's view reports it.
-func (l *Local) add(u *Update, e store.KeyEvent) {
-	_, id, ok := store.AssignmentOf(e.Key)
-	if !ok {
-		return
-	}
-	if e.Deleted {
-		u.Withdrawn = append(u.Withdrawn, id)
-		return
-	}
-	a, err := store.DecodeAssignment(e.Entry)
+// assigned reads the assignments under a prefix as events. A report without an
+// assignment is told as the end of one: its agent was not there, or died, when it
+// was to drop the report.
+func (l *Local) assigned(ctx context.Context, reports, assignments string) ([]store.KeyEvent, int64, error) {
+	// Reports first: one whose assignment is missing afterwards has outlived it.
+	reported, _, err := l.kv.List(ctx, reports)
 	if err != nil {
-		l.log.Error("assignment cannot be read", logkey.Instance, string(id), logkey.Error, err)
-		return
+		return nil, 0, err
 	}
-	u.Assignments = append(u.Assignments, a)
+	entries, revision, err := l.kv.List(ctx, assignments)
+	if err != nil {
+		return nil, 0, err
+	}
+	var events []store.KeyEvent
+	have := map[string]bool{}
+	for _, e := range entries {
+		have[strings.TrimPrefix(e.Key, assignments)] = true
+		events = append(events, store.KeyEvent{Entry: e})
+	}
+	for _, e := range reported {
+		if id := strings.TrimPrefix(e.Key, reports); !have[id] {
+			events = append(events, store.KeyEvent{Entry: store.Entry{Key: assignments + id}, Deleted: true})
+		}
+	}
+	return events, revision, nil
+}
+
+// update makes an update of events. A record that cannot be read is left out: the
+// agent keeps to what it was told last, and the store's view reports it.
+func (l *Local) update(full bool, events []store.KeyEvent) Update {
+	u := Update{Full: full}
+	for _, e := range events {
+		if _, id, ok := store.AssignmentOf(e.Key); ok {
+			if err := add(&u.Assignments, &u.Withdrawn, id, e, store.DecodeAssignment); err != nil {
+				l.log.Error("assignment cannot be read", logkey.Instance, id, logkey.Error, err)
+			}
+		}
+		if _, id, ok := store.SnapshotAssignmentOf(e.Key); ok {
+			if err := add(&u.Snapshots, &u.WithdrawnSnapshots, id, e, store.DecodeSnapshotAssignment); err != nil {
+				l.log.Error("assignment cannot be read", logkey.Snapshot, id, logkey.Error, err)
+			}
+		}
+	}
+	return u
+}
+
+// add puts one event into one of two lists.
+func add[A any, ID ~string](given *[]A, withdrawn *[]ID, id ID, e store.KeyEvent, decode func(store.Entry) (A, error)) error {
+	if e.Deleted {
+		*withdrawn = append(*withdrawn, id)
+		return nil
+	}
+	a, err := decode(e.Entry)
+	if err == nil {
+		*given = append(*given, a)
+	}
+	return err
 }
 
 func deliver(ctx context.Context, out chan<- Update, u Update) bool {
@@ -159,6 +180,16 @@ func (l *Local) PutReport(ctx context.Context, r kurabe.InstanceReport) error {
 // DropReport implements Link.
 func (l *Local) DropReport(ctx context.Context, host kurabe.HostID, id kurabe.InstanceID) error {
 	return l.commit(ctx, "drop report", store.NewChange().DropReport(host, id))
+}
+
+// PutSnapshotReport implements Link.
+func (l *Local) PutSnapshotReport(ctx context.Context, r kurabe.SnapshotReport) error {
+	return l.commit(ctx, "put snapshot report", store.NewChange().PutSnapshotReport(r))
+}
+
+// DropSnapshotReport implements Link.
+func (l *Local) DropSnapshotReport(ctx context.Context, host kurabe.HostID, id kurabe.SnapshotID) error {
+	return l.commit(ctx, "drop snapshot report", store.NewChange().DropSnapshotReport(host, id))
 }
 
 // PutHost implements Link.

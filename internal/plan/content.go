@@ -16,6 +16,7 @@ func (d *draft) planContent() {
 	n.Instance, n.Name = s.ID, s.EffectiveName(d.status.AppliedNext)
 	n.Engine, n.MasterUsername, n.DatabaseName, n.Locale = s.Engine, s.MasterUsername, s.DatabaseName, s.Locale
 	if first {
+		n.Origin = s.Origin
 		n.Boot = 1
 		d.status.RebootSeq, d.status.GroupSeq = s.RebootSeq, s.ParameterGroupSeq
 		d.status.ParameterApply = "in-sync"

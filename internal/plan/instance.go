@@ -78,6 +78,9 @@ func (d *draft) planDeletion() Result {
 		d.because("it was never assigned to a host")
 		return d.gone()
 	}
+	if d.next.Goal != kurabe.GoalAbsent && !d.mayGo() {
+		return d.finish()
+	}
 	if d.next.Goal != kurabe.GoalAbsent {
 		d.because("the user asked for its deletion")
 		d.next.Goal = kurabe.GoalAbsent
@@ -89,6 +92,26 @@ func (d *draft) planDeletion() Result {
 	}
 	d.because("waiting for host " + string(d.next.Host) + " to remove it")
 	return d.finish()
+}
+
+// mayGo says whether every snapshot that needs the data has it. A final snapshot
+// that failed keeps the instance: the user asked for its data to be kept.
+func (d *draft) mayGo() bool {
+	id := d.w.Spec.Deleting.FinalSnapshot
+	switch {
+	case id != "" && d.w.Final != nil && d.w.Final.State == kurabe.SnapshotFailed:
+		d.status.State, d.status.Action = kurabe.StateFailed, ""
+		d.status.Reason = "The final snapshot failed, so nothing was deleted: " + d.w.Final.Reason + ". Delete the instance again, with another final snapshot or without one."
+		d.because(d.status.Reason)
+		return false
+	case id != "" && (d.w.Final == nil || d.w.Final.State != kurabe.SnapshotAvailable):
+		d.because("waiting for the final snapshot")
+		return false
+	case d.w.BackingUp:
+		d.because("waiting for a snapshot that is being taken of it")
+		return false
+	}
+	return true
 }
 
 func (d *draft) gone() Result {
@@ -140,6 +163,10 @@ func (d *draft) planPower() {
 		d.event("RDS-EVENT-0154", "DB instance is being started due to it exceeding the maximum allowed time being stopped.", "notification")
 		d.status.AutoStarted, d.status.Action = true, kurabe.StateStarting
 		stopped = false
+	}
+	if stopped && d.w.BackingUp && d.next.Goal == kurabe.GoalRunning {
+		d.because("the user stopped it; waiting for a snapshot that is being taken of it")
+		return
 	}
 	if stopped {
 		d.because("the user stopped it")

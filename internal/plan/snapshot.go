@@ -63,7 +63,7 @@ func NextSnapshot(w SnapshotWorld) SnapshotResult {
 	switch {
 	case w.Spec.Deleting != nil:
 		d.remove()
-	case d.status.State == kurabe.SnapshotFailed:
+	case d.status.State == kurabe.SnapshotFailed && !d.found():
 		d.because("it failed: " + d.status.Reason)
 	default:
 		d.take()
@@ -104,6 +104,13 @@ func (d *snapshotDraft) started() {
 		d.event("RDS-EVENT-0040", "Creating manual snapshot", "creation")
 		d.instanceEvent("RDS-EVENT-0001", "Backing up DB instance", "backup")
 	}
+}
+
+// found says that a complete snapshot which had been lost is there again: its disk
+// was mounted late, say.
+func (d *snapshotDraft) found() bool {
+	r := d.w.Report
+	return d.had && d.next.Goal == kurabe.SnapshotPresent && r != nil && r.Done && r.Generation == d.next.Generation
 }
 
 // take has a host make the snapshot, and tells how far it is.

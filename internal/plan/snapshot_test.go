@@ -163,6 +163,8 @@ func TestSnapshotThatWasLost(t *testing.T) {
 	if s.w.Assignment.Goal != kurabe.SnapshotPresent {
 		t.Fatal("what is left of it is to be removed")
 	}
+	s.settle() // its disk is mounted at last
+	s.want(kurabe.SnapshotAvailable)
 }
 
 func TestSnapshotIsDeletedWhenNobodyReads(t *testing.T) {

@@ -83,6 +83,9 @@ func (d *draft) done(r *kurabe.InstanceReport) {
 		return
 	}
 	d.status.State = kurabe.StateAvailable
+	if d.w.BackingUp {
+		d.status.State = kurabe.StateBackingUp
+	}
 	d.status.Address, d.status.Port = d.next.Address, d.next.Port
 	if d.status.ParameterApply == "applying" {
 		d.status.ParameterApply = "in-sync"
@@ -91,6 +94,9 @@ func (d *draft) done(r *kurabe.InstanceReport) {
 		d.status.AvailableAt = d.w.Now
 		d.status.PasswordSeq = d.next.Password.Seq
 		d.event("RDS-EVENT-0005", "DB instance created", "creation")
+		if o := d.w.Spec.Origin; o != nil {
+			d.event("RDS-EVENT-0043", "Restored from snapshot "+o.Name, "restoration")
+		}
 	}
 	if d.status.PasswordSeq != d.next.Password.Seq {
 		d.status.PasswordSeq = d.next.Password.Seq

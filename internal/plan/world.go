@@ -21,6 +21,11 @@ type World struct {
 	// in bytes that they hold on each host.
 	Addresses map[string]bool
 	Reserved  map[kurabe.HostID]int64
+	// BackingUp says that a snapshot of the instance, no copy, is being made. Final
+	// is the status of the snapshot to be taken before its deletion, nil while it
+	// was never planned.
+	BackingUp bool
+	Final     *kurabe.SnapshotStatus
 }
 
 // Result is what must change; nil fields stay as they are.

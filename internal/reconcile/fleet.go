@@ -87,6 +87,7 @@ func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 		}
 	}
 	w.Catalog = f.view.Catalog(i.Spec.Engine, version)
+	f.addSnapshots(i, &w)
 	return w
 }
 

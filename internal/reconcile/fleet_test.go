@@ -129,6 +129,7 @@ type fleet struct {
 	hosts []*fleetHost
 	ids   []kurabe.InstanceID
 	gone  []kurabe.InstanceID
+	snaps fleetSnapshots
 
 	mu   sync.Mutex // guards lost
 	lost chan struct{}
@@ -138,6 +139,7 @@ type fleetHost struct {
 	id     kurabe.HostID
 	homes  string
 	engine *flaky
+	folder *flakySnapshots
 	link   *hostlink.Faulty
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -158,6 +160,7 @@ func runFleet(t *testing.T, seed uint64, dir string) {
 	loops.Go(func() { loop.Run(ctx) })
 	for range fleetEdits {
 		f.edit()
+		f.editSnapshots()
 		f.disturb(ctx)
 		time.Sleep(time.Duration(f.rand.Int64N(int64(3 * time.Second)))) // virtual
 	}
@@ -166,11 +169,13 @@ func runFleet(t *testing.T, seed uint64, dir string) {
 		h.engine.mu.Lock()
 		h.engine.calm = true
 		h.engine.mu.Unlock()
+		h.folder.rest()
 	}
 	f.converge()
+	f.logSnapshots()
 	for _, h := range f.hosts {
 		h.stop()
-		for _, w := range h.engine.wrong {
+		for _, w := range append(h.engine.wrong, h.folder.Wrong()...) {
 			t.Error(w)
 		}
 	}
@@ -207,6 +212,7 @@ func (f *fleet) addHost(ctx context.Context, n int, seed uint64, dir string) {
 	h := &fleetHost{
 		id: kurabe.HostID(fmt.Sprintf("host-%d", n)), homes: filepath.Join(dir, fmt.Sprint(n), "instances"),
 		engine: &flaky{Engine: fake.New(), rand: rand.New(rand.NewPCG(seed, uint64(n))), hurt: map[string]bool{}, under: map[kurabe.InstanceID]engine.StepName{}},
+		folder: newFlakySnapshots(seed + uint64(n)),
 		link:   hostlink.NewFaulty(hostlink.NewLocal(f.kv, nil, f.log), fleetFaults, seed+uint64(n)),
 	}
 	if err := os.MkdirAll(h.homes, 0o700); err != nil {
@@ -229,7 +235,7 @@ func (f *fleet) startAgent(ctx context.Context, h *fleetHost) {
 	ctx, cancel := context.WithCancel(ctx)
 	h.cancel, h.done = cancel, make(chan struct{})
 	a := agent.New(agent.Config{
-		Host: h.id, Link: h.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: h.engine}, Homes: h.homes,
+		Host: h.id, Link: h.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: h.engine}, Homes: h.homes, Snapshots: h.folder,
 		Usage: func(kurabe.InstanceID) (int64, error) { return 1 << 20, nil }, Log: f.log, Now: time.Now,
 	})
 	go func() {
@@ -282,6 +288,10 @@ func (f *fleet) edit() {
 		s.Deleting = &kurabe.Deletion{At: time.Now()}
 		f.gone = append(f.gone, s.ID)
 		f.ids = slices.Delete(f.ids, at, at+1)
+		if f.rand.IntN(2) == 0 {
+			f.deleteWithFinal(i, s)
+			return
+		}
 	case 1:
 		s.RebootSeq++
 	case 2, 3:
@@ -363,7 +373,7 @@ func (f *fleet) missing() string {
 			return string(id) + ": " + missing
 		}
 	}
-	return ""
+	return f.missingSnapshots()
 }
 
 // left says what there still is of a deleted instance.

@@ -41,7 +41,8 @@ const (
 // Loop plans while it is elected.
 type Loop struct {
 	Config
-	again map[kurabe.InstanceID]time.Time // when time alone may change a plan
+	again         map[kurabe.InstanceID]time.Time // when time alone may change a plan
+	againSnapshot map[kurabe.SnapshotID]time.Time
 
 	first    sync.Once
 	answered chan struct{} // closed after the first pass over everything
@@ -93,7 +94,7 @@ func (l *Loop) serve(ctx context.Context, term Term) {
 	}
 	wake, stop := l.View.Subscribe()
 	defer stop()
-	l.again = map[kurabe.InstanceID]time.Time{}
+	l.again, l.againSnapshot = map[kurabe.InstanceID]time.Time{}, map[kurabe.SnapshotID]time.Time{}
 	scan, prune := l.Now(), l.Now()
 	for ctx.Err() == nil {
 		now := l.Now()
@@ -107,12 +108,7 @@ func (l *Loop) serve(ctx context.Context, term Term) {
 			prune = now.Add(pruneEvery)
 			l.prune(ctx, now)
 		}
-		next := scan
-		for _, t := range l.again {
-			if t.Before(next) {
-				next = t
-			}
-		}
+		next := earliest(earliest(scan, l.again), l.againSnapshot)
 		timer := time.NewTimer(max(next.Sub(l.Now()), time.Millisecond))
 		select {
 		case <-ctx.Done():
@@ -123,7 +119,17 @@ func (l *Loop) serve(ctx context.Context, term Term) {
 	}
 }
 
-// pass plans every instance that may need it.
+// earliest is the first of several moments.
+func earliest[ID comparable](first time.Time, again map[ID]time.Time) time.Time {
+	for _, t := range again {
+		if t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
+
+// pass plans every instance and snapshot that may need it.
 func (l *Loop) pass(ctx context.Context, term Term, dirty store.Dirty, now time.Time) {
 	fleet := newFleet(l.View)
 	for _, i := range l.View.Instances() {
@@ -135,6 +141,12 @@ func (l *Loop) pass(ctx context.Context, term Term, dirty store.Dirty, now time.
 		if dirty.All || touched || waiting && !now.Before(due) {
 			l.plan(ctx, term, fleet, i.ID, now)
 		}
+	}
+	for _, id := range l.dueSnapshots(dirty, now) {
+		if ctx.Err() != nil {
+			return
+		}
+		l.planSnapshot(ctx, term, id, now)
 	}
 }
 
@@ -151,24 +163,35 @@ func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.Inst
 	if !result.LookAgain.IsZero() {
 		l.again[id] = result.LookAgain
 	}
-	change := l.change(i, w, result)
+	planned := func() {
+		fleet.planned(i, result)
+		log.Info("planned", logkey.Generation, generation(result, w), logkey.Status, state(result, w), logkey.Reason, result.Reasons)
+	}
+	if pause := l.write(ctx, term, l.change(i, w, result), log, planned); pause > 0 {
+		l.again[id] = now.Add(pause)
+	}
+}
+
+// write commits a plan and waits until the view shows it, so that the plans that
+// follow see it. It returns after which pause to decide again, 0 for no need.
+func (l *Loop) write(ctx context.Context, term Term, change *store.Change, log *slog.Logger, planned func()) time.Duration {
 	if change.Empty() {
-		return
+		return 0
 	}
 	revision, err := change.RequireElected(term.Fence).Commit(ctx, l.KV)
 	switch {
 	case err == nil:
-		fleet.planned(i, result)
-		log.Info("planned", logkey.Generation, generation(result, w), logkey.Status, state(result, w), logkey.Reason, result.Reasons)
+		planned()
 		if err := l.View.WaitRevision(ctx, revision); err != nil && ctx.Err() == nil {
 			log.Warn("view does not follow", logkey.Error, err)
 		}
 	case errors.Is(err, store.ErrConflict):
-		l.again[id] = now.Add(retryPause) // somebody wrote first: decide again
+		return retryPause // somebody wrote first
 	case ctx.Err() == nil:
 		log.Warn("plan not stored", logkey.Error, err)
-		l.again[id] = now.Add(electPause)
+		return electPause
 	}
+	return 0
 }
 
 // change is the transaction of a plan. It compares the spec and everything else

@@ -18,6 +18,11 @@ func TestKeysComeApartAgain(t *testing.T) {
 		instanceNameKey("n"):                  {kind: KindInstanceName, name: "n"},
 		assignmentKey("h", "db-1"):            {kind: KindAssignment, host: "h", instance: "db-1"},
 		instanceReportKey("h", "db-1"):        {kind: KindInstanceReport, host: "h", instance: "db-1"},
+		snapshotSpecKey("snap-1"):             {kind: KindSnapshotSpec, snapshot: "snap-1"},
+		snapshotStatusKey("snap-1"):           {kind: KindSnapshotStatus, snapshot: "snap-1"},
+		snapshotNameKey("rds:n-2026-11-21"):   {kind: KindSnapshotName, name: "rds:n-2026-11-21"},
+		snapshotAssignmentKey("h", "snap-1"):  {kind: KindSnapshotAssignment, host: "h", snapshot: "snap-1"},
+		snapshotReportKey("h", "snap-1"):      {kind: KindSnapshotReport, host: "h", snapshot: "snap-1"},
 		hostReportKey("h"):                    {kind: KindHostReport, host: "h"},
 		catalogKey("h", kurabe.MariaDB, "10"): {kind: KindCatalog, host: "h", engine: kurabe.MariaDB, version: "10"},
 		parameterGroupKey("g"):                {kind: KindParameterGroup, name: "g"},
@@ -28,6 +33,7 @@ func TestKeysComeApartAgain(t *testing.T) {
 		Root + "report/h/else":                {},
 		Root + "spec/instance/":               {},
 		Root + "spec/instance/a/b":            {},
+		Root + "snapshot-assignment/h":        {},
 		"/kurabe/v2/spec/instance/db-1":       {},
 	} {
 		if got := parseKey(key); got != want {
@@ -101,6 +107,7 @@ func TestBadRecordsAreNamed(t *testing.T) {
 	}{
 		{"too long", instanceSpecKey("db-1"), NewChange().CreateInstance(long)},
 		{"slash in a name", "a/b", NewChange().CreateInstance(spec("db-1", "a/b"))},
+		{"slash in a snapshot's name", "a/b", NewChange().CreateSnapshot(snapshotSpec("snap-1", "a/b", "db-1"))},
 		{"empty id", `""`, NewChange().PutStatus(kurabe.InstanceStatus{}, 0)},
 		{"slash in a version", "1/2", NewChange().PutCatalog("h", kurabe.Catalog{Engine: "e", Version: "1/2"})},
 	} {

@@ -11,8 +11,8 @@
 // What must not live here: decisions. The store knows which records belong
 // together and which name is taken, not what a status means.
 //
-// Invariants: a name belongs to at most one instance; a record that was read
-// and is written back is compared with the revision that was read; a record
+// Invariants: a name belongs to at most one unit of its kind; a record that was
+// read and is written back is compared with the revision that was read; a record
 // that does not decode is reported with its key and never taken for absent
 // without a word.
 package store

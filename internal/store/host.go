@@ -15,6 +15,16 @@ func (c *Change) DropReport(host kurabe.HostID, id kurabe.InstanceID) *Change {
 	return c.Delete(instanceReportKey(host, id))
 }
 
+// PutSnapshotReport writes what a host sees of a snapshot.
+func (c *Change) PutSnapshotReport(r kurabe.SnapshotReport) *Change {
+	return c.put(snapshotReportKey(r.Host, r.Snapshot), r, string(r.Host), string(r.Snapshot))
+}
+
+// DropSnapshotReport removes what a host said of a snapshot.
+func (c *Change) DropSnapshotReport(host kurabe.HostID, id kurabe.SnapshotID) *Change {
+	return c.Delete(snapshotReportKey(host, id))
+}
+
 // PutHost writes what a host is and can do.
 func (c *Change) PutHost(h kurabe.HostReport) *Change {
 	return c.put(hostReportKey(h.Host), h, string(h.Host))
@@ -45,8 +55,13 @@ func AssignmentOf(key string) (kurabe.HostID, kurabe.InstanceID, bool) {
 	return p.host, p.instance, p.kind == KindAssignment
 }
 
-// InstanceReportOf says which instance a report's key speaks of.
-func InstanceReportOf(key string) (kurabe.HostID, kurabe.InstanceID, bool) {
+// DecodeSnapshotAssignment is DecodeAssignment for snapshots.
+func DecodeSnapshotAssignment(e Entry) (kurabe.SnapshotAssignment, error) {
+	return decode[kurabe.SnapshotAssignment](e)
+}
+
+// SnapshotAssignmentOf says which snapshot an assignment's key speaks of.
+func SnapshotAssignmentOf(key string) (kurabe.HostID, kurabe.SnapshotID, bool) {
 	p := parseKey(key)
-	return p.host, p.instance, p.kind == KindInstanceReport
+	return p.host, p.snapshot, p.kind == KindSnapshotAssignment
 }

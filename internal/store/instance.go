@@ -38,32 +38,40 @@ func (i *Instance) Name() string {
 
 // Assignment returns what a host was told about the instance.
 func (i *Instance) Assignment(host kurabe.HostID) (Record[kurabe.Assignment], bool) {
-	for _, a := range i.Assignments {
-		if a.Value.Host == host {
-			return a, true
-		}
-	}
-	return Record[kurabe.Assignment]{}, false
+	return recordOf(i.Assignments, host, assignedTo)
 }
 
 // Report returns what a host sees of the instance.
 func (i *Instance) Report(host kurabe.HostID) (kurabe.InstanceReport, bool) {
-	for _, r := range i.Reports {
-		if r.Value.Host == host {
-			return r.Value, true
-		}
-	}
-	return kurabe.InstanceReport{}, false
+	r, ok := recordOf(i.Reports, host, reportedBy)
+	return r.Value, ok
 }
 
-// empty says that no record of the instance is left.
+func (i *Instance) identity() *kurabe.InstanceID { return &i.ID }
+func (i *Instance) names() *map[string]int64     { return &i.Names }
+func (i *Instance) hasSpec() bool                { return i.Spec != nil }
+
 func (i *Instance) empty() bool {
 	return i.Spec == nil && i.Status == nil && len(i.Assignments) == 0 && len(i.Reports) == 0 && len(i.Names) == 0
 }
 
+// origins are the snapshots that the instance's data comes from: one, or none.
+func (i *Instance) origins() []kurabe.SnapshotID {
+	var out []kurabe.SnapshotID
+	if i.Spec != nil && i.Spec.Origin != nil {
+		out = append(out, i.Spec.Origin.Snapshot)
+	}
+	for _, a := range i.Assignments {
+		if o := a.Value.Origin; o != nil && !slices.Contains(out, o.Snapshot) {
+			out = append(out, o.Snapshot)
+		}
+	}
+	return out
+}
+
 // nameRecord says whose a name is.
-type nameRecord struct {
-	ID kurabe.InstanceID `json:"id"`
+type nameRecord[ID ~string] struct {
+	ID ID `json:"id"`
 }
 
 // CreateInstance writes a new spec and takes its name. Of two creates of one
@@ -92,8 +100,13 @@ func (c *Change) RequireInstancesUnwritten(revision int64) *Change {
 // TakeName reserves a name for an instance; the commit conflicts when it is
 // taken, by that instance too.
 func (c *Change) TakeName(name string, id kurabe.InstanceID) *Change {
-	key := instanceNameKey(name)
-	return c.Require(key, 0).put(key, nameRecord{ID: id}, name)
+	return takeName(c, instanceNameKey(name), name, id)
+}
+
+// takeName reserves a name of any kind; it is no method because methods take no
+// type parameters.
+func takeName[ID ~string](c *Change, key, name string, id ID) *Change {
+	return c.Require(key, 0).put(key, nameRecord[ID]{ID: id}, name)
 }
 
 // ReleaseName gives a name back that was taken at mod. The comparison keeps one

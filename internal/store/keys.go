@@ -18,6 +18,10 @@ const (
 	instanceNames   = Root + "name/instance/"        // <name>: nameRecord; makes names unique
 	instanceStatus  = Root + "status/instance/"      // <id>: InstanceStatus; written by the planner
 	assignments     = Root + "assignment/"           // <host>/<id>: Assignment; written by the planner
+	snapshotSpecs   = Root + "spec/snapshot/"        // <id>: SnapshotSpec; written by the API, automated ones by the planner
+	snapshotNames   = Root + "name/snapshot/"        // <name>: nameRecord; makes names unique
+	snapshotStatus  = Root + "status/snapshot/"      // <id>: SnapshotStatus; written by the planner
+	snapshotOrders  = Root + "snapshot-assignment/"  // <host>/<id>: SnapshotAssignment; written by the planner
 	reports         = Root + "report/"               // <host>/…; written by that host's agent
 	events          = Root + "event/"                // <seq>: Event; written by the planner and the API
 
@@ -41,6 +45,11 @@ const (
 	KindInstanceStatus
 	KindAssignment
 	KindInstanceReport
+	KindSnapshotSpec
+	KindSnapshotName
+	KindSnapshotStatus
+	KindSnapshotAssignment
+	KindSnapshotReport
 	KindHostReport
 	KindCatalog
 	KindParameterGroup
@@ -52,8 +61,9 @@ const (
 type keyParts struct {
 	kind     Kind
 	instance kurabe.InstanceID
+	snapshot kurabe.SnapshotID
 	host     kurabe.HostID
-	name     string // of a group or instance, or an event's seq
+	name     string // of a group, instance or snapshot, or an event's seq
 	engine   kurabe.EngineName
 	version  string
 }
@@ -61,6 +71,9 @@ type keyParts struct {
 func instanceSpecKey(id kurabe.InstanceID) string   { return instanceSpecs + string(id) }
 func instanceNameKey(name string) string            { return instanceNames + name }
 func instanceStatusKey(id kurabe.InstanceID) string { return instanceStatus + string(id) }
+func snapshotSpecKey(id kurabe.SnapshotID) string   { return snapshotSpecs + string(id) }
+func snapshotNameKey(name string) string            { return snapshotNames + name }
+func snapshotStatusKey(id kurabe.SnapshotID) string { return snapshotStatus + string(id) }
 func parameterGroupKey(name string) string          { return parameterGroups + name }
 func subnetGroupKey(name string) string             { return subnetGroups + name }
 func eventKey(seq string) string                    { return events + seq }
@@ -76,15 +89,29 @@ func instanceReportKey(host kurabe.HostID, id kurabe.InstanceID) string {
 // InstanceReportPrefix is the prefix of what a host reports of its instances.
 func InstanceReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/instance/" }
 
+func snapshotAssignmentKey(host kurabe.HostID, id kurabe.SnapshotID) string {
+	return SnapshotAssignmentPrefix(host) + string(id)
+}
+
+func snapshotReportKey(host kurabe.HostID, id kurabe.SnapshotID) string {
+	return SnapshotReportPrefix(host) + string(id)
+}
+
+// SnapshotReportPrefix is the prefix of what a host reports of its snapshots.
+func SnapshotReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/snapshot/" }
+
 func hostReportKey(host kurabe.HostID) string { return reports + string(host) + "/host" }
 
 func catalogKey(host kurabe.HostID, engine kurabe.EngineName, version string) string {
 	return reports + string(host) + "/catalog/" + string(engine) + "/" + version
 }
 
-// AssignmentPrefix is the prefix of everything assigned to a host, which its
+// AssignmentPrefix is the prefix of the instances assigned to a host, which its
 // agent watches.
 func AssignmentPrefix(host kurabe.HostID) string { return assignments + string(host) + "/" }
+
+// SnapshotAssignmentPrefix is AssignmentPrefix for snapshots.
+func SnapshotAssignmentPrefix(host kurabe.HostID) string { return snapshotOrders + string(host) + "/" }
 
 // parseKey takes a key apart.
 func parseKey(key string) keyParts {
@@ -107,6 +134,8 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindEvent, name: s[1]}
 	case len(s) == 3 && s[0] == "assignment":
 		return keyParts{kind: KindAssignment, host: kurabe.HostID(s[1]), instance: kurabe.InstanceID(s[2])}
+	case len(s) == 3 && s[0] == "snapshot-assignment":
+		return keyParts{kind: KindSnapshotAssignment, host: kurabe.HostID(s[1]), snapshot: kurabe.SnapshotID(s[2])}
 	case len(s) >= 3 && s[0] == "report":
 		return parseReportKey(kurabe.HostID(s[1]), s[2:])
 	case len(s) == 3:
@@ -124,6 +153,12 @@ func parseNamedKey(kind, name string) keyParts {
 		return keyParts{kind: KindInstanceStatus, instance: kurabe.InstanceID(name)}
 	case "name/instance":
 		return keyParts{kind: KindInstanceName, name: name}
+	case "spec/snapshot":
+		return keyParts{kind: KindSnapshotSpec, snapshot: kurabe.SnapshotID(name)}
+	case "status/snapshot":
+		return keyParts{kind: KindSnapshotStatus, snapshot: kurabe.SnapshotID(name)}
+	case "name/snapshot":
+		return keyParts{kind: KindSnapshotName, name: name}
 	case "spec/parameter-group":
 		return keyParts{kind: KindParameterGroup, name: name}
 	case "spec/subnet-group":
@@ -139,6 +174,8 @@ func parseReportKey(host kurabe.HostID, s []string) keyParts {
 		return keyParts{kind: KindHostReport, host: host}
 	case len(s) == 2 && s[0] == "instance":
 		return keyParts{kind: KindInstanceReport, host: host, instance: kurabe.InstanceID(s[1])}
+	case len(s) == 2 && s[0] == "snapshot":
+		return keyParts{kind: KindSnapshotReport, host: host, snapshot: kurabe.SnapshotID(s[1])}
 	case len(s) == 3 && s[0] == "catalog":
 		return keyParts{kind: KindCatalog, host: host, engine: kurabe.EngineName(s[1]), version: s[2]}
 	}

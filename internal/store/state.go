@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -10,13 +11,11 @@ import (
 
 // state is the decoded content of a View. It has no lock of its own.
 type state struct {
-	instances map[kurabe.InstanceID]*Instance
-	// byName holds the name in force of every instance that has a spec.
-	byName map[string]kurabe.InstanceID
-	// owners holds every taken name, a reserved one too.
-	owners map[string]Record[nameRecord]
-	// sorted is Instances by name, nil when it must be made again.
-	sorted []*Instance
+	instances shelf[kurabe.InstanceID, Instance, *Instance]
+	snapshots shelf[kurabe.SnapshotID, Snapshot, *Snapshot]
+	taken     links[kurabe.InstanceID, kurabe.SnapshotID] // snapshots of an instance
+	restored  links[kurabe.SnapshotID, kurabe.InstanceID] // instances made of a snapshot
+	copies    links[kurabe.SnapshotID, kurabe.SnapshotID] // copies of a snapshot
 
 	hosts           map[kurabe.HostID]Record[kurabe.HostReport]
 	catalogs        map[catalogID]map[kurabe.HostID]*kurabe.Catalog
@@ -37,13 +36,16 @@ type catalogID struct {
 type touch struct {
 	all       bool
 	instances []kurabe.InstanceID
+	snapshots []kurabe.SnapshotID
 }
 
 func newState() *state {
 	return &state{
-		instances:       map[kurabe.InstanceID]*Instance{},
-		byName:          map[string]kurabe.InstanceID{},
-		owners:          map[string]Record[nameRecord]{},
+		instances:       newShelf[kurabe.InstanceID, Instance](),
+		snapshots:       newShelf[kurabe.SnapshotID, Snapshot](),
+		taken:           links[kurabe.InstanceID, kurabe.SnapshotID]{},
+		restored:        links[kurabe.SnapshotID, kurabe.InstanceID]{},
+		copies:          links[kurabe.SnapshotID, kurabe.SnapshotID]{},
 		hosts:           map[kurabe.HostID]Record[kurabe.HostReport]{},
 		catalogs:        map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
 		parameterGroups: map[string]Record[kurabe.ParameterGroup]{},
@@ -61,7 +63,7 @@ func (s *state) put(e Entry) touch {
 	t, err := s.putKind(p, e)
 	if err != nil {
 		s.corrupt[e.Key] = asCorrupt(e.Key, err)
-		return touch{instances: p.instances()}
+		return p.touched()
 	}
 	return t
 }
@@ -71,7 +73,13 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 	case KindInstanceSpec, KindInstanceStatus, KindAssignment, KindInstanceReport:
 		return s.putInstance(p, e)
 	case KindInstanceName:
-		return s.putName(p.name, e)
+		owners, err := s.instances.putName(p.name, e)
+		return touch{instances: owners}, err
+	case KindSnapshotSpec, KindSnapshotStatus, KindSnapshotAssignment, KindSnapshotReport:
+		return s.putSnapshot(p, e)
+	case KindSnapshotName:
+		owners, err := s.snapshots.putName(p.name, e)
+		return touch{snapshots: owners}, err
 	case KindHostReport:
 		r, err := decode[kurabe.HostReport](e)
 		if err != nil {
@@ -119,10 +127,13 @@ func (s *state) remove(key string) touch {
 	p := parseKey(key)
 	switch p.kind {
 	case KindInstanceSpec, KindInstanceStatus, KindAssignment, KindInstanceReport:
-		s.removeInstance(p)
-		return touch{instances: []kurabe.InstanceID{p.instance}}
+		return s.removeInstance(p)
 	case KindInstanceName:
-		return s.removeName(p.name)
+		return touch{instances: s.instances.removeName(p.name)}
+	case KindSnapshotSpec, KindSnapshotStatus, KindSnapshotAssignment, KindSnapshotReport:
+		return s.removeSnapshot(p)
+	case KindSnapshotName:
+		return touch{snapshots: s.snapshots.removeName(p.name)}
 	case KindHostReport:
 		delete(s.hosts, p.host)
 		return touch{all: true}
@@ -147,7 +158,7 @@ func (s *state) remove(key string) touch {
 // usersOf lists the instances that use or wait for a parameter group.
 func (s *state) usersOf(group string) []kurabe.InstanceID {
 	var out []kurabe.InstanceID
-	for id, i := range s.instances {
+	for id, i := range s.instances.all {
 		if i.Spec != nil && i.Spec.ParameterGroup == group ||
 			i.Status != nil && i.Status.ParameterGroup == group {
 			out = append(out, id)
@@ -160,10 +171,23 @@ func (s *state) corruptSorted() []*CorruptError {
 	return slices.SortedFunc(maps.Values(s.corrupt), func(a, b *CorruptError) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// instances returns the instance that a key speaks of, if it names one.
-func (p keyParts) instances() []kurabe.InstanceID {
-	if p.instance == "" {
-		return nil
+// touched is what a record that cannot be read makes dirty: the unit that its key
+// names, if it names one.
+func (p keyParts) touched() touch {
+	var t touch
+	if p.instance != "" {
+		t.instances = []kurabe.InstanceID{p.instance}
 	}
-	return []kurabe.InstanceID{p.instance}
+	if p.snapshot != "" {
+		t.snapshots = []kurabe.SnapshotID{p.snapshot}
+	}
+	return t
+}
+
+// asCorrupt makes a CorruptError of what went wrong with a key.
+func asCorrupt(key string, err error) *CorruptError {
+	if c, ok := errors.AsType[*CorruptError](err); ok {
+		return c
+	}
+	return &CorruptError{Key: key, Err: err}
 }

@@ -41,11 +41,14 @@ type View struct {
 	dirty       Dirty
 }
 
-// Dirty is what changed since the last TakeDirty. All says that everything has
+// Dirty is what changed since the last TakeDirty, and what its plan depends on: an
+// instance with its snapshots and a snapshot with its instance, those restored from
+// it, its original and its copies. All says that everything has
 // to be looked at: at start, after a lost watch, when a host changed.
 type Dirty struct {
 	All       bool
 	Instances map[kurabe.InstanceID]struct{}
+	Snapshots map[kurabe.SnapshotID]struct{}
 }
 
 // NewView returns an empty view; Run fills it.
@@ -143,12 +146,18 @@ func (v *View) markLocked(t touch) {
 	if t.all {
 		v.dirty.All = true
 	}
-	for _, id := range t.instances {
-		if v.dirty.Instances == nil {
-			v.dirty.Instances = map[kurabe.InstanceID]struct{}{}
-		}
-		v.dirty.Instances[id] = struct{}{}
+	v.dirty.Instances = withAll(v.dirty.Instances, t.instances)
+	v.dirty.Snapshots = withAll(v.dirty.Snapshots, t.snapshots)
+}
+
+func withAll[ID comparable](set map[ID]struct{}, ids []ID) map[ID]struct{} {
+	if set == nil && len(ids) > 0 {
+		set = map[ID]struct{}{}
 	}
+	for _, id := range ids {
+		set[id] = struct{}{}
+	}
+	return set
 }
 
 func (v *View) announceLocked() {

@@ -272,15 +272,19 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(r, "name")
 	seq := rapid.Int64Range(0, 3).Draw(r, "seq")
 	c := NewChange()
-	switch rapid.IntRange(0, 8).Draw(r, "kind") {
+	snap := kurabe.SnapshotID(rapid.SampledFrom([]string{"snap-1", "snap-2"}).Draw(r, "snapshot"))
+	switch rapid.IntRange(0, 13).Draw(r, "kind") {
 	case 0:
 		s := spec(string(id), name)
 		s.NextName, s.NextSeq = name+"2", seq
+		if seq > 1 {
+			s.Origin = &kurabe.Origin{Snapshot: snap}
+		}
 		c.PutInstance(s, 0)
 	case 1:
 		c.PutStatus(kurabe.InstanceStatus{ID: id, AppliedNext: seq, ParameterGroup: name}, 0)
 	case 2:
-		c.PutAssignment(kurabe.Assignment{Host: host, Instance: id, Generation: kurabe.Generation(seq)}, 0)
+		c.PutAssignment(kurabe.Assignment{Host: host, Instance: id, Generation: kurabe.Generation(seq), Origin: &kurabe.Origin{Snapshot: snap}}, 0)
 	case 3:
 		c.PutReport(kurabe.InstanceReport{Host: host, Instance: id, Boot: seq})
 	case 4:
@@ -294,6 +298,20 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	case 8:
 		e := kurabe.Event{Seq: fmt.Sprintf("%016x-x", seq), At: time.Unix(0, seq), Message: name}
 		c.put(eventKey(e.Seq), e)
+	case 9:
+		s := snapshotSpec(string(snap), name, id)
+		if seq > 1 {
+			s.CopyOf = "snap-1"
+		}
+		c.PutSnapshot(s, 0)
+	case 10:
+		c.PutSnapshotStatus(kurabe.SnapshotStatus{ID: snap, SpecRevision: seq}, 0)
+	case 11:
+		c.PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: host, Snapshot: snap, Source: kurabe.SnapshotSource{Instance: id}}, 0)
+	case 12:
+		c.PutSnapshotReport(kurabe.SnapshotReport{Host: host, Snapshot: snap, Generation: kurabe.Generation(seq)})
+	case 13:
+		takeName(c, snapshotNameKey("rds:"+name), "rds:"+name, snap)
 	}
 	return c.ops[0].Key, c.ops[0].Value
 }
@@ -307,20 +325,28 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 	for _, e := range entries {
 		fresh.put(e)
 	}
-	fresh.list()
+	fresh.instances.list()
+	fresh.snapshots.list()
 	// The list is made under the same lock: a resync after a cut may put a new
 	// state in place at any moment.
 	followed.mu.Lock()
 	defer followed.mu.Unlock()
 	got := followed.state
-	got.list()
+	got.instances.list()
+	got.snapshots.list()
 	for _, c := range []struct {
 		what     string
 		got, new any
 	}{
-		{"instances", got.instances, fresh.instances},
-		{"sorted", got.sorted, fresh.sorted},
-		{"owners", got.owners, fresh.owners},
+		{"instances", got.instances.all, fresh.instances.all},
+		{"instances sorted", got.instances.sorted, fresh.instances.sorted},
+		{"owners", got.instances.owners, fresh.instances.owners},
+		{"snapshots", got.snapshots.all, fresh.snapshots.all},
+		{"snapshots sorted", got.snapshots.sorted, fresh.snapshots.sorted},
+		{"snapshots' owners", got.snapshots.owners, fresh.snapshots.owners},
+		{"taken", got.taken, fresh.taken},
+		{"restored", got.restored, fresh.restored},
+		{"copies", got.copies, fresh.copies},
 		{"hosts", got.hosts, fresh.hosts},
 		{"catalogs", got.catalogs, fresh.catalogs},
 		{"groups", got.parameterGroups, fresh.parameterGroups},
@@ -330,9 +356,14 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 			r.Fatalf("%s: followed %+v, fresh %+v", c.what, c.got, c.new)
 		}
 	}
-	for name, id := range got.byName {
-		if i := got.instances[id]; i == nil || i.Name() != name {
+	for name, id := range got.instances.byName {
+		if i := got.instances.all[id]; i == nil || i.Name() != name {
 			r.Fatalf("name %q leads to %+v", name, i)
+		}
+	}
+	for name, id := range got.snapshots.byName {
+		if s := got.snapshots.all[id]; s == nil || s.Name() != name {
+			r.Fatalf("name %q leads to %+v", name, s)
 		}
 	}
 }

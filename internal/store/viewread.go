@@ -13,7 +13,7 @@ import (
 func (v *View) Instance(id kurabe.InstanceID) (*Instance, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	i := v.state.instances[id]
+	i := v.state.instances.all[id]
 	return i, i != nil && i.Spec != nil
 }
 
@@ -21,11 +21,7 @@ func (v *View) Instance(id kurabe.InstanceID) (*Instance, bool) {
 func (v *View) InstanceByName(name string) (*Instance, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	id, ok := v.state.byName[name]
-	if !ok {
-		return nil, false
-	}
-	return v.state.instances[id], true
+	return v.state.instances.named(name)
 }
 
 // NameOwner returns the instance that a name belongs to, even when the name is
@@ -33,21 +29,21 @@ func (v *View) InstanceByName(name string) (*Instance, bool) {
 func (v *View) NameOwner(name string) (kurabe.InstanceID, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	r, ok := v.state.owners[name]
+	r, ok := v.state.instances.owners[name]
 	return r.Value.ID, ok
 }
 
 // Instances returns every instance that has a spec, sorted by name.
 func (v *View) Instances() []*Instance {
 	v.mu.RLock()
-	list := v.state.sorted
+	list := v.state.instances.sorted
 	v.mu.RUnlock()
 	if list != nil {
 		return list
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.state.list()
+	return v.state.instances.list()
 }
 
 // Any returns what is stored of an instance even when its spec is gone: an
@@ -55,7 +51,7 @@ func (v *View) Instances() []*Instance {
 func (v *View) Any(id kurabe.InstanceID) (*Instance, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	i := v.state.instances[id]
+	i := v.state.instances.all[id]
 	return i, i != nil
 }
 
@@ -63,14 +59,7 @@ func (v *View) Any(id kurabe.InstanceID) (*Instance, bool) {
 func (v *View) Leftovers() []*Instance {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var out []*Instance
-	for _, i := range v.state.instances {
-		if i.Spec == nil {
-			out = append(out, i)
-		}
-	}
-	slices.SortFunc(out, func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
-	return out
+	return v.state.instances.leftovers()
 }
 
 // Host returns what a host reports of itself.

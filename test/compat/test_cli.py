@@ -116,7 +116,7 @@ def test_account(server):
 
 
 def test_refusals(server):
-    said = server.cli("describe-db-snapshots", fails=True)
-    assert "(UnsupportedOperation)" in said and "snapshots are not built yet" in said
+    said = server.cli("describe-db-proxies", fails=True)
+    assert "(UnsupportedOperation)" in said and "DB proxies are not built yet" in said
     said = server.cli("modify-db-instance", "--db-instance-identifier", "absent", "--backup-retention-period", 1, fails=True)
     assert "(DBInstanceNotFound)" in said

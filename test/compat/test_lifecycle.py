@@ -251,7 +251,7 @@ class TestLifecycle:
         assert folder.is_dir() and harness.processes(last["DbiResourceId"])
         with pytest.raises(rds.exceptions.InvalidDBParameterGroupStateFault):
             rds.delete_db_parameter_group(DBParameterGroupName=group)
-        for wish in ({}, {"SkipFinalSnapshot": True, "FinalDBSnapshotIdentifier": "f"}, {"FinalDBSnapshotIdentifier": "f"}):
+        for wish in ({}, {"SkipFinalSnapshot": True, "FinalDBSnapshotIdentifier": "f"}):
             with pytest.raises(rds.exceptions.ClientError, match="InvalidParameterCombination"):
                 rds.delete_db_instance(DBInstanceIdentifier=db.name, **wish)
         out = rds.delete_db_instance(DBInstanceIdentifier=db.name, SkipFinalSnapshot=True, DeleteAutomatedBackups=True)["DBInstance"]

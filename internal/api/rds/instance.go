@@ -158,10 +158,8 @@ func (s *Service) deleteDBInstance(ctx context.Context, in *rds.DeleteDBInstance
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier can not be specified when deleting with SkipFinalSnapshot")
 	case !isTrue(in.SkipFinalSnapshot) && final == "":
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier is required unless SkipFinalSnapshot is specified.")
-	case final != "":
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier cannot be honoured: snapshots are not offered yet. Nothing was deleted; SkipFinalSnapshot=true deletes without one.")
 	}
-	i, err := s.c.DeleteInstance(ctx, str(in.DBInstanceIdentifier))
+	i, err := s.c.DeleteInstance(ctx, str(in.DBInstanceIdentifier), final)
 	if err != nil {
 		return nil, err
 	}
@@ -188,10 +186,7 @@ func (s *Service) startDBInstance(ctx context.Context, in *rds.StartDBInstanceIn
 }
 
 func (s *Service) stopDBInstance(ctx context.Context, in *rds.StopDBInstanceInput) (*rds.StopDBInstanceOutput, error) {
-	if str(in.DBSnapshotIdentifier) != "" {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "DBSnapshotIdentifier cannot be honoured: snapshots are not offered yet")
-	}
-	i, err := s.c.StopInstance(ctx, str(in.DBInstanceIdentifier))
+	i, err := s.c.StopInstance(ctx, str(in.DBInstanceIdentifier), str(in.DBSnapshotIdentifier))
 	if err != nil {
 		return nil, err
 	}

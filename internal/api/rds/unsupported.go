@@ -10,9 +10,8 @@ func whyNot(action string) string { return reasons[action] }
 var reasons = byAction(map[string]string{
 	"read replicas are not built yet": `
 CreateDBInstanceReadReplica PromoteReadReplica SwitchoverReadReplica`,
-	"snapshots are not built yet": `
-CopyDBSnapshot CreateDBSnapshot DeleteDBSnapshot DescribeDBSnapshotAttributes DescribeDBSnapshots ModifyDBSnapshot
-ModifyDBSnapshotAttribute RestoreDBInstanceFromDBSnapshot`,
+	"one account has the service to itself, so there is nobody to share a snapshot with": `
+ModifyDBSnapshotAttribute`,
 	"automated backups are not built yet": `
 DeleteDBInstanceAutomatedBackup DescribeDBInstanceAutomatedBackups RestoreDBInstanceToPointInTime
 StartDBInstanceAutomatedBackupsReplication StopDBInstanceAutomatedBackupsReplication`,

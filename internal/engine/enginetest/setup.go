@@ -50,6 +50,8 @@ type Setup struct {
 	// Query runs one statement as a client and returns the first value of its
 	// first row, "" for none.
 	Query func(ctx context.Context, login Login, statement string) (string, error)
+	// LeftSQL counts what a snapshot in the making has in the server.
+	LeftSQL string
 	// ShowSQL asks for a setting's value.
 	ShowSQL func(name string) string
 }
@@ -89,15 +91,21 @@ func NewBed(t *testing.T, s Setup) *Bed {
 		Locale: b.Version.Locales[0], Settings: s.Settings, Boot: 1,
 	}
 	b.Want.Password = b.verifier(t, 1)
-	b.Lifecycle = engine.NewLifecycle(engine.Config{
-		Driver: s.Driver, Homes: filepath.Join(s.Root, "homes"), Templates: filepath.Join(s.Root, "templates"),
-		Runtime: runtimeDir(t), User: s.User, Sign: signer(t, filepath.Join(s.Root, "pki")), Now: time.Now,
-	}, versions)
+	b.Lifecycle = lifecycle(t, s, versions)
 	if err := volume.EnsureDir(filepath.Join(s.Root, "homes"), 0o755, -1, -1); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.kill(t) })
 	return b
+}
+
+func lifecycle(t *testing.T, s Setup, versions []kurabe.EngineVersion) *engine.Lifecycle {
+	t.Helper()
+	return engine.NewLifecycle(engine.Config{
+		Driver: s.Driver, Homes: filepath.Join(s.Root, "homes"), Templates: filepath.Join(s.Root, "templates"),
+		Snapshots: filepath.Join(s.Root, "snapshots"),
+		Runtime:   runtimeDir(t), User: s.User, Sign: signer(t, filepath.Join(s.Root, "pki")), Now: time.Now,
+	}, versions)
 }
 
 // runtimeDir is short and open to the engine's user, unlike what Root may be.

@@ -103,7 +103,7 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	switch step {
 	case engine.StepMakeHome:
 		o.Home, o.Remains = true, true
-	case engine.StepCopyTemplate:
+	case engine.StepCopyTemplate, engine.StepRestoreSnapshot:
 		o.Data = true
 	case engine.StepIssueCertificate:
 		o.CertificateCurrent, o.CertificateExpires = true, time.Unix(4e9, 0).UTC()

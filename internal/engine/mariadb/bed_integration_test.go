@@ -73,6 +73,7 @@ func setup(t *testing.T, root string) enginetest.Setup {
 		Dynamic:    enginetest.Setting{Name: "long_query_time", Value: "2.5", Shown: "2.5"},
 		Impossible: enginetest.Setting{Name: "optimizer_switch", Value: "no_such_switch=on"},
 		Query:      query,
+		LeftSQL:    "SELECT count(*) FROM mysql.global_priv WHERE User LIKE 'rdsbackup%'",
 		ShowSQL:    func(name string) string { return "SELECT @@GLOBAL." + name },
 	}
 }

@@ -31,6 +31,7 @@ func setup(t *testing.T, root string) enginetest.Setup {
 		Dynamic:    enginetest.Setting{Name: "work_mem", Value: "12345", Shown: "12345kB"},
 		Impossible: enginetest.Setting{Name: "shared_buffers", Value: "1073741823"},
 		Query:      query,
+		LeftSQL:    "SELECT count(*) FROM pg_replication_slots",
 		ShowSQL:    func(name string) string { return "SHOW " + name },
 	}
 }

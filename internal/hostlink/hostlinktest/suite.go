@@ -36,7 +36,10 @@ func Run(t *testing.T, newLink Backend) {
 	}{
 		{"assignments arrive", testAssignments},
 		{"assignments after lost history", testCompacted},
+		{"assignments of snapshots arrive", testSnapshots},
+		{"what outlived its assignment is withdrawn", testOutlived},
 		{"reports arrive", testReports},
+		{"reports of snapshots arrive", testSnapshotReports},
 		{"certificate", testSign},
 		{"watch ends with its context", testEnd},
 	} {
@@ -81,12 +84,12 @@ func eventually(t *testing.T, call func() error) {
 // follower is what an agent makes of a watch.
 type follower struct {
 	in   <-chan hostlink.Update
-	have map[kurabe.InstanceID]kurabe.Generation
+	have map[string]kurabe.Generation // by id, of instances and snapshots
 	full bool
 }
 
 // until reads updates until the host has exactly these generations.
-func (f *follower) until(t *testing.T, want map[kurabe.InstanceID]kurabe.Generation) {
+func (f *follower) until(t *testing.T, want map[string]kurabe.Generation) {
 	t.Helper()
 	ctx := testContext(t)
 	for !f.full || !maps.Equal(f.have, want) {
@@ -99,16 +102,25 @@ func (f *follower) until(t *testing.T, want map[kurabe.InstanceID]kurabe.Generat
 				t.Fatal("the first update is not full")
 			}
 			if u.Full {
-				f.have, f.full = map[kurabe.InstanceID]kurabe.Generation{}, true
+				f.have, f.full = map[string]kurabe.Generation{}, true
 			}
 			for _, a := range u.Assignments {
 				if a.Host != host {
 					t.Fatalf("assignment of %s", a.Host)
 				}
-				f.have[a.Instance] = a.Generation
+				f.have[string(a.Instance)] = a.Generation
+			}
+			for _, a := range u.Snapshots {
+				if a.Host != host {
+					t.Fatalf("assignment of %s", a.Host)
+				}
+				f.have[string(a.Snapshot)] = a.Generation
 			}
 			for _, id := range u.Withdrawn {
-				delete(f.have, id)
+				delete(f.have, string(id))
+			}
+			for _, id := range u.WithdrawnSnapshots {
+				delete(f.have, string(id))
 			}
 		case <-ctx.Done():
 			t.Fatalf("have %v; want %v", f.have, want)
@@ -125,22 +137,25 @@ func testAssignments(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	first := mustCommit(t, kv, store.NewChange().PutAssignment(assignment("db-1", 1), 0).
 		PutAssignment(kurabe.Assignment{Host: "h2", Instance: "db-9", Generation: 1}, 0))
 	f := &follower{in: link.Assignments(testContext(t), host)}
-	f.until(t, map[kurabe.InstanceID]kurabe.Generation{"db-1": 1})
+	f.until(t, map[string]kurabe.Generation{"db-1": 1})
 	second := mustCommit(t, kv, store.NewChange().PutAssignment(assignment("db-1", 2), first).PutAssignment(assignment("db-2", 1), 0))
-	f.until(t, map[kurabe.InstanceID]kurabe.Generation{"db-1": 2, "db-2": 1})
+	f.until(t, map[string]kurabe.Generation{"db-1": 2, "db-2": 1})
 	mustCommit(t, kv, store.NewChange().DeleteAssignment(host, "db-2", second))
-	f.until(t, map[kurabe.InstanceID]kurabe.Generation{"db-1": 2})
+	f.until(t, map[string]kurabe.Generation{"db-1": 2})
 }
 
 func testCompacted(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	f := &follower{in: link.Assignments(testContext(t), host)}
-	f.until(t, map[kurabe.InstanceID]kurabe.Generation{})
-	want := map[kurabe.InstanceID]kurabe.Generation{}
+	f.until(t, map[string]kurabe.Generation{})
+	want := map[string]kurabe.Generation{}
 	for n := range 50 {
 		id := fmt.Sprintf("db-%02d", n)
 		rev := mustCommit(t, kv, store.NewChange().PutAssignment(assignment(id, n), 0))
-		want[kurabe.InstanceID(id)] = kurabe.Generation(n)
+		want[id] = kurabe.Generation(n)
 		kv.Compact(rev) // while the link may not have read it
+		id = fmt.Sprintf("snap-%02d", n)
+		kv.Compact(mustCommit(t, kv, store.NewChange().PutSnapshotAssignment(snapshot(id, n), 0)))
+		want[id] = kurabe.Generation(n)
 	}
 	f.until(t, want)
 }

@@ -49,6 +49,7 @@ func Run(t *testing.T, b Backend) {
 		{"watch of a forgotten past", testWatchCompacted},
 		{"values are copies", testCopies},
 		{"ended context", testEndedContext},
+		{"snapshots", testSnapshots},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b.New(t), b) })
 	}

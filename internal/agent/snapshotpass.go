@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/snapshot"
+)
+
+// snapshotLooks is how many looks at instances go by between two at a snapshot that
+// is complete: nothing but a mishap changes its folder, and a host may hold
+// thousands.
+const snapshotLooks = 10
+
+// snapshotPatience makes the pauses between tries longer than those of an instance,
+// for which people wait: with 1 to 2 s at first, the five tries that the planner
+// grants take 15 s and more, in which a server comes back from a crash.
+const snapshotPatience = 2
+
+// errSourceGone is why a step ends when its instance is to go.
+var errSourceGone = errors.New("the DB instance is being deleted")
+
+// pass does what the snapshot needs until nothing is left to do or a step fails, and
+// returns when to look again.
+func (u *snapshotUnit) pass(ctx context.Context) time.Duration {
+	did := ""
+	for ctx.Err() == nil {
+		a, known := u.assignment()
+		if !known {
+			u.report(ctx, kurabe.SnapshotReport{})
+			return u.retryReport(u.agent.Look)
+		}
+		u.began = true
+		if u.retryGen != a.Generation {
+			// A new assignment may be the cure, and must not carry the old one's failure.
+			u.failure, u.retryAt = nil, time.Time{}
+		}
+		if rest := u.retryAt.Sub(u.agent.Now()); rest > 0 {
+			u.resend(ctx)
+			return u.retryReport(rest)
+		}
+		facts, state, err := u.find()
+		if err != nil && (a.Goal != kurabe.SnapshotAbsent || u.agent.Snapshots == nil) {
+			return u.failed(ctx, a, stepFindSnapshot, err)
+		}
+		step := u.next(a, state)
+		if err != nil {
+			step = stepRemoveSnapshot // whatever it is
+		}
+		switch {
+		case step == "" && a.Goal == kurabe.SnapshotAbsent:
+			return u.gone(ctx, a)
+		case step == "":
+			return u.settled(ctx, a, facts)
+		case step == did:
+			return u.failed(ctx, a, step, fmt.Errorf("it was done, and yet the folder is %s", state))
+		case step == stepFindSnapshot:
+			return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete and its folder is %s now", state))
+		case step == stepTakeSnapshot:
+			if rest := u.awaitSource(a); rest > 0 {
+				return u.retryReport(rest)
+			}
+		}
+		u.look() // the step may take hours
+		if err := u.step(ctx, a, step); err != nil {
+			if ctx.Err() != nil {
+				return 0
+			}
+			if errors.Is(err, errCut) {
+				continue
+			}
+			return u.failed(ctx, a, step, err)
+		}
+		did = step
+	}
+	return 0
+}
+
+// find looks at the folder.
+func (u *snapshotUnit) find() (kurabe.SnapshotFacts, snapshot.State, error) {
+	if u.agent.Snapshots == nil {
+		return kurabe.SnapshotFacts{}, "", errors.New("this host keeps no snapshots")
+	}
+	facts, state, err := u.agent.Snapshots.Find(u.id)
+	if err == nil && state != snapshot.Absent && state != snapshot.Partial && state != snapshot.Complete {
+		err = fmt.Errorf("the state of the folder is %q, which means nothing", state)
+	}
+	return facts, state, err
+}
+
+// next is the step that is missing, "" for none.
+func (u *snapshotUnit) next(a kurabe.SnapshotAssignment, state snapshot.State) string {
+	switch {
+	case a.Goal == kurabe.SnapshotAbsent && state == snapshot.Absent, a.Goal != kurabe.SnapshotAbsent && state == snapshot.Complete:
+		return ""
+	case a.Goal == kurabe.SnapshotAbsent:
+		return stepRemoveSnapshot
+	case u.whole() != nil:
+		return stepFindSnapshot
+	case a.From != "":
+		return stepCopySnapshot
+	}
+	return stepTakeSnapshot
+}
+
+// awaitSource says how much longer to wait for the assignment of the instance.
+func (u *snapshotUnit) awaitSource(a kurabe.SnapshotAssignment) time.Duration {
+	now := u.agent.Now()
+	if _, known := u.agent.source(a.Of); known {
+		u.sourceAt = time.Time{}
+		return 0
+	}
+	if u.sourceAt.IsZero() {
+		u.sourceAt = now
+	}
+	return max(0, u.sourceAt.Add(sourceGrace).Sub(now))
+}
+
+// settled: the snapshot is there, whole.
+func (u *snapshotUnit) settled(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) time.Duration {
+	facts.Percent, facts.TakenAt = 100, facts.TakenAt.UTC().Round(0) // as it is after a restart
+	// Should the folder vanish later, the failure is to tell of the loss, and nobody
+	// may take the snapshot anew.
+	if have := u.whole(); have == nil || *have != facts {
+		if err := u.complete(facts); err != nil {
+			return u.failed(ctx, a, "save-assignment", err)
+		}
+	}
+	u.failure = nil
+	u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Done: true, Facts: facts})
+	return u.retryReport(snapshotLooks * u.agent.Look)
+}
+
+// gone: nothing is left of the snapshot.
+func (u *snapshotUnit) gone(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
+	u.failure = nil
+	u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Done: true, Absent: true})
+	if err := u.agent.forgetSnapshot(u.id); err != nil {
+		return u.failed(ctx, a, "forget-assignment", err)
+	}
+	return u.retryReport(u.agent.Look)
+}
+
+// failed notes a failed step and returns when to try again.
+func (u *snapshotUnit) failed(ctx context.Context, a kurabe.SnapshotAssignment, step string, err error) time.Duration {
+	attempts := 1
+	if u.failure != nil && u.failure.Step == step {
+		attempts = u.failure.Attempts + 1
+	}
+	u.failure = &kurabe.Failure{Kind: kurabe.FailureOther, Step: step, Message: err.Error(), Attempts: attempts, At: u.agent.Now().UTC()}
+	u.log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
+	r := kurabe.SnapshotReport{Generation: a.Generation}
+	if facts := u.whole(); facts != nil {
+		r.Facts = *facts
+	}
+	u.report(ctx, r)
+	pause := backoff(attempts + snapshotPatience)
+	u.retryAt, u.retryGen = u.agent.Now().Add(pause), a.Generation
+	return u.retryReport(pause)
+}

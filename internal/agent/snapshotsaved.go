@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/volume"
+)
+
+// savedSnapshot is what is on disk of an order about a snapshot. Facts are set once
+// the snapshot was complete: from then on it is never made again, because another
+// one of a later moment under its name would be a lie.
+type savedSnapshot struct {
+	Assignment kurabe.SnapshotAssignment `json:"assignment"`
+	Facts      *kurabe.SnapshotFacts     `json:"facts,omitempty"`
+}
+
+// newerSnapshot is newer for snapshots.
+func newerSnapshot(have, next kurabe.SnapshotAssignment) (bool, error) {
+	switch {
+	case next.Generation < have.Generation:
+		return false, fmt.Errorf("generation %d is older than %d, which is in force", next.Generation, have.Generation)
+	case next.Generation > have.Generation:
+		return true, nil
+	case !reflect.DeepEqual(have, next):
+		return false, fmt.Errorf("generation %d is in force with other content", have.Generation)
+	}
+	return false, nil
+}
+
+// The folder of saved orders lies beside that of the instances, for the same
+// reasons.
+func (a *Agent) savedSnapshotDir() string {
+	return filepath.Join(filepath.Dir(a.Homes), "snapshot-assignments")
+}
+
+func (a *Agent) savedSnapshotFile(id kurabe.SnapshotID) string {
+	return filepath.Join(a.savedSnapshotDir(), string(id)+".json")
+}
+
+func (a *Agent) saveSnapshot(s savedSnapshot) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := volume.EnsureDir(a.savedSnapshotDir(), 0o700, os.Getuid(), os.Getgid()); err != nil {
+		return err
+	}
+	return volume.AtomicWrite(a.savedSnapshotFile(s.Assignment.Snapshot), data, 0o600)
+}
+
+func (a *Agent) forgetSnapshot(id kurabe.SnapshotID) error {
+	if err := os.Remove(a.savedSnapshotFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// loadSnapshots reads every saved order; start takes them up. Unlike an instance's,
+// one that cannot be read does not stop the agent: databases come first. What is
+// known of it then is its id; that it was complete is assumed, so that it is not
+// made again.
+func (a *Agent) loadSnapshots() (start func(ctx context.Context), err error) {
+	entries, err := os.ReadDir(a.savedSnapshotDir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read saved assignments of snapshots: %w", err)
+	}
+	var list []savedSnapshot
+	unreadable := map[kurabe.SnapshotID]error{}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok {
+			continue
+		}
+		if s, err := a.loadSnapshot(kurabe.SnapshotID(name)); err == nil {
+			list = append(list, s)
+		} else {
+			unreadable[kurabe.SnapshotID(name)] = err
+		}
+	}
+	return func(ctx context.Context) {
+		for _, s := range list {
+			a.snapshot(ctx, s.Assignment.Snapshot).give(s)
+		}
+		for id, err := range unreadable {
+			a.Log.Error("saved assignment of a snapshot cannot be read", logkey.Snapshot, id, logkey.Error, err)
+			a.snapshot(ctx, id).doubt()
+		}
+	}, nil
+}
+
+func (a *Agent) loadSnapshot(id kurabe.SnapshotID) (savedSnapshot, error) {
+	var s savedSnapshot
+	data, err := os.ReadFile(a.savedSnapshotFile(id))
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err == nil && s.Assignment.Snapshot != id {
+		err = fmt.Errorf("it speaks of snapshot %q", s.Assignment.Snapshot)
+	}
+	return s, err
+}

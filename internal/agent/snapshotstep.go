@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+)
+
+// Progress is news at most each progressEvery and from progressStep percent on: a
+// copy of an hour writes twenty records.
+const (
+	progressEvery = time.Second
+	progressStep  = 5
+)
+
+// progress is how far a step is.
+type progress struct {
+	mu          sync.Mutex // guards the rest
+	done, total int64      // bytes
+}
+
+// note is what the step calls, from any goroutine and in any order.
+func (p *progress) note(done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done, p.total = max(p.done, done), total
+}
+
+// facts are what is known of a snapshot in the making. All bytes copied is not yet
+// a durable snapshot: that alone is 100 %.
+func (p *progress) facts() kurabe.SnapshotFacts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := kurabe.SnapshotFacts{SizeBytes: p.total}
+	if p.total > 0 {
+		f.Percent = int(min(p.done*100/p.total, 99))
+	}
+	return f
+}
+
+// step does one step and reports its progress. The deed has its own goroutine, which
+// ends before step does.
+func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, step string) error {
+	began := u.agent.Now()
+	stepCtx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	u.mu.Lock()
+	if u.have.Generation != a.Generation {
+		u.mu.Unlock()
+		return errCut
+	}
+	u.cut = cut
+	u.mu.Unlock()
+	var p progress
+	done := make(chan error, 1)
+	go func() { done <- u.do(stepCtx, a, step, p.note) }()
+	ticker := time.NewTicker(progressEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Facts: p.facts()})
+			continue
+		case err := <-done:
+			u.mu.Lock()
+			u.cut = nil
+			u.mu.Unlock()
+			cause := context.Cause(stepCtx)
+			switch {
+			case err == nil:
+				u.log.Info("step done", logkey.Step, step, logkey.Generation, a.Generation, logkey.DurationMS, u.agent.Now().Sub(began).Milliseconds())
+				// A streak of failures ends when the step itself succeeds.
+				if u.failure != nil && u.failure.Step == step {
+					u.failure = nil
+				}
+			case errors.Is(cause, errCut), errors.Is(cause, errSourceGone):
+				err = cause
+			}
+			return err
+		}
+	}
+}
+
+// do waits for its turn and acts; faultPoint is where tests end the service.
+func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step string, progress func(done, total int64)) error {
+	leave, err := u.enter(ctx, a, step)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	var of kurabe.Assignment
+	if step == stepTakeSnapshot {
+		// Only now: it may have changed while others had their turn.
+		if of, err = u.sourceOf(a); err != nil {
+			return err
+		}
+	}
+	faultPoint("before", step)
+	switch step {
+	case stepTakeSnapshot:
+		_, err = u.agent.Snapshots.Take(ctx, a, of, progress)
+	case stepCopySnapshot:
+		_, err = u.agent.Snapshots.Copy(ctx, a, progress)
+	case stepRemoveSnapshot:
+		err = u.agent.Snapshots.Remove(ctx, u.id)
+	}
+	faultPoint("after", step)
+	return err
+}
+
+// enter waits until nobody else works on the same files, and for a slot. A removal
+// frees a disk and does not wait for slots.
+func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, step string) (leave func(), err error) {
+	s := u.agent.snapshots
+	thing := string(u.id)
+	switch step {
+	case stepTakeSnapshot:
+		thing = string(a.Of)
+	case stepCopySnapshot:
+		thing = string(a.From)
+	}
+	next, err := s.lines.enter(ctx, thing)
+	if err != nil || step == stepRemoveSnapshot {
+		return next, err
+	}
+	select {
+	case s.slots <- struct{}{}:
+		return func() { <-s.slots; next() }, nil
+	case <-ctx.Done():
+		next()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// sourceOf is the assignment of the instance to take, or why that cannot be.
+func (u *snapshotUnit) sourceOf(a kurabe.SnapshotAssignment) (kurabe.Assignment, error) {
+	of, known := u.agent.source(a.Of)
+	switch {
+	case !known:
+		return of, errors.New("this host has no such DB instance")
+	case of.Goal == kurabe.GoalAbsent:
+		return of, errSourceGone
+	}
+	return of, nil
+}
+
+// report tells the planner what is seen, when it differs from what it was told.
+func (u *snapshotUnit) report(ctx context.Context, r kurabe.SnapshotReport) {
+	r.Host, r.Snapshot, r.Failure = u.agent.Host, u.id, u.failure
+	u.mu.Lock()
+	known := u.known
+	if u.refused != nil {
+		// The newer one is what the user waits for.
+		r.Generation, r.Failure, r.Done, r.Absent = u.waiting.Generation, u.refused, false, false
+	}
+	u.mu.Unlock()
+	if !known && r.Failure == nil || u.sent && sameSnapshotNews(u.reported, r) {
+		return
+	}
+	u.reported, u.sent = r, false
+	u.resend(ctx)
+}
+
+// resend delivers the newest report, unless that was done.
+func (u *snapshotUnit) resend(ctx context.Context) {
+	if u.sent || u.reported.Snapshot == "" {
+		return
+	}
+	err := u.agent.Link.PutSnapshotReport(ctx, u.reported)
+	u.sent = err == nil
+	if err != nil && ctx.Err() == nil {
+		u.log.Warn("report not delivered", logkey.Error, err)
+	}
+}
+
+// sameSnapshotNews says whether two reports tell the same.
+func sameSnapshotNews(a, b kurabe.SnapshotReport) bool {
+	if moved := b.Facts.Percent - a.Facts.Percent; a.Done == b.Done && moved < progressStep && moved > -progressStep && !b.Done {
+		b.Facts = a.Facts
+	}
+	if a.Failure != nil && b.Failure != nil && a.Failure.Attempts >= maxAttemptsNews {
+		f := *b.Failure
+		f.At, f.Attempts = a.Failure.At, a.Failure.Attempts
+		b.Failure = &f
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// retryReport shortens a pause while the newest report is not delivered.
+func (u *snapshotUnit) retryReport(pause time.Duration) time.Duration {
+	if !u.sent && u.reported.Snapshot != "" {
+		return min(pause, reportRetry)
+	}
+	return pause
+}

@@ -1,0 +1,158 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/proc"
+	"kurabe/internal/volume"
+)
+
+// The names in Home.CopyDir.
+const (
+	copyData    = "data"         // what the tool makes; the engine's user writes there
+	copyLock    = "service.lock" // held by the service that makes the copy
+	toolLock    = "tool.lock"
+	toolRecord  = "tool.json"
+	toolLog     = "tool.log"
+	toolOptions = "tool.cnf" // with the password, 0600
+)
+
+// toolName is in no package of the server's.
+const toolName = "mariadb-backup"
+
+// CopyRunning implements engine.Copier by means of the engine's own tool, which
+// follows the redo log while it copies: InnoDB's files alone are consistent at no
+// moment. It comes in with a throw-away account that may do less than the master
+// user. The copy is prepared at once, so that restoring is copying. It runs beside
+// the instance, not in its control group.
+func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
+	tool, err := findTool(i)
+	if err != nil {
+		return engine.Copied{}, err
+	}
+	w, err := d.openCopy(ctx, i)
+	if err != nil {
+		return engine.Copied{}, err
+	}
+	defer w.close()
+	takenAt, err := w.backup(ctx, tool, r)
+	if err != nil {
+		return engine.Copied{}, fmt.Errorf("%s: %w", toolName, err)
+	}
+	if err := w.prepare(ctx, tool); err != nil {
+		return engine.Copied{}, fmt.Errorf("%s --prepare: %w", toolName, err)
+	}
+	files, err := w.deliver(ctx, r)
+	return engine.Copied{Files: files, Method: engine.Method(false), TakenAt: takenAt}, err
+}
+
+// findTool finds the tool of the server's own version: another one may not know its
+// files.
+func findTool(i engine.Instance) (string, error) {
+	prefix := filepath.Dir(i.Version.BinDir)
+	for _, dir := range []string{"bin", "sbin"} {
+		if path := filepath.Join(prefix, dir, toolName); exists(path) {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("a snapshot of a running MariaDB needs the program %s, which is not installed beside %s", toolName, serverPath(i.Version.BinDir))
+}
+
+// CopyStopped implements engine.Copier.
+func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
+	copied := engine.Copied{TakenAt: time.Now()}
+	files, cloned, err := volume.Transfer(ctx, i.Home.DataDir(), r.Dir, volume.TransferOptions{
+		Skip: leftOut, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
+	})
+	copied.Files, copied.Method = files, engine.Method(cloned)
+	return copied, err
+}
+
+// leftOut says what a copy of a stopped server's folder does without: temporary
+// files, of the server and of statements that a crash cut off.
+func leftOut(rel string) bool {
+	base := filepath.Base(rel)
+	return filepath.Dir(rel) == tempDir || base == "ibtmp1" || base == "ddl_recovery-backup.log" || strings.HasSuffix(base, ".pid")
+}
+
+// Seal implements engine.Copier: no tool of the engine's reads sums.
+func (d *Driver) Seal(string, []volume.File) error { return nil }
+
+// Adopt implements engine.Copier: the guard's files are written again, as the copy
+// may be older than they are, and what would make it another's replica goes.
+func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
+	w := &workshop{user: i.User}
+	for _, name := range []string{"master.info", "relay-log.info", "multi-master.info", "ib_buffer_pool"} {
+		if err := os.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("adopt: %w", err)
+		}
+	}
+	system := filepath.Join(dataDir, systemSchema)
+	if err := os.Chmod(system, 0o700); err != nil {
+		return fmt.Errorf("adopt: %w", err)
+	}
+	for name, text := range triggerFiles() {
+		path := filepath.Join(system, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), w.give(path)); err != nil {
+			return fmt.Errorf("adopt: %w", err)
+		}
+	}
+	temp := filepath.Join(dataDir, tempDir)
+	if err := os.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("adopt: %w", err)
+	}
+	return w.give(temp)
+}
+
+// Welcome implements engine.Copier: the account that the snapshot was taken with is
+// in it, like all others.
+func (d *Driver) Welcome(ctx context.Context, i engine.Instance) error {
+	return withAdmin(ctx, i, func(a *admin) error { return dropLeftCopiers(ctx, a) })
+}
+
+// SweepCopy implements engine.Copier.
+func (d *Driver) SweepCopy(ctx context.Context, i engine.Instance) error {
+	if !exists(i.Home.CopyDir()) {
+		return nil
+	}
+	release, err := proc.Hold(filepath.Join(i.Home.CopyDir(), copyLock))
+	if errors.Is(err, proc.ErrLockHeld) {
+		return nil // One is being made.
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	// An account can be left only where a server is. Until it is asked, the folder
+	// stays as the sign of it, without what takes space.
+	if err := endTool(ctx, i.Home.CopyDir()); err != nil {
+		return err
+	}
+	err = withAdmin(ctx, i, func(a *admin) error { return dropLeftCopiers(ctx, a) })
+	if errors.Is(err, engine.ErrNotReady) {
+		return volume.RemoveTree(i.Home.CopyDir(), filepath.Join(i.Home.CopyDir(), copyData))
+	}
+	if err != nil {
+		return err
+	}
+	return volume.RemoveTree(i.Home.Dir, i.Home.CopyDir())
+}
+
+// endTool ends the tool of a service that died.
+func endTool(ctx context.Context, dir string) error {
+	p, alive, err := proc.Find(filepath.Join(dir, toolRecord))
+	if err != nil || !alive {
+		return err
+	}
+	if err := p.Signal(killSignal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return p.Wait(ctx)
+}

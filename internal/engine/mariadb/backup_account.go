@@ -1,0 +1,88 @@
+package mariadb
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/logkey"
+)
+
+// copierPrefix begins the names of the accounts that snapshots are taken with. The
+// rest is random, so that no name of a user is ever taken for one.
+const copierPrefix = "rdsbackup_"
+
+var copierForm = regexp.MustCompile(`^` + copierPrefix + `[0-9a-f]{32}$`)
+
+// copierRights are all that the tool asks for. The master user has each of them, so
+// whoever gets hold of the account, as CREATE USER allows, has won nothing.
+// CONNECTION ADMIN lets it in when max_connections have, whatever init_connect says.
+const copierRights = "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR, CONNECTION ADMIN"
+
+func makeCopier(ctx context.Context, a *admin, name string, password logkey.Secret) error {
+	verifier, err := Verifier(password)
+	if err != nil {
+		return err
+	}
+	return a.execAll(ctx,
+		"CREATE USER "+account(name)+" IDENTIFIED VIA "+nativePlugin+" USING "+quoteLiteral(verifier)+" REQUIRE SSL",
+		"GRANT "+copierRights+" ON *.* TO "+account(name),
+	)
+}
+
+// dropCopier also ends its sessions: dropping an account does not, and the server
+// would stay in a backup stage as long as one lives.
+func dropCopier(ctx context.Context, a *admin, name string) error {
+	return a.execAll(ctx, "KILL HARD CONNECTION USER "+account(name), "DROP USER IF EXISTS "+account(name))
+}
+
+// dropLeftCopiers looks for the forms of our own names only.
+func dropLeftCopiers(ctx context.Context, a *admin) error {
+	rows, err := a.query(ctx, "SELECT User FROM mysql.global_priv WHERE User LIKE "+quoteLiteral(likeEscapes.Replace(copierPrefix)+"%"))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if !copierForm.MatchString(row[0]) {
+			continue
+		}
+		if err := dropCopier(ctx, a, row[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// toolSettings is the option file of the tool. It alone is read: --defaults-file
+// keeps the host's own out. The server is verified as the probe verifies it.
+func toolSettings(i engine.Instance, name string, password logkey.Secret) string {
+	seen := i.Seen()
+	host, port, _ := net.SplitHostPort(endpoint(i))
+	options := []option{
+		{"user", name},
+		{"password", password.Reveal()},
+		{"protocol", "tcp"},
+		{"host", host},
+		{"port", port},
+		{"ssl_ca", filepath.Join(seen.TLSDir(), "ca.pem")},
+		{"ssl_verify_server_cert", "1"},
+		{"datadir", seen.DataDir()},
+		{"plugin_dir", "/nonexistent"},
+		{"parallel", strconv.Itoa(toolThreads)},
+		// How often the log is looked at; the last look ends the copy, so the default
+		// of a second is a second of every snapshot.
+		{"log_copy_interval", "50"},
+		// A client that holds LOCK TABLES would otherwise be waited for without end.
+		{"ftwrl_wait_timeout", "60"},
+	}
+	var b strings.Builder
+	b.WriteString("[mariadb-backup]\n")
+	for _, o := range options {
+		b.WriteString(o.String())
+	}
+	return b.String()
+}

@@ -1,0 +1,227 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/logkey"
+	"kurabe/internal/proc"
+	"kurabe/internal/volume"
+)
+
+const (
+	// toolThreads copy at a time; more than two are no faster on one disk and
+	// slower for the clients.
+	toolThreads = 2
+	// prepareMemory is what the tool's own recovery may use.
+	prepareMemory = "256M"
+	// progressEvery is how often the copy is measured.
+	progressEvery = time.Second
+	copyCleanup   = 10 * time.Second
+	killSignal    = syscall.SIGKILL
+)
+
+// copyShop is a copy in the making, in Home.CopyDir.
+type copyShop struct {
+	i       engine.Instance
+	dir     string // as we see it
+	seen    string // as the tool sees it
+	name    string // the account
+	release func()
+}
+
+// openCopy makes the folder and the account. What an earlier service left goes.
+func (d *Driver) openCopy(ctx context.Context, i engine.Instance) (*copyShop, error) {
+	if err := d.SweepCopy(ctx, i); err != nil {
+		return nil, fmt.Errorf("remove what an earlier copy left: %w", err)
+	}
+	uid, gid := os.Getuid(), os.Getgid()
+	if i.User != nil {
+		uid, gid = i.User.UID, i.User.GID
+	}
+	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + randomHex()}
+	// The engine's user may pass through and write in the data folder alone: it could
+	// otherwise put links where we write.
+	if err := volume.EnsureDir(w.dir, 0o750, os.Getuid(), gid); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.release, err = proc.Hold(w.path(copyLock)); err != nil {
+		return nil, err
+	}
+	password := logkey.Secret(randomHex())
+	options := w.path(toolOptions)
+	err = errors.Join(
+		volume.EnsureDir(w.path(copyData), 0o700, uid, gid),
+		volume.AtomicWrite(options, []byte(toolSettings(i, w.name, password)), 0o600),
+	)
+	if err == nil {
+		err = os.Chown(options, uid, gid)
+	}
+	if err == nil {
+		err = withAdmin(ctx, i, func(a *admin) error { return makeCopier(ctx, a, w.name, password) })
+	}
+	if err != nil {
+		w.close()
+		return nil, fmt.Errorf("make an account for the copy: %w", err)
+	}
+	return w, nil
+}
+
+func (w *copyShop) path(name string) string { return filepath.Join(w.dir, name) }
+
+// close takes away folder and account, whatever the caller's time. Without a server
+// the account stays; SweepCopy sees the folder then, and ends it later.
+func (w *copyShop) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), copyCleanup)
+	defer cancel()
+	err := withAdmin(ctx, w.i, func(a *admin) error { return dropCopier(ctx, a, w.name) })
+	w.release()
+	if err != nil {
+		_ = volume.RemoveTree(w.dir, w.path(copyData))
+		return
+	}
+	_ = volume.RemoveTree(w.i.Home.Dir, w.dir)
+}
+
+// backup runs the tool to its end and returns a moment that the copy is not older
+// than.
+func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest) (time.Time, error) {
+	begun := time.Now()
+	spec := proc.Spec{
+		Name: toolName + " " + w.i.Name, Env: toolEnv(), Dir: w.dir, User: w.i.User,
+		Argv: []string{tool, "--defaults-file=" + filepath.Join(w.seen, toolOptions), "--backup",
+			"--target-dir=" + filepath.Join(w.seen, copyData)},
+		StdoutStderr: w.path(toolLog), LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile,
+	}
+	if w.i.SeenDir != w.i.Home.Dir {
+		spec.BindAs, spec.BindFrom = w.i.SeenDir, w.i.Home.Dir
+	}
+	p, err := proc.Start(ctx, spec)
+	if err != nil {
+		return begun, err
+	}
+	if err := w.follow(ctx, p, r); err != nil {
+		_ = p.Signal(killSignal)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyCleanup)
+		defer cancel()
+		return begun, errors.Join(err, p.Wait(late))
+	}
+	log, err := os.ReadFile(w.path(toolLog))
+	if err != nil {
+		return begun, err
+	}
+	if exit, known := p.Exit(); !known || exit.Code != 0 || exit.Signal != 0 || !completed.Match(log) {
+		return begun, fmt.Errorf("%v: %s", exit, lastLines(string(log)))
+	}
+	return moment(string(log), begun), nil
+}
+
+// toolNofile is a descriptor for each table, as the server needs.
+const toolNofile = 65536
+
+var (
+	completed = regexp.MustCompile(`(?m)completed OK!\s*$`)
+	// blocked begins the stage in which no commit goes on: what the copy shows.
+	blocked = regexp.MustCompile(`(?m)^\[\d+\] (\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}) Starting BACKUP STAGE BLOCK_COMMIT`)
+)
+
+// moment reads when commits were held, to the second below: what was acknowledged
+// before is in the copy.
+func moment(log string, otherwise time.Time) time.Time {
+	m := blocked.FindStringSubmatch(log)
+	if m == nil {
+		return otherwise
+	}
+	at, err := time.Parse("2006-01-02 15:04:05", m[1])
+	if err != nil || at.Before(otherwise) {
+		return otherwise
+	}
+	return at
+}
+
+// follow waits for the tool and tells how far it is.
+func (w *copyShop) follow(ctx context.Context, p proc.Process, r engine.CopyRequest) error {
+	total, err := volume.UsedBytes(w.i.Home.DataDir())
+	if err != nil {
+		return err
+	}
+	r.Report(0, total)
+	for {
+		pause, cancel := context.WithTimeout(ctx, progressEvery)
+		err := p.Wait(pause)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		done, err := volume.UsedBytes(w.path(copyData))
+		if err != nil {
+			return err
+		}
+		r.Report(min(done, total), total)
+	}
+}
+
+// prepare makes the copy one that a server starts on at once.
+func (w *copyShop) prepare(ctx context.Context, tool string) error {
+	run := proc.Tool{
+		Name: toolName + " --prepare", Env: toolEnv(), Dir: w.dir, User: w.i.User, LockFile: w.path(toolLock), Nofile: toolNofile,
+		Argv: []string{tool, "--no-defaults", "--prepare", "--use-memory=" + prepareMemory, "--target-dir=" + filepath.Join(w.seen, copyData)},
+	}
+	if w.i.SeenDir != w.i.Home.Dir {
+		run.BindAs, run.BindFrom = w.i.SeenDir, w.i.Home.Dir
+	}
+	_, err := proc.Run(ctx, run)
+	return err
+}
+
+// toolFiles are what the tool leaves in a copy for itself.
+var toolFiles = []string{"backup-my.cnf", "ib_buffer_pool"}
+
+// deliver moves the finished copy to where it was asked for, as the service's.
+func (w *copyShop) deliver(ctx context.Context, r engine.CopyRequest) ([]volume.File, error) {
+	made := w.path(copyData)
+	entries, err := os.ReadDir(made)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		ours := strings.HasPrefix(name, "xtrabackup_") || strings.HasPrefix(name, "mariadb_backup_")
+		for _, f := range toolFiles {
+			ours = ours || name == f
+		}
+		if ours {
+			if err := os.Remove(filepath.Join(made, name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	files, err := volume.Claim(made)
+	if err != nil {
+		return nil, err
+	}
+	err = os.Rename(made, r.Dir)
+	if errors.Is(err, syscall.EXDEV) {
+		files, _, err = volume.Transfer(ctx, made, r.Dir, volume.TransferOptions{})
+	}
+	return files, err
+}
+
+// lastLines are where the tool says why it gave up.
+func lastLines(log string) string {
+	const most = 5
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "\n")
+}

@@ -1,0 +1,156 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/volume"
+)
+
+// backupMajorMin is the first version whose backup mode has the functions used here.
+const backupMajorMin = 15
+
+// backupLabel shows in backup_label and in the server's log.
+const backupLabel = "kurabe"
+
+// slotPrefix begins the name of the slot that holds the log of a backup.
+const slotPrefix = "kurabe_backup_"
+
+// CopyRunning implements engine.Copier: the files are copied in backup mode, while
+// the server writes to them, and the log of that time is copied after them; recovery
+// makes a whole of both. Backup mode and the slot that holds the log belong to one
+// session: when we die, the server ends both.
+func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
+	if majorOf(i.Version) < backupMajorMin {
+		return engine.Copied{}, fmt.Errorf("PostgreSQL %s is older than %d", i.Version.Version, backupMajorMin)
+	}
+	if err := refuseTablespaces(i.Home.DataDir()); err != nil {
+		return engine.Copied{}, err
+	}
+	var copied engine.Copied
+	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
+		b, err := startBackup(ctx, conn)
+		if err != nil {
+			return fmt.Errorf("begin backup mode: %w", err)
+		}
+		files, cloned, err := copyLive(ctx, i.Home.DataDir(), r)
+		if err != nil {
+			return err
+		}
+		// Everything acknowledged by now is in the log up to where backup mode ends.
+		copied.TakenAt = time.Now()
+		if err := b.stop(ctx, conn); err != nil {
+			return fmt.Errorf("end backup mode: %w", err)
+		}
+		written, err := b.write(r.Dir)
+		if err != nil {
+			return err
+		}
+		logs, logsCloned, err := copyLog(ctx, i.Home.DataDir(), r.Dir, b)
+		if err != nil {
+			return fmt.Errorf("copy the log: %w", err)
+		}
+		copied.Method = engine.Method(cloned && logsCloned)
+		copied.Files = sorted(files, written, logs)
+		return writeManifest(r.Dir, copied.Files, []logRange{{b.timeline, b.start, b.end}})
+	})
+	return copied, err
+}
+
+// CopyStopped implements engine.Copier. What the folder holds is what a start would
+// find, so everything is copied but what speaks of a running server.
+func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
+	if err := refuseTablespaces(i.Home.DataDir()); err != nil {
+		return engine.Copied{}, err
+	}
+	copied := engine.Copied{TakenAt: time.Now()}
+	files, cloned, err := volume.Transfer(ctx, i.Home.DataDir(), r.Dir, volume.TransferOptions{
+		Skip: leftOutStopped, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
+	})
+	if err != nil {
+		return copied, err
+	}
+	copied.Files, copied.Method = files, engine.Method(cloned)
+	// Recovery, if any is needed, begins at the server's own checkpoint: there is no
+	// range of log that belongs to the copy as such.
+	return copied, writeManifest(r.Dir, files, nil)
+}
+
+// refuseTablespaces: a copy of the folder alone would lack their files. No user can
+// make one (DESIGN.md), so this says that something is very wrong.
+func refuseTablespaces(dataDir string) error {
+	entries, err := os.ReadDir(filepath.Join(dataDir, "pg_tblspc"))
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		return errors.New("the data folder has tablespaces, whose files are elsewhere")
+	}
+	return nil
+}
+
+// controlTries bounds reading pg_control, which the server rewrites at once but not
+// atomically for a reader: two torn reads in a row are rare, a hundred are damage.
+const controlTries = 100
+
+// copyLive copies the files of a running server. pg_control is last, as the manual
+// asks: it then names a checkpoint that is not older than any page.
+func copyLive(ctx context.Context, dataDir string, r engine.CopyRequest) ([]volume.File, bool, error) {
+	files, cloned, err := volume.Transfer(ctx, dataDir, r.Dir, volume.TransferOptions{
+		Live: true, Skip: leftOutLive, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	control, err := readControl(filepath.Join(dataDir, controlFile))
+	if err != nil {
+		return nil, false, err
+	}
+	f, err := writeFile(r.Dir, controlFile, control)
+	return append(files, f), cloned, err
+}
+
+func readControl(path string) ([]byte, error) {
+	var err error
+	for range controlTries {
+		var control []byte
+		if control, err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+		if _, err = controlCRC(control); err == nil {
+			return control, nil
+		}
+	}
+	return nil, err
+}
+
+// Adopt implements engine.Copier. The identity stays: the log of a snapshot is its
+// own, and recovery needs it to match.
+func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
+	for _, name := range []string{
+		manifestFile, "postmaster.pid", "postmaster.opts", "recovery.signal", "standby.signal",
+		"current_logfiles", "backup_label.old", "tablespace_map.old",
+	} {
+		if err := os.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("adopt: %w", err)
+		}
+	}
+	// ALTER SYSTEM of the source, if it was ever used, ends here.
+	if err := bareSettings(dataDir); err != nil {
+		return fmt.Errorf("adopt: %w", err)
+	}
+	return nil
+}
+
+// Welcome implements engine.Copier.
+func (d *Driver) Welcome(context.Context, engine.Instance) error { return nil }
+
+// SweepCopy implements engine.Copier: nothing outlives the session.
+func (d *Driver) SweepCopy(context.Context, engine.Instance) error { return nil }

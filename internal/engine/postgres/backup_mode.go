@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/volume"
+)
+
+// backupMode is one stay in backup mode. Positions in the log are in the server's
+// notation, as 1/A0000028.
+type backupMode struct {
+	start, end           string
+	firstLog, lastLog    string // names of segments
+	timeline             int
+	label, tablespaceMap string
+}
+
+// startBackup has the server checkpoint at once and go into backup mode. The slot
+// keeps the log from then on; it is temporary, so it ends with the session.
+func startBackup(ctx context.Context, conn *pgx.Conn) (*backupMode, error) {
+	var low [8]byte
+	rand.Read(low[:]) // never fails since Go 1.24
+	// It reserves log from the last checkpoint on, which is not after our start.
+	_, err := conn.Exec(ctx, "SELECT pg_catalog.pg_create_physical_replication_slot($1, true, true)", slotPrefix+hex.EncodeToString(low[:]))
+	if err != nil {
+		return nil, fmt.Errorf("hold the log: %w", err)
+	}
+	b := &backupMode{}
+	err = conn.QueryRow(ctx, "SELECT lsn::text, pg_catalog.pg_walfile_name(lsn) FROM pg_catalog.pg_backup_start($1, true) AS lsn", backupLabel).
+		Scan(&b.start, &b.firstLog)
+	return b, err
+}
+
+// stop ends backup mode. The server is not asked to wait for an archive: the slot
+// holds the log until it is copied.
+func (b *backupMode) stop(ctx context.Context, conn *pgx.Conn) error {
+	err := conn.QueryRow(ctx, "SELECT lsn::text, labelfile, spcmapfile FROM pg_catalog.pg_backup_stop(false)").
+		Scan(&b.end, &b.label, &b.tablespaceMap)
+	if err != nil {
+		return err
+	}
+	// The last record ends before this position, which can be the first byte of a
+	// segment that does not exist yet; pg_walfile_name knows.
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_walfile_name($1::text::pg_lsn)", b.end).Scan(&b.lastLog); err != nil {
+		return err
+	}
+	return b.readLabel()
+}
+
+var labelTimeline = regexp.MustCompile(`(?m)^START TIMELINE: (\d+)$`)
+
+func (b *backupMode) readLabel() error {
+	m := labelTimeline.FindStringSubmatch(b.label)
+	if m == nil {
+		return errors.New("the server's backup label names no timeline")
+	}
+	var err error
+	b.timeline, err = strconv.Atoi(m[1])
+	return err
+}
+
+// write puts the label where a start on the copy looks for it. Without it the
+// server would begin at the wrong checkpoint and be silently damaged.
+func (b *backupMode) write(dir string) ([]volume.File, error) {
+	label, err := writeFile(dir, "backup_label", []byte(b.label))
+	if err != nil || strings.TrimSpace(b.tablespaceMap) == "" {
+		return []volume.File{label}, err
+	}
+	return nil, errors.New("the server's backup has tablespaces")
+}
+
+// copyLog copies the segments of the backup, and the histories of timelines. One
+// that is missing would be noticed at a restore only, so it is an error here.
+func copyLog(ctx context.Context, dataDir, dir string, b *backupMode) ([]volume.File, bool, error) {
+	wanted := map[string]bool{}
+	from, to := filepath.Join(dataDir, walDir), filepath.Join(dir, walDir)
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		segment := walSegment.MatchString(name) && name >= b.firstLog && name <= b.lastLog
+		if segment || strings.HasSuffix(name, ".history") {
+			wanted[name] = true
+		}
+	}
+	if !wanted[b.firstLog] || !wanted[b.lastLog] {
+		return nil, false, fmt.Errorf("segment %s or %s is missing", b.firstLog, b.lastLog)
+	}
+	// The folder is there, empty, as the rest was copied.
+	for _, path := range []string{filepath.Join(to, "archive_status"), filepath.Join(to, "summaries"), to} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, false, err
+		}
+	}
+	files, cloned, err := volume.Transfer(ctx, from, to, volume.TransferOptions{Skip: func(rel string) bool { return !wanted[rel] }})
+	if err != nil {
+		return nil, false, err
+	}
+	if len(files) != len(wanted) {
+		return nil, false, fmt.Errorf("%d of %d segments were copied", len(files), len(wanted))
+	}
+	for n := range files {
+		files[n].Path = filepath.Join(walDir, files[n].Path)
+	}
+	return files, cloned, os.Mkdir(filepath.Join(to, "archive_status"), 0o700)
+}
+
+var _ engine.Copier = (*Driver)(nil)

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"kurabe"
+	"kurabe/internal/snapshot"
+	"kurabe/internal/volume"
+)
+
+// Snapshots takes, copies and removes the snapshots of a host, of all its engines.
+// It keeps no state: what is complete, the folders say. One call at a time acts on
+// one snapshot; calls for different ones may run beside each other.
+type Snapshots struct {
+	store   snapshot.Store
+	engines map[kurabe.EngineName]*Lifecycle
+	// BytesPerSecondMax bounds each copy, 0 does not.
+	BytesPerSecondMax int64
+}
+
+// NewSnapshots returns those below dir, the Snapshots of every lifecycle's Config.
+func NewSnapshots(dir string, engines ...*Lifecycle) *Snapshots {
+	s := &Snapshots{store: snapshot.Store{Dir: dir}, engines: map[kurabe.EngineName]*Lifecycle{}}
+	for _, l := range engines {
+		s.engines[l.c.Driver.Name()] = l
+	}
+	return s
+}
+
+// Find says what is here of a snapshot, and of a complete one what it is.
+func (s *Snapshots) Find(id kurabe.SnapshotID) (kurabe.SnapshotFacts, snapshot.State, error) {
+	r, state, err := s.store.Find(id)
+	return r.Facts, state, err
+}
+
+// Take makes a snapshot of an instance: of a running server while it runs, of a
+// stopped one while it cannot start. One that is complete already is not taken
+// again. Any error leaves nothing that counts, and the call may be repeated.
+func (s *Snapshots) Take(ctx context.Context, a kurabe.SnapshotAssignment, of kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
+	if facts, state, err := s.Find(a.Snapshot); err != nil || state == snapshot.Complete {
+		return facts, err
+	}
+	facts, err := s.take(ctx, a, of, progress)
+	if err != nil {
+		return kurabe.SnapshotFacts{}, fmt.Errorf("take snapshot %s of %s: %w", a.Name, of.Name, errors.Join(err, s.discard(a.Snapshot)))
+	}
+	return facts, nil
+}
+
+func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
+	l, ok := s.engines[of.Engine]
+	if !ok {
+		return kurabe.SnapshotFacts{}, fmt.Errorf("engine %s is not offered by this host", of.Engine)
+	}
+	if a.Of != of.Instance {
+		return kurabe.SnapshotFacts{}, fmt.Errorf("it is to be of %s, and %s was given", a.Of, of.Instance)
+	}
+	i, err := l.instance(of)
+	if err != nil {
+		return kurabe.SnapshotFacts{}, err
+	}
+	if i.Version.Version == "" {
+		return kurabe.SnapshotFacts{}, fmt.Errorf("%s %s is not installed on this host, nor a later one of its major", of.Engine, of.Version)
+	}
+	if err := s.store.Begin(a.Snapshot); err != nil {
+		return kurabe.SnapshotFacts{}, err
+	}
+	copied, err := l.copyData(ctx, i, CopyRequest{
+		Dir: s.store.Data(a.Snapshot), BytesPerSecondMax: s.BytesPerSecondMax, Progress: progress,
+	})
+	if err != nil {
+		return kurabe.SnapshotFacts{}, err
+	}
+	return s.store.Finish(snapshot.Record{
+		Snapshot: a.Snapshot, Name: a.Name, Engine: of.Engine, Family: i.Version.Family, Source: a.Source,
+		Facts: kurabe.SnapshotFacts{Method: copied.Method, EngineVersion: i.Version.Version, TakenAt: copied.TakenAt.UTC()},
+	}, copied.Files)
+}
+
+// Copy makes a snapshot of another one on this host, which stays as it is. Content
+// that has a sum is compared with it on the way.
+func (s *Snapshots) Copy(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
+	if facts, state, err := s.Find(a.Snapshot); err != nil || state == snapshot.Complete {
+		return facts, err
+	}
+	facts, err := s.copy(ctx, a, progress)
+	if err != nil {
+		return kurabe.SnapshotFacts{}, fmt.Errorf("copy snapshot %s: %w", a.From, errors.Join(err, s.discard(a.Snapshot)))
+	}
+	return facts, nil
+}
+
+func (s *Snapshots) copy(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
+	r, err := s.store.Open(a.From)
+	if err != nil {
+		return kurabe.SnapshotFacts{}, err
+	}
+	if err := s.store.Begin(a.Snapshot); err != nil {
+		return kurabe.SnapshotFacts{}, err
+	}
+	files, cloned, err := s.store.Transfer(ctx, r, s.store.Data(a.Snapshot), volume.TransferOptions{
+		BytesPerSecondMax: s.BytesPerSecondMax, Progress: progress,
+	})
+	if err != nil {
+		return kurabe.SnapshotFacts{}, err
+	}
+	r.Snapshot, r.Name, r.Source, r.Facts.Method = a.Snapshot, a.Name, a.Source, Method(cloned)
+	return s.store.Finish(r, files)
+}
+
+// Remove removes whatever there is of a snapshot; nothing is no error.
+func (s *Snapshots) Remove(_ context.Context, id kurabe.SnapshotID) error { return s.store.Remove(id) }
+
+// Occupied is what removing a snapshot would free by now: a clone comes to own the
+// blocks that its source no longer has. It looks at each extent.
+func (s *Snapshots) Occupied(id kurabe.SnapshotID) (int64, error) {
+	return volume.OwnBytes(s.store.Path(id))
+}
+
+// Sealed says whether every file of a snapshot has its checksum on record.
+func (s *Snapshots) Sealed(id kurabe.SnapshotID) (bool, error) {
+	r, err := s.store.Open(id)
+	return r.Sealed, err
+}
+
+// Seal reads a complete snapshot that was cloned, or made by the engine's own tool,
+// and puts the checksums of its files on record. It may be cut off and repeated.
+func (s *Snapshots) Seal(ctx context.Context, id kurabe.SnapshotID) error {
+	r, err := s.store.Open(id)
+	if err != nil || r.Sealed {
+		return err
+	}
+	l, ok := s.engines[r.Engine]
+	if !ok {
+		return fmt.Errorf("seal snapshot %s: engine %s is not offered by this host", id, r.Engine)
+	}
+	files, err := s.store.Check(r)
+	if err != nil {
+		return err
+	}
+	if files, err = s.store.Sum(ctx, id, files); err != nil {
+		return err
+	}
+	if err := l.c.Driver.Seal(filepath.Clean(s.store.Data(id)), files); err != nil {
+		return fmt.Errorf("seal snapshot %s: %w", id, err)
+	}
+	return s.store.Seal(r, files)
+}
+
+// discard removes what a failed call left; one that was complete is never here.
+func (s *Snapshots) discard(id kurabe.SnapshotID) error {
+	if _, state, err := s.store.Find(id); err != nil || state == snapshot.Complete {
+		return err
+	}
+	return s.store.Remove(id)
+}

@@ -1,0 +1,170 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/plan"
+	"kurabe/internal/store"
+)
+
+// dueSnapshots lists the snapshots that may need a plan. There may be many more of
+// them than of instances and hardly any is dirty, so all are walked only in a full
+// scan.
+func (l *Loop) dueSnapshots(dirty store.Dirty, now time.Time) []kurabe.SnapshotID {
+	var due []kurabe.SnapshotID
+	if dirty.All {
+		for _, s := range l.View.Snapshots() {
+			due = append(due, s.ID)
+		}
+		return due
+	}
+	due = slices.Collect(maps.Keys(dirty.Snapshots))
+	for id, at := range l.againSnapshot {
+		if !now.Before(at) {
+			due = append(due, id)
+		}
+	}
+	slices.Sort(due)
+	return slices.Compact(due)
+}
+
+// planSnapshot plans one snapshot and writes what changed.
+func (l *Loop) planSnapshot(ctx context.Context, term Term, id kurabe.SnapshotID, now time.Time) {
+	delete(l.againSnapshot, id)
+	s, ok := l.View.Snapshot(id)
+	if !ok {
+		return
+	}
+	w := snapshotWorld(l.View, s, now)
+	result := plan.NextSnapshot(w)
+	log := l.Log.With(logkey.Snapshot, id)
+	planned := func() {
+		log.Info("planned", logkey.Generation, snapshotGeneration(result, w), logkey.Status, snapshotState(result, w), logkey.Reason, result.Reasons)
+	}
+	if pause := l.write(ctx, term, snapshotChange(s, result), log, planned); pause > 0 {
+		l.againSnapshot[id] = now.Add(pause)
+	}
+}
+
+// snapshotChange is change for snapshots.
+func snapshotChange(s *store.Snapshot, r plan.SnapshotResult) *store.Change {
+	change := store.NewChange()
+	for _, e := range r.Events {
+		change.AddEvent(e)
+	}
+	if r.Gone {
+		return change.DeleteSnapshot(s)
+	}
+	if r.Status == nil && r.Assignment == nil {
+		return change
+	}
+	change.RequireSnapshot(s.ID, s.SpecMod)
+	if r.Status != nil {
+		change.PutSnapshotStatus(*r.Status, s.StatusMod)
+	}
+	if r.Assignment != nil {
+		have, _ := s.Assignment(r.Assignment.Host)
+		change.PutSnapshotAssignment(*r.Assignment, have.ModRevision)
+	}
+	return change
+}
+
+// snapshotWorld gathers what the plan of one snapshot may depend on.
+func snapshotWorld(view *store.View, s *store.Snapshot, now time.Time) plan.SnapshotWorld {
+	w := plan.SnapshotWorld{Now: now.UTC(), Spec: s.Spec, Status: s.Status, Readers: readers(view, s.ID)}
+	if len(s.Assignments) > 0 {
+		a := s.Assignments[0].Value
+		w.Assignment = &a
+		if r, ok := s.Report(a.Host); ok {
+			w.Report = &r
+		}
+	}
+	if i, ok := view.Any(s.Spec.Source.Instance); ok && len(i.Assignments) > 0 {
+		a := i.Assignments[0].Value
+		w.Instance = &a
+	}
+	if from, ok := view.Snapshot(s.Spec.CopyOf); ok {
+		w.From = from.Status
+	}
+	return w
+}
+
+// readers tells in words who still reads the files of a snapshot: an instance that
+// is made of it and was never available, and a copy under way.
+func readers(view *store.View, id kurabe.SnapshotID) []string {
+	var out []string
+	for _, i := range view.RestoredFrom(id) {
+		if i.Status != nil && !i.Status.AvailableAt.IsZero() {
+			continue
+		}
+		// One that was never assigned reads nothing yet, but is going to.
+		name := ""
+		if i.Spec != nil && i.Spec.Deleting == nil {
+			name = i.Name()
+		}
+		for _, a := range i.Assignments {
+			if a.Value.Goal != kurabe.GoalAbsent {
+				name = a.Value.Name
+			}
+		}
+		if name != "" {
+			out = append(out, "the restore of DB instance "+name)
+		}
+	}
+	for _, c := range view.CopiesOf(id) {
+		if c.Spec != nil && c.Spec.Deleting == nil && c.Status == nil || c.Status != nil && c.Status.State == kurabe.SnapshotCopying {
+			out = append(out, "its copy "+c.Name())
+		}
+	}
+	return out
+}
+
+// addSnapshots tells what snapshots mean for the plan of their instance.
+func (f *fleet) addSnapshots(i *store.Instance, w *plan.World) {
+	w.BackingUp = slices.ContainsFunc(f.view.SnapshotsOf(i.ID), beingTaken)
+	if i.Spec.Deleting == nil {
+		return
+	}
+	if final, ok := f.view.Snapshot(i.Spec.Deleting.FinalSnapshot); ok {
+		w.Final = final.Status
+	}
+}
+
+// beingTaken says whether a snapshot still needs its instance. One that was asked
+// for and never planned does: the instance must not go in between.
+func beingTaken(s *store.Snapshot) bool {
+	switch {
+	case s.Spec == nil || s.Spec.CopyOf != "":
+		return false
+	case s.Status == nil:
+		return s.Spec.Deleting == nil
+	}
+	return s.Status.State == kurabe.SnapshotCreating
+}
+
+func snapshotGeneration(r plan.SnapshotResult, w plan.SnapshotWorld) kurabe.Generation {
+	switch {
+	case r.Assignment != nil:
+		return r.Assignment.Generation
+	case w.Assignment != nil:
+		return w.Assignment.Generation
+	}
+	return 0
+}
+
+func snapshotState(r plan.SnapshotResult, w plan.SnapshotWorld) kurabe.SnapshotState {
+	switch {
+	case r.Gone:
+		return "gone"
+	case r.Status != nil:
+		return r.Status.State
+	case w.Status != nil:
+		return w.Status.State
+	}
+	return ""
+}

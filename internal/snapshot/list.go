@@ -1,0 +1,83 @@
+package snapshot
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"kurabe"
+	"kurabe/internal/volume"
+)
+
+func listName(sum string) string { return "files-" + sum + ".json" }
+
+// writeList gives the list a name that follows from its content: a record never
+// names a list that is half another's.
+func (s Store) writeList(id kurabe.SnapshotID, files []volume.File) (string, error) {
+	raw, err := json.Marshal(files)
+	if err != nil {
+		return "", fmt.Errorf("write the list of snapshot %s: %w", id, err)
+	}
+	sum := sha256.Sum256(raw)
+	name := hex.EncodeToString(sum[:])
+	return name, volume.AtomicWrite(filepath.Join(s.Path(id), listName(name)), raw, 0o600)
+}
+
+// List returns the files of a snapshot as they were when it was complete.
+func (s Store) List(r Record) ([]volume.File, error) {
+	raw, err := os.ReadFile(filepath.Join(s.Path(r.Snapshot), listName(r.ListSum)))
+	if err != nil {
+		return nil, fmt.Errorf("read the list of snapshot %s: %w", r.Snapshot, err)
+	}
+	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != r.ListSum {
+		return nil, fmt.Errorf("snapshot %s is damaged: the list of its files is not the one that was written", r.Snapshot)
+	}
+	var files []volume.File
+	if err := json.Unmarshal(raw, &files); err != nil {
+		return nil, fmt.Errorf("read the list of snapshot %s: %w", r.Snapshot, err)
+	}
+	return files, nil
+}
+
+// Check compares every file with the list: that it is there, a plain file, and of
+// its size. It reads no content, so its price does not grow with the data.
+func (s Store) Check(r Record) ([]volume.File, error) {
+	files, err := s.List(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if !filepath.IsLocal(f.Path) {
+			return nil, fmt.Errorf("snapshot %s is damaged: its list names %q", r.Snapshot, f.Path)
+		}
+		info, err := os.Lstat(filepath.Join(s.Data(r.Snapshot), f.Path))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("snapshot %s is damaged: file %s is missing", r.Snapshot, f.Path)
+		case err != nil:
+			return nil, fmt.Errorf("check snapshot %s: %w", r.Snapshot, err)
+		case !info.Mode().IsRegular() || info.Size() != f.Size:
+			return nil, fmt.Errorf("snapshot %s is damaged: file %s has %d bytes, and had %d", r.Snapshot, f.Path, info.Size(), f.Size)
+		}
+	}
+	return files, nil
+}
+
+func sealed(files []volume.File) bool {
+	return !slices.ContainsFunc(files, func(f volume.File) bool { return !f.Summed })
+}
+
+// Size is the length of all files.
+func Size(files []volume.File) int64 {
+	var sum int64
+	for _, f := range files {
+		sum += f.Size
+	}
+	return sum
+}

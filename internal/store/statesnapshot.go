@@ -1,0 +1,87 @@
+package store
+
+import (
+	"fmt"
+
+	"kurabe"
+)
+
+// putSnapshot brings in one of the records that a Snapshot is made of.
+func (s *state) putSnapshot(p keyParts, e Entry) (touch, error) {
+	next := s.snapshots.copyOf(p.snapshot)
+	switch p.kind {
+	case KindSnapshotSpec:
+		spec, err := decode[kurabe.SnapshotSpec](e)
+		if err == nil && spec.ID != p.snapshot {
+			err = fmt.Errorf("it speaks of snapshot %q", spec.ID)
+		}
+		if err != nil {
+			return touch{}, err
+		}
+		next.Spec, next.SpecMod = &spec, e.ModRevision
+	case KindSnapshotStatus:
+		status, err := decode[kurabe.SnapshotStatus](e)
+		if err != nil {
+			return touch{}, err
+		}
+		next.Status, next.StatusMod = &status, e.ModRevision
+	case KindSnapshotAssignment:
+		a, err := decode[kurabe.SnapshotAssignment](e)
+		if err == nil && (a.Snapshot != p.snapshot || a.Host != p.host) {
+			err = fmt.Errorf("it speaks of snapshot %q on host %q", a.Snapshot, a.Host)
+		}
+		if err != nil {
+			return touch{}, err
+		}
+		next.Assignments = withRecord(next.Assignments, Record[kurabe.SnapshotAssignment]{a, e.ModRevision}, snapshotAssignedTo)
+	case KindSnapshotReport:
+		r, err := decode[kurabe.SnapshotReport](e)
+		if err == nil && (r.Snapshot != p.snapshot || r.Host != p.host) {
+			err = fmt.Errorf("it speaks of snapshot %q on host %q", r.Snapshot, r.Host)
+		}
+		if err != nil {
+			return touch{}, err
+		}
+		next.Reports = withRecord(next.Reports, Record[kurabe.SnapshotReport]{r, e.ModRevision}, snapshotReportedBy)
+	}
+	return s.swapSnapshot(next), nil
+}
+
+func (s *state) removeSnapshot(p keyParts) touch {
+	next := s.snapshots.copyOf(p.snapshot)
+	switch p.kind {
+	case KindSnapshotSpec:
+		next.Spec, next.SpecMod = nil, 0
+	case KindSnapshotStatus:
+		next.Status, next.StatusMod = nil, 0
+	case KindSnapshotAssignment:
+		next.Assignments = withoutRecord(next.Assignments, p.host, snapshotAssignedTo)
+	case KindSnapshotReport:
+		next.Reports = withoutRecord(next.Reports, p.host, snapshotReportedBy)
+	}
+	return s.swapSnapshot(next)
+}
+
+// swapSnapshot puts a new value in place. What was or is linked with it is dirty
+// too: its instance, those restored from it, what it is a copy of, and its copies.
+func (s *state) swapSnapshot(next *Snapshot) touch {
+	old := s.snapshots.all[next.ID]
+	if old == nil {
+		old = &Snapshot{}
+	}
+	s.snapshots.swap(next)
+	s.taken.move(next.ID, old.instances(), next.instances())
+	s.copies.move(next.ID, old.originals(), next.originals())
+	t := touch{snapshots: []kurabe.SnapshotID{next.ID}}
+	for _, v := range []*Snapshot{old, next} {
+		t.instances = append(t.instances, v.instances()...)
+		t.snapshots = append(t.snapshots, v.originals()...)
+	}
+	for id := range s.restored[next.ID] {
+		t.instances = append(t.instances, id)
+	}
+	for id := range s.copies[next.ID] {
+		t.snapshots = append(t.snapshots, id)
+	}
+	return t
+}
