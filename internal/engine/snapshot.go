@@ -68,6 +68,9 @@ func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of ku
 	if err := s.store.Begin(a.Snapshot); err != nil {
 		return kurabe.SnapshotFacts{}, err
 	}
+	if err := roomToCopy(i.Home.DataDir(), s.store.Data(a.Snapshot)); err != nil {
+		return kurabe.SnapshotFacts{}, err
+	}
 	copied, err := l.copyData(ctx, i, CopyRequest{
 		Dir: s.store.Data(a.Snapshot), BytesPerSecondMax: s.BytesPerSecondMax, Progress: progress,
 	})
@@ -99,6 +102,9 @@ func (s *Snapshots) copy(ctx context.Context, a kurabe.SnapshotAssignment, progr
 		return kurabe.SnapshotFacts{}, err
 	}
 	if err := s.store.Begin(a.Snapshot); err != nil {
+		return kurabe.SnapshotFacts{}, err
+	}
+	if err := roomToCopy(s.store.Data(a.From), s.store.Data(a.Snapshot)); err != nil {
 		return kurabe.SnapshotFacts{}, err
 	}
 	files, cloned, err := s.store.Transfer(ctx, r, s.store.Data(a.Snapshot), volume.TransferOptions{

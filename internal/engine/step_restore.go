@@ -33,6 +33,9 @@ func (l *Lifecycle) restore(ctx context.Context, i Instance) error {
 	if err := volume.RemoveTree(i.Home.Dir, fresh); err != nil {
 		return err
 	}
+	if err := roomToCopy(store.Data(r.Snapshot), fresh); err != nil {
+		return err
+	}
 	_, _, err = store.Transfer(ctx, r, fresh, volume.TransferOptions{Owner: &volume.Owner{UID: uid, GID: gid}, Cached: true})
 	if err == nil {
 		err = l.c.Driver.Adopt(i, fresh)

@@ -1,10 +1,12 @@
 package enginetest
 
 import (
+	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"kurabe/internal/proc"
 )
 
 // loopBytes is the size of the sparse image; XFS takes no less than 300 MB.
@@ -16,11 +18,6 @@ func LoopXFS(t *testing.T, dir string) string {
 	if os.Getuid() != 0 {
 		t.Skip("mounting an image needs root")
 	}
-	for _, tool := range []string{"mkfs.xfs", "mount", "umount", "losetup"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no file system that clones: %v", err)
-		}
-	}
 	image, at := filepath.Join(dir, "xfs.img"), filepath.Join(dir, "xfs")
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -31,15 +28,21 @@ func LoopXFS(t *testing.T, dir string) string {
 	if err := os.Mkdir(at, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("mkfs.xfs", "-q", "-m", "reflink=1", image).CombinedOutput(); err != nil {
-		t.Skipf("mkfs.xfs: %v: %s", err, out)
+	run := func(argv ...string) error {
+		ctx, cancel := context.WithTimeout(context.Background(), passTime)
+		defer cancel()
+		_, err := proc.Run(ctx, proc.Tool{Name: argv[0], Argv: argv, Dir: "/", Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}})
+		return err
 	}
-	if out, err := exec.Command("mount", "-o", "loop", image, at).CombinedOutput(); err != nil {
-		t.Skipf("mount: %v: %s", err, out)
+	if err := run("/usr/sbin/mkfs.xfs", "-q", "-m", "reflink=1", image); err != nil {
+		t.Skipf("no file system that clones: %v", err)
+	}
+	if err := run("/usr/bin/mount", "-o", "loop", image, at); err != nil {
+		t.Skipf("no file system that clones: %v", err)
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("umount", at).CombinedOutput(); err != nil {
-			t.Errorf("umount: %v: %s", err, out)
+		if err := run("/usr/bin/umount", at); err != nil {
+			t.Error(err)
 		}
 	})
 	return at

@@ -1,20 +1,21 @@
 package enginetest
 
 import (
-	"bufio"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"math/big"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/proc"
 	"kurabe/internal/snapshot"
 )
 
@@ -57,7 +58,13 @@ func TakeInChild(t *testing.T, make func(root string) Setup) {
 // survivesKill kills the process that takes a snapshot at the first sign of each
 // phase, then at random moments.
 func survivesKill(t *testing.T, b *Bed) {
-	random := func() time.Duration { return time.Duration(rand.Int64N(int64(1500 * time.Millisecond))) }
+	random := func() time.Duration {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(1500*time.Millisecond)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(n.Int64())
+	}
 	for _, c := range []struct {
 		line  string
 		after time.Duration
@@ -72,6 +79,7 @@ func survivesKill(t *testing.T, b *Bed) {
 			t.Errorf("killed %v after %q: %s, %v", c.after, c.line, state, err)
 		}
 		t.Logf("killed %v after %q: %s", c.after.Round(time.Millisecond), c.line, state)
+		b.swept(t)
 		// The server does all that backup mode would hinder.
 		b.MustQuery(t, "CREATE TABLE afterwards (n integer)")
 		b.MustQuery(t, "DROP TABLE afterwards")
@@ -93,6 +101,21 @@ func survivesKill(t *testing.T, b *Bed) {
 	n.Discard(t)
 }
 
+// swept waits until nothing of a snapshot is left in the server: what is tied to a
+// session goes when the server has noticed, the rest with the next look.
+func (b *Bed) swept(t *testing.T) {
+	t.Helper()
+	if err := b.Driver.SweepCopy(t.Context(), b.instance()); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(passTime); b.MustQuery(t, b.LeftSQL) != "0"; {
+		if time.Now().After(deadline) {
+			t.Fatal("the server is still in the middle of a snapshot")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // killTaking says whether the child was done before the kill.
 func (b *Bed) killTaking(t *testing.T, a kurabe.SnapshotAssignment, line string, after time.Duration) bool {
 	t.Helper()
@@ -100,28 +123,43 @@ func (b *Bed) killTaking(t *testing.T, a kurabe.SnapshotAssignment, line string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestTakeInChild$", "-test.v")
-	child.Env = append(os.Environ(), childEnv+"="+string(order), "TMPDIR="+b.Root) // what it leaves goes with ours
-	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := child.Start(); err != nil {
+	here, err := os.Getwd()
+	if err != nil {
 		t.Fatal(err)
 	}
-	said, seen := []string{}, false
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		text := strings.TrimSpace(lines.Text())
-		said = append(said, text)
-		if text == line && !seen {
-			seen = true
-			time.AfterFunc(after, func() { _ = child.Process.Kill() })
+	log := filepath.Join(b.Root, string(a.Snapshot)+".log")
+	child, err := proc.Start(t.Context(), proc.Spec{
+		Name: "take a snapshot", Argv: []string{self, "-test.run=^TestTakeInChild$", "-test.v"}, Dir: here,
+		Env:          append(os.Environ(), childEnv+"="+string(order), "TMPDIR="+b.Root), // what it leaves goes with ours
+		StdoutStderr: log, LockFile: log + ".lock", RecordFile: log + ".json",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(what string) bool {
+		text, err := os.ReadFile(log)
+		return err == nil && strings.Contains("\n"+string(text), "\n"+what+"\n")
+	}
+	for deadline := time.Now().Add(passTime); !said(line) && child.Alive(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("the child never got to %q", line)
 		}
+		time.Sleep(time.Millisecond)
 	}
-	_ = child.Wait()
-	if !seen && !strings.Contains(strings.Join(said, "\n"), "done") {
-		t.Fatalf("the child never got to %q: %v", line, said)
+	time.Sleep(after)
+	if err := child.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
 	}
-	return strings.Contains(strings.Join(said, "\n"), "done")
+	if err := child.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !said("begun") {
+		text, _ := os.ReadFile(log)
+		t.Fatalf("the child did nothing: %s", text)
+	}
+	return said("done")
 }

@@ -37,6 +37,14 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 	if err != nil {
 		return engine.Copied{}, err
 	}
+	// The tool never clones.
+	bytes, err := volume.UsedBytes(i.Home.DataDir())
+	if err == nil {
+		err = engine.NeedRoom(i.Home.Dir, bytes)
+	}
+	if err != nil {
+		return engine.Copied{}, err
+	}
 	w, err := d.openCopy(ctx, i)
 	if err != nil {
 		return engine.Copied{}, err

@@ -3,10 +3,14 @@
 package postgres
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"kurabe"
@@ -56,6 +60,53 @@ func TestSnapshotIsABaseBackup(t *testing.T) {
 			t.Errorf("%s, with a bit turned: %v %s", what, ok, said)
 		}
 	}
+}
+
+// Checkpoints while the files are copied move the server's own start of recovery past
+// what the first files hold. Only the label of the backup leads back.
+func TestCheckpointsDuringTheCopy(t *testing.T) {
+	b := running(t)
+	b.MustQuery(t, "CREATE TABLE pairs AS SELECT n, 0 AS a FROM generate_series(1, 20000) AS n")
+	b.MustQuery(t, "CREATE INDEX ON pairs (n)")
+	b.MustQuery(t, "CHECKPOINT")
+	ctx, stop := context.WithCancel(t.Context())
+	var rounds atomic.Int64
+	var failed error
+	var writer sync.WaitGroup
+	begun := make(chan struct{})
+	writer.Go(func() {
+		<-begun
+		for n := 1; ctx.Err() == nil && failed == nil; n++ {
+			if _, failed = b.Query(ctx, b.Login(), fmt.Sprintf("UPDATE pairs SET a = %d", n)); failed == nil {
+				rounds.Store(int64(n))
+				_, failed = b.Query(ctx, b.Login(), "CHECKPOINT")
+			}
+		}
+	})
+	all := b.Snapshots()
+	all.BytesPerSecondMax = 8 << 20
+	var once sync.Once
+	a := kurabe.SnapshotAssignment{Snapshot: kurabe.NewSnapshotID(), Name: "paced", Of: b.Want.Instance}
+	_, err := all.Take(ctx, a, b.Want, func(int64, int64) { once.Do(func() { close(begun) }) })
+	least := rounds.Load()
+	stop()
+	writer.Wait()
+	if err != nil || failed != nil && ctx.Err() == nil {
+		t.Fatal(err, failed)
+	}
+	if least < 2 {
+		t.Fatalf("only %d rounds during the copy", least)
+	}
+	n := b.Restore(t, a.Snapshot)
+	// A sequential scan and the index agree, on one round that is not too old.
+	got := n.MustQuery(t, "SELECT min(a) || ' ' || max(a) || ' ' || count(*) FROM pairs")
+	var low, high, rows int64
+	if _, err := fmt.Sscan(got, &low, &high, &rows); err != nil || low != high || rows != 20000 || low+1 < least {
+		t.Errorf("min, max and rows are %s after %d rounds, %v", got, least, err)
+	}
+	n.MustQuery(t, "CREATE EXTENSION amcheck")
+	n.MustQuery(t, "SELECT bt_index_check('pairs_n_idx', true)")
+	t.Logf("%d rounds, restored %s", least, got)
 }
 
 // What ALTER SYSTEM and hand-made files said in the source ends with it.
