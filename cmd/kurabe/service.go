@@ -19,6 +19,7 @@ import (
 	"kurabe/internal/api/rds"
 	"kurabe/internal/api/sts"
 	"kurabe/internal/control"
+	"kurabe/internal/engine"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"

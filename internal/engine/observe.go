@@ -14,6 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/proc"
+	"kurabe/internal/volume"
 )
 
 // bootTag is the record's tag that holds the assignment's boot number.

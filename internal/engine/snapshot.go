@@ -58,10 +58,7 @@ func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of ku
 	if a.Of != of.Instance {
 		return kurabe.SnapshotFacts{}, fmt.Errorf("it is to be of %s, and %s was given", a.Of, of.Instance)
 	}
-	i, err := l.instance(of)
-	if err != nil {
-		return kurabe.SnapshotFacts{}, err
-	}
+	i := l.instance(of)
 	if i.Version.Version == "" {
 		return kurabe.SnapshotFacts{}, fmt.Errorf("%s %s is not installed on this host, nor a later one of its major", of.Engine, of.Version)
 	}

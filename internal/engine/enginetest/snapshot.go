@@ -305,7 +305,7 @@ func largest(t *testing.T, dir string) string {
 func (b *Bed) refused(t *testing.T, id kurabe.SnapshotID) string {
 	t.Helper()
 	n := b.From(t, id)
-	err := n.satisfy(t.Context())
+	err := n.TrySatisfy(t.Context())
 	if err == nil {
 		t.Fatal("it was restored")
 	}

@@ -105,7 +105,7 @@ func survivesKill(t *testing.T, b *Bed) {
 // session goes when the server has noticed, the rest with the next look.
 func (b *Bed) swept(t *testing.T) {
 	t.Helper()
-	if err := b.Driver.SweepCopy(t.Context(), b.instance()); err != nil {
+	if err := b.Driver.SweepCopy(t.Context(), b.Instance()); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(passTime); b.MustQuery(t, b.LeftSQL) != "0"; {
