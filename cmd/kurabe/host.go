@@ -70,12 +70,14 @@ func newHost(ctx context.Context, h hostFile, zones []string, seen string, link 
 }
 
 // snapshots keeps the snapshots of all engines of the host.
-func snapshots(h *agent.Host, seen string) *engine.Snapshots {
+func snapshots(h *agent.Host, seen string, copyRate int64) *engine.Snapshots {
 	var lifecycles []*engine.Lifecycle
 	for _, e := range h.Engines {
 		lifecycles = append(lifecycles, e.Lifecycle)
 	}
-	return engine.NewSnapshots(filepath.Join(seen, "snapshots"), lifecycles...)
+	s := engine.NewSnapshots(filepath.Join(seen, "snapshots"), lifecycles...)
+	s.BytesPerSecondMax = copyRate << 20
+	return s
 }
 
 func drivers(seen string) []engine.Driver {

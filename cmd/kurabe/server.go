@@ -21,6 +21,7 @@ import (
 // serverFlags are the flags that server and run share.
 type serverFlags struct {
 	data, listen, region, account, zones string
+	copyRate                             int64          // MiB/s
 	set                                  *pflag.FlagSet // to tell a default from what was asked for
 	addressPool, logFormat, logLevel     string
 	stopDatabases                        bool
@@ -32,6 +33,9 @@ const (
 	defaultListen  = "127.0.0.1:7380"
 	defaultRegion  = "us-east-1"
 	defaultAccount = "000000000000"
+	// At full speed a copy made clients on the same disk wait ten times as long;
+	// at this rate, three times (internal/engine/postgres/DESIGN.md).
+	defaultCopyRate = 100
 )
 
 func (f *serverFlags) add(c *cobra.Command) {
@@ -43,6 +47,7 @@ func (f *serverFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.account, "account", defaultAccount, "account id in resource names, 12 digits")
 	fs.StringVar(&f.zones, "zones", "", "availability zones, separated by commas (default REGIONa,REGIONb,REGIONc)")
 	fs.StringVar(&f.addressPool, "address-pool", "", "loopback network of the endpoints (default: a /24 below 127.66.0.0/16, chosen once)")
+	fs.Int64Var(&f.copyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, 0 for no bound; a clone costs none")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 }
@@ -64,6 +69,9 @@ func (f *serverFlags) zoneList() []string {
 }
 
 func (f *serverFlags) check() error {
+	if f.copyRate < 0 || f.copyRate > 1<<20 {
+		return fmt.Errorf("--copy-rate %d is not from 0 to %d MiB/s", f.copyRate, 1<<20)
+	}
 	if len(f.account) != 12 || strings.Trim(f.account, "0123456789") != "" {
 		return fmt.Errorf("--account %q is not 12 digits", f.account)
 	}

@@ -167,7 +167,7 @@ func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data s
 			free, _ := volume.FreeBytes(seen)
 			return free
 		},
-		Snapshots: snapshots(host, seen),
+		Snapshots: snapshots(host, seen, f.copyRate),
 		Log:       s.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	s.loop("agent", func() error { return s.agent.Run(loopCtx) })

@@ -12,7 +12,7 @@ import (
 )
 
 // Snapshots makes, finds and removes the folders of snapshots. The agent never
-// calls Take, Copy and Remove for one snapshot at the same time, nor two Takes of
+// calls Take, Copy, Seal and Remove for one snapshot at the same time, nor two Takes of
 // one instance, nor Remove while a Copy reads that snapshot.
 type Snapshots interface {
 	// Find looks at the folder of a snapshot. The facts are those of the manifest;
@@ -26,6 +26,10 @@ type Snapshots interface {
 	Take(ctx context.Context, a kurabe.SnapshotAssignment, of kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
 	// Copy makes a snapshot out of another one on this host, under the same terms.
 	Copy(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
+	// Sealed says whether the checksums of a complete snapshot are on record; Seal
+	// reads it and records them. It changes nothing else, and may be cut off.
+	Sealed(id kurabe.SnapshotID) (bool, error)
+	Seal(ctx context.Context, id kurabe.SnapshotID) error
 	// Remove leaves nothing of a snapshot; removing an absent one is no error.
 	Remove(ctx context.Context, id kurabe.SnapshotID) error
 }
@@ -34,6 +38,7 @@ type Snapshots interface {
 const (
 	stepTakeSnapshot   = "take-snapshot"
 	stepCopySnapshot   = "copy-snapshot"
+	stepSealSnapshot   = "seal-snapshot"
 	stepRemoveSnapshot = "remove-snapshot"
 	stepFindSnapshot   = "find-snapshot" // no deed: a failure to see
 )

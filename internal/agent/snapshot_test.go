@@ -24,6 +24,9 @@ func TestSnapshotIsTakenReportedAndRemoved(t *testing.T) {
 		}
 		b.pass(2 * time.Second)
 		b.wantDone("snap-1", 1)
+		if sealed, err := b.folder.Sealed("snap-1"); err != nil || !sealed {
+			t.Errorf("sealed after it was reported: %v, %v", sealed, err)
+		}
 		heard := b.heard()
 		if len(heard) < 15 || len(heard) > 22 {
 			t.Errorf("%d reports of one snapshot; want one each 5 percent", len(heard))

@@ -55,7 +55,7 @@ func (u *snapshotUnit) pass(ctx context.Context) time.Duration {
 		case step == "" && a.Goal == kurabe.SnapshotAbsent:
 			return u.gone(ctx, a)
 		case step == "":
-			return u.settled(ctx, a, facts)
+			return u.sealed(ctx, a, u.settled(ctx, a, facts))
 		case step == did:
 			return u.failed(ctx, a, step, fmt.Errorf("it was done, and yet the folder is %s", state))
 		case step == stepFindSnapshot:
@@ -133,6 +133,26 @@ func (u *snapshotUnit) settled(ctx context.Context, a kurabe.SnapshotAssignment,
 	u.failure = nil
 	u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Done: true, Facts: facts})
 	return u.retryReport(snapshotLooks * u.agent.Look)
+}
+
+// sealed puts the checksums of a snapshot on record, once it is told of: a clone is
+// there at once, and reading it takes as long as a copy. What cannot be sealed is
+// tried again at the next look. It returns when that is, pause if nothing hinders.
+func (u *snapshotUnit) sealed(ctx context.Context, a kurabe.SnapshotAssignment, pause time.Duration) time.Duration {
+	if u.failure != nil {
+		return pause
+	}
+	done, err := u.agent.Snapshots.Sealed(u.id)
+	if err == nil && !done {
+		err = u.step(ctx, a, stepSealSnapshot)
+	}
+	if errors.Is(err, errCut) {
+		return 0
+	}
+	if err != nil && ctx.Err() == nil {
+		u.log.Warn("snapshot not sealed", logkey.Error, err)
+	}
+	return pause
 }
 
 // gone: nothing is left of the snapshot.

@@ -64,6 +64,9 @@ func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, st
 	for {
 		select {
 		case <-ticker.C:
+			if step == stepSealSnapshot {
+				continue // it is whole already, and was reported so
+			}
 			u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Facts: p.facts()})
 			continue
 		case err := <-done:
@@ -106,6 +109,8 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 		_, err = u.agent.Snapshots.Take(ctx, a, of, progress)
 	case stepCopySnapshot:
 		_, err = u.agent.Snapshots.Copy(ctx, a, progress)
+	case stepSealSnapshot:
+		err = u.agent.Snapshots.Seal(ctx, u.id)
 	case stepRemoveSnapshot:
 		err = u.agent.Snapshots.Remove(ctx, u.id)
 	}

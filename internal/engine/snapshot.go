@@ -144,7 +144,7 @@ func (s *Snapshots) Seal(ctx context.Context, id kurabe.SnapshotID) error {
 	if err != nil {
 		return err
 	}
-	if files, err = s.store.Sum(ctx, id, files); err != nil {
+	if files, err = s.store.Sum(ctx, id, files, s.BytesPerSecondMax); err != nil {
 		return err
 	}
 	if err := l.c.Driver.Seal(filepath.Clean(s.store.Data(id)), files); err != nil {

@@ -55,7 +55,7 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if files, err = s.Sum(context.Background(), r.Snapshot, files); err != nil {
+	if files, err = s.Sum(context.Background(), r.Snapshot, files, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Seal(r, files); err != nil {
@@ -107,7 +107,7 @@ func TestDamage(t *testing.T) {
 			if c.seal {
 				files, err := s.List(r)
 				if err == nil {
-					files, err = s.Sum(t.Context(), r.Snapshot, files)
+					files, err = s.Sum(t.Context(), r.Snapshot, files, 0)
 				}
 				if err = errors.Join(err, s.Seal(r, files)); err != nil {
 					t.Fatal(err)

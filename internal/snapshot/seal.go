@@ -11,13 +11,15 @@ import (
 	"kurabe/internal/volume"
 )
 
-// Sum gives each file that has none its sum; the content is read. The files of a
+// Sum gives each file that has none its sum; the content is read, at that many bytes
+// a second at most (0: as fast as it comes). The files of a
 // snapshot do not change, so it may be cut off and begun again.
-func (s Store) Sum(ctx context.Context, id kurabe.SnapshotID, files []volume.File) ([]volume.File, error) {
+func (s Store) Sum(ctx context.Context, id kurabe.SnapshotID, files []volume.File, bytesPerSecondMax int64) ([]volume.File, error) {
+	pace := volume.NewPace(bytesPerSecondMax)
 	summed := make([]volume.File, len(files))
 	for n, f := range files {
 		if !f.Summed {
-			sum, size, err := volume.SumFile(ctx, filepath.Join(s.Data(id), f.Path))
+			sum, size, err := volume.SumFile(ctx, filepath.Join(s.Data(id), f.Path), pace)
 			if err == nil && size != f.Size {
 				err = fmt.Errorf("it has %d bytes, and had %d", size, f.Size)
 			}

@@ -64,7 +64,7 @@ func Transfer(ctx context.Context, src, dst string, opts TransferOptions) (files
 			return nil, false, transferError(src, dst, err)
 		}
 	}
-	t := &transfer{src: src, dst: dst, opts: opts, total: list.bytes, pace: newPace(opts.BytesPerSecondMax)}
+	t := &transfer{src: src, dst: dst, opts: opts, total: list.bytes, pace: NewPace(opts.BytesPerSecondMax)}
 	t.cloned.Store(true)
 	if err := t.run(ctx, list.files); err != nil {
 		return nil, false, transferError(src, dst, err)
@@ -146,7 +146,7 @@ func survey(ctx context.Context, src string, opts TransferOptions) (surveyed, er
 type transfer struct {
 	src, dst string
 	opts     TransferOptions
-	pace     *pace
+	pace     *Pace
 	total    int64
 	done     atomic.Int64
 	cloned   atomic.Bool // no file had to be copied

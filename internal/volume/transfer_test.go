@@ -36,7 +36,7 @@ func TestTransfer(t *testing.T) {
 	}
 	for _, f := range files {
 		got := read(t, filepath.Join(dst, f.Path))
-		sum, size, err := SumFile(context.Background(), filepath.Join(dst, f.Path))
+		sum, size, err := SumFile(context.Background(), filepath.Join(dst, f.Path), NewPace(0))
 		want := crc32.Checksum([]byte(got), castagnoli)
 		if err != nil || sum != want || size != f.Size || f.Size != int64(len(got)) || f.Summed && f.Sum != want {
 			t.Errorf("%+v: %d bytes, sum %x, %v", f, size, sum, err)
@@ -91,10 +91,10 @@ func TestTransferKeepsHoles(t *testing.T) {
 }
 
 func TestPace(t *testing.T) {
-	p := newPace(1 << 20)
+	p := NewPace(1 << 20)
 	begin := time.Now()
 	for range 4 {
-		if err := p.wait(t.Context(), 64<<10); err != nil {
+		if err := p.Wait(t.Context(), 64<<10); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +104,7 @@ func TestPace(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.wait(ended, 1<<40); !errors.Is(err, context.Canceled) {
+	if err := p.Wait(ended, 1<<40); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cut-off wait: %v", err)
 	}
 }

@@ -89,7 +89,7 @@ func (c *copier) copy(ctx context.Context, in, out *os.File, info fs.FileInfo) (
 	sparse := ok && st.Blocks*blockBytes < info.Size()
 	flushed := int64(0)
 	for size < info.Size() {
-		if err := c.pace.wait(ctx, min(transferBytes, info.Size()-size)); err != nil {
+		if err := c.pace.Wait(ctx, min(transferBytes, info.Size()-size)); err != nil {
 			return 0, 0, err
 		}
 		n, err := in.ReadAt(c.buf[:min(transferBytes, info.Size()-size)], size)
@@ -136,7 +136,7 @@ func (c *copier) flush(out *os.File, from, to int64) {
 }
 
 // SumFile reads a file and returns the CRC-32C of its content and its size.
-func SumFile(ctx context.Context, path string) (sum uint32, size int64, err error) {
+func SumFile(ctx context.Context, path string, pace *Pace) (sum uint32, size int64, err error) {
 	in, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return 0, 0, err
@@ -144,8 +144,8 @@ func SumFile(ctx context.Context, path string) (sum uint32, size int64, err erro
 	defer in.Close()
 	buf := make([]byte, transferBytes)
 	for {
-		if ctx.Err() != nil {
-			return 0, 0, context.Cause(ctx)
+		if err := pace.Wait(ctx, transferBytes); err != nil {
+			return 0, 0, err
 		}
 		n, err := in.Read(buf)
 		sum, size = crc32.Update(sum, castagnoli, buf[:n]), size+int64(n)
@@ -162,18 +162,19 @@ func SumFile(ctx context.Context, path string) (sum uint32, size int64, err erro
 // system: a tree has too many files to sync one by one.
 func SyncFS(path string) error { return syncFS(path) }
 
-// pace spreads bytes over time. The zero rate never waits.
-type pace struct {
+// Pace spreads bytes over time. The zero rate never waits.
+type Pace struct {
 	rate int64 // bytes a second
 
 	mu   sync.Mutex // guards free
 	free time.Time  // when what was asked for so far may have been moved
 }
 
-func newPace(rate int64) *pace { return &pace{rate: rate} }
+// NewPace returns a pace of that many bytes a second, 0 for no bound.
+func NewPace(rate int64) *Pace { return &Pace{rate: rate} }
 
-// wait returns when n more bytes may be moved.
-func (p *pace) wait(ctx context.Context, n int64) error {
+// Wait returns when n more bytes may be moved.
+func (p *Pace) Wait(ctx context.Context, n int64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -33,6 +33,7 @@ type Snapshots struct {
 type snapshotFolder struct {
 	facts    kurabe.SnapshotFacts
 	complete bool
+	sealed   bool
 	damaged  bool
 }
 
@@ -55,6 +56,32 @@ func (s *Snapshots) Find(id kurabe.SnapshotID) (kurabe.SnapshotFacts, string, er
 	default:
 		return f.facts, "complete", nil
 	}
+}
+
+// Sealed says whether Seal was called.
+func (s *Snapshots) Sealed(id kurabe.SnapshotID) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.folders[id]
+	if f == nil || !f.complete {
+		return false, errors.New("there is no such snapshot")
+	}
+	return f.sealed, nil
+}
+
+// Seal puts the checksums of a snapshot on record.
+func (s *Snapshots) Seal(_ context.Context, id kurabe.SnapshotID) error {
+	if err := ask(s.Before, "seal-snapshot", id); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.folders[id]
+	if f == nil || !f.complete {
+		return errors.New("there is no such snapshot")
+	}
+	f.sealed = true
+	return nil
 }
 
 // Take makes a snapshot of an instance.
