@@ -177,6 +177,10 @@ def test_errors(rds, resident, engine):
         rds.restore_db_instance_from_db_snapshot(DBSnapshotIdentifier=name, DBInstanceIdentifier="x", AllocatedStorage=5)
     attributes = rds.describe_db_snapshot_attributes(DBSnapshotIdentifier=name)["DBSnapshotAttributesResult"]
     assert attributes["DBSnapshotAttributes"] == [{"AttributeName": "restore", "AttributeValues": []}]
+    same = rds.modify_db_snapshot(DBSnapshotIdentifier=name, EngineVersion=resident.describe()["EngineVersion"])["DBSnapshot"]
+    assert same["Status"] == "available"
+    with pytest.raises(e.ClientError, match="InvalidParameterCombination.*EngineVersion"):
+        rds.modify_db_snapshot(DBSnapshotIdentifier=name, EngineVersion="99.1")
     arn = rds.describe_db_snapshots(DBSnapshotIdentifier=name)["DBSnapshots"][0]["DBSnapshotArn"]
     rds.add_tags_to_resource(ResourceName=arn, Tags=[{"Key": "a", "Value": "b"}])
     assert {"Key": "a", "Value": "b"} in rds.list_tags_for_resource(ResourceName=arn)["TagList"]
@@ -184,3 +188,28 @@ def test_errors(rds, resident, engine):
     assert "creation" in categories
     rds.delete_db_snapshot(DBSnapshotIdentifier=name)
     wait_for("snapshot gone", lambda: gone(rds, name))
+
+
+def test_with_the_cli(rds, server, resident, engine):
+    name, copy = f"cli-{engine.name}", f"cli-copy-{engine.name}"
+    by_name = ("--db-snapshot-identifier", name)
+    out = server.cli("create-db-snapshot", "--db-instance-identifier", resident.name, *by_name, "--tags", "Key=a,Value=b")["DBSnapshot"]
+    assert (out["Status"], out["TagList"]) == ("creating", [{"Key": "a", "Value": "b"}])
+    available(rds, name)
+    resident.wait()
+    server.cli("wait", "db-snapshot-available", *by_name)
+    (now,) = server.cli("describe-db-snapshots", *by_name)["DBSnapshots"]
+    assert now["DBInstanceIdentifier"] == resident.name
+    assert server.cli("describe-db-snapshot-attributes", *by_name)["DBSnapshotAttributesResult"]["DBSnapshotIdentifier"] == name
+    assert server.cli("modify-db-snapshot", *by_name)["DBSnapshot"]["Status"] == "available"
+    server.cli("copy-db-snapshot", "--source-db-snapshot-identifier", name, "--target-db-snapshot-identifier", copy)
+    available(rds, copy)
+    made = f"cli-restored-{engine.name}"
+    out = server.cli("restore-db-instance-from-db-snapshot", "--db-snapshot-identifier", copy, "--db-instance-identifier", made)["DBInstance"]
+    assert out["DBInstanceStatus"] == "creating"
+    db = instances.Instance(server, engine, {**resident.wish, "DBInstanceIdentifier": made})
+    db.wait()
+    db.delete()
+    for each in (name, copy):
+        assert server.cli("delete-db-snapshot", "--db-snapshot-identifier", each)["DBSnapshot"]["Status"] == "deleting"
+        wait_for("snapshot gone", lambda e=each: gone(rds, e))
