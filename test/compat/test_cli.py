@@ -3,6 +3,7 @@
 import engines
 import instances
 from harness import wait_for
+from test_lifecycle import far_window
 
 
 def one(answer, *path):
@@ -17,7 +18,7 @@ def test_life_of_an_instance(server, rds, engine):
     made = server.cli(
         "create-db-instance", *by_name, "--engine", engine.name, "--db-instance-class", instances.CLASS, "--allocated-storage", 20,
         "--master-username", "boss", "--master-user-password", password, "--db-name", "app", "--tags", "Key=a,Value=b", "Key=c,Value=",
-        "--no-auto-minor-version-upgrade", "--backup-retention-period", 3,
+        "--no-auto-minor-version-upgrade", "--backup-retention-period", 3, "--preferred-maintenance-window", far_window(),
     )["DBInstance"]  # fmt: skip
     assert made["DBInstanceStatus"] == "creating" and made["TagList"] == [{"Key": "a", "Value": "b"}, {"Key": "c", "Value": ""}]
     # The CLI's waiter looks at once and then every 30 s: it is given what is there.

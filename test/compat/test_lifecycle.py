@@ -109,7 +109,7 @@ class TestLifecycle:
     def test_what_needs_no_server(self, rds, db):
         """Windows, retention and the like change at once and leave it available."""
         wish = {
-            "BackupRetentionPeriod": 7, "PreferredBackupWindow": "01:00-01:30", "PreferredMaintenanceWindow": far_window(),
+            "BackupRetentionPeriod": 7, "PreferredBackupWindow": far_daily(), "PreferredMaintenanceWindow": far_window(),
             "CopyTagsToSnapshot": True, "AutoMinorVersionUpgrade": False, "MaxAllocatedStorage": 100,
         }  # fmt: skip
         out = rds.modify_db_instance(DBInstanceIdentifier=db.name, **wish)["DBInstance"]
