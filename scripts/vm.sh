@@ -3,11 +3,11 @@
 # it, as root: those of internal/cgroup and the limits of whole instances. For
 # machines whose own cgroups are v1 or hybrid.
 #
-#   scripts/vm.sh DIR   DIR keeps the image (3 GiB) for the next run
+#   scripts/vm.sh DIR   DIR keeps the installed system (1.5 GiB) for the next run
 #
 # Needs root, debootstrap, qemu-system-x86, e2fsprogs and bin/kurabe_guard.so (make
-# build); takes the mirror from this host's apt sources. Emulated it takes a quarter
-# of an hour; KURABE_VM_ACCEL=kvm uses KVM where it works (inside another virtual
+# build); takes the mirror from this host's apt sources. Emulated it takes five
+# to ten minutes; KURABE_VM_ACCEL=kvm uses KVM where it works (inside another virtual
 # machine it may exist and be slower than emulation, so it is not the default).
 set -euo pipefail
 
@@ -116,7 +116,7 @@ boot() {
 		-kernel "$dir"/base/boot/vmlinuz-* -initrd "$dir"/base/boot/initrd.img-* \
 		-append 'root=/dev/vda rw console=ttyS0 quiet panic=-1 systemd.show_status=0' \
 		-drive "file=$dir/disk.img,format=raw,if=virtio,cache=unsafe" -device virtio-rng-pci -serial stdio </dev/null |
-		tr -d '\r' | tee "$dir/console.log" | grep --line-buffered -E '^ *(---|FAIL|ok|vm:|panic)|_test.go:'
+		sed -u 's,\r,,g' | tee "$dir/console.log" | grep --line-buffered -E '^ *(---|FAIL|ok|vm:|panic)|_test.go:'
 	grep -q '^vm: result 0' "$dir/console.log" || fail "not all passed, see $dir/console.log"
 }
 

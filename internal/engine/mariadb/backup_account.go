@@ -18,10 +18,10 @@ const copierPrefix = "rdsbackup_"
 
 var copierForm = regexp.MustCompile(`^` + copierPrefix + `[0-9a-f]{32}$`)
 
-// copierRights are all that the tool asks for. The master user has each of them, so
-// whoever gets hold of the account, as CREATE USER allows, has won nothing.
-// CONNECTION ADMIN lets it in when max_connections have, whatever init_connect says.
-const copierRights = "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR, CONNECTION ADMIN"
+// copierRights are all that the tool needs. The master user has each of them, so
+// whoever takes the account over wins nothing. Like a client, it is turned away when
+// max_connections are taken or init_connect fails; the snapshot is then tried again.
+const copierRights = "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR"
 
 func makeCopier(ctx context.Context, a *admin, name string, password logkey.Secret) error {
 	verifier, err := Verifier(password)
