@@ -1,7 +1,9 @@
 package enginetest
 
 import (
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,7 +22,36 @@ func Main(m *testing.M) {
 		proc.ShimMain()
 	}
 	update = flag.Bool("update", false, "rewrite the golden files")
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+// sharedEnv names the shared folder to the test binaries that this one starts.
+const sharedEnv = "KURABE_ENGINETEST_SHARED"
+
+func run(m *testing.M) int {
+	if os.Getenv(sharedEnv) == "" {
+		dir, err := os.MkdirTemp("", "kurabe-engines-")
+		if err == nil {
+			err = errors.Join(os.Chmod(dir, 0o755), os.Setenv(sharedEnv, dir))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+	}
+	return m.Run()
+}
+
+// Shared is a folder below one that all tests of a package have in common, for what
+// takes seconds to make and never changes: templates, PostgreSQL's trees.
+func Shared(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv(sharedEnv)
+	if dir == "" {
+		t.Fatal("the package's TestMain is not enginetest.Main")
+	}
+	return filepath.Join(dir, name)
 }
 
 // Golden compares a text with the file of that name in testdata, or writes it

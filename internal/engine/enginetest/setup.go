@@ -102,7 +102,7 @@ func NewBed(t *testing.T, s Setup) *Bed {
 func lifecycle(t *testing.T, s Setup, versions []kurabe.EngineVersion) *engine.Lifecycle {
 	t.Helper()
 	return engine.NewLifecycle(engine.Config{
-		Driver: s.Driver, Homes: filepath.Join(s.Root, "homes"), Templates: filepath.Join(s.Root, "templates"),
+		Driver: s.Driver, Homes: filepath.Join(s.Root, "homes"), Templates: Shared(t, "templates"),
 		Snapshots: filepath.Join(s.Root, "snapshots"),
 		Runtime:   runtimeDir(t), User: s.User, Sign: signer(t, filepath.Join(s.Root, "pki")), Now: time.Now,
 	}, versions)

@@ -35,7 +35,7 @@ func restartWith(t *testing.T, b *enginetest.Bed, settings map[string]string) {
 }
 
 func TestTLS(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	plain := b.Login()
 	plain.CAFile = ""
@@ -55,7 +55,7 @@ func TestTLS(t *testing.T) {
 // No verifier is in a log, the statistics or the process list, whatever is
 // switched on, and no password is anywhere.
 func TestNoSecretIsLogged(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	restartWith(t, b, map[string]string{
 		"general_log": "1", "slow_query_log": "1", "long_query_time": "0", "log_output": "FILE,TABLE", "performance_schema": "1",
@@ -71,7 +71,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 	b.Want.Password.Verifier, b.Want.Password.Seq, b.Want.Generation = verifier, 2, b.Want.Generation+1
 	b.Satisfy(t)
-	if err := b.Driver.Probe(t.Context(), instanceOf(b), b.Login().CAFile); err != nil {
+	if err := b.Driver.Probe(t.Context(), b.Instance(), b.Login().CAFile); err != nil {
 		t.Fatal(err)
 	}
 	secrets := []string{before.Reveal(), b.Password.Reveal(), verifier}
@@ -113,7 +113,7 @@ func find(t *testing.T, where, text string, secrets []string) {
 func dump(t *testing.T, b *enginetest.Bed, table string) string {
 	t.Helper()
 	var text strings.Builder
-	err := withAdmin(t.Context(), instanceOf(b), func(a *admin) error {
+	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
 		rows, err := a.query(t.Context(), "SELECT * FROM "+table)
 		fmt.Fprint(&text, rows)
 		return err
@@ -126,7 +126,7 @@ func dump(t *testing.T, b *enginetest.Bed, table string) string {
 
 // What is hard to quote arrives as it is.
 func TestHostileValues(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	for _, value := range []string{
 		`SELECT "a # b"`, `SELECT 'it''s', "x\\y" # end`, "SELECT 1\n!include /etc/passwd\n[mariadbd]\nskip_grant_tables\n",
@@ -147,11 +147,11 @@ func TestHostileValues(t *testing.T) {
 // A setting of the running server that somebody has changed comes back with the
 // next reload, whether the group has it or not.
 func TestReloadTakesBack(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	// No account can; the service's own sessions could by a mistake.
 	inside(t, b, "SET GLOBAL max_connections = 11", "SET GLOBAL init_connect = 'SELECT 1'", "SET GLOBAL proxy_protocol_networks = '*'")
-	if err := b.Driver.Reload(t.Context(), instanceOf(b)); err != nil {
+	if err := b.Driver.Reload(t.Context(), b.Instance()); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.MustQuery(t, "SELECT CONCAT_WS('|', @@GLOBAL.max_connections, @@GLOBAL.init_connect, @@GLOBAL.proxy_protocol_networks)"); got != "20||" {
@@ -161,7 +161,7 @@ func TestReloadTakesBack(t *testing.T) {
 
 // The guard listens to its one user, and a server without guards does not start.
 func TestGuard(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	if b.User != nil {
 		out, err := proc.Run(t.Context(), proc.Tool{
@@ -177,7 +177,7 @@ func TestGuard(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// A session that says nothing does not hold up the shutdown.
-	idle, err := openAdmin(ctx, instanceOf(b))
+	idle, err := openAdmin(ctx, b.Instance())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestGuard(t *testing.T) {
 	if err := errors.Join(os.Chmod(schema, 0o700), os.Remove(filepath.Join(schema, "db.TRG"))); err != nil {
 		t.Fatal(err)
 	}
-	i := instanceOf(b)
+	i := b.Instance()
 	command := b.Driver.Command(i)
 	_, err = proc.Run(ctx, proc.Tool{Name: "mariadbd", Argv: command.Argv, Env: command.Env, Dir: b.Home().DataDir(), User: b.User})
 	if err == nil {
@@ -210,12 +210,12 @@ func TestGuard(t *testing.T) {
 }
 
 func TestRotateLogs(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	now := time.Date(2026, 11, 21, 4, 30, 0, 0, time.UTC)
 	driver := b.Driver.(*Driver)
 	for range 2 {
-		if err := driver.RotateLogs(t.Context(), instanceOf(b), now); err != nil {
+		if err := driver.RotateLogs(t.Context(), b.Instance(), now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -230,7 +230,7 @@ func TestRotateLogs(t *testing.T) {
 
 // The server takes no TLS older than 1.2.
 func TestOldTLS(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	for version, want := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		if err := handshake(b, version); (err == nil) != want {
@@ -242,7 +242,7 @@ func TestOldTLS(t *testing.T) {
 // handshake asks for TLS as a client does: the server's greeting is read, and a
 // short answer with the TLS flag sent.
 func handshake(b *enginetest.Bed, version uint16) error {
-	conn, err := net.DialTimeout("tcp", endpoint(instanceOf(b)), time.Second)
+	conn, err := net.DialTimeout("tcp", endpoint(b.Instance()), time.Second)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // The guards are in the copy, and hold in what is restored from it.
 func TestRestoredIsGuarded(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	b.MustQuery(t, "CREATE USER other@'%' IDENTIFIED BY 'Other-password-1'")
 	id, _ := b.Take(t)
@@ -47,9 +47,9 @@ func TestRestoredIsGuarded(t *testing.T) {
 // What a service that died has left goes with the next look, not before the one who
 // holds it is dead.
 func TestSweepCopy(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
-	i, driver := instanceOf(b), b.Driver.(*Driver)
+	i, driver := b.Instance(), b.Driver.(*Driver)
 	w, err := driver.openCopy(t.Context(), i)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestCopierIsNoWayUp(t *testing.T) {
 
 // The tool reaches data and target below folders that only root may enter.
 func TestSnapshotOfBarredPath(t *testing.T) {
-	root := filepath.Join(reachable(t), strings.Repeat("long-", 20), strings.Repeat("path-", 20))
+	root := filepath.Join(enginetest.Reachable(t), strings.Repeat("long-", 20), strings.Repeat("path-", 20))
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
-	"strconv"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -17,7 +15,6 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
-	"kurabe/internal/proc"
 )
 
 // guardPath is where `make build` puts the plugin.
@@ -32,40 +29,11 @@ func guardPath(t *testing.T) string {
 	return ""
 }
 
-// engineUser is the account that engines run as: the server refuses root.
-func engineUser(t *testing.T) *proc.Credential {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return nil
-	}
-	u, err := user.Lookup("mysql")
-	if err != nil {
-		t.Skipf("no account for the engine: %v", err)
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	return &proc.Credential{UID: uid, GID: gid}
-}
-
-// reachable is a folder that the engine's account can enter, unlike TempDir's.
-func reachable(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "kurabe-mariadb-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 func setup(t *testing.T, root string) enginetest.Setup {
 	t.Helper()
 	return enginetest.Setup{
 		Engine: kurabe.MariaDB, Driver: New(Config{Guard: guardPath(t)}), Verifier: Verifier,
-		User: engineUser(t), Root: root,
+		User: enginetest.Account(t, "mysql"), Root: root,
 		Settings: map[string]string{
 			"innodb_buffer_pool_size": "33554432", "max_connections": "20", "innodb_log_file_size": "134217728",
 			"tls_version": "TLSv1.2,TLSv1.3",
@@ -134,18 +102,12 @@ func first(ctx context.Context, conn *sql.Conn, statement string) (string, error
 	return values[0].String, rows.Err()
 }
 
-// instanceOf is what the lifecycle hands to the driver, where nothing is bound.
-func instanceOf(b *enginetest.Bed) engine.Instance {
-	home := b.Home()
-	return engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.User, SeenDir: home.Dir}
-}
-
 // inside runs statements in a session of the service's own and returns the rows
 // of the last.
 func inside(t *testing.T, b *enginetest.Bed, statements ...string) [][]string {
 	t.Helper()
 	var rows [][]string
-	err := withAdmin(t.Context(), instanceOf(b), func(a *admin) (err error) {
+	err := withAdmin(t.Context(), b.Instance(), func(a *admin) (err error) {
 		for _, s := range statements {
 			if rows, err = a.query(t.Context(), s); err != nil {
 				return fmt.Errorf("%s: %w", s, err)

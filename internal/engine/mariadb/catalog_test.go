@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/engine/enginetest"
 )
 
 func ptr(s string) *string { return &s }
@@ -34,7 +35,7 @@ func TestDescribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "catalog.json", string(text)+"\n")
+	enginetest.Golden(t, "catalog.json", string(text)+"\n")
 	if !slices.IsSortedFunc(parameters, func(a, b kurabe.Parameter) int {
 		if a.Name < b.Name {
 			return -1
@@ -68,7 +69,7 @@ func TestChanges(t *testing.T) {
 	for _, c := range changes(i, variables) {
 		text += c.statement() + ";\n"
 	}
-	golden(t, "changes.sql", text)
+	enginetest.Golden(t, "changes.sql", text)
 }
 
 func TestTimeZoneSQL(t *testing.T) {
@@ -79,5 +80,5 @@ func TestTimeZoneSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "tokyo.sql", zoneOf(location).sql())
+	enginetest.Golden(t, "tokyo.sql", zoneOf(location).sql())
 }

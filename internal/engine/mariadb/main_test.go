@@ -1,19 +1,9 @@
 package mariadb
 
 import (
-	"flag"
-	"os"
 	"testing"
 
-	"kurabe/internal/proc"
+	"kurabe/internal/engine/enginetest"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// TestMain lets the test binary play the shim.
-func TestMain(m *testing.M) {
-	if proc.IsShim() {
-		proc.ShimMain()
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { enginetest.Main(m) }

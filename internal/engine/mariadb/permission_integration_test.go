@@ -215,7 +215,7 @@ var denied = []denial{
 }
 
 func TestMasterPermissions(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	db := masterPool(t, b)
 	for _, statements := range allowed {
@@ -251,7 +251,7 @@ func deny(t *testing.T, db *sql.DB, c denial) {
 // on the disk and, after a reload, in memory.
 func noNewRights(t *testing.T, b *enginetest.Bed) {
 	t.Helper()
-	err := withAdmin(t.Context(), instanceOf(b), func(a *admin) error {
+	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
 		rows, err := a.query(t.Context(), `SELECT g.User FROM mysql.global_priv g, mysql.global_priv m
 			WHERE m.User = 'master' AND JSON_VALUE(g.Priv, '$.access') & ~JSON_VALUE(m.Priv, '$.access') <> 0
 			OR JSON_VALUE(m.Priv, '$.access') & ((1 << 15) | (1 << 9) | (1 << 7)) <> 0`)
@@ -280,7 +280,7 @@ func intact(t *testing.T, b *enginetest.Bed) {
 			b.Want.Boot, b.Want.Generation = b.Want.Boot+1, b.Want.Generation+1
 			b.Satisfy(t)
 		}
-		err := withAdmin(t.Context(), instanceOf(b), func(a *admin) error {
+		err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
 			for _, table := range guarded {
 				rows, err := a.query(t.Context(), "CHECK TABLE mysql."+table)
 				if err != nil || len(rows) != 1 || rows[0][3] != "OK" {
@@ -299,7 +299,7 @@ func intact(t *testing.T, b *enginetest.Bed) {
 // The one damage that a master user can still do to the accounts is to empty
 // them. It gains nothing, and a new password brings it back.
 func TestEmptiedAccounts(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	db := masterPool(t, b)
 	err := run(t.Context(), db, []string{"TRUNCATE TABLE mysql.global_priv", "TRUNCATE TABLE mysql.db", "TRUNCATE TABLE mysql.tables_priv", "FLUSH PRIVILEGES"})
@@ -309,7 +309,7 @@ func TestEmptiedAccounts(t *testing.T) {
 	if _, err := query(t.Context(), b.Login(), "SELECT 1"); err == nil {
 		t.Error("a server without accounts lets somebody in")
 	}
-	if err := b.Driver.SetPassword(t.Context(), instanceOf(b)); err != nil {
+	if err := b.Driver.SetPassword(t.Context(), b.Instance()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range denied[:16] {
@@ -322,9 +322,9 @@ func TestEmptiedAccounts(t *testing.T) {
 
 // A table stays in the data folder, whatever it asks for.
 func TestDataDirectory(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
-	elsewhere := filepath.Join(reachable(t), "elsewhere")
+	elsewhere := filepath.Join(enginetest.Reachable(t), "elsewhere")
 	if err := errors.Join(os.Mkdir(elsewhere, 0o700), os.Chmod(elsewhere, 0o777)); err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestDataDirectory(t *testing.T) {
 
 // One takes over the only other account, and has won nothing.
 func TestOwnerOfViews(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	db := masterPool(t, b)
 	err := run(t.Context(), db, []string{
@@ -378,7 +378,7 @@ func TestOwnerOfViews(t *testing.T) {
 	if _, err := query(t.Context(), b.Login(), call); err == nil {
 		t.Error("a procedure runs without its definer")
 	}
-	if err := b.Driver.SetPassword(t.Context(), instanceOf(b)); err != nil {
+	if err := b.Driver.SetPassword(t.Context(), b.Instance()); err != nil {
 		t.Fatal(err)
 	}
 	b.MustQuery(t, call)

@@ -30,7 +30,7 @@ func errorNumber(err error) uint16 {
 // No variable of the server can be set for all sessions by an account, so what
 // the group says is true. Every one of them is tried.
 func TestNoSettingBySQL(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	var names []string
 	for _, row := range inside(t, b, "SELECT LOWER(VARIABLE_NAME) FROM information_schema.SYSTEM_VARIABLES") {
@@ -123,7 +123,7 @@ func makeUser(t *testing.T, b *enginetest.Bed, user string, grants ...string) {
 }
 
 func TestKillProcedures(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	makeUser(t, b, "app", "ALL ON shop.*")
 	makeUser(t, b, "operator", "EXECUTE ON PROCEDURE mysql.rds_kill")
@@ -163,7 +163,7 @@ func TestKillProcedures(t *testing.T) {
 // What is the service's is not ended: its logins, and threads of the server that
 // are there because a setting says so. Its own sessions have no number.
 func TestKillSparesTheService(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	restartWith(t, b, map[string]string{"event_scheduler": "ON"})
 	makeUser(t, b, probePrefix+"0123456789abcdef0123456789abcdef")
@@ -179,7 +179,7 @@ func TestKillSparesTheService(t *testing.T) {
 	}
 	inside(t, b, fmt.Sprintf("KILL %d", s.id))
 	<-s.ended
-	err := withAdmin(t.Context(), instanceOf(b), func(a *admin) error {
+	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
 		mine, err := a.query(t.Context(), "SELECT CONNECTION_ID()")
 		if err != nil {
 			return err
@@ -200,7 +200,7 @@ func TestKillSparesTheService(t *testing.T) {
 
 // Many callers at once, some ending each other, leave a server that works.
 func TestCallsAtOnce(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	var all sync.WaitGroup
 	for n := range 12 {
@@ -216,13 +216,13 @@ func TestCallsAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	b.MustQuery(t, "CALL mysql.rds_innodb_buffer_pool_load_now()")
-	if err := b.Driver.Probe(t.Context(), instanceOf(b), b.Login().CAFile); err != nil {
+	if err := b.Driver.Probe(t.Context(), b.Instance(), b.Login().CAFile); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestBufferPoolProcedures(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	const dumped = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Innodb_buffer_pool_dump_status'"
 	if got := b.MustQuery(t, dumped); strings.Contains(got, "completed") {
@@ -243,7 +243,7 @@ func TestBufferPoolProcedures(t *testing.T) {
 
 // A database of an earlier service has other procedures and rights.
 func TestUpkeep(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	makeUser(t, b, "o'neil")
 	b.MustQuery(t, "CREATE ROLE operators")
@@ -257,7 +257,7 @@ func TestUpkeep(t *testing.T) {
 		t.Fatalf("the right has no effect, so this proves nothing: %v", err)
 	}
 	for range 2 {
-		if err := b.Driver.Ready(t.Context(), instanceOf(b)); err != nil {
+		if err := b.Driver.Ready(t.Context(), b.Instance()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -279,7 +279,7 @@ func TestUpkeep(t *testing.T) {
 // A server whose clients fill it, or whose group has an init_connect that fails,
 // is not one that is down.
 func TestProbeTurnedAway(t *testing.T) {
-	b := enginetest.NewBed(t, setup(t, reachable(t)))
+	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	restartWith(t, b, map[string]string{"max_connections": "10"})
 	login, full := b.Login(), false
@@ -297,7 +297,7 @@ func TestProbeTurnedAway(t *testing.T) {
 	if !full {
 		t.Fatal("the server is not full, so this proves nothing")
 	}
-	probe := func() error { return b.Driver.Probe(t.Context(), instanceOf(b), login.CAFile) }
+	probe := func() error { return b.Driver.Probe(t.Context(), b.Instance(), login.CAFile) }
 	if err := probe(); err != nil {
 		t.Errorf("full: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/proc"
 )
 
@@ -43,7 +44,7 @@ func TestRender(t *testing.T) {
 	for name, i := range cases {
 		t.Run(name, func(t *testing.T) {
 			files := driver.Render(i)
-			golden(t, "render/"+name, files[settingsFile])
+			enginetest.Golden(t, "render/"+name, files[settingsFile])
 			if files[guardFile] != "the plugin" || len(files) != 2 {
 				t.Errorf("files: %v", files)
 			}

@@ -8,10 +8,10 @@ import (
 	"kurabe/internal/engine/enginetest"
 )
 
-func TestSnapshots(t *testing.T) { enginetest.RunSnapshots(t, setup(t, reachable(t))) }
+func TestSnapshots(t *testing.T) { enginetest.RunSnapshots(t, setup(t, enginetest.Reachable(t))) }
 
 func TestSnapshotsCloned(t *testing.T) {
-	enginetest.RunClones(t, setup(t, enginetest.LoopXFS(t, reachable(t))))
+	enginetest.RunClones(t, setup(t, enginetest.LoopXFS(t, enginetest.Reachable(t))))
 }
 
 func TestTakeInChild(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 	"kurabe/internal/engine/enginetest"
 )
 
-func TestSuite(t *testing.T) { enginetest.Run(t, setup(t, reachable(t))) }
+func TestSuite(t *testing.T) { enginetest.Run(t, setup(t, enginetest.Reachable(t))) }
 
 // A path longer than a socket address, below a folder that only root may enter:
 // the admin socket is dialled through a descriptor and the server works behind
 // a bind mount.
 func TestLongBarredPath(t *testing.T) {
-	root := filepath.Join(reachable(t), strings.Repeat("long-", 20), strings.Repeat("path-", 20))
+	root := filepath.Join(enginetest.Reachable(t), strings.Repeat("long-", 20), strings.Repeat("path-", 20))
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		t.Fatal(err)
 	}

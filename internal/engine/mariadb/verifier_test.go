@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/logkey"
 )
 
@@ -31,11 +32,13 @@ func TestMasterSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "master.sql", strings.Join(statements, ";\n")+";\n")
+	enginetest.Golden(t, "master.sql", strings.Join(statements, ";\n")+";\n")
 	i.Password.Verifier = "' OR 1=1"
 	if _, err := masterSQL(i); err == nil {
 		t.Error("it takes anything for a verifier")
 	}
 }
 
-func TestTriggerFile(t *testing.T) { golden(t, "global_priv.TRG", triggerFile("global_priv")) }
+func TestTriggerFile(t *testing.T) {
+	enginetest.Golden(t, "global_priv.TRG", triggerFile("global_priv"))
+}

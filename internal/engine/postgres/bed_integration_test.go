@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -22,7 +21,7 @@ import (
 func setup(t *testing.T, root string) enginetest.Setup {
 	t.Helper()
 	return enginetest.Setup{
-		Engine: kurabe.Postgres, Driver: New(Config{Root: filepath.Join(enginetest.Reachable(t), "trees")}), Verifier: Verifier,
+		Engine: kurabe.Postgres, Driver: New(Config{Root: enginetest.Shared(t, "trees")}), Verifier: Verifier,
 		User: enginetest.Account(t, "postgres"), Root: root,
 		Settings: map[string]string{
 			"shared_buffers": "4096", "max_connections": "20", "shared_preload_libraries": "pg_stat_statements",
