@@ -66,12 +66,11 @@ type InstanceSpec struct {
 	NextSeq   int64             `json:"nextSeq,omitempty"`
 	NextSince time.Time         `json:"nextSince,omitzero"`
 
-	ParameterGroup    string   `json:"parameterGroup"`
-	ParameterGroupSeq int64    `json:"parameterGroupSeq"` // rises when another group is attached
-	OptionGroup       string   `json:"optionGroup"`
-	SubnetGroup       string   `json:"subnetGroup"`
-	SecurityGroups    []string `json:"securityGroups,omitempty"`
-	Zone              string   `json:"zone,omitempty"` // "" lets the planner choose
+	ParameterGroup    string `json:"parameterGroup"`
+	ParameterGroupSeq int64  `json:"parameterGroupSeq"` // rises when another group is attached
+	OptionGroup       string `json:"optionGroup"`
+	SubnetGroup       string `json:"subnetGroup"`
+	Zone              string `json:"zone,omitempty"` // "" lets the planner choose
 
 	BackupRetentionDays int    `json:"backupRetentionDays"`
 	BackupWindow        string `json:"backupWindow"`      // "03:00-03:30", UTC

@@ -17,7 +17,6 @@ const (
 	StateStopped                State = "stopped"
 	StateDeleting               State = "deleting"
 	StateBackingUp              State = "backing-up"
-	StateMaintenance            State = "maintenance"
 	StateUpgrading              State = "upgrading"
 	StateResettingCredentials   State = "resetting-master-credentials"
 	StateStorageFull            State = "storage-full"

@@ -164,7 +164,10 @@ func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data s
 			return engine.Home{Dir: filepath.Join(seen, "instances", string(id))}.Used()
 		},
 		Free: func() int64 {
-			free, _ := volume.FreeBytes(seen)
+			free, err := volume.FreeBytes(seen)
+			if err != nil {
+				return -1
+			}
 			return free
 		},
 		Snapshots: snapshots(host, seen, f.copyRate),

@@ -26,8 +26,8 @@ type Config struct {
 	// Snapshots keeps the host's snapshots; nil: it keeps none, and says so when it is
 	// to take one.
 	Snapshots Snapshots
-	// Free tells the free bytes of the disk that the instances are on; nil: each
-	// look measures.
+	// Free tells the free bytes of the disk that the instances are on, a negative
+	// number when it cannot; then, and when it is nil, each look measures.
 	Free func() int64
 	Log  *slog.Logger
 	Now  func() time.Time

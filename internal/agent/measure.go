@@ -20,7 +20,7 @@ func (w *worker) measure(a kurabe.Assignment) {
 	if w.agent.Free != nil {
 		free = w.agent.Free()
 	}
-	if moved := free - w.usedFree; w.agent.Free != nil && moved < usageMove && moved > -usageMove && now.Sub(w.usedAt) < usageAge {
+	if moved := free - w.usedFree; w.agent.Free != nil && free >= 0 && moved < usageMove && moved > -usageMove && now.Sub(w.usedAt) < usageAge {
 		return
 	}
 	if used, err := w.agent.Usage(a.Instance); err == nil {

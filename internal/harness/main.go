@@ -123,9 +123,6 @@ func furnish() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// Isolated says if the tests have the loopback device for themselves.
-func Isolated() bool { return os.Getenv(stageEnv) == "inside" }
-
 // Root says if the tests run as root.
 func Root() bool { return os.Getuid() == 0 }
 

@@ -14,12 +14,9 @@ const (
 	Address    = "address"
 	Attempt    = "attempt"
 	Bytes      = "bytes"
-	Cluster    = "cluster"
-	Code       = "code" // kurabe.Error code
-	Component  = "component"
+	Code       = "code"        // kurabe.Error code
 	DurationMS = "duration_ms" // integer milliseconds
 	Engine     = "engine"
-	Epoch      = "epoch"
 	Error      = "error"
 	Event      = "event"
 	From       = "from"
