@@ -46,6 +46,9 @@ type Assignment struct {
 	// Settings are the values of every parameter that is not the engine's own
 	// default, formulas evaluated. Static ones change only together with Boot.
 	Settings map[string]string `json:"settings"`
+	// Log says that the instance's log is kept without a gap: for MariaDB a binary
+	// log is written. It changes only together with Boot where the engine needs that.
+	Log bool `json:"log,omitempty"`
 	// Boot rises when the server must restart; a server that runs with a lower
 	// one is restarted.
 	Boot int64 `json:"boot"`

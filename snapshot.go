@@ -96,6 +96,9 @@ type SnapshotFacts struct {
 	// TakenAt is the moment that the copy shows, by the host's clock: what was
 	// acknowledged before it is in the snapshot.
 	TakenAt time.Time `json:"takenAt,omitzero"`
+	// Position is the place in the instance's log that the copy shows, or one before
+	// which everything acknowledged at TakenAt lies; zero where no log is kept.
+	Position LogPosition `json:"position,omitzero"`
 	// SizeBytes is the length of its files, OccupiedBytes what would be free if
 	// it were deleted: blocks that it shares with nobody.
 	SizeBytes     int64 `json:"sizeBytes"`
@@ -132,6 +135,7 @@ type SnapshotAssignment struct {
 	Snapshot   SnapshotID   `json:"snapshot"`
 	Name       string       `json:"name"`
 	Goal       SnapshotGoal `json:"goal"`
+	Kind       SnapshotKind `json:"kind,omitempty"`
 	// Of is the instance to copy, From the snapshot to copy; one of them is set.
 	Of   InstanceID `json:"of,omitempty"`
 	From SnapshotID `json:"from,omitempty"`
@@ -156,4 +160,6 @@ type SnapshotReport struct {
 type Origin struct {
 	Snapshot SnapshotID `json:"snapshot"`
 	Name     string     `json:"name"` // of the snapshot at that time
+	// Point is the moment to which the snapshot is then brought; nil: to none.
+	Point *RestorePoint `json:"point,omitempty"`
 }

@@ -56,6 +56,8 @@ type Copied struct {
 	Method kurabe.SnapshotMethod
 	// TakenAt is not after the moment that the copy shows.
 	TakenAt time.Time
+	// Position is where that moment lies in the server's log, zero when it keeps none.
+	Position kurabe.LogPosition
 }
 
 // Method names how a transfer was done.

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"kurabe"
+)
+
+// Logger is what a driver does for the continuous log and for bringing a restored
+// data folder to a moment.
+type Logger interface {
+	// OpenLog looks at the log of a running server through a session of its own,
+	// which lasts until Close. ErrNotReady while no server answers.
+	OpenLog(ctx context.Context, i Instance) (Log, error)
+	// DropLog has the running server hold back no log for us any more. It may be
+	// repeated, and needs no OpenLog.
+	DropLog(ctx context.Context, i Instance) error
+	// Replay brings a data folder that was copied from a snapshot, and that no server
+	// works on, to a moment, by a private server that nobody else can reach. When it
+	// returns without error the folder is cleanly shut down and shows exactly what r
+	// asks for. Any error leaves a folder that is of no use.
+	Replay(ctx context.Context, i Instance, dataDir string, r ReplayRequest) error
+	// Check recovers a data folder that was copied from a snapshot, and that no server
+	// works on, by a private server, and looks for damage with the engine's own tools.
+	Check(ctx context.Context, i Instance, dataDir string, r CheckRequest) (Checked, error)
+}
+
+// ErrLogGone says that the server no longer has the log that was asked for: what
+// follows has a gap.
+var ErrLogGone = errors.New("the server no longer has this part of its log")
+
+// Log reads the log of one running server while it is written. One goroutine uses
+// it. An error other than ErrLogGone is one of the session: close it, and open
+// another.
+type Log interface {
+	// Begin makes the server hold its log back for us from now on and returns the
+	// beginning of the oldest file that it is sure to have from then on.
+	Begin(ctx context.Context) (kurabe.LogPosition, error)
+	// Resume makes sure that the server still has and holds back everything from
+	// there on; ErrLogGone when it has not.
+	Resume(ctx context.Context, from kurabe.LogPosition) error
+	// Mark reads the clock, then how far the log is durable on the server's disk,
+	// then the clock again.
+	Mark(ctx context.Context) (kurabe.LogMark, error)
+	// Copy writes the bytes of one file, from.File, from there on into w, up to to at
+	// most, whole records or pages only, and checks that they are what follows: right
+	// file, right place. next is where to go on: after the bytes that were written, or
+	// at offset 0 of the following file when from.File is complete. next equals from
+	// when there is nothing to copy yet.
+	Copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (next kurabe.LogPosition, err error)
+	// Release lets the server drop what lies before the position.
+	Release(ctx context.Context, before kurabe.LogPosition) error
+	// Close ends the session. The server goes on holding its log back.
+	Close() error
+}
+
+// ReplayRequest says how far to go, and with what.
+type ReplayRequest struct {
+	// Dir holds the log as files of the engine's names, each from its offset 0 on and
+	// without a gap, the last one cut at After.Position. Its content may be moved away.
+	Dir string
+	// From is the position of the snapshot, in the first file of Dir.
+	From kurabe.LogPosition
+	// At is the moment wanted: what was acknowledged by then is there, what was
+	// committed later is not. Before is the newest mark that is not after it (zero
+	// when the run began later than that), After the first one that is not before it.
+	At            time.Time
+	Before, After kurabe.LogMark
+}
+
+// CheckRequest says what must be found.
+type CheckRequest struct {
+	// Marker is the oldest time that the row of the marker table may have.
+	Marker time.Time
+	// Replay also brings the folder to a moment of its log before it is checked; nil:
+	// only the snapshot itself is checked.
+	Replay *ReplayRequest
+}
+
+// Checked is what a check found out.
+type Checked struct {
+	Marker   time.Time // of the row that was found
+	Problems []string  // in the words of the engine's tools; none when all is well
+}

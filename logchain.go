@@ -1,0 +1,100 @@
+package kurabe
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+)
+
+// LogPosition is a place in the log of an instance: one of the engine's files (a
+// WAL segment, a binary log) and the bytes in it that lie before the place.
+type LogPosition struct {
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+}
+
+// Compare orders the positions of one log. The engines number their files; a
+// longer name is a higher number.
+func (p LogPosition) Compare(o LogPosition) int {
+	return cmp.Or(cmp.Compare(len(p.File), len(o.File)), cmp.Compare(p.File, o.File), cmp.Compare(p.Offset, o.Offset))
+}
+
+// String is "000000010000000000000003:8192".
+func (p LogPosition) String() string { return p.File + ":" + strconv.FormatInt(p.Offset, 10) }
+
+// LogMark ties a moment to a position: what was acknowledged before At lies before
+// Position, and what lies before Position was written before Until.
+type LogMark struct {
+	At       time.Time   `json:"at"`
+	Until    time.Time   `json:"until"`
+	Position LogPosition `json:"position"`
+}
+
+// LogRun is a stretch of an instance's log that a host keeps without a gap. To
+// restore to a moment, one run must hold everything from a snapshot's position to
+// the moment.
+type LogRun struct {
+	// First is where the run begins, at the beginning of a file; Last is the newest
+	// mark whose bytes are durable. A snapshot taken before First.At is of no use to
+	// the run.
+	First LogMark `json:"first"`
+	Last  LogMark `json:"last"`
+	// Ended says why nothing follows, "" while the run goes on.
+	Ended string `json:"ended,omitempty"`
+}
+
+// InstanceLog is what a host keeps of the log of one instance, which may be gone.
+type InstanceLog struct {
+	Instance InstanceID `json:"instance"`
+	Runs     []LogRun   `json:"runs"` // oldest first
+	// Failure says why the log does not grow, "" while it does.
+	Failure     string `json:"failure,omitempty"`
+	StoredBytes int64  `json:"storedBytes"` // in repository and spool
+	SpoolBytes  int64  `json:"spoolBytes"`  // of these, not yet in the repository
+}
+
+// Last is the newest mark, zero without one.
+func (l InstanceLog) Last() LogMark {
+	if len(l.Runs) == 0 {
+		return LogMark{}
+	}
+	return l.Runs[len(l.Runs)-1].Last
+}
+
+// Reaches says up to which mark a snapshot can be brought by the log: by the run
+// that holds its position. false when none does.
+func (l InstanceLog) Reaches(takenAt time.Time, position LogPosition) (LogMark, bool) {
+	for n := len(l.Runs) - 1; n >= 0; n-- {
+		r := l.Runs[n]
+		if !takenAt.Before(r.First.At) && !takenAt.After(r.Last.At) &&
+			position.Compare(r.First.Position) >= 0 && position.Compare(r.Last.Position) <= 0 {
+			return r.Last, true
+		}
+	}
+	return LogMark{}, false
+}
+
+// LogReport is what a host keeps of the logs of all its instances. Only its agent
+// writes it, every few seconds as a whole: it wakes nobody.
+type LogReport struct {
+	Host HostID        `json:"host"`
+	At   time.Time     `json:"at"`
+	Logs []InstanceLog `json:"logs"`
+}
+
+// Find returns the log of an instance.
+func (r LogReport) Find(id InstanceID) (InstanceLog, bool) {
+	for _, l := range r.Logs {
+		if l.Instance == id {
+			return l, true
+		}
+	}
+	return InstanceLog{}, false
+}
+
+// RestorePoint is a moment to which the log of an instance brings a snapshot of it.
+type RestorePoint struct {
+	Instance InstanceID `json:"instance"` // whose log it is
+	Name     string     `json:"name"`     // of that instance at the time
+	At       time.Time  `json:"at"`
+}
