@@ -43,6 +43,10 @@ func (e EngineName) DefaultPort() int {
 	return 5432
 }
 
+// RestartsForLog says whether the server must restart before its log can be kept,
+// or no longer is: MariaDB writes a binary log for it, PostgreSQL's is there anyway.
+func (e EngineName) RestartsForLog() bool { return e == MariaDB }
+
 // LicenseModel is what DescribeDBInstances says of the engine's licence.
 func (e EngineName) LicenseModel() string {
 	if e == MariaDB {

@@ -42,6 +42,9 @@ const (
 	CodeSnapshotExists          Code = "snapshot-exists"
 	CodeSnapshotQuota           Code = "snapshot-quota"
 	CodeInvalidSnapshotState    Code = "invalid-snapshot-state"
+	CodeBackupNotFound          Code = "automated-backup-not-found"
+	CodeInvalidBackupState      Code = "invalid-automated-backup-state"
+	CodePointInTimeNotEnabled   Code = "point-in-time-not-enabled"
 	CodeClusterNotFound         Code = "cluster-not-found"
 	CodeResourceNotFound        Code = "resource-not-found"
 	CodeInvalidVPCNetworkState  Code = "invalid-vpc-network-state"
@@ -59,6 +62,7 @@ var Codes = []Code{
 	CodeOptionGroupNotFound, CodeInvalidOptionGroupState,
 	CodeSecurityGroupNotFound, CodeCertificateNotFound, CodeLogFileNotFound, CodeSnapshotNotFound,
 	CodeSnapshotExists, CodeSnapshotQuota, CodeInvalidSnapshotState,
+	CodeBackupNotFound, CodeInvalidBackupState, CodePointInTimeNotEnabled,
 	CodeClusterNotFound, CodeResourceNotFound, CodeInvalidVPCNetworkState,
 }
 

@@ -34,6 +34,9 @@ type LogMark struct {
 // restore to a moment, one run must hold everything from a snapshot's position to
 // the moment.
 type LogRun struct {
+	// Began is when the run was begun; it never changes, while First moves on when
+	// what nothing needs is removed.
+	Began time.Time `json:"began"`
 	// First is where the run begins, at the beginning of a file; Last is the newest
 	// mark whose bytes are durable. A snapshot taken before First.At is of no use to
 	// the run.
@@ -80,16 +83,6 @@ type LogReport struct {
 	Host HostID        `json:"host"`
 	At   time.Time     `json:"at"`
 	Logs []InstanceLog `json:"logs"`
-}
-
-// Find returns the log of an instance.
-func (r LogReport) Find(id InstanceID) (InstanceLog, bool) {
-	for _, l := range r.Logs {
-		if l.Instance == id {
-			return l, true
-		}
-	}
-	return InstanceLog{}, false
 }
 
 // RestorePoint is a moment to which the log of an instance brings a snapshot of it.

@@ -49,6 +49,11 @@ type InstanceReport struct {
 	LastCrash string `json:"lastCrash,omitempty"`
 	OOMKills  int64  `json:"oomKills"`
 
+	// LogSince is when the run of the instance's log began that goes on now, zero while
+	// none does; LogEnded says why the one before it, or the last one, ended.
+	LogSince time.Time `json:"logSince,omitzero"`
+	LogEnded string    `json:"logEnded,omitempty"`
+
 	UsedBytes            int64     `json:"usedBytes"`
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
 }

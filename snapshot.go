@@ -2,6 +2,7 @@ package kurabe
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base32"
 	"strings"
 	"time"
@@ -17,6 +18,13 @@ func NewSnapshotID() SnapshotID {
 	var b [16]byte
 	rand.Read(b[:]) // never fails since Go 1.24
 	return SnapshotID("snap-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:])))
+}
+
+// AutomatedSnapshotID is the id of the automated snapshot of an instance that is
+// asked for at a moment: planning the same again asks for the same.
+func AutomatedSnapshotID(id InstanceID, at time.Time) SnapshotID {
+	sum := sha256.Sum256([]byte(string(id) + "\x00" + at.UTC().Format(time.RFC3339Nano)))
+	return SnapshotID("snap-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])))
 }
 
 // SnapshotKind is who asked for a snapshot, in RDS's words (SnapshotType).
@@ -57,6 +65,19 @@ type SnapshotSource struct {
 	Settings       InstanceSettings `json:"settings"`
 }
 
+// SourceOf keeps of an instance what a restore needs beside the files.
+func SourceOf(s *InstanceSpec, status InstanceStatus) SnapshotSource {
+	settings := status.Applied
+	if settings.Class == "" {
+		settings = s.Now // nothing is in force yet
+	}
+	return SnapshotSource{
+		Instance: s.ID, Name: s.EffectiveName(status.AppliedNext), CreatedAt: status.AvailableAt, Engine: s.Engine,
+		MasterUsername: s.MasterUsername, Password: s.Password, DatabaseName: s.DatabaseName, Locale: s.Locale, Zone: status.Zone,
+		OptionGroup: s.OptionGroup, Settings: settings,
+	}
+}
+
 // SnapshotSpec is a snapshot that somebody asked for. The API writes those of
 // users; the planner makes automated ones, and those alone. Revision rises with
 // each write.
@@ -73,6 +94,13 @@ type SnapshotSpec struct {
 	CopyOf     SnapshotID `json:"copyOf,omitempty"`
 	CopyOfName string     `json:"copyOfName,omitempty"`
 	OriginalAt time.Time  `json:"originalAt,omitzero"`
+
+	// Imported says that it was found complete on a host or in the repository of
+	// backups, and is not to be taken of anything.
+	Imported bool `json:"imported,omitempty"`
+
+	// VerifySeq rises with each wish to have it verified: see Verification.
+	VerifySeq int64 `json:"verifySeq,omitempty"`
 
 	OptionGroup string    `json:"optionGroup"`
 	Tags        []Tag     `json:"tags,omitempty"`
@@ -96,6 +124,11 @@ type SnapshotFacts struct {
 	// TakenAt is the moment that the copy shows, by the host's clock: what was
 	// acknowledged before it is in the snapshot.
 	TakenAt time.Time `json:"takenAt,omitzero"`
+	// UsableAt is from when on the instance's log can bring the copy to any moment.
+	UsableAt time.Time `json:"usableAt,omitzero"`
+	// MarkedAt is the moment from which on the marker in it must be; zero where none
+	// was written, because no server ran.
+	MarkedAt time.Time `json:"markedAt,omitzero"`
 	// Position is the place in the instance's log that the copy shows, or one before
 	// which everything acknowledged at TakenAt lies; zero where no log is kept.
 	Position LogPosition `json:"position,omitzero"`
@@ -105,6 +138,8 @@ type SnapshotFacts struct {
 	OccupiedBytes int64 `json:"occupiedBytes"`
 	// Percent is how much of SizeBytes has been copied, 100 when it is durable.
 	Percent int `json:"percent"`
+	// Archived says that it is complete in the repository of backups as well.
+	Archived bool `json:"archived,omitempty"`
 }
 
 // SnapshotStatus is what users are told of a snapshot. Only the planner writes it.
@@ -116,6 +151,10 @@ type SnapshotStatus struct {
 	Since        time.Time     `json:"since"`
 	Host         HostID        `json:"host,omitempty"`
 	Facts        SnapshotFacts `json:"facts"`
+	// Verified is the newest verification, nil before the first one; Verifying says
+	// how far the one under way is, "" for none.
+	Verified  *Verification `json:"verified,omitempty"`
+	Verifying string        `json:"verifying,omitempty"`
 }
 
 // SnapshotGoal is what a host must make of a snapshot.
@@ -136,9 +175,13 @@ type SnapshotAssignment struct {
 	Name       string       `json:"name"`
 	Goal       SnapshotGoal `json:"goal"`
 	Kind       SnapshotKind `json:"kind,omitempty"`
-	// Of is the instance to copy, From the snapshot to copy; one of them is set.
+	// Of is the instance to copy, From the snapshot to copy; one of them is set, none
+	// for an imported one, which must be there.
 	Of   InstanceID `json:"of,omitempty"`
 	From SnapshotID `json:"from,omitempty"`
+	// Verify is the number of the newest verification that is wanted; the host does it
+	// when it has done none of that number.
+	Verify int64 `json:"verify,omitempty"`
 	// Source goes into the folder of the snapshot, so that it can be restored by
 	// a service that has lost its records.
 	Source SnapshotSource `json:"source"`
@@ -153,6 +196,9 @@ type SnapshotReport struct {
 	Absent     bool          `json:"absent"`
 	Failure    *Failure      `json:"failure,omitempty"`
 	Facts      SnapshotFacts `json:"facts"`
+	// Verified and Verifying are those of SnapshotStatus.
+	Verified  *Verification `json:"verified,omitempty"`
+	Verifying string        `json:"verifying,omitempty"`
 }
 
 // Origin is where the data of a new instance comes from; without one it is the

@@ -13,7 +13,13 @@ type InstanceSettings struct {
 	ThroughputMiB int    `json:"throughputMiB,omitempty"` // MiB/s, gp3 only
 	Port          int    `json:"port"`
 	CACertificate string `json:"caCertificate"`
+	// RetentionDays is how long automated backups are kept; 0: none are made, and no
+	// log is kept. MariaDB restarts when it begins or ceases to write its binary log.
+	RetentionDays int `json:"retentionDays"`
 }
+
+// KeepsLog says whether the log of the instance is kept without a gap.
+func (s InstanceSettings) KeepsLog() bool { return s.RetentionDays > 0 }
 
 // Password is what the service keeps of a password: a verifier that lets the
 // engine check it (PostgreSQL: SCRAM-SHA-256, MariaDB: mysql_native_password's
@@ -31,10 +37,12 @@ type Power struct {
 	At      time.Time `json:"at"`
 }
 
-// Deletion marks what must go. FinalSnapshot is taken of an instance before.
+// Deletion marks what must go. FinalSnapshot is taken of an instance before;
+// KeepBackups leaves its automated backups, for as long as their retention.
 type Deletion struct {
 	At            time.Time  `json:"at"`
 	FinalSnapshot SnapshotID `json:"finalSnapshot,omitempty"`
+	KeepBackups   bool       `json:"keepBackups,omitempty"`
 }
 
 // InstanceSpec is what the user asked for. Only the API writes it. Revision
@@ -72,15 +80,14 @@ type InstanceSpec struct {
 	SubnetGroup       string `json:"subnetGroup"`
 	Zone              string `json:"zone,omitempty"` // "" lets the planner choose
 
-	BackupRetentionDays int    `json:"backupRetentionDays"`
-	BackupWindow        string `json:"backupWindow"`      // "03:00-03:30", UTC
-	MaintenanceWindow   string `json:"maintenanceWindow"` // "sun:05:00-sun:05:30", UTC
-	MaxStorageGiB       int    `json:"maxStorageGiB,omitempty"`
-	DeletionProtection  bool   `json:"deletionProtection"`
-	AutoMinorUpgrade    bool   `json:"autoMinorUpgrade"`
-	CopyTagsToSnapshot  bool   `json:"copyTagsToSnapshot"`
-	PubliclyAccessible  bool   `json:"publiclyAccessible"`
-	Tags                []Tag  `json:"tags,omitempty"`
+	BackupWindow       string `json:"backupWindow"`      // "03:00-03:30", UTC
+	MaintenanceWindow  string `json:"maintenanceWindow"` // "sun:05:00-sun:05:30", UTC
+	MaxStorageGiB      int    `json:"maxStorageGiB,omitempty"`
+	DeletionProtection bool   `json:"deletionProtection"`
+	AutoMinorUpgrade   bool   `json:"autoMinorUpgrade"`
+	CopyTagsToSnapshot bool   `json:"copyTagsToSnapshot"`
+	PubliclyAccessible bool   `json:"publiclyAccessible"`
+	Tags               []Tag  `json:"tags,omitempty"`
 
 	Power     Power     `json:"power"`
 	RebootSeq int64     `json:"rebootSeq"`

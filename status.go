@@ -61,6 +61,12 @@ type InstanceStatus struct {
 	AutoStarted bool      `json:"autoStarted"` // the seven days of PowerSeq are over
 	StoppedAt   time.Time `json:"stoppedAt,omitzero"`
 
+	// LogWantedAt is since when the log is to be kept; LogSince and LogEnded are what
+	// was announced last of it.
+	LogWantedAt time.Time `json:"logWantedAt,omitzero"`
+	LogSince time.Time `json:"logSince,omitzero"`
+	LogEnded string    `json:"logEnded,omitempty"`
+
 	// Action is what the running generation is for: the state to show until the
 	// host is done with it. SeenX are the report's counters already announced.
 	Action       State  `json:"action,omitempty"`
@@ -69,6 +75,9 @@ type InstanceStatus struct {
 	SeenFailure  string `json:"seenFailure,omitempty"`
 	StorageAlarm int    `json:"storageAlarm"` // percent last announced: 0, 90, 100
 	AddressTries int    `json:"addressTries"`
+
+	// Storage is what the planner remembers of the instance's storage.
+	Storage StorageHistory `json:"storage,omitzero"`
 
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
 }

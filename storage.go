@@ -3,6 +3,7 @@ package kurabe
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // StorageType is one of RDS's storage types, or Kurabe's own "local", which
@@ -133,6 +134,77 @@ func (s InstanceSettings) Limits() Limits {
 	l.ReadIOPS, l.WriteIOPS = int64(iops), int64(iops)
 	l.ReadBytesPerSecond, l.WriteBytesPerSecond = int64(throughputMiB)<<20, int64(throughputMiB)<<20
 	return l
+}
+
+// WithStorage returns the settings with at least so many GiB. Where gp3 grows into
+// the size from which its base figures are higher, it gets those.
+func (s InstanceSettings) WithStorage(gib int) InstanceSettings {
+	if gib <= s.StorageGiB {
+		return s
+	}
+	if s.StorageType == "gp3" && s.StorageGiB < GP3StripeGiB && gib >= GP3StripeGiB {
+		s.IOPS, s.ThroughputMiB = gp3StripedIOPS, gp3StripedMiB
+	}
+	s.StorageGiB = gib
+	return s
+}
+
+// Growth of storage. Source: the RDS API reference, ModifyDBInstance,
+// AllocatedStorage: "Values that are not at least 10% greater than the existing
+// value are rounded up so that they are 10% greater than the current value."
+const growthPercentMin = 10
+
+// GrowStorage is the size in GiB that a wish for more than have leads to. A wish
+// within the type's bounds is never rounded beyond them.
+func (t StorageType) GrowStorage(have, wish int) int {
+	if wish <= have || wish > t.MaxGiB {
+		return wish
+	}
+	least := have + (have*growthPercentMin+99)/100
+	return max(wish, min(least, t.MaxGiB))
+}
+
+// StepKeepRoom is the step of a Failure of kind storage by which a host asks that
+// an instance does not run: the host's disk is nearly full. Unlike other failures it
+// stands beside Done, for as long as there is no room.
+const StepKeepRoom = "keep-room"
+
+// OutOfRoom says why the instance must not run on its host's disk, "" when it may.
+func (r *InstanceReport) OutOfRoom() string {
+	if r.Failure == nil || r.Failure.Kind != FailureStorage || r.Failure.Step != StepKeepRoom {
+		return ""
+	}
+	return r.Failure.Message
+}
+
+// StorageHistory is what the planner remembers of an instance's storage, mostly for
+// the rule of storage autoscaling.
+type StorageHistory struct {
+	// ScaledGiB is the size that autoscaling has reached, 0 when what the spec wants is
+	// in force. The larger of the two holds: storage never shrinks.
+	ScaledGiB int `json:"scaledGiB,omitempty"`
+	// Scaling: the host is not done yet with a size that autoscaling chose.
+	Scaling bool `json:"scaling,omitempty"`
+	// ChangedAt is when the size last changed, for whatever reason; zero: never.
+	ChangedAt time.Time `json:"changedAt,omitzero"`
+	// LowSince is since when at most a tenth is free; zero: more is.
+	LowSince time.Time `json:"lowSince,omitzero"`
+	// Blocked is the event that said why autoscaling did not act, once for each time
+	// that storage is low.
+	Blocked string `json:"blocked,omitempty"`
+	// Samples are the occupied bytes of the last hour and the newest before it, oldest
+	// first; only where autoscaling is on.
+	Samples []StorageSample `json:"samples,omitempty"`
+	// FullGiB is the size that was exhausted, 0 when none is. DiskFull: the host's disk
+	// is nearly full. Either keeps the instance from running.
+	FullGiB  int  `json:"fullGiB,omitempty"`
+	DiskFull bool `json:"diskFull,omitempty"`
+}
+
+// StorageSample is what an instance occupied at a moment.
+type StorageSample struct {
+	At        time.Time `json:"at"`
+	UsedBytes int64     `json:"usedBytes"`
 }
 
 // FormatBytes writes a size for people: "1.5 GiB".

@@ -51,6 +51,7 @@ find_missing() {
 	have mariadb && have my_print_defaults || need mariadb-client-core "MariaDB client; mariadb-install-db calls its tools"
 	have mariadb-backup || need mariadb-backup "snapshots of running MariaDB servers"
 	have setpriv || need util-linux "setpriv, to run engines without privileges"
+	have mkfs.xfs || need xfsprogs "mkfs.xfs, for the pool of kurabe server --pool loop"
 	[ -s /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates "HTTPS to the Go module proxy"
 	have make || need make "builds Kurabe"
 	"$root/scripts/go.sh" --check >/dev/null || have go || need golang-go "compiles, or fetches the Go version of go.mod"

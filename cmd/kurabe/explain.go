@@ -22,6 +22,7 @@ type explanation struct {
 	Assignment *kurabe.Assignment
 	Report     *kurabe.InstanceReport
 	Host       *kurabe.HostReport
+	Snapshots  []explainedSnapshot
 	Plan       struct {
 		Reasons                        []string
 		NewGeneration, NewStatus, Gone bool
@@ -89,11 +90,45 @@ func (e explanation) print(w io.Writer) {
 		fmt.Fprintf(w, "            limits: %s\n", limits(a.Limits))
 		fmt.Fprintf(w, "            %d parameters: %s\n", len(a.Settings), strings.Join(firstSettings(a.Settings), ", "))
 	}
+	e.printStorage(w)
 	e.printHost(w)
+	printSnapshots(w, e.Snapshots)
 	fmt.Fprintf(w, "next plan   %s\n", nextPlan(e))
 	for _, r := range e.Plan.Reasons {
 		fmt.Fprintf(w, "            - %s\n", r)
 	}
+}
+
+// storage is what an instance occupies, may still take and may take at most, in
+// bytes. What is free is never more than its host's disk has, as told last.
+func (e explanation) storage() (used, free, limit int64, known bool) {
+	if e.Report == nil || e.Assignment == nil || e.Report.UsedBytes == 0 {
+		return 0, 0, 0, false
+	}
+	used, limit = e.Report.UsedBytes, e.Assignment.Limits.StorageBytes
+	free = max(0, limit-used)
+	if e.Host != nil && e.Host.StorageBytes > 0 {
+		free = min(free, e.Host.FreeBytes)
+	}
+	return used, free, limit, true
+}
+
+func (e explanation) printStorage(w io.Writer) {
+	used, free, limit, known := e.storage()
+	if !known {
+		return
+	}
+	fmt.Fprintf(w, "storage     %s used, %s free, cap %s", kurabe.FormatBytes(used), kurabe.FormatBytes(free), kurabe.FormatBytes(limit))
+	if e.Spec.MaxStorageGiB > 0 {
+		fmt.Fprintf(w, ", grows by itself up to %d GiB", e.Spec.MaxStorageGiB)
+	}
+	if st := e.Status; st != nil && st.Storage.ScaledGiB > 0 {
+		fmt.Fprintf(w, "; %d GiB were asked for", e.Spec.Wanted(st.AppliedNext).StorageGiB)
+	}
+	if h := e.Host; h != nil && h.StorageBytes > 0 {
+		fmt.Fprintf(w, "\n            the host's disk has %s of %s free", kurabe.FormatBytes(h.FreeBytes), kurabe.FormatBytes(h.StorageBytes))
+	}
+	fmt.Fprintln(w)
 }
 
 func (e explanation) printHost(w io.Writer) {

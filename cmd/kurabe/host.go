@@ -19,6 +19,7 @@ import (
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
+	"kurabe/internal/snapshot"
 )
 
 // osUsers are the accounts that engines run as when the service is root, those
@@ -34,7 +35,7 @@ func verifiers() map[kurabe.EngineName]control.Verifier {
 }
 
 // newHost finds the engines and levers of this machine.
-func newHost(ctx context.Context, h hostFile, zones []string, seen string, link hostlink.Link, log *slog.Logger) (*agent.Host, map[kurabe.EngineName]engine.Engine, error) {
+func newHost(ctx context.Context, h hostFile, zones []string, seen string, link hostlink.Link, fetch engine.Fetch, log *slog.Logger) (*agent.Host, map[kurabe.EngineName]engine.Engine, error) {
 	host := &agent.Host{
 		ID: h.ID, Zones: zones, AddressPool: h.AddressPool, DataDir: seen, Link: link, Log: log, Now: time.Now,
 		Levers: cgroup.Detect("/sys/fs/cgroup", "kurabe-"+string(h.ID)),
@@ -53,7 +54,7 @@ func newHost(ctx context.Context, h hostFile, zones []string, seen string, link 
 		}
 		l := engine.NewLifecycle(engine.Config{
 			Driver: driver, Homes: filepath.Join(seen, "instances"), Templates: filepath.Join(seen, "templates"),
-			Snapshots: filepath.Join(seen, "snapshots"), Runtime: "/run/kurabe", User: user, Sign: signer(link), Levers: host.Levers, Now: time.Now,
+			Snapshots: filepath.Join(seen, "snapshots"), Runtime: "/run/kurabe", Fetch: fetch, User: user, Sign: signer(link), Levers: host.Levers, Now: time.Now,
 		}, versions)
 		engines[driver.Name()] = l
 		host.Engines = append(host.Engines, agent.Installed{Lifecycle: l, Versions: versions})
@@ -69,14 +70,32 @@ func newHost(ctx context.Context, h hostFile, zones []string, seen string, link 
 	return host, engines, nil
 }
 
+// snapshotsOf is the folder of a host's snapshots.
+func snapshotsOf(seen string) snapshot.Store {
+	return snapshot.Store{Dir: filepath.Join(seen, "snapshots")}
+}
+
+// archive keeps snapshots in the repository of backups, at the rate of any copy.
+func archive(r *repository, local snapshot.Store, copyRate int64) *snapshot.Archive {
+	if !r.forSnapshots() {
+		return nil
+	}
+	a := snapshot.NewArchive(local, r.Store)
+	a.BytesPerSecondMax = copyRate << 20
+	return a
+}
+
 // snapshots keeps the snapshots of all engines of the host.
-func snapshots(h *agent.Host, seen string, copyRate int64) *engine.Snapshots {
+func snapshots(h *agent.Host, seen string, copyRate int64, archive *snapshot.Archive) *engine.Snapshots {
 	var lifecycles []*engine.Lifecycle
 	for _, e := range h.Engines {
 		lifecycles = append(lifecycles, e.Lifecycle)
 	}
-	s := engine.NewSnapshots(filepath.Join(seen, "snapshots"), lifecycles...)
+	s := engine.NewSnapshots(snapshotsOf(seen).Dir, lifecycles...)
 	s.BytesPerSecondMax = copyRate << 20
+	if archive != nil {
+		s.UseArchive(archive)
+	}
 	return s
 }
 

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"text/tabwriter"
 
@@ -9,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/spf13/cobra"
+
+	"kurabe"
 )
 
 func lsCommand() *cobra.Command {
@@ -23,7 +28,7 @@ func lsCommand() *cobra.Command {
 				return err
 			}
 			table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(table, "NAME\tENGINE\tCLASS\tSTORAGE\tSTATUS\tENDPOINT")
+			fmt.Fprintln(table, "NAME\tENGINE\tCLASS\tSTORAGE\tUSED\tFREE\tSTATUS\tENDPOINT")
 			pages := rds.NewDescribeDBInstancesPaginator(c.Client, &rds.DescribeDBInstancesInput{})
 			for pages.HasMorePages() {
 				page, err := pages.NextPage(cmd.Context())
@@ -31,9 +36,10 @@ func lsCommand() *cobra.Command {
 					return friendly(err)
 				}
 				for _, i := range page.DBInstances {
-					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
+					used, free := storageOf(cmd.Context(), c, aws.ToString(i.DBInstanceIdentifier))
+					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
 						aws.ToString(i.EngineVersion), aws.ToString(i.DBInstanceClass), aws.ToInt32(i.AllocatedStorage),
-						aws.ToString(i.StorageType), aws.ToString(i.DBInstanceStatus), endpoint(i))
+						aws.ToString(i.StorageType), used, free, aws.ToString(i.DBInstanceStatus), endpoint(i))
 				}
 			}
 			return table.Flush()
@@ -41,6 +47,21 @@ func lsCommand() *cobra.Command {
 	}
 	f.add(c)
 	return c
+}
+
+// storageOf says what an instance occupies and may still take, "-" where that is not
+// known: the API of RDS has no word for it.
+func storageOf(ctx context.Context, c *client, name string) (string, string) {
+	var e explanation
+	body, err := c.get(ctx, "/kurabe/explain", url.Values{"name": {name}})
+	if err != nil || json.Unmarshal(body, &e) != nil {
+		return "-", "-"
+	}
+	used, free, _, known := e.storage()
+	if !known {
+		return "-", "-"
+	}
+	return kurabe.FormatBytes(used), kurabe.FormatBytes(free)
 }
 
 func endpoint(i types.DBInstance) string {

@@ -43,6 +43,7 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe run                 start a service with a demo database, and stop it with Ctrl-C
   kurabe create shop         create a PostgreSQL instance and wait until it is available
   kurabe connect shop        open psql (or mariadb) on it
+  kurabe clone shop test     make another one with the same data
   kurabe explain shop        what is known of it, and what would be done next
 
 Every command but server and run is a client of the public API. It finds the service
@@ -53,6 +54,6 @@ AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand())
+	root.AddCommand(serverCommand(), runCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand())
 	return root
 }

@@ -21,10 +21,13 @@ import (
 // serverFlags are the flags that server and run share.
 type serverFlags struct {
 	data, listen, region, account, zones string
-	copyRate                             int64          // MiB/s
+	copyRate                             int64 // MiB/s
+	verifyEvery                          time.Duration
 	set                                  *pflag.FlagSet // to tell a default from what was asked for
 	addressPool, logFormat, logLevel     string
 	stopDatabases                        bool
+	backups                              repositoryFlags
+	pool                                 poolFlags
 }
 
 // Defaults of a service on one machine.
@@ -48,6 +51,9 @@ func (f *serverFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.zones, "zones", "", "availability zones, separated by commas (default REGIONa,REGIONb,REGIONc)")
 	fs.StringVar(&f.addressPool, "address-pool", "", "loopback network of the endpoints (default: a /24 below 127.66.0.0/16, chosen once)")
 	fs.Int64Var(&f.copyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, 0 for no bound; a clone costs none")
+	fs.DurationVar(&f.verifyEvery, "verify-every", defaultVerifyEvery, "how often a backup of each DB instance is restored and checked, 0 for never")
+	f.pool.add(fs)
+	f.backups.add(c)
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json, on standard error")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 }
@@ -71,6 +77,9 @@ func (f *serverFlags) zoneList() []string {
 func (f *serverFlags) check() error {
 	if f.copyRate < 0 || f.copyRate > 1<<20 {
 		return fmt.Errorf("--copy-rate %d is not from 0 to %d MiB/s", f.copyRate, 1<<20)
+	}
+	if f.verifyEvery < 0 {
+		return fmt.Errorf("--verify-every %s is negative", f.verifyEvery)
 	}
 	if len(f.account) != 12 || strings.Trim(f.account, "0123456789") != "" {
 		return fmt.Errorf("--account %q is not 12 digits", f.account)

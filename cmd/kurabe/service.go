@@ -25,23 +25,28 @@ import (
 	"kurabe/internal/logkey"
 	"kurabe/internal/logs"
 	"kurabe/internal/pki"
-	"kurabe/internal/proc"
 	"kurabe/internal/reconcile"
+	"kurabe/internal/snapshot"
 	"kurabe/internal/store"
 	"kurabe/internal/volume"
 )
 
 // service is a running Kurabe.
 type service struct {
-	url   string
-	root  credentials
-	log   *slog.Logger
-	lock  *volume.Lock
-	etcd  *etcdnode.Node
-	view  *store.View
-	agent *agent.Agent
-	host  *agent.Host
-	http  *http.Server
+	url  string
+	root credentials
+	log  *slog.Logger
+	lock *volume.Lock
+	base string // folder of the databases, as their servers see it
+	pool *pool  // nil without one
+	repo *repository
+	// archive keeps snapshots in repo too, nil where that would only double them.
+	archive *snapshot.Archive
+	etcd    *etcdnode.Node
+	view    *store.View
+	agent   *agent.Agent
+	host    *agent.Host
+	http    *http.Server
 
 	cancel context.CancelFunc      // ends every loop
 	abort  context.CancelCauseFunc // ends a start under way
@@ -71,6 +76,12 @@ func startService(ctx context.Context, f *serverFlags, data string, log *slog.Lo
 	}
 	ctx, s.abort = context.WithCancelCause(ctx)
 	defer s.abort(nil)
+	s.base, s.pool, err = enterBase(ctx, f, data, log)
+	if err != nil {
+		listener.Close()
+		s.close()
+		return nil, err
+	}
 	if err := s.start(ctx, f, data, listener); err != nil {
 		select {
 		case err = <-s.failed: // a part ended: the start failed only because of it
@@ -89,6 +100,9 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if s.root, err = rootCredentials(data); err != nil {
 		return fmt.Errorf("root credentials: %w", err)
 	}
+	if s.repo, err = newRepository(f.backups, data, s.log); err != nil {
+		return err
+	}
 	ca, err := pki.Open(filepath.Join(data, "pki"))
 	if err != nil {
 		return fmt.Errorf("certificate authority: %w", err)
@@ -104,6 +118,10 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	}
 	var loopCtx context.Context
 	loopCtx, s.cancel = context.WithCancel(context.Background())
+	s.loop("repository of backups", func() error { return s.repo.Run(loopCtx) })
+	if s.pool != nil {
+		s.loop("pool", func() error { return s.pool.watch(loopCtx) })
+	}
 	kv := store.Etcd(s.etcd.Client())
 	if err := store.Open(startCtx, kv); err != nil {
 		return fmt.Errorf("state store: %w", err)
@@ -129,7 +147,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if err := s.agent.WaitLooked(startCtx); err != nil {
 		return fmt.Errorf("look at the databases: %w", err)
 	}
-	planner := s.startPlanner(loopCtx, kv, host.ID)
+	planner := s.startPlanner(loopCtx, f, kv, host.ID)
 	select {
 	case <-planner.Answered():
 	case <-startCtx.Done():
@@ -145,16 +163,18 @@ func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data s
 	if err != nil {
 		return nil, err
 	}
-	seen := data
-	if bound := proc.Bound(); bound != "" {
-		seen = bound // the same folder, where the engines' users can enter
-	}
+	seen := s.base
 	link := hostlink.NewLocal(kv, ca, s.log)
-	host, engines, err := newHost(ctx, h, f.zoneList(), seen, link, s.log)
+	logs, err := newLogs(seen, s.repo, s.log)
+	if err != nil {
+		return nil, err
+	}
+	host, engines, err := newHost(ctx, h, f.zoneList(), seen, link, logs.fetch, s.log)
 	if err != nil {
 		return nil, err
 	}
 	s.host = host
+	s.archive = archive(s.repo, snapshotsOf(seen), f.copyRate)
 	if err := host.Announce(ctx); err != nil {
 		return nil, fmt.Errorf("announce this host: %w", err)
 	}
@@ -170,9 +190,10 @@ func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data s
 			}
 			return free
 		},
-		Snapshots: snapshots(host, seen, f.copyRate),
+		Snapshots: snapshots(host, seen, f.copyRate, s.archive), Logs: logs,
 		Log:       s.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
+	s.loop("logs", func() error { return logs.Run(loopCtx) })
 	s.loop("agent", func() error { return s.agent.Run(loopCtx) })
 	// The service is ready when every request can be answered, and most need to
 	// know the engines' parameters. Only a first start waits here for long.
@@ -197,9 +218,9 @@ func (s *service) seen(ctx context.Context, host *agent.Host) error {
 	}
 }
 
-func (s *service) startPlanner(ctx context.Context, kv store.KV, id kurabe.HostID) *reconcile.Loop {
+func (s *service) startPlanner(ctx context.Context, f *serverFlags, kv store.KV, id kurabe.HostID) *reconcile.Loop {
 	loop := reconcile.New(reconcile.Config{
-		KV: kv, View: s.view, Log: s.log, Now: time.Now,
+		KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.verifyEvery,
 		Elect: func(ctx context.Context) (reconcile.Term, error) {
 			l, err := etcdnode.Elect(ctx, s.etcd.Client(), store.PlannerElectionKey, string(id))
 			if err != nil {
@@ -225,7 +246,7 @@ func (s *service) startAPI(ctx context.Context, f *serverFlags, data string, kv 
 	c := control.New(control.Config{
 		KV: kv, View: s.view, Region: f.region, Account: f.account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
-		Logs:      logs.New(filepath.Join(data, "instances")),
+		Logs:      logs.New(filepath.Join(s.base, "instances")),
 	})
 	server := api.New(api.Config{
 		Region: f.region, ScopeRegion: f.scopeRegion(), Account: f.account, Log: s.log, Now: time.Now,
@@ -247,6 +268,9 @@ func (s *service) startAPI(ctx context.Context, f *serverFlags, data string, kv 
 		}
 		return reconcile.Explain(s.view, i, time.Now()), nil
 	}))
+	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
+	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))
+	server.Handle("POST /kurabe/import", server.Signed(importer{repository: s.repo, archive: s.archive, local: snapshotsOf(s.base), control: c}.answer))
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.url = "http://" + listener.Addr().String()
@@ -311,6 +335,9 @@ func (s *service) close() {
 		if err := s.etcd.Close(); err != nil {
 			s.log.Error("state store not closed cleanly", logkey.Error, err)
 		}
+	}
+	if s.pool != nil {
+		s.pool.leave()
 	}
 	if s.lock != nil {
 		s.lock.Close()

@@ -6,7 +6,9 @@
      for it. It makes the folder of the system schema read-only, refuses to let
      the server start unless each guarded table has its triggers, and ends any
      other statement that locks one of them to write (DESIGN.md of
-     engine/mariadb says what each of the three closes), and
+     engine/mariadb says what each of the three closes),
+   - keeps the binary log from RESET MASTER, and a server that died with one from
+     starting without it, and
    - executes the service's statements, which come over a Unix socket from one
      user id only, through the server's SQL service. Such a session belongs to
      no account, so none can be renamed, unlocked or impersonated to get it.
@@ -15,6 +17,8 @@
    versions and tells of table locks before they are used. */
 
 #include "kurabe_guard.h"
+#include <dirent.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 extern char server_version[];
@@ -192,8 +196,128 @@ static void on_table_event(MYSQL_THD thd, unsigned int event_class,
   }
 }
 
-/* ---- the plugin ---- */
+/* ---- the binary log ---- */
 
+/* The server's own, exported for plugins but not declared in their headers. */
+extern my_bool opt_bin_log;
+extern int reset_master(MYSQL_THD thd, void *state, unsigned int states,
+                        unsigned long number)
+  __asm__("_Z12reset_masterP3THDP8rpl_gtidjm");
+/* my_printf_error(), which the headers offer through a library only */
+extern void print_error(unsigned int number, const char *format,
+                        unsigned long flags, ...) __asm__("my_printf_error");
+
+#define NEEDS_RIGHT 1227 /* ER_SPECIFIC_ACCESS_DENIED_ERROR */
+
+/* RESET MASTER needs RELOAD only, which is FLUSH's right and so the master
+   user's. Nothing on its way can refuse it: it locks no table, and the event
+   before it has only text, which a prepared statement takes apart. So the
+   function itself, which has no other caller, becomes a jump to this one. */
+static int refuse_reset(MYSQL_THD thd, void *state, unsigned int states,
+                        unsigned long number)
+{
+  (void) thd; (void) state; (void) states; (void) number;
+  print_error(NEEDS_RIGHT, "Access denied; the binary log is the service's", 0);
+  return 1;
+}
+
+static int write_jump(unsigned char *at, void *to)
+{
+  unsigned char jump[16];
+  size_t length;
+  size_t page= (size_t) sysconf(_SC_PAGESIZE);
+  char *first;
+  size_t bytes;
+#if defined(__x86_64__)
+  /* mov rax, to; jmp rax */
+  jump[0]= 0x48; jump[1]= 0xB8;
+  memcpy(jump + 2, &to, 8);
+  jump[10]= 0xFF; jump[11]= 0xE0;
+  length= 12;
+#elif defined(__aarch64__)
+  static const unsigned int code[2]= {0x58000050, 0xD61F0200};
+  /* ldr x16, [pc, 8]; br x16 */
+  memcpy(jump, code, 8);
+  memcpy(jump + 8, &to, 8);
+  length= 16;
+#else
+  errno= ENOTSUP;
+  return -1;
+#endif
+  first= (char *) ((size_t) at & ~(page - 1));
+  bytes= (size_t) ((char *) at + length - first);
+  if (mprotect(first, bytes, PROT_READ | PROT_WRITE | PROT_EXEC))
+    return -1;
+  memcpy(at, jump, length);
+  __builtin___clear_cache((char *) at, (char *) at + length);
+  return mprotect(first, bytes, PROT_READ | PROT_EXEC);
+}
+
+/* A file's first event, after 4 bytes of magic, has its flags at 17; the first
+   bit is taken away when the server closes the file. */
+#define FLAGS_AT (4 + 17)
+#define IN_USE 1
+
+static int is_in_use(const char *name)
+{
+  unsigned char head[FLAGS_AT + 1];
+  size_t length;
+  FILE *file= fopen(name, "re");
+  if (!file)
+    return 0;
+  length= fread(head, 1, sizeof(head), file);
+  fclose(file);
+  return length == sizeof(head) && (head[FLAGS_AT] & IN_USE);
+}
+
+/* Without its binary log, a server rolls back what had not reached its engine's
+   log in full, acknowledged or not. */
+static int must_recover(void)
+{
+  static const char prefix[]= "mysql-bin-changelog.";
+  char newest[64]= "";
+  struct dirent *entry;
+  DIR *dir= opendir(".");
+  if (!dir)
+    return 0;
+  while ((entry= readdir(dir)))
+  {
+    const char *number= entry->d_name + sizeof(prefix) - 1;
+    size_t length= strlen(entry->d_name);
+    if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) ||
+        length >= sizeof(newest) ||
+        strspn(number, "0123456789") != strlen(number))
+      continue;
+    /* A longer name is a higher number. */
+    if (length > strlen(newest) ||
+        (length == strlen(newest) && strcmp(entry->d_name, newest) > 0))
+      strcpy(newest, entry->d_name);
+  }
+  closedir(dir);
+  return newest[0] && is_in_use(newest);
+}
+
+static int keep_binlog(void)
+{
+  if (!opt_bin_log)
+  {
+    if (!must_recover())
+      return 0;
+    errno= EBUSY;
+    guard_complain("the server died while it wrote a binary log, and must "
+                   "start with one once more to recover from",
+                   "mysql-bin-changelog");
+    return -1;
+  }
+  if (write_jump((unsigned char *) reset_master, (void *) refuse_reset))
+  {
+    guard_complain("cannot keep", "RESET MASTER from users");
+    return -1;
+  }
+  return 0;
+}
+
+/* ---- the plugin ---- */
 
 /* Without write permission in the folder no table, view or trigger of the
    system schema can be made, altered, renamed or dropped: all of these make or
@@ -230,7 +354,7 @@ static int guard_init(void *unused)
     guard_complain("made for " SERIES "x, not for", server_version);
     return 1;
   }
-  return close_schema() || guard_open();
+  return keep_binlog() || close_schema() || guard_open();
 }
 
 static int guard_deinit(void *unused)

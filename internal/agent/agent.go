@@ -26,6 +26,8 @@ type Config struct {
 	// Snapshots keeps the host's snapshots; nil: it keeps none, and says so when it is
 	// to take one.
 	Snapshots Snapshots
+	// Logs keeps the host's continuous logs; nil: it keeps none.
+	Logs Logs
 	// Free tells the free bytes of the disk that the instances are on, a negative
 	// number when it cannot; then, and when it is nil, each look measures.
 	Free func() int64
@@ -44,10 +46,11 @@ type Agent struct {
 	Config
 	snapshots *snapshotUnits
 
-	mu      sync.Mutex // guards workers
-	workers map[kurabe.InstanceID]*worker
-	wait    sync.WaitGroup
-	loaded  chan struct{} // closed when every saved assignment has its worker
+	mu       sync.Mutex // guards workers and unneeded
+	workers  map[kurabe.InstanceID]*worker
+	unneeded map[kurabe.InstanceID]bool // logs that could not be removed
+	wait     sync.WaitGroup
+	loaded   chan struct{} // closed when every saved assignment has its worker
 }
 
 // New returns an Agent; Run starts it.
@@ -55,7 +58,7 @@ func New(c Config) *Agent {
 	if c.Look == 0 {
 		c.Look = defaultLook
 	}
-	return &Agent{Config: c, snapshots: newSnapshotUnits(), workers: map[kurabe.InstanceID]*worker{}, loaded: make(chan struct{})}
+	return &Agent{Config: c, snapshots: newSnapshotUnits(), workers: map[kurabe.InstanceID]*worker{}, unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{})}
 }
 
 // Run obeys until ctx ends, then waits for the steps under way. Databases keep
@@ -75,6 +78,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	startSnapshots(ctx)
 	close(a.loaded)
 	a.wait.Go(func() { a.watchMemory(ctx) })
+	a.wait.Go(func() { a.watchLogs(ctx) })
 	for update := range a.Link.Assignments(ctx, a.Host) {
 		if update.Full {
 			a.withdrawOthers(ctx, update.Assignments)

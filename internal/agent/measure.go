@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"sync"
 	"time"
 
 	"kurabe"
@@ -12,18 +13,97 @@ import (
 const (
 	usageMove = 64 << 20
 	usageAge  = 10 * time.Minute
+	usagePace = 20 * time.Second // less than a look, far more than a walk
 )
 
-// measure learns what the instance occupies.
+// Percentages of the cap at which users are told something: a report of one is
+// never held back as too small a change.
+var usageMarks = []int64{90, 100}
+
+// usage is what is known of the space that one instance occupies. Its worker and
+// the watch of the disk share it.
+type usage struct {
+	mu    sync.Mutex // guards all below
+	bytes int64
+	at    time.Time // when bytes was measured, zero: never
+	free  int64     // of the disk at that moment
+	// stir is how many bytes the free space has moved since, up and down: what one
+	// instance takes while another gives it back counts.
+	stir int64
+	rate float64 // bytes a second between the two newest measures
+	room string  // why the instance must not run, as the watch of the disk has it
+	// roomAt is since when. watched says that the watch has looked at all.
+	roomAt  time.Time
+	watched bool
+}
+
+// measure learns what the instance occupies, and whether there is room for it.
 func (w *worker) measure(a kurabe.Assignment) {
+	u := &w.usage
 	now, free := w.agent.Now(), int64(0)
 	if w.agent.Free != nil {
 		free = w.agent.Free()
 	}
-	if moved := free - w.usedFree; w.agent.Free != nil && free >= 0 && moved < usageMove && moved > -usageMove && now.Sub(w.usedAt) < usageAge {
-		return
+	if w.agent.Free == nil || free < 0 || u.stale(now, free) {
+		// The watch must not wait for a walk, so nothing is held meanwhile.
+		if used, err := w.agent.Usage(a.Instance); err == nil {
+			u.measured(used, w.agent.Now(), free)
+		}
 	}
-	if used, err := w.agent.Usage(a.Instance); err == nil {
-		w.used, w.usedAt, w.usedFree = used, now, free
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if crosses(w.used, u.bytes, a.Limits.StorageBytes) {
+		w.sent = false
 	}
+	w.used = u.bytes
+	if !u.watched {
+		u.room, u.roomAt = w.agent.firstRoom(a, free), now
+	}
+	if u.room != "" {
+		w.failure = &kurabe.Failure{Kind: kurabe.FailureStorage, Step: kurabe.StepKeepRoom, Message: u.room, Attempts: 1, At: u.roomAt.UTC()}
+	}
+}
+
+// stale says whether the figure may be wrong.
+func (u *usage) stale(now time.Time, free int64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	age := now.Sub(u.at)
+	if age >= usageAge {
+		return true
+	}
+	// What the watch has just measured is not measured again: it woke us for it.
+	return max(u.stir, free-u.free, u.free-free) >= usageMove && (!u.watched || age >= usagePace)
+}
+
+// measured takes a figure over and returns the one before.
+func (u *usage) measured(used int64, now time.Time, free int64) (before int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	before, u.rate = u.bytes, 0
+	if past := now.Sub(u.at).Seconds(); !u.at.IsZero() && past > 0 {
+		u.rate = float64(used-u.bytes) / past
+	}
+	u.bytes, u.at, u.free, u.stir = used, now, free, 0
+	return before
+}
+
+// crosses says whether a mark of the cap lies between two figures.
+func crosses(before, after, limit int64) bool {
+	for _, percent := range usageMarks {
+		if mark := limit / 100 * percent; limit > 0 && (before < mark) != (after < mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// markAhead is how many bytes lie between what is occupied and the next mark.
+func markAhead(used, limit int64) int64 {
+	for _, percent := range usageMarks {
+		if mark := limit / 100 * percent; used < mark {
+			return mark - used
+		}
+	}
+	return 0
 }

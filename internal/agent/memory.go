@@ -19,8 +19,9 @@ type killCounter interface {
 }
 
 // watchMemory wakes the worker of an instance in which the kernel killed a
-// process.
+// process. Beside it the disk is watched, at a pace of its own.
 func (a *Agent) watchMemory(ctx context.Context) {
+	a.wait.Go(func() { a.watchDisk(ctx) })
 	ticker := time.NewTicker(memoryLook)
 	defer ticker.Stop()
 	seen := map[kurabe.InstanceID]int64{}

@@ -43,6 +43,7 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 			return w.failed(ctx, a, o, "observe", err)
 		}
 		w.watch(ctx, o)
+		w.keepLog(ctx, a, o)
 		steps := e.Steps(a, o)
 		if len(steps) == 0 {
 			return w.satisfied(ctx, a, o)

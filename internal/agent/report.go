@@ -22,6 +22,11 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		Crashes: o.Applied.Crashes, LastCrash: o.Applied.LastCrash, OOMKills: o.OOMKills,
 		UsedBytes: w.used, CertificateExpiresAt: o.CertificateExpires,
 	}
+	if w.agent.Logs != nil && a.Log {
+		l, _ := w.agent.Logs.Log(w.id)
+		shape := shapeOf(l)
+		r.LogSince, r.LogEnded = shape.began, shape.ended
+	}
 	defer w.look()
 	w.mu.Lock()
 	if w.refused != nil {

@@ -51,13 +51,25 @@ func (u *snapshotUnit) pass(ctx context.Context) time.Duration {
 		if err != nil {
 			step = stepRemoveSnapshot // whatever it is
 		}
+		if err == nil && state != snapshot.Complete && (step == "" || step == stepFindSnapshot) {
+			// It is not here. Before that is said to be a loss, or the end of it, the
+			// repository must have spoken.
+			if there, unknown := u.archivedElsewhere(); unknown != nil || there {
+				if wait, done := u.elsewhere(ctx, a, unknown); done {
+					return wait
+				}
+				step = stepRemoveSnapshot
+			}
+		}
 		switch {
 		case step == "" && a.Goal == kurabe.SnapshotAbsent:
 			return u.gone(ctx, a)
 		case step == "":
-			return u.sealed(ctx, a, u.settled(ctx, a, facts))
+			return u.verified(ctx, a, u.archived(ctx, a, facts, u.sealed(ctx, a, u.settled(ctx, a, facts))))
 		case step == did:
 			return u.failed(ctx, a, step, fmt.Errorf("it was done, and yet the folder is %s", state))
+		case step == stepFindSnapshot && u.whole() == nil:
+			return u.failed(ctx, a, step, errors.New("the snapshot was imported, and is neither on this host nor in its repository of backups"))
 		case step == stepFindSnapshot:
 			return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete and its folder is %s now", state))
 		case step == stepTakeSnapshot:
@@ -99,8 +111,8 @@ func (u *snapshotUnit) next(a kurabe.SnapshotAssignment, state snapshot.State) s
 		return ""
 	case a.Goal == kurabe.SnapshotAbsent:
 		return stepRemoveSnapshot
-	case u.whole() != nil:
-		return stepFindSnapshot
+	case u.whole() != nil, a.Of == "" && a.From == "":
+		return stepFindSnapshot // never made, or never again
 	case a.From != "":
 		return stepCopySnapshot
 	}
@@ -123,6 +135,13 @@ func (u *snapshotUnit) awaitSource(a kurabe.SnapshotAssignment) time.Duration {
 // settled: the snapshot is there, whole.
 func (u *snapshotUnit) settled(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) time.Duration {
 	facts.Percent, facts.TakenAt = 100, facts.TakenAt.UTC().Round(0) // as it is after a restart
+	have := u.whole()
+	// What is here does not say so; archived finds out if it is still true.
+	facts.Archived = facts.Archived || have != nil && have.Archived && u.archiver() != nil
+	return u.settledAs(ctx, a, facts)
+}
+
+func (u *snapshotUnit) settledAs(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) time.Duration {
 	// Should the folder vanish later, the failure is to tell of the loss, and nobody
 	// may take the snapshot anew.
 	if have := u.whole(); have == nil || *have != facts {
@@ -158,6 +177,11 @@ func (u *snapshotUnit) sealed(ctx context.Context, a kurabe.SnapshotAssignment, 
 // gone: nothing is left of the snapshot.
 func (u *snapshotUnit) gone(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
 	u.failure = nil
+	if a.Kind == kurabe.SnapshotAutomated {
+		// The last one takes the log with it, before its own record goes: nobody would
+		// know of the log afterwards.
+		u.agent.removeLog(ctx, a.Source.Instance)
+	}
 	u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Done: true, Absent: true})
 	if err := u.agent.forgetSnapshot(u.id); err != nil {
 		return u.failed(ctx, a, "forget-assignment", err)

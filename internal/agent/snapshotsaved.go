@@ -22,6 +22,8 @@ import (
 type savedSnapshot struct {
 	Assignment kurabe.SnapshotAssignment `json:"assignment"`
 	Facts      *kurabe.SnapshotFacts     `json:"facts,omitempty"`
+	// Verified is the newest verification, so that none is repeated after a restart.
+	Verified *kurabe.Verification `json:"verified,omitempty"`
 }
 
 // newerSnapshot is newer for snapshots.
@@ -88,6 +90,7 @@ func (a *Agent) loadSnapshots() (start func(ctx context.Context), err error) {
 		}
 	}
 	return func(ctx context.Context) {
+		a.sweepVerified(ctx)
 		for _, s := range list {
 			a.snapshot(ctx, s.Assignment.Snapshot).give(s)
 		}

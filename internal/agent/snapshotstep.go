@@ -64,7 +64,11 @@ func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, st
 	for {
 		select {
 		case <-ticker.C:
-			if step == stepSealSnapshot {
+			if step == stepVerifySnapshot {
+				u.verifyGoesOn(ctx, a, &p)
+				continue
+			}
+			if step == stepSealSnapshot || step == stepArchiveSnapshot {
 				continue // it is whole already, and was reported so
 			}
 			u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Facts: p.facts()})
@@ -111,6 +115,10 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 		_, err = u.agent.Snapshots.Copy(ctx, a, progress)
 	case stepSealSnapshot:
 		err = u.agent.Snapshots.Seal(ctx, u.id)
+	case stepArchiveSnapshot:
+		err = u.archiver().Archive(ctx, u.id, progress)
+	case stepVerifySnapshot:
+		err = u.verify(ctx, a, progress)
 	case stepRemoveSnapshot:
 		err = u.agent.Snapshots.Remove(ctx, u.id)
 	}
@@ -119,9 +127,13 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 }
 
 // enter waits until nobody else works on the same files, and for a slot. A removal
-// frees a disk and does not wait for slots.
+// frees a disk and does not wait for slots. An upload may take a day: it only reads,
+// so it waits for other uploads alone, and keeps neither a copy nor a take waiting.
 func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, step string) (leave func(), err error) {
 	s := u.agent.snapshots
+	if step == stepArchiveSnapshot || step == stepVerifySnapshot {
+		return s.lines.enter(ctx, step)
+	}
 	thing := string(u.id)
 	switch step {
 	case stepTakeSnapshot:
@@ -157,6 +169,9 @@ func (u *snapshotUnit) sourceOf(a kurabe.SnapshotAssignment) (kurabe.Assignment,
 // report tells the planner what is seen, when it differs from what it was told.
 func (u *snapshotUnit) report(ctx context.Context, r kurabe.SnapshotReport) {
 	r.Host, r.Snapshot, r.Failure = u.agent.Host, u.id, u.failure
+	if !r.Absent {
+		r.Verified, r.Verifying = u.result(), u.verifying
+	}
 	u.mu.Lock()
 	known := u.known
 	if u.refused != nil {

@@ -29,7 +29,9 @@ type snapshotUnit struct {
 	refused *kurabe.Failure           // why a newer assignment could not be saved
 	waiting kurabe.SnapshotAssignment // that assignment
 	retired bool                      // done is closed
-	cut     context.CancelCauseFunc   // ends the step under way, nil between steps
+	// verification is the result of the newest one, nil before the first.
+	verification *kurabe.Verification
+	cut          context.CancelCauseFunc // ends the step under way, nil between steps
 
 	// The rest belongs to the goroutine of run.
 	began    bool // a pass has had an assignment
@@ -39,6 +41,11 @@ type snapshotUnit struct {
 	reported kurabe.SnapshotReport
 	sent     bool
 	sourceAt time.Time // when the instance's assignment was first missed
+
+	verifier  Verifier          // of the verification under way
+	verifying string            // how far that is, "" for none
+	verifyAt  time.Time         // one that was hindered is not tried again before
+	verifyGen kurabe.Generation // while this is in force
 }
 
 func newSnapshotUnit(a *Agent, id kurabe.SnapshotID) *snapshotUnit {
@@ -73,7 +80,7 @@ func (u *snapshotUnit) whole() *kurabe.SnapshotFacts {
 // give puts a saved order in force.
 func (u *snapshotUnit) give(s savedSnapshot) {
 	u.mu.Lock()
-	u.have, u.known, u.refused, u.facts = s.Assignment, true, nil, s.Facts
+	u.have, u.known, u.refused, u.facts, u.verification = s.Assignment, true, nil, s.Facts, s.Verified
 	u.mu.Unlock()
 	u.cutStep(errCut)
 	u.wake()
@@ -95,7 +102,7 @@ func (u *snapshotUnit) accept(a kurabe.SnapshotAssignment) error {
 }
 
 func (u *snapshotUnit) acceptLocked(a kurabe.SnapshotAssignment) error {
-	s := savedSnapshot{Assignment: a, Facts: u.whole()}
+	s := savedSnapshot{Assignment: a, Facts: u.whole(), Verified: u.result()}
 	if err := u.agent.saveSnapshot(s); err != nil {
 		u.refuse(a, err)
 		return err
@@ -136,7 +143,7 @@ func (u *snapshotUnit) complete(facts kurabe.SnapshotFacts) error {
 	u.saving.Lock()
 	defer u.saving.Unlock()
 	have, _ := u.assignment()
-	if err := u.agent.saveSnapshot(savedSnapshot{Assignment: have, Facts: &facts}); err != nil {
+	if err := u.agent.saveSnapshot(savedSnapshot{Assignment: have, Facts: &facts, Verified: u.result()}); err != nil {
 		return err
 	}
 	u.mu.Lock()

@@ -31,19 +31,22 @@ type worker struct {
 	cut     context.CancelFunc // ends the step under way, nil between steps
 
 	// The rest belongs to the goroutine of run.
-	began    bool // a pass has had an assignment
-	failure  *kurabe.Failure
-	retryAt  time.Time // a failed step is not tried again before, whatever wakes us
-	retryGen kurabe.Generation
-	crashes  int       // in a row
-	crashed  time.Time // newest crash seen
-	reported kurabe.InstanceReport
-	sent     bool
-	watching string // process whose end wakes us
-	unwatch  context.CancelFunc
-	used     int64
-	usedAt   time.Time // when used was measured
-	usedFree int64     // free bytes of the disk at that moment
+	began       bool // a pass has had an assignment
+	failure     *kurabe.Failure
+	retryAt     time.Time // a failed step is not tried again before, whatever wakes us
+	retryGen    kurabe.Generation
+	crashes     int       // in a row
+	crashed     time.Time // newest crash seen
+	reported    kurabe.InstanceReport
+	sent        bool
+	follower    *follower // of the log, nil while nobody follows it
+	logFinished bool      // the end of the log was kept, or could not be
+	logDropped  string    // process that holds back no log
+	watching    string    // process whose end wakes us
+	unwatch     context.CancelFunc
+	used        int64 // what usage knew at the last look
+
+	usage usage // guards itself
 }
 
 func newWorker(a *Agent, id kurabe.InstanceID) *worker {

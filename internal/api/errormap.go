@@ -53,6 +53,10 @@ var wires = map[kurabe.Code]wire{
 	kurabe.CodeSnapshotExists:       {"DBSnapshotAlreadyExists", 400},
 	kurabe.CodeSnapshotQuota:        {"SnapshotQuotaExceeded", 400},
 	kurabe.CodeInvalidSnapshotState: {"InvalidDBSnapshotState", 400},
+	kurabe.CodeBackupNotFound:        {"DBInstanceAutomatedBackupNotFound", 404},
+	kurabe.CodeInvalidBackupState:    {"InvalidDBInstanceAutomatedBackupState", 400},
+	kurabe.CodePointInTimeNotEnabled: {"PointInTimeRestoreNotEnabled", 400},
+
 	kurabe.CodeClusterNotFound:      {"DBClusterNotFoundFault", 404},
 	kurabe.CodeResourceNotFound:     {"ResourceNotFoundFault", 404},
 }

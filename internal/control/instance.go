@@ -21,6 +21,8 @@ type Instance struct {
 	Pending     *kurabe.InstanceSettings
 	PendingName string
 	SubnetGroup kurabe.SubnetGroup
+	// LatestRestorable is the last moment that can be restored, zero when none can.
+	LatestRestorable time.Time
 
 	names map[string]int64 // the names it holds, with the revisions they were taken at
 }
@@ -61,6 +63,9 @@ func (c *Control) read(i *store.Instance) Instance {
 	}
 	if i.Spec.NextName != "" && i.Spec.NextName != r.Name {
 		r.PendingName = i.Spec.NextName
+	}
+	if r.Settings().KeepsLog() {
+		r.LatestRestorable = c.restorable(i.ID).Latest
 	}
 	if g, err := c.SubnetGroup(i.Spec.SubnetGroup); err == nil {
 		r.SubnetGroup = g

@@ -99,7 +99,7 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		MasterUsername: n.MasterUsername, DatabaseName: n.DatabaseName, Zone: n.Zone,
 		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
-		Tags: n.Tags, BackupRetentionDays: defaultRetentionDays, ParameterGroupSeq: 1,
+		Tags: n.Tags, ParameterGroupSeq: 1,
 	}
 	var err error
 	if s.Name, err = kurabe.FoldIdentifier("DBInstanceIdentifier", n.Name); err != nil {
@@ -115,12 +115,6 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 	}
 	if err := c.newSettings(&s, n); err != nil {
 		return s, version, err
-	}
-	if n.RetentionDays != nil {
-		s.BackupRetentionDays = *n.RetentionDays
-	}
-	if s.BackupRetentionDays < 0 || s.BackupRetentionDays > maxRetentionDays {
-		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid backup retention period: %d. Must be between 0 and %d.", s.BackupRetentionDays, maxRetentionDays)
 	}
 	s.ParameterGroup = nameOr(n.ParameterGroup, kurabe.DefaultGroup(version.Family))
 	s.OptionGroup = nameOr(n.OptionGroup, DefaultOptionGroup(version))
@@ -173,6 +167,10 @@ func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 		return kurabe.Errorf(kurabe.CodeCertificateNotFound, "Certificate not found: %s; this service has %s", now.CACertificate, c.Authority.Identifier)
 	}
 	if err := kurabe.CheckPort("Port", now.Port); err != nil {
+		return err
+	}
+	now.RetentionDays = intOr(n.RetentionDays, defaultRetentionDays)
+	if err := checkRetention(now.RetentionDays); err != nil {
 		return err
 	}
 	if err := now.CompleteStorage(); err != nil {

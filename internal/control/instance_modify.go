@@ -52,6 +52,7 @@ func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceCha
 		if m.empty() && !(m.ApplyImmediately && (s.Next != nil || s.NextName != "")) {
 			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "No modifications were requested")
 		}
+		keepScaled(i, s)
 		before := *s
 		if err := c.modifyAtOnce(s, m, verifier); err != nil {
 			return err
@@ -111,11 +112,8 @@ func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange, verifie
 	}
 	s.OptionGroup = nameOr(m.OptionGroup, s.OptionGroup)
 	s.SubnetGroup = nameOr(m.SubnetGroup, s.SubnetGroup)
-	if m.RetentionDays != nil {
-		if *m.RetentionDays < 0 || *m.RetentionDays > maxRetentionDays {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid backup retention period: %d. Must be between 0 and %d.", *m.RetentionDays, maxRetentionDays)
-		}
-		s.BackupRetentionDays = *m.RetentionDays
+	if err := modifyRetention(s, m.RetentionDays); err != nil {
+		return err
 	}
 	setBool(&s.DeletionProtection, m.DeletionProtection)
 	setBool(&s.CopyTagsToSnapshot, m.CopyTags)
@@ -186,6 +184,7 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		}
 	}
 	w.Class = nameOr(m.Class, w.Class)
+	w.RetentionDays = intOr(m.RetentionDays, w.RetentionDays)
 	w.CACertificate = nameOr(m.CACertificate, w.CACertificate)
 	if w.CACertificate != c.Authority.Identifier {
 		return kurabe.Errorf(kurabe.CodeCertificateNotFound, "Certificate not found: %s; this service has %s", w.CACertificate, c.Authority.Identifier)
@@ -194,13 +193,8 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		w.StorageType, w.IOPS, w.ThroughputMiB = t, 0, 0
 	}
 	if m.StorageGiB != nil {
-		if *m.StorageGiB < i.Settings().StorageGiB {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Invalid storage size for engine name %s and storage type %s: %d. Storage cannot shrink; it is %d GiB.", s.Engine, w.StorageType, *m.StorageGiB, i.Settings().StorageGiB)
-		}
-		grown := *m.StorageGiB >= kurabe.GP3StripeGiB && w.StorageGiB < kurabe.GP3StripeGiB && w.StorageType == "gp3"
-		w.StorageGiB = *m.StorageGiB
-		if grown { // gp3's base figures rise with the stripe
-			w.IOPS, w.ThroughputMiB = 0, 0
+		if err := c.growStorage(i, w, *m.StorageGiB); err != nil {
+			return err
 		}
 	}
 	w.IOPS, w.ThroughputMiB = intOr(m.IOPS, w.IOPS), intOr(m.ThroughputMiB, w.ThroughputMiB)
@@ -217,6 +211,58 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		return c.checkCapacity(kurabe.InstanceSpec{Now: *w}, s.ID)
 	}
 	return nil
+}
+
+// growStorage applies a wish for storage in GiB. It never shrinks, neither below what
+// the user asked for nor below what autoscaling has reached.
+func (c *Control) growStorage(i Instance, w *kurabe.InstanceSettings, gib int) error {
+	have := i.Settings().StorageGiB
+	if gib < have {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Invalid storage size for engine name %s and storage type %s: %d. Storage cannot shrink; it is %d GiB.", i.Spec.Engine, w.StorageType, gib, have)
+	}
+	t, ok := kurabe.FindStorageType(w.StorageType)
+	gib = t.GrowStorage(have, gib)
+	if ok && gib > have && gib <= t.MaxGiB { // anything else is no size of the type at all
+		if err := c.checkDisk(gib, i.Status.Host); err != nil {
+			return err
+		}
+	}
+	grown := gib >= kurabe.GP3StripeGiB && w.StorageGiB < kurabe.GP3StripeGiB && w.StorageType == "gp3"
+	w.StorageGiB = gib
+	if grown { // gp3's base figures rise with the stripe
+		w.IOPS, w.ThroughputMiB = 0, 0
+	}
+	return nil
+}
+
+// checkDisk says whether the disk of the host, of any host for "", is as large as so
+// many GiB. That it has them free is not asked: caps share the disk.
+func (c *Control) checkDisk(gib int, host kurabe.HostID) error {
+	var largest int64
+	for _, h := range c.View.Hosts() {
+		if host != "" && h.Host != host {
+			continue
+		}
+		if h.StorageBytes == 0 {
+			return nil // not known
+		}
+		largest = max(largest, h.StorageBytes)
+	}
+	if largest > 0 && int64(gib)*kurabe.GiB > largest {
+		return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "AllocatedStorage of %d GiB is more than the disk of the host has: %s", gib, kurabe.FormatBytes(largest))
+	}
+	return nil
+}
+
+// keepScaled takes what autoscaling has reached into what the user wants, so that
+// every check of a modification is made against the storage that there is.
+func keepScaled(i Instance, s *kurabe.InstanceSpec) {
+	gib := i.Status.Storage.ScaledGiB
+	s.Now = s.Now.WithStorage(gib)
+	if s.Next != nil {
+		next := s.Next.WithStorage(gib)
+		s.Next = &next
+	}
 }
 
 // upgrade checks a wished engine version: a newer minor of the same major.
@@ -270,7 +316,7 @@ func modifyAction(before, after kurabe.InstanceSpec) kurabe.State {
 		return kurabe.StateRenaming
 	case before.Now.EngineVersion != after.Now.EngineVersion:
 		return kurabe.StateUpgrading
-	case before.Now != after.Now:
+	case !sameButRetention(before.Now, after.Now):
 		return kurabe.StateModifying
 	case before.Password.Seq != after.Password.Seq:
 		return kurabe.StateResettingCredentials

@@ -53,12 +53,12 @@ func (c *Control) StartInstance(ctx context.Context, name string) (Instance, err
 
 // DeleteInstance stores the wish that nothing of the instance is left but a
 // snapshot of the name given, unless that is "".
-func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string) (Instance, error) {
+func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string, keepBackups bool) (Instance, error) {
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
 		if err := deletable(i); err != nil {
 			return err
 		}
-		s.Deleting = &kurabe.Deletion{At: c.Now().UTC()}
+		s.Deleting = &kurabe.Deletion{At: c.Now().UTC(), KeepBackups: keepBackups}
 		s.Action = kurabe.StateDeleting
 		if finalSnapshot == "" {
 			return nil

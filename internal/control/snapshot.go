@@ -139,17 +139,7 @@ func (c *Control) newSnapshot(name string, i Instance, tags []kurabe.Tag) kurabe
 	now := c.Now().UTC()
 	return kurabe.SnapshotSpec{
 		ID: kurabe.NewSnapshotID(), Name: name, Revision: 1, Kind: kurabe.SnapshotManual, CreatedAt: now, OriginalAt: now,
-		Source: sourceOf(i), OptionGroup: i.Spec.OptionGroup, Tags: tags,
-	}
-}
-
-// sourceOf keeps of an instance what a restore needs beside the files.
-func sourceOf(i Instance) kurabe.SnapshotSource {
-	s := i.Spec
-	return kurabe.SnapshotSource{
-		Instance: s.ID, Name: i.Name, CreatedAt: i.Status.AvailableAt, Engine: s.Engine, MasterUsername: s.MasterUsername,
-		Password: s.Password, DatabaseName: s.DatabaseName, Locale: s.Locale, Zone: i.Status.Zone, OptionGroup: s.OptionGroup,
-		Settings: i.Settings(),
+		Source: kurabe.SourceOf(i.Spec, i.Status), OptionGroup: i.Spec.OptionGroup, Tags: tags,
 	}
 }
 

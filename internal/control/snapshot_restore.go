@@ -23,10 +23,15 @@ func (c *Control) RestoreSnapshot(ctx context.Context, snapshot string, n NewIns
 	if err != nil {
 		return Instance{}, err
 	}
-	err = c.storeNew(ctx, spec, version, func(change *store.Change) error {
+	return c.storeRestored(ctx, from, spec, version)
+}
+
+// storeRestored stores the spec of an instance with the data of a snapshot.
+func (c *Control) storeRestored(ctx context.Context, from *store.Snapshot, spec kurabe.InstanceSpec, version kurabe.EngineVersion) (Instance, error) {
+	err := c.storeNew(ctx, spec, version, func(change *store.Change) error {
 		now, ok := c.View.Snapshot(from.ID)
-		if !ok || now.Spec.Deleting != nil {
-			return kurabe.Errorf(kurabe.CodeSnapshotNotFound, "DBSnapshot %s not found.", snapshot)
+		if !ok || now.Spec.Deleting != nil || readSnapshot(now).State != kurabe.SnapshotAvailable {
+			return kurabe.Errorf(kurabe.CodeSnapshotNotFound, "DBSnapshot %s not found.", from.Spec.Name)
 		}
 		// A deletion that is asked for meanwhile makes this conflict.
 		change.RequireSnapshot(now.ID, now.SpecMod)
@@ -49,7 +54,7 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		Engine: of.Engine, MasterUsername: of.MasterUsername, Password: of.Password, DatabaseName: of.DatabaseName, Locale: of.Locale,
 		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
-		Tags: n.Tags, BackupRetentionDays: defaultRetentionDays, ParameterGroupSeq: 1,
+		Tags: n.Tags, ParameterGroupSeq: 1,
 		Origin: &kurabe.Origin{Snapshot: from.ID, Name: from.Spec.Name},
 	}
 	if err := sameSource(of, n); err != nil {
@@ -73,12 +78,6 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 	}
 	if s.Now.StorageGiB < of.Settings.StorageGiB {
 		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "AllocatedStorage of %d GiB is less than the %d GiB of snapshot %s: storage never shrinks", s.Now.StorageGiB, of.Settings.StorageGiB, from.Spec.Name)
-	}
-	if n.RetentionDays != nil {
-		s.BackupRetentionDays = *n.RetentionDays
-	}
-	if s.BackupRetentionDays < 0 || s.BackupRetentionDays > maxRetentionDays {
-		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid backup retention period: %d. Must be between 0 and %d.", s.BackupRetentionDays, maxRetentionDays)
 	}
 	s.ParameterGroup = nameOr(n.ParameterGroup, kurabe.DefaultGroup(version.Family))
 	s.OptionGroup = nameOr(n.OptionGroup, DefaultOptionGroup(version))

@@ -49,7 +49,7 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.Spec.Tags, nil
+		return readSnapshot(s).ShownTags(), nil
 	case "pg":
 		g, err := c.ParameterGroup(name)
 		return g.Tags, err
@@ -77,6 +77,11 @@ func (c *Control) AddTags(ctx context.Context, arn string, tags []kurabe.Tag) er
 	if err := kurabe.CheckTags(tags); err != nil {
 		return err
 	}
+	for _, t := range tags {
+		if err := checkOwnTags(t.Key); err != nil {
+			return err
+		}
+	}
 	return c.editTags(ctx, arn, func(have []kurabe.Tag) []kurabe.Tag {
 		out := slices.Clone(have)
 		for _, t := range tags {
@@ -92,6 +97,9 @@ func (c *Control) AddTags(ctx context.Context, arn string, tags []kurabe.Tag) er
 
 // RemoveTags takes tags off a resource; a key that it does not have is no error.
 func (c *Control) RemoveTags(ctx context.Context, arn string, keys []string) error {
+	if err := checkOwnTags(keys...); err != nil {
+		return err
+	}
 	return c.editTags(ctx, arn, func(have []kurabe.Tag) []kurabe.Tag {
 		return slices.DeleteFunc(slices.Clone(have), func(t kurabe.Tag) bool { return slices.Contains(keys, t.Key) })
 	})

@@ -15,6 +15,9 @@ type Instance struct {
 	Home    Home
 	Version kurabe.EngineVersion
 	User    *proc.Credential
+	// Cgroups are files of control groups that every process which the driver starts
+	// for the instance by itself joins; none as a rule.
+	Cgroups []string
 	// SeenDir is the path under which the engine process itself sees Home.Dir:
 	// the same, or a short bind mount where a parent folder bars its user. Paths
 	// inside rendered files and arguments use it; Kurabe's own use Home.

@@ -27,6 +27,10 @@ func (h Home) LogDir() string { return filepath.Join(h.Dir, "log") }
 // the authority's certificate (ca.pem).
 func (h Home) TLSDir() string { return filepath.Join(h.Dir, "tls") }
 
+// ReplayDir holds the log that a restore is brought to a moment with. It exists only
+// meanwhile.
+func (h Home) ReplayDir() string { return filepath.Join(h.Dir, "replay") }
+
 // LockFile is locked by the engine's whole process tree as long as any of it
 // lives.
 func (h Home) LockFile() string { return filepath.Join(h.Dir, "engine.lock") }

@@ -11,6 +11,7 @@ import (
 	"kurabe"
 	"kurabe/internal/cgroup"
 	"kurabe/internal/proc"
+	"kurabe/internal/snapshot"
 )
 
 // Signer has a certificate signed by the internal authority.
@@ -25,6 +26,8 @@ type Config struct {
 	// Snapshots holds one folder for each snapshot; on the file system of Homes
 	// they can be clones.
 	Snapshots string
+	// Fetch gives a part of an instance's log for a restore to a moment.
+	Fetch     Fetch
 	User      *proc.Credential // nil: as the service itself
 	Sign      Signer
 	Levers    cgroup.Levers
@@ -35,7 +38,8 @@ type Config struct {
 // It keeps no state of its own but the list of installed versions; the truth is
 // on disk and in the kernel.
 type Lifecycle struct {
-	c Config
+	c       Config
+	archive *snapshot.Archive // of Snapshots.UseArchive; nil: there is none
 
 	mu       sync.Mutex // guards versions, making and held
 	versions map[string]kurabe.EngineVersion

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"kurabe"
 	"kurabe/internal/snapshot"
@@ -16,6 +17,7 @@ import (
 // one snapshot; calls for different ones may run beside each other.
 type Snapshots struct {
 	store   snapshot.Store
+	archive *snapshot.Archive // nil: snapshots are in their folder only
 	engines map[kurabe.EngineName]*Lifecycle
 	// BytesPerSecondMax bounds each copy, 0 does not.
 	BytesPerSecondMax int64
@@ -30,18 +32,26 @@ func NewSnapshots(dir string, engines ...*Lifecycle) *Snapshots {
 	return s
 }
 
-// Find says what is here of a snapshot, and of a complete one what it is.
+// Find says what is here of a snapshot, and of a complete one what it is. One that
+// is only in the archive is complete as well, as far as is known of it.
 func (s *Snapshots) Find(id kurabe.SnapshotID) (kurabe.SnapshotFacts, snapshot.State, error) {
 	r, state, err := s.store.Find(id)
-	return r.Facts, state, err
+	if err != nil || state == snapshot.Complete || s.archive == nil {
+		return r.Facts, state, err
+	}
+	// An archive that does not answer holds up nothing that can be done here.
+	if there, ok, err := s.archive.Known(id); err == nil && ok {
+		return archivedFacts(there), snapshot.Complete, nil
+	}
+	return r.Facts, state, nil
 }
 
 // Take makes a snapshot of an instance: of a running server while it runs, of a
 // stopped one while it cannot start. One that is complete already is not taken
 // again. Any error leaves nothing that counts, and the call may be repeated.
 func (s *Snapshots) Take(ctx context.Context, a kurabe.SnapshotAssignment, of kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
-	if facts, state, err := s.Find(a.Snapshot); err != nil || state == snapshot.Complete {
-		return facts, err
+	if r, state, err := s.store.Find(a.Snapshot); err != nil || state == snapshot.Complete {
+		return r.Facts, err
 	}
 	facts, err := s.take(ctx, a, of, progress)
 	if err != nil {
@@ -76,15 +86,16 @@ func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of ku
 	}
 	return s.store.Finish(snapshot.Record{
 		Snapshot: a.Snapshot, Name: a.Name, Engine: of.Engine, Family: i.Version.Family, Source: a.Source,
-		Facts: kurabe.SnapshotFacts{Method: copied.Method, EngineVersion: i.Version.Version, TakenAt: copied.TakenAt.UTC()},
+		Facts: kurabe.SnapshotFacts{Method: copied.Method, EngineVersion: i.Version.Version, TakenAt: copied.TakenAt.UTC(),
+			UsableAt: time.Now().UTC().Round(0), Position: copied.Position},
 	}, copied.Files)
 }
 
-// Copy makes a snapshot of another one on this host, which stays as it is. Content
-// that has a sum is compared with it on the way.
+// Copy makes a snapshot of another one, which stays as it is. Content that has a sum
+// is compared with it on the way.
 func (s *Snapshots) Copy(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
-	if facts, state, err := s.Find(a.Snapshot); err != nil || state == snapshot.Complete {
-		return facts, err
+	if r, state, err := s.store.Find(a.Snapshot); err != nil || state == snapshot.Complete {
+		return r.Facts, err
 	}
 	facts, err := s.copy(ctx, a, progress)
 	if err != nil {
@@ -94,37 +105,47 @@ func (s *Snapshots) Copy(ctx context.Context, a kurabe.SnapshotAssignment, progr
 }
 
 func (s *Snapshots) copy(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
-	r, err := s.store.Open(a.From)
+	from, err := openSource(ctx, s.store, s.archive, a.From)
 	if err != nil {
 		return kurabe.SnapshotFacts{}, err
 	}
 	if err := s.store.Begin(a.Snapshot); err != nil {
 		return kurabe.SnapshotFacts{}, err
 	}
-	if err := roomToCopy(s.store.Data(a.From), s.store.Data(a.Snapshot)); err != nil {
-		return kurabe.SnapshotFacts{}, err
-	}
-	files, cloned, err := s.store.Transfer(ctx, r, s.store.Data(a.Snapshot), volume.TransferOptions{
+	files, cloned, err := from.copyTo(ctx, s.store.Data(a.Snapshot), volume.TransferOptions{
 		BytesPerSecondMax: s.BytesPerSecondMax, Progress: progress,
 	})
 	if err != nil {
 		return kurabe.SnapshotFacts{}, err
 	}
-	r.Snapshot, r.Name, r.Source, r.Facts.Method = a.Snapshot, a.Name, a.Source, Method(cloned)
+	r := from.record
+	r.Snapshot, r.Name, r.Source, r.Facts.Method, r.Facts.Archived = a.Snapshot, a.Name, a.Source, Method(cloned), false
 	return s.store.Finish(r, files)
 }
 
-// Remove removes whatever there is of a snapshot; nothing is no error.
-func (s *Snapshots) Remove(_ context.Context, id kurabe.SnapshotID) error { return s.store.Remove(id) }
+// Remove removes whatever there is of a snapshot, here and in the archive; nothing
+// is no error. While the archive does not answer it fails once the disk here is free.
+func (s *Snapshots) Remove(ctx context.Context, id kurabe.SnapshotID) error {
+	if err := s.store.Remove(id); err != nil || s.archive == nil {
+		return err
+	}
+	return s.archive.Remove(ctx, id)
+}
 
 // Occupied is what removing a snapshot would free by now: a clone comes to own the
 // blocks that its source no longer has. It looks at each extent.
 func (s *Snapshots) Occupied(id kurabe.SnapshotID) (int64, error) {
+	if s.onlyArchived(id) {
+		return 0, nil
+	}
 	return volume.OwnBytes(s.store.Path(id))
 }
 
 // Sealed says whether every file of a snapshot has its checksum on record.
 func (s *Snapshots) Sealed(id kurabe.SnapshotID) (bool, error) {
+	if s.onlyArchived(id) {
+		return true, nil // nothing else is archived
+	}
 	r, err := s.store.Open(id)
 	return r.Sealed, err
 }

@@ -20,12 +20,11 @@ func (l *Lifecycle) restoreSnapshot(ctx context.Context, i Instance) error {
 }
 
 func (l *Lifecycle) restore(ctx context.Context, i Instance) error {
-	store := snapshot.Store{Dir: l.c.Snapshots}
-	r, err := store.Open(i.Origin.Snapshot)
+	from, err := openSource(ctx, snapshot.Store{Dir: l.c.Snapshots}, l.archive, i.Origin.Snapshot)
 	if err != nil {
 		return err
 	}
-	if r.Engine != i.Engine || r.Family != i.Version.Family {
+	if r := from.record; r.Engine != i.Engine || r.Family != i.Version.Family {
 		return fmt.Errorf("it is of %s, which %s %s cannot start on", r.Family, i.Engine, i.Version.Version)
 	}
 	uid, gid := owner(i.User)
@@ -33,10 +32,10 @@ func (l *Lifecycle) restore(ctx context.Context, i Instance) error {
 	if err := volume.RemoveTree(i.Home.Dir, fresh); err != nil {
 		return err
 	}
-	if err := roomToCopy(store.Data(r.Snapshot), fresh); err != nil {
-		return err
+	_, _, err = from.copyTo(ctx, fresh, volume.TransferOptions{Owner: &volume.Owner{UID: uid, GID: gid}, Cached: true})
+	if err == nil {
+		err = l.replayLog(ctx, i, from.record, fresh)
 	}
-	_, _, err = store.Transfer(ctx, r, fresh, volume.TransferOptions{Owner: &volume.Owner{UID: uid, GID: gid}, Cached: true})
 	if err == nil {
 		err = l.c.Driver.Adopt(i, fresh)
 	}

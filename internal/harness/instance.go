@@ -74,6 +74,8 @@ func Request(name, engine string) *rds.CreateDBInstanceInput {
 		DBInstanceIdentifier: aws.String(name), Engine: aws.String(engine), DBInstanceClass: aws.String(Class("micro")),
 		MasterUsername: aws.String("master"), MasterUserPassword: aws.String(Password), DBName: aws.String("shop"),
 		AllocatedStorage: aws.Int32(20),
+		// A test that is not about backups does not wait for one.
+		BackupRetentionPeriod: aws.Int32(0),
 	}
 }
 

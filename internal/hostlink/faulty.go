@@ -111,6 +111,11 @@ func (f *Faulty) DropSnapshotReport(ctx context.Context, host kurabe.HostID, id 
 	return f.call(ctx, func() error { return f.link.DropSnapshotReport(ctx, host, id) })
 }
 
+// PutLogs implements Link.
+func (f *Faulty) PutLogs(ctx context.Context, r kurabe.LogReport) error {
+	return f.call(ctx, func() error { return f.link.PutLogs(ctx, r) })
+}
+
 // PutHost implements Link.
 func (f *Faulty) PutHost(ctx context.Context, h kurabe.HostReport) error {
 	return f.call(ctx, func() error { return f.link.PutHost(ctx, h) })

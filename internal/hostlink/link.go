@@ -59,6 +59,8 @@ type Link interface {
 	PutSnapshotReport(ctx context.Context, r kurabe.SnapshotReport) error
 	// DropSnapshotReport says that there is nothing to see any more.
 	DropSnapshotReport(ctx context.Context, host kurabe.HostID, id kurabe.SnapshotID) error
+	// PutLogs says what the host keeps of the logs of its instances.
+	PutLogs(ctx context.Context, r kurabe.LogReport) error
 	// PutHost says what the host is and can do.
 	PutHost(ctx context.Context, h kurabe.HostReport) error
 	// PutCatalog says which parameters an engine version of the host has.

@@ -192,6 +192,11 @@ func (l *Local) DropSnapshotReport(ctx context.Context, host kurabe.HostID, id k
 	return l.commit(ctx, "drop snapshot report", store.NewChange().DropSnapshotReport(host, id))
 }
 
+// PutLogs implements Link.
+func (l *Local) PutLogs(ctx context.Context, r kurabe.LogReport) error {
+	return l.commit(ctx, "put log report", store.NewChange().PutLogs(r))
+}
+
 // PutHost implements Link.
 func (l *Local) PutHost(ctx context.Context, h kurabe.HostReport) error {
 	return l.commit(ctx, "put host report", store.NewChange().PutHost(h))

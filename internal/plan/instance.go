@@ -28,6 +28,7 @@ func Next(w World) Result {
 	d.startAgain()
 	d.planContent()
 	d.readReport()
+	d.planBackup()
 	return d.finish()
 }
 
@@ -86,7 +87,14 @@ func (d *draft) planDeletion() Result {
 		d.next.Goal = kurabe.GoalAbsent
 		return d.finish()
 	}
-	if r := d.w.Report; r != nil && r.Absent && r.Generation == d.next.Generation {
+	r := d.w.Report
+	gone := r != nil && r.Absent && r.Generation == d.next.Generation
+	if gone && !d.w.Spec.Deleting.KeepBackups && len(d.w.Backups) > 0 {
+		// An instance that is gone and has backups means that they are to be kept.
+		d.because("its automated backups are being removed")
+		return d.finish()
+	}
+	if gone {
 		d.because("the host has nothing left of it")
 		return d.gone()
 	}

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"kurabe"
@@ -25,6 +27,12 @@ type SnapshotWorld struct {
 	Instance *kurabe.Assignment
 	// From is the status of the snapshot to copy, nil when it is gone.
 	From *kurabe.SnapshotStatus
+	// Hosts are those that report, for an imported snapshot: none has its files more
+	// than another.
+	Hosts []kurabe.HostReport
+	// Retention is what an automated snapshot is kept for; nil for a manual one.
+	Retention *Retention
+	Verify    Verify
 	// Readers says who still reads the files: restores and copies under way.
 	Readers []string
 }
@@ -36,6 +44,22 @@ type SnapshotResult struct {
 	Events     []kurabe.Event
 	Gone       bool
 	Reasons    []string
+	// LookAgain is when time alone can change the plan; zero: never.
+	LookAgain time.Time
+}
+
+// Retention is what decides how long an automated snapshot is needed: as long as it
+// is the newest from which a moment can be restored that is within the days.
+type Retention struct {
+	Days int // in force; of an instance that is gone, those it had
+	// Dropped says that the instance is being deleted together with its backups.
+	Dropped bool
+	// Newer is when the next automated snapshot of the instance that is available was
+	// taken, zero when there is none.
+	Newer time.Time
+	// Until is the last moment that can be restored from this one, once the instance
+	// is gone and no log follows; zero while the instance is there.
+	Until time.Time
 }
 
 // snapshotDraft is a plan in the making.
@@ -61,7 +85,9 @@ func NextSnapshot(w SnapshotWorld) SnapshotResult {
 	}
 	d.status.SpecRevision = w.Spec.Revision
 	switch {
-	case w.Spec.Deleting != nil:
+	case w.Spec.Deleting != nil, !d.imported() && d.expired():
+		// What somebody brought back goes when somebody says so: its retention may
+		// have been over before the import.
 		d.remove()
 	case d.status.State == kurabe.SnapshotFailed && !d.found():
 		d.because("it failed: " + d.status.Reason)
@@ -94,6 +120,8 @@ func (d *snapshotDraft) instanceEvent(id, message string, categories ...string) 
 // RDS event categories and event messages".
 func (d *snapshotDraft) started() {
 	switch s := d.w.Spec; {
+	case d.imported():
+		d.event("KURABE-EVENT-0006", "Importing snapshot", "notification")
 	case s.CopyOf != "":
 		d.status.State = kurabe.SnapshotCopying
 		d.event("RDS-EVENT-0059", "Started copy of snapshot "+s.CopyOfName, "notification")
@@ -105,6 +133,10 @@ func (d *snapshotDraft) started() {
 		d.instanceEvent("RDS-EVENT-0001", "Backing up DB instance", "backup")
 	}
 }
+
+// imported says that nothing is made: the snapshot is there, or will never be. Copies
+// of such a one are made like any other.
+func (d *snapshotDraft) imported() bool { return d.w.Spec.Imported && d.w.Spec.CopyOf == "" }
 
 // found says that a complete snapshot which had been lost is there again: its disk
 // was mounted late, say.
@@ -128,6 +160,7 @@ func (d *snapshotDraft) take() {
 	switch {
 	case r.Done:
 		d.done()
+		d.verify(r)
 	case r.Failure != nil && r.Failure.Attempts >= snapshotTries:
 		d.fail(r.Failure.Step + ": " + r.Failure.Message)
 	case r.Failure != nil:
@@ -142,8 +175,17 @@ func (d *snapshotDraft) take() {
 // assign gives the work to the host that has the files.
 func (d *snapshotDraft) assign() {
 	s := d.w.Spec
-	d.next = kurabe.SnapshotAssignment{Snapshot: s.ID, Name: s.Name, Goal: kurabe.SnapshotPresent, Source: s.Source}
+	d.next = kurabe.SnapshotAssignment{Snapshot: s.ID, Name: s.Name, Goal: kurabe.SnapshotPresent, Kind: s.Kind, Source: s.Source}
 	switch {
+	case d.imported() && len(d.w.Hosts) == 0:
+		d.next = kurabe.SnapshotAssignment{}
+		d.because("waiting for a host to report")
+		return
+	case d.imported():
+		d.next.Host = slices.MinFunc(d.w.Hosts, func(a, b kurabe.HostReport) int { return cmp.Compare(a.Host, b.Host) }).Host
+		d.status.Host = d.next.Host
+		d.because("host " + string(d.next.Host) + " is to look for it")
+		return
 	case s.CopyOf != "" && (d.w.From == nil || d.w.From.State != kurabe.SnapshotAvailable || d.w.From.Host == ""):
 		d.next = kurabe.SnapshotAssignment{}
 		d.fail("the snapshot to copy, " + s.CopyOfName + ", is no longer available")
@@ -169,6 +211,8 @@ func (d *snapshotDraft) done() {
 	d.status.State = kurabe.SnapshotAvailable
 	d.because("the host has a complete copy")
 	switch s := d.w.Spec; {
+	case d.imported():
+		d.event("KURABE-EVENT-0007", "Snapshot imported", "notification")
 	case s.CopyOf != "":
 		d.event("RDS-EVENT-0060", "Finished copy of snapshot "+s.CopyOfName, "notification")
 	case s.Kind == kurabe.SnapshotAutomated:
@@ -183,14 +227,15 @@ func (d *snapshotDraft) done() {
 // fail ends a snapshot that could not be taken. It stays listed with its reason
 // until it is deleted, and what the host has of it goes at once: half a copy must
 // not fill the disk that may have been its reason. One that was complete and that
-// the host no longer finds whole is kept as it is: a person may still save it.
+// the host no longer finds whole is kept as it is: a person may still save it. So is
+// an imported one, whose repository may only be away.
 func (d *snapshotDraft) fail(reason string) {
 	was := d.status.State == kurabe.SnapshotAvailable
 	d.status.State, d.status.Reason = kurabe.SnapshotFailed, reason
 	d.because(reason)
 	d.event("KURABE-EVENT-0003", "The snapshot could not be created: "+reason, "failure")
 	d.instanceEvent("KURABE-EVENT-0003", "Snapshot "+d.w.Spec.Name+" could not be created: "+reason, "backup")
-	if d.had && !was {
+	if d.had && !was && !d.imported() {
 		d.next.Goal = kurabe.SnapshotAbsent
 	}
 }

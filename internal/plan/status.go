@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"kurabe"
 )
@@ -94,9 +95,7 @@ func (d *draft) done(r *kurabe.InstanceReport) {
 		d.status.AvailableAt = d.w.Now
 		d.status.PasswordSeq = d.next.Password.Seq
 		d.event("RDS-EVENT-0005", "DB instance created", "creation")
-		if o := d.w.Spec.Origin; o != nil {
-			d.event("RDS-EVENT-0043", "Restored from snapshot "+o.Name, "restoration")
-		}
+		d.announceOrigin()
 	}
 	if d.status.PasswordSeq != d.next.Password.Seq {
 		d.status.PasswordSeq = d.next.Password.Seq
@@ -112,6 +111,17 @@ func (d *draft) done(r *kurabe.InstanceReport) {
 			fmt.Sprintf("%d GiB of %s, port %d", d.status.Applied.StorageGiB, d.status.Applied.StorageType, d.status.Applied.Port), "configuration change")
 	case kurabe.StateUpgrading:
 		d.event("RDS-EVENT-0047", "Database instance patched: engine version "+d.status.Applied.EngineVersion, "maintenance")
+	}
+}
+
+// announceOrigin tells where the data of a new instance comes from.
+func (d *draft) announceOrigin() {
+	switch o := d.w.Spec.Origin; {
+	case o == nil:
+	case o.Point != nil:
+		d.event("RDS-EVENT-0019", "Restored from DB instance "+o.Point.Name+" to "+o.Point.At.UTC().Format(time.RFC3339), "restoration")
+	default:
+		d.event("RDS-EVENT-0043", "Restored from snapshot "+o.Name, "restoration")
 	}
 }
 

@@ -15,34 +15,127 @@ const (
 	storageAgain = 95 // below this a full instance runs again
 )
 
-// planStorage watches the storage cap: an instance at its cap is stopped
-// cleanly before it can harm its neighbours, and growth alone brings it back.
+// planStorage watches the storage: an instance at its cap, or one that its host's
+// disk has no room for, is stopped cleanly before it can harm its neighbours.
+// Growth, by the user or by autoscaling, or room brings it back. From here on the
+// plan sees the storage that is in force, however it came to be.
 func (d *draft) planStorage() {
-	r := d.w.Report
-	if r == nil || r.UsedBytes == 0 || !d.had {
+	d.wantStorage()
+	r, h := d.w.Report, &d.status.Storage
+	if r == nil || !d.had {
 		return
 	}
-	limit := d.w.Spec.Wanted(d.status.AppliedNext).Limits().StorageBytes
+	if d.status.StorageAlarm >= storageFull && h.FullGiB == 0 && !h.DiskFull {
+		h.FullGiB = max(d.status.Applied.StorageGiB, 1) // written before the reason was kept
+	}
+	if r.UsedBytes > 0 { // 0: not measured yet, which must not start a full instance
+		d.planScaling(r)
+		d.watchCap(r)
+	}
+	d.watchDisk(r)
+	d.keepStopped(r)
+}
+
+// wantStorage merges what autoscaling has reached with what the user wants: the
+// larger holds. It notes when the user changed the size.
+func (d *draft) wantStorage() {
+	h := &d.status.Storage
+	if d.w.Spec.Wanted(d.status.AppliedNext).StorageGiB >= h.ScaledGiB {
+		h.ScaledGiB = 0
+	}
+	d.scaleSpec()
+	wanted := d.w.Spec.Wanted(d.status.AppliedNext).StorageGiB
+	if have := d.status.Applied.StorageGiB; have != 0 && have != wanted {
+		h.ChangedAt = d.w.Now
+	}
+}
+
+// scaleSpec puts the scaled size into the plan's own copy of the spec.
+func (d *draft) scaleSpec() {
+	gib := d.status.Storage.ScaledGiB
+	if gib == 0 {
+		return
+	}
+	spec := *d.w.Spec
+	spec.Now = spec.Now.WithStorage(gib)
+	if spec.Next != nil {
+		next := spec.Next.WithStorage(gib)
+		spec.Next = &next
+	}
+	d.w.Spec = &spec
+}
+
+// storage is the settings in force and their cap in bytes.
+func (d *draft) storage() (kurabe.InstanceSettings, int64) {
+	wanted := d.w.Spec.Wanted(d.status.AppliedNext)
+	return wanted, wanted.Limits().StorageBytes
+}
+
+// watchCap compares what is occupied with the cap.
+func (d *draft) watchCap(r *kurabe.InstanceReport) {
+	h := &d.status.Storage
+	wanted, limit := d.storage()
 	percent := int(r.UsedBytes * 100 / limit)
-	used := fmt.Sprintf("%s of %s", kurabe.FormatBytes(r.UsedBytes), kurabe.FormatBytes(limit))
 	switch {
-	case percent >= storageFull && d.status.StorageAlarm < storageFull:
-		d.status.StorageAlarm = storageFull
-		d.event("RDS-EVENT-0007", "Allocated storage has been exhausted ("+used+"). Allocate more storage to bring the DB instance back", "low storage")
-		d.event("RDS-EVENT-0221", "The DB instance is shut down because its storage is full", "availability")
+	case percent >= storageFull && h.FullGiB == 0:
+		h.FullGiB = wanted.StorageGiB
+		d.event("RDS-EVENT-0007", "Allocated storage has been exhausted ("+used(r, limit)+"). Allocate additional storage to resolve.", "low storage")
+		d.event("RDS-EVENT-0221", "DB instance has reached the storage-full threshold, and the database has been shut down. You can increase the allocated storage to address this issue.", "availability")
 	case percent >= storageLow && d.status.StorageAlarm == 0:
 		d.status.StorageAlarm = storageLow
-		d.event("RDS-EVENT-0089", "Free storage capacity is low: "+used+" are used", "low storage")
+		d.event("RDS-EVENT-0089", fmt.Sprintf("The free storage capacity for DB instance: %s is low at %d%% of the provisioned storage [Provisioned Storage: %s, Free Storage: %s]. You may want to increase the provisioned storage to address this issue.",
+			d.w.Spec.EffectiveName(d.status.AppliedNext), max(100-percent, 0), kurabe.FormatBytes(limit), kurabe.FormatBytes(max(limit-r.UsedBytes, 0))), "low storage")
+	case percent < storageAgain && h.FullGiB > 0,
+		percent < storageFull && h.FullGiB > 0 && wanted.StorageGiB > h.FullGiB: // growth is enough, however little
+		h.FullGiB = 0
 	case percent < storageCalm && d.status.StorageAlarm == storageLow:
 		d.status.StorageAlarm = 0
-	case percent < storageAgain && d.status.StorageAlarm == storageFull:
-		d.status.StorageAlarm = storageLow
+	}
+}
+
+// watchDisk obeys the host when its disk has no room for the instance to run.
+func (d *draft) watchDisk(r *kurabe.InstanceReport) {
+	h, room := &d.status.Storage, r.OutOfRoom()
+	switch {
+	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning:
+		h.DiskFull = true
+		d.event("RDS-EVENT-0221", "The database has been shut down: "+room+". It is started again when there is room.", "availability", "low storage")
+	case room == "" && r.Done: // a look that came to its end would have said so
+		h.DiskFull = false
+	}
+}
+
+// keepStopped takes the outcome over into goal and alarm.
+func (d *draft) keepStopped(r *kurabe.InstanceReport) {
+	h := &d.status.Storage
+	_, limit := d.storage()
+	why := ""
+	switch {
+	case h.FullGiB > 0:
+		why = "its storage is full: " + used(r, limit)
+	case h.DiskFull:
+		why = "the disk of its host is full"
+	}
+	if why != "" {
+		d.status.StorageAlarm = storageFull
 		if d.next.Goal == kurabe.GoalRunning {
-			d.status.Action = kurabe.StateStarting
+			d.because(why)
+			d.next.Goal = kurabe.GoalStopped
 		}
+		return
 	}
-	if d.status.StorageAlarm == storageFull && d.next.Goal == kurabe.GoalRunning {
-		d.because("its storage is full: " + used)
-		d.next.Goal = kurabe.GoalStopped
+	if d.status.StorageAlarm < storageFull {
+		return
 	}
+	d.status.StorageAlarm = 0
+	if r.UsedBytes*100 >= limit*storageCalm {
+		d.status.StorageAlarm = storageLow
+	}
+	if d.next.Goal == kurabe.GoalRunning {
+		d.status.Action = kurabe.StateStarting
+	}
+}
+
+func used(r *kurabe.InstanceReport, limit int64) string {
+	return fmt.Sprintf("%s of %s", kurabe.FormatBytes(r.UsedBytes), kurabe.FormatBytes(limit))
 }

@@ -26,6 +26,17 @@ type World struct {
 	// was never planned.
 	BackingUp bool
 	Final     *kurabe.SnapshotStatus
+	// Backups are the automated snapshots of the instance, in any order.
+	Backups []Backup
+}
+
+// Backup is an automated snapshot, as far as the plan of its instance needs it.
+type Backup struct {
+	Name      string
+	CreatedAt time.Time // when it was asked for
+	TakenAt   time.Time // zero until it was taken
+	State     kurabe.SnapshotState
+	Untrusted bool // its newest verification found damage
 }
 
 // Result is what must change; nil fields stay as they are.
@@ -33,6 +44,8 @@ type Result struct {
 	Assignment *kurabe.Assignment
 	Status     *kurabe.InstanceStatus
 	Events     []kurabe.Event
+	// Snapshot is an automated snapshot to be made.
+	Snapshot *kurabe.SnapshotSpec
 	// Gone: nothing of the instance is left; its records are to be removed.
 	Gone bool
 	// Reasons say, for people, why the result is what it is.

@@ -151,6 +151,7 @@ func runFleet(t *testing.T, seed uint64, dir string) {
 	defer loops.Wait()
 	defer cancel()
 	f := &fleet{t: t, rand: rand.New(rand.NewPCG(seed, 7)), kv: store.NewMemory(), log: slog.New(slog.DiscardHandler)}
+	f.snaps.kept = map[kurabe.InstanceID]bool{}
 	f.view = store.NewView(f.kv)
 	loops.Go(func() { f.view.Run(ctx) })
 	for n := range fleetHosts {
@@ -268,7 +269,7 @@ func (f *fleet) edit() {
 		f.commit(store.NewChange().CreateInstance(kurabe.InstanceSpec{
 			ID: id, Name: strings.ToLower(string(id)), Revision: 1, CreatedAt: time.Now(), Engine: kurabe.Postgres, Action: kurabe.StateCreating,
 			MasterUsername: "master", Password: kurabe.Password{Seq: 1, Verifier: "v"}, Locale: "C", ParameterGroup: "default.postgres15", ParameterGroupSeq: 1,
-			Now:          kurabe.InstanceSettings{EngineVersion: "15.18", Class: "db.t3.micro", StorageGiB: 20, StorageType: "local", Port: 5432},
+			Now:          kurabe.InstanceSettings{EngineVersion: "15.18", Class: "db.t3.micro", StorageGiB: 20, StorageType: "local", Port: 5432, RetentionDays: f.rand.IntN(3)},
 			BackupWindow: "03:00-03:30", MaintenanceWindow: "sun:05:00-sun:05:30",
 		}))
 		return
@@ -283,9 +284,10 @@ func (f *fleet) edit() {
 	}
 	s := *i.Spec
 	s.Revision++
-	switch f.rand.IntN(8) {
+	switch f.rand.IntN(9) {
 	case 0:
-		s.Deleting = &kurabe.Deletion{At: time.Now()}
+		s.Deleting = &kurabe.Deletion{At: time.Now(), KeepBackups: f.rand.IntN(2) == 0}
+		f.snaps.kept[s.ID] = s.Deleting.KeepBackups
 		f.gone = append(f.gone, s.ID)
 		f.ids = slices.Delete(f.ids, at, at+1)
 		if f.rand.IntN(2) == 0 {
@@ -304,6 +306,8 @@ func (f *fleet) edit() {
 		s.Password = kurabe.Password{Seq: s.Password.Seq + 1, Verifier: fmt.Sprint(s.Revision)}
 	case 7:
 		s.Now.StorageGiB++
+	case 8:
+		s.Now.RetentionDays = f.rand.IntN(3)
 	}
 	f.commit(store.NewChange().PutInstance(s, i.SpecMod))
 }

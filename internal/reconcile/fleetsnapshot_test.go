@@ -60,6 +60,7 @@ type fleetSnapshots struct {
 	gone  []kurabe.SnapshotID
 	final map[kurabe.SnapshotID]bool // true: its instance had files, so it must become available
 	count int
+	kept  map[kurabe.InstanceID]bool // deleted ones: whether with KeepBackups
 }
 
 // newSnapshot is a spec as the API would write it.
@@ -148,6 +149,34 @@ func (f *fleet) missingSnapshots() string {
 	for _, id := range f.snaps.ids {
 		if missing := f.unsatisfiedSnapshot(id); missing != "" {
 			return string(id) + ": " + missing
+		}
+	}
+	return f.missingBackups()
+}
+
+// missingBackups says what is wrong with the automated snapshots.
+func (f *fleet) missingBackups() string {
+	there := map[kurabe.InstanceID]int{}
+	for _, s := range f.view.Snapshots() {
+		if s.Spec.Kind != kurabe.SnapshotAutomated {
+			continue
+		}
+		of := s.Spec.Source.Instance
+		if kept, gone := f.snaps.kept[of]; gone && !kept {
+			return string(of) + " was deleted with its backups: " + s.Spec.Name + " is left"
+		}
+		if s.Status != nil && s.Status.State == kurabe.SnapshotAvailable {
+			there[of]++
+		}
+	}
+	for _, id := range f.ids {
+		i, _ := f.view.Instance(id)
+		days := i.Status.Applied.RetentionDays
+		if days == 0 && there[id] > 0 {
+			return string(id) + " keeps automated snapshots without a retention"
+		}
+		if days > 0 && there[id] == 0 && i.Status.State == kurabe.StateAvailable {
+			return string(id) + " has no automated snapshot"
 		}
 	}
 	return ""

@@ -28,6 +28,9 @@ type Config struct {
 	Elect func(ctx context.Context) (Term, error)
 	Log   *slog.Logger
 	Now   func() time.Time
+	// VerifyEvery is how often a snapshot of each instance is verified without a
+	// wish, 0 for never.
+	VerifyEvery time.Duration
 }
 
 // Intervals.
@@ -204,10 +207,13 @@ func (l *Loop) change(i *store.Instance, w plan.World, r plan.Result) *store.Cha
 	if r.Gone {
 		return change.DeleteInstance(i)
 	}
-	if r.Status == nil && r.Assignment == nil {
+	if r.Status == nil && r.Assignment == nil && r.Snapshot == nil {
 		return change
 	}
 	change.RequireInstance(i.ID, i.SpecMod)
+	if r.Snapshot != nil {
+		change.CreateSnapshot(*r.Snapshot)
+	}
 	if r.Status != nil {
 		change.PutStatus(*r.Status, i.StatusMod)
 	}

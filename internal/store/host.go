@@ -30,6 +30,20 @@ func (c *Change) PutHost(h kurabe.HostReport) *Change {
 	return c.put(hostReportKey(h.Host), h, string(h.Host))
 }
 
+// PutLogs writes what a host keeps of the logs of its instances. Packed: a host may
+// have many, and the record is written every few seconds.
+func (c *Change) PutLogs(r kurabe.LogReport) *Change {
+	key := logReportKey(r.Host)
+	if !keySafe(string(r.Host)) {
+		return c.fail(unsafeSegment(string(r.Host)))
+	}
+	value, err := encodePacked(key, r)
+	if err != nil {
+		return c.fail(err)
+	}
+	return c.Put(key, value)
+}
+
 // PutCatalog writes the parameters of an engine version as a host found them.
 func (c *Change) PutCatalog(host kurabe.HostID, cat kurabe.Catalog) *Change {
 	for _, s := range []string{string(host), string(cat.Engine), cat.Version} {

@@ -51,6 +51,7 @@ const (
 	KindSnapshotAssignment
 	KindSnapshotReport
 	KindHostReport
+	KindLogReport
 	KindCatalog
 	KindParameterGroup
 	KindSubnetGroup
@@ -101,6 +102,8 @@ func snapshotReportKey(host kurabe.HostID, id kurabe.SnapshotID) string {
 func SnapshotReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/snapshot/" }
 
 func hostReportKey(host kurabe.HostID) string { return reports + string(host) + "/host" }
+
+func logReportKey(host kurabe.HostID) string { return reports + string(host) + "/log" }
 
 func catalogKey(host kurabe.HostID, engine kurabe.EngineName, version string) string {
 	return reports + string(host) + "/catalog/" + string(engine) + "/" + version
@@ -172,6 +175,8 @@ func parseReportKey(host kurabe.HostID, s []string) keyParts {
 	switch {
 	case len(s) == 1 && s[0] == "host":
 		return keyParts{kind: KindHostReport, host: host}
+	case len(s) == 1 && s[0] == "log":
+		return keyParts{kind: KindLogReport, host: host}
 	case len(s) == 2 && s[0] == "instance":
 		return keyParts{kind: KindInstanceReport, host: host, instance: kurabe.InstanceID(s[1])}
 	case len(s) == 2 && s[0] == "snapshot":

@@ -18,6 +18,7 @@ type state struct {
 	copies    links[kurabe.SnapshotID, kurabe.SnapshotID] // copies of a snapshot
 
 	hosts           map[kurabe.HostID]Record[kurabe.HostReport]
+	logs            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog
 	catalogs        map[catalogID]map[kurabe.HostID]*kurabe.Catalog
 	parameterGroups map[string]Record[kurabe.ParameterGroup]
 	subnetGroups    map[string]Record[kurabe.SubnetGroup]
@@ -47,6 +48,7 @@ func newState() *state {
 		restored:        links[kurabe.SnapshotID, kurabe.InstanceID]{},
 		copies:          links[kurabe.SnapshotID, kurabe.SnapshotID]{},
 		hosts:           map[kurabe.HostID]Record[kurabe.HostReport]{},
+		logs:            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog{},
 		catalogs:        map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
 		parameterGroups: map[string]Record[kurabe.ParameterGroup]{},
 		subnetGroups:    map[string]Record[kurabe.SubnetGroup]{},
@@ -87,6 +89,17 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		}
 		s.hosts[p.host] = Record[kurabe.HostReport]{r, e.ModRevision}
 		return touch{all: true}, nil
+	case KindLogReport:
+		// It moves all the time, and no plan depends on it: nothing becomes dirty.
+		r, err := decodePacked[kurabe.LogReport](e)
+		if err != nil {
+			return touch{}, err
+		}
+		logs := map[kurabe.InstanceID]kurabe.InstanceLog{}
+		for _, l := range r.Logs {
+			logs[l.Instance] = l
+		}
+		s.logs[p.host] = logs
 	case KindCatalog:
 		c, err := decodePacked[kurabe.Catalog](e)
 		if err != nil {
@@ -137,6 +150,8 @@ func (s *state) remove(key string) touch {
 	case KindHostReport:
 		delete(s.hosts, p.host)
 		return touch{all: true}
+	case KindLogReport:
+		delete(s.logs, p.host)
 	case KindCatalog:
 		id := catalogID{p.engine, p.version}
 		delete(s.catalogs[id], p.host)

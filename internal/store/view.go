@@ -131,7 +131,22 @@ func (v *View) apply(b Batch) {
 		v.markLocked(touched)
 	}
 	v.revision = b.Revision
+	if quiet(b) {
+		v.movedLocked()
+		return
+	}
 	v.announceLocked()
+}
+
+// quiet says whether a batch holds nothing that anybody waits for: reports of logs,
+// which are written every few seconds.
+func quiet(b Batch) bool {
+	for _, e := range b.Events {
+		if parseKey(e.Key).kind != KindLogReport {
+			return false
+		}
+	}
+	return len(b.Events) > 0
 }
 
 // lost notes that the view stands still, and why.

@@ -46,6 +46,21 @@ func (v *View) Instances() []*Instance {
 	return v.state.instances.list()
 }
 
+// LogOf returns what the hosts keep of the log of an instance, which may be gone. Of
+// several hosts the one whose log reaches furthest counts.
+func (v *View) LogOf(id kurabe.InstanceID) (kurabe.InstanceLog, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var best kurabe.InstanceLog
+	found := false
+	for _, logs := range v.state.logs {
+		if l, ok := logs[id]; ok && (!found || l.Last().At.After(best.Last().At)) {
+			best, found = l, true
+		}
+	}
+	return best, found
+}
+
 // Any returns what is stored of an instance even when its spec is gone: an
 // assignment or a report may outlive it.
 func (v *View) Any(id kurabe.InstanceID) (*Instance, bool) {

@@ -3,11 +3,17 @@
 //	make bench                            about 25 minutes; wants a quiet machine
 //	make bench BENCH="--quick"            about 4 minutes: does it still run, roughly how fast
 //	make bench BENCH="--only create,io"   some of it
+//	make bench BENCH="--only snapshot --sizes 1,5,10"
 //
 // The figures are those of a client: it signs real requests, polls, logs in and
 // runs pgbench or sysbench. Beside each instance stands the same server started
 // by hand, and the ratio of the two is estimated from interleaved blocks in
 // random order, with an exact interval.
+//
+// Snapshots have services of their own, on the disk and on a loop-mounted file
+// system that clones, with the copies beside them that people make by hand of the
+// same server. Their clients follow a schedule, and a latency counts from it. A run
+// needs up to five times the largest size on the disk, and an hour or more with 10.
 //
 // Each run leaves two files: JSON lines with every raw sample, the machine, the
 // versions, the settings and the seed; and the table as Markdown, for the docs.

@@ -78,6 +78,7 @@ type instance struct {
 type order struct {
 	name, engine, class, storage, group string
 	gib, iops                           int32
+	retention                           int // days; 0 makes no backups
 }
 
 func (o order) input() *rds.CreateDBInstanceInput {
@@ -85,6 +86,7 @@ func (o order) input() *rds.CreateDBInstanceInput {
 		DBInstanceIdentifier: aws.String(o.name), Engine: aws.String(o.engine), DBInstanceClass: aws.String(o.class),
 		MasterUsername: aws.String(masterUser), MasterUserPassword: aws.String(masterPassword), DBName: aws.String(database),
 		AllocatedStorage: aws.Int32(max(o.gib, 20)), StorageType: aws.String("local"),
+		BackupRetentionPeriod: aws.Int32(int32(o.retention)),
 	}
 	if o.storage != "" {
 		in.StorageType = aws.String(o.storage)

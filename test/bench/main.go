@@ -26,6 +26,7 @@ type settings struct {
 	Seed    uint64 `json:"seed"`
 	AA      bool   `json:"aa"`
 	Class   string `json:"class"`
+	Sizes   string `json:"sizes"`
 
 	out, dir, bin string
 	keep          bool
@@ -42,6 +43,7 @@ var parts = []part{
 	{[]string{"many"}, createMany},
 	{[]string{"tpcb", "select", "sysbench"}, speed},
 	{[]string{"io"}, limits},
+	{[]string{"snapshot"}, snapshots},
 	{[]string{"service"}, idle},
 	{[]string{"fleet"}, fleet},
 }
@@ -92,13 +94,14 @@ func exitOn(err error) {
 
 func parseFlags() (settings, error) {
 	var s settings
-	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,service,fleet (default: all)")
+	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,service,fleet (default: all)")
 	flag.BoolVar(&s.Quick, "quick", false, "small sizes: shows that everything runs, not how fast")
 	flag.IntVar(&s.Blocks, "blocks", 0, "blocks of each comparison (default 8; 6 with --quick, the least that has an interval)")
 	flag.IntVar(&s.Seconds, "seconds", 0, "seconds of one measurement under load (default 8; 1 with --quick)")
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano()), "seed of every random order")
 	flag.BoolVar(&s.AA, "aa", false, "measure the hand-started server twice in each block: how much the machine alone differs")
 	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine)")
+	flag.StringVar(&s.Sizes, "sizes", "", "GB of the data of which snapshots are taken, with commas (default "+snapshotSizes+"; 0.3 with --quick)")
 	flag.StringVar(&s.out, "out", "", "file for the raw JSON lines; the table goes beside it (default .cache/bench/TIME.jsonl)")
 	flag.StringVar(&s.dir, "dir", "", "parent of the temporary folder; its disk is the one measured (default /var/tmp)")
 	flag.StringVar(&s.bin, "bin", "bin/kurabe", "the program to measure; built when it is missing")

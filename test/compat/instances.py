@@ -21,6 +21,7 @@ def request(engine, name=None, **over):
     wish = {
         "DBInstanceIdentifier": name or new_name(), "Engine": engine.name, "DBInstanceClass": CLASS, "AllocatedStorage": 20,
         "MasterUsername": "boss", "MasterUserPassword": engines.new_password(), "DBName": "app",
+        "BackupRetentionPeriod": 0,  # a test that is not about backups does not wait for one
     }  # fmt: skip
     wish.update(over)
     return {k: v for k, v in wish.items() if v is not None}

@@ -132,7 +132,7 @@ def test_tags_through_the_other_actions(asked, rds):
 
 def test_defaults(server, rds, engine):
     """What nobody asked for is RDS's default, or said to be ours."""
-    wish = instances.request(engine, AllocatedStorage=None, DBName=None)
+    wish = instances.request(engine, AllocatedStorage=None, DBName=None, BackupRetentionPeriod=None)
     out = rds.create_db_instance(**wish)["DBInstance"]
     assert (out["BackupRetentionPeriod"], out["AutoMinorVersionUpgrade"], out["DeletionProtection"]) == (1, True, False)
     assert out["DBParameterGroups"][0]["DBParameterGroupName"].startswith("default." + engine.name)

@@ -41,6 +41,7 @@ def rows(db):
 
 
 def restore(server, db, snapshot, name, **wish):
+    wish.setdefault("BackupRetentionPeriod", 0)
     server.rds.restore_db_instance_from_db_snapshot(DBInstanceIdentifier=name, DBSnapshotIdentifier=snapshot, **wish)
     made = instances.Instance(server, db.engine, {**db.wish, "DBInstanceIdentifier": name})
     made.password = db.password

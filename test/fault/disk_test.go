@@ -3,10 +3,15 @@
 package fault
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
@@ -62,4 +67,80 @@ func TestFullDiskOfTheAgent(t *testing.T) {
 	})
 	v.ledger.Stop()
 	v.ledger.Verify(t)
+}
+
+// fillPace is how long a writer may take to meet the end of a disk: its log has room
+// in files that it made before.
+const fillPace = time.Minute
+
+// TestFullDiskOfTheEngines: a disk that somebody else fills to the last byte takes no
+// acknowledged row; the reserve is given up, and engines come back by themselves when
+// there is room.
+func TestFullDiskOfTheEngines(t *testing.T) {
+	needRoot(t)
+	s := harness.New(t, harness.Options{})
+	mount(t, s.Data, "1800m", 0)
+	mount(t, filepath.Join(s.Data, "etcd"), "160m", 0) // its own full disk is another test
+	s.Start(t)
+	reserve := filepath.Join(s.Data, "reserve")
+	held := func(want bool) {
+		t.Helper()
+		harness.Wait(t, settleTime, fmt.Sprintf("the reserve is there: %v", want), func() string {
+			if _, err := os.Lstat(reserve); (err == nil) != want {
+				return fmt.Sprint(err)
+			}
+			return ""
+		})
+	}
+	held(true)
+	s.EachEngine(t, func(t *testing.T, engine string) {
+		i := s.MustCreate(t, harness.Request("engines-"+engine, engine))
+		ledger := harness.NewLedger(t, i)
+		ledger.Start(t)
+		ledger.WaitMore(t, 20)
+		free := fill(t, s.Data)
+		held(false)
+		again := fill(t, filepath.Join(s.Data, "instances")) // what the reserve has given
+		meetTheEnd(t, i)
+		free()
+		again()
+		i.WaitStatus(t, "available")
+		t.Logf("with room it takes rows %v later", ledger.WaitMore(t, 20))
+		held(true)
+		ledger.Stop()
+		ledger.Verify(t)
+		i.Delete(t)
+	})
+}
+
+// meetTheEnd writes until the engine cannot any more.
+func meetTheEnd(t *testing.T, i *harness.Instance) {
+	t.Helper()
+	create := "CREATE TABLE IF NOT EXISTS big (x longtext)"
+	series := "seq_1_to_2000"
+	if i.Engine == "postgres" {
+		create, series = "CREATE TABLE IF NOT EXISTS big (x text)", "generate_series(1, 2000) n"
+	}
+	var told error
+	harness.Wait(t, fillPace, "the engine meets the end of its disk", func() string {
+		session, err := harness.Open(t.Context(), i.Login(t))
+		if err != nil {
+			told = err
+			return ""
+		}
+		defer session.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), settleTime)
+		defer cancel()
+		for _, statement := range []string{create, "INSERT INTO big SELECT repeat(md5(rand()), 250) FROM " + series} {
+			if i.Engine == "postgres" {
+				statement = strings.Replace(statement, "md5(rand())", "md5(random()::text)", 1)
+			}
+			if err := session.Exec(ctx, statement); err != nil {
+				told = err
+				return ""
+			}
+		}
+		return "it writes on"
+	})
+	t.Log(told)
 }

@@ -159,7 +159,7 @@ func (s *Service) deleteDBInstance(ctx context.Context, in *rds.DeleteDBInstance
 	case !isTrue(in.SkipFinalSnapshot) && final == "":
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier is required unless SkipFinalSnapshot is specified.")
 	}
-	i, err := s.c.DeleteInstance(ctx, str(in.DBInstanceIdentifier), final)
+	i, err := s.c.DeleteInstance(ctx, str(in.DBInstanceIdentifier), final, in.DeleteAutomatedBackups != nil && !*in.DeleteAutomatedBackups)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 		MasterUsername: aws.String(spec.MasterUsername), DBName: optional(spec.DatabaseName),
 		CharacterSetName: optional(spec.Locale), DbInstancePort: aws.Int32(0),
 		AvailabilityZone: optional(i.Status.Zone), DBSubnetGroup: s.subnetGroup(i.SubnetGroup),
-		BackupRetentionPeriod: aws.Int32(int32(spec.BackupRetentionDays)), PreferredBackupWindow: aws.String(spec.BackupWindow),
+		BackupRetentionPeriod: aws.Int32(int32(retentionDays(i))), PreferredBackupWindow: aws.String(spec.BackupWindow),
 		PreferredMaintenanceWindow: aws.String(spec.MaintenanceWindow), BackupTarget: aws.String("region"),
 		CACertificateIdentifier: aws.String(have.CACertificate), NetworkType: aws.String("IPV4"),
 		AutoMinorVersionUpgrade: aws.Bool(spec.AutoMinorUpgrade), DeletionProtection: aws.Bool(spec.DeletionProtection),
@@ -60,8 +60,19 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 	if spec.MaxStorageGiB > 0 {
 		out.MaxAllocatedStorage = aws.Int32(int32(spec.MaxStorageGiB))
 	}
+	if !i.LatestRestorable.IsZero() {
+		out.LatestRestorableTime = aws.Time(i.LatestRestorable)
+	}
 	shapeStatus(out, i.Status)
 	return out
+}
+
+// retentionDays are those in force: at once, but for an engine that has to restart.
+func retentionDays(i control.Instance) int {
+	if have := i.Settings(); i.Spec.Engine.RestartsForLog() && have.KeepsLog() != i.Spec.Now.KeepsLog() {
+		return have.RetentionDays
+	}
+	return i.Spec.Now.RetentionDays
 }
 
 // shapeStatus adds what is known only once the instance has come up.
@@ -106,6 +117,9 @@ func pendingValues(i control.Instance) *types.PendingModifiedValues {
 		return p
 	}
 	have, want := i.Settings(), *i.Pending
+	if days := retentionDays(i); days != want.RetentionDays {
+		p.BackupRetentionPeriod = aws.Int32(int32(want.RetentionDays))
+	}
 	if have.Class != want.Class {
 		p.DBInstanceClass = aws.String(want.Class)
 	}

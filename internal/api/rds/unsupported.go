@@ -12,8 +12,7 @@ var reasons = byAction(map[string]string{
 CreateDBInstanceReadReplica PromoteReadReplica SwitchoverReadReplica`,
 	"one account has the service to itself, so there is nobody to share a snapshot with": `
 ModifyDBSnapshotAttribute`,
-	"automated backups are not built yet": `
-DeleteDBInstanceAutomatedBackup DescribeDBInstanceAutomatedBackups RestoreDBInstanceToPointInTime
+	"this service is one region, so there is no other to copy automated backups to": `
 StartDBInstanceAutomatedBackupsReplication StopDBInstanceAutomatedBackupsReplication`,
 	"option groups cannot be changed: engines load what their parameters name": `
 CreateOptionGroup`,

@@ -18,6 +18,8 @@ const SnapshotBytes = 100 << 20
 type Snapshots struct {
 	// TakeTime is how long a take or a copy lasts.
 	TakeTime time.Duration
+	// VerifyTime is how long a verification lasts.
+	VerifyTime time.Duration
 	// Before, when set, is asked at the start of each take, copy and removal, After
 	// at its end; an error is the step's failure.
 	Before, After func(step string, id kurabe.SnapshotID) error
@@ -28,6 +30,11 @@ type Snapshots struct {
 	busy    map[string]int // takes and copies under way, by what they read
 	most    int            // largest number of them at once
 	wrong   []string
+
+	rotten    map[kurabe.SnapshotID][]string // what a verification finds
+	verified  map[kurabe.SnapshotID]int
+	scratch   map[kurabe.SnapshotID]bool // copies of verifications under way or cut off
+	verifying int                        // verifications under way
 }
 
 type snapshotFolder struct {
@@ -39,7 +46,10 @@ type snapshotFolder struct {
 
 // NewSnapshots returns an empty store of snapshots.
 func NewSnapshots() *Snapshots {
-	return &Snapshots{folders: map[kurabe.SnapshotID]*snapshotFolder{}, taken: map[kurabe.SnapshotID]int{}, busy: map[string]int{}}
+	return &Snapshots{
+		folders: map[kurabe.SnapshotID]*snapshotFolder{}, taken: map[kurabe.SnapshotID]int{}, busy: map[string]int{},
+		rotten: map[kurabe.SnapshotID][]string{}, verified: map[kurabe.SnapshotID]int{}, scratch: map[kurabe.SnapshotID]bool{},
+	}
 }
 
 // Find looks at a folder.

@@ -45,6 +45,9 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 	if err != nil {
 		return engine.Copied{}, err
 	}
+	if err := mark(ctx, i, time.Now()); err != nil {
+		return engine.Copied{}, err
+	}
 	w, err := d.openCopy(ctx, i)
 	if err != nil {
 		return engine.Copied{}, err
@@ -57,8 +60,12 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 	if err := w.prepare(ctx, tool); err != nil {
 		return engine.Copied{}, fmt.Errorf("%s --prepare: %w", toolName, err)
 	}
+	position, err := w.position()
+	if err != nil {
+		return engine.Copied{}, fmt.Errorf("%s: %w", toolName, err)
+	}
 	files, err := w.deliver(ctx, r)
-	return engine.Copied{Files: files, Method: engine.Method(false), TakenAt: takenAt}, err
+	return engine.Copied{Files: files, Method: engine.Method(false), TakenAt: takenAt, Position: position}, err
 }
 
 // findTool finds the tool of the server's own version: another one may not know its
@@ -73,11 +80,19 @@ func findTool(i engine.Instance) (string, error) {
 	return "", fmt.Errorf("a snapshot of a running MariaDB needs the program %s, which is not installed beside %s", toolName, serverPath(i.Version.BinDir))
 }
 
-// CopyStopped implements engine.Copier.
+// CopyStopped implements engine.Copier. The binary log stays out, but for what the
+// recovery of a server that did not stop cleanly needs.
 func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
 	copied := engine.Copied{TakenAt: time.Now()}
+	t, err := readTail(i.Home.DataDir())
+	if err != nil {
+		return copied, fmt.Errorf("read where the binary log ends: %w", err)
+	}
+	if i.Log && t.end.Offset > 0 {
+		copied.Position = t.end
+	}
 	files, cloned, err := volume.Transfer(ctx, i.Home.DataDir(), r.Dir, volume.TransferOptions{
-		Skip: leftOut, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
+		Skip: func(rel string) bool { return leftOut(rel) || t.past(rel) }, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
 	})
 	copied.Files, copied.Method = files, engine.Method(cloned)
 	return copied, err
@@ -94,9 +109,13 @@ func leftOut(rel string) bool {
 func (d *Driver) Seal(string, []volume.File) error { return nil }
 
 // Adopt implements engine.Copier: the guard's files are written again, as the copy
-// may be older than they are, and what would make it another's replica goes.
+// may be older than they are, and what would make it another's replica goes, and
+// another's binary log, when what it alone has has been recovered.
 func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 	w := &workshop{user: i.User}
+	if err := adoptLog(i, dataDir); err != nil {
+		return fmt.Errorf("adopt: %w", err)
+	}
 	for _, name := range []string{"master.info", "relay-log.info", "multi-master.info", "ib_buffer_pool"} {
 		if err := os.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("adopt: %w", err)
@@ -127,6 +146,9 @@ func (d *Driver) Welcome(ctx context.Context, i engine.Instance) error {
 
 // SweepCopy implements engine.Copier.
 func (d *Driver) SweepCopy(ctx context.Context, i engine.Instance) error {
+	if err := boundLog(ctx, i); err != nil && !errors.Is(err, engine.ErrNotReady) {
+		return err
+	}
 	if !exists(i.Home.CopyDir()) {
 		return nil
 	}

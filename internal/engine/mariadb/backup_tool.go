@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
@@ -184,6 +186,47 @@ func (w *copyShop) prepare(ctx context.Context, tool string) error {
 	}
 	_, err := proc.Run(ctx, run)
 	return err
+}
+
+// positionFiles are where the tool notes the end of the binary log at the moment that
+// the copy shows, by its names of today and before.
+var positionFiles = []string{"mariadb_backup_binlog_info", "xtrabackup_binlog_info"}
+
+// position reads that moment's place in the binary log, zero of a server that writes
+// none.
+func (w *copyShop) position() (kurabe.LogPosition, error) {
+	for _, name := range positionFiles {
+		text, err := readSmall(w.path(copyData), name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return kurabe.LogPosition{}, err
+		}
+		fields := strings.Fields(text)
+		if len(fields) < 2 {
+			return kurabe.LogPosition{}, fmt.Errorf("%s: no position", name)
+		}
+		return parsePosition(fields[0], fields[1])
+	}
+	return kurabe.LogPosition{}, nil
+}
+
+// readSmall reads a file of a folder that the engine's user can write.
+func readSmall(dir, name string) (string, error) {
+	const most = 4096
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, most))
+	return string(text), err
 }
 
 // toolFiles are what the tool leaves in a copy for itself.

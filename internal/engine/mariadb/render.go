@@ -76,7 +76,7 @@ func chosen(i engine.Instance) []option {
 func plumbing(i engine.Instance) []option {
 	seen := i.Seen()
 	share := shareDir(i.Version.BinDir)
-	return []option{
+	return append(binlogging(i), []option{
 		{"basedir", filepath.Dir(i.Version.BinDir)},
 		{"lc_messages_dir", share},
 		{"character_sets_dir", filepath.Join(share, "charsets")},
@@ -110,8 +110,34 @@ func plumbing(i engine.Instance) []option {
 		{"general_log_file", filepath.Join(seen.LogDir(), generalLog)},
 		{"innodb_checksum_algorithm", "full_crc32"},
 		{"innodb_doublewrite", "1"},
+	}...)
+}
+
+// binlogging are the options of the continuous log, none without one. Row format is
+// exact whatever a statement does; nothing but the service purges, so that what is
+// not kept elsewhere yet is there after any time; and where it is 1, sync_binlog
+// means that an acknowledged commit is on the disk in the log too.
+func binlogging(i engine.Instance) []option {
+	if !i.Log {
+		return nil
+	}
+	return []option{
+		// Relative to the data folder: the index then names files of its own folder,
+		// also in a copy.
+		{"log_bin", binlogName},
+		{"log_bin_index", binlogName + ".index"},
+		{"sync_binlog", "1"},
+		{"binlog_format", "ROW"},
+		{"binlog_checksum", "CRC32"},
+		{"max_binlog_size", strconv.Itoa(binlogBytes)},
+		{"expire_logs_days", "0"},
+		{"encrypt_binlog", "0"},
+		{"binlog_alter_two_phase", "0"},
 	}
 }
+
+// binlogBytes is when the server begins another file: some seconds of a busy one.
+const binlogBytes = 64 << 20
 
 // serverID is a number of the instance's own, as replication needs it.
 func serverID(id kurabe.InstanceID) string {

@@ -40,6 +40,9 @@ func TestRender(t *testing.T) {
 		}),
 		"collation.cnf": instance(map[string]string{"collation_server": "latin1_swedish_ci"}),
 	}
+	logged := instance(map[string]string{"binlog_format": "STATEMENT", "sync_binlog": "0"})
+	logged.Log = true
+	cases["log.cnf"] = logged
 	driver := &Driver{guard: "the plugin"}
 	for name, i := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -13,10 +13,13 @@ var system = map[string]string{
 	"innodb_buffer_pool_size":    "{DBInstanceClassMemory*5/8}",
 	"innodb_log_file_size":       "134217728",
 	"key_buffer_size":            "{DBInstanceClassMemory/64}",
-	"max_connections":            "LEAST({DBInstanceClassMemory/12582880},12000)",
-	"max_heap_table_size":        "LEAST({DBInstanceClassMemory/256},16777216)",
-	"tls_version":                "TLSv1.2,TLSv1.3",
-	"tmp_table_size":             "LEAST({DBInstanceClassMemory/256},16777216)",
+	// Rows are logged, not statements, so a trigger or function of anybody is safe in
+	// the binary log; keeping a log must not take away the right to make one.
+	"log_bin_trust_function_creators": "1",
+	"max_connections":                 "LEAST({DBInstanceClassMemory/12582880},12000)",
+	"max_heap_table_size":             "LEAST({DBInstanceClassMemory/256},16777216)",
+	"tls_version":                     "TLSv1.2,TLSv1.3",
+	"tmp_table_size":                  "LEAST({DBInstanceClassMemory/256},16777216)",
 }
 
 // narrowed are allowed values that are fewer than the engine's.
@@ -36,6 +39,7 @@ const (
 	whyLibraries   = "it would load a library or run a program of the host"
 	whyDurability  = "an acknowledged write must survive a crash"
 	whyReplication = "replication and the binary log are the service's business"
+	whyLog         = "restoring to a moment rests on it"
 	whyCluster     = "the service does not form clusters of this kind"
 	whyEncryption  = "it needs a key management that the service does not offer"
 	whyLogs        = "the service reads the logs in their places"
@@ -63,6 +67,9 @@ var fixed = map[string]string{
 
 	"allow_suspicious_udfs": whyLibraries, "plugin_dir": whyLibraries, "plugin_maturity": whyLibraries, "enforce_storage_engine": whyLibraries,
 	"ignore_builtin_innodb": whyLibraries, "ft_stopword_file": whyLibraries,
+
+	"binlog_alter_two_phase": whyLog, "binlog_checksum": whyLog, "binlog_format": whyLog, "expire_logs_days": whyLog,
+	"max_binlog_size": whyLog, "sync_binlog": whyLog,
 
 	"innodb_checksum_algorithm": whyDurability, "innodb_doublewrite": whyDurability, "innodb_flush_method": whyDurability,
 	"innodb_use_atomic_writes": whyDurability, "aria_page_checksum": whyDurability,

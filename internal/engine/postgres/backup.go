@@ -36,6 +36,10 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 	}
 	var copied engine.Copied
 	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
+		// Every copy shows by its marker of when it is.
+		if err := writeMarker(ctx, conn); err != nil {
+			return err
+		}
 		b, err := startBackup(ctx, conn)
 		if err != nil {
 			return fmt.Errorf("begin backup mode: %w", err)
@@ -48,6 +52,9 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 		copied.TakenAt = time.Now()
 		if err := b.stop(ctx, conn); err != nil {
 			return fmt.Errorf("end backup mode: %w", err)
+		}
+		if i.Log {
+			copied.Position = b.position
 		}
 		written, err := b.write(r.Dir)
 		if err != nil {
@@ -65,12 +72,20 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 }
 
 // CopyStopped implements engine.Copier. What the folder holds is what a start would
-// find, so everything is copied but what speaks of a running server.
+// find, so everything is copied but what speaks of a running server. Of a server that
+// was not shut down cleanly the log's end is not known without a recovery, so the copy
+// has no position then, and no log is replayed on it.
 func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
 	if err := refuseTablespaces(i.Home.DataDir()); err != nil {
 		return engine.Copied{}, err
 	}
 	copied := engine.Copied{TakenAt: time.Now()}
+	if i.Log {
+		var err error
+		if copied.Position, err = stoppedAt(ctx, i); err != nil {
+			return copied, fmt.Errorf("find the end of the log: %w", err)
+		}
+	}
 	files, cloned, err := volume.Transfer(ctx, i.Home.DataDir(), r.Dir, volume.TransferOptions{
 		Skip: leftOutStopped, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
 	})
@@ -143,7 +158,7 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 		}
 	}
 	// ALTER SYSTEM of the source, if it was ever used, ends here.
-	if err := bareSettings(dataDir); err != nil {
+	if err := errors.Join(bareSettings(dataDir), dropSlots(dataDir)); err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/volume"
 )
@@ -24,6 +25,7 @@ type backupMode struct {
 	start, end           string
 	firstLog, lastLog    string // names of segments
 	timeline             int
+	position             kurabe.LogPosition // of end
 	label, tablespaceMap string
 }
 
@@ -51,12 +53,28 @@ func (b *backupMode) stop(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	// The last record ends before this position, which can be the first byte of a
-	// segment that does not exist yet; pg_walfile_name knows.
-	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_walfile_name($1::text::pg_lsn)", b.end).Scan(&b.lastLog); err != nil {
+	if err := b.readLabel(); err != nil {
 		return err
 	}
-	return b.readLabel()
+	var segmentBytes int64
+	err = conn.QueryRow(ctx, "SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&segmentBytes)
+	if err != nil {
+		return err
+	}
+	s, err := newSegments(segmentBytes)
+	if err != nil {
+		return err
+	}
+	end, err := parseLSN(b.end)
+	if err != nil {
+		return err
+	}
+	b.position = s.position(uint32(b.timeline), end)
+	// The last record ends before this position, which can be the first byte of a
+	// segment that does not exist yet. pg_walfile_name would not do: from 17 on it
+	// names that one.
+	b.lastLog = s.position(uint32(b.timeline), end-1).File
+	return nil
 }
 
 var labelTimeline = regexp.MustCompile(`(?m)^START TIMELINE: (\d+)$`)

@@ -95,6 +95,7 @@ func plumbing(i engine.Instance) []line {
 		{"lc_messages", "C"},
 		{"wal_level", "replica"},
 		{"archive_mode", "off"},
+		{"max_slot_wal_keep_size", strconv.FormatInt(slotKeepBytes(i.Limits.StorageBytes)>>20, 10) + "MB"},
 		{"huge_pages", "off"},
 		{extensionsList, strings.Join(i.Version.Extensions, ",")},
 	}
@@ -103,6 +104,15 @@ func plumbing(i engine.Instance) []line {
 		lines = append(lines, line{"allow_alter_system", "off"})
 	}
 	return lines
+}
+
+// slotKeepBytes is how much log may wait for whoever stores it elsewhere. When that
+// stands still, the server must not fill the instance's storage for it: beyond a tenth
+// of it the log is given up, with a gap that the next snapshot closes. The least is
+// what a burst of some seconds writes, the most what a store can catch up with.
+func slotKeepBytes(storageBytes int64) int64 {
+	const least, most = 256 << 20, 16 << 30
+	return min(max(storageBytes/10, least), most)
 }
 
 // clusterName shows which instance a process belongs to. The engine cuts names

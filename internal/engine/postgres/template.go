@@ -31,7 +31,7 @@ func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) err
 	if err := w.singleUser(ctx, single{database: "postgres", statements: statements}); err != nil {
 		return fmt.Errorf("make template: roles: %w", err)
 	}
-	if err := w.singleUser(ctx, single{database: adminDatabase, statements: probeTableSQL()}); err != nil {
+	if err := w.singleUser(ctx, single{database: adminDatabase, statements: slices.Concat(probeTableSQL(), markerTableSQL())}); err != nil {
 		return fmt.Errorf("make template: own database: %w", err)
 	}
 	if err := errors.Join(bareSettings(w.data()), syncFileSystem(w.dir)); err != nil {

@@ -1,0 +1,288 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/logkey"
+)
+
+// OpenLog looks at the log of a running server.
+type OpenLog func(context.Context) (engine.Log, error)
+
+// Logs keeps the continuous logs of the host's instances.
+type Logs interface {
+	// Follow keeps the log of an instance until ctx ends, through crashes and restarts
+	// of its server; what breaks is part of what Log says.
+	Follow(ctx context.Context, id kurabe.InstanceID, open OpenLog) error
+	// Finish keeps all of the log that the server has by now, for an instance that goes.
+	Finish(ctx context.Context, id kurabe.InstanceID, open OpenLog) error
+	// Trim removes what nobody needs who restores from the snapshot of keepSince on,
+	// Remove everything.
+	Trim(ctx context.Context, id kurabe.InstanceID, keepSince time.Time) error
+	Remove(ctx context.Context, id kurabe.InstanceID) error
+	// Log says what there is of one instance, All of every one. Both are quick.
+	Log(id kurabe.InstanceID) (kurabe.InstanceLog, bool)
+	All() []kurabe.InstanceLog
+}
+
+// logKeeper is an engine whose instances have a log that can be followed.
+type logKeeper interface {
+	OpenLog(ctx context.Context, a kurabe.Assignment) (engine.Log, error)
+	DropLog(ctx context.Context, a kurabe.Assignment) error
+}
+
+const (
+	// logReport is how often the logs are told of. A mark is made at each full second,
+	// so that one made soon after is told while it is fresh.
+	logReport      = 2 * time.Second
+	logReportAfter = 400 * time.Millisecond
+	trimEvery      = time.Minute
+	finishLimit    = 30 * time.Second
+)
+
+// follower follows the log of one instance.
+type follower struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// keepLog follows the log of a server that serves, if it is to be kept, or ends that.
+// Only the worker's goroutine calls it.
+func (w *worker) keepLog(ctx context.Context, a kurabe.Assignment, o engine.Observation) {
+	e, ok := w.agent.Engines[a.Engine].(logKeeper)
+	if !ok || w.agent.Logs == nil {
+		return
+	}
+	switch {
+	case a.Goal == kurabe.GoalAbsent:
+		w.finishLog(ctx, e, a)
+	case a.Goal != kurabe.GoalRunning:
+		w.unfollow()
+	case a.Log && w.follower == nil && o.Serving():
+		w.follow(ctx, e)
+	case !a.Log:
+		w.unfollow()
+		w.dropLog(ctx, e, a, o)
+	}
+}
+
+func (w *worker) follow(ctx context.Context, e logKeeper) {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &follower{cancel: cancel, done: make(chan struct{})}
+	w.follower = f
+	w.agent.wait.Add(1)
+	go func() {
+		defer w.agent.wait.Done()
+		defer close(f.done)
+		err := w.agent.Logs.Follow(ctx, w.id, w.openLog(e))
+		if err != nil && ctx.Err() == nil {
+			w.log.Error("log not followed any more", logkey.Error, err)
+		}
+	}()
+}
+
+// openLog looks at the log as the newest assignment says.
+func (w *worker) openLog(e logKeeper) OpenLog {
+	return func(ctx context.Context) (engine.Log, error) {
+		a, _ := w.assignment()
+		return e.OpenLog(ctx, a)
+	}
+}
+
+func (w *worker) unfollow() {
+	if w.follower != nil {
+		w.follower.cancel()
+		<-w.follower.done
+		w.follower = nil
+	}
+}
+
+// finishLog keeps the end of the log of an instance that goes, when its automated
+// backups stay. It is tried once: an instance whose server is broken can go too.
+func (w *worker) finishLog(ctx context.Context, e logKeeper, a kurabe.Assignment) {
+	w.unfollow()
+	if len(w.agent.automated(w.id)) == 0 {
+		w.agent.removeLog(ctx, w.id)
+		return
+	}
+	if w.logFinished || !a.Log {
+		return
+	}
+	w.logFinished = true
+	ctx, cancel := context.WithTimeout(ctx, finishLimit)
+	defer cancel()
+	if err := w.agent.Logs.Finish(ctx, w.id, w.openLog(e)); err != nil {
+		w.log.Warn("end of the log not kept", logkey.Error, err)
+	}
+}
+
+// dropLog has a server hold back no log that nobody follows, once for each process of
+// it, and removes what was kept when no automated snapshot needs it.
+func (w *worker) dropLog(ctx context.Context, e logKeeper, a kurabe.Assignment, o engine.Observation) {
+	if o.Serving() && w.logDropped != o.Process {
+		if err := e.DropLog(ctx, a); err != nil {
+			w.log.Warn("log still held back", logkey.Error, err)
+			return
+		}
+		w.logDropped = o.Process
+	}
+	w.agent.removeLog(ctx, w.id)
+}
+
+// automated lists when the automated snapshots of an instance on this host were
+// taken; zero for one that is in the making.
+func (a *Agent) automated(id kurabe.InstanceID) []time.Time {
+	var list []time.Time
+	for _, u := range a.snapshots.list() {
+		have, known := u.assignment()
+		if !known || have.Kind != kurabe.SnapshotAutomated || have.Source.Instance != id || have.Goal == kurabe.SnapshotAbsent {
+			continue
+		}
+		var at time.Time
+		if facts := u.whole(); facts != nil {
+			at = facts.TakenAt
+		}
+		list = append(list, at)
+	}
+	return list
+}
+
+// removeLog removes the log of an instance that neither follows it nor has automated
+// snapshots.
+func (a *Agent) removeLog(ctx context.Context, id kurabe.InstanceID) {
+	if a.Logs == nil || len(a.automated(id)) > 0 {
+		return
+	}
+	if have, known := a.source(id); known && have.Log && have.Goal != kurabe.GoalAbsent {
+		return
+	}
+	if _, there := a.Logs.Log(id); !there {
+		return
+	}
+	err := a.Logs.Remove(ctx, id)
+	if err != nil && ctx.Err() == nil {
+		a.Log.Warn("log not removed", logkey.Instance, id, logkey.Error, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		delete(a.unneeded, id)
+		return
+	}
+	a.unneeded[id] = true
+}
+
+// removeUnneeded tries again to remove logs that could not be removed. Others that
+// nobody here knows are left alone: an import may come to know them.
+func (a *Agent) removeUnneeded(ctx context.Context) {
+	a.mu.Lock()
+	ids := slices.Collect(maps.Keys(a.unneeded))
+	a.mu.Unlock()
+	for _, id := range ids {
+		a.removeLog(ctx, id)
+	}
+}
+
+// logTeller tells of the logs; it remembers what it told.
+type logTeller struct {
+	shape map[kurabe.InstanceID]logShape
+}
+
+// logShape is what of a log is news for the plan of its instance.
+type logShape struct {
+	began time.Time
+	ended string
+}
+
+// shapeOf is that of a log: when the run that goes on began, and why the one before
+// it, or the last one, ended.
+func shapeOf(l kurabe.InstanceLog) logShape {
+	var s logShape
+	for n, r := range l.Runs {
+		switch {
+		case r.Ended != "":
+			s.ended, s.began = r.Ended, time.Time{}
+		case n == len(l.Runs)-1:
+			s.began = r.Began
+		}
+	}
+	return s
+}
+
+// watchLogs tells of the logs every few seconds, wakes an instance whose log has a
+// gap or goes on after one, and trims.
+func (a *Agent) watchLogs(ctx context.Context) {
+	if a.Logs == nil {
+		return
+	}
+	teller := logTeller{shape: map[kurabe.InstanceID]logShape{}}
+	var told []kurabe.InstanceLog
+	var trim time.Time
+	for {
+		now := a.Now()
+		next := now.Truncate(logReport).Add(logReport + logReportAfter)
+		timer := time.NewTimer(next.Sub(now))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		all := a.Logs.All()
+		teller.wake(a, all)
+		if !reflect.DeepEqual(all, told) {
+			err := a.Link.PutLogs(ctx, kurabe.LogReport{Host: a.Host, At: a.Now().UTC(), Logs: all})
+			if err == nil {
+				told = all
+			} else if ctx.Err() == nil {
+				a.Log.Warn("report of logs not delivered", logkey.Error, err)
+			}
+		}
+		if !a.Now().Before(trim) {
+			trim = a.Now().Add(trimEvery)
+			a.trimLogs(ctx, all)
+			a.removeUnneeded(ctx)
+		}
+	}
+}
+
+// wake has the worker of each instance whose log changed its shape look again.
+func (t *logTeller) wake(a *Agent, all []kurabe.InstanceLog) {
+	for _, l := range all {
+		shape := shapeOf(l)
+		if t.shape[l.Instance] == shape {
+			continue
+		}
+		t.shape[l.Instance] = shape
+		a.mu.Lock()
+		w, ok := a.workers[l.Instance]
+		a.mu.Unlock()
+		if ok {
+			w.wake()
+		}
+	}
+}
+
+// trimLogs removes what is older than the oldest automated snapshot of an instance.
+func (a *Agent) trimLogs(ctx context.Context, all []kurabe.InstanceLog) {
+	for _, l := range all {
+		var oldest time.Time
+		for _, at := range a.automated(l.Instance) {
+			if !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
+				oldest = at
+			}
+		}
+		if oldest.IsZero() {
+			continue
+		}
+		if err := a.Logs.Trim(ctx, l.Instance, oldest); err != nil && ctx.Err() == nil {
+			a.Log.Warn("log not trimmed", logkey.Instance, l.Instance, logkey.Error, err)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+)
+
+// stepArchiveSnapshot brings a sealed snapshot into the repository of backups.
+const stepArchiveSnapshot = "archive-snapshot"
+
+// Archiver is what Snapshots may be besides: those of a host whose snapshots are kept
+// in a repository of backups too. Find and Remove then speak of both, and Copy reads
+// from either.
+type Archiver interface {
+	// Archives says whether there is a repository for snapshots at all.
+	Archives() bool
+	// Archived says whether the snapshot is complete in the repository; the error says
+	// that this cannot be told just now. It answers from memory or soon.
+	Archived(id kurabe.SnapshotID) (bool, error)
+	// Archive brings a complete, sealed snapshot there. It may be cut off and repeated,
+	// and goes on with what is missing. It runs beside a Copy of the same snapshot.
+	Archive(ctx context.Context, id kurabe.SnapshotID, progress func(done, total int64)) error
+}
+
+// archiver is nil where snapshots are in their folders only.
+func (u *snapshotUnit) archiver() Archiver {
+	if x, ok := u.agent.Snapshots.(Archiver); ok && x.Archives() {
+		return x
+	}
+	return nil
+}
+
+// archived has a snapshot that is whole, and has its checksums, in the repository as
+// well. What cannot be archived is tried again at the next look; nothing waits for
+// it. It returns when that is, pause if nothing hinders.
+func (u *snapshotUnit) archived(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts, pause time.Duration) time.Duration {
+	x := u.archiver()
+	if x == nil || u.failure != nil || ctx.Err() != nil {
+		return pause
+	}
+	if sealed, err := u.agent.Snapshots.Sealed(u.id); err != nil || !sealed {
+		return pause
+	}
+	there, err := x.Archived(u.id)
+	if err != nil {
+		u.log.Debug("cannot tell if the snapshot is archived", logkey.Error, err)
+		return pause
+	}
+	if !there {
+		u.note(ctx, a, facts, false)
+		err = u.step(ctx, a, stepArchiveSnapshot)
+		if errors.Is(err, errCut) {
+			return 0
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				u.log.Warn("snapshot not archived", logkey.Error, err)
+			}
+			return pause
+		}
+	}
+	return min(pause, u.note(ctx, a, facts, true))
+}
+
+// note keeps and reports whether a whole snapshot is in the repository.
+func (u *snapshotUnit) note(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts, archived bool) time.Duration {
+	have := u.whole()
+	if have != nil {
+		facts = *have
+	}
+	facts.Archived = archived
+	return u.settledAs(ctx, a, facts)
+}
+
+// archivedElsewhere asks the repository for a snapshot that is not here.
+func (u *snapshotUnit) archivedElsewhere() (there bool, unknown error) {
+	if x := u.archiver(); x != nil {
+		return x.Archived(u.id)
+	}
+	return false, nil
+}
+
+// elsewhere is what to do for a snapshot that is not here and is, or may be, in the
+// repository; done is false when it is to be removed there.
+func (u *snapshotUnit) elsewhere(ctx context.Context, a kurabe.SnapshotAssignment, unknown error) (wait time.Duration, done bool) {
+	have := u.whole()
+	switch {
+	case a.Goal == kurabe.SnapshotAbsent:
+		return 0, false
+	case unknown == nil:
+		return 0, true // Find sees it at once
+	case have != nil && have.Archived:
+		// It was there. That the repository is away for a while is no loss.
+		return min(u.settledAs(ctx, a, *have), u.agent.Look), true
+	}
+	return u.failed(ctx, a, stepFindSnapshot, unknown), true
+}

@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/logkey"
+)
+
+// stepVerifySnapshot restores a snapshot beside everything else and looks for damage.
+const stepVerifySnapshot = "verify-snapshot"
+
+// Verifier is what Snapshots may be besides: those whose snapshots can be verified.
+type Verifier interface {
+	// Verify looks for damage in a complete snapshot. Damage is a result; an error says
+	// what hindered. It may be cut off and repeated, leaves nothing behind, and is
+	// called once at a time.
+	Verify(ctx context.Context, r engine.VerifyRequest) (kurabe.Verification, error)
+	// SweepVerified removes what killed verifications left, before the first Verify.
+	SweepVerified(ctx context.Context) error
+}
+
+const (
+	// verifyRetry is the pause after a verification that something hindered.
+	verifyRetry = 10 * time.Minute
+	// verifyStep is by how many percent of the copying a report differs from the last.
+	verifyStep = 10
+)
+
+// verified has a whole snapshot verified when that is wanted, after everything else:
+// it takes as long as a copy and nothing waits for it. What cannot be verified is
+// tried again later. It returns when to look again, pause if nothing hinders.
+func (u *snapshotUnit) verified(ctx context.Context, a kurabe.SnapshotAssignment, pause time.Duration) time.Duration {
+	x, ok := u.agent.Snapshots.(Verifier)
+	if !ok || a.Verify <= u.verifiedSeq() || u.failure != nil || u.whole() == nil || ctx.Err() != nil {
+		return pause
+	}
+	if rest := u.verifyAt.Sub(u.agent.Now()); rest > 0 && u.verifyGen == a.Generation {
+		return min(pause, rest)
+	}
+	if sealed, err := u.agent.Snapshots.Sealed(u.id); err != nil || !sealed {
+		return pause // what it would be compared with is not there yet
+	}
+	u.verifier = x
+	u.tellVerifying(ctx, a, "waiting for its turn")
+	err := u.step(ctx, a, stepVerifySnapshot)
+	u.verifying = ""
+	switch {
+	case errors.Is(err, errCut):
+		return 0
+	case ctx.Err() != nil:
+		return pause
+	case err != nil:
+		u.log.Warn("snapshot not verified", logkey.Error, err)
+		u.verifyAt, u.verifyGen = u.agent.Now().Add(verifyRetry), a.Generation
+		u.tellVerifying(ctx, a, fmt.Sprintf("it is tried again, as something hindered it: %v", err))
+		return min(u.retryReport(pause), verifyRetry)
+	}
+	u.tellVerifying(ctx, a, "")
+	return u.retryReport(pause)
+}
+
+// tellVerifying reports a whole snapshot with how far its verification is.
+func (u *snapshotUnit) tellVerifying(ctx context.Context, a kurabe.SnapshotAssignment, how string) {
+	u.verifying = how
+	if len(u.verifying) > kurabe.VerifyProblemCharsMax {
+		u.verifying = u.verifying[:kurabe.VerifyProblemCharsMax]
+	}
+	u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Done: true, Facts: *u.whole()})
+}
+
+// verifyGoesOn reports how far the copying of a verification is.
+func (u *snapshotUnit) verifyGoesOn(ctx context.Context, a kurabe.SnapshotAssignment, p *progress) {
+	p.mu.Lock()
+	done, total := p.done, p.total
+	p.mu.Unlock()
+	switch {
+	case total == 0:
+	case done < total:
+		u.tellVerifying(ctx, a, fmt.Sprintf("%d %% are copied", done*100/total/verifyStep*verifyStep))
+	default:
+		u.tellVerifying(ctx, a, "the copy is recovered and checked")
+	}
+}
+
+// verify is the deed: the log is replayed too as far as this host has it, and the
+// result is on disk before anybody hears of it.
+func (u *snapshotUnit) verify(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
+	r := engine.VerifyRequest{Snapshot: u.id, Progress: progress, Until: u.logEnd(a)}
+	if of, known := u.agent.source(a.Source.Instance); known {
+		r.Settings = of.Settings
+	}
+	v, err := u.verifier.Verify(ctx, r)
+	if err != nil {
+		return err
+	}
+	v.Seq = a.Verify
+	return u.keepVerified(v)
+}
+
+// logEnd is the newest moment to which the log brings a snapshot, zero when it does
+// not reach past the snapshot itself.
+func (u *snapshotUnit) logEnd(a kurabe.SnapshotAssignment) time.Time {
+	facts := u.whole()
+	if u.agent.Logs == nil || facts.Position.File == "" {
+		return time.Time{}
+	}
+	log, ok := u.agent.Logs.Log(a.Source.Instance)
+	if !ok {
+		return time.Time{}
+	}
+	mark, ok := log.Reaches(facts.TakenAt, facts.Position)
+	if !ok || !mark.At.After(facts.UsableAt) {
+		return time.Time{}
+	}
+	return mark.At
+}
+
+// verifiedSeq is the number of the newest verification that was done, 0 for none.
+func (u *snapshotUnit) verifiedSeq() int64 {
+	if v := u.result(); v != nil {
+		return v.Seq
+	}
+	return 0
+}
+
+// result is that of the newest verification.
+func (u *snapshotUnit) result() *kurabe.Verification {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.verification
+}
+
+func (u *snapshotUnit) keepVerified(v kurabe.Verification) error {
+	u.saving.Lock()
+	defer u.saving.Unlock()
+	have, _ := u.assignment()
+	if err := u.agent.saveSnapshot(savedSnapshot{Assignment: have, Facts: u.whole(), Verified: &v}); err != nil {
+		return fmt.Errorf("save the result: %w", err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.verification = &v
+	return nil
+}
+
+// sweepVerified removes what verifications left when the service was killed; those of
+// this service wait until it is done.
+func (a *Agent) sweepVerified(ctx context.Context) {
+	x, ok := a.Snapshots.(Verifier)
+	if !ok {
+		return
+	}
+	leave, err := a.snapshots.lines.enter(ctx, stepVerifySnapshot)
+	if err != nil {
+		return
+	}
+	a.wait.Go(func() {
+		defer leave()
+		if err := x.SweepVerified(ctx); err != nil && ctx.Err() == nil {
+			a.Log.Warn("leftovers not removed", logkey.Error, err)
+		}
+	})
+}

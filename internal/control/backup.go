@@ -1,0 +1,189 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// BackupState is the status of an instance's automated backups, in RDS's words.
+type BackupState string
+
+// The states. Creating ones wait for the first snapshot; retained ones have outlived
+// their instance.
+const (
+	BackupCreating BackupState = "creating"
+	BackupActive   BackupState = "active"
+	BackupRetained BackupState = "retained"
+)
+
+// AutomatedBackup is the read model of the automated backups of one instance, which
+// may be gone.
+type AutomatedBackup struct {
+	Source   kurabe.SnapshotSource
+	State    BackupState
+	Window   Restorable
+	Schedule string // the backup window, "" once the instance is gone
+	Tags     []kurabe.Tag
+}
+
+// Restorable is the range of moments that can be restored, without its gaps; zero
+// when there is none.
+type Restorable struct{ Earliest, Latest time.Time }
+
+// automated lists the automated snapshots of an instance that can be restored from,
+// oldest first.
+func (c *Control) automated(id kurabe.InstanceID) []*store.Snapshot {
+	var list []*store.Snapshot
+	for _, s := range c.View.SnapshotsOf(id) {
+		if s.Spec != nil && s.Spec.Kind == kurabe.SnapshotAutomated && readSnapshot(s).State == kurabe.SnapshotAvailable {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b *store.Snapshot) int { return a.Status.Facts.TakenAt.Compare(b.Status.Facts.TakenAt) })
+	return list
+}
+
+// restorable is what snapshots and log of an instance reach together. Both ends are
+// full seconds, as the API knows no others.
+func (c *Control) restorable(id kurabe.InstanceID) Restorable {
+	var r Restorable
+	log, _ := c.View.LogOf(id)
+	for _, s := range c.automated(id) {
+		from, to, ok := reach(s, log)
+		if !ok {
+			continue
+		}
+		if r.Earliest.IsZero() || from.Before(r.Earliest) {
+			r.Earliest = from
+		}
+		if to.After(r.Latest) {
+			r.Latest = to
+		}
+	}
+	return r
+}
+
+// reach is the range of moments that the log brings one snapshot to.
+func reach(s *store.Snapshot, log kurabe.InstanceLog) (from, to time.Time, ok bool) {
+	facts := s.Status.Facts
+	mark, ok := log.Reaches(facts.TakenAt, facts.Position)
+	if !ok || facts.UsableAt.IsZero() {
+		return from, to, false
+	}
+	from = facts.UsableAt.Truncate(time.Second)
+	if from.Before(facts.UsableAt) {
+		from = from.Add(time.Second)
+	}
+	to = mark.At.Truncate(time.Second)
+	return from.UTC(), to.UTC(), !to.Before(from)
+}
+
+// BackupFilter narrows a list; empty fields match everything.
+type BackupFilter struct {
+	Instances []string // names or ARNs
+	IDs       []string // resource ids of the instances, or ARNs of the backups
+	States    []string
+}
+
+// AutomatedBackups lists the automated backups that match, by resource id, one page
+// at a time.
+func (c *Control) AutomatedBackups(f BackupFilter, marker string, max int) ([]AutomatedBackup, string) {
+	byID := map[kurabe.InstanceID]AutomatedBackup{}
+	for _, i := range c.View.Instances() {
+		if have := c.read(i); have.Settings().KeepsLog() {
+			byID[i.ID] = AutomatedBackup{Source: kurabe.SourceOf(i.Spec, have.Status), Schedule: i.Spec.BackupWindow, Tags: i.Spec.Tags}
+		}
+	}
+	newest := map[kurabe.InstanceID]time.Time{}
+	for _, s := range c.View.Snapshots() {
+		id := s.Spec.Source.Instance
+		if _, there := c.View.Instance(id); there || s.Spec.Kind != kurabe.SnapshotAutomated || s.Spec.Deleting != nil {
+			continue
+		}
+		// The newest says best what the instance was.
+		if s.Spec.CreatedAt.After(newest[id]) {
+			newest[id] = s.Spec.CreatedAt
+			byID[id] = AutomatedBackup{Source: s.Spec.Source, State: BackupRetained, Tags: s.Spec.Tags}
+		}
+	}
+	var list []AutomatedBackup
+	for id, b := range byID {
+		b.Window = c.restorable(id)
+		if b.State == "" {
+			b.State = BackupActive
+			if len(c.automated(id)) == 0 {
+				b.State = BackupCreating
+			}
+		}
+		if c.backupMatches(f, b) {
+			list = append(list, b)
+		}
+	}
+	slices.SortFunc(list, func(a, b AutomatedBackup) int { return strings.Compare(string(a.Source.Instance), string(b.Source.Instance)) })
+	return MarkerPage(list, func(b AutomatedBackup) string { return string(b.Source.Instance) }, marker, max)
+}
+
+func (c *Control) backupMatches(f BackupFilter, b AutomatedBackup) bool {
+	any := func(list []string, names ...string) bool {
+		return list == nil || slices.ContainsFunc(names, func(n string) bool { return containsFold(list, n) })
+	}
+	return any(f.Instances, b.Source.Name, c.ARN("db", b.Source.Name)) &&
+		any(f.IDs, string(b.Source.Instance), c.BackupARN(b.Source.Instance)) && any(f.States, string(b.State))
+}
+
+// BackupARN names the automated backups of an instance.
+func (c *Control) BackupARN(id kurabe.InstanceID) string {
+	return c.ARN("auto-backup", "ab-"+strings.ToLower(strings.TrimPrefix(string(id), "db-")))
+}
+
+// AutomatedBackup returns the automated backups of an instance by its resource id or
+// by their ARN.
+func (c *Control) AutomatedBackup(id string) (AutomatedBackup, error) {
+	list, _ := c.AutomatedBackups(BackupFilter{IDs: []string{id}}, "", 1)
+	if id == "" || len(list) == 0 {
+		return AutomatedBackup{}, kurabe.Errorf(kurabe.CodeBackupNotFound, "DBInstanceAutomatedBackup %s not found.", id)
+	}
+	return list[0], nil
+}
+
+// deleteAtOnce bounds the snapshots that one transaction marks; a store has a limit.
+const deleteAtOnce = 32
+
+// DeleteAutomatedBackup stores the wish that nothing is left of the automated backups
+// of an instance that is gone.
+func (c *Control) DeleteAutomatedBackup(ctx context.Context, id string) (AutomatedBackup, error) {
+	b, err := c.AutomatedBackup(id)
+	if err != nil {
+		return b, err
+	}
+	if b.State != BackupRetained {
+		return b, kurabe.Errorf(kurabe.CodeInvalidBackupState, "The automated backups of %s are %s: those of an existing instance go by a backup retention period of 0.", b.Source.Name, b.State)
+	}
+	for more := true; more; {
+		err := c.update(ctx, func() (*store.Change, error) {
+			change := store.NewChange()
+			marked := 0
+			for _, s := range c.View.SnapshotsOf(b.Source.Instance) {
+				if s.Spec == nil || s.Spec.Kind != kurabe.SnapshotAutomated || s.Spec.Deleting != nil || marked == deleteAtOnce {
+					continue
+				}
+				spec := *s.Spec
+				spec.Revision++
+				spec.Deleting = &kurabe.Deletion{At: c.Now().UTC()}
+				change.PutSnapshot(spec, s.SpecMod)
+				marked++
+			}
+			more = marked == deleteAtOnce
+			return change, nil
+		})
+		if err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}

@@ -1,0 +1,142 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// Verified is what is known of the verification of a snapshot.
+type Verified struct {
+	Snapshot string `json:"snapshot"` // its name
+	// Seq is the number of the verification that was asked for; it is done when
+	// Newest has that number or a higher one.
+	Seq       int64                `json:"seq"`
+	State     kurabe.SnapshotState `json:"state"`
+	Verifying string               `json:"verifying,omitempty"`
+	Newest    *kurabe.Verification `json:"newest,omitempty"`
+}
+
+// Verify stores the wish to have a snapshot verified: the one of that name or ARN, or
+// the newest automated one of the instance of that name, or its newest manual one. A
+// verification that was asked for and is not done answers this wish too.
+func (c *Control) Verify(ctx context.Context, name string) (Verified, error) {
+	s, err := c.toVerify(name)
+	if err != nil {
+		return Verified{}, err
+	}
+	var seq int64
+	err = c.update(ctx, func() (*store.Change, error) {
+		now, ok := c.View.Snapshot(s.ID)
+		if !ok {
+			return nil, kurabe.Errorf(kurabe.CodeSnapshotNotFound, "DBSnapshot %s not found.", name)
+		}
+		if have := readSnapshot(now); have.State != kurabe.SnapshotAvailable {
+			return nil, kurabe.Errorf(kurabe.CodeInvalidSnapshotState, "Cannot verify the snapshot %s because it is not available: it is %s.", now.Spec.Name, have.State)
+		}
+		var pending bool
+		if seq, pending = verifySeq(now); pending {
+			return nil, nil
+		}
+		seq++
+		spec := *now.Spec
+		spec.Revision++
+		spec.VerifySeq = seq
+		return store.NewChange().PutSnapshot(spec, now.SpecMod), nil
+	})
+	if err != nil {
+		return Verified{}, err
+	}
+	return c.Verification(s.Spec.Name, seq)
+}
+
+// verifySeq is the highest number that was given to a verification of a snapshot, by a
+// wish or by the schedule, and whether that is not done yet.
+func verifySeq(s *store.Snapshot) (seq int64, pending bool) {
+	seq = s.Spec.VerifySeq
+	for _, a := range s.Assignments {
+		seq = max(seq, a.Value.Verify)
+	}
+	var done int64
+	if s.Status != nil && s.Status.Verified != nil {
+		done = s.Status.Verified.Seq
+	}
+	return max(seq, done), seq > done
+}
+
+// Verification tells how far a verification is; seq is what Verify said.
+func (c *Control) Verification(name string, seq int64) (Verified, error) {
+	s, err := c.Snapshot(name)
+	if err != nil {
+		return Verified{}, err
+	}
+	return Verified{Snapshot: s.Spec.Name, Seq: seq, State: s.State, Verifying: s.Status.Verifying, Newest: s.Status.Verified}, nil
+}
+
+// toVerify finds the snapshot that a name means.
+func (c *Control) toVerify(name string) (*store.Snapshot, error) {
+	i, err := c.find(name)
+	if err != nil {
+		return c.findSnapshot(name)
+	}
+	if list := c.automated(i.ID); len(list) > 0 {
+		return list[len(list)-1], nil
+	}
+	var newest *store.Snapshot
+	for _, s := range c.View.SnapshotsOf(i.ID) {
+		if s.Spec != nil && readSnapshot(s).State == kurabe.SnapshotAvailable && (newest == nil || s.Spec.CreatedAt.After(newest.Spec.CreatedAt)) {
+			newest = s
+		}
+	}
+	if newest == nil {
+		return nil, kurabe.Errorf(kurabe.CodeSnapshotNotFound, "DB instance %s has no snapshot that is available.", name)
+	}
+	return newest, nil
+}
+
+// verifiedTag is the tag that tells of a good verification; at is zero without one.
+func verifiedTag(tags []kurabe.Tag, at time.Time) []kurabe.Tag {
+	// Nobody else's word counts.
+	out := slices.DeleteFunc(slices.Clone(tags), func(t kurabe.Tag) bool { return t.Key == kurabe.VerifiedTag })
+	if at.IsZero() {
+		return out
+	}
+	return append(out, kurabe.Tag{Key: kurabe.VerifiedTag, Value: at.UTC().Format(time.RFC3339)})
+}
+
+// goodSince is when the newest verification ended, if that found no damage.
+func goodSince(status *kurabe.SnapshotStatus) time.Time {
+	if status == nil || status.Verified == nil || !status.Verified.OK {
+		return time.Time{}
+	}
+	return status.Verified.At
+}
+
+// ShownTags are the tags of a snapshot, and the one that tells of its verification.
+func (s Snapshot) ShownTags() []kurabe.Tag { return verifiedTag(s.Spec.Tags, goodSince(&s.Status)) }
+
+// BackupTags are the tags of automated backups, and the one that tells of the newest
+// good verification of any of them.
+func (c *Control) BackupTags(b AutomatedBackup) []kurabe.Tag {
+	var newest time.Time
+	for _, s := range c.automated(b.Source.Instance) {
+		if at := goodSince(s.Status); at.After(newest) {
+			newest = at
+		}
+	}
+	return verifiedTag(b.Tags, newest)
+}
+
+// checkOwnTags refuses tags that only the service may set or remove.
+func checkOwnTags(keys ...string) error {
+	for _, key := range keys {
+		if strings.HasPrefix(strings.ToLower(key), kurabe.ReservedTagPrefix) {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Tag keys beginning with %q are reserved: %q", kurabe.ReservedTagPrefix, key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/volume"
+)
+
+var _ engine.Logger = (*Driver)(nil)
+
+// binaryLog implements engine.Log: it asks the server where its binary log ends, and
+// reads the files.
+type binaryLog struct {
+	admin *admin
+	root  *os.Root // the data folder
+	dir   string
+}
+
+// OpenLog implements engine.Logger. A server that has not been restarted since the
+// log was asked for has none, and is not ready.
+func (d *Driver) OpenLog(ctx context.Context, i engine.Instance) (engine.Log, error) {
+	a, err := openAdmin(ctx, i)
+	if err != nil {
+		return nil, fmt.Errorf("open the binary log: %w", err)
+	}
+	l := &binaryLog{admin: a, dir: i.Home.DataDir()}
+	err = l.usable(ctx)
+	if err == nil {
+		l.root, err = os.OpenRoot(l.dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the binary log: %w", errors.Join(err, a.close()))
+	}
+	return l, nil
+}
+
+// usable: what Mark promises rests on these settings.
+func (l *binaryLog) usable(ctx context.Context) error {
+	rows, err := l.admin.query(ctx, "SELECT @@GLOBAL.log_bin, @@GLOBAL.sync_binlog, @@GLOBAL.binlog_checksum, @@GLOBAL.log_bin_basename")
+	if err != nil {
+		return err
+	}
+	switch r := rows[0]; {
+	case r[0] != "1":
+		return fmt.Errorf("%w: the server was started without a binary log", engine.ErrNotReady)
+	case r[1] != "1" || r[2] != "CRC32" || filepath.Base(r[3]) != binlogName:
+		return fmt.Errorf("the binary log is not as the service sets it: sync_binlog %s, binlog_checksum %s, name %s", r[1], r[2], r[3])
+	}
+	return nil
+}
+
+// Close implements engine.Log.
+func (l *binaryLog) Close() error { return errors.Join(l.root.Close(), l.admin.close()) }
+
+// Begin implements engine.Log. Nothing but Release and the bound on unread logs
+// (logbound.go) purges a file.
+func (l *binaryLog) Begin(ctx context.Context) (kurabe.LogPosition, error) {
+	now, err := l.position(ctx)
+	if err != nil {
+		return now, fmt.Errorf("begin to read the binary log: %w", err)
+	}
+	now.Offset = 0
+	return now, nil
+}
+
+// position is how far the log is written, and so synced: the server answers under
+// the lock that is held from the write of a group of commits to its sync.
+func (l *binaryLog) position(ctx context.Context) (kurabe.LogPosition, error) {
+	rows, err := l.admin.query(ctx, "SHOW MASTER STATUS")
+	if err != nil {
+		return kurabe.LogPosition{}, err
+	}
+	if len(rows) != 1 || len(rows[0]) < 2 {
+		return kurabe.LogPosition{}, errors.New("the server says nothing of its binary log")
+	}
+	return parsePosition(rows[0][0], rows[0][1])
+}
+
+func parsePosition(file, offset string) (kurabe.LogPosition, error) {
+	n, err := strconv.ParseInt(offset, 10, 64)
+	if binlogNumber(file) == 0 || err != nil || n < 0 {
+		return kurabe.LogPosition{}, fmt.Errorf("%q, %q is no position of the binary log", file, offset)
+	}
+	return kurabe.LogPosition{File: file, Offset: n}, nil
+}
+
+// Resume implements engine.Log: the file is there, and an event ends at the place.
+func (l *binaryLog) Resume(ctx context.Context, from kurabe.LogPosition) error {
+	if err := l.resume(ctx, from); err != nil {
+		return fmt.Errorf("resume the binary log at %s: %w", from, err)
+	}
+	return nil
+}
+
+func (l *binaryLog) resume(ctx context.Context, from kurabe.LogPosition) error {
+	now, err := l.position(ctx)
+	if err != nil {
+		return err
+	}
+	if from.Compare(now) > 0 {
+		return fmt.Errorf("%w: it ends at %s", engine.ErrLogGone, now)
+	}
+	if from.Offset == 0 {
+		file, _, err := openBinlog(l.root, from.File)
+		return errors.Join(err, closeFile(file))
+	}
+	at, _, err := l.copyFile(ctx, kurabe.LogPosition{File: from.File}, from.Offset, io.Discard)
+	if err == nil && at != from.Offset {
+		err = fmt.Errorf("%w: no event ends there", engine.ErrLogGone)
+	}
+	return err
+}
+
+func closeFile(file *os.File) error {
+	if file == nil {
+		return nil
+	}
+	return file.Close()
+}
+
+// Mark implements engine.Log.
+func (l *binaryLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
+	m := kurabe.LogMark{At: time.Now()}
+	var err error
+	if m.Position, err = l.position(ctx); err != nil {
+		return kurabe.LogMark{}, fmt.Errorf("mark the binary log: %w", err)
+	}
+	m.Until = time.Now()
+	return m, nil
+}
+
+// Copy implements engine.Log. The end of a file that a crash tore is left out: the
+// server rolled it back.
+func (l *binaryLog) Copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (kurabe.LogPosition, error) {
+	next, err := l.copy(ctx, from, to, w)
+	if err != nil {
+		return next, fmt.Errorf("copy the binary log from %s: %w", from, err)
+	}
+	return next, nil
+}
+
+func (l *binaryLog) copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (kurabe.LogPosition, error) {
+	if from.Compare(to) >= 0 {
+		return from, nil
+	}
+	if from.File == to.File {
+		at, _, err := l.copyFile(ctx, from, to.Offset, w)
+		return kurabe.LogPosition{File: from.File, Offset: at}, err
+	}
+	successor := binlogFile(binlogNumber(from.File) + 1)
+	if _, err := l.root.Lstat(successor); err != nil {
+		return from, fmt.Errorf("%w: %s does not follow: %w", engine.ErrLogGone, successor, err)
+	}
+	at, last, err := l.copyFile(ctx, from, wholeFile, w)
+	if err == nil && !last.ends() && at == from.Offset && from.Offset > 0 {
+		// All of it was copied before, so its last event was not read just now.
+		last, err = l.lastEvent(ctx, from.File)
+	}
+	if err == nil && !last.ends() {
+		err = l.survivedCrash(ctx)
+	}
+	if err != nil {
+		return kurabe.LogPosition{File: from.File, Offset: at}, err
+	}
+	return kurabe.LogPosition{File: successor}, nil
+}
+
+// survivedCrash: a file without an end is one of a server that died. What it says is
+// what the server recovered only if the engine's own log was as durable.
+func (l *binaryLog) survivedCrash(ctx context.Context) error {
+	rows, err := l.admin.query(ctx, "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")
+	if err == nil && rows[0][0] != "1" {
+		err = fmt.Errorf("%w: the server crashed with innodb_flush_log_at_trx_commit=%s, and may have lost what its binary log has", engine.ErrLogGone, rows[0][0])
+	}
+	return err
+}
+
+// wholeFile copies to the end.
+const wholeFile = -1
+
+// lastEvent reads a file again, up to its end or its torn tail.
+func (l *binaryLog) lastEvent(ctx context.Context, name string) (event, error) {
+	_, last, err := l.copyFile(ctx, kurabe.LogPosition{File: name}, wholeFile, io.Discard)
+	return last, err
+}
+
+// copyFile copies whole events up to a length and returns where it stopped, and the
+// last event. Anything that does not follow is ErrLogGone.
+func (l *binaryLog) copyFile(ctx context.Context, from kurabe.LogPosition, until int64, w io.Writer) (int64, event, error) {
+	file, size, err := openBinlog(l.root, from.File)
+	if err != nil {
+		return from.Offset, event{}, err
+	}
+	defer file.Close()
+	if until == wholeFile {
+		until = size
+	}
+	if until > size || from.Offset > size {
+		return from.Offset, event{}, fmt.Errorf("%w: %s has %d bytes", engine.ErrLogGone, from.File, size)
+	}
+	r := &eventReader{source: file, at: from.Offset, until: until, copyTo: &targetWriter{to: w}}
+	if w == io.Discard {
+		r.copyTo = w
+	}
+	var last event
+	if from.Offset == 0 {
+		err = r.readMagic()
+	}
+	for err == nil {
+		if err = ctx.Err(); err != nil {
+			return r.at, last, context.Cause(ctx)
+		}
+		var e event
+		if e, err = r.next(); err == nil {
+			last = e
+		}
+	}
+	var failed *writeError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, errTorn):
+		return r.at, last, nil
+	case errors.As(err, &failed):
+		return r.at, last, failed.err
+	}
+	return r.at, last, fmt.Errorf("%w: %s: %w", engine.ErrLogGone, from.File, err)
+}
+
+// targetWriter tells an error of the target from one of the log.
+type targetWriter struct{ to io.Writer }
+
+type writeError struct{ err error }
+
+func (e *writeError) Error() string { return e.err.Error() }
+func (e *writeError) Unwrap() error { return e.err }
+
+func (w *targetWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	if err != nil {
+		return n, &writeError{err}
+	}
+	return n, nil
+}
+
+// Release implements engine.Log.
+func (l *binaryLog) Release(ctx context.Context, before kurabe.LogPosition) error {
+	names, err := binlogs(l.dir)
+	if err == nil && len(names) > 0 && (kurabe.LogPosition{File: names[0]}).Compare(kurabe.LogPosition{File: before.File}) < 0 {
+		err = purge(ctx, l.admin, before.File)
+	}
+	if err != nil {
+		return fmt.Errorf("release the binary log before %s: %w", before, err)
+	}
+	return nil
+}
+
+// purge has the server remove what is older than a file. One that it does not know is
+// an error of its own.
+func purge(ctx context.Context, a *admin, before string) error {
+	if binlogNumber(before) == 0 {
+		return fmt.Errorf("%q is no name of a binary log", before)
+	}
+	return a.exec(ctx, "PURGE BINARY LOGS TO "+quoteLiteral(before))
+}
+
+// DropLog implements engine.Logger. A server that still writes a binary log keeps the
+// newest file; one that writes none keeps its name, without content: the numbers of a
+// later log go on from there, so that one name never means two files.
+func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
+	err := withAdmin(ctx, i, func(a *admin) error {
+		names, err := binlogs(i.Home.DataDir())
+		if err != nil || len(names) == 0 {
+			return err
+		}
+		rows, err := a.query(ctx, "SELECT @@GLOBAL.log_bin")
+		if err != nil {
+			return err
+		}
+		if rows[0][0] == "1" {
+			return purge(ctx, a, names[len(names)-1])
+		}
+		return dropFiles(i.Home.DataDir(), names)
+	})
+	if err != nil {
+		return fmt.Errorf("drop the binary log: %w", err)
+	}
+	return nil
+}
+
+// dropFiles removes the binary logs of a folder that no server writes them to, but
+// for the name of the newest.
+func dropFiles(dataDir string, names []string) error {
+	root, err := os.OpenRoot(dataDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range append([]string{binlogName + ".index", binlogName + ".state"}, names...) {
+		if len(names) > 0 && name == names[len(names)-1] {
+			file, _, err := openBinlog(root, name)
+			if err == nil {
+				err = errors.Join(file.Close(), root.Chmod(name, 0o600), truncate(root, name))
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := root.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return volume.SyncDir(dataDir)
+}
+
+func truncate(root *os.Root, name string) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
+	return errors.Join(err, closeFile(file))
+}

@@ -1,0 +1,270 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"kurabe/internal/engine"
+)
+
+// relayName begins the names under which the log is given to the private server: its
+// replication applies it, as if another server had sent it.
+const relayName = "relay"
+
+// replayPoll is how often the server is asked how far it is.
+const replayPoll = 100 * time.Millisecond
+
+// Replay implements engine.Logger. The server's own replication thread does it: it
+// knows each kind of event, leaves out what a crash tore, and stops at the first
+// statement that does not do what it did.
+func (d *Driver) Replay(ctx context.Context, i engine.Instance, dataDir string, r engine.ReplayRequest) error {
+	plan, err := planReplay(r)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	s, err := openPrivate(ctx, i, dataDir)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	err = s.replay(ctx, r, plan)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err := errors.Join(err, s.close()); err != nil {
+		return fmt.Errorf("replay to %s: %w", plan.stop, err)
+	}
+	return nil
+}
+
+func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan replayPlan) error {
+	if err := s.settle(ctx); err != nil {
+		return fmt.Errorf("recover the snapshot: %w", err)
+	}
+	if err := s.hand(r, plan); err != nil {
+		return fmt.Errorf("hand over the log: %w", err)
+	}
+	if err := s.start(ctx, privateOptions{account: true, options: s.replaySettings()}); err != nil {
+		return fmt.Errorf("start a private server: %w", err)
+	}
+	if len(plan.reached) > 0 {
+		if err := s.apply(ctx, r, plan); err != nil {
+			return err
+		}
+	}
+	if err := s.stop(ctx); err != nil {
+		return err
+	}
+	for _, name := range replicationFiles {
+		if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// replicationFiles are where a server keeps whose replica it is.
+var replicationFiles = []string{"master.info", "relay-log.info", "multi-master.info"}
+
+// settle recovers a copy of a server that had crashed, by means of the binary log in
+// it, and removes that: what follows is another's.
+func (s *privateServer) settle(ctx context.Context) error {
+	t, err := readTail(s.dir)
+	if err != nil {
+		return err
+	}
+	if t.from != "" && !t.closed {
+		if err := s.start(ctx, privateOptions{binlog: true}); err != nil {
+			return err
+		}
+		if err := s.stop(ctx); err != nil {
+			return err
+		}
+	}
+	names, err := binlogs(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range append(names, binlogName+".index", binlogName+".state") {
+		if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaySettings: the folder is thrown away when the server dies, and written by a
+// clean shutdown otherwise, so nothing needs to be durable before.
+func (s *privateServer) replaySettings() []option {
+	return []option{
+		{"innodb_flush_log_at_trx_commit", "0"}, {"innodb_doublewrite", "0"},
+		{"relay_log", s.seenPath(relayName)}, {"relay_log_index", s.seenPath(relayName + ".index")},
+		{"relay_log_info_file", s.seenPath("relay-log.info")}, {"master_info_file", s.seenPath("master.info")},
+		{"relay_log_purge", "0"}, {"relay_log_recovery", "0"}, {"sync_relay_log_info", "0"}, {"log_slave_updates", "0"},
+		// The source may have been this very instance.
+		{"replicate_same_server_id", "1"}, {"slave_sql_verify_checksum", "1"}, {"slave_skip_errors", "OFF"},
+		{"slave_max_allowed_packet", strconv.Itoa(eventBytesMax)}, {"slave_exec_mode", "STRICT"},
+		// The probe's schema is made by a session that is not logged, and written to by
+		// one that is. No name of a user's schema has this form (dropLeftProbes).
+		{"replicate_wild_ignore_table", likeEscapes.Replace(probePrefix) + strings.Repeat("_", 32) + ".%"},
+		{"slave_parallel_threads", "0"}, {"slave_run_triggers_for_rbr", "NO"},
+	}
+}
+
+func relayFile(n int) string { return fmt.Sprintf("%s.%06d", relayName, n+1) }
+
+// hand gives the log to the server as its relay logs, cut at the stop.
+func (s *privateServer) hand(r engine.ReplayRequest, plan replayPlan) error {
+	var index strings.Builder
+	w := &workshop{user: s.i.User}
+	for n, name := range plan.files {
+		from, to := filepath.Join(r.Dir, name), s.path(relayFile(n))
+		err := os.Rename(from, to)
+		if errors.Is(err, syscall.EXDEV) {
+			err = copyPlain(from, to)
+		}
+		if err == nil && name == plan.stop.File {
+			err = os.Truncate(to, plan.stop.Offset)
+		}
+		if err == nil {
+			err = errors.Join(os.Chmod(to, 0o600), w.give(to))
+		}
+		if err != nil {
+			return err
+		}
+		index.WriteString(s.seenPath(relayFile(n)) + "\n")
+	}
+	return s.write(relayName+".index", index.String())
+}
+
+func copyPlain(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
+}
+
+// apply runs the replication thread to the stop, and makes sure that it got there.
+func (s *privateServer) apply(ctx context.Context, r engine.ReplayRequest, plan replayPlan) error {
+	schedule, err := s.readSchedule(ctx)
+	if err != nil {
+		return fmt.Errorf("read the events of the scheduler: %w", err)
+	}
+	last := relayFile(len(plan.files) - 1)
+	start := max(r.From.Offset, int64(len(logMagic)))
+	for _, statement := range []string{
+		fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_USER='none', MASTER_USE_GTID=no, RELAY_LOG_FILE=%s, RELAY_LOG_POS=%d",
+			quoteLiteral(relayFile(0)), start),
+		"SET GLOBAL gtid_slave_pos = ''",
+		fmt.Sprintf("START SLAVE SQL_THREAD UNTIL RELAY_LOG_FILE=%s, RELAY_LOG_POS=%d", quoteLiteral(last), plan.stop.Offset),
+	} {
+		if err := s.exec(ctx, statement); err != nil {
+			return fmt.Errorf("apply the log: %w", err)
+		}
+	}
+	if err := s.applied(ctx, plan); err != nil {
+		return fmt.Errorf("apply the log: %w", err)
+	}
+	for _, statement := range []string{"STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL gtid_slave_pos = ''"} {
+		if err := s.exec(ctx, statement); err != nil {
+			return fmt.Errorf("forget the replication: %w", err)
+		}
+	}
+	schedule.follow(plan.scheduled)
+	if err := s.writeSchedule(ctx, schedule); err != nil {
+		return fmt.Errorf("enable the events of the scheduler: %w", err)
+	}
+	return nil
+}
+
+// applied waits for the end of the thread, and for all groups.
+func (s *privateServer) applied(ctx context.Context, plan replayPlan) error {
+	for {
+		rows, err := s.rows(ctx, "SHOW SLAVE STATUS")
+		if err != nil {
+			if !s.process.Alive() {
+				return s.died()
+			}
+			return err
+		}
+		if len(rows) != 1 {
+			return errors.New("the server has forgotten its log")
+		}
+		row := rows[0]
+		if number := row["Last_SQL_Errno"]; number != "0" {
+			return fmt.Errorf("error %s at %s:%s: %s", number, row["Relay_Log_File"], row["Relay_Log_Pos"], withoutQuery(row["Last_SQL_Error"]))
+		}
+		position, err := s.rows(ctx, "SELECT @@GLOBAL.gtid_slave_pos AS p")
+		if err != nil {
+			return err
+		}
+		if plan.has(position[0]["p"]) {
+			return nil
+		}
+		if row["Slave_SQL_Running"] == "No" {
+			return fmt.Errorf("it stopped at %s:%s with %s, not at %v", row["Relay_Log_File"], row["Relay_Log_Pos"], position[0]["p"], plan.reached)
+		}
+		if err := pause(ctx, replayPoll); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// withoutQuery leaves out the statement that the server quotes: it may hold a
+// verifier.
+func withoutQuery(text string) string {
+	text, _, _ = strings.Cut(text, " Query: ")
+	text, _, _ = strings.Cut(text, "Default database: ")
+	return text
+}
+
+// sameGTIDs compares a gtid_slave_pos with the groups wanted, by domain.
+func sameGTIDs(position string, wanted map[uint32]string) bool {
+	found := 0
+	for id := range strings.SplitSeq(position, ",") {
+		domain, _, _ := strings.Cut(id, "-")
+		n, err := strconv.ParseUint(domain, 10, 32)
+		if err != nil || wanted[uint32(n)] != id {
+			return false
+		}
+		found++
+	}
+	return found == len(wanted)
+}
+
+// dialLong dials a socket whose path may be longer than an address can hold.
+func dialLong(ctx context.Context, _, path string) (net.Conn, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, "unix", filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), filepath.Base(path)))
+}

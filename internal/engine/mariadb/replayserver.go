@@ -1,0 +1,340 @@
+package mariadb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/logkey"
+	"kurabe/internal/proc"
+	"kurabe/internal/volume"
+)
+
+// privateDir is the private server's own, in the data folder: sockets, logs, what it
+// applies. It goes with the server.
+const privateDir = ".private"
+
+// The files in it.
+const (
+	privateSettings = "my.cnf"
+	privateInit     = "init.sql"
+	privateSocket   = "s"
+	privateErrors   = "error.log"
+)
+
+// privatePrefix begins the name of its only account, which goes with it.
+const privatePrefix = "rdsprivate_"
+
+// privateCheckPool bounds the memory of a server that only checks: it runs beside
+// instances whose memory is reserved.
+const privateCheckPool = 256 << 20
+
+// privateStop is how long a shutdown may take to write what is dirty; the caller's
+// time bounds it too.
+const privateStop = 30 * time.Minute
+
+// privateServer is a server on a data folder that nobody else can reach: no network,
+// a socket in a folder of its own, no guard. Paths that it sees begin with seen.
+type privateServer struct {
+	i        engine.Instance
+	dir      string // the data folder
+	seen     string // as the server sees it
+	bound    bool
+	process  proc.Process
+	name     string
+	password logkey.Secret
+	db       *sql.DB
+}
+
+// privateOptions are what differs between the uses of a private server.
+type privateOptions struct {
+	binlog  bool // recover with the binary log that is in the folder
+	account bool // somebody wants to come in
+	options []option
+}
+
+// openPrivate prepares the folder. What an earlier service left of a server on it
+// is ended.
+func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*privateServer, error) {
+	s := &privateServer{i: i, dir: dataDir, seen: dataDir}
+	if err := s.endLeft(ctx); err != nil {
+		return nil, fmt.Errorf("end an earlier private server: %w", err)
+	}
+	// The copy is as the guard left it: closed, and with triggers that refuse.
+	system := filepath.Join(dataDir, systemSchema)
+	if err := os.Chmod(system, 0o700); err != nil {
+		return nil, err
+	}
+	for name := range triggerFiles() {
+		if err := os.Remove(filepath.Join(system, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	w := workshop{user: i.User}
+	for _, dir := range []string{filepath.Join(dataDir, privateDir), filepath.Join(dataDir, tempDir)} {
+		if err := errors.Join(volume.RemoveTree(dataDir, dir), os.Mkdir(dir, 0o700), w.give(dir)); err != nil {
+			return nil, err
+		}
+	}
+	if i.User != nil && !proc.Traversable(filepath.Dir(dataDir), i.User.UID, i.User.GID) {
+		var err error
+		if s.seen, err = os.MkdirTemp("", "kurabe-"); err != nil {
+			return nil, err
+		}
+		s.bound = true
+	}
+	return s, nil
+}
+
+// beside is a file of the service's beside the data folder, which the engine's user
+// cannot write.
+func (s *privateServer) beside(suffix string) string { return s.dir + ".private" + suffix }
+
+func (s *privateServer) path(name string) string { return filepath.Join(s.dir, privateDir, name) }
+
+func (s *privateServer) seenPath(name string) string { return filepath.Join(s.seen, privateDir, name) }
+
+func (s *privateServer) endLeft(ctx context.Context) error {
+	p, alive, err := proc.Find(s.beside(".json"))
+	if err != nil || !alive {
+		return err
+	}
+	if err := p.Signal(killSignal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return p.Wait(ctx)
+}
+
+// close ends whatever runs, at once, and removes what was the server's.
+func (s *privateServer) close() error {
+	if s.db != nil {
+		_ = s.db.Close()
+	}
+	late, cancel := context.WithTimeout(context.Background(), copyCleanup)
+	defer cancel()
+	err := s.endLeft(late)
+	for _, suffix := range []string{".json", ".lock", ".log"} {
+		if e := os.Remove(s.beside(suffix)); !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	if s.bound {
+		_ = os.Remove(s.seen)
+	}
+	return errors.Join(err, volume.RemoveTree(s.dir, filepath.Join(s.dir, privateDir)))
+}
+
+// settings are the instance's own, as what statements do may depend on them, and then
+// what makes the server private: of two values the later counts.
+func (s *privateServer) settings(o privateOptions) string {
+	share := shareDir(s.i.Version.BinDir)
+	options := append(chosen(s.i), []option{
+		{"basedir", filepath.Dir(s.i.Version.BinDir)}, {"lc_messages_dir", share},
+		{"character_sets_dir", filepath.Join(share, "charsets")},
+		{"datadir", s.seen}, {"tmpdir", filepath.Join(s.seen, tempDir)},
+		{"pid_file", s.seenPath("pid")}, {"log_error", s.seenPath(privateErrors)},
+		// Relative to the data folder: the path may be longer than an address.
+		{"socket", filepath.Join(privateDir, privateSocket)},
+		{"skip_networking", "1"}, {"skip_name_resolve", "1"}, {"ssl", "0"}, {"tls_version", "TLSv1.2"},
+		{"plugin_dir", filepath.Join(s.seen, privateDir)}, {"secure_file_priv", filepath.Join(s.seen, privateDir)},
+		{"symbolic_links", "0"}, {"innodb_checksum_algorithm", "full_crc32"},
+		{"event_scheduler", "OFF"}, {"general_log", "0"}, {"slow_query_log", "0"}, {"performance_schema", "0"},
+		{"init_connect", ""}, {"max_connections", "10"}, {"max_statement_time", "0"}, {"secure_timestamp", "NO"},
+		{"userstat", "0"}, {"innodb_buffer_pool_load_at_startup", "0"}, {"innodb_buffer_pool_dump_at_shutdown", "0"},
+		{"server_id", serverID(s.i.Instance)}, {"skip_slave_start", "1"}, {"read_only", "0"},
+		{"ignore_db_dirs", tempDir}, {"ignore_db_dirs", privateDir},
+	}...)
+	if o.binlog {
+		options = append(options, option{"log_bin", binlogName}, option{"log_bin_index", binlogName + ".index"}, option{"sync_binlog", "1"})
+	} else {
+		options = append(options, option{"skip_log_bin", "1"})
+	}
+	if o.account {
+		options = append(options, option{"init_file", s.seenPath(privateInit)})
+	}
+	var b strings.Builder
+	b.WriteString("[mariadbd]\n")
+	for _, o := range append(options, o.options...) {
+		b.WriteString(o.String())
+	}
+	return b.String()
+}
+
+// write makes a file that the server reads.
+func (s *privateServer) write(name, text string) error {
+	path := s.path(name)
+	return errors.Join(os.WriteFile(path, []byte(text), 0o600), (&workshop{user: s.i.User}).give(path))
+}
+
+// start starts the server and waits until it lets us in, or has ended.
+func (s *privateServer) start(ctx context.Context, o privateOptions) error {
+	if o.account {
+		s.name, s.password = privatePrefix+randomHex(), logkey.Secret(randomHex())
+		verifier, err := Verifier(s.password)
+		if err != nil {
+			return err
+		}
+		who := quoteLiteral(s.name) + "@'localhost'"
+		err = s.write(privateInit, "SET SESSION sql_mode = 0;\n"+
+			"CREATE USER "+who+" IDENTIFIED VIA "+nativePlugin+" USING "+quoteLiteral(verifier)+";\n"+
+			"GRANT ALL PRIVILEGES ON *.* TO "+who+";\n")
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.write(privateSettings, s.settings(o)); err != nil {
+		return err
+	}
+	_ = os.Remove(s.path(privateErrors)) // Of an earlier start, whose words are not of this one.
+	argv := []string{serverPath(s.i.Version.BinDir), "--defaults-file=" + s.seenPath(privateSettings)}
+	if s.i.User == nil && os.Geteuid() == 0 {
+		argv = append(argv, "--user=root")
+	}
+	spec := proc.Spec{
+		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: toolEnv(), Dir: s.dir, User: s.i.User, Nofile: toolNofile,
+		StdoutStderr: s.beside(".log"), LockFile: s.beside(".lock"), RecordFile: s.beside(".json"),
+	}
+	if s.bound {
+		spec.BindAs, spec.BindFrom = s.seen, s.dir
+	}
+	var err error
+	if s.process, err = proc.Start(ctx, spec); err != nil {
+		return err
+	}
+	if !o.account {
+		return s.until(ctx, func() bool { return strings.Contains(s.log(), "ready for connections") })
+	}
+	s.open()
+	return s.until(ctx, func() bool { return s.db.PingContext(ctx) == nil })
+}
+
+// until waits for a condition of the server, or for its end.
+func (s *privateServer) until(ctx context.Context, met func() bool) error {
+	for pause := 5 * time.Millisecond; !met(); pause = min(pause*5/4, 250*time.Millisecond) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !s.process.Alive() {
+			return s.died()
+		}
+		wait, cancel := context.WithTimeout(ctx, pause)
+		_ = s.process.Wait(wait) // returns at once when the server ends
+		cancel()
+	}
+	return nil
+}
+
+// died says why the server ended, in its own words.
+func (s *privateServer) died() error {
+	first, _ := os.ReadFile(s.beside(".log"))
+	_, words := (&Driver{}).StartFailure(string(first) + "\n" + s.log())
+	return &serverDied{words}
+}
+
+// serverDied is a private server that ended by itself.
+type serverDied struct{ words string }
+
+func (e *serverDied) Error() string { return "the server ended: " + e.words }
+
+// log is the end of the server's error log.
+func (s *privateServer) log() string {
+	const most = 64 << 10
+	text, err := os.ReadFile(s.path(privateErrors))
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(string(text[max(0, len(text)-most):]), "?")
+}
+
+// open makes the pool of the only account. The folder of the socket is dialled
+// through a descriptor, as its path may be longer than an address.
+func (s *privateServer) open() {
+	config := mysql.NewConfig()
+	config.User, config.Passwd, config.Logger = s.name, s.password.Reveal(), silent{}
+	config.Net, config.Addr = "private", s.path(privateSocket)
+	config.DialFunc = dialLong
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		connector = nil
+	}
+	s.db = sql.OpenDB(connector)
+	s.db.SetMaxOpenConns(1)
+}
+
+// stop shuts the server down cleanly, without its account.
+func (s *privateServer) stop(ctx context.Context) error {
+	if s.db != nil {
+		err := s.exec(ctx, "DROP USER IF EXISTS "+quoteLiteral(s.name)+"@'localhost'")
+		err = errors.Join(err, s.db.Close())
+		s.db = nil
+		if err != nil {
+			return fmt.Errorf("remove the private account: %w", err)
+		}
+	}
+	if err := s.process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop the private server: %w: %w", err, s.died())
+	}
+	wait, cancel := context.WithTimeout(ctx, privateStop)
+	defer cancel()
+	if err := s.process.Wait(wait); err != nil {
+		return fmt.Errorf("stop the private server: %w", err)
+	}
+	if exit, known := s.process.Exit(); known && (exit.Code != 0 || exit.Signal != 0) {
+		return fmt.Errorf("stop the private server: %v: %w", exit, s.died())
+	}
+	return nil
+}
+
+// exec runs one statement; an error does not show it.
+func (s *privateServer) exec(ctx context.Context, statement string) error {
+	_, err := s.db.ExecContext(ctx, statement)
+	return err
+}
+
+// rows reads a result as text by column; a NULL is the empty string.
+func (s *privateServer) rows(ctx context.Context, statement string) ([]map[string]string, error) {
+	rows, err := s.db.QueryContext(ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var all []map[string]string
+	values, targets := make([]sql.NullString, len(names)), make([]any, len(names))
+	for n := range names {
+		targets[n] = &values[n]
+	}
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return nil, err
+		}
+		row := map[string]string{}
+		for n, name := range names {
+			row[name] = values[n].String
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
+}
+
+// bufferPool is the class's, or less.
+func bufferPool(i engine.Instance, most int64) option {
+	have, err := strconv.ParseInt(i.Settings["innodb_buffer_pool_size"], 10, 64)
+	if err != nil || have <= 0 || have > most {
+		have = most
+	}
+	return option{"innodb_buffer_pool_size", strconv.FormatInt(have, 10)}
+}

@@ -1,0 +1,247 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// logSlot makes the server keep its log until it is stored elsewhere.
+const logSlot = "kurabe_log"
+
+// walLog reads the log as files and asks the server, about once a second, how far
+// they are durable. It is no receiver of a stream: the server wakes one of those at
+// each commit, which the clients pay for (DESIGN.md).
+type walLog struct {
+	conn   *pgx.Conn
+	reader segmentReader
+}
+
+var (
+	_ engine.Logger = (*Driver)(nil)
+	_ engine.Log    = (*walLog)(nil)
+)
+
+// OpenLog implements engine.Logger.
+func (d *Driver) OpenLog(ctx context.Context, i engine.Instance) (engine.Log, error) {
+	conn, err := d.adminConn(ctx, i)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	l, err := openLog(ctx, conn, i.Home.DataDir())
+	if err != nil {
+		closeConn(ctx, conn)
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return l, nil
+}
+
+func openLog(ctx context.Context, conn *pgx.Conn, dataDir string) (*walLog, error) {
+	var bytes int64
+	var recovering bool
+	err := conn.QueryRow(ctx, `SELECT setting::bigint, pg_catalog.pg_is_in_recovery() FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'`).
+		Scan(&bytes, &recovering)
+	if err != nil {
+		return nil, err
+	}
+	if recovering {
+		return nil, fmt.Errorf("%w: it is in recovery", engine.ErrNotReady)
+	}
+	s, err := newSegments(bytes)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	return &walLog{conn, segmentReader{root: root, segments: s}}, nil
+}
+
+// slot is what the server says of ours.
+type slot struct {
+	found   bool
+	usable  bool // it still has what it promised
+	restart lsn  // everything from there on is held back
+	flushed lsn  // the log is durable up to there
+	// timeline is the one that is written now.
+	timeline uint32
+}
+
+// look asks for the slot and the end of the log in one statement.
+func (l *walLog) look(ctx context.Context) (slot, error) {
+	var s slot
+	var restart, state *string
+	var flushed, file string
+	err := l.conn.QueryRow(ctx, `SELECT s.slot_name IS NOT NULL, s.restart_lsn::text, s.wal_status,
+			f.at::text, pg_catalog.pg_walfile_name(f.at)
+		FROM pg_catalog.pg_current_wal_flush_lsn() AS f(at)
+		LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = $1`, logSlot).
+		Scan(&s.found, &restart, &state, &flushed, &file)
+	if err != nil {
+		return slot{}, err
+	}
+	if s.flushed, s.timeline, err = end(flushed, file); err != nil || restart == nil {
+		return s, err
+	}
+	s.restart, err = parseLSN(*restart)
+	s.usable = state != nil && *state != "lost"
+	return s, err
+}
+
+// end reads a place and the timeline of the segment's name. The name itself is the
+// one before or after when the place is on the border, depending on the major.
+func end(at, file string) (lsn, uint32, error) {
+	place, err := parseLSN(at)
+	var timeline uint32
+	if _, nameErr := fmt.Sscanf(file, "%08X", &timeline); nameErr != nil {
+		err = errors.Join(err, fmt.Errorf("the server names a segment %q", file))
+	}
+	return place, timeline, err
+}
+
+// Begin implements engine.Log. A slot that was made before goes on when it has kept
+// its promise.
+func (l *walLog) Begin(ctx context.Context) (kurabe.LogPosition, error) {
+	from, found, err := l.held(ctx)
+	if errors.Is(err, engine.ErrLogGone) {
+		if found {
+			_, err = l.conn.Exec(ctx, "SELECT pg_catalog.pg_drop_replication_slot($1)", logSlot)
+		} else {
+			err = nil
+		}
+		if err == nil {
+			// true: the log is reserved now, and not when a receiver first comes.
+			_, err = l.conn.Exec(ctx, "SELECT pg_catalog.pg_create_physical_replication_slot($1, true, false)", logSlot)
+		}
+		if err == nil {
+			from, _, err = l.held(ctx)
+		}
+	}
+	if err != nil {
+		return kurabe.LogPosition{}, fmt.Errorf("begin log: %w", err)
+	}
+	return from, nil
+}
+
+// held is the beginning of the oldest segment that the slot holds back.
+func (l *walLog) held(ctx context.Context) (from kurabe.LogPosition, found bool, err error) {
+	s, err := l.look(ctx)
+	if err != nil {
+		return from, false, err
+	}
+	if !s.usable {
+		return from, s.found, fmt.Errorf("%w: nothing holds it back", engine.ErrLogGone)
+	}
+	from = l.reader.segments.position(s.timeline, l.reader.segments.begin(s.restart))
+	return from, true, l.present(from)
+}
+
+// present: the slot says what the server will not remove; the file says that it has
+// not been removed before.
+func (l *walLog) present(p kurabe.LogPosition) error {
+	file, err := l.reader.open(p.File)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// Resume implements engine.Log.
+func (l *walLog) Resume(ctx context.Context, from kurabe.LogPosition) error {
+	s, err := l.look(ctx)
+	if err == nil {
+		err = l.resume(s, from)
+	}
+	if err != nil {
+		return fmt.Errorf("resume log at %s: %w", from, err)
+	}
+	return nil
+}
+
+func (l *walLog) resume(s slot, from kurabe.LogPosition) error {
+	timeline, at, err := l.reader.segments.place(from)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", engine.ErrLogGone, err)
+	case !s.found:
+		return fmt.Errorf("%w: nothing holds it back", engine.ErrLogGone)
+	case !s.usable:
+		return fmt.Errorf("%w: it grew past max_slot_wal_keep_size", engine.ErrLogGone)
+	case timeline != s.timeline:
+		return fmt.Errorf("%w: the server writes timeline %d", engine.ErrLogGone, s.timeline)
+	case at > s.flushed:
+		return fmt.Errorf("%w: the server's log ends at %s", engine.ErrLogGone, s.flushed)
+	case l.reader.segments.begin(s.restart) > l.reader.segments.begin(at):
+		return fmt.Errorf("%w: it is held back from %s on", engine.ErrLogGone, s.restart)
+	case at == s.flushed && at == l.reader.segments.begin(at):
+		return nil // The segment may not exist before its first byte does.
+	}
+	return l.present(l.reader.segments.position(timeline, at))
+}
+
+// Mark implements engine.Log.
+func (l *walLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
+	var at, file string
+	mark := kurabe.LogMark{At: time.Now().UTC()}
+	err := l.conn.QueryRow(ctx, `SELECT f.at::text, pg_catalog.pg_walfile_name(f.at) FROM pg_catalog.pg_current_wal_flush_lsn() AS f(at)`).
+		Scan(&at, &file)
+	mark.Until = time.Now().UTC()
+	if err != nil {
+		return kurabe.LogMark{}, fmt.Errorf("mark log: %w", err)
+	}
+	flushed, timeline, err := end(at, file)
+	if err != nil {
+		return kurabe.LogMark{}, fmt.Errorf("mark log: %w", err)
+	}
+	mark.Position = l.reader.segments.position(timeline, flushed)
+	return mark, nil
+}
+
+// Release implements engine.Log. The server writes the slot's place down at its next
+// checkpoint, before it removes a segment: a crash in between only keeps more.
+func (l *walLog) Release(ctx context.Context, before kurabe.LogPosition) error {
+	_, at, err := l.reader.segments.place(before)
+	if err == nil {
+		// The server refuses to go back, or past the end of its log.
+		_, err = l.conn.Exec(ctx, `SELECT pg_catalog.pg_replication_slot_advance(slot_name, $2::text::pg_lsn)
+			FROM pg_catalog.pg_replication_slots WHERE slot_name = $1 AND restart_lsn < $2::text::pg_lsn`, logSlot, at.String())
+	}
+	if err != nil {
+		return fmt.Errorf("release log before %s: %w", before, err)
+	}
+	return nil
+}
+
+// Close implements engine.Log.
+func (l *walLog) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
+	defer cancel()
+	return errors.Join(l.conn.Close(ctx), l.reader.root.Close())
+}
+
+// DropLog implements engine.Logger.
+func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
+	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `SELECT pg_catalog.pg_drop_replication_slot(slot_name)
+			FROM pg_catalog.pg_replication_slots WHERE slot_name = $1`, logSlot)
+		// Another call was faster.
+		const undefinedObject = "42704"
+		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedObject {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("drop the log's slot: %w", err)
+	}
+	return nil
+}

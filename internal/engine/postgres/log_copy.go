@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// copyBytes is how much of a segment is read, checked and written at a time.
+const copyBytes = 1 << 20
+
+// segmentReader copies from the segments of a running server.
+type segmentReader struct {
+	root     *os.Root // the data folder; no link of the engine's account leads out of it
+	segments segments
+	pages    pageCheck
+	// empty is where an empty page was met: only such follow in its segment.
+	empty lsn
+}
+
+// Copy implements engine.Log. A page's header is checked before any of the page is
+// written.
+//
+// A timeline changes only when a server is promoted, which here is done by Replay,
+// before the log of that instance is ever read: two timelines in one Copy mean that
+// the data folder was exchanged behind the log, so it is ErrLogGone.
+func (l *walLog) Copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (kurabe.LogPosition, error) {
+	next, err := l.reader.copy(ctx, from, to, w)
+	if err != nil {
+		return next, fmt.Errorf("copy log from %s: %w", from, err)
+	}
+	return next, nil
+}
+
+func (r *segmentReader) copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (kurabe.LogPosition, error) {
+	timeline, begin, err := r.segments.place(from)
+	if err != nil {
+		return from, err
+	}
+	other, end, err := r.segments.place(to)
+	if err != nil {
+		return from, err
+	}
+	from = r.segments.position(timeline, begin)
+	if other != timeline {
+		return from, fmt.Errorf("%w: it goes on in timeline %d after %d", engine.ErrLogGone, other, timeline)
+	}
+	// Before the file is looked for: a segment may not exist before its first byte.
+	if end <= begin {
+		return from, nil
+	}
+	end = min(end, r.segments.begin(begin)+lsn(r.segments.bytes))
+	file, err := r.open(from.File)
+	if err != nil {
+		return from, err
+	}
+	defer file.Close()
+	if err := r.copyPart(ctx, part{file, from.File, timeline, begin, end}, w); err != nil {
+		return from, err
+	}
+	return r.segments.position(timeline, end), nil
+}
+
+// open refuses what is not a whole segment. The server makes them at full length
+// before it gives them their name.
+func (r *segmentReader) open(name string) (*os.File, error) {
+	file, err := r.root.OpenFile(filepath.Join(walDir, name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: there is no segment %s", engine.ErrLogGone, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() != r.segments.bytes) {
+		err = fmt.Errorf("%w: %s is no segment of %d bytes", engine.ErrLogGone, name, r.segments.bytes)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// part is what is copied of one segment.
+type part struct {
+	file       *os.File
+	name       string
+	timeline   uint32
+	begin, end lsn
+}
+
+func (r *segmentReader) copyPart(ctx context.Context, p part, w io.Writer) error {
+	segment := r.segments.begin(p.begin)
+	buffer := make([]byte, copyBytes)
+	// Whole pages are read, so that also the one that begin is in is checked.
+	for at := p.begin - p.begin%pageBytes; at < p.end; at += copyBytes {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		n := min(copyBytes, int64(segment)+r.segments.bytes-int64(at))
+		chunk := buffer[:n]
+		if _, err := p.file.ReadAt(chunk, int64(at-segment)); err != nil {
+			return err
+		}
+		if err := r.checkChunk(chunk, at, p); err != nil {
+			return fmt.Errorf("%w: segment %s: %w", engine.ErrLogGone, p.name, err)
+		}
+		if err := r.same(p); err != nil {
+			return err
+		}
+		if _, err := w.Write(chunk[max(p.begin, at)-at : min(p.end-at, lsn(n))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkChunk looks at each page that the copy takes bytes of. Empty ones are right at
+// a segment's end only: the replay sees the record that announces them.
+func (r *segmentReader) checkChunk(chunk []byte, at lsn, p part) error {
+	for n := lsn(0); n < lsn(len(chunk)) && at+n < p.end; n += pageBytes {
+		page := chunk[n : n+pageBytes]
+		_, err := r.pages.check(page, p.timeline, at+n)
+		switch {
+		case err == nil && r.empty < at+n && r.segments.begin(r.empty) == r.segments.begin(at):
+			return fmt.Errorf("the page at %s follows an empty one", at+n)
+		case errors.Is(err, errZeroPage) && len(bytes.Trim(page, "\x00")) == 0 && (at+n)%lsn(r.segments.bytes) != 0:
+			r.empty = at + n
+		case err != nil:
+			return fmt.Errorf("page at %s: %w", at+n, err)
+		}
+	}
+	return nil
+}
+
+// same proves that what was just read is the segment's: the server takes the name
+// from a file before it writes something else into it.
+func (r *segmentReader) same(p part) error {
+	info, err := p.file.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := r.root.Lstat(filepath.Join(walDir, p.name))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, named) {
+		return fmt.Errorf("%w: segment %s was removed meanwhile", engine.ErrLogGone, p.name)
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/proc"
+)
+
+// control is what pg_control says of a cluster that no server works on.
+type control struct {
+	state      string
+	checkpoint lsn
+	timeline   uint32 // of the checkpoint
+	segments   segments
+	checksums  bool
+	// settings are those that recovery must not fall short of, by their names.
+	settings map[string]string
+}
+
+// The cluster's state in pg_controldata's words.
+const controlShutDown = "shut down"
+
+// controlSettings are settings that recovery needs as they were, by the tool's words.
+var controlSettings = map[string]string{
+	"max_connections setting":        "max_connections",
+	"max_worker_processes setting":   "max_worker_processes",
+	"max_wal_senders setting":        "max_wal_senders",
+	"max_prepared_xacts setting":     "max_prepared_transactions",
+	"max_locks_per_xact setting":     "max_locks_per_transaction",
+	"track_commit_timestamp setting": "track_commit_timestamp",
+}
+
+func readControlData(ctx context.Context, p *private) (control, error) {
+	out, err := p.tool(ctx, controlTool, p.seenPath(p.data))
+	if err != nil {
+		return control{}, err
+	}
+	return parseControlData(string(out))
+}
+
+const controlTool = "pg_controldata"
+
+// stoppedAt is where the log of a server ends that was shut down cleanly: after its
+// last checkpoint. Of one that ended otherwise only a recovery would tell, so it is
+// the zero position.
+func stoppedAt(ctx context.Context, i engine.Instance) (kurabe.LogPosition, error) {
+	out, err := proc.Run(ctx, proc.Tool{
+		Name: controlTool, Argv: []string{filepath.Join(i.Version.BinDir, controlTool), i.Home.DataDir()}, Env: toolEnv(), Dir: "/",
+	})
+	if err != nil {
+		return kurabe.LogPosition{}, err
+	}
+	c, err := parseControlData(string(out))
+	if err != nil || c.state != controlShutDown {
+		return kurabe.LogPosition{}, err
+	}
+	log := &scanner{
+		dir: filepath.Join(i.Home.DataDir(), walDir), segments: c.segments, timeline: c.timeline,
+		limit: c.checkpoint + pageBytes, // a checkpoint is a hundred bytes
+	}
+	defer log.close()
+	r, err := log.read(c.checkpoint)
+	return c.segments.position(c.timeline, r.end), err
+}
+
+// parseControlData reads the tool's lines of a name, a colon and a value. It warns of
+// a wrong checksum in the same output and goes on, so that is looked for.
+func parseControlData(out string) (control, error) {
+	if strings.Contains(out, "WARNING:") {
+		return control{}, &recoveryError{"pg_control is damaged"}
+	}
+	values := map[string]string{}
+	for text := range strings.Lines(out) {
+		if name, value, ok := strings.Cut(text, ":"); ok {
+			values[name] = strings.TrimSpace(value)
+		}
+	}
+	c := control{state: values["Database cluster state"], settings: map[string]string{}}
+	var err error
+	c.checkpoint, err = parseLSN(values["Latest checkpoint location"])
+	timeline, timelineErr := strconv.ParseUint(values["Latest checkpoint's TimeLineID"], 10, 32)
+	bytes, bytesErr := strconv.ParseInt(values["Bytes per WAL segment"], 10, 64)
+	checksums, sumErr := strconv.Atoi(values["Data page checksum version"])
+	if err = errors.Join(err, timelineErr, bytesErr, sumErr); err != nil {
+		return control{}, fmt.Errorf("read pg_controldata: %w", err)
+	}
+	c.timeline, c.checksums = uint32(timeline), checksums != 0
+	for words, name := range controlSettings {
+		value, ok := values[words]
+		if !ok {
+			return control{}, fmt.Errorf("read pg_controldata: no %s", words)
+		}
+		c.settings[name] = value
+	}
+	c.segments, err = newSegments(bytes)
+	return c, err
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/proc"
+	"kurabe/internal/snapshot"
+	"kurabe/internal/volume"
+)
+
+// Fetch writes the log of an instance, which may be gone, into an empty folder: the
+// engine's files from the one that from is in up to the first mark that is not
+// before at. It refuses what it does not have whole.
+type Fetch func(ctx context.Context, r FetchRequest) (before, after kurabe.LogMark, err error)
+
+// FetchRequest says which part of which log.
+type FetchRequest struct {
+	Instance    kurabe.InstanceID
+	From        kurabe.LogPosition
+	TakenAt, At time.Time
+	Dir         string
+}
+
+// OpenLog looks at the log of the running server of an instance.
+func (l *Lifecycle) OpenLog(ctx context.Context, a kurabe.Assignment) (Log, error) {
+	return l.logger().OpenLog(ctx, l.instance(a))
+}
+
+// DropLog has the running server of an instance hold back no log any more.
+func (l *Lifecycle) DropLog(ctx context.Context, a kurabe.Assignment) error {
+	return l.logger().DropLog(ctx, l.instance(a))
+}
+
+func (l *Lifecycle) logger() Logger { return l.c.Driver.(Logger) }
+
+// replayLog brings the fresh copy of a snapshot to the moment that the origin names.
+func (l *Lifecycle) replayLog(ctx context.Context, i Instance, r snapshot.Record, fresh string) error {
+	point := i.Origin.Point
+	if point == nil {
+		return nil
+	}
+	if l.c.Fetch == nil {
+		return errors.New("this host keeps no logs")
+	}
+	if r.Facts.Position.File == "" {
+		return fmt.Errorf("snapshot %s has no position in a log", r.Snapshot)
+	}
+	dir, err := l.emptyLogDir(i)
+	if err != nil {
+		return err
+	}
+	request := ReplayRequest{Dir: dir, From: r.Facts.Position, At: point.At}
+	request.Before, request.After, err = l.c.Fetch(ctx, FetchRequest{
+		Instance: point.Instance, From: r.Facts.Position, TakenAt: r.Facts.TakenAt, At: point.At, Dir: dir,
+	})
+	if err == nil {
+		err = giveTree(dir, i.User)
+	}
+	if err == nil {
+		err = l.logger().Replay(ctx, i, fresh, request)
+	}
+	if err != nil {
+		err = fmt.Errorf("bring it to %s: %w", point.At.Format(time.RFC3339), err)
+	}
+	return errors.Join(err, volume.RemoveTree(i.Home.Dir, dir))
+}
+
+// emptyLogDir is where the log for a replay goes; it counts as the instance's, like
+// the data in the making.
+func (l *Lifecycle) emptyLogDir(i Instance) (string, error) {
+	dir := i.Home.ReplayDir()
+	if err := volume.RemoveTree(i.Home.Dir, dir); err != nil {
+		return "", err
+	}
+	uid, gid := owner(i.User)
+	return dir, volume.EnsureDir(dir, 0o700, uid, gid)
+}
+
+// giveTree makes the engine's user the owner of the files in a folder.
+func giveTree(dir string, user *proc.Credential) error {
+	if user == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.Lchown(filepath.Join(dir, e.Name()), user.UID, user.GID))
+	}
+	return err
+}

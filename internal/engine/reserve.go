@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"kurabe"
+	"kurabe/internal/volume"
+)
+
+// Bounds of the reserve: a hundredth of the disk, but what a few engines need to
+// write a checkpoint at least, and no more than any of them needs. On a disk so
+// small that this would be a large part of it, an eighth.
+const (
+	reserveBytesMin = 256 << 20
+	reserveBytesMax = 4 * kurabe.GiB
+	reserveShare    = 100
+	reserveSmall    = 8
+)
+
+// Reserve is space that Kurabe keeps on the disk of the homes. It is given up when
+// the disk is full, so that engines can shut down and start cleanly, and made again
+// when there is room.
+type Reserve interface {
+	// Bytes is how large the reserve is when it is held.
+	Bytes() int64
+	// Held says whether the space is taken.
+	Held() bool
+	// Make takes the space. It may be repeated, also after it was cut off; when it
+	// fails nothing is taken. The caller sees to it that the disk has room.
+	Make() error
+	// Free gives the space back. It may be repeated.
+	Free() error
+}
+
+// fileReserve is a preallocated file beside the homes.
+type fileReserve struct {
+	path  string
+	bytes int64
+}
+
+// Reserve describes the reserve of the disk that the homes are on; it makes none.
+func (l *Lifecycle) Reserve() (Reserve, error) {
+	dir := filepath.Dir(l.c.Homes)
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return nil, fmt.Errorf("size the reserve: %w", &fs.PathError{Op: "statfs", Path: dir, Err: err})
+	}
+	return &fileReserve{path: filepath.Join(dir, "reserve"), bytes: reserveBytes(int64(st.Blocks) * st.Frsize)}, nil
+}
+
+// reserveBytes is the size of the reserve of a disk.
+func reserveBytes(disk int64) int64 {
+	return min(max(disk/reserveShare, reserveBytesMin), reserveBytesMax, disk/reserveSmall)
+}
+
+// Bytes implements Reserve.
+func (r *fileReserve) Bytes() int64 { return r.bytes }
+
+// Held implements Reserve.
+func (r *fileReserve) Held() bool {
+	info, err := os.Lstat(r.path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Blocks*512 >= r.bytes // the unit of st_blocks on every file system
+}
+
+// Make implements Reserve.
+func (r *fileReserve) Make() error {
+	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("make the reserve: %w", err)
+	}
+	err = errors.Join(f.Truncate(r.bytes), syscall.Fallocate(int(f.Fd()), 0, 0, r.bytes), f.Sync())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(fmt.Errorf("make the reserve of %s: %w", kurabe.FormatBytes(r.bytes), err), r.Free())
+	}
+	return volume.SyncDir(filepath.Dir(r.path))
+}
+
+// Free implements Reserve.
+func (r *fileReserve) Free() error {
+	if err := os.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("free the reserve: %w", err)
+	}
+	return nil
+}

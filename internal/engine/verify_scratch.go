@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/cgroup"
+	"kurabe/internal/proc"
+	"kurabe/internal/volume"
+)
+
+// scratchClose is how long the end of a verification may take, whatever ended it.
+const scratchClose = time.Minute
+
+// open makes the scratch folder of a snapshot, and the control group of what works in
+// it.
+func (v *verifying) open(ctx context.Context) error {
+	l := v.l
+	dir := filepath.Join(l.scratchDir(), string(v.request.Snapshot))
+	if err := removeScratch(ctx, l.scratchDir(), dir); err != nil {
+		return fmt.Errorf("remove what an earlier one left: %w", err)
+	}
+	mode := os.FileMode(0o700)
+	if l.c.User != nil {
+		mode = 0o711 // the engine's user passes through
+	}
+	v.home = Home{Dir: dir}
+	for _, path := range []string{l.scratchDir(), dir} {
+		if err := volume.EnsureDir(path, mode, -1, -1); err != nil {
+			return fmt.Errorf("make the scratch folder: %w", err)
+		}
+	}
+	return v.throttle()
+}
+
+// throttle makes a control group, as far as this host has levers.
+func (v *verifying) throttle() error {
+	levers := v.l.c.Levers
+	var limits cgroup.Limits
+	if levers.CPU.Enforceable {
+		limits.CPUQuota = verifyCPUs
+	}
+	if levers.Memory.Enforceable {
+		limits.MemoryBytes = verifyMemoryBytes
+	}
+	if limits == (cgroup.Limits{}) {
+		return nil
+	}
+	group, err := levers.Ensure(string(v.request.Snapshot), limits)
+	if err != nil {
+		return fmt.Errorf("throttle it: %w", err)
+	}
+	v.group = &group
+	return nil
+}
+
+// oomKills is 0 where nobody counts.
+func (v *verifying) oomKills() int64 {
+	if v.group == nil {
+		return 0
+	}
+	kills, err := v.group.OOMKills()
+	if err != nil {
+		return 0
+	}
+	return kills
+}
+
+// close leaves nothing behind, also when the time for the rest is over.
+func (v *verifying) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), scratchClose)
+	defer cancel()
+	err := removeScratch(ctx, v.l.scratchDir(), v.home.Dir)
+	if v.group != nil {
+		if e := v.group.Remove(ctx); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// SweepVerified ends the processes and removes the folders that killed verifications
+// left. It must not run beside Verify.
+func (s *Snapshots) SweepVerified(ctx context.Context) error {
+	var errs error
+	for _, l := range s.engines {
+		entries, err := os.ReadDir(l.scratchDir())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = errors.Join(errs, err)
+		}
+		for _, e := range entries {
+			// What was being removed has the id and an ending.
+			id, _, _ := strings.Cut(e.Name(), ".")
+			errs = errors.Join(errs, l.sweep(ctx, filepath.Join(l.scratchDir(), e.Name()), kurabe.SnapshotID(id)))
+		}
+	}
+	if errs != nil {
+		return fmt.Errorf("remove what killed verifications left: %w", errs)
+	}
+	return nil
+}
+
+func (l *Lifecycle) sweep(ctx context.Context, dir string, id kurabe.SnapshotID) error {
+	if err := removeScratch(ctx, l.scratchDir(), dir); err != nil {
+		return err
+	}
+	group, ok := l.c.Levers.Find(string(id))
+	if !ok {
+		return nil
+	}
+	if err := group.Remove(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// removeScratch ends what works in a scratch folder, and removes it. Servers work in
+// the data, the engines' tools at most two folders deep beside it.
+func removeScratch(ctx context.Context, root, dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, place := range scratchPlaces(dir) {
+		if err := proc.KillSurvivors(ctx, place); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("end what works in %s: %w", place, err)
+		}
+	}
+	return volume.RemoveTree(root, dir)
+}
+
+func scratchPlaces(dir string) []string {
+	places := []string{dir}
+	data := Home{Dir: dir}.DataDir()
+	for _, deeper := range [2]string{"*", filepath.Join("*", "*")} {
+		found, err := filepath.Glob(filepath.Join(dir, deeper))
+		if err != nil {
+			continue // only a pattern can be wrong
+		}
+		for _, path := range found {
+			if info, err := os.Lstat(path); err == nil && info.IsDir() && filepath.Dir(path) != data {
+				places = append(places, path)
+			}
+		}
+	}
+	return places
+}

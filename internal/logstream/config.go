@@ -1,0 +1,90 @@
+package logstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/blob"
+)
+
+// Log reads the log of one running server while it is written: engine.Log satisfies
+// it, and there the methods are described. One goroutine uses it. An error that
+// Config.Gone does not know is one of the session: it is closed, and another opened.
+type Log interface {
+	Begin(ctx context.Context) (kurabe.LogPosition, error)
+	Resume(ctx context.Context, from kurabe.LogPosition) error
+	Mark(ctx context.Context) (kurabe.LogMark, error)
+	Copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (next kurabe.LogPosition, err error)
+	Release(ctx context.Context, before kurabe.LogPosition) error
+	Close() error
+}
+
+// Config of a Store. Spool, Repository and Gone are needed.
+type Config struct {
+	// Spool is a folder of the store's own on the disk of the instances.
+	Spool string
+	// Repository opens the repository, or says why that cannot be now. It is asked
+	// again for each piece, so it should keep what it has opened.
+	Repository func() (blob.Store, error)
+	// Gone says if an error of a Log means that the server no longer has the log
+	// (engine.ErrLogGone).
+	Gone func(error) bool
+	Now  func() time.Time // nil: time.Now
+	Log  *slog.Logger     // nil: nothing is logged
+
+	// Bounds of the spool, in bytes: of one instance (0: 1 GiB) and of all (0: 5 % of
+	// the file system).
+	InstanceBytesMax, SpoolBytesMax int64
+	// PieceBytes closes a piece (0: 16 MiB), and so does PieceAge after its first byte
+	// (0: a minute).
+	PieceBytes int64
+	PieceAge   time.Duration
+}
+
+const (
+	defaultInstanceBytesMax = 1 << 30
+	defaultSpoolPercent     = 5
+	defaultPieceBytes       = 16 << 20
+	defaultPieceAge         = time.Minute
+)
+
+func (c Config) complete() (Config, error) {
+	switch {
+	case !filepath.IsAbs(c.Spool):
+		return c, fmt.Errorf("spool %q: it must be an absolute path", c.Spool)
+	case c.Repository == nil, c.Gone == nil:
+		return c, errors.New("Repository and Gone must be set")
+	case c.InstanceBytesMax < 0, c.SpoolBytesMax < 0, c.PieceBytes < 0, c.PieceAge < 0:
+		return c, errors.New("a bound is negative")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.InstanceBytesMax == 0 {
+		c.InstanceBytesMax = defaultInstanceBytesMax
+	}
+	if c.PieceBytes == 0 {
+		c.PieceBytes = defaultPieceBytes
+	}
+	if c.PieceAge == 0 {
+		c.PieceAge = defaultPieceAge
+	}
+	if c.SpoolBytesMax == 0 {
+		var fs syscall.Statfs_t
+		if err := syscall.Statfs(c.Spool, &fs); err != nil {
+			return c, fmt.Errorf("size of the spool's disk: %w", err)
+		}
+		c.SpoolBytesMax = int64(fs.Blocks) * fs.Bsize / 100 * defaultSpoolPercent
+	}
+	return c, nil
+}

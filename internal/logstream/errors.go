@@ -1,0 +1,66 @@
+package logstream
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"kurabe"
+)
+
+// RangeError says that a moment or a snapshot is outside of what the log reaches.
+type RangeError struct {
+	Instance kurabe.InstanceID
+	At       time.Time
+	// From and To are what the run reaches that holds the snapshot; zero when none does.
+	From, To time.Time
+}
+
+const errTime = "2006-01-02T15:04:05.000Z07:00"
+
+func (e *RangeError) Error() string {
+	if e.To.IsZero() {
+		return fmt.Sprintf("out of range: no run of the log of %s holds this snapshot", e.Instance)
+	}
+	return fmt.Sprintf("out of range: %s is asked for, the log of %s reaches from %s to %s",
+		e.At.UTC().Format(errTime), e.Instance, e.From.UTC().Format(errTime), e.To.UTC().Format(errTime))
+}
+
+// Retryable is false: a moment that has passed comes into no run later.
+func (e *RangeError) Retryable() bool { return false }
+
+// MissingError is a gap: a piece that should be there is not.
+type MissingError struct{ Piece string }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("gap in the log: piece %s is missing", e.Piece)
+}
+
+// Retryable is false.
+func (e *MissingError) Retryable() bool { return false }
+
+// DamagedError is a piece whose content is not what was kept.
+type DamagedError struct {
+	Piece string
+	Err   error
+}
+
+func (e *DamagedError) Error() string { return fmt.Sprintf("piece %s is damaged: %v", e.Piece, e.Err) }
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Retryable is false.
+func (e *DamagedError) Retryable() bool { return false }
+
+// ErrFollowed refuses to remove or finish the log of an instance while Follow runs.
+var ErrFollowed = errors.New("the log is being followed")
+
+// gapError ends a run with a reason for people.
+type gapError struct{ reason string }
+
+func (e *gapError) Error() string { return e.reason }
+
+var (
+	errSpoolFull = errors.New("the spool is full")
+	errNoRoom    = errors.New("waiting for room in the spool")
+	errNotYet    = errors.New("the log does not reach its mark yet")
+)

@@ -1,0 +1,89 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/plan"
+)
+
+// newImported is a snapshot whose instance nobody knows.
+func newImported(t *testing.T) *snapSim {
+	t.Helper()
+	s := newSnapSim(t)
+	s.w.Spec.Imported, s.w.Instance = true, nil
+	return s
+}
+
+func TestSnapshotIsImported(t *testing.T) {
+	s := newImported(t)
+	s.step()
+	s.want(kurabe.SnapshotCreating)
+	if s.w.Assignment != nil {
+		t.Fatalf("assigned to nobody: %+v", s.w.Assignment)
+	}
+	s.w.Hosts = []kurabe.HostReport{{Host: "h2"}, {Host: "h1"}}
+	s.step()
+	if a := s.w.Assignment; a == nil || a.Host != "h1" || a.Of != "" || a.From != "" || a.Goal != kurabe.SnapshotPresent || s.w.Status.Host != "h1" {
+		t.Fatalf("%+v, %+v", a, s.w.Status)
+	}
+	s.settle()
+	s.want(kurabe.SnapshotAvailable)
+	if want := []string{"KURABE-EVENT-0006", "KURABE-EVENT-0007"}; !slices.Equal(s.events, want) {
+		t.Fatalf("events %v, want %v", s.events, want)
+	}
+	s.w.Spec.Deleting = &kurabe.Deletion{At: monday}
+	s.settle()
+	if !s.gone {
+		t.Fatal("it cannot be deleted")
+	}
+}
+
+// A repository that is away while a snapshot is imported must not end in an order to
+// remove the snapshot from it.
+func TestImportThatIsNotFoundRemovesNothing(t *testing.T) {
+	s := newImported(t)
+	s.w.Hosts = []kurabe.HostReport{{Host: "h1"}}
+	s.step()
+	s.report(func(r *kurabe.SnapshotReport) {
+		r.Failure = &kurabe.Failure{Step: "find-snapshot", Message: "the repository does not answer", Attempts: 5}
+	})
+	s.step()
+	s.want(kurabe.SnapshotFailed)
+	if s.w.Assignment.Goal != kurabe.SnapshotPresent {
+		t.Fatal("it is to be removed")
+	}
+	s.settle()
+	s.want(kurabe.SnapshotAvailable)
+}
+
+// What somebody brought back from the repository was often past its retention.
+func TestImportedSnapshotDoesNotExpire(t *testing.T) {
+	s := newImported(t)
+	s.w.Hosts = []kurabe.HostReport{{Host: "h1"}}
+	s.w.Spec.Kind = kurabe.SnapshotAutomated
+	s.w.Retention = &plan.Retention{Days: 1, Until: monday.Add(-30 * 24 * time.Hour)}
+	s.settle()
+	s.want(kurabe.SnapshotAvailable)
+	if s.w.Assignment.Goal != kurabe.SnapshotPresent {
+		t.Fatal("it is to be removed")
+	}
+	s.w.Spec.Imported = false // the same one, taken here
+	if r := plan.NextSnapshot(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting {
+		t.Fatalf("one that was taken here does not expire: %+v", r.Status)
+	}
+}
+
+// A copy of an imported snapshot takes over its spec and is made like any other.
+func TestCopyOfAnImportedSnapshot(t *testing.T) {
+	s := newImported(t)
+	s.w.Spec.CopyOf, s.w.Spec.CopyOfName = "snap-b", "older"
+	s.w.From = &kurabe.SnapshotStatus{ID: "snap-b", State: kurabe.SnapshotAvailable, Host: "h2"}
+	s.step()
+	s.want(kurabe.SnapshotCopying)
+	if a := s.w.Assignment; a.Host != "h2" || a.From != "snap-b" {
+		t.Fatalf("%+v", a)
+	}
+}

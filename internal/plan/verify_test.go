@@ -1,0 +1,178 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/plan"
+)
+
+// verifySim is an automated snapshot that was taken at the beginning.
+func verifySim(t *testing.T, every time.Duration) *snapSim {
+	s := newSnapSim(t)
+	s.w.Spec.Kind = kurabe.SnapshotAutomated
+	s.w.Retention = &plan.Retention{Days: 30}
+	s.w.Verify = plan.Verify{Every: every, Newest: true}
+	s.verifySettle()
+	s.want(kurabe.SnapshotAvailable)
+	s.events = nil
+	return s
+}
+
+// verifySettle has the host do everything but verify.
+func (s *snapSim) verifySettle() {
+	s.t.Helper()
+	var last *kurabe.Verification
+	if s.w.Report != nil {
+		last = s.w.Report.Verified
+	}
+	for range 10 {
+		s.obey()
+		if s.w.Report != nil {
+			s.w.Report.Facts.TakenAt, s.w.Report.Verified = monday, last
+		}
+		if !s.step() {
+			return
+		}
+	}
+	s.t.Fatalf("no fixed point: %+v", s.w.Status)
+}
+
+// done has the host report a result.
+func (s *snapSim) done(seq int64, at time.Time, problems ...string) {
+	s.t.Helper()
+	s.w.Report.Verified = &kurabe.Verification{Seq: seq, At: at, OK: len(problems) == 0, Problems: problems, Duration: time.Minute}
+	s.verifySettle()
+}
+
+func (s *snapSim) wantVerify(seq int64) {
+	s.t.Helper()
+	if s.w.Assignment.Verify != seq {
+		s.t.Fatalf("verification %d is wanted of the host, not %d", s.w.Assignment.Verify, seq)
+	}
+}
+
+func TestVerifyOnASchedule(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	for _, c := range []struct {
+		name   string
+		change func(*plan.SnapshotWorld)
+		after  time.Duration // when it is due, 0: never
+	}{
+		{"an hour after it was taken", func(*plan.SnapshotWorld) {}, time.Hour},
+		{"one of the instance was verified a day before", func(w *plan.SnapshotWorld) { w.Verify.Last = monday.Add(-24 * time.Hour) }, 6 * 24 * time.Hour},
+		{"the last verification was long ago", func(w *plan.SnapshotWorld) { w.Verify.Last = monday.Add(-30 * 24 * time.Hour) }, time.Hour},
+		{"not the newest", func(w *plan.SnapshotWorld) { w.Verify.Newest = false }, 0},
+		{"switched off", func(w *plan.SnapshotWorld) { w.Verify.Every = 0 }, 0},
+		{"manual", func(w *plan.SnapshotWorld) { w.Spec.Kind, w.Retention = kurabe.SnapshotManual, nil }, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := verifySim(t, week)
+			c.change(&s.w)
+			if c.after == 0 {
+				s.w.Now = monday.Add(29 * 24 * time.Hour)
+				s.verifySettle()
+				s.wantVerify(0)
+				return
+			}
+			s.w.Now = monday.Add(c.after - time.Second)
+			if r := plan.NextSnapshot(s.w); r.Assignment != nil || !r.LookAgain.Equal(monday.Add(c.after)) {
+				t.Fatalf("%+v, again at %v", r.Assignment, r.LookAgain)
+			}
+			s.w.Now = monday.Add(c.after)
+			s.verifySettle()
+			s.wantVerify(1)
+		})
+	}
+}
+
+func TestVerifyIsToldOnce(t *testing.T) {
+	s := verifySim(t, time.Hour)
+	s.w.Now = monday.Add(time.Hour)
+	s.verifySettle()
+	s.w.Report.Verifying = "50 % are copied"
+	s.step()
+	if s.w.Status.Verifying == "" || len(s.events) > 0 {
+		t.Fatalf("%+v, %v", s.w.Status, s.events)
+	}
+	s.done(1, s.w.Now)
+	s.w.Verify.Last = s.w.Now
+	if !slices.Equal(s.events, []string{"KURABE-EVENT-0008", "KURABE-EVENT-0008"}) || s.w.Status.Verified == nil || s.w.Status.Verifying != "" {
+		t.Fatalf("%v, %+v", s.events, s.w.Status)
+	}
+	// A host that forgot it does not take it back.
+	s.w.Report.Verified = nil
+	s.verifySettle()
+	if len(s.events) != 2 || s.w.Status.Verified == nil {
+		t.Fatalf("%v, %+v", s.events, s.w.Status)
+	}
+	s.w.Now = s.w.Now.Add(time.Hour)
+	s.verifySettle()
+	s.wantVerify(2)
+}
+
+func TestBadVerification(t *testing.T) {
+	s := verifySim(t, time.Hour)
+	s.w.Spec.VerifySeq = 1
+	s.verifySettle()
+	s.wantVerify(1)
+	s.w.Report.Verified = &kurabe.Verification{Seq: 1, At: s.w.Now, Problems: []string{"p1", "p2", "p3", "p4"}}
+	r := plan.NextSnapshot(s.w)
+	if len(r.Events) != 2 || r.Events[0].ID != "KURABE-EVENT-0009" || r.Events[0].SourceType != "db-snapshot" || r.Events[1].SourceType != "db-instance" ||
+		!strings.Contains(r.Events[1].Message, "p3; and 1 more") || !slices.Contains(r.Events[0].Categories, "failure") {
+		t.Fatalf("%+v", r.Events)
+	}
+	s.verifySettle()
+	s.want(kurabe.SnapshotAvailable) // a person may still save what is in it
+	s.w.Now = monday.Add(20 * 24 * time.Hour)
+	s.verifySettle()
+	s.wantVerify(1) // the schedule does not repeat it
+	s.w.Spec.VerifySeq = 2
+	s.verifySettle()
+	s.wantVerify(2)
+}
+
+func TestWishForAVerification(t *testing.T) {
+	s := newSnapSim(t)
+	s.w.Spec.VerifySeq = 7
+	s.step()
+	s.wantVerify(0) // nothing is there yet
+	s.verifySettle()
+	s.wantVerify(7)
+	generation := s.w.Assignment.Generation
+	s.done(7, s.w.Now)
+	if s.w.Assignment.Generation != generation {
+		t.Error("an order that nobody gave")
+	}
+}
+
+func TestUntrustedBackupIsReplacedOnce(t *testing.T) {
+	s := keptSim(t)
+	backup := func(name string, age time.Duration, untrusted bool) plan.Backup {
+		at := s.w.Now.Add(-age)
+		return plan.Backup{Name: name, CreatedAt: at, TakenAt: at, State: kurabe.SnapshotAvailable, Untrusted: untrusted}
+	}
+	s.settle()
+	for _, c := range []struct {
+		name    string
+		backups []plan.Backup
+		fresh   bool
+	}{
+		{"good ones", []plan.Backup{backup("a", 3*time.Hour, false), backup("b", 2*time.Hour, false)}, false},
+		{"the newest is bad", []plan.Backup{backup("a", 3*time.Hour, false), backup("b", 2*time.Hour, true)}, true},
+		{"the only one is bad", []plan.Backup{backup("b", 2*time.Hour, true)}, true},
+		{"an older one is bad", []plan.Backup{backup("a", 3*time.Hour, true), backup("b", 2*time.Hour, false)}, false},
+		{"the one that replaced a bad one is bad", []plan.Backup{backup("a", 3*time.Hour, true), backup("b", 2*time.Hour, true)}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := s.w
+			w.Backups = c.backups
+			if r := plan.Next(w); (r.Snapshot != nil) != c.fresh {
+				t.Errorf("%+v, %v", r.Snapshot, r.Reasons)
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package reconcile
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// SnapshotExplanation is what is known of one snapshot of an instance, without the
+// source's verifier.
+type SnapshotExplanation struct {
+	ID         kurabe.SnapshotID    `json:"id"`
+	Name       string               `json:"name"`
+	Kind       kurabe.SnapshotKind  `json:"kind"`
+	CreatedAt  time.Time            `json:"createdAt"`
+	CopyOfName string               `json:"copyOfName,omitempty"`
+	State      kurabe.SnapshotState `json:"state"`
+	Reason     string               `json:"reason,omitempty"`
+	// Facts are the host's newest: while it works, a report is ahead of the status.
+	Facts   kurabe.SnapshotFacts `json:"facts"`
+	Failure *kurabe.Failure      `json:"failure,omitempty"`
+}
+
+// explainSnapshots lists the snapshots of an instance, oldest first.
+func explainSnapshots(view *store.View, id kurabe.InstanceID) []SnapshotExplanation {
+	list := []SnapshotExplanation{}
+	for _, s := range view.SnapshotsOf(id) {
+		if s.Spec != nil {
+			list = append(list, explainSnapshot(s))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b SnapshotExplanation) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+func explainSnapshot(s *store.Snapshot) SnapshotExplanation {
+	e := SnapshotExplanation{
+		ID: s.ID, Name: s.Spec.Name, Kind: s.Spec.Kind, CreatedAt: s.Spec.CreatedAt, CopyOfName: s.Spec.CopyOfName,
+		State: kurabe.SnapshotCreating,
+	}
+	if s.Spec.CopyOf != "" {
+		e.State = kurabe.SnapshotCopying
+	}
+	if st := s.Status; st != nil {
+		e.State, e.Reason, e.Facts = st.State, st.Reason, st.Facts
+		if r, ok := s.Report(st.Host); ok {
+			e.Failure = r.Failure
+			if !r.Absent {
+				e.Facts = r.Facts
+			}
+		}
+	}
+	if s.Spec.Deleting != nil {
+		e.State = kurabe.SnapshotDeleting
+	}
+	return e
+}

@@ -1,0 +1,210 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+
+	"kurabe"
+	"kurabe/internal/blob"
+)
+
+// Archive keeps complete, sealed snapshots in a repository of backups:
+//
+//	snapshots/ID/packs.json      first: which files go into which pack
+//	snapshots/ID/pack-00001.tar  … the data folder, as paths, modes and content
+//	snapshots/ID/files-SUM.json  the list, as in the folder of the snapshot
+//	snapshots/ID/snapshot.json   last: the record, without which nothing counts
+//
+// A pack that is there was written as packs.json says, and each file in it had its
+// sum: so a Push that was cut off goes on with the packs that are missing. All
+// methods may be called at the same time, but for Push and Remove of one snapshot.
+type Archive struct {
+	local      Store
+	repository func() (blob.Store, error)
+
+	// BytesPerSecondMax bounds the reading of each Push, 0 does not; PackBytes is
+	// about how much goes into one pack, 0 for packBytes.
+	BytesPerSecondMax int64
+	PackBytes         int64
+
+	turn chan struct{} // holds one entry while somebody asks for Known
+
+	mu    sync.Mutex // guards known
+	known known
+}
+
+// NewArchive keeps the snapshots of a folder in the repository that the function
+// gives, or says why there is none just now. It is asked by each call.
+func NewArchive(local Store, repository func() (blob.Store, error)) *Archive {
+	return &Archive{local: local, repository: repository, turn: make(chan struct{}, 1), known: known{entries: map[kurabe.SnapshotID]entry{}}}
+}
+
+const (
+	// packBytes is where small files are cut into packs: large enough that a store's
+	// price of an object does not count, small enough to lose little when cut off.
+	packBytes = 64 << 20
+	// packsAtOnce keeps a core and a connection busy while another waits.
+	packsAtOnce = 2
+	// archiveReadBytes is one read: small enough that pacing and cancelling are prompt.
+	archiveReadBytes = 1 << 20
+
+	// Bounds of what is read into memory, whatever a repository holds. A file takes
+	// some 100 bytes of the list and of packs.json: a million of them fit.
+	recordBytesMax = 1 << 20
+	listBytesMax   = 256 << 20
+)
+
+// ErrNotArchived is a snapshot that is not in the repository, or not completely.
+var ErrNotArchived = errors.New("the snapshot is not in the repository of backups")
+
+// ErrNotSealed is a snapshot whose checksums are not on record yet: what could not
+// be checked is not archived.
+var ErrNotSealed = errors.New("its checksums are not on record yet")
+
+const (
+	archivePrefix = "snapshots/"
+	layoutName    = "packs.json"
+)
+
+func objectOf(id kurabe.SnapshotID, name string) string {
+	return archivePrefix + string(id) + "/" + name
+}
+
+func packName(n int) string { return fmt.Sprintf("pack-%05d.tar", n+1) }
+
+// Find looks into the repository. An error with Partial is one of this snapshot's
+// record, which cannot be read; any other is one of the repository.
+func (a *Archive) Find(ctx context.Context, id kurabe.SnapshotID) (Record, State, error) {
+	store, err := a.repository()
+	if err != nil {
+		return Record{}, Absent, fmt.Errorf("look for snapshot %s in the repository of backups: %w", id, err)
+	}
+	return findArchived(ctx, store, id)
+}
+
+func findArchived(ctx context.Context, store blob.Store, id kurabe.SnapshotID) (Record, State, error) {
+	if !idForm.MatchString(string(id)) {
+		return Record{}, Absent, fmt.Errorf("%q is no id of a snapshot", id)
+	}
+	raw, err := readObject(ctx, store, objectOf(id, recordName), recordBytesMax)
+	if errors.Is(err, blob.ErrNotFound) {
+		return Record{}, Absent, nil
+	}
+	state := Absent // of a repository that does not answer nothing is known
+	var r Record
+	if err == nil {
+		if r, err = parseArchived(raw, id); err == nil {
+			return r, Complete, nil
+		}
+		state = Partial
+	}
+	return Record{}, state, fmt.Errorf("read the archived record of snapshot %s: %w", id, err)
+}
+
+var sumForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// parseArchived reads a record that anybody may have written.
+func parseArchived(raw []byte, id kurabe.SnapshotID) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return r, err
+	}
+	switch {
+	case r.Format < 1 || r.Format > formatNewest:
+		return r, fmt.Errorf("its format is %d, this program knows up to %d", r.Format, formatNewest)
+	case r.Snapshot != id:
+		return r, fmt.Errorf("it is that of %q", r.Snapshot)
+	case !r.Sealed || !sumForm.MatchString(r.ListSum):
+		return r, errors.New("it names no list of files with checksums")
+	}
+	return r, nil
+}
+
+// readObject reads a small object to its end.
+func readObject(ctx context.Context, store blob.Store, name string, most int64) ([]byte, error) {
+	in, err := store.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	raw, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(raw)) > most {
+		err = fmt.Errorf("%s has more than the %s that it can have", name, kurabe.FormatBytes(most))
+	}
+	return raw, err
+}
+
+// Archived is a snapshot that was found, or why its record cannot be used.
+type Archived struct {
+	ID     kurabe.SnapshotID
+	Record Record
+	Err    error
+}
+
+// List reads the record of each snapshot in the repository, in the order of ids.
+func (a *Archive) List(ctx context.Context) ([]Archived, error) {
+	store, err := a.repository()
+	if err != nil {
+		return nil, fmt.Errorf("list the repository of backups: %w", err)
+	}
+	var all []Archived
+	for info, err := range store.List(ctx, archivePrefix) {
+		if err != nil {
+			return nil, fmt.Errorf("list the repository of backups: %w", err)
+		}
+		dir, ok := strings.CutSuffix(strings.TrimPrefix(info.Name, archivePrefix), "/"+recordName)
+		if !ok || !idForm.MatchString(dir) {
+			continue
+		}
+		id := kurabe.SnapshotID(dir)
+		r, state, err := findArchived(ctx, store, id)
+		if err == nil && state != Complete {
+			continue // removed meanwhile
+		}
+		if blob.Retryable(err) || ctx.Err() != nil {
+			return nil, err // of the repository, not of this record
+		}
+		all = append(all, Archived{id, r, err})
+	}
+	return all, nil
+}
+
+// Remove removes whatever there is of a snapshot; nothing is no error. The record
+// goes first, so that a death in the middle leaves nothing that Find calls complete.
+func (a *Archive) Remove(ctx context.Context, id kurabe.SnapshotID) error {
+	if !idForm.MatchString(string(id)) {
+		return fmt.Errorf("%q is no id of a snapshot", id)
+	}
+	store, err := a.repository()
+	if err == nil {
+		err = store.Delete(ctx, objectOf(id, recordName))
+	}
+	if err == nil {
+		a.remember(id, entry{})
+		err = removeObjects(ctx, store, id)
+	}
+	if err != nil {
+		return fmt.Errorf("remove snapshot %s from the repository of backups: %w", id, err)
+	}
+	return nil
+}
+
+// removeObjects removes what is there beside a record. The order of names has
+// packs.json after the packs: while one of those is there, so is what it follows.
+func removeObjects(ctx context.Context, store blob.Store, id kurabe.SnapshotID) error {
+	for info, err := range store.List(ctx, objectOf(id, "")) {
+		if err == nil {
+			err = store.Delete(ctx, info.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"golang.org/x/sys/unix"
+)
+
+// xfs is the file system that clones.
+const xfs = "xfs"
+
+// errNoXFS says why there is no file system that clones.
+var errNoXFS = errors.New("a loop-mounted XFS needs root and mkfs.xfs (package xfsprogs)")
+
+// snapshotLab is a service of its own, with one filled instance, on one file system.
+type snapshotLab struct {
+	*lab
+	mounted, image string // "" on the ordinary file system
+	pace           int    // MiB/s that the service copies at
+	i              *instance
+	rows           int
+	serial         int
+	taken          string // the snapshot that is there, and where a copy by hand is
+	hand           string
+}
+
+// openSnapshotLab starts a service below the folder of the bench, or on a new file
+// system in a sparse image there, and fills an instance. Without the engine i is nil.
+func (r *run) openSnapshotLab(ctx context.Context, fs, engine string, size float64) (*snapshotLab, error) {
+	parent, pattern := r.dir, "kurabe-bench-"
+	s := &snapshotLab{pace: snapshotPaceMiB}
+	if fs == xfs {
+		if err := s.mount(ctx, parent, size); err != nil {
+			return s, err
+		}
+		// Short: below it is the path of a socket, which has 107 bytes at most.
+		parent, pattern = s.mounted, ""
+	}
+	dir, err := os.MkdirTemp(parent, pattern)
+	if err != nil {
+		return s, err
+	}
+	var random [20]byte
+	rand.Read(random[:]) // never fails
+	s.lab = &lab{dir: dir, data: filepath.Join(dir, "data"), bin: filepath.Join(dir, "launch"), secret: hex.EncodeToString(random[:]), keep: r.keep, out: r.out}
+	s.hand = filepath.Join(dir, "by-hand")
+	// The lab starts a program with its own arguments; this one adds the pace.
+	launch := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --copy-rate \"$(cat '%s')\"\n", r.bin, s.paceFile())
+	if err := errors.Join(os.Chmod(dir, 0o711), os.WriteFile(s.bin, []byte(launch), 0o755), s.writePace()); err != nil {
+		return s, err
+	}
+	if _, err := s.start(ctx); err != nil {
+		return s, err
+	}
+	if err := s.findEngines(ctx); err != nil || s.engines[engine] == "" {
+		return s, err
+	}
+	return s, s.fill(ctx, r, engine, size)
+}
+
+// fill makes the instance and its data.
+func (s *snapshotLab) fill(ctx context.Context, r *run, engine string, size float64) error {
+	o := order{name: "source", engine: engine, class: s.wholeClass(runtime.NumCPU()), gib: int32(20 + 4*size)}
+	in := o.input()
+	in.BackupRetentionPeriod = aws.Int32(0) // no snapshot but those that are measured
+	if _, err := s.api.CreateDBInstance(ctx, in); err != nil {
+		return err
+	}
+	var err error
+	if s.i, err = s.waitStatus(ctx, o.name, "available"); err != nil {
+		return err
+	}
+	r.out.say("  filling %g GB of %s in %s", size, engine, s.dir)
+	if s.rows, err = s.i.fillRows(ctx, size); err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	if engine == postgres {
+		err = s.i.exec(ctx, "VACUUM (FREEZE, ANALYZE) kept")
+	}
+	return err
+}
+
+// mount makes a file system that clones.
+func (s *snapshotLab) mount(ctx context.Context, parent string, size float64) error {
+	tool, err := exec.LookPath("mkfs.xfs")
+	if err != nil || os.Getuid() != 0 {
+		return errNoXFS
+	}
+	dir, err := os.MkdirTemp(parent, "kurabe-xfs-")
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return err
+	}
+	s.image, s.mounted = dir+".image", dir
+	// Sparse: the data, its log, and what ten snapshots and the load between own.
+	f, err := os.Create(s.image)
+	if err == nil {
+		err = errors.Join(f.Truncate(int64((3*size+8)*1e9)), f.Close())
+	}
+	if err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, tool, "-q", "-m", "reflink=1", s.image).CombinedOutput(); err != nil {
+		return fmt.Errorf("mkfs.xfs: %w: %s", err, out)
+	}
+	if out, err := exec.CommandContext(ctx, "mount", "-o", "loop", s.image, dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("mount: %w: %s", err, out)
+	}
+	return os.Chmod(dir, 0o711)
+}
+
+// close ends the service and what is on it; it may have been opened by half.
+func (s *snapshotLab) close() error {
+	if s == nil {
+		return nil
+	}
+	var err error
+	if s.lab != nil {
+		err = s.lab.close()
+		if s.keep {
+			return err
+		}
+	}
+	if s.mounted != "" {
+		_ = unix.Unmount(s.mounted, 0) // it may not have been mounted yet; the next line says so
+		err = errors.Join(err, os.Remove(s.mounted), os.Remove(s.image))
+	}
+	return err
+}
+
+func (s *snapshotLab) paceFile() string { return filepath.Join(s.dir, "pace") }
+
+func (s *snapshotLab) writePace() error {
+	return os.WriteFile(s.paceFile(), []byte(strconv.Itoa(s.pace)), 0o600)
+}
+
+// prepare brings server and service to where a trial begins.
+func (s *snapshotLab) prepare(ctx context.Context, a *snapshotArm) error {
+	if a.pace >= 0 && a.pace != s.pace {
+		s.pace = a.pace
+		if err := errors.Join(s.writePace(), s.stop()); err != nil {
+			return err
+		}
+		if _, err := s.start(ctx); err != nil {
+			return err
+		}
+		if _, err := s.waitStatus(ctx, s.i.name, "available"); err != nil {
+			return err
+		}
+	}
+	return settle(ctx, s.i.target, s.home(s.i))
+}
+
+// snapshotPoll is how often a status is asked for: a clone takes tenths of seconds.
+const snapshotPoll = 10 * time.Millisecond
+
+// takeSnapshot takes one through the API and returns when it is available.
+func (s *snapshotLab) takeSnapshot(ctx context.Context) error {
+	s.serial++
+	name := fmt.Sprintf("bench-%d", s.serial)
+	if _, err := s.api.CreateDBSnapshot(ctx, &rds.CreateDBSnapshotInput{DBInstanceIdentifier: aws.String(s.i.name), DBSnapshotIdentifier: aws.String(name)}); err != nil {
+		return err
+	}
+	s.taken = name
+	for {
+		out, err := s.api.DescribeDBSnapshots(ctx, &rds.DescribeDBSnapshotsInput{DBSnapshotIdentifier: aws.String(name)})
+		if err != nil {
+			return err
+		}
+		switch state := aws.ToString(out.DBSnapshots[0].Status); state {
+		case "available":
+			return nil
+		case "failed":
+			return fmt.Errorf("snapshot %s failed: %s", name, s.logTail())
+		}
+		select {
+		case <-time.After(snapshotPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// removeSnapshot removes the newest snapshot and waits until it is gone.
+func (s *snapshotLab) removeSnapshot(ctx context.Context) error {
+	if s.taken == "" {
+		return nil
+	}
+	name := s.taken
+	s.taken = ""
+	return s.removeNamed(ctx, name)
+}
+
+func (s *snapshotLab) removeNamed(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, goneTime)
+	defer cancel()
+	_, err := s.api.DeleteDBSnapshot(ctx, &rds.DeleteDBSnapshotInput{DBSnapshotIdentifier: aws.String(name)})
+	for err == nil {
+		pauseFor(ctx, pollPause)
+		_, err = s.api.DescribeDBSnapshots(ctx, &rds.DescribeDBSnapshotsInput{DBSnapshotIdentifier: aws.String(name)})
+	}
+	if code(err) == "DBSnapshotNotFound" {
+		return nil
+	}
+	return fmt.Errorf("delete snapshot %s: %w", name, err)
+}
+
+func (s *snapshotLab) removeHand(context.Context) error { return os.RemoveAll(s.hand) }

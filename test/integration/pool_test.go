@@ -1,0 +1,301 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"golang.org/x/sys/unix"
+
+	"kurabe/internal/harness"
+	"kurabe/internal/volume"
+)
+
+const poolGiB = 1 << 30
+
+// outerDisk is a small disk of its own, whose file system cannot clone, for a pool
+// that may fill it. Its loop device goes with its last mount.
+func outerDisk(t *testing.T, bytes int64) string {
+	t.Helper()
+	needRoot(t)
+	for _, tool := range []string{"mkfs.xfs", "mkfs.ext4", "mount"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("pools are not tested: %v", err)
+		}
+	}
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		t.Skipf("pools are not tested: %v", err)
+	}
+	folder := harness.Folder(t, false)
+	image, dir := filepath.Join(folder, "disk"), filepath.Join(folder, "outer")
+	for _, err := range []error{os.WriteFile(image, nil, 0o600), os.Truncate(image, bytes), os.Mkdir(dir, 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	command(t, "mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+	command(t, "mount", "-o", "loop", image, dir)
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount the outer disk: %v", err)
+		}
+	})
+	return dir
+}
+
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// poolService is a service with a pool on a disk. Whatever happens, nothing stays
+// mounted: its databases are ended first.
+func poolService(t *testing.T, disk string) (*harness.Service, volume.Pool) {
+	t.Helper()
+	s := harness.New(t, harness.Options{Data: filepath.Join(disk, "data"), Args: []string{"--log-level", "info"}})
+	p := volume.Pool{Image: filepath.Join(s.Data, "pool.img"), Dir: filepath.Join(s.Data, "pool")}
+	t.Cleanup(func() {
+		if s.Running() {
+			s.Kill(t)
+		}
+		if err := s.EndDatabases(context.Background()); err != nil {
+			t.Errorf("end the databases: %v", err)
+		}
+		if p.Exists() {
+			harness.Wait(t, settlePool, "the pool is unmounted", func() string {
+				if err := p.Unmount(); err != nil {
+					return err.Error()
+				}
+				return ""
+			})
+		}
+	})
+	return s, p
+}
+
+// settlePool is how long a change of the pool may take on a busy machine.
+const settlePool = 20 * time.Second
+
+// refused starts a service that must not come up, and returns what it said.
+func refused(t *testing.T, s *harness.Service, words string, args ...string) {
+	t.Helper()
+	s.Launch(t, args...)
+	if err := s.WaitEnd(t, settlePool); err == nil || !strings.Contains(s.Log.String(), words) {
+		t.Errorf("the start with %v ended with %v and without %q:\n%s", args, err, words, s.Log.String())
+	}
+}
+
+// TestPool takes one service with a pool through what may befall it.
+func TestPool(t *testing.T) {
+	s, p := poolService(t, outerDisk(t, 3*poolGiB))
+	killedInTheMaking(t, s, p)
+	i := s.MustCreate(t, harness.Request("pooled", "postgres"))
+	ledger := harness.NewLedger(t, i)
+	ledger.Write(t, 20)
+	snapshotIsClone(t, s, i)
+	adopted(t, s, p, i)
+	grows(t, s, p)
+	fullDisk(t, s, p, i, ledger)
+	shutDown(t, s, p, i, ledger)
+	s.Terminate(t) // databases run on, so does the pool
+	if mounted, err := p.Mounted(); err != nil || !mounted {
+		t.Errorf("after the end of the service the pool is mounted: %v, %v", mounted, err)
+	}
+	if err := p.Unmount(); !errors.Is(err, volume.ErrPoolBusy) {
+		t.Errorf("unmount under a running database: %v", err)
+	}
+	refused(t, s, "--pool loop")
+	s.Start(t, "--pool", "loop", "--stop-databases-on-exit")
+	i.WaitStatus(t, "available")
+	ledger.Verify(t)
+	s.Terminate(t)
+	if mounted, err := p.Mounted(); err != nil || mounted {
+		t.Errorf("after a stop with the databases the pool is mounted: %v, %v", mounted, err)
+	}
+	out, err := exec.CommandContext(t.Context(), harness.Binary(t), "pool", "remove", "--data", s.Data).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "still has 1 instances") {
+		t.Errorf("a pool with an instance was removed: %v %s", err, out)
+	}
+}
+
+// killedInTheMaking kills first starts at each state that can be seen from outside,
+// and then demands a whole one without remains.
+func killedInTheMaking(t *testing.T, s *harness.Service, p volume.Pool) {
+	t.Helper()
+	exists := func(pattern string) bool {
+		found, _ := filepath.Glob(pattern)
+		return len(found) > 0
+	}
+	for _, state := range []func() bool{
+		func() bool { return exists(p.Image+".*.tmp") || p.Exists() },
+		p.Exists,
+		func() bool { mounted, err := p.Mounted(); return err == nil && mounted },
+		func() bool { return exists(filepath.Join(s.Data, "instances")) },
+	} {
+		s.Launch(t, "--pool", "loop", "--pool-size", "1GiB")
+		for s.Running() && !state() {
+		}
+		s.Kill(t)
+	}
+	s.Start(t, "--pool", "loop", "--pool-size", "1GiB")
+	if exists(p.Image + ".*.tmp") {
+		t.Error("an unfinished image is left")
+	}
+	if space, err := p.Space(); err != nil || space.SizeBytes != poolGiB {
+		t.Errorf("the pool is %+v, %v", space, err)
+	}
+}
+
+func snapshotIsClone(t *testing.T, s *harness.Service, i *harness.Instance) {
+	t.Helper()
+	_, err := s.CreateDBSnapshot(t.Context(), &rds.CreateDBSnapshotInput{DBInstanceIdentifier: aws.String(i.Name), DBSnapshotIdentifier: aws.String("kept")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	harness.Wait(t, settlePool, "the snapshot is a clone", func() string {
+		found, _ := filepath.Glob(filepath.Join(s.Data, "snapshots", "*", "snapshot.json"))
+		if len(found) != 1 {
+			return "no snapshot.json"
+		}
+		raw, err := os.ReadFile(found[0])
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(raw), " ", ""), `"method":"clone"`) {
+			return string(raw)
+		}
+		return ""
+	})
+}
+
+// adopted: a killed service finds pool and server as they are.
+func adopted(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instance) {
+	t.Helper()
+	server := i.Server(t)
+	s.Kill(t)
+	if err := p.Unmount(); !errors.Is(err, volume.ErrPoolBusy) {
+		t.Errorf("unmount under a running database: %v", err)
+	}
+	s.Start(t, "--pool", "loop")
+	i.WaitStatus(t, "available")
+	if now := i.Server(t); now != server {
+		t.Errorf("the server was replaced: %d, %d", server, now)
+	}
+}
+
+func grows(t *testing.T, s *harness.Service, p volume.Pool) {
+	t.Helper()
+	before, err := p.Space()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), harness.Binary(t), "pool", "grow", "512MiB", "--data", s.Data).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "cannot shrink") {
+		t.Errorf("the pool shrank: %v %s", err, out)
+	}
+	command(t, harness.Binary(t), "pool", "grow", "2GiB", "--data", s.Data)
+	after, err := p.Space()
+	if gained := after.FreeBytes - before.FreeBytes; err != nil || after.SizeBytes != 2*poolGiB || gained < poolGiB*9/10 {
+		t.Errorf("grown: %v, %d bytes more, of %+v", err, gained, after)
+	}
+}
+
+// fullDisk fills the disk below the pool from outside. Databases find a full file
+// system, never a device that fails: the server lives on.
+func fullDisk(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instance, ledger *harness.Ledger) {
+	t.Helper()
+	server := i.Server(t)
+	session := i.Open(t)
+	defer session.Close()
+	space, err := p.Space()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const left = 192 << 20
+	other := filepath.Join(filepath.Dir(s.Data), "other")
+	command(t, "fallocate", "-l", strconv.FormatInt(space.HostFreeBytes-left, 10), other)
+	harness.Wait(t, settlePool, "the pool promises no more than the disk has", func() string {
+		if space, err = p.Space(); err != nil || space.FreeBytes > space.HostFreeBytes {
+			return fmt.Sprintf("%+v, %v", space, err)
+		}
+		return ""
+	})
+	// Temporary, so that it is not the engine's own log that finds no room: there
+	// PostgreSQL crashes on any full disk.
+	if err := session.Exec(t.Context(), "CREATE TEMPORARY TABLE filler (x text)"); err != nil {
+		t.Fatal(err)
+	}
+	var full error
+	for range 20 {
+		if full = session.Exec(t.Context(), "INSERT INTO filler SELECT repeat(md5(i::text), 60) FROM generate_series(1, 20000) i"); full != nil {
+			break
+		}
+	}
+	if full == nil || !strings.Contains(full.Error(), "No space left") {
+		t.Errorf("a full disk shows as %v", full)
+	}
+	if space, err = p.Space(); err != nil || space.HostFreeBytes <= 0 {
+		t.Errorf("the disk was written full: %v, %v", space, err)
+	}
+	if now := i.Server(t); now != server {
+		t.Errorf("the server was replaced: %d, %d", server, now)
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	harness.Wait(t, settlePool, "the pool has its room back", func() string {
+		if space, err = p.Space(); err != nil || space.HeldBytes != 0 {
+			return fmt.Sprintf("%+v, %v", space, err)
+		}
+		return ""
+	})
+	ledger.Write(t, 20)
+	ledger.Verify(t)
+}
+
+// shutDown has XFS end as at a write error of its log, or a cut of power, with its
+// log not written. The next service mounts it anew, and nothing acknowledged is lost.
+func shutDown(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instance, ledger *harness.Ledger) {
+	t.Helper()
+	dir, err := os.Open(p.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := s.Processes(i.ID)
+	s.Kill(t)
+	// XFS_IOC_GOINGDOWN, _IOR('X', 125, 4 bytes), without a flush.
+	const goingDown, noFlush = 2<<30 | 4<<16 | 'X'<<8 | 125, 2
+	if err := errors.Join(unix.IoctlSetPointerInt(int(dir.Fd()), goingDown, noFlush), dir.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.Dir, "refused"), nil, 0o600); err == nil {
+		t.Error("the file system was not shut down")
+	}
+	for _, pid := range pids {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	harness.Wait(t, settlePool, "the server is gone", func() string {
+		for _, pid := range pids {
+			if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil {
+				return "process " + strconv.Itoa(pid)
+			}
+		}
+		return ""
+	})
+	s.Start(t, "--pool", "loop")
+	i.WaitStatus(t, "available")
+	ledger.Verify(t)
+}
