@@ -191,7 +191,7 @@ func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data s
 			return free
 		},
 		Snapshots: snapshots(host, seen, f.copyRate, s.archive), Logs: logs,
-		Log:       s.log.With(logkey.Host, h.ID), Now: time.Now,
+		Log: s.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	s.loop("logs", func() error { return logs.Run(loopCtx) })
 	s.loop("agent", func() error { return s.agent.Run(loopCtx) })

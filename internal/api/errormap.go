@@ -47,18 +47,18 @@ var wires = map[kurabe.Code]wire{
 	kurabe.CodeInvalidVPCNetworkState:  {"InvalidVPCNetworkStateFault", 400},
 	kurabe.CodeSecurityGroupNotFound:   {"DBSecurityGroupNotFound", 404},
 
-	kurabe.CodeCertificateNotFound:  {"CertificateNotFound", 404},
-	kurabe.CodeLogFileNotFound:      {"DBLogFileNotFoundFault", 404},
-	kurabe.CodeSnapshotNotFound:     {"DBSnapshotNotFound", 404},
-	kurabe.CodeSnapshotExists:       {"DBSnapshotAlreadyExists", 400},
-	kurabe.CodeSnapshotQuota:        {"SnapshotQuotaExceeded", 400},
-	kurabe.CodeInvalidSnapshotState: {"InvalidDBSnapshotState", 400},
+	kurabe.CodeCertificateNotFound:   {"CertificateNotFound", 404},
+	kurabe.CodeLogFileNotFound:       {"DBLogFileNotFoundFault", 404},
+	kurabe.CodeSnapshotNotFound:      {"DBSnapshotNotFound", 404},
+	kurabe.CodeSnapshotExists:        {"DBSnapshotAlreadyExists", 400},
+	kurabe.CodeSnapshotQuota:         {"SnapshotQuotaExceeded", 400},
+	kurabe.CodeInvalidSnapshotState:  {"InvalidDBSnapshotState", 400},
 	kurabe.CodeBackupNotFound:        {"DBInstanceAutomatedBackupNotFound", 404},
 	kurabe.CodeInvalidBackupState:    {"InvalidDBInstanceAutomatedBackupState", 400},
 	kurabe.CodePointInTimeNotEnabled: {"PointInTimeRestoreNotEnabled", 400},
 
-	kurabe.CodeClusterNotFound:      {"DBClusterNotFoundFault", 404},
-	kurabe.CodeResourceNotFound:     {"ResourceNotFoundFault", 404},
+	kurabe.CodeClusterNotFound:  {"DBClusterNotFoundFault", 404},
+	kurabe.CodeResourceNotFound: {"ResourceNotFoundFault", 404},
 }
 
 // internalMessage is AWS's text for InternalFailure. The cause is in our log, under the request id.

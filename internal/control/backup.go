@@ -124,7 +124,9 @@ func (c *Control) AutomatedBackups(f BackupFilter, marker string, max int) ([]Au
 			list = append(list, b)
 		}
 	}
-	slices.SortFunc(list, func(a, b AutomatedBackup) int { return strings.Compare(string(a.Source.Instance), string(b.Source.Instance)) })
+	slices.SortFunc(list, func(a, b AutomatedBackup) int {
+		return strings.Compare(string(a.Source.Instance), string(b.Source.Instance))
+	})
 	return MarkerPage(list, func(b AutomatedBackup) string { return string(b.Source.Instance) }, marker, max)
 }
 

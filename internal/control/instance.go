@@ -58,6 +58,7 @@ func (c *Control) read(i *store.Instance) Instance {
 	if applied := r.Status.Applied.EngineVersion; applied != "" && kurabe.CompareVersions(applied, wanted.EngineVersion) > 0 {
 		wanted.EngineVersion = applied // a later minor version took its place
 	}
+	wanted = wanted.WithStorage(r.Status.Storage.ScaledGiB) // what autoscaling reached is no wish that waits
 	if i.Status != nil && r.Status.Applied.Class != "" && r.Status.Applied != wanted {
 		r.Pending = &wanted
 	}

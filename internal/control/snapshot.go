@@ -209,6 +209,7 @@ func (c *Control) CopySnapshot(ctx context.Context, source, target string, tags 
 		spec := *from.Spec
 		spec.ID, spec.Name, spec.Revision, spec.Kind = kurabe.NewSnapshotID(), folded, 1, kurabe.SnapshotManual
 		spec.CreatedAt, spec.CopyOf, spec.CopyOfName, spec.Deleting = c.Now().UTC(), from.ID, from.Spec.Name, nil
+		spec.Imported = false
 		spec.Tags = tags
 		if copyTags && len(tags) == 0 {
 			spec.Tags = from.Spec.Tags
@@ -233,7 +234,7 @@ func (c *Control) DeleteSnapshot(ctx context.Context, name string) (Snapshot, er
 		}
 		have := readSnapshot(s)
 		switch {
-		case s.Spec.Kind != kurabe.SnapshotManual:
+		case s.Spec.Kind != kurabe.SnapshotManual && !s.Spec.Imported: // an imported one has no retention
 			return nil, kurabe.Errorf(kurabe.CodeInvalidSnapshotState, "Only manual snapshots may be deleted; %s is an automated one and goes with the retention of its instance.", s.Spec.Name)
 		case have.State != kurabe.SnapshotAvailable && have.State != kurabe.SnapshotFailed:
 			return nil, kurabe.Errorf(kurabe.CodeInvalidSnapshotState, "Snapshot %s is %s; it can be deleted once it is available.", s.Spec.Name, have.State)

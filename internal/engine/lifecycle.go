@@ -27,11 +27,11 @@ type Config struct {
 	// they can be clones.
 	Snapshots string
 	// Fetch gives a part of an instance's log for a restore to a moment.
-	Fetch     Fetch
-	User      *proc.Credential // nil: as the service itself
-	Sign      Signer
-	Levers    cgroup.Levers
-	Now       func() time.Time
+	Fetch  Fetch
+	User   *proc.Credential // nil: as the service itself
+	Sign   Signer
+	Levers cgroup.Levers
+	Now    func() time.Time
 }
 
 // Lifecycle implements Engine over a Driver: the steps that both engines share.

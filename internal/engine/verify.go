@@ -163,7 +163,8 @@ func (v *verifying) check(ctx context.Context, logger Logger, i Instance) error 
 		return err
 	}
 	for _, p := range checked.Problems {
-		v.add("%s", p)
+		// Where the copy was is nobody's business.
+		v.add("%s", strings.ReplaceAll(p, v.home.DataDir()+"/", ""))
 	}
 	v.result.Marker = checked.Marker
 	if r.Replay != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"kurabe"
@@ -174,11 +175,12 @@ const db = kurabe.InstanceID("db-TEST")
 
 // bed is a store with its loops over a server.
 type bed struct {
-	t      tester
-	server *server
-	repo   blob.Store
-	cfg    Config
-	store  *Store
+	t       tester
+	server  *server
+	repo    blob.Store
+	cfg     Config
+	store   *Store
+	virtual bool // in a bubble
 
 	stopRun, stopFollow func()
 	image               sync.Map // path to the bytes that a loss of power leaves
@@ -207,7 +209,7 @@ func quickDir(t tester) string {
 }
 
 func newBed(t tester, spool string, repo blob.Store) *bed {
-	b := &bed{t: t, server: newServer(), repo: repo}
+	b := &bed{t: t, server: newServer(), repo: repo, virtual: true}
 	b.cfg = Config{Spool: spool, Repository: func() (blob.Store, error) { return repo, nil }, PieceBytes: 4 << 10,
 		Gone: func(err error) bool { return errors.Is(err, errGone) },
 		Now:  func() time.Time { b.server.mu.Lock(); defer b.server.mu.Unlock(); return b.server.now() }}
@@ -254,7 +256,11 @@ func (b *bed) stopAll() {
 	}
 }
 
+// log waits until nothing is under way at this moment of the virtual time.
 func (b *bed) log() kurabe.InstanceLog {
+	if b.virtual {
+		synctest.Wait()
+	}
 	l, _ := b.store.Log(db)
 	return l
 }

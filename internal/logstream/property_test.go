@@ -25,6 +25,7 @@ import (
 func (b *bed) powerLoss(rt *rapid.T, dir string) {
 	old := b.cfg.Spool
 	b.stopRun()
+	claimed := b.log()
 	err := filepath.WalkDir(old, func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() || strings.HasSuffix(path, spoolSuffix) {
 			return err
@@ -61,6 +62,12 @@ func (b *bed) powerLoss(rt *rapid.T, dir string) {
 	b.image.Clear()
 	b.cfg.Spool = dir
 	b.start()
+	for n, r := range claimed.Runs {
+		now := b.log().Runs
+		if n >= len(now) || now[n].First != r.First || now[n].Last.At.Before(r.Last.At) {
+			rt.Fatalf("claimed %+v, and after a loss of power %+v", claimed.Runs, now)
+		}
+	}
 }
 
 func put(old, dir, path string, text []byte) error {

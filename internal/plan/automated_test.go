@@ -84,7 +84,7 @@ func TestDailyBackup(t *testing.T) {
 	s := keptSim(t)
 	s.logSince(s.w.Now, "")
 	s.backUp(s.step(), kurabe.SnapshotAvailable)
-	day := s.w.Now.Truncate(24 * time.Hour).AddDate(0, 0, 1)
+	day := s.w.Now.Truncate(24*time.Hour).AddDate(0, 0, 1)
 	for _, c := range []struct {
 		at  time.Duration
 		due bool

@@ -128,6 +128,9 @@ func (d *draft) announceOrigin() {
 func (d *draft) doneStopped() {
 	if d.status.StorageAlarm >= storageFull {
 		d.status.State = kurabe.StateStorageFull
+		if d.status.Storage.FullGiB == 0 {
+			d.status.Reason = d.w.Report.OutOfRoom()
+		}
 		return
 	}
 	if d.status.State != kurabe.StateStopped {

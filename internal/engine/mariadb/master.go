@@ -3,6 +3,7 @@ package mariadb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kurabe/internal/engine"
@@ -20,6 +21,11 @@ var masterRights = strings.Join([]string{
 	"SLAVE MONITOR",
 }, ", ")
 
+// logged puts what follows into the binary log, where there is one: a restore to a
+// moment shall have the master user and the password of that moment, and statements
+// of users that speak of the master user must find it.
+const logged = "SET SESSION sql_log_bin = 1"
+
 // EnsureMaster implements engine.Driver.
 func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 	err := withAdmin(ctx, i, func(a *admin) error {
@@ -30,7 +36,7 @@ func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 		if i.DatabaseName != "" {
 			statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+quoteName(i.DatabaseName))
 		}
-		return a.execAll(ctx, statements...)
+		return a.execAll(ctx, append([]string{logged}, statements...)...)
 	})
 	if err != nil {
 		return fmt.Errorf("make master user: %w", err)
@@ -58,7 +64,7 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		statements = append(statements, "ALTER USER "+account(i.MasterUsername)+identified(i)+" ACCOUNT UNLOCK")
-		return a.execAll(ctx, append(statements, ownerSQL...)...)
+		return a.execAll(ctx, slices.Concat([]string{logged}, statements, ownerSQL)...)
 	})
 	if err != nil {
 		return fmt.Errorf("set password: %w", err)

@@ -320,3 +320,17 @@ func FuzzRecord(f *testing.F) {
 		}
 	})
 }
+
+// A damaged length that reaches behind the log's end must not pass for a record that
+// is not whole yet: the pages between do not go on with it.
+func TestScanLongLength(t *testing.T) {
+	w := newWAL()
+	for w.at < walBegin+4*pageBytes-100 {
+		w.add(10, 0, bytes.Repeat([]byte{9}, 50))
+	}
+	w.put(make([]byte, walBegin+4*pageBytes-w.at))
+	w.data[walHeaderBytes+2] = 1 // more by 64 KiB
+	if _, next, err := w.read(t, w.at); err == nil || errors.Is(err, errLogEnds) {
+		t.Errorf("up to %s, %v", next, err)
+	}
+}
