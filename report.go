@@ -49,8 +49,10 @@ type InstanceReport struct {
 	LastCrash string `json:"lastCrash,omitempty"`
 	OOMKills  int64  `json:"oomKills"`
 
-	// LogSince is when the run of the instance's log began that goes on now, zero while
-	// none does; LogEnded says why the one before it, or the last one, ended.
+	// LogBegan is when the run of the instance's log began that goes on now, LogSince
+	// from when on it is there, which moves as what is old is removed; both are zero
+	// while none does. LogEnded says why the one before it, or the last one, ended.
+	LogBegan time.Time `json:"logBegan,omitzero"`
 	LogSince time.Time `json:"logSince,omitzero"`
 	LogEnded string    `json:"logEnded,omitempty"`
 

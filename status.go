@@ -61,10 +61,10 @@ type InstanceStatus struct {
 	AutoStarted bool      `json:"autoStarted"` // the seven days of PowerSeq are over
 	StoppedAt   time.Time `json:"stoppedAt,omitzero"`
 
-	// LogWantedAt is since when the log is to be kept; LogSince and LogEnded are what
+	// LogWantedAt is since when the log is to be kept; LogBegan and LogEnded are what
 	// was announced last of it.
 	LogWantedAt time.Time `json:"logWantedAt,omitzero"`
-	LogSince time.Time `json:"logSince,omitzero"`
+	LogBegan time.Time `json:"logBegan,omitzero"`
 	LogEnded string    `json:"logEnded,omitempty"`
 
 	// Action is what the running generation is for: the state to show until the

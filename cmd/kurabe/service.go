@@ -165,7 +165,8 @@ func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data s
 	}
 	seen := s.base
 	link := hostlink.NewLocal(kv, ca, s.log)
-	logs, err := newLogs(seen, s.repo, s.log)
+	// No log is followed before there is an agent to follow it.
+	logs, err := newLogs(seen, s.repo, func(id kurabe.InstanceID) { s.agent.LogChanged(id) }, s.log)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,8 @@ type Logs interface {
 	Follow(ctx context.Context, id kurabe.InstanceID, open OpenLog) error
 	// Finish keeps all of the log that the server has by now, for an instance that goes.
 	Finish(ctx context.Context, id kurabe.InstanceID, open OpenLog) error
+	// End ends the run that goes on: what is followed later is another one.
+	End(id kurabe.InstanceID, reason string) error
 	// Trim removes what nobody needs who restores from the snapshot of keepSince on,
 	// Remove everything.
 	Trim(ctx context.Context, id kurabe.InstanceID, keepSince time.Time) error
@@ -132,6 +134,9 @@ func (w *worker) dropLog(ctx context.Context, e logKeeper, a kurabe.Assignment, 
 		}
 		w.logDropped = o.Process
 	}
+	if err := w.agent.Logs.End(w.id, "automated backups were switched off"); err != nil {
+		w.log.Warn("log not ended", logkey.Error, err)
+	}
 	w.agent.removeLog(ctx, w.id)
 }
 
@@ -196,20 +201,20 @@ type logTeller struct {
 
 // logShape is what of a log is news for the plan of its instance.
 type logShape struct {
-	began time.Time
-	ended string
+	began, since time.Time
+	ended        string
 }
 
-// shapeOf is that of a log: when the run that goes on began, and why the one before
-// it, or the last one, ended.
+// shapeOf is that of a log: when the run that goes on began and from when on it is
+// there, and why the one before it, or the last one, ended.
 func shapeOf(l kurabe.InstanceLog) logShape {
 	var s logShape
 	for n, r := range l.Runs {
 		switch {
 		case r.Ended != "":
-			s.ended, s.began = r.Ended, time.Time{}
+			s.ended = r.Ended
 		case n == len(l.Runs)-1:
-			s.began = r.Began
+			s.began, s.since = r.Began, r.First.At
 		}
 	}
 	return s
@@ -252,6 +257,16 @@ func (a *Agent) watchLogs(ctx context.Context) {
 	}
 }
 
+// LogChanged has the worker of an instance look again: a run of its log began or
+// ended.
+func (a *Agent) LogChanged(id kurabe.InstanceID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w, ok := a.workers[id]; ok {
+		w.wake()
+	}
+}
+
 // wake has the worker of each instance whose log changed its shape look again.
 func (t *logTeller) wake(a *Agent, all []kurabe.InstanceLog) {
 	for _, l := range all {
@@ -260,12 +275,7 @@ func (t *logTeller) wake(a *Agent, all []kurabe.InstanceLog) {
 			continue
 		}
 		t.shape[l.Instance] = shape
-		a.mu.Lock()
-		w, ok := a.workers[l.Instance]
-		a.mu.Unlock()
-		if ok {
-			w.wake()
-		}
+		a.LogChanged(l.Instance)
 	}
 }
 

@@ -145,6 +145,15 @@ func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, s
 	if err != nil || step == stepRemoveSnapshot {
 		return next, err
 	}
+	if step == stepSealSnapshot {
+		// It only reads, one at a time: a snapshot that somebody waits for goes first.
+		leave, err := s.lines.enter(ctx, step)
+		if err != nil {
+			next()
+			return nil, err
+		}
+		return func() { leave(); next() }, nil
+	}
 	select {
 	case s.slots <- struct{}{}:
 		return func() { <-s.slots; next() }, nil

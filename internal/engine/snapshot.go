@@ -78,16 +78,22 @@ func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of ku
 	if err := roomToCopy(i.Home.DataDir(), s.store.Data(a.Snapshot)); err != nil {
 		return kurabe.SnapshotFacts{}, err
 	}
+	began := time.Now().UTC().Round(0)
 	copied, err := l.copyData(ctx, i, CopyRequest{
 		Dir: s.store.Data(a.Snapshot), BytesPerSecondMax: s.BytesPerSecondMax, Progress: progress,
 	})
 	if err != nil {
 		return kurabe.SnapshotFacts{}, err
 	}
+	facts := kurabe.SnapshotFacts{
+		Method: copied.Method, EngineVersion: i.Version.Version, TakenAt: copied.TakenAt.UTC(),
+		UsableAt: time.Now().UTC().Round(0), Position: copied.Position,
+	}
+	if of.Goal == kurabe.GoalRunning {
+		facts.MarkedAt = began // a stopped server cannot write the marker
+	}
 	return s.store.Finish(snapshot.Record{
-		Snapshot: a.Snapshot, Name: a.Name, Engine: of.Engine, Family: i.Version.Family, Source: a.Source,
-		Facts: kurabe.SnapshotFacts{Method: copied.Method, EngineVersion: i.Version.Version, TakenAt: copied.TakenAt.UTC(),
-			UsableAt: time.Now().UTC().Round(0), Position: copied.Position},
+		Snapshot: a.Snapshot, Name: a.Name, Engine: of.Engine, Family: i.Version.Family, Source: a.Source, Facts: facts,
 	}, copied.Files)
 }
 

@@ -36,6 +36,9 @@ type Config struct {
 	// Gone says if an error of a Log means that the server no longer has the log
 	// (engine.ErrLogGone).
 	Gone func(error) bool
+	// Changed is told of an instance in whose log a run has its first mark or ended;
+	// nil: nobody is. It must not call the store and not block.
+	Changed func(kurabe.InstanceID)
 	Now  func() time.Time // nil: time.Now
 	Log  *slog.Logger     // nil: nothing is logged
 
@@ -66,6 +69,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Changed == nil {
+		c.Changed = func(kurabe.InstanceID) {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

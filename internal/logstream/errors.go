@@ -39,6 +39,9 @@ func (e *MissingError) Error() string {
 // Retryable is false.
 func (e *MissingError) Retryable() bool { return false }
 
+// Damaged tells what was lost from what is only out of reach.
+func (e *MissingError) Damaged() bool { return true }
+
 // DamagedError is a piece whose content is not what was kept.
 type DamagedError struct {
 	Piece string
@@ -50,6 +53,9 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Retryable is false.
 func (e *DamagedError) Retryable() bool { return false }
+
+// Damaged is true.
+func (e *DamagedError) Damaged() bool { return true }
 
 // ErrFollowed refuses to remove or finish the log of an instance while Follow runs.
 var ErrFollowed = errors.New("the log is being followed")

@@ -71,7 +71,11 @@ func (s *server) write(n int64) {
 	s.written = append(s.written, writing{s.now(), s.position()})
 }
 
+// rotate begins a file. As with the engines, one that ends is not empty.
 func (s *server) rotate() {
+	if s.position().Offset == 0 {
+		s.write(1)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ends = append(s.ends, 0)

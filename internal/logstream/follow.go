@@ -334,6 +334,7 @@ func (f *follower) finishRun(reason string) error {
 	f.s.mu.Unlock()
 	f.run = nil
 	f.s.poke()
+	f.s.cfg.Changed(f.inst.id)
 	if err != nil {
 		return fmt.Errorf("log spool: %w", err)
 	}

@@ -164,6 +164,7 @@ func (s *Store) lost(inst *instance, r *run, p *piece, cause error) error {
 	folder := r.folder
 	s.mu.Unlock()
 	s.logger(inst).Warn("the log has a gap", logkey.Reason, reason)
+	s.cfg.Changed(inst.id)
 	return writeEnded(s.runDir(inst.id, folder), reason)
 }
 
@@ -205,6 +206,30 @@ func (s *Store) Finish(ctx context.Context, id kurabe.InstanceID, log Log) error
 	f.leave()
 	if err = errors.Join(err, s.pushAll(ctx, inst)); err != nil {
 		return fmt.Errorf("finish the log of %s: %w", id, err)
+	}
+	return nil
+}
+
+// End ends the run that goes on, for an instance whose log is not to be kept any more:
+// should it be followed again, that is another run. Follow must have ended.
+func (s *Store) End(id kurabe.InstanceID, reason string) error {
+	inst, ok := s.find(id)
+	if !ok {
+		return nil
+	}
+	select {
+	case inst.follow <- struct{}{}:
+	default:
+		return fmt.Errorf("end the log of %s: %w", id, ErrFollowed)
+	}
+	defer inst.follow.give()
+	f := &follower{s: s, inst: inst}
+	err := f.pickUp()
+	if err == nil {
+		err = f.finishRun(reason)
+	}
+	if err != nil {
+		return fmt.Errorf("end the log of %s: %w", id, err)
 	}
 	return nil
 }

@@ -80,6 +80,7 @@ func (f *follower) addMark(m kurabe.LogMark) error {
 	}
 	o.marks = addMark(o.marks, m)
 	o.frames++
+	first := !hasMark(f.last)
 	f.last = m
 	f.account(o, o.file.place)
 	f.s.mu.Lock()
@@ -87,6 +88,9 @@ func (f *follower) addMark(m kurabe.LogMark) error {
 	f.inst.grew = time.Now()
 	f.publishLocked(closing)
 	f.s.mu.Unlock()
+	if first {
+		f.s.cfg.Changed(f.inst.id)
+	}
 	return nil
 }
 

@@ -38,7 +38,7 @@ func (s *sim) backUp(r plan.Result, state kurabe.SnapshotState) {
 
 func (s *sim) logSince(at time.Time, ended string) {
 	r := *s.w.Report
-	r.LogSince, r.LogEnded = at, ended
+	r.LogBegan, r.LogSince, r.LogEnded = at, at, ended
 	s.w.Report = &r
 }
 

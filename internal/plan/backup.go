@@ -157,7 +157,7 @@ func (d *draft) newBackup() *kurabe.SnapshotSpec {
 func (d *draft) announceLog() {
 	r := d.w.Report
 	if !d.next.Log {
-		d.status.LogWantedAt, d.status.LogSince, d.status.LogEnded = time.Time{}, time.Time{}, ""
+		d.status.LogWantedAt, d.status.LogBegan, d.status.LogEnded = time.Time{}, time.Time{}, ""
 		return
 	}
 	if d.status.LogWantedAt.IsZero() {
@@ -166,14 +166,16 @@ func (d *draft) announceLog() {
 	if r == nil {
 		return
 	}
-	if r.LogEnded != "" && r.LogEnded != d.status.LogEnded {
+	// What ended before the log was wanted is no news.
+	followed := !d.status.LogBegan.IsZero()
+	if followed && r.LogEnded != "" && r.LogEnded != d.status.LogEnded {
 		d.event("KURABE-EVENT-0004", "The log of the DB instance has a gap, and its latest restorable time stands still until the next automated snapshot: "+r.LogEnded, "backup", "notification")
 	}
-	if since := d.status.LogSince; !since.IsZero() && r.LogSince.After(since) {
+	if followed && r.LogBegan.After(d.status.LogBegan) {
 		d.event("KURABE-EVENT-0005", "The log of the DB instance is followed again", "backup", "notification")
 	}
 	d.status.LogEnded = r.LogEnded
-	if !r.LogSince.IsZero() {
-		d.status.LogSince = r.LogSince
+	if !r.LogBegan.IsZero() {
+		d.status.LogBegan = r.LogBegan
 	}
 }

@@ -144,11 +144,12 @@ func SumFile(ctx context.Context, path string, pace *Pace) (sum uint32, size int
 	defer in.Close()
 	buf := make([]byte, transferBytes)
 	for {
-		if err := pace.Wait(ctx, transferBytes); err != nil {
-			return 0, 0, err
-		}
 		n, err := in.Read(buf)
 		sum, size = crc32.Update(sum, castagnoli, buf[:n]), size+int64(n)
+		// What was read is paid for, and no more: most files are a few pages.
+		if err := pace.Wait(ctx, int64(n)); err != nil {
+			return 0, 0, err
+		}
 		if errors.Is(err, io.EOF) {
 			return sum, size, nil
 		}

@@ -31,7 +31,7 @@ func (t target) fillRows(ctx context.Context, size float64) (rows int, err error
 	if t.engine == mariadb {
 		source = "(SELECT seq AS n FROM seq_%d_to_%d) AS g"
 	}
-	statements := []string{"CREATE TABLE kept (id int PRIMARY KEY, v int NOT NULL, pad char(896) NOT NULL)"}
+	statements := []string{"CREATE TABLE kept (id int PRIMARY KEY, v int NOT NULL, pad varchar(896) NOT NULL)"}
 	// In pieces: MariaDB would keep the undo of one large transaction.
 	const piece = 100_000
 	for from := 1; from <= rows; from += piece {

@@ -66,7 +66,7 @@ func (d *Driver) check(ctx context.Context, i engine.Instance, dataDir string, r
 	if err = errors.Join(err, s.close()); err == nil {
 		err = checkPages(ctx, i, dataDir, &found)
 	}
-	if err == nil && checked.Marker.IsZero() {
+	if err == nil && checked.Marker.IsZero() && !r.Marker.IsZero() {
 		found.add("the marker is missing")
 	}
 	if err == nil && !checked.Marker.IsZero() && checked.Marker.Before(r.Marker) {
@@ -137,7 +137,7 @@ func checkPages(ctx context.Context, i engine.Instance, dataDir string, found *p
 		if err != nil {
 			return err
 		}
-		_, err = proc.Run(ctx, proc.Tool{Name: pageTool, Argv: []string{tool, path}, Env: toolEnv(), Dir: "/"})
+		_, err = proc.Run(ctx, proc.Tool{Name: pageTool, Argv: []string{tool, path}, Env: toolEnv(), Dir: "/", Cgroups: i.Cgroups})
 		var failed *proc.ToolError
 		if errors.As(err, &failed) {
 			found.add(name + ": " + failed.Error())

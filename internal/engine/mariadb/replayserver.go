@@ -154,6 +154,9 @@ func (s *privateServer) settings(o privateOptions) string {
 		{"server_id", serverID(s.i.Instance)}, {"skip_slave_start", "1"}, {"read_only", "0"},
 		{"ignore_db_dirs", tempDir}, {"ignore_db_dirs", privateDir},
 	}...)
+	if len(s.i.Cgroups) > 0 && s.i.Limits.MemoryBytes > 0 {
+		options = append(options, bufferPool(s.i, s.i.Limits.MemoryBytes/4)) // the group's bound is for all of the server
+	}
 	if o.binlog {
 		options = append(options, option{"log_bin", binlogName}, option{"log_bin_index", binlogName + ".index"}, option{"sync_binlog", "1"})
 	} else {
@@ -201,7 +204,7 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 		argv = append(argv, "--user=root")
 	}
 	spec := proc.Spec{
-		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: toolEnv(), Dir: s.dir, User: s.i.User, Nofile: toolNofile,
+		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: toolEnv(), Dir: s.dir, User: s.i.User, Cgroups: s.i.Cgroups, Nofile: toolNofile,
 		StdoutStderr: s.beside(".log"), LockFile: s.beside(".lock"), RecordFile: s.beside(".json"),
 	}
 	if s.bound {
