@@ -179,9 +179,6 @@ func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	if err := setMaxStorage(s, n.MaxStorageGiB); err != nil {
 		return err
 	}
-	if err := c.checkDisk(now.StorageGiB, ""); err != nil {
-		return err
-	}
 	return c.checkFit(*now)
 }
 
