@@ -39,8 +39,8 @@ type Config struct {
 	// Changed is told of an instance in whose log a run has its first mark or ended;
 	// nil: nobody is. It must not call the store and not block.
 	Changed func(kurabe.InstanceID)
-	Now  func() time.Time // nil: time.Now
-	Log  *slog.Logger     // nil: nothing is logged
+	Now     func() time.Time // nil: time.Now
+	Log     *slog.Logger     // nil: nothing is logged
 
 	// Bounds of the spool, in bytes: of one instance (0: 1 GiB) and of all (0: 5 % of
 	// the file system).

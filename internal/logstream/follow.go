@@ -164,7 +164,7 @@ func (f *follower) step(ctx context.Context, log Log, resumed *bool) error {
 // judge makes a gap of an error that says that the log is gone.
 func (f *follower) judge(err error) error {
 	if f.s.cfg.Gone(err) {
-		return &gapError{fmt.Sprintf("the server no longer has its log from %s on", f.cur)}
+		return &gapError{fmt.Sprintf("the server no longer has its log from %s on: %v", f.cur, err)}
 	}
 	return err
 }

@@ -92,9 +92,9 @@ func TestFullDiskOfTheEngines(t *testing.T) {
 			return ""
 		})
 	}
-	held(true)
 	s.EachEngine(t, func(t *testing.T, engine string) {
 		i := s.MustCreate(t, harness.Request("engines-"+engine, engine))
+		held(true)
 		ledger := harness.NewLedger(t, i)
 		ledger.Start(t)
 		ledger.WaitMore(t, 20)

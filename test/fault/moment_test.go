@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,10 +23,9 @@ const (
 	momentsPerEngine = 10
 	momentsTime      = 25 * time.Second // that the ledger writes
 	restorableTime   = time.Minute
-	// markWidth is how long after a full second MariaDB's position of that second may
-	// have been read on a machine that does other things too; PostgreSQL stops at the
-	// time of a commit itself.
-	markWidth = 700 * time.Millisecond
+	// beginWidth is how long before its end a statement may have begun: MariaDB's log
+	// knows when a transaction was begun, PostgreSQL's when it ended.
+	beginWidth = 300 * time.Millisecond
 )
 
 // row is one line of a ledger with times: at is the server's clock while the row was
@@ -206,14 +204,21 @@ func (b *momentBed) ask(t *testing.T, name string, at time.Time) (*harness.Insta
 
 // compare holds a restored instance against what the client knows.
 func (b *momentBed) compare(t *testing.T, i *harness.Instance, at time.Time) {
+	session := i.Open(t)
+	defer session.Close()
+	lines, err := session.Rows(t.Context(), "SELECT n FROM moments ORDER BY n")
+	if err != nil {
+		t.Errorf("%s: %v", i.Name, err)
+		return
+	}
 	have := map[int64]bool{}
-	for _, line := range strings.Fields(i.Query(t, "SELECT n FROM moments ORDER BY n")) {
+	for _, line := range lines {
 		n, _ := strconv.ParseInt(line, 10, 64)
 		have[n] = true
 	}
 	width := time.Duration(0)
 	if b.i.Engine == "mariadb" {
-		width = markWidth
+		width = beginWidth
 	}
 	by := 0
 	for _, r := range b.rows {

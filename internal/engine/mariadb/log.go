@@ -152,13 +152,18 @@ func (l *binaryLog) copy(ctx context.Context, from, to kurabe.LogPosition, w io.
 	if from.Compare(to) >= 0 {
 		return from, nil
 	}
-	if from.File == to.File {
-		at, _, err := l.copyFile(ctx, from, to.Offset, w)
-		return kurabe.LogPosition{File: from.File, Offset: at}, err
-	}
 	successor := binlogFile(binlogNumber(from.File) + 1)
-	if _, err := l.root.Lstat(successor); err != nil {
-		return from, fmt.Errorf("%w: %s does not follow: %w", engine.ErrLogGone, successor, err)
+	_, missing := l.root.Lstat(successor)
+	if from.File == to.File {
+		inside, err := l.inside(to)
+		if err != nil || inside || missing != nil {
+			at, _, err := l.copyFile(ctx, from, to.Offset, w)
+			return kurabe.LogPosition{File: from.File, Offset: at}, err
+		}
+		// A bound behind the end of a file that is complete: all of it.
+	}
+	if missing != nil {
+		return from, fmt.Errorf("%w: %s does not follow: %w", engine.ErrLogGone, successor, missing)
 	}
 	at, last, err := l.copyFile(ctx, from, wholeFile, w)
 	if err == nil && !last.ends() && at == from.Offset && from.Offset > 0 {
@@ -172,6 +177,15 @@ func (l *binaryLog) copy(ctx context.Context, from, to kurabe.LogPosition, w io.
 		return kurabe.LogPosition{File: from.File, Offset: at}, err
 	}
 	return kurabe.LogPosition{File: successor}, nil
+}
+
+// inside says whether a position is one within its file.
+func (l *binaryLog) inside(p kurabe.LogPosition) (bool, error) {
+	file, size, err := openBinlog(l.root, p.File)
+	if err != nil {
+		return false, err
+	}
+	return p.Offset <= size, file.Close()
 }
 
 // survivedCrash: a file without an end is one of a server that died. What it says is

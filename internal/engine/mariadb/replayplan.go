@@ -13,10 +13,6 @@ import (
 	"kurabe/internal/engine"
 )
 
-// markDistance: marks are taken at full seconds, so one that is no later than this
-// after a moment is the state of the moment.
-const markDistance = time.Second
-
 // replayPlan is how far a log is applied.
 type replayPlan struct {
 	files []string // the log, oldest first, up to that of stop
@@ -31,28 +27,25 @@ type replayPlan struct {
 // logScan reads the whole log of a request, before a server sees any of it.
 type logScan struct {
 	r      engine.ReplayRequest
-	exact  bool // everything up to r.After
 	plan   replayPlan
 	groups grouper
 	seen   map[uint32]uint64 // newest number of each domain, of half groups too
 	ended  bool              // the file before was complete
 	broken bool              // a server died since the last group
-	done   bool              // what follows is later than r.At
+	done   bool              // what follows is not before r.At
 
 	pending []scheduledChange // of the group that is open
 }
 
-// planReplay checks every event of the log and finds where to stop. Between marks
-// that are far apart the times of the transactions decide, which are seconds of
-// their beginnings and can be set by clients: what claims to be later than the mark
-// after it says nothing.
+// planReplay checks every event of the log and finds where to stop: between the marks
+// around the moment, at the first transaction that was begun at the moment or later.
+// Nothing behind it was acknowledged before. The times are seconds of the beginnings
+// and can be set by clients: what claims to be later than the mark after it says
+// nothing.
 func planReplay(r engine.ReplayRequest) (replayPlan, error) {
-	s := logScan{r: r, exact: !r.After.At.After(r.At.Add(markDistance)), seen: map[uint32]uint64{}}
+	s := logScan{r: r, seen: map[uint32]uint64{}}
 	s.plan.reached = map[uint32]gtid{}
-	s.plan.stop = r.After.Position
-	if !s.exact {
-		s.plan.stop = r.From
-	}
+	s.plan.stop = r.From
 	if r.After.At.Before(r.At) || r.After.Position.Compare(r.From) < 0 {
 		return s.plan, fmt.Errorf("the log ends at %s, before the moment or the snapshot", r.After.Position)
 	}
@@ -147,23 +140,21 @@ func (s *logScan) event(name string, e event) error {
 		return nil
 	}
 	end := kurabe.LogPosition{File: name, Offset: g.end}
-	if !s.exact && end.Compare(s.r.Before.Position) > 0 && s.later(g) {
+	if end.Compare(s.r.Before.Position) > 0 && s.later(g) {
 		s.done = true
 		return nil
 	}
 	s.plan.scheduled, s.pending = append(s.plan.scheduled, s.pending...), nil
 	s.plan.reached[g.gtid.domain] = g.gtid
-	if !s.exact {
-		s.plan.stop = end
-	}
+	s.plan.stop = end
 	return nil
 }
 
-// later says whether a group was begun after the moment, as far as its time can be
-// believed.
+// later says whether a group was begun at the moment or after it, as far as its time
+// can be believed.
 func (s *logScan) later(g group) bool {
 	at := time.Unix(int64(g.seconds), 0)
-	return at.After(s.r.At) && !at.After(s.r.After.Until)
+	return !at.Before(s.r.At) && !at.After(s.r.After.Until)
 }
 
 // has says whether a server's gtid_slave_pos shows that all groups were applied.
