@@ -48,8 +48,8 @@ func (c *Control) automated(id kurabe.InstanceID) []*store.Snapshot {
 	return list
 }
 
-// restorable is what snapshots and log of an instance reach together. Both ends are
-// full seconds, as the API knows no others.
+// restorable is what snapshots and log of an instance reach together, in the
+// milliseconds that the API has.
 func (c *Control) restorable(id kurabe.InstanceID) Restorable {
 	var r Restorable
 	log, _ := c.View.LogOf(id)
@@ -75,11 +75,11 @@ func reach(s *store.Snapshot, log kurabe.InstanceLog) (from, to time.Time, ok bo
 	if !ok || facts.UsableAt.IsZero() {
 		return from, to, false
 	}
-	from = facts.UsableAt.Truncate(time.Second)
+	from = facts.UsableAt.Truncate(time.Millisecond)
 	if from.Before(facts.UsableAt) {
-		from = from.Add(time.Second)
+		from = from.Add(time.Millisecond)
 	}
-	to = mark.At.Truncate(time.Second)
+	to = mark.At.Truncate(time.Millisecond)
 	return from.UTC(), to.UTC(), !to.Before(from)
 }
 

@@ -46,7 +46,8 @@ type Log interface {
 	// then the clock again.
 	Mark(ctx context.Context) (kurabe.LogMark, error)
 	// Copy writes the bytes of one file, from.File, from there on into w, up to to at
-	// most, whole records or pages only, and checks that they are what follows: right
+	// most (which may lie behind the end of that file, if it is complete), whole records
+	// or pages only, and checks that they are what follows: right
 	// file, right place. next is where to go on: after the bytes that were written, or
 	// at offset 0 of the following file when from.File is complete. next equals from
 	// when there is nothing to copy yet.

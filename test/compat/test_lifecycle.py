@@ -19,7 +19,7 @@ PORT = 6543
 
 @pytest.fixture(scope="class")
 def db(server, engine):
-    return instances.create(server, engine, wait=False, name=f"Life-{engine.name}")
+    return instances.create(server, engine, wait=False, BackupRetentionPeriod=1, name=f"Life-{engine.name}")
 
 
 @pytest.fixture(scope="class")

@@ -47,6 +47,9 @@ func (r *segmentReader) copy(ctx context.Context, from, to kurabe.LogPosition, w
 	if err != nil {
 		return from, err
 	}
+	if to.File == from.File {
+		to.Offset = min(to.Offset, r.segments.bytes) // a bound, not a place
+	}
 	other, end, err := r.segments.place(to)
 	if err != nil {
 		return from, err

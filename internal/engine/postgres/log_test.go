@@ -249,6 +249,11 @@ func TestCopyLog(t *testing.T) {
 		t.Errorf("at a border: %s, %v", next, err)
 	}
 	begin := s.position(testTimeline, walBegin)
+	// A bound may lie behind the end of the file.
+	behind := kurabe.LogPosition{File: begin.File, Offset: testSegment + 5000}
+	if next, err := r.copy(t.Context(), s.position(testTimeline, walBegin+100), behind, &got); err != nil || next != s.position(testTimeline, walBegin+testSegment) {
+		t.Errorf("a bound behind the segment: %s, %v", next, err)
+	}
 	if next, err := r.copy(t.Context(), begin, to, &failing{}); next != begin || errors.Is(err, engine.ErrLogGone) || err == nil {
 		t.Errorf("a store that fails: %s, %v", next, err)
 	}
