@@ -64,8 +64,8 @@ type InstanceStatus struct {
 	// LogWantedAt is since when the log is to be kept; LogBegan and LogEnded are what
 	// was announced last of it.
 	LogWantedAt time.Time `json:"logWantedAt,omitzero"`
-	LogBegan time.Time `json:"logBegan,omitzero"`
-	LogEnded string    `json:"logEnded,omitempty"`
+	LogBegan    time.Time `json:"logBegan,omitzero"`
+	LogEnded    string    `json:"logEnded,omitempty"`
 
 	// Action is what the running generation is for: the state to show until the
 	// host is done with it. SeenX are the report's counters already announced.
