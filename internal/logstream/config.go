@@ -63,7 +63,7 @@ func (c Config) complete() (Config, error) {
 	case !filepath.IsAbs(c.Spool):
 		return c, fmt.Errorf("spool %q: it must be an absolute path", c.Spool)
 	case c.Repository == nil, c.Gone == nil:
-		return c, errors.New("Repository and Gone must be set")
+		return c, errors.New("no Repository or no Gone is given")
 	case c.InstanceBytesMax < 0, c.SpoolBytesMax < 0, c.PieceBytes < 0, c.PieceAge < 0:
 		return c, errors.New("a bound is negative")
 	}

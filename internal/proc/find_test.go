@@ -100,6 +100,17 @@ func TestFindRefuses(t *testing.T) {
 			}
 		})
 	}
+	// What a cut of power leaves of a file whose content was not on the disk yet.
+	for _, content := range []string{"", "\x00\x00\x00"} {
+		lost := filepath.Join(t.TempDir(), "record")
+		_ = os.WriteFile(lost, []byte(content), 0o600)
+		if got, found, err := Find(lost); found || err != nil {
+			t.Errorf("a record without content: %v, %v, %v", got, found, err)
+		}
+		if same, err := SameBoot(lost); same || err != nil {
+			t.Errorf("a record without content is of this boot: %v, %v", same, err)
+		}
+	}
 	torn := filepath.Join(t.TempDir(), "record")
 	_ = os.WriteFile(torn, []byte(`{"pid":`), 0o600)
 	if _, _, err := Find(torn); err == nil {

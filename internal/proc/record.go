@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,6 +72,10 @@ func readRecord(path string) (rec record, found bool, err error) {
 	raw, err := io.ReadAll(io.LimitReader(file, recordBytesMax))
 	if err != nil {
 		return record{}, false, err
+	}
+	if len(bytes.Trim(raw, "\x00")) == 0 {
+		// The power went before the content was on the disk, and the process with it.
+		return record{}, false, nil
 	}
 	if err := json.Unmarshal(raw, &rec); err != nil {
 		return record{}, false, fmt.Errorf("parse record %s: %w", path, err)

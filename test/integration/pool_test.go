@@ -222,12 +222,19 @@ func fullDisk(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instan
 	if err != nil {
 		t.Fatal(err)
 	}
+	ledger.Start(t)
 	const left = 192 << 20
 	other := filepath.Join(filepath.Dir(s.Data), "other")
 	command(t, "fallocate", "-l", strconv.FormatInt(space.HostFreeBytes-left, 10), other)
 	harness.Wait(t, settlePool, "the pool promises no more than the disk has", func() string {
 		if space, err = p.Space(); err != nil || space.FreeBytes > space.HostFreeBytes {
 			return fmt.Sprintf("%+v, %v", space, err)
+		}
+		return ""
+	})
+	harness.Wait(t, settlePool, "the database feels it", func() string {
+		if status := aws.ToString(i.Describe(t).DBInstanceStatus); status == "available" {
+			return "it is available"
 		}
 		return ""
 	})
@@ -244,8 +251,8 @@ func fullDisk(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instan
 		return ""
 	})
 	i.WaitStatus(t, "available")
-	ledger.Follow(t)
-	ledger.Write(t, 20)
+	ledger.WaitMore(t, 20)
+	ledger.Stop()
 	ledger.Verify(t)
 }
 

@@ -44,7 +44,16 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 		if err != nil {
 			return fmt.Errorf("begin backup mode: %w", err)
 		}
-		files, cloned, err := copyLive(ctx, i.Home.DataDir(), r)
+		rescue, err := newRescue(ctx, conn, b, i.Home.DataDir(), r.Dir)
+		if err != nil {
+			return fmt.Errorf("begin backup mode: %w", err)
+		}
+		var files []volume.File
+		var cloned bool
+		err = rescue.during(ctx, func(ctx context.Context) (err error) {
+			files, cloned, err = copyLive(ctx, i.Home.DataDir(), r)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -60,7 +69,7 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 		if err != nil {
 			return err
 		}
-		logs, logsCloned, err := copyLog(ctx, i.Home.DataDir(), r.Dir, b)
+		logs, logsCloned, err := copyLog(ctx, i.Home.DataDir(), r.Dir, b, rescue)
 		if err != nil {
 			return fmt.Errorf("copy the log: %w", err)
 		}

@@ -22,6 +22,7 @@ import (
 // backupMode is one stay in backup mode. Positions in the log are in the server's
 // notation, as 1/A0000028.
 type backupMode struct {
+	slot                 string
 	start, end           string
 	firstLog, lastLog    string // names of segments
 	timeline             int
@@ -35,11 +36,11 @@ func startBackup(ctx context.Context, conn *pgx.Conn) (*backupMode, error) {
 	var low [8]byte
 	rand.Read(low[:]) // never fails since Go 1.24
 	// It reserves log from the last checkpoint on, which is not after our start.
-	_, err := conn.Exec(ctx, "SELECT pg_catalog.pg_create_physical_replication_slot($1, true, true)", slotPrefix+hex.EncodeToString(low[:]))
+	b := &backupMode{slot: slotPrefix + hex.EncodeToString(low[:])}
+	_, err := conn.Exec(ctx, "SELECT pg_catalog.pg_create_physical_replication_slot($1, true, true)", b.slot)
 	if err != nil {
 		return nil, fmt.Errorf("hold the log: %w", err)
 	}
-	b := &backupMode{}
 	err = conn.QueryRow(ctx, "SELECT lsn::text, pg_catalog.pg_walfile_name(lsn) FROM pg_catalog.pg_backup_start($1, true) AS lsn", backupLabel).
 		Scan(&b.start, &b.firstLog)
 	return b, err
@@ -101,8 +102,11 @@ func (b *backupMode) write(dir string) ([]volume.File, error) {
 
 // copyLog copies the segments of the backup, and the histories of timelines. One
 // that is missing would be noticed at a restore only, so it is an error here.
-func copyLog(ctx context.Context, dataDir, dir string, b *backupMode) ([]volume.File, bool, error) {
-	wanted := map[string]bool{}
+func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logRescue) ([]volume.File, bool, error) {
+	wanted, have := map[string]bool{}, map[string]bool{}
+	for name := range l.files {
+		have[name] = true
+	}
 	from, to := filepath.Join(dataDir, walDir), filepath.Join(dir, walDir)
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -110,13 +114,13 @@ func copyLog(ctx context.Context, dataDir, dir string, b *backupMode) ([]volume.
 	}
 	for _, e := range entries {
 		name := e.Name()
-		segment := walSegment.MatchString(name) && name >= b.firstLog && name <= b.lastLog
+		segment := walSegment.MatchString(name) && name >= b.firstLog && name <= b.lastLog && !have[name]
 		if segment || strings.HasSuffix(name, ".history") {
-			wanted[name] = true
+			wanted[name], have[name] = true, true
 		}
 	}
-	if !wanted[b.firstLog] || !wanted[b.lastLog] {
-		return nil, false, fmt.Errorf("segment %s or %s is missing", b.firstLog, b.lastLog)
+	if err := l.whole(b.firstLog, b.lastLog, have); err != nil {
+		return nil, false, err
 	}
 	// The folder is there, empty, as the rest was copied.
 	for _, path := range []string{filepath.Join(to, "archive_status"), filepath.Join(to, "summaries"), to} {
@@ -131,10 +135,15 @@ func copyLog(ctx context.Context, dataDir, dir string, b *backupMode) ([]volume.
 	if len(files) != len(wanted) {
 		return nil, false, fmt.Errorf("%d of %d segments were copied", len(files), len(wanted))
 	}
+	saved, err := l.deliver(to)
+	if err != nil {
+		return nil, false, err
+	}
+	files = append(files, saved...)
 	for n := range files {
 		files[n].Path = filepath.Join(walDir, files[n].Path)
 	}
-	return files, cloned, os.Mkdir(filepath.Join(to, "archive_status"), 0o700)
+	return files, cloned && l.cloned, os.Mkdir(filepath.Join(to, "archive_status"), 0o700)
 }
 
 var _ engine.Copier = (*Driver)(nil)
