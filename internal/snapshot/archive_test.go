@@ -193,7 +193,7 @@ func fakeS3(t *testing.T) string {
 func TestArchive(t *testing.T) {
 	for _, kind := range []string{"Memory", "Folder", "S3"} {
 		for _, encrypted := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/encrypted=%v", kind, encrypted), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, encrypted %v", kind, encrypted), func(t *testing.T) {
 				var o blob.Options
 				if encrypted {
 					o.Key = newKey(t)
