@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -199,7 +200,10 @@ func (p *private) waitReady(ctx context.Context) (*pgx.Conn, error) {
 		if !p.process.Alive() {
 			return nil, p.failure()
 		}
-		if !errors.Is(err, engine.ErrNotReady) {
+		// A connection that breaks off is of a server that is about to end: the next look
+		// at the process tells. Only what the server itself answers is final.
+		var answer *pgconn.PgError
+		if !errors.Is(err, engine.ErrNotReady) && errors.As(err, &answer) {
 			return nil, err
 		}
 		pause, cancel := context.WithTimeout(ctx, wait)
