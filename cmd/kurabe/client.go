@@ -99,7 +99,20 @@ func (c *client) find(ctx context.Context, name string) (types.DBInstance, error
 
 // get asks for one of Kurabe's own pages.
 func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.flags.endpoint+path+"?"+query.Encode(), nil)
+	return c.ask(ctx, http.MethodGet, path, query)
+}
+
+// post asks the service to do something that is Kurabe's own.
+func (c *client) post(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	return c.ask(ctx, http.MethodPost, path, query)
+}
+
+// answerBytesMax: a snapshot takes 200 bytes of an answer.
+const answerBytesMax = 16 << 20
+
+// ask sends a signed request without a body.
+func (c *client) ask(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.flags.endpoint+path+"?"+query.Encode(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +125,7 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 		return nil, friendly(err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 4<<20))
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
 	if err != nil || response.StatusCode == http.StatusOK {
 		return body, err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/spf13/cobra"
 
 	"kurabe"
@@ -80,37 +78,6 @@ func (f repositoryFlags) identify(ctx context.Context) (string, error) {
 	}
 	return open.ID, nil
 }
-
-// post asks the service to do something that is Kurabe's own.
-func (c *client) post(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.flags.endpoint+path+"?"+query.Encode(), http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	if err := v4.NewSigner().SignHTTP(ctx, c.creds, r, emptyHash, "rds", c.flags.region, time.Now()); err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, friendly(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
-	if err != nil || response.StatusCode == http.StatusOK {
-		return body, err
-	}
-	var e struct {
-		Error struct{ Code, Message string }
-	}
-	if xml.Unmarshal(body, &e) == nil && e.Error.Code != "" {
-		return nil, fmt.Errorf("%s: %s", e.Error.Code, e.Error.Message)
-	}
-	return nil, fmt.Errorf("the service answers %s", response.Status)
-}
-
-// answerBytesMax: a snapshot takes 200 bytes of the answer.
-const answerBytesMax = 16 << 20
 
 func printImport(w io.Writer, out control.Import) error {
 	for _, r := range out.Imported {

@@ -98,6 +98,7 @@ type Driver interface {
 	KillSignal() int
 
 	Copier
+	Logger
 }
 
 // Verifier turns a password into what the engine checks it with. It is pure

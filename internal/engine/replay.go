@@ -29,15 +29,13 @@ type FetchRequest struct {
 
 // OpenLog looks at the log of the running server of an instance.
 func (l *Lifecycle) OpenLog(ctx context.Context, a kurabe.Assignment) (Log, error) {
-	return l.logger().OpenLog(ctx, l.instance(a))
+	return l.c.Driver.OpenLog(ctx, l.instance(a))
 }
 
 // DropLog has the running server of an instance hold back no log any more.
 func (l *Lifecycle) DropLog(ctx context.Context, a kurabe.Assignment) error {
-	return l.logger().DropLog(ctx, l.instance(a))
+	return l.c.Driver.DropLog(ctx, l.instance(a))
 }
-
-func (l *Lifecycle) logger() Logger { return l.c.Driver.(Logger) }
 
 // replayLog brings the fresh copy of a snapshot to the moment that the origin names.
 func (l *Lifecycle) replayLog(ctx context.Context, i Instance, r snapshot.Record, fresh string) error {
@@ -63,7 +61,7 @@ func (l *Lifecycle) replayLog(ctx context.Context, i Instance, r snapshot.Record
 		err = giveTree(dir, i.User)
 	}
 	if err == nil {
-		err = l.logger().Replay(ctx, i, fresh, request)
+		err = l.c.Driver.Replay(ctx, i, fresh, request)
 	}
 	if err != nil {
 		err = fmt.Errorf("bring it to %s: %w", point.At.Format(time.RFC3339), err)

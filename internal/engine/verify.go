@@ -99,10 +99,6 @@ func (v *verifying) run(ctx context.Context) error {
 		return fmt.Errorf("engine %s is not offered by this host", r.Engine)
 	}
 	v.l = l
-	logger, ok := l.c.Driver.(Logger)
-	if !ok {
-		return fmt.Errorf("the driver of %s has no check", r.Engine)
-	}
 	i := v.instance()
 	if i.Version.Version == "" || i.Version.Family != r.Family {
 		return fmt.Errorf("%s %s is not installed on this host, nor a later one of its major", r.Engine, r.Facts.EngineVersion)
@@ -115,7 +111,7 @@ func (v *verifying) run(ctx context.Context) error {
 	if err != nil || !whole {
 		return err
 	}
-	return v.check(ctx, logger, i)
+	return v.check(ctx, l.c.Driver, i)
 }
 
 // instance is what the driver is told: of the source what the files need, and nothing
