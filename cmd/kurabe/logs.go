@@ -25,12 +25,8 @@ func newLogs(seen string, r *repository, changed func(kurabe.InstanceID), log *s
 // hostLogs is a store of logs as the agent sees it.
 type hostLogs struct{ *logstream.Store }
 
-func opener(open agent.OpenLog) func(context.Context) (logstream.Log, error) {
-	return func(ctx context.Context) (logstream.Log, error) { return open(ctx) }
-}
-
 func (l hostLogs) Follow(ctx context.Context, id kurabe.InstanceID, open agent.OpenLog) error {
-	return l.Store.Follow(ctx, id, opener(open))
+	return l.Store.Follow(ctx, id, open)
 }
 
 func (l hostLogs) Finish(ctx context.Context, id kurabe.InstanceID, open agent.OpenLog) error {

@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/logstream"
 )
 
 // Logger is what a driver does for the continuous log and for bringing a restored
@@ -32,31 +32,8 @@ type Logger interface {
 // follows has a gap.
 var ErrLogGone = errors.New("the server no longer has this part of its log")
 
-// Log reads the log of one running server while it is written. One goroutine uses
-// it. An error other than ErrLogGone is one of the session: close it, and open
-// another.
-type Log interface {
-	// Begin makes the server hold its log back for us from now on and returns the
-	// beginning of the oldest file that it is sure to have from then on.
-	Begin(ctx context.Context) (kurabe.LogPosition, error)
-	// Resume makes sure that the server still has and holds back everything from
-	// there on; ErrLogGone when it has not.
-	Resume(ctx context.Context, from kurabe.LogPosition) error
-	// Mark reads the clock, then how far the log is durable on the server's disk,
-	// then the clock again.
-	Mark(ctx context.Context) (kurabe.LogMark, error)
-	// Copy writes the bytes of one file, from.File, from there on into w, up to to at
-	// most (which may lie behind the end of that file, if it is complete), whole records
-	// or pages only, and checks that they are what follows: right
-	// file, right place. next is where to go on: after the bytes that were written, or
-	// at offset 0 of the following file when from.File is complete. next equals from
-	// when there is nothing to copy yet.
-	Copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (next kurabe.LogPosition, err error)
-	// Release lets the server drop what lies before the position.
-	Release(ctx context.Context, before kurabe.LogPosition) error
-	// Close ends the session. The server goes on holding its log back.
-	Close() error
-}
+// Log reads the log of one running server while it is written.
+type Log = logstream.Log
 
 // ReplayRequest says how far to go, and with what.
 type ReplayRequest struct {

@@ -14,15 +14,29 @@ import (
 	"kurabe/internal/blob"
 )
 
-// Log reads the log of one running server while it is written: engine.Log satisfies
-// it, and there the methods are described. One goroutine uses it. An error that
-// Config.Gone does not know is one of the session: it is closed, and another opened.
+// Log reads the log of one running server while it is written. One goroutine uses
+// it. An error that Config.Gone does not know
+// (engine.ErrLogGone) is one of the session: it is closed, and another opened.
 type Log interface {
+	// Begin makes the server hold its log back for us from now on and returns the
+	// beginning of the oldest file that it is sure to have from then on.
 	Begin(ctx context.Context) (kurabe.LogPosition, error)
+	// Resume makes sure that the server still has and holds back everything from
+	// there on; ErrLogGone when it has not.
 	Resume(ctx context.Context, from kurabe.LogPosition) error
+	// Mark reads the clock, then how far the log is durable on the server's disk,
+	// then the clock again.
 	Mark(ctx context.Context) (kurabe.LogMark, error)
+	// Copy writes the bytes of one file, from.File, from there on into w, up to to at
+	// most (which may lie behind the end of that file, if it is complete), whole records
+	// or pages only, and checks that they are what follows: right
+	// file, right place. next is where to go on: after the bytes that were written, or
+	// at offset 0 of the following file when from.File is complete. next equals from
+	// when there is nothing to copy yet.
 	Copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (next kurabe.LogPosition, err error)
+	// Release lets the server drop what lies before the position.
 	Release(ctx context.Context, before kurabe.LogPosition) error
+	// Close ends the session. The server goes on holding its log back.
 	Close() error
 }
 
