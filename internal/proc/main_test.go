@@ -21,6 +21,12 @@ func TestMain(m *testing.M) {
 	if raw := os.Getenv("PROC_TEST_PARENT"); raw != "" {
 		parentMain(raw)
 	}
+	if path := os.Getenv("PROC_TEST_BUSY"); path != "" {
+		busyMain(path)
+	}
+	if pid := os.Getenv("PROC_TEST_FREEZER"); pid != "" {
+		freezerMain(pid)
+	}
 	os.Exit(m.Run())
 }
 

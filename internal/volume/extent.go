@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -37,9 +38,28 @@ type fiemap struct {
 // no clone. Where the file system cannot say so, as one without clones, it is what
 // is allocated. The price is a look at each extent, so it is not for every second.
 func OwnBytes(path string) (int64, error) {
+	return ownBytes(path, func() error { return nil })
+}
+
+// OwnBytesSlowly is OwnBytes beside other work: of the time that it takes it works
+// one part in share and rests the others. It ends soon after ctx, with its error.
+func OwnBytesSlowly(ctx context.Context, path string, share int) (int64, error) {
+	b := newBreaks(ctx, share)
+	sum, err := ownBytes(path, b.step)
+	if err == nil {
+		err = b.rest()
+	}
+	return sum, err
+}
+
+// ownBytes calls between often, and ends with its error.
+func ownBytes(path string, between func() error) (int64, error) {
 	var sum int64
 	ask := &fiemap{}
 	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil {
+			err = between()
+		}
 		if err != nil {
 			return ignoreMissing(err)
 		}
@@ -56,7 +76,7 @@ func OwnBytes(path string) (int64, error) {
 			sum += all
 			return nil
 		}
-		shared, err := sharedBytes(name, ask)
+		shared, err := sharedBytes(name, ask, between)
 		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTTY) {
 			shared, err = 0, nil
 		}
@@ -66,7 +86,7 @@ func OwnBytes(path string) (int64, error) {
 	return sum, err
 }
 
-func sharedBytes(path string, ask *fiemap) (int64, error) {
+func sharedBytes(path string, ask *fiemap, between func() error) (int64, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return 0, err
@@ -86,6 +106,9 @@ func sharedBytes(path string, ask *fiemap) (int64, error) {
 		}
 		if ask.mapped == 0 || ask.extents[ask.mapped-1].flags&fiemapLast != 0 {
 			return int64(shared), nil
+		}
+		if err := between(); err != nil {
+			return 0, err
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (c *copier) file(ctx context.Context, rel string) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	f := File{Path: rel}
-	if info.Size() > 0 && unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
+	if info.Size() > 0 && !c.opts.Copy && unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
 		got, err := out.Stat()
 		if err != nil {
 			return err
