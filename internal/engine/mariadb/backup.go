@@ -27,12 +27,29 @@ const (
 // toolName is in no package of the server's.
 const toolName = "mariadb-backup"
 
-// CopyRunning implements engine.Copier by means of the engine's own tool, which
-// follows the redo log while it copies: InnoDB's files alone are consistent at no
-// moment. It comes in with a throw-away account that may do less than the master
+// CopyRunning implements engine.Copier: the files are cloned in one instant where the
+// file system can and the server may be stopped for it, else the engine's own tool
+// copies them.
+func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
+	c, files, cloneErr := cloneRunning(ctx, i, r)
+	if cloneErr == nil {
+		return engine.Copied{Files: files, Method: engine.Method(true), TakenAt: c.takenAt, Position: c.position}, nil
+	}
+	if ctx.Err() != nil {
+		return engine.Copied{}, cloneErr
+	}
+	copied, err := d.copyByTool(ctx, i, r)
+	if err != nil && !errors.Is(cloneErr, errNoClone) {
+		err = fmt.Errorf("%w; before that, clone: %w", err, cloneErr)
+	}
+	return copied, err
+}
+
+// copyByTool follows the redo log while it copies: InnoDB's files alone are consistent
+// at no moment. It comes in with a throw-away account that may do less than the master
 // user. The copy is prepared at once, so that restoring is copying. It runs beside
 // the instance, not in its control group.
-func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
+func (d *Driver) copyByTool(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
 	tool, err := findTool(i)
 	if err != nil {
 		return engine.Copied{}, err
