@@ -89,6 +89,9 @@ func applyRules(p *kurabe.Parameter, row setting, o offer) {
 	if p.Name == "shared_preload_libraries" && slices.Contains(o.modules, defaultModule) {
 		p.Default, p.HasDefault, p.System = defaultModule, true, true
 	}
+	if p.Name == "wal_compression" && slices.Contains(row.Enum, pageCompression) {
+		p.Default, p.HasDefault, p.System = pageCompression, true, true
+	}
 }
 
 func dataType(row setting) string {

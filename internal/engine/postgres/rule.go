@@ -13,6 +13,11 @@ var modules = []string{"auto_explain", "pg_hint_plan", "pg_prewarm", "pg_stat_st
 // defaultModule is loaded unless a user says otherwise, as on RDS.
 const defaultModule = "pg_stat_statements"
 
+// pageCompression is that of full page images in the log where the server was built
+// with it (15 and later). After a checkpoint they are most of the log: a sixth of the
+// bytes is left to write, sync, keep and replay (decision 19).
+const pageCompression = "lz4"
+
 // preloads are the parameters that name modules. local_preload_libraries is not
 // among them: it finds only what is in a folder that does not exist.
 var preloads = map[string]bool{"shared_preload_libraries": true, "session_preload_libraries": true}
