@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe/internal/blob"
+	"kurabe/internal/volume"
 )
 
 const (
@@ -34,6 +35,9 @@ func (s *Store) Run(ctx context.Context) error {
 				return nil
 			}
 			wg.Go(func() {
+				if s.ahead(inst) {
+					volume.GiveWay()
+				}
 				_ = s.pushAll(ctx, inst) // told by the report
 				s.mu.Lock()
 				delete(busy, inst)
@@ -50,6 +54,15 @@ func (s *Store) Run(ctx context.Context) error {
 		timer.Stop()
 	}
 	return nil
+}
+
+// ahead says if the spool has room enough for pushes to be slow. Packing is most of
+// what the log costs, and may wait until the databases leave the processor alone.
+func (s *Store) ahead(inst *instance) bool {
+	const share = 4
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return inst.spoolBytes < s.cfg.InstanceBytesMax/share && s.spoolBytes < s.cfg.SpoolBytesMax/share
 }
 
 // due are the instances with something to push, marked as busy.
