@@ -84,7 +84,7 @@ func (f *Folder) settled(ctx context.Context, name string, same func(*Folder) er
 
 // add makes an object of what fill writes.
 func (f *Folder) add(ctx context.Context, name string, fill func(*os.File) error) (err error) {
-	defer func() { err = f.fail("put", name, err) }()
+	defer func() { err = f.fail("put", name, sameText(err)) }()
 	root, err := f.enter(ctx, "put", name)
 	if err != nil {
 		return err
@@ -118,6 +118,17 @@ func (f *Folder) add(ctx context.Context, name string, fill func(*os.File) error
 		_ = root.Remove(temp)
 	}
 	return err
+}
+
+// sameText takes the name of the file in the making out of an error: it is another at
+// each try, and who repeats a Put tells of a reason once.
+func sameText(err error) error {
+	var ours *Error
+	var at *fs.PathError
+	if errors.As(err, &ours) || !errors.As(err, &at) {
+		return err
+	}
+	return &fs.PathError{Op: at.Op, Path: incompleteDir, Err: at.Err}
 }
 
 // publishAttempts bounds the race with a Delete that removes the empty folder which

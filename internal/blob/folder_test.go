@@ -206,3 +206,18 @@ func TestFolderClone(t *testing.T) {
 		t.Errorf("put of what was cloned: %v", err)
 	}
 }
+
+// TestFolderTellsOnce: a Put that is tried again and again fails with the same words,
+// although what it writes has another name each time.
+func TestFolderTellsOnce(t *testing.T) {
+	f := newFolder(t)
+	incomplete := filepath.Join(f.String(), ".incomplete")
+	if err := errors.Join(os.RemoveAll(incomplete), os.WriteFile(incomplete, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	first := f.Put(t.Context(), "name", strings.NewReader("x"))
+	again := f.Put(t.Context(), "name", strings.NewReader("x"))
+	if first == nil || again == nil || first.Error() != again.Error() {
+		t.Errorf("first %v, then %v", first, again)
+	}
+}

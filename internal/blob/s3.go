@@ -47,10 +47,13 @@ const (
 var sendPauseMax = 2 * time.Second
 
 // newRetryer repeats as the SDK does, with jitter, and without its budget: that one
-// is for fleets of clients, and would let one bad hour forbid later repetitions.
+// is for fleets of clients, and would let one bad hour forbid later repetitions. A
+// conflict is repeated too: AWS answers so to a condition while another request for the
+// name is under way, and stores in folders (versitygw) while a folder comes or goes.
 func newRetryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff, o.RateLimiter = sendAttempts, sendPauseMax, ratelimit.None
+		o.Retryables = append(o.Retryables, retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusConflict: {}}})
 	})
 }
 

@@ -82,7 +82,7 @@ func judgeS3(err error) (hint string, kind error) {
 		return "free space there, or keep backups for fewer days", ErrFull
 	case status == http.StatusForbidden || status == http.StatusUnauthorized:
 		return "check the credentials, and that they may get, put, list and delete there", ErrDenied
-	case status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout:
+	case status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status == http.StatusConflict:
 		return "", ErrBusy
 	case status >= 300 || errors.Is(err, context.Canceled):
 		return "", nil

@@ -67,18 +67,22 @@ func TestS3Errors(t *testing.T) {
 }
 
 func TestS3IsBusy(t *testing.T) {
-	var bad atomic.Int64
-	s := faulty(t, func(w http.ResponseWriter, r *http.Request) bool {
-		return bad.Add(-1) >= 0 && answer(w, 503, "SlowDown")
-	})
-	bad.Store(2) // the SDK comes back
-	blobtest.Put(t, s, "a", []byte("x"))
-	bad.Store(1 << 30)
-	if err := s.Put(t.Context(), "b", strings.NewReader("x")); !errors.Is(err, blob.ErrBusy) || !blob.Retryable(err) {
-		t.Errorf("put = %v", err)
+	for code, status := range map[string]int{"SlowDown": 503, "ConditionalRequestConflict": 409, "ExistingObjectIsDirectory": 409} {
+		t.Run(code, func(t *testing.T) {
+			var bad atomic.Int64
+			s := faulty(t, func(w http.ResponseWriter, r *http.Request) bool {
+				return bad.Add(-1) >= 0 && answer(w, status, code)
+			})
+			bad.Store(2) // the client comes back
+			blobtest.Put(t, s, "a", []byte("x"))
+			bad.Store(1 << 30)
+			if err := s.Put(t.Context(), "b", strings.NewReader("x")); !errors.Is(err, blob.ErrBusy) || !blob.Retryable(err) {
+				t.Errorf("put = %v", err)
+			}
+			bad.Store(0)
+			blobtest.WantAbsent(t, s, "b")
+		})
 	}
-	bad.Store(0)
-	blobtest.WantAbsent(t, s, "b")
 }
 
 func TestS3Unreachable(t *testing.T) {

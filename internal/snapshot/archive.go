@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strings"
 	"sync"
 
 	"kurabe"
@@ -33,7 +32,7 @@ type Archive struct {
 	BytesPerSecondMax int64
 	PackBytes         int64
 
-	turn chan struct{} // holds one entry while somebody asks for Known
+	turn chan struct{} // holds an entry for each who asks for Known
 
 	mu    sync.Mutex // guards known
 	known known
@@ -42,7 +41,7 @@ type Archive struct {
 // NewArchive keeps the snapshots of a folder in the repository that the function
 // gives, or says why there is none just now. It is asked by each call.
 func NewArchive(local Store, repository func() (blob.Store, error)) *Archive {
-	return &Archive{local: local, repository: repository, turn: make(chan struct{}, 1), known: known{entries: map[kurabe.SnapshotID]entry{}}}
+	return &Archive{local: local, repository: repository, turn: make(chan struct{}, looksAtOnce), known: known{entries: map[kurabe.SnapshotID]entry{}}}
 }
 
 const (
@@ -96,16 +95,21 @@ func findArchived(ctx context.Context, store blob.Store, id kurabe.SnapshotID) (
 	if errors.Is(err, blob.ErrNotFound) {
 		return Record{}, Absent, nil
 	}
-	state := Absent // of a repository that does not answer nothing is known
 	var r Record
 	if err == nil {
 		if r, err = parseArchived(raw, id); err == nil {
 			return r, Complete, nil
 		}
+	}
+	state := Absent // of a repository that does not answer nothing is known
+	if err = judge(id, err); isDamage(err) || errors.Is(err, errNewer) {
 		state = Partial
 	}
 	return Record{}, state, fmt.Errorf("read the archived record of snapshot %s: %w", id, err)
 }
+
+// errNewer is a record that a later program wrote.
+var errNewer = errors.New("its format is later than this program's")
 
 var sumForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -113,15 +117,17 @@ var sumForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 func parseArchived(raw []byte, id kurabe.SnapshotID) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return r, err
+		return r, notAsWritten{err}
 	}
 	switch {
-	case r.Format < 1 || r.Format > formatNewest:
-		return r, fmt.Errorf("its format is %d, this program knows up to %d", r.Format, formatNewest)
+	case r.Format > formatNewest:
+		return r, fmt.Errorf("its format is %d, this program knows up to %d: %w", r.Format, formatNewest, errNewer)
+	case r.Format < 1:
+		return r, wrong("its format is %d", r.Format)
 	case r.Snapshot != id:
-		return r, fmt.Errorf("it is that of %q", r.Snapshot)
+		return r, wrong("it is that of %q", r.Snapshot)
 	case !r.Sealed || !sumForm.MatchString(r.ListSum):
-		return r, errors.New("it names no list of files with checksums")
+		return r, wrong("it names no list of files with checksums")
 	}
 	return r, nil
 }
@@ -135,44 +141,9 @@ func readObject(ctx context.Context, store blob.Store, name string, most int64) 
 	defer in.Close()
 	raw, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err == nil && int64(len(raw)) > most {
-		err = fmt.Errorf("%s has more than the %s that it can have", name, kurabe.FormatBytes(most))
+		err = wrong("%s has more than the %s that it can have", name, kurabe.FormatBytes(most))
 	}
 	return raw, err
-}
-
-// Archived is a snapshot that was found, or why its record cannot be used.
-type Archived struct {
-	ID     kurabe.SnapshotID
-	Record Record
-	Err    error
-}
-
-// List reads the record of each snapshot in the repository, in the order of ids.
-func (a *Archive) List(ctx context.Context) ([]Archived, error) {
-	store, err := a.repository()
-	if err != nil {
-		return nil, fmt.Errorf("list the repository of backups: %w", err)
-	}
-	var all []Archived
-	for info, err := range store.List(ctx, archivePrefix) {
-		if err != nil {
-			return nil, fmt.Errorf("list the repository of backups: %w", err)
-		}
-		dir, ok := strings.CutSuffix(strings.TrimPrefix(info.Name, archivePrefix), "/"+recordName)
-		if !ok || !idForm.MatchString(dir) {
-			continue
-		}
-		id := kurabe.SnapshotID(dir)
-		r, state, err := findArchived(ctx, store, id)
-		if err == nil && state != Complete {
-			continue // removed meanwhile
-		}
-		if blob.Retryable(err) || ctx.Err() != nil {
-			return nil, err // of the repository, not of this record
-		}
-		all = append(all, Archived{id, r, err})
-	}
-	return all, nil
 }
 
 // Remove removes whatever there is of a snapshot; nothing is no error. The record

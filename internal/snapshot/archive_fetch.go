@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"kurabe"
@@ -31,7 +30,8 @@ const (
 )
 
 // Fetch writes the data folder of an archived snapshot to dst, which must not exist.
-// Every file is compared with its checksum. Of the options, Owner,
+// Every file is compared with its checksum; a DamagedError says that trying again is
+// of no use. Of the options, Owner,
 // BytesPerSecondMax and Progress count. Nothing is made durable and no final name is
 // given: the caller does both, and removes dst after an error.
 func (a *Archive) Fetch(ctx context.Context, id kurabe.SnapshotID, dst string, opts volume.TransferOptions) (Record, []volume.File, error) {
@@ -54,20 +54,32 @@ func (a *Archive) fetch(ctx context.Context, id kurabe.SnapshotID, dst string, o
 	if err != nil {
 		return r, nil, err
 	}
+	files, l, err := archivedContent(ctx, store, r)
+	if err == nil {
+		f := &fetching{store: store, id: id, sums: sums(files), opts: opts, total: Size(files), pace: volume.NewPace(opts.BytesPerSecondMax)}
+		err = f.run(ctx, dst, l)
+	}
+	return r, files, judge(id, err)
+}
+
+// archivedContent reads which files a snapshot has, and in which pack each is.
+func archivedContent(ctx context.Context, store blob.Store, r Record) ([]volume.File, layout, error) {
 	files, err := archivedList(ctx, store, r)
 	if err != nil {
-		return r, nil, err
+		return nil, layout{}, err
 	}
-	raw, err := readObject(ctx, store, objectOf(id, layoutName), listBytesMax)
+	raw, err := readObject(ctx, store, objectOf(r.Snapshot, layoutName), listBytesMax)
 	if err != nil {
-		return r, nil, err
+		return nil, layout{}, err
 	}
 	l, err := parseLayout(raw, r.ListSum, files)
-	if err != nil {
-		return r, nil, fmt.Errorf("%s: %w", layoutName, err)
+	switch {
+	case errors.Is(err, errNewer):
+		return nil, l, fmt.Errorf("%s: %w", layoutName, err)
+	case err != nil:
+		return nil, l, wrong("%s: %w", layoutName, err)
 	}
-	f := &fetching{store: store, id: id, sums: sums(files), opts: opts, total: Size(files), pace: volume.NewPace(opts.BytesPerSecondMax)}
-	return r, files, f.run(ctx, dst, l)
+	return files, l, nil
 }
 
 // archivedList reads the list that a record names.
@@ -78,11 +90,11 @@ func archivedList(ctx context.Context, store blob.Store, r Record) ([]volume.Fil
 		return nil, err
 	}
 	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != r.ListSum {
-		return nil, fmt.Errorf("%s is not the list that was written", name)
+		return nil, wrong("%s is not the list that was written", name)
 	}
 	var files []volume.File
 	if err := json.Unmarshal(raw, &files); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, wrong("%s: %w", name, err)
 	}
 	return files, nil
 }
@@ -155,32 +167,33 @@ func (f *fetching) pack(ctx context.Context, n int, of pack) error {
 // unpack writes the files of a tar that must be exactly what the layout says, member
 // for member: a link, another path, size, mode or count is refused before anything
 // is made of it.
-func (f *fetching) unpack(ctx context.Context, r io.Reader, of pack) error {
+func (f *fetching) unpack(ctx context.Context, from io.Reader, of pack) error {
+	r := &noted{r: from}
 	in := tar.NewReader(r)
 	buf := make([]byte, archiveReadBytes)
 	for _, m := range of {
 		h, err := in.Next()
 		if err != nil {
-			return fmt.Errorf("before %s: %w", m.Path, unexpectedEnd(err))
+			return fmt.Errorf("before %s: %w", m.Path, r.failed(err))
 		}
 		if want := m.header(); h.Name != want.Name || h.Typeflag != want.Typeflag || h.Size != want.Size || h.Mode != want.Mode || h.Linkname != "" {
-			return fmt.Errorf("it holds %.100q of type %q, mode %o, %d bytes where %q of type %q, mode %o, %d bytes should be",
+			return wrong("it holds %.100q of type %q, mode %o, %d bytes where %q of type %q, mode %o, %d bytes should be",
 				h.Name, h.Typeflag, h.Mode, h.Size, want.Name, want.Typeflag, want.Mode, want.Size)
 		}
 		if m.Dir {
 			continue
 		}
-		if err := f.file(ctx, in, m, buf); err != nil {
+		if err := f.file(ctx, in, r, m, buf); err != nil {
 			return fmt.Errorf("file %s: %w", m.Path, err)
 		}
 	}
 	if h, err := in.Next(); err == nil {
-		return fmt.Errorf("%.100q follows its last member", h.Name)
+		return wrong("%.100q follows its last member", h.Name)
 	} else if err != io.EOF {
-		return err
+		return r.failed(err)
 	}
 	if n, err := io.CopyN(io.Discard, r, 1); n > 0 {
-		return errors.New("something follows its end")
+		return wrong("something follows its end")
 	} else if err != io.EOF {
 		return err
 	}
@@ -194,8 +207,8 @@ func unexpectedEnd(err error) error {
 	return err
 }
 
-// file writes one file and compares it with its checksum.
-func (f *fetching) file(ctx context.Context, in io.Reader, m member, buf []byte) (err error) {
+// file writes one file and compares it with its checksum; from is what in reads.
+func (f *fetching) file(ctx context.Context, in io.Reader, from *noted, m member, buf []byte) (err error) {
 	out, err := f.root.OpenFile(m.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -209,7 +222,7 @@ func (f *fetching) file(ctx context.Context, in io.Reader, m member, buf []byte)
 			return err
 		}
 		if _, err := io.ReadFull(in, part); err != nil {
-			return unexpectedEnd(err)
+			return from.failed(err)
 		}
 		sum = crc32.Update(sum, castagnoli, part)
 		if err := writeAt(out, part, at, m.Sparse); err != nil {
@@ -225,7 +238,7 @@ func (f *fetching) file(ctx context.Context, in io.Reader, m member, buf []byte)
 		}
 	}
 	if sum != f.sums[m.Path] {
-		return errors.New("its content is not what was archived")
+		return wrong("its content is not what was archived")
 	}
 	if err := out.Truncate(m.Size); err != nil {
 		return err
@@ -263,27 +276,4 @@ func (f *fetching) advance(n int64) {
 	if f.opts.Progress != nil {
 		f.opts.Progress(min(done, f.total), f.total)
 	}
-}
-
-// All reads the record of each complete snapshot in the folder, in the order of ids.
-func (s Store) All() ([]Archived, error) {
-	entries, err := os.ReadDir(s.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list the snapshots of this host: %w", err)
-	}
-	var all []Archived
-	for _, e := range entries {
-		if !e.IsDir() || strings.Contains(e.Name(), ".") || !idForm.MatchString(e.Name()) {
-			continue // what a removal left, or not ours
-		}
-		id := kurabe.SnapshotID(e.Name())
-		r, state, err := s.Find(id)
-		if err != nil || state == Complete {
-			all = append(all, Archived{id, r, err})
-		}
-	}
-	return all, nil
 }

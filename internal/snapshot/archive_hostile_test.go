@@ -231,7 +231,7 @@ func TestListShowsBadRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := a.List(t.Context())
+	all, err := each(t, a)
 	if err != nil || len(all) != 7 {
 		t.Fatalf("%+v, %v", all, err)
 	}

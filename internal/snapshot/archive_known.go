@@ -14,6 +14,9 @@ import (
 const (
 	// lookTime is how long a caller waits for the repository.
 	lookTime = 2 * time.Second
+	// looksAtOnce bounds the questions under way, and so the goroutines that wait for a
+	// file system that hangs: a service that starts asks for each of its snapshots.
+	looksAtOnce = 16
 	// lookPause is how long nobody asks again after it did not answer.
 	lookPause = 30 * time.Second
 	// An answer is believed so long. Only a mishap takes away what is complete.
@@ -77,9 +80,11 @@ func (a *Archive) Known(id kurabe.SnapshotID) (Record, bool, error) {
 }
 
 // look asks the repository. Its goroutine outlives the call when a file system
-// hangs that no context ends: turn sees to it that there is one of those at most.
+// hangs that no context ends: turn sees to it that there are few of those. Who waits in
+// vain while others are asked may come again soon: their answers say that all is well.
 func (a *Archive) look(id kurabe.SnapshotID) (entry, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), lookTime, errors.New("the repository of backups does not answer"))
+	silent := errors.New("the repository of backups does not answer")
+	ctx, cancel := context.WithTimeoutCause(context.Background(), lookTime, silent)
 	type answer struct {
 		entry
 		err error
@@ -93,10 +98,11 @@ func (a *Archive) look(id kurabe.SnapshotID) (entry, error) {
 			return
 		}
 		defer func() { <-a.turn }()
-		a.mu.Lock()
-		changes := a.known.changes
-		a.mu.Unlock()
-		r, state, err := a.Find(ctx, id)
+		// A time of its own: what comes too late for the caller is known to the next.
+		own, cancel := context.WithTimeoutCause(context.Background(), lookTime, silent)
+		defer cancel()
+		changes := a.changes()
+		r, state, err := a.Find(own, id)
 		e := entry{at: time.Now()}
 		if state == Complete {
 			e.record = &r
@@ -119,6 +125,13 @@ func (a *Archive) look(id kurabe.SnapshotID) (entry, error) {
 	defer a.mu.Unlock()
 	a.known.failure, a.known.failedAt = err, time.Now()
 	return entry{}, err
+}
+
+// changes counts what this process has done so far.
+func (a *Archive) changes() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.known.changes
 }
 
 // learn keeps an answer that nothing has overtaken.

@@ -114,8 +114,10 @@ func parseLayout(raw []byte, listSum string, files []volume.File) (layout, error
 		return l, err
 	}
 	switch {
-	case l.Format < 1 || l.Format > layoutNewest:
-		return l, fmt.Errorf("its format is %d, this program knows up to %d", l.Format, layoutNewest)
+	case l.Format > layoutNewest:
+		return l, fmt.Errorf("its format is %d, this program knows up to %d: %w", l.Format, layoutNewest, errNewer)
+	case l.Format < 1:
+		return l, fmt.Errorf("its format is %d", l.Format)
 	case l.ListSum != listSum:
 		return l, errors.New("it divides another list of files")
 	}

@@ -44,6 +44,10 @@ type Record struct {
 	Family   string                `json:"family"` // engine and major: what can start on the files
 	Source   kurabe.SnapshotSource `json:"source"`
 	Facts    kurabe.SnapshotFacts  `json:"facts"`
+	// Kind and Tags are those that it was taken with; "" and nil in what earlier
+	// programs wrote.
+	Kind kurabe.SnapshotKind `json:"kind,omitempty"`
+	Tags []kurabe.Tag        `json:"tags,omitempty"`
 	// Sealed says that every file has its sum. A clone is sealed later, because
 	// reading it all would take what cloning saves.
 	Sealed  bool   `json:"sealed"`

@@ -32,11 +32,14 @@ func (s Store) writeList(id kurabe.SnapshotID, files []volume.File) (string, err
 // List returns the files of a snapshot as they were when it was complete.
 func (s Store) List(r Record) ([]volume.File, error) {
 	raw, err := os.ReadFile(filepath.Join(s.Path(r.Snapshot), listName(r.ListSum)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, damaged(r.Snapshot, "the list of its files is missing")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the list of snapshot %s: %w", r.Snapshot, err)
 	}
 	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != r.ListSum {
-		return nil, fmt.Errorf("snapshot %s is damaged: the list of its files is not the one that was written", r.Snapshot)
+		return nil, damaged(r.Snapshot, "the list of its files is not the one that was written")
 	}
 	var files []volume.File
 	if err := json.Unmarshal(raw, &files); err != nil {
@@ -54,16 +57,16 @@ func (s Store) Check(r Record) ([]volume.File, error) {
 	}
 	for _, f := range files {
 		if !filepath.IsLocal(f.Path) {
-			return nil, fmt.Errorf("snapshot %s is damaged: its list names %q", r.Snapshot, f.Path)
+			return nil, damaged(r.Snapshot, "its list names %q", f.Path)
 		}
 		info, err := os.Lstat(filepath.Join(s.Data(r.Snapshot), f.Path))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("snapshot %s is damaged: file %s is missing", r.Snapshot, f.Path)
+			return nil, damaged(r.Snapshot, "file %s is missing", f.Path)
 		case err != nil:
 			return nil, fmt.Errorf("check snapshot %s: %w", r.Snapshot, err)
 		case !info.Mode().IsRegular() || info.Size() != f.Size:
-			return nil, fmt.Errorf("snapshot %s is damaged: file %s has %d bytes, and had %d", r.Snapshot, f.Path, info.Size(), f.Size)
+			return nil, damaged(r.Snapshot, "file %s has %d bytes, and had %d", f.Path, info.Size(), f.Size)
 		}
 	}
 	return files, nil
