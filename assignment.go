@@ -47,7 +47,8 @@ type Assignment struct {
 	// default, formulas evaluated. Static ones change only together with Boot.
 	Settings map[string]string `json:"settings"`
 	// Log says that the instance's log is kept without a gap: for MariaDB a binary
-	// log is written. It changes only together with Boot where the engine needs that.
+	// log is written. It changes only together with Boot where the engine needs that,
+	// and outlasts what the user wants until a crashed server has recovered with it.
 	Log bool `json:"log,omitempty"`
 	// Boot rises when the server must restart; a server that runs with a lower
 	// one is restarted.

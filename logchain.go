@@ -91,3 +91,18 @@ type RestorePoint struct {
 	Name     string     `json:"name"`     // of that instance at the time
 	At       time.Time  `json:"at"`
 }
+
+// Moments is the range of moments to which the log brings a snapshot with these facts,
+// in the milliseconds that the API has; false when there is none.
+func (l InstanceLog) Moments(f SnapshotFacts) (from, to time.Time, ok bool) {
+	mark, ok := l.Reaches(f.TakenAt, f.Position)
+	if !ok || f.UsableAt.IsZero() {
+		return from, to, false
+	}
+	from = f.UsableAt.Truncate(time.Millisecond)
+	if from.Before(f.UsableAt) {
+		from = from.Add(time.Millisecond)
+	}
+	to = mark.At.Truncate(time.Millisecond)
+	return from.UTC(), to.UTC(), !to.Before(from)
+}

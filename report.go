@@ -6,13 +6,28 @@ import "time"
 type FailureKind string
 
 // The kinds. Parameters: the engine refuses its settings. Network: the address
-// or port is taken. Other: tried again with backoff.
+// or port is taken. Snapshot, Log: what is to be restored is damaged, and after
+// RestoreTries it is not tried again. Other: tried again with backoff.
 const (
 	FailureParameters FailureKind = "parameters"
 	FailureNetwork    FailureKind = "network"
 	FailureStorage    FailureKind = "storage"
+	FailureSnapshot   FailureKind = "snapshot"
+	FailureLog        FailureKind = "log"
 	FailureOther      FailureKind = "other"
 )
+
+// RestoreTries is how often damage must be met before it is believed: once, it may
+// have happened on the way.
+const RestoreTries = 2
+
+// Final says that the host has given up: what it restores from is damaged.
+func (f *Failure) Final() bool {
+	return f != nil && (f.Kind == FailureSnapshot || f.Kind == FailureLog) && f.Attempts >= RestoreTries
+}
+
+// StepWaitReady is the step of the Failure of a server that does not come up.
+const StepWaitReady = "wait-ready"
 
 // Failure is why a host is not done with a generation.
 type Failure struct {

@@ -182,9 +182,10 @@ type SnapshotAssignment struct {
 	// Verify is the number of the newest verification that is wanted; the host does it
 	// when it has done none of that number.
 	Verify int64 `json:"verify,omitempty"`
-	// Source goes into the folder of the snapshot, so that it can be restored by
-	// a service that has lost its records.
+	// Source and Tags go into the folder of the snapshot, so that it can be restored
+	// by a service that has lost its records.
 	Source SnapshotSource `json:"source"`
+	Tags   []Tag          `json:"tags,omitempty"`
 }
 
 // SnapshotReport is what a host sees of a snapshot. Only its agent writes it.

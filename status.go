@@ -22,6 +22,7 @@ const (
 	StateStorageFull            State = "storage-full"
 	StateIncompatibleParameters State = "incompatible-parameters"
 	StateIncompatibleNetwork    State = "incompatible-network"
+	StateIncompatibleRestore    State = "incompatible-restore"
 	StateInsufficientCapacity   State = "insufficient-capacity"
 	StateFailed                 State = "failed"
 )
@@ -66,6 +67,9 @@ type InstanceStatus struct {
 	LogWantedAt time.Time `json:"logWantedAt,omitzero"`
 	LogBegan    time.Time `json:"logBegan,omitzero"`
 	LogEnded    string    `json:"logEnded,omitempty"`
+	// LogOffBoot is the boot with which a binary log is to cease, 0 once a server has
+	// served without it.
+	LogOffBoot int64 `json:"logOffBoot,omitempty"`
 
 	// Action is what the running generation is for: the state to show until the
 	// host is done with it. SeenX are the report's counters already announced.

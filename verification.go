@@ -8,6 +8,7 @@ const (
 	VerifyProblemsMax     = 20
 	VerifyProblemCharsMax = 500
 	VerifiedTag           = "kurabe:last-verified-restore" // on snapshots: when the last good verification ended
+	DamagedTag            = "kurabe:damage-found"          // on snapshots: when the last verification or restore met damage
 	ReservedTagPrefix     = "kurabe:"                      // of tags that the service sets
 )
 

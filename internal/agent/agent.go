@@ -79,6 +79,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	close(a.loaded)
 	a.wait.Go(func() { a.watchMemory(ctx) })
 	a.wait.Go(func() { a.watchLogs(ctx) })
+	a.wait.Go(func() { a.watchOccupied(ctx) })
 	for update := range a.Link.Assignments(ctx, a.Host) {
 		if update.Full {
 			a.withdrawOthers(ctx, update.Assignments)

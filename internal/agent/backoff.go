@@ -18,6 +18,9 @@ const (
 	pauseMost  = 30 * time.Second
 )
 
+// forGood is longer than a service runs.
+const forGood = 10 * 365 * 24 * time.Hour
+
 // A server that crashes again within crashCalm is restarted with the same
 // growing pauses, so that it does not spin.
 const crashCalm = time.Minute
@@ -29,6 +32,10 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	if errors.As(err, &start) {
 		kind, message = start.Kind, start.Message
 	}
+	var lost *engine.RestoreError
+	if errors.As(err, &lost) {
+		kind = lost.Kind
+	}
 	attempts := 1
 	if w.failure != nil && w.failure.Step == step {
 		attempts = w.failure.Attempts + 1
@@ -37,6 +44,12 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	w.log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
 	w.report(ctx, a, o, step, false)
 	pause := backoff(attempts - 1)
+	if w.failure.Final() {
+		// Each try would read all of a backup to find the same. What makes it worth
+		// another is a person's doing: a new assignment, or a restart of the service.
+		w.log.Error("step failed and is given up", logkey.Step, step, logkey.Generation, a.Generation, logkey.Error, err)
+		pause = forGood
+	}
 	w.retryAt, w.retryGen = w.agent.Now().Add(pause), a.Generation
 	return w.retryReport(pause)
 }

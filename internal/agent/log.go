@@ -221,14 +221,14 @@ func shapeOf(l kurabe.InstanceLog) logShape {
 }
 
 // watchLogs tells of the logs every few seconds, wakes an instance whose log has a
-// gap or goes on after one, and trims.
+// gap or goes on after one, and has them trimmed.
 func (a *Agent) watchLogs(ctx context.Context) {
 	if a.Logs == nil {
 		return
 	}
+	a.wait.Go(func() { a.keepTrimmed(ctx) })
 	teller := logTeller{shape: map[kurabe.InstanceID]logShape{}}
 	var told []kurabe.InstanceLog
-	var trim time.Time
 	for {
 		now := a.Now()
 		next := now.Truncate(logReport).Add(logReport + logReportAfter)
@@ -249,10 +249,21 @@ func (a *Agent) watchLogs(ctx context.Context) {
 				a.Log.Warn("report of logs not delivered", logkey.Error, err)
 			}
 		}
-		if !a.Now().Before(trim) {
-			trim = a.Now().Add(trimEvery)
-			a.trimLogs(ctx, all)
-			a.removeUnneeded(ctx)
+	}
+}
+
+// keepTrimmed removes every minute what nobody needs. It waits for the repository, and
+// a report of how far the logs reach must not.
+func (a *Agent) keepTrimmed(ctx context.Context) {
+	for {
+		a.trimLogs(ctx, a.Logs.All())
+		a.removeUnneeded(ctx)
+		timer := time.NewTimer(trimEvery)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
 		}
 	}
 }

@@ -77,6 +77,7 @@ type snapshotBed struct {
 	dir    string
 	folder *fake.Snapshots
 	link   *snapshotLink
+	free   func() int64 // of the disk, nil: nobody can tell
 	agent  *Agent
 	cancel context.CancelFunc
 	done   chan error
@@ -113,7 +114,7 @@ func (b *snapshotBed) start() {
 	b.agent = New(Config{
 		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: fake.New()}, Snapshots: b.folder,
 		Homes: filepath.Join(b.dir, "instances"), Usage: func(kurabe.InstanceID) (int64, error) { return 0, nil },
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: time.Hour,
+		Free: b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: time.Hour,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan error, 1)

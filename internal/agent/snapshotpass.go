@@ -135,6 +135,7 @@ func (u *snapshotUnit) awaitSource(a kurabe.SnapshotAssignment) time.Duration {
 // settled: the snapshot is there, whole.
 func (u *snapshotUnit) settled(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) time.Duration {
 	facts.Percent, facts.TakenAt = 100, facts.TakenAt.UTC().Round(0) // as it is after a restart
+	facts.OccupiedBytes = u.occupied(facts.OccupiedBytes)
 	have := u.whole()
 	// What is here does not say so; archived finds out if it is still true.
 	facts.Archived = facts.Archived || have != nil && have.Archived && u.archiver() != nil

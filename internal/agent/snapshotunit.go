@@ -29,6 +29,7 @@ type snapshotUnit struct {
 	refused *kurabe.Failure           // why a newer assignment could not be saved
 	waiting kurabe.SnapshotAssignment // that assignment
 	retired bool                      // done is closed
+	own     int64                     // bytes that it occupied at the newest look with news, 0 before
 	// verification is the result of the newest one, nil before the first.
 	verification *kurabe.Verification
 	cut          context.CancelCauseFunc // ends the step under way, nil between steps

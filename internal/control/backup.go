@@ -70,17 +70,7 @@ func (c *Control) restorable(id kurabe.InstanceID) Restorable {
 
 // reach is the range of moments that the log brings one snapshot to.
 func reach(s *store.Snapshot, log kurabe.InstanceLog) (from, to time.Time, ok bool) {
-	facts := s.Status.Facts
-	mark, ok := log.Reaches(facts.TakenAt, facts.Position)
-	if !ok || facts.UsableAt.IsZero() {
-		return from, to, false
-	}
-	from = facts.UsableAt.Truncate(time.Millisecond)
-	if from.Before(facts.UsableAt) {
-		from = from.Add(time.Millisecond)
-	}
-	to = mark.At.Truncate(time.Millisecond)
-	return from.UTC(), to.UTC(), !to.Before(from)
+	return log.Moments(s.Status.Facts)
 }
 
 // BackupFilter narrows a list; empty fields match everything.

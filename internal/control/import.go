@@ -16,20 +16,26 @@ import (
 type ImportedSnapshot struct {
 	ID     kurabe.SnapshotID
 	Name   string
+	Kind   kurabe.SnapshotKind // "" where the record does not say: its name does
+	Tags   []kurabe.Tag
 	Source kurabe.SnapshotSource
 	Facts  kurabe.SnapshotFacts
 	Err    error
 }
 
-// Import tells what became of each snapshot that was found.
-type Import struct {
-	Imported []ImportResult // written now
-	Known    []ImportResult // recorded before
-	Refused  []ImportResult // not written, with the reason
-}
+// ImportOutcome is what became of a snapshot that was found.
+type ImportOutcome string
 
-// ImportResult is one of them.
+// The outcomes: written now, recorded before, and not written, with the reason.
+const (
+	ImportDone    ImportOutcome = "imported"
+	ImportKnown   ImportOutcome = "known"
+	ImportRefused ImportOutcome = "refused"
+)
+
+// ImportResult tells what became of one.
 type ImportResult struct {
+	Outcome  ImportOutcome
 	ID       kurabe.SnapshotID
 	Name     string // in the service, which may differ from the recorded one
 	Instance string // name of the source
@@ -42,36 +48,40 @@ const importedNamesMax = 1000
 // automatedPrefix begins the names of automated snapshots, and no others.
 const automatedPrefix = "rds:"
 
-// ImportSnapshots writes the records of snapshots that nobody here knows: a host then
-// looks for the files. It may be repeated. An error says that the store did not take
-// them all; what was written stays.
-func (c *Control) ImportSnapshots(ctx context.Context, found []ImportedSnapshot) (Import, error) {
-	var out Import
-	for _, f := range found {
-		r := ImportResult{ID: f.ID, Name: f.Name, Instance: f.Source.Name}
-		if s, known := c.View.AnySnapshot(f.ID); known {
-			if name := s.Name(); name != "" {
-				r.Name = name
-			}
-			out.Known = append(out.Known, r)
-			continue
-		}
-		err := f.check()
-		if err == nil {
-			r.Name, err = c.importSnapshot(ctx, f)
-		}
-		var refused *kurabe.Error
-		switch {
-		case err == nil:
-			out.Imported = append(out.Imported, r)
-		case ctx.Err() != nil, errors.As(err, &refused) && refused.Code == kurabe.CodeUnavailable:
-			return out, err
-		default:
-			r.Reason = err.Error()
-			out.Refused = append(out.Refused, r)
-		}
+// KnownSnapshot tells of a snapshot that is recorded; it need not be imported.
+func (c *Control) KnownSnapshot(id kurabe.SnapshotID) (ImportResult, bool) {
+	s, known := c.View.AnySnapshot(id)
+	if !known {
+		return ImportResult{}, false
 	}
-	return out, nil
+	r := ImportResult{Outcome: ImportKnown, ID: id, Name: s.Name()}
+	if s.Spec != nil {
+		r.Instance = s.Spec.Source.Name
+	}
+	return r, true
+}
+
+// ImportSnapshot writes the record of a snapshot that nobody here knows: a host then
+// looks for the files. It may be repeated. An error says that the store did not take
+// it just now.
+func (c *Control) ImportSnapshot(ctx context.Context, f ImportedSnapshot) (ImportResult, error) {
+	if r, known := c.KnownSnapshot(f.ID); known {
+		return r, nil
+	}
+	r := ImportResult{Outcome: ImportDone, ID: f.ID, Name: f.Name, Instance: f.Source.Name}
+	err := f.check()
+	if err == nil {
+		r.Name, err = c.importSnapshot(ctx, f)
+	}
+	var refused *kurabe.Error
+	switch {
+	case err == nil:
+	case ctx.Err() != nil, errors.As(err, &refused) && refused.Code == kurabe.CodeUnavailable:
+		return r, err
+	default:
+		r.Outcome, r.Reason = ImportRefused, err.Error()
+	}
+	return r, nil
 }
 
 // check refuses a record from which no instance could be made: anybody may have
@@ -87,23 +97,30 @@ func (f ImportedSnapshot) check() error {
 		return errors.New("its record lacks what a restore needs of the source")
 	case f.Facts.TakenAt.IsZero():
 		return errors.New("its record does not say when it was taken")
-	case strings.HasPrefix(f.Name, automatedPrefix):
-		_, err := foldSnapshotName("name", strings.TrimPrefix(f.Name, automatedPrefix))
-		return err
+	case f.Kind != "" && f.Kind != f.kindOfName():
+		return fmt.Errorf("its kind is %.40q, which snapshots of that name are not", f.Kind)
 	}
-	_, err := foldSnapshotName("name", f.Name)
+	_, err := foldSnapshotName("name", strings.TrimPrefix(f.Name, automatedPrefix))
 	return err
+}
+
+// kindOfName is the kind that the name says: no user can take that of an automated one.
+func (f ImportedSnapshot) kindOfName() kurabe.SnapshotKind {
+	if strings.HasPrefix(f.Name, automatedPrefix) {
+		return kurabe.SnapshotAutomated
+	}
+	return kurabe.SnapshotManual
 }
 
 // importSnapshot writes one record under the first name that is free. Quotas do not
 // hold for it: it exists.
 func (c *Control) importSnapshot(ctx context.Context, f ImportedSnapshot) (string, error) {
 	spec := kurabe.SnapshotSpec{
-		ID: f.ID, Revision: 1, Kind: kurabe.SnapshotManual, CreatedAt: f.Facts.TakenAt.UTC(), OriginalAt: f.Facts.TakenAt.UTC(),
+		ID: f.ID, Revision: 1, Kind: f.kindOfName(), CreatedAt: f.Facts.TakenAt.UTC(), OriginalAt: f.Facts.TakenAt.UTC(),
 		Source: f.Source, OptionGroup: f.Source.OptionGroup, Imported: true,
 	}
-	if strings.HasPrefix(f.Name, automatedPrefix) {
-		spec.Kind = kurabe.SnapshotAutomated
+	if kurabe.CheckTags(f.Tags) == nil { // a backup is not refused for the sake of what it is called
+		spec.Tags = f.Tags
 	}
 	err := c.update(ctx, func() (*store.Change, error) {
 		if _, known := c.View.AnySnapshot(f.ID); known {

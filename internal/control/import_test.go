@@ -2,6 +2,7 @@ package control
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -41,16 +42,10 @@ func TestImportSnapshots(t *testing.T) {
 		broken(func(f *ImportedSnapshot) { f.Facts = kurabe.SnapshotFacts{} }),
 		broken(func(f *ImportedSnapshot) { f.Name = "no name" }),
 		broken(func(f *ImportedSnapshot) { f.Name = "rds:" }),
+		broken(func(f *ImportedSnapshot) { f.Kind = kurabe.SnapshotAutomated }),
+		broken(func(f *ImportedSnapshot) { f.Name, f.Kind = "rds:shop-1", kurabe.SnapshotManual }),
 	}
-	out, err := c.ImportSnapshots(t.Context(), found)
-	if err != nil || len(out.Imported) != 5 || len(out.Known) != 1 || len(out.Refused) != 6 {
-		t.Fatalf("%+v, %v", out, err)
-	}
-	for _, r := range out.Refused {
-		if r.Reason == "" || r.ID != "snap-bad" {
-			t.Errorf("%+v", r)
-		}
-	}
+	wantImported(t, c, found, map[ImportOutcome]int{ImportDone: 5, ImportKnown: 1, ImportRefused: 8})
 	names := map[kurabe.SnapshotID]string{
 		"snap-mine": "nightly", "snap-a": "nightly-imported-1", "snap-b": "nightly-imported-2", "snap-c": "rds:shop-2026-11-20-05-00",
 		"snap-d": long, "snap-e": long[:maxSnapshotName-len("-imported-1")] + "-imported-1",
@@ -70,17 +65,59 @@ func TestImportSnapshots(t *testing.T) {
 		}
 	}
 	// Repeated, nothing is new.
-	again, err := c.ImportSnapshots(t.Context(), found)
-	if err != nil || len(again.Imported) != 0 || len(again.Known) != 6 || len(again.Refused) != 6 {
-		t.Errorf("%+v, %v", again, err)
-	}
-	if !slices.ContainsFunc(again.Known, func(r ImportResult) bool { return r.ID == "snap-a" && r.Name == "nightly-imported-1" }) {
-		t.Errorf("%+v", again.Known)
+	wantImported(t, c, found, map[ImportOutcome]int{ImportKnown: 6, ImportRefused: 8})
+	if r, ok := c.KnownSnapshot("snap-a"); !ok || r.Name != "nightly-imported-1" || r.Instance != "shop" {
+		t.Errorf("%+v", r)
 	}
 	// It can be restored once a host has found it.
 	mustCommit(t, c, store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{ID: "snap-a", State: kurabe.SnapshotAvailable, Host: "h1"}, 0))
 	i, err := c.RestoreSnapshot(t.Context(), "nightly-imported-1", NewInstance{Name: "back"})
 	if err != nil || i.Spec.Origin == nil || i.Spec.Origin.Snapshot != "snap-a" {
 		t.Errorf("%+v, %v", i.Spec, err)
+	}
+}
+
+// wantImported imports snapshots and counts what became of them.
+func wantImported(t *testing.T, c *Control, found []ImportedSnapshot, want map[ImportOutcome]int) {
+	t.Helper()
+	got := map[ImportOutcome]int{}
+	for _, f := range found {
+		r, err := c.ImportSnapshot(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[r.Outcome]++
+		if refused := r.Outcome == ImportRefused; refused != (r.Reason != "") || refused != (r.ID == "snap-bad") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A snapshot comes back as what it was.
+func TestImportKeepsKindAndTags(t *testing.T) {
+	c := newTestWorld(t)
+	tags := []kurabe.Tag{{Key: "team", Value: "billing"}}
+	nightly := foundSnapshot("snap-auto", "rds:shop-2026-11-20-05-00")
+	nightly.Kind, nightly.Tags = kurabe.SnapshotAutomated, tags
+	manual := foundSnapshot("snap-manual", "before-release")
+	manual.Kind, manual.Tags = kurabe.SnapshotManual, tags
+	older := foundSnapshot("snap-older", "rds:shop-2026-11-19-05-00") // its record says nothing of them
+	forged := foundSnapshot("snap-forged", "forged")
+	forged.Tags = []kurabe.Tag{{Key: "", Value: "x"}}
+	wantImported(t, c, []ImportedSnapshot{nightly, manual, older, forged}, map[ImportOutcome]int{ImportDone: 4})
+	for id, want := range map[kurabe.SnapshotID]struct {
+		kind kurabe.SnapshotKind
+		tags []kurabe.Tag
+	}{
+		"snap-auto": {kurabe.SnapshotAutomated, tags}, "snap-manual": {kurabe.SnapshotManual, tags},
+		"snap-older": {kurabe.SnapshotAutomated, nil}, "snap-forged": {kurabe.SnapshotManual, nil},
+	} {
+		s, ok := c.View.Snapshot(id)
+		if !ok || s.Spec.Kind != want.kind || !slices.Equal(s.Spec.Tags, want.tags) {
+			t.Errorf("%s: %+v", id, s)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"kurabe"
@@ -79,7 +80,8 @@ func (c *Control) pointSource(p PointRequest) (AutomatedBackup, error) {
 }
 
 // findBase finds the automated snapshot from which a moment can be restored: the
-// newest that is before it, as that leaves the least log to replay.
+// newest that is before it, as that leaves the least log to replay. One in which damage
+// was found is taken when no other reaches the moment.
 func (c *Control) findBase(b AutomatedBackup, at time.Time) (*store.Snapshot, time.Time, error) {
 	bad := func(format string, args ...any) (*store.Snapshot, time.Time, error) {
 		return nil, at, kurabe.Errorf(kurabe.CodeInvalidParameterValue, format, args...)
@@ -100,10 +102,19 @@ func (c *Control) findBase(b AutomatedBackup, at time.Time) (*store.Snapshot, ti
 	}
 	log, _ := c.View.LogOf(b.Source.Instance)
 	list := c.automated(b.Source.Instance)
-	for n := len(list) - 1; n >= 0; n-- {
-		if from, to, ok := reach(list[n], log); ok && !at.Before(from) && !at.After(to) {
-			return list[n], at, nil
+	var untrusted *store.Snapshot
+	for _, s := range slices.Backward(list) {
+		from, to, ok := reach(s, log)
+		switch {
+		case !ok || at.Before(from) || at.After(to):
+		case damageFound(s.Status) == nil:
+			return s, at, nil
+		case untrusted == nil:
+			untrusted = s
 		}
+	}
+	if untrusted != nil {
+		return untrusted, at, nil
 	}
 	return bad("The specified instance cannot be restored to %s: its log has a gap there%s.", at.Format(form), gapAround(log, at))
 }

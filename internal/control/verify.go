@@ -101,7 +101,7 @@ func (c *Control) toVerify(name string) (*store.Snapshot, error) {
 // verifiedTag is the tag that tells of a good verification; at is zero without one.
 func verifiedTag(tags []kurabe.Tag, at time.Time) []kurabe.Tag {
 	// Nobody else's word counts.
-	out := slices.DeleteFunc(slices.Clone(tags), func(t kurabe.Tag) bool { return t.Key == kurabe.VerifiedTag })
+	out := slices.DeleteFunc(slices.Clone(tags), func(t kurabe.Tag) bool { return t.Key == kurabe.VerifiedTag || t.Key == kurabe.DamagedTag })
 	if at.IsZero() {
 		return out
 	}
@@ -116,8 +116,22 @@ func goodSince(status *kurabe.SnapshotStatus) time.Time {
 	return status.Verified.At
 }
 
+// damageFound is the newest verification if it found damage, else nil.
+func damageFound(status *kurabe.SnapshotStatus) *kurabe.Verification {
+	if status == nil || status.Verified == nil || status.Verified.OK {
+		return nil
+	}
+	return status.Verified
+}
+
 // ShownTags are the tags of a snapshot, and the one that tells of its verification.
-func (s Snapshot) ShownTags() []kurabe.Tag { return verifiedTag(s.Spec.Tags, goodSince(&s.Status)) }
+func (s Snapshot) ShownTags() []kurabe.Tag {
+	tags := verifiedTag(s.Spec.Tags, goodSince(&s.Status))
+	if v := damageFound(&s.Status); v != nil {
+		tags = append(tags, kurabe.Tag{Key: kurabe.DamagedTag, Value: v.At.UTC().Format(time.RFC3339)})
+	}
+	return tags
+}
 
 // BackupTags are the tags of automated backups, and the one that tells of the newest
 // good verification of any of them.

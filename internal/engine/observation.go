@@ -72,7 +72,7 @@ const (
 	StepNoteCrash        StepName = "note-crash"
 	StepEndSurvivors     StepName = "end-survivors"
 	StepStart            StepName = "start"
-	StepWaitReady        StepName = "wait-ready"
+	StepWaitReady        StepName = kurabe.StepWaitReady
 	StepEnsureMaster     StepName = "ensure-master"
 	StepSetPassword      StepName = "set-password"
 	StepReload           StepName = "reload"

@@ -94,6 +94,7 @@ func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of ku
 	}
 	return s.store.Finish(snapshot.Record{
 		Snapshot: a.Snapshot, Name: a.Name, Engine: of.Engine, Family: i.Version.Family, Source: a.Source, Facts: facts,
+		Kind: a.Kind, Tags: a.Tags,
 	}, copied.Files)
 }
 
@@ -126,6 +127,7 @@ func (s *Snapshots) copy(ctx context.Context, a kurabe.SnapshotAssignment, progr
 	}
 	r := from.record
 	r.Snapshot, r.Name, r.Source, r.Facts.Method, r.Facts.Archived = a.Snapshot, a.Name, a.Source, Method(cloned), false
+	r.Kind, r.Tags = a.Kind, a.Tags
 	return s.store.Finish(r, files)
 }
 
@@ -136,15 +138,6 @@ func (s *Snapshots) Remove(ctx context.Context, id kurabe.SnapshotID) error {
 		return err
 	}
 	return s.archive.Remove(ctx, id)
-}
-
-// Occupied is what removing a snapshot would free by now: a clone comes to own the
-// blocks that its source no longer has. It looks at each extent.
-func (s *Snapshots) Occupied(id kurabe.SnapshotID) (int64, error) {
-	if s.onlyArchived(id) {
-		return 0, nil
-	}
-	return volume.OwnBytes(s.store.Path(id))
 }
 
 // Sealed says whether every file of a snapshot has its checksum on record.
@@ -171,13 +164,31 @@ func (s *Snapshots) Seal(ctx context.Context, id kurabe.SnapshotID) error {
 	if err != nil {
 		return err
 	}
-	if files, err = s.store.Sum(ctx, id, files, s.BytesPerSecondMax); err != nil {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		volume.GiveWay()
+		files, err = s.store.Sum(ctx, id, files, s.sealRate())
+	}()
+	<-done
+	if err != nil {
 		return err
 	}
 	if err := l.c.Driver.Seal(filepath.Clean(s.store.Data(id)), files); err != nil {
 		return fmt.Errorf("seal snapshot %s: %w", id, err)
 	}
 	return s.store.Seal(r, files)
+}
+
+// sealRate is that of reading a clone for its checksums, in bytes a second. Nobody
+// waits for them but an upload: otherwise it is a share of what a copy may take, so
+// that clients notice an instant snapshot no longer than it took.
+func (s *Snapshots) sealRate() int64 {
+	const share = 4
+	if s.archive != nil {
+		return s.BytesPerSecondMax
+	}
+	return s.BytesPerSecondMax / share
 }
 
 // discard removes what a failed call left; one that was complete is never here.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"kurabe"
@@ -81,10 +82,15 @@ func openSource(ctx context.Context, store snapshot.Store, archive *snapshot.Arc
 	if r, state, err = archive.Find(ctx, id); err != nil {
 		return snapshotSource{}, fmt.Errorf("%s: %w: %w", id, snapshot.ErrMissing, err)
 	}
-	if state != snapshot.Complete {
-		return snapshotSource{}, fmt.Errorf("%s: %w, and %w", id, snapshot.ErrMissing, snapshot.ErrNotArchived)
+	if state == snapshot.Complete {
+		return snapshotSource{record: r, archive: archive}, nil
 	}
-	return snapshotSource{record: r, archive: archive}, nil
+	err = fmt.Errorf("%w, and %w", snapshot.ErrMissing, snapshot.ErrNotArchived)
+	// Without the folder of all snapshots its disk may only not be mounted yet.
+	if _, gone := os.Lstat(store.Dir); gone == nil {
+		err = &snapshot.DamagedError{Snapshot: id, Err: err}
+	}
+	return snapshotSource{}, fmt.Errorf("%s: %w", id, err)
 }
 
 // copyTo copies or clones its data folder, after a look at the room for it.

@@ -14,7 +14,7 @@ import (
 // refused before anything is made.
 func (l *Lifecycle) restoreSnapshot(ctx context.Context, i Instance) error {
 	if err := l.restore(ctx, i); err != nil {
-		return fmt.Errorf("restore snapshot %s: %w", i.Origin.Snapshot, err)
+		return judgeRestore(fmt.Errorf("restore snapshot %s: %w", i.Origin.Snapshot, err))
 	}
 	return nil
 }

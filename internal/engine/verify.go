@@ -41,10 +41,6 @@ type VerifyRequest struct {
 	Progress func(done, total int64) // of the copy, in bytes; may be nil
 }
 
-// damaged is an error of a Fetch that says so: what is wrong is the log itself, not
-// the way to it.
-type damaged interface{ Damaged() bool }
-
 // Verify restores a complete snapshot beside the instances and looks for damage: the
 // sums of all files, recovery by a server of its own, the engine's tools, and the
 // marker. The snapshot stays as it is, and nothing of the copy is left. Damage is a
@@ -90,7 +86,12 @@ func (v *verifying) add(format string, args ...any) {
 
 func (v *verifying) run(ctx context.Context) error {
 	var err error
-	if v.from, err = openSource(ctx, v.s.store, v.s.archive, v.request.Snapshot); err != nil {
+	v.from, err = openSource(ctx, v.s.store, v.s.archive, v.request.Snapshot)
+	if isDamage(err) && ctx.Err() == nil {
+		v.add("%v", err)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	r := v.from.record
@@ -204,7 +205,7 @@ func (v *verifying) fetch(ctx context.Context, i Instance) (*ReplayRequest, erro
 	r.Before, r.After, err = v.l.c.Fetch(ctx, FetchRequest{
 		Instance: i.Instance, From: facts.Position, TakenAt: facts.TakenAt, At: v.request.Until, Dir: dir,
 	})
-	if d := damaged(nil); errors.As(err, &d) && d.Damaged() && ctx.Err() == nil {
+	if isDamage(err) && ctx.Err() == nil {
 		v.add("the log after the snapshot: %v", err)
 		return nil, nil
 	}
@@ -225,8 +226,11 @@ func (v *verifying) copy(ctx context.Context) (whole bool, err error) {
 		Owner: &volume.Owner{UID: uid, GID: gid}, BytesPerSecondMax: v.s.BytesPerSecondMax, Progress: v.request.Progress,
 	}
 	if v.from.archive != nil {
-		// It compares by itself, and cannot tell damage from a store that is away.
-		_, _, err := v.from.copyTo(ctx, v.home.DataDir(), opts)
+		_, _, err := v.from.copyTo(ctx, v.home.DataDir(), opts) // it compares by itself
+		if isDamage(err) && ctx.Err() == nil {
+			v.add("%v", err)
+			return false, nil
+		}
 		return err == nil, err
 	}
 	return v.copyFolder(ctx, v.from.store, opts)

@@ -156,7 +156,7 @@ func (d *draft) newBackup() *kurabe.SnapshotSpec {
 // time stands still until the next snapshot.
 func (d *draft) announceLog() {
 	r := d.w.Report
-	if !d.next.Log {
+	if !d.status.Applied.KeepsLog() {
 		d.status.LogWantedAt, d.status.LogBegan, d.status.LogEnded = time.Time{}, time.Time{}, ""
 		return
 	}

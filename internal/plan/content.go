@@ -32,7 +32,7 @@ func (d *draft) planContent() {
 	}
 	d.planSettingsChange(wanted, first)
 	n.Limits = wanted.Limits()
-	n.Log = wanted.KeepsLog()
+	d.planLog(wanted.KeepsLog(), first)
 	d.planParameters(wanted, first || n.Boot != d.w.bootBefore())
 }
 
@@ -71,9 +71,6 @@ func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
 	}
 	if have.StorageGiB != wanted.StorageGiB {
 		d.event("RDS-EVENT-0018", "Applying modification to allocated storage", "configuration change")
-	}
-	if s := d.w.Spec; have.KeepsLog() != wanted.KeepsLog() && s.Engine.RestartsForLog() {
-		restart(kurabe.StateModifying, "automated backups switched, for which the server restarts")
 	}
 	if have.StorageGiB != wanted.StorageGiB || have.StorageType != wanted.StorageType || have.IOPS != wanted.IOPS || have.ThroughputMiB != wanted.ThroughputMiB {
 		d.acting(!running, kurabe.StateModifying, "other storage")

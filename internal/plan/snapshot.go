@@ -33,6 +33,9 @@ type SnapshotWorld struct {
 	// Retention is what an automated snapshot is kept for; nil for a manual one.
 	Retention *Retention
 	Verify    Verify
+	// Damage is what the newest restore that failed has met in the snapshot; nil for
+	// nothing.
+	Damage *kurabe.Failure
 	// Readers says who still reads the files: restores and copies under way.
 	Readers []string
 }
@@ -160,6 +163,7 @@ func (d *snapshotDraft) take() {
 	switch {
 	case r.Done:
 		d.done()
+		d.damaged()
 		d.verify(r)
 	case r.Failure != nil && r.Failure.Attempts >= snapshotTries:
 		d.fail(r.Failure.Step + ": " + r.Failure.Message)
@@ -175,7 +179,7 @@ func (d *snapshotDraft) take() {
 // assign gives the work to the host that has the files.
 func (d *snapshotDraft) assign() {
 	s := d.w.Spec
-	d.next = kurabe.SnapshotAssignment{Snapshot: s.ID, Name: s.Name, Goal: kurabe.SnapshotPresent, Kind: s.Kind, Source: s.Source}
+	d.next = kurabe.SnapshotAssignment{Snapshot: s.ID, Name: s.Name, Goal: kurabe.SnapshotPresent, Kind: s.Kind, Source: s.Source, Tags: s.Tags}
 	switch {
 	case d.imported() && len(d.w.Hosts) == 0:
 		d.next = kurabe.SnapshotAssignment{}
@@ -269,7 +273,7 @@ func (d *snapshotDraft) finish() SnapshotResult {
 	if d.result.Gone {
 		return d.result
 	}
-	if d.next.Host != "" && (!d.had || d.next != *d.w.Assignment) {
+	if d.next.Host != "" && (!d.had || !reflect.DeepEqual(d.next, *d.w.Assignment)) {
 		d.next.Generation++
 		d.result.Assignment = &d.next
 	}

@@ -31,6 +31,8 @@ func (d *draft) readReport() {
 	case r.Failure != nil && r.Failure.Attempts >= startTries && r.Failure.Kind == kurabe.FailureParameters:
 		d.incompatible(kurabe.StateIncompatibleParameters, "RDS-EVENT-0035",
 			"The database cannot start with its parameters; change the DB parameter group. The engine says: "+r.Failure.Message)
+	case r.Failure.Final():
+		d.unrestorable(r.Failure)
 	case r.Failure != nil && r.Failure.Attempts >= startTries && r.Failure.Kind == kurabe.FailureNetwork:
 		d.incompatible(kurabe.StateIncompatibleNetwork, "RDS-EVENT-0036",
 			fmt.Sprintf("The database cannot listen on %s port %d: %s", d.next.Address, d.next.Port, r.Failure.Message))

@@ -16,6 +16,7 @@ type Explanation struct {
 	Assignment *kurabe.Assignment     `json:"assignment"`
 	Report     *kurabe.InstanceReport `json:"report"`
 	Host       *kurabe.HostReport     `json:"host"`
+	Backups    BackupExplanation      `json:"backups"`
 	Snapshots  []SnapshotExplanation  `json:"snapshots"` // oldest first
 	Plan       PlanExplanation        `json:"plan"`
 }
@@ -39,7 +40,7 @@ func Explain(view *store.View, i *store.Instance, now time.Time) Explanation {
 		Reasons: r.Reasons, NewGeneration: r.Assignment != nil, NewStatus: r.Status != nil, Gone: r.Gone, LookAgain: r.LookAgain,
 	}}
 	e.Spec.Password.Verifier = masked
-	e.Snapshots = explainSnapshots(view, i.ID)
+	e.Backups, e.Snapshots = explainBackups(view, w), explainSnapshots(view, i.ID)
 	if w.Assignment != nil {
 		a := *w.Assignment
 		a.Password.Verifier = masked

@@ -22,6 +22,8 @@ type SnapshotExplanation struct {
 	// Facts are the host's newest: while it works, a report is ahead of the status.
 	Facts   kurabe.SnapshotFacts `json:"facts"`
 	Failure *kurabe.Failure      `json:"failure,omitempty"`
+	// Damage is what its newest verification, or a restore since, has found.
+	Damage []string `json:"damage,omitempty"`
 }
 
 // explainSnapshots lists the snapshots of an instance, oldest first.
@@ -48,6 +50,9 @@ func explainSnapshot(s *store.Snapshot) SnapshotExplanation {
 	}
 	if st := s.Status; st != nil {
 		e.State, e.Reason, e.Facts = st.State, st.Reason, st.Facts
+		if st.Verified != nil {
+			e.Damage = st.Verified.Problems
+		}
 		if r, ok := s.Report(st.Host); ok {
 			e.Failure = r.Failure
 			if !r.Absent {

@@ -54,8 +54,8 @@ func memoryFolder(t *testing.T) string {
 	return dir
 }
 
-// flaky makes each step of each instance go wrong once, in one of two ways: cut
-// off before its deed, or after it, so that the deed is repeated.
+// flaky makes each step of each instance go wrong once: cut off before its deed, or
+// after it, so that the deed is repeated, or with a server that dies under it.
 type flaky struct {
 	*fake.Engine
 
@@ -80,8 +80,11 @@ func (f *flaky) Steps(a kurabe.Assignment, o engine.Observation) []engine.Step {
 func (f *flaky) do(ctx context.Context, a kurabe.Assignment, name engine.StepName, do func(context.Context) error) error {
 	how := f.begin(ctx, a, name)
 	defer f.end(a.Instance)
-	if how == 1 {
+	switch how {
+	case 1:
 		return fake.ErrCut
+	case 3:
+		f.Engine.Crash(a.Instance)
 	}
 	if err := do(ctx); err != nil {
 		return err
@@ -92,7 +95,8 @@ func (f *flaky) do(ctx context.Context, a kurabe.Assignment, name engine.StepNam
 	return nil
 }
 
-// begin says how a step goes: 0 well, 1 cut off before, 2 after its deed.
+// begin says how a step goes: 0 well, 1 cut off before, 2 after its deed, 3 the server
+// dies before it.
 func (f *flaky) begin(ctx context.Context, a kurabe.Assignment, name engine.StepName) int {
 	o, err := f.Engine.Observe(ctx, a)
 	f.mu.Lock()
@@ -109,7 +113,7 @@ func (f *flaky) begin(ctx context.Context, a kurabe.Assignment, name engine.Step
 		return 0
 	}
 	f.hurt[key] = true
-	return 1 + f.rand.IntN(2)
+	return 1 + f.rand.IntN(3)
 }
 
 func (f *flaky) end(id kurabe.InstanceID) {
@@ -221,13 +225,17 @@ func (f *fleet) addHost(ctx context.Context, n int, seed uint64, dir string) {
 	}
 	report := kurabe.HostReport{
 		Host: h.id, Zones: []string{"us-east-1a"}, CPUs: 8, MemoryBytes: 100 * kurabe.GiB, AddressPool: fmt.Sprintf("127.66.%d.0/24", n),
-		Levers:  []kurabe.Lever{{Name: "cpu", Available: true}, {Name: "memory", Available: true}, {Name: "io", Available: true}},
-		Engines: []kurabe.EngineVersion{{Engine: kurabe.Postgres, Version: "15.18", Family: "postgres15", Default: true, Ready: true, Locales: []string{"C"}}},
+		Levers: []kurabe.Lever{{Name: "cpu", Available: true}, {Name: "memory", Available: true}, {Name: "io", Available: true}},
+		Engines: []kurabe.EngineVersion{
+			{Engine: kurabe.Postgres, Version: "15.18", Family: "postgres15", Default: true, Ready: true, Locales: []string{"C"}},
+			{Engine: kurabe.MariaDB, Version: "10.11.19", Family: "mariadb10.11", Default: true, Ready: true, Locales: []string{"utf8mb4"}},
+		},
 	}
 	catalog := kurabe.Catalog{Engine: kurabe.Postgres, Version: "15.18", Family: "postgres15", Parameters: []kurabe.Parameter{
 		{Name: "shared_buffers", Type: "integer", Apply: kurabe.ApplyStatic, Modifiable: true, System: true, HasDefault: true, Default: "{DBInstanceClassMemory/32768}"},
 	}}
-	f.commit(store.NewChange().PutHost(report).PutCatalog(h.id, catalog))
+	f.commit(store.NewChange().PutHost(report).PutCatalog(h.id, catalog).
+		PutCatalog(h.id, kurabe.Catalog{Engine: kurabe.MariaDB, Version: "10.11.19", Family: "mariadb10.11"}))
 	f.hosts = append(f.hosts, h)
 	f.startAgent(ctx, h)
 }
@@ -236,7 +244,7 @@ func (f *fleet) startAgent(ctx context.Context, h *fleetHost) {
 	ctx, cancel := context.WithCancel(ctx)
 	h.cancel, h.done = cancel, make(chan struct{})
 	a := agent.New(agent.Config{
-		Host: h.id, Link: h.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: h.engine}, Homes: h.homes, Snapshots: h.folder,
+		Host: h.id, Link: h.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: h.engine, kurabe.MariaDB: h.engine}, Homes: h.homes, Snapshots: h.folder,
 		Usage: func(kurabe.InstanceID) (int64, error) { return 1 << 20, nil }, Log: f.log, Now: time.Now,
 	})
 	go func() {
@@ -266,10 +274,14 @@ func (f *fleet) edit() {
 	if len(f.ids) < fleetInstances && f.rand.IntN(2) == 0 {
 		id := kurabe.NewInstanceID()
 		f.ids = append(f.ids, id)
+		engine, version, group := kurabe.Postgres, "15.18", "default.postgres15"
+		if f.rand.IntN(2) == 0 {
+			engine, version, group = kurabe.MariaDB, "10.11.19", "default.mariadb10.11"
+		}
 		f.commit(store.NewChange().CreateInstance(kurabe.InstanceSpec{
-			ID: id, Name: strings.ToLower(string(id)), Revision: 1, CreatedAt: time.Now(), Engine: kurabe.Postgres, Action: kurabe.StateCreating,
-			MasterUsername: "master", Password: kurabe.Password{Seq: 1, Verifier: "v"}, Locale: "C", ParameterGroup: "default.postgres15", ParameterGroupSeq: 1,
-			Now:          kurabe.InstanceSettings{EngineVersion: "15.18", Class: "db.t3.micro", StorageGiB: 20, StorageType: "local", Port: 5432, RetentionDays: f.rand.IntN(3)},
+			ID: id, Name: strings.ToLower(string(id)), Revision: 1, CreatedAt: time.Now(), Engine: engine, Action: kurabe.StateCreating,
+			MasterUsername: "master", Password: kurabe.Password{Seq: 1, Verifier: "v"}, Locale: "C", ParameterGroup: group, ParameterGroupSeq: 1,
+			Now:          kurabe.InstanceSettings{EngineVersion: version, Class: "db.t3.micro", StorageGiB: 20, StorageType: "local", Port: 5432, RetentionDays: f.rand.IntN(3)},
 			BackupWindow: "03:00-03:30", MaintenanceWindow: "sun:05:00-sun:05:30",
 		}))
 		return
@@ -415,6 +427,9 @@ func (f *fleet) unsatisfied(id kurabe.InstanceID) string {
 		return fmt.Sprintf("it is %s (%s) at revision %d; want %s at %d", i.Status.State, i.Status.Reason, i.Status.SpecRevision, want, i.Spec.Revision)
 	}
 	a := i.Assignments[0].Value
+	if a.Log != i.Spec.Now.KeepsLog() || want == kurabe.StateAvailable && i.Status.LogOffBoot > 0 {
+		return fmt.Sprintf("its log is kept: %v, with a retention of %d days; off by boot %d", a.Log, i.Spec.Now.RetentionDays, i.Status.LogOffBoot)
+	}
 	for _, h := range f.hosts {
 		o, err := h.engine.Observe(context.Background(), a)
 		if err != nil {

@@ -80,7 +80,7 @@ func snapshotChange(s *store.Snapshot, r plan.SnapshotResult) *store.Change {
 
 // snapshotWorld gathers what the plan of one snapshot may depend on.
 func snapshotWorld(view *store.View, s *store.Snapshot, now time.Time) plan.SnapshotWorld {
-	w := plan.SnapshotWorld{Now: now.UTC(), Spec: s.Spec, Status: s.Status, Readers: readers(view, s.ID)}
+	w := plan.SnapshotWorld{Now: now.UTC(), Spec: s.Spec, Status: s.Status, Readers: readers(view, s.ID), Damage: damage(view, s.ID)}
 	if len(s.Assignments) > 0 {
 		a := s.Assignments[0].Value
 		w.Assignment = &a

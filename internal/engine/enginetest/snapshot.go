@@ -393,7 +393,7 @@ func sharesBlocks(t *testing.T, b *Bed) {
 	// Not all: what the template had is still shared with it.
 	// XFS frees what was removed in the background.
 	for deadline := time.Now().Add(passTime); ; {
-		own, err := b.Snapshots().Occupied(id)
+		own, err := b.Snapshots().Occupied(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

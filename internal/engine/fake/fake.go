@@ -28,6 +28,8 @@ type instance struct {
 	settings string
 	starts   int
 	ended    chan struct{}
+	logged   bool // the server writes a log, and needs it to recover
+	torn     bool // one died with its log, and none has come up with it since
 }
 
 // New returns an engine without instances.
@@ -49,7 +51,7 @@ func (e *Engine) get(id kurabe.InstanceID) *instance {
 
 // wanted identifies what the rendered settings would be.
 func wanted(a kurabe.Assignment) string {
-	return fmt.Sprintf("%s:%d %v", a.Address, a.Port, a.Settings)
+	return fmt.Sprintf("%s:%d %v %v", a.Address, a.Port, a.Settings, a.Log)
 }
 
 // Observe implements engine.Engine.
@@ -119,7 +121,7 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	case engine.StepStart:
 		e.start(i, a)
 	case engine.StepWaitReady:
-		o.Applied.Ready = true
+		return e.ready(i, a)
 	case engine.StepEnsureMaster:
 		o.Applied.Master, o.Applied.PasswordSeq = true, a.Password.Seq
 	case engine.StepSetPassword:
@@ -129,13 +131,14 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	case engine.StepProbe:
 		o.Applied.Probed = true
 	case engine.StepStop, engine.StepKill:
+		// One that died first ended as a kill does, whoever waited for it.
+		i.torn = i.torn && !(o.Running && i.logged)
 		e.end(i)
 		o.Record = false
 	case engine.StepRemoveLimits:
 		o.LimitsGroup = false
 	case engine.StepRemoveHome:
-		i.o = engine.Observation{}
-		i.settings = ""
+		i.o, i.settings, i.torn = engine.Observation{}, "", false
 	}
 	return nil
 }
@@ -143,6 +146,7 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 func (e *Engine) start(i *instance, a kurabe.Assignment) {
 	i.starts++
 	i.ended = make(chan struct{})
+	i.logged = a.Log && a.Engine.RestartsForLog()
 	i.o.Record, i.o.Running, i.o.Boot, i.o.PID = true, true, a.Boot, 1000+i.starts
 	i.o.Process = fmt.Sprintf("%s@%d", a.Instance, i.starts)
 	i.o.Applied.Process, i.o.Applied.Ready, i.o.Applied.Probed, i.o.Applied.Loaded = i.o.Process, false, false, i.settings
@@ -155,11 +159,25 @@ func (e *Engine) end(i *instance) {
 	i.o.Running, i.o.Process, i.o.PID = false, "", 0
 }
 
+// ready has the server recover. One that has to do so with its log and was started
+// without it refuses, and ends.
+func (e *Engine) ready(i *instance, a kurabe.Assignment) error {
+	if i.torn && !i.logged && a.Engine.RestartsForLog() {
+		e.end(i)
+		i.o.Record = false
+		return &engine.StartError{Kind: kurabe.FailureOther, Message: "the server died while it wrote a log, and must start with one once more"}
+	}
+	i.torn, i.o.Applied.Ready = false, true
+	return nil
+}
+
 // Crash ends a server as kill -9 would.
 func (e *Engine) Crash(id kurabe.InstanceID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.end(e.get(id))
+	i := e.get(id)
+	i.torn = i.torn || i.o.Running && i.logged
+	e.end(i)
 }
 
 // Stop ends a server cleanly, outside any assignment.

@@ -35,6 +35,8 @@ type Snapshots struct {
 	verified  map[kurabe.SnapshotID]int
 	scratch   map[kurabe.SnapshotID]bool // copies of verifications under way or cut off
 	verifying int                        // verifications under way
+
+	occupiedLooks int
 }
 
 type snapshotFolder struct {
@@ -42,6 +44,7 @@ type snapshotFolder struct {
 	complete bool
 	sealed   bool
 	damaged  bool
+	gained   int64 // occupied bytes more than when it was taken
 }
 
 // NewSnapshots returns an empty store of snapshots.

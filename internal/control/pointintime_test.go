@@ -1,0 +1,82 @@
+package control
+
+import (
+	"testing"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// The newest automated snapshot is what a restore to a moment begins with, unless
+// damage was found in it and an older sound one reaches the moment too.
+func TestFindBaseAvoidsDamage(t *testing.T) {
+	position := func(n int64) kurabe.LogPosition {
+		return kurabe.LogPosition{File: "000000010000000000000001", Offset: n}
+	}
+	hour := func(n int) time.Time { return testNow.Add(time.Duration(n) * time.Hour) }
+	damage := &kurabe.Verification{At: testNow, Problems: []string{"a pack is missing"}}
+	sound := &kurabe.Verification{At: testNow, OK: true}
+	for _, c := range []struct {
+		name     string
+		verified map[string]*kurabe.Verification
+		at       time.Time
+		want     string
+	}{
+		{"none was verified", nil, hour(5), "rds:orders-3"},
+		{"the newest is damaged", map[string]*kurabe.Verification{"rds:orders-3": damage, "rds:orders-2": sound}, hour(5), "rds:orders-2"},
+		{"the two newest are", map[string]*kurabe.Verification{"rds:orders-3": damage, "rds:orders-2": damage}, hour(5), "rds:orders-1"},
+		{"an older one is", map[string]*kurabe.Verification{"rds:orders-1": damage}, hour(5), "rds:orders-3"},
+		{"all are: the newest may still do", map[string]*kurabe.Verification{"rds:orders-1": damage, "rds:orders-2": damage, "rds:orders-3": damage}, hour(5), "rds:orders-3"},
+		{"the only one that reaches the moment is", map[string]*kurabe.Verification{"rds:orders-1": damage}, hour(1).Add(time.Minute), "rds:orders-1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			for n, name := range []string{"rds:orders-1", "rds:orders-2", "rds:orders-3"} {
+				at := hour(n + 1)
+				addSnapshotOf(t, w, name, kurabe.SnapshotAutomated, at)
+				s, _ := w.View.SnapshotByName(name)
+				mustCommit(t, w, store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{
+					ID: s.ID, SpecRevision: 1, State: kurabe.SnapshotAvailable, Verified: c.verified[name],
+					Facts: kurabe.SnapshotFacts{TakenAt: at, UsableAt: at.Add(time.Second), Position: position(int64(n+1) * 100)},
+				}, s.StatusMod))
+			}
+			mustCommit(t, w, store.NewChange().PutLogs(kurabe.LogReport{Host: "h1", At: testNow, Logs: []kurabe.InstanceLog{{
+				Instance: "db-ORDERS", Runs: []kurabe.LogRun{{Began: hour(0), First: kurabe.LogMark{At: hour(0), Position: position(1)}, Last: kurabe.LogMark{At: hour(6), Position: position(1000)}}},
+			}}}))
+			b, err := w.AutomatedBackup("db-ORDERS")
+			if err != nil {
+				t.Fatal(err)
+			}
+			from, at, err := w.findBase(b, c.at)
+			if err != nil || from.Spec.Name != c.want || !at.Equal(c.at) {
+				t.Errorf("%+v, %v, %v", from, at, err)
+			}
+		})
+	}
+}
+
+// What was found is shown with the snapshot, and nobody else can say so.
+func TestDamageIsShown(t *testing.T) {
+	c := newTestWorld(t)
+	addSnapshotOf(t, c, "by-hand", kurabe.SnapshotManual, testNow)
+	tags := func() map[string]string {
+		s, err := c.Snapshot("by-hand")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]string{}
+		for _, tag := range s.ShownTags() {
+			out[tag.Key] = tag.Value
+		}
+		return out
+	}
+	setVerified(t, c, "by-hand", kurabe.SnapshotAvailable, &kurabe.Verification{At: testNow, Problems: []string{"x"}})
+	if got := tags(); got[kurabe.DamagedTag] != "2026-11-21T12:00:00Z" || got[kurabe.VerifiedTag] != "" || got["team"] != "blue" {
+		t.Errorf("%v", got)
+	}
+	setVerified(t, c, "by-hand", kurabe.SnapshotAvailable, &kurabe.Verification{At: testNow, OK: true})
+	if got := tags(); got[kurabe.DamagedTag] != "" || got[kurabe.VerifiedTag] == "" {
+		t.Errorf("%v", got)
+	}
+}
