@@ -22,6 +22,7 @@ type explanation struct {
 	Assignment *kurabe.Assignment
 	Report     *kurabe.InstanceReport
 	Host       *kurabe.HostReport
+	Backups    explainedBackups
 	Snapshots  []explainedSnapshot
 	Plan       struct {
 		Reasons                        []string
@@ -38,7 +39,8 @@ func explainCommand() *cobra.Command {
 		Short: "Tell what is known of a DB instance, and what would be done next",
 		Long: `Tell what is known of a DB instance: what was asked for (spec), what its host must do
 (assignment) and sees (report), what users are told (status), and the next plan with
-its reasons. It also shows which levers the host has to enforce limits.`,
+its reasons. It also shows which levers the host has to enforce limits, what can be
+restored from the automated backups and how late their log is, and every snapshot.`,
 		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
@@ -92,6 +94,7 @@ func (e explanation) print(w io.Writer) {
 	}
 	e.printStorage(w)
 	e.printHost(w)
+	e.Backups.print(w)
 	printSnapshots(w, e.Snapshots)
 	fmt.Fprintf(w, "next plan   %s\n", nextPlan(e))
 	for _, r := range e.Plan.Reasons {

@@ -16,6 +16,7 @@ type explainedSnapshot struct {
 	State                    kurabe.SnapshotState
 	Facts                    kurabe.SnapshotFacts
 	Failure                  *kurabe.Failure
+	Damage                   []string
 }
 
 // printSnapshots shows the snapshots of an instance: how each was taken, how long
@@ -42,6 +43,9 @@ func printSnapshots(w io.Writer, list []explainedSnapshot) {
 	for _, s := range list {
 		if s.Reason != "" {
 			fmt.Fprintf(w, "            %s: %s\n", s.Name, s.Reason)
+		}
+		for _, d := range s.Damage {
+			fmt.Fprintf(w, "            %s is DAMAGED: %s\n", s.Name, d)
 		}
 		if f := s.Failure; f != nil {
 			fmt.Fprintf(w, "            %s: step %s failed %d times: %s\n", s.Name, f.Step, f.Attempts, f.Message)

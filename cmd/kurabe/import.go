@@ -8,14 +8,15 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"kurabe"
 	"kurabe/internal/blob"
 	"kurabe/internal/control"
-	"kurabe/internal/snapshot"
 )
 
 func importCommand() *cobra.Command {
@@ -29,8 +30,12 @@ snapshots, for snapshots that it does not know, and offer them for restoring. So
 machine gets back what an old one archived: start its service with the old one's
 --backup-repository (and --backup-key-file), then run this.
 
+The service does it; the command shows how far it is, and joins an import that is under
+way. When the command is ended, by Ctrl-C say, the import goes on. One that was cut off
+with its service is taken up by the next: what is imported is not read again.
+
 With --backup-repository the command opens the repository itself first, and refuses to
-go on unless the service uses the same one. It may be repeated.`,
+go on unless the service uses the same one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.client()
@@ -45,15 +50,9 @@ go on unless the service uses the same one. It may be repeated.`,
 				}
 				query.Set("repository", id)
 			}
-			body, err := c.post(cmd.Context(), "/kurabe/import", query)
-			if err != nil {
-				return err
-			}
-			var out control.Import
-			if err := json.Unmarshal(body, &out); err != nil {
-				return err
-			}
-			return printImport(os.Stdout, out)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return c.followImport(ctx, query)
 		},
 	}
 	f.add(c)
@@ -79,74 +78,70 @@ func (f repositoryFlags) identify(ctx context.Context) (string, error) {
 	return open.ID, nil
 }
 
-func printImport(w io.Writer, out control.Import) error {
-	for _, r := range out.Imported {
+// followImport has the service import, and shows what comes of it until it is done.
+func (c *client) followImport(ctx context.Context, query url.Values) error {
+	v, err := c.askImport(ctx, http.MethodPost, query)
+	if err != nil {
+		return err
+	}
+	p := newProgress(os.Stderr, "import")
+	shown := 0
+	for {
+		if p.terminal && len(v.Results) > 0 {
+			fmt.Fprint(os.Stderr, "\r\033[K")
+		}
+		printImported(os.Stdout, v.Results)
+		shown += len(v.Results)
+		if !v.Running && shown >= v.Told {
+			p.end()
+			return endOfImport(os.Stdout, v)
+		}
+		switch {
+		case v.Waiting != "":
+			p.show("waiting to go on: " + v.Waiting)
+		case p.terminal:
+			p.show(fmt.Sprintf("%d imported, %d known before, %d refused", v.Imported, v.Known, v.Refused))
+		}
+		select {
+		case <-ctx.Done():
+			p.end()
+			fmt.Fprintln(os.Stderr, "the import goes on in the service; repeat the command to follow it")
+			return ctx.Err()
+		case <-time.After(pollEvery):
+		}
+		if v, err = c.askImport(ctx, http.MethodGet, url.Values{"job": {v.Job}, "from": {strconv.Itoa(shown)}}); err != nil {
+			p.end()
+			return fmt.Errorf("%w; what was imported stays: repeat the command to go on", err)
+		}
+	}
+}
+
+func (c *client) askImport(ctx context.Context, method string, query url.Values) (importProgress, error) {
+	var v importProgress
+	body, err := c.ask(ctx, method, "/kurabe/import", query)
+	if err != nil {
+		return v, err
+	}
+	return v, json.Unmarshal(body, &v)
+}
+
+func printImported(w io.Writer, results []control.ImportResult) {
+	for _, r := range results {
+		if r.Outcome == control.ImportRefused {
+			fmt.Fprintf(w, "refused   %s  %s: %s\n", r.ID, r.Name, r.Reason)
+			continue
+		}
 		fmt.Fprintf(w, "imported  %s  of %s (%s)\n", r.Name, r.Instance, r.ID)
 	}
-	for _, r := range out.Refused {
-		fmt.Fprintf(w, "refused   %s  %s: %s\n", r.ID, r.Name, r.Reason)
-	}
-	fmt.Fprintf(w, "%d imported, %d known before, %d refused\n", len(out.Imported), len(out.Known), len(out.Refused))
-	if len(out.Refused) > 0 {
-		return fmt.Errorf("%d snapshots could not be imported", len(out.Refused))
+}
+
+func endOfImport(w io.Writer, v importProgress) error {
+	fmt.Fprintf(w, "%d imported, %d known before, %d refused\n", v.Imported, v.Known, v.Refused)
+	switch {
+	case v.Failed != "":
+		return fmt.Errorf("the import did not come to its end; repeat it to go on: %s", v.Failed)
+	case v.Refused > 0:
+		return fmt.Errorf("%d snapshots could not be imported", v.Refused)
 	}
 	return nil
-}
-
-// importTime is what an import may take of the answer's writeTimeout. One that was
-// cut off goes on when it is asked again.
-const importTime = 50 * time.Second
-
-// importer answers POST /kurabe/import.
-type importer struct {
-	repository *repository
-	archive    *snapshot.Archive // nil: snapshots are not archived
-	local      snapshot.Store
-	control    *control.Control
-}
-
-func (i importer) answer(r *http.Request) (any, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), importTime)
-	defer cancel()
-	if id := r.URL.Query().Get("repository"); id != "" {
-		open, err := i.repository.get()
-		if err != nil {
-			return nil, &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the repository of backups cannot be used: " + err.Error(), Err: err}
-		}
-		if open.ID != id || i.archive == nil {
-			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The service does not keep snapshots in that repository but in %s; start it with the same --backup-repository.", i.repository.location)
-		}
-	}
-	found, err := i.local.All()
-	if err == nil && i.archive != nil {
-		var archived []snapshot.Archived
-		archived, err = i.archive.List(ctx)
-		found = append(found, archived...)
-	}
-	if err != nil {
-		return nil, &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the snapshots cannot be listed: " + err.Error(), Err: err}
-	}
-	return i.control.ImportSnapshots(ctx, importable(found))
-}
-
-// importable names each snapshot once; where one of two records cannot be read, the
-// other counts.
-func importable(found []snapshot.Archived) []control.ImportedSnapshot {
-	var out []control.ImportedSnapshot
-	at := map[kurabe.SnapshotID]int{}
-	for _, f := range found {
-		next := control.ImportedSnapshot{ID: f.ID, Name: f.Record.Name, Source: f.Record.Source, Facts: f.Record.Facts, Err: f.Err}
-		if next.Err == nil && f.Record.Engine != f.Record.Source.Engine {
-			next.Err = fmt.Errorf("its files are of %.40q, its source is of %.40q", f.Record.Engine, f.Record.Source.Engine)
-		}
-		n, twice := at[f.ID]
-		switch {
-		case !twice:
-			at[f.ID] = len(out)
-			out = append(out, next)
-		case out[n].Err != nil:
-			out[n] = next
-		}
-	}
-	return out
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"kurabe"
 	"kurabe/internal/blob"
 	"kurabe/internal/snapshot"
 )
@@ -141,16 +140,5 @@ func TestRepositoryFlags(t *testing.T) {
 	}
 	if a, b := placeKey("s3://bucket/x/?endpoint=http://a"), placeKey("s3://bucket/x?endpoint=http://b"); a != b {
 		t.Errorf("%s and %s", a, b)
-	}
-}
-
-func TestImportable(t *testing.T) {
-	good := snapshot.Record{Snapshot: "snap-a", Engine: kurabe.Postgres, Source: kurabe.SnapshotSource{Engine: kurabe.Postgres}}
-	other := snapshot.Record{Snapshot: "snap-b", Engine: kurabe.MariaDB, Source: kurabe.SnapshotSource{Engine: kurabe.Postgres}}
-	out := importable([]snapshot.Archived{
-		{ID: "snap-a", Err: errors.New("torn here")}, {ID: "snap-a", Record: good}, {ID: "snap-a", Err: errors.New("torn there")}, {ID: "snap-b", Record: other},
-	})
-	if len(out) != 2 || out[0].ID != "snap-a" || out[0].Err != nil || out[1].Err == nil {
-		t.Errorf("%+v", out)
 	}
 }

@@ -154,7 +154,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 		return fmt.Errorf("no planner was elected: %w", context.Cause(startCtx))
 	}
 	s.loop("state store", func() error { return s.etcd.Maintain(loopCtx) })
-	return s.startAPI(startCtx, f, data, kv, ca, listener)
+	return s.startAPI(loopCtx, f, data, kv, ca, listener)
 }
 
 // startHost brings up the agent: from here on the databases are watched.
@@ -242,7 +242,7 @@ const (
 	idleTimeout   = 2 * time.Minute
 )
 
-func (s *service) startAPI(ctx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
+func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
 	info := ca.Info()
 	c := control.New(control.Config{
 		KV: kv, View: s.view, Region: f.region, Account: f.account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
@@ -269,9 +269,13 @@ func (s *service) startAPI(ctx context.Context, f *serverFlags, data string, kv 
 		}
 		return reconcile.Explain(s.view, i, time.Now()), nil
 	}))
+	server.Handle("GET /kurabe/occupied", server.Signed(func(*http.Request) (any, error) { return reconcile.Occupied(s.view), nil }))
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
 	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))
-	server.Handle("POST /kurabe/import", server.Signed(importer{repository: s.repo, archive: s.archive, local: snapshotsOf(s.base), control: c}.answer))
+	imports := importRequests{newImporter(s.archive, snapshotsOf(s.base), c, s.log), s.repo}
+	s.loop("import", func() error { return imports.Run(loopCtx) })
+	server.Handle("POST /kurabe/import", server.Signed(imports.start))
+	server.Handle("GET /kurabe/import", server.Signed(imports.look))
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.url = "http://" + listener.Addr().String()
