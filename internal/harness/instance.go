@@ -205,7 +205,7 @@ func (i *Instance) WaitEvent(t testing.TB, words string) string {
 				return ""
 			}
 		}
-		return strings.Join(i.Events(t), "\n")
+		return "so far: " + strings.Join(i.Events(t), "\n")
 	})
 	return found
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 
+	"kurabe/internal/aws/sdkhttp"
 	"kurabe/internal/volume"
 )
 
@@ -88,7 +89,7 @@ func New(t testing.TB, o Options) *Service {
 	}
 	s.Client = rds.New(rds.Options{
 		Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(s.credentials), Retryer: aws.NopRetryer{},
-		EndpointResolverV2: endpointOf{s},
+		EndpointResolverV2: endpointOf{s}, HTTPClient: sdkhttp.Client(),
 	})
 	clean := func() {
 		if f, ok := t.(interface{ Failed() bool }); ok && f.Failed() && !o.Shared {

@@ -14,48 +14,79 @@ import (
 // log nobody follows.
 const logBar = 0.98
 
-// logPrice compares two instances that differ in their backup retention alone.
+// priceArm is one way of measuring an instance.
+type priceArm struct {
+	arm
+	home string
+	// away has the service ended meanwhile: the server writes its log, and nobody
+	// follows it.
+	away bool
+}
+
+const (
+	armFollowed = "followed"
+	armNoLog    = "without backups"
+	armAway     = "log written, service ended"
+)
+
+// price is one comparison of the arms, in blocks of random order.
+type price struct {
+	workload
+	// checkpoint before each measurement: the log is full of whole pages then.
+	checkpoint bool
+}
+
+// logPrice compares instances that differ in their backup retention alone.
 func logPrice(ctx context.Context, r *run) error {
 	l, err := r.service(ctx)
 	if err != nil {
 		return err
 	}
 	for _, engine := range []string{postgres, mariadb} {
-		x := trial{clients: speedClients, seconds: r.Seconds, tls: true}
-		w := workload{bench: "log", engine: engine, what: "continuous log, pgbench TPC-B-like, 8 clients, TLS", trial: x, load: target.pgbench}
-		if engine == mariadb {
-			w.what, w.load = "continuous log with its binary log, sysbench oltp_read_write, 8 threads", target.sysbenchRun
-			w.trial.tls, w.trial.scale = false, pick(r, sysbenchRows, sysbenchRows/10)
-			w.note = "without backups MariaDB writes no binary log: most of the price is the engine's own"
-			if _, err := exec.LookPath("sysbench"); err != nil {
-				r.out.row(row{Bench: w.bench, What: w.what, Value: "not measured", Note: "sysbench is not installed: scripts/install.sh bench"})
-				continue
+		list := r.prices(engine)
+		_, err := exec.LookPath("sysbench")
+		switch {
+		case engine == mariadb && err != nil:
+			r.out.row(row{Bench: "log", What: list[0].what, Value: "not measured", Note: "sysbench is not installed: scripts/install.sh bench"})
+		case l.engines[engine] == "":
+			r.notInstalled("log", list[0].what)
+		default:
+			if err := r.pricesOf(ctx, l, list); err != nil {
+				return fmt.Errorf("continuous log of %s: %w", engine, err)
 			}
-		}
-		if l.engines[engine] == "" {
-			r.notInstalled(w.bench, w.what)
-			continue
-		}
-		if err := r.comparePrice(ctx, l, w); err != nil {
-			return fmt.Errorf("%s: %w", w.what, err)
 		}
 	}
 	return nil
 }
 
-// comparePrice measures one engine with and without, in blocks of random order.
-func (r *run) comparePrice(ctx context.Context, l *lab, w workload) (failure error) {
-	class := r.Class
+func (r *run) prices(engine string) []price {
+	w := workload{bench: "log", engine: engine, trial: trial{clients: speedClients, seconds: r.Seconds}}
+	if engine == mariadb {
+		w.what, w.load = "continuous log, sysbench oltp_read_write, 8 threads", target.sysbenchRun
+		w.trial.scale = pick(r, sysbenchRows, sysbenchRows/10)
+		return []price{{workload: w}}
+	}
+	w.load, w.trial.tls = target.pgbench, true
+	usual, worst := w, w
+	usual.what = "continuous log, pgbench TPC-B-like, 8 clients, TLS"
+	worst.what = usual.what + ", just after a checkpoint"
+	worst.note = "each measurement begins with a checkpoint of every arm: the log is mostly whole pages"
+	usual.note = "checkpoints when the server makes them"
+	return []price{{usual, false}, {worst, true}}
+}
+
+// pricesOf makes the instances of one engine and measures all comparisons on them.
+func (r *run) pricesOf(ctx context.Context, l *lab, list []price) (failure error) {
+	class, engine := r.Class, list[0].engine
 	if class == "" {
 		class = l.wholeClass(runtime.NumCPU())
 	}
-	arms := []arm{{name: "followed"}, {name: "not followed"}}
-	homes := make([]string, len(arms))
+	var arms []priceArm
 	for n, days := range []int{1, 0} {
-		o := order{name: fmt.Sprintf("log-%s-%d", w.engine, days), engine: w.engine, class: class, retention: days}
+		o := order{name: fmt.Sprintf("log-%s-%d", engine, days), engine: engine, class: class, retention: days}
 		var err error
-		if w.engine == postgres {
-			if o.group, err = l.groupWithoutTLS(ctx, w.engine); err != nil {
+		if engine == postgres {
+			if o.group, err = l.groupWithoutTLS(ctx, engine); err != nil {
 				return err
 			}
 		}
@@ -68,51 +99,86 @@ func (r *run) comparePrice(ctx context.Context, l *lab, w workload) (failure err
 				failure = errors.Join(failure, l.remove(ctx, i.name))
 			}
 		}()
-		arms[n].target, homes[n] = i.target, l.home(i)
+		arms = append(arms, priceArm{arm: arm{[]string{armFollowed, armNoLog}[n], i.target}, home: l.home(i)})
 		r.out.say("  filling %s", i.name)
-		if w.engine == mariadb {
-			err = i.target.sysbenchPrepare(ctx, w.trial.scale)
+		if engine == mariadb {
+			err = i.target.sysbenchPrepare(ctx, list[0].trial.scale)
 		} else {
 			err = i.target.pgbenchInit(ctx, true, pick(r, pgbenchScale, 10))
 		}
 		if err == nil {
-			err = pair{}.warm(ctx, w, i.target, pick(r, warmSeconds, 1))
+			err = pair{}.warm(ctx, list[0].workload, i.target, pick(r, warmSeconds, 1))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	rates := make([][]float64, len(arms))
-	for block := range r.Blocks {
-		x := w.trial
-		x.seed = r.rng.Uint64()
-		for position, n := range r.rng.Perm(len(arms)) {
-			for k := range arms {
-				if err := settle(ctx, arms[k].target, homes[k]); err != nil {
-					return fmt.Errorf("checkpoint: %w", err)
-				}
-			}
-			got, err := w.load(arms[n].target, ctx, x)
-			if err != nil {
-				return err
-			}
-			rates[n] = append(rates[n], got.PerSecond)
-			r.out.sample("trial", map[string]any{"what": w.what, "block": block, "position": position, "arm": arms[n].name, "seed": x.seed, "seconds": x.seconds, "result": got})
-		}
+	if engine == mariadb {
+		// A PostgreSQL would make new segments meanwhile instead of using old ones again.
+		arms = append(arms, priceArm{arm: arm{armAway, arms[0].target}, home: arms[0].home, away: true})
 	}
-	r.pricedLog(w, class, rates)
+	for _, p := range list {
+		rates, err := r.priceBlocks(ctx, l, p, arms)
+		if err != nil {
+			return err
+		}
+		r.pricedLog(p, class, arms, rates)
+	}
 	return nil
 }
 
-func (r *run) pricedLog(w workload, class string, rates [][]float64) {
-	ratio := stat.PairedRatio(rates[0], rates[1], speedLevel)
-	line := row{Bench: w.bench, What: w.what + ": followed / not followed", Value: formatRatio(ratio)}
-	line.Note = fmt.Sprintf("median %.0f against %.0f transactions/s; %s, %d blocks of %d s", stat.Median(rates[0]), stat.Median(rates[1]), class, r.Blocks, r.Seconds)
-	if w.note != "" {
-		line.Note += "; " + w.note
+// priceBlocks measures every arm once in each block.
+func (r *run) priceBlocks(ctx context.Context, l *lab, p price, arms []priceArm) ([][]float64, error) {
+	rates := make([][]float64, len(arms))
+	for block := range r.Blocks {
+		x := p.trial
+		x.seed = r.rng.Uint64()
+		for position, n := range r.rng.Perm(len(arms)) {
+			if p.checkpoint {
+				for k := range arms {
+					if err := settle(ctx, arms[k].target, arms[k].home); err != nil {
+						return nil, fmt.Errorf("checkpoint: %w", err)
+					}
+				}
+			}
+			got, err := l.priceTrial(ctx, p, arms[n], x)
+			if err != nil {
+				return nil, err
+			}
+			rates[n] = append(rates[n], got.PerSecond)
+			r.out.sample("trial", map[string]any{"what": p.what, "block": block, "position": position, "arm": arms[n].name, "seed": x.seed, "seconds": x.seconds, "result": got})
+		}
 	}
-	if w.engine == postgres {
-		line.Bar, line.Verdict = fmt.Sprintf("≥ %.2f", logBar), speedVerdict(ratio)
+	return rates, nil
+}
+
+func (l *lab) priceTrial(ctx context.Context, p price, a priceArm, x trial) (got result, err error) {
+	if !a.away {
+		return p.load(a.target, ctx, x)
 	}
-	r.out.row(line)
+	if err := l.stop(); err != nil {
+		return got, err
+	}
+	got, err = p.load(a.target, ctx, x)
+	_, startErr := l.start(ctx)
+	return got, errors.Join(err, startErr)
+}
+
+// pricedLog gives a row to each arm that the followed one is compared with.
+func (r *run) pricedLog(p price, class string, arms []priceArm, rates [][]float64) {
+	for n := 1; n < len(arms); n++ {
+		ratio := stat.PairedRatio(rates[0], rates[n], speedLevel)
+		line := row{Bench: p.bench, What: fmt.Sprintf("%s: %s / %s", p.what, arms[0].name, arms[n].name), Value: formatRatio(ratio)}
+		line.Note = fmt.Sprintf("median %.0f against %.0f transactions/s; %s, %d blocks of %d s", stat.Median(rates[0]), stat.Median(rates[n]), class, r.Blocks, r.Seconds)
+		switch {
+		case p.engine == mariadb && arms[n].name == armNoLog:
+			line.Note += "; without backups MariaDB writes no binary log: this is the engine's own price too"
+		default:
+			line.Bar, line.Verdict = fmt.Sprintf("≥ %.2f", logBar), speedVerdict(ratio)
+		}
+		if p.note != "" {
+			line.Note += "; " + p.note
+		}
+		r.out.row(line)
+	}
 }

@@ -231,10 +231,8 @@ func (r *run) snapshotRows(engine string, size float64, arms []*snapshotArm) {
 			Note:  fmt.Sprintf("%d blocks; latency from the scheduled start; p99 × %.1f; during: from the request until %g s later at the least", len(a.seconds), a.slowdown(), settleAfter.Seconds())}
 		switch a.name {
 		case armClone:
-			if engine == postgres {
-				line.Bar = fmt.Sprintf("≤ %g s, p99 × ≤ %g", cloneBar, cloneP99Bar)
-				line.Verdict = verdict(stat.Median(a.seconds) <= cloneBar && a.slowdown() <= cloneP99Bar)
-			}
+			line.Bar = fmt.Sprintf("≤ %g s, p99 × ≤ %g", cloneBar, cloneP99Bar)
+			line.Verdict = verdict(stat.Median(a.seconds) <= cloneBar && a.slowdown() <= cloneP99Bar)
 		case armPaced:
 			line.Bar, line.Verdict = fmt.Sprintf("p99 × ≤ %g", pacedP99Bar), verdict(a.slowdown() <= pacedP99Bar)
 		}

@@ -1,0 +1,264 @@
+//go:build fault
+
+package fault
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// clock sets the clock of every process of these tests, and nobody else's: service,
+// servers and the test itself. A process asks for the time in code that the kernel
+// maps into it (the vDSO); there a few instructions are put that add seconds to the
+// wall clock. Clocks that cannot be set are left alone, as they are by settimeofday.
+// What it cannot set is the time that the kernel itself writes (of files, say) and
+// that of a program in the first moments after its exec.
+type clock struct {
+	mu      sync.Mutex // guards the next two
+	seconds int64
+	places  map[int]int64 // where the seconds of each process are
+	stop    chan struct{}
+	done    chan struct{}
+}
+
+// clockEvery is how often new programs are looked for.
+const clockEvery = 50 * time.Millisecond
+
+// newClock needs the namespace of root's tests: all processes in it are theirs.
+func newClock(t *testing.T) *clock {
+	t.Helper()
+	needRoot(t)
+	if runtime.GOARCH != "amd64" {
+		t.Skipf("no instructions for %s are here", runtime.GOARCH)
+	}
+	c := &clock{places: map[int]int64{}, stop: make(chan struct{}), done: make(chan struct{})}
+	if os.Getppid() != 1 {
+		t.Skip("the clock of a process can be set in a namespace of these tests only")
+	}
+	if _, err := setProcess(os.Getpid(), 0); err != nil {
+		t.Skipf("this kernel does not let the clock of a process be set: %v", err)
+	}
+	go c.keep()
+	t.Cleanup(func() {
+		close(c.stop)
+		<-c.done
+		c.set(t, 0)
+	})
+	return c
+}
+
+// keep sets the clock of programs that have just begun.
+func (c *clock) keep() {
+	defer close(c.done)
+	tick := time.NewTicker(clockEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-tick.C:
+			c.mu.Lock()
+			if c.seconds != 0 {
+				_ = c.setAllLocked() // who began just now is tried again
+			}
+			c.mu.Unlock()
+		}
+	}
+}
+
+// set sets all clocks by so much beside the true time.
+func (c *clock) set(t *testing.T, by time.Duration) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seconds = int64(by / time.Second)
+	if err := c.setAllLocked(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *clock) setAllLocked() error {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		var pid int
+		if _, bad := fmt.Sscan(filepath.Base(dir), &pid); bad != nil || c.isSetLocked(pid) {
+			continue
+		}
+		place, e := setProcess(pid, c.seconds)
+		if errors.Is(e, fs.ErrNotExist) || errors.Is(e, syscall.ESRCH) {
+			delete(c.places, pid) // it has ended
+			continue
+		}
+		if e == nil {
+			c.places[pid] = place
+		}
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// isSetLocked says if a process has the right seconds where they were put.
+func (c *clock) isSetLocked(pid int) bool {
+	place, known := c.places[pid]
+	if !known || place == 0 {
+		return known // 0: it has ended, and waits for its parent
+	}
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		return false
+	}
+	defer mem.Close()
+	have := make([]byte, clockCode)
+	_, err = mem.ReadAt(have, place) // another program may have another place
+	return err == nil && bytes.Equal(have, clockWords(c.seconds))
+}
+
+// The end of the image is zeros: there go the seconds, and behind them what is called
+// in place of the kernel's functions.
+const (
+	clockRoom = 256
+	clockCode = 16 // behind the seconds
+)
+
+// clockWords are the seconds and what says that the code is there.
+func clockWords(seconds int64) []byte {
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(seconds)), clockMark...)
+}
+
+// setProcess sets the clock of one process and returns where. The seconds are one
+// aligned word; the code goes there once, an entry at a time, which a thread within
+// those five bytes at that very moment would not survive.
+func setProcess(pid int, seconds int64) (place int64, err error) {
+	from, size, err := findImage(pid)
+	if err != nil || size == 0 {
+		return 0, err
+	}
+	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer mem.Close()
+	image := make([]byte, size)
+	if _, err := mem.ReadAt(image, from); err != nil {
+		return 0, err
+	}
+	at := size - clockRoom
+	words := clockWords(seconds)
+	there := bytes.Equal(image[at+8:at+clockCode], clockMark)
+	if !there && len(bytes.Trim(image[at:], "\x00")) > 0 {
+		return 0, fmt.Errorf("process %d: the vDSO has no room", pid)
+	}
+	if _, err := mem.WriteAt(words[:8], from+at); err != nil || there {
+		return from + at, err
+	}
+	if err := putCode(mem, image, from, at); err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	_, err = mem.WriteAt(words, from+at)
+	return from + at, err
+}
+
+// putCode puts the code behind the seconds, and a jump to it into each entry.
+func putCode(mem *os.File, image []byte, from, at int64) error {
+	symbols, err := imageSymbols(image)
+	if err != nil {
+		return err
+	}
+	code := at + clockCode
+	for name, parts := range clockFunctions {
+		entry, ok := symbols[name]
+		if !ok {
+			return fmt.Errorf("the vDSO has no %s", name)
+		}
+		text := parts[0]
+		text = append(relative(text[:len(text):len(text)], code, at), parts[1]...)
+		if _, err := mem.WriteAt(text, from+code); err != nil {
+			return err
+		}
+		if _, err := mem.WriteAt(relative([]byte{0xe9}, entry, code), from+entry); err != nil { // jmp
+			return err
+		}
+		code += int64(len(text))
+	}
+	return nil
+}
+
+// clockMark says that the code is there.
+var clockMark = []byte("kurabe\x00\x01")
+
+// relative appends the distance from the end of an instruction, which is that of the
+// text, to a place. from is where the text goes.
+func relative(text []byte, from, to int64) []byte {
+	return binary.LittleEndian.AppendUint32(text, uint32(int32(to-from-int64(len(text))-4)))
+}
+
+// clockFunctions are the calls of x86-64 themselves with the seconds added: before and
+// after their distance.
+var clockFunctions = map[string][2][]byte{
+	"__vdso_clock_gettime": {{
+		0xb8, 228, 0, 0, 0, 0x0f, 0x05, // mov eax, clock_gettime; syscall
+		0x85, 0xff, 0x74, 5, // test edi, edi; jz: CLOCK_REALTIME
+		0x83, 0xff, 5, 0x75, 10, // cmp edi, CLOCK_REALTIME_COARSE; jne to the end
+		0x48, 0x8b, 0x0d, // mov rcx, seconds
+	}, {
+		0x48, 0x01, 0x0e, 0xc3, // add [rsi], rcx; ret
+	}},
+	"__vdso_gettimeofday": {{
+		0xb8, 96, 0, 0, 0, 0x0f, 0x05, // mov eax, gettimeofday; syscall
+		0x48, 0x85, 0xff, 0x74, 10, // test rdi, rdi; jz to the end
+		0x48, 0x8b, 0x0d, // mov rcx, seconds
+	}, {
+		0x48, 0x01, 0x0f, 0xc3, // add [rdi], rcx; ret
+	}},
+	"__vdso_time": {{
+		0xb8, 201, 0, 0, 0, 0x0f, 0x05, // mov eax, time; syscall
+		0x48, 0x03, 0x05, // add rax, seconds
+	}, {
+		0x48, 0x85, 0xff, 0x74, 3, // test rdi, rdi; jz to the end
+		0x48, 0x89, 0x07, 0xc3, // mov [rdi], rax; ret
+	}},
+}
+
+// findImage finds the vDSO of a process, size 0 if it has none.
+func findImage(pid int) (from, size int64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "[vdso]\n") {
+			continue
+		}
+		var to int64
+		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err != nil {
+			return 0, 0, err
+		}
+		return from, to - from, nil
+	}
+	return 0, 0, nil
+}
+
+func imageSymbols(image []byte) (map[string]int64, error) {
+	f, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return nil, err
+	}
+	list, err := f.DynamicSymbols()
+	places := map[string]int64{}
+	for _, s := range list {
+		places[s.Name] = int64(s.Value)
+	}
+	return places, err
+}
