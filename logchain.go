@@ -37,9 +37,10 @@ type LogRun struct {
 	// Began is when the run was begun; it never changes, while First moves on when
 	// what nothing needs is removed.
 	Began time.Time `json:"began"`
-	// First is where the run begins, at the beginning of a file; Last is the newest
-	// mark whose bytes are durable. A snapshot taken before First.At is of no use to
-	// the run.
+	// First is the first mark, or the beginning of the oldest file that is left; Last is
+	// the newest mark whose bytes are durable. A snapshot taken before First.At, or at a
+	// position before it, is of no use to the run: after a clock that went back only the
+	// position tells.
 	First LogMark `json:"first"`
 	Last  LogMark `json:"last"`
 	// Ended says why nothing follows, "" while the run goes on.

@@ -69,7 +69,9 @@ type InstanceReport struct {
 	// while none does. LogEnded says why the one before it, or the last one, ended.
 	LogBegan time.Time `json:"logBegan,omitzero"`
 	LogSince time.Time `json:"logSince,omitzero"`
-	LogEnded string    `json:"logEnded,omitempty"`
+	// LogFrom is the position that goes with LogSince.
+	LogFrom  LogPosition `json:"logFrom,omitzero"`
+	LogEnded string      `json:"logEnded,omitempty"`
 
 	UsedBytes            int64     `json:"usedBytes"`
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`

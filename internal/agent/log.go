@@ -170,7 +170,10 @@ func (a *Agent) removeLog(ctx context.Context, id kurabe.InstanceID) {
 	if _, there := a.Logs.Log(id); !there {
 		return
 	}
-	err := a.Logs.Remove(ctx, id)
+	// A repository that does not answer must not hold up whoever watches the instance.
+	limited, cancel := context.WithTimeout(ctx, finishLimit)
+	defer cancel()
+	err := a.Logs.Remove(limited, id)
 	if err != nil && ctx.Err() == nil {
 		a.Log.Warn("log not removed", logkey.Instance, id, logkey.Error, err)
 	}
@@ -202,6 +205,7 @@ type logTeller struct {
 // logShape is what of a log is news for the plan of its instance.
 type logShape struct {
 	began, since time.Time
+	from         kurabe.LogPosition
 	ended        string
 }
 
@@ -214,7 +218,7 @@ func shapeOf(l kurabe.InstanceLog) logShape {
 		case r.Ended != "":
 			s.ended = r.Ended
 		case n == len(l.Runs)-1:
-			s.began, s.since = r.Began, r.First.At
+			s.began, s.since, s.from = r.Began, r.First.At, r.First.Position
 		}
 	}
 	return s

@@ -25,7 +25,7 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	if w.agent.Logs != nil && a.Log {
 		l, _ := w.agent.Logs.Log(w.id)
 		shape := shapeOf(l)
-		r.LogBegan, r.LogSince, r.LogEnded = shape.began, shape.since, shape.ended
+		r.LogBegan, r.LogSince, r.LogFrom, r.LogEnded = shape.began, shape.since, shape.from, shape.ended
 	}
 	defer w.look()
 	w.mu.Lock()

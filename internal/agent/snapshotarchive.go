@@ -48,7 +48,7 @@ func (u *snapshotUnit) archived(ctx context.Context, a kurabe.SnapshotAssignment
 	there, err := x.Archived(u.id)
 	if err != nil {
 		u.log.Debug("cannot tell if the snapshot is archived", logkey.Error, err)
-		return pause
+		return min(pause, u.agent.Look) // the repository may be opening
 	}
 	if !there {
 		u.note(ctx, a, facts, false)
@@ -60,7 +60,7 @@ func (u *snapshotUnit) archived(ctx context.Context, a kurabe.SnapshotAssignment
 			if ctx.Err() == nil {
 				u.log.Warn("snapshot not archived", logkey.Error, err)
 			}
-			return pause
+			return min(pause, u.agent.Look)
 		}
 	}
 	return min(pause, u.note(ctx, a, facts, true))

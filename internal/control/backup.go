@@ -44,7 +44,13 @@ func (c *Control) automated(id kurabe.InstanceID) []*store.Snapshot {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(a, b *store.Snapshot) int { return a.Status.Facts.TakenAt.Compare(b.Status.Facts.TakenAt) })
+	slices.SortFunc(list, func(a, b *store.Snapshot) int {
+		x, y := a.Status.Facts, b.Status.Facts
+		if x.Position.File != "" && y.Position.File != "" {
+			return x.Position.Compare(y.Position) // true also when the clock went back
+		}
+		return x.TakenAt.Compare(y.TakenAt)
+	})
 	return list
 }
 
@@ -61,9 +67,9 @@ func (c *Control) restorable(id kurabe.InstanceID) Restorable {
 		if r.Earliest.IsZero() || from.Before(r.Earliest) {
 			r.Earliest = from
 		}
-		if to.After(r.Latest) {
-			r.Latest = to
-		}
+		// A newer snapshot's log ends later, unless the clock went back: then what it ends
+		// with is the latest all the same.
+		r.Latest = to
 	}
 	return r
 }

@@ -94,12 +94,8 @@ func (c *Control) findBase(b AutomatedBackup, at time.Time) (*store.Snapshot, ti
 	}
 	at = at.UTC()
 	const form = time.RFC3339
-	switch {
-	case at.After(b.Window.Latest):
-		return bad("The specified instance cannot be restored to a time later than %s: RestoreTime is %s.", b.Window.Latest.Format(form), at.Format(form))
-	case at.Before(b.Window.Earliest):
-		return bad("The specified instance cannot be restored to a time earlier than %s: RestoreTime is %s.", b.Window.Earliest.Format(form), at.Format(form))
-	}
+	// What is reached is asked first: where a clock went back, moments after the latest
+	// one have been, and of those that have been twice the newer ones are meant.
 	log, _ := c.View.LogOf(b.Source.Instance)
 	list := c.automated(b.Source.Instance)
 	var untrusted *store.Snapshot
@@ -115,6 +111,12 @@ func (c *Control) findBase(b AutomatedBackup, at time.Time) (*store.Snapshot, ti
 	}
 	if untrusted != nil {
 		return untrusted, at, nil
+	}
+	switch {
+	case at.After(b.Window.Latest):
+		return bad("The specified instance cannot be restored to a time later than %s: RestoreTime is %s.", b.Window.Latest.Format(form), at.Format(form))
+	case at.Before(b.Window.Earliest):
+		return bad("The specified instance cannot be restored to a time earlier than %s: RestoreTime is %s.", b.Window.Earliest.Format(form), at.Format(form))
 	}
 	return bad("The specified instance cannot be restored to %s: its log has a gap there%s.", at.Format(form), gapAround(log, at))
 }

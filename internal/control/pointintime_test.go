@@ -56,6 +56,48 @@ func TestFindBaseAvoidsDamage(t *testing.T) {
 	}
 }
 
+// Where a clock went back, moments have been twice: the newer ones are meant, and what
+// was before counts no more once a snapshot follows.
+func TestClockWentBack(t *testing.T) {
+	w := newTestWorld(t)
+	position := func(n int64) kurabe.LogPosition {
+		return kurabe.LogPosition{File: "000000010000000000000001", Offset: n}
+	}
+	hour := func(n float64) time.Time { return testNow.Add(time.Duration(n * float64(time.Hour))) }
+	runs := []kurabe.LogRun{
+		{Began: hour(0), First: kurabe.LogMark{At: hour(0), Position: position(1)}, Last: kurabe.LogMark{At: hour(6), Position: position(600)}, Ended: "the clock went back"},
+		{Began: hour(6), First: kurabe.LogMark{At: hour(5), Position: position(610)}, Last: kurabe.LogMark{At: hour(5.5), Position: position(900)}},
+	}
+	add := func(name string, taken float64, at int64) {
+		addSnapshotOf(t, w, name, kurabe.SnapshotAutomated, hour(taken))
+		s, _ := w.View.SnapshotByName(name)
+		mustCommit(t, w, store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{
+			ID: s.ID, SpecRevision: 1, State: kurabe.SnapshotAvailable,
+			Facts: kurabe.SnapshotFacts{TakenAt: hour(taken), UsableAt: hour(taken), Position: position(at)},
+		}, s.StatusMod))
+	}
+	mustCommit(t, w, store.NewChange().PutLogs(kurabe.LogReport{Host: "h1", At: testNow, Logs: []kurabe.InstanceLog{{Instance: "db-ORDERS", Runs: runs}}}))
+	// It was taken in the first pass of the hour, at a moment that the second has too.
+	add("rds:orders-1", 5.2, 500)
+	b, err := w.AutomatedBackup("db-ORDERS")
+	if err != nil || !b.Window.Latest.Equal(hour(6)) {
+		t.Fatalf("it stands still until a snapshot follows: %+v, %v", b.Window, err)
+	}
+	add("rds:orders-2", 5.1, 700)
+	if b, err = w.AutomatedBackup("db-ORDERS"); err != nil || !b.Window.Latest.Equal(hour(5.5)) {
+		t.Fatalf("%+v, %v", b.Window, err)
+	}
+	for _, c := range []struct {
+		at   float64
+		want string
+	}{{5.3, "rds:orders-2"}, {5.8, "rds:orders-1"}, {6.5, ""}, {1, ""}} {
+		from, _, err := w.findBase(b, hour(c.at))
+		if (c.want == "") != (err != nil) || err == nil && from.Spec.Name != c.want {
+			t.Errorf("hour %g: %+v, %v instead of %q", c.at, from, err, c.want)
+		}
+	}
+}
+
 // What was found is shown with the snapshot, and nobody else can say so.
 func TestDamageIsShown(t *testing.T) {
 	c := newTestWorld(t)

@@ -23,6 +23,9 @@ type Copier interface {
 	// Seal writes into a copied data folder what the engine's own tools check it
 	// with, if there is such a thing; files are all others in it.
 	Seal(dataDir string, files []volume.File) error
+	// Rewritten are patterns (path.Match) of the files of a data folder that the server
+	// writes over in place, as its log. A clone of them does not stay one.
+	Rewritten() []string
 	// Adopt makes a fresh copy of a copied data folder fit for an instance of its
 	// own: what belonged to the source alone is gone, what guards the engine is
 	// there.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -164,6 +165,9 @@ func (s *Snapshots) Seal(ctx context.Context, id kurabe.SnapshotID) error {
 	if err != nil {
 		return err
 	}
+	if err := s.unshare(id, files, l.c.Driver.Rewritten()); err != nil {
+		return fmt.Errorf("seal snapshot %s: %w", id, err)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -178,6 +182,20 @@ func (s *Snapshots) Seal(ctx context.Context, id kurabe.SnapshotID) error {
 		return fmt.Errorf("seal snapshot %s: %w", id, err)
 	}
 	return s.store.Seal(r, files)
+}
+
+// unshare ends the sharing of blocks that the server would write over. It is done
+// again after a death.
+func (s *Snapshots) unshare(id kurabe.SnapshotID, files []volume.File, patterns []string) error {
+	var err error
+	for _, f := range files {
+		for _, pattern := range patterns {
+			if match, _ := path.Match(pattern, f.Path); match && !f.Summed {
+				err = errors.Join(err, volume.Unshare(filepath.Join(s.store.Data(id), f.Path)))
+			}
+		}
+	}
+	return err
 }
 
 // sealRate is that of reading a clone for its checksums, in bytes a second. Nobody

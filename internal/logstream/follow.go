@@ -315,6 +315,8 @@ func (f *follower) finishRun(reason string) error {
 		got, err := scanSpoolFile(p.path, nil)
 		if err == nil && got.head.End > got.head.Start {
 			err = f.s.closeFile(p, got.place)
+		} else if err == nil {
+			err = f.cutOff(p, got.place) // what has no mark counts for nothing
 		}
 		if err != nil {
 			f.s.logger(f.inst).Warn("the newest piece of the log is lost", logkey.Error, err)
@@ -338,6 +340,19 @@ func (f *follower) finishRun(reason string) error {
 	if err != nil {
 		return fmt.Errorf("log spool: %w", err)
 	}
+	return nil
+}
+
+// cutOff removes what lies behind the last good place of a piece that is not complete.
+func (f *follower) cutOff(p *piece, place int64) error {
+	file, err := openSpoolFile(p.path, place, f.s.toDisk)
+	if err != nil {
+		return err
+	}
+	if err := file.file.Close(); err != nil {
+		return err
+	}
+	f.account(&openPiece{piece: p}, place)
 	return nil
 }
 

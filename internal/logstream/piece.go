@@ -74,11 +74,12 @@ func (r *run) report() (kurabe.LogRun, bool) {
 		return kurabe.LogRun{}, false
 	}
 	begin, mark := r.pieces[0], r.pieces[n].First
-	// The mark before the first piece is true of its beginning too; at the beginning
-	// of all the first mark's moment stands for it, before which the run is of no use.
-	first := kurabe.LogMark{At: mark.At, Until: mark.Until, Position: begin.from()}
+	// At the beginning of all it is the first mark: the file begins before, but what
+	// lies there may be older than the clock says. Of a later piece the mark before it
+	// is true of its beginning too.
+	first := mark
 	if hasMark(begin.From) {
-		first.At = begin.From.At
+		first.At, first.Position = begin.From.At, begin.from()
 	}
 	return kurabe.LogRun{Began: runBegan(r.folder), First: first, Last: r.last(), Ended: r.ended}, true
 }

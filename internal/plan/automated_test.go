@@ -119,6 +119,33 @@ func TestFailedBackupIsTriedAgain(t *testing.T) {
 	s.backUp(s.step(), kurabe.SnapshotAvailable)
 }
 
+// The log begins anew at a moment at which an older snapshot was there already: only
+// its position says that it is the older one.
+func TestClockGoesBack(t *testing.T) {
+	s := keptSim(t)
+	at := func(n int64) kurabe.LogPosition { return kurabe.LogPosition{File: "000001", Offset: n} }
+	s.logSince(s.w.Now, "")
+	s.w.Now = s.w.Now.Add(30 * time.Minute)
+	s.backUp(s.step(), kurabe.SnapshotAvailable)
+	s.w.Backups[0].Position = at(500)
+	s.step()
+	s.w.Now = s.w.Now.Add(-time.Hour)
+	s.logSince(s.w.Now, "the clock went back")
+	s.w.Report.LogFrom = at(700)
+	s.w.Now = s.w.Now.Add(time.Second)
+	s.backUp(s.step(), kurabe.SnapshotCreating)
+	if r := s.step(); r.Snapshot != nil {
+		t.Fatalf("another while one is in the making: %v", r.Reasons)
+	}
+	s.w.BackingUp, s.w.Backups[1].State, s.w.Backups[1].Position = false, kurabe.SnapshotAvailable, at(800)
+	for range 3 {
+		if r := s.step(); r.Snapshot != nil {
+			t.Fatalf("another one: %v", r.Reasons)
+		}
+		s.w.Now = s.w.Now.Add(time.Minute)
+	}
+}
+
 func TestGapInTheLog(t *testing.T) {
 	s := keptSim(t)
 	s.logSince(s.w.Now, "")

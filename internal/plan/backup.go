@@ -45,7 +45,8 @@ func (d *draft) planBackup() {
 // backupDue says why a snapshot is due, or what it waits for; "" for none.
 func (d *draft) backupDue() (why string, wait bool) {
 	newest, failed := d.newestBackups()
-	if again := failed.CreatedAt.Add(backupRetry); failed.Name != "" && d.w.Now.Before(again) {
+	// One that failed in the future did so before the clock went back.
+	if again := failed.CreatedAt.Add(backupRetry); failed.Name != "" && !failed.CreatedAt.After(d.w.Now) && d.w.Now.Before(again) {
 		d.because("the last automated snapshot failed; another is tried at " + again.Format(time.RFC3339))
 		d.lookAgain(again)
 		return "", false
@@ -58,7 +59,7 @@ func (d *draft) backupDue() (why string, wait bool) {
 		}
 		return "its first", false
 	}
-	if since.After(newest.TakenAt) && !newest.TakenAt.IsZero() {
+	if !newest.TakenAt.IsZero() && (since.After(newest.TakenAt) || newest.before(d.w.Report.LogFrom)) {
 		if again := d.gapPause(); again.After(d.w.Now) {
 			d.because("the log had a gap again; another snapshot is made at " + again.Format(time.RFC3339))
 			d.lookAgain(again)
@@ -118,7 +119,7 @@ func (d *draft) newestBackups() (newest, failed Backup) {
 				failed = b
 			}
 		default:
-			if newest.Name == "" || b.CreatedAt.After(newest.CreatedAt) {
+			if newest.Name == "" || b.follows(newest) {
 				newest = b
 			}
 		}
@@ -127,6 +128,23 @@ func (d *draft) newestBackups() (newest, failed Backup) {
 		failed = Backup{}
 	}
 	return newest, failed
+}
+
+// follows says whether a backup is newer than another. Their positions in the log tell
+// it also when the clock went back in between.
+func (b Backup) follows(o Backup) bool {
+	if b.Position.File != "" && o.Position.File != "" && b.Position != o.Position {
+		return b.Position.Compare(o.Position) > 0
+	}
+	if b.TakenAt.IsZero() != o.TakenAt.IsZero() {
+		return b.TakenAt.IsZero() // it is in the making
+	}
+	return b.CreatedAt.After(o.CreatedAt)
+}
+
+// before says whether a backup lies before a place in the log.
+func (b Backup) before(p kurabe.LogPosition) bool {
+	return b.Position.File != "" && p.File != "" && b.Position.Compare(p) < 0
 }
 
 // newBackup is the spec of an automated snapshot, named as RDS names them.

@@ -197,7 +197,7 @@ func (f *fleet) addSnapshots(i *store.Instance, w *plan.World) {
 		}
 		b := plan.Backup{Name: s.Spec.Name, CreatedAt: s.Spec.CreatedAt, TakenAt: takenAt(s), State: kurabe.SnapshotCreating}
 		if s.Status != nil {
-			b.State = s.Status.State
+			b.State, b.Position = s.Status.State, s.Status.Facts.Position
 			b.Untrusted = s.Status.Verified != nil && !s.Status.Verified.OK
 		}
 		w.Backups = append(w.Backups, b)

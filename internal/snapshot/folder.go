@@ -131,7 +131,7 @@ func (s Store) Begin(id kurabe.SnapshotID) error {
 // Finish makes a snapshot complete: everything is on the disk before the record is.
 // The sizes of the facts are measured here.
 func (s Store) Finish(r Record, files []volume.File) (kurabe.SnapshotFacts, error) {
-	if err := volume.SyncFS(s.Path(r.Snapshot)); err != nil {
+	if err := volume.SyncTransferred(s.Data(r.Snapshot), files); err != nil {
 		return r.Facts, fmt.Errorf("make snapshot %s last: %w", r.Snapshot, err)
 	}
 	occupied, err := volume.OwnBytes(s.Path(r.Snapshot))

@@ -76,6 +76,7 @@ func (s Store) Transfer(ctx context.Context, r Record, dst string, opts volume.T
 			return nil, false, damaged(r.Snapshot, "the content of file %s is not what was written", f.Path)
 		}
 		if !f.Summed {
+			h.Cloned = f.Cloned
 			f = h
 		}
 		kept = append(kept, f)

@@ -69,7 +69,7 @@ func (c *Clone) Finish() ([]File, error) {
 		if err := f.out.Chmod(f.mode); err != nil {
 			return nil, transferError(c.src, c.dst, err)
 		}
-		files = append(files, File{Path: rel, Size: f.size})
+		files = append(files, File{Path: rel, Size: f.size, Cloned: true})
 	}
 	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
 	for _, rel := range c.dirsDeepestFirst() {

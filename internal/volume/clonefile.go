@@ -18,7 +18,7 @@ const (
 	clonePage = 64 << 10
 	// cloneChunk bounds one call: whoever writes to the file waits for its end, which
 	// takes as long as the part has extents.
-	cloneChunk = 16 << 20
+	cloneChunk = 8 << 20
 )
 
 // More of linux/fiemap.h: the flags of an extent whose place is a place on the disk.

@@ -22,6 +22,9 @@ type File struct {
 	// Sum is called: Summed says which.
 	Sum    uint32 `json:"sum,omitempty"`
 	Summed bool   `json:"summed,omitempty"`
+	// Cloned says, of a file that was just transferred, that it shares its blocks with
+	// the source: nothing of its content is left to be written.
+	Cloned bool `json:"-"`
 }
 
 // TransferOptions of Transfer.
@@ -30,10 +33,6 @@ type TransferOptions struct {
 	// Live and Skip are those of CopyOptions.
 	Live bool
 	Skip func(rel string) bool
-	// Copy never clones: for files that their owner writes over in place, as a log
-	// does. Each such write to a block that a clone shares has to find another block
-	// first, and a commit waits for that.
-	Copy bool
 	// BytesPerSecondMax bounds a copy; 0 does not. Clones cost no bytes.
 	BytesPerSecondMax int64
 	// Owner of the copy, nil for the caller.

@@ -54,12 +54,12 @@ func (c *copier) file(ctx context.Context, rel string) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	f := File{Path: rel}
-	if info.Size() > 0 && !c.opts.Copy && unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
+	if info.Size() > 0 && cloneInParts(ctx, out, in, info.Size()) == nil {
 		got, err := out.Stat()
 		if err != nil {
 			return err
 		}
-		f.Size = got.Size()
+		f.Size, f.Cloned = got.Size(), true
 		c.advance(f.Size)
 	} else {
 		if info.Size() > 0 {
@@ -79,6 +79,32 @@ func (c *copier) file(ctx context.Context, rel string) (err error) {
 		}
 	}
 	return out.Chmod(info.Mode().Perm())
+}
+
+// cloneInParts has one file share all blocks of another, which may grow meanwhile. The
+// kernel holds the file while it clones, also against readers as soon as somebody wants
+// to write, and each extent takes time: a fragmented gigabyte in one call stopped
+// clients for half a second.
+func cloneInParts(ctx context.Context, to, from *os.File, size int64) error {
+	for at := int64(0); at < size; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r := unix.FileCloneRange{Src_fd: int64(from.Fd()), Src_offset: uint64(at), Src_length: cloneChunk, Dest_offset: uint64(at)}
+		if at+cloneChunk >= size {
+			r.Src_length = 0 // to the end, which is no whole block
+		}
+		if err := unix.IoctlFileCloneRange(int(to.Fd()), &r); err != nil {
+			info, statErr := from.Stat()
+			if statErr != nil || info.Size() >= size {
+				return err
+			}
+			size = info.Size() // It was cut meanwhile.
+			continue
+		}
+		at += cloneChunk
+	}
+	return nil
 }
 
 // copy copies what the file held when it was opened: what is appended meanwhile is

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -28,6 +29,7 @@ var errNoXFS = errors.New("a loop-mounted XFS needs root and mkfs.xfs (package x
 type snapshotLab struct {
 	*lab
 	mounted, image string // "" on the ordinary file system
+	device         string // of the image
 	pace           int    // MiB/s that the service copies at
 	i              *instance
 	rows           int
@@ -117,7 +119,14 @@ func (s *snapshotLab) mount(ctx context.Context, parent string, size float64) er
 	if out, err := exec.CommandContext(ctx, tool, "-q", "-m", "reflink=1", s.image).CombinedOutput(); err != nil {
 		return fmt.Errorf("mkfs.xfs: %w: %s", err, out)
 	}
-	if out, err := exec.CommandContext(ctx, "mount", "-o", "loop", s.image, dir).CombinedOutput(); err != nil {
+	// As the service's own pool: otherwise each block is in the page cache twice, and a
+	// sync writes out what others have left there.
+	out, err := exec.CommandContext(ctx, "losetup", "--find", "--show", "--direct-io=on", s.image).Output()
+	if err != nil {
+		return fmt.Errorf("losetup: %w", err)
+	}
+	s.device = strings.TrimSpace(string(out))
+	if out, err := exec.CommandContext(ctx, "mount", s.device, dir).CombinedOutput(); err != nil {
 		return fmt.Errorf("mount: %w: %s", err, out)
 	}
 	return os.Chmod(dir, 0o711)
@@ -137,6 +146,9 @@ func (s *snapshotLab) close() error {
 	}
 	if s.mounted != "" {
 		_ = unix.Unmount(s.mounted, 0) // it may not have been mounted yet; the next line says so
+		if s.device != "" {
+			_ = exec.Command("losetup", "--detach", s.device).Run()
+		}
 		err = errors.Join(err, os.Remove(s.mounted), os.Remove(s.image))
 	}
 	return err

@@ -3,33 +3,81 @@
 package fault
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
 
 	"kurabe/internal/harness"
 )
 
-// TestClockGoesBack sets the clock of service, server and clients back by an hour. The
-// log has a gap that is told, another run begins, clients notice nothing, and what was
-// acknowledged before is restored exactly. Moments that have not been yet are refused.
+// TestClockGoesBack sets the clock of service and servers back by an hour, while
+// clients write. The log has a gap that is told and that a new snapshot ends, and the
+// latest moment that is offered holds everything that was acknowledged by then.
 func TestClockGoesBack(t *testing.T) {
 	c := newClock(t)
 	s := harness.Start(t, harness.Options{Args: []string{"--copy-rate", "0"}})
-	// MariaDB waits until a time of the kernel's clock, which stays as it is, and would
-	// turn without a rest.
-	s.NeedEngine(t, "postgres", s.Engines(t))
-	b := newLogBed(t, s, "postgres")
-	before := b.grows(t)
-	b.grows(t)
+	var beds []*logBed
+	for _, engine := range []string{"mariadb", "postgres"} {
+		s.NeedEngine(t, engine, s.Engines(t))
+		beds = append(beds, newLogBed(t, s, engine))
+	}
+	first := beds[len(beds)-1].grows(t)
 	c.set(t, -time.Hour)
-	b.i.WaitEvent(t, "its latest restorable time stands still until the next automated snapshot: the clock went back")
-	b.i.WaitEvent(t, "is followed again")
-	b.waitRows(t, 0, time.Second)
-	b.unnoticed(t)
-	b.refused(t, time.Now().Add(30*time.Minute), "")
-	b.compareAt(t, before)
-	b.i.Delete(t)
+	for _, b := range beds {
+		b.i.WaitEvent(t, "the clock went back")
+		b.i.WaitEvent(t, "is followed again")
+	}
+	for _, b := range beds {
+		now := b.offersNow(t)
+		b.unnoticed(t)
+		// The hour that comes twice has been nowhere yet: nothing of it is offered but
+		// what the first one reached.
+		b.refused(t, now.Add(30*time.Minute), "")
+		b.holdsLatest(t)
+		b.compareAt(t, first)
+		b.i.Delete(t)
+	}
 	noOrphans(t, s)
+}
+
+// offersNow waits until the latest restorable time is of the clock as it is now: what
+// is acknowledged by now can be restored, and nothing after it is offered.
+func (b *logBed) offersNow(t *testing.T) time.Time {
+	t.Helper()
+	now := time.Now()
+	harness.Wait(t, restorableTime, "what is acknowledged by now can be restored", func() string {
+		if at, err := b.restorable(t); err != nil || at.Before(now) || at.After(time.Now()) {
+			return fmt.Sprintf("up to %s, now it is %s, %v", at, time.Now(), err)
+		}
+		return ""
+	})
+	return now
+}
+
+// holdsLatest restores to the latest moment, and demands every row that had been
+// acknowledged when the client ended.
+func (b *logBed) holdsLatest(t *testing.T) {
+	t.Helper()
+	b.offersNow(t)
+	name := "latest-" + b.i.Engine
+	if _, err := b.s.RestoreDBInstanceToPointInTime(t.Context(), &rds.RestoreDBInstanceToPointInTimeInput{
+		SourceDBInstanceIdentifier: aws.String(b.i.Name), TargetDBInstanceIdentifier: aws.String(name),
+		UseLatestRestorableTime: aws.Bool(true), BackupRetentionPeriod: aws.Int32(0),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	i := *b.i
+	i.Name = name
+	i.WaitStatus(t, "available")
+	rows := b.acked()
+	want := fmt.Sprint(len(rows))
+	if got := i.Query(t, "SELECT count(*) FROM moments"); got != want {
+		t.Errorf("%s has %s rows, %s were acknowledged", name, got, want)
+	}
+	i.Delete(t)
 }
 
 // compareAt restores to a moment before the clock went back. Which rows were written

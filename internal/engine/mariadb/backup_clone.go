@@ -154,3 +154,6 @@ func (c *cloning) instant(ctx context.Context) error {
 	})
 	return errors.Join(err, s.close())
 }
+
+// Rewritten implements engine.Copier: the redo log is a circle.
+func (d *Driver) Rewritten() []string { return []string{"ib_logfile*", "aria_log.*"} }

@@ -69,11 +69,11 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 		if err != nil {
 			return err
 		}
-		logs, err := copyLog(ctx, i.Home.DataDir(), r.Dir, b, rescue)
+		logs, logsCloned, err := copyLog(ctx, i.Home.DataDir(), r.Dir, b, rescue)
 		if err != nil {
 			return fmt.Errorf("copy the log: %w", err)
 		}
-		copied.Method = engine.Method(cloned)
+		copied.Method = engine.Method(cloned && logsCloned)
 		copied.Files = sorted(files, written, logs)
 		return writeManifest(r.Dir, copied.Files, []logRange{{b.timeline, b.start, b.end}})
 	})

@@ -102,10 +102,7 @@ func (b *backupMode) write(dir string) ([]volume.File, error) {
 
 // copyLog copies the segments of the backup, and the histories of timelines. One
 // that is missing would be noticed at a restore only, so it is an error here.
-//
-// They are few, and never cloned: the server uses a segment again, and would have to
-// find other blocks for it at each commit.
-func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logRescue) ([]volume.File, error) {
+func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logRescue) ([]volume.File, bool, error) {
 	wanted, have := map[string]bool{}, map[string]bool{}
 	for name := range l.files {
 		have[name] = true
@@ -113,7 +110,7 @@ func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logResc
 	from, to := filepath.Join(dataDir, walDir), filepath.Join(dir, walDir)
 	entries, err := os.ReadDir(from)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, e := range entries {
 		name := e.Name()
@@ -123,30 +120,33 @@ func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logResc
 		}
 	}
 	if err := l.whole(b.firstLog, b.lastLog, have); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	// The folder is there, empty, as the rest was copied.
 	for _, path := range []string{filepath.Join(to, "archive_status"), filepath.Join(to, "summaries"), to} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	files, _, err := volume.Transfer(ctx, from, to, volume.TransferOptions{Copy: true, Skip: func(rel string) bool { return !wanted[rel] }})
+	files, cloned, err := volume.Transfer(ctx, from, to, volume.TransferOptions{Skip: func(rel string) bool { return !wanted[rel] }})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if len(files) != len(wanted) {
-		return nil, fmt.Errorf("%d of %d segments were copied", len(files), len(wanted))
+		return nil, false, fmt.Errorf("%d of %d segments were copied", len(files), len(wanted))
 	}
 	saved, err := l.deliver(to)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	files = append(files, saved...)
 	for n := range files {
 		files[n].Path = filepath.Join(walDir, files[n].Path)
 	}
-	return files, os.Mkdir(filepath.Join(to, "archive_status"), 0o700)
+	return files, cloned && l.cloned, os.Mkdir(filepath.Join(to, "archive_status"), 0o700)
 }
+
+// Rewritten implements engine.Copier: segments are used again.
+func (d *Driver) Rewritten() []string { return []string{walDir + "/*"} }
 
 var _ engine.Copier = (*Driver)(nil)

@@ -31,6 +31,7 @@ type logRescue struct {
 	first    string // name of the backup's first segment
 
 	rounds int
+	cloned bool
 	files  map[string]rescued // by name
 }
 
@@ -48,7 +49,7 @@ func newRescue(ctx context.Context, conn *pgx.Conn, b *backupMode, dataDir, copy
 	s, err := newSegments(bytes)
 	return &logRescue{
 		conn: conn, slot: b.slot, segments: s, from: filepath.Join(dataDir, walDir), dir: copyDir + ".log", first: b.firstLog,
-		files: map[string]rescued{},
+		cloned: true, files: map[string]rescued{},
 	}, err
 }
 
@@ -139,13 +140,14 @@ func (l *logRescue) take(ctx context.Context, wanted []string) error {
 	}
 	dir := filepath.Join(l.dir, strconv.Itoa(l.rounds))
 	l.rounds++
-	files, _, err := volume.Transfer(ctx, l.from, dir, volume.TransferOptions{Copy: true, Skip: func(rel string) bool { return !slices.Contains(wanted, rel) }})
+	files, cloned, err := volume.Transfer(ctx, l.from, dir, volume.TransferOptions{Skip: func(rel string) bool { return !slices.Contains(wanted, rel) }})
 	if err != nil {
 		return err
 	}
 	if len(files) != len(wanted) {
 		return fmt.Errorf("%d of %d segments were copied", len(files), len(wanted))
 	}
+	l.cloned = l.cloned && cloned
 	for _, f := range files {
 		l.files[f.Path] = rescued{f, filepath.Join(dir, f.Path)}
 	}
