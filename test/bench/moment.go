@@ -27,6 +27,7 @@ const (
 	momentBar     = 0.95 // of the rate of a recovery made by hand
 	momentWait    = 2 * time.Minute
 	momentSegment = 16 << 20
+	momentScale   = 670 // of pgbench: 10 GB
 )
 
 // moment restores PostgreSQL to a moment: a copy of the snapshot and a replay of the
@@ -54,7 +55,7 @@ func moment(ctx context.Context, r *run) error {
 		}
 	}()
 	var ours, byHand []float64
-	for n := range pick(r, 3, 1) {
+	for n := range min(r.Blocks, pick(r, 3, 1)) {
 		got, err := m.restore(ctx, fmt.Sprintf("moment-%d", n))
 		if err != nil {
 			return err
@@ -91,7 +92,7 @@ func (m *momentLab) open(ctx context.Context) error {
 		return err
 	}
 	m.r.out.say("  filling")
-	if err := m.i.pgbenchInit(ctx, true, pick(m.r, 300, 5)); err != nil {
+	if err := m.i.pgbenchInit(ctx, true, pick(m.r, momentScale, 5)); err != nil {
 		return err
 	}
 	_, err = m.api.ModifyDBInstance(ctx, &rds.ModifyDBInstanceInput{DBInstanceIdentifier: aws.String(m.i.name), BackupRetentionPeriod: aws.Int32(1), ApplyImmediately: aws.Bool(true)})

@@ -1,5 +1,5 @@
-// Run runs the test suites, those with real servers two at a time, says what happens
-// while it does, and prints the totals as its last line: "N passed, N failed, N skipped".
+// Run runs the test suites one after the other, says what happens while it does,
+// and prints the totals as its last line: "N passed, N failed, N skipped".
 //
 //	go build -o .cache/test-run ./test/run && .cache/test-run [-v] [suite ...]
 //

@@ -35,7 +35,7 @@ func (r *runner) unit(ctx context.Context) (total, error) {
 
 // tagged runs exactly the tests of the files behind a build tag: the others have
 // run as unit tests, and a test is counted once. Real servers share two cores, so
-// one package of a suite at a time.
+// one package at a time.
 func (r *runner) tagged(ctx context.Context, tag string) (total, error) {
 	found, err := findTagged(r.root, tag)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *runner) goTest(ctx context.Context, args ...string) (total, error) {
 	// Vet is a check of its own in lint; it need not run twice.
 	cmd := r.command(ctx, r.goArgv(append([]string{"test", "-json", "-vet=off"}, args...)...)...)
 	cmd.Env = append(os.Environ(), r.binaryEnv()...)
-	cmd.Stderr = r.out
+	cmd.Stderr = os.Stdout
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return total{}, err
@@ -89,19 +89,19 @@ func (r *runner) consume(from io.Reader) (total, error) {
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			fmt.Fprintln(r.out, lines.Text())
+			fmt.Println(lines.Text())
 			continue
 		}
 		switch e.Action {
 		case "build-output":
-			fmt.Fprint(r.out, e.Output)
+			fmt.Print(e.Output)
 			continue
 		case "build-fail":
 			continue // the package's own fail event follows and is counted
 		}
 		p := packages[e.Package]
 		if p == nil {
-			p = newTally(e.Package, r.verbose, r.out)
+			p = newTally(e.Package, r.verbose)
 			packages[e.Package] = p
 		}
 		if p.see(e) {
@@ -122,10 +122,10 @@ func (r *runner) finish(p *tally, e event) total {
 	word := "ok  "
 	if t.failed > 0 {
 		word = "FAIL"
-		fmt.Fprint(r.out, p.packageOutput())
+		fmt.Print(p.packageOutput())
 	}
 	if t != (total{}) {
-		fmt.Fprintf(r.out, "%s %-40s %s (%.1fs)\n", word, strings.TrimPrefix(p.name, "kurabe/"), t, e.Elapsed)
+		fmt.Printf("%s %-40s %s (%.1fs)\n", word, strings.TrimPrefix(p.name, "kurabe/"), t, e.Elapsed)
 	}
 	return t
 }

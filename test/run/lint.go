@@ -47,11 +47,11 @@ func (r *runner) lint(ctx context.Context) (total, error) {
 		out, err := r.command(ctx, c.argv...).CombinedOutput()
 		if err != nil || c.name == "gofmt" && len(out) > 0 {
 			t.failed++
-			fmt.Fprintf(r.out, "FAIL %s (%v)\n%s", c.name, err, out)
+			fmt.Printf("FAIL %s (%v)\n%s", c.name, err, out)
 			continue
 		}
 		t.passed++
-		fmt.Fprintln(r.out, "ok  ", c.name)
+		fmt.Println("ok  ", c.name)
 	}
 	return t, nil
 }

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -38,9 +34,7 @@ type runner struct {
 	root    string   // the folder of go.mod
 	goCmd   []string // the go command, which may be "env X=Y go"
 	verbose bool
-	out     io.Writer
-	skips   []string    // "package test: reason", for the summary
-	mu      *sync.Mutex // of out, where suites run beside each other
+	skips   []string // "package test: reason", for the summary
 }
 
 func newRunner(verbose bool) (*runner, error) {
@@ -55,7 +49,7 @@ func newRunner(verbose bool) (*runner, error) {
 	if len(goCmd) == 0 {
 		goCmd = []string{"go"}
 	}
-	return &runner{root: root, goCmd: goCmd, verbose: verbose, out: os.Stdout, mu: &sync.Mutex{}}, nil
+	return &runner{root: root, goCmd: goCmd, verbose: verbose}, nil
 }
 
 func run(ctx context.Context, verbose bool, names []string) (total, error) {
@@ -68,125 +62,45 @@ func run(ctx context.Context, verbose bool, names []string) (total, error) {
 	if err != nil {
 		return all, err
 	}
-	results := make([]suiteResult, len(chosen))
-	for _, batch := range lanes(chosen) {
-		var wg sync.WaitGroup
-		for _, lane := range batch {
-			wg.Go(func() {
-				for _, n := range lane {
-					if ctx.Err() == nil {
-						own := r.beside(chosen[n].name, len(batch) > 1)
-						results[n] = own.runSuite(ctx, chosen[n])
-						if w, ok := own.out.(*lineWriter); ok && len(w.rest) > 0 {
-							fmt.Fprintln(w) // what ended without a line's end
-						}
-					}
-				}
-			})
+	var lines []string
+	for _, s := range chosen {
+		if ctx.Err() != nil {
+			return all, fmt.Errorf("stopped before %s", s.name)
 		}
-		wg.Wait()
+		got, line := r.runSuite(ctx, s)
+		if line != "" {
+			lines = append(lines, line)
+		}
+		all.add(got)
 	}
-	for _, got := range results {
-		all.add(got.total)
-		r.skips = append(r.skips, got.skips...)
-	}
-	if ctx.Err() != nil {
-		return all, errors.New("stopped before the end")
-	}
-	r.summary(results)
+	r.summary(lines)
 	return all, nil
 }
 
-// lanes are the numbers of the suites in the order in which they run: batches follow
-// one another, the lanes of a batch run beside each other. Suites with real servers
-// wait for these half of the time.
-func lanes(chosen []suite) (batches [][][]int) {
-	var rest [][]int
-	at := map[int]int{}
-	for n, s := range chosen {
-		if s.lane == 0 {
-			batches = append(batches, [][]int{{n}})
-			continue
-		}
-		k, known := at[s.lane]
-		if !known {
-			k = len(rest)
-			at[s.lane], rest = k, append(rest, nil)
-		}
-		rest[k] = append(rest[k], n)
-	}
-	if len(rest) > 0 {
-		batches = append(batches, rest)
-	}
-	return batches
-}
-
-// beside is a runner of one suite. Where others run at the same time, each line says
-// whose it is.
-func (r *runner) beside(name string, others bool) *runner {
-	own := *r
-	own.skips = nil
-	if others {
-		own.out = &lineWriter{to: r.out, mu: r.mu, prefix: fmt.Sprintf("%-12s | ", name)}
-	}
-	return &own
-}
-
-// lineWriter writes whole lines, each with its prefix.
-type lineWriter struct {
-	to     io.Writer
-	mu     *sync.Mutex // of to, and of rest: a command's two streams share a writer
-	prefix string
-	rest   []byte
-}
-
-func (w *lineWriter) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rest = append(w.rest, b...)
-	for {
-		end := bytes.IndexByte(w.rest, '\n')
-		if end < 0 {
-			return len(b), nil
-		}
-		if _, err := fmt.Fprintf(w.to, "%s%s", w.prefix, w.rest[:end+1]); err != nil {
-			return 0, err
-		}
-		w.rest = w.rest[end+1:]
-	}
-}
-
-// suiteResult is what one suite came to. The line is empty for a suite that does not
-// exist and need not.
-type suiteResult struct {
-	total
-	line  string
-	skips []string
-}
-
-// runSuite runs one suite and judges it.
-func (r *runner) runSuite(ctx context.Context, s suite) suiteResult {
-	fmt.Fprintf(r.out, "\n== %s: %s\n", s.name, s.about)
+// runSuite runs one suite and judges it. The line is empty for a suite that does
+// not exist and need not.
+func (r *runner) runSuite(ctx context.Context, s suite) (total, string) {
+	fmt.Printf("\n== %s: %s\n", s.name, s.about)
 	start := time.Now()
 	got, err := s.run(r, ctx)
 	switch {
 	case err == errAbsent && !s.required:
-		fmt.Fprintln(r.out, "   nothing to run")
-		return suiteResult{}
+		fmt.Println("   nothing to run")
+		return total{}, ""
 	case err != nil:
-		fmt.Fprintf(r.out, "FAIL %s: %v\n", s.name, err)
+		fmt.Printf("FAIL %s: %v\n", s.name, err)
 		got.failed++
 	case got.passed+got.failed == 0:
-		fmt.Fprintf(r.out, "FAIL %s: not one test ran\n", s.name)
+		fmt.Printf("FAIL %s: not one test ran\n", s.name)
 		got.failed++
 	}
-	return suiteResult{got, fmt.Sprintf("   %-14s %8s   %s", s.name, time.Since(start).Round(100*time.Millisecond), got), r.skips}
+	return got, fmt.Sprintf("   %-14s %8s   %s", s.name, time.Since(start).Round(100*time.Millisecond), got)
 }
 
 // maxSkipLines bounds the summary; -v shows the rest in passing.
 const maxSkipLines = 40
 
-func (r *runner) summary(results []suiteResult) {
+func (r *runner) summary(lines []string) {
 	fmt.Println()
 	for i, s := range r.skips {
 		if i == maxSkipLines {
@@ -195,11 +109,7 @@ func (r *runner) summary(results []suiteResult) {
 		}
 		fmt.Println("   skipped:", s)
 	}
-	for _, got := range results {
-		if got.line != "" {
-			fmt.Println(got.line)
-		}
-	}
+	fmt.Println(strings.Join(lines, "\n"))
 }
 
 // saveTotals leaves the totals for .ci/run, because Make has the last word on a

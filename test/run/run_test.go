@@ -1,12 +1,10 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -60,7 +58,7 @@ func TestConsumeCounts(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := &runner{out: io.Discard}
+			r := &runner{}
 			got, err := r.consume(strings.NewReader(c.events))
 			if err != nil || got != c.want {
 				t.Errorf("got %v, %v; want %v", got, err, c.want)
@@ -70,7 +68,7 @@ func TestConsumeCounts(t *testing.T) {
 }
 
 func TestSkipsNameTheirReason(t *testing.T) {
-	r := &runner{out: io.Discard}
+	r := &runner{}
 	_, err := r.consume(strings.NewReader(`
 {"Action":"run","Package":"kurabe/p","Test":"TestA"}
 {"Action":"output","Package":"kurabe/p","Test":"TestA","Output":"=== RUN   TestA\n"}
@@ -143,37 +141,5 @@ func TestChooseKeepsTheOrder(t *testing.T) {
 	}
 	if _, err := choose([]string{"units"}); err == nil {
 		t.Error("an unknown suite was accepted")
-	}
-}
-
-func TestLanes(t *testing.T) {
-	got := lanes([]suite{{name: "a"}, {name: "b", lane: 1}, {name: "c", lane: 1}, {name: "d"}, {name: "e", lane: 2}})
-	if want := [][][]int{{{0}}, {{3}}, {{1, 2}, {4}}}; !slices.EqualFunc(got, want, func(a, b [][]int) bool { return slices.EqualFunc(a, b, slices.Equal) }) {
-		t.Errorf("%v instead of %v", got, want)
-	}
-	seen := map[int]int{}
-	for _, batch := range lanes(suites) {
-		for _, lane := range batch {
-			for _, n := range lane {
-				seen[n]++
-			}
-		}
-	}
-	if len(seen) != len(suites) {
-		t.Errorf("%v of %d suites run", seen, len(suites))
-	}
-}
-
-func TestLineWriter(t *testing.T) {
-	var out strings.Builder
-	r := &runner{out: &out, mu: &sync.Mutex{}}
-	one, two := r.beside("one", true).out, r.beside("two", true).out
-	for _, part := range []string{"a", "b\nc", "\n", "d\n"} {
-		io.WriteString(one, part)
-		io.WriteString(two, strings.ToUpper(part))
-	}
-	want := "one          | ab\ntwo          | AB\none          | c\ntwo          | C\none          | d\ntwo          | D\n"
-	if out.String() != want {
-		t.Errorf("%q", out.String())
 	}
 }

@@ -25,19 +25,18 @@ var errAbsent = errors.New("no tests found")
 type suite struct {
 	name, about string
 	required    bool // absence is a failure: it must not vanish by a misspelt tag
-	lane        int  // 0: alone, before the others; one of each other lane at a time
 	run         func(*runner, context.Context) (total, error)
 }
 
 var suites = []suite{
-	{"lint", "static checks", true, 0, (*runner).lint},
-	{"unit", "pure tests and house rules", true, 0, (*runner).unit},
-	{"integration", "real servers", true, 1, func(r *runner, ctx context.Context) (total, error) {
+	{"lint", "static checks", true, (*runner).lint},
+	{"unit", "pure tests and house rules", true, (*runner).unit},
+	{"integration", "real servers", true, func(r *runner, ctx context.Context) (total, error) {
 		return r.tagged(ctx, "integration")
 	}},
-	{"unprivileged", "the integration tests without root", false, 1, (*runner).unprivileged},
-	{"compat", "boto3 and the AWS CLI", true, 2, (*runner).compat},
-	{"fault", "kill, freeze, cut, fill", false, 2, func(r *runner, ctx context.Context) (total, error) {
+	{"unprivileged", "the integration tests without root", false, (*runner).unprivileged},
+	{"compat", "boto3 and the AWS CLI", true, (*runner).compat},
+	{"fault", "kill, freeze, cut, fill", false, func(r *runner, ctx context.Context) (total, error) {
 		return r.tagged(ctx, "fault")
 	}},
 }

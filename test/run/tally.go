@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
@@ -18,14 +17,13 @@ type outcome struct {
 type tally struct {
 	name    string
 	verbose bool
-	out     io.Writer
 	tests   map[string]*outcome
 	order   []string
 	output  []string // of the package itself
 }
 
-func newTally(name string, verbose bool, out io.Writer) *tally {
-	return &tally{name: name, verbose: verbose, out: out, tests: map[string]*outcome{}}
+func newTally(name string, verbose bool) *tally {
+	return &tally{name: name, verbose: verbose, tests: map[string]*outcome{}}
 }
 
 // see takes one event and reports whether it ends the package.
@@ -79,9 +77,9 @@ func (p *tally) progress(e event, o *outcome) {
 	top := !strings.Contains(e.Test, "/")
 	switch {
 	case e.Action == "fail":
-		fmt.Fprintf(p.out, "--- FAIL %s %s (%.1fs)\n%s", p.name, e.Test, e.Elapsed, strings.Join(o.output, ""))
+		fmt.Printf("--- FAIL %s %s (%.1fs)\n%s", p.name, e.Test, e.Elapsed, strings.Join(o.output, ""))
 	case p.verbose, top && e.Elapsed >= slowTest:
-		fmt.Fprintf(p.out, "     %-4s %s (%.1fs)\n", e.Action, e.Test, e.Elapsed)
+		fmt.Printf("     %-4s %s (%.1fs)\n", e.Action, e.Test, e.Elapsed)
 	}
 }
 
