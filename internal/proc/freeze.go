@@ -63,6 +63,9 @@ func (p Process) WhileFrozen(ctx context.Context, limits FreezeLimits, work func
 	if !p.Alive() {
 		return Frozen{}, &FreezeError{PID: p.PID, Reason: "it has ended", Err: os.ErrProcessDone}
 	}
+	if limits.Stop <= 0 || limits.Hold <= 0 {
+		return Frozen{}, &FreezeError{PID: p.PID, Reason: "no time is given for it"}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done, began := make(chan struct{}), false

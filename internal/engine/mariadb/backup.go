@@ -65,7 +65,7 @@ func (d *Driver) copyByTool(ctx context.Context, i engine.Instance, r engine.Cop
 	if err := mark(ctx, i, time.Now()); err != nil {
 		return engine.Copied{}, err
 	}
-	w, err := d.openCopy(ctx, i)
+	w, err := d.openCopy(ctx, i, r.BytesPerSecondMax)
 	if err != nil {
 		return engine.Copied{}, err
 	}

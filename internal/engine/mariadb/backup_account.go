@@ -59,7 +59,7 @@ func dropLeftCopiers(ctx context.Context, a *admin) error {
 
 // toolSettings is the option file of the tool. It alone is read: --defaults-file
 // keeps the host's own out. The server is verified as the probe verifies it.
-func toolSettings(i engine.Instance, name string, password logkey.Secret) string {
+func toolSettings(i engine.Instance, name string, password logkey.Secret, bytesPerSecondMax int64) string {
 	seen := i.Seen()
 	host, port, _ := net.SplitHostPort(endpoint(i))
 	options := []option{
@@ -78,6 +78,10 @@ func toolSettings(i engine.Instance, name string, password logkey.Secret) string
 		{"log_copy_interval", "50"},
 		// A client that holds LOCK TABLES would otherwise be waited for without end.
 		{"ftwrl_wait_timeout", "60"},
+	}
+	if bytesPerSecondMax > 0 {
+		// Of InnoDB's files, which are what is large; in pieces of a MiB.
+		options = append(options, option{"throttle", strconv.FormatInt(max(1, bytesPerSecondMax>>20), 10)})
 	}
 	var b strings.Builder
 	b.WriteString("[mariadb-backup]\n")

@@ -50,7 +50,7 @@ func TestSweepCopy(t *testing.T) {
 	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	i, driver := b.Instance(), b.Driver.(*Driver)
-	w, err := driver.openCopy(t.Context(), i)
+	w, err := driver.openCopy(t.Context(), i, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ type copyShop struct {
 }
 
 // openCopy makes the folder and the account. What an earlier service left goes.
-func (d *Driver) openCopy(ctx context.Context, i engine.Instance) (*copyShop, error) {
+func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecondMax int64) (*copyShop, error) {
 	if err := d.SweepCopy(ctx, i); err != nil {
 		return nil, fmt.Errorf("remove what an earlier copy left: %w", err)
 	}
@@ -63,7 +63,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance) (*copyShop, er
 	options := w.path(toolOptions)
 	err = errors.Join(
 		volume.EnsureDir(w.path(copyData), 0o700, uid, gid),
-		volume.AtomicWrite(options, []byte(toolSettings(i, w.name, password)), 0o600),
+		volume.AtomicWrite(options, []byte(toolSettings(i, w.name, password, bytesPerSecondMax)), 0o600),
 	)
 	if err == nil {
 		err = os.Chown(options, uid, gid)
