@@ -63,6 +63,7 @@ type Node struct {
 	lock   *os.File
 	log    *slog.Logger
 	fatal  *fatalHook
+	stuck  bool // etcd's own start has not returned
 
 	closeOnce sync.Once
 	closeErr  error
@@ -106,6 +107,9 @@ func (n *Node) start(ctx context.Context) error {
 		n.etcd = r.etcd
 	case <-n.fatal.fired:
 		return fmt.Errorf("start etcd in %s: %w", n.dir, n.fatal.err())
+	case <-ctx.Done():
+		n.stuck = true
+		return fmt.Errorf("start etcd in %s: %w", n.dir, ctx.Err())
 	}
 	select {
 	case <-n.etcd.Server.ReadyNotify():
@@ -171,6 +175,9 @@ func (n *Node) Err() error { return n.fatal.err() }
 // acknowledged is on disk whether or not etcd ends in order.
 func (n *Node) Close() error {
 	n.closeOnce.Do(func() {
+		if n.stuck {
+			return // the lock stays: etcd may go on and take its files
+		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

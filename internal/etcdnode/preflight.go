@@ -104,6 +104,14 @@ func checkFiles(dir string) error {
 // checkDatabase reads every page that is in use and returns the index of the
 // last log entry that the database holds.
 func checkDatabase(path string) (applied uint64, err error) {
+	if err := checkPages(path); err != nil {
+		return 0, err
+	}
+	return readDatabase(path)
+}
+
+// readDatabase reads what checkPages has let pass.
+func readDatabase(path string) (applied uint64, err error) {
 	// The database is mapped: a damaged page panics, a missing one faults.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
