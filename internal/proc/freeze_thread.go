@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -110,7 +111,7 @@ func isIOWorker(stat []byte) bool {
 func (t *tracer) seize(tid int) error {
 	err := ptrace(unix.PTRACE_SEIZE, tid, unix.PTRACE_O_TRACECLONE)
 	if errors.Is(err, unix.EPERM) {
-		if _, ours := childNews(tid); ours {
+		if tracerOf(t.process.PID, tid) == strconv.Itoa(unix.Gettid()) {
 			// Made by a traced thread, so it is ours from birth, and stops by itself.
 			t.threads[tid] = &tracee{}
 			return nil
@@ -132,15 +133,21 @@ func (t *tracer) seize(tid int) error {
 
 // whyNotTraced tells a debugger that is there from a right that is missing.
 func whyNotTraced(pid, tid int) string {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
-	if err == nil {
-		_, after, _ := bytes.Cut(status, []byte("\nTracerPid:\t"))
-		by, _, _ := bytes.Cut(after, []byte("\n"))
-		if by := string(by); by != "" && by != "0" {
-			return "pid " + by + " traces it"
-		}
+	if by := tracerOf(pid, tid); by != "" {
+		return "pid " + by + " traces it"
 	}
 	return "we may not trace it"
+}
+
+// tracerOf is the thread that traces a thread, "" for none: "TracerPid" in proc(5).
+func tracerOf(pid, tid int) string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
+	if err != nil {
+		return ""
+	}
+	_, after, _ := bytes.Cut(status, []byte("\nTracerPid:\t"))
+	by, _, _ := bytes.Cut(after, []byte("\n"))
+	return strings.TrimPrefix(string(by), "0") // no number begins with it but that of nobody
 }
 
 // awaitStops waits until every traced thread has stopped or ended.
