@@ -165,13 +165,14 @@ func (s *Snapshots) Seal(ctx context.Context, id kurabe.SnapshotID) error {
 	if err != nil {
 		return err
 	}
-	if err := s.unshare(id, files, l.c.Driver.Rewritten()); err != nil {
-		return fmt.Errorf("seal snapshot %s: %w", id, err)
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		volume.GiveWay()
+		if err = s.unshare(ctx, id, files, l.c.Driver.Rewritten()); err != nil {
+			err = fmt.Errorf("seal snapshot %s: %w", id, err)
+			return
+		}
 		files, err = s.store.Sum(ctx, id, files, s.sealRate())
 	}()
 	<-done
@@ -186,12 +187,13 @@ func (s *Snapshots) Seal(ctx context.Context, id kurabe.SnapshotID) error {
 
 // unshare ends the sharing of blocks that the server would write over. It is done
 // again after a death.
-func (s *Snapshots) unshare(id kurabe.SnapshotID, files []volume.File, patterns []string) error {
+func (s *Snapshots) unshare(ctx context.Context, id kurabe.SnapshotID, files []volume.File, patterns []string) error {
 	var err error
+	pace := volume.NewPace(s.sealRate())
 	for _, f := range files {
 		for _, pattern := range patterns {
 			if match, _ := path.Match(pattern, f.Path); match && !f.Summed {
-				err = errors.Join(err, volume.Unshare(filepath.Join(s.store.Data(id), f.Path)))
+				err = errors.Join(err, volume.Unshare(ctx, filepath.Join(s.store.Data(id), f.Path), pace))
 			}
 		}
 	}

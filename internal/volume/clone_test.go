@@ -67,6 +67,11 @@ func TestCloneRounds(t *testing.T) {
 		for range 1 + random.IntN(8) {
 			change(t, random, src)
 		}
+		if round%2 == 0 {
+			if err := c.Learn(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		cloned, err := c.Round(t.Context())
 		if err != nil || cloned > c.Bytes() {
 			t.Fatalf("round %d: %d bytes, %v", round, cloned, err)

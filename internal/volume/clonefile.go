@@ -51,6 +51,7 @@ func (f *cloneFile) catchUp(ctx context.Context, ask *fiemap) (cloned int64, err
 		return 0, err
 	}
 	if had.Size() > f.size {
+		f.known = false
 		if err := f.out.Truncate(f.size); err != nil {
 			return 0, err
 		}
@@ -59,6 +60,7 @@ func (f *cloneFile) catchUp(ctx context.Context, ask *fiemap) (cloned int64, err
 	if err != nil {
 		return 0, &fs.PathError{Op: "map", Path: f.in.Name(), Err: err}
 	}
+	f.known = f.known && len(spans) == 0
 	for _, s := range spans {
 		for at := s.start; at < s.end; at += cloneChunk {
 			if ctx.Err() != nil {
@@ -84,11 +86,23 @@ func (f *cloneFile) differing(ask *fiemap) ([]span, error) {
 	if err != nil || !plain {
 		return all, err
 	}
-	clone, plain, err := mapOf(f.out, ask)
-	if err != nil || !plain {
-		return all, err
+	if !f.known {
+		if err := f.learn(ask); err != nil {
+			return all, err
+		}
 	}
-	return widen(difference(source, clone), uint64(f.size)), nil
+	if !f.plain {
+		return all, nil
+	}
+	return widen(difference(source, f.lies), uint64(f.size)), nil
+}
+
+// learn asks where the clone lies. As nobody else writes to it that stays true until it
+// is changed here, so it need not be asked for while somebody stands still.
+func (f *cloneFile) learn(ask *fiemap) (err error) {
+	f.lies, f.plain, err = mapOf(f.out, ask)
+	f.known = err == nil
+	return err
 }
 
 // clone makes a part shared; one that reaches the end goes to the end that the source

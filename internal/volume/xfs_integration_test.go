@@ -79,7 +79,7 @@ func TestTransferOnXFS(t *testing.T) {
 	if before := own(); before > 1<<20 {
 		t.Errorf("the clone has %d bytes of its own", before)
 	}
-	if err := volume.Unshare(filepath.Join(dst, "log")); err != nil {
+	if err := volume.Unshare(t.Context(), filepath.Join(dst, "log"), volume.NewPace(0)); err != nil {
 		t.Fatal(err)
 	}
 	if after := own(); after < 3<<20 || after > 5<<20 {

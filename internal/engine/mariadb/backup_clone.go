@@ -138,7 +138,7 @@ func (c *cloning) settle(ctx context.Context, r engine.CopyRequest) error {
 			break
 		}
 	}
-	return nil
+	return c.clone.Learn(ctx)
 }
 
 // instant brings the clone to one moment.
