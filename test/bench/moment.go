@@ -115,12 +115,31 @@ func (m *momentLab) open(ctx context.Context) error {
 		return err
 	}
 	m.dataBytes, _ = strconv.ParseInt(strings.Fields(string(out))[0], 10, 64)
+	if err := m.writeLog(ctx, int64(pick(m.r, 1<<30, 64<<20))); err != nil {
+		return err
+	}
+	m.at, err = m.latest(ctx, time.Now())
+	return err
+}
+
+// momentLoad is how long the log is that of small transactions; the rest of it, which
+// they would take half an hour for, is that of large ones.
+const momentLoad = time.Minute
+
+// writeLog has clients write that many bytes of log.
+func (m *momentLab) writeLog(ctx context.Context, want int64) error {
 	began, err := m.written(ctx)
 	if err != nil {
 		return err
 	}
-	for want := int64(pick(m.r, 1<<30, 64<<20)); m.logBytes < want; {
-		if _, err := m.i.pgbench(ctx, trial{clients: speedClients, seconds: pick(m.r, 10, 2), tls: true, seed: 1}); err != nil {
+	const rows = 100_000 // of an update
+	for start, at := time.Now(), 0; m.logBytes < want; at += rows {
+		if time.Since(start) < momentLoad {
+			_, err = m.i.pgbench(ctx, trial{clients: speedClients, seconds: pick(m.r, 10, 2), tls: true, seed: 1})
+		} else {
+			err = m.i.exec(ctx, fmt.Sprintf("UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid > %d AND aid <= %d", at, at+rows))
+		}
+		if err != nil {
 			return err
 		}
 		now, err := m.written(ctx)
@@ -129,8 +148,7 @@ func (m *momentLab) open(ctx context.Context) error {
 		}
 		m.logBytes = now - began
 	}
-	m.at, err = m.latest(ctx, time.Now())
-	return err
+	return nil
 }
 
 // written is how many bytes of log the server has made.
