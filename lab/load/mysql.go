@@ -1,0 +1,126 @@
+package load
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/go-sql-driver/mysql"
+
+	"kurabe/lab/dial"
+)
+
+// mysqlSession is the driver without database/sql, whose pool has a cost of its own.
+// About contexts see postgresSession.
+type mysqlSession struct {
+	conn     driver.Conn
+	net      net.Conn
+	protocol string
+	texts    []string
+	prepared []driver.Stmt // by statement; nil for one that goes as text
+	asText   []bool        // by statement: the server prepares no such
+	buffer   []byte
+	values   []driver.NamedValue
+	broken   bool
+}
+
+func openMySQL(ctx context.Context, c *mysql.Config, protocol string, texts []string) (session, error) {
+	s := &mysqlSession{protocol: protocol, texts: texts, prepared: make([]driver.Stmt, len(texts)), asText: make([]bool, len(texts))}
+	c.Logger = &mysql.NopLogger{} // every error is returned and counted as well
+	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		var d net.Dialer
+		var err error
+		s.net, err = d.DialContext(ctx, network, address)
+		return s.net, err
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, err
+	}
+	// The driver's connections do all that is asserted here and below; the first test
+	// with a server would tell if a later version did not.
+	if s.conn, err = connector.Connect(ctx); err != nil {
+		return nil, err
+	}
+	if protocol != protocolPrepared {
+		return s, nil
+	}
+	for n, text := range texts {
+		if s.prepared[n], err = s.prepare(ctx, n); err != nil {
+			s.close()
+			return nil, fmt.Errorf("prepare %s: %w", dial.Brief(text), err)
+		}
+	}
+	return s, nil
+}
+
+// notPreparable is the number of "not supported in the prepared statement protocol yet",
+// as MySQL says of BEGIN. Such a statement goes as text.
+const notPreparable = 1295
+
+func (s *mysqlSession) prepare(ctx context.Context, index int) (driver.Stmt, error) {
+	stmt, err := s.conn.(driver.ConnPrepareContext).PrepareContext(ctx, s.texts[index])
+	var answer *mysql.MySQLError
+	if errors.As(err, &answer) && answer.Number == notPreparable {
+		s.asText[index] = true
+		return nil, nil
+	}
+	return stmt, err
+}
+
+func (s *mysqlSession) do(st *statement, vars []int64) error {
+	if s.protocol == protocolSimple || s.asText[st.index] {
+		return s.text(st, vars)
+	}
+	s.values = s.values[:0]
+	for n, v := range st.variables {
+		s.values = append(s.values, driver.NamedValue{Ordinal: n + 1, Value: vars[v]})
+	}
+	ctx := context.Background()
+	if s.protocol == protocolPrepared {
+		_, err := s.prepared[st.index].(driver.StmtExecContext).ExecContext(ctx, s.values)
+		return s.seen(err)
+	}
+	stmt, err := s.prepare(ctx, st.index)
+	switch {
+	case err != nil:
+		return s.seen(err)
+	case stmt == nil:
+		return s.text(st, vars)
+	}
+	_, err = stmt.(driver.StmtExecContext).ExecContext(ctx, s.values)
+	return s.seen(errors.Join(err, stmt.Close()))
+}
+
+func (s *mysqlSession) text(st *statement, vars []int64) error {
+	s.buffer = st.appendText(s.buffer[:0], vars)
+	return s.exec(string(s.buffer))
+}
+
+// exec reads rows too, and throws them away.
+func (s *mysqlSession) exec(text string) error {
+	_, err := s.conn.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
+	return s.seen(err)
+}
+
+// seen notes an error after which the connection is of no use.
+func (s *mysqlSession) seen(err error) error {
+	var answer *mysql.MySQLError
+	if err != nil && !errors.As(err, &answer) {
+		s.broken = true
+	}
+	return err
+}
+
+func (s *mysqlSession) rollback() error { return s.exec("ROLLBACK") }
+
+func (s *mysqlSession) lost() bool {
+	v, ok := s.conn.(driver.Validator)
+	return s.broken || ok && !v.IsValid()
+}
+
+func (s *mysqlSession) interrupt() { _ = s.net.Close() } // it is being broken off
+
+func (s *mysqlSession) close() { _ = s.conn.Close() } // the server sees the end of the connection in any case

@@ -1,0 +1,82 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"kurabe/lab/dial"
+	"kurabe/lab/study"
+)
+
+// Protocols of statements. Simple: text with the values in it. Extended: parsed for each
+// execution, with parameters; MariaDB and MySQL prepare, execute and close for it.
+// Prepared: prepared once in a session.
+const (
+	protocolSimple   = "simple"
+	protocolExtended = "extended"
+	protocolPrepared = "prepared"
+)
+
+// interruptMax bounds the parting from a server that may not answer.
+const interruptMax = 2 * time.Second
+
+// Codes of failures that no server sent.
+const (
+	codeConnection = "connection" // lost, refused, or broken off
+	codeUnanswered = "unanswered" // no answer within drainMax after the load's end
+)
+
+// session is what a worker asks. One goroutine uses it, but for interrupt.
+type session interface {
+	// do sends one statement and reads its whole answer.
+	do(s *statement, vars []int64) error
+	// rollback ends a transaction that failed.
+	rollback() error
+	// lost says that the connection is of no use any more.
+	lost() bool
+	// interrupt breaks the connection, whatever goes on in it.
+	interrupt()
+	close()
+}
+
+// opener opens sessions of one server.
+type opener func(ctx context.Context) (session, error)
+
+// newOpener gives that of a real server.
+func newOpener(s dial.Server, protocol string, statements []*statement) (opener, error) {
+	texts := make([]string, len(statements))
+	for n, st := range statements {
+		texts[n] = st.parameterized(s.Engine)
+	}
+	if s.Engine == study.Postgres {
+		config, err := s.PgxConfig()
+		if err != nil {
+			return nil, fmt.Errorf("address of the server: %w", err)
+		}
+		return func(ctx context.Context) (session, error) {
+			return openPostgres(ctx, &config.Config, protocol, texts)
+		}, nil
+	}
+	return func(ctx context.Context) (session, error) {
+		return openMySQL(ctx, s.MySQLConfig(), protocol, texts)
+	}, nil
+}
+
+// code names a failure: the SQLSTATE, or the number of MariaDB and MySQL.
+func code(err error) string {
+	var pg *pgconn.PgError
+	var my *mysql.MySQLError
+	switch {
+	case errors.As(err, &pg):
+		return pg.Code
+	case errors.As(err, &my):
+		return strconv.Itoa(int(my.Number))
+	}
+	return codeConnection
+}
