@@ -1,0 +1,101 @@
+package target
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+
+	"kurabe/lab/study"
+)
+
+// EndpointPgBouncer is the endpoint that the lab starts itself.
+const EndpointPgBouncer = "pgbouncer"
+
+// Features that a variant may need and no target gives yet.
+const needActivityStream = "activity-stream"
+
+// packages are the Debian packages of programs that a variant may need.
+var packages = map[string]string{EndpointPgBouncer: "pgbouncer", "pt-online-schema-change": "percona-toolkit"}
+
+// lacking says which program of this machine a variant lacks, "" when none.
+func lacking(v study.Variant, engine string) string {
+	var programs []string
+	if v.Endpoint == EndpointPgBouncer {
+		if engine != study.Postgres {
+			return "PgBouncer speaks to PostgreSQL only"
+		}
+		programs = append(programs, EndpointPgBouncer)
+	}
+	for _, name := range []string{v.Tool, v.Needs} {
+		if packages[name] != "" && !slices.Contains(programs, name) {
+			programs = append(programs, name)
+		}
+	}
+	for _, name := range programs {
+		if _, ok := lookFor(name); !ok {
+			return fmt.Sprintf("%s is not installed on this machine: install the Debian package %s", name, packages[name])
+		}
+	}
+	return ""
+}
+
+// badEndpoint says what is wrong with an endpoint's form, "" when nothing is.
+func badEndpoint(endpoint string) string {
+	if endpoint == "" || endpoint == EndpointPgBouncer {
+		return ""
+	}
+	if host, port, err := net.SplitHostPort(endpoint); err != nil || host == "" || port == "" {
+		return fmt.Sprintf("endpoint %q is neither %s nor HOST:PORT", endpoint, EndpointPgBouncer)
+	}
+	return ""
+}
+
+var createExtension = regexp.MustCompile(`(?i)^\s*create\s+extension\s+(?:if\s+not\s+exists\s+)?"?([a-z0-9_-]+)"?`)
+
+// extensions that a variant creates.
+func extensions(v study.Variant, engine string) []string {
+	var list []string
+	for _, text := range statements(v, engine) {
+		if m := createExtension.FindStringSubmatch(text); m != nil {
+			list = append(list, strings.ToLower(m[1]))
+		}
+	}
+	return list
+}
+
+// The size of a study's data by rule of thumb, for whether a disk has room: a unit of
+// pgbench's scale is 16 MB with its index, 10,000 rows of the others are 2.5 MB.
+const (
+	tpcbScaleBytes = 16 << 20
+	rowBytes       = 250
+	scaleRows      = 10000
+)
+
+// dataBytes is about how much the data of a study takes.
+func dataBytes(s *study.Study) int64 {
+	seen := map[string]bool{}
+	var total int64
+	for _, w := range s.Workloads {
+		size := int64(max(w.Rows, w.Scale*scaleRows)) * rowBytes
+		if w.Generator == study.GeneratorPgbench || strings.Contains(w.Kit, "tpcb") {
+			size = int64(max(1, w.Scale)) * tpcbScaleBytes
+		}
+		key := fmt.Sprint(w.Generator, " ", w.Kit, " ", w.Scale, " ", w.Rows)
+		if !seen[key] {
+			total += size
+		}
+		seen[key] = true
+	}
+	return total
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

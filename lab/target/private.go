@@ -1,0 +1,288 @@
+package target
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kurabe/lab/study"
+)
+
+const (
+	// readyTime bounds the first start of a service: seconds, minutes on a slow machine,
+	// for it tries the engines that it finds.
+	readyTime = 15 * time.Minute
+	// serviceEnd bounds its end, during which databases are shut down cleanly.
+	serviceEnd = 6 * time.Minute
+	// lineBytesMax bounds the line that says where it is.
+	lineBytesMax = 4 << 10
+	// copies of the data that a private service has at the same time: the first instance
+	// or its snapshot twice over, the leased instance, and the one that leaves.
+	copies = 4
+	// headroomBytes are for logs, engines' own files and the state of the service.
+	headroomBytes = 2 << 30
+)
+
+// What lies in the folder of a private service.
+const (
+	ownerFile  = "owner" // which process it belongs to
+	dataFolder = "data"
+	logFile    = "log"
+)
+
+// private is a service of our own.
+type private struct {
+	*rdsTarget
+	dir   string
+	child *child
+}
+
+// Private starts a service in a temporary folder and is the RDS API on it. Close ends the
+// service and removes the folder.
+func Private(ctx context.Context, o Options) (Target, error) {
+	o.step("start a private service")
+	dir, err := makeFolder(o.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("start a private service: %w", err)
+	}
+	p := &private{dir: dir}
+	fail := func(err error) (Target, error) {
+		return nil, fmt.Errorf("start a private service: %w", errors.Join(err, p.end()))
+	}
+	if p.child, o.Endpoint, err = serve(ctx, dir, o.Program); err != nil {
+		return fail(err)
+	}
+	o.CredentialsFile = filepath.Join(dir, dataFolder, "credentials")
+	if p.rdsTarget, err = newRDS(ctx, o); err != nil {
+		return fail(err)
+	}
+	p.kind = KindPrivate
+	return p, nil
+}
+
+// serve starts the service on a folder and waits until it is ready.
+func serve(ctx context.Context, dir, program string) (*child, string, error) {
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			return nil, "", fmt.Errorf("find this program: %w", err)
+		}
+	}
+	if os.Getuid() == 0 {
+		// The engines' users pass through to their own folders.
+		if err := os.Chmod(dir, 0o711); err != nil {
+			return nil, "", err
+		}
+	}
+	log, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, "", err
+	}
+	defer log.Close() // the service has its own
+	// Nothing else runs while a snapshot is restored, so no copy needs to be slow.
+	cmd := exec.Command(program, "server", "--data", filepath.Join(dir, dataFolder), "--listen", "127.0.0.1:0",
+		"--stop-databases-on-exit", "--verify-every", "0", "--copy-rate", "0")
+	cmd.Env, cmd.Stderr = ownEnvironment(), log
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, "", err
+	}
+	defer reader.Close()
+	cmd.Stdout = writer
+	c, err := start(cmd)
+	writer.Close() // the service has its own
+	if err != nil {
+		return nil, "", err
+	}
+	url, err := waitReady(ctx, c, reader)
+	if err != nil {
+		stopErr := c.stop(serviceEnd)
+		return nil, "", errors.Join(fmt.Errorf("%w; its log ends:\n%s", err, fileTail(log.Name())), stopErr)
+	}
+	return c, url, nil
+}
+
+// ownEnvironment is ours without what would lead the service astray.
+func ownEnvironment() []string {
+	var env []string
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "KURABE_") && !strings.HasPrefix(e, "AWS_") {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
+// waitReady reads "kurabe ready URL".
+func waitReady(ctx context.Context, c *child, output io.Reader) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("it was not ready within %s", readyTime))
+	defer cancel()
+	line := make(chan string, 1)
+	go func() {
+		text, err := bufio.NewReader(io.LimitReader(output, lineBytesMax)).ReadString('\n')
+		if err == nil {
+			line <- text
+		}
+		close(line)
+	}()
+	select {
+	case text := <-line:
+		url, ok := strings.CutPrefix(strings.TrimSpace(text), "kurabe ready ")
+		if ok {
+			return url, nil
+		}
+		return "", errors.New("the service ended before it was ready")
+	case <-c.done:
+		return "", fmt.Errorf("the service ended before it was ready: %w", c.err)
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// fileTail is the end of a log, for an error.
+func fileTail(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > tailBytes {
+		if _, err := f.Seek(-tailBytes, io.SeekEnd); err != nil {
+			return err.Error()
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, tailBytes))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// Check implements Target: the disk is ours to look after too.
+func (p *private) Check(ctx context.Context, s *study.Study) (map[string]string, error) {
+	need := copies*dataBytes(s) + headroomBytes
+	var fs unix.Statfs_t
+	if err := unix.Statfs(p.dir, &fs); err != nil {
+		return nil, fmt.Errorf("look at the disk of %s: %w", p.dir, err)
+	}
+	if free := int64(fs.Bavail) * fs.Bsize; free < need {
+		return nil, fmt.Errorf("the study needs about %.1f GiB of disk, and %s has %.1f GiB free: choose another folder with TMPDIR, or a smaller scale",
+			float64(need)/(1<<30), filepath.Dir(p.dir), float64(free)/(1<<30))
+	}
+	return p.rdsTarget.Check(ctx, s)
+}
+
+// Close implements Target.
+func (p *private) Close(ctx context.Context) error {
+	var err error
+	if !p.child.ended() {
+		err = p.rdsTarget.Close(ctx)
+	}
+	return errors.Join(err, p.end())
+}
+
+// end ends the service and removes the folder.
+func (p *private) end() error {
+	var err error
+	if p.child != nil {
+		err = p.child.stop(serviceEnd)
+	}
+	return errors.Join(err, removeAll(p.dir))
+}
+
+// CleanPrivate removes the folders of labs that died before they could, of private
+// services and poolers alike, and says what it removed, and what it kept and why.
+func CleanPrivate(ctx context.Context, o Options) (said []string, failure error) {
+	parent := o.Folder
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	me, err := thisProcess()
+	if err != nil {
+		return nil, err
+	}
+	folders, err := filepath.Glob(filepath.Join(parent, namePrefix+"*"))
+	if err != nil {
+		return nil, fmt.Errorf("look for folders: %w", err)
+	}
+	for _, dir := range folders {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		why := foreign(dir, info)
+		if why == "" {
+			why = keepFolder(dir, me, o.Others)
+		}
+		if why != "" {
+			said = append(said, fmt.Sprintf("kept folder %s: %s", dir, why))
+			continue
+		}
+		if err := removeFolder(ctx, dir, o.Program); err != nil {
+			failure = errors.Join(failure, fmt.Errorf("remove folder %s: %w", dir, err))
+			continue
+		}
+		said = append(said, "removed folder "+dir)
+	}
+	return said, failure
+}
+
+// foreign says that a folder is another user's, whose program we must not run on it. Root
+// gives poolers' folders away itself; those are only removed.
+func foreign(dir string, info os.FileInfo) string {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if ok && int(stat.Uid) == os.Getuid() {
+		return ""
+	}
+	if _, err := os.Lstat(filepath.Join(dir, dataFolder)); ok && os.Getuid() == 0 && errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	return "it is another user's"
+}
+
+// keepFolder is keep for a folder. One whose owner was not written yet names its process.
+func keepFolder(dir string, me owner, others bool) string {
+	data, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	if err == nil {
+		return keep(string(data), me, others)
+	}
+	number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), namePrefix), "-")
+	pid, err := strconv.Atoi(number)
+	if err != nil {
+		return "its name holds no process number, so the lab did not make it"
+	}
+	if _, err := processStart(pid); err == nil {
+		return fmt.Sprintf("a process %d runs, and nothing says that it is another one than the lab's", pid)
+	}
+	return ""
+}
+
+// removeFolder removes a dead lab's. A service that died with it has left its databases
+// running: they are adopted by a new one, and stopped with it.
+func removeFolder(ctx context.Context, dir, program string) error {
+	instances, err := filepath.Glob(filepath.Join(dir, dataFolder, "instances", "*"))
+	if err != nil {
+		return err
+	}
+	if len(instances) > 0 {
+		c, _, err := serve(ctx, dir, program)
+		if err != nil {
+			return err
+		}
+		if err := c.stop(serviceEnd); err != nil {
+			return err
+		}
+	}
+	return removeAll(dir)
+}

@@ -1,0 +1,236 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kurabe/lab/dial"
+	"kurabe/lab/study"
+)
+
+// script writes a program for a test.
+func script(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700))
+	return path
+}
+
+func TestStop(t *testing.T) {
+	cases := map[string]struct {
+		text   string
+		killed bool
+	}{
+		"one that ends":     {text: "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done"},
+		"one that has":      {text: "echo ready"},
+		"one that will not": {text: "trap '' TERM; echo ready; while :; do sleep 0.01; done", killed: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			output, writer, err := os.Pipe()
+			must(t, err)
+			defer output.Close()
+			cmd := exec.Command(script(t, "program", c.text))
+			cmd.Stdout = writer
+			program, err := start(cmd)
+			must(t, err)
+			must(t, writer.Close())
+			if _, err := output.Read(make([]byte, 6)); err != nil {
+				t.Fatal(err)
+			}
+			patience := time.Minute
+			if c.killed {
+				patience = time.Millisecond
+			}
+			if err := program.stop(patience); (err != nil) != c.killed {
+				t.Errorf("error %v", err)
+			}
+			if !program.ended() {
+				t.Error("it runs")
+			}
+		})
+	}
+}
+
+func TestTail(t *testing.T) {
+	var kept tail
+	fmt.Fprint(&kept, strings.Repeat("x", tailBytes))
+	fmt.Fprint(&kept, "end\n")
+	if text := kept.String(); len(text) > tailBytes || !strings.HasSuffix(text, "xend") {
+		t.Errorf("%d bytes", len(text))
+	}
+}
+
+func TestServe(t *testing.T) {
+	const loop = "trap 'exit 0' TERM; while :; do sleep 0.01; done"
+	cases := map[string]struct {
+		text string
+		want string // of the error, "" for none
+	}{
+		"ready":               {text: "echo kurabe ready http://127.0.0.1:7; " + loop},
+		"ends at once":        {text: "echo no engine is installed >&2; exit 1", want: "no engine is installed"},
+		"says something else": {text: "echo hello; " + loop, want: "ended before it was ready"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			program, url, err := serve(t.Context(), dir, script(t, "kurabe", c.text))
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			must(t, err)
+			if url != "http://127.0.0.1:7" {
+				t.Errorf("it is at %q", url)
+			}
+			must(t, program.stop(time.Minute))
+		})
+	}
+	t.Run("never ready", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, _, err := serve(ctx, t.TempDir(), script(t, "kurabe", loop)); err == nil {
+			t.Error("no error")
+		}
+	})
+}
+
+func TestCleanPrivate(t *testing.T) {
+	parent := t.TempDir()
+	me, err := thisProcess()
+	must(t, err)
+	gone := me
+	gone.start++
+	folder := func(name, owner string) string {
+		dir := filepath.Join(parent, name)
+		must(t, os.MkdirAll(filepath.Join(dir, "locked"), 0o700))
+		if owner != "" {
+			must(t, os.WriteFile(filepath.Join(dir, ownerFile), []byte(owner), 0o600))
+		}
+		must(t, os.Chmod(filepath.Join(dir, "locked"), 0o500))
+		return dir
+	}
+	nobody := fmt.Sprint(math.MaxInt32)
+	goes := []string{folder(namePrefix+"7-dead", gone.String()), folder(namePrefix+nobody+"-unsigned", "")}
+	stays := []string{
+		folder(fmt.Sprintf("%s%d-mine", namePrefix, os.Getpid()), me.String()),
+		folder(fmt.Sprintf("%s%d-new", namePrefix, os.Getpid()), ""),
+		folder(namePrefix+"notes", ""), folder("kurabe-other", gone.String()),
+	}
+	said, err := CleanPrivate(t.Context(), Options{Folder: parent})
+	must(t, err)
+	for _, dir := range goes {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is still there: %q", dir, said)
+		}
+	}
+	for _, dir := range stays {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("%s is gone: %q", dir, said)
+		}
+	}
+	if len(said) != 5 {
+		t.Errorf("it says %q", said)
+	}
+}
+
+func TestMakeFolderIsPrivate(t *testing.T) {
+	dir, err := makeFolder(t.TempDir())
+	must(t, err)
+	info, err := os.Stat(dir)
+	must(t, err)
+	if info.Mode().Perm() != 0o700 || !strings.HasPrefix(filepath.Base(dir), fmt.Sprintf("%s%d-", namePrefix, os.Getpid())) {
+		t.Errorf("%s has mode %v", dir, info.Mode())
+	}
+	me, err := thisProcess()
+	must(t, err)
+	if why := keepFolder(dir, me, false); !strings.Contains(why, "its lab runs") {
+		t.Errorf("it would be removed: %q", why)
+	}
+}
+
+func TestWriteBouncer(t *testing.T) {
+	direct := dial.Server{Engine: study.Postgres, Host: "127.66.0.1", Port: 5432, User: `an"n`, Password: `pa"ss`}
+	cases := map[string]struct {
+		version [2]int
+		tls     bool
+		has     []string
+		lacks   []string
+	}{
+		"Debian 12's": {version: [2]int{1, 18}, has: []string{"pool_mode = transaction", "listen_port = 6432", "host=127.66.0.1 port=5432", "server_tls_sslmode = disable"}, lacks: []string{"max_prepared_statements"}},
+		"a newer one": {version: [2]int{1, 24}, tls: true, has: []string{"max_prepared_statements = 200", "server_tls_sslmode = require"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			direct.TLS = c.tls
+			must(t, writeBouncer(dir, 6432, direct, c.version))
+			config, err := os.ReadFile(filepath.Join(dir, "pgbouncer.ini"))
+			must(t, err)
+			for _, words := range c.has {
+				if !strings.Contains(string(config), words) {
+					t.Errorf("%q is not in:\n%s", words, config)
+				}
+			}
+			for _, words := range append(c.lacks, "pa\"ss") {
+				if strings.Contains(string(config), words) {
+					t.Errorf("%q is in:\n%s", words, config)
+				}
+			}
+			login, err := os.ReadFile(filepath.Join(dir, "users.txt"))
+			must(t, err)
+			if string(login) != `"an""n" "pa""ss"`+"\n" {
+				t.Error("another login")
+			}
+			info, err := os.Stat(filepath.Join(dir, "users.txt"))
+			must(t, err)
+			if info.Mode().Perm() != 0o600 {
+				t.Errorf("the login has mode %v", info.Mode())
+			}
+		})
+	}
+}
+
+func TestBouncerVersion(t *testing.T) {
+	cases := map[string][2]int{"echo PgBouncer 1.18.0; echo libevent 2.1": {1, 18}, "echo PgBouncer 1.24rc1": {1, 0}, "echo hello": {0, 0}, "exit 1": {0, 0}}
+	for text, want := range cases {
+		if got := bouncerVersion(t.Context(), script(t, "pgbouncer", text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestShortVersion(t *testing.T) {
+	cases := map[string]string{
+		"PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64": "15.18", "10.11.19-MariaDB-0+deb12u1": "10.11.19", "8.0.40": "8.0.40", "PostgreSQL 19devel": "19", "none": "none",
+	}
+	for full, want := range cases {
+		if got := shortVersion(full); got != want {
+			t.Errorf("%q: %q", full, got)
+		}
+	}
+}
+
+func TestOwnName(t *testing.T) {
+	cases := map[string]bool{
+		"kurabe_lab_0123456789": true, "kurabe_lab_0123456789_golden": true, "kurabe_lab_0123456789_note": true,
+		"kurabe_lab_0123456789_mine": false, "kurabe_lab_notes": false, "shop": false, "x_kurabe_lab_0123456789": false, "kurabe_lab_0123456789\n": false,
+	}
+	for name, want := range cases {
+		if got := ownName.MatchString(name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+	if !ownName.MatchString(databasePrefix + newID()) {
+		t.Error("an id of ours is not recognized")
+	}
+}
