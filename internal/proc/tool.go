@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -29,6 +30,12 @@ type Tool struct {
 	BindFrom string
 
 	StdoutBytesMax int // 0 means 1 MiB; more output is an error
+
+	// Stdout and Stderr get all output as it comes, instead of what Run keeps of it. Where
+	// a Write fails, and when we die, the tool finds the pipe broken.
+	Stdout, Stderr io.Writer
+	// RecordFile is Spec's, for a tool that somebody may have to Find.
+	RecordFile string
 }
 
 // ToolError is a tool that ran and failed.
@@ -62,7 +69,7 @@ func Run(ctx context.Context, tool Tool) ([]byte, error) {
 	spec := Spec{
 		Name: tool.Name, Argv: tool.Argv, Env: tool.Env, Dir: tool.Dir, User: tool.User,
 		LockFile: tool.LockFile, Cgroups: tool.Cgroups, Umask: tool.Umask, Nofile: tool.Nofile,
-		BindAs: tool.BindAs, BindFrom: tool.BindFrom,
+		BindAs: tool.BindAs, BindFrom: tool.BindFrom, RecordFile: tool.RecordFile,
 	}.withDefaults()
 	if err := spec.check(); err != nil {
 		return nil, fmt.Errorf("run %w", err)
@@ -81,6 +88,12 @@ func Run(ctx context.Context, tool Tool) ([]byte, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(tool.Stdin), stdout, stderr
 
 	cmd.WaitDelay = toolPipeWait
+	if tool.Stdout != nil {
+		cmd.Stdout, cmd.WaitDelay = tool.Stdout, 0 // the end of a long output counts too
+	}
+	if tool.Stderr != nil {
+		cmd.Stderr = tool.Stderr
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("run %s: %w", tool.Name, err)
 	}

@@ -55,6 +55,39 @@ func TestRunBoundsOutput(t *testing.T) {
 	}
 }
 
+// slow takes its time, and may refuse the rest.
+type slow struct {
+	got  bytes.Buffer
+	most int
+}
+
+func (s *slow) Write(p []byte) (int, error) {
+	if s.most > 0 && s.got.Len()+len(p) > s.most {
+		return 0, errors.New("enough")
+	}
+	return s.got.Write(p)
+}
+
+// Output of any length goes to its writer to the last byte, and one that refuses it ends
+// the tool.
+func TestRunStreams(t *testing.T) {
+	tool := sh("head -c 5000000 /dev/zero; echo end; echo said >&2")
+	out, said := &slow{}, &slow{}
+	tool.Stdout, tool.Stderr = out, said
+	if kept, err := Run(deadline(t), tool); err != nil || len(kept) != 0 {
+		t.Errorf("%q, %v", kept, err)
+	}
+	if out.got.Len() != 5000004 || !bytes.HasSuffix(out.got.Bytes(), []byte("end\n")) || said.got.String() != "said\n" {
+		t.Errorf("%d bytes, said %q", out.got.Len(), said.got.String())
+	}
+	tool = sh("while :; do echo more; done")
+	tool.Stdout = &slow{most: 1 << 20}
+	var failed *ToolError
+	if _, err := Run(deadline(t), tool); !errors.As(err, &failed) || failed.Exit.Signal != syscall.SIGPIPE && failed.Exit.Code == 0 {
+		t.Errorf("%v", err)
+	}
+}
+
 // The end of the context ends grandchildren too, and at once.
 func TestRunKillsGroup(t *testing.T) {
 	b := newBed(t)

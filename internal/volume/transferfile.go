@@ -143,9 +143,11 @@ func (c *copier) copy(ctx context.Context, in, out *os.File, info fs.FileInfo) (
 	return size, sum, out.Truncate(size)
 }
 
-// flush has the kernel begin to write a part, and waits for the one before. It is
+func (c *copier) flush(out *os.File, from, to int64) { flushBehind(out, from, to, c.opts.Cached) }
+
+// flushBehind has the kernel begin to write a part, and waits for the one before. It is
 // about when, not about safety: an error will show when all is synced.
-func (c *copier) flush(out *os.File, from, to int64) {
+func flushBehind(out *os.File, from, to int64, cached bool) {
 	fd := int(out.Fd())
 	_ = unix.SyncFileRange(fd, from, to-from, unix.SYNC_FILE_RANGE_WRITE)
 	if from == 0 {
@@ -154,11 +156,37 @@ func (c *copier) flush(out *os.File, from, to int64) {
 	before := max(0, from-flushBytes)
 	_ = unix.SyncFileRange(fd, before, from-before,
 		unix.SYNC_FILE_RANGE_WAIT_BEFORE|unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
-	if c.opts.Cached {
+	if cached {
 		return
 	}
 	// Nobody will read it soon, and the database has use for the memory.
 	_ = unix.Fadvise(fd, before, from-before, unix.FADV_DONTNEED)
+}
+
+// Trickle is a file that is written from its begin to its end, of which the disk never
+// has much to write at once: what others sync does not wait behind it.
+type Trickle struct {
+	*os.File
+	size, flushed int64
+}
+
+// WriteAt implements io.WriterAt, for parts in their order.
+func (t *Trickle) WriteAt(p []byte, at int64) (int, error) {
+	n, err := t.File.WriteAt(p, at)
+	t.size = max(t.size, at+int64(n))
+	if t.size-t.flushed >= flushBytes {
+		flushBehind(t.File, t.flushed, t.size, true)
+		t.flushed = t.size
+	}
+	return n, err
+}
+
+// Close has the rest written too.
+func (t *Trickle) Close() error {
+	if t.size > t.flushed {
+		flushBehind(t.File, t.flushed, t.size, true)
+	}
+	return t.File.Close()
 }
 
 // SumFile reads a file and returns the CRC-32C of its content and its size.

@@ -27,6 +27,7 @@ type settings struct {
 	AA      bool   `json:"aa"`
 	Class   string `json:"class"`
 	Sizes   string `json:"sizes"`
+	Engine  string `json:"engine,omitempty"`
 
 	out, dir, bin string
 	keep          bool
@@ -103,6 +104,7 @@ func parseFlags() (settings, error) {
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano()), "seed of every random order")
 	flag.BoolVar(&s.AA, "aa", false, "measure the hand-started server twice in each block: how much the machine alone differs")
 	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine)")
+	flag.StringVar(&s.Engine, "engine", "", "only this engine of the snapshots: postgres or mariadb")
 	flag.StringVar(&s.Sizes, "sizes", "", "GB of the data of which snapshots are taken, with commas (default "+snapshotSizes+"; 0.3 with --quick)")
 	flag.StringVar(&s.out, "out", "", "file for the raw JSON lines; the table goes beside it (default .cache/bench/TIME.jsonl)")
 	flag.StringVar(&s.dir, "dir", "", "parent of the temporary folder; its disk is the one measured (default /var/tmp)")

@@ -78,6 +78,9 @@ func snapshots(ctx context.Context, r *run) error {
 		return err
 	}
 	for _, engine := range []string{postgres, mariadb} {
+		if r.Engine != "" && r.Engine != engine {
+			continue
+		}
 		for _, size := range sizes {
 			if err := r.snapshotsOf(ctx, engine, size); err != nil {
 				return fmt.Errorf("%s, %g GB: %w", engine, size, err)

@@ -16,7 +16,8 @@ import (
 
 // The names in Home.CopyDir.
 const (
-	copyData    = "data"         // what the tool makes; the engine's user writes there
+	copyData    = "data"         // the copy: ours until it is complete, then the engine's user's
+	copyTemp    = "tmp"          // the tool's own files
 	copyLock    = "service.lock" // held by the service that makes the copy
 	toolLock    = "tool.lock"
 	toolRecord  = "tool.json"
@@ -70,7 +71,7 @@ func (d *Driver) copyByTool(ctx context.Context, i engine.Instance, r engine.Cop
 		return engine.Copied{}, err
 	}
 	defer w.close()
-	takenAt, err := w.backup(ctx, tool, r)
+	takenAt, err := w.backup(ctx, tool, r, bytes)
 	if err != nil {
 		return engine.Copied{}, fmt.Errorf("%s: %w", toolName, err)
 	}

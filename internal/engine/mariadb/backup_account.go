@@ -60,6 +60,10 @@ func dropLeftCopiers(ctx context.Context, a *admin) error {
 // toolSettings is the option file of the tool. It alone is read: --defaults-file
 // keeps the host's own out. The server is verified as the probe verifies it.
 func toolSettings(i engine.Instance, name string, password logkey.Secret, bytesPerSecondMax int64) string {
+	threads := toolThreads
+	if bytesPerSecondMax > 0 {
+		threads = 1 // keeps any rate that is set, and leaves the processors to clients
+	}
 	seen := i.Seen()
 	host, port, _ := net.SplitHostPort(endpoint(i))
 	options := []option{
@@ -72,16 +76,12 @@ func toolSettings(i engine.Instance, name string, password logkey.Secret, bytesP
 		{"ssl_verify_server_cert", "1"},
 		{"datadir", seen.DataDir()},
 		{"plugin_dir", "/nonexistent"},
-		{"parallel", strconv.Itoa(toolThreads)},
+		{"parallel", strconv.Itoa(threads)},
 		// How often the log is looked at; the last look ends the copy, so the default
 		// of a second is a second of every snapshot.
 		{"log_copy_interval", "50"},
 		// A client that holds LOCK TABLES would otherwise be waited for without end.
 		{"ftwrl_wait_timeout", "60"},
-	}
-	if bytesPerSecondMax > 0 {
-		// Of InnoDB's files, which are what is large; in pieces of a MiB.
-		options = append(options, option{"throttle", strconv.FormatInt(max(1, bytesPerSecondMax>>20), 10)})
 	}
 	var b strings.Builder
 	b.WriteString("[mariadb-backup]\n")

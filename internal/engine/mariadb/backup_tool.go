@@ -25,8 +25,6 @@ const (
 	toolThreads = 2
 	// prepareMemory is what the tool's own recovery may use.
 	prepareMemory = "256M"
-	// progressEvery is how often the copy is measured.
-	progressEvery = time.Second
 	copyCleanup   = 10 * time.Second
 	killSignal    = syscall.SIGKILL
 )
@@ -50,8 +48,8 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 		uid, gid = i.User.UID, i.User.GID
 	}
 	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + randomHex()}
-	// The engine's user may pass through and write in the data folder alone: it could
-	// otherwise put links where we write.
+	// The engine's user may pass through and write where we do not: it could otherwise
+	// put links there.
 	if err := volume.EnsureDir(w.dir, 0o750, os.Getuid(), gid); err != nil {
 		return nil, err
 	}
@@ -62,7 +60,8 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 	password := logkey.Secret(randomHex())
 	options := w.path(toolOptions)
 	err = errors.Join(
-		volume.EnsureDir(w.path(copyData), 0o700, uid, gid),
+		volume.EnsureDir(w.path(copyData), 0o700, os.Getuid(), os.Getgid()),
+		volume.EnsureDir(w.path(copyTemp), 0o700, uid, gid),
 		volume.AtomicWrite(options, []byte(toolSettings(i, w.name, password, bytesPerSecondMax)), 0o600),
 	)
 	if err == nil {
@@ -95,36 +94,42 @@ func (w *copyShop) close() {
 }
 
 // backup runs the tool to its end and returns a moment that the copy is not older
-// than.
-func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest) (time.Time, error) {
+// than. The copy comes as a stream, and is written here: the tool would keep its rate by
+// a burst a second, and leave a gigabyte to be written when commits have to be.
+func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest, bytes int64) (_ time.Time, failure error) {
 	begun := time.Now()
-	spec := proc.Spec{
+	files, err := newStreamFiles(ctx, w.path(copyData), r, bytes)
+	if err != nil {
+		return begun, err
+	}
+	defer func() { failure = errors.Join(failure, files.close()) }()
+	said, err := os.OpenFile(w.path(toolLog), os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return begun, err
+	}
+	defer said.Close()
+	stream := startStreaming(files)
+	run := proc.Tool{
 		Name: toolName + " " + w.i.Name, Env: toolEnv(), Dir: w.dir, User: w.i.User,
-		Argv: []string{tool, "--defaults-file=" + filepath.Join(w.seen, toolOptions), "--backup",
-			"--target-dir=" + filepath.Join(w.seen, copyData)},
-		StdoutStderr: w.path(toolLog), LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile,
+		Argv: []string{tool, "--defaults-file=" + filepath.Join(w.seen, toolOptions), "--backup", "--stream=xbstream",
+			"--target-dir=" + filepath.Join(w.seen, copyTemp), "--tmpdir=" + filepath.Join(w.seen, copyTemp)},
+		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile, Stdout: stream.pipe, Stderr: said,
 	}
 	if w.i.SeenDir != w.i.Home.Dir {
-		spec.BindAs, spec.BindFrom = w.i.SeenDir, w.i.Home.Dir
+		run.BindAs, run.BindFrom = w.i.SeenDir, w.i.Home.Dir
 	}
-	p, err := proc.Start(ctx, spec)
-	if err != nil {
-		return begun, err
+	_, err = proc.Run(ctx, run)
+	if streamErr := stream.end(); streamErr != nil && ctx.Err() == nil {
+		err = errors.Join(streamErr, err)
 	}
-	if err := w.follow(ctx, p, r); err != nil {
-		_ = p.Signal(killSignal)
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyCleanup)
-		defer cancel()
-		return begun, errors.Join(err, p.Wait(late))
+	log, readErr := os.ReadFile(w.path(toolLog))
+	if err == nil && readErr == nil && !completed.Match(log) {
+		err = errors.New("it does not say that the copy is complete")
 	}
-	log, err := os.ReadFile(w.path(toolLog))
-	if err != nil {
-		return begun, err
+	if err = errors.Join(err, readErr); err != nil {
+		return begun, fmt.Errorf("%w: %s", err, lastLines(string(log)))
 	}
-	if exit, known := p.Exit(); !known || exit.Code != 0 || exit.Signal != 0 || !completed.Match(log) {
-		return begun, fmt.Errorf("%v: %s", exit, lastLines(string(log)))
-	}
-	return moment(string(log), begun), nil
+	return moment(string(log), begun), w.give(w.path(copyData))
 }
 
 // toolNofile is a descriptor for each table, as the server needs.
@@ -148,31 +153,6 @@ func moment(log string, otherwise time.Time) time.Time {
 		return otherwise
 	}
 	return at
-}
-
-// follow waits for the tool and tells how far it is.
-func (w *copyShop) follow(ctx context.Context, p proc.Process, r engine.CopyRequest) error {
-	total, err := volume.UsedBytes(w.i.Home.DataDir())
-	if err != nil {
-		return err
-	}
-	r.Report(0, total)
-	for {
-		pause, cancel := context.WithTimeout(ctx, progressEvery)
-		err := p.Wait(pause)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		done, err := volume.UsedBytes(w.path(copyData))
-		if err != nil {
-			return err
-		}
-		r.Report(min(done, total), total)
-	}
 }
 
 // prepare makes the copy one that a server starts on at once.
