@@ -184,10 +184,15 @@ func (f *fake) CreateDBSnapshot(_ context.Context, in *rds.CreateDBSnapshotInput
 	return &rds.CreateDBSnapshotOutput{}, nil
 }
 
-func (f *fake) DescribeDBSnapshots(context.Context, *rds.DescribeDBSnapshotsInput, ...func(*rds.Options)) (*rds.DescribeDBSnapshotsOutput, error) {
+func (f *fake) DescribeDBSnapshots(_ context.Context, in *rds.DescribeDBSnapshotsInput, _ ...func(*rds.Options)) (*rds.DescribeDBSnapshotsOutput, error) {
 	out := &rds.DescribeDBSnapshotsOutput{}
-	for _, s := range f.snapshots {
-		out.DBSnapshots = append(out.DBSnapshots, *s)
+	for name, s := range f.snapshots {
+		if in.DBSnapshotIdentifier == nil || *in.DBSnapshotIdentifier == name {
+			out.DBSnapshots = append(out.DBSnapshots, *s)
+		}
+	}
+	if in.DBSnapshotIdentifier != nil && len(out.DBSnapshots) == 0 {
+		return nil, &types.DBSnapshotNotFoundFault{}
 	}
 	return out, nil
 }

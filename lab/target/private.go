@@ -276,6 +276,9 @@ func removeFolder(ctx context.Context, dir, program string) error {
 		return err
 	}
 	if len(instances) > 0 {
+		if err := serviceGone(ctx, dir); err != nil {
+			return err
+		}
 		c, _, err := serve(ctx, dir, program)
 		if err != nil {
 			return err
@@ -285,4 +288,32 @@ func removeFolder(ctx context.Context, dir, program string) error {
 		}
 	}
 	return removeAll(dir)
+}
+
+// serviceLock is the file that a service holds an flock on as long as it lives.
+const serviceLock = "kurabe.lock"
+
+// serviceGone waits for the end of a service whose lab has died: it was told to stop by
+// that death, and may be at it.
+func serviceGone(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, serviceEnd, fmt.Errorf("its service still runs after %s", serviceEnd))
+	defer cancel()
+	file, err := os.OpenFile(filepath.Join(dir, dataFolder, serviceLock), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close() // and the lock with it
+	tick := time.NewTicker(pollNear)
+	defer tick.Stop()
+	for unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }

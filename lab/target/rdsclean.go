@@ -84,7 +84,7 @@ func (t *rdsTarget) sweep(ctx context.Context, stays func(id, owner string) stri
 		wait   func(context.Context, string) error
 	}{
 		{t.instances, t.destroy, t.gone},
-		{t.snapshots, t.deleteSnapshot, nil},
+		{t.snapshots, t.deleteSnapshot, t.snapshotGone},
 		{t.parameterGroups, t.deleteGroup, nil},
 	} {
 		all, err := step.list(ctx)

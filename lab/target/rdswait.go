@@ -54,6 +54,15 @@ func (t *rdsTarget) gone(ctx context.Context, name string) error {
 	return nil
 }
 
+// snapshotGone waits for the end of a snapshot that is being deleted.
+func (t *rdsTarget) snapshotGone(ctx context.Context, name string) error {
+	waiter := rds.NewDBSnapshotDeletedWaiter(t.client, func(o *rds.DBSnapshotDeletedWaiterOptions) { o.MinDelay, o.MaxDelay = t.poll, t.poll })
+	if err := waiter.Wait(ctx, &rds.DescribeDBSnapshotsInput{DBSnapshotIdentifier: aws.String(name)}, availableTime); err != nil {
+		return fmt.Errorf("wait until snapshot %s is deleted: %w", name, err)
+	}
+	return nil
+}
+
 func (t *rdsTarget) snapshotAvailable(ctx context.Context, name string) error {
 	waiter := rds.NewDBSnapshotAvailableWaiter(t.client, func(o *rds.DBSnapshotAvailableWaiterOptions) { o.MinDelay, o.MaxDelay = t.poll, t.poll })
 	if err := waiter.Wait(ctx, &rds.DescribeDBSnapshotsInput{DBSnapshotIdentifier: aws.String(name)}, availableTime); err != nil {

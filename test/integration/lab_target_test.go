@@ -312,7 +312,7 @@ func TestLabOnAURL(t *testing.T) {
 			}
 			definition := labStudy(engine)
 			definition.Variants = append(definition.Variants,
-				study.Variant{Name: "static", Parameters: map[string]string{map[string]string{study.Postgres: "shared_buffers", study.MariaDB: "innodb_read_io_threads"}[engine]: "64"}},
+				study.Variant{Name: "static", Parameters: map[string]string{map[string]string{study.Postgres: "shared_buffers", study.MariaDB: "back_log"}[engine]: "64"}},
 				study.Variant{Name: "class", Class: "db.t3.micro"})
 			if engine == study.Postgres {
 				definition.Variants[1].Parameters["checkpoint_timeout"] = "1h" // the whole server's
