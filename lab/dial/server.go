@@ -50,6 +50,8 @@ func (s Server) PgxConfig() (*pgx.ConnConfig, error) {
 	c.Host, c.Port, c.User, c.Password, c.Database = s.Host, uint16(s.Port), s.User, string(s.Password), s.Database
 	c.ConnectTimeout = Timeout
 	c.Fallbacks = nil
+	// A database may be SQL_ASCII, whose sessions pgx would not send text to.
+	c.RuntimeParams["client_encoding"] = "UTF8"
 	if s.TLS {
 		c.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	}

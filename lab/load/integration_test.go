@@ -159,8 +159,12 @@ func TestPostgresKits(t *testing.T) {
 					t.Fatal(err)
 				}
 				l := phase(t, out, result.PhaseMeasure).Load
-				// Writers of random rows may meet in a circle.
-				maps.DeleteFunc(l.Errors, func(code string, _ int64) bool { return code == "40P01" })
+				// Writers of random rows may meet in a circle; and where two move the same row,
+				// the DELETE of the second does not see what the first has put there, which its
+				// INSERT then meets, as sysbench's does.
+				maps.DeleteFunc(l.Errors, func(code string, n int64) bool {
+					return code == "40P01" || code == "23505" && 100*n < l.Transactions
+				})
 				if l.Transactions == 0 || len(l.Errors) > 0 {
 					t.Errorf("%d transactions, errors %v", l.Transactions, l.Errors)
 				}

@@ -158,7 +158,9 @@ func moment(log string, otherwise time.Time) time.Time {
 // prepare makes the copy one that a server starts on at once.
 func (w *copyShop) prepare(ctx context.Context, tool string) error {
 	run := proc.Tool{
-		Name: toolName + " --prepare", Env: toolEnv(), Dir: w.dir, User: w.i.User, LockFile: w.path(toolLock), Nofile: toolNofile,
+		Name: toolName + " --prepare", Env: toolEnv(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
+		// Recorded: one that outlived us would fill the folder while it is removed.
+		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord),
 		Argv: []string{tool, "--no-defaults", "--prepare", "--use-memory=" + prepareMemory, "--target-dir=" + filepath.Join(w.seen, copyData)},
 	}
 	if w.i.SeenDir != w.i.Home.Dir {
