@@ -151,7 +151,7 @@ func TestPostgresKits(t *testing.T) {
 	s := startPostgres(t)
 	for _, kit := range Kits(study.GeneratorOwn) {
 		for _, protocol := range []string{protocolSimple, protocolExtended, protocolPrepared} {
-			t.Run(kit+"/"+protocol, func(t *testing.T) {
+			t.Run(kit+" "+protocol, func(t *testing.T) {
 				w := study.Workload{Name: "w", Generator: study.GeneratorOwn, Kit: kit, Protocol: protocol, Mode: study.ModeClosed, Clients: 4, Rows: 5000, Scale: 1}
 				g := prepared(t, w, s)
 				out, err := g.Run(context.Background(), s, Options{Measure: time.Second, Seed: 1})
