@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 // The bars of creation, in seconds.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kurabe/internal/cgroup"
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 const pgbenchReport = `transaction type: <builtin: TPC-B (sort of)>

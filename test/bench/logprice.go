@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 // logBar is what following the log may leave of the transactions of a server whose

@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/blob"
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 // The bars of snapshots.

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 // cloneTimes measures what a file system that clones gives without clients: one

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
 	"kurabe"
-	"kurabe/test/bench/stat"
+	"kurabe/lab/stat"
 )
 
 const (
