@@ -89,6 +89,9 @@ func Run(ctx context.Context, o Options) (failure error) {
 	}
 	reason, err := r.blocks(ctx)
 	if ctx.Err() != nil {
+		if errors.Is(err, context.Cause(ctx)) {
+			err = nil // what ErrInterrupted says better
+		}
 		reason, err = "interrupted", errors.Join(ErrInterrupted, err)
 	}
 	if reason != "" {

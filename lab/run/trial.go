@@ -90,7 +90,10 @@ func (t *trial) measure(ctx context.Context, lease *target.Lease, v study.Varian
 	o := load.Options{
 		Warm: time.Duration(plan.Warm), WarmMax: time.Duration(plan.WarmMax), Measure: time.Duration(plan.Measure), After: time.Duration(plan.After),
 		Seed: t.record.Seed, Enter: t.enter, ChangeMax: changeMax, DuringMin: time.Duration(plan.DuringMin),
-		Settled: func(perSecond []float64) bool { _, ok := stat.Settled(perSecond, settledPoints); return ok },
+	}
+	// In a shorter warm-up no end can be found: it lasts as long as the study says.
+	if o.WarmMax >= settledPoints*time.Second {
+		o.Settled = func(perSecond []float64) bool { _, ok := stat.Settled(perSecond, settledPoints); return ok }
 	}
 	if change := newChange(t.engine, v, w, lease.Direct); change != nil {
 		o.Change = change.make
