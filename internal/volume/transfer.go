@@ -153,6 +153,7 @@ type transfer struct {
 	total    int64
 	done     atomic.Int64
 	cloned   atomic.Bool // no file had to be copied
+	passing  passing
 
 	mu    sync.Mutex // guards files
 	files []File

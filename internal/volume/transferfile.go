@@ -118,7 +118,7 @@ func (c *copier) copy(ctx context.Context, in, out *os.File, info fs.FileInfo) (
 		if err := c.pace.Wait(ctx, min(transferBytes, info.Size()-size)); err != nil {
 			return 0, 0, err
 		}
-		n, err := in.ReadAt(c.buf[:min(transferBytes, info.Size()-size)], size)
+		n, err := c.passing.ReadAt(in, c.buf[:min(transferBytes, info.Size()-size)], size)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return 0, 0, err
 		}
@@ -128,7 +128,7 @@ func (c *copier) copy(ctx context.Context, in, out *os.File, info fs.FileInfo) (
 		chunk := c.buf[:n]
 		sum = crc32.Update(sum, castagnoli, chunk)
 		if !sparse || !bytes.Equal(chunk, c.zero[:n]) {
-			if _, err := out.WriteAt(chunk, size); err != nil {
+			if err := c.write(out, chunk, size); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -141,6 +141,15 @@ func (c *copier) copy(ctx context.Context, in, out *os.File, info fs.FileInfo) (
 	}
 	c.flush(out, flushed, size)
 	return size, sum, out.Truncate(size)
+}
+
+func (c *copier) write(out *os.File, chunk []byte, at int64) (err error) {
+	if c.opts.Cached {
+		_, err = out.WriteAt(chunk, at)
+	} else {
+		_, err = c.passing.WriteAt(out, chunk, at)
+	}
+	return err
 }
 
 func (c *copier) flush(out *os.File, from, to int64) { flushBehind(out, from, to, c.opts.Cached) }
@@ -167,15 +176,16 @@ func flushBehind(out *os.File, from, to int64, cached bool) {
 // has much to write at once: what others sync does not wait behind it.
 type Trickle struct {
 	*os.File
+	passing       passing
 	size, flushed int64
 }
 
 // WriteAt implements io.WriterAt, for parts in their order.
 func (t *Trickle) WriteAt(p []byte, at int64) (int, error) {
-	n, err := t.File.WriteAt(p, at)
+	n, err := t.passing.WriteAt(t.File, p, at)
 	t.size = max(t.size, at+int64(n))
 	if t.size-t.flushed >= flushBytes {
-		flushBehind(t.File, t.flushed, t.size, true)
+		flushBehind(t.File, t.flushed, t.size, false)
 		t.flushed = t.size
 	}
 	return n, err
@@ -184,7 +194,7 @@ func (t *Trickle) WriteAt(p []byte, at int64) (int, error) {
 // Close has the rest written too.
 func (t *Trickle) Close() error {
 	if t.size > t.flushed {
-		flushBehind(t.File, t.flushed, t.size, true)
+		flushBehind(t.File, t.flushed, t.size, false)
 	}
 	return t.File.Close()
 }

@@ -340,3 +340,28 @@ func TestCopyTreeFails(t *testing.T) {
 		t.Errorf("left: %s", got)
 	}
 }
+
+func TestRemoveTreeOfLargeFiles(t *testing.T) {
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "kept")
+	for _, name := range []string{"tree/large", "tree/shared"} {
+		path := filepath.Join(dir, name)
+		write(t, path, "begin", 0o600)
+		if err := os.Truncate(path, 3*shrinkStep+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(filepath.Join(dir, "tree/shared"), kept); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveTree(dir, filepath.Join(dir, "tree")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tree")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the tree is still there: %v", err)
+	}
+	info, err := os.Stat(kept)
+	if err != nil || info.Size() != 3*shrinkStep+1 {
+		t.Errorf("the file's other name has %v, %v; want its full size", info, err)
+	}
+}

@@ -28,6 +28,7 @@ type settings struct {
 	Class   string `json:"class"`
 	Sizes   string `json:"sizes"`
 	Engine  string `json:"engine,omitempty"`
+	Arm     string `json:"arm,omitempty"`
 
 	out, dir, bin string
 	keep          bool
@@ -104,6 +105,7 @@ func parseFlags() (settings, error) {
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano()), "seed of every random order")
 	flag.BoolVar(&s.AA, "aa", false, "measure the hand-started server twice in each block: how much the machine alone differs")
 	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine)")
+	flag.StringVar(&s.Arm, "arm", "", "only the ways of taking a snapshot whose name has this in it, such as \"paced\"")
 	flag.StringVar(&s.Engine, "engine", "", "only this engine of the snapshots: postgres or mariadb")
 	flag.StringVar(&s.Sizes, "sizes", "", "GB of the data of which snapshots are taken, with commas (default "+snapshotSizes+"; 0.3 with --quick)")
 	flag.StringVar(&s.out, "out", "", "file for the raw JSON lines; the table goes beside it (default .cache/bench/TIME.jsonl)")

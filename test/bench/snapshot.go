@@ -59,6 +59,7 @@ type snapshotArm struct {
 	clean func(ctx context.Context) error // removes it
 
 	seconds, before, during []float64 // one of each block; the latter in ms
+	bySecond                []float64 // the last trial's 99th percentiles from the request on, in ms
 }
 
 // slowdown is how much the 99th percentile rose, in the middle of the blocks.
@@ -102,7 +103,10 @@ func (r *run) snapshotsOf(ctx context.Context, engine string, size float64) (fai
 		r.notInstalled("snapshot", "snapshots of "+engineTitle[engine])
 		return nil
 	}
-	clones, err := r.openSnapshotLab(ctx, xfs, engine, size)
+	var clones *snapshotLab
+	if r.Arm == "" || strings.Contains(armClone+armHandClone, r.Arm) {
+		clones, err = r.openSnapshotLab(ctx, xfs, engine, size)
+	}
 	defer func() { failure = errors.Join(failure, clones.close()) }()
 	switch {
 	case errors.Is(err, errNoXFS):
@@ -111,7 +115,7 @@ func (r *run) snapshotsOf(ctx context.Context, engine string, size float64) (fai
 	case err != nil:
 		return err
 	}
-	arms := r.snapshotArms(engine, copies, clones)
+	arms := slices.DeleteFunc(r.snapshotArms(engine, copies, clones), func(a *snapshotArm) bool { return !strings.Contains(a.name, r.Arm) })
 	if err := r.snapshotBlocks(ctx, engine, size, arms); err != nil {
 		return err
 	}
@@ -176,7 +180,7 @@ func (r *run) snapshotBlocks(ctx context.Context, engine string, size float64, a
 			last := len(a.seconds) - 1
 			r.out.sample("snapshot", map[string]any{
 				"engine": engine, "gb": size, "block": block, "position": position, "arm": a.name, "seconds": a.seconds[last],
-				"p99BeforeMs": a.before[last], "p99DuringMs": a.during[last],
+				"p99BeforeMs": a.before[last], "p99DuringMs": a.during[last], "p99BySecondMs": a.bySecond,
 			})
 			r.out.say("    %s: %.2f s, p99 %.1f to %.1f ms", a.name, a.seconds[last], a.before[last], a.during[last])
 		}
@@ -208,6 +212,10 @@ func (r *run) snapshotTrial(ctx context.Context, a *snapshotArm) error {
 		// The first second is the connections' and the cache's.
 		a.before = append(a.before, load.p99(load.began.Add(time.Second), began))
 		a.during = append(a.during, load.p99(began, until))
+		a.bySecond = a.bySecond[:0]
+		for at := began; !at.Add(time.Second).After(until); at = at.Add(time.Second) {
+			a.bySecond = append(a.bySecond, load.p99(at, at.Add(time.Second)))
+		}
 	}
 	return errors.Join(err, a.clean(context.WithoutCancel(ctx)))
 }

@@ -57,6 +57,7 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 		if err != nil {
 			return err
 		}
+		warmLog(ctx, conn, i.Home.DataDir())
 		// Everything acknowledged by now is in the log up to where backup mode ends.
 		copied.TakenAt = time.Now()
 		if err := b.stop(ctx, conn); err != nil {
