@@ -22,7 +22,7 @@ esac
 say() { printf '%s\n' "$*" >&2; }
 packages=() reasons=()
 need() { packages+=("$1"); reasons+=("$2"); }
-# Extensions in packages of their own: good to have, never a reason to fail.
+# Extensions in packages of their own, tools of the lab: good to have, never a reason to fail.
 extras=() extra_reasons=() servers=()
 want() { extras+=("$1"); extra_reasons+=("$2"); }
 have() { type -P "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ]; }
@@ -69,7 +69,8 @@ find_missing() {
 }
 
 # find_extras looks for the extensions of RDS's list that are no part of the
-# server's package. plperl and pltcl fit one version of the server exactly.
+# server's package, and for the tools of the lab. plperl and pltcl fit one version
+# of the server exactly.
 find_extras() {
 	local major version
 	for major in $(installed_majors); do
@@ -78,6 +79,16 @@ find_extras() {
 		want_extensions "$major" "=$version"
 	done
 	have_postgres || want_extensions "$(postgres_package | sed 's/postgresql-//')" ""
+	[ "$purpose" = run ] || want_tools
+}
+
+# want_tools: without one of them, the lab refuses the variants that need it, and the
+# tests of these are skipped.
+want_tools() {
+	have pgbouncer || want pgbouncer "a pooler in front of PostgreSQL, in the lab"
+	have haproxy || want haproxy "a proxy in front of either engine, in the lab"
+	have pt-online-schema-change || want percona-toolkit "pt-online-schema-change, in the lab"
+	[ "$purpose" = bench ] || have sysbench || want sysbench "a generator of load, in the lab"
 }
 
 installed_majors() {
@@ -94,6 +105,7 @@ want_extensions() {
 	[ -e "$dir/postgis.control" ] || want "postgresql-$1-postgis-3" "PostGIS with GEOS, PROJ and GDAL (40 MB to fetch, 170 MB on disk)"
 	[ -e "$dir/plperl.control" ] || want "postgresql-plperl-$1$2" "the language PL/Perl"
 	[ -e "$dir/pltcl.control" ] || want "postgresql-pltcl-$1$2" "the language PL/Tcl"
+	[ "$purpose" = run ] || [ -e "$dir/pgaudit.control" ] || want "postgresql-$1-pgaudit" "pgaudit, whose cost the lab measures"
 }
 
 # What could not be had is written down, so that nobody is asked at each run: for
@@ -110,7 +122,7 @@ decided() {
 leave_out() {
 	local why=$1
 	shift
-	say "Without these extensions, $why:"
+	say "Without these packages, $why:"
 	say "  $*"
 	say "Asked again when the server's version changes, or after: rm .cache/${decision##*/}"
 	mkdir -p "${decision%/*}" && decision_text "$me" "$@" >>"$decision" || return 0
@@ -150,6 +162,24 @@ place_guards() {
 	# Without it the package creates and starts a cluster "main" on port 5432.
 	if [ ! -d "$dropin_dir" ]; then made_dir=true; mkdir -p "$dropin_dir"; fi
 	printf '%s\ncreate_main_cluster = false\n' "$marker" >"$dropin"
+}
+
+# disable_services keeps from the next boot what the guards kept from now: programs that
+# the lab starts itself. A service that was here before this run is not touched.
+services=(pgbouncer haproxy) others=()
+note_services() {
+	local name
+	for name in "${services[@]}"; do
+		if [ -e "/etc/init.d/$name" ] || [ -e "/lib/systemd/system/$name.service" ]; then others+=("$name"); fi
+	done
+}
+
+disable_services() {
+	local name
+	for name in "${services[@]}"; do
+		if [[ " ${others[*]} " = *" $name "* ]] || [ ! -e "/etc/init.d/$name" ]; then continue; fi
+		update-rc.d "$name" disable >&2 || say "service $name could not be disabled; it would start at the next boot"
+	done
 }
 
 # --- the part that needs root -------------------------------------------------
@@ -203,6 +233,7 @@ install_packages() {
 	if ! decided; then choose_extras; fi
 	[ "${#packages[@]}" != 0 ] || return 0
 	refuse_upgrades
+	note_services
 	place_guards
 	if ! apt-get install -y -qq "${apt_options[@]}" "${packages[@]}" </dev/null >&2; then
 		[ "${#packages[@]}" != "${#reasons[@]}" ] || exit 1
@@ -210,6 +241,7 @@ install_packages() {
 		[ "${#reasons[@]}" = 0 ] ||
 			apt-get install -y -qq "${apt_options[@]}" "${packages[@]:0:${#reasons[@]}}" </dev/null >&2
 	fi
+	disable_services
 	remove_guards
 	trap - EXIT HUP INT TERM
 }
@@ -232,7 +264,7 @@ announce() {
 	for i in "${!packages[@]}"; do printf '  %-22s %s\n' "${packages[i]}" "${reasons[i]}" >&2; done
 	if missing_user; then printf '  %-22s %s\n' "user mysql" "MariaDB engines run as this unprivileged system user" >&2; fi
 	if ! decided; then
-		say "PostgreSQL extensions that RDS offers, where apt can add them without touching a server:"
+		say "Good to have, where apt can add it without touching a server:"
 		for i in "${!extras[@]}"; do printf '  %-22s %s\n' "${extras[i]}" "${extra_reasons[i]}" >&2; done
 	fi
 	say "No service is started, and database servers that are here already are left alone."
