@@ -86,6 +86,10 @@ func applyRules(p *kurabe.Parameter, row setting, o offer) {
 	if preloads[p.Name] {
 		p.Type, p.Allowed = "list", strings.Join(o.modules, ",")
 	}
+	if p.Name == "session_preload_libraries" {
+		later := slices.DeleteFunc(slices.Clone(o.modules), func(name string) bool { return slices.Contains(withServer, name) })
+		p.Allowed = strings.Join(later, ",")
+	}
 	if p.Name == "shared_preload_libraries" && slices.Contains(o.modules, defaultModule) {
 		p.Default, p.HasDefault, p.System = defaultModule, true, true
 	}

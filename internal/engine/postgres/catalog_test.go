@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"kurabe"
@@ -29,6 +30,23 @@ func TestDescribe(t *testing.T) {
 	for _, p := range got {
 		if found, ok := c.Find(p.Name); !ok || found.Name != p.Name {
 			t.Errorf("%s cannot be found", p.Name)
+		}
+	}
+}
+
+// A module that must be loaded with the server ends every session that loads it later.
+func TestSessionsLoadNoModuleOfTheServer(t *testing.T) {
+	rows := []setting{{Name: "session_preload_libraries", Context: "superuser", VarType: "string"}, {Name: "shared_preload_libraries", Context: "postmaster", VarType: "string"}}
+	c := kurabe.Catalog{Parameters: describe(rows, offer{modules: modules})}
+	for name, want := range map[string]bool{"session_preload_libraries": false, "shared_preload_libraries": true} {
+		p, ok := c.Find(name)
+		if allows := slices.Contains(strings.Split(p.Allowed, ","), "pgaudit"); !ok || allows != want || !strings.Contains(p.Allowed, "auto_explain") {
+			t.Errorf("%s takes %q", name, p.Allowed)
+		}
+	}
+	for _, name := range withServer {
+		if !slices.Contains(modules, name) {
+			t.Errorf("%s is no module", name)
 		}
 	}
 }

@@ -34,7 +34,7 @@ var allowed = []string{
 var read = []string{
 	"address_standardizer", "amcheck", "autoinc", "bloom", "dblink", "dict_xsyn", "earthdistance", "hstore_plperl", "insert_username", "intagg",
 	"moddatetime", "pg_buffercache", "pg_freespacemap", "pg_prewarm", "pg_stat_statements", "pg_visibility",
-	"pgrowlocks", "pgstattuple", "postgis", "postgis_topology", "postgres_fdw", "sslinfo",
+	"pgaudit", "pgrowlocks", "pgstattuple", "postgis", "postgis_topology", "postgres_fdw", "sslinfo",
 }
 
 // asCaller are those whose script needs no superuser although their control file

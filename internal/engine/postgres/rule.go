@@ -22,6 +22,11 @@ const pageCompression = "lz4"
 // among them: it finds only what is in a folder that does not exist.
 var preloads = map[string]bool{"shared_preload_libraries": true, "session_preload_libraries": true}
 
+// withServer are modules that refuse to be loaded later than the server starts. In
+// session_preload_libraries such a one would end every session at its begin, the
+// service's own too.
+var withServer = []string{"pgaudit"}
+
 // system are the values that Kurabe gives where the engine's own would not do:
 // RDS's formulas of the class, and what the service relies on.
 var system = map[string]string{
