@@ -144,10 +144,11 @@ compute all estimates again from the trials: one line for each, tab-separated.`,
 				return err
 			}
 			w := bufio.NewWriter(os.Stdout)
-			fmt.Fprintln(w, "workload\tvariant\tmetric\tratio\tlow\thigh\tlevel\tpairs\tmethod\tverdict\twhy")
+			fmt.Fprintln(w, "workload\tvariant\tmetric\tratio\tlow\thigh\tlevel\tpairs\tmethod\tbaseline_median\tvariant_median\tsd\tp\tholm\tverdict\twhy")
 			for _, e := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%.6g\t%.6g\t%.6g\t%.6g\t%d\t%s\t%s\t%s\n", e.Workload, e.Variant, e.Metric,
-					e.Ratio.Estimate, e.Ratio.Interval.Low, e.Ratio.Interval.High, e.Ratio.Interval.Level, e.Ratio.Pairs, e.Ratio.Method, e.Verdict, e.Why)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%.6g\t%.6g\t%.6g\t%.6g\t%d\t%s\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s\t%s\n", e.Workload, e.Variant, e.Metric,
+					e.Ratio.Estimate, e.Ratio.Interval.Low, e.Ratio.Interval.High, e.Ratio.Interval.Level, e.Ratio.Pairs, e.Ratio.Method,
+					e.A, e.B, e.SD, e.P, e.Holm, e.Verdict, e.Why)
 			}
 			return w.Flush()
 		},

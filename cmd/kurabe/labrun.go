@@ -151,7 +151,7 @@ crash, kurabe lab clean removes it.`,
 
 // run is the story of the command.
 func (f *labRunFlags) run(ctx context.Context, name string) (failure error) {
-	s, engine, err := f.study(name)
+	s, engine, err := f.study(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -188,6 +188,9 @@ func (f *labRunFlags) run(ctx context.Context, name string) (failure error) {
 	} else {
 		fmt.Fprintf(os.Stderr, "page: %s\n", f.html)
 	}
+	if errors.Is(err, run.ErrInterrupted) {
+		fmt.Fprintf(os.Stderr, "to go on: kurabe lab run --resume %s, with the flags of the target as they were\n", path)
+	}
 	return errors.Join(report.Terminal(os.Stdout, file, terminalWidth()), err)
 }
 
@@ -196,7 +199,7 @@ func (f *labRunFlags) run(ctx context.Context, name string) (failure error) {
 const labResetTime = 1500 * time.Millisecond
 
 // study gives the study as the flags change it, and the engine to ask for.
-func (f *labRunFlags) study(name string) (*study.Study, string, error) {
+func (f *labRunFlags) study(ctx context.Context, name string) (*study.Study, string, error) {
 	if f.resume != "" {
 		file, err := result.Read(f.resume)
 		if err != nil {
@@ -210,7 +213,7 @@ func (f *labRunFlags) study(name string) (*study.Study, string, error) {
 	}
 	engine := f.engine
 	if engine == "" {
-		engine = engineOf(f.target.name, s)
+		engine = f.engineOf(ctx, s)
 	}
 	if s, err = study.ForEngine(s, engine); err != nil {
 		return nil, "", err
@@ -259,16 +262,24 @@ func (f *labRunFlags) only(s *study.Study) (*study.Study, error) {
 	return study.Without(s, rest...), nil
 }
 
-// engineOf is the engine that a URL names, else the study's first.
-func engineOf(target string, s *study.Study) string {
-	scheme, _, _ := strings.Cut(target, "://")
+// engineOf is the engine of the server that a URL names, else the study's first. Many
+// call a MariaDB mysql://, so the server is asked; of one that does not answer the URL's
+// word is taken, and the run says why.
+func (f *labRunFlags) engineOf(ctx context.Context, s *study.Study) string {
+	scheme, _, isURL := strings.Cut(f.target.name, "://")
+	if !isURL {
+		return s.Engines[0]
+	}
+	if about, err := target.Ask(ctx, f.target.name, f.target.options); err == nil {
+		return about.Engine
+	}
 	switch scheme {
-	case "postgres", "postgresql":
-		return study.Postgres
 	case "mariadb":
 		return study.MariaDB
 	case "mysql":
 		return study.MySQL
+	case "postgres", "postgresql":
+		return study.Postgres
 	}
 	return s.Engines[0]
 }

@@ -13,6 +13,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -27,10 +28,10 @@ const (
 	stopMax  = 30 * time.Second
 )
 
-// unprivileged is a command as a user that PostgreSQL accepts: initdb refuses root.
-func unprivileged(path string, args ...string) *exec.Cmd {
+// unprivileged is a command as a user that a server accepts: none runs as root.
+func unprivileged(account, path string, args ...string) *exec.Cmd {
 	if os.Getuid() == 0 {
-		args = append([]string{"--reuid=postgres", "--regid=postgres", "--clear-groups", path}, args...)
+		args = append([]string{"--reuid=" + account, "--regid=" + account, "--clear-groups", path}, args...)
 		path = "setpriv"
 	}
 	cmd := exec.Command(path, args...)
@@ -46,47 +47,61 @@ func startPostgres(t testing.TB) dial.Server {
 		t.Skip(err)
 	}
 	dir := t.TempDir()
-	giveToPostgres(t, dir)
+	giveTo(t, "postgres", dir)
 	password := filepath.Join(dir, "password")
 	if err := os.WriteFile(password, []byte("seeded"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "data")
-	if out, err := unprivileged(initdb, "-D", data, "-U", "lab", "-A", "scram-sha-256", "--pwfile", password, "--no-sync").CombinedOutput(); err != nil {
+	if out, err := unprivileged("postgres", initdb, "-D", data, "-U", "lab", "-A", "scram-sha-256", "--pwfile", password, "--no-sync").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	cmd := unprivileged(filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
-		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=64MB")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGINT) // a fast shutdown
-		select {
-		case <-ended:
-		case <-time.After(stopMax):
-			_ = cmd.Process.Kill()
-			<-ended
-		}
-	})
+	port := freePort(t)
+	_, ended := serve(t, unprivileged("postgres", filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
+		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=64MB"))
 	s := dial.Server{Engine: study.Postgres, Host: "127.0.0.1", Port: port, User: "lab", Password: "seeded", Database: "postgres"}
 	waitForServer(t, s, ended)
 	return s
 }
 
-func giveToPostgres(t testing.TB, dir string) {
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// serve starts a server and ends it after the test.
+func serve(t testing.TB, cmd *exec.Cmd) (*os.Process, <-chan error) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	gone := make(chan struct{})
+	go func() { ended <- cmd.Wait(); close(gone) }()
+	t.Cleanup(func() {
+		// A fast shutdown of PostgreSQL; MariaDB takes no SIGINT for one.
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-gone:
+		case <-time.After(stopMax):
+			_ = cmd.Process.Kill()
+			<-gone
+		}
+	})
+	return cmd.Process, ended
+}
+
+func giveTo(t testing.TB, account, dir string) {
 	if os.Getuid() != 0 {
 		return
 	}
-	u, err := user.Lookup("postgres")
+	u, err := user.Lookup(account)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -148,7 +163,15 @@ func prepared(t testing.TB, w study.Workload, s dial.Server) Generator {
 }
 
 func TestPostgresKits(t *testing.T) {
-	s := startPostgres(t)
+	// Writers of random rows may meet in a circle; and where two move the same row, the
+	// DELETE of the second does not see what the first has put there, which its INSERT
+	// then meets, as sysbench's does.
+	runKits(t, startPostgres(t), "40P01", "23505")
+}
+
+// runKits runs every kit by every protocol. Of errors there may be deadlocks, and the key
+// that is there already in one of a hundred transactions.
+func runKits(t *testing.T, s dial.Server, deadlock, duplicate string) {
 	for _, kit := range Kits(study.GeneratorOwn) {
 		for _, protocol := range []string{protocolSimple, protocolExtended, protocolPrepared} {
 			t.Run(kit+" "+protocol, func(t *testing.T) {
@@ -159,11 +182,8 @@ func TestPostgresKits(t *testing.T) {
 					t.Fatal(err)
 				}
 				l := phase(t, out, result.PhaseMeasure).Load
-				// Writers of random rows may meet in a circle; and where two move the same row,
-				// the DELETE of the second does not see what the first has put there, which its
-				// INSERT then meets, as sysbench's does.
 				maps.DeleteFunc(l.Errors, func(code string, n int64) bool {
-					return code == "40P01" || code == "23505" && 100*n < l.Transactions
+					return code == deadlock || code == duplicate && 100*n < l.Transactions
 				})
 				if l.Transactions == 0 || len(l.Errors) > 0 {
 					t.Errorf("%d transactions, errors %v", l.Transactions, l.Errors)
@@ -193,15 +213,17 @@ func TestPrepareLeavesWhatIsRight(t *testing.T) {
 }
 
 func TestToolsRun(t *testing.T) {
-	s := startPostgres(t)
-	cases := map[string]study.Workload{
+	runTools(t, startPostgres(t), map[string]study.Workload{
 		"pgbench closed":  {Generator: study.GeneratorPgbench, Kit: "tpcb-like", Mode: study.ModeClosed, Clients: 4},
 		"pgbench open":    {Generator: study.GeneratorPgbench, Kit: "select-only", Mode: study.ModeOpen, Rate: 200, Clients: 4, Protocol: protocolPrepared},
 		"pgbench script":  {Generator: study.GeneratorPgbench, Script: "\\set a random(1, 10 * :scale)\nSELECT :a;", Mode: study.ModeClosed, Clients: 1},
 		"pgbench connect": {Generator: study.GeneratorPgbench, Kit: "select-only", Mode: study.ModeClosed, Clients: 2, Connect: true},
 		"sysbench closed": {Generator: study.GeneratorSysbench, Kit: "oltp_read_write", Mode: study.ModeClosed, Clients: 2},
 		"sysbench open":   {Generator: study.GeneratorSysbench, Kit: "oltp_point_select", Mode: study.ModeOpen, Rate: 200, Clients: 2},
-	}
+	})
+}
+
+func runTools(t *testing.T, s dial.Server, cases map[string]study.Workload) {
 	for name, w := range cases {
 		t.Run(name, func(t *testing.T) {
 			w.Name = name
@@ -223,7 +245,16 @@ func TestToolsRun(t *testing.T) {
 
 // A run that ends while its statements wait for a lock leaves none of them behind.
 func TestInterruptFreesTheServer(t *testing.T) {
-	s := startPostgres(t)
+	t.Run(study.Postgres, func(t *testing.T) {
+		freesTheServer(t, startPostgres(t), []string{"BEGIN", "LOCK TABLE %s"}, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+	})
+	t.Run(study.MariaDB, func(t *testing.T) {
+		s, _ := startMariaDB(t)
+		freesTheServer(t, s, []string{"LOCK TABLES %s WRITE"}, "SELECT count(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%'")
+	})
+}
+
+func freesTheServer(t *testing.T, s dial.Server, lock []string, waiting string) {
 	w := study.Workload{Name: "w", Generator: study.GeneratorOwn, Kit: kitWriters, Mode: study.ModeClosed, Clients: 3, Rows: 1000}
 	g := prepared(t, w, s)
 	locker, err := dial.Open(context.Background(), s)
@@ -231,8 +262,10 @@ func TestInterruptFreesTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer locker.Close()
-	if err := locker.Exec(context.Background(), "BEGIN", "LOCK TABLE "+w.Table()); err != nil {
-		t.Fatal(err)
+	for _, text := range lock {
+		if err := locker.Exec(context.Background(), strings.ReplaceAll(text, "%s", w.Table())); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -241,7 +274,6 @@ func TestInterruptFreesTheServer(t *testing.T) {
 		_, err := g.Run(ctx, s, Options{Measure: time.Hour})
 		done <- err
 	}()
-	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 	until(t, func() bool { return ask(t, s, waiting) == "3" })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {

@@ -80,8 +80,7 @@ func (s *mysqlSession) do(st *statement, vars []int64) error {
 	}
 	ctx := context.Background()
 	if s.protocol == protocolPrepared {
-		_, err := s.prepared[st.index].(driver.StmtExecContext).ExecContext(ctx, s.values)
-		return s.seen(err)
+		return s.seen(run(ctx, s.prepared[st.index], s.values))
 	}
 	stmt, err := s.prepare(ctx, st.index)
 	switch {
@@ -90,8 +89,18 @@ func (s *mysqlSession) do(st *statement, vars []int64) error {
 	case stmt == nil:
 		return s.text(st, vars)
 	}
-	_, err = stmt.(driver.StmtExecContext).ExecContext(ctx, s.values)
-	return s.seen(errors.Join(err, stmt.Close()))
+	return s.seen(errors.Join(run(ctx, stmt, s.values), stmt.Close()))
+}
+
+// run executes a statement and throws its rows away unread. Not by ExecContext: MariaDB
+// leaves the columns out of an answer when it has told them before, and the driver (1.10.1)
+// waits for them there for ever.
+func run(ctx context.Context, stmt driver.Stmt, values []driver.NamedValue) error {
+	rows, err := stmt.(driver.StmtQueryContext).QueryContext(ctx, values)
+	if err != nil {
+		return err
+	}
+	return rows.Close()
 }
 
 func (s *mysqlSession) text(st *statement, vars []int64) error {

@@ -130,7 +130,7 @@ func findTool(name, debianPackage, pattern string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%s is not installed; it is in the Debian package %s: %w", name, debianPackage, err)
+		return "", fmt.Errorf("%[1]s is not installed; it is in the Debian package %[2]s (as root: apt-get install %[2]s): %[3]w", name, debianPackage, err)
 	}
 	return path, nil
 }

@@ -53,9 +53,9 @@ func TestHost(t *testing.T) {
 }
 
 func TestDisturbed(t *testing.T) {
-	calm := Canary{Ms: map[string]float64{"cpu": 5, "fsync": 1}, total: 100, steal: 1}
+	calm := Canary{Ms: map[string]float64{"cpu": 5, "fsync": 1}, busy: 100, steal: 1}
 	later := func(change func(*Canary)) Canary {
-		c := Canary{Ms: map[string]float64{"cpu": 5.1, "fsync": 9}, total: 200, steal: 1}
+		c := Canary{Ms: map[string]float64{"cpu": 5.1, "fsync": 9}, busy: 197, steal: 1}
 		change(&c)
 		return c
 	}
@@ -67,9 +67,10 @@ func TestDisturbed(t *testing.T) {
 		"the hypervisor":                {calm, later(func(c *Canary) { c.steal = 4 }), "3.0 %"},
 		"slower":                        {calm, later(func(c *Canary) { c.Ms["cpu"] = 6 }), "5.00 ms before and 6.00 ms after"},
 		"faster":                        {calm, later(func(c *Canary) { c.Ms["cpu"] = 4 }), "4.00 ms after"},
-		"busy before":                   {Canary{Ms: calm.Ms, Stall: 0.5, total: 100, steal: 1}, later(func(*Canary) {}), "50 %"},
+		"the hypervisor of an idle one": {calm, later(func(c *Canary) { c.busy, c.steal = 101, 1.1 }), "9.1 %"},
+		"busy before":                   {Canary{Ms: calm.Ms, Stall: 0.5, busy: 100, steal: 1}, later(func(*Canary) {}), "50 %"},
 		"busy after is the load's":      {calm, later(func(c *Canary) { c.Stall = 1 }), ""},
-		"a kernel that tells no stalls": {Canary{Ms: calm.Ms, Stall: -1, total: 100, steal: 1}, later(func(*Canary) {}), ""},
+		"a kernel that tells no stalls": {Canary{Ms: calm.Ms, Stall: -1, busy: 100, steal: 1}, later(func(*Canary) {}), ""},
 		"nothing known":                 {Canary{}, Canary{}, ""},
 	}
 	for name, c := range cases {
@@ -85,7 +86,7 @@ func TestDisturbed(t *testing.T) {
 func TestSing(t *testing.T) {
 	dir := t.TempDir()
 	c, err := Sing(t.Context(), dir)
-	if err != nil || c.Ms["cpu"] <= 0 || c.Ms["fsync"] <= 0 || c.total <= 0 {
+	if err != nil || c.Ms["cpu"] <= 0 || c.Ms["fsync"] <= 0 || c.busy <= 0 {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -97,6 +98,29 @@ func TestSing(t *testing.T) {
 	ended, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
 	if _, err := Sing(ended, dir); err == nil {
+		t.Error("it sang after its end")
+	}
+}
+
+func TestSingUntil(t *testing.T) {
+	songs := 0
+	third := func(c Canary) bool {
+		songs++
+		if c.Ms["cpu"] <= 0 {
+			t.Errorf("song %d: %+v", songs, c)
+		}
+		return songs == 3
+	}
+	c, err := SingUntil(t.Context(), t.TempDir(), time.Hour, third)
+	if err != nil || songs != 3 || c.busy <= 0 {
+		t.Errorf("%+v after %d songs, %v", c, songs, err)
+	}
+	songs = 0
+	if _, err := SingUntil(t.Context(), t.TempDir(), 0, func(Canary) bool { songs++; return false }); err != nil || songs != 1 {
+		t.Errorf("without time to wait: %d songs, %v", songs, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	if _, err := SingUntil(ended, t.TempDir(), time.Hour, func(Canary) bool { cancel(); return false }); err == nil {
 		t.Error("it sang after its end")
 	}
 }

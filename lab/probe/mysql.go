@@ -10,11 +10,13 @@ import (
 )
 
 // mysql asks MariaDB and MySQL.
-type mysql struct{ question string }
+type mysql struct {
+	question, sessions string
+	checkpoint         innodbCheckpoint
+}
 
 // mysqlCounters are the status variables behind the names of Names; mysqlGauges likewise.
-// InnoDB writes checkpoints all the time in small steps, so they are neither counted nor
-// events: the age of the newest says how far behind it is.
+// InnoDB does not count its checkpoints: the age of the newest says how far behind it is.
 var (
 	mysqlCounters = map[string]string{
 		"innodb_os_log_written": "wal_bytes", "binlog_bytes_written": "binlog_bytes", "innodb_data_fsyncs": "fsyncs",
@@ -37,8 +39,10 @@ func (m *mysql) prepare(ctx context.Context, s *dial.Session) error {
 		}
 	}
 	m.question = "SHOW GLOBAL STATUS WHERE Variable_name IN (" + names[1:] + ")"
-	_, err := s.Rows(ctx, m.question)
-	return err
+	if _, err := s.Rows(ctx, m.question); err != nil {
+		return err
+	}
+	return m.prepareSample(ctx, s)
 }
 
 func (m *mysql) counters(ctx context.Context, s *dial.Session) (totals, gauges map[string]float64, err error) {
@@ -77,24 +81,4 @@ func mysqlStatus(rows [][]string) (totals, gauges map[string]float64, err error)
 		totals["blocks_hit"] = max(0, hit-totals["blocks_read"])
 	}
 	return totals, gauges, nil
-}
-
-// mysqlSample sees the sessions of our own user, and of all where it has PROCESS.
-const mysqlSample = `SELECT COALESCE(STATE, '') FROM information_schema.PROCESSLIST
-	WHERE ID <> CONNECTION_ID() AND DB = DATABASE() AND COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump')`
-
-func (m *mysql) sample(ctx context.Context, s *dial.Session) (moment, error) {
-	rows, err := s.Rows(ctx, mysqlSample)
-	if err != nil {
-		return moment{}, err
-	}
-	var seen moment
-	for _, row := range rows {
-		state := row[0]
-		if state == "" {
-			state = "executing"
-		}
-		seen.waits = append(seen.waits, state)
-	}
-	return seen, nil
 }

@@ -29,6 +29,13 @@ var Names = map[string]string{
 	"read_bytes":       "bytes that the server's processes had fetched from disks",
 	"write_bytes":      "bytes that they had sent to disks",
 	"processes_end":    "processes of the server",
+	"read_ops":         "reads that the disk of the data had from the server's control group, as the kernel counts them against a limit",
+	"write_ops":        "writes likewise",
+
+	"cpu_limit_end":       "processors that the server may use, by its control groups and the machine",
+	"memory_limit_end":    "bytes of memory likewise; absent without a limit",
+	"read_ops_limit_end":  "reads a second that its control groups let through to the disk of the data; absent without a limit",
+	"write_ops_limit_end": "writes a second likewise",
 
 	"host_cpu_s":            "processor seconds of the whole machine, the load's own included",
 	"host_steal_s":          "processor seconds that the hypervisor gave to others",

@@ -77,6 +77,7 @@ type Probe struct {
 	mu        sync.Mutex // guards the rest, and is held during a question
 	session   *dial.Session
 	processes *processes // nil without any to be seen
+	group     *group     // of the server's processes, nil likewise
 	host      bool       // the server is on this machine
 	last      map[string]float64
 	spent     time.Duration // by the probe itself, ever
@@ -125,10 +126,21 @@ func (p *Probe) findProcesses(o Options) {
 	switch {
 	case err == nil:
 		p.processes = newProcesses(procRoot, append(pids, o.PIDs...))
+		p.findGroup(pids[0])
 	case p.host:
 		p.note(err.Error() + "; only figures of the whole machine")
 	default:
 		p.note(err.Error() + "; no figures of its processes")
+	}
+}
+
+// findGroup takes a group for the server's own where nobody is in it but the server and
+// those that started it, which wait.
+func (p *Probe) findGroup(pid int) {
+	family := p.processes.family()
+	var err error
+	if p.group, err = findGroup(procRoot, sysRoot, pid, func(pid int) bool { return family[pid] }); err != nil {
+		p.note(err.Error())
 	}
 }
 
@@ -251,6 +263,9 @@ func (p *Probe) read(ctx context.Context) (totals, gauges map[string]float64, er
 	if p.processes != nil {
 		p.readProcesses(totals, gauges)
 	}
+	if p.group != nil {
+		p.readGroup(totals, gauges)
+	}
 	if p.host {
 		p.readHost(totals)
 	}
@@ -272,6 +287,23 @@ func (p *Probe) readProcesses(totals, gauges map[string]float64) {
 		totals["read_bytes"], totals["write_bytes"] = u.readBytes, u.writeBytes
 	} else {
 		p.note("the kernel shows the bytes of the server's processes to their own user and root only; no read_bytes and write_bytes")
+	}
+}
+
+// readGroup adds operations on the disk, and what the server may use.
+func (p *Probe) readGroup(totals, gauges map[string]float64) {
+	if o, err := p.group.operations(); err != nil {
+		p.note(err.Error())
+	} else {
+		totals["read_ops"], totals["write_ops"] = o.read, o.write
+	}
+	l := p.group.limits()
+	for name, limit := range map[string]float64{
+		"cpu_limit_end": l.cpus, "memory_limit_end": l.memoryBytes, "read_ops_limit_end": l.readOps, "write_ops_limit_end": l.writeOps,
+	} {
+		if limit > 0 {
+			gauges[name] = limit
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 const (
 	// procRoot is where the kernel shows processes; tests have a folder of their own.
 	procRoot = "/proc"
+	sysRoot  = "/sys"
 	// ticksPerSecond of the times in /proc/PID/stat: USER_HZ, the same on every machine
 	// that runs Linux for Go.
 	ticksPerSecond = 100
@@ -113,6 +114,25 @@ func (p *processes) tree() []int {
 				known[child] = true
 				all = append(all, child)
 			}
+		}
+	}
+	return all
+}
+
+// family are the trees and all above them.
+func (p *processes) family() map[int]bool {
+	all := map[int]bool{}
+	for _, pid := range p.tree() {
+		all[pid] = true
+	}
+	for _, pid := range p.roots {
+		for n := 0; n < processesMax; n++ {
+			s, err := readStat(p.root, pid)
+			if err != nil || all[s.parent] {
+				break
+			}
+			pid = s.parent
+			all[pid] = true
 		}
 	}
 	return all

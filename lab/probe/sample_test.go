@@ -32,6 +32,23 @@ func TestPostgresMoment(t *testing.T) {
 	}
 }
 
+// The place of InnoDB's checkpoint says only by moving that there is one under way.
+func TestInnodbCheckpoint(t *testing.T) {
+	var c innodbCheckpoint
+	told := func(value string) [][]string { return [][]string{{"Innodb_lsn_last_checkpoint", value}} }
+	for n, step := range []struct {
+		rows         [][]string
+		known, moves bool
+	}{
+		{nil, false, false}, {told("100"), true, false}, {told("100"), true, false}, {told("170"), true, true}, {told("180"), true, true},
+		{told("180"), true, false}, {told("no number"), false, false}, {told("190"), true, false},
+	} {
+		if c.read(step.rows); c.moving != step.moves || (c.position != "") != step.known {
+			t.Errorf("step %d: %+v, want %+v", n, c, step)
+		}
+	}
+}
+
 func TestEdges(t *testing.T) {
 	idle := moment{checkpoints: true}
 	busy := moment{checkpoints: true, checkpointing: true}
@@ -93,6 +110,20 @@ func TestMySQLStatus(t *testing.T) {
 	}
 	if _, _, err := mysqlStatus([][]string{{"Innodb_data_fsyncs", "many"}}); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestMySQLMoment(t *testing.T) {
+	m := mysqlMoment([][]string{
+		{"Updating", "LOCK WAIT"}, {"Updating", "RUNNING"}, {"Waiting for table metadata lock", ""}, {"Commit", "RUNNING"}, {"waiting for handler commit", ""},
+		{"Writing to net", ""}, {"", ""}, {"Sending data", "RUNNING"}, {"Waiting for work", ""}, {"short"},
+	})
+	want := []string{
+		"Lock:row", "Stage:Updating", "Lock:Waiting for table metadata lock", "Commit:Commit", "Commit:waiting for handler commit",
+		"Client:Writing to net", "Stage:executing", "Stage:Sending data", "Stage:Waiting for work",
+	}
+	if !slices.Equal(m.waits, want) {
+		t.Errorf("waits %q", m.waits)
 	}
 }
 

@@ -58,7 +58,7 @@ func ladderTrial(block int, v study.Variant, w study.Workload) result.Trial {
 			Load: &result.Load{Transactions: int64(tps * seconds), Seconds: seconds, Summary: map[string]float64{
 				"avg": 1000 * float64(w.Clients) / tps, "p50": 3, "p95": 5, "statement 01 BEGIN": 0.1,
 			}},
-			Probes: map[string]float64{"cpu_s": min(tps/1000, 1.9) * seconds, "write_ops": tps * seconds * 0.85, "write_bytes": tps * seconds * 8000},
+			Probes: map[string]float64{"cpu_s": min(tps/1000, 1.9) * seconds, "write_ops": tps * seconds * 0.85, "write_ops_limit_end": float64(v.IOPS), "write_bytes": tps * seconds * 8000},
 			Waits:  waits,
 		}},
 	}

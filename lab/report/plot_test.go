@@ -72,9 +72,9 @@ func TestLimits(t *testing.T) {
 	v := mustView(t, ladderFile(3))
 	g := v.limits(v.ladders()[0])
 	want := []gridRow{
-		{Cells: []string{"1000 IOPS", "none of these", "locks, 80\u00a0% of waits", "write IOPS 95\u00a0%"}},
-		{Cells: []string{"1000 IOPS′", "none of these", "locks, 80\u00a0% of waits", "write IOPS 95\u00a0%"}, Muted: true},
-		{Cells: []string{"6000 IOPS", "none of these", "locks, 80\u00a0% of waits", "processor 95\u00a0%"}},
+		{Cells: []string{"1000 IOPS", "not named", "locks 80\u00a0% of samples", "write IOPS 95\u00a0%"}},
+		{Cells: []string{"1000 IOPS′", "not named", "locks 80\u00a0% of samples", "write IOPS 95\u00a0%"}, Muted: true},
+		{Cells: []string{"6000 IOPS", "not named", "locks 80\u00a0% of samples", "processor 95\u00a0%"}},
 	}
 	if !reflect.DeepEqual(g.Rows, want) {
 		t.Errorf("%v, want %v", g.Rows, want)

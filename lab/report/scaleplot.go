@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,113 +68,6 @@ func (v *view) over(l ladder, x variant, figure func(*result.Trial) (float64, bo
 
 func (v *view) throughput(t *result.Trial) (float64, bool) { return v.value(t, "tps") }
 
-// Limits beyond which a resource is said to limit: a share of what there is, or of the
-// samples of active sessions.
-const (
-	fullShare  = 0.85
-	waitsShare = 0.5
-)
-
-// cpuShare is the processor time of the server as a share of the machine's.
-func (v *view) cpuShare(t *result.Trial) (float64, bool) {
-	cores, err := strconv.ParseFloat(v.host("cores"), 64)
-	p := v.judged(t)
-	if err != nil || cores <= 0 || p == nil || p.Ms <= 0 {
-		return 0, false
-	}
-	seconds, ok := p.Probes["cpu_s"]
-	return seconds / (cores * p.Ms / 1000), ok
-}
-
-// writeOps are writes to disk a second, of probes that count them.
-func (v *view) writeOps(t *result.Trial) (float64, bool) {
-	p := v.judged(t)
-	if p == nil || p.Ms <= 0 {
-		return 0, false
-	}
-	ops, ok := p.Probes["write_ops"]
-	return ops / (p.Ms / 1000), ok
-}
-
-// writeRate are bytes to disk a second, MB.
-func (v *view) writeRate(t *result.Trial) (float64, bool) {
-	p := v.judged(t)
-	if p == nil || p.Ms <= 0 {
-		return 0, false
-	}
-	bytes, ok := p.Probes["write_bytes"]
-	return bytes / 1e6 / (p.Ms / 1000), ok
-}
-
-// waitShare is the part of the samples of active sessions that wait for a kind.
-func (v *view) waitShare(kinds ...string) func(*result.Trial) (float64, bool) {
-	return func(t *result.Trial) (float64, bool) {
-		p := v.judged(t)
-		if p == nil {
-			return 0, false
-		}
-		all, those := 0, 0
-		for name, n := range p.Waits {
-			all += n
-			if slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(name, kind) }) {
-				those += n
-			}
-		}
-		return float64(those) / float64(max(all, 1)), all > 0
-	}
-}
-
-// limit names the resource that limits a variant under a workload, with the figure that
-// says so; "" when none of those looked at does.
-func (v *view) limit(x variant, w study.Workload) string {
-	middle := func(figure func(*result.Trial) (float64, bool)) float64 {
-		if r := v.over(ladder{w}, x, figure); len(r) == 1 {
-			return r[0].middle
-		}
-		return math.NaN()
-	}
-	if cpu := middle(v.cpuShare); cpu >= fullShare {
-		return "processor " + fixed(100*cpu, 0) + "\u00a0%"
-	}
-	if ops := middle(v.writeOps); x.IOPS > 0 && ops >= fullShare*float64(x.IOPS) {
-		return "write IOPS " + fixed(100*ops/float64(x.IOPS), 0) + "\u00a0%"
-	}
-	if share := middle(v.waitShare("Lock")); share >= waitsShare {
-		return "locks, " + fixed(100*share, 0) + "\u00a0% of waits"
-	}
-	if share := middle(v.waitShare("IO:")); share >= waitsShare {
-		return "disk, " + fixed(100*share, 0) + "\u00a0% of waits"
-	}
-	return ""
-}
-
-// limits is the table of what limits each point.
-func (v *view) limits(l ladder) *grid {
-	g := &grid{
-		Title: "Which resource limits each point", Columns: []string{"variant"}, Names: maxColumns + 1,
-		Caption: fmt.Sprintf("Processor or write IOPS from %s of what there is; locks or disk from %s of the samples of active sessions. The first that applies is named.", percent(fullShare), percent(waitsShare)),
-	}
-	shown := l[:min(len(l), maxColumns)]
-	for _, w := range shown {
-		g.Columns = append(g.Columns, plural(int64(w.Clients), "client", "clients"))
-	}
-	for _, x := range v.variants {
-		cells := []string{x.label}
-		for _, w := range shown {
-			cell := orElse(v.limit(x, w), "none of these")
-			if _, n := v.median("tps", x.Name, w.Name); n == 0 {
-				cell = none
-			}
-			cells = append(cells, cell)
-		}
-		g.Rows = append(g.Rows, gridRow{Cells: cells, Muted: x.TwinOf != ""})
-	}
-	if left := len(l) - len(shown); left > 0 {
-		g.More = plural(int64(left), "step is", "steps are") + " left out"
-	}
-	return g
-}
-
 // scalePlots are throughput over clients and, beside each other, processor and disk.
 func (v *view) scalePlots(n int, l ladder) []chart {
 	id := func(name string) string { return fmt.Sprintf("%s-%d", name, n) }
@@ -192,12 +84,12 @@ func (v *view) scalePlots(n int, l ladder) []chart {
 		log:     true,
 	}, l, v.throughput))
 	add(v.scalePlot(scalePanel{
-		id: id("scale-cpu"), title: "Processor", y: "share of all cores, %", wide: halfWide, tall: 240, most: 1, factor: 100,
-		caption: "Processor time of the server as a share of the machine’s cores; the line is at " + percent(fullShare) + ".", line: fullShare,
+		id: id("scale-cpu"), title: "Processor", y: "share of what it may use, %", wide: halfWide, tall: 240, most: 1, factor: 100,
+		caption: "Processor time of the server as a share of what its class or the machine lets it use; the line is at " + percent(fullShare) + ".", line: fullShare,
 	}, l, v.cpuShare))
 	writes, ok := v.scalePlot(scalePanel{
 		id: id("scale-iops"), title: "Write IOPS", y: "writes to disk a second", wide: halfWide, tall: 240, factor: 1,
-		caption: "Writes of the server to disk a second.",
+		caption: "Writes of the server to the disk of its data a second, as the kernel counts them; dashed, where near enough, the limit of the class.", bound: v.writeLimit,
 	}, l, v.writeOps)
 	if !ok {
 		writes, ok = v.scalePlot(scalePanel{
@@ -217,6 +109,8 @@ type scalePanel struct {
 	most                  float64 // the axis reaches at least this, 0 for as far as values go
 	factor                float64 // from the figure to the axis
 	line                  float64 // a limit to draw, 0 for none
+	// bound is the limit of each variant itself, nil for none.
+	bound func(*result.Trial) (float64, bool)
 }
 
 func (v *view) scalePlot(p scalePanel, l ladder, figure func(*result.Trial) (float64, bool)) (chart, bool) {
@@ -233,7 +127,7 @@ func (v *view) scalePlot(p scalePanel, l ladder, figure func(*result.Trial) (flo
 	if p.log {
 		lo, hi = widen(lo, hi, 0.06, true)
 	} else {
-		lo, hi = 0, max(hi*1.06, p.most)
+		lo, hi = 0, max(v.reach(p, l, hi)*1.06, p.most)
 	}
 	right := 16.0
 	if p.names {
@@ -263,6 +157,9 @@ func (v *view) scalePlot(p scalePanel, l ladder, figure func(*result.Trial) (flo
 	}
 	var ends []lineEnd
 	for _, one := range v.variants {
+		if at, ok := v.boundOf(p, l, one); ok && at <= hi {
+			d.path([]point{{x.from, y.at(at)}, {x.to, y.at(at)}}, "ln "+one.look.class, boundDash)
+		}
 		if e, ok := d.rungs(v, one, v.over(l, one, figure), x, y); ok {
 			ends = append(ends, e)
 		}
@@ -271,6 +168,36 @@ func (v *view) scalePlot(p scalePanel, l ladder, figure func(*result.Trial) (flo
 		d.names(ends, x.to+14, curveTop, p.tall-curveFoot, curveRight-40)
 	}
 	return d.finish(p.id, p.title, p.caption), true
+}
+
+// boundNear is up to which multiple of the largest figure limits are drawn: one far above
+// would flatten all that was measured.
+const (
+	boundNear = 1.5
+	boundDash = "1 5"
+)
+
+// boundOf is the limit of a variant, the same under all loads.
+func (v *view) boundOf(p scalePanel, l ladder, x variant) (float64, bool) {
+	if p.bound == nil {
+		return 0, false
+	}
+	rungs := v.over(l, x, p.bound)
+	if len(rungs) == 0 {
+		return 0, false
+	}
+	return rungs[len(rungs)-1].middle, true
+}
+
+// reach is the end of an axis: the largest figure, or a limit that is near it.
+func (v *view) reach(p scalePanel, l ladder, most float64) float64 {
+	far := most
+	for _, x := range v.variants {
+		if at, ok := v.boundOf(p, l, x); ok && at <= most*boundNear {
+			far = max(far, at)
+		}
+	}
+	return far
 }
 
 func (d *drawing) rungs(v *view, one variant, rungs []rung, x, y axis) (lineEnd, bool) {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"kurabe/lab/result"
 	"kurabe/lab/study"
@@ -90,28 +91,52 @@ func (v *view) timeline(x variant, t *result.Trial) timeline {
 	return line
 }
 
-// eventsOf are a trial's events; a change's begin and end become one stretch.
+// eventsOf are a trial's events; begin and end of one that lasts become one stretch.
 func (v *view) eventsOf(t *result.Trial, start float64) []stretch {
 	var out []stretch
-	begin := math.NaN()
-	for _, e := range v.file.Events {
-		if e.Block != t.Block || e.Variant != t.Variant || e.Workload != t.Workload || len(out) == maxBandEvent {
+	begun := map[string]float64{}
+	for n := range v.file.Events {
+		e := &v.file.Events[n]
+		if !e.Of(t) || len(out) == maxBandEvent {
 			continue
 		}
-		at := (e.AtMs - start) / 1000
-		switch e.Kind {
-		case "change_begin":
-			begin = at
-		case "change_end":
-			if !math.IsNaN(begin) {
-				out = append(out, stretch{begin, at, "change"})
+		kind, at := label(e.Kind), (e.AtMs-start)/1000
+		begin, ends := begun[kind]
+		switch {
+		case e.Kind == result.EventChangeBegin:
+			begun[changing] = at
+		case e.Kind == result.EventChangeEnd:
+			if begin, ok := begun[changing]; ok {
+				out = append(out, stretch{begin, at, changing})
 			}
-		default:
-			out = append(out, stretch{at, at, label(e.Kind)})
+		case e.Kind == result.EventStep:
+			out = append(out, stretch{at, at, label(e.Text)})
+		case e.Text == eventBegin:
+			begun[kind] = at
+		case e.Text == eventEnd && ends:
+			out = append(out, stretch{begin, at, eventWords(kind)})
+			delete(begun, kind)
+		case e.Text != eventEnd:
+			out = append(out, stretch{at, at, eventWords(kind)})
+		}
+	}
+	// What had begun went on after the trial.
+	for _, kind := range sortedKeys(begun) {
+		if kind != changing && len(out) < maxBandEvent {
+			out = append(out, stretch{begun[kind], begun[kind], eventWords(kind)})
 		}
 	}
 	return out
 }
+
+// Texts of events that last, and what the stretch of a change is called.
+const (
+	eventBegin = "begin"
+	eventEnd   = "end"
+	changing   = "change"
+)
+
+func eventWords(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
 
 // series draws the timelines of a workload on common scales.
 func (v *view) series(w study.Workload) []chart {
@@ -174,10 +199,14 @@ func (d *drawing) stretches(line timeline, x axis, top, bottom float64) {
 		}
 		from, to := x.at(m.from), x.at(m.to)
 		d.hint("pt", fmt.Sprintf("%s, %s s to %s s", m.text, num(m.from), num(m.to)))
-		if m.text == "change" {
+		if m.text == changing {
 			d.rect(from, top, max(to-from, 1), bottom-top, "changing")
 		} else {
 			d.line(from, top, from, bottom, "event")
+			if to > from {
+				d.line(to, top, to, bottom, "event")
+				d.line(from, top-1, to, top-1, "event")
+			}
 		}
 		d.endGroup()
 		at := (from + to) / 2

@@ -84,6 +84,8 @@ func (v *view) comparisonRow(x variant, w study.Workload, rows []study.Published
 		r.Ratio, r.Verdict = "1", "baseline"
 	case n == 0 && len(v.trials[cellName{x.Name, w.Name}]) == 0:
 		r.Verdict = "not measured"
+	case n == 0 && v.failedWhy(x.Name, w.Name) != "":
+		r.Verdict, r.Note = result.StatusFailed, v.failedWhy(x.Name, w.Name)
 	case e == nil || e.Ratio.Pairs == 0:
 		r.Verdict = "nothing to compare"
 		if e != nil {
@@ -154,6 +156,9 @@ const maxColumns = 12
 // figures is the table in the shape of the published one: its metrics as columns, each
 // variant's published rows above the measured row; nil when no metric was published.
 func (v *view) figures(w study.Workload) *grid {
+	if v.hasPhases() {
+		return v.phases(w)
+	}
 	rows := v.published(w.Name)
 	metrics := v.publishedMetrics(rows)
 	if len(metrics) == 0 || len(metrics) == 1 && metrics[0] == v.metric.name {

@@ -38,6 +38,9 @@ func (v *view) terminal(width int) string {
 	for _, one := range v.workloads {
 		p.workload(v, one)
 	}
+	for _, l := range v.ladders() {
+		p.limits(v.limits(l))
+	}
 	p.sources(v)
 	p.endnotes(v)
 	return p.b.String()
@@ -255,6 +258,23 @@ func (p *printer) grid(g *grid) {
 	}
 	if g.More != "" {
 		p.say("("+g.More+")", 1)
+	}
+}
+
+// limits prints what limits each point as running text: a column for each number of
+// clients would be wider than terminals are.
+func (p *printer) limits(g *grid) {
+	p.blank()
+	p.say(g.Title+":", 2)
+	for _, r := range g.Rows {
+		if r.Muted {
+			continue // the twin's, which the page has
+		}
+		var parts []string
+		for n, cell := range r.Cells[1:] {
+			parts = append(parts, g.Columns[n+1]+" "+cell)
+		}
+		p.say("- "+r.Cells[0]+": "+strings.Join(parts, "; "), 2)
 	}
 }
 

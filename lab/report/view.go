@@ -200,6 +200,20 @@ func (v *view) counted(variant, workload string) []*result.Trial {
 	return out
 }
 
+// failedWhy is why the last trial of a cell failed, when none of them counts.
+func (v *view) failedWhy(variant, workload string) string {
+	why := ""
+	for _, t := range v.trials[cellName{variant, workload}] {
+		switch {
+		case t.Counts():
+			return ""
+		case t.Status == result.StatusFailed:
+			why = reasonWords(t.Reason)
+		}
+	}
+	return why
+}
+
 // value is a metric of a trial.
 func (v *view) value(t *result.Trial, metric string) (float64, bool) {
 	return v.sheets[t].Value(metric)

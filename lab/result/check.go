@@ -141,6 +141,7 @@ func (c *checker) record(record any) error {
 		c.workload(v, x.Workload)
 		v.block(x.Block)
 		v.number("at_ms", x.AtMs)
+		v.that(x.Position >= 0, "position", "%d is negative", x.Position)
 		v.that(x.Kind != "", "kind", "it is not there")
 	case *End:
 		v.that(x.Reason != "", "reason", "it is not there")

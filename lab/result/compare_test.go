@@ -107,7 +107,7 @@ func TestCompareRefuses(t *testing.T) {
 		`one is decided by tps, the other by resp_p95`:            func(f *File) { f.Study.Definition.Primary.Metric = "resp_p95" },
 		`only one has the variant "new"`:                          func(f *File) { f.Study.Definition.Variants[1].Name = "new" },
 		`only one has the workload "v"`:                           func(f *File) { f.Study.Definition.Workloads[0].Name = "v" },
-		`of the second file: "qps" is no metric; there are tps, `: func(f *File) { f.Study.Definition.Metrics = []string{"qps"} },
+		`of the second file: "rps" is no metric; there are tps, `: func(f *File) { f.Study.Definition.Metrics = []string{"rps"} },
 	} {
 		b := made(6, quiet(1))
 		change(b)

@@ -65,7 +65,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"id in capitals":           {studyWith("small-1", "Small"), `line 1: study: id: "Small" is not lower case letters`},
 		"no engine":                {studyWith(`"engine":"postgres"`, `"engine":""`), "line 1: study: engine: it is not there"},
 		"no margin":                {studyWith(`"margin":0.03`, `"margin":0`), "line 1: study: definition.primary.margin: 0 is not between 0 and 1"},
-		"unknown metric":           {studyWith(`"metric":"tps"`, `"metric":"qps"`), `line 1: study: definition.primary.metric: "qps" is no metric`},
+		"unknown metric":           {studyWith(`"metric":"tps"`, `"metric":"rps"`), `line 1: study: definition.primary.metric: "rps" is no metric`},
 		"unknown other metric":     {studyWith(`"resp_p95"`, `"resp_p94"`), `line 1: study: definition.metrics[0]: "resp_p94" is no metric`},
 		"unknown baseline":         {studyWith(`"baseline":"off"`, `"baseline":"of"`), `line 1: study: definition.baseline: "of" is none of the variants`},
 		"a variant twice":          {studyWith(`"name":"on"`, `"name":"off"`), `line 1: study: definition.variants[1].name: "off" is there twice`},

@@ -237,8 +237,8 @@ func TestEstimatesRefuse(t *testing.T) {
 			t.Errorf("level %v", level)
 		}
 	}
-	f.Study.Definition.Metrics = []string{"qps"}
-	if _, err := Estimates(f, 0.95); err == nil || !strings.Contains(err.Error(), `"qps" is no metric`) {
+	f.Study.Definition.Metrics = []string{"rps"}
+	if _, err := Estimates(f, 0.95); err == nil || !strings.Contains(err.Error(), `"rps" is no metric`) {
 		t.Errorf("unknown metric: %v", err)
 	}
 	f = made(6, quiet(1))

@@ -33,6 +33,7 @@ type Metric struct {
 // with changes.
 var Metrics = append([]Metric{
 	{"tps", "throughput", "1/s", stat.HigherIsBetter, 0},
+	{statementsPerSecond, "statements", "1/s", stat.HigherIsBetter, 0},
 }, append(append(latencies("resp", "response"), latencies("serv", "service")...), []Metric{
 	{"cpu_per_tx", "processor time per transaction", "ms", stat.LowerIsBetter, 0},
 	{"context_switches_per_tx", "context switches per transaction", "", stat.LowerIsBetter, 0},
@@ -49,6 +50,8 @@ var Metrics = append([]Metric{
 const (
 	gapMax        = "gap_max"
 	changeSeconds = "change_s"
+	// statementsPerSecond counts neither the begin nor the end of a transaction.
+	statementsPerSecond = "qps"
 )
 
 // latencies are the metrics of a histogram. Response counts from the scheduled start,

@@ -10,7 +10,7 @@ import (
 
 func TestCheckMetric(t *testing.T) {
 	for _, name := range []string{
-		"tps", "resp_p95", "serv_p999", "resp_min", "cpu_per_tx", "context_switches_per_tx", "wal_per_tx", "fsyncs_per_tx",
+		"tps", "qps", "qps@during/idle", "resp_p95", "serv_p999", "resp_min", "cpu_per_tx", "context_switches_per_tx", "wal_per_tx", "fsyncs_per_tx",
 		"read_bytes_per_tx", "write_bytes_per_tx", "errors_share", "skipped_share", "change_s", "gap_max", "gap_max@during",
 		"resp_p95@during/idle", "tps@after", "tps@measure", "stmt:01 BEGIN:avg", "stmt:02 SELECT @x/:y:avg@during/idle", "stmt::avg:avg",
 	} {
@@ -19,8 +19,8 @@ func TestCheckMetric(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"":                        `"" is no metric; there are tps, resp_avg,`,
-		"qps":                     `"qps" is no metric; there are tps`,
+		"":                        `"" is no metric; there are tps, qps, resp_avg,`,
+		"rps":                     `"rps" is no metric; there are tps`,
 		"TPS":                     "is no metric",
 		"tps@":                    `"" is no phase; there are measure, idle, during, after`,
 		"tps@warm":                `"warm" is no phase`,
@@ -83,7 +83,7 @@ func latencyText(t testing.TB, micros, n int64) string {
 }
 
 // loads are trials of every kind of load.
-type loads struct{ open, bare, closed, printed, printedOpen, change, still, timeless *Trial }
+type loads struct{ open, bare, closed, printed, printedOpen, change, still, timeless, counted, printedTwo *Trial }
 
 func someLoads(t *testing.T) loads {
 	open := &Load{
@@ -103,6 +103,11 @@ func someLoads(t *testing.T) loads {
 	return loads{
 		measure(open), trial(Phase{Name: PhaseMeasure, Load: open}), measure(closed), measure(printed), measure(printedOpen), change,
 		measure(&Load{Seconds: 1}), measure(&Load{Transactions: 1}),
+		measure(&Load{Transactions: 20, Seconds: 10, Statements: map[string]string{
+			"00 CONNECT": latencyText(t, 300, 20), "01 BEGIN": latencyText(t, 300, 20), "02 UPDATE t": latencyText(t, 300, 20),
+			"03 commit": latencyText(t, 300, 20), "04 DELETE FROM t": latencyText(t, 300, 20),
+		}}),
+		measure(&Load{Transactions: 12_000, Seconds: 10, Summary: map[string]float64{"avg": 1, "statement 01 BEGIN;": 1, "statement 02 UPDATE t;": 1, "statement 03 END;": 1}}),
 	}
 }
 
@@ -154,7 +159,7 @@ func TestValue(t *testing.T) {
 		{"measure in a study with changes", "tps@measure", l.change, none},
 		{"no transaction", "cpu_per_tx", l.still, none},
 		{"no time", "tps", l.timeless, none},
-		{"unknown", "qps", l.open, none},
+		{"unknown", "rps", l.open, none},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, ok := Value(c.trial, c.metric)
@@ -174,6 +179,21 @@ func TestValue(t *testing.T) {
 	}
 	if x, _ := Value(l.open, "tps"); x != 500 {
 		t.Error("asking changed the trial")
+	}
+}
+
+// Neither the begin nor the end of a transaction is a statement that anybody counts.
+func TestStatementsPerSecond(t *testing.T) {
+	l := someLoads(t)
+	for name, c := range map[string]struct {
+		trial *Trial
+		want  float64 // 0 for none
+	}{
+		"counted": {l.counted, 4}, "printed": {l.printedTwo, 1200}, "borders alone": {l.open, 0}, "no statements": {l.closed, 0},
+	} {
+		if got, ok := Value(c.trial, statementsPerSecond); ok != (c.want > 0) || math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, %v, want %v", name, got, ok, c.want)
+		}
 	}
 }
 

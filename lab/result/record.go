@@ -129,8 +129,26 @@ type Event struct {
 	Variant  string  `json:"variant"`
 	Workload string  `json:"workload"`
 	AtMs     float64 `json:"at_ms"` // after the trial's start
-	Kind     string  `json:"kind"`  // change_begin, change_end, checkpoint, autovacuum
+	Kind     string  `json:"kind"`
 	Text     string  `json:"text,omitempty"`
+	// Position is the trial's, as a cell of a block may have been tried twice; 0 in files
+	// from before it was written.
+	Position int `json:"position,omitempty"`
+}
+
+// Kinds of events. Those that last have a begin and an end, as their Text.
+const (
+	EventChangeBegin = "change_begin" // the statements
+	EventChangeEnd   = "change_end"
+	EventStep        = "ddl_step"  // a change's next statement, or what a tool says that it does
+	EventLockWait    = "lock_wait" // of the change, lasts
+	EventCheckpoint  = "checkpoint"
+	EventAutovacuum  = "autovacuum"
+)
+
+// Of says whether an event is of a trial.
+func (e *Event) Of(t *Trial) bool {
+	return e.Block == t.Block && e.Variant == t.Variant && e.Workload == t.Workload && (e.Position == 0 || e.Position == t.Position)
 }
 
 // End is the last line of a run that came to its end; a resumed one goes on after it.

@@ -87,6 +87,8 @@ func (s *Sheet) ofPhase(phase *Phase, p parsed) (float64, bool) {
 		return finite(float64(l.Skipped)/float64(l.Offered), true)
 	case gapMax:
 		return longestGap(l.Bins)
+	case statementsPerSecond:
+		return s.statementRate(l)
 	}
 	kind, figure, _ := strings.Cut(p.base, "_")
 	return s.latency(l, kind, figure, p.LeastRequests)
@@ -103,6 +105,34 @@ var perTransaction = map[string]struct {
 	"fsyncs_per_tx":           {"fsyncs", 1},
 	"read_bytes_per_tx":       {"read_bytes", 1},
 	"write_bytes_per_tx":      {"write_bytes", 1},
+}
+
+// borders are what begins and ends a transaction, or comes before it.
+var borders = []string{"CONNECT", "BEGIN", "START TRANSACTION", "COMMIT", "END", "ROLLBACK"}
+
+// statementRate is how many statements a second were answered, those at the borders of
+// transactions not counted. A generator without histograms tells which there are, and
+// each transaction has each.
+func (s *Sheet) statementRate(l *Load) (float64, bool) {
+	count, known := 0.0, false
+	counted := func(name string) bool {
+		_, text, _ := strings.Cut(name, " ")
+		text = strings.ToUpper(strings.TrimRight(text, "; "))
+		return !slices.Contains(borders, text)
+	}
+	for name, text := range l.Statements {
+		if h := s.decode(text); h != nil && counted(name) {
+			count, known = count+float64(h.requests), true
+		}
+	}
+	if len(l.Statements) == 0 {
+		for name := range l.Summary {
+			if statement, ok := strings.CutPrefix(name, summaryStatement); ok && counted(statement) {
+				count, known = count+float64(l.Transactions), true
+			}
+		}
+	}
+	return finite(count/l.Seconds, known)
 }
 
 // total is no int64: the sum of counts that are in a file may not fit in one.

@@ -39,6 +39,7 @@ func (r *runner) block(ctx context.Context, block int) error {
 			}
 			had[cell]++
 			position++
+			r.done = (block-1)*len(cells) + len(had) // a cell that is tried again is no other trial
 			status, err := r.cell(ctx, block, position, cell, had[cell] == triesMax)
 			if err != nil {
 				return err
@@ -67,7 +68,6 @@ func (r *runner) lastReason(cell study.Cell) string {
 
 // cell runs one trial and writes it down.
 func (r *runner) cell(ctx context.Context, block, position int, cell study.Cell, last bool) (status string, err error) {
-	r.done++
 	r.Say(r.progress(Progress{Stage: "trial", Block: block, Cell: cell}))
 	t := &trial{runner: r, last: last, record: result.Trial{
 		Block: block, Position: position, Variant: cell.Variant, Workload: cell.Workload,

@@ -58,6 +58,7 @@ type runner struct {
 	workloads  map[string]study.Workload
 	variants   map[string]study.Variant
 	skip       map[string]string // variants and workloads that cannot be had
+	shapes     map[string]string // of the tables that changes are made to, as the first trial found them
 	seed       uint64
 	done, all  int // trials
 	began      time.Time
@@ -111,22 +112,18 @@ func (r *runner) open(ctx context.Context) error {
 	}
 	r.engine = about.Engine
 	if r.Resume {
-		if r.writer, r.file, err = result.Resume(r.Path); err != nil {
+		if err := r.takeUp(about); err != nil {
 			return err
 		}
-		if r.file.Study.Engine != r.engine {
-			return fmt.Errorf("%s holds a study of %s, and the target is %s", r.Path, r.file.Study.Engine, r.engine)
-		}
-		r.Study = &r.file.Study.Definition
-		r.seed = r.file.Study.Seed
 	} else if r.Study, err = study.ForEngine(r.Study, r.engine); err != nil {
 		return err
 	}
 	if err := r.load(ctx); err != nil {
 		return err
 	}
+	env := result.Env{Host: host(r.Folder), Engine: about.Map(), Lab: r.Lab}
 	if r.Resume {
-		return nil
+		return r.append(env)
 	}
 	if r.seed = r.Study.Plan.Seed; r.seed == 0 {
 		r.seed = rand.Uint64()
@@ -140,7 +137,7 @@ func (r *runner) open(ctx context.Context) error {
 		return err
 	}
 	r.file = &result.File{Study: s, Settings: map[string]map[string]string{}}
-	return r.append(result.Env{Host: host(r.Folder), Engine: about.Map(), Lab: r.Lab})
+	return r.append(env)
 }
 
 // load makes the generators and learns what the target cannot have.
@@ -166,6 +163,11 @@ func (r *runner) load(ctx context.Context) error {
 	}
 	for _, v := range r.Study.Variants {
 		r.variants[v.Name] = v
+	}
+	if r.Resume {
+		if err := r.keepSkips(); err != nil {
+			return err
+		}
 	}
 	if why := r.skip[r.Study.Baseline]; why != "" {
 		return fmt.Errorf("the baseline %s cannot be had here: %s", r.Study.Baseline, why)
@@ -196,18 +198,6 @@ func (r *runner) fill(ctx context.Context, s dial.Server) error {
 		}
 	}
 	return nil
-}
-
-func execAll(ctx context.Context, s dial.Server, statements []string) error {
-	if len(statements) == 0 {
-		return nil
-	}
-	session, err := dial.Open(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	return session.Exec(ctx, statements...)
 }
 
 // blocks measures until the plan is fulfilled and says why it ended.

@@ -19,8 +19,13 @@ const (
 	settledPoints = 10
 	// changeMax bounds a change under load.
 	changeMax = 2 * time.Hour
-	// canaryMax bounds the machine's own measure before and after a trial.
-	canaryMax = 5 * time.Second
+	// calmMax is how long the machine may take to become calm before a trial, and as fast
+	// as it was after it: less than the shortest trial, which is the price of one that does
+	// not count.
+	calmMax = 3 * time.Second
+	// canaryMax bounds the machine's own measure before and after a trial, the waiting
+	// included.
+	canaryMax = calmMax + 5*time.Second
 )
 
 // trial is one cell of one block while it is measured.
@@ -31,6 +36,7 @@ type trial struct {
 	settings map[string]string
 	events   []result.Event
 	probe    *probe.Probe
+	change   *change   // nil without one
 	parts    []part    // what the probes saw, by phase
 	loaded   time.Time // when the first phase began
 }
@@ -56,7 +62,7 @@ func (t *trial) run(ctx context.Context) (failure error) {
 	}()
 	t.settings = lease.Settings
 	ready := time.Now()
-	before, err := t.canary(ctx)
+	before, err := t.canary(ctx, probe.Canary.Calm)
 	if err != nil {
 		return err
 	}
@@ -64,7 +70,7 @@ func (t *trial) run(ctx context.Context) (failure error) {
 	if err != nil {
 		return err
 	}
-	after, err := t.canary(ctx)
+	after, err := t.canary(ctx, before.AsFast)
 	if err != nil {
 		return err
 	}
@@ -73,10 +79,10 @@ func (t *trial) run(ctx context.Context) (failure error) {
 	return nil
 }
 
-func (t *trial) canary(ctx context.Context) (probe.Canary, error) {
+func (t *trial) canary(ctx context.Context, ok func(probe.Canary) bool) (probe.Canary, error) {
 	ctx, cancel := context.WithTimeout(ctx, canaryMax)
 	defer cancel()
-	return probe.Sing(ctx, t.Folder)
+	return probe.SingUntil(ctx, t.Folder, calmMax, ok)
 }
 
 // measure has the load run through its phases, with the probes cut at their borders.
@@ -95,12 +101,22 @@ func (t *trial) measure(ctx context.Context, lease *target.Lease, v study.Varian
 	if o.WarmMax >= settledPoints*time.Second {
 		o.Settled = func(perSecond []float64) bool { _, ok := stat.Settled(perSecond, settledPoints); return ok }
 	}
-	if change := newChange(t.engine, v, w, lease.Direct); change != nil {
-		o.Change = change.make
+	if t.change = newChange(t.engine, v, w, lease.Direct); t.change != nil {
+		defer t.change.close()
+		if err := t.change.open(ctx); err != nil {
+			return nil, err
+		}
+		if err := t.same(t.change); err != nil {
+			return nil, err
+		}
+		o.Change = t.change.make
 	}
 	outcome, err := t.generators[w.Name].Run(ctx, lease.Server, o)
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", w.Name, err)
+	}
+	if t.change != nil {
+		return outcome, t.change.verify(ctx)
 	}
 	return outcome, nil
 }
@@ -139,24 +155,29 @@ func (t *trial) write(o *load.Outcome, ready time.Time) {
 		}
 		t.record.Phases = append(t.record.Phases, *p)
 	}
-	t.record.ChangeMs = o.ChangeMs
 	for _, e := range t.probe.Events() {
 		t.event(e.At, e.Kind, e.Text)
 	}
-	for _, p := range o.Phases {
-		if p.Name == result.PhaseDuring {
-			t.eventAt(p.StartMs, "change_begin", "")
-			t.eventAt(p.StartMs+o.ChangeMs, "change_end", "")
+	if t.change == nil {
+		return
+	}
+	var begin time.Time
+	for _, e := range t.change.events {
+		t.event(e.at, e.kind, e.text)
+		switch e.kind {
+		case result.EventChangeBegin:
+			begin = e.at
+		case result.EventChangeEnd:
+			t.record.ChangeMs = float64(e.at.Sub(begin).Nanoseconds()) / 1e6
 		}
 	}
 }
 
 func (t *trial) event(at time.Time, kind, text string) {
-	t.eventAt(float64(at.Sub(t.record.Start).Microseconds())/1000, kind, text)
-}
-
-func (t *trial) eventAt(ms float64, kind, text string) {
-	t.events = append(t.events, result.Event{Block: t.record.Block, Variant: t.record.Variant, Workload: t.record.Workload, AtMs: max(0, ms), Kind: kind, Text: text})
+	ms := float64(at.Sub(t.record.Start).Microseconds()) / 1000
+	t.events = append(t.events, result.Event{
+		Block: t.record.Block, Position: t.record.Position, Variant: t.record.Variant, Workload: t.record.Workload, AtMs: max(0, ms), Kind: kind, Text: text,
+	})
 }
 
 // judge gives the status. It looks at the machine and the warm-up, and at no figure of

@@ -128,10 +128,10 @@ func TestForEngine(t *testing.T) {
 func TestWithTwin(t *testing.T) {
 	s := WithTwin(WithTwin(builtin(t, "proxy")))
 	v, _ := names(s)
-	if !slices.Equal(v, []string{"direct", "direct′", "pgbouncer", "service-proxy"}) || s.Variants[1].TwinOf != "direct" {
+	if !slices.Equal(v, []string{"direct", "direct′", "pgbouncer", "haproxy", "service-proxy"}) || s.Variants[1].TwinOf != "direct" {
 		t.Errorf("%v", v)
 	}
-	if left, _ := names(Without(s, "pgbouncer", "connect")); len(left) != 3 {
+	if left, _ := names(Without(s, "pgbouncer", "connect")); len(left) != 4 {
 		t.Errorf("%v", left)
 	}
 }

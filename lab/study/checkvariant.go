@@ -106,7 +106,7 @@ func (c *checker) hardware(path string, v Variant) {
 func (c *checker) endpoint(path string, v Variant) {
 	path += ".endpoint"
 	switch v.Endpoint {
-	case "":
+	case "", EndpointHAProxy:
 	case EndpointPgBouncer:
 		if others := without(c.enginesOf(v.Engines), Postgres); len(others) > 0 {
 			c.refuse(path, "%s speaks to %s only, and the variant is for %s, too; give it engines: [%s]", EndpointPgBouncer, Postgres, strings.Join(others, ", "), Postgres)
@@ -119,7 +119,7 @@ func (c *checker) endpoint(path string, v Variant) {
 		host, port, err := net.SplitHostPort(v.Endpoint)
 		number, portErr := strconv.Atoi(port)
 		if err != nil || host == "" || portErr != nil || number < 1 || number > 65535 {
-			c.refuse(path, "%q is none of %s, %s, HOST:PORT", brief(v.Endpoint), EndpointPgBouncer, EndpointProxy)
+			c.refuse(path, "%q is none of %s, %s, %s, HOST:PORT", brief(v.Endpoint), EndpointPgBouncer, EndpointHAProxy, EndpointProxy)
 		}
 	}
 }
@@ -135,9 +135,13 @@ func (c *checker) change(path string, v Variant) {
 		if v.Tool != "" {
 			c.refuse(path+".tool", "makes a change, and there is none; add change, or remove the tool")
 		}
+		if len(v.Changed) > 0 {
+			c.refuse(path+".changed", "asks for a change, and there is none; add change, or remove the questions")
+		}
 		return
 	}
 	c.statements(path+".change", v.Change, v.Engines)
+	c.statements(path+".changed", v.Changed, v.Engines)
 	for _, e := range c.enginesOf(v.Engines) {
 		_, all := v.Change[""]
 		_, own := v.Change[e]
@@ -168,9 +172,14 @@ func (c *checker) change(path string, v Variant) {
 // namesTable says whether a change of the study is of the load's own table.
 func (c *checker) namesTable() bool {
 	for _, v := range c.study.Variants {
-		for _, list := range v.Change {
-			if v.Tool != "" || slices.ContainsFunc(list, func(text string) bool { return strings.Contains(text, "{table}") }) {
-				return true
+		if v.Tool != "" {
+			return true
+		}
+		for _, by := range []map[string][]string{v.Change, v.Changed} {
+			for _, list := range by {
+				if slices.ContainsFunc(list, func(text string) bool { return strings.Contains(text, "{table}") }) {
+					return true
+				}
 			}
 		}
 	}

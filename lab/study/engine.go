@@ -56,7 +56,7 @@ func variantsFor(list []Variant, engine string) []Variant {
 	var out []Variant
 	for _, v := range list {
 		if covers(v.Engines, engine) {
-			v.Engines, v.SQL, v.Change = nil, only(v.SQL, engine), only(v.Change, engine)
+			v.Engines, v.SQL, v.Change, v.Changed = nil, only(v.SQL, engine), only(v.Change, engine), only(v.Changed, engine)
 			out = append(out, v)
 		}
 	}

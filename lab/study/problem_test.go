@@ -14,7 +14,7 @@ type problemCase struct{ name, from, to, want string }
 var formProblems = []problemCase{
 	{"unknown key", "question:", "qestion: x\nquestion:", `orders.yaml:2:1: qestion: no such key; there are name, question, engines, primary, metrics, baseline, variants, workloads, plan, published, quick, as_published`},
 	{"unknown key of a workload", "    rate: 100", "    rate: 100\n    rats: 1", `orders.yaml:16:5: workloads[0].rats: no such key; there are name, title, generator, engines, kit, script, setup, protocol, connect, mode, clients, rate, arrival, requests, scale, rows`},
-	{"the twin is not written", "  - name: b", "  - name: b\n    twin_of: a", `orders.yaml:9:5: variants[1].twin_of: no such key; there are name, title, parameters, sql, class, storage_type, iops, storage_gib, endpoint, activity_stream, change, tool, engines, needs`},
+	{"the twin is not written", "  - name: b", "  - name: b\n    twin_of: a", `orders.yaml:9:5: variants[1].twin_of: no such key; there are name, title, parameters, sql, class, storage_type, iops, storage_gib, endpoint, activity_stream, change, tool, changed, engines, needs`},
 	{"missing key", "question: What does it cost?\n", "", `orders.yaml:1:1: question: is missing`},
 	{"missing key inside", "    mode: open\n", "", `orders.yaml:11:5: workloads[0].mode: is missing`},
 	{"duplicate key", "baseline: a", "baseline: a\nbaseline: b", `orders.yaml:6:1: baseline: is here twice, first in line 5; remove one`},
@@ -52,7 +52,7 @@ var headProblems = []problemCase{
 	{"empty sql", "parameters: {work_mem: 1}", `sql: [SELECT 1, " "]`, `orders.yaml:9:21: variants[1].sql[1]: is empty; write a statement, or remove the line`},
 	{"class", "parameters: {work_mem: 1}", "class: large", `orders.yaml:9:5: variants[1].class: "large" is no class; one looks like db.t3.medium`},
 	{"iops without storage", "parameters: {work_mem: 1}", "iops: 1000", `orders.yaml:9:5: variants[1].iops: needs storage_type, such as io1: others take no number of IOPS`},
-	{"endpoint", "parameters: {work_mem: 1}", "endpoint: haproxy", `orders.yaml:9:5: variants[1].endpoint: "haproxy" is none of pgbouncer, proxy, HOST:PORT`},
+	{"endpoint", "parameters: {work_mem: 1}", "endpoint: envoy", `orders.yaml:9:5: variants[1].endpoint: "envoy" is none of pgbouncer, haproxy, proxy, HOST:PORT`},
 	{"proxy without need", "parameters: {work_mem: 1}", "endpoint: proxy", `orders.yaml:9:5: variants[1].endpoint: proxy is the service's own; add needs: proxy, so that a target without one says so`},
 	{"need", "parameters: {work_mem: 1}", "needs: good luck", `orders.yaml:9:5: variants[1].needs: "good luck" is no feature; name activity-stream, proxy, superuser or a library of the server, as pgaudit`},
 	{"stream without need", "parameters: {work_mem: 1}", "activity_stream: sync", `orders.yaml:8:5: variants[1].needs: "" must be activity-stream with an activity stream, so that a target without one says so`},

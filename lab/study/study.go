@@ -55,9 +55,9 @@ type Variant struct {
 	StorageType string `yaml:"storage_type,omitempty" json:"storage_type,omitempty"`
 	IOPS        int    `yaml:"iops,omitempty" json:"iops,omitempty"`
 	StorageGiB  int    `yaml:"storage_gib,omitempty" json:"storage_gib,omitempty"`
-	// Endpoint is what stands between client and server: "" for nothing, "pgbouncer" for
-	// one that the lab starts, "proxy" for the service's own, or HOST:PORT of one that is
-	// there.
+	// Endpoint is what stands between client and server: "" for nothing, "pgbouncer" or
+	// "haproxy" for one that the lab starts, "proxy" for the service's own, or HOST:PORT of
+	// one that is there.
 	Endpoint string `yaml:"endpoint,omitempty" json:"endpoint,omitempty"`
 	// ActivityStream is the mode of the service's activity stream, "sync" or "async", ""
 	// for none.
@@ -67,6 +67,9 @@ type Variant struct {
 	// "pt-online-schema-change", from what follows ALTER TABLE {table}.
 	Change map[string][]string `yaml:"change,omitempty" json:"change,omitempty"`
 	Tool   string              `yaml:"tool,omitempty" json:"tool,omitempty"`
+	// Changed are questions, by engine, each of which is answered by 1 once the change is
+	// there. They are asked after the load has ended; another answer fails the trial.
+	Changed map[string][]string `yaml:"changed,omitempty" json:"changed,omitempty"`
 	// Engines limits the variant to some of the study's; empty for all.
 	Engines []string `yaml:"engines,omitempty" json:"engines,omitempty"`
 	// Needs names a feature that a target may lack, such as "activity-stream". A variant
@@ -86,6 +89,7 @@ const (
 // Endpoints with a name.
 const (
 	EndpointPgBouncer = "pgbouncer"
+	EndpointHAProxy   = "haproxy"
 	EndpointProxy     = "proxy"
 )
 

@@ -123,7 +123,10 @@ func (t *urlTarget) apply(ctx context.Context, session *dial.Session, a applied)
 			return fmt.Errorf("set parameter %s: %w", name, err)
 		}
 	}
-	for _, name := range sortedKeys(a.server) {
+	if err := t.putLogTablesAside(ctx, session, a.server); err != nil {
+		return err
+	}
+	for _, name := range outputFirst(sortedKeys(a.server)) {
 		if err := t.keepBefore(ctx, session, name); err != nil {
 			return fmt.Errorf("write down what parameter %s was: %w", name, err)
 		}

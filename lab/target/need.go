@@ -6,27 +6,30 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"kurabe/lab/study"
 )
-
-// EndpointPgBouncer is the endpoint that the lab starts itself.
-const EndpointPgBouncer = "pgbouncer"
 
 // Features that a variant may need and no target gives yet.
 const needActivityStream = "activity-stream"
 
 // packages are the Debian packages of programs that a variant may need.
-var packages = map[string]string{EndpointPgBouncer: "pgbouncer", "pt-online-schema-change": "percona-toolkit"}
+var packages = map[string]string{study.EndpointPgBouncer: "pgbouncer", study.EndpointHAProxy: "haproxy", study.ToolPtOSC: "percona-toolkit"}
+
+// notInstalled says so, and what to do.
+func notInstalled(program string) string {
+	return fmt.Sprintf("%[1]s is not installed on this machine: it is in the Debian package %[2]s (as root: apt-get install %[2]s)", program, packages[program])
+}
 
 // lacking says which program of this machine a variant lacks, "" when none.
 func lacking(v study.Variant, engine string) string {
 	var programs []string
-	if v.Endpoint == EndpointPgBouncer {
-		if engine != study.Postgres {
-			return "PgBouncer speaks to PostgreSQL only"
+	if k, ok := betweenKinds[v.Endpoint]; ok {
+		if !slices.Contains(k.engines, engine) {
+			return fmt.Sprintf("%s speaks to %s only", k.title, strings.Join(k.engines, ", "))
 		}
-		programs = append(programs, EndpointPgBouncer)
+		programs = append(programs, k.name)
 	}
 	for _, name := range []string{v.Tool, v.Needs} {
 		if packages[name] != "" && !slices.Contains(programs, name) {
@@ -35,7 +38,7 @@ func lacking(v study.Variant, engine string) string {
 	}
 	for _, name := range programs {
 		if _, ok := lookFor(name); !ok {
-			return fmt.Sprintf("%s is not installed on this machine: install the Debian package %s", name, packages[name])
+			return notInstalled(name)
 		}
 	}
 	return ""
@@ -43,11 +46,11 @@ func lacking(v study.Variant, engine string) string {
 
 // badEndpoint says what is wrong with an endpoint's form, "" when nothing is.
 func badEndpoint(endpoint string) string {
-	if endpoint == "" || endpoint == EndpointPgBouncer {
+	if _, ours := betweenKinds[endpoint]; ours || endpoint == "" || endpoint == study.EndpointProxy {
 		return ""
 	}
 	if host, port, err := net.SplitHostPort(endpoint); err != nil || host == "" || port == "" {
-		return fmt.Sprintf("endpoint %q is neither %s nor HOST:PORT", endpoint, EndpointPgBouncer)
+		return fmt.Sprintf("endpoint %q is none of %s, %s, HOST:PORT", endpoint, betweenNames(), study.EndpointProxy)
 	}
 	return ""
 }
@@ -89,6 +92,24 @@ func dataBytes(s *study.Study) int64 {
 		seen[key] = true
 	}
 	return total
+}
+
+// loggedPerSecond is of a server that logs every statement: 65536 of them, of 256 bytes.
+const loggedPerSecond = 16 << 20
+
+// logBytes is about what the logs of one trial take at the most, where a variant has the
+// server log statements; they are part of the instance and go with it.
+func logBytes(s *study.Study) int64 {
+	for _, v := range s.Variants {
+		for name := range v.Parameters {
+			if strings.Contains(name, "log") {
+				p := s.Plan
+				longest := time.Duration(max(p.Warm, p.WarmMax) + p.Measure + p.After)
+				return int64(longest.Seconds() * loggedPerSecond)
+			}
+		}
+	}
+	return 0
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -3,6 +3,7 @@ package target
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"kurabe/lab/study"
 )
@@ -84,10 +85,10 @@ func TestWrites(t *testing.T) {
 
 func TestLacking(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if why := lacking(study.Variant{Endpoint: EndpointPgBouncer}, study.MariaDB); !strings.Contains(why, "PostgreSQL only") {
+	if why := lacking(study.Variant{Endpoint: study.EndpointPgBouncer}, study.MariaDB); !strings.Contains(why, "speaks to postgres only") {
 		t.Errorf("%q", why)
 	}
-	if why := lacking(study.Variant{Tool: "pt-online-schema-change"}, study.MariaDB); !strings.Contains(why, "package percona-toolkit") {
+	if why := lacking(study.Variant{Tool: "pt-online-schema-change"}, study.MariaDB); !strings.Contains(why, "package percona-toolkit (as root: apt-get install percona-toolkit)") {
 		t.Errorf("%q", why)
 	}
 	if why := lacking(study.Variant{Needs: "pgaudit"}, study.Postgres); why != "" {
@@ -96,7 +97,7 @@ func TestLacking(t *testing.T) {
 }
 
 func TestBadEndpoint(t *testing.T) {
-	cases := map[string]bool{"": false, "pgbouncer": false, "127.0.0.1:6432": false, "[::1]:6432": false, "proxysql": true, ":1": true, "a:": true}
+	cases := map[string]bool{"": false, "pgbouncer": false, "haproxy": false, "proxy": false, "127.0.0.1:6432": false, "[::1]:6432": false, "proxysql": true, ":1": true, "a:": true}
 	for endpoint, bad := range cases {
 		if why := badEndpoint(endpoint); (why != "") != bad {
 			t.Errorf("%q: %q", endpoint, why)
@@ -112,5 +113,24 @@ func TestDataBytes(t *testing.T) {
 	}}
 	if got, want := dataBytes(s), int64(160<<20+250000000); got != want {
 		t.Errorf("%d bytes, want %d: the same data twice is made once", got, want)
+	}
+}
+
+func TestLogBytes(t *testing.T) {
+	plan := study.Plan{Warm: study.Duration(5 * time.Second), WarmMax: study.Duration(20 * time.Second), Measure: study.Duration(40 * time.Second)}
+	for name, c := range map[string]struct {
+		parameters map[string]string
+		want       int64
+	}{
+		"no variant logs": {map[string]string{"work_mem": "1"}, 0},
+		"pgaudit":         {map[string]string{"pgaudit.log": "all"}, 60 * loggedPerSecond},
+		"the general log": {map[string]string{"general_log": "1"}, 60 * loggedPerSecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &study.Study{Plan: plan, Variants: []study.Variant{{Name: "plain"}, {Name: "x", Parameters: c.parameters}}}
+			if got := logBytes(s); got != c.want {
+				t.Errorf("%d bytes, want %d", got, c.want)
+			}
+		})
 	}
 }

@@ -98,7 +98,13 @@ func (t *urlTarget) putBack(ctx context.Context, admin *dial.Session) (names []s
 				return fmt.Errorf("have the server read its settings: %w", err)
 			}
 		}
-		return note.Exec(ctx, "DELETE FROM "+noteTable+" WHERE kind IN ('"+kindWas+"', '"+kindAbsent+"')")
+		// After the parameters: what they were may be no logging at all.
+		tables, err := t.putLogTablesBack(ctx, admin, note)
+		if err != nil {
+			return err
+		}
+		names = append(names, tables...)
+		return note.Exec(ctx, "DELETE FROM "+noteTable+" WHERE kind IN ('"+kindWas+"', '"+kindAbsent+"', '"+kindTable+"')")
 	})
 	return names, err
 }

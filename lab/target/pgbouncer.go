@@ -1,231 +1,113 @@
 package target
 
 import (
-	"context"
-	"errors"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
-	"net"
+	"math/big"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"kurabe/lab/dial"
 )
 
+// privateFile is the mode of what is for a program in between alone.
+const privateFile = 0o600
+
+// What PgBouncer is given, and what the file tells of it. The size of a pool is its
+// default one, and written down so that another version's is the same.
 const (
-	// bouncerTime bounds its start, a tenth of a second.
-	bouncerTime = 10 * time.Second
-	// bouncerTries: a port that was free may be taken before the program has it.
-	bouncerTries = 3
-	// answerEvery is how often a program that starts is asked whether it answers.
-	answerEvery = 20 * time.Millisecond
-	// bouncerEnd bounds its end; sessions of a load that was cut off are dropped.
-	bouncerEnd = 5 * time.Second
+	poolMode = "transaction"
+	poolSize = 20
+	// preparedMax is how many statements it keeps of a session, where it can.
+	preparedMax = 200
 )
 
-// bouncer is a PgBouncer before one server.
-type bouncer struct {
-	server dial.Server // its side of clients
-	child  *child
-	dir    string
-}
-
-func (b *bouncer) pids() []int { return []int{b.child.cmd.Process.Pid} }
-
-// close ends it.
-func (b *bouncer) close(context.Context) error {
-	return errors.Join(b.child.stop(bouncerEnd), os.RemoveAll(b.dir))
-}
-
-// startPgBouncer puts one before a server, with transaction pooling and its own defaults
-// for the rest, and waits until a session through it works.
-func startPgBouncer(ctx context.Context, folder string, direct dial.Server) (*bouncer, error) {
-	program, ok := lookFor(EndpointPgBouncer)
-	if !ok {
-		return nil, fmt.Errorf("start PgBouncer: it is not installed; install the Debian package %s", packages[EndpointPgBouncer])
-	}
-	var err error
-	for range bouncerTries {
-		var b *bouncer
-		if b, err = tryPgBouncer(ctx, program, folder, direct); err == nil {
-			return b, nil
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return nil, fmt.Errorf("start PgBouncer: %w", err)
-}
-
-func tryPgBouncer(ctx context.Context, program, folder string, direct dial.Server) (*bouncer, error) {
-	dir, err := makeFolder(folder)
-	if err != nil {
-		return nil, err
-	}
-	b := &bouncer{dir: dir, server: direct}
-	b.server.Host, b.server.TLS = "127.0.0.1", false
-	fail := func(err error) (*bouncer, error) {
-		if b.child != nil {
-			err = errors.Join(err, b.child.stop(bouncerEnd))
-		}
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	if b.server.Port, err = freePort(); err != nil {
-		return fail(err)
-	}
-	cmd := exec.Command(program, filepath.Join(dir, "pgbouncer.ini"))
-	output := &tail{}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
-	if err := writeBouncer(dir, b.server.Port, direct, bouncerVersion(ctx, program)); err != nil {
-		return fail(err)
-	}
-	if cmd.SysProcAttr, err = unprivileged(dir); err != nil {
-		return fail(err)
-	}
-	if b.child, err = start(cmd); err != nil {
-		return fail(err)
-	}
-	if err := b.answers(ctx); err != nil {
-		return fail(fmt.Errorf("%w: %s", err, output))
-	}
-	return b, nil
-}
-
-// answers waits until a session through it works.
-func (b *bouncer) answers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, bouncerTime)
-	defer cancel()
-	tick := time.NewTicker(answerEvery)
-	defer tick.Stop()
-	for {
-		session, err := dial.Open(ctx, b.server)
-		if err == nil {
-			session.Close()
-			return nil
-		}
-		select {
-		case <-b.child.done:
-			return errors.New("it ended at once")
-		case <-ctx.Done():
-			return fmt.Errorf("no session through it works: %w", err)
-		case <-tick.C:
-		}
-	}
-}
-
-// writeBouncer writes its configuration and, for its user alone, the login.
-func writeBouncer(dir string, port int, direct dial.Server, version [2]int) error {
+// writePgBouncer writes its configuration and, for its user alone, the login. Clients meet
+// TLS where they would without it, or it would look cheaper than the way around it.
+func writePgBouncer(p place) (args []string, about map[string]string, err error) {
+	path := filepath.Join(p.dir, "pgbouncer.ini")
 	lines := []string{
 		"[databases]",
-		fmt.Sprintf("* = host=%s port=%d", direct.Host, direct.Port),
+		fmt.Sprintf("* = host=%s port=%d", p.direct.Host, p.direct.Port),
 		"[pgbouncer]",
 		"listen_addr = 127.0.0.1",
-		fmt.Sprintf("listen_port = %d", port),
+		fmt.Sprintf("listen_port = %d", p.port),
 		"unix_socket_dir =",
-		"auth_type = scram-sha-256",
-		"auth_file = " + filepath.Join(dir, "users.txt"),
-		"pool_mode = transaction",
-		"max_client_conn = 2000",
+		"auth_file = " + filepath.Join(p.dir, "users.txt"),
+		"pool_mode = " + poolMode,
+		fmt.Sprintf("default_pool_size = %d", poolSize),
+		fmt.Sprintf("max_client_conn = %d", betweenClients),
 		"ignore_startup_parameters = extra_float_digits,options",
-		"server_tls_sslmode = " + map[bool]string{false: "disable", true: "require"}[direct.TLS],
+		// Its lines would go to us, who make the load.
+		"log_connections = 0",
+		"log_disconnections = 0",
 	}
-	// Without it, before 1.21, a prepared statement is lost with the transaction.
-	if version[0] > 1 || version[0] == 1 && version[1] >= 21 {
-		lines = append(lines, "max_prepared_statements = 200")
+	about = map[string]string{"pool_mode": poolMode, "default_pool_size": strconv.Itoa(poolSize), "prepared_statements": "0", "log_connections": "0"}
+	// A server that asks for no password gives none to compare with.
+	about["auth_type"] = "scram-sha-256"
+	if p.direct.Password == "" {
+		about["auth_type"] = "trust"
 	}
-	const private = 0o600
-	if err := os.WriteFile(filepath.Join(dir, "pgbouncer.ini"), []byte(strings.Join(lines, "\n")+"\n"), private); err != nil {
-		return err
+	lines = append(lines, "auth_type = "+about["auth_type"])
+	if keepsPrepared(p.version) {
+		about["prepared_statements"] = strconv.Itoa(preparedMax)
+		lines = append(lines, fmt.Sprintf("max_prepared_statements = %d", preparedMax))
+	}
+	if about["tls"] = "off"; p.direct.TLS {
+		about["tls"] = "both sides"
+		key, certificate := filepath.Join(p.dir, "key.pem"), filepath.Join(p.dir, "certificate.pem")
+		if err := writeCertificate(key, certificate); err != nil {
+			return nil, nil, err
+		}
+		lines = append(lines, "server_tls_sslmode = require", "client_tls_sslmode = require", "client_tls_key_file = "+key, "client_tls_cert_file = "+certificate)
+	} else {
+		lines = append(lines, "server_tls_sslmode = disable")
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), privateFile); err != nil {
+		return nil, nil, err
 	}
 	quote := func(text string) string { return `"` + strings.ReplaceAll(text, `"`, `""`) + `"` }
-	login := quote(direct.User) + " " + quote(string(direct.Password)) + "\n"
-	return os.WriteFile(filepath.Join(dir, "users.txt"), []byte(login), private)
+	login := quote(p.direct.User) + " " + quote(string(p.direct.Password)) + "\n"
+	return []string{path}, about, os.WriteFile(filepath.Join(p.dir, "users.txt"), []byte(login), privateFile)
 }
 
-// bouncerVersion is the first two numbers of "PgBouncer 1.18.0", zero when unknown.
-func bouncerVersion(ctx context.Context, program string) (version [2]int) {
-	out, err := exec.CommandContext(ctx, program, "--version").Output()
-	if err != nil {
-		return version
-	}
-	_, text, _ := strings.Cut(string(out), "PgBouncer ")
-	for n, part := range strings.SplitN(text, ".", 3) {
-		number, err := strconv.Atoi(part)
-		if err != nil || n >= len(version) {
-			break
-		}
-		version[n] = number
-	}
-	return version
+// keepsPrepared says of a version of PgBouncer whether statements that were prepared in
+// one transaction are there in the next: since 1.21.
+func keepsPrepared(version string) bool {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, errA := strconv.Atoi(major)
+	b, errB := strconv.Atoi(minor)
+	return errA == nil && errB == nil && (a > 1 || a == 1 && b >= 21)
 }
 
-// freePort is one that nobody has at the moment.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
+// certificateLife is longer than any study.
+const certificateLife = 30 * 24 * time.Hour
 
-// makeFolder makes a folder of ours that names our process, for us alone.
-func makeFolder(parent string) (string, error) {
-	dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-", namePrefix, os.Getpid()))
+// writeCertificate makes a key and a certificate that nobody has to believe: who measures
+// asks for TLS, and not who is there.
+func writeCertificate(keyPath, certificatePath string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return "", fmt.Errorf("make a folder: %w", err)
+		return fmt.Errorf("make a key: %w", err)
 	}
-	me, err := thisProcess()
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, ownerFile), []byte(me.String()+"\n"), 0o644)
-	}
+	now := time.Now()
+	of := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife)}
+	certificate, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
 	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
+		return fmt.Errorf("make a certificate: %w", err)
 	}
-	return dir, nil
-}
-
-// unprivileged has a program run as another user when we are root, which PgBouncer
-// refuses to be, and gives that user the folder.
-func unprivileged(dir string) (*syscall.SysProcAttr, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
-	}
-	var account *user.User
-	var err error
-	for _, name := range []string{"postgres", "nobody"} {
-		if account, err = user.Lookup(name); err == nil {
-			break
-		}
-	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("find a user for PgBouncer, which does not run as root: %w", err)
+		return fmt.Errorf("write a key: %w", err)
 	}
-	uid, err := strconv.ParseUint(account.Uid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("user %s: %w", account.Username, err)
+	if err := os.WriteFile(keyPath, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), privateFile); err != nil {
+		return err
 	}
-	gid, err := strconv.ParseUint(account.Gid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("user %s: %w", account.Username, err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	paths := []string{dir}
-	for _, e := range entries {
-		paths = append(paths, filepath.Join(dir, e.Name()))
-	}
-	for _, path := range paths {
-		if err := os.Chown(path, int(uid), int(gid)); err != nil {
-			return nil, fmt.Errorf("give PgBouncer its folder: %w", err)
-		}
-	}
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+	return os.WriteFile(certificatePath, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}), privateFile)
 }

@@ -30,7 +30,9 @@ const (
 	// copies of the data that a private service has at the same time: the first instance
 	// or its snapshot twice over, the leased instance, and the one that leaves.
 	copies = 4
-	// headroomBytes are for logs, engines' own files and the state of the service.
+	// logged instances are there at the same time: the leased one and the one that leaves.
+	logged = 2
+	// headroomBytes are for ordinary logs, engines' own files and the state of the service.
 	headroomBytes = 2 << 30
 )
 
@@ -171,7 +173,7 @@ func fileTail(path string) string {
 
 // Check implements Target: the disk is ours to look after too.
 func (p *private) Check(ctx context.Context, s *study.Study) (map[string]string, error) {
-	need := copies*dataBytes(s) + headroomBytes
+	need := copies*dataBytes(s) + logged*logBytes(s) + headroomBytes
 	var fs unix.Statfs_t
 	if err := unix.Statfs(p.dir, &fs); err != nil {
 		return nil, fmt.Errorf("look at the disk of %s: %w", p.dir, err)

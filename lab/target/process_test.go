@@ -10,9 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"kurabe/lab/dial"
-	"kurabe/lab/study"
 )
 
 // script writes a program for a test.
@@ -155,57 +152,6 @@ func TestMakeFolderIsPrivate(t *testing.T) {
 	must(t, err)
 	if why := keepFolder(dir, me, false); !strings.Contains(why, "its lab runs") {
 		t.Errorf("it would be removed: %q", why)
-	}
-}
-
-func TestWriteBouncer(t *testing.T) {
-	direct := dial.Server{Engine: study.Postgres, Host: "127.66.0.1", Port: 5432, User: `an"n`, Password: `pa"ss`}
-	cases := map[string]struct {
-		version [2]int
-		tls     bool
-		has     []string
-		lacks   []string
-	}{
-		"Debian 12's": {version: [2]int{1, 18}, has: []string{"pool_mode = transaction", "listen_port = 6432", "host=127.66.0.1 port=5432", "server_tls_sslmode = disable"}, lacks: []string{"max_prepared_statements"}},
-		"a newer one": {version: [2]int{1, 24}, tls: true, has: []string{"max_prepared_statements = 200", "server_tls_sslmode = require"}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			direct.TLS = c.tls
-			must(t, writeBouncer(dir, 6432, direct, c.version))
-			config, err := os.ReadFile(filepath.Join(dir, "pgbouncer.ini"))
-			must(t, err)
-			for _, words := range c.has {
-				if !strings.Contains(string(config), words) {
-					t.Errorf("%q is not in:\n%s", words, config)
-				}
-			}
-			for _, words := range append(c.lacks, "pa\"ss") {
-				if strings.Contains(string(config), words) {
-					t.Errorf("%q is in:\n%s", words, config)
-				}
-			}
-			login, err := os.ReadFile(filepath.Join(dir, "users.txt"))
-			must(t, err)
-			if string(login) != `"an""n" "pa""ss"`+"\n" {
-				t.Error("another login")
-			}
-			info, err := os.Stat(filepath.Join(dir, "users.txt"))
-			must(t, err)
-			if info.Mode().Perm() != 0o600 {
-				t.Errorf("the login has mode %v", info.Mode())
-			}
-		})
-	}
-}
-
-func TestBouncerVersion(t *testing.T) {
-	cases := map[string][2]int{"echo PgBouncer 1.18.0; echo libevent 2.1": {1, 18}, "echo PgBouncer 1.24rc1": {1, 0}, "echo hello": {0, 0}, "exit 1": {0, 0}}
-	for text, want := range cases {
-		if got := bouncerVersion(t.Context(), script(t, "pgbouncer", text)); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
 	}
 }
 

@@ -45,9 +45,10 @@ func TestCheckSaysWhyAndLeavesNothing(t *testing.T) {
 		"activity stream":    {variant: study.Variant{Needs: "activity-stream"}, why: "no activity streams"},
 		"something else":     {variant: study.Variant{Needs: "teleport"}, why: `"teleport"`},
 		"an extension":       {variant: study.Variant{Needs: "citext", SQL: map[string][]string{"": {"CREATE EXTENSION IF NOT EXISTS pg_trgm"}}}},
-		"a missing one":      {variant: study.Variant{SQL: map[string][]string{"postgres": {"create extension pgaudit"}}}, why: "extension pgaudit"},
+		"a missing one":      {variant: study.Variant{SQL: map[string][]string{"postgres": {"create extension pgaudit"}}}, why: "extension pgaudit: it is in the Debian package postgresql-"},
 		"a fixed endpoint":   {variant: study.Variant{Endpoint: "127.0.0.1:6432"}, why: "another server"},
-		"a broken endpoint":  {variant: study.Variant{Endpoint: "proxy"}, why: "HOST:PORT"},
+		"a broken endpoint":  {variant: study.Variant{Endpoint: "envoy"}, why: "none of haproxy, pgbouncer, proxy, HOST:PORT"},
+		"its own proxy":      {variant: study.Variant{Endpoint: "proxy", Needs: "proxy"}, why: "no proxy of its own"},
 		"another engine's":   {variant: study.Variant{Class: "db.x99.huge", Engines: []string{study.MariaDB}}},
 		"another's SQL only": {variant: study.Variant{SQL: map[string][]string{"mariadb": {"CREATE EXTENSION pgaudit"}}}},
 	}

@@ -40,6 +40,9 @@ func (t *rdsTarget) Check(ctx context.Context, s *study.Study) (map[string]strin
 		if err != nil {
 			return nil, err
 		}
+		if why == "" {
+			why = losesPrepared(ctx, s, v)
+		}
 		if why != "" {
 			t.refused[v.Name] = why
 		}
@@ -57,7 +60,13 @@ func (t *rdsTarget) checkVariant(ctx context.Context, v study.Variant, s shape) 
 	if why := badEndpoint(v.Endpoint); why != "" {
 		return why, nil
 	}
-	if v.Endpoint != "" && v.Endpoint != EndpointPgBouncer {
+	switch {
+	case v.Endpoint == study.EndpointProxy && t.kind == KindRDS:
+		return "the lab cannot make a proxy of Amazon's, which needs a role and a secret: with the URL of a server as the target, the address of its proxy can be an endpoint", nil
+	case v.Endpoint == study.EndpointProxy:
+		return "the service has no proxy of its own", nil
+	}
+	if _, ours := betweenKinds[v.Endpoint]; v.Endpoint != "" && !ours {
 		return fmt.Sprintf("endpoint %s stands before another server: here every trial has a new one, which it does not know", v.Endpoint), nil
 	}
 	if why := lacking(v, t.options.Engine); why != "" {
@@ -102,10 +111,29 @@ func (t *rdsTarget) missingExtension(v study.Variant) string {
 	}
 	for _, name := range extensions(v, t.options.Engine) {
 		if !t.hasExtension(name) {
-			return fmt.Sprintf("the service does not offer the extension %s", name)
+			return "the service does not offer the extension " + name + t.extensionHint(name)
 		}
 	}
 	return ""
+}
+
+// extensionPackages are the Debian packages of extensions that built-in studies create,
+// with the place of PostgreSQL's major version.
+var extensionPackages = map[string]string{"pgaudit": "postgresql-%s-pgaudit"}
+
+// extensionHint says how a service of one's own comes to offer an extension: it looks for
+// what its host has when it starts.
+func (t *rdsTarget) extensionHint(name string) string {
+	form := extensionPackages[name]
+	if form == "" || t.kind == KindRDS || t.engine == nil {
+		return ""
+	}
+	major, _, _ := strings.Cut(aws.ToString(t.engine.EngineVersion), ".")
+	hint := fmt.Sprintf(": it is in the Debian package %[1]s (as root on the service's host: apt-get install %[1]s)", fmt.Sprintf(form, major))
+	if t.kind == KindPrivate {
+		return hint
+	}
+	return hint + ", and is found when the service starts"
 }
 
 // parameters asks for those of the engine's family.

@@ -47,11 +47,11 @@ func (t *rdsTarget) Prepare(ctx context.Context, s *study.Study, fill Fill) erro
 	if len(t.groups) == 0 {
 		return errors.New("no variant of the study can be had here")
 	}
-	return t.golden(ctx, max(least, 1), fill)
+	return t.golden(ctx, s, max(least, 1), fill)
 }
 
 // golden makes the snapshot that every trial starts from.
-func (t *rdsTarget) golden(ctx context.Context, gib int, fill Fill) error {
+func (t *rdsTarget) golden(ctx context.Context, s *study.Study, gib int, fill Fill) error {
 	class, err := t.class(ctx)
 	if err != nil {
 		return err
@@ -69,6 +69,14 @@ func (t *rdsTarget) golden(ctx context.Context, gib int, fill Fill) error {
 	}
 	server, _, err := t.available(ctx, name)
 	if err != nil {
+		return err
+	}
+	// How many sessions it takes is a formula of the class, which the server has computed.
+	have, err := t.enter(ctx, server, study.Variant{})
+	if err != nil {
+		return err
+	}
+	if err := tooManyClients(s, t.options.Engine, have, false, t.refused, "choose a larger class (--class), set the parameter in the variants"); err != nil {
 		return err
 	}
 	t.options.step("make the data")
@@ -153,13 +161,9 @@ func (t *rdsTarget) lease(ctx context.Context, v study.Variant, name, group stri
 		return nil, err
 	}
 	lease := &Lease{Server: direct, Direct: direct, Settings: show(have)}
-	end := func(context.Context) error { return nil }
-	if v.Endpoint == EndpointPgBouncer {
-		b, err := startPgBouncer(ctx, t.options.Folder, direct)
-		if err != nil {
-			return nil, err
-		}
-		lease.Server, lease.PIDs, end = b.server, b.pids(), b.close
+	end, err := lease.put(ctx, v, t.options.Folder)
+	if err != nil {
+		return nil, err
 	}
 	lease.Release = func(ctx context.Context) error { return errors.Join(end(ctx), t.release(ctx)) }
 	return lease, nil

@@ -47,6 +47,22 @@ func URL(ctx context.Context, address string, o Options) (Target, error) {
 	return newURL(ctx, server, o)
 }
 
+// Ask says what a server is, of which the URL may say otherwise: mysql:// of a MariaDB.
+func Ask(ctx context.Context, address string, o Options) (About, error) {
+	server, err := parseAddress(address)
+	if err != nil {
+		return About{}, err
+	}
+	if err := findPassword(&server, o.PasswordFile); err != nil {
+		return About{}, err
+	}
+	t, err := newURL(ctx, server, o)
+	if err != nil {
+		return About{}, err
+	}
+	return t.about, nil
+}
+
 func newURL(ctx context.Context, server dial.Server, o Options) (*urlTarget, error) {
 	me, err := thisProcess()
 	if err != nil {
@@ -159,10 +175,13 @@ func (t *urlTarget) Check(ctx context.Context, s *study.Study) (unsupported map[
 		return nil, fmt.Errorf("reach the target: %w", err)
 	}
 	defer session.Close()
-	if !t.inPlace() {
-		if err := t.tryDatabase(ctx, session); err != nil {
-			return nil, err
-		}
+	if t.inPlace() {
+		err = undoable(s, t.named)
+	} else {
+		err = t.tryDatabase(ctx, session)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if t.have, err = settings(ctx, session, t.admin.Engine); err != nil {
 		return nil, err
@@ -172,7 +191,10 @@ func (t *urlTarget) Check(ctx context.Context, s *study.Study) (unsupported map[
 		if !applies(v.Engines, t.admin.Engine) {
 			continue
 		}
-		why := t.checkVariant(v)
+		why := t.checkVariant(ctx, v)
+		if why == "" {
+			why = losesPrepared(ctx, s, v)
+		}
 		if why == "" {
 			t.changes[v.Name], why = t.plan(ctx, session, v)
 		}
@@ -185,7 +207,7 @@ func (t *urlTarget) Check(ctx context.Context, s *study.Study) (unsupported map[
 			unsupported[w.Name] = why
 		}
 	}
-	return unsupported, nil
+	return unsupported, tooManyClients(s, t.admin.Engine, t.have, t.all, unsupported, "set it on the server")
 }
 
 func (t *urlTarget) tryDatabase(ctx context.Context, session *dial.Session) error {
@@ -199,7 +221,7 @@ func (t *urlTarget) tryDatabase(ctx context.Context, session *dial.Session) erro
 }
 
 // checkVariant says why a variant cannot be had, but for its parameters.
-func (t *urlTarget) checkVariant(v study.Variant) string {
+func (t *urlTarget) checkVariant(ctx context.Context, v study.Variant) string {
 	switch {
 	case v.Class != "":
 		return "a server behind a URL has no classes: use a target with the RDS API"
@@ -211,14 +233,18 @@ func (t *urlTarget) checkVariant(v study.Variant) string {
 	if why := badEndpoint(v.Endpoint); why != "" {
 		return why
 	}
-	if v.Endpoint != "" && v.Endpoint != EndpointPgBouncer {
-		conn, err := net.DialTimeout("tcp", v.Endpoint, dial.Timeout)
-		if err != nil {
-			return fmt.Sprintf("nothing answers at its endpoint: %v", err)
+	if v.Endpoint == study.EndpointProxy {
+		return "a server behind a URL has no proxy of its own: name the address of one as the endpoint"
+	}
+	if _, ours := betweenKinds[v.Endpoint]; v.Endpoint != "" && !ours {
+		if why := t.tryEndpoint(ctx, v.Endpoint); why != "" {
+			return why
 		}
-		conn.Close() // whether it lets us in is seen when it is used
 	}
 	if why := lacking(v, t.admin.Engine); why != "" {
+		return why
+	}
+	if why := triggersRefused(v, t.have, t.all); why != "" {
 		return why
 	}
 	if v.Needs == study.NeedSuperuser {
@@ -260,33 +286,48 @@ func (t *urlTarget) checkWorkload(w study.Workload) string {
 	return ""
 }
 
-// endpoint is the server by the way of a variant.
-func (t *urlTarget) endpoint(ctx context.Context, v study.Variant, direct dial.Server) (dial.Server, []int, func(context.Context) error, error) {
-	none := func(context.Context) error { return nil }
-	switch v.Endpoint {
-	case "":
-		return direct, nil, none, nil
-	case EndpointPgBouncer:
-		b, err := startPgBouncer(ctx, t.options.Folder, direct)
-		if err != nil {
-			return dial.Server{}, nil, nil, err
-		}
-		return b.server, b.pids(), b.close, nil
-	}
-	host, port, err := net.SplitHostPort(v.Endpoint)
+// tryEndpoint says why no session goes by an endpoint that is there already.
+func (t *urlTarget) tryEndpoint(ctx context.Context, endpoint string) string {
+	by, err := through(t.admin, endpoint)
 	if err != nil {
-		return dial.Server{}, nil, nil, errors.New(badEndpoint(v.Endpoint))
+		return err.Error()
+	}
+	session, err := dial.Open(ctx, by)
+	if err != nil {
+		return fmt.Sprintf("no session goes by its endpoint, with the user, password and database that the server takes: %v", err)
+	}
+	session.Close()
+	return ""
+}
+
+// through is a server by an endpoint that is there already.
+func through(s dial.Server, endpoint string) (dial.Server, error) {
+	host, port, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		return s, errors.New(badEndpoint(endpoint))
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return dial.Server{}, nil, nil, fmt.Errorf("endpoint %s: %w", v.Endpoint, err)
+		return s, fmt.Errorf("endpoint %s: %w", endpoint, err)
 	}
-	between := direct
-	between.Host, between.Port = host, int(number)
-	session, err := dial.Open(ctx, between)
+	s.Host, s.Port = host, int(number)
+	return s, nil
+}
+
+// endpoint sets the way of a variant's clients. That a session by it finds the study's
+// own database shows that it leads to the same server.
+func (t *urlTarget) endpoint(ctx context.Context, l *Lease, v study.Variant) (end func(context.Context) error, err error) {
+	if _, ours := betweenKinds[v.Endpoint]; ours || v.Endpoint == "" {
+		return l.put(ctx, v, t.options.Folder)
+	}
+	if l.Server, err = through(l.Direct, v.Endpoint); err != nil {
+		return nil, err
+	}
+	session, err := dial.Open(ctx, l.Server)
 	if err != nil {
-		return dial.Server{}, nil, nil, fmt.Errorf("endpoint %s of variant %s: %w", v.Endpoint, v.Name, err)
+		return nil, fmt.Errorf("endpoint %s of variant %s: %w", v.Endpoint, v.Name, err)
 	}
 	session.Close()
-	return between, nil, none, nil
+	l.Settings["endpoint"] = v.Endpoint
+	return func(context.Context) error { return nil }, nil
 }

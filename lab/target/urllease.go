@@ -173,9 +173,9 @@ func (t *urlTarget) lease(ctx context.Context, v study.Variant) (*Lease, error) 
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Direct: direct, Settings: show(have)}
-	var end func(context.Context) error
-	if lease.Server, lease.PIDs, end, err = t.endpoint(ctx, v, direct); err != nil {
+	lease := &Lease{Server: direct, Direct: direct, Settings: show(have)}
+	end, err := t.endpoint(ctx, lease, v)
+	if err != nil {
 		return nil, err
 	}
 	lease.Release = func(ctx context.Context) error { return errors.Join(end(ctx), t.release(ctx)) }

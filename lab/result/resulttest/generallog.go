@@ -137,6 +137,6 @@ func (m *maker) logMeasure(t *result.Trial, start float64, disturbed bool) resul
 	c := costs{cpuMs: 0.9 / m.effect(kind.name, kind.tps), switches: 14, walBytes: 3100, fsyncs: 0.31, readBytes: 0, writeBytes: 9000 * kind.bytes}
 	return result.Phase{
 		Name: result.PhaseMeasure, StartMs: start, Ms: seconds * 1000, Load: l, Probes: m.probes(c, n),
-		Waits: map[string]int{"wait/io/file/innodb/innodb_log_file": 40 + m.rng.IntN(20), "wait/synch/mutex/sql/LOCK_log": int(120 * (1 - m.effect(kind.name, kind.tps)) * m.noise()), "cpu": 130 + m.rng.IntN(30)},
+		Waits: map[string]int{"wait/io/file/innodb/innodb_log_file": 40 + m.rng.IntN(20), "wait/synch/mutex/sql/LOCK_log": max(0, int(120*(1-m.effect(kind.name, kind.tps))*m.noise())), "cpu": 130 + m.rng.IntN(30)},
 	}
 }
