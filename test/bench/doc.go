@@ -15,6 +15,10 @@
 // same server. Their clients follow a schedule, and a latency counts from it. A run
 // needs up to five times the largest size on the disk, and an hour or more with 10.
 //
+// The lab's proof ("lab") turns the lab on itself: its generator against pgbench and
+// against a server that costs nothing, costs that are planted and have to be found, and
+// simulated studies whose truth is known.
+//
 // Each run leaves two files: JSON lines with every raw sample, the machine, the
 // versions, the settings and the seed; and the table as Markdown, for the docs.
 // Everything that it starts lives below one temporary folder and ends with it,

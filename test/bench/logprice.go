@@ -43,6 +43,9 @@ func logPrice(ctx context.Context, r *run) error {
 		return err
 	}
 	for _, engine := range []string{postgres, mariadb} {
+		if r.Engine != "" && r.Engine != engine {
+			continue
+		}
 		list := r.prices(engine)
 		_, err := exec.LookPath("sysbench")
 		switch {

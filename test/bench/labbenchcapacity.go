@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"kurabe/lab/stat"
+)
+
+const capacityBar = 100_000 // requests a second
+
+// proveCapacity measures what the generator can send when the server costs nothing, and
+// how late it wakes.
+func (r *run) proveCapacity(ctx context.Context) error {
+	count := fmt.Sprintf("-test.count=%d", pick(r, 5, 1))
+	found, err := r.goBenchmarks(ctx, "lab/load", "^BenchmarkCapacity$/^closed$|^BenchmarkCapacity$/^open$/^200k$|^BenchmarkNullPostgres$", "-test.benchtime=1x", count)
+	if err != nil {
+		return r.noGo("capacity of the generator", err)
+	}
+	for _, c := range []struct{ name, what, note string }{
+		{"Capacity/closed", "generator, 2 clients in a closed loop, null server", "every part of a run but the server"},
+		{"Capacity/open/200k", "generator, 200,000 arrivals a second, null server", "latency from the schedule, 16 clients"},
+		{"NullPostgres", "generator and a null PostgreSQL over loopback", "both in one process, so half of its processor time is the server's"},
+	} {
+		rates := found[c.name]["requests/s"]
+		if len(rates) == 0 {
+			return fmt.Errorf("benchmark %s of lab/load reported no rate", c.name)
+		}
+		line := row{Bench: "lab", What: c.what, Value: fmt.Sprintf("%.0f a second (%.0f to %.0f)", stat.Median(rates), slices.Min(rates), slices.Max(rates)), Note: c.note}
+		if c.name != "NullPostgres" {
+			line.Bar, line.Verdict = fmt.Sprintf("≥ %d", capacityBar), verdict(slices.Min(rates) >= capacityBar)
+		}
+		if lag := found[c.name]["lag-p99-ms"]; len(lag) > 0 {
+			line.Note += fmt.Sprintf("; %.0f skipped, 99 %% of the others were sent at most %.2f ms late", slices.Max(found[c.name]["skipped"]), stat.Median(lag))
+		}
+		r.out.row(line)
+	}
+	return r.proveAlarm(ctx, count)
+}
+
+func (r *run) proveAlarm(ctx context.Context, count string) error {
+	found, err := r.goBenchmarks(ctx, "lab/load", "^BenchmarkAlarm$", pick(r, "-test.benchtime=2s", "-test.benchtime=100x"), count)
+	if err != nil {
+		return r.noGo("how late the generator wakes", err)
+	}
+	for _, c := range []struct{ name, what, note string }{
+		{"Alarm/timerfd", "the generator's sleep of 1 ms ends late by", "a timer of the kernel, waited for as a socket is"},
+		{"Alarm/time.Sleep", "the Go runtime's sleep of 1 ms ends late by", "which the generator does not use"},
+	} {
+		middle, tail := found[c.name]["late-p50-µs"], found[c.name]["late-p99-µs"]
+		if len(middle) == 0 || len(tail) == 0 {
+			return fmt.Errorf("benchmark %s of lab/load reported nothing", c.name)
+		}
+		r.out.row(row{Bench: "lab", What: c.what, Value: fmt.Sprintf("p50 %.0f µs, p99 %.0f µs", stat.Median(middle), stat.Median(tail)), Note: c.note})
+	}
+	return nil
+}
