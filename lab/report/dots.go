@@ -50,7 +50,7 @@ func (v *view) trialDots() (chart, bool) {
 	}
 	d.orderAxis(v, x, y)
 	d.tall = y + dotsBottom
-	caption := "Every trial in the order in which it ran, left to right; light lines divide the blocks. Solid: counts. Hollow: counts, its warm-up found no end. Crossed out: does not count. One that gave no figure stands as a cross on the axis. The scales are logarithmic; the short lines are each variant’s median."
+	caption := "Every trial in the order in which it ran, left to right; light lines divide the blocks. Solid: counts. Hollow: counts, but its warm-up found no end, or it was disturbed when it was measured again, too. Crossed out: does not count. One that gave no figure stands as a cross on the axis. The scales are logarithmic; the short lines are each variant’s median."
 	c := d.finish("trials", "Every trial in order of execution", caption)
 	if left := len(v.workloads) - len(shown); left > 0 {
 		c.Notes = append(c.Notes, plural(int64(left), "more workload is", "more workloads are")+" in the tables and not drawn here.")

@@ -50,7 +50,7 @@ type Settings struct {
 // Status of a trial.
 const (
 	StatusOK        = "ok"
-	StatusUnsettled = "unsettled" // the warm-up found no end; counts
+	StatusUnsettled = "unsettled" // the warm-up found no end, or it was disturbed again; counts
 	StatusRepeated  = "repeated"  // the machine was disturbed; does not count
 	StatusFailed    = "failed"    // does not count
 )
