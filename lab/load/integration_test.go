@@ -39,6 +39,15 @@ func unprivileged(account, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// onceIsEnough skips what loads servers for long in the suite's second run, without root:
+// nothing of it asks for rights.
+func onceIsEnough(t *testing.T) {
+	t.Helper()
+	if os.Getenv("KURABE_TEST_UNPRIVILEGED") != "" {
+		t.Skip("runs with root only; it asks for no rights")
+	}
+}
+
 // startPostgres gives a small server of the newest version that is installed.
 func startPostgres(t testing.TB) dial.Server {
 	t.Helper()
@@ -163,6 +172,7 @@ func prepared(t testing.TB, w study.Workload, s dial.Server) Generator {
 }
 
 func TestPostgresKits(t *testing.T) {
+	onceIsEnough(t)
 	// Writers of random rows may meet in a circle; and where two move the same row, the
 	// DELETE of the second does not see what the first has put there, which its INSERT
 	// then meets, as sysbench's does.
@@ -213,6 +223,7 @@ func TestPrepareLeavesWhatIsRight(t *testing.T) {
 }
 
 func TestToolsRun(t *testing.T) {
+	onceIsEnough(t)
 	runTools(t, startPostgres(t), map[string]study.Workload{
 		"pgbench closed":  {Generator: study.GeneratorPgbench, Kit: "tpcb-like", Mode: study.ModeClosed, Clients: 4},
 		"pgbench open":    {Generator: study.GeneratorPgbench, Kit: "select-only", Mode: study.ModeOpen, Rate: 200, Clients: 4, Protocol: protocolPrepared},

@@ -49,11 +49,13 @@ func startMariaDB(t testing.TB) (dial.Server, *os.Process) {
 }
 
 func TestMariaDBKits(t *testing.T) {
+	onceIsEnough(t)
 	s, _ := startMariaDB(t)
 	runKits(t, s, "1213", "1062")
 }
 
 func TestSysbenchOnMariaDB(t *testing.T) {
+	onceIsEnough(t)
 	s, _ := startMariaDB(t)
 	runTools(t, s, map[string]study.Workload{
 		"closed": {Generator: study.GeneratorSysbench, Kit: "oltp_read_write", Mode: study.ModeClosed, Clients: 2},

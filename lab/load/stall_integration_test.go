@@ -106,6 +106,7 @@ var mariadbStalls = []stall{
 // A stall of the server is seen by every arrival of its time, and by those only once: as
 // its latency, or as one that was skipped.
 func TestStallIsSeenByAllArrivals(t *testing.T) {
+	onceIsEnough(t)
 	for _, engine := range []string{study.Postgres, study.MariaDB} {
 		t.Run(engine, func(t *testing.T) {
 			var s dial.Server

@@ -155,6 +155,7 @@ func (b blocking) stay(s dial.Server) {
 // Every change of the built-in study is made, seen and undone, on both engines; a blocked
 // one is a gap of those who write.
 func TestLabAlter(t *testing.T) {
+	onceIsEnough(t)
 	eachPlain(t, func(t *testing.T, engine string, on target.Target) {
 		s := alterStudy(t, engine)
 		blocked := variantOf(t, s, "add-column")
@@ -237,6 +238,7 @@ func alterTrial(t *testing.T, f *result.File, v study.Variant, trial *result.Tri
 // A change that the engine refuses, and one that does not do what it says, fail their
 // trials with the reason, and the others are measured.
 func TestLabAlterIsTrue(t *testing.T) {
+	onceIsEnough(t)
 	eachPlain(t, func(t *testing.T, engine string, on target.Target) {
 		s := alterStudy(t, engine)
 		truth := variantOf(t, s, "add-column")

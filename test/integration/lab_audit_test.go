@@ -41,6 +41,7 @@ func labOnService(s *harness.Service) []string {
 // The cost of an audit is that of lines that are really written: they are in the log of
 // the instance while the trial runs.
 func TestLabAudit(t *testing.T) {
+	onceIsEnough(t)
 	s := shared(t)
 	s.NeedEngine(t, "postgres", s.Engines(t))
 	dir := harness.Folder(t, false)

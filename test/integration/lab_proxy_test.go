@@ -62,6 +62,7 @@ func betweenPrograms(t *testing.T, names ...string) {
 
 // Every endpoint is measured under every load, the file names it, and nothing is left.
 func TestLabBetween(t *testing.T) {
+	onceIsEnough(t)
 	for engine, endpoints := range map[string][]string{study.Postgres: {study.EndpointPgBouncer, study.EndpointHAProxy}, study.MariaDB: {study.EndpointHAProxy}} {
 		t.Run(engine, func(t *testing.T) {
 			if _, err := os.Stat("/usr/sbin/mariadbd"); engine == study.MariaDB && err != nil {

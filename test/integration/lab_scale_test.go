@@ -48,6 +48,7 @@ func scaleLadders() string {
 // A point of a scale study names what limits it: write IOPS where the class has few, the
 // processor where the statements compute.
 func TestLabNamesTheLimit(t *testing.T) {
+	onceIsEnough(t)
 	needRoot(t)
 	s := shared(t)
 	s.NeedEngine(t, "postgres", s.Engines(t))

@@ -72,6 +72,7 @@ plan: {blocks_min: 7, blocks_max: 7, warm: 500ms, warm_max: 500ms, measure: 1s}
 // A planted cost of 2, 5 and 20 % is found, ranked and sized on a real server that
 // nobody manages, by its URL.
 func TestLabFindsAPlantedCost(t *testing.T) {
+	onceIsEnough(t)
 	address := plain(t, "postgres")
 	dir := harness.Folder(t, false)
 	const begin = "CREATE OR REPLACE FUNCTION lab_takes() RETURNS void LANGUAGE plpgsql AS 'DECLARE until timestamptz := clock_timestamp() + interval ''1 microsecond'' *"
@@ -134,6 +135,7 @@ func read(t *testing.T, path string) string {
 // A run whose process is killed leaves its file, which is resumed, and a private service,
 // which clean removes.
 func TestLabIsKilledAndResumed(t *testing.T) {
+	onceIsEnough(t)
 	if _, err := os.Stat("/usr/sbin/mariadbd"); err != nil {
 		t.Skip(err)
 	}

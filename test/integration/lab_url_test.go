@@ -144,6 +144,7 @@ func (o *ownLog) start(t *testing.T, engine string) (*exec.Cmd, *harness.Log) {
 // A study of the general log in each engine leaves the server's own log as it was, its
 // rows too, and meets a fresh table in each trial.
 func TestLabGivesTheLogTablesBack(t *testing.T) {
+	onceIsEnough(t)
 	o := newOwnLog(t)
 	for _, scheme := range []string{"mysql", "mariadb"} {
 		t.Run(scheme, func(t *testing.T) {

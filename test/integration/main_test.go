@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"os"
 	"sync"
 	"testing"
 
@@ -31,5 +32,14 @@ func needRoot(t *testing.T) {
 	t.Helper()
 	if !harness.Root() {
 		t.Skip("limits and mounts need root")
+	}
+}
+
+// onceIsEnough skips a long study in the suite's second run, without root: that one is
+// there for the service, and for the lab TestLabOnAPrivateService and TestLabOnAURL are.
+func onceIsEnough(t *testing.T) {
+	t.Helper()
+	if os.Getenv("KURABE_TEST_UNPRIVILEGED") != "" {
+		t.Skip("runs with root only, where a study takes as long")
 	}
 }
