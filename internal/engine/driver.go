@@ -101,6 +101,14 @@ type Driver interface {
 	Logger
 }
 
+// Mender is a Driver whose server can leave data on which it refuses to start, although
+// nothing is lost.
+type Mender interface {
+	// AfterFailedStart makes the next start possible where message, which is
+	// StartFailure's, says that it would fail in the same way. No server runs.
+	AfterFailedStart(i Instance, message string) error
+}
+
 // Verifier turns a password into what the engine checks it with. It is pure
 // but for the salt.
 type Verifier func(password logkey.Secret) (string, error)

@@ -101,6 +101,11 @@ func (l *Lifecycle) startFailed(ctx context.Context, i Instance) error {
 	if err := os.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget the failed start: %w", err)
 	}
+	if m, ok := l.c.Driver.(Mender); ok {
+		if err := m.AfterFailedStart(i, message); err != nil {
+			return errors.Join(&StartError{Kind: kind, Message: message}, err)
+		}
+	}
 	return &StartError{Kind: kind, Message: message}
 }
 

@@ -1,0 +1,70 @@
+package mariadb
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"syscall"
+
+	"kurabe/internal/engine"
+)
+
+var _ engine.Mender = (*Driver)(nil)
+
+// leftPrepared is what a server says that finds transactions which InnoDB has prepared,
+// and was not told by its binary log to recover.
+var leftPrepared = regexp.MustCompile(`Found \d+ prepared transactions!`)
+
+// AfterFailedStart implements engine.Mender. A server that shuts down closes its binary
+// log first and has InnoDB write out the last commits then; killed in between, its log
+// says that all ended well, and no later start looks into it for what InnoDB has only
+// prepared. The server then demands a guess (--tc-heuristic-recover). The log has the
+// answer: marked as in use, as after any crash, it is read, and what it holds is
+// committed.
+func (d *Driver) AfterFailedStart(i engine.Instance, message string) error {
+	if !i.Log || !leftPrepared.MatchString(message) {
+		return nil
+	}
+	if err := markInUse(i.Home.DataDir()); err != nil {
+		return fmt.Errorf("have the server recover from its binary log: %w", err)
+	}
+	return nil
+}
+
+// fileFlagsAt is where a file has the flags of its first event, which are its own. The
+// event's checksum leaves out whether it is in use.
+const fileFlagsAt = int64(len(logMagic) + flagsAt)
+
+// markInUse is for the newest binary log of a folder that no server runs on.
+func markInUse(dataDir string) error {
+	names, err := binlogs(dataDir)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	root, err := os.OpenRoot(dataDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	name := names[len(names)-1]
+	read, size, err := openBinlog(root, name)
+	if err != nil {
+		return err
+	}
+	flags := make([]byte, 1)
+	_, err = read.ReadAt(flags, fileFlagsAt)
+	if err = errors.Join(err, read.Close()); size <= fileFlagsAt || errors.Is(err, io.EOF) {
+		return nil // it holds no event
+	}
+	if err != nil {
+		return err
+	}
+	file, err := root.OpenFile(name, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt([]byte{flags[0] | inUseFlag}, fileFlagsAt)
+	return errors.Join(err, file.Sync(), file.Close())
+}
