@@ -69,19 +69,20 @@ func shrink(base *os.Root, rel string) {
 		if err != nil || !entry.Type().IsRegular() {
 			return nil
 		}
-		info, err := entry.Info()
-		if err != nil || info.Size() <= shrinkStep {
-			return nil
-		}
-		// A file with another name lives on under that.
-		if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink != 1 {
-			return nil
-		}
-		file, err := base.OpenFile(name, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
+		file, err := base.OpenFile(name, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			return nil
 		}
 		defer file.Close()
+		// Asked of the open file: whoever owns the folder could have put another there. A
+		// file with a second name lives on under that.
+		info, err := file.Stat()
+		if err != nil || !info.Mode().IsRegular() || info.Size() <= shrinkStep {
+			return nil
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink != 1 {
+			return nil
+		}
 		for size := info.Size() - shrinkStep; size > 0; size -= shrinkStep {
 			began := time.Now()
 			if file.Truncate(size) != nil {

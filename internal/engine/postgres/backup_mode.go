@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/jackc/pgx/v5"
 
@@ -79,8 +80,8 @@ func (b *backupMode) stop(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// warmLog reads what is left of the segment that the server writes to. At the end of
-// backup mode the server fills that with zeros, up to 16 MiB at once, and every commit
+// warmLog reads the segment that the server writes to. At the end of backup mode the
+// server fills the rest of it with zeros, up to 16 MiB at once, and every commit
 // waits meanwhile: less long when the page cache has the pages already. Nothing is lost
 // without it.
 func warmLog(ctx context.Context, conn *pgx.Conn, dataDir string) {
@@ -89,12 +90,16 @@ func warmLog(ctx context.Context, conn *pgx.Conn, dataDir string) {
 	if err != nil || !walSegment.MatchString(name) {
 		return
 	}
-	f, err := os.Open(filepath.Join(dataDir, walDir, name))
+	// The folder is the engine's user's: a pipe of that name must not hold us.
+	f, err := os.OpenFile(filepath.Join(dataDir, walDir, name), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	_, _ = io.Copy(io.Discard, f)
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(f, segmentBytesMax)) // it is about time only
 }
 
 var labelTimeline = regexp.MustCompile(`(?m)^START TIMELINE: (\d+)$`)
