@@ -43,7 +43,7 @@ type ReplayRequest struct {
 	// From is the position of the snapshot, in the first file of Dir.
 	From kurabe.LogPosition
 	// At is the moment wanted: what was acknowledged by then is there, what was
-	// committed later is not. Before is the newest mark that is not after it (zero
+	// committed later is not. Before is the newest mark that was complete by then (zero
 	// when the run began later than that), After the first one that is not before it.
 	At            time.Time
 	Before, After kurabe.LogMark

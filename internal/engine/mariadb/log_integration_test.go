@@ -108,12 +108,10 @@ func (s *stream) request(t *testing.T, from kurabe.LogPosition, at time.Time) en
 	t.Helper()
 	r := engine.ReplayRequest{Dir: filepath.Join(enginetest.Reachable(t), "log"), From: from, At: at}
 	for _, m := range s.kept {
-		if !m.At.After(at) {
+		if !m.Until.After(at) {
 			r.Before = m
-		} else if r.After.At.IsZero() {
-			r.After = m
 		}
-		if m.At.Equal(at) {
+		if !m.At.Before(at) {
 			r.After = m
 			break
 		}

@@ -130,7 +130,7 @@ func (a *archive) request(t *testing.T, from kurabe.LogPosition, at time.Time) e
 	t.Helper()
 	r := engine.ReplayRequest{Dir: t.TempDir(), From: from, At: at}
 	for _, m := range a.marks {
-		if !m.At.After(at) {
+		if !m.Until.After(at) { // as logstream chooses it
 			r.Before = m
 		}
 	}
