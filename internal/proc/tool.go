@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -36,6 +37,10 @@ type Tool struct {
 	Stdout, Stderr io.Writer
 	// RecordFile is Spec's, for a tool that somebody may have to Find.
 	RecordFile string
+
+	// DiskBytesPerSecondMax bounds what the tool reads from disks, and what it writes to
+	// them, where that can be seen; 0 means no bound. Page cache is not disk.
+	DiskBytesPerSecondMax int64
 }
 
 // ToolError is a tool that ran and failed.
@@ -97,7 +102,7 @@ func Run(ctx context.Context, tool Tool) ([]byte, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("run %s: %w", tool.Name, err)
 	}
-	startErr, waitErr := shim.handshake(ctx), awaitGroup(ctx, cmd)
+	startErr, waitErr := shim.handshake(ctx), awaitGroup(ctx, cmd, tool.DiskBytesPerSecondMax)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("run %s: %w", tool.Name, context.Cause(ctx))
 	}
@@ -109,12 +114,19 @@ func Run(ctx context.Context, tool Tool) ([]byte, error) {
 
 // awaitGroup waits without reaping: as long as the leader is a zombie, the number
 // of its group cannot be reused, so the kill hits nobody else.
-func awaitGroup(ctx context.Context, cmd *exec.Cmd) error {
+func awaitGroup(ctx context.Context, cmd *exec.Cmd, diskBytesPerSecondMax int64) error {
 	pid := cmd.Process.Pid
+	var pacing sync.WaitGroup
+	done := make(chan struct{})
+	if diskBytesPerSecondMax > 0 {
+		pacing.Go(func() { pace(pid, diskBytesPerSecondMax, done) })
+	}
 	h, err := newHandle(pid, false)
 	if err == nil {
 		err = h.wait(ctx)
 	}
+	close(done)
+	pacing.Wait()
 	if err != nil {
 		_ = syscall.Kill(-pid, syscall.SIGKILL)
 	}

@@ -70,15 +70,8 @@ func (r *run) service(ctx context.Context) (*lab, error) {
 	if r.lab != nil {
 		return r.lab, nil
 	}
-	dir, err := os.MkdirTemp(r.dir, "kurabe-bench-")
+	l, err := r.newLab()
 	if err != nil {
-		return nil, err
-	}
-	var random [20]byte
-	rand.Read(random[:]) // never fails
-	l := &lab{dir: dir, data: filepath.Join(dir, "data"), bin: r.bin, secret: hex.EncodeToString(random[:]), keep: r.keep, out: r.out}
-	// The engines' users pass through to their own folders.
-	if err := os.Chmod(dir, 0o711); err != nil {
 		return nil, err
 	}
 	r.lab = l
@@ -88,6 +81,18 @@ func (r *run) service(ctx context.Context) (*lab, error) {
 	}
 	r.out.say("  first start of the service: %.1f s", took.Seconds())
 	return l, l.findEngines(ctx)
+}
+
+// newLab is a service that was not started yet, with a data folder of its own.
+func (r *run) newLab() (*lab, error) {
+	dir, err := os.MkdirTemp(r.dir, "kurabe-bench-")
+	if err != nil {
+		return nil, err
+	}
+	var random [20]byte
+	rand.Read(random[:]) // never fails
+	// The engines' users pass through to their own folders.
+	return &lab{dir: dir, data: filepath.Join(dir, "data"), bin: r.bin, secret: hex.EncodeToString(random[:]), keep: r.keep, out: r.out}, os.Chmod(dir, 0o711)
 }
 
 // start starts the service and returns how long it took from exec to the line

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+	"time"
 
 	"kurabe/lab/stat"
 )
@@ -17,16 +18,18 @@ const logBar = 0.98
 // priceArm is one way of measuring an instance.
 type priceArm struct {
 	arm
-	home string
-	// away has the service ended meanwhile: the server writes its log, and nobody
-	// follows it.
-	away bool
+	home     string
+	instance string
+	// standIn, if any, is a service that runs meanwhile in the place of the one the
+	// instance is of: the server writes its log, nobody follows it, and the machine
+	// bears what a service costs that has as many instances, which are idle.
+	standIn *lab
 }
 
 const (
 	armFollowed = "followed"
 	armNoLog    = "without backups"
-	armAway     = "log written, service ended"
+	armAway     = "log written, not followed"
 )
 
 // price is one comparison of the arms, in blocks of random order.
@@ -102,7 +105,7 @@ func (r *run) pricesOf(ctx context.Context, l *lab, list []price) (failure error
 				failure = errors.Join(failure, l.remove(ctx, i.name))
 			}
 		}()
-		arms = append(arms, priceArm{arm: arm{[]string{armFollowed, armNoLog}[n], i.target}, home: l.home(i)})
+		arms = append(arms, priceArm{arm: arm{[]string{armFollowed, armNoLog}[n], i.target}, home: l.home(i), instance: i.name})
 		r.out.say("  filling %s", i.name)
 		if engine == mariadb {
 			err = i.target.sysbenchPrepare(ctx, list[0].trial.scale)
@@ -118,7 +121,12 @@ func (r *run) pricesOf(ctx context.Context, l *lab, list []price) (failure error
 	}
 	if engine == mariadb {
 		// A PostgreSQL would make new segments meanwhile instead of using old ones again.
-		arms = append(arms, priceArm{arm: arm{armAway, arms[0].target}, home: arms[0].home, away: true})
+		standIn, err := r.standIn(ctx, len(arms), class)
+		if err != nil {
+			return err
+		}
+		defer func() { failure = errors.Join(failure, standIn.close()) }()
+		arms = append(arms, priceArm{arm: arm{armAway, arms[0].target}, home: arms[0].home, instance: arms[0].instance, standIn: standIn})
 	}
 	for _, p := range list {
 		rates, err := r.priceBlocks(ctx, l, p, arms)
@@ -155,16 +163,44 @@ func (r *run) priceBlocks(ctx context.Context, l *lab, p price, arms []priceArm)
 	return rates, nil
 }
 
+// standIn is a second service with idle instances, ended.
+func (r *run) standIn(ctx context.Context, instances int, class string) (l *lab, err error) {
+	if l, err = r.newLab(); err != nil {
+		return nil, err
+	}
+	_, err = l.start(ctx)
+	for n := 0; n < instances && err == nil; n++ {
+		_, err = l.create(ctx, order{name: fmt.Sprintf("idle-%d", n), engine: mariadb, class: class})
+	}
+	if err = errors.Join(err, l.stop()); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	return l, nil
+}
+
 func (l *lab) priceTrial(ctx context.Context, p price, a priceArm, x trial) (got result, err error) {
-	if !a.away {
+	if a.standIn == nil {
 		return p.load(a.target, ctx, x)
 	}
 	if err := l.stop(); err != nil {
 		return got, err
 	}
-	got, err = p.load(a.target, ctx, x)
-	_, startErr := l.start(ctx)
-	return got, errors.Join(err, startErr)
+	if _, err = a.standIn.start(ctx); err == nil {
+		_, err = a.standIn.waitStatus(ctx, "idle-0", "available")
+	}
+	if err == nil {
+		got, err = p.load(a.target, ctx, x)
+	}
+	if err = errors.Join(err, a.standIn.stop()); err != nil {
+		return got, err
+	}
+	began := time.Now()
+	if _, err := l.start(ctx); err != nil {
+		return got, err
+	}
+	// Fetching what was written meanwhile is not a part of the next trial.
+	_, err = l.restorable(ctx, a.instance, began)
+	return got, err
 }
 
 // pricedLog gives a row to each arm that the followed one is compared with.

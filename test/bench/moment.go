@@ -163,8 +163,13 @@ func (m *momentLab) written(ctx context.Context) (n int64, err error) {
 
 // latest waits until a moment can be restored.
 func (m *momentLab) latest(ctx context.Context, after time.Time) (time.Time, error) {
+	return m.restorable(ctx, m.i.name, after)
+}
+
+// restorable waits until the log of an instance reaches past a moment, and says how far.
+func (l *lab) restorable(ctx context.Context, name string, after time.Time) (time.Time, error) {
 	for deadline := time.Now().Add(momentWait); time.Now().Before(deadline); pauseFor(ctx, 200*time.Millisecond) {
-		out, err := m.api.DescribeDBInstances(ctx, &rds.DescribeDBInstancesInput{DBInstanceIdentifier: aws.String(m.i.name)})
+		out, err := l.api.DescribeDBInstances(ctx, &rds.DescribeDBInstancesInput{DBInstanceIdentifier: aws.String(name)})
 		if err != nil {
 			return time.Time{}, err
 		}

@@ -75,7 +75,7 @@ func (d *Driver) copyByTool(ctx context.Context, i engine.Instance, r engine.Cop
 	if err != nil {
 		return engine.Copied{}, fmt.Errorf("%s: %w", toolName, err)
 	}
-	if err := w.prepare(ctx, tool); err != nil {
+	if err := w.prepare(ctx, tool, r.BytesPerSecondMax); err != nil {
 		return engine.Copied{}, fmt.Errorf("%s --prepare: %w", toolName, err)
 	}
 	position, err := w.position()

@@ -76,6 +76,30 @@ type eventReader struct {
 	until  int64 // no event that ends after it is read
 	copyTo io.Writer
 	buffer []byte
+	// ahead was read from aheadAt on. A file has thousands of events a second, each
+	// of them looked at four times.
+	ahead   []byte
+	aheadAt int64
+}
+
+// readAt reads what lies before until: from there on the file may still grow.
+func (r *eventReader) readAt(p []byte, at int64) error {
+	if len(p) > eventBufferBytes/2 {
+		_, err := r.source.ReadAt(p, at)
+		return torn(err)
+	}
+	if at < r.aheadAt || at+int64(len(p)) > r.aheadAt+int64(len(r.ahead)) {
+		if r.ahead == nil {
+			r.ahead = make([]byte, 0, eventBufferBytes)
+		}
+		n, err := r.source.ReadAt(r.ahead[:max(int64(len(p)), min(eventBufferBytes, r.until-at))], at)
+		r.ahead, r.aheadAt = r.ahead[:n], at
+		if n < len(p) {
+			return torn(err)
+		}
+	}
+	copy(p, r.ahead[at-r.aheadAt:])
+	return nil
 }
 
 // readMagic begins a file.
@@ -84,8 +108,8 @@ func (r *eventReader) readMagic() error {
 		return errTorn
 	}
 	magic := make([]byte, len(logMagic))
-	if _, err := r.source.ReadAt(magic, 0); err != nil {
-		return torn(err)
+	if err := r.readAt(magic, 0); err != nil {
+		return err
 	}
 	if string(magic) != logMagic {
 		return errors.New("the file is no binary log")
@@ -111,8 +135,8 @@ func (r *eventReader) next() (event, error) {
 	if r.until-r.at < headerBytes {
 		return event{}, errTorn
 	}
-	if _, err := r.source.ReadAt(raw[:], r.at); err != nil {
-		return event{}, torn(err)
+	if err := r.readAt(raw[:], r.at); err != nil {
+		return event{}, err
 	}
 	length := int64(binary.LittleEndian.Uint32(raw[9:]))
 	e := event{
@@ -155,8 +179,8 @@ func (r *eventReader) check(e *event) error {
 	sum, at, last := uint32(0), e.at, e.end-checksumBytes
 	for at < last {
 		piece := r.buffer[:min(int64(len(r.buffer)), last-at)]
-		if _, err := r.source.ReadAt(piece, at); err != nil {
-			return torn(err)
+		if err := r.readAt(piece, at); err != nil {
+			return err
 		}
 		if at == e.at {
 			// The server takes the mark away when it closes the file, so the sum is
@@ -170,8 +194,8 @@ func (r *eventReader) check(e *event) error {
 		at += int64(len(piece))
 	}
 	var raw [checksumBytes]byte
-	if _, err := r.source.ReadAt(raw[:], last); err != nil {
-		return torn(err)
+	if err := r.readAt(raw[:], last); err != nil {
+		return err
 	}
 	if sum != binary.LittleEndian.Uint32(raw[:]) {
 		return fmt.Errorf("the checksum of the event at %d is wrong", e.at)
@@ -188,8 +212,8 @@ func (r *eventReader) write(e event) error {
 		_, err := io.Copy(r.copyTo, bufio.NewReaderSize(io.NewSectionReader(r.source, e.at, length), eventBufferBytes))
 		return err
 	}
-	if _, err := r.source.ReadAt(r.buffer[:length], e.at); err != nil {
-		return torn(err)
+	if err := r.readAt(r.buffer[:length], e.at); err != nil {
+		return err
 	}
 	if e.kind == formatEvent {
 		r.buffer[flagsAt] &^= inUseFlag
