@@ -44,13 +44,8 @@ func (c *Control) automated(id kurabe.InstanceID) []*store.Snapshot {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(a, b *store.Snapshot) int {
-		x, y := a.Status.Facts, b.Status.Facts
-		if x.Position.File != "" && y.Position.File != "" {
-			return x.Position.Compare(y.Position) // true also when the clock went back
-		}
-		return x.TakenAt.Compare(y.TakenAt)
-	})
+	log, _ := c.View.LogOf(id)
+	slices.SortFunc(list, func(a, b *store.Snapshot) int { return log.CompareTaken(a.Status.Facts, b.Status.Facts) })
 	return list
 }
 
@@ -79,6 +74,17 @@ func reach(s *store.Snapshot, log kurabe.InstanceLog) (from, to time.Time, ok bo
 	return log.Moments(s.Status.Facts)
 }
 
+// newer says whether an automated snapshot is newer than another of its instance; one
+// that was never taken is only when neither was.
+func (c *Control) newer(s, than *store.Snapshot) bool {
+	a, b := readSnapshot(s).Status.Facts, readSnapshot(than).Status.Facts
+	if a.TakenAt.IsZero() && b.TakenAt.IsZero() {
+		return s.Spec.CreatedAt.After(than.Spec.CreatedAt)
+	}
+	log, _ := c.View.LogOf(s.Spec.Source.Instance)
+	return log.CompareTaken(a, b) > 0
+}
+
 // BackupFilter narrows a list; empty fields match everything.
 type BackupFilter struct {
 	Instances []string // names or ARNs
@@ -95,15 +101,15 @@ func (c *Control) AutomatedBackups(f BackupFilter, marker string, max int) ([]Au
 			byID[i.ID] = AutomatedBackup{Source: kurabe.SourceOf(i.Spec, have.Status), Schedule: i.Spec.BackupWindow, Tags: i.Spec.Tags}
 		}
 	}
-	newest := map[kurabe.InstanceID]time.Time{}
+	newest := map[kurabe.InstanceID]*store.Snapshot{}
 	for _, s := range c.View.Snapshots() {
 		id := s.Spec.Source.Instance
 		if _, there := c.View.Instance(id); there || s.Spec.Kind != kurabe.SnapshotAutomated || s.Spec.Deleting != nil {
 			continue
 		}
 		// The newest says best what the instance was.
-		if s.Spec.CreatedAt.After(newest[id]) {
-			newest[id] = s.Spec.CreatedAt
+		if have := newest[id]; have == nil || c.newer(s, have) {
+			newest[id] = s
 			byID[id] = AutomatedBackup{Source: s.Spec.Source, State: BackupRetained, Tags: s.Spec.Tags}
 		}
 	}

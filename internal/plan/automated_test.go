@@ -146,6 +146,94 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
+// Files of the database that were brought back from elsewhere have an older log: what
+// was taken before lies further on in it, and is the older one all the same.
+func TestLogGoesBack(t *testing.T) {
+	s := keptSim(t)
+	at := func(n int64) kurabe.LogPosition { return kurabe.LogPosition{File: "000001", Offset: n} }
+	s.logSince(s.w.Now, "")
+	s.w.Report.LogFrom = at(100)
+	s.backUp(s.step(), kurabe.SnapshotAvailable)
+	s.w.Backups[0].Position, s.w.Backups[0].Untrusted = at(500), true
+	s.w.Now = s.w.Now.Add(40 * time.Hour)
+	s.logSince(s.w.Now, "the log went back")
+	s.w.Report.LogFrom = at(300)
+	s.backUp(s.step(), kurabe.SnapshotAvailable)
+	s.w.Backups[1].Position = at(310)
+	for range 5 {
+		if r := s.step(); r.Snapshot != nil {
+			t.Fatalf("another one: %v", r.Reasons)
+		}
+		s.want(kurabe.StateAvailable)
+		s.w.Now = s.w.Now.Add(time.Minute)
+	}
+}
+
+// A clock that goes back by days must neither put off the daily snapshot until it has
+// caught up, nor the one that a gap asks for.
+func TestClockGoesFarBack(t *testing.T) {
+	s := keptSim(t)
+	s.logSince(s.w.Now, "")
+	for range 8 {
+		s.backUp(s.step(), kurabe.SnapshotAvailable)
+		s.w.Now = s.w.Now.Add(37 * time.Hour)
+	}
+	s.w.Now = monday.Add(-24 * time.Hour)
+	s.logSince(time.Time{}, "the clock went back")
+	r := s.step()
+	if r.Snapshot != nil || r.LookAgain.Hour() != 3 || r.LookAgain.Sub(s.w.Now) > 24*time.Hour {
+		t.Fatalf("planned %v, looks again at %s", r.Snapshot, r.LookAgain)
+	}
+	s.w.Now = r.LookAgain
+	s.backUp(s.step(), kurabe.SnapshotAvailable)
+	s.w.Now = s.w.Now.Add(time.Minute)
+	if r := s.step(); r.Snapshot != nil {
+		t.Fatalf("another one in the same window: %v", r.Reasons)
+	}
+	s.logSince(s.w.Now, "the clock went back")
+	s.backUp(s.step(), kurabe.SnapshotAvailable)
+	if r := s.step(); r.Snapshot != nil {
+		t.Fatalf("another one: %v", r.Reasons)
+	}
+}
+
+// Where nothing was written since, the position does not tell them apart.
+func TestIdleClockGoesBack(t *testing.T) {
+	s := keptSim(t)
+	idle := kurabe.LogPosition{File: "000001", Offset: 500}
+	s.logSince(s.w.Now, "")
+	s.w.Now = s.w.Now.Add(30 * time.Minute)
+	s.backUp(s.step(), kurabe.SnapshotAvailable)
+	s.w.Backups[0].Position = idle
+	s.w.Now = s.w.Now.Add(-time.Hour)
+	s.logSince(s.w.Now, "the clock went back")
+	s.w.Report.LogFrom = idle
+	s.w.Now = s.w.Now.Add(time.Second)
+	s.backUp(s.step(), kurabe.SnapshotAvailable) // no moment until the clock has caught up has another
+	s.w.Backups[1].Position = idle
+	if r := s.step(); r.Snapshot != nil {
+		t.Fatalf("another one: %v", r.Reasons)
+	}
+}
+
+// One that fails is not tried again at once because of what was made when the clock
+// showed more.
+func TestFailureAfterTheClockWentBack(t *testing.T) {
+	s := keptSim(t)
+	s.logSince(s.w.Now, "")
+	s.backUp(s.step(), kurabe.SnapshotAvailable)
+	s.w.Now = s.w.Now.Add(-time.Hour)
+	s.logSince(s.w.Now, "the clock went back")
+	s.w.Report.LogFrom = kurabe.LogPosition{File: "000001", Offset: 500}
+	s.backUp(s.step(), kurabe.SnapshotFailed)
+	r := s.step()
+	if again := s.w.Now.Add(10 * time.Minute); r.Snapshot != nil || !r.LookAgain.Equal(again) {
+		t.Fatalf("planned %v, looks again at %s", r.Snapshot, r.LookAgain)
+	}
+	s.w.Now = r.LookAgain
+	s.backUp(s.step(), kurabe.SnapshotAvailable)
+}
+
 func TestGapInTheLog(t *testing.T) {
 	s := keptSim(t)
 	s.logSince(s.w.Now, "")
@@ -256,6 +344,27 @@ func TestRetention(t *testing.T) {
 			}
 		}
 	})
+}
+
+// One that was there and is lost may be found again: its disk was mounted late, say. One
+// that never was there goes as soon as another is.
+func TestRetentionOfFailed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		taken time.Time
+		newer time.Time
+		goes  bool
+	}{
+		{"never taken", time.Time{}, monday.Add(-time.Hour), true},
+		{"never taken, the newest", time.Time{}, time.Time{}, false},
+		{"lost", monday.AddDate(0, 0, -1), monday.Add(-time.Hour), false},
+		{"lost, and needless", monday.AddDate(0, 0, -9), monday.AddDate(0, 0, -8), true},
+	} {
+		b := plan.Backup{TakenAt: c.taken, State: kurabe.SnapshotFailed}
+		if got := goes(t, b, monday, plan.Retention{Days: 7, Newer: c.newer}); got != c.goes {
+			t.Errorf("%s: goes %v", c.name, got)
+		}
+	}
 }
 
 func TestRetentionEnds(t *testing.T) {

@@ -44,41 +44,44 @@ func (d *draft) planBackup() {
 
 // backupDue says why a snapshot is due, or what it waits for; "" for none.
 func (d *draft) backupDue() (why string, wait bool) {
-	newest, failed := d.newestBackups()
-	// One that failed in the future did so before the clock went back.
-	if again := failed.CreatedAt.Add(backupRetry); failed.Name != "" && !failed.CreatedAt.After(d.w.Now) && d.w.Now.Before(again) {
+	h := d.history()
+	live := h.live()
+	if failed := h.lastFailed(); !failed.IsZero() && d.w.Now.Before(failed.Add(backupRetry)) {
+		again := failed.Add(backupRetry)
 		d.because("the last automated snapshot failed; another is tried at " + again.Format(time.RFC3339))
 		d.lookAgain(again)
 		return "", false
 	}
 	since := d.w.Report.LogSince
-	if newest.Name == "" {
+	if len(live) == 0 {
 		if late := d.status.LogWantedAt.Add(logPatience); since.IsZero() && d.w.Now.Before(late) {
 			d.lookAgain(late)
 			return "the first automated snapshot waits for the log to be followed", true
 		}
 		return "its first", false
 	}
-	if !newest.TakenAt.IsZero() && (since.After(newest.TakenAt) || newest.before(d.w.Report.LogFrom)) {
-		if again := d.gapPause(); again.After(d.w.Now) {
-			d.because("the log had a gap again; another snapshot is made at " + again.Format(time.RFC3339))
-			d.lookAgain(again)
-			return "", false
-		}
-		return "the log has a gap before " + since.Format(time.RFC3339), false
+	switch {
+	case !since.IsZero() && !h.covered():
+		why = "the log has a gap before " + since.Format(time.RFC3339)
+	case untrusted(live):
+		why = "the newest failed its verification"
+	default:
+		return d.backupTime(h)
 	}
-	if d.untrusted(newest) {
-		return "the newest failed its verification", false
+	if again := d.outOfTurn(); again.After(d.w.Now) {
+		d.because("another automated snapshot out of turn is made at " + again.Format(time.RFC3339) + ": " + why)
+		d.lookAgain(again)
+		return "", false
 	}
-	return d.backupTime(newest)
+	return why, false
 }
 
-// gapPause is when a gap may be answered with a snapshot: where the log breaks again
-// and again, they would fill the disk.
-func (d *draft) gapPause() time.Time {
+// outOfTurn is when a snapshot may be made that the schedule does not ask for: where
+// the log breaks again and again, they would fill the disk.
+func (d *draft) outOfTurn() time.Time {
 	var recent []time.Time
 	for _, b := range d.w.Backups {
-		if at := b.CreatedAt.Add(time.Hour); at.After(d.w.Now) {
+		if at := b.CreatedAt.Add(time.Hour); at.After(d.w.Now) && !kurabe.AfterNow(b.CreatedAt, d.w.Now) {
 			recent = append(recent, at)
 		}
 	}
@@ -88,63 +91,28 @@ func (d *draft) gapPause() time.Time {
 	return slices.MinFunc(recent, time.Time.Compare)
 }
 
-// backupTime says whether the daily snapshot is due, and when to look otherwise.
-func (d *draft) backupTime(newest Backup) (string, bool) {
-	late := newest.CreatedAt.Add(backupOverdue)
-	if !d.w.Now.Before(late) {
-		return "the newest is older than " + backupOverdue.String(), false
+// backupTime says whether the daily snapshot is due, and when to look otherwise. Where
+// the clock went back behind all that there are, only the window says it.
+func (d *draft) backupTime(h History) (string, bool) {
+	last := h.lastMade()
+	if !last.IsZero() {
+		late := last.Add(backupOverdue)
+		if !d.w.Now.Before(late) {
+			return "the newest is older than " + backupOverdue.String(), false
+		}
+		d.lookAgain(late)
 	}
-	d.lookAgain(late)
 	w, err := kurabe.ParseBackupWindow(d.w.Spec.BackupWindow)
 	if err != nil {
 		d.because("the backup window cannot be read: " + err.Error())
 		return "", false
 	}
 	opened, open, next := w.Next(d.w.Now)
-	if open && newest.CreatedAt.Before(opened) {
+	if open && last.Before(opened) {
 		return "the backup window is open", false
 	}
 	d.lookAgain(next)
 	return "", false
-}
-
-// newestBackups returns the newest automated snapshot that is there or being made,
-// and the newest one that failed after it.
-func (d *draft) newestBackups() (newest, failed Backup) {
-	for _, b := range d.w.Backups {
-		switch b.State {
-		case kurabe.SnapshotDeleting:
-		case kurabe.SnapshotFailed:
-			if b.CreatedAt.After(failed.CreatedAt) {
-				failed = b
-			}
-		default:
-			if newest.Name == "" || b.follows(newest) {
-				newest = b
-			}
-		}
-	}
-	if failed.CreatedAt.Before(newest.CreatedAt) {
-		failed = Backup{}
-	}
-	return newest, failed
-}
-
-// follows says whether a backup is newer than another. Their positions in the log tell
-// it also when the clock went back in between.
-func (b Backup) follows(o Backup) bool {
-	if b.Position.File != "" && o.Position.File != "" && b.Position != o.Position {
-		return b.Position.Compare(o.Position) > 0
-	}
-	if b.TakenAt.IsZero() != o.TakenAt.IsZero() {
-		return b.TakenAt.IsZero() // it is in the making
-	}
-	return b.CreatedAt.After(o.CreatedAt)
-}
-
-// before says whether a backup lies before a place in the log.
-func (b Backup) before(p kurabe.LogPosition) bool {
-	return b.Position.File != "" && p.File != "" && b.Position.Compare(p) < 0
 }
 
 // newBackup is the spec of an automated snapshot, named as RDS names them.

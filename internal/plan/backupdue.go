@@ -25,8 +25,7 @@ func BackupDue(w World) (at time.Time, why string) {
 	case len(d.result.Reasons) > 0:
 		return d.result.LookAgain, d.result.Reasons[0]
 	}
-	newest, _ := d.newestBackups()
-	if at = d.result.LookAgain; at.Equal(newest.CreatedAt.Add(backupOverdue)) {
+	if at = d.result.LookAgain; at.Equal(d.history().lastMade().Add(backupOverdue)) {
 		return at, "the newest is older than " + backupOverdue.String() + " then"
 	}
 	return at, "the backup window " + w.Spec.BackupWindow + " UTC opens"

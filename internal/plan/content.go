@@ -72,6 +72,12 @@ func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
 	if have.StorageGiB != wanted.StorageGiB {
 		d.event("RDS-EVENT-0018", "Applying modification to allocated storage", "configuration change")
 	}
+	switch {
+	case have.KeepsLog() && !wanted.KeepsLog():
+		d.event("RDS-EVENT-0028", "Disabled automated backups", "configuration change")
+	case !have.KeepsLog() && wanted.KeepsLog():
+		d.event("RDS-EVENT-0032", "Enabled automated backups", "configuration change")
+	}
 	if have.StorageGiB != wanted.StorageGiB || have.StorageType != wanted.StorageType || have.IOPS != wanted.IOPS || have.ThroughputMiB != wanted.ThroughputMiB {
 		d.acting(!running, kurabe.StateModifying, "other storage")
 	}

@@ -51,20 +51,6 @@ type SnapshotResult struct {
 	LookAgain time.Time
 }
 
-// Retention is what decides how long an automated snapshot is needed: as long as it
-// is the newest from which a moment can be restored that is within the days.
-type Retention struct {
-	Days int // in force; of an instance that is gone, those it had
-	// Dropped says that the instance is being deleted together with its backups.
-	Dropped bool
-	// Newer is when the next automated snapshot of the instance that is available was
-	// taken, zero when there is none.
-	Newer time.Time
-	// Until is the last moment that can be restored from this one, once the instance
-	// is gone and no log follows; zero while the instance is there.
-	Until time.Time
-}
-
 // snapshotDraft is a plan in the making.
 type snapshotDraft struct {
 	w      SnapshotWorld
@@ -88,9 +74,7 @@ func NextSnapshot(w SnapshotWorld) SnapshotResult {
 	}
 	d.status.SpecRevision = w.Spec.Revision
 	switch {
-	case w.Spec.Deleting != nil, !d.imported() && d.expired():
-		// What somebody brought back goes when somebody says so: its retention may
-		// have been over before the import.
+	case w.Spec.Deleting != nil, d.expired():
 		d.remove()
 	case d.status.State == kurabe.SnapshotFailed && !d.found():
 		d.because("it failed: " + d.status.Reason)
@@ -159,7 +143,9 @@ func (d *snapshotDraft) take() {
 		d.because("waiting for host " + string(d.next.Host))
 		return
 	}
-	d.status.Facts = r.Facts
+	if taken := !d.status.Facts.TakenAt.IsZero(); !taken || !r.Facts.TakenAt.IsZero() {
+		d.status.Facts = r.Facts // a host that has lost it still knows what it was, or we do
+	}
 	switch {
 	case r.Done:
 		d.done()

@@ -64,7 +64,7 @@ func TestImportedSnapshotDoesNotExpire(t *testing.T) {
 	s := newImported(t)
 	s.w.Hosts = []kurabe.HostReport{{Host: "h1"}}
 	s.w.Spec.Kind = kurabe.SnapshotAutomated
-	s.w.Retention = &plan.Retention{Days: 1, Until: monday.Add(-30 * 24 * time.Hour)}
+	s.w.Retention = &plan.Retention{Days: 1, Gone: true, Until: monday.Add(-30 * 24 * time.Hour)}
 	s.settle()
 	s.want(kurabe.SnapshotAvailable)
 	if s.w.Assignment.Goal != kurabe.SnapshotPresent {
@@ -74,6 +74,59 @@ func TestImportedSnapshotDoesNotExpire(t *testing.T) {
 	if r := plan.NextSnapshot(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting {
 		t.Fatalf("one that was taken here does not expire: %+v", r.Status)
 	}
+}
+
+// Of an instance that lives, it is one of its backups: it goes with the instance, and
+// with the retention, though not below the hands of who has just brought it back.
+func TestImportedSnapshotOfALivingInstance(t *testing.T) {
+	const days = 2
+	old := monday.AddDate(0, 0, -30)
+	newImport := func(t *testing.T, r plan.Retention) *snapSim {
+		s := newImported(t)
+		s.w.Hosts = []kurabe.HostReport{{Host: "h1"}}
+		s.w.Spec.Kind, s.w.Retention = kurabe.SnapshotAutomated, &r
+		s.settle()
+		s.want(kurabe.SnapshotAvailable)
+		return s
+	}
+	for name, c := range map[string]struct {
+		r    plan.Retention
+		kept time.Duration // after the import
+	}{
+		"long over":      {plan.Retention{Days: days, Newer: old}, days * 24 * time.Hour},
+		"over later":     {plan.Retention{Days: days, Newer: monday.AddDate(0, 0, 1)}, (days + 1) * 24 * time.Hour},
+		"none any more":  {plan.Retention{Days: 0}, 24 * time.Hour},
+		"the newest one": {plan.Retention{Days: days}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newImport(t, c.r)
+			if c.kept == 0 {
+				s.w.Now = monday.AddDate(1, 0, 0)
+				if s.step(); s.w.Status.State != kurabe.SnapshotAvailable {
+					t.Fatalf("it goes: %+v", s.w.Status)
+				}
+				return
+			}
+			s.w.Now = monday.Add(c.kept - time.Second)
+			if r := plan.NextSnapshot(s.w); r.Status != nil || !r.LookAgain.Equal(monday.Add(c.kept)) {
+				t.Fatalf("%+v, looks again at %s", r.Status, r.LookAgain)
+			}
+			s.w.Now = monday.Add(c.kept)
+			if r := plan.NextSnapshot(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting {
+				t.Fatalf("it stays: %+v", r)
+			}
+		})
+	}
+	t.Run("with its instance, found or not", func(t *testing.T) {
+		for _, state := range []kurabe.SnapshotState{kurabe.SnapshotAvailable, kurabe.SnapshotFailed, kurabe.SnapshotCreating} {
+			s := newImport(t, plan.Retention{Days: days})
+			s.w.Status.State = state
+			s.w.Retention = &plan.Retention{Days: days, Dropped: true}
+			if r := plan.NextSnapshot(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting || r.Assignment.Goal != kurabe.SnapshotAbsent {
+				t.Fatalf("%s: its instance waits for it: %+v", state, r)
+			}
+		}
+	})
 }
 
 // A copy of an imported snapshot takes over its spec and is made like any other.

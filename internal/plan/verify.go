@@ -103,14 +103,9 @@ func (d *snapshotDraft) verified(v *kurabe.Verification) {
 
 // untrusted says whether a fresh snapshot is to stand in for the newest one, whose
 // verification found damage. When that of the one before it did too, another changes
-// nothing: the damage is older than both, and the daily ones go on.
-func (d *draft) untrusted(newest Backup) bool {
-	var before Backup
-	for _, b := range d.w.Backups {
-		there := b.State != kurabe.SnapshotDeleting && b.State != kurabe.SnapshotFailed
-		if there && b.CreatedAt.Before(newest.CreatedAt) && b.CreatedAt.After(before.CreatedAt) {
-			before = b
-		}
-	}
-	return newest.Untrusted && !before.Untrusted
+// nothing: the damage is older than both, and the daily ones go on. live is not empty,
+// oldest first.
+func untrusted(live []Backup) bool {
+	newest := len(live) - 1
+	return live[newest].Untrusted && (newest == 0 || !live[newest-1].Untrusted)
 }

@@ -30,16 +30,6 @@ type World struct {
 	Backups []Backup
 }
 
-// Backup is an automated snapshot, as far as the plan of its instance needs it.
-type Backup struct {
-	Name      string
-	CreatedAt time.Time          // when it was asked for
-	TakenAt   time.Time          // zero until it was taken
-	Position  kurabe.LogPosition // in the log, zero of one that does not know its own
-	State     kurabe.SnapshotState
-	Untrusted bool // its newest verification found damage
-}
-
 // Result is what must change; nil fields stay as they are.
 type Result struct {
 	Assignment *kurabe.Assignment

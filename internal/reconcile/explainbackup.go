@@ -38,21 +38,24 @@ func explainBackups(view *store.View, w plan.World) BackupExplanation {
 	return e
 }
 
-// moments is what automated snapshots and log of an instance reach together.
+// moments is what automated snapshots and log of an instance reach together: the
+// latest is what the newest of them ends with, also when the clock went back.
 func moments(list []*store.Snapshot, log kurabe.InstanceLog) (earliest, latest time.Time) {
+	var newest kurabe.SnapshotFacts
 	for _, s := range list {
 		if s.Spec == nil || s.Spec.Kind != kurabe.SnapshotAutomated || explainSnapshot(s).State != kurabe.SnapshotAvailable {
 			continue
 		}
-		from, to, ok := log.Moments(s.Status.Facts)
+		facts := s.Status.Facts
+		from, to, ok := log.Moments(facts)
 		if !ok {
 			continue
 		}
 		if earliest.IsZero() || from.Before(earliest) {
 			earliest = from
 		}
-		if to.After(latest) {
-			latest = to
+		if latest.IsZero() || log.CompareTaken(facts, newest) > 0 {
+			latest, newest = to, facts
 		}
 	}
 	return earliest, latest

@@ -41,7 +41,7 @@ func (l *Loop) planSnapshot(ctx context.Context, term Term, id kurabe.SnapshotID
 		return
 	}
 	w := snapshotWorld(l.View, s, now)
-	w.Verify = verification(l.View, s, l.VerifyEvery)
+	w.Verify = verification(l.View, s, l.VerifyEvery, now)
 	result := plan.NextSnapshot(w)
 	log := l.Log.With(logkey.Snapshot, id)
 	planned := func() {
@@ -95,66 +95,11 @@ func snapshotWorld(view *store.View, s *store.Snapshot, now time.Time) plan.Snap
 	if from, ok := view.Snapshot(s.Spec.CopyOf); ok {
 		w.From = from.Status
 	}
-	w.Retention = retention(view, s)
+	w.Retention = retention(view, s, now)
 	if s.Spec.Imported {
 		w.Hosts = view.Hosts()
 	}
 	return w
-}
-
-// retention tells how long an automated snapshot is kept.
-func retention(view *store.View, s *store.Snapshot) *plan.Retention {
-	if s.Spec.Kind != kurabe.SnapshotAutomated {
-		return nil
-	}
-	r := &plan.Retention{Days: s.Spec.Source.Settings.RetentionDays}
-	own := takenAt(s)
-	for _, other := range view.SnapshotsOf(s.Spec.Source.Instance) {
-		at := takenAt(other)
-		if other.Spec == nil || other.Spec.Kind != kurabe.SnapshotAutomated || other.Status == nil || other.Status.State != kurabe.SnapshotAvailable {
-			continue
-		}
-		if at.After(own) && (r.Newer.IsZero() || at.Before(r.Newer)) {
-			r.Newer = at
-		}
-	}
-	if own.IsZero() {
-		r.Newer = newestOf(view, s.Spec.Source.Instance, s.Spec.CreatedAt)
-	}
-	i, ok := view.Instance(s.Spec.Source.Instance)
-	switch {
-	case !ok:
-		r.Until = own
-		if l, kept := view.LogOf(s.Spec.Source.Instance); kept && l.Last().At.After(own) {
-			r.Until = l.Last().At
-		}
-	case i.Status != nil && i.Status.Applied.Class != "":
-		r.Days = i.Status.Applied.RetentionDays
-		d := i.Spec.Deleting
-		r.Dropped = d != nil && !d.KeepBackups && len(i.Assignments) > 0 && i.Assignments[0].Value.Goal == kurabe.GoalAbsent
-	}
-	return r
-}
-
-// newestOf is when the newest available automated snapshot of an instance was taken,
-// if that was after a moment: for one that was never taken itself.
-func newestOf(view *store.View, id kurabe.InstanceID, after time.Time) time.Time {
-	var newest time.Time
-	for _, s := range view.SnapshotsOf(id) {
-		if at := takenAt(s); s.Spec != nil && s.Spec.Kind == kurabe.SnapshotAutomated && s.Status != nil &&
-			s.Status.State == kurabe.SnapshotAvailable && at.After(after) && at.After(newest) {
-			newest = at
-		}
-	}
-	return newest
-}
-
-// takenAt is when a snapshot was taken, zero while it was not.
-func takenAt(s *store.Snapshot) time.Time {
-	if s.Status == nil {
-		return time.Time{}
-	}
-	return s.Status.Facts.TakenAt
 }
 
 // readers tells in words who still reads the files of a snapshot: an instance that
@@ -191,17 +136,7 @@ func readers(view *store.View, id kurabe.SnapshotID) []string {
 func (f *fleet) addSnapshots(i *store.Instance, w *plan.World) {
 	snapshots := f.view.SnapshotsOf(i.ID)
 	w.BackingUp = slices.ContainsFunc(snapshots, beingTaken)
-	for _, s := range snapshots {
-		if s.Spec == nil || s.Spec.Kind != kurabe.SnapshotAutomated || s.Spec.CopyOf != "" {
-			continue
-		}
-		b := plan.Backup{Name: s.Spec.Name, CreatedAt: s.Spec.CreatedAt, TakenAt: takenAt(s), State: kurabe.SnapshotCreating}
-		if s.Status != nil {
-			b.State, b.Position = s.Status.State, s.Status.Facts.Position
-			b.Untrusted = s.Status.Verified != nil && !s.Status.Verified.OK
-		}
-		w.Backups = append(w.Backups, b)
-	}
+	w.Backups = backups(snapshots)
 	if i.Spec.Deleting == nil {
 		return
 	}
@@ -214,7 +149,7 @@ func (f *fleet) addSnapshots(i *store.Instance, w *plan.World) {
 // for and never planned does: the instance must not go in between.
 func beingTaken(s *store.Snapshot) bool {
 	switch {
-	case s.Spec == nil || s.Spec.CopyOf != "":
+	case s.Spec == nil || s.Spec.CopyOf != "" || s.Spec.Imported:
 		return false
 	case s.Status == nil:
 		return s.Spec.Deleting == nil

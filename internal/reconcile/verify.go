@@ -3,15 +3,20 @@ package reconcile
 import (
 	"time"
 
+	"kurabe"
 	"kurabe/internal/plan"
 	"kurabe/internal/store"
 )
 
 // verification gathers what the schedule of verifications depends on.
-func verification(view *store.View, s *store.Snapshot, every time.Duration) plan.Verify {
-	v := plan.Verify{Every: every, Newest: newestOf(view, s.Spec.Source.Instance, takenAt(s)).IsZero()}
+func verification(view *store.View, s *store.Snapshot, every time.Duration, now time.Time) plan.Verify {
+	v := plan.Verify{Every: every, Newest: history(view, s.Spec.Source.Instance, now).NewestID() == s.ID}
 	for _, other := range view.SnapshotsOf(s.Spec.Source.Instance) {
-		if st := other.Status; st != nil && st.Verified != nil && st.Verified.OK && st.Verified.At.After(v.Last) {
+		st := other.Status
+		if st == nil || st.Verified == nil || !st.Verified.OK || kurabe.AfterNow(st.Verified.At, now) {
+			continue // what was verified before the clock went back would put it off
+		}
+		if st.Verified.At.After(v.Last) {
 			v.Last = st.Verified.At
 		}
 	}
