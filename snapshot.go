@@ -63,6 +63,7 @@ type SnapshotSource struct {
 	Zone           string           `json:"zone,omitempty"`
 	OptionGroup    string           `json:"optionGroup"`
 	Settings       InstanceSettings `json:"settings"`
+	Tags           []Tag            `json:"tags,omitempty"` // unless the snapshot has them itself
 }
 
 // SourceOf keeps of an instance what a restore needs beside the files.
@@ -71,10 +72,14 @@ func SourceOf(s *InstanceSpec, status InstanceStatus) SnapshotSource {
 	if settings.Class == "" {
 		settings = s.Now // nothing is in force yet
 	}
+	var tags []Tag
+	if !s.CopyTagsToSnapshot {
+		tags = s.Tags
+	}
 	return SnapshotSource{
 		Instance: s.ID, Name: s.EffectiveName(status.AppliedNext), CreatedAt: status.AvailableAt, Engine: s.Engine,
 		MasterUsername: s.MasterUsername, Password: s.Password, DatabaseName: s.DatabaseName, Locale: s.Locale, Zone: status.Zone,
-		OptionGroup: s.OptionGroup, Settings: settings,
+		OptionGroup: s.OptionGroup, Settings: settings, Tags: tags,
 	}
 }
 

@@ -104,7 +104,7 @@ func (c *Control) CreateSnapshot(ctx context.Context, name, instance string, tag
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if err := kurabe.CheckTags(tags); err != nil {
+	if err := checkSnapshotTags(tags); err != nil {
 		return Snapshot{}, err
 	}
 	var id kurabe.SnapshotID
@@ -131,24 +131,21 @@ func (c *Control) CreateSnapshot(ctx context.Context, name, instance string, tag
 	return c.snapshotByID(id)
 }
 
-// newSnapshot is the spec of a snapshot of an instance as it is now.
+// newSnapshot is the spec of a snapshot of an instance as it is now. As on RDS one that
+// is given a tag gets none of the instance's.
 func (c *Control) newSnapshot(name string, i Instance, tags []kurabe.Tag) kurabe.SnapshotSpec {
-	if i.Spec.CopyTagsToSnapshot {
-		tags = mergeTags(i.Spec.Tags, tags)
+	source := kurabe.SourceOf(i.Spec, i.Status)
+	switch {
+	case len(tags) > 0:
+		source.Tags = nil
+	case i.Spec.CopyTagsToSnapshot:
+		tags = i.Spec.Tags
 	}
 	now := c.Now().UTC()
 	return kurabe.SnapshotSpec{
 		ID: kurabe.NewSnapshotID(), Name: name, Revision: 1, Kind: kurabe.SnapshotManual, CreatedAt: now, OriginalAt: now,
-		Source: kurabe.SourceOf(i.Spec, i.Status), OptionGroup: i.Spec.OptionGroup, Tags: tags,
+		Source: source, OptionGroup: i.Spec.OptionGroup, Tags: tags,
 	}
-}
-
-// mergeTags puts the given tags over those that are there.
-func mergeTags(have, given []kurabe.Tag) []kurabe.Tag {
-	out := slices.DeleteFunc(slices.Clone(have), func(t kurabe.Tag) bool {
-		return slices.ContainsFunc(given, func(g kurabe.Tag) bool { return g.Key == t.Key })
-	})
-	return append(out, given...)
 }
 
 // addSnapshot adds a new manual snapshot to a change, within name and quota.
@@ -193,7 +190,7 @@ func (c *Control) CopySnapshot(ctx context.Context, source, target string, tags 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if err := kurabe.CheckTags(tags); err != nil {
+	if err := checkSnapshotTags(tags); err != nil {
 		return Snapshot{}, err
 	}
 	var id kurabe.SnapshotID
@@ -209,19 +206,31 @@ func (c *Control) CopySnapshot(ctx context.Context, source, target string, tags 
 		spec := *from.Spec
 		spec.ID, spec.Name, spec.Revision, spec.Kind = kurabe.NewSnapshotID(), folded, 1, kurabe.SnapshotManual
 		spec.CreatedAt, spec.CopyOf, spec.CopyOfName, spec.Deleting = c.Now().UTC(), from.ID, from.Spec.Name, nil
-		spec.Imported = false
+		spec.Imported, spec.VerifySeq = false, 0 // a verification was asked for of the source
 		spec.Tags = tags
 		if copyTags && len(tags) == 0 {
-			spec.Tags = from.Spec.Tags
+			spec.Tags = inherited(from.Spec.Tags)
 		}
 		id = spec.ID
-		change := store.NewChange().RequireSnapshot(from.ID, from.SpecMod)
+		change := store.NewChange()
+		claimSnapshot(change, from)
 		return change, c.addSnapshot(change, spec)
 	})
 	if err != nil {
 		return Snapshot{}, err
 	}
 	return c.snapshotByID(id)
+}
+
+// claimSnapshot makes sure that a change which needs the files of a snapshot and one
+// that has them removed never both commit, whichever is first. A user's deletion writes
+// the spec. The planner's, when the retention is over, writes the status and compares
+// the spec, because it has not seen a reader that came meanwhile: so readers compare
+// the status and write the spec.
+func claimSnapshot(change *store.Change, s *store.Snapshot) {
+	spec := *s.Spec
+	spec.Revision++
+	change.RequireSnapshotStatus(s.ID, s.StatusMod).PutSnapshot(spec, s.SpecMod)
 }
 
 // DeleteSnapshot stores the wish that nothing of a manual snapshot is left.
@@ -234,7 +243,7 @@ func (c *Control) DeleteSnapshot(ctx context.Context, name string) (Snapshot, er
 		}
 		have := readSnapshot(s)
 		switch {
-		case s.Spec.Kind != kurabe.SnapshotManual && !s.Spec.Imported: // an imported one has no retention
+		case s.Spec.Kind != kurabe.SnapshotManual && !s.Spec.Imported: // an imported one may have no retention
 			return nil, kurabe.Errorf(kurabe.CodeInvalidSnapshotState, "Only manual snapshots may be deleted; %s is an automated one and goes with the retention of its instance.", s.Spec.Name)
 		case have.State != kurabe.SnapshotAvailable && have.State != kurabe.SnapshotFailed:
 			return nil, kurabe.Errorf(kurabe.CodeInvalidSnapshotState, "Snapshot %s is %s; it can be deleted once it is available.", s.Spec.Name, have.State)

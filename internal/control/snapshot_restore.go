@@ -9,15 +9,18 @@ import (
 )
 
 // RestoreSnapshot stores the wish for a new instance with the data of a snapshot.
-// What the request leaves out is as it was with the source, but for what belongs
-// to the name: windows and groups are those of a new instance, as on RDS.
+// What the request leaves out is as it was with the source, tags included, but for what
+// belongs to the name: windows and groups are those of a new instance, as on RDS.
 func (c *Control) RestoreSnapshot(ctx context.Context, snapshot string, n NewInstance) (Instance, error) {
 	from, err := c.findSnapshot(snapshot)
 	if err != nil {
 		return Instance{}, err
 	}
-	if state := readSnapshot(from).State; state != kurabe.SnapshotAvailable {
-		return Instance{}, kurabe.Errorf(kurabe.CodeInvalidSnapshotState, "Snapshot %s is %s, and only an available one can be restored.", from.Spec.Name, state)
+	if err := checkRestorable(from); err != nil {
+		return Instance{}, err
+	}
+	if len(n.Tags) == 0 {
+		n.Tags = restoredTags(from.Spec)
 	}
 	spec, version, err := c.restoredSpec(from, n)
 	if err != nil {
@@ -26,15 +29,25 @@ func (c *Control) RestoreSnapshot(ctx context.Context, snapshot string, n NewIns
 	return c.storeRestored(ctx, from, spec, version)
 }
 
+// checkRestorable refuses a snapshot whose files are not there, or go.
+func checkRestorable(s *store.Snapshot) error {
+	if state := readSnapshot(s).State; state != kurabe.SnapshotAvailable {
+		return kurabe.Errorf(kurabe.CodeInvalidSnapshotState, "Snapshot %s is %s, and only an available one can be restored.", s.Spec.Name, state)
+	}
+	return nil
+}
+
 // storeRestored stores the spec of an instance with the data of a snapshot.
 func (c *Control) storeRestored(ctx context.Context, from *store.Snapshot, spec kurabe.InstanceSpec, version kurabe.EngineVersion) (Instance, error) {
 	err := c.storeNew(ctx, spec, version, func(change *store.Change) error {
 		now, ok := c.View.Snapshot(from.ID)
-		if !ok || now.Spec.Deleting != nil || readSnapshot(now).State != kurabe.SnapshotAvailable {
+		if !ok {
 			return kurabe.Errorf(kurabe.CodeSnapshotNotFound, "DBSnapshot %s not found.", from.Spec.Name)
 		}
-		// A deletion that is asked for meanwhile makes this conflict.
-		change.RequireSnapshot(now.ID, now.SpecMod)
+		if err := checkRestorable(now); err != nil {
+			return err
+		}
+		claimSnapshot(change, now)
 		return nil
 	})
 	if err != nil {

@@ -3,7 +3,7 @@ package control
 import (
 	"context"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"kurabe"
@@ -98,10 +98,10 @@ func (c *Control) toVerify(name string) (*store.Snapshot, error) {
 	return newest, nil
 }
 
-// verifiedTag is the tag that tells of a good verification; at is zero without one.
+// verifiedTag adds the tag that tells of a good verification; at is zero without one.
 func verifiedTag(tags []kurabe.Tag, at time.Time) []kurabe.Tag {
 	// Nobody else's word counts.
-	out := slices.DeleteFunc(slices.Clone(tags), func(t kurabe.Tag) bool { return t.Key == kurabe.VerifiedTag || t.Key == kurabe.DamagedTag })
+	out := slices.DeleteFunc(slices.Clone(tags), func(t kurabe.Tag) bool { return slices.Contains(shownTags, t.Key) })
 	if at.IsZero() {
 		return out
 	}
@@ -124,13 +124,20 @@ func damageFound(status *kurabe.SnapshotStatus) *kurabe.Verification {
 	return status.Verified
 }
 
-// ShownTags are the tags of a snapshot, and the one that tells of its verification.
+// ShownTags are the tags of a snapshot, and those that tell what is known of it.
 func (s Snapshot) ShownTags() []kurabe.Tag {
 	tags := verifiedTag(s.Spec.Tags, goodSince(&s.Status))
 	if v := damageFound(&s.Status); v != nil {
 		tags = append(tags, kurabe.Tag{Key: kurabe.DamagedTag, Value: v.At.UTC().Format(time.RFC3339)})
 	}
-	return tags
+	if s.State != kurabe.SnapshotAvailable {
+		return tags // how it will have been made, and what it will occupy, is not known
+	}
+	facts := s.Status.Facts
+	if facts.Method != "" {
+		tags = append(tags, kurabe.Tag{Key: kurabe.MethodTag, Value: string(facts.Method)})
+	}
+	return append(tags, kurabe.Tag{Key: kurabe.OccupiedTag, Value: strconv.FormatInt(facts.OccupiedBytes, 10)})
 }
 
 // BackupTags are the tags of automated backups, and the one that tells of the newest
@@ -143,14 +150,4 @@ func (c *Control) BackupTags(b AutomatedBackup) []kurabe.Tag {
 		}
 	}
 	return verifiedTag(b.Tags, newest)
-}
-
-// checkOwnTags refuses tags that only the service may set or remove.
-func checkOwnTags(keys ...string) error {
-	for _, key := range keys {
-		if strings.HasPrefix(strings.ToLower(key), kurabe.ReservedTagPrefix) {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Tag keys beginning with %q are reserved: %q", kurabe.ReservedTagPrefix, key)
-		}
-	}
-	return nil
 }

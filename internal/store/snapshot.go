@@ -96,6 +96,12 @@ func (c *Change) RequireSnapshot(id kurabe.SnapshotID, specMod int64) *Change {
 	return c.Require(snapshotSpecKey(id), specMod)
 }
 
+// RequireSnapshotStatus demands that the status is the one read at statusMod: that the
+// planner has decided nothing since.
+func (c *Change) RequireSnapshotStatus(id kurabe.SnapshotID, statusMod int64) *Change {
+	return c.Require(snapshotStatusKey(id), statusMod)
+}
+
 // RequireSnapshotsUnwritten demands that no spec was written after revision: a
 // quota that was counted over all snapshots still holds at commit.
 func (c *Change) RequireSnapshotsUnwritten(revision int64) *Change {

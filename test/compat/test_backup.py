@@ -8,6 +8,7 @@ import pytest
 import engines
 import instances
 from harness import wait_for
+from writer import Writer
 
 UTC = datetime.timezone.utc
 BEHIND = 5  # seconds that the latest restorable time may be behind
@@ -24,6 +25,16 @@ def latest(db):
 def reach(db, moment):
     """Waits until a moment can be restored."""
     return wait_for(f"{moment} restorable", lambda: (t := latest(db)) and t >= moment and t)
+
+
+def said(rds, db, message):
+    """Waits until an event tells of a change."""
+
+    def told():
+        events = rds.describe_events(SourceType="db-instance", SourceIdentifier=db.name)["Events"]
+        return [e for e in events if e["Message"] == message and e["EventCategories"] == ["configuration change"]]
+
+    wait_for(message, told)
 
 
 def full_second():
@@ -60,6 +71,21 @@ def restore(server, db, name, **wish):
     return made
 
 
+def follows_the_clock(db):
+    """Looks for six seconds at the latest restorable time."""
+    end = time.monotonic() + 6
+    seen = set()
+
+    def watched():
+        t = latest(db)
+        assert (now() - t).total_seconds() <= BEHIND, t
+        seen.add(t)
+        return time.monotonic() > end
+
+    wait_for("six seconds", watched)
+    assert len(seen) >= 3
+
+
 @pytest.fixture(scope="class")
 def db(server, engine):
     """An instance with backups, the states that it went through, and moments of its life."""
@@ -92,20 +118,22 @@ class TestBackup:
         with pytest.raises(rds.exceptions.InvalidDBSnapshotStateFault):
             rds.delete_db_snapshot(DBSnapshotIdentifier=first["DBSnapshotIdentifier"])
 
-    def test_the_latest_time_follows_the_clock(self, rds, db):
-        """On an instance where nothing happens."""
+    @pytest.mark.parametrize("load", ["idle", "busy"])
+    def test_the_latest_time_follows_the_clock(self, rds, db, load):
+        """On an instance where nothing happens, and on one where a client writes all the time."""
         reach(db, db.moments[3])
-        end = time.monotonic() + 6
-        seen = set()
-
-        def watched():
-            t = latest(db)
-            assert (now() - t).total_seconds() <= BEHIND, t
-            seen.add(t)
-            return time.monotonic() > end
-
-        wait_for("six seconds", watched)
-        assert len(seen) >= 3
+        writer = None
+        if load == "busy":
+            with db.connect() as connection:
+                engines.query(connection, "CREATE TABLE busy (n int primary key)")
+            writer = Writer(db, "busy")
+            writer.start()
+            wait_for("the first rows", lambda: writer.error or len(writer.acknowledged) > 20)
+        try:
+            follows_the_clock(db)
+        finally:
+            if writer:
+                writer.stop()
         (backup,) = rds.describe_db_instance_automated_backups(DBInstanceIdentifier=db.name)["DBInstanceAutomatedBackups"]
         assert backup["Status"] == "active" and backup["BackupRetentionPeriod"] == 2
         window = backup["RestoreWindow"]
@@ -168,7 +196,9 @@ class TestBackup:
             rds.restore_db_instance_to_point_in_time(
                 SourceDBInstanceIdentifier=db.name, TargetDBInstanceIdentifier="never-made", UseLatestRestorableTime=True
             )
+        said(rds, db, "Disabled automated backups")
         db.modify(BackupRetentionPeriod=3)
+        said(rds, db, "Enabled automated backups")
         wait_for("a first snapshot again", lambda: [s for s in automated(rds, DBInstanceIdentifier=db.name) if s["Status"] == "available"])
         db.wait()
 

@@ -1,12 +1,14 @@
 """Manual snapshots and what is restored from them, with the data itself as witness."""
 
-import threading
+import subprocess
 
 import pytest
 
 import engines
+import harness
 import instances
 from harness import wait_for
+from writer import Writer
 
 
 @pytest.fixture(scope="class")
@@ -49,29 +51,12 @@ def restore(server, db, snapshot, name, **wish):
     return made
 
 
-class Writer(threading.Thread):
-    """Inserts rising numbers and remembers which were acknowledged."""
-
-    def __init__(self, db):
-        super().__init__()
-        self.db, self.end, self.acknowledged, self.error = db, threading.Event(), [], None
-
-    def run(self):
-        try:
-            with self.db.connect() as connection:
-                n = 1000
-                while not self.end.is_set():
-                    engines.query(connection, f"INSERT INTO kept VALUES ({n})")
-                    self.acknowledged.append(n)
-                    n += 1
-        except Exception as e:  # shown by stop
-            self.error = e
-
-    def stop(self):
-        self.end.set()
-        self.join()
-        if self.error:
-            raise self.error
+def tags(resource):
+    """The tags of users, and those by which the service tells what it knows."""
+    have = {t["Key"]: t["Value"] for t in resource["TagList"]}
+    assert len(have) == len(resource["TagList"])
+    ours = {k: v for k, v in have.items() if k.startswith("kurabe:")}
+    return {k: v for k, v in have.items() if k not in ours}, ours
 
 
 class TestSnapshot:
@@ -88,7 +73,9 @@ class TestSnapshot:
         db.wait()
         now = available(rds, name)
         assert now["PercentProgress"] == 100
-        assert now["TagList"] == [{"Key": "team", "Value": "blue"}, {"Key": "why", "Value": "test"}]
+        theirs, ours = tags(now)
+        assert theirs == {"why": "test"}, "one tag is given: none of the instance's is copied"
+        assert ours.pop("kurabe:method") in ("clone", "copy") and int(ours.pop("kurabe:occupied-bytes")) >= 0 and not ours
         source = db.describe()
         for same in ("Engine", "EngineVersion", "AllocatedStorage", "StorageType", "MasterUsername", "DbiResourceId"):
             assert now[same] == source[same]
@@ -97,13 +84,27 @@ class TestSnapshot:
         numbers = [n for n in have if n >= 1000]
         assert numbers == list(range(1000, 1000 + len(numbers))), "a hole in what was restored"
         assert before in have, "an acknowledged row is missing"
+        assert tags(made.describe()) == ({"why": "test"}, {})
         made.delete()
 
     def test_restored_is_its_own(self, rds, server, db, engine):
-        name = f"manual-{engine.name}"
-        made = restore(server, db, name, f"other-{engine.name}", DBInstanceClass=instances.BIGGER, Port=6111, AllocatedStorage=30)
+        name, group = f"manual-{engine.name}", f"restored-{engine.name}"
+        parameter, value, says = engine.static
+        family = db.describe()["DBParameterGroups"][0]["DBParameterGroupName"].removeprefix("default.")
+        rds.create_db_parameter_group(DBParameterGroupName=group, DBParameterGroupFamily=family, Description="of a restore")
+        rds.modify_db_parameter_group(
+            DBParameterGroupName=group, Parameters=[{"ParameterName": parameter, "ParameterValue": value, "ApplyMethod": "pending-reboot"}]
+        )
+        made = restore(
+            server, db, name, f"other-{engine.name}", DBInstanceClass=instances.BIGGER, Port=6111, AllocatedStorage=30,
+            StorageType="gp3", DBParameterGroupName=group, Tags=[{"Key": "own", "Value": "1"}],
+        )  # fmt: skip
         seen = made.describe()
         assert (seen["DBInstanceClass"], seen["Endpoint"]["Port"], seen["AllocatedStorage"]) == (instances.BIGGER, 6111, 30)
+        assert (seen["StorageType"], seen["Iops"], db.describe()["StorageType"]) == ("gp3", 3000, "local")
+        assert [(g["DBParameterGroupName"], g["ParameterApplyStatus"]) for g in seen["DBParameterGroups"]] == [(group, "in-sync")]
+        assert made.setting(parameter) == says != db.setting(parameter)
+        assert tags(seen) == ({"own": "1"}, {})
         assert seen["MasterUsername"] == db.user and seen["DbiResourceId"] != db.describe()["DbiResourceId"]
         with made.connect() as connection:
             engines.query(connection, "INSERT INTO kept VALUES (2)")
@@ -113,28 +114,43 @@ class TestSnapshot:
         made.password = password
         assert 2 in rows(made)
         made.delete()
+        rds.delete_db_parameter_group(DBParameterGroupName=group)
         assert 1 in rows(db)
 
     def test_copy_outlives_its_source(self, rds, server, db, engine):
         name, copy = f"manual-{engine.name}", f"copy-{engine.name}"
         out = rds.copy_db_snapshot(SourceDBSnapshotIdentifier=name, TargetDBSnapshotIdentifier=copy, CopyTags=True)["DBSnapshot"]
         assert out["SourceDBSnapshotIdentifier"].endswith(":snapshot:" + name)
-        assert available(rds, copy)["TagList"][0] == {"Key": "team", "Value": "blue"}
+        theirs, ours = tags(available(rds, copy))
+        assert theirs == {"why": "test"} and "kurabe:method" in ours
         rds.delete_db_snapshot(DBSnapshotIdentifier=name)
         wait_for("the source gone", lambda: gone(rds, name))
         made = restore(server, db, copy, f"fromcopy-{engine.name}")
         assert 1 in rows(made)
         made.delete()
 
+    def test_a_clone_has_no_tags(self, rds, server, db, engine):
+        """Neither the source's nor the mark of the snapshot that it was made of."""
+        access = {"AWS_ACCESS_KEY_ID": harness.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": harness.SECRET_KEY}
+        argv = [str(harness.BINARY), "clone", db.name, f"clone-{engine.name}", "--endpoint", server.url, "--data", str(server.data)]
+        done = subprocess.run(argv, capture_output=True, text=True, env=server.environ() | access, timeout=90)
+        assert done.returncode == 0, done.stderr
+        made = instances.Instance(server, engine, {**db.wish, "DBInstanceIdentifier": f"clone-{engine.name}"})
+        made.password = db.password
+        made.wait()
+        assert tags(made.describe()) == ({}, {}) and 1 in rows(made)
+        made.delete()
+        wait_for("its snapshot gone", lambda: not [s for s in rds.describe_db_snapshots()["DBSnapshots"] if "kurabe:clone" in tags(s)[1]])
+
     def test_of_a_stopped_instance(self, rds, server, db, engine):
         rds.stop_db_instance(DBInstanceIdentifier=db.name)
         db.wait("stopped")
         rds.create_db_snapshot(DBSnapshotIdentifier=f"cold-{engine.name}", DBInstanceIdentifier=db.name)
-        available(rds, f"cold-{engine.name}")
+        assert tags(available(rds, f"cold-{engine.name}"))[0] == {"team": "blue"}
         rds.start_db_instance(DBInstanceIdentifier=db.name)
         db.wait()
         made = restore(server, db, f"cold-{engine.name}", f"fromcold-{engine.name}")
-        assert rows(made) == rows(db)
+        assert rows(made) == rows(db) and tags(made.describe()) == ({"team": "blue"}, {})
         made.delete()
 
     def test_final_snapshot(self, rds, server, db, engine):
@@ -152,6 +168,49 @@ class TestSnapshot:
             if snapshot["Engine"] == engine.name:
                 rds.delete_db_snapshot(DBSnapshotIdentifier=snapshot["DBSnapshotIdentifier"])
                 wait_for("snapshot gone", lambda s=snapshot: gone(rds, s["DBSnapshotIdentifier"]))
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """A server that takes many seconds for the smallest copy: two reports of progress and more."""
+    s = harness.Server("--stop-databases-on-exit", "--copy-rate", "2")
+    try:
+        yield s.start()
+    finally:
+        s.close()
+
+
+def test_while_it_is_taken(slow, engine):
+    rds, name = slow.rds, f"slow-{engine.name}"
+    e = rds.exceptions
+    db = instances.create(slow, engine, wait=False, name=name)
+    with pytest.raises(e.InvalidDBInstanceStateFault, match="creating"):
+        rds.create_db_snapshot(DBSnapshotIdentifier="too-early", DBInstanceIdentifier=db.name)
+    db.wait()
+    rds.create_db_snapshot(DBSnapshotIdentifier=name, DBInstanceIdentifier=db.name)
+
+    def begun():
+        (now,) = rds.describe_db_snapshots(DBSnapshotIdentifier=name)["DBSnapshots"]
+        return now if now["Status"] != "creating" or 1 <= now["PercentProgress"] <= 99 else None
+
+    now = wait_for("a part is copied", begun)
+    if tags(now)[1].get("kurabe:method") == "clone":
+        pytest.skip("the file system clones: nothing is copied that could be watched")
+    assert now["Status"] == "creating" and tags(now) == ({}, {}) and "SnapshotCreateTime" not in now
+    with pytest.raises(e.InvalidDBSnapshotStateFault, match="creating"):
+        rds.restore_db_instance_from_db_snapshot(DBSnapshotIdentifier=name, DBInstanceIdentifier="too-early")
+    with pytest.raises(e.InvalidDBSnapshotStateFault, match="creating"):
+        rds.copy_db_snapshot(SourceDBSnapshotIdentifier=name, TargetDBSnapshotIdentifier="too-early")
+    with pytest.raises(e.InvalidDBSnapshotStateFault, match="creating"):
+        rds.delete_db_snapshot(DBSnapshotIdentifier=name)
+    with pytest.raises(e.InvalidDBInstanceStateFault, match="backing-up"):
+        rds.create_db_snapshot(DBSnapshotIdentifier="second", DBInstanceIdentifier=db.name)
+    now = available(rds, name)
+    assert now["PercentProgress"] == 100 and tags(now)[1]["kurabe:method"] == "copy"
+    assert int(tags(now)[1]["kurabe:occupied-bytes"]) > 1 << 20
+    rds.delete_db_snapshot(DBSnapshotIdentifier=name)
+    wait_for("snapshot gone", lambda: gone(rds, name))
+    db.delete()
 
 
 def test_errors(rds, resident, engine):
@@ -185,6 +244,13 @@ def test_errors(rds, resident, engine):
     arn = rds.describe_db_snapshots(DBSnapshotIdentifier=name)["DBSnapshots"][0]["DBSnapshotArn"]
     rds.add_tags_to_resource(ResourceName=arn, Tags=[{"Key": "a", "Value": "b"}])
     assert {"Key": "a", "Value": "b"} in rds.list_tags_for_resource(ResourceName=arn)["TagList"]
+    for key in ("kurabe:method", "kurabe:occupied-bytes"):
+        with pytest.raises(e.ClientError, match=f"InvalidParameterValue.*{key}"):
+            rds.add_tags_to_resource(ResourceName=arn, Tags=[{"Key": key, "Value": "1"}])
+        with pytest.raises(e.ClientError, match=f"InvalidParameterValue.*{key}"):
+            rds.remove_tags_from_resource(ResourceName=arn, TagKeys=[key])
+        with pytest.raises(e.ClientError, match=f"InvalidParameterValue.*{key}"):
+            rds.create_db_snapshot(DBSnapshotIdentifier="forged", DBInstanceIdentifier=resident.name, Tags=[{"Key": key, "Value": "1"}])
     categories = {c for ev in rds.describe_events(SourceType="db-snapshot", SourceIdentifier=name)["Events"] for c in ev["EventCategories"]}
     assert "creation" in categories
     rds.delete_db_snapshot(DBSnapshotIdentifier=name)
