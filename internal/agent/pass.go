@@ -7,6 +7,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 )
 
@@ -74,7 +75,7 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 // errCut says that a newer assignment ended the step.
 var errCut = errors.New("cut short by a newer assignment")
 
-// step does one step; faultPoint is where tests end the service.
+// step does one step.
 func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) error {
 	began := w.agent.Now()
 	stepCtx, cut := context.WithCancelCause(ctx)
@@ -86,9 +87,9 @@ func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) e
 	}
 	w.cut = func() { cut(errCut) }
 	w.mu.Unlock()
-	faultPoint("before", string(s.Name))
+	faultpoint.Reach("before", string(s.Name))
 	err := s.Do(stepCtx)
-	faultPoint("after", string(s.Name))
+	faultpoint.Reach("after", string(s.Name))
 	w.mu.Lock()
 	w.cut = nil
 	w.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 )
 
@@ -93,7 +94,7 @@ func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, st
 	}
 }
 
-// do waits for its turn and acts; faultPoint is where tests end the service.
+// do waits for its turn and acts.
 func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step string, progress func(done, total int64)) error {
 	leave, err := u.enter(ctx, a, step)
 	if err != nil {
@@ -107,7 +108,7 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 			return err
 		}
 	}
-	faultPoint("before", step)
+	faultpoint.Reach("before", step)
 	switch step {
 	case stepTakeSnapshot:
 		_, err = u.agent.Snapshots.Take(ctx, a, of, progress)
@@ -122,7 +123,7 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 	case stepRemoveSnapshot:
 		err = u.agent.Snapshots.Remove(ctx, u.id)
 	}
-	faultPoint("after", step)
+	faultpoint.Reach("after", step)
 	return err
 }
 

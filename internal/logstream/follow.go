@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 )
 
@@ -129,6 +130,7 @@ func (f *follower) session(ctx context.Context, open func(context.Context) (Log,
 
 // step is one second: go on where we were or begin anew, and take what is new.
 func (f *follower) step(ctx context.Context, log Log, resumed *bool) error {
+	faultpoint.Reach("before", "follow-log")
 	if f.run == nil {
 		if err := f.pickUp(); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/blob"
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 )
 
@@ -104,8 +105,10 @@ func (s *Store) push(ctx context.Context, inst *instance, r *run, p *piece) erro
 	name := objectName(inst.id, folder, want.span)
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
+	faultpoint.Reach("before", "push-piece")
 	err = repo.Put(ctx, name+marksSuffix, bytes.NewReader(formatMarks(got.head, got.marks)))
 	if err == nil {
+		faultpoint.Reach("after", "push-marks")
 		err = putContent(ctx, repo, name, path)
 		if errors.Is(err, errTorn) {
 			return s.lost(inst, r, p, errTorn)
@@ -141,9 +144,11 @@ func (s *Store) settlePushed(inst *instance, r *run, p *piece) error {
 	if dropped {
 		return nil
 	}
+	faultpoint.Reach("before", "settle-piece")
 	if err := appendIndex(s.runDir(inst.id, folder), &copied); err != nil {
 		return fmt.Errorf("log spool: %w", err)
 	}
+	faultpoint.Reach("after", "settle-piece")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.pushed = true

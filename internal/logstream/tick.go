@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/faultpoint"
 )
 
 // clockBackMax is how far the clock may go back without a gap: marks wait meanwhile.
@@ -305,12 +306,14 @@ func (o *openPiece) writeEnd(next kurabe.LogPosition) error {
 // closePiece makes the open piece complete and durable.
 func (f *follower) closePiece() error {
 	o := f.open
+	faultpoint.Reach("before", "close-piece")
 	if err := o.writeEnd(f.cur); err != nil {
 		return err
 	}
 	if err := o.file.sync(); err != nil {
 		return err
 	}
+	faultpoint.Reach("after", "close-piece")
 	f.account(o, o.file.place)
 	f.s.mu.Lock()
 	f.publishLocked(true)

@@ -11,6 +11,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/blob"
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
 
@@ -46,15 +47,18 @@ func (s *Store) trim(ctx context.Context, inst *instance, keepSince time.Time) e
 			return err
 		}
 	}
+	faultpoint.Reach("before", "trim-log")
 	s.mu.Lock()
 	err = s.forgetBefore(inst, keepSince)
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
+	faultpoint.Reach("after", "trim-claims")
 	if err := s.sweep(ctx, repo, inst); err != nil {
 		return err
 	}
+	faultpoint.Reach("after", "trim-log")
 	return s.removeEmpty(inst)
 }
 
@@ -136,6 +140,7 @@ func (s *Store) sweep(ctx context.Context, repo blob.Store, inst *instance) erro
 		if err := repo.Delete(ctx, info.Name); err != nil {
 			return err
 		}
+		faultpoint.Reach("after", "trim-object")
 	}
 	return nil
 }

@@ -43,27 +43,24 @@ func newLogBed(t *testing.T, s *harness.Service, engine string) *logBed {
 	t.Helper()
 	in := harness.Request("source-"+engine, engine)
 	in.BackupRetentionPeriod = aws.Int32(1)
-	b := &logBed{momentBed: &momentBed{s: s, i: s.MustCreate(t, in)}}
-	b.i.Query(t, momentSQL[engine][0])
-	b.i.Query(t, pouring[engine][0])
-	login := b.i.Login(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); b.client(ctx, login) }()
-	b.stop = sync.OnceFunc(func() { cancel(); <-done; b.begins() })
-	t.Cleanup(b.stop)
+	b := writeInto(t, s.MustCreate(t, in))
 	b.grows(t)
 	return b
 }
 
-// begins makes the times of rows what the log of the engine knows. MariaDB's has when
-// a transaction was begun, which was not before the answer to the one before it.
-func (b *logBed) begins() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for n := len(b.rows) - 1; n > 0 && b.i.Engine == "mariadb"; n-- {
-		b.rows[n].at = b.rows[n-1].acked
-	}
+// writeInto has a client write into an instance until the test ends.
+func writeInto(t *testing.T, i *harness.Instance) *logBed {
+	t.Helper()
+	b := &logBed{momentBed: &momentBed{s: i.Service, i: i}}
+	b.i.Query(t, momentSQL[i.Engine][0])
+	b.i.Query(t, pouring[i.Engine][0])
+	login := b.i.Login(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); b.client(ctx, login) }()
+	b.stop = sync.OnceFunc(func() { cancel(); <-done })
+	t.Cleanup(b.stop)
+	return b
 }
 
 // grows waits until what is acknowledged by now can be restored, and returns now.
@@ -117,6 +114,12 @@ func (b *logBed) pour(t *testing.T, bytes int) {
 	t.Helper()
 	session := b.i.Open(t)
 	defer session.Close()
+	b.pourInto(t, session, bytes)
+}
+
+// pourInto needs no service.
+func (b *logBed) pourInto(t *testing.T, session harness.Session, bytes int) {
+	t.Helper()
 	for range bytes / pourBytes {
 		if err := session.Exec(t.Context(), pouring[b.i.Engine][1]); err != nil {
 			t.Fatalf("pour: %v", err)

@@ -41,9 +41,8 @@ func TestLogSwitchedOffUnderKills(t *testing.T) {
 		l.kill(t)
 		l.retain(t, 0)
 	})
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	n := seed(t)
+	r := rand.New(rand.NewPCG(n, 1))
 	for range 2 {
 		late := time.Duration(r.Int64N(int64(800 * time.Millisecond)))
 		l.run(t, fmt.Sprintf("the server dies %v after the wish", late.Round(time.Millisecond)), func() {

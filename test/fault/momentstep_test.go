@@ -16,8 +16,8 @@ import (
 
 // TestKillAtEveryStepOfAMoment kills the service before and after the steps of one
 // restore to a moment that are other than those of a creation, and in the middle of
-// those that take long; then in a verification and an upload of its backup. What comes
-// out is exact all the same.
+// those that take long; then the private server that recovers one; then the service in a
+// verification and an upload of its backup. What comes out is exact all the same.
 func TestKillAtEveryStepOfAMoment(t *testing.T) {
 	t.Parallel()
 	repository := filepath.Join(harness.Folder(t, false), "repository")
@@ -34,6 +34,7 @@ func TestKillAtEveryStepOfAMoment(t *testing.T) {
 		b.compare(t, i, at)
 		i.Delete(t)
 		t.Logf("%v: %v", steps, time.Since(began).Round(time.Millisecond))
+		b.killPrivate(t, at)
 		b.killVerification(t)
 		b.killUpload(t)
 		b.i.Delete(t)
@@ -98,6 +99,36 @@ func (b *logBed) killMoment(t *testing.T, steps []string, at time.Time) *harness
 	b.s.Start(t)
 	i.WaitStatus(t, "available")
 	return i
+}
+
+// privatePoints are passed while a private server recovers a restore: it has begun, it
+// follows the log, it is where it is to be and about to be shut down.
+var privatePoints = map[string][]string{
+	"postgres": {"after:start-private", "before:stop-private"},
+	"mariadb":  {"after:start-private", "after:start-replay", "before:stop-private"},
+}
+
+// killPrivate does one restore in which the private server dies at every point, under
+// a service that lives: the restore is tried again.
+func (b *logBed) killPrivate(t *testing.T, at time.Time) {
+	t.Helper()
+	began := time.Now()
+	points := privatePoints[b.i.Engine]
+	h := holdAt(t, b.s, points[0])
+	i := b.restoring(t, "private-"+b.i.Engine, at)
+	for n := range points {
+		h.reached(t)
+		killPrivateServer(t, i)
+		held := h
+		if n+1 < len(points) {
+			h = holdAt(t, b.s, points[n+1])
+		}
+		held.release(t)
+	}
+	i.WaitStatus(t, "available")
+	b.compare(t, i, at)
+	i.Delete(t)
+	t.Logf("%v: %v", points, time.Since(began).Round(time.Millisecond))
 }
 
 // serverOf is what a server that recovers a restore privately leaves as soon as it runs.

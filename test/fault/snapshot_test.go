@@ -18,24 +18,36 @@ import (
 )
 
 // TestKillAtEverySnapshotStep kills the service before and after every step of the
-// life of snapshots, while a ledger writes into the source. PostgreSQL is on a file
-// system that clones, where there is one, MariaDB on the ordinary one.
+// life of snapshots, while a ledger writes into the source.
 func TestKillAtEverySnapshotStep(t *testing.T) {
+	o := harness.Options{Fault: true, Args: []string{"--copy-rate", "0"}}
+	onFileSystems(t, o, func(t *testing.T, s *harness.Service, engine string, clones bool) {
+		newSnapshotBed(t, s, engine).killEveryStep(t, clones)
+	})
+}
+
+// onFileSystems runs a test for each engine, on the ordinary file system and on one that
+// clones, each time on a service of its own.
+func onFileSystems(t *testing.T, o harness.Options, test func(t *testing.T, s *harness.Service, engine string, clones bool)) {
+	t.Helper()
 	for _, engine := range []string{"postgres", "mariadb"} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel() // each engine on a service of its own
-			o := harness.Options{Fault: true, Args: []string{"--copy-rate", "0"}}
-			clones := false
-			if engine == "postgres" {
-				if dir := cloningFolder(t); dir != "" {
-					o.Data, clones = filepath.Join(dir, "data"), true
+		for _, clones := range []bool{false, true} {
+			name := engine + map[bool]string{false: "-copied", true: "-cloned"}[clones]
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				o := o
+				if clones {
+					dir := cloningFolder(t)
+					if dir == "" {
+						t.Skip("there is no file system that clones")
+					}
+					o.Data = filepath.Join(dir, "data")
 				}
-			}
-			s := harness.Start(t, o)
-			s.NeedEngine(t, engine, s.Engines(t))
-			b := newSnapshotBed(t, s, engine)
-			b.killEveryStep(t, clones)
-		})
+				s := harness.Start(t, o)
+				s.NeedEngine(t, engine, s.Engines(t))
+				test(t, s, engine, clones)
+			})
+		}
 	}
 }
 

@@ -19,9 +19,9 @@ import (
 // available can be restored; the killed one is taken again, or fails.
 func TestSnapshotOfABusyServer(t *testing.T) {
 	t.Parallel()
-	// Slow enough for a death in the middle.
-	s := harness.Start(t, harness.Options{Args: []string{"--copy-rate", "48"}})
-	s.EachEngine(t, func(t *testing.T, engine string) {
+	// Where files are copied, slow enough for a death in the middle.
+	o := harness.Options{Args: []string{"--copy-rate", "48"}}
+	onFileSystems(t, o, func(t *testing.T, s *harness.Service, engine string, _ bool) {
 		b := newSnapshotBed(t, s, engine)
 		stop := b.changeTables(t)
 		if err := b.take(t, "while-tables-change"); err != nil {

@@ -158,12 +158,12 @@ func moment(log string, otherwise time.Time) time.Time {
 // prepare makes the copy one that a server starts on at once.
 func (w *copyShop) prepare(ctx context.Context, tool string, bytesPerSecondMax int64) error {
 	run := proc.Tool{
-		// It reads and writes each page that was written during the copy, as fast as it can.
-		DiskBytesPerSecondMax: bytesPerSecondMax,
 		Name: toolName + " --prepare", Env: toolEnv(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
 		// Recorded: one that outlived us would fill the folder while it is removed.
 		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord),
 		Argv: []string{tool, "--no-defaults", "--prepare", "--use-memory=" + prepareMemory, "--target-dir=" + filepath.Join(w.seen, copyData)},
+		// It reads and writes each page that was written during the copy, as fast as it can.
+		DiskBytesPerSecondMax: bytesPerSecondMax,
 	}
 	if w.i.SeenDir != w.i.Home.Dir {
 		run.BindAs, run.BindFrom = w.i.SeenDir, w.i.Home.Dir

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/faultpoint"
 )
 
 // relayName begins the names under which the log is given to the private server: its
@@ -60,6 +61,7 @@ func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan
 			return err
 		}
 	}
+	faultpoint.Reach("before", "stop-private")
 	if err := s.stop(ctx); err != nil {
 		return err
 	}
@@ -177,6 +179,7 @@ func (s *privateServer) apply(ctx context.Context, r engine.ReplayRequest, plan 
 			return fmt.Errorf("apply the log: %w", err)
 		}
 	}
+	faultpoint.Reach("after", "start-replay")
 	if err := s.applied(ctx, plan); err != nil {
 		return fmt.Errorf("apply the log: %w", err)
 	}

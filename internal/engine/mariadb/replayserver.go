@@ -15,6 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -214,6 +215,7 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 	if s.process, err = proc.Start(ctx, spec); err != nil {
 		return err
 	}
+	faultpoint.Reach("after", "start-private")
 	if !o.account {
 		return s.until(ctx, func() bool { return strings.Contains(s.log(), "ready for connections") })
 	}

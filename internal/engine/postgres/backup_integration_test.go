@@ -29,14 +29,30 @@ func verify(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID) (string, bool
 }
 
 // A snapshot is a base backup as PostgreSQL means it: sealed or not, of a running
-// server or a stopped one.
+// server or a stopped one, and when it was cloned.
 func TestSnapshotIsABaseBackup(t *testing.T) {
-	b := running(t)
+	for _, c := range []struct {
+		name   string
+		root   func(*testing.T) string
+		method kurabe.SnapshotMethod
+	}{
+		{"as the disk of the tests has it", enginetest.Reachable, ""},
+		{"cloned", func(t *testing.T) string { return enginetest.LoopXFS(t, enginetest.Reachable(t)) }, kurabe.SnapshotCloned},
+	} {
+		t.Run(c.name, func(t *testing.T) { isABaseBackup(t, enginetest.Serving(t, setup(t, c.root(t))), c.method) })
+	}
+}
+
+func isABaseBackup(t *testing.T, b *enginetest.Bed, method kurabe.SnapshotMethod) {
+	t.Helper()
 	b.MustQuery(t, "CREATE TABLE kept AS SELECT generate_series(1, 100000) AS n")
-	live, _ := b.Take(t)
+	live, facts := b.Take(t)
 	b.Want.Goal = kurabe.GoalStopped
 	b.Satisfy(t)
-	stopped, _ := b.Take(t)
+	stopped, stoppedFacts := b.Take(t)
+	if method != "" && (facts.Method != method || stoppedFacts.Method != method) {
+		t.Fatalf("taken by %s and %s, want %s", facts.Method, stoppedFacts.Method, method)
+	}
 	for what, id := range map[string]kurabe.SnapshotID{"of the running server": live, "of the stopped server": stopped} {
 		if said, ok := verify(t, b, id); !ok {
 			t.Errorf("%s: %s", what, said)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
 
@@ -96,6 +97,7 @@ func (p *private) run(ctx context.Context, extra []line, visit visitor) error {
 	if err != nil {
 		return err
 	}
+	faultpoint.Reach("before", "stop-private")
 	return p.stop(ctx)
 }
 

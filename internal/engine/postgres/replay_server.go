@@ -16,6 +16,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -182,6 +183,7 @@ func (p *private) start(ctx context.Context, extra []line) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	faultpoint.Reach("after", "start-private")
 	return p.waitReady(ctx)
 }
 
