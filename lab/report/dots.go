@@ -12,15 +12,17 @@ import (
 
 // Geometry of the plot of trials, in pixels.
 const (
-	dotsLeft    = 64.0
-	dotsRight   = 14.0
-	dotsTall    = 150.0 // of a workload's panel
-	dotsSmall   = 96.0  // when there are more than three
-	canaryTall  = 84.0
-	panelGap    = 34.0
-	dotsBottom  = 44.0
-	maxDots     = 20000
-	disturbedBy = 0.03 // the canary's band
+	dotsLeft   = 64.0
+	dotsRight  = 14.0
+	dotsTall   = 150.0 // of a workload's panel
+	dotsSmall  = 96.0  // when there are more than three
+	canaryTall = 84.0
+	panelGap   = 34.0
+	dotsBottom = 44.0
+	maxDots    = 20000
+	// disturbedBy is the bound of probe.Disturbed: how far the processor's piece of work may
+	// move during a trial. A test holds the two together.
+	disturbedBy = 0.05
 )
 
 // trialDots are all trials in the order in which they ran, one panel for each workload,
@@ -39,7 +41,8 @@ func (v *view) trialDots() (chart, bool) {
 	x := axis{lo: 0, hi: float64(n + 1), from: dotsLeft, to: pageWide - dotsRight}
 	y := 0.0
 	for _, w := range shown {
-		d.text(0, y+14, atStart, "heading", workloadTitle(w)+" · "+withUnit(v.metric.title, v.metric.unit))
+		metric := v.primary(w.Name)
+		d.text(0, y+14, atStart, "heading", workloadTitle(w)+" · "+withUnit(metric.title, metric.unit))
 		d.dotPanel(v, w, x, y+24, y+24+tall)
 		y += 24 + tall + panelGap/2
 	}
@@ -51,6 +54,10 @@ func (v *view) trialDots() (chart, bool) {
 	d.orderAxis(v, x, y)
 	d.tall = y + dotsBottom
 	caption := "Every trial in the order in which it ran, left to right; light lines divide the blocks. Solid: counts. Hollow: counts, but its warm-up found no end, or it was disturbed when it was measured again, too. Crossed out: does not count. One that gave no figure stands as a cross on the axis. The scales are logarithmic; the short lines are each variant’s median."
+	if slices.Contains(v.canaries(), canaryCPU) {
+		caption += " Below them, the shaded band is the rule: from before a trial to after it the processor’s piece of work may become " + percent(disturbedBy) +
+			" slower or faster; a trial during which the line leaves the band was disturbed, whatever its own figure, and is run again. Syncs are shown and have no bound."
+	}
 	c := d.finish("trials", "Every trial in order of execution", caption)
 	if left := len(v.workloads) - len(shown); left > 0 {
 		c.Notes = append(c.Notes, plural(int64(left), "more workload is", "more workloads are")+" in the tables and not drawn here.")
@@ -63,9 +70,10 @@ func (v *view) trialDots() (chart, bool) {
 
 func (d *drawing) dotPanel(v *view, w study.Workload, x axis, top, bottom float64) {
 	var values []float64
+	metric := v.primary(w.Name).name
 	for n := range v.file.Trials {
 		t := &v.file.Trials[n]
-		if value, ok := v.value(t, v.metric.name); ok && t.Workload == w.Name && value > 0 {
+		if value, ok := v.value(t, metric); ok && t.Workload == w.Name && value > 0 {
 			values = append(values, value)
 		}
 	}
@@ -78,7 +86,7 @@ func (d *drawing) dotPanel(v *view, w study.Workload, x axis, top, bottom float6
 	d.blockLines(v, x, top, bottom)
 	d.frame(frame{x: x, y: y, yTicks: logTicks(lo, hi, int((bottom-top)/26)+1)})
 	for _, one := range v.variants {
-		if middle, n := v.median(v.metric.name, one.Name, w.Name); n > 0 && middle > 0 {
+		if middle, n := v.median(metric, one.Name, w.Name); n > 0 && middle > 0 {
 			d.line(x.to, y.at(middle), x.to+dotsRight, y.at(middle), "ci "+one.look.class)
 		}
 	}
@@ -90,8 +98,9 @@ func (d *drawing) dotPanel(v *view, w study.Workload, x axis, top, bottom float6
 }
 
 func (d *drawing) dot(v *view, t *result.Trial, n int, x, y axis) {
-	value, ok := v.value(t, v.metric.name)
-	text := fmt.Sprintf("trial %s, block %d, %s: %s", count(int64(n+1)), t.Block, v.label(t.Variant), quantity(value, v.metric.unit))
+	metric := v.primary(t.Workload)
+	value, ok := v.value(t, metric.name)
+	text := fmt.Sprintf("trial %s, block %d, %s: %s", count(int64(n+1)), t.Block, v.label(t.Variant), quantity(value, metric.unit))
 	state, size := markSolid, 4.0
 	switch {
 	case !t.Counts():
@@ -185,13 +194,17 @@ func (d *drawing) canaryPanel(v *view, kinds []string, x axis, top, bottom float
 			relative = append(relative, value/middle)
 		}
 	}
-	lo, hi, ok := span(append(relative, 1-disturbedBy, 1+disturbedBy))
+	lo, hi, ok := span(append(relative, 1/(1+disturbedBy), 1+disturbedBy))
 	if !ok || lo <= 0 {
 		return
 	}
 	lo, hi = widen(lo, hi, 0.06, true)
 	y := axis{lo: lo, hi: hi, from: bottom, to: top, log: true}
-	d.rect(x.from, y.at(1+disturbedBy), x.to-x.from, y.at(1-disturbedBy)-y.at(1+disturbedBy), "band")
+	for _, s := range all {
+		if s.kind == canaryCPU {
+			d.canaryBand(v, s.middle, x, y)
+		}
+	}
 	d.blockLines(v, x, top, bottom)
 	d.frame(frame{x: x, y: y, yTicks: changeTicks(y, 18)})
 	for k, s := range all {
@@ -209,4 +222,25 @@ func (d *drawing) canaryPanel(v *view, kinds []string, x axis, top, bottom float
 		d.text(at, top-9, atEnd, "tick", legend)
 		d.path([]point{{at - pixels(legend, textSize) - 26, top - 13}, {at - pixels(legend, textSize) - 4, top - 13}}, class, dashes[min(k, 1)*4])
 	}
+}
+
+// canaryCPU is the kind of canary that has a bound.
+const canaryCPU = "cpu"
+
+// canaryBand is where the second end of each trial's line has to be: around the first, as
+// the rule compares a trial with itself. Between trials a machine may change.
+func (d *drawing) canaryBand(v *view, middle float64, x, y axis) {
+	within := func(value float64) float64 { return y.at(min(max(value/middle, y.lo), y.hi)) }
+	var upper, lower []point
+	for n := range v.file.Trials[:min(len(v.file.Trials), maxDots)] {
+		c, ok := v.file.Trials[n].Canary[canaryCPU]
+		if !ok || c[0] <= 0 {
+			continue
+		}
+		high, low := within(c[0]*(1+disturbedBy)), within(c[0]/(1+disturbedBy))
+		for _, at := range []float64{float64(n) + 0.5, float64(n) + 1.5} {
+			upper, lower = append(upper, point{x.at(at), high}), append(lower, point{x.at(at), low})
+		}
+	}
+	d.area(upper, lower, "band")
 }

@@ -6,6 +6,7 @@ import (
 
 	"kurabe/lab/result"
 	"kurabe/lab/stat"
+	"kurabe/lab/study"
 )
 
 // Geometry of the forest plot, in pixels.
@@ -24,6 +25,7 @@ const (
 // forestLine is one line of the plot; a heading has no estimate.
 type forestLine struct {
 	heading string
+	margin  float64 // of the heading's workload, where they differ; 0 where one band is for all
 	label   string
 	look    look
 	e       *result.Estimate
@@ -31,8 +33,14 @@ type forestLine struct {
 }
 
 func (v *view) forestLines() (lines []forestLine, left int) {
+	_, alike := v.onePrimary()
 	for _, w := range v.workloads {
-		lines = append(lines, forestLine{heading: workloadTitle(w)})
+		metric, heading := v.primary(w.Name), forestLine{heading: workloadTitle(w)}
+		if !alike {
+			heading.margin = v.margin(w.Name)
+			heading.heading += " · " + metric.title + ", margin ±" + percent(heading.margin) + ", " + betterWords(metric)
+		}
+		lines = append(lines, heading)
 		for _, x := range v.variants {
 			if v.isBaseline(x) {
 				continue
@@ -41,10 +49,30 @@ func (v *view) forestLines() (lines []forestLine, left int) {
 				left++
 				continue
 			}
-			lines = append(lines, forestLine{label: x.label, look: x.look, e: v.estimate(v.metric.name, x.Name, w.Name), twin: x.TwinOf != ""})
+			lines = append(lines, forestLine{label: x.label, look: x.look, e: v.estimate(metric.name, x.Name, w.Name), twin: x.TwinOf != ""})
 		}
 	}
 	return lines, left
+}
+
+// onePrimary is what decides under the first workload, and whether it does so under all.
+func (v *view) onePrimary() (study.Primary, bool) {
+	first := v.def.Primary
+	for n, w := range v.workloads {
+		if p := v.def.PrimaryOf(w.Name); n == 0 {
+			first = p
+		} else if p != first {
+			return first, false
+		}
+	}
+	return first, true
+}
+
+func betterWords(m measure) string {
+	if m.better == stat.LowerIsBetter {
+		return "less is better"
+	}
+	return "more is better"
 }
 
 // forest is every variant under every workload: its ratio to the baseline with the
@@ -64,13 +92,22 @@ func (v *view) forest() (chart, bool) {
 	if !ok || lo <= 0 {
 		return chart{}, false
 	}
-	margin := 1 + v.def.Primary.Margin
+	margin := 1.0
+	for _, w := range v.workloads {
+		margin = max(margin, 1+v.margin(w.Name))
+	}
 	lo = max(1/widestForest, min(lo, 1/margin, 1/forestMinReach))
 	hi = min(widestForest, max(hi, margin, forestMinReach))
 	lo, hi = widen(lo, hi, 0.04, true)
 	d := &drawing{wide: pageWide, tall: forestTop + forestRow*float64(len(lines)) + forestSpace*float64(len(v.workloads)-1) + forestBottom}
 	x := axis{lo: lo, hi: hi, from: forestLabels, to: pageWide - forestFigures, log: true}
-	d.forestFrame(x, margin, v)
+	one, alike := v.onePrimary()
+	what, margins := measureOf(one.Metric).title, "margin of ±"+percent(one.Margin)
+	if !alike {
+		what, margins = "what decides under each load", "margin of each load,"
+	}
+	d.forestBands(x, lines, one.Margin)
+	d.forestFrame(x, v, what)
 	y := forestTop + forestRow/2
 	for n, l := range lines {
 		if l.heading != "" && n > 0 {
@@ -79,9 +116,9 @@ func (v *view) forest() (chart, bool) {
 		d.forestLine(x, y, l, v)
 		y += forestRow
 	}
-	caption := fmt.Sprintf("Ratio of each variant to %s from the log-ratios of blocks that have both: a mark for the estimate, a line for its 95 %% interval. The shaded band is the margin of ±%s declared before the run; %s is the noise floor. Distances are equal for equal ratios.",
-		v.label(v.def.Baseline), percent(v.def.Primary.Margin), v.twinWords())
-	c := d.finish("forest", "Effect on "+v.metric.title, caption)
+	caption := fmt.Sprintf("Ratio of each variant to %s from the log-ratios of blocks that have both: a mark for the estimate, a line for its 95 %% interval. The shaded band is the %s declared before the run; %s is the noise floor. Distances are equal for equal ratios.",
+		v.label(v.def.Baseline), margins, v.twinWords())
+	c := d.finish("forest", "Effect on "+what, caption)
 	if left > 0 {
 		c.Notes = append(c.Notes, plural(int64(left), "row is", "rows are")+" left out of the plot; all are in the tables.")
 	}
@@ -98,9 +135,32 @@ func (v *view) twinWords() string {
 	return "the twin"
 }
 
-func (d *drawing) forestFrame(x axis, margin float64, v *view) {
+// forestBands shades the margin: one band when all workloads have the same, else one for
+// each, beside its lines.
+func (d *drawing) forestBands(x axis, lines []forestLine, margin float64) {
+	band := func(margin, top, bottom float64) {
+		d.rect(x.at(1/(1+margin)), top, x.at(1+margin)-x.at(1/(1+margin)), bottom-top, "band")
+	}
+	end := d.tall - forestBottom
+	if lines[0].margin == 0 {
+		band(margin, forestTop-6, end)
+		return
+	}
+	y, top := forestTop, 0.0
+	for n, l := range lines {
+		if l.heading != "" && n > 0 {
+			band(margin, top, y)
+			y += forestSpace
+		}
+		if y += forestRow; l.heading != "" {
+			margin, top = l.margin, y
+		}
+	}
+	band(margin, top, end)
+}
+
+func (d *drawing) forestFrame(x axis, v *view, what string) {
 	bottom := d.tall - forestBottom
-	d.rect(x.at(1/margin), forestTop-6, x.at(margin)-x.at(1/margin), bottom-forestTop+6, "band")
 	for _, t := range changeTicks(x, 62) {
 		at := x.at(t.value)
 		d.line(at, forestTop-6, at, bottom, "grid")
@@ -108,16 +168,18 @@ func (d *drawing) forestFrame(x axis, margin float64, v *view) {
 	}
 	d.line(x.at(1), forestTop-6, x.at(1), bottom, "one")
 	d.line(x.from, bottom, x.to, bottom, "rule")
-	d.text((x.from+x.to)/2, bottom+36, atMiddle, "axis", "change of "+v.metric.title+" against "+v.label(v.def.Baseline)+", log scale")
-	worse, better := "◂ worse", "better ▸"
-	if v.metric.better == stat.LowerIsBetter {
-		worse, better = "◂ better", "worse ▸"
+	d.text((x.from+x.to)/2, bottom+36, atMiddle, "axis", "change of "+what+" against "+v.label(v.def.Baseline)+", log scale")
+	if one, alike := v.onePrimary(); alike {
+		worse, better := "◂ worse", "better ▸"
+		if measureOf(one.Metric).better == stat.LowerIsBetter {
+			worse, better = "◂ better", "worse ▸"
+		}
+		d.text(x.from, 16, atStart, "side", worse)
+		d.text(x.to, 16, atEnd, "side", better)
+		band := "margin ±" + percent(one.Margin)
+		half := pixels(band, textSize) / 2
+		d.text(min(max(x.at(1), x.from+half), x.to-half), 38, atMiddle, "side", band)
 	}
-	d.text(x.from, 16, atStart, "side", worse)
-	d.text(x.to, 16, atEnd, "side", better)
-	band := "margin ±" + percent(v.def.Primary.Margin)
-	half := pixels(band, textSize) / 2
-	d.text(min(max(x.at(1), x.from+half), x.to-half), 38, atMiddle, "side", band)
 	d.text(x.to+14, 16, atStart, "side", "ratio  [95 % interval]")
 	d.text(d.wide, 16, atEnd, "side", "verdict")
 }

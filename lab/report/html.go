@@ -111,7 +111,7 @@ func (v *view) page(o Options) *page {
 	s := &v.file.Study
 	p := &page{
 		Name: label(v.def.Name), Question: reasonWords(v.def.Question), Run: v.runWords(), Created: s.Created.UTC().Format("2 January 2006, 15:04 UTC"),
-		Metric: v.metric.title, Warning: v.warning(), Missing: v.missing, Sources: sources(v.def.Published), SourceMark: v.sourceMark,
+		Warning: v.warning(), Missing: v.missing, Sources: sources(v.def.Published), SourceMark: v.sourceMark,
 		Incidents: v.incidents(), Differences: v.differences(), Facts: v.facts(),
 		Command: v.command(), Seed: strconv.FormatUint(s.Seed, 10), Options: Options{File: clean(o.File), SHA256: clean(o.SHA256)},
 	}
@@ -162,7 +162,7 @@ func (v *view) charts(p *page) {
 			p.Distributions = append(p.Distributions, s)
 		}
 		if len(p.Series) == 0 {
-			p.Series, p.SeriesOf = v.series(w), s.Workload
+			p.Series, p.SeriesOf, p.Metric = v.series(w), s.Workload, v.primary(w.Name).title
 		}
 	}
 }

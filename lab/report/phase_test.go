@@ -65,10 +65,67 @@ func TestEventsOfATrial(t *testing.T) {
 	event(3000, result.EventChangeEnd, "", trial.Position)
 	event(3500, result.EventCheckpoint, "begin", trial.Position)
 	event(4000, result.EventAutovacuum, "autovacuum: VACUUM t", trial.Position)
-	got := mustView(t, f).eventsOf(trial, 0)
-	want := []stretch{{1.6, 1.6, "ALTER TABLE t DROP a"}, {1.5, 2.5, "lock wait"}, {1, 3, "change"}, {4, 4, "autovacuum"}, {3.5, 3.5, "checkpoint"}}
+	got := mustView(t, f).eventsOf(trial, 0, 5)
+	want := []stretch{
+		{to: 0.5, text: "checkpoint", before: true}, {from: 1.6, to: 1.6, text: "ALTER TABLE t DROP a"}, {from: 1.5, to: 2.5, text: "lock wait"},
+		{from: 1, to: 3, text: "change"}, {from: 4, to: 4, text: "autovacuum"}, {from: 3.5, to: 5, text: "checkpoint", after: true},
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A checkpoint takes minutes and a trial seconds: one that covers all of the window is
+// drawn over all of it, wherever its ends are.
+func TestEventsThatOutlastTheTrial(t *testing.T) {
+	type seen struct {
+		ms   float64
+		text string
+	}
+	for name, c := range map[string]struct {
+		events []seen
+		want   []stretch
+	}{
+		"begun in the warm-up, not ended": {[]seen{{500, "begin"}}, []stretch{{0, 8, "checkpoint", true, true}}},
+		"ended after the window":          {[]seen{{500, "begin"}, {15_000, "end"}}, []stretch{{0, 8, "checkpoint", true, true}}},
+		"ended within":                    {[]seen{{500, "begin"}, {6000, "end"}}, []stretch{{0, 4, "checkpoint", true, false}}},
+		"begun before anybody looked":     {[]seen{{6000, "end"}}, []stretch{{0, 4, "checkpoint", true, false}}},
+		"begun within":                    {[]seen{{7000, "begin"}}, []stretch{{5, 8, "checkpoint", false, true}}},
+		"ended before":                    {[]seen{{500, "begin"}, {1500, "end"}}, nil},
+		"begun after":                     {[]seen{{10_500, "begin"}}, nil},
+		"one after the other":             {[]seen{{500, "begin"}, {3000, "end"}, {9000, "begin"}}, []stretch{{0, 1, "checkpoint", true, false}, {7, 8, "checkpoint", false, true}}},
+		"an end too many":                 {[]seen{{3000, "begin"}, {4000, "end"}, {5000, "end"}}, []stretch{{1, 2, "checkpoint", false, false}}},
+	} {
+		f := resulttest.File(7, resulttest.Options{Alter: true, Blocks: 1, Clean: true})
+		trial := &f.Trials[0]
+		f.Events = nil
+		for _, e := range c.events {
+			f.Events = append(f.Events, result.Event{Block: trial.Block, Variant: trial.Variant, Workload: trial.Workload, AtMs: e.ms, Kind: result.EventCheckpoint, Text: e.text})
+		}
+		if got := mustView(t, f).eventsOf(trial, 2000, 8); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// What is open at an end has no line there, and says so.
+func TestOpenStretchesAreDrawn(t *testing.T) {
+	for name, c := range map[string]struct {
+		m     stretch
+		lines int // that are dashed: two ends and what joins them
+		words string
+	}{
+		"closed":  {stretch{from: 2, to: 4, text: "checkpoint"}, 3, ">checkpoint<"},
+		"whole":   {stretch{from: 0, to: 8, text: "checkpoint", before: true, after: true}, 1, ">◂ checkpoint ▸<"},
+		"begins":  {stretch{from: 2, to: 8, text: "checkpoint", after: true}, 2, ">checkpoint ▸<"},
+		"instant": {stretch{from: 2, to: 2, text: "autovacuum"}, 1, ">autovacuum<"},
+	} {
+		d := &drawing{wide: halfWide}
+		d.stretches(timeline{marks: []stretch{c.m}}, axis{lo: 0, hi: 8, from: seriesLeft, to: halfWide}, 50, 200)
+		svg := d.b.String()
+		if n := strings.Count(svg, `class="event"`); n != c.lines || !strings.Contains(svg, c.words) {
+			t.Errorf("%s: %d lines, %s", name, n, svg)
+		}
 	}
 }
 

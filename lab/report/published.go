@@ -95,7 +95,7 @@ func publishedRatio(p study.Published, rows []study.Published, metric, baseline 
 
 // publishedMetrics are the metrics, other than the statements', that the rows have, in
 // the order of the definition, then by name.
-func (v *view) publishedMetrics(rows []study.Published) []string {
+func (v *view) publishedMetrics(workload string, rows []study.Published) []string {
 	found := map[string]bool{}
 	for _, p := range rows {
 		for name := range p.Values {
@@ -105,7 +105,7 @@ func (v *view) publishedMetrics(rows []study.Published) []string {
 		}
 	}
 	var out []string
-	for _, name := range append([]string{v.metric.name}, v.def.Metrics...) {
+	for _, name := range v.def.MetricsOf(workload) {
 		if found[name] {
 			out = append(out, name)
 			delete(found, name)

@@ -171,22 +171,6 @@ func TestTerminalGolden(t *testing.T) {
 	golden(t, "terminal/general-log-50.txt", printed(t, all["general-log"], 50))
 }
 
-func TestLine(t *testing.T) {
-	for name, f := range studies() {
-		line := Line(f)
-		if strings.ContainsAny(line, "\n\r\x1b") || cells(line) > lineWidth || line == "" {
-			t.Errorf("%s: %q", name, line)
-		}
-	}
-	if got := Line(resulttest.File(7, resulttest.Options{Blocks: -1})); got != "no estimate yet" {
-		t.Errorf("before the first block: %q", got)
-	}
-	got := Line(studies()["general-log"])
-	if !strings.HasPrefix(got, "throughput after 12 blocks: off′ 0.998 [") || !strings.Contains(got, " · table-csv 0.627 [") {
-		t.Errorf("after twelve: %q", got)
-	}
-}
-
 func TestPageGolden(t *testing.T) {
 	page := render(t, resulttest.File(7, resulttest.Options{Blocks: -1}))
 	golden(t, "page/empty.html", styleSheet.ReplaceAllString(page, "<style></style>"))

@@ -21,11 +21,12 @@ func (s sentence) String() string { return s.Lead + ": " + s.Rest }
 // answers are the sentences of a workload, one for each variant but baseline and twin.
 func (v *view) answers(workload string) []sentence {
 	var out []sentence
+	metric := v.primary(workload)
 	for _, x := range v.variants {
 		if v.isBaseline(x) || x.TwinOf != "" {
 			continue
 		}
-		if e := v.estimate(v.metric.name, x.Name, workload); e != nil && len(v.trials[cellName{x.Name, workload}]) > 0 {
+		if e := v.estimate(metric.name, x.Name, workload); e != nil && len(v.trials[cellName{x.Name, workload}]) > 0 {
 			out = append(out, v.answer(x.label, e))
 		}
 	}
@@ -39,10 +40,10 @@ func (v *view) answer(label string, e *result.Estimate) sentence {
 		s.Rest = orElse(clean(e.Why), "no block has both this variant and the baseline")
 		return s
 	}
-	s.Rest = fmt.Sprintf("%s %s (%s)", subject(v.metric.title), change(e.Ratio.Estimate), intervalWords(e.Ratio))
+	s.Rest = fmt.Sprintf("%s %s (%s)", subject(v.primary(e.Workload).title), change(e.Ratio.Estimate), intervalWords(e.Ratio))
 	switch e.Verdict {
 	case stat.NoMaterialCost:
-		s.Rest += "; the interval lies within the margin of ±" + percent(v.def.Primary.Margin)
+		s.Rest += "; the interval lies within the margin of ±" + percent(v.margin(e.Workload))
 	case stat.Undecided:
 		if e.MoreBlocks > 0 {
 			s.Rest += "; about " + plural(int64(e.MoreBlocks), "more block", "more blocks") + " would decide"
@@ -69,7 +70,7 @@ func intervalWords(r stat.Ratio) string {
 // counts; one with a comma in it is closed by another.
 func subject(title string) string {
 	first, _, _ := strings.Cut(title, " ")
-	if first == "syncs" || first == "context" {
+	if first == "syncs" || first == "context" || first == "waits" {
 		return title + " are"
 	}
 	if strings.Contains(title, ",") {
@@ -173,12 +174,12 @@ func (v *view) withheldWhy(workload string) string {
 
 // noise says how far two equal things were apart.
 func (v *view) noise(workload string) string {
-	margin := "margin declared before the run ±" + percent(v.def.Primary.Margin)
+	margin := "margin declared before the run ±" + percent(v.margin(workload))
 	for _, x := range v.variants {
 		if x.TwinOf == "" {
 			continue
 		}
-		e := v.estimate(v.metric.name, x.Name, workload)
+		e := v.estimate(v.primary(workload).name, x.Name, workload)
 		if e == nil || e.Ratio.Pairs == 0 {
 			break
 		}
@@ -240,30 +241,3 @@ func orElse(s, other string) string {
 	}
 	return s
 }
-
-// Line is what is known of a study in one line of at the most lineWidth columns, for a
-// progress display.
-func Line(f *result.File) string {
-	v, err := newView(f)
-	if err != nil || len(v.workloads) == 0 {
-		return "no estimate yet"
-	}
-	var parts []string
-	for _, x := range v.variants {
-		e := v.estimate(v.metric.name, x.Name, v.workloads[0].Name)
-		if v.isBaseline(x) || e == nil || e.Ratio.Pairs == 0 {
-			continue
-		}
-		part := clean(x.Name) + " " + ratio(e.Ratio)
-		if hasInterval(e.Ratio) {
-			part += " " + interval(e.Ratio)
-		}
-		parts = append(parts, part)
-	}
-	if len(parts) == 0 {
-		return "no estimate yet"
-	}
-	return cut(fmt.Sprintf("%s after %s: %s", v.metric.title, plural(int64(v.blocks), "block", "blocks"), strings.Join(parts, " · ")), lineWidth)
-}
-
-const lineWidth = 240

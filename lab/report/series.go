@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"kurabe/lab/result"
 	"kurabe/lab/study"
@@ -11,16 +10,15 @@ import (
 
 // Geometry of a time series, in pixels.
 const (
-	seriesLeft   = 62.0
-	seriesRight  = 12.0
-	seriesHead   = 50.0
-	seriesTall   = 96.0 // of each of the two plots
-	seriesGap    = 26.0
-	seriesFoot   = 46.0
-	binMs        = 100.0
-	binsASecond  = 1000 / binMs
-	maxSeriesMs  = 24 * 3600 * 1000
-	maxBandEvent = 400 // events drawn in one plot
+	seriesLeft  = 62.0
+	seriesRight = 12.0
+	seriesHead  = 50.0
+	seriesTall  = 96.0 // of each of the two plots
+	seriesGap   = 26.0
+	seriesFoot  = 46.0
+	binMs       = 100.0
+	binsASecond = 1000 / binMs
+	maxSeriesMs = 24 * 3600 * 1000
 )
 
 // timeline is a trial over time: transactions a second in each bin and the slowest.
@@ -33,12 +31,6 @@ type timeline struct {
 	slowest []float64 // ms; NaN in a bin without an answer
 	phases  []stretch // named stretches, s
 	marks   []stretch // events, s
-}
-
-// stretch is a named stretch of time, s; of an instant both ends are the same.
-type stretch struct {
-	from, to float64
-	text     string
 }
 
 // timelines are those of the median trials of a workload's variants; empty when no
@@ -64,7 +56,7 @@ func (v *view) timeline(x variant, t *result.Trial) timeline {
 			line.number = n + 1
 		}
 	}
-	start := math.NaN()
+	start, end := math.NaN(), 0.0
 	for _, p := range t.Phases {
 		if p.Load == nil || len(p.Load.Bins) == 0 {
 			continue
@@ -73,7 +65,8 @@ func (v *view) timeline(x variant, t *result.Trial) timeline {
 			start = p.StartMs
 		}
 		from := (p.StartMs - start) / 1000
-		line.phases = append(line.phases, stretch{from, from + p.Ms/1000, p.Name})
+		end = from + max(p.Ms, float64(len(p.Load.Bins))*binMs)/1000
+		line.phases = append(line.phases, stretch{from: from, to: end, text: p.Name})
 		for n, answered := range p.Load.Bins {
 			if float64(n)*binMs > maxSeriesMs {
 				break
@@ -87,56 +80,9 @@ func (v *view) timeline(x variant, t *result.Trial) timeline {
 			line.slowest = append(line.slowest, slowest)
 		}
 	}
-	line.marks = v.eventsOf(t, start)
+	line.marks = v.eventsOf(t, start, min(end, maxSeriesMs/1000))
 	return line
 }
-
-// eventsOf are a trial's events; begin and end of one that lasts become one stretch.
-func (v *view) eventsOf(t *result.Trial, start float64) []stretch {
-	var out []stretch
-	begun := map[string]float64{}
-	for n := range v.file.Events {
-		e := &v.file.Events[n]
-		if !e.Of(t) || len(out) == maxBandEvent {
-			continue
-		}
-		kind, at := label(e.Kind), (e.AtMs-start)/1000
-		begin, ends := begun[kind]
-		switch {
-		case e.Kind == result.EventChangeBegin:
-			begun[changing] = at
-		case e.Kind == result.EventChangeEnd:
-			if begin, ok := begun[changing]; ok {
-				out = append(out, stretch{begin, at, changing})
-			}
-		case e.Kind == result.EventStep:
-			out = append(out, stretch{at, at, label(e.Text)})
-		case e.Text == eventBegin:
-			begun[kind] = at
-		case e.Text == eventEnd && ends:
-			out = append(out, stretch{begin, at, eventWords(kind)})
-			delete(begun, kind)
-		case e.Text != eventEnd:
-			out = append(out, stretch{at, at, eventWords(kind)})
-		}
-	}
-	// What had begun went on after the trial.
-	for _, kind := range sortedKeys(begun) {
-		if kind != changing && len(out) < maxBandEvent {
-			out = append(out, stretch{begun[kind], begun[kind], eventWords(kind)})
-		}
-	}
-	return out
-}
-
-// Texts of events that last, and what the stretch of a change is called.
-const (
-	eventBegin = "begin"
-	eventEnd   = "end"
-	changing   = "change"
-)
-
-func eventWords(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
 
 // series draws the timelines of a workload on common scales.
 func (v *view) series(w study.Workload) []chart {
@@ -186,37 +132,6 @@ func (d *drawing) timeline(v *view, line timeline, x, tps, slow axis) {
 	d.text(seriesLeft, bottom-seriesTall-5, atStart, "axis", "slowest of each bin, ms, log scale")
 	d.path(perPixel(line.at, line.tps, x, tps), "ln thin "+look.class, "")
 	d.path(perPixel(line.at, line.slowest, x, slow), "ln thin "+look.class, "")
-}
-
-// stretches marks changes as bands and events as lines, each named where there is room.
-func (d *drawing) stretches(line timeline, x axis, top, bottom float64) {
-	for _, p := range line.phases[min(1, len(line.phases)):] {
-		d.line(x.at(p.from), top, x.at(p.from), bottom, "block")
-	}
-	for _, m := range line.marks {
-		if !x.holds(m.from) && !x.holds(m.to) {
-			continue
-		}
-		from, to := x.at(m.from), x.at(m.to)
-		d.hint("pt", fmt.Sprintf("%s, %s s to %s s", m.text, num(m.from), num(m.to)))
-		if m.text == changing {
-			d.rect(from, top, max(to-from, 1), bottom-top, "changing")
-		} else {
-			d.line(from, top, from, bottom, "event")
-			if to > from {
-				d.line(to, top, to, bottom, "event")
-				d.line(from, top-1, to, top-1, "event")
-			}
-		}
-		d.endGroup()
-		at := (from + to) / 2
-		for _, y := range []float64{top - 20, top - 37} {
-			if d.claim(at, y, atMiddle, m.text, textSize) {
-				d.text(at, y, atMiddle, "tick", m.text)
-				break
-			}
-		}
-	}
 }
 
 // perPixel maps a series to points. Where a pixel has several bins it gives the least

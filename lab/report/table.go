@@ -38,9 +38,9 @@ type comparisonRow struct {
 }
 
 func (v *view) comparison(w study.Workload) comparison {
-	rows := v.published(w.Name)
+	rows, metric := v.published(w.Name), v.primary(w.Name)
 	c := comparison{
-		Workload: workloadTitle(w), Load: loadWords(w), Metric: withUnit(v.metric.title, v.metric.unit),
+		Workload: workloadTitle(w), Load: loadWords(w), Metric: withUnit(metric.title, metric.unit),
 		Sources: sources(rows), Noise: v.noise(w.Name),
 	}
 	for _, x := range v.variants {
@@ -49,7 +49,7 @@ func (v *view) comparison(w study.Workload) comparison {
 	// A variant that cannot be had keeps its row: its published figures are an answer.
 	for _, x := range v.absent {
 		c.Rows = append(c.Rows, comparisonRow{
-			Label: x.label, Look: x.look, Published: v.publishedTexts(x.Name, rows, c.Sources),
+			Label: x.label, Look: x.look, Published: v.publishedTexts(metric.name, x.Name, rows, c.Sources),
 			Median: none, Ratio: none, Interval: none, Verdict: notSupported, Class: "open",
 			Note: reasonWords(v.file.Study.Unsupported[x.Name]),
 		})
@@ -73,13 +73,14 @@ func (c *comparison) dropEmptySources() {
 }
 
 func (v *view) comparisonRow(x variant, w study.Workload, rows []study.Published, from []string) comparisonRow {
+	metric := v.primary(w.Name).name
 	r := comparisonRow{
-		Label: x.label, Look: x.look, Published: v.publishedTexts(x.Name, rows, from),
+		Label: x.label, Look: x.look, Published: v.publishedTexts(metric, x.Name, rows, from),
 		Ratio: none, Interval: none, Verdict: none, Class: "open",
 	}
-	middle, n := v.median(v.metric.name, x.Name, w.Name)
+	middle, n := v.median(metric, x.Name, w.Name)
 	r.Median, r.Trials = num(middle), n
-	switch e := v.estimate(v.metric.name, x.Name, w.Name); {
+	switch e := v.estimate(metric, x.Name, w.Name); {
 	case v.isBaseline(x):
 		r.Ratio, r.Verdict = "1", "baseline"
 	case n == 0 && len(v.trials[cellName{x.Name, w.Name}]) == 0:
@@ -105,13 +106,13 @@ func (v *view) comparisonRow(x variant, w study.Workload, rows []study.Published
 
 // publishedTexts are the figures of each source for a variant: the primary metric, the
 // ratio, or both.
-func (v *view) publishedTexts(name string, rows []study.Published, from []string) []string {
+func (v *view) publishedTexts(metric, name string, rows []study.Published, from []string) []string {
 	out := make([]string, 0, len(from))
 	for _, source := range from {
 		var parts []string
 		for _, p := range publishedFor(rows, source, name) {
-			value, has := publishedValue(p, v.metric.name)
-			r, hasRatio := publishedRatio(p, rows, v.metric.name, v.def.Baseline)
+			value, has := publishedValue(p, metric)
+			r, hasRatio := publishedRatio(p, rows, metric, v.def.Baseline)
 			switch {
 			case has && hasRatio:
 				parts = append(parts, given(value)+" (×"+r+")")
@@ -160,8 +161,8 @@ func (v *view) figures(w study.Workload) *grid {
 		return v.phases(w)
 	}
 	rows := v.published(w.Name)
-	metrics := v.publishedMetrics(rows)
-	if len(metrics) == 0 || len(metrics) == 1 && metrics[0] == v.metric.name {
+	metrics := v.publishedMetrics(w.Name, rows)
+	if len(metrics) == 0 || len(metrics) == 1 && metrics[0] == v.primary(w.Name).name {
 		return nil
 	}
 	g := &grid{Title: "In the shape of the published table", Columns: []string{"variant", "from"}, Names: 2}
@@ -308,12 +309,9 @@ func (v *view) exploratory(w study.Workload) *grid {
 		}
 	}
 	var without []string
-	for _, name := range v.def.Metrics {
+	for _, name := range v.def.MetricsOf(w.Name)[1:] {
 		m := measureOf(name)
 		base, n := v.median(name, v.def.Baseline, w.Name)
-		if name == v.metric.name {
-			continue
-		}
 		row := gridRow{Cells: []string{m.title, quantity(base, m.unit)}}
 		for _, x := range v.variants {
 			if v.isBaseline(x) {
@@ -356,17 +354,18 @@ func probability(p float64) string {
 // resources are the metrics of the "why", in reading order.
 var resources = []string{
 	"cpu_per_tx", "context_switches_per_tx", "wal_per_tx", "fsyncs_per_tx", "read_bytes_per_tx", "write_bytes_per_tx",
+	"lock_waits_per_tx", "lock_wait_s_per_tx",
 }
 
 // why is the table of what a transaction cost the server; nil when nothing was probed.
 func (v *view) why(w study.Workload) *grid {
 	g := &grid{
 		Title: "Resources of one transaction", Columns: []string{"variant"}, Names: 1,
-		Caption: "Medians over the trials that count; in brackets relative to the baseline’s.",
+		Caption: "Medians over the trials that count; in brackets relative to the baseline’s. Waits for locks: InnoDB counts those for rows; those for MariaDB’s tables, and all of PostgreSQL’s, are sampled, so short ones are missed.",
 	}
 	var names []string
 	for _, name := range resources {
-		name += v.phaseSuffix()
+		name += v.phaseSuffix(w.Name)
 		if _, n := v.median(name, v.def.Baseline, w.Name); n > 0 {
 			names = append(names, name)
 			g.Columns = append(g.Columns, measureOf(name).title)

@@ -26,7 +26,6 @@ const (
 type view struct {
 	file      *result.File
 	def       *study.Study
-	metric    measure // the primary one
 	variants  []variant
 	workloads []study.Workload // of the definition, what cannot be had left out
 	absent    []variant        // that the target cannot have
@@ -65,7 +64,6 @@ func newView(f *result.File) (*view, error) {
 		byCell: map[cellMetric]*result.Estimate{}, trials: map[cellName][]*result.Trial{},
 		sheets: map[*result.Trial]*result.Sheet{},
 	}
-	v.metric = measureOf(v.def.Primary.Metric)
 	for n := range v.estimates {
 		e := &v.estimates[n]
 		v.byCell[cellMetric{cellName{e.Variant, e.Workload}, e.Metric}] = e
@@ -233,11 +231,12 @@ func (v *view) median(metric, variant, workload string) (float64, int) {
 // medianTrial is the trial of a cell that counts and whose primary metric is nearest to
 // the median; nil without one.
 func (v *view) medianTrial(variant, workload string) *result.Trial {
-	middle, n := v.median(v.metric.name, variant, workload)
+	metric := v.primary(workload).name
+	middle, n := v.median(metric, variant, workload)
 	var best *result.Trial
 	nearest := math.Inf(1)
 	for _, t := range v.counted(variant, workload) {
-		x, ok := v.value(t, v.metric.name)
+		x, ok := v.value(t, metric)
 		switch far := math.Abs(x - middle); {
 		case n == 0 && best == nil:
 			best = t
@@ -250,21 +249,28 @@ func (v *view) medianTrial(variant, workload string) *result.Trial {
 
 // judged is the phase that the primary metric is about.
 func (v *view) judged(t *result.Trial) *result.Phase {
-	if p := t.Phase(strings.TrimPrefix(v.phaseSuffix(), "@")); p != nil {
+	if p := t.Phase(strings.TrimPrefix(v.phaseSuffix(t.Workload), "@")); p != nil {
 		return p
 	}
 	return t.Main()
 }
 
 // phaseSuffix is that phase at the end of a metric's name, "@during"; "" for the main one.
-func (v *view) phaseSuffix() string {
-	at := strings.LastIndexByte(v.metric.name, '@')
+func (v *view) phaseSuffix(workload string) string {
+	name := v.primary(workload).name
+	at := strings.LastIndexByte(name, '@')
 	if at < 0 {
 		return ""
 	}
-	suffix, _, _ := strings.Cut(v.metric.name[at:], "/")
+	suffix, _, _ := strings.Cut(name[at:], "/")
 	return suffix
 }
+
+// primary is the metric that decides under a workload.
+func (v *view) primary(workload string) measure { return measureOf(v.def.PrimaryOf(workload).Metric) }
+
+// margin is the one declared for it.
+func (v *view) margin(workload string) float64 { return v.def.PrimaryOf(workload).Margin }
 
 // measure is a metric with its words.
 type measure struct {

@@ -79,18 +79,17 @@ func checkStudy(s *Study) error {
 	v.that(s.Engine != "", "engine", "it is not there")
 	d := &s.Definition
 	v.that(d.Name != "" && len(d.Name) <= maxNameSize, "definition.name", "it has %d bytes, not 1 to %d", len(d.Name), maxNameSize)
-	v.that(d.Primary.Margin > 0 && d.Primary.Margin < 1, "definition.primary.margin", "%v is not between 0 and 1", d.Primary.Margin)
+	v.primary("definition.primary", d.Primary)
+	for i, w := range d.Workloads {
+		if w.Primary != nil {
+			v.primary(fmt.Sprintf("definition.workloads[%d].primary", i), *w.Primary)
+		}
+	}
 	v.that(len(d.Variants) > 0, "definition.variants", "there is none")
 	v.that(len(d.Workloads) > 0, "definition.workloads", "there is none")
 	v.that(len(d.Variants)*len(d.Workloads) <= maxCells, "definition.variants", "more than %d cells", maxCells)
-	for i, metric := range append([]string{d.Primary.Metric}, d.Metrics...) {
-		field := "definition.primary.metric"
-		if i > 0 {
-			field = fmt.Sprintf("definition.metrics[%d]", i-1)
-		}
-		if err := CheckMetric(metric); err != nil {
-			v.that(false, field, "%v", err)
-		}
+	for i, metric := range d.Metrics {
+		v.metric(fmt.Sprintf("definition.metrics[%d]", i), metric)
 	}
 	var variants, workloads []string
 	for _, x := range d.Variants {
@@ -103,6 +102,17 @@ func checkStudy(s *Study) error {
 	v.names("definition.workloads", workloads)
 	v.that(slices.Contains(variants, d.Baseline), "definition.baseline", "%q is none of the variants", d.Baseline)
 	return v.err
+}
+
+func (v *verify) primary(field string, p study.Primary) {
+	v.that(p.Margin > 0 && p.Margin < 1, field+".margin", "%v is not between 0 and 1", p.Margin)
+	v.metric(field+".metric", p.Metric)
+}
+
+func (v *verify) metric(field, name string) {
+	if err := CheckMetric(name); err != nil {
+		v.that(false, field, "%v", err)
+	}
 }
 
 func (v *verify) names(field string, names []string) {

@@ -80,14 +80,16 @@ func checkComparable(a, b *File) error {
 	if x.Baseline != y.Baseline {
 		return fmt.Errorf("one has the baseline %q, the other %q", x.Baseline, y.Baseline)
 	}
-	if x.Primary.Metric != y.Primary.Metric {
-		return fmt.Errorf("one is decided by %s, the other by %s", x.Primary.Metric, y.Primary.Metric)
-	}
 	if only := onlyOne(newChecker(&a.Study).variants, newChecker(&b.Study).variants); only != "" {
 		return fmt.Errorf("only one has the variant %q", only)
 	}
 	if only := onlyOne(newChecker(&a.Study).workloads, newChecker(&b.Study).workloads); only != "" {
 		return fmt.Errorf("only one has the workload %q", only)
+	}
+	for _, w := range x.Workloads {
+		if p, q := x.PrimaryOf(w.Name).Metric, y.PrimaryOf(w.Name).Metric; p != q {
+			return fmt.Errorf("under %s one is decided by %s, the other by %s", w.Name, p, q)
+		}
 	}
 	return nil
 }

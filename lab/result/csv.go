@@ -79,12 +79,17 @@ func WriteEstimatesCSV(w io.Writer, f *File, level float64) error {
 	}
 	rows := [][]string{header}
 	for _, c := range order {
+		primary := f.Study.Definition.PrimaryOf(c.workload)
 		row := []string{
 			f.Study.Created.UTC().Format(time.RFC3339), f.Study.Definition.Name, f.Study.ID, f.Study.Engine, env.Engine["version"],
-			env.Lab["version"], c.variant, c.workload, strings.ReplaceAll(string(byCell[c][metrics[0]].Verdict), " ", "-"),
+			env.Lab["version"], c.variant, c.workload, strings.ReplaceAll(string(byCell[c][primary.Metric].Verdict), " ", "-"),
 		}
 		for _, m := range metrics {
-			e := byCell[c][m]
+			e, asked := byCell[c][m]
+			if !asked { // it is primary under another workload and of no interest here
+				row = append(row, "", "", "", "")
+				continue
+			}
 			row = append(row, cellText(e.Ratio.Estimate, true), cellText(e.Ratio.Interval.Low, true), cellText(e.Ratio.Interval.High, true), cellText(e.B, true))
 		}
 		rows = append(rows, row)

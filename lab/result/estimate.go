@@ -46,8 +46,8 @@ type cell struct{ variant, workload string }
 // blocks are by number the last trial of a cell that counts.
 type blocks map[int]*Sheet
 
-// Estimates compares every variant with the baseline: the primary metric first, then the
-// exploratory ones; by workload; the twin before the other variants. Variants that the
+// Estimates compares every variant with the baseline: the primary metric of each workload
+// first, then the exploratory ones; by workload; the twin before the other variants. Variants that the
 // target cannot have, or the engine, are left out.
 func Estimates(f *File, level float64) ([]Estimate, error) {
 	measured, err := measure(f, level)
@@ -74,42 +74,63 @@ func measure(f *File, level float64) ([]measured, error) {
 	d := &f.Study.Definition
 	table := countedTrials(f)
 	var all []measured
-	for i, name := range studyMetrics(d) {
-		metric, err := FindMetric(name)
+	for _, q := range questions(f) {
+		metric, err := FindMetric(q.metric)
 		if err != nil {
 			return nil, err
 		}
-		for _, w := range d.Workloads {
-			if !applies(f, w.Name, w.Engines) {
-				continue
+		var twin *Estimate
+		for _, variant := range comparedVariants(f) {
+			e, p := estimate(metric, table[cell{d.Baseline, q.workload}], table[cell{variant, q.workload}])
+			e.Variant, e.Workload = variant, q.workload
+			e.Primary, e.Twin = q.primary, variant == study.Twin(d.Baseline)
+			if err := e.fill(p, level); err != nil {
+				return nil, fmt.Errorf("%s of %s under %s: %w", q.metric, variant, q.workload, err)
 			}
-			var twin *Estimate
-			for _, variant := range comparedVariants(f) {
-				e, p := estimate(metric, table[cell{d.Baseline, w.Name}], table[cell{variant, w.Name}])
-				e.Variant, e.Workload = variant, w.Name
-				e.Primary, e.Twin = i == 0, variant == study.Twin(d.Baseline)
-				if err := e.fill(p, level); err != nil {
-					return nil, fmt.Errorf("%s of %s under %s: %w", name, variant, w.Name, err)
-				}
-				if e.Twin {
-					twin = e
-				}
-				if e.Primary {
-					e.judge(d.Primary.Margin, metric.Better, twin, p)
-				}
-				all = append(all, measured{*e, p})
+			if e.Twin {
+				twin = e
 			}
+			if e.Primary {
+				e.judge(d.PrimaryOf(q.workload).Margin, metric.Better, twin, p)
+			}
+			all = append(all, measured{*e, p})
 		}
 	}
 	adjust(all)
 	return all, sheetError(table)
 }
 
-// studyMetrics are the primary metric and then the others, each once.
+// question is a metric that is asked for under a workload.
+type question struct {
+	metric, workload string
+	primary          bool
+}
+
+// questions are those of a file, in the order of Estimates.
+func questions(f *File) []question {
+	d := &f.Study.Definition
+	var first, others []question
+	for _, name := range studyMetrics(d) {
+		for _, w := range d.Workloads {
+			if applies(f, w.Name, w.Engines) && name != d.PrimaryOf(w.Name).Metric && slices.Contains(d.MetricsOf(w.Name), name) {
+				others = append(others, question{name, w.Name, false})
+			}
+		}
+	}
+	for _, w := range d.Workloads {
+		if applies(f, w.Name, w.Engines) {
+			first = append(first, question{d.PrimaryOf(w.Name).Metric, w.Name, true})
+		}
+	}
+	return append(first, others...)
+}
+
+// studyMetrics are the primary metric and then the others, each once: those of the study,
+// then those that are of some workload only.
 func studyMetrics(d *study.Study) []string {
-	all := []string{d.Primary.Metric}
-	for _, name := range d.Metrics {
-		if !slices.Contains(all, name) {
+	all := d.MetricsOf("")
+	for _, w := range d.Workloads {
+		if name := d.PrimaryOf(w.Name).Metric; !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}

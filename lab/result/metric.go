@@ -41,6 +41,8 @@ var Metrics = append([]Metric{
 	{"fsyncs_per_tx", "syncs per transaction", "", stat.LowerIsBetter, 0},
 	{"read_bytes_per_tx", "read per transaction", "bytes", stat.LowerIsBetter, 0},
 	{"write_bytes_per_tx", "written per transaction", "bytes", stat.LowerIsBetter, 0},
+	{"lock_waits_per_tx", "waits for a lock per transaction", "", stat.LowerIsBetter, 0},
+	{"lock_wait_s_per_tx", "time waiting for locks per transaction", "s", stat.LowerIsBetter, 0},
 	{"errors_share", "share of transactions with an error", "", stat.LowerIsBetter, 0},
 	{"skipped_share", "share of arrivals that were not sent", "", stat.LowerIsBetter, 0},
 	{gapMax, "longest time without an answer", "ms", stat.LowerIsBetter, 0},

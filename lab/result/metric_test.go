@@ -91,7 +91,7 @@ func someLoads(t *testing.T) loads {
 		Response: latencyText(t, 2000, 20_000), Service: latencyText(t, 1000, 20_000),
 		Statements: map[string]string{"01 BEGIN": latencyText(t, 300, 3)}, Bins: []int64{5, 0, 0, 0, 7, 0, 1},
 	}
-	probes := map[string]float64{"cpu_s": 30, "context_switches": 80_000, "wal_bytes": 4e7, "fsyncs": 500, "read_bytes": 0, "write_bytes": 2e8}
+	probes := map[string]float64{"cpu_s": 30, "context_switches": 80_000, "wal_bytes": 4e7, "fsyncs": 500, "read_bytes": 0, "write_bytes": 2e8, "lock_waits": 400, "lock_wait_s": 5}
 	closed := &Load{Transactions: 9999, Seconds: 10, Service: latencyText(t, 1000, 9999)}
 	printed := &Load{Transactions: 12_000, Seconds: 10, Summary: map[string]float64{"avg": 1.5, "p95": 3, "p99": 4, "statement 01 BEGIN": 0.2}}
 	printedOpen := &Load{Transactions: 12_000, Offered: 12_000, Seconds: 10, Summary: map[string]float64{"avg": 1.5}}
@@ -111,14 +111,17 @@ func someLoads(t *testing.T) loads {
 	}
 }
 
+// valueCase is a metric of a trial; NaN is wanted where there is none.
+type valueCase struct {
+	name, metric string
+	trial        *Trial
+	want         float64
+}
+
 func TestValue(t *testing.T) {
 	l := someLoads(t)
 	none := math.NaN()
-	for _, c := range []struct {
-		name, metric string
-		trial        *Trial
-		want         float64
-	}{
+	checkValues(t, []valueCase{
 		{"throughput", "tps", l.open, 500},
 		{"response of open load", "resp_p50", l.open, 2},
 		{"service of open load", "serv_p50", l.open, 1},
@@ -136,13 +139,6 @@ func TestValue(t *testing.T) {
 		{"printed of open load is no service", "serv_avg", l.printedOpen, none},
 		{"printed statement", "stmt:01 BEGIN:avg", l.printed, 0.2},
 		{"unknown statement", "stmt:02 END:avg", l.open, none},
-		{"processor", "cpu_per_tx", l.open, 1.5},
-		{"switches", "context_switches_per_tx", l.open, 4},
-		{"log", "wal_per_tx", l.open, 2000},
-		{"syncs", "fsyncs_per_tx", l.open, 0.025},
-		{"read nothing", "read_bytes_per_tx", l.open, 0},
-		{"written", "write_bytes_per_tx", l.open, 10_000},
-		{"no probes", "cpu_per_tx", l.bare, none},
 		{"errors", "errors_share", l.open, 5.0 / 20_005},
 		{"skipped", "skipped_share", l.open, 0.005},
 		{"closed load skips nothing", "skipped_share", l.closed, none},
@@ -160,7 +156,18 @@ func TestValue(t *testing.T) {
 		{"no transaction", "cpu_per_tx", l.still, none},
 		{"no time", "tps", l.timeless, none},
 		{"unknown", "rps", l.open, none},
-	} {
+	})
+	if got, ok := Value(l.open, "stmt:01 BEGIN:avg"); !ok || math.Abs(got-(0.3*2+50)/3) > 0.01 {
+		t.Errorf("average of a statement: %v", got)
+	}
+	if x, _ := Value(l.open, "tps"); x != 500 {
+		t.Error("asking changed the trial")
+	}
+}
+
+func checkValues(t *testing.T, cases []valueCase) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got, ok := Value(c.trial, c.metric)
 			if math.IsNaN(c.want) {
@@ -174,12 +181,27 @@ func TestValue(t *testing.T) {
 			}
 		})
 	}
-	if got, ok := Value(l.open, "stmt:01 BEGIN:avg"); !ok || math.Abs(got-(0.3*2+50)/3) > 0.01 {
-		t.Errorf("average of a statement: %v", got)
-	}
-	if x, _ := Value(l.open, "tps"); x != 500 {
-		t.Error("asking changed the trial")
-	}
+}
+
+// What a transaction took is a total of the probe divided by the transactions, and is not
+// there where the server did not tell.
+func TestValueOfProbes(t *testing.T) {
+	l := someLoads(t)
+	none := math.NaN()
+	checkValues(t, []valueCase{
+		{"processor", "cpu_per_tx", l.open, 1.5},
+		{"switches", "context_switches_per_tx", l.open, 4},
+		{"log", "wal_per_tx", l.open, 2000},
+		{"syncs", "fsyncs_per_tx", l.open, 0.025},
+		{"read nothing", "read_bytes_per_tx", l.open, 0},
+		{"written", "write_bytes_per_tx", l.open, 10_000},
+		{"waits for a lock", "lock_waits_per_tx", l.open, 0.02},
+		{"time of these", "lock_wait_s_per_tx", l.open, 0.00025},
+		{"a server that tells nothing of locks", "lock_waits_per_tx", l.bare, none},
+		{"nor of their time", "lock_wait_s_per_tx@during", l.change, none},
+		{"locks of a phase", "lock_wait_s_per_tx@idle", l.change, 0.00025},
+		{"no probes", "cpu_per_tx", l.bare, none},
+	})
 }
 
 // Neither the begin nor the end of a transaction is a statement that anybody counts.

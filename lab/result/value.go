@@ -105,6 +105,8 @@ var perTransaction = map[string]struct {
 	"fsyncs_per_tx":           {"fsyncs", 1},
 	"read_bytes_per_tx":       {"read_bytes", 1},
 	"write_bytes_per_tx":      {"write_bytes", 1},
+	"lock_waits_per_tx":       {"lock_waits", 1},
+	"lock_wait_s_per_tx":      {"lock_wait_s", 1},
 }
 
 // borders are what begins and ends a transaction, or comes before it.

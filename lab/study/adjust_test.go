@@ -56,7 +56,7 @@ func TestAsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Variants[0].Class != "db.r5.large" || p.Variants[3].StorageGiB != 600 || len(p.Variants) != 4 || p.Workloads[6].Scale != 1000 || p.Plan.Measure != Duration(5*time.Minute) {
+	if p.Variants[0].Class != "db.r5.large" || p.Variants[3].StorageGiB != 600 || len(p.Variants) != 6 || p.Workloads[6].Scale != 1000 || p.Plan.Measure != Duration(5*time.Minute) {
 		t.Errorf("%+v", p)
 	}
 	s.AsPublished = nil

@@ -92,6 +92,64 @@ func TestBuiltins(t *testing.T) {
 	})
 }
 
+// Clients × classes × IOPS: a class is measured with each number of IOPS, here and in the
+// sizes that were published.
+func TestScaleIsAGrid(t *testing.T) {
+	s := builtin(t, "scale")
+	published, err := AsPublished(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []*Study{s, published} {
+		classes, iops, cells := map[string]bool{}, map[int]bool{}, map[string]bool{}
+		for _, v := range form.Variants {
+			classes[v.Class], iops[v.IOPS] = true, true
+			cells[fmt.Sprint(v.Class, v.IOPS)] = true
+		}
+		if len(classes) != 3 || len(iops) != 2 || len(cells) != 6 || len(form.Variants) != 6 {
+			t.Errorf("%d classes, %d numbers of IOPS, %d variants", len(classes), len(iops), len(form.Variants))
+		}
+	}
+}
+
+// MariaDB is asked for each way that it has of making a change; a rebuild is forced, as
+// INPLACE alone is instant where that is possible.
+func TestAlterOnMariaDB(t *testing.T) {
+	s, err := ForEngine(builtin(t, "alter"), MariaDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways := map[string]string{
+		"add-column-instant": "ALGORITHM=INSTANT", "drop-column-instant": "ALGORITHM=INSTANT", "rename-column-instant": "ALGORITHM=INSTANT",
+		"add-column-inplace": "FORCE, ALGORITHM=INPLACE", "drop-column-inplace": "FORCE, ALGORITHM=INPLACE", "add-index-recommended": "ALGORITHM=NOCOPY",
+	}
+	tools := 0
+	for _, v := range s.Variants {
+		var statements []string
+		for _, list := range v.Change {
+			statements = append(statements, list...)
+		}
+		if last := statements[len(statements)-1]; !strings.Contains(last, ways[v.Name]) {
+			t.Errorf("%s: %s", v.Name, last)
+		}
+		delete(ways, v.Name)
+		if v.Tool != "" {
+			tools++
+		}
+		if v.Name != s.Baseline && len(v.Changed) == 0 {
+			t.Errorf("%s: nobody asks whether it was made", v.Name)
+		}
+	}
+	if len(ways) > 0 || tools != 2 {
+		t.Errorf("no variants %v, %d by a tool", ways, tools)
+	}
+	if p := Price(WithTwin(s), QuickReset, nil); p.TotalMax > 5*time.Hour {
+		t.Errorf("it takes up to %v", p.TotalMax)
+	} else {
+		t.Logf("%d trials, %v to %v", p.TrialsMax, p.TotalMin, p.TotalMax)
+	}
+}
+
 func TestQuickIsQuick(t *testing.T) {
 	blocks := map[string]int{"audit": 6, "scale": 3, "general-log": 6, "alter": 6, "proxy": 6, "my-study": 6}
 	each(t, func(t *testing.T, s *Study) {

@@ -144,10 +144,7 @@ func (c *checker) baseline() {
 
 func (c *checker) metrics() {
 	p := c.study.Primary
-	c.metric("primary.metric", p.Metric)
-	if !(p.Margin > 0 && p.Margin < 1) {
-		c.refuse("primary.margin", "%v is outside of 0 to 1; it is a share, 0.03 for three percent", p.Margin)
-	}
+	c.primary("primary", p)
 	if len(c.study.Metrics) > MetricsMax {
 		c.refuse("metrics", "has %d metrics; %d are possible", len(c.study.Metrics), MetricsMax)
 	}
@@ -157,6 +154,14 @@ func (c *checker) metrics() {
 			c.refuse(at, "%q is here twice, or the primary one; remove it", brief(m))
 		}
 		c.metric(at, m)
+	}
+}
+
+// primary checks what decides, of the study or of a workload.
+func (c *checker) primary(path string, p Primary) {
+	c.metric(path+".metric", p.Metric)
+	if !(p.Margin > 0 && p.Margin < 1) {
+		c.refuse(path+".margin", "%v is outside of 0 to 1; it is a share, 0.03 for three percent", p.Margin)
 	}
 }
 

@@ -23,6 +23,9 @@ func (c *checker) workload(path string, w Workload) {
 		c.refuse(path+".title", "has %d bytes; %d are possible", len(w.Title), TitleMax)
 	}
 	c.engines(path+".engines", w.Engines, c.study.Engines)
+	if w.Primary != nil {
+		c.primary(path+".primary", *w.Primary)
+	}
 	if !c.oneOf(path+".generator", w.Generator, []string{GeneratorOwn, GeneratorPgbench, GeneratorSysbench}) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,29 @@ func metrics(name string) error {
 		return nil
 	}
 	return fmt.Errorf("%q is no metric", name)
+}
+
+// A workload is decided by its own primary metric, or by the study's.
+func TestPrimaryOfAWorkload(t *testing.T) {
+	text := strings.Replace(valid, "baseline: a", "metrics: [resp_p95]\nbaseline: a", 1)
+	own := strings.Replace(text, "    kit: tpcb-like", "    primary: {metric: resp_p95, margin: 0.1}\n    kit: tpcb-like", 1)
+	for text, want := range map[string]struct {
+		primary Primary
+		metrics []string
+	}{
+		text: {Primary{"tps", 0.03}, []string{"tps", "resp_p95"}}, own: {Primary{"resp_p95", 0.1}, []string{"resp_p95", "tps"}},
+	} {
+		s, err := Parse("orders.yaml", []byte(text), Options{CheckMetric: metrics})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.PrimaryOf("w"); got != want.primary || !slices.Equal(s.MetricsOf("w"), want.metrics) {
+			t.Errorf("%+v, %v, want %+v", got, s.MetricsOf("w"), want)
+		}
+		if got := s.PrimaryOf("another"); got != (Primary{"tps", 0.03}) {
+			t.Errorf("the study's is %+v", got)
+		}
+	}
 }
 
 func TestParse(t *testing.T) {

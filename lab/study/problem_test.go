@@ -13,7 +13,7 @@ type problemCase struct{ name, from, to, want string }
 
 var formProblems = []problemCase{
 	{"unknown key", "question:", "qestion: x\nquestion:", `orders.yaml:2:1: qestion: no such key; there are name, question, engines, primary, metrics, baseline, variants, workloads, plan, published, quick, as_published`},
-	{"unknown key of a workload", "    rate: 100", "    rate: 100\n    rats: 1", `orders.yaml:16:5: workloads[0].rats: no such key; there are name, title, generator, engines, kit, script, setup, protocol, connect, mode, clients, rate, arrival, requests, scale, rows`},
+	{"unknown key of a workload", "    rate: 100", "    rate: 100\n    rats: 1", `orders.yaml:16:5: workloads[0].rats: no such key; there are name, title, generator, engines, primary, kit, script, setup, protocol, connect, mode, clients, rate, arrival, requests, scale, rows`},
 	{"the twin is not written", "  - name: b", "  - name: b\n    twin_of: a", `orders.yaml:9:5: variants[1].twin_of: no such key; there are name, title, parameters, sql, class, storage_type, iops, storage_gib, endpoint, activity_stream, change, tool, changed, engines, needs`},
 	{"missing key", "question: What does it cost?\n", "", `orders.yaml:1:1: question: is missing`},
 	{"missing key inside", "    mode: open\n", "", `orders.yaml:11:5: workloads[0].mode: is missing`},
@@ -43,6 +43,9 @@ var headProblems = []problemCase{
 	{"metric twice", "baseline: a", "metrics: [resp_p95, tps]\nbaseline: a", `orders.yaml:5:21: metrics[1]: "tps" is here twice, or the primary one; remove it`},
 	{"margin", "margin: 0.03", "margin: 3", `orders.yaml:4:24: primary.margin: 3 is outside of 0 to 1; it is a share, 0.03 for three percent`},
 	{"margin that is no number", "margin: 0.03", "margin: .nan", `orders.yaml:4:24: primary.margin: NaN is outside of 0 to 1; it is a share, 0.03 for three percent`},
+	{"metric of a workload", "    kit: tpcb-like", "    primary: {metric: speed, margin: 0.1}\n    kit: tpcb-like", `orders.yaml:13:15: workloads[0].primary.metric: "speed" is no metric`},
+	{"margin of a workload", "    kit: tpcb-like", "    primary: {metric: tps, margin: 1}\n    kit: tpcb-like", `orders.yaml:13:28: workloads[0].primary.margin: 1 is outside of 0 to 1; it is a share, 0.03 for three percent`},
+	{"workload without a margin", "    kit: tpcb-like", "    primary: {metric: tps}\n    kit: tpcb-like", `orders.yaml:13:5: workloads[0].primary.margin: is missing`},
 	{"missing baseline", "baseline: a", "baseline: c", `orders.yaml:5:1: baseline: "c" is none of the variants; name one of a, b`},
 	{"variant twice", "  - name: b", "  - name: a", `orders.yaml:8:5: variants[1].name: "a" is the name of variants[0] already; give each its own`},
 	{"name of a variant", "  - name: b", "  - name: b′", `orders.yaml:8:5: variants[1].name: "b′" must be of letters, digits, ., _, + and -, 60 at the most`},

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -18,7 +19,8 @@ type Study struct {
 	Question string   `yaml:"question" json:"question"`
 	Engines  []string `yaml:"engines" json:"engines"`
 	// Primary decides the verdict; it is declared before anything is measured. Metrics
-	// are the others, which are shown as exploratory.
+	// are the others, which are shown as exploratory. A workload may have a primary one of
+	// its own; ask PrimaryOf.
 	Primary Primary  `yaml:"primary" json:"primary"`
 	Metrics []string `yaml:"metrics,omitempty" json:"metrics,omitempty"`
 	// Baseline is the name of the variant that all others are compared with. Its twin,
@@ -39,6 +41,28 @@ type Study struct {
 type Primary struct {
 	Metric string  `yaml:"metric" json:"metric"`
 	Margin float64 `yaml:"margin" json:"margin"`
+}
+
+// PrimaryOf is what decides under a workload: its own, or the study's.
+func (s *Study) PrimaryOf(workload string) Primary {
+	for i := range s.Workloads {
+		if w := &s.Workloads[i]; w.Name == workload && w.Primary != nil {
+			return *w.Primary
+		}
+	}
+	return s.Primary
+}
+
+// MetricsOf are the metrics of a workload, the primary one first, each once. The study's
+// primary one is among them, if only to be looked at.
+func (s *Study) MetricsOf(workload string) []string {
+	all := []string{s.PrimaryOf(workload).Metric}
+	for _, name := range append([]string{s.Primary.Metric}, s.Metrics...) {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // Variant is a recipe applied to a fresh server.
@@ -124,6 +148,9 @@ type Workload struct {
 	Title     string   `yaml:"title,omitempty" json:"title,omitempty"`
 	Generator string   `yaml:"generator" json:"generator"`
 	Engines   []string `yaml:"engines,omitempty" json:"engines,omitempty"`
+	// Primary decides the verdicts under this workload, in place of the study's: what says
+	// most of many requests in series need not be what says most of a crowd.
+	Primary *Primary `yaml:"primary,omitempty" json:"primary,omitempty"`
 	// Kit is one of the generator's own (load.Kits; pgbench's and sysbench's built-in
 	// scripts). Script is a transaction of one's own, one statement a line, in the notation
 	// of pgbench: \set name random(1, 100 * :scale), then :name in statements.

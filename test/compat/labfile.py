@@ -15,6 +15,7 @@ LEAST_REQUESTS = {"p99": 10_000, "p999": 100_000}
 PER_TRANSACTION = {
     "cpu_per_tx": ("cpu_s", 1000), "context_switches_per_tx": ("context_switches", 1), "wal_per_tx": ("wal_bytes", 1),
     "fsyncs_per_tx": ("fsyncs", 1), "read_bytes_per_tx": ("read_bytes", 1), "write_bytes_per_tx": ("write_bytes", 1),
+    "lock_waits_per_tx": ("lock_waits", 1), "lock_wait_s_per_tx": ("lock_wait_s", 1),
 }  # fmt: skip
 BORDERS = {"CONNECT", "BEGIN", "START TRANSACTION", "COMMIT", "END", "ROLLBACK"}
 
@@ -52,6 +53,15 @@ class File:
     def metrics(self):
         first = self.definition["primary"]["metric"]
         return [first] + [m for m in self.definition.get("metrics", []) if m != first]
+
+    def primary(self, workload):
+        """What decides under a workload: its own metric and margin, or the study's."""
+        own = [w.get("primary") for w in self.definition["workloads"] if w["name"] == workload]
+        return own[0] or self.definition["primary"]
+
+    def decides(self, key):
+        """Whether an estimate, by workload, variant and metric, is of the primary metric."""
+        return key[2] == self.primary(key[0])["metric"]
 
     def compared(self):
         """Variants that are compared with the baseline, the twin first."""

@@ -21,7 +21,7 @@ import labfile
 import labstat
 
 STUDIES = sorted((harness.ROOT / "docs" / "studies").glob("*.jsonl"))
-MADE = ["blocks-5", "blocks-6", "blocks-12", "blocks-19", "blocks-24", "alter-6", "alter-12", "no-twin", "noisy", "all-verdicts"]
+MADE = ["blocks-5", "blocks-6", "blocks-12", "blocks-19", "blocks-24", "alter-6", "alter-12", "primaries", "no-twin", "noisy", "all-verdicts"]
 HIGHER_IS_BETTER = ["tps", "qps"]
 MAX_UNSETTLED = 0.25
 RESAMPLES = 10_000  # some 0.7 s for 24 blocks
@@ -85,7 +85,7 @@ def test_the_export_says_what_the_trials_say(path):
     plain = set(labfile.PER_TRANSACTION) | {"tps", "qps", "errors_share", "skipped_share", "gap_max"}
     plain |= {f"{kind}_{figure}" for kind in ("resp", "serv") for figure in ("avg", "max", "min", *labfile.PERCENTILES)}
     phases = ["@idle", "@during", "@after"] if any(n.endswith("@during") for n in names) else [""]
-    for name in [n + phase for n in plain for phase in phases] + file.metrics():
+    for name in [n + phase for n in plain for phase in phases] + [m for _, _, m in cells(path)]:
         assert name in names or not any(labfile.counts(t) and labfile.values(t, name) for t in file.trials), name
 
 
@@ -129,7 +129,9 @@ def close(got, want, what):
 
 def cells(path):
     file = read(path)
-    return [(w, v, m) for m in file.metrics() for w in file.workloads() for v in file.compared()]
+    asked = [(w, file.primary(w)["metric"]) for w in file.workloads()]
+    asked += [(w, m) for m in file.metrics() for w in file.workloads() if m != file.primary(w)["metric"]]
+    return [(w, v, m) for w, m in asked for v in file.compared()]
 
 
 def test_the_estimates_follow_from_the_trials(path):
@@ -158,9 +160,8 @@ def test_the_estimates_follow_from_the_trials(path):
 def test_the_bootstrap_agrees(path):
     """One metric of each workload: others differ in their numbers only."""
     file, rows = read(path), recomputed(path)
-    primary = file.metrics()[0]
     for key, row in rows.items():
-        if key[2] != primary or row["method"] != "HL+BCa":
+        if not file.decides(key) or row["method"] != "HL+BCa":
             continue
         assert float(row["level"]) == labstat.LEVEL
         ends = labstat.bca_ends(pairs_of(path, *key).logs, str(key), RESAMPLES, DOUBT, LAB_RESAMPLES)
@@ -172,7 +173,7 @@ def test_the_bootstrap_agrees(path):
 def test_the_adjustment_for_many_estimates(path):
     """Holm's, over all that are neither of the primary metric nor of the twin."""
     file, rows = read(path), recomputed(path)
-    family = [k for k in rows if k[2] != file.metrics()[0] and k[1] != file.twin and number(rows[k], "p") is not None]
+    family = [k for k in rows if not file.decides(k) and k[1] != file.twin and number(rows[k], "p") is not None]
     adjusted = labstat.holm([float(rows[k]["p"]) for k in family])
     for i, key in enumerate(family):
         close(float(rows[key]["holm"]), adjusted[i], key)
@@ -182,12 +183,12 @@ def test_the_adjustment_for_many_estimates(path):
 
 def test_the_verdicts_follow_from_the_intervals(path):
     file, rows = read(path), recomputed(path)
-    primary = file.definition["primary"]
     seen = set()
-    for (workload, variant, metric), row in rows.items():
-        if metric != primary["metric"]:
+    for key, row in rows.items():
+        if not file.decides(key):
             assert row["verdict"] == "", "only the primary metric has verdicts"
             continue
+        workload, variant, _ = key
         got = row["verdict"]
         assert got == verdict(path, workload, variant), (workload, variant, row)
         assert got != "withheld" or row["why"], "a verdict is withheld without a reason"
@@ -202,7 +203,7 @@ def test_the_verdicts_follow_from_the_intervals(path):
 
 def verdict(path, workload, variant):
     file = read(path)
-    primary = file.definition["primary"]
+    primary = file.primary(workload)
     p = pairs_of(path, workload, variant, primary["metric"])
     own, twin = ratio(path, workload, variant), ratio(path, workload, file.twin)
     judged = labstat.verdict(own, primary["margin"], primary["metric"].partition("@")[0] in HIGHER_IS_BETTER)
@@ -218,7 +219,7 @@ def verdict(path, workload, variant):
 
 
 def ratio(path, workload, variant):
-    row = recomputed(path)[workload, variant, read(path).metrics()[0]]
+    row = recomputed(path)[workload, variant, read(path).primary(workload)["metric"]]
     return (*(number(row, name) for name in ("ratio", "low", "high")), int(row["pairs"]))
 
 

@@ -19,6 +19,7 @@ var files = map[string]resulttest.Options{
 	"blocks-24": {Blocks: 24},
 	"alter-6":   {Alter: true, Blocks: 6},
 	"alter-12":  {Alter: true, Blocks: 12},
+	"primaries": {Blocks: 7, Primaries: true, Clean: true},
 	"no-twin":   {Blocks: 8, Effect: map[string]float64{"off′": 0.9}},
 	"noisy":     {Blocks: 9, Noise: 0.05},
 	"all-verdicts": {Blocks: 16, Noise: 0.02, Clean: true, Effect: map[string]float64{

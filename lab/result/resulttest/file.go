@@ -22,6 +22,8 @@ type Options struct {
 	// Effect is by variant the ratio of its throughput to the baseline's, instead of
 	// the built-in one. That of the twin is set by the twin's name.
 	Effect map[string]float64
+	// Primaries gives the workload "own" a primary metric of its own, beside the study's.
+	Primaries bool
 	// Clean leaves out the failed, the repeated and the unsettled trial.
 	Clean bool
 }

@@ -68,6 +68,9 @@ func (m *maker) generalLog(seed uint64) {
 		}
 		s.Variants = append(s.Variants, v)
 	}
+	if m.o.Primaries {
+		s.Workloads[1].Primary = &study.Primary{Metric: "resp_p50", Margin: 0.1}
+	}
 	m.begin(seed, s, study.MariaDB)
 	m.file.Study.Unsupported = map[string]string{"activity-stream": "this target has no activity streams"}
 	m.settings(map[string]string{

@@ -77,11 +77,13 @@ type costs struct{ cpuMs, switches, walBytes, fsyncs, readBytes, writeBytes floa
 func (m *maker) probes(c costs, transactions int64) map[string]float64 {
 	n := float64(transactions)
 	count := func(x float64) float64 { return math.Round(x * n * m.noise()) }
-	return map[string]float64{
+	all := map[string]float64{
 		"cpu_s": math.Round(c.cpuMs*n*m.noise()) / 1000, "context_switches": count(c.switches),
 		"wal_bytes": count(c.walBytes), "fsyncs": count(c.fsyncs), "read_bytes": count(c.readBytes),
 		"write_bytes": count(c.writeBytes), "lock_waits": math.Round(3 * m.rng.Float64()),
 	}
+	all["lock_wait_s"] = all["lock_waits"] / 64
+	return all
 }
 
 // statements are the shape's parts, with the names in the order in which they run.
