@@ -93,7 +93,7 @@ func (c *Control) findBase(b AutomatedBackup, at time.Time) (*store.Snapshot, ti
 		at = b.Window.Latest
 	}
 	at = at.UTC()
-	const form = time.RFC3339
+	const form = "2006-01-02T15:04:05.999Z07:00" // the API has milliseconds
 	// What is reached is asked first: where a clock went back, moments after the latest
 	// one have been, and of those that have been twice the newer ones are meant.
 	log, _ := c.View.LogOf(b.Source.Instance)
