@@ -2,14 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
+	"math"
 
 	"github.com/spf13/cobra"
 
 	"kurabe/lab/result"
-	"kurabe/lab/target"
 )
 
 func labCleanCommand() *cobra.Command {
@@ -20,24 +17,11 @@ func labCleanCommand() *cobra.Command {
 died, instances, snapshots and parameter groups with the tag kurabe:lab, databases whose
 names begin with kurabe_lab_. What belongs to a run that goes on is left alone.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := f.options
-			o.Region = f.client.region
-			said, err := target.CleanPrivate(cmd.Context(), o)
-			var more []string
-			switch kind := f.kind(); {
-			case err != nil || kind == targetPrivate:
-			case strings.Contains(kind, "://"):
-				more, err = target.CleanURL(cmd.Context(), kind, o)
-			default:
-				if kind == targetKurabe {
-					o.Endpoint = f.client.endpoint
-					if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
-						o.CredentialsFile = filepath.Join(f.client.data, credentialsFile)
-					}
-				}
-				more, err = target.CleanRDS(cmd.Context(), o)
+			p, err := f.place()
+			if err != nil {
+				return err
 			}
-			said = append(said, more...)
+			said, err := p.clean(cmd.Context())
 			for _, line := range said {
 				fmt.Println(line)
 			}
@@ -86,15 +70,32 @@ func printComparison(a, b *result.File) error {
 	}
 	fmt.Printf("%-20s %-16s %-22s %9s %9s  %s\n", "workload", "variant", "metric", "first", "second", "second / first")
 	for _, c := range all {
-		verdict := "agree"
-		switch {
-		case c.Why != "":
-			verdict = c.Why
-		case !c.Compatible:
-			verdict = "DIFFER"
-		}
-		i := c.Ratio.Interval
-		fmt.Printf("%-20s %-16s %-22s %9.3f %9.3f  %.3f [%.3f, %.3f] %s\n", c.Workload, c.Variant, c.Metric, c.A.Ratio.Estimate, c.B.Ratio.Estimate, c.Ratio.Estimate, i.Low, i.High, verdict)
+		fmt.Printf("%-20s %-16s %-22s %9s %9s  %s\n", c.Workload, c.Variant, c.Metric, ratio(c.A), ratio(c.B), compared(c))
 	}
 	return nil
+}
+
+// compared is the end of a line: how much larger the second ratio is, and whether that is
+// a difference. Runs that are too short for an interval have none, and say so.
+func compared(c result.Comparison) string {
+	i := c.Ratio.Interval
+	switch {
+	case c.Ratio.Pairs == 0:
+		return "nothing to compare: no block has it and the baseline in both"
+	case math.IsNaN(i.Low) && c.A.Ratio.Pairs == c.B.Ratio.Pairs:
+		return fmt.Sprintf("%.3f no interval from %d blocks", c.Ratio.Estimate, c.A.Ratio.Pairs)
+	case math.IsNaN(i.Low):
+		return fmt.Sprintf("%.3f no interval from %d and %d blocks", c.Ratio.Estimate, c.A.Ratio.Pairs, c.B.Ratio.Pairs)
+	case !c.Compatible:
+		return fmt.Sprintf("%.3f [%.3f, %.3f] DIFFER", c.Ratio.Estimate, i.Low, i.High)
+	}
+	return fmt.Sprintf("%.3f [%.3f, %.3f] agree", c.Ratio.Estimate, i.Low, i.High)
+}
+
+// ratio is one to be read, "-" where no block has it.
+func ratio(e result.Estimate) string {
+	if e.Ratio.Pairs == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", e.Ratio.Estimate)
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,80 +19,7 @@ import (
 	"kurabe/lab/result"
 	"kurabe/lab/run"
 	"kurabe/lab/study"
-	"kurabe/lab/target"
 )
-
-// labTargetFlags say where a study is run.
-type labTargetFlags struct {
-	client  clientFlags
-	name    string
-	options target.Options
-}
-
-func (f *labTargetFlags) add(c *cobra.Command) {
-	f.client.add(c)
-	fs := c.Flags()
-	fs.StringVar(&f.name, "target", "", `where: "kurabe" (the service at --endpoint), "rds" (Amazon's, with its usual credentials), "private" (a service of its own for as long as it takes), or the URL of a server, as postgres://user@host/db (default: the service at --endpoint when it answers, else private)`)
-	fs.StringVar(&f.options.PasswordFile, "password-file", "", "file with the password of a URL; else PGPASSWORD or MYSQL_PWD")
-	fs.StringVar(&f.options.EngineVersion, "engine-version", "", "version of the engine (default: that of the service)")
-	fs.StringVar(&f.options.Class, "class", "", "DB instance class of variants that name none (default: one that suits)")
-	fs.StringVar(&f.options.SubnetGroup, "subnet-group", "", "DB subnet group, on Amazon's service")
-	fs.StringSliceVar(&f.options.SecurityGroups, "security-groups", nil, "VPC security groups, on Amazon's service")
-	fs.BoolVar(&f.options.Public, "public", false, "give instances a public address, on Amazon's service")
-}
-
-// Names of targets.
-const (
-	targetKurabe  = "kurabe"
-	targetRDS     = "rds"
-	targetPrivate = "private"
-)
-
-// aliveTime bounds asking whether a service answers.
-const aliveTime = 2 * time.Second
-
-// kind decides which target is meant.
-func (f *labTargetFlags) kind() string {
-	if f.name != "" {
-		return f.name
-	}
-	if _, err := f.client.client(); err != nil {
-		return targetPrivate // without credentials there is no asking
-	}
-	client := http.Client{Timeout: aliveTime}
-	answer, err := client.Get(strings.TrimSuffix(f.client.endpoint, "/") + "/healthz")
-	if err != nil {
-		return targetPrivate
-	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)) // only to end it
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return targetPrivate
-	}
-	return targetKurabe
-}
-
-// open makes the target of a study for an engine.
-func (f *labTargetFlags) open(ctx context.Context, engine string, step func(string)) (target.Target, error) {
-	o := f.options
-	o.Engine, o.Step, o.Region = engine, step, f.client.region
-	switch kind := f.kind(); {
-	case strings.Contains(kind, "://"):
-		return target.URL(ctx, kind, o)
-	case kind == targetKurabe:
-		o.Endpoint = f.client.endpoint
-		if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
-			o.CredentialsFile = filepath.Join(f.client.data, credentialsFile)
-		}
-		return target.RDS(ctx, o)
-	case kind == targetRDS:
-		return target.RDS(ctx, o)
-	case kind == targetPrivate:
-		return target.Private(ctx, o)
-	default:
-		return nil, fmt.Errorf("--target %q is none of kurabe, rds, private and the URL of a server", kind)
-	}
-}
 
 // labRunFlags say what of a study is run.
 type labRunFlags struct {
@@ -127,7 +51,7 @@ crash, kurabe lab clean removes it.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+			ctx, stop := untilTold(context.Background())
 			defer stop()
 			return f.run(ctx, strings.Join(args, ""))
 		},
@@ -149,139 +73,113 @@ crash, kurabe lab clean removes it.`,
 	return c
 }
 
+// untilTold ends with the signals that mean the end, in order: a server behind a URL gets
+// its settings back. SIGHUP is that of a session that was cut off, unless nohup has us
+// ignore it. Who reads what we say may go with the session: Go ends a program that writes
+// to nobody, so that signal is taken, and the run goes on.
+func untilTold(parent context.Context) (context.Context, context.CancelFunc) {
+	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // what it is told of is not read
+	return signal.NotifyContext(parent, signals...)
+}
+
 // run is the story of the command.
-func (f *labRunFlags) run(ctx context.Context, name string) (failure error) {
-	s, engine, err := f.study(ctx, name)
+func (f *labRunFlags) run(ctx context.Context, name string) error {
+	p, err := f.target.place()
+	if err != nil {
+		return err
+	}
+	s, engine, err := f.study(ctx, p, name)
 	if err != nil {
 		return err
 	}
 	if f.dry {
-		fmt.Print(study.Price(s, labResetTime, nil))
-		return nil
+		return f.tell(s, p, engine)
 	}
-	step := func(text string) { fmt.Fprintln(os.Stderr, text) }
-	t, err := f.target.open(ctx, engine, step)
+	path, err := f.checkFiles(s)
 	if err != nil {
 		return err
 	}
-	path := f.resume
-	if path == "" {
-		fmt.Fprint(os.Stderr, study.Price(s, labResetTime, nil))
-		if path = f.out; path == "" {
-			path = fmt.Sprintf("%s-%s.jsonl", s.Name, time.Now().UTC().Format("20060102-150405"))
-		}
+	if err := p.check(s); err != nil {
+		return err
+	}
+	t, err := p.open(ctx, engine, func(text string) { fmt.Fprintln(os.Stderr, text) })
+	if err != nil {
+		return err
 	}
 	err = run.Run(ctx, run.Options{
 		Study: s, Target: t, Path: path, Resume: f.resume != "", Command: labCommandLine(), Lab: labVersions(),
-		Folder: os.TempDir(), Say: run.Display(os.Stderr, isTerminal(os.Stderr)),
+		Folder: os.TempDir(), Say: showRun(),
 	})
-	file, readErr := result.Read(path)
-	if readErr != nil || len(file.Trials) == 0 {
-		return err // nothing was measured, and err says why
-	}
-	fmt.Fprintf(os.Stderr, "results: %s\n", path)
-	if f.html == "" {
-		f.html = strings.TrimSuffix(path, ".jsonl") + ".html"
-	}
-	if pageErr := writePage(f.html, path, file); pageErr != nil {
-		err = errors.Join(err, pageErr)
-	} else {
-		fmt.Fprintf(os.Stderr, "page: %s\n", f.html)
-	}
-	if errors.Is(err, run.ErrInterrupted) {
-		fmt.Fprintf(os.Stderr, "to go on: kurabe lab run --resume %s, with the flags of the target as they were\n", path)
-	}
-	return errors.Join(report.Terminal(os.Stdout, file, terminalWidth()), err)
+	return f.finish(path, err)
 }
 
-// labResetTime is what a reset is taken for before any was seen: a restore on a file
-// system that clones, or of little data.
-const labResetTime = 1500 * time.Millisecond
-
-// study gives the study as the flags change it, and the engine to ask for.
-func (f *labRunFlags) study(ctx context.Context, name string) (*study.Study, string, error) {
+// tell says what would be run. No target is asked what of it cannot be had.
+func (f *labRunFlags) tell(s *study.Study, p place, engine string) error {
+	plan := run.NewPlan(s, p.kind, engine, nil)
 	if f.resume != "" {
 		file, err := result.Read(f.resume)
 		if err != nil {
-			return nil, "", err
+			return err
 		}
-		return &file.Study.Definition, file.Study.Engine, nil
+		plan = run.PlanToResume(file)
 	}
-	s, err := loadStudy(name)
-	if err != nil {
-		return nil, "", err
-	}
-	engine := f.engine
-	if engine == "" {
-		engine = f.engineOf(ctx, s)
-	}
-	if s, err = study.ForEngine(s, engine); err != nil {
-		return nil, "", err
-	}
-	if f.quick && f.published {
-		return nil, "", errors.New("--quick and --as-published exclude each other")
-	}
-	if f.quick {
-		s = study.Quick(s)
-	}
-	if f.published {
-		if s, err = study.AsPublished(s); err != nil {
-			return nil, "", err
-		}
-	}
-	if f.scale != 1 {
-		if s, err = study.Scaled(s, f.scale); err != nil {
-			return nil, "", err
-		}
-	}
-	if f.blocks != 0 {
-		if s, err = study.WithBlocks(s, f.blocks); err != nil {
-			return nil, "", err
-		}
-	}
-	if s, err = f.only(s); err != nil {
-		return nil, "", err
-	}
-	s = study.WithTwin(s)
-	s.Plan.Seed = f.seed
-	return s, engine, nil
+	fmt.Printf("%s, asked of %s\n%s", s.Name, engine, plan)
+	return nil
 }
 
-// only leaves out the variants that were not named.
-func (f *labRunFlags) only(s *study.Study) (*study.Study, error) {
-	if len(f.variants) == 0 {
-		return s, nil
-	}
-	all := variantNames(s)
-	for _, name := range f.variants {
-		if !slices.Contains(all, name) {
-			return nil, fmt.Errorf("--variants %s: the study %s has %s", name, s.Name, strings.Join(all, ", "))
+// showRun is what a run is told to say.
+func showRun() func(run.Progress) {
+	display := run.Display(os.Stderr, isTerminal(os.Stderr))
+	return func(p run.Progress) {
+		if p.Stage == "plan" {
+			fmt.Fprint(os.Stderr, p.Plan)
 		}
+		display(p)
 	}
-	rest := slices.DeleteFunc(all, func(name string) bool { return name == s.Baseline || slices.Contains(f.variants, name) })
-	return study.Without(s, rest...), nil
 }
 
-// engineOf is the engine of the server that a URL names, else the study's first. Many
-// call a MariaDB mysql://, so the server is asked; of one that does not answer the URL's
-// word is taken, and the run says why.
-func (f *labRunFlags) engineOf(ctx context.Context, s *study.Study) string {
-	scheme, _, isURL := strings.Cut(f.target.name, "://")
-	if !isURL {
-		return s.Engines[0]
+// checkFiles finds the place of the results before anything is started for them.
+func (f *labRunFlags) checkFiles(s *study.Study) (path string, err error) {
+	if path = f.resume; path == "" {
+		if path = f.out; path == "" {
+			path = fmt.Sprintf("%s-%s.jsonl", s.Name, time.Now().UTC().Format("20060102-150405"))
+		}
+		if _, err := os.Lstat(path); err == nil {
+			return "", fmt.Errorf("%s exists: resume it, or choose another name with --out", path)
+		}
+	} else if err := unix.Access(path, unix.W_OK); err != nil {
+		return "", fmt.Errorf("go on with %s: write to it: %w", path, err)
 	}
-	if about, err := target.Ask(ctx, f.target.name, f.target.options); err == nil {
-		return about.Engine
+	if f.html == "" {
+		f.html = strings.TrimSuffix(path, ".jsonl") + ".html"
 	}
-	switch scheme {
-	case "mariadb":
-		return study.MariaDB
-	case "mysql":
-		return study.MySQL
-	case "postgres", "postgresql":
-		return study.Postgres
+	for _, file := range []string{path, f.html} {
+		if err := unix.Access(filepath.Dir(file), unix.W_OK|unix.X_OK); err != nil {
+			return "", fmt.Errorf("write %s: folder %s: %w", file, filepath.Dir(file), err)
+		}
 	}
-	return s.Engines[0]
+	return path, nil
+}
+
+// finish shows what was measured, also when the run failed.
+func (f *labRunFlags) finish(path string, failure error) error {
+	file, err := result.Read(path)
+	if err != nil || len(file.Trials) == 0 {
+		return failure // nothing was measured, and failure says why
+	}
+	fmt.Fprintf(os.Stderr, "results: %s\n", path)
+	pageErr := writePage(f.html, path, file)
+	if pageErr == nil {
+		fmt.Fprintf(os.Stderr, "page: %s\n", f.html)
+	}
+	if errors.Is(failure, run.ErrInterrupted) {
+		fmt.Fprintf(os.Stderr, "to go on: kurabe lab run --resume %s, with the flags of the target as they were\n", path)
+	}
+	return errors.Join(report.Terminal(os.Stdout, file, terminalWidth()), failure, pageErr)
 }
 
 // labCommandLine is how the run was asked for. A URL may hold a password.

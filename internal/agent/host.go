@@ -48,8 +48,22 @@ type Host struct {
 // eighth, at most 2 GiB.
 const hostMemoryKept = 2 * kurabe.GiB
 
-// reportEvery is how often the free space of the host is told anew.
-const reportEvery = 5 * time.Minute
+const (
+	// reportEvery is how often the free space of the host is told anew, however little
+	// it has moved; spaceEvery is how often it is looked at.
+	reportEvery = 5 * time.Minute
+	spaceEvery  = 10 * time.Second
+	// spaceBytesTold and a sixteenth of what is free are what it has to move by to be
+	// told before that.
+	spaceBytesTold = 256 << 20
+)
+
+// spaceMoved says whether the free space is so far from what was told that people who
+// read it would decide otherwise.
+func spaceMoved(told, free int64) bool {
+	by := max(told-free, free-told)
+	return by >= spaceBytesTold && by >= min(told, free)/16
+}
 
 // Announce tells the control plane of the host as it is, before any engine is
 // ready.
@@ -90,27 +104,38 @@ func (h *Host) Prepare(ctx context.Context) {
 // Run tries again what Prepare could not do, and keeps the report true until ctx
 // ends.
 func (h *Host) Run(ctx context.Context) error {
-	next := time.Now().Add(reportEvery)
-	for try := 2; ; try++ {
-		pause := time.Until(next)
+	next, try := time.Now().Add(reportEvery), 2
+	again := time.Now().Add(backoff(try))
+	for {
+		pause := min(time.Until(next), spaceEvery)
 		if h.unprepared() {
-			pause = min(pause, backoff(try))
+			pause = min(pause, time.Until(again))
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(pause):
 		}
-		for _, e := range h.Engines {
-			for _, v := range e.Versions {
-				if v.Reason == "" && !h.ready(v) {
-					h.prepare(ctx, e.Lifecycle, v)
-				}
-			}
+		if !time.Now().Before(again) {
+			h.prepareRest(ctx)
+			try++
+			again = time.Now().Add(backoff(try))
 		}
-		if !time.Now().Before(next) {
+		total, free := space(h.DataDir)
+		if !time.Now().Before(next) || spaceMoved(h.Report().FreeBytes, free) {
 			next = time.Now().Add(reportEvery)
-			h.update(ctx, func(r *kurabe.HostReport) { r.StorageBytes, r.FreeBytes = space(h.DataDir) })
+			h.update(ctx, func(r *kurabe.HostReport) { r.StorageBytes, r.FreeBytes = total, free })
+		}
+	}
+}
+
+// prepareRest tries what is not ready yet.
+func (h *Host) prepareRest(ctx context.Context) {
+	for _, e := range h.Engines {
+		for _, v := range e.Versions {
+			if v.Reason == "" && !h.ready(v) {
+				h.prepare(ctx, e.Lifecycle, v)
+			}
 		}
 	}
 }

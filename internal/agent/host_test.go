@@ -179,6 +179,21 @@ func TestHostPreparesWhatItCan(t *testing.T) {
 	})
 }
 
+func TestSpaceMoved(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		told, free int64
+		want       bool
+	}{
+		{100 * gib, 99 * gib, false}, {100 * gib, 90 * gib, true}, {90 * gib, 100 * gib, true},
+		{gib, gib - 100<<20, false}, {gib, gib - 300<<20, true}, {gib, 0, true}, {0, gib, true}, {gib, gib, false}, {0, 0, false},
+	} {
+		if got := spaceMoved(c.told, c.free); got != c.want {
+			t.Errorf("told %d, free %d: %v", c.told, c.free, got)
+		}
+	}
+}
+
 func TestEngineUser(t *testing.T) {
 	root, err := user.LookupId("0")
 	if err != nil {

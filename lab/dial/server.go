@@ -29,6 +29,9 @@ type Server struct {
 	// TLS encrypts without asking who is there: the lab measures, and meets servers by
 	// the address that it was given.
 	TLS bool
+	// Mark is for a database that is not the lab's, "" in one that is. Tables that the lab
+	// makes there get it as their comment, and the lab removes no table without it.
+	Mark string
 }
 
 // Secret prints as ***.

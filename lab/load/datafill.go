@@ -30,35 +30,16 @@ func ensureTables(ctx context.Context, s dial.Server, tables []table) error {
 		return err
 	}
 	defer session.Close()
-	for _, t := range tables {
-		there, err := right(ctx, session, s.Engine, t)
-		if err != nil {
-			return err
-		}
-		if !there {
-			return makeTables(ctx, s, session, tables)
-		}
+	there, err := clearTables(ctx, session, s, tables)
+	if err != nil || there {
+		return err
 	}
-	return nil
-}
-
-// right says whether the table is there as it should be.
-func right(ctx context.Context, session *dial.Session, engine string, t table) (bool, error) {
-	schema := "database()"
-	if engine == study.Postgres {
-		schema = "current_schema()"
-	}
-	found, err := session.Rows(ctx, "SELECT 1 FROM information_schema.tables WHERE table_schema = "+schema+" AND table_name = "+dial.Literal(engine, t.name))
-	if err != nil || len(found) == 0 || t.grows {
-		return len(found) > 0, err
-	}
-	count, err := session.Rows(ctx, "SELECT count(*) FROM "+t.name)
-	return err == nil && len(count) == 1 && count[0][0] == fmt.Sprint(t.rows), err
+	return makeTables(ctx, s, session, tables)
 }
 
 func makeTables(ctx context.Context, s dial.Server, session *dial.Session, tables []table) error {
 	for _, t := range tables {
-		if err := session.Exec(ctx, "DROP TABLE IF EXISTS "+t.name, t.create(s.Engine)); err != nil {
+		if err := session.Exec(ctx, t.createMarked(s)); err != nil {
 			return err
 		}
 		if t.rows > 0 {

@@ -78,6 +78,21 @@ type Generator interface {
 	Run(ctx context.Context, s dial.Server, o Options) (*Outcome, error)
 }
 
+// Check says what is wrong with a workload, its script above all, with the line. No server
+// is asked, so whoever reads a study can ask it before anything is made.
+func Check(w study.Workload) error {
+	g, err := New(w)
+	if err != nil {
+		return err
+	}
+	if p, ok := g.(*pgbench); ok {
+		if err := p.parse(); err != nil {
+			return fmt.Errorf("workload %q: %w", w.Name, err)
+		}
+	}
+	return nil
+}
+
 // New gives the generator of a workload.
 func New(w study.Workload) (Generator, error) {
 	g, err := newGenerator(w)

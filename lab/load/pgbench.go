@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kurabe/lab/dial"
+	"kurabe/lab/owner"
 	"kurabe/lab/result"
 	"kurabe/lab/study"
 )
@@ -76,23 +77,23 @@ func (g *pgbench) Prepare(ctx context.Context, s dial.Server) error {
 		}
 		return nil
 	}
-	there := true
-	for _, t := range pgbenchTables(g.Workload) {
-		ok, err := right(ctx, session, s.Engine, t)
-		if err != nil {
-			return err
-		}
-		there = there && ok
-	}
-	if there {
-		return nil
+	tables := pgbenchTables(g.Workload)
+	there, err := clearTables(ctx, session, s, tables)
+	if err != nil || there {
+		return err
 	}
 	path, err := findTool("pgbench", pgbenchPackage, pgbenchFolders)
 	if err != nil {
 		return err
 	}
-	_, err = tool{path: path, args: []string{"-i", "-q", "-s", strconv.Itoa(g.Scale)}, env: libpq(s)}.run(ctx)
-	return err
+	at, err := openWorkshop(ctx, session, s)
+	if err != nil {
+		return err
+	}
+	if _, err := (tool{path: path, args: []string{"-i", "-q", "-s", strconv.Itoa(g.Scale)}, env: append(libpq(s), at.env...)}).run(ctx); err != nil {
+		return err
+	}
+	return at.deliver(ctx, session, tables)
 }
 
 func (g *pgbench) Run(ctx context.Context, s dial.Server, o Options) (*Outcome, error) {
@@ -107,7 +108,7 @@ func (g *pgbench) Run(ctx context.Context, s dial.Server, o Options) (*Outcome, 
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "kurabe-lab-pgbench-")
+	dir, err := owner.Folder("", "pgbench")
 	if err != nil {
 		return nil, err
 	}

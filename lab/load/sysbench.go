@@ -100,18 +100,24 @@ func (g *sysbench) Prepare(ctx context.Context, s dial.Server) error {
 		return err
 	}
 	defer session.Close()
-	there, err := right(ctx, session, s.Engine, table{name: sysbenchTable, rows: rowsOf(g.Workload), grows: g.Kit == sysbenchInsert})
+	tables := []table{{name: sysbenchTable, rows: rowsOf(g.Workload), grows: g.Kit == sysbenchInsert}}
+	there, err := clearTables(ctx, session, s, tables)
 	if err != nil || there {
 		return err
 	}
-	if err := session.Exec(ctx, "DROP TABLE IF EXISTS "+sysbenchTable); err != nil {
-		return err
-	}
-	t, err := g.tool(s, 0, 0, "prepare")
+	at, err := openWorkshop(ctx, session, s)
 	if err != nil {
 		return err
 	}
+	t, err := g.tool(at.Server, 0, 0, "prepare")
+	if err != nil {
+		return err
+	}
+	t.env = append(t.env, at.env...)
 	if _, err := t.run(ctx); err != nil {
+		return err
+	}
+	if err := at.deliver(ctx, session, tables); err != nil {
 		return err
 	}
 	if s.Engine == study.Postgres {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"kurabe/lab/owner"
 )
 
 // The canary's work: fixed, and at most some 50 ms each for processor and disk.
@@ -118,13 +120,19 @@ func singCPU(ctx context.Context) float64 {
 
 // singSync appends a page and syncs it, a few times.
 func singSync(ctx context.Context, folder string) (float64, error) {
-	f, err := os.CreateTemp(folder, "kurabe-lab-canary-")
+	f, err := owner.Temporary(folder, "canary")
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
+	// What is written says whose it is: a lab that is killed leaves the file.
+	line, err := owner.Line()
+	if err != nil {
+		return 0, err
+	}
 	page := make([]byte, syncBytes)
+	copy(page, line)
 	var times []float64
 	for begin := time.Now(); len(times) < syncsMax && (len(times) == 0 || time.Since(begin) < syncsTime) && ctx.Err() == nil; {
 		start := time.Now()

@@ -11,8 +11,8 @@ import (
 // lock of a row is in InnoDB's table of transactions alone: the session's state meanwhile
 // is that of the statement's stage, as "Updating".
 const (
-	mysqlSessions  = `SELECT COALESCE(p.STATE, ''), '' FROM information_schema.PROCESSLIST p` + mysqlActive
-	innodbSessions = `SELECT COALESCE(p.STATE, ''), COALESCE(t.TRX_STATE, '') FROM information_schema.PROCESSLIST p
+	mysqlSessions  = `SELECT p.ID, COALESCE(p.STATE, ''), '' FROM information_schema.PROCESSLIST p` + mysqlActive
+	innodbSessions = `SELECT p.ID, COALESCE(p.STATE, ''), COALESCE(t.TRX_STATE, '') FROM information_schema.PROCESSLIST p
 	LEFT JOIN information_schema.INNODB_TRX t ON t.TRX_MYSQL_THREAD_ID = p.ID` + mysqlActive
 	mysqlActive = ` WHERE p.ID <> CONNECTION_ID() AND p.DB = DATABASE() AND p.COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump')`
 )
@@ -37,12 +37,19 @@ func (m *mysql) sample(ctx context.Context, s *dial.Session) (moment, error) {
 	return seen, m.checkpoint.see(ctx, s, &seen)
 }
 
-// mysqlMoment reads the rows of a sample: state of the session and of its transaction.
+// mysqlMoment reads the rows of a sample: number and state of the session, state of its
+// transaction. InnoDB counts the waits for its rows itself, and nobody those for the
+// server's locks, such as a table's while it is changed: these are counted by samples.
 func mysqlMoment(rows [][]string) moment {
-	var seen moment
+	seen := moment{locked: map[string]bool{}}
 	for _, row := range rows {
-		if len(row) == 2 {
-			seen.waits = append(seen.waits, mysqlWait(row[0], row[1]))
+		if len(row) != 3 {
+			continue
+		}
+		wait := mysqlWait(row[1], row[2])
+		seen.waits = append(seen.waits, wait)
+		if strings.HasPrefix(wait, classLock) && wait != rowLock {
+			seen.locked[row[0]] = true
 		}
 	}
 	return seen
@@ -56,6 +63,8 @@ const (
 	classCommit = "Commit:"
 	classClient = "Client:"
 	classStage  = "Stage:"
+
+	rowLock = classLock + "row"
 )
 
 // commitStates are those of the end of a transaction: the logs are written and synced,
@@ -76,7 +85,7 @@ func mysqlWait(state, transaction string) string {
 	lower := strings.ToLower(strings.TrimSpace(state))
 	switch {
 	case transaction == "LOCK WAIT":
-		return classLock + "row"
+		return rowLock
 	case strings.HasPrefix(lower, "waiting for ") && strings.HasSuffix(lower, "lock"), lower == "user lock":
 		return classLock + state
 	case commitStates[lower]:

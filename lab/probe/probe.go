@@ -62,7 +62,7 @@ type engine interface {
 // moment is one look at the sessions.
 type moment struct {
 	waits  []string        // of each active session
-	locked map[string]bool // sessions that wait for a lock; nil where the engine counts that
+	locked map[string]bool // sessions that wait for a lock of which the engine keeps no count
 	// checkpointing is of a server that shows it, as checkpoints says.
 	checkpoints, checkpointing bool
 	vacuums                    map[string]string // statement by worker
@@ -271,10 +271,9 @@ func (p *Probe) read(ctx context.Context) (totals, gauges map[string]float64, er
 	}
 	p.spent += time.Since(begin)
 	totals["wait_samples"], totals["probe_s"] = float64(p.samples), p.spent.Seconds()
-	if _, counted := totals["lock_waits"]; !counted {
-		totals["lock_waits"] = float64(p.locks.begun)
-		totals["lock_wait_s"] = float64(p.locks.seen) * sampleEvery.Seconds()
-	}
+	// Beside those that the engine counts, of which the samples hold none.
+	totals["lock_waits"] += float64(p.locks.begun)
+	totals["lock_wait_s"] += float64(p.locks.seen) * sampleEvery.Seconds()
 	return totals, gauges, nil
 }
 

@@ -115,8 +115,8 @@ func TestMySQLStatus(t *testing.T) {
 
 func TestMySQLMoment(t *testing.T) {
 	m := mysqlMoment([][]string{
-		{"Updating", "LOCK WAIT"}, {"Updating", "RUNNING"}, {"Waiting for table metadata lock", ""}, {"Commit", "RUNNING"}, {"waiting for handler commit", ""},
-		{"Writing to net", ""}, {"", ""}, {"Sending data", "RUNNING"}, {"Waiting for work", ""}, {"short"},
+		{"1", "Updating", "LOCK WAIT"}, {"2", "Updating", "RUNNING"}, {"3", "Waiting for table metadata lock", ""}, {"4", "Commit", "RUNNING"}, {"5", "waiting for handler commit", ""},
+		{"6", "Writing to net", ""}, {"7", "", ""}, {"8", "Sending data", "RUNNING"}, {"9", "Waiting for work", ""}, {"short"},
 	})
 	want := []string{
 		"Lock:row", "Stage:Updating", "Lock:Waiting for table metadata lock", "Commit:Commit", "Commit:waiting for handler commit",
@@ -124,6 +124,10 @@ func TestMySQLMoment(t *testing.T) {
 	}
 	if !slices.Equal(m.waits, want) {
 		t.Errorf("waits %q", m.waits)
+	}
+	// InnoDB counts the row's, so that it would count twice.
+	if want := map[string]bool{"3": true}; !maps.Equal(m.locked, want) {
+		t.Errorf("waits for locks that nobody counts: %v", m.locked)
 	}
 }
 

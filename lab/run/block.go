@@ -9,38 +9,35 @@ import (
 	"kurabe/lab/study"
 )
 
-// triesMax is how often a cell of a block is tried: once more after a failure or a
+// triesMax is how often a run tries a cell of a block: once more after a failure or a
 // disturbance. The last try counts though the machine was disturbed again, as
-// unsettled: how much that matters the twin says.
+// unsettled: how much that matters the twin says. A resumed run has as many tries of its
+// own: by then the server that was away may be back.
 const triesMax = 2
 
-// block runs every cell that the file does not have yet.
+// block runs every cell of which the file has no trial that counts.
 func (r *runner) block(ctx context.Context, block int) error {
-	had := map[study.Cell]int{} // tries
-	counts := map[study.Cell]bool{}
-	position := 0
-	for _, t := range r.file.Trials {
-		if t.Block != block {
-			continue
-		}
-		cell := study.Cell{Variant: t.Variant, Workload: t.Workload}
-		had[cell]++
-		counts[cell] = counts[cell] || result.Counts(t.Status)
-		position = max(position, t.Position)
-	}
+	counts, position := r.had(block)
+	tries := map[study.Cell]int{} // since this start
 	cells := r.cells(block)
+	ready := (block - 1) * len(cells)
+	for _, cell := range cells {
+		if counts[cell] {
+			ready++
+		}
+	}
 	for pass := range triesMax {
 		for _, cell := range cells {
-			if counts[cell] || had[cell] > pass {
+			if counts[cell] || tries[cell] > pass {
 				continue
 			}
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			had[cell]++
+			tries[cell]++
 			position++
-			r.done = (block-1)*len(cells) + len(had) // a cell that is tried again is no other trial
-			status, err := r.cell(ctx, block, position, cell, had[cell] == triesMax)
+			r.done = ready + len(tries) // a cell that is tried again is no other trial
+			status, err := r.cell(ctx, block, position, cell, tries[cell] == triesMax)
 			if err != nil {
 				return err
 			}

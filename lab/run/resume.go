@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kurabe/lab/result"
+	"kurabe/lab/study"
 	"kurabe/lab/target"
 )
 
@@ -24,7 +25,77 @@ func (r *runner) takeUp(about target.About) error {
 		return fmt.Errorf("%s was begun on a target of the kind %s, and this one is of the kind %s: name the other with --target", r.Path, s.Target, about.Kind)
 	}
 	r.Study, r.seed = &s.Definition, s.Seed
+	r.blocksHad = lastBlock(r.file)
+	if Complete(r.file) {
+		return fmt.Errorf("%s: %w", r.Path, ErrComplete)
+	}
 	return nil
+}
+
+// Complete says that a run ended by its plan and that every cell of its blocks counts. One
+// that failed is worth another try: what it failed by may be over.
+func Complete(f *result.File) bool {
+	if n := len(f.Ends); n == 0 || f.Ends[n-1].Reason == reasonInterrupted || len(f.Trials) == 0 {
+		return false
+	}
+	r := &runner{Options: Options{Study: &f.Study.Definition}, file: f, seed: f.Study.Seed, skip: f.Study.Unsupported}
+	for block := 1; block <= lastBlock(f); block++ {
+		counts, _ := r.had(block)
+		for _, cell := range r.cells(block) {
+			if !counts[cell] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// lastBlock is the last one that has a trial.
+func lastBlock(f *result.File) int {
+	last := 0
+	for _, t := range f.Trials {
+		last = max(last, t.Block)
+	}
+	return last
+}
+
+// had are the cells of a block that count already, and its last position.
+func (r *runner) had(block int) (counts map[study.Cell]bool, position int) {
+	counts = map[study.Cell]bool{}
+	for _, t := range r.file.Trials {
+		if t.Block == block {
+			cell := study.Cell{Variant: t.Variant, Workload: t.Workload}
+			counts[cell] = counts[cell] || t.Counts()
+			position = max(position, t.Position)
+		}
+	}
+	return counts, position
+}
+
+// foretell works out what the run is going to take.
+func (r *runner) foretell(kind string) {
+	r.plan = NewPlan(r.Study, kind, r.engine, r.skip)
+	if r.Resume {
+		r.plan = PlanToResume(r.file)
+	}
+	r.reset = r.plan.Reset.Time
+}
+
+// PlanToResume is the plan of a study that has begun.
+func PlanToResume(f *result.File) Plan {
+	s := &f.Study
+	p := NewPlan(&s.Definition, s.Target, s.Engine, s.Unsupported)
+	p.Resumed = true
+	r := &runner{Options: Options{Study: &s.Definition}, file: f, seed: s.Seed, skip: s.Unsupported}
+	for block := 1; block <= lastBlock(f); block++ {
+		counts, _ := r.had(block)
+		for _, cell := range r.cells(block) {
+			if counts[cell] {
+				p.Had++
+			}
+		}
+	}
+	return p
 }
 
 // keepSkips leaves out what the run left out when it began, and nothing else: a variant

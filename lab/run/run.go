@@ -36,7 +36,7 @@ type Options struct {
 
 // Progress is where a run is.
 type Progress struct {
-	Stage  string // "check", "prepare", "trial", "block", "clean"
+	Stage  string // "check", "plan", "prepare", "trial", "block", "clean"
 	Block  int
 	Blocks int // at the most
 	Trial  int // of all, from 1
@@ -44,8 +44,9 @@ type Progress struct {
 	Cell   study.Cell
 	Status string        // of a trial that has ended: result.StatusOK, ...
 	Reason string        // of one that is not ok
-	Left   time.Duration // as the trials so far took, 0 while unknown
+	Left   time.Duration // as the trials so far took; before the first, as foretold
 	File   *result.File  // after a block: what is known by then
+	Plan   Plan          // of the stage "plan": what is about to be done
 }
 
 // runner is a run under way.
@@ -63,6 +64,10 @@ type runner struct {
 	done, all  int // trials
 	began      time.Time
 	measured   int // trials since began
+	plan       Plan
+	reset      time.Duration // as foretold, then as the first one was
+	resetSeen  bool
+	blocksHad  int // the last block that the resumed file has a trial of
 }
 
 // Run measures. What it created on the target is gone when it returns, whatever
@@ -84,6 +89,7 @@ func Run(ctx context.Context, o Options) (failure error) {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
+	r.Say(Progress{Stage: "plan", Plan: r.plan})
 	r.Say(Progress{Stage: "prepare"})
 	if err := r.Target.Prepare(ctx, r.Study, r.fill); err != nil {
 		return fmt.Errorf("prepare the target: %w", err)
@@ -93,13 +99,16 @@ func Run(ctx context.Context, o Options) (failure error) {
 		if errors.Is(err, context.Cause(ctx)) {
 			err = nil // what ErrInterrupted says better
 		}
-		reason, err = "interrupted", errors.Join(ErrInterrupted, err)
+		reason, err = reasonInterrupted, errors.Join(ErrInterrupted, err)
 	}
 	if reason != "" {
 		err = errors.Join(err, r.append(result.End{At: time.Now(), Reason: reason}))
 	}
 	return err
 }
+
+// ErrComplete says that a file to be resumed has all that its plan wants.
+var ErrComplete = errors.New("the plan of this study is fulfilled, so there is nothing to go on with: kurabe lab report shows it, and a new run measures more")
 
 // ErrInterrupted says that a run ended before its plan because its context did.
 var ErrInterrupted = errors.New("interrupted; what was measured is kept, and --resume goes on")
@@ -121,6 +130,7 @@ func (r *runner) open(ctx context.Context) error {
 	if err := r.load(ctx); err != nil {
 		return err
 	}
+	r.foretell(about.Kind)
 	env := result.Env{Host: host(r.Folder), Engine: about.Map(), Lab: r.Lab}
 	if r.Resume {
 		return r.append(env)
@@ -142,6 +152,11 @@ func (r *runner) open(ctx context.Context) error {
 
 // load makes the generators and learns what the target cannot have.
 func (r *runner) load(ctx context.Context) error {
+	for _, w := range r.Study.Workloads {
+		if err := load.Check(w); err != nil {
+			return err // the study's mistake, which no other target would take
+		}
+	}
 	var err error
 	if r.skip, err = r.Target.Check(ctx, r.Study); err != nil {
 		return err
@@ -200,6 +215,13 @@ func (r *runner) fill(ctx context.Context, s dial.Server) error {
 	return nil
 }
 
+// Reasons of an end, as in result.End.
+const (
+	reasonPrecise     = "precise"
+	reasonBlocks      = "blocks"
+	reasonInterrupted = "interrupted"
+)
+
 // blocks measures until the plan is fulfilled and says why it ended.
 func (r *runner) blocks(ctx context.Context) (reason string, err error) {
 	r.began = time.Now()
@@ -208,17 +230,22 @@ func (r *runner) blocks(ctx context.Context) (reason string, err error) {
 			return "", err
 		}
 		r.Say(r.progress(Progress{Stage: "block", Block: block, File: r.file}))
-		if precise, err := r.precise(block); err != nil || precise {
-			return "precise", err
+		precise, err := r.precise(block)
+		if err != nil {
+			return "", err
+		}
+		if precise {
+			return reasonPrecise, nil
 		}
 	}
-	return "blocks", nil
+	return reasonBlocks, nil
 }
 
 // precise says whether every primary interval is narrow enough.
 func (r *runner) precise(block int) (bool, error) {
 	want := r.Study.Plan.TargetHalfwidth
-	if want == 0 || block < r.Study.Plan.BlocksMin {
+	// What the file has beyond this block was measured because this block was not precise.
+	if want == 0 || block < max(r.Study.Plan.BlocksMin, r.blocksHad) {
 		return false, nil
 	}
 	all, err := result.Estimates(r.file, Level)
@@ -240,9 +267,15 @@ func halfwidth(r stat.Ratio) float64 {
 
 func (r *runner) progress(p Progress) Progress {
 	p.Blocks, p.Trials, p.Trial = r.Study.Plan.BlocksMax, r.all, r.done
-	if r.measured > 0 {
-		p.Left = time.Since(r.began) / time.Duration(r.measured) * time.Duration(r.all-r.done)
+	rest := r.all - r.done
+	if p.Stage == "trial" && p.Status == "" {
+		rest++ // the one under way is done when it has ended
 	}
+	each := r.reset + r.plan.loaded()
+	if r.measured > 0 {
+		each = time.Since(r.began) / time.Duration(r.measured)
+	}
+	p.Left = each * time.Duration(rest)
 	return p
 }
 

@@ -62,6 +62,7 @@ func (t *trial) run(ctx context.Context) (failure error) {
 	}()
 	t.settings = lease.Settings
 	ready := time.Now()
+	t.correct(ready.Sub(t.record.Start))
 	before, err := t.canary(ctx, probe.Canary.Calm)
 	if err != nil {
 		return err
@@ -77,6 +78,16 @@ func (t *trial) run(ctx context.Context) (failure error) {
 	t.write(outcome, ready)
 	t.judge(before, after, outcome.Unsettled)
 	return nil
+}
+
+// correct has the time left follow the first real reset: on some targets a reset takes
+// longer than all the rest, and nobody could foretell it.
+func (t *trial) correct(took time.Duration) {
+	if t.resetSeen {
+		return
+	}
+	t.resetSeen, t.reset = true, took
+	t.Say(t.progress(Progress{Stage: "trial", Block: t.record.Block, Cell: study.Cell{Variant: t.record.Variant, Workload: t.record.Workload}}))
 }
 
 func (t *trial) canary(ctx context.Context, ok func(probe.Canary) bool) (probe.Canary, error) {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kurabe/lab/dial"
+	"kurabe/lab/owner"
 	"kurabe/lab/study"
 )
 
@@ -113,7 +114,7 @@ func startBetween(ctx context.Context, k betweenKind, folder string, direct dial
 }
 
 func (k betweenKind) try(ctx context.Context, program, version, folder string, direct dial.Server) (*between, error) {
-	dir, err := makeFolder(folder)
+	dir, err := owner.Folder(folder, "")
 	if err != nil {
 		return nil, err
 	}
@@ -209,22 +210,6 @@ func freePort() (int, error) {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-// makeFolder makes a folder of ours that names our process, for us alone.
-func makeFolder(parent string) (string, error) {
-	dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-", namePrefix, os.Getpid()))
-	if err != nil {
-		return "", fmt.Errorf("make a folder: %w", err)
-	}
-	me, err := thisProcess()
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, ownerFile), []byte(me.String()+"\n"), 0o644)
-	}
-	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
-	}
-	return dir, nil
 }
 
 // unprivileged has a program run as another user when we are root, which PgBouncer

@@ -112,6 +112,9 @@ func logBytes(s *study.Study) int64 {
 	return 0
 }
 
+// DataBytes is about what a study's data takes once.
+func DataBytes(s *study.Study) int64 { return dataBytes(s) }
+
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for key := range m {

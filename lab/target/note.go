@@ -11,8 +11,9 @@ import (
 	"kurabe/lab/study"
 )
 
-// The note is a table in a database of its own: whose the study's databases are, and what
-// parameters of the whole server were before a variant changed them. Each is there before
+// The note is a table in a database of its own: whose the study's databases are, which one
+// of the user's has its tables, and what parameters of the whole server were before a
+// variant changed them. Each is there before
 // the change is made, so whoever comes after a crash can put it back.
 const (
 	noteTable  = "note"
@@ -197,6 +198,13 @@ func (t *urlTarget) cleanStudy(ctx context.Context, admin *dial.Session, id stri
 		}
 		if len(names) > 0 {
 			said = append(said, "put back "+strings.Join(names, ", "))
+		}
+		left, err := other.leavePlaces(ctx, admin)
+		for _, name := range left {
+			said = append(said, "removed "+name)
+		}
+		if err != nil {
+			return said, err
 		}
 	}
 	for _, suffix := range []string{"", goldenSuffix, noteSuffix} {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kurabe/lab/owner"
 	"kurabe/lab/study"
 )
 
@@ -25,7 +26,7 @@ const (
 	readyTime = 15 * time.Minute
 	// serviceEnd bounds its end, during which databases are shut down cleanly.
 	serviceEnd = 6 * time.Minute
-	// lineBytesMax bounds the line that says where it is.
+	// lineBytesMax bounds the line that says where it is, or whose.
 	lineBytesMax = 4 << 10
 	// copies of the data that a private service has at the same time: the first instance
 	// or its snapshot twice over, the leased instance, and the one that leaves.
@@ -38,7 +39,6 @@ const (
 
 // What lies in the folder of a private service.
 const (
-	ownerFile  = "owner" // which process it belongs to
 	dataFolder = "data"
 	logFile    = "log"
 )
@@ -54,7 +54,7 @@ type private struct {
 // service and removes the folder.
 func Private(ctx context.Context, o Options) (Target, error) {
 	o.step("start a private service")
-	dir, err := makeFolder(o.Folder)
+	dir, err := owner.Folder(o.Folder, "")
 	if err != nil {
 		return nil, fmt.Errorf("start a private service: %w", err)
 	}
@@ -173,16 +173,19 @@ func fileTail(path string) string {
 
 // Check implements Target: the disk is ours to look after too.
 func (p *private) Check(ctx context.Context, s *study.Study) (map[string]string, error) {
-	need := copies*dataBytes(s) + logged*logBytes(s) + headroomBytes
-	var fs unix.Statfs_t
-	if err := unix.Statfs(p.dir, &fs); err != nil {
-		return nil, fmt.Errorf("look at the disk of %s: %w", p.dir, err)
-	}
-	if free := int64(fs.Bavail) * fs.Bsize; free < need {
-		return nil, fmt.Errorf("the study needs about %.1f GiB of disk, and %s has %.1f GiB free: choose another folder with TMPDIR, or a smaller scale",
-			float64(need)/(1<<30), filepath.Dir(p.dir), float64(free)/(1<<30))
+	if err := PrivateRoom(filepath.Dir(p.dir), s); err != nil {
+		return nil, err
 	}
 	return p.rdsTarget.Check(ctx, s)
+}
+
+// PrivateRoom says that the disk of a folder, "" for the usual one, has no room for a
+// private service and a study's data. It can be asked before the service is started.
+func PrivateRoom(folder string, s *study.Study) error {
+	if folder == "" {
+		folder = os.TempDir()
+	}
+	return noDisk(folder, copies*dataBytes(s)+logged*logBytes(s)+headroomBytes, "choose another folder with TMPDIR, or a smaller scale")
 }
 
 // Close implements Target.
@@ -203,39 +206,43 @@ func (p *private) end() error {
 	return errors.Join(err, removeAll(p.dir))
 }
 
-// CleanPrivate removes the folders of labs that died before they could, of private
-// services and poolers alike, and says what it removed, and what it kept and why.
+// CleanPrivate removes the folders and files of labs that died before they could, of
+// private services, poolers, generators and canaries alike, and says what it removed, and what it kept and why.
 func CleanPrivate(ctx context.Context, o Options) (said []string, failure error) {
 	parent := o.Folder
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	me, err := thisProcess()
+	me, err := owner.This()
 	if err != nil {
 		return nil, err
 	}
 	folders, err := filepath.Glob(filepath.Join(parent, namePrefix+"*"))
 	if err != nil {
-		return nil, fmt.Errorf("look for folders: %w", err)
+		return nil, fmt.Errorf("look for folders and files: %w", err)
 	}
-	for _, dir := range folders {
-		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() {
+	for _, path := range folders {
+		info, err := os.Lstat(path)
+		if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 			continue
 		}
-		why := foreign(dir, info)
+		kind, look, remove := "folder", keepFolder, func() error { return removeFolder(ctx, path, o.Program) }
+		if !info.IsDir() {
+			kind, look, remove = "file", keepFile, func() error { return os.Remove(path) }
+		}
+		why := foreign(path, info)
 		if why == "" {
-			why = keepFolder(dir, me, o.Others)
+			why = look(path, me, o.Others)
 		}
 		if why != "" {
-			said = append(said, fmt.Sprintf("kept folder %s: %s", dir, why))
+			said = append(said, fmt.Sprintf("kept %s %s: %s", kind, path, why))
 			continue
 		}
-		if err := removeFolder(ctx, dir, o.Program); err != nil {
-			failure = errors.Join(failure, fmt.Errorf("remove folder %s: %w", dir, err))
+		if err := remove(); err != nil {
+			failure = errors.Join(failure, fmt.Errorf("remove %s %s: %w", kind, path, err))
 			continue
 		}
-		said = append(said, "removed folder "+dir)
+		said = append(said, "removed "+kind+" "+path)
 	}
 	return said, failure
 }
@@ -254,17 +261,36 @@ func foreign(dir string, info os.FileInfo) string {
 }
 
 // keepFolder is keep for a folder. One whose owner was not written yet names its process.
-func keepFolder(dir string, me owner, others bool) string {
-	data, err := os.ReadFile(filepath.Join(dir, ownerFile))
+func keepFolder(dir string, me owner.Owner, others bool) string {
+	data, err := os.ReadFile(filepath.Join(dir, owner.File))
 	if err == nil {
 		return keep(string(data), me, others)
 	}
-	number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), namePrefix), "-")
+	return keepUnsigned(dir)
+}
+
+// keepFile is keep for a file, whose first line says whose it is.
+func keepFile(path string, me owner.Owner, others bool) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	line, err := bufio.NewReader(io.LimitReader(f, lineBytesMax)).ReadString('\n')
+	if err != nil && line == "" {
+		return keepUnsigned(path)
+	}
+	return keep(line, me, others)
+}
+
+// keepUnsigned goes by the process in a name.
+func keepUnsigned(path string) string {
+	number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), namePrefix), "-")
 	pid, err := strconv.Atoi(number)
 	if err != nil {
-		return "its name holds no process number, so the lab did not make it"
+		return "its name holds no process number, so nothing says that a lab made it, or which: if no lab runs, remove it yourself"
 	}
-	if _, err := processStart(pid); err == nil {
+	if _, err := owner.ProcessStart(pid); err == nil {
 		return fmt.Sprintf("a process %d runs, and nothing says that it is another one than the lab's", pid)
 	}
 	return ""

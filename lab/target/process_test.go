@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kurabe/lab/owner"
 )
 
 // script writes a program for a test.
@@ -103,25 +105,32 @@ func TestServe(t *testing.T) {
 
 func TestCleanPrivate(t *testing.T) {
 	parent := t.TempDir()
-	me, err := thisProcess()
+	me, err := owner.This()
 	must(t, err)
 	gone := me
-	gone.start++
-	folder := func(name, owner string) string {
+	gone.Start++
+	folder := func(name, whose string) string {
 		dir := filepath.Join(parent, name)
 		must(t, os.MkdirAll(filepath.Join(dir, "locked"), 0o700))
-		if owner != "" {
-			must(t, os.WriteFile(filepath.Join(dir, ownerFile), []byte(owner), 0o600))
+		if whose != "" {
+			must(t, os.WriteFile(filepath.Join(dir, owner.File), []byte(whose), 0o600))
 		}
 		must(t, os.Chmod(filepath.Join(dir, "locked"), 0o500))
 		return dir
 	}
+	file := func(name, text string) string {
+		path := filepath.Join(parent, name)
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
 	nobody := fmt.Sprint(math.MaxInt32)
-	goes := []string{folder(namePrefix+"7-dead", gone.String()), folder(namePrefix+nobody+"-unsigned", "")}
+	goes := []string{folder(namePrefix+"7-dead", gone.String()), folder(namePrefix+nobody+"-unsigned", ""),
+		file(namePrefix+"7-canary-1", gone.String()+"\n"+strings.Repeat("\x00", 8192)), file(namePrefix+nobody+"-canary-2", "")}
 	stays := []string{
 		folder(fmt.Sprintf("%s%d-mine", namePrefix, os.Getpid()), me.String()),
 		folder(fmt.Sprintf("%s%d-new", namePrefix, os.Getpid()), ""),
 		folder(namePrefix+"notes", ""), folder("kurabe-other", gone.String()),
+		file(fmt.Sprintf("%s%d-canary-3", namePrefix, os.Getpid()), me.String()+"\n\x00"), file(namePrefix+"canary-4", ""), file(namePrefix+"7-canary-5.txt", "something else\n"),
 	}
 	said, err := CleanPrivate(t.Context(), Options{Folder: parent})
 	must(t, err)
@@ -135,20 +144,20 @@ func TestCleanPrivate(t *testing.T) {
 			t.Errorf("%s is gone: %q", dir, said)
 		}
 	}
-	if len(said) != 5 {
+	if len(said) != 10 {
 		t.Errorf("it says %q", said)
 	}
 }
 
 func TestMakeFolderIsPrivate(t *testing.T) {
-	dir, err := makeFolder(t.TempDir())
+	dir, err := owner.Folder(t.TempDir(), "")
 	must(t, err)
 	info, err := os.Stat(dir)
 	must(t, err)
 	if info.Mode().Perm() != 0o700 || !strings.HasPrefix(filepath.Base(dir), fmt.Sprintf("%s%d-", namePrefix, os.Getpid())) {
 		t.Errorf("%s has mode %v", dir, info.Mode())
 	}
-	me, err := thisProcess()
+	me, err := owner.This()
 	must(t, err)
 	if why := keepFolder(dir, me, false); !strings.Contains(why, "its lab runs") {
 		t.Errorf("it would be removed: %q", why)

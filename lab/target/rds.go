@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"kurabe/lab/dial"
+	"kurabe/lab/owner"
 	"kurabe/lab/study"
 )
 
@@ -64,7 +65,7 @@ type rdsTarget struct {
 	kind    string
 	poll    time.Duration
 	id      string
-	owner   owner
+	owner   owner.Owner
 
 	password dial.Secret
 	engine   *types.DBEngineVersion     // once asked for
@@ -81,6 +82,8 @@ type rdsTarget struct {
 	leaving  string // one whose deletion has been asked for
 	// enter makes a variant true on a fresh server: prepareServer, but in tests.
 	enter func(context.Context, dial.Server, study.Variant) (map[string]setting, error)
+	// try runs statements in an empty database: tryIn, but in tests.
+	try func(ctx context.Context, at dial.Server, name string, list []string) (refused, failure error)
 }
 
 // RDS is a service with the RDS API: Amazon's, or a running Kurabe at Options.Endpoint.
@@ -106,13 +109,13 @@ func newRDSTarget(client api, o Options) (*rdsTarget, error) {
 	default:
 		return nil, fmt.Errorf("engine %q is none of %s, %s and %s", o.Engine, study.Postgres, study.MariaDB, study.MySQL)
 	}
-	me, err := thisProcess()
+	me, err := owner.This()
 	if err != nil {
 		return nil, err
 	}
 	return &rdsTarget{
 		client: client, options: o, kind: KindKurabe, poll: pollNear, id: newID(), owner: me, password: dial.Secret(password()),
-		offers: map[string][]orderable{}, refused: map[string]string{}, groups: map[string]string{}, shapes: map[string]shape{}, enter: prepareServer,
+		offers: map[string][]orderable{}, refused: map[string]string{}, groups: map[string]string{}, shapes: map[string]shape{}, enter: prepareServer, try: tryIn,
 	}, nil
 }
 

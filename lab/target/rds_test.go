@@ -189,8 +189,8 @@ func TestNothingOfOthersIsTouched(t *testing.T) {
 func TestSweepKeepsTheLiving(t *testing.T) {
 	f := newFake()
 	living, dead, away := newTarget(t, f), newTarget(t, f), newTarget(t, f)
-	dead.owner.start++
-	away.owner.machine = "00000000"
+	dead.owner.Start++
+	away.owner.Machine = "00000000"
 	for _, target := range []*rdsTarget{living, dead, away} {
 		must(t, func() error { _, err := target.version(t.Context()); return err }())
 		f.put(target.name("t1"), nil, target.tags())

@@ -43,6 +43,9 @@ func (t *rdsTarget) Check(ctx context.Context, s *study.Study) (map[string]strin
 		if why == "" {
 			why = losesPrepared(ctx, s, v)
 		}
+		if why == "" {
+			why = noRoom(s, shape.gib)
+		}
 		if why != "" {
 			t.refused[v.Name] = why
 		}
@@ -124,12 +127,10 @@ var extensionPackages = map[string]string{"pgaudit": "postgresql-%s-pgaudit"}
 // extensionHint says how a service of one's own comes to offer an extension: it looks for
 // what its host has when it starts.
 func (t *rdsTarget) extensionHint(name string) string {
-	form := extensionPackages[name]
-	if form == "" || t.kind == KindRDS || t.engine == nil {
+	if t.kind == KindRDS || t.engine == nil || extensionPackages[name] == "" {
 		return ""
 	}
-	major, _, _ := strings.Cut(aws.ToString(t.engine.EngineVersion), ".")
-	hint := fmt.Sprintf(": it is in the Debian package %[1]s (as root on the service's host: apt-get install %[1]s)", fmt.Sprintf(form, major))
+	hint := packageHint(name, aws.ToString(t.engine.EngineVersion), "the service's host")
 	if t.kind == KindPrivate {
 		return hint
 	}

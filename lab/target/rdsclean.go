@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
+	"kurabe/lab/owner"
 	"kurabe/lab/study"
 )
 
@@ -50,18 +51,18 @@ func CleanRDS(ctx context.Context, o Options) ([]string, error) {
 }
 
 // keep says why something must stay, "" when it may go.
-func keep(whose string, me owner, others bool) string {
-	o, err := parseOwner(whose)
+func keep(whose string, me owner.Owner, others bool) string {
+	o, err := owner.Parse(whose)
 	switch {
 	case err != nil && others:
 		return ""
 	case err != nil:
 		return "nothing says which lab it belongs to"
 	}
-	switch o.life(me) {
-	case alive:
-		return fmt.Sprintf("its lab runs as process %d", o.pid)
-	case unknown:
+	switch o.Life(me) {
+	case owner.Alive:
+		return fmt.Sprintf("its lab runs as process %d", o.PID)
+	case owner.Unknown:
 		if !others {
 			return "its lab is or was on another machine or in a container, where we cannot see it"
 		}

@@ -79,6 +79,9 @@ func (t *rdsTarget) golden(ctx context.Context, s *study.Study, gib int, fill Fi
 	if err := tooManyClients(s, t.options.Engine, have, false, t.refused, "choose a larger class (--class), set the parameter in the variants"); err != nil {
 		return err
 	}
+	if err := t.readable(ctx, s, server); err != nil {
+		return err
+	}
 	t.options.step("make the data")
 	if err := fill(ctx, server); err != nil {
 		return fmt.Errorf("make the data: %w", err)
@@ -96,6 +99,31 @@ func (t *rdsTarget) golden(ctx context.Context, s *study.Study, gib int, fill Fi
 		return err
 	}
 	return t.gone(ctx, name)
+}
+
+// readable tries each variant's SQL while there is no data yet, so that a slip of the pen
+// is found before hours of measuring. Of what the server says only that counts: a variant
+// may need its parameters, or the data.
+func (t *rdsTarget) readable(ctx context.Context, s *study.Study, server dial.Server) error {
+	for _, v := range s.Variants {
+		list := statements(v, t.options.Engine)
+		if !applies(v.Engines, t.options.Engine) || t.refused[v.Name] != "" || len(list) == 0 {
+			continue
+		}
+		for _, text := range list {
+			refused, err := t.try(ctx, server, databasePrefix+t.id, []string{text})
+			if code(err) != "" {
+				return nil // a user who may not make a database: the trials will tell
+			}
+			if err != nil {
+				return fmt.Errorf("try the SQL of variant %s: %w", v.Name, err)
+			}
+			if refused != nil && misspelt(refused) {
+				return fmt.Errorf("variant %s: the server cannot read its SQL: %w; correct it, or leave the variant out", v.Name, refused)
+			}
+		}
+	}
+	return nil
 }
 
 func optional(text string) *string {

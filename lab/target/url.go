@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kurabe/lab/dial"
+	"kurabe/lab/owner"
 	"kurabe/lab/study"
 )
 
@@ -19,20 +20,22 @@ import (
 //	kurabe_lab_ID_golden   PostgreSQL's template of it
 //	kurabe_lab_ID_note     whose they are, and what of the server has to be put back
 type urlTarget struct {
-	options Options
-	admin   dial.Server // the database that the URL names, or the one to log in to
-	named   string      // by the URL, "" for none
-	id      string
-	owner   owner
-	about   About
-	super   bool // may change what is the whole server's
-	all     bool // may do everything
-	have    map[string]setting
-	changes map[string]applied // what each variant's parameters take, by variant
-	fill    Fill
-	noted   bool // the note exists
-	ready   bool // prepared
-	leased  bool
+	options   Options
+	admin     dial.Server // the database that the URL names, or the one to log in to
+	named     string      // by the URL, "" for none
+	id        string
+	owner     owner.Owner
+	about     About
+	super     bool // may change what is the whole server's
+	all       bool // may do everything
+	have      map[string]setting
+	changes   map[string]applied // what each variant's parameters take, by variant
+	others    map[string]bool    // databases that are not the study's, in lower case
+	available map[string]bool    // extensions
+	fill      Fill
+	noted     bool // the note exists
+	ready     bool // prepared
+	leased    bool
 }
 
 // URL is the server that a URL names: postgres, mysql or mariadb.
@@ -64,7 +67,7 @@ func Ask(ctx context.Context, address string, o Options) (About, error) {
 }
 
 func newURL(ctx context.Context, server dial.Server, o Options) (*urlTarget, error) {
-	me, err := thisProcess()
+	me, err := owner.This()
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +85,7 @@ func (t *urlTarget) own() string {
 	if t.inPlace() {
 		return t.named
 	}
-	return databasePrefix + t.id
+	return t.mark()
 }
 func (t *urlTarget) goldenName() string { return databasePrefix + t.id + goldenSuffix }
 func (t *urlTarget) noteName() string   { return databasePrefix + t.id + noteSuffix }
@@ -183,7 +186,10 @@ func (t *urlTarget) Check(ctx context.Context, s *study.Study) (unsupported map[
 	if err != nil {
 		return nil, err
 	}
-	if t.have, err = settings(ctx, session, t.admin.Engine); err != nil {
+	if err := t.learn(ctx, session); err != nil {
+		return nil, err
+	}
+	if err := t.checkDisk(s); err != nil {
 		return nil, err
 	}
 	unsupported = map[string]string{}
@@ -198,6 +204,11 @@ func (t *urlTarget) Check(ctx context.Context, s *study.Study) (unsupported map[
 		if why == "" {
 			t.changes[v.Name], why = t.plan(ctx, session, v)
 		}
+		if why == "" {
+			if why, err = t.trySQL(ctx, v); err != nil {
+				return nil, err
+			}
+		}
 		if why != "" {
 			unsupported[v.Name] = why
 		}
@@ -208,6 +219,18 @@ func (t *urlTarget) Check(ctx context.Context, s *study.Study) (unsupported map[
 		}
 	}
 	return unsupported, tooManyClients(s, t.admin.Engine, t.have, t.all, unsupported, "set it on the server")
+}
+
+// learn asks the server what variants are judged by.
+func (t *urlTarget) learn(ctx context.Context, session *dial.Session) (err error) {
+	if t.have, err = settings(ctx, session, t.admin.Engine); err != nil {
+		return err
+	}
+	if t.available, err = available(ctx, session, t.admin.Engine); err != nil {
+		return err
+	}
+	t.others, err = t.otherDatabases(ctx, session)
+	return err
 }
 
 func (t *urlTarget) tryDatabase(ctx context.Context, session *dial.Session) error {
@@ -247,6 +270,9 @@ func (t *urlTarget) checkVariant(ctx context.Context, v study.Variant) string {
 	if why := triggersRefused(v, t.have, t.all); why != "" {
 		return why
 	}
+	if why := t.missingExtension(v); why != "" {
+		return why
+	}
 	if v.Needs == study.NeedSuperuser {
 		if !t.all {
 			return "it needs a superuser, and " + t.admin.User + " is none"
@@ -254,15 +280,7 @@ func (t *urlTarget) checkVariant(ctx context.Context, v study.Variant) string {
 	} else if v.Needs != "" && packages[v.Needs] == "" && !t.loaded(v.Needs) {
 		return fmt.Sprintf("it needs %q, which the server has not loaded", v.Needs)
 	}
-	if t.options.WritesAllowed {
-		return ""
-	}
-	for _, text := range statements(v, t.admin.Engine) {
-		if beyond(text) {
-			return fmt.Sprintf("its SQL changes more than the study's own database (%s), and nothing could put that back: use a target with the RDS API, or give --i-know-this-writes", dial.Brief(text))
-		}
-	}
-	return ""
+	return t.beyondVariant(v)
 }
 
 // loaded says whether a feature is a library that the server has loaded, as pgaudit.
@@ -277,10 +295,13 @@ func (t *urlTarget) loaded(name string) bool {
 
 // checkWorkload says why a workload cannot run here.
 func (t *urlTarget) checkWorkload(w study.Workload) string {
+	if why := t.beyondWorkload(w); why != "" {
+		return why
+	}
 	if t.inPlace() || w.Script == "" || len(w.Setup[t.admin.Engine])+len(w.Setup[""]) > 0 {
 		return ""
 	}
-	if writes(w.Script) {
+	if writes(t.admin.Engine, w.Script) {
 		return "its script writes to tables that the study does not make: name their database in the URL and give --i-know-this-writes"
 	}
 	return ""

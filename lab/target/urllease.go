@@ -35,7 +35,7 @@ func (t *urlTarget) Prepare(ctx context.Context, _ *study.Study, fill Fill) erro
 	switch {
 	case t.inPlace():
 		t.options.step("make the data in " + t.named)
-		if err := fill(ctx, t.admin); err != nil {
+		if err := t.fillPlace(ctx, fill); err != nil {
 			return fmt.Errorf("make the data: %w", err)
 		}
 	case t.admin.Engine == study.Postgres:
@@ -110,20 +110,15 @@ func (t *urlTarget) drop(ctx context.Context, admin *dial.Session, name string) 
 	if ownName.FindString(name) == "" {
 		return false, fmt.Errorf("drop database %s: the lab did not make it and does not touch it", name)
 	}
-	quoted, literal := dial.Ident(t.admin.Engine, name), dial.Literal(t.admin.Engine, name)
-	question := "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = " + literal
-	text := "DROP DATABASE IF EXISTS " + quoted
-	if t.admin.Engine == study.Postgres {
-		question = "SELECT datname FROM pg_database WHERE datname = " + literal
-	}
-	rows, err := admin.Rows(ctx, question)
-	if err != nil || len(rows) == 0 {
+	there, err := t.exists(ctx, admin, name)
+	if err != nil || !there {
 		return false, err
 	}
+	text := "DROP DATABASE IF EXISTS " + dial.Ident(t.admin.Engine, name)
 	if t.admin.Engine == study.Postgres && t.major() >= dropForce {
 		text += " WITH (FORCE)"
 	} else if t.admin.Engine == study.Postgres {
-		if _, err := admin.Rows(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "+literal); err != nil {
+		if _, err := admin.Rows(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "+dial.Literal(t.admin.Engine, name)); err != nil {
 			return false, fmt.Errorf("end the sessions of %s: %w", name, err)
 		}
 	}
@@ -261,11 +256,10 @@ func (t *urlTarget) Close(ctx context.Context) error {
 		// The note has to stay: it is all that knows what to put back.
 		return fmt.Errorf("put back what the study changed: %w; kurabe lab clean tries again", err)
 	}
-	names := []string{t.goldenName(), t.noteName()}
-	if !t.inPlace() {
-		names = append([]string{t.own()}, names...)
+	if _, err := t.leavePlaces(ctx, admin); err != nil {
+		return fmt.Errorf("%w; kurabe lab clean tries again", err)
 	}
-	for _, name := range names {
+	for _, name := range []string{t.mark(), t.goldenName(), t.noteName()} {
 		if _, err := t.drop(ctx, admin, name); err != nil {
 			return fmt.Errorf("remove what the study made: %w; kurabe lab clean does it later", err)
 		}

@@ -23,8 +23,8 @@ type lostBackup struct {
 	half, whole string    // contentSQL at the moment, and at the end
 }
 
-// loseOne makes an instance with automated backups and deletes it without them.
-func loseOne(t *testing.T, s *harness.Service, engine string) *lostBackup {
+// backedUp makes an instance with automated backups, whose log reaches beyond a moment.
+func backedUp(t *testing.T, s *harness.Service, engine string) *lostBackup {
 	t.Helper()
 	in := harness.Request("lost-"+engine, engine)
 	in.BackupRetentionPeriod, in.CopyTagsToSnapshot = aws.Int32(3), aws.Bool(true)
@@ -38,6 +38,13 @@ func loseOne(t *testing.T, s *harness.Service, engine string) *lostBackup {
 	harness.Wait(t, time.Minute, "a second goes by", pastSecond(l.moment))
 	l.Query(t, "INSERT INTO kept VALUES (1000, 'z')")
 	l.whole = l.Query(t, contentSQL)
+	l.logged(t)
+	return l
+}
+
+// logged waits until the log reaches what was written so far.
+func (l *lostBackup) logged(t *testing.T) {
+	t.Helper()
 	now := time.Now()
 	harness.Wait(t, time.Minute, "the log reaches what was written", func() string {
 		if at := aws.ToTime(l.Describe(t).LatestRestorableTime); at.Before(now) {
@@ -45,6 +52,12 @@ func loseOne(t *testing.T, s *harness.Service, engine string) *lostBackup {
 		}
 		return ""
 	})
+}
+
+// loseOne makes an instance with automated backups and deletes it without them.
+func loseOne(t *testing.T, s *harness.Service, engine string) *lostBackup {
+	t.Helper()
+	l := backedUp(t, s, engine)
 	_, err := s.DeleteDBInstance(t.Context(), &rds.DeleteDBInstanceInput{
 		DBInstanceIdentifier: aws.String(l.Name), SkipFinalSnapshot: aws.Bool(true), DeleteAutomatedBackups: aws.Bool(false),
 	})
@@ -141,12 +154,12 @@ func (l *lostBackup) wantRetained(t *testing.T, s *harness.Service) {
 		}
 		return ""
 	})
-	out, err := s.DescribeDBSnapshots(t.Context(), &rds.DescribeDBSnapshotsInput{DbiResourceId: aws.String(l.ID)})
+	out, err := s.DescribeDBSnapshots(t.Context(), &rds.DescribeDBSnapshotsInput{DbiResourceId: aws.String(l.ID), SnapshotType: aws.String("automated")})
 	if err != nil || len(out.DBSnapshots) != 1 {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	d := out.DBSnapshots[0]
-	if aws.ToString(d.SnapshotType) != "automated" || !strings.HasPrefix(aws.ToString(d.DBSnapshotIdentifier), "rds:"+l.Name) || len(d.TagList) != 1 || aws.ToString(d.TagList[0].Value) != "billing" {
+	if tags := userTags(d); aws.ToString(d.SnapshotType) != "automated" || !strings.HasPrefix(aws.ToString(d.DBSnapshotIdentifier), "rds:"+l.Name) || len(tags) != 1 || aws.ToString(tags[0].Value) != "billing" {
 		t.Errorf("%+v", d)
 	}
 }

@@ -34,9 +34,14 @@ const (
 	slowAnswer    = 300 * time.Millisecond
 )
 
-// slowStore is an S3 whose every answer takes a while, once slow says so.
+// slowStore is an S3 whose every answer takes a while, once slow says so. This process
+// may open it too.
 func slowStore(t *testing.T) (location string, slow *atomic.Bool) {
 	t.Helper()
+	for _, e := range storeAccess {
+		name, value, _ := strings.Cut(e, "=")
+		t.Setenv(name, value)
+	}
 	backend := s3mem.New()
 	if err := backend.CreateBucket("bucket"); err != nil {
 		t.Fatal(err)
@@ -54,6 +59,9 @@ func slowStore(t *testing.T) (location string, slow *atomic.Bool) {
 	t.Cleanup(server.Close)
 	return "s3://bucket/prefix?endpoint=" + url.QueryEscape(server.URL), slow
 }
+
+// storeAccess is the environment of a client of the store, and of no other.
+var storeAccess = []string{"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"}
 
 // shelve puts the records of snapshots into a repository: an import reads nothing else.
 func shelve(t *testing.T, location string, engine shelfEngine) {
@@ -135,16 +143,9 @@ func (f *following) ends(t *testing.T, words string) {
 // A repository with more snapshots than one request could list is imported all the
 // same, whoever watches, and through the death of the service.
 func TestImportFromASlowStore(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
-	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
 	location, slow := slowStore(t)
 	shelve(t, location, shelfEngine{kurabe.Postgres, "15.1", "postgres15"})
-	s := harness.Start(t, harness.Options{
-		Args: []string{"--backup-repository", location},
-		Env:  []string{"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"},
-	})
+	s := harness.Start(t, harness.Options{Args: []string{"--backup-repository", location}, Env: storeAccess})
 	slow.Store(true)
 	began := time.Now()
 	f := follow(t, s)
@@ -186,7 +187,7 @@ func wantShelved(t *testing.T, s *harness.Service) {
 					available++
 				}
 				number := strings.TrimLeft(strings.TrimPrefix(aws.ToString(d.DBSnapshotIdentifier), "rds:lost-"), "0")
-				if len(d.TagList) == 1 && aws.ToString(d.TagList[0].Key) == "number" && strings.TrimLeft(aws.ToString(d.TagList[0].Value), "0") == number {
+				if tags := userTags(d); len(tags) == 1 && aws.ToString(tags[0].Key) == "number" && strings.TrimLeft(aws.ToString(tags[0].Value), "0") == number {
 					tagged++
 				} else {
 					untagged = fmt.Sprintf("%s has %+v", aws.ToString(d.DBSnapshotIdentifier), d.TagList)

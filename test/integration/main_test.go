@@ -35,11 +35,12 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// onceIsEnough skips a long study in the suite's second run, without root: that one is
-// there for the service, and for the lab TestLabOnAPrivateService and TestLabOnAURL are.
+// onceIsEnough skips a long study or load in the suite's second run, without root: that
+// one is there for the service, and for the lab TestLabOnAPrivateService and
+// TestLabOnAURL are.
 func onceIsEnough(t *testing.T) {
 	t.Helper()
 	if os.Getenv("KURABE_TEST_UNPRIVILEGED") != "" {
-		t.Skip("runs with root only, where a study takes as long")
+		t.Skip("runs with root only, where it takes as long")
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"golang.org/x/sys/unix"
 
+	"kurabe"
 	"kurabe/internal/harness"
 	"kurabe/internal/volume"
 )
@@ -101,18 +102,28 @@ func refused(t *testing.T, s *harness.Service, words string, args ...string) {
 	}
 }
 
-// TestPool takes one service with a pool through what may befall it.
+// pooled is an instance in a pool, with a client that knows what was acknowledged.
+type pooled struct {
+	*harness.Instance
+	ledger *harness.Ledger
+}
+
+// TestPool takes one service with a pool, and a database of each engine in it, through
+// what may befall it.
 func TestPool(t *testing.T) {
 	s, p := poolService(t, outerDisk(t, 3*poolGiB))
 	killedInTheMaking(t, s, p)
-	i := s.MustCreate(t, harness.Request("pooled", "postgres"))
-	ledger := harness.NewLedger(t, i)
-	ledger.Write(t, 20)
-	snapshotIsClone(t, s, i)
-	adopted(t, s, p, i)
+	var all []pooled
+	for _, i := range one(t, s) {
+		ledger := harness.NewLedger(t, i)
+		ledger.Write(t, 20)
+		snapshotIsClone(t, i)
+		all = append(all, pooled{i, ledger})
+	}
+	adopted(t, s, p, all)
 	grows(t, s, p)
-	fullDisk(t, s, p, i, ledger)
-	shutDown(t, s, p, i, ledger)
+	fullDisk(t, s, p, all)
+	shutDown(t, s, p, all)
 	s.Terminate(t) // databases run on, so does the pool
 	if mounted, err := p.Mounted(); err != nil || !mounted {
 		t.Errorf("after the end of the service the pool is mounted: %v, %v", mounted, err)
@@ -122,15 +133,17 @@ func TestPool(t *testing.T) {
 	}
 	refused(t, s, "--pool loop")
 	s.Start(t, "--pool", "loop", "--stop-databases-on-exit")
-	i.WaitStatus(t, "available")
-	ledger.Verify(t)
+	for _, i := range all {
+		i.WaitStatus(t, "available")
+		i.ledger.Verify(t)
+	}
 	s.Terminate(t)
 	if mounted, err := p.Mounted(); err != nil || mounted {
 		t.Errorf("after a stop with the databases the pool is mounted: %v, %v", mounted, err)
 	}
 	out, err := exec.CommandContext(t.Context(), harness.Binary(t), "pool", "remove", "--data", s.Data).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "still has 1 instances") {
-		t.Errorf("a pool with an instance was removed: %v %s", err, out)
+	if err == nil || !strings.Contains(string(out), fmt.Sprintf("still has %d instances", len(all))) {
+		t.Errorf("a pool with instances was removed: %v %s", err, out)
 	}
 }
 
@@ -162,37 +175,37 @@ func killedInTheMaking(t *testing.T, s *harness.Service, p volume.Pool) {
 	}
 }
 
-func snapshotIsClone(t *testing.T, s *harness.Service, i *harness.Instance) {
+func snapshotIsClone(t *testing.T, i *harness.Instance) {
 	t.Helper()
-	_, err := s.CreateDBSnapshot(t.Context(), &rds.CreateDBSnapshotInput{DBInstanceIdentifier: aws.String(i.Name), DBSnapshotIdentifier: aws.String("kept")})
+	_, err := i.Service.CreateDBSnapshot(t.Context(), &rds.CreateDBSnapshotInput{DBInstanceIdentifier: aws.String(i.Name), DBSnapshotIdentifier: aws.String("kept-" + i.Engine)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	harness.Wait(t, settlePool, "the snapshot is a clone", func() string {
-		found, _ := filepath.Glob(filepath.Join(s.Data, "snapshots", "*", "snapshot.json"))
-		if len(found) != 1 {
-			return "no snapshot.json"
-		}
-		raw, err := os.ReadFile(found[0])
-		if err != nil || !strings.Contains(strings.ReplaceAll(string(raw), " ", ""), `"method":"clone"`) {
-			return string(raw)
+		if x := explained(t, i.Service, i.Name); x.State != kurabe.SnapshotAvailable || x.Facts.Method != kurabe.SnapshotCloned {
+			return fmt.Sprintf("%+v", x)
 		}
 		return ""
 	})
 }
 
-// adopted: a killed service finds pool and server as they are.
-func adopted(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instance) {
+// adopted: a killed service finds pool and servers as they are.
+func adopted(t *testing.T, s *harness.Service, p volume.Pool, all []pooled) {
 	t.Helper()
-	server := i.Server(t)
+	var servers []int
+	for _, i := range all {
+		servers = append(servers, i.Server(t))
+	}
 	s.Kill(t)
 	if err := p.Unmount(); !errors.Is(err, volume.ErrPoolBusy) {
 		t.Errorf("unmount under a running database: %v", err)
 	}
 	s.Start(t, "--pool", "loop")
-	i.WaitStatus(t, "available")
-	if now := i.Server(t); now != server {
-		t.Errorf("the server was replaced: %d, %d", server, now)
+	for n, i := range all {
+		i.WaitStatus(t, "available")
+		if now := i.Server(t); now != servers[n] {
+			t.Errorf("the server of %s was replaced: %d, %d", i.Name, servers[n], now)
+		}
 	}
 }
 
@@ -216,13 +229,17 @@ func grows(t *testing.T, s *harness.Service, p volume.Pool) {
 // fullDisk fills the disk below the pool from outside. The pool then promises no more
 // than the disk has, so databases find a full file system, never a device that fails;
 // with room they come back by themselves, with everything that was acknowledged.
-func fullDisk(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instance, ledger *harness.Ledger) {
+func fullDisk(t *testing.T, s *harness.Service, p volume.Pool, all []pooled) {
 	t.Helper()
 	space, err := p.Space()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger.Start(t)
+	var writes []func() (ended <-chan struct{})
+	for _, i := range all {
+		i.ledger.Start(t)
+		writes = append(writes, bulkWriter(t, i.Instance))
+	}
 	const left = 192 << 20
 	other := filepath.Join(filepath.Dir(s.Data), "other")
 	command(t, "fallocate", "-l", strconv.FormatInt(space.HostFreeBytes-left, 10), other)
@@ -232,11 +249,24 @@ func fullDisk(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instan
 		}
 		return ""
 	})
-	harness.Wait(t, settlePool, "the database feels it", func() string {
-		if status := aws.ToString(i.Describe(t).DBInstanceStatus); status == "available" {
-			return "it is available"
+	for n, i := range all {
+		ended := writes[n]()
+		harness.Wait(t, settlePool, i.Name+" refuses what is written, or is stopped", func() string {
+			select {
+			case <-ended:
+				return ""
+			default:
+				return "it takes everything"
+			}
+		})
+	}
+	harness.Wait(t, settlePool, "users are told", func() string {
+		for _, i := range all {
+			if aws.ToString(i.Describe(t).DBInstanceStatus) != "available" {
+				return ""
+			}
 		}
-		return ""
+		return "all are available"
 	})
 	if space, err = p.Space(); err != nil || space.HostFreeBytes <= 0 {
 		t.Errorf("the disk was written full: %v, %v", space, err)
@@ -250,21 +280,44 @@ func fullDisk(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instan
 		}
 		return ""
 	})
-	i.WaitStatus(t, "available")
-	ledger.WaitMore(t, 20)
-	ledger.Stop()
-	ledger.Verify(t)
+	for _, i := range all {
+		i.WaitStatus(t, "available")
+		i.ledger.WaitMore(t, 20)
+		i.ledger.Stop()
+		i.ledger.Verify(t)
+	}
+}
+
+// bulkWriter is a client that is ready to write, once it is told to, until it cannot.
+func bulkWriter(t *testing.T, i *harness.Instance) (write func() (ended <-chan struct{})) {
+	t.Helper()
+	i.Query(t, bulk[i.Engine][0])
+	session := i.Open(t)
+	return func() <-chan struct{} {
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for session.Exec(ctx, bulk[i.Engine][1]) == nil {
+			}
+		}()
+		t.Cleanup(func() { cancel(); <-ended })
+		return ended
+	}
 }
 
 // shutDown has XFS end as at a write error of its log, or a cut of power, with its
 // log not written. The next service mounts it anew, and nothing acknowledged is lost.
-func shutDown(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instance, ledger *harness.Ledger) {
+func shutDown(t *testing.T, s *harness.Service, p volume.Pool, all []pooled) {
 	t.Helper()
 	dir, err := os.Open(p.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids := s.Processes(i.ID)
+	var pids []int
+	for _, i := range all {
+		pids = append(pids, s.Processes(i.ID)...)
+	}
 	s.Kill(t)
 	// XFS_IOC_GOINGDOWN, _IOR('X', 125, 4 bytes), without a flush.
 	const goingDown, noFlush = 2<<30 | 4<<16 | 'X'<<8 | 125, 2
@@ -277,7 +330,7 @@ func shutDown(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instan
 	for _, pid := range pids {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
-	harness.Wait(t, settlePool, "the server is gone", func() string {
+	harness.Wait(t, settlePool, "the servers are gone", func() string {
 		for _, pid := range pids {
 			if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil {
 				return "process " + strconv.Itoa(pid)
@@ -286,6 +339,8 @@ func shutDown(t *testing.T, s *harness.Service, p volume.Pool, i *harness.Instan
 		return ""
 	})
 	s.Start(t, "--pool", "loop")
-	i.WaitStatus(t, "available")
-	ledger.Verify(t)
+	for _, i := range all {
+		i.WaitStatus(t, "available")
+		i.ledger.Verify(t)
+	}
 }

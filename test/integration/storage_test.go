@@ -57,26 +57,36 @@ func ballast(t *testing.T, path string, bytes int64) (remove func()) {
 	return func() { os.Remove(path) }
 }
 
-// fastWriter writes 16 MB a statement, until one fails.
-func fastWriter(t *testing.T, i *harness.Instance) (wait func()) {
+// bigBytes is what one statement for the big table adds at least.
+const bigBytes = 2000 * 8000
+
+// bigTable makes a table whose rows are not compressed, and returns what adds to it.
+func bigTable(t *testing.T, s harness.Session, engine string) (insert string) {
 	t.Helper()
 	series := "seq_1_to_2000"
 	create := []string{"CREATE TABLE IF NOT EXISTS big (x longtext)"}
-	if i.Engine == "postgres" {
+	if engine == "postgres" {
 		series = "generate_series(1, 2000)"
 		create = []string{"CREATE TABLE IF NOT EXISTS big (x text)", "ALTER TABLE big ALTER x SET STORAGE EXTERNAL"}
 	}
-	s := i.Open(t)
 	for _, statement := range create {
 		if err := s.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return "INSERT INTO big SELECT repeat('x', 8000) FROM " + series
+}
+
+// fastWriter writes 16 MB a statement, until one fails.
+func fastWriter(t *testing.T, i *harness.Instance) (wait func()) {
+	t.Helper()
+	s := i.Open(t)
+	insert := bigTable(t, s, i.Engine)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for s.Exec(ctx, "INSERT INTO big SELECT repeat('x', 8000) FROM "+series) == nil {
+		for s.Exec(ctx, insert) == nil {
 		}
 	}()
 	wait = func() { cancel(); <-done }
