@@ -109,6 +109,13 @@ type Mender interface {
 	AfterFailedStart(i Instance, message string) error
 }
 
+// Settler is a Driver whose server's writes can go on when its process has ended.
+type Settler interface {
+	// AwaitWrites returns when nothing that an earlier server has begun to write reaches
+	// the data folder any more. No server runs.
+	AwaitWrites(ctx context.Context, i Instance) error
+}
+
 // Verifier turns a password into what the engine checks it with. It is pure
 // but for the salt.
 type Verifier func(password logkey.Secret) (string, error)

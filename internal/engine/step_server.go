@@ -49,6 +49,11 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 	if err := os.Truncate(i.Home.StartLog(), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("start %s: %w", i.Engine, err)
 	}
+	if s, ok := l.c.Driver.(Settler); ok {
+		if err := s.AwaitWrites(ctx, i); err != nil {
+			return fmt.Errorf("start %s: wait for what an earlier server has written: %w", i.Engine, err)
+		}
+	}
 	p, err := proc.Start(ctx, spec)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", i.Engine, err)

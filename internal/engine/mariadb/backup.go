@@ -102,6 +102,9 @@ func findTool(i engine.Instance) (string, error) {
 // recovery of a server that did not stop cleanly needs.
 func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
 	copied := engine.Copied{TakenAt: time.Now()}
+	if err := d.AwaitWrites(ctx, i); err != nil {
+		return copied, fmt.Errorf("wait for what the server has written: %w", err)
+	}
 	t, err := readTail(i.Home.DataDir())
 	if err != nil {
 		return copied, fmt.Errorf("read where the binary log ends: %w", err)

@@ -6,6 +6,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -154,6 +158,22 @@ func (k *book) crash(t *testing.T, b *enginetest.Bed, s *stream, clean bool) {
 	}
 	b.Satisfy(t)
 	k.stop()
+	// Whatever is compared with this server is compared with whole transactions.
+	if halves := b.MustQuery(t, "SELECT IFNULL(GROUP_CONCAT(x.n, ':', x.c), '') FROM (SELECT n, COUNT(*) AS c FROM ledger GROUP BY n HAVING c <> 2) AS x"); halves != "" {
+		t.Fatalf("the server itself has half transactions after its end (orderly: %v): %s\n%s", clean, halves, saidBy(b))
+	}
 	s.reopen(t, b)
 	s.mark(t)
+}
+
+// saidBy is what the server has said, its last part.
+func saidBy(b *enginetest.Bed) string {
+	names, _ := filepath.Glob(filepath.Join(b.Home().LogDir(), "*"))
+	text := strings.Builder{}
+	for _, name := range names {
+		raw, _ := os.ReadFile(name)
+		const most = 8 << 10
+		fmt.Fprintf(&text, "%s:\n%s\n", filepath.Base(name), raw[max(0, len(raw)-most):])
+	}
+	return text.String()
 }

@@ -1,0 +1,48 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/volume"
+)
+
+var _ engine.Settler = (*Driver)(nil)
+
+// redoLog is how the files of InnoDB's log are called, one since 10.5.
+const redoLog = "ib_logfile"
+
+// settleMost is how long the writes of a dead server may take: a disk that hangs for
+// longer is one on which no server should be started.
+const settleMost = time.Minute
+
+// AwaitWrites implements engine.Settler. InnoDB writes its pages by io_uring, and a
+// server that was killed leaves writes behind which land while the next one recovers:
+// an older page over a newer one. One recovery in about 1,400 ended with rows twice in
+// a table, and an index that did not fit it, when the next server was started at once;
+// an init system that waits for seconds hides it.
+func (d *Driver) AwaitWrites(ctx context.Context, i engine.Instance) error {
+	ctx, cancel := context.WithTimeout(ctx, settleMost)
+	defer cancel()
+	dataDir := i.Home.DataDir()
+	return filepath.WalkDir(dataDir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !entry.Type().IsRegular() || !ofInnoDB(entry.Name()) && !strings.HasPrefix(entry.Name(), redoLog):
+			return nil
+		}
+		if err := volume.AwaitClosed(ctx, path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+}
