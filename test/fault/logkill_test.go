@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -67,8 +68,14 @@ func oldLogBed(t *testing.T, s *harness.Service, engine string) (*logBed, harnes
 	b := writeInto(t, i)
 	session := i.Open(t)
 	b.pourInto(t, session, oldBytes)
-	b.pushed(t)
-	old := b.pieces(t)
+	// What was written just now need not have been followed yet.
+	var old []string
+	harness.Wait(t, pushTime, "the log is in the repository", func() string {
+		if old = b.pieces(t); len(old) < oldBytes/pieceBytes-1 {
+			return fmt.Sprintf("%d pieces of it are", len(old))
+		}
+		return ""
+	})
 	s.Arm(t, trimPoints[0]) // by the time that something is needless
 	h.release(t)
 	harness.Wait(t, trimTime, "the first snapshot is there", func() string {
@@ -84,7 +91,7 @@ func oldLogBed(t *testing.T, s *harness.Service, engine string) (*logBed, harnes
 			s.Launch(t)
 		}
 		b.trimmed(t, point)
-		if n == 0 && len(old) > 0 {
+		if n == 0 {
 			if _, err := os.Stat(old[0]); err != nil {
 				t.Fatalf("the oldest piece went before it was needless: %v", err)
 			}
