@@ -23,10 +23,9 @@ const redoLog = "ib_logfile"
 const settleMost = time.Minute
 
 // AwaitWrites implements engine.Settler. InnoDB writes its pages by io_uring, and a
-// server that was killed leaves writes behind which land while the next one recovers:
-// an older page over a newer one. One recovery in about 1,400 ended with rows twice in
-// a table, and an index that did not fit it, when the next server was started at once;
-// an init system that waits for seconds hides it.
+// server that was killed leaves writes behind, which would land while the next one
+// recovers: an older page over a newer one. An init system that waits for seconds never
+// sees this.
 func (d *Driver) AwaitWrites(ctx context.Context, i engine.Instance) error {
 	ctx, cancel := context.WithTimeout(ctx, settleMost)
 	defer cancel()
