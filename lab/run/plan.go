@@ -48,7 +48,7 @@ func ResetOn(kind string, s *study.Study, engine string) Reset {
 	case kind == target.KindURL:
 		return Reset{took(resetCopy, fillBytesPerSecond), fmt.Sprintf("the data of all workloads, %s, is made anew for each trial, at a guess of %d MiB/s", mebibytes(data), fillBytesPerSecond>>20)}
 	}
-	return Reset{resetNear, "a restore of little data, or on a file system that clones; it was seen on small machines"}
+	return Reset{resetNear, "a restore of little data, or on a file system that clones, and the start of its server"}
 }
 
 func mebibytes(n int64) string {

@@ -156,4 +156,4 @@ func (c *cloning) instant(ctx context.Context) error {
 }
 
 // Rewritten implements engine.Copier: the redo log is a circle.
-func (d *Driver) Rewritten() []string { return []string{"ib_logfile*", "aria_log.*"} }
+func (d *Driver) Rewritten() []string { return []string{redoLog + "*", "aria_log.*"} }
