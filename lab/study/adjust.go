@@ -15,9 +15,11 @@ type Adjustment struct {
 	PutVariants  []Variant  `yaml:"put_variants,omitempty"`
 	PutWorkloads []Workload `yaml:"put_workloads,omitempty"`
 	// Variants and Workloads are the names of those that stay; empty keeps all.
-	Variants  []string   `yaml:"variants,omitempty"`
-	Workloads []string   `yaml:"workloads,omitempty"`
-	Plan      PlanChange `yaml:"plan,omitempty"`
+	Variants  []string `yaml:"variants,omitempty"`
+	Workloads []string `yaml:"workloads,omitempty"`
+	// Margin is that of the verdicts; 0 leaves those of the study and its workloads.
+	Margin float64    `yaml:"margin,omitempty"`
+	Plan   PlanChange `yaml:"plan,omitempty"`
 }
 
 // PlanChange has the keys of a Plan; those that are 0 leave the plan's.
@@ -49,6 +51,11 @@ const (
 	QuickReset = 1200 * time.Millisecond
 )
 
+// QuickMargin is the least margin of a quick study that names none: six short blocks leave
+// the twin some five percent beside its baseline, so a finer verdict would have to be
+// withheld. A cost of a third has its verdict all the same.
+const QuickMargin = 0.1
+
 // clone is a copy whose lists can be changed. What is in an item, maps and lists of
 // names, is shared and never written to.
 func clone(s *Study) *Study {
@@ -78,7 +85,20 @@ func (a *Adjustment) apply(s *Study) *Study {
 		return !out.hasVariant(p.Variant) || p.Workload != "" && !out.hasWorkload(p.Workload)
 	})
 	a.Plan.apply(&out.Plan)
+	if a.Margin != 0 {
+		out.margins(func(float64) float64 { return a.Margin })
+	}
 	return out
+}
+
+// margins changes the margin of the study and of each workload with one of its own.
+func (s *Study) margins(change func(float64) float64) {
+	s.Primary.Margin = change(s.Primary.Margin)
+	for i := range s.Workloads {
+		if own := s.Workloads[i].Primary; own != nil {
+			s.Workloads[i].Primary = &Primary{Metric: own.Metric, Margin: change(own.Margin)}
+		}
+	}
 }
 
 func (s *Study) hasVariant(name string) bool {
@@ -143,11 +163,12 @@ func times(n int, factor float64, most int) int {
 }
 
 // Quick is the study for those who want a first answer: what its section quick says,
-// short phases, and six blocks when they fit in QuickTotal, else three, which give a
+// short phases, no margin below QuickMargin, and six blocks when they fit in QuickTotal, else three, which give a
 // direction and no verdict. It counts the twin. Ask ForEngine first: fewer cells may
 // then allow six blocks.
 func Quick(s *Study) *Study {
-	base := *s
+	base := clone(s)
+	base.margins(func(m float64) float64 { return max(m, QuickMargin) })
 	p := &base.Plan
 	p.TargetHalfwidth = 0
 	p.Warm, p.WarmMax = min(p.Warm, Duration(time.Second)), min(p.WarmMax, Duration(2*time.Second))
@@ -157,7 +178,7 @@ func Quick(s *Study) *Study {
 	if section == nil {
 		section = &Adjustment{}
 	}
-	q := section.apply(&base)
+	q := section.apply(base)
 	if section.Plan.BlocksMin > 0 && section.Plan.BlocksMax > 0 {
 		return q
 	}

@@ -39,6 +39,20 @@ func TestQuick(t *testing.T) {
 	if q.Plan != want {
 		t.Errorf("%+v", q.Plan)
 	}
+	if q.Primary.Margin != QuickMargin || builtin(t, "general-log").Primary.Margin != 0.03 {
+		t.Errorf("its margin is %v", q.Primary.Margin)
+	}
+	own := Quick(builtin(t, "proxy"))
+	for _, w := range own.Workloads {
+		if m := own.PrimaryOf(w.Name).Margin; m != QuickMargin {
+			t.Errorf("the margin of %s is %v", w.Name, m)
+		}
+	}
+	named := builtin(t, "general-log")
+	named.Quick.Margin = 0.05
+	if q := Quick(named); q.Primary.Margin != 0.05 {
+		t.Errorf("the margin that it names became %v", q.Primary.Margin)
+	}
 	long := builtin(t, "general-log")
 	long.Quick = nil
 	if q := Quick(long); q.Plan.BlocksMax != DirectionBlocks || len(q.Workloads) != 2 {

@@ -16,6 +16,9 @@ func (c *checker) adjustment(path string, a *Adjustment) {
 	if a.Scale != 0 && !(a.Scale >= FactorMin && a.Scale <= FactorMax) {
 		c.refuse(path+".scale", "%v is outside of %v to %v", a.Scale, FactorMin, FactorMax)
 	}
+	if a.Margin != 0 && !(a.Margin > 0 && a.Margin < 1) {
+		c.refuse(path+".margin", "%v is outside of 0 to 1; it is a share, 0.1 for ten percent", a.Margin)
+	}
 	adjusted := a.apply(c.study)
 	known := map[string]bool{}
 	for _, v := range append(slices.Clone(c.study.Variants), a.PutVariants...) {

@@ -80,9 +80,10 @@ func (b *logBed) restoring(t *testing.T, name string, at time.Time) *harness.Ins
 // other.
 func (b *logBed) killMoment(t *testing.T, steps []string, at time.Time) *harness.Instance {
 	t.Helper()
-	b.s.Arm(t, "before:"+steps[0])
+	h := holdAt(t, b.s, "before:"+steps[0]) // it dies once it has told all that the test asks
 	i := b.restoring(t, "killed-"+b.i.Engine, at)
-	b.died(t, "before:"+steps[0])
+	h.reached(t)
+	b.s.Kill(t)
 	for n, point := range points(steps) {
 		if n == 0 {
 			continue

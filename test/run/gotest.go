@@ -123,6 +123,7 @@ func (r *runner) finish(p *tally, e event) total {
 	if t.failed > 0 {
 		word = "FAIL"
 		fmt.Print(p.packageOutput())
+		r.failures = append(r.failures, p.failures()...)
 	}
 	if t != (total{}) {
 		fmt.Printf("%s %-40s %s (%.1fs)\n", word, strings.TrimPrefix(p.name, "kurabe/"), t, e.Elapsed)

@@ -35,6 +35,8 @@ type runner struct {
 	goCmd   []string // the go command, which may be "env X=Y go"
 	verbose bool
 	skips   []string // "package test: reason", for the summary
+
+	failures []string // lines of the summary: "package test", and its reasons
 }
 
 func newRunner(verbose bool) (*runner, error) {
@@ -100,6 +102,9 @@ func (r *runner) runSuite(ctx context.Context, s suite) (total, string) {
 // maxSkipLines bounds the summary; -v shows the rest in passing.
 const maxSkipLines = 40
 
+// maxFailureLines bounds it too.
+const maxFailureLines = 60
+
 func (r *runner) summary(lines []string) {
 	fmt.Println()
 	for i, s := range r.skips {
@@ -110,6 +115,13 @@ func (r *runner) summary(lines []string) {
 		fmt.Println("   skipped:", s)
 	}
 	fmt.Println(strings.Join(lines, "\n"))
+	for i, f := range r.failures {
+		if i == maxFailureLines {
+			fmt.Println("   …")
+			break
+		}
+		fmt.Println("  ", f)
+	}
 }
 
 // saveTotals leaves the totals for .ci/run, because Make has the last word on a

@@ -143,3 +143,24 @@ func TestChooseKeepsTheOrder(t *testing.T) {
 		t.Error("an unknown suite was accepted")
 	}
 }
+
+// TestFailuresAreRepeated: the last that a failed test said of places in the code, not
+// what its servers logged behind that.
+func TestFailuresAreRepeated(t *testing.T) {
+	r := &runner{}
+	_, err := r.consume(strings.NewReader(`
+{"Action":"output","Package":"kurabe/p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"kurabe/p","Test":"TestA/one","Output":"    a_test.go:5: it does not\n"}
+{"Action":"output","Package":"kurabe/p","Test":"TestA/one","Output":"        level=INFO msg=planned\n"}
+{"Action":"fail","Package":"kurabe/p","Test":"TestA/one"}
+{"Action":"fail","Package":"kurabe/p","Test":"TestA"}
+{"Action":"output","Package":"kurabe/p","Test":"TestB","Output":"    a_test.go:9: fine\n"}
+{"Action":"pass","Package":"kurabe/p","Test":"TestB"}
+{"Action":"fail","Package":"kurabe/p"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"failed: p TestA/one", "  a_test.go:5: it does not"}; !slices.Equal(r.failures, want) {
+		t.Errorf("%q, want %q", r.failures, want)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -132,6 +133,36 @@ func (p *tally) skips() []string {
 			}
 		}
 		out = append(out, strings.TrimPrefix(p.name, "kurabe/")+" "+name+": "+reason)
+	}
+	return out
+}
+
+var place = regexp.MustCompile(`^\s*\w+\.go:\d+: `)
+
+// Bounds of what the summary repeats of a failed test.
+const (
+	maxReasons    = 6
+	maxReasonSize = 400
+)
+
+// failures names each failed test with the last that it said of a place in the code:
+// whoever has only the end of the output must find the reason there.
+func (p *tally) failures() []string {
+	var out []string
+	for _, name := range p.order {
+		o := p.tests[name]
+		if o.action != "fail" && o.action != "" || o.children && p.failedBelow(name) {
+			continue
+		}
+		var reasons []string
+		for _, line := range o.output {
+			if place.MatchString(line) {
+				line = strings.TrimSpace(line)
+				reasons = append(reasons, "  "+line[:min(len(line), maxReasonSize)])
+			}
+		}
+		out = append(out, "failed: "+strings.TrimPrefix(p.name, "kurabe/")+" "+name)
+		out = append(out, reasons[max(0, len(reasons)-maxReasons):]...)
 	}
 	return out
 }
