@@ -35,6 +35,7 @@ func systemSQL(share string) (string, error) {
 DELETE FROM mysql.proxies_priv;
 DROP DATABASE IF EXISTS test;
 `)
+	b.WriteString(probeTableSQL + ";\n")
 	for _, p := range procedures {
 		b.WriteString(p.sql() + ";\n")
 	}

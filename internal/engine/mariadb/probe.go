@@ -58,22 +58,26 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 	if err := dropLeftProbes(ctx, a); err != nil {
 		return fmt.Errorf("probe: clean up after an earlier one: %w", err)
 	}
-	name, password := probePrefix+randomHex(), logkey.Secret(randomHex())
+	p, err := newProbe(ctx, a)
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	password := logkey.Secret(randomHex())
 	defer func() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeCleanup)
 		defer cancel()
-		err = errors.Join(err, dropProbe(late, a, name))
+		err = errors.Join(err, a.execAll(late, p.after()...))
 	}()
-	if err := makeProbe(ctx, a, name, password); err != nil {
+	if err := makeProbe(ctx, a, p, password); err != nil {
 		return fmt.Errorf("probe: make a login: %w", err)
 	}
 	config := mysql.NewConfig()
-	config.User, config.Passwd, config.DBName = name, password.Reveal(), name
+	config.User, config.Passwd = p.name, password.Reveal()
 	config.Net, config.Addr, config.TLS = "tcp", endpoint(i), tlsConfig
 	config.Logger = silent{}
-	err = write(ctx, config)
+	err = write(ctx, config, p)
 	if turnedAway(err) {
-		err = writeInside(ctx, a, name)
+		err = writeInside(ctx, a, p)
 	}
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)
@@ -112,27 +116,26 @@ func randomHex() string {
 	return hex.EncodeToString(b[:])
 }
 
-func makeProbe(ctx context.Context, a *admin, name string, password logkey.Secret) error {
+// makeProbe makes the login, which may write to its table and nothing else.
+func makeProbe(ctx context.Context, a *admin, p probe, password logkey.Secret) error {
 	verifier, err := Verifier(password)
 	if err != nil {
 		return err
 	}
-	return a.execAll(ctx,
-		"CREATE DATABASE "+quoteName(name),
-		"CREATE USER "+account(name)+" IDENTIFIED VIA "+nativePlugin+" USING "+quoteLiteral(verifier)+" REQUIRE SSL",
-		"GRANT CREATE, INSERT, SELECT ON "+quoteName(likeEscapes.Replace(name))+".* TO "+account(name),
-	)
+	login := "CREATE USER " + account(p.name) + " IDENTIFIED VIA " + nativePlugin + " USING " + quoteLiteral(verifier) + " REQUIRE SSL"
+	return a.execAll(ctx, append(p.before(), login, p.grant())...)
 }
 
-func dropProbe(ctx context.Context, a *admin, name string) error {
-	return a.execAll(ctx, "DROP USER IF EXISTS "+account(name), "DROP DATABASE IF EXISTS "+quoteName(name))
-}
+// dropUser and dropSchema take away what a probe made. A schema is dropped where one can
+// be only: the statement is one that defines.
+func dropUser(name string) string   { return "DROP USER IF EXISTS " + account(name) }
+func dropSchema(name string) string { return "DROP DATABASE IF EXISTS " + quoteName(name) }
 
 // dropLeftProbes looks for the forms of our own names only.
 func dropLeftProbes(ctx context.Context, a *admin) error {
 	pattern := quoteLiteral(likeEscapes.Replace(probePrefix) + "%")
-	rows, err := a.query(ctx, "SELECT User FROM mysql.global_priv WHERE User LIKE "+pattern+
-		" UNION SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE "+pattern)
+	rows, err := a.query(ctx, "SELECT User, 'user' FROM mysql.global_priv WHERE User LIKE "+pattern+
+		" UNION SELECT SCHEMA_NAME, 'schema' FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE "+pattern)
 	if err != nil {
 		return err
 	}
@@ -140,24 +143,25 @@ func dropLeftProbes(ctx context.Context, a *admin) error {
 		if !probeForm.MatchString(row[0]) {
 			continue
 		}
-		if err := dropProbe(ctx, a, row[0]); err != nil {
+		drop := dropUser(row[0])
+		if row[1] == "schema" {
+			drop = dropSchema(row[0])
+		}
+		if err := a.exec(ctx, drop); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// probeSQL makes a table and commits a row.
-var probeSQL = []string{"CREATE TABLE probe (n INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO probe VALUES (1)"}
-
 // writeInside does what write does, in a session of the service's own.
-func writeInside(ctx context.Context, a *admin, schema string) error {
-	if err := a.execAll(ctx, append([]string{"USE " + quoteName(schema)}, probeSQL...)...); err != nil {
+func writeInside(ctx context.Context, a *admin, p probe) error {
+	if err := a.execAll(ctx, p.write()...); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	rows, err := a.query(ctx, "SELECT n FROM probe")
-	if err == nil && len(rows) != 1 {
-		err = fmt.Errorf("%d rows where one was written", len(rows))
+	rows, err := a.query(ctx, p.read())
+	if err == nil && (len(rows) != 1 || rows[0][0] != p.name) {
+		err = errors.New("what was written is not there")
 	}
 	if err != nil {
 		return fmt.Errorf("read back: %w", err)
@@ -165,8 +169,8 @@ func writeInside(ctx context.Context, a *admin, schema string) error {
 	return nil
 }
 
-// write logs in, writes what probeSQL says and reads it back.
-func write(ctx context.Context, config *mysql.Config) error {
+// write logs in, commits a row and reads it back.
+func write(ctx context.Context, config *mysql.Config, p probe) error {
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return err
@@ -178,13 +182,17 @@ func write(ctx context.Context, config *mysql.Config) error {
 		return fmt.Errorf("log in: %w", err)
 	}
 	defer conn.Close()
-	for _, statement := range probeSQL {
+	for _, statement := range p.write() {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("write: %w", err)
 		}
 	}
-	var n int
-	if err := conn.QueryRowContext(ctx, "SELECT n FROM probe").Scan(&n); err != nil {
+	var word string
+	err = conn.QueryRowContext(ctx, p.read()).Scan(&word)
+	if err == nil && word != p.name {
+		err = errors.New("what was written is not there")
+	}
+	if err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
 	return nil

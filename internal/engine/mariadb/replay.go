@@ -114,8 +114,9 @@ func (s *privateServer) replaySettings() []option {
 		// The source may have been this very instance.
 		{"replicate_same_server_id", "1"}, {"slave_sql_verify_checksum", "1"}, {"slave_skip_errors", "OFF"},
 		{"slave_max_allowed_packet", strconv.Itoa(eventBytesMax)}, {"slave_exec_mode", "STRICT"},
-		// The probe's schema is made by a session that is not logged, and written to by
-		// one that is. No name of a user's schema has this form (dropLeftProbes).
+		// What the probe writes: to its table, or to a schema that is made by a session
+		// which is not logged. No name of a user's schema has this form (dropLeftProbes).
+		{"replicate_wild_ignore_table", likeEscapes.Replace(systemSchema + "." + probeTable)},
 		{"replicate_wild_ignore_table", likeEscapes.Replace(probePrefix) + strings.Repeat("_", 32) + ".%"},
 		{"slave_parallel_threads", "0"}, {"slave_run_triggers_for_rbr", "NO"},
 	}

@@ -1,0 +1,73 @@
+package mariadb
+
+import (
+	"context"
+	"fmt"
+)
+
+// probeTable is where the probe writes: it stands in the system schema since the
+// template was made. The probe makes none at each start: definitions right after a
+// recovery, and a death soon after, are how MariaDB is damaged most easily (DESIGN.md,
+// section 10).
+const probeTable = "rds_probe"
+
+const probeTableSQL = "CREATE TABLE mysql." + probeTable + " (id INT NOT NULL PRIMARY KEY, word VARCHAR(64) NOT NULL) ENGINE=InnoDB CHARACTER SET ascii COMMENT='written to by the service when it looks whether a client can write'"
+
+// probe is one look: a login, and the table that it may write to.
+type probe struct {
+	name     string // of the login, and what is written
+	standing bool   // the instance has probeTable
+}
+
+// newProbe looks which table the instance has. One whose data is older than the table
+// has none, and none can be made in the closed folder of the system schema: the probe
+// makes a schema of its own there.
+func newProbe(ctx context.Context, a *admin) (probe, error) {
+	rows, err := a.query(ctx, "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'mysql' AND TABLE_NAME = '"+probeTable+"' AND ENGINE = 'InnoDB'")
+	if err != nil {
+		return probe{}, fmt.Errorf("look for mysql.%s: %w", probeTable, err)
+	}
+	return probe{name: probePrefix + randomHex(), standing: len(rows) == 1}, nil
+}
+
+// table is its name in a statement.
+func (p probe) table() string {
+	if p.standing {
+		return "mysql." + probeTable
+	}
+	return quoteName(p.name) + ".probe"
+}
+
+// before is what must be made before the login.
+func (p probe) before() []string {
+	if p.standing {
+		return nil
+	}
+	return []string{"CREATE DATABASE " + quoteName(p.name)}
+}
+
+// after is what must be taken away.
+func (p probe) after() []string {
+	if p.standing {
+		return []string{dropUser(p.name)}
+	}
+	return []string{dropUser(p.name), dropSchema(p.name)}
+}
+
+func (p probe) grant() string {
+	if p.standing {
+		return "GRANT SELECT, INSERT, DELETE ON " + p.table() + " TO " + account(p.name)
+	}
+	return "GRANT CREATE, SELECT, INSERT, DELETE ON " + quoteName(likeEscapes.Replace(p.name)) + ".* TO " + account(p.name)
+}
+
+// write commits a row.
+func (p probe) write() []string {
+	row := "REPLACE INTO " + p.table() + " (id, word) VALUES (1, " + quoteLiteral(p.name) + ")"
+	if p.standing {
+		return []string{row}
+	}
+	return []string{"CREATE TABLE " + p.table() + " (id INT NOT NULL PRIMARY KEY, word VARCHAR(64) NOT NULL) ENGINE=InnoDB", row}
+}
+
+func (p probe) read() string { return "SELECT word FROM " + p.table() + " WHERE id = 1" }
