@@ -114,10 +114,8 @@ func (f *labTargetFlags) usual() string {
 // check finds what is wrong with a study here that no server has to be asked for, so that
 // it costs no start of one.
 func (p place) check(s *study.Study) error {
-	for _, w := range s.Workloads {
-		if err := load.Check(w); err != nil {
-			return err
-		}
+	if err := load.CheckAll(s.Workloads); err != nil {
+		return err
 	}
 	if p.kind != target.KindPrivate {
 		return nil

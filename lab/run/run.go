@@ -152,10 +152,8 @@ func (r *runner) open(ctx context.Context) error {
 
 // load makes the generators and learns what the target cannot have.
 func (r *runner) load(ctx context.Context) error {
-	for _, w := range r.Study.Workloads {
-		if err := load.Check(w); err != nil {
-			return err // the study's mistake, which no other target would take
-		}
+	if err := load.CheckAll(r.Study.Workloads); err != nil {
+		return err // the study's mistake, which no other target would take
 	}
 	var err error
 	if r.skip, err = r.Target.Check(ctx, r.Study); err != nil {
