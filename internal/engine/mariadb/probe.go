@@ -59,9 +59,22 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 		return fmt.Errorf("probe: clean up after an earlier one: %w", err)
 	}
 	p, err := newProbe(ctx, a)
+	if err == nil {
+		err = p.look(ctx, a, i, tlsConfig)
+	}
+	if answered(err) && p.standing {
+		// A user's statements can break a table of the system schema, which is no reason to
+		// say that nobody can write.
+		err = p.elsewhere().look(ctx, a, i, tlsConfig)
+	}
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
+	return nil
+}
+
+// look makes the login, writes with it, and takes it away.
+func (p probe) look(ctx context.Context, a *admin, i engine.Instance, tlsConfig *tls.Config) (err error) {
 	password := logkey.Secret(randomHex())
 	defer func() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeCleanup)
@@ -69,7 +82,7 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 		err = errors.Join(err, a.execAll(late, p.after()...))
 	}()
 	if err := makeProbe(ctx, a, p, password); err != nil {
-		return fmt.Errorf("probe: make a login: %w", err)
+		return fmt.Errorf("make a login: %w", err)
 	}
 	config := mysql.NewConfig()
 	config.User, config.Passwd = p.name, password.Reveal()
@@ -79,10 +92,14 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 	if turnedAway(err) {
 		err = writeInside(ctx, a, p)
 	}
-	if err != nil {
-		return fmt.Errorf("probe: %w", err)
-	}
-	return nil
+	return err
+}
+
+// answered says that a server has refused a statement, and not that none was reached.
+func answered(err error) bool {
+	var client *mysql.MySQLError
+	var own *serverError
+	return errors.As(err, &client) || errors.As(err, &own)
 }
 
 func turnedAway(err error) bool {

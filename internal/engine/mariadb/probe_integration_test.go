@@ -52,9 +52,19 @@ func definitions(t *testing.T, b *enginetest.Bed) string {
 }
 
 // TestProbeOfOlderData: data from before the table has none, and the probe makes itself
-// a schema, which is gone afterwards.
+// a schema, which is gone afterwards. So it does where a user broke the table.
 func TestProbeOfOlderData(t *testing.T) {
 	b := logBed(t, nil)
+	t.Run("broken", func(t *testing.T) {
+		if err := os.WriteFile(filepath.Join(b.Home().DataDir(), systemSchema, probeTable+".frm"), []byte("no table"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.MustQuery(t, "FLUSH TABLES")
+		if err := b.Driver.Probe(t.Context(), b.Instance(), b.Login().CAFile); err != nil {
+			t.Error(err)
+		}
+	})
+	b = logBed(t, nil)
 	system := filepath.Join(b.Home().DataDir(), systemSchema)
 	if err := os.Chmod(system, 0o700); err != nil {
 		t.Fatal(err)
