@@ -9,7 +9,7 @@
 set -u
 
 [ $# -ge 1 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
-dir=$1 rounds=${2:-2000} server=${3:-/usr/sbin/mariadbd} sock=$1/sock pid=
+rounds=${2:-2000} server=${3:-/usr/sbin/mariadbd} pid=
 me=$(id -un)
 trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
@@ -38,7 +38,9 @@ write() {
 	}' | sql test >/dev/null 2>&1
 }
 
-mkdir "$dir" || exit 2
+mkdir "$1" && dir=$(cd "$1" && pwd) || exit 2
+sock=$dir/sock
+export TMPDIR="$dir" # a server that starts removes what it takes for old temporary tables there
 mariadb-install-db --no-defaults --auth-root-authentication-method=normal --user="$me" --datadir="$dir/data" >/dev/null || exit 2
 round=0
 start

@@ -28,11 +28,14 @@ func startMariaDB(t testing.TB) (dial.Server, *os.Process) {
 	giveTo(t, "mysql", dir)
 	data := filepath.Join(dir, "data")
 	build := unprivileged("mysql", install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	// A server that starts removes what it takes for old temporary tables from its folder
+	// for them, which by default it shares with every other one.
+	build.Env = append(os.Environ(), "TMPDIR="+dir)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("mariadb-install-db: %v: %s", err, out)
 	}
 	port := freePort(t)
-	process, ended := serve(t, unprivileged("mysql", program, "--no-defaults", "--datadir="+data, "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
+	process, ended := serve(t, unprivileged("mysql", program, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
 		"--socket="+filepath.Join(dir, "s"), "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M"))
 	s := dial.Server{Engine: study.MariaDB, Host: "127.0.0.1", Port: port, User: "root", Database: "mysql"}
 	waitForServer(t, s, ended)

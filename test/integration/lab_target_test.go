@@ -280,6 +280,10 @@ func plainCommands(t *testing.T, engine, dir, data string, port int) (build, ser
 	if engine == study.MariaDB {
 		build = exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
 		serve = exec.Command("/usr/sbin/mariadbd", "--no-defaults", "--datadir="+data, "--socket="+filepath.Join(dir, "s"), "--bind-address=127.0.0.1", "--port="+strconv.Itoa(port))
+		// A server that starts removes what it takes for old temporary tables from its
+		// folder for them, which by default it shares with every other one.
+		build.Env = append(os.Environ(), "TMPDIR="+dir)
+		serve.Env = build.Env
 		return build, serve, fmt.Sprintf("mariadb://root@127.0.0.1:%d/", port)
 	}
 	programs, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
