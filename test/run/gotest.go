@@ -44,7 +44,7 @@ func (r *runner) tagged(ctx context.Context, tag string) (total, error) {
 	if len(found) == 0 {
 		return total{}, errAbsent
 	}
-	args := []string{"-tags=" + tag, "-count=1", "-p=1", "-timeout=30m", "-run=" + found.pattern()}
+	args := []string{"-tags=" + tag, "-count=1", "-p=1", "-timeout=50m", "-run=" + found.pattern()}
 	return r.goTest(ctx, append(args, found.packages()...)...)
 }
 
