@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/proc"
 	"kurabe/internal/snapshot"
 	"kurabe/internal/volume"
@@ -58,6 +59,7 @@ func (l *Lifecycle) replayLog(ctx context.Context, i Instance, r snapshot.Record
 		Instance: point.Instance, From: r.Facts.Position, TakenAt: r.Facts.TakenAt, At: point.At, Dir: dir,
 	})
 	if err == nil {
+		faultpoint.Reach("after", "fetch-log")
 		err = giveTree(dir, i.User)
 	}
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"kurabe/internal/faultpoint"
 	"kurabe/internal/snapshot"
 	"kurabe/internal/volume"
 )
@@ -34,6 +35,7 @@ func (l *Lifecycle) restore(ctx context.Context, i Instance) error {
 	}
 	_, _, err = from.copyTo(ctx, fresh, volume.TransferOptions{Owner: &volume.Owner{UID: uid, GID: gid}, Cached: true})
 	if err == nil {
+		faultpoint.Reach("after", "copy-data")
 		err = l.replayLog(ctx, i, from.record, fresh)
 	}
 	if err == nil {

@@ -4,6 +4,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
 	"kurabe/internal/harness"
 )
@@ -165,11 +167,20 @@ func (b *logBed) snapshot(t *testing.T, name string) {
 
 func (b *logBed) takeSnapshot(t *testing.T, name string) {
 	t.Helper()
-	if _, err := b.s.CreateDBSnapshot(t.Context(), &rds.CreateDBSnapshotInput{
-		DBInstanceIdentifier: aws.String(b.i.Name), DBSnapshotIdentifier: aws.String(name),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	// One that the planner has begun by itself, as it does after a gap, is over soon.
+	harness.Wait(t, settleTime, "a snapshot can be asked for", func() string {
+		_, err := b.s.CreateDBSnapshot(t.Context(), &rds.CreateDBSnapshotInput{
+			DBInstanceIdentifier: aws.String(b.i.Name), DBSnapshotIdentifier: aws.String(name),
+		})
+		var busy *types.InvalidDBInstanceStateFault
+		switch {
+		case errors.As(err, &busy):
+			return err.Error()
+		case err != nil && b.s.Running(): // else it died before it had answered
+			t.Fatal(err)
+		}
+		return ""
+	})
 }
 
 // said waits until the service's log has words since a mark.

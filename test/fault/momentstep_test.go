@@ -15,8 +15,8 @@ import (
 )
 
 // TestKillAtEveryStepOfAMoment kills the service before and after the steps of one
-// restore to a moment that are other than those of a creation, and in the middle of
-// those that take long; then the private server that recovers one; then the service in a
+// restore to a moment that are other than those of a creation, and within the one that
+// takes long; then the private server that recovers one; then the service in a
 // verification and an upload of its backup. What comes out is exact all the same.
 func TestKillAtEveryStepOfAMoment(t *testing.T) {
 	t.Parallel()
@@ -89,9 +89,11 @@ func (b *logBed) killMoment(t *testing.T, steps []string, at time.Time) *harness
 			continue
 		}
 		if point == "after:restore-snapshot" {
-			b.killWhen(t, "the data is copied", filepath.Join(i.Home(), "data.fresh.tmp"))
-			b.killWhen(t, "the log is fetched", filepath.Join(i.Home(), "replay", "*"))
-			b.killWhen(t, "a server follows the log", serverOf[b.i.Engine](i))
+			for _, within := range restorePoints[b.i.Engine] {
+				b.s.Arm(t, within)
+				b.s.Launch(t)
+				b.died(t, within)
+			}
 		}
 		b.s.Arm(t, point)
 		b.s.Launch(t)
@@ -132,10 +134,11 @@ func (b *logBed) killPrivate(t *testing.T, at time.Time) {
 	t.Logf("%v: %v", points, time.Since(began).Round(time.Millisecond))
 }
 
-// serverOf is what a server that recovers a restore privately leaves as soon as it runs.
-var serverOf = map[string]func(*harness.Instance) string{
-	"postgres": func(i *harness.Instance) string { return filepath.Join(i.Home(), "data.fresh.tmp", "postmaster.pid") },
-	"mariadb":  func(i *harness.Instance) string { return filepath.Join(i.Home(), "data.fresh.tmp", "ibtmp1") },
+// restorePoints are passed within the step that restores: the data is copied, the log is
+// there, a private server follows it.
+var restorePoints = map[string][]string{
+	"postgres": {"after:copy-data", "after:fetch-log", "after:start-private"},
+	"mariadb":  {"after:copy-data", "after:fetch-log", "after:start-replay"},
 }
 
 // died waits until the service has ended at a point.
