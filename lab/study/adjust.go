@@ -52,9 +52,9 @@ const (
 )
 
 // QuickMargin is the least margin of a quick study that names none: six short blocks leave
-// the twin some five percent beside its baseline, so a finer verdict would have to be
+// the twin up to ten percent beside its baseline, so a finer verdict would have to be
 // withheld. A cost of a third has its verdict all the same.
-const QuickMargin = 0.1
+const QuickMargin = 0.15
 
 // clone is a copy whose lists can be changed. What is in an item, maps and lists of
 // names, is shared and never written to.
