@@ -61,7 +61,6 @@ var rooms = []room{
 	{"internal/engine/fake", []string{".", "internal/engine", "internal/proc", "internal/volume"}, nil, "a scripted engine for tests of the fleet"},
 	{"internal/proc", nil, []string{xsys}, "runs processes and knows nothing of engines"},
 	{"internal/cgroup", nil, []string{xsys}, "limits on processes, not on instances"},
-	{"internal/warden", nil, []string{xsys}, "ends a server at its deadline; it shares no fate, and so no code, with the agent"},
 	{"internal/volume", nil, []string{xsys}, "folders, clones and atomic files, whatever is in them"},
 	{"internal/snapshot", []string{".", "internal/volume", "internal/blob"}, nil, "copies folders and keeps copies in the repository; the engine says when they are consistent"},
 	{"internal/logstream", []string{".", "internal/volume", "internal/blob"}, nil, "the continuous log of an instance: it asks the server only through an interface that the engine's drivers satisfy"},
@@ -95,7 +94,7 @@ var guards = []guard{
 	{etcd, []string{"internal/store", "internal/etcdnode", "internal/harness", "test/..."}, false, "all state goes through typed records; a second user of etcd would be a second schema"},
 	{"os/exec", []string{"internal/proc", "internal/harness", "cmd/...", "lab/...", "test/..."}, true, "proc locks, records and reaps; a process started elsewhere is one that nobody finds again"},
 	{"math/rand", []string{"internal/store", "internal/reconcile", "internal/hostlink", "internal/agent", "internal/proxy", "internal/harness", "lab/...", "test/..."}, true, "only for jitter; identifiers and secrets come from crypto/rand"},
-	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway", "internal/warden"}, false, "only for system calls, and memory that two processes share"},
+	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway"}, false, "only for system calls"},
 }
 
 // pureCalls must not be called in internal/plan, and pureImports not imported:

@@ -256,6 +256,15 @@ func (b *Bed) Process(t *testing.T) proc.Process {
 	return p
 }
 
+// Crash kills the running server, and returns when it is gone.
+func (b *Bed) Crash(t *testing.T) {
+	t.Helper()
+	p := b.Process(t)
+	if err := errors.Join(p.Signal(syscall.Signal(b.Driver.KillSignal())), p.Wait(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // kill ends what is left, whatever state the test is in.
 func (b *Bed) kill(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), passTime)

@@ -166,12 +166,7 @@ func TestServerIsKilledWhileCloned(t *testing.T) {
 			}
 		}()
 		meetFrozen(t, p.PID)
-		if err := p.Signal(killSignal); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		b.Crash(t)
 		t.Logf("in its words: %v", <-done)
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			t.Errorf("something is left: %v", err)

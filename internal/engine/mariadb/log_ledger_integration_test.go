@@ -148,13 +148,7 @@ func (k *book) crash(t *testing.T, b *enginetest.Bed, s *stream, clean bool) {
 	if clean {
 		b.Want.Boot, b.Want.Generation = b.Want.Boot+1, b.Want.Generation+1
 	} else {
-		p := b.Process(t)
-		if err := p.Signal(killSignal); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		b.Crash(t)
 	}
 	b.Satisfy(t)
 	k.stop()

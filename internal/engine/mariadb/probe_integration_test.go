@@ -16,13 +16,7 @@ import (
 func TestStartChangesNoDefinition(t *testing.T) {
 	b := logBed(t, nil)
 	for range 2 {
-		p := b.Process(t)
-		if err := p.Signal(killSignal); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		b.Crash(t)
 		b.Satisfy(t)
 		if made := definitions(t, b); made != "" {
 			t.Errorf("a start and a probe said %s", made)
@@ -51,38 +45,40 @@ func definitions(t *testing.T, b *enginetest.Bed) string {
 	return strings.Join(said, ", ")
 }
 
-// TestProbeOfOlderData: data from before the table has none, and the probe makes itself
-// a schema, which is gone afterwards. So it does where a user broke the table.
-func TestProbeOfOlderData(t *testing.T) {
-	b := logBed(t, nil)
-	t.Run("broken", func(t *testing.T) {
-		if err := os.WriteFile(filepath.Join(b.Home().DataDir(), systemSchema, probeTable+".frm"), []byte("no table"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		b.MustQuery(t, "FLUSH TABLES")
-		if err := b.Driver.Probe(t.Context(), b.Instance(), b.Login().CAFile); err != nil {
-			t.Error(err)
-		}
-	})
-	b = logBed(t, nil)
+// TestProbeWithoutItsTable: data from before the table has none, and a user can break it.
+// The probe makes itself a schema then, which is gone afterwards.
+func TestProbeWithoutItsTable(t *testing.T) {
+	for name, statement := range map[string]string{
+		"older data": "DROP TABLE mysql." + probeTable,
+		"broken":     "ALTER TABLE mysql." + probeTable + " DISCARD TABLESPACE",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := logBed(t, nil)
+			openly(t, b, statement)
+			if err := b.Driver.Probe(t.Context(), b.Instance(), b.Login().CAFile); err != nil {
+				t.Fatal(err)
+			}
+			if made := definitions(t, b); !strings.Contains(made, "COM_CREATE_TABLE 1") {
+				t.Errorf("it said %s, so this proves nothing", made)
+			}
+			if left := b.MustQuery(t, "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'rdsprobe%'"); left != "0" {
+				t.Errorf("%s of its schemas are left", left)
+			}
+		})
+	}
+}
+
+// openly runs a statement while the folder of the system schema is open.
+func openly(t *testing.T, b *enginetest.Bed, statement string) {
+	t.Helper()
 	system := filepath.Join(b.Home().DataDir(), systemSchema)
 	if err := os.Chmod(system, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error { return a.exec(t.Context(), "DROP TABLE mysql."+probeTable) })
-	if err != nil {
+	if err := withAdmin(t.Context(), b.Instance(), func(a *admin) error { return a.exec(t.Context(), statement) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(system, 0o500); err != nil {
 		t.Fatal(err)
-	}
-	if err := b.Driver.Probe(t.Context(), b.Instance(), b.Login().CAFile); err != nil {
-		t.Fatal(err)
-	}
-	if made := definitions(t, b); !strings.Contains(made, "COM_CREATE_TABLE 1") {
-		t.Errorf("it said %s, so this proves nothing", made)
-	}
-	if left := b.MustQuery(t, "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'rdsprobe%'"); left != "0" {
-		t.Errorf("%s of its schemas are left", left)
 	}
 }

@@ -11,7 +11,10 @@ import (
 // section 10).
 const probeTable = "rds_probe"
 
-const probeTableSQL = "CREATE TABLE mysql." + probeTable + " (id INT NOT NULL PRIMARY KEY, word VARCHAR(64) NOT NULL) ENGINE=InnoDB CHARACTER SET ascii COMMENT='written to by the service when it looks whether a client can write'"
+const (
+	probeColumns  = " (id INT NOT NULL PRIMARY KEY, word VARCHAR(64) NOT NULL) ENGINE=InnoDB CHARACTER SET ascii"
+	probeTableSQL = "CREATE TABLE mysql." + probeTable + probeColumns + " COMMENT='written to by the service when it looks whether a client can write'"
+)
 
 // probe is one look: a login, and the table that it may write to.
 type probe struct {
@@ -70,7 +73,7 @@ func (p probe) write() []string {
 	if p.standing {
 		return []string{row}
 	}
-	return []string{"CREATE TABLE " + p.table() + " (id INT NOT NULL PRIMARY KEY, word VARCHAR(64) NOT NULL) ENGINE=InnoDB", row}
+	return []string{"CREATE TABLE " + p.table() + probeColumns, row}
 }
 
 func (p probe) read() string { return "SELECT word FROM " + p.table() + " WHERE id = 1" }

@@ -282,10 +282,7 @@ func drops(t *testing.T, b *enginetest.Bed) {
 	}
 	rows := b.MustQuery(t, "SELECT COUNT(*) FROM ledger")
 	// A server that died with a log does not start without it.
-	p := b.Process(t)
-	if err := errors.Join(p.Signal(killSignal), p.Wait(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	b.Crash(t)
 	b.Want.Log, b.Want.Boot, b.Want.Generation = false, b.Want.Boot+1, b.Want.Generation+1
 	var refused *engine.StartError
 	if err := b.TrySatisfy(t.Context()); !errors.As(err, &refused) || !strings.Contains(refused.Message, "binary log") {
@@ -342,9 +339,6 @@ func closedTooEarly(t *testing.T, b *enginetest.Bed, rows string) (newest string
 	newest = inside(t, b, "SHOW MASTER STATUS")[0][0]
 	b.MustQuery(t, "INSERT INTO ledger VALUES (5999999, 0, 0)")
 	b.MustQuery(t, "DELETE FROM ledger WHERE n = 5999999")
-	p := b.Process(t)
-	if err := errors.Join(p.Signal(killSignal), p.Wait(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	b.Crash(t)
 	return newest
 }
