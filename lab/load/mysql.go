@@ -26,13 +26,12 @@ type mysqlSession struct {
 	broken   bool
 }
 
-func openMySQL(ctx context.Context, c *mysql.Config, protocol string, texts []string) (session, error) {
+func openMySQL(ctx context.Context, c *mysql.Config, connect dialer, protocol string, texts []string) (session, error) {
 	s := &mysqlSession{protocol: protocol, texts: texts, prepared: make([]driver.Stmt, len(texts)), asText: make([]bool, len(texts))}
 	c.Logger = &mysql.NopLogger{} // every error is returned and counted as well
 	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		var d net.Dialer
 		var err error
-		s.net, err = d.DialContext(ctx, network, address)
+		s.net, err = connect(ctx, network, address)
 		return s.net, err
 	}
 	connector, err := mysql.NewConnector(c)

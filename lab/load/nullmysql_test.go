@@ -63,6 +63,19 @@ func receive(c net.Conn) ([]byte, error) {
 	return body, err
 }
 
+// await waits until so many of a command have come, or for five seconds: what is not
+// answered may still be on its way when the client has gone.
+func (m *nullMySQL) await(command byte, n int) {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		m.mu.Lock()
+		came := m.count[command]
+		m.mu.Unlock()
+		if came >= n {
+			return
+		}
+	}
+}
+
 func (m *nullMySQL) serve(c net.Conn) {
 	if _, err := c.Write(packet(0, greeting())); err != nil {
 		return
@@ -145,6 +158,7 @@ func TestMySQLProtocols(t *testing.T) {
 			if l.Offered != 20 || failures(l) != int64(len(c.failed)) {
 				t.Errorf("%+v", l)
 			}
+			m.await(comClose, c.count[comClose])
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			for text, n := range c.texts {

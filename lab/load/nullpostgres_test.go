@@ -134,10 +134,20 @@ func (p *nullPostgres) one(b *pgproto3.Backend, m pgproto3.FrontendMessage) bool
 }
 
 func (p *nullPostgres) judge(text string) *pgproto3.ErrorResponse {
-	if p.answer == nil {
+	p.mu.Lock()
+	answer := p.answer
+	p.mu.Unlock()
+	if answer == nil {
 		return nil
 	}
-	return p.answer(text)
+	return answer(text)
+}
+
+// answers says what is answered from now on.
+func (p *nullPostgres) answers(answer func(text string) *pgproto3.ErrorResponse) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = answer
 }
 
 func (p *nullPostgres) count(kind, text string) {
@@ -204,7 +214,7 @@ func TestPostgresErrors(t *testing.T) {
 	t.Parallel()
 	p := startNullPostgres(t)
 	var n atomic.Int64
-	p.answer = func(string) *pgproto3.ErrorResponse {
+	p.answers(func(string) *pgproto3.ErrorResponse {
 		switch n.Add(1) {
 		case 3:
 			return &pgproto3.ErrorResponse{Severity: "ERROR", Code: "40P01", Message: "deadlock"}
@@ -212,7 +222,7 @@ func TestPostgresErrors(t *testing.T) {
 			return &pgproto3.ErrorResponse{Severity: "FATAL", Code: "57P01", Message: "shutting down"}
 		}
 		return nil
-	}
+	})
 	out, err := generator(t, openLoad(1, 100)).Run(context.Background(), p.server, Options{Measure: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -233,11 +243,11 @@ func TestPostgresInterrupted(t *testing.T) {
 	t.Cleanup(func() { close(never) })
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	p.answer = func(string) *pgproto3.ErrorResponse {
+	p.answers(func(string) *pgproto3.ErrorResponse {
 		cancel()
 		<-never
 		return nil
-	}
+	})
 	if _, err := generator(t, closedLoad(2)).Run(ctx, p.server, Options{Measure: time.Hour}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -151,19 +151,18 @@ func (r *pgbenchRun) args(seconds int, measured bool) []string {
 	} else {
 		args = append(args, "-P", "1")
 	}
-	if r.Script != "" {
-		return append(args, "-s", strconv.Itoa(r.Scale), "-f", r.script())
-	}
-	return append(args, "-b", r.Kit)
+	return append(args, "-s", strconv.Itoa(r.Scale), "-f", r.script())
 }
 
 func (r *pgbenchRun) script() string { return filepath.Join(r.dir, "script.sql") }
 
 func (r *pgbenchRun) once(ctx context.Context, seconds int, measured bool, perSecond func(float64)) (*result.Load, error) {
-	if r.Script != "" {
-		if err := os.WriteFile(r.script(), []byte(r.Script), 0o600); err != nil {
-			return nil, err
-		}
+	text, err := r.text(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(r.script(), []byte(text), 0o600); err != nil {
+		return nil, err
 	}
 	t := tool{path: r.path, args: r.args(seconds, measured), env: libpq(r.server)}
 	if perSecond != nil {

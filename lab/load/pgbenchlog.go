@@ -15,6 +15,9 @@ import (
 const (
 	// logLinesMax of one thread: an hour at 50,000 transactions a second.
 	logLinesMax = 180_000_000
+	// instantMax is the share of transactions that may have taken no time. More is a clock
+	// that pgbench has not read (see pgbenchClock).
+	instantMax = 0.005
 	// Fields of a line: client, number, time, script, seconds, microseconds, and with -R
 	// the lag; retries may follow.
 	logFieldsMin = 6
@@ -82,6 +85,7 @@ func readPgbenchLogs(paths []string, begin time.Time, report *pgbenchReport, ope
 	start = max(start, begin.UnixMicro())
 	t := newTally(0, open)
 	t.enter(result.PhaseMeasure, 0)
+	instant := int64(0)
 	batch := make([]sample, 0, recorderSamples)
 	err := eachEntry(paths, func(e pgbenchEntry) {
 		at, took := (e.at-start)*1000, e.took*1000
@@ -91,6 +95,9 @@ func readPgbenchLogs(paths []string, begin time.Time, report *pgbenchReport, ope
 		case e.outcome != "":
 			t.fail(0, pgbenchFailures[e.outcome], nil)
 		default:
+			if took == 0 {
+				instant++
+			}
 			batch = append(batch, sample{at: at, value: took, kind: kindAnswer}, sample{value: took - e.lag*1000, kind: kindService})
 			if open {
 				batch = append(batch, sample{value: e.lag * 1000, kind: kindLag})
@@ -112,6 +119,9 @@ func readPgbenchLogs(paths []string, begin time.Time, report *pgbenchReport, ope
 	}
 	if l.Transactions != report.transacted {
 		return nil, fmt.Errorf("it has %d transactions, and the report says %d", l.Transactions, report.transacted)
+	}
+	if float64(instant) > instantMax*float64(l.Transactions) {
+		return nil, fmt.Errorf("%d of %d transactions took no time by its log: its clock was not read; generator: kurabe measures such a load", instant, l.Transactions)
 	}
 	l.Summary = report.summary
 	return l, nil

@@ -21,6 +21,7 @@ type pgbenchReport struct {
 	seconds    float64 // without the time of connecting
 	summary    map[string]float64
 	transacted int64
+	last       string // of the statements that were read
 }
 
 var (
@@ -85,17 +86,23 @@ func parsePgbench(out []byte) (*pgbenchReport, error) {
 }
 
 // statement reads a line of -r: the mean in ms, from version 15 on failures and retries,
-// and the command. Commands of pgbench itself are left out.
+// and the command. Commands of pgbench itself are left out, but for the clock, whose time
+// is that of the statement before it.
 func (r *pgbenchReport) statement(line string, count *int) error {
 	m := pgbenchStatement.FindStringSubmatch(line)
-	if m == nil || m[2][0] == '\\' {
+	if m == nil || m[2][0] == '\\' && (m[2] != pgbenchClock || *count == 0) {
 		return nil
+	}
+	v, err := figure(m[1])
+	if m[2] == pgbenchClock {
+		r.summary[r.last] += v
+		return err
 	}
 	if *count == statementsMax {
 		return fmt.Errorf("more than %d statements", statementsMax)
 	}
 	*count++
-	v, err := figure(m[1])
-	r.summary[summaryStatement+label(*count, labelText(m[2]))] = v
+	r.last = summaryStatement + label(*count, labelText(m[2]))
+	r.summary[r.last] = v
 	return err
 }

@@ -205,7 +205,7 @@ func recordPgbench(t *testing.T) {
 	} {
 		p := startNullPostgres(t)
 		n := 0
-		p.answer = func(text string) *pgproto3.ErrorResponse {
+		p.answers(func(text string) *pgproto3.ErrorResponse {
 			time.Sleep(recordDelay)
 			if name == "errors" && strings.HasPrefix(text, "UPDATE") {
 				p.mu.Lock()
@@ -215,7 +215,7 @@ func recordPgbench(t *testing.T) {
 				}
 			}
 			return nil
-		}
+		})
 		w := study.Workload{Name: name, Generator: study.GeneratorPgbench, Kit: "tpcb-like", Mode: study.ModeClosed, Clients: 4, Scale: 1}
 		change(&w)
 		path, err := findTool("pgbench", pgbenchPackage, pgbenchFolders)
@@ -254,7 +254,7 @@ func keep(t *testing.T, name string, data []byte) {
 func recordSysbench(t *testing.T) {
 	for name, rate := range map[string]float64{"closed": 0, "open": 20, "overload": 100} {
 		p := startNullPostgres(t)
-		p.answer = func(string) *pgproto3.ErrorResponse { time.Sleep(recordDelay); return nil }
+		p.answers(func(string) *pgproto3.ErrorResponse { time.Sleep(recordDelay); return nil })
 		w := sysbenchLoad()
 		w.Protocol = protocolSimple
 		if rate > 0 {
@@ -269,5 +269,54 @@ func recordSysbench(t *testing.T) {
 			t.Fatal(err)
 		}
 		keep(t, "sysbench-"+name+".txt", e.output)
+	}
+}
+
+// TestPgbenchWithoutAClock: where pgbench has not read the clock, its log says 0 µs, and
+// no percentile is made of that.
+func TestPgbenchWithoutAClock(t *testing.T) {
+	for instant, fails := range map[int]bool{0: false, 5: false, 6: true, 1000: true} {
+		var log strings.Builder
+		for n := range 1000 {
+			took := 40
+			if n < instant {
+				took = 0
+			}
+			fmt.Fprintf(&log, "0 %d %d 0 1795367349 %d\n", n, took, 446768+n)
+		}
+		path := filepath.Join(t.TempDir(), "log.1")
+		if err := os.WriteFile(path, []byte(log.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		report := &pgbenchReport{seconds: 1, transacted: 1000, summary: map[string]float64{}}
+		_, err := readPgbenchLogs([]string{path}, time.Unix(1795367349, 0), report, false)
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "took no time") {
+			t.Errorf("%d of 1000: %v", instant, err)
+		}
+	}
+}
+
+// TestPgbenchReadsItsClock: after each statement of its own scripts, and after the last
+// of a user's.
+func TestPgbenchReadsItsClock(t *testing.T) {
+	const shown = "-- select-only: <builtin: select only>\n\\set aid random(1, 100000 * :scale)\nBEGIN;\nSELECT 1;\n\n"
+	got, err := clocked(shown, "select-only")
+	if want := "\\set aid random(1, 100000 * :scale)\nBEGIN;\n\\set kurabe_clock 0\nSELECT 1;\n\\set kurabe_clock 0\n"; err != nil || got != want {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, bad := range []string{"", "-- x\n", "SELECT 1,\n  2;\n"} {
+		if got, err := clocked(bad, "x"); err == nil {
+			t.Errorf("%q became %q", bad, got)
+		}
+	}
+	r := &pgbenchRun{pgbench: &pgbench{study.Workload{Script: "SELECT 1"}}}
+	if got, err := r.text(t.Context()); err != nil || got != "SELECT 1\n\\set kurabe_clock 0\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	report, err := parsePgbench([]byte("tps = 10 (without initial connection time)\nstatement latencies in milliseconds and failures:\n" +
+		"         0.5           0  \\set aid random(1, 100000 * :scale)\n         1.0           0  BEGIN;\n         0.25          0  \\set kurabe_clock 0\n" +
+		"         0.0           0  SELECT 1;\n         3.0           0  \\set kurabe_clock 0\n"))
+	if err != nil || len(report.summary) != 2 || report.summary["statement 01 BEGIN"] != 1.25 || report.summary["statement 02 SELECT 1"] != 3 {
+		t.Errorf("%+v, %v", report, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"time"
 
@@ -48,8 +49,11 @@ type session interface {
 // opener opens sessions of one server.
 type opener func(ctx context.Context) (session, error)
 
-// newOpener gives that of a real server.
-func newOpener(s dial.Server, protocol string, statements []*statement) (opener, error) {
+// dialer is how a connection is made.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// newOpener gives that of a real server. Patient sessions wait in threads of their own.
+func newOpener(s dial.Server, protocol string, statements []*statement, patient bool) (opener, error) {
 	texts := make([]string, len(statements))
 	for n, st := range statements {
 		texts[n] = st.parameterized(s.Engine)
@@ -59,12 +63,19 @@ func newOpener(s dial.Server, protocol string, statements []*statement) (opener,
 		if err != nil {
 			return nil, fmt.Errorf("address of the server: %w", err)
 		}
+		if patient {
+			config.DialFunc = pgconn.DialFunc(dialBlocking(dialer(config.DialFunc)))
+		}
 		return func(ctx context.Context) (session, error) {
 			return openPostgres(ctx, &config.Config, protocol, texts)
 		}, nil
 	}
+	connect := dialer((&net.Dialer{}).DialContext)
+	if patient {
+		connect = dialBlocking(connect)
+	}
 	return func(ctx context.Context) (session, error) {
-		return openMySQL(ctx, s.MySQLConfig(), protocol, texts)
+		return openMySQL(ctx, s.MySQLConfig(), connect, protocol, texts)
 	}, nil
 }
 

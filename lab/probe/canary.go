@@ -35,6 +35,9 @@ const (
 	stallMax = 0.25
 )
 
+// CanaryCPU is the kind of a canary's time that is the processor's.
+const CanaryCPU = "cpu"
+
 // Canary is how fast the machine was at one moment.
 type Canary struct {
 	At time.Time
@@ -53,7 +56,7 @@ func (c Canary) Calm() bool { return c.Stall <= stallMax }
 
 // AsFast says whether the processor was as fast as at another moment.
 func (c Canary) AsFast(other Canary) bool {
-	a, b := c.Ms["cpu"], other.Ms["cpu"]
+	a, b := c.Ms[CanaryCPU], other.Ms[CanaryCPU]
 	low := min(a, b)
 	return low <= 0 || (max(a, b)-low)/low <= canaryMax
 }
@@ -82,7 +85,7 @@ func SingUntil(ctx context.Context, folder string, most time.Duration, ok func(C
 func Sing(ctx context.Context, folder string) (Canary, error) {
 	c := Canary{At: time.Now(), Ms: map[string]float64{}, Stall: -1}
 	stalled, stallErr := readStall(procRoot)
-	c.Ms["cpu"] = singCPU(ctx)
+	c.Ms[CanaryCPU] = singCPU(ctx)
 	if after, err := readStall(procRoot); err == nil && stallErr == nil {
 		c.Stall = (after - stalled) / time.Since(c.At).Seconds()
 	}
@@ -161,7 +164,7 @@ func Disturbed(before, after Canary) (bool, string) {
 		return true, fmt.Sprintf("the hypervisor kept %.1f %% of the processors' time that was asked for, more than %.0f %%", 100*steal/asked, 100*stealMax)
 	}
 	if !after.AsFast(before) {
-		return true, fmt.Sprintf("a fixed piece of work took %.2f ms before and %.2f ms after, a difference of more than %.0f %%", before.Ms["cpu"], after.Ms["cpu"], 100*canaryMax)
+		return true, fmt.Sprintf("a fixed piece of work took %.2f ms before and %.2f ms after, a difference of more than %.0f %%", before.Ms[CanaryCPU], after.Ms[CanaryCPU], 100*canaryMax)
 	}
 	if !before.Calm() {
 		return true, fmt.Sprintf("other programs kept the processors busy before the trial: something waited for one during %.0f %% of the canary's time", 100*before.Stall)

@@ -298,9 +298,9 @@ func deviation(values []float64) float64 {
 // judge gives the verdict of the primary metric, as the lab's DESIGN says. A twin is
 // judged as any other, by itself.
 func (e *Estimate) judge(margin float64, better stat.Direction, twin *Estimate, p pairing) {
-	e.Verdict = stat.Judge(e.Ratio, margin, better)
 	pairs := len(p.a)
-	holds, why := stat.TwinHolds(twin.Ratio, margin)
+	floor, holds, why := stat.Floor(twin.Ratio, margin)
+	e.Verdict = stat.JudgeOver(e.Ratio, margin, floor, better)
 	switch {
 	case pairs == 0:
 		e.Verdict = stat.Withheld
@@ -316,13 +316,20 @@ func (e *Estimate) judge(margin float64, better stat.Direction, twin *Estimate, 
 	case !e.Twin && twin.Verdict == stat.Withheld:
 		e.withhold("of the baseline's twin " + twin.Why)
 	case e.Verdict == stat.Undecided:
-		e.MoreBlocks = stat.MoreBlocks(e.Ratio, margin)
+		e.MoreBlocks = max(stat.MoreBlocks(e.Ratio, margin), stat.MoreBlocks(twin.Ratio, margin))
+	}
+	if e.Verdict == stat.Undecided && floor > margin && !e.Twin {
+		e.note(fmt.Sprintf("on this machine the baseline and its twin differ by up to %.1f %%, and less is not told from none", 100*floor))
 	}
 }
 
 // withhold puts its reason before what else there is to say.
 func (e *Estimate) withhold(why string) {
 	e.Verdict = stat.Withheld
+	e.note(why)
+}
+
+func (e *Estimate) note(why string) {
 	if e.Why != "" {
 		why += "; " + e.Why
 	}

@@ -91,15 +91,8 @@ func TestVerdictIsWithheld(t *testing.T) {
 		why    string
 	}{
 		"the twin differs": {func(f *File) { scale(f, "off′", 1.02) }, "the same recipe, differ"},
-		"the twin is noisy": {func(f *File) {
-			for i := range f.Trials {
-				if t := &f.Trials[i]; t.Variant == "off′" {
-					t.Phases[0].Load.Seconds *= 1 + 0.1*float64(t.Block%2*2-1)
-				}
-			}
-		}, "differ by up to"},
-		"no twin":   {func(f *File) { drop(f, "off′", 12) }, "no ratio"},
-		"few twins": {func(f *File) { drop(f, "off′", 8) }, "only 4 blocks have the baseline and its twin"},
+		"no twin":          {func(f *File) { drop(f, "off′", 12) }, "no ratio"},
+		"few twins":        {func(f *File) { drop(f, "off′", 8) }, "only 4 blocks have the baseline and its twin"},
 		"unsettled": {func(f *File) {
 			for i := range f.Trials {
 				if t := &f.Trials[i]; t.Variant == "on" && t.Block <= 7 {
@@ -126,6 +119,24 @@ func TestVerdictIsWithheld(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", on.Verdict, on.Why, c.why)
 			}
 		})
+	}
+}
+
+// TestNoisyTwinRaisesTheFloor: what is within the twin's own difference is not told from
+// none; what is far beyond it costs all the same.
+func TestNoisyTwinRaisesTheFloor(t *testing.T) {
+	for effect, want := range map[float64]stat.Verdict{1: stat.Undecided, 0.95: stat.Undecided, 0.5: stat.Costs} {
+		f := made(12, quiet(effect))
+		for i := range f.Trials {
+			if t := &f.Trials[i]; t.Variant == "off′" {
+				t.Phases[0].Load.Seconds *= 1 + 0.1*float64(t.Block%2*2-1)
+			}
+		}
+		_, on := primary(t, f)
+		told := strings.Contains(on.Why, "less is not told from none")
+		if on.Verdict != want || told != (want == stat.Undecided) || (on.MoreBlocks > 0) != (want == stat.Undecided) {
+			t.Errorf("%v: %s, %q, %d more blocks", effect, on.Verdict, on.Why, on.MoreBlocks)
+		}
 	}
 }
 

@@ -89,8 +89,9 @@ func verdictsOf(s simulated, margin float64, d Direction, rng *rand.Rand) map[Ve
 	said := map[Verdict]int{}
 	for range studies {
 		x := s.run(rng)
-		verdict := Judge(ratio(x[cellB], x[cellA], simulatedResamples), margin, d)
-		if ok, _ := TwinHolds(ratio(x[cellTwin], x[cellA], simulatedResamples), margin); !ok {
+		floor, ok, _ := Floor(ratio(x[cellTwin], x[cellA], simulatedResamples), margin)
+		verdict := JudgeOver(ratio(x[cellB], x[cellA], simulatedResamples), margin, floor, d)
+		if !ok {
 			verdict = Withheld
 		}
 		said[verdict]++

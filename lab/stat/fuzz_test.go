@@ -40,8 +40,12 @@ func FuzzJudge(f *testing.F) {
 		default:
 			t.Errorf("verdict %q", verdict)
 		}
-		if ok, why := TwinHolds(r, margin); ok != (why == "") || ok && (low > 1 || high < 1) {
-			t.Errorf("%+v holds: %v, %q", r, ok, why)
+		floor, ok, why := Floor(r, margin)
+		if ok != (why == "") || ok && (low > 1 || high < 1 || floor < margin) {
+			t.Errorf("%+v: floor %v, %v, %q", r, floor, ok, why)
+		}
+		if over := JudgeOver(r, margin, floor, Direction(direction)); over != verdict && over != Undecided {
+			t.Errorf("%+v is %s, and %s over the floor %v", r, verdict, over, floor)
 		}
 		if more := MoreBlocks(r, margin); more < 0 || more > MaxPairs {
 			t.Errorf("%+v needs %d more blocks", r, more)

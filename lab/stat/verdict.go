@@ -41,7 +41,7 @@ const (
 // effect that is certain and smaller than the margin is no material cost. Direction only
 // is the verdict below MinPairs pairs and where so few give no interval of the level.
 // Withheld is that of an estimate that is no positive number, or of neither direction;
-// that of a study whose twin failed is TwinHolds's to say. A margin below 0 counts as 0.
+// that of a study whose twin failed is Floor's to say. A margin below 0 counts as 0.
 func Judge(r Ratio, margin float64, d Direction) Verdict {
 	i, ok := harm(r.Interval, d)
 	switch {
@@ -80,25 +80,37 @@ func withinMargin(i Interval, margin float64) bool {
 	return i.Low >= 1/upper(margin) && i.High <= upper(margin)
 }
 
-// TwinHolds says whether the study can tell a difference of the margin from none, by the
-// ratio of the baseline's twin to the baseline, which is 1: its interval must hold 1 and
-// lie within the margin's band (see Judge). Why is the reason when it does not, in words
-// that go after "withheld: ". A perfect twin fails by chance as often as its interval
-// misses, 3 to 5 times in 100.
-func TwinHolds(twin Ratio, margin float64) (ok bool, why string) {
+// JudgeOver is Judge in a study whose noise floor (see Floor) is known. Where the floor is
+// wider than the margin, a cost or an improvement is one only beyond the floor, and nobody
+// can say that there is none.
+func JudgeOver(r Ratio, margin, floor float64, d Direction) Verdict {
+	if !(floor > margin) {
+		return Judge(r, margin, d)
+	}
+	if v := Judge(r, floor, d); v != NoMaterialCost {
+		return v
+	}
+	return Undecided
+}
+
+// Floor is the difference that the study cannot tell from none, by the ratio of the
+// baseline's twin to the baseline, which is 1: as far as the twin's interval reaches, and
+// at least the margin; 0.05 for 5 %. Where the interval excludes 1, or there is none, the
+// study says nothing at all: why is the reason, in words that go after "withheld: ". A
+// perfect twin fails by chance as often as its interval misses, 3 to 5 times in 100.
+func Floor(twin Ratio, margin float64) (floor float64, ok bool, why string) {
 	i := twin.Interval
 	switch {
 	case math.IsNaN(twin.Estimate):
-		return false, "the baseline and its twin have no ratio"
+		return 0, false, "the baseline and its twin have no ratio"
 	case twin.Pairs < MinPairs:
-		return false, fmt.Sprintf("only %d blocks have the baseline and its twin, and an interval takes %d", twin.Pairs, MinPairs)
+		return 0, false, fmt.Sprintf("only %d blocks have the baseline and its twin, and an interval takes %d", twin.Pairs, MinPairs)
 	case !(i.Low > 0 && i.Low <= i.High):
-		return false, fmt.Sprintf("%d blocks give no interval of the baseline's twin at this level", twin.Pairs)
+		return 0, false, fmt.Sprintf("%d blocks give no interval of the baseline's twin at this level", twin.Pairs)
 	case i.Low > 1 || i.High < 1:
-		return false, fmt.Sprintf("the baseline and its twin, the same recipe, differ: ratio %.3f to %.3f", i.Low, i.High)
-	case !withinMargin(i, margin):
-		return false, fmt.Sprintf("the baseline and its twin differ by up to %.1f %%, more than the margin of %.1f %%",
-			100*(max(i.High, 1/i.Low)-1), 100*margin)
+		return 0, false, fmt.Sprintf("the baseline and its twin, the same recipe, differ: ratio %.3f to %.3f", i.Low, i.High)
+	case withinMargin(i, margin):
+		return max(margin, 0), true, ""
 	}
-	return true, ""
+	return max(i.High, 1/i.Low) - 1, true, ""
 }

@@ -50,30 +50,56 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestTwinHolds(t *testing.T) {
+func TestFloor(t *testing.T) {
 	of := func(low, high float64, pairs int) Ratio {
 		return Ratio{Estimate: math.Sqrt(low * high), Interval: Interval{Low: low, High: high, Level: 0.95}, Pairs: pairs}
 	}
 	for name, c := range map[string]struct {
-		in  Ratio
-		why string // part of it; "" when it holds
+		in    Ratio
+		floor float64
+		why   string // part of it; "" when there is a floor
 	}{
-		"alike":                  {of(0.99, 1.02, 6), ""},
-		"as wide as the margin":  {of(1/1.03, 1.03, 6), ""},
-		"ends at 1":              {of(1, 1.01, 6), ""},
-		"excludes 1 above":       {of(1.001, 1.02, 6), "differ: ratio 1.001 to 1.020"},
-		"excludes 1 below":       {of(0.98, 0.999, 6), "differ: ratio 0.980 to 0.999"},
-		"too wide above":         {of(0.99, 1.04, 6), "by up to 4.0 %, more than the margin of 3.0 %"},
-		"too wide below":         {of(1/1.05, 1.01, 6), "by up to 5.0 %"},
-		"too few":                {of(0.99, 1.01, 5), "only 5 blocks"},
-		"no interval":            {Ratio{Estimate: 1, Interval: noInterval(), Pairs: 6}, "no interval"},
-		"no ratio":               {PairedRatio([]float64{0}, []float64{1}, 0.95), "no ratio"},
-		"never measured":         {PairedRatio(nil, nil, 0.95), "no ratio"},
-		"a ratio of zero values": {Ratio{}, "only 0 blocks"},
+		"alike":                  {of(0.99, 1.02, 6), 0.03, ""},
+		"as wide as the margin":  {of(1/1.03, 1.03, 6), 0.03, ""},
+		"ends at 1":              {of(1, 1.01, 6), 0.03, ""},
+		"wider above":            {of(0.99, 1.04, 6), 0.04, ""},
+		"wider below":            {of(1/1.05, 1.01, 6), 0.05, ""},
+		"excludes 1 above":       {of(1.001, 1.02, 6), 0, "differ: ratio 1.001 to 1.020"},
+		"excludes 1 below":       {of(0.98, 0.999, 6), 0, "differ: ratio 0.980 to 0.999"},
+		"too few":                {of(0.99, 1.01, 5), 0, "only 5 blocks"},
+		"no interval":            {Ratio{Estimate: 1, Interval: noInterval(), Pairs: 6}, 0, "no interval"},
+		"no ratio":               {PairedRatio([]float64{0}, []float64{1}, 0.95), 0, "no ratio"},
+		"never measured":         {PairedRatio(nil, nil, 0.95), 0, "no ratio"},
+		"a ratio of zero values": {Ratio{}, 0, "only 0 blocks"},
 	} {
-		ok, why := TwinHolds(c.in, 0.03)
-		if ok != (c.why == "") || !strings.Contains(why, c.why) || ok && why != "" {
-			t.Errorf("%s: %v, %q", name, ok, why)
+		floor, ok, why := Floor(c.in, 0.03)
+		if ok != (c.why == "") || !strings.Contains(why, c.why) || ok && why != "" || math.Abs(floor-c.floor) > 1e-9 {
+			t.Errorf("%s: %v, %v, %q", name, floor, ok, why)
+		}
+	}
+}
+
+// TestOverTheFloor: a floor that is wider than the margin takes verdicts away, and gives
+// none.
+func TestOverTheFloor(t *testing.T) {
+	of := func(low, high float64) Ratio {
+		return Ratio{Estimate: math.Sqrt(low * high), Interval: Interval{Low: low, High: high, Level: 0.95}, Pairs: 12}
+	}
+	for name, c := range map[string]struct {
+		in    Ratio
+		floor float64
+		want  Verdict
+	}{
+		"beyond the floor":                 {of(1.11, 1.2), 0.1, Costs},
+		"beyond it on the other side":      {of(0.8, 0.9), 0.1, Improves},
+		"beyond the margin, not the floor": {of(1.05, 1.2), 0.1, Undecided},
+		"within the floor":                 {of(1.05, 1.09), 0.1, Undecided},
+		"within the margin":                {of(0.99, 1.01), 0.1, Undecided},
+		"a floor that is the margin":       {of(0.99, 1.01), 0.03, NoMaterialCost},
+		"a floor below it":                 {of(1.04, 1.2), 0, Costs},
+	} {
+		if got := JudgeOver(c.in, 0.03, c.floor, LowerIsBetter); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -115,6 +115,20 @@ def verdict(ratio, margin, higher_is_better):
     return "undecided"
 
 
-def twin_holds(ratio, margin):
+def floor(ratio, margin):
+    """The difference that the twin's interval leaves open, at least the margin; None when it
+    excludes 1 or there is none."""
     _, low, high, pairs = ratio
-    return pairs >= 6 and low is not None and low <= 1 <= high and 1 / (1 + margin) <= low and high <= 1 + margin
+    if pairs < 6 or low is None or not low <= 1 <= high:
+        return None
+    if 1 / (1 + margin) <= low and high <= 1 + margin:
+        return margin
+    return max(high, 1 / low) - 1
+
+
+def verdict_over(ratio, margin, noise, higher_is_better):
+    """The verdict where differences below noise cannot be told from none."""
+    if noise <= margin:
+        return verdict(ratio, margin, higher_is_better)
+    judged = verdict(ratio, noise, higher_is_better)
+    return "undecided" if judged == "no material cost" else judged
