@@ -55,13 +55,15 @@ func BenchmarkCapacity(b *testing.B) {
 // and of the runtime's.
 func BenchmarkAlarm(b *testing.B) {
 	const sleep = time.Millisecond
+	read := func(a *alarm) { _, _ = a.wait(sleep) }
 	kinds := map[string]func(a *alarm){
-		"timerfd":    func(a *alarm) { _, _ = a.wait(sleep) },
+		"kernel":     read,
+		"poller":     read,
 		"time.Sleep": func(*alarm) { time.Sleep(sleep) },
 	}
 	for name, wait := range kinds {
 		b.Run(name, func(b *testing.B) {
-			a, err := newAlarm()
+			a, err := newAlarm(name == "kernel")
 			if err != nil {
 				b.Fatal(err)
 			}

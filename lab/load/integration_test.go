@@ -225,9 +225,9 @@ func TestPrepareLeavesWhatIsRight(t *testing.T) {
 func TestToolsRun(t *testing.T) {
 	onceIsEnough(t)
 	runTools(t, startPostgres(t), map[string]study.Workload{
-		"pgbench closed":  {Generator: study.GeneratorPgbench, Kit: "tpcb-like", Mode: study.ModeClosed, Clients: 4},
-		"pgbench open":    {Generator: study.GeneratorPgbench, Kit: "select-only", Mode: study.ModeOpen, Rate: 200, Clients: 4, Protocol: protocolPrepared},
-		"pgbench script":  {Generator: study.GeneratorPgbench, Script: "\\set a random(1, 10 * :scale)\nSELECT :a;", Mode: study.ModeClosed, Clients: 1},
+		"pgbench closed": {Generator: study.GeneratorPgbench, Kit: "tpcb-like", Mode: study.ModeClosed, Clients: 4},
+		"pgbench open":   {Generator: study.GeneratorPgbench, Kit: "select-only", Mode: study.ModeOpen, Rate: 200, Clients: 4, Protocol: protocolPrepared},
+		"pgbench script": {Generator: study.GeneratorPgbench, Script: "\\set a random(1, 10 * :scale)\nSELECT :a;", Mode: study.ModeClosed, Clients: 1},
 		// Without its clock, a tenth of these took no time.
 		"pgbench clock":   {Generator: study.GeneratorPgbench, Script: "SELECT 1", Mode: study.ModeClosed, Clients: 16},
 		"pgbench connect": {Generator: study.GeneratorPgbench, Kit: "select-only", Mode: study.ModeClosed, Clients: 2, Connect: true},

@@ -47,6 +47,7 @@ type scriptsOf struct {
 	firstLabel int
 	scale      int64
 	seed       uint64
+	patient    bool // threads wait in the kernel
 }
 
 // series counts down the requests of a series.
@@ -74,7 +75,7 @@ func (g *own) load(ctx context.Context, open opener, o Options) (*Outcome, error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &ownRun{
-		scriptsOf: &scriptsOf{scripts: &g.scripts, connect: g.Connect, scale: int64(g.Scale), seed: o.Seed},
+		scriptsOf: &scriptsOf{scripts: &g.scripts, connect: g.Connect, scale: int64(g.Scale), seed: o.Seed, patient: g.patient()},
 		ctx:       ctx, opener: open, drain: g.drain,
 		tally:  newTally(len(g.labels()), g.Mode == study.ModeOpen),
 		failed: make(chan error, 1),

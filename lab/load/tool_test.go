@@ -46,6 +46,14 @@ func TestToolGetsItsSecretsUnseen(t *testing.T) {
 	}
 }
 
+// What a tool sleeps too long would count as the server's.
+func TestToolSleepsExactly(t *testing.T) {
+	e, err := shell("cat /proc/self/timerslack_ns").run(context.Background())
+	if err != nil || string(e.output) != "1\n" {
+		t.Errorf("its timers have %q ns of slack, %v", e.output, err)
+	}
+}
+
 func TestToolOutputIsBounded(t *testing.T) {
 	e, err := shell("head -c 3000000 /dev/zero; echo end >&2").run(context.Background())
 	if err != nil || len(e.output) != toolMaxBytes || string(e.errors) != "end\n" {

@@ -44,10 +44,10 @@ func newWorker(r *ownRun, id int) (*worker, error) {
 	w := &worker{ownRun: r, id: id, record: newRecorder(r.tally), source: rand.NewPCG(0, 0), vars: make([]int64, len(r.scripts.variables))}
 	w.chance = rand.New(w.source)
 	var err error
-	if w.alarm, err = newAlarm(); err != nil {
+	if w.alarm, err = newAlarm(r.patient); err != nil {
 		return nil, err
 	}
-	if w.nap, err = newAlarm(); err != nil {
+	if w.nap, err = newAlarm(r.patient); err != nil {
 		w.alarm.close()
 		return nil, err
 	}

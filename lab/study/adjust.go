@@ -51,11 +51,6 @@ const (
 	QuickReset = 1200 * time.Millisecond
 )
 
-// QuickMargin is the least margin of a quick study that names none: six short blocks leave
-// the twin up to ten percent beside its baseline, so a finer verdict would have to be
-// withheld. A cost of a third has its verdict all the same.
-const QuickMargin = 0.15
-
 // clone is a copy whose lists can be changed. What is in an item, maps and lists of
 // names, is shared and never written to.
 func clone(s *Study) *Study {
@@ -86,17 +81,17 @@ func (a *Adjustment) apply(s *Study) *Study {
 	})
 	a.Plan.apply(&out.Plan)
 	if a.Margin != 0 {
-		out.margins(func(float64) float64 { return a.Margin })
+		out.setMargin(a.Margin)
 	}
 	return out
 }
 
-// margins changes the margin of the study and of each workload with one of its own.
-func (s *Study) margins(change func(float64) float64) {
-	s.Primary.Margin = change(s.Primary.Margin)
+// setMargin changes the margin of the study and of each workload with one of its own.
+func (s *Study) setMargin(margin float64) {
+	s.Primary.Margin = margin
 	for i := range s.Workloads {
 		if own := s.Workloads[i].Primary; own != nil {
-			s.Workloads[i].Primary = &Primary{Metric: own.Metric, Margin: change(own.Margin)}
+			s.Workloads[i].Primary = &Primary{Metric: own.Metric, Margin: margin}
 		}
 	}
 }
@@ -163,12 +158,11 @@ func times(n int, factor float64, most int) int {
 }
 
 // Quick is the study for those who want a first answer: what its section quick says,
-// short phases, no margin below QuickMargin, and six blocks when they fit in QuickTotal, else three, which give a
+// short phases, and six blocks when they fit in QuickTotal, else three, which give a
 // direction and no verdict. It counts the twin. Ask ForEngine first: fewer cells may
 // then allow six blocks.
 func Quick(s *Study) *Study {
 	base := clone(s)
-	base.margins(func(m float64) float64 { return max(m, QuickMargin) })
 	p := &base.Plan
 	p.TargetHalfwidth = 0
 	p.Warm, p.WarmMax = min(p.Warm, Duration(time.Second)), min(p.WarmMax, Duration(2*time.Second))

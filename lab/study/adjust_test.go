@@ -39,14 +39,8 @@ func TestQuick(t *testing.T) {
 	if q.Plan != want {
 		t.Errorf("%+v", q.Plan)
 	}
-	if q.Primary.Margin != QuickMargin || builtin(t, "general-log").Primary.Margin != 0.03 {
+	if q.Primary.Margin != 0.03 {
 		t.Errorf("its margin is %v", q.Primary.Margin)
-	}
-	own := Quick(builtin(t, "proxy"))
-	for _, w := range own.Workloads {
-		if m := own.PrimaryOf(w.Name).Margin; m != QuickMargin {
-			t.Errorf("the margin of %s is %v", w.Name, m)
-		}
 	}
 	named := builtin(t, "general-log")
 	named.Quick.Margin = 0.05
