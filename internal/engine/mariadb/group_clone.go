@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -61,10 +62,29 @@ func (d *Driver) makeClone(ctx context.Context, i engine.Instance, from transpor
 	if err := d.Adopt(i, fresh); err != nil {
 		return err
 	}
+	if err := beginLog(fresh, position, w); err != nil {
+		return err
+	}
 	if err := writeFollowing(fresh, following{Position: position}); err != nil {
 		return err
 	}
 	return volume.SyncFS(fresh)
+}
+
+// beginLog has the binary log of a copy begin where the copy is: a server reads this file
+// when it has no log yet. Without it nobody could follow from that very place, as a writer
+// does that has to take back what came after.
+func beginLog(dataDir, position string, w *workshop) error {
+	list, err := parseGTIDs(position)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, g := range list {
+		b.WriteString(g.String() + "\n")
+	}
+	path := filepath.Join(dataDir, binlogName+".state")
+	return errors.Join(os.WriteFile(path, []byte(b.String()), 0o600), w.give(path))
 }
 
 // giveAll makes the engine's user the owner of a tree that is the service's.
@@ -96,12 +116,12 @@ type localCopy struct {
 	source engine.Instance
 }
 
-// localSource is the source as the driver acts on it. Members of a group have the same
-// settings, and their homes lie side by side.
+// localSource is the source as the driver acts on it, which is reached where it listens.
+// Members of a group have the same settings, and their homes lie side by side.
 func localSource(i engine.Instance) engine.Instance {
 	s := i
 	source := *i.Role.Source
-	s.Instance, s.ListensAt, s.Port, s.Held = source.ID, source.Address, source.Port, false
+	s.Instance, s.Address, s.ListensAt, s.Port, s.Held = source.ID, source.Address, "", source.Port, false
 	s.Role = &kurabe.Role{Epoch: i.Role.Epoch, Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{i.Instance}}
 	s.Home = engine.Home{Dir: filepath.Join(filepath.Dir(i.Home.Dir), string(source.ID))}
 	s.SeenDir = s.Home.Dir

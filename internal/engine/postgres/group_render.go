@@ -42,7 +42,6 @@ func groupSettings(i engine.Instance) []line {
 	return append(lines,
 		line{"primary_conninfo", followInfo(i)},
 		line{"primary_slot_name", memberName(i.Instance)},
-		line{"recovery_target_timeline", "latest"},
 		line{"wal_receiver_timeout", streamTimeout},
 		line{"wal_receiver_status_interval", statusInterval},
 		line{"wal_retrieve_retry_interval", retryInterval},
