@@ -112,7 +112,8 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 // takesClients says whether clients of the instance may be led to the server.
 func (w *worker) takesClients(a kurabe.Assignment, o engine.Observation) bool {
 	if r := w.roleReport(a, o); r != nil {
-		return a.Writes() && r.Writing
+		// One that was just promoted turns clients away until it has read the rules of a writer.
+		return a.Writes() && r.Writing && r.Epoch == a.Role.Epoch
 	}
 	return o.Running && o.Applied.Ready && o.Applied.Process == o.Process
 }

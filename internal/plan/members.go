@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"kurabe"
 )
@@ -57,9 +58,9 @@ func (d *draft) order() {
 func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assignment {
 	a, old := content, d.assigned(m.ID)
 	a.Settings = maps.Clone(content.Settings)
-	if d.waitsForStandby(m, old) {
+	if d.waitsForStandby(m, old) || d.waitsForWriter(m, old) {
 		a = *old
-		a.Settings = maps.Clone(old.Settings)
+		a.Settings, a.Goal = maps.Clone(old.Settings), content.Goal
 	}
 	a.Instance, a.Host, a.ListensAt, a.Generation = m.ID, m.Host, m.ListensAt, 0
 	if m.ID.Number() > 1 {
@@ -84,7 +85,37 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 // is the writer's own.
 func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 	return m.ID == d.group.Writer && old != nil && old.Boot < d.next.Boot && !d.restartsAtOnce &&
-		old.Goal == kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning && d.status.Applied.MultiAZ && d.candidate() != ""
+		old.Goal == kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning && d.status.Applied.MultiAZ && d.candidate() != "" &&
+		!lowers(old.Settings, d.next.Settings)
+}
+
+// floors are what a PostgreSQL that follows must not have less of than the one it follows
+// (manual, "Administrator's Overview" of hot standby).
+var floors = []string{"max_connections", "max_locks_per_transaction", "max_prepared_transactions", "max_wal_senders", "max_worker_processes"}
+
+// lowers says whether a server with the one may not follow a server with the other. What
+// the engine's own default is, is not known here: it is taken for less.
+func lowers(from, to map[string]string) bool {
+	return slices.ContainsFunc(floors, func(name string) bool {
+		if from[name] == to[name] {
+			return false
+		}
+		a, errA := strconv.ParseInt(from[name], 10, 64)
+		b, errB := strconv.ParseInt(to[name], 10, 64)
+		return errA != nil || errB != nil || b < a
+	})
+}
+
+// waitsForWriter says whether a standby keeps what it has for now: what it may not have
+// less of than the writer, the writer gives up first.
+func (d *draft) waitsForWriter(m kurabe.Member, old *kurabe.Assignment) bool {
+	if m.ID == d.group.Writer || old == nil || old.Boot >= d.next.Boot || !lowers(old.Settings, d.next.Settings) {
+		return false
+	}
+	w, r := d.assigned(d.group.Writer), d.reported(d.group.Writer)
+	given := w != nil && r != nil && r.Role != nil && w.Boot == d.next.Boot && r.Boot == w.Boot && r.Done && r.Generation == w.Generation &&
+		slices.Contains(r.Role.Covered, m.ID)
+	return !given
 }
 
 // role is what a member is there for.

@@ -53,8 +53,8 @@ func (d *draft) unfinished() bool {
 	if d.next.Goal != kurabe.GoalRunning {
 		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.reported(m.ID); return r != nil && r.Running })
 	}
-	behind := d.assigned(d.group.Writer)
-	return d.status.Converting || d.group.Handover != "" || behind != nil && behind.Boot < d.baseBoot
+	behind := slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { a := d.assigned(m.ID); return a != nil && a.Boot < d.baseBoot })
+	return d.status.Converting || d.group.Handover != "" || behind
 }
 
 // transition is the state to show while a generation is under way.

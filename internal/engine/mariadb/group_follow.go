@@ -25,6 +25,9 @@ func (d *Driver) follow(ctx context.Context, a *admin, i engine.Instance) error 
 	if i.Role.Source == nil {
 		return errors.New("the assignment's role names no source to follow")
 	}
+	if _, able, err := askGuard(ctx, a); err != nil || !able {
+		return errors.Join(err, errUnable)
+	}
 	lock := d.roleLock(i.Home)
 	lock.Lock()
 	defer lock.Unlock()
@@ -43,6 +46,9 @@ func (d *Driver) follow(ctx context.Context, a *admin, i engine.Instance) error 
 	}
 	return err
 }
+
+// errUnable: it would answer for what it may lose.
+var errUnable = errors.New("the guard in this server cannot serve a group; the server's error log says what it misses")
 
 var errNoFollower = errors.New("its data is not that of a follower")
 

@@ -395,3 +395,84 @@ func TestGroupYields(t *testing.T) {
 	p.follower.MustQuery(t, "INSERT INTO t VALUES (200, 'of the new writer')")
 	awaitRow(t, p.writer, 200)
 }
+
+// A follower whose source has thrown away what it needs is cloned, by the steps that there
+// are for a writer which cannot rejoin.
+func TestGroupClonesWhatCannotFollow(t *testing.T) {
+	p := newPair(t)
+	p.follower.Crash(t)
+	p.writer.MustQuery(t, "INSERT INTO t VALUES (300, 'missed')")
+	inside(t, p.writer, "FLUSH BINARY LOGS")
+	names, err := binlogs(p.writer.Home().DataDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The server keeps a log that its recovery may need until it has noted that it does not.
+	for deadline := time.Now().Add(patience); ; {
+		inside(t, p.writer, "PURGE BINARY LOGS TO "+quoteLiteral(names[len(names)-1]))
+		if left, err := binlogs(p.writer.Home().DataDir()); err != nil || len(left) == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the log is not purged")
+		}
+	}
+	p.follower.Satisfy(t)
+	w, err := replicator(p.follower).OpenWatch(t.Context(), p.follower.Instance())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for deadline := time.Now().Add(patience); replicator(p.follower).IsFollower(p.follower.Home()); {
+		v, err := w.Look(t.Context())
+		if err != nil || v.Following || time.Now().After(deadline) {
+			t.Fatalf("it is not given up: %+v, %v", v, err)
+		}
+	}
+	p.follower.Satisfy(t)
+	p.awaitFollowing(t)
+	awaitRow(t, p.follower, 300)
+}
+
+// A writer that died while commits waited keeps clients out until it is released, and lets
+// its follower in.
+func TestGroupHolds(t *testing.T) {
+	p := newPair(t)
+	p.waitForFollower(t)
+	p.writer.Crash(t)
+	p.writer.Want.Generation++
+	p.writer.Want.Role.StartSeq = 1
+	p.writer.Satisfy(t)
+	if got, err := query(t.Context(), p.writer.Login(), "SELECT 1"); err == nil {
+		t.Errorf("a client came in: %q", got)
+	}
+	v := await(t, p.writer, "its follower", func(v engine.RoleView) bool {
+		f := v.Followers[p.follower.Want.Instance]
+		return f.Streaming && f.Flushed >= v.Inserted
+	})
+	if !v.Writing || len(v.WaitsFor) != 1 {
+		t.Errorf("%+v", v)
+	}
+	p.write(t, nil)
+	p.writer.MustQuery(t, "INSERT INTO t VALUES (400, 'released')")
+}
+
+// Whoever has the right to replicate may have a server that answers; a commit waits for
+// the follower all the same.
+func TestGroupCountsMembersOnly(t *testing.T) {
+	p := newPair(t)
+	p.waitForFollower(t)
+	p.stopReceiving(t)
+	conn := foreignReplica(t, p.writer)
+	defer conn.Close()
+	alone := insert(t, p.writer, "INSERT INTO t VALUES (500, 'alone')")
+	alone.waits(t, "with a replica of a user's")
+	rows := inside(t, p.writer, "SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_master_clients'")
+	if rows[0][1] != "0" {
+		t.Errorf("%s answer for commits", rows[0][1])
+	}
+	p.write(t, nil)
+	if err := alone.end(t); err != nil {
+		t.Error(err)
+	}
+}

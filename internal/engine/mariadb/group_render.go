@@ -9,7 +9,7 @@ import (
 )
 
 // relayLogName begins the names of the logs that a follower has received. They lie in the
-// data folder, as the binary log does.
+// data folder, as the binary log does; kurabe_guard knows the name.
 const relayLogName = "mysql-relay"
 
 // Times of the stream from a writer to its follower, in seconds: the writer says something
@@ -71,7 +71,8 @@ func groupSettings(i engine.Instance) []option {
 		{"relay_log_purge", "1"},
 		// What was received is kept over a start: it may have been answered for.
 		{"relay_log_recovery", "0"},
-		{"sync_relay_log", "1"},
+		// The server would sync it by the event. kurabe_guard syncs it before each answer.
+		{"sync_relay_log", "0"},
 		{"report_host", i.Listens()},
 		{"report_port", strconv.Itoa(i.Port)},
 		// What the probe writes, perhaps to a schema that was made unlogged; and a server's

@@ -37,12 +37,11 @@ type slaveStatus struct {
 	sourceAt   int64
 	whyNot     reason
 
-	applies      bool
-	applyState   string
-	relayFile    string
-	relayAt      int64
-	whyNotApply  reason
-	secondsApart string // between the writing and the applying of a transaction, "" unknown
+	applies     bool
+	applyState  string
+	relayFile   string
+	relayAt     int64
+	whyNotApply reason
 }
 
 // reason is the newest error of a thread, number 0 for none. Its text can hold a statement.
@@ -74,7 +73,7 @@ func parseSlave(row map[string]string) (*slaveStatus, error) {
 	s := &slaveStatus{
 		host: row["Master_Host"], user: row["Master_User"], receives: row["Slave_IO_Running"], applies: row["Slave_SQL_Running"] == "Yes",
 		sourceFile: row["Master_Log_File"], relayFile: row["Relay_Log_File"], applyState: row["Slave_SQL_Running_State"],
-		whyNot: reason{text: row["Last_IO_Error"]}, whyNotApply: reason{text: row["Last_SQL_Error"]}, secondsApart: row["Seconds_Behind_Master"],
+		whyNot: reason{text: row["Last_IO_Error"]}, whyNotApply: reason{text: row["Last_SQL_Error"]},
 	}
 	if !slices.Contains([]string{"Yes", "No", "Connecting", "Preparing"}, s.receives) || !slices.Contains([]string{"Yes", "No"}, row["Slave_SQL_Running"]) ||
 		!slices.Contains([]string{"No", "Slave_Pos", "Current_Pos"}, row["Using_Gtid"]) {

@@ -242,7 +242,7 @@ func TestReloadOfAGroup(t *testing.T) {
 		return all
 	}
 	got := statements(writer(instance(nil).Instance.Member(2)))
-	if want := []string{"SET GLOBAL sync_relay_log = 1", "SET GLOBAL " + waitingSetting + " = 1"}; !slices.Equal(got, want) {
+	if want := []string{"SET GLOBAL sync_relay_log = 0", "SET GLOBAL " + waitingSetting + " = 1"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	got = statements(instance(nil))

@@ -71,8 +71,9 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 // comes by to do.
 const boundEvery = time.Minute
 
-// lookAtFollower: its position is what it has received in full and synced (sync_relay_log),
-// applied or not.
+// lookAtFollower: its position is what it has received in full, applied or not, and synced as
+// far as it has answered for it. It says that it receives before its source has refused it: so something
+// must have come, the name of the log first of all.
 func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 	s, err := askSlave(ctx, w.admin)
 	if err != nil {
@@ -83,7 +84,7 @@ func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 		return v, err
 	}
 	v.Position = max(v.Position, s.received)
-	v.Following = follows(w.i) && s.of(w.i) && s.receives == "Yes" && s.applies
+	v.Following = follows(w.i) && s.of(w.i) && s.receives == "Yes" && s.sourceFile != "" && s.applies
 	if time.Since(w.bounded) >= boundEvery {
 		// What fails is tried again, and says nothing of the server.
 		_ = boundLog(ctx, w.i)
