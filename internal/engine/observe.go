@@ -59,7 +59,8 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 		return o, nil
 	}
 	if a.Goal == kurabe.GoalRunning {
-		o.SettingsCurrent = current(h.ConfDir(), l.c.Driver.Render(i))
+		_, gid := owner(i.User)
+		o.SettingsCurrent = current(h.ConfDir(), l.c.Driver.Render(i), gid)
 		o.CertificateExpires, o.CertificateCurrent = l.certificate(i)
 		o.Fingerprint = fingerprint(l.c.Driver.Render(i), h)
 	}
@@ -117,15 +118,17 @@ func identity(p proc.Process) string {
 	return strconv.Itoa(p.PID) + "@" + strconv.FormatUint(p.StartTime, 10)
 }
 
-// current says whether the rendered files are what is on disk, and no others.
-func current(dir string, files map[string]string) bool {
+// current says whether the rendered files are what is on disk, for the engine to read, and
+// no others.
+func current(dir string, files map[string]string, gid int) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != len(files) {
 		return false
 	}
 	for name, want := range files {
-		have, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || string(have) != want {
+		path := filepath.Join(dir, name)
+		have, err := os.ReadFile(path)
+		if err != nil || string(have) != want || !readableBy(path, gid) {
 			return false
 		}
 	}

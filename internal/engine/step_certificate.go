@@ -75,8 +75,9 @@ func (i Instance) CertificateName() string {
 // certificate says when the certificate on disk ends, and whether it is the one
 // that the assignment needs.
 func (l *Lifecycle) certificate(i Instance) (ends time.Time, current bool) {
-	data, err := os.ReadFile(filepath.Join(i.Home.TLSDir(), certificateFile))
-	if err != nil {
+	path := filepath.Join(i.Home.TLSDir(), certificateFile)
+	data, err := os.ReadFile(path)
+	if _, gid := owner(i.User); err != nil || !readableBy(path, gid) {
 		return time.Time{}, false
 	}
 	c, err := parseCertificate(data)

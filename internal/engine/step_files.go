@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"kurabe"
 	"kurabe/internal/proc"
@@ -120,7 +121,7 @@ func (l *Lifecycle) writeSettings(i Instance) error {
 	_, gid := owner(i.User)
 	for name, content := range files {
 		path := filepath.Join(i.Home.ConfDir(), name)
-		if have, err := os.ReadFile(path); err == nil && string(have) == content {
+		if have, err := os.ReadFile(path); err == nil && string(have) == content && readableBy(path, gid) {
 			continue
 		}
 		if err := writeFor(path, []byte(content), confMode, gid); err != nil {
@@ -143,13 +144,21 @@ func (l *Lifecycle) writeSettings(i Instance) error {
 
 // writeFor writes a file that the engine's group may read.
 func writeFor(path string, data []byte, mode os.FileMode, gid int) error {
-	if err := volume.AtomicWrite(path, data, mode); err != nil {
-		return err
-	}
 	if os.Getuid() != 0 {
-		return nil
+		return volume.AtomicWrite(path, data, mode)
 	}
-	return os.Chown(path, 0, gid)
+	return volume.AtomicWriteGroup(path, data, mode, gid)
+}
+
+// readableBy says whether a file is of the engine's group. Earlier versions gave it to
+// the group after it had its name, and could die in between.
+func readableBy(path string, gid int) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return os.Getuid() != 0 || ok && int(stat.Gid) == gid
 }
 
 // removeHome removes everything that belongs to the instance.

@@ -16,7 +16,17 @@ const tempSuffix = ".tmp"
 // AtomicWrite replaces a file. After a crash it holds the old content or the new,
 // and once AtomicWrite has returned, the new, even if the power fails. A reader
 // never sees a part.
-func AtomicWrite(path string, data []byte, mode os.FileMode) (err error) {
+func AtomicWrite(path string, data []byte, mode os.FileMode) error {
+	return atomicWrite(path, data, mode, func(*os.File) error { return nil })
+}
+
+// AtomicWriteGroup is AtomicWrite of a file of another group. It has its group when it gets
+// its name: whoever may read it can, whatever we die of.
+func AtomicWriteGroup(path string, data []byte, mode os.FileMode, gid int) error {
+	return atomicWrite(path, data, mode, func(f *os.File) error { return f.Chown(-1, gid) })
+}
+
+func atomicWrite(path string, data []byte, mode os.FileMode, own func(*os.File) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("write %s: %w", path, err)
@@ -29,7 +39,7 @@ func AtomicWrite(path string, data []byte, mode os.FileMode) (err error) {
 	}
 	temp := file.Name()
 	_, err = file.Write(data)
-	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
+	err = errors.Join(err, own(file), file.Chmod(mode), file.Sync(), file.Close())
 	if err == nil {
 		err = os.Rename(temp, path)
 	}

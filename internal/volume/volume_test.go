@@ -72,6 +72,32 @@ func TestAtomicWrite(t *testing.T) {
 	}
 }
 
+// TestAtomicWriteGroup: a file that is not its group's yet has no name.
+func TestAtomicWriteGroup(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	err := atomicWrite(path, []byte("x"), 0o640, func(*os.File) error {
+		if got := names(t, dir); strings.Contains(" "+got+" ", " f ") {
+			t.Errorf("it has its name before it is its group's: %s", got)
+		}
+		return os.ErrPermission
+	})
+	if !errors.Is(err, os.ErrPermission) || names(t, dir) != "" {
+		t.Errorf("%v; left behind: %s", err, names(t, dir))
+	}
+	gid := os.Getgid()
+	if os.Getuid() == 0 {
+		gid++ // root may give it to any
+	}
+	if err := AtomicWriteGroup(path, []byte("x"), 0o640, gid); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || int(info.Sys().(*syscall.Stat_t).Gid) != gid || info.Mode() != 0o640 {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
 func TestEnsureDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	for _, mode := range []os.FileMode{0o700, 0o751, 0o751} {
