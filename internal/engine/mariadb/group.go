@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -121,9 +122,12 @@ func (d *Driver) assume(ctx context.Context, a *admin, i engine.Instance) error 
 	case state != nil:
 		return fmt.Errorf("%w: it follows, and has not been promoted", engine.ErrNotReady)
 	case writes(i):
-		return openWrites(ctx, a, i)
+		err = openWrites(ctx, a, i)
 	}
-	return endSessions(ctx, a)
+	if err == nil && keepsOut(i) {
+		err = endSessions(ctx, a)
+	}
+	return err
 }
 
 // openWrites lets a server of a group write: each is started without that, because one
@@ -156,24 +160,49 @@ const eventScheduler = "event_scheduler"
 // errNoThread is that of a session that has ended by itself.
 const errNoThread = 1094
 
-// endSessions ends those of clients; whoever comes now is turned away.
+// goodbyeMost is how long the sessions of clients may take to end: a commit ends with its
+// answer. What is left then the stop ends, and a server that commits keep from stopping dies
+// (group.c).
+const goodbyeMost = time.Second
+
+// endSessions ends those of clients, and returns when none is left; whoever comes now is
+// turned away. A stop in the midst of commits would end the thread that takes their
+// answers first.
 func endSessions(ctx context.Context, a *admin) error {
+	for began := time.Now(); ; {
+		left, err := killClients(ctx, a)
+		if err != nil {
+			return fmt.Errorf("end the sessions of clients: %w", err)
+		}
+		if left == 0 || time.Since(began) > goodbyeMost {
+			return nil
+		}
+		if err := pause(ctx, applyPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// killClients says how many there were.
+func killClients(ctx context.Context, a *admin) (int, error) {
 	rows, err := a.query(ctx, `SELECT ID, USER FROM information_schema.PROCESSLIST
  WHERE COMMAND NOT IN ('Binlog Dump', 'Daemon', 'Slave_IO', 'Slave_SQL', 'Slave_worker') AND USER NOT IN ('system user', 'event_scheduler')`)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	found := 0
 	for _, row := range rows {
 		if memberForm.MatchString(row[1]) {
 			continue
 		}
+		found++
 		err := a.exec(ctx, "KILL HARD CONNECTION "+row[0])
 		var said *serverError
 		if err != nil && !(errors.As(err, &said) && said.Number == errNoThread) {
-			return fmt.Errorf("end a client's session: %w", err)
+			return found, err
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // roleLock is held while the role of a server changes: what looks at it must not set a

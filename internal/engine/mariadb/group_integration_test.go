@@ -377,25 +377,6 @@ func TestGroupStopAcknowledgesNothing(t *testing.T) {
 	}
 }
 
-// A stop with a follower gives it all, and is clean.
-func TestGroupYields(t *testing.T) {
-	p := newPair(t)
-	p.waitForFollower(t)
-	for n := range 50 {
-		p.writer.MustQuery(t, fmt.Sprintf("INSERT INTO t VALUES (%d, %s)", 60+n, quoteLiteral(strings.Repeat("x", 10000))))
-	}
-	p.writer.Want.Generation++
-	p.writer.Want.Role.Duty = kurabe.DutyYield
-	p.writer.Satisfy(t)
-	p.promote(t)
-	if got := p.follower.MustQuery(t, "SELECT COUNT(*) FROM t WHERE id >= 60"); got != "50" {
-		t.Errorf("%s of 50 rows", got)
-	}
-	p.rejoin(t)
-	p.follower.MustQuery(t, "INSERT INTO t VALUES (200, 'of the new writer')")
-	awaitRow(t, p.writer, 200)
-}
-
 // A follower whose source has thrown away what it needs is cloned, by the steps that there
 // are for a writer which cannot rejoin.
 func TestGroupClonesWhatCannotFollow(t *testing.T) {
