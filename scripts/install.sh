@@ -89,6 +89,7 @@ want_tools() {
 	have haproxy || want haproxy "a proxy in front of either engine, in the lab"
 	have pt-online-schema-change || want percona-toolkit "pt-online-schema-change, in the lab"
 	[ "$purpose" = bench ] || have sysbench || want sysbench "a generator of load, in the lab"
+	[ "$purpose" = bench ] || have chromium || want chromium "a browser, in which the tests look at the lab's pages"
 }
 
 installed_majors() {

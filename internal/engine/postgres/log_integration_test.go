@@ -82,7 +82,7 @@ func keep(t *testing.T) *kept {
 		least := k.l.acked() + rows
 		until(t, "more rows", func() bool { return k.l.acked() >= least })
 	}
-	more(50)
+	more(500) // so that nobody writes to the first page of the table any more
 	var err error
 	if k.copied, err = k.d.CopyRunning(t.Context(), b.Instance(), engine.CopyRequest{Dir: k.snapshot}); err != nil {
 		t.Fatal(err)
