@@ -24,8 +24,11 @@ type control struct {
 	settings map[string]string
 }
 
-// The cluster's state in pg_controldata's words.
-const controlShutDown = "shut down"
+// The cluster's state in pg_controldata's words. The second is that of a follower.
+const (
+	controlShutDown         = "shut down"
+	controlShutDownFollower = "shut down in recovery"
+)
 
 // controlSettings are settings that recovery needs as they were, by the tool's words.
 var controlSettings = map[string]string{
