@@ -33,14 +33,9 @@ type Assignment struct {
 
 	Engine  EngineName `json:"engine"`
 	Version string     `json:"version"`
-	Address string     `json:"address"` // the endpoint
-	// ListensAt is where the server listens, if not at the endpoint; then the agent of the
-	// writer's host holds the endpoint and passes on.
-	ListensAt string `json:"listensAt,omitempty"`
-	Port      int    `json:"port"`
-	// Role is what the server is in its group; nil of an instance with one server.
-	Role   *Role  `json:"role,omitempty"`
-	Limits Limits `json:"limits"`
+	Address string     `json:"address"`
+	Port    int        `json:"port"`
+	Limits  Limits     `json:"limits"`
 
 	MasterUsername string   `json:"masterUsername"`
 	Password       Password `json:"password"`

@@ -22,9 +22,6 @@ type Instance struct {
 	// the same, or a short bind mount where a parent folder bars its user. Paths
 	// inside rendered files and arguments use it; Kurabe's own use Home.
 	SeenDir string
-	// Held: the rendered access rules let no client in, only the service and members of
-	// the group.
-	Held bool
 }
 
 // Seen is the home as the engine process sees it.

@@ -40,10 +40,6 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 	if o.Applied, err = readApplied(h); err != nil {
 		return o, err
 	}
-	i.Held = held(a, o.Applied)
-	if r, ok := l.c.Driver.(Replicator); ok && a.Role != nil && o.Data {
-		o.Follower = r.IsFollower(h)
-	}
 	if err := l.observeProcess(a.Instance, h, &o); err != nil {
 		return o, err
 	}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"time"
 
 	"kurabe"
@@ -14,8 +15,8 @@ import (
 type fleet struct {
 	view      *store.View
 	hosts     []kurabe.HostReport
-	addresses map[string]kurabe.InstanceID                  // the instance, also of an address of one of its servers
-	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64 // by server: each of an instance holds its class
+	addresses map[string]kurabe.InstanceID
+	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64
 }
 
 func newFleet(view *store.View) *fleet {
@@ -32,10 +33,7 @@ func newFleet(view *store.View) *fleet {
 // class that the instance has or waits for, so that a change that was accepted
 // finds its room.
 func (f *fleet) hold(i *store.Instance, a kurabe.Assignment) {
-	f.addresses[a.Address] = a.Instance.Owner()
-	if a.ListensAt != "" {
-		f.addresses[a.ListensAt] = a.Instance.Owner()
-	}
+	f.addresses[a.Address] = a.Instance
 	if i.Spec == nil {
 		return
 	}
@@ -60,21 +58,26 @@ func (f *fleet) planned(i *store.Instance, r plan.Result) {
 	if r.Assignment != nil {
 		f.hold(i, *r.Assignment)
 	}
-	for _, a := range r.Members {
-		f.hold(i, a)
-	}
 }
 
 // world gathers what the plan of one instance may depend on.
 func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts,
 		Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{}}
-	addServers(i, &w)
-	if places(i, w) {
+	if len(i.Assignments) > 0 {
+		a := i.Assignments[0].Value
+		w.Assignment = &a
+		if r, ok := i.Report(a.Host); ok {
+			w.Report = &r
+		}
+	} else {
+		f.addOthers(i.ID, &w)
+	}
+	if w.Report != nil && w.Report.Failure != nil && w.Report.Failure.Kind == kurabe.FailureNetwork {
 		f.addOthers(i.ID, &w)
 	}
 	if g, ok := f.view.ParameterGroup(i.Spec.ParameterGroup); ok {
-		w.Parameters = &g.Value
+		w.Group = &g.Value
 	}
 	version := i.Spec.Now.EngineVersion
 	if i.Status != nil {
@@ -88,8 +91,7 @@ func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 	return w
 }
 
-// addOthers tells of the other instances, all servers of them; only placing needs them.
-// What the instance's own servers hold is known to its plan.
+// addOthers tells of the other instances; only placing needs them.
 func (f *fleet) addOthers(self kurabe.InstanceID, w *plan.World) {
 	for address, id := range f.addresses {
 		if id != self {
@@ -97,8 +99,8 @@ func (f *fleet) addOthers(self kurabe.InstanceID, w *plan.World) {
 		}
 	}
 	for host, held := range f.reserved {
-		for id, bytes := range held {
-			if id.Owner() != self {
+		for id, bytes := range maps.All(held) {
+			if id != self {
 				w.Reserved[host] += bytes
 			}
 		}

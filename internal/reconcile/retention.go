@@ -15,11 +15,7 @@ func history(view *store.View, id kurabe.InstanceID, now time.Time) plan.History
 	if log, kept := view.LogOf(id); kept {
 		h.Log = log
 	} else if i, ok := view.Any(id); ok && len(i.Reports) > 0 {
-		r, told := i.ReportOf(i.Writer())
-		if !told {
-			r = i.Reports[0].Value // all that is left of it
-		}
-		h.Log = r.Log()
+		h.Log = i.Reports[0].Value.Log()
 	}
 	return h
 }
@@ -65,8 +61,7 @@ func retention(view *store.View, s *store.Snapshot, now time.Time) *plan.Retenti
 	case i.Status != nil && i.Status.Applied.Class != "":
 		r.Days = i.Status.Applied.RetentionDays
 		d := i.Spec.Deleting
-		a, assigned := i.AssignmentOf(i.Writer())
-		r.Dropped = d != nil && !d.KeepBackups && assigned && a.Value.Goal == kurabe.GoalAbsent
+		r.Dropped = d != nil && !d.KeepBackups && len(i.Assignments) > 0 && i.Assignments[0].Value.Goal == kurabe.GoalAbsent
 	}
 	return r
 }

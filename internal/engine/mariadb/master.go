@@ -3,6 +3,7 @@ package mariadb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kurabe/internal/engine"
@@ -35,7 +36,7 @@ func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 		if i.DatabaseName != "" {
 			statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+quoteName(i.DatabaseName))
 		}
-		return execLogged(ctx, a, i, statements...)
+		return a.execAll(ctx, append([]string{logged}, statements...)...)
 	})
 	if err != nil {
 		return fmt.Errorf("make master user: %w", err)
@@ -63,7 +64,7 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		statements = append(statements, "ALTER USER "+account(i.MasterUsername)+identified(i)+" ACCOUNT UNLOCK")
-		return execLogged(ctx, a, i, append(statements, ownerSQL...)...)
+		return a.execAll(ctx, slices.Concat([]string{logged}, statements, ownerSQL)...)
 	})
 	if err != nil {
 		return fmt.Errorf("set password: %w", err)

@@ -24,11 +24,8 @@ type control struct {
 	settings map[string]string
 }
 
-// The cluster's state in pg_controldata's words. The second is that of a follower.
-const (
-	controlShutDown         = "shut down"
-	controlShutDownFollower = "shut down in recovery"
-)
+// The cluster's state in pg_controldata's words.
+const controlShutDown = "shut down"
 
 // controlSettings are settings that recovery needs as they were, by the tool's words.
 var controlSettings = map[string]string{

@@ -50,7 +50,6 @@ func Run(t *testing.T, b Backend) {
 		{"values are copies", testCopies},
 		{"ended context", testEndedContext},
 		{"snapshots", testSnapshots},
-		{"groups", testGroups},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b.New(t), b) })
 	}
