@@ -33,9 +33,14 @@ type Assignment struct {
 
 	Engine  EngineName `json:"engine"`
 	Version string     `json:"version"`
-	Address string     `json:"address"`
-	Port    int        `json:"port"`
-	Limits  Limits     `json:"limits"`
+	Address string     `json:"address"` // the endpoint
+	// ListensAt is where the server listens, if not at the endpoint; then the agent of the
+	// writer's host holds the endpoint and passes on.
+	ListensAt string `json:"listensAt,omitempty"`
+	Port      int    `json:"port"`
+	// Role is what the server is in its group; nil of an instance with one server.
+	Role   *Role  `json:"role,omitempty"`
+	Limits Limits `json:"limits"`
 
 	MasterUsername string   `json:"masterUsername"`
 	Password       Password `json:"password"`
@@ -50,6 +55,9 @@ type Assignment struct {
 	// log is written. It changes only together with Boot where the engine needs that,
 	// and outlasts what the user wants until a crashed server has recovered with it.
 	Log bool `json:"log,omitempty"`
+	// Binlog says that MariaDB writes its binary log although nobody keeps it: a standby
+	// lives on it, or lived on it since the server was started. It is never set with Log.
+	Binlog bool `json:"binlog,omitempty"`
 	// Boot rises when the server must restart; a server that runs with a lower
 	// one is restarted.
 	Boot int64 `json:"boot"`

@@ -73,6 +73,9 @@ type InstanceReport struct {
 	LogFrom  LogPosition `json:"logFrom,omitzero"`
 	LogEnded string      `json:"logEnded,omitempty"`
 
+	// Role is nil of an instance with one server.
+	Role *RoleReport `json:"role,omitempty"`
+
 	UsedBytes            int64     `json:"usedBytes"`
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
 }

@@ -13,6 +13,8 @@ type InstanceSettings struct {
 	ThroughputMiB int    `json:"throughputMiB,omitempty"` // MiB/s, gp3 only
 	Port          int    `json:"port"`
 	CACertificate string `json:"caCertificate"`
+	// MultiAZ: a second server in another zone has every commit before its client hears of it.
+	MultiAZ bool `json:"multiAZ,omitempty"`
 	// RetentionDays is how long automated backups are kept; 0: none are made, and no
 	// log is kept. MariaDB restarts when it begins or ceases to write its binary log.
 	RetentionDays int `json:"retentionDays"`
@@ -89,9 +91,11 @@ type InstanceSpec struct {
 	PubliclyAccessible bool   `json:"publiclyAccessible"`
 	Tags               []Tag  `json:"tags,omitempty"`
 
-	Power     Power     `json:"power"`
-	RebootSeq int64     `json:"rebootSeq"`
-	Deleting  *Deletion `json:"deleting,omitempty"`
+	Power     Power `json:"power"`
+	RebootSeq int64 `json:"rebootSeq"`
+	// FailoverSeq rises with each RebootDBInstance that forces a failover.
+	FailoverSeq int64     `json:"failoverSeq,omitempty"`
+	Deleting    *Deletion `json:"deleting,omitempty"`
 }
 
 // Wanted returns the settings that must be in force, given how far the planner

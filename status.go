@@ -83,6 +83,14 @@ type InstanceStatus struct {
 	// Storage is what the planner remembers of the instance's storage.
 	Storage StorageHistory `json:"storage,omitzero"`
 
+	// SecondZone is where the standby is, "" while there is none that has every commit.
+	// Epoch counts the writers; FailoverSeq is the newest forced failover taken up.
+	SecondZone string `json:"secondZone,omitempty"`
+	// Converting: it is to become what InstanceSettings.MultiAZ says, and is not yet.
+	Converting  bool  `json:"converting,omitempty"`
+	Epoch       Epoch `json:"epoch,omitempty"`
+	FailoverSeq int64 `json:"failoverSeq,omitempty"`
+
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
 }
 

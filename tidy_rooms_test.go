@@ -54,7 +54,7 @@ var rooms = []room{
 	{"internal/plan", []string{"."}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import"},
 	{"internal/reconcile", []string{".", "internal/store", "internal/plan"}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
 	{"internal/hostlink", []string{".", "internal/store"}, nil, "carries assignments and reports; it stands between the agent and the store, so that the agent cannot see the store"},
-	{"internal/agent", []string{".", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink"}, []string{xsys}, "makes one host true to its assignment; it cannot see specs or the store"},
+	{"internal/agent", []string{".", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
 	{"internal/engine", []string{".", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},
 	{"internal/engine/postgres", []string{".", "internal/engine", "internal/proc", "internal/volume"}, []string{pgx, xsys, xtext}, "all knowledge of PostgreSQL (x/text: SASLprep of passwords, x/sys: syncfs)"},
 	{"internal/engine/mariadb", []string{".", "internal/engine", "internal/proc", "internal/volume"}, []string{mysql, xsys}, "all knowledge of MariaDB"},
@@ -65,7 +65,9 @@ var rooms = []room{
 	{"internal/snapshot", []string{".", "internal/volume", "internal/blob"}, nil, "copies folders and keeps copies in the repository; the engine says when they are consistent"},
 	{"internal/logstream", []string{".", "internal/volume", "internal/blob"}, nil, "the continuous log of an instance: it asks the server only through an interface that the engine's drivers satisfy"},
 	{"internal/blob", []string{".", "internal/volume"}, []string{sdk, smithy, xsys, "github.com/klauspost/compress", "filippo.io/age"}, "the repository of backups: named bytes in a folder or S3; what they mean it does not know"},
-	{"internal/gateway", []string{".", "internal/wire/..."}, []string{xsys}, "forwards bytes; it must live on when the control plane is down"},
+	{"internal/gateway", []string{"."}, []string{xsys}, "forwards bytes and knows no protocol; it must live on when the control plane is down"},
+	{"internal/pulse", nil, []string{pgx, mysql}, "a client that knows endpoints only, so that it sees what any client sees"},
+	{"internal/drill", []string{".", "internal/engine", "internal/proc", "internal/pulse"}, nil, "rehearses a fault of a running service: it signals its servers and watches what is told of them; it decides nothing"},
 	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},
 	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
 	{"internal/metrics", []string{"."}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},
@@ -76,7 +78,8 @@ var rooms = []room{
 	{"internal/logkey", nil, nil, "imported by all, so it imports nothing"},
 	{"internal/must", nil, nil, "imported by all, so it imports nothing"},
 	{"internal/faultpoint", nil, nil, "imported by all, so it imports nothing"},
-	{"lab/...", nil, []string{"*"}, "sees public APIs only, so that a study of Kurabe and one of another service are the same"},
+	{"lab/load/raw", nil, []string{xsys}, "system calls only"},
+	{"lab/...", []string{"lab/load/raw"}, []string{"*"}, "sees public APIs only, so that a study of Kurabe and one of another service are the same"},
 	{"console", nil, nil, "embeds files that were built elsewhere"},
 	{"internal/harness", []string{"*"}, []string{"*"}, "starts the real thing for tests"},
 	{"test/...", []string{"*"}, []string{"*"}, "tests from the outside"},
@@ -94,7 +97,7 @@ var guards = []guard{
 	{etcd, []string{"internal/store", "internal/etcdnode", "internal/harness", "test/..."}, false, "all state goes through typed records; a second user of etcd would be a second schema"},
 	{"os/exec", []string{"internal/proc", "internal/harness", "cmd/...", "lab/...", "test/..."}, true, "proc locks, records and reaps; a process started elsewhere is one that nobody finds again"},
 	{"math/rand", []string{"internal/store", "internal/reconcile", "internal/hostlink", "internal/agent", "internal/proxy", "internal/harness", "lab/...", "test/..."}, true, "only for jitter; identifiers and secrets come from crypto/rand"},
-	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway"}, false, "only for system calls"},
+	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway", "lab/load/raw"}, false, "only for system calls"},
 }
 
 // pureCalls must not be called in internal/plan, and pureImports not imported:

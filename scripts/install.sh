@@ -342,3 +342,4 @@ if $system_only; then exit; fi
 "$root/scripts/go.sh" >/dev/null
 mariadb_headers
 if [ "$purpose" != run ]; then python_environment; fi
+if [ "$purpose" = bench ]; then "$root/scripts/patroni.sh"; fi

@@ -28,10 +28,7 @@ func deleteCommand() *cobra.Command {
 				return err
 			}
 			if !yes {
-				fmt.Fprintf(os.Stderr, "This removes %s and all its data for good. Type its name to go on: ", args[0])
-				var answer string
-				if _, err := fmt.Scanln(&answer); err != nil || answer != args[0] {
-					fmt.Fprintln(os.Stderr)
+				if !confirmed("This removes "+args[0]+" and all its data for good.", args[0]) {
 					return errors.New("nothing was deleted")
 				}
 			}

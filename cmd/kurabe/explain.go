@@ -21,13 +21,14 @@ type explanation struct {
 	Status     *kurabe.InstanceStatus
 	Assignment *kurabe.Assignment
 	Report     *kurabe.InstanceReport
+	Group      *explainedGroup
 	Host       *kurabe.HostReport
 	Backups    explainedBackups
 	Snapshots  []explainedSnapshot
 	Plan       struct {
-		Reasons                        []string
-		NewGeneration, NewStatus, Gone bool
-		LookAgain                      time.Time
+		Reasons                                   []string
+		LeftAlone, NewGeneration, NewStatus, Gone bool
+		LookAgain                                 time.Time
 	}
 }
 
@@ -94,6 +95,7 @@ func (e explanation) print(w io.Writer) {
 	}
 	e.printStorage(w)
 	e.printHost(w)
+	e.Group.print(w)
 	e.Backups.print(w)
 	printSnapshots(w, e.Snapshots)
 	fmt.Fprintf(w, "next plan   %s\n", nextPlan(e))
@@ -163,6 +165,8 @@ func (e explanation) printHost(w io.Writer) {
 
 func nextPlan(e explanation) string {
 	switch {
+	case e.Plan.LeftAlone:
+		return "none: the instance is left as it is"
 	case e.Plan.Gone:
 		return "remove the last records"
 	case e.Plan.NewGeneration:

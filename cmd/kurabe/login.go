@@ -53,6 +53,24 @@ func (f clientFlags) saveLogin(i types.DBInstance, password logkey.Secret) (stri
 	return path, volume.AtomicWrite(path, []byte(text), 0o600)
 }
 
+// savedPassword is the master user's, where a login file of ours has it.
+func (f clientFlags) savedPassword(i types.DBInstance) (logkey.Secret, bool) {
+	data, err := os.ReadFile(f.loginFile(i))
+	if err != nil {
+		return "", false
+	}
+	head, escaped, end := "*:*:*:"+aws.ToString(i.MasterUsername)+":", strings.NewReplacer(`\\`, `\`, `\:`, `:`), ""
+	if aws.ToString(i.Engine) == "mariadb" {
+		head, escaped, end = `password="`, strings.NewReplacer(`\\`, `\`), `"`
+	}
+	for line := range strings.Lines(string(data)) {
+		if text, ours := strings.CutPrefix(strings.TrimRight(line, "\n"), head); ours {
+			return logkey.Secret(escaped.Replace(strings.TrimSuffix(text, end))), true
+		}
+	}
+	return "", false
+}
+
 // shellCommand is the client's command line, for people to paste.
 func (f clientFlags) shellCommand(i types.DBInstance) string {
 	argv, env := f.clientCommand(i)

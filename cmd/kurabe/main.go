@@ -45,6 +45,8 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe connect shop        open psql (or mariadb) on it
   kurabe clone shop test     make another one with the same data
   kurabe explain shop        what is known of it, and what would be done next
+  kurabe drill shop --kill writer --yes
+                             lose a server of a Multi-AZ instance, and see what clients see
   kurabe lab ls              what a feature costs, measured: the studies
 
 Every command but server and run is a client of the public API. It finds the service
@@ -55,6 +57,6 @@ AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), labCommand())
+	root.AddCommand(serverCommand(), runCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), labCommand(), drillCommand(), drillGuardCommand())
 	return root
 }

@@ -57,12 +57,15 @@ static int is(const char *value, const char *wanted)
 }
 
 /* A login that is not through may be one of the service's; the server itself
-   ends it when it takes too long. The event scheduler is a setting. */
+   ends it when it takes too long. The event scheduler is a setting. Without a
+   member's sessions commits would wait. */
 static int is_private(MYSQL_ROW row)
 {
   return !row[0] || is(row[0], "system user") ||
          is(row[0], "unauthenticated user") || is(row[1], "Daemon") ||
-         !strncmp(row[0], PROBE_PREFIX, sizeof(PROBE_PREFIX) - 1);
+         !strncmp(row[0], PROBE_PREFIX, sizeof(PROBE_PREFIX) - 1) ||
+         !strncmp(row[0], LOOK_PREFIX, sizeof(LOOK_PREFIX) - 1) ||
+         guard_is_member(row[0]);
 }
 
 /* The service's statements run in sessions that are in no list, so no number is

@@ -8,7 +8,8 @@
      other statement that locks one of them to write (DESIGN.md of
      engine/mariadb says what each of the three closes),
    - keeps the binary log from RESET MASTER, and a server that died with one from
-     starting without it, and
+     starting without it,
+   - keeps what a group of servers promises (group.c), and
    - executes the service's statements, which come over a Unix socket from one
      user id only, through the server's SQL service. Such a session belongs to
      no account, so none can be renamed, unlocked or impersonated to get it.
@@ -18,7 +19,6 @@
 
 #include "kurabe_guard.h"
 #include <dirent.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 extern char server_version[];
@@ -158,17 +158,19 @@ static int is_in_system_schema(MYSQL_THD thd)
 
 /* A table is locked, in memory, but not used yet. The server looks whether the
    statement was killed when it has all its locks (mysql_lock_tables), gives
-   them back then and reports the error. */
-static void on_table_event(MYSQL_THD thd, unsigned int event_class,
-                           const void *data)
+   them back then and reports the error.
+
+   What a follower applies has passed the veto of its source, and no user can put
+   anything else into the log. Its thread also writes to mysql.gtid_slave_pos in
+   the name of whatever statement it has just applied. */
+static void on_table_event(MYSQL_THD thd, const void *data)
 {
   const struct mysql_event_table *event= data;
   int command, i;
-  if (event_class != MYSQL_AUDIT_TABLE_CLASS ||
-      event->event_subclass != MYSQL_AUDIT_TABLE_LOCK || event->read_only ||
+  if (event->event_subclass != MYSQL_AUDIT_TABLE_LOCK || event->read_only ||
       event->database.length != sizeof(SYSTEM_SCHEMA) - 1 ||
       memcmp(event->database.str, SYSTEM_SCHEMA, sizeof(SYSTEM_SCHEMA) - 1) ||
-      guard_is_service)
+      guard_is_service || guard_applies_log(thd))
     return;
   command= thd_sql_command(thd);
   if (maintains(thd, event->table.str))
@@ -221,38 +223,6 @@ static int refuse_reset(MYSQL_THD thd, void *state, unsigned int states,
   return 1;
 }
 
-static int write_jump(unsigned char *at, void *to)
-{
-  unsigned char jump[16];
-  size_t length;
-  size_t page= (size_t) sysconf(_SC_PAGESIZE);
-  char *first;
-  size_t bytes;
-#if defined(__x86_64__)
-  /* mov rax, to; jmp rax */
-  jump[0]= 0x48; jump[1]= 0xB8;
-  memcpy(jump + 2, &to, 8);
-  jump[10]= 0xFF; jump[11]= 0xE0;
-  length= 12;
-#elif defined(__aarch64__)
-  static const unsigned int code[2]= {0x58000050, 0xD61F0200};
-  /* ldr x16, [pc, 8]; br x16 */
-  memcpy(jump, code, 8);
-  memcpy(jump + 8, &to, 8);
-  length= 16;
-#else
-  errno= ENOTSUP;
-  return -1;
-#endif
-  first= (char *) ((size_t) at & ~(page - 1));
-  bytes= (size_t) ((char *) at + length - first);
-  if (mprotect(first, bytes, PROT_READ | PROT_WRITE | PROT_EXEC))
-    return -1;
-  memcpy(at, jump, length);
-  __builtin___clear_cache((char *) at, (char *) at + length);
-  return mprotect(first, bytes, PROT_READ | PROT_EXEC);
-}
-
 /* A file's first event, after 4 bytes of magic, has its flags at 17; the first
    bit is taken away when the server closes the file. */
 #define FLAGS_AT (4 + 17)
@@ -299,6 +269,7 @@ static int must_recover(void)
 
 static int keep_binlog(void)
 {
+  size_t bytes;
   if (!opt_bin_log)
   {
     if (!must_recover())
@@ -309,15 +280,27 @@ static int keep_binlog(void)
                    "mysql-bin-changelog");
     return -1;
   }
-  if (write_jump((unsigned char *) reset_master, (void *) refuse_reset))
+  if (guard_write_jump((void *) reset_master, (void *) refuse_reset))
   {
     guard_complain("cannot keep", "RESET MASTER from users");
     return -1;
   }
+  /* The rest of the function is never run again. */
+  bytes= guard_function_bytes((void *) reset_master);
+  guard_prepare_group((char *) reset_master + GUARD_JUMP_BYTES,
+                      bytes < GUARD_JUMP_BYTES ? 0 : bytes - GUARD_JUMP_BYTES);
   return 0;
 }
 
 /* ---- the plugin ---- */
+
+static void on_event(MYSQL_THD thd, unsigned int event_class, const void *data)
+{
+  if (event_class == MYSQL_AUDIT_TABLE_CLASS)
+    on_table_event(thd, data);
+  else if (event_class == MYSQL_AUDIT_CONNECTION_CLASS)
+    guard_on_connection(thd, data);
+}
 
 /* Without write permission in the folder no table, view or trigger of the
    system schema can be made, altered, renamed or dropped: all of these make or
@@ -354,12 +337,13 @@ static int guard_init(void *unused)
     guard_complain("made for " SERIES "x, not for", server_version);
     return 1;
   }
-  return keep_binlog() || close_schema() || guard_open();
+  return keep_binlog() || close_schema() || guard_watch_stop() || guard_open();
 }
 
 static int guard_deinit(void *unused)
 {
   (void) unused;
+  guard_unwatch_stop();
   guard_close();
   return 0;
 }
@@ -383,8 +367,35 @@ static MYSQL_THDVAR_ULONGLONG(kill_query, PLUGIN_VAR_NOCMDOPT,
 static MYSQL_THDVAR_STR(buffer_pool, PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_MEMALLOC,
                         "For mysql.rds_innodb_buffer_pool_...",
                         guard_check_pool, NULL, NULL);
+static void update_group(MYSQL_THD thd, struct st_mysql_sys_var *var,
+                         void *to, const void *save)
+{
+  (void) thd; (void) var; (void) to;
+  guard_set_group(*(const char *) save && guard_waits);
+}
+
+static MYSQL_SYSVAR_BOOL(group, guard_group, PLUGIN_VAR_OPCMDARG,
+                         "The server is one of a group: only members answer "
+                         "for a commit, and a stop waits for them.",
+                         NULL, update_group, 0);
+static MYSQL_SYSVAR_BOOL(hold, guard_hold, PLUGIN_VAR_OPCMDARG,
+                         "Nobody but members of the group comes in.",
+                         NULL, NULL, 0);
+static MYSQL_SYSVAR_STR(waits_for, guard_waits_for,
+                        PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_MEMALLOC,
+                        "The service's note of whom commits wait for.",
+                        NULL, NULL, "");
+static MYSQL_SYSVAR_BOOL(waits, guard_waits,
+                         PLUGIN_VAR_READONLY | PLUGIN_VAR_NOCMDOPT,
+                         "A commit that waits for a follower does so whatever "
+                         "is killed.",
+                         NULL, NULL, 0);
 static struct st_mysql_sys_var *variables[]=
 {
+  MYSQL_SYSVAR(group),
+  MYSQL_SYSVAR(hold),
+  MYSQL_SYSVAR(waits_for),
+  MYSQL_SYSVAR(waits),
   MYSQL_SYSVAR(kill),
   MYSQL_SYSVAR(kill_query),
   MYSQL_SYSVAR(buffer_pool),
@@ -395,8 +406,8 @@ static struct st_mysql_sys_var *variables[]=
 
 static struct st_mysql_audit descriptor=
 {
-  MYSQL_AUDIT_INTERFACE_VERSION, NULL, on_table_event,
-  {MYSQL_AUDIT_TABLE_CLASSMASK}
+  MYSQL_AUDIT_INTERFACE_VERSION, NULL, on_event,
+  {MYSQL_AUDIT_TABLE_CLASSMASK | MYSQL_AUDIT_CONNECTION_CLASSMASK}
 };
 
 maria_declare_plugin(kurabe_guard)

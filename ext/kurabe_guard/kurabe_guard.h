@@ -14,9 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The beginnings of the names of accounts by which members of a group come in:
+   to follow, and to look (group.go). */
+#define MEMBER_PREFIX "rdsmember_"
+#define LOOK_PREFIX "rdslook_"
+
 /* Options of the server (kurabe_guard.c). */
 extern char *guard_socket_path;
 extern int guard_peer_uid;
+extern char guard_group;       /* this server is one of a group */
+extern char guard_hold;        /* nobody but members comes in */
+extern char guard_waits;       /* what waits for a follower waits (group.c) */
+extern char *guard_waits_for;  /* the service's note of whom it waits for */
+
+/* The server's own: it is going down. A bool. */
+extern volatile char abort_loop;
 
 /* Set in the threads that run the service's statements (session.c). */
 extern __thread int guard_is_service;
@@ -37,5 +49,23 @@ int guard_check_pool(MYSQL_THD thd, struct st_mysql_sys_var *var, void *save,
                      struct st_mysql_value *value);
 /* Writes an error with the text of errno to the server's log. */
 void guard_complain(const char *what, const char *name);
+
+/* Changes to the server's code (patch.c): errno says why one cannot be made. */
+#define GUARD_JUMP_BYTES 16
+size_t guard_function_bytes(void *function);
+int guard_write_jump(void *at, void *to);
+/* Has the one call of callee in function come to `to`, by way of a jump that is
+   written at spare. */
+int guard_redirect(void *function, void *callee, void *spare, void *to);
+
+/* Groups (group.c). */
+void guard_prepare_group(char *spare, size_t bytes);
+void guard_on_connection(MYSQL_THD thd, const void *event);
+void guard_set_group(char on);
+/* Says whether a thread applies what another server has logged. */
+int guard_applies_log(MYSQL_THD thd);
+int guard_is_member(const char *user);
+int guard_watch_stop(void);
+void guard_unwatch_stop(void);
 
 #endif

@@ -17,7 +17,6 @@
 
 /* The server's own, exported for plugins but not declared in their headers. */
 extern int mysqld_server_started;
-extern volatile char abort_loop; /* a bool: the server is going down */
 extern my_bool my_thread_init(void);
 extern void my_thread_end(void);
 
@@ -29,7 +28,9 @@ struct sql_service_st *sql_service= (void *) SQL_SERVICE_VERSION;
 
 #define REQUEST_BYTES_MAX (1U << 20)
 #define ANSWER_BYTES_MAX (16U << 20)
-#define SESSIONS_MAX 8
+/* Of a server whose commits wait for a follower some can hang, and what ends the
+   waiting must still come in. */
+#define SESSIONS_MAX 32
 /* A client that says nothing for so long has gone without a word. */
 #define IDLE_SECONDS_MAX 30
 #define STARTED_POLL_MS 2

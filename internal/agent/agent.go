@@ -28,6 +28,9 @@ type Config struct {
 	Snapshots Snapshots
 	// Logs keeps the host's continuous logs; nil: it keeps none.
 	Logs Logs
+	// OpenEndpoint holds the endpoints of writers that listen elsewhere; nil: by
+	// gateway.Open.
+	OpenEndpoint OpenEndpoint
 	// Free tells the free bytes of the disk that the instances are on, a negative
 	// number when it cannot; then, and when it is nil, each look measures.
 	Free func() int64
@@ -45,6 +48,7 @@ const defaultLook = 30 * time.Second
 type Agent struct {
 	Config
 	snapshots *snapshotUnits
+	endpoints *endpoints
 
 	mu       sync.Mutex // guards workers and unneeded
 	workers  map[kurabe.InstanceID]*worker
@@ -58,7 +62,10 @@ func New(c Config) *Agent {
 	if c.Look == 0 {
 		c.Look = defaultLook
 	}
-	return &Agent{Config: c, snapshots: newSnapshotUnits(), workers: map[kurabe.InstanceID]*worker{}, unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{})}
+	return &Agent{
+		Config: c, snapshots: newSnapshotUnits(), endpoints: newEndpoints(c),
+		workers: map[kurabe.InstanceID]*worker{}, unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
+	}
 }
 
 // Run obeys until ctx ends, then waits for the steps under way. Databases keep
@@ -72,6 +79,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Endpoints come before anything that is done to servers: clients wait for them.
+	for _, s := range saved {
+		a.endpoints.claim(s)
+	}
+	a.wait.Go(func() { a.endpoints.run(ctx) })
 	for _, s := range saved {
 		a.worker(ctx, s.Instance).give(s)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"kurabe"
@@ -25,6 +26,10 @@ const forGood = 10 * 365 * 24 * time.Hour
 // growing pauses, so that it does not spin.
 const crashCalm = time.Minute
 
+// pauseMostGroup is the longest of these pauses for a server of a group: without it the
+// others have no standby, or no writer.
+const pauseMostGroup = 2 * time.Second
+
 // failed notes a failed step and returns when to try again.
 func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Observation, step string, err error) time.Duration {
 	kind, message := kurabe.FailureOther, err.Error()
@@ -42,7 +47,7 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	}
 	w.failure = &kurabe.Failure{Kind: kind, Step: step, Message: message, Attempts: attempts, At: w.agent.Now().UTC()}
 	w.log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
-	w.report(ctx, a, o, step, false)
+	w.tellOr(ctx, a, o, step, false)
 	pause := backoff(attempts - 1)
 	if w.failure.Final() {
 		// Each try would read all of a backup to find the same. What makes it worth
@@ -67,21 +72,38 @@ func backoff(n int) time.Duration {
 
 // crashPause says how long to hold back a restart: not at all after the first
 // crash, longer with each one that follows soon.
-func (w *worker) crashPause(next engine.StepName, o engine.Observation) time.Duration {
-	if next != engine.StepNoteCrash {
+func (w *worker) crashPause(a kurabe.Assignment, steps []engine.Step) time.Duration {
+	now := w.agent.Now()
+	if a.Role != nil && steps[0].Name == engine.StepStart {
+		return max(0, w.startAt.Sub(now))
+	}
+	if steps[0].Name != engine.StepNoteCrash {
 		return 0
 	}
-	now := w.agent.Now()
 	if now.Sub(w.crashed) > crashCalm {
 		w.crashes = 0
 	}
+	most := pauseMost
+	if a.Role != nil {
+		most = pauseMostGroup
+	}
 	if w.crashes > 0 {
-		until := w.crashed.Add(min(pauseFirst<<min(w.crashes, 10), pauseMost))
-		if now.Before(until) {
+		until := w.crashed.Add(min(pauseFirst<<min(w.crashes, 10), most))
+		switch {
+		case a.Role != nil && !starts(steps):
+			// It waits for an order: that it died is noted and told at once, and what is
+			// held back is the start that will be ordered.
+			w.startAt = until
+		case now.Before(until):
 			return until.Sub(now)
 		}
 	}
 	w.crashes++
 	w.crashed = now
 	return 0
+}
+
+// starts says whether the server is to be started.
+func starts(steps []engine.Step) bool {
+	return slices.ContainsFunc(steps, func(s engine.Step) bool { return s.Name == engine.StepStart })
 }

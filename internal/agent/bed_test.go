@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,6 +95,11 @@ type bed struct {
 	done   chan error
 	usage  func(kurabe.InstanceID) (int64, error)
 	free   func() int64
+	// group is the engine as servers of a group see it, nil without one; held notes the
+	// endpoints that were opened.
+	group *watchedEngine
+	held  []*noted
+	logs  Logs
 
 	mu     sync.Mutex // guards the rest: a timer may wake a worker at any virtual moment
 	did    []string   // "step@generation" of each step begun
@@ -182,14 +188,26 @@ func (b *bed) steps() []string {
 // start starts an agent, as a new process would, and lets it settle.
 func (b *bed) start() {
 	b.Helper()
+	var driven engine.Engine = b.engine
+	if b.group != nil {
+		driven = b.group
+	}
 	b.agent = New(Config{
-		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: b.engine},
+		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: driven}, OpenEndpoint: b.openEndpoint, Logs: b.logs,
 		Homes: filepath.Join(b.dir, "instances"), Usage: b.usage, Free: b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: testLook,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan error, 1)
 	go func() { b.done <- b.agent.Run(ctx) }()
 	synctest.Wait()
+}
+
+// openEndpoint opens none that anybody could connect to.
+func (b *bed) openEndpoint(netip.AddrPort) (Endpoint, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = append(b.held, &noted{})
+	return b.held[len(b.held)-1], nil
 }
 
 // stop ends the agent and returns what Run said.

@@ -203,22 +203,27 @@ func (d *diskWatch) walk(list []watched) {
 
 // keepRoom says who must not run while the disk is full: whoever is stopped, and of
 // those that run one after the other, those over their cap first, then the fastest
-// growing. With next to nothing left, all that grow go at once.
+// growing. With next to nothing left, all that grow go at once. The servers of one
+// instance go together: what one of them writes, the others write too.
 func (d *diskWatch) keepRoom(list []watched) {
 	urgent, leaving := false, false
 	if r := d.agent.reserve(); r != nil {
 		urgent = d.free < r.Bytes()/2
 	}
-	var grow []watched
+	picked := map[kurabe.InstanceID]bool{}
 	for _, w := range list {
 		w.usage.mu.Lock()
-		picked := w.usage.room != ""
+		picked[w.id.Owner()] = picked[w.id.Owner()] || w.usage.room != ""
 		w.usage.mu.Unlock()
+	}
+	var grow []watched
+	for _, w := range list {
 		switch running := w.a.Goal == kurabe.GoalRunning; {
 		case !d.full || !running:
 			d.setRoom(w, d.full)
-		case picked:
+		case picked[w.id.Owner()]:
 			leaving = true
+			d.setRoom(w, true)
 		case w.grows(d.agent.Now()):
 			grow = append(grow, w)
 		default:
@@ -226,8 +231,8 @@ func (d *diskWatch) keepRoom(list []watched) {
 		}
 	}
 	slices.SortFunc(grow, func(a, b watched) int { return cmp.Compare(b.weight(), a.weight()) })
-	for n, w := range grow {
-		d.setRoom(w, urgent || n == 0 && !leaving)
+	for _, w := range grow {
+		d.setRoom(w, urgent || !leaving && w.id.Owner() == grow[0].id.Owner())
 	}
 }
 

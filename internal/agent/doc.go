@@ -13,5 +13,9 @@
 // one instance are taken one after the other, and one that was complete is never
 // taken again, because it would show another moment under the same name.
 //
+// Servers of one instance (members of a group) are obeyed each for itself. Invariants: no
+// worker waits for a server that hangs, so that one can always be fenced; clients are led
+// to the writer of the newest epoch alone.
+//
 // Called by cmd/kurabe. See DESIGN.md.
 package agent

@@ -15,10 +15,12 @@ import (
 // OpenLog looks at the log of a running server.
 type OpenLog func(context.Context) (engine.Log, error)
 
-// Logs keeps the continuous logs of the host's instances.
+// Logs keeps the continuous logs of the host's instances. The servers of one instance
+// have one log: that of whoever writes.
 type Logs interface {
 	// Follow keeps the log of an instance until ctx ends, through crashes and restarts
-	// of its server; what breaks is part of what Log says.
+	// of its server; what breaks is part of what Log says. While another Follow of that
+	// instance goes on, it waits for its end.
 	Follow(ctx context.Context, id kurabe.InstanceID, open OpenLog) error
 	// Finish keeps all of the log that the server has by now, for an instance that goes.
 	Finish(ctx context.Context, id kurabe.InstanceID, open OpenLog) error
@@ -52,6 +54,7 @@ const (
 type follower struct {
 	cancel context.CancelFunc
 	done   chan struct{}
+	ending bool // it was cancelled, and nobody waits for its end
 }
 
 // keepLog follows the log of a server that serves, if it is to be kept, or ends that.
@@ -61,17 +64,40 @@ func (w *worker) keepLog(ctx context.Context, a kurabe.Assignment, o engine.Obse
 	if !ok || w.agent.Logs == nil {
 		return
 	}
+	w.ended()
 	switch {
 	case a.Goal == kurabe.GoalAbsent:
 		w.finishLog(ctx, e, a)
 	case a.Goal != kurabe.GoalRunning:
 		w.unfollow()
-	case a.Log && w.follower == nil && o.Serving():
+	case w.losesLog(a, o):
+		w.letGo()
+	case a.Log && w.follower == nil && w.hasLog(a, o):
 		w.follow(ctx, e)
-	case !a.Log:
-		w.unfollow()
-		w.dropLog(ctx, e, a, o)
+	case !a.Log && (a.Role == nil || w.takesClients(a, o)):
+		// All that this can come back with is that it was cut.
+		_ = w.upkeep(ctx, a, "drop-log", func(ctx context.Context) error {
+			w.unfollow()
+			w.dropLog(ctx, e, a, o)
+			return nil
+		})
 	}
+}
+
+// hasLog says whether the server is the one whose log is the instance's.
+func (w *worker) hasLog(a kurabe.Assignment, o engine.Observation) bool {
+	if a.Role == nil {
+		return o.Serving()
+	}
+	return w.takesClients(a, o)
+}
+
+// losesLog says whether it is not, for sure: one that was not asked yet may be.
+func (w *worker) losesLog(a kurabe.Assignment, o engine.Observation) bool {
+	if a.Role == nil {
+		return false
+	}
+	return !a.Writes() || !o.Running || o.Role != nil && !w.takesClients(a, o)
 }
 
 func (w *worker) follow(ctx context.Context, e logKeeper) {
@@ -82,7 +108,7 @@ func (w *worker) follow(ctx context.Context, e logKeeper) {
 	go func() {
 		defer w.agent.wait.Done()
 		defer close(f.done)
-		err := w.agent.Logs.Follow(ctx, w.id, w.openLog(e))
+		err := w.agent.Logs.Follow(ctx, w.id.Owner(), w.openLog(e))
 		if err != nil && ctx.Err() == nil {
 			w.log.Error("log not followed any more", logkey.Error, err)
 		}
@@ -105,21 +131,50 @@ func (w *worker) unfollow() {
 	}
 }
 
-// finishLog keeps the end of the log of an instance that goes, when its automated
-// backups stay. It is tried once: an instance whose server is broken can go too.
-func (w *worker) finishLog(ctx context.Context, e logKeeper, a kurabe.Assignment) {
-	w.unfollow()
-	if len(w.agent.automated(w.id)) == 0 {
-		w.agent.removeLog(ctx, w.id)
+// letGo is unfollow for a server of a group that writes no more: it may hang, and is waited
+// for by nobody. Another one that begins to write follows the log when this has ended.
+func (w *worker) letGo() {
+	f := w.follower
+	if f == nil || f.ending {
 		return
 	}
-	if w.logFinished || !a.Log {
+	f.ending = true
+	f.cancel()
+	w.agent.wait.Go(func() {
+		<-f.done
+		w.wake()
+	})
+}
+
+// ended forgets a follower that was let go, once it has ended.
+func (w *worker) ended() {
+	if w.follower == nil || !w.follower.ending {
+		return
+	}
+	select {
+	case <-w.follower.done:
+		w.follower = nil
+	default:
+	}
+}
+
+// finishLog keeps the end of the log of an instance that goes, when its automated
+// backups stay. It is tried once: an instance whose server is broken can go too. Of a
+// group the writer's log is the one to keep.
+func (w *worker) finishLog(ctx context.Context, e logKeeper, a kurabe.Assignment) {
+	w.unfollow()
+	owner := w.id.Owner()
+	if len(w.agent.automated(owner)) == 0 {
+		w.agent.removeLog(ctx, owner)
+		return
+	}
+	if w.logFinished || !a.Log || !a.Writes() {
 		return
 	}
 	w.logFinished = true
 	ctx, cancel := context.WithTimeout(ctx, finishLimit)
 	defer cancel()
-	if err := w.agent.Logs.Finish(ctx, w.id, w.openLog(e)); err != nil {
+	if err := w.agent.Logs.Finish(ctx, owner, w.openLog(e)); err != nil {
 		w.log.Warn("end of the log not kept", logkey.Error, err)
 	}
 }
@@ -134,10 +189,11 @@ func (w *worker) dropLog(ctx context.Context, e logKeeper, a kurabe.Assignment, 
 		}
 		w.logDropped = o.Process
 	}
-	if err := w.agent.Logs.End(w.id, "automated backups were switched off"); err != nil {
+	owner := w.id.Owner()
+	if err := w.agent.Logs.End(owner, "automated backups were switched off"); err != nil {
 		w.log.Warn("log not ended", logkey.Error, err)
 	}
-	w.agent.removeLog(ctx, w.id)
+	w.agent.removeLog(ctx, owner)
 }
 
 // automated lists when the automated snapshots of an instance on this host were
@@ -164,7 +220,7 @@ func (a *Agent) removeLog(ctx context.Context, id kurabe.InstanceID) {
 	if a.Logs == nil || len(a.automated(id)) > 0 {
 		return
 	}
-	if have, known := a.source(id); known && have.Log && have.Goal != kurabe.GoalAbsent {
+	if slices.ContainsFunc(a.members(id), func(m kurabe.Assignment) bool { return m.Log && m.Goal != kurabe.GoalAbsent }) {
 		return
 	}
 	if _, there := a.Logs.Log(id); !there {
@@ -272,13 +328,15 @@ func (a *Agent) keepTrimmed(ctx context.Context) {
 	}
 }
 
-// LogChanged has the worker of an instance look again: a run of its log began or
+// LogChanged has the workers of an instance look again: a run of its log began or
 // ended.
 func (a *Agent) LogChanged(id kurabe.InstanceID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if w, ok := a.workers[id]; ok {
-		w.wake()
+	for member, w := range a.workers {
+		if member.Owner() == id {
+			w.wake()
+		}
 	}
 }
 

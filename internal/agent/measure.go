@@ -44,14 +44,14 @@ func (w *worker) measure(a kurabe.Assignment) {
 	if w.agent.Free != nil {
 		free = w.agent.Free()
 	}
-	if w.agent.Free == nil || free < 0 || u.stale(now, free) {
-		// The watch must not wait for a walk, so nothing is held meanwhile.
-		if used, err := w.agent.Usage(a.Instance); err == nil {
-			u.measured(used, w.agent.Now(), free)
-		}
+	switch {
+	case w.agent.Free != nil && free >= 0 && !u.stale(now, free):
+	case a.Role == nil:
+		w.walk(a, free)
+	default:
+		w.walkAside(a, free)
 	}
 	u.mu.Lock()
-	defer u.mu.Unlock()
 	if crosses(w.used, u.bytes, a.Limits.StorageBytes) {
 		w.sent = false
 	}
@@ -59,6 +59,46 @@ func (w *worker) measure(a kurabe.Assignment) {
 	if !u.watched {
 		u.room, u.roomAt = w.agent.firstRoom(a, free), now
 	}
+	u.mu.Unlock()
+	w.judgeRoom()
+}
+
+// walk looks through the files, and says whether the figure is news. The watch of the disk
+// must not wait for that, so nothing is held meanwhile.
+func (w *worker) walk(a kurabe.Assignment, free int64) (news bool) {
+	used, err := w.agent.Usage(a.Instance)
+	if err != nil {
+		return false
+	}
+	before := w.usage.measured(used, w.agent.Now(), free)
+	return usageIsNews(before, used, a.Limits.StorageBytes)
+}
+
+// usageIsNews says whether a figure of what is occupied is to be told.
+func usageIsNews(before, used, limit int64) bool {
+	return (before == 0) != (used == 0) || crosses(before, used, limit) || max(used-before, before-used) >= usageNews
+}
+
+// walkAside is walk for a server of a group, which must obey and be told of also while its
+// files are slow. The figure counts at the next look.
+func (w *worker) walkAside(a kurabe.Assignment, free int64) {
+	if !w.walking.CompareAndSwap(false, true) {
+		return
+	}
+	w.agent.wait.Go(func() {
+		news := w.walk(a, free)
+		w.walking.Store(false)
+		if news {
+			w.wake()
+		}
+	})
+}
+
+// judgeRoom makes a failure of what is known of the room.
+func (w *worker) judgeRoom() {
+	u := &w.usage
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if u.room != "" {
 		w.failure = &kurabe.Failure{Kind: kurabe.FailureStorage, Step: kurabe.StepKeepRoom, Message: u.room, Attempts: 1, At: u.roomAt.UTC()}
 	}

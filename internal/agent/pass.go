@@ -29,7 +29,7 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 		// The end of a server that could not start wakes the worker too: only a new
 		// assignment may cut the pause short.
 		if rest := w.retryAt.Sub(w.agent.Now()); rest > 0 {
-			w.resend(ctx)
+			w.lookOn(ctx, a)
 			return w.retryReport(rest)
 		}
 		e, ok := w.agent.Engines[a.Engine]
@@ -43,13 +43,14 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 			}
 			return w.failed(ctx, a, o, "observe", err)
 		}
-		w.watch(ctx, o)
+		w.see(ctx, a, &o)
+		w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o))
 		w.keepLog(ctx, a, o)
 		steps := e.Steps(a, o)
 		if len(steps) == 0 {
 			return w.satisfied(ctx, a, o)
 		}
-		if pause := w.crashPause(steps[0].Name, o); pause > 0 {
+		if pause := w.crashPause(a, steps); pause > 0 {
 			w.report(ctx, a, o, string(steps[0].Name), false)
 			return w.retryReport(pause)
 		}
@@ -72,38 +73,40 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 	return 0
 }
 
-// errCut says that a newer assignment ended the step.
-var errCut = errors.New("cut short by a newer assignment")
+// see has the process that a look has shown watched, and adds what was seen of it to the
+// look.
+func (w *worker) see(ctx context.Context, a kurabe.Assignment, o *engine.Observation) {
+	w.watch(ctx, *o)
+	w.watchRole(ctx, a, o)
+}
+
+// longStep is after which time a step is told of before its end: it waits for something, a
+// recovery for example.
+const longStep = 10 * time.Second
 
 // step does one step.
 func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) error {
 	began := w.agent.Now()
-	stepCtx, cut := context.WithCancelCause(ctx)
-	w.mu.Lock()
-	if w.have.Generation != a.Generation {
-		w.mu.Unlock()
-		cut(nil)
-		return errCut
-	}
-	w.cut = func() { cut(errCut) }
-	w.mu.Unlock()
-	faultpoint.Reach("before", string(s.Name))
-	err := s.Do(stepCtx)
-	faultpoint.Reach("after", string(s.Name))
-	w.mu.Lock()
-	w.cut = nil
-	w.mu.Unlock()
-	if err != nil && context.Cause(stepCtx) == errCut {
-		err = errCut
-	}
-	cut(nil)
+	long := time.AfterFunc(longStep, func() {
+		w.log.Warn("step not done yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
+	})
+	defer long.Stop()
+	err := w.during(ctx, a, string(s.Name), func(ctx context.Context) error {
+		faultpoint.Reach("before", string(s.Name))
+		err := s.Do(ctx)
+		faultpoint.Reach("after", string(s.Name))
+		return err
+	})
 	if err == nil {
 		w.log.Info("step done", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
+		if w.role != nil {
+			w.role.poke() // it may be another server by now
+		}
 	}
 	return err
 }
 
-// satisfied: the assignment is true.
+// satisfied: no step is left, so the assignment is true, or waits for others.
 func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Observation) time.Duration {
 	w.failure = nil
 	if a.Goal == kurabe.GoalAbsent {
@@ -113,17 +116,30 @@ func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Ob
 		}
 		return w.retryReport(w.agent.Look)
 	}
-	if t, ok := w.agent.Engines[a.Engine].(tidier); ok {
-		if err := t.Tidy(ctx, a); err != nil && ctx.Err() == nil {
-			w.log.Warn("logs not tidied", logkey.Error, err)
-		}
+	step, done := w.awaits(a, o)
+	if a.Role != nil {
+		// Before anything that takes its time: another server may wait for this.
+		w.judgeRoom()
+		w.report(ctx, a, o, step, done)
 	}
+	w.tidy(ctx, a)
 	w.measure(a)
-	w.report(ctx, a, o, "", true)
+	w.tellOr(ctx, a, o, step, done)
 	return w.retryReport(w.agent.Look)
 }
 
 // tidier is an engine that keeps its logs in bounds.
 type tidier interface {
 	Tidy(ctx context.Context, a kurabe.Assignment) error
+}
+
+func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
+	t, ok := w.agent.Engines[a.Engine].(tidier)
+	if !ok {
+		return
+	}
+	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return t.Tidy(ctx, a) })
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errCut) {
+		w.log.Warn("logs not tidied", logkey.Error, err)
+	}
 }

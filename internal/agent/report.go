@@ -22,8 +22,9 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		Crashes: o.Applied.Crashes, LastCrash: o.Applied.LastCrash, OOMKills: o.OOMKills,
 		UsedBytes: w.used, CertificateExpiresAt: o.CertificateExpires,
 	}
-	if w.agent.Logs != nil && a.Log {
-		l, _ := w.agent.Logs.Log(w.id)
+	r.Role = w.roleReport(a, o)
+	if w.agent.Logs != nil && a.Log && a.Writes() {
+		l, _ := w.agent.Logs.Log(w.id.Owner())
 		shape := shapeOf(l)
 		r.LogBegan, r.LogSince, r.LogFrom, r.LogEnded = shape.began, shape.since, shape.from, shape.ended
 	}
@@ -66,7 +67,8 @@ func (w *worker) look() {
 const usageNews = 16 << 20
 
 // sameNews says whether two reports tell the same. Steps in between are not
-// news: a creation would write a dozen records.
+// news: a creation would write a dozen records. What a server waits for for who knows how
+// long is.
 func sameNews(a, b kurabe.InstanceReport) bool {
 	if diff := a.UsedBytes - b.UsedBytes; diff < usageNews && diff > -usageNews && (a.UsedBytes == 0) == (b.UsedBytes == 0) {
 		b.UsedBytes = a.UsedBytes
@@ -76,8 +78,45 @@ func sameNews(a, b kurabe.InstanceReport) bool {
 		f.At, f.Attempts = a.Failure.At, a.Failure.Attempts
 		b.Failure = &f
 	}
-	a.Step, b.Step = "", ""
+	if !isAwaited(b.Step) {
+		a.Step, b.Step = "", ""
+	}
+	a.Role, b.Role = withoutPosition(a.Role), withoutPosition(b.Role)
 	return reflect.DeepEqual(a, b)
+}
+
+// withoutPosition is what of a role can be news: the position moves with each write.
+func withoutPosition(r *kurabe.RoleReport) *kurabe.RoleReport {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.Position = 0
+	return &c
+}
+
+// roleReport is what is told of a server of a group, nil of one without.
+func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.RoleReport {
+	if a.Role == nil {
+		return nil
+	}
+	var r kurabe.RoleReport
+	if w.role != nil && o.Running && w.role.process == o.Process {
+		r = w.role.report(a.Role.Followers)
+	}
+	r.Writing = r.Writing && !o.Applied.Held
+	r.Epoch, r.Started, r.Yielded, r.Rebuilt = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.Yielded, o.Applied.Rebuilt
+	r.GivenUp = o.Applied.GivenUp
+	return &r
+}
+
+// takesClients says whether clients of the instance may be led to the server.
+func (w *worker) takesClients(a kurabe.Assignment, o engine.Observation) bool {
+	if r := w.roleReport(a, o); r != nil {
+		// One that was just promoted turns clients away until it has read the rules of a writer.
+		return a.Writes() && r.Writing && r.Epoch == a.Role.Epoch
+	}
+	return o.Running && o.Applied.Ready && o.Applied.Process == o.Process
 }
 
 // maxAttemptsNews is from which try on a failure with the same words is no news.

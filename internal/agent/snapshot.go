@@ -146,29 +146,23 @@ func (a *Agent) withdrawSnapshot(ctx context.Context, id kurabe.SnapshotID) {
 	u.retire()
 }
 
-// source returns the assignment in force of the instance that a snapshot is taken
-// of.
-func (a *Agent) source(id kurabe.InstanceID) (kurabe.Assignment, bool) {
-	a.mu.Lock()
-	w, ok := a.workers[id]
-	a.mu.Unlock()
-	if !ok {
-		return kurabe.Assignment{}, false
-	}
-	return w.assignment()
-}
-
-// sourceChanged tells the snapshots of an instance that its assignment changed. One
-// that is to be absent loses its files any moment: what is taken of them now would
-// fail in a way that nobody understands.
+// sourceChanged tells the snapshots of an instance that an assignment of it changed. An
+// instance that is to be absent loses its files any moment: what is taken of them now
+// would fail in a way that nobody understands. And what is taken of a server that writes
+// no more is taken again of the one that does.
 func (a *Agent) sourceChanged(source kurabe.Assignment) {
+	owner := source.Instance.Owner()
 	for _, u := range a.snapshots.list() {
 		have, known := u.assignment()
-		if !known || have.Of != source.Instance || have.Goal == kurabe.SnapshotAbsent {
+		if !known || have.Of != owner || have.Goal == kurabe.SnapshotAbsent {
 			continue
 		}
-		if source.Goal == kurabe.GoalAbsent {
+		writer, known := a.writer(owner)
+		switch {
+		case known && writer.Goal == kurabe.GoalAbsent:
 			u.cutStep(errSourceGone)
+		case u.takesFrom() == source.Instance && (!source.Writes() || source.Goal == kurabe.GoalAbsent):
+			u.cutStep(errCut)
 		}
 		u.wake()
 	}

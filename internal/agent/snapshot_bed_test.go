@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,7 +115,8 @@ func (b *snapshotBed) start() {
 	b.agent = New(Config{
 		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: fake.New()}, Snapshots: b.folder,
 		Homes: filepath.Join(b.dir, "instances"), Usage: func(kurabe.InstanceID) (int64, error) { return 0, nil },
-		Free: b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: time.Hour,
+		OpenEndpoint: func(netip.AddrPort) (Endpoint, error) { return &noted{}, nil },
+		Free:         b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: time.Hour,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan error, 1)

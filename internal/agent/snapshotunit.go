@@ -30,6 +30,7 @@ type snapshotUnit struct {
 	waiting kurabe.SnapshotAssignment // that assignment
 	retired bool                      // done is closed
 	own     int64                     // bytes that it occupied at the newest look with news, 0 before
+	taking  kurabe.InstanceID         // the server that it is being taken of, "" while it is not
 	// verification is the result of the newest one, nil before the first.
 	verification *kurabe.Verification
 	cut          context.CancelCauseFunc // ends the step under way, nil between steps

@@ -91,7 +91,7 @@ func (u *snapshotUnit) verifyGoesOn(ctx context.Context, a kurabe.SnapshotAssign
 // result is on disk before anybody hears of it.
 func (u *snapshotUnit) verify(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
 	r := engine.VerifyRequest{Snapshot: u.id, Progress: progress, Until: u.logEnd(a)}
-	if of, known := u.agent.source(a.Source.Instance); known {
+	if of, known := u.agent.writer(a.Source.Instance); known {
 		r.Settings = of.Settings
 	}
 	v, err := u.verifier.Verify(ctx, r)

@@ -15,12 +15,26 @@ type Stopper interface {
 }
 
 // StopAll ends every server of this host cleanly, once Run has returned. The
-// assignments stay: the next service starts them again.
+// assignments stay: the next service starts them again. Servers that follow others
+// end after those, so that they have all of their log.
 func (a *Agent) StopAll(ctx context.Context) error {
 	saved, err := a.loadSaved()
 	if err != nil {
 		return err
 	}
+	var first, last []kurabe.Assignment
+	for _, s := range saved {
+		if s.Role != nil && s.Role.Duty == kurabe.DutyFollow {
+			last = append(last, s)
+		} else {
+			first = append(first, s)
+		}
+	}
+	return errors.Join(a.stopAll(ctx, first), a.stopAll(ctx, last))
+}
+
+// stopAll ends servers beside each other.
+func (a *Agent) stopAll(ctx context.Context, saved []kurabe.Assignment) error {
 	var wait sync.WaitGroup
 	errs := make([]error, len(saved))
 	for n, s := range saved {
@@ -38,6 +52,7 @@ func (a *Agent) StopAll(ctx context.Context) error {
 			if w, ok := a.workers[s.Instance]; ok {
 				r = w.reported
 				r.Done, r.Running, r.PID = false, false, 0
+				r.Role = stoppedRole(r.Role)
 			}
 			if err := a.Link.PutReport(ctx, r); err != nil {
 				errs[n] = fmt.Errorf("%s: report: %w", s.Name, err)
@@ -46,4 +61,12 @@ func (a *Agent) StopAll(ctx context.Context) error {
 	}
 	wait.Wait()
 	return errors.Join(errs...)
+}
+
+// stoppedRole is what stays true of a server of a group that was stopped.
+func stoppedRole(r *kurabe.RoleReport) *kurabe.RoleReport {
+	if r == nil {
+		return nil
+	}
+	return &kurabe.RoleReport{Epoch: r.Epoch, Started: r.Started, Yielded: r.Yielded, GivenUp: r.GivenUp, Position: r.Position}
 }

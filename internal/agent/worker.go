@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kurabe"
@@ -17,6 +18,7 @@ type worker struct {
 	id     kurabe.InstanceID
 	log    *slog.Logger
 	signal chan struct{} // capacity 1: wake-ups melt together
+	news   chan struct{} // capacity 1: there is something to tell, also in the midst of a step
 	done   chan struct{} // closed by retire
 	looked chan struct{} // closed when the first report was made
 
@@ -37,6 +39,7 @@ type worker struct {
 	retryGen    kurabe.Generation
 	crashes     int       // in a row
 	crashed     time.Time // newest crash seen
+	startAt     time.Time // a start that was ordered after a crash is not made before
 	reported    kurabe.InstanceReport
 	sent        bool
 	follower    *follower // of the log, nil while nobody follows it
@@ -44,15 +47,17 @@ type worker struct {
 	logDropped  string    // process that holds back no log
 	watching    string    // process whose end wakes us
 	unwatch     context.CancelFunc
-	used        int64 // what usage knew at the last look
+	role        *roleWatch // of the running server of a group, nil without one
+	used        int64      // what usage knew at the last look
 
-	usage usage // guards itself
+	usage   usage       // guards itself
+	walking atomic.Bool // its files are being looked through aside
 }
 
 func newWorker(a *Agent, id kurabe.InstanceID) *worker {
 	return &worker{
 		agent: a, id: id, log: a.Log.With(logkey.Instance, id),
-		signal: make(chan struct{}, 1), done: make(chan struct{}), looked: make(chan struct{}),
+		signal: make(chan struct{}, 1), news: make(chan struct{}, 1), done: make(chan struct{}), looked: make(chan struct{}),
 	}
 }
 
@@ -72,6 +77,7 @@ func (w *worker) give(a kurabe.Assignment) {
 		w.cut()
 	}
 	w.mu.Unlock()
+	w.agent.endpoints.claim(a)
 	w.agent.sourceChanged(a)
 	w.wake()
 }
@@ -84,8 +90,18 @@ func (w *worker) wake() {
 	}
 }
 
+// stir has the worker look again, and tell what it sees even if a step is under way.
+func (w *worker) stir() {
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+	w.wake()
+}
+
 // retire has the worker leave; it may be asked twice.
 func (w *worker) retire() {
+	w.agent.endpoints.drop(w.id)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.retired {
@@ -99,6 +115,9 @@ func (w *worker) run(ctx context.Context) {
 	defer func() {
 		if w.unwatch != nil {
 			w.unwatch()
+		}
+		if w.role != nil {
+			w.role.cancel()
 		}
 	}()
 	for {
@@ -147,7 +166,7 @@ func (w *worker) watch(ctx context.Context, o engine.Observation) {
 	go func() {
 		defer w.agent.wait.Done()
 		if o.Wait(watched) == nil {
-			w.wake()
+			w.stir()
 		}
 	}()
 }

@@ -50,7 +50,7 @@ type Group struct {
 }
 
 // groupName keeps out separators and the dot, with which v2's own files are named.
-var groupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+var groupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_~-]{0,127}$`)
 
 // Ensure makes the group if it is missing and sets its limits. It does not touch
 // the processes that are in it.

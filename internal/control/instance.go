@@ -21,6 +21,7 @@ type Instance struct {
 	Pending     *kurabe.InstanceSettings
 	PendingName string
 	SubnetGroup kurabe.SubnetGroup
+	Group       *kurabe.Group // nil of an instance with one server
 	// LatestRestorable is the last moment that can be restored, zero when none can.
 	LatestRestorable time.Time
 
@@ -37,7 +38,7 @@ func (i Instance) Settings() kurabe.InstanceSettings {
 
 // read makes the read model of a stored instance.
 func (c *Control) read(i *store.Instance) Instance {
-	r := Instance{Spec: i.Spec, Name: i.Name(), State: i.Spec.Action, names: i.Names}
+	r := Instance{Spec: i.Spec, Name: i.Name(), State: i.Spec.Action, Group: i.Group, names: i.Names}
 	if i.Status != nil {
 		r.Status = *i.Status
 	}

@@ -100,9 +100,9 @@ func (c *Control) checkFit(s kurabe.InstanceSettings) error {
 	return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "DBInstanceClass %s cannot be honoured: %s", s.Class, why)
 }
 
-// checkCapacity says whether a host has the memory for the spec now. Memory is
-// reserved, not overcommitted, by stopped instances too. except is left out: an
-// instance that changes its class.
+// checkCapacity says whether a host has the memory for the spec now, for a standby too
+// if it wants one. Memory is reserved, not overcommitted, by stopped instances too.
+// except is left out: an instance that changes its class or its zones.
 func (c *Control) checkCapacity(s kurabe.InstanceSpec, except kurabe.InstanceID) error {
 	class, ok := kurabe.FindClass(s.Now.Class)
 	if !ok {
@@ -117,37 +117,32 @@ func (c *Control) checkCapacity(s kurabe.InstanceSpec, except kurabe.InstanceID)
 			reserved += ReservedBytes(i)
 		}
 	}
-	if reserved+class.MemoryBytes > total {
-		return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "%s needs %s of memory; %s of %s are reserved by other DB instances", class.Name,
-			kurabe.FormatBytes(class.MemoryBytes), kurabe.FormatBytes(reserved), kurabe.FormatBytes(total))
+	needs, what := memoryOf(class.Name, servers(s.Now)), class.Name
+	if s.Now.MultiAZ {
+		what += " with a standby"
+	}
+	if reserved+needs > total {
+		return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "%s needs %s of memory; %s of %s are reserved by other DB instances", what,
+			kurabe.FormatBytes(needs), kurabe.FormatBytes(reserved), kurabe.FormatBytes(total))
 	}
 	return nil
 }
 
-// ReservedBytes is the memory that an instance holds: that of the largest class
-// that it has or waits for.
+// ReservedBytes is the memory that an instance holds: the most that it has or waits for.
 func ReservedBytes(i *store.Instance) int64 {
-	var most int64
-	for _, name := range []string{i.Spec.Now.Class, nextClass(i.Spec), appliedClass(i)} {
-		if class, ok := kurabe.FindClass(name); ok {
-			most = max(most, class.MemoryBytes)
-		}
+	most := memoryOf(i.Spec.Now.Class, servers(i.Spec.Now))
+	if next := i.Spec.Next; next != nil {
+		most = max(most, memoryOf(next.Class, servers(*next)))
+	}
+	if i.Status == nil {
+		return most
+	}
+	have := i.Status.Applied
+	most = max(most, memoryOf(have.Class, servers(have)))
+	if i.Group != nil { // a standby that is no longer wanted takes its memory until it is gone
+		most = max(most, memoryOf(have.Class, int64(len(i.Group.Members))))
 	}
 	return most
-}
-
-func nextClass(s *kurabe.InstanceSpec) string {
-	if s.Next == nil {
-		return ""
-	}
-	return s.Next.Class
-}
-
-func appliedClass(i *store.Instance) string {
-	if i.Status == nil {
-		return ""
-	}
-	return i.Status.Applied.Class
 }
 
 // requireGroups checks the groups that an instance names, and makes the change

@@ -39,7 +39,7 @@ type NewInstance struct {
 	ParameterGroup, OptionGroup        *string
 	SubnetGroup                        *string
 	DeletionProtection, CopyTags       bool
-	AutoMinorUpgrade                   bool
+	AutoMinorUpgrade, MultiAZ          bool
 	Tags                               []kurabe.Tag
 }
 
@@ -152,10 +152,13 @@ func (c *Control) checkNames(s *kurabe.InstanceSpec, n NewInstance, v kurabe.Eng
 	return kurabe.CheckTags(n.Tags)
 }
 
-// newSettings fills in class, storage, port and certificate.
+// newSettings fills in class, zones, storage, port and certificate.
 func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	now := &s.Now
-	now.Class, now.StorageType = n.Class, nameOr(n.StorageType, defaultStorageType)
+	if n.MultiAZ && n.Zone != "" {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Requesting a specific availability zone is not valid for Multi-AZ instances.")
+	}
+	now.Class, now.StorageType, now.MultiAZ = n.Class, nameOr(n.StorageType, defaultStorageType), n.MultiAZ
 	if n.StorageType == nil && intOr(n.IOPS, 0) != 0 {
 		now.StorageType = "io1" // RDS: Iops without a type means io1
 	}
@@ -179,7 +182,10 @@ func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	if err := setMaxStorage(s, n.MaxStorageGiB); err != nil {
 		return err
 	}
-	return c.checkFit(*now)
+	if err := c.checkFit(*now); err != nil {
+		return err
+	}
+	return c.checkMultiAZ(*now)
 }
 
 // setWindows sets both windows, or RDS-like defaults that differ by instance.

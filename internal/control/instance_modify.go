@@ -31,6 +31,7 @@ type InstanceChange struct {
 	Class, EngineVersion            *string
 	StorageType, CACertificate      *string
 	StorageGiB, IOPS, ThroughputMiB *int
+	MultiAZ                         *bool
 }
 
 // empty says that nothing was asked for.
@@ -184,6 +185,7 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		}
 	}
 	w.Class = nameOr(m.Class, w.Class)
+	setBool(&w.MultiAZ, m.MultiAZ)
 	w.RetentionDays = intOr(m.RetentionDays, w.RetentionDays)
 	w.CACertificate = nameOr(m.CACertificate, w.CACertificate)
 	if w.CACertificate != c.Authority.Identifier {
@@ -207,7 +209,12 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 	if err := c.checkFit(*w); err != nil {
 		return err
 	}
-	if w.Class != before.Class {
+	if w.MultiAZ != before.MultiAZ {
+		if err := c.checkConversion(i, *w); err != nil {
+			return err
+		}
+	}
+	if w.Class != before.Class || w.MultiAZ && !before.MultiAZ {
 		return c.checkCapacity(kurabe.InstanceSpec{Now: *w}, s.ID)
 	}
 	return nil

@@ -20,7 +20,8 @@ type LogFilter struct {
 	WrittenSince time.Time // inclusive
 }
 
-// LogFiles lists an instance's log files by name.
+// LogFiles lists the log files of the server that clients speak with, by name. A standby's
+// are not shown, as on RDS: after a failover they are those of the other server.
 func (c *Control) LogFiles(ctx context.Context, instance string, f LogFilter) ([]kurabe.LogFile, error) {
 	i, err := c.find(instance)
 	if err != nil {
@@ -29,7 +30,7 @@ func (c *Control) LogFiles(ctx context.Context, instance string, f LogFilter) ([
 	if c.Logs == nil {
 		return nil, nil
 	}
-	list, err := c.Logs.List(ctx, i.ID, i.Spec.Engine)
+	list, err := c.Logs.List(ctx, i.Writer(), i.Spec.Engine)
 	if err != nil {
 		return nil, fmt.Errorf("list log files: %w", err)
 	}
@@ -56,7 +57,7 @@ func (c *Control) LogPortion(ctx context.Context, instance, file, marker string,
 	if count < 1 {
 		return kurabe.LogPortion{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "NumberOfLines must be at least 1, not %d", count)
 	}
-	portion, err := c.Logs.Read(ctx, i.ID, i.Spec.Engine, file, marker, min(count, maxLogLines))
+	portion, err := c.Logs.Read(ctx, i.Writer(), i.Spec.Engine, file, marker, min(count, maxLogLines))
 	if err != nil {
 		return kurabe.LogPortion{}, fmt.Errorf("read log file: %w", err)
 	}

@@ -121,6 +121,7 @@ func describeNext(now, next kurabe.InstanceSettings) (string, []string) {
 	onlyCertificate := len(changes) > 0
 	add("engine version", now.EngineVersion, next.EngineVersion)
 	add("class", now.Class, next.Class)
+	add("Multi-AZ", now.MultiAZ, next.MultiAZ)
 	add("storage in GiB", now.StorageGiB, next.StorageGiB)
 	add("storage type", now.StorageType, next.StorageType)
 	add("IOPS", now.IOPS, next.IOPS)

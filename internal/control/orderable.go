@@ -12,6 +12,7 @@ type Orderable struct {
 	Class   kurabe.Class
 	Storage kurabe.StorageType
 	Zones   []string
+	MultiAZ bool // some host can hold a standby too, in another zone
 }
 
 // OrderableFilter narrows a list; empty fields match everything.
@@ -32,8 +33,9 @@ func (c *Control) Orderables(f OrderableFilter) []Orderable {
 				continue
 			}
 			for _, storage := range kurabe.StorageTypes {
-				if zones := c.zonesFor(hosts, v.EngineVersion, class, storage); len(zones) > 0 {
-					list = append(list, Orderable{v.EngineVersion, class, storage, zones})
+				able := hostsFor(hosts, v.EngineVersion, class, storage)
+				if zones := c.zonesOf(able); len(zones) > 0 {
+					list = append(list, Orderable{v.EngineVersion, class, storage, zones, holdsStandby(able, class)})
 				}
 			}
 		}
@@ -41,21 +43,32 @@ func (c *Control) Orderables(f OrderableFilter) []Orderable {
 	return list
 }
 
-// zonesFor are the zones of the hosts that can hold a combination, in the order
-// of c.Zones.
-func (c *Control) zonesFor(hosts []kurabe.HostReport, v kurabe.EngineVersion, class kurabe.Class, storage kurabe.StorageType) []string {
-	able := map[string]bool{}
-	for _, h := range hosts {
+// hostsFor are the hosts that can hold a combination.
+func hostsFor(hosts []kurabe.HostReport, v kurabe.EngineVersion, class kurabe.Class, storage kurabe.StorageType) []kurabe.HostReport {
+	return slices.DeleteFunc(slices.Clone(hosts), func(h kurabe.HostReport) bool {
 		has := slices.ContainsFunc(h.Engines, func(o kurabe.EngineVersion) bool {
 			return o.Engine == v.Engine && o.Version == v.Version && o.Ready
 		})
-		if has && class.Unfit(h) == "" && (storage.Name == defaultStorageType || h.Has("io")) {
-			for _, zone := range h.Zones {
-				able[zone] = true
-			}
+		return !has || class.Unfit(h) != "" || storage.Name != defaultStorageType && !h.Has("io")
+	})
+}
+
+// zonesOf are the zones of hosts, in the order of c.Zones.
+func (c *Control) zonesOf(hosts []kurabe.HostReport) []string {
+	able := map[string]bool{}
+	for _, h := range hosts {
+		for _, zone := range h.Zones {
+			able[zone] = true
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(c.Zones), func(zone string) bool { return !able[zone] })
+}
+
+// holdsStandby says whether one of the hosts has a second zone and memory for two servers.
+func holdsStandby(hosts []kurabe.HostReport, class kurabe.Class) bool {
+	return slices.ContainsFunc(hosts, func(h kurabe.HostReport) bool {
+		return len(h.Zones) >= multiAZZones && memoryOf(class.Name, multiAZZones) <= h.MemoryBytes
+	})
 }
 
 // StorageChoice is a storage type that an instance may change to, from the size

@@ -16,6 +16,9 @@ func TestOrderables(t *testing.T) {
 		if o.Class.Enforced || o.Storage.Name != "local" || o.Class.MemoryBytes > 8*kurabe.GiB || o.Version.Family != "postgres15" || len(o.Zones) != 3 {
 			t.Errorf("%+v", o)
 		}
+		if two := 2*o.Class.MemoryBytes <= 8*kurabe.GiB; o.MultiAZ != two {
+			t.Errorf("%s: Multi-AZ %v", o.Class.Name, o.MultiAZ)
+		}
 	}
 	if n := len(c.Orderables(postgres)); n != 2*4 { // versions x micro, small, medium, large
 		t.Errorf("%d combinations", n)
@@ -42,6 +45,28 @@ func TestOrderables(t *testing.T) {
 		if err := c.checkFit(s); err != nil {
 			t.Errorf("%+v: %v", s, err)
 		}
+	}
+}
+
+// A standby is offered where there is a second zone, of either engine.
+func TestOrderableStandby(t *testing.T) {
+	c := newTestWorld(t)
+	offered := func(engine string) bool {
+		t.Helper()
+		list := c.Orderables(OrderableFilter{Version: VersionFilter{Engines: []string{engine}}, Class: "db.local.micro"})
+		if len(list) == 0 {
+			t.Fatal("nothing is on offer")
+		}
+		return list[0].MultiAZ
+	}
+	if !offered("postgres") || !offered("mariadb") {
+		t.Errorf("postgres %v, mariadb %v", offered("postgres"), offered("mariadb"))
+	}
+	host := testHost()
+	host.Zones = host.Zones[:1]
+	mustCommit(t, c, store.NewChange().PutHost(host))
+	if offered("postgres") || offered("mariadb") {
+		t.Error("there is one zone")
 	}
 }
 

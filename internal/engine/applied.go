@@ -7,8 +7,109 @@ import (
 	"io/fs"
 	"os"
 
+	"kurabe"
 	"kurabe/internal/volume"
 )
+
+// Applied is what has been done to a database, as far as the data folder cannot
+// tell by itself. It is saved after each deed; a deed whose note was lost is
+// done again, which is harmless.
+type Applied struct {
+	Master      bool  `json:"master"`      // EnsureMaster came through
+	PasswordSeq int64 `json:"passwordSeq"` // newest password given
+	// Process names the server process that the rest of the note speaks of:
+	// the note of an earlier process is void.
+	Process string `json:"process"`
+	Ready   bool   `json:"ready"`  // it has accepted statements
+	Loaded  string `json:"loaded"` // fingerprint of the settings it has loaded
+	Probed  bool   `json:"probed"` // a client has logged in over the endpoint and written
+
+	Limits    kurabe.Limits `json:"limits"`
+	LimitsSet bool          `json:"limitsSet"`
+	Crashes   int64         `json:"crashes"`
+	LastCrash string        `json:"lastCrash,omitempty"`
+
+	// The rest is of a server of a group. Waits are those whose answer every commit of
+	// Process waits for; WaitsStale: what it loaded since may have changed that. Followers
+	// are those for whom it has been seen to.
+	Waits        []kurabe.InstanceID `json:"waits,omitempty"`
+	WaitsStale   bool                `json:"waitsStale,omitempty"`
+	Followers    []kurabe.InstanceID `json:"followers,omitempty"`
+	FollowersSet bool                `json:"followersSet,omitempty"`
+
+	// What follows outlasts a process. RoleEpoch is that of the newest assignment whose
+	// role a process has obeyed in full, Started the newest StartSeq that was used up.
+	RoleEpoch kurabe.Epoch `json:"roleEpoch,omitempty"`
+	Started   int64        `json:"started,omitempty"`
+	// Held: a writer was started although others may lack what its clients could see, so
+	// they are kept out until it is released.
+	Held bool `json:"held,omitempty"`
+	// Stopped: the server was stopped cleanly. Yielded: in order to hand over. Both end
+	// with the next start.
+	Stopped bool `json:"stopped,omitempty"`
+	Yielded bool `json:"yielded,omitempty"`
+	// Rejoining: the data may be between two states, and is good for nothing but another
+	// try. Rebuild: no try will do. Rebuilt is the newest RebuildSeq whose clone is there.
+	Rejoining bool  `json:"rejoining,omitempty"`
+	Rebuild   bool  `json:"rebuild,omitempty"`
+	Rebuilt   int64 `json:"rebuilt,omitempty"`
+	// GivenUp is what the data had alone when it was last made that of a follower.
+	GivenUp kurabe.GivenUp `json:"givenUp,omitzero"`
+}
+
+// Begin notes that a server of a group is about to be started. This is saved before the
+// process exists: were it saved after, a service that dies in between would leave a server
+// that lets clients in whom it must keep out, by an order that could be used again.
+func (n *Applied) Begin(r kurabe.Role) {
+	n.Held = n.holds(r)
+	n.Started = max(n.Started, r.StartSeq)
+	n.Ran("", "")
+}
+
+// holds says whether a server must keep clients out when it is started. One that died may
+// have had commits that nobody waited for to the end: they show after the start, and a
+// client that has seen them must not lose them with the server.
+func (n *Applied) holds(r kurabe.Role) bool {
+	return r.Duty == kurabe.DutyWrite && len(r.WaitFor) > 0 && (n.Held || !n.Stopped)
+}
+
+// MayStart says whether a writer that does not run may be started: while commits wait for
+// others, one of them may be about to take its place, unless the start was ordered.
+func (n *Applied) MayStart(r kurabe.Role) bool {
+	return len(r.WaitFor) == 0 || n.Stopped || r.StartSeq > n.Started
+}
+
+// discards says whether a follower's data is to go, for a clone to take its place.
+func (n *Applied) discards(r kurabe.Role) bool {
+	return n.Rebuild || r.Duty == kurabe.DutyFollow && r.RebuildSeq > n.Rebuilt
+}
+
+// Ran has the note speak of another process, which has loaded these settings.
+func (n *Applied) Ran(process, loaded string) {
+	n.Process, n.Loaded, n.Ready, n.Probed = process, loaded, false, false
+	n.Waits, n.WaitsStale, n.Followers, n.FollowersSet = nil, false, nil, false
+	n.Stopped, n.Yielded = false, false
+}
+
+// obeys notes that the process has loaded what it is told by its role. A follower has
+// nothing else to do then. One that is in no group any more keeps nobody out, and what it
+// was in one says nothing of the next.
+func (n *Applied) obeys(r *kurabe.Role) {
+	switch {
+	case r == nil:
+		n.Held, n.RoleEpoch = false, 0
+	case r.Duty == kurabe.DutyFollow:
+		n.RoleEpoch = r.Epoch
+	}
+}
+
+// of is the note as far as it holds for the process that runs; none does when that is "".
+func (n Applied) of(process string) Applied {
+	if process == "" || n.Process != process {
+		n.Ran(process, "")
+	}
+	return n
+}
 
 // readApplied returns the note of what was done to the database; no file means
 // nothing was.

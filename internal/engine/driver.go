@@ -22,6 +22,9 @@ type Instance struct {
 	// the same, or a short bind mount where a parent folder bars its user. Paths
 	// inside rendered files and arguments use it; Kurabe's own use Home.
 	SeenDir string
+	// Held: the rendered access rules let no client in, only the service and members of
+	// the group.
+	Held bool
 }
 
 // Seen is the home as the engine process sees it.
@@ -107,6 +110,14 @@ type Mender interface {
 	// AfterFailedStart makes the next start possible where message, which is
 	// StartFailure's, says that it would fail in the same way. No server runs.
 	AfterFailedStart(i Instance, message string) error
+}
+
+// Floorer is a Driver whose server may not start with less of some settings than the data
+// wants.
+type Floorer interface {
+	// Floors are further arguments for the start of a server on Home.DataDir, on which none
+	// runs. They win over the rendered files.
+	Floors(ctx context.Context, i Instance) ([]string, error)
 }
 
 // Settler is a Driver whose server's writes can go on when its process has ended.

@@ -71,6 +71,22 @@ func (l *Lifecycle) instance(a kurabe.Assignment) Instance {
 	return i
 }
 
+// informed is the instance with what its folder says of it.
+func (l *Lifecycle) informed(a kurabe.Assignment) (Instance, error) {
+	i := l.instance(a)
+	if a.Role == nil {
+		return i, nil
+	}
+	applied, err := readApplied(i.Home)
+	i.Held = held(a, applied)
+	return i, err
+}
+
+// held says whether the settings of a server keep clients out.
+func held(a kurabe.Assignment, note Applied) bool {
+	return a.Role != nil && a.Role.Duty == kurabe.DutyWrite && note.Held
+}
+
 // version is the installed version that an instance of the given one runs with:
 // that one, or, when the packages of the host have replaced it, the newest of its
 // major. The zero value says that there is none: a running server is still
@@ -110,7 +126,10 @@ func (l *Lifecycle) Steps(a kurabe.Assignment, o Observation) []Step {
 
 // do runs one step under its own time limit.
 func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) error {
-	i := l.instance(a)
+	i, err := l.informed(a)
+	if err != nil {
+		return err
+	}
 	if i.Version.Version == "" && needsPrograms[name] {
 		return fmt.Errorf("%s %s is not installed on this host, nor a later one of its major; install it again", a.Engine, a.Version)
 	}
@@ -132,7 +151,7 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 	case StepNoteCrash:
 		return l.noteCrash(i)
 	case StepEndSurvivors:
-		return proc.KillSurvivors(ctx, i.Home.DataDir())
+		return l.endSurvivors(ctx, i)
 	case StepStart:
 		if l.holds(i.Instance) {
 			return errCopying
@@ -160,12 +179,15 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 	case StepRemoveHome:
 		return l.removeHome(i)
 	}
-	return fmt.Errorf("unknown step %s", name)
+	return l.doInGroup(ctx, name, i)
 }
 
 // needsPrograms are the steps that use the engine's programs or render settings
 // for them.
-var needsPrograms = map[StepName]bool{StepCopyTemplate: true, StepRestoreSnapshot: true, StepWriteSettings: true, StepStart: true, StepReload: true}
+var needsPrograms = map[StepName]bool{
+	StepCopyTemplate: true, StepRestoreSnapshot: true, StepWriteSettings: true, StepStart: true, StepReload: true,
+	StepClone: true, StepRejoin: true, StepRelease: true,
+}
 
 // Time limits of the steps. Recovery after a crash may replay gigabytes of log,
 // so waiting for readiness is long; the agent reports the step meanwhile.
@@ -175,18 +197,23 @@ const (
 	readyStep    = time.Hour
 	stopStep     = 10 * time.Minute
 	restoreStep  = 24 * time.Hour // of the largest data on the slowest disk
+	// changeStep is that of a server which becomes a writer, or has its commits wait: a
+	// checkpoint or two at most. Until it has come through, nothing else is done.
+	changeStep = time.Minute
 )
 
 func stepTimeout(name StepName) time.Duration {
 	switch name {
 	case StepCopyTemplate:
 		return templateStep
-	case StepRestoreSnapshot:
+	case StepRestoreSnapshot, StepClone, StepRejoin:
 		return restoreStep
 	case StepWaitReady:
 		return readyStep
-	case StepStop, StepRemoveHome:
+	case StepStop, StepRemoveHome, StepYield, StepDiscardData:
 		return stopStep
+	case StepPromote, StepWaits:
+		return changeStep
 	}
 	return shortStep
 }

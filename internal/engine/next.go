@@ -3,13 +3,16 @@ package engine
 import "kurabe"
 
 // disruptive are the steps that cut client sessions.
-var disruptive = map[StepName]bool{StepStop: true, StepKill: true, StepEndSurvivors: true}
+var disruptive = map[StepName]bool{StepStop: true, StepKill: true, StepEndSurvivors: true, StepFence: true, StepYield: true}
 
 // Next is pure: the steps that are left, in order, to make the assignment true.
 // Only the first is certain; each pass looks again.
 func Next(a kurabe.Assignment, o Observation) []StepName {
 	switch a.Goal {
 	case kurabe.GoalRunning:
+		if a.Role != nil {
+			return nextInGroup(a, o)
+		}
 		return nextRunning(a, o)
 	case kurabe.GoalStopped:
 		return nextStopped(o)
@@ -37,7 +40,7 @@ func nextRunning(a kurabe.Assignment, o Observation) []StepName {
 	add(!o.Data && a.Origin != nil, StepRestoreSnapshot)
 	add(!o.CertificateCurrent, StepIssueCertificate)
 	add(!o.SettingsCurrent, StepWriteSettings)
-	add(o.LimitsMissing || !o.Applied.LimitsSet || o.Applied.Limits != a.Limits, StepSetLimits)
+	add(otherLimits(a, o), StepSetLimits)
 	add(dead, StepNoteCrash)
 	add(!running && o.Survivors, StepEndSurvivors)
 	add(!running, StepStart)
@@ -52,6 +55,10 @@ func nextRunning(a kurabe.Assignment, o Observation) []StepName {
 	add(running && (note.Loaded != o.Fingerprint || !o.SettingsCurrent || !o.CertificateCurrent), StepReload)
 	add(!note.Probed, StepProbe)
 	return steps
+}
+
+func otherLimits(a kurabe.Assignment, o Observation) bool {
+	return o.LimitsMissing || !o.Applied.LimitsSet || o.Applied.Limits != a.Limits
 }
 
 func nextStopped(o Observation) []StepName {

@@ -7,29 +7,10 @@ import (
 	"kurabe"
 )
 
-// Applied is what has been done to a database, as far as the data folder cannot
-// tell by itself. It is saved after each deed; a deed whose note was lost is
-// done again, which is harmless.
-type Applied struct {
-	Master      bool  `json:"master"`      // EnsureMaster came through
-	PasswordSeq int64 `json:"passwordSeq"` // newest password given
-	// Process names the server process that the rest of the note speaks of:
-	// the note of an earlier process is void.
-	Process string `json:"process"`
-	Ready   bool   `json:"ready"`  // it has accepted statements
-	Loaded  string `json:"loaded"` // fingerprint of the settings it has loaded
-	Probed  bool   `json:"probed"` // a client has logged in over the endpoint and written
-
-	Limits    kurabe.Limits `json:"limits"`
-	LimitsSet bool          `json:"limitsSet"`
-	Crashes   int64         `json:"crashes"`
-	LastCrash string        `json:"lastCrash,omitempty"`
-}
-
 // Observation is what a look at an instance's folder and processes shows.
 type Observation struct {
 	Home    bool // the folder and those in it exist
-	Remains bool // something of the folder exists
+	Remains bool // something of the folder exists, be it what a removal that was cut off has left
 	Data    bool // the data folder is complete
 	// Record: a process was started and not stopped by us. Running: it lives.
 	Record, Running bool
@@ -50,6 +31,32 @@ type Observation struct {
 	LimitsGroup        bool // the control group exists
 	LimitsMissing      bool // it does not, and this host could have one
 	OOMKills           int64
+
+	// Follower: the data folder is one of a server that follows another.
+	Follower bool
+	// Role is the newest answer of the running server, nil when there is none; Covered are
+	// those of WaitsFor that have all that was written before every commit waited for them.
+	// Neither is in files: whoever watches the server puts them here, before it asks for
+	// the steps.
+	Role    *RoleView
+	Covered []kurabe.InstanceID
+}
+
+// WaitsFor are those whose answer every commit of the running process waits for.
+func (o Observation) WaitsFor() []kurabe.InstanceID {
+	if !o.Running || o.Applied.Process != o.Process || o.Applied.WaitsStale {
+		return nil
+	}
+	return o.Applied.Waits
+}
+
+// SeenTo are the followers that the running process holds its log back for, unless
+// something has happened to that since.
+func (o Observation) SeenTo() []kurabe.InstanceID {
+	if !o.Running || o.Applied.Process != o.Process || !o.Applied.FollowersSet {
+		return nil
+	}
+	return o.Applied.Followers
 }
 
 // Serving says whether a client has logged in to the process that runs now.
@@ -61,7 +68,8 @@ func (o Observation) Serving() bool {
 // and after each of them.
 type StepName string
 
-// The steps, in the order in which a new instance takes them.
+// The steps, in the order in which a new instance takes them; then those of a server of a
+// group.
 const (
 	StepMakeHome         StepName = "make-home"
 	StepCopyTemplate     StepName = "copy-template"
@@ -81,6 +89,16 @@ const (
 	StepKill             StepName = "kill"
 	StepRemoveLimits     StepName = "remove-limits"
 	StepRemoveHome       StepName = "remove-home"
+
+	StepClone       StepName = "clone"        // in the place of copy-template, for a follower
+	StepFence       StepName = "fence"        // end at once one that may not serve any more
+	StepRejoin      StepName = "rejoin"       // make a writer's data a follower's
+	StepDiscardData StepName = "discard-data" // where that cannot be: clone is next
+	StepPromote     StepName = "promote"
+	StepWaits       StepName = "waits"
+	StepFollowers   StepName = "followers"
+	StepRelease     StepName = "release" // let clients in that were kept out
+	StepYield       StepName = "yield"
 )
 
 // Step is one named, idempotent deed. Disruptive ones cut client sessions.

@@ -32,13 +32,17 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 	_, o.LimitsGroup = l.c.Levers.Find(groupName(a.Instance))
 	levers := l.c.Levers
 	o.LimitsMissing = !o.LimitsGroup && (levers.CPU.Enforceable || levers.Memory.Enforceable || levers.IO.Enforceable)
-	o.Remains = exists(h.Dir)
-	if !o.Remains {
+	o.Remains = volume.Remains(h.Dir)
+	if !exists(h.Dir) {
 		return o, nil
 	}
 	var err error
 	if o.Applied, err = readApplied(h); err != nil {
 		return o, err
+	}
+	i.Held = held(a, o.Applied)
+	if r, ok := l.c.Driver.(Replicator); ok && a.Role != nil && o.Data {
+		o.Follower = r.IsFollower(h)
 	}
 	if err := l.observeProcess(a.Instance, h, &o); err != nil {
 		return o, err

@@ -3,7 +3,10 @@ package engine
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"kurabe"
 )
 
 // TestSettingsOfAnotherGroup: what the engine cannot read is not current, whatever is in it.
@@ -21,5 +24,29 @@ func TestSettingsOfAnotherGroup(t *testing.T) {
 	}
 	if current(dir, files, gid+1) {
 		t.Error("a file of another group is current")
+	}
+}
+
+// TestRemovalThatWasCutOff: an instance whose service died while its folder was removed is
+// not gone before the rest of that is.
+func TestRemovalThatWasCutOff(t *testing.T) {
+	l := NewLifecycle(Config{Homes: t.TempDir()}, nil)
+	a := kurabe.Assignment{Instance: "db-A~2", Goal: kurabe.GoalAbsent}
+	rest := l.instance(a).Home.Dir + ".removed.tmp"
+	if err := os.MkdirAll(filepath.Join(rest, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o, err := l.Observe(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps := Next(a, o); !slices.Equal(steps, []StepName{StepRemoveHome}) {
+		t.Fatalf("the steps are %v", steps)
+	}
+	if err := l.removeHome(l.instance(a)); err != nil {
+		t.Fatal(err)
+	}
+	if o, err = l.Observe(t.Context(), a); err != nil || o.Remains || exists(rest) {
+		t.Errorf("something remains: %v, %v", o, err)
 	}
 }

@@ -66,8 +66,11 @@ func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of ku
 	if !ok {
 		return kurabe.SnapshotFacts{}, fmt.Errorf("engine %s is not offered by this host", of.Engine)
 	}
-	if a.Of != of.Instance {
+	if a.Of.Owner() != of.Instance.Owner() {
 		return kurabe.SnapshotFacts{}, fmt.Errorf("it is to be of %s, and %s was given", a.Of, of.Instance)
+	}
+	if !of.Writes() {
+		return kurabe.SnapshotFacts{}, fmt.Errorf("%s is not the server that writes", of.Instance)
 	}
 	i := l.instance(of)
 	if i.Version.Version == "" {

@@ -163,15 +163,15 @@ func readableBy(path string, gid int) bool {
 
 // removeHome removes everything that belongs to the instance.
 func (l *Lifecycle) removeHome(i Instance) error {
+	// The mount point first, since whoever dies in between finds the rest by the home. It is
+	// no more than that: the mount itself lived in the engine's namespace.
+	if i.SeenDir != i.Home.Dir {
+		if err := os.Remove(i.SeenDir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove mount point: %w", err)
+		}
+	}
 	if err := volume.RemoveTree(l.c.Homes, i.Home.Dir); err != nil {
 		return fmt.Errorf("remove %s: %w", i.Home.Dir, err)
-	}
-	if i.SeenDir == i.Home.Dir {
-		return nil
-	}
-	// The mount point only: the mount itself lived in the engine's namespace.
-	if err := os.Remove(i.SeenDir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove mount point: %w", err)
 	}
 	return nil
 }

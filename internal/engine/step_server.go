@@ -54,13 +54,25 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 			return fmt.Errorf("start %s: wait for what an earlier server has written: %w", i.Engine, err)
 		}
 	}
-	p, err := proc.Start(ctx, spec)
+	if f, ok := l.c.Driver.(Floorer); ok {
+		floors, err := f.Floors(ctx, i)
+		if err != nil {
+			return fmt.Errorf("start %s: look what the data wants: %w", i.Engine, err)
+		}
+		spec.Argv = append(spec.Argv, floors...)
+	}
+	forget, err := l.beginInGroup(&i)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", i.Engine, err)
 	}
+	p, err := proc.Start(ctx, spec)
+	if err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", i.Engine, err), forget())
+	}
 	loaded := fingerprint(l.c.Driver.Render(i), i.Home)
 	return note(i.Home, func(a *Applied) {
-		a.Process, a.Ready, a.Probed, a.Loaded = identity(p), false, false, loaded
+		a.Ran(identity(p), loaded)
+		a.obeys(i.Role) // it began with all that a follower has to know
 	})
 }
 
@@ -92,7 +104,7 @@ func (l *Lifecycle) waitReady(ctx context.Context, i Instance) error {
 		if a.Process != identity(p) {
 			// The note of the start was lost with the service: what this server
 			// has loaded is not known, so it is told to load it again.
-			a.Process, a.Loaded, a.Probed = identity(p), "", false
+			a.Ran(identity(p), "")
 		}
 		a.Ready = true
 	})
@@ -160,11 +172,17 @@ func tail(path string) string {
 
 // stop ends the server cleanly, and its record: what follows is no crash.
 func (l *Lifecycle) stop(ctx context.Context, i Instance) error {
+	if err := l.refuseClients(ctx, i); err != nil {
+		return fmt.Errorf("stop %s: %w", i.Engine, err)
+	}
 	return l.end(ctx, i, syscall.Signal(l.c.Driver.StopSignal()))
 }
 
 // kill ends the server at once; its data is about to be removed.
 func (l *Lifecycle) kill(ctx context.Context, i Instance) error {
+	if i.Role != nil {
+		return l.fence(ctx, i)
+	}
 	return l.end(ctx, i, syscall.Signal(l.c.Driver.KillSignal()))
 }
 
@@ -173,17 +191,30 @@ func (l *Lifecycle) end(ctx context.Context, i Instance, sig syscall.Signal) err
 	if err != nil {
 		return err
 	}
+	asked := false
 	if alive {
-		if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		err := p.Signal(sig)
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return fmt.Errorf("stop %s: %w", i.Engine, err)
 		}
+		asked = err == nil
 		if err := p.Wait(ctx); err != nil {
 			return fmt.Errorf("stop %s: %w", i.Engine, err)
 		}
 	}
-	if err := proc.KillSurvivors(ctx, i.Home.DataDir()); err != nil {
+	if err := l.endSurvivors(ctx, i); err != nil {
 		return err
 	}
+	if asked && i.Role != nil { // which kill does not come here with
+		if err := noteStopped(i, p); err != nil {
+			return err
+		}
+	}
+	return forgetRecord(i)
+}
+
+// forgetRecord makes the end of a server one that we wanted.
+func forgetRecord(i Instance) error {
 	if err := os.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("stop %s: %w", i.Engine, err)
 	}
@@ -200,7 +231,7 @@ func (l *Lifecycle) noteCrash(i Instance) error {
 	if err != nil {
 		return err
 	}
-	if applied.Ready && sameBoot {
+	if applied.Ready && sameBoot && !applied.Stopped {
 		_, words := l.c.Driver.StartFailure(l.logTail(i))
 		if words == NoReason {
 			words = ""

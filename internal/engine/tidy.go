@@ -39,8 +39,11 @@ func (l *Lifecycle) Tidy(ctx context.Context, a kurabe.Assignment) error {
 	i := l.instance(a)
 	ctx, cancel := context.WithTimeout(ctx, tidyDeadline)
 	defer cancel()
-	if err := l.c.Driver.SweepCopy(ctx, i); err != nil {
-		return fmt.Errorf("remove what a cut-off snapshot left: %w", err)
+	// Copies are made of writers only, and what they leave in a server is gone only there.
+	if a.Writes() {
+		if err := l.c.Driver.SweepCopy(ctx, i); err != nil {
+			return fmt.Errorf("remove what a cut-off snapshot left: %w", err)
+		}
 	}
 	files, err := logFiles(i.Home.LogDir())
 	if err != nil {

@@ -40,9 +40,18 @@ var stepDone = regexp.MustCompile(`msg="step done".* instance=(\S+) step=(\S+)`)
 
 // Steps are the steps that were done for an instance since a mark, in order.
 func (l *Log) Steps(mark int, id string) []string {
+	return l.steps(mark, func(of string) bool { return of == id })
+}
+
+// GroupSteps are those that were done for any server of an instance.
+func (l *Log) GroupSteps(mark int, owner string) []string {
+	return l.steps(mark, func(of string) bool { return Owners([]string{of})[0] == owner })
+}
+
+func (l *Log) steps(mark int, wanted func(id string) bool) []string {
 	var steps []string
 	for _, m := range stepDone.FindAllStringSubmatch(l.Since(mark), -1) {
-		if m[1] == id {
+		if wanted(m[1]) {
 			steps = append(steps, m[2])
 		}
 	}

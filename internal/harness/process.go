@@ -36,6 +36,9 @@ func (s *Service) Processes(id string) []int {
 	return pids
 }
 
+// copyTool reads a server's folder from within while a clone or a snapshot is made of it.
+const copyTool = "mariadb-backup"
+
 // Servers are the servers of an instance: processes that were started as one, and
 // not by another of them. More than one is two servers on one folder. Children
 // that outlive their server are none, PostgreSQL's have a title for a command line.
@@ -48,7 +51,8 @@ func (s *Service) Servers(id string) []int {
 	var servers []int
 	for _, pid := range pids {
 		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if parent, ok := parentOf(pid); ok && !in[parent] && err == nil && strings.HasPrefix(string(command), "/") {
+		program, _, _ := strings.Cut(string(command), "\x00")
+		if parent, ok := parentOf(pid); ok && !in[parent] && err == nil && filepath.IsAbs(program) && filepath.Base(program) != copyTool {
 			servers = append(servers, pid)
 		}
 	}

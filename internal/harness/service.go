@@ -93,7 +93,8 @@ func New(t testing.TB, o Options) *Service {
 	})
 	clean := func() {
 		if f, ok := t.(interface{ Failed() bool }); ok && f.Failed() && !o.Shared {
-			t.Logf("the end of the service's log:\n%s", s.Log.tail())
+			tail := s.Log.tail() // which the other adds to
+			t.Logf("%sthe end of the service's log:\n%s", s.autopsy(), tail)
 		}
 		if err := s.end(); err != nil {
 			t.Log(err)

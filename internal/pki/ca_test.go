@@ -104,6 +104,42 @@ func TestServerCertificateWorksForClients(t *testing.T) {
 	}
 }
 
+// A server shows its certificate also when it is the client, as a follower does to its
+// source: a server that asks for one accepts it, and none of another authority.
+func TestServerCertificateWorksAsAClients(t *testing.T) {
+	ours, theirs := mustOpen(t, t.TempDir()), mustOpen(t, t.TempDir())
+	for name, c := range map[string]struct {
+		signer *CA
+		works  bool
+	}{"ours": {ours, true}, "another authority's": {theirs, false}} {
+		keyPEM, csrPEM, err := NewKeyAndCSR("db-1~2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		certPEM, err := c.signer.Sign(csrPEM, []net.IP{net.IPv4(127, 0, 0, 1)}, nil, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair, err := tls.X509KeyPair(certPEM, keyPEM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pair.Leaf.Subject.CommonName != "db-1~2" {
+			t.Errorf("it is the certificate of %q", pair.Leaf.Subject.CommonName)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(ours.PEM())
+		client, server := connect(t)
+		go tls.Client(client, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}).Handshake() // the server judges
+		err = tls.Server(server, &tls.Config{
+			Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots,
+		}).Handshake()
+		if (err == nil) != c.works {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // connect returns the two ends of a TCP connection. An in-memory pipe will not
 // do: without a buffer a client that refuses the certificate and a server that
 // still sends it wait for each other.

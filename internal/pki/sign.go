@@ -43,9 +43,13 @@ func NewKeyAndCSR(name string) (keyPEM, csrPEM []byte, err error) {
 	return keyPEM, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
-// Sign returns a server certificate, in PEM, for the key of a request. Only the
-// key and the common name are taken from the request; the addresses and names
-// are the caller's. A validity that would outlive the authority is cut.
+// Sign returns a certificate, in PEM, for the key of a request. Only the key and
+// the common name are taken from the request; the addresses and names are the
+// caller's. A validity that would outlive the authority is cut.
+//
+// It serves a server, and also as that server's own when it connects to another:
+// members of a group let each other in by the common name. Whoever calls Sign for
+// others must see to it that they ask for none but their own.
 func (ca *CA) Sign(csrPEM []byte, ips []net.IP, dnsNames []string, validity time.Duration) ([]byte, error) {
 	csr, err := parseRequest(csrPEM)
 	if err != nil {
@@ -73,7 +77,7 @@ func (ca *CA) Sign(csrPEM []byte, ips []net.IP, dnsNames []string, validity time
 		NotBefore:             notBefore,
 		NotAfter:              notAfter,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 		IPAddresses:           ips,
 		DNSNames:              dnsNames,

@@ -13,10 +13,10 @@ func (d *draft) planContent() {
 	wanted := s.Wanted(d.status.AppliedNext)
 	wanted.EngineVersion = d.version(wanted.EngineVersion)
 	first := !d.had
-	n.Instance, n.Name = s.ID, s.EffectiveName(d.status.AppliedNext)
+	n.Name = s.EffectiveName(d.status.AppliedNext)
 	n.Engine, n.MasterUsername, n.DatabaseName, n.Locale = s.Engine, s.MasterUsername, s.DatabaseName, s.Locale
 	if first {
-		n.Origin = s.Origin
+		n.Instance, n.Origin = s.ID, s.Origin
 		n.Boot = 1
 		d.status.RebootSeq, d.status.GroupSeq = s.RebootSeq, s.ParameterGroupSeq
 		d.status.ParameterApply = "in-sync"
@@ -27,21 +27,14 @@ func (d *draft) planContent() {
 	}
 	if s.RebootSeq > d.status.RebootSeq {
 		d.status.RebootSeq = s.RebootSeq
+		d.restartsAtOnce = true
 		n.Boot++
 		d.acting(first, kurabe.StateRebooting, "the user asked for a reboot")
 	}
 	d.planSettingsChange(wanted, first)
 	n.Limits = wanted.Limits()
-	d.planLog(wanted.KeepsLog(), first)
-	d.planParameters(wanted, first || n.Boot != d.w.bootBefore())
-}
-
-// bootBefore is the boot number of the assignment in force.
-func (w World) bootBefore() int64 {
-	if w.Assignment == nil {
-		return 0
-	}
-	return w.Assignment.Boot
+	d.planLog(wanted, first)
+	d.planParameters(wanted, first || n.Boot != d.baseBoot)
 }
 
 // planSettingsChange compares what is applied with what is wanted.
@@ -68,6 +61,9 @@ func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
 	}
 	if have.Port != wanted.Port {
 		restart(kurabe.StateModifying, "another port")
+	}
+	if have.MultiAZ != wanted.MultiAZ && running {
+		d.acting(false, kurabe.StateModifying, "another number of zones")
 	}
 	if have.StorageGiB != wanted.StorageGiB {
 		d.event("RDS-EVENT-0018", "Applying modification to allocated storage", "configuration change")

@@ -27,6 +27,7 @@ func Next(w World) Result {
 	d.planStorage()
 	d.startAgain()
 	d.planContent()
+	d.planGroup()
 	d.readReport()
 	d.planBackup()
 	return d.finish()
@@ -44,8 +45,15 @@ func begin(w World) *draft {
 	d.status.SpecRevision = w.Spec.Revision
 	if w.Assignment != nil {
 		d.had = true
-		d.next = *w.Assignment
-		d.next.Settings = maps.Clone(w.Assignment.Settings)
+		d.next = *w.newest()
+		d.next.Settings = maps.Clone(d.next.Settings)
+		d.baseBoot = d.next.Boot
+		// Who it is for and what it is for stay the writer's.
+		d.next.Instance, d.next.Host, d.next.ListensAt = w.Assignment.Instance, w.Assignment.Host, w.Assignment.ListensAt
+		d.next.Role, d.next.Origin, d.next.Generation, d.next.Goal = w.Assignment.Role, w.Assignment.Origin, w.Assignment.Generation, w.Assignment.Goal
+	}
+	if w.Group != nil {
+		d.group = w.Group.Clone()
 	}
 	return d
 }
@@ -53,10 +61,13 @@ func begin(w World) *draft {
 // finish turns the draft into a result that holds changes only.
 func (d *draft) finish() Result {
 	if d.next.Generation > 0 || d.next.Host != "" {
-		if !d.had || !sameContent(d.next, *d.w.Assignment) {
+		if old := d.assigned(d.next.Instance); old == nil || !sameContent(d.next, *old) {
 			d.next.Generation++
 			d.result.Assignment = &d.next
 		}
+	}
+	if d.group != nil && (d.w.Group == nil || !reflect.DeepEqual(d.group, d.w.Group)) {
+		d.result.Group = d.group
 	}
 	if d.w.Status == nil || d.status.State != d.w.Status.State {
 		d.status.Since = d.w.Now
@@ -85,10 +96,11 @@ func (d *draft) planDeletion() Result {
 	if d.next.Goal != kurabe.GoalAbsent {
 		d.because("the user asked for its deletion")
 		d.next.Goal = kurabe.GoalAbsent
+		d.membersGo()
 		return d.finish()
 	}
 	r := d.w.Report
-	gone := r != nil && r.Absent && r.Generation == d.next.Generation
+	gone := r != nil && r.Absent && r.Generation == d.next.Generation && d.membersGo()
 	if gone && !d.w.Spec.Deleting.KeepBackups && len(d.w.Backups) > 0 {
 		// An instance that is gone and has backups means that they are to be kept.
 		d.because("its automated backups are being removed")
@@ -125,7 +137,7 @@ func (d *draft) mayGo() bool {
 func (d *draft) gone() Result {
 	d.event("RDS-EVENT-0003", "DB instance deleted", "deletion")
 	d.result.Gone = true
-	d.result.Status, d.result.Assignment = nil, nil
+	d.result.Status, d.result.Assignment, d.result.Group, d.result.Members = nil, nil, nil, nil
 	return d.result
 }
 

@@ -8,33 +8,46 @@ import "kurabe"
 // refuses it. A log therefore ceases with the restart of a server that serves. One
 // that dies before it has stopped comes up no more, and nobody outside can tell a
 // kill from a stop: then it is started with its log again, and the switch repeated.
-func (d *draft) planLog(wanted, first bool) {
+//
+// A standby lives on the same log. One that was there for a standby alone ceases with a
+// restart that comes anyway, so that an instance loses its standby without one.
+func (d *draft) planLog(wanted kurabe.InstanceSettings, first bool) {
 	n, r := &d.next, d.w.Report
+	keeps, follows := wanted.KeepsLog(), wanted.MultiAZ || d.group != nil
 	serving := r != nil && r.Serving
+	mayCease := serving || d.had && d.w.Assignment.Goal != kurabe.GoalRunning
 	switch {
-	case first || !d.w.Spec.Engine.RestartsForLog():
-		n.Log = wanted
-	case wanted && !n.Log:
-		d.switchLog(true, "automated backups were switched on, for which the server restarts")
-	case wanted:
-	case n.Log && (serving || d.w.Assignment.Goal != kurabe.GoalRunning):
-		d.switchLog(false, "automated backups were switched off, for which the server restarts")
+	case !d.w.Spec.Engine.RestartsForLog():
+		n.Log = keeps
+	case first || (keeps || follows) && hasBinlog(*n):
+		n.Log, n.Binlog = keeps, follows && !keeps
+	case keeps:
+		d.switchLog(true, false, "automated backups were switched on, for which the server restarts")
+	case follows:
+		d.switchLog(false, true, "a standby lives on the binary log, for which the server restarts")
+	case n.Log && mayCease:
+		d.switchLog(false, false, "automated backups were switched off, for which the server restarts")
 	case n.Log:
 		d.acting(n.Goal != kurabe.GoalRunning, kurabe.StateModifying, "automated backups were switched off; the server keeps its log until it serves, as it may have to recover with it")
-	case d.status.LogOffBoot == 0:
+	case n.Binlog && n.Boot != d.baseBoot && mayCease:
+		d.switchLog(false, false, "no standby lives on the binary log any more, and the server restarts")
+	case n.Binlog || d.status.LogOffBoot == 0:
 	case serving && r.Boot >= d.status.LogOffBoot:
 		d.status.LogOffBoot = 0
 	case d.refused():
-		d.switchLog(true, "the server did not come up without its log, with which it may have to recover: "+r.Failure.Message)
+		d.switchLog(true, false, "the server did not come up without its log, with which it may have to recover: "+r.Failure.Message)
 	}
 }
 
+// hasBinlog says whether a server of MariaDB writes a binary log.
+func hasBinlog(a kurabe.Assignment) bool { return a.Log || a.Binlog }
+
 // switchLog changes it, which takes a start of the server.
-func (d *draft) switchLog(on bool, why string) {
-	d.next.Log = on
+func (d *draft) switchLog(log, binlog bool, why string) {
+	d.next.Log, d.next.Binlog = log, binlog
 	d.next.Boot++
 	d.status.LogOffBoot = 0
-	if !on {
+	if !log && !binlog {
 		d.status.LogOffBoot = d.next.Boot
 	}
 	d.acting(d.next.Goal != kurabe.GoalRunning, kurabe.StateModifying, why)

@@ -51,7 +51,7 @@ func (d *draft) planParameters(wanted kurabe.InstanceSettings, booting bool) {
 			cpus = h.CPUs
 		}
 	}
-	target := Resolve(d.w.Catalog, d.w.Group, Vars(wanted, cpus))
+	target := Resolve(d.w.Catalog, d.w.Parameters, Vars(wanted, cpus))
 	retry := d.status.State == kurabe.StateIncompatibleParameters && !maps.Equal(target, d.next.Settings)
 	if retry {
 		d.because("the parameters changed: the server is started with the new ones")
@@ -92,7 +92,7 @@ func (d *draft) planParameters(wanted kurabe.InstanceSettings, booting bool) {
 
 // waits says whether the user wants a dynamic parameter only at the next boot.
 func (d *draft) waits(name string) bool {
-	g := d.w.Group
+	g := d.w.Parameters
 	return g != nil && (g.Values[name].Method == kurabe.ApplyPendingReboot || g.Later[name])
 }
 

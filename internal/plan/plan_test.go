@@ -160,7 +160,7 @@ func parameterGroup(values map[string]kurabe.ParameterValue) *kurabe.ParameterGr
 func attachedSim(t *testing.T) *sim {
 	s := newSim(t)
 	s.w.Spec.ParameterGroup = "g"
-	s.w.Group = parameterGroup(nil)
+	s.w.Parameters = parameterGroup(nil)
 	s.settle()
 	return s
 }
@@ -169,7 +169,7 @@ func TestParameters(t *testing.T) {
 	t.Run("dynamic applies at once without a restart", func(t *testing.T) {
 		s := attachedSim(t)
 		boot := s.w.Assignment.Boot
-		s.w.Group = parameterGroup(map[string]kurabe.ParameterValue{"work_mem": {Value: "8192", Method: kurabe.ApplyImmediate}})
+		s.w.Parameters = parameterGroup(map[string]kurabe.ParameterValue{"work_mem": {Value: "8192", Method: kurabe.ApplyImmediate}})
 		s.settle()
 		s.want(kurabe.StateAvailable)
 		if s.w.Assignment.Settings["work_mem"] != "8192" || s.w.Assignment.Boot != boot || s.w.Status.ParameterApply != "in-sync" {
@@ -178,7 +178,7 @@ func TestParameters(t *testing.T) {
 	})
 	t.Run("static waits for a reboot", func(t *testing.T) {
 		s := attachedSim(t)
-		s.w.Group = parameterGroup(map[string]kurabe.ParameterValue{"max_connections": {Value: "50", Method: kurabe.ApplyPendingReboot}})
+		s.w.Parameters = parameterGroup(map[string]kurabe.ParameterValue{"max_connections": {Value: "50", Method: kurabe.ApplyPendingReboot}})
 		s.settle()
 		if s.w.Assignment.Settings["max_connections"] == "50" || s.w.Status.ParameterApply != "pending-reboot" {
 			t.Fatalf("%+v", s.w.Status)
@@ -195,10 +195,10 @@ func TestParameters(t *testing.T) {
 	})
 	t.Run("a reset that waits for a reboot keeps the value until then", func(t *testing.T) {
 		s := attachedSim(t)
-		s.w.Group = parameterGroup(map[string]kurabe.ParameterValue{"work_mem": {Value: "8192", Method: kurabe.ApplyImmediate}})
+		s.w.Parameters = parameterGroup(map[string]kurabe.ParameterValue{"work_mem": {Value: "8192", Method: kurabe.ApplyImmediate}})
 		s.settle()
-		s.w.Group = parameterGroup(nil)
-		s.w.Group.Later = map[string]bool{"work_mem": true}
+		s.w.Parameters = parameterGroup(nil)
+		s.w.Parameters.Later = map[string]bool{"work_mem": true}
 		s.settle()
 		if s.w.Assignment.Settings["work_mem"] != "8192" || s.w.Status.ParameterApply != "pending-reboot" {
 			t.Fatalf("%+v", s.w.Status)
@@ -213,7 +213,7 @@ func TestParameters(t *testing.T) {
 		s := newSim(t)
 		s.settle()
 		s.w.Spec.ParameterGroup, s.w.Spec.ParameterGroupSeq = "g", 2
-		s.w.Group = parameterGroup(map[string]kurabe.ParameterValue{"work_mem": {Value: "8192", Method: kurabe.ApplyImmediate}})
+		s.w.Parameters = parameterGroup(map[string]kurabe.ParameterValue{"work_mem": {Value: "8192", Method: kurabe.ApplyImmediate}})
 		s.settle()
 		if s.w.Status.ParameterApply != "pending-reboot" || s.w.Assignment.Settings["work_mem"] == "8192" {
 			t.Fatalf("%+v", s.w.Status)
@@ -223,7 +223,7 @@ func TestParameters(t *testing.T) {
 
 func TestRefusedParameter(t *testing.T) {
 	s := attachedSim(t)
-	s.w.Group = parameterGroup(map[string]kurabe.ParameterValue{"shared_buffers": {Value: "999999999", Method: kurabe.ApplyPendingReboot}})
+	s.w.Parameters = parameterGroup(map[string]kurabe.ParameterValue{"shared_buffers": {Value: "999999999", Method: kurabe.ApplyPendingReboot}})
 	s.settle()
 	s.w.Spec.RebootSeq++
 	s.step()
@@ -232,7 +232,7 @@ func TestRefusedParameter(t *testing.T) {
 	s.step()
 	s.want(kurabe.StateIncompatibleParameters)
 	s.wantEvent("RDS-EVENT-0035")
-	s.w.Group = parameterGroup(nil)
+	s.w.Parameters = parameterGroup(nil)
 	s.settle()
 	s.want(kurabe.StateAvailable)
 }
@@ -479,7 +479,7 @@ func (s *sim) wish(rt *rapid.T) {
 	case 6:
 		s.w.Now = s.w.Now.Add(time.Duration(rapid.IntRange(1, 200).Draw(rt, "hours")) * time.Hour)
 	case 7:
-		s.w.Group = &kurabe.ParameterGroup{Name: "g", Values: map[string]kurabe.ParameterValue{
+		s.w.Parameters = &kurabe.ParameterGroup{Name: "g", Values: map[string]kurabe.ParameterValue{
 			"work_mem":        {Value: fmt.Sprint(rapid.IntRange(64, 70).Draw(rt, "work_mem")), Method: kurabe.ApplyImmediate},
 			"max_connections": {Value: fmt.Sprint(rapid.IntRange(20, 25).Draw(rt, "max")), Method: kurabe.ApplyPendingReboot}}}
 	case 8:

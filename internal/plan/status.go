@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"kurabe"
@@ -14,17 +15,21 @@ const startTries = 3
 // readReport turns what the host says into what users are told.
 func (d *draft) readReport() {
 	r := d.w.Report
-	if r == nil || !d.had || r.Instance != d.w.Spec.ID {
+	if r == nil || !d.had || r.Instance.Owner() != d.w.Spec.ID {
 		d.status.State = d.transition(kurabe.StateCreating)
 		return
 	}
-	d.countCrashes(r)
+	if r.Instance == d.next.Instance {
+		d.countCrashes(r) // of one that was just deposed the failover's events tell
+	}
 	if !r.CertificateExpiresAt.IsZero() {
 		d.status.CertificateExpiresAt = r.CertificateExpiresAt
 	}
-	changed := !sameContent(d.next, *d.w.Assignment)
+	changed := d.next.Instance != d.w.Assignment.Instance || !sameContent(d.next, *d.w.Assignment)
 	switch {
 	case changed || r.Generation != d.w.Assignment.Generation:
+		d.status.State = d.transition(d.status.State)
+	case r.Done && d.unfinished():
 		d.status.State = d.transition(d.status.State)
 	case r.Done:
 		d.done(r)
@@ -39,6 +44,19 @@ func (d *draft) readReport() {
 	default:
 		d.working(r)
 	}
+}
+
+// unfinished says whether other servers still have to do what the user asked for. A
+// standby that is lost later does not make it so.
+func (d *draft) unfinished() bool {
+	if d.group == nil {
+		return d.status.Converting && d.next.Goal == kurabe.GoalRunning
+	}
+	if d.next.Goal != kurabe.GoalRunning {
+		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.reported(m.ID); return r != nil && r.Running })
+	}
+	behind := slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { a := d.assigned(m.ID); return a != nil && a.Boot < d.baseBoot })
+	return d.status.Converting || d.group.Handover != "" || behind
 }
 
 // transition is the state to show while a generation is under way.

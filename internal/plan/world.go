@@ -14,9 +14,14 @@ type World struct {
 	Status     *kurabe.InstanceStatus // nil: never planned
 	Assignment *kurabe.Assignment     // nil: never assigned
 	Report     *kurabe.InstanceReport // nil: the host has not spoken
-	Group      *kurabe.ParameterGroup // nil: a default group
-	Catalog    *kurabe.Catalog        // of the version that the spec wants; nil: not read yet
-	Hosts      []kurabe.HostReport
+	Parameters *kurabe.ParameterGroup // nil: a default group
+	// Group is nil of an instance with one server. Assignment and Report are the writer's
+	// then, Members and Reports everybody's.
+	Group   *kurabe.Group
+	Members map[kurabe.InstanceID]*kurabe.Assignment
+	Reports map[kurabe.InstanceID]*kurabe.InstanceReport
+	Catalog *kurabe.Catalog // of the version that the spec wants; nil: not read yet
+	Hosts   []kurabe.HostReport
 	// Addresses are the endpoints of the other instances, Reserved the memory
 	// in bytes that they hold on each host.
 	Addresses map[string]bool
@@ -34,7 +39,13 @@ type World struct {
 type Result struct {
 	Assignment *kurabe.Assignment
 	Status     *kurabe.InstanceStatus
-	Events     []kurabe.Event
+	// Group is the record of who writes, GroupGone that it is to go. Members are the
+	// assignments of others than Assignment's, MembersGone those that are to go.
+	Group       *kurabe.Group
+	GroupGone   bool
+	Members     []kurabe.Assignment
+	MembersGone []kurabe.InstanceID
+	Events      []kurabe.Event
 	// Snapshot is an automated snapshot to be made.
 	Snapshot *kurabe.SnapshotSpec
 	// Gone: nothing of the instance is left; its records are to be removed.
@@ -50,8 +61,13 @@ type draft struct {
 	w      World
 	status kurabe.InstanceStatus
 	next   kurabe.Assignment
-	had    bool // there was an assignment
-	result Result
+	had    bool          // there was an assignment
+	group  *kurabe.Group // in the making; nil of an instance with one server
+	// baseBoot is the boot of the content that the draft began with.
+	baseBoot int64
+	// restartsAtOnce: the user asked for the writer's restart itself.
+	restartsAtOnce bool
+	result         Result
 }
 
 func (d *draft) because(reason string) { d.result.Reasons = append(d.result.Reasons, reason) }

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"maps"
 	"time"
 
 	"kurabe"
@@ -15,8 +14,8 @@ import (
 type fleet struct {
 	view      *store.View
 	hosts     []kurabe.HostReport
-	addresses map[string]kurabe.InstanceID
-	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64
+	addresses map[string]kurabe.InstanceID                  // the instance, also of an address of one of its servers
+	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64 // by server: each of an instance holds its class
 }
 
 func newFleet(view *store.View) *fleet {
@@ -33,7 +32,10 @@ func newFleet(view *store.View) *fleet {
 // class that the instance has or waits for, so that a change that was accepted
 // finds its room.
 func (f *fleet) hold(i *store.Instance, a kurabe.Assignment) {
-	f.addresses[a.Address] = a.Instance
+	f.addresses[a.Address] = a.Instance.Owner()
+	if a.ListensAt != "" {
+		f.addresses[a.ListensAt] = a.Instance.Owner()
+	}
 	if i.Spec == nil {
 		return
 	}
@@ -58,26 +60,21 @@ func (f *fleet) planned(i *store.Instance, r plan.Result) {
 	if r.Assignment != nil {
 		f.hold(i, *r.Assignment)
 	}
+	for _, a := range r.Members {
+		f.hold(i, a)
+	}
 }
 
 // world gathers what the plan of one instance may depend on.
 func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts,
 		Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{}}
-	if len(i.Assignments) > 0 {
-		a := i.Assignments[0].Value
-		w.Assignment = &a
-		if r, ok := i.Report(a.Host); ok {
-			w.Report = &r
-		}
-	} else {
-		f.addOthers(i.ID, &w)
-	}
-	if w.Report != nil && w.Report.Failure != nil && w.Report.Failure.Kind == kurabe.FailureNetwork {
+	addServers(i, &w)
+	if places(i, w) {
 		f.addOthers(i.ID, &w)
 	}
 	if g, ok := f.view.ParameterGroup(i.Spec.ParameterGroup); ok {
-		w.Group = &g.Value
+		w.Parameters = &g.Value
 	}
 	version := i.Spec.Now.EngineVersion
 	if i.Status != nil {
@@ -91,7 +88,8 @@ func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 	return w
 }
 
-// addOthers tells of the other instances; only placing needs them.
+// addOthers tells of the other instances, all servers of them; only placing needs them.
+// What the instance's own servers hold is known to its plan.
 func (f *fleet) addOthers(self kurabe.InstanceID, w *plan.World) {
 	for address, id := range f.addresses {
 		if id != self {
@@ -99,8 +97,8 @@ func (f *fleet) addOthers(self kurabe.InstanceID, w *plan.World) {
 		}
 	}
 	for host, held := range f.reserved {
-		for id, bytes := range maps.All(held) {
-			if id != self {
+		for id, bytes := range held {
+			if id.Owner() != self {
 				w.Reserved[host] += bytes
 			}
 		}

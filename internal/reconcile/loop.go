@@ -46,13 +46,16 @@ type Loop struct {
 	Config
 	again         map[kurabe.InstanceID]time.Time // when time alone may change a plan
 	againSnapshot map[kurabe.SnapshotID]time.Time
+	told          map[kurabe.InstanceID]string // why instances are left alone, as the log has it
 
 	first    sync.Once
 	answered chan struct{} // closed after the first pass over everything
 }
 
 // New returns a Loop; Run starts it.
-func New(c Config) *Loop { return &Loop{Config: c, answered: make(chan struct{})} }
+func New(c Config) *Loop {
+	return &Loop{Config: c, answered: make(chan struct{}), told: map[kurabe.InstanceID]string{}}
+}
 
 // Run plans until ctx ends, through as many terms as it takes.
 func (l *Loop) Run(ctx context.Context) error {
@@ -157,7 +160,7 @@ func (l *Loop) pass(ctx context.Context, term Term, dirty store.Dirty, now time.
 func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.InstanceID, now time.Time) {
 	delete(l.again, id)
 	i, ok := l.View.Instance(id)
-	if !ok {
+	if !ok || l.leftAlone(i) {
 		return
 	}
 	w := fleet.world(i, now)
@@ -207,7 +210,7 @@ func (l *Loop) change(i *store.Instance, w plan.World, r plan.Result) *store.Cha
 	if r.Gone {
 		return change.DeleteInstance(i)
 	}
-	if r.Status == nil && r.Assignment == nil && r.Snapshot == nil {
+	if unchanged(r) {
 		return change
 	}
 	change.RequireInstance(i.ID, i.SpecMod)
@@ -218,13 +221,16 @@ func (l *Loop) change(i *store.Instance, w plan.World, r plan.Result) *store.Cha
 		change.PutStatus(*r.Status, i.StatusMod)
 	}
 	if r.Assignment != nil {
-		var mod int64
-		if have, ok := i.Assignment(r.Assignment.Host); ok {
-			mod = have.ModRevision
-		}
-		change.PutAssignment(*r.Assignment, mod)
+		change.PutAssignment(*r.Assignment, assignmentMod(i, *r.Assignment))
 	}
+	changeGroup(change, i, r)
 	return change
+}
+
+// unchanged says that a plan writes no record.
+func unchanged(r plan.Result) bool {
+	return r.Status == nil && r.Assignment == nil && r.Snapshot == nil && r.Group == nil && !r.GroupGone &&
+		len(r.Members) == 0 && len(r.MembersGone) == 0
 }
 
 func (l *Loop) prune(ctx context.Context, now time.Time) {

@@ -15,7 +15,11 @@ func history(view *store.View, id kurabe.InstanceID, now time.Time) plan.History
 	if log, kept := view.LogOf(id); kept {
 		h.Log = log
 	} else if i, ok := view.Any(id); ok && len(i.Reports) > 0 {
-		h.Log = i.Reports[0].Value.Log()
+		r, told := i.ReportOf(i.Writer())
+		if !told {
+			r = i.Reports[0].Value // all that is left of it
+		}
+		h.Log = r.Log()
 	}
 	return h
 }
@@ -61,7 +65,8 @@ func retention(view *store.View, s *store.Snapshot, now time.Time) *plan.Retenti
 	case i.Status != nil && i.Status.Applied.Class != "":
 		r.Days = i.Status.Applied.RetentionDays
 		d := i.Spec.Deleting
-		r.Dropped = d != nil && !d.KeepBackups && len(i.Assignments) > 0 && i.Assignments[0].Value.Goal == kurabe.GoalAbsent
+		a, assigned := i.AssignmentOf(i.Writer())
+		r.Dropped = d != nil && !d.KeepBackups && assigned && a.Value.Goal == kurabe.GoalAbsent
 	}
 	return r
 }

@@ -40,6 +40,10 @@ func (l *Loop) planSnapshot(ctx context.Context, term Term, id kurabe.SnapshotID
 	if !ok {
 		return
 	}
+	// An instance that is not known in full would look gone, and its snapshots with it.
+	if of, ok := l.View.Any(s.Spec.Source.Instance); ok && l.leftAlone(of) {
+		return
+	}
 	w := snapshotWorld(l.View, s, now)
 	w.Verify = verification(l.View, s, l.VerifyEvery, now)
 	result := plan.NextSnapshot(w)
@@ -88,9 +92,11 @@ func snapshotWorld(view *store.View, s *store.Snapshot, now time.Time) plan.Snap
 			w.Report = &r
 		}
 	}
-	if i, ok := view.Any(s.Spec.Source.Instance); ok && len(i.Assignments) > 0 {
-		a := i.Assignments[0].Value
-		w.Instance = &a
+	if i, ok := view.Any(s.Spec.Source.Instance); ok {
+		// The one that writes has every commit, and the log that goes with the copy.
+		if a, ok := i.AssignmentOf(i.Writer()); ok {
+			w.Instance = &a.Value
+		}
 	}
 	if from, ok := view.Snapshot(s.Spec.CopyOf); ok {
 		w.From = from.Status

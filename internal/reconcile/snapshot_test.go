@@ -14,6 +14,13 @@ import (
 // viewOf is a view of what one change wrote.
 func viewOf(t *testing.T, change *store.Change) *store.View {
 	t.Helper()
+	_, view := storeOf(t, change)
+	return view
+}
+
+// storeOf is a store of what one change wrote, and a view that follows it.
+func storeOf(t *testing.T, change *store.Change) (store.KV, *store.View) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	kv := store.NewMemory()
@@ -26,7 +33,7 @@ func viewOf(t *testing.T, change *store.Change) *store.View {
 	if err := view.WaitRevision(ctx, revision); err != nil {
 		t.Fatal(err)
 	}
-	return view
+	return kv, view
 }
 
 func snapshotOf(id kurabe.SnapshotID, instance kurabe.InstanceID) kurabe.SnapshotSpec {

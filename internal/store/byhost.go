@@ -7,35 +7,57 @@ import (
 	"kurabe"
 )
 
-// The records that hosts have of one unit are kept sorted by host.
+// The records that hosts have of one unit are kept sorted by host, and those of one host
+// by the number of the server: a host may have several servers of one instance.
 
-func assignedTo(a kurabe.Assignment) kurabe.HostID                 { return a.Host }
-func reportedBy(r kurabe.InstanceReport) kurabe.HostID             { return r.Host }
-func snapshotAssignedTo(a kurabe.SnapshotAssignment) kurabe.HostID { return a.Host }
-func snapshotReportedBy(r kurabe.SnapshotReport) kurabe.HostID     { return r.Host }
+// placeOf is what such a record speaks of. A snapshot has no servers: its member is "".
+type placeOf struct {
+	host   kurabe.HostID
+	member kurabe.InstanceID
+}
 
-// recordOf returns the record of one host.
-func recordOf[T any](list []Record[T], h kurabe.HostID, host func(T) kurabe.HostID) (Record[T], bool) {
+func assignedTo(a kurabe.Assignment) placeOf                 { return placeOf{a.Host, a.Instance} }
+func reportedBy(r kurabe.InstanceReport) placeOf             { return placeOf{r.Host, r.Instance} }
+func snapshotAssignedTo(a kurabe.SnapshotAssignment) placeOf { return placeOf{host: a.Host} }
+func snapshotReportedBy(r kurabe.SnapshotReport) placeOf     { return placeOf{host: r.Host} }
+
+func comparePlaces(a, b placeOf) int {
+	return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.member.Number(), b.member.Number()))
+}
+
+// recordOf returns the record of one place.
+func recordOf[T any](list []Record[T], p placeOf, place func(T) placeOf) (Record[T], bool) {
 	for _, r := range list {
-		if host(r.Value) == h {
+		if place(r.Value) == p {
 			return r, true
 		}
 	}
 	return Record[T]{}, false
 }
 
-// withRecord returns a new list, sorted by host, with r in its host's place.
-func withRecord[T any](list []Record[T], r Record[T], host func(T) kurabe.HostID) []Record[T] {
-	out := append(withoutRecord(list, host(r.Value), host), r)
-	slices.SortFunc(out, func(a, b Record[T]) int { return cmp.Compare(host(a.Value), host(b.Value)) })
+// recordOfMember returns the record of a server, from the first host, by id, that has
+// one.
+func recordOfMember[T any](list []Record[T], member kurabe.InstanceID, place func(T) placeOf) (Record[T], bool) {
+	for _, r := range list {
+		if place(r.Value).member == member {
+			return r, true
+		}
+	}
+	return Record[T]{}, false
+}
+
+// withRecord returns a new list, sorted by place, with r in its own.
+func withRecord[T any](list []Record[T], r Record[T], place func(T) placeOf) []Record[T] {
+	out := append(withoutRecord(list, place(r.Value), place), r)
+	slices.SortFunc(out, func(a, b Record[T]) int { return comparePlaces(place(a.Value), place(b.Value)) })
 	return out
 }
 
-// withoutRecord returns a new list without that host's record.
-func withoutRecord[T any](list []Record[T], h kurabe.HostID, host func(T) kurabe.HostID) []Record[T] {
+// withoutRecord returns a new list without that place's record.
+func withoutRecord[T any](list []Record[T], p placeOf, place func(T) placeOf) []Record[T] {
 	var out []Record[T]
 	for _, r := range list {
-		if host(r.Value) != h {
+		if place(r.Value) != p {
 			out = append(out, r)
 		}
 	}

@@ -16,8 +16,11 @@ func TestKeysComeApartAgain(t *testing.T) {
 		instanceSpecKey("db-1"):               {kind: KindInstanceSpec, instance: "db-1"},
 		instanceStatusKey("db-1"):             {kind: KindInstanceStatus, instance: "db-1"},
 		instanceNameKey("n"):                  {kind: KindInstanceName, name: "n"},
+		groupKey("db-1"):                      {kind: KindGroup, instance: "db-1"},
 		assignmentKey("h", "db-1"):            {kind: KindAssignment, host: "h", instance: "db-1"},
+		assignmentKey("h", "db-1~2"):          {kind: KindAssignment, host: "h", instance: "db-1~2"},
 		instanceReportKey("h", "db-1"):        {kind: KindInstanceReport, host: "h", instance: "db-1"},
+		instanceReportKey("h", "db-1~12"):     {kind: KindInstanceReport, host: "h", instance: "db-1~12"},
 		snapshotSpecKey("snap-1"):             {kind: KindSnapshotSpec, snapshot: "snap-1"},
 		snapshotStatusKey("snap-1"):           {kind: KindSnapshotStatus, snapshot: "snap-1"},
 		snapshotNameKey("rds:n-2026-11-21"):   {kind: KindSnapshotName, name: "rds:n-2026-11-21"},
@@ -33,6 +36,8 @@ func TestKeysComeApartAgain(t *testing.T) {
 		Root + "report/h/else":                {},
 		Root + "spec/instance/":               {},
 		Root + "spec/instance/a/b":            {},
+		Root + "group/":                       {},
+		Root + "group/db-1/b":                 {},
 		Root + "snapshot-assignment/h":        {},
 		"/kurabe/v2/spec/instance/db-1":       {},
 	} {
@@ -109,6 +114,7 @@ func TestBadRecordsAreNamed(t *testing.T) {
 		{"slash in a name", "a/b", NewChange().CreateInstance(spec("db-1", "a/b"))},
 		{"slash in a snapshot's name", "a/b", NewChange().CreateSnapshot(snapshotSpec("snap-1", "a/b", "db-1"))},
 		{"empty id", `""`, NewChange().PutStatus(kurabe.InstanceStatus{}, 0)},
+		{"slash in a server's id", "db-1~2/x", NewChange().PutAssignment(kurabe.Assignment{Host: "h", Instance: "db-1~2/x"}, 0)},
 		{"slash in a version", "1/2", NewChange().PutCatalog("h", kurabe.Catalog{Engine: "e", Version: "1/2"})},
 	} {
 		_, err := c.change.Commit(testContext(t), NewMemory())

@@ -1,5 +1,6 @@
 // Package store keeps the service's records: specs, status, assignments,
-// reports, groups and events, typed, over a small key-value seam.
+// reports, who may write an instance with several servers, parameter and subnet
+// groups and events, typed, over a small key-value seam.
 //
 // KV is that seam, with two implementations that pass the same suite
 // (storetest): Etcd, the real one, and Memory, its twin for tests. Records are
@@ -14,5 +15,6 @@
 // Invariants: a name belongs to at most one unit of its kind; a record that was
 // read and is written back is compared with the revision that was read; a record
 // that does not decode is reported with its key and never taken for absent
-// without a word.
+// without a word: an instance names those of its records that cannot be read, and
+// is left alone meanwhile.
 package store

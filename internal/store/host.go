@@ -5,12 +5,12 @@ import "kurabe"
 // Each record of a host has one writer, that host's agent, so nothing here is
 // compared: the newest report is the true one.
 
-// PutReport writes what a host sees of an instance.
+// PutReport writes what a host sees of a server of an instance.
 func (c *Change) PutReport(r kurabe.InstanceReport) *Change {
 	return c.put(instanceReportKey(r.Host, r.Instance), r, string(r.Host), string(r.Instance))
 }
 
-// DropReport removes what a host said of an instance.
+// DropReport removes what a host said of a server of an instance.
 func (c *Change) DropReport(host kurabe.HostID, id kurabe.InstanceID) *Change {
 	return c.Delete(instanceReportKey(host, id))
 }
@@ -63,7 +63,7 @@ func (c *Change) PutCatalog(host kurabe.HostID, cat kurabe.Catalog) *Change {
 // assignments.
 func DecodeAssignment(e Entry) (kurabe.Assignment, error) { return decode[kurabe.Assignment](e) }
 
-// AssignmentOf says which instance an assignment's key speaks of.
+// AssignmentOf says which server of an instance an assignment's key speaks of.
 func AssignmentOf(key string) (kurabe.HostID, kurabe.InstanceID, bool) {
 	p := parseKey(key)
 	return p.host, p.instance, p.kind == KindAssignment

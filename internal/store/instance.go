@@ -19,9 +19,17 @@ type Instance struct {
 	// Names are the names that belong to the instance, with the revision that
 	// took each: usually one, two while a rename waits for its window.
 	Names map[string]int64
-	// Assignments and Reports are sorted by host.
+	// Group says who may write, and who else there is; nil of an instance with one server.
+	Group    *kurabe.Group
+	GroupMod int64 // revision of the group's last write, 0 without one
+	// Assignments and Reports are those of every server of it, sorted by host, those of
+	// one host by the server's number.
 	Assignments []Record[kurabe.Assignment]
 	Reports     []Record[kurabe.InstanceReport]
+	// Unreadable are the keys, sorted, of its spec, status, group and assignments that
+	// are there and do not decode. What else is here may then be old, or a part: nothing
+	// may be decided from it.
+	Unreadable []string
 }
 
 // Name is the name in force: a rename that waited for the maintenance window
@@ -36,14 +44,28 @@ func (i *Instance) Name() string {
 	return i.Spec.Name
 }
 
-// Assignment returns what a host was told about the instance.
-func (i *Instance) Assignment(host kurabe.HostID) (Record[kurabe.Assignment], bool) {
-	return recordOf(i.Assignments, host, assignedTo)
+// Writer is the server that clients speak with: the only one, or that of the group which
+// may write.
+func (i *Instance) Writer() kurabe.InstanceID {
+	if i.Group != nil {
+		return i.Group.Writer
+	}
+	return i.ID
 }
 
-// Report returns what a host sees of the instance.
-func (i *Instance) Report(host kurabe.HostID) (kurabe.InstanceReport, bool) {
-	r, ok := recordOf(i.Reports, host, reportedBy)
+// AssignmentOf returns what the host of a server was told about it.
+func (i *Instance) AssignmentOf(member kurabe.InstanceID) (Record[kurabe.Assignment], bool) {
+	return recordOfMember(i.Assignments, member, assignedTo)
+}
+
+// ReportOf returns what is seen of a server by the host that it is assigned to, or, when
+// it is assigned to none any more, by the first host that tells of it.
+func (i *Instance) ReportOf(member kurabe.InstanceID) (kurabe.InstanceReport, bool) {
+	if a, ok := i.AssignmentOf(member); ok {
+		r, ok := recordOf(i.Reports, assignedTo(a.Value), reportedBy)
+		return r.Value, ok
+	}
+	r, ok := recordOfMember(i.Reports, member, reportedBy)
 	return r.Value, ok
 }
 
@@ -52,7 +74,8 @@ func (i *Instance) names() *map[string]int64     { return &i.Names }
 func (i *Instance) hasSpec() bool                { return i.Spec != nil }
 
 func (i *Instance) empty() bool {
-	return i.Spec == nil && i.Status == nil && len(i.Assignments) == 0 && len(i.Reports) == 0 && len(i.Names) == 0
+	return i.Spec == nil && i.Status == nil && i.Group == nil && len(i.Assignments) == 0 && len(i.Reports) == 0 &&
+		len(i.Names) == 0 && len(i.Unreadable) == 0
 }
 
 // origins are the snapshots that the instance's data comes from: one, or none.
@@ -128,7 +151,7 @@ func (c *Change) PutAssignment(a kurabe.Assignment, mod int64) *Change {
 	return c.Require(key, mod).put(key, a, string(a.Host), string(a.Instance))
 }
 
-// DeleteAssignment removes an assignment that was read at mod.
+// DeleteAssignment removes the assignment of a server that was read at mod.
 func (c *Change) DeleteAssignment(host kurabe.HostID, id kurabe.InstanceID, mod int64) *Change {
 	key := assignmentKey(host, id)
 	return c.Require(key, mod).Delete(key)
@@ -136,7 +159,7 @@ func (c *Change) DeleteAssignment(host kurabe.HostID, id kurabe.InstanceID, mod 
 
 // DeleteInstance removes every record of an instance but its reports, which
 // are their agents' to drop, and gives its names back. It conflicts when one of
-// them changed since i was read.
+// them changed since i was read, or a group was made of it.
 func (c *Change) DeleteInstance(i *Instance) *Change {
 	if i.Spec != nil {
 		c.RequireInstance(i.ID, i.SpecMod).Delete(instanceSpecKey(i.ID))
@@ -148,8 +171,12 @@ func (c *Change) DeleteInstance(i *Instance) *Change {
 		key := instanceStatusKey(i.ID)
 		c.Require(key, i.StatusMod).Delete(key)
 	}
+	c.RequireGroup(i.ID, i.GroupMod)
+	if i.Group != nil {
+		c.Delete(groupKey(i.ID))
+	}
 	for _, a := range i.Assignments {
-		c.DeleteAssignment(a.Value.Host, i.ID, a.ModRevision)
+		c.DeleteAssignment(a.Value.Host, a.Value.Instance, a.ModRevision)
 	}
 	return c
 }

@@ -17,7 +17,8 @@ const (
 	subnetGroups    = Root + "spec/subnet-group/"    // <name>: SubnetGroup; written by the API
 	instanceNames   = Root + "name/instance/"        // <name>: nameRecord; makes names unique
 	instanceStatus  = Root + "status/instance/"      // <id>: InstanceStatus; written by the planner
-	assignments     = Root + "assignment/"           // <host>/<id>: Assignment; written by the planner
+	assignments     = Root + "assignment/"           // <host>/<member id>: Assignment; written by the planner
+	groups          = Root + "group/"                // <instance id>: Group; written by the planner
 	snapshotSpecs   = Root + "spec/snapshot/"        // <id>: SnapshotSpec; written by the API, automated ones by the planner
 	snapshotNames   = Root + "name/snapshot/"        // <name>: nameRecord; makes names unique
 	snapshotStatus  = Root + "status/snapshot/"      // <id>: SnapshotStatus; written by the planner
@@ -43,6 +44,7 @@ const (
 	KindInstanceSpec
 	KindInstanceName
 	KindInstanceStatus
+	KindGroup
 	KindAssignment
 	KindInstanceReport
 	KindSnapshotSpec
@@ -61,7 +63,7 @@ const (
 // keyParts is a key taken apart; only the fields of its kind are set.
 type keyParts struct {
 	kind     Kind
-	instance kurabe.InstanceID
+	instance kurabe.InstanceID // of an assignment or a report the id of the server, ID~2
 	snapshot kurabe.SnapshotID
 	host     kurabe.HostID
 	name     string // of a group, instance or snapshot, or an event's seq
@@ -72,6 +74,7 @@ type keyParts struct {
 func instanceSpecKey(id kurabe.InstanceID) string   { return instanceSpecs + string(id) }
 func instanceNameKey(name string) string            { return instanceNames + name }
 func instanceStatusKey(id kurabe.InstanceID) string { return instanceStatus + string(id) }
+func groupKey(id kurabe.InstanceID) string          { return groups + string(id) }
 func snapshotSpecKey(id kurabe.SnapshotID) string   { return snapshotSpecs + string(id) }
 func snapshotNameKey(name string) string            { return snapshotNames + name }
 func snapshotStatusKey(id kurabe.SnapshotID) string { return snapshotStatus + string(id) }
@@ -133,6 +136,8 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindFormat}
 	case len(s) == 2 && s[0] == "election":
 		return keyParts{kind: KindElection, name: s[1]}
+	case len(s) == 2 && s[0] == "group":
+		return keyParts{kind: KindGroup, instance: kurabe.InstanceID(s[1])}
 	case len(s) == 2 && s[0] == "event":
 		return keyParts{kind: KindEvent, name: s[1]}
 	case len(s) == 3 && s[0] == "assignment":

@@ -34,12 +34,12 @@ func (s *Snapshot) Name() string {
 
 // Assignment returns what a host was told about the snapshot.
 func (s *Snapshot) Assignment(host kurabe.HostID) (Record[kurabe.SnapshotAssignment], bool) {
-	return recordOf(s.Assignments, host, snapshotAssignedTo)
+	return recordOf(s.Assignments, placeOf{host: host}, snapshotAssignedTo)
 }
 
 // Report returns what a host sees of the snapshot.
 func (s *Snapshot) Report(host kurabe.HostID) (kurabe.SnapshotReport, bool) {
-	r, ok := recordOf(s.Reports, host, snapshotReportedBy)
+	r, ok := recordOf(s.Reports, placeOf{host: host}, snapshotReportedBy)
 	return r.Value, ok
 }
 

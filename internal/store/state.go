@@ -58,21 +58,26 @@ func newState() *state {
 
 // put brings a written record in. One that does not decode leaves what was
 // there before in place and is noted: an unreadable spec must never look like a
-// deleted instance.
+// deleted instance, nor an unreadable group like an instance with one server.
 func (s *state) put(e Entry) touch {
 	delete(s.corrupt, e.Key)
 	p := parseKey(e.Key)
 	t, err := s.putKind(p, e)
-	if err != nil {
-		s.corrupt[e.Key] = asCorrupt(e.Key, err)
-		return p.touched()
+	switch {
+	case err == nil:
+		return t
+	case p.decides():
+		t = s.putUnreadable(p, e.Key)
+	default:
+		t = p.touched()
 	}
+	s.corrupt[e.Key] = asCorrupt(e.Key, err)
 	return t
 }
 
 func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 	switch p.kind {
-	case KindInstanceSpec, KindInstanceStatus, KindAssignment, KindInstanceReport:
+	case KindInstanceSpec, KindInstanceStatus, KindGroup, KindAssignment, KindInstanceReport:
 		return s.putInstance(p, e)
 	case KindInstanceName:
 		owners, err := s.instances.putName(p.name, e)
@@ -139,8 +144,8 @@ func (s *state) remove(key string) touch {
 	delete(s.corrupt, key)
 	p := parseKey(key)
 	switch p.kind {
-	case KindInstanceSpec, KindInstanceStatus, KindAssignment, KindInstanceReport:
-		return s.removeInstance(p)
+	case KindInstanceSpec, KindInstanceStatus, KindGroup, KindAssignment, KindInstanceReport:
+		return s.removeInstance(p, key)
 	case KindInstanceName:
 		return touch{instances: s.instances.removeName(p.name)}
 	case KindSnapshotSpec, KindSnapshotStatus, KindSnapshotAssignment, KindSnapshotReport:
@@ -191,7 +196,7 @@ func (s *state) corruptSorted() []*CorruptError {
 func (p keyParts) touched() touch {
 	var t touch
 	if p.instance != "" {
-		t.instances = []kurabe.InstanceID{p.instance}
+		t.instances = []kurabe.InstanceID{p.owner()}
 	}
 	if p.snapshot != "" {
 		t.snapshots = []kurabe.SnapshotID{p.snapshot}

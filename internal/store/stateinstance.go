@@ -1,14 +1,44 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"kurabe"
 )
 
+// owner is the instance that a record belongs to: assignments and reports are each of one
+// server of it.
+func (p keyParts) owner() kurabe.InstanceID {
+	if p.kind == KindAssignment || p.kind == KindInstanceReport {
+		return p.instance.Owner()
+	}
+	return p.instance
+}
+
+// decides says whether the plan of an instance without this record would be another one
+// than with it: taken for absent, it could make a second writer. A report is told again.
+func (p keyParts) decides() bool {
+	switch p.kind {
+	case KindInstanceSpec, KindInstanceStatus, KindGroup, KindAssignment:
+		return true
+	}
+	return false
+}
+
 // putInstance brings in one of the records that an Instance is made of.
 func (s *state) putInstance(p keyParts, e Entry) (touch, error) {
-	next := s.instances.copyOf(p.instance)
+	next := s.instances.copyOf(p.owner())
+	if err := next.put(p, e); err != nil {
+		return touch{}, err
+	}
+	next.Unreadable = withoutKey(next.Unreadable, e.Key)
+	return s.swapInstance(next), nil
+}
+
+// put brings a record into an instance that nobody else has yet.
+func (i *Instance) put(p keyParts, e Entry) error {
 	switch p.kind {
 	case KindInstanceSpec:
 		spec, err := decode[kurabe.InstanceSpec](e)
@@ -16,50 +46,103 @@ func (s *state) putInstance(p keyParts, e Entry) (touch, error) {
 			err = fmt.Errorf("it speaks of instance %q", spec.ID)
 		}
 		if err != nil {
-			return touch{}, err
+			return err
 		}
-		next.Spec, next.SpecMod = &spec, e.ModRevision
+		i.Spec, i.SpecMod = &spec, e.ModRevision
 	case KindInstanceStatus:
 		status, err := decode[kurabe.InstanceStatus](e)
 		if err != nil {
-			return touch{}, err
+			return err
 		}
-		next.Status, next.StatusMod = &status, e.ModRevision
+		i.Status, i.StatusMod = &status, e.ModRevision
+	case KindGroup:
+		group, err := decodeGroup(p, e)
+		if err != nil {
+			return err
+		}
+		i.Group, i.GroupMod = &group, e.ModRevision
 	case KindAssignment:
 		a, err := decode[kurabe.Assignment](e)
-		if err == nil && (a.Instance != p.instance || a.Host != p.host) {
-			err = fmt.Errorf("it speaks of instance %q on host %q", a.Instance, a.Host)
+		if err == nil {
+			err = p.sameServer(a.Host, a.Instance)
 		}
 		if err != nil {
-			return touch{}, err
+			return err
 		}
-		next.Assignments = withRecord(next.Assignments, Record[kurabe.Assignment]{a, e.ModRevision}, assignedTo)
+		i.Assignments = withRecord(i.Assignments, Record[kurabe.Assignment]{a, e.ModRevision}, assignedTo)
 	case KindInstanceReport:
 		r, err := decode[kurabe.InstanceReport](e)
-		if err == nil && (r.Instance != p.instance || r.Host != p.host) {
-			err = fmt.Errorf("it speaks of instance %q on host %q", r.Instance, r.Host)
+		if err == nil {
+			err = p.sameServer(r.Host, r.Instance)
 		}
 		if err != nil {
-			return touch{}, err
+			return err
 		}
-		next.Reports = withRecord(next.Reports, Record[kurabe.InstanceReport]{r, e.ModRevision}, reportedBy)
+		i.Reports = withRecord(i.Reports, Record[kurabe.InstanceReport]{r, e.ModRevision}, reportedBy)
 	}
-	return s.swapInstance(next), nil
+	return nil
 }
 
-func (s *state) removeInstance(p keyParts) touch {
-	next := s.instances.copyOf(p.instance)
+// decodeGroup reads the record of who may write. One that contradicts itself is no better
+// than one that does not decode.
+func decodeGroup(p keyParts, e Entry) (kurabe.Group, error) {
+	g, err := decode[kurabe.Group](e)
+	if err == nil && g.Instance != p.instance {
+		err = fmt.Errorf("it speaks of instance %q", g.Instance)
+	}
+	if err == nil {
+		err = checkGroup(g)
+	}
+	return g, err
+}
+
+// sameServer says why a record does not belong under its key.
+func (p keyParts) sameServer(host kurabe.HostID, id kurabe.InstanceID) error {
+	switch {
+	case id != p.instance || host != p.host:
+		return fmt.Errorf("it speaks of instance %q on host %q", id, host)
+	case id.Number() == 0:
+		return errors.New("its id is that of no server of an instance")
+	}
+	return nil
+}
+
+func (s *state) removeInstance(p keyParts, key string) touch {
+	next := s.instances.copyOf(p.owner())
 	switch p.kind {
 	case KindInstanceSpec:
 		next.Spec, next.SpecMod = nil, 0
 	case KindInstanceStatus:
 		next.Status, next.StatusMod = nil, 0
+	case KindGroup:
+		next.Group, next.GroupMod = nil, 0
 	case KindAssignment:
-		next.Assignments = withoutRecord(next.Assignments, p.host, assignedTo)
+		next.Assignments = withoutRecord(next.Assignments, placeOf{p.host, p.instance}, assignedTo)
 	case KindInstanceReport:
-		next.Reports = withoutRecord(next.Reports, p.host, reportedBy)
+		next.Reports = withoutRecord(next.Reports, placeOf{p.host, p.instance}, reportedBy)
 	}
+	next.Unreadable = withoutKey(next.Unreadable, key)
 	return s.swapInstance(next)
+}
+
+// putUnreadable notes a record that is there and cannot be read. What was read of it
+// before stays.
+func (s *state) putUnreadable(p keyParts, key string) touch {
+	next := s.instances.copyOf(p.owner())
+	next.Unreadable = append(withoutKey(next.Unreadable, key), key)
+	slices.Sort(next.Unreadable)
+	return s.swapInstance(next)
+}
+
+// withoutKey returns a new list: the old one is shared.
+func withoutKey(keys []string, key string) []string {
+	var out []string
+	for _, k := range keys {
+		if k != key {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // swapInstance puts a new value in place. What was or is linked with it is dirty

@@ -55,9 +55,9 @@ func (s *state) removeSnapshot(p keyParts) touch {
 	case KindSnapshotStatus:
 		next.Status, next.StatusMod = nil, 0
 	case KindSnapshotAssignment:
-		next.Assignments = withoutRecord(next.Assignments, p.host, snapshotAssignedTo)
+		next.Assignments = withoutRecord(next.Assignments, placeOf{host: p.host}, snapshotAssignedTo)
 	case KindSnapshotReport:
-		next.Reports = withoutRecord(next.Reports, p.host, snapshotReportedBy)
+		next.Reports = withoutRecord(next.Reports, placeOf{host: p.host}, snapshotReportedBy)
 	}
 	return s.swapSnapshot(next)
 }

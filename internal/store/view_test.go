@@ -273,7 +273,8 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	seq := rapid.Int64Range(0, 3).Draw(r, "seq")
 	c := NewChange()
 	snap := kurabe.SnapshotID(rapid.SampledFrom([]string{"snap-1", "snap-2"}).Draw(r, "snapshot"))
-	switch rapid.IntRange(0, 13).Draw(r, "kind") {
+	member := id.Member(rapid.IntRange(1, 3).Draw(r, "member"))
+	switch rapid.IntRange(0, 14).Draw(r, "kind") {
 	case 0:
 		s := spec(string(id), name)
 		s.NextName, s.NextSeq = name+"2", seq
@@ -284,9 +285,9 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	case 1:
 		c.PutStatus(kurabe.InstanceStatus{ID: id, AppliedNext: seq, ParameterGroup: name}, 0)
 	case 2:
-		c.PutAssignment(kurabe.Assignment{Host: host, Instance: id, Generation: kurabe.Generation(seq), Origin: &kurabe.Origin{Snapshot: snap}}, 0)
+		c.PutAssignment(kurabe.Assignment{Host: host, Instance: member, Generation: kurabe.Generation(seq), Origin: &kurabe.Origin{Snapshot: snap}}, 0)
 	case 3:
-		c.PutReport(kurabe.InstanceReport{Host: host, Instance: id, Boot: seq})
+		c.PutReport(kurabe.InstanceReport{Host: host, Instance: member, Boot: seq})
 	case 4:
 		c.TakeName(name, id)
 	case 5:
@@ -312,6 +313,8 @@ func drawRecord(r *rapid.T) (string, []byte) {
 		c.PutSnapshotReport(kurabe.SnapshotReport{Host: host, Snapshot: snap, Generation: kurabe.Generation(seq)})
 	case 13:
 		takeName(c, snapshotNameKey("rds:"+name), "rds:"+name, snap)
+	case 14:
+		c.PutGroup(kurabe.Group{Instance: id, Epoch: kurabe.Epoch(seq), Writer: member, Last: 3, Members: []kurabe.Member{{ID: member, Host: host}}}, 0)
 	}
 	return c.ops[0].Key, c.ops[0].Value
 }

@@ -31,13 +31,15 @@ func RemoveTree(root, path string) error {
 	}
 	defer base.Close()
 	if _, err := base.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		rel = condemned(rel)
+		if _, err := base.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 	}
 	if err := prepareRemoval(base, rel); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
-	if !strings.HasSuffix(rel, tempSuffix) {
-		temp := rel + ".removed" + tempSuffix
+	if temp := condemned(rel); temp != rel {
 		// A leftover of the same name stands in the way of the rename.
 		if err := base.RemoveAll(temp); err != nil {
 			return fmt.Errorf("remove %s: %w", path, err)
@@ -52,6 +54,25 @@ func RemoveTree(root, path string) error {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return SyncDir(filepath.Dir(filepath.Join(root, rel)))
+}
+
+// Remains says whether something of a tree is there, under its own name or under that
+// which it has while it is removed.
+func Remains(path string) bool {
+	for _, name := range []string{path, condemned(path)} {
+		if _, err := os.Lstat(name); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// condemned is the name that a tree has while it is removed.
+func condemned(path string) string {
+	if strings.HasSuffix(path, tempSuffix) {
+		return path
+	}
+	return path + ".removed" + tempSuffix
 }
 
 // shrinkStep is what a large file loses at a time.

@@ -161,6 +161,23 @@ func TestRemoveTree(t *testing.T) {
 	}
 }
 
+// TestRemoveTreeThatWasCutOff: what a removal had come to when it was killed is removed by
+// the next one, and seen until then.
+func TestRemoveTreeThatWasCutOff(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "i")
+	write(t, filepath.Join(root, "i.removed.tmp", "data", "f"), "1", 0o600)
+	if !Remains(path) {
+		t.Error("what is left is not seen")
+	}
+	if err := RemoveTree(root, path); err != nil {
+		t.Fatal(err)
+	}
+	if Remains(path) || names(t, root) != "" {
+		t.Errorf("left %q", names(t, root))
+	}
+}
+
 func TestRemoveTreeRefusesMounts(t *testing.T) {
 	root := t.TempDir()
 	at := filepath.Join(root, "i", "mnt")

@@ -55,27 +55,36 @@ func BenchmarkCapacity(b *testing.B) {
 // and of the runtime's.
 func BenchmarkAlarm(b *testing.B) {
 	const sleep = time.Millisecond
-	read := func(a *alarm) { _, _ = a.wait(sleep) }
-	kinds := map[string]func(a *alarm){
-		"kernel":     read,
-		"poller":     read,
-		"time.Sleep": func(*alarm) { time.Sleep(sleep) },
+	kinds := map[string]func(task *task, wait func(*alarm)){
+		"loop":       func(task *task, wait func(*alarm)) { wait(must(newAlarm(task))) },
+		"poller":     func(_ *task, wait func(*alarm)) { wait(must(newAlarm(nil))) },
+		"time.Sleep": func(_ *task, wait func(*alarm)) { wait(nil) },
 	}
-	for name, wait := range kinds {
+	for name, with := range kinds {
 		b.Run(name, func(b *testing.B) {
-			a, err := newAlarm(name == "kernel")
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer a.close()
 			h := result.NewHistogram()
-			for b.Loop() {
-				start := time.Now()
-				wait(a)
-				_ = h.RecordValue(micros(int64(time.Since(start) - sleep)))
-			}
+			inLoop(b, func(task *task) {
+				with(task, func(a *alarm) {
+					for b.Loop() {
+						start := time.Now()
+						if a == nil {
+							time.Sleep(sleep)
+						} else {
+							_, _ = a.wait(sleep)
+						}
+						_ = h.RecordValue(micros(int64(time.Since(start) - sleep)))
+					}
+				})
+			})
 			b.ReportMetric(float64(h.ValueAtQuantile(50)), "late-p50-µs")
 			b.ReportMetric(float64(h.ValueAtQuantile(99)), "late-p99-µs")
 		})
 	}
+}
+
+func must(a *alarm, err error) *alarm {
+	if err != nil {
+		panic(err)
+	}
+	return a
 }

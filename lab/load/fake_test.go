@@ -20,6 +20,7 @@ type fakeServer struct {
 	opened  int
 	open    int
 	refuse  error
+	until   int      // so many openings are refused; 0 for all
 	asked   []string // statements with variables in them, if keep
 	keep    bool
 	started int // statements
@@ -30,14 +31,18 @@ type fakeSession struct {
 	gone   chan struct{}
 	once   sync.Once
 	buffer []byte
+	task   *task
 }
 
 func (s *fakeServer) opener() opener {
 	return func(context.Context) (session, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.refuse != nil {
-			return nil, s.refuse
+		if err := s.refuse; err != nil {
+			if s.until--; s.until == 0 {
+				s.refuse = nil
+			}
+			return nil, err
 		}
 		s.opened++
 		s.open++
@@ -74,7 +79,9 @@ func (f *fakeSession) lost() bool {
 	}
 }
 
-func (f *fakeSession) interrupt() { f.once.Do(func() { close(f.gone) }) }
+func (f *fakeSession) enter(t *task) error { f.task = t; return nil }
+func (f *fakeSession) leave()              { f.task = nil }
+func (f *fakeSession) interrupt()          { f.once.Do(func() { close(f.gone) }) }
 
 func (f *fakeSession) close() {
 	f.server.mu.Lock()
@@ -85,25 +92,23 @@ func (f *fakeSession) close() {
 var errGone = errors.New("the connection is gone")
 
 // hold answers when the channel is closed, or the connection is.
-func (f *fakeSession) hold(until <-chan struct{}) error {
-	select {
-	case <-until:
-		return nil
-	case <-f.gone:
-		return errGone
-	}
+func (f *fakeSession) hold(until <-chan struct{}) (err error) {
+	f.task.outside(func() {
+		select {
+		case <-until:
+		case <-f.gone:
+			err = errGone
+		}
+	})
+	return err
 }
 
 // stall keeps the session busy.
 func (f *fakeSession) stall(d time.Duration) error {
-	timer := time.NewTimer(d)
+	due := make(chan struct{})
+	timer := time.AfterFunc(d, func() { close(due) })
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-f.gone:
-		return errGone
-	}
+	return f.hold(due)
 }
 
 func openLoad(clients int, rate float64) study.Workload {

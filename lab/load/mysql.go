@@ -15,8 +15,8 @@ import (
 // mysqlSession is the driver without database/sql, whose pool has a cost of its own.
 // About contexts see postgresSession.
 type mysqlSession struct {
+	netConn
 	conn     driver.Conn
-	net      net.Conn
 	protocol string
 	texts    []string
 	prepared []driver.Stmt // by statement; nil for one that goes as text
@@ -26,14 +26,10 @@ type mysqlSession struct {
 	broken   bool
 }
 
-func openMySQL(ctx context.Context, c *mysql.Config, connect dialer, protocol string, texts []string) (session, error) {
+func openMySQL(ctx context.Context, c *mysql.Config, protocol string, texts []string, patient bool) (session, error) {
 	s := &mysqlSession{protocol: protocol, texts: texts, prepared: make([]driver.Stmt, len(texts)), asText: make([]bool, len(texts))}
 	c.Logger = &mysql.NopLogger{} // every error is returned and counted as well
-	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		var err error
-		s.net, err = connect(ctx, network, address)
-		return s.net, err
-	}
+	c.DialFunc = s.dialVia((&net.Dialer{}).DialContext, patient)
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, err
@@ -129,6 +125,6 @@ func (s *mysqlSession) lost() bool {
 	return s.broken || ok && !v.IsValid()
 }
 
-func (s *mysqlSession) interrupt() { _ = s.net.Close() } // it is being broken off
+func (s *mysqlSession) interrupt() { _ = s.plain.Close() } // it is being broken off
 
 func (s *mysqlSession) close() { _ = s.conn.Close() } // the server sees the end of the connection in any case

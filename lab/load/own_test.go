@@ -132,18 +132,13 @@ func TestLostConnectionIsReopened(t *testing.T) {
 		}
 		f.interrupt()
 		s.mu.Lock()
-		s.refuse = errors.New("starting up")
+		s.refuse, s.until = errors.New("starting up"), 2
 		s.mu.Unlock()
-		time.AfterFunc(50*time.Millisecond, func() {
-			s.mu.Lock()
-			s.refuse = nil
-			s.mu.Unlock()
-		})
 		return errGone
 	}
 	l := phase(t, loadOf(t, s, openLoad(1, 100), Options{Measure: 500 * time.Millisecond}), result.PhaseMeasure).Load
 	balanced(t, l)
-	if l.Errors[codeConnection] != 1 || l.Transactions != 49 || l.Generator["reconnects"] != 1 || l.Generator["reconnects_refused"] < 1 {
+	if l.Errors[codeConnection] != 1 || l.Transactions != 49 || l.Generator["reconnects"] != 1 || l.Generator["reconnects_refused"] != 2 {
 		t.Errorf("%+v", l)
 	}
 }

@@ -35,6 +35,7 @@ type ownRun struct {
 	arrivals *arrivals     // nil but for open load
 	series   *series       // nil but for a series
 	workers  []*worker
+	loops    []*loop // none but in patient runs
 
 	failed chan error // the first error of a worker
 	wait   sync.WaitGroup
@@ -47,7 +48,6 @@ type scriptsOf struct {
 	firstLabel int
 	scale      int64
 	seed       uint64
-	patient    bool // threads wait in the kernel
 }
 
 // series counts down the requests of a series.
@@ -71,11 +71,11 @@ func (s *series) take() (more, counts bool) {
 }
 
 // load runs the workload against the sessions that open gives.
-func (g *own) load(ctx context.Context, open opener, o Options) (*Outcome, error) {
+func (g *own) load(ctx context.Context, open opener, o Options) (_ *Outcome, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &ownRun{
-		scriptsOf: &scriptsOf{scripts: &g.scripts, connect: g.Connect, scale: int64(g.Scale), seed: o.Seed, patient: g.patient()},
+		scriptsOf: &scriptsOf{scripts: &g.scripts, connect: g.Connect, scale: int64(g.Scale), seed: o.Seed},
 		ctx:       ctx, opener: open, drain: g.drain,
 		tally:  newTally(len(g.labels()), g.Mode == study.ModeOpen),
 		failed: make(chan error, 1),
@@ -89,6 +89,12 @@ func (g *own) load(ctx context.Context, open opener, o Options) (*Outcome, error
 		r.arrivals = newArrivals(g.Rate, g.Arrival, o.Seed)
 	case study.ModeSeries:
 		r.series = &series{left: g.Requests, done: make(chan struct{})}
+	}
+	if g.patient() {
+		if r.loops, err = newLoops(g.threads()); err != nil {
+			return nil, err
+		}
+		defer closeLoops(r.loops)
 	}
 	defer func() {
 		for _, w := range r.workers {
@@ -157,15 +163,35 @@ func (r *ownRun) hire(ctx context.Context, clients int) error {
 func (r *ownRun) begin(phase string) {
 	r.start = time.Now()
 	r.tally.enter(phase, 0)
+	for n := range r.loops {
+		r.wait.Go(func() { r.fail(r.runLoop(n)) })
+	}
 	for _, w := range r.workers {
-		r.wait.Go(func() {
-			if err := w.run(); err != nil {
-				select {
-				case r.failed <- err:
-				default: // another one was first
-				}
-			}
-		})
+		if w.task == nil {
+			r.wait.Go(func() { r.fail(w.run()) })
+		}
+	}
+}
+
+// runLoop is the thread of every so many-th worker.
+func (r *ownRun) runLoop(number int) error {
+	var tasks []*task
+	var workers []*worker
+	for n := number; n < len(r.workers); n += len(r.loops) {
+		workers = append(workers, r.workers[n])
+		tasks = append(tasks, r.workers[n].task)
+	}
+	return r.loops[number].run(tasks, func(n int) { r.fail(workers[n].run()) })
+}
+
+// fail keeps the first error of a worker.
+func (r *ownRun) fail(err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case r.failed <- err:
+	default: // another one was first
 	}
 }
 

@@ -43,6 +43,9 @@ type session interface {
 	lost() bool
 	// interrupt breaks the connection, whatever goes on in it.
 	interrupt()
+	// enter makes it a task's that runs; leave, which may come without it, ends this.
+	enter(t *task) error
+	leave()
 	close()
 }
 
@@ -52,7 +55,7 @@ type opener func(ctx context.Context) (session, error)
 // dialer is how a connection is made.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// newOpener gives that of a real server. Patient sessions wait in threads of their own.
+// newOpener gives that of a real server. Patient sessions can enter tasks.
 func newOpener(s dial.Server, protocol string, statements []*statement, patient bool) (opener, error) {
 	texts := make([]string, len(statements))
 	for n, st := range statements {
@@ -63,20 +66,51 @@ func newOpener(s dial.Server, protocol string, statements []*statement, patient 
 		if err != nil {
 			return nil, fmt.Errorf("address of the server: %w", err)
 		}
-		if patient {
-			config.DialFunc = pgconn.DialFunc(dialBlocking(dialer(config.DialFunc)))
-		}
 		return func(ctx context.Context) (session, error) {
-			return openPostgres(ctx, &config.Config, protocol, texts)
+			return openPostgres(ctx, config.Config.Copy(), protocol, texts, patient)
 		}, nil
 	}
-	connect := dialer((&net.Dialer{}).DialContext)
-	if patient {
-		connect = dialBlocking(connect)
-	}
 	return func(ctx context.Context) (session, error) {
-		return openMySQL(ctx, s.MySQLConfig(), connect, protocol, texts)
+		return openMySQL(ctx, s.MySQLConfig(), protocol, texts, patient)
 	}, nil
+}
+
+// netConn is the connection of a session to the server, encrypted or not.
+type netConn struct {
+	plain net.Conn
+	task  *taskConn // plain, if tasks can enter it
+}
+
+// dialVia gives a dialer that leaves what it made in c.
+func (c *netConn) dialVia(dial dialer, patient bool) dialer {
+	if !patient {
+		return func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			*c = netConn{plain: conn}
+			return conn, err
+		}
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialTask(dial)(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		*c = netConn{plain: conn, task: conn}
+		return conn, nil
+	}
+}
+
+func (c *netConn) enter(t *task) error {
+	if c.task == nil {
+		return nil // it waits in the runtime's poller
+	}
+	return c.task.enter(t)
+}
+
+func (c *netConn) leave() {
+	if c.task != nil {
+		c.task.leave()
+	}
 }
 
 // code names a failure: the SQLSTATE, or the number of MariaDB and MySQL.

@@ -22,6 +22,7 @@ type worker struct {
 	*ownRun
 	id     int
 	record *recorder
+	task   *task  // nil but in a loop
 	alarm  *alarm // for what is due; stopped when the load ends
 	nap    *alarm // for \sleep; stopped when the patience with the rest ends
 
@@ -43,11 +44,14 @@ type worker struct {
 func newWorker(r *ownRun, id int) (*worker, error) {
 	w := &worker{ownRun: r, id: id, record: newRecorder(r.tally), source: rand.NewPCG(0, 0), vars: make([]int64, len(r.scripts.variables))}
 	w.chance = rand.New(w.source)
+	if len(r.loops) > 0 {
+		w.task = &task{loop: r.loops[id%len(r.loops)]}
+	}
 	var err error
-	if w.alarm, err = newAlarm(r.patient); err != nil {
+	if w.alarm, err = newAlarm(w.task); err != nil {
 		return nil, err
 	}
-	if w.nap, err = newAlarm(r.patient); err != nil {
+	if w.nap, err = newAlarm(w.task); err != nil {
 		w.alarm.close()
 		return nil, err
 	}
@@ -57,6 +61,9 @@ func newWorker(r *ownRun, id int) (*worker, error) {
 // run works until the load ends.
 func (w *worker) run() error {
 	defer w.record.flush()
+	if err := w.enter(); err != nil && !w.interrupted() {
+		return err
+	}
 	for {
 		err := w.next()
 		if errors.Is(err, errStopped) {
@@ -256,14 +263,32 @@ func (w *worker) command(c *command) error {
 func (w *worker) open() error {
 	ctx, cancel := context.WithTimeout(w.ctx, connectMax)
 	defer cancel()
-	s, err := w.opener(ctx)
+	var s session
+	var err error
+	w.task.outside(func() { s, err = w.opener(ctx) })
 	if err != nil {
 		return err
 	}
+	if err := w.keep(s); err != nil {
+		return err
+	}
+	return w.enter()
+}
+
+// enter makes a session, if there is one, the task's that runs.
+func (w *worker) enter() error {
+	if w.sess == nil || w.task == nil || !w.task.inside {
+		return nil
+	}
+	return w.sess.enter(w.task)
+}
+
+// keep takes a new session.
+func (w *worker) keep(s session) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.broken {
-		s.close()
+		w.task.outside(s.close)
 		return errStopped
 	}
 	w.sess = s
@@ -307,7 +332,8 @@ func (w *worker) drop() {
 	w.sess = nil
 	w.mu.Unlock()
 	if s != nil {
-		s.close()
+		s.leave()
+		w.task.outside(s.close)
 	}
 }
 
@@ -327,7 +353,7 @@ func (w *worker) interrupt() {
 func (w *worker) interrupted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.broken
+	return w.broken || w.task != nil && w.task.lost
 }
 
 // leave gives back what the worker has, after its run.

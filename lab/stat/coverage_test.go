@@ -25,15 +25,17 @@ func seededBy(name string) *rand.Rand {
 }
 
 // covered is the share of studies whose interval holds the true ratio.
-func covered(s simulated, rng *rand.Rand) float64 {
+func covered(s simulated, rng *rand.Rand) float64 { return coveredOf(studies, s, rng) }
+
+func coveredOf(many int, s simulated, rng *rand.Rand) float64 {
 	held := 0
-	for range studies {
+	for range many {
 		x := s.run(rng)
 		if i := ratio(x[cellB], x[cellA], simulatedResamples).Interval; i.Low <= s.effect && s.effect <= i.High {
 			held++
 		}
 	}
-	return float64(held) / studies
+	return float64(held) / float64(many)
 }
 
 // The 95 % interval holds the true ratio as often as it says: with every effect, with

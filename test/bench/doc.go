@@ -4,6 +4,7 @@
 //	make bench BENCH="--quick"            about 4 minutes: does it still run, roughly how fast
 //	make bench BENCH="--only create,io"   some of it
 //	make bench BENCH="--only snapshot --sizes 1,5,10"
+//	make bench BENCH="--only failover"    beside Patroni; 20 rounds take hours, see --rounds
 //
 // The figures are those of a client: it signs real requests, polls, logs in and
 // runs pgbench or sysbench. Beside each instance stands the same server started
@@ -14,6 +15,14 @@
 // system that clones, with the copies beside them that people make by hand of the
 // same server. Their clients follow a schedule, and a latency counts from it. A run
 // needs up to five times the largest size on the disk, and an hour or more with 10.
+//
+// The failovers ("failover") have Patroni beside them when they are asked for by name:
+// pairs of the same PostgreSQL under Debian's release and the current one, each with its
+// own settings and with the fastest that it accepts (--quick: Debian's, fastest), which
+// scripts/patroni.sh unpacks below .cache. Rounds are taken in turn, with one client, one
+// code for the faults and one ledger; Patroni's client has both servers in a list, wants
+// target_session_attrs=read-write and gives a host that hangs two seconds. What the machine
+// does not have, and a pair that does not become whole again, is a row that says so.
 //
 // The lab's proof ("lab") turns the lab on itself: its generator against pgbench and
 // against a server that costs nothing, costs that are planted and have to be found, and

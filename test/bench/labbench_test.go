@@ -65,7 +65,7 @@ func TestCoverageVerdict(t *testing.T) {
 		"too wide":              {[]float64{95, 99}, misses},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := coverageVerdict(c.percent); got != c.want {
+			if got := coverageVerdict(c.percent, 2000); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})

@@ -45,7 +45,7 @@ func (r *run) proveAlarm(ctx context.Context, count string) error {
 		return r.noGo("how late the generator wakes", err)
 	}
 	for _, c := range []struct{ name, what, note string }{
-		{"Alarm/kernel", "the generator's sleep of 1 ms ends late by, where latency is asked for", "a timer of the kernel, waited for by a thread"},
+		{"Alarm/loop", "the generator's sleep of 1 ms ends late by, where latency is asked for", "a timer of the kernel, waited for in the loop of all clients"},
 		{"Alarm/poller", "the same beyond 5,000 a second", "a timer of the kernel, waited for as a socket is"},
 		{"Alarm/time.Sleep", "the Go runtime's sleep of 1 ms ends late by", "which the generator does not use"},
 	} {

@@ -13,7 +13,7 @@ const (
 	// toldApartBar how often a study of two identical servers says that they differ.
 	coverageLow, coverageHigh = 93.0, 97.0
 	toldApartBar              = 5.0
-	simulatedStudies          = 2000.0 // as in lab/stat
+	simulatedStudies          = 2000.0 // of two identical servers, as in lab/stat
 )
 
 // proveCoverage simulates studies whose truth is known.
@@ -24,24 +24,25 @@ func (r *run) proveCoverage(ctx context.Context) error {
 	}
 	for _, blocks := range pick(r, []int{6, 12, 24}, []int{12}) {
 		prefix := fmt.Sprintf("Proof/blocks=%d/noise=", blocks)
-		var covered, wrong []float64
+		var covered, wrong, studies []float64
 		var kinds []string
 		for _, name := range sortedNames(found) {
 			if kind, ok := strings.CutPrefix(name, prefix); ok {
 				kinds = append(kinds, kind)
 				covered = append(covered, found[name]["covered-%"]...)
+				studies = append(studies, found[name]["studies"]...)
 				wrong = append(wrong, found[name]["told-apart-%"]...)
 			}
 		}
-		if len(covered) == 0 || len(covered) != len(kinds) || len(wrong) != len(kinds) {
+		if len(covered) == 0 || len(covered) != len(kinds) || len(wrong) != len(kinds) || len(studies) != len(kinds) {
 			return fmt.Errorf("the simulation of %d blocks in lab/stat reported %d and %d shares of %d", blocks, len(covered), len(wrong), len(kinds))
 		}
-		note := fmt.Sprintf("%.0f studies of each noise: %s; a ratio of 1.05", simulatedStudies, strings.Join(kinds, ", "))
+		note := fmt.Sprintf("%.0f studies of each noise: %s; a ratio of 1.05", slices.Min(studies), strings.Join(kinds, ", "))
 		if blocks == 6 {
 			note += "; the only exact interval of 6 blocks has the level 96.9 %"
 		}
 		r.out.row(row{Bench: "lab", What: fmt.Sprintf("interval of 95 %%, %d blocks: holds the truth in", blocks), Value: shares(covered),
-			Bar: fmt.Sprintf("%.0f to %.0f %%", coverageLow, coverageHigh), Verdict: coverageVerdict(covered), Note: note})
+			Bar: fmt.Sprintf("%.0f to %.0f %%", coverageLow, coverageHigh), Verdict: coverageVerdict(covered, slices.Min(studies)), Note: note})
 		r.out.row(row{Bench: "lab", What: fmt.Sprintf("two identical servers, %d blocks: told apart in", blocks), Value: shares(wrong),
 			Bar: fmt.Sprintf("≤ %.0f %%", toldApartBar), Verdict: verdict(slices.Max(wrong) <= toldApartBar), Note: fmt.Sprintf("%.0f studies of each noise: %s; margin 3 %%", simulatedStudies, strings.Join(kinds, ", "))})
 	}
@@ -53,9 +54,9 @@ func shares(percent []float64) string {
 }
 
 // coverageVerdict knows that a share of so many studies is itself a sample: what is within
-// two standard errors of a bound, 1 %, is undecided.
-func coverageVerdict(percent []float64) string {
-	one := func(p float64) float64 { return 2 * math.Sqrt(p*(100-p)/simulatedStudies) }
+// two standard errors of a bound is undecided.
+func coverageVerdict(percent []float64, studies float64) string {
+	one := func(p float64) float64 { return 2 * math.Sqrt(p*(100-p)/studies) }
 	low, high := slices.Min(percent), slices.Max(percent)
 	switch {
 	case low-one(low) >= coverageLow && high+one(high) <= coverageHigh:

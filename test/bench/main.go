@@ -29,6 +29,7 @@ type settings struct {
 	Sizes   string `json:"sizes"`
 	Engine  string `json:"engine,omitempty"`
 	Arm     string `json:"arm,omitempty"`
+	Rounds  int    `json:"rounds,omitempty"`
 
 	out, dir, bin string
 	keep          bool
@@ -99,7 +100,7 @@ func exitOn(err error) {
 
 func parseFlags() (settings, error) {
 	var s settings
-	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,log,moment,service,fleet,lab (default: all)")
+	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,log,moment,service,fleet,lab,failover (default: all)")
 	flag.BoolVar(&s.Quick, "quick", false, "small sizes: shows that everything runs, not how fast")
 	flag.IntVar(&s.Blocks, "blocks", 0, "blocks of each comparison (default 8; 6 with --quick, the least that has an interval)")
 	flag.IntVar(&s.Seconds, "seconds", 0, "seconds of one measurement under load (default 8; 1 with --quick)")
@@ -107,6 +108,7 @@ func parseFlags() (settings, error) {
 	flag.BoolVar(&s.AA, "aa", false, "measure the hand-started server twice in each block: how much the machine alone differs")
 	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine)")
 	flag.StringVar(&s.Arm, "arm", "", "only the ways of taking a snapshot whose name has this in it, such as \"paced\"")
+	flag.IntVar(&s.Rounds, "rounds", 0, "rounds of the failovers (default 20; 2 with --quick)")
 	flag.StringVar(&s.Engine, "engine", "", "only this engine of the snapshots and the log: postgres or mariadb")
 	flag.StringVar(&s.Sizes, "sizes", "", "GB of the data of which snapshots are taken, with commas (default "+snapshotSizes+"; 0.3 with --quick)")
 	flag.StringVar(&s.out, "out", "", "file for the raw JSON lines; the table goes beside it (default .cache/bench/TIME.jsonl)")

@@ -15,7 +15,7 @@ REFUSALS = ("InvalidParameterCombination", "InvalidParameterValue")
 # Every parameter that this version does not honour, with a value that would
 # change something. The tests below hold the list complete.
 UNSUPPORTED = {
-    "MultiAZ": True, "EnableIAMDatabaseAuthentication": True, "StorageEncrypted": True, "KmsKeyId": "k",
+    "EnableIAMDatabaseAuthentication": True, "StorageEncrypted": True, "KmsKeyId": "k",
     "EnablePerformanceInsights": True, "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 7,
     "DatabaseInsightsMode": "advanced", "MonitoringInterval": 60, "MonitoringRoleArn": "arn:aws:iam::1:role/r",
     "EnableCloudwatchLogsExports": ["postgresql"], "CloudwatchLogsExportConfiguration": {"EnableLogTypes": ["postgresql"]},
@@ -39,7 +39,7 @@ HONOURED = set(
     MasterUsername MasterUserPassword DBName CharacterSetName Port DBPortNumber AvailabilityZone DBParameterGroupName
     OptionGroupName DBSubnetGroupName BackupRetentionPeriod PreferredBackupWindow PreferredMaintenanceWindow
     MaxAllocatedStorage DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade CACertificateIdentifier LicenseModel
-    Tags NewDBInstanceIdentifier ApplyImmediately CertificateRotationRestart""".split()
+    Tags NewDBInstanceIdentifier ApplyImmediately CertificateRotationRestart MultiAZ""".split()
 )
 
 

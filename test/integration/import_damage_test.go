@@ -80,6 +80,7 @@ func tagOf(t *testing.T, s *harness.Service, snapshot, key string) string {
 // A restore from the repository that meets damage ends and says so; one whose
 // repository is merely away goes on when it is back.
 func TestRestoreFromADamagedRepository(t *testing.T) {
+	onceIsEnough(t)
 	repository := filepath.Join(harness.Folder(t, false), "repository")
 	flags := []string{"--backup-repository", repository, "--copy-rate", "0"}
 	first := harness.Start(t, harness.Options{Args: flags})

@@ -71,6 +71,7 @@ func wantArchived(t *testing.T, location string, want int) {
 // A machine is lost without a farewell. A new one, which has an S3 store and nothing
 // else, gets its databases back: as a snapshot has them, and as of a moment.
 func TestImportFromS3(t *testing.T) {
+	onceIsEnough(t)
 	location, _ := slowStore(t)
 	options := harness.Options{Args: []string{"--backup-repository", location, "--copy-rate", "0"}, Env: storeAccess}
 	first := harness.Start(t, options)

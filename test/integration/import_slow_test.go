@@ -143,6 +143,7 @@ func (f *following) ends(t *testing.T, words string) {
 // A repository with more snapshots than one request could list is imported all the
 // same, whoever watches, and through the death of the service.
 func TestImportFromASlowStore(t *testing.T) {
+	onceIsEnough(t)
 	location, slow := slowStore(t)
 	shelve(t, location, shelfEngine{kurabe.Postgres, "15.1", "postgres15"})
 	s := harness.Start(t, harness.Options{Args: []string{"--backup-repository", location}, Env: storeAccess})

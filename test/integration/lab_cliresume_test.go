@@ -83,12 +83,14 @@ func endedInOrder(t *testing.T, address, dir string, told syscall.Signal) {
 
 // The end of a session, as when ssh is cut off, is one like any other.
 func TestLabEndsWithItsSession(t *testing.T) {
+	onceIsEnough(t)
 	endedInOrder(t, plain(t, study.Postgres), shortIn(t), syscall.SIGHUP)
 }
 
 // Whoever read what the run says may go without a word to it; it goes on, and can still
 // be told to end.
 func TestLabOutlivesItsReader(t *testing.T) {
+	onceIsEnough(t)
 	address, dir := plain(t, study.Postgres), shortIn(t)
 	path := filepath.Join(dir, "alone.jsonl")
 	c := labCommand(t, dir, "run", "short.yaml", "--target", address, "--out", "alone.jsonl")

@@ -132,6 +132,7 @@ var placeLoads = []struct {
 // A study in the user's database makes its tables, loads them, and leaves the database as
 // it was; what a table of his is called like is left alone, whatever is in it.
 func TestLabInTheUsersDatabase(t *testing.T) {
+	onceIsEnough(t)
 	for _, engine := range []string{study.Postgres, study.MariaDB} {
 		t.Run(engine, func(t *testing.T) {
 			s := newShop(t, engine)
@@ -238,6 +239,7 @@ func (s *shop) disown(t *testing.T) {
 
 // Who waits for a change to end waits for a lock, of which the engine keeps no count.
 func TestLabSeesWaitsForATable(t *testing.T) {
+	onceIsEnough(t)
 	for _, engine := range []string{study.Postgres, study.MariaDB} {
 		t.Run(engine, func(t *testing.T) {
 			s := newShop(t, engine)
@@ -292,6 +294,7 @@ func TestLabSeesWaitsForATable(t *testing.T) {
 // What the server has against a variant's SQL is known before there is data, and what it
 // misses only because there is none is left to the trial.
 func TestLabTriesSQL(t *testing.T) {
+	onceIsEnough(t)
 	for _, engine := range []string{study.Postgres, study.MariaDB} {
 		t.Run(engine, func(t *testing.T) {
 			s := newShop(t, engine)

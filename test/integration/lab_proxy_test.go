@@ -237,6 +237,7 @@ func TestLabBetweenIsEnded(t *testing.T) {
 
 // What cannot be had is refused before anything is created.
 func TestLabBetweenRefuses(t *testing.T) {
+	onceIsEnough(t)
 	address, dir := plain(t, study.Postgres), harness.Folder(t, false)
 	cases := map[string]struct {
 		clients  int
@@ -267,6 +268,7 @@ func TestLabBetweenRefuses(t *testing.T) {
 
 // An endpoint at which nobody answers is shown as one that cannot be had.
 func TestLabBetweenAtAnAddress(t *testing.T) {
+	onceIsEnough(t)
 	address, dir := plain(t, study.Postgres), harness.Folder(t, false)
 	port := unusedPort(t)
 	writeBetween(t, dir, 4)

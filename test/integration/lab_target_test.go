@@ -133,6 +133,7 @@ func watch(t *testing.T, lease *target.Lease) map[string]float64 {
 }
 
 func TestLabOnTheService(t *testing.T) {
+	onceIsEnough(t)
 	s := shared(t)
 	s.EachEngine(t, func(t *testing.T, engine string) {
 		options := target.Options{Engine: engine, Endpoint: s.URL(), CredentialsFile: filepath.Join(s.Data, "credentials"), Class: harness.Class("micro"), StorageGiB: 20}

@@ -178,6 +178,7 @@ func TestLabGivesTheLogTablesBack(t *testing.T) {
 
 // Without the word of the user the log tables are not altered, and the rest is measured.
 func TestLabAltersNoLogTableUnasked(t *testing.T) {
+	onceIsEnough(t)
 	o := newOwnLog(t)
 	lab(t, o.dir, "run", "log-tables.yaml", "--target", o.address, "--blocks", "1", "--out", "unasked.jsonl")
 	f, err := result.Read(filepath.Join(o.dir, "unasked.jsonl"))
@@ -191,6 +192,7 @@ func TestLabAltersNoLogTableUnasked(t *testing.T) {
 }
 
 func TestLabGivesTheLogTablesBackAfterCtrlC(t *testing.T) {
+	onceIsEnough(t)
 	o := newOwnLog(t)
 	c, said := o.start(t, "MyISAM")
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
@@ -207,6 +209,7 @@ func TestLabGivesTheLogTablesBackAfterCtrlC(t *testing.T) {
 }
 
 func TestLabCleanGivesTheLogTablesBack(t *testing.T) {
+	onceIsEnough(t)
 	o := newOwnLog(t)
 	c, _ := o.start(t, "MyISAM")
 	if err := c.Process.Kill(); err != nil {

@@ -31,7 +31,7 @@ func (r *runner) compat(ctx context.Context) (total, error) {
 	cmd := r.command(ctx, python, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-v", "--tb=short", "-rs", "--color=no", "--junitxml="+report, "test/compat")
 	cmd.Env = append(os.Environ(), "PATH="+venv+":"+os.Getenv("PATH"))
 	cmd.Env = append(cmd.Env, r.binaryEnv()...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
+	cmd.Stdout, cmd.Stderr = r.out, r.out
 	runErr := cmd.Run()
 	t, skips, err := readJUnit(report)
 	r.skips = append(r.skips, skips...)

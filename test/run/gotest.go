@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -35,7 +37,8 @@ func (r *runner) unit(ctx context.Context) (total, error) {
 
 // tagged runs exactly the tests of the files behind a build tag: the others have
 // run as unit tests, and a test is counted once. Real servers share two cores, so
-// one package at a time.
+// one package at a time, but for those of the engines: their servers are started and
+// ended over and over, and mostly waited for.
 func (r *runner) tagged(ctx context.Context, tag string) (total, error) {
 	found, err := findTagged(r.root, tag)
 	if err != nil {
@@ -44,15 +47,32 @@ func (r *runner) tagged(ctx context.Context, tag string) (total, error) {
 	if len(found) == 0 {
 		return total{}, errAbsent
 	}
-	args := []string{"-tags=" + tag, "-count=1", "-p=1", "-timeout=50m", "-run=" + found.pattern()}
-	return r.goTest(ctx, append(args, found.packages()...)...)
+	args := []string{"-tags=" + tag, "-count=1", "-timeout=50m", "-run=" + found.pattern()}
+	engines, others := found.split(isEngine)
+	var all total
+	for _, of := range []struct {
+		packages []string
+		atOnce   int
+	}{{engines, 2}, {others, 1}} {
+		if len(of.packages) == 0 {
+			continue
+		}
+		t, err := r.goTest(ctx, append(append(slices.Clone(args), "-p="+strconv.Itoa(of.atOnce)), of.packages...)...)
+		all.add(t)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
 }
+
+func isEngine(folder string) bool { return strings.HasPrefix(folder, "./internal/engine/") }
 
 func (r *runner) goTest(ctx context.Context, args ...string) (total, error) {
 	// Vet is a check of its own in lint; it need not run twice.
 	cmd := r.command(ctx, r.goArgv(append([]string{"test", "-json", "-vet=off"}, args...)...)...)
 	cmd.Env = append(os.Environ(), r.binaryEnv()...)
-	cmd.Stderr = os.Stdout
+	cmd.Stderr = r.out
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return total{}, err
@@ -89,19 +109,19 @@ func (r *runner) consume(from io.Reader) (total, error) {
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			fmt.Println(lines.Text())
+			fmt.Fprintln(r.out, lines.Text())
 			continue
 		}
 		switch e.Action {
 		case "build-output":
-			fmt.Print(e.Output)
+			fmt.Fprint(r.out, e.Output)
 			continue
 		case "build-fail":
 			continue // the package's own fail event follows and is counted
 		}
 		p := packages[e.Package]
 		if p == nil {
-			p = newTally(e.Package, r.verbose)
+			p = newTally(e.Package, r.verbose, r.out)
 			packages[e.Package] = p
 		}
 		if p.see(e) {
@@ -122,11 +142,11 @@ func (r *runner) finish(p *tally, e event) total {
 	word := "ok  "
 	if t.failed > 0 {
 		word = "FAIL"
-		fmt.Print(p.packageOutput())
+		fmt.Fprint(r.out, p.packageOutput())
 		r.failures = append(r.failures, p.failures()...)
 	}
 	if t != (total{}) {
-		fmt.Printf("%s %-40s %s (%.1fs)\n", word, strings.TrimPrefix(p.name, "kurabe/"), t, e.Elapsed)
+		fmt.Fprintf(r.out, "%s %-40s %s (%.1fs)\n", word, strings.TrimPrefix(p.name, "kurabe/"), t, e.Elapsed)
 	}
 	return t
 }

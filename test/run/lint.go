@@ -47,11 +47,11 @@ func (r *runner) lint(ctx context.Context) (total, error) {
 		out, err := r.command(ctx, c.argv...).CombinedOutput()
 		if err != nil || c.name == "gofmt" && len(out) > 0 {
 			t.failed++
-			fmt.Printf("FAIL %s (%v)\n%s", c.name, err, out)
+			fmt.Fprintf(r.out, "FAIL %s (%v)\n%s", c.name, err, out)
 			continue
 		}
 		t.passed++
-		fmt.Println("ok  ", c.name)
+		fmt.Fprintln(r.out, "ok  ", c.name)
 	}
 	return t, nil
 }

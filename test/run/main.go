@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -34,6 +38,7 @@ type runner struct {
 	root    string   // the folder of go.mod
 	goCmd   []string // the go command, which may be "env X=Y go"
 	verbose bool
+	out     io.Writer
 	skips   []string // "package test: reason", for the summary
 
 	failures []string // lines of the summary: "package test", and its reasons
@@ -51,7 +56,7 @@ func newRunner(verbose bool) (*runner, error) {
 	if len(goCmd) == 0 {
 		goCmd = []string{"go"}
 	}
-	return &runner{root: root, goCmd: goCmd, verbose: verbose}, nil
+	return &runner{root: root, goCmd: goCmd, verbose: verbose, out: os.Stdout}, nil
 }
 
 func run(ctx context.Context, verbose bool, names []string) (total, error) {
@@ -65,35 +70,83 @@ func run(ctx context.Context, verbose bool, names []string) (total, error) {
 		return all, err
 	}
 	var lines []string
-	for _, s := range chosen {
+	for n := 0; n < len(chosen); {
 		if ctx.Err() != nil {
-			return all, fmt.Errorf("stopped before %s", s.name)
+			return all, fmt.Errorf("stopped before %s", chosen[n].name)
 		}
-		got, line := r.runSuite(ctx, s)
-		if line != "" {
-			lines = append(lines, line)
+		last := n
+		for last < len(chosen)-1 && chosen[last].beside {
+			last++
 		}
+		got, more := r.together(ctx, chosen[n:last+1])
+		lines = append(lines, more...)
 		all.add(got)
+		n = last + 1
 	}
 	r.summary(lines)
 	return all, nil
 }
 
+// together runs suites at the same time. What the last one prints is seen as it comes,
+// that of the others when they have ended.
+func (r *runner) together(ctx context.Context, of []suite) (total, []string) {
+	out := r.out
+	if len(of) > 1 {
+		out = &lockedWriter{to: out}
+	}
+	runners, totals, lines := make([]*runner, len(of)), make([]total, len(of)), make([]string, len(of))
+	var wait sync.WaitGroup
+	for n, s := range of {
+		c := *r
+		runners[n], c.skips, c.failures = &c, nil, nil
+		c.out = out
+		if n == len(of)-1 {
+			totals[n], lines[n] = c.runSuite(ctx, s)
+			continue
+		}
+		kept := &bytes.Buffer{}
+		c.out = kept
+		wait.Go(func() {
+			totals[n], lines[n] = c.runSuite(ctx, s)
+			_, _ = out.Write(kept.Bytes())
+		})
+	}
+	wait.Wait()
+	var all total
+	for n, c := range runners {
+		all.add(totals[n])
+		r.skips, r.failures = append(r.skips, c.skips...), append(r.failures, c.failures...)
+	}
+	return all, slices.DeleteFunc(lines, func(l string) bool { return l == "" })
+}
+
+// lockedWriter takes what several write at the same time.
+type lockedWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lockedWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(b)
+}
+
 // runSuite runs one suite and judges it. The line is empty for a suite that does
 // not exist and need not.
 func (r *runner) runSuite(ctx context.Context, s suite) (total, string) {
-	fmt.Printf("\n== %s: %s\n", s.name, s.about)
+	fmt.Fprintf(r.out, "\n== %s: %s\n", s.name, s.about)
 	start := time.Now()
 	got, err := s.run(r, ctx)
 	switch {
 	case err == errAbsent && !s.required:
-		fmt.Println("   nothing to run")
+		fmt.Fprintln(r.out, "   nothing to run")
 		return total{}, ""
 	case err != nil:
-		fmt.Printf("FAIL %s: %v\n", s.name, err)
+		fmt.Fprintf(r.out, "FAIL %s: %v\n", s.name, err)
 		got.failed++
 	case got.passed+got.failed == 0:
-		fmt.Printf("FAIL %s: not one test ran\n", s.name)
+		fmt.Fprintf(r.out, "FAIL %s: not one test ran\n", s.name)
 		got.failed++
 	}
 	return got, fmt.Sprintf("   %-14s %8s   %s", s.name, time.Since(start).Round(100*time.Millisecond), got)

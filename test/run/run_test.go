@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,7 +62,7 @@ func TestConsumeCounts(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := &runner{}
+			r := &runner{out: io.Discard}
 			got, err := r.consume(strings.NewReader(c.events))
 			if err != nil || got != c.want {
 				t.Errorf("got %v, %v; want %v", got, err, c.want)
@@ -68,7 +72,7 @@ func TestConsumeCounts(t *testing.T) {
 }
 
 func TestSkipsNameTheirReason(t *testing.T) {
-	r := &runner{}
+	r := &runner{out: io.Discard}
 	_, err := r.consume(strings.NewReader(`
 {"Action":"run","Package":"kurabe/p","Test":"TestA"}
 {"Action":"output","Package":"kurabe/p","Test":"TestA","Output":"=== RUN   TestA\n"}
@@ -147,7 +151,7 @@ func TestChooseKeepsTheOrder(t *testing.T) {
 // TestFailuresAreRepeated: the last that a failed test said of places in the code, not
 // what its servers logged behind that.
 func TestFailuresAreRepeated(t *testing.T) {
-	r := &runner{}
+	r := &runner{out: io.Discard}
 	_, err := r.consume(strings.NewReader(`
 {"Action":"output","Package":"kurabe/p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"output","Package":"kurabe/p","Test":"TestA/one","Output":"    a_test.go:5: it does not\n"}
@@ -162,5 +166,38 @@ func TestFailuresAreRepeated(t *testing.T) {
 	}
 	if want := []string{"failed: p TestA/one", "  a_test.go:5: it does not"}; !slices.Equal(r.failures, want) {
 		t.Errorf("%q, want %q", r.failures, want)
+	}
+}
+
+// Suites that run at the same time meet in the middle, and nothing of either is lost.
+func TestTogether(t *testing.T) {
+	var out bytes.Buffer
+	meet := make(chan struct{})
+	a := suite{name: "a", run: func(r *runner, _ context.Context) (total, error) {
+		fmt.Fprintln(r.out, "of a")
+		r.skips, r.failures = append(r.skips, "a skips"), append(r.failures, "a fails")
+		meet <- struct{}{}
+		return total{passed: 1, failed: 1}, nil
+	}}
+	b := suite{name: "b", run: func(r *runner, _ context.Context) (total, error) {
+		<-meet
+		r.skips = append(r.skips, "b skips")
+		return total{passed: 2, skipped: 1}, nil
+	}}
+	r := &runner{out: &out}
+	all, lines := r.together(t.Context(), []suite{a, b, {name: "none", run: func(*runner, context.Context) (total, error) { return total{}, errAbsent }}})
+	if all != (total{passed: 3, failed: 1, skipped: 1}) || len(lines) != 2 || !strings.Contains(out.String(), "of a") {
+		t.Errorf("%v, %q, %q", all, lines, out.String())
+	}
+	if !slices.Equal(r.skips, []string{"a skips", "b skips"}) || !slices.Equal(r.failures, []string{"a fails"}) {
+		t.Errorf("%q %q", r.skips, r.failures)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	found := taggedTests{"./internal/engine/b": {"TestB"}, "./test/integration": {"TestI"}, "./internal/engine/a": {"TestA"}, "./internal/engineer": {"TestE"}}
+	engines, others := found.split(isEngine)
+	if !slices.Equal(engines, []string{"./internal/engine/a", "./internal/engine/b"}) || !slices.Equal(others, []string{"./internal/engineer", "./test/integration"}) {
+		t.Errorf("%q and %q", engines, others)
 	}
 }

@@ -25,18 +25,19 @@ var errAbsent = errors.New("no tests found")
 type suite struct {
 	name, about string
 	required    bool // absence is a failure: it must not vanish by a misspelt tag
+	beside      bool // it runs at the same time as the next one: both mostly wait
 	run         func(*runner, context.Context) (total, error)
 }
 
 var suites = []suite{
-	{"lint", "static checks", true, (*runner).lint},
-	{"unit", "pure tests and house rules", true, (*runner).unit},
-	{"integration", "real servers", true, func(r *runner, ctx context.Context) (total, error) {
+	{"lint", "static checks", true, false, (*runner).lint},
+	{"unit", "pure tests and house rules", true, false, (*runner).unit},
+	{"integration", "real servers", true, false, func(r *runner, ctx context.Context) (total, error) {
 		return r.tagged(ctx, "integration")
 	}},
-	{"unprivileged", "the integration tests without root", false, (*runner).unprivileged},
-	{"compat", "boto3 and the AWS CLI", true, (*runner).compat},
-	{"fault", "kill, freeze, cut, fill", false, func(r *runner, ctx context.Context) (total, error) {
+	{"unprivileged", "the integration tests without root", false, false, (*runner).unprivileged},
+	{"compat", "boto3 and the AWS CLI", true, true, (*runner).compat},
+	{"fault", "kill, freeze, cut, fill", false, false, func(r *runner, ctx context.Context) (total, error) {
 		return r.tagged(ctx, "fault")
 	}},
 }

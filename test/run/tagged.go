@@ -20,6 +20,18 @@ type taggedTests map[string][]string
 
 func (t taggedTests) packages() []string { return slices.Sorted(maps.Keys(t)) }
 
+// split divides the packages into those that are and those that are not.
+func (t taggedTests) split(is func(folder string) bool) (those, others []string) {
+	for _, p := range t.packages() {
+		if is(p) {
+			those = append(those, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return those, others
+}
+
 func (t taggedTests) pattern() string {
 	var names []string
 	for _, n := range t {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,10 +22,11 @@ type tally struct {
 	tests   map[string]*outcome
 	order   []string
 	output  []string // of the package itself
+	out     io.Writer
 }
 
-func newTally(name string, verbose bool) *tally {
-	return &tally{name: name, verbose: verbose, tests: map[string]*outcome{}}
+func newTally(name string, verbose bool, out io.Writer) *tally {
+	return &tally{name: name, verbose: verbose, out: out, tests: map[string]*outcome{}}
 }
 
 // see takes one event and reports whether it ends the package.
@@ -78,9 +80,9 @@ func (p *tally) progress(e event, o *outcome) {
 	top := !strings.Contains(e.Test, "/")
 	switch {
 	case e.Action == "fail":
-		fmt.Printf("--- FAIL %s %s (%.1fs)\n%s", p.name, e.Test, e.Elapsed, strings.Join(o.output, ""))
+		fmt.Fprintf(p.out, "--- FAIL %s %s (%.1fs)\n%s", p.name, e.Test, e.Elapsed, strings.Join(o.output, ""))
 	case p.verbose, top && e.Elapsed >= slowTest:
-		fmt.Printf("     %-4s %s (%.1fs)\n", e.Action, e.Test, e.Elapsed)
+		fmt.Fprintf(p.out, "     %-4s %s (%.1fs)\n", e.Action, e.Test, e.Elapsed)
 	}
 }
 

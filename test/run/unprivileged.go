@@ -36,7 +36,7 @@ func (r *runner) unprivileged(ctx context.Context) (t total, err error) {
 		bin := filepath.Join(bed.dir, "bin", fmt.Sprintf("t%d.test", i))
 		build := r.command(ctx, r.goArgv("test", "-c", "-vet=off", "-tags=integration", "-o", bin, pkg)...)
 		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Printf("FAIL %s does not build\n%s", pkg, out)
+			fmt.Fprintf(r.out, "FAIL %s does not build\n%s", pkg, out)
 			t.failed++
 			continue
 		}
@@ -57,7 +57,7 @@ type bed struct {
 }
 
 func newBed(r *runner) (*bed, error) {
-	dir, err := os.MkdirTemp("/tmp", "kurabe-np-")
+	dir, err := os.MkdirTemp("/tmp", "knp-")
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (r *runner) runAsNobody(ctx context.Context, b *bed, pkg, bin, pattern stri
 	argv = append(argv, b.env...)
 	argv = append(argv, bin, "-test.v=test2json", "-test.timeout=30m", "-test.run="+pattern)
 	cmd := r.command(ctx, argv...)
-	cmd.Stderr = os.Stdout
+	cmd.Stderr = r.out
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return total{}, err

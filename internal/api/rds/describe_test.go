@@ -48,7 +48,8 @@ func TestOrderableByRealClient(t *testing.T) {
 	for p.HasMorePages() {
 		for _, o := range must(p.NextPage(ctx))(t).OrderableDBInstanceOptions {
 			seen[*o.EngineVersion+" "+*o.DBInstanceClass+" "+*o.StorageType]++
-			if len(o.AvailabilityZones) != 3 || *o.MultiAZCapable || !*o.Vpc || *o.LicenseModel != "postgresql-license" {
+			class, _ := kurabe.FindClass(*o.DBInstanceClass)
+			if len(o.AvailabilityZones) != 3 || *o.MultiAZCapable != (2*class.MemoryBytes <= 8*kurabe.GiB) || !*o.Vpc || *o.LicenseModel != "postgresql-license" {
 				t.Fatalf("%+v", o)
 			}
 		}

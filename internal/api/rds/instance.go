@@ -30,7 +30,7 @@ var createHonours = names("DBInstanceIdentifier", "DBInstanceClass", "Engine", "
 	"Iops", "StorageThroughput", "MasterUsername", "MasterUserPassword", "DBName", "CharacterSetName", "Port", "AvailabilityZone",
 	"DBParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow",
 	"PreferredMaintenanceWindow", "MaxAllocatedStorage", "DeletionProtection", "CopyTagsToSnapshot", "AutoMinorVersionUpgrade",
-	"CACertificateIdentifier", "LicenseModel", "Tags", "TagSpecifications")
+	"CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
 
 func (s *Service) createDBInstance(ctx context.Context, in *rds.CreateDBInstanceInput) (*rds.CreateDBInstanceOutput, error) {
 	if err := refuse(in, createHonours); err != nil {
@@ -54,7 +54,7 @@ func (s *Service) createDBInstance(ctx context.Context, in *rds.CreateDBInstance
 		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade,
-		Tags:             tags,
+		MultiAZ:          isTrue(in.MultiAZ), Tags: tags,
 	})
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ var modifyHonours = names("DBInstanceIdentifier", "ApplyImmediately", "Allocated
 	"DBInstanceClass", "EngineVersion", "MasterUserPassword", "DBPortNumber", "DBParameterGroupName", "OptionGroupName",
 	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "PreferredMaintenanceWindow", "MaxAllocatedStorage",
 	"DeletionProtection", "CopyTagsToSnapshot", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel",
-	"NewDBInstanceIdentifier", "Engine")
+	"NewDBInstanceIdentifier", "Engine", "MultiAZ")
 
 func (s *Service) modifyDBInstance(ctx context.Context, in *rds.ModifyDBInstanceInput) (*rds.ModifyDBInstanceOutput, error) {
 	if err := refuse(in, modifyHonours); err != nil {
@@ -138,7 +138,7 @@ func (s *Service) modifyDBInstance(ctx context.Context, in *rds.ModifyDBInstance
 		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,
 		NewName: in.NewDBInstanceIdentifier, Class: in.DBInstanceClass, EngineVersion: in.EngineVersion,
 		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, StorageGiB: number(in.AllocatedStorage),
-		IOPS: number(in.Iops), ThroughputMiB: number(in.StorageThroughput),
+		IOPS: number(in.Iops), ThroughputMiB: number(in.StorageThroughput), MultiAZ: in.MultiAZ,
 	})
 	if err != nil {
 		return nil, err
@@ -167,10 +167,11 @@ func (s *Service) deleteDBInstance(ctx context.Context, in *rds.DeleteDBInstance
 }
 
 func (s *Service) rebootDBInstance(ctx context.Context, in *rds.RebootDBInstanceInput) (*rds.RebootDBInstanceOutput, error) {
+	reboot := s.c.RebootInstance
 	if isTrue(in.ForceFailover) {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot force failover since the instance is not configured for multi-AZ.")
+		reboot = s.c.FailoverInstance
 	}
-	i, err := s.c.RebootInstance(ctx, str(in.DBInstanceIdentifier))
+	i, err := reboot(ctx, str(in.DBInstanceIdentifier))
 	if err != nil {
 		return nil, err
 	}

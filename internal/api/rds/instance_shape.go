@@ -30,13 +30,14 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 		AllocatedStorage: aws.Int32(int32(have.StorageGiB)), StorageType: aws.String(have.StorageType),
 		MasterUsername: aws.String(spec.MasterUsername), DBName: optional(spec.DatabaseName),
 		CharacterSetName: optional(spec.Locale), DbInstancePort: aws.Int32(0),
-		AvailabilityZone: optional(i.Status.Zone), DBSubnetGroup: s.subnetGroup(i.SubnetGroup),
+		AvailabilityZone: optional(i.Status.Zone), SecondaryAvailabilityZone: optional(i.Status.SecondZone),
+		MultiAZ: aws.Bool(i.MultiAZ()), DBSubnetGroup: s.subnetGroup(i.SubnetGroup),
 		BackupRetentionPeriod: aws.Int32(int32(retentionDays(i))), PreferredBackupWindow: aws.String(spec.BackupWindow),
 		PreferredMaintenanceWindow: aws.String(spec.MaintenanceWindow), BackupTarget: aws.String("region"),
 		CACertificateIdentifier: aws.String(have.CACertificate), NetworkType: aws.String("IPV4"),
 		AutoMinorVersionUpgrade: aws.Bool(spec.AutoMinorUpgrade), DeletionProtection: aws.Bool(spec.DeletionProtection),
 		CopyTagsToSnapshot: aws.Bool(spec.CopyTagsToSnapshot), PubliclyAccessible: aws.Bool(false),
-		MultiAZ: aws.Bool(false), StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false),
+		StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false),
 		PerformanceInsightsEnabled: aws.Bool(false), MonitoringInterval: aws.Int32(0), DedicatedLogVolume: aws.Bool(false),
 		CustomerOwnedIpEnabled: aws.Bool(false), MultiTenant: aws.Bool(false), IsStorageConfigUpgradeAvailable: aws.Bool(false),
 		ActivityStreamStatus: types.ActivityStreamStatusStopped, DatabaseInsightsMode: types.DatabaseInsightsModeStandard,
@@ -112,6 +113,10 @@ func pendingValues(i control.Instance) *types.PendingModifiedValues {
 	}
 	if i.Status.PasswordSeq != 0 && i.Status.PasswordSeq != i.Spec.Password.Seq {
 		p.MasterUserPassword = aws.String("****") // as RDS shows it
+	}
+	// In force when the conversion ends, which takes longer than the rest.
+	if want := i.WantsMultiAZ(); want != i.MultiAZ() {
+		p.MultiAZ = aws.Bool(want)
 	}
 	if i.Pending == nil {
 		return p

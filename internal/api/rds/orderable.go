@@ -58,7 +58,7 @@ func (s *Service) orderable(o control.Orderable) types.OrderableDBInstanceOption
 		SupportedEngineModes: []string{engineMode}, SupportedNetworkTypes: []string{"IPV4"}, SupportedActivityStreamModes: []string{},
 		AvailableProcessorFeatures:               []types.AvailableProcessorFeature{},
 		AvailableAdditionalStorageVolumesOptions: []types.AvailableAdditionalStorageVolumesOption{},
-		MultiAZCapable:                           aws.Bool(false), ReadReplicaCapable: aws.Bool(false), OutpostCapable: aws.Bool(false),
+		MultiAZCapable:                           aws.Bool(o.MultiAZ), ReadReplicaCapable: aws.Bool(false), OutpostCapable: aws.Bool(false),
 		SupportsAdditionalStorageVolumes: aws.Bool(false), SupportsClusters: aws.Bool(false), SupportsDedicatedLogVolume: aws.Bool(false),
 		SupportsEnhancedMonitoring: aws.Bool(false), SupportsGlobalDatabases: aws.Bool(false), SupportsHttpEndpoint: aws.Bool(false),
 		SupportsIAMDatabaseAuthentication: aws.Bool(false), SupportsKerberosAuthentication: aws.Bool(false),

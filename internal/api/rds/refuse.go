@@ -19,7 +19,6 @@ type truth struct {
 }
 
 var truths = map[string]truth{
-	"MultiAZ":                            {[]any{false}, "standbys in another zone are not offered yet"},
 	"EnableIAMDatabaseAuthentication":    {[]any{false}, "IAM database authentication is not offered yet"},
 	"StorageEncrypted":                   {[]any{false}, "storage encryption is not offered; encrypt the disk below the data folder"},
 	"KmsKeyId":                           {nil, "storage encryption is not offered; encrypt the disk below the data folder"},

@@ -199,7 +199,7 @@ func (s *Service) deleteDBSnapshot(ctx context.Context, in *rds.DeleteDBSnapshot
 var restoreHonours = names("DBInstanceIdentifier", "DBSnapshotIdentifier", "DBInstanceClass", "Engine", "AllocatedStorage",
 	"StorageType", "Iops", "StorageThroughput", "DBName", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
 	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot",
-	"AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "Tags", "TagSpecifications")
+	"AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
 
 func (s *Service) restoreDBInstanceFromDBSnapshot(ctx context.Context, in *rds.RestoreDBInstanceFromDBSnapshotInput) (*rds.RestoreDBInstanceFromDBSnapshotOutput, error) {
 	if err := refuse(in, restoreHonours); err != nil {
@@ -223,7 +223,7 @@ func (s *Service) restoreDBInstanceFromDBSnapshot(ctx context.Context, in *rds.R
 		Port: number(in.Port), RetentionDays: number(in.BackupRetentionPeriod), BackupWindow: in.PreferredBackupWindow,
 		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
-		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, Tags: tags,
+		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, MultiAZ: isTrue(in.MultiAZ), Tags: tags,
 	})
 	if err != nil {
 		return nil, err

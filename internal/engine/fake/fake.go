@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"kurabe"
@@ -18,23 +17,25 @@ type Engine struct {
 	// Before, when set, is asked before each step; an error is the step's failure.
 	Before func(ctx context.Context, a kurabe.Assignment, step engine.StepName) error
 
-	mu        sync.Mutex // guards everything below
+	net       *network // its lock guards everything below
 	instances map[kurabe.InstanceID]*instance
 }
 
 // instance is the scripted world of one server.
 type instance struct {
-	o        engine.Observation
-	settings string
-	starts   int
-	ended    chan struct{}
-	logged   bool // the server writes a log, and needs it to recover
-	torn     bool // one died with its log, and none has come up with it since
+	member
+	o      engine.Observation
+	starts int
+	ended  chan struct{}
+	logged bool // the server writes a log, and needs it to recover
+	torn   bool // one died with its log, and none has come up with it since
 }
 
-// New returns an engine without instances.
+// New returns an engine without instances, in a network of its own.
 func New() *Engine {
-	return &Engine{instances: map[kurabe.InstanceID]*instance{}}
+	e := &Engine{instances: map[kurabe.InstanceID]*instance{}, net: &network{}}
+	e.net.engines = []*Engine{e}
+	return e
 }
 
 // ErrCut is a failure that a test asked for.
@@ -43,15 +44,10 @@ var ErrCut = errors.New("cut off by the test")
 func (e *Engine) get(id kurabe.InstanceID) *instance {
 	i, ok := e.instances[id]
 	if !ok {
-		i = &instance{}
+		i = &instance{member: member{id: id}}
 		e.instances[id] = i
 	}
 	return i
-}
-
-// wanted identifies what the rendered settings would be.
-func wanted(a kurabe.Assignment) string {
-	return fmt.Sprintf("%s:%d %v %v", a.Address, a.Port, a.Settings, a.Log)
 }
 
 // Observe implements engine.Engine.
@@ -61,13 +57,14 @@ func (e *Engine) Observe(ctx context.Context, a kurabe.Assignment) (engine.Obser
 			return engine.Observation{}, err
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.net.Lock()
+	defer e.net.Unlock()
 	i := e.get(a.Instance)
 	o := i.o
-	o.SettingsCurrent = i.settings == wanted(a)
+	wanted := render(a, o.Applied).text
+	o.SettingsCurrent = i.disk.text == wanted
 	o.LimitsMissing = !o.LimitsGroup
-	o.Fingerprint = wanted(a)
+	o.Fingerprint = wanted
 	if o.Running {
 		ended := i.ended
 		o.Wait = func(ctx context.Context) error {
@@ -98,8 +95,11 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 			return err
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	if err := e.answers(ctx, a.Instance, step); err != nil {
+		return err
+	}
+	e.net.Lock()
+	defer e.net.Unlock()
 	i := e.get(a.Instance)
 	o := &i.o
 	switch step {
@@ -110,7 +110,7 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	case engine.StepIssueCertificate:
 		o.CertificateCurrent, o.CertificateExpires = true, time.Unix(4e9, 0).UTC()
 	case engine.StepWriteSettings:
-		i.settings = wanted(a)
+		i.disk = render(a, o.Applied)
 	case engine.StepSetLimits:
 		o.LimitsGroup, o.Applied.Limits, o.Applied.LimitsSet = true, a.Limits, true
 	case engine.StepNoteCrash:
@@ -119,7 +119,7 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	case engine.StepEndSurvivors:
 		o.Survivors = false
 	case engine.StepStart:
-		e.start(i, a)
+		return e.start(i, a)
 	case engine.StepWaitReady:
 		return e.ready(i, a)
 	case engine.StepEnsureMaster:
@@ -127,35 +127,41 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	case engine.StepSetPassword:
 		o.Applied.PasswordSeq = a.Password.Seq
 	case engine.StepReload:
-		o.Applied.Loaded = i.settings
+		i.reload(a)
 	case engine.StepProbe:
 		o.Applied.Probed = true
 	case engine.StepStop, engine.StepKill:
 		// One that died first ended as a kill does, whoever waited for it.
 		i.torn = i.torn && !(o.Running && i.logged)
-		e.end(i)
-		o.Record = false
+		e.stop(i, a, step == engine.StepStop)
 	case engine.StepRemoveLimits:
 		o.LimitsGroup = false
 	case engine.StepRemoveHome:
-		i.o, i.settings, i.torn = engine.Observation{}, "", false
+		i.o, i.member, i.torn = engine.Observation{}, member{id: a.Instance}, false
+	default:
+		return e.doInGroup(i, a, step)
 	}
 	return nil
 }
 
-func (e *Engine) start(i *instance, a kurabe.Assignment) {
+func (e *Engine) start(i *instance, a kurabe.Assignment) error {
+	if err := i.begin(a); err != nil {
+		return err
+	}
 	i.starts++
 	i.ended = make(chan struct{})
-	i.logged = a.Log && a.Engine.RestartsForLog()
+	i.logged = (a.Log || a.Binlog) && a.Engine.RestartsForLog()
 	i.o.Record, i.o.Running, i.o.Boot, i.o.PID = true, true, a.Boot, 1000+i.starts
 	i.o.Process = fmt.Sprintf("%s@%d", a.Instance, i.starts)
-	i.o.Applied.Process, i.o.Applied.Ready, i.o.Applied.Probed, i.o.Applied.Loaded = i.o.Process, false, false, i.settings
+	i.began(a)
+	return nil
 }
 
 func (e *Engine) end(i *instance) {
 	if i.o.Running {
 		close(i.ended)
 	}
+	i.thaw()
 	i.o.Running, i.o.Process, i.o.PID = false, "", 0
 }
 
@@ -173,8 +179,8 @@ func (e *Engine) ready(i *instance, a kurabe.Assignment) error {
 
 // Crash ends a server as kill -9 would.
 func (e *Engine) Crash(id kurabe.InstanceID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.net.Lock()
+	defer e.net.Unlock()
 	i := e.get(id)
 	i.torn = i.torn || i.o.Running && i.logged
 	e.end(i)
@@ -182,47 +188,45 @@ func (e *Engine) Crash(id kurabe.InstanceID) {
 
 // Stop ends a server cleanly, outside any assignment.
 func (e *Engine) Stop(_ context.Context, a kurabe.Assignment) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	i := e.get(a.Instance)
-	e.end(i)
-	i.o.Record = false
+	e.net.Lock()
+	defer e.net.Unlock()
+	e.stop(e.get(a.Instance), a, true)
 	return nil
 }
 
 // KillOne counts a session that the kernel killed for the memory limit; the
 // server goes on.
 func (e *Engine) KillOne(id kurabe.InstanceID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.net.Lock()
+	defer e.net.Unlock()
 	e.get(id).o.OOMKills++
 }
 
 // OOMKills counts what KillOne killed.
 func (e *Engine) OOMKills(id kurabe.InstanceID) (int64, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.net.Lock()
+	defer e.net.Unlock()
 	return e.get(id).o.OOMKills, true
 }
 
 // Running says whether an instance's server runs.
 func (e *Engine) Running(id kurabe.InstanceID) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.net.Lock()
+	defer e.net.Unlock()
 	return e.get(id).o.Running
 }
 
 // Starts counts how often an instance's server was started.
 func (e *Engine) Starts(id kurabe.InstanceID) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.net.Lock()
+	defer e.net.Unlock()
 	return e.get(id).starts
 }
 
 // Left says whether anything of an instance is left.
 func (e *Engine) Left(id kurabe.InstanceID) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.net.Lock()
+	defer e.net.Unlock()
 	i, ok := e.instances[id]
 	return ok && (i.o.Home || i.o.Running || i.o.LimitsGroup)
 }

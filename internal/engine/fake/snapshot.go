@@ -99,7 +99,7 @@ func (s *Snapshots) Seal(_ context.Context, id kurabe.SnapshotID) error {
 
 // Take makes a snapshot of an instance.
 func (s *Snapshots) Take(ctx context.Context, a kurabe.SnapshotAssignment, of kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
-	if of.Instance != a.Of || of.Goal == kurabe.GoalAbsent {
+	if of.Instance.Owner() != a.Of || !of.Writes() || of.Goal == kurabe.GoalAbsent {
 		s.note("take of %s with the assignment of %q, which is to be %s", a.Of, of.Instance, of.Goal)
 	}
 	return s.make(ctx, "take-snapshot", a.Snapshot, string(a.Of), progress)

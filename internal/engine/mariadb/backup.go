@@ -137,26 +137,35 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 	if err := adoptLog(i, dataDir); err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
-	for _, name := range []string{"master.info", "relay-log.info", "multi-master.info", "ib_buffer_pool"} {
+	for _, name := range append([]string{"ib_buffer_pool", followFile}, replicationFiles...) {
 		if err := os.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("adopt: %w", err)
 		}
 	}
-	system := filepath.Join(dataDir, systemSchema)
-	if err := os.Chmod(system, 0o700); err != nil {
+	if err := w.guard(dataDir); err != nil {
 		return fmt.Errorf("adopt: %w", err)
-	}
-	for name, text := range triggerFiles() {
-		path := filepath.Join(system, name)
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), w.give(path)); err != nil {
-			return fmt.Errorf("adopt: %w", err)
-		}
 	}
 	temp := filepath.Join(dataDir, tempDir)
 	if err := os.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("adopt: %w", err)
 	}
 	return w.give(temp)
+}
+
+// guard writes the triggers of the system schema into a data folder, which the server's
+// plugin closes when it starts.
+func (w *workshop) guard(dataDir string) error {
+	system := filepath.Join(dataDir, systemSchema)
+	if err := os.Chmod(system, 0o700); err != nil {
+		return err
+	}
+	for name, text := range triggerFiles() {
+		path := filepath.Join(system, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), w.give(path)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Welcome implements engine.Copier: the account that the snapshot was taken with is

@@ -3,8 +3,8 @@
 //
 // What lives here: which versions are installed (discover), how a data folder is
 // made (template, bootstrap, guard, procedure), what can be set (catalog, rule), what is
-// rendered (render, option) and how a live server is asked (admin, ready,
-// master, probe, reload, rotate, upkeep). What must not: when any of it happens (package
+// rendered (render, option), how a live server is asked (admin, ready,
+// master, probe, reload, rotate, upkeep), and how one follows another (group). What must not: when any of it happens (package
 // engine), starting processes (package proc), and the wire names of the API.
 //
 // Called by engine and agent. DESIGN.md argues the security of it, and the

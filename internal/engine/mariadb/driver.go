@@ -3,6 +3,7 @@ package mariadb
 import (
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 
 	"kurabe"
@@ -21,13 +22,14 @@ type Config struct {
 // prefixes are Debian's and that of a tarball.
 var prefixes = []string{"/usr", "/usr/local", "/usr/local/mysql"}
 
-// Driver implements engine.Driver. It keeps no state but the plugin's bytes,
-// which it renders into each instance's settings folder: the one place that
-// every engine's user can reach and none can write.
+// Driver implements engine.Driver. It keeps the plugin's bytes, which it renders into
+// each instance's settings folder: the one place that every engine's user can reach and
+// none can write.
 type Driver struct {
 	guard    string
 	guardErr error
 	prefixes []string
+	roles    sync.Map // by home, a lock (roleLock)
 }
 
 var _ engine.Driver = (*Driver)(nil)

@@ -23,6 +23,8 @@ type binaryLog struct {
 	admin *admin
 	root  *os.Root // the data folder
 	dir   string
+	// group: followers need the log, too, and commits may wait for them.
+	group bool
 }
 
 // OpenLog implements engine.Logger. A server that has not been restarted since the
@@ -32,7 +34,7 @@ func (d *Driver) OpenLog(ctx context.Context, i engine.Instance) (engine.Log, er
 	if err != nil {
 		return nil, fmt.Errorf("open the binary log: %w", err)
 	}
-	l := &binaryLog{admin: a, dir: i.Home.DataDir()}
+	l := &binaryLog{admin: a, dir: i.Home.DataDir(), group: i.Role != nil}
 	err = l.usable(ctx)
 	if err == nil {
 		l.root, err = os.OpenRoot(l.dir)
@@ -75,6 +77,11 @@ func (l *binaryLog) Begin(ctx context.Context) (kurabe.LogPosition, error) {
 // position is how far the log is written, and so synced: the server answers under
 // the lock that is held from the write of a group of commits to its sync.
 func (l *binaryLog) position(ctx context.Context) (kurabe.LogPosition, error) {
+	if l.group {
+		if err := unstalled(ctx, l.admin); err != nil {
+			return kurabe.LogPosition{}, err
+		}
+	}
 	rows, err := l.admin.query(ctx, "SHOW MASTER STATUS")
 	if err != nil {
 		return kurabe.LogPosition{}, err
@@ -264,8 +271,12 @@ func (w *targetWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Release implements engine.Log.
+// Release implements engine.Log. In a group a follower that was away for a while needs
+// what is fetched already: there the bound alone (logbound.go) purges.
 func (l *binaryLog) Release(ctx context.Context, before kurabe.LogPosition) error {
+	if l.group {
+		return nil
+	}
 	names, err := binlogs(l.dir)
 	if err == nil && len(names) > 0 && (kurabe.LogPosition{File: names[0]}).Compare(kurabe.LogPosition{File: before.File}) < 0 {
 		err = purge(ctx, l.admin, before.File)
@@ -287,8 +298,12 @@ func purge(ctx context.Context, a *admin, before string) error {
 
 // DropLog implements engine.Logger. A server that still writes a binary log keeps the
 // newest file; one that writes none keeps its name, without content: the numbers of a
-// later log go on from there, so that one name never means two files.
+// later log go on from there, so that one name never means two files. In a group it is
+// for the followers.
 func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
+	if i.Role != nil {
+		return nil
+	}
 	err := withAdmin(ctx, i, func(a *admin) error {
 		names, err := binlogs(i.Home.DataDir())
 		if err != nil || len(names) == 0 {

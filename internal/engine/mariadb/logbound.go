@@ -26,10 +26,10 @@ func unreadBytesMax(i engine.Instance) int64 {
 }
 
 // boundLog purges the oldest binary logs beyond the bound; who still wanted them gets
-// ErrLogGone. The server of this series has no such bound of its own (a later one
+// ErrLogGone, and a follower that has been away for so long is cloned. The server of this series has no such bound of its own (a later one
 // calls it max_binlog_total_size), so it holds while the service runs.
 func boundLog(ctx context.Context, i engine.Instance) error {
-	if !i.Log || i.Goal != kurabe.GoalRunning {
+	if !keepsBinlog(i) || i.Goal != kurabe.GoalRunning {
 		return nil
 	}
 	names, err := binlogs(i.Home.DataDir())

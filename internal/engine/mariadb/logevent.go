@@ -31,6 +31,7 @@ const (
 	xaPrepareEvent        = 38
 	checkpointEvent       = 161
 	gtidEvent             = 162
+	gtidListEvent         = 163
 	startEncryptionEvent  = 164
 	queryCompressedEvent  = 165
 	inUseFlag             = 1 // of a file that its server has not closed

@@ -24,7 +24,7 @@ var leftPrepared = regexp.MustCompile(`Found \d+ prepared transactions!`)
 // answer: marked as in use, as after any crash, it is read, and what it holds is
 // committed.
 func (d *Driver) AfterFailedStart(i engine.Instance, message string) error {
-	if !i.Log || !leftPrepared.MatchString(message) {
+	if !keepsBinlog(i) || !leftPrepared.MatchString(message) {
 		return nil
 	}
 	if err := markInUse(i.Home.DataDir()); err != nil {

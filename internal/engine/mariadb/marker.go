@@ -21,7 +21,7 @@ var markerForm = regexp.MustCompile(`^[0-9]{1,15}$`)
 // mark writes the time into the row. It is in the binary log too.
 func mark(ctx context.Context, i engine.Instance, at time.Time) error {
 	err := withAdmin(ctx, i, func(a *admin) error {
-		return a.execAll(ctx, "SET SESSION sql_log_bin = 1",
+		return execLogged(ctx, a, i,
 			fmt.Sprintf("CREATE OR REPLACE DEFINER=`mariadb.sys`@`localhost` PROCEDURE mysql.%s() SQL SECURITY DEFINER COMMENT '%d' SELECT 1",
 				markerName, at.UnixMilli()))
 	})

@@ -3,7 +3,6 @@ package mariadb
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"kurabe/internal/engine"
@@ -36,7 +35,7 @@ func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 		if i.DatabaseName != "" {
 			statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+quoteName(i.DatabaseName))
 		}
-		return a.execAll(ctx, append([]string{logged}, statements...)...)
+		return execLogged(ctx, a, i, statements...)
 	})
 	if err != nil {
 		return fmt.Errorf("make master user: %w", err)
@@ -64,7 +63,7 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		statements = append(statements, "ALTER USER "+account(i.MasterUsername)+identified(i)+" ACCOUNT UNLOCK")
-		return a.execAll(ctx, slices.Concat([]string{logged}, statements, ownerSQL)...)
+		return execLogged(ctx, a, i, append(statements, ownerSQL...)...)
 	})
 	if err != nil {
 		return fmt.Errorf("set password: %w", err)

@@ -115,7 +115,9 @@ func (silent) Print(...any) {}
 
 func endpoint(i engine.Instance) string { return net.JoinHostPort(i.Address, strconv.Itoa(i.Port)) }
 
-func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) {
+func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) { return tlsTo(i.Address, caFile) }
+
+func tlsTo(address, caFile string) (*tls.Config, error) {
 	text, err := os.ReadFile(caFile)
 	if err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) {
 	if !roots.AppendCertsFromPEM(text) {
 		return nil, fmt.Errorf("%s holds no certificate", caFile)
 	}
-	return &tls.Config{RootCAs: roots, ServerName: i.Address, MinVersion: tls.VersionTLS12}, nil
+	return &tls.Config{RootCAs: roots, ServerName: address, MinVersion: tls.VersionTLS12}, nil
 }
 
 func randomHex() string {

@@ -200,6 +200,7 @@ func TestKillSparesTheService(t *testing.T) {
 
 // Many callers at once, some ending each other, leave a server that works.
 func TestCallsAtOnce(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	var all sync.WaitGroup

@@ -9,7 +9,8 @@ import (
 
 // Ready implements engine.Driver. The guard opens its socket when the server has
 // recovered, loaded its accounts and listens. What an earlier service left in the
-// database is brought up to date before anybody is told that it is ready.
+// database is brought up to date before anybody is told that it is ready, and a server of
+// a group takes up its role: a follower then follows, a writer writes.
 func (d *Driver) Ready(ctx context.Context, i engine.Instance) error {
 	return withAdmin(ctx, i, func(a *admin) error {
 		if err := a.exec(ctx, "SELECT 1"); err != nil {
@@ -17,6 +18,9 @@ func (d *Driver) Ready(ctx context.Context, i engine.Instance) error {
 		}
 		if err := upkeep(ctx, a); err != nil {
 			return fmt.Errorf("ask whether ready: %w", err)
+		}
+		if err := d.assume(ctx, a, i); err != nil {
+			return fmt.Errorf("take up its role: %w", err)
 		}
 		return nil
 	})

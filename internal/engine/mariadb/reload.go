@@ -1,9 +1,11 @@
 package mariadb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"kurabe/internal/engine"
@@ -23,6 +25,9 @@ const runningQuery = `SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_OR
 // running server, their own defaults. Static ones wait for a restart.
 func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
 	err := withAdmin(ctx, i, func(a *admin) error {
+		if err := letGo(ctx, a, i); err != nil {
+			return err
+		}
 		rows, err := a.query(ctx, runningQuery)
 		if err != nil {
 			return err
@@ -39,7 +44,10 @@ func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
 		if err := a.exec(ctx, "FLUSH LOCAL SSL"); err != nil {
 			return err
 		}
-		return upkeep(ctx, a)
+		if err := upkeep(ctx, a); err != nil {
+			return err
+		}
+		return d.assume(ctx, a, i)
 	})
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
@@ -58,7 +66,8 @@ func (c change) statement() string {
 }
 
 // changes compares what runs with what is rendered. A value in another notation
-// counts as a change, which setting it again is not.
+// counts as a change, which setting it again is not. That commits wait comes last, when
+// all is in place that it rests on.
 func changes(i engine.Instance, variables []running) []change {
 	wanted := map[string]string{}
 	for _, o := range append(plumbing(i), chosen(i)...) {
@@ -68,14 +77,22 @@ func changes(i engine.Instance, variables []running) []change {
 	for _, v := range variables {
 		value, ok := wanted[v.name]
 		switch {
-		case v.readOnly || commands[v.name]:
+		case v.readOnly || commands[v.name] || i.Role != nil && byHand[v.name]:
 		case ok && !same(v, value):
 			all = append(all, change{v.name, literal(v, value)})
 		case !ok && (v.origin == "SQL" || v.origin == "CONFIG") && wanted[aliases[v.name]] == "":
 			all = append(all, change{v.name, ""})
 		}
 	}
+	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(rank(a), rank(b)) })
 	return all
+}
+
+func rank(c change) int {
+	if c.name == waitingSetting {
+		return 1
+	}
+	return 0
 }
 
 // commands are variables that do something when they are set, or that the server
@@ -85,6 +102,9 @@ var commands = map[string]bool{
 	"innodb_log_checkpoint_now": true, "innodb_max_purge_lag_wait": true, "innodb_monitor_disable": true, "innodb_monitor_enable": true,
 	"innodb_monitor_reset": true, "innodb_monitor_reset_all": true, "innodb_ft_aux_table": true,
 	"gtid_slave_pos": true, "gtid_binlog_state": true, "sql_slave_skip_counter": true,
+	// A list as a variable and single values as options, which a follower takes up when it
+	// is started.
+	"replicate_wild_ignore_table": true,
 }
 
 // aliases are second names of a variable: what one is set to, the other shows.

@@ -42,7 +42,7 @@ func (d *Driver) Render(i engine.Instance) map[string]string {
 
 func renderSettings(i engine.Instance) string {
 	var b strings.Builder
-	b.WriteString("# Rendered by Kurabe. Changes are overwritten.\n[mariadbd]\n\n# The service's own.\n")
+	b.WriteString("# Rendered by Kurabe. Changes are overwritten.\n" + followsWhom(i) + "[mariadbd]\n\n# The service's own.\n")
 	for _, o := range plumbing(i) {
 		b.WriteString(o.String())
 	}
@@ -76,7 +76,7 @@ func chosen(i engine.Instance) []option {
 func plumbing(i engine.Instance) []option {
 	seen := i.Seen()
 	share := shareDir(i.Version.BinDir)
-	return append(binlogging(i), []option{
+	own := append(binlogging(i), []option{
 		{"basedir", filepath.Dir(i.Version.BinDir)},
 		{"lc_messages_dir", share},
 		{"character_sets_dir", filepath.Join(share, "charsets")},
@@ -86,7 +86,7 @@ func plumbing(i engine.Instance) []option {
 		{"ignore_db_dirs", tempDir},
 		// No local socket: a client on it would be at host "localhost".
 		{"socket", ""},
-		{"bind_address", i.Address},
+		{"bind_address", i.Listens()},
 		{"port", strconv.Itoa(i.Port)},
 		{"extra_port", "0"},
 		{"skip_name_resolve", "1"},
@@ -111,14 +111,16 @@ func plumbing(i engine.Instance) []option {
 		{"innodb_checksum_algorithm", "full_crc32"},
 		{"innodb_doublewrite", "1"},
 	}...)
+	return append(own, groupSettings(i)...)
 }
 
-// binlogging are the options of the continuous log, none without one. Row format is
-// exact whatever a statement does; nothing but the service purges, so that what is
-// not kept elsewhere yet is there after any time; and where it is 1, sync_binlog
-// means that an acknowledged commit is on the disk in the log too.
+// binlogging are the options of the binary log, none without one: the continuous log is
+// taken from it, and followers are. Row format is exact whatever a statement does; nothing
+// but the service purges, so that what is not kept elsewhere yet is there after any time;
+// and where it is 1, sync_binlog means that an acknowledged commit is on the disk in the
+// log too.
 func binlogging(i engine.Instance) []option {
-	if !i.Log {
+	if !keepsBinlog(i) {
 		return nil
 	}
 	return []option{

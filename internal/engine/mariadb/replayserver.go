@@ -50,6 +50,7 @@ type privateServer struct {
 	i        engine.Instance
 	dir      string // the data folder
 	seen     string // as the server sees it
+	lock     string // held while it lives
 	bound    bool
 	process  proc.Process
 	name     string
@@ -68,6 +69,7 @@ type privateOptions struct {
 // is ended.
 func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*privateServer, error) {
 	s := &privateServer{i: i, dir: dataDir, seen: dataDir}
+	s.lock = s.beside(".lock")
 	if err := s.endLeft(ctx); err != nil {
 		return nil, fmt.Errorf("end an earlier private server: %w", err)
 	}
@@ -206,7 +208,7 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 	}
 	spec := proc.Spec{
 		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: toolEnv(), Dir: s.dir, User: s.i.User, Cgroups: s.i.Cgroups, Nofile: toolNofile,
-		StdoutStderr: s.beside(".log"), LockFile: s.beside(".lock"), RecordFile: s.beside(".json"),
+		StdoutStderr: s.beside(".log"), LockFile: s.lock, RecordFile: s.beside(".json"),
 	}
 	if s.bound {
 		spec.BindAs, spec.BindFrom = s.seen, s.dir
@@ -306,9 +308,13 @@ func (s *privateServer) exec(ctx context.Context, statement string) error {
 	return err
 }
 
-// rows reads a result as text by column; a NULL is the empty string.
 func (s *privateServer) rows(ctx context.Context, statement string) ([]map[string]string, error) {
-	rows, err := s.db.QueryContext(ctx, statement)
+	return named(ctx, s.db, statement)
+}
+
+// named reads a result as text by column; a NULL is the empty string.
+func named(ctx context.Context, db *sql.DB, statement string) ([]map[string]string, error) {
+	rows, err := db.QueryContext(ctx, statement)
 	if err != nil {
 		return nil, err
 	}

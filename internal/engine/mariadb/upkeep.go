@@ -12,7 +12,7 @@ import (
 // A server that still runs an earlier plugin is left as it is until it starts
 // anew: the procedures would have nobody to ask.
 func upkeep(ctx context.Context, a *admin) error {
-	const able = "SELECT 1 FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = 'KURABE_GUARD_BUFFER_POOL'"
+	const able = `SHOW GLOBAL VARIABLES LIKE 'kurabe\_guard\_buffer\_pool'`
 	if rows, err := a.query(ctx, able); err != nil || len(rows) == 0 {
 		return err
 	}

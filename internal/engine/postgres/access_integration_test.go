@@ -215,6 +215,7 @@ func TestDumpAll(t *testing.T) {
 }
 
 func TestLocales(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	for _, locale := range []string{"C", "C.UTF-8", "icu:ja-JP"} {
 		r := b.Request()

@@ -81,6 +81,7 @@ func isABaseBackup(t *testing.T, b *enginetest.Bed, method kurabe.SnapshotMethod
 // Checkpoints while the files are copied move the server's own start of recovery past
 // what the first files hold. Only the label of the backup leads back.
 func TestCheckpointsDuringTheCopy(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	b := running(t)
 	b.MustQuery(t, "CREATE TABLE pairs AS SELECT n, 0 AS a FROM generate_series(1, 20000) AS n")
 	b.MustQuery(t, "CREATE INDEX ON pairs (n)")

@@ -41,7 +41,7 @@ const (
 
 func shownCertificate(ctx context.Context, i engine.Instance) ([]byte, error) {
 	var dialer net.Dialer
-	raw, err := dialer.DialContext(ctx, "tcp", endpoint(i))
+	raw, err := dialer.DialContext(ctx, "tcp", listening(i))
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,17 @@ func silentSession(major int) map[string]string {
 	return settings
 }
 
+// ownSession has the service's own commits wait for no other server. Were a follower gone,
+// they would wait for ever, and so would what ends that: the order to go on without it. What
+// the service commits it does again in whoever takes over (the password, the master's
+// rights, the probe), or it was there before there was a follower.
+func ownSession(i engine.Instance, settings map[string]string) map[string]string {
+	if i.Role != nil {
+		settings["synchronous_commit"] = "local"
+	}
+	return settings
+}
+
 // adminConn opens a session of the service: as rdsadmin, in the service's own
 // database, over the admin socket.
 func (d *Driver) adminConn(ctx context.Context, i engine.Instance) (*pgx.Conn, error) {
@@ -87,7 +98,7 @@ func (d *Driver) adminConn(ctx context.Context, i engine.Instance) (*pgx.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	config.RuntimeParams = silentSession(majorOf(i.Version))
+	config.RuntimeParams = ownSession(i, silentSession(majorOf(i.Version)))
 	run := i.Home.RunDir()
 	config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialSocket(ctx, run, i.Port) }
 	conn, err := pgx.ConnectConfig(ctx, config)

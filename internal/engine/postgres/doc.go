@@ -8,6 +8,9 @@
 // any of it happens (package engine), starting processes (package proc), and the
 // wire names of the API.
 //
+// A server that follows another is in the files group*.go: what is rendered for it, how its
+// data is made or won back, and how writer and follower are looked at.
+//
 // Called by engine and agent. DESIGN.md argues the security of it.
 //
 // Invariants: no session of a client ever has superuser rights, reads a server

@@ -53,11 +53,11 @@ func (d *Driver) StartFailure(logTail string) (kurabe.FailureKind, string) {
 // redirected is the last line of the start log of a server whose own log opened.
 const redirected = "redirecting log output to logging collector process"
 
-// lastStart keeps what the newest start said and drops the words of sessions,
-// who end with FATAL for reasons of their own. The text is the start log, fresh
+// lastStart keeps what the newest start said and drops the words of sessions and
+// of a follower's receiver, who end with FATAL for reasons of their own. The text is the start log, fresh
 // at each start, and then the tail of a log that earlier starts wrote into too.
 func lastStart(lines []string) []string {
-	lines = slices.DeleteFunc(lines, session.MatchString)
+	lines = slices.DeleteFunc(lines, func(text string) bool { return session.MatchString(text) || receiver.MatchString(text) })
 	at := slices.IndexFunc(lines, func(text string) bool { return strings.Contains(text, redirected) })
 	if at < 0 {
 		// It ended before its own log opened: the first end is its own.
@@ -76,6 +76,9 @@ func lastStart(lines []string) []string {
 
 // session is a line whose prefix names a user and a database.
 var session = regexp.MustCompile(`^\S+ \S+ \S+:[^@]*:[^@:]+@[^@:]+:\[\d+\]:`)
+
+// receiver is what the process says that brings a follower its log; another takes its place.
+var receiver = regexp.MustCompile(`FATAL:\s+.*(the primary|WAL stream|walreceiver)`)
 
 var crash = regexp.MustCompile(`was terminated by signal|terminating any other active server processes`)
 

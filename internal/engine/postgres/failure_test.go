@@ -43,6 +43,11 @@ func TestStartFailure(t *testing.T) {
 			opened, began, prefix + "LOG:  server process (PID 9) was terminated by signal 9: Killed",
 			`2026-11-21 04:08:09 UTC:10.0.0.1(999):bob@shop:[80]:FATAL:  password authentication failed for user "bob"`,
 		}, kurabe.FailureOther, "server process (PID 9) was terminated by signal 9: Killed"},
+		{"a follower that lost its source", []string{
+			opened, began, prefix + "FATAL:  could not receive data from WAL stream: server closed the connection unexpectedly",
+			prefix + `FATAL:  could not connect to the primary server: connection to server at "127.66.0.7", port 5432 failed: Connection refused`,
+			prefix + "FATAL:  terminating walreceiver due to timeout",
+		}, kurabe.FailureOther, "the server ended without a reason in its log"},
 		{"nothing said", nil, kurabe.FailureOther, "the server ended without a reason in its log"},
 	}
 	for _, c := range cases {

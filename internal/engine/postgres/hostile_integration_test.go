@@ -60,6 +60,7 @@ func hostile(t *testing.T, b *enginetest.Bed, lists ...[]string) {
 
 // The script of an extension runs as superuser in a schema of the caller's.
 func TestHostileSchema(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	b := running(t)
 	b.MustQuery(t, "CREATE EXTENSION cube SCHEMA public")
 	hostile(t, b, trap, falseCube, betters)
@@ -81,6 +82,7 @@ func TestHostileSchema(t *testing.T) {
 // To look whether the schema is clean is not enough: what another session adds
 // while the script runs must not be found either.
 func TestHostileRace(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	b := running(t)
 	b.MustQuery(t, "CREATE EXTENSION cube SCHEMA public")
 	hostile(t, b, trap)
@@ -117,6 +119,7 @@ func TestHostileRace(t *testing.T) {
 
 // A setting of the session becomes part of a statement in PostGIS's own scripts.
 func TestHostilePath(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	b := running(t)
 	if !slices.Contains(b.Version.Extensions, "postgis_topology") {
 		t.Skip("PostGIS is not installed")

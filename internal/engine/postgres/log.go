@@ -234,7 +234,6 @@ func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
 		_, err := conn.Exec(ctx, `SELECT pg_catalog.pg_drop_replication_slot(slot_name)
 			FROM pg_catalog.pg_replication_slots WHERE slot_name = $1`, logSlot)
 		// Another call was faster.
-		const undefinedObject = "42704"
 		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedObject {
 			return nil
 		}

@@ -85,3 +85,16 @@ func (s segments) skipHeader(at lsn) lsn {
 	}
 	return at
 }
+
+// dropHeader is the reverse of skipHeader: where the record before the next one ended. The
+// server names the latter when it is asked how far it has written, and no follower can
+// confirm a header that is not written yet.
+func (s segments) dropHeader(next lsn) lsn {
+	switch {
+	case next%lsn(s.bytes) == walHeaderBytes:
+		return next - walHeaderBytes
+	case next%pageBytes == pageHeaderBytes:
+		return next - pageHeaderBytes
+	}
+	return next
+}

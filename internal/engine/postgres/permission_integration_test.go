@@ -93,6 +93,10 @@ var mayNot = []struct{ name, sql string }{
 	{"make a tablespace", "CREATE TABLESPACE evil LOCATION '/tmp'"},
 	{"publish everything", "CREATE PUBLICATION evil FOR ALL TABLES"},
 	{"take a slot", "SELECT pg_create_physical_replication_slot('evil')"},
+	{"drop a follower's slot", "SELECT pg_drop_replication_slot('kurabe_member_2')"},
+	{"move a follower's slot on", "SELECT pg_replication_slot_advance('kurabe_member_2', '0/1')"},
+	{"promote the server", "SELECT pg_promote()"},
+	{"hold a follower's replay", "SELECT pg_wal_replay_pause()"},
 	{"reload the files", "SELECT pg_reload_conf()"},
 	{"rotate the log", "SELECT pg_rotate_logfile()"},
 	{"switch the log", "SELECT pg_switch_wal()"},
@@ -111,6 +115,7 @@ var mayNot = []struct{ name, sql string }{
 var refusals = []string{"42501", "42704", "42939", "55P02", "2BP01"}
 
 func TestMasterMay(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	b := running(t)
 	for _, c := range may {
 		if _, err := query(t.Context(), b.Login(), c.sql); err != nil {

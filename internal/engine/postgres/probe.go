@@ -61,7 +61,8 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
-	config.Password, config.TLSConfig, config.RuntimeParams = login.Password.Reveal(), tlsConfig, plainSession(majorOf(i.Version))
+	config.Password, config.TLSConfig = login.Password.Reveal(), tlsConfig
+	config.RuntimeParams = ownSession(i, plainSession(majorOf(i.Version)))
 	if err := writeAsClient(ctx, config); err != nil {
 		return fmt.Errorf("probe %s: %w", endpoint(i), err)
 	}

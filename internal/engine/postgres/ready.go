@@ -14,14 +14,14 @@ import (
 const goodbyeTimeout = time.Second
 
 // Ready implements engine.Driver. A server in recovery answers queries but
-// would refuse the next write, so it is not ready.
+// would refuse the next write, so it is not ready, unless that is its duty.
 func (d *Driver) Ready(ctx context.Context, i engine.Instance) error {
 	return d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
-		var recovering bool
-		if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_is_in_recovery()").Scan(&recovering); err != nil {
+		recovering, err := inRecovery(ctx, conn)
+		if err != nil {
 			return fmt.Errorf("ask whether ready: %w", err)
 		}
-		if recovering {
+		if recovering && !(follows(i) && d.IsFollower(i.Home)) {
 			return fmt.Errorf("%w: it is in recovery", engine.ErrNotReady)
 		}
 		return nil

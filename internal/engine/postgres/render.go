@@ -37,7 +37,7 @@ func (d *Driver) Render(i engine.Instance) map[string]string {
 	return map[string]string{
 		settingsFile: renderSettings(i),
 		accessFile:   renderAccess(i),
-		identFile:    fmt.Sprintf("# map, account, role\nkurabe %s %s\n", quoteAccess(d.serviceUser), adminRole),
+		identFile:    d.renderIdent(i),
 	}
 }
 
@@ -73,7 +73,7 @@ func plumbing(i engine.Instance) []line {
 	seen := i.Seen()
 	lines := []line{
 		{"cluster_name", clusterName(i)},
-		{"listen_addresses", i.Address},
+		{"listen_addresses", i.Listens()},
 		{"port", strconv.Itoa(i.Port)},
 		{"unix_socket_directories", socketDir},
 		{"unix_socket_permissions", "0700"},
@@ -103,7 +103,7 @@ func plumbing(i engine.Instance) []line {
 	if majorOf(i.Version) >= allowAlterSystemMajor {
 		lines = append(lines, line{"allow_alter_system", "off"})
 	}
-	return lines
+	return append(lines, groupSettings(i)...)
 }
 
 // slotKeepBytes is how much log may wait for whoever stores it elsewhere. When that
@@ -123,7 +123,7 @@ func clusterName(i engine.Instance) string {
 }
 
 // renderAccess is first match wins. Nobody but the service comes in by the
-// socket, and the service's role by nothing else.
+// socket, and the service's role by nothing else, but for those who follow.
 func renderAccess(i engine.Instance) string {
 	rules := []string{
 		"# Rendered by Kurabe. Changes are overwritten.",
@@ -131,15 +131,14 @@ func renderAccess(i engine.Instance) string {
 		"local replication " + adminRole + " peer map=kurabe",
 		"local all all reject",
 		"local replication all reject",
-		"host all " + adminRole + " all reject",
+	}
+	rules = append(append(rules, memberRules(i)...),
+		"host all "+adminRole+" all reject",
 		// The word all does not include physical replication, which would copy
 		// the whole data folder.
 		"host replication all all reject",
-	}
-	if on(i.Settings[forceSSL]) {
-		rules = append(rules, "hostnossl all all all reject")
-	}
-	return strings.Join(append(rules, "host all all all scram-sha-256"), "\n") + "\n"
+	)
+	return strings.Join(append(rules, clientRules(i)...), "\n") + "\n"
 }
 
 // on reads a boolean as the engine does.
@@ -149,6 +148,9 @@ func on(value string) bool {
 
 // endpoint is the advertised address.
 func endpoint(i engine.Instance) string { return net.JoinHostPort(i.Address, strconv.Itoa(i.Port)) }
+
+// listening is where the server itself is reached.
+func listening(i engine.Instance) string { return net.JoinHostPort(i.Listens(), strconv.Itoa(i.Port)) }
 
 // postmasterOOM spares the postmaster, as the manual's "Linux Memory Overcommit"
 // advises: it survives a killed session and restarts the others by itself.

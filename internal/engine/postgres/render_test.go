@@ -34,6 +34,10 @@ func TestRender(t *testing.T) {
 			"hba_file":         "/tmp/evil",
 			"a = 1\nb":         "not a name",
 		}),
+		"group-writer":   member(1, kurabe.Role{Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{"db-1~2"}}),
+		"group-waits":    member(1, kurabe.Role{Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{"db-1~2"}, WaitFor: []kurabe.InstanceID{"db-1~2"}}),
+		"group-held":     held(member(1, kurabe.Role{Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{"db-1~2"}, WaitFor: []kurabe.InstanceID{"db-1~2"}})),
+		"group-follower": member(2, kurabe.Role{Duty: kurabe.DutyFollow, Source: &kurabe.Source{ID: "db-1", Address: "127.66.0.7", Port: 5432}}),
 	}
 	d := New(Config{Root: "/trees", ServiceUser: "root"})
 	for name, i := range cases {

@@ -24,8 +24,11 @@ type control struct {
 	settings map[string]string
 }
 
-// The cluster's state in pg_controldata's words.
-const controlShutDown = "shut down"
+// The cluster's state in pg_controldata's words. The second is that of a follower.
+const (
+	controlShutDown         = "shut down"
+	controlShutDownFollower = "shut down in recovery"
+)
 
 // controlSettings are settings that recovery needs as they were, by the tool's words.
 var controlSettings = map[string]string{
@@ -51,13 +54,7 @@ const controlTool = "pg_controldata"
 // last checkpoint. Of one that ended otherwise only a recovery would tell, so it is
 // the zero position.
 func stoppedAt(ctx context.Context, i engine.Instance) (kurabe.LogPosition, error) {
-	out, err := proc.Run(ctx, proc.Tool{
-		Name: controlTool, Argv: []string{filepath.Join(i.Version.BinDir, controlTool), i.Home.DataDir()}, Env: toolEnv(), Dir: "/",
-	})
-	if err != nil {
-		return kurabe.LogPosition{}, err
-	}
-	c, err := parseControlData(string(out))
+	c, err := ownControl(ctx, i)
 	if err != nil || c.state != controlShutDown {
 		return kurabe.LogPosition{}, err
 	}
@@ -68,6 +65,17 @@ func stoppedAt(ctx context.Context, i engine.Instance) (kurabe.LogPosition, erro
 	defer log.close()
 	r, err := log.read(c.checkpoint)
 	return c.segments.position(c.timeline, r.end), err
+}
+
+// ownControl is that of an instance's data folder.
+func ownControl(ctx context.Context, i engine.Instance) (control, error) {
+	out, err := proc.Run(ctx, proc.Tool{
+		Name: controlTool, Argv: []string{filepath.Join(i.Version.BinDir, controlTool), i.Home.DataDir()}, Env: toolEnv(), Dir: "/",
+	})
+	if err != nil {
+		return control{}, err
+	}
+	return parseControlData(string(out))
 }
 
 // parseControlData reads the tool's lines of a name, a colon and a value. It warns of

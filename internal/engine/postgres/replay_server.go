@@ -30,6 +30,7 @@ type private struct {
 	data    string // the data folder, as we see it
 	work    string // settings, socket, log and lock, as we see it
 	seen    string // the parent of both, as the server sees it
+	lock    string // held while it lives
 	control control
 	scratch bool // the data will be thrown away
 	process proc.Process
@@ -62,6 +63,7 @@ func (e *recoveryError) Error() string { return e.words }
 // from the data folder what would hinder a server on it or belongs to its source.
 func (d *Driver) openPrivate(ctx context.Context, i engine.Instance, dataDir string) (p *private, err error) {
 	p = &private{d: d, i: i, data: dataDir, work: dataDir + privateSuffix}
+	p.lock = filepath.Join(p.work, privateLock)
 	if err := p.endLeftover(ctx); err != nil {
 		return nil, fmt.Errorf("end what an earlier private server left: %w", err)
 	}
@@ -177,7 +179,7 @@ func (p *private) start(ctx context.Context, extra []line) (*pgx.Conn, error) {
 			filepath.Join(p.i.Version.BinDir, "postgres"), "-D", p.seenPath(p.data),
 			"-c", "config_file=" + p.seenPath(filepath.Join(p.work, settingsFile)),
 		},
-		StdoutStderr: filepath.Join(p.work, privateLog), LockFile: filepath.Join(p.work, privateLock),
+		StdoutStderr: filepath.Join(p.work, privateLog), LockFile: p.lock,
 		RecordFile: filepath.Join(p.work, privateRecord), BindAs: as, BindFrom: from,
 	})
 	if err != nil {

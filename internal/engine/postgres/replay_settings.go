@@ -53,6 +53,8 @@ func (p *private) settings() []line {
 		{"huge_pages", "off"},
 		{"jit", "off"},
 		{"autovacuum", "off"},
+		// A subscription of the data would go on with the work of its source's, elsewhere.
+		{"max_logical_replication_workers", "0"},
 		{"hot_standby", "off"},
 		{"wal_level", "replica"},
 		{"archive_mode", "off"},

@@ -142,6 +142,11 @@ func testAssignments(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	f.until(t, map[string]kurabe.Generation{"db-1": 2, "db-2": 1})
 	mustCommit(t, kv, store.NewChange().DeleteAssignment(host, "db-2", second))
 	f.until(t, map[string]kurabe.Generation{"db-1": 2})
+	// Servers of one instance are told of as any two are: the end of one is not the other's.
+	standby := mustCommit(t, kv, store.NewChange().PutAssignment(assignment("db-1~2", 1), 0))
+	f.until(t, map[string]kurabe.Generation{"db-1": 2, "db-1~2": 1})
+	mustCommit(t, kv, store.NewChange().DeleteAssignment(host, "db-1~2", standby))
+	f.until(t, map[string]kurabe.Generation{"db-1": 2})
 }
 
 func testCompacted(t *testing.T, kv *store.Memory, link hostlink.Link) {
@@ -180,6 +185,13 @@ func testReports(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	if view.Catalog(kurabe.Postgres, "15.18") == nil {
 		t.Error("no catalog")
 	}
+	standby := kurabe.InstanceReport{Host: host, Instance: "db-1~2", Role: &kurabe.RoleReport{Epoch: 7, Following: true}}
+	eventually(t, func() error { return link.PutReport(ctx, standby) })
+	see(t, kv, view)
+	if i, ok := view.Any("db-1"); !ok || len(i.Reports) != 2 || i.Reports[1].Value.Role.Epoch != 7 {
+		t.Errorf("reports of two servers: %+v", i)
+	}
+	eventually(t, func() error { return link.DropReport(ctx, host, "db-1~2") })
 	eventually(t, func() error { return link.DropReport(ctx, host, "db-1") })
 	see(t, kv, view)
 	if i, ok := view.Any("db-1"); ok {

@@ -50,6 +50,7 @@ func Run(t *testing.T, b Backend) {
 		{"values are copies", testCopies},
 		{"ended context", testEndedContext},
 		{"snapshots", testSnapshots},
+		{"groups", testGroups},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b.New(t), b) })
 	}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe"
+	"kurabe/internal/drill"
+	"kurabe/internal/logkey"
+)
+
+// What was saved as a login is read as it was, in the form of either engine.
+func TestSavedPassword(t *testing.T) {
+	for _, engine := range []string{"postgres", "mariadb"} {
+		for _, password := range []string{"simple", `back\slash:colon`, `\\two`, `ends\`, "spaces in it "} {
+			f := clientFlags{data: t.TempDir()}
+			t.Setenv("XDG_CONFIG_HOME", f.data)
+			i := types.DBInstance{DBInstanceIdentifier: aws.String("shop"), Engine: aws.String(engine), MasterUsername: aws.String("master")}
+			if _, found := f.savedPassword(i); found {
+				t.Fatal("a password is found before one is saved")
+			}
+			if _, err := f.saveLogin(i, logkey.Secret(password)); err != nil {
+				t.Fatal(err)
+			}
+			got, found := f.savedPassword(i)
+			if !found || got.Reveal() != password {
+				t.Errorf("%s: %q is read as %q, %v", engine, password, got.Reveal(), found)
+			}
+		}
+	}
+}
+
+func TestReadLine(t *testing.T) {
+	in := strings.NewReader("shop\r\npass word\nlast")
+	for _, want := range []string{"shop", "pass word", "last"} {
+		if got, err := readLine(in); got != want || err != nil {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	if got, err := readLine(in); err == nil {
+		t.Errorf("%q after the end", got)
+	}
+	if _, err := readLine(strings.NewReader(strings.Repeat("x", lineBytesMax+1))); err == nil {
+		t.Error("an endless line is taken")
+	}
+}
+
+func TestDrillable(t *testing.T) {
+	whole := func(change func(*types.DBInstance)) types.DBInstance {
+		i := types.DBInstance{DBInstanceIdentifier: aws.String("shop"), Engine: aws.String("postgres"), DBInstanceStatus: aws.String("available"),
+			MultiAZ: aws.Bool(true), Endpoint: &types.Endpoint{Address: aws.String("127.66.0.1"), Port: aws.Int32(5432)}}
+		change(&i)
+		return i
+	}
+	for name, c := range map[string]struct {
+		change func(*types.DBInstance)
+		want   string // in the refusal; "": none
+	}{
+		"whole":                                {func(*types.DBInstance) {}, ""},
+		"one zone":                             {func(i *types.DBInstance) { i.MultiAZ = aws.Bool(false) }, "--multi-az"},
+		"stopped":                              {func(i *types.DBInstance) { i.DBInstanceStatus = aws.String("stopped") }, "InvalidDBInstanceState"},
+		"of no endpoint":                       {func(i *types.DBInstance) { i.Endpoint = nil }, "InvalidDBInstanceState"},
+		"of an engine that drills do not know": {func(i *types.DBInstance) { i.Engine = aws.String("oracle-ee") }, "postgres"},
+	} {
+		err := drillable(whole(c.change))
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// The drill is told who does what it is there for: a server that only runs does not.
+func TestDrillLook(t *testing.T) {
+	e := explanation{Status: &kurabe.InstanceStatus{State: "available"}, Group: &explainedGroup{Epoch: 3, Writer: "db-A~2", Sync: []kurabe.InstanceID{"db-A"}}}
+	server := func(id kurabe.InstanceID, r kurabe.RoleReport) explainedServer {
+		return explainedServer{Member: kurabe.Member{ID: id, Host: "h", Zone: "z"}, Goal: kurabe.GoalRunning, Report: &kurabe.InstanceReport{PID: 7, Running: true, Role: &r}}
+	}
+	e.Group.Servers = []explainedServer{server("db-A", kurabe.RoleReport{Following: true}), server("db-A~2", kurabe.RoleReport{Writing: true})}
+	if l := e.drillLook(); l.Lacks() != "" || l.Epoch != 3 {
+		t.Errorf("%+v lacks %q", l, l.Lacks())
+	}
+	for name, r := range map[string]kurabe.RoleReport{"follows": {Following: true}, "hangs": {Writing: true, Stuck: true}, "runs": {}} {
+		e.Group.Servers[1] = server("db-A~2", r)
+		if l := e.drillLook(); !strings.HasPrefix(l.Lacks(), "db-A~2") {
+			t.Errorf("a writer that %s: %q", name, l.Lacks())
+		}
+	}
+	e.Group = nil
+	if l := e.drillLook(); !reflect.DeepEqual(l, drill.Look{Status: "available"}) {
+		t.Errorf("of one server: %+v", l)
+	}
+}
+
+func TestDrillVerdict(t *testing.T) {
+	lost := drill.Rows{Unread: "no route"}
+	if err := verdict(&drill.Report{Rows: lost}, nil); err == nil || !strings.Contains(err.Error(), "no route") {
+		t.Errorf("rows that were not read: %v", err)
+	}
+	var coded exitError
+	if err := verdict(&drill.Report{Interrupted: true}, errors.New("interrupted")); !errors.As(err, &coded) || coded.code != interruptedCode {
+		t.Errorf("interrupted: %v", err)
+	}
+	if err := verdict(&drill.Report{}, nil); err != nil {
+		t.Errorf("all well: %v", err)
+	}
+}

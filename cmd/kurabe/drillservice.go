@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe"
+	"kurabe/internal/drill"
+)
+
+// drillService tells a drill of one instance. It implements drill.Service.
+type drillService struct {
+	c    *client
+	name string
+}
+
+// drillAskTime bounds one question: a service that hangs must not stop the drill.
+const drillAskTime = 5 * time.Second
+
+func (s drillService) Look(ctx context.Context) (drill.Look, error) {
+	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
+	defer cancel()
+	body, err := s.c.get(ctx, "/kurabe/explain", url.Values{"name": {s.name}})
+	if err != nil {
+		return drill.Look{}, err
+	}
+	var e explanation
+	if err := json.Unmarshal(body, &e); err != nil {
+		return drill.Look{}, fmt.Errorf("read what the service tells of %s: %w", s.name, err)
+	}
+	if e.Status == nil {
+		return drill.Look{}, errors.New(s.name + " has no status yet")
+	}
+	return e.drillLook(), nil
+}
+
+// drillLook is what a drill wants of an explanation.
+func (e explanation) drillLook() drill.Look {
+	l := drill.Look{Status: string(e.Status.State)}
+	if e.Group == nil {
+		return l
+	}
+	l.Epoch, l.Writer, l.Handover, l.Sync = e.Group.Epoch, e.Group.Writer, e.Group.Handover, e.Group.Sync
+	for _, s := range e.Group.Servers {
+		one := drill.Server{ID: s.ID, Host: s.Host, Zone: s.Zone, Doing: "its host has not told of it"}
+		if r := s.Report; r != nil {
+			one.PID, one.Doing = r.PID, doing(r)
+			one.Ready = s.Goal == kurabe.GoalRunning && r.Running && r.Role != nil && !r.Role.Stuck &&
+				(s.ID == l.Writer && r.Role.Writing || s.ID != l.Writer && r.Role.Following)
+		}
+		l.Servers = append(l.Servers, one)
+	}
+	return l
+}
+
+func (s drillService) Events(ctx context.Context, from time.Time) ([]drill.Event, error) {
+	out, err := s.c.DescribeEvents(ctx, &rds.DescribeEventsInput{
+		SourceType: types.SourceTypeDbInstance, SourceIdentifier: aws.String(s.name), StartTime: aws.Time(from),
+	})
+	if err != nil {
+		return nil, friendly(err)
+	}
+	var list []drill.Event
+	for _, e := range out.Events {
+		list = append(list, drill.Event{At: aws.ToTime(e.Date), Text: aws.ToString(e.Message)})
+	}
+	return list, nil
+}
+
+func (s drillService) Failover(ctx context.Context) error {
+	_, err := s.c.RebootDBInstance(ctx, &rds.RebootDBInstanceInput{DBInstanceIdentifier: aws.String(s.name), ForceFailover: aws.Bool(true)})
+	if err != nil {
+		return friendly(err)
+	}
+	return nil
+}

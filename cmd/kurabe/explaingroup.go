@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"kurabe"
+)
+
+// explainedGroup mirrors the servers of an instance with several in the answer of
+// /kurabe/explain.
+type explainedGroup struct {
+	Epoch            kurabe.Epoch
+	Writer, Handover kurabe.InstanceID
+	Sync             []kurabe.InstanceID
+	Since            time.Time
+	Servers          []explainedServer
+}
+
+type explainedServer struct {
+	kurabe.Member
+	Goal       kurabe.Goal
+	Generation kurabe.Generation
+	Role       *kurabe.Role
+	Report     *kurabe.InstanceReport
+}
+
+// print tells who writes and who has every commit, then a line for each server. Of an
+// instance with one server, nothing.
+func (g *explainedGroup) print(w io.Writer) {
+	if g == nil {
+		return
+	}
+	lines := []string{fmt.Sprintf("epoch %d: %s writes", g.Epoch, g.Writer)}
+	switch {
+	case len(g.Sync) > 0:
+		lines[0] += ", commits wait for " + joinIDs(g.Sync)
+	case !g.Since.IsZero():
+		lines = append(lines, fmt.Sprintf("no standby has every commit: what was written since %s would be lost with the writer", when(g.Since)))
+	}
+	if g.Handover != "" {
+		lines = append(lines, "the writer hands over to "+string(g.Handover))
+	}
+	for _, s := range g.Servers {
+		lines = append(lines, s.line())
+	}
+	fmt.Fprintf(w, "servers     %s\n", strings.Join(lines, "\n            "))
+}
+
+// line tells where a server is, what it is there for, and what its host sees of it.
+func (s explainedServer) line() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: zone %s on %s", s.ID, s.Zone, s.Host)
+	if s.ListensAt != "" {
+		fmt.Fprintf(&b, " at %s", s.ListensAt)
+	}
+	switch {
+	case s.Generation == 0:
+		b.WriteString(", not assigned")
+	case s.Goal != kurabe.GoalRunning || s.Role == nil:
+		fmt.Fprintf(&b, ", generation %d: %s", s.Generation, s.Goal)
+	default:
+		fmt.Fprintf(&b, ", generation %d: %s", s.Generation, s.Role.Duty)
+	}
+	fmt.Fprintf(&b, "; %s", s.seen())
+	return b.String()
+}
+
+// seen is what the host of a server sees of it.
+func (s explainedServer) seen() string {
+	r := s.Report
+	if r == nil {
+		return "its host has not told of it"
+	}
+	parts := []string{doing(r)}
+	if r.Generation != s.Generation {
+		parts = append(parts, fmt.Sprintf("its host is at generation %d", r.Generation))
+	} else if !r.Done && r.Step != "" {
+		parts = append(parts, "at work on "+r.Step)
+	}
+	if r.Role != nil && len(r.Role.Silent) > 0 {
+		parts = append(parts, "hears nothing of "+joinIDs(r.Role.Silent))
+	}
+	if f := r.Failure; f != nil {
+		parts = append(parts, fmt.Sprintf("step %s failed %d times: %s", f.Step, f.Attempts, f.Message))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// doing is what a server does now.
+func doing(r *kurabe.InstanceReport) string {
+	role := r.Role
+	switch {
+	case role != nil && role.Stuck:
+		return "it does not answer"
+	case role != nil && role.Yielded && !r.Running:
+		return "it has stopped in order"
+	case r.Absent:
+		return "nothing is left of it"
+	case !r.Running:
+		return "it does not run"
+	case role != nil && role.Writing:
+		return "it writes"
+	case role != nil && role.Following:
+		return "it follows"
+	}
+	return "it runs"
+}
+
+func joinIDs(ids []kurabe.InstanceID) string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, string(id))
+	}
+	return strings.Join(out, ", ")
+}

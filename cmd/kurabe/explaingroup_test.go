@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"kurabe"
+)
+
+func TestPrintGroup(t *testing.T) {
+	first := explainedServer{Member: kurabe.Member{ID: "db-1", Host: "h1", Zone: "a"}, Goal: kurabe.GoalRunning, Generation: 7,
+		Role: &kurabe.Role{Duty: kurabe.DutyWrite}, Report: &kurabe.InstanceReport{Generation: 7, Done: true, Running: true, Role: &kurabe.RoleReport{Writing: true}}}
+	second := explainedServer{Member: kurabe.Member{ID: "db-1~2", Host: "h1", Zone: "b", ListensAt: "127.66.0.2"}, Goal: kurabe.GoalRunning, Generation: 3,
+		Role: &kurabe.Role{Duty: kurabe.DutyFollow}, Report: &kurabe.InstanceReport{Generation: 3, Done: true, Running: true, Role: &kurabe.RoleReport{Following: true}}}
+	with := func(s explainedServer, role *kurabe.RoleReport, change func(*kurabe.InstanceReport)) explainedServer {
+		r := *s.Report
+		r.Role = role
+		change(&r)
+		s.Report = &r
+		return s
+	}
+	for _, c := range []struct {
+		name string
+		g    *explainedGroup
+		want []string
+	}{
+		{"healthy", &explainedGroup{Epoch: 4, Writer: "db-1", Sync: []kurabe.InstanceID{"db-1~2"}, Servers: []explainedServer{first, second}}, []string{
+			"servers     epoch 4: db-1 writes, commits wait for db-1~2\n",
+			"            db-1: zone a on h1, generation 7: write; it writes\n",
+			"            db-1~2: zone b on h1 at 127.66.0.2, generation 3: follow; it follows\n",
+		}},
+		{"alone", &explainedGroup{Epoch: 5, Writer: "db-1", Since: time.Date(2026, 7, 1, 5, 0, 10, 0, time.Local), Servers: []explainedServer{
+			with(first, &kurabe.RoleReport{Writing: true, Silent: []kurabe.InstanceID{"db-1~2"}}, func(*kurabe.InstanceReport) {}),
+			with(second, &kurabe.RoleReport{}, func(r *kurabe.InstanceReport) {
+				r.Running, r.Done, r.Step = false, false, "clone"
+				r.Failure = &kurabe.Failure{Step: "clone", Attempts: 2, Message: "no route"}
+			}),
+		}}, []string{
+			"no standby has every commit: what was written since 2026-07-01 05:00:10 would be lost with the writer\n",
+			"it writes, hears nothing of db-1~2\n",
+			"it does not run, at work on clone, step clone failed 2 times: no route\n",
+		}},
+		{"hands over", &explainedGroup{Epoch: 6, Writer: "db-1", Handover: "db-1~2", Servers: []explainedServer{
+			with(first, &kurabe.RoleReport{Yielded: true}, func(r *kurabe.InstanceReport) { r.Running, r.Generation = false, 6 }),
+			{Member: kurabe.Member{ID: "db-1~2", Host: "h2", Zone: "b"}},
+		}}, []string{
+			"the writer hands over to db-1~2\n", "it has stopped in order, its host is at generation 6\n",
+			"db-1~2: zone b on h2, not assigned; its host has not told of it\n",
+		}},
+		{"frozen", &explainedGroup{Writer: "db-1", Servers: []explainedServer{with(first, &kurabe.RoleReport{Stuck: true}, func(*kurabe.InstanceReport) {})}}, []string{"it does not answer\n"}},
+		{"one server", nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			c.g.print(&out)
+			for _, want := range c.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("no %q in:\n%s", want, out.String())
+				}
+			}
+			if c.g == nil && out.Len() > 0 {
+				t.Errorf("of one server:\n%s", out.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/gateway"
+	"kurabe/internal/logkey"
+)
+
+// Endpoint is an address that clients connect to and are led on from, as
+// gateway.Endpoint.
+type Endpoint interface {
+	Follow(gateway.Route) error
+	Close() error
+}
+
+// OpenEndpoint holds an address.
+type OpenEndpoint func(netip.AddrPort) (Endpoint, error)
+
+// openGateway is the one that leads real clients.
+func openGateway(address netip.AddrPort) (Endpoint, error) {
+	e, err := gateway.Open(address, gateway.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+const (
+	// endpointRetry is how soon an address is tried again that a deposed server still
+	// holds: clients wait for it.
+	endpointRetry = 50 * time.Millisecond
+	// endpointLinger is how long an endpoint stays without a writer when another server of
+	// this host is about to write, as long as the gateway keeps a client. It spares clients
+	// a refused connection.
+	endpointLinger = 10 * time.Second
+	// endpointPatience is after which time an address that cannot be held is logged.
+	endpointPatience = 2 * time.Second
+)
+
+// endpoints are those that this host holds for writers which listen elsewhere. Workers
+// claim; one goroutine opens, leads and closes, so that no worker waits for an address.
+type endpoints struct {
+	open OpenEndpoint
+	log  *slog.Logger
+	now  func() time.Time
+	wake chan struct{} // capacity 1: the claims have changed
+
+	mu     sync.Mutex // guards claims
+	claims map[kurabe.InstanceID]map[kurabe.InstanceID]claim
+
+	held map[kurabe.InstanceID]*heldEndpoint // by instance; of the goroutine of run
+}
+
+// heldEndpoint is the endpoint of one instance.
+type heldEndpoint struct {
+	endpoint Endpoint // nil: the address is not held yet
+	address  netip.AddrPort
+	epoch    kurabe.Epoch // the highest one that was followed
+	failing  time.Time    // since when the address cannot be held, zero: it can
+	idle     time.Time    // since when it lingers, zero: it does not
+	told     string       // the trouble that was logged
+}
+
+func newEndpoints(c Config) *endpoints {
+	e := &endpoints{
+		open: c.OpenEndpoint, log: c.Log, now: c.Now, wake: make(chan struct{}, 1),
+		claims: map[kurabe.InstanceID]map[kurabe.InstanceID]claim{}, held: map[kurabe.InstanceID]*heldEndpoint{},
+	}
+	if e.open == nil {
+		e.open = openGateway
+	}
+	return e
+}
+
+// claim takes note of a new assignment. Whether the server takes clients stays as it was
+// while it is the same writer's.
+func (e *endpoints) claim(a kurabe.Assignment) {
+	c, err := claimOf(a)
+	if err != nil {
+		e.log.Error("endpoint cannot be held", logkey.Instance, a.Instance, logkey.Error, err)
+	}
+	if c == nil {
+		e.drop(a.Instance)
+		return
+	}
+	e.change(a.Instance.Owner(), func(claims map[kurabe.InstanceID]claim) {
+		old := claims[a.Instance]
+		c.open = old.open && old.holds && c.holds && old.epoch == c.epoch && old.server == c.server
+		claims[a.Instance] = *c
+	})
+}
+
+// takes says whether a server takes clients, as was seen under an assignment.
+func (e *endpoints) takes(id kurabe.InstanceID, generation kurabe.Generation, open bool) {
+	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) {
+		if c, ok := claims[id]; ok && c.generation == generation {
+			c.open = open
+			claims[id] = c
+		}
+	})
+}
+
+// drop forgets a server.
+func (e *endpoints) drop(id kurabe.InstanceID) {
+	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) { delete(claims, id) })
+}
+
+func (e *endpoints) change(owner kurabe.InstanceID, change func(map[kurabe.InstanceID]claim)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.claims[owner]
+	after := maps.Clone(before)
+	if after == nil {
+		after = map[kurabe.InstanceID]claim{}
+	}
+	change(after)
+	if maps.Equal(before, after) {
+		return
+	}
+	if len(after) == 0 {
+		delete(e.claims, owner)
+	} else {
+		e.claims[owner] = after
+	}
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run holds what is claimed until ctx ends, and then nothing.
+func (e *endpoints) run(ctx context.Context) {
+	defer func() {
+		for owner, h := range e.held {
+			e.close(owner, h)
+		}
+	}()
+	for {
+		var again <-chan time.Time
+		if pause := e.hold(); pause > 0 {
+			again = time.After(pause)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.wake:
+		case <-again:
+		}
+	}
+}
+
+// hold makes all endpoints what they are to be, and says when to look again though nothing
+// wakes it; 0: not at all.
+func (e *endpoints) hold() (again time.Duration) {
+	e.mu.Lock()
+	claims := maps.Clone(e.claims) // the inner maps are never changed
+	e.mu.Unlock()
+	for owner := range e.held {
+		if claims[owner] == nil {
+			claims[owner] = map[kurabe.InstanceID]claim{}
+		}
+	}
+	for owner, of := range claims {
+		pause := e.holdOne(owner, of)
+		if pause > 0 && (again == 0 || pause < again) {
+			again = pause
+		}
+	}
+	return again
+}
+
+func (e *endpoints) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceID]claim) (again time.Duration) {
+	h := e.held[owner]
+	if h == nil {
+		h = &heldEndpoint{}
+	}
+	want := wantHeld(claims, h.epoch)
+	now := e.now()
+	switch {
+	case !want.keep, want.linger && h.endpoint == nil:
+		e.close(owner, h)
+		return 0
+	case want.linger:
+		if h.idle.IsZero() {
+			h.idle = now
+		}
+		if again = h.idle.Add(endpointLinger).Sub(now); again <= 0 {
+			e.close(owner, h)
+			return 0
+		}
+	case h.endpoint != nil && h.address != want.address:
+		e.close(owner, h)
+		h = &heldEndpoint{epoch: h.epoch}
+	}
+	if !want.linger {
+		h.idle = time.Time{}
+	}
+	e.held[owner] = h
+	if h.endpoint == nil && !e.openOne(owner, h, want.address, now) {
+		return endpointRetry
+	}
+	if err := h.endpoint.Follow(want.route); err != nil {
+		e.trouble(owner, h, err)
+		return again
+	}
+	h.epoch = kurabe.Epoch(want.route.Epoch)
+	return again
+}
+
+// openOne tries to hold an address.
+func (e *endpoints) openOne(owner kurabe.InstanceID, h *heldEndpoint, address netip.AddrPort, now time.Time) bool {
+	endpoint, err := e.open(address)
+	if err != nil {
+		if h.failing.IsZero() {
+			h.failing = now
+		}
+		if now.Sub(h.failing) >= endpointPatience {
+			e.trouble(owner, h, err)
+		}
+		return false
+	}
+	h.endpoint, h.address, h.failing, h.told = endpoint, address, time.Time{}, ""
+	e.log.Info("endpoint held", logkey.Instance, owner, logkey.Address, address)
+	return true
+}
+
+// trouble is logged once.
+func (e *endpoints) trouble(owner kurabe.InstanceID, h *heldEndpoint, err error) {
+	if text := err.Error(); text != h.told {
+		h.told = text
+		e.log.Warn("endpoint not led to its writer", logkey.Instance, owner, logkey.Error, err)
+	}
+}
+
+// close ends an endpoint with its sessions, if it is held.
+func (e *endpoints) close(owner kurabe.InstanceID, h *heldEndpoint) {
+	delete(e.held, owner)
+	if h.endpoint == nil {
+		return
+	}
+	log := e.log.With(logkey.Instance, owner, logkey.Address, h.address)
+	if err := h.endpoint.Close(); err != nil {
+		log.Warn("endpoint not closed cleanly", logkey.Error, err)
+	}
+	log.Info("endpoint given up")
+}

@@ -1,0 +1,316 @@
+package agent
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// A follower is made of its source and only follows: nothing is ever written to it.
+func TestFollowerOnlyFollows(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.group.say(second, func(context.Context) (engine.RoleView, error) { return engine.RoleView{Position: 5}, nil })
+		b.start()
+		b.send(follows(1))
+		if r := b.lastOf(second); r.Done || !r.Running || r.Role.Following || r.Step != awaitsSource || r.Failure != nil {
+			t.Errorf("without its source: %+v, %+v", r, r.Role)
+		}
+		b.group.say(second, nil)
+		time.Sleep(lookEvery) // virtual
+		synctest.Wait()
+		if r := b.lastOf(second); !r.Done || !r.Running || !r.Role.Following || r.Role.Writing || r.Role.Position < 1000 {
+			t.Errorf("%+v, %+v", r, r.Role)
+		}
+		next := follows(2)
+		next.Password.Seq, next.Settings = 2, map[string]string{"work_mem": "8192"}
+		b.send(next)
+		if r := b.lastOf(second); !r.Done || r.Generation != 2 {
+			t.Errorf("%+v, %+v", r, r.Role)
+		}
+		for _, step := range []engine.StepName{engine.StepCopyTemplate, engine.StepEnsureMaster, engine.StepSetPassword, engine.StepProbe} {
+			if b.didStep(step) {
+				t.Errorf("a follower did %s: %v", step, b.steps())
+			}
+		}
+		if !b.didStep(engine.StepClone) {
+			t.Errorf("it was never cloned: %v", b.steps())
+		}
+		// It comes back without an order, and soon each time.
+		for n := range 10 {
+			began, starts := time.Now(), b.engine.Starts(second)
+			b.engine.Crash(second)
+			for synctest.Wait(); b.engine.Starts(second) == starts; synctest.Wait() {
+				time.Sleep(10 * time.Millisecond) // virtual
+			}
+			if took := time.Since(began); took > pauseMostGroup+10*time.Millisecond {
+				t.Errorf("crash %d: back after %v", n+1, took)
+			}
+		}
+	})
+}
+
+// A writer that died while commits wait for another one stays down until it is told to
+// start: the other one may be about to take its place. That it died is told at once.
+func TestDeadWriterWaitsForTheOrder(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.startWriter()
+		for n := int64(1); n <= 5; n++ {
+			began, starts := time.Now(), b.engine.Starts("db-1")
+			b.engine.Crash("db-1")
+			synctest.Wait()
+			if r := b.lastOf("db-1"); r.Running || r.Done || r.Role.Writing || r.Role.Stuck || r.Role.Started != n-1 || time.Since(began) > 0 {
+				t.Fatalf("death %d: after %v the host says %+v, %+v", n, time.Since(began), r, r.Role)
+			}
+			time.Sleep(10 * time.Second) // virtual, and less than what ends a streak
+			synctest.Wait()
+			if b.engine.Starts("db-1") != starts {
+				t.Fatalf("death %d: it was started without an order", n)
+			}
+			began = time.Now()
+			b.send(writer(kurabe.Generation(10+n), n))
+			for b.engine.Starts("db-1") == starts && time.Since(began) < time.Minute {
+				time.Sleep(10 * time.Millisecond) // virtual
+				synctest.Wait()
+			}
+			if took := time.Since(began); took > pauseMostGroup {
+				t.Errorf("death %d: started %v after the order", n, took)
+			}
+			time.Sleep(2 * lookEvery) // virtual
+			synctest.Wait()
+			if r := b.lastOf("db-1"); !r.Running || !r.Role.Writing || !r.Done || r.Role.Started != n {
+				t.Fatalf("start %d: %+v, %+v", n, r, r.Role)
+			}
+		}
+		if crashes := b.lastOf("db-1").Crashes; crashes != 5 {
+			t.Errorf("%d crashes were counted", crashes)
+		}
+	})
+}
+
+// Without anybody whom commits wait for, a dead writer is started as ever.
+func TestDeadWriterAloneIsStarted(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.startWriter()
+		alone := writer(3, 0)
+		alone.Role.WaitFor = nil
+		b.send(alone)
+		b.engine.Crash("db-1")
+		synctest.Wait()
+		if r := b.lastOf("db-1"); b.engine.Starts("db-1") != 2 || !r.Running {
+			t.Errorf("%d starts, %+v", b.engine.Starts("db-1"), r)
+		}
+	})
+}
+
+// blockAt has a step wait for its end from now on.
+func (b *bed) blockAt(blocks engine.StepName) (under *atomic.Bool) {
+	under = &atomic.Bool{}
+	b.before(func(ctx context.Context, _ kurabe.Assignment, step engine.StepName) error {
+		if step != blocks {
+			return nil
+		}
+		under.Store(true)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	return under
+}
+
+// reassigned is the writer's next assignment, for which it has something to do.
+func reassigned(generation kurabe.Generation) kurabe.Assignment {
+	a := writer(generation, 0)
+	a.Password.Seq = int64(generation)
+	return a
+}
+
+// An order to be dead comes through at once, whatever a server that hangs is being asked.
+func TestRestCutsAStep(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.startWriter()
+		under := b.blockAt(engine.StepSetPassword)
+		b.send(reassigned(3))
+		if !under.Load() {
+			t.Fatal("no step is under way")
+		}
+		b.group.say("db-1", hangs)
+		time.Sleep(time.Second) // virtual
+		began := time.Now()
+		b.send(of(writer(4, 0), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest}))
+		if r := b.lastOf("db-1"); b.engine.Running("db-1") || r.Running || !r.Done || r.Generation != 4 || time.Since(began) > 0 {
+			t.Errorf("after %v: %+v, steps %v", time.Since(began), r, b.steps())
+		}
+		if !b.didStep(engine.StepFence) {
+			t.Errorf("steps %v", b.steps())
+		}
+	})
+}
+
+// A server that hangs is told of in time, also while a step waits for it; one that refuses
+// is not stuck.
+func TestStuckIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		step  bool
+		says  func(context.Context) (engine.RoleView, error)
+		stuck bool
+	}{
+		{"it hangs", false, hangs, true},
+		{"it hangs while a step is under way", true, hangs, true},
+		{"it refuses", false, refuses, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inGroup(t, func(b *bed) {
+				b.startWriter()
+				if c.step {
+					under := b.blockAt(engine.StepSetPassword)
+					b.send(reassigned(3))
+					if !under.Load() {
+						t.Fatal("no step is under way")
+					}
+				}
+				b.group.say("db-1", c.says)
+				time.Sleep(StuckAfter - time.Millisecond) // virtual
+				synctest.Wait()
+				if r := b.lastOf("db-1"); r.Role.Stuck {
+					t.Errorf("too early: %+v", r.Role)
+				}
+				time.Sleep(lookEvery + time.Millisecond) // virtual
+				synctest.Wait()
+				if r := b.lastOf("db-1"); r.Role.Stuck != c.stuck || !r.Running || !r.Role.Writing || c.stuck && r.Done {
+					t.Errorf("%+v, %+v", r, r.Role)
+				}
+				b.group.say("db-1", nil)
+				time.Sleep(lookLimit + lookEvery) // virtual
+				synctest.Wait()
+				if r := b.lastOf("db-1"); r.Role.Stuck {
+					t.Errorf("it answers again: %+v", r.Role)
+				}
+			})
+		})
+	}
+}
+
+// A death is told at once, whatever the worker is at.
+func TestDeathIsToldAtOnce(t *testing.T) {
+	for name, occupy := range map[string]func(*testing.T, *bed){
+		"nothing": func(*testing.T, *bed) {},
+		"a step": func(t *testing.T, b *bed) {
+			under := b.blockAt(engine.StepSetPassword)
+			b.send(reassigned(3))
+			if !under.Load() {
+				t.Fatal("no step is under way")
+			}
+		},
+		"the pause after a failed step": func(_ *testing.T, b *bed) {
+			b.failAt(engine.StepSetPassword, errTest)
+			b.send(reassigned(3))
+			time.Sleep(10 * time.Minute) // virtual: the pauses are as long as they get
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inGroup(t, func(b *bed) {
+				b.startWriter()
+				occupy(t, b)
+				synctest.Wait()
+				began := time.Now()
+				b.engine.Crash("db-1")
+				synctest.Wait()
+				if r := b.lastOf("db-1"); r.Running || r.Done || r.Role.Writing || time.Since(began) > 0 {
+					t.Errorf("after %v: %+v, %+v", time.Since(began), r, r.Role)
+				}
+			})
+		})
+	}
+}
+
+// What moves all the time is no news: a group that is well says nothing.
+func TestPositionIsNoNews(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.startWriter()
+		reports := len(b.heard())
+		time.Sleep(10 * time.Minute) // virtual
+		synctest.Wait()
+		if more := b.heard()[reports:]; len(more) != 0 {
+			t.Errorf("%d reports in ten minutes, as %+v", len(more), more[0].Role)
+		}
+		// But what is told for another reason has it.
+		b.group.say("db-1", func(context.Context) (engine.RoleView, error) {
+			return engine.RoleView{Writing: true, Position: 1 << 40, WaitsFor: ids(second)}, nil
+		})
+		time.Sleep(lookEvery) // virtual
+		synctest.Wait()
+		if r := b.lastOf("db-1"); !reflect.DeepEqual(r.Role.Silent, ids(second)) || r.Role.Position != 1<<40 {
+			t.Errorf("%+v", r.Role)
+		}
+	})
+}
+
+// A process is looked at while it runs and has a role, over one session.
+func TestWatchEndsWithWhatItWatches(t *testing.T) {
+	for name, end := range map[string]func(*bed){
+		"its server dies":    func(b *bed) { b.engine.Crash("db-1") },
+		"its server is dead": func(b *bed) { b.send(of(writer(3, 0), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest})) },
+		"it has no role":     func(b *bed) { b.send(wanted(3)) },
+		"it is stopped":      func(b *bed) { b.send(with(writer(3, 0), kurabe.GoalStopped)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inGroup(t, func(b *bed) {
+				b.startWriter()
+				time.Sleep(time.Minute) // virtual
+				synctest.Wait()
+				if n := b.group.sessions(); n != 1 {
+					t.Errorf("%d sessions are open", n)
+				}
+				end(b)
+				synctest.Wait()
+				if n := b.group.sessions(); n != 0 {
+					t.Errorf("%d sessions are left", n)
+				}
+			})
+		})
+	}
+}
+
+// What a server was asked before it waited for a follower says nothing of what was written
+// since.
+func TestMarkIsOfTheWaiting(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.start()
+		b.send(wanted(1))
+		view := func(inserted, flushed int64) func(context.Context) (engine.RoleView, error) {
+			return func(context.Context) (engine.RoleView, error) {
+				return *writes(inserted, ids(second), upTo{second: flushed}), nil
+			}
+		}
+		b.group.say("db-1", view(100, 100))
+		under := b.blockAt(engine.StepWaits)
+		b.send(writer(2, 0))
+		time.Sleep(time.Second) // virtual
+		synctest.Wait()
+		if r := b.lastOf("db-1"); !under.Load() || len(r.Role.Covered) != 0 || !slices.Equal(r.Role.WaitsFor, ids(second)) {
+			t.Fatalf("under way: %v, %+v", under.Load(), r.Role)
+		}
+		b.group.say("db-1", view(900, 100))
+		b.before(nil)
+		next := writer(3, 0)
+		b.send(next) // which cuts the step
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if r := b.lastOf("db-1"); len(r.Role.Covered) != 0 {
+			t.Errorf("it lacks what was written since: %+v", r.Role)
+		}
+		b.group.say("db-1", view(1000, 900))
+		time.Sleep(lookEvery) // virtual
+		synctest.Wait()
+		if r := b.lastOf("db-1"); !slices.Equal(r.Role.Covered, ids(second)) {
+			t.Errorf("%+v", r.Role)
+		}
+	})
+}

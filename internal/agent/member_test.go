@@ -1,0 +1,278 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/gateway"
+	"kurabe/internal/hostlink"
+)
+
+func TestWriterOf(t *testing.T) {
+	const w, f, y, r = kurabe.DutyWrite, kurabe.DutyFollow, kurabe.DutyYield, kurabe.DutyRest
+	absent := func(a kurabe.Assignment) kurabe.Assignment { return with(a, kurabe.GoalAbsent) }
+	type list = []kurabe.Assignment
+	for _, c := range []struct {
+		name    string
+		members list
+		want    kurabe.InstanceID
+	}{
+		{"none is here", nil, ""},
+		{"one without a group", list{wanted(1)}, "db-1"},
+		{"one without a group that goes", list{absent(wanted(1))}, "db-1"},
+		{"the only one here", list{member(2, f, 1)}, second},
+		{"the first one writes", list{member(1, w, 1), member(2, f, 1)}, "db-1"},
+		{"the second one writes", list{member(1, f, 2), member(2, w, 2)}, second},
+		{"it hands over", list{member(1, f, 2), member(2, y, 2)}, ""},
+		{"nobody has taken over", list{member(1, r, 2), member(2, f, 2)}, ""},
+		{"the one before has not heard of it", list{member(1, w, 1), member(2, w, 2)}, second},
+		{"the writer goes with all others", list{absent(member(1, f, 2)), absent(member(2, w, 2))}, second},
+		{"a writer goes and another one stays", list{member(1, w, 1), absent(member(2, w, 2))}, "db-1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for range 2 {
+				if got, known := writerOf(c.members); got.Instance != c.want || known != (c.want != "") {
+					t.Errorf("%q, %v; want %q", got.Instance, known, c.want)
+				}
+				slices.Reverse(c.members)
+			}
+		})
+	}
+}
+
+// promoted has the second server, which follows, write for the second epoch.
+func (b *bed) promoted(generation kurabe.Generation) {
+	b.Helper()
+	b.send(follows(1))
+	b.send(of(elsewhere(member(1, kurabe.DutyRest, 2)), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest}),
+		of(follows(1), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite}))
+	time.Sleep(lookEvery) // virtual
+	synctest.Wait()
+	if r := b.lastOf(second); !r.Running || !r.Role.Writing || !r.Done {
+		b.Fatalf("%+v, %+v, steps %v", r, r.Role, b.steps())
+	}
+}
+
+// routes is where the newest endpoint led, nil without one.
+func (b *bed) routes() (list []gateway.Route, closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.held) == 0 {
+		return nil, false
+	}
+	n := b.held[len(b.held)-1]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.routes), n.closed
+}
+
+// A promoted server gets its clients once it writes, and none when it does not.
+func TestEndpointOfAPromotedServer(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.startWriter()
+		if list, _ := b.routes(); list != nil {
+			t.Errorf("the first writer holds its endpoint itself: %+v", list)
+		}
+		b.promoted(3)
+		c, err := claimOf(member(2, kurabe.DutyWrite, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		leads, nobody := gateway.Route{Epoch: 2, Writer: c.server}, gateway.Route{Epoch: 2}
+		list, _ := b.routes()
+		if len(list) == 0 || list[len(list)-1] != leads || slices.ContainsFunc(list, func(r gateway.Route) bool { return r != nobody && r != leads }) {
+			t.Errorf("led %+v", list)
+		}
+		// The next service leads them on.
+		b.stop()
+		if _, closed := b.routes(); !closed {
+			t.Error("the endpoint outlives its agent")
+		}
+		b.start()
+		time.Sleep(lookEvery) // virtual
+		synctest.Wait()
+		if list, closed := b.routes(); len(b.held) != 2 || closed || list[len(list)-1] != leads {
+			t.Errorf("%d opened, led %+v", len(b.held), list)
+		}
+		// While it restarts, clients wait.
+		under := b.blockAt(engine.StepWaitReady)
+		b.group.say(second, refuses)
+		b.engine.Crash(second)
+		synctest.Wait()
+		if list, closed := b.routes(); !under.Load() || closed || list[len(list)-1] != nobody {
+			t.Errorf("starting: %v, led %+v", under.Load(), list)
+		}
+		b.send(of(follows(1), 4, kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest}))
+		if list, _ := b.routes(); list[len(list)-1] != (gateway.Route{Epoch: 3}) {
+			t.Errorf("deposed: led %+v", list)
+		}
+		time.Sleep(endpointLinger) // virtual
+		synctest.Wait()
+		if _, closed := b.routes(); !closed {
+			t.Error("nobody writes here, and the endpoint is still held")
+		}
+	})
+}
+
+// Writers stop before those who follow them, which get the end of the log so.
+func TestStopAllStopsFollowersLast(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.startWriter()
+		b.promoted(3)
+		back := elsewhere(member(1, kurabe.DutyFollow, 2))
+		back.Generation = 4
+		b.send(back)
+		if r := b.lastOf("db-1"); !r.Done || !r.Role.Following {
+			t.Fatalf("%+v, %+v, steps %v", r, r.Role, b.steps())
+		}
+		b.stop()
+		if err := b.agent.StopAll(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if got := b.group.stopped; !slices.Equal(got, []kurabe.InstanceID{second, "db-1"}) {
+			t.Errorf("stopped in this order: %v", got)
+		}
+		for _, id := range []kurabe.InstanceID{"db-1", second} {
+			if r := b.lastOf(id); r.Running || r.Done || r.Role.Writing || r.Role.Following || r.Role.Epoch == 0 {
+				t.Errorf("%+v, %+v", r, r.Role)
+			}
+		}
+	})
+}
+
+// A snapshot is taken of the server that writes, and again when that one is deposed.
+func TestSnapshotIsOfTheWriter(t *testing.T) {
+	inSnapshotBubble(t, func(b *snapshotBed) {
+		for _, a := range []kurabe.Assignment{elsewhere(member(1, kurabe.DutyFollow, 2)), member(2, kurabe.DutyWrite, 2)} {
+			a.Generation = 2
+			b.send(hostlink.Update{Assignments: []kurabe.Assignment{a}})
+		}
+		b.order(takeOf("snap-1", "db-1", 1))
+		b.pass(50 * time.Second)
+		unit := b.agent.snapshots.list()[0]
+		if id := unit.takesFrom(); id != second {
+			t.Fatalf("it is taken of %q", id)
+		}
+		deposed := of(member(2, kurabe.DutyRest, 3), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest})
+		b.send(hostlink.Update{Assignments: []kurabe.Assignment{deposed}})
+		if id := unit.takesFrom(); id != "" {
+			t.Errorf("nobody writes, and it is taken of %q", id)
+		}
+		b.send(hostlink.Update{Assignments: []kurabe.Assignment{of(elsewhere(member(1, kurabe.DutyWrite, 3)), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite})}})
+		b.pass(90 * time.Second)
+		if id := unit.takesFrom(); id != "db-1" {
+			t.Errorf("it is taken of %q", id)
+		}
+		if r := b.last("snap-1"); r.Failure != nil || r.Done {
+			t.Errorf("%+v", r)
+		}
+		// A follower that goes is no loss.
+		b.send(hostlink.Update{Assignments: []kurabe.Assignment{with(of(deposed, 4, *deposed.Role), kurabe.GoalAbsent)}})
+		b.pass(20 * time.Second)
+		b.wantDone("snap-1", 1)
+		if id := unit.takesFrom(); id != "" {
+			t.Errorf("it is done, and taken of %q", id)
+		}
+	})
+}
+
+// memberLogs notes who follows which log.
+type memberLogs struct {
+	Logs
+	mu    sync.Mutex // guards the rest
+	under []kurabe.InstanceID
+	slow  time.Duration // of the end of following
+	ended []kurabe.InstanceID
+}
+
+func (l *memberLogs) All() []kurabe.InstanceLog { return nil }
+func (l *memberLogs) Log(kurabe.InstanceID) (kurabe.InstanceLog, bool) {
+	return kurabe.InstanceLog{}, true
+}
+
+func (l *memberLogs) Remove(_ context.Context, id kurabe.InstanceID) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = append(l.ended, id)
+	return nil
+}
+
+func (l *memberLogs) Follow(ctx context.Context, id kurabe.InstanceID, open OpenLog) error {
+	if _, err := open(ctx); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.under = append(l.under, id)
+	l.mu.Unlock()
+	<-ctx.Done()
+	time.Sleep(l.slow) // virtual
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.under = l.under[1:]
+	return nil
+}
+
+func (l *memberLogs) followed() []kurabe.InstanceID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.under)
+}
+
+// OpenLog notes whose log is opened.
+func (e *watchedEngine) OpenLog(_ context.Context, a kurabe.Assignment) (engine.Log, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.logOf = append(e.logOf, a.Instance)
+	return nil, nil
+}
+
+func (e *watchedEngine) DropLog(context.Context, kurabe.Assignment) error { return nil }
+
+// logged is an assignment of an instance whose log is kept.
+func logged(a kurabe.Assignment) kurabe.Assignment {
+	a.Log = true
+	return a
+}
+
+// The log of an instance is that of the server that writes, and one that hangs while it
+// lets go of it holds nobody up.
+func TestLogIsOfTheWriter(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		logs := &memberLogs{slow: time.Minute}
+		b.logs = logs
+		b.start()
+		b.send(logged(wanted(1)))
+		b.send(logged(writer(2, 0)), logged(follows(1)))
+		if got := logs.followed(); !slices.Equal(got, []kurabe.InstanceID{"db-1"}) || !slices.Equal(b.group.logOf, []kurabe.InstanceID{"db-1"}) {
+			t.Fatalf("followed %v, opened of %v", got, b.group.logOf)
+		}
+		began := time.Now()
+		b.send(logged(of(elsewhere(member(1, kurabe.DutyRest, 2)), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest})),
+			logged(of(follows(1), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite})))
+		if b.engine.Running("db-1") || time.Since(began) > 0 {
+			t.Errorf("it runs after %v: %v", time.Since(began), b.engine.Running("db-1"))
+		}
+		time.Sleep(2 * logs.slow) // virtual
+		synctest.Wait()
+		if got := logs.followed(); !slices.Equal(got, []kurabe.InstanceID{"db-1"}) || !slices.Equal(b.group.logOf, []kurabe.InstanceID{"db-1", second}) {
+			t.Errorf("followed %v, opened of %v", got, b.group.logOf)
+		}
+		// The log goes with the last server that has one.
+		b.send(with(logged(of(elsewhere(member(1, kurabe.DutyRest, 2)), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest})), kurabe.GoalAbsent))
+		if len(logs.ended) != 0 {
+			t.Error("the log is removed although its writer stays")
+		}
+		b.send(with(logged(of(follows(1), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite})), kurabe.GoalAbsent))
+		time.Sleep(2 * logs.slow) // virtual
+		synctest.Wait()
+		if len(logs.ended) == 0 || logs.ended[0] != "db-1" || len(logs.followed()) != 0 {
+			t.Errorf("removed %v, followed %v", logs.ended, logs.followed())
+		}
+	})
+}

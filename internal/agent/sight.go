@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// How a server of a group is looked at, and what is made of it. lookLimit is how long one
+// look waits. A follower tells how far it is once a second, so SilentMost is half a second
+// more; StuckAfter is two looks that nobody answered, and the pause between them.
+const (
+	lookEvery  = 250 * time.Millisecond
+	lookLimit  = time.Second
+	SilentMost = 1500 * time.Millisecond
+	StuckAfter = 2 * (lookEvery + lookLimit)
+	// nearBytes are what a follower may lack when commits begin to wait for it: they take
+	// as long as it takes to send that, a fraction of a second.
+	nearBytes = 16 << 20
+)
+
+// sight is what looks at one process have shown. It knows no clock: whoever looks brings
+// the time.
+type sight struct {
+	view    *engine.RoleView           // the newest answer, nil before the first
+	seenAt  time.Time                  // of view
+	writing time.Time                  // since when it was seen to write, zero: not yet
+	met     map[kurabe.InstanceID]bool // followers that were connected once
+	near    map[kurabe.InstanceID]bool
+	lost    map[kurabe.InstanceID]bool // followers that can catch up no more
+	// mark is the end of what was written when commits had begun to wait for marked.
+	marked []kurabe.InstanceID
+	mark   int64
+	// mute is for how long nothing has answered, at triedAt.
+	mute    time.Duration
+	triedAt time.Time
+}
+
+// settled is what a process was made to do by now, nil as far as that is under way.
+type settled struct {
+	// waits are those whom it waits for: while that is not done, some sessions may not wait
+	// for them yet although the server names them, and what they write has no mark.
+	waits []kurabe.InstanceID
+	// slots are those for whom it holds its log back.
+	slots []kurabe.InstanceID
+}
+
+// answered takes an answer in; done is what was done before it was asked for.
+func (s *sight) answered(now time.Time, v engine.RoleView, done settled) {
+	waits := done.waits
+	s.view, s.seenAt = &v, now
+	s.mute, s.triedAt = 0, now
+	if v.Writing && s.writing.IsZero() {
+		s.writing = now
+	}
+	if s.met == nil {
+		s.met = map[kurabe.InstanceID]bool{}
+	}
+	near, lost := map[kurabe.InstanceID]bool{}, map[kurabe.InstanceID]bool{}
+	for _, id := range done.slots {
+		lost[id] = v.Slots != nil && !slices.Contains(v.Slots, id)
+	}
+	for id, f := range v.Followers {
+		lost[id] = lost[id] || f.Lost
+		s.met[id] = s.met[id] || f.Streaming
+		lacks := v.Inserted - f.Flushed
+		// Twice as much before it is near no more: a report at each look would be a flood.
+		near[id] = f.Streaming && (lacks <= nearBytes || s.near[id] && lacks <= 2*nearBytes)
+	}
+	s.near, s.lost = near, lost
+	switch {
+	case len(waits) == 0 || !v.Writing || !sameMembers(waits, v.WaitsFor):
+		s.marked, s.mark = nil, 0
+	case !sameMembers(waits, s.marked):
+		s.marked, s.mark = slices.Sorted(slices.Values(waits)), v.Inserted
+	}
+}
+
+// refused takes in that a look failed at once. Who says no is alive.
+func (s *sight) refused(now time.Time) { s.mute, s.triedAt = 0, now }
+
+// unanswered takes in that a look had no answer. Only so much counts as one look takes:
+// when the whole machine stood still, it was not the server that did not answer.
+func (s *sight) unanswered(now time.Time) {
+	if s.triedAt.IsZero() {
+		s.triedAt = now
+	}
+	s.mute += min(now.Sub(s.triedAt), lookEvery+lookLimit)
+	s.triedAt = now
+}
+
+// limit is how long the next look may wait, so that a server which hangs is known to be
+// stuck when it is.
+func (s *sight) limit(now time.Time) time.Duration {
+	if s.view == nil || s.stuck() {
+		return lookLimit
+	}
+	rest := StuckAfter - s.mute - min(now.Sub(s.triedAt), lookEvery+lookLimit)
+	return max(min(rest, lookLimit), lookEvery)
+}
+
+// stuck says whether a server that has answered does so no more. One that never did is
+// starting.
+func (s *sight) stuck() bool { return s.view != nil && s.mute >= StuckAfter }
+
+// current is the newest answer, nil when it is too old to go by.
+func (s *sight) current(now time.Time) *engine.RoleView {
+	if s.view == nil || now.Sub(s.seenAt) >= StuckAfter {
+		return nil
+	}
+	return s.view
+}
+
+// report is what is told. What a writer has said of itself stays true while it says
+// nothing, since it cannot become anything else; a follower that says nothing may not
+// follow any more.
+func (s *sight) report(now time.Time, followers []kurabe.InstanceID) kurabe.RoleReport {
+	if s.view == nil {
+		return kurabe.RoleReport{}
+	}
+	v := s.view
+	r := kurabe.RoleReport{Writing: v.Writing, Following: v.Following && s.current(now) != nil, Stuck: s.stuck(), Position: v.Position}
+	if !v.Writing {
+		return r
+	}
+	r.WaitsFor = slices.Sorted(slices.Values(v.WaitsFor))
+	for _, id := range slices.Sorted(slices.Values(followers)) {
+		if s.silent(id) {
+			r.Silent = append(r.Silent, id)
+		}
+		if s.near[id] {
+			r.Near = append(r.Near, id)
+		}
+		if s.lost[id] {
+			r.Lost = append(r.Lost, id)
+		}
+	}
+	for _, id := range s.marked {
+		if f, there := v.Followers[id]; there && f.Flushed >= s.mark {
+			r.Covered = append(r.Covered, id)
+			if f.Replayed >= s.mark {
+				r.Replayed = append(r.Replayed, id)
+			}
+		}
+	}
+	return r
+}
+
+// silent says whether a follower was not heard of, at the newest answer. One that has
+// never been connected to this writer gets the time to do so: a writer that has just
+// begun has none that is.
+func (s *sight) silent(id kurabe.InstanceID) bool {
+	f, there := s.view.Followers[id]
+	if there && f.Streaming {
+		return f.HeardAgo >= SilentMost
+	}
+	return s.met[id] || s.seenAt.Sub(s.writing) >= SilentMost
+}
+
+// sameMembers says whether two lists name the same, in whatever order.
+func sameMembers(a, b []kurabe.InstanceID) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}

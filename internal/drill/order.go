@@ -1,0 +1,137 @@
+package drill
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/proc"
+)
+
+// Action is what a drill does.
+type Action string
+
+// The actions. A killed server gets SIGKILL, a frozen one SIGSTOP and later SIGCONT.
+const (
+	Kill     Action = "kill"
+	Freeze   Action = "freeze"
+	Failover Action = "failover"
+)
+
+// Side is which server it is done to.
+type Side string
+
+// The sides, as the instance is when the fault comes.
+const (
+	Writer  Side = "writer"
+	Standby Side = "standby"
+	Both    Side = "both"
+)
+
+// Bounds of a freeze. Nothing is learned from a longer one, and the guard lives as long.
+const (
+	FreezeMin = 100 * time.Millisecond
+	FreezeMax = 10 * time.Minute
+)
+
+// Order is what to rehearse.
+type Order struct {
+	Action Action
+	Side   Side          // of Kill and Freeze
+	For    time.Duration // of Freeze
+}
+
+// Check refuses what is no drill.
+func (o Order) Check() error {
+	switch {
+	case o.Action == Kill && (o.Side == Writer || o.Side == Standby || o.Side == Both):
+	case o.Action == Kill:
+		return fmt.Errorf("--kill %q is none of writer, standby and both", o.Side)
+	case o.Action == Freeze && o.Side != Writer && o.Side != Standby:
+		return fmt.Errorf("--freeze %q is neither writer nor standby", o.Side)
+	case o.Action == Freeze && (o.For < FreezeMin || o.For > FreezeMax):
+		return fmt.Errorf("--for %v is not between %v and %v", o.For, FreezeMin, FreezeMax)
+	case o.Action != Freeze && o.Action != Failover:
+		return errors.New("say what to rehearse: --kill, --freeze or --failover")
+	}
+	return nil
+}
+
+func (o Order) String() string {
+	sides := "the " + string(o.Side)
+	if o.Side == Both {
+		sides = "both servers"
+	}
+	switch o.Action {
+	case Kill:
+		return "kill " + sides
+	case Freeze:
+		return fmt.Sprintf("freeze %s for %v", sides, o.For)
+	}
+	return "a failover in order"
+}
+
+// sides are the servers that it is done to.
+func (o Order) sides(l Look) (list []Server) {
+	writer, _ := l.Server(l.Writer)
+	standby, _ := l.Standby()
+	switch {
+	case o.Action == Failover:
+	case o.Side == Writer:
+		list = append(list, writer)
+	case o.Side == Standby:
+		list = append(list, standby)
+	default:
+		list = append(list, writer, standby)
+	}
+	return list
+}
+
+// target is a server that is to be signalled.
+type target struct {
+	Server
+	process proc.Process
+	dataDir string
+}
+
+// name is that of a server in the words of the drill.
+func name(id kurabe.InstanceID) string { return fmt.Sprintf("server %d", id.Number()) }
+
+func names(ids []kurabe.InstanceID) string {
+	var list []string
+	for _, id := range ids {
+		list = append(list, name(id))
+	}
+	return strings.Join(list, " and ")
+}
+
+// find finds the process of a server by its record, and refuses one that we may not signal.
+func find(data string, s Server) (target, error) {
+	home := engine.Home{Dir: filepath.Join(data, "instances", string(s.ID))}
+	p, found, err := proc.Find(home.RecordFile())
+	if errors.Is(err, fs.ErrPermission) {
+		return target{}, fmt.Errorf("the record of the process of %s cannot be read: run the drill as root, or as the user of the service (%w)", s.ID, err)
+	}
+	if err != nil {
+		return target{}, fmt.Errorf("look up the process of %s: %w", s.ID, err)
+	}
+	if !found {
+		return target{}, fmt.Errorf("%s has no living process here; is %s the data folder of this service?", s.ID, data)
+	}
+	switch err := p.Signal(0); {
+	case errors.Is(err, os.ErrProcessDone):
+		return target{}, fmt.Errorf("process %d of %s has just ended", p.PID, s.ID)
+	case errors.Is(err, syscall.EPERM):
+		return target{}, fmt.Errorf("process %d of %s is another user's: run the drill as root", p.PID, s.ID)
+	case err != nil:
+		return target{}, err
+	}
+	return target{s, p, home.DataDir()}, nil
+}

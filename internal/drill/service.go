@@ -1,0 +1,85 @@
+package drill
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"kurabe"
+)
+
+// Service is what is asked of the service about one instance.
+type Service interface {
+	// Look tells what is known now.
+	Look(ctx context.Context) (Look, error)
+	// Events tells what users were told from a moment on, oldest first.
+	Events(ctx context.Context, from time.Time) ([]Event, error)
+	// Failover asks for a failover in order.
+	Failover(ctx context.Context) error
+}
+
+// Event is one thing that users were told.
+type Event struct {
+	At   time.Time
+	Text string
+}
+
+// Look is what is known of an instance: who may write and who has every commit is the
+// planner's word, what servers do is their hosts'.
+type Look struct {
+	Status   string
+	Epoch    kurabe.Epoch
+	Writer   kurabe.InstanceID
+	Handover kurabe.InstanceID
+	Sync     []kurabe.InstanceID // sorted
+	Servers  []Server            // by number
+}
+
+// Server is one of them.
+type Server struct {
+	ID   kurabe.InstanceID
+	Host kurabe.HostID
+	Zone string
+	// What its host tells: the process, what it does in words, and whether it does what
+	// it is there for.
+	PID   int
+	Doing string
+	Ready bool
+}
+
+// Server finds one by its id.
+func (l Look) Server(id kurabe.InstanceID) (Server, bool) {
+	n := slices.IndexFunc(l.Servers, func(s Server) bool { return s.ID == id })
+	if n < 0 {
+		return Server{}, false
+	}
+	return l.Servers[n], true
+}
+
+// Standby is the server that would take over: one that has every commit.
+func (l Look) Standby() (Server, bool) {
+	if len(l.Sync) == 0 {
+		return Server{}, false
+	}
+	return l.Server(l.Sync[0])
+}
+
+// Lacks says what is missing for every server to do what it is there for, "" when nothing.
+func (l Look) Lacks() string {
+	switch {
+	case l.Status != "available":
+		return "it is " + l.Status
+	case len(l.Servers) < 2:
+		return "it has one server"
+	case l.Handover != "":
+		return "its writer hands over to " + string(l.Handover)
+	case len(l.Sync) < len(l.Servers)-1:
+		return "no standby has every commit"
+	}
+	for _, s := range l.Servers {
+		if !s.Ready || s.PID == 0 {
+			return string(s.ID) + ": " + s.Doing
+		}
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"kurabe/internal/proc"
+)
+
+// strike does what was ordered.
+func (r *run) strike(ctx context.Context, targets []target) error {
+	r.Say(r.Order.String())
+	defer func() { r.calm = time.Now() }()
+	switch r.Order.Action {
+	case Kill:
+		return r.kill(targets)
+	case Freeze:
+		return r.freeze(ctx, targets[0])
+	}
+	r.fault = time.Now()
+	r.watch.note(r.fault, FromDrill, "asks for a failover (RebootDBInstance with ForceFailover)")
+	if err := r.Service.Failover(ctx); err != nil {
+		return fmt.Errorf("ask for a failover: %w", err)
+	}
+	return nil
+}
+
+// kill kills all of them at once: they were looked up before.
+func (r *run) kill(targets []target) error {
+	r.fault = time.Now()
+	var errs []error
+	for _, t := range targets {
+		r.killed[t.process.PID] = true
+		errs = append(errs, t.process.Signal(syscall.SIGKILL))
+	}
+	for _, t := range targets {
+		r.watch.note(r.fault, FromDrill, "kills process %d: %s, %s", t.process.PID, name(t.ID), r.side(t))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *run) side(t target) Side {
+	if t.ID == r.before.Writer {
+		return Writer
+	}
+	return Standby
+}
+
+// freeze stops a server for a time, or until ctx ends, and has it go on. Meanwhile a guard
+// is there for our own death.
+func (r *run) freeze(ctx context.Context, t target) (failure error) {
+	g, err := startGuard(r.Guard, t.dataDir, r.Order.For)
+	if err != nil {
+		return err
+	}
+	defer g.end() // after the server goes on
+	r.fault = time.Now()
+	r.watch.note(r.fault, FromDrill, "freezes process %d and its children: %s, %s", t.process.PID, name(t.ID), r.side(t))
+	defer func() {
+		// The service may have removed the folder of one that it gave up, and so ended it.
+		if err := proc.Resume(t.dataDir); err != nil && (t.process.Alive() || !errors.Is(err, fs.ErrNotExist)) {
+			failure = errors.Join(failure, fmt.Errorf("resume %s: %w; the guard tries again; by hand: kill -CONT %d", t.ID, err, t.process.PID))
+		}
+	}()
+	if err := proc.Suspend(ctx, t.process, t.dataDir); err != nil {
+		return err
+	}
+	frozen, cancel := context.WithTimeout(ctx, time.Until(r.fault.Add(r.Order.For)))
+	defer cancel()
+	if t.process.Wait(frozen) == nil {
+		r.watch.note(time.Now(), FromDrill, "process %d was ended while it was frozen: the service does not wait for a server that hangs", t.process.PID)
+		return nil
+	}
+	r.watch.note(time.Now(), FromDrill, "has process %d go on", t.process.PID)
+	return nil
+}

@@ -1,0 +1,198 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/faultpoint"
+	"kurabe/internal/volume"
+)
+
+// transport brings a copy of the source's data here. What a copy is, and what it becomes,
+// is the same wherever the source is.
+type transport interface {
+	// copyTo makes dir, which is absent, a prepared copy of the data of the running
+	// source, and returns where in the source's history the copy is.
+	copyTo(ctx context.Context, dir string) (position string, err error)
+}
+
+// Clone implements engine.Replicator: a copy as for a snapshot, with its place in the
+// source's history in the file that makes it a follower's.
+func (d *Driver) Clone(ctx context.Context, i engine.Instance, _ string) error {
+	source, err := sourceOf(i)
+	if err != nil {
+		return fmt.Errorf("clone: %w", err)
+	}
+	if _, err := os.Lstat(i.Home.DataDir()); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clone %s: there is a data folder already: %w", source.ID, errors.Join(err, fs.ErrExist))
+	}
+	fresh := i.Home.FreshDir()
+	err = volume.RemoveTree(i.Home.Dir, fresh)
+	if err == nil {
+		err = d.makeClone(ctx, i, localCopy{d, localSource(i)}, fresh)
+	}
+	if err != nil {
+		// Half a copy is of no use, and its space is not ours to keep.
+		return fmt.Errorf("clone %s: %w", source.ID, errors.Join(err, volume.RemoveTree(i.Home.Dir, fresh)))
+	}
+	faultpoint.Reach("before", "name-clone")
+	if err := os.Rename(fresh, i.Home.DataDir()); err != nil {
+		return fmt.Errorf("clone %s: %w", source.ID, err)
+	}
+	return volume.SyncDir(i.Home.Dir)
+}
+
+func (d *Driver) makeClone(ctx context.Context, i engine.Instance, from transport, fresh string) error {
+	position, err := from.copyTo(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	faultpoint.Reach("after", "copy-data")
+	w := &workshop{user: i.User}
+	if err := w.giveAll(fresh); err != nil {
+		return err
+	}
+	if err := d.Adopt(i, fresh); err != nil {
+		return err
+	}
+	if err := beginLog(fresh, position, firstLogNumber(i), w); err != nil {
+		return err
+	}
+	if err := writeFollowing(fresh, following{Position: position}); err != nil {
+		return err
+	}
+	return volume.SyncFS(fresh)
+}
+
+// beginLog has the binary log of a copy begin where the copy is: a server reads this file
+// when it has no log yet. Without it nobody could follow from that very place, as a writer
+// does that has to take back what came after. An empty file takes the number before the
+// first one: the server goes on from there.
+func beginLog(dataDir, position string, first int64, w *workshop) error {
+	list, err := parseGTIDs(position)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, g := range list {
+		b.WriteString(g.String() + "\n")
+	}
+	for name, text := range map[string]string{binlogName + ".state": b.String(), binlogFile(first - 1): ""} {
+		path := filepath.Join(dataDir, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), w.give(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetPlace removes the file that took a number, once the server has begun its own log: it
+// does not know it, and would never purge it.
+func forgetPlace(dataDir string) error {
+	names, err := binlogs(dataDir)
+	if err != nil || len(names) < 2 {
+		return err
+	}
+	root, err := os.OpenRoot(dataDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if info, err := root.Lstat(names[0]); err != nil || info.Size() > 0 {
+		return err
+	}
+	return root.Remove(names[0])
+}
+
+// firstNumbers is for how many numbers clones are spread over. A server may go on from there
+// to 999,999 (DESIGN.md).
+const firstNumbers = 400_000
+
+// firstLogNumber is where the numbers of a clone's binary logs begin. A position names a
+// file and nothing of whose it is, and what is kept of the instance's log, or a snapshot of
+// it, must not be taken for a part of another member's log. A member that was cloned again
+// has written in between, so in another epoch.
+func firstLogNumber(i engine.Instance) int64 {
+	sum := fnv.New32a()
+	fmt.Fprint(sum, i.Instance, " ", i.Role.Epoch)
+	return 2 + int64(sum.Sum32()%firstNumbers)
+}
+
+// giveAll makes the engine's user the owner of a tree that is the service's.
+func (w *workshop) giveAll(dir string) error {
+	if w.user == nil {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, w.user.UID, w.user.GID)
+	})
+}
+
+func sourceOf(i engine.Instance) (kurabe.Source, error) {
+	if i.Role == nil || i.Role.Source == nil {
+		return kurabe.Source{}, errors.New("the assignment's role names no source to follow")
+	}
+	return *i.Role.Source, nil
+}
+
+// localCopy is the transport within one host, the only part of a clone that is bound to
+// one: the source's folder and its admin socket are at hand. Between hosts the agent of the
+// source's host does the same and sends the files, as of a snapshot for the archive, and
+// the position in its answer.
+type localCopy struct {
+	driver *Driver
+	source engine.Instance
+}
+
+// localSource is the source as the driver acts on it, which is reached where it listens.
+// Members of a group have the same settings, and their homes lie side by side.
+func localSource(i engine.Instance) engine.Instance {
+	s := i
+	source := *i.Role.Source
+	s.Instance, s.Address, s.ListensAt, s.Port, s.Held = source.ID, source.Address, "", source.Port, false
+	s.Role = &kurabe.Role{Epoch: i.Role.Epoch, Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{i.Instance}}
+	s.Home = engine.Home{Dir: filepath.Join(filepath.Dir(i.Home.Dir), string(source.ID))}
+	s.SeenDir = s.Home.Dir
+	if i.SeenDir != i.Home.Dir {
+		s.SeenDir = filepath.Join(filepath.Dir(i.SeenDir), string(source.ID))
+	}
+	return s
+}
+
+// copyTo implements transport. The copy is of one moment, and the source says how far its
+// binary log was at that moment (the tool's info file, or the instant of the cloning); from
+// that it reads the position itself. Until the copy follows, the log behind that place is
+// what the source keeps anyway (logbound.go).
+func (c localCopy) copyTo(ctx context.Context, dir string) (string, error) {
+	copied, err := c.driver.CopyRunning(ctx, c.source, engine.CopyRequest{Dir: dir})
+	if err != nil {
+		return "", err
+	}
+	at := copied.Position
+	if at.File == "" {
+		return "", errors.New("the source writes no binary log; it must restart with one first")
+	}
+	var position string
+	err = withAdmin(ctx, c.source, func(a *admin) error {
+		rows, err := a.query(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", quoteLiteral(at.File), at.Offset))
+		if err == nil {
+			position = rows[0][0]
+		}
+		return err
+	})
+	if err == nil && position == "" {
+		err = fmt.Errorf("the source does not know which transaction its log has at %s", at)
+	}
+	return position, err
+}

@@ -1,0 +1,257 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/faultpoint"
+)
+
+// applyPoll is how often a server is asked whether it has applied all. Clients wait for it
+// when it is promoted.
+const applyPoll = 10 * time.Millisecond
+
+// follow has a server follow the source of its assignment. What it has received it applies
+// first: it may have answered for that, and whoever it answered may be dead.
+func (d *Driver) follow(ctx context.Context, a *admin, i engine.Instance) error {
+	if i.Role.Source == nil {
+		return errors.New("the assignment's role names no source to follow")
+	}
+	if _, able, err := askGuard(ctx, a); err != nil || !able {
+		return errors.Join(err, errUnable)
+	}
+	lock := d.roleLock(i.Home)
+	lock.Lock()
+	defer lock.Unlock()
+	state, err := readFollowing(i.Home)
+	if err != nil || state == nil {
+		return errors.Join(err, errNoFollower)
+	}
+	if state.Position != "" {
+		err = begin(ctx, a, i, state.Position)
+	} else {
+		err = resume(ctx, a, i)
+	}
+	var failed *applyError
+	if errors.As(err, &failed) && !failed.passes() {
+		return errors.Join(err, noteBroken(i.Home, err.Error()))
+	}
+	return err
+}
+
+// errUnable: it would answer for what it may lose.
+var errUnable = errors.New("the guard in this server cannot serve a group; the server's error log says what it misses")
+
+var errNoFollower = errors.New("its data is not that of a follower")
+
+// begin is for data that has never followed: it says from where on.
+func begin(ctx context.Context, a *admin, i engine.Instance, position string) error {
+	if _, err := parseGTIDs(position); err != nil {
+		return err
+	}
+	// The account that a copy was made with is in it.
+	if err := dropLeftCopiers(ctx, a); err != nil {
+		return err
+	}
+	err := a.execAll(ctx, "STOP SLAVE", "RESET SLAVE ALL")
+	if err == nil {
+		err = setPosition(ctx, a, i, position)
+	}
+	if err == nil {
+		err = a.exec(ctx, changeSource(i))
+	}
+	if err != nil {
+		return fmt.Errorf("begin to follow at %s: %w", position, err)
+	}
+	faultpoint.Reach("after", "change-source")
+	err = forgetPlace(i.Home.DataDir())
+	if err == nil {
+		err = writeFollowing(i.Home.DataDir(), following{})
+	}
+	if err != nil {
+		return err
+	}
+	return startSlave(ctx, a)
+}
+
+// Modes of the folder of the system schema.
+const (
+	schemaOpen   = 0o700
+	schemaClosed = 0o500 // as the guard leaves it
+)
+
+// setPosition empties a table of the system schema, which makes its file anew, so the
+// folder is open meanwhile. No client is in a follower; a promotion closes it again if we
+// die here.
+func setPosition(ctx context.Context, a *admin, i engine.Instance, position string) error {
+	if err := setSchema(i, schemaOpen); err != nil {
+		return err
+	}
+	err := a.exec(ctx, "SET GLOBAL gtid_slave_pos = "+quoteLiteral(position))
+	return errors.Join(err, setSchema(i, schemaClosed))
+}
+
+func setSchema(i engine.Instance, mode os.FileMode) error {
+	root, err := os.OpenRoot(i.Home.DataDir())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.Chmod(systemSchema, mode)
+}
+
+// resume goes on, with the same source or another one.
+func resume(ctx context.Context, a *admin, i engine.Instance) error {
+	s, err := askSlave(ctx, a)
+	if err != nil {
+		return err
+	}
+	if s != nil && s.of(i) && s.receives != "No" && s.applies {
+		return nil
+	}
+	if err := settleReceived(ctx, a, i); err != nil {
+		return fmt.Errorf("apply what was received: %w", err)
+	}
+	if err := a.exec(ctx, changeSource(i)); err != nil {
+		return fmt.Errorf("follow %s: %w", i.Role.Source.ID, err)
+	}
+	return startSlave(ctx, a)
+}
+
+func startSlave(ctx context.Context, a *admin) error {
+	if err := a.exec(ctx, "START SLAVE"); err != nil {
+		return fmt.Errorf("start to follow: %w", err)
+	}
+	return nil
+}
+
+// changeSource names the source. The account has no password: what lets this member in is
+// the key that its server has anyway, which never leaves the host. The source is known by
+// its certificate, which must be for this address.
+func changeSource(i engine.Instance) string {
+	tls, source := i.Seen().TLSDir(), i.Role.Source
+	words := []string{
+		"MASTER_HOST=" + quoteLiteral(source.Address), "MASTER_PORT=" + strconv.Itoa(source.Port),
+		"MASTER_USER=" + quoteLiteral(memberName(i.Instance)), "MASTER_PASSWORD=''",
+		"MASTER_SSL=1", "MASTER_SSL_VERIFY_SERVER_CERT=1", "MASTER_SSL_CA=" + quoteLiteral(filepath.Join(tls, authorityFile)),
+		"MASTER_SSL_CERT=" + quoteLiteral(filepath.Join(tls, certificateFile)), "MASTER_SSL_KEY=" + quoteLiteral(filepath.Join(tls, keyFile)),
+		"MASTER_CONNECT_RETRY=" + strconv.Itoa(retrySeconds), "MASTER_HEARTBEAT_PERIOD=" + strconv.Itoa(heartbeatSeconds), "MASTER_USE_GTID=slave_pos",
+	}
+	return "CHANGE MASTER TO " + strings.Join(words, ", ")
+}
+
+// Files in Home.TLSDir.
+const (
+	keyFile         = "server.key"
+	certificateFile = "server.crt"
+	authorityFile   = "ca.pem"
+)
+
+// settleReceived returns when nothing more is received, and all that was is applied. A
+// transaction of which a part was received is not: nobody has answered for it.
+//
+// While one of its threads lives the server knows what it lacks. A server that was started
+// anew does not: it would throw away what it has received (start_slave_threads purges the
+// relay logs where positions are GTIDs), so it is told to read its files on. One that was told
+// that already has not come to their end for certain, and its threads know of no newest one.
+func settleReceived(ctx context.Context, a *admin, i engine.Instance) error {
+	s, err := askSlave(ctx, a)
+	if err != nil || s == nil {
+		return err
+	}
+	lives := s.applies || s.receives != "No"
+	failed := &applyError{s.whyNotApply}
+	switch {
+	case !s.usesGTID:
+		err = applyLeft(ctx, a, i)
+	case !s.applies && failed.number != 0 && !failed.passes():
+		return failed
+	case lives:
+		if !s.applies {
+			err = a.exec(ctx, "START SLAVE SQL_THREAD")
+		}
+		if err == nil {
+			err = a.exec(ctx, "STOP SLAVE IO_THREAD")
+		}
+		if err == nil {
+			err = awaitApplied(ctx, a)
+		}
+	default:
+		err = applyLeft(ctx, a, i)
+	}
+	if err != nil {
+		return err
+	}
+	return a.exec(ctx, "STOP SLAVE")
+}
+
+// awaitApplied is for a server whose threads have run since it was started: it knows the
+// newest transaction that it has received in full.
+func awaitApplied(ctx context.Context, a *admin) error {
+	for {
+		s, err := askSlave(ctx, a)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			return errNoFollower
+		}
+		if !s.applies && s.whyNotApply.number != 0 {
+			return &applyError{s.whyNotApply}
+		}
+		if s.receives == "No" {
+			n, err := applied(ctx, a)
+			if err != nil || n >= s.received {
+				return err
+			}
+		}
+		if !s.applies {
+			return errors.New("the server has ceased to apply what it has received")
+		}
+		if err := pause(ctx, applyPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitRead returns when the applying thread has nothing more to read.
+func awaitRead(ctx context.Context, a *admin) error {
+	for {
+		s, err := askSlave(ctx, a)
+		switch {
+		case err != nil:
+			return err
+		case s == nil:
+			return errNoFollower
+		case s.applies && s.applyState == allRead:
+			return nil
+		case !s.applies && s.whyNotApply.number != 0:
+			return &applyError{s.whyNotApply}
+		case !s.applies:
+			return errors.New("the server has ceased to read what it has received")
+		}
+		if err := pause(ctx, applyPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// applyError is a transaction that cannot be applied.
+type applyError struct{ reason }
+
+func (e *applyError) Error() string {
+	return "a transaction of the source cannot be applied: " + e.String()
+}
+
+// passing are errors that say nothing of the data: locks, disk, memory, network.
+var passing = []int{1021, 1037, 1038, 1041, 1114, 1158, 1159, 1160, 1161, 1205, 1213, 2013}
+
+func (e *applyError) passes() bool { return slices.Contains(passing, e.number) }

@@ -1,0 +1,199 @@
+package mariadb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+const (
+	peerEvery = 250 * time.Millisecond
+	peerLimit = time.Second
+	// behindMost is what a follower may lack of the log, in bytes, to be said to stream
+	// while nobody waits for it. Once somebody does, one large transaction may be more.
+	behindMost = 16 << 20
+)
+
+// address is where a follower listens.
+type address struct{ host, port string }
+
+// peer looks at one follower of a writer, over a session of its own. The writer itself does
+// not know how far its followers are: in 10.11 it shows neither what it has sent nor what
+// was answered for, and a follower that has nothing to answer for says nothing.
+type peer struct {
+	at   address
+	stop context.CancelFunc // nil: it is not known where it is
+	done chan struct{}
+
+	mu    sync.Mutex // guards the rest
+	known bool
+	last  peerAnswer
+	heard time.Time // of the newest answer
+	moved time.Time // when it had all, or had more than before
+}
+
+// peerAnswer is what a follower said.
+type peerAnswer struct {
+	received int64
+	file     string // of the writer's log, and how far it has that
+	at       int64
+	runs     bool // it receives and applies
+}
+
+func newPeer(now time.Time) *peer { return &peer{heard: now, moved: now} }
+
+// lookAt begins to look, or to look elsewhere.
+func (p *peer) lookAt(writer engine.Instance, at address) {
+	if at == p.at || at == (address{}) {
+		return
+	}
+	p.close()
+	ctx, stop := context.WithCancel(context.Background())
+	p.at, p.stop, p.done = at, stop, make(chan struct{})
+	go p.run(ctx, writer)
+}
+
+func (p *peer) close() {
+	if p.stop == nil {
+		return
+	}
+	p.stop()
+	<-p.done
+	p.stop = nil
+}
+
+func (p *peer) run(ctx context.Context, writer engine.Instance) {
+	defer close(p.done)
+	var db *sql.DB
+	for {
+		began := time.Now()
+		var err error
+		if db == nil {
+			db, err = lookPool(writer, p.at)
+		}
+		if err == nil {
+			err = p.ask(ctx, db)
+		}
+		if err != nil && db != nil {
+			// The password may be another one by now.
+			_ = db.Close()
+			db = nil
+		}
+		if pause(ctx, max(0, peerEvery-time.Since(began))) != nil {
+			break
+		}
+	}
+	if db != nil {
+		_ = db.Close()
+	}
+}
+
+// lookPool comes in with the account that Followers makes, and verifies the follower as a
+// member of this address.
+func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
+	password, err := readLookPassword(writer.Home)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := tlsTo(at.host, filepath.Join(writer.Home.TLSDir(), authorityFile))
+	if err != nil {
+		return nil, err
+	}
+	config := mysql.NewConfig()
+	config.User, config.Passwd = lookName(writer.Instance), password.Reveal()
+	config.Net, config.Addr, config.TLS, config.Logger = "tcp", net.JoinHostPort(at.host, at.port), tlsConfig, silent{}
+	config.Timeout, config.ReadTimeout, config.WriteTimeout = peerLimit, peerLimit, peerLimit
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+func (p *peer) ask(ctx context.Context, db *sql.DB) error {
+	limited, cancel := context.WithTimeout(ctx, peerLimit)
+	defer cancel()
+	rows, err := named(limited, db, "SHOW SLAVE STATUS")
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 {
+		return errors.New("the follower follows nobody")
+	}
+	s, err := parseSlave(rows[0])
+	if err != nil {
+		return err
+	}
+	p.answered(time.Now(), peerAnswer{s.received, s.sourceFile, s.sourceAt, s.receives == "Yes" && s.applies})
+	return nil
+}
+
+func (p *peer) answered(now time.Time, a peerAnswer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known || a.received != p.last.received || a.file != p.last.file || a.at != p.last.at {
+		p.moved = now
+	}
+	p.known, p.last, p.heard = true, a, now
+}
+
+// view is what is known of it now. before is the newest transaction of a moment ago. One
+// that answers and gets no further although there is more is as silent as one that does
+// not answer: its disk may hang.
+func (p *peer) view(now time.Time, before int64, waits bool, log logSizes) engine.FollowerView {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := engine.FollowerView{Streaming: waits, HeardAgo: now.Sub(p.heard)}
+	if !p.known {
+		return v
+	}
+	v.Flushed = p.last.received
+	if v.Flushed >= before {
+		p.moved = now
+	}
+	v.HeardAgo = max(v.HeardAgo, now.Sub(p.moved))
+	v.Streaming = p.last.runs && (waits || log.behind(p.last.file, p.last.at) <= behindMost)
+	return v
+}
+
+// logSizes are the binary logs of a folder.
+type logSizes []logSize
+
+type logSize struct {
+	name  string
+	bytes int64
+}
+
+func measureLog(dataDir string) (logSizes, error) {
+	names, err := binlogs(dataDir)
+	var sizes logSizes
+	for _, name := range names {
+		if info, err := os.Lstat(filepath.Join(dataDir, name)); err == nil { // else it was purged
+			sizes = append(sizes, logSize{name, info.Size()})
+		}
+	}
+	return sizes, err
+}
+
+// behind is how many bytes lie behind a place in the log.
+func (l logSizes) behind(file string, at int64) int64 {
+	sum := -at
+	for _, s := range l {
+		if (kurabe.LogPosition{File: s.name}).Compare(kurabe.LogPosition{File: file}) >= 0 {
+			sum += s.bytes
+		}
+	}
+	return max(sum, 0)
+}

@@ -1,0 +1,185 @@
+package mariadb
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"github.com/go-sql-driver/mysql"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/faultpoint"
+	"kurabe/internal/volume"
+)
+
+// truncates is the first version that takes back, when it recovers as a follower, what its
+// binary log has and its engine has only prepared.
+var truncates = [3]int{10, 11, 9}
+
+// Rejoin implements engine.Replicator. A commit that nobody answered for is in the binary
+// log, and only prepared in the engine: a writer that starts again commits it, a follower
+// must not, because the new writer may have another transaction in its place. The server's
+// own recovery can take it back. What it has committed is another matter: if the source
+// has not got that, only a clone helps.
+func (d *Driver) Rejoin(ctx context.Context, i engine.Instance, caFile string) error {
+	source, err := sourceOf(i)
+	if err != nil {
+		return fmt.Errorf("rejoin: %w", err)
+	}
+	state, err := readFollowing(i.Home)
+	switch {
+	case err != nil:
+	case state != nil && state.Rebuild != "":
+		err = fmt.Errorf("%w: %s", engine.ErrRebuild, state.Rebuild)
+	case state == nil:
+		err = d.rejoin(ctx, i, caFile)
+	}
+	if err != nil {
+		return fmt.Errorf("rejoin %s: %w", source.ID, err)
+	}
+	return nil
+}
+
+func (d *Driver) rejoin(ctx context.Context, i engine.Instance, caFile string) error {
+	if err := d.AwaitWrites(ctx, i); err != nil {
+		return fmt.Errorf("wait for what the server has written: %w", err)
+	}
+	// Asked first: a source that cannot be reached costs no recovery each time.
+	source, err := askSource(ctx, i, caFile)
+	if err != nil {
+		return err
+	}
+	if err := recoverAsFollower(ctx, i); err != nil {
+		return err
+	}
+	faultpoint.Reach("after", "recover-follower")
+	data := i.Home.DataDir()
+	own, found, err := lastLogged(data)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return fmt.Errorf("%w: its binary log names no transaction", engine.ErrRebuild)
+	}
+	// What the source has it keeps, so what it had a moment ago it has now.
+	if err := source.refuse(own); err != nil {
+		return err
+	}
+	w := &workshop{user: i.User}
+	for _, name := range replicationFiles {
+		if err := os.Remove(filepath.Join(data, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := w.guard(data); err != nil {
+		return err
+	}
+	if err := volume.SyncFS(data); err != nil {
+		return err
+	}
+	return writeFollowing(data, following{Position: own.String()})
+}
+
+// recoverTries are two: one that died in the midst of its shutdown refuses the first.
+const recoverTries = 2
+
+// recoverAsFollower has a private server recover the data, and shut it down cleanly. It
+// holds the lock of the instance: while it lives, also after us, no other can start.
+func recoverAsFollower(ctx context.Context, i engine.Instance) error {
+	data := i.Home.DataDir()
+	t, err := readTail(data)
+	if err != nil {
+		return err
+	}
+	if !t.closed && !atLeast(i.Version.Version, truncates) {
+		return fmt.Errorf("%w: MariaDB %s cannot take back what nobody answered for", engine.ErrRebuild, i.Version.Version)
+	}
+	for try := 1; ; try++ {
+		err := recoverOnce(ctx, i)
+		var died *serverDied
+		if !errors.As(err, &died) {
+			return err
+		}
+		if try == recoverTries || !leftPrepared.MatchString(died.words) {
+			return judgeDeath(err, died)
+		}
+		if err := markInUse(data); err != nil {
+			return err
+		}
+	}
+}
+
+// noRoom passes; nothing else that a server dies of in a recovery does.
+var noRoom = regexp.MustCompile(`No space left on device|Disk quota exceeded|Disk is full|errno: 28\b|[Cc]annot allocate memory`)
+
+func judgeDeath(err error, died *serverDied) error {
+	if noRoom.MatchString(died.words) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", engine.ErrRebuild, err)
+}
+
+func recoverOnce(ctx context.Context, i engine.Instance) error {
+	s, err := openPrivate(ctx, i, i.Home.DataDir())
+	if err != nil {
+		return err
+	}
+	s.lock = i.Home.LockFile()
+	var options []option
+	if atLeast(i.Version.Version, truncates) {
+		options = append(options, option{"init_rpl_role", "SLAVE"})
+	}
+	err = s.start(ctx, privateOptions{binlog: true, options: options})
+	if err == nil {
+		err = s.stop(ctx)
+	}
+	return errors.Join(err, s.close())
+}
+
+// askSource asks a writer for its history, as the member that is to follow it.
+func askSource(ctx context.Context, i engine.Instance, caFile string) (history, error) {
+	db, err := sourcePool(i, caFile)
+	if err != nil {
+		return history{}, err
+	}
+	defer db.Close()
+	var readOnly bool
+	var state, applied string
+	err = db.QueryRowContext(ctx, "SELECT @@GLOBAL.read_only, @@GLOBAL.gtid_binlog_state, @@GLOBAL.gtid_slave_pos").Scan(&readOnly, &state, &applied)
+	if err != nil {
+		return history{}, fmt.Errorf("ask the source: %w", err)
+	}
+	if readOnly {
+		return history{}, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
+	}
+	return parseHistory(state, applied)
+}
+
+// sourcePool comes in by the certificate of this member's server.
+func sourcePool(i engine.Instance, caFile string) (*sql.DB, error) {
+	tlsConfig, err := tlsTo(i.Role.Source.Address, caFile)
+	if err != nil {
+		return nil, err
+	}
+	own, err := tls.LoadX509KeyPair(filepath.Join(i.Home.TLSDir(), certificateFile), filepath.Join(i.Home.TLSDir(), keyFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate that is shown to the source: %w", err)
+	}
+	tlsConfig.Certificates = []tls.Certificate{own}
+	config := mysql.NewConfig()
+	config.User = memberName(i.Instance)
+	config.Net, config.Addr = "tcp", net.JoinHostPort(i.Role.Source.Address, strconv.Itoa(i.Role.Source.Port))
+	config.TLS, config.Logger = tlsConfig, silent{}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}

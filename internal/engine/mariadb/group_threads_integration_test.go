@@ -1,0 +1,29 @@
+//go:build integration
+
+package mariadb
+
+import (
+	"errors"
+	"testing"
+)
+
+// What the service asks of a server beside other things makes no files of temporary tables:
+// two at a time would end the server (threads).
+func TestGroupMakesNoFiles(t *testing.T) {
+	p := newPair(t)
+	p.waitForFollower(t)
+	made := func() string { return inside(t, p.writer, "SHOW GLOBAL STATUS LIKE 'Created_tmp_disk_tables'")[0][1] }
+	before := made()
+	p.awaitFollowing(t)
+	i, r := p.writer.Instance(), replicator(p.writer)
+	if err := errors.Join(r.Followers(t.Context(), i), r.Waits(t.Context(), i), r.(*Driver).RefuseClients(t.Context(), i)); err != nil {
+		t.Fatal(err)
+	}
+	err := withAdmin(t.Context(), i, func(a *admin) error { return errors.Join(upkeep(t.Context(), a), unstalled(t.Context(), a)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := made(); now != before {
+		t.Errorf("%s tables were on the disk, now %s", before, now)
+	}
+}

@@ -1,0 +1,151 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"kurabe/internal/engine"
+)
+
+// waitingSetting has commits wait for a follower.
+const waitingSetting = "rpl_semi_sync_master_enabled"
+
+// Waits implements engine.Replicator. The settings say already that commits wait, and to
+// set them has no delay: what is written to the binary log from then on waits. What was
+// written before has a lower number than the next look shows, so it is covered by the mark
+// that is made of that.
+func (d *Driver) Waits(ctx context.Context, i engine.Instance) error {
+	if i.Role == nil {
+		return nil
+	}
+	err := withAdmin(ctx, i, func(a *admin) error {
+		if len(i.Role.WaitFor) == 0 {
+			return letGo(ctx, a, i)
+		}
+		return waitsAsOrdered(ctx, a, i)
+	})
+	if err != nil {
+		return fmt.Errorf("wait: %w", err)
+	}
+	return nil
+}
+
+// letGo ends the waiting of commits where nobody is to be waited for, before anything else
+// is asked of a server in which perhaps nothing goes on.
+func letGo(ctx context.Context, a *admin, i engine.Instance) error {
+	if i.Role == nil || len(waitsFor(i)) > 0 {
+		return nil
+	}
+	if err := a.exec(ctx, "SET GLOBAL "+waitingSetting+" = 0"); err != nil {
+		return fmt.Errorf("let commits go on alone: %w", err)
+	}
+	return nil
+}
+
+func waitsAsOrdered(ctx context.Context, a *admin, i engine.Instance) error {
+	if len(i.Role.WaitFor) > 1 || len(i.Role.Followers) > 1 {
+		// The first answer ends the wait, whosever it is.
+		return errors.New("commits of MariaDB can wait for the only follower of a group; order one follower and WaitFor with it")
+	}
+	_, able, err := askGuard(ctx, a)
+	if err != nil {
+		return err
+	}
+	if !able {
+		return errors.New("the guard in the running server cannot keep a commit waiting whose session is killed; restart the server, and see its error log if that does not help")
+	}
+	rows, err := a.query(ctx, "SELECT @@GLOBAL."+waitingSetting+", @@GLOBAL.rpl_semi_sync_master_wait_point, @@GLOBAL.kurabe_guard_waits_for")
+	if err != nil {
+		return err
+	}
+	if want := waitText(i.Role.WaitFor); rows[0][0] != "1" || rows[0][1] != "AFTER_SYNC" || rows[0][2] != want {
+		return fmt.Errorf("%s is %s, at %s, for %q, not for %q; have it load its settings first", waitingSetting, rows[0][0], rows[0][1], rows[0][2], want)
+	}
+	status, err := semiSync(ctx, a)
+	if err == nil && !status.on {
+		err = errors.New("the server has switched the waiting of commits off by itself; its error log says why")
+	}
+	return err
+}
+
+// askGuard says whether the running server has a guard that knows groups, and whether that
+// guard can serve one.
+func askGuard(ctx context.Context, a *admin) (knows, able bool, err error) {
+	rows, err := a.query(ctx, `SHOW GLOBAL VARIABLES LIKE 'kurabe\_guard\_waits'`)
+	knows = err == nil && len(rows) == 1
+	return knows, knows && isOn.MatchString(rows[0][1]), err
+}
+
+// waiting is what a server says of commits that wait.
+type waiting struct {
+	on       bool   // none goes on without an answer
+	sessions string // how many wait now, "0" for none
+	answers  string // how many have come
+}
+
+// semiSync asks for it. The server answers whatever its commits wait for: it takes no lock
+// that one of them holds, unlike SHOW MASTER STATUS, which waits with the second group of
+// commits.
+func semiSync(ctx context.Context, a *admin) (waiting, error) {
+	rows, err := a.query(ctx, "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_master\\_%'")
+	if err != nil {
+		return waiting{}, err
+	}
+	w := waiting{sessions: "0"}
+	for _, row := range rows {
+		if len(row) != 2 {
+			continue
+		}
+		switch strings.ToLower(row[0]) {
+		case "rpl_semi_sync_master_status":
+			w.on = isOn.MatchString(row[1])
+		case "rpl_semi_sync_master_wait_sessions":
+			w.sessions = row[1]
+		case "rpl_semi_sync_master_get_ack":
+			w.answers = row[1]
+		}
+	}
+	return w, nil
+}
+
+// Bounds of how long a server may wait for its follower before nothing is asked of it that
+// would wait, too.
+const (
+	stallMost = time.Second
+	stallPoll = 20 * time.Millisecond
+)
+
+// errStalled is why a statement was not even begun.
+var errStalled = fmt.Errorf("%w: commits wait for a follower that does not answer", engine.ErrNotReady)
+
+// unstalled returns when commits go through. A statement of the service's that is logged, or
+// that asks where the log ends, would wait with them, also when nobody waits for it any
+// more, and take one of the few sessions that the guard has: so many that the order to go
+// on without the follower could not come in.
+func unstalled(ctx context.Context, a *admin) error {
+	first, err := semiSync(ctx, a)
+	for began := time.Now(); err == nil; {
+		var now waiting
+		if now, err = semiSync(ctx, a); err != nil || now.sessions == "0" || now.answers != first.answers {
+			return err
+		}
+		if time.Since(began) > stallMost {
+			return errStalled
+		}
+		err = pause(ctx, stallPoll)
+	}
+	return err
+}
+
+// execLogged runs statements that go into the binary log, where there is one.
+func execLogged(ctx context.Context, a *admin, i engine.Instance, statements ...string) error {
+	if i.Role != nil {
+		if err := unstalled(ctx, a); err != nil {
+			return err
+		}
+	}
+	return a.execAll(ctx, append([]string{logged}, statements...)...)
+}

@@ -1,0 +1,175 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// watcher looks at one server over one session, and at the followers of a writer over one
+// of each (group_peer.go). It asks nothing of its own server that waits with a commit.
+type watcher struct {
+	driver *Driver
+	i      engine.Instance
+	admin  *admin
+	knows  bool // the guard knows groups
+	peers  map[kurabe.InstanceID]*peer
+	// written is the newest transaction of the look before.
+	written int64
+	nudged  time.Time
+	bounded time.Time
+}
+
+// OpenWatch implements engine.Replicator.
+func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watcher, error) {
+	if i.Role == nil {
+		return nil, errors.New("open watch: the assignment has no role")
+	}
+	a, err := openAdmin(ctx, i)
+	if err != nil {
+		return nil, fmt.Errorf("open watch: %w", err)
+	}
+	w := &watcher{driver: d, i: i, admin: a, peers: map[kurabe.InstanceID]*peer{}, bounded: time.Now()}
+	if w.knows, _, err = askGuard(ctx, a); err != nil {
+		return nil, fmt.Errorf("open watch: %w", errors.Join(err, a.close()))
+	}
+	return w, nil
+}
+
+// Close implements engine.Watcher.
+func (w *watcher) Close() {
+	for _, p := range w.peers {
+		p.close()
+	}
+	_ = w.admin.close() // whatever it says, the session is gone
+}
+
+// Look implements engine.Watcher. Positions are numbers of transactions: equal ones of two
+// members mean the same history.
+func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
+	state, err := readFollowing(w.i.Home)
+	var v engine.RoleView
+	switch {
+	case err != nil:
+	case state != nil:
+		v, err = w.lookAtFollower(ctx)
+		v.Following = v.Following && state.Rebuild == ""
+	default:
+		v, err = w.lookAtWriter(ctx)
+	}
+	if err != nil {
+		return engine.RoleView{}, fmt.Errorf("look: %w", err)
+	}
+	return v, nil
+}
+
+// boundEvery is how often the binary log of a follower is bounded, which nothing else
+// comes by to do.
+const boundEvery = time.Minute
+
+// lookAtFollower: its position is what it has received in full, applied or not, and synced as
+// far as it has answered for it. It says that it receives before its source has refused it: so something
+// must have come, the name of the log first of all.
+func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
+	s, err := askSlave(ctx, w.admin)
+	if err != nil {
+		return engine.RoleView{}, err
+	}
+	var v engine.RoleView
+	if v.Position, err = applied(ctx, w.admin); err != nil || s == nil {
+		return v, err
+	}
+	v.Position = max(v.Position, s.received)
+	v.Following = follows(w.i) && s.of(w.i) && s.receives == "Yes" && s.sourceFile != "" && s.applies
+	if time.Since(w.bounded) >= boundEvery {
+		// What fails is tried again, and says nothing of the server.
+		_ = boundLog(ctx, w.i)
+		w.bounded = time.Now()
+	}
+	return v, w.heal(ctx, *s)
+}
+
+// lookAtWriter: the number is given to a transaction before it is synced, so what is
+// inserted may be a few ahead of what is durable. Nobody goes by that difference: what
+// counts is what followers have received.
+func (w *watcher) lookAtWriter(ctx context.Context) (engine.RoleView, error) {
+	note := "''"
+	if w.knows {
+		note = "@@GLOBAL.kurabe_guard_waits_for"
+	}
+	rows, err := w.admin.query(ctx, "SELECT @@GLOBAL.read_only, @@GLOBAL.gtid_binlog_pos, @@GLOBAL."+waitingSetting+", "+note)
+	if err != nil {
+		return engine.RoleView{}, err
+	}
+	v := engine.RoleView{Writing: rows[0][0] == "0"}
+	if v.Inserted, err = sequence(rows[0][1]); err != nil {
+		return v, err
+	}
+	v.Position = v.Inserted
+	waits := rows[0][2] == "1"
+	if waits {
+		status, err := semiSync(ctx, w.admin)
+		if err != nil {
+			return v, err
+		}
+		if status.on {
+			v.WaitsFor = waitedFor(w.i.Instance.Owner(), rows[0][3])
+		}
+	}
+	v.Followers, err = w.lookAtFollowers(ctx, waits, v.Inserted)
+	return v, err
+}
+
+// lookAtFollowers: a follower is there when a session of its sends it the log. Any member is
+// looked at: those of the assignment may have become others since the session was opened.
+func (w *watcher) lookAtFollowers(ctx context.Context, waits bool, inserted int64) (map[kurabe.InstanceID]engine.FollowerView, error) {
+	list, err := threads(ctx, w.admin)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := w.admin.query(ctx, "SHOW SLAVE HOSTS")
+	if err != nil {
+		return nil, err
+	}
+	log, err := measureLog(w.i.Home.DataDir())
+	if err != nil {
+		return nil, err
+	}
+	before, now := w.written, time.Now()
+	w.written = inserted
+	views := map[kurabe.InstanceID]engine.FollowerView{}
+	for _, t := range list {
+		id, ours := memberOf(w.i.Instance.Owner(), t.user)
+		if !ours || t.command != dumpCommand {
+			continue
+		}
+		p := w.peers[id]
+		if p == nil {
+			p = newPeer(now)
+			w.peers[id] = p
+		}
+		p.lookAt(w.i, addressOf(id, hosts))
+		views[id] = p.view(now, before, waits, log)
+	}
+	for id, p := range w.peers {
+		if _, there := views[id]; !there {
+			p.close()
+			delete(w.peers, id)
+		}
+	}
+	return views, nil
+}
+
+// addressOf is where a follower listens, as it has told this server when it came.
+func addressOf(id kurabe.InstanceID, hosts [][]string) address {
+	for _, row := range hosts {
+		if len(row) >= 3 && row[0] == serverID(id) {
+			return address{row[1], row[2]}
+		}
+	}
+	return address{}
+}

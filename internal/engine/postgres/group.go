@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// A member of a group is known to the server that it follows by these names: its session
+// that follows and its slot by the first, the session that clones it by the second. They
+// must not be one: a session of the first name counts when a commit waits.
+const (
+	memberPrefix = "kurabe_member_"
+	clonePrefix  = "kurabe_clone_"
+)
+
+// standbyFile in the data folder makes a server that starts a follower. The server itself
+// removes it when it is promoted.
+const standbyFile = "standby.signal"
+
+var _ engine.Replicator = (*Driver)(nil)
+
+func memberName(id kurabe.InstanceID) string { return memberPrefix + strconv.Itoa(id.Number()) }
+
+func cloneName(id kurabe.InstanceID) string { return clonePrefix + strconv.Itoa(id.Number()) }
+
+var memberForm = regexp.MustCompile(`^` + memberPrefix + `([1-9][0-9]*)$`)
+
+// memberOf is the member of an instance that has a name, false when none can have it.
+func memberOf(owner kurabe.InstanceID, name string) (kurabe.InstanceID, bool) {
+	m := memberForm.FindStringSubmatch(name)
+	if m == nil {
+		return "", false
+	}
+	number, err := strconv.Atoi(m[1])
+	return owner.Member(number), err == nil
+}
+
+// waitNames is the setting by which every commit waits for all of these members, "" for
+// none. The order has no meaning where all are waited for, so it is that of the numbers.
+func waitNames(ids []kurabe.InstanceID) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	sorted := slices.SortedFunc(slices.Values(ids), func(a, b kurabe.InstanceID) int { return a.Number() - b.Number() })
+	names := make([]string, len(sorted))
+	for n, id := range sorted {
+		names[n] = quoteName(memberName(id))
+	}
+	return "FIRST " + strconv.Itoa(len(names)) + " (" + strings.Join(names, ", ") + ")"
+}
+
+var quotedMember = regexp.MustCompile(`"(` + memberPrefix + `[1-9][0-9]*)"`)
+
+// waitedFor is the reverse of waitNames.
+func waitedFor(owner kurabe.InstanceID, setting string) []kurabe.InstanceID {
+	var ids []kurabe.InstanceID
+	for _, m := range quotedMember.FindAllStringSubmatch(setting, -1) {
+		if id, ok := memberOf(owner, m[1]); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// follows says whether a server is to follow another one.
+func follows(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyFollow }
+
+// keepsOut says whether a server of a group lets no client in: a follower shows an older
+// state than its writer, one that yields or rests is about to end, and one that is held
+// may show what others lack.
+func keepsOut(i engine.Instance) bool {
+	return i.Role != nil && (i.Held || i.Role.Duty != kurabe.DutyWrite)
+}
+
+// IsFollower implements engine.Replicator.
+func (d *Driver) IsFollower(h engine.Home) bool {
+	_, err := os.Lstat(filepath.Join(h.DataDir(), standbyFile))
+	return err == nil
+}

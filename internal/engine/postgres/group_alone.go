@@ -1,0 +1,236 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/proc"
+)
+
+var _ engine.Reckoner = (*Driver)(nil)
+
+// CommittedAlone implements engine.Reckoner by the server's own reader of its log. The
+// commits of the server's upkeep are among those that it counts.
+func (d *Driver) CommittedAlone(ctx context.Context, i engine.Instance, caFile string) (int64, error) {
+	if d.IsFollower(i.Home) {
+		return 0, nil
+	}
+	control, err := d.finishLog(ctx, i)
+	if errors.Is(err, engine.ErrRebuild) {
+		return 0, fmt.Errorf("%w: %w", engine.ErrUncounted, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	source, err := d.sourceHistory(ctx, i, caFile)
+	if err != nil {
+		return 0, err
+	}
+	own, err := ownHistory(i.Home.DataDir(), control.timeline)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", engine.ErrUncounted, err)
+	}
+	at, from, err := parted(own, source)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", engine.ErrUncounted, err)
+	}
+	var total int64
+	for _, t := range own[at:] {
+		n, err := d.commits(ctx, i, t, from)
+		if err != nil {
+			return 0, err
+		}
+		total, from = total+n, t.end
+	}
+	return total, nil
+}
+
+// stretch is what a server has of one timeline: from the end of the one before it to its
+// own end, which is endless for the one that is written now.
+type stretch struct {
+	timeline uint32
+	end      lsn
+}
+
+const endless = ^lsn(0)
+
+// historyBytesMost bounds what is read of a history: a line for each promotion.
+const historyBytesMost = 1 << 20
+
+// parseHistory reads a timeline's history file: lines of a timeline, the place at which it
+// was left, and the reason (PostgreSQL manual, "Timelines"; timeline.c).
+func parseHistory(text string, timeline uint32) ([]stretch, error) {
+	var list []stretch
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if len(fields) < 2 {
+			return nil, fmt.Errorf("%.80q is no line of a timeline's history", line)
+		}
+		t, err := strconv.ParseUint(fields[0], 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%.80q is no timeline", fields[0])
+		}
+		at, err := parseLSN(fields[1])
+		if err != nil {
+			return nil, err
+		}
+		if n := len(list); n > 0 && (uint32(t) <= list[n-1].timeline || at < list[n-1].end) {
+			return nil, fmt.Errorf("a timeline's history goes back at %.80q", line)
+		}
+		list = append(list, stretch{uint32(t), at})
+	}
+	if n := len(list); n > 0 && list[n-1].timeline >= timeline {
+		return nil, fmt.Errorf("timeline %d cannot come from timeline %d", timeline, list[n-1].timeline)
+	}
+	return append(list, stretch{timeline, endless}), nil
+}
+
+func historyFile(timeline uint32) string { return fmt.Sprintf("%s/%08X.history", walDir, timeline) }
+
+// firstTimeline has no history.
+const firstTimeline = 1
+
+func ownHistory(dataDir string, timeline uint32) ([]stretch, error) {
+	if timeline <= firstTimeline {
+		return parseHistory("", timeline)
+	}
+	file, err := os.Open(filepath.Join(dataDir, historyFile(timeline)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the history of timeline %d is gone", timeline)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, historyBytesMost))
+	if err != nil {
+		return nil, err
+	}
+	return parseHistory(string(text), timeline)
+}
+
+func (d *Driver) sourceHistory(ctx context.Context, i engine.Instance, caFile string) ([]stretch, error) {
+	conn, err := d.sourceConn(ctx, i, caFile)
+	if err != nil {
+		return nil, err
+	}
+	defer closeConn(ctx, conn)
+	var recovering bool
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_is_in_recovery()").Scan(&recovering); err != nil {
+		return nil, err
+	}
+	if recovering {
+		return nil, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
+	}
+	var at, file, text string
+	err = conn.QueryRow(ctx, "SELECT f.at::text, pg_catalog.pg_walfile_name(f.at) FROM pg_catalog.pg_current_wal_insert_lsn() AS f(at)").Scan(&at, &file)
+	if err != nil {
+		return nil, err
+	}
+	_, timeline, err := end(at, file)
+	if err != nil {
+		return nil, err
+	}
+	if timeline > firstTimeline {
+		err = conn.QueryRow(ctx, "SELECT pg_catalog.pg_read_file($1, 0, $2)", historyFile(timeline), historyBytesMost).Scan(&text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseHistory(text, timeline)
+}
+
+// parted is where two histories part: which stretch of the first one has what the second
+// one lacks, and from where on.
+func parted(own, source []stretch) (at int, from lsn, err error) {
+	at = -1
+	for n := range min(len(own), len(source)) {
+		if own[n].timeline != source[n].timeline {
+			break
+		}
+		at, from = n, min(own[n].end, source[n].end)
+		if own[n].end != source[n].end {
+			break
+		}
+	}
+	switch {
+	case at < 0:
+		return 0, 0, errors.New("the two have no timeline in common")
+	case from == endless:
+		return 0, 0, fmt.Errorf("both have written timeline %d", own[at].timeline)
+	}
+	return at, from, nil
+}
+
+// commitLine is a line of the reader's sums: how many records there are of a kind.
+var commitLine = regexp.MustCompile(`(?m)^Transaction/COMMIT(?:_PREPARED)?\s+(\d+)\s`)
+
+// What the reader says at the end of a log that goes on no further, or has nothing more.
+var (
+	logEnds    = regexp.MustCompile(`error in WAL record at`)
+	logHasNone = regexp.MustCompile(`could not find a valid record after`)
+)
+
+// waldumpBytesMost bounds the reader's sums, a line for each kind of record.
+const waldumpBytesMost = 1 << 20
+
+// commits counts those in a stretch of the server's own log.
+func (d *Driver) commits(ctx context.Context, i engine.Instance, t stretch, from lsn) (int64, error) {
+	data := i.Home.DataDir()
+	argv := []string{"pg_waldump", "--path=" + filepath.Join(seenPath(i, data), walDir), "--stats=record", "--rmgr=Transaction",
+		"--timeline=" + strconv.FormatUint(uint64(t.timeline), 10), "--start=" + from.String()}
+	if t.end != endless {
+		argv = append(argv, "--end="+t.end.String())
+	}
+	out := &bounded{most: waldumpBytesMost}
+	err := memberTool(ctx, i, proc.Tool{Dir: data, LockFile: i.Home.LockFile(), Argv: argv, Stdout: out})
+	if failed := (*proc.ToolError)(nil); errors.As(err, &failed) {
+		switch {
+		case logHasNone.MatchString(failed.Stderr):
+			return 0, nil
+		case !logEnds.MatchString(failed.Stderr):
+			return 0, fmt.Errorf("%w: %w", engine.ErrUncounted, err)
+		}
+		err = nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return countCommits(out.String())
+}
+
+func countCommits(sums string) (int64, error) {
+	var total int64
+	for _, m := range commitLine.FindAllStringSubmatch(sums, -1) {
+		n, err := strconv.ParseInt(m[1], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", engine.ErrUncounted, err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	bytes.Buffer
+	most int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.Buffer.Write(p[:max(0, min(len(p), b.most-b.Len()))])
+	return len(p), nil
+}

@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// watcher looks at one server over one session.
+type watcher struct {
+	conn     *pgx.Conn
+	owner    kurabe.InstanceID
+	source   kurabe.Source // of a follower
+	segments segments
+	heard    map[kurabe.InstanceID]heard
+}
+
+// heard is when a follower's newest answer was first seen. The time in the answer is that
+// of the follower's clock, which may go wrong: it only tells answers apart. What counts is
+// our own clock, which is never set: so an answer is up to one look older than it seems.
+type heard struct {
+	pid   int
+	reply string
+	at    time.Time
+}
+
+// OpenWatch implements engine.Replicator.
+func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watcher, error) {
+	conn, err := d.adminConn(ctx, i)
+	if err != nil {
+		return nil, fmt.Errorf("open watch: %w", err)
+	}
+	w := &watcher{conn: conn, owner: i.Instance.Owner(), heard: map[kurabe.InstanceID]heard{}}
+	if follows(i) && i.Role.Source != nil {
+		w.source = *i.Role.Source
+	}
+	var bytes int64
+	err = conn.QueryRow(ctx, "SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&bytes)
+	if err == nil {
+		w.segments, err = newSegments(bytes)
+	}
+	if err != nil {
+		closeConn(ctx, conn)
+		return nil, fmt.Errorf("open watch: %w", err)
+	}
+	return w, nil
+}
+
+// lookSQL asks for everything at once.
+//
+// A receiver shows as streaming before it is: so something must have come from the source
+// since it began (until then both times are one), and lately. Both sides make the stream
+// say something twice within that time. The time it came is the follower's own. A server
+// whose replay is paused cannot take over: it does not follow. Nothing pauses it but settings
+// that are smaller than its source's.
+//
+// Of a writer's followers the sessions are meant that have their slot: one may be connected
+// twice for a moment, and one that is being cloned uses the slot under another name. A slot
+// that is lost comes back only by being made anew.
+const lookSQL = `SELECT s.recovering,
+	COALESCE((CASE WHEN s.recovering THEN GREATEST(pg_catalog.pg_last_wal_receive_lsn(), pg_catalog.pg_last_wal_replay_lsn())
+		ELSE pg_catalog.pg_current_wal_flush_lsn() END)::text, '0/0'),
+	COALESCE((CASE WHEN NOT s.recovering THEN pg_catalog.pg_current_wal_insert_lsn() END)::text, '0/0'),
+	pg_catalog.current_setting('synchronous_standby_names'),
+	COALESCE(CASE WHEN s.recovering THEN pg_catalog.pg_is_wal_replay_paused() END, false),
+	COALESCE(CASE WHEN s.recovering THEN EXISTS (
+		SELECT FROM pg_catalog.pg_stat_wal_receiver r
+		WHERE r.status = 'streaming' AND r.sender_host = $1 AND r.sender_port = $2
+			AND r.last_msg_send_time <> r.last_msg_receipt_time
+			AND r.last_msg_receipt_time > pg_catalog.clock_timestamp() - '` + streamTimeout + `'::interval) END, false),
+	(SELECT COALESCE(pg_catalog.json_agg(pg_catalog.json_build_object('name', l.slot_name, 'pid', COALESCE(r.pid, 0),
+			'streaming', COALESCE(r.state = 'streaming', false), 'flushed', COALESCE(r.flush_lsn::text, '0/0'), 'reply', COALESCE(r.reply_time::text, ''),
+			'replayed', COALESCE(r.replay_lsn::text, '0/0'),
+			'lost', COALESCE(l.wal_status = 'lost', false))), '[]')::text
+		FROM pg_catalog.pg_replication_slots l
+		LEFT JOIN pg_catalog.pg_stat_replication r ON l.active_pid = r.pid AND l.slot_name::text = r.application_name
+		WHERE l.slot_type = 'physical')
+	FROM pg_catalog.pg_is_in_recovery() AS s(recovering)`
+
+// followerRow is one follower as a writer sees it, with its session if it has one.
+type followerRow struct {
+	Name      string `json:"name"`
+	PID       int    `json:"pid"`
+	Streaming bool   `json:"streaming"`
+	Flushed   string `json:"flushed"`
+	Replayed  string `json:"replayed"`
+	Reply     string `json:"reply"`
+	Lost      bool   `json:"lost"`
+}
+
+// Look implements engine.Watcher.
+func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
+	var recovering, paused, following bool
+	var position, inserted, waits, followers string
+	// The statement is always the same: planning it each time would be most of its cost.
+	err := w.conn.QueryRow(ctx, lookSQL, pgx.QueryExecModeCacheStatement, w.source.Address, w.source.Port).
+		Scan(&recovering, &position, &inserted, &waits, &paused, &following, &followers)
+	if err != nil {
+		return engine.RoleView{}, fmt.Errorf("look: %w", err)
+	}
+	v := engine.RoleView{Writing: !recovering, Following: following && !paused, Paused: paused}
+	durable, err := parseLSN(position)
+	written, writtenErr := parseLSN(inserted)
+	var rows []followerRow
+	if err := errors.Join(err, writtenErr, json.Unmarshal([]byte(followers), &rows)); err != nil {
+		return engine.RoleView{}, fmt.Errorf("look: %w", err)
+	}
+	v.Position = int64(durable)
+	if v.Writing {
+		v.Inserted = int64(w.segments.dropHeader(written))
+		v.WaitsFor = waitedFor(w.owner, waits)
+		v.Followers, err = w.followers(rows, time.Now())
+		v.Slots = slices.AppendSeq([]kurabe.InstanceID{}, maps.Keys(v.Followers))
+	}
+	return v, err
+}
+
+// followers takes the rows of one look, made at that time.
+func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.InstanceID]engine.FollowerView, error) {
+	views := make(map[kurabe.InstanceID]engine.FollowerView, len(rows))
+	for _, row := range rows {
+		id, ok := memberOf(w.owner, row.Name)
+		if !ok {
+			continue
+		}
+		flushed, err := parseLSN(row.Flushed)
+		replayed, replayedErr := parseLSN(row.Replayed)
+		if err = errors.Join(err, replayedErr); err != nil {
+			return nil, fmt.Errorf("look at %s: %w", id, err)
+		}
+		last, known := w.heard[id]
+		if !known || last.pid != row.PID || last.reply != row.Reply {
+			last = heard{row.PID, row.Reply, now}
+			w.heard[id] = last
+		}
+		views[id] = engine.FollowerView{Streaming: row.Streaming, Flushed: int64(flushed), Replayed: int64(replayed), HeardAgo: now.Sub(last.at), Lost: row.Lost}
+	}
+	return views, nil
+}
+
+// Close implements engine.Watcher.
+func (w *watcher) Close() { closeConn(context.Background(), w.conn) }

@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kurabe"
+)
+
+// Replicator is a Driver whose servers can follow another one. Every method is idempotent
+// and takes its time limit from ctx; caFile is the certificate of the authority that
+// signed those of all members.
+type Replicator interface {
+	// IsFollower reads from the data folder whether its server will follow, without
+	// asking it.
+	IsFollower(h Home) bool
+	// Clone makes the data folder a copy of the source's, whose server runs. There is none
+	// before; it appears by a rename, complete, as one of a server that follows.
+	Clone(ctx context.Context, i Instance, caFile string) error
+	// Rejoin makes the data folder of a server that has ended, and may have written alone,
+	// one that can follow the source. It may find what an earlier try has left that was cut
+	// off. ErrRebuild when only a clone helps.
+	Rejoin(ctx context.Context, i Instance, caFile string) error
+	// Promote makes the running follower a writer, and returns when it takes writes.
+	Promote(ctx context.Context, i Instance) error
+	// Followers makes a slot for each of Role.Followers and removes those of others.
+	Followers(ctx context.Context, i Instance) error
+	// Waits makes the running server wait for Role.WaitFor, which it has loaded, and
+	// returns when every commit does.
+	Waits(ctx context.Context, i Instance) error
+	// OpenWatch opens a session by which a running server can be looked at.
+	OpenWatch(ctx context.Context, i Instance) (Watcher, error)
+}
+
+// Refuser is a Replicator whose server acknowledges commits on its way down that no
+// follower has answered for, or dies of them, while clients are in. Another one ends their
+// sessions itself when it stops.
+type Refuser interface {
+	// RefuseClients lets no client into a running writer any more, and ends the sessions of
+	// those that are in. It loads nothing else: what comes may be for another process.
+	RefuseClients(ctx context.Context, i Instance) error
+}
+
+// Reckoner is a Replicator that counts what is given up when its server becomes a follower.
+type Reckoner interface {
+	// CommittedAlone counts the transactions that are committed in the data folder and are
+	// not in the log of the source. Its server has ended, and nothing was done to the data
+	// since. ErrUncounted when nobody can tell.
+	CommittedAlone(ctx context.Context, i Instance, caFile string) (int64, error)
+}
+
+// ErrUncounted says that it cannot be known what a server has committed alone.
+var ErrUncounted = errors.New("what was committed here alone cannot be counted")
+
+// SourceProber is a Replicator that can ask a follower's source whether a clone can be made
+// of it.
+type SourceProber interface {
+	// ProbeSource fails unless the source answers this member, and writes.
+	ProbeSource(ctx context.Context, i Instance, caFile string) error
+}
+
+// Watcher looks at one running server again and again, over one session. After an error it
+// is of no more use but to be closed.
+type Watcher interface {
+	Look(ctx context.Context) (RoleView, error)
+	Close()
+}
+
+// RoleView is what a server says of its replication. Positions are the engine's own, and
+// grow.
+type RoleView struct {
+	// Writing: it is no follower; clients may still be kept out (Applied.Held). Following:
+	// its log comes in now, from the source of the assignment.
+	Writing   bool
+	Following bool
+	// Paused: a follower applies nothing before it is restarted, since its source has more of
+	// a limit than it (Floorer).
+	Paused bool
+	// Position is how far its log is durable: of a writer what it has flushed, of a
+	// follower what it has received and flushed.
+	Position int64
+	// Inserted is the end of what a writer has written, flushed or not.
+	Inserted int64
+	// WaitsFor are those whose answer a commit waits for, as the server was told last. That
+	// every commit does so by now is certain only of Observation.WaitsFor.
+	WaitsFor  []kurabe.InstanceID
+	Followers map[kurabe.InstanceID]FollowerView
+	// Slots are the members for whom a writer holds its log back while they are away; nil of
+	// an engine that does not do that for each of them.
+	Slots []kurabe.InstanceID
+}
+
+// FollowerView is what a writer knows of one follower.
+type FollowerView struct {
+	Streaming bool
+	Flushed   int64
+	Replayed  int64         // how far it has applied what it has
+	HeardAgo  time.Duration // since its last answer
+	// Lost: log that it lacks was given up. It can catch up no more, and must be cloned.
+	Lost bool
+}
+
+// ErrRebuild says that the data of a server cannot be made that of a follower.
+var ErrRebuild = errors.New("the data cannot be rewound; it must be cloned")
+
+// OpenWatch opens a session by which the running server of a group can be looked at.
+func (l *Lifecycle) OpenWatch(ctx context.Context, a kurabe.Assignment) (Watcher, error) {
+	r, err := l.replicator()
+	if err != nil {
+		return nil, err
+	}
+	i, err := l.informed(a)
+	if err != nil {
+		return nil, err
+	}
+	return r.OpenWatch(ctx, i)
+}
+
+// replicator is the driver, if its servers can follow one another.
+func (l *Lifecycle) replicator() (Replicator, error) {
+	r, ok := l.c.Driver.(Replicator)
+	if !ok {
+		return nil, fmt.Errorf("servers of %s cannot follow one another here; make the instance a Single-AZ one (MultiAZ false)", l.c.Driver.Name())
+	}
+	return r, nil
+}

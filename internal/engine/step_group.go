@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/faultpoint"
+	"kurabe/internal/proc"
+)
+
+// doInGroup runs a step that only servers of a group take.
+func (l *Lifecycle) doInGroup(ctx context.Context, name StepName, i Instance) error {
+	if i.Role == nil {
+		return fmt.Errorf("unknown step %s", name)
+	}
+	switch name {
+	case StepFence:
+		return l.fence(ctx, i)
+	case StepYield:
+		return l.yield(ctx, i)
+	case StepRelease:
+		return l.release(ctx, i)
+	}
+	r, err := l.replicator()
+	if err != nil {
+		return err
+	}
+	switch name {
+	case StepClone:
+		return l.clone(ctx, i, r)
+	case StepRejoin:
+		return l.rejoin(ctx, i, r)
+	case StepDiscardData:
+		return l.discardData(ctx, i, r)
+	case StepPromote:
+		return l.promote(ctx, i, r)
+	case StepFollowers:
+		return l.followers(ctx, i, r)
+	case StepWaits:
+		return l.waits(ctx, i, r)
+	}
+	return fmt.Errorf("unknown step %s", name)
+}
+
+// beginInGroup notes the start that is about to be made of a server of a group, and writes
+// the settings that go with the note. forget takes the note back where no process came of
+// it: the order to start is not used up then.
+func (l *Lifecycle) beginInGroup(i *Instance) (forget func() error, err error) {
+	if i.Role == nil {
+		return func() error { return nil }, nil
+	}
+	before, err := readApplied(i.Home)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case before.Rejoining || before.Rebuild:
+		return nil, errors.New("the data is between that of a writer and that of a follower; it must follow another member of the group first")
+	case i.Role.Duty == kurabe.DutyWrite && !before.MayStart(*i.Role):
+		return nil, fmt.Errorf("start %d was made already, and no other is ordered", i.Role.StartSeq)
+	}
+	if err := note(i.Home, func(a *Applied) { a.Begin(*i.Role); i.Held = a.Held }); err != nil {
+		return nil, err
+	}
+	faultpoint.Reach("after", "note-start")
+	forget = func() error { return note(i.Home, func(a *Applied) { *a = before }) }
+	if err := l.writeSettings(*i); err != nil {
+		return nil, errors.Join(err, forget())
+	}
+	return forget, nil
+}
+
+// noteStopped notes a clean end of a server that was asked for one. How a process ended
+// that an earlier service started is not always known; it was asked while it lived, and a
+// server that obeys ends cleanly.
+func noteStopped(i Instance, p proc.Process) error {
+	if exit, known := p.Exit(); known && exit != (proc.ExitStatus{}) {
+		return nil
+	}
+	return note(i.Home, func(a *Applied) { a.Stopped = true })
+}
+
+// fenceGrace is what a server has to end by itself, in which it also ends its sessions.
+const fenceGrace = 500 * time.Millisecond
+
+// fence ends a server at once, also one that hangs or is frozen, and its record: what
+// follows is no crash.
+func (l *Lifecycle) fence(ctx context.Context, i Instance) error {
+	p, alive, err := proc.Find(i.Home.RecordFile())
+	if err != nil {
+		return err
+	}
+	if alive {
+		if err := p.Signal(syscall.Signal(l.c.Driver.KillSignal())); err != nil && p.Alive() {
+			return fmt.Errorf("fence %s: %w", i.Instance, err)
+		}
+		grace, cancel := context.WithTimeout(ctx, fenceGrace)
+		waited := p.Wait(grace)
+		cancel()
+		if waited != nil {
+			if err := p.Signal(syscall.SIGKILL); err != nil && p.Alive() {
+				return fmt.Errorf("fence %s: %w", i.Instance, err)
+			}
+		}
+	}
+	// The first process does not take the others along when it is killed.
+	if err := l.endSurvivors(ctx, i); err != nil {
+		return fmt.Errorf("fence %s: %w", i.Instance, err)
+	}
+	if err := p.Wait(ctx); err != nil {
+		return fmt.Errorf("fence %s: %w", i.Instance, err)
+	}
+	return forgetRecord(i)
+}
+
+// promote makes the running follower a writer. All that it did before as one is noted to be
+// done again first: once it is promoted, nothing shows that this is still to be done.
+func (l *Lifecycle) promote(ctx context.Context, i Instance, r Replicator) error {
+	if err := note(i.Home, func(a *Applied) { a.PasswordSeq, a.Ready, a.Probed = 0, false, false }); err != nil {
+		return err
+	}
+	if err := r.Promote(ctx, i); err != nil {
+		return fmt.Errorf("promote %s: %w", i.Instance, err)
+	}
+	return nil
+}
+
+// followers sees to those who follow. It is the last thing that makes a server obey its
+// role as a writer in full.
+func (l *Lifecycle) followers(ctx context.Context, i Instance, r Replicator) error {
+	if err := r.Followers(ctx, i); err != nil {
+		return fmt.Errorf("see to the followers of %s: %w", i.Instance, err)
+	}
+	return note(i.Home, func(a *Applied) {
+		a.Followers, a.FollowersSet, a.RoleEpoch = slices.Clone(i.Role.Followers), true, i.Role.Epoch
+	})
+}
+
+// noteWaitsStale notes before a reload that it may change for whom commits wait. Without
+// it, one that goes from A to nobody and back to A would seem to have waited all the time.
+func noteWaitsStale(i Instance) error {
+	if i.Role == nil {
+		return nil
+	}
+	applied, err := readApplied(i.Home)
+	if err != nil || applied.WaitsStale || sameMembers(applied.Waits, i.Role.WaitFor) {
+		return err
+	}
+	return note(i.Home, func(a *Applied) { a.WaitsStale = true })
+}
+
+func (l *Lifecycle) waits(ctx context.Context, i Instance, r Replicator) error {
+	if err := r.Waits(ctx, i); err != nil {
+		return fmt.Errorf("have commits wait for %v: %w", i.Role.WaitFor, err)
+	}
+	return note(i.Home, func(a *Applied) { a.Waits, a.WaitsStale = slices.Clone(i.Role.WaitFor), false })
+}
+
+// release lets clients in. The note is written first: it says what the settings must be.
+func (l *Lifecycle) release(ctx context.Context, i Instance) error {
+	if err := note(i.Home, func(a *Applied) { a.Held = false }); err != nil {
+		return err
+	}
+	i.Held = false
+	if err := l.writeSettings(i); err != nil {
+		return err
+	}
+	return l.reload(ctx, i)
+}
+
+const (
+	// refuseTime bounds keeping new clients out of a server that is about to stop.
+	refuseTime = 2 * time.Second
+	// yieldGrace is how long a clean stop may take, in which nobody serves: a server with much
+	// to write out, or one whose stop waits for something that never comes. Its data is made
+	// fit to follow afterwards, as after a death.
+	yieldGrace = 2 * time.Second
+)
+
+// yield ends a writer in such a way that its followers have all of its log: no new client
+// comes in, the clean stop ends the sessions, and waits for every follower that is there. A
+// stop that comes to no end is cut off. What was acknowledged is at the followers in either
+// case, so another one can write.
+func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
+	_, alive, err := proc.Find(i.Home.RecordFile())
+	if err != nil {
+		return err
+	}
+	if alive {
+		l.turnAway(ctx, i)
+		graceful, cancel := context.WithTimeout(ctx, yieldGrace)
+		err := l.stop(graceful, i)
+		cancel()
+		switch {
+		case err != nil && graceful.Err() != nil && ctx.Err() == nil:
+			return l.fence(ctx, i) // it has not yielded, but it is dead
+		case err != nil:
+			return err
+		}
+	}
+	applied, err := readApplied(i.Home)
+	if err != nil {
+		return err
+	}
+	if !applied.Stopped {
+		return fmt.Errorf("%s ended before it had stopped cleanly", i.Instance)
+	}
+	return note(i.Home, func(a *Applied) { a.Yielded = true })
+}
+
+// turnAway is a kindness: who comes now would be cut off in a moment. The stop refuses
+// them as well, so it does not depend on this, and a server that does not answer stops too.
+func (l *Lifecycle) turnAway(ctx context.Context, i Instance) {
+	if _, refuses := l.c.Driver.(Refuser); refuses || i.Version.Version == "" {
+		return // the stop does it, or there is nothing to render settings for
+	}
+	ctx, cancel := context.WithTimeout(ctx, refuseTime)
+	defer cancel()
+	i.Held = true
+	if l.writeSettings(i) == nil {
+		_ = l.c.Driver.Reload(ctx, i)
+	}
+}
+
+// refuseClients comes before the stop of a writer whose commits would be in its way. One
+// that does not answer is stopped all the same: it ends at once where it cannot end well.
+// What it has loaded is noted as unknown first: a server that lives on, because we die
+// before the stop, would keep clients out for ever.
+func (l *Lifecycle) refuseClients(ctx context.Context, i Instance) error {
+	r, refuses := l.c.Driver.(Refuser)
+	if !refuses || i.Role == nil || i.Role.Duty == kurabe.DutyFollow {
+		return nil
+	}
+	if err := note(i.Home, func(a *Applied) { a.Loaded = "" }); err != nil {
+		return err
+	}
+	faultpoint.Reach("after", "note-refusal")
+	ctx, cancel := context.WithTimeout(ctx, refuseTime)
+	defer cancel()
+	_ = r.RefuseClients(ctx, i)
+	return nil
+}
+
+// authority is the file by which members know each other's certificates.
+func (i Instance) authority() string { return filepath.Join(i.Home.TLSDir(), authorityFile) }

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kurabe"
+)
+
+// writerState is what is known of the server that is to write.
+type writerState struct {
+	report *kurabe.InstanceReport
+	// dead: it obeyed this epoch, and has ended or does not answer. Nobody is about to
+	// start it.
+	dead    bool
+	writing bool // under this epoch and under its newest assignment
+}
+
+func (d *draft) writerState() writerState {
+	g := d.group
+	r, a := d.reported(g.Writer), d.assigned(g.Writer)
+	s := writerState{report: r}
+	if r == nil || r.Role == nil || a == nil || a.Role == nil || r.Role.Epoch != g.Epoch {
+		return s
+	}
+	s.writing = r.Running && r.Role.Writing && !r.Role.Stuck && r.Generation == a.Generation
+	// A start that was ordered and is not used up is under way, unless it fails.
+	ordered := a.Role.Duty == kurabe.DutyWrite && a.Role.StartSeq > r.Role.Started && (r.Failure == nil || r.Failure.Attempts < startTries)
+	s.dead = r.Role.Stuck || !r.Running && !ordered
+	return s
+}
+
+// candidate is a member of Sync whose server lives, "" when there is none. Only one of
+// those has all that was acknowledged.
+func (d *draft) candidate() kurabe.InstanceID {
+	var best kurabe.InstanceID
+	for _, id := range d.group.Sync {
+		r := d.reported(id)
+		if r == nil || r.Role == nil || !r.Running || r.Role.Stuck || r.Role.Writing {
+			continue
+		}
+		if best == "" || r.Role.Position > d.reported(best).Role.Position {
+			best = id
+		}
+	}
+	return best
+}
+
+// succeed gives the right to write to a member of Sync when the writer is dead. Without
+// one that lives the writer is started again: it has all that was acknowledged, too.
+func (d *draft) succeed() {
+	g := d.group
+	s := d.writerState()
+	yields := g.Handover != "" && s.report != nil && s.report.Role != nil && s.report.Role.Yielded && !s.report.Running
+	if !s.dead && !yields {
+		return
+	}
+	to := d.candidate()
+	switch {
+	case to != "" && yields:
+		d.because(fmt.Sprintf("%s has handed over to %s", g.Writer, to))
+	case to != "":
+		if g.Handover == "" { // or else it was told of when it was ordered
+			d.event("RDS-EVENT-0013", "Multi-AZ instance failover started", "failover")
+		}
+		d.because(fmt.Sprintf("%s has ended or does not answer; %s has all that was acknowledged", g.Writer, to))
+	default:
+		// It is started again, or it answers again, by itself: see startSeq.
+		g.Handover = ""
+		d.because(fmt.Sprintf("%s has ended or does not answer, and nobody else has all that was acknowledged", g.Writer))
+		return
+	}
+	g.Handover = ""
+	g.Epoch++
+	g.Writer = to
+	// Nobody waits for the others until they follow the new writer and have caught up.
+	d.setSync(nil)
+}
+
+// changedWriter moves what belongs to the writer.
+func (d *draft) changedWriter() {
+	g := d.group
+	for n, m := range g.Members {
+		if m.ID != g.Writer && m.ListensAt == "" {
+			g.Members[n].ListensAt = d.ownAddress(d.hostOf(m))
+		}
+	}
+	if r := d.reported(g.Writer); r != nil {
+		d.status.SeenCrashes, d.status.SeenOOMKills = r.Crashes, r.OOMKills
+	}
+	d.event("RDS-EVENT-0049", fmt.Sprintf("Multi-AZ instance failover completed: the writer is in zone %s", d.zone(g.Writer)), "failover")
+}
+
+func (d *draft) zone(id kurabe.InstanceID) string {
+	m, _ := d.group.Member(id)
+	return m.Zone
+}
+
+func (d *draft) hostOf(m kurabe.Member) kurabe.HostReport {
+	for _, h := range d.w.Hosts {
+		if h.Host == m.Host {
+			return h
+		}
+	}
+	return kurabe.HostReport{}
+}
+
+// handOver begins a failover in order: for the user who asks for one, or because the
+// standby has what the writer would need a restart for.
+func (d *draft) handOver() {
+	g := d.group
+	asked := d.w.Spec.FailoverSeq > d.status.FailoverSeq
+	if g.Handover != "" {
+		if to := d.candidate(); to == "" || !g.Has(g.Handover) {
+			d.because("the failover is called off: no standby has every commit")
+			g.Handover = ""
+		}
+		return
+	}
+	s := d.writerState()
+	if !asked && !d.rolled() {
+		return
+	}
+	to := d.candidate()
+	if to == "" || !s.writing {
+		if asked {
+			d.because("the failover that was asked for waits for a standby that has every commit")
+		}
+		return
+	}
+	d.status.FailoverSeq = d.w.Spec.FailoverSeq
+	g.Handover = to
+	d.acting(false, kurabe.StateRebooting, "a failover in order, to "+string(to))
+	d.event("RDS-EVENT-0013", "Multi-AZ instance failover started", "failover")
+}
+
+// rolled says whether a standby has restarted with what the writer still lacks.
+func (d *draft) rolled() bool {
+	writer := d.assigned(d.group.Writer)
+	if writer == nil || writer.Boot >= d.next.Boot {
+		return false
+	}
+	for _, id := range d.group.Sync {
+		a, r := d.assigned(id), d.reported(id)
+		if a != nil && r != nil && r.Done && r.Generation == a.Generation && a.Boot == d.next.Boot && r.Boot == a.Boot {
+			return true
+		}
+	}
+	return false
+}
+
+// shrink takes from Sync whoever does not answer the writer, or what the writer cannot
+// tell of any more.
+func (d *draft) shrink() {
+	s := d.writerState()
+	if s.report == nil || s.report.Role == nil || s.report.Role.Epoch != d.group.Epoch || !s.report.Running || s.report.Role.Stuck {
+		return
+	}
+	left := slices.DeleteFunc(slices.Clone(d.group.Sync), func(id kurabe.InstanceID) bool { return slices.Contains(s.report.Role.Silent, id) })
+	if len(left) == len(d.group.Sync) {
+		return
+	}
+	d.because(fmt.Sprintf("commits go on without %v, which do not answer", s.report.Role.Silent))
+	d.event("KURABE-EVENT-0010", "The standby does not answer. Commits go on without it: until it is back, what is written would be lost with the writer", "failure")
+	d.setSync(left)
+}
+
+// grow takes into Sync whom the database waits for already, once all that was written
+// before it did so has arrived there.
+func (d *draft) grow() {
+	g, s := d.group, d.writerState()
+	if !s.writing || !d.status.Applied.MultiAZ {
+		return
+	}
+	// An order to wait for it no more may be under way, which the database obeys in a moment.
+	asked := d.assigned(g.Writer).Role.WaitFor
+	sync := slices.Clone(g.Sync)
+	for _, m := range g.Members {
+		role := s.report.Role
+		if m.ID == g.Writer || g.Has(m.ID) || d.lost(m.ID) || !slices.Contains(asked, m.ID) {
+			continue
+		}
+		if slices.Contains(role.WaitsFor, m.ID) && slices.Contains(role.Covered, m.ID) && !slices.Contains(role.Silent, m.ID) {
+			d.because(fmt.Sprintf("%s has all that is written, and commits wait for it", m.ID))
+			sync = append(sync, m.ID)
+		}
+	}
+	if len(sync) == len(g.Sync) {
+		return
+	}
+	slices.Sort(sync)
+	d.setSync(sync)
+	if d.status.Converting {
+		d.status.Converting = false
+		if !d.status.AvailableAt.IsZero() {
+			d.event("RDS-EVENT-0025", "The DB instance has been converted to a Multi-AZ DB instance", "configuration change")
+		}
+		return
+	}
+	d.event("KURABE-EVENT-0011", "The standby has every commit again", "recovery")
+}
+
+func (d *draft) setSync(sync []kurabe.InstanceID) {
+	g := d.group
+	g.Sync = sync
+	switch {
+	case len(sync) > 0 || len(g.Members) < 2:
+		g.Since = time.Time{}
+	case g.Since.IsZero():
+		g.Since = d.w.Now
+	}
+}

@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"kurabe"
+)
+
+// planGroup decides which servers the instance has, which of them writes, and whom a
+// commit waits for. It comes after the content, and ends with the assignment of each.
+func (d *draft) planGroup() {
+	d.convert()
+	if d.group == nil && !d.beginGroup() {
+		// A failover that was asked for before is not one of what may come.
+		d.status.FailoverSeq = d.w.Spec.FailoverSeq
+		return
+	}
+	before := d.group.Writer
+	d.enlist()
+	d.dismiss()
+	if d.next.Goal == kurabe.GoalRunning {
+		d.succeed()
+		d.handOver()
+		d.shrink()
+		d.grow()
+	}
+	if d.group.Writer != before {
+		d.changedWriter()
+	}
+	d.tellGivenUp()
+	d.endGroup()
+	d.order()
+	d.tellGroup()
+}
+
+// convert notes that the user wants another number of zones.
+func (d *draft) convert() {
+	wants, has := d.status.Applied.MultiAZ, d.group != nil && len(d.group.Members) > 1
+	switch {
+	case !wants && d.group == nil:
+		d.status.Converting = false // or the user has changed his mind
+	case d.status.Converting || wants == has:
+	case wants:
+		d.status.Converting = true
+		if !d.status.AvailableAt.IsZero() {
+			d.event("RDS-EVENT-0024", "The DB instance is being converted to a Multi-AZ DB instance", "configuration change")
+		}
+	default:
+		d.status.Converting = true
+		d.event("RDS-EVENT-0029", "The DB instance is being converted to a Single-AZ DB instance", "configuration change")
+	}
+}
+
+// beginGroup makes the record once the first server serves, with a log to follow: a second
+// one is made of it.
+func (d *draft) beginGroup() bool {
+	r := d.w.Report
+	if !d.status.Applied.MultiAZ || !d.had || r == nil || !r.Serving || !r.Done || d.next.Goal != kurabe.GoalRunning ||
+		r.Generation != d.w.Assignment.Generation || d.w.Assignment.Goal != kurabe.GoalRunning ||
+		d.w.Spec.Engine.RestartsForLog() && !hasBinlog(*d.w.Assignment) {
+		return false
+	}
+	id := d.w.Spec.ID
+	d.group = &kurabe.Group{Instance: id, Epoch: 1, Writer: id, Last: 1, Since: d.w.Now,
+		Members: []kurabe.Member{{ID: id, Host: d.next.Host, Zone: d.status.Zone}}}
+	d.because("it is to have a standby in another zone")
+	return true
+}
+
+// enlist adds a standby where there is none.
+func (d *draft) enlist() {
+	g := d.group
+	if !d.status.Applied.MultiAZ || len(g.Members) > 1 || d.next.Goal != kurabe.GoalRunning {
+		return
+	}
+	host, zone, why := d.chooseStandby()
+	if why == "" && d.ownAddress(host) == "" {
+		why = "no address is free in " + host.AddressPool
+	}
+	if why != "" {
+		d.because("no standby: " + why)
+		if d.status.SeenFailure != why {
+			d.status.SeenFailure = why
+			d.event("RDS-EVENT-0031", "The standby of the DB instance cannot be placed: "+why, "failure")
+		}
+		return
+	}
+	g.Last++
+	m := kurabe.Member{ID: d.w.Spec.ID.Member(g.Last), Host: host.Host, Zone: zone, ListensAt: d.ownAddress(host)}
+	g.Members = append(g.Members, m)
+	d.because(fmt.Sprintf("a standby %s on host %s, zone %s", m.ID, m.Host, m.Zone))
+}
+
+// chooseStandby takes the host with most memory free in another zone than the writer's.
+func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
+	writer, _ := d.group.Member(d.group.Writer)
+	class, ok := kurabe.FindClass(d.status.Applied.Class)
+	if !ok {
+		return host, "", "class " + d.status.Applied.Class + " is not known"
+	}
+	why = "there is no zone beside " + writer.Zone
+	most := int64(-1)
+	for _, h := range d.w.Hosts {
+		others := slices.DeleteFunc(slices.Clone(h.Zones), func(z string) bool { return z == writer.Zone })
+		if len(others) == 0 {
+			continue
+		}
+		free := h.MemoryBytes - d.w.Reserved[h.Host]
+		if h.Host == writer.Host {
+			free -= class.MemoryBytes
+		}
+		switch {
+		case class.Unfit(h) != "":
+			why = "host " + string(h.Host) + " cannot hold " + class.Name + ": " + class.Unfit(h)
+		case free < class.MemoryBytes:
+			why = fmt.Sprintf("%s needs %s and host %s has %s left", class.Name, kurabe.FormatBytes(class.MemoryBytes), h.Host, kurabe.FormatBytes(max(free, 0)))
+		case free > most:
+			most, host, zone = free, h, slices.Min(others)
+		}
+	}
+	if most < 0 {
+		return host, "", why
+	}
+	return host, zone, ""
+}
+
+// ownAddress is a free one that no other member has, "" when there is none.
+func (d *draft) ownAddress(h kurabe.HostReport) string {
+	taken := map[string]bool{d.next.Address: true}
+	for address := range d.w.Addresses {
+		taken[address] = true
+	}
+	for _, m := range d.group.Members {
+		taken[m.ListensAt] = true
+	}
+	address, _ := freeAddress(h.AddressPool, taken, "")
+	return address
+}
+
+// dismiss takes the others out when one server is to be left: from Sync here, then they
+// end, then their records.
+func (d *draft) dismiss() {
+	if d.status.Applied.MultiAZ {
+		return
+	}
+	g := d.group
+	d.setSync(nil)
+	g.Handover = ""
+	g.Members = slices.DeleteFunc(g.Members, func(m kurabe.Member) bool {
+		a, r := d.assigned(m.ID), d.reported(m.ID)
+		gone := m.ID != g.Writer && (a == nil || a.Goal == kurabe.GoalAbsent && r != nil && r.Absent && r.Generation == a.Generation)
+		if gone {
+			d.because("nothing is left of " + string(m.ID))
+			d.result.MembersGone = append(d.result.MembersGone, m.ID)
+		}
+		return gone
+	})
+}
+
+// endGroup forgets the record when one server is left that holds the endpoint itself.
+func (d *draft) endGroup() {
+	g := d.group
+	alone := !d.status.Applied.MultiAZ && len(g.Members) == 1
+	if alone && d.status.Converting {
+		d.status.Converting = false
+		d.event("RDS-EVENT-0030", "The DB instance has been converted to a Single-AZ DB instance", "configuration change")
+	}
+	if alone && g.Members[0].ListensAt == "" {
+		d.result.GroupGone = d.w.Group != nil
+		d.next.Role, d.group = nil, nil
+	}
+}
+
+// tellGivenUp announces what a former writer had committed and nobody else had.
+func (d *draft) tellGivenUp() {
+	for n, m := range d.group.Members {
+		r := d.reported(m.ID)
+		if r == nil || r.Role == nil || r.Role.GivenUp.Seq <= m.GivenUpSeq {
+			continue
+		}
+		d.group.Members[n].GivenUpSeq = r.Role.GivenUp.Seq
+		number := strconv.FormatInt(r.Role.GivenUp.Transactions, 10)
+		if r.Role.GivenUp.Transactions == kurabe.GivenUpUnknown {
+			number = "an unknown number of"
+		}
+		d.event("KURABE-EVENT-0013", fmt.Sprintf("The former writer in zone %s had committed %s transactions that its standby never had (the server's own upkeep counts among them). "+
+			"They are not part of the database any more. Their clients were waiting for the standby, had cancelled that wait, or had asked not to wait (synchronous_commit)", m.Zone, number), "failover", "notification")
+	}
+}
+
+// tellGroup fills in what users see.
+func (d *draft) tellGroup() {
+	d.status.SecondZone = ""
+	if d.group == nil {
+		d.status.Epoch = 0
+		return
+	}
+	d.status.Epoch = d.group.Epoch
+	if m, ok := d.group.Member(d.group.Writer); ok {
+		d.status.Zone, d.status.Host = m.Zone, m.Host
+	}
+	if len(d.group.Sync) > 0 {
+		m, _ := d.group.Member(d.group.Sync[0])
+		d.status.SecondZone = m.Zone
+	}
+}

@@ -1,0 +1,446 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"kurabe"
+	"kurabe/internal/plan"
+)
+
+// server is one of a group: it obeys late, dies, hangs, is cut off, and is fenced only when
+// it gets round to it.
+type server struct {
+	id       kurabe.InstanceID
+	data     bool
+	running  bool
+	hung     bool
+	follower bool
+	held     bool // clients are kept out
+	yielded  bool
+	started  int64
+	rebuilt  int64
+	boot     int64
+	log      []int
+	source   kurabe.InstanceID
+	have     kurabe.Assignment // the newest that it knows of
+	obeyed   kurabe.Assignment // that is true of it
+	waits    []kurabe.InstanceID
+	mark     int // end of the log when it began to wait
+	// lost are followers whose slot here has lost its log, or is gone; of the second kind are
+	// those who could follow nevertheless.
+	lost, slotless map[kurabe.InstanceID]bool
+	binlog         binlog
+	outbox         *kurabe.InstanceReport
+}
+
+// fleet is a group with a store that compares, and a client that remembers what was
+// acknowledged.
+type groupFleet struct {
+	w       plan.World
+	servers map[kurabe.InstanceID]*server
+	cut     bool // servers do not reach each other
+	lags    bool // followers apply nothing
+	acked   map[int]bool
+	writes  int
+	planned *plan.World
+	seen    map[string]int
+	events  []kurabe.Event
+}
+
+func newGroupFleet(engine kurabe.EngineName) *groupFleet {
+	w := plan.World{Now: monday, Spec: spec(), Catalog: catalog(), Hosts: []kurabe.HostReport{host()}, Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{},
+		Members: map[kurabe.InstanceID]*kurabe.Assignment{}, Reports: map[kurabe.InstanceID]*kurabe.InstanceReport{}}
+	w.Spec.Engine, w.Spec.Now.MultiAZ = engine, true
+	return &groupFleet{w: w, servers: map[kurabe.InstanceID]*server{}, acked: map[int]bool{}, seen: map[string]int{}}
+}
+
+func (f *groupFleet) writer() kurabe.InstanceID {
+	if f.w.Group != nil {
+		return f.w.Group.Writer
+	}
+	return f.w.Spec.ID
+}
+
+// read takes what a decision will be made of; decide makes it, if nothing of what it
+// compares has changed since.
+func (f *groupFleet) read() {
+	w := f.w
+	w.Members, w.Reports = maps.Clone(f.w.Members), maps.Clone(f.w.Reports)
+	w.Assignment, w.Report = w.Members[f.writer()], w.Reports[f.writer()]
+	f.planned = &w
+}
+
+func (f *groupFleet) decide(t tester) {
+	w := f.planned
+	f.planned = nil
+	if w == nil || w.Group != f.w.Group || w.Status != f.w.Status || !maps.Equal(w.Members, f.w.Members) {
+		return
+	}
+	before, _ := json.Marshal(w)
+	r := plan.Next(*w)
+	if after, _ := json.Marshal(w); string(before) != string(after) {
+		t.Fatalf("Next changed its input:\n%s\n%s", before, after)
+	}
+	if g := r.Group; g != nil {
+		f.checkGroup(t, g)
+		f.w.Group = g
+	}
+	if r.GroupGone {
+		f.w.Group = nil
+	}
+	if r.Status != nil {
+		f.w.Status = r.Status
+	}
+	all := r.Members
+	if r.Assignment != nil {
+		all = append(all, *r.Assignment)
+	}
+	for _, a := range all {
+		if old := f.w.Members[a.Instance]; old != nil && a.Generation != old.Generation+1 {
+			t.Fatalf("%s: generation %d after %d", a.Instance, a.Generation, old.Generation)
+		}
+		f.w.Members[a.Instance] = &a
+		if f.servers[a.Instance] == nil {
+			f.servers[a.Instance] = &server{id: a.Instance}
+		}
+	}
+	for _, id := range r.MembersGone {
+		delete(f.w.Members, id)
+		delete(f.w.Reports, id)
+		delete(f.servers, id)
+	}
+	f.events = append(f.events, r.Events...)
+}
+
+// checkGroup holds a new record against the old one.
+func (f *groupFleet) checkGroup(t tester, g *kurabe.Group) {
+	old := f.w.Group
+	if old == nil {
+		return
+	}
+	switch {
+	case g.Writer != old.Writer && (g.Epoch <= old.Epoch || !old.Has(g.Writer)):
+		t.Fatalf("epoch %d, writer %s after epoch %d, writer %s, sync %v", g.Epoch, g.Writer, old.Epoch, old.Writer, old.Sync)
+	case g.Writer == old.Writer && g.Epoch != old.Epoch:
+		t.Fatalf("epoch %d after %d for the same writer", g.Epoch, old.Epoch)
+	case g.Epoch > old.Epoch:
+		f.seen["takeovers"]++
+		for id := range f.acked {
+			if !slices.Contains(f.servers[g.Writer].log, id) {
+				t.Fatalf("%s is to write without write %d, which was acknowledged", g.Writer, id)
+			}
+		}
+	case len(g.Sync) > len(old.Sync):
+		f.seen["joins"]++
+	}
+}
+
+// obey makes one step towards the newest assignment.
+func (f *groupFleet) obey(s *server) {
+	a := s.have
+	switch {
+	case a.Instance == "":
+		return
+	case a.Goal == kurabe.GoalAbsent:
+		*s = server{id: s.id, have: a, obeyed: a}
+		return
+	case a.Goal == kurabe.GoalStopped:
+		s.stop()
+	case a.Role == nil:
+		f.write(s, a)
+	case a.Role.Duty == kurabe.DutyRest:
+		f.rest(s)
+	case a.Role.Duty == kurabe.DutyYield:
+		f.yield(s)
+	case a.Role.Duty == kurabe.DutyFollow:
+		if !f.follow(s, a) {
+			return
+		}
+	default:
+		if !f.write(s, a) {
+			return
+		}
+	}
+	s.obeyed = a
+}
+
+func (f *groupFleet) rest(s *server) {
+	if s.running && !s.follower {
+		s.die()
+	}
+}
+
+// yield: what it has goes to those who are connected, then it ends.
+func (f *groupFleet) yield(s *server) {
+	if !s.running || s.hung {
+		return
+	}
+	s.held = true
+	for _, id := range s.obeyed.Role.Followers {
+		if other := f.servers[id]; other != nil {
+			f.replicate(other, len(s.log))
+		}
+	}
+	s.stop()
+	s.yielded = true
+}
+
+func (f *groupFleet) follow(s *server, a kurabe.Assignment) bool {
+	if s.running && !s.follower {
+		s.die()
+	}
+	if s.running && s.boot < a.Boot {
+		s.stop()
+	}
+	from := f.servers[a.Role.Source.ID]
+	if a.Role.RebuildSeq > s.rebuilt && (s.data || s.running) {
+		f.seen["rebuilds"]++
+		s.running, s.hung, s.data, s.follower, s.log = false, false, false, false, nil
+		return false
+	}
+	if !s.data || !s.follower {
+		if from == nil || !from.running || from.hung || from.follower || !from.binlog.runs || f.cut {
+			return false
+		}
+		same := 0
+		if from.lost[s.id] {
+			s.log = nil // it cannot be rewound
+		}
+		for same < len(s.log) && same < len(from.log) && s.log[same] == from.log[same] {
+			same++
+		}
+		s.data, s.follower, s.log, s.lost, s.slotless, s.binlog.torn = true, true, s.log[:same:same], nil, nil, false
+		s.rebuilt = max(s.rebuilt, a.Role.RebuildSeq)
+		delete(from.lost, s.id)
+		delete(from.slotless, s.id)
+	}
+	s.source = a.Role.Source.ID
+	if !s.running && s.binlog.start(a) {
+		s.running, s.hung, s.boot, s.yielded, s.started, s.waits = true, false, a.Boot, false, a.Role.StartSeq, nil
+	}
+	return s.running
+}
+
+func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
+	s.data = true
+	var waits []kurabe.InstanceID
+	seq := int64(0)
+	if a.Role != nil {
+		waits, seq = a.Role.WaitFor, a.Role.StartSeq
+	}
+	if s.running && s.boot < a.Boot && !s.hung {
+		s.stop()
+	}
+	if !s.running {
+		if len(waits) > 0 && seq <= s.started {
+			return false
+		}
+		if !s.binlog.start(a) {
+			return false
+		}
+		s.running, s.hung, s.boot, s.yielded, s.started, s.waits = true, false, a.Boot, false, seq, nil
+		s.held = len(waits) > 0
+	}
+	if s.hung {
+		return false
+	}
+	s.follower = false
+	if !slices.Equal(s.waits, waits) {
+		s.waits, s.mark = slices.Clone(waits), len(s.log)
+	}
+	if s.held && len(f.uncovered(s)) == 0 {
+		s.held = false
+	}
+	return !s.held
+}
+
+func (f *groupFleet) uncovered(s *server) []kurabe.InstanceID {
+	return slices.DeleteFunc(slices.Clone(s.waits), func(id kurabe.InstanceID) bool { return f.has(s, id) >= s.mark })
+}
+
+// has is how much of a writer's log a follower of it has.
+func (f *groupFleet) has(s *server, id kurabe.InstanceID) int {
+	o := f.servers[id]
+	if o == nil || !f.connected(o) || o.source != s.id {
+		return -1
+	}
+	return len(o.log)
+}
+
+// connected says whether a follower's log comes in from its source.
+func (f *groupFleet) connected(o *server) bool {
+	from := f.servers[o.source]
+	return !f.cut && o.running && !o.hung && o.follower && from != nil && from.running && !from.hung && !from.follower && !from.lost[o.id] &&
+		len(o.log) <= len(from.log) && slices.Equal(o.log, from.log[:len(o.log)])
+}
+
+func (f *groupFleet) replicate(o *server, most int) {
+	if f.connected(o) {
+		from := f.servers[o.source]
+		o.log = append(o.log[:len(o.log):len(o.log)], from.log[len(o.log):min(len(from.log), len(o.log)+most)]...)
+	}
+}
+
+// append is a client's write.
+func (f *groupFleet) append(s *server) {
+	if s.running && !s.hung && !s.follower && !s.held {
+		f.writes++
+		s.log = append(s.log, f.writes)
+	}
+}
+
+// acknowledge tells the client of all that whoever is waited for has.
+func (f *groupFleet) acknowledge(t tester, s *server) {
+	if !s.running || s.hung || s.follower || s.held {
+		return
+	}
+	have := len(s.log)
+	for _, id := range s.waits {
+		have = min(have, f.has(s, id))
+	}
+	for _, id := range s.log[:max(have, 0)] {
+		if f.acked[id] {
+			continue
+		}
+		f.acked[id] = true
+		f.seen["acks"]++
+		if w := f.servers[f.writer()]; !slices.Contains(w.log, id) {
+			t.Fatalf("%s acknowledges write %d, which %s lacks, the writer of %+v", s.id, id, w.id, f.w.Group)
+		}
+	}
+}
+
+func (f *groupFleet) report(s *server) {
+	a := s.obeyed
+	if a.Instance == "" {
+		return
+	}
+	done := s.have.Generation == a.Generation && (s.running || a.Goal != kurabe.GoalRunning)
+	r := kurabe.InstanceReport{Host: "h1", Instance: s.id, Generation: s.have.Generation, Done: done && !s.hung, Boot: s.boot, Running: s.running,
+		Serving: s.running && !s.hung && !s.held, Absent: a.Goal == kurabe.GoalAbsent}
+	if a.Role != nil {
+		role := &kurabe.RoleReport{Epoch: a.Role.Epoch, Started: s.started, Rebuilt: s.rebuilt, Yielded: s.yielded, Stuck: s.running && s.hung, Position: int64(len(s.log))}
+		role.Writing = s.running && !s.hung && !s.follower && !s.held
+		role.Following = f.connected(s)
+		if role.Writing || s.held {
+			role.WaitsFor = s.waits
+			for _, id := range a.Role.Followers {
+				if s.lost[id] || s.slotless[id] {
+					role.Lost = append(role.Lost, id)
+				}
+				switch n := f.has(s, id); {
+				case n < 0:
+					role.Silent = append(role.Silent, id)
+				default:
+					role.Near = append(role.Near, id)
+				}
+			}
+			lack := f.uncovered(s)
+			role.Covered = slices.DeleteFunc(slices.Clone(s.waits), func(id kurabe.InstanceID) bool { return slices.Contains(lack, id) })
+			if !f.lags {
+				role.Replayed = role.Covered
+			}
+		}
+		r.Role = role
+	}
+	r.Failure = s.refusal()
+	s.outbox = &r
+}
+
+func (f *groupFleet) deliver(s *server) {
+	if s.outbox != nil && f.w.Members[s.id] != nil {
+		f.w.Reports[s.id] = s.outbox
+	}
+}
+
+func (f *groupFleet) hear(s *server) {
+	if a := f.w.Members[s.id]; a != nil {
+		s.have = *a
+	}
+}
+
+func (f *groupFleet) ids() []kurabe.InstanceID { return slices.Sorted(maps.Keys(f.servers)) }
+
+// calm is a stretch in which all goes well, so that there is something to lose.
+func (f *groupFleet) calm(t tester) {
+	f.cut = false
+	for range 12 {
+		f.read()
+		f.decide(t)
+		for _, id := range f.ids() {
+			s := f.servers[id]
+			if s == nil {
+				continue
+			}
+			s.hung = false
+			f.hear(s)
+			f.obey(s)
+			f.append(s)
+			f.replicate(s, 1000)
+			f.acknowledge(t, s)
+			f.report(s)
+			f.deliver(s)
+		}
+	}
+}
+
+// TestGroupLosesNothing: whatever is late, dies, hangs, comes back or is cut off, and
+// whatever the user asks for meanwhile, no writer begins without all that was
+// acknowledged, nobody who was deposed acknowledges anything, and when all goes well again
+// the group is whole again.
+func TestGroupLosesNothing(t *testing.T) {
+	seen := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		f := newGroupFleet(rapid.SampledFrom([]kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB}).Draw(t, "engine"))
+		f.calm(t)
+		t.Repeat(groupActions(f))
+		f.recovers(t)
+		for what, n := range f.seen {
+			seen[what] += n
+		}
+	})
+	t.Log(fmt.Sprint(seen))
+	for _, what := range []string{"acks", "takeovers", "joins", "rebuilds"} {
+		if seen[what] == 0 {
+			t.Errorf("no run had any %s, so this proves nothing", what)
+		}
+	}
+}
+
+// recovers demands that the group becomes what the user wants when nothing fails any more.
+func (f *groupFleet) recovers(t tester) {
+	s := *f.w.Spec
+	s.Revision++
+	s.Power = kurabe.Power{Seq: s.Power.Seq + 1, At: f.w.Now}
+	f.w.Spec = &s
+	for range 4 {
+		f.calm(t)
+	}
+	state, _ := json.Marshal(map[string]any{"group": f.w.Group, "status": f.w.Status, "members": f.w.Members, "reports": f.w.Reports})
+	// Nobody takes the snapshot that backups begin with.
+	if now := f.w.Status.State; now != kurabe.StateAvailable && !(now == kurabe.StateBackingUp && s.Now.KeepsLog()) {
+		t.Fatalf("it stays %s: %s", f.w.Status.State, state)
+	}
+	if s.Now.MultiAZ && (f.w.Group == nil || len(f.w.Group.Sync) != 1 || f.w.Status.SecondZone == "" || f.w.Status.SecondZone == f.w.Status.Zone) {
+		t.Fatalf("no standby has every commit: %s", state)
+	}
+	if !s.Now.MultiAZ && len(f.servers) != 1 {
+		t.Fatalf("%d servers for one zone: %s", len(f.servers), state)
+	}
+	w := f.servers[f.writer()]
+	if w.boot != f.w.Members[w.id].Boot || w.held || !w.running {
+		t.Fatalf("the writer is not what it was told to be: %s", state)
+	}
+	f.checkBinlog(t, w)
+	for id := range f.acked {
+		if !slices.Contains(w.log, id) {
+			t.Fatalf("write %d is gone: %s", id, state)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kurabe"
+)
+
+// What a former writer had alone is told once, and again when it happens again.
+func TestTellGivenUp(t *testing.T) {
+	const id = kurabe.InstanceID("db-A")
+	w := World{
+		Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"},
+		Report: &kurabe.InstanceReport{Instance: id, Role: &kurabe.RoleReport{}},
+	}
+	g := &kurabe.Group{Instance: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
+	for n, c := range []struct {
+		given kurabe.GivenUp
+		want  string
+	}{
+		{kurabe.GivenUp{}, ""},
+		{kurabe.GivenUp{Seq: 1, Transactions: 3}, "zone a had committed 3 transactions"},
+		{kurabe.GivenUp{Seq: 1, Transactions: 3}, ""},
+		{kurabe.GivenUp{Seq: 2, Transactions: kurabe.GivenUpUnknown}, "an unknown number of transactions"},
+		{kurabe.GivenUp{}, ""}, // its home is new
+	} {
+		w.Report.Role.GivenUp = c.given
+		d := &draft{w: w, group: g}
+		d.tellGivenUp()
+		var told string
+		for _, e := range d.result.Events {
+			told += e.ID + " " + e.Message
+		}
+		if c.want == "" && told != "" || !strings.Contains(told, c.want) {
+			t.Errorf("%d: %q", n, told)
+		}
+	}
+}
+
+// The death of a writer that was just deposed is no death of its successor.
+func TestCrashOfTheDeposed(t *testing.T) {
+	const id = kurabe.InstanceID("db-A")
+	for writer, want := range map[kurabe.InstanceID]int64{id: 2, id.Member(2): 1} {
+		d := &draft{
+			w: World{
+				Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &kurabe.Assignment{Instance: id},
+				Report: &kurabe.InstanceReport{Instance: id, Crashes: 2},
+			},
+			had: true, next: kurabe.Assignment{Instance: writer},
+		}
+		d.status.SeenCrashes = 1 // of the writer
+		d.readReport()
+		if told := len(d.result.Events) > 0; told != (want == 2) || d.status.SeenCrashes != want {
+			t.Errorf("%s writes: told %v, seen %d", writer, told, d.status.SeenCrashes)
+		}
+	}
+}

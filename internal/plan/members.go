@@ -1,0 +1,282 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"kurabe"
+)
+
+// assigned is what a member was told last, nil for nothing; reported what its host says.
+func (d *draft) assigned(id kurabe.InstanceID) *kurabe.Assignment {
+	if d.w.Assignment != nil && d.w.Assignment.Instance == id {
+		return d.w.Assignment
+	}
+	return d.w.Members[id]
+}
+
+func (d *draft) reported(id kurabe.InstanceID) *kurabe.InstanceReport {
+	if d.w.Report != nil && d.w.Report.Instance == id {
+		return d.w.Report
+	}
+	return d.w.Reports[id]
+}
+
+// newest is the content that was ordered last: a standby may have it before the writer.
+func (w World) newest() *kurabe.Assignment {
+	best := w.Assignment
+	for _, id := range slices.Sorted(maps.Keys(w.Members)) {
+		if a := w.Members[id]; a.Boot > best.Boot && a.Goal != kurabe.GoalAbsent {
+			best = a
+		}
+	}
+	return best
+}
+
+// order derives the assignment of every member from the content that all of them share,
+// which is in d.next, and from the record of who writes.
+func (d *draft) order() {
+	if d.group == nil {
+		return
+	}
+	content := d.next
+	for _, m := range d.group.Members {
+		a := d.member(content, m)
+		if m.ID == d.group.Writer {
+			d.next = a
+			continue
+		}
+		if old := d.assigned(m.ID); old == nil || !sameContent(*old, a) {
+			a.Generation++
+			d.result.Members = append(d.result.Members, a)
+		}
+	}
+}
+
+// member is the assignment of one, with the generation of the one in force.
+func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assignment {
+	a, old := content, d.assigned(m.ID)
+	a.Settings = maps.Clone(content.Settings)
+	if d.waitsForStandby(m, old) || d.waitsForWriter(m, old) {
+		a = *old
+		a.Settings, a.Goal = maps.Clone(old.Settings), content.Goal
+	}
+	a.Instance, a.Host, a.ListensAt, a.Generation = m.ID, m.Host, m.ListensAt, 0
+	if m.ID.Number() > 1 {
+		a.Origin = nil // its data is its source's
+	}
+	if old != nil {
+		a.Generation = old.Generation
+	}
+	if m.ID != d.group.Writer && !d.status.Applied.MultiAZ {
+		a.Goal = kurabe.GoalAbsent
+	}
+	a.Role = d.role(m, old, a.Boot)
+	// A standby ends after the writer, so that it has the rest of the log.
+	if w := d.reported(d.group.Writer); a.Goal == kurabe.GoalStopped && m.ID != d.group.Writer && w != nil && w.Running && old != nil {
+		a.Goal = old.Goal
+	}
+	return a
+}
+
+// waitsForStandby says whether the writer keeps what it has for now: what it would restart
+// for goes to the standby first, which then takes over. A restart that the user asked for
+// is the writer's own.
+func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
+	return m.ID == d.group.Writer && old != nil && old.Boot < d.next.Boot && !d.restartsAtOnce &&
+		old.Goal == kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning && d.status.Applied.MultiAZ && d.candidate() != "" &&
+		!lowers(*old, d.next)
+}
+
+// floors are what a PostgreSQL that follows must not have less of than the one it follows
+// (manual, "Administrator's Overview" of hot standby).
+var floors = []string{"max_connections", "max_locks_per_transaction", "max_prepared_transactions", "max_wal_senders", "max_worker_processes"}
+
+// lowers says whether a server with the one content may not follow a server with the other.
+// What the engine's own default is, is not known here: it is taken for less.
+func lowers(from, to kurabe.Assignment) bool {
+	return slices.ContainsFunc(floors, func(name string) bool {
+		before, after := from.Settings[name], to.Settings[name]
+		if to.Engine != kurabe.Postgres || before == after {
+			return false
+		}
+		a, errA := strconv.ParseInt(before, 10, 64)
+		b, errB := strconv.ParseInt(after, 10, 64)
+		return errA != nil || errB != nil || b < a
+	})
+}
+
+// waitsForWriter says whether a standby keeps what it has for now: what it may not have
+// less of than the writer, the writer gives up first, and the standby restarts when it has
+// applied that. Earlier it would have to start with as much as before (engine/postgres).
+// Where other limits rise at the same time it does so nevertheless: with those that it has
+// it can apply nothing any more.
+func (d *draft) waitsForWriter(m kurabe.Member, old *kurabe.Assignment) bool {
+	if m.ID == d.group.Writer || old == nil || old.Boot >= d.next.Boot || !lowers(*old, d.next) {
+		return false
+	}
+	w, r := d.assigned(d.group.Writer), d.reported(d.group.Writer)
+	given := w != nil && r != nil && r.Role != nil && w.Boot == d.next.Boot && r.Boot == w.Boot && r.Done && r.Generation == w.Generation
+	return !given || !lowers(d.next, *old) && !slices.Contains(r.Role.Replayed, m.ID)
+}
+
+// role is what a member is there for.
+func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurabe.Role {
+	g := d.group
+	if m.ID == g.Writer {
+		return d.writerRole(old, boot)
+	}
+	role := &kurabe.Role{Epoch: g.Epoch, Duty: kurabe.DutyFollow}
+	if old != nil && old.Role != nil {
+		role.StartSeq = old.Role.StartSeq
+		// One in Sync may be the only one that has a commit, in a moment: whatever becomes of
+		// its own note of what it obeyed, there is no order by which it throws its data away.
+		if !g.Has(m.ID) {
+			role.RebuildSeq = d.rebuildSeq(m.ID, *old)
+		}
+	}
+	writer, _ := g.Member(g.Writer)
+	address := writer.ListensAt
+	if address == "" {
+		address = d.next.Address
+	}
+	role.Source = &kurabe.Source{ID: g.Writer, Address: address, Port: d.port()}
+	// One that wrote before is to be dead until there is somebody to follow.
+	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow)
+	if wrote && !d.writerState().writing {
+		role.Duty, role.Source = kurabe.DutyRest, nil
+	}
+	return role
+}
+
+// rebuildSeq orders that a follower be made anew for which the writer has given up log that
+// it lacks: it would never have every commit again. Its data goes first, so nobody may need
+// that: the writer, which alone has the right to write, has all that was acknowledged, and
+// this one is not in Sync. A server that does not run may be in the making, and is left to
+// that. An order is followed by another one only when it was obeyed; where the writer's word
+// is of before that, it is copied once more than it need be.
+func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
+	seq, s, f := old.Role.RebuildSeq, d.writerState(), d.reported(id)
+	if !s.writing || !slices.Contains(s.report.Role.Lost, id) || !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning {
+		return seq
+	}
+	if f == nil || f.Role == nil || !f.Running || f.Role.Writing || f.Generation != old.Generation || d.rebuilds(id) {
+		return seq
+	}
+	d.because(fmt.Sprintf("%s lacks log that %s has no more; it is made anew", id, d.group.Writer))
+	d.event("KURABE-EVENT-0012", "The standby lacks a part of the log that is not there any more. It is made anew, as a copy of the DB instance", "recovery")
+	return max(seq, f.Role.Rebuilt) + 1
+}
+
+// lost says whether a member is one that is to be made anew.
+func (d *draft) lost(id kurabe.InstanceID) bool {
+	w := d.reported(d.group.Writer)
+	return d.rebuilds(id) || w != nil && w.Role != nil && slices.Contains(w.Role.Lost, id)
+}
+
+// rebuilds says whether a member was told to throw its data away, and it is not known that
+// it has. Whatever it seems to have, it may have lost in a moment.
+func (d *draft) rebuilds(id kurabe.InstanceID) bool {
+	a, r := d.assigned(id), d.reported(id)
+	if a == nil || a.Role == nil || a.Role.RebuildSeq == 0 {
+		return false
+	}
+	return r == nil || r.Role == nil || r.Role.Rebuilt < a.Role.RebuildSeq
+}
+
+// port is the one at which the writer listens now.
+func (d *draft) port() int {
+	if a := d.assigned(d.group.Writer); a != nil && d.waitsForStandby(kurabe.Member{ID: d.group.Writer}, a) {
+		return a.Port
+	}
+	return d.next.Port
+}
+
+func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
+	g := d.group
+	role := &kurabe.Role{Epoch: g.Epoch, Duty: kurabe.DutyWrite, WaitFor: d.waitFor(old)}
+	if g.Handover != "" {
+		role.Duty = kurabe.DutyYield
+	}
+	for _, m := range g.Members {
+		if m.ID != g.Writer && d.status.Applied.MultiAZ {
+			role.Followers = append(role.Followers, m.ID)
+		}
+	}
+	role.StartSeq = d.startSeq(old, boot)
+	return role
+}
+
+// startSeq orders a start that the writer may make although commits wait for others.
+func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
+	if old == nil || old.Role == nil {
+		return 0
+	}
+	seq, started := old.Role.StartSeq, int64(0)
+	r := d.reported(d.group.Writer)
+	if r != nil && r.Role != nil {
+		started = r.Role.Started
+	}
+	again := old.Goal != kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning
+	restart := boot > old.Boot
+	dead := d.writerState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning
+	if again || restart || dead {
+		seq = max(seq, started+1)
+	}
+	return seq
+}
+
+// waitFor is Sync and whoever is about to join it. Who is about to join stays here while
+// it answers, so that an order does not change with each look.
+func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
+	g := d.group
+	wait := map[kurabe.InstanceID]bool{}
+	for _, id := range g.Sync {
+		wait[id] = true
+	}
+	if !d.status.Applied.MultiAZ {
+		return nil
+	}
+	r := d.reported(g.Writer)
+	known := r != nil && r.Role != nil && r.Role.Epoch == g.Epoch && r.Running && !r.Role.Stuck
+	for _, m := range g.Members {
+		if m.ID == g.Writer || wait[m.ID] {
+			continue
+		}
+		asked := old != nil && old.Role != nil && old.Role.Epoch == g.Epoch && slices.Contains(old.Role.WaitFor, m.ID)
+		if !known {
+			// Of a writer that tells nothing, nothing is known of its followers: the order stays.
+			wait[m.ID] = asked
+			continue
+		}
+		f := d.reported(m.ID)
+		joins := f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && (slices.Contains(r.Role.Near, m.ID) || asked)
+		wait[m.ID] = joins && !slices.Contains(r.Role.Silent, m.ID)
+	}
+	maps.DeleteFunc(wait, func(_ kurabe.InstanceID, waits bool) bool { return !waits })
+	return slices.Sorted(maps.Keys(wait))
+}
+
+// membersGo orders the end of every server but the writer's, and says whether nothing is
+// left of them.
+func (d *draft) membersGo() bool {
+	gone := true
+	for _, id := range slices.Sorted(maps.Keys(d.w.Members)) {
+		a := *d.w.Members[id]
+		if id == d.next.Instance {
+			continue
+		}
+		if a.Goal != kurabe.GoalAbsent {
+			a.Goal = kurabe.GoalAbsent
+			a.Generation++
+			d.result.Members = append(d.result.Members, a)
+			gone = false
+			continue
+		}
+		r := d.reported(id)
+		gone = gone && r != nil && r.Absent && r.Generation == a.Generation
+	}
+	return gone
+}

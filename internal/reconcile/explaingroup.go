@@ -1,0 +1,45 @@
+package reconcile
+
+import (
+	"time"
+
+	"kurabe"
+	"kurabe/internal/plan"
+)
+
+// GroupExplanation is what is known of the servers of an instance that has several.
+type GroupExplanation struct {
+	Epoch  kurabe.Epoch      `json:"epoch"`
+	Writer kurabe.InstanceID `json:"writer"`
+	// Sync are those that have every commit. Without any, Since is from when on what was
+	// written would be lost with the writer.
+	Sync     []kurabe.InstanceID `json:"sync,omitempty"`
+	Since    time.Time           `json:"since,omitzero"`
+	Handover kurabe.InstanceID   `json:"handover,omitempty"`
+	Servers  []ServerExplanation `json:"servers"` // by number
+}
+
+// ServerExplanation is one of them: what it is there for, and what its host sees of it.
+type ServerExplanation struct {
+	kurabe.Member
+	Goal       kurabe.Goal            `json:"goal"`
+	Generation kurabe.Generation      `json:"generation"`
+	Role       *kurabe.Role           `json:"role,omitempty"`
+	Report     *kurabe.InstanceReport `json:"report,omitempty"`
+}
+
+func explainGroup(w plan.World) *GroupExplanation {
+	g := w.Group
+	if g == nil {
+		return nil
+	}
+	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, Sync: g.Sync, Since: g.Since, Handover: g.Handover}
+	for _, m := range g.Members {
+		s := ServerExplanation{Member: m, Report: w.Reports[m.ID]}
+		if a := w.Members[m.ID]; a != nil {
+			s.Goal, s.Generation, s.Role = a.Goal, a.Generation, a.Role
+		}
+		e.Servers = append(e.Servers, s)
+	}
+	return e
+}

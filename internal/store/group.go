@@ -1,0 +1,51 @@
+package store
+
+import (
+	"fmt"
+
+	"kurabe"
+)
+
+// PutGroup writes the record of who may write an instance, read at mod, 0 for the first
+// one.
+func (c *Change) PutGroup(g kurabe.Group, mod int64) *Change {
+	if err := checkGroup(g); err != nil {
+		return c.fail(fmt.Errorf("store: group of %s: %w", g.Instance, err))
+	}
+	return c.RequireGroup(g.Instance, mod).put(groupKey(g.Instance), g, string(g.Instance))
+}
+
+// RequireGroup demands that the record of who may write is the one read at mod, 0 that
+// there is none.
+func (c *Change) RequireGroup(id kurabe.InstanceID, mod int64) *Change {
+	return c.Require(groupKey(id), mod)
+}
+
+// DeleteGroup removes the record of an instance that has one server again, read at mod.
+func (c *Change) DeleteGroup(id kurabe.InstanceID, mod int64) *Change {
+	return c.RequireGroup(id, mod).Delete(groupKey(id))
+}
+
+// checkGroup says why a record must not be believed: what it says decides who may write,
+// so one that contradicts itself is as unreadable as one that does not decode.
+func checkGroup(g kurabe.Group) error {
+	if g.Instance == "" || g.Instance != g.Instance.Owner() {
+		return fmt.Errorf("%q is no id of an instance", g.Instance)
+	}
+	seen := map[kurabe.InstanceID]bool{}
+	for _, m := range g.Members {
+		if n := m.ID.Number(); m.ID.Owner() != g.Instance || n == 0 || n > g.Last || seen[m.ID] {
+			return fmt.Errorf("member %q is none of this instance, twice there, or beyond the last number, %d", m.ID, g.Last)
+		}
+		seen[m.ID] = true
+	}
+	if !seen[g.Writer] {
+		return fmt.Errorf("the writer, %q, is no member", g.Writer)
+	}
+	for _, id := range g.Sync {
+		if !seen[id] || id == g.Writer {
+			return fmt.Errorf("%q in sync is no member, or writes", id)
+		}
+	}
+	return nil
+}

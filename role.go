@@ -1,0 +1,101 @@
+package kurabe
+
+// Duty is what a server of a group is there for.
+type Duty string
+
+// The duties. A writer serves clients. A follower follows Source. One that yields ends its
+// sessions, gives its followers the rest of its log, stops cleanly and stays down. One
+// that rests is dead, at once, and stays down; its data is kept.
+const (
+	DutyWrite  Duty = "write"
+	DutyFollow Duty = "follow"
+	DutyYield  Duty = "yield"
+	DutyRest   Duty = "rest"
+)
+
+// Role is what a server is in its group. It follows from the Group record.
+type Role struct {
+	Epoch Epoch `json:"epoch"`
+	Duty  Duty  `json:"duty"`
+	// Followers are the others, of a writer: each may connect and has a slot.
+	Followers []InstanceID `json:"followers,omitempty"`
+	// WaitFor are those of them whose answer a commit waits for.
+	WaitFor []InstanceID `json:"waitFor,omitempty"`
+	// StartSeq numbers the starts of a server with WaitFor: each is ordered, since a writer
+	// that died must stay down while another may be about to take its place. Without
+	// WaitFor a dead server is started as ever.
+	StartSeq int64 `json:"startSeq,omitempty"`
+	// RebuildSeq numbers the orders to a follower to throw its data away and to be made
+	// anew. Until the newest is known to be obeyed nobody may count on what it has.
+	RebuildSeq int64 `json:"rebuildSeq,omitempty"`
+	// Source is whom a follower follows.
+	Source *Source `json:"source,omitempty"`
+}
+
+// Source is a server that another one follows.
+type Source struct {
+	ID      InstanceID `json:"id"`
+	Address string     `json:"address"`
+	Port    int        `json:"port"`
+}
+
+// RoleReport is what a host sees of a server of a group.
+type RoleReport struct {
+	// Epoch is that of the newest assignment which the running database obeys.
+	Epoch Epoch `json:"epoch"`
+	// Writing: it runs, is no follower, and lets clients in. Following: it runs and its
+	// log comes from its source now.
+	Writing   bool `json:"writing,omitempty"`
+	Following bool `json:"following,omitempty"`
+	// Stuck: its process lives and has not answered for StuckAfter.
+	Stuck bool `json:"stuck,omitempty"`
+	// Yielded: it has stopped cleanly, and every follower that was connected has all.
+	Yielded bool `json:"yielded,omitempty"`
+	// Started is the newest StartSeq that was used up.
+	Started int64 `json:"started,omitempty"`
+	// Rebuilt is the newest RebuildSeq whose new data is there.
+	Rebuilt int64 `json:"rebuilt,omitempty"`
+	// WaitsFor are those whose answer a commit waits for, as the running database has it;
+	// Covered those of them that have all that was written before it waited for them.
+	WaitsFor []InstanceID `json:"waitsFor,omitempty"`
+	Covered  []InstanceID `json:"covered,omitempty"`
+	// Replayed are those of Covered that have also applied it.
+	Replayed []InstanceID `json:"replayed,omitempty"`
+	// Near are the followers that lack so little (NearBytes) that commits may begin to wait
+	// for them.
+	Near []InstanceID `json:"near,omitempty"`
+	// Silent are the followers that are not connected, or have not answered for SilentMost.
+	Silent []InstanceID `json:"silent,omitempty"`
+	// GivenUp is what it had committed alone and lost when it began to follow.
+	GivenUp GivenUp `json:"givenUp,omitzero"`
+	// Lost are the followers for whom the writer holds no log any more: they would lack a
+	// part of it for ever.
+	Lost []InstanceID `json:"lost,omitempty"`
+	// Position is how far its log is durable here, in the engine's unit. It moves without
+	// being news.
+	Position int64 `json:"position,omitempty"`
+}
+
+// GivenUp is what a former writer had committed and nobody else had, when it was made a
+// follower of its successor: commits that no client waits for any more, whose wait was
+// cancelled, or that were in the midst of it when the server died.
+type GivenUp struct {
+	// Seq numbers the times that there was something, or that it was not known.
+	Seq int64 `json:"seq"`
+	// Transactions is how many the newest time, GivenUpUnknown when it is not known.
+	Transactions int64 `json:"transactions"`
+}
+
+// GivenUpUnknown stands for a number that nobody can tell.
+const GivenUpUnknown = -1
+
+// Address that the server itself listens at: its own, or the endpoint.
+func (a *Assignment) Listens() string {
+	if a.ListensAt != "" {
+		return a.ListensAt
+	}
+	return a.Address
+}
+
+// Writes says whether the server serves clients, as one without a group does.
+func (a *Assignment) Writes() bool { return a.Role == nil || a.Role.Duty == DutyWrite }

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe/internal/harness"
+)
+
+func init() { parts = append(parts, part{[]string{"failover"}, failover}) }
+
+const (
+	failoverRounds = 20
+	// wholeWait bounds how long a server takes to be a standby again, pulseWait how long a
+	// client may wait for the next row: a peer's lease may be 30 s and its loop 10 s.
+	wholeWait = 2 * time.Minute
+	pulseWait = 2 * time.Minute
+	// pulseRows are written before a fault, and after it before anything is looked at.
+	pulseRows = 20
+)
+
+// failover loses servers of an instance with two of them, under a client that writes every
+// 10 ms, and measures what the client sees, beside the same losses under a peer; then what
+// the second server costs.
+func failover(ctx context.Context, r *run) error {
+	l, err := r.service(ctx)
+	if err != nil {
+		return err
+	}
+	if l.engines[postgres] == "" {
+		r.notInstalled("failover", "failover")
+		return nil
+	}
+	return errors.Join(r.failovers(ctx, l), r.standbyPrice(ctx, l))
+}
+
+// side is one pair of servers in the comparison. pair waits until it is whole, and each
+// loss returns, once it is whole again, the seconds that the client has seen.
+type side interface {
+	client() *harness.Pulse
+	pair(context.Context) (lostPair, error)
+	kill(context.Context, lostPair) (float64, error)
+	freeze(context.Context, lostPair) (float64, error)
+	inOrder(context.Context, lostPair) (float64, error)
+	loseStandby(context.Context, lostPair) (float64, error)
+}
+
+// losses are what happens, in a random order in each round.
+var losses = []*loss{
+	{name: "writer killed", measure: "longest time without an acknowledgement", bar: 3, strike: side.kill},
+	{name: "writer frozen, resumed once another server serves", measure: "longest time without an acknowledgement", strike: side.freeze},
+	{name: "failover in order", measure: "longest time without an acknowledgement", strike: side.inOrder},
+	{name: "standby frozen", measure: "longest wait of a commit", bar: 2, strike: side.loseStandby},
+}
+
+// loss is one way to lose a server.
+type loss struct {
+	name, measure string
+	bar           float64 // seconds; 0: none was set
+	strike        func(side, context.Context, lostPair) (float64, error)
+}
+
+// lostPair are the two servers before a loss, and their zones, if they have any.
+type lostPair struct {
+	writer, standby         harness.Member
+	writerZone, standbyZone string
+}
+
+// failoverLab is an instance with two servers, and its client.
+type failoverLab struct {
+	*lab
+	i     *instance
+	login harness.Login
+	view  *harness.Service // sees folders and processes
+	pulse *harness.Pulse
+}
+
+func (f *failoverLab) client() *harness.Pulse { return f.pulse }
+
+// failovers measures what a client sees of each loss, round by round in turn with the
+// peers that can be had.
+func (r *run) failovers(ctx context.Context, l *lab) (failure error) {
+	f := &failoverLab{lab: l, view: &harness.Service{Data: l.data}}
+	var err error
+	if f.i, err = l.createPair(ctx, order{name: "failover", engine: postgres, class: pairClass(l)}); err != nil {
+		return err
+	}
+	defer func() {
+		if ctx.Err() == nil {
+			failure = errors.Join(failure, l.remove(ctx, f.i.name))
+		}
+	}()
+	f.login = harness.Login{Engine: postgres, Address: f.i.host, Port: f.i.port, User: masterUser, Password: masterPassword,
+		Database: database, CAFile: filepath.Join(l.data, "ca.pem")}
+	if f.pulse, err = harness.NewPulse(ctx, f.login); err != nil {
+		return err
+	}
+	p, peers := r.openPeers(ctx, l)
+	defer func() { failure = errors.Join(failure, p.close()) }()
+	own := newTally("Kurabe", "", f)
+	all := append([]*tally{own}, peers...)
+	for round := range r.rounds() {
+		for _, n := range r.rng.Perm(len(all)) {
+			t := all[n]
+			if t.err != nil {
+				continue
+			}
+			if t.err = t.round(ctx, r, round); t.err != nil {
+				r.out.say("  %s is given up: %v", t.name, t.err)
+			}
+			if ctx.Err() != nil || own.err != nil {
+				return errors.Join(ctx.Err(), own.err)
+			}
+		}
+	}
+	r.failoverRows(own, peers)
+	return nil // a peer that was given up is in the rows, and fails nothing of ours
+}
+
+func (r *run) rounds() int {
+	if r.Rounds > 0 {
+		return r.Rounds
+	}
+	return pick(r, failoverRounds, 2)
+}
+
+// tally is what was seen of one side.
+type tally struct {
+	name, note string
+	side
+	seen    map[*loss][]float64
+	missing map[*loss]int        // rows that each loss has cost
+	verdict harness.PulseVerdict // after the newest
+	err     error                // it goes on no more
+}
+
+func newTally(name, note string, s side) *tally {
+	return &tally{name: name, note: note, side: s, seen: map[*loss][]float64{}, missing: map[*loss]int{}}
+}
+
+// round has each thing happen once, in a random order. The client writes meanwhile and not
+// while it is another's turn.
+func (t *tally) round(ctx context.Context, r *run, round int) error {
+	t.client().Start()
+	defer t.client().Stop()
+	for _, n := range r.rng.Perm(len(losses)) {
+		seconds, v, err := t.lose(ctx, losses[n])
+		if err != nil {
+			// What it has lost may still be told.
+			if v, e := t.client().Judge(ctx); e == nil {
+				t.missed(losses[n], v)
+			}
+			return fmt.Errorf("%s, round %d: %w", losses[n].name, round+1, err)
+		}
+		t.count(losses[n], seconds, v)
+		r.out.sample("failover", map[string]any{"side": t.name, "loss": losses[n].name, "round": round, "seconds": seconds, "acked": v.Acked, "missing": len(v.Missing), "wrong": v.Wrong()})
+		r.out.say("  round %d, %s, %s: %.2f s, %d of %d rows missing", round+1, t.name, losses[n].name, seconds, len(v.Missing), v.Acked)
+	}
+	return nil
+}
+
+func (t *tally) count(x *loss, seconds float64, v harness.PulseVerdict) {
+	t.seen[x] = append(t.seen[x], seconds)
+	t.missed(x, v)
+}
+
+// missed holds the rows against a loss; those that were missing before it are not its.
+func (t *tally) missed(x *loss, v harness.PulseVerdict) {
+	t.missing[x] += len(v.Missing) - len(t.verdict.Missing)
+	t.verdict = v
+}
+
+// lose has one thing happen to a whole pair, and reads the rows once it is whole again.
+func (t *tally) lose(ctx context.Context, x *loss) (seconds float64, v harness.PulseVerdict, err error) {
+	if err = more(ctx, t.client(), pulseRows); err != nil {
+		return 0, v, err
+	}
+	p, err := t.pair(ctx)
+	if err != nil {
+		return 0, v, err
+	}
+	if seconds, err = x.strike(t.side, ctx, p); err != nil {
+		return 0, v, err
+	}
+	v, err = t.client().Judge(ctx)
+	return seconds, v, err
+}
+
+// more waits until so many more rows were acknowledged.
+func more(ctx context.Context, pulse *harness.Pulse, rows int) error {
+	from := pulse.Acked()
+	for deadline := time.Now().Add(pulseWait); pulse.Acked() < from+rows; pauseFor(ctx, pollPause) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Now().After(deadline) {
+			_, newest := pulse.Errors(deadline.Add(-pulseWait))
+			return fmt.Errorf("%d rows in %s, the newest error: %v", pulse.Acked()-from, pulseWait, newest)
+		}
+	}
+	return nil
+}
+
+// createPair makes an instance with two servers.
+func (l *lab) createPair(ctx context.Context, o order) (*instance, error) {
+	in := o.input()
+	in.MultiAZ = aws.Bool(true)
+	if _, err := l.api.CreateDBInstance(ctx, in); err != nil {
+		return nil, err
+	}
+	i, err := l.waitStatus(ctx, o.name, "available")
+	if err != nil {
+		return nil, err
+	}
+	return i, l.waitPair(ctx, i, func(types.DBInstance) string { return "" })
+}
+
+// waitPair waits until an instance is whole and nothing else is missing.
+func (l *lab) waitPair(ctx context.Context, i *instance, missing func(types.DBInstance) string) error {
+	view := &harness.Service{Data: l.data}
+	for deadline := time.Now().Add(wholeWait); ; pauseFor(ctx, pollPause) {
+		out, err := l.api.DescribeDBInstances(ctx, &rds.DescribeDBInstancesInput{DBInstanceIdentifier: aws.String(i.name)})
+		if err != nil {
+			return err
+		}
+		d := out.DBInstances[0]
+		lacks := view.NotWhole(d)
+		if lacks == "" {
+			lacks = missing(d)
+		}
+		if lacks == "" || time.Now().After(deadline) || ctx.Err() != nil {
+			if lacks != "" {
+				err = errors.Join(ctx.Err(), fmt.Errorf("%s is not whole: %s", i.name, lacks))
+			}
+			return err
+		}
+	}
+}

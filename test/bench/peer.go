@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// peerAddress is outside the pools of endpoints and the address of a twin. Its third part
+// is of this process: two runs at a time do not meet.
+const peerAddress = "127.78.%d.%d"
+
+// peers are the clusters that Kurabe is compared with, and the store that they share.
+type peers struct {
+	r        *run
+	dir      string
+	user     *syscall.Credential
+	binDir   string
+	used     int // addresses
+	etcd     *daemon
+	etcdAt   string
+	clusters []*patroniCluster
+}
+
+// openPeers starts what the machine has. What it has not is said in a row of its own, and
+// so is what does not start: Kurabe is measured in any case.
+func (r *run) openPeers(ctx context.Context, l *lab) (*peers, []*tally) {
+	p := &peers{r: r, dir: filepath.Join(l.dir, "peers")}
+	missing := func(what string, err error) {
+		r.out.row(row{Bench: "failover", What: "losses under " + what, Value: "not measured", Note: oneLine(err)})
+	}
+	if r.Only == "" { // it is longer than all the rest
+		missing("Patroni", errors.New("only with --only failover"))
+		return p, nil
+	}
+	if err := p.open(ctx, l.engines[postgres]); err != nil {
+		missing("Patroni", err)
+		return p, nil
+	}
+	var list []*tally
+	for n, b := range patroniBuilds(r) {
+		if err := b.find(ctx, filepath.Join(p.dir, "python-"+strconv.Itoa(n)), p.user); err != nil {
+			missing(b.title, err)
+			continue
+		}
+		for _, pace := range patroniPaces(r) {
+			name := b.title + ", " + pace.title
+			r.out.say("  starting %s", name)
+			c, err := p.start(ctx, b, pace)
+			if ctx.Err() != nil {
+				return p, list
+			}
+			t := newTally(name, pace.note(), c)
+			t.err = err // its rows say so
+			list = append(list, t)
+		}
+	}
+	return p, list
+}
+
+// open starts the store.
+func (p *peers) open(ctx context.Context, version string) (err error) {
+	if p.user, err = serverUser(); err != nil {
+		return err
+	}
+	if p.binDir, err = serverPrograms(version); err != nil {
+		return err
+	}
+	if err := os.Mkdir(p.dir, 0o711); err != nil {
+		return err
+	}
+	program, data := filepath.Join(p.dir, "etcd"), filepath.Join(p.dir, "etcd-data")
+	if err := findEtcd(ctx, program); err != nil {
+		return err
+	}
+	if err := p.own(data); err != nil {
+		return err
+	}
+	if p.etcdAt, err = p.address(etcdPort, etcdPeerPort); err != nil {
+		return err
+	}
+	p.etcd, err = p.daemon("etcd", data, []string{"PATH=/usr/bin:/bin"}, append([]string{program}, etcdArguments(p.etcdAt, data)...)...)
+	return err
+}
+
+// own makes a folder that the user of the servers owns.
+func (p *peers) own(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil || p.user == nil {
+		return err
+	}
+	return os.Chown(dir, int(p.user.Uid), int(p.user.Gid))
+}
+
+// address is one on which nobody has any of the ports.
+func (p *peers) address(ports ...int) (string, error) {
+	for p.used++; p.used < 255; p.used++ {
+		host, free := fmt.Sprintf(peerAddress, os.Getpid()%256, p.used), true
+		for _, port := range ports {
+			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+			if err == nil {
+				err = l.Close()
+			}
+			free = free && err == nil
+		}
+		if free {
+			return host, nil
+		}
+	}
+	return "", errors.New("no address is free")
+}
+
+// close ends all of it, whatever state a loss has left it in. The folder goes with the lab's.
+func (p *peers) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	var errs []error
+	for _, c := range p.clusters {
+		errs = append(errs, c.close(ctx))
+	}
+	if p.etcd != nil {
+		errs = append(errs, p.etcd.kill(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// password is that of every account of a peer.
+func password() string { return rand.Text() }
+
+// daemon is a program that runs until it is killed, in a process group of its own: Ctrl-C
+// at the terminal does not reach it.
+type daemon struct {
+	name   string
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+func (p *peers) daemon(name, dir string, env []string, argv ...string) (*daemon, error) {
+	log, err := os.Create(filepath.Join(p.dir, name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	d := &daemon{name: name, cmd: exec.Command(argv[0], argv[1:]...), exited: make(chan struct{})}
+	d.cmd.Env, d.cmd.Dir, d.cmd.Stdout, d.cmd.Stderr = env, dir, log, log
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.user}
+	if err := d.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		_ = d.cmd.Wait() // the log says what happened
+		close(d.exited)
+	}()
+	return d, nil
+}
+
+// send reaches what it has started in its group, too.
+func (d *daemon) send(s syscall.Signal) error {
+	if err := syscall.Kill(-d.cmd.Process.Pid, s); err != nil {
+		return fmt.Errorf("%v to %s: %w", s, d.name, err)
+	}
+	return nil
+}
+
+// kill ends it at once; that is all that is left to do with it.
+func (d *daemon) kill(ctx context.Context) error {
+	select {
+	case <-d.exited:
+		return nil
+	default:
+	}
+	err := d.send(syscall.SIGKILL)
+	select {
+	case <-d.exited:
+		return nil
+	case <-ctx.Done():
+	case <-time.After(killTime):
+	}
+	return errors.Join(err, fmt.Errorf("%s does not end", d.name))
+}

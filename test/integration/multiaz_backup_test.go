@@ -1,0 +1,129 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe/internal/harness"
+)
+
+// TestMultiAZBackups restores to moments before, in and after failovers. The log of the
+// new writer is another one, and a snapshot of it has to be there first; what the API
+// claims by then must be exact, and what it does not claim be refused.
+func TestMultiAZBackups(t *testing.T) {
+	onceIsEnough(t)
+	eachEngineBeside(t, func(t *testing.T, engine string) {
+		s := harness.Start(t, harness.Options{Args: []string{"--copy-rate", "0"}})
+		in := harness.MultiAZRequest("backed-up", engine)
+		in.BackupRetentionPeriod = aws.Int32(1)
+		i := s.MustCreate(t, in)
+		b := &backupBed{pairBed: &pairBed{i, i.Pulse(t)}}
+		b.grows(t)
+		b.grows(t) // a moment rounded down to the second is not before the first one
+		b.fail(t, "killed", func(t *testing.T, _ *pairBed, writer harness.Member) { must(t, harness.KillServers(writer)) })
+		b.fail(t, "in order", func(t *testing.T, b *pairBed, _ harness.Member) { must(t, b.AskFailover(t)) })
+		b.pulse.Stop()
+		for _, m := range b.moments {
+			t.Run(m.name, func(t *testing.T) { b.restore(t, m) })
+		}
+		b.gone(t)
+	})
+}
+
+// backupBed is an instance in two zones whose log is kept.
+type backupBed struct {
+	*pairBed
+	moments []backupMoment
+}
+
+// backupMoment is one to restore to.
+type backupMoment struct {
+	name string
+	at   time.Time
+	// claimed: the API said that it can be restored. Another may be refused.
+	claimed bool
+}
+
+// backedUpTime is how long a snapshot and the log after it may take on a busy machine.
+const backedUpTime = 3 * time.Minute
+
+// grows waits until what is acknowledged by now can be restored, and returns now.
+func (b *backupBed) grows(t *testing.T) time.Time {
+	t.Helper()
+	b.pulse.WaitMore(t, 200) // two seconds
+	now := time.Now()
+	harness.Wait(t, backedUpTime, "what is acknowledged by now can be restored", func() string {
+		if at := aws.ToTime(b.Describe(t).LatestRestorableTime); at.Before(now) {
+			return fmt.Sprintf("only up to %s, want %s", at, now)
+		}
+		return ""
+	})
+	return now
+}
+
+// fail loses the writer and notes moments before, within and after.
+func (b *backupBed) fail(t *testing.T, name string, strike func(*testing.T, *pairBed, harness.Member)) {
+	t.Helper()
+	note := func(when string, at time.Time, claimed bool) {
+		b.moments = append(b.moments, backupMoment{when + " it was " + name, at.Truncate(time.Second), claimed})
+	}
+	note("before", b.grows(t), true)
+	struck := time.Now()
+	b.lose(t, strike)
+	note("when", struck.Add(time.Second), false)
+	came := time.Now()
+	note("after", b.grows(t), true)
+	t.Logf("%s: what came after can be restored %v later", name, time.Since(came).Round(time.Millisecond))
+}
+
+// restore restores to a moment: every row that was acknowledged by then is there, and none
+// that was begun later.
+func (b *backupBed) restore(t *testing.T, m backupMoment) {
+	name := fmt.Sprintf("restored-%d", m.at.Unix())
+	out, err := b.Service.RestoreDBInstanceToPointInTime(t.Context(), &rds.RestoreDBInstanceToPointInTimeInput{
+		SourceDBInstanceIdentifier: aws.String(b.Name), TargetDBInstanceIdentifier: aws.String(name),
+		RestoreTime: aws.Time(m.at), BackupRetentionPeriod: aws.Int32(0),
+	})
+	if err != nil && !m.claimed {
+		t.Logf("%s is refused: %v", m.at, err)
+		return
+	}
+	must(t, err)
+	i := &harness.Instance{Service: b.Service, Name: name, ID: aws.ToString(out.DBInstance.DbiResourceId), Engine: b.Engine,
+		User: b.User, Password: b.Password, Database: b.Database}
+	i.WaitLike(t, "is available", func(d types.DBInstance) string {
+		if status := aws.ToString(d.DBInstanceStatus); status != "available" {
+			return "it is " + status
+		}
+		return ""
+	})
+	rows, err := b.pulse.RowsAt(t.Context(), i.Login(t))
+	must(t, err)
+	have := map[string]int{}
+	for _, r := range rows {
+		have[r]++
+	}
+	by := 0
+	for _, beat := range b.pulse.Beats() {
+		n := strconv.FormatInt(beat.N, 10)
+		switch {
+		case !beat.Acked.After(m.at):
+			by++
+			if have[n] != 1 {
+				t.Fatalf("%s: row %s, acknowledged at %s, is there %d times", m.at, n, beat.Acked, have[n])
+			}
+		case beat.Began.After(m.at) && have[n] > 0:
+			t.Fatalf("%s: row %s is there, begun at %s", m.at, n, beat.Began)
+		}
+	}
+	t.Logf("%s: %d rows acknowledged by then, %d there", m.at.Format(time.TimeOnly), by, len(rows))
+	i.Delete(t)
+}
