@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -89,6 +91,10 @@ func (c *clock) set(t *testing.T, by time.Duration) {
 	}
 }
 
+// clockTries bounds the tries at one process: it may begin another program, or end, in
+// the middle of each.
+const clockTries = 100
+
 func (c *clock) setAllLocked() error {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -96,12 +102,20 @@ func (c *clock) setAllLocked() error {
 		if _, bad := fmt.Sscan(filepath.Base(dir), &pid); bad != nil || c.isSetLocked(pid) {
 			continue
 		}
-		place, e := setProcess(pid, c.seconds)
-		if errors.Is(e, fs.ErrNotExist) || errors.Is(e, syscall.ESRCH) {
-			delete(c.places, pid) // it has ended
-			continue
+		delete(c.places, pid)
+		var place int64
+		var e error
+		for range clockTries {
+			if place, e = setProcess(pid, c.seconds); e == nil {
+				break
+			}
 		}
-		if e == nil {
+		if errors.Is(e, fs.ErrNotExist) || errors.Is(e, syscall.ESRCH) {
+			continue // it has ended
+		}
+		// Without an image it has ended and waits for its parent, or is about to begin
+		// another program: the next look tells.
+		if e == nil && place != 0 {
 			c.places[pid] = place
 		}
 		err = errors.Join(err, e)
@@ -112,8 +126,8 @@ func (c *clock) setAllLocked() error {
 // isSetLocked says if a process has the right seconds where they were put.
 func (c *clock) isSetLocked(pid int) bool {
 	place, known := c.places[pid]
-	if !known || place == 0 {
-		return known // 0: it has ended, and waits for its parent
+	if !known {
+		return false
 	}
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	if err != nil {
@@ -156,43 +170,50 @@ func setProcess(pid int, seconds int64) (place int64, err error) {
 	}
 	at := size - clockRoom
 	words := clockWords(seconds)
-	there := bytes.Equal(image[at+8:at+clockCode], clockMark)
-	if !there && len(bytes.Trim(image[at:], "\x00")) > 0 {
-		return 0, fmt.Errorf("process %d: the vDSO has no room", pid)
-	}
-	if _, err := mem.WriteAt(words[:8], from+at); err != nil || there {
+	if bytes.Equal(image[at+8:at+clockCode], clockMark) {
+		_, err := mem.WriteAt(words[:8], from+at)
 		return from + at, err
 	}
-	if err := putCode(mem, image, from, at); err != nil {
+	code, entries, err := clockText(image, at)
+	if err != nil {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	// Who was forked off while its parent got the code has a part of it, without the mark.
+	if have := image[at+8:]; len(bytes.Trim(have, "\x00")) > 0 && !bytes.Equal(have[8:8+len(code)], code) {
+		return 0, fmt.Errorf("process %d: the vDSO has no room", pid)
+	}
+	for _, w := range append([]clockWrite{{at, words[:8]}, {at + clockCode, code}}, entries...) {
+		if _, err := mem.WriteAt(w.text, from+w.at); err != nil {
+			return 0, err
+		}
 	}
 	_, err = mem.WriteAt(words, from+at)
 	return from + at, err
 }
 
-// putCode puts the code behind the seconds, and a jump to it into each entry.
-func putCode(mem *os.File, image []byte, from, at int64) error {
+// clockWrite is what goes somewhere in the image.
+type clockWrite struct {
+	at   int64
+	text []byte
+}
+
+// clockText is the code behind the seconds, and the jump to it that each entry gets.
+func clockText(image []byte, at int64) (code []byte, entries []clockWrite, err error) {
 	symbols, err := imageSymbols(image)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	code := at + clockCode
-	for name, parts := range clockFunctions {
+	for _, name := range slices.Sorted(maps.Keys(clockFunctions)) {
+		parts, place := clockFunctions[name], at+clockCode+int64(len(code))
 		entry, ok := symbols[name]
 		if !ok {
-			return fmt.Errorf("the vDSO has no %s", name)
+			return nil, nil, fmt.Errorf("the vDSO has no %s", name)
 		}
 		text := parts[0]
-		text = append(relative(text[:len(text):len(text)], code, at), parts[1]...)
-		if _, err := mem.WriteAt(text, from+code); err != nil {
-			return err
-		}
-		if _, err := mem.WriteAt(relative([]byte{0xe9}, entry, code), from+entry); err != nil { // jmp
-			return err
-		}
-		code += int64(len(text))
+		code = append(append(code, relative(text[:len(text):len(text)], place, at)...), parts[1]...)
+		entries = append(entries, clockWrite{entry, relative([]byte{0xe9}, entry, place)}) // jmp
 	}
-	return nil
+	return code, entries, nil
 }
 
 // clockMark says that the code is there.
