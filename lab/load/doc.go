@@ -17,9 +17,9 @@
 //
 // Workers pull: one that is free takes the next arrival and sleeps until it is due. So
 // there is no dispatcher to hand it on, and the queue is the part of the schedule that
-// is due and not taken. Sleep is a timer of the kernel (timerfd), waited for by a thread
-// where latency is asked for and by Go's network poller where throughput is; Go's own
-// timers may fire a millisecond late in an idle process. BenchmarkAlarm measures how
+// is due and not taken. Sleep is the kernel's: where latency is asked for the limit of a
+// thread's wait (ppoll) without its slack, where throughput is a timer (timerfd) in Go's
+// network poller; Go's own timers may fire a millisecond late in an idle process. BenchmarkAlarm measures how
 // late, and each result says so (lag_p99_ms).
 //
 // Called by run. It creates no server and changes no setting.

@@ -2,9 +2,8 @@ package load
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -23,41 +22,32 @@ import (
 // for each client costs a switch for each answer, and the runtime's monitor, which takes the
 // place of a thread in a system call away, wakes every 20 µs to look for the next.
 //
+// It waits by ppoll, for what is awaited and until somebody is due. By epoll the kernel tells
+// of each event at each connection, which those who send pay, the server before all; and a
+// timerfd may ring on another processor.
+//
 // The loop's own calls are raw, so the runtime thinks that it computes.
 type loop struct {
-	poll  int // epoll
-	timer int // timerfd: exact, where the time limit of a wait has the thread's slack
-	bell  int // eventfd, for other goroutines
+	bell int // eventfd, for other goroutines
 
-	rings    int64 // when the timer rings, ns after the start; 0 for never
 	start    time.Time
 	sleeping []*task // the one that is due first at the end
 	ready    []*task
 	living   int
-	conns    map[int32]*taskConn
-	events   [64]unix.EpollEvent
+	// polls is the bell, and each connection in which somebody waits; awaited are these.
+	polls   []unix.PollFd
+	awaited []*taskConn // that of polls[n+1]
 
 	mu    sync.Mutex // guards what follows
 	woken []*task
 }
 
 func newLoop() (*loop, error) {
-	l := &loop{poll: -1, timer: -1, bell: -1, start: time.Now(), conns: map[int32]*taskConn{}}
-	var failures [3]error
-	l.poll, failures[0] = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	l.timer, failures[1] = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-	l.bell, failures[2] = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	err := errors.Join(failures[:]...)
-	for _, fd := range []int{l.timer, l.bell} {
-		if err == nil {
-			err = l.watch(fd, unix.EPOLLIN)
-		}
-	}
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		l.close()
 		return nil, fmt.Errorf("make a loop: %w", err)
 	}
-	return l, nil
+	return &loop{bell: bell, start: time.Now(), polls: []unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}}}, nil
 }
 
 // newLoops makes so many.
@@ -80,22 +70,17 @@ func closeLoops(all []*loop) {
 }
 
 // close ends its use. None of its tasks lives any more.
-func (l *loop) close() {
-	for _, fd := range []int{l.poll, l.timer, l.bell} {
-		if fd >= 0 {
-			_ = unix.Close(fd) // nothing was written
-		}
-	}
-}
-
-// watch asks for what happens to a descriptor, each time once.
-func (l *loop) watch(fd int, events uint32) error {
-	err := unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events | unix.EPOLLET, Fd: int32(fd)})
-	return os.NewSyscallError("epoll_ctl", err)
-}
+func (l *loop) close() { _ = unix.Close(l.bell) } // nothing was written
 
 // run works until all tasks have ended.
 func (l *loop) run(tasks []*task, work func(n int)) error {
+	// The thread's time limits are exact here, and what they were for whoever has it next.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, slackLeast, 0, 0, 0); err != nil {
+		return fmt.Errorf("set the slack of a thread's timers: %w", err)
+	}
+	defer unix.Prctl(unix.PR_SET_TIMERSLACK, slackDefault, 0, 0, 0) // it takes any number
 	l.living = len(tasks)
 	for n, t := range tasks {
 		t.begin(func() { work(n) })
@@ -124,36 +109,65 @@ func (l *loop) run(tasks []*task, work func(n int)) error {
 	}
 }
 
+// How much later than asked for the kernel may end a wait, ns; without a word it is 50 µs.
+const (
+	slackLeast   = 1
+	slackDefault = 0 // what the thread had when it began
+)
+
+// waitMax is the longest that a loop waits for nobody who is due.
+const waitMax = time.Hour
+
 // waitOnce waits until somebody can go on.
 func (l *loop) waitOnce() error {
-	if err := l.setTimer(); err != nil {
-		return err
+	limit := waitMax
+	if len(l.sleeping) > 0 {
+		limit = time.Duration(max(l.sleeping[len(l.sleeping)-1].due-l.now(), 0))
 	}
-	n, err := raw.Wait(l.poll, l.events[:])
+	many, err := raw.Wait(l.polls, limit)
 	if err != nil {
 		return err
 	}
-	for _, e := range l.events[:n] {
-		switch int(e.Fd) {
-		case l.timer:
-			l.rings = 0
-		case l.bell:
-			l.mu.Lock()
-			woken := l.woken
-			l.woken = nil
-			l.mu.Unlock()
-			for _, t := range woken {
-				l.queue(t)
-			}
-		default:
-			if c := l.conns[e.Fd]; c != nil {
-				c.happened(e.Events)
-				l.queue(c.task)
-			}
+	if many > 0 && l.polls[0].Revents != 0 {
+		many--
+		if l.polls[0].Revents&unix.POLLNVAL != 0 {
+			return fmt.Errorf("wait in a loop: %w", unix.EBADF)
+		}
+		l.answer()
+	}
+	for n := len(l.awaited) - 1; n >= 0 && many > 0; n-- {
+		if l.polls[n+1].Revents != 0 {
+			many--
+			l.queue(l.awaited[n].task)
 		}
 	}
 	l.expire()
 	return nil
+}
+
+// answer queues whom other goroutines have woken.
+func (l *loop) answer() {
+	var count [8]byte
+	_, _ = unix.Read(l.bell, count[:]) // who rings from now on is heard at the next wait
+	l.mu.Lock()
+	woken := l.woken
+	l.woken = nil
+	l.mu.Unlock()
+	for _, t := range woken {
+		l.queue(t)
+	}
+}
+
+// await parks a task until something happens to its connection, or to itself. False says
+// that the loop is no more.
+func (l *loop) await(c *taskConn, events int16) bool {
+	l.polls = append(l.polls, unix.PollFd{Fd: int32(c.fd), Events: events})
+	l.awaited = append(l.awaited, c)
+	on := c.task.park()
+	n, last := slices.Index(l.awaited, c), len(l.awaited)-1
+	l.awaited[n], l.polls[n+1] = l.awaited[last], l.polls[last+1]
+	l.awaited, l.polls = l.awaited[:last], l.polls[:last+1]
+	return on
 }
 
 // expire queues who is due.
@@ -166,22 +180,6 @@ func (l *loop) expire() {
 		l.queue(l.sleeping[n])
 		l.sleeping = l.sleeping[:n]
 	}
-}
-
-// setTimer sets the timer for who is due first, if it is not set for that already.
-func (l *loop) setTimer() error {
-	if len(l.sleeping) == 0 {
-		return nil // one that rings for nobody does no harm
-	}
-	due := l.sleeping[len(l.sleeping)-1].due
-	if due == l.rings {
-		return nil
-	}
-	if err := raw.SetTimer(l.timer, time.Duration(max(due-l.now(), 1))); err != nil {
-		return err
-	}
-	l.rings = due
-	return nil
 }
 
 // now is the time after the loop was made, ns.

@@ -30,8 +30,6 @@ type taskConn struct {
 	// The rest is the task's and its loop's.
 	task     *task
 	readable bool // there may be something to read
-	writable bool
-	ended    bool // nothing new will be told: the other side has closed its end, or an error came
 }
 
 // dialTask dials as dial does.
@@ -67,13 +65,9 @@ func (c *taskConn) enter(t *task) error {
 	if err = errors.Join(err, failure); err != nil {
 		return fmt.Errorf("take over a connection: %w", err)
 	}
-	if err := t.loop.watch(fd, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP); err != nil {
-		return errors.Join(err, unix.Close(fd))
-	}
 	_ = c.outside.Close() // nothing waits in it to be written
 	c.outside, c.fd, c.task = nil, fd, t
-	c.readable, c.writable, c.ended = true, true, false
-	t.loop.conns[int32(fd)] = c
+	c.readable = true
 	return nil
 }
 
@@ -83,9 +77,6 @@ func (c *taskConn) leave() {
 	defer c.mu.Unlock()
 	if c.task == nil {
 		return
-	}
-	if conns := c.task.loop.conns; conns[int32(c.fd)] == c {
-		delete(conns, int32(c.fd))
 	}
 	if c.closed {
 		return
@@ -99,14 +90,6 @@ func (c *taskConn) leave() {
 		return
 	}
 	c.outside = conn
-}
-
-// happened notes what the kernel told.
-func (c *taskConn) happened(events uint32) {
-	const over = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
-	c.ended = c.ended || events&over != 0
-	c.readable = c.readable || events&(unix.EPOLLIN|over) != 0
-	c.writable = c.writable || events&(unix.EPOLLOUT|over) != 0
 }
 
 // elsewhere is the connection to use when no task has it.
@@ -128,17 +111,16 @@ func (c *taskConn) Read(b []byte) (int, error) {
 		return 0, nil
 	}
 	for {
-		for !c.readable && !c.isClosed() {
-			if !c.task.park() {
+		if !c.readable && !c.isClosed() {
+			if !c.task.loop.await(c, unix.POLLIN) {
 				return 0, net.ErrClosed
 			}
 		}
 		n, err := c.call(raw.Receive, b)
-		// What is told once is told again only after all was read; less than asked for is all (epoll(7)).
-		c.readable = c.ended || err == nil && n == len(b)
+		// Less than asked for was all that there was: the answer to what is asked next is waited for.
+		c.readable = err == nil && n == len(b)
 		switch {
-		case errors.Is(err, unix.EAGAIN):
-			c.readable = false
+		case errors.Is(err, unix.EAGAIN): // it was woken by something else
 		case err != nil:
 			return 0, err
 		case n == 0:
@@ -165,14 +147,11 @@ func (c *taskConn) Write(b []byte) (int, error) {
 	}
 	sent := 0
 	for sent < len(b) {
-		for !c.writable && !c.isClosed() {
-			if !c.task.park() {
-				return sent, net.ErrClosed
-			}
-		}
 		n, err := c.call(raw.Send, b[sent:])
 		if errors.Is(err, unix.EAGAIN) {
-			c.writable = false
+			if !c.task.loop.await(c, unix.POLLOUT) {
+				return sent, net.ErrClosed
+			}
 			continue
 		}
 		if err != nil {
@@ -211,7 +190,7 @@ func (c *taskConn) Close() error {
 		return c.outside.Close()
 	}
 	c.task.loop.wake(c.task)
-	return unix.Close(c.fd) // the kernel forgets it in the loop, too
+	return unix.Close(c.fd) // the bell has rung: nobody waits for this number again
 }
 
 // errNoDeadline is said of a connection that a task has. Nobody sets one there: what ends a
