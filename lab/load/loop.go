@@ -86,16 +86,14 @@ func (l *loop) run(tasks []*task, work func(n int)) error {
 		t.begin(func() { work(n) })
 	}
 	for {
-		for len(l.ready) > 0 {
-			now := l.ready
-			l.ready = nil
-			for _, t := range now {
-				t.queued = false
-				t.step()
-			}
-			if l.ready == nil {
-				l.ready = now[:0]
-			}
+		now := l.ready
+		l.ready = nil
+		for _, t := range now {
+			t.queued = false
+			t.step()
+		}
+		if l.ready == nil {
+			l.ready = now[:0]
 		}
 		if l.living == 0 {
 			return nil
@@ -121,7 +119,9 @@ const waitMax = time.Hour
 // waitOnce waits until somebody can go on.
 func (l *loop) waitOnce() error {
 	limit := waitMax
-	if len(l.sleeping) > 0 {
+	if len(l.ready) > 0 {
+		limit = 0 // who has passed goes on after those who can by now
+	} else if len(l.sleeping) > 0 {
 		limit = time.Duration(max(l.sleeping[len(l.sleeping)-1].due-l.now(), 0))
 	}
 	many, err := raw.Wait(l.polls, limit)

@@ -16,6 +16,7 @@ type task struct {
 
 	inside bool // it has begun and not ended
 	queued bool
+	parked bool  // since it last passed
 	lost   bool  // its loop cannot wait any more
 	due    int64 // ns after the loop's start, while it sleeps
 }
@@ -46,7 +47,23 @@ func (t *task) abandon() {
 
 // park waits for anything at all: whoever calls it looks whether it was what he waits for.
 // False says that the loop is no more.
-func (t *task) park() bool { return t.yield(struct{}{}) }
+func (t *task) park() bool {
+	t.parked = true
+	return t.yield(struct{}{})
+}
+
+// pass lets the loop's other tasks go on if they have had no occasion to since the last time:
+// answers that are always there by the time they are looked for would shut them out.
+func (t *task) pass() {
+	if t == nil || !t.inside {
+		return
+	}
+	if !t.parked {
+		t.loop.queue(t)
+		t.park() // a loop that is no more says so at the next wait
+	}
+	t.parked = false
+}
 
 // sleep waits, and ends early when stopped says so. Who sets what stopped reads wakes the
 // task after it.

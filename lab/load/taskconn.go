@@ -28,8 +28,12 @@ type taskConn struct {
 	closed  bool
 
 	// The rest is the task's and its loop's.
-	task     *task
-	readable bool // there may be something to read
+	task *task
+	// readable says that there may be something to read. After a question there may: a server
+	// on the same processor that has answered before its client went on. Looking first, as
+	// libpq does, one client goes on to the end of its transaction; waiting for all of them
+	// first, as many as are there take turns, and all end as late as the last.
+	readable bool
 }
 
 // dialTask dials as dial does.
@@ -117,7 +121,7 @@ func (c *taskConn) Read(b []byte) (int, error) {
 			}
 		}
 		n, err := c.call(raw.Receive, b)
-		// Less than asked for was all that there was: the answer to what is asked next is waited for.
+		// Less than asked for was all that there was.
 		c.readable = err == nil && n == len(b)
 		switch {
 		case errors.Is(err, unix.EAGAIN): // it was woken by something else
@@ -159,6 +163,7 @@ func (c *taskConn) Write(b []byte) (int, error) {
 		}
 		sent += n
 	}
+	c.readable = true
 	return sent, nil
 }
 

@@ -76,6 +76,7 @@ func (w *worker) run() error {
 }
 
 func (w *worker) next() error {
+	w.task.pass()
 	if w.interrupted() {
 		return errStopped
 	}
