@@ -57,8 +57,9 @@ of the instance first, unless --yes. It runs on the machine of the service; to k
 freeze it has to be root, or the user that the service runs as. An instance in one zone,
 or one whose standby does not have every commit just now, is refused.
 
-It logs in as the master user. The password is KURABE_DRILL_PASSWORD, else PGPASSWORD,
-else that of the login file which kurabe create wrote, else it is asked for.
+It logs in as the master user. The password is KURABE_DRILL_PASSWORD, else PGPASSWORD, or
+MYSQL_PWD for MariaDB, else that of the login file which kurabe create wrote, else it is
+asked for.
 
 Everything that it writes is in a schema of its own, kurabe_drill, which it drops at the
 end, after Ctrl-C too. What it froze goes on when the time is up, at Ctrl-C, and when the

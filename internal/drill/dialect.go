@@ -42,6 +42,16 @@ var dialects = map[string]dialect{
 		comment: "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = '" + Schema + "'",
 		drop:    "DROP SCHEMA " + Schema + " CASCADE",
 	},
+	"mariadb": {
+		// A database keeps a comment since 10.5. Without the engine's name the table would be
+		// of whatever the instance has for its default, which may not be crash-safe.
+		create: func(comment string) string {
+			return "CREATE DATABASE " + Schema + " COMMENT '" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(comment) + "'"
+		},
+		table:   "CREATE TABLE " + table + " (n bigint) ENGINE=InnoDB",
+		comment: "SELECT schema_comment FROM information_schema.schemata WHERE schema_name = '" + Schema + "'",
+		drop:    "DROP DATABASE " + Schema,
+	},
 }
 
 // Knows says whether drills are offered of an engine.
