@@ -155,13 +155,20 @@ func (r *runner) runSuite(ctx context.Context, s suite) (total, string) {
 // maxSkipLines bounds the summary; -v shows the rest in passing.
 const maxSkipLines = 40
 
-// maxFailureLines bounds it too.
-const maxFailureLines = 60
+// maxSkipLinesFailed is what is left of it where the failures are the news.
+const maxSkipLinesFailed = 8
+
+// maxFailureLines bounds those.
+const maxFailureLines = 80
 
 func (r *runner) summary(lines []string) {
 	fmt.Println()
+	most := maxSkipLines
+	if len(r.failures) > 0 {
+		most = maxSkipLinesFailed
+	}
 	for i, s := range r.skips {
-		if i == maxSkipLines {
+		if i == most {
 			fmt.Printf("   … and %d more skipped\n", len(r.skips)-i)
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -148,7 +149,7 @@ func TestChooseKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// TestFailuresAreRepeated: the last that a failed test said of places in the code, not
+// TestFailuresAreRepeated: the last that a failed test said of places in the code, with
 // what its servers logged behind that.
 func TestFailuresAreRepeated(t *testing.T) {
 	r := &runner{out: io.Discard}
@@ -164,8 +165,22 @@ func TestFailuresAreRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"failed: p TestA/one", "  a_test.go:5: it does not"}; !slices.Equal(r.failures, want) {
+	if want := []string{"failed: p TestA/one", "  a_test.go:5: it does not", "    level=INFO msg=planned"}; !slices.Equal(r.failures, want) {
 		t.Errorf("%q, want %q", r.failures, want)
+	}
+}
+
+func TestShorten(t *testing.T) {
+	var lines []string
+	for i := range maxHeadLines + maxTailLines + 1 {
+		lines = append(lines, strconv.Itoa(i))
+	}
+	if got := shorten(lines); !slices.Equal(got, lines) {
+		t.Errorf("%q: one line fewer is no gain", got)
+	}
+	got := shorten(append(lines, "last"))
+	if len(got) != maxHeadLines+maxTailLines+1 || got[0] != "0" || got[maxHeadLines] != "    … 2 lines" || got[len(got)-1] != "last" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -145,9 +145,12 @@ var place = regexp.MustCompile(`^\s*\w+\.go:\d+: `)
 const (
 	maxReasons    = 6
 	maxReasonSize = 400
+	// Of a message of many lines: its beginning, and its end, which is often that of a log.
+	maxHeadLines = 12
+	maxTailLines = 25
 )
 
-// failures names each failed test with the last that it said of a place in the code:
+// failures names each failed test with the last that it said of places in the code:
 // whoever has only the end of the output must find the reason there.
 func (p *tally) failures() []string {
 	var out []string
@@ -157,16 +160,34 @@ func (p *tally) failures() []string {
 			continue
 		}
 		var reasons []string
+		var more []string // of the last of them
 		for _, line := range o.output {
-			if place.MatchString(line) {
-				line = strings.TrimSpace(line)
-				reasons = append(reasons, "  "+line[:min(len(line), maxReasonSize)])
+			short := "  " + cut(strings.TrimSpace(line))
+			switch {
+			case place.MatchString(line):
+				reasons, more = append(reasons, short), nil
+			case len(reasons) > 0 && strings.HasPrefix(line, "        "):
+				more = append(more, "  "+short)
 			}
 		}
 		out = append(out, "failed: "+strings.TrimPrefix(p.name, "kurabe/")+" "+name)
 		out = append(out, reasons[max(0, len(reasons)-maxReasons):]...)
+		out = append(out, shorten(more)...)
 	}
 	return out
+}
+
+func cut(line string) string {
+	return line[:min(len(line), maxReasonSize)]
+}
+
+// shorten leaves the beginning and the end of many lines.
+func shorten(lines []string) []string {
+	left := len(lines) - maxHeadLines - maxTailLines
+	if left <= 1 {
+		return lines
+	}
+	return slices.Concat(lines[:maxHeadLines], []string{fmt.Sprintf("    … %d lines", left)}, lines[len(lines)-maxTailLines:])
 }
 
 // packageOutput is what belongs to no finished test: a panic, a timeout, TestMain.
