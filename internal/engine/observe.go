@@ -25,10 +25,7 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 	i := l.instance(a)
 	h := i.Home
 	// A home that was made by half is made again.
-	o := Observation{Home: true, Data: exists(h.DataDir())}
-	for _, dir := range []string{h.Dir, h.ConfDir(), h.TLSDir(), h.RunDir(), h.LogDir()} {
-		o.Home = o.Home && exists(dir)
-	}
+	o := Observation{Home: hasHome(i), Data: exists(h.DataDir())}
 	_, o.LimitsGroup = l.c.Levers.Find(groupName(a.Instance))
 	levers := l.c.Levers
 	o.LimitsMissing = !o.LimitsGroup && (levers.CPU.Enforceable || levers.Memory.Enforceable || levers.IO.Enforceable)

@@ -27,6 +27,38 @@ func TestSettingsOfAnotherGroup(t *testing.T) {
 	}
 }
 
+// TestHomeThatWasCutOff: a folder that whoever made it died over is there, and not yet what
+// the engine may write to.
+func TestHomeThatWasCutOff(t *testing.T) {
+	l := NewLifecycle(Config{Homes: t.TempDir()}, nil)
+	a := kurabe.Assignment{Instance: "db-A", Goal: kurabe.GoalRunning}
+	i := l.instance(a)
+	has := func() bool {
+		o, err := l.Observe(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.Home
+	}
+	if err := l.makeHome(i); err != nil || !has() {
+		t.Fatalf("made: %v, and there: %v", err, has())
+	}
+	for _, d := range homeDirs(i) {
+		if err := os.Chmod(d.path, 0o755); err != nil || has() {
+			t.Errorf("%s without its mode (%v) counts", d.path, err)
+		}
+		if err := l.makeHome(i); err != nil || !has() {
+			t.Fatalf("made again: %v, and there: %v", err, has())
+		}
+	}
+	if os.Getuid() != 0 {
+		return // nothing can be another's
+	}
+	if err := os.Chown(i.Home.LogDir(), 12345, -1); err != nil || has() {
+		t.Errorf("a folder of another owner (%v) counts", err)
+	}
+}
+
 // TestRemovalThatWasCutOff: an instance whose service died while its folder was removed is
 // not gone before the rest of that is.
 func TestRemovalThatWasCutOff(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -38,17 +39,34 @@ func owner(user *proc.Credential) (uid, gid int) {
 	return user.UID, user.GID
 }
 
-// makeHome makes the folders. The home and the rendered files stay the
+// homeDir is one of the folders that an instance has from its first step on.
+type homeDir struct {
+	path     string
+	mode     os.FileMode
+	uid, gid int
+}
+
+// homeDirs are those folders, parents first. The home and the rendered files stay the
 // service's, with the engine's group; the rest is the engine's.
-func (l *Lifecycle) makeHome(i Instance) error {
+func homeDirs(i Instance) []homeDir {
 	uid, gid := owner(i.User)
-	for _, dir := range []string{i.Home.Dir, i.Home.ConfDir(), i.Home.TLSDir()} {
-		if err := volume.EnsureDir(dir, homeMode, os.Getuid(), gid); err != nil {
-			return err
-		}
+	return []homeDir{
+		{i.Home.Dir, homeMode, os.Getuid(), gid},
+		{i.Home.ConfDir(), homeMode, os.Getuid(), gid},
+		{i.Home.TLSDir(), homeMode, os.Getuid(), gid},
+		{i.Home.RunDir(), privateMode, uid, gid},
+		{i.Home.LogDir(), privateMode, uid, gid},
 	}
-	for _, dir := range []string{i.Home.RunDir(), i.Home.LogDir()} {
-		if err := volume.EnsureDir(dir, privateMode, uid, gid); err != nil {
+}
+
+// hasHome says whether all of them are there, as makeHome leaves them.
+func hasHome(i Instance) bool {
+	return !slices.ContainsFunc(homeDirs(i), func(d homeDir) bool { return !volume.HasDir(d.path, d.mode, d.uid, d.gid) })
+}
+
+func (l *Lifecycle) makeHome(i Instance) error {
+	for _, d := range homeDirs(i) {
+		if err := volume.EnsureDir(d.path, d.mode, d.uid, d.gid); err != nil {
 			return err
 		}
 	}

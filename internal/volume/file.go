@@ -87,6 +87,16 @@ func EnsureDir(path string, mode os.FileMode, uid, gid int) error {
 	return dir.Chmod(mode)
 }
 
+// HasDir says whether a folder is there as EnsureDir leaves it. One that whoever made it
+// died over is not: it is there before it has its mode and owner.
+func HasDir(path string, mode os.FileMode, uid, gid int) bool {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return false
+	}
+	return os.FileMode(st.Mode).Perm() == mode && (uid == -1 || int(st.Uid) == uid) && (gid == -1 || int(st.Gid) == gid)
+}
+
 // Clean removes what crashes have left in a folder, and names it.
 func Clean(dir string) ([]string, error) {
 	leftovers, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*"+tempSuffix))
