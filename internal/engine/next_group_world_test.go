@@ -218,7 +218,9 @@ func (w *world) liveDeed(name StepName) deed {
 	switch name {
 	case StepReload:
 		return deed{
-			before: func(n *Applied) { n.WaitsStale = n.WaitsStale || !sameMembers(n.Waits, role.WaitFor) },
+			before: func(n *Applied) {
+				n.Loaded, n.WaitsStale = "", n.WaitsStale || !sameMembers(n.Waits, role.WaitFor)
+			},
 			do:     func(*Applied) { w.loaded = w.written },
 			after: func(n *Applied) {
 				n.Loaded = w.loaded
@@ -234,7 +236,7 @@ func (w *world) liveDeed(name StepName) deed {
 		return deed{after: func(n *Applied) { n.Followers, n.FollowersSet, n.RoleEpoch = role.Followers, true, role.Epoch }}
 	case StepRelease:
 		w.must(len(role.WaitFor) == 0 || w.covers && sameMembers(o.WaitsFor(), role.WaitFor), name, "others lack something")
-		return deed{before: func(n *Applied) { n.Held = false }, do: func(n *Applied) {
+		return deed{before: func(n *Applied) { n.Held, n.Loaded = false, "" }, do: func(n *Applied) {
 			w.written = rendered(w.a, *n)
 			w.loaded, w.unsure = w.written, false
 		}, after: func(n *Applied) { n.Loaded = w.loaded }}
@@ -251,8 +253,8 @@ func (w *world) liveDeed(name StepName) deed {
 }
 
 // order draws what the planner may say next. A start is ordered by a number that was not
-// used before, or not ordered.
-func order(t *rapid.T, before kurabe.Assignment) kurabe.Assignment {
+// used before, or not ordered; a clone too, where rebuilt is the number of the newest.
+func order(t *rapid.T, before kurabe.Assignment, rebuilt int64) kurabe.Assignment {
 	subset := func(label string) []kurabe.InstanceID {
 		return rapid.SampledFrom([][]kurabe.InstanceID{nil, {other}, {other, third}}).Draw(t, label)
 	}
@@ -263,7 +265,10 @@ func order(t *rapid.T, before kurabe.Assignment) kurabe.Assignment {
 		role.Followers, role.WaitFor = subset("followers"), subset("waitFor")
 	case kurabe.DutyFollow:
 		role.Source = &kurabe.Source{ID: other}
-		role.RebuildSeq = before.Role.RebuildSeq + rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "rebuild")
+		role.RebuildSeq = before.Role.RebuildSeq
+		if rapid.IntRange(0, 2).Draw(t, "rebuild") == 0 {
+			role.RebuildSeq = max(role.RebuildSeq, rebuilt) + 1
+		}
 	}
 	a := before
 	a.Role = &role
@@ -297,10 +302,13 @@ func (w *world) act(mischief int) {
 				continue
 			}
 		}
+		w.step(steps[0], cut)
 		if cut != whole {
 			mischief--
+			if rapid.Bool().Draw(w.t, "overtaken") {
+				return // the next order comes before this one is obeyed
+			}
 		}
-		w.step(steps[0], cut)
 	}
 	w.t.Fatalf("there is always something left: %v; %+v of %+v", Next(w.a, w.look()), w.o, *w.a.Role)
 }
@@ -371,7 +379,7 @@ func TestGroupWorks(t *testing.T) {
 			w.covers = rapid.Bool().Draw(t, "covers")
 			w.unwindable = w.o.Data && rapid.IntRange(0, 3).Draw(t, "unwindable") == 0
 			w.act(rapid.IntRange(0, 4).Draw(t, "mischief"))
-			w.a = order(t, w.a)
+			w.a = order(t, w.a, w.o.Applied.Rebuilt)
 		}
 	})
 }

@@ -142,17 +142,19 @@ func (l *Lifecycle) followers(ctx context.Context, i Instance, r Replicator) err
 	})
 }
 
-// noteWaitsStale notes before a reload that it may change for whom commits wait. Without
-// it, one that goes from A to nobody and back to A would seem to have waited all the time.
-func noteWaitsStale(i Instance) error {
-	if i.Role == nil {
-		return nil
-	}
+// noteReload notes before a reload that nothing is known of what the server has loaded, nor
+// for whom its commits wait, where that may change. Without it, one whose settings go from
+// A to B, in a reload that is cut off, and back to A would seem to have A all the time.
+func noteReload(i Instance) error {
 	applied, err := readApplied(i.Home)
-	if err != nil || applied.WaitsStale || sameMembers(applied.Waits, i.Role.WaitFor) {
+	if err != nil {
 		return err
 	}
-	return note(i.Home, func(a *Applied) { a.WaitsStale = true })
+	stale := applied.WaitsStale || i.Role != nil && !sameMembers(applied.Waits, i.Role.WaitFor)
+	if applied.Loaded == "" && applied.WaitsStale == stale {
+		return nil
+	}
+	return note(i.Home, func(a *Applied) { a.Loaded, a.WaitsStale = "", stale })
 }
 
 func (l *Lifecycle) waits(ctx context.Context, i Instance, r Replicator) error {
@@ -223,7 +225,7 @@ func (l *Lifecycle) turnAway(ctx context.Context, i Instance) {
 	ctx, cancel := context.WithTimeout(ctx, refuseTime)
 	defer cancel()
 	i.Held = true
-	if l.writeSettings(i) == nil {
+	if l.writeSettings(i) == nil && noteReload(i) == nil {
 		_ = l.c.Driver.Reload(ctx, i)
 	}
 }

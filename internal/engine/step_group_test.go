@@ -362,6 +362,9 @@ func TestWaitsAreMadeAgain(t *testing.T) {
 	if err := p.do(StepReload); err == nil {
 		t.Fatal("no error")
 	}
+	if n := p.applied(); n.Loaded != "" {
+		t.Errorf("who knows what it has loaded? %+v", n)
+	}
 	p.a.Role, p.refused = &waiting, nil
 	p.must(StepReload)
 	if n := p.applied(); !n.WaitsStale {

@@ -29,7 +29,7 @@ func (l *Lifecycle) setPassword(ctx context.Context, i Instance) error {
 // reload makes settings and certificate on disk true of the running server.
 func (l *Lifecycle) reload(ctx context.Context, i Instance) error {
 	loaded := fingerprint(l.c.Driver.Render(i), i.Home)
-	if err := noteWaitsStale(i); err != nil {
+	if err := noteReload(i); err != nil {
 		return fmt.Errorf("reload: %w", err)
 	}
 	if err := l.c.Driver.Reload(ctx, i); err != nil {
