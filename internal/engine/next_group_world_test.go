@@ -221,7 +221,7 @@ func (w *world) liveDeed(name StepName) deed {
 			before: func(n *Applied) {
 				n.Loaded, n.WaitsStale = "", n.WaitsStale || !sameMembers(n.Waits, role.WaitFor)
 			},
-			do:     func(*Applied) { w.loaded = w.written },
+			do: func(*Applied) { w.loaded = w.written },
 			after: func(n *Applied) {
 				n.Loaded = w.loaded
 				if role.Duty == kurabe.DutyFollow {
