@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,12 +48,9 @@ func DirLock(dir string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock data folder: %w", err)
 	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if err = lockFile(file); errors.Is(err, unix.EWOULDBLOCK) {
 		defer file.Close()
-		raw, _ := io.ReadAll(io.LimitReader(file, 32))
-		pid, _ := strconv.Atoi(strings.TrimSpace(string(raw)))
-		return nil, &InUseError{dir, pid}
+		return nil, &InUseError{dir, holder(file)}
 	}
 	if err == nil {
 		// Overwrite in place, longest first: a reader must not find it empty.
@@ -62,4 +60,32 @@ func DirLock(dir string) (*Lock, error) {
 		return nil, errors.Join(fmt.Errorf("lock data folder %s: %w", dir, err), file.Close())
 	}
 	return &Lock{file}, nil
+}
+
+// Bounds of the wait for what a dead service has left.
+const (
+	orphanTime = 5 * time.Second
+	orphanPoll = 10 * time.Millisecond
+)
+
+// lockFile takes the lock, or says at once that it is taken. A service that was killed while
+// it started a program has left a child that is not that program yet: the lock ends with the
+// child's exec, so where the holder is dead it is waited for.
+func lockFile(file *os.File) error {
+	for until := time.Now().Add(orphanTime); ; time.Sleep(orphanPoll) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(until) {
+			return err
+		}
+		if pid := holder(file); pid == 0 || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			return err
+		}
+	}
+}
+
+// holder is the pid in the file, 0 for none.
+func holder(file *os.File) int {
+	raw, _ := io.ReadAll(io.NewSectionReader(file, 0, 32))
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(raw)))
+	return max(pid, 0)
 }

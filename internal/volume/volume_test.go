@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -236,6 +237,37 @@ func TestDirLock(t *testing.T) {
 	var used *InUseError
 	if !errors.As(err, &used) || used.PID != os.Getpid() || !strings.Contains(err.Error(), fmt.Sprintf("another kurabe server (pid %d)", os.Getpid())) {
 		t.Errorf("second lock: %v", err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lock, err = DirLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = lock.Close()
+}
+
+// TestDirLockOfTheDead: a service that was killed between fork and exec leaves a child that
+// has its lock for a moment.
+func TestDirLockOfTheDead(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := DirLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command("sleep", "0.3")
+	child.ExtraFiles = []*os.File{lock.file}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Wait() })
+	if _, err := lock.file.WriteAt(fmt.Appendf(nil, "%-12d\n", dead.Process.Pid), 0); err != nil {
+		t.Fatal(err)
 	}
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
