@@ -28,7 +28,7 @@ const (
 
 // failover loses servers of an instance with two of them, under a client that writes every
 // 10 ms, and measures what the client sees, beside the same losses under a peer; then what
-// the second server costs.
+// the second server costs, and the gateway.
 func failover(ctx context.Context, r *run) error {
 	l, err := r.service(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func failover(ctx context.Context, r *run) error {
 		r.notInstalled("failover", "failover")
 		return nil
 	}
-	return errors.Join(r.failovers(ctx, l), r.standbyPrice(ctx, l))
+	return errors.Join(r.failovers(ctx, l), r.standbyPrice(ctx, l), r.gatewayPrice(ctx, l))
 }
 
 // side is one pair of servers in the comparison. pair waits until it is whole, and each
@@ -54,9 +54,9 @@ type side interface {
 
 // losses are what happens, in a random order in each round.
 var losses = []*loss{
-	{name: "writer killed", measure: "longest time without an acknowledgement", bar: 3, strike: side.kill},
-	{name: "writer frozen, resumed once another server serves", measure: "longest time without an acknowledgement", strike: side.freeze},
-	{name: "failover in order", measure: "longest time without an acknowledgement", strike: side.inOrder},
+	{name: "writer killed", measure: "longest time without an acknowledgement", bar: 2, strike: side.kill},
+	{name: "writer frozen, resumed once another server serves", measure: "longest time without an acknowledgement", bar: 10, strike: side.freeze},
+	{name: "failover in order", measure: "longest time without an acknowledgement", bar: 1, strike: side.inOrder},
 	{name: "standby frozen", measure: "longest wait of a commit", bar: 2, strike: side.loseStandby},
 }
 

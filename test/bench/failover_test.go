@@ -33,7 +33,7 @@ func TestFailoverRows(t *testing.T) {
 		rows    string // and of the rows
 	}{
 		"all well":             {[]float64{0.2, 0.1, 0.3}, harness.PulseVerdict{Acked: 9}, meets, meets},
-		"slow once":            {[]float64{0.2, 0.1, 9}, harness.PulseVerdict{Acked: 9}, misses, meets},
+		"slow once":            {[]float64{0.2, 0.1, 11}, harness.PulseVerdict{Acked: 9}, misses, meets},
 		"a row is missing":     {[]float64{0.2}, harness.PulseVerdict{Acked: 9, Missing: []int64{4}}, meets, misses},
 		"a row is there twice": {[]float64{0.2}, harness.PulseVerdict{Acked: 9, Twice: []int64{4}}, meets, misses},
 	} {
