@@ -24,6 +24,7 @@ type stub struct {
 	Driver
 	argv         []string
 	refused      error // by reload
+	atReload     Applied
 	unclonable   error
 	away         error // the source
 	unrewindable error
@@ -47,7 +48,10 @@ func (s *stub) Command(Instance) Command {
 func (s *stub) Render(i Instance) map[string]string {
 	return map[string]string{"server.conf": fmt.Sprintf("held: %v\n", i.Held)}
 }
-func (s *stub) Reload(context.Context, Instance) error { return s.refused }
+func (s *stub) Reload(_ context.Context, i Instance) (err error) {
+	s.atReload, err = readApplied(i.Home)
+	return errors.Join(err, s.refused)
+}
 
 func (s *stub) IsFollower(h Home) bool { return exists(filepath.Join(h.DataDir(), "follows")) }
 
@@ -231,7 +235,11 @@ func TestYield(t *testing.T) {
 			p.obeying(c.exit)
 			p.a.Role.Duty = kurabe.DutyYield
 			p.refused = errors.New("it does not listen") // which must not hold up anything
+			p.note(func(n *Applied) { n.Loaded = "these" })
 			err := p.do(StepYield)
+			if n := p.atReload; n.Process == "" || n.Loaded != "" {
+				t.Errorf("whoever dies in the reload leaves a server that keeps clients out: %+v", n)
+			}
 			if n := p.applied(); (err == nil) != c.clean || n.Yielded != c.clean || n.Stopped != c.clean || p.running() {
 				t.Fatalf("%v, running %v, %+v", err, p.running(), n)
 			}

@@ -83,9 +83,15 @@ func lockFile(file *os.File) error {
 	}
 }
 
-// holder is the pid in the file, 0 for none.
+// holder is the pid in the file, 0 where none can be read.
 func holder(file *os.File) int {
-	raw, _ := io.ReadAll(io.NewSectionReader(file, 0, 32))
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(raw)))
-	return max(pid, 0)
+	raw, err := io.ReadAll(io.NewSectionReader(file, 0, 32))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
 }

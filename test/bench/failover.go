@@ -92,11 +92,7 @@ func (r *run) failovers(ctx context.Context, l *lab) (failure error) {
 	if f.i, err = l.createPair(ctx, order{name: "failover", engine: postgres, class: pairClass(l)}); err != nil {
 		return err
 	}
-	defer func() {
-		if ctx.Err() == nil {
-			failure = errors.Join(failure, l.remove(ctx, f.i.name))
-		}
-	}()
+	defer l.removeAtEnd(ctx, &failure, f.i.name)
 	f.login = harness.Login{Engine: postgres, Address: f.i.host, Port: f.i.port, User: masterUser, Password: masterPassword,
 		Database: database, CAFile: filepath.Join(l.data, "ca.pem")}
 	if f.pulse, err = harness.NewPulse(ctx, f.login); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -38,11 +37,7 @@ func (r *run) gatewayPrice(ctx context.Context, l *lab) (failure error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if ctx.Err() == nil {
-			failure = errors.Join(failure, l.remove(ctx, i.name))
-		}
-	}()
+	defer l.removeAtEnd(ctx, &failure, i.name)
 	direct, err := l.behindGateway(ctx, i)
 	if err != nil {
 		return err

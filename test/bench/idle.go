@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,11 +37,7 @@ func idle(ctx context.Context, r *run) (failure error) {
 	for n, i := range fleet {
 		names[n] = i.name
 	}
-	defer func() {
-		if ctx.Err() == nil {
-			failure = errors.Join(failure, l.remove(ctx, names...))
-		}
-	}()
+	defer l.removeAtEnd(ctx, &failure, names...)
 	if err := r.restarts(ctx, l, fleet); err != nil {
 		return err
 	}

@@ -162,6 +162,14 @@ func (l *lab) remove(ctx context.Context, names ...string) error {
 	return errors.Join(errs...)
 }
 
+// removeAtEnd is for defer: it adds to the failure of a benchmark what removing its instances
+// met. One that was interrupted leaves them to the end of the service.
+func (l *lab) removeAtEnd(ctx context.Context, failure *error, names ...string) {
+	if ctx.Err() == nil {
+		*failure = errors.Join(*failure, l.remove(ctx, names...))
+	}
+}
+
 func (l *lab) removeOne(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, goneTime)
 	defer cancel()

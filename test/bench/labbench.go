@@ -59,11 +59,7 @@ func (r *run) proveOnServer(ctx context.Context) (failure error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if ctx.Err() == nil {
-			failure = errors.Join(failure, l.remove(ctx, i.name))
-		}
-	}()
+	defer l.removeAtEnd(ctx, &failure, i.name)
 	if err := r.proveAgreement(ctx, l, i); err != nil {
 		return fmt.Errorf("own generator against pgbench: %w", err)
 	}

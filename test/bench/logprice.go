@@ -100,11 +100,7 @@ func (r *run) pricesOf(ctx context.Context, l *lab, list []price) (failure error
 		if err != nil {
 			return err
 		}
-		defer func() {
-			if ctx.Err() == nil {
-				failure = errors.Join(failure, l.remove(ctx, i.name))
-			}
-		}()
+		defer l.removeAtEnd(ctx, &failure, i.name)
 		arms = append(arms, priceArm{arm: arm{[]string{armFollowed, armNoLog}[n], i.target}, home: l.home(i), instance: i.name})
 		r.out.say("  filling %s", i.name)
 		if engine == mariadb {

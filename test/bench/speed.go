@@ -111,11 +111,7 @@ func (r *run) compare(ctx context.Context, l *lab, engine string, chosen []workl
 	if p.instance, err = l.create(ctx, o); err != nil {
 		return err
 	}
-	defer func() {
-		if ctx.Err() == nil {
-			failure = errors.Join(failure, l.remove(ctx, p.instance.name))
-		}
-	}()
+	defer l.removeAtEnd(ctx, &failure, p.instance.name)
 	r.out.say("  filling %s %s (%s)", engine, l.engines[engine], p.class)
 	if err := r.fill(ctx, p.instance.target, chosen); err != nil {
 		return err

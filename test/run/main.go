@@ -176,11 +176,12 @@ func (r *runner) summary(lines []string) {
 	}
 	fmt.Println(strings.Join(lines, "\n"))
 	for i, f := range r.failures {
-		if i == maxFailureLines {
+		switch {
+		case i < maxFailureLines, strings.HasPrefix(f, failedMark): // the name, whatever there is no room for
+			fmt.Println("  ", f)
+		case i == maxFailureLines:
 			fmt.Println("   …")
-			break
 		}
-		fmt.Println("  ", f)
 	}
 }
 

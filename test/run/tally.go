@@ -141,6 +141,9 @@ func (p *tally) skips() []string {
 
 var place = regexp.MustCompile(`^\s*\w+\.go:\d+: `)
 
+// failedMark begins the line of a failed test, before what it said.
+const failedMark = "failed: "
+
 // Bounds of what the summary repeats of a failed test.
 const (
 	maxReasons    = 6
@@ -170,7 +173,7 @@ func (p *tally) failures() []string {
 				more = append(more, "  "+short)
 			}
 		}
-		out = append(out, "failed: "+strings.TrimPrefix(p.name, "kurabe/")+" "+name)
+		out = append(out, failedMark+strings.TrimPrefix(p.name, "kurabe/")+" "+name)
 		out = append(out, reasons[max(0, len(reasons)-maxReasons):]...)
 		out = append(out, shorten(more)...)
 	}
