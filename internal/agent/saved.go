@@ -40,8 +40,8 @@ func (a *Agent) savedFile(id kurabe.InstanceID) string {
 	return filepath.Join(a.savedDir(), string(id)+savedExt)
 }
 
-// save puts an assignment on disk. The verifier in it lets nobody log in, but
-// is nobody else's business.
+// save puts an assignment on disk, a full one too: it may be the one that stops what
+// fills it. The verifier in it lets nobody log in, but is nobody else's business.
 func (a *Agent) save(assignment kurabe.Assignment) error {
 	data, err := json.Marshal(assignment)
 	if err != nil {
@@ -50,14 +50,11 @@ func (a *Agent) save(assignment kurabe.Assignment) error {
 	if err := volume.EnsureDir(a.savedDir(), 0o700, os.Getuid(), os.Getgid()); err != nil {
 		return err
 	}
-	return volume.AtomicWrite(a.savedFile(assignment.Instance), data, 0o600)
+	return volume.WriteSpared(a.savedFile(assignment.Instance), data, 0o600)
 }
 
 func (a *Agent) forget(id kurabe.InstanceID) error {
-	if err := os.Remove(a.savedFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return volume.RemoveSpared(a.savedFile(id))
 }
 
 // loadSaved reads every saved assignment. One that cannot be read stops the

@@ -57,14 +57,11 @@ func (a *Agent) saveSnapshot(s savedSnapshot) error {
 	if err := volume.EnsureDir(a.savedSnapshotDir(), 0o700, os.Getuid(), os.Getgid()); err != nil {
 		return err
 	}
-	return volume.AtomicWrite(a.savedSnapshotFile(s.Assignment.Snapshot), data, 0o600)
+	return volume.WriteSpared(a.savedSnapshotFile(s.Assignment.Snapshot), data, 0o600)
 }
 
 func (a *Agent) forgetSnapshot(id kurabe.SnapshotID) error {
-	if err := os.Remove(a.savedSnapshotFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return volume.RemoveSpared(a.savedSnapshotFile(id))
 }
 
 // loadSnapshots reads every saved order; start takes them up. Unlike an instance's,

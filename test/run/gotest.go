@@ -139,14 +139,18 @@ func (r *runner) consume(from io.Reader) (total, error) {
 func (r *runner) finish(p *tally, e event) total {
 	t := p.count(e.Action == "fail")
 	r.skips = append(r.skips, p.skips()...)
-	word := "ok  "
+	word, failures := "ok  ", []string(nil)
 	if t.failed > 0 {
 		word = "FAIL"
 		fmt.Fprint(r.out, p.packageOutput())
-		r.failures = append(r.failures, p.failures()...)
+		failures = p.failures()
+		r.failures = append(r.failures, failures...)
 	}
 	if t != (total{}) {
 		fmt.Fprintf(r.out, "%s %-40s %s (%.1fs)\n", word, strings.TrimPrefix(p.name, "kurabe/"), t, e.Elapsed)
+	}
+	for _, line := range shortly(failures) {
+		fmt.Fprintln(r.out, line)
 	}
 	return t
 }

@@ -152,7 +152,8 @@ func TestChooseKeepsTheOrder(t *testing.T) {
 // TestFailuresAreRepeated: the last that a failed test said of places in the code, with
 // what its servers logged behind that.
 func TestFailuresAreRepeated(t *testing.T) {
-	r := &runner{out: io.Discard}
+	var out bytes.Buffer
+	r := &runner{out: &out}
 	_, err := r.consume(strings.NewReader(`
 {"Action":"output","Package":"kurabe/p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"output","Package":"kurabe/p","Test":"TestA/one","Output":"    a_test.go:5: it does not\n"}
@@ -167,6 +168,9 @@ func TestFailuresAreRepeated(t *testing.T) {
 	}
 	if want := []string{"failed: p TestA/one", "  a_test.go:5: it does not", "    level=INFO msg=planned"}; !slices.Equal(r.failures, want) {
 		t.Errorf("%q, want %q", r.failures, want)
+	}
+	if want := "FAIL p TestA/one: a_test.go:5: it does not\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("the output ends with %q, want %q", out.String(), want)
 	}
 }
 

@@ -184,6 +184,22 @@ func cut(line string) string {
 	return line[:min(len(line), maxReasonSize)]
 }
 
+// shortly is a line for each of the failures, with the last place in the code that
+// the test spoke of: what was meant to be true, without what servers logged.
+func shortly(failures []string) []string {
+	var lines []string
+	for _, f := range failures {
+		switch name, isName := strings.CutPrefix(f, failedMark); {
+		case isName:
+			lines = append(lines, "FAIL "+name)
+		case place.MatchString(f) && len(lines) > 0:
+			name, _, _ := strings.Cut(lines[len(lines)-1], ": ")
+			lines[len(lines)-1] = name + ": " + strings.TrimSpace(f)
+		}
+	}
+	return lines
+}
+
 // shorten leaves the beginning and the end of many lines.
 func shorten(lines []string) []string {
 	left := len(lines) - maxHeadLines - maxTailLines
