@@ -90,6 +90,8 @@ type InstanceStatus struct {
 	Converting  bool  `json:"converting,omitempty"`
 	Epoch       Epoch `json:"epoch,omitempty"`
 	FailoverSeq int64 `json:"failoverSeq,omitempty"`
+	// FailingOver: the newest writer has not been seen to write.
+	FailingOver bool `json:"failingOver,omitempty"`
 
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
 }

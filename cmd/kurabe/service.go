@@ -26,6 +26,7 @@ import (
 	"kurabe/internal/logs"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
+	"kurabe/internal/sklookup"
 	"kurabe/internal/snapshot"
 	"kurabe/internal/store"
 	"kurabe/internal/volume"
@@ -46,6 +47,7 @@ type service struct {
 	view    *store.View
 	agent   *agent.Agent
 	host    *agent.Host
+	sockets *sklookup.Table
 	http    *http.Server
 
 	cancel context.CancelFunc      // ends every loop
@@ -179,6 +181,7 @@ func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data s
 	if err := host.Announce(ctx); err != nil {
 		return nil, fmt.Errorf("announce this host: %w", err)
 	}
+	s.sockets = sklookup.New(sklookup.PinFolder(string(h.ID)), s.log)
 	s.agent = agent.New(agent.Config{
 		Host: h.ID, Link: link, Engines: engines, Homes: filepath.Join(seen, "instances"),
 		Usage: func(id kurabe.InstanceID) (int64, error) {
@@ -191,7 +194,7 @@ func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data s
 			}
 			return free
 		},
-		Snapshots: snapshots(host, seen, f.copyRate, s.archive), Logs: logs,
+		Snapshots: snapshots(host, seen, f.copyRate, s.archive), Logs: logs, OpenEndpoint: agent.Gateway(s.sockets),
 		Log: s.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	s.loop("logs", func() error { return logs.Run(loopCtx) })
@@ -335,6 +338,11 @@ func (s *service) stopControl() {
 func (s *service) close() {
 	if s.host != nil {
 		s.host.Levers.Prune()
+	}
+	if s.sockets != nil {
+		if err := s.sockets.Close(); err != nil {
+			s.log.Error("socket lookup not ended cleanly", logkey.Error, err)
+		}
 	}
 	if s.etcd != nil {
 		if err := s.etcd.Close(); err != nil {

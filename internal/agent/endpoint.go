@@ -18,18 +18,21 @@ import (
 type Endpoint interface {
 	Follow(gateway.Route) error
 	Close() error
+	Leave() error
 }
 
 // OpenEndpoint holds an address.
 type OpenEndpoint func(netip.AddrPort) (Endpoint, error)
 
-// openGateway is the one that leads real clients.
-func openGateway(address netip.AddrPort) (Endpoint, error) {
-	e, err := gateway.Open(address, gateway.Options{})
-	if err != nil {
-		return nil, err
+// Gateway holds the addresses of real clients. shortcut may be nil.
+func Gateway(shortcut gateway.Shortcut) OpenEndpoint {
+	return func(address netip.AddrPort) (Endpoint, error) {
+		e, err := gateway.Open(address, gateway.Options{Shortcut: shortcut})
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
 	}
-	return e, nil
 }
 
 const (
@@ -74,7 +77,7 @@ func newEndpoints(c Config) *endpoints {
 		claims: map[kurabe.InstanceID]map[kurabe.InstanceID]claim{}, held: map[kurabe.InstanceID]*heldEndpoint{},
 	}
 	if e.open == nil {
-		e.open = openGateway
+		e.open = Gateway(nil)
 	}
 	return e
 }
@@ -92,16 +95,19 @@ func (e *endpoints) claim(a kurabe.Assignment) {
 	}
 	e.change(a.Instance.Owner(), func(claims map[kurabe.InstanceID]claim) {
 		old := claims[a.Instance]
-		c.open = old.open && old.holds && c.holds && old.epoch == c.epoch && old.server == c.server
+		if old.holds && c.holds && old.epoch == c.epoch && old.server == c.server {
+			c.open, c.pid = old.open, old.pid
+		}
 		claims[a.Instance] = *c
 	})
 }
 
-// takes says whether a server takes clients, as was seen under an assignment.
-func (e *endpoints) takes(id kurabe.InstanceID, generation kurabe.Generation, open bool) {
+// takes says whether a server takes clients, as was seen under an assignment, and which
+// process it is.
+func (e *endpoints) takes(id kurabe.InstanceID, generation kurabe.Generation, open bool, pid int) {
 	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) {
 		if c, ok := claims[id]; ok && c.generation == generation {
-			c.open = open
+			c.open, c.pid = open, pid
 			claims[id] = c
 		}
 	})
@@ -135,11 +141,11 @@ func (e *endpoints) change(owner kurabe.InstanceID, change func(map[kurabe.Insta
 	}
 }
 
-// run holds what is claimed until ctx ends, and then nothing.
+// run holds what is claimed until ctx ends. Then nothing that needs this process is left.
 func (e *endpoints) run(ctx context.Context) {
 	defer func() {
 		for owner, h := range e.held {
-			e.close(owner, h)
+			e.end(owner, h, Endpoint.Leave)
 		}
 	}()
 	for {
@@ -239,14 +245,18 @@ func (e *endpoints) trouble(owner kurabe.InstanceID, h *heldEndpoint, err error)
 	}
 }
 
-// close ends an endpoint with its sessions, if it is held.
+// close gives an endpoint up, if it is held.
 func (e *endpoints) close(owner kurabe.InstanceID, h *heldEndpoint) {
+	e.end(owner, h, Endpoint.Close)
+}
+
+func (e *endpoints) end(owner kurabe.InstanceID, h *heldEndpoint, how func(Endpoint) error) {
 	delete(e.held, owner)
 	if h.endpoint == nil {
 		return
 	}
 	log := e.log.With(logkey.Instance, owner, logkey.Address, h.address)
-	if err := h.endpoint.Close(); err != nil {
+	if err := how(h.endpoint); err != nil {
 		log.Warn("endpoint not closed cleanly", logkey.Error, err)
 	}
 	log.Info("endpoint given up")

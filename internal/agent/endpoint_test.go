@@ -159,7 +159,7 @@ func TestEndpointFollowsTheWriter(t *testing.T) {
 	})
 	defer c.Close()
 	fmt.Fprintln(c, "early") // before the writer takes clients
-	e.takes(second, 1, true)
+	e.takes(second, 1, true, 0)
 	if got, err := c.lines.ReadString('\n'); err != nil || got != "second early\n" {
 		t.Fatalf("%q, %v", got, err)
 	}
@@ -175,16 +175,16 @@ func TestEndpointFollowsTheWriter(t *testing.T) {
 	defer waits.Close()
 	e.claim(on(member(2, kurabe.DutyFollow, 3), port, 3))
 	e.claim(on(elsewhere(member(1, kurabe.DutyWrite, 3)), port, 3))
-	e.takes("db-1", 3, true)
+	e.takes("db-1", 3, true, 0)
 	c.cut(t)
 	waits.says(t, "now", "first now")
 
 	// After a death, and what was seen of the writer before counts no more.
 	e.claim(on(elsewhere(member(1, kurabe.DutyRest, 4)), port, 4))
-	e.takes("db-1", 3, true)
+	e.takes("db-1", 3, true, 0)
 	waits.cut(t)
 	e.claim(on(member(2, kurabe.DutyWrite, 4), port, 4))
-	e.takes(second, 4, true)
+	e.takes(second, 4, true, 0)
 	last, err := connect(endpointAddress, port)
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestEndpointWaitsForTheAddress(t *testing.T) {
 	defer deposed.Close()
 	e := beginEndpoints(t)
 	e.claim(on(member(2, kurabe.DutyWrite, 2), port, 1))
-	e.takes(second, 1, true)
+	e.takes(second, 1, true, 0)
 	if _, err := gateway.Open(netip.MustParseAddrPort(fmt.Sprintf("%s:%d", endpointAddress, port)), gateway.Options{}); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Fatalf("the address is not in use: %v", err)
 	}
@@ -240,6 +240,7 @@ type noted struct {
 	mu     sync.Mutex // guards the rest
 	routes []gateway.Route
 	closed bool
+	left   bool
 }
 
 func (n *noted) Follow(r gateway.Route) error {
@@ -256,6 +257,13 @@ func (n *noted) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
+	return nil
+}
+
+func (n *noted) Leave() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.left = true
 	return nil
 }
 

@@ -19,6 +19,7 @@ type claim struct {
 	endpoint      netip.AddrPort // that clients connect to
 	server        netip.AddrPort // where it listens
 	open          bool           // it takes clients now
+	pid           int            // its process, 0: unknown
 }
 
 // claimOf is nil when the server has nothing to do with an endpoint that others could hold.
@@ -89,7 +90,7 @@ func wantHeld(claims map[kurabe.InstanceID]claim, epoch kurabe.Epoch) held {
 	}
 	h := held{keep: true, address: writer.endpoint, route: nobody}
 	if writer.open {
-		h.route.Writer = writer.server
+		h.route.Writer, h.route.PID = writer.server, writer.pid
 	}
 	return h
 }

@@ -44,7 +44,7 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 			return w.failed(ctx, a, o, "observe", err)
 		}
 		w.see(ctx, a, &o)
-		w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o))
+		w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
 		w.keepLog(ctx, a, o)
 		steps := e.Steps(a, o)
 		if len(steps) == 0 {

@@ -17,6 +17,8 @@ type Options struct {
 	HeldMax  int
 	// DialTime bounds one attempt to reach the writer (500 ms).
 	DialTime time.Duration
+	// Shortcut spares clients the way through here, nil: none.
+	Shortcut Shortcut
 }
 
 func (o Options) orDefaults() Options {
@@ -41,12 +43,14 @@ type Counts struct {
 	Sessions, Held int
 	Accepted, Cut  int64 // cut: ended by a new epoch
 	Refused        int64 // ended because no writer was there in time, or too many were held
+	Shortcut       bool  // new sessions are the writer's own
 }
 
 // Endpoint is one address that clients connect to.
 type Endpoint struct {
 	o        Options
 	listener *net.TCPListener
+	address  netip.AddrPort
 	ctx      context.Context
 	end      context.CancelFunc
 	done     sync.WaitGroup
@@ -70,21 +74,24 @@ func Open(address netip.AddrPort, o Options) (*Endpoint, error) {
 		return nil, fmt.Errorf("endpoint %s: %w", address, err)
 	}
 	e := &Endpoint{o: o.orDefaults(), listener: listener.(*net.TCPListener), ctx: ctx, end: end, changed: make(chan struct{}), sessions: map[*session]bool{}}
+	e.address = e.listener.Addr().(*net.TCPAddr).AddrPort()
 	e.done.Go(e.accept)
 	return e, nil
 }
 
 // Address is where it listens.
-func (e *Endpoint) Address() netip.AddrPort {
-	return e.listener.Addr().(*net.TCPAddr).AddrPort()
-}
+func (e *Endpoint) Address() netip.AddrPort { return e.address }
 
-// Follow takes a route. Sessions of an older epoch have ended when it returns.
+// Follow takes a route. Sessions of an older epoch have ended when it returns, but for
+// those that are the old writer's own: they end with it.
 func (e *Endpoint) Follow(r Route) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	next, err := e.route.follow(r)
 	if err != nil || next == e.route {
+		return err
+	}
+	if err := e.shorten(next.Route); err != nil {
 		return err
 	}
 	if next.Epoch > e.route.Epoch {
@@ -106,11 +113,25 @@ func (e *Endpoint) Counts() Counts {
 	defer e.mu.Unlock()
 	c := e.counts
 	c.Epoch, c.Sessions = e.route.Epoch, len(e.sessions)
+	c.Shortcut = e.o.Shortcut != nil && e.o.Shortcut.Has(e.address)
 	return c
 }
 
-// Close ends the endpoint and its sessions.
+// Close ends the endpoint and its sessions, but for those that are the writer's own.
 func (e *Endpoint) Close() error {
+	e.mu.Lock()
+	e.route = routed{} // no client may have the shortcut set again
+	var err error
+	if e.o.Shortcut != nil {
+		err = e.o.Shortcut.Clear(e.address)
+	}
+	e.mu.Unlock()
+	return errors.Join(err, e.Leave())
+}
+
+// Leave ends what needs this process. New sessions still find the writer where the
+// shortcut leads there without us.
+func (e *Endpoint) Leave() error {
 	err := e.listener.Close()
 	e.end()
 	e.mu.Lock()
@@ -160,6 +181,7 @@ func (e *Endpoint) serve(client *net.TCPConn) {
 func (e *Endpoint) connect(client *net.TCPConn) *session {
 	e.mu.Lock()
 	e.counts.Accepted++
+	e.shortenAgain()
 	full := e.counts.Held >= e.o.HeldMax
 	if !full {
 		e.counts.Held++

@@ -57,7 +57,7 @@ func open(t testing.TB, o Options) *Endpoint {
 
 func follow(t testing.TB, e *Endpoint, epoch int64, writer netip.AddrPort) {
 	t.Helper()
-	if err := e.Follow(Route{epoch, writer}); err != nil {
+	if err := e.Follow(Route{Epoch: epoch, Writer: writer}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -267,14 +267,14 @@ func TestRoutesThatAreRefused(t *testing.T) {
 		next Route
 		want error
 	}{
-		"an older epoch":          {[]Route{{5, a}}, Route{4, b}, ErrDeposed},
-		"the same again":          {[]Route{{5, a}}, Route{5, a}, nil},
-		"another writer":          {[]Route{{5, a}}, Route{5, b}, ErrTwoWriters},
-		"another after a pause":   {[]Route{{5, a}, {5, nobody}}, Route{5, b}, ErrTwoWriters},
-		"the same after a pause":  {[]Route{{5, a}, {5, nobody}}, Route{5, a}, nil},
-		"the first of an epoch":   {[]Route{{5, a}, {6, nobody}}, Route{6, b}, nil},
-		"a newer epoch":           {[]Route{{5, a}}, Route{9, b}, nil},
-		"an old one, then nobody": {[]Route{{5, a}}, Route{4, nobody}, ErrDeposed},
+		"an older epoch":          {[]Route{{5, a, 0}}, Route{4, b, 0}, ErrDeposed},
+		"the same again":          {[]Route{{5, a, 0}}, Route{5, a, 0}, nil},
+		"another writer":          {[]Route{{5, a, 0}}, Route{5, b, 0}, ErrTwoWriters},
+		"another after a pause":   {[]Route{{5, a, 0}, {5, nobody, 0}}, Route{5, b, 0}, ErrTwoWriters},
+		"the same after a pause":  {[]Route{{5, a, 0}, {5, nobody, 0}}, Route{5, a, 0}, nil},
+		"the first of an epoch":   {[]Route{{5, a, 0}, {6, nobody, 0}}, Route{6, b, 0}, nil},
+		"a newer epoch":           {[]Route{{5, a, 0}}, Route{9, b, 0}, nil},
+		"an old one, then nobody": {[]Route{{5, a, 0}}, Route{4, nobody, 0}, ErrDeposed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r routed
@@ -338,7 +338,7 @@ func TestNobodyReachesTheDeposed(t *testing.T) {
 	}
 	close(stop)
 	all.Wait()
-	if err := e.Follow(Route{epochs - 1, writers[epochs-1]}); !errors.Is(err, ErrDeposed) {
+	if err := e.Follow(Route{Epoch: epochs - 1, Writer: writers[epochs-1]}); !errors.Is(err, ErrDeposed) {
 		t.Error(err)
 	}
 }
@@ -352,12 +352,12 @@ func TestJoinsOnlyTheRouteOfNow(t *testing.T) {
 		dialled Route
 		joins   bool
 	}{
-		"it is the route":           {[]Route{{5, a}}, Route{5, a}, true},
-		"the writer was deposed":    {[]Route{{5, a}, {6, b}}, Route{5, a}, false},
-		"it takes no new sessions":  {[]Route{{5, a}, {5, nobody}}, Route{5, a}, false},
-		"it takes new ones again":   {[]Route{{5, a}, {5, nobody}, {5, a}}, Route{5, a}, true},
-		"nobody follows it so far":  {[]Route{{5, a}, {6, nobody}}, Route{5, a}, false},
-		"it writes for a new epoch": {[]Route{{5, a}, {6, a}}, Route{5, a}, false},
+		"it is the route":           {[]Route{{5, a, 0}}, Route{5, a, 0}, true},
+		"the writer was deposed":    {[]Route{{5, a, 0}, {6, b, 0}}, Route{5, a, 0}, false},
+		"it takes no new sessions":  {[]Route{{5, a, 0}, {5, nobody, 0}}, Route{5, a, 0}, false},
+		"it takes new ones again":   {[]Route{{5, a, 0}, {5, nobody, 0}, {5, a, 0}}, Route{5, a, 0}, true},
+		"nobody follows it so far":  {[]Route{{5, a, 0}, {6, nobody, 0}}, Route{5, a, 0}, false},
+		"it writes for a new epoch": {[]Route{{5, a, 0}, {6, a, 0}}, Route{5, a, 0}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, Options{})

@@ -13,6 +13,8 @@ type Route struct {
 	// Writer is the address of the server, the zero value while it takes no new sessions:
 	// they are held.
 	Writer netip.AddrPort
+	// PID is the process that listens there, 0: unknown.
+	PID int
 }
 
 // ErrDeposed is the error of a route of an epoch that is over.

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 
 	"kurabe/internal/aws/sdkhttp"
+	"kurabe/internal/sklookup"
 	"kurabe/internal/volume"
 )
 
@@ -279,5 +280,5 @@ func (s *Service) end() error {
 	}
 	err := s.EndDatabases(context.Background())
 	// MariaDB's system folder is read-only: os.RemoveAll would leave it.
-	return errors.Join(err, s.removeGroups(), volume.RemoveTree(filepath.Dir(s.Data), s.Data))
+	return errors.Join(err, s.removeGroups(), sklookup.Remove(sklookup.PinFolder(s.HostID())), volume.RemoveTree(filepath.Dir(s.Data), s.Data))
 }

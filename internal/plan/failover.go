@@ -89,7 +89,17 @@ func (d *draft) changedWriter() {
 	if r := d.reported(g.Writer); r != nil {
 		d.status.SeenCrashes, d.status.SeenOOMKills = r.Crashes, r.OOMKills
 	}
-	d.event("RDS-EVENT-0049", fmt.Sprintf("Multi-AZ instance failover completed: the writer is in zone %s", d.zone(g.Writer)), "failover")
+	d.status.FailingOver = true
+}
+
+// completeFailover tells that a failover is over once the new server writes: that it is to
+// is of no use to clients yet.
+func (d *draft) completeFailover() {
+	if !d.status.FailingOver || !d.writerState().writing {
+		return
+	}
+	d.status.FailingOver = false
+	d.event("RDS-EVENT-0049", fmt.Sprintf("Multi-AZ instance failover completed: the writer is in zone %s", d.zone(d.group.Writer)), "failover")
 }
 
 func (d *draft) zone(id kurabe.InstanceID) string {

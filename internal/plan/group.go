@@ -14,7 +14,7 @@ func (d *draft) planGroup() {
 	d.convert()
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
-		d.status.FailoverSeq = d.w.Spec.FailoverSeq
+		d.status.FailoverSeq, d.status.FailingOver = d.w.Spec.FailoverSeq, false
 		return
 	}
 	before := d.group.Writer
@@ -29,6 +29,7 @@ func (d *draft) planGroup() {
 	if d.group.Writer != before {
 		d.changedWriter()
 	}
+	d.completeFailover()
 	d.tellGivenUp()
 	d.endGroup()
 	d.order()

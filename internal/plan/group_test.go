@@ -57,3 +57,35 @@ func TestCrashOfTheDeposed(t *testing.T) {
 		}
 	}
 }
+
+// That a failover is over is told once its server writes, once; and that one is which was
+// overtaken by the next is not told.
+func TestCompletedFailover(t *testing.T) {
+	const id = kurabe.InstanceID("db-A")
+	second := id.Member(2)
+	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: second, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: second, Zone: "b"}}}
+	a := kurabe.Assignment{Instance: second, Generation: 7, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite}}
+	report := func(epoch kurabe.Epoch, generation kurabe.Generation, writing bool) *kurabe.InstanceReport {
+		return &kurabe.InstanceReport{Instance: second, Generation: generation, Running: true, Role: &kurabe.RoleReport{Epoch: epoch, Writing: writing}}
+	}
+	var status kurabe.InstanceStatus
+	status.FailingOver = true
+	for n, c := range []struct {
+		report *kurabe.InstanceReport
+		want   bool
+	}{
+		{nil, false},
+		{report(2, 6, true), false}, // of the epoch before
+		{report(3, 7, false), false},
+		{report(3, 7, true), true},
+		{report(3, 7, true), false},
+	} {
+		w := World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a, Report: c.report}
+		d := &draft{w: w, group: g, status: status}
+		d.completeFailover()
+		status = d.status
+		if told := len(d.result.Events) == 1 && strings.Contains(d.result.Events[0].Message, "completed: the writer is in zone b"); told != c.want {
+			t.Errorf("%d: %+v", n, d.result.Events)
+		}
+	}
+}

@@ -123,6 +123,7 @@ func survivesTheService(t *testing.T, b *pairBed) {
 			b.serviceDies(t, m, writer)
 		})
 	}
+	inTurn(t, "for a while", b.servesAlone)
 	inTurn(t, "with both servers", b.allDie)
 	inTurn(t, "while the standby is away", b.diesWithoutStandby)
 	inTurn(t, "while it is deleted", b.diesAmidDeletion)
@@ -157,6 +158,25 @@ func (b *pairBed) serviceDies(t *testing.T, m moment, writer harness.Member) {
 		t.Errorf("the servers are %v, want %s and %s", now, writer.ID, standby.ID)
 	}
 	t.Logf("%v without an answer", b.pulse.Gap(from).Round(time.Millisecond))
+}
+
+// servesAlone has clients come and go while there is no service, and while the next one
+// takes over, after a failover: the endpoint is not the server's own address then.
+func (b *pairBed) servesAlone(t *testing.T) {
+	b.Service.Kill(t)
+	// A session from before may have passed through the service.
+	b.pulse.WaitMore(t, beatsAfter)
+	from := time.Now()
+	for range 3 {
+		b.Open(t).Close()
+	}
+	b.pulse.WaitMore(t, beatsAfter)
+	b.Service.Start(t)
+	b.settled(t)
+	if errs, newest := b.pulse.Errors(from); errs > 0 {
+		t.Errorf("clients saw %d errors, the newest: %v", errs, newest)
+	}
+	b.Open(t).Close()
 }
 
 // allDie is what a machine does that loses its power, as far as one can play it.
