@@ -67,7 +67,7 @@ var rooms = []room{
 	{"internal/logstream", []string{".", "internal/volume", "internal/blob"}, nil, "the continuous log of an instance: it asks the server only through an interface that the engine's drivers satisfy"},
 	{"internal/blob", []string{".", "internal/volume"}, []string{sdk, smithy, xsys, "github.com/klauspost/compress", "filippo.io/age"}, "the repository of backups: named bytes in a folder or S3; what they mean it does not know"},
 	{"internal/gateway", []string{"."}, []string{xsys}, "forwards bytes and knows no protocol; it must live on when the control plane is down"},
-	{"internal/sklookup", nil, []string{xsys, "github.com/cilium/ebpf"}, "gives connections to sockets, whosever they are; the only place that loads a program into the kernel"},
+	{"internal/sklookup", nil, []string{xsys, "github.com/cilium/ebpf", "github.com/vishvananda/netlink"}, "gives connections to sockets, whosever they are; the only place that loads a program into the kernel"},
 	{"internal/pulse", nil, []string{pgx, mysql}, "a client that knows endpoints only, so that it sees what any client sees"},
 	{"internal/drill", []string{".", "internal/engine", "internal/proc", "internal/pulse"}, nil, "rehearses a fault of a running service: it signals its servers and watches what is told of them; it decides nothing"},
 	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},

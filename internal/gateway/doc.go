@@ -14,9 +14,10 @@
 //     be given up, without a byte being lost.
 //   - What is held is bounded, in number and in time.
 //
-// Known limits. The bytes pass through the process of the agent: when that ends, all
-// sessions through its endpoints end with it, while those of a writer that holds its
-// endpoint itself go on. And a server sees the gateway's address as that of its client.
+// Known limits, where there is no shortcut (shortcut.go), by which the kernel leads clients
+// to the writer's own socket. The bytes pass through the process of the agent: when that
+// ends, all sessions through its endpoints end with it, while those of a writer that holds
+// its endpoint itself go on. And a server sees the gateway's address as that of its client.
 //
 // Called by internal/agent, which says where each route leads; it decides nothing.
 package gateway

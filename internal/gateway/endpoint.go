@@ -82,14 +82,18 @@ func Open(address netip.AddrPort, o Options) (*Endpoint, error) {
 // Address is where it listens.
 func (e *Endpoint) Address() netip.AddrPort { return e.address }
 
-// Follow takes a route. Sessions of an older epoch have ended when it returns, but for
-// those that are the old writer's own: they end with it.
+// Follow takes a route. Sessions of an older epoch have ended when it returns.
 func (e *Endpoint) Follow(r Route) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	next, err := e.route.follow(r)
 	if err != nil || next == e.route {
 		return err
+	}
+	if next.Epoch > e.route.Epoch {
+		if err := e.depose(); err != nil {
+			return err
+		}
 	}
 	if err := e.shorten(next.Route); err != nil {
 		return err

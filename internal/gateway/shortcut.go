@@ -9,6 +9,22 @@ type Shortcut interface {
 	Set(address, server netip.AddrPort, pid int) error
 	Clear(address netip.AddrPort) error
 	Has(address netip.AddrPort) bool
+	// Cut ends sessions that servers have at an address, where it can.
+	Cut(address netip.AddrPort)
+}
+
+// depose ends the shortcut of an older epoch, and the sessions that went by it. The first
+// route that is told ends none: they may be of the same epoch, from before this process
+// began. The caller holds the lock.
+func (e *Endpoint) depose() error {
+	if e.o.Shortcut == nil || e.route.Epoch == 0 {
+		return nil
+	}
+	if err := e.o.Shortcut.Clear(e.address); err != nil {
+		return err
+	}
+	e.o.Shortcut.Cut(e.address)
+	return nil
 }
 
 // shorten has new sessions follow a route on their own, or come here: while there is no

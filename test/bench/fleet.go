@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -41,6 +39,7 @@ type fleetProcess struct {
 	api    *rds.Client
 	cmd    *exec.Cmd
 	exited chan struct{}
+	struck chan string // what it says of writers that it killed
 }
 
 // fleet measures the API over a large store.
@@ -73,7 +72,10 @@ func fleet(ctx context.Context, r *run) (failure error) {
 			return err
 		}
 	}
-	return r.fleetIdle(ctx, f, count)
+	if err := r.fleetIdle(ctx, f, count); err != nil {
+		return err
+	}
+	return r.fleetFailover(ctx, f, count)
 }
 
 func startFleet(ctx context.Context, self, dir string) (*fleetProcess, error) {
@@ -93,15 +95,10 @@ func startFleet(ctx context.Context, self, dir string) (*fleetProcess, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	f := &fleetProcess{cmd: cmd, exited: make(chan struct{})}
+	f := &fleetProcess{cmd: cmd, exited: make(chan struct{}), struck: make(chan string, 1)}
 	ready := make(chan string, 1)
 	go func() {
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			if url, ok := strings.CutPrefix(lines.Text(), fleetReady); ok {
-				ready <- url
-			}
-		}
+		f.listen(out, ready)
 		_ = cmd.Wait() // the log says why
 		close(f.exited)
 	}()

@@ -93,8 +93,10 @@ func fleetServer(dir string) (failure error) {
 	if err := hostSeen(ctx, view); err != nil {
 		return err
 	}
+	servers := fake.New()
+	loops.Go(func() { strikeFleet(loopCtx, view, servers, os.Stdout) })
 	a := agent.New(agent.Config{
-		Host: fleetHost, Link: link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: fake.New()}, Homes: filepath.Join(dir, "instances"),
+		Host: fleetHost, Link: link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: servers}, Homes: filepath.Join(dir, "instances"),
 		Usage: func(kurabe.InstanceID) (int64, error) { return 40 << 20, nil }, Log: log, Now: time.Now,
 	})
 	loops.Go(func() { _ = a.Run(loopCtx) })

@@ -163,12 +163,19 @@ func (b *pairBed) serviceDies(t *testing.T, m moment, writer harness.Member) {
 // servesAlone has clients come and go while there is no service, and while the next one
 // takes over, after a failover: the endpoint is not the server's own address then.
 func (b *pairBed) servesAlone(t *testing.T) {
+	login := b.Login(t)
+	comes := func() {
+		t.Helper()
+		session, err := harness.Open(t.Context(), login)
+		must(t, err)
+		session.Close()
+	}
 	b.Service.Kill(t)
 	// A session from before may have passed through the service.
 	b.pulse.WaitMore(t, beatsAfter)
 	from := time.Now()
 	for range 3 {
-		b.Open(t).Close()
+		comes()
 	}
 	b.pulse.WaitMore(t, beatsAfter)
 	b.Service.Start(t)
@@ -176,7 +183,7 @@ func (b *pairBed) servesAlone(t *testing.T) {
 	if errs, newest := b.pulse.Errors(from); errs > 0 {
 		t.Errorf("clients saw %d errors, the newest: %v", errs, newest)
 	}
-	b.Open(t).Close()
+	comes()
 }
 
 // allDie is what a machine does that loses its power, as far as one can play it.
