@@ -32,8 +32,9 @@ func tags(i *harness.Instance, value string) *rds.AddTagsToResourceInput {
 	return in
 }
 
-// TestFullDiskOfTheAgent: an order that cannot be saved is not obeyed, and is as
-// soon as it can be.
+// TestFullDiskOfTheAgent: an order is obeyed on a full disk, for which its file has a
+// spare. One that cannot be saved, because somebody has removed that, is not obeyed, and
+// is as soon as it can be.
 func TestFullDiskOfTheAgent(t *testing.T) {
 	needRoot(t)
 	s := harness.New(t, harness.Options{})
@@ -42,8 +43,24 @@ func TestFullDiskOfTheAgent(t *testing.T) {
 	s.Start(t)
 	v := survive(t, s)
 	free := fill(t, dir)
+	before := v.i.Server(t)
+	v.askClass(t, "small")
+	v.waitClass(t, "small", before)
+	v.session = v.i.Open(t)
+	v.ledger.Stop()
+	v.ledger.Start(t) // the restart's errors are its own
+
+	free()
+	spares, err := filepath.Glob(filepath.Join(dir, ".*.spare"))
+	if err != nil || len(spares) != 1 {
+		t.Fatalf("spares: %v, %v", spares, err)
+	}
+	if err := os.Remove(spares[0]); err != nil {
+		t.Fatal(err)
+	}
+	free = fill(t, dir)
 	server := v.i.Server(t)
-	v.i.Modify(t, func(in *rds.ModifyDBInstanceInput) { in.DBInstanceClass = aws.String(harness.Class("small")) })
+	v.askClass(t, "medium")
 	harness.Wait(t, settleTime, "the log tells of the full disk", func() string {
 		if d := v.i.Describe(t); aws.ToString(d.DBInstanceStatus) == "available" {
 			return "available"
@@ -55,18 +72,29 @@ func TestFullDiskOfTheAgent(t *testing.T) {
 		t.Errorf("the server was replaced by an order that is not saved")
 	}
 	free()
+	v.waitClass(t, "medium", server)
+	v.ledger.Stop()
+	v.ledger.Verify(t)
+}
+
+func (v *survivor) askClass(t *testing.T, class string) {
+	t.Helper()
+	v.i.Modify(t, func(in *rds.ModifyDBInstanceInput) { in.DBInstanceClass = aws.String(harness.Class(class)) })
+}
+
+// waitClass waits until another server than the one before has a class.
+func (v *survivor) waitClass(t *testing.T, class string, before int) {
+	t.Helper()
 	harness.Wait(t, settleTime, "the new class", func() string {
 		d := v.i.Describe(t)
-		if class := aws.ToString(d.DBInstanceClass); class != harness.Class("small") || aws.ToString(d.DBInstanceStatus) != "available" {
-			return class + " " + aws.ToString(d.DBInstanceStatus)
+		if now := aws.ToString(d.DBInstanceClass); now != harness.Class(class) || aws.ToString(d.DBInstanceStatus) != "available" {
+			return now + " " + aws.ToString(d.DBInstanceStatus)
 		}
-		if v.i.Server(t) == server {
+		if v.i.Server(t) == before {
 			return "the old server"
 		}
 		return ""
 	})
-	v.ledger.Stop()
-	v.ledger.Verify(t)
 }
 
 // fillPace is how long a writer may take to meet the end of a disk: its log has room
