@@ -40,7 +40,7 @@ func (m Member) Freeze() error {
 	for deadline := time.Now().Add(freezeTime); time.Now().Before(deadline); {
 		moving := 0
 		for _, pid := range append([]int{first}, m.Service.Processes(m.ID)...) {
-			if stopped(pid) {
+			if Stopped(pid) {
 				continue
 			}
 			moving++
@@ -77,7 +77,7 @@ func (m Member) EndReceiver() error {
 // disk had gone. It must be frozen: else it would write into what is removed.
 func (m Member) LoseData() error {
 	pids := m.Service.Processes(m.ID)
-	if slices.ContainsFunc(pids, func(pid int) bool { return !stopped(pid) }) {
+	if slices.ContainsFunc(pids, func(pid int) bool { return !Stopped(pid) }) {
 		return fmt.Errorf("%s is not frozen", m.ID)
 	}
 	// Moved first: a folder that is removed in part is another fault.
@@ -108,8 +108,8 @@ func send(pid int, s syscall.Signal) error {
 	return nil
 }
 
-// stopped says whether a process does nothing any more: it is stopped, or gone.
-func stopped(pid int) bool {
+// Stopped says whether a process does nothing any more: it is stopped, or gone.
+func Stopped(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return true

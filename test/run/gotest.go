@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,6 +36,9 @@ func (r *runner) unit(ctx context.Context) (total, error) {
 	return r.goTest(ctx, "-timeout=2m", "./...")
 }
 
+// taggedTime bounds the tests of one package behind a tag.
+const taggedTime = 50 * time.Minute
+
 // tagged runs exactly the tests of the files behind a build tag: the others have
 // run as unit tests, and a test is counted once. Real servers share two cores, so
 // one package at a time, but for those of the engines: their servers are started and
@@ -47,7 +51,12 @@ func (r *runner) tagged(ctx context.Context, tag string) (total, error) {
 	if len(found) == 0 {
 		return total{}, errAbsent
 	}
-	args := []string{"-tags=" + tag, "-count=1", "-timeout=50m", "-run=" + found.pattern()}
+	// A history may take hours on demand; whoever asks for one waits for it.
+	history, err := time.ParseDuration(cmp.Or(os.Getenv("KURABE_HISTORY_TIME"), "0"))
+	if err != nil {
+		return total{}, fmt.Errorf("KURABE_HISTORY_TIME: %w", err)
+	}
+	args := []string{"-tags=" + tag, "-count=1", "-timeout=" + (taggedTime + history).String(), "-run=" + found.pattern()}
 	engines, others := found.split(isEngine)
 	var all total
 	for _, of := range []struct {
