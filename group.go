@@ -71,6 +71,9 @@ type Group struct {
 	Last     int          `json:"last"`           // the highest number that was ever given
 	// Handover is to whom the writer hands over in order, "" when it does not.
 	Handover InstanceID `json:"handover,omitempty"`
+	// Recovering is who is to write although it is not in Sync, because an operator has
+	// accepted the loss, "" when nobody is. The writer ends first, for good.
+	Recovering InstanceID `json:"recovering,omitempty"`
 	// Since is when Sync became empty although there are other members: what could be
 	// lost with the writer is what was written since.
 	Since time.Time `json:"since,omitzero"`

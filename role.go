@@ -71,8 +71,8 @@ type RoleReport struct {
 	// Lost are the followers for whom the writer holds no log any more: they would lack a
 	// part of it for ever.
 	Lost []InstanceID `json:"lost,omitempty"`
-	// Position is how far its log is durable here, in the engine's unit. It moves without
-	// being news.
+	// Position is how far its log is durable here, in the engine's unit; of a server that
+	// does not run, how far it was seen to be. It moves without being news.
 	Position int64 `json:"position,omitempty"`
 }
 

@@ -94,8 +94,20 @@ type InstanceSpec struct {
 	Power     Power `json:"power"`
 	RebootSeq int64 `json:"rebootSeq"`
 	// FailoverSeq rises with each RebootDBInstance that forces a failover.
-	FailoverSeq int64     `json:"failoverSeq,omitempty"`
-	Deleting    *Deletion `json:"deleting,omitempty"`
+	FailoverSeq int64 `json:"failoverSeq,omitempty"`
+	// Recovery is the newest loss that an operator has accepted, nil: none ever.
+	Recovery *Recovery `json:"recovery,omitempty"`
+	Deleting *Deletion `json:"deleting,omitempty"`
+}
+
+// Recovery is an operator's word that a server may write although it lacks what was
+// acknowledged: whoever has that does not come back.
+type Recovery struct {
+	Seq int64 `json:"seq"`
+	// Epoch and To are the situation that was looked at, and who is to write. In another
+	// epoch nothing was accepted.
+	Epoch Epoch      `json:"epoch"`
+	To    InstanceID `json:"to"`
 }
 
 // Wanted returns the settings that must be in force, given how far the planner

@@ -90,6 +90,8 @@ type InstanceStatus struct {
 	Converting  bool  `json:"converting,omitempty"`
 	Epoch       Epoch `json:"epoch,omitempty"`
 	FailoverSeq int64 `json:"failoverSeq,omitempty"`
+	// RecoverySeq is the newest recovery that was taken up, or found to be of another time.
+	RecoverySeq int64 `json:"recoverySeq,omitempty"`
 	// FailingOver: the newest writer has not been seen to write.
 	FailingOver bool `json:"failingOver,omitempty"`
 

@@ -12,11 +12,11 @@ import (
 // explainedGroup mirrors the servers of an instance with several in the answer of
 // /kurabe/explain.
 type explainedGroup struct {
-	Epoch            kurabe.Epoch
-	Writer, Handover kurabe.InstanceID
-	Sync             []kurabe.InstanceID
-	Since            time.Time
-	Servers          []explainedServer
+	Epoch                        kurabe.Epoch
+	Writer, Handover, Recovering kurabe.InstanceID
+	Sync                         []kurabe.InstanceID
+	Since                        time.Time
+	Servers                      []explainedServer
 }
 
 type explainedServer struct {
@@ -42,6 +42,9 @@ func (g *explainedGroup) print(w io.Writer) {
 	}
 	if g.Handover != "" {
 		lines = append(lines, "the writer hands over to "+string(g.Handover))
+	}
+	if g.Recovering != "" {
+		lines = append(lines, "with a loss that was accepted, "+string(g.Recovering)+" is to write once the writer has ended")
 	}
 	for _, s := range g.Servers {
 		lines = append(lines, s.line())

@@ -206,7 +206,7 @@ func (g *roleWatch) report(followers []kurabe.InstanceID) kurabe.RoleReport {
 
 // roleNews is what the worker looks again for.
 type roleNews struct {
-	report    kurabe.RoleReport // without Position, which moves all the time
+	report    kurabe.RoleReport // without the value of Position, which moves all the time
 	seen      bool
 	paused    bool
 	streaming map[kurabe.InstanceID]bool
@@ -218,7 +218,7 @@ func (g *roleWatch) news() roleNews {
 		return roleNews{}
 	}
 	n := roleNews{report: g.report(a.Role.Followers), streaming: map[kurabe.InstanceID]bool{}}
-	n.report.Position = 0
+	n.report.Position = min(n.report.Position, 1) // that it is known is news
 	if v := g.view(); v != nil {
 		n.seen, n.paused = true, v.Paused
 		for id, f := range v.Followers {

@@ -85,13 +85,14 @@ func sameNews(a, b kurabe.InstanceReport) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// withoutPosition is what of a role can be news: the position moves with each write.
+// withoutPosition is what of a role can be news: the position moves with each write, and
+// only that it is known is news.
 func withoutPosition(r *kurabe.RoleReport) *kurabe.RoleReport {
 	if r == nil {
 		return nil
 	}
 	c := *r
-	c.Position = 0
+	c.Position = min(c.Position, 1)
 	return &c
 }
 
@@ -107,6 +108,12 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	r.Writing = r.Writing && !o.Applied.Held
 	r.Epoch, r.Started, r.Yielded, r.Rebuilt = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.Yielded, o.Applied.Rebuilt
 	r.GivenUp = o.Applied.GivenUp
+	if o.Running && r.Position > 0 {
+		w.position.Store(r.Position)
+	}
+	if !o.Running { // what it had, whoever has to decide without it is to know
+		r.Position = w.position.Load()
+	}
 	return &r
 }
 

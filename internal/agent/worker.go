@@ -52,6 +52,8 @@ type worker struct {
 
 	usage   usage       // guards itself
 	walking atomic.Bool // its files are being looked through aside
+	// position is how far the log of its newest server was seen to be durable.
+	position atomic.Int64
 }
 
 func newWorker(a *Agent, id kurabe.InstanceID) *worker {

@@ -20,7 +20,7 @@ func (d *draft) planGroup() {
 	before := d.group.Writer
 	d.enlist()
 	d.dismiss()
-	if d.next.Goal == kurabe.GoalRunning {
+	if d.next.Goal == kurabe.GoalRunning && !d.recover() {
 		d.succeed()
 		d.handOver()
 		d.shrink()
@@ -148,7 +148,7 @@ func (d *draft) dismiss() {
 	}
 	g := d.group
 	d.setSync(nil)
-	g.Handover = ""
+	g.Handover, g.Recovering = "", ""
 	g.Members = slices.DeleteFunc(g.Members, func(m kurabe.Member) bool {
 		a, r := d.assigned(m.ID), d.reported(m.ID)
 		gone := m.ID != g.Writer && (a == nil || a.Goal == kurabe.GoalAbsent && r != nil && r.Absent && r.Generation == a.Generation)

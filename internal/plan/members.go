@@ -197,7 +197,10 @@ func (d *draft) port() int {
 func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 	g := d.group
 	role := &kurabe.Role{Epoch: g.Epoch, Duty: kurabe.DutyWrite, WaitFor: d.waitFor(old)}
-	if g.Handover != "" {
+	switch {
+	case g.Recovering != "":
+		role.Duty = kurabe.DutyRest
+	case g.Handover != "":
 		role.Duty = kurabe.DutyYield
 	}
 	for _, m := range g.Members {

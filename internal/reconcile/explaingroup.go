@@ -16,7 +16,9 @@ type GroupExplanation struct {
 	Sync     []kurabe.InstanceID `json:"sync,omitempty"`
 	Since    time.Time           `json:"since,omitzero"`
 	Handover kurabe.InstanceID   `json:"handover,omitempty"`
-	Servers  []ServerExplanation `json:"servers"` // by number
+	// Recovering is who is to write although it lacks commits: an operator has accepted that.
+	Recovering kurabe.InstanceID   `json:"recovering,omitempty"`
+	Servers    []ServerExplanation `json:"servers"` // by number
 }
 
 // ServerExplanation is one of them: what it is there for, and what its host sees of it.
@@ -33,7 +35,7 @@ func explainGroup(w plan.World) *GroupExplanation {
 	if g == nil {
 		return nil
 	}
-	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, Sync: g.Sync, Since: g.Since, Handover: g.Handover}
+	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, Sync: g.Sync, Since: g.Since, Handover: g.Handover, Recovering: g.Recovering}
 	for _, m := range g.Members {
 		s := ServerExplanation{Member: m, Report: w.Reports[m.ID]}
 		if a := w.Members[m.ID]; a != nil {

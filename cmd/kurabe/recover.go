@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kurabe"
+	"kurabe/internal/control"
+)
+
+func recoverCommand() *cobra.Command {
+	var f clientFlags
+	var accept, yes bool
+	c := &cobra.Command{
+		Use:   "recover NAME",
+		Short: "Let a standby take over that lacks commits, when nothing else is left",
+		Long: `For a Multi-AZ instance whose serving server does not come back, and whose standby does
+not have every commit: Kurabe never promotes such a standby by itself, because rows would
+be gone that clients were told are safe.
+
+Without --accept-data-loss it says what would be lost, and changes nothing. With it, it
+asks for the name of the instance first, unless --yes. The old server is ended for good
+before the other one takes over; what it had alone is not looked at again. If it has its
+data yet, wait for it or repair it instead: it is started again by itself, over and over.
+A restore to the last moment (restore-db-instance-to-point-in-time) may lose less, since
+the log in the backups is the serving server's.
+
+The exit status is 0 when the loss was accepted, 1 otherwise.`,
+		Example: "  kurabe recover shop\n  kurabe recover shop --accept-data-loss",
+		Args:    oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			return c.recover(cmd.Context(), args[0], accept, yes)
+		},
+	}
+	f.add(c)
+	c.ValidArgsFunction = f.instanceNames
+	c.Flags().BoolVar(&accept, "accept-data-loss", false, "have the standby take over, with the loss that is shown")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+// errNotAccepted ends a command that only looked.
+var errNotAccepted = errors.New("nothing was changed; to go on, add --accept-data-loss")
+
+func (c *client) recover(ctx context.Context, name string, accept, yes bool) error {
+	body, err := c.get(ctx, "/kurabe/explain", url.Values{"name": {name}})
+	if err != nil {
+		return err
+	}
+	var e struct {
+		Spec  kurabe.InstanceSpec
+		Group *explainedGroup
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		return fmt.Errorf("the service's answer: %w", err)
+	}
+	if e.Group == nil {
+		return fmt.Errorf("%s has one server: restore a backup instead", name)
+	}
+	to := e.Group.other()
+	if to == nil {
+		return fmt.Errorf("%s has no second server: restore a backup instead", name)
+	}
+	if len(e.Group.Sync) > 0 {
+		return fmt.Errorf("nothing need be lost: %s has every commit, and takes over by itself when the serving server ends", joinIDs(e.Group.Sync))
+	}
+	e.Group.printLoss(os.Stdout, e.Spec.Engine, *to)
+	if !accept {
+		return errNotAccepted
+	}
+	if !yes && !confirmed("This CANNOT BE TAKEN BACK.", name) {
+		return errors.New("nothing was changed")
+	}
+	query := url.Values{"name": {name}, "epoch": {strconv.FormatInt(int64(e.Group.Epoch), 10)}, "to": {string(to.ID)}}
+	if _, err := c.post(ctx, "/kurabe/recover", query); err != nil {
+		return err
+	}
+	fmt.Printf("The loss is accepted. %s takes over as soon as the old server has ended: see kurabe explain %s\n", to.ID, name)
+	return nil
+}
+
+// other is the server that could take the writer's place, nil without one.
+func (g *explainedGroup) other() *explainedServer {
+	for n, s := range g.Servers {
+		if s.ID != g.Writer {
+			return &g.Servers[n]
+		}
+	}
+	return nil
+}
+
+// printLoss says what would be lost, as exactly as it is known.
+func (g *explainedGroup) printLoss(w io.Writer, engine kurabe.EngineName, to explainedServer) {
+	var from *kurabe.InstanceReport
+	for _, s := range g.Servers {
+		if s.ID == g.Writer {
+			from = s.Report
+			fmt.Fprintf(w, "%s (zone %s) may write: %s.\n", s.ID, s.Zone, s.seen())
+		}
+	}
+	fmt.Fprintf(w, "%s (zone %s) could take over: %s.\n\n", to.ID, to.Zone, to.seen())
+	fmt.Fprintf(w, "Since %s no commit has waited for it. What clients were told is safe since then, and it has not got, WOULD BE LOST", g.Since.UTC().Format("2006-01-02 15:04:05.000 MST"))
+	if behind := lacks(from, to.Report); behind > 0 {
+		fmt.Fprintf(w, ":\n%s, by what was last seen of both.\n", amount(engine, behind))
+	} else {
+		fmt.Fprint(w, ".\nHow much that is, is not known: the log of one of them has not been seen.\n")
+	}
+}
+
+// lacks is how much of the log one server has and another has not, as they were seen last;
+// 0 when it is not known.
+func lacks(from, to *kurabe.InstanceReport) int64 {
+	if from == nil || from.Role == nil || to == nil || to.Role == nil || from.Role.Position == 0 || to.Role.Position == 0 {
+		return 0
+	}
+	return from.Role.Position - to.Role.Position
+}
+
+// amount is in the unit of the engine's log.
+func amount(engine kurabe.EngineName, n int64) string {
+	if engine == kurabe.MariaDB {
+		return fmt.Sprintf("%d transactions", n)
+	}
+	return kurabe.FormatBytes(n) + " of log"
+}
+
+// recoverer answers /kurabe/recover.
+type recoverer struct{ control *control.Control }
+
+func (v recoverer) accept(r *http.Request) (any, error) {
+	query := r.URL.Query()
+	epoch, err := strconv.ParseInt(query.Get("epoch"), 10, 64)
+	if err != nil {
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "epoch %.40q is no number", query.Get("epoch"))
+	}
+	if _, err := v.control.RecoverInstance(r.Context(), query.Get("name"), kurabe.Epoch(epoch), kurabe.InstanceID(query.Get("to"))); err != nil {
+		return nil, err
+	}
+	return struct {
+		At time.Time `json:"at"`
+	}{time.Now().UTC()}, nil
+}
