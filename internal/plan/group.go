@@ -186,10 +186,17 @@ func (d *draft) tellGivenUp() {
 		if r.Role.GivenUp.Transactions == kurabe.GivenUpUnknown {
 			number = "an unknown number of"
 		}
-		d.event("KURABE-EVENT-0013", fmt.Sprintf("The former writer in zone %s had committed %s transactions that its standby never had (the server's own upkeep counts among them). "+
-			"They are not part of the database any more. Their clients were waiting for the standby, had cancelled that wait, or had asked not to wait (synchronous_commit)", m.Zone, number), "failover", "notification")
+		d.event("KURABE-EVENT-0013", fmt.Sprintf("The former writer in zone %s had committed %s transactions that its standby never had%s. "+
+			"They are not part of the database any more. Their clients were waiting for the standby%s; or an operator has accepted the loss", m.Zone, number, upkeep[d.w.Spec.Engine], unwaited[d.w.Spec.Engine]), "failover", "notification")
 	}
 }
+
+// upkeep and unwaited are what is true of one engine only: what else is counted, and what a
+// client can do about the wait.
+var (
+	upkeep   = map[kurabe.EngineName]string{kurabe.Postgres: " (the server's own upkeep counts among them)"}
+	unwaited = map[kurabe.EngineName]string{kurabe.Postgres: ", had cancelled that wait, or had asked not to wait (synchronous_commit)"}
+)
 
 // tellGroup fills in what users see.
 func (d *draft) tellGroup() {

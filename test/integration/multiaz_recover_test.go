@@ -24,9 +24,7 @@ func TestRecover(t *testing.T) {
 		inTurn(t, "the writer hangs", func(t *testing.T) {
 			from := time.Now()
 			b.recovered(t, func(*testing.T, harness.Member) {})
-			if b.Engine == "postgres" { // MariaDB does not count them
-				b.WaitEventsFrom(t, from, "that its standby never had")
-			}
+			b.WaitEventsFrom(t, from, "that its standby never had")
 		})
 	})
 }

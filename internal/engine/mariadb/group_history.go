@@ -10,28 +10,35 @@ import (
 )
 
 // lastLogged is the newest transaction in the binary logs of a folder that no server works
-// on; false when they name none. Each file begins with a list of what was before it.
+// on; false when they name none.
 func lastLogged(dataDir string) (gtid, bool, error) {
+	list, err := newestLogged(dataDir)
+	g, found := newest(list)
+	return g, found, err
+}
+
+// newestLogged is the newest transaction of each writer in them. Each file begins with a list of
+// what was before it.
+func newestLogged(dataDir string) ([]gtid, error) {
 	names, err := binlogs(dataDir)
 	if err != nil {
-		return gtid{}, false, err
+		return nil, err
 	}
 	root, err := os.OpenRoot(dataDir)
 	if err != nil {
-		return gtid{}, false, err
+		return nil, err
 	}
 	defer root.Close()
 	for _, name := range slices.Backward(names) {
 		list, empty, err := loggedIn(root, name)
 		if err != nil {
-			return gtid{}, false, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if !empty {
-			g, found := newest(list)
-			return g, found, nil
+			return list, nil
 		}
 	}
-	return gtid{}, false, nil
+	return nil, nil
 }
 
 // loggedIn is what a file begins with and has in it. One is empty whose server died when it

@@ -356,6 +356,10 @@ func TestGroupRejoins(t *testing.T) {
 			p.promote(t)
 			p.follower.MustQuery(t, "INSERT INTO t VALUES (42, 'of the new writer')")
 			p.rejoin(t)
+			o, err := p.writer.Lifecycle.Observe(t.Context(), p.writer.Want)
+			if want := (kurabe.GivenUp{Seq: 1, Transactions: 1}); err != nil || o.Applied.GivenUp != want {
+				t.Errorf("%+v is given up, %v; want %+v", o.Applied.GivenUp, err, want)
+			}
 			awaitRow(t, p.writer, 42)
 			if got := inside(t, p.writer, c.count)[0][0]; got != "0" {
 				t.Errorf("what nobody answered for is there %s times", got)
