@@ -189,6 +189,16 @@ func (m Member) Ask(ctx context.Context, statement string) (answer string, err e
 
 // Do has this very server do something, one statement after the other.
 func (m Member) Do(ctx context.Context, statements ...string) error {
+	if m.IsMariaDB() {
+		ctx, cancel := context.WithTimeout(ctx, doTime)
+		defer cancel()
+		for _, s := range statements {
+			if _, err := guardAnswer(ctx, filepath.Join(m.Home(), "run"), s); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+		return nil
+	}
 	return m.with(ctx, doTime, func(ctx context.Context, conn *pgx.Conn) error {
 		for _, s := range statements {
 			if _, err := conn.Exec(ctx, s); err != nil {

@@ -4,6 +4,8 @@ package integration
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -102,4 +104,51 @@ func (b *pairBed) slotGone(t *testing.T, writer, standby harness.Member) {
 		}
 		return ""
 	})
+}
+
+// TestStandbyOutrunMariaDB has a standby come back when the writer has purged what it lacks.
+// It finds that out itself, and is made anew by itself.
+func TestStandbyOutrunMariaDB(t *testing.T) {
+	onceIsEnough(t)
+	s := harness.Start(t, harness.Options{})
+	s.NeedEngine(t, "mariadb", s.Engines(t))
+	b := makePair(t, s, "outrun", "mariadb")
+	writer, standby := b.Pair(t)
+	b.standbyFrozen(t)
+	from := time.Now()
+	// Else the writer's thread goes on sending to what the network holds for the standby.
+	harness.Wait(t, gapBound, "the writer sends to nobody", func() string {
+		thread, err := writer.Ask(t.Context(), "SELECT COALESCE(MAX(ID), 0) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
+		if err != nil {
+			return err.Error()
+		}
+		if thread != "0" {
+			_ = writer.Do(t.Context(), "KILL "+thread) // it may have ended meanwhile
+			return "to thread " + thread
+		}
+		return ""
+	})
+	b.pulse.WaitMore(t, beatsAfter)
+	must(t, writer.Do(t.Context(), "FLUSH BINARY LOGS"))
+	newest, err := writer.Ask(t.Context(), "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'BINLOG_SNAPSHOT_FILE'")
+	must(t, err)
+	harness.Wait(t, gapBound, "the log is purged", func() string {
+		must(t, writer.Do(t.Context(), "PURGE BINARY LOGS TO '"+newest+"'"))
+		left, err := filepath.Glob(filepath.Join(writer.DataDir(), "mysql-bin-changelog.[0-9]*"))
+		if err != nil || len(left) != 1 {
+			return fmt.Sprintf("%v, %v", left, err)
+		}
+		return ""
+	})
+	old, err := os.Stat(standby.DataDir())
+	must(t, err)
+	must(t, standby.Thaw())
+	b.back(t, from)
+	if now, err := os.Stat(standby.DataDir()); err != nil || os.SameFile(now, old) {
+		t.Errorf("its data is what it was, though it lacked log that was gone: %v", err)
+	}
+	if n, newest := b.pulse.Errors(from); n > 0 {
+		t.Errorf("the client saw %d errors, the newest: %v", n, newest)
+	}
+	b.lose(t, func(t *testing.T, _ *pairBed, writer harness.Member) { must(t, harness.KillServers(writer)) })
 }
