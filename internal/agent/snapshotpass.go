@@ -65,7 +65,9 @@ func (u *snapshotUnit) pass(ctx context.Context) time.Duration {
 		case step == "" && a.Goal == kurabe.SnapshotAbsent:
 			return u.gone(ctx, a)
 		case step == "":
-			return u.verified(ctx, a, u.archived(ctx, a, facts, u.sealed(ctx, a, u.settled(ctx, a, facts))))
+			pause := u.settled(ctx, a, facts)
+			u.look() // what follows may take hours, too
+			return u.verified(ctx, a, u.archived(ctx, a, facts, u.sealed(ctx, a, pause)))
 		case step == did:
 			return u.failed(ctx, a, step, fmt.Errorf("it was done, and yet the folder is %s", state))
 		case step == stepFindSnapshot && u.whole() == nil:

@@ -18,6 +18,8 @@ const SnapshotBytes = 100 << 20
 type Snapshots struct {
 	// TakeTime is how long a take or a copy lasts.
 	TakeTime time.Duration
+	// SealTime is how long the checksums of one take.
+	SealTime time.Duration
 	// VerifyTime is how long a verification lasts.
 	VerifyTime time.Duration
 	// Before, when set, is asked at the start of each take, copy and removal, After
@@ -83,9 +85,18 @@ func (s *Snapshots) Sealed(id kurabe.SnapshotID) (bool, error) {
 }
 
 // Seal puts the checksums of a snapshot on record.
-func (s *Snapshots) Seal(_ context.Context, id kurabe.SnapshotID) error {
+func (s *Snapshots) Seal(ctx context.Context, id kurabe.SnapshotID) error {
 	if err := ask(s.Before, "seal-snapshot", id); err != nil {
 		return err
+	}
+	if s.SealTime > 0 {
+		timer := time.NewTimer(s.SealTime)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
