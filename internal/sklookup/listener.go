@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,16 +21,12 @@ func listener(pid int, at netip.AddrPort) (*os.File, error) {
 	}
 	defer unix.Close(process)
 	folder := "/proc/" + strconv.Itoa(pid) + "/fd"
-	open, err := os.ReadDir(folder)
+	numbers, err := descriptors(folder)
 	if err != nil {
 		return nil, err
 	}
-	for _, entry := range open {
-		if to, err := os.Readlink(folder + "/" + entry.Name()); err != nil || !strings.HasPrefix(to, "socket:") {
-			continue
-		}
-		number, err := strconv.Atoi(entry.Name())
-		if err != nil {
+	for _, number := range numbers {
+		if to, err := os.Readlink(folder + "/" + strconv.Itoa(number)); err != nil || !strings.HasPrefix(to, "socket:") {
 			continue
 		}
 		fd, err := unix.PidfdGetfd(process, number, 0)
@@ -45,6 +42,28 @@ func listener(pid int, at netip.AddrPort) (*os.File, error) {
 		unix.Close(fd)
 	}
 	return nil, fmt.Errorf("process %d does not listen at %s", pid, at)
+}
+
+// descriptors are those of a process, the oldest first: a server listens before it has
+// clients, of which it may have thousands.
+func descriptors(folder string) ([]int, error) {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, name := range names {
+		if number, err := strconv.Atoi(name); err == nil {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
 }
 
 func listensAt(fd int, at netip.AddrPort) bool {
