@@ -94,6 +94,8 @@ type InstanceStatus struct {
 	RecoverySeq int64 `json:"recoverySeq,omitempty"`
 	// FailingOver: the newest writer has not been seen to write.
 	FailingOver bool `json:"failingOver,omitempty"`
+	// Activating: it was started again, because nobody else has every commit.
+	Activating bool `json:"activating,omitempty"`
 
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
 }

@@ -69,6 +69,10 @@ func (d *draft) succeed() {
 		// It is started again, or it answers again, by itself: see startSeq.
 		g.Handover = ""
 		d.because(fmt.Sprintf("%s has ended or does not answer, and nobody else has all that was acknowledged", g.Writer))
+		if !s.report.Running && !d.status.Activating {
+			d.status.Activating = true
+			d.event("RDS-EVENT-0050", "Multi-AZ instance activation started: no standby has every commit, so the same server is started again", "failover")
+		}
 		return
 	}
 	g.Handover = ""
@@ -89,13 +93,20 @@ func (d *draft) changedWriter() {
 	if r := d.reported(g.Writer); r != nil {
 		d.status.SeenCrashes, d.status.SeenOOMKills = r.Crashes, r.OOMKills
 	}
-	d.status.FailingOver = true
+	d.status.FailingOver, d.status.Activating = true, false
 }
 
 // completeFailover tells that a failover is over once the new server writes: that it is to
-// is of no use to clients yet.
+// is of no use to clients yet. So it is with one that was started again.
 func (d *draft) completeFailover() {
-	if !d.status.FailingOver || !d.writerState().writing {
+	if !d.status.FailingOver && !d.status.Activating || !d.writerState().writing {
+		return
+	}
+	if d.status.Activating {
+		d.status.Activating = false
+		d.event("RDS-EVENT-0051", "Multi-AZ instance activation completed", "failover")
+	}
+	if !d.status.FailingOver {
 		return
 	}
 	d.status.FailingOver = false
@@ -124,6 +135,7 @@ func (d *draft) handOver() {
 	if g.Handover != "" {
 		if to := d.candidate(); to == "" || !g.Has(g.Handover) {
 			d.because("the failover is called off: no standby has every commit")
+			d.event("RDS-EVENT-0034", "Abandoning the failover that was begun: no standby has every commit any more", "failover")
 			g.Handover = ""
 		}
 		return

@@ -14,7 +14,7 @@ func (d *draft) planGroup() {
 	d.convert()
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
-		d.status.FailoverSeq, d.status.FailingOver = d.w.Spec.FailoverSeq, false
+		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating = d.w.Spec.FailoverSeq, false, false
 		return
 	}
 	before := d.group.Writer

@@ -89,3 +89,37 @@ func TestCompletedFailover(t *testing.T) {
 		}
 	}
 }
+
+// A writer that nobody can replace is started again; that is told once, and that it writes.
+func TestActivation(t *testing.T) {
+	const id = kurabe.InstanceID("db-A")
+	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
+	a := kurabe.Assignment{Instance: id, Generation: 7, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite}}
+	report := func(running, stuck bool) *kurabe.InstanceReport {
+		return &kurabe.InstanceReport{Instance: id, Generation: 7, Running: running, Role: &kurabe.RoleReport{Epoch: 3, Writing: running, Stuck: stuck}}
+	}
+	var status kurabe.InstanceStatus
+	for n, c := range []struct {
+		report *kurabe.InstanceReport
+		want   string
+	}{
+		{report(true, false), ""},
+		{report(true, true), ""}, // it may answer again
+		{report(false, false), "RDS-EVENT-0050"},
+		{report(false, false), ""},
+		{report(true, false), "RDS-EVENT-0051"},
+		{report(true, false), ""},
+	} {
+		d := &draft{w: World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a, Report: c.report}, group: g, status: status}
+		d.succeed()
+		d.completeFailover()
+		status = d.status
+		var told string
+		for _, e := range d.result.Events {
+			told += e.ID
+		}
+		if told != c.want {
+			t.Errorf("%d: told %q, want %q", n, told, c.want)
+		}
+	}
+}

@@ -38,7 +38,8 @@ func (t *Table) pin(sockets *ebpf.Map, attached link.Link) error {
 	if err := mounted(); err != nil {
 		return err
 	}
-	if err := os.Mkdir(t.folder, 0o700); err != nil {
+	// What is there is half made, or of another version.
+	if err := errors.Join(os.RemoveAll(t.folder), os.Mkdir(t.folder, 0o700)); err != nil {
 		return err
 	}
 	if err := errors.Join(sockets.Pin(t.tablePin()), attached.Pin(t.linkPin())); err != nil {

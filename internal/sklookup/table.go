@@ -134,14 +134,8 @@ func (t *Table) opened() error {
 }
 
 func (t *Table) open() (failure error) {
-	if t.folder != "" {
-		if t.reopen() == nil {
-			return nil
-		}
-		// Half made, or by another version.
-		if err := os.RemoveAll(t.folder); err != nil {
-			return err
-		}
+	if t.folder != "" && t.reopen() == nil {
+		return nil
 	}
 	sockets, err := ebpf.NewMap(tableSpec())
 	if err != nil {
