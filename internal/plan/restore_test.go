@@ -35,7 +35,7 @@ func TestRestoreOfWhatIsDamagedEnds(t *testing.T) {
 			if reason := s.w.Status.Reason; !strings.Contains(reason, c.words) || !strings.Contains(reason, "pack-00002.tar is missing") {
 				t.Errorf("the user is told %q", reason)
 			}
-			s.wantEvent("KURABE-EVENT-0010")
+			s.wantEvent("KURABE-EVENT-0016")
 			told := len(s.events)
 			if r := s.step(); r.Status != nil || r.Assignment != nil || len(s.events) > told {
 				t.Errorf("no fixed point: %+v", r)
