@@ -51,8 +51,8 @@ type shortened struct {
 
 func newShortened(t *testing.T) *shortened {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("socket lookup needs root")
+	if err := errors.Join(sklookup.Available(), sklookup.Pinnable()); err != nil {
+		t.Skip(err)
 	}
 	folder := sklookup.PinFolder("test-" + rand.Text())
 	t.Cleanup(func() { sklookup.Remove(folder) })

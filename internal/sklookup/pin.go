@@ -35,7 +35,7 @@ func (t *Table) linkPin() string  { return filepath.Join(t.folder, "link"+layout
 // pin has table and program outlive the process. The link comes last, so that whoever
 // finds it finds the table too.
 func (t *Table) pin(sockets *ebpf.Map, attached link.Link) error {
-	if err := mounted(); err != nil {
+	if err := Pinnable(); err != nil {
 		return err
 	}
 	// What is there is half made, or of another version.
@@ -48,8 +48,8 @@ func (t *Table) pin(sockets *ebpf.Map, attached link.Link) error {
 	return nil
 }
 
-// mounted mounts the BPF file system where nobody has.
-func mounted() error {
+// Pinnable mounts the BPF file system where nobody has, or says why there is none.
+func Pinnable() error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(fileSystem, &fs); err != nil {
 		return fmt.Errorf("%s: %w", fileSystem, err)

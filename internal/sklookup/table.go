@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 
 	"kurabe/internal/logkey"
@@ -120,13 +121,25 @@ func (t *Table) Close() error {
 	return err
 }
 
+// Available says why this process cannot have a table on this kernel, nil when it can.
+func Available() error {
+	if err := features.HaveProgramType(ebpf.SkLookup); err != nil {
+		return fmt.Errorf("BPF programs for socket lookup (Linux 5.9, CAP_BPF and CAP_NET_ADMIN): %w", err)
+	}
+	return nil
+}
+
 // opened makes the table at the first use. Where it cannot be had it is not tried again:
 // each client would pay for it.
 func (t *Table) opened() error {
 	if t.sockets != nil || t.refused != nil {
 		return t.refused
 	}
-	if err := t.open(); err != nil {
+	err := Available()
+	if err == nil {
+		err = t.open()
+	}
+	if err != nil {
 		t.refused = fmt.Errorf("connections cannot be given to servers by socket lookup: %w", err)
 		t.log.Warn("endpoints whose writer listens elsewhere pass through the service", logkey.Error, err)
 	}

@@ -70,11 +70,19 @@ func table(t *testing.T, folder string) *sklookup.Table {
 	return table
 }
 
+// needPins skips the test where nothing can be pinned.
+func needPins(t *testing.T) {
+	t.Helper()
+	if err := sklookup.Pinnable(); err != nil {
+		t.Skip(err)
+	}
+}
+
 // set skips the test where the kernel, or whoever runs it, does not allow it.
 func set(t *testing.T, table *sklookup.Table, at netip.AddrPort, server netip.AddrPort, pid int) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("socket lookup needs root")
+	if err := sklookup.Available(); err != nil {
+		t.Skip(err)
 	}
 	if err := table.Set(at, server, pid); err != nil {
 		t.Fatal(err)
@@ -152,6 +160,7 @@ func TestSetRefuses(t *testing.T) {
 // TestPinned: a server keeps its clients' address while no process has the table open,
 // and the next process takes the table up.
 func TestPinned(t *testing.T) {
+	needPins(t)
 	folder := sklookup.PinFolder("test-" + rand.Text())
 	t.Cleanup(func() { sklookup.Remove(folder) })
 	server := listen(t, "server", "127.91.0.2:0")
@@ -181,6 +190,7 @@ func TestPinned(t *testing.T) {
 // TestHalfPinned: what a process that died while it pinned has left, or another version,
 // is no hindrance.
 func TestHalfPinned(t *testing.T) {
+	needPins(t)
 	folder := sklookup.PinFolder("test-" + rand.Text())
 	t.Cleanup(func() { sklookup.Remove(folder) })
 	server := listen(t, "server", "127.91.0.2:0")

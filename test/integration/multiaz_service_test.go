@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"kurabe/internal/harness"
+	"kurabe/internal/sklookup"
 )
 
 // cloneData is enough for a clone to take a while.
@@ -123,7 +125,12 @@ func survivesTheService(t *testing.T, b *pairBed) {
 			b.serviceDies(t, m, writer)
 		})
 	}
-	inTurn(t, "for a while", b.servesAlone)
+	t.Run("for a while", func(t *testing.T) { // which it need not be able to
+		if err := errors.Join(sklookup.Available(), sklookup.Pinnable()); err != nil {
+			t.Skip(err)
+		}
+		b.servesAlone(t)
+	})
 	inTurn(t, "with both servers", b.allDie)
 	inTurn(t, "while the standby is away", b.diesWithoutStandby)
 	inTurn(t, "while it is deleted", b.diesAmidDeletion)
