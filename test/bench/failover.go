@@ -87,21 +87,26 @@ func (f *failoverLab) client() *harness.Pulse { return f.pulse }
 // failovers measures what a client sees of each loss, round by round in turn with the
 // peers that can be had.
 func (r *run) failovers(ctx context.Context, l *lab) (failure error) {
-	f := &failoverLab{lab: l, view: &harness.Service{Data: l.data}}
-	var err error
-	if f.i, err = l.createPair(ctx, order{name: "failover", engine: postgres, class: pairClass(l)}); err != nil {
+	f, err := l.failoverLab(ctx, postgres)
+	if err != nil {
 		return err
 	}
 	defer l.removeAtEnd(ctx, &failure, f.i.name)
-	f.login = harness.Login{Engine: postgres, Address: f.i.host, Port: f.i.port, User: masterUser, Password: masterPassword,
-		Database: database, CAFile: filepath.Join(l.data, "ca.pem")}
-	if f.pulse, err = harness.NewPulse(ctx, f.login); err != nil {
-		return err
+	own := newTally("Kurabe", "", f)
+	all := []*tally{own}
+	var other *tally // ours, with the other engine
+	if l.engines[mariadb] != "" {
+		f, err := l.failoverLab(ctx, mariadb)
+		if err != nil {
+			return err
+		}
+		defer l.removeAtEnd(ctx, &failure, f.i.name)
+		other = newTally("MariaDB", "", f)
+		all = append(all, other)
 	}
 	p, peers := r.openPeers(ctx, l)
 	defer func() { failure = errors.Join(failure, p.close()) }()
-	own := newTally("Kurabe", "", f)
-	all := append([]*tally{own}, peers...)
+	all = append(all, peers...)
 	for round := range r.rounds() {
 		for _, n := range r.rng.Perm(len(all)) {
 			t := all[n]
@@ -116,8 +121,25 @@ func (r *run) failovers(ctx context.Context, l *lab) (failure error) {
 			}
 		}
 	}
-	r.failoverRows(own, peers)
+	r.failoverRows(own, other, peers)
 	return nil // a peer that was given up is in the rows, and fails nothing of ours
+}
+
+// failoverLab makes the pair of an engine, and its client.
+func (l *lab) failoverLab(ctx context.Context, engine string) (*failoverLab, error) {
+	f := &failoverLab{lab: l, view: &harness.Service{Data: l.data}}
+	o := order{name: "failover-" + engine, engine: engine, class: pairClass(l)}
+	if engine == mariadb {
+		o.retention = 1 // its binary log, which a standby lives on, is there from the beginning
+	}
+	var err error
+	if f.i, err = l.createPair(ctx, o); err != nil {
+		return nil, err
+	}
+	f.login = harness.Login{Engine: engine, Address: f.i.host, Port: f.i.port, User: masterUser, Password: masterPassword,
+		Database: database, CAFile: filepath.Join(l.data, "ca.pem")}
+	f.pulse, err = harness.NewPulse(ctx, f.login)
+	return f, err
 }
 
 func (r *run) rounds() int {

@@ -23,7 +23,7 @@ func TestFailoverRows(t *testing.T) {
 			own.seen[x] = seconds
 		}
 		own.verdict = v
-		r.failoverRows(own, nil)
+		r.failoverRows(own, nil, nil)
 		return r.out.rows
 	}
 	for name, c := range map[string]struct {

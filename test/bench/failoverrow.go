@@ -9,26 +9,46 @@ import (
 )
 
 // failoverRows puts each peer's figure below Kurabe's of the same loss.
-func (r *run) failoverRows(own *tally, peers []*tally) {
+func (r *run) failoverRows(own, other *tally, peers []*tally) {
 	for _, x := range losses {
-		seen := own.seen[x]
-		line := row{Bench: "failover", What: x.name + ": " + x.measure, Note: fmt.Sprintf("%d rounds, a client that writes every 10 ms; both servers on this machine", len(seen))}
-		line.Value = medianAndWorst(seen)
-		if x.bar > 0 {
-			line.Bar, line.Verdict = fmt.Sprintf("≤ %.0f s, each time", x.bar), verdict(slices.Max(seen) <= x.bar)
+		r.out.row(own.judged(x, x.name+": "+x.measure))
+		if other != nil {
+			r.out.row(other.judged(x, x.name+", "+other.name))
 		}
-		r.out.row(line)
 		for _, t := range peers {
-			r.out.row(t.beside(x, seen))
+			r.out.row(t.beside(x, own.seen[x]))
 		}
 	}
 	const rows = "acknowledged rows that are missing after all of it"
 	v := own.verdict
 	r.out.row(row{Bench: "failover", What: rows, Value: fmt.Sprintf("%d of %d", len(v.Missing), v.Acked),
 		Bar: "0", Verdict: verdict(v.Wrong() == ""), Note: v.Wrong()})
+	if other != nil {
+		v := other.verdict
+		r.out.row(row{Bench: "failover", What: rows + ", " + other.name, Value: fmt.Sprintf("%d of %d", len(v.Missing), v.Acked),
+			Bar: "0", Verdict: verdict(v.Wrong() == ""), Note: v.Wrong()})
+	}
 	for _, t := range peers {
 		r.out.row(row{Bench: "failover", What: rows + ", " + t.name, Value: fmt.Sprintf("%d of %d", len(t.verdict.Missing), t.verdict.Acked), Note: t.lost()})
 	}
+}
+
+// judged is what a client of ours has seen of one loss, held against its bar.
+func (t *tally) judged(x *loss, what string) row {
+	seen := t.seen[x]
+	line := row{Bench: "failover", What: what, Note: fmt.Sprintf("%d rounds, a client that writes every 10 ms; both servers on this machine", len(seen))}
+	if t.err != nil {
+		line.Note += "; given up: " + oneLine(t.err)
+	}
+	if len(seen) == 0 {
+		line.Value = "not measured"
+		return line
+	}
+	line.Value = medianAndWorst(seen)
+	if x.bar > 0 {
+		line.Bar, line.Verdict = fmt.Sprintf("≤ %.0f s, each time", x.bar), verdict(t.err == nil && slices.Max(seen) <= x.bar)
+	}
+	return line
 }
 
 // beside is what a peer's client has seen of one loss, and how many times as much that is.

@@ -117,7 +117,7 @@ func TestTallyOfAPeer(t *testing.T) {
 	}
 	away.err = os.ErrDeadlineExceeded
 	r := &run{out: &report{raw: raw}}
-	r.failoverRows(own, []*tally{peer, away})
+	r.failoverRows(own, nil, []*tally{peer, away})
 	var values []string
 	for _, line := range r.out.rows {
 		if line.Verdict != "" && strings.Contains(line.What, "P") {
