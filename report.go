@@ -29,6 +29,9 @@ func (f *Failure) Final() bool {
 // StepWaitReady is the step of the Failure of a server that does not come up.
 const StepWaitReady = "wait-ready"
 
+// StepStart is the step that starts a server.
+const StepStart = "start"
+
 // Failure is why a host is not done with a generation.
 type Failure struct {
 	Kind     FailureKind `json:"kind"`

@@ -94,6 +94,8 @@ type InstanceStatus struct {
 	RecoverySeq int64 `json:"recoverySeq,omitempty"`
 	// FailingOver: the newest writer has not been seen to write.
 	FailingOver bool `json:"failingOver,omitempty"`
+	// RebuiltAt is when a standby was last ordered to be made anew because it cannot start.
+	RebuiltAt time.Time `json:"rebuiltAt,omitzero"`
 	// Activating: it was started again, because nobody else has every commit.
 	Activating bool `json:"activating,omitempty"`
 

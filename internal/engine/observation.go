@@ -79,7 +79,7 @@ const (
 	StepSetLimits        StepName = "set-limits"
 	StepNoteCrash        StepName = "note-crash"
 	StepEndSurvivors     StepName = "end-survivors"
-	StepStart            StepName = "start"
+	StepStart            StepName = kurabe.StepStart
 	StepWaitReady        StepName = kurabe.StepWaitReady
 	StepEnsureMaster     StepName = "ensure-master"
 	StepSetPassword      StepName = "set-password"

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"kurabe"
 )
@@ -152,22 +153,59 @@ func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurab
 }
 
 // rebuildSeq orders that a follower be made anew for which the writer has given up log that
-// it lacks: it would never have every commit again. Its data goes first, so nobody may need
-// that: the writer, which alone has the right to write, has all that was acknowledged, and
-// this one is not in Sync. A server that does not run may be in the making, and is left to
-// that. An order is followed by another one only when it was obeyed; where the writer's word
-// is of before that, it is copied once more than it need be.
+// it lacks, or whose server cannot start: it would never have every commit again. Its data
+// goes first, so nobody may need that: the writer, which alone has the right to write, has
+// all that was acknowledged, and this one is not in Sync. An order is followed by another
+// one only when it was obeyed; where the writer's word is of before that, it is copied once
+// more than it need be.
 func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
 	seq, s, f := old.Role.RebuildSeq, d.writerState(), d.reported(id)
-	if !s.writing || !slices.Contains(s.report.Role.Lost, id) || !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning {
+	if !s.writing || !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning {
 		return seq
 	}
-	if f == nil || f.Role == nil || !f.Running || f.Role.Writing || f.Generation != old.Generation || d.rebuilds(id) {
+	if f == nil || f.Role == nil || f.Role.Writing || f.Generation != old.Generation || d.rebuilds(id) {
 		return seq
 	}
-	d.because(fmt.Sprintf("%s lacks log that %s has no more; it is made anew", id, d.group.Writer))
-	d.event("KURABE-EVENT-0012", "The standby lacks a part of the log that is not there any more. It is made anew, as a copy of the DB instance", "recovery")
+	switch {
+	case f.Running && slices.Contains(s.report.Role.Lost, id): // else it may be in the making, and is left to that
+		d.because(fmt.Sprintf("%s lacks log that %s has no more; it is made anew", id, d.group.Writer))
+		d.event("KURABE-EVENT-0012", "The standby lacks a part of the log that is not there any more. It is made anew, as a copy of the DB instance", "recovery")
+	case d.broken(f, old):
+		d.status.RebuiltAt = d.w.Now
+		d.because(fmt.Sprintf("the server of %s cannot start; it is made anew", id))
+		d.event("KURABE-EVENT-0017", "The server of the standby cannot start. It is made anew, as a copy of the DB instance. Its words: "+f.Failure.Message, "recovery")
+	default:
+		return seq
+	}
 	return max(seq, f.Role.Rebuilt) + 1
+}
+
+// rebuildTries is how often a follower's server must have refused to start before its data
+// is taken for damaged, rebuildAgain how soon another one may be: a copy costs the writer,
+// and helps once if it helps at all.
+const (
+	rebuildTries = 5
+	rebuildAgain = time.Hour
+)
+
+// broken says whether it is the data of a follower that keeps its server from starting: no
+// address or full disk, and no parameter with which the writer runs.
+func (d *draft) broken(r *kurabe.InstanceReport, a kurabe.Assignment) bool {
+	f := r.Failure
+	if f == nil || r.Running || f.Attempts < rebuildTries || f.Step != kurabe.StepStart && f.Step != kurabe.StepWaitReady {
+		return false
+	}
+	w, ran := d.assigned(d.group.Writer), d.reported(d.group.Writer)
+	proven := w.Boot == a.Boot && ran.Boot == a.Boot
+	if f.Kind != kurabe.FailureOther && !(f.Kind == kurabe.FailureParameters && proven) {
+		return false
+	}
+	again := d.status.RebuiltAt.Add(rebuildAgain)
+	if d.w.Now.Before(again) {
+		d.lookAgain(again)
+		return false
+	}
+	return true
 }
 
 // lost says whether a member is one that is to be made anew.
