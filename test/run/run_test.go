@@ -158,6 +158,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 {"Action":"output","Package":"kurabe/p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"output","Package":"kurabe/p","Test":"TestA/one","Output":"    a_test.go:5: it does not\n"}
 {"Action":"output","Package":"kurabe/p","Test":"TestA/one","Output":"        level=INFO msg=planned\n"}
+{"Action":"output","Package":"kurabe/p","Test":"TestA/one","Output":"    service.go:98: what is left\n"}
 {"Action":"fail","Package":"kurabe/p","Test":"TestA/one"}
 {"Action":"fail","Package":"kurabe/p","Test":"TestA"}
 {"Action":"output","Package":"kurabe/p","Test":"TestB","Output":"    a_test.go:9: fine\n"}
@@ -166,7 +167,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"failed: p TestA/one", "  a_test.go:5: it does not", "    level=INFO msg=planned"}; !slices.Equal(r.failures, want) {
+	if want := []string{"failed: p TestA/one", "  a_test.go:5: it does not", "  service.go:98: what is left"}; !slices.Equal(r.failures, want) {
 		t.Errorf("%q, want %q", r.failures, want)
 	}
 	if want := "FAIL p TestA/one: a_test.go:5: it does not\n"; !strings.HasSuffix(out.String(), want) {

@@ -139,7 +139,10 @@ func (p *tally) skips() []string {
 	return out
 }
 
-var place = regexp.MustCompile(`^\s*\w+\.go:\d+: `)
+var (
+	place  = regexp.MustCompile(`^\s*\w+\.go:\d+: `)
+	inTest = regexp.MustCompile(`^\w+_test\.go:\d+: `)
+)
 
 // failedMark begins the line of a failed test, before what it said.
 const failedMark = "failed: "
@@ -193,7 +196,10 @@ func shortly(failures []string) []string {
 		case isName:
 			lines = append(lines, "FAIL "+name)
 		case place.MatchString(f) && len(lines) > 0:
-			name, _, _ := strings.Cut(lines[len(lines)-1], ": ")
+			name, before, _ := strings.Cut(lines[len(lines)-1], ": ")
+			if inTest.MatchString(before) && !inTest.MatchString(strings.TrimSpace(f)) {
+				continue // a helper's look at what is left, after the failure
+			}
 			lines[len(lines)-1] = name + ": " + strings.TrimSpace(f)
 		}
 	}
