@@ -30,8 +30,9 @@ be gone that clients were told are safe.
 
 Without --accept-data-loss it says what would be lost, and changes nothing. With it, it
 asks for the name of the instance first, unless --yes. The old server is ended for good
-before the other one takes over; what it had alone is not looked at again. If it has its
-data yet, wait for it or repair it instead: it is started again by itself, over and over.
+before the other one takes over, becomes its standby, and what it had alone is taken back.
+If it has its data yet, wait for it or repair it instead: it is started again by itself,
+over and over.
 A restore to the last moment (restore-db-instance-to-point-in-time) may lose less, since
 the log in the backups is the serving server's.
 
@@ -114,20 +115,23 @@ func (g *explainedGroup) printLoss(w io.Writer, engine kurabe.EngineName, to exp
 	}
 	fmt.Fprintf(w, "%s (zone %s) could take over: %s.\n\n", to.ID, to.Zone, to.seen())
 	fmt.Fprintf(w, "Since %s no commit has waited for it. What clients were told is safe since then, and it has not got, WOULD BE LOST", g.Since.UTC().Format("2006-01-02 15:04:05.000 MST"))
-	if behind := lacks(from, to.Report); behind > 0 {
-		fmt.Fprintf(w, ":\n%s, by what was last seen of both.\n", amount(engine, behind))
-	} else {
+	switch behind, known := lacks(from, to.Report); {
+	case !known:
 		fmt.Fprint(w, ".\nHow much that is, is not known: the log of one of them has not been seen.\n")
+	case behind <= 0:
+		fmt.Fprint(w, ".\nBy what was last seen of both it lacks nothing; what was written since then is not known.\n")
+	default:
+		fmt.Fprintf(w, ":\n%s, by what was last seen of both.\n", amount(engine, behind))
 	}
 }
 
-// lacks is how much of the log one server has and another has not, as they were seen last;
-// 0 when it is not known.
-func lacks(from, to *kurabe.InstanceReport) int64 {
+// lacks is how much of the log one server has and another has not, as they were seen last,
+// and whether both were.
+func lacks(from, to *kurabe.InstanceReport) (int64, bool) {
 	if from == nil || from.Role == nil || to == nil || to.Role == nil || from.Role.Position == 0 || to.Role.Position == 0 {
-		return 0
+		return 0, false
 	}
-	return from.Role.Position - to.Role.Position
+	return from.Role.Position - to.Role.Position, true
 }
 
 // amount is in the unit of the engine's log.

@@ -23,7 +23,7 @@ func TestPrintLoss(t *testing.T) {
 		{"the one that goes was not seen", kurabe.MariaDB, &kurabe.RoleReport{}, &kurabe.RoleReport{Position: 100}, "is not known"},
 		{"the one that stays was not seen", kurabe.MariaDB, &kurabe.RoleReport{Position: 105}, &kurabe.RoleReport{}, "is not known"},
 		{"it is no member", kurabe.MariaDB, nil, &kurabe.RoleReport{Position: 100}, "is not known"},
-		{"the other one was seen later", kurabe.MariaDB, &kurabe.RoleReport{Position: 99}, &kurabe.RoleReport{Position: 100}, "is not known"},
+		{"the other one was seen later", kurabe.MariaDB, &kurabe.RoleReport{Position: 99}, &kurabe.RoleReport{Position: 100}, "it lacks nothing; what was written since"},
 	} {
 		second := explainedServer{Member: kurabe.Member{ID: "db-1~2", Zone: "b"}, Report: &kurabe.InstanceReport{Running: true, Role: c.to}}
 		g := &explainedGroup{Writer: "db-1", Since: since, Servers: []explainedServer{

@@ -13,17 +13,18 @@ import (
 )
 
 // listener is a copy of the descriptor of the socket by which a process listens at an
-// address. The copy keeps the socket open, so it must be closed soon.
-func listener(pid int, at netip.AddrPort) (*os.File, error) {
+// address. The copy keeps the socket open, so it must be closed soon. It is no os.File: that
+// may change whether the socket blocks, for its server too.
+func listener(pid int, at netip.AddrPort) (fd int, err error) {
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return nil, fmt.Errorf("process %d: %w", pid, err)
+		return -1, fmt.Errorf("process %d: %w", pid, err)
 	}
 	defer unix.Close(process)
 	folder := "/proc/" + strconv.Itoa(pid) + "/fd"
 	numbers, err := descriptors(folder)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	for _, number := range numbers {
 		if to, err := os.Readlink(folder + "/" + strconv.Itoa(number)); err != nil || !strings.HasPrefix(to, "socket:") {
@@ -34,14 +35,14 @@ func listener(pid int, at netip.AddrPort) (*os.File, error) {
 			continue // closed since
 		}
 		if err != nil {
-			return nil, fmt.Errorf("socket of process %d: %w", pid, err)
+			return -1, fmt.Errorf("socket of process %d: %w", pid, err)
 		}
 		if listensAt(fd, at) {
-			return os.NewFile(uintptr(fd), "listener"), nil
+			return fd, nil
 		}
 		unix.Close(fd)
 	}
-	return nil, fmt.Errorf("process %d does not listen at %s", pid, at)
+	return -1, fmt.Errorf("process %d does not listen at %s", pid, at)
 }
 
 // descriptors are those of a process, the oldest first: a server listens before it has

@@ -11,13 +11,13 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"kurabe/internal/logkey"
 )
 
 // Table leads connections to addresses to sockets, in the network namespace of the
-// process. Its zero value is not one; its methods may be called at any time from
-// anywhere.
+// process. New makes one; its methods may be called at any time from anywhere.
 type Table struct {
 	folder string
 	log    *slog.Logger
@@ -57,8 +57,8 @@ func (t *Table) Set(address, server netip.AddrPort, pid int) error {
 	if err != nil {
 		return err
 	}
-	defer socket.Close()
-	if err := t.sockets.Update(key[:], uint64(socket.Fd()), ebpf.UpdateAny); err != nil {
+	defer unix.Close(socket)
+	if err := t.sockets.Update(key[:], uint64(socket), ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("socket lookup at %s: %w", address, err)
 	}
 	return nil

@@ -5,6 +5,7 @@ package sklookup_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -13,6 +14,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"kurabe/internal/sklookup"
 )
@@ -86,6 +89,32 @@ func set(t *testing.T, table *sklookup.Table, at netip.AddrPort, server netip.Ad
 	}
 	if err := table.Set(at, server, pid); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSetLeavesTheSocket: whether a socket blocks is its server's affair, and a copy of
+// the descriptor would change it for both.
+func TestSetLeavesTheSocket(t *testing.T) {
+	for name, mode := range map[string]int{"it blocks": 0, "it does not block": unix.SOCK_NONBLOCK} {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|mode, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 91, 0, 5}}), unix.Listen(fd, 1)); err != nil {
+			t.Fatal(err)
+		}
+		name4, err := unix.Getsockname(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := name4.(*unix.SockaddrInet4)
+		server := netip.AddrPortFrom(netip.AddrFrom4(own.Addr), uint16(own.Port))
+		set(t, table(t, ""), netip.AddrPortFrom(netip.MustParseAddr(endpoint), server.Port()), server, os.Getpid())
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil || (flags&unix.O_NONBLOCK != 0) != (mode != 0) {
+			t.Errorf("%s, and then its flags are %#x, %v", name, flags, err)
+		}
 	}
 }
 

@@ -82,7 +82,5 @@ func keepSpare(path string, size int, mode os.FileMode) {
 	if info, err := os.Lstat(spareOf(path)); err == nil && info.Mode().IsRegular() && info.Size() == int64(size) {
 		return
 	}
-	if err := AtomicWrite(spareOf(path), bytes.Repeat([]byte("\n"), size), mode); err != nil {
-		_ = os.Remove(spareOf(path))
-	}
+	_ = AtomicWrite(spareOf(path), bytes.Repeat([]byte("\n"), size), mode)
 }

@@ -121,7 +121,10 @@ func strikeFleet(ctx context.Context, view *store.View, engine *fake.Engine, out
 			if err != nil {
 				return
 			}
-			answer, _ := json.Marshal(took)
+			answer, err := json.Marshal(took)
+			if err != nil {
+				return
+			}
 			fmt.Fprintf(out, "%s%s\n", fleetStruck, answer)
 		}
 	}
