@@ -17,7 +17,8 @@ const (
 type Role struct {
 	Epoch Epoch `json:"epoch"`
 	Duty  Duty  `json:"duty"`
-	// Followers are the others, of a writer: each may connect and has a slot.
+	// Followers are those that may connect, each with a slot: the others of its group, of a
+	// writer, and read replicas, which have another owner.
 	Followers []InstanceID `json:"followers,omitempty"`
 	// WaitFor are those of them whose answer a commit waits for.
 	WaitFor []InstanceID `json:"waitFor,omitempty"`
@@ -30,6 +31,9 @@ type Role struct {
 	RebuildSeq int64 `json:"rebuildSeq,omitempty"`
 	// Source is whom a follower follows.
 	Source *Source `json:"source,omitempty"`
+	// Reads: a follower that serves clients, which only read: a read replica. Its source is
+	// of another instance, and it is never waited for.
+	Reads bool `json:"reads,omitempty"`
 }
 
 // Source is a server that another one follows.
@@ -37,6 +41,8 @@ type Source struct {
 	ID      InstanceID `json:"id"`
 	Address string     `json:"address"`
 	Port    int        `json:"port"`
+	// Epoch is the source's, of the source of a read replica.
+	Epoch Epoch `json:"epoch,omitempty"`
 }
 
 // RoleReport is what a host sees of a server of a group.

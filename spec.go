@@ -65,6 +65,10 @@ type InstanceSpec struct {
 	DatabaseName   string   `json:"databaseName,omitempty"`
 	Locale         string   `json:"locale"`
 	Origin         *Origin  `json:"origin,omitempty"`
+	// Source is the instance that it was created as a read replica of, "" of any other. What
+	// it follows now is InstanceStatus.Source. PromoteSeq rises with each PromoteReadReplica.
+	Source     InstanceID `json:"source,omitempty"`
+	PromoteSeq int64      `json:"promoteSeq,omitempty"`
 
 	// Now is what must be true at once, Next what must be true once the
 	// maintenance window opens (nil: nothing waits). NextSeq numbers each Next:

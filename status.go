@@ -99,7 +99,36 @@ type InstanceStatus struct {
 	// Activating: it was started again, because nobody else has every commit.
 	Activating bool `json:"activating,omitempty"`
 
+	// Source is the instance that it is a read replica of, "" of none. PromoteSeq is the newest
+	// promotion taken up; Replication is how it follows, ReplicationReason why it does not.
+	Source            InstanceID  `json:"source,omitempty"`
+	PromoteSeq        int64       `json:"promoteSeq,omitempty"`
+	Replication       Replication `json:"replication,omitempty"`
+	ReplicationReason string      `json:"replicationReason,omitempty"`
+	// ReplicationLost is since when it has not followed, zero while it does. Promoting: it is
+	// a replica no more, and has not been seen to write.
+	ReplicationLost time.Time `json:"replicationLost,omitzero"`
+	Promoting       bool      `json:"promoting,omitempty"`
+
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+}
+
+// Replication is how a read replica follows its source, in RDS's words (DBInstanceStatusInfo).
+type Replication string
+
+// The states: "" before the first time.
+const (
+	ReplicationRunning Replication = "replicating"
+	ReplicationBroken  Replication = "error"
+)
+
+// Followed is the instance that another one is a read replica of, "" of none; status is nil
+// of one that was never planned.
+func Followed(spec InstanceSpec, status *InstanceStatus) InstanceID {
+	if status == nil {
+		return spec.Source
+	}
+	return status.Source
 }
 
 // Event is one line of an instance's (or group's) history, kept for 14 days.

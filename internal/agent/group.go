@@ -147,7 +147,7 @@ func (g *roleWatch) look(ctx context.Context) {
 // do something else or to follow another one. It is kept otherwise: how long a follower has
 // said nothing is known over one session.
 func (g *roleWatch) ask(ctx context.Context, a kurabe.Assignment) (engine.RoleView, error) {
-	if g.session != nil && (g.of.Duty != a.Role.Duty || !reflect.DeepEqual(g.of.Source, a.Role.Source)) {
+	if g.session != nil && (g.of.Duty != a.Role.Duty || !sameMembers(g.of.Followers, a.Role.Followers) || !reflect.DeepEqual(g.of.Source, a.Role.Source)) {
 		g.close()
 	}
 	if g.session == nil {

@@ -25,7 +25,13 @@ type Instance struct {
 	// LatestRestorable is the last moment that can be restored, zero when none can.
 	LatestRestorable time.Time
 
-	names map[string]int64 // the names it holds, with the revisions they were taken at
+	// Source is the name of the instance that it is a read replica of, "" of none. Replicas
+	// are the names of its read replicas, sorted.
+	Source   string
+	Replicas []string
+
+	source kurabe.InstanceID
+	names  map[string]int64 // the names it holds, with the revisions they were taken at
 }
 
 // Settings are those in force, or those asked for while nothing is in force yet.
@@ -52,6 +58,7 @@ func (c *Control) read(i *store.Instance) Instance {
 	if i.Spec.Deleting != nil && !(answered && r.Status.State == kurabe.StateFailed) {
 		r.State = kurabe.StateDeleting
 	}
+	c.readReplication(i, &r)
 	wanted := i.Spec.Now
 	if i.Spec.Next != nil {
 		wanted = *i.Spec.Next

@@ -53,6 +53,9 @@ func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceCha
 		if m.empty() && !(m.ApplyImmediately && (s.Next != nil || s.NextName != "")) {
 			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "No modifications were requested")
 		}
+		if err := checkReplication(i, m); err != nil {
+			return err
+		}
 		keepScaled(i, s)
 		before := *s
 		if err := c.modifyAtOnce(s, m, verifier); err != nil {

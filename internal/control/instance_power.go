@@ -29,6 +29,9 @@ func (c *Control) StopInstance(ctx context.Context, name, snapshot string) (Inst
 		if i.State != kurabe.StateAvailable {
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is not in available state: it is %s.", i.Name, i.State)
 		}
+		if err := checkStop(i); err != nil {
+			return err
+		}
 		s.Power = kurabe.Power{Seq: s.Power.Seq + 1, Stopped: true, At: c.Now().UTC()}
 		s.Action = kurabe.StateStopping
 		if snapshot == "" {
@@ -52,7 +55,8 @@ func (c *Control) StartInstance(ctx context.Context, name string) (Instance, err
 }
 
 // DeleteInstance stores the wish that nothing of the instance is left but a
-// snapshot of the name given, unless that is "".
+// snapshot of the name given, unless that is "". Its read replicas are promoted,
+// as on RDS; of a replica no snapshot is taken.
 func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string, keepBackups bool) (Instance, error) {
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
 		if err := deletable(i); err != nil {
@@ -60,8 +64,12 @@ func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string
 		}
 		s.Deleting = &kurabe.Deletion{At: c.Now().UTC(), KeepBackups: keepBackups}
 		s.Action = kurabe.StateDeleting
+		c.promoteReplicas(i.Spec.ID, change)
 		if finalSnapshot == "" {
 			return nil
+		}
+		if i.IsReplica() {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier can not be specified when deleting a read replica: its data is that of %s. Specify SkipFinalSnapshot.", i.Source)
 		}
 		if !slices.Contains(snapshotable, i.State) && i.State != kurabe.StateFailed {
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is %s: no final snapshot can be taken of it. SkipFinalSnapshot=true deletes without one.", i.Name, i.State)

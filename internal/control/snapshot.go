@@ -120,6 +120,9 @@ func (c *Control) CreateSnapshot(ctx context.Context, name, instance string, tag
 		if !slices.Contains(snapshotable, have.State) {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot create a snapshot because the database instance %s is not currently in the available state: it is %s.", have.Name, have.State)
 		}
+		if have.IsReplica() {
+			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot create a snapshot of %s: it is a read replica. Take one of its source, %s, or promote it.", have.Name, have.Source)
+		}
 		spec := c.newSnapshot(folded, have, tags)
 		id = spec.ID
 		change := store.NewChange().RequireInstance(i.ID, i.SpecMod)

@@ -53,6 +53,8 @@ type Applied struct {
 	Rejoining bool  `json:"rejoining,omitempty"`
 	Rebuild   bool  `json:"rebuild,omitempty"`
 	Rebuilt   int64 `json:"rebuilt,omitempty"`
+	// Compared is the epoch of the role whose source a read replica was compared with.
+	Compared kurabe.Epoch `json:"compared,omitempty"`
 	// GivenUp is what the data had alone when it was last made that of a follower.
 	GivenUp kurabe.GivenUp `json:"givenUp,omitzero"`
 }

@@ -16,6 +16,9 @@ func Done(a kurabe.Assignment, o Observation) bool {
 	case kurabe.DutyWrite:
 		return o.Running && !o.Follower && !o.Applied.Held
 	case kurabe.DutyFollow:
+		if a.Role.Reads { // it serves also while its source does not
+			return o.Running && o.Follower
+		}
 		return o.Running && o.Follower && o.Role != nil && o.Role.Following
 	case kurabe.DutyYield:
 		return !o.Running && o.Applied.Yielded
@@ -143,6 +146,11 @@ func nextFollower(a kurabe.Assignment, o Observation) []StepName {
 	s.add(!note.Ready, StepWaitReady)
 	// Also when only the epoch is another: that the server obeys it is to be noted.
 	s.add(running && (outdated(o, note) || note.RoleEpoch != a.Role.Epoch), StepReload)
+	if a.Role.Reads {
+		s.add(o.Applied.Compared != a.Role.Epoch && o.Data && !discard, StepCompare)
+		s.add(!note.FollowersSet || !sameMembers(note.Followers, a.Role.Followers), StepFollowers)
+		s.add(!note.Probed, StepProbe)
+	}
 	return s
 }
 

@@ -99,6 +99,7 @@ const (
 	StepFollowers   StepName = "followers"
 	StepRelease     StepName = "release" // let clients in that were kept out
 	StepYield       StepName = "yield"
+	StepCompare     StepName = "compare" // whether a read replica can go on after its source
 )
 
 // Step is one named, idempotent deed. Disruptive ones cut client sessions.

@@ -54,6 +54,14 @@ type Reckoner interface {
 // ErrUncounted says that it cannot be known what a server has committed alone.
 var ErrUncounted = errors.New("what was committed here alone cannot be counted")
 
+// Comparer is a Replicator whose read replicas cannot tell by themselves that they can go on
+// after their source.
+type Comparer interface {
+	// Compare returns nil when the log of the running replica goes on in that of its source,
+	// and ErrRebuild when only a clone helps.
+	Compare(ctx context.Context, i Instance, caFile string) error
+}
+
 // SourceProber is a Replicator that can ask a follower's source whether a clone can be made
 // of it.
 type SourceProber interface {

@@ -66,7 +66,9 @@ func (l *Lifecycle) clone(ctx context.Context, i Instance, r Replicator) error {
 		return err
 	}
 	// Not before: until then nobody may count on what this server has.
-	return note(i.Home, func(a *Applied) { a.Rebuilt = max(a.Rebuilt, i.Role.RebuildSeq) })
+	return note(i.Home, func(a *Applied) {
+		a.Rebuilt, a.Compared = max(a.Rebuilt, i.Role.RebuildSeq), i.Role.Epoch
+	})
 }
 
 // rejoin makes the data of one that may have written alone that of a follower. What is

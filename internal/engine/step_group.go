@@ -44,6 +44,8 @@ func (l *Lifecycle) doInGroup(ctx context.Context, name StepName, i Instance) er
 		return l.followers(ctx, i, r)
 	case StepWaits:
 		return l.waits(ctx, i, r)
+	case StepCompare:
+		return l.compare(ctx, i, r)
 	}
 	return fmt.Errorf("unknown step %s", name)
 }
@@ -140,6 +142,21 @@ func (l *Lifecycle) followers(ctx context.Context, i Instance, r Replicator) err
 	return note(i.Home, func(a *Applied) {
 		a.Followers, a.FollowersSet, a.RoleEpoch = slices.Clone(i.Role.Followers), true, i.Role.Epoch
 	})
+}
+
+// compare sees to it that a read replica whose source is another one, or has another epoch,
+// does not ask for ever for what there is not.
+func (l *Lifecycle) compare(ctx context.Context, i Instance, r Replicator) error {
+	if c, ok := r.(Comparer); ok {
+		err := c.Compare(ctx, i, i.authority())
+		if errors.Is(err, ErrRebuild) {
+			return note(i.Home, func(a *Applied) { a.Rebuild = true })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return note(i.Home, func(a *Applied) { a.Compared = i.Role.Epoch })
 }
 
 // noteReload notes before a reload that nothing is known of what the server has loaded, nor

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"net/netip"
 	"os"
@@ -82,12 +83,15 @@ const (
 )
 
 // Admits are the numbers of the servers that may follow this one. Those of MariaDB are
-// known by accounts, which a follower has too.
+// known by accounts, which a follower has too. Read replicas are not among them: their
+// accounts end with another instance's sum.
 func (m Member) Admits() ([]int, error) {
 	var list []string
 	if m.IsMariaDB() {
+		sum := fnv.New32a()
+		fmt.Fprint(sum, kurabe.InstanceID(m.ID).Owner())
 		text, err := m.Ask(context.Background(), "SELECT COALESCE(GROUP_CONCAT(SUBSTRING_INDEX(SUBSTR(User, "+strconv.Itoa(len(memberAccount)+1)+"), '_', 1)), '')"+
-			" FROM mysql.global_priv WHERE User LIKE '"+strings.ReplaceAll(memberAccount, "_", `\_`)+"%'")
+			" FROM mysql.global_priv WHERE User LIKE '"+strings.ReplaceAll(memberAccount, "_", `\_`)+fmt.Sprintf(`%%\_%08x'`, sum.Sum32()))
 		if err != nil {
 			return nil, err
 		}

@@ -21,9 +21,9 @@ func (d *draft) planContent() {
 		d.status.RebootSeq, d.status.GroupSeq = s.RebootSeq, s.ParameterGroupSeq
 		d.status.ParameterApply = "in-sync"
 	}
-	if n.Password.Seq != s.Password.Seq {
-		n.Password = s.Password
-		d.acting(first, kurabe.StateResettingCredentials, "a new master password")
+	if p := d.password(); n.Password.Seq != p.Seq {
+		n.Password = p
+		d.acting(first || d.follows(), kurabe.StateResettingCredentials, "a new master password")
 	}
 	if s.RebootSeq > d.status.RebootSeq {
 		d.status.RebootSeq = s.RebootSeq

@@ -69,7 +69,7 @@ func (d *draft) succeed() {
 		// It is started again, or it answers again, by itself: see startSeq.
 		g.Handover = ""
 		d.because(fmt.Sprintf("%s has ended or does not answer, and nobody else has all that was acknowledged", g.Writer))
-		if !s.report.Running && !d.status.Activating {
+		if len(g.Members) > 1 && !s.report.Running && !d.status.Activating {
 			d.status.Activating = true
 			d.event("RDS-EVENT-0050", "Multi-AZ instance activation started: no standby has every commit, so the same server is started again", "failover")
 		}

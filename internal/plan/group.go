@@ -30,6 +30,7 @@ func (d *draft) planGroup() {
 		d.changedWriter()
 	}
 	d.completeFailover()
+	d.promoted()
 	d.tellGivenUp()
 	d.endGroup()
 	d.order()
@@ -55,10 +56,10 @@ func (d *draft) convert() {
 }
 
 // beginGroup makes the record once the first server serves, with a log to follow: a second
-// one is made of it.
+// one is made of it, or a read replica.
 func (d *draft) beginGroup() bool {
 	r := d.w.Report
-	if !d.status.Applied.MultiAZ || !d.had || r == nil || !r.Serving || !r.Done || d.next.Goal != kurabe.GoalRunning ||
+	if !d.status.Applied.MultiAZ && len(d.w.Replicas) == 0 || !d.had || r == nil || !r.Serving || !r.Done || d.next.Goal != kurabe.GoalRunning ||
 		r.Generation != d.w.Assignment.Generation || d.w.Assignment.Goal != kurabe.GoalRunning ||
 		d.w.Spec.Engine.RestartsForLog() && !hasBinlog(*d.w.Assignment) {
 		return false
@@ -66,7 +67,11 @@ func (d *draft) beginGroup() bool {
 	id := d.w.Spec.ID
 	d.group = &kurabe.Group{Instance: id, Epoch: 1, Writer: id, Last: 1, Since: d.w.Now,
 		Members: []kurabe.Member{{ID: id, Host: d.next.Host, Zone: d.status.Zone}}}
-	d.because("it is to have a standby in another zone")
+	if d.status.Applied.MultiAZ {
+		d.because("it is to have a standby in another zone")
+	} else {
+		d.because("it is to have read replicas")
+	}
 	return true
 }
 
@@ -160,7 +165,8 @@ func (d *draft) dismiss() {
 	})
 }
 
-// endGroup forgets the record when one server is left that holds the endpoint itself.
+// endGroup forgets the record when one server is left that holds the endpoint itself, and
+// nobody follows it.
 func (d *draft) endGroup() {
 	g := d.group
 	alone := !d.status.Applied.MultiAZ && len(g.Members) == 1
@@ -168,10 +174,17 @@ func (d *draft) endGroup() {
 		d.status.Converting = false
 		d.event("RDS-EVENT-0030", "The DB instance has been converted to a Single-AZ DB instance", "configuration change")
 	}
-	if alone && g.Members[0].ListensAt == "" {
+	if alone && g.Members[0].ListensAt == "" && len(d.w.Replicas) == 0 && !d.status.Promoting && d.unfollowed() {
 		d.result.GroupGone = d.w.Group != nil
 		d.next.Role, d.group = nil, nil
 	}
+}
+
+// unfollowed says whether the writer has done away with what it had for followers: one that
+// is in no group any more would keep that for ever.
+func (d *draft) unfollowed() bool {
+	a, r := d.assigned(d.group.Writer), d.reported(d.group.Writer)
+	return a == nil || a.Role == nil || len(a.Role.Followers) == 0 && r != nil && r.Generation == a.Generation && r.Role != nil && r.Role.Epoch == a.Role.Epoch && r.Done
 }
 
 // tellGivenUp announces what a former writer had committed and nobody else had.

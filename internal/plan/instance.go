@@ -19,7 +19,7 @@ func Next(w World) Result {
 	if w.Spec.Deleting != nil {
 		return d.planDeletion()
 	}
-	if !d.place() {
+	if !d.planSource() || !d.place() {
 		return d.finish()
 	}
 	d.openWindow()
@@ -27,7 +27,11 @@ func Next(w World) Result {
 	d.planStorage()
 	d.startAgain()
 	d.planContent()
-	d.planGroup()
+	if d.follows() {
+		d.planReplica()
+	} else {
+		d.planGroup()
+	}
 	d.readReport()
 	d.planBackup()
 	return d.finish()
@@ -40,7 +44,7 @@ func begin(w World) *draft {
 		d.status = *w.Status
 		d.status.PendingParameters = slices.Clone(w.Status.PendingParameters)
 	} else {
-		d.status = kurabe.InstanceStatus{ID: w.Spec.ID, State: kurabe.StateCreating, Action: kurabe.StateCreating, Since: w.Now}
+		d.status = kurabe.InstanceStatus{ID: w.Spec.ID, State: kurabe.StateCreating, Action: kurabe.StateCreating, Since: w.Now, Source: w.Spec.Source}
 	}
 	d.status.SpecRevision = w.Spec.Revision
 	if w.Assignment != nil {

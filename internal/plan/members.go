@@ -191,15 +191,27 @@ const (
 // broken says whether it is the data of a follower that keeps its server from starting: no
 // address or full disk, and no parameter with which the writer runs.
 func (d *draft) broken(r *kurabe.InstanceReport, a kurabe.Assignment) bool {
-	f := r.Failure
-	if f == nil || r.Running || f.Attempts < rebuildTries || f.Step != kurabe.StepStart && f.Step != kurabe.StepWaitReady {
+	if !refuses(r) {
 		return false
 	}
 	w, ran := d.assigned(d.group.Writer), d.reported(d.group.Writer)
 	proven := w.Boot == a.Boot && ran.Boot == a.Boot
-	if f.Kind != kurabe.FailureOther && !(f.Kind == kurabe.FailureParameters && proven) {
-		return false
-	}
+	return d.damaged(r) || r.Failure.Kind == kurabe.FailureParameters && proven && d.mayRebuild()
+}
+
+// damaged is broken for a server whose parameters no other one has.
+func (d *draft) damaged(r *kurabe.InstanceReport) bool {
+	return refuses(r) && r.Failure.Kind == kurabe.FailureOther && d.mayRebuild()
+}
+
+// refuses says whether a server has refused to start again and again.
+func refuses(r *kurabe.InstanceReport) bool {
+	f := r.Failure
+	return f != nil && !r.Running && f.Attempts >= rebuildTries && (f.Step == kurabe.StepStart || f.Step == kurabe.StepWaitReady)
+}
+
+// mayRebuild says whether the copy before was long enough ago.
+func (d *draft) mayRebuild() bool {
 	again := d.status.RebuiltAt.Add(rebuildAgain)
 	if d.w.Now.Before(again) {
 		d.lookAgain(again)
@@ -246,6 +258,7 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 			role.Followers = append(role.Followers, m.ID)
 		}
 	}
+	role.Followers = append(role.Followers, d.w.Replicas...)
 	role.StartSeq = d.startSeq(old, boot)
 	return role
 }

@@ -50,13 +50,14 @@ func (d *draft) readReport() {
 // standby that is lost later does not make it so.
 func (d *draft) unfinished() bool {
 	if d.group == nil {
-		return d.status.Converting && d.next.Goal == kurabe.GoalRunning
+		young := d.follows() && d.status.AvailableAt.IsZero() && d.status.Replication != kurabe.ReplicationRunning
+		return (d.status.Converting || young) && d.next.Goal == kurabe.GoalRunning
 	}
 	if d.next.Goal != kurabe.GoalRunning {
 		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.reported(m.ID); return r != nil && r.Running })
 	}
 	behind := slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { a := d.assigned(m.ID); return a != nil && a.Boot < d.baseBoot })
-	return d.status.Converting || d.group.Handover != "" || behind
+	return d.status.Converting || d.status.Promoting || d.group.Handover != "" || behind
 }
 
 // transition is the state to show while a generation is under way.
@@ -116,6 +117,9 @@ func (d *draft) done(r *kurabe.InstanceReport) {
 		d.status.PasswordSeq = d.next.Password.Seq
 		d.event("RDS-EVENT-0005", "DB instance created", "creation")
 		d.announceOrigin()
+	}
+	if d.follows() {
+		d.status.PasswordSeq = d.next.Password.Seq // told of where it was changed
 	}
 	if d.status.PasswordSeq != d.next.Password.Seq {
 		d.status.PasswordSeq = d.next.Password.Seq

@@ -20,7 +20,11 @@ type World struct {
 	Group   *kurabe.Group
 	Members map[kurabe.InstanceID]*kurabe.Assignment
 	Reports map[kurabe.InstanceID]*kurabe.InstanceReport
-	Catalog *kurabe.Catalog // of the version that the spec wants; nil: not read yet
+	// Source is what a read replica follows, nil when nothing is known of that. Replicas are
+	// the instances that follow this one, sorted.
+	Source   *Upstream
+	Replicas []kurabe.InstanceID
+	Catalog  *kurabe.Catalog // of the version that the spec wants; nil: not read yet
 	Hosts   []kurabe.HostReport
 	// Addresses are the endpoints of the other instances, Reserved the memory
 	// in bytes that they hold on each host.

@@ -89,9 +89,12 @@ func (v Verdict) Wrong() string {
 
 // Judge reads the table. It may be called while the client writes: what is acknowledged
 // by now must be there, what is there must have been tried by then.
-func (p *Pulse) Judge(ctx context.Context) (Verdict, error) {
+func (p *Pulse) Judge(ctx context.Context) (Verdict, error) { return p.JudgeAt(ctx, p.login) }
+
+// JudgeAt reads the table elsewhere, as at a read replica.
+func (p *Pulse) JudgeAt(ctx context.Context, l Login) (Verdict, error) {
 	beats := p.Beats()
-	rows, err := p.RowsAt(ctx, p.login)
+	rows, err := p.RowsAt(ctx, l)
 	if err != nil {
 		return Verdict{}, err
 	}

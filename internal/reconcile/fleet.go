@@ -70,6 +70,7 @@ func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts,
 		Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{}}
 	addServers(i, &w)
+	f.addReplication(i, &w)
 	if places(i, w) {
 		f.addOthers(i.ID, &w)
 	}

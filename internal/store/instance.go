@@ -92,6 +92,18 @@ func (i *Instance) origins() []kurabe.SnapshotID {
 	return out
 }
 
+// sources are the instances that it is a read replica of, or was created as one of.
+func (i *Instance) sources() []kurabe.InstanceID {
+	var out []kurabe.InstanceID
+	if i.Spec != nil && i.Spec.Source != "" {
+		out = append(out, i.Spec.Source)
+	}
+	if i.Status != nil && i.Status.Source != "" && !slices.Contains(out, i.Status.Source) {
+		out = append(out, i.Status.Source)
+	}
+	return out
+}
+
 // nameRecord says whose a name is.
 type nameRecord[ID ~string] struct {
 	ID ID `json:"id"`

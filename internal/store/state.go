@@ -16,6 +16,7 @@ type state struct {
 	taken     links[kurabe.InstanceID, kurabe.SnapshotID] // snapshots of an instance
 	restored  links[kurabe.SnapshotID, kurabe.InstanceID] // instances made of a snapshot
 	copies    links[kurabe.SnapshotID, kurabe.SnapshotID] // copies of a snapshot
+	replicas  links[kurabe.InstanceID, kurabe.InstanceID] // instances that were or are read replicas of one
 
 	hosts           map[kurabe.HostID]Record[kurabe.HostReport]
 	logs            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog
@@ -47,6 +48,7 @@ func newState() *state {
 		taken:           links[kurabe.InstanceID, kurabe.SnapshotID]{},
 		restored:        links[kurabe.SnapshotID, kurabe.InstanceID]{},
 		copies:          links[kurabe.SnapshotID, kurabe.SnapshotID]{},
+		replicas:        links[kurabe.InstanceID, kurabe.InstanceID]{},
 		hosts:           map[kurabe.HostID]Record[kurabe.HostReport]{},
 		logs:            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog{},
 		catalogs:        map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},

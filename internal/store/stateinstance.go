@@ -146,16 +146,22 @@ func withoutKey(keys []string, key string) []string {
 }
 
 // swapInstance puts a new value in place. What was or is linked with it is dirty
-// too: snapshots of it, and those that it was restored from.
+// too: snapshots of it, those that it was restored from, its read replicas, and those that
+// it is one of.
 func (s *state) swapInstance(next *Instance) touch {
 	var before []kurabe.SnapshotID
+	var followed []kurabe.InstanceID
 	if old := s.instances.all[next.ID]; old != nil {
-		before = old.origins()
+		before, followed = old.origins(), old.sources()
 	}
-	after := next.origins()
+	after, follows := next.origins(), next.sources()
 	s.instances.swap(next)
 	s.restored.move(next.ID, before, after)
-	t := touch{instances: []kurabe.InstanceID{next.ID}}
+	s.replicas.move(next.ID, followed, follows)
+	t := touch{instances: append(append([]kurabe.InstanceID{next.ID}, followed...), follows...)}
+	for id := range s.replicas[next.ID] {
+		t.instances = append(t.instances, id)
+	}
 	t.snapshots = append(append(t.snapshots, before...), after...)
 	for id := range s.taken[next.ID] {
 		t.snapshots = append(t.snapshots, id)

@@ -46,6 +46,22 @@ func (v *View) Instances() []*Instance {
 	return v.state.instances.list()
 }
 
+// Replicas returns the instances that are read replicas of one now, and are not about to be
+// deleted, sorted by id.
+func (v *View) Replicas(id kurabe.InstanceID) []*Instance {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var list []*Instance
+	for replica := range v.state.replicas[id] {
+		i := v.state.instances.all[replica]
+		if i != nil && i.Spec != nil && i.Spec.Deleting == nil && kurabe.Followed(*i.Spec, i.Status) == id {
+			list = append(list, i)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
 // LogOf returns what the hosts keep of the log of an instance, which may be gone. Of
 // several hosts the one whose log reaches furthest counts.
 func (v *View) LogOf(id kurabe.InstanceID) (kurabe.InstanceLog, bool) {

@@ -50,7 +50,6 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 		OptionGroupMemberships: []types.OptionGroupMembership{{OptionGroupName: aws.String(spec.OptionGroup), Status: aws.String("in-sync")}},
 		DBSecurityGroups:       []types.DBSecurityGroupMembership{}, VpcSecurityGroups: []types.VpcSecurityGroupMembership{},
 		DomainMemberships: []types.DomainMembership{}, AssociatedRoles: []types.DBInstanceRole{},
-		ReadReplicaDBInstanceIdentifiers: []string{},
 	}
 	if have.IOPS > 0 {
 		out.Iops = aws.Int32(int32(have.IOPS))
@@ -65,6 +64,7 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 		out.LatestRestorableTime = aws.Time(i.LatestRestorable)
 	}
 	shapeStatus(out, i.Status)
+	shapeReplication(out, i)
 	return out
 }
 
@@ -111,7 +111,7 @@ func pendingValues(i control.Instance) *types.PendingModifiedValues {
 	if i.PendingName != "" {
 		p.DBInstanceIdentifier = aws.String(i.PendingName)
 	}
-	if i.Status.PasswordSeq != 0 && i.Status.PasswordSeq != i.Spec.Password.Seq {
+	if i.Status.PasswordSeq != 0 && !i.IsReplica() && i.Status.PasswordSeq != i.Spec.Password.Seq {
 		p.MasterUserPassword = aws.String("****") // as RDS shows it
 	}
 	// In force when the conversion ends, which takes longer than the rest.

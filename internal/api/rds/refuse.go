@@ -58,7 +58,7 @@ var truths = map[string]truth{
 	"DBClusterIdentifier":                {nil, "DB clusters are not offered yet"},
 	"DBCapacityReservationIdentifier":    {nil, "nothing is sold, so nothing is reserved"},
 	"PromotionTier":                      {nil, "it belongs to Aurora"},
-	"ReplicaMode":                        {nil, "read replicas are not offered yet"},
+	"ReplicaMode":                        {nil, "it belongs to Oracle and Db2"},
 	"AllowMajorVersionUpgrade":           {[]any{false}, "major version upgrades are not offered yet"},
 	// Of ModifyDBInstance; CreateDBInstance honours its own.
 	"TagSpecifications":          {nil, "a modification makes no resource that could be tagged; AddTagsToResource changes tags"},

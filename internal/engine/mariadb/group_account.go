@@ -40,6 +40,11 @@ func (d *Driver) Followers(ctx context.Context, i engine.Instance) error {
 		if err != nil {
 			return err
 		}
+		if follows(i) {
+			// What it logged itself its source would not have. Who follows it is cloned of it
+			// afterwards, and has the accounts by that; those of others are its source's.
+			return a.execAll(ctx, statements...)
+		}
 		left, err := leftAccounts(ctx, a, i)
 		if err != nil {
 			return err

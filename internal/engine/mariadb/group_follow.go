@@ -44,7 +44,10 @@ func (d *Driver) follow(ctx context.Context, a *admin, i engine.Instance) error 
 	if errors.As(err, &failed) && !failed.passes() {
 		return errors.Join(err, noteBroken(i.Home, err.Error()))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return admit(ctx, a, i)
 }
 
 // errUnable: it would answer for what it may lose.
@@ -55,6 +58,9 @@ var errNoFollower = errors.New("its data is not that of a follower")
 // begin is for data that has never followed: it says from where on.
 func begin(ctx context.Context, a *admin, i engine.Instance, position string) error {
 	if _, err := parseGTIDs(position); err != nil {
+		return err
+	}
+	if err := shut(ctx, a, i); err != nil {
 		return err
 	}
 	// The account that a copy was made with is in it.

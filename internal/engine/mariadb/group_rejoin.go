@@ -156,15 +156,19 @@ func askSource(ctx context.Context, i engine.Instance, caFile string) (history, 
 	if err != nil {
 		return history{}, fmt.Errorf("ask the source: %w", err)
 	}
-	if readOnly {
+	if readOnly && !reads(i) { // a replica may follow a replica
 		return history{}, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
 	}
 	return parseHistory(state, applied)
 }
 
-// sourcePool comes in by the certificate of this member's server.
 func sourcePool(i engine.Instance, caFile string) (*sql.DB, error) {
-	tlsConfig, err := tlsTo(i.Role.Source.Address, caFile)
+	return memberPool(i, caFile, i.Role.Source.Address, i.Role.Source.Port)
+}
+
+// memberPool comes in by the certificate of this member's server.
+func memberPool(i engine.Instance, caFile, address string, port int) (*sql.DB, error) {
+	tlsConfig, err := tlsTo(address, caFile)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +179,7 @@ func sourcePool(i engine.Instance, caFile string) (*sql.DB, error) {
 	tlsConfig.Certificates = []tls.Certificate{own}
 	config := mysql.NewConfig()
 	config.User = memberName(i.Instance)
-	config.Net, config.Addr = "tcp", net.JoinHostPort(i.Role.Source.Address, strconv.Itoa(i.Role.Source.Port))
+	config.Net, config.Addr = "tcp", net.JoinHostPort(address, strconv.Itoa(port))
 	config.TLS, config.Logger = tlsConfig, silent{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {

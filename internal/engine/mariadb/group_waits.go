@@ -46,7 +46,7 @@ func letGo(ctx context.Context, a *admin, i engine.Instance) error {
 }
 
 func waitsAsOrdered(ctx context.Context, a *admin, i engine.Instance) error {
-	if len(i.Role.WaitFor) > 1 || len(i.Role.Followers) > 1 {
+	if len(i.Role.WaitFor) > 1 || len(followersOf(i)) > 1 {
 		// The first answer ends the wait, whosever it is.
 		return errors.New("commits of MariaDB can wait for the only follower of a group; order one follower and WaitFor with it")
 	}
@@ -140,8 +140,12 @@ func unstalled(ctx context.Context, a *admin) error {
 	return err
 }
 
-// execLogged runs statements that go into the binary log, where there is one.
+// execLogged runs statements that go into the binary log, where there is one. What a
+// follower logs of its own would be in the way of what its source logs.
 func execLogged(ctx context.Context, a *admin, i engine.Instance, statements ...string) error {
+	if state, err := readFollowing(i.Home); err != nil || state != nil {
+		return errors.Join(err, errors.New("a server that follows logs nothing of its own"))
+	}
 	if i.Role != nil {
 		if err := unstalled(ctx, a); err != nil {
 			return err

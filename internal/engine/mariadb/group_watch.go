@@ -143,7 +143,7 @@ func (w *watcher) lookAtFollowers(ctx context.Context, waits bool, inserted int6
 	w.written = inserted
 	views := map[kurabe.InstanceID]engine.FollowerView{}
 	for _, t := range list {
-		id, ours := memberOf(w.i.Instance.Owner(), t.user)
+		id, ours := followerOf(w.i, t.user)
 		if !ours || t.command != dumpCommand {
 			continue
 		}

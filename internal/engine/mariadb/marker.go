@@ -18,8 +18,12 @@ const markerName = "rds_heartbeat2"
 
 var markerForm = regexp.MustCompile(`^[0-9]{1,15}$`)
 
-// mark writes the time into the row. It is in the binary log too.
+// mark writes the time into the row. It is in the binary log too. A follower has the marks
+// of its source.
 func mark(ctx context.Context, i engine.Instance, at time.Time) error {
+	if state, err := readFollowing(i.Home); err != nil || state != nil {
+		return err
+	}
 	err := withAdmin(ctx, i, func(a *admin) error {
 		return execLogged(ctx, a, i,
 			fmt.Sprintf("CREATE OR REPLACE DEFINER=`mariadb.sys`@`localhost` PROCEDURE mysql.%s() SQL SECURITY DEFINER COMMENT '%d' SELECT 1",

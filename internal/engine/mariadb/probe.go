@@ -46,6 +46,9 @@ const (
 // answers on its endpoint that it turns clients away, for what its group says,
 // is up; that it writes, a session of the service's own then shows.
 func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (err error) {
+	if reads(i) {
+		return d.probeRead(ctx, i, caFile)
+	}
 	tlsConfig, err := tlsFor(i, caFile)
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)

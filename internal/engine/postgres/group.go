@@ -13,11 +13,13 @@ import (
 )
 
 // A member of a group is known to the server that it follows by these names: its session
-// that follows and its slot by the first, the session that clones it by the second. They
-// must not be one: a session of the first name counts when a commit waits.
+// that follows and its slot by the first, the session that clones it by the last. They
+// must not be one: a session of the first name counts when a commit waits. A read replica
+// has the second in the place of the first, and never counts.
 const (
-	memberPrefix = "kurabe_member_"
-	clonePrefix  = "kurabe_clone_"
+	memberPrefix  = "kurabe_member_"
+	replicaPrefix = "kurabe_replica_"
+	clonePrefix   = "kurabe_clone_"
 )
 
 // standbyFile in the data folder makes a server that starts a follower. The server itself
@@ -26,9 +28,27 @@ const standbyFile = "standby.signal"
 
 var _ engine.Replicator = (*Driver)(nil)
 
-func memberName(id kurabe.InstanceID) string { return memberPrefix + strconv.Itoa(id.Number()) }
+// memberName is that of a follower in a server of the instance owner.
+func memberName(owner, id kurabe.InstanceID) string {
+	if id.Owner() == owner {
+		return memberPrefix + strconv.Itoa(id.Number())
+	}
+	return replicaPrefix + strings.ToLower(strings.ReplaceAll(string(id.Owner()), "-", "_"))
+}
+
+// ownName is that of a follower in its source.
+func ownName(i engine.Instance) string {
+	owner := i.Instance.Owner()
+	if i.Role != nil && i.Role.Source != nil {
+		owner = i.Role.Source.ID.Owner()
+	}
+	return memberName(owner, i.Instance)
+}
 
 func cloneName(id kurabe.InstanceID) string { return clonePrefix + strconv.Itoa(id.Number()) }
+
+// followerForm is that of the names of both kinds.
+var followerForm = regexp.MustCompile(`^(?:` + memberPrefix + `[1-9][0-9]*|` + replicaPrefix + `[a-z0-9_]+)$`)
 
 var memberForm = regexp.MustCompile(`^` + memberPrefix + `([1-9][0-9]*)$`)
 
@@ -51,7 +71,7 @@ func waitNames(ids []kurabe.InstanceID) string {
 	sorted := slices.SortedFunc(slices.Values(ids), func(a, b kurabe.InstanceID) int { return a.Number() - b.Number() })
 	names := make([]string, len(sorted))
 	for n, id := range sorted {
-		names[n] = quoteName(memberName(id))
+		names[n] = quoteName(memberName(id.Owner(), id))
 	}
 	return "FIRST " + strconv.Itoa(len(names)) + " (" + strings.Join(names, ", ") + ")"
 }
@@ -73,10 +93,10 @@ func waitedFor(owner kurabe.InstanceID, setting string) []kurabe.InstanceID {
 func follows(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyFollow }
 
 // keepsOut says whether a server of a group lets no client in: a follower shows an older
-// state than its writer, one that yields or rests is about to end, and one that is held
+// state than its writer, which only a read replica is there for, one that yields or rests is about to end, and one that is held
 // may show what others lack.
 func keepsOut(i engine.Instance) bool {
-	return i.Role != nil && (i.Held || i.Role.Duty != kurabe.DutyWrite)
+	return i.Role != nil && (i.Held || i.Role.Duty != kurabe.DutyWrite) && !reads(i)
 }
 
 // IsFollower implements engine.Replicator.

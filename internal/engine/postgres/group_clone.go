@@ -61,7 +61,7 @@ func (d *Driver) ProbeSource(ctx context.Context, i engine.Instance, caFile stri
 	}
 	defer closeConn(ctx, conn)
 	recovering, err := inRecovery(ctx, conn)
-	if err == nil && recovering {
+	if err == nil && recovering && !reads(i) { // a replica may follow a replica
 		err = fmt.Errorf("%w: the source does not write", engine.ErrNotReady)
 	}
 	return err
@@ -88,7 +88,7 @@ func (d *Driver) copySource(ctx context.Context, i engine.Instance, caFile, fres
 	}
 	// The tool has the source check each page, and syncs what it has written.
 	err := memberTool(ctx, i, proc.Tool{Dir: fresh, Argv: []string{
-		"pg_basebackup", "--pgdata=" + seenPath(i, fresh), "--dbname=" + toolInfo(i, caFile), "--wal-method=stream", "--slot=" + memberName(i.Instance),
+		"pg_basebackup", "--pgdata=" + seenPath(i, fresh), "--dbname=" + toolInfo(i, caFile), "--wal-method=stream", "--slot=" + ownName(i),
 		"--checkpoint=fast", "--label=" + backupLabel, "--no-manifest", "--no-password",
 	}})
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Driver) renewSlot(ctx context.Context, i engine.Instance, caFile string
 		return err
 	}
 	defer closeConn(ctx, conn)
-	name := memberName(i.Instance)
+	name := ownName(i)
 	var whole bool
 	err = conn.QueryRow(ctx, `SELECT restart_lsn IS NOT NULL AND wal_status IS DISTINCT FROM 'lost'
 		FROM pg_catalog.pg_replication_slots WHERE slot_name = $1`, name).Scan(&whole)

@@ -87,7 +87,7 @@ func TestGroupLost(t *testing.T) {
 	}
 
 	g.end(t, 1, g.d.StopSignal())
-	err := g.d.withAdmin(t.Context(), g.m[0], func(conn *pgx.Conn) error { return dropMember(t.Context(), conn, memberName(second)) })
+	err := g.d.withAdmin(t.Context(), g.m[0], func(conn *pgx.Conn) error { return dropMember(t.Context(), conn, memberName(second.Owner(), second)) })
 	if v := g.look(t, 0); err != nil || v.Slots == nil || len(v.Slots) > 0 {
 		t.Errorf("its slot is gone: %+v, %v", v, err)
 	}

@@ -48,7 +48,7 @@ func (d *Driver) promote(ctx context.Context, i engine.Instance) error {
 		// checkpoint on, which is what the former writer needs when it was rewound. Made
 		// after the checkpoint that follows, it would begin behind that. Nobody waits for
 		// it: without a slot that server is cloned, and Followers says what is wrong.
-		_ = makeSlots(ctx, conn, i.Role.Followers)
+		_ = makeSlots(ctx, conn, i)
 	}
 	// The data is whole: what is left of a rewinding of long ago says otherwise.
 	if err := unmark(i.Home); err != nil {

@@ -212,7 +212,7 @@ func (d *Driver) sourceHolds(ctx context.Context, i engine.Instance, caFile stri
 	defer closeConn(ctx, conn)
 	var held string
 	err = conn.QueryRow(ctx, `SELECT restart_lsn::text FROM pg_catalog.pg_replication_slots
-		WHERE slot_name = $1 AND restart_lsn IS NOT NULL AND wal_status IS DISTINCT FROM 'lost'`, memberName(i.Instance)).Scan(&held)
+		WHERE slot_name = $1 AND restart_lsn IS NOT NULL AND wal_status IS DISTINCT FROM 'lost'`, ownName(i)).Scan(&held)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%w: the source holds no log for this server", engine.ErrRebuild)
 	}

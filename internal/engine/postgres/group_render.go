@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"kurabe/internal/engine"
@@ -19,8 +20,8 @@ const (
 )
 
 // groupSettings are what a server has for its group, beyond what every server has. None of
-// them needs a restart of one that ran without a group: those that are static say what the
-// server has anyway. What a user may set is not among those of a writer; a follower is seen
+// them needs a restart of one that ran without a group, or is in none any more: a static one
+// must not come and go, whatever it says (plumbing has those). What a user may set is not among those of a writer; a follower is seen
 // by nobody.
 func groupSettings(i engine.Instance) []line {
 	if i.Role == nil {
@@ -30,21 +31,23 @@ func groupSettings(i engine.Instance) []line {
 		// After the crash of a session a restart would show commits that still wait for
 		// their followers. The server ends instead, and whoever ordered it decides.
 		{"restart_after_crash", "off"},
-		{"hot_standby", "on"},
-		{"max_wal_senders", "10"},
-		{"max_replication_slots", "10"},
 		{"ssl_ca_file", filepath.Join(i.Seen().TLSDir(), authorityFile)},
 		{"synchronous_standby_names", waitNames(i.Role.WaitFor)},
 	}
 	if !follows(i) || i.Role.Source == nil {
 		return lines
 	}
-	return append(lines,
+	lines = append(lines,
 		line{"primary_conninfo", followInfo(i)},
-		line{"primary_slot_name", memberName(i.Instance)},
+		line{"primary_slot_name", ownName(i)},
 		line{"wal_receiver_timeout", streamTimeout},
 		line{"wal_receiver_status_interval", statusInterval},
 		line{"wal_retrieve_retry_interval", retryInterval},
+	)
+	if reads(i) {
+		return lines // how long a query may hold the log up is for its users to say
+	}
+	return append(lines,
 		// The log is applied at once, whatever the service asks meanwhile: what is not
 		// applied keeps clients waiting when the follower takes over.
 		line{"max_standby_streaming_delay", "0"},
@@ -59,7 +62,7 @@ const membersMap = "members"
 // that bears their id: to follow, to be cloned (both are replication) and to be rewound (a
 // session of the service's database).
 func memberRules(i engine.Instance) []string {
-	if i.Role == nil || len(i.Role.Followers) == 0 {
+	if i.Role == nil || len(i.Role.Followers) == 0 && !reads(i) {
 		return nil
 	}
 	return []string{
@@ -76,7 +79,11 @@ func (d *Driver) renderIdent(i engine.Instance) string {
 	if i.Role == nil {
 		return b.String()
 	}
-	for _, id := range i.Role.Followers {
+	known := i.Role.Followers
+	if reads(i) {
+		known = append(slices.Clone(known), i.Instance) // see probeRead
+	}
+	for _, id := range known {
 		fmt.Fprintf(&b, "%s %s %s\n", membersMap, quoteAccess(string(id)), adminRole)
 	}
 	return b.String()

@@ -37,14 +37,14 @@ func (d *Driver) Followers(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		for _, name := range names {
-			if slices.ContainsFunc(i.Role.Followers, func(id kurabe.InstanceID) bool { return memberName(id) == name }) {
+			if slices.ContainsFunc(i.Role.Followers, func(id kurabe.InstanceID) bool { return memberName(i.Instance.Owner(), id) == name }) {
 				continue
 			}
 			if err := dropMember(ctx, conn, name); err != nil {
 				return fmt.Errorf("drop slot %s: %w", name, err)
 			}
 		}
-		return makeSlots(ctx, conn, i.Role.Followers)
+		return makeSlots(ctx, conn, i)
 	})
 	if err != nil {
 		return fmt.Errorf("slots of followers: %w", err)
@@ -59,14 +59,15 @@ func memberSlots(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 		return nil, err
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return slices.DeleteFunc(names, func(name string) bool { return !memberForm.MatchString(name) }), err
+	return slices.DeleteFunc(names, func(name string) bool { return !followerForm.MatchString(name) }), err
 }
 
 // makeSlots makes those that are missing.
-func makeSlots(ctx context.Context, conn *pgx.Conn, ids []kurabe.InstanceID) error {
-	for _, id := range ids {
-		if err := makeSlot(ctx, conn, memberName(id)); err != nil {
-			return fmt.Errorf("make slot %s: %w", memberName(id), err)
+func makeSlots(ctx context.Context, conn *pgx.Conn, i engine.Instance) error {
+	for _, id := range i.Role.Followers {
+		name := memberName(i.Instance.Owner(), id)
+		if err := makeSlot(ctx, conn, name); err != nil {
+			return fmt.Errorf("make slot %s: %w", name, err)
 		}
 	}
 	return nil

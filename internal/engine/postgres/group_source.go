@@ -64,7 +64,7 @@ func sourceInfo(i engine.Instance, caFile string, more ...line) string {
 // for the checkpoint every commit that still waits for the follower.
 func followInfo(i engine.Instance) string {
 	return sourceInfo(i, filepath.Join(i.Home.TLSDir(), authorityFile),
-		line{"application_name", memberName(i.Instance)}, line{"options", "-c wal_sender_timeout=" + streamTimeout + " -c tcp_user_timeout=" + streamTimeout})
+		line{"application_name", ownName(i)}, line{"options", "-c wal_sender_timeout=" + streamTimeout + " -c tcp_user_timeout=" + streamTimeout})
 }
 
 // toolSilence is how long the source waits for a session of one of the tools. It may not be
@@ -106,7 +106,16 @@ func (d *Driver) sourceConn(ctx context.Context, i engine.Instance, caFile strin
 	if err != nil {
 		return nil, err
 	}
-	config, err := sessionConfig(source.Address, source.Port, adminRole)
+	conn, err := d.memberConn(ctx, i, caFile, source.Address, source.Port)
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", source.ID, err)
+	}
+	return conn, nil
+}
+
+// memberConn opens a session of the service by the certificate of this server.
+func (d *Driver) memberConn(ctx context.Context, i engine.Instance, caFile, address string, port int) (*pgx.Conn, error) {
+	config, err := sessionConfig(address, port, adminRole)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +128,12 @@ func (d *Driver) sourceConn(ctx context.Context, i engine.Instance, caFile strin
 		return nil, fmt.Errorf("read the certificate that is shown to the source: %w", err)
 	}
 	config.TLSConfig = &tls.Config{
-		RootCAs: roots, ServerName: source.Address, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12,
+		RootCAs: roots, ServerName: address, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12,
 	}
 	config.RuntimeParams = ownSession(i, silentSession(majorOf(i.Version)))
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("source %s: %w", source.ID, connectError(err))
+		return nil, connectError(err)
 	}
 	return conn, nil
 }

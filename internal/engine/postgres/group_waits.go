@@ -31,7 +31,7 @@ func (d *Driver) Waits(ctx context.Context, i engine.Instance) error {
 		if err := waitsAsOrdered(ctx, conn, i); err != nil {
 			return err
 		}
-		if err := releasedByThose(ctx, conn, memberName(i.Role.WaitFor[0])); err != nil {
+		if err := releasedByThose(ctx, conn, memberName(i.Instance.Owner(), i.Role.WaitFor[0])); err != nil {
 			return err
 		}
 		return d.seeCommitWait(ctx, i, conn)

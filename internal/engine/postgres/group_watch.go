@@ -22,6 +22,7 @@ type watcher struct {
 	source   kurabe.Source // of a follower
 	segments segments
 	heard    map[kurabe.InstanceID]heard
+	replicas map[string]kurabe.InstanceID // by their names here
 }
 
 // heard is when a follower's newest answer was first seen. The time in the answer is that
@@ -39,9 +40,16 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 	if err != nil {
 		return nil, fmt.Errorf("open watch: %w", err)
 	}
-	w := &watcher{conn: conn, owner: i.Instance.Owner(), heard: map[kurabe.InstanceID]heard{}}
+	w := &watcher{conn: conn, owner: i.Instance.Owner(), heard: map[kurabe.InstanceID]heard{}, replicas: map[string]kurabe.InstanceID{}}
 	if follows(i) && i.Role.Source != nil {
 		w.source = *i.Role.Source
+	}
+	if i.Role != nil {
+		for _, id := range i.Role.Followers {
+			if id.Owner() != w.owner {
+				w.replicas[memberName(w.owner, id)] = id
+			}
+		}
 	}
 	var bytes int64
 	err = conn.QueryRow(ctx, "SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&bytes)
@@ -128,7 +136,10 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.InstanceID]engine.FollowerView, error) {
 	views := make(map[kurabe.InstanceID]engine.FollowerView, len(rows))
 	for _, row := range rows {
-		id, ok := memberOf(w.owner, row.Name)
+		id, ok := w.replicas[row.Name]
+		if !ok {
+			id, ok = memberOf(w.owner, row.Name)
+		}
 		if !ok {
 			continue
 		}

@@ -36,6 +36,9 @@ type probeLogin struct {
 // leaves behind is known to the next probe, and no role of a user is ever taken
 // for one. Only the agent probes, one at a time.
 func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (err error) {
+	if reads(i) {
+		return d.probeRead(ctx, i, caFile)
+	}
 	tlsConfig, err := tlsFor(i, caFile)
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)

@@ -94,6 +94,11 @@ func plumbing(i engine.Instance) []line {
 		{"log_timezone", "UTC"},
 		{"lc_messages", "C"},
 		{"wal_level", "replica"},
+		// The server's own defaults, for a group: a line that goes away while the server runs
+		// is a static setting that changed.
+		{"hot_standby", "on"},
+		{"max_wal_senders", "10"},
+		{"max_replication_slots", "10"},
 		{"archive_mode", "off"},
 		{"max_slot_wal_keep_size", strconv.FormatInt(slotKeepBytes(i.Limits.StorageBytes)>>20, 10) + "MB"},
 		{"huge_pages", "off"},

@@ -1,0 +1,44 @@
+package mariadb
+
+import (
+	"slices"
+	"testing"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+func TestFollowersOfASource(t *testing.T) {
+	const source, replica = kurabe.InstanceID("db-S"), kurabe.InstanceID("db-R")
+	i := engine.Instance{Assignment: kurabe.Assignment{Instance: source, Role: &kurabe.Role{Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{source.Member(2), replica}}}}
+	if own := followersOf(i); !slices.Equal(own, []kurabe.InstanceID{source.Member(2)}) {
+		t.Errorf("its own followers: %v", own)
+	}
+	for name, want := range map[string]kurabe.InstanceID{
+		memberName(source.Member(2)): source.Member(2), memberName(replica): replica, memberName("db-X"): "", lookName(source): "", "root": "",
+	} {
+		if id, ours := followerOf(i, name); ours != (want != "") || ours && id != want {
+			t.Errorf("%s is %q, %v; want %q", name, id, ours, want)
+		}
+	}
+}
+
+// A replica lets clients in, writes for nobody, and answers for nothing.
+func TestSettingsOfAReplica(t *testing.T) {
+	i := follower()
+	for _, reads := range []bool{false, true} {
+		role := *i.Role
+		role.Reads = reads
+		i.Role = &role
+		have := map[string]string{}
+		for _, o := range groupSettings(i) {
+			have[o.name] = o.value
+		}
+		want := map[string]string{"kurabe_guard_hold": flag(!reads), "rpl_semi_sync_slave_enabled": flag(!reads), "read_only": "1", "rpl_semi_sync_master_enabled": "0", eventScheduler: "OFF"}
+		for name, value := range want {
+			if have[name] != value {
+				t.Errorf("reads %v: %s is %q, want %q", reads, name, have[name], value)
+			}
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"kurabe/internal/engine"
+)
+
+var _ engine.Comparer = (*Driver)(nil)
+
+// reads says whether a server is a read replica: it follows, and lets clients in.
+func reads(i engine.Instance) bool { return follows(i) && i.Role.Reads }
+
+// probeRead logs in over the endpoint as a client does, and reads. In a replica no login can
+// be made for that: the service's own role comes in, by the certificate of this very server.
+func (d *Driver) probeRead(ctx context.Context, i engine.Instance, caFile string) error {
+	conn, err := d.memberConn(ctx, i, caFile, i.Address, i.Port)
+	if err != nil {
+		return fmt.Errorf("probe %s: log in: %w", endpoint(i), err)
+	}
+	defer closeConn(ctx, conn)
+	if _, err := inRecovery(ctx, conn); err != nil {
+		return fmt.Errorf("probe %s: read: %w", endpoint(i), err)
+	}
+	return nil
+}
+
+// Compare implements engine.Comparer. A replica gets the log as soon as its writer has it, so
+// when that dies it may have log that nobody else has. Its new source begins another timeline
+// before that place, and the server would ask for it for ever. So it is when the source has
+// no longer what the replica lacks.
+func (d *Driver) Compare(ctx context.Context, i engine.Instance, caFile string) error {
+	source, err := sourceOf(i)
+	if err != nil {
+		return fmt.Errorf("compare: %w", err)
+	}
+	if err := d.compare(ctx, i, caFile); err != nil {
+		return fmt.Errorf("compare with %s: %w", source.ID, err)
+	}
+	return nil
+}
+
+func (d *Driver) compare(ctx context.Context, i engine.Instance, caFile string) error {
+	var own walEnd
+	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) (err error) {
+		own, err = readWALEnd(ctx, conn)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	conn, err := d.sourceConn(ctx, i, caFile)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, conn)
+	its, err := readWALEnd(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("ask the source: %w", err)
+	}
+	var text string
+	if its.timeline > firstTimeline {
+		err = conn.QueryRow(ctx, "SELECT pg_catalog.pg_read_file($1, 0, $2)", historyFile(its.timeline), historyBytesMost).Scan(&text)
+	}
+	if err != nil {
+		return fmt.Errorf("ask the source for the history of its log: %w", err)
+	}
+	history, err := parseHistory(text, its.timeline)
+	if err != nil {
+		return err
+	}
+	return own.continuedBy(history, its.oldest)
+}
+
+// walEnd is how far the log of a running server goes, and from where on it is there.
+type walEnd struct {
+	timeline uint32
+	at       lsn
+	oldest   lsn
+}
+
+// walEndSQL takes the timeline from the names of the segments: a follower that has begun
+// with another one has a segment of that. The place is that of what it has received.
+const walEndSQL = `SELECT max(pg_catalog.left(w.name, 8)), min(pg_catalog.right(w.name, 16)),
+	(SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'),
+	(CASE WHEN pg_catalog.pg_is_in_recovery()
+		THEN GREATEST(pg_catalog.pg_last_wal_receive_lsn(), pg_catalog.pg_last_wal_replay_lsn())
+		ELSE pg_catalog.pg_current_wal_flush_lsn() END)::text
+	FROM pg_catalog.pg_ls_waldir() w WHERE w.name ~ '^[0-9A-F]{24}$'`
+
+func readWALEnd(ctx context.Context, conn *pgx.Conn) (walEnd, error) {
+	var timeline, oldest, at string
+	var segment int64
+	if err := conn.QueryRow(ctx, walEndSQL).Scan(&timeline, &oldest, &segment, &at); err != nil {
+		return walEnd{}, err
+	}
+	number, err := strconv.ParseUint(timeline, 16, 32)
+	high, highErr := strconv.ParseUint(oldest[:8], 16, 32)
+	low, lowErr := strconv.ParseUint(oldest[8:], 16, 32)
+	end, endErr := parseLSN(at)
+	if err := errors.Join(err, highErr, lowErr, endErr); err != nil {
+		return walEnd{}, err
+	}
+	return walEnd{uint32(number), end, lsn(high<<32 + low*uint64(segment))}, nil
+}
+
+// continuedBy says whether the log of a replica goes on in that of its source, which has it
+// from oldest on.
+func (own walEnd) continuedBy(history []stretch, oldest lsn) error {
+	if own.at < oldest {
+		return fmt.Errorf("%w: the source has its log from %s on, and this replica has it up to %s", engine.ErrRebuild, oldest, own.at)
+	}
+	for _, s := range history {
+		if s.timeline != own.timeline {
+			continue
+		}
+		if own.at > s.end {
+			return fmt.Errorf("%w: timeline %d of the source ended at %s, and this replica has log up to %s, which nobody else has", engine.ErrRebuild, s.timeline, s.end, own.at)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: this replica has log of timeline %d, which is none of its source's", engine.ErrRebuild, own.timeline)
+}

@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+const (
+	sourceID  = kurabe.InstanceID("db-SSSSSSSSSSSSSSSSSSSSSSSS77")
+	replicaID = kurabe.InstanceID("db-RRRRRRRRRRRRRRRRRRRRRRRR22")
+)
+
+func TestContinuedBy(t *testing.T) {
+	history := []stretch{{1, 0x3000000}, {2, 0x5000000}, {3, endless}}
+	for name, c := range map[string]struct {
+		own    walEnd
+		oldest lsn
+		lost   string
+	}{
+		"the timeline that is written":      {walEnd{3, 0x9000000, 0}, 0x2000000, ""},
+		"up to where another one began":     {walEnd{2, 0x5000000, 0}, 0x2000000, ""},
+		"beyond that":                       {walEnd{2, 0x5000001, 0}, 0x2000000, "which nobody else has"},
+		"beyond the end of the first":       {walEnd{1, 0x4000000, 0}, 0x2000000, "which nobody else has"},
+		"a timeline of nobody":              {walEnd{4, 0x4000000, 0}, 0x2000000, "none of its source's"},
+		"the source has its log from there": {walEnd{3, 0x2000000, 0}, 0x2000000, ""},
+		"the source has its log from later": {walEnd{3, 0x1ffffff, 0}, 0x2000000, "has its log from 0/2000000 on"},
+	} {
+		err := c.own.continuedBy(history, c.oldest)
+		if (c.lost == "") != (err == nil) || err != nil && (!errors.Is(err, engine.ErrRebuild) || !strings.Contains(err.Error(), c.lost)) {
+			t.Errorf("%s: %v, want %q", name, err, c.lost)
+		}
+	}
+}
+
+// A slot's name may have small letters, digits and the underscore (slot.c), and a replica
+// must never have the name of one that a commit waits for.
+func TestNamesOfReplicas(t *testing.T) {
+	name := memberName(sourceID, replicaID)
+	if !regexp.MustCompile(`^[a-z0-9_]{1,63}$`).MatchString(name) || !followerForm.MatchString(name) || memberForm.MatchString(name) {
+		t.Errorf("%q", name)
+	}
+	if _, ok := memberOf(sourceID, name); ok {
+		t.Errorf("%q is taken for a member", name)
+	}
+	for _, other := range []string{memberName(sourceID, sourceID.Member(1)), memberName(sourceID, sourceID.Member(2)), memberName(sourceID, "db-OTHER")} {
+		if other == name {
+			t.Errorf("two followers have the name %q", name)
+		}
+	}
+	i := replicaInstance()
+	if ownName(i) != name {
+		t.Errorf("the replica calls itself %q, its source %q", ownName(i), name)
+	}
+}
+
+func replicaInstance() engine.Instance {
+	return engine.Instance{Assignment: kurabe.Assignment{Instance: replicaID, Address: "127.66.1.2", Port: 5432,
+		Settings: map[string]string{"max_standby_streaming_delay": "30000"},
+		Role:     &kurabe.Role{Epoch: 2, Duty: kurabe.DutyFollow, Reads: true, Source: &kurabe.Source{ID: sourceID.Member(2), Address: "127.66.1.1", Port: 5432, Epoch: 7}}}}
+}
+
+func TestReplicaLetsReadersIn(t *testing.T) {
+	i := replicaInstance()
+	settings, access, ident := renderSettings(i), renderAccess(i), (&Driver{serviceUser: "kurabe"}).renderIdent(i)
+	for _, want := range []string{"primary_slot_name = '" + memberName(sourceID, replicaID) + "'", "max_standby_streaming_delay = '30000'", "hot_standby = 'on'"} {
+		if !strings.Contains(settings, want) {
+			t.Errorf("its settings lack %s:\n%s", want, settings)
+		}
+	}
+	if strings.Contains(access, "host all all all reject") || !strings.Contains(access, "host all all all scram-sha-256") {
+		t.Errorf("clients do not come in:\n%s", access)
+	}
+	if !strings.Contains(ident, string(replicaID)) {
+		t.Errorf("it does not know its own certificate, by which it is probed:\n%s", ident)
+	}
+	i.Role.Reads = false
+	if access := renderAccess(i); !strings.Contains(access, "host all all all reject") {
+		t.Errorf("a standby lets clients in:\n%s", access)
+	}
+}
+
+// A source lets a replica in by its certificate, and commits do not wait for it.
+func TestSourceOfAReplica(t *testing.T) {
+	i := engine.Instance{Assignment: kurabe.Assignment{Instance: sourceID, Address: "127.66.1.1", Port: 5432,
+		Role: &kurabe.Role{Epoch: 1, Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{sourceID.Member(2), replicaID}, WaitFor: []kurabe.InstanceID{sourceID.Member(2)}}}}
+	if ident := (&Driver{serviceUser: "kurabe"}).renderIdent(i); !strings.Contains(ident, string(replicaID)) {
+		t.Errorf("the replica is not let in:\n%s", ident)
+	}
+	if names := waitNames(i.Role.WaitFor); names != `FIRST 1 ("kurabe_member_2")` {
+		t.Errorf("commits wait for %s", names)
+	}
+}
