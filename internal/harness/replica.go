@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,13 +40,14 @@ func (i *Instance) MustReplicate(t testing.TB, name string) *Instance {
 func (i *Instance) WaitReplicating(t testing.TB) {
 	t.Helper()
 	i.WaitLike(t, "follows its source", func(d types.DBInstance) string {
-		for _, s := range d.StatusInfos {
-			if aws.ToString(s.StatusType) == "read replication" && aws.ToBool(s.Normal) && aws.ToString(s.Status) == "replicating" {
-				return ""
-			}
+		n := slices.IndexFunc(d.StatusInfos, func(s types.DBInstanceStatusInfo) bool { return aws.ToString(s.StatusType) == "read replication" })
+		if n < 0 {
+			return "it is " + aws.ToString(d.DBInstanceStatus) + ", and says nothing of how it follows"
+		}
+		if s := d.StatusInfos[n]; !aws.ToBool(s.Normal) || aws.ToString(s.Status) != "replicating" {
 			return fmt.Sprint(aws.ToString(s.Status), ": ", aws.ToString(s.Message))
 		}
-		return "it is " + aws.ToString(d.DBInstanceStatus) + ", and says nothing of how it follows"
+		return ""
 	})
 }
 
