@@ -25,7 +25,7 @@ type World struct {
 	Source   *Upstream
 	Replicas []kurabe.InstanceID
 	Catalog  *kurabe.Catalog // of the version that the spec wants; nil: not read yet
-	Hosts   []kurabe.HostReport
+	Hosts    []kurabe.HostReport
 	// Addresses are the endpoints of the other instances, Reserved the memory
 	// in bytes that they hold on each host.
 	Addresses map[string]bool
