@@ -3,11 +3,17 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // KillServers kills the first process of each, all at once: they are looked up before.
@@ -71,6 +77,45 @@ func (m Member) EndReceiver() error {
 		}
 	}
 	return fmt.Errorf("%s has no process that follows", m.ID)
+}
+
+// LoseConnections resets the connections that a server has to another one, whatever either
+// does: a frozen one gets nothing more, and what has come already it finds cut off. Root
+// alone may.
+func (m Member) LoseConnections(to Member) error {
+	at, err := to.Listens()
+	if err != nil {
+		return err
+	}
+	own := map[string]bool{}
+	for _, pid := range m.Service.Processes(m.ID) {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // the pattern is well formed
+		for _, f := range files {
+			if name, err := os.Readlink(f); err == nil {
+				own[name] = true
+			}
+		}
+	}
+	sockets, err := netlink.SocketDiagTCP(unix.AF_INET)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // others came and went meanwhile
+		return err
+	}
+	found := 0
+	for _, s := range sockets {
+		other, _ := netip.AddrFromSlice(s.ID.Destination)
+		if !own[fmt.Sprintf("socket:[%d]", s.INode)] || other.Unmap() != at.Addr() || s.ID.DestinationPort != at.Port() {
+			continue
+		}
+		found++
+		local, remote := &net.TCPAddr{IP: s.ID.Source, Port: int(s.ID.SourcePort)}, &net.TCPAddr{IP: s.ID.Destination, Port: int(s.ID.DestinationPort)}
+		if err := netlink.SocketDestroy(local, remote); err != nil {
+			return fmt.Errorf("reset %s to %s: %w", local, remote, err)
+		}
+	}
+	if found == 0 {
+		return fmt.Errorf("%s has no connection to %s", m.ID, at)
+	}
+	return nil
 }
 
 // LoseData removes the data folder below a server and kills what worked in it, as if its
