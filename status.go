@@ -105,9 +105,11 @@ type InstanceStatus struct {
 	PromoteSeq        int64       `json:"promoteSeq,omitempty"`
 	Replication       Replication `json:"replication,omitempty"`
 	ReplicationReason string      `json:"replicationReason,omitempty"`
-	// ReplicationLost is since when it has not followed, zero while it does. Promoting: it is
+	// ReplicationLost is since when it has not followed, zero while it does; ReplicationLook
+	// when it was last told to compare itself with its source because of that. Promoting: it is
 	// a replica no more, and has not been seen to write.
 	ReplicationLost time.Time `json:"replicationLost,omitzero"`
+	ReplicationLook time.Time `json:"replicationLook,omitzero"`
 	Promoting       bool      `json:"promoting,omitempty"`
 
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`

@@ -179,12 +179,20 @@ func (c *Control) PromoteReplica(ctx context.Context, name string, days *int, wi
 	})
 }
 
-// promote has a replica become an instance of its own. The master password is its source's
-// of now, which is in its data: from here on the spec says it.
+// promote has a replica become an instance of its own. The master password is that of now,
+// which is in its data: from here on the spec says it. It is changed at the instance that
+// is no replica, however many there are in between.
 func (c *Control) promote(s *kurabe.InstanceSpec) {
 	s.PromoteSeq++
-	if source, ok := c.View.Instance(s.Source); ok {
+	seen := map[kurabe.InstanceID]bool{s.ID: true}
+	for id := s.Source; id != "" && !seen[id]; {
+		seen[id] = true
+		source, ok := c.View.Instance(id)
+		if !ok {
+			return
+		}
 		s.Password = source.Spec.Password
+		id = kurabe.Followed(*source.Spec, source.Status)
 	}
 }
 

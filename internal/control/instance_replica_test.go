@@ -101,6 +101,25 @@ func TestReplicaOfAReplica(t *testing.T) {
 	}
 }
 
+// The password of a replica's replica is that of the instance at the top, which alone can
+// change it: who is promoted must not come by the one of when the replica between was made.
+func TestPromotedReplicaOfAReplica(t *testing.T) {
+	c := newReplicaWorld(t)
+	addReplica(t, c, "reads", "db-SHOP")
+	addReplica(t, c, "lower", "db-READS")
+	i, err := c.PromoteReplica(t.Context(), "lower", nil, nil)
+	if err != nil || i.Spec.Password != (kurabe.Password{Seq: 3, Verifier: "v3"}) {
+		t.Errorf("%+v, %v", i.Spec.Password, err)
+	}
+	addReplica(t, c, "other", "db-READS")
+	if _, err := c.DeleteInstance(t.Context(), "reads", "", false); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := c.Instance("other"); err != nil || i.Spec.PromoteSeq != 1 || i.Spec.Password.Verifier != "v3" {
+		t.Errorf("%+v, %v", i.Spec, err)
+	}
+}
+
 func TestPromoteReplica(t *testing.T) {
 	c := newReplicaWorld(t)
 	addReplica(t, c, "reads", "db-SHOP")

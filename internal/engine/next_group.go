@@ -147,9 +147,10 @@ func nextFollower(a kurabe.Assignment, o Observation) []StepName {
 	// Also when only the epoch is another: that the server obeys it is to be noted.
 	s.add(running && (outdated(o, note) || note.RoleEpoch != a.Role.Epoch), StepReload)
 	if a.Role.Reads {
-		s.add(o.Applied.Compared != a.Role.Epoch && o.Data && !discard, StepCompare)
 		s.add(!note.FollowersSet || !sameMembers(note.Followers, a.Role.Followers), StepFollowers)
 		s.add(!note.Probed, StepProbe)
+		// Last, since a source that does not answer must keep nobody from reading.
+		s.add(o.Applied.Compared != a.Role.Epoch && o.Data && !discard, StepCompare)
 	}
 	return s
 }

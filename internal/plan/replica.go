@@ -76,7 +76,7 @@ func (d *draft) admitted() bool {
 // who writes it, until its server does.
 func (d *draft) promote(message string) {
 	d.status.PromoteSeq, d.status.Source = d.w.Spec.PromoteSeq, ""
-	d.status.Replication, d.status.ReplicationReason, d.status.ReplicationLost = "", "", time.Time{}
+	d.status.Replication, d.status.ReplicationReason, d.status.ReplicationLost, d.status.ReplicationLook = "", "", time.Time{}, time.Time{}
 	d.status.Promoting = true
 	id, epoch := d.w.Spec.ID, kurabe.Epoch(1)
 	if role := d.next.Role; role != nil {
@@ -132,6 +132,31 @@ func (d *draft) planReplica() {
 	}
 	d.next.Role = &role
 	d.tellReplication()
+	if d.compares() {
+		role.Epoch++
+	}
+}
+
+// compareAgain is how often a replica whose replication is broken compares itself with its
+// source again. It has done so when that changed; what it lacks, or has alone, may show
+// later, as where its source is a replica that was made anew meanwhile.
+const compareAgain = 5 * time.Minute
+
+// compares says whether a replica is to look once more whether it can go on.
+func (d *draft) compares() bool {
+	s, up := &d.status, d.w.Source
+	if s.Replication != kurabe.ReplicationBroken || d.next.Goal != kurabe.GoalRunning || up == nil || up.Report == nil || !up.Report.Running {
+		return false
+	}
+	again := s.ReplicationLook.Add(compareAgain)
+	if d.w.Now.Before(again) {
+		d.lookAgain(again)
+		return false
+	}
+	s.ReplicationLook = d.w.Now
+	d.because("it compares itself with its source again")
+	d.lookAgain(d.w.Now.Add(compareAgain))
+	return true
 }
 
 // replicaRebuild orders that a replica be made anew that can follow no more: its source has
@@ -166,9 +191,9 @@ func (d *draft) tellReplication() {
 		if s.Replication == kurabe.ReplicationBroken {
 			d.event("RDS-EVENT-0046", "Replication for the read replica resumed", "read replica")
 		}
-		s.Replication, s.ReplicationReason, s.ReplicationLost = kurabe.ReplicationRunning, "", time.Time{}
+		s.Replication, s.ReplicationReason, s.ReplicationLost, s.ReplicationLook = kurabe.ReplicationRunning, "", time.Time{}, time.Time{}
 		return
-	case s.Replication != kurabe.ReplicationRunning || d.next.Goal != kurabe.GoalRunning:
+	case s.Replication != kurabe.ReplicationRunning:
 		return
 	case s.ReplicationLost.IsZero():
 		s.ReplicationLost = d.w.Now

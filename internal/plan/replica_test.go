@@ -76,6 +76,7 @@ func TestReplicaWaitsForItsSource(t *testing.T) {
 	for name, up := range map[string]*plan.Upstream{
 		"nothing known": nil, "no server": {}, "not let in": {Assignment: &kurabe.Assignment{Role: &kurabe.Role{}}, Report: let.Report},
 		"not obeyed": {Assignment: let.Assignment, Report: &kurabe.InstanceReport{Generation: 2, Done: true, Running: true}},
+		"not done":   {Assignment: let.Assignment, Report: &kurabe.InstanceReport{Generation: 3, Running: true}},
 	} {
 		s.w.Source = up
 		if s.turn(); s.w.Assignment != nil {
@@ -134,6 +135,16 @@ func TestReplicationIsTold(t *testing.T) {
 	if s.w.Status.Replication != kurabe.ReplicationBroken || s.w.Status.ReplicationReason == "" || s.told("RDS-EVENT-0045") != 1 || s.w.Status.State != kurabe.StateAvailable {
 		t.Errorf("%+v, told %d times", s.w.Status, s.told("RDS-EVENT-0045"))
 	}
+	// It looks whether it can go on at all, now and every five minutes.
+	epoch := s.w.Assignment.Role.Epoch
+	s.w.Now = s.w.Now.Add(4 * time.Minute)
+	if s.turn(); epoch != 2 || s.w.Assignment.Role.Epoch != epoch {
+		t.Errorf("epoch %d, then %d", epoch, s.w.Assignment.Role.Epoch)
+	}
+	s.w.Now = s.w.Now.Add(time.Minute)
+	if s.turn(); s.w.Assignment.Role.Epoch != epoch+1 {
+		t.Errorf("epoch %d after another minute", s.w.Assignment.Role.Epoch)
+	}
 	s.obeys(true)
 	s.turn()
 	s.turn()
@@ -147,9 +158,95 @@ func TestLostReplicaIsMadeAnew(t *testing.T) {
 	s.made(t)
 	s.w.Source.Report.Role.Lost = []kurabe.InstanceID{replicaID}
 	s.turn()
+	s.w.Report.Generation = s.w.Assignment.Generation // it has heard of the order, and not obeyed
 	s.turn()
 	if s.w.Assignment.Role.RebuildSeq != 1 || s.told("KURABE-EVENT-0012") != 1 {
 		t.Errorf("%+v, told %d times", s.w.Assignment.Role, s.told("KURABE-EVENT-0012"))
+	}
+}
+
+// One whose server cannot start is made anew, once an hour at most.
+func TestDamagedReplicaIsMadeAnew(t *testing.T) {
+	s := newFollower(t, kurabe.Postgres)
+	s.made(t)
+	refuse := func() {
+		s.obeys(false)
+		s.w.Report.Running, s.w.Report.Serving, s.w.Report.Done = false, false, false
+		s.w.Report.Failure = &kurabe.Failure{Kind: kurabe.FailureOther, Step: kurabe.StepWaitReady, Message: "PANIC", Attempts: 5}
+		s.turn()
+	}
+	for n, c := range []struct {
+		after time.Duration
+		want  int64
+	}{{0, 1}, {time.Minute, 1}, {time.Hour, 2}} {
+		s.w.Now = s.w.Now.Add(c.after)
+		if refuse(); s.w.Assignment.Role.RebuildSeq != c.want || s.told("KURABE-EVENT-0017") != int(c.want) {
+			t.Errorf("%d: order %d, told %d times; want %d", n, s.w.Assignment.Role.RebuildSeq, s.told("KURABE-EVENT-0017"), c.want)
+		}
+	}
+}
+
+// A replica of a replica: the one between lets it in, and lets it in no more.
+func TestReplicaIsFollowed(t *testing.T) {
+	s := newFollower(t, kurabe.Postgres)
+	s.made(t)
+	s.w.Replicas = []kurabe.InstanceID{"db-LOWER"}
+	before := s.w.Assignment.Role.Epoch
+	s.turn()
+	if role := s.w.Assignment.Role; !slices.Equal(role.Followers, s.w.Replicas) || role.Duty != kurabe.DutyFollow || role.Epoch != before {
+		t.Errorf("%+v", role)
+	}
+	s.w.Replicas = nil
+	if s.turn(); len(s.w.Assignment.Role.Followers) > 0 {
+		t.Errorf("%+v", s.w.Assignment.Role)
+	}
+}
+
+// Passwords come from the source while it is followed, and are its own afterwards.
+func TestPasswordOfAReplica(t *testing.T) {
+	s := newFollower(t, kurabe.Postgres)
+	s.made(t)
+	s.w.Source.Assignment.Password = kurabe.Password{Seq: 5, Verifier: "changed"}
+	s.turn()
+	s.obeys(true)
+	s.turn()
+	if a := s.w.Assignment; a.Password.Verifier != "changed" || s.told("RDS-EVENT-0016") != 0 || s.w.Status.PasswordSeq != 5 {
+		t.Errorf("%+v, told %d times, seq %d", a.Password, s.told("RDS-EVENT-0016"), s.w.Status.PasswordSeq)
+	}
+	s.w.Spec.PromoteSeq, s.w.Spec.Password = 1, s.w.Assignment.Password
+	s.turn()
+	s.w.Spec.Password = kurabe.Password{Seq: 6, Verifier: "its own"}
+	for range 4 {
+		s.obeys(false)
+		s.turn()
+	}
+	if a := s.w.Assignment; a.Password.Verifier != "its own" || s.told("RDS-EVENT-0016") != 1 {
+		t.Errorf("%+v, told %d times", a.Password, s.told("RDS-EVENT-0016"))
+	}
+}
+
+// Nobody promotes what is being made.
+func TestPromotionWaitsForTheCopy(t *testing.T) {
+	s := newFollower(t, kurabe.Postgres)
+	s.turn()
+	s.w.Spec.PromoteSeq = 1
+	if s.turn(); s.w.Status.Source == "" || s.w.Assignment.Role.Duty != kurabe.DutyFollow {
+		t.Errorf("%+v", s.w.Assignment.Role)
+	}
+}
+
+// A replica that is deleted goes like any instance.
+func TestDeletedReplica(t *testing.T) {
+	s := newFollower(t, kurabe.Postgres)
+	s.made(t)
+	s.w.Spec.Deleting = &kurabe.Deletion{}
+	s.turn()
+	if s.w.Assignment.Goal != kurabe.GoalAbsent {
+		t.Fatalf("%+v", s.w.Assignment)
+	}
+	s.w.Report.Generation, s.w.Report.Absent, s.w.Report.Running = s.w.Assignment.Generation, true, false
+	if !s.step().Gone {
+		t.Error("it stays")
 	}
 }
 

@@ -50,8 +50,8 @@ func writes(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kur
 func follows(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyFollow }
 
 // keepsOut says whether a server of a group lets no client in: a follower shows an older
-// state than its writer, which only a read replica is there for, one that yields or rests is about to end, and one that is held
-// may show what others lack.
+// state than its writer, which only a read replica is there for, one that yields or rests is
+// about to end, and one that is held may show what others lack.
 func keepsOut(i engine.Instance) bool { return i.Role != nil && (i.Held || !writes(i)) && !reads(i) }
 
 // waitsFor are those whose answer commits of the server wait for, once it has loaded that.

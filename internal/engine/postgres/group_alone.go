@@ -135,7 +135,7 @@ func (d *Driver) sourceHistory(ctx context.Context, i engine.Instance, caFile st
 	if recovering {
 		return nil, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
 	}
-	var at, file, text string
+	var at, file string
 	err = conn.QueryRow(ctx, "SELECT f.at::text, pg_catalog.pg_walfile_name(f.at) FROM pg_catalog.pg_current_wal_insert_lsn() AS f(at)").Scan(&at, &file)
 	if err != nil {
 		return nil, err
@@ -144,13 +144,7 @@ func (d *Driver) sourceHistory(ctx context.Context, i engine.Instance, caFile st
 	if err != nil {
 		return nil, err
 	}
-	if timeline > firstTimeline {
-		err = conn.QueryRow(ctx, "SELECT pg_catalog.pg_read_file($1, 0, $2)", historyFile(timeline), historyBytesMost).Scan(&text)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return parseHistory(text, timeline)
+	return readHistory(ctx, conn, timeline)
 }
 
 // parted is where two histories part: which stretch of the first one has what the second

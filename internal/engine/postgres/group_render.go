@@ -21,8 +21,8 @@ const (
 
 // groupSettings are what a server has for its group, beyond what every server has. None of
 // them needs a restart of one that ran without a group, or is in none any more: a static one
-// must not come and go, whatever it says (plumbing has those). What a user may set is not among those of a writer; a follower is seen
-// by nobody.
+// must not come and go, whatever it says (plumbing has those). What a user may set is not
+// among those of a writer; a follower is seen by nobody, but for a read replica.
 func groupSettings(i engine.Instance) []line {
 	if i.Role == nil {
 		return nil

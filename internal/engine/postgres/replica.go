@@ -63,25 +63,14 @@ func (d *Driver) compare(ctx context.Context, i engine.Instance, caFile string) 
 	if err != nil {
 		return fmt.Errorf("ask the source: %w", err)
 	}
-	var text string
-	if its.timeline > firstTimeline {
-		err = conn.QueryRow(ctx, "SELECT pg_catalog.pg_read_file($1, 0, $2)", historyFile(its.timeline), historyBytesMost).Scan(&text)
-	}
-	if err != nil {
-		return fmt.Errorf("ask the source for the history of its log: %w", err)
-	}
-	history, err := parseHistory(text, its.timeline)
-	if err != nil {
-		return err
-	}
-	return own.continuedBy(history, its.oldest)
+	return own.continuedBy(its)
 }
 
-// walEnd is how far the log of a running server goes, and from where on it is there.
+// walEnd is what a running server has of the log: from where on, up to where, and the
+// timelines that it came through, of which the last one is that of the end.
 type walEnd struct {
-	timeline uint32
-	at       lsn
-	oldest   lsn
+	oldest, at lsn
+	history    []stretch
 }
 
 // walEndSQL takes the timeline from the names of the segments: a follower that has begun
@@ -106,23 +95,38 @@ func readWALEnd(ctx context.Context, conn *pgx.Conn) (walEnd, error) {
 	if err := errors.Join(err, highErr, lowErr, endErr); err != nil {
 		return walEnd{}, err
 	}
-	return walEnd{uint32(number), end, lsn(high<<32 + low*uint64(segment))}, nil
+	w := walEnd{oldest: lsn(high<<32 + low*uint64(segment)), at: end}
+	w.history, err = readHistory(ctx, conn, uint32(number))
+	return w, err
 }
 
-// continuedBy says whether the log of a replica goes on in that of its source, which has it
-// from oldest on.
-func (own walEnd) continuedBy(history []stretch, oldest lsn) error {
-	if own.at < oldest {
-		return fmt.Errorf("%w: the source has its log from %s on, and this replica has it up to %s", engine.ErrRebuild, oldest, own.at)
-	}
-	for _, s := range history {
-		if s.timeline != own.timeline {
-			continue
+// readHistory asks a running server for the history of one of its timelines.
+func readHistory(ctx context.Context, conn *pgx.Conn, timeline uint32) ([]stretch, error) {
+	var text string
+	if timeline > firstTimeline {
+		err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_read_file($1, 0, $2)", historyFile(timeline), historyBytesMost).Scan(&text)
+		if err != nil {
+			return nil, fmt.Errorf("read the history of timeline %d: %w", timeline, err)
 		}
-		if own.at > s.end {
-			return fmt.Errorf("%w: timeline %d of the source ended at %s, and this replica has log up to %s, which nobody else has", engine.ErrRebuild, s.timeline, s.end, own.at)
-		}
-		return nil
 	}
-	return fmt.Errorf("%w: this replica has log of timeline %d, which is none of its source's", engine.ErrRebuild, own.timeline)
+	return parseHistory(text, timeline)
+}
+
+// continuedBy says whether the log of a replica goes on in that of its source. Two servers
+// may have begun a timeline of the same number at different places, where an operator has
+// accepted a loss.
+func (own walEnd) continuedBy(its walEnd) error {
+	if own.at < its.oldest {
+		return fmt.Errorf("%w: the source has its log from %s on, and this replica has it up to %s", engine.ErrRebuild, its.oldest, own.at)
+	}
+	last := len(own.history) - 1
+	for n, s := range own.history {
+		if n >= len(its.history) || its.history[n].timeline != s.timeline || n < last && its.history[n].end != s.end {
+			return fmt.Errorf("%w: this replica has log of a timeline %d that is none of its source's", engine.ErrRebuild, own.history[last].timeline)
+		}
+	}
+	if end := its.history[last].end; own.at > end {
+		return fmt.Errorf("%w: timeline %d of the source ended at %s, and this replica has log up to %s, which nobody else has", engine.ErrRebuild, its.history[last].timeline, end, own.at)
+	}
+	return nil
 }

@@ -16,21 +16,24 @@ const (
 )
 
 func TestContinuedBy(t *testing.T) {
-	history := []stretch{{1, 0x3000000}, {2, 0x5000000}, {3, endless}}
+	source := walEnd{oldest: 0x2000000, at: 0x9000000, history: []stretch{{1, 0x3000000}, {2, 0x5000000}, {3, endless}}}
+	first, second := stretch{1, 0x3000000}, stretch{2, 0x5000000}
 	for name, c := range map[string]struct {
-		own    walEnd
-		oldest lsn
-		lost   string
+		at      lsn
+		history []stretch
+		lost    string
 	}{
-		"the timeline that is written":      {walEnd{3, 0x9000000, 0}, 0x2000000, ""},
-		"up to where another one began":     {walEnd{2, 0x5000000, 0}, 0x2000000, ""},
-		"beyond that":                       {walEnd{2, 0x5000001, 0}, 0x2000000, "which nobody else has"},
-		"beyond the end of the first":       {walEnd{1, 0x4000000, 0}, 0x2000000, "which nobody else has"},
-		"a timeline of nobody":              {walEnd{4, 0x4000000, 0}, 0x2000000, "none of its source's"},
-		"the source has its log from there": {walEnd{3, 0x2000000, 0}, 0x2000000, ""},
-		"the source has its log from later": {walEnd{3, 0x1ffffff, 0}, 0x2000000, "has its log from 0/2000000 on"},
+		"the timeline that is written":      {0x9000000, []stretch{first, second, {3, endless}}, ""},
+		"up to where another one began":     {0x5000000, []stretch{first, {2, endless}}, ""},
+		"beyond that":                       {0x5000001, []stretch{first, {2, endless}}, "which nobody else has"},
+		"beyond the end of the first":       {0x4000000, []stretch{{1, endless}}, "which nobody else has"},
+		"a timeline of nobody":              {0x4000000, []stretch{first, second, {4, endless}}, "none of its source's"},
+		"a later one":                       {0x4000000, []stretch{first, second, {3, 0x6000000}, {4, endless}}, "none of its source's"},
+		"another one of the same number":    {0x4000000, []stretch{{1, 0x2800000}, {2, endless}}, "none of its source's"},
+		"the source has its log from there": {0x2000000, []stretch{{1, endless}}, ""},
+		"the source has its log from later": {0x1ffffff, []stretch{{1, endless}}, "has its log from 0/2000000 on"},
 	} {
-		err := c.own.continuedBy(history, c.oldest)
+		err := walEnd{at: c.at, history: c.history}.continuedBy(source)
 		if (c.lost == "") != (err == nil) || err != nil && (!errors.Is(err, engine.ErrRebuild) || !strings.Contains(err.Error(), c.lost)) {
 			t.Errorf("%s: %v, want %q", name, err, c.lost)
 		}
