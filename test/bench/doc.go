@@ -24,6 +24,9 @@
 // target_session_attrs=read-write and gives a host that hangs two seconds. What the machine
 // does not have, and a pair that does not become whole again, is a row that says so.
 //
+// A read replica ("replica") is priced by what the clients of its source notice of it, beside
+// an instance that has none, and by how soon after a load it has all of that.
+//
 // The lab's proof ("lab") turns the lab on itself: its generator against pgbench and
 // against a server that costs nothing, costs that are planted and have to be found, and
 // simulated studies whose truth is known.

@@ -36,19 +36,29 @@ func pairClass(l *lab) string {
 // priceClients are few enough for the wait to show in each, and enough to share it.
 var priceClients = []int{1, 16}
 
-// priceBed is an instance with two servers and one with one, alike in all else.
+// priceBed is an instance with something and one without, alike in all else.
 type priceBed struct {
 	*lab
-	r        *run
-	class    string
-	two, one *instance
-	// discarded are the measurements in which the two servers were not a pair throughout.
+	r         *run
+	class     string
+	two, one  *instance
+	with, not string // what they are called
+	// whole waits until the first one has what it is to have, throughout looks whether it had
+	// that since a moment, and after is what else there is to measure of it, nil for nothing.
+	whole      func(context.Context) error
+	throughout func(ctx context.Context, from time.Time) ([]string, error)
+	after      func(context.Context) error
+	// discarded are the measurements in which it did not have that throughout.
 	discarded int
 }
 
 // standbyPrice is what the second server costs those who write: each commit waits for it.
 func (r *run) standbyPrice(ctx context.Context, l *lab) (failure error) {
-	b := &priceBed{lab: l, r: r, class: r.Class}
+	b := &priceBed{lab: l, r: r, class: r.Class, with: "two zones", not: "one zone"}
+	b.whole = func(ctx context.Context) error {
+		return b.waitPair(ctx, b.two, func(types.DBInstance) string { return "" })
+	}
+	b.throughout = func(ctx context.Context, from time.Time) ([]string, error) { return b.events(ctx, b.two.name, from) }
 	if b.class == "" {
 		b.class = pairClass(l)
 	}
@@ -61,6 +71,12 @@ func (r *run) standbyPrice(ctx context.Context, l *lab) (failure error) {
 		return err
 	}
 	defer func() { failure = errors.Join(failure, b.drop(ctx, "price-two")) }()
+	return b.prices(ctx, "failover", "price of the second server")
+}
+
+// prices fills both, and compares them with each number of clients.
+func (b *priceBed) prices(ctx context.Context, bench, what string) error {
+	r := b.r
 	for _, i := range []*instance{b.one, b.two} {
 		r.out.say("  filling %s (%s)", i.name, b.class)
 		if err := i.target.pgbenchInit(ctx, true, pick(r, pgbenchScale, 10)); err != nil {
@@ -68,7 +84,7 @@ func (r *run) standbyPrice(ctx context.Context, l *lab) (failure error) {
 		}
 	}
 	for _, clients := range priceClients {
-		w := workload{bench: "failover", engine: postgres, what: fmt.Sprintf("price of the second server, pgbench TPC-B-like, %d clients, TLS", clients),
+		w := workload{bench: bench, engine: postgres, what: fmt.Sprintf("%s, pgbench TPC-B-like, %d clients, TLS", what, clients),
 			trial: trial{clients: clients, seconds: r.Seconds, tls: true}, load: target.pgbench}
 		if clients == 1 {
 			w.what = strings.Replace(w.what, "1 clients", "1 client", 1)
@@ -90,9 +106,9 @@ func (b *priceBed) drop(ctx context.Context, name string) error {
 // compare measures both once in each block, in random order.
 func (b *priceBed) compare(ctx context.Context, w workload) error {
 	r := b.r
-	arms := []arm{{"two zones", b.two.target}, {"one zone", b.one.target}}
+	arms := []arm{{b.with, b.two.target}, {b.not, b.one.target}}
 	if r.AA {
-		arms = append(arms, arm{"one zone again", b.one.target})
+		arms = append(arms, arm{b.not + " again", b.one.target})
 	}
 	for _, a := range arms[:2] {
 		if err := (pair{}).warm(ctx, w, a.target, pick(r, warmSeconds, 1)); err != nil {
@@ -120,11 +136,11 @@ func (b *priceBed) compare(ctx context.Context, w workload) error {
 // trialTries bounds how often one measurement is repeated.
 const trialTries = 5
 
-// trial measures one arm while the pair is whole from before until after: without its
+// trial measures one arm while the first is whole from before until after: without its
 // standby, it would be measured as what it is compared with.
 func (b *priceBed) trial(ctx context.Context, w workload, a arm, x trial) (result, error) {
 	for range trialTries {
-		if err := b.waitPair(ctx, b.two, func(types.DBInstance) string { return "" }); err != nil {
+		if err := b.whole(ctx); err != nil {
 			return result{}, err
 		}
 		for _, i := range []*instance{b.one, b.two} {
@@ -137,14 +153,19 @@ func (b *priceBed) trial(ctx context.Context, w workload, a arm, x trial) (resul
 		if err != nil {
 			return got, err
 		}
-		happened, err := b.events(ctx, b.two.name, from)
+		if b.after != nil && a.name == b.with {
+			if err := b.after(ctx); err != nil {
+				return got, err
+			}
+		}
+		happened, err := b.throughout(ctx, from)
 		if err != nil || len(happened) == 0 {
 			return got, err
 		}
 		b.discarded++
 		b.r.out.sample("discarded", map[string]any{"what": w.what, "arm": a.name, "events": happened, "result": got})
 	}
-	return result{}, fmt.Errorf("in none of %d measurements were the two servers a pair throughout", trialTries)
+	return result{}, fmt.Errorf("in none of %d measurements did %s have throughout what it is measured with", trialTries, b.two.name)
 }
 
 // events are those of an instance from a moment on.
@@ -163,15 +184,15 @@ func (l *lab) events(ctx context.Context, name string, from time.Time) (messages
 
 func (b *priceBed) row(w workload, rates [][]float64) {
 	ratio := stat.PairedRatio(rates[0], rates[1], speedLevel)
-	line := row{Bench: w.bench, What: w.what + ": two zones / one zone", Value: formatRatio(ratio)}
-	line.Note = fmt.Sprintf("median %.0f against %.0f transactions/s; %s, %d blocks of %d s; both servers and the client share this machine's %d processors and its disk",
+	line := row{Bench: w.bench, What: w.what + ": " + b.with + " / " + b.not, Value: formatRatio(ratio)}
+	line.Note = fmt.Sprintf("median %.0f against %.0f transactions/s; %s, %d blocks of %d s; all servers and the client share this machine's %d processors and its disk",
 		stat.Median(rates[0]), stat.Median(rates[1]), b.class, b.r.Blocks, b.r.Seconds, runtime.NumCPU())
 	if b.discarded > 0 {
-		line.Note += fmt.Sprintf("; %d measurements were repeated, since the standby had dropped out", b.discarded)
+		line.Note += fmt.Sprintf("; %d measurements were repeated, since something had happened to %s", b.discarded, b.two.name)
 	}
 	b.r.out.row(line)
 	if b.r.AA {
-		b.r.out.row(row{Bench: w.bench, What: w.what + ": one zone / one zone", Value: formatRatio(stat.PairedRatio(rates[2], rates[1], speedLevel)),
+		b.r.out.row(row{Bench: w.bench, What: w.what + ": " + b.not + " / " + b.not, Value: formatRatio(stat.PairedRatio(rates[2], rates[1], speedLevel)),
 			Note: "the same instance twice: what the machine alone differs by"})
 	}
 }

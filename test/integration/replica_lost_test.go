@@ -16,6 +16,7 @@ import (
 // no slot for it any more; a replica of a replica finds it out when it asks in vain.
 func TestReadReplicaOutrun(t *testing.T) {
 	onceIsEnough(t)
+	t.Parallel() // see TestReadReplicaAhead
 	s := harness.Start(t, harness.Options{})
 	s.NeedEngine(t, "postgres", s.Engines(t))
 	b := newReplicaBed(t, s, "outrun", "postgres", false)

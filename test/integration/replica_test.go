@@ -251,6 +251,7 @@ func TestReadReplicaAhead(t *testing.T) {
 	if !harness.Root() {
 		t.Skip("only root may reset the connections of others")
 	}
+	t.Parallel() // with the test of a replica that is outrun: both wait more than they compute
 	s := harness.Start(t, harness.Options{})
 	s.EachEngine(t, func(t *testing.T, engine string) {
 		b := newReplicaBed(t, s, "ahead", engine, true)
