@@ -80,7 +80,10 @@ func (b *replicaBed) life(t *testing.T, made, promoted string) (making, promotin
 			DBInstanceIdentifier: aws.String(name), SourceDBInstanceIdentifier: aws.String(b.source.Name),
 		})
 		return err
-	}, func() { r.WaitReplicating(t) }, &r)
+	}, func() {
+		r.WaitStatus(t, "available")
+		r.WaitReplicating(t)
+	}, &r)
 	b.pulse.WaitMore(t, pairBeats)
 	b.pulse.VerifyAt(t, r.Login(t))
 	promoting = b.die(t, promoted, func() error {
