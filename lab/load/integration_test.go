@@ -231,7 +231,8 @@ func TestToolsRun(t *testing.T) {
 		// Without its clock, a tenth of these took no time.
 		"pgbench clock":   {Generator: study.GeneratorPgbench, Script: "SELECT 1", Mode: study.ModeClosed, Clients: 16},
 		"pgbench connect": {Generator: study.GeneratorPgbench, Kit: "select-only", Mode: study.ModeClosed, Clients: 2, Connect: true},
-		"sysbench closed": {Generator: study.GeneratorSysbench, Kit: "oltp_read_write", Mode: study.ModeClosed, Clients: 2},
+		// Two clients could meet at a row; sysbench counts that as an error, and goes on.
+		"sysbench closed": {Generator: study.GeneratorSysbench, Kit: "oltp_read_write", Mode: study.ModeClosed, Clients: 1},
 		"sysbench open":   {Generator: study.GeneratorSysbench, Kit: "oltp_point_select", Mode: study.ModeOpen, Rate: 200, Clients: 2},
 	})
 }

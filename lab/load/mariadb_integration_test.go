@@ -61,7 +61,8 @@ func TestSysbenchOnMariaDB(t *testing.T) {
 	onceIsEnough(t)
 	s, _ := startMariaDB(t)
 	runTools(t, s, map[string]study.Workload{
-		"closed": {Generator: study.GeneratorSysbench, Kit: "oltp_read_write", Mode: study.ModeClosed, Clients: 2},
+		// Two clients could meet at a row; sysbench counts that as an error, and goes on.
+		"closed": {Generator: study.GeneratorSysbench, Kit: "oltp_read_write", Mode: study.ModeClosed, Clients: 1},
 		"open":   {Generator: study.GeneratorSysbench, Kit: "oltp_point_select", Mode: study.ModeOpen, Rate: 200, Clients: 2},
 	})
 }
