@@ -102,6 +102,8 @@ type HostReport struct {
 	Engines      []EngineVersion `json:"engines"`
 	AddressPool  string          `json:"addressPool"` // CIDR that endpoints come from
 	StartedAt    time.Time       `json:"startedAt"`
+	// Server says that a server of the service runs on it.
+	Server bool `json:"server,omitempty"`
 }
 
 // Has says whether the host can enforce the named limit.

@@ -25,6 +25,8 @@ const (
 	StateIncompatibleRestore    State = "incompatible-restore"
 	StateInsufficientCapacity   State = "insufficient-capacity"
 	StateFailed                 State = "failed"
+	// StateUnreachable is no word of RDS: the host is not heard, and nobody knows more.
+	StateUnreachable State = "unreachable"
 )
 
 // InstanceStatus is what users are told of an instance. Only the planner writes

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 
 	"kurabe"
+	"kurabe/internal/agent"
+	"kurabe/internal/netaddr"
 	"kurabe/internal/volume"
 )
 
@@ -45,9 +47,8 @@ func loadHostFile(data, pool string) (hostFile, error) {
 	if pool != "" {
 		h.AddressPool = pool
 	}
-	prefix, err := netip.ParsePrefix(h.AddressPool)
-	if err != nil || !prefix.Addr().IsLoopback() || prefix.Bits() < 8 {
-		return h, fmt.Errorf("--address-pool %q is not a loopback network such as 127.66.0.0/16", h.AddressPool)
+	if err := checkPool(h.AddressPool); err != nil {
+		return h, err
 	}
 	encoded, err := json.Marshal(h)
 	if err != nil {
@@ -57,4 +58,35 @@ func loadHostFile(data, pool string) (hostFile, error) {
 		return h, nil
 	}
 	return h, volume.AtomicWrite(path, encoded, 0o600)
+}
+
+// checkPool refuses what can be no pool: without room for an endpoint, or so large that it
+// cannot be this host's alone.
+func checkPool(text string) error {
+	prefix, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || prefix != prefix.Masked():
+		return fmt.Errorf("--address-pool %q is no network such as 127.66.0.0/16 or 10.0.0.64/27", text)
+	case prefix.Bits() < 8 || prefix.Addr().BitLen()-prefix.Bits() < 2:
+		return fmt.Errorf("--address-pool %q: a pool has 2 to 2^24 addresses beside its first and last", text)
+	case !prefix.Addr().Is4():
+		return fmt.Errorf("--address-pool %q: endpoints have addresses of IPv4", text)
+	}
+	return nil
+}
+
+// addresses makes the endpoints' addresses ones of this machine, nil where they are.
+func (h hostFile) addresses() (agent.Addresses, error) {
+	prefix, err := netip.ParsePrefix(h.AddressPool)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := netaddr.Open(prefix)
+	if err != nil {
+		return nil, fmt.Errorf("--address-pool %s: %w", h.AddressPool, err)
+	}
+	if pool == nil {
+		return nil, nil
+	}
+	return pool, nil
 }

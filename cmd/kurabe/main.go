@@ -57,6 +57,6 @@ AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), labCommand(), recoverCommand(), drillCommand(), drillGuardCommand())
+	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), labCommand(), recoverCommand(), drillCommand(), drillGuardCommand())
 	return root
 }

@@ -111,7 +111,7 @@ func makeXFS(ctx context.Context, image string, options []string) error {
 // enterBase says in which folder this service keeps its databases, as their servers
 // see it: the data folder, or the pool, which is made and mounted. The caller holds
 // the lock of data.
-func enterBase(ctx context.Context, f *serverFlags, data string, log *slog.Logger) (string, *pool, error) {
+func enterBase(ctx context.Context, f *hostFlags, data string, log *slog.Logger) (string, *pool, error) {
 	options, err := f.pool.options()
 	if err != nil {
 		return "", nil, err

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"reflect"
-	"sync"
 	"time"
 
 	"kurabe"
@@ -19,41 +18,27 @@ import (
 	"kurabe/internal/api/rds"
 	"kurabe/internal/api/sts"
 	"kurabe/internal/control"
-	"kurabe/internal/engine"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
 	"kurabe/internal/logs"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
-	"kurabe/internal/sklookup"
-	"kurabe/internal/snapshot"
 	"kurabe/internal/store"
 	"kurabe/internal/volume"
 )
 
 // service is a running Kurabe.
 type service struct {
+	node
 	url  string
 	root credentials
-	log  *slog.Logger
-	lock *volume.Lock
-	base string // folder of the databases, as their servers see it
-	pool *pool  // nil without one
-	repo *repository
-	// archive keeps snapshots in repo too, nil where that would only double them.
-	archive *snapshot.Archive
-	etcd    *etcdnode.Node
-	view    *store.View
-	agent   *agent.Agent
-	host    *agent.Host
-	sockets *sklookup.Table
-	http    *http.Server
-
-	cancel context.CancelFunc      // ends every loop
-	abort  context.CancelCauseFunc // ends a start under way
-	loops  sync.WaitGroup
-	failed chan error // first failure of a part
+	etcd *etcdnode.Node
+	view *store.View
+	http *http.Server
+	// links are those of joined hosts, nil when none can join.
+	links   *hostlink.Server
+	hostURL string // where they join
 }
 
 // startTime bounds how long a start may wait for the state store.
@@ -70,7 +55,7 @@ func startService(ctx context.Context, f *serverFlags, data string, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	s := &service{log: log, lock: lock, failed: make(chan error, 1)}
+	s := &service{node: node{flags: &f.hostFlags, log: log, lock: lock, failed: make(chan error, 1)}}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		s.close()
@@ -78,7 +63,7 @@ func startService(ctx context.Context, f *serverFlags, data string, log *slog.Lo
 	}
 	ctx, s.abort = context.WithCancelCause(ctx)
 	defer s.abort(nil)
-	s.base, s.pool, err = enterBase(ctx, f, data, log)
+	s.base, s.pool, err = enterBase(ctx, &f.hostFlags, data, log)
 	if err != nil {
 		listener.Close()
 		s.close()
@@ -138,8 +123,15 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	}
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
 	defer prepared()
-	host, err := s.startHost(prepareCtx, loopCtx, f, data, kv, ca)
-	if err != nil {
+	link := hostlink.NewLocal(kv, ca, s.log)
+	link.Server = true
+	if err := s.startHost(prepareCtx, loopCtx, data, f.hostZones(), link); err != nil {
+		return err
+	}
+	if err := s.seen(prepareCtx, s.host); err != nil {
+		return err
+	}
+	if err := s.startLinks(loopCtx, f, kv, ca, link); err != nil {
 		return err
 	}
 	startCtx, again := context.WithTimeout(ctx, startTime) // anew: the templates took their own time
@@ -149,7 +141,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if err := s.agent.WaitLooked(startCtx); err != nil {
 		return fmt.Errorf("look at the databases: %w", err)
 	}
-	planner := s.startPlanner(loopCtx, f, kv, host.ID)
+	planner := s.startPlanner(loopCtx, f, kv, s.host.ID)
 	select {
 	case <-planner.Answered():
 	case <-startCtx.Done():
@@ -157,53 +149,6 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	}
 	s.loop("state store", func() error { return s.etcd.Maintain(loopCtx) })
 	return s.startAPI(loopCtx, f, data, kv, ca, listener)
-}
-
-// startHost brings up the agent: from here on the databases are watched.
-func (s *service) startHost(ctx, loopCtx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA) (*agent.Host, error) {
-	h, err := loadHostFile(data, f.addressPool)
-	if err != nil {
-		return nil, err
-	}
-	seen := s.base
-	link := hostlink.NewLocal(kv, ca, s.log)
-	// No log is followed before there is an agent to follow it.
-	logs, err := newLogs(seen, s.repo, func(id kurabe.InstanceID) { s.agent.LogChanged(id) }, s.log)
-	if err != nil {
-		return nil, err
-	}
-	host, engines, err := newHost(ctx, h, f.zoneList(), seen, link, logs.fetch, s.log)
-	if err != nil {
-		return nil, err
-	}
-	s.host = host
-	s.archive = archive(s.repo, snapshotsOf(seen), f.copyRate)
-	if err := host.Announce(ctx); err != nil {
-		return nil, fmt.Errorf("announce this host: %w", err)
-	}
-	s.sockets = sklookup.New(sklookup.PinFolder(string(h.ID)), s.log)
-	s.agent = agent.New(agent.Config{
-		Host: h.ID, Link: link, Engines: engines, Homes: filepath.Join(seen, "instances"),
-		Usage: func(id kurabe.InstanceID) (int64, error) {
-			return engine.Home{Dir: filepath.Join(seen, "instances", string(id))}.Used()
-		},
-		Free: func() int64 {
-			free, err := volume.FreeBytes(seen)
-			if err != nil {
-				return -1
-			}
-			return free
-		},
-		Snapshots: snapshots(host, seen, f.copyRate, s.archive), Logs: logs, OpenEndpoint: agent.Gateway(s.sockets),
-		Log: s.log.With(logkey.Host, h.ID), Now: time.Now,
-	})
-	s.loop("logs", func() error { return logs.Run(loopCtx) })
-	s.loop("agent", func() error { return s.agent.Run(loopCtx) })
-	// The service is ready when every request can be answered, and most need to
-	// know the engines' parameters. Only a first start waits here for long.
-	host.Prepare(ctx)
-	s.loop("host", func() error { return host.Run(loopCtx) })
-	return host, s.seen(ctx, host)
 }
 
 // seen waits until this process's view shows the host with its versions.
@@ -245,13 +190,18 @@ const (
 	idleTimeout   = 2 * time.Minute
 )
 
-func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
+// newControl is the use cases over the service's state.
+func (s *service) newControl(f *serverFlags, kv store.KV, ca *pki.CA) *control.Control {
 	info := ca.Info()
-	c := control.New(control.Config{
+	return control.New(control.Config{
 		KV: kv, View: s.view, Region: f.region, Account: f.account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
-		Logs:      logs.New(filepath.Join(s.base, "instances")),
+		Logs:      logFiles{logs.New(filepath.Join(s.base, "instances")), s.host.ID, s.view, s.links},
 	})
+}
+
+func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
+	c := s.newControl(f, kv, ca)
 	server := api.New(api.Config{
 		Region: f.region, ScopeRegion: f.scopeRegion(), Account: f.account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API()},
@@ -276,6 +226,11 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
 	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))
 	server.Handle("POST /kurabe/recover", server.Signed(recoverer{c}.accept))
+	hosts := hostRequests{c, ca.Digest(), s.hostURL}
+	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
+	server.Handle("POST /kurabe/hosts/token", server.Signed(hosts.token))
+	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))
+	server.Handle("POST /kurabe/hosts/remove", server.Signed(hosts.remove))
 	imports := importRequests{newImporter(s.archive, snapshotsOf(s.base), c, s.log), s.repo}
 	s.loop("import", func() error { return imports.Run(loopCtx) })
 	server.Handle("POST /kurabe/import", server.Signed(imports.start))
@@ -290,23 +245,6 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 		return nil
 	})
 	return nil
-}
-
-// loop runs a part of the service; its failure ends the service.
-func (s *service) loop(name string, run func() error) {
-	s.loops.Add(1)
-	go func() {
-		defer s.loops.Done()
-		err := run()
-		if err == nil || errors.Is(err, context.Canceled) {
-			return
-		}
-		select {
-		case s.failed <- fmt.Errorf("%s: %w", name, err):
-		default:
-		}
-		s.abort(err)
-	}()
 }
 
 // wait returns when the service is to end: nil when it was asked to.
@@ -330,30 +268,15 @@ func (s *service) stopControl() {
 		}
 		cancel()
 	}
-	if s.cancel != nil {
-		s.cancel()
-	}
-	s.loops.Wait()
+	s.stop()
 }
 
 func (s *service) close() {
-	if s.host != nil {
-		s.host.Levers.Prune()
-	}
-	if s.sockets != nil {
-		if err := s.sockets.Close(); err != nil {
-			s.log.Error("socket lookup not ended cleanly", logkey.Error, err)
-		}
-	}
+	s.closeHost()
 	if s.etcd != nil {
 		if err := s.etcd.Close(); err != nil {
 			s.log.Error("state store not closed cleanly", logkey.Error, err)
 		}
 	}
-	if s.pool != nil {
-		s.pool.leave()
-	}
-	if s.lock != nil {
-		s.lock.Close()
-	}
+	s.leave()
 }

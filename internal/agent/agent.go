@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -31,6 +32,9 @@ type Config struct {
 	// OpenEndpoint holds the endpoints of writers that listen elsewhere; nil: by
 	// gateway.Open.
 	OpenEndpoint OpenEndpoint
+	// Addresses are those that servers listen at; nil: all are there by themselves, as
+	// loopback ones are.
+	Addresses Addresses
 	// Free tells the free bytes of the disk that the instances are on, a negative
 	// number when it cannot; then, and when it is nil, each look measures.
 	Free func() int64
@@ -49,6 +53,7 @@ type Agent struct {
 	Config
 	snapshots *snapshotUnits
 	endpoints *endpoints
+	addresses addresses
 
 	mu       sync.Mutex // guards workers and unneeded
 	workers  map[kurabe.InstanceID]*worker
@@ -64,7 +69,8 @@ func New(c Config) *Agent {
 	}
 	return &Agent{
 		Config: c, snapshots: newSnapshotUnits(), endpoints: newEndpoints(c),
-		workers: map[kurabe.InstanceID]*worker{}, unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
+		addresses: addresses{of: c.Addresses, want: map[kurabe.InstanceID][]netip.Addr{}},
+		workers:   map[kurabe.InstanceID]*worker{}, unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
 	}
 }
 
@@ -79,6 +85,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.holdAddresses(saved)
 	// Endpoints come before anything that is done to servers: clients wait for them.
 	for _, s := range saved {
 		a.endpoints.claim(s)

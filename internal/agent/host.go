@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -40,9 +41,13 @@ type Host struct {
 
 	telling sync.Mutex // held from a change until it is told: reports keep their order
 
-	mu     sync.Mutex // guards report
+	mu     sync.Mutex // guards the rest
 	report kurabe.HostReport
+	untold bool // the newest report was not delivered
 }
+
+// ErrUntold says that the control plane does not know of the host yet. Run tries again.
+var ErrUntold = errors.New("the report of this host was not delivered")
 
 // hostMemoryKept is what the host keeps for the system and for Kurabe: an
 // eighth, at most 2 GiB.
@@ -53,6 +58,8 @@ const (
 	// it has moved; spaceEvery is how often it is looked at.
 	reportEvery = 5 * time.Minute
 	spaceEvery  = 10 * time.Second
+	// untoldRetry is how soon a report is told again that could not be delivered.
+	untoldRetry = time.Second
 	// spaceBytesTold and a sixteenth of what is free are what it has to move by to be
 	// told before that.
 	spaceBytesTold = 256 << 20
@@ -77,10 +84,31 @@ func (h *Host) Announce(ctx context.Context) error {
 	for _, e := range h.Engines {
 		r.Engines = append(r.Engines, e.Versions...)
 	}
+	h.telling.Lock()
+	defer h.telling.Unlock()
 	h.mu.Lock()
 	h.report = r
 	h.mu.Unlock()
-	return h.Link.PutHost(ctx, r)
+	return h.tell(ctx, r)
+}
+
+// tell delivers a report; the caller holds telling.
+func (h *Host) tell(ctx context.Context, r kurabe.HostReport) error {
+	err := h.Link.PutHost(ctx, r)
+	h.mu.Lock()
+	h.untold = err != nil
+	h.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUntold, err)
+}
+
+// owes says whether the control plane lacks the newest report.
+func (h *Host) owes() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.untold
 }
 
 // Prepare makes every version ready, engines beside each other: its template and
@@ -111,6 +139,10 @@ func (h *Host) Run(ctx context.Context) error {
 		if h.unprepared() {
 			pause = min(pause, time.Until(again))
 		}
+		owes := h.owes()
+		if owes {
+			pause = min(pause, untoldRetry)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -122,7 +154,7 @@ func (h *Host) Run(ctx context.Context) error {
 			again = time.Now().Add(backoff(try))
 		}
 		total, free := space(h.DataDir)
-		if !time.Now().Before(next) || spaceMoved(h.Report().FreeBytes, free) {
+		if owes || !time.Now().Before(next) || spaceMoved(h.Report().FreeBytes, free) {
 			next = time.Now().Add(reportEvery)
 			h.update(ctx, func(r *kurabe.HostReport) { r.StorageBytes, r.FreeBytes = total, free })
 		}
@@ -198,8 +230,7 @@ func (h *Host) setVersion(ctx context.Context, v kurabe.EngineVersion, ready boo
 	})
 }
 
-// update changes the report and tells it; a report that cannot be delivered is
-// told with the next one.
+// update changes the report and tells it; Run tells one again that cannot be delivered.
 func (h *Host) update(ctx context.Context, change func(*kurabe.HostReport)) {
 	h.telling.Lock()
 	defer h.telling.Unlock()
@@ -208,7 +239,7 @@ func (h *Host) update(ctx context.Context, change func(*kurabe.HostReport)) {
 	change(&h.report)
 	r := h.report
 	h.mu.Unlock()
-	if err := h.Link.PutHost(ctx, r); err != nil && ctx.Err() == nil {
+	if err := h.tell(ctx, r); err != nil && ctx.Err() == nil {
 		h.Log.Warn("host report not delivered", logkey.Error, err)
 	}
 }

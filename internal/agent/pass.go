@@ -36,6 +36,9 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 		if !ok {
 			return w.failed(ctx, a, engine.Observation{}, "find-engine", errors.New("engine "+string(a.Engine)+" is not offered by this host"))
 		}
+		if err := w.needAddresses(a); err != nil {
+			return w.failed(ctx, a, engine.Observation{}, "hold-address", err)
+		}
 		o, err := e.Observe(ctx, a)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -71,6 +74,15 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 		}
 	}
 	return 0
+}
+
+// needAddresses holds what the server listens at. One that is to go has its own until
+// nothing of it is left.
+func (w *worker) needAddresses(a kurabe.Assignment) error {
+	if a.Goal == kurabe.GoalAbsent {
+		return nil
+	}
+	return w.agent.addresses.need(a)
 }
 
 // see has the process that a look has shown watched, and adds what was seen of it to the
@@ -110,6 +122,9 @@ func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) e
 func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Observation) time.Duration {
 	w.failure = nil
 	if a.Goal == kurabe.GoalAbsent {
+		if err := w.agent.addresses.need(a); err != nil {
+			return w.failed(ctx, a, o, "give-address-up", err)
+		}
 		w.report(ctx, a, o, "", true)
 		if err := w.agent.forget(a.Instance); err != nil {
 			return w.failed(ctx, a, o, "forget-assignment", err)

@@ -82,6 +82,9 @@ func (c *Control) storeNew(ctx context.Context, spec kurabe.InstanceSpec, versio
 		if err := c.checkCapacity(spec, ""); err != nil {
 			return nil, err
 		}
+		if err := c.checkPlace(spec); err != nil {
+			return nil, err
+		}
 		change := store.NewChange().CreateInstance(spec).RequireInstancesUnwritten(revision)
 		if err := c.requireGroups(change, &spec, version); err != nil {
 			return nil, err

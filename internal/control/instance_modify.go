@@ -218,7 +218,10 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		}
 	}
 	if w.Class != before.Class || w.MultiAZ && !before.MultiAZ {
-		return c.checkCapacity(kurabe.InstanceSpec{Now: *w}, s.ID)
+		if err := c.checkCapacity(kurabe.InstanceSpec{Now: *w}, s.ID); err != nil {
+			return err
+		}
+		return c.checkStay(i.Status.Host, s.ID, *w)
 	}
 	return nil
 }

@@ -63,6 +63,9 @@ func (c *Control) checkConversion(i Instance, wanted kurabe.InstanceSettings) er
 	if err := c.checkMultiAZ(wanted); err != nil {
 		return err
 	}
+	if h, ok := c.View.Host(i.Status.Host); ok && wanted.MultiAZ && len(h.Zones) < multiAZZones {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: %s is on host %s, which is in zone %s alone, and both servers of a pair are on one host", i.Name, h.Host, strings.Join(h.Zones, ", "))
+	}
 	switch {
 	case i.State == kurabe.StateStopped:
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "You can't modify MultiAZ of a stopped DB instance. Start the DB instance, and then modify it.")

@@ -35,12 +35,22 @@ func NewKeyAndCSR(name string) (keyPEM, csrPEM []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	csrPEM, err = CSR(keyPEM, name)
+	return keyPEM, csrPEM, err
+}
+
+// CSR makes a request for a certificate for a key of NewKeyAndCSR.
+func CSR(keyPEM []byte, name string) ([]byte, error) {
+	key, err := decodeKey(keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate request: %w", err)
+	}
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName(name)}}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make certificate request: %w", err)
+		return nil, fmt.Errorf("make certificate request: %w", err)
 	}
-	return keyPEM, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
 // Sign returns a certificate, in PEM, for the key of a request. Only the key and
@@ -61,6 +71,14 @@ func (ca *CA) Sign(csrPEM []byte, ips []net.IP, dnsNames []string, validity time
 	if validity <= 0 || validity > ValidityMax {
 		return nil, fmt.Errorf("pki: validity %s; at most %s", validity, ValidityMax)
 	}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: commonName(csr.Subject.CommonName)}, IPAddresses: ips, DNSNames: dnsNames,
+	}
+	return ca.issue(template, csr.PublicKey, validity)
+}
+
+// issue signs what both ends of a connection can be.
+func (ca *CA) issue(template *x509.Certificate, key any, validity time.Duration) ([]byte, error) {
 	now := time.Now()
 	notAfter := now.Add(validity)
 	if notAfter.After(ca.cert.NotAfter) {
@@ -71,18 +89,10 @@ func (ca *CA) Sign(csrPEM []byte, ips []net.IP, dnsNames []string, validity time
 	if notAfter.Sub(notBefore) > ValidityMax {
 		notAfter = notBefore.Add(ValidityMax)
 	}
-	template := &x509.Certificate{
-		SerialNumber:          newSerial(),
-		Subject:               pkix.Name{CommonName: commonName(csr.Subject.CommonName)},
-		NotBefore:             notBefore,
-		NotAfter:              notAfter,
-		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true,
-		IPAddresses:           ips,
-		DNSNames:              dnsNames,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, csr.PublicKey, ca.key)
+	template.SerialNumber, template.NotBefore, template.NotAfter = newSerial(), notBefore, notAfter
+	template.KeyUsage, template.BasicConstraintsValid = x509.KeyUsageDigitalSignature, true
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key, ca.key)
 	if err != nil {
 		return nil, fmt.Errorf("sign certificate: %w", err)
 	}

@@ -87,7 +87,7 @@ func (d *draft) changedWriter() {
 	g := d.group
 	for n, m := range g.Members {
 		if m.ID != g.Writer && m.ListensAt == "" {
-			g.Members[n].ListensAt = d.ownAddress(d.hostOf(m))
+			g.Members[n].ListensAt = d.ownAddress(d.hostReport(m.Host))
 		}
 	}
 	if r := d.reported(g.Writer); r != nil {
@@ -116,15 +116,6 @@ func (d *draft) completeFailover() {
 func (d *draft) zone(id kurabe.InstanceID) string {
 	m, _ := d.group.Member(id)
 	return m.Zone
-}
-
-func (d *draft) hostOf(m kurabe.Member) kurabe.HostReport {
-	for _, h := range d.w.Hosts {
-		if h.Host == m.Host {
-			return h
-		}
-	}
-	return kurabe.HostReport{}
 }
 
 // handOver begins a failover in order: for the user who asks for one, or because the

@@ -99,7 +99,9 @@ func (d *draft) enlist() {
 	d.because(fmt.Sprintf("a standby %s on host %s, zone %s", m.ID, m.Host, m.Zone))
 }
 
-// chooseStandby takes the host with most memory free in another zone than the writer's.
+// chooseStandby takes another zone of the writer's host. A pair is on one host: who
+// decides hears of both or of neither, so that a server which nobody hears is never
+// replaced by one that it does not know of.
 func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
 	writer, _ := d.group.Member(d.group.Writer)
 	class, ok := kurabe.FindClass(d.status.Applied.Class)
@@ -109,14 +111,14 @@ func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
 	why = "there is no zone beside " + writer.Zone
 	most := int64(-1)
 	for _, h := range d.w.Hosts {
+		if h.Host != writer.Host {
+			continue
+		}
 		others := slices.DeleteFunc(slices.Clone(h.Zones), func(z string) bool { return z == writer.Zone })
 		if len(others) == 0 {
 			continue
 		}
-		free := h.MemoryBytes - d.w.Reserved[h.Host]
-		if h.Host == writer.Host {
-			free -= class.MemoryBytes
-		}
+		free := h.MemoryBytes - d.w.Reserved[h.Host] - class.MemoryBytes
 		switch {
 		case class.Unfit(h) != "":
 			why = "host " + string(h.Host) + " cannot hold " + class.Name + ": " + class.Unfit(h)

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"kurabe"
 )
@@ -48,24 +47,23 @@ func (d *draft) place() bool {
 	return true
 }
 
-// chooseHost takes the host with most memory free that can hold the class.
+// chooseHost takes the host with most memory free that can hold the instance.
 func (d *draft) chooseHost() (kurabe.HostReport, string) {
-	s := d.w.Spec
-	class, ok := kurabe.FindClass(s.Now.Class)
-	if !ok {
-		return kurabe.HostReport{}, "class " + s.Now.Class + " is not known"
+	p, why := d.placement()
+	if why != "" {
+		return kurabe.HostReport{}, why
 	}
-	why := "no host has reported yet"
+	why = "no host has reported yet"
 	best, bestFree := -1, int64(-1)
 	for i, h := range d.w.Hosts {
 		free := h.MemoryBytes - d.w.Reserved[h.Host]
+		refused := d.w.Closed[h.Host]
+		if refused == "" {
+			refused = p.Refuses(h, d.w.Reserved[h.Host])
+		}
 		switch {
-		case len(h.Zones) == 0 || s.Zone != "" && !slices.Contains(h.Zones, s.Zone):
-			why = "no host is in zone " + s.Zone
-		case class.Unfit(h) != "":
-			why = "host " + string(h.Host) + " cannot hold " + class.Name + ": " + class.Unfit(h)
-		case free < class.MemoryBytes:
-			why = fmt.Sprintf("%s needs %s and host %s has %s left", class.Name, kurabe.FormatBytes(class.MemoryBytes), h.Host, kurabe.FormatBytes(max(free, 0)))
+		case refused != "":
+			why = refused
 		case free > bestFree:
 			best, bestFree = i, free
 		}
@@ -74,6 +72,35 @@ func (d *draft) chooseHost() (kurabe.HostReport, string) {
 		return kurabe.HostReport{}, why
 	}
 	return d.w.Hosts[best], ""
+}
+
+// placement is what the instance asks of its host, or why that is not known.
+func (d *draft) placement() (kurabe.Placement, string) {
+	s := d.w.Spec
+	class, ok := kurabe.FindClass(s.Now.Class)
+	if !ok {
+		return kurabe.Placement{}, "class " + s.Now.Class + " is not known"
+	}
+	p := kurabe.Placement{Engine: s.Engine, Version: s.Now.EngineVersion, Class: class, Limits: s.Now.Limits(), Zone: s.Zone, Servers: 1, Data: d.w.OriginHost}
+	if s.Now.MultiAZ {
+		p.Servers = 2
+	}
+	if up := d.w.Source; d.follows() && up != nil && up.Assignment != nil {
+		if source := d.hostReport(up.Assignment.Host); len(source.Zones) > 0 { // it has reported
+			p.Source = &source
+		}
+	}
+	return p, ""
+}
+
+// hostReport is what a host has said of itself.
+func (d *draft) hostReport(id kurabe.HostID) kurabe.HostReport {
+	for _, h := range d.w.Hosts {
+		if h.Host == id {
+			return h
+		}
+	}
+	return kurabe.HostReport{Host: id}
 }
 
 // tryAnotherAddress moves an instance that was never available to another

@@ -27,7 +27,9 @@ func catalog() *kurabe.Catalog {
 
 func host() kurabe.HostReport {
 	return kurabe.HostReport{Host: "h1", Zones: []string{"us-east-1a", "us-east-1b"}, CPUs: 2, MemoryBytes: 20 * kurabe.GiB, AddressPool: "127.66.7.0/24",
-		Levers: []kurabe.Lever{{Name: "cpu", Available: true}, {Name: "memory", Available: true}, {Name: "io", Available: true}}}
+		Levers: []kurabe.Lever{{Name: "cpu", Available: true}, {Name: "memory", Available: true}, {Name: "io", Available: true}},
+		// Tests of MariaDB change the engine of their spec, and leave the version.
+		Engines: []kurabe.EngineVersion{{Engine: kurabe.Postgres, Version: "15.18", Ready: true}, {Engine: kurabe.MariaDB, Version: "15.18", Ready: true}}}
 }
 
 func spec() *kurabe.InstanceSpec {

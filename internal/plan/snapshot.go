@@ -162,6 +162,17 @@ func (d *snapshotDraft) take() {
 	}
 }
 
+// serversFirst orders hosts. An import is done by a server of the service, on its own host.
+func serversFirst(a, b kurabe.HostReport) int {
+	switch {
+	case a.Server != b.Server && a.Server:
+		return -1
+	case a.Server != b.Server:
+		return 1
+	}
+	return cmp.Compare(a.Host, b.Host)
+}
+
 // assign gives the work to the host that has the files.
 func (d *snapshotDraft) assign() {
 	s := d.w.Spec
@@ -172,7 +183,7 @@ func (d *snapshotDraft) assign() {
 		d.because("waiting for a host to report")
 		return
 	case d.imported():
-		d.next.Host = slices.MinFunc(d.w.Hosts, func(a, b kurabe.HostReport) int { return cmp.Compare(a.Host, b.Host) }).Host
+		d.next.Host = slices.MinFunc(d.w.Hosts, serversFirst).Host
 		d.status.Host = d.next.Host
 		d.because("host " + string(d.next.Host) + " is to look for it")
 		return

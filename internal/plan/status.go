@@ -12,8 +12,12 @@ import (
 // that its parameters (or its network) do not fit.
 const startTries = 3
 
-// readReport turns what the host says into what users are told.
+// readReport turns what the host says into what users are told. What a host said that is
+// not heard any more may be true no longer.
 func (d *draft) readReport() {
+	if d.unheard() {
+		return
+	}
 	r := d.w.Report
 	if r == nil || !d.had || r.Instance.Owner() != d.w.Spec.ID {
 		d.status.State = d.transition(kurabe.StateCreating)

@@ -26,6 +26,11 @@ type World struct {
 	Replicas []kurabe.InstanceID
 	Catalog  *kurabe.Catalog // of the version that the spec wants; nil: not read yet
 	Hosts    []kurabe.HostReport
+	// Closed says of hosts why nothing new is placed on them, Lost since when they are not
+	// heard. OriginHost is the only one that has what the instance is made of, "": all have.
+	Closed     map[kurabe.HostID]string
+	Lost       map[kurabe.HostID]time.Time
+	OriginHost kurabe.HostID
 	// Addresses are the endpoints of the other instances, Reserved the memory
 	// in bytes that they hold on each host.
 	Addresses map[string]bool

@@ -14,12 +14,23 @@ import (
 type fleet struct {
 	view      *store.View
 	hosts     []kurabe.HostReport
+	closed    map[kurabe.HostID]string
+	lost      map[kurabe.HostID]time.Time
 	addresses map[string]kurabe.InstanceID                  // the instance, also of an address of one of its servers
 	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64 // by server: each of an instance holds its class
 }
 
 func newFleet(view *store.View) *fleet {
 	f := &fleet{view: view, hosts: view.Hosts(), addresses: map[string]kurabe.InstanceID{}, reserved: map[kurabe.HostID]map[kurabe.InstanceID]int64{}}
+	f.closed, f.lost = map[kurabe.HostID]string{}, map[kurabe.HostID]time.Time{}
+	for _, h := range f.hosts {
+		if why := view.Closed(h.Host); why != "" {
+			f.closed[h.Host] = why
+		}
+		if since := view.LostSince(h.Host); !since.IsZero() {
+			f.lost[h.Host] = since
+		}
+	}
 	for _, i := range append(view.Instances(), view.Leftovers()...) {
 		for _, a := range i.Assignments {
 			f.hold(i, a.Value)
@@ -67,7 +78,7 @@ func (f *fleet) planned(i *store.Instance, r plan.Result) {
 
 // world gathers what the plan of one instance may depend on.
 func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
-	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts,
+	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts, Closed: f.closed, Lost: f.lost,
 		Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{}}
 	addServers(i, &w)
 	f.addReplication(i, &w)
@@ -86,6 +97,11 @@ func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 	}
 	w.Catalog = f.view.Catalog(i.Spec.Engine, version)
 	f.addSnapshots(i, &w)
+	if o := i.Spec.Origin; o != nil {
+		if s, ok := f.view.AnySnapshot(o.Snapshot); ok && s.Status != nil {
+			w.OriginHost = s.Status.Host
+		}
+	}
 	return w
 }
 

@@ -24,6 +24,9 @@ const (
 	snapshotStatus  = Root + "status/snapshot/"      // <id>: SnapshotStatus; written by the planner
 	snapshotOrders  = Root + "snapshot-assignment/"  // <host>/<id>: SnapshotAssignment; written by the planner
 	reports         = Root + "report/"               // <host>/…; written by that host's agent
+	joinedHosts     = Root + "host/"                 // <host>: JoinedHost; written by the API
+	joinTokens      = Root + "join-token/"           // <id>: JoinToken; written by the API
+	presences       = Root + "presence/"             // <host>: Presence; written by the server that hears the host
 	events          = Root + "event/"                // <seq>: Event; written by the planner and the API
 
 	formatKey = Root + "format" // written when the store is made
@@ -58,6 +61,9 @@ const (
 	KindParameterGroup
 	KindSubnetGroup
 	KindEvent
+	KindJoinedHost
+	KindJoinToken
+	KindPresence
 )
 
 // keyParts is a key taken apart; only the fields of its kind are set.
@@ -81,6 +87,9 @@ func snapshotStatusKey(id kurabe.SnapshotID) string { return snapshotStatus + st
 func parameterGroupKey(name string) string          { return parameterGroups + name }
 func subnetGroupKey(name string) string             { return subnetGroups + name }
 func eventKey(seq string) string                    { return events + seq }
+func joinedHostKey(id kurabe.HostID) string         { return joinedHosts + string(id) }
+func joinTokenKey(id string) string                 { return joinTokens + id }
+func presenceKey(id kurabe.HostID) string           { return presences + string(id) }
 
 func assignmentKey(host kurabe.HostID, id kurabe.InstanceID) string {
 	return AssignmentPrefix(host) + string(id)
@@ -140,6 +149,12 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindGroup, instance: kurabe.InstanceID(s[1])}
 	case len(s) == 2 && s[0] == "event":
 		return keyParts{kind: KindEvent, name: s[1]}
+	case len(s) == 2 && s[0] == "host":
+		return keyParts{kind: KindJoinedHost, host: kurabe.HostID(s[1])}
+	case len(s) == 2 && s[0] == "join-token":
+		return keyParts{kind: KindJoinToken, name: s[1]}
+	case len(s) == 2 && s[0] == "presence":
+		return keyParts{kind: KindPresence, host: kurabe.HostID(s[1])}
 	case len(s) == 3 && s[0] == "assignment":
 		return keyParts{kind: KindAssignment, host: kurabe.HostID(s[1]), instance: kurabe.InstanceID(s[2])}
 	case len(s) == 3 && s[0] == "snapshot-assignment":

@@ -19,6 +19,9 @@ type state struct {
 	replicas  links[kurabe.InstanceID, kurabe.InstanceID] // instances that were or are read replicas of one
 
 	hosts           map[kurabe.HostID]Record[kurabe.HostReport]
+	joined          map[kurabe.HostID]Record[kurabe.JoinedHost]
+	presence        map[kurabe.HostID]Record[kurabe.Presence]
+	tokens          map[string]Record[kurabe.JoinToken]
 	logs            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog
 	catalogs        map[catalogID]map[kurabe.HostID]*kurabe.Catalog
 	parameterGroups map[string]Record[kurabe.ParameterGroup]
@@ -50,6 +53,9 @@ func newState() *state {
 		copies:          links[kurabe.SnapshotID, kurabe.SnapshotID]{},
 		replicas:        links[kurabe.InstanceID, kurabe.InstanceID]{},
 		hosts:           map[kurabe.HostID]Record[kurabe.HostReport]{},
+		joined:          map[kurabe.HostID]Record[kurabe.JoinedHost]{},
+		presence:        map[kurabe.HostID]Record[kurabe.Presence]{},
+		tokens:          map[string]Record[kurabe.JoinToken]{},
 		logs:            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog{},
 		catalogs:        map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
 		parameterGroups: map[string]Record[kurabe.ParameterGroup]{},
@@ -137,6 +143,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 			return touch{}, err
 		}
 		s.events.put(ev, p.name)
+	case KindJoinedHost, KindJoinToken, KindPresence:
+		return s.putJoined(p, e)
 	}
 	return touch{}, nil
 }
@@ -173,6 +181,14 @@ func (s *state) remove(key string) touch {
 		delete(s.subnetGroups, p.name)
 	case KindEvent:
 		s.events.remove(p.name)
+	case KindJoinedHost:
+		delete(s.joined, p.host)
+		return touch{all: true}
+	case KindJoinToken:
+		delete(s.tokens, p.name)
+	case KindPresence:
+		delete(s.presence, p.host)
+		return touch{all: true}
 	}
 	return touch{}
 }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kurabe"
+	"kurabe/internal/control"
+)
+
+func hostsCommand() *cobra.Command {
+	var f clientFlags
+	c := &cobra.Command{
+		Use:   "hosts",
+		Short: "List the machines that run databases; let more in, drain and remove them",
+		Long: `List the machines that run databases for this service: its own, and those that have
+joined. A machine joins with a token:
+
+  kurabe hosts token         on any machine that reaches the service: prints what to run
+  kurabe agent --join …      on the new one
+
+A host that is lost is one whose agent has not been heard for five seconds. Its databases
+may well serve their clients; they are shown as "unreachable".`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			hosts, err := c.hosts(cmd.Context(), "GET", "", nil)
+			if err != nil {
+				return err
+			}
+			return printHosts(os.Stdout, hosts, time.Now())
+		},
+	}
+	f.add(c)
+	c.AddCommand(hostsTokenCommand(), hostsDrainCommand(), hostsRemoveCommand())
+	return c
+}
+
+func hostsTokenCommand() *cobra.Command {
+	var f clientFlags
+	var validity time.Duration
+	var only bool
+	c := &cobra.Command{
+		Use:   "token",
+		Short: "Make a token that lets one host in, once",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			body, err := c.post(cmd.Context(), "/kurabe/hosts/token", url.Values{"validity": {validity.String()}})
+			if err != nil {
+				return err
+			}
+			var i joinInvitation
+			if err := json.Unmarshal(body, &i); err != nil {
+				return fmt.Errorf("the service's answer: %w", err)
+			}
+			if only {
+				fmt.Println(i.Token)
+				return nil
+			}
+			fmt.Printf("On the new machine, before %s:\n\n  %s=%s \\\n  kurabe agent --data /var/lib/kurabe --join %s --zone ZONE --address-pool NETWORK\n",
+				i.ExpiresAt.Local().Format(time.DateTime), joinTokenVariable, i.Token, i.Address)
+			return nil
+		},
+	}
+	f.add(c)
+	c.Flags().DurationVar(&validity, "validity", control.JoinTokenValidity, "how long it is good for, up to 168h")
+	c.Flags().BoolVar(&only, "only", false, "print the token alone")
+	return c
+}
+
+func hostsDrainCommand() *cobra.Command {
+	var f clientFlags
+	var undo bool
+	c := &cobra.Command{
+		Use:   "drain HOST",
+		Short: "Place nothing new on a host",
+		Long: `Place nothing new on a host. What is there stays there, and is listed: a DB instance
+goes to another host as a read replica that is promoted, or by a restore.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			query := url.Values{"host": {args[0]}}
+			if undo {
+				query.Set("undo", "1")
+			}
+			return f.changeHost(cmd.Context(), "/drain", query, args[0])
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&undo, "undo", false, "place things on it again")
+	return c
+}
+
+func hostsRemoveCommand() *cobra.Command {
+	var f clientFlags
+	c := &cobra.Command{
+		Use:   "remove HOST",
+		Short: "Let a host in no more, on which nothing is left",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.changeHost(cmd.Context(), "/remove", url.Values{"host": {args[0]}}, args[0])
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (f *clientFlags) changeHost(ctx context.Context, path string, query url.Values, id string) error {
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+	hosts, err := c.hosts(ctx, "POST", path, query)
+	if err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		if string(h.ID) == id && len(h.Servers)+len(h.Snapshots) > 0 {
+			fmt.Printf("%s still has %d database servers and %d snapshots: %s\n", id, len(h.Servers), len(h.Snapshots), strings.Join(names(h), ", "))
+		}
+	}
+	return printHosts(os.Stdout, hosts, time.Now())
+}
+
+func names(h control.HostInfo) []string {
+	var out []string
+	for _, id := range h.Servers {
+		out = append(out, string(id))
+	}
+	for _, id := range h.Snapshots {
+		out = append(out, string(id))
+	}
+	return out
+}
+
+func (c *client) hosts(ctx context.Context, method, path string, query url.Values) ([]control.HostInfo, error) {
+	body, err := c.ask(ctx, method, "/kurabe/hosts"+path, query)
+	if err != nil {
+		return nil, err
+	}
+	var hosts []control.HostInfo
+	if err := json.Unmarshal(body, &hosts); err != nil {
+		return nil, fmt.Errorf("the service's answer: %w", err)
+	}
+	return hosts, nil
+}
+
+func printHosts(w io.Writer, hosts []control.HostInfo, now time.Time) error {
+	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(table, "HOST\tSTATUS\tZONES\tCPUS\tMEMORY\tRESERVED\tDISK FREE\tSERVERS\tENDPOINTS")
+	for _, h := range hosts {
+		zones, cpus, memory, disk, pool := "-", "-", "-", "-", "-"
+		if r := h.Report; r != nil {
+			zones, cpus, pool = strings.Join(r.Zones, ","), fmt.Sprint(r.CPUs), r.AddressPool
+			memory, disk = kurabe.FormatBytes(r.MemoryBytes), kurabe.FormatBytes(r.FreeBytes)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", h.ID, hostStatus(h, now), zones, cpus, memory, kurabe.FormatBytes(h.ReservedBytes), disk, len(h.Servers), pool)
+	}
+	return table.Flush()
+}
+
+// hostStatus is a word or two for people.
+func hostStatus(h control.HostInfo, now time.Time) string {
+	status := "ready"
+	switch {
+	case h.Joined == nil:
+		status = "ready (service)"
+	case h.Presence == nil || h.Report == nil:
+		status = "joining"
+	case h.Presence.Lost:
+		status = "lost for " + now.Sub(h.Presence.Since).Round(time.Second).String()
+	}
+	if h.Joined != nil && h.Joined.Drained {
+		status += ", drained"
+	}
+	return status
+}

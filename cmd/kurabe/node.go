@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kurabe"
+	"kurabe/internal/agent"
+	"kurabe/internal/engine"
+	"kurabe/internal/hostlink"
+	"kurabe/internal/logkey"
+	"kurabe/internal/proc"
+	"kurabe/internal/sklookup"
+	"kurabe/internal/snapshot"
+	"kurabe/internal/volume"
+)
+
+// hostFlags are the flags of every program that runs databases: a service, which has the
+// agent of its own machine in it, and an agent of another one.
+type hostFlags struct {
+	data, addressPool, logFormat, logLevel string
+	copyRate                               int64 // MiB/s
+	stopDatabases                          bool
+	backups                                repositoryFlags
+	pool                                   poolFlags
+}
+
+func (f *hostFlags) add(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringVar(&f.data, "data", defaultData, "folder for everything that is kept")
+	fs.StringVar(&f.addressPool, "address-pool", "", "network of the endpoints: a loopback one, or a part of the network of an interface of this machine that nobody else uses, such as 10.0.0.64/27; needs root (default: a /24 below 127.66.0.0/16, chosen once)")
+	fs.Int64Var(&f.copyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, 0 for no bound; a clone costs none")
+	f.pool.add(fs)
+	f.backups.add(c)
+	fs.StringVar(&f.logFormat, "log-format", "text", "text or json, on standard error")
+	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+}
+
+func (f *hostFlags) addStop(c *cobra.Command) {
+	c.Flags().BoolVar(&f.stopDatabases, "stop-databases-on-exit", false, "shut the databases down cleanly at the end")
+}
+
+func (f *hostFlags) check() error {
+	if f.copyRate < 0 || f.copyRate > 1<<20 {
+		return fmt.Errorf("--copy-rate %d is not from 0 to %d MiB/s", f.copyRate, 1<<20)
+	}
+	return nil
+}
+
+func (f *hostFlags) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level: %w", err)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch f.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q is neither text nor json", f.logFormat)
+}
+
+// enter makes the data folder, and returns its path.
+func (f *hostFlags) enter() (string, error) {
+	data, err := filepath.Abs(f.data)
+	if err != nil {
+		return "", err
+	}
+	return data, enterData(data)
+}
+
+// enterData makes the data folder. As root, where a parent bars the engines'
+// users, it starts the program again so that they see the folder elsewhere.
+func enterData(data string) error {
+	mode := os.FileMode(0o700)
+	if os.Getuid() == 0 {
+		mode = 0o711 // engines' users pass through to their own folders
+	}
+	if err := os.MkdirAll(data, mode); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	if err := os.Chmod(data, mode); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	const nobody = 65534
+	if os.Getuid() != 0 || proc.Bound() != "" || proc.Traversable(data, nobody, nobody) {
+		return nil
+	}
+	h, err := loadHostFile(data, "")
+	if err != nil {
+		return err
+	}
+	err = proc.ReexecBound(data, filepath.Join("/run/kurabe", string(h.ID)))
+	return fmt.Errorf("the engines' users may not enter a parent of %s, and it cannot be shown to them elsewhere (%w); choose another folder with --data, for example /var/lib/kurabe", data, err)
+}
+
+// node is one host: what runs databases on a machine, with or without a service around it.
+type node struct {
+	flags *hostFlags
+	log   *slog.Logger
+	lock  *volume.Lock
+	base  string // folder of the databases, as their servers see it
+	pool  *pool  // nil without one
+	repo  *repository
+	// archive keeps snapshots in repo too, nil where that would only double them.
+	archive *snapshot.Archive
+	agent   *agent.Agent
+	host    *agent.Host
+	sockets *sklookup.Table
+
+	cancel context.CancelFunc      // ends every loop
+	abort  context.CancelCauseFunc // ends a start under way
+	loops  sync.WaitGroup
+	failed chan error // first failure of a part
+}
+
+// startHost brings up the agent: from here on the databases are watched. It returns once
+// the versions were looked at.
+func (n *node) startHost(ctx, loopCtx context.Context, data string, zones []string, link hostlink.Link) error {
+	h, err := loadHostFile(data, n.flags.addressPool)
+	if err != nil {
+		return err
+	}
+	addresses, err := h.addresses()
+	if err != nil {
+		return err
+	}
+	seen := n.base
+	// No log is followed before there is an agent to follow it.
+	logs, err := newLogs(seen, n.repo, func(id kurabe.InstanceID) { n.agent.LogChanged(id) }, n.log)
+	if err != nil {
+		return err
+	}
+	host, engines, err := newHost(ctx, h, zones, seen, link, logs.fetch, n.log)
+	if err != nil {
+		return err
+	}
+	n.host = host
+	n.archive = archive(n.repo, snapshotsOf(seen), n.flags.copyRate)
+	n.sockets = sklookup.New(sklookup.PinFolder(string(h.ID)), n.log)
+	n.agent = agent.New(agent.Config{
+		Host: h.ID, Link: link, Engines: engines, Homes: filepath.Join(seen, "instances"),
+		Usage: func(id kurabe.InstanceID) (int64, error) {
+			return engine.Home{Dir: filepath.Join(seen, "instances", string(id))}.Used()
+		},
+		Free: func() int64 {
+			free, err := volume.FreeBytes(seen)
+			if err != nil {
+				return -1
+			}
+			return free
+		},
+		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, OpenEndpoint: agent.Gateway(n.sockets),
+		Addresses: addresses, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+	})
+	n.loop("logs", func() error { return logs.Run(loopCtx) })
+	n.loop("agent", func() error { return n.agent.Run(loopCtx) })
+	if err := host.Announce(ctx); err != nil && !errors.Is(err, agent.ErrUntold) {
+		return fmt.Errorf("announce this host: %w", err)
+	}
+	// Most requests need to know the engines' parameters. Only a first start waits here
+	// for long.
+	host.Prepare(ctx)
+	n.loop("host", func() error { return host.Run(loopCtx) })
+	return nil
+}
+
+// loop runs a part; its failure ends all.
+func (n *node) loop(name string, run func() error) {
+	n.loops.Add(1)
+	go func() {
+		defer n.loops.Done()
+		err := run()
+		if err == nil || errors.Is(err, context.Canceled) {
+			return
+		}
+		select {
+		case n.failed <- fmt.Errorf("%s: %w", name, err):
+		default:
+		}
+		n.abort(err)
+	}()
+}
+
+// Time limits of an end: SIGTERM ends the service within 5 s whatever hangs;
+// databases that are to stop get as long as a checkpoint may take.
+const (
+	endLimit          = 4500 * time.Millisecond
+	stopDatabasesTime = 5 * time.Minute
+)
+
+// end ends what runs: stopLoops, then the databases if they are to stop, then closeRest.
+func (n *node) end(failure error, stopLoops, closeRest func()) error {
+	n.log.Info("it ends", "databases", map[bool]string{false: "keep running", true: "are stopped"}[n.flags.stopDatabases])
+	hardStop := time.AfterFunc(endLimit, func() {
+		n.log.Error("the end took too long; databases are untouched")
+		os.Exit(3)
+	})
+	stopLoops()
+	hardStop.Stop()
+	if n.flags.stopDatabases {
+		stopCtx, cancel := context.WithTimeout(context.Background(), stopDatabasesTime)
+		defer cancel()
+		if err := n.agent.StopAll(stopCtx); err != nil && failure == nil {
+			failure = fmt.Errorf("stop databases: %w", err)
+		}
+	}
+	closeRest()
+	return failure
+}
+
+// stop ends the loops; databases keep running.
+func (n *node) stop() {
+	if n.cancel != nil {
+		n.cancel()
+	}
+	n.loops.Wait()
+}
+
+// closeHost ends what is the host's own.
+func (n *node) closeHost() {
+	if n.host != nil {
+		n.host.Levers.Prune()
+	}
+	if n.sockets != nil {
+		if err := n.sockets.Close(); err != nil {
+			n.log.Error("socket lookup not ended cleanly", logkey.Error, err)
+		}
+	}
+}
+
+// leave gives the data folder up.
+func (n *node) leave() {
+	if n.pool != nil {
+		n.pool.leave()
+	}
+	if n.lock != nil {
+		n.lock.Close()
+	}
+}

@@ -1,0 +1,193 @@
+package control
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// Bounds of how long a join token is good for.
+const (
+	JoinTokenValidity    = time.Hour
+	joinTokenValidityMax = 7 * 24 * time.Hour
+	// joinTokensMax bounds the tokens that are there at a time.
+	joinTokensMax = 100
+)
+
+// HostInfo is what is known of a host.
+type HostInfo struct {
+	ID       kurabe.HostID
+	Joined   *kurabe.JoinedHost // nil of one that a server of the service runs on
+	Presence *kurabe.Presence   // nil: nobody has said
+	Report   *kurabe.HostReport // nil: it has not spoken
+	// Servers and Snapshots are assigned to it; ReservedBytes is the memory of the servers.
+	Servers       []kurabe.InstanceID
+	Snapshots     []kurabe.SnapshotID
+	ReservedBytes int64
+}
+
+// AddJoinToken stores a token that was made by the caller. hash is that of its secret.
+func (c *Control) AddJoinToken(ctx context.Context, id, hash string, validity time.Duration) (kurabe.JoinToken, error) {
+	if validity < time.Minute || validity > joinTokenValidityMax {
+		return kurabe.JoinToken{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "a join token is good for one minute to %s, not for %s", joinTokenValidityMax, validity)
+	}
+	now := c.Now().UTC()
+	t := kurabe.JoinToken{ID: id, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(validity)}
+	return t, c.update(ctx, func() (*store.Change, error) {
+		change := store.NewChange().PutJoinToken(t, 0)
+		left := 0
+		for _, old := range c.View.JoinTokens() {
+			if now.Before(old.Value.ExpiresAt) {
+				left++
+			} else {
+				change.DeleteJoinToken(old.Value.ID, old.ModRevision)
+			}
+		}
+		if left >= joinTokensMax {
+			return nil, kurabe.Errorf(kurabe.CodeThrottled, "%d join tokens are good at this moment; wait until some have expired", left)
+		}
+		return change, nil
+	})
+}
+
+// AdmitHost lets a host in that brings a token. key is the digest of its public key: the
+// same host with the same key may ask again while the token is good, since the answer may
+// have been lost; nobody else may.
+func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.JoinedHost) error {
+	if len(h.Zones) == 0 {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the host names no zone; the zones are %s", strings.Join(c.Zones, ", "))
+	}
+	for _, zone := range h.Zones {
+		if !slices.Contains(c.Zones, zone) {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "there is no zone %.40q; the zones are %s", zone, strings.Join(c.Zones, ", "))
+		}
+	}
+	return c.update(ctx, func() (*store.Change, error) {
+		now := c.Now().UTC()
+		t, ok := c.View.JoinToken(token)
+		switch {
+		case !ok, subtle.ConstantTimeCompare([]byte(t.Value.Hash), []byte(hash)) != 1, !now.Before(t.Value.ExpiresAt):
+			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token is not known or has expired; kurabe hosts token makes a new one")
+		case t.Value.UsedBy != "" && (t.Value.UsedBy != h.ID || t.Value.Key != h.Key):
+			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token was used, by host %s; kurabe hosts token makes a new one", t.Value.UsedBy)
+		}
+		joined, known := c.View.JoinedHost(h.ID)
+		if _, reports := c.View.Host(h.ID); known && joined.Value.Key != h.Key || !known && reports {
+			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "there is a host %s already; an empty data folder gets a name of its own", h.ID)
+		}
+		h.JoinedAt = now
+		if known {
+			h.JoinedAt, h.Drained = joined.Value.JoinedAt, joined.Value.Drained
+		}
+		t.Value.UsedBy, t.Value.Key = h.ID, h.Key
+		return store.NewChange().PutJoinedHost(h, joined.ModRevision).PutJoinToken(t.Value, t.ModRevision), nil
+	})
+}
+
+// Hosts lists the hosts, by id.
+func (c *Control) Hosts() []HostInfo {
+	byID := map[kurabe.HostID]*HostInfo{}
+	var list []HostInfo
+	info := func(id kurabe.HostID) *HostInfo {
+		if byID[id] == nil {
+			byID[id] = &HostInfo{ID: id}
+		}
+		return byID[id]
+	}
+	for _, r := range c.View.Hosts() {
+		info(r.Host).Report = &r
+	}
+	for _, j := range c.View.JoinedHosts() {
+		h := info(j.Value.ID)
+		h.Joined = &j.Value
+		if p, ok := c.View.Presence(j.Value.ID); ok {
+			h.Presence = &p
+		}
+	}
+	for id, h := range byID {
+		h.Servers, h.Snapshots = c.View.Assigned(id)
+		h.ReservedBytes = c.reservedOn(id, "")
+		list = append(list, *h)
+	}
+	slices.SortFunc(list, func(a, b HostInfo) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return list
+}
+
+// DrainHost says that nothing new is placed on a host, or that it is again.
+func (c *Control) DrainHost(ctx context.Context, id kurabe.HostID, drained bool) error {
+	return c.update(ctx, func() (*store.Change, error) {
+		h, err := c.joined(id)
+		if err != nil || h.Value.Drained == drained {
+			return nil, err
+		}
+		h.Value.Drained = drained
+		return store.NewChange().PutJoinedHost(h.Value, h.ModRevision), nil
+	})
+}
+
+// RemoveHost lets a host in no more. It is refused while anything is assigned to it.
+func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
+	return c.update(ctx, func() (*store.Change, error) {
+		revision := c.View.Revision()
+		h, err := c.joined(id)
+		if err != nil {
+			return nil, err
+		}
+		if !h.Value.Drained {
+			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "something may be placed on host %s at any moment: drain it first", id)
+		}
+		if servers, snapshots := c.View.Assigned(id); len(servers)+len(snapshots) > 0 {
+			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "host %s has %s; delete them first", id, c.whatIsOn(servers, snapshots))
+		}
+		change := store.NewChange().RequireUnassigned(id, revision).DeleteJoinedHost(id, h.ModRevision)
+		if r, ok := c.View.Host(id); ok {
+			for _, v := range r.Engines {
+				change.DropCatalog(id, v.Engine, v.Version)
+			}
+		}
+		return change, nil
+	})
+}
+
+// whatIsOn names what a host has, as users know it.
+func (c *Control) whatIsOn(servers []kurabe.InstanceID, snapshots []kurabe.SnapshotID) string {
+	var names []string
+	for _, id := range servers {
+		name := string(id)
+		if i, ok := c.View.Instance(id.Owner()); ok && i.Spec != nil {
+			name = i.Spec.Name
+		}
+		names = append(names, "DB instance "+name)
+	}
+	for _, id := range snapshots {
+		name := string(id)
+		if s, ok := c.View.AnySnapshot(id); ok && s.Spec != nil {
+			name = s.Spec.Name
+		}
+		names = append(names, "snapshot "+name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	const most = 10
+	if len(names) > most {
+		names = append(names[:most], fmt.Sprintf("%d more", len(names)-most))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c *Control) joined(id kurabe.HostID) (store.Record[kurabe.JoinedHost], error) {
+	h, ok := c.View.JoinedHost(id)
+	if ok {
+		return h, nil
+	}
+	if _, reports := c.View.Host(id); reports {
+		return h, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "a server of the service runs on host %s: it stays as long as that", id)
+	}
+	return h, kurabe.Errorf(kurabe.CodeResourceNotFound, "there is no host %.80q; kurabe hosts lists them", id)
+}

@@ -1,0 +1,241 @@
+package hostlink
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/pki"
+)
+
+// RemoteConfig is what a Remote needs.
+type RemoteConfig struct {
+	// Server is HOST:PORT of the service's links.
+	Server string
+	Roots  *x509.CertPool
+	// Identity gives the host's certificate, which may be renewed.
+	Identity func() *tls.Certificate
+	// Answer answers the service's questions; nil: there is nothing to ask.
+	Answer Answerer
+	Log    *slog.Logger
+}
+
+// Remote is a Link to a service on another machine. The host that its methods name is the
+// one that the certificate is of; the service refuses any other.
+type Remote struct {
+	RemoteConfig
+	http      *http.Client
+	answering chan struct{} // questions under way
+
+	telling sync.Mutex
+	told    string      // the trouble that was logged
+	refused atomic.Bool // the newest word of the service was that it does not know us
+}
+
+// NewRemote returns a Link over the network.
+func NewRemote(c RemoteConfig) *Remote {
+	r := &Remote{RemoteConfig: c, answering: make(chan struct{}, questionsMax)}
+	r.http = clientFor(func(chain []*x509.Certificate) error {
+		_, err := pki.VerifyParty(chain, c.Roots, pki.PartyServer)
+		return err
+	}, c.Identity)
+	return r
+}
+
+// clientFor makes a client that checks the server by verify alone: its certificate names
+// what it is, not where.
+func clientFor(verify func([]*x509.Certificate) error, identity func() *tls.Certificate) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{
+			MinVersion:         tls.VersionTLS13,
+			InsecureSkipVerify: true, // VerifyConnection does it, for resumed sessions too
+			VerifyConnection:   func(s tls.ConnectionState) error { return verify(s.PeerCertificates) },
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				if c := identity(); c != nil {
+					return c, nil
+				}
+				return &tls.Certificate{}, nil
+			},
+		},
+		TLSHandshakeTimeout: silenceMax, ResponseHeaderTimeout: callTime, IdleConnTimeout: time.Minute,
+	}}
+}
+
+// Assignments implements Link.
+func (r *Remote) Assignments(ctx context.Context, host kurabe.HostID) <-chan Update {
+	out := make(chan Update)
+	go func() {
+		defer close(out)
+		pause := retryPauseMin
+		for ctx.Err() == nil {
+			started, err := r.follow(ctx, out)
+			if ctx.Err() != nil {
+				return
+			}
+			if started {
+				pause = retryPauseMin
+			}
+			r.tell(host, err)
+			select {
+			case <-time.After(pause/2 + rand.N(pause)):
+			case <-ctx.Done():
+			}
+			pause = min(2*pause, retryPauseMax)
+		}
+	}()
+	return out
+}
+
+// tell logs a trouble once, and its end.
+func (r *Remote) tell(host kurabe.HostID, err error) {
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text == r.told {
+		return
+	}
+	r.told = text
+	if err != nil {
+		r.Log.Warn("no link to the service, tried again; databases run on", logkey.Host, string(host), logkey.Error, err)
+	} else {
+		r.Log.Info("link to the service", logkey.Host, string(host))
+	}
+}
+
+// follow reads one stream until it ends or falls silent. It says whether there was one.
+func (r *Remote) follow(ctx context.Context, out chan<- Update) (bool, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(silenceMax, func() { cancel(errors.New("the service has fallen silent")) })
+	defer silence.Stop()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Server+assignmentsPath, nil)
+	if err != nil {
+		return false, err
+	}
+	a, err := r.http.Do(q)
+	if err != nil {
+		return false, because(ctx, err)
+	}
+	defer a.Body.Close()
+	if err := r.failed(a); err != nil {
+		return false, err
+	}
+	lines := bufio.NewScanner(a.Body)
+	lines.Buffer(nil, lineBytesMax)
+	for lines.Scan() {
+		silence.Reset(silenceMax)
+		r.tell("", nil)
+		var m message
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			return true, fmt.Errorf("read an update: %w", err)
+		}
+		if m.Question != nil {
+			r.answer(ctx, *m.Question)
+		}
+		if m.Update != nil && !deliver(ctx, out, *m.Update) {
+			return true, because(ctx, ctx.Err())
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return true, because(ctx, err)
+	}
+	return true, errors.New("the service has ended the stream")
+}
+
+// because prefers the reason that a context was ended for.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// failed is the error that an answer tells of.
+func (r *Remote) failed(a *http.Response) error {
+	r.refused.Store(a.StatusCode == http.StatusForbidden)
+	if a.StatusCode == http.StatusOK {
+		return nil
+	}
+	var e errorAnswer
+	if json.NewDecoder(io.LimitReader(a.Body, 64<<10)).Decode(&e) != nil || e.Error == "" {
+		e.Error = a.Status
+	}
+	if a.StatusCode == http.StatusForbidden {
+		return fmt.Errorf("%w: %s", ErrRefused, e.Error)
+	}
+	return errors.New(e.Error)
+}
+
+// answer answers a question beside the stream.
+func (r *Remote) answer(ctx context.Context, q Question) {
+	select {
+	case r.answering <- struct{}{}:
+	default:
+		return // the asker's time runs out
+	}
+	go func() {
+		defer func() { <-r.answering }()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+		defer cancel()
+		a := Answer{ID: q.ID}
+		err := errors.New("this host answers no questions")
+		if r.Answer != nil {
+			var body any
+			if body, err = r.Answer(ctx, q.Kind, q.Body); err == nil {
+				a.Body, err = json.Marshal(body)
+			}
+		}
+		if err != nil {
+			a.Error = &AnswerError{Message: err.Error()}
+			var e *kurabe.Error
+			if errors.As(err, &e) {
+				a.Error = &AnswerError{e.Code, e.Message}
+			}
+		}
+		_ = r.call(ctx, callAnswer, a, nil) // the asker's time runs out
+	}()
+}
+
+// call does one call.
+func (r *Remote) call(ctx context.Context, name string, body, out any) error {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.Server+callPath+name, bytes.NewReader(encoded))
+	if err != nil {
+		return err
+	}
+	a, err := r.http.Do(q)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer a.Body.Close()
+	if err := r.failed(a); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if out == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(a.Body, 64<<10)) // so that the connection is used again
+		return err
+	}
+	return json.NewDecoder(io.LimitReader(a.Body, bodyBytesMax)).Decode(out)
+}

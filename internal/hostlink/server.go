@@ -1,0 +1,197 @@
+package hostlink
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/pki"
+	"kurabe/internal/store"
+)
+
+// ServerConfig is what a Server needs.
+type ServerConfig struct {
+	Link Link // what joined hosts reach, each its own part of it
+	KV   store.KV
+	View *store.View
+	// Identity is the server's own certificate, Roots the authority.
+	Identity tls.Certificate
+	Roots    *x509.CertPool
+	// Admit lets a host in, or says why not; Renew signs a new certificate for one that is.
+	Admit func(context.Context, JoinRequest) (JoinAnswer, error)
+	Renew func(ctx context.Context, host kurabe.HostID, csrPEM []byte) ([]byte, error)
+	Log   *slog.Logger
+	Now   func() time.Time
+}
+
+// Server is the service's end of the links of joined hosts.
+type Server struct {
+	ServerConfig
+	started time.Time
+	http    *http.Server
+
+	mu      sync.Mutex // guards the rest
+	heard   map[kurabe.HostID]time.Time
+	streams map[kurabe.HostID]*stream
+	asked   map[string]asked
+}
+
+// stream is the newest stream of assignments of a host.
+type stream struct {
+	questions chan Question
+	ended     chan struct{}
+}
+
+// NewServer returns a Server; Serve runs it.
+func NewServer(c ServerConfig) *Server {
+	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]time.Time{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+joinPath, s.join)
+	mux.Handle("GET "+assignmentsPath, s.known(s.assignments))
+	mux.Handle("POST "+callPath+"{call}", s.known(s.call))
+	s.http = &http.Server{
+		Handler: mux, ReadHeaderTimeout: callTime, ReadTimeout: callTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		// One stream and a few calls for each host need no second version of HTTP.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c.Identity},
+			// Asked for, and looked at by known: a host that joins has none.
+			ClientAuth: tls.RequestClientCert,
+		},
+	}
+	return s
+}
+
+// Serve answers until ctx ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { s.http.Close() })
+	defer stop()
+	if err := s.http.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// known lets hosts in that were admitted and not removed since.
+func (s *Server) known(next func(http.ResponseWriter, *http.Request, kurabe.HostID)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		party, err := pki.VerifyParty(r.TLS.PeerCertificates, s.Roots, pki.PartyAgent)
+		if err != nil {
+			refuse(w, http.StatusForbidden, err)
+			return
+		}
+		id := kurabe.HostID(party.ID)
+		if _, ok := s.View.JoinedHost(id); !ok {
+			refuse(w, http.StatusForbidden, fmt.Errorf("host %s was removed, or never let in; join again with a new token and an empty data folder", id))
+			return
+		}
+		next(w, r, id)
+	})
+}
+
+func (s *Server) join(w http.ResponseWriter, r *http.Request) {
+	var q JoinRequest
+	if !read(w, r, &q) {
+		return
+	}
+	a, err := s.Admit(r.Context(), q)
+	if err != nil {
+		s.Log.Warn("host not let in", logkey.Host, string(q.Host), "from", r.RemoteAddr, logkey.Error, err)
+		refuse(w, statusOf(err), err)
+		return
+	}
+	s.Log.Info("host let in", logkey.Host, string(q.Host), "from", r.RemoteAddr)
+	answer(w, a)
+}
+
+// assignments streams what a host must run, and questions.
+func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe.HostID) {
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Time{}); err != nil {
+		refuse(w, http.StatusInternalServerError, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	st := &stream{make(chan Question, questionsMax), make(chan struct{})}
+	defer s.open(host, st)()
+	updates := s.Link.Assignments(ctx, host)
+	out := json.NewEncoder(w)
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	for {
+		var m message
+		select {
+		case u, ok := <-updates:
+			if !ok {
+				return
+			}
+			m.Update = &u
+		case q := <-st.questions:
+			m.Question = &q
+		case <-ticker.C:
+			if _, ok := s.View.JoinedHost(host); !ok {
+				return
+			}
+		}
+		// A host that does not read is as good as cut off.
+		if control.SetWriteDeadline(time.Now().Add(silenceMax)) != nil || out.Encode(m) != nil || control.Flush() != nil {
+			return
+		}
+	}
+}
+
+// open makes a stream the one that questions go out with.
+func (s *Server) open(host kurabe.HostID, st *stream) (closed func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams[host] = st
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(st.ended)
+		if s.streams[host] == st {
+			delete(s.streams, host)
+		}
+	}
+}
+
+func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyBytesMax)).Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		refuse(w, http.StatusBadRequest, fmt.Errorf("read the request: %w", err))
+		return false
+	}
+	return true
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(errorAnswer{err.Error()})
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// statusOf is 403 for what no repetition helps with.
+func statusOf(err error) int {
+	var e *kurabe.Error
+	if errors.As(err, &e) && e.Code != kurabe.CodeUnavailable && e.Code != kurabe.CodeThrottled || errors.Is(err, ErrRefused) {
+		return http.StatusForbidden
+	}
+	return http.StatusServiceUnavailable
+}

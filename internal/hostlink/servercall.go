@@ -1,0 +1,136 @@
+package hostlink
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// catalogRequest is a catalog as a host found it.
+type catalogRequest struct{ Catalog kurabe.Catalog }
+
+// renewRequest asks for a new certificate, certAnswer is one.
+type renewRequest struct{ CSRPEM []byte }
+type certAnswer struct{ CertPEM []byte }
+
+// call answers one call of a host. What it says of another host is refused.
+func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID) {
+	ctx, cancel := context.WithTimeout(r.Context(), callTime)
+	defer cancel()
+	var out any = struct{}{}
+	var err error
+	switch r.PathValue("call") {
+	case callAlive:
+		s.hear(host)
+	case callRenew:
+		out, err = take(w, r, func(q renewRequest) (any, error) {
+			cert, err := s.Renew(ctx, host, q.CSRPEM)
+			return certAnswer{cert}, err
+		})
+	case callPutReport:
+		_, err = take(w, r, func(q kurabe.InstanceReport) (any, error) {
+			return nil, own(host, q.Host, func() error { return s.Link.PutReport(ctx, q) })
+		})
+	case callDropReport:
+		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropReport(ctx, host, q.Instance) })
+	case callPutSnapshotReport:
+		_, err = take(w, r, func(q kurabe.SnapshotReport) (any, error) {
+			return nil, own(host, q.Host, func() error { return s.Link.PutSnapshotReport(ctx, q) })
+		})
+	case callDropSnapshotReport:
+		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropSnapshotReport(ctx, host, q.Snapshot) })
+	case callPutLogs:
+		_, err = take(w, r, func(q kurabe.LogReport) (any, error) {
+			return nil, own(host, q.Host, func() error { return s.Link.PutLogs(ctx, q) })
+		})
+	case callPutHost:
+		_, err = take(w, r, func(q kurabe.HostReport) (any, error) { return nil, s.putHost(ctx, host, q) })
+	case callPutCatalog:
+		_, err = take(w, r, func(q catalogRequest) (any, error) { return nil, s.Link.PutCatalog(ctx, host, q.Catalog) })
+	case callSign:
+		out, err = take(w, r, func(q SignRequest) (any, error) { return s.sign(ctx, host, q) })
+	case callAnswer:
+		_, err = take(w, r, func(q Answer) (any, error) { s.answered(host, q); return nil, nil })
+	default:
+		err = fmt.Errorf("%w: there is no call %.40q", ErrRefused, r.PathValue("call"))
+	}
+	switch {
+	case err == errAnswered:
+	case err != nil:
+		refuse(w, statusOf(err), err)
+	default:
+		answer(w, out)
+	}
+}
+
+// errAnswered says that a request could not be read, and was told so.
+var errAnswered = fmt.Errorf("answered")
+
+// take reads a request and does it.
+func take[Q any](w http.ResponseWriter, r *http.Request, do func(Q) (any, error)) (any, error) {
+	var q Q
+	if !read(w, r, &q) {
+		return nil, errAnswered
+	}
+	return do(q)
+}
+
+func own(host, named kurabe.HostID, do func() error) error {
+	if named != host {
+		return fmt.Errorf("%w: host %s speaks for host %.40q", ErrRefused, host, named)
+	}
+	return do()
+}
+
+// putHost takes note of what a host is: it has the zones that it joined with, and is no
+// server of the service.
+func (s *Server) putHost(ctx context.Context, host kurabe.HostID, h kurabe.HostReport) error {
+	joined, ok := s.View.JoinedHost(host)
+	if !ok || !slices.Equal(h.Zones, joined.Value.Zones) || h.Server {
+		return fmt.Errorf("%w: host %s has joined with the zones %v, not with %v", ErrRefused, host, joined.Value.Zones, h.Zones)
+	}
+	return own(host, h.Host, func() error { return s.Link.PutHost(ctx, h) })
+}
+
+// sign signs for servers that the host runs, and no other name or address: members of a
+// group let each other in by them.
+func (s *Server) sign(ctx context.Context, host kurabe.HostID, q SignRequest) (Certificate, error) {
+	block, _ := pem.Decode(q.CSRPEM)
+	if block == nil {
+		return Certificate{}, fmt.Errorf("%w: not a certificate request in PEM", ErrRefused)
+	}
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return Certificate{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	entries, _, err := s.KV.List(ctx, store.AssignmentPrefix(host))
+	if err != nil {
+		return Certificate{}, err
+	}
+	for _, e := range entries {
+		a, err := store.DecodeAssignment(e)
+		if err == nil && len(q.DNSNames) == 0 && mayBe(a, csr.Subject.CommonName, q.IPs) {
+			return s.Link.Sign(ctx, q)
+		}
+	}
+	return Certificate{}, fmt.Errorf("%w: host %s runs no server %.80q at %v", ErrRefused, host, csr.Subject.CommonName, q.IPs)
+}
+
+// mayBe says whether the server of an assignment may have a certificate of that name and
+// those addresses: engine.Instance.CertificateName has the rule.
+func mayBe(a kurabe.Assignment, name string, ips []net.IP) bool {
+	want := a.Name
+	if a.Role != nil {
+		want = string(a.Instance)
+	}
+	return name == want && !slices.ContainsFunc(ips, func(ip net.IP) bool {
+		return ip.String() != a.Address && ip.String() != a.ListensAt
+	})
+}

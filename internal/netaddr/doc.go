@@ -1,0 +1,9 @@
+// Package netaddr holds addresses on this machine's network interfaces, so that other
+// machines reach the servers that listen at them.
+//
+// Addresses come from a pool that is the host's alone. They are added to the interface
+// whose network holds the pool, without a route of their own, and outlive this process:
+// clients go on while nobody is there. What is in the pool is ours: a start removes what
+// nobody needs any more.
+// Called by internal/agent, over agent.Addresses.
+package netaddr

@@ -1,0 +1,32 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"kurabe"
+)
+
+// unheard says whether nobody hears the host of the server that clients speak with, and
+// tells of it. Nothing is done to its databases, which may serve: they need no control
+// plane.
+func (d *draft) unheard() bool {
+	since := d.w.Lost[d.next.Host]
+	told := d.status.State == kurabe.StateUnreachable
+	switch {
+	case !d.had || since.IsZero() && !told:
+		return false
+	case since.IsZero():
+		d.because("host " + string(d.next.Host) + " is heard again")
+		d.event("KURABE-EVENT-0020", fmt.Sprintf("Host %s is heard again", d.next.Host), "recovery")
+		d.status.State, d.status.Reason = kurabe.StateRebooting, ""
+		return false
+	}
+	why := fmt.Sprintf("host %s has not been heard since %s; the database may serve its clients or not", d.next.Host, since.UTC().Format(time.RFC3339))
+	d.because(why)
+	if !told {
+		d.event("KURABE-EVENT-0019", "The DB instance is unreachable: "+why, "availability", "failure")
+	}
+	d.status.State, d.status.Reason = kurabe.StateUnreachable, why
+	return true
+}

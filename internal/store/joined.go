@@ -1,0 +1,43 @@
+package store
+
+import "kurabe"
+
+// PutJoinedHost writes a host that was let in, read at mod; 0 demands that there is none.
+func (c *Change) PutJoinedHost(h kurabe.JoinedHost, mod int64) *Change {
+	key := joinedHostKey(h.ID)
+	return c.Require(key, mod).put(key, h, string(h.ID))
+}
+
+// DeleteJoinedHost removes a host that was read at mod, and what it said of itself. That
+// nothing is assigned to it is the caller's to check, with RequireUnassigned.
+func (c *Change) DeleteJoinedHost(id kurabe.HostID, mod int64) *Change {
+	key := joinedHostKey(id)
+	return c.Require(key, mod).Delete(key).Delete(hostReportKey(id)).Delete(logReportKey(id)).Delete(presenceKey(id))
+}
+
+// DropCatalog removes the parameters of an engine version as a host found them.
+func (c *Change) DropCatalog(host kurabe.HostID, engine kurabe.EngineName, version string) *Change {
+	return c.Delete(catalogKey(host, engine, version))
+}
+
+// RequireUnassigned demands that nothing was assigned to a host after revision.
+func (c *Change) RequireUnassigned(host kurabe.HostID, revision int64) *Change {
+	return c.RequireUnwritten(AssignmentPrefix(host), revision).RequireUnwritten(SnapshotAssignmentPrefix(host), revision)
+}
+
+// PutJoinToken writes a token that was read at mod; 0 demands that there is none.
+func (c *Change) PutJoinToken(t kurabe.JoinToken, mod int64) *Change {
+	key := joinTokenKey(t.ID)
+	return c.Require(key, mod).put(key, t, t.ID)
+}
+
+// DeleteJoinToken removes a token that was read at mod.
+func (c *Change) DeleteJoinToken(id string, mod int64) *Change {
+	key := joinTokenKey(id)
+	return c.Require(key, mod).Delete(key)
+}
+
+// PutPresence writes whether a host is heard, as long as it is let in.
+func (c *Change) PutPresence(p kurabe.Presence, joined int64) *Change {
+	return c.Require(joinedHostKey(p.Host), joined).put(presenceKey(p.Host), p, string(p.Host))
+}

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"kurabe"
+)
+
+// JoinedHost returns a host that was let in.
+func (v *View) JoinedHost(id kurabe.HostID) (Record[kurabe.JoinedHost], bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.state.joined[id]
+	return r, ok
+}
+
+// JoinedHosts returns the hosts that were let in, by id.
+func (v *View) JoinedHosts() []Record[kurabe.JoinedHost] {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(v.state.joined), func(a, b Record[kurabe.JoinedHost]) int { return cmp.Compare(a.Value.ID, b.Value.ID) })
+}
+
+// JoinToken returns a token.
+func (v *View) JoinToken(id string) (Record[kurabe.JoinToken], bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.state.tokens[id]
+	return r, ok
+}
+
+// JoinTokens returns the tokens, by id.
+func (v *View) JoinTokens() []Record[kurabe.JoinToken] {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(v.state.tokens), func(a, b Record[kurabe.JoinToken]) int { return cmp.Compare(a.Value.ID, b.Value.ID) })
+}
+
+// Presence says whether the agent of a joined host is heard; false when nobody has said.
+func (v *View) Presence(id kurabe.HostID) (kurabe.Presence, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.state.presence[id]
+	return r.Value, ok
+}
+
+// Assigned says what is assigned to a host: ids of servers and of snapshots, sorted.
+func (v *View) Assigned(id kurabe.HostID) (servers []kurabe.InstanceID, snapshots []kurabe.SnapshotID) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, i := range v.state.instances.all {
+		for _, a := range i.Assignments {
+			if a.Value.Host == id {
+				servers = append(servers, a.Value.Instance)
+			}
+		}
+	}
+	for _, s := range v.state.snapshots.all {
+		if _, ok := s.Assignment(id); ok {
+			snapshots = append(snapshots, s.ID)
+		}
+	}
+	slices.Sort(servers)
+	slices.Sort(snapshots)
+	return servers, snapshots
+}
+
+// Closed says why nothing new is placed on a host, "" when it may be.
+func (v *View) Closed(id kurabe.HostID) string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	joined, beside := v.state.joined[id]
+	if !beside {
+		return "" // a server of the service runs on it
+	}
+	switch p, said := v.state.presence[id]; {
+	case joined.Value.Drained:
+		return "host " + string(id) + " is drained"
+	case !said:
+		return "host " + string(id) + " was not heard yet"
+	case p.Value.Lost:
+		return "host " + string(id) + " is not heard"
+	}
+	return ""
+}
+
+// LostSince says since when a host is not heard, zero when it is.
+func (v *View) LostSince(id kurabe.HostID) time.Time {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if p, said := v.state.presence[id]; said && p.Value.Lost {
+		return p.Value.Since
+	}
+	return time.Time{}
+}
