@@ -22,16 +22,46 @@ type Placement struct {
 	Source *HostReport
 }
 
-// Refuses says why a host cannot take an instance, "" when it can. reserved is the memory
-// in bytes that others hold there.
-func (p Placement) Refuses(h HostReport, reserved int64) string {
+// Choose takes the host with most memory free that can have the instance, or says why none
+// can. closed says of hosts why nothing new is placed on them, reserved is the memory in
+// bytes that others hold there.
+func (p Placement) Choose(hosts []HostReport, closed map[HostID]string, reserved map[HostID]int64) (HostReport, string) {
+	var best HostReport
+	bestFree, why := int64(-1), "no host has reported yet"
+	if len(hosts) > 0 {
+		why = "no host is in zone " + p.Zone
+	}
+	for _, h := range hosts {
+		if len(h.Zones) == 0 || p.Zone != "" && !slices.Contains(h.Zones, p.Zone) || p.Data != "" && h.Host != p.Data {
+			if h.Host == p.Data {
+				why = fmt.Sprintf("host %s has the snapshot, and is not in zone %s", h.Host, p.Zone)
+			}
+			continue
+		}
+		refused := closed[h.Host]
+		if refused == "" {
+			refused = p.refuses(h, reserved[h.Host])
+		}
+		switch free := h.MemoryBytes - reserved[h.Host]; {
+		case refused != "" && p.Data != "":
+			why = fmt.Sprintf("host %s has the snapshot: %s", h.Host, refused)
+		case refused != "":
+			why = refused
+		case free > bestFree:
+			best, bestFree = h, free
+		}
+	}
+	if bestFree < 0 {
+		return HostReport{}, why
+	}
+	return best, ""
+}
+
+// refuses says why a host cannot take the instance, "" when it can.
+func (p Placement) refuses(h HostReport, reserved int64) string {
 	id, needs := string(h.Host), p.Class.MemoryBytes*int64(p.Servers)
 	free := max(h.MemoryBytes-reserved, 0)
 	switch {
-	case p.Data != "" && h.Host != p.Data:
-		return "host " + string(p.Data) + " has the snapshot"
-	case len(h.Zones) == 0 || p.Zone != "" && !slices.Contains(h.Zones, p.Zone):
-		return "no host that could have it is in zone " + p.Zone
 	case len(h.Zones) < p.Servers:
 		return fmt.Sprintf("host %s is in zone %s alone, and a standby needs another one", id, strings.Join(h.Zones, ", "))
 	case !h.offers(p.Engine, p.Version):
@@ -40,6 +70,8 @@ func (p Placement) Refuses(h HostReport, reserved int64) string {
 		return "host " + id + " cannot hold " + p.Class.Name + ": " + p.Class.Unfit(h)
 	case p.Limits.ReadIOPS > 0 && !h.Has("io"):
 		return fmt.Sprintf("host %s cannot enforce IOPS (%s)", id, h.Detail("io"))
+	case p.Source != nil && p.Source.Host != h.Host && p.Engine == MariaDB:
+		return fmt.Sprintf("a read replica of MariaDB is made from the files of its source, which are on host %s", p.Source.Host)
 	case p.Source != nil && p.Source.Host != h.Host && (h.alone() || p.Source.alone()):
 		return fmt.Sprintf("hosts %s and %s cannot reach each other's databases, since the address pool of one of them is a loopback network", p.Source.Host, id)
 	case free < needs && p.Servers > 1:

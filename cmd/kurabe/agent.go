@@ -153,7 +153,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
 	defer prepared()
 	n.loop("certificate", func() error { return n.self.keepFresh(loopCtx, n.link, n.log) })
-	if err := n.startHost(prepareCtx, loopCtx, data, n.self.saved.Zones, n.link); err != nil {
+	if err := n.startHost(prepareCtx, loopCtx, data, standing{zones: n.self.saved.Zones}, n.link); err != nil {
 		return err
 	}
 	// Not before the databases were looked at: what is known of them may be stale.

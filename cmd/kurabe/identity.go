@@ -77,6 +77,13 @@ func enterService(ctx context.Context, f *agentFlags, data string, h hostFile, l
 	if err := i.load(); err != nil {
 		return nil, err
 	}
+	if ends := i.certificate().Leaf.NotAfter; time.Now().After(ends) {
+		log.Warn("this machine was away for too long: its certificate has ended, and it joins anew", "ended", ends)
+		if err := i.join(ctx, f); err != nil {
+			return nil, err
+		}
+		return i, i.load()
+	}
 	if f.join == "" || f.join == i.saved.Server {
 		return i, nil
 	}
@@ -90,17 +97,24 @@ func (i *identity) join(ctx context.Context, f *agentFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.join == "" || f.zone == "" {
+	again := joined{Server: f.join, Zones: f.zones()}
+	if again.Server == "" {
+		again.Server = i.saved.Server
+	}
+	if again.Zones == nil {
+		again.Zones = i.saved.Zones
+	}
+	if again.Server == "" || again.Zones == nil {
 		return errors.New("this machine has not joined yet: name the service with --join HOST:PORT, and the zone of this machine with --zone")
 	}
 	keyPEM, csrPEM, err := i.firstKey()
 	if err != nil {
 		return err
 	}
-	i.saved = joined{Server: f.join, Zones: f.zones()}
-	answer, root, err := hostlink.Join(ctx, f.join, token, hostlink.JoinRequest{Host: kurabe.HostID(i.host), Zones: i.saved.Zones, CSRPEM: csrPEM})
+	i.saved = again
+	answer, root, err := hostlink.Join(ctx, i.saved.Server, token, hostlink.JoinRequest{Host: kurabe.HostID(i.host), Zones: i.saved.Zones, CSRPEM: csrPEM})
 	if err != nil {
-		return fmt.Errorf("join the service at %s: %w", f.join, err)
+		return fmt.Errorf("join the service at %s: %w", i.saved.Server, err)
 	}
 	i.saved.Region = answer.Region
 	for _, file := range []struct {

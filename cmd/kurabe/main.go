@@ -47,9 +47,10 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe explain shop        what is known of it, and what would be done next
   kurabe drill shop --kill writer --yes
                              lose a server of a Multi-AZ instance, and see what clients see
+  kurabe hosts               the machines that run databases, and how more of them join
   kurabe lab ls              what a feature costs, measured: the studies
 
-Every command but server and run is a client of the public API. It finds the service
+Every command but server, run and agent is a client of the public API. It finds the service
 by --endpoint (KURABE_ENDPOINT) and the credentials by AWS_ACCESS_KEY_ID and
 AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
 		Version:       version,

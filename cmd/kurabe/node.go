@@ -124,9 +124,15 @@ type node struct {
 	failed chan error // first failure of a part
 }
 
+// standing is what a host is in the service.
+type standing struct {
+	zones  []string
+	server bool // a server of the service runs on it
+}
+
 // startHost brings up the agent: from here on the databases are watched. It returns once
 // the versions were looked at.
-func (n *node) startHost(ctx, loopCtx context.Context, data string, zones []string, link hostlink.Link) error {
+func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing, link hostlink.Link) error {
 	h, err := loadHostFile(data, n.flags.addressPool)
 	if err != nil {
 		return err
@@ -141,7 +147,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, zones []stri
 	if err != nil {
 		return err
 	}
-	host, engines, err := newHost(ctx, h, zones, seen, link, logs.fetch, n.log)
+	host, engines, err := newHost(ctx, h, at, seen, link, logs.fetch, n.log)
 	if err != nil {
 		return err
 	}

@@ -124,8 +124,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
 	defer prepared()
 	link := hostlink.NewLocal(kv, ca, s.log)
-	link.Server = true
-	if err := s.startHost(prepareCtx, loopCtx, data, f.hostZones(), link); err != nil {
+	if err := s.startHost(prepareCtx, loopCtx, data, standing{f.hostZones(), true}, link); err != nil {
 		return err
 	}
 	if err := s.seen(prepareCtx, s.host); err != nil {

@@ -31,6 +31,7 @@ type Installed struct {
 type Host struct {
 	ID          kurabe.HostID
 	Zones       []string
+	Server      bool // a server of the service runs on it
 	AddressPool string
 	DataDir     string
 	Levers      cgroup.Levers
@@ -75,7 +76,7 @@ func spaceMoved(told, free int64) bool {
 // Announce tells the control plane of the host as it is, before any engine is
 // ready.
 func (h *Host) Announce(ctx context.Context) error {
-	r := kurabe.HostReport{Host: h.ID, Zones: h.Zones, AddressPool: h.AddressPool, StartedAt: h.Now().UTC(), Levers: h.levers()}
+	r := kurabe.HostReport{Host: h.ID, Zones: h.Zones, Server: h.Server, AddressPool: h.AddressPool, StartedAt: h.Now().UTC(), Levers: h.levers()}
 	var err error
 	if r.CPUs, r.MemoryBytes, err = machine(); err != nil {
 		return err

@@ -22,16 +22,14 @@ func (c *Control) checkPlace(s kurabe.InstanceSpec) error {
 			p.Source = &h
 		}
 	}
-	why := "no host has reported yet"
-	for _, h := range c.View.Hosts() {
-		if why = c.View.Closed(h.Host); why != "" {
-			continue
-		}
-		if why = p.Refuses(h, c.reservedOn(h.Host, "")); why == "" {
-			return nil
-		}
+	hosts, closed, reserved := c.View.Hosts(), map[kurabe.HostID]string{}, map[kurabe.HostID]int64{}
+	for _, h := range hosts {
+		closed[h.Host], reserved[h.Host] = c.View.Closed(h.Host), c.reservedOn(h.Host, "")
 	}
-	return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "No host can take a %s now: %s", class.Name, why)
+	if _, why := p.Choose(hosts, closed, reserved); why != "" {
+		return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "No host can take a %s now: %s", class.Name, why)
+	}
+	return nil
 }
 
 // checkStay says whether an instance with such settings still fits its host: it does not

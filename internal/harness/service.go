@@ -34,6 +34,10 @@ type Options struct {
 	Env    []string // besides ours
 	Fault  bool     // the binary with fault points, and a file to arm them
 	Shared bool     // lives until all tests have run, not only this one
+	// Machine is where it runs, nil: where the tests do. Agent has an agent run, which
+	// joins by Args, and no service.
+	Machine *Machine
+	Agent   bool
 }
 
 // Service is one service on one data folder, through all its lives.
@@ -132,14 +136,18 @@ func Folder(t testing.TB, shared bool) string {
 func (s *Service) Launch(t testing.TB, args ...string) {
 	t.Helper()
 	l := &life{stdout: &Log{}, done: make(chan struct{})}
-	l.cmd = exec.Command(s.binary, append(append([]string{"server", "--data", s.Data, "--listen", "127.0.0.1:0"}, s.options.Args...), args...)...)
+	l.cmd = exec.Command(s.binary, append(append(s.command(), s.options.Args...), args...)...)
 	l.cmd.Env = append(environment(), s.options.Env...)
 	if s.fault != "" {
 		l.cmd.Env = append(l.cmd.Env, "KURABE_FAULT="+s.fault)
 	}
 	l.cmd.Stdout, l.cmd.Stderr = l.stdout, s.Log
 	l.cmd.WaitDelay = time.Second
-	if err := l.cmd.Start(); err != nil {
+	start := l.cmd.Start
+	if m := s.options.Machine; m != nil {
+		start = func() error { return m.Start(t, l.cmd) }
+	}
+	if err := start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -149,6 +157,18 @@ func (s *Service) Launch(t testing.TB, args ...string) {
 	s.mu.Lock()
 	s.life, s.url = l, ""
 	s.mu.Unlock()
+}
+
+// command is how the process is started, without what a test adds.
+func (s *Service) command() []string {
+	listen := "127.0.0.1"
+	switch m := s.options.Machine; {
+	case s.options.Agent:
+		return []string{"agent", "--data", s.Data}
+	case m != nil:
+		listen = m.Address
+	}
+	return []string{"server", "--data", s.Data, "--listen", listen + ":0"}
 }
 
 // environment is ours without what would lead a service or client astray.
@@ -162,7 +182,7 @@ func environment() []string {
 	return env
 }
 
-var readyLine = regexp.MustCompile(`\Akurabe ready (http://\S+)\n\z`)
+var readyLine = regexp.MustCompile(`\Akurabe (?:agent )?ready (\S+)\n\z`)
 
 // Start starts the service and waits until it is ready.
 func (s *Service) Start(t testing.TB, args ...string) time.Duration {

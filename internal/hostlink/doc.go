@@ -3,8 +3,9 @@
 //
 // Link is shaped for a network: values go in and out, nothing is shared, every
 // call may fail, and a watch may repeat or be cut. Local implements it in one
-// process over the store; Faulty wraps any Link and drops, delays and repeats,
-// for tests. Both pass the suite in hostlinktest.
+// process over the store; Remote over the network, with Server at the other end;
+// Faulty wraps any Link and drops, delays and repeats, for tests. All pass the
+// suite in hostlinktest. Server also knows which hosts are heard.
 //
 // What must not live here: what an assignment means. A Link does not compare
 // generations; the agent refuses a lower one.

@@ -35,8 +35,6 @@ type Local struct {
 	kv     store.KV
 	signer Signer
 	log    *slog.Logger
-	// Server says that the link's host is one that a server of the service runs on.
-	Server bool
 }
 
 // NewLocal returns a Link over the store and the authority.
@@ -201,7 +199,6 @@ func (l *Local) PutLogs(ctx context.Context, r kurabe.LogReport) error {
 
 // PutHost implements Link.
 func (l *Local) PutHost(ctx context.Context, h kurabe.HostReport) error {
-	h.Server = l.Server
 	return l.commit(ctx, "put host report", store.NewChange().PutHost(h))
 }
 

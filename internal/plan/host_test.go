@@ -28,7 +28,7 @@ func TestPlacedWhereItFits(t *testing.T) {
 		{"a drained host", func(s *sim) { s.w.Closed = map[kurabe.HostID]string{"h3": "host h3 is drained"} }, "h2", ""},
 		{"all are closed", func(s *sim) {
 			s.w.Closed = map[kurabe.HostID]string{"h2": "host h2 is drained", "h3": "host h3 is not heard"}
-		}, "", "host h3 is not heard"},
+		}, "", "is not heard"},
 		{"where the snapshot is", func(s *sim) { s.w.OriginHost = "h2"; s.w.Reserved["h2"] = kurabe.GiB }, "h2", ""},
 		{"the snapshot's host is closed", func(s *sim) {
 			s.w.OriginHost, s.w.Closed = "h2", map[kurabe.HostID]string{"h2": "host h2 is drained"}

@@ -47,31 +47,13 @@ func (d *draft) place() bool {
 	return true
 }
 
-// chooseHost takes the host with most memory free that can hold the instance.
+// chooseHost takes the host for a new instance, or says why there is none.
 func (d *draft) chooseHost() (kurabe.HostReport, string) {
 	p, why := d.placement()
 	if why != "" {
 		return kurabe.HostReport{}, why
 	}
-	why = "no host has reported yet"
-	best, bestFree := -1, int64(-1)
-	for i, h := range d.w.Hosts {
-		free := h.MemoryBytes - d.w.Reserved[h.Host]
-		refused := d.w.Closed[h.Host]
-		if refused == "" {
-			refused = p.Refuses(h, d.w.Reserved[h.Host])
-		}
-		switch {
-		case refused != "":
-			why = refused
-		case free > bestFree:
-			best, bestFree = i, free
-		}
-	}
-	if best < 0 {
-		return kurabe.HostReport{}, why
-	}
-	return d.w.Hosts[best], ""
+	return p.Choose(d.w.Hosts, d.w.Closed, d.w.Reserved)
 }
 
 // placement is what the instance asks of its host, or why that is not known.

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/control"
+	"kurabe/internal/hostlink"
+	"kurabe/internal/pki"
+	"kurabe/internal/store"
+)
+
+// door is where hosts join, over a store in memory.
+type door struct {
+	ca      *pki.CA
+	control *control.Control
+	address string
+	losing  bool // answers get lost
+}
+
+func newDoor(t *testing.T) *door {
+	t.Helper()
+	ca, err := pki.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv := store.NewMemory()
+	view := store.NewView(kv)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	go view.Run(ctx)
+	if err := view.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	d := &door{ca: ca, control: control.New(control.Config{KV: kv, View: view, Zones: []string{"a", "b"}, Now: time.Now})}
+	identity, err := ca.ServerIdentity("host-s", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca.PEM())
+	g := gate{ca, "us-east-1", d.control}
+	server := hostlink.NewServer(hostlink.ServerConfig{
+		Link: hostlink.NewLocal(kv, ca, log), KV: kv, View: view, Identity: identity, Roots: roots, Renew: g.renew, Log: log, Now: time.Now,
+		Admit: func(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinAnswer, error) {
+			a, err := g.admit(ctx, q)
+			if d.losing {
+				return hostlink.JoinAnswer{}, errors.New("lost")
+			}
+			return a, err
+		},
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.address = l.Addr().String()
+	go server.Serve(ctx, l)
+	return d
+}
+
+func (d *door) token(t *testing.T) string {
+	t.Helper()
+	token := hostlink.NewToken(d.ca.Digest())
+	if _, err := d.control.AddJoinToken(t.Context(), token.ID, hashOf(token.Secret.Reveal()), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	return token.Text()
+}
+
+func enter(t *testing.T, data string, f agentFlags) (*identity, error) {
+	t.Helper()
+	return enterService(t.Context(), &f, data, hostFile{ID: "host-1"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+}
+
+func TestJoinOutlivesALostAnswer(t *testing.T) {
+	d := newDoor(t)
+	data := t.TempDir()
+	t.Setenv(joinTokenVariable, d.token(t))
+	flags := agentFlags{join: d.address, zone: "b"}
+	d.losing = true
+	if _, err := enter(t, data, flags); err == nil {
+		t.Fatal("joined without an answer")
+	}
+	d.losing = false
+	first, err := enter(t, data, flags)
+	if err != nil {
+		t.Fatalf("once more: %v", err)
+	}
+	if err := os.Unsetenv(joinTokenVariable); err != nil {
+		t.Fatal(err)
+	}
+	second, err := enter(t, data, agentFlags{})
+	if err != nil || second.saved.Server != d.address || second.saved.Zones[0] != "b" {
+		t.Fatalf("without a token: %+v, %v", second, err)
+	}
+	if string(first.certificate().Leaf.Raw) != string(second.certificate().Leaf.Raw) {
+		t.Error("another certificate after a start")
+	}
+	if _, err := enter(t, data, agentFlags{zone: "a"}); err == nil || !strings.Contains(err.Error(), "has joined with b") {
+		t.Errorf("another zone: %v", err)
+	}
+	moved, err := enter(t, data, agentFlags{join: "10.0.0.9:1"})
+	if err != nil || moved.saved.Server != "10.0.0.9:1" {
+		t.Errorf("another address: %v", err)
+	}
+	if kept, err := enter(t, data, agentFlags{}); err != nil || kept.saved.Server != "10.0.0.9:1" {
+		t.Errorf("the new address is not kept: %v", err)
+	}
+}
+
+func TestCertificateIsRenewedOrJoinedForAnew(t *testing.T) {
+	d := newDoor(t)
+	data := t.TempDir()
+	t.Setenv(joinTokenVariable, d.token(t))
+	i, err := enter(t, data, agentFlags{join: d.address, zone: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := hostlink.NewRemote(hostlink.RemoteConfig{Server: d.address, Roots: i.roots, Identity: i.certificate, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	old := i.certificate()
+	if err := i.renew(t.Context(), link); err != nil || i.certificate() == old {
+		t.Fatalf("not renewed: %v", err)
+	}
+	if err := link.PutHost(t.Context(), kurabe.HostReport{Host: "host-1", Zones: []string{"b"}}); err != nil {
+		t.Errorf("with the new certificate: %v", err)
+	}
+
+	keyPEM, csrPEM, err := pki.NewKeyAndCSR("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, err := d.ca.SignParty(csrPEM, pki.Party{Kind: pki.PartyAgent, ID: "host-1"}, time.Nanosecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "link", identityFile), append(ended, keyPEM...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Unsetenv(joinTokenVariable); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := enter(t, data, agentFlags{}); err == nil || !strings.Contains(err.Error(), "kurabe hosts token") {
+		t.Errorf("with an ended certificate and no token: %v", err)
+	}
+	t.Setenv(joinTokenVariable, d.token(t))
+	again, err := enter(t, data, agentFlags{})
+	if err != nil || time.Now().After(again.certificate().Leaf.NotAfter) {
+		t.Errorf("not joined anew: %v", err)
+	}
+}

@@ -1,0 +1,102 @@
+package control
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+func TestJoinTokens(t *testing.T) {
+	c := newTestWorld(t)
+	now := c.Now()
+	c.Now = func() time.Time { return now }
+	ctx := t.Context()
+	for _, validity := range []time.Duration{0, -time.Hour, time.Second, 8 * 24 * time.Hour} {
+		if _, err := c.AddJoinToken(ctx, "t0", "h", validity); kurabe.CodeOf(err) != kurabe.CodeInvalidParameterValue {
+			t.Errorf("good for %s: %v", validity, err)
+		}
+	}
+	for _, id := range []string{"t1", "t2"} {
+		if _, err := c.AddJoinToken(ctx, id, "right", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := kurabe.JoinedHost{ID: "h2", Zones: []string{"us-east-1b"}, Key: "k"}
+	refused := func(what, says, token, hash string, h kurabe.JoinedHost) {
+		t.Helper()
+		if err := c.AdmitHost(ctx, token, hash, h); kurabe.CodeOf(err) != kurabe.CodeInvalidParameterValue || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	admitted := func(what, token string, h kurabe.JoinedHost) {
+		t.Helper()
+		if err := c.AdmitHost(ctx, token, "right", h); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("no such token", "not known", "t9", "right", host)
+	refused("a wrong secret", "not known", "t1", "wrong", host)
+	refused("no zone", "no zone", "t1", "right", kurabe.JoinedHost{ID: "h2", Key: "k"})
+	refused("a zone that is none", "no zone", "t1", "right", kurabe.JoinedHost{ID: "h2", Zones: []string{"x"}, Key: "k"})
+	refused("the id of a host that there is", "host h1 already", "t1", "right", kurabe.JoinedHost{ID: "h1", Zones: host.Zones, Key: "k"})
+	admitted("at last", "t1", host)
+	admitted("once more, since the answer was lost", "t1", host)
+	refused("with another key", "was used", "t1", "right", kurabe.JoinedHost{ID: "h2", Zones: host.Zones, Key: "other"})
+	refused("another host", "was used", "t1", "right", kurabe.JoinedHost{ID: "h3", Zones: host.Zones, Key: "k"})
+	refused("the id of a joined host, with a good token", "host h2 already", "t2", "right", kurabe.JoinedHost{ID: "h2", Zones: host.Zones, Key: "other"})
+	now = now.Add(time.Hour)
+	refused("after its time, by the host that it has let in", "expired", "t1", "right", host)
+	refused("after its time", "expired", "t2", "right", kurabe.JoinedHost{ID: "h3", Zones: host.Zones, Key: "k"})
+	if _, err := c.AddJoinToken(ctx, "t3", "right", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if left := c.View.JoinTokens(); len(left) != 1 || left[0].Value.ID != "t3" {
+		t.Errorf("expired tokens stay: %+v", left)
+	}
+}
+
+func TestPlaceOnHosts(t *testing.T) {
+	c := newTestWorld(t)
+	far := testHost()
+	far.Host, far.Zones, far.AddressPool = "h2", []string{"us-east-1d"}, "10.0.0.64/27"
+	c.Zones = append(c.Zones, "us-east-1d")
+	joined := kurabe.JoinedHost{ID: "h2", Zones: far.Zones, Key: "k"}
+	mustCommit(t, c, store.NewChange().PutJoinedHost(joined, 0).PutHost(far))
+	spec := kurabe.InstanceSpec{ID: "db-X", Zone: "us-east-1d", Engine: kurabe.Postgres, Now: kurabe.InstanceSettings{EngineVersion: "15.18", Class: "db.local.micro"}}
+	expect := func(what, says string) {
+		t.Helper()
+		err := c.checkPlace(spec)
+		if says == "" && err != nil || says != "" && (kurabe.CodeOf(err) != kurabe.CodeInsufficientCapacity || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	expect("a host that was not heard", "was not heard yet")
+	record, _ := c.View.JoinedHost("h2")
+	presence := func(lost bool) {
+		mustCommit(t, c, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: lost, Since: c.Now()}, record.ModRevision))
+	}
+	presence(false)
+	expect("a host that is heard", "")
+	presence(true)
+	expect("a host that is lost", "is not heard")
+	presence(false)
+	spec.Now.MultiAZ = true
+	expect("a pair on a host of one zone", "a standby needs another one")
+	spec.Zone = ""
+	expect("a pair where it can be", "")
+	spec.Now.MultiAZ, spec.Zone = false, "us-east-1d"
+	if err := c.DrainHost(t.Context(), "h2", true); err != nil {
+		t.Fatal(err)
+	}
+	expect("a drained host", "is drained")
+	if err := c.RemoveHost(t.Context(), "h2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := c.View.Host("h2"); known {
+		t.Error("what a removed host said of itself is still there")
+	}
+	expect("a removed host", "no host is in zone")
+}
