@@ -137,6 +137,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 	if n.self, err = enterService(ctx, f, data, h, n.log); err != nil {
 		return err
 	}
+	os.Unsetenv(joinTokenVariable) // servers need not inherit it
 	if err := volume.AtomicWrite(filepath.Join(data, "ca.pem"), n.self.rootPEM, 0o644); err != nil {
 		return fmt.Errorf("certificate authority: %w", err)
 	}
