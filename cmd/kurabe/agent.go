@@ -164,6 +164,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 		n.log.Warn("databases were not looked at yet", logkey.Error, err)
 	}
 	n.loop("beat", func() error { return n.link.Beat(loopCtx) })
+	n.prepareHost(prepareCtx, loopCtx)
 	return nil
 }
 

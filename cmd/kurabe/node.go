@@ -130,8 +130,7 @@ type standing struct {
 	server bool // a server of the service runs on it
 }
 
-// startHost brings up the agent: from here on the databases are watched. It returns once
-// the versions were looked at.
+// startHost brings up the agent: from here on the databases are watched.
 func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing, link hostlink.Link) error {
 	h, err := loadHostFile(data, n.flags.addressPool)
 	if err != nil {
@@ -174,11 +173,14 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	if err := host.Announce(ctx); err != nil && !errors.Is(err, agent.ErrUntold) {
 		return fmt.Errorf("announce this host: %w", err)
 	}
-	// Most requests need to know the engines' parameters. Only a first start waits here
-	// for long.
-	host.Prepare(ctx)
-	n.loop("host", func() error { return host.Run(loopCtx) })
 	return nil
+}
+
+// prepareHost makes the engines' versions ready. Most requests need to know their
+// parameters, and only a first start waits here for long.
+func (n *node) prepareHost(ctx, loopCtx context.Context) {
+	n.host.Prepare(ctx)
+	n.loop("host", func() error { return n.host.Run(loopCtx) })
 }
 
 // loop runs a part; its failure ends all.

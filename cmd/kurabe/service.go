@@ -127,6 +127,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if err := s.startHost(prepareCtx, loopCtx, data, standing{f.hostZones(), true}, link); err != nil {
 		return err
 	}
+	s.prepareHost(prepareCtx, loopCtx)
 	if err := s.seen(prepareCtx, s.host); err != nil {
 		return err
 	}

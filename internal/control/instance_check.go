@@ -88,6 +88,7 @@ func (c *Control) checkFit(s kurabe.InstanceSettings) error {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB Instance class: %s", s.Class)
 	}
 	why := "no host has reported yet"
+	var storage error
 	for _, h := range c.View.Hosts() {
 		if why = class.Unfit(h); why != "" {
 			continue
@@ -95,7 +96,10 @@ func (c *Control) checkFit(s kurabe.InstanceSettings) error {
 		if s.Limits().ReadIOPS == 0 || h.Has("io") {
 			return nil
 		}
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "StorageType %s cannot be honoured: its IOPS cannot be enforced on host %s (%s); StorageType local promises none", s.StorageType, h.Host, h.Detail("io"))
+		storage = kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "StorageType %s cannot be honoured: its IOPS cannot be enforced on host %s (%s); StorageType local promises none", s.StorageType, h.Host, h.Detail("io"))
+	}
+	if storage != nil {
+		return storage
 	}
 	return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "DBInstanceClass %s cannot be honoured: %s", s.Class, why)
 }

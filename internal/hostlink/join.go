@@ -87,7 +87,7 @@ func Join(ctx context.Context, server string, t Token, q JoinRequest) (JoinAnswe
 		return JoinAnswer{}, nil, err
 	}
 	defer a.Body.Close()
-	if err := new(Remote).failed(a); err != nil {
+	if err := failed(a); err != nil {
 		return JoinAnswer{}, nil, err
 	}
 	var out JoinAnswer

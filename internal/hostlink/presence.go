@@ -48,8 +48,10 @@ func (s *Server) judge(ctx context.Context, joined store.Record[kurabe.JoinedHos
 	s.mu.Lock()
 	last, spoke := s.heard[id]
 	s.mu.Unlock()
-	if last.Before(s.started) {
-		last = s.started
+	for _, begin := range []time.Time{s.started, joined.Value.JoinedAt} {
+		if last.Before(begin) {
+			last = begin
+		}
 	}
 	lost := now.Sub(last) > silenceMax
 	said, known := s.View.Presence(id)

@@ -14,7 +14,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"kurabe"
@@ -42,13 +41,21 @@ type Remote struct {
 	answering chan struct{} // questions under way
 
 	telling sync.Mutex
-	told    string      // the trouble that was logged
-	refused atomic.Bool // the newest word of the service was that it does not know us
+	told    string // the trouble that was logged
+
+	mu   sync.Mutex // guards the rest
+	life context.Context
+	end  context.CancelCauseFunc // ends life
 }
+
+// ErrNoLink says that the service is not heard. Calls fail with it at once: whoever calls
+// has a database to look after, and must not wait for a network that swallows everything.
+var ErrNoLink = errors.New("no link to the service")
 
 // NewRemote returns a Link over the network.
 func NewRemote(c RemoteConfig) *Remote {
 	r := &Remote{RemoteConfig: c, answering: make(chan struct{}, questionsMax)}
+	r.life, r.end = context.WithCancelCause(context.Background()) // until it is known better
 	r.http = clientFor(func(chain []*x509.Certificate) error {
 		_, err := pki.VerifyParty(chain, c.Roots, pki.PartyServer)
 		return err
@@ -71,7 +78,7 @@ func clientFor(verify func([]*x509.Certificate) error, identity func() *tls.Cert
 				return &tls.Certificate{}, nil
 			},
 		},
-		TLSHandshakeTimeout: silenceMax, ResponseHeaderTimeout: callTime, IdleConnTimeout: time.Minute,
+		TLSHandshakeTimeout: silenceMax, ResponseHeaderTimeout: callTime, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: questionsMax,
 	}}
 }
 
@@ -89,6 +96,7 @@ func (r *Remote) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upd
 			if started {
 				pause = retryPauseMin
 			}
+			r.down()
 			r.tell(host, err)
 			select {
 			case <-time.After(pause/2 + rand.N(pause)):
@@ -98,6 +106,29 @@ func (r *Remote) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upd
 		}
 	}()
 	return out
+}
+
+// up says that the service is heard, down that it is not: then calls under way end too.
+func (r *Remote) up() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.life.Err() != nil {
+		r.life, r.end = context.WithCancelCause(context.Background())
+	}
+}
+
+func (r *Remote) down() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end(ErrNoLink)
+	// A connection of before may be one that swallows everything.
+	r.http.CloseIdleConnections()
+}
+
+func (r *Remote) linked() context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.life
 }
 
 // tell logs a trouble once, and its end.
@@ -134,13 +165,14 @@ func (r *Remote) follow(ctx context.Context, out chan<- Update) (bool, error) {
 		return false, because(ctx, err)
 	}
 	defer a.Body.Close()
-	if err := r.failed(a); err != nil {
+	if err := failed(a); err != nil {
 		return false, err
 	}
 	lines := bufio.NewScanner(a.Body)
 	lines.Buffer(nil, lineBytesMax)
 	for lines.Scan() {
 		silence.Reset(silenceMax)
+		r.up()
 		r.tell("", nil)
 		var m message
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
@@ -168,8 +200,7 @@ func because(ctx context.Context, err error) error {
 }
 
 // failed is the error that an answer tells of.
-func (r *Remote) failed(a *http.Response) error {
-	r.refused.Store(a.StatusCode == http.StatusForbidden)
+func failed(a *http.Response) error {
 	if a.StatusCode == http.StatusOK {
 		return nil
 	}
@@ -209,18 +240,23 @@ func (r *Remote) answer(ctx context.Context, q Question) {
 				a.Error = &AnswerError{e.Code, e.Message}
 			}
 		}
-		_ = r.call(ctx, callAnswer, a, nil) // the asker's time runs out
+		_ = r.call(ctx, callTime, callAnswer, a, nil) // the asker's time runs out
 	}()
 }
 
-// call does one call.
-func (r *Remote) call(ctx context.Context, name string, body, out any) error {
+// call does one call within a time. It fails at once while there is no link.
+func (r *Remote) call(ctx context.Context, limit time.Duration, name string, body, out any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	life := r.linked()
+	defer context.AfterFunc(life, cancel)()
+	if life.Err() != nil {
+		return fmt.Errorf("%s: %w", name, ErrNoLink)
+	}
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.Server+callPath+name, bytes.NewReader(encoded))
 	if err != nil {
 		return err
@@ -230,7 +266,7 @@ func (r *Remote) call(ctx context.Context, name string, body, out any) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	defer a.Body.Close()
-	if err := r.failed(a); err != nil {
+	if err := failed(a); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if out == nil {

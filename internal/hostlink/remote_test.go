@@ -31,6 +31,7 @@ type far struct {
 	server *hostlink.Server
 	addr   string
 	now    atomic.Int64 // ns that the server's clock is ahead
+	stop   func()       // ends the server
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -67,7 +68,9 @@ func newFar(t *testing.T, kv store.KV, ca *pki.CA) *far {
 		t.Fatal(err)
 	}
 	f.addr = l.Addr().String()
-	go f.server.Serve(ctx, l)
+	serving, stop := context.WithCancel(ctx)
+	f.stop = stop
+	go f.server.Serve(serving, l)
 	return f
 }
 
@@ -250,11 +253,8 @@ func TestRemovedHostHearsNothingMore(t *testing.T) {
 	if err := f.view.WaitRevision(t.Context(), revision); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); !h1.Refused(); {
-		if time.Now().After(deadline) {
-			t.Fatal("a removed host still has its stream")
-		}
-		time.Sleep(20 * time.Millisecond)
+	if err := h1.PutHost(t.Context(), kurabe.HostReport{Host: "h1"}); !errors.Is(err, hostlink.ErrRefused) && !errors.Is(err, hostlink.ErrNoLink) {
+		t.Errorf("a removed host speaks: %v", err)
 	}
 	if _, err := store.NewChange().PutAssignment(kurabe.Assignment{Host: "h1", Instance: "db-1"}, 0).Commit(t.Context(), f.kv); err != nil {
 		t.Fatal(err)
@@ -263,6 +263,32 @@ func TestRemovedHostHearsNothingMore(t *testing.T) {
 	case u := <-updates:
 		t.Errorf("a removed host is told %+v", u)
 	case <-time.After(time.Second):
+	}
+}
+
+// TestNobodyWaitsForALostLink: a call while nobody is heard fails without a try, and one
+// under way ends when that is noticed.
+func TestNobodyWaitsForALostLink(t *testing.T) {
+	f := fresh(t)
+	h1 := f.agent(t, "h1")
+	<-h1.Assignments(t.Context(), "h1")
+	report := kurabe.InstanceReport{Host: "h1", Instance: "db-1"}
+	if err := h1.PutReport(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+	f.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for !errors.Is(h1.PutReport(ctx, report), hostlink.ErrNoLink) {
+		if ctx.Err() != nil {
+			t.Fatal("a report is tried on, though nobody is heard")
+		}
+	}
+	// From now on it needs no network to know.
+	for range 1000 {
+		if err := h1.PutReport(ctx, report); !errors.Is(err, hostlink.ErrNoLink) {
+			t.Fatal(err)
+		}
 	}
 }
 

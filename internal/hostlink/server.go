@@ -103,7 +103,7 @@ func (s *Server) known(next func(http.ResponseWriter, *http.Request, kurabe.Host
 
 func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	var q JoinRequest
-	if !read(w, r, &q) {
+	if !read(w, r, joinBytesMax, &q) {
 		return
 	}
 	a, err := s.Admit(r.Context(), q)
@@ -142,9 +142,9 @@ func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe
 		case q := <-st.questions:
 			m.Question = &q
 		case <-ticker.C:
-			if _, ok := s.View.JoinedHost(host); !ok {
-				return
-			}
+		}
+		if _, ok := s.View.JoinedHost(host); !ok {
+			return // it was removed meanwhile
 		}
 		// A host that does not read is as good as cut off.
 		if control.SetWriteDeadline(time.Now().Add(silenceMax)) != nil || out.Encode(m) != nil || control.Flush() != nil {
@@ -168,8 +168,8 @@ func (s *Server) open(host kurabe.HostID, st *stream) (closed func()) {
 	}
 }
 
-func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyBytesMax)).Decode(into); err != nil && !errors.Is(err, io.EOF) {
+func read(w http.ResponseWriter, r *http.Request, bytesMax int64, into any) bool {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, bytesMax)).Decode(into); err != nil && !errors.Is(err, io.EOF) {
 		refuse(w, http.StatusBadRequest, fmt.Errorf("read the request: %w", err))
 		return false
 	}

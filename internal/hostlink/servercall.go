@@ -76,7 +76,7 @@ var errAnswered = fmt.Errorf("answered")
 // take reads a request and does it.
 func take[Q any](w http.ResponseWriter, r *http.Request, do func(Q) (any, error)) (any, error) {
 	var q Q
-	if !read(w, r, &q) {
+	if !read(w, r, bodyBytesMax, &q) {
 		return nil, errAnswered
 	}
 	return do(q)

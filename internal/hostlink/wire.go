@@ -31,6 +31,8 @@ const (
 )
 
 const (
+	// joinBytesMax bounds what a stranger may send, who has shown nothing yet.
+	joinBytesMax = 64 << 10
 	// bodyBytesMax bounds a request: a catalog is the largest, below 1 MB.
 	bodyBytesMax = 8 << 20
 	// lineBytesMax bounds one update: a thousand assignments of 16 KB.
@@ -45,6 +47,9 @@ const (
 	silenceMax = 5 * time.Second
 	// callTime bounds a call; a server may wait that long for its store.
 	callTime = 15 * time.Second
+	// reportTime bounds a call for which a database may wait. What was not told in time is
+	// told again.
+	reportTime = 3 * time.Second
 )
 
 // JoinRequest asks to be let in.
