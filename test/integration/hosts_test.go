@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -190,8 +191,20 @@ func (b *hostsBed) cablePulled(t *testing.T, f *far) {
 	b.there.Plug(t, false)
 	defer b.there.Plug(t, true)
 	f.WaitStatus(t, "unreachable")
+	// A server that dies now is started again by its agent, which asks nobody.
+	if err := syscall.Kill(f.pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	harness.Wait(t, hostTime, f.Name+" has another server", func() string {
+		if now := b.host.Servers(f.ID); len(now) != 1 || now[0] == f.pid {
+			return fmt.Sprint(now)
+		}
+		return ""
+	})
+	f.pid = b.server(t, f.Instance)
 	b.there.Plug(t, true)
 	b.unmoved(t, f)
+	f.WaitEvent(t, "restarted")
 }
 
 func (b *hostsBed) switchedOff(t *testing.T, f *far) {
