@@ -12,6 +12,9 @@ type JoinedHost struct {
 	Key string `json:"key"`
 	// Drained says that nothing new is placed on it.
 	Drained bool `json:"drained,omitempty"`
+	// Gone says that it never comes back, with what is on it: a person's word. It is let in
+	// no more.
+	Gone bool `json:"gone,omitempty"`
 }
 
 // JoinToken lets one host in. The secret is known to whoever asked for it alone.

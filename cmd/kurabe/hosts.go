@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -44,7 +45,7 @@ may well serve their clients; they are shown as "unreachable".`,
 		},
 	}
 	f.add(c)
-	c.AddCommand(hostsTokenCommand(), hostsDrainCommand(), hostsRemoveCommand())
+	c.AddCommand(hostsTokenCommand(), hostsDrainCommand(), hostsRemoveCommand(), hostsGiveUpCommand())
 	return c
 }
 
@@ -120,6 +121,44 @@ func hostsRemoveCommand() *cobra.Command {
 	return c
 }
 
+func hostsGiveUpCommand() *cobra.Command {
+	var f clientFlags
+	var yes bool
+	c := &cobra.Command{
+		Use:   "give-up HOST",
+		Short: "Say that a lost host never comes back, with all that is on it",
+		Long: `Say that a host which is not heard never comes back. Its instances become "failed" and its
+snapshots too; they can be deleted then, and the host removed. Switch the machine off
+first: if its databases run on, clients may go on to write into them.
+
+What the repository of backups has can be imported (kurabe import). It asks for the
+name of the host first, unless --yes.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			hosts, err := c.hosts(cmd.Context(), "GET", "", nil)
+			if err != nil {
+				return err
+			}
+			for _, h := range hosts {
+				if string(h.ID) == args[0] {
+					fmt.Printf("%s has %d database servers and %d snapshots: %s\n", h.ID, len(h.Servers), len(h.Snapshots), strings.Join(names(h), ", "))
+				}
+			}
+			if !yes && !confirmed("All of it is given up. This CANNOT BE TAKEN BACK.", args[0]) {
+				return errors.New("nothing was changed")
+			}
+			return f.changeHost(cmd.Context(), "/give-up", url.Values{"host": {args[0]}}, args[0])
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
 func (f *clientFlags) changeHost(ctx context.Context, path string, query url.Values, id string) error {
 	c, err := f.client()
 	if err != nil {
@@ -180,6 +219,8 @@ func hostStatus(h control.HostInfo, now time.Time) string {
 	switch {
 	case h.Joined == nil:
 		status = "ready (service)"
+	case h.Joined.Gone:
+		return "given up"
 	case h.Presence == nil || h.Report == nil:
 		status = "joining"
 	case h.Presence.Lost:

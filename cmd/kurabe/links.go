@@ -121,6 +121,10 @@ func (h hostRequests) remove(r *http.Request) (any, error) {
 	return h.one(r, h.control.RemoveHost(r.Context(), kurabe.HostID(r.URL.Query().Get("host"))))
 }
 
+func (h hostRequests) giveUp(r *http.Request) (any, error) {
+	return h.one(r, h.control.GiveUpHost(r.Context(), kurabe.HostID(r.URL.Query().Get("host"))))
+}
+
 func (h hostRequests) one(_ *http.Request, err error) (any, error) {
 	if err != nil {
 		return nil, err

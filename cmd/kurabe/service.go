@@ -231,6 +231,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/hosts/token", server.Signed(hosts.token))
 	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))
 	server.Handle("POST /kurabe/hosts/remove", server.Signed(hosts.remove))
+	server.Handle("POST /kurabe/hosts/give-up", server.Signed(hosts.giveUp))
 	imports := importRequests{newImporter(s.archive, snapshotsOf(s.base), c, s.log), s.repo}
 	s.loop("import", func() error { return imports.Run(loopCtx) })
 	server.Handle("POST /kurabe/import", server.Signed(imports.start))

@@ -71,6 +71,9 @@ func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.Jo
 	return c.update(ctx, func() (*store.Change, error) {
 		now := c.Now().UTC()
 		t, ok := c.View.JoinToken(token)
+		if c.View.Gone(h.ID) {
+			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "host %s was given up for good; an empty data folder gets a name of its own", h.ID)
+		}
 		switch {
 		case !ok, subtle.ConstantTimeCompare([]byte(t.Value.Hash), []byte(hash)) != 1, !now.Before(t.Value.ExpiresAt):
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token is not known or has expired; kurabe hosts token makes a new one")
@@ -131,6 +134,22 @@ func (c *Control) DrainHost(ctx context.Context, id kurabe.HostID, drained bool)
 	})
 }
 
+// GiveUpHost stores a person's word that a host which is not heard never comes back. Its
+// instances fail, and can be deleted then.
+func (c *Control) GiveUpHost(ctx context.Context, id kurabe.HostID) error {
+	return c.update(ctx, func() (*store.Change, error) {
+		h, err := c.joined(id)
+		if err != nil || h.Value.Gone {
+			return nil, err
+		}
+		if c.View.LostSince(id).IsZero() {
+			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "host %s is heard, and is not given up: drain and remove it", id)
+		}
+		h.Value.Drained, h.Value.Gone = true, true
+		return store.NewChange().PutJoinedHost(h.Value, h.ModRevision), nil
+	})
+}
+
 // RemoveHost lets a host in no more. It is refused while anything is assigned to it.
 func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
 	return c.update(ctx, func() (*store.Change, error) {
@@ -145,6 +164,9 @@ func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
 		if servers, snapshots := c.View.Assigned(id); len(servers)+len(snapshots) > 0 {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "host %s has %s; delete them first", id, c.whatIsOn(servers, snapshots))
 		}
+		if err := c.dropReports(ctx, id, h.Value.Gone); err != nil {
+			return nil, err
+		}
 		change := store.NewChange().RequireUnassigned(id, revision).DeleteJoinedHost(id, h.ModRevision)
 		if r, ok := c.View.Host(id); ok {
 			for _, v := range r.Engines {
@@ -153,6 +175,29 @@ func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
 		}
 		return change, nil
 	})
+}
+
+// dropReports removes what a host that is gone has said, in its agent's place.
+func (c *Control) dropReports(ctx context.Context, id kurabe.HostID, gone bool) error {
+	if !gone {
+		return nil
+	}
+	for _, prefix := range []string{store.InstanceReportPrefix(id), store.SnapshotReportPrefix(id)} {
+		entries, _, err := c.KV.List(ctx, prefix)
+		if err != nil {
+			return c.storeError(err)
+		}
+		for part := range slices.Chunk(entries, store.TxnOpsMax) {
+			change := store.NewChange()
+			for _, e := range part {
+				change.Delete(e.Key)
+			}
+			if err := c.commit(ctx, change); err != nil {
+				return c.storeError(err)
+			}
+		}
+	}
+	return nil
 }
 
 // whatIsOn names what a host has, as users know it.

@@ -100,3 +100,38 @@ func TestPlaceOnHosts(t *testing.T) {
 	}
 	expect("a removed host", "no host is in zone")
 }
+
+func TestHostIsGivenUp(t *testing.T) {
+	c := newTestWorld(t)
+	ctx := t.Context()
+	far := testHost()
+	far.Host, far.Zones = "h2", []string{"us-east-1a"}
+	mustCommit(t, c, store.NewChange().PutJoinedHost(kurabe.JoinedHost{ID: "h2", Zones: far.Zones, Key: "k"}, 0).PutHost(far).
+		PutReport(kurabe.InstanceReport{Host: "h2", Instance: "db-1"}))
+	if err := c.GiveUpHost(ctx, "h1"); kurabe.CodeOf(err) != kurabe.CodeInvalidInstanceState {
+		t.Errorf("the service's own host: %v", err)
+	}
+	if err := c.GiveUpHost(ctx, "h2"); kurabe.CodeOf(err) != kurabe.CodeInvalidInstanceState || !strings.Contains(err.Error(), "is heard") {
+		t.Errorf("one that is not lost: %v", err)
+	}
+	record, _ := c.View.JoinedHost("h2")
+	mustCommit(t, c, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: true, Since: c.Now()}, record.ModRevision))
+	if err := c.GiveUpHost(ctx, "h2"); err != nil {
+		t.Fatal(err)
+	}
+	if !c.View.Gone("h2") || c.View.Closed("h2") == "" {
+		t.Error("it is not given up")
+	}
+	if _, err := c.AddJoinToken(ctx, "t1", "right", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.AdmitHost(ctx, "t1", "right", kurabe.JoinedHost{ID: "h2", Zones: far.Zones, Key: "k"}); err == nil || !strings.Contains(err.Error(), "given up") {
+		t.Errorf("let in again: %v", err)
+	}
+	if err := c.RemoveHost(ctx, "h2"); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _, err := c.KV.List(ctx, store.ReportPrefix("h2")); err != nil || len(entries) != 0 {
+		t.Errorf("its words stay: %v, %v", entries, err)
+	}
+}

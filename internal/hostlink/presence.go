@@ -44,6 +44,9 @@ func (s *Server) Watch(ctx context.Context) error {
 
 // judge writes the presence of one host if it has changed.
 func (s *Server) judge(ctx context.Context, joined store.Record[kurabe.JoinedHost]) {
+	if joined.Value.Gone {
+		return
+	}
 	id, now := joined.Value.ID, s.Now()
 	s.mu.Lock()
 	last, spoke := s.heard[id]

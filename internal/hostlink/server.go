@@ -93,12 +93,18 @@ func (s *Server) known(next func(http.ResponseWriter, *http.Request, kurabe.Host
 			return
 		}
 		id := kurabe.HostID(party.ID)
-		if _, ok := s.View.JoinedHost(id); !ok {
+		if !s.admitted(id) {
 			refuse(w, http.StatusForbidden, fmt.Errorf("host %s was removed, or never let in; join again with a new token and an empty data folder", id))
 			return
 		}
 		next(w, r, id)
 	})
+}
+
+// admitted says whether a host was let in, and not removed or given up since.
+func (s *Server) admitted(id kurabe.HostID) bool {
+	_, ok := s.View.JoinedHost(id)
+	return ok && !s.View.Gone(id)
 }
 
 func (s *Server) join(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +149,7 @@ func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe
 			m.Question = &q
 		case <-ticker.C:
 		}
-		if _, ok := s.View.JoinedHost(host); !ok {
+		if !s.admitted(host) {
 			return // it was removed meanwhile
 		}
 		// A host that does not read is as good as cut off.

@@ -95,3 +95,24 @@ func TestUnheardHost(t *testing.T) {
 		t.Errorf("heard again: state %s, %q, %+v", s.w.Status.State, s.w.Status.Reason, s.events)
 	}
 }
+
+func TestHostGivenUp(t *testing.T) {
+	s := newSim(t)
+	s.settle()
+	s.w.Gone, s.events = map[kurabe.HostID]bool{"h1": true}, nil
+	s.step()
+	s.step()
+	if s.w.Status.State != kurabe.StateFailed || len(s.events) != 1 || s.events[0].ID != "KURABE-EVENT-0021" || !strings.Contains(s.w.Status.Reason, "gone for good") {
+		t.Errorf("state %s, %q, %+v", s.w.Status.State, s.w.Status.Reason, s.events)
+	}
+	s.w.Spec.Deleting = &kurabe.Deletion{}
+	s.step()
+	if s.w.Assignment.Goal != kurabe.GoalAbsent {
+		t.Fatalf("deleted: goal %s", s.w.Assignment.Goal)
+	}
+	// What reconcile says in the host's place.
+	s.w.Report = &kurabe.InstanceReport{Host: "h1", Instance: s.w.Spec.ID, Generation: s.w.Assignment.Generation, Done: true, Absent: true}
+	if r := s.step(); !r.Gone {
+		t.Errorf("its records stay: %v", r.Reasons)
+	}
+}

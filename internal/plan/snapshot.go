@@ -10,9 +10,9 @@ import (
 	"kurabe"
 )
 
-// snapshotTries is how often a host may fail to take a snapshot before it is
+// SnapshotTries is how often a host may fail to take a snapshot before it is
 // given up: what hinders it (a full disk, a damaged file) is for a person.
-const snapshotTries = 5
+const SnapshotTries = 5
 
 // SnapshotWorld is everything that may influence the plan of one snapshot.
 // Records are read, never changed.
@@ -151,7 +151,7 @@ func (d *snapshotDraft) take() {
 		d.done()
 		d.damaged()
 		d.verify(r)
-	case r.Failure != nil && r.Failure.Attempts >= snapshotTries:
+	case r.Failure != nil && r.Failure.Attempts >= SnapshotTries:
 		d.fail(r.Failure.Step + ": " + r.Failure.Message)
 	case r.Failure != nil:
 		d.status.Reason = r.Failure.Step + ": " + r.Failure.Message

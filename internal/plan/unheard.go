@@ -11,6 +11,10 @@ import (
 // tells of it. Nothing is done to its databases, which may serve: they need no control
 // plane.
 func (d *draft) unheard() bool {
+	if d.had && d.w.Gone[d.next.Host] {
+		d.hostGone()
+		return true
+	}
 	since := d.w.Lost[d.next.Host]
 	told := d.status.State == kurabe.StateUnreachable
 	switch {
@@ -29,4 +33,14 @@ func (d *draft) unheard() bool {
 	}
 	d.status.State, d.status.Reason = kurabe.StateUnreachable, why
 	return true
+}
+
+// hostGone ends an instance whose host never comes back: a person has said so.
+func (d *draft) hostGone() {
+	why := fmt.Sprintf("host %s is gone for good, and the database with it; what is in the repository of backups can be imported", d.next.Host)
+	d.because(why)
+	if d.status.State != kurabe.StateFailed {
+		d.event("KURABE-EVENT-0021", "The DB instance is lost: "+why, "failure")
+	}
+	d.status.State, d.status.Action, d.status.Reason = kurabe.StateFailed, "", why
 }

@@ -31,6 +31,8 @@ type World struct {
 	Closed     map[kurabe.HostID]string
 	Lost       map[kurabe.HostID]time.Time
 	OriginHost kurabe.HostID
+	// Gone are the hosts that never come back.
+	Gone map[kurabe.HostID]bool
 	// Addresses are the endpoints of the other instances, Reserved the memory
 	// in bytes that they hold on each host.
 	Addresses map[string]bool

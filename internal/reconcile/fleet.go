@@ -16,16 +16,20 @@ type fleet struct {
 	hosts     []kurabe.HostReport
 	closed    map[kurabe.HostID]string
 	lost      map[kurabe.HostID]time.Time
+	gone      map[kurabe.HostID]bool
 	addresses map[string]kurabe.InstanceID                  // the instance, also of an address of one of its servers
 	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64 // by server: each of an instance holds its class
 }
 
 func newFleet(view *store.View) *fleet {
 	f := &fleet{view: view, hosts: view.Hosts(), addresses: map[string]kurabe.InstanceID{}, reserved: map[kurabe.HostID]map[kurabe.InstanceID]int64{}}
-	f.closed, f.lost = map[kurabe.HostID]string{}, map[kurabe.HostID]time.Time{}
+	f.closed, f.lost, f.gone = map[kurabe.HostID]string{}, map[kurabe.HostID]time.Time{}, map[kurabe.HostID]bool{}
 	for _, h := range f.hosts {
 		if why := view.Closed(h.Host); why != "" {
 			f.closed[h.Host] = why
+		}
+		if view.Gone(h.Host) {
+			f.gone[h.Host] = true
 		}
 		if since := view.LostSince(h.Host); !since.IsZero() {
 			f.lost[h.Host] = since
@@ -78,9 +82,10 @@ func (f *fleet) planned(i *store.Instance, r plan.Result) {
 
 // world gathers what the plan of one instance may depend on.
 func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
-	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts, Closed: f.closed, Lost: f.lost,
+	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts, Closed: f.closed, Lost: f.lost, Gone: f.gone,
 		Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{}}
 	addServers(i, &w)
+	f.addGone(i, &w)
 	f.addReplication(i, &w)
 	if places(i, w) {
 		f.addOthers(i.ID, &w)

@@ -91,6 +91,9 @@ func snapshotWorld(view *store.View, s *store.Snapshot, now time.Time) plan.Snap
 		if r, ok := s.Report(a.Host); ok {
 			w.Report = &r
 		}
+		if r := goneSnapshot(view, a); r != nil {
+			w.Report = r
+		}
 	}
 	if i, ok := view.Any(s.Spec.Source.Instance); ok {
 		// The one that writes has every commit, and the log that goes with the copy.

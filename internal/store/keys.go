@@ -99,6 +99,9 @@ func instanceReportKey(host kurabe.HostID, id kurabe.InstanceID) string {
 	return InstanceReportPrefix(host) + string(id)
 }
 
+// ReportPrefix is the prefix of everything that a host reports.
+func ReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/" }
+
 // InstanceReportPrefix is the prefix of what a host reports of its instances.
 func InstanceReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/instance/" }
 

@@ -77,6 +77,8 @@ func (v *View) Closed(id kurabe.HostID) string {
 		return "" // a server of the service runs on it
 	}
 	switch p, said := v.state.presence[id]; {
+	case joined.Value.Gone:
+		return "host " + string(id) + " is gone for good"
 	case joined.Value.Drained:
 		return "host " + string(id) + " is drained"
 	case !said:
@@ -85,6 +87,13 @@ func (v *View) Closed(id kurabe.HostID) string {
 		return "host " + string(id) + " is not heard"
 	}
 	return ""
+}
+
+// Gone says that a host never comes back.
+func (v *View) Gone(id kurabe.HostID) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.joined[id].Value.Gone
 }
 
 // LostSince says since when a host is not heard, zero when it is.

@@ -260,22 +260,14 @@ func (b *hostsBed) restored(t *testing.T, f *far) {
 // replicated moves a database to the other machine, as people do. MariaDB's stays: its
 // replica is made from the source's files.
 func (b *hostsBed) replicated(t *testing.T, f *far) {
-	out, err := b.service.CreateDBInstanceReadReplica(t.Context(), &rds.CreateDBInstanceReadReplicaInput{
-		DBInstanceIdentifier: aws.String(f.Name + "-replica"), SourceDBInstanceIdentifier: aws.String(f.Name), AvailabilityZone: aws.String(zoneHere),
-	})
 	if f.Engine == "mariadb" {
+		_, err := b.askReplica(t, f.Instance, zoneHere)
 		if err == nil || !strings.Contains(err.Error(), "InsufficientDBInstanceCapacity") || !strings.Contains(err.Error(), "made from the files of its source") {
 			t.Errorf("a replica on another machine: %v", err)
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := *f.Instance
-	r.Name, r.ID = f.Name+"-replica", aws.ToString(out.DBInstance.DbiResourceId)
-	r.WaitStatus(t, "available")
-	r.WaitReplicating(t)
+	r := b.replicate(t, f.Instance, zoneHere)
 	if !slices.Contains(b.service.Homes(), r.ID) || !slices.Contains(b.here.Addresses(t), aws.ToString(r.Describe(t).Endpoint.Address)) {
 		t.Errorf("it is not on the first machine: %v, %v", b.service.Homes(), b.here.Addresses(t))
 	}
@@ -284,6 +276,31 @@ func (b *hostsBed) replicated(t *testing.T, f *far) {
 	r.Promote(t, 0)
 	r.WaitStatus(t, "available")
 	r.Delete(t)
+}
+
+func (b *hostsBed) askReplica(t *testing.T, of *harness.Instance, zone string) (*harness.Instance, error) {
+	t.Helper()
+	out, err := b.service.CreateDBInstanceReadReplica(t.Context(), &rds.CreateDBInstanceReadReplicaInput{
+		DBInstanceIdentifier: aws.String(of.Name + "-replica"), SourceDBInstanceIdentifier: aws.String(of.Name), AvailabilityZone: aws.String(zone),
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := *of
+	r.Name, r.ID = of.Name+"-replica", aws.ToString(out.DBInstance.DbiResourceId)
+	return &r, nil
+}
+
+// replicate makes a read replica in a zone, and waits until it follows.
+func (b *hostsBed) replicate(t *testing.T, of *harness.Instance, zone string) *harness.Instance {
+	t.Helper()
+	r, err := b.askReplica(t, of, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.WaitStatus(t, "available")
+	r.WaitReplicating(t)
+	return r
 }
 
 // TestHostsRefused tries what must not work.
@@ -335,6 +352,57 @@ func TestHostsRefused(t *testing.T) {
 		}
 	}
 	b.drainAndRemove(t)
+}
+
+// TestHostNeverComesBack: a machine burns with an instance, a replica of PostgreSQL's on the
+// other machine, and a snapshot.
+func TestHostNeverComesBack(t *testing.T) {
+	needRoot(t)
+	b := newHostsBed(t)
+	b.admit(t)
+	hosts := func(args ...string) string {
+		out, err := kurabeCommand(b.service, harness.Binary(t), append([]string{"hosts"}, args...)...)
+		return fmt.Sprint(out, err)
+	}
+	id := b.host.HostID()
+	burnt, kept := b.create(t, "burnt", "mariadb", zoneThere), b.create(t, "kept", "postgres", zoneThere)
+	if out := hosts("give-up", id, "--yes"); !strings.Contains(out, "is heard") {
+		t.Errorf("a host that is heard is given up: %s", out)
+	}
+	replica := b.replicate(t, kept, zoneHere)
+	pulse := kept.Pulse(t)
+	pulse.WaitMore(t, beatsBefore)
+	pulse.Stop()
+	pulse.VerifyAt(t, replica.Login(t))
+	b.host.Kill(t)
+	if err := b.host.EndDatabases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.there.Forget(t)
+	burnt.WaitStatus(t, "unreachable")
+	if out := hosts("give-up", id, "--yes"); !strings.Contains(out, "given up") {
+		t.Fatal(out)
+	}
+	burnt.WaitStatus(t, "failed")
+	burnt.WaitEvent(t, "is gone for good")
+	replica.Promote(t, 0)
+	replica.WaitStatus(t, "available")
+	pulse.VerifyAt(t, replica.Login(t))
+	if out := hosts("remove", id); !strings.Contains(out, "DB instance burnt") {
+		t.Errorf("removed with what is on it: %s", out)
+	}
+	burnt.Delete(t)
+	kept.Delete(t)
+	if out := hosts("remove", id); strings.Contains(out, id) {
+		t.Errorf("not removed: %s", out)
+	}
+	b.host.Start(t) // somebody finds it
+	harness.Wait(t, hostTime, "the agent is told", func() string {
+		if strings.Contains(b.host.Log.String(), "was removed, or never let in") {
+			return ""
+		}
+		return "it is not"
+	})
 }
 
 // drainAndRemove ends the life of the second machine in the service.
