@@ -175,8 +175,9 @@ func (b *momentBed) restoreAll(t *testing.T, random *rand.Rand) {
 	wait.Wait()
 }
 
-// restore restores to a moment and compares.
+// restore restores to a moment and compares. A request of awsQuery names milliseconds.
 func (b *momentBed) restore(t *testing.T, name string, at time.Time) {
+	at = at.Truncate(time.Millisecond)
 	i, err := b.ask(t, name, at)
 	if err != nil {
 		t.Errorf("restore to %s: %v", at, err)
