@@ -175,9 +175,8 @@ func (b *momentBed) restoreAll(t *testing.T, random *rand.Rand) {
 	wait.Wait()
 }
 
-// restore restores to a moment and compares. A request of awsQuery names milliseconds.
+// restore restores to a moment and compares.
 func (b *momentBed) restore(t *testing.T, name string, at time.Time) {
-	at = at.Truncate(time.Millisecond)
 	i, err := b.ask(t, name, at)
 	if err != nil {
 		t.Errorf("restore to %s: %v", at, err)
@@ -198,6 +197,7 @@ func (b *momentBed) ask(t *testing.T, name string, at time.Time) (*harness.Insta
 
 // compare holds a restored instance against what the client knows.
 func (b *momentBed) compare(t *testing.T, i *harness.Instance, at time.Time) {
+	at = at.Truncate(time.Millisecond) // a request names no more than that
 	session := i.Open(t)
 	defer session.Close()
 	lines, err := session.Rows(t.Context(), "SELECT n FROM moments ORDER BY n")
