@@ -145,7 +145,7 @@ name of the host first, unless --yes.`,
 			}
 			for _, h := range hosts {
 				if string(h.ID) == args[0] {
-					fmt.Printf("%s has %d database servers and %d snapshots: %s\n", h.ID, len(h.Servers), len(h.Snapshots), strings.Join(names(h), ", "))
+					fmt.Printf("%s has %d database servers and %d snapshots: %s\n", h.ID, len(h.Servers), len(h.Snapshots), strings.Join(h.Holds, ", "))
 				}
 			}
 			if !yes && !confirmed("All of it is given up. This CANNOT BE TAKEN BACK.", args[0]) {
@@ -170,21 +170,10 @@ func (f *clientFlags) changeHost(ctx context.Context, path string, query url.Val
 	}
 	for _, h := range hosts {
 		if string(h.ID) == id && len(h.Servers)+len(h.Snapshots) > 0 {
-			fmt.Printf("%s still has %d database servers and %d snapshots: %s\n", id, len(h.Servers), len(h.Snapshots), strings.Join(names(h), ", "))
+			fmt.Printf("%s still has %d database servers and %d snapshots: %s\n", id, len(h.Servers), len(h.Snapshots), strings.Join(h.Holds, ", "))
 		}
 	}
 	return printHosts(os.Stdout, hosts, time.Now())
-}
-
-func names(h control.HostInfo) []string {
-	var out []string
-	for _, id := range h.Servers {
-		out = append(out, string(id))
-	}
-	for _, id := range h.Snapshots {
-		out = append(out, string(id))
-	}
-	return out
 }
 
 func (c *client) hosts(ctx context.Context, method, path string, query url.Values) ([]control.HostInfo, error) {

@@ -35,7 +35,6 @@ const (
 // joined is what a host keeps of the service that it belongs to.
 type joined struct {
 	Server string   `json:"server"` // HOST:PORT
-	Region string   `json:"region"`
 	Zones  []string `json:"zones"`
 }
 
@@ -116,7 +115,6 @@ func (i *identity) join(ctx context.Context, f *agentFlags) error {
 	if err != nil {
 		return fmt.Errorf("join the service at %s: %w", i.saved.Server, err)
 	}
-	i.saved.Region = answer.Region
 	for _, file := range []struct {
 		name string
 		data []byte

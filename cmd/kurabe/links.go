@@ -36,20 +36,28 @@ func (s *service) startLinks(ctx context.Context, f *serverFlags, kv store.KV, c
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca.PEM())
-	g := gate{ca: ca, region: f.region, control: s.newControl(f, kv, ca)}
+	g := gate{ca: ca, control: s.newControl(f, kv, ca)}
 	s.links = hostlink.NewServer(hostlink.ServerConfig{
 		Link: link, KV: kv, View: s.view, Identity: identity, Roots: roots, Admit: g.admit, Renew: g.renew, Log: s.log, Now: time.Now,
 	})
-	s.hostURL = listener.Addr().String()
+	s.hostAddress = joinAddress(listener.Addr())
 	s.loop("links of hosts", func() error { return s.links.Serve(ctx, listener) })
 	s.loop("presence of hosts", func() error { return s.links.Watch(ctx) })
 	return nil
 }
 
+// joinAddress is what a host can be told to connect to. A service that listens everywhere
+// does not know by which of its addresses others reach it.
+func joinAddress(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("ADDRESS_OF_THE_SERVICE:%d", tcp.Port)
+	}
+	return a.String()
+}
+
 // gate lets hosts in.
 type gate struct {
 	ca      *pki.CA
-	region  string
 	control *control.Control
 }
 
@@ -67,7 +75,7 @@ func (g gate) admit(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinA
 	if err != nil {
 		return hostlink.JoinAnswer{}, err
 	}
-	return hostlink.JoinAnswer{CertPEM: cert, Region: g.region}, nil
+	return hostlink.JoinAnswer{CertPEM: cert}, nil
 }
 
 func (g gate) renew(_ context.Context, host kurabe.HostID, csrPEM []byte) ([]byte, error) {
@@ -114,18 +122,19 @@ func (h hostRequests) token(r *http.Request) (any, error) {
 
 func (h hostRequests) drain(r *http.Request) (any, error) {
 	query := r.URL.Query()
-	return h.one(r, h.control.DrainHost(r.Context(), kurabe.HostID(query.Get("host")), query.Get("undo") == ""))
+	return h.after(h.control.DrainHost(r.Context(), kurabe.HostID(query.Get("host")), query.Get("undo") == ""))
 }
 
 func (h hostRequests) remove(r *http.Request) (any, error) {
-	return h.one(r, h.control.RemoveHost(r.Context(), kurabe.HostID(r.URL.Query().Get("host"))))
+	return h.after(h.control.RemoveHost(r.Context(), kurabe.HostID(r.URL.Query().Get("host"))))
 }
 
 func (h hostRequests) giveUp(r *http.Request) (any, error) {
-	return h.one(r, h.control.GiveUpHost(r.Context(), kurabe.HostID(r.URL.Query().Get("host"))))
+	return h.after(h.control.GiveUpHost(r.Context(), kurabe.HostID(r.URL.Query().Get("host"))))
 }
 
-func (h hostRequests) one(_ *http.Request, err error) (any, error) {
+// after answers with the hosts as they are after a change.
+func (h hostRequests) after(err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}

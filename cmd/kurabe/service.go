@@ -37,8 +37,8 @@ type service struct {
 	view *store.View
 	http *http.Server
 	// links are those of joined hosts, nil when none can join.
-	links   *hostlink.Server
-	hostURL string // where they join
+	links       *hostlink.Server
+	hostAddress string // where they join
 }
 
 // startTime bounds how long a start may wait for the state store.
@@ -226,7 +226,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
 	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))
 	server.Handle("POST /kurabe/recover", server.Signed(recoverer{c}.accept))
-	hosts := hostRequests{c, ca.Digest(), s.hostURL}
+	hosts := hostRequests{c, ca.Digest(), s.hostAddress}
 	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
 	server.Handle("POST /kurabe/hosts/token", server.Signed(hosts.token))
 	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))

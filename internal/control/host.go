@@ -26,9 +26,11 @@ type HostInfo struct {
 	Joined   *kurabe.JoinedHost // nil of one that a server of the service runs on
 	Presence *kurabe.Presence   // nil: nobody has said
 	Report   *kurabe.HostReport // nil: it has not spoken
-	// Servers and Snapshots are assigned to it; ReservedBytes is the memory of the servers.
+	// Servers and Snapshots are assigned to it, Holds names them for people; ReservedBytes is
+	// the memory of the servers.
 	Servers       []kurabe.InstanceID
 	Snapshots     []kurabe.SnapshotID
+	Holds         []string
 	ReservedBytes int64
 }
 
@@ -60,25 +62,20 @@ func (c *Control) AddJoinToken(ctx context.Context, id, hash string, validity ti
 // same host with the same key may ask again while the token is good, since the answer may
 // have been lost; nobody else may.
 func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.JoinedHost) error {
-	if len(h.Zones) == 0 {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the host names no zone; the zones are %s", strings.Join(c.Zones, ", "))
-	}
-	for _, zone := range h.Zones {
-		if !slices.Contains(c.Zones, zone) {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "there is no zone %.40q; the zones are %s", zone, strings.Join(c.Zones, ", "))
-		}
-	}
 	return c.update(ctx, func() (*store.Change, error) {
 		now := c.Now().UTC()
 		t, ok := c.View.JoinToken(token)
-		if c.View.Gone(h.ID) {
-			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "host %s was given up for good; an empty data folder gets a name of its own", h.ID)
-		}
+		// A stranger hears of nothing but the token.
 		switch {
 		case !ok, subtle.ConstantTimeCompare([]byte(t.Value.Hash), []byte(hash)) != 1, !now.Before(t.Value.ExpiresAt):
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token is not known or has expired; kurabe hosts token makes a new one")
 		case t.Value.UsedBy != "" && (t.Value.UsedBy != h.ID || t.Value.Key != h.Key):
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token was used, by host %s; kurabe hosts token makes a new one", t.Value.UsedBy)
+		case c.View.Gone(h.ID):
+			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "host %s was given up for good; an empty data folder gets a name of its own", h.ID)
+		}
+		if err := c.checkHostZones(h.Zones); err != nil {
+			return nil, err
 		}
 		joined, known := c.View.JoinedHost(h.ID)
 		if _, reports := c.View.Host(h.ID); known && joined.Value.Key != h.Key || !known && reports {
@@ -91,6 +88,18 @@ func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.Jo
 		t.Value.UsedBy, t.Value.Key = h.ID, h.Key
 		return store.NewChange().PutJoinedHost(h, joined.ModRevision).PutJoinToken(t.Value, t.ModRevision), nil
 	})
+}
+
+func (c *Control) checkHostZones(zones []string) error {
+	if len(zones) == 0 {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the host names no zone; the zones are %s", strings.Join(c.Zones, ", "))
+	}
+	for _, zone := range zones {
+		if !slices.Contains(c.Zones, zone) {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "there is no zone %.40q; the zones are %s", zone, strings.Join(c.Zones, ", "))
+		}
+	}
+	return nil
 }
 
 // Hosts lists the hosts, by id.
@@ -115,6 +124,7 @@ func (c *Control) Hosts() []HostInfo {
 	}
 	for id, h := range byID {
 		h.Servers, h.Snapshots = c.View.Assigned(id)
+		h.Holds = c.whatIsOn(h.Servers, h.Snapshots)
 		h.ReservedBytes = c.reservedOn(id, "")
 		list = append(list, *h)
 	}
@@ -162,7 +172,7 @@ func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "something may be placed on host %s at any moment: drain it first", id)
 		}
 		if servers, snapshots := c.View.Assigned(id); len(servers)+len(snapshots) > 0 {
-			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "host %s has %s; delete them first", id, c.whatIsOn(servers, snapshots))
+			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "host %s has %s; delete them first", id, strings.Join(c.whatIsOn(servers, snapshots), ", "))
 		}
 		if err := c.dropReports(ctx, id, h.Value.Gone); err != nil {
 			return nil, err
@@ -200,8 +210,8 @@ func (c *Control) dropReports(ctx context.Context, id kurabe.HostID, gone bool) 
 	return nil
 }
 
-// whatIsOn names what a host has, as users know it.
-func (c *Control) whatIsOn(servers []kurabe.InstanceID, snapshots []kurabe.SnapshotID) string {
+// whatIsOn names what a host has, as users know it; not more than people read.
+func (c *Control) whatIsOn(servers []kurabe.InstanceID, snapshots []kurabe.SnapshotID) []string {
 	var names []string
 	for _, id := range servers {
 		name := string(id)
@@ -223,7 +233,7 @@ func (c *Control) whatIsOn(servers []kurabe.InstanceID, snapshots []kurabe.Snaps
 	if len(names) > most {
 		names = append(names[:most], fmt.Sprintf("%d more", len(names)-most))
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 func (c *Control) joined(id kurabe.HostID) (store.Record[kurabe.JoinedHost], error) {

@@ -57,7 +57,7 @@ func newFar(t *testing.T, kv store.KV, ca *pki.CA) *far {
 			if q.Secret != "right" {
 				return hostlink.JoinAnswer{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "no")
 			}
-			return hostlink.JoinAnswer{Region: "us-east-1"}, nil
+			return hostlink.JoinAnswer{CertPEM: []byte("cert")}, nil
 		},
 		Renew: func(_ context.Context, host kurabe.HostID, csr []byte) ([]byte, error) {
 			return ca.SignParty(csr, pki.Party{Kind: pki.PartyAgent, ID: string(host)}, time.Hour)
@@ -357,7 +357,7 @@ func TestJoin(t *testing.T) {
 	}
 	token.Secret = "right"
 	answer, root, err := hostlink.Join(t.Context(), f.addr, token, hostlink.JoinRequest{})
-	if err != nil || answer.Region != "us-east-1" || string(root) != string(f.ca.PEM()) {
+	if err != nil || string(answer.CertPEM) != "cert" || string(root) != string(f.ca.PEM()) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	// An impostor gets no secret.

@@ -64,7 +64,6 @@ type JoinRequest struct {
 // JoinAnswer is what a host is let in with.
 type JoinAnswer struct {
 	CertPEM []byte
-	Region  string
 }
 
 // errorAnswer is the body of a call that failed.

@@ -163,7 +163,17 @@ func (b *hostsBed) unmoved(t *testing.T, f *far) {
 	}
 }
 
+// uncut demands that the client has met no error since, so that no session of it ended.
+func (b *hostsBed) uncut(t *testing.T, f *far, from time.Time) {
+	t.Helper()
+	if n, err := f.pulse.Errors(from); n > 0 {
+		t.Errorf("the client has met %d errors, the last was %v", n, err)
+	}
+}
+
 func (b *hostsBed) agentDies(t *testing.T, f *far) {
+	from := time.Now()
+	defer b.uncut(t, f, from)
 	b.host.Kill(t)
 	f.WaitStatus(t, "unreachable")
 	f.WaitEvent(t, "has not been heard since")
@@ -176,6 +186,8 @@ func (b *hostsBed) agentDies(t *testing.T, f *far) {
 }
 
 func (b *hostsBed) serviceDies(t *testing.T, f *far) {
+	from := time.Now()
+	defer b.uncut(t, f, from)
 	b.service.Kill(t)
 	f.pulse.WaitMore(t, beatsAfter)
 	// An agent that starts while there is no service does what it was told before.
@@ -419,7 +431,7 @@ func (b *hostsBed) drainAndRemove(t *testing.T) {
 	hosts("drain it first", "remove", id)
 	hosts("there is no host", "drain", "host-none")
 	hosts("a server of the service runs on", "drain", b.service.HostID())
-	hosts("still has 1 database servers", "drain", id)
+	hosts("still has 1 database servers and 0 snapshots: DB instance stays", "drain", id)
 	in := harness.Request("refused", "postgres")
 	in.AvailabilityZone = aws.String(zoneThere)
 	if _, err := b.service.CreateDBInstance(t.Context(), in); err == nil || !strings.Contains(err.Error(), "is drained") {
