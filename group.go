@@ -52,6 +52,8 @@ type Member struct {
 	// ListensAt is the address of its server, "" of one that holds the instance's endpoint
 	// itself.
 	ListensAt string `json:"listensAt,omitempty"`
+	// Leaving: it is taken out of the group; its record stays until nothing is left of it.
+	Leaving bool `json:"leaving,omitempty"`
 	// GivenUpSeq is the newest GivenUp of its report that users were told of.
 	GivenUpSeq int64 `json:"givenUpSeq,omitempty"`
 }
@@ -74,6 +76,8 @@ type Group struct {
 	// Recovering is who is to write although it is not in Sync, because an operator has
 	// accepted the loss, "" when nobody is. The writer ends first, for good.
 	Recovering InstanceID `json:"recovering,omitempty"`
+	// Outlasts is the epoch whose writer took over from one that was not heard, 0 for none.
+	Outlasts Epoch `json:"outlasts,omitempty"`
 	// Since is when Sync became empty although there are other members: what could be
 	// lost with the writer is what was written since.
 	Since time.Time `json:"since,omitzero"`

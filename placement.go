@@ -2,9 +2,9 @@ package kurabe
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 )
 
 // Placement is what a new instance asks of the host that it is placed on.
@@ -14,7 +14,8 @@ type Placement struct {
 	Class   Class
 	Limits  Limits
 	Zone    string // "": any
-	// Servers is how many it begins with. They are on one host, in a zone each.
+	// Servers is how many it begins with, each in a zone of its own, on two hosts if there
+	// are two.
 	Servers int
 	// Data is the only host that has what it is made of, "": all have.
 	Data HostID
@@ -42,6 +43,9 @@ func (p Placement) Choose(hosts []HostReport, closed map[HostID]string, reserved
 		if refused == "" {
 			refused = p.refuses(h, reserved[h.Host])
 		}
+		if refused == "" && p.Servers > 1 {
+			refused = p.refusesPair(h, hosts, closed, reserved)
+		}
 		switch free := h.MemoryBytes - reserved[h.Host]; {
 		case refused != "" && p.Data != "":
 			why = fmt.Sprintf("host %s has the snapshot: %s", h.Host, refused)
@@ -57,13 +61,68 @@ func (p Placement) Choose(hosts []HostReport, closed map[HostID]string, reserved
 	return best, ""
 }
 
-// refuses says why a host cannot take the instance, "" when it can.
+// refusesPair says why an instance with its first server on a host can have no standby, ""
+// when it can. In which zone of its own the first one will be is not known yet.
+func (p Placement) refusesPair(h HostReport, hosts []HostReport, closed map[HostID]string, reserved map[HostID]int64) (why string) {
+	held := maps.Clone(reserved)
+	if held == nil {
+		held = map[HostID]int64{}
+	}
+	held[h.Host] += p.Class.MemoryBytes
+	for _, zone := range h.Zones {
+		if p.Zone == "" || p.Zone == zone {
+			if _, _, why = p.ChooseStandby(h, zone, hosts, closed, held); why == "" {
+				return ""
+			}
+		}
+	}
+	return why
+}
+
+// ChooseStandby takes host and zone for the standby of a server, or says why there is none:
+// another host in another zone, the one with most memory free, and else another zone of the
+// same host, which outlives no loss of that.
+func (p Placement) ChooseStandby(writer HostReport, zone string, hosts []HostReport, closed map[HostID]string, reserved map[HostID]int64) (host HostReport, standbyZone, why string) {
+	why = fmt.Sprintf("host %s is in zone %s alone, and a standby needs another one", writer.Host, zone)
+	most, own := int64(-1), ""
+	q := p
+	q.Data, q.Zone, q.Source = "", "", &writer
+	for _, h := range hosts {
+		others := slices.DeleteFunc(slices.Clone(h.Zones), func(z string) bool { return z == zone })
+		if len(others) == 0 {
+			continue
+		}
+		refused := closed[h.Host]
+		if refused == "" {
+			refused = q.refuses(h, reserved[h.Host])
+		}
+		free := h.MemoryBytes - reserved[h.Host]
+		switch {
+		case h.Host == writer.Host:
+			own = refused
+			if refused == "" && most < 0 {
+				host, standbyZone, most = h, slices.Min(others), 0
+			}
+		case refused != "":
+			why = refused
+		case free > most || host.Host == writer.Host:
+			host, standbyZone, most = h, slices.Min(others), free
+		}
+	}
+	switch {
+	case most >= 0:
+		return host, standbyZone, ""
+	case own != "":
+		return host, "", own
+	}
+	return host, "", why
+}
+
+// refuses says why a host cannot take one server of the instance, "" when it can.
 func (p Placement) refuses(h HostReport, reserved int64) string {
-	id, needs := string(h.Host), p.Class.MemoryBytes*int64(p.Servers)
+	id, needs := string(h.Host), p.Class.MemoryBytes
 	free := max(h.MemoryBytes-reserved, 0)
 	switch {
-	case len(h.Zones) < p.Servers:
-		return fmt.Sprintf("host %s is in zone %s alone, and a standby needs another one", id, strings.Join(h.Zones, ", "))
 	case !h.offers(p.Engine, p.Version):
 		return fmt.Sprintf("host %s does not have %s %s", id, p.Engine, p.Version)
 	case p.Class.Unfit(h) != "":
@@ -71,11 +130,9 @@ func (p Placement) refuses(h HostReport, reserved int64) string {
 	case p.Limits.ReadIOPS > 0 && !h.Has("io"):
 		return fmt.Sprintf("host %s cannot enforce IOPS (%s)", id, h.Detail("io"))
 	case p.Source != nil && p.Source.Host != h.Host && p.Engine == MariaDB:
-		return fmt.Sprintf("a read replica of MariaDB is made from the files of its source, which are on host %s", p.Source.Host)
+		return fmt.Sprintf("a server that follows one of MariaDB is made from the files of its source, which are on host %s", p.Source.Host)
 	case p.Source != nil && p.Source.Host != h.Host && (h.alone() || p.Source.alone()):
 		return fmt.Sprintf("hosts %s and %s cannot reach each other's databases, since the address pool of one of them is a loopback network", p.Source.Host, id)
-	case free < needs && p.Servers > 1:
-		return fmt.Sprintf("%s with a standby needs %s and host %s has %s left", p.Class.Name, FormatBytes(needs), id, FormatBytes(free))
 	case free < needs:
 		return fmt.Sprintf("%s needs %s and host %s has %s left", p.Class.Name, FormatBytes(needs), id, FormatBytes(free))
 	}

@@ -31,6 +31,13 @@ type Role struct {
 	RebuildSeq int64 `json:"rebuildSeq,omitempty"`
 	// Source is whom a follower follows.
 	Source *Source `json:"source,omitempty"`
+	// Leased: somebody on another host may take its place, whom this host does not hear. So
+	// its server serves only while the host's lease runs, or while one of WaitFor is known to
+	// have followed it within VouchTime.
+	Leased bool `json:"leased,omitempty"`
+	// Outlasts: the writer before it is not heard, and may serve for VouchTime after this one
+	// has ceased to follow it. Clients are let in after that.
+	Outlasts bool `json:"outlasts,omitempty"`
 	// Reads: a follower that serves clients, which only read: a read replica. Its source is
 	// of another instance, and it is never waited for.
 	Reads bool `json:"reads,omitempty"`
@@ -39,6 +46,7 @@ type Role struct {
 // Source is a server that another one follows.
 type Source struct {
 	ID      InstanceID `json:"id"`
+	Host    HostID     `json:"host,omitempty"`
 	Address string     `json:"address"`
 	Port    int        `json:"port"`
 	// Epoch is the source's, of the source of a read replica.
@@ -77,6 +85,8 @@ type RoleReport struct {
 	// Lost are the followers for whom the writer holds no log any more: they would lack a
 	// part of it for ever.
 	Lost []InstanceID `json:"lost,omitempty"`
+	// Leased: its server ends with its lease, whatever becomes of the agent.
+	Leased bool `json:"leased,omitempty"`
 	// Position is how far its log is durable here, in the engine's unit; of a server that
 	// does not run, how far it was seen to be. It moves without being news.
 	Position int64 `json:"position,omitempty"`

@@ -15,19 +15,28 @@ type writerState struct {
 	// start it.
 	dead    bool
 	writing bool // under this epoch and under its newest assignment
+	// lost: its host is not heard. What it has said may be true no longer.
+	lost bool
 }
 
 func (d *draft) writerState() writerState {
 	g := d.group
 	r, a := d.reported(g.Writer), d.assigned(g.Writer)
 	s := writerState{report: r}
+	if m, _ := g.Member(g.Writer); d.silent(m.Host) {
+		// Its lease has ended by now; only a standby that follows it could have given it more.
+		s.lost = true
+		s.dead = !d.vouched()
+		return s
+	}
 	if r == nil || r.Role == nil || a == nil || a.Role == nil || r.Role.Epoch != g.Epoch {
 		return s
 	}
 	s.writing = r.Running && r.Role.Writing && !r.Role.Stuck && r.Generation == a.Generation
 	// A start that was ordered and is not used up is under way, unless it fails.
 	ordered := a.Role.Duty == kurabe.DutyWrite && a.Role.StartSeq > r.Role.Started && (r.Failure == nil || r.Failure.Attempts < startTries)
-	s.dead = r.Role.Stuck || !r.Running && !ordered
+	// One that has a lease may go on when it answers again; its host ends it.
+	s.dead = r.Role.Stuck && !a.Role.Leased || !r.Running && !ordered
 	return s
 }
 
@@ -36,7 +45,7 @@ func (d *draft) writerState() writerState {
 func (d *draft) candidate() kurabe.InstanceID {
 	var best kurabe.InstanceID
 	for _, id := range d.group.Sync {
-		r := d.reported(id)
+		r := d.heard(id)
 		if r == nil || r.Role == nil || !r.Running || r.Role.Stuck || r.Role.Writing {
 			continue
 		}
@@ -52,7 +61,7 @@ func (d *draft) candidate() kurabe.InstanceID {
 func (d *draft) succeed() {
 	g := d.group
 	s := d.writerState()
-	yields := g.Handover != "" && s.report != nil && s.report.Role != nil && s.report.Role.Yielded && !s.report.Running
+	yields := !s.lost && g.Handover != "" && s.report != nil && s.report.Role != nil && s.report.Role.Yielded && !s.report.Running
 	if !s.dead && !yields {
 		return
 	}
@@ -64,12 +73,12 @@ func (d *draft) succeed() {
 		if g.Handover == "" { // or else it was told of when it was ordered
 			d.event("RDS-EVENT-0013", "Multi-AZ instance failover started", "failover")
 		}
-		d.because(fmt.Sprintf("%s has ended or does not answer; %s has all that was acknowledged", g.Writer, to))
+		d.because(fmt.Sprintf("%s %s; %s has all that was acknowledged", g.Writer, s.trouble(), to))
 	default:
 		// It is started again, or it answers again, by itself: see startSeq.
 		g.Handover = ""
-		d.because(fmt.Sprintf("%s has ended or does not answer, and nobody else has all that was acknowledged", g.Writer))
-		if len(g.Members) > 1 && !s.report.Running && !d.status.Activating {
+		d.because(fmt.Sprintf("%s %s, and nobody else who has all that was acknowledged can take over", g.Writer, s.trouble()))
+		if len(g.Members) > 1 && !s.lost && !s.report.Running && !d.status.Activating {
 			d.status.Activating = true
 			d.event("RDS-EVENT-0050", "Multi-AZ instance activation started: no standby has every commit, so the same server is started again", "failover")
 		}
@@ -78,8 +87,21 @@ func (d *draft) succeed() {
 	g.Handover = ""
 	g.Epoch++
 	g.Writer = to
+	if s.lost {
+		m, _ := d.w.Group.Member(d.w.Group.Writer)
+		g.Outlasts = g.Epoch
+		d.result.Unheard = append(d.result.Unheard, m.Host)
+	}
 	// Nobody waits for the others until they follow the new writer and have caught up.
 	d.setSync(nil)
+}
+
+// trouble is why a writer is followed by another one.
+func (s writerState) trouble() string {
+	if s.lost {
+		return "is on a host that is not heard, and its lease has ended"
+	}
+	return "has ended or does not answer"
 }
 
 // changedWriter moves what belongs to the writer.
@@ -132,7 +154,8 @@ func (d *draft) handOver() {
 		return
 	}
 	s := d.writerState()
-	if !asked && !d.rolled() {
+	moves := d.movesOff()
+	if !asked && !moves && !d.rolled() {
 		return
 	}
 	to := d.candidate()
@@ -167,7 +190,7 @@ func (d *draft) rolled() bool {
 // tell of any more.
 func (d *draft) shrink() {
 	s := d.writerState()
-	if s.report == nil || s.report.Role == nil || s.report.Role.Epoch != d.group.Epoch || !s.report.Running || s.report.Role.Stuck {
+	if s.lost || s.report == nil || s.report.Role == nil || s.report.Role.Epoch != d.group.Epoch || !s.report.Running || s.report.Role.Stuck {
 		return
 	}
 	left := slices.DeleteFunc(slices.Clone(d.group.Sync), func(id kurabe.InstanceID) bool { return slices.Contains(s.report.Role.Silent, id) })
@@ -191,8 +214,11 @@ func (d *draft) grow() {
 	sync := slices.Clone(g.Sync)
 	for _, m := range g.Members {
 		role := s.report.Role
-		if m.ID == g.Writer || g.Has(m.ID) || d.lost(m.ID) || !slices.Contains(asked, m.ID) {
+		if m.ID == g.Writer || m.Leaving || g.Has(m.ID) || d.lost(m.ID) || !slices.Contains(asked, m.ID) {
 			continue
+		}
+		if d.elsewhere(m) && !role.Leased {
+			continue // it could take the place of a writer that nobody ends
 		}
 		if slices.Contains(role.WaitsFor, m.ID) && slices.Contains(role.Covered, m.ID) && !slices.Contains(role.Silent, m.ID) {
 			d.because(fmt.Sprintf("%s has all that is written, and commits wait for it", m.ID))

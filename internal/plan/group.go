@@ -18,6 +18,7 @@ func (d *draft) planGroup() {
 		return
 	}
 	before := d.group.Writer
+	d.replace()
 	d.enlist()
 	d.dismiss()
 	if d.next.Goal == kurabe.GoalRunning && !d.recover() {
@@ -75,65 +76,6 @@ func (d *draft) beginGroup() bool {
 	return true
 }
 
-// enlist adds a standby where there is none.
-func (d *draft) enlist() {
-	g := d.group
-	if !d.status.Applied.MultiAZ || len(g.Members) > 1 || d.next.Goal != kurabe.GoalRunning {
-		return
-	}
-	host, zone, why := d.chooseStandby()
-	if why == "" && d.ownAddress(host) == "" {
-		why = "no address is free in " + host.AddressPool
-	}
-	if why != "" {
-		d.because("no standby: " + why)
-		if d.status.SeenFailure != why {
-			d.status.SeenFailure = why
-			d.event("RDS-EVENT-0031", "The standby of the DB instance cannot be placed: "+why, "failure")
-		}
-		return
-	}
-	g.Last++
-	m := kurabe.Member{ID: d.w.Spec.ID.Member(g.Last), Host: host.Host, Zone: zone, ListensAt: d.ownAddress(host)}
-	g.Members = append(g.Members, m)
-	d.because(fmt.Sprintf("a standby %s on host %s, zone %s", m.ID, m.Host, m.Zone))
-}
-
-// chooseStandby takes another zone of the writer's host. A pair is on one host: who
-// decides hears of both or of neither, so that a server which nobody hears is never
-// replaced by one that it does not know of.
-func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
-	writer, _ := d.group.Member(d.group.Writer)
-	class, ok := kurabe.FindClass(d.status.Applied.Class)
-	if !ok {
-		return host, "", "class " + d.status.Applied.Class + " is not known"
-	}
-	why = "there is no zone beside " + writer.Zone
-	most := int64(-1)
-	for _, h := range d.w.Hosts {
-		if h.Host != writer.Host {
-			continue
-		}
-		others := slices.DeleteFunc(slices.Clone(h.Zones), func(z string) bool { return z == writer.Zone })
-		if len(others) == 0 {
-			continue
-		}
-		free := h.MemoryBytes - d.w.Reserved[h.Host] - class.MemoryBytes
-		switch {
-		case class.Unfit(h) != "":
-			why = "host " + string(h.Host) + " cannot hold " + class.Name + ": " + class.Unfit(h)
-		case free < class.MemoryBytes:
-			why = fmt.Sprintf("%s needs %s and host %s has %s left", class.Name, kurabe.FormatBytes(class.MemoryBytes), h.Host, kurabe.FormatBytes(max(free, 0)))
-		case free > most:
-			most, host, zone = free, h, slices.Min(others)
-		}
-	}
-	if most < 0 {
-		return host, "", why
-	}
-	return host, zone, ""
-}
-
 // ownAddress is a free one that no other member has, "" when there is none.
 func (d *draft) ownAddress(h kurabe.HostReport) string {
 	taken := map[string]bool{d.next.Address: true}
@@ -150,15 +92,14 @@ func (d *draft) ownAddress(h kurabe.HostReport) string {
 // dismiss takes the others out when one server is to be left: from Sync here, then they
 // end, then their records.
 func (d *draft) dismiss() {
-	if d.status.Applied.MultiAZ {
-		return
+	g, all := d.group, !d.status.Applied.MultiAZ
+	if all {
+		d.setSync(nil)
+		g.Handover, g.Recovering = "", ""
 	}
-	g := d.group
-	d.setSync(nil)
-	g.Handover, g.Recovering = "", ""
 	g.Members = slices.DeleteFunc(g.Members, func(m kurabe.Member) bool {
 		a, r := d.assigned(m.ID), d.reported(m.ID)
-		gone := m.ID != g.Writer && (a == nil || a.Goal == kurabe.GoalAbsent && r != nil && r.Absent && r.Generation == a.Generation)
+		gone := (all || m.Leaving) && m.ID != g.Writer && (a == nil || a.Goal == kurabe.GoalAbsent && r != nil && r.Absent && r.Generation == a.Generation)
 		if gone {
 			d.because("nothing is left of " + string(m.ID))
 			d.result.MembersGone = append(d.result.MembersGone, m.ID)

@@ -34,7 +34,7 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 		"network":     func(*rapid.T) { f.cut = !f.cut },
 		"lose":        func(t *rapid.T) { f.lose(pick(t), rapid.Bool().Draw(t, "slot only")) },
 		"time": func(t *rapid.T) {
-			f.w.Now = f.w.Now.Add(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
+			f.pass(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
 		},
 		"ask": func(t *rapid.T) {
 			s := *f.w.Spec

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -37,6 +38,11 @@ type server struct {
 	lost, slotless map[kurabe.InstanceID]bool
 	binlog         binlog
 	outbox         *kurabe.InstanceReport
+	// leased: a warden ends it at lease, or at vouched if that is later. Clients are kept
+	// out until outlasts, for which outlasted is the epoch.
+	leased                   bool
+	lease, vouched, outlasts time.Time
+	outlasted                kurabe.Epoch
 }
 
 // fleet is a group with a store that compares, and a client that remembers what was
@@ -49,8 +55,12 @@ type groupFleet struct {
 	acked   map[int]bool
 	writes  int
 	planned *plan.World
-	seen    map[string]int
-	events  []kurabe.Event
+	// machines are the hosts where there are several, nil where there is one. revisions are
+	// theirs as planned was read.
+	machines map[kurabe.HostID]*machine
+	readAt   map[kurabe.HostID]int
+	seen     map[string]int
+	events   []kurabe.Event
 }
 
 func newGroupFleet(engine kurabe.EngineName) *groupFleet {
@@ -73,7 +83,8 @@ func (f *groupFleet) read() {
 	w := f.w
 	w.Members, w.Reports = maps.Clone(f.w.Members), maps.Clone(f.w.Reports)
 	w.Assignment, w.Report = w.Members[f.writer()], w.Reports[f.writer()]
-	f.planned = &w
+	w.Lost = f.lost()
+	f.planned, f.readAt = &w, f.revisions()
 }
 
 func (f *groupFleet) decide(t tester) {
@@ -86,6 +97,11 @@ func (f *groupFleet) decide(t tester) {
 	r := plan.Next(*w)
 	if after, _ := json.Marshal(w); string(before) != string(after) {
 		t.Fatalf("Next changed its input:\n%s\n%s", before, after)
+	}
+	for _, id := range r.Unheard {
+		if f.machines[id].revision != f.readAt[id] {
+			return // it was heard again meanwhile
+		}
 	}
 	if g := r.Group; g != nil {
 		f.checkGroup(t, g)
@@ -228,6 +244,18 @@ func (f *groupFleet) follow(s *server, a kurabe.Assignment) bool {
 }
 
 func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
+	switch leased := a.Role != nil && a.Role.Leased; {
+	case leased && !f.w.Now.Before(later(s.vouched, s.lease)):
+		if s.leased {
+			s.die()
+		}
+		return false // until there is a lease, neither a warden nor a server is begun
+	case leased && s.running && s.hung && !s.follower:
+		s.die() // its agent ends it
+		return false
+	default:
+		s.leased = leased
+	}
 	s.data = true
 	var waits []kurabe.InstanceID
 	seq := int64(0)
@@ -250,6 +278,10 @@ func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
 	if s.hung {
 		return false
 	}
+	if s.follower && a.Role != nil && a.Role.Outlasts && s.outlasted != a.Role.Epoch {
+		s.outlasts, s.outlasted = f.w.Now.Add(kurabe.OutlastTime), a.Role.Epoch
+		f.seen["outlasted"]++
+	}
 	s.follower = false
 	if !slices.Equal(s.waits, waits) {
 		s.waits, s.mark = slices.Clone(waits), len(s.log)
@@ -257,7 +289,7 @@ func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
 	if s.held && len(f.uncovered(s)) == 0 {
 		s.held = false
 	}
-	return !s.held
+	return !s.held && !f.w.Now.Before(s.outlasts)
 }
 
 func (f *groupFleet) uncovered(s *server) []kurabe.InstanceID {
@@ -289,7 +321,7 @@ func (f *groupFleet) replicate(o *server, most int) {
 
 // append is a client's write.
 func (f *groupFleet) append(s *server) {
-	if s.running && !s.hung && !s.follower && !s.held {
+	if f.opens(s) {
 		f.writes++
 		s.log = append(s.log, f.writes)
 	}
@@ -297,7 +329,7 @@ func (f *groupFleet) append(s *server) {
 
 // acknowledge tells the client of all that whoever is waited for has.
 func (f *groupFleet) acknowledge(t tester, s *server) {
-	if !s.running || s.hung || s.follower || s.held {
+	if !f.opens(s) {
 		return
 	}
 	have := len(s.log)
@@ -322,11 +354,11 @@ func (f *groupFleet) report(s *server) {
 		return
 	}
 	done := s.have.Generation == a.Generation && (s.running || a.Goal != kurabe.GoalRunning)
-	r := kurabe.InstanceReport{Host: "h1", Instance: s.id, Generation: s.have.Generation, Done: done && !s.hung, Boot: s.boot, Running: s.running,
+	r := kurabe.InstanceReport{Host: a.Host, Instance: s.id, Generation: s.have.Generation, Done: done && !s.hung, Boot: s.boot, Running: s.running,
 		Serving: s.running && !s.hung && !s.held, Absent: a.Goal == kurabe.GoalAbsent}
 	if a.Role != nil {
 		role := &kurabe.RoleReport{Epoch: a.Role.Epoch, Started: s.started, Rebuilt: s.rebuilt, Yielded: s.yielded, Stuck: s.running && s.hung, Position: int64(len(s.log))}
-		role.Writing = s.running && !s.hung && !s.follower && !s.held
+		role.Writing, role.Leased = f.opens(s), s.leased
 		role.Following = f.connected(s)
 		if role.Writing || s.held {
 			role.WaitsFor = s.waits
@@ -354,13 +386,16 @@ func (f *groupFleet) report(s *server) {
 }
 
 func (f *groupFleet) deliver(s *server) {
+	if f.machineOf(s).cut {
+		return
+	}
 	if s.outbox != nil && f.w.Members[s.id] != nil {
 		f.w.Reports[s.id] = s.outbox
 	}
 }
 
 func (f *groupFleet) hear(s *server) {
-	if a := f.w.Members[s.id]; a != nil {
+	if a := f.w.Members[s.id]; a != nil && !f.machineOf(s).cut {
 		s.have = *a
 	}
 }
@@ -371,6 +406,19 @@ func (f *groupFleet) ids() []kurabe.InstanceID { return slices.Sorted(maps.Keys(
 func (f *groupFleet) calm(t tester) {
 	f.cut = false
 	for range 12 {
+		for _, id := range slices.Sorted(maps.Keys(f.machines)) {
+			m := f.machines[id]
+			m.cut, m.sent = false, time.Time{}
+			f.send(m)
+			f.arrive(m)
+			f.answer(m)
+			f.judge(m)
+			f.note(m)
+		}
+		if f.machines != nil {
+			f.pass(400 * time.Millisecond)
+			f.checkOne(t)
+		}
 		f.read()
 		f.decide(t)
 		for _, id := range f.ids() {

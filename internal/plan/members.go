@@ -71,7 +71,7 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 	if old != nil {
 		a.Generation = old.Generation
 	}
-	if m.ID != d.group.Writer && !d.status.Applied.MultiAZ {
+	if m.ID != d.group.Writer && (!d.status.Applied.MultiAZ || m.Leaving) {
 		a.Goal = kurabe.GoalAbsent
 	}
 	a.Role = d.role(m, old, a.Boot)
@@ -143,7 +143,7 @@ func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurab
 	if address == "" {
 		address = d.next.Address
 	}
-	role.Source = &kurabe.Source{ID: g.Writer, Address: address, Port: d.port()}
+	role.Source = &kurabe.Source{ID: g.Writer, Host: writer.Host, Address: address, Port: d.port()}
 	// One that wrote before is to be dead until there is somebody to follow.
 	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow)
 	if wrote && !d.writerState().writing {
@@ -254,10 +254,13 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 		role.Duty = kurabe.DutyYield
 	}
 	for _, m := range g.Members {
-		if m.ID != g.Writer && d.status.Applied.MultiAZ {
-			role.Followers = append(role.Followers, m.ID)
+		if m.ID == g.Writer || m.Leaving || !d.status.Applied.MultiAZ {
+			continue
 		}
+		role.Followers = append(role.Followers, m.ID)
+		role.Leased = role.Leased || d.elsewhere(m) && slices.Contains(role.WaitFor, m.ID)
 	}
+	role.Outlasts = g.Outlasts == g.Epoch
 	role.Followers = append(role.Followers, d.w.Replicas...)
 	role.StartSeq = d.startSeq(old, boot)
 	return role
@@ -294,9 +297,9 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 		return nil
 	}
 	r := d.reported(g.Writer)
-	known := r != nil && r.Role != nil && r.Role.Epoch == g.Epoch && r.Running && !r.Role.Stuck
+	known := !d.writerState().lost && r != nil && r.Role != nil && r.Role.Epoch == g.Epoch && r.Running && !r.Role.Stuck
 	for _, m := range g.Members {
-		if m.ID == g.Writer || wait[m.ID] {
+		if m.ID == g.Writer || m.Leaving || wait[m.ID] {
 			continue
 		}
 		asked := old != nil && old.Role != nil && old.Role.Epoch == g.Epoch && slices.Contains(old.Role.WaitFor, m.ID)
@@ -305,7 +308,7 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 			wait[m.ID] = asked
 			continue
 		}
-		f := d.reported(m.ID)
+		f := d.heard(m.ID)
 		joins := f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && (slices.Contains(r.Role.Near, m.ID) || asked)
 		wait[m.ID] = joins && !slices.Contains(r.Role.Silent, m.ID)
 	}

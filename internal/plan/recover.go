@@ -24,7 +24,8 @@ func (d *draft) recover() bool {
 	}
 	a, r := d.assigned(g.Writer), d.reported(g.Writer)
 	rests := a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyRest && r != nil && r.Generation == a.Generation && r.Done && !r.Running
-	if !rests {
+	m, _ := g.Member(g.Writer)
+	if !rests && !d.w.Gone[m.Host] { // whose end a person vouches for
 		d.because(fmt.Sprintf("%s is to write once it is known that %s has ended: an operator has accepted what is lost", g.Recovering, g.Writer))
 		return true
 	}
@@ -68,7 +69,7 @@ func (d *draft) takeRecovery() {
 // unfit says why a member cannot be given the right to write, "" when it can.
 func (d *draft) unfit(id kurabe.InstanceID) string {
 	_, known := d.group.Member(id)
-	r := d.reported(id)
+	r := d.heard(id)
 	switch {
 	case !known, id == d.group.Writer:
 		return string(id) + " is no standby"

@@ -119,7 +119,7 @@ func (d *draft) planReplica() {
 	}
 	if up := d.w.Source; up != nil && up.Assignment != nil {
 		a := up.Assignment
-		now := &kurabe.Source{ID: a.Instance, Address: a.Listens(), Port: a.Port, Epoch: up.Epoch}
+		now := &kurabe.Source{ID: a.Instance, Host: a.Host, Address: a.Listens(), Port: a.Port, Epoch: up.Epoch}
 		if source != nil && *source != *now {
 			d.because(fmt.Sprintf("it follows %s at %s", now.ID, now.Address))
 			role.Epoch++

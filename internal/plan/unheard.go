@@ -16,6 +16,10 @@ func (d *draft) unheard() bool {
 		return true
 	}
 	since := d.w.Lost[d.next.Host]
+	if !since.IsZero() && d.group != nil && d.vouched() {
+		d.because("host " + string(d.next.Host) + " is not heard; its standby follows it, so it serves")
+		return false
+	}
 	told := d.status.State == kurabe.StateUnreachable
 	switch {
 	case !d.had || since.IsZero() && !told:

@@ -61,6 +61,9 @@ type Result struct {
 	Snapshot *kurabe.SnapshotSpec
 	// Gone: nothing of the instance is left; its records are to be removed.
 	Gone bool
+	// Unheard are the hosts that must not have been heard again when this is written: others
+	// take the place of what they have.
+	Unheard []kurabe.HostID
 	// Reasons say, for people, why the result is what it is.
 	Reasons []string
 	// LookAgain is when time alone can change the plan; zero: never.

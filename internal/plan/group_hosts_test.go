@@ -1,0 +1,304 @@
+package plan_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"kurabe"
+)
+
+// machine is one host of a fleet: its agent says that it is there, and may serve for a while
+// when that was answered. Each of the three ways of a word can be late, or cut.
+type machine struct {
+	id       kurabe.HostID
+	cut      bool                               // it and the service do not reach each other
+	sent     time.Time                          // of the word under way, zero: none
+	asks     map[kurabe.InstanceID]kurabe.Epoch // the writers that it names
+	granted  []kurabe.InstanceID                // the word has arrived, and the answer gives these a lease
+	last     time.Time                          // the newest word that the service has
+	lost     bool                               // decided, whether or not it is written
+	said     time.Time                          // since when it is written to be lost, zero: it is not
+	revision int                                // of what is written
+}
+
+// spread makes the fleet one of several hosts, each in a zone of its own.
+func (f *groupFleet) spread(hosts int) {
+	f.w.Hosts, f.machines = nil, map[kurabe.HostID]*machine{}
+	for n, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c"}[:hosts] {
+		id := kurabe.HostID(fmt.Sprintf("h%d", n+1))
+		f.w.Hosts = append(f.w.Hosts, far(id, zone, fmt.Sprintf("10.0.0.%d/27", 32*(n+1))))
+		f.machines[id] = &machine{id: id, last: f.w.Now}
+	}
+}
+
+func (f *groupFleet) machineOf(s *server) *machine {
+	if a := f.w.Members[s.id]; a != nil && f.machines[a.Host] != nil {
+		return f.machines[a.Host]
+	}
+	return &machine{}
+}
+
+// send, arrive and answer are the ways of a word.
+func (f *groupFleet) send(m *machine) {
+	if !m.sent.IsZero() || m.cut {
+		return
+	}
+	m.sent, m.granted, m.asks = f.w.Now, nil, map[kurabe.InstanceID]kurabe.Epoch{}
+	for id, s := range f.servers {
+		if role := s.have.Role; f.machineOf(s) == m && role != nil && role.Leased {
+			m.asks[id] = role.Epoch
+		}
+	}
+}
+
+func (f *groupFleet) arrive(m *machine) {
+	if m.sent.IsZero() || m.cut {
+		return
+	}
+	m.last, m.granted = f.w.Now, nil
+	for id, epoch := range m.asks {
+		if g := f.w.Group; !m.lost && g != nil && g.Writer == id && g.Epoch == epoch {
+			m.granted = append(m.granted, id)
+		}
+	}
+}
+
+func (f *groupFleet) answer(m *machine) {
+	for _, id := range m.granted {
+		if s := f.servers[id]; s != nil && !m.cut && s.have.Role != nil && s.have.Role.Epoch == m.asks[id] {
+			s.lease = later(s.lease, m.sent.Add(kurabe.LeaseTime))
+		}
+	}
+	m.sent, m.granted = time.Time{}, nil
+}
+
+// judge is the service's look at who is heard; write has the outcome stored.
+func (f *groupFleet) judge(m *machine) {
+	if f.w.Now.Sub(m.last) > kurabe.LostAfter {
+		m.lost = true
+	}
+}
+
+func (f *groupFleet) note(m *machine) {
+	back := m.lost && f.w.Now.Sub(m.last) <= kurabe.LostAfter
+	switch {
+	case back: // also when it was not written: it may have been, for all that is known
+		m.said, m.lost = time.Time{}, false
+		m.revision++
+	case m.lost && m.said.IsZero() && !back:
+		m.said = m.last
+		m.revision++
+		f.seen["losses"]++
+	}
+}
+
+// lost is what is written of all hosts.
+func (f *groupFleet) lost() map[kurabe.HostID]time.Time {
+	out := map[kurabe.HostID]time.Time{}
+	for id, m := range f.machines {
+		if !m.said.IsZero() {
+			out[id] = m.said
+		}
+	}
+	return out
+}
+
+func (f *groupFleet) revisions() map[kurabe.HostID]int {
+	out := map[kurabe.HostID]int{}
+	for id, m := range f.machines {
+		out[id] = m.revision
+	}
+	return out
+}
+
+// vouch: a writer has seen that all whom it waits for follow it.
+func (f *groupFleet) vouch(s *server) {
+	if !s.running || s.hung || s.follower || len(s.waits) == 0 {
+		return
+	}
+	for _, id := range s.waits {
+		if f.has(s, id) < 0 {
+			return
+		}
+	}
+	s.vouched = later(s.vouched, f.w.Now.Add(kurabe.VouchTime))
+	f.seen["vouches"]++
+}
+
+// pass lets time go by: wardens end what has no lease.
+func (f *groupFleet) pass(d time.Duration) {
+	f.w.Now = f.w.Now.Add(d)
+	for _, s := range f.servers {
+		if s.leased && s.running && !s.follower && !f.w.Now.Before(later(s.vouched, s.lease)) {
+			s.die()
+			f.seen["expiries"]++
+		}
+	}
+}
+
+// opens says whether a server serves clients.
+func (f *groupFleet) opens(s *server) bool {
+	return s.running && !s.hung && !s.follower && !s.held && !f.w.Now.Before(s.outlasts)
+}
+
+// checkOne demands that no two servers on different hosts serve, ever.
+func (f *groupFleet) checkOne(t tester) {
+	var open *server
+	for _, id := range f.ids() {
+		s := f.servers[id]
+		if !f.opens(s) {
+			continue
+		}
+		if open != nil && f.machineOf(open) != f.machineOf(s) {
+			t.Fatalf("%s and %s serve at the same time: %+v, %+v, %+v", open.id, s.id, f.w.Group, open, s)
+		}
+		open = s
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// hostActions are what can happen to hosts, beside what can happen to servers.
+func hostActions(f *groupFleet) map[string]func(*rapid.T) {
+	ids := slices.Sorted(maps.Keys(f.machines))
+	pick := func(t *rapid.T) *machine { return f.machines[rapid.SampledFrom(ids).Draw(t, "host")] }
+	return map[string]func(*rapid.T){
+		"cut":    func(t *rapid.T) { m := pick(t); m.cut = !m.cut },
+		"send":   func(t *rapid.T) { f.send(pick(t)) },
+		"arrive": func(t *rapid.T) { f.arrive(pick(t)) },
+		"answer": func(t *rapid.T) { f.answer(pick(t)) },
+		"judge":  func(t *rapid.T) { f.judge(pick(t)) },
+		"note":   func(t *rapid.T) { f.note(pick(t)) },
+		"vouch": func(t *rapid.T) {
+			for _, s := range f.servers {
+				f.vouch(s)
+			}
+		},
+		// A stretch in which one host hears nobody, and the others go on.
+		"silence": func(t *rapid.T) {
+			m, links := pick(t), rapid.Bool().Draw(t, "links")
+			was := f.cut
+			m.cut, f.cut = true, links
+			for range rapid.IntRange(1, 16).Draw(t, "half seconds") {
+				f.pass(500 * time.Millisecond)
+				f.work(t, m)
+				f.checkOne(t)
+			}
+			f.cut = was
+		},
+		// A writer that its standby alone vouches for loses the standby and finds the service, at
+		// about the moment at which it is decided about.
+		"swap": func(t *rapid.T) {
+			w := f.servers[f.writer()]
+			if w == nil {
+				t.Skip("no servers yet")
+			}
+			m := f.machineOf(w)
+			m.cut, f.cut = true, false
+			for range 12 {
+				f.pass(500 * time.Millisecond)
+				f.work(t, nil)
+			}
+			m.cut, f.cut = false, true
+			f.seen["swaps"]++
+			for _, which := range rapid.SliceOfN(rapid.IntRange(0, 8), 4, 12).Draw(t, "moments") {
+				f.moment(t, m, which)
+				f.checkOne(t)
+			}
+			for _, which := range slices.Repeat([]int{8, 4, 5, 8, 6}, 5) {
+				f.moment(t, m, which)
+				f.checkOne(t)
+			}
+		},
+	}
+}
+
+// moment is one of those things that nobody keeps in order.
+func (f *groupFleet) moment(t tester, m *machine, which int) {
+	switch which {
+	case 0:
+		f.send(m)
+	case 1:
+		f.arrive(m)
+	case 2:
+		f.answer(m)
+	case 3:
+		f.judge(m)
+		f.note(m)
+	case 4:
+		f.read()
+	case 5:
+		f.decide(t)
+	case 6:
+		f.pass(700 * time.Millisecond)
+	default:
+		for _, id := range f.ids() {
+			if s := f.servers[id]; f.machineOf(s) != m {
+				f.hear(s)
+				f.obey(s)
+				f.report(s)
+				f.deliver(s)
+			}
+		}
+	}
+}
+
+// work is half a second of everything but of one host.
+func (f *groupFleet) work(t tester, but *machine) {
+	for _, id := range slices.Sorted(maps.Keys(f.machines)) {
+		m := f.machines[id]
+		f.send(m)
+		f.arrive(m)
+		f.answer(m)
+		f.judge(m)
+		f.note(m)
+	}
+	f.read()
+	f.decide(t)
+	for _, id := range f.ids() {
+		s := f.servers[id]
+		if s == nil || f.machineOf(s) == but {
+			continue
+		}
+		f.vouch(s)
+		f.hear(s)
+		f.obey(s)
+		f.report(s)
+		f.deliver(s)
+	}
+}
+
+// TestGroupOverHosts: as TestGroupLosesNothing, and hosts are cut off from the service, from
+// each other or from both, words are late, and leases end. No two servers serve.
+func TestGroupOverHosts(t *testing.T) {
+	seen := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		f := newGroupFleet(kurabe.Postgres)
+		f.spread(rapid.IntRange(2, 3).Draw(t, "hosts"))
+		f.calm(t)
+		actions := groupActions(f)
+		maps.Copy(actions, hostActions(f))
+		actions[""] = func(t *rapid.T) { f.checkOne(t) }
+		t.Repeat(actions)
+		f.recovers(t)
+		for what, n := range f.seen {
+			seen[what] += n
+		}
+	})
+	t.Log(fmt.Sprint(seen))
+	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps"} {
+		if seen[what] == 0 {
+			t.Errorf("no run had any %s, so this proves nothing", what)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kurabe"
+)
+
+// replaceAfter is how long the host of a standby may not be heard before another standby is
+// made elsewhere: a machine that restarts is back sooner, and a copy costs the writer.
+const replaceAfter = 5 * time.Minute
+
+// silent says whether nobody hears a host, or ever will.
+func (d *draft) silent(id kurabe.HostID) bool { return d.w.Gone[id] || !d.w.Lost[id].IsZero() }
+
+// heard is what is said of a member by a host that is heard, nil when nothing is.
+func (d *draft) heard(id kurabe.InstanceID) *kurabe.InstanceReport {
+	if m, _ := d.group.Member(id); d.silent(m.Host) {
+		return nil
+	}
+	return d.reported(id)
+}
+
+// elsewhere says whether a member is on another host than the writer.
+func (d *draft) elsewhere(m kurabe.Member) bool {
+	w, _ := d.group.Member(d.group.Writer)
+	return m.Host != w.Host
+}
+
+// vouched says whether a standby that has every commit follows the writer now: so it serves,
+// whoever else does not hear it, and its standby has given it the right to.
+func (d *draft) vouched() bool {
+	return slices.ContainsFunc(d.group.Sync, func(id kurabe.InstanceID) bool {
+		r := d.heard(id)
+		return r != nil && r.Role != nil && r.Role.Following && r.Role.Epoch == d.group.Epoch
+	})
+}
+
+// standbys are the members beside the writer that are to stay.
+func (d *draft) standbys() []kurabe.Member {
+	return slices.DeleteFunc(slices.Clone(d.group.Members), func(m kurabe.Member) bool { return m.Leaving || m.ID == d.group.Writer })
+}
+
+// enlist adds a standby where there is none.
+func (d *draft) enlist() {
+	g := d.group
+	if !d.status.Applied.MultiAZ || len(d.standbys()) > 0 || d.next.Goal != kurabe.GoalRunning {
+		return
+	}
+	host, zone, why := d.chooseStandby()
+	if why == "" && d.ownAddress(host) == "" {
+		why = "no address is free in " + host.AddressPool
+	}
+	if why != "" {
+		d.because("no standby: " + why)
+		if d.status.SeenFailure != why {
+			d.status.SeenFailure = why
+			d.event("RDS-EVENT-0031", "The standby of the DB instance cannot be placed: "+why, "failure")
+		}
+		return
+	}
+	g.Last++
+	m := kurabe.Member{ID: d.w.Spec.ID.Member(g.Last), Host: host.Host, Zone: zone, ListensAt: d.ownAddress(host)}
+	g.Members = append(g.Members, m)
+	d.because(fmt.Sprintf("a standby %s on host %s, zone %s", m.ID, m.Host, m.Zone))
+}
+
+// chooseStandby takes another zone: of another host if there is one, so that the loss of a
+// machine is no loss, and else of the writer's.
+func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
+	applied := d.status.Applied
+	class, ok := kurabe.FindClass(applied.Class)
+	if !ok {
+		return host, "", "class " + applied.Class + " is not known"
+	}
+	p := kurabe.Placement{Engine: d.w.Spec.Engine, Version: applied.EngineVersion, Class: class, Limits: applied.Limits()}
+	writer, _ := d.group.Member(d.group.Writer)
+	return p.ChooseStandby(d.hostReport(writer.Host), writer.Zone, d.w.Hosts, d.w.Closed, d.held())
+}
+
+// held is the memory that is taken on each host, by this instance's own servers too.
+func (d *draft) held() map[kurabe.HostID]int64 {
+	held := map[kurabe.HostID]int64{}
+	for id, bytes := range d.w.Reserved {
+		held[id] = bytes
+	}
+	class, _ := kurabe.FindClass(d.status.Applied.Class)
+	for _, m := range d.group.Members {
+		held[m.Host] += class.MemoryBytes
+	}
+	return held
+}
+
+// replace lets a standby go whose host is to be emptied, or is not heard for long, if
+// another one can be had. One that has every commit first leaves Sync.
+func (d *draft) replace() {
+	g := d.group
+	if !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || g.Handover != "" || g.Recovering != "" || !d.writerState().writing {
+		return
+	}
+	for n, m := range g.Members {
+		why := d.unwanted(m)
+		if m.Leaving || m.ID == g.Writer || why == "" {
+			continue
+		}
+		if _, _, none := d.chooseStandby(); none != "" {
+			d.because(fmt.Sprintf("%s stays although %s: %s", m.ID, why, none))
+			continue
+		}
+		g.Members[n].Leaving = true
+		d.setSync(slices.DeleteFunc(slices.Clone(g.Sync), func(id kurabe.InstanceID) bool { return id == m.ID }))
+		d.because(fmt.Sprintf("another standby takes the place of %s: %s", m.ID, why))
+		d.event("KURABE-EVENT-0022", "Another standby is made: "+why, "notification")
+	}
+}
+
+// unwanted says why a standby should be elsewhere, "" when it should not.
+func (d *draft) unwanted(m kurabe.Member) string {
+	since := d.w.Lost[m.Host]
+	switch {
+	case d.w.Gone[m.Host]:
+		return fmt.Sprintf("host %s is gone for good", m.Host)
+	case !since.IsZero() && !d.w.Now.Before(since.Add(replaceAfter)):
+		return fmt.Sprintf("host %s has not been heard since %s", m.Host, since.UTC().Format(time.RFC3339))
+	case !since.IsZero():
+		d.lookAgain(since.Add(replaceAfter))
+	case d.w.Closed[m.Host] != "" && d.reported(m.ID) != nil:
+		return d.w.Closed[m.Host]
+	}
+	return ""
+}
+
+// movesOff says whether the writer is to hand over because its host is to be emptied.
+func (d *draft) movesOff() bool {
+	w, _ := d.group.Member(d.group.Writer)
+	to, _ := d.group.Member(d.candidate())
+	return d.w.Closed[w.Host] != "" && !d.silent(w.Host) && to.ID != "" && d.w.Closed[to.Host] == ""
+}
