@@ -53,7 +53,7 @@ var rooms = []room{
 	{"internal/etcdnode", nil, []string{etcd, xsys, "go.uber.org/zap"}, "runs etcd as a server; what is kept in it is the store's business"},
 	{"internal/plan", []string{"."}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import"},
 	{"internal/reconcile", []string{".", "internal/store", "internal/plan"}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
-	{"internal/hostlink", []string{".", "internal/store", "internal/pki"}, nil, "carries assignments and reports; it stands between the agent and the store, so that the agent cannot see the store (pki: who is at the other end)"},
+	{"internal/hostlink", []string{".", "internal/store", "internal/pki"}, []string{xsys}, "carries assignments and reports; it stands between the agent and the store, so that the agent cannot see the store (pki: who is at the other end; x/sys: the clock of leases)"},
 	{"internal/netaddr", nil, []string{xsys, "github.com/vishvananda/netlink"}, "addresses on this machine's interfaces, whoever listens there"},
 	{"internal/agent", []string{".", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
 	{"internal/engine", []string{".", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},

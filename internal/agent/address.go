@@ -10,32 +10,39 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// Addresses makes addresses ones of this machine, as netaddr.Pool.
+// Addresses makes addresses ones of this machine: those of its pool, and endpoints of
+// another host's pool that have come here with their writer. Held are all that it has made
+// so, Announce tells the neighbours of one that may have been elsewhere before.
 type Addresses interface {
 	Hold(netip.Addr) error
 	Drop(netip.Addr) error
 	Held() ([]netip.Addr, error)
+	Announce(netip.Addr) error
 }
 
-// addresses are those that the servers of this host listen at, by server. A server that is
-// stopped keeps its own: its clients are refused at once.
+// addresses are those that the servers of this host listen at, and the endpoints that it
+// holds for them. A server that is stopped keeps its own: its clients are refused at once.
 type addresses struct {
 	of   Addresses // nil: all are there by themselves
 	mu   sync.Mutex
-	want map[kurabe.InstanceID][]netip.Addr
+	want map[string][]netip.Addr // by whoever wants them
 }
 
+// endpointOf is who wants the endpoint of an instance, whose writer listens elsewhere.
+func endpointOf(owner kurabe.InstanceID) string { return "endpoint " + string(owner) }
+
 // need holds what a server listens at, before it is started, and gives up what it no
-// longer does.
-func (s *addresses) need(a kurabe.Assignment) error {
+// longer does. The endpoint of a writer without a lease (leased) may be another host's by
+// now.
+func (s *addresses) need(a kurabe.Assignment, leased bool) error {
 	if s.of == nil {
 		return nil
 	}
 	var want []netip.Addr
 	if a.Goal != kurabe.GoalAbsent {
 		for _, text := range []string{a.Address, a.ListensAt} {
-			if text == "" || text == a.Address && a.Role != nil && a.Role.Duty == kurabe.DutyFollow && !a.Role.Reads {
-				continue // a standby's endpoint is held by whoever writes
+			if text == "" || text == a.Address && !holdsEndpoint(a, leased) {
+				continue
 			}
 			address, err := netip.ParseAddr(text)
 			if err != nil {
@@ -44,17 +51,26 @@ func (s *addresses) need(a kurabe.Assignment) error {
 			want = append(want, address)
 		}
 	}
+	return s.hold(string(a.Instance), want)
+}
+
+// hold makes these addresses the ones that somebody wants, and gives up what nobody does
+// any more.
+func (s *addresses) hold(whose string, want []netip.Addr) error {
+	if s.of == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.want[a.Instance]
+	old := s.want[whose]
 	for _, address := range want {
 		if err := s.of.Hold(address); err != nil {
 			return err
 		}
 	}
-	s.want[a.Instance] = want
+	s.want[whose] = want
 	if len(want) == 0 {
-		delete(s.want, a.Instance)
+		delete(s.want, whose)
 	}
 	for _, address := range old {
 		if !s.neededLocked(address) {
@@ -64,6 +80,19 @@ func (s *addresses) need(a kurabe.Assignment) error {
 		}
 	}
 	return nil
+}
+
+// holdsEndpoint says whether a server has the address of its endpoint by itself, since it
+// listens there. A standby's is held by whoever writes, and that of a writer which listens
+// elsewhere comes with the endpoint (endpoint.go).
+func holdsEndpoint(a kurabe.Assignment, leased bool) bool {
+	switch {
+	case a.ListensAt != "":
+		return false
+	case a.Role == nil, a.Role.Reads:
+		return true
+	}
+	return a.Role.Duty != kurabe.DutyFollow && leased
 }
 
 func (s *addresses) neededLocked(address netip.Addr) bool {
@@ -81,8 +110,18 @@ func (a *Agent) holdAddresses(saved []kurabe.Assignment) {
 	if a.addresses.of == nil {
 		return
 	}
+	later := map[netip.Addr]string{} // and who sees to it
 	for _, s := range saved {
-		if err := a.addresses.need(s); err != nil {
+		// What is held under a lease, or with an endpoint, is seen to in a moment; to drop it
+		// meanwhile would cut clients off.
+		if endpoint, err := netip.ParseAddr(s.Address); err == nil && s.Role != nil && s.Role.Duty == kurabe.DutyWrite {
+			later[endpoint] = string(s.Instance)
+			if s.ListensAt != "" {
+				later[endpoint] = endpointOf(s.Instance.Owner())
+			}
+		}
+		// Whether there is a lease is not known yet, and its worker holds it then.
+		if err := a.addresses.need(s, s.Role == nil || !s.Role.Leased); err != nil {
 			a.Log.Error("address not held, tried again", logkey.Instance, s.Instance, logkey.Error, err)
 		}
 	}
@@ -94,6 +133,10 @@ func (a *Agent) holdAddresses(saved []kurabe.Assignment) {
 	defer a.addresses.mu.Unlock()
 	for _, address := range held {
 		if a.addresses.neededLocked(address) {
+			continue
+		}
+		if whose, kept := later[address]; kept {
+			a.addresses.want[whose] = append(a.addresses.want[whose], address)
 			continue
 		}
 		if err := a.addresses.of.Drop(address); err != nil {

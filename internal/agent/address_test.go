@@ -33,6 +33,8 @@ func (f *fakeAddresses) Drop(a netip.Addr) error {
 
 func (f *fakeAddresses) Held() ([]netip.Addr, error) { return f.held, f.failing }
 
+func (f *fakeAddresses) Announce(netip.Addr) error { return f.failing }
+
 func TestAddressesAreHeldWhileTheyAreNeeded(t *testing.T) {
 	f := &fakeAddresses{held: []netip.Addr{netip.MustParseAddr("10.0.0.99")}} // of an earlier life
 	a := New(Config{Addresses: f, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -51,10 +53,14 @@ func TestAddressesAreHeldWhileTheyAreNeeded(t *testing.T) {
 		}
 	}
 	a.holdAddresses([]kurabe.Assignment{single, writer, standby})
-	expect("at the start", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
+	expect("at the start", "10.0.0.1", "10.0.0.3", "10.0.0.4")
+	if err := a.addresses.hold(endpointOf("db-2"), []netip.Addr{netip.MustParseAddr("10.0.0.2")}); err != nil {
+		t.Fatal(err)
+	}
+	expect("with its endpoint", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
 	need := func(as kurabe.Assignment) {
 		t.Helper()
-		if err := a.addresses.need(as); err != nil {
+		if err := a.addresses.need(as, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +83,46 @@ func TestAddressesAreHeldWhileTheyAreNeeded(t *testing.T) {
 	need(moved)
 	expect("after two have gone", "10.0.0.2", "10.0.0.4")
 	f.failing = errors.New("no")
-	if err := a.addresses.need(single); err == nil {
+	if err := a.addresses.need(single, true); err == nil {
 		t.Error("a server is started at an address that cannot be held")
+	}
+}
+
+// An endpoint that may be another host's by now is held only under a lease; one that is there
+// when the agent starts stays until that is known.
+func TestAddressOfALease(t *testing.T) {
+	endpoint, own := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
+	role := &kurabe.Role{Duty: kurabe.DutyWrite, Leased: true, Epoch: 3}
+	for _, c := range []struct {
+		name  string
+		a     kurabe.Assignment
+		whose string
+	}{
+		{"it listens there", kurabe.Assignment{Instance: "db-2", Goal: kurabe.GoalRunning, Address: "10.0.0.2", Role: role}, "db-2"},
+		{"it listens elsewhere", kurabe.Assignment{Instance: "db-2", Goal: kurabe.GoalRunning, Address: "10.0.0.2", ListensAt: "10.0.0.3", Role: role}, endpointOf("db-2")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fakeAddresses{held: []netip.Addr{endpoint}}
+			a := New(Config{Addresses: f, Log: slog.New(slog.DiscardHandler)})
+			a.holdAddresses([]kurabe.Assignment{c.a})
+			if !slices.Contains(f.held, endpoint) {
+				t.Fatalf("its clients are cut off by a restart of the agent: %v", f.held)
+			}
+			if err := a.addresses.hold(c.whose, nil); err != nil || slices.Contains(f.held, endpoint) {
+				t.Errorf("without a lease it is held on: %v, %v", f.held, err)
+			}
+			f.held = nil
+			again := New(Config{Addresses: f, Log: slog.New(slog.DiscardHandler)})
+			again.holdAddresses([]kurabe.Assignment{c.a})
+			if err := again.addresses.need(c.a, false); err != nil || slices.Contains(f.held, endpoint) {
+				t.Errorf("it is taken by a host that has no lease: %v, %v", f.held, err)
+			}
+			if err := again.addresses.need(c.a, true); err != nil || c.a.ListensAt == "" && !slices.Contains(f.held, endpoint) {
+				t.Errorf("under a lease: %v, %v", f.held, err)
+			}
+			if c.a.ListensAt != "" && !slices.Contains(f.held, own) {
+				t.Errorf("its own address is not held: %v", f.held)
+			}
+		})
 	}
 }

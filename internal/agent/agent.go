@@ -35,6 +35,12 @@ type Config struct {
 	// Addresses are those that servers listen at; nil: all are there by themselves, as
 	// loopback ones are.
 	Addresses Addresses
+	// Leases and OpenGuard are for writers that a server on another host may replace; nil:
+	// there are none.
+	Leases    Leases
+	OpenGuard OpenGuard
+	// Boottime is the clock of leases, CLOCK_BOOTTIME in nanoseconds.
+	Boottime func() int64
 	// Free tells the free bytes of the disk that the instances are on, a negative
 	// number when it cannot; then, and when it is nil, each look measures.
 	Free func() int64
@@ -67,11 +73,16 @@ func New(c Config) *Agent {
 	if c.Look == 0 {
 		c.Look = defaultLook
 	}
-	return &Agent{
+	if c.Boottime == nil {
+		c.Boottime = hostlink.Boottime
+	}
+	a := &Agent{
 		Config: c, snapshots: newSnapshotUnits(), endpoints: newEndpoints(c),
-		addresses: addresses{of: c.Addresses, want: map[kurabe.InstanceID][]netip.Addr{}},
+		addresses: addresses{of: c.Addresses, want: map[string][]netip.Addr{}},
 		workers:   map[kurabe.InstanceID]*worker{}, unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
 	}
+	a.endpoints.addresses = &a.addresses
+	return a
 }
 
 // Run obeys until ctx ends, then waits for the steps under way. Databases keep

@@ -50,10 +50,11 @@ const (
 // endpoints are those that this host holds for writers which listen elsewhere. Workers
 // claim; one goroutine opens, leads and closes, so that no worker waits for an address.
 type endpoints struct {
-	open OpenEndpoint
-	log  *slog.Logger
-	now  func() time.Time
-	wake chan struct{} // capacity 1: the claims have changed
+	open      OpenEndpoint
+	addresses *addresses // where endpoints are
+	log       *slog.Logger
+	now       func() time.Time
+	wake      chan struct{} // capacity 1: the claims have changed
 
 	mu     sync.Mutex // guards claims
 	claims map[kurabe.InstanceID]map[kurabe.InstanceID]claim
@@ -63,17 +64,24 @@ type endpoints struct {
 
 // heldEndpoint is the endpoint of one instance.
 type heldEndpoint struct {
-	endpoint Endpoint // nil: the address is not held yet
-	address  netip.AddrPort
-	epoch    kurabe.Epoch // the highest one that was followed
-	failing  time.Time    // since when the address cannot be held, zero: it can
-	idle     time.Time    // since when it lingers, zero: it does not
-	told     string       // the trouble that was logged
+	endpoint  Endpoint // nil: the address is not held yet
+	address   netip.AddrPort
+	epoch     kurabe.Epoch // the highest one that was followed
+	failing   time.Time    // since when the address cannot be held, zero: it can
+	idle      time.Time    // since when it lingers, zero: it does not
+	told      string       // the trouble that was logged
+	since     time.Time    // it is held
+	announced int          // of announcements, how often it was announced
 }
+
+// announcements are when, after it is held, the neighbours are told where an endpoint is:
+// more than once, since a word can be lost, and Linux takes none within a second of the one
+// before (locktime).
+var announcements = []time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond, 1200 * time.Millisecond, 3 * time.Second}
 
 func newEndpoints(c Config) *endpoints {
 	e := &endpoints{
-		open: c.OpenEndpoint, log: c.Log, now: c.Now, wake: make(chan struct{}, 1),
+		open: c.OpenEndpoint, addresses: &addresses{}, log: c.Log, now: c.Now, wake: make(chan struct{}, 1),
 		claims: map[kurabe.InstanceID]map[kurabe.InstanceID]claim{}, held: map[kurabe.InstanceID]*heldEndpoint{},
 	}
 	if e.open == nil {
@@ -98,6 +106,9 @@ func (e *endpoints) claim(a kurabe.Assignment) {
 		if old.holds && c.holds && old.epoch == c.epoch && old.server == c.server {
 			c.open, c.pid = old.open, old.pid
 		}
+		if old.epoch == c.epoch && c.leased {
+			c.lease = old.lease
+		}
 		claims[a.Instance] = *c
 	})
 }
@@ -108,6 +119,16 @@ func (e *endpoints) takes(id kurabe.InstanceID, generation kurabe.Generation, op
 	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) {
 		if c, ok := claims[id]; ok && c.generation == generation {
 			c.open, c.pid = open, pid
+			claims[id] = c
+		}
+	})
+}
+
+// lease says whether the lease of a writer holds.
+func (e *endpoints) lease(id kurabe.InstanceID, holds bool) {
+	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) {
+		if c, ok := claims[id]; ok && c.leased {
+			c.lease = map[bool]leaseState{true: leaseHolds, false: leaseOver}[holds]
 			claims[id] = c
 		}
 	})
@@ -193,6 +214,8 @@ func (e *endpoints) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceI
 	case !want.keep, want.linger && h.endpoint == nil:
 		e.close(owner, h)
 		return 0
+	case want.asItIs:
+		return 0
 	case want.linger:
 		if h.idle.IsZero() {
 			h.idle = now
@@ -217,12 +240,41 @@ func (e *endpoints) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceI
 		return again
 	}
 	h.epoch = kurabe.Epoch(want.route.Epoch)
-	return again
+	return sooner(again, e.announce(owner, h, now))
+}
+
+// announce tells the neighbours where an endpoint is, and when it is to be told again.
+func (e *endpoints) announce(owner kurabe.InstanceID, h *heldEndpoint, now time.Time) (again time.Duration) {
+	if e.addresses.of == nil || h.announced == len(announcements) {
+		return 0
+	}
+	if rest := h.since.Add(announcements[h.announced]).Sub(now); rest > 0 {
+		return rest
+	}
+	if err := e.addresses.of.Announce(h.address.Addr()); err != nil {
+		e.trouble(owner, h, err)
+	}
+	if h.announced++; h.announced == len(announcements) {
+		return 0
+	}
+	return max(time.Millisecond, h.since.Add(announcements[h.announced]).Sub(now))
+}
+
+// sooner is the earlier of two moments to look again, 0 of which is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // openOne tries to hold an address.
 func (e *endpoints) openOne(owner kurabe.InstanceID, h *heldEndpoint, address netip.AddrPort, now time.Time) bool {
-	endpoint, err := e.open(address)
+	err := e.addresses.hold(endpointOf(owner), []netip.Addr{address.Addr()})
+	var endpoint Endpoint
+	if err == nil {
+		endpoint, err = e.open(address)
+	}
 	if err != nil {
 		if h.failing.IsZero() {
 			h.failing = now
@@ -233,6 +285,7 @@ func (e *endpoints) openOne(owner kurabe.InstanceID, h *heldEndpoint, address ne
 		return false
 	}
 	h.endpoint, h.address, h.failing, h.told = endpoint, address, time.Time{}, ""
+	h.since, h.announced = now, 0
 	e.log.Info("endpoint held", logkey.Instance, owner, logkey.Address, address)
 	return true
 }
@@ -248,6 +301,9 @@ func (e *endpoints) trouble(owner kurabe.InstanceID, h *heldEndpoint, err error)
 // close gives an endpoint up, if it is held.
 func (e *endpoints) close(owner kurabe.InstanceID, h *heldEndpoint) {
 	e.end(owner, h, Endpoint.Close)
+	if err := e.addresses.hold(endpointOf(owner), nil); err != nil {
+		e.trouble(owner, h, err)
+	}
 }
 
 func (e *endpoints) end(owner kurabe.InstanceID, h *heldEndpoint, how func(Endpoint) error) {

@@ -20,7 +20,21 @@ type claim struct {
 	server        netip.AddrPort // where it listens
 	open          bool           // it takes clients now
 	pid           int            // its process, 0: unknown
+	// elsewhere: it follows a writer on another host, which has the endpoint. leased: another
+	// host may take it over; then it is held while lease says so.
+	elsewhere, leased bool
+	lease             leaseState
 }
+
+// leaseState is what is known of the lease of a writer that has one.
+type leaseState int
+
+// Not known: what is there stays as it is.
+const (
+	leaseUnknown leaseState = iota
+	leaseHolds
+	leaseOver
+)
 
 // claimOf is nil when the server has nothing to do with an endpoint that others could hold.
 func claimOf(a kurabe.Assignment) (*claim, error) {
@@ -28,8 +42,9 @@ func claimOf(a kurabe.Assignment) (*claim, error) {
 		return nil, nil
 	}
 	c := &claim{generation: a.Generation, holds: a.Writes() && a.ListensAt != "", itself: a.Writes() && a.ListensAt == ""}
-	if a.Role != nil {
-		c.epoch, c.grouped = a.Role.Epoch, true
+	if r := a.Role; r != nil {
+		c.epoch, c.grouped, c.leased = r.Epoch, true, r.Leased
+		c.elsewhere = r.Duty == kurabe.DutyFollow && r.Source != nil && r.Source.Host != "" && r.Source.Host != a.Host
 	}
 	if !c.holds {
 		return c, nil
@@ -56,6 +71,7 @@ func addrPort(address string, port int) (netip.AddrPort, error) {
 type held struct {
 	keep    bool // it is to be there, or to stay for a while if it is
 	linger  bool // it is to stay only for whoever writes next
+	asItIs  bool // it is neither to be begun nor to be given up
 	address netip.AddrPort
 	route   gateway.Route
 }
@@ -70,9 +86,13 @@ func wantHeld(claims map[kurabe.InstanceID]claim, epoch kurabe.Epoch) held {
 		return held{}
 	}
 	var writer *claim
-	newest, two := epoch, false
+	newest, two, away := epoch, false, false
 	for _, c := range claims {
+		if c.epoch > newest {
+			away = false
+		}
 		newest = max(newest, c.epoch)
+		away = away || c.elsewhere && c.epoch == newest
 		if !c.holds && !c.itself {
 			continue
 		}
@@ -83,6 +103,12 @@ func wantHeld(claims map[kurabe.InstanceID]claim, epoch kurabe.Epoch) held {
 	}
 	nobody := gateway.Route{Epoch: int64(newest)}
 	switch {
+	case away:
+		return held{}
+	case writer != nil && writer.leased && writer.lease == leaseOver:
+		return held{} // another host may have it by now
+	case writer != nil && writer.leased && writer.holds && writer.lease == leaseUnknown:
+		return held{keep: true, asItIs: true}
 	case writer == nil, writer.grouped && writer.epoch < newest, two:
 		return held{keep: true, linger: true, route: nobody}
 	case writer.itself:

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +33,7 @@ type roleWatch struct {
 	process string // its identity, see engine.Observation
 	cancel  context.CancelFunc
 	poked   chan struct{} // capacity 1: look now
+	proves  atomic.Bool   // its followers are to be asked whether they follow now
 
 	// The session belongs to the goroutine of run.
 	session engine.Watcher // nil: none is open
@@ -65,6 +67,7 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	if w.role != nil && w.role.process != process {
 		w.role.cancel()
 		w.role = nil
+		w.watched.Store(nil)
 	}
 	if w.role != nil || process == "" {
 		return
@@ -72,6 +75,7 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	ctx, cancel := context.WithCancel(ctx)
 	g := &roleWatch{worker: w, engine: e, pid: o.PID, process: process, cancel: cancel, poked: make(chan struct{}, 1)}
 	w.role = g
+	w.watched.Store(g)
 	w.agent.wait.Go(func() { g.run(ctx) })
 }
 
@@ -157,6 +161,9 @@ func (g *roleWatch) ask(ctx context.Context, a kurabe.Assignment) (engine.RoleVi
 		}
 		g.session, g.of = s, *a.Role
 	}
+	if p, can := g.session.(engine.Prover); can {
+		p.Prove(g.proves.Load())
+	}
 	return g.session.Look(ctx)
 }
 
@@ -189,6 +196,38 @@ func (g *roleWatch) settle(done settled) {
 		g.sight.marked, g.sight.mark = nil, 0
 	}
 	g.poke()
+}
+
+// prove has the followers of a running writer asked whether they follow at this moment, or
+// not any more.
+func (w *worker) prove(on bool) {
+	if g := w.watched.Load(); g != nil && g.proves.Swap(on) != on && on {
+		g.poke()
+	}
+}
+
+// vouchedAt is a moment at which all whom the writer waits for are known to have followed it:
+// any of them may take its place. 0 without one.
+func (w *worker) vouchedAt() int64 {
+	a, _ := w.assignment()
+	g := w.watched.Load()
+	if g == nil || a.Role == nil || len(a.Role.WaitFor) == 0 {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sight.followedAt(a.Role.WaitFor)
+}
+
+// hangs says whether the server is one that does not answer any more.
+func (w *worker) hangs() bool {
+	g := w.watched.Load()
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sight.stuck()
 }
 
 // view is the newest answer, nil without one to go by.

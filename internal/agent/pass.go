@@ -21,6 +21,7 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 			return w.retryReport(w.agent.Look)
 		}
 		w.began = true
+		w.keepLease(ctx, a)
 		if w.retryGen != a.Generation {
 			// A new assignment may be the cure. Told beside the new generation, the old
 			// failure would be taken for its own.
@@ -36,9 +37,6 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 		if !ok {
 			return w.failed(ctx, a, engine.Observation{}, "find-engine", errors.New("engine "+string(a.Engine)+" is not offered by this host"))
 		}
-		if err := w.needAddresses(a); err != nil {
-			return w.failed(ctx, a, engine.Observation{}, "hold-address", err)
-		}
 		o, err := e.Observe(ctx, a)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -46,10 +44,13 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 			}
 			return w.failed(ctx, a, o, "observe", err)
 		}
+		if err := w.needAddresses(a, o); err != nil {
+			return w.failed(ctx, a, o, "hold-address", err)
+		}
 		w.see(ctx, a, &o)
 		w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
 		w.keepLog(ctx, a, o)
-		steps := e.Steps(a, o)
+		steps := w.fit(a, o, e.Steps(a, o))
 		if len(steps) == 0 {
 			return w.satisfied(ctx, a, o)
 		}
@@ -78,11 +79,38 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 
 // needAddresses holds what the server listens at. One that is to go has its own until
 // nothing of it is left.
-func (w *worker) needAddresses(a kurabe.Assignment) error {
+func (w *worker) needAddresses(a kurabe.Assignment, o engine.Observation) error {
 	if a.Goal == kurabe.GoalAbsent {
 		return nil
 	}
-	return w.agent.addresses.need(a)
+	return w.agent.addresses.need(a, w.mayHold(a, o.Running))
+}
+
+// fit leaves out what a writer may not do that has no lease, and ends one that hangs: it
+// might answer again when another one has taken its place.
+func (w *worker) fit(a kurabe.Assignment, o engine.Observation, steps []engine.Step) []engine.Step {
+	if a.Role == nil || !a.Role.Leased {
+		return steps
+	}
+	if o.Running && w.hangs() {
+		e, can := w.agent.Engines[a.Engine].(fencer)
+		if can {
+			return []engine.Step{{Name: engine.StepFence, Do: func(ctx context.Context) error { return e.Fence(ctx, a) }}}
+		}
+	}
+	if !o.Running && !w.leased(a) {
+		for n, s := range steps {
+			if s.Name == engine.StepStart {
+				return steps[:n]
+			}
+		}
+	}
+	return steps
+}
+
+// fencer is an engine that can end a server at once.
+type fencer interface {
+	Fence(ctx context.Context, a kurabe.Assignment) error
 }
 
 // see has the process that a look has shown watched, and adds what was seen of it to the
@@ -122,7 +150,7 @@ func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) e
 func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Observation) time.Duration {
 	w.failure = nil
 	if a.Goal == kurabe.GoalAbsent {
-		if err := w.agent.addresses.need(a); err != nil {
+		if err := w.agent.addresses.need(a, false); err != nil {
 			return w.failed(ctx, a, o, "give-address-up", err)
 		}
 		w.report(ctx, a, o, "", true)

@@ -106,6 +106,7 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 		r = w.role.report(a.Role.Followers)
 	}
 	r.Writing = r.Writing && !o.Applied.Held
+	r.Leased = a.Role.Leased && w.leased(a)
 	r.Epoch, r.Started, r.Yielded, r.Rebuilt = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.Yielded, o.Applied.Rebuilt
 	r.GivenUp = o.Applied.GivenUp
 	if o.Running && r.Position > 0 {

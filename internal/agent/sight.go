@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -146,6 +147,18 @@ func (s *sight) report(now time.Time, followers []kurabe.InstanceID) kurabe.Role
 		}
 	}
 	return r
+}
+
+// followedAt is a moment at which all of these are known to have followed, 0 without one.
+func (s *sight) followedAt(all []kurabe.InstanceID) int64 {
+	if s.view == nil || !s.view.Writing || len(all) == 0 {
+		return 0
+	}
+	first := int64(math.MaxInt64)
+	for _, id := range all {
+		first = min(first, s.view.Followers[id].FollowedAt)
+	}
+	return first
 }
 
 // silent says whether a follower was not heard of, at the newest answer. One that has

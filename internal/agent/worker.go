@@ -48,12 +48,15 @@ type worker struct {
 	watching    string    // process whose end wakes us
 	unwatch     context.CancelFunc
 	role        *roleWatch // of the running server of a group, nil without one
+	lease       *lease     // of a writer that has one, nil without
 	used        int64      // what usage knew at the last look
 
 	usage   usage       // guards itself
 	walking atomic.Bool // its files are being looked through aside
 	// position is how far the log of its newest server was seen to be durable.
 	position atomic.Int64
+	// watched is role, for those who are not the goroutine of run.
+	watched atomic.Pointer[roleWatch]
 }
 
 func newWorker(a *Agent, id kurabe.InstanceID) *worker {
@@ -120,6 +123,9 @@ func (w *worker) run(ctx context.Context) {
 		}
 		if w.role != nil {
 			w.role.cancel()
+		}
+		if w.lease != nil {
+			w.lease.cancel()
 		}
 	}()
 	for {

@@ -55,6 +55,8 @@ type Applied struct {
 	Rebuilt   int64 `json:"rebuilt,omitempty"`
 	// Compared is the epoch of the role whose source a read replica was compared with.
 	Compared kurabe.Epoch `json:"compared,omitempty"`
+	// Outlasted is the epoch for which the writer before it was outlasted (Role.Outlasts).
+	Outlasted kurabe.Epoch `json:"outlasted,omitempty"`
 	// GivenUp is what the data had alone when it was last made that of a follower.
 	GivenUp kurabe.GivenUp `json:"givenUp,omitzero"`
 }

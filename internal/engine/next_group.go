@@ -97,10 +97,14 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 		return append(s, StepClone) // which says that there is nobody to clone
 	}
 	s.add(running && o.Follower, StepPromote)
+	// Clients are kept out until the rules of a writer are loaded, or by not being started.
+	outlast := role.Outlasts && o.Applied.Outlasted != role.Epoch
+	s.add(outlast && (running || !o.Follower), StepOutlast)
 	s.home(o)
 	s.settings(a, o)
 	s.add(!running, StepStart)
 	s.add(!running && o.Follower, StepPromote)
+	s.add(outlast && !running && o.Follower, StepOutlast)
 	note, held := noteOf(o, running), o.Applied.Held
 	if o.Follower {
 		note.Ready, note.Probed, note.PasswordSeq = false, false, 0

@@ -97,6 +97,7 @@ const (
 	StepPromote     StepName = "promote"
 	StepWaits       StepName = "waits"
 	StepFollowers   StepName = "followers"
+	StepOutlast     StepName = "outlast" // wait until the writer before has ended
 	StepRelease     StepName = "release" // let clients in that were kept out
 	StepYield       StepName = "yield"
 	StepCompare     StepName = "compare" // whether a read replica can go on after its source

@@ -76,6 +76,12 @@ type Watcher interface {
 	Close()
 }
 
+// Prover is a Watcher that does not find out by itself whether followers follow at a moment
+// that we choose, but on request, since that costs the server a little each time.
+type Prover interface {
+	Prove(on bool)
+}
+
 // RoleView is what a server says of its replication. Positions are the engine's own, and
 // grow.
 type RoleView struct {
@@ -106,6 +112,9 @@ type FollowerView struct {
 	Flushed   int64
 	Replayed  int64         // how far it has applied what it has
 	HeardAgo  time.Duration // since its last answer
+	// FollowedAt is a moment at or before which we asked, and the follower has answered that
+	// it follows this server: nanoseconds of CLOCK_BOOTTIME, 0 when none is known.
+	FollowedAt int64
 	// Lost: log that it lacks was given up. It can catch up no more, and must be cloned.
 	Lost bool
 }
@@ -133,4 +142,16 @@ func (l *Lifecycle) replicator() (Replicator, error) {
 		return nil, fmt.Errorf("servers of %s cannot follow one another here; make the instance a Single-AZ one (MultiAZ false)", l.c.Driver.Name())
 	}
 	return r, nil
+}
+
+// Fence ends the server of an instance at once, also one that hangs. What it leaves is a
+// death: the next start has to be ordered.
+func (l *Lifecycle) Fence(ctx context.Context, a kurabe.Assignment) error {
+	i, err := l.informed(a)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, shortStep)
+	defer cancel()
+	return l.endNow(ctx, i)
 }

@@ -26,6 +26,8 @@ func (l *Lifecycle) doInGroup(ctx context.Context, name StepName, i Instance) er
 		return l.yield(ctx, i)
 	case StepRelease:
 		return l.release(ctx, i)
+	case StepOutlast:
+		return l.outlast(ctx, i)
 	}
 	r, err := l.replicator()
 	if err != nil {
@@ -94,6 +96,14 @@ const fenceGrace = 500 * time.Millisecond
 // fence ends a server at once, also one that hangs or is frozen, and its record: what
 // follows is no crash.
 func (l *Lifecycle) fence(ctx context.Context, i Instance) error {
+	if err := l.endNow(ctx, i); err != nil {
+		return err
+	}
+	return forgetRecord(i)
+}
+
+// endNow is fence without forgetting the record: what follows is a crash.
+func (l *Lifecycle) endNow(ctx context.Context, i Instance) error {
 	p, alive, err := proc.Find(i.Home.RecordFile())
 	if err != nil {
 		return err
@@ -118,7 +128,7 @@ func (l *Lifecycle) fence(ctx context.Context, i Instance) error {
 	if err := p.Wait(ctx); err != nil {
 		return fmt.Errorf("fence %s: %w", i.Instance, err)
 	}
-	return forgetRecord(i)
+	return nil
 }
 
 // promote makes the running follower a writer. All that it did before as one is noted to be
@@ -131,6 +141,19 @@ func (l *Lifecycle) promote(ctx context.Context, i Instance, r Replicator) error
 		return fmt.Errorf("promote %s: %w", i.Instance, err)
 	}
 	return nil
+}
+
+// outlast waits for as long as the writer before this one may serve by this one's own word,
+// which nobody hears: it follows that one no more.
+func (l *Lifecycle) outlast(ctx context.Context, i Instance) error {
+	timer := time.NewTimer(kurabe.OutlastTime)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+	}
+	return note(i.Home, func(a *Applied) { a.Outlasted = i.Role.Epoch })
 }
 
 // followers sees to those who follow. It is the last thing that makes a server obey its

@@ -12,11 +12,38 @@ import (
 // presenceEvery is how often it is looked who was heard.
 const presenceEvery = beat / 2
 
-// hear notes that a host has spoken.
-func (s *Server) hear(host kurabe.HostID) {
+// hearing is what is known of a host: its newest word, and whether it was decided that it is
+// lost. From that moment on nothing is granted to it, until what it is heard again is
+// written: others may be taking its place.
+type hearing struct {
+	last time.Time
+	lost bool
+}
+
+// hearingLocked is what is known of a host. One that this process knows nothing of is what
+// the records say of it.
+func (s *Server) hearingLocked(id kurabe.HostID) *hearing {
+	h := s.heard[id]
+	if h == nil {
+		h = &hearing{lost: !s.View.LostSince(id).IsZero()}
+		s.heard[id] = h
+	}
+	return h
+}
+
+// alive notes that a host has spoken, and says which of its writers may go on.
+func (s *Server) alive(host kurabe.HostID, q Alive) AliveAnswer {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heard[host] = s.Now()
+	h := s.hearingLocked(host)
+	if at := s.Now().Add(min(max(q.SilentFor, 0), silentMost)); at.After(h.last) {
+		h.last = at
+	}
+	lost := h.lost
+	s.mu.Unlock()
+	if lost {
+		return AliveAnswer{}
+	}
+	return grant(s.View, q)
 }
 
 // Watch writes down when joined hosts fall silent and when they are heard again, until
@@ -49,16 +76,19 @@ func (s *Server) judge(ctx context.Context, joined store.Record[kurabe.JoinedHos
 	}
 	id, now := joined.Value.ID, s.Now()
 	s.mu.Lock()
-	last, spoke := s.heard[id]
-	s.mu.Unlock()
+	h := s.hearingLocked(id)
+	last, spoke := h.last, !h.last.IsZero()
 	for _, begin := range []time.Time{s.started, joined.Value.JoinedAt} {
 		if last.Before(begin) {
 			last = begin
 		}
 	}
-	lost := now.Sub(last) > silenceMax
+	lost := now.Sub(last) > kurabe.LostAfter
+	h.lost = h.lost || lost
+	decided := h.lost
+	s.mu.Unlock()
 	said, known := s.View.Presence(id)
-	if known && said.Lost == lost || !lost && !spoke {
+	if known && said.Lost == lost && decided == lost || !lost && !spoke {
 		return
 	}
 	p := kurabe.Presence{Host: id, Lost: lost, Since: now.UTC()}
@@ -78,5 +108,8 @@ func (s *Server) judge(ctx context.Context, joined store.Record[kurabe.JoinedHos
 		}
 		return
 	}
+	s.mu.Lock()
+	h.lost = h.lost && lost // what is written shows in View, with all that was decided before
+	s.mu.Unlock()
 	log.Info("presence of a host", "since", p.Since)
 }

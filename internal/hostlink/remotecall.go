@@ -3,23 +3,13 @@ package hostlink
 import (
 	"context"
 	"errors"
-	"time"
 
 	"kurabe"
 )
 
-// Beat tells the service that the host is there, until ctx ends.
-func (r *Remote) Beat(ctx context.Context) error {
-	ticker := time.NewTicker(beat)
-	defer ticker.Stop()
-	for {
-		_ = r.call(ctx, reportTime, callAlive, struct{}{}, nil) // the stream tells of its troubles
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
+// Alive says that the host is there.
+func (r *Remote) Alive(ctx context.Context, q Alive) (a AliveAnswer, err error) {
+	return a, r.call(ctx, aliveTime, callAlive, q, &a)
 }
 
 // Renew has a new certificate signed for the host's own key or a new one.

@@ -42,7 +42,7 @@ type Server struct {
 	http    *http.Server
 
 	mu      sync.Mutex // guards the rest
-	heard   map[kurabe.HostID]time.Time
+	heard   map[kurabe.HostID]*hearing
 	streams map[kurabe.HostID]*stream
 	asked   map[string]asked
 }
@@ -55,7 +55,7 @@ type stream struct {
 
 // NewServer returns a Server; Serve runs it.
 func NewServer(c ServerConfig) *Server {
-	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]time.Time{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}}
+	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+joinPath, s.join)
 	mux.Handle("GET "+assignmentsPath, s.known(s.assignments))

@@ -28,7 +28,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 	var err error
 	switch r.PathValue("call") {
 	case callAlive:
-		s.hear(host)
+		out, err = take(w, r, func(q Alive) (any, error) { return s.alive(host, q), nil })
 	case callRenew:
 		out, err = take(w, r, func(q renewRequest) (any, error) {
 			cert, err := s.Renew(ctx, host, q.CSRPEM)

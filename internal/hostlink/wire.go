@@ -42,9 +42,11 @@ const (
 const (
 	// beat is how often either end says that it is there.
 	beat = time.Second
-	// silenceMax is after which silence a connection is given up, and a host is lost:
-	// DESIGN.md, section 7, has 5 s for a host.
-	silenceMax = 5 * time.Second
+	// silenceMax is after which silence a connection is given up, and a host is lost.
+	silenceMax = kurabe.LostAfter
+	// aliveTime bounds the word of a host, so that the next one is said while the lease of the
+	// one before runs.
+	aliveTime = 1500 * time.Millisecond
 	// callTime bounds a call; a server may wait that long for its store.
 	callTime = 15 * time.Second
 	// reportTime bounds a call for which a database may wait. What was not told in time is

@@ -17,14 +17,17 @@ type fleet struct {
 	closed    map[kurabe.HostID]string
 	lost      map[kurabe.HostID]time.Time
 	gone      map[kurabe.HostID]bool
+	presence  map[kurabe.HostID]int64                       // the revision that lost is of, or an older one
 	addresses map[string]kurabe.InstanceID                  // the instance, also of an address of one of its servers
 	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64 // by server: each of an instance holds its class
 }
 
 func newFleet(view *store.View) *fleet {
 	f := &fleet{view: view, hosts: view.Hosts(), addresses: map[string]kurabe.InstanceID{}, reserved: map[kurabe.HostID]map[kurabe.InstanceID]int64{}}
+	f.presence = map[kurabe.HostID]int64{}
 	f.closed, f.lost, f.gone = map[kurabe.HostID]string{}, map[kurabe.HostID]time.Time{}, map[kurabe.HostID]bool{}
 	for _, h := range f.hosts {
+		f.presence[h.Host] = view.PresenceMod(h.Host) // before what is said: a newer one is a conflict
 		if why := view.Closed(h.Host); why != "" {
 			f.closed[h.Host] = why
 		}

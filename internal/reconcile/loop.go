@@ -173,7 +173,11 @@ func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.Inst
 		fleet.planned(i, result)
 		log.Info("planned", logkey.Generation, generation(result, w), logkey.Status, state(result, w), logkey.Reason, result.Reasons)
 	}
-	if pause := l.write(ctx, term, l.change(i, w, result), log, planned); pause > 0 {
+	change := l.change(i, w, result)
+	for _, host := range result.Unheard {
+		change.RequireUnheard(host, fleet.presence[host])
+	}
+	if pause := l.write(ctx, term, change, log, planned); pause > 0 {
 		l.again[id] = now.Add(pause)
 	}
 }

@@ -37,6 +37,12 @@ func (c *Change) DeleteJoinToken(id string, mod int64) *Change {
 	return c.Require(key, mod).Delete(key)
 }
 
+// RequireUnheard demands that a host is still not heard, as it was at revision mod of its
+// presence, 0 for one that nobody has spoken of.
+func (c *Change) RequireUnheard(id kurabe.HostID, mod int64) *Change {
+	return c.Require(presenceKey(id), mod)
+}
+
 // PutPresence writes whether a host is heard, as long as it is let in.
 func (c *Change) PutPresence(p kurabe.Presence, joined int64) *Change {
 	return c.Require(joinedHostKey(p.Host), joined).put(presenceKey(p.Host), p, string(p.Host))

@@ -39,6 +39,13 @@ func (v *View) JoinTokens() []Record[kurabe.JoinToken] {
 	return slices.SortedFunc(maps.Values(v.state.tokens), func(a, b Record[kurabe.JoinToken]) int { return cmp.Compare(a.Value.ID, b.Value.ID) })
 }
 
+// PresenceMod is the revision of what is said of a host's presence, 0 when nothing is.
+func (v *View) PresenceMod(id kurabe.HostID) int64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.presence[id].ModRevision
+}
+
 // Presence says whether the agent of a joined host is heard; false when nobody has said.
 func (v *View) Presence(id kurabe.HostID) (kurabe.Presence, bool) {
 	v.mu.RLock()

@@ -63,6 +63,10 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 	case engine.StepClone, engine.StepRejoin, engine.StepDiscardData:
 		return e.changeData(i, a, step)
 	}
+	if step == engine.StepOutlast {
+		n.Outlasted = a.Role.Epoch
+		return nil
+	}
 	if !o.Running {
 		return fmt.Errorf("%s: %s does not run", step, a.Instance)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"golang.org/x/sys/unix"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -40,6 +41,8 @@ type peer struct {
 	last  peerAnswer
 	heard time.Time // of the newest answer
 	moved time.Time // when it had all, or had more than before
+	// followed is when it was asked for the newest answer by which it follows, of CLOCK_BOOTTIME.
+	followed int64
 }
 
 // peerAnswer is what a follower said.
@@ -125,6 +128,7 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 func (p *peer) ask(ctx context.Context, db *sql.DB) error {
 	limited, cancel := context.WithTimeout(ctx, peerLimit)
 	defer cancel()
+	asked := boottime()
 	rows, err := named(limited, db, "SHOW SLAVE STATUS")
 	if err != nil {
 		return err
@@ -135,6 +139,11 @@ func (p *peer) ask(ctx context.Context, db *sql.DB) error {
 	s, err := parseSlave(rows[0])
 	if err != nil {
 		return err
+	}
+	if s.receives == "Yes" { // a promotion ends that, for good
+		p.mu.Lock()
+		p.followed = asked
+		p.mu.Unlock()
 	}
 	p.answered(time.Now(), peerAnswer{s.received, s.sourceFile, s.sourceAt, s.receives == "Yes" && s.applies})
 	return nil
@@ -149,13 +158,22 @@ func (p *peer) answered(now time.Time, a peerAnswer) {
 	p.known, p.last, p.heard = true, a, now
 }
 
+// boottime is CLOCK_BOOTTIME in nanoseconds.
+func boottime() int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
+		return 0
+	}
+	return t.Nano()
+}
+
 // view is what is known of it now. before is the newest transaction of a moment ago. One
 // that answers and gets no further although there is more is as silent as one that does
 // not answer: its disk may hang.
 func (p *peer) view(now time.Time, before int64, waits bool, log logSizes) engine.FollowerView {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	v := engine.FollowerView{Streaming: waits, HeardAgo: now.Sub(p.heard)}
+	v := engine.FollowerView{Streaming: waits, HeardAgo: now.Sub(p.heard), FollowedAt: p.followed}
 	if !p.known {
 		return v
 	}

@@ -23,6 +23,8 @@ type watcher struct {
 	segments segments
 	heard    map[kurabe.InstanceID]heard
 	replicas map[string]kurabe.InstanceID // by their names here
+	proves   bool
+	proof    proof
 }
 
 // heard is when a follower's newest answer was first seen. The time in the answer is that
@@ -107,6 +109,9 @@ type followerRow struct {
 
 // Look implements engine.Watcher.
 func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
+	if err := w.challenge(ctx); err != nil {
+		return engine.RoleView{}, fmt.Errorf("look: %w", err)
+	}
 	var recovering, paused, following bool
 	var position, inserted, waits, followers string
 	// The statement is always the same: planning it each time would be most of its cost.
@@ -153,7 +158,7 @@ func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.Insta
 			last = heard{row.PID, row.Reply, now}
 			w.heard[id] = last
 		}
-		views[id] = engine.FollowerView{Streaming: row.Streaming, Flushed: int64(flushed), Replayed: int64(replayed), HeardAgo: now.Sub(last.at), Lost: row.Lost}
+		views[id] = engine.FollowerView{Streaming: row.Streaming, Flushed: int64(flushed), Replayed: int64(replayed), HeardAgo: now.Sub(last.at), FollowedAt: w.proof.answered(id, flushed), Lost: row.Lost}
 	}
 	return views, nil
 }

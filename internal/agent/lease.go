@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+)
+
+// Leases is the service's word on until when the writers of this host may serve, as
+// hostlink.Leases: nanoseconds of CLOCK_BOOTTIME.
+type Leases interface {
+	Want(kurabe.InstanceID, kurabe.Epoch)
+	Drop(kurabe.InstanceID)
+	Until(kurabe.InstanceID) int64
+}
+
+// Guard ends a server with its lease, whatever becomes of this process, as warden.Warden.
+type Guard interface {
+	// Extend moves the end of the lease. When it returns nil, that holds.
+	Extend(ctx context.Context, until int64) error
+	// Until is the end of the lease as it is enforced, 0 of a guard that has none yet.
+	Until(ctx context.Context) (int64, error)
+	// Disarm ends the guard without its server.
+	Disarm(ctx context.Context) error
+	// Done closes when the guard is gone.
+	Done() <-chan struct{}
+}
+
+// OpenGuard finds the guard of a server, or begins one.
+type OpenGuard func(context.Context, kurabe.Assignment) (Guard, error)
+
+const (
+	// leaseEvery is how often the end of a lease is moved; guardTime bounds that.
+	leaseEvery = 250 * time.Millisecond
+	guardTime  = 500 * time.Millisecond
+	// proveBelow is the rest of a lease below which the standby is asked to vouch: one word to
+	// the service was not answered.
+	proveBelow = kurabe.LeaseTime - 1500*time.Millisecond
+)
+
+// lease keeps the guard of one writer, from its order to have one until that ends. Only the
+// worker begins and ends it.
+type lease struct {
+	worker *worker
+	epoch  kurabe.Epoch
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu    sync.Mutex // guards the rest
+	until int64      // what the guard enforces, 0: it does not yet
+}
+
+// keepLease has a writer guarded whose assignment says so, and no other. A server that is
+// not guarded yet is not started; see leased.
+func (w *worker) keepLease(ctx context.Context, a kurabe.Assignment) {
+	var epoch kurabe.Epoch
+	if a.Role != nil && a.Role.Leased && a.Goal == kurabe.GoalRunning && w.agent.Leases != nil {
+		epoch = a.Role.Epoch
+	}
+	if w.lease != nil && w.lease.epoch != epoch {
+		w.lease.cancel()
+		<-w.lease.done
+		w.lease = nil
+		if epoch == 0 {
+			w.disarm(ctx, a)
+		}
+	}
+	if w.lease != nil || epoch == 0 {
+		return
+	}
+	w.agent.Leases.Want(w.id, epoch)
+	ctx, cancel := context.WithCancel(ctx)
+	l := &lease{worker: w, epoch: epoch, cancel: cancel, done: make(chan struct{})}
+	w.lease = l
+	w.agent.wait.Go(func() { l.run(ctx, a) })
+}
+
+// disarm ends the guard of a server that needs none any more. One of an earlier life of this
+// process is found, too: its end would be that of the server.
+func (w *worker) disarm(ctx context.Context, a kurabe.Assignment) {
+	w.agent.Leases.Drop(w.id)
+	limited, cancel := context.WithTimeout(ctx, guardTime)
+	defer cancel()
+	guard, err := w.agent.OpenGuard(limited, a)
+	if err == nil {
+		err = guard.Disarm(limited)
+	}
+	if err != nil {
+		w.log.Warn("guard not ended", logkey.Error, err)
+	}
+}
+
+// leased says whether a server may be started.
+func (w *worker) leased(a kurabe.Assignment) bool {
+	if a.Role == nil || !a.Role.Leased || w.agent.Leases == nil {
+		return true
+	}
+	return w.lease != nil && w.lease.holds()
+}
+
+// mayHold says whether the host may have the instance's endpoint: one that runs and for which
+// no lease has run out goes on to hold it, also while it is not known yet that it has one.
+func (w *worker) mayHold(a kurabe.Assignment, running bool) bool {
+	return w.leased(a) || running && w.lease != nil && !w.lease.over()
+}
+
+func (l *lease) holds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until > l.worker.agent.Boottime()
+}
+
+// over says whether the lease was there, and has run out.
+func (l *lease) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until > 0 && l.until <= l.worker.agent.Boottime()
+}
+
+// run moves the end of the lease until ctx ends. Then what it said last stands.
+func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
+	defer close(l.done)
+	var guard Guard
+	var told string
+	held := false
+	ticker := time.NewTicker(leaseEvery)
+	defer ticker.Stop()
+	for {
+		gone := guardGone(guard)
+		if gone {
+			guard = nil
+		}
+		err := l.extend(ctx, a, &guard)
+		if text := textOf(err); text != told && ctx.Err() == nil {
+			if told = text; err != nil {
+				l.worker.log.Error("lease of the writer not guarded, tried again", logkey.Error, err)
+			}
+		}
+		if holds := l.holds(); holds != held && ctx.Err() == nil {
+			if held = holds; !held {
+				l.worker.log.Warn("lease of the writer has ended: neither the service nor its standby was heard in time")
+			}
+			l.worker.agent.endpoints.lease(l.worker.id, held)
+			l.worker.stir()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// extend moves the end of the lease to the later of what the service and what the standby
+// have said.
+func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) error {
+	w := l.worker
+	now, until := w.agent.Boottime(), w.agent.Leases.Until(w.id)
+	w.prove(until-now < int64(proveBelow))
+	if at := w.vouchedAt(); at > 0 {
+		until = max(until, at+int64(kurabe.VouchTime))
+	}
+	limited, cancel := context.WithTimeout(ctx, guardTime)
+	defer cancel()
+	if *guard == nil {
+		g, err := w.agent.OpenGuard(limited, a)
+		if err != nil {
+			return err
+		}
+		*guard = g
+		// One of an earlier life of this process goes on.
+		enforced, err := g.Until(limited)
+		if err != nil {
+			return err
+		}
+		l.move(enforced)
+	}
+	if until <= now || w.hangs() {
+		return nil // the guard ends it, if it was ever leased
+	}
+	if err := (*guard).Extend(limited, until); err != nil {
+		*guard = nil
+		return err
+	}
+	l.move(until)
+	return nil
+}
+
+func (l *lease) move(until int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = max(l.until, until)
+}
+
+func guardGone(g Guard) bool {
+	if g == nil {
+		return true
+	}
+	select {
+	case <-g.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"kurabe"
+)
+
+// proof finds out that a follower followed at a moment of ours. What it has flushed says
+// nothing of when; so a record of no meaning is written at a known moment, and a follower
+// that has flushed it has done so later.
+type proof struct {
+	marks []mark // oldest first
+	known map[kurabe.InstanceID]int64
+}
+
+// mark is the end of a record, and a moment before it was written.
+type mark struct {
+	end lsn
+	at  int64
+}
+
+// marksMost bounds what is not answered yet: at four looks a second it is two seconds, after
+// which an answer is of no use.
+const marksMost = 8
+
+// Prove implements engine.Prover.
+func (w *watcher) Prove(on bool) { w.proves = on }
+
+// challenge writes the record, when that is wanted of a writer. It has no transaction, so
+// nothing waits for anybody; the server's own writer of the log flushes it within
+// wal_writer_delay (200 ms).
+func (w *watcher) challenge(ctx context.Context) error {
+	if !w.proves {
+		w.proof.marks = nil
+		return nil
+	}
+	at := boottime()
+	var text *string
+	err := w.conn.QueryRow(ctx, "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_logical_emit_message(false, 'kurabe', '')::text END").Scan(&text)
+	if err != nil || text == nil {
+		return err
+	}
+	end, err := parseLSN(*text)
+	if err != nil {
+		return fmt.Errorf("challenge: %w", err)
+	}
+	w.proof.marks = append(w.proof.marks, mark{end, at})
+	if len(w.proof.marks) > marksMost {
+		w.proof.marks = w.proof.marks[1:]
+	}
+	return nil
+}
+
+// answered is the newest moment at which a follower is known to have followed, 0 when none
+// is.
+func (p *proof) answered(id kurabe.InstanceID, flushed lsn) int64 {
+	for _, m := range p.marks {
+		if flushed >= m.end {
+			if p.known == nil {
+				p.known = map[kurabe.InstanceID]int64{}
+			}
+			p.known[id] = max(p.known[id], m.at)
+		}
+	}
+	return p.known[id]
+}
+
+// boottime is CLOCK_BOOTTIME in nanoseconds.
+func boottime() int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
+		return 0
+	}
+	return t.Nano()
+}
