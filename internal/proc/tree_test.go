@@ -128,3 +128,48 @@ func TestStartNotAfter(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A real group of version 2, which is killed by one word: members that work anywhere.
+func TestTreeGroupV2(t *testing.T) {
+	var dir string
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		if _, err := os.Stat(root + "/cgroup.controllers"); err == nil {
+			dir = filepath.Join(root, "kurabe-test-"+strconv.Itoa(os.Getpid()))
+		}
+	}
+	if dir == "" || os.Mkdir(dir, 0o755) != nil {
+		t.Skip("no control group of version 2 can be made")
+	}
+	t.Cleanup(func() {
+		eventually(t, "the group is empty", func() bool { return syscall.Rmdir(dir) == nil })
+	})
+	if _, err := os.Stat(dir + "/cgroup.kill"); err != nil {
+		t.Skip(err)
+	}
+	procs := dir + "/cgroup.procs"
+	for _, withUs := range []bool{false, true} {
+		b := newBed(t)
+		spec := b.spec("/bin/sh", "-c", "cd /; sleep 60 & sleep 60")
+		spec.Cgroups = []string{procs}
+		if _, err := Start(deadline(t), spec); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the members", func() bool {
+			members, err := groupMembers(procs)
+			return err == nil && len(members) == 3
+		})
+		if withUs {
+			// The killer is a member: the word would hit it as well. We are too many threads
+			// to be moved, so another one pretends to be it.
+			members, _ := groupMembers(procs)
+			h := hunt{self: members[2], hit: map[int]*handle{}}
+			h.group(procs)
+			if len(h.hit) != 2 || h.hit[members[2]] != nil || len(h.errs) > 0 {
+				t.Errorf("hit %v of %v, %v", h.hit, members, h.errs)
+			}
+		}
+		if found := ends(t, NewTree(Marks{Cgroups: []string{procs}})); len(found) == 0 {
+			t.Error("nothing was killed")
+		}
+	}
+}

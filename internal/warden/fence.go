@@ -37,11 +37,15 @@ func fence(tree *proc.Tree, addresses []netip.Addr) Note {
 		_ = tree.Look() // what it could not see, the other marks show
 		close(look)
 	}()
-	var note Note
+	note, killed := Note{}, map[int]bool{}
 	var quiet time.Time
 	for round := 0; ; round++ {
+		looked := closed(look) || time.Since(began) > lookMax // before the round that uses it
 		found, left, err := killRound(tree)
-		note.Killed = union(note.Killed, found)
+		for _, pid := range found {
+			killed[pid] = true
+		}
+		note.Killed = len(killed)
 		if round == 0 {
 			note.DeadMillis = time.Since(began).Milliseconds()
 		}
@@ -49,7 +53,6 @@ func fence(tree *proc.Tree, addresses []netip.Addr) Note {
 		if len(found) > 0 || left || round == 0 {
 			quiet = time.Now()
 		}
-		looked := closed(look) || time.Since(began) > lookMax
 		if looked && err == nil && len(addresses) == 0 && time.Since(quiet) > quietTime {
 			return note
 		}
@@ -74,12 +77,6 @@ func killRound(tree *proc.Tree) (found []int, left bool, err error) {
 // drop returns those that are still there.
 func drop(addresses []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(addresses), func(a netip.Addr) bool { return netaddr.Drop(a) == nil })
-}
-
-func union(all, more []int) []int {
-	all = append(all, more...)
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 func closed(c <-chan struct{}) bool {

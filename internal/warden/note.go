@@ -20,7 +20,7 @@ type Note struct {
 	BootID   string    `json:"boot_id"`  // what both of them count from
 	At       time.Time `json:"at"`       // the same moment on the wall
 
-	Killed     []int `json:"killed,omitempty"`
+	Killed     int   `json:"killed"`  // processes
 	DeadMillis int64 `json:"dead_ms"` // until those that were found first had ended
 
 	// What could not be ended within a minute, because the kernel holds it.
@@ -39,7 +39,7 @@ func (n Note) write(c Config) error {
 	return volume.AtomicWrite(c.file(noteName), raw, noteMode)
 }
 
-// noteBytesMax: a killed process takes eight bytes, and a server has some hundred.
+// noteBytesMax: a process that is left takes eight bytes, and a server has some hundred.
 const noteBytesMax = 1 << 20
 
 // LastFence reads the note that a warden of this folder left. It stays until Forget.

@@ -27,7 +27,7 @@ func TestEndOfLease(t *testing.T) {
 	}
 	ended(t, w)
 	note, found, err := LastFence(b.config)
-	if err != nil || !found || note.Until != end || note.Boottime < end || len(note.Killed) < len(pids) || len(note.Left) > 0 {
+	if err != nil || !found || note.Until != end || note.Boottime < end || note.Killed < len(pids) || len(note.Left) > 0 {
 		t.Errorf("note %+v %v %v", note, found, err)
 	}
 	if held, err := proc.LockHeld(b.config.LockFile); held || err != nil {
