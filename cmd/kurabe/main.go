@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe/internal/proc"
+	"kurabe/internal/warden"
 )
 
 // version is stamped by the build.
@@ -16,6 +17,9 @@ var version = "dev"
 func main() {
 	if proc.IsShim() { // become an engine: see internal/proc
 		proc.ShimMain()
+	}
+	if warden.IsWarden() { // end a server at the end of its lease
+		warden.Main()
 	}
 	if err := rootCommand().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "kurabe:", err)

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"kurabe/internal/proc"
+	"kurabe/internal/warden"
 )
 
 // stageEnv says how far the test binary has come on its way into namespaces.
@@ -20,6 +23,12 @@ const stageEnv = "KURABE_TEST_NAMESPACE"
 // own, where the end of the tests is the end of every process that they started,
 // loopback addresses are free, and mounts concern nobody else.
 func Main(m *testing.M) {
+	if proc.IsShim() {
+		proc.ShimMain()
+	}
+	if warden.IsWarden() {
+		warden.Main()
+	}
 	switch {
 	case os.Getenv(stageEnv) == "first":
 		os.Exit(firstProcess())

@@ -5,5 +5,10 @@
 // whose network holds the pool, without a route of their own, and outlive this process:
 // clients go on while nobody is there. What is in the pool is ours: a start removes what
 // nobody needs any more.
-// Called by internal/agent, over agent.Addresses.
+//
+// An address that moves between hosts may be in nobody's pool; it is marked by its label,
+// "eth0:kurabe", so that a start finds it as well. Who may hold it is decided elsewhere: two
+// hosts that hold one address take clients from each other.
+//
+// Called by internal/agent, over agent.Addresses, and by internal/warden.
 package netaddr

@@ -103,7 +103,7 @@ func (p *Pool) single(address netip.Addr) (*netlink.Addr, error) {
 	if !p.prefix.Contains(address) {
 		return nil, fmt.Errorf("%s is not in the pool %s", address, p.prefix)
 	}
-	return &netlink.Addr{IPNet: &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(address.BitLen(), address.BitLen())}}, nil
+	return &netlink.Addr{IPNet: single(address)}, nil
 }
 
 // Held are the addresses of the pool that this machine has and that are ours: the

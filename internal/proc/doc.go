@@ -28,5 +28,5 @@
 // Needs Linux 5.10. Every binary that starts processes, test binaries included,
 // begins with: if proc.IsShim() { proc.ShimMain() }.
 //
-// Called by agent, engine, snapshot and drill. It knows nothing of engines.
+// Called by agent, engine, snapshot, drill and warden. It knows nothing of engines.
 package proc

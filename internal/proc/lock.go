@@ -126,10 +126,16 @@ func lockHolder(fd int) int {
 
 // holdsLock looks for a locked descriptor of that file in one process.
 func holdsLock(pid int, dev, ino uint64) bool {
+	_, held := lockedFD(pid, dev, ino)
+	return held
+}
+
+// lockedFD gives what the kernel says of that descriptor.
+func lockedFD(pid int, dev, ino uint64) (info string, held bool) {
 	base := "/proc/" + strconv.Itoa(pid)
 	entries, err := os.ReadDir(base + "/fd")
 	if err != nil {
-		return false // gone, or not ours to see
+		return "", false // gone, or not ours to see
 	}
 	for _, entry := range entries {
 		var st unix.Stat_t
@@ -138,10 +144,10 @@ func holdsLock(pid int, dev, ino uint64) bool {
 		}
 		info, err := os.ReadFile(base + "/fdinfo/" + entry.Name())
 		if err == nil && strings.Contains(string(info), "FLOCK") {
-			return true
+			return string(info), true
 		}
 	}
-	return false
+	return "", false
 }
 
 // onFD runs fn with the descriptor of file and keeps it in non-blocking mode.

@@ -120,6 +120,9 @@ func execAs(spec Spec) (step string, err error) {
 		return "enter data folder", err
 	}
 	unix.Umask(spec.Umask)
+	if now := Boottime(); spec.NotAfter != 0 && now >= spec.NotAfter {
+		return "start in time", notAfter{spec.NotAfter, now}
+	}
 	// If the service died meanwhile this fails, and we give up: its successor may
 	// have looked before we took the lock, and seen nothing. An engine never
 	// appears behind its back.

@@ -32,6 +32,13 @@ func applyLimits(spec Spec) error {
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
+	// Of this thread, which the process becomes. Lowering it needs CAP_SYS_NICE.
+	if spec.Nice != 0 {
+		err := unix.Setpriority(unix.PRIO_PROCESS, 0, spec.Nice)
+		if err != nil && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("set priority: %w", err)
+		}
+	}
 	if spec.Nofile == 0 {
 		return nil
 	}

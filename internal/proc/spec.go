@@ -31,8 +31,14 @@ type Spec struct {
 
 	Cgroups     []string `json:"cgroups,omitempty"` // cgroup.procs files to join
 	OOMScoreAdj int      `json:"oom_score_adj"`     // best effort below our own
+	Nice        int      `json:"nice,omitempty"`    // best effort below our own
 	Umask       int      `json:"umask"`             // 0 means 0077
 	Nofile      uint64   `json:"nofile,omitempty"`  // limit of open files; 0 keeps ours
+
+	// NotAfter ends a start that has not come to its exec by then, in nanoseconds of
+	// Boottime; 0 means no end. At that moment the process has its lock and works in Dir,
+	// so who kills by these after NotAfter misses no start, however late the shim runs.
+	NotAfter int64 `json:"not_after,omitempty"`
 
 	// BindAs shows the folder BindFrom (default: Dir) at another, short path, to
 	// this process only. It is for data under a parent that the engine's user may
