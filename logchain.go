@@ -2,6 +2,7 @@ package kurabe
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -63,6 +64,28 @@ func (l InstanceLog) Last() LogMark {
 		return LogMark{}
 	}
 	return l.Runs[len(l.Runs)-1].Last
+}
+
+// JoinLogs is the log of an instance as several hosts have parts of it; false of none. A run
+// that two of them name is told by the one that has more of it.
+func JoinLogs(all []InstanceLog) (InstanceLog, bool) {
+	if len(all) == 0 {
+		return InstanceLog{}, false
+	}
+	newest := slices.MaxFunc(all, func(a, b InstanceLog) int { return a.Last().At.Compare(b.Last().At) })
+	if len(all) == 1 {
+		return newest, true
+	}
+	var runs []LogRun
+	newest.StoredBytes, newest.SpoolBytes = 0, 0
+	for _, l := range all {
+		runs = append(runs, l.Runs...)
+		newest.StoredBytes += l.StoredBytes
+		newest.SpoolBytes += l.SpoolBytes
+	}
+	slices.SortStableFunc(runs, func(a, b LogRun) int { return cmp.Or(a.Began.Compare(b.Began), b.Last.At.Compare(a.Last.At)) })
+	newest.Runs = slices.CompactFunc(runs, func(a, b LogRun) bool { return a.Began.Equal(b.Began) && a.First.Position.File == b.First.Position.File })
+	return newest, true
 }
 
 // Reaches says up to which mark a snapshot can be brought by the log: by the run

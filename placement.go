@@ -144,6 +144,17 @@ func (h HostReport) offers(engine EngineName, version string) bool {
 	return slices.ContainsFunc(h.Engines, func(v EngineVersion) bool { return v.Engine == engine && v.Version == version && v.Reason == "" })
 }
 
+// Reaches says whether the databases of two hosts reach each other.
+func (h HostReport) Reaches(o HostReport) bool { return h.Host == o.Host || !h.alone() && !o.alone() }
+
+// Pairs says whether a server on this host can have a standby on the other one, which may be
+// itself, in another zone.
+func (h HostReport) Pairs(o HostReport) bool {
+	return h.Reaches(o) && slices.ContainsFunc(h.Zones, func(zone string) bool {
+		return slices.ContainsFunc(o.Zones, func(other string) bool { return other != zone })
+	})
+}
+
 // alone says that no other host reaches its databases.
 func (h HostReport) alone() bool {
 	p, err := netip.ParsePrefix(h.AddressPool)

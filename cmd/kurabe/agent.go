@@ -151,6 +151,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 		Server: n.self.saved.Server, Roots: n.self.roots, Identity: n.self.certificate,
 		Answer: logAnswerer(logs.New(filepath.Join(n.base, "instances"))), Log: n.log,
 	})
+	n.say = n.link.Alive
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
 	defer prepared()
 	n.loop("certificate", func() error { return n.self.keepFresh(loopCtx, n.link, n.log) })
@@ -163,7 +164,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 	if err := n.agent.WaitLooked(lookCtx); err != nil && ctx.Err() == nil {
 		n.log.Warn("databases were not looked at yet", logkey.Error, err)
 	}
-	n.loop("beat", func() error { return n.link.Beat(loopCtx) })
+	n.leases.Looked()
 	n.prepareHost(prepareCtx, loopCtx)
 	return nil
 }

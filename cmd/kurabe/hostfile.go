@@ -88,5 +88,40 @@ func (h hostFile) addresses() (agent.Addresses, error) {
 	if pool == nil {
 		return nil, nil
 	}
-	return pool, nil
+	return movable{pool, prefix}, nil
 }
+
+// movable holds endpoints that come from other hosts' pools beside those of its own.
+type movable struct {
+	*netaddr.Pool
+	own netip.Prefix
+}
+
+// Hold implements agent.Addresses.
+func (m movable) Hold(a netip.Addr) error {
+	if m.own.Contains(a) {
+		return m.Pool.Hold(a)
+	}
+	return m.HoldMoving(a)
+}
+
+// Drop implements agent.Addresses.
+func (m movable) Drop(a netip.Addr) error {
+	if m.own.Contains(a) {
+		return m.Pool.Drop(a)
+	}
+	return m.DropMoving(a)
+}
+
+// Held implements agent.Addresses.
+func (m movable) Held() ([]netip.Addr, error) {
+	own, err := m.Pool.Held()
+	if err != nil {
+		return nil, err
+	}
+	moving, err := m.Moving()
+	return append(own, moving...), err
+}
+
+// Announce implements agent.Addresses.
+func (m movable) Announce(a netip.Addr) error { return netaddr.Announce(a) }

@@ -117,6 +117,9 @@ type node struct {
 	agent   *agent.Agent
 	host    *agent.Host
 	sockets *sklookup.Table
+	leases  *hostlink.Leases
+	// say tells the service that this host is there.
+	say func(context.Context, hostlink.Alive) (hostlink.AliveAnswer, error)
 
 	cancel context.CancelFunc      // ends every loop
 	abort  context.CancelCauseFunc // ends a start under way
@@ -152,6 +155,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	}
 	n.host = host
 	n.archive = archive(n.repo, snapshotsOf(seen), n.flags.copyRate)
+	n.leases = hostlink.NewLeases()
 	n.sockets = sklookup.New(sklookup.PinFolder(string(h.ID)), n.log)
 	n.agent = agent.New(agent.Config{
 		Host: h.ID, Link: link, Engines: engines, Homes: filepath.Join(seen, "instances"),
@@ -166,8 +170,9 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 			return free
 		},
 		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, OpenEndpoint: agent.Gateway(n.sockets),
-		Addresses: addresses, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+		Addresses: addresses, Leases: n.leases, Guards: wardens{filepath.Join(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
+	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("logs", func() error { return logs.Run(loopCtx) })
 	n.loop("agent", func() error { return n.agent.Run(loopCtx) })
 	if err := host.Announce(ctx); err != nil && !errors.Is(err, agent.ErrUntold) {
@@ -209,6 +214,7 @@ const (
 
 // end ends what runs: stopLoops, then the databases if they are to stop, then closeRest.
 func (n *node) end(failure error, stopLoops, closeRest func()) error {
+	n.announceLeave()
 	n.log.Info("it ends", "databases", map[bool]string{false: "keep running", true: "are stopped"}[n.flags.stopDatabases])
 	hardStop := time.AfterFunc(endLimit, func() {
 		n.log.Error("the end took too long; databases are untouched")

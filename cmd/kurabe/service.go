@@ -124,6 +124,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
 	defer prepared()
 	link := hostlink.NewLocal(kv, ca, s.log)
+	s.say = hostlink.OwnLeases(s.view)
 	if err := s.startHost(prepareCtx, loopCtx, data, standing{f.hostZones(), true}, link); err != nil {
 		return err
 	}

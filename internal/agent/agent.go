@@ -35,10 +35,10 @@ type Config struct {
 	// Addresses are those that servers listen at; nil: all are there by themselves, as
 	// loopback ones are.
 	Addresses Addresses
-	// Leases and OpenGuard are for writers that a server on another host may replace; nil:
-	// there are none.
-	Leases    Leases
-	OpenGuard OpenGuard
+	// Leases and Guards are for writers that a server on another host may replace; nil: there
+	// are none.
+	Leases Leases
+	Guards Guards
 	// Boottime is the clock of leases, CLOCK_BOOTTIME in nanoseconds.
 	Boottime func() int64
 	// Free tells the free bytes of the disk that the instances are on, a negative

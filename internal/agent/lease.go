@@ -29,8 +29,12 @@ type Guard interface {
 	Done() <-chan struct{}
 }
 
-// OpenGuard finds the guard of a server, or begins one.
-type OpenGuard func(context.Context, kurabe.Assignment) (Guard, error)
+// Guards are those of this host's servers. Open finds one, or begins it; Find returns nil for
+// one that is not there.
+type Guards interface {
+	Open(context.Context, kurabe.Assignment) (Guard, error)
+	Find(context.Context, kurabe.Assignment) (Guard, error)
+}
 
 const (
 	// leaseEvery is how often the end of a lease is moved; guardTime bounds that.
@@ -46,8 +50,11 @@ const (
 type lease struct {
 	worker *worker
 	epoch  kurabe.Epoch
-	cancel context.CancelFunc
-	done   chan struct{}
+	// inherited is since when it is looked for, of a server that an earlier life of this process
+	// may have left without a guard; 0 of one that this one was told to guard from now on.
+	inherited int64
+	cancel    context.CancelFunc
+	done      chan struct{}
 
 	mu    sync.Mutex // guards the rest
 	until int64      // what the guard enforces, 0: it does not yet
@@ -64,9 +71,13 @@ func (w *worker) keepLease(ctx context.Context, a kurabe.Assignment) {
 		w.lease.cancel()
 		<-w.lease.done
 		w.lease = nil
-		if epoch == 0 {
-			w.disarm(ctx, a)
-		}
+		w.guards.Store(nil)
+		w.guarded = true
+	}
+	first := !w.looksOn
+	w.looksOn = true
+	if epoch == 0 && (w.guarded || first) && w.agent.Guards != nil {
+		w.guarded = !w.disarm(ctx, a)
 	}
 	if w.lease != nil || epoch == 0 {
 		return
@@ -74,23 +85,30 @@ func (w *worker) keepLease(ctx context.Context, a kurabe.Assignment) {
 	w.agent.Leases.Want(w.id, epoch)
 	ctx, cancel := context.WithCancel(ctx)
 	l := &lease{worker: w, epoch: epoch, cancel: cancel, done: make(chan struct{})}
+	if first {
+		l.inherited = w.agent.Boottime()
+	}
 	w.lease = l
+	w.guards.Store(l)
 	w.agent.wait.Go(func() { l.run(ctx, a) })
 }
 
-// disarm ends the guard of a server that needs none any more. One of an earlier life of this
-// process is found, too: its end would be that of the server.
-func (w *worker) disarm(ctx context.Context, a kurabe.Assignment) {
-	w.agent.Leases.Drop(w.id)
+// disarm ends the guard of a server that needs none any more, and says whether there is none.
+// One of an earlier life of this process is found, too: its end would be that of the server.
+func (w *worker) disarm(ctx context.Context, a kurabe.Assignment) bool {
+	if w.agent.Leases != nil {
+		w.agent.Leases.Drop(w.id)
+	}
 	limited, cancel := context.WithTimeout(ctx, guardTime)
 	defer cancel()
-	guard, err := w.agent.OpenGuard(limited, a)
-	if err == nil {
+	guard, err := w.agent.Guards.Find(limited, a)
+	if err == nil && guard != nil {
 		err = guard.Disarm(limited)
 	}
-	if err != nil {
-		w.log.Warn("guard not ended", logkey.Error, err)
+	if err != nil && ctx.Err() == nil {
+		w.log.Warn("guard not ended, tried again", logkey.Error, err)
 	}
+	return err == nil
 }
 
 // leased says whether a server may be started.
@@ -117,7 +135,11 @@ func (l *lease) holds() bool {
 func (l *lease) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.until > 0 && l.until <= l.worker.agent.Boottime()
+	now := l.worker.agent.Boottime()
+	if l.until == 0 {
+		return l.inherited > 0 && now-l.inherited > int64(kurabe.LeaseTime)
+	}
+	return l.until <= now
 }
 
 // run moves the end of the lease until ctx ends. Then what it said last stands.
@@ -138,6 +160,9 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 			if told = text; err != nil {
 				l.worker.log.Error("lease of the writer not guarded, tried again", logkey.Error, err)
 			}
+		}
+		if l.over() {
+			l.worker.stir() // a server that runs nevertheless is ended
 		}
 		if holds := l.holds(); holds != held && ctx.Err() == nil {
 			if held = holds; !held {
@@ -166,7 +191,7 @@ func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) e
 	limited, cancel := context.WithTimeout(ctx, guardTime)
 	defer cancel()
 	if *guard == nil {
-		g, err := w.agent.OpenGuard(limited, a)
+		g, err := w.agent.Guards.Open(limited, a)
 		if err != nil {
 			return err
 		}
@@ -212,4 +237,34 @@ func textOf(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// AwaitLeases waits until every lease that holds now is guarded up to the service's newest
+// word, so that what was granted for a while without this process counts.
+func (a *Agent) AwaitLeases(ctx context.Context) {
+	ticker := time.NewTicker(leaseEvery / 8)
+	defer ticker.Stop()
+	for {
+		a.mu.Lock()
+		behind := false
+		for id, w := range a.workers {
+			l := w.guards.Load()
+			behind = behind || l != nil && l.holds() && l.enforced() < a.Leases.Until(id)
+		}
+		a.mu.Unlock()
+		if !behind {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (l *lease) enforced() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
 }

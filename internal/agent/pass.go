@@ -86,13 +86,14 @@ func (w *worker) needAddresses(a kurabe.Assignment, o engine.Observation) error 
 	return w.agent.addresses.need(a, w.mayHold(a, o.Running))
 }
 
-// fit leaves out what a writer may not do that has no lease, and ends one that hangs: it
-// might answer again when another one has taken its place.
+// fit leaves out what a writer may not do that has no lease. It ends one that hangs, since it
+// might answer again when another one has taken its place, and one whose lease is over: it
+// was started while nobody guarded it.
 func (w *worker) fit(a kurabe.Assignment, o engine.Observation, steps []engine.Step) []engine.Step {
 	if a.Role == nil || !a.Role.Leased {
 		return steps
 	}
-	if o.Running && w.hangs() {
+	if o.Running && (w.hangs() || w.lease != nil && w.lease.over()) {
 		e, can := w.agent.Engines[a.Engine].(fencer)
 		if can {
 			return []engine.Step{{Name: engine.StepFence, Do: func(ctx context.Context) error { return e.Fence(ctx, a) }}}

@@ -49,6 +49,8 @@ type worker struct {
 	unwatch     context.CancelFunc
 	role        *roleWatch // of the running server of a group, nil without one
 	lease       *lease     // of a writer that has one, nil without
+	guarded     bool       // there may be a guard that is needed no more
+	looksOn     bool       // keepLease was called before
 	used        int64      // what usage knew at the last look
 
 	usage   usage       // guards itself
@@ -57,6 +59,7 @@ type worker struct {
 	position atomic.Int64
 	// watched is role, for those who are not the goroutine of run.
 	watched atomic.Pointer[roleWatch]
+	guards  atomic.Pointer[lease] // lease, likewise
 }
 
 func newWorker(a *Agent, id kurabe.InstanceID) *worker {

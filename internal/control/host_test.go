@@ -84,7 +84,7 @@ func TestPlaceOnHosts(t *testing.T) {
 	expect("a host that is lost", "is not heard")
 	presence(false)
 	spec.Now.MultiAZ = true
-	expect("a pair on a host of one zone", "a standby needs another one")
+	expect("a pair on hosts that do not reach each other", "cannot reach each other")
 	spec.Zone = ""
 	expect("a pair where it can be", "")
 	spec.Now.MultiAZ, spec.Zone = false, "us-east-1d"

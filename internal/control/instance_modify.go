@@ -221,7 +221,7 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		if err := c.checkCapacity(kurabe.InstanceSpec{Now: *w}, s.ID); err != nil {
 			return err
 		}
-		return c.checkStay(i.Status.Host, s.ID, *w)
+		return c.checkStay(i, *w)
 	}
 	return nil
 }

@@ -51,11 +51,16 @@ func (c *Control) checkMultiAZ(s kurabe.InstanceSettings) error {
 		return nil
 	}
 	class, ok := kurabe.FindClass(s.Class)
-	spans := func(h kurabe.HostReport) bool { return ok && class.Unfit(h) == "" && len(h.Zones) >= multiAZZones }
-	if !slices.ContainsFunc(c.View.Hosts(), spans) {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: no host that can hold %s has a second zone; the service was started with the zones %s", s.Class, strings.Join(c.Zones, ", "))
+	able := slices.DeleteFunc(c.View.Hosts(), func(h kurabe.HostReport) bool { return !ok || class.Unfit(h) != "" })
+	if !pairs(able) {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: no host that can hold %s has a second zone, or reaches another host in one; the service was started with the zones %s", s.Class, strings.Join(c.Zones, ", "))
 	}
 	return nil
+}
+
+// pairs says whether a pair can be on some of these hosts.
+func pairs(hosts []kurabe.HostReport) bool {
+	return slices.ContainsFunc(hosts, func(h kurabe.HostReport) bool { return slices.ContainsFunc(hosts, h.Pairs) })
 }
 
 // checkConversion says whether an instance can be given its standby, or lose it, now.
@@ -63,8 +68,8 @@ func (c *Control) checkConversion(i Instance, wanted kurabe.InstanceSettings) er
 	if err := c.checkMultiAZ(wanted); err != nil {
 		return err
 	}
-	if h, ok := c.View.Host(i.Status.Host); ok && wanted.MultiAZ && len(h.Zones) < multiAZZones {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: %s is on host %s, which is in zone %s alone, and both servers of a pair are on one host", i.Name, h.Host, strings.Join(h.Zones, ", "))
+	if _, why := c.standbyOf(i, wanted, nil); wanted.MultiAZ && why != "" {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: %s", why)
 	}
 	switch {
 	case i.State == kurabe.StateStopped:

@@ -64,10 +64,16 @@ func (c *Control) zonesOf(hosts []kurabe.HostReport) []string {
 	return slices.DeleteFunc(slices.Clone(c.Zones), func(zone string) bool { return !able[zone] })
 }
 
-// holdsStandby says whether one of the hosts has a second zone and memory for two servers.
+// holdsStandby says whether one of the hosts has a second zone and memory for two servers, or
+// two of them are a pair with memory for one each.
 func holdsStandby(hosts []kurabe.HostReport, class kurabe.Class) bool {
 	return slices.ContainsFunc(hosts, func(h kurabe.HostReport) bool {
-		return len(h.Zones) >= multiAZZones && memoryOf(class.Name, multiAZZones) <= h.MemoryBytes
+		return slices.ContainsFunc(hosts, func(o kurabe.HostReport) bool {
+			if h.Host == o.Host {
+				return h.Pairs(o) && memoryOf(class.Name, multiAZZones) <= h.MemoryBytes
+			}
+			return h.Pairs(o) && memoryOf(class.Name, 1) <= min(h.MemoryBytes, o.MemoryBytes)
+		})
 	})
 }
 

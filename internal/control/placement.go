@@ -32,18 +32,49 @@ func (c *Control) checkPlace(s kurabe.InstanceSpec) error {
 	return nil
 }
 
-// checkStay says whether an instance with such settings still fits its host: it does not
-// move.
-func (c *Control) checkStay(host kurabe.HostID, id kurabe.InstanceID, s kurabe.InstanceSettings) error {
-	h, ok := c.View.Host(host)
-	if !ok {
-		return nil // not placed yet
+// checkStay says whether an instance with such settings still fits its hosts: its servers do
+// not move. One that has no standby yet and is to have one has to find a host for it.
+func (c *Control) checkStay(i Instance, s kurabe.InstanceSettings) error {
+	count := map[kurabe.HostID]int64{}
+	if stored, ok := c.View.Instance(i.ID); ok {
+		for _, a := range stored.Assignments {
+			if a.Value.Goal != kurabe.GoalAbsent && (s.MultiAZ || a.Value.Instance == stored.Writer()) {
+				count[a.Value.Host]++
+			}
+		}
 	}
-	needs, free := memoryOf(s.Class, servers(s)), h.MemoryBytes-c.reservedOn(host, id)
-	if needs > free {
-		return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "%s needs %s of memory, and host %s, which the DB instance is on, has %s left", s.Class, kurabe.FormatBytes(needs), host, kurabe.FormatBytes(max(free, 0)))
+	total, reserved := int64(0), map[kurabe.HostID]int64{}
+	for _, h := range c.View.Hosts() {
+		needs, free := memoryOf(s.Class, count[h.Host]), h.MemoryBytes-c.reservedOn(h.Host, i.ID)
+		if needs > free {
+			return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "%s needs %s of memory, and host %s, which the DB instance is on, has %s left", s.Class, kurabe.FormatBytes(needs), h.Host, kurabe.FormatBytes(max(free, 0)))
+		}
+		total += count[h.Host]
+		reserved[h.Host] = h.MemoryBytes - free + needs
+	}
+	if total == 0 || total >= servers(s) {
+		return nil // not placed yet, or all are
+	}
+	if _, why := c.standbyOf(i, s, reserved); why != "" {
+		return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "No host can take a standby of %s now: %s", i.Name, why)
 	}
 	return nil
+}
+
+// standbyOf is the host that a standby of an instance could be on, or why there is none.
+func (c *Control) standbyOf(i Instance, s kurabe.InstanceSettings, reserved map[kurabe.HostID]int64) (kurabe.HostReport, string) {
+	writer, ok := c.View.Host(i.Status.Host)
+	class, known := kurabe.FindClass(s.Class)
+	if !ok || !known {
+		return kurabe.HostReport{}, ""
+	}
+	closed := map[kurabe.HostID]string{}
+	for _, h := range c.View.Hosts() {
+		closed[h.Host] = c.View.Closed(h.Host)
+	}
+	p := kurabe.Placement{Engine: i.Spec.Engine, Version: s.EngineVersion, Class: class, Limits: s.Limits()}
+	host, _, why := p.ChooseStandby(writer, i.Status.Zone, c.View.Hosts(), closed, reserved)
+	return host, why
 }
 
 // reservedOn is the memory in bytes that the servers on a host hold; except is left out.

@@ -31,6 +31,10 @@ func (h Home) TLSDir() string { return filepath.Join(h.Dir, "tls") }
 // meanwhile.
 func (h Home) ReplayDir() string { return filepath.Join(h.Dir, "replay") }
 
+// WardenDir is that of the process that ends the server with its lease; nobody but the service
+// enters it.
+func (h Home) WardenDir() string { return filepath.Join(h.Dir, "warden") }
+
 // LockFile is locked by the engine's whole process tree as long as any of it
 // lives.
 func (h Home) LockFile() string { return filepath.Join(h.Dir, "engine.lock") }

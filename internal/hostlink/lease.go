@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,8 +18,11 @@ import (
 // instance that a server on another host may take over. SilentFor announces that it will say
 // nothing for a while, as while it is restarted; at most silentMost.
 type Alive struct {
-	Writers   map[kurabe.InstanceID]kurabe.Epoch `json:",omitempty"`
-	SilentFor time.Duration                      `json:",omitempty"`
+	Writers map[kurabe.InstanceID]kurabe.Epoch `json:",omitempty"`
+	// Looking says that what it has reported of its servers may be of before it was away: it
+	// keeps a host that is heard from being lost, and does not bring one back that is lost.
+	Looking   bool          `json:",omitempty"`
+	SilentFor time.Duration `json:",omitempty"`
 }
 
 // AliveAnswer says which of the writers may go on for kurabe.LeaseTime after the word was
@@ -33,7 +37,8 @@ const silentMost = 30 * time.Second
 // Leases are until when the writers of this host may serve, by the service's word. Times are
 // nanoseconds of CLOCK_BOOTTIME, which counts suspension and which nobody sets.
 type Leases struct {
-	poked chan struct{} // capacity 1
+	poked  chan struct{} // capacity 1
+	looked atomic.Bool
 
 	mu    sync.Mutex // guards the rest
 	wants map[kurabe.InstanceID]kurabe.Epoch
@@ -44,6 +49,9 @@ type Leases struct {
 func NewLeases() *Leases {
 	return &Leases{poked: make(chan struct{}, 1), wants: map[kurabe.InstanceID]kurabe.Epoch{}, until: map[kurabe.InstanceID]int64{}}
 }
+
+// Looked says that what the host has reported is true of now.
+func (l *Leases) Looked() { l.looked.Store(true) }
 
 // Want has a writer of an epoch asked for from now on, and once at once.
 func (l *Leases) Want(id kurabe.InstanceID, epoch kurabe.Epoch) {
@@ -98,7 +106,7 @@ func (l *Leases) Leave(ctx context.Context, say func(context.Context, Alive) (Al
 
 func (l *Leases) say(ctx context.Context, say func(context.Context, Alive) (AliveAnswer, error), silent time.Duration) error {
 	l.mu.Lock()
-	q := Alive{Writers: maps.Clone(l.wants), SilentFor: min(silent, silentMost)}
+	q := Alive{Writers: maps.Clone(l.wants), Looking: !l.looked.Load(), SilentFor: min(silent, silentMost)}
 	l.mu.Unlock()
 	sent := Boottime()
 	a, err := say(ctx, q)

@@ -35,6 +35,10 @@ func (s *Server) hearingLocked(id kurabe.HostID) *hearing {
 func (s *Server) alive(host kurabe.HostID, q Alive) AliveAnswer {
 	s.mu.Lock()
 	h := s.hearingLocked(host)
+	if q.Looking && h.lost {
+		s.mu.Unlock()
+		return AliveAnswer{}
+	}
 	if at := s.Now().Add(min(max(q.SilentFor, 0), silentMost)); at.After(h.last) {
 		h.last = at
 	}

@@ -313,12 +313,18 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
+func lookedLeases() *hostlink.Leases {
+	l := hostlink.NewLeases()
+	l.Looked()
+	return l
+}
+
 func TestPresence(t *testing.T) {
 	f := fresh(t)
 	go f.server.Watch(t.Context())
 	h1 := f.agent(t, "h1")
 	beating, stop := context.WithCancel(t.Context())
-	go h1.Beat(beating)
+	go lookedLeases().Beat(beating, h1.Alive)
 	wait := func(what string, lost bool) kurabe.Presence {
 		t.Helper()
 		wake, done := f.view.Subscribe()
@@ -341,7 +347,7 @@ func TestPresence(t *testing.T) {
 	if p := wait("a silent host is not lost", true); p.Since.Before(since.Add(-5*time.Second)) || p.Since.After(time.Now()) {
 		t.Errorf("lost since %s; its last word was about %s", p.Since, since)
 	}
-	go h1.Beat(t.Context())
+	go lookedLeases().Beat(t.Context(), h1.Alive)
 	wait("a host that is back is not present", false)
 }
 

@@ -33,7 +33,11 @@ func TestPlacedWhereItFits(t *testing.T) {
 		{"the snapshot's host is closed", func(s *sim) {
 			s.w.OriginHost, s.w.Closed = "h2", map[kurabe.HostID]string{"h2": "host h2 is drained"}
 		}, "", "host h2 has the snapshot"},
-		{"a pair needs two zones", func(s *sim) { s.w.Spec.Now.MultiAZ = true }, "", "a standby needs another one"},
+		{"a pair on two hosts", func(s *sim) { s.w.Spec.Now.MultiAZ, s.w.Reserved["h2"] = true, kurabe.GiB }, "h3", ""},
+		{"a pair needs two zones", func(s *sim) { s.w.Spec.Now.MultiAZ, s.w.Hosts = true, s.w.Hosts[:1] }, "", "a standby needs another one"},
+		{"a pair needs hosts that reach each other", func(s *sim) {
+			s.w.Spec.Now.MultiAZ, s.w.Hosts[1].AddressPool = true, "127.66.9.0/24"
+		}, "", "cannot reach each other"},
 		{"a version that one host has", func(s *sim) { s.w.Hosts[1].Engines = nil }, "h2", ""},
 		{"limits that one host has", func(s *sim) {
 			s.w.Spec.Now.StorageType, s.w.Spec.Now.StorageGiB, s.w.Spec.Now.IOPS = "io1", 100, 1000

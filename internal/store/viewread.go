@@ -62,19 +62,19 @@ func (v *View) Replicas(id kurabe.InstanceID) []*Instance {
 	return list
 }
 
-// LogOf returns what the hosts keep of the log of an instance, which may be gone. Of
-// several hosts the one whose log reaches furthest counts.
+// LogOf returns what the hosts keep of the log of an instance, which may be gone. Its writer
+// may have been on several: each has the stretches of its own time, or of the others too where
+// they share a repository. What is said of now is said by the one that reaches furthest.
 func (v *View) LogOf(id kurabe.InstanceID) (kurabe.InstanceLog, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var best kurabe.InstanceLog
-	found := false
+	var all []kurabe.InstanceLog
 	for _, logs := range v.state.logs {
-		if l, ok := logs[id]; ok && (!found || l.Last().At.After(best.Last().At)) {
-			best, found = l, true
+		if l, ok := logs[id]; ok {
+			all = append(all, l)
 		}
 	}
-	return best, found
+	return kurabe.JoinLogs(all)
 }
 
 // Any returns what is stored of an instance even when its spec is gone: an

@@ -53,6 +53,15 @@ func Ensure(ctx context.Context, c Config) (*Warden, error) {
 	}
 }
 
+// Find finds the warden of a folder, nil when there is none. One that does not answer is an
+// error.
+func Find(ctx context.Context, c Config) (*Warden, error) {
+	if !running(c) {
+		return nil, nil
+	}
+	return Ensure(ctx, c)
+}
+
 func running(c Config) bool {
 	p, found, err := proc.Find(c.file(recordName))
 	return err == nil && found && p.Alive()
