@@ -132,6 +132,9 @@ func (w *Warden) ask(ctx context.Context, r request) (a answer, err error) {
 		w.closeLocked()
 		return answer{}, fmt.Errorf("warden: %s: %w", r.Op, errors.Join(err, context.Cause(ctx)))
 	}
+	if a.Code == codeBad {
+		w.closeLocked() // the warden does so too, see talk
+	}
 	if a.Code != "" {
 		return a, &refused{r.Op, a.Code, a.Message}
 	}

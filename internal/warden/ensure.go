@@ -35,7 +35,8 @@ func Ensure(ctx context.Context, c Config) (*Warden, error) {
 	defer cancel()
 	for {
 		w, err := find(ctx, c)
-		if w != nil || errors.Is(err, ErrEnded) {
+		var no *refused
+		if w != nil || errors.Is(err, ErrEnded) || errors.As(err, &no) {
 			return w, err
 		}
 		if !running(c) {
