@@ -36,7 +36,7 @@ func (c *Control) checkPlace(s kurabe.InstanceSpec) error {
 // not move. One that has no standby yet and is to have one has to find a host for it.
 func (c *Control) checkStay(i Instance, s kurabe.InstanceSettings) error {
 	count := map[kurabe.HostID]int64{}
-	if stored, ok := c.View.Instance(i.ID); ok {
+	if stored, ok := c.View.Instance(i.Spec.ID); ok {
 		for _, a := range stored.Assignments {
 			if a.Value.Goal != kurabe.GoalAbsent && (s.MultiAZ || a.Value.Instance == stored.Writer()) {
 				count[a.Value.Host]++
@@ -45,7 +45,7 @@ func (c *Control) checkStay(i Instance, s kurabe.InstanceSettings) error {
 	}
 	total, reserved := int64(0), map[kurabe.HostID]int64{}
 	for _, h := range c.View.Hosts() {
-		needs, free := memoryOf(s.Class, count[h.Host]), h.MemoryBytes-c.reservedOn(h.Host, i.ID)
+		needs, free := memoryOf(s.Class, count[h.Host]), h.MemoryBytes-c.reservedOn(h.Host, i.Spec.ID)
 		if needs > free {
 			return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "%s needs %s of memory, and host %s, which the DB instance is on, has %s left", s.Class, kurabe.FormatBytes(needs), h.Host, kurabe.FormatBytes(max(free, 0)))
 		}
