@@ -10,7 +10,7 @@ import (
 )
 
 // presenceEvery is how often it is looked who was heard.
-const presenceEvery = beat / 2
+const presenceEvery = beat / 4
 
 // hearing is what is known of a host: its newest word, and whether it was decided that it is
 // lost. From that moment on nothing is granted to it, until what it is heard again is

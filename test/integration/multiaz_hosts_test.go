@@ -1,0 +1,288 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe/internal/harness"
+)
+
+// apartBed is a service on one machine, whose databases nobody else reaches, and two further
+// hosts on machines of their own, on which pairs are.
+type apartBed struct {
+	network *harness.Network
+	service *harness.Service
+	center  *harness.Machine
+	hosts   []*apartHost
+}
+
+// apartHost is a machine with an agent.
+type apartHost struct {
+	*harness.Service
+	machine *harness.Machine
+	zone    string
+}
+
+func newApartBed(t *testing.T) *apartBed {
+	t.Helper()
+	needRoot(t)
+	b := &apartBed{network: harness.NewNetwork(t)}
+	b.center = b.network.Machine(t)
+	join := b.center.Address + ":7381"
+	b.service = harness.Start(t, harness.Options{Machine: b.center, Args: []string{"--zone", zoneHere, "--host-listen", join}})
+	for _, zone := range []string{zoneThere, "us-east-1c"} {
+		token, err := kurabeCommand(b.service, harness.Binary(t), "hosts", "token", "--only")
+		if err != nil {
+			t.Fatalf("%v: %s", err, token)
+		}
+		h := &apartHost{machine: b.network.Machine(t), zone: zone}
+		h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
+		h.Start(t, "--join", join, "--zone", zone)
+		b.hosts = append(b.hosts, h)
+	}
+	harness.Wait(t, hostTime, "both hosts are used", func() string {
+		out, err := kurabeCommand(b.service, harness.Binary(t), "hosts")
+		if err != nil || strings.Count(out, "ready") != 3 {
+			return fmt.Sprint(out, err)
+		}
+		return ""
+	})
+	return b
+}
+
+// apart is a pair with one server on each of the two hosts.
+type apart struct {
+	*harness.Instance
+	bed   *apartBed
+	pulse *harness.Pulse
+}
+
+func (b *apartBed) create(t *testing.T, engine string) *apart {
+	t.Helper()
+	in := harness.MultiAZRequest("apart-"+engine, engine)
+	in.BackupRetentionPeriod = aws.Int32(1)
+	p := &apart{Instance: b.service.MustCreate(t, in), bed: b}
+	p.waitWhole(t)
+	p.pulse = p.Pulse(t)
+	p.pulse.WaitMore(t, beatsBefore)
+	return p
+}
+
+// roles are the hosts of the server that writes and of its standby.
+func (p *apart) roles(t *testing.T) (writer, standby *apartHost) {
+	t.Helper()
+	zone := aws.ToString(p.Describe(t).AvailabilityZone)
+	n := slices.IndexFunc(p.bed.hosts, func(h *apartHost) bool { return h.zone == zone })
+	if n < 0 {
+		t.Fatalf("the writer is in zone %s", zone)
+	}
+	return p.bed.hosts[n], p.bed.hosts[1-n]
+}
+
+func (h *apartHost) member(t *testing.T, id string) harness.Member {
+	t.Helper()
+	list := h.Members(id)
+	if len(list) != 1 {
+		t.Fatalf("host in zone %s has the servers %v", h.zone, list)
+	}
+	return list[0]
+}
+
+// waitWhole waits until there is a standby on the other host that has every commit.
+func (p *apart) waitWhole(t *testing.T) {
+	t.Helper()
+	p.WaitLike(t, "is whole", func(d types.DBInstance) string {
+		first, second := aws.ToString(d.AvailabilityZone), aws.ToString(d.SecondaryAvailabilityZone)
+		if status := aws.ToString(d.DBInstanceStatus); status != "available" || second == "" || first == second {
+			return fmt.Sprintf("it is %s in the zones %q and %q", status, first, second)
+		}
+		return ""
+	})
+}
+
+// takenOver demands that the other host serves the endpoint within ten seconds of the fault,
+// and that nothing acknowledged is missing.
+func (p *apart) takenOver(t *testing.T, from time.Time, now *apartHost) {
+	t.Helper()
+	p.pulse.WaitMore(t, beatsAfter)
+	gap := p.pulse.Gap(from)
+	t.Logf("the client waited for %v", gap.Round(time.Millisecond))
+	if gap > 10*time.Second {
+		t.Errorf("clients waited for %v", gap)
+	}
+	p.WaitLike(t, "is served by the other host", func(d types.DBInstance) string {
+		if zone := aws.ToString(d.AvailabilityZone); zone != now.zone {
+			return "it is in " + zone
+		}
+		return ""
+	})
+	if endpoint := aws.ToString(p.Describe(t).Endpoint.Address); !slices.Contains(now.machine.Addresses(t), endpoint) {
+		t.Errorf("the endpoint %s is not on the host that writes, which has %v", endpoint, now.machine.Addresses(t))
+	}
+	p.pulse.Verify(t)
+}
+
+// givenUp demands that a host leaves the endpoint to the other one, and becomes its standby.
+func (p *apart) givenUp(t *testing.T, was *apartHost) {
+	t.Helper()
+	endpoint := aws.ToString(p.Describe(t).Endpoint.Address)
+	harness.Wait(t, hostTime, "the other host gives the endpoint up", func() string {
+		if have := was.machine.Addresses(t); slices.Contains(have, endpoint) {
+			return fmt.Sprint(have)
+		}
+		return ""
+	})
+	p.waitWhole(t)
+	p.pulse.Verify(t)
+}
+
+// TestMultiAZApart has a pair on two hosts live through the losses that only several machines
+// know.
+func TestMultiAZApart(t *testing.T) {
+	b := newApartBed(t)
+	b.service.EachEngine(t, func(t *testing.T, engine string) {
+		p := b.create(t, engine)
+		for _, part := range []struct {
+			name string
+			run  func(*testing.T, *apart)
+		}{
+			{"a failover in order", apartInOrder},
+			{"the server dies", apartServerDies},
+			{"the host is lost", apartHostLost},
+			{"all of the host freezes", apartFrozen},
+			{"the cable is pulled", apartCable},
+			{"the agent freezes", apartAgentFrozen},
+			{"the agent restarts", apartAgentRestarts},
+			{"the service is away", apartServiceAway},
+		} {
+			if !t.Run(part.name, func(t *testing.T) { part.run(t, p) }) {
+				t.FailNow()
+			}
+		}
+		p.pulse.Stop()
+		p.Delete(t)
+		for _, h := range b.hosts {
+			if left := h.machine.Addresses(t); len(left) > 0 || len(h.Homes()) > 0 {
+				t.Errorf("zone %s: left are %v, %v", h.zone, left, h.Homes())
+			}
+		}
+	})
+}
+
+func apartInOrder(t *testing.T, p *apart) {
+	writer, standby := p.roles(t)
+	from := time.Now()
+	if err := p.AskFailover(t); err != nil {
+		t.Fatal(err)
+	}
+	p.WaitEventsFrom(t, from, "failover completed")
+	p.takenOver(t, from, standby)
+	p.givenUp(t, writer)
+}
+
+func apartServerDies(t *testing.T, p *apart) {
+	writer, standby := p.roles(t)
+	from := time.Now()
+	if err := harness.KillServers(writer.member(t, p.ID)); err != nil {
+		t.Fatal(err)
+	}
+	p.takenOver(t, from, standby)
+	p.givenUp(t, writer)
+}
+
+// apartHostLost: a machine loses its power, and comes back later.
+func apartHostLost(t *testing.T, p *apart) {
+	writer, standby := p.roles(t)
+	from := time.Now()
+	writer.Kill(t)
+	writer.EndWardens(t)
+	if err := writer.EndDatabases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	writer.machine.Forget(t)
+	p.takenOver(t, from, standby)
+	writer.Start(t)
+	p.givenUp(t, writer)
+}
+
+// apartFrozen: nothing on a machine runs for a while, and then all of it goes on.
+func apartFrozen(t *testing.T, p *apart) {
+	writer, standby := p.roles(t)
+	from := time.Now()
+	thaw := writer.FreezeAll(t, p.ID)
+	p.takenOver(t, from, standby)
+	thaw()
+	p.givenUp(t, writer)
+}
+
+// apartCable: the host's warden ends its server, although its agent and everything else on it
+// are well.
+func apartCable(t *testing.T, p *apart) {
+	writer, standby := p.roles(t)
+	pid, err := writer.member(t, p.ID).Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := time.Now()
+	writer.machine.Plug(t, false)
+	defer writer.machine.Plug(t, true)
+	p.takenOver(t, from, standby)
+	if harness.Alive(pid) {
+		t.Errorf("process %d, which is cut off, goes on", pid)
+	}
+	writer.machine.Plug(t, true)
+	p.givenUp(t, writer)
+}
+
+// apartAgentFrozen: the server is well and serves, and nobody answers for it.
+func apartAgentFrozen(t *testing.T, p *apart) {
+	writer, standby := p.roles(t)
+	from := time.Now()
+	writer.Freeze(t)
+	p.takenOver(t, from, standby)
+	writer.Thaw(t)
+	p.givenUp(t, writer)
+}
+
+// apartAgentRestarts: an upgrade of Kurabe moves nobody.
+func apartAgentRestarts(t *testing.T, p *apart) {
+	writer, _ := p.roles(t)
+	from := time.Now()
+	writer.Terminate(t)
+	p.pulse.WaitMore(t, 600) // six seconds: longer than a lease
+	writer.Start(t)
+	p.pulse.WaitMore(t, beatsAfter)
+	if n, err := p.pulse.Errors(from); n > 0 {
+		t.Errorf("the client has met %d errors, the last was %v", n, err)
+	}
+	p.waitWhole(t)
+	if now, _ := p.roles(t); now != writer {
+		t.Errorf("it is in zone %s, and was in %s", now.zone, writer.zone)
+	}
+}
+
+// apartServiceAway: the standby's word is enough; and without that too, nobody serves.
+func apartServiceAway(t *testing.T, p *apart) {
+	writer, _ := p.roles(t)
+	from := time.Now()
+	p.bed.service.Kill(t)
+	p.pulse.WaitMore(t, 900) // nine seconds: much longer than a lease
+	if n, err := p.pulse.Errors(from); n > 0 {
+		t.Errorf("the client has met %d errors, the last was %v", n, err)
+	}
+	p.bed.service.Start(t)
+	p.waitWhole(t)
+	p.pulse.WaitMore(t, beatsAfter)
+	if now, _ := p.roles(t); now != writer {
+		t.Errorf("it is in zone %s, and was in %s", now.zone, writer.zone)
+	}
+	p.pulse.Verify(t)
+}
