@@ -84,7 +84,9 @@ func JoinLogs(all []InstanceLog) (InstanceLog, bool) {
 		newest.SpoolBytes += l.SpoolBytes
 	}
 	slices.SortStableFunc(runs, func(a, b LogRun) int { return cmp.Or(a.Began.Compare(b.Began), b.Last.At.Compare(a.Last.At)) })
-	newest.Runs = slices.CompactFunc(runs, func(a, b LogRun) bool { return a.Began.Equal(b.Began) && a.First.Position.File == b.First.Position.File })
+	newest.Runs = slices.CompactFunc(runs, func(a, b LogRun) bool {
+		return a.Began.Equal(b.Began) && a.First.Position.File == b.First.Position.File
+	})
 	return newest, true
 }
 

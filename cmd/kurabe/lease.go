@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -43,6 +44,9 @@ func (w wardens) Open(ctx context.Context, a kurabe.Assignment) (agent.Guard, er
 // Find implements agent.Guards.
 func (w wardens) Find(ctx context.Context, a kurabe.Assignment) (agent.Guard, error) {
 	found, err := warden.Find(ctx, w.of(a))
+	if errors.Is(err, warden.ErrEnded) { // it is about to be gone, with the server
+		return nil, nil
+	}
 	if found == nil || err != nil {
 		return nil, err
 	}

@@ -206,6 +206,9 @@ func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) e
 	if until <= now || w.hangs() {
 		return nil // the guard ends it, if it was ever leased
 	}
+	if until <= l.enforced() {
+		return nil
+	}
 	if err := (*guard).Extend(limited, until); err != nil {
 		*guard = nil
 		return err

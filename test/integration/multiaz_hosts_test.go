@@ -255,12 +255,16 @@ func apartAgentFrozen(t *testing.T, p *apart) {
 // apartAgentRestarts: an upgrade of Kurabe moves nobody.
 func apartAgentRestarts(t *testing.T, p *apart) {
 	writer, _ := p.roles(t)
+	// Sessions that were held at the endpoint during a failover pass through the agent.
+	pulse := p.Pulse(t)
+	defer pulse.Stop()
+	pulse.WaitMore(t, beatsBefore)
 	from := time.Now()
 	writer.Terminate(t)
-	p.pulse.WaitMore(t, 600) // six seconds: longer than a lease
+	pulse.WaitMore(t, 600) // six seconds: longer than a lease
 	writer.Start(t)
-	p.pulse.WaitMore(t, beatsAfter)
-	if n, err := p.pulse.Errors(from); n > 0 {
+	pulse.WaitMore(t, beatsAfter)
+	if n, err := pulse.Errors(from); n > 0 {
 		t.Errorf("the client has met %d errors, the last was %v", n, err)
 	}
 	p.waitWhole(t)
