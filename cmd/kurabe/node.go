@@ -146,7 +146,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	if err != nil {
 		return err
 	}
-	host, engines, err := newHost(ctx, h, at, seen, link, logs.fetch, n.log)
+	host, engines, err := newHost(ctx, h, at, seen, link, logs.fetch, n.flags.copyRate, n.log)
 	if err != nil {
 		return err
 	}
