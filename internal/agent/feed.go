@@ -15,9 +15,9 @@ type feeder interface {
 	Feed(ctx context.Context, a kurabe.Assignment, to engine.Ask) error
 }
 
-// feedAgain is the pause after a copy that could not be brought; a follower that has given
-// up meanwhile asks anew.
-const feedAgain = 2 * time.Second
+// feedAgain is the pause after a copy, also after one that could not be brought: a question
+// may be seen for two seconds longer than it is asked.
+const feedAgain = 3 * time.Second
 
 // feeds are the copies of one server that are being brought. Followers are not many, and
 // each has one at a time.
@@ -58,14 +58,12 @@ func (g *roleWatch) feed(ctx context.Context, a kurabe.Assignment, asks []engine
 			defer g.worker.feeds.end(ask.ID)
 			log, began := g.worker.log.With(logkey.To, ask.ID), g.worker.agent.Now()
 			err := e.Feed(ctx, a, ask)
-			if err == nil {
+			switch {
+			case err == nil:
 				log.Info("copy brought to a follower on another host", logkey.DurationMS, g.worker.agent.Now().Sub(began).Milliseconds())
-				return
+			case ctx.Err() == nil:
+				log.Warn("no copy brought to a follower on another host", logkey.Error, err)
 			}
-			if ctx.Err() != nil {
-				return
-			}
-			log.Warn("no copy brought to a follower on another host", logkey.Error, err)
 			timer := time.NewTimer(feedAgain)
 			defer timer.Stop()
 			select {

@@ -16,10 +16,11 @@ import (
 	"kurabe/internal/engine"
 )
 
+// feedWait is how long a follower waits to be brought its copy before it says that nobody
+// comes. It then asks again. Tests wait less.
+var feedWait = time.Minute
+
 const (
-	// feedWait is how long a follower waits to be brought its copy before it says that
-	// nobody comes. It then asks again.
-	feedWait = time.Minute
 	// askSeconds is how long one statement asks: that much longer it may seem to ask.
 	askSeconds = 2
 	// askTimeout bounds a session with a source that does not answer.

@@ -83,7 +83,7 @@ func (t *taking) take() (position string, failure error) {
 	if err != nil {
 		return "", err
 	}
-	sink := &boundedFiles{to: files, left: size}
+	sink := &boundedFiles{to: files, bytes: size.Bytes, left: size}
 	if err := errors.Join(readStream(t, sink), files.close()); err != nil {
 		return "", err
 	}
@@ -144,13 +144,14 @@ func (t *taking) Read(part []byte) (int, error) {
 
 // boundedFiles takes no more than was announced.
 type boundedFiles struct {
-	to   *streamFiles
-	left feedSize
+	to    *streamFiles
+	bytes int64
+	left  feedSize
 }
 
 // write implements streamSink.
 func (b *boundedFiles) write(name string, at int64, part []byte) error {
-	if b.left.Bytes -= int64(len(part)); b.left.Bytes < 0 {
+	if b.left.Bytes -= int64(len(part)); b.left.Bytes < 0 || at > b.bytes {
 		return fmt.Errorf("%w: more bytes than the copy has", errFeed)
 	}
 	return b.to.write(name, at, part)
