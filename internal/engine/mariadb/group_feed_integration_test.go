@@ -203,7 +203,7 @@ func TestGroupFarCut(t *testing.T) {
 
 // TestGroupFarRefused: nobody comes, or somebody else does.
 func TestGroupFarRefused(t *testing.T) {
-	feedWait = 3 * time.Second
+	feedWait = 2 * (askSeconds + 2) * time.Second // one question of before may be heard, and a pause made
 	t.Cleanup(func() { feedWait = time.Minute })
 	p := farPair(t, enginetest.Reachable(t), enginetest.Reachable(t))
 	p.begin(t)
