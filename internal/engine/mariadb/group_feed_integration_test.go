@@ -170,7 +170,6 @@ func TestGroupFarCut(t *testing.T) {
 	} {
 		h := serve(t, p.writer, func(ctx context.Context, a kurabe.Assignment, to engine.Ask) error {
 			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
 			var watched sync.WaitGroup
 			watched.Go(func() {
 				for !c.met() && pause(ctx, time.Millisecond) == nil {
@@ -178,6 +177,7 @@ func TestGroupFarCut(t *testing.T) {
 				cancel()
 			})
 			defer watched.Wait()
+			defer cancel()
 			return p.writer.Lifecycle.Feed(ctx, a, to)
 		})
 		if err := p.follower.TrySatisfy(t.Context()); err == nil {
