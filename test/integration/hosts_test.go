@@ -277,6 +277,10 @@ func (b *hostsBed) replicated(t *testing.T, f *far) {
 	}
 	f.pulse.WaitMore(t, beatsAfter)
 	f.pulse.VerifyAt(t, r.Login(t))
+	back := b.replicate(t, r, zoneThere) // a source that follows itself
+	f.pulse.WaitMore(t, beatsAfter)
+	f.pulse.VerifyAt(t, back.Login(t))
+	back.Delete(t)
 	r.Promote(t, 0)
 	r.WaitStatus(t, "available")
 	address := aws.ToString(r.Describe(t).Endpoint.Address)

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"kurabe"
@@ -185,6 +186,22 @@ func TestFeedEndsWithTheOtherEnd(t *testing.T) {
 	if err := answers.await(ctx, feedTaken); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("it has gone: %v", err)
 	}
+}
+
+// TestFeedKeepsItsRate: so much a second and no more, however fast the network is.
+func TestFeedKeepsItsRate(t *testing.T) {
+	dir, files, content := feedFiles(t)
+	synctest.Test(t, func(t *testing.T) {
+		const rate = 256 << 10
+		began := time.Now()
+		if _, err := sendFiles(t.Context(), engine.FeedRequest{Dir: dir, BytesPerSecondMax: rate}, files, &feedPeer{conn: &recorded{}}); err != nil {
+			t.Fatal(err)
+		}
+		least := time.Duration(len(content["ibdata1"])/rate-1) * time.Second
+		if took := time.Since(began); took < least || took > 2*least {
+			t.Errorf("it took %v; it wants %v and a little", took, least)
+		}
+	})
 }
 
 func TestAsks(t *testing.T) {
