@@ -129,8 +129,6 @@ func (p Placement) refuses(h HostReport, reserved int64) string {
 		return "host " + id + " cannot hold " + p.Class.Name + ": " + p.Class.Unfit(h)
 	case p.Limits.ReadIOPS > 0 && !h.Has("io"):
 		return fmt.Sprintf("host %s cannot enforce IOPS (%s)", id, h.Detail("io"))
-	case p.Source != nil && p.Source.Host != h.Host && p.Engine == MariaDB:
-		return fmt.Sprintf("a server that follows one of MariaDB is made from the files of its source, which are on host %s", p.Source.Host)
 	case p.Source != nil && p.Source.Host != h.Host && (h.alone() || p.Source.alone()):
 		return fmt.Sprintf("hosts %s and %s cannot reach each other's databases, since the address pool of one of them is a loopback network", p.Source.Host, id)
 	case free < needs:

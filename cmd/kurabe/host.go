@@ -35,7 +35,7 @@ func verifiers() map[kurabe.EngineName]control.Verifier {
 }
 
 // newHost finds the engines and levers of this machine.
-func newHost(ctx context.Context, h hostFile, at standing, seen string, link hostlink.Link, fetch engine.Fetch, log *slog.Logger) (*agent.Host, map[kurabe.EngineName]engine.Engine, error) {
+func newHost(ctx context.Context, h hostFile, at standing, seen string, link hostlink.Link, fetch engine.Fetch, copyRate int64, log *slog.Logger) (*agent.Host, map[kurabe.EngineName]engine.Engine, error) {
 	host := &agent.Host{
 		ID: h.ID, Zones: at.zones, Server: at.server, AddressPool: h.AddressPool, DataDir: seen, Link: link, Log: log, Now: time.Now,
 		Levers: cgroup.Detect("/sys/fs/cgroup", "kurabe-"+string(h.ID)),
@@ -55,6 +55,7 @@ func newHost(ctx context.Context, h hostFile, at standing, seen string, link hos
 		l := engine.NewLifecycle(engine.Config{
 			Driver: driver, Homes: filepath.Join(seen, "instances"), Templates: filepath.Join(seen, "templates"),
 			Snapshots: filepath.Join(seen, "snapshots"), Runtime: "/run/kurabe", Fetch: fetch, User: user, Sign: signer(link), Levers: host.Levers, Now: time.Now,
+			CopyBytesPerSecondMax: copyRate << 20,
 		}, versions)
 		engines[driver.Name()] = l
 		host.Engines = append(host.Engines, agent.Installed{Lifecycle: l, Versions: versions})

@@ -37,7 +37,7 @@ func (f *hostFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&f.data, "data", defaultData, "folder for everything that is kept")
 	fs.StringVar(&f.addressPool, "address-pool", "", "network of the endpoints: a loopback one, or a part of the network of an interface of this machine that nobody else uses, such as 10.0.0.64/27; needs root (default: a /24 below 127.66.0.0/16, chosen once)")
-	fs.Int64Var(&f.copyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, 0 for no bound; a clone costs none")
+	fs.Int64Var(&f.copyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, and a copy is sent to a follower on another host (MariaDB), 0 for no bound; a clone costs none")
 	f.pool.add(fs)
 	f.backups.add(c)
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json, on standard error")
@@ -149,7 +149,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	if err != nil {
 		return err
 	}
-	host, engines, err := newHost(ctx, h, at, seen, link, logs.fetch, n.log)
+	host, engines, err := newHost(ctx, h, at, seen, link, logs.fetch, n.flags.copyRate, n.log)
 	if err != nil {
 		return err
 	}

@@ -97,9 +97,10 @@ type bed struct {
 	free   func() int64
 	// group is the engine as servers of a group see it, nil without one; held notes the
 	// endpoints that were opened.
-	group *watchedEngine
-	held  []*noted
-	logs  Logs
+	group   *watchedEngine
+	feeding *feedingEngine // in its place, which answers followers on other hosts
+	held    []*noted
+	logs    Logs
 
 	mu     sync.Mutex // guards the rest: a timer may wake a worker at any virtual moment
 	did    []string   // "step@generation" of each step begun
@@ -191,6 +192,9 @@ func (b *bed) start() {
 	var driven engine.Engine = b.engine
 	if b.group != nil {
 		driven = b.group
+	}
+	if b.feeding != nil {
+		driven = b.feeding
 	}
 	b.agent = New(Config{
 		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: driven}, OpenEndpoint: b.openEndpoint, Logs: b.logs,

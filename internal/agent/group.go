@@ -130,6 +130,7 @@ func (g *roleWatch) look(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
+		g.feed(ctx, a, view.Asks)
 		g.note(func(s *sight, now time.Time) {
 			if g.turn != turn {
 				done = settled{}

@@ -54,6 +54,7 @@ type worker struct {
 	used        int64      // what usage knew at the last look
 
 	usage   usage       // guards itself
+	feeds   feeds       // guards itself
 	walking atomic.Bool // its files are being looked through aside
 	// position is how far the log of its newest server was seen to be durable.
 	position atomic.Int64

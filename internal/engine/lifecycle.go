@@ -32,6 +32,8 @@ type Config struct {
 	Sign   Signer
 	Levers cgroup.Levers
 	Now    func() time.Time
+	// CopyBytesPerSecondMax bounds what is sent to a follower on another host, 0 does not.
+	CopyBytesPerSecondMax int64
 }
 
 // Lifecycle implements Engine over a Driver: the steps that both engines share.
@@ -41,15 +43,16 @@ type Lifecycle struct {
 	c       Config
 	archive *snapshot.Archive // of Snapshots.UseArchive; nil: there is none
 
-	mu       sync.Mutex // guards versions, making and held
+	mu       sync.Mutex // guards versions, making, held and feeding
 	versions map[string]kurabe.EngineVersion
 	making   map[string]*sync.Mutex     // one for each template
 	held     map[kurabe.InstanceID]bool // stopped, and being copied: we are in the way of its start
+	feeding  map[kurabe.InstanceID]int  // copies that are being sent
 }
 
 // NewLifecycle returns an Engine for the driver's installed versions.
 func NewLifecycle(c Config, versions []kurabe.EngineVersion) *Lifecycle {
-	l := &Lifecycle{c: c, versions: map[string]kurabe.EngineVersion{}, making: map[string]*sync.Mutex{}, held: map[kurabe.InstanceID]bool{}}
+	l := &Lifecycle{c: c, versions: map[string]kurabe.EngineVersion{}, making: map[string]*sync.Mutex{}, held: map[kurabe.InstanceID]bool{}, feeding: map[kurabe.InstanceID]int{}}
 	for _, v := range versions {
 		l.versions[v.Version] = v
 	}

@@ -78,12 +78,15 @@ func (l *Lifecycle) OOMKills(id kurabe.InstanceID) (int64, bool) {
 // Used is what the instance occupies on disk, in bytes.
 func (h Home) Used() (int64, error) {
 	used, err := volume.UsedBytes(h.Dir)
-	if err != nil || !exists(h.CopyDir()) {
-		return used, err
+	// A snapshot in the making is not the instance's, nor is a follower's data.
+	for _, dir := range []string{h.CopyDir(), h.FeedDir()} {
+		if err == nil && exists(dir) {
+			copying := int64(0)
+			copying, err = volume.UsedBytes(dir)
+			used -= copying
+		}
 	}
-	// A snapshot in the making is not the instance's.
-	copying, err := volume.UsedBytes(h.CopyDir())
-	return max(0, used-copying), err
+	return max(0, used), err
 }
 
 // observeProcess finds the recorded process, or what it left behind.

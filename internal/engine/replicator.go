@@ -104,6 +104,8 @@ type RoleView struct {
 	// Slots are the members for whom a writer holds its log back while they are away; nil of
 	// an engine that does not do that for each of them.
 	Slots []kurabe.InstanceID
+	// Asks are followers on other hosts that wait for a copy of this server (Feeder).
+	Asks []Ask
 }
 
 // FollowerView is what a writer knows of one follower.

@@ -107,9 +107,14 @@ func (i Instance) fits(c *x509.Certificate) error {
 	if i.Role == nil || i.Role.Duty != kurabe.DutyFollow {
 		return nil
 	}
+	return namesMember(c, i.CertificateName())
+}
+
+// namesMember says why a certificate cannot be shown to another server as that member's.
+func namesMember(c *x509.Certificate, name string) error {
 	switch {
-	case c.Subject.CommonName != i.CertificateName():
-		return fmt.Errorf("it is the certificate of %q, and %q is to follow", c.Subject.CommonName, i.CertificateName())
+	case c.Subject.CommonName != name:
+		return fmt.Errorf("it is the certificate of %q, and %q is to show it", c.Subject.CommonName, name)
 	case !slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth):
 		return errors.New("it may not be shown to another server: it lacks the usage clientAuth")
 	}

@@ -45,6 +45,9 @@ func (l *Lifecycle) Tidy(ctx context.Context, a kurabe.Assignment) error {
 			return fmt.Errorf("remove what a cut-off snapshot left: %w", err)
 		}
 	}
+	if err := l.sweepFeeds(i); err != nil {
+		return fmt.Errorf("remove a copy that a cut-off feed left: %w", err)
+	}
 	files, err := logFiles(i.Home.LogDir())
 	if err != nil {
 		return err

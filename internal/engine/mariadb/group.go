@@ -19,6 +19,7 @@ import (
 var (
 	_ engine.Replicator = (*Driver)(nil)
 	_ engine.Refuser    = (*Driver)(nil)
+	_ engine.Feeder     = (*Driver)(nil)
 )
 
 // A member of a group comes to the server that it follows as the first, by its

@@ -26,7 +26,7 @@ type transport interface {
 
 // Clone implements engine.Replicator: a copy as for a snapshot, with its place in the
 // source's history in the file that makes it a follower's.
-func (d *Driver) Clone(ctx context.Context, i engine.Instance, _ string) error {
+func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) error {
 	source, err := sourceOf(i)
 	if err != nil {
 		return fmt.Errorf("clone: %w", err)
@@ -37,7 +37,7 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, _ string) error {
 	fresh := i.Home.FreshDir()
 	err = volume.RemoveTree(i.Home.Dir, fresh)
 	if err == nil {
-		err = d.makeClone(ctx, i, localCopy{d, localSource(i)}, fresh)
+		err = d.makeClone(ctx, i, d.transportTo(i, caFile), fresh)
 	}
 	if err != nil {
 		// Half a copy is of no use, and its space is not ours to keep.
@@ -48,6 +48,15 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, _ string) error {
 		return fmt.Errorf("clone %s: %w", source.ID, err)
 	}
 	return volume.SyncDir(i.Home.Dir)
+}
+
+// transportTo: a server's folder is on its host from its first day to its last.
+func (d *Driver) transportTo(i engine.Instance, caFile string) transport {
+	source := localSource(i)
+	if !exists(source.Home.Dir) {
+		return networkCopy{i, caFile}
+	}
+	return localCopy{d, source}
 }
 
 func (d *Driver) makeClone(ctx context.Context, i engine.Instance, from transport, fresh string) error {
@@ -146,10 +155,8 @@ func sourceOf(i engine.Instance) (kurabe.Source, error) {
 	return *i.Role.Source, nil
 }
 
-// localCopy is the transport within one host, the only part of a clone that is bound to
-// one: the source's folder and its admin socket are at hand. Between hosts the agent of the
-// source's host does the same and sends the files, as of a snapshot for the archive, and
-// the position in its answer.
+// localCopy is the transport within one host: the source's folder and its admin socket are
+// at hand.
 type localCopy struct {
 	driver *Driver
 	source engine.Instance
@@ -179,12 +186,16 @@ func (c localCopy) copyTo(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at := copied.Position
+	return gtidAt(ctx, c.source, copied.Position)
+}
+
+// gtidAt is the place of a copy of a server in its history.
+func gtidAt(ctx context.Context, source engine.Instance, at kurabe.LogPosition) (string, error) {
 	if at.File == "" {
 		return "", errors.New("the source writes no binary log; it must restart with one first")
 	}
 	var position string
-	err = withAdmin(ctx, c.source, func(a *admin) error {
+	err := withAdmin(ctx, source, func(a *admin) error {
 		rows, err := a.query(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", quoteLiteral(at.File), at.Offset))
 		if err == nil {
 			position = rows[0][0]

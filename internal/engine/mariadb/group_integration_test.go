@@ -36,7 +36,11 @@ type pair struct{ writer, follower *enginetest.Bed }
 func newPair(t *testing.T) pair {
 	t.Helper()
 	s := setup(t, enginetest.Reachable(t))
-	p := pair{enginetest.NewBed(t, s), enginetest.NewBed(t, s)}
+	return joinPair(t, pair{enginetest.NewBed(t, s), enginetest.NewBed(t, s)})
+}
+
+func joinPair(t *testing.T, p pair) pair {
+	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			p.tell(t)

@@ -6,7 +6,8 @@ import (
 )
 
 // thread is one of a server's, as SHOW PROCESSLIST tells it.
-type thread struct{ id, user, command string }
+// text is the beginning of its statement.
+type thread struct{ id, user, command, text string }
 
 // dumpCommand is that of one that sends the log.
 const dumpCommand = "Binlog Dump"
@@ -31,10 +32,10 @@ func threads(ctx context.Context, a *admin) ([]thread, error) {
 	}
 	var list []thread
 	for _, row := range rows {
-		if len(row) < 5 { // Id, User, Host, db, Command
+		if len(row) < 8 { // Id, User, Host, db, Command, Time, State, Info
 			return nil, errors.New("SHOW PROCESSLIST answers in an unknown form")
 		}
-		list = append(list, thread{row[0], row[1], row[4]})
+		list = append(list, thread{row[0], row[1], row[4], row[7]})
 	}
 	return list, nil
 }

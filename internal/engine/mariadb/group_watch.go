@@ -58,6 +58,11 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	case state != nil:
 		v, err = w.lookAtFollower(ctx)
 		v.Following = v.Following && state.Rebuild == ""
+		if err == nil && len(w.i.Role.Followers) > 0 { // a replica has replicas
+			var list []thread
+			list, err = threads(ctx, w.admin)
+			v.Asks = asks(w.i, list)
+		}
 	default:
 		v, err = w.lookAtWriter(ctx)
 	}
@@ -120,17 +125,18 @@ func (w *watcher) lookAtWriter(ctx context.Context) (engine.RoleView, error) {
 			v.WaitsFor = waitedFor(w.i.Instance.Owner(), rows[0][3])
 		}
 	}
-	v.Followers, err = w.lookAtFollowers(ctx, waits, v.Inserted)
+	list, err := threads(ctx, w.admin)
+	if err != nil {
+		return v, err
+	}
+	v.Asks = asks(w.i, list)
+	v.Followers, err = w.lookAtFollowers(ctx, list, waits, v.Inserted)
 	return v, err
 }
 
 // lookAtFollowers: a follower is there when a session of its sends it the log. Any member is
 // looked at: those of the assignment may have become others since the session was opened.
-func (w *watcher) lookAtFollowers(ctx context.Context, waits bool, inserted int64) (map[kurabe.InstanceID]engine.FollowerView, error) {
-	list, err := threads(ctx, w.admin)
-	if err != nil {
-		return nil, err
-	}
+func (w *watcher) lookAtFollowers(ctx context.Context, list []thread, waits bool, inserted int64) (map[kurabe.InstanceID]engine.FollowerView, error) {
 	hosts, err := w.admin.query(ctx, "SHOW SLAVE HOSTS")
 	if err != nil {
 		return nil, err

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/logkey"
+)
+
+// feeder is an engine whose servers are copied for followers on other hosts by this one.
+type feeder interface {
+	Feed(ctx context.Context, a kurabe.Assignment, to engine.Ask) error
+}
+
+// feedAgain is the pause after a copy, also after one that could not be brought: a question
+// may be seen for two seconds longer than it is asked.
+const feedAgain = 3 * time.Second
+
+// feeds are the copies of one server that are being brought. Followers are not many, and
+// each has one at a time.
+type feeds struct {
+	mu    sync.Mutex // guards under
+	under map[kurabe.InstanceID]bool
+}
+
+// begin says whether none is under way to a follower, and that one is from now on.
+func (f *feeds) begin(id kurabe.InstanceID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.under[id] {
+		return false
+	}
+	if f.under == nil {
+		f.under = map[kurabe.InstanceID]bool{}
+	}
+	f.under[id] = true
+	return true
+}
+
+func (f *feeds) end(id kurabe.InstanceID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.under, id)
+}
+
+// feed brings a copy of the server to each follower that asks for one. It ends with the
+// server's process, and with the look at it.
+func (g *roleWatch) feed(ctx context.Context, a kurabe.Assignment, asks []engine.Ask) {
+	e, ok := g.worker.agent.Engines[a.Engine].(feeder)
+	for _, ask := range asks {
+		if !ok || !g.worker.feeds.begin(ask.ID) {
+			continue
+		}
+		g.worker.agent.wait.Go(func() {
+			defer g.worker.feeds.end(ask.ID)
+			log, began := g.worker.log.With(logkey.To, ask.ID), g.worker.agent.Now()
+			err := e.Feed(ctx, a, ask)
+			switch {
+			case err == nil:
+				log.Info("copy brought to a follower on another host", logkey.DurationMS, g.worker.agent.Now().Sub(began).Milliseconds())
+			case ctx.Err() == nil:
+				log.Warn("no copy brought to a follower on another host", logkey.Error, err)
+			}
+			timer := time.NewTimer(feedAgain)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+		})
+	}
+}
