@@ -283,7 +283,7 @@ func (f *groupFleet) work(t tester, but *machine) {
 func TestGroupOverHosts(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		f := newGroupFleet(kurabe.Postgres)
+		f := newGroupFleet(rapid.SampledFrom([]kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB}).Draw(t, "engine"))
 		f.spread(rapid.IntRange(2, 3).Draw(t, "hosts"))
 		f.calm(t)
 		actions := groupActions(f)
