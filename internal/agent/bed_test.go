@@ -101,6 +101,7 @@ type bed struct {
 	feeding *feedingEngine // in its place, which answers followers on other hosts
 	held    []*noted
 	logs    Logs
+	leases  *testLeases // nil: nobody has one
 
 	mu     sync.Mutex // guards the rest: a timer may wake a worker at any virtual moment
 	did    []string   // "step@generation" of each step begun
@@ -196,10 +197,14 @@ func (b *bed) start() {
 	if b.feeding != nil {
 		driven = b.feeding
 	}
-	b.agent = New(Config{
+	c := Config{
 		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: driven}, OpenEndpoint: b.openEndpoint, Logs: b.logs,
 		Homes: filepath.Join(b.dir, "instances"), Usage: b.usage, Free: b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: testLook,
-	})
+	}
+	if b.leases != nil {
+		c.Leases, c.Guards, c.Boottime = b.leases, b.leases, b.leases.now
+	}
+	b.agent = New(c)
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan error, 1)
 	go func() { b.done <- b.agent.Run(ctx) }()

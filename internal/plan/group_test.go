@@ -123,3 +123,20 @@ func TestActivation(t *testing.T) {
 		}
 	}
 }
+
+// The end of a server that never comes back is a person's word; another one may take its place
+// then, although it lacks commits, if a person wants that too.
+func TestRecoveryWithoutTheHost(t *testing.T) {
+	const id = kurabe.InstanceID("db-A")
+	second := id.Member(2)
+	for _, gone := range []bool{false, true} {
+		g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Recovering: second, Members: []kurabe.Member{{ID: id, Host: "h1", Zone: "a"}, {ID: second, Host: "h2", Zone: "b"}}}
+		w := World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &kurabe.Assignment{Instance: id, Role: &kurabe.Role{Epoch: 3}},
+			Reports: map[kurabe.InstanceID]*kurabe.InstanceReport{second: {Instance: second, Running: true, Role: &kurabe.RoleReport{Epoch: 3}}},
+			Lost:    map[kurabe.HostID]time.Time{"h1": time.Unix(0, 0)}, Gone: map[kurabe.HostID]bool{"h1": gone}}
+		d := &draft{w: w, group: g}
+		if !d.recover() || g.Writer != map[bool]kurabe.InstanceID{false: id, true: second}[gone] {
+			t.Errorf("gone %v: %+v, %v", gone, g, d.result.Reasons)
+		}
+	}
+}

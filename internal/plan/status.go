@@ -58,9 +58,12 @@ func (d *draft) unfinished() bool {
 		return (d.status.Converting || young) && d.next.Goal == kurabe.GoalRunning
 	}
 	if d.next.Goal != kurabe.GoalRunning {
-		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.reported(m.ID); return r != nil && r.Running })
+		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.heard(m.ID); return r != nil && r.Running })
 	}
-	behind := slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { a := d.assigned(m.ID); return a != nil && a.Boot < d.baseBoot })
+	behind := slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool {
+		a := d.assigned(m.ID)
+		return !m.Leaving && a != nil && a.Boot < d.baseBoot
+	})
 	return d.status.Converting || d.status.Promoting || d.group.Handover != "" || behind
 }
 

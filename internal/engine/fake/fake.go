@@ -186,6 +186,12 @@ func (e *Engine) Crash(id kurabe.InstanceID) {
 	e.end(i)
 }
 
+// Fence ends a server at once, as if it had died.
+func (e *Engine) Fence(_ context.Context, a kurabe.Assignment) error {
+	e.Crash(a.Instance)
+	return nil
+}
+
 // Stop ends a server cleanly, outside any assignment.
 func (e *Engine) Stop(_ context.Context, a kurabe.Assignment) error {
 	e.net.Lock()

@@ -1,0 +1,131 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"kurabe"
+)
+
+// apartFleet is a pair on two of three hosts, each in a zone of its own.
+func apartFleet(t *testing.T) *groupFleet {
+	t.Helper()
+	f := newGroupFleet(kurabe.Postgres)
+	f.spread(3)
+	f.calm(t)
+	f.wantWhole(t)
+	return f
+}
+
+// wantWhole demands a pair of two hosts, and returns them.
+func (f *groupFleet) wantWhole(t *testing.T) (writer, standby kurabe.HostID) {
+	t.Helper()
+	g := f.w.Group
+	if g == nil || len(g.Members) != 2 || len(g.Sync) != 1 {
+		t.Fatalf("it is not whole: %+v", g)
+	}
+	w, _ := g.Member(g.Writer)
+	s, _ := g.Member(g.Sync[0])
+	if w.Host == s.Host || w.Zone == s.Zone {
+		t.Fatalf("both servers are on host %s, zones %s and %s", w.Host, w.Zone, s.Zone)
+	}
+	if f.w.Status.SecondZone != s.Zone || f.w.Status.State != kurabe.StateAvailable {
+		t.Fatalf("told are state %s, second zone %s; it is in %s", f.w.Status.State, f.w.Status.SecondZone, s.Zone)
+	}
+	return w.Host, s.Host
+}
+
+func (f *groupFleet) third(a, b kurabe.HostID) kurabe.HostID {
+	for _, h := range f.w.Hosts {
+		if h.Host != a && h.Host != b {
+			return h.Host
+		}
+	}
+	return ""
+}
+
+func (f *groupFleet) told(id string) bool {
+	return slices.ContainsFunc(f.events, func(e kurabe.Event) bool { return e.ID == id })
+}
+
+func TestDrainedHostIsLeft(t *testing.T) {
+	for _, role := range []string{"standby", "writer"} {
+		t.Run(role, func(t *testing.T) {
+			f := apartFleet(t)
+			writer, standby := f.wantWhole(t)
+			drained, third := standby, f.third(writer, standby)
+			if role == "writer" {
+				drained = writer
+			}
+			f.w.Closed = map[kurabe.HostID]string{drained: "host " + string(drained) + " is drained"}
+			for range 4 {
+				f.calm(t)
+			}
+			w, s := f.wantWhole(t)
+			if w == drained || s == drained || w != third && s != third {
+				t.Errorf("on %s and %s; %s is drained", w, s, drained)
+			}
+			if !f.told("KURABE-EVENT-0022") || role == "writer" && !f.told("RDS-EVENT-0049") {
+				t.Errorf("events %+v", f.events)
+			}
+		})
+	}
+}
+
+func TestDrainedHostIsKeptWithoutAnother(t *testing.T) {
+	f := newGroupFleet(kurabe.Postgres)
+	f.spread(2)
+	f.calm(t)
+	writer, standby := f.wantWhole(t)
+	f.w.Closed = map[kurabe.HostID]string{standby: "host " + string(standby) + " is drained"}
+	for range 3 {
+		f.calm(t)
+	}
+	if w, s := f.wantWhole(t); w != writer || s != standby {
+		t.Errorf("on %s and %s, was on %s and %s", w, s, writer, standby)
+	}
+}
+
+func TestStandbyOfALostHostIsMadeElsewhere(t *testing.T) {
+	f := apartFleet(t)
+	writer, standby := f.wantWhole(t)
+	lost := f.machines[standby]
+	lost.cut = true
+	work := func(d time.Duration) {
+		for range int(d / (500 * time.Millisecond)) {
+			f.pass(500 * time.Millisecond)
+			f.work(t, lost)
+		}
+	}
+	work(4 * time.Minute)
+	if f.told("KURABE-EVENT-0022") {
+		t.Fatal("a machine that restarts would be back sooner")
+	}
+	work(2 * time.Minute)
+	if !f.told("KURABE-EVENT-0022") {
+		t.Fatalf("after six minutes it is waited for: %+v", f.w.Group)
+	}
+	lost.cut = false
+	for range 3 {
+		f.calm(t)
+	}
+	if w, s := f.wantWhole(t); w != writer || s != f.third(writer, standby) {
+		t.Errorf("on %s and %s; %s was lost", w, s, standby)
+	}
+}
+
+// A writer that the service does not hear, and whose standby follows it, serves.
+func TestVouchedWriterIsAvailable(t *testing.T) {
+	f := apartFleet(t)
+	writer, _ := f.wantWhole(t)
+	f.machines[writer].cut = true
+	epoch := f.w.Group.Epoch
+	for range 30 {
+		f.pass(500 * time.Millisecond)
+		f.work(t, nil)
+	}
+	if f.w.Group.Epoch != epoch || f.w.Status.State != kurabe.StateAvailable || f.lost()[writer].IsZero() {
+		t.Errorf("lost since %s; state %s, epoch %d after %d", f.lost()[writer], f.w.Status.State, f.w.Group.Epoch, epoch)
+	}
+}
