@@ -98,3 +98,48 @@ func TestClaimOfNoAddress(t *testing.T) {
 		}
 	}
 }
+
+// An endpoint that other hosts hold as well is here under a lease alone, and goes when the
+// writer is known to be elsewhere.
+func TestWantHeldOverHosts(t *testing.T) {
+	far := func(a kurabe.Assignment) kurabe.Assignment {
+		a.Host, a.Role.Source.Host = "here", "there"
+		return a
+	}
+	near := far(member(2, kurabe.DutyFollow, 3))
+	near.Role.Source.Host = "here"
+	leased := member(2, kurabe.DutyWrite, 2)
+	leased.Role.Leased = true
+	for _, c := range []struct {
+		name    string
+		members []kurabe.Assignment
+		lease   leaseState
+		want    func(held) bool
+	}{
+		{"it follows a writer elsewhere", []kurabe.Assignment{far(member(2, kurabe.DutyFollow, 3))}, leaseUnknown, func(h held) bool { return h == held{} }},
+		{"and another one here does not know", []kurabe.Assignment{far(member(2, kurabe.DutyFollow, 3)), member(3, kurabe.DutyWrite, 2)}, leaseUnknown, func(h held) bool { return h == held{} }},
+		{"it follows one on this host", []kurabe.Assignment{near}, leaseUnknown, func(h held) bool { return h.keep && h.linger }},
+		{"its lease holds", []kurabe.Assignment{leased}, leaseHolds, func(h held) bool { return h.keep && !h.asItIs && h.address.IsValid() }},
+		{"its lease is over", []kurabe.Assignment{leased}, leaseOver, func(h held) bool { return h == held{} }},
+		{"it is not known", []kurabe.Assignment{leased}, leaseUnknown, func(h held) bool { return h.keep && h.asItIs }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for range 20 { // in any order
+				claims := map[kurabe.InstanceID]claim{}
+				for _, m := range c.members {
+					of, err := claimOf(m)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if of.leased {
+						of.lease = c.lease
+					}
+					claims[m.Instance] = *of
+				}
+				if got := wantHeld(claims, 2); !c.want(got) {
+					t.Fatalf("%+v", got)
+				}
+			}
+		})
+	}
+}

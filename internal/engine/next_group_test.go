@@ -203,3 +203,31 @@ func TestDone(t *testing.T) {
 		})
 	}
 }
+
+// A server that takes over from one that nobody hears keeps clients out for a while: after it
+// follows no more, and before it loads the rules of a writer or is started as one.
+func TestNextOutlasts(t *testing.T) {
+	a := member(kurabe.Role{Duty: kurabe.DutyWrite, Outlasts: true})
+	done := func(o *Observation) { o.Applied.Outlasted = 3 }
+	first := func(o Observation) StepName { return append(Next(a, o), "")[0] }
+	before := func(o Observation, one, other StepName) bool {
+		all := Next(a, o)
+		n, m := slices.Index(all, one), slices.Index(all, other)
+		return n >= 0 && m > n
+	}
+	for _, c := range []struct {
+		name string
+		ok   bool
+	}{
+		{"it is promoted first", first(behind()) == StepPromote && before(behind(), StepPromote, StepOutlast) && before(behind(), StepOutlast, StepFollowers)},
+		{"it was promoted", first(up()) == StepOutlast},
+		{"it has outlasted", !slices.Contains(Next(a, having(up(), done)), StepOutlast)},
+		{"it is started as a writer", before(dead(up()), StepOutlast, StepStart)},
+		{"it is started, and promoted then", before(dead(behind()), StepPromote, StepOutlast)},
+		{"another epoch", first(having(up(), func(o *Observation) { o.Applied.Outlasted = 2 })) == StepOutlast},
+	} {
+		if !c.ok {
+			t.Errorf("%s: %v, %v, %v", c.name, Next(a, behind()), Next(a, up()), Next(a, dead(up())))
+		}
+	}
+}

@@ -36,26 +36,33 @@ func newApartBed(t *testing.T) *apartBed {
 	needRoot(t)
 	b := &apartBed{network: harness.NewNetwork(t)}
 	b.center = b.network.Machine(t)
-	join := b.center.Address + ":7381"
-	b.service = harness.Start(t, harness.Options{Machine: b.center, Args: []string{"--zone", zoneHere, "--host-listen", join}})
-	for _, zone := range []string{zoneThere, "us-east-1c"} {
-		token, err := kurabeCommand(b.service, harness.Binary(t), "hosts", "token", "--only")
-		if err != nil {
-			t.Fatalf("%v: %s", err, token)
-		}
-		h := &apartHost{machine: b.network.Machine(t), zone: zone}
-		h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
-		h.Start(t, "--join", join, "--zone", zone)
-		b.hosts = append(b.hosts, h)
+	b.service = harness.Start(t, harness.Options{Machine: b.center, Args: []string{"--zone", zoneHere, "--host-listen", b.join()}})
+	b.add(t, zoneThere)
+	b.add(t, "us-east-1c")
+	return b
+}
+
+func (b *apartBed) join() string { return b.center.Address + ":7381" }
+
+// add has a further host join, and waits until it is used.
+func (b *apartBed) add(t *testing.T, zone string) *apartHost {
+	t.Helper()
+	token, err := kurabeCommand(b.service, harness.Binary(t), "hosts", "token", "--only")
+	if err != nil {
+		t.Fatalf("%v: %s", err, token)
 	}
-	harness.Wait(t, hostTime, "both hosts are used", func() string {
+	h := &apartHost{machine: b.network.Machine(t), zone: zone}
+	h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
+	h.Start(t, "--join", b.join(), "--zone", zone)
+	b.hosts = append(b.hosts, h)
+	harness.Wait(t, hostTime, "the host is used", func() string {
 		out, err := kurabeCommand(b.service, harness.Binary(t), "hosts")
-		if err != nil || strings.Count(out, "ready") != 3 {
+		if err != nil || strings.Count(out, "ready") != len(b.hosts)+1 {
 			return fmt.Sprint(out, err)
 		}
 		return ""
 	})
-	return b
+	return h
 }
 
 // apart is a pair with one server on each of the two hosts.
@@ -289,4 +296,44 @@ func apartServiceAway(t *testing.T, p *apart) {
 		t.Errorf("it is in zone %s, and was in %s", now.zone, writer.zone)
 	}
 	p.pulse.Verify(t)
+}
+
+// TestMultiAZDrain empties the host of writers: each hands over, and its standby is made
+// elsewhere.
+func TestMultiAZDrain(t *testing.T) {
+	b := newApartBed(t)
+	var pairs []*apart
+	for _, engine := range b.service.Engines(t) {
+		pairs = append(pairs, b.create(t, engine))
+	}
+	leaves, _ := pairs[0].roles(t)
+	third := b.add(t, zoneHere)
+	from := time.Now()
+	if out, err := kurabeCommand(b.service, harness.Binary(t), "hosts", "drain", leaves.HostID()); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	harness.Wait(t, hostTime, "nothing is left on the drained host", func() string {
+		if left := leaves.Homes(); len(left) > 0 {
+			return fmt.Sprint(left)
+		}
+		return ""
+	})
+	for _, p := range pairs {
+		p.waitWhole(t)
+		p.pulse.WaitMore(t, beatsAfter)
+		gap := p.pulse.Gap(from)
+		t.Logf("%s: the client waited for %v", p.Name, gap.Round(time.Millisecond))
+		if gap > 2*time.Second {
+			t.Errorf("%s: clients waited for %v", p.Name, gap)
+		}
+		d := p.Describe(t)
+		if zones := []string{aws.ToString(d.AvailabilityZone), aws.ToString(d.SecondaryAvailabilityZone)}; slices.Contains(zones, leaves.zone) || !slices.Contains(zones, third.zone) {
+			t.Errorf("%s is in %v; the host in %s was drained", p.Name, zones, leaves.zone)
+		}
+		p.pulse.Verify(t)
+	}
+	// Their older backups are, and keep it.
+	if out, err := kurabeCommand(b.service, harness.Binary(t), "hosts", "remove", leaves.HostID()); err != nil && (strings.Contains(out, "DB instance") || !strings.Contains(out, "snapshot")) {
+		t.Errorf("%v: %s", err, out)
+	}
 }
