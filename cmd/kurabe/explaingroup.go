@@ -83,6 +83,16 @@ func (s explainedServer) seen() string {
 	} else if !r.Done && r.Step != "" {
 		parts = append(parts, "at work on "+r.Step)
 	}
+	switch {
+	case s.Role == nil || !s.Role.Leased || r.Role == nil:
+	case r.Role.Leased:
+		parts = append(parts, "under a lease")
+	default:
+		parts = append(parts, "without the lease that it needs")
+	}
+	if s.Leaving {
+		parts = append(parts, "it is taken out of the group")
+	}
 	if r.Role != nil && len(r.Role.Silent) > 0 {
 		parts = append(parts, "hears nothing of "+joinIDs(r.Role.Silent))
 	}

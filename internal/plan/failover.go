@@ -71,7 +71,11 @@ func (d *draft) succeed() {
 		d.because(fmt.Sprintf("%s has handed over to %s", g.Writer, to))
 	case to != "":
 		if g.Handover == "" { // or else it was told of when it was ordered
-			d.event("RDS-EVENT-0013", "Multi-AZ instance failover started", "failover")
+			why := ""
+			if s.lost {
+				why = ": the host of the writer is not heard"
+			}
+			d.event("RDS-EVENT-0013", "Multi-AZ instance failover started"+why, "failover")
 		}
 		d.because(fmt.Sprintf("%s %s; %s has all that was acknowledged", g.Writer, s.trouble(), to))
 	default:
