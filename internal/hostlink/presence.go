@@ -12,15 +12,23 @@ import (
 // presenceEvery is how often it is looked who was heard.
 const presenceEvery = beat / 2
 
-// hear notes that a host has spoken.
-func (s *Server) hear(host kurabe.HostID) {
+// hear notes that a host has spoken, and says whether it was to the elected planner's
+// server. What a host may do for having been heard counts from when it began to speak,
+// which was before this; what may be done to it for its silence counts from here, or from
+// a later election, which is not won before this server's has run out.
+func (s *Server) hear(host kurabe.HostID) bool {
+	if _, elected := s.elected(); !elected {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard[host] = s.Now()
+	return true
 }
 
 // Watch writes down when joined hosts fall silent and when they are heard again, until
-// ctx ends. A server that has just started gives each the time to come.
+// ctx ends, while this server is the elected planner. One that was just elected, or has
+// just started, gives each the time to come.
 func (s *Server) Watch(ctx context.Context) error {
 	ticker := time.NewTicker(presenceEvery)
 	defer ticker.Stop()
@@ -31,8 +39,10 @@ func (s *Server) Watch(ctx context.Context) error {
 			s.started = now
 		}
 		looked = s.Now()
-		for _, joined := range s.View.JoinedHosts() {
-			s.judge(ctx, joined)
+		if e, elected := s.elected(); elected {
+			for _, joined := range s.View.JoinedHosts() {
+				s.judge(ctx, e, joined)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -43,7 +53,7 @@ func (s *Server) Watch(ctx context.Context) error {
 }
 
 // judge writes the presence of one host if it has changed.
-func (s *Server) judge(ctx context.Context, joined store.Record[kurabe.JoinedHost]) {
+func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kurabe.JoinedHost]) {
 	if joined.Value.Gone {
 		return
 	}
@@ -51,7 +61,8 @@ func (s *Server) judge(ctx context.Context, joined store.Record[kurabe.JoinedHos
 	s.mu.Lock()
 	last, spoke := s.heard[id]
 	s.mu.Unlock()
-	for _, begin := range []time.Time{s.started, joined.Value.JoinedAt} {
+	spoke = spoke && !last.Before(e.Since)
+	for _, begin := range []time.Time{s.started, e.Since, joined.Value.JoinedAt} {
 		if last.Before(begin) {
 			last = begin
 		}
@@ -67,7 +78,11 @@ func (s *Server) judge(ctx context.Context, joined store.Record[kurabe.JoinedHos
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	revision, err := store.NewChange().PutPresence(p, joined.ModRevision).Commit(ctx, s.KV)
+	change := store.NewChange().PutPresence(p, joined.ModRevision)
+	if e.Fence.Key != "" {
+		change.RequireElected(e.Fence)
+	}
+	revision, err := change.Commit(ctx, s.KV)
 	if err == nil {
 		err = s.View.WaitRevision(ctx, revision)
 	}
