@@ -50,7 +50,7 @@ func newDoor(t *testing.T) *door {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca.PEM())
-	g := gate{ca, d.control}
+	g := gate{ca: ca, control: d.control}
 	server := hostlink.NewServer(hostlink.ServerConfig{
 		Link: hostlink.NewLocal(kv, ca, log), KV: kv, View: view, Identity: identity, Roots: roots, Renew: g.renew, Log: log, Now: time.Now,
 		Admit: func(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinAnswer, error) {

@@ -17,6 +17,8 @@ var (
 	// ErrUnhealthy: the members that would be left, or the ones that are there, are
 	// too few that have heard each other for the last five seconds. Nothing was changed.
 	ErrUnhealthy = errors.New("too few members of the state store are heard")
+	// ErrMember: there is one already, which has started.
+	ErrMember = errors.New("there is a member of the state store already")
 	// ErrRemoved: another member has taken this one out.
 	ErrRemoved = errors.New("this server was removed from the service")
 )
@@ -56,7 +58,7 @@ func (n *Node) Members(ctx context.Context) ([]Member, error) {
 }
 
 // Invite makes room for a node at peer, which has yet to start, and returns what it
-// starts with: Peers.Cluster. It may be called again for the same one. Only a node that
+// starts with: Peers.Cluster. It may be called again until that one has started. Only a node that
 // the others reach can invite: see OpenPeers.
 func (n *Node) Invite(ctx context.Context, peer string) (cluster string, err error) {
 	r, err := n.client.MemberList(ctx)
@@ -64,6 +66,12 @@ func (n *Node) Invite(ctx context.Context, peer string) (cluster string, err err
 		return "", fmt.Errorf("list members: %w", err)
 	}
 	members := r.Members
+	for _, m := range members {
+		if member(m).Peer == peer && m.Name != "" {
+			// With an empty folder it would vote again on what it has voted on.
+			return "", fmt.Errorf("%w at %s", ErrMember, peer)
+		}
+	}
 	if !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool { return member(m).Peer == peer }) {
 		r, err := n.client.MemberAddAsLearner(ctx, []string{peerScheme + peer})
 		if err != nil {

@@ -1,0 +1,260 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"kurabe/internal/harness"
+)
+
+// serversBed is a service of three servers, each on a machine and in a zone of its own.
+type serversBed struct {
+	network  *harness.Network
+	machines []*harness.Machine
+	servers  []*harness.Service
+	used     string // a token that was
+}
+
+// lossTime bounds how long the others may need until an instance can be made again, its own
+// time included: an election of etcd's and one of ours, 7 s, and what a busy machine adds.
+const lossTime = 40 * time.Second
+
+var serverZones = []string{"us-east-1a", "us-east-1b", "us-east-1c"}
+
+func newServersBed(t *testing.T) *serversBed {
+	t.Helper()
+	b := &serversBed{network: harness.NewNetwork(t)}
+	for range serverZones {
+		b.machines = append(b.machines, b.network.Machine(t))
+	}
+	began := time.Now()
+	b.servers = append(b.servers, harness.Start(t, harness.Options{Machine: b.machines[0], Args: b.args(0)}))
+	for i := 1; i < len(serverZones); i++ {
+		b.servers = append(b.servers, b.join(t, i, i-1))
+	}
+	for i := range b.servers {
+		b.waitServer(t, i, 0, "ready")
+	}
+	t.Logf("three servers after %s", time.Since(began))
+	return b
+}
+
+func (b *serversBed) args(i int) []string {
+	return []string{"--zone", serverZones[i], "--address-pool", b.machines[i].Pool, "--host-listen", b.link(i)}
+}
+
+func (b *serversBed) link(i int) string { return b.machines[i].Address + ":7381" }
+
+// hosts is what kurabe hosts says to a server.
+func (b *serversBed) hosts(t *testing.T, at int, args ...string) string {
+	t.Helper()
+	out, err := kurabeCommand(b.servers[at], harness.Binary(t), append([]string{"hosts"}, args...)...)
+	if err != nil {
+		out += err.Error()
+	}
+	return out
+}
+
+// join has a new server join on a machine, by one that there is.
+func (b *serversBed) join(t *testing.T, i, by int) *harness.Service {
+	t.Helper()
+	b.used = strings.TrimSpace(b.hosts(t, by, "token", "--server", "--only"))
+	s := harness.New(t, harness.Options{Machine: b.machines[i], Args: b.args(i), Env: []string{"KURABE_JOIN_TOKEN=" + b.used}})
+	s.Start(t, "--join", b.link(by))
+	return s
+}
+
+// waitServer waits until a server says such a status of another one's host.
+func (b *serversBed) waitServer(t *testing.T, of, at int, status string) {
+	t.Helper()
+	id := b.servers[of].HostID()
+	harness.Wait(t, hostTime, fmt.Sprintf("server %d, %s, is %s", of, id, status), func() string {
+		out := b.hosts(t, at)
+		for line := range strings.Lines(out) {
+			if rest, ok := strings.CutPrefix(line, id); ok && strings.HasPrefix(strings.TrimSpace(rest), status) {
+				return ""
+			}
+		}
+		return out
+	})
+}
+
+// create makes an instance through one server on the machine of another one.
+func (b *serversBed) create(t *testing.T, name string, on, by int) *harness.Instance {
+	t.Helper()
+	in := harness.Request(name, "postgres")
+	in.AvailabilityZone = aws.String(serverZones[on])
+	return b.servers[by].MustCreate(t, in)
+}
+
+// TestServers loses each of three servers in turn: the others go on, and so do the clients
+// of all databases.
+func TestServers(t *testing.T) {
+	needRoot(t)
+	b := newServersBed(t)
+	b.refused(t)
+	var on []*harness.Instance
+	var pulses []*harness.Pulse
+	for i := range b.servers {
+		on = append(on, b.create(t, fmt.Sprintf("on-%d", i), i, (i+1)%3))
+	}
+	for _, i := range on {
+		pulses = append(pulses, i.Pulse(t))
+	}
+	for _, p := range pulses {
+		p.WaitMore(t, beatsBefore)
+	}
+	all := time.Now()
+	uncut := func(what string, but int, from time.Time) {
+		t.Helper()
+		for i, p := range pulses {
+			if n, err := p.Errors(from); i != but && n > 0 {
+				t.Errorf("%s: the client of instance %d has met %d errors, the last was %v", what, i, n, err)
+			}
+		}
+	}
+	for i := range b.servers {
+		b.loseOne(t, i, fmt.Sprintf("killed-%d", i), b.servers[i].Kill, func(t testing.TB) { b.servers[i].Start(t) })
+	}
+	uncut("killed in turn", -1, all)
+	from := time.Now()
+	for i := range b.servers { // as an upgrade does
+		b.servers[i].Terminate(t)
+		b.servers[i].Start(t)
+	}
+	for _, p := range pulses {
+		p.WaitMore(t, beatsAfter)
+	}
+	uncut("started again in turn", -1, from)
+	from = time.Now()
+	planner := b.planner(t)
+	b.loseOne(t, planner, "cut-off", func(t testing.TB) { b.machines[planner].Plug(t, false) }, func(t testing.TB) { b.machines[planner].Plug(t, true) })
+	uncut("the planner is cut off", planner, from)
+	for _, p := range pulses {
+		p.WaitMore(t, beatsAfter)
+		p.Verify(t)
+		p.Stop()
+	}
+	b.replace(t, on[2])
+}
+
+// planner is the server that plans.
+func (b *serversBed) planner(t *testing.T) int {
+	t.Helper()
+	found := -1
+	harness.Wait(t, hostTime, "a server plans", func() string {
+		out := b.hosts(t, 0)
+		for i, s := range b.servers {
+			for line := range strings.Lines(out) {
+				if strings.HasPrefix(line, s.HostID()) && strings.Contains(line, "plans") {
+					found = i
+					return ""
+				}
+			}
+		}
+		return out
+	})
+	return found
+}
+
+// loseOne demands that the others can make an instance while one is away, and that it is
+// let in again.
+func (b *serversBed) loseOne(t *testing.T, i int, name string, lose, back func(testing.TB)) {
+	t.Helper()
+	lose(t)
+	began, other, third := time.Now(), (i+1)%3, (i+2)%3
+	in := harness.Request(name, "postgres")
+	in.AvailabilityZone = aws.String(serverZones[third])
+	harness.Wait(t, lossTime, "the others take a request while "+name, func() string {
+		_, err := b.servers[other].CreateDBInstance(t.Context(), in)
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	taken := time.Since(began)
+	made := &harness.Instance{Service: b.servers[third], Name: name}
+	made.WaitStatus(t, "available")
+	took := time.Since(began)
+	t.Logf("%s: a request is taken after %s, the instance is available after %s", name, taken, took)
+	if took > lossTime {
+		t.Errorf("%s: an instance is available after %s", name, took)
+	}
+	b.waitServer(t, i, other, "lost")
+	back(t)
+	b.waitServer(t, i, other, "ready")
+	made.Delete(t)
+}
+
+// refused tries what lets nobody in.
+func (b *serversBed) refused(t *testing.T) {
+	t.Helper()
+	fourth := b.network.Machine(t)
+	attempt := func(what, says, token, data string, args ...string) {
+		t.Helper()
+		if data == "" {
+			data = filepath.Join(harness.Folder(t, false), "data")
+		}
+		cmd := exec.Command(harness.Binary(t), append([]string{"server", "--data", data, "--listen", fourth.Address + ":0", "--address-pool", fourth.Pool,
+			"--host-listen", fourth.Address + ":7381", "--zone", serverZones[0]}, args...)...)
+		cmd.Env = append(os.Environ(), "KURABE_JOIN_TOKEN="+token)
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := fourth.Start(t, cmd); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err == nil || !strings.Contains(out.String(), says) {
+			t.Errorf("%s: %v; it wants %q:\n%s", what, err, says, out.String())
+		}
+	}
+	join := []string{"--join", b.link(0)}
+	good := strings.TrimSpace(b.hosts(t, 1, "token", "--server", "--only"))
+	attempt("a used token", "was used", b.used, "", join...)
+	attempt("an agent's token", "is for an agent", strings.TrimSpace(b.hosts(t, 1, "token", "--only")), "", join...)
+	attempt("no address", "--host-listen", good, "", append(join, "--host-listen", "")...)
+	attempt("every address", "all of its own", good, "", append(join, "--host-listen", "0.0.0.0:7381")...)
+	attempt("no such zone", "there is no zone", good, "", append(join, "--zone", "us-east-1z")...)
+	b.servers[2].Terminate(t)
+	attempt("a folder that has joined", "has joined a service already", good, b.servers[2].Data, join...)
+	b.servers[2].Start(t)
+	b.waitServer(t, 2, 0, "ready")
+}
+
+// replace loses the third server for good: another one takes its place.
+func (b *serversBed) replace(t *testing.T, lost *harness.Instance) {
+	t.Helper()
+	old := b.servers[2]
+	id := old.HostID()
+	if out := b.hosts(t, 2, "drain", id); !strings.Contains(out, "drained") {
+		t.Error(out)
+	}
+	old.Kill(t)
+	if err := old.EndDatabases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.machines[2].Forget(t)
+	b.waitServer(t, 2, 0, "lost")
+	if out := b.hosts(t, 0, "give-up", id, "--yes"); !strings.Contains(out, "given up") {
+		t.Fatal(out)
+	}
+	b.servers[2] = b.join(t, 2, 1)
+	b.waitServer(t, 2, 0, "ready")
+	lost.Service = b.servers[2]
+	lost.WaitStatus(t, "failed")
+	lost.Delete(t)
+	if out := b.hosts(t, 2, "remove", id); strings.Contains(out, id) {
+		t.Errorf("not removed: %s", out)
+	}
+	if out := b.hosts(t, 0, "remove", b.servers[0].HostID()); !strings.Contains(out, "drain it first") {
+		t.Error(out)
+	}
+}
