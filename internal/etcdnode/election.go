@@ -30,6 +30,8 @@ const (
 	// renewTimeout bounds one of them, renewPause is how soon a failed one is tried again.
 	renewTimeout = time.Second
 	renewPause   = 100 * time.Millisecond
+	// electTimeout bounds one attempt to write at an election.
+	electTimeout = time.Second
 	// resignTimeout bounds giving an election back; the lease ends it anyway.
 	resignTimeout = time.Second
 )
@@ -54,8 +56,13 @@ type Leadership struct {
 // with our own id is our former life, killed before its lease ran out, and is
 // followed at once.
 func Elect(ctx context.Context, client *clientv3.Client, key, id string) (*Leadership, error) {
-	sent := bootTime()
-	grant, err := client.Grant(ctx, leaseSeconds)
+	var grant *clientv3.LeaseGrantResponse
+	var sent time.Duration
+	err := again(ctx, func(ctx context.Context) (err error) {
+		sent = bootTime()
+		grant, err = client.Grant(ctx, leaseSeconds)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("elect %s: %w", key, err)
 	}
@@ -73,6 +80,19 @@ func Elect(ctx context.Context, client *clientv3.Client, key, id string) (*Leade
 		}
 	}
 	return l, nil
+}
+
+// again repeats what may be done twice while etcd has no leader: it drops what it is told
+// then, and lets the caller wait for seven seconds.
+func again(ctx context.Context, do func(context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, electTimeout)
+		err := do(attempt)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
 }
 
 // renew keeps the lease until ctx ends, or the lease has run out by our own clock.
@@ -120,9 +140,13 @@ func bootTime() time.Duration {
 // campaign tries to take the key once and else waits until its holder is gone.
 func (l *Leadership) campaign(ctx context.Context, id string) error {
 	put := clientv3.OpPut(l.Key, id, clientv3.WithLease(l.lease))
-	r, err := l.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(l.Key), "=", 0)).
-		Then(put).Else(clientv3.OpGet(l.Key)).Commit()
+	var r *clientv3.TxnResponse
+	err := again(ctx, func(ctx context.Context) (err error) {
+		r, err = l.client.Txn(ctx).
+			If(clientv3.Compare(clientv3.CreateRevision(l.Key), "=", 0)).
+			Then(put).Else(clientv3.OpGet(l.Key)).Commit()
+		return err
+	})
 	if err != nil {
 		return err
 	}

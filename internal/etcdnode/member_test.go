@@ -139,29 +139,7 @@ func TestThreeNodes(t *testing.T) {
 		t.Errorf("the third has %q", got)
 	}
 	r.strangers(t, second.peers.Address)
-	next := make(chan *Leadership, 1)
-	go func() {
-		for {
-			l, err := Elect(context.Background(), second.Client(), "/election", "b")
-			if err == nil {
-				next <- l
-				return
-			}
-		}
-	}()
-
-	// The first dies as a machine does: nothing that it has begun ends in order.
-	first.kill()
-	cut := time.Now()
-	t.Logf("written after %s", eventuallyPut(t, second, "without the first"))
-	got := <-next
-	if leader.Valid() {
-		t.Error("the deposed leader believes in itself when there is another one")
-	}
-	t.Logf("elected after %s", time.Since(cut))
-	if !got.Valid() || fenced(t, third, leader) || !fenced(t, third, got) {
-		t.Error("the fence did not move with the leadership")
-	}
+	r.leaderDies(t, leader, first, second, third)
 
 	// It is lost for good, and another one takes its place.
 	if err := second.Remove(testContext(t), third.peers.Address); !errors.Is(err, ErrUnhealthy) {
@@ -201,6 +179,34 @@ func TestThreeNodes(t *testing.T) {
 		}
 	case <-ctx.Done():
 		t.Error("the removed one was not told")
+	}
+}
+
+// leaderDies demands that the others elect another leader of both kinds.
+func (r *trio) leaderDies(t *testing.T, leader *Leadership, first, second, third *Node) {
+	t.Helper()
+	next := make(chan *Leadership, 1)
+	go func() {
+		for {
+			l, err := Elect(context.Background(), second.Client(), "/election", "b")
+			if err == nil {
+				next <- l
+				return
+			}
+		}
+	}()
+
+	// The first dies as a machine does: nothing that it has begun ends in order.
+	first.kill()
+	cut := time.Now()
+	t.Logf("written after %s", eventuallyPut(t, second, "without the first"))
+	got := <-next
+	if leader.Valid() {
+		t.Error("the deposed leader believes in itself when there is another one")
+	}
+	t.Logf("elected after %s", time.Since(cut))
+	if !got.Valid() || fenced(t, third, leader) || !fenced(t, third, got) {
+		t.Error("the fence did not move with the leadership")
 	}
 }
 

@@ -55,7 +55,7 @@ func (b *serversBed) args(i int) []string {
 func (b *serversBed) link(i int) string { return b.machines[i].Address + ":7381" }
 
 // hosts is what kurabe hosts says to a server.
-func (b *serversBed) hosts(t *testing.T, at int, args ...string) string {
+func (b *serversBed) hosts(t testing.TB, at int, args ...string) string {
 	t.Helper()
 	out, err := kurabeCommand(b.servers[at], harness.Binary(t), append([]string{"hosts"}, args...)...)
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *serversBed) join(t *testing.T, i, by int) *harness.Service {
 }
 
 // waitServer waits until a server says such a status of another one's host.
-func (b *serversBed) waitServer(t *testing.T, of, at int, status string) {
+func (b *serversBed) waitServer(t testing.TB, of, at int, status string) {
 	t.Helper()
 	id := b.servers[of].HostID()
 	harness.Wait(t, hostTime, fmt.Sprintf("server %d, %s, is %s", of, id, status), func() string {
@@ -101,7 +101,9 @@ func (b *serversBed) create(t *testing.T, name string, on, by int) *harness.Inst
 func TestServers(t *testing.T) {
 	needRoot(t)
 	b := newServersBed(t)
+	from := time.Now()
 	b.refused(t)
+	t.Logf("refused: %s", time.Since(from))
 	var on []*harness.Instance
 	var pulses []*harness.Pulse
 	for i := range b.servers {
@@ -126,7 +128,8 @@ func TestServers(t *testing.T) {
 		b.loseOne(t, i, fmt.Sprintf("killed-%d", i), b.servers[i].Kill, func(t testing.TB) { b.servers[i].Start(t) })
 	}
 	uncut("killed in turn", -1, all)
-	from := time.Now()
+	from = time.Now()
+	t.Logf("killed in turn: %s", from.Sub(all))
 	for i := range b.servers { // as an upgrade does
 		b.servers[i].Terminate(t)
 		b.servers[i].Start(t)
@@ -135,16 +138,23 @@ func TestServers(t *testing.T) {
 		p.WaitMore(t, beatsAfter)
 	}
 	uncut("started again in turn", -1, from)
+	t.Logf("started again in turn: %s", time.Since(from))
 	from = time.Now()
 	planner := b.planner(t)
-	b.loseOne(t, planner, "cut-off", func(t testing.TB) { b.machines[planner].Plug(t, false) }, func(t testing.TB) { b.machines[planner].Plug(t, true) })
+	b.loseOne(t, planner, "cut-off", func(t testing.TB) { b.machines[planner].Plug(t, false) }, func(t testing.TB) {
+		b.waitServer(t, planner, (planner+1)%3, "lost")
+		b.machines[planner].Plug(t, true)
+	})
 	uncut("the planner is cut off", planner, from)
+	t.Logf("the planner is cut off: %s", time.Since(from))
 	for _, p := range pulses {
 		p.WaitMore(t, beatsAfter)
 		p.Verify(t)
 		p.Stop()
 	}
+	from = time.Now()
 	b.replace(t, on[2])
+	t.Logf("replaced: %s", time.Since(from))
 }
 
 // planner is the server that plans.
@@ -189,10 +199,8 @@ func (b *serversBed) loseOne(t *testing.T, i int, name string, lose, back func(t
 	if took > lossTime {
 		t.Errorf("%s: an instance is available after %s", name, took)
 	}
-	b.waitServer(t, i, other, "lost")
 	back(t)
 	b.waitServer(t, i, other, "ready")
-	made.Delete(t)
 }
 
 // refused tries what lets nobody in.
