@@ -38,8 +38,11 @@ func newServersBed(t *testing.T) *serversBed {
 	}
 	began := time.Now()
 	b.servers = append(b.servers, harness.Start(t, harness.Options{Machine: b.machines[0], Args: b.args(0)}))
-	for i := 1; i < len(serverZones); i++ {
-		b.servers = append(b.servers, b.join(t, i, i-1))
+	for i := 1; i < len(serverZones); i++ { // at once: the store takes one after the other
+		b.servers = append(b.servers, b.join(t, i, 0))
+	}
+	for _, s := range b.servers[1:] {
+		s.WaitReady(t)
 	}
 	for i := range b.servers {
 		b.waitServer(t, i, 0, "ready")
@@ -64,12 +67,12 @@ func (b *serversBed) hosts(t testing.TB, at int, args ...string) string {
 	return out
 }
 
-// join has a new server join on a machine, by one that there is.
+// join has a new server join on a machine, by one that there is, and does not wait for it.
 func (b *serversBed) join(t *testing.T, i, by int) *harness.Service {
 	t.Helper()
 	b.used = strings.TrimSpace(b.hosts(t, by, "token", "--server", "--only"))
 	s := harness.New(t, harness.Options{Machine: b.machines[i], Args: b.args(i), Env: []string{"KURABE_JOIN_TOKEN=" + b.used}})
-	s.Start(t, "--join", b.link(by))
+	s.Launch(t, "--join", b.link(by))
 	return s
 }
 
@@ -115,7 +118,6 @@ func TestServers(t *testing.T) {
 	for _, p := range pulses {
 		p.WaitMore(t, beatsBefore)
 	}
-	all := time.Now()
 	uncut := func(what string, but int, from time.Time) {
 		t.Helper()
 		for i, p := range pulses {
@@ -123,13 +125,9 @@ func TestServers(t *testing.T) {
 				t.Errorf("%s: the client of instance %d has met %d errors, the last was %v", what, i, n, err)
 			}
 		}
+		t.Logf("%s: %s", what, time.Since(from))
 	}
-	for i := range b.servers {
-		b.loseOne(t, i, fmt.Sprintf("killed-%d", i), b.servers[i].Kill, func(t testing.TB) { b.servers[i].Start(t) })
-	}
-	uncut("killed in turn", -1, all)
 	from = time.Now()
-	t.Logf("killed in turn: %s", from.Sub(all))
 	for i := range b.servers { // as an upgrade does
 		b.servers[i].Terminate(t)
 		b.servers[i].Start(t)
@@ -138,31 +136,34 @@ func TestServers(t *testing.T) {
 		p.WaitMore(t, beatsAfter)
 	}
 	uncut("started again in turn", -1, from)
-	t.Logf("started again in turn: %s", time.Since(from))
 	from = time.Now()
-	planner := b.planner(t)
-	b.loseOne(t, planner, "cut-off", func(t testing.TB) { b.machines[planner].Plug(t, false) }, func(t testing.TB) {
-		b.waitServer(t, planner, (planner+1)%3, "lost")
-		b.machines[planner].Plug(t, true)
+	killed := b.planner(t, 0)
+	b.loseOne(t, killed, "killed", b.servers[killed].Kill, func(t testing.TB) { b.servers[killed].Start(t) })
+	uncut("the planner is killed", -1, from)
+	from = time.Now()
+	cut := b.planner(t, killed)
+	b.loseOne(t, cut, "cut-off", func(t testing.TB) { b.machines[cut].Plug(t, false) }, func(t testing.TB) {
+		b.waitServer(t, cut, killed, "lost")
+		b.machines[cut].Plug(t, true)
 	})
-	uncut("the planner is cut off", planner, from)
-	t.Logf("the planner is cut off: %s", time.Since(from))
+	uncut("the next planner is cut off", cut, from)
 	for _, p := range pulses {
 		p.WaitMore(t, beatsAfter)
 		p.Verify(t)
 		p.Stop()
 	}
 	from = time.Now()
-	b.replace(t, on[2])
+	third := 3 - killed - cut
+	b.replace(t, third, killed, on[third])
 	t.Logf("replaced: %s", time.Since(from))
 }
 
 // planner is the server that plans.
-func (b *serversBed) planner(t *testing.T) int {
+func (b *serversBed) planner(t *testing.T, at int) int {
 	t.Helper()
 	found := -1
 	harness.Wait(t, hostTime, "a server plans", func() string {
-		out := b.hosts(t, 0)
+		out := b.hosts(t, at)
 		for i, s := range b.servers {
 			for line := range strings.Lines(out) {
 				if strings.HasPrefix(line, s.HostID()) && strings.Contains(line, "plans") {
@@ -201,6 +202,7 @@ func (b *serversBed) loseOne(t *testing.T, i int, name string, lose, back func(t
 	}
 	back(t)
 	b.waitServer(t, i, other, "ready")
+	made.Delete(t)
 }
 
 // refused tries what lets nobody in.
@@ -237,32 +239,34 @@ func (b *serversBed) refused(t *testing.T) {
 	b.waitServer(t, 2, 0, "ready")
 }
 
-// replace loses the third server for good: another one takes its place.
-func (b *serversBed) replace(t *testing.T, lost *harness.Instance) {
+// replace loses one server for good, another one takes its place, by the word of a third.
+func (b *serversBed) replace(t *testing.T, i, by int, lost *harness.Instance) {
 	t.Helper()
-	old := b.servers[2]
+	old := b.servers[i]
 	id := old.HostID()
-	if out := b.hosts(t, 2, "drain", id); !strings.Contains(out, "drained") {
-		t.Error(out)
-	}
 	old.Kill(t)
 	if err := old.EndDatabases(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.machines[2].Forget(t)
-	b.waitServer(t, 2, 0, "lost")
-	if out := b.hosts(t, 0, "give-up", id, "--yes"); !strings.Contains(out, "given up") {
+	b.machines[i].Forget(t)
+	b.waitServer(t, i, by, "lost")
+	if out := b.hosts(t, by, "give-up", id, "--yes"); !strings.Contains(out, "given up") {
 		t.Fatal(out)
 	}
-	b.servers[2] = b.join(t, 2, 1)
-	b.waitServer(t, 2, 0, "ready")
-	lost.Service = b.servers[2]
+	b.servers[i] = b.join(t, i, 3-i-by)
+	b.servers[i].WaitReady(t)
+	b.waitServer(t, i, by, "ready")
+	lost.Service = b.servers[i]
 	lost.WaitStatus(t, "failed")
 	lost.Delete(t)
-	if out := b.hosts(t, 2, "remove", id); strings.Contains(out, id) {
+	if out := b.hosts(t, i, "remove", id); strings.Contains(out, id) {
 		t.Errorf("not removed: %s", out)
 	}
-	if out := b.hosts(t, 0, "remove", b.servers[0].HostID()); !strings.Contains(out, "drain it first") {
-		t.Error(out)
+	for says, args := range map[string][]string{
+		"drain it first": {"remove", b.servers[by].HostID()}, "drained": {"drain", b.servers[by].HostID()},
+	} {
+		if out := b.hosts(t, by, args...); !strings.Contains(out, says) {
+			t.Errorf("%v: %s", args, out)
+		}
 	}
 }
