@@ -44,8 +44,9 @@ func (s *service) enterServers(ctx context.Context, f *serverFlags, data string)
 		if err := s.joinServers(ctx, f, data); err != nil {
 			return fmt.Errorf("join the service at %s: %w", f.join, err)
 		}
-	case s.servers != nil && s.servers.Joined && !hasState(data):
-		// A join that was cut, after the last word of the service had arrived.
+	case s.servers != nil && !hasState(data):
+		// A join that was cut, after the last word of the service had arrived, or a state that
+		// a person has put aside since the service has another one.
 		ca, err := pki.Open(filepath.Join(data, "pki"))
 		if err != nil {
 			return err

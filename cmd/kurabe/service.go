@@ -322,6 +322,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))
 	server.Handle("POST /kurabe/hosts/remove", server.Signed(hosts.remove))
 	server.Handle("POST /kurabe/hosts/give-up", server.Signed(hosts.giveUp))
+	server.Handle("GET /kurabe/state/backup", server.SignedFile(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
 	imports := importRequests{newImporter(s.archive, snapshotsOf(s.base), c, s.log), s.repo}
 	s.loop("import", func() error { return imports.Run(loopCtx) })
 	server.Handle("POST /kurabe/import", server.Signed(imports.start))

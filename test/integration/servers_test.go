@@ -30,15 +30,15 @@ const lossTime = 40 * time.Second
 
 var serverZones = []string{"us-east-1a", "us-east-1b", "us-east-1c"}
 
-func newServersBed(t *testing.T) *serversBed {
+func newServersBed(t *testing.T, n int) *serversBed {
 	t.Helper()
 	b := &serversBed{network: harness.NewNetwork(t)}
-	for range serverZones {
+	for range n {
 		b.machines = append(b.machines, b.network.Machine(t))
 	}
 	began := time.Now()
 	b.servers = append(b.servers, harness.Start(t, harness.Options{Machine: b.machines[0], Args: b.args(0)}))
-	for i := 1; i < len(serverZones); i++ { // at once: the store takes one after the other
+	for i := 1; i < n; i++ { // at once: the store takes one after the other
 		b.servers = append(b.servers, b.join(t, i, 0))
 	}
 	for _, s := range b.servers[1:] {
@@ -47,7 +47,7 @@ func newServersBed(t *testing.T) *serversBed {
 	for i := range b.servers {
 		b.waitServer(t, i, 0, "ready")
 	}
-	t.Logf("three servers after %s", time.Since(began))
+	t.Logf("%d servers after %s", n, time.Since(began))
 	return b
 }
 
@@ -103,7 +103,7 @@ func (b *serversBed) create(t *testing.T, name string, on, by int) *harness.Inst
 // of all databases.
 func TestServers(t *testing.T) {
 	needRoot(t)
-	b := newServersBed(t)
+	b := newServersBed(t, 3)
 	from := time.Now()
 	b.refused(t)
 	t.Logf("refused: %s", time.Since(from))
@@ -142,10 +142,7 @@ func TestServers(t *testing.T) {
 	uncut("the planner is killed", -1, from)
 	from = time.Now()
 	cut := b.planner(t, killed)
-	b.loseOne(t, cut, "cut-off", func(t testing.TB) { b.machines[cut].Plug(t, false) }, func(t testing.TB) {
-		b.waitServer(t, cut, killed, "lost")
-		b.machines[cut].Plug(t, true)
-	})
+	b.loseOne(t, cut, "cut-off", func(t testing.TB) { b.machines[cut].Plug(t, false) }, func(t testing.TB) { b.machines[cut].Plug(t, true) })
 	uncut("the next planner is cut off", cut, from)
 	for _, p := range pulses {
 		p.WaitMore(t, beatsAfter)
@@ -177,26 +174,23 @@ func (b *serversBed) planner(t *testing.T, at int) int {
 	return found
 }
 
-// loseOne demands that the others can make an instance while one is away, and that it is
-// let in again.
+// loseOne demands that the others can make an instance while the planner is away, and that
+// it is let in again.
 func (b *serversBed) loseOne(t *testing.T, i int, name string, lose, back func(testing.TB)) {
 	t.Helper()
 	lose(t)
 	began, other, third := time.Now(), (i+1)%3, (i+2)%3
-	in := harness.Request(name, "postgres")
-	in.AvailabilityZone = aws.String(serverZones[third])
-	harness.Wait(t, lossTime, "the others take a request while "+name, func() string {
-		_, err := b.servers[other].CreateDBInstance(t.Context(), in)
-		if err != nil {
-			return err.Error()
+	// Not before: a request that nobody can decide on may be stored much later.
+	harness.Wait(t, lossTime, "another one plans", func() string {
+		if now := b.planner(t, other); now == i {
+			return b.hosts(t, other)
 		}
 		return ""
 	})
-	taken := time.Since(began)
-	made := &harness.Instance{Service: b.servers[third], Name: name}
-	made.WaitStatus(t, "available")
+	elected := time.Since(began)
+	made := b.create(t, name, third, other)
 	took := time.Since(began)
-	t.Logf("%s: a request is taken after %s, the instance is available after %s", name, taken, took)
+	t.Logf("%s: another one plans after %s, an instance is available after %s", name, elected, took)
 	if took > lossTime {
 		t.Errorf("%s: an instance is available after %s", name, took)
 	}
@@ -262,11 +256,7 @@ func (b *serversBed) replace(t *testing.T, i, by int, lost *harness.Instance) {
 	if out := b.hosts(t, i, "remove", id); strings.Contains(out, id) {
 		t.Errorf("not removed: %s", out)
 	}
-	for says, args := range map[string][]string{
-		"drain it first": {"remove", b.servers[by].HostID()}, "drained": {"drain", b.servers[by].HostID()},
-	} {
-		if out := b.hosts(t, by, args...); !strings.Contains(out, says) {
-			t.Errorf("%v: %s", args, out)
-		}
+	if out := b.hosts(t, by, "remove", b.servers[i].HostID()); !strings.Contains(out, "drain it first") {
+		t.Error(out)
 	}
 }
