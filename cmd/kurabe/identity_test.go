@@ -160,3 +160,21 @@ func TestCertificateIsRenewedOrJoinedForAnew(t *testing.T) {
 		t.Errorf("not joined anew: %v", err)
 	}
 }
+
+func TestServerOfAnotherFormatIsRefused(t *testing.T) {
+	place := kurabe.ServerPlace{Link: "10.0.0.2:7381", Peer: "10.0.0.2:7382"}
+	for name, c := range map[string]struct {
+		q    hostlink.ServerRequest
+		says string
+	}{
+		"":               {hostlink.ServerRequest{ServerPlace: place, Layout: store.Layout}, ""},
+		"a newer format": {hostlink.ServerRequest{ServerPlace: place, Layout: store.Layout + 1}, "version 2 of the state's format"},
+		"every address":  {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: "0.0.0.0:1", Peer: place.Peer}, Layout: store.Layout}, "all of its own"},
+		"no address":     {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: place.Link}, Layout: store.Layout}, "HOST:PORT"},
+	} {
+		err := checkServer(c.q)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -36,6 +36,7 @@ func (s *service) startLinks(ctx context.Context, f *serverFlags, kv store.KV, c
 	s.loop("links of hosts", func() error { return s.links.Serve(ctx, s.entrance.listener) })
 	s.loop("presence of hosts", func() error { return s.links.Watch(ctx) })
 	s.loop("beat", func() error { return s.beat(ctx) })
+	s.loop("leader of the state store", func() error { return s.keepApart(ctx) })
 	s.loop("list of servers", func() error { return s.followServers(ctx) })
 }
 

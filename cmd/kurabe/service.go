@@ -205,6 +205,7 @@ func (s *service) startState(ctx, loopCtx context.Context, data string) (store.K
 	startCtx, done := context.WithTimeout(ctx, startTime)
 	if options.Several {
 		startCtx, done = context.WithCancel(ctx)
+		s.log.Info("state store starts, and waits for a majority of the servers", "servers", s.servers.Links)
 	}
 	defer done()
 	var err error

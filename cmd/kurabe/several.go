@@ -166,6 +166,27 @@ func (s *service) elected() (hostlink.Election, bool) {
 	return hostlink.Election{Since: l.since, Fence: fence(l.Leadership)}, true
 }
 
+// yieldEvery is how often a planner looks whether its machine is also that of etcd's leader.
+const yieldEvery = 2 * time.Second
+
+// keepApart keeps etcd's leader on another machine than the planner.
+func (s *service) keepApart(ctx context.Context) error {
+	ticker := time.NewTicker(yieldEvery)
+	defer ticker.Stop()
+	for {
+		if _, elected := s.elected(); elected {
+			if err := s.etcd.YieldLeader(ctx); err != nil && ctx.Err() == nil {
+				s.log.Debug("leader of the state store not moved, tried again", logkey.Error, err)
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // becomeSeveral is what the first server does before a second one can be: it opens its
 // state store for others, and becomes a host like any other. It may be done again.
 func (s *service) becomeSeveral(ctx context.Context, f *serverFlags, kv store.KV) error {

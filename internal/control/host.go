@@ -89,6 +89,9 @@ func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.Jo
 		if err := c.checkHostZones(h.Zones); err != nil {
 			return nil, err
 		}
+		if err := c.checkServerPlace(h); err != nil {
+			return nil, err
+		}
 		joined, known := c.View.JoinedHost(h.ID)
 		if _, reports := c.View.Host(h.ID); known && joined.Value.Key != h.Key || !known && reports {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "there is a host %s already; an empty data folder gets a name of its own", h.ID)
@@ -100,6 +103,20 @@ func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.Jo
 		t.Value.UsedBy, t.Value.Key = h.ID, h.Key
 		return store.NewChange().PutJoinedHost(h, joined.ModRevision).PutJoinToken(t.Value, t.ModRevision), nil
 	})
+}
+
+// checkServerPlace refuses a server at the address of another one: servers are known by it
+// among those that hold the state, and one would be removed for the other.
+func (c *Control) checkServerPlace(h kurabe.JoinedHost) error {
+	if h.Server == nil {
+		return nil
+	}
+	for _, other := range c.View.Servers() {
+		if other.Value.ID != h.ID && (other.Value.Server.Link == h.Server.Link || other.Value.Server.Peer == h.Server.Peer) {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "server %s has that address: give it up or remove it first", other.Value.ID)
+		}
+	}
+	return nil
 }
 
 func tokenUse(t kurabe.JoinToken) string {
@@ -179,7 +196,8 @@ func (c *Control) GiveUpHost(ctx context.Context, id kurabe.HostID) error {
 		if err := c.removeMember(ctx, h.Value); err != nil {
 			return nil, err
 		}
-		h.Value.Drained, h.Value.Gone = true, true
+		// It has no place any more: another server may take its address.
+		h.Value.Drained, h.Value.Gone, h.Value.Server = true, true, nil
 		return store.NewChange().PutJoinedHost(h.Value, h.ModRevision), nil
 	})
 }

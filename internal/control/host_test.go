@@ -58,6 +58,11 @@ func TestJoinTokens(t *testing.T) {
 	if s := c.View.Servers(); len(s) != 1 || s[0].Value.ID != "h4" {
 		t.Errorf("servers: %+v", s)
 	}
+	if _, err := c.AddServerToken(ctx, "t5", "right", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	refused("a server at the address of another one", "server h4 has that address", "t5", "right",
+		kurabe.JoinedHost{ID: "h5", Zones: host.Zones, Key: "k5", Server: &kurabe.ServerPlace{Link: "l2", Peer: "p"}})
 	now = now.Add(time.Hour)
 	refused("after its time, by the host that it has let in", "expired", "t1", "right", host)
 	refused("after its time", "expired", "t2", "right", kurabe.JoinedHost{ID: "h3", Zones: host.Zones, Key: "k"})
@@ -171,6 +176,8 @@ func TestServerIsRemoved(t *testing.T) {
 	if err := c.GiveUpHost(ctx, "h2"); err != nil || len(c.View.Servers()) != 0 {
 		t.Errorf("%v; servers %v", err, c.View.Servers())
 	}
+	// Another one may be at its address by now.
+	c.RemoveMember = func(context.Context, kurabe.JoinedHost) error { return refusal }
 	if err := c.RemoveHost(ctx, "h2"); err != nil {
 		t.Error(err)
 	}

@@ -20,10 +20,12 @@ const (
 	// 1.5 times its own election timeout, in whole seconds: 2 s among several nodes.
 	//
 	// What it adds up to when the machine of the planner is lost together with that of a
-	// writer: 1 to 2 s until etcd has another leader (nothing where its leader was on a
-	// third machine), which then counts this lease anew, 3 s and another election timeout
-	// of 1 s, up to 0.5 s until it looks, then the 5 s of silence (hostlink) that the new
-	// planner counts from its election: 8.5 to 11.5 s until that writer is known to be lost.
+	// writer: up to 3 s of this lease, up to 0.5 s until etcd looks at it, then the 5 s of
+	// silence (hostlink) that the new planner counts from its election: 5.5 to 8.5 s until
+	// that writer is known to be lost. It is longer where etcd's leader is lost too, which
+	// YieldLeader keeps on another machine than the planner's: 1 to 2 s until there is
+	// another one, which counts the lease anew, with an election timeout of 1 s on top:
+	// 10 to 12 s.
 	leaseSeconds = 3
 	// renewEvery leaves room for two renewals that are lost.
 	renewEvery = time.Second

@@ -139,6 +139,36 @@ func (n *Node) Remove(ctx context.Context, peer string) error {
 	return nil
 }
 
+// YieldLeader makes another of three or more nodes etcd's leader where this one is. An
+// election's holder does it: when its machine is lost, etcd then still has a leader, and
+// counts the lease on instead of anew.
+func (n *Node) YieldLeader(ctx context.Context) error {
+	self := n.etcd.Server.MemberID()
+	if n.etcd.Server.Leader() != self {
+		return nil
+	}
+	r, err := n.client.MemberList(ctx)
+	if err != nil {
+		return fmt.Errorf("list members: %w", err)
+	}
+	votes := slices.DeleteFunc(r.Members, func(m *etcdserverpb.Member) bool { return m.IsLearner })
+	if len(votes) < 3 {
+		return nil // one of two is the leader, and both are needed
+	}
+	for _, m := range votes {
+		if m.ID == uint64(self) {
+			continue
+		}
+		attempt, cancel := context.WithTimeout(ctx, electTimeout)
+		_, err = n.client.MoveLeader(attempt, m.ID)
+		cancel()
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("make another member the leader: %w", err)
+}
+
 // unhealthy gives what etcd refuses for the sake of its quorum a name of ours.
 func unhealthy(err error) error {
 	for _, refusal := range []error{rpctypes.ErrUnhealthy, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrTooManyLearners} {

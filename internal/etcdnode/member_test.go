@@ -185,6 +185,12 @@ func TestThreeNodes(t *testing.T) {
 // leaderDies demands that the others elect another leader of both kinds.
 func (r *trio) leaderDies(t *testing.T, leader *Leadership, first, second, third *Node) {
 	t.Helper()
+	if err := first.YieldLeader(testContext(t)); err != nil {
+		t.Error(err)
+	}
+	if first.etcd.Server.Leader() == first.etcd.Server.MemberID() {
+		t.Error("the election's holder is etcd's leader still")
+	}
 	next := make(chan *Leadership, 1)
 	go func() {
 		for {
@@ -196,7 +202,8 @@ func (r *trio) leaderDies(t *testing.T, leader *Leadership, first, second, third
 		}
 	}()
 
-	// The first dies as a machine does: nothing that it has begun ends in order.
+	// The first dies as a machine does: nothing that it has begun ends in order, nor goes on.
+	leader.deafen(testContext(t))
 	first.kill()
 	cut := time.Now()
 	t.Logf("written after %s", eventuallyPut(t, second, "without the first"))
@@ -298,9 +305,7 @@ func TestDeposedByItsOwnClock(t *testing.T) {
 		}
 		won <- time.Now()
 	}()
-	deaf := clientv3.NewCtxClient(ctx)
-	deaf.Lease = noLease{l.client.Lease}
-	l.client = deaf
+	l.deafen(ctx)
 	<-l.Lost()
 	lost := time.Now()
 	if l.Valid() {
@@ -309,6 +314,13 @@ func TestDeposedByItsOwnClock(t *testing.T) {
 	if gap := (<-won).Sub(lost); gap < 0 {
 		t.Errorf("the next was elected %s before", -gap)
 	}
+}
+
+// deafen has no renewal arrive any more.
+func (l *Leadership) deafen(ctx context.Context) {
+	deaf := clientv3.NewCtxClient(ctx)
+	deaf.Lease = noLease{l.client.Lease}
+	l.client = deaf
 }
 
 // noLease fails every renewal.

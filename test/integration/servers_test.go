@@ -256,6 +256,7 @@ func (b *serversBed) replace(t *testing.T, i, by int, lost *harness.Instance) {
 	if out := b.hosts(t, i, "remove", id); strings.Contains(out, id) {
 		t.Errorf("not removed: %s", out)
 	}
+	b.waitServer(t, i, by, "ready")
 	if out := b.hosts(t, by, "remove", b.servers[i].HostID()); !strings.Contains(out, "drain it first") {
 		t.Error(out)
 	}
