@@ -61,15 +61,21 @@ func (n *Node) Members(ctx context.Context) ([]Member, error) {
 // starts with: Peers.Cluster. It may be called again until that one has started. Only a node that
 // the others reach can invite: see OpenPeers.
 func (n *Node) Invite(ctx context.Context, peer string) (cluster string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	r, err := n.client.MemberList(ctx)
 	if err != nil {
 		return "", fmt.Errorf("list members: %w", err)
 	}
 	members := r.Members
 	for _, m := range members {
-		if member(m).Peer == peer && m.Name != "" {
+		switch there := member(m).Peer == peer; {
+		case there && m.Name != "":
 			// With an empty folder it would vote again on what it has voted on.
 			return "", fmt.Errorf("%w at %s", ErrMember, peer)
+		case !there && m.IsLearner:
+			// etcd would drop one of two changes at a time, and not say so for seconds.
+			return "", fmt.Errorf("%w: another one joins at this moment", ErrUnhealthy)
 		}
 	}
 	if !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool { return member(m).Peer == peer }) {
