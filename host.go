@@ -2,8 +2,9 @@ package kurabe
 
 import "time"
 
-// JoinedHost is a host beside the service's own that was let in with a token. The API
-// writes it; its agent is heard only while the record is there.
+// JoinedHost is a host beside the service's own that was let in with a token, and, where
+// the service has several servers, each of theirs. The API writes it; its agent is heard
+// only while the record is there.
 type JoinedHost struct {
 	ID       HostID    `json:"id"`
 	Zones    []string  `json:"zones"`
@@ -15,11 +16,22 @@ type JoinedHost struct {
 	// Gone says that it never comes back, with what is on it: a person's word. It is let in
 	// no more.
 	Gone bool `json:"gone,omitempty"`
+	// Server is where the server of the service is reached that runs on it, nil of others.
+	// That server keeps it true.
+	Server *ServerPlace `json:"server,omitempty"`
+}
+
+// ServerPlace is where one of several servers of the service is reached, HOST:PORT each.
+type ServerPlace struct {
+	Link string `json:"link"` // by hosts, and servers that join
+	Peer string `json:"peer"` // by the other members of the state store
 }
 
 // JoinToken lets one host in. The secret is known to whoever asked for it alone.
 type JoinToken struct {
-	ID        string    `json:"id"`
+	ID string `json:"id"`
+	// Server says that it lets a server of the service in, and nothing else.
+	Server    bool      `json:"server,omitempty"`
 	Hash      string    `json:"hash"` // SHA-256 of the secret, in hex
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt"`
@@ -29,10 +41,13 @@ type JoinToken struct {
 	Key    string `json:"key,omitempty"`
 }
 
-// Presence says whether the agent of a joined host is heard. The server that it speaks to
-// writes it, when that changes.
+// Presence says whether the agent of a joined host is heard. The elected planner's server,
+// which alone is spoken to, writes it when that changes.
 type Presence struct {
 	Host  HostID    `json:"host"`
 	Lost  bool      `json:"lost"`
 	Since time.Time `json:"since"`
+	// SilentFor is how long it has announced to say nothing, in its newest word: its writers
+	// may serve for as long.
+	SilentFor time.Duration `json:"silentFor,omitempty"`
 }

@@ -25,6 +25,7 @@ var testOnly = []string{"internal/harness", "internal/engine/fake", "test/..."}
 var testEdges = map[string][]string{
 	"internal/cgroup":    {"internal/proc"},                                          // something must run to be limited
 	"internal/store":     {"internal/etcdnode"},                                      // the suite on a real etcd
+	"internal/etcdnode":  {"internal/pki"},                                           // several nodes behind real certificates
 	"internal/gateway":   {"internal/sklookup"},                                      // the real shortcut
 	"internal/api/...":   {"internal/logs"},                                          // real log files below a real client
 	"internal/reconcile": {"internal/agent", "internal/hostlink", "internal/engine"}, // a whole fleet in one bubble

@@ -62,12 +62,20 @@ else's: other machines reach the databases at addresses out of it.`,
 }
 
 func (f *agentFlags) check() error {
-	if f.join != "" {
-		if host, port, err := net.SplitHostPort(f.join); err != nil || host == "" || port == "" {
-			return fmt.Errorf("--join %q is not HOST:PORT", f.join)
-		}
+	if err := checkJoin(f.join); err != nil {
+		return err
 	}
 	return f.hostFlags.check()
+}
+
+func checkJoin(join string) error {
+	if join == "" {
+		return nil
+	}
+	if host, port, err := net.SplitHostPort(join); err != nil || host == "" || port == "" {
+		return fmt.Errorf("--join %q is not HOST:PORT", join)
+	}
+	return nil
 }
 
 // agentNode is a running agent.
@@ -148,7 +156,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 		n.loop("pool", func() error { return n.pool.watch(loopCtx) })
 	}
 	n.link = hostlink.NewRemote(hostlink.RemoteConfig{
-		Server: n.self.saved.Server, Roots: n.self.roots, Identity: n.self.certificate,
+		Server: n.self.saved.Server, Servers: n.self.saved.Servers, Learned: n.self.learned(n.log), Roots: n.self.roots, Identity: n.self.certificate,
 		Answer: logAnswerer(logs.New(filepath.Join(n.base, "instances"))), Log: n.log,
 	})
 	n.say = n.link.Alive
@@ -180,10 +188,12 @@ func (f *agentFlags) zones() []string {
 }
 
 // token reads the join token.
-func (f *agentFlags) token() (hostlink.Token, error) {
+func (f *agentFlags) token() (hostlink.Token, error) { return readToken(f.tokenFile) }
+
+func readToken(file string) (hostlink.Token, error) {
 	text := os.Getenv(joinTokenVariable)
-	if f.tokenFile != "" {
-		raw, err := os.ReadFile(f.tokenFile)
+	if file != "" {
+		raw, err := os.ReadFile(file)
 		if err != nil {
 			return hostlink.Token{}, fmt.Errorf("--token-file: %w", err)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -110,32 +111,43 @@ func (c *client) post(ctx context.Context, path string, query url.Values) ([]byt
 // answerBytesMax: a snapshot takes 200 bytes of an answer.
 const answerBytesMax = 16 << 20
 
-// ask sends a signed request without a body.
+// ask sends a signed request without a body, and returns the answer's.
 func (c *client) ask(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
+	var body bytes.Buffer
+	err := c.fetch(ctx, method, path, query, &body, answerBytesMax)
+	return body.Bytes(), err
+}
+
+// fetch is ask for an answer that is written to out, up to a size.
+func (c *client) fetch(ctx context.Context, method, path string, query url.Values, out io.Writer, bytesMax int64) error {
 	r, err := http.NewRequestWithContext(ctx, method, c.flags.endpoint+path+"?"+query.Encode(), http.NoBody)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	if err := v4.NewSigner().SignHTTP(ctx, c.creds, r, emptyHash, "rds", c.flags.region, time.Now()); err != nil {
-		return nil, err
+		return err
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, friendly(err)
+		return friendly(err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		_, err := io.Copy(out, io.LimitReader(response.Body, bytesMax))
+		return err
+	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
-	if err != nil || response.StatusCode == http.StatusOK {
-		return body, err
+	if err != nil {
+		return err
 	}
 	var e struct {
 		Error struct{ Code, Message string }
 	}
 	if xml.Unmarshal(body, &e) == nil && e.Error.Code != "" {
-		return nil, fmt.Errorf("%s: %s", e.Error.Code, e.Error.Message)
+		return fmt.Errorf("%s: %s", e.Error.Code, e.Error.Message)
 	}
-	return nil, fmt.Errorf("the service answers %s", response.Status)
+	return fmt.Errorf("the service answers %s", response.Status)
 }
 
 // waitFor shows progress until done says so. Progress is one line that changes

@@ -45,8 +45,12 @@ func rootCredentials(data string) (credentials, error) {
 	rand.Read(id[:]) // never fails
 	rand.Read(random[:])
 	c = credentials{"AKIA" + base32.StdEncoding.EncodeToString(id[:]), logkey.Secret(base64.StdEncoding.EncodeToString(random[:]))}
+	return c, c.save(data)
+}
+
+func (c credentials) save(data string) error {
 	text := "[default]\naws_access_key_id = " + c.accessKey + "\naws_secret_access_key = " + c.secret.Reveal() + "\n"
-	return c, volume.AtomicWrite(filepath.Join(data, credentialsFile), []byte(text), 0o600)
+	return volume.AtomicWrite(filepath.Join(data, credentialsFile), []byte(text), 0o600)
 }
 
 // readCredentials reads the first profile of a shared-credentials file.

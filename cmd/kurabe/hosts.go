@@ -52,17 +52,22 @@ may well serve their clients; they are shown as "unreachable".`,
 func hostsTokenCommand() *cobra.Command {
 	var f clientFlags
 	var validity time.Duration
-	var only bool
+	var only, server bool
 	c := &cobra.Command{
 		Use:   "token",
-		Short: "Make a token that lets one host in, once",
+		Short: "Make a token that lets one host in, or one server of the service, once",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.client()
 			if err != nil {
 				return err
 			}
-			body, err := c.post(cmd.Context(), "/kurabe/hosts/token", url.Values{"validity": {validity.String()}})
+			query, what := url.Values{"validity": {validity.String()}}, "agent"
+			if server {
+				query.Set("server", "1")
+				what = "server --listen ADDRESS:7380 --host-listen ADDRESS:7381"
+			}
+			body, err := c.post(cmd.Context(), "/kurabe/hosts/token", query)
 			if err != nil {
 				return err
 			}
@@ -74,13 +79,14 @@ func hostsTokenCommand() *cobra.Command {
 				fmt.Println(i.Token)
 				return nil
 			}
-			fmt.Printf("On the new machine, before %s:\n\n  %s=%s \\\n  kurabe agent --data /var/lib/kurabe --join %s --zone ZONE --address-pool NETWORK\n",
-				i.ExpiresAt.Local().Format(time.DateTime), joinTokenVariable, i.Token, i.Address)
+			fmt.Printf("On the new machine, before %s:\n\n  %s=%s \\\n  kurabe %s --data /var/lib/kurabe --join %s --zone ZONE --address-pool NETWORK\n",
+				i.ExpiresAt.Local().Format(time.DateTime), joinTokenVariable, i.Token, what, i.Address)
 			return nil
 		},
 	}
 	f.add(c)
 	c.Flags().DurationVar(&validity, "validity", control.JoinTokenValidity, "how long it is good for, up to 168h")
+	c.Flags().BoolVar(&server, "server", false, "let a server of the service in, in place of an agent: it gets all of the service's keys")
 	c.Flags().BoolVar(&only, "only", false, "print the token alone")
 	return c
 }
@@ -214,6 +220,12 @@ func hostStatus(h control.HostInfo, now time.Time) string {
 		status = "joining"
 	case h.Presence.Lost:
 		status = "lost for " + now.Sub(h.Presence.Since).Round(time.Second).String()
+	}
+	if h.Joined != nil && h.Joined.Server != nil {
+		status += " (server)"
+	}
+	if h.Joined != nil && h.Planner {
+		status += ", plans"
 	}
 	if h.Joined != nil && h.Joined.Drained {
 		status += ", drained"

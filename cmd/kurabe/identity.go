@@ -34,8 +34,9 @@ const (
 
 // joined is what a host keeps of the service that it belongs to.
 type joined struct {
-	Server string   `json:"server"` // HOST:PORT
-	Zones  []string `json:"zones"`
+	Server  string   `json:"server"`            // HOST:PORT
+	Servers []string `json:"servers,omitempty"` // those of all, where there are several
+	Zones   []string `json:"zones"`
 }
 
 // identity is how a joined host and its service know each other.
@@ -128,7 +129,10 @@ func (i *identity) join(ctx context.Context, f *agentFlags) error {
 
 // firstKey is the key that we join with, and a request for its certificate.
 func (i *identity) firstKey() (keyPEM, csrPEM []byte, err error) {
-	path := filepath.Join(i.dir, firstKeyFile)
+	return i.keyIn(filepath.Join(i.dir, firstKeyFile))
+}
+
+func (i *identity) keyIn(path string) (keyPEM, csrPEM []byte, err error) {
 	keyPEM, err = os.ReadFile(path)
 	if err == nil {
 		csrPEM, err = pki.CSR(keyPEM, i.host)
@@ -149,6 +153,16 @@ func (i *identity) save() error {
 		return err
 	}
 	return volume.AtomicWrite(filepath.Join(i.dir, joinedFile), raw, 0o600)
+}
+
+// learned keeps where the servers are.
+func (i *identity) learned(log *slog.Logger) func([]string) {
+	return func(all []string) {
+		i.saved.Servers = all
+		if err := i.save(); err != nil {
+			log.Warn("list of servers not kept", logkey.Error, err)
+		}
+	}
 }
 
 // load reads certificate and authority.

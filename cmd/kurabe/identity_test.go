@@ -50,7 +50,7 @@ func newDoor(t *testing.T) *door {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca.PEM())
-	g := gate{ca, d.control}
+	g := gate{ca: ca, control: d.control}
 	server := hostlink.NewServer(hostlink.ServerConfig{
 		Link: hostlink.NewLocal(kv, ca, log), KV: kv, View: view, Identity: identity, Roots: roots, Renew: g.renew, Log: log, Now: time.Now,
 		Admit: func(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinAnswer, error) {
@@ -158,5 +158,23 @@ func TestCertificateIsRenewedOrJoinedForAnew(t *testing.T) {
 	again, err := enter(t, data, agentFlags{})
 	if err != nil || time.Now().After(again.certificate().Leaf.NotAfter) {
 		t.Errorf("not joined anew: %v", err)
+	}
+}
+
+func TestServerOfAnotherFormatIsRefused(t *testing.T) {
+	place := kurabe.ServerPlace{Link: "10.0.0.2:7381", Peer: "10.0.0.2:7382"}
+	for name, c := range map[string]struct {
+		q    hostlink.ServerRequest
+		says string
+	}{
+		"":               {hostlink.ServerRequest{ServerPlace: place, Layout: store.Layout}, ""},
+		"a newer format": {hostlink.ServerRequest{ServerPlace: place, Layout: store.Layout + 1}, "version 2 of the state's format"},
+		"every address":  {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: "0.0.0.0:1", Peer: place.Peer}, Layout: store.Layout}, "all of its own"},
+		"no address":     {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: place.Link}, Layout: store.Layout}, "HOST:PORT"},
+	} {
+		err := checkServer(c.q)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/control"
+	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/pki"
 	"kurabe/internal/store"
@@ -21,29 +22,21 @@ import (
 // anew; it renews its certificate when half of that is over.
 const hostCertificateValidity = 180 * 24 * time.Hour
 
-// startLinks opens the door for other hosts, if there is to be one.
-func (s *service) startLinks(ctx context.Context, f *serverFlags, kv store.KV, ca *pki.CA, link hostlink.Link) error {
-	if f.hostListen == "" {
-		return nil
+// startLinks answers at the door for other hosts, if there is one.
+func (s *service) startLinks(ctx context.Context, f *serverFlags, kv store.KV, ca *pki.CA, link hostlink.Link) {
+	if s.entrance == nil {
+		return
 	}
-	listener, err := net.Listen("tcp", f.hostListen)
-	if err != nil {
-		return fmt.Errorf("listen for hosts: %w; choose another address with --host-listen", err)
-	}
-	identity, err := ca.ServerIdentity(string(s.host.ID), pki.ValidityMax)
-	if err != nil {
-		return fmt.Errorf("certificate for hosts: %w", err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca.PEM())
-	g := gate{ca: ca, control: s.newControl(f, kv, ca)}
+	g := gate{ca: ca, control: s.newControl(f, kv, ca), s: s, f: f, kv: kv}
 	s.links = hostlink.NewServer(hostlink.ServerConfig{
-		Link: link, KV: kv, View: s.view, Identity: identity, Roots: roots, Admit: g.admit, Renew: g.renew, Log: s.log, Now: time.Now,
+		Link: link, KV: kv, View: s.view, Identity: s.entrance.identity, Roots: s.entrance.roots, Admit: g.admit, Renew: g.renew, Enter: g.enter,
+		Elected: s.elected, Log: s.log, Now: time.Now,
 	})
-	s.hostAddress = joinAddress(listener.Addr())
-	s.loop("links of hosts", func() error { return s.links.Serve(ctx, listener) })
+	s.hostAddress = joinAddress(s.entrance.listener.Addr())
+	s.loop("links of hosts", func() error { return s.links.Serve(ctx, s.entrance.listener) })
 	s.loop("presence of hosts", func() error { return s.links.Watch(ctx) })
-	return nil
+	s.loop("leader of the state store", func() error { return s.keepApart(ctx) })
+	s.loop("list of servers", func() error { return s.followServers(ctx) })
 }
 
 // joinAddress is what a host can be told to connect to. A service that listens everywhere
@@ -59,6 +52,9 @@ func joinAddress(a net.Addr) string {
 type gate struct {
 	ca      *pki.CA
 	control *control.Control
+	s       *service
+	f       *serverFlags
+	kv      store.KV
 }
 
 func (g gate) admit(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinAnswer, error) {
@@ -67,11 +63,18 @@ func (g gate) admit(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinA
 		return hostlink.JoinAnswer{}, fmt.Errorf("%w: %w", hostlink.ErrRefused, err)
 	}
 	// Signed before the token is spent: what cannot be signed uses up nothing.
-	cert, err := g.renew(ctx, q.Host, q.CSRPEM)
+	h, sign := kurabe.JoinedHost{ID: q.Host, Zones: q.Zones, Key: key}, g.renew
+	if q.Server != nil {
+		if err := checkServer(*q.Server); err != nil {
+			return hostlink.JoinAnswer{}, err
+		}
+		h.Server, sign = &q.Server.ServerPlace, g.signServer
+	}
+	cert, err := sign(ctx, q.Host, q.CSRPEM)
 	if err != nil {
 		return hostlink.JoinAnswer{}, err
 	}
-	err = g.control.AdmitHost(ctx, q.TokenID, hashOf(q.Secret), kurabe.JoinedHost{ID: q.Host, Zones: q.Zones, Key: key})
+	err = g.control.AdmitHost(ctx, q.TokenID, hashOf(q.Secret), h)
 	if err != nil {
 		return hostlink.JoinAnswer{}, err
 	}
@@ -86,6 +89,69 @@ func (g gate) renew(_ context.Context, host kurabe.HostID, csrPEM []byte) ([]byt
 	return cert, nil
 }
 
+// serverJoinValidity is how long the certificate is good that a server joins with: it makes
+// its own as soon as it has the authority.
+const serverJoinValidity = time.Hour
+
+func (g gate) signServer(_ context.Context, host kurabe.HostID, csrPEM []byte) ([]byte, error) {
+	cert, err := g.ca.SignParty(csrPEM, pki.Party{Kind: pki.PartyServer, ID: string(host)}, serverJoinValidity)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", hostlink.ErrRefused, err)
+	}
+	return cert, nil
+}
+
+// checkServer refuses a server that could not work with this one.
+func checkServer(q hostlink.ServerRequest) error {
+	if q.Layout != store.Layout {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "that server knows version %d of the state's format, this one %d: install the same version of kurabe on both", q.Layout, store.Layout)
+	}
+	for _, address := range []string{q.Link, q.Peer} {
+		if _, err := reachable("its address", address); err != nil {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "%v", err)
+		}
+	}
+	return nil
+}
+
+// enter makes a server of the service of a machine that was let in as one.
+func (g gate) enter(ctx context.Context, host kurabe.HostID) (hostlink.EnterAnswer, error) {
+	h, ok := g.s.view.JoinedHost(host)
+	if !ok || h.Value.Server == nil {
+		return hostlink.EnterAnswer{}, fmt.Errorf("%w: host %s was not let in as a server", hostlink.ErrRefused, host)
+	}
+	if err := g.s.canHaveServers(); err != nil {
+		return hostlink.EnterAnswer{}, err
+	}
+	if err := g.s.becomeSeveral(ctx, g.f, g.kv); err != nil {
+		return hostlink.EnterAnswer{}, err
+	}
+	cluster, err := g.s.etcd.Invite(ctx, h.Value.Server.Peer)
+	if errors.Is(err, etcdnode.ErrMember) {
+		err = fmt.Errorf("%w: %w; remove that server first", hostlink.ErrRefused, err)
+	}
+	if err != nil {
+		return hostlink.EnterAnswer{}, err
+	}
+	key, err := g.ca.KeyPEM()
+	a := hostlink.EnterAnswer{
+		CAKeyPEM: key, CAPEM: g.ca.PEM(), AccessKey: g.s.root.accessKey, SecretKey: g.s.root.secret.Reveal(),
+		Region: g.f.region, Account: g.f.account, ScopeRegion: g.f.scopeRegion(), Zones: g.f.zoneList(), Cluster: cluster,
+	}
+	for _, server := range g.s.view.Servers() {
+		a.Servers = append(a.Servers, server.Value.Server.Link)
+	}
+	return a, err
+}
+
+// canHaveServers says why no other server can join, nil when one can.
+func (s *service) canHaveServers() error {
+	if s.entrance == nil || s.entrance.link == "" {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "no server can join: start this one with --host-listen ADDRESS:PORT, an address by which the other machines reach it")
+	}
+	return nil
+}
+
 func hashOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
@@ -95,7 +161,8 @@ func hashOf(secret string) string {
 type hostRequests struct {
 	control   *control.Control
 	authority string
-	address   string // "" when no host can join
+	address   string       // "" when no host can join
+	servers   func() error // why no server can join
 }
 
 func (h hostRequests) list(*http.Request) (any, error) { return h.control.Hosts(), nil }
@@ -115,8 +182,15 @@ func (h hostRequests) token(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "validity %.40q is no duration", r.URL.Query().Get("validity"))
 	}
+	add := h.control.AddJoinToken
+	if r.URL.Query().Get("server") != "" {
+		if err := h.servers(); err != nil {
+			return nil, err
+		}
+		add = h.control.AddServerToken
+	}
 	t := hostlink.NewToken(h.authority)
-	stored, err := h.control.AddJoinToken(r.Context(), t.ID, hashOf(t.Secret.Reveal()), validity)
+	stored, err := add(r.Context(), t.ID, hashOf(t.Secret.Reveal()), validity)
 	return joinInvitation{t.Text(), h.address, stored.ExpiresAt}, err
 }
 

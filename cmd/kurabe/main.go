@@ -54,7 +54,7 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe hosts               the machines that run databases, and how more of them join
   kurabe lab ls              what a feature costs, measured: the studies
 
-Every command but server, run and agent is a client of the public API. It finds the service
+Every command but server, run, agent, pool and state restore is a client of the public API. It finds the service
 by --endpoint (KURABE_ENDPOINT) and the credentials by AWS_ACCESS_KEY_ID and
 AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
 		Version:       version,
@@ -62,6 +62,6 @@ AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), labCommand(), recoverCommand(), drillCommand(), drillGuardCommand())
+	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), labCommand(), recoverCommand(), drillCommand(), drillGuardCommand())
 	return root
 }

@@ -18,8 +18,10 @@ import (
 type serverFlags struct {
 	hostFlags
 	listen, region, account, zones, zone, hostListen string
+	peerListen, join, tokenFile                      string
 	verifyEvery                                      time.Duration
 	set                                              *pflag.FlagSet // to tell a default from what was asked for
+	joinedScope                                      *string        // scopeRegion of the service that this server has joined
 }
 
 // Defaults of a service on one machine.
@@ -43,12 +45,16 @@ func (f *serverFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.zones, "zones", "", "availability zones, separated by commas (default REGIONa,REGIONb,REGIONc)")
 	fs.StringVar(&f.zone, "zone", "", "zones of this machine, out of --zones (default: all of them)")
 	fs.StringVar(&f.hostListen, "host-listen", "", "address and port at which other hosts join, such as 10.0.0.1:7381 (default: none do)")
+	fs.StringVar(&f.peerListen, "peer-listen", "", "address and port at which other servers reach the state store of this one, when there are any (default: the port after --host-listen)")
 	fs.DurationVar(&f.verifyEvery, "verify-every", defaultVerifyEvery, "how often a backup of each DB instance is restored and checked, 0 for never")
 }
 
 // scopeRegion is the region that requests must be signed for. A service that was
 // given none is the only one its clients know, whatever region they are set to.
 func (f *serverFlags) scopeRegion() string {
+	if f.joinedScope != nil {
+		return *f.joinedScope
+	}
 	if f.set.Changed("region") {
 		return f.region
 	}
@@ -74,10 +80,8 @@ func (f *serverFlags) check() error {
 	if err := f.hostFlags.check(); err != nil {
 		return err
 	}
-	for _, zone := range f.hostZones() {
-		if !slices.Contains(f.zoneList(), zone) {
-			return fmt.Errorf("--zone %q is none of the zones %s", zone, strings.Join(f.zoneList(), ", "))
-		}
+	if err := checkJoin(f.join); err != nil {
+		return err
 	}
 	if f.hostListen != "" {
 		if _, _, err := net.SplitHostPort(f.hostListen); err != nil {
@@ -96,6 +100,16 @@ func (f *serverFlags) check() error {
 	return nil
 }
 
+// checkZones is possible only when it is known whether the zones are another server's.
+func (f *serverFlags) checkZones() error {
+	for _, zone := range f.hostZones() {
+		if !slices.Contains(f.zoneList(), zone) {
+			return fmt.Errorf("--zone %q is none of the zones %s", zone, strings.Join(f.zoneList(), ", "))
+		}
+	}
+	return nil
+}
+
 func serverCommand() *cobra.Command {
 	var f serverFlags
 	c := &cobra.Command{
@@ -107,6 +121,10 @@ output, "kurabe ready http://HOST:PORT"; logs go to standard error.
 SIGTERM and SIGINT end the service and leave the databases running; the next start
 adopts them without touching a connection. With --stop-databases-on-exit they are
 shut down cleanly instead, and started again by the next service.
+
+With --join it becomes a further server of a service that runs: the token comes from
+"kurabe hosts token --server" there, in KURABE_JOIN_TOKEN or a file, and works once. With
+three servers the service survives the loss of any one. Further starts need neither.
 
 KURABE_ROOT_ACCESS_KEY and KURABE_ROOT_SECRET_KEY set the root credentials; otherwise
 they are made at the first start and written to DATA/credentials.`,
@@ -122,6 +140,8 @@ they are made at the first start and written to DATA/credentials.`,
 	}
 	f.add(c)
 	f.addStop(c)
+	c.Flags().StringVar(&f.join, "join", "", "address and port of a server of the service (its --host-listen) that this one becomes another server of")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the join token (default: the environment's "+joinTokenVariable+")")
 	return c
 }
 

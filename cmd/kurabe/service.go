@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"kurabe"
@@ -39,6 +40,13 @@ type service struct {
 	// links are those of joined hosts, nil when none can join.
 	links       *hostlink.Server
 	hostAddress string // where they join
+
+	hostFile hostFile
+	servers  *servers  // nil of the only one
+	cluster  string    // what the state store of a server that joins starts with
+	entrance *entrance // nil when nobody else can come in
+	far      *hostlink.Remote
+	lead     atomic.Pointer[lead]
 }
 
 // startTime bounds how long a start may wait for the state store.
@@ -84,6 +92,12 @@ func startService(ctx context.Context, f *serverFlags, data string, log *slog.Lo
 
 func (s *service) start(ctx context.Context, f *serverFlags, data string, listener net.Listener) error {
 	var err error
+	if s.hostFile, err = loadHostFile(data, f.addressPool); err != nil {
+		return err
+	}
+	if err := s.enterServers(ctx, f, data); err != nil {
+		return err
+	}
 	if s.root, err = rootCredentials(data); err != nil {
 		return fmt.Errorf("root credentials: %w", err)
 	}
@@ -98,33 +112,33 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if err := volume.AtomicWrite(filepath.Join(data, "ca.pem"), ca.PEM(), 0o644); err != nil {
 		return fmt.Errorf("certificate authority: %w", err)
 	}
-	startCtx, done := context.WithTimeout(ctx, startTime)
-	defer done()
-	if s.etcd, err = etcdnode.Start(startCtx, etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log}); err != nil {
-		return fmt.Errorf("state store: %w", err)
+	if err := s.openEntrance(f, data, ca); err != nil {
+		return err
 	}
+	s.say = s.word
 	var loopCtx context.Context
 	loopCtx, s.cancel = context.WithCancel(context.Background())
 	s.loop("repository of backups", func() error { return s.repo.Run(loopCtx) })
 	if s.pool != nil {
 		s.loop("pool", func() error { return s.pool.watch(loopCtx) })
 	}
-	kv := store.Etcd(s.etcd.Client())
-	if err := store.Open(startCtx, kv); err != nil {
-		return fmt.Errorf("state store: %w", err)
+	if s.servers != nil {
+		return s.startOneOfSeveral(ctx, loopCtx, f, data, ca, listener)
 	}
-	s.view = store.NewView(kv)
-	s.loop("state view", func() error { return s.view.Run(loopCtx) })
-	if err := s.view.WaitReady(startCtx); err != nil {
-		return fmt.Errorf("state store: %w", err)
-	}
-	if err := s.view.Healthy(); err != nil {
-		return fmt.Errorf("state store: %w", err)
+	kv, err := s.startState(ctx, loopCtx, data)
+	if err != nil {
+		return err
 	}
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
 	defer prepared()
-	link := hostlink.NewLocal(kv, ca, s.log)
-	s.say = hostlink.OwnLeases(s.view)
+	local := hostlink.NewLocal(kv, ca, s.log)
+	link := hostlink.Link(local)
+	if s.entrance != nil {
+		if err := s.makeHome(ca, local); err != nil {
+			return err
+		}
+		link = s.entrance.home
+	}
 	if err := s.startHost(prepareCtx, loopCtx, data, standing{f.hostZones(), true}, link); err != nil {
 		return err
 	}
@@ -132,9 +146,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if err := s.seen(prepareCtx, s.host); err != nil {
 		return err
 	}
-	if err := s.startLinks(loopCtx, f, kv, ca, link); err != nil {
-		return err
-	}
+	s.startLinks(loopCtx, f, kv, ca, local)
 	startCtx, again := context.WithTimeout(ctx, startTime) // anew: the templates took their own time
 	defer again()
 	// Before anybody can ask: what the last service wrote of its databases may be
@@ -142,14 +154,104 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if err := s.agent.WaitLooked(startCtx); err != nil {
 		return fmt.Errorf("look at the databases: %w", err)
 	}
-	planner := s.startPlanner(loopCtx, f, kv, s.host.ID)
-	select {
-	case <-planner.Answered():
-	case <-startCtx.Done():
-		return fmt.Errorf("no planner was elected: %w", context.Cause(startCtx))
+	s.leases.Looked()
+	if err := s.planned(startCtx, s.startPlanner(loopCtx, f, kv)); err != nil {
+		return err
+	}
+	return s.startAPI(loopCtx, f, data, kv, ca, listener)
+}
+
+// startOneOfSeveral is start where the state needs other servers: the databases of this
+// machine are looked after first, since the others may be long in coming.
+func (s *service) startOneOfSeveral(ctx, loopCtx context.Context, f *serverFlags, data string, ca *pki.CA, listener net.Listener) error {
+	if err := s.makeHome(ca, nil); err != nil {
+		return err
+	}
+	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
+	defer prepared()
+	if err := s.startHost(prepareCtx, loopCtx, data, standing{f.hostZones(), true}, s.entrance.home); err != nil {
+		return err
+	}
+	lookCtx, looked := context.WithTimeout(ctx, startTime)
+	defer looked()
+	if err := s.agent.WaitLooked(lookCtx); err != nil && ctx.Err() == nil {
+		s.log.Warn("databases were not looked at yet", logkey.Error, err)
+	}
+	s.leases.Looked()
+	kv, err := s.startState(ctx, loopCtx, data)
+	if err != nil {
+		return err
+	}
+	if err := s.register(ctx, f, kv); err != nil {
+		return err
+	}
+	s.startLinks(loopCtx, f, kv, ca, hostlink.NewLocal(kv, ca, s.log))
+	if err := s.planned(ctx, s.startPlanner(loopCtx, f, kv)); err != nil {
+		return err
+	}
+	prepareCtx, again := context.WithTimeout(ctx, prepareTime) // anew: the others took their own time
+	defer again()
+	s.prepareHost(prepareCtx, loopCtx)
+	if err := s.seen(prepareCtx, s.host); err != nil {
+		return err
+	}
+	return s.startAPI(loopCtx, f, data, kv, ca, listener)
+}
+
+// startState opens the state store and follows it. One of several waits for the others as
+// long as it takes.
+func (s *service) startState(ctx, loopCtx context.Context, data string) (store.KV, error) {
+	options := etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log, Several: s.servers != nil}
+	if s.entrance != nil && s.entrance.link != "" {
+		options.Peers = &s.entrance.files
+	}
+	startCtx, done := context.WithTimeout(ctx, startTime)
+	if options.Several {
+		startCtx, done = context.WithCancel(ctx)
+		s.log.Info("state store starts, and waits for a majority of the servers", "servers", s.servers.Links)
+	}
+	defer done()
+	var err error
+	if s.etcd, err = etcdnode.Start(startCtx, options); err != nil {
+		return nil, fmt.Errorf("state store: %w", err)
+	}
+	if options.Several {
+		if err := errors.Join(s.etcd.OpenPeers(startCtx), s.etcd.Promote(startCtx)); err != nil {
+			return nil, fmt.Errorf("state store: %w", err)
+		}
+	}
+	kv := store.Etcd(s.etcd.Client())
+	if err := store.Open(startCtx, kv); err != nil {
+		return nil, fmt.Errorf("state store: %w", err)
+	}
+	s.view = store.NewView(kv)
+	s.loop("state view", func() error { return s.view.Run(loopCtx) })
+	if err := s.view.WaitReady(startCtx); err != nil {
+		return nil, fmt.Errorf("state store: %w", err)
+	}
+	if err := s.view.Healthy(); err != nil {
+		return nil, fmt.Errorf("state store: %w", err)
 	}
 	s.loop("state store", func() error { return s.etcd.Maintain(loopCtx) })
-	return s.startAPI(loopCtx, f, data, kv, ca, listener)
+	return kv, nil
+}
+
+// planned waits until every instance was planned once, or another server does that.
+func (s *service) planned(ctx context.Context, planner *reconcile.Loop) error {
+	wake, stop := s.view.Subscribe()
+	defer stop()
+	for {
+		if p := s.view.Planner(); s.servers != nil && p != "" && p != s.hostFile.ID {
+			return nil
+		}
+		select {
+		case <-planner.Answered():
+			return nil
+		case <-wake:
+		case <-ctx.Done():
+			return fmt.Errorf("no planner was elected: %w", context.Cause(ctx))
+		}
+	}
 }
 
 // seen waits until this process's view shows the host with its versions.
@@ -168,17 +270,8 @@ func (s *service) seen(ctx context.Context, host *agent.Host) error {
 	}
 }
 
-func (s *service) startPlanner(ctx context.Context, f *serverFlags, kv store.KV, id kurabe.HostID) *reconcile.Loop {
-	loop := reconcile.New(reconcile.Config{
-		KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.verifyEvery,
-		Elect: func(ctx context.Context) (reconcile.Term, error) {
-			l, err := etcdnode.Elect(ctx, s.etcd.Client(), store.PlannerElectionKey, string(id))
-			if err != nil {
-				return reconcile.Term{}, err
-			}
-			return reconcile.Term{Fence: store.Fence{Key: l.Key, ModRevision: l.Revision}, Lost: l.Lost(), Resign: l.Resign}, nil
-		},
-	})
+func (s *service) startPlanner(ctx context.Context, f *serverFlags, kv store.KV) *reconcile.Loop {
+	loop := reconcile.New(reconcile.Config{KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.verifyEvery, Elect: s.elect})
 	s.loop("planner", func() error { return loop.Run(ctx) })
 	return loop
 }
@@ -195,7 +288,7 @@ const (
 func (s *service) newControl(f *serverFlags, kv store.KV, ca *pki.CA) *control.Control {
 	info := ca.Info()
 	return control.New(control.Config{
-		KV: kv, View: s.view, Region: f.region, Account: f.account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
+		KV: kv, View: s.view, RemoveMember: s.removeMember, Region: f.region, Account: f.account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
 		Logs:      logFiles{logs.New(filepath.Join(s.base, "instances")), s.host.ID, s.view, s.links},
 	})
@@ -227,12 +320,13 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
 	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))
 	server.Handle("POST /kurabe/recover", server.Signed(recoverer{c}.accept))
-	hosts := hostRequests{c, ca.Digest(), s.hostAddress}
+	hosts := hostRequests{c, ca.Digest(), s.hostAddress, s.canHaveServers}
 	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
 	server.Handle("POST /kurabe/hosts/token", server.Signed(hosts.token))
 	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))
 	server.Handle("POST /kurabe/hosts/remove", server.Signed(hosts.remove))
 	server.Handle("POST /kurabe/hosts/give-up", server.Signed(hosts.giveUp))
+	server.Handle("GET /kurabe/state/backup", server.SignedFile(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
 	imports := importRequests{newImporter(s.archive, snapshotsOf(s.base), c, s.log), s.repo}
 	s.loop("import", func() error { return imports.Run(loopCtx) })
 	server.Handle("POST /kurabe/import", server.Signed(imports.start))
@@ -275,6 +369,9 @@ func (s *service) stopControl() {
 
 func (s *service) close() {
 	s.closeHost()
+	if s.entrance != nil {
+		s.entrance.listener.Close() // closed already where links were served
+	}
 	if s.etcd != nil {
 		if err := s.etcd.Close(); err != nil {
 			s.log.Error("state store not closed cleanly", logkey.Error, err)

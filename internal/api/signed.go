@@ -45,3 +45,40 @@ func (s *Server) answerSigned(w http.ResponseWriter, r *http.Request, c *call, a
 	}
 	return json.MarshalIndent(out, "", "  ")
 }
+
+// SignedFile is Signed for an answer that write sends itself, byte by byte; what it says
+// before the first one is told as ever, later the answer is cut off.
+func (s *Server) SignedFile(write func(w http.ResponseWriter, r *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK, action: "Describe " + r.URL.Path}
+		sent := &counted{ResponseWriter: w}
+		w.Header().Set("x-amzn-RequestId", c.id)
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_, err := s.answerSigned(w, r, c, func(r *http.Request) (any, error) { return nil, write(sent, r) })
+		if err != nil {
+			f := faultOf(err)
+			c.status, c.err = f.Status, err
+			if sent.begun {
+				s.log(r.Context(), c, nil)
+				panic(http.ErrAbortHandler) // the client must not take it for whole
+			}
+			w.Header().Set("Content-Type", query.ContentType)
+			w.WriteHeader(c.status)
+			_, _ = w.Write((*query.Model)(nil).EncodeFault(f, c.id))
+		}
+		s.log(r.Context(), c, nil)
+	})
+}
+
+// counted knows whether an answer has begun.
+type counted struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// Write implements io.Writer.
+func (c *counted) Write(b []byte) (int, error) {
+	c.begun = true
+	return c.ResponseWriter.Write(b)
+}

@@ -38,7 +38,10 @@ type Config struct {
 	// Verifiers has one for each engine.
 	Verifiers map[kurabe.EngineName]Verifier
 	Logs      LogSource
-	Now       func() time.Time
+	// RemoveMember takes a server out of those that hold the state, or says why it stays;
+	// one that is out already is no error. nil where there is one server.
+	RemoveMember func(context.Context, kurabe.JoinedHost) error
+	Now          func() time.Time
 }
 
 // Control is the use cases over one store.

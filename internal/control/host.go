@@ -23,7 +23,8 @@ const (
 // HostInfo is what is known of a host.
 type HostInfo struct {
 	ID       kurabe.HostID
-	Joined   *kurabe.JoinedHost // nil of one that a server of the service runs on
+	Planner  bool               // the elected planner runs on it
+	Joined   *kurabe.JoinedHost // nil of the service's own while it has one server
 	Presence *kurabe.Presence   // nil: nobody has said
 	Report   *kurabe.HostReport // nil: it has not spoken
 	// Servers and Snapshots are assigned to it, Holds names them for people; ReservedBytes is
@@ -36,11 +37,20 @@ type HostInfo struct {
 
 // AddJoinToken stores a token that was made by the caller. hash is that of its secret.
 func (c *Control) AddJoinToken(ctx context.Context, id, hash string, validity time.Duration) (kurabe.JoinToken, error) {
+	return c.addToken(ctx, kurabe.JoinToken{ID: id, Hash: hash}, validity)
+}
+
+// AddServerToken is AddJoinToken for a server of the service.
+func (c *Control) AddServerToken(ctx context.Context, id, hash string, validity time.Duration) (kurabe.JoinToken, error) {
+	return c.addToken(ctx, kurabe.JoinToken{ID: id, Hash: hash, Server: true}, validity)
+}
+
+func (c *Control) addToken(ctx context.Context, t kurabe.JoinToken, validity time.Duration) (kurabe.JoinToken, error) {
 	if validity < time.Minute || validity > joinTokenValidityMax {
 		return kurabe.JoinToken{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "a join token is good for one minute to %s, not for %s", joinTokenValidityMax, validity)
 	}
 	now := c.Now().UTC()
-	t := kurabe.JoinToken{ID: id, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(validity)}
+	t.CreatedAt, t.ExpiresAt = now, now.Add(validity)
 	return t, c.update(ctx, func() (*store.Change, error) {
 		change := store.NewChange().PutJoinToken(t, 0)
 		left := 0
@@ -71,10 +81,15 @@ func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.Jo
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token is not known or has expired; kurabe hosts token makes a new one")
 		case t.Value.UsedBy != "" && (t.Value.UsedBy != h.ID || t.Value.Key != h.Key):
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token was used, by host %s; kurabe hosts token makes a new one", t.Value.UsedBy)
+		case t.Value.Server != (h.Server != nil):
+			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token is for %s; kurabe hosts token makes one for an agent, and with --server one for a server of the service", tokenUse(t.Value))
 		case c.View.Gone(h.ID):
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "host %s was given up for good; an empty data folder gets a name of its own", h.ID)
 		}
 		if err := c.checkHostZones(h.Zones); err != nil {
+			return nil, err
+		}
+		if err := c.checkServerPlace(h); err != nil {
 			return nil, err
 		}
 		joined, known := c.View.JoinedHost(h.ID)
@@ -88,6 +103,27 @@ func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.Jo
 		t.Value.UsedBy, t.Value.Key = h.ID, h.Key
 		return store.NewChange().PutJoinedHost(h, joined.ModRevision).PutJoinToken(t.Value, t.ModRevision), nil
 	})
+}
+
+// checkServerPlace refuses a server at the address of another one: servers are known by it
+// among those that hold the state, and one would be removed for the other.
+func (c *Control) checkServerPlace(h kurabe.JoinedHost) error {
+	if h.Server == nil {
+		return nil
+	}
+	for _, other := range c.View.Servers() {
+		if other.Value.ID != h.ID && (other.Value.Server.Link == h.Server.Link || other.Value.Server.Peer == h.Server.Peer) {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "server %s has that address: give it up or remove it first", other.Value.ID)
+		}
+	}
+	return nil
+}
+
+func tokenUse(t kurabe.JoinToken) string {
+	if t.Server {
+		return "a server of the service"
+	}
+	return "an agent"
 }
 
 func (c *Control) checkHostZones(zones []string) error {
@@ -123,6 +159,7 @@ func (c *Control) Hosts() []HostInfo {
 		}
 	}
 	for id, h := range byID {
+		h.Planner = id == c.View.Planner()
 		h.Servers, h.Snapshots = c.View.Assigned(id)
 		h.Holds = c.whatIsOn(h.Servers, h.Snapshots)
 		h.ReservedBytes = c.reservedOn(id, "")
@@ -155,7 +192,12 @@ func (c *Control) GiveUpHost(ctx context.Context, id kurabe.HostID) error {
 		if c.View.LostSince(id).IsZero() {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "host %s is heard, and is not given up: drain and remove it", id)
 		}
-		h.Value.Drained, h.Value.Gone = true, true
+		// At once, so that another one can take its place among those that hold the state.
+		if err := c.removeMember(ctx, h.Value); err != nil {
+			return nil, err
+		}
+		// It has no place any more: another server may take its address.
+		h.Value.Drained, h.Value.Gone, h.Value.Server = true, true, nil
 		return store.NewChange().PutJoinedHost(h.Value, h.ModRevision), nil
 	})
 }
@@ -174,6 +216,9 @@ func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
 		if servers, snapshots := c.View.Assigned(id); len(servers)+len(snapshots) > 0 {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "host %s has %s; delete them first", id, strings.Join(c.whatIsOn(servers, snapshots), ", "))
 		}
+		if err := c.removeMember(ctx, h.Value); err != nil {
+			return nil, err
+		}
 		if err := c.dropReports(ctx, id, h.Value.Gone); err != nil {
 			return nil, err
 		}
@@ -185,6 +230,15 @@ func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
 		}
 		return change, nil
 	})
+}
+
+// removeMember takes a server of the service out of those that hold the state. It is done
+// before the record goes: it may be refused, and may be done again.
+func (c *Control) removeMember(ctx context.Context, h kurabe.JoinedHost) error {
+	if h.Server == nil || c.RemoveMember == nil {
+		return nil
+	}
+	return c.RemoveMember(ctx, h)
 }
 
 // dropReports removes what a host that is gone has said, in its agent's place.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,21 @@ func TestJoinTokens(t *testing.T) {
 	refused("with another key", "was used", "t1", "right", kurabe.JoinedHost{ID: "h2", Zones: host.Zones, Key: "other"})
 	refused("another host", "was used", "t1", "right", kurabe.JoinedHost{ID: "h3", Zones: host.Zones, Key: "k"})
 	refused("the id of a joined host, with a good token", "host h2 already", "t2", "right", kurabe.JoinedHost{ID: "h2", Zones: host.Zones, Key: "other"})
+	server := kurabe.JoinedHost{ID: "h4", Zones: host.Zones, Key: "k4", Server: &kurabe.ServerPlace{Link: "l", Peer: "p"}}
+	if _, err := c.AddServerToken(ctx, "t4", "right", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	refused("a server with an agent's token", "for an agent", "t2", "right", server)
+	refused("an agent with a server's token", "for a server", "t4", "right", kurabe.JoinedHost{ID: "h3", Zones: host.Zones, Key: "k"})
+	admitted("a server", "t4", server)
+	if s := c.View.Servers(); len(s) != 1 || s[0].Value.ID != "h4" {
+		t.Errorf("servers: %+v", s)
+	}
+	if _, err := c.AddServerToken(ctx, "t5", "right", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	refused("a server at the address of another one", "server h4 has that address", "t5", "right",
+		kurabe.JoinedHost{ID: "h5", Zones: host.Zones, Key: "k5", Server: &kurabe.ServerPlace{Link: "l2", Peer: "p"}})
 	now = now.Add(time.Hour)
 	refused("after its time, by the host that it has let in", "expired", "t1", "right", host)
 	refused("after its time", "expired", "t2", "right", kurabe.JoinedHost{ID: "h3", Zones: host.Zones, Key: "k"})
@@ -133,5 +149,39 @@ func TestHostIsGivenUp(t *testing.T) {
 	}
 	if entries, _, err := c.KV.List(ctx, store.ReportPrefix("h2")); err != nil || len(entries) != 0 {
 		t.Errorf("its words stay: %v, %v", entries, err)
+	}
+}
+
+// TestServerIsRemoved: one that holds the state goes out of those that do first, and stays
+// when that is refused.
+func TestServerIsRemoved(t *testing.T) {
+	c := newTestWorld(t)
+	ctx := t.Context()
+	mustCommit(t, c, store.NewChange().PutJoinedHost(kurabe.JoinedHost{ID: "h2", Drained: true, Server: &kurabe.ServerPlace{Peer: "p2"}}, 0))
+	var asked []string
+	refusal := kurabe.Errorf(kurabe.CodeInvalidInstanceState, "too few")
+	c.RemoveMember = func(_ context.Context, h kurabe.JoinedHost) error {
+		asked = append(asked, h.Server.Peer)
+		return refusal
+	}
+	if err := c.RemoveHost(ctx, "h2"); err != refusal || len(c.View.Servers()) != 1 {
+		t.Errorf("%v; servers %v", err, c.View.Servers())
+	}
+	record, _ := c.View.JoinedHost("h2")
+	mustCommit(t, c, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: true, Since: c.Now()}, record.ModRevision))
+	if err := c.GiveUpHost(ctx, "h2"); err != refusal || c.View.Gone("h2") {
+		t.Errorf("%v", err)
+	}
+	c.RemoveMember = func(context.Context, kurabe.JoinedHost) error { return nil }
+	if err := c.GiveUpHost(ctx, "h2"); err != nil || len(c.View.Servers()) != 0 {
+		t.Errorf("%v; servers %v", err, c.View.Servers())
+	}
+	// Another one may be at its address by now.
+	c.RemoveMember = func(context.Context, kurabe.JoinedHost) error { return refusal }
+	if err := c.RemoveHost(ctx, "h2"); err != nil {
+		t.Error(err)
+	}
+	if len(asked) != 2 || asked[0] != "p2" {
+		t.Errorf("asked: %v", asked)
 	}
 }

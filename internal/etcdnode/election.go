@@ -5,17 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
+
+	"kurabe/internal/must"
 )
 
-// leaseSeconds is how long a dead holder blocks the next one. A living one
-// renews it three times in that time.
-const leaseSeconds = 10
-
-// resignTimeout bounds giving an election back; the lease ends it anyway.
-const resignTimeout = time.Second
+const (
+	// leaseSeconds is how long a dead holder blocks the next one. etcd refuses less than
+	// 1.5 times its own election timeout, in whole seconds: 2 s among several nodes.
+	//
+	// What it adds up to when the machine of the planner is lost together with that of a
+	// writer: up to 3 s of this lease, up to 0.5 s until etcd looks at it, then the 5 s of
+	// silence (hostlink) that the new planner counts from its election: 5.5 to 8.5 s until
+	// that writer is known to be lost. It is longer where etcd's leader is lost too, which
+	// YieldLeader keeps on another machine than the planner's: 1 to 2 s until there is
+	// another one, which counts the lease anew, with an election timeout of 1 s on top:
+	// 10 to 12 s.
+	leaseSeconds = 3
+	// renewEvery leaves room for two renewals that are lost.
+	renewEvery = time.Second
+	// renewTimeout bounds one of them, renewPause is how soon a failed one is tried again.
+	renewTimeout = time.Second
+	renewPause   = 100 * time.Millisecond
+	// electTimeout bounds one attempt to write at an election.
+	electTimeout = time.Second
+	// resignTimeout bounds giving an election back; the lease ends it anyway.
+	resignTimeout = time.Second
+)
 
 // Leadership is an election that was won. Key was written last at Revision and
 // stays so exactly as long as the leadership holds: a transaction that compares
@@ -26,6 +47,7 @@ type Leadership struct {
 
 	client *clientv3.Client
 	lease  clientv3.LeaseID
+	until  atomic.Int64 // of bootTime: when the lease has run out if no renewal arrived since
 	lost   chan struct{}
 	stop   context.CancelFunc
 	done   sync.WaitGroup
@@ -36,21 +58,23 @@ type Leadership struct {
 // with our own id is our former life, killed before its lease ran out, and is
 // followed at once.
 func Elect(ctx context.Context, client *clientv3.Client, key, id string) (*Leadership, error) {
-	grant, err := client.Grant(ctx, leaseSeconds)
+	var grant *clientv3.LeaseGrantResponse
+	var sent time.Duration
+	err := again(ctx, func(ctx context.Context) (err error) {
+		sent = bootTime()
+		grant, err = client.Grant(ctx, leaseSeconds)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("elect %s: %w", key, err)
 	}
 	kctx, stop := context.WithCancel(ctx)
-	alive, err := client.KeepAlive(kctx, grant.ID)
-	if err != nil {
-		stop()
-		return nil, fmt.Errorf("elect %s: %w", key, err)
-	}
 	l := &Leadership{Key: key, client: client, lease: grant.ID, lost: make(chan struct{}), stop: stop}
+	l.renewed(sent)
 	l.done.Go(func() {
 		defer close(l.lost)
-		for range alive {
-		}
+		l.renew(kctx)
+		l.until.Store(0)
 	})
 	for l.Revision == 0 {
 		if err := l.campaign(kctx, id); err != nil {
@@ -60,12 +84,71 @@ func Elect(ctx context.Context, client *clientv3.Client, key, id string) (*Leade
 	return l, nil
 }
 
+// again repeats what may be done twice while etcd has no leader: it drops what it is told
+// then, and lets the caller wait for seven seconds.
+func again(ctx context.Context, do func(context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, electTimeout)
+		err := do(attempt)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// renew keeps the lease until ctx ends, or the lease has run out by our own clock.
+func (l *Leadership) renew(ctx context.Context) {
+	pause := renewEvery
+	for {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		sent := bootTime()
+		attempt, cancel := context.WithTimeout(ctx, renewTimeout)
+		_, err := l.client.KeepAliveOnce(attempt, l.lease)
+		cancel()
+		pause = renewEvery
+		if err == nil {
+			l.renewed(sent)
+		} else {
+			pause = renewPause
+		}
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) || !l.Valid() {
+			return
+		}
+	}
+}
+
+// renewed notes a renewal that was sent then and has arrived: etcd counts from later.
+func (l *Leadership) renewed(sent time.Duration) {
+	l.until.Store(int64(sent + leaseSeconds*time.Second))
+}
+
+// Valid says that nobody else can have been elected yet: the lease has not run out,
+// counted from when its last renewal was sent, by a clock that goes on while the machine
+// sleeps. It is false from the moment that Resign was called.
+func (l *Leadership) Valid() bool { return int64(bootTime()) < l.until.Load() }
+
+// bootTime is the kernel's time since the start of the machine.
+func bootTime() time.Duration {
+	var t unix.Timespec
+	must.True(unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) == nil, "the kernel has a clock")
+	return time.Duration(t.Nano())
+}
+
 // campaign tries to take the key once and else waits until its holder is gone.
 func (l *Leadership) campaign(ctx context.Context, id string) error {
 	put := clientv3.OpPut(l.Key, id, clientv3.WithLease(l.lease))
-	r, err := l.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(l.Key), "=", 0)).
-		Then(put).Else(clientv3.OpGet(l.Key)).Commit()
+	var r *clientv3.TxnResponse
+	err := again(ctx, func(ctx context.Context) (err error) {
+		r, err = l.client.Txn(ctx).
+			If(clientv3.Compare(clientv3.CreateRevision(l.Key), "=", 0)).
+			Then(put).Else(clientv3.OpGet(l.Key)).Commit()
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -85,17 +168,19 @@ func (l *Leadership) campaign(ctx context.Context, id string) error {
 	}
 	wctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	go func() { // ends with the wait
+		select {
+		case <-l.lost:
+			cancel()
+		case <-wctx.Done():
+		}
+	}()
 	for w := range l.client.Watch(wctx, l.Key, clientv3.WithRev(held.ModRevision+1)) {
 		if err := w.Err(); err != nil || len(w.Events) > 0 {
 			return err
 		}
-		select {
-		case <-l.lost:
-			return errors.New("lease lost while waiting")
-		default:
-		}
 	}
-	return errors.Join(ctx.Err(), errors.New("watch of the holder ended"))
+	return errors.Join(ctx.Err(), errors.New("the wait for the holder has ended"))
 }
 
 // Lost closes when the leadership may be over. The fence is the proof; this is
@@ -106,7 +191,7 @@ func (l *Leadership) Lost() <-chan struct{} { return l.lost }
 // lease.
 func (l *Leadership) Resign() error {
 	l.stop()
-	l.done.Wait()
+	l.done.Wait() // from here on Valid is false, before the next one can be elected
 	ctx, cancel := context.WithTimeout(context.Background(), resignTimeout)
 	defer cancel()
 	if _, err := l.client.Revoke(ctx, l.lease); err != nil {

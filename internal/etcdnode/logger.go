@@ -95,13 +95,18 @@ func newFatalHook() *fatalHook { return &fatalHook{fired: make(chan struct{})} }
 
 // OnWrite implements zapcore.CheckWriteHook.
 func (h *fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	h.fail(reasonOf(e.Message, fields))
+	runtime.Goexit()
+}
+
+// fail notes the first reason.
+func (h *fatalHook) fail(reason error) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.reason == nil {
-		h.reason = reasonOf(e.Message, fields)
+		h.reason = reason
 		close(h.fired)
 	}
-	h.mu.Unlock()
-	runtime.Goexit()
 }
 
 func (h *fatalHook) err() error {

@@ -112,17 +112,12 @@ func (n *Node) shrink(ctx context.Context) error {
 // Backup writes the whole state, as of one revision, to a new file that
 // "etcdutl snapshot restore" reads. The file appears whole or not at all.
 func (n *Node) Backup(ctx context.Context, path string) error {
-	r, err := n.client.Snapshot(ctx)
-	if err != nil {
-		return fmt.Errorf("back up state: %w", err)
-	}
-	defer r.Close() // a stream that was read to its end
 	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*")
 	if err != nil {
 		return fmt.Errorf("back up state: %w", err)
 	}
 	defer os.Remove(f.Name()) // gone after the rename
-	_, cerr := io.Copy(f, r)
+	cerr := n.BackupTo(ctx, f)
 	if err := errors.Join(cerr, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("back up state: %w", err)
 	}
@@ -134,4 +129,17 @@ func (n *Node) Backup(ctx context.Context, path string) error {
 		return fmt.Errorf("back up state: %w", err)
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// BackupTo writes what Backup does. CheckBackup knows whether all of it has arrived.
+func (n *Node) BackupTo(ctx context.Context, w io.Writer) error {
+	r, err := n.client.Snapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("back up state: %w", err)
+	}
+	defer r.Close() // a stream that was read to its end
+	if _, err := io.Copy(w, r); err != nil {
+		return fmt.Errorf("back up state: %w", err)
+	}
+	return nil
 }

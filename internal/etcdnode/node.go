@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"sync"
@@ -24,6 +25,9 @@ const (
 	// 560 ms at the start.
 	tickMs     = 100
 	electionMs = 500
+	// electionMsOfSeveral is for nodes with others beside them: a disk that stalls for half
+	// a second must not make them elect another leader.
+	electionMsOfSeveral = 1000
 	// segmentBytes is the size of one log file; two are made ahead. etcd's own
 	// 64 MB would take 128 MB of disk for a state of 5 MB.
 	segmentBytes = 16 << 20
@@ -52,18 +56,27 @@ type Options struct {
 	// Backup is the file that Maintain writes the whole state to once a day; the
 	// one before gets the ending .1. "" makes none.
 	Backup string
+	// Peers lets there be other nodes, nil for never. Several says that there are some
+	// already: the start then listens for them, and waits for a majority.
+	Peers   *Peers
+	Several bool
 }
 
 // Node is a running etcd.
 type Node struct {
-	dir    string
-	backup string
-	etcd   *embed.Etcd
-	client *clientv3.Client
-	lock   *os.File
-	log    *slog.Logger
-	fatal  *fatalHook
-	stuck  bool // etcd's own start has not returned
+	dir     string
+	backup  string
+	peers   *Peers
+	several bool
+	etcd    *embed.Etcd
+	client  *clientv3.Client
+	lock    *os.File
+	log     *slog.Logger
+	fatal   *fatalHook
+	stuck   bool // etcd's own start has not returned
+
+	peersMu    sync.Mutex // guards peerServer
+	peerServer *http.Server
 
 	closeOnce sync.Once
 	closeErr  error
@@ -83,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{dir: o.Dir, backup: o.Backup, lock: lock, log: o.Log, fatal: newFatalHook()}
+	n := &Node{dir: o.Dir, backup: o.Backup, lock: lock, log: o.Log, fatal: newFatalHook(), peers: o.Peers, several: o.Several}
 	if err := n.start(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -111,6 +124,17 @@ func (n *Node) start(ctx context.Context) error {
 		n.stuck = true
 		return fmt.Errorf("start etcd in %s: %w", n.dir, ctx.Err())
 	}
+	n.client = v3client.New(n.etcd.Server)
+	go n.watchEnd()
+	if n.several {
+		// Before it is ready: the others may wait for this one.
+		n.peersMu.Lock()
+		err := n.listen()
+		n.peersMu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
 	select {
 	case <-n.etcd.Server.ReadyNotify():
 	case <-n.fatal.fired:
@@ -118,8 +142,13 @@ func (n *Node) start(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("start etcd in %s: %w", n.dir, ctx.Err())
 	}
-	n.client = v3client.New(n.etcd.Server)
 	return nil
+}
+
+// watchEnd notes the end of a node that others have taken out.
+func (n *Node) watchEnd() {
+	<-n.etcd.Server.StopNotify()
+	n.fatal.fail(ErrRemoved) // nobody looks any more where Close was the reason
 }
 
 type startResult struct {
@@ -149,6 +178,16 @@ func (n *Node) config() *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.EnableGRPCGateway = false
 	c.TickMs, c.ElectionMs = tickMs, electionMs
+	if n.peers != nil {
+		n.peers.join(c)
+	}
+	if n.several {
+		self := url.URL{Scheme: "https", Host: n.peers.Address}
+		c.AdvertisePeerUrls, c.ElectionMs = []url.URL{self}, electionMsOfSeveral
+		if n.peers.Cluster == "" {
+			c.InitialCluster = c.InitialClusterFromName(c.Name)
+		}
+	}
 	c.BackendBatchInterval = flushEvery
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEntries, catchUpEntries
 	c.QuotaBackendBytes = quotaBytes
@@ -185,7 +224,12 @@ func (n *Node) Close() error {
 				n.client.Close() // only ever returns the reason of its own context
 			}
 			if n.etcd != nil {
-				n.etcd.Close()
+				n.etcd.Close() // with the others still heard: it hands its leadership on
+			}
+			n.peersMu.Lock()
+			defer n.peersMu.Unlock()
+			if n.peerServer != nil {
+				n.peerServer.Close() // no listener's error matters any more
 			}
 		}()
 		select {

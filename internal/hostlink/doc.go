@@ -7,6 +7,11 @@
 // Faulty wraps any Link and drops, delays and repeats, for tests. All pass the
 // suite in hostlinktest. Server also knows which hosts are heard.
 //
+// Of several servers of the service the elected planner's alone answers a host; every
+// other one says where that is. So one clock says who is there: a host that was heard at
+// a moment may count on it from when it began to speak, and nobody calls it lost sooner
+// than silenceMax after that. Home is the link of a server's own agent.
+//
 // What must not live here: what an assignment means. A Link does not compare
 // generations; the agent refuses a lower one.
 package hostlink

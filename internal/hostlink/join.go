@@ -1,17 +1,12 @@
 package hostlink
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"strings"
 
 	"kurabe/internal/logkey"
@@ -72,27 +67,9 @@ func Join(ctx context.Context, server string, t Token, q JoinRequest) (JoinAnswe
 	}, func() *tls.Certificate { return nil })
 	defer client.CloseIdleConnections()
 	q.TokenID, q.Secret = t.ID, t.Secret.Reveal()
-	encoded, err := json.Marshal(q)
-	if err != nil {
-		return JoinAnswer{}, nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+server+joinPath, bytes.NewReader(encoded))
-	if err != nil {
-		return JoinAnswer{}, nil, err
-	}
-	a, err := client.Do(r)
-	if err != nil {
-		return JoinAnswer{}, nil, err
-	}
-	defer a.Body.Close()
-	if err := failed(a); err != nil {
-		return JoinAnswer{}, nil, err
-	}
 	var out JoinAnswer
-	if err := json.NewDecoder(io.LimitReader(a.Body, bodyBytesMax)).Decode(&out); err != nil {
-		return JoinAnswer{}, nil, fmt.Errorf("the service's answer: %w", err)
+	if err := post(ctx, client, server, joinPath, q, &out); err != nil {
+		return JoinAnswer{}, nil, err
 	}
 	return out, rootPEM, nil
 }

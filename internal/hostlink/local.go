@@ -22,6 +22,8 @@ const certificateValidity = 825 * 24 * time.Hour
 const (
 	retryPauseMin = 20 * time.Millisecond
 	retryPauseMax = 2 * time.Second
+	// retryPauseOfSeveral takes the place of the latter where another server may answer.
+	retryPauseOfSeveral = 250 * time.Millisecond
 )
 
 // Signer is the certificate authority, as far as a Link needs it.

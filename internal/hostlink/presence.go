@@ -12,46 +12,69 @@ import (
 // presenceEvery is how often it is looked who was heard.
 const presenceEvery = beat / 4
 
-// hearing is what is known of a host: its newest word, and whether it was decided that it is
-// lost. From that moment on nothing is granted to it, until what it is heard again is
-// written: others may be taking its place.
+// hearing is what is known of a host under one election: its newest word, and whether it was
+// decided that it is lost. From that moment on nothing is granted to it, until what it is heard
+// again is written: others may be taking its place.
 type hearing struct {
-	last time.Time
-	lost bool
+	election int64 // the revision of its fence
+	last     time.Time
+	lost     bool
+	silent   time.Duration // what it has announced with its newest word
 }
 
-// hearingLocked is what is known of a host. One that this process knows nothing of is what
-// the records say of it.
-func (s *Server) hearingLocked(id kurabe.HostID) *hearing {
+// hearingLocked is what is known of a host. One that has not spoken under this election is what
+// the records say of it: the planner before may have decided, or granted.
+func (s *Server) hearingLocked(e Election, id kurabe.HostID) *hearing {
 	h := s.heard[id]
-	if h == nil {
-		h = &hearing{lost: !s.View.LostSince(id).IsZero()}
+	if h == nil || h.election != e.Fence.ModRevision {
+		said, _ := s.View.Presence(id)
+		h = &hearing{election: e.Fence.ModRevision, lost: said.Lost, silent: said.SilentFor}
 		s.heard[id] = h
 	}
 	return h
 }
 
-// alive notes that a host has spoken, and says which of its writers may go on.
-func (s *Server) alive(host kurabe.HostID, q Alive) AliveAnswer {
+// alive notes that a host has spoken to the elected planner's server, and says which of its
+// writers may go on. What it may do counts from when it began to speak, which was before
+// this; what may be done to it for its silence counts from here, or from a later election,
+// which is not won before this server's has run out.
+func (s *Server) alive(ctx context.Context, e Election, host kurabe.HostID, q Alive) (AliveAnswer, error) {
+	if s.View.Revision() < e.Fence.ModRevision {
+		return AliveAnswer{}, nil // what was decided before is not known here yet
+	}
+	q.SilentFor = min(max(q.SilentFor, 0), silentMost)
 	s.mu.Lock()
-	h := s.hearingLocked(host)
+	h := s.hearingLocked(e, host)
 	if q.Looking && h.lost {
 		s.mu.Unlock()
-		return AliveAnswer{}
+		return AliveAnswer{}, nil
 	}
-	if at := s.Now().Add(min(max(q.SilentFor, 0), silentMost)); at.After(h.last) {
+	if at := s.Now().Add(q.SilentFor); at.After(h.last) {
 		h.last = at
 	}
+	h.silent = q.SilentFor
 	lost := h.lost
 	s.mu.Unlock()
 	if lost {
-		return AliveAnswer{}
+		return AliveAnswer{}, nil
 	}
-	return grant(s.View, q)
+	if q.SilentFor > 0 {
+		// The next planner has to know, too, and the next life of this one.
+		joined, ok := s.View.JoinedHost(host)
+		if !ok {
+			return AliveAnswer{}, nil
+		}
+		p := kurabe.Presence{Host: host, Since: s.Now().UTC(), SilentFor: q.SilentFor}
+		if err := s.write(ctx, e, p, joined.ModRevision); err != nil {
+			return AliveAnswer{}, err
+		}
+	}
+	return grant(s.View, q), nil
 }
 
 // Watch writes down when joined hosts fall silent and when they are heard again, until
-// ctx ends. A server that has just started gives each the time to come.
+// ctx ends, while this server is the elected planner. One that was just elected, or has
+// just started, gives each the time to come.
 func (s *Server) Watch(ctx context.Context) error {
 	ticker := time.NewTicker(presenceEvery)
 	defer ticker.Stop()
@@ -62,8 +85,10 @@ func (s *Server) Watch(ctx context.Context) error {
 			s.started = now
 		}
 		looked = s.Now()
-		for _, joined := range s.View.JoinedHosts() {
-			s.judge(ctx, joined)
+		if e, elected := s.elected(); elected && s.View.Revision() >= e.Fence.ModRevision {
+			for _, joined := range s.View.JoinedHosts() {
+				s.judge(ctx, e, joined)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -74,39 +99,36 @@ func (s *Server) Watch(ctx context.Context) error {
 }
 
 // judge writes the presence of one host if it has changed.
-func (s *Server) judge(ctx context.Context, joined store.Record[kurabe.JoinedHost]) {
+func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kurabe.JoinedHost]) {
 	if joined.Value.Gone {
 		return
 	}
 	id, now := joined.Value.ID, s.Now()
 	s.mu.Lock()
-	h := s.hearingLocked(id)
+	h := s.hearingLocked(e, id)
 	last, spoke := h.last, !h.last.IsZero()
-	for _, begin := range []time.Time{s.started, joined.Value.JoinedAt} {
+	for _, begin := range []time.Time{s.started, e.Since, joined.Value.JoinedAt} {
+		if !spoke {
+			begin = begin.Add(h.silent)
+		}
 		if last.Before(begin) {
 			last = begin
 		}
 	}
 	lost := now.Sub(last) > kurabe.LostAfter
 	h.lost = h.lost || lost
-	decided := h.lost
+	decided, silent := h.lost, h.silent
 	s.mu.Unlock()
 	said, known := s.View.Presence(id)
-	if known && said.Lost == lost && decided == lost || !lost && !spoke {
+	if known && said.Lost == lost && decided == lost && (lost || said.SilentFor == silent) || !lost && !spoke {
 		return
 	}
-	p := kurabe.Presence{Host: id, Lost: lost, Since: now.UTC()}
+	p := kurabe.Presence{Host: id, Lost: lost, Since: now.UTC(), SilentFor: silent}
 	if lost {
-		p.Since = last.UTC()
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	revision, err := store.NewChange().PutPresence(p, joined.ModRevision).Commit(ctx, s.KV)
-	if err == nil {
-		err = s.View.WaitRevision(ctx, revision)
+		p.Since, p.SilentFor = last.UTC(), 0
 	}
 	log := s.Log.With(logkey.Host, string(id), "lost", lost)
-	if err != nil {
+	if err := s.write(ctx, e, p, joined.ModRevision); err != nil {
 		if ctx.Err() == nil {
 			log.Warn("presence of a host not written, tried again", logkey.Error, err)
 		}
@@ -115,5 +137,22 @@ func (s *Server) judge(ctx context.Context, joined store.Record[kurabe.JoinedHos
 	s.mu.Lock()
 	h.lost = h.lost && lost // what is written shows in View, with all that was decided before
 	s.mu.Unlock()
-	log.Info("presence of a host", "since", p.Since)
+	if !known || said.Lost != lost {
+		log.Info("presence of a host", "since", p.Since)
+	}
+}
+
+// write stores a presence, and waits until View shows it.
+func (s *Server) write(ctx context.Context, e Election, p kurabe.Presence, joined int64) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	change := store.NewChange().PutPresence(p, joined)
+	if e.Fence.Key != "" {
+		change.RequireElected(e.Fence)
+	}
+	revision, err := change.Commit(ctx, s.KV)
+	if err != nil {
+		return err
+	}
+	return s.View.WaitRevision(ctx, revision)
 }

@@ -58,11 +58,25 @@ func (b *hearingBed) group(writer kurabe.InstanceID, epoch kurabe.Epoch, mod int
 	return b.write(store.NewChange().PutGroup(kurabe.Group{Instance: "db-A", Epoch: epoch, Writer: writer, Last: 2, Members: []kurabe.Member{{ID: "db-A"}, {ID: "db-A~2"}}}, mod))
 }
 
-func (b *hearingBed) look() { b.judge(b.Context(), b.View.JoinedHosts()[0]) }
+func (b *hearingBed) look() {
+	e, _ := b.elected()
+	b.judge(b.Context(), e, b.View.JoinedHosts()[0])
+}
+
+// say is a word of the host.
+func (b *hearingBed) say(q Alive) AliveAnswer {
+	b.Helper()
+	e, _ := b.elected()
+	a, err := b.alive(b.Context(), e, "h1", q)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return a
+}
 
 // word says whether the writer of an epoch may go on.
 func (b *hearingBed) word(epoch kurabe.Epoch) bool {
-	a := b.alive("h1", Alive{Writers: map[kurabe.InstanceID]kurabe.Epoch{"db-A": epoch}})
+	a := b.say(Alive{Writers: map[kurabe.InstanceID]kurabe.Epoch{"db-A": epoch}})
 	return slices.Contains(a.Granted, "db-A")
 }
 
@@ -117,7 +131,7 @@ func TestALostHostIsGrantedNothing(t *testing.T) {
 // A host that goes away in order is not lost for as long as it has asked for.
 func TestAHostThatIsAway(t *testing.T) {
 	b := newHearingBed(t)
-	b.alive("h1", Alive{SilentFor: 20 * time.Second})
+	b.say(Alive{SilentFor: 20 * time.Second})
 	b.look()
 	b.at = b.at.Add(20*time.Second + kurabe.LostAfter)
 	b.look()
@@ -125,15 +139,48 @@ func TestAHostThatIsAway(t *testing.T) {
 	b.at = b.at.Add(time.Millisecond)
 	b.look()
 	b.want("lost after that", b.lost(), true)
-	b.alive("h1", Alive{Looking: true})
+	b.say(Alive{Looking: true})
 	b.look()
 	b.want("back before it has looked", b.lost(), true)
-	b.alive("h1", Alive{SilentFor: time.Hour})
+	b.say(Alive{SilentFor: time.Hour})
 	b.look()
 	b.want("back", b.lost(), false)
 	b.at = b.at.Add(silentMost + kurabe.LostAfter + time.Second)
 	b.look()
 	b.want("lost although it asked for an hour", b.lost(), true)
+}
+
+// What was granted for a silence is known to the next life of the service, and to the next
+// planner.
+func TestAnAnnouncedSilenceOutlivesTheService(t *testing.T) {
+	b := newHearingBed(t)
+	if a := b.say(Alive{Writers: map[kurabe.InstanceID]kurabe.Epoch{"db-A": 7}, SilentFor: 20 * time.Second}); len(a.Granted) != 1 {
+		t.Fatalf("%+v", a)
+	}
+	b.at = b.at.Add(time.Second)
+	b.serve(b.KV)
+	b.at = b.at.Add(20*time.Second + kurabe.LostAfter)
+	b.look()
+	b.want("lost while its writer may serve", b.lost(), false)
+	b.want("its word when it is back", b.word(7), true)
+	b.look()
+	b.at = b.at.Add(kurabe.LostAfter + time.Millisecond)
+	b.look()
+	b.want("lost, since it has announced nothing any more", b.lost(), true)
+}
+
+// Another planner may have decided, or granted, since this one was the planner last.
+func TestAnElectionBeginsWithTheRecords(t *testing.T) {
+	b := newHearingBed(t)
+	election := Election{Since: b.at}
+	b.Elected = func() (Election, bool) { return election, true }
+	b.want("at first", b.word(7), true)
+	joined := b.View.JoinedHosts()[0]
+	revision := b.write(store.NewChange().PutPresence(kurabe.Presence{Host: "h1", Lost: true, Since: b.at}, joined.ModRevision))
+	election = Election{Since: b.at, Fence: store.Fence{ModRevision: revision + 1}}
+	b.want("before it knows what was decided", b.word(7), false)
+	election.Fence.ModRevision = revision
+	b.want("after another one has decided", b.word(7), false)
 }
 
 // brokenKV does what it is told, or not, and says that it did not.

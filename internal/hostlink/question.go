@@ -50,7 +50,28 @@ func (s *Server) Ask(ctx context.Context, host kurabe.HostID, kind string, body,
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	id := rand.Text()
+	q := relayed{host, kind, encoded}
+	ask := s.ask
+	if _, elected := s.elected(); !elected {
+		ask = s.relay
+	}
+	a, err := ask(ctx, q)
+	switch {
+	case err != nil:
+		return err
+	case a.Error != nil && a.Error.Code == "":
+		return fmt.Errorf("host %s: %s", host, a.Error.Message)
+	case a.Error != nil:
+		return &kurabe.Error{Code: a.Error.Code, Message: a.Error.Message}
+	}
+	return json.Unmarshal(a.Body, answer)
+}
+
+// ask asks a host whose stream is here.
+func (s *Server) ask(ctx context.Context, q relayed) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	host, id := q.Host, rand.Text()
 	back := make(chan Answer, 1)
 	s.mu.Lock()
 	stream := s.streams[host]
@@ -62,28 +83,22 @@ func (s *Server) Ask(ctx context.Context, host kurabe.HostID, kind string, body,
 		delete(s.asked, id)
 	}()
 	if stream == nil {
-		return fmt.Errorf("%w: %s", errNotHeard, host)
+		return Answer{}, fmt.Errorf("%w: %s", errNotHeard, host)
 	}
 	select {
-	case stream.questions <- Question{id, kind, encoded}:
+	case stream.questions <- Question{id, q.Kind, q.Body}:
 	case <-stream.ended:
-		return fmt.Errorf("%w: %s", errNotHeard, host)
+		return Answer{}, fmt.Errorf("%w: %s", errNotHeard, host)
 	case <-ctx.Done():
-		return ctx.Err()
+		return Answer{}, ctx.Err()
 	}
 	select {
 	case a := <-back:
-		if a.Error != nil && a.Error.Code == "" {
-			return fmt.Errorf("host %s: %s", host, a.Error.Message)
-		}
-		if a.Error != nil {
-			return &kurabe.Error{Code: a.Error.Code, Message: a.Error.Message}
-		}
-		return json.Unmarshal(a.Body, answer)
+		return a, nil
 	case <-stream.ended:
-		return fmt.Errorf("%w: %s", errNotHeard, host)
+		return Answer{}, fmt.Errorf("%w: %s", errNotHeard, host)
 	case <-ctx.Done():
-		return fmt.Errorf("host %s did not answer: %w", host, ctx.Err())
+		return Answer{}, fmt.Errorf("host %s did not answer: %w", host, ctx.Err())
 	}
 }
 

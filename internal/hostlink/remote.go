@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -23,9 +24,12 @@ import (
 
 // RemoteConfig is what a Remote needs.
 type RemoteConfig struct {
-	// Server is HOST:PORT of the service's links.
-	Server string
-	Roots  *x509.CertPool
+	// Server is HOST:PORT of the service's links, Servers are those of all its servers that
+	// are known; Learned, if any, is called when they are others.
+	Server  string
+	Servers []string
+	Learned func([]string)
+	Roots   *x509.CertPool
 	// Identity gives the host's certificate, which may be renewed.
 	Identity func() *tls.Certificate
 	// Answer answers the service's questions; nil: there is nothing to ask.
@@ -38,6 +42,7 @@ type RemoteConfig struct {
 type Remote struct {
 	RemoteConfig
 	http      *http.Client
+	aim       *aim
 	answering chan struct{} // questions under way
 
 	telling sync.Mutex
@@ -54,7 +59,7 @@ var ErrNoLink = errors.New("no link to the service")
 
 // NewRemote returns a Link over the network.
 func NewRemote(c RemoteConfig) *Remote {
-	r := &Remote{RemoteConfig: c, answering: make(chan struct{}, questionsMax)}
+	r := &Remote{RemoteConfig: c, aim: newAim(c), answering: make(chan struct{}, questionsMax)}
 	r.life, r.end = context.WithCancelCause(context.Background()) // until it is known better
 	r.http = clientFor(func(chain []*x509.Certificate) error {
 		_, err := pki.VerifyParty(chain, c.Roots, pki.PartyServer)
@@ -67,6 +72,7 @@ func NewRemote(c RemoteConfig) *Remote {
 // what it is, not where.
 func clientFor(verify func([]*x509.Certificate) error, identity func() *tls.Certificate) *http.Client {
 	return &http.Client{Transport: &http.Transport{
+		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext,
 		TLSClientConfig: &tls.Config{
 			MinVersion:         tls.VersionTLS13,
 			InsecureSkipVerify: true, // VerifyConnection does it, for resumed sessions too
@@ -89,14 +95,19 @@ func (r *Remote) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upd
 		defer close(out)
 		pause := retryPauseMin
 		for ctx.Err() == nil {
-			started, err := r.follow(ctx, out)
+			at := r.aim.now()
+			started, err := r.follow(ctx, at, out)
 			if ctx.Err() != nil {
 				return
+			}
+			if started || r.aim.several() {
+				pause = min(pause, retryPauseOfSeveral)
 			}
 			if started {
 				pause = retryPauseMin
 			}
 			r.down()
+			r.turn(at, err)
 			r.tell(host, err)
 			select {
 			case <-time.After(pause/2 + rand.N(pause)):
@@ -106,6 +117,16 @@ func (r *Remote) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upd
 		}
 	}()
 	return out
+}
+
+// turn chooses the server to speak to after the one at addr has failed.
+func (r *Remote) turn(addr string, err error) {
+	if m, ok := errors.AsType[*misdirected](err); ok {
+		r.aim.learn(m.servers)
+		r.aim.redirected(addr, m.planner)
+		return
+	}
+	r.aim.missed(addr)
 }
 
 // up says that the service is heard, down that it is not: then calls under way end too.
@@ -151,12 +172,12 @@ func (r *Remote) tell(host kurabe.HostID, err error) {
 }
 
 // follow reads one stream until it ends or falls silent. It says whether there was one.
-func (r *Remote) follow(ctx context.Context, out chan<- Update) (bool, error) {
+func (r *Remote) follow(ctx context.Context, at string, out chan<- Update) (bool, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(silenceMax, func() { cancel(errors.New("the service has fallen silent")) })
+	silence := time.AfterFunc(r.patience(), func() { cancel(errors.New("the service has fallen silent")) })
 	defer silence.Stop()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Server+assignmentsPath, nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at+assignmentsPath, nil)
 	if err != nil {
 		return false, err
 	}
@@ -171,13 +192,14 @@ func (r *Remote) follow(ctx context.Context, out chan<- Update) (bool, error) {
 	lines := bufio.NewScanner(a.Body)
 	lines.Buffer(nil, lineBytesMax)
 	for lines.Scan() {
-		silence.Reset(silenceMax)
+		silence.Reset(r.patience())
 		r.up()
 		r.tell("", nil)
 		var m message
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return true, fmt.Errorf("read an update: %w", err)
 		}
+		r.aim.learn(m.Servers)
 		if m.Question != nil {
 			r.answer(ctx, *m.Question)
 		}
@@ -189,6 +211,14 @@ func (r *Remote) follow(ctx context.Context, out chan<- Update) (bool, error) {
 		return true, because(ctx, err)
 	}
 	return true, errors.New("the service has ended the stream")
+}
+
+// patience is how long the service may be silent.
+func (r *Remote) patience() time.Duration {
+	if r.aim.several() {
+		return quietMax
+	}
+	return silenceMax
 }
 
 // because prefers the reason that a context was ended for.
@@ -207,6 +237,9 @@ func failed(a *http.Response) error {
 	var e errorAnswer
 	if json.NewDecoder(io.LimitReader(a.Body, 64<<10)).Decode(&e) != nil || e.Error == "" {
 		e.Error = a.Status
+	}
+	if a.StatusCode == http.StatusMisdirectedRequest {
+		return &misdirected{e.Planner, e.Servers}
 	}
 	if a.StatusCode == http.StatusForbidden {
 		return fmt.Errorf("%w: %s", ErrRefused, e.Error)
@@ -257,7 +290,7 @@ func (r *Remote) call(ctx context.Context, limit time.Duration, name string, bod
 	if life.Err() != nil {
 		return fmt.Errorf("%s: %w", name, ErrNoLink)
 	}
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.Server+callPath+name, bytes.NewReader(encoded))
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.aim.now()+callPath+name, bytes.NewReader(encoded))
 	if err != nil {
 		return err
 	}

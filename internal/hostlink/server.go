@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,8 +32,20 @@ type ServerConfig struct {
 	// Admit lets a host in, or says why not; Renew signs a new certificate for one that is.
 	Admit func(context.Context, JoinRequest) (JoinAnswer, error)
 	Renew func(ctx context.Context, host kurabe.HostID, csrPEM []byte) ([]byte, error)
-	Log   *slog.Logger
-	Now   func() time.Time
+	// Enter makes a server of the service of a host that was let in as one.
+	Enter func(ctx context.Context, host kurabe.HostID) (EnterAnswer, error)
+	// Elected says whether this server is the elected planner at this moment, and by which
+	// election; nil: it always is. Only that one hears hosts and judges whether they are
+	// there, since two could judge differently.
+	Elected func() (Election, bool)
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Election is one that this server has won.
+type Election struct {
+	Since time.Time // by the server's clock, not before it was won
+	Fence store.Fence
 }
 
 // Server is the service's end of the links of joined hosts.
@@ -40,6 +53,7 @@ type Server struct {
 	ServerConfig
 	started time.Time
 	http    *http.Server
+	others  *http.Client // to other servers
 
 	mu      sync.Mutex // guards the rest
 	heard   map[kurabe.HostID]*hearing
@@ -58,8 +72,14 @@ func NewServer(c ServerConfig) *Server {
 	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+joinPath, s.join)
+	mux.Handle("POST "+enterPath, s.server(s.enter))
+	mux.Handle("POST "+askPath, s.server(s.askedByServer))
 	mux.Handle("GET "+assignmentsPath, s.known(s.assignments))
 	mux.Handle("POST "+callPath+"{call}", s.known(s.call))
+	s.others = clientFor(func(chain []*x509.Certificate) error {
+		_, err := pki.VerifyParty(chain, c.Roots, pki.PartyServer)
+		return err
+	}, func() *tls.Certificate { return &s.Identity })
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: callTime, ReadTimeout: callTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
@@ -95,6 +115,10 @@ func (s *Server) known(next func(http.ResponseWriter, *http.Request, kurabe.Host
 		id := kurabe.HostID(party.ID)
 		if !s.admitted(id) {
 			refuse(w, http.StatusForbidden, fmt.Errorf("host %s was removed, or never let in; join again with a new token and an empty data folder", id))
+			return
+		}
+		if _, elected := s.elected(); !elected {
+			s.misdirect(w)
 			return
 		}
 		next(w, r, id)
@@ -137,6 +161,7 @@ func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe
 	out := json.NewEncoder(w)
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
+	var told []string
 	for {
 		var m message
 		select {
@@ -149,8 +174,11 @@ func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe
 			m.Question = &q
 		case <-ticker.C:
 		}
-		if !s.admitted(host) {
-			return // it was removed meanwhile
+		if _, elected := s.elected(); !elected || !s.admitted(host) {
+			return // deposed, or the host was removed meanwhile
+		}
+		if servers := s.servers(); !slices.Equal(servers, told) {
+			m.Servers, told = servers, servers
 		}
 		// A host that does not read is as good as cut off.
 		if control.SetWriteDeadline(time.Now().Add(silenceMax)) != nil || out.Encode(m) != nil || control.Flush() != nil {
@@ -185,7 +213,7 @@ func read(w http.ResponseWriter, r *http.Request, bytesMax int64, into any) bool
 func refuse(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(errorAnswer{err.Error()})
+	_ = json.NewEncoder(w).Encode(errorAnswer{Error: err.Error()})
 }
 
 func answer(w http.ResponseWriter, v any) {

@@ -28,7 +28,12 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 	var err error
 	switch r.PathValue("call") {
 	case callAlive:
-		out, err = take(w, r, func(q Alive) (any, error) { return s.alive(host, q), nil })
+		e, elected := s.elected()
+		if !elected {
+			s.misdirect(w)
+			return
+		}
+		out, err = take(w, r, func(q Alive) (any, error) { return s.alive(ctx, e, host, q) })
 	case callRenew:
 		out, err = take(w, r, func(q renewRequest) (any, error) {
 			cert, err := s.Renew(ctx, host, q.CSRPEM)
@@ -89,11 +94,11 @@ func own(host, named kurabe.HostID, do func() error) error {
 	return do()
 }
 
-// putHost takes note of what a host is: it has the zones that it joined with, and is no
-// server of the service.
+// putHost takes note of what a host is: it has the zones that it joined with, and is a
+// server of the service only if it joined as one.
 func (s *Server) putHost(ctx context.Context, host kurabe.HostID, h kurabe.HostReport) error {
 	joined, ok := s.View.JoinedHost(host)
-	if !ok || !slices.Equal(h.Zones, joined.Value.Zones) || h.Server {
+	if !ok || !slices.Equal(h.Zones, joined.Value.Zones) || h.Server != (joined.Value.Server != nil) {
 		return fmt.Errorf("%w: host %s has joined with the zones %v, not with %v", ErrRefused, host, joined.Value.Zones, h.Zones)
 	}
 	return own(host, h.Host, func() error { return s.Link.PutHost(ctx, h) })

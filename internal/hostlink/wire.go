@@ -8,9 +8,12 @@ import (
 )
 
 // The link over the network is HTTP/1.1 in TLS 1.3, with JSON bodies. Both ends show
-// certificates of the internal authority; only joinPath takes a client without one.
+// certificates of the internal authority; only joinPath takes a client without one, and
+// enterPath and askPath are for other servers of the service.
 const (
 	joinPath        = "/link/v1/join"
+	enterPath       = "/link/v1/enter"
+	askPath         = "/link/v1/ask"
 	assignmentsPath = "/link/v1/assignments"
 	callPath        = "/link/v1/call/"
 )
@@ -47,6 +50,10 @@ const (
 	// aliveTime bounds the word of a host, so that the next one is said while the lease of the
 	// one before runs.
 	aliveTime = 1500 * time.Millisecond
+	// quietMax is silenceMax where another server may be the planner by now.
+	quietMax = 2500 * time.Millisecond
+	// dialTime bounds a connection: a machine that was switched off answers nothing.
+	dialTime = 2 * time.Second
 	// callTime bounds a call; a server may wait that long for its store.
 	callTime = 15 * time.Second
 	// reportTime bounds a call for which a database may wait. What was not told in time is
@@ -61,6 +68,14 @@ type JoinRequest struct {
 	Host    kurabe.HostID
 	Zones   []string
 	CSRPEM  []byte
+	// Server is set by a machine that wants to be a server of the service too.
+	Server *ServerRequest `json:",omitempty"`
+}
+
+// ServerRequest is what a server that joins says of itself.
+type ServerRequest struct {
+	kurabe.ServerPlace
+	Layout int // of the state that it knows
 }
 
 // JoinAnswer is what a host is let in with.
@@ -68,9 +83,25 @@ type JoinAnswer struct {
 	CertPEM []byte
 }
 
-// errorAnswer is the body of a call that failed.
+// EnterAnswer is what makes a machine a server of the service. All of its secrets are in
+// it: it goes to a server that was let in, over a link on which both ends have shown who
+// they are, and into no log and no record.
+type EnterAnswer struct {
+	CAKeyPEM, CAPEM      []byte
+	AccessKey, SecretKey string
+	Region, Account      string
+	ScopeRegion          string // of signatures, "" for any
+	Zones                []string
+	Cluster              string   // what the member of the state store starts with
+	Servers              []string // HOST:PORT of the links of all servers
+}
+
+// errorAnswer is the body of a call that failed. Of one that went to a server that is not
+// the elected planner's it says where that one is, "" when nobody knows, and all others.
 type errorAnswer struct {
-	Error string
+	Error   string
+	Planner string   `json:",omitempty"`
+	Servers []string `json:",omitempty"`
 }
 
 // message is a line of the stream of assignments; an empty one says that the server is
@@ -78,6 +109,7 @@ type errorAnswer struct {
 type message struct {
 	Update   *Update   `json:",omitempty"`
 	Question *Question `json:",omitempty"`
+	Servers  []string  `json:",omitempty"` // HOST:PORT of all, at first and when they change
 }
 
 // dropRequest names what is to be dropped.

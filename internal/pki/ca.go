@@ -134,6 +134,37 @@ func load(dir string, keyPEM, certPEM []byte) (*CA, error) {
 // PEM returns the root certificate.
 func (ca *CA) PEM() []byte { return append([]byte(nil), ca.pem...) }
 
+// KeyPEM returns the private key, for another server of the service and nobody else.
+func (ca *CA) KeyPEM() ([]byte, error) { return encodeKey(ca.key) }
+
+// Adopt keeps the authority of another server of the service in dir, which has none, or
+// has the same one.
+func Adopt(dir string, keyPEM, certPEM []byte) error {
+	if have, err := os.ReadFile(filepath.Join(dir, certFile)); err == nil {
+		if string(have) != string(certPEM) {
+			return fmt.Errorf("adopt a certificate authority: %s has one of its own", dir)
+		}
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("adopt a certificate authority: %w", err)
+	}
+	// The key first, as create does; one without its certificate came from a join that was
+	// cut, and is the same.
+	for _, file := range []struct {
+		name    string
+		content []byte
+		mode    os.FileMode
+	}{{keyFile, keyPEM, 0o600}, {certFile, certPEM, 0o644}} {
+		err := writeNew(filepath.Join(dir, file.name), file.content, file.mode)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("adopt a certificate authority: %w", err)
+		}
+	}
+	_, err := Open(dir)
+	return err
+}
+
 // Info is what the RDS API says of an authority.
 type Info struct {
 	Identifier string

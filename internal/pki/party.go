@@ -33,6 +33,13 @@ const (
 
 const partyScheme = "kurabe"
 
+// ServerName is in the certificate of each server of the service, and in no other one:
+// Sign refuses it. It is for those who cannot look at a party (etcd, of a peer).
+const ServerName = "server" + partyDomain
+
+// partyDomain is of names that no host has.
+const partyDomain = ".party.kurabe.internal"
+
 // partyIDMax bounds an id, in bytes.
 const partyIDMax = 64
 
@@ -58,6 +65,9 @@ func (ca *CA) SignParty(csrPEM []byte, p Party, validity time.Duration) ([]byte,
 	}
 	// The common name is none that a database server lets in.
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: "kurabe " + string(p.Kind) + " " + p.ID}, URIs: []*url.URL{uri}}
+	if p.Kind == PartyServer {
+		template.DNSNames = []string{ServerName}
+	}
 	return ca.issue(template, csr.PublicKey, validity)
 }
 
@@ -76,16 +86,22 @@ func PartyOf(cert *x509.Certificate) (Party, error) {
 // ServerIdentity makes a key, which stays in memory, and the certificate of a server of
 // the service.
 func (ca *CA) ServerIdentity(id string, validity time.Duration) (tls.Certificate, error) {
-	keyPEM, csrPEM, err := NewKeyAndCSR(id)
+	certPEM, keyPEM, err := ca.Identity(Party{PartyServer, id}, validity)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	certPEM, err := ca.SignParty(csrPEM, Party{PartyServer, id}, validity)
+	return tls.X509KeyPair(certPEM, keyPEM)
+}
+
+// Identity makes the certificate of a party and its key, in PEM. The root is with the
+// certificate: whoever joins knows it by its digest only.
+func (ca *CA) Identity(p Party, validity time.Duration) (certPEM, keyPEM []byte, err error) {
+	keyPEM, csrPEM, err := NewKeyAndCSR(p.ID)
 	if err != nil {
-		return tls.Certificate{}, err
+		return nil, nil, err
 	}
-	// With the root: whoever joins knows it by its digest only.
-	return tls.X509KeyPair(append(certPEM, ca.pem...), keyPEM)
+	certPEM, err = ca.SignParty(csrPEM, p, validity)
+	return append(certPEM, ca.pem...), keyPEM, err
 }
 
 // Digest is the SHA-256 of the root certificate, in hex.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -68,6 +69,9 @@ func (ca *CA) Sign(csrPEM []byte, ips []net.IP, dnsNames []string, validity time
 	if len(ips)+len(dnsNames) == 0 || len(ips)+len(dnsNames) > namesMax {
 		return nil, fmt.Errorf("pki: a certificate for %d addresses and names; from 1 to %d", len(ips)+len(dnsNames), namesMax)
 	}
+	if slices.ContainsFunc(dnsNames, reserved) {
+		return nil, fmt.Errorf("pki: names below %s are for servers of the service", partyDomain)
+	}
 	if validity <= 0 || validity > ValidityMax {
 		return nil, fmt.Errorf("pki: validity %s; at most %s", validity, ValidityMax)
 	}
@@ -75,6 +79,13 @@ func (ca *CA) Sign(csrPEM []byte, ips []net.IP, dnsNames []string, validity time
 		Subject: pkix.Name{CommonName: commonName(csr.Subject.CommonName)}, IPAddresses: ips, DNSNames: dnsNames,
 	}
 	return ca.issue(template, csr.PublicKey, validity)
+}
+
+// reserved says that a name would match one of a party: in any case, with a dot at the end
+// or with a star in it.
+func reserved(name string) bool {
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	return strings.HasSuffix(name, partyDomain)
 }
 
 // issue signs what both ends of a connection can be.

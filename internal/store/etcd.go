@@ -90,6 +90,9 @@ func (s etcdKV) Txn(ctx context.Context, conds []Cond, ops []Op) (int64, error) 
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		return 0, fmt.Errorf("%w: %w", ErrFull, err)
 	}
+	if undecided(err) {
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("store txn: %w", err)
 	}
@@ -102,6 +105,17 @@ func (s etcdKV) Txn(ctx context.Context, conds []Cond, ops []Op) (int64, error) 
 		}
 	}
 	return 0, nil
+}
+
+// undecided says that nobody has decided on a write in time: it may be stored, or yet be
+// stored. It is a time-out of etcd's own, of several members, when their leader was lost.
+func undecided(err error) bool {
+	for _, e := range []error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrNoLeader} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // Watch implements KV.

@@ -15,8 +15,8 @@ type format struct {
 	Layout int `json:"layout"`
 }
 
-// layout is the number in Root.
-const layout = 1
+// Layout is the number in Root, the version of the state's format.
+const Layout = 1
 
 // Open makes sure that the store is one that this version may use, and marks an
 // empty one. It changes nothing else: a store of another layout, one that holds
@@ -56,7 +56,7 @@ func Open(ctx context.Context, kv KV) error {
 }
 
 func mark(ctx context.Context, kv KV) error {
-	_, err := NewChange().Require(formatKey, 0).put(formatKey, format{Layout: layout}).Commit(ctx, kv)
+	_, err := NewChange().Require(formatKey, 0).put(formatKey, format{Layout: Layout}).Commit(ctx, kv)
 	if err != nil && !errors.Is(err, ErrConflict) { // another server was first
 		return fmt.Errorf("open store: %w", err)
 	}
@@ -65,8 +65,8 @@ func mark(ctx context.Context, kv KV) error {
 
 func checkFormat(e Entry) error {
 	f, err := decode[format](e)
-	if err == nil && f.Layout != layout {
-		err = fmt.Errorf("%s says layout %d; this version knows %d", e.Key, f.Layout, layout)
+	if err == nil && f.Layout != Layout {
+		err = fmt.Errorf("%s says layout %d; this version knows %d", e.Key, f.Layout, Layout)
 	}
 	return err
 }

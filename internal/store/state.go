@@ -22,6 +22,7 @@ type state struct {
 	joined          map[kurabe.HostID]Record[kurabe.JoinedHost]
 	presence        map[kurabe.HostID]Record[kurabe.Presence]
 	tokens          map[string]Record[kurabe.JoinToken]
+	planner         kurabe.HostID // of the elected planner
 	logs            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog
 	catalogs        map[catalogID]map[kurabe.HostID]*kurabe.Catalog
 	parameterGroups map[string]Record[kurabe.ParameterGroup]
@@ -145,6 +146,10 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		s.events.put(ev, p.name)
 	case KindJoinedHost, KindJoinToken, KindPresence:
 		return s.putJoined(p, e)
+	case KindElection:
+		if e.Key == PlannerElectionKey {
+			s.planner = kurabe.HostID(e.Value)
+		}
 	}
 	return touch{}, nil
 }
@@ -189,6 +194,10 @@ func (s *state) remove(key string) touch {
 	case KindPresence:
 		delete(s.presence, p.host)
 		return touch{all: true}
+	case KindElection:
+		if key == PlannerElectionKey {
+			s.planner = ""
+		}
 	}
 	return touch{}
 }

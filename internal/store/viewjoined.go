@@ -112,3 +112,16 @@ func (v *View) LostSince(id kurabe.HostID) time.Time {
 	}
 	return time.Time{}
 }
+
+// Planner is the host whose server was elected planner last, "" when none is.
+func (v *View) Planner() kurabe.HostID {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.planner
+}
+
+// Servers are the hosts that servers of the service run on, when there are several, by id;
+// without those that are gone for good.
+func (v *View) Servers() []Record[kurabe.JoinedHost] {
+	return slices.DeleteFunc(v.JoinedHosts(), func(h Record[kurabe.JoinedHost]) bool { return h.Value.Server == nil || h.Value.Gone })
+}

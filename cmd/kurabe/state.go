@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kurabe/internal/etcdnode"
+	"kurabe/internal/store"
+)
+
+// stateBytesMax bounds a backup of the state: etcd's quota.
+const stateBytesMax = 2 << 30
+
+func stateCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "state",
+		Short: "Back the service's own records up, and restore them",
+		Long: `Back up and restore what the service knows: instances, snapshots, hosts, events. Data of
+databases is not in it (see kurabe snapshots and the guide to backups), nor are the keys in
+DATA/pki, DATA/credentials and DATA/host.json, without which no host and no client knows the
+service: keep a copy of those too.`,
+		Args: cobra.NoArgs,
+	}
+	c.AddCommand(stateBackupCommand(), stateRestoreCommand())
+	return c
+}
+
+func stateBackupCommand() *cobra.Command {
+	var f clientFlags
+	c := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write all records of a running service, as of one moment, to a new file",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			return c.backUpState(cmd.Context(), args[0])
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// backUpState makes a file that is whole or absent. The verifiers of passwords are in it.
+func (c *client) backUpState(ctx context.Context, path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s is there already", path)
+	}
+	out, err := os.CreateTemp(filepath.Dir(path), ".state-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name()) // gone after the rename
+	err = c.fetch(ctx, "GET", "/kurabe/state/backup", nil, out, stateBytesMax)
+	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	if err := etcdnode.CheckBackup(out.Name()); err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), path)
+}
+
+// restoreFlags are those of kurabe state restore.
+type restoreFlags struct {
+	data       string
+	yes, pairs bool
+}
+
+func stateRestoreCommand() *cobra.Command {
+	var f restoreFlags
+	c := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put the records of a backup in the place of those in a data folder",
+		Long: `Put the records of a backup in the place of those in a data folder, while no service runs on
+it. What was there is kept beside it. It makes the only server of the service: the others
+have to come back to it (see the guide, "The state").
+
+Hosts obey the restored records: all orders get numbers above any that they have seen. So
+what was changed since the backup is changed back, where it can be; instances that were
+made since are known to nobody, and run on; those that were deleted since come back as
+records without data, and fail.
+
+Of a Multi-AZ instance the backup may not know who writes. With --multi-az-as-of-backup its
+word is taken, and what was written since a failover after it MAY BE LOST.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			data, err := filepath.Abs(f.data)
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(data, 0o700); err != nil {
+				return err
+			}
+			return alone(data, func() error { return f.restore(cmd.Context(), args[0], data) })
+		},
+	}
+	c.Flags().StringVar(&f.data, "data", envOr("KURABE_DATA", defaultData), "data folder of the service (KURABE_DATA)")
+	c.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	c.Flags().BoolVar(&f.pairs, "multi-az-as-of-backup", false, "restore Multi-AZ instances too, whose writer may be another one since")
+	return c
+}
+
+func (f restoreFlags) restore(ctx context.Context, file, data string) error {
+	dir := filepath.Join(data, "etcd")
+	_, err := os.Stat(dir)
+	replaces := err == nil
+	if replaces && !f.yes && !confirmed("The records in "+data+" are replaced, and kept beside.", filepath.Base(data)) {
+		return errors.New("nothing was changed")
+	}
+	now := time.Now()
+	restored := dir + ".restored-" + now.UTC().Format("20060102T150405")
+	var pairs []string
+	records := 0
+	// Seconds grow faster than any instance's orders are numbered, from one restore to the
+	// next too.
+	err = etcdnode.Restore(ctx, file, restored, func(key string, value []byte) ([]byte, bool, error) {
+		if id, ok := store.GroupOf(key); ok {
+			pairs = append(pairs, string(id))
+		}
+		records++
+		return store.Renumber(store.Entry{Key: key, Value: value}, now.Unix())
+	}, slog.New(slog.DiscardHandler))
+	if err == nil && len(pairs) > 0 && !f.pairs {
+		err = fmt.Errorf("the backup has instances with several servers (%s), whose writer may be another one by now: their records are restored with --multi-az-as-of-backup only; read kurabe state restore --help", strings.Join(pairs, ", "))
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(restored))
+	}
+	if replaces {
+		kept := dir + ".before-" + now.UTC().Format("20060102T150405")
+		if err := os.Rename(dir, kept); err != nil {
+			return errors.Join(err, os.RemoveAll(restored))
+		}
+		fmt.Printf("What was there is in %s.\n", kept)
+	}
+	if err := os.Rename(restored, dir); err != nil {
+		return err
+	}
+	fmt.Printf("%d records are restored. Start the service.\n", records)
+	return nil
+}

@@ -1,0 +1,150 @@
+package hostlink
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"kurabe"
+	"kurabe/internal/pki"
+)
+
+// elected says whether this server is the planner's, and since when.
+func (s *Server) elected() (Election, bool) {
+	if s.Elected == nil {
+		return Election{Since: s.started}, true
+	}
+	return s.Elected()
+}
+
+// servers are the links of all servers, where there are several.
+func (s *Server) servers() []string {
+	var list []string
+	for _, h := range s.View.Servers() {
+		list = append(list, h.Value.Server.Link)
+	}
+	return list
+}
+
+// planner is where the elected planner's links are, "" when nobody knows.
+func (s *Server) planner() string {
+	h, ok := s.View.JoinedHost(s.View.Planner())
+	if !ok || h.Value.Server == nil {
+		return ""
+	}
+	return h.Value.Server.Link
+}
+
+// misdirect sends a host to the planner's server.
+func (s *Server) misdirect(w http.ResponseWriter) {
+	m := misdirected{s.planner(), s.servers()}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusMisdirectedRequest)
+	_ = json.NewEncoder(w).Encode(errorAnswer{Error: m.Error(), Planner: m.planner, Servers: m.servers})
+}
+
+// server lets servers of the service in that were admitted and not removed since.
+func (s *Server) server(next func(http.ResponseWriter, *http.Request, kurabe.HostID)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		party, err := pki.VerifyParty(r.TLS.PeerCertificates, s.Roots, pki.PartyServer)
+		if err != nil {
+			refuse(w, http.StatusForbidden, err)
+			return
+		}
+		id := kurabe.HostID(party.ID)
+		if h, ok := s.View.JoinedHost(id); !ok || h.Value.Server == nil || h.Value.Gone {
+			refuse(w, http.StatusForbidden, fmt.Errorf("server %s was removed, or never let in; join again with a new token and an empty data folder", id))
+			return
+		}
+		next(w, r, id)
+	})
+}
+
+func (s *Server) enter(w http.ResponseWriter, r *http.Request, id kurabe.HostID) {
+	if s.Enter == nil {
+		refuse(w, http.StatusForbidden, errors.New("no server can join here"))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTime)
+	defer cancel()
+	a, err := s.Enter(ctx, id)
+	if err != nil {
+		refuse(w, statusOf(err), err)
+		return
+	}
+	answer(w, a)
+}
+
+// Enter asks, as a server that was let in, for what a server needs. It may be asked again.
+func Enter(ctx context.Context, server string, roots *x509.CertPool, identity tls.Certificate) (EnterAnswer, error) {
+	client := clientFor(func(chain []*x509.Certificate) error {
+		_, err := pki.VerifyParty(chain, roots, pki.PartyServer)
+		return err
+	}, func() *tls.Certificate { return &identity })
+	defer client.CloseIdleConnections()
+	var a EnterAnswer
+	return a, post(ctx, client, server, enterPath, struct{}{}, &a)
+}
+
+// relayed is a question to a host that another server's user has.
+type relayed struct {
+	Host kurabe.HostID
+	Kind string
+	Body json.RawMessage
+}
+
+// relay asks through the planner's server, to which every host has its link.
+func (s *Server) relay(ctx context.Context, q relayed) (Answer, error) {
+	planner := s.planner()
+	if planner == "" {
+		return Answer{}, fmt.Errorf("%w: %s; no planner is elected", errNotHeard, q.Host)
+	}
+	var a Answer
+	return a, post(ctx, s.others, planner, askPath, q, &a)
+}
+
+// askedByServer answers relay.
+func (s *Server) askedByServer(w http.ResponseWriter, r *http.Request, _ kurabe.HostID) {
+	var q relayed
+	if !read(w, r, bodyBytesMax, &q) {
+		return
+	}
+	a, err := s.ask(r.Context(), q)
+	if err != nil {
+		refuse(w, statusOf(err), err)
+		return
+	}
+	answer(w, a)
+}
+
+// post sends one request to a server and decodes its answer.
+func post(ctx context.Context, client *http.Client, server, path string, body, out any) error {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+server+path, bytes.NewReader(encoded))
+	if err != nil {
+		return err
+	}
+	a, err := client.Do(q)
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	if err := failed(a); err != nil {
+		return err
+	}
+	if err := json.NewDecoder(io.LimitReader(a.Body, bodyBytesMax)).Decode(out); err != nil {
+		return fmt.Errorf("the service's answer: %w", err)
+	}
+	return nil
+}
