@@ -121,6 +121,10 @@ func (s *service) makeHome(ca *pki.CA, local hostlink.Link) error {
 	}
 	if s.servers != nil {
 		c.Servers = s.servers.Links
+		// Nobody answers at this one's own entrance yet.
+		if n := slices.IndexFunc(c.Servers, func(link string) bool { return link != s.entrance.link }); n >= 0 {
+			c.Server = c.Servers[n]
+		}
 	}
 	s.far = hostlink.NewRemote(c)
 	s.entrance.home = hostlink.NewHome(local, s.far)
