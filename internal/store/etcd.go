@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -87,10 +89,18 @@ func (s etcdKV) Txn(ctx context.Context, conds []Cond, ops []Op) (int64, error) 
 		then = append(then, clientv3.OpPut(op.Key, string(op.Value)))
 	}
 	r, err := s.client.Txn(ctx).If(cmps...).Then(then...).Commit()
+	for end := time.Now().Add(droppedTime); dropped(err) && time.Now().Before(end) && ctx.Err() == nil; {
+		// Nobody leads at this moment, and nothing was written: the next try is the first.
+		select {
+		case <-ctx.Done():
+		case <-time.After(droppedPause):
+			r, err = s.client.Txn(ctx).If(cmps...).Then(then...).Commit()
+		}
+	}
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		return 0, fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	if undecided(err) {
+	if undecided(err) || dropped(err) {
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	if err != nil {
@@ -105,6 +115,19 @@ func (s etcdKV) Txn(ctx context.Context, conds []Cond, ops []Op) (int64, error) 
 		}
 	}
 	return 0, nil
+}
+
+// A member that knows no leader drops what it is to write: droppedTime is what an election
+// takes, and twice that.
+const (
+	droppedTime  = 3 * time.Second
+	droppedPause = 50 * time.Millisecond
+)
+
+// dropped says that a write was given up before anybody but this process knew of it. The
+// error is raft's own (ErrProposalDropped), of which the client leaves the text.
+func dropped(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "raft proposal dropped")
 }
 
 // undecided says that nobody has decided on a write in time: it may be stored, or yet be
