@@ -146,30 +146,25 @@ func (l *lease) over() bool {
 func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 	defer close(l.done)
 	var guard Guard
-	var told string
-	held := false
+	var trouble string
+	told := leaseUnknown
 	ticker := time.NewTicker(leaseEvery)
 	defer ticker.Stop()
 	for {
-		gone := guardGone(guard)
-		if gone {
+		if guardGone(guard) {
 			guard = nil
 		}
 		err := l.extend(ctx, a, &guard)
-		if text := textOf(err); text != told && ctx.Err() == nil {
-			if told = text; err != nil {
+		if text := textOf(err); text != trouble && ctx.Err() == nil {
+			if trouble = text; err != nil {
 				l.worker.log.Error("lease of the writer not guarded, tried again", logkey.Error, err)
 			}
 		}
-		if l.over() {
-			l.worker.stir() // a server that runs nevertheless is ended
-		}
-		if holds := l.holds(); holds != held && ctx.Err() == nil {
-			if held = holds; !held {
-				l.worker.log.Warn("lease of the writer has ended: neither the service nor its standby was heard in time")
-			}
-			l.worker.agent.endpoints.lease(l.worker.id, held)
-			l.worker.stir()
+		if now := l.state(); now != told && ctx.Err() == nil {
+			told = now
+			l.tell(now)
+		} else if now == leaseOver {
+			l.worker.stir() // a server that was started nevertheless is ended
 		}
 		select {
 		case <-ctx.Done():
@@ -177,6 +172,28 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// state is what is known of the lease.
+func (l *lease) state() leaseState {
+	switch {
+	case l.holds():
+		return leaseHolds
+	case l.over():
+		return leaseOver
+	}
+	return leaseUnknown
+}
+
+// tell has endpoint and worker know of another state.
+func (l *lease) tell(now leaseState) {
+	if now == leaseOver {
+		l.worker.log.Warn("lease of the writer is over: neither the service nor its standby was heard in time")
+	}
+	if now != leaseUnknown {
+		l.worker.agent.endpoints.lease(l.worker.id, now == leaseHolds)
+	}
+	l.worker.stir()
 }
 
 // extend moves the end of the lease to the later of what the service and what the standby
@@ -190,24 +207,23 @@ func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) e
 	}
 	limited, cancel := context.WithTimeout(ctx, guardTime)
 	defer cancel()
+	enforced := l.enforced()
 	if *guard == nil {
 		g, err := w.agent.Guards.Open(limited, a)
 		if err != nil {
 			return err
 		}
-		*guard = g
-		// One of an earlier life of this process goes on.
-		enforced, err := g.Until(limited)
-		if err != nil {
+		// One of an earlier life of this process goes on; one that takes the place of another has
+		// nothing to enforce yet.
+		if enforced, err = g.Until(limited); err != nil {
 			return err
 		}
+		*guard = g
 		l.move(enforced)
+		until = max(until, l.enforced())
 	}
-	if until <= now || w.hangs() {
+	if until <= now || until <= enforced || w.hangs() {
 		return nil // the guard ends it, if it was ever leased
-	}
-	if until <= l.enforced() {
-		return nil
 	}
 	if err := (*guard).Extend(limited, until); err != nil {
 		*guard = nil

@@ -234,11 +234,14 @@ func TestGuardOfALease(t *testing.T) {
 		b.leases.mu.Unlock()
 		guard.timer.Stop()
 		guard.gone()
-		time.Sleep(time.Second)
+		b.leases.setGrants(false)
+		time.Sleep(2 * leaseEvery)
 		synctest.Wait()
-		if b.leases.opened != 2 {
-			b.Fatalf("%d guards after the first has died", b.leases.opened)
+		// The next one takes over what was enforced, without another word.
+		if until, _ := b.leases.guard.Until(b.Context()); b.leases.opened != 2 || until != guard.until {
+			b.Fatalf("%d guards after the first has died, until %d; it was %d", b.leases.opened, until, guard.until)
 		}
+		b.leases.setGrants(true)
 		b.send(writer(4, 0))
 		time.Sleep(time.Minute)
 		synctest.Wait()
