@@ -31,7 +31,8 @@ type apartHost struct {
 	zone    string
 }
 
-func newApartBed(t *testing.T) *apartBed {
+// newApartBed has both hosts run with further flags.
+func newApartBed(t *testing.T, flags ...string) *apartBed {
 	t.Helper()
 	needRoot(t)
 	b := &apartBed{network: harness.NewNetwork(t)}
@@ -44,7 +45,7 @@ func newApartBed(t *testing.T) *apartBed {
 			t.Fatalf("%v: %s", err, token)
 		}
 		h := &apartHost{machine: b.network.Machine(t), zone: zone}
-		h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
+		h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: append([]string{"--address-pool", h.machine.Pool}, flags...), Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
 		h.Start(t, "--join", join, "--zone", zone)
 		b.hosts = append(b.hosts, h)
 	}

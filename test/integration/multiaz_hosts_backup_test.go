@@ -1,0 +1,115 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kurabe/internal/harness"
+)
+
+// TestMultiAZApartBackups restores to moments of an instance whose writer has been on two
+// hosts: each on the host that has the snapshot and the log of that time, also where both
+// hosts have one repository.
+func TestMultiAZApartBackups(t *testing.T) {
+	t.Run("a repository each", func(t *testing.T) { apartBackups(t, "") })
+	t.Run("one repository", func(t *testing.T) { apartBackups(t, filepath.Join(t.TempDir(), "repository")) })
+}
+
+func apartBackups(t *testing.T, repository string) {
+	flags := []string{"--copy-rate", "0"}
+	if repository != "" {
+		flags = append(flags, "--backup-repository", repository)
+	}
+	bed := newApartBed(t, flags...)
+	bed.service.EachEngine(t, func(t *testing.T, engine string) {
+		p := &apartBackup{apart: bed.create(t, engine)}
+		p.backupBed = &backupBed{pairBed: &pairBed{p.apart.Instance, p.apart.pulse}}
+		first, second := p.roles(t)
+		p.mark(t, "before", first)
+		p.moves(t)
+		p.mark(t, "on the other host", second)
+		p.moves(t)
+		p.mark(t, "back", first)
+		p.apart.pulse.Stop()
+		for n, m := range p.moments {
+			t.Run(m.name, func(t *testing.T) { p.restoredOn(t, m, p.on[n]) })
+		}
+		folders := []string{first.Data, second.Data}
+		if repository != "" {
+			folders = append(folders, filepath.Dir(repository))
+		}
+		for _, folder := range folders {
+			if len(backupFiles(t, folder)) == 0 {
+				t.Errorf("no backups are in %s", folder)
+			}
+		}
+		p.apart.Delete(t)
+		for _, folder := range folders {
+			noBackupFile(t, folder)
+		}
+	})
+}
+
+// apartBackup is a pair on two hosts whose log is kept.
+type apartBackup struct {
+	*apart
+	*backupBed
+	on []*apartHost // where each of the moments is
+}
+
+// mark notes a moment that the API claims by now, and on which host it is.
+func (p *apartBackup) mark(t *testing.T, name string, on *apartHost) {
+	t.Helper()
+	came, grain := time.Now(), time.Millisecond
+	if p.apart.Engine == "mariadb" {
+		grain = time.Second // its log has no finer one
+	}
+	p.moments = append(p.moments, backupMoment{name, p.grows(t).Truncate(grain), true})
+	p.on = append(p.on, on)
+	t.Logf("%s: it can be restored after %v", name, time.Since(came).Round(time.Millisecond))
+}
+
+// moves has the other host write. The gap of the log is told, and its end.
+func (p *apartBackup) moves(t *testing.T) {
+	t.Helper()
+	writer, standby := p.roles(t)
+	from := time.Now()
+	must(t, p.apart.AskFailover(t))
+	p.takenOver(t, from, standby)
+	p.givenUp(t, writer)
+	p.apart.WaitEventsFrom(t, from, "log of the DB instance has a gap", "is followed again", "finished DB instance backup")
+}
+
+func (p *apartBackup) restoredOn(t *testing.T, m backupMoment, on *apartHost) {
+	from := time.Now()
+	if zone := p.restore(t, m); zone != on.zone {
+		t.Errorf("it was restored in zone %s, and its snapshot is in %s", zone, on.zone)
+	}
+	t.Logf("it took %v", time.Since(from).Round(time.Millisecond))
+}
+
+// backupFiles are those of logs and snapshots below a folder.
+func backupFiles(t *testing.T, folder string) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"logs/*/*", "snapshots/*", "repository/logs/*/*/*/*", "repository/snapshots/*/*"} {
+		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		must(t, err)
+		files = append(files, found...)
+	}
+	return files
+}
+
+// noBackupFile demands that neither log nor snapshot is below a folder.
+func noBackupFile(t *testing.T, folder string) {
+	t.Helper()
+	harness.Wait(t, hostTime, "all backups are gone", func() string {
+		if left := backupFiles(t, folder); len(left) > 0 {
+			return fmt.Sprint(left)
+		}
+		return ""
+	})
+}
