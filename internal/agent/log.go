@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -123,8 +124,33 @@ func (w *worker) follow(ctx context.Context, e logKeeper) {
 func (w *worker) openLog(e logKeeper) OpenLog {
 	return func(ctx context.Context) (engine.Log, error) {
 		a, _ := w.assignment()
-		return e.OpenLog(ctx, a)
+		log, err := e.OpenLog(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		return leasedLog{log, func() bool {
+			a, _ := w.assignment()
+			l := w.guards.Load()
+			return !a.Writes() || l != nil && l.over()
+		}}, nil
 	}
+}
+
+// leasedLog makes no mark once the lease of its server is over, or it is to write no more. All of a host may freeze and
+// go on much later: then a server on another host has acknowledged what this log lacks, and
+// a mark made before the server here is ended would claim that moment.
+type leasedLog struct {
+	engine.Log
+	over func() bool
+}
+
+// Mark implements engine.Log.
+func (l leasedLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
+	m, err := l.Log.Mark(ctx)
+	if err == nil && l.over() { // asked after the reading, so that it is true of that
+		return kurabe.LogMark{}, errors.New("the server is to write no more, or its lease is over")
+	}
+	return m, err
 }
 
 func (w *worker) unfollow() {
