@@ -30,9 +30,9 @@ func apartBackups(t *testing.T, repository string) {
 		p.backupBed = &backupBed{pairBed: &pairBed{p.apart.Instance, p.apart.pulse}}
 		first, second := p.roles(t)
 		p.mark(t, "before", first)
-		p.moves(t)
+		p.moves(t, func(*apartHost) func() { must(t, p.apart.AskFailover(t)); return func() {} })
 		p.mark(t, "on the other host", second)
-		p.moves(t)
+		p.moves(t, func(writer *apartHost) func() { return writer.FreezeAll(t, p.apart.ID) })
 		p.mark(t, "back", first)
 		p.apart.pulse.Stop()
 		for n, m := range p.moments {
@@ -64,21 +64,31 @@ type apartBackup struct {
 // mark notes a moment that the API claims by now, and on which host it is.
 func (p *apartBackup) mark(t *testing.T, name string, on *apartHost) {
 	t.Helper()
-	came, grain := time.Now(), time.Millisecond
-	if p.apart.Engine == "mariadb" {
-		grain = time.Second // its log has no finer one
-	}
-	p.moments = append(p.moments, backupMoment{name, p.grows(t).Truncate(grain), true})
-	p.on = append(p.on, on)
+	came := time.Now()
+	p.note(name, p.grows(t), on)
 	t.Logf("%s: it can be restored after %v", name, time.Since(came).Round(time.Millisecond))
 }
 
-// moves has the other host write. The gap of the log is told, and its end.
-func (p *apartBackup) moves(t *testing.T) {
+// note notes a moment. One that is on no host in particular may be refused.
+func (p *apartBackup) note(name string, at time.Time, on *apartHost) {
+	grain := time.Millisecond
+	if p.apart.Engine == "mariadb" {
+		grain = time.Second // its log has no finer one
+	}
+	p.moments = append(p.moments, backupMoment{name, at.Truncate(grain), on != nil})
+	p.on = append(p.on, on)
+}
+
+// moves has the other host write. The gap of the log is told, and its end. What the former
+// writer's host says of the time after that, when it comes back, does not count.
+func (p *apartBackup) moves(t *testing.T, strike func(writer *apartHost) (repair func())) {
 	t.Helper()
 	writer, standby := p.roles(t)
 	from := time.Now()
-	must(t, p.apart.AskFailover(t))
+	repair := strike(writer)
+	p.apart.pulse.WaitMore(t, beatsAfter)
+	p.note(fmt.Sprintf("when zone %s took over", standby.zone), time.Now(), nil)
+	repair()
 	p.takenOver(t, from, standby)
 	p.givenUp(t, writer)
 	p.apart.WaitEventsFrom(t, from, "log of the DB instance has a gap", "is followed again", "finished DB instance backup")
@@ -86,7 +96,7 @@ func (p *apartBackup) moves(t *testing.T) {
 
 func (p *apartBackup) restoredOn(t *testing.T, m backupMoment, on *apartHost) {
 	from := time.Now()
-	if zone := p.restore(t, m); zone != on.zone {
+	if zone := p.restore(t, m); on != nil && zone != on.zone {
 		t.Errorf("it was restored in zone %s, and its snapshot is in %s", zone, on.zone)
 	}
 	t.Logf("it took %v", time.Since(from).Round(time.Millisecond))
