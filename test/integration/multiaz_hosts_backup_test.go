@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+
 	"kurabe/internal/harness"
 )
 
@@ -36,6 +39,9 @@ func apartBackups(t *testing.T, repository string) {
 		p.mark(t, "back", first)
 		p.apart.pulse.Stop()
 		for n, m := range p.moments {
+			if repository != "" && m.claimed {
+				continue // those are restored when the instance is gone
+			}
 			t.Run(m.name, func(t *testing.T) { p.restoredOn(t, m, p.on[n]) })
 		}
 		folders := []string{first.Data, second.Data}
@@ -47,7 +53,7 @@ func apartBackups(t *testing.T, repository string) {
 				t.Errorf("no backups are in %s", folder)
 			}
 		}
-		p.apart.Delete(t)
+		p.delete(t, repository != "")
 		for _, folder := range folders {
 			noBackupFile(t, folder)
 		}
@@ -59,6 +65,27 @@ type apartBackup struct {
 	*apart
 	*backupBed
 	on []*apartHost // where each of the moments is
+}
+
+// delete removes the instance with its backups, or keeps them for a while: of both hosts.
+func (p *apartBackup) delete(t *testing.T, retain bool) {
+	t.Helper()
+	if !retain {
+		p.apart.Delete(t)
+		return
+	}
+	_, err := p.bed.service.DeleteDBInstance(t.Context(), &rds.DeleteDBInstanceInput{DBInstanceIdentifier: aws.String(p.apart.Name),
+		SkipFinalSnapshot: aws.Bool(true), DeleteAutomatedBackups: aws.Bool(false)})
+	must(t, err)
+	p.apart.WaitGone(t)
+	p.retained = true
+	for n, m := range p.moments {
+		if m.claimed {
+			t.Run("retained, "+m.name, func(t *testing.T) { p.restoredOn(t, m, p.on[n]) })
+		}
+	}
+	_, err = p.bed.service.DeleteDBInstanceAutomatedBackup(t.Context(), &rds.DeleteDBInstanceAutomatedBackupInput{DbiResourceId: aws.String(p.apart.ID)})
+	must(t, err)
 }
 
 // mark notes a moment that the API claims by now, and on which host it is.
