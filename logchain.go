@@ -35,6 +35,9 @@ type LogMark struct {
 // restore to a moment, one run must hold everything from a snapshot's position to
 // the moment.
 type LogRun struct {
+	// Host tells of it, "" in its own report. Only what is on the host of a snapshot brings
+	// that to a moment: each server numbers its files for itself, by the clock of its host.
+	Host HostID `json:"host,omitempty"`
 	// Began is when the run was begun; it never changes, while First moves on when
 	// what nothing needs is removed.
 	Began time.Time `json:"began"`
@@ -66,8 +69,26 @@ func (l InstanceLog) Last() LogMark {
 	return l.Runs[len(l.Runs)-1].Last
 }
 
+// ToldBy is the log with the host that has told of it noted in its runs.
+func (l InstanceLog) ToldBy(host HostID) InstanceLog {
+	l.Runs = slices.Clone(l.Runs)
+	for n := range l.Runs {
+		l.Runs[n].Host = host
+	}
+	return l
+}
+
+// on is what of the log is on the host of a snapshot.
+func (l InstanceLog) on(host HostID) InstanceLog {
+	l.Runs = slices.DeleteFunc(slices.Clone(l.Runs), func(r LogRun) bool { return !r.on(host) })
+	return l
+}
+
+// on says whether a run is on a host. Where none is noted there is only one.
+func (r LogRun) on(host HostID) bool { return r.Host == "" || host == "" || r.Host == host }
+
 // JoinLogs is the log of an instance as several hosts have parts of it; false of none. A run
-// that two of them name is told by the one that has more of it.
+// that two of them name is told by the one that has more of it, and follows it.
 func JoinLogs(all []InstanceLog) (InstanceLog, bool) {
 	if len(all) == 0 {
 		return InstanceLog{}, false
@@ -83,7 +104,9 @@ func JoinLogs(all []InstanceLog) (InstanceLog, bool) {
 		newest.StoredBytes += l.StoredBytes
 		newest.SpoolBytes += l.SpoolBytes
 	}
-	slices.SortStableFunc(runs, func(a, b LogRun) int { return cmp.Or(a.Began.Compare(b.Began), b.Last.At.Compare(a.Last.At)) })
+	slices.SortStableFunc(runs, func(a, b LogRun) int {
+		return cmp.Or(a.Began.Compare(b.Began), b.Last.At.Compare(a.Last.At), compareBool(a.Ended != "", b.Ended != ""), cmp.Compare(a.Host, b.Host))
+	})
 	newest.Runs = slices.CompactFunc(runs, func(a, b LogRun) bool {
 		return a.Began.Equal(b.Began) && a.First.Position.File == b.First.Position.File
 	})
@@ -121,7 +144,7 @@ type RestorePoint struct {
 // Moments is the range of moments to which the log brings a snapshot with these facts,
 // in the milliseconds that the API has; false when there is none.
 func (l InstanceLog) Moments(f SnapshotFacts) (from, to time.Time, ok bool) {
-	mark, ok := l.Reaches(f.TakenAt, f.Position)
+	mark, ok := l.on(f.Host).Reaches(f.TakenAt, f.Position)
 	if !ok || f.UsableAt.IsZero() {
 		return from, to, false
 	}

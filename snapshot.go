@@ -145,6 +145,8 @@ type SnapshotFacts struct {
 	Percent int `json:"percent"`
 	// Archived says that it is complete in the repository of backups as well.
 	Archived bool `json:"archived,omitempty"`
+	// Host is whose log the position is in: see SnapshotStatus.Placed.
+	Host HostID `json:"-"`
 }
 
 // SnapshotStatus is what users are told of a snapshot. Only the planner writes it.
@@ -160,6 +162,14 @@ type SnapshotStatus struct {
 	// how far the one under way is, "" for none.
 	Verified  *Verification `json:"verified,omitempty"`
 	Verifying string        `json:"verifying,omitempty"`
+}
+
+// Placed is the facts with the host that has the snapshot, to be compared with a log that
+// several hosts have parts of.
+func (s *SnapshotStatus) Placed() SnapshotFacts {
+	f := s.Facts
+	f.Host = s.Host
+	return f
 }
 
 // SnapshotGoal is what a host must make of a snapshot.

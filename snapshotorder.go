@@ -37,16 +37,23 @@ func (l InstanceLog) SurelyFollows(next, s SnapshotFacts) bool {
 }
 
 // Holds says whether a snapshot was taken since the run began that goes on now, and so
-// is a beginning for the moments to come.
+// is a beginning for the moments to come. What ended on another host says nothing of that:
+// by the clock there it may have begun later.
 func (l InstanceLog) Holds(s SnapshotFacts, now time.Time) bool {
 	last := len(l.Runs) - 1
+	for last >= 0 && l.Runs[last].Ended != "" && !l.Runs[last].on(s.Host) {
+		last--
+	}
 	return last >= 0 && l.Runs[last].Ended == "" && l.runOf(s) == last && !AfterNow(s.TakenAt, now)
 }
 
 // runOf is the number of the last run that had begun when a snapshot was taken, by the
-// clock and by the log; -1 if none had. One without a position is judged by the clock.
+// clock and by the log of its host; -1 if none had. One without a position is judged by the clock.
 func (l InstanceLog) runOf(s SnapshotFacts) int {
 	for n := len(l.Runs) - 1; n >= 0; n-- {
+		if !l.Runs[n].on(s.Host) {
+			continue
+		}
 		first := l.Runs[n].First
 		positioned := s.Position.File != "" && first.Position.File != ""
 		if first.At.IsZero() || s.TakenAt.Before(first.At) || positioned && s.Position.Compare(first.Position) < 0 {
@@ -61,7 +68,7 @@ func (l InstanceLog) runOf(s SnapshotFacts) int {
 func (r *InstanceReport) Log() InstanceLog {
 	var l InstanceLog
 	if r != nil && !r.LogSince.IsZero() {
-		l.Runs = []LogRun{{Began: r.LogBegan, First: LogMark{At: r.LogSince, Position: r.LogFrom}}}
+		l.Runs = []LogRun{{Host: r.Host, Began: r.LogBegan, First: LogMark{At: r.LogSince, Position: r.LogFrom}}}
 	}
 	return l
 }

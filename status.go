@@ -65,10 +65,11 @@ type InstanceStatus struct {
 	StoppedAt   time.Time `json:"stoppedAt,omitzero"`
 
 	// LogWantedAt is since when the log is to be kept; LogBegan and LogEnded are what
-	// was announced last of it.
+	// was announced last of it, as the host LogHost told.
 	LogWantedAt time.Time `json:"logWantedAt,omitzero"`
 	LogBegan    time.Time `json:"logBegan,omitzero"`
 	LogEnded    string    `json:"logEnded,omitempty"`
+	LogHost     HostID    `json:"logHost,omitempty"`
 	// LogOffBoot is the boot with which a binary log is to cease, 0 once a server has
 	// served without it.
 	LogOffBoot int64 `json:"logOffBoot,omitempty"`

@@ -14,9 +14,9 @@ import (
 
 // newLogs keeps the continuous logs of the host's instances: in a spool beside the
 // instances, and from there in the repository.
-func newLogs(seen string, r *repository, changed func(kurabe.InstanceID), log *slog.Logger) (hostLogs, error) {
+func newLogs(host kurabe.HostID, seen string, r *repository, changed func(kurabe.InstanceID), log *slog.Logger) (hostLogs, error) {
 	s, err := logstream.New(logstream.Config{
-		Spool: filepath.Join(seen, "logs"), Repository: r.Store, Changed: changed, Log: log,
+		Host: string(host), Spool: filepath.Join(seen, "logs"), Repository: r.Store, Changed: changed, Log: log,
 		Gone: func(err error) bool { return errors.Is(err, engine.ErrLogGone) },
 	})
 	return hostLogs{s}, err

@@ -145,7 +145,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	}
 	seen := n.base
 	// No log is followed before there is an agent to follow it.
-	logs, err := newLogs(seen, n.repo, func(id kurabe.InstanceID) { n.agent.LogChanged(id) }, n.log)
+	logs, err := newLogs(h.ID, seen, n.repo, func(id kurabe.InstanceID) { n.agent.LogChanged(id) }, n.log)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -30,6 +31,9 @@ type Logs interface {
 	// Remove everything.
 	Trim(ctx context.Context, id kurabe.InstanceID, keepSince time.Time) error
 	Remove(ctx context.Context, id kurabe.InstanceID) error
+	// Adopt keeps the log that other hosts brought into the repository and that goes with a
+	// snapshot which was imported: nobody else keeps it.
+	Adopt(ctx context.Context, id kurabe.InstanceID, takenAt time.Time, from kurabe.LogPosition) error
 	// Log says what there is of one instance, All of every one. Both are quick.
 	Log(id kurabe.InstanceID) (kurabe.InstanceLog, bool)
 	All() []kurabe.InstanceLog
@@ -72,6 +76,7 @@ func (w *worker) keepLog(ctx context.Context, a kurabe.Assignment, o engine.Obse
 		w.unfollow()
 	case w.losesLog(a, o):
 		w.letGo()
+		w.endLog(a)
 	case a.Log && w.follower == nil && w.hasLog(a, o):
 		w.follow(ctx, e)
 	case !a.Log && (a.Role == nil || w.takesClients(a, o)):
@@ -119,8 +124,33 @@ func (w *worker) follow(ctx context.Context, e logKeeper) {
 func (w *worker) openLog(e logKeeper) OpenLog {
 	return func(ctx context.Context) (engine.Log, error) {
 		a, _ := w.assignment()
-		return e.OpenLog(ctx, a)
+		log, err := e.OpenLog(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		return leasedLog{log, func() bool {
+			a, _ := w.assignment()
+			l := w.guards.Load()
+			return !a.Writes() || l != nil && l.over()
+		}}, nil
 	}
+}
+
+// leasedLog makes no mark once the lease of its server is over, or it is to write no more. All of a host may freeze and
+// go on much later: then a server on another host has acknowledged what this log lacks, and
+// a mark made before the server here is ended would claim that moment.
+type leasedLog struct {
+	engine.Log
+	over func() bool
+}
+
+// Mark implements engine.Log.
+func (l leasedLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
+	m, err := l.Log.Mark(ctx)
+	if err == nil && l.over() { // asked after the reading, so that it is true of that
+		return kurabe.LogMark{}, errors.New("the server is to write no more, or its lease is over")
+	}
+	return m, err
 }
 
 func (w *worker) unfollow() {
@@ -144,6 +174,31 @@ func (w *worker) letGo() {
 		<-f.done
 		w.wake()
 	})
+}
+
+// endLog ends the log here once the server follows one on another host: what it writes when
+// it is the writer again does not go on from there, whatever its files look like. Where that
+// one is on this host, it is followed in the same log, which sees the end itself.
+func (w *worker) endLog(a kurabe.Assignment) {
+	owner := w.id.Owner()
+	if w.follower != nil || sourceHost(a) == "" || sourceHost(a) == a.Host {
+		return
+	}
+	log, there := w.agent.Logs.Log(owner)
+	if n := len(log.Runs); !there || n == 0 || log.Runs[n-1].Ended != "" {
+		return
+	}
+	if err := w.agent.Logs.End(owner, "a server on another host writes it"); err != nil {
+		w.log.Warn("log not ended", logkey.Error, err)
+	}
+}
+
+// sourceHost is the host of the server that one of a group follows, "" of one that does not.
+func sourceHost(a kurabe.Assignment) kurabe.HostID {
+	if a.Role == nil || a.Role.Duty != kurabe.DutyFollow || a.Role.Source == nil {
+		return ""
+	}
+	return a.Role.Source.Host
 }
 
 // ended forgets a follower that was let go, once it has ended.
@@ -215,12 +270,14 @@ func (a *Agent) automated(id kurabe.InstanceID) []time.Time {
 }
 
 // removeLog removes the log of an instance that neither follows it nor has automated
-// snapshots.
+// snapshots. A standby of a server on another host will follow another one.
 func (a *Agent) removeLog(ctx context.Context, id kurabe.InstanceID) {
 	if a.Logs == nil || len(a.automated(id)) > 0 {
 		return
 	}
-	if slices.ContainsFunc(a.members(id), func(m kurabe.Assignment) bool { return m.Log && m.Goal != kurabe.GoalAbsent }) {
+	if slices.ContainsFunc(a.members(id), func(m kurabe.Assignment) bool {
+		return m.Log && m.Goal != kurabe.GoalAbsent && (sourceHost(m) == "" || sourceHost(m) == m.Host)
+	}) {
 		return
 	}
 	if _, there := a.Logs.Log(id); !there {
@@ -240,6 +297,19 @@ func (a *Agent) removeLog(ctx context.Context, id kurabe.InstanceID) {
 		return
 	}
 	a.unneeded[id] = true
+}
+
+// adoptLog keeps the log that goes with an automated snapshot which was imported.
+func (u *snapshotUnit) adoptLog(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) {
+	imported := a.Of == "" && a.From == ""
+	if u.agent.Logs == nil || !imported || a.Kind != kurabe.SnapshotAutomated || facts.Position.File == "" {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, finishLimit)
+	defer cancel()
+	if err := u.agent.Logs.Adopt(limited, a.Source.Instance, facts.TakenAt, facts.Position); err != nil && ctx.Err() == nil {
+		u.log.Warn("log not adopted", logkey.Error, err)
+	}
 }
 
 // removeUnneeded tries again to remove logs that could not be removed. Others that

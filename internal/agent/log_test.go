@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
 )
 
@@ -39,6 +40,24 @@ func (l *stuckLogs) Remove(ctx context.Context, _ kurabe.InstanceID) error {
 	l.stuck.Add(1)
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// markedLog has a mark.
+type markedLog struct{ engine.Log }
+
+func (markedLog) Mark(context.Context) (kurabe.LogMark, error) {
+	return kurabe.LogMark{At: time.Unix(1, 0)}, nil
+}
+
+// TestNoMarkWithoutALease: what a server says after its lease is over is not believed, as
+// another one may have taken clients by then.
+func TestNoMarkWithoutALease(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		m, err := leasedLog{markedLog{}, func() bool { return over }}.Mark(t.Context())
+		if (err != nil) != over || m.At.IsZero() != over {
+			t.Errorf("over %v: %v, %v", over, m, err)
+		}
+	}
 }
 
 // TestReportsOfLogsWaitForNoRepository: how far the logs reach is told while a

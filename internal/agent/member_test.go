@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -198,11 +199,24 @@ type memberLogs struct {
 	under []kurabe.InstanceID
 	slow  time.Duration // of the end of following
 	ended []kurabe.InstanceID
+	runs  []kurabe.LogRun
 }
 
 func (l *memberLogs) All() []kurabe.InstanceLog { return nil }
 func (l *memberLogs) Log(kurabe.InstanceID) (kurabe.InstanceLog, bool) {
-	return kurabe.InstanceLog{}, true
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return kurabe.InstanceLog{Runs: slices.Clone(l.runs)}, true
+}
+
+func (l *memberLogs) End(_ kurabe.InstanceID, reason string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.under) > 0 {
+		return errors.New("it is followed")
+	}
+	l.runs[len(l.runs)-1].Ended = reason
+	return nil
 }
 
 func (l *memberLogs) Remove(_ context.Context, id kurabe.InstanceID) error {
@@ -282,6 +296,34 @@ func TestLogIsOfTheWriter(t *testing.T) {
 		synctest.Wait()
 		if len(logs.ended) == 0 || logs.ended[0] != "db-1" || len(logs.followed()) != 0 {
 			t.Errorf("removed %v, followed %v", logs.ended, logs.followed())
+		}
+	})
+}
+
+// The log of a server that follows one on another host has ended, and is kept no longer than
+// the snapshots here. One that follows a server here leaves it alone.
+func TestLogEndsWhereAnotherHostWrites(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		logs := &memberLogs{slow: time.Minute, runs: []kurabe.LogRun{{}}}
+		b.logs = logs
+		b.start()
+		b.send(logged(wanted(1)))
+		b.send(logged(writer(2, 0)))
+		ended := func() string { l, _ := logs.Log("db-1"); return l.Runs[0].Ended }
+		for generation, host := range []kurabe.HostID{"host-1", "host-2"} {
+			role := kurabe.Role{Epoch: 2, Duty: kurabe.DutyFollow, Source: &kurabe.Source{ID: second, Host: host, Address: "127.66.7.2", Port: 5432}}
+			a := logged(of(elsewhere(member(1, kurabe.DutyFollow, 2)), kurabe.Generation(3+generation), role))
+			a.Host = "host-1"
+			b.send(a)
+			time.Sleep(2 * logs.slow) // virtual
+			synctest.Wait()
+			if got := ended() != ""; got != (host == "host-2") || len(logs.followed()) > 0 {
+				t.Errorf("it follows one on %s: ended %q, followed %v", host, ended(), logs.followed())
+			}
+			b.agent.removeLog(context.Background(), "db-1")
+			if got := len(logs.ended) > 0; got != (host == "host-2") {
+				t.Errorf("it follows one on %s: removed %v", host, got)
+			}
 		}
 	})
 }

@@ -67,6 +67,7 @@ func (u *snapshotUnit) pass(ctx context.Context) time.Duration {
 		case step == "":
 			pause := u.settled(ctx, a, facts)
 			u.look() // what follows may take hours, too
+			u.adoptLog(ctx, a, facts)
 			return u.verified(ctx, a, u.archived(ctx, a, facts, u.sealed(ctx, a, pause)))
 		case step == did:
 			return u.failed(ctx, a, step, fmt.Errorf("it was done, and yet the folder is %s", state))

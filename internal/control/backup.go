@@ -45,7 +45,7 @@ func (c *Control) automated(id kurabe.InstanceID) []*store.Snapshot {
 		}
 	}
 	log, _ := c.View.LogOf(id)
-	slices.SortFunc(list, func(a, b *store.Snapshot) int { return log.CompareTaken(a.Status.Facts, b.Status.Facts) })
+	slices.SortFunc(list, func(a, b *store.Snapshot) int { return log.CompareTaken(a.Status.Placed(), b.Status.Placed()) })
 	return list
 }
 
@@ -69,15 +69,16 @@ func (c *Control) restorable(id kurabe.InstanceID) Restorable {
 	return r
 }
 
-// reach is the range of moments that the log brings one snapshot to.
+// reach is the range of moments that the log on its host brings one snapshot to.
 func reach(s *store.Snapshot, log kurabe.InstanceLog) (from, to time.Time, ok bool) {
-	return log.Moments(s.Status.Facts)
+	return log.Moments(s.Status.Placed())
 }
 
 // newer says whether an automated snapshot is newer than another of its instance; one
 // that was never taken is only when neither was.
 func (c *Control) newer(s, than *store.Snapshot) bool {
-	a, b := readSnapshot(s).Status.Facts, readSnapshot(than).Status.Facts
+	one, other := readSnapshot(s).Status, readSnapshot(than).Status
+	a, b := one.Placed(), other.Placed()
 	if a.TakenAt.IsZero() && b.TakenAt.IsZero() {
 		return s.Spec.CreatedAt.After(than.Spec.CreatedAt)
 	}

@@ -47,6 +47,9 @@ type Config struct {
 	// Repository opens the repository, or says why that cannot be now. It is asked
 	// again for each piece, so it should keep what it has opened.
 	Repository func() (blob.Store, error)
+	// Host marks the runs that are begun here. Those with another's mark in the repository
+	// are left alone, until Adopt; "": there is no other host.
+	Host string
 	// Gone says if an error of a Log means that the server no longer has the log
 	// (engine.ErrLogGone).
 	Gone func(error) bool

@@ -133,10 +133,13 @@ func runBegan(name string) time.Time {
 
 // runName begins with the time, so that names sort, also when the clock went back:
 // then with the time of the one before and a second more.
-func runName(now time.Time, before, random string) string {
+func runName(now time.Time, before, owner, random string) string {
 	name := now.UTC().Format(layout)
 	if t := runBegan(before); !t.IsZero() && name <= t.Format(layout) {
 		name = t.Add(time.Second).Format(layout)
+	}
+	if owner != "" {
+		name += "-" + owner
 	}
 	return name + "-" + random
 }

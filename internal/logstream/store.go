@@ -39,7 +39,8 @@ type instance struct {
 	runs       []*run // oldest first
 	next       int    // number of the next spool file
 	spoolBytes int64
-	surveyed   bool // the repository has been listed once
+	surveyed   bool       // the repository has been listed once
+	adopted    []adoption // whose runs are kept, whoever began them
 
 	grew    time.Time // when the newest mark moved
 	session string    // why the session does not grow, "" while it does
@@ -182,7 +183,7 @@ func (s *Store) addRun(inst *instance) (*run, error) {
 		before = inst.runs[n-1].folder
 	}
 	s.mu.Unlock()
-	r := &run{folder: runName(s.cfg.Now(), before, strings.ToLower(rand.Text()[:8]))}
+	r := &run{folder: runName(s.cfg.Now(), before, owner(s.cfg.Host), strings.ToLower(rand.Text()[:8]))}
 	dir := s.runDir(inst.id, r.folder)
 	if err := makeRunDir(s.cfg.Spool, dir); err != nil {
 		return nil, err

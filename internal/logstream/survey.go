@@ -45,7 +45,7 @@ func (s *Store) meet(ctx context.Context, repo blob.Store) error {
 		if err != nil {
 			return fmt.Errorf("list the log: %w", err)
 		}
-		if o, ok := parseObject(info.Name); ok {
+		if o, ok := parseObject(info.Name); ok && s.mine(o.run) {
 			s.get(o.id)
 		}
 	}
@@ -124,7 +124,7 @@ func (s *Store) surveyHeld(ctx context.Context, repo blob.Store, inst *instance)
 			return err
 		}
 	}
-	return nil
+	return s.leaveLocked(inst)
 }
 
 // compareLocked drops pieces that are gone, and gives the folders in which some are
@@ -151,7 +151,7 @@ func (s *Store) compareLocked(inst *instance, seen map[place]found) (changed []s
 		}
 	}
 	for at, f := range seen {
-		if f.piece && f.marks && !known[at] {
+		if f.piece && f.marks && !known[at] && (len(inst.adopted) > 0 || s.mine(at.folder)) {
 			unknown = append(unknown, at)
 		}
 	}

@@ -163,8 +163,8 @@ func (s *Store) removeEmpty(inst *instance) error {
 	return err
 }
 
-// Remove removes the whole log of an instance, in repository and spool. It may be
-// repeated. Follow must have ended.
+// Remove removes the whole log of an instance, in repository and spool, but for what other
+// hosts keep of it. It may be repeated. Follow must have ended.
 func (s *Store) Remove(ctx context.Context, id kurabe.InstanceID) error {
 	if err := checkPart(string(id)); err != nil {
 		return fmt.Errorf("remove the log: %w", err)
@@ -192,16 +192,21 @@ func (s *Store) removeHeld(ctx context.Context, inst *instance) error {
 		return err
 	}
 	s.mu.Lock()
+	known := map[string]bool{}
 	for _, r := range inst.runs { // nothing is claimed from here on
 		s.dropLocked(inst, r.pieces)
+		known[r.folder] = true
 	}
 	inst.runs = nil
 	s.mu.Unlock()
 	for info, err := range repo.List(ctx, prefix+string(inst.id)+"/") {
-		if err == nil {
-			err = repo.Delete(ctx, info.Name)
-		}
 		if err != nil {
+			return err
+		}
+		if o, ok := parseObject(info.Name); ok && !known[o.run] && !s.mine(o.run) {
+			continue
+		}
+		if err := repo.Delete(ctx, info.Name); err != nil {
 			return err
 		}
 	}

@@ -139,29 +139,39 @@ func (d *draft) newBackup() *kurabe.SnapshotSpec {
 }
 
 // announceLog tells of a gap in the log, once: from then on the latest restorable
-// time stands still until the next snapshot.
+// time stands still until the next snapshot. What another host than the one that told last
+// says of earlier is no news.
 func (d *draft) announceLog() {
-	r := d.w.Report
-	if !d.status.Applied.KeepsLog() {
-		d.status.LogWantedAt, d.status.LogBegan, d.status.LogEnded = time.Time{}, time.Time{}, ""
+	r, s := d.w.Report, &d.status
+	if !s.Applied.KeepsLog() {
+		s.LogWantedAt, s.LogBegan, s.LogEnded, s.LogHost = time.Time{}, time.Time{}, "", ""
 		return
 	}
-	if d.status.LogWantedAt.IsZero() {
-		d.status.LogWantedAt = d.w.Now
+	if s.LogWantedAt.IsZero() {
+		s.LogWantedAt = d.w.Now
 	}
 	if r == nil {
 		return
 	}
 	// What ended before the log was wanted is no news.
-	followed := !d.status.LogBegan.IsZero()
-	if followed && r.LogEnded != "" && r.LogEnded != d.status.LogEnded {
-		d.event("KURABE-EVENT-0004", "The log of the DB instance has a gap, and its latest restorable time stands still until the next automated snapshot: "+r.LogEnded, "backup", "notification")
+	followed, ended := !s.LogBegan.IsZero(), r.LogEnded
+	moved := followed && s.LogHost != "" && s.LogHost != r.Host
+	switch {
+	case moved && r.LogBegan.IsZero():
+		return
+	case moved:
+		ended = "since a failover a server on another host writes it"
+	case ended == s.LogEnded:
+		ended = ""
 	}
-	if followed && r.LogBegan.After(d.status.LogBegan) {
+	if followed && ended != "" {
+		d.event("KURABE-EVENT-0004", "The log of the DB instance has a gap, and its latest restorable time stands still until the next automated snapshot: "+ended, "backup", "notification")
+	}
+	if moved || followed && r.LogBegan.After(s.LogBegan) {
 		d.event("KURABE-EVENT-0005", "The log of the DB instance is followed again", "backup", "notification")
 	}
-	d.status.LogEnded = r.LogEnded
+	s.LogEnded = r.LogEnded
 	if !r.LogBegan.IsZero() {
-		d.status.LogBegan = r.LogBegan
+		s.LogBegan, s.LogHost = r.LogBegan, r.Host
 	}
 }

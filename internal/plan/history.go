@@ -23,8 +23,10 @@ type Backup struct {
 	TakenAt   time.Time          // zero until it was taken
 	UsableAt  time.Time          // from when on the log brings it to any moment
 	Position  kurabe.LogPosition // in the log, zero of one that does not know its own
+	Host      kurabe.HostID      // that has it, and the log from there on
 	State     kurabe.SnapshotState
 	Untrusted bool // its newest verification, or a restore, found damage
+	Moved     bool // it failed because another host writes now
 }
 
 func (d *draft) history() History {
@@ -32,7 +34,7 @@ func (d *draft) history() History {
 }
 
 func (b Backup) facts() kurabe.SnapshotFacts {
-	return kurabe.SnapshotFacts{TakenAt: b.TakenAt, UsableAt: b.UsableAt, Position: b.Position}
+	return kurabe.SnapshotFacts{TakenAt: b.TakenAt, UsableAt: b.UsableAt, Position: b.Position, Host: b.Host}
 }
 
 // live says whether a backup is there, or is being made.
@@ -151,11 +153,12 @@ func (h History) lastMade() time.Time {
 	return last
 }
 
-// lastFailed is when the last of them was asked for that failed, if none was made since.
+// lastFailed is when the last of them was asked for that failed, if none was made since. One
+// that was overtaken by a failover is tried again at once.
 func (h History) lastFailed() time.Time {
 	var last time.Time
 	for _, b := range h.Backups {
-		if b.State == kurabe.SnapshotFailed && b.CreatedAt.After(last) && !kurabe.AfterNow(b.CreatedAt, h.Now) {
+		if b.State == kurabe.SnapshotFailed && !b.Moved && b.CreatedAt.After(last) && !kurabe.AfterNow(b.CreatedAt, h.Now) {
 			last = b.CreatedAt
 		}
 	}

@@ -132,6 +132,22 @@ func (d *snapshotDraft) found() bool {
 	return d.had && d.next.Goal == kurabe.SnapshotPresent && r != nil && r.Done && r.Generation == d.next.Generation
 }
 
+// WriterMoved is why a snapshot fails that was not taken when a failover had another host
+// write.
+const WriterMoved = "the DB instance is served by another host since"
+
+// moved says so of one that is in the making: its host has only a standby now, if that.
+func (d *snapshotDraft) moved() bool {
+	of, r := d.w.Instance, d.w.Report
+	switch {
+	case d.next.Of == "" || d.status.State != kurabe.SnapshotCreating || of == nil || of.Goal == kurabe.GoalAbsent:
+		return false
+	case r != nil && (r.Done || !r.Facts.TakenAt.IsZero()):
+		return false
+	}
+	return of.Host != d.next.Host
+}
+
 // take has a host make the snapshot, and tells how far it is.
 func (d *snapshotDraft) take() {
 	if !d.had {
@@ -139,6 +155,10 @@ func (d *snapshotDraft) take() {
 		return
 	}
 	r := d.w.Report
+	if d.moved() {
+		d.fail(WriterMoved)
+		return
+	}
 	if r == nil || r.Generation != d.next.Generation {
 		d.because("waiting for host " + string(d.next.Host))
 		return

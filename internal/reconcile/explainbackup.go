@@ -46,7 +46,7 @@ func moments(list []*store.Snapshot, log kurabe.InstanceLog) (earliest, latest t
 		if s.Spec == nil || s.Spec.Kind != kurabe.SnapshotAutomated || explainSnapshot(s).State != kurabe.SnapshotAvailable {
 			continue
 		}
-		facts := s.Status.Facts
+		facts := s.Status.Placed()
 		from, to, ok := log.Moments(facts)
 		if !ok {
 			continue

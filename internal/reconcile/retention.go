@@ -35,6 +35,7 @@ func backups(list []*store.Snapshot) []plan.Backup {
 		if s.Status != nil {
 			f := s.Status.Facts
 			b.State, b.TakenAt, b.UsableAt, b.Position = s.Status.State, f.TakenAt, f.UsableAt, f.Position
+			b.Host, b.Moved = s.Status.Host, s.Status.Reason == plan.WriterMoved
 			b.Untrusted = s.Status.Verified != nil && !s.Status.Verified.OK
 		}
 		if s.Spec.Imported && b.TakenAt.IsZero() {

@@ -69,9 +69,9 @@ func (v *View) LogOf(id kurabe.InstanceID) (kurabe.InstanceLog, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var all []kurabe.InstanceLog
-	for _, logs := range v.state.logs {
+	for host, logs := range v.state.logs {
 		if l, ok := logs[id]; ok {
-			all = append(all, l)
+			all = append(all, l.ToldBy(host))
 		}
 	}
 	return kurabe.JoinLogs(all)

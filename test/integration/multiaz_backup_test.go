@@ -42,6 +42,8 @@ func TestMultiAZBackups(t *testing.T) {
 type backupBed struct {
 	*pairBed
 	moments []backupMoment
+	// retained: the instance is gone, and its backups stay.
+	retained bool
 }
 
 // backupMoment is one to restore to.
@@ -85,16 +87,20 @@ func (b *backupBed) fail(t *testing.T, name string, strike func(*testing.T, *pai
 }
 
 // restore restores to a moment: every row that was acknowledged by then is there, and none
-// that was begun later.
-func (b *backupBed) restore(t *testing.T, m backupMoment) {
+// that was begun later. It returns the zone that the restored instance was in.
+func (b *backupBed) restore(t *testing.T, m backupMoment) (zone string) {
 	name := fmt.Sprintf("restored-%d", m.at.Unix())
-	out, err := b.Service.RestoreDBInstanceToPointInTime(t.Context(), &rds.RestoreDBInstanceToPointInTimeInput{
+	in := &rds.RestoreDBInstanceToPointInTimeInput{
 		SourceDBInstanceIdentifier: aws.String(b.Name), TargetDBInstanceIdentifier: aws.String(name),
 		RestoreTime: aws.Time(m.at), BackupRetentionPeriod: aws.Int32(0),
-	})
+	}
+	if b.retained {
+		in.SourceDBInstanceIdentifier, in.SourceDbiResourceId = nil, aws.String(b.ID)
+	}
+	out, err := b.Service.RestoreDBInstanceToPointInTime(t.Context(), in)
 	if err != nil && !m.claimed {
 		t.Logf("%s is refused: %v", m.at, err)
-		return
+		return ""
 	}
 	must(t, err)
 	i := &harness.Instance{Service: b.Service, Name: name, ID: aws.ToString(out.DBInstance.DbiResourceId), Engine: b.Engine,
@@ -125,5 +131,7 @@ func (b *backupBed) restore(t *testing.T, m backupMoment) {
 		}
 	}
 	t.Logf("%s: %d rows acknowledged by then, %d there", m.at.Format(time.TimeOnly), by, len(rows))
+	zone = aws.ToString(i.Describe(t).AvailabilityZone)
 	i.Delete(t)
+	return zone
 }

@@ -31,28 +31,29 @@ type apartHost struct {
 	zone    string
 }
 
-func newApartBed(t *testing.T) *apartBed {
+// newApartBed has both hosts run with further flags.
+func newApartBed(t *testing.T, flags ...string) *apartBed {
 	t.Helper()
 	needRoot(t)
 	b := &apartBed{network: harness.NewNetwork(t)}
 	b.center = b.network.Machine(t)
 	b.service = harness.Start(t, harness.Options{Machine: b.center, Args: []string{"--zone", zoneHere, "--host-listen", b.join()}})
-	b.add(t, zoneThere)
-	b.add(t, "us-east-1c")
+	b.add(t, zoneThere, flags...)
+	b.add(t, "us-east-1c", flags...)
 	return b
 }
 
 func (b *apartBed) join() string { return b.center.Address + ":7381" }
 
 // add has a further host join, and waits until it is used.
-func (b *apartBed) add(t *testing.T, zone string) *apartHost {
+func (b *apartBed) add(t *testing.T, zone string, flags ...string) *apartHost {
 	t.Helper()
 	token, err := kurabeCommand(b.service, harness.Binary(t), "hosts", "token", "--only")
 	if err != nil {
 		t.Fatalf("%v: %s", err, token)
 	}
 	h := &apartHost{machine: b.network.Machine(t), zone: zone}
-	h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
+	h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: append([]string{"--address-pool", h.machine.Pool}, flags...), Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
 	h.Start(t, "--join", b.join(), "--zone", zone)
 	b.hosts = append(b.hosts, h)
 	harness.Wait(t, hostTime, "the host is used", func() string {

@@ -1,0 +1,89 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/plan"
+)
+
+// TestLogOnAnotherHost: that a server on another host writes is a gap of the log, told once,
+// and what that host has to say of earlier is not.
+func TestLogOnAnotherHost(t *testing.T) {
+	s := keptSim(t)
+	s.logSince(s.w.Now, "")
+	s.backUp(s.step(), kurabe.SnapshotAvailable)
+	s.step()
+	count := func(id string) (n int) {
+		for _, e := range s.events {
+			if e.ID == id {
+				n++
+			}
+		}
+		return n
+	}
+	move := func(host kurabe.HostID, since time.Time, ended string, want int) {
+		t.Helper()
+		s.w.Now = s.w.Now.Add(time.Minute)
+		r := *s.w.Report
+		r.Host, r.LogBegan, r.LogSince, r.LogEnded = host, since, since, ended
+		s.w.Report = &r
+		s.step()
+		if gaps, again := count("KURABE-EVENT-0004"), count("KURABE-EVENT-0005"); gaps != want || again != want {
+			t.Fatalf("%d gaps and %d ends of them are told, not %d: %v", gaps, again, want, s.w.Report)
+		}
+	}
+	here := s.w.Report.Host
+	at := s.w.Now
+	move("h9", time.Time{}, "", 0)
+	move("h9", at.Add(time.Hour), "", 1)
+	move("h9", at.Add(time.Hour), "", 1)
+	move(here, time.Time{}, "the other one wrote", 1)
+	move(here, at.Add(time.Minute), "the other one wrote", 2) // its clock is behind
+	move(here, at.Add(time.Minute), "the other one wrote", 2)
+}
+
+// TestSnapshotOfAFormerWriter: one that was not taken when another host became the writer's
+// is not waited for; one that was is good.
+func TestSnapshotOfAFormerWriter(t *testing.T) {
+	taken := kurabe.SnapshotFacts{TakenAt: monday, Percent: 100}
+	for name, c := range map[string]struct {
+		change func(*snapSim)
+		failed bool
+	}{
+		"nothing heard":  {func(s *snapSim) { s.w.Report = nil }, true},
+		"in the midst":   {func(s *snapSim) { s.report(func(r *kurabe.SnapshotReport) { r.Facts.Percent = 40 }) }, true},
+		"done":           {func(s *snapSim) { s.report(func(r *kurabe.SnapshotReport) { r.Done, r.Facts = true, taken }) }, false},
+		"the same host":  {func(s *snapSim) { s.w.Instance.Host = "h1" }, false},
+		"it is deleted":  {func(s *snapSim) { s.w.Spec.Deleting = &kurabe.Deletion{At: monday} }, false},
+		"it goes itself": {func(s *snapSim) { s.w.Instance.Goal = kurabe.GoalAbsent }, false},
+	} {
+		s := newSnapSim(t)
+		s.step()
+		s.w.Instance.Host = "h2"
+		c.change(s)
+		s.step()
+		if failed := s.w.Status.State == kurabe.SnapshotFailed && s.w.Status.Reason == plan.WriterMoved; failed != c.failed {
+			t.Errorf("%s: %+v", name, s.w.Status)
+		}
+		if removed := s.w.Assignment.Goal == kurabe.SnapshotAbsent; c.failed && !removed {
+			t.Errorf("%s: what there is of it stays", name)
+		}
+	}
+}
+
+// TestBackupAfterAFailover: one that a failover overtook is made again at once, any other
+// after a while.
+func TestBackupAfterAFailover(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		s := keptSim(t)
+		s.logSince(s.w.Now, "")
+		s.backUp(s.step(), kurabe.SnapshotFailed)
+		s.w.Backups[0].Moved = moved
+		s.w.Now = s.w.Now.Add(time.Second)
+		if again := s.step().Snapshot != nil; again != moved {
+			t.Errorf("overtaken %v, made again %v", moved, again)
+		}
+	}
+}
