@@ -21,6 +21,9 @@ const stageEnv = "KURABE_TEST_NAMESPACE"
 
 // Main runs the tests of a package, isolated.
 func Main(m *testing.M) {
+	if proc.IsShim() {
+		proc.ShimMain()
+	}
 	if warden.IsWarden() {
 		warden.Main()
 	}
@@ -35,9 +38,6 @@ func Main(m *testing.M) {
 // namespaces of its own, where its end is the end of every process that it started, loopback
 // addresses are free, machines in miniature can be made, and mounts concern nobody else.
 func Isolated(run func() int) int {
-	if proc.IsShim() {
-		proc.ShimMain()
-	}
 	switch {
 	case os.Getenv(stageEnv) == "first":
 		return firstProcess()
