@@ -80,6 +80,9 @@ func (t *tally) beside(x *loss, own []float64) row {
 		line.What, x = x.name+", "+t.name+" on one machine", x.peer
 	}
 	line.Note = fmt.Sprintf("rounds: %d; %s", len(t.seen[x]), t.note)
+	if x == writerFrozen {
+		line.Note += "; the Patroni of the server is frozen with it"
+	}
 	if t.err != nil {
 		line.Note += "; given up: " + oneLine(t.err)
 	}
