@@ -3,9 +3,10 @@
 // public API, ordinary logins to the databases and a ledger of acknowledged rows.
 //
 // It must not reach into the service: everything is seen from the outside, over
-// the API, the endpoints, the file system and the kernel. Called by test/integration
-// and test/fault only. Invariant: what a test started ends with it, also when it
-// fails. As root the test binary therefore runs in process, mount and network
-// namespaces of its own (see Main); without root every process below the data
+// the API, the endpoints, the file system and the kernel. Called by test/integration,
+// test/fault and test/bench, which is a program and no test (see Outside), only.
+// Invariant: what a test started ends with it, also when it fails. As root the test
+// binary therefore runs in process, mount and network namespaces of its own (see Main
+// and Isolated); without root every process below the data
 // folder is looked for and ended.
 package harness

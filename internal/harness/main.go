@@ -16,12 +16,10 @@ import (
 	"kurabe/internal/warden"
 )
 
-// stageEnv says how far the test binary has come on its way into namespaces.
+// stageEnv says how far the program has come on its way into namespaces.
 const stageEnv = "KURABE_TEST_NAMESPACE"
 
-// Main runs the tests of a package. As root it first goes into namespaces of its
-// own, where the end of the tests is the end of every process that they started,
-// loopback addresses are free, and mounts concern nobody else.
+// Main runs the tests of a package, isolated.
 func Main(m *testing.M) {
 	if proc.IsShim() {
 		proc.ShimMain()
@@ -29,17 +27,26 @@ func Main(m *testing.M) {
 	if warden.IsWarden() {
 		warden.Main()
 	}
+	os.Exit(Isolated(func() int {
+		code := m.Run()
+		endAll()
+		return code
+	}))
+}
+
+// Isolated runs the rest of a program and returns its status. As root it first goes into
+// namespaces of its own, where its end is the end of every process that it started, loopback
+// addresses are free, machines in miniature can be made, and mounts concern nobody else.
+func Isolated(run func() int) int {
 	switch {
 	case os.Getenv(stageEnv) == "first":
-		os.Exit(firstProcess())
+		return firstProcess()
 	case os.Getuid() == 0 && os.Getenv(stageEnv) == "":
 		if code, ok := isolated(); ok {
-			os.Exit(code)
+			return code
 		}
 	}
-	code := m.Run()
-	endAll()
-	os.Exit(code)
+	return run()
 }
 
 // isolated runs this binary again in namespaces, and says if that was possible.
@@ -79,7 +86,7 @@ func exitCode(s syscall.WaitStatus) int {
 }
 
 // firstProcess is the init of the namespaces: it mounts /proc, brings up the
-// loopback device, runs the tests and buries whoever lost its parent. Its own end
+// loopback device, runs the program and buries whoever lost its parent. Its own end
 // ends everything else.
 func firstProcess() int {
 	if err := furnish(); err != nil {
@@ -91,7 +98,7 @@ func firstProcess() int {
 	os.Setenv(stageEnv, "inside")
 	pid, err := syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "harness: run the tests:", err)
+		fmt.Fprintln(os.Stderr, "harness: run the program:", err)
 		return 1
 	}
 	go func() {

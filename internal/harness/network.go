@@ -3,7 +3,6 @@ package harness
 import (
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -32,10 +31,10 @@ type Machine struct {
 // gatewayAddress is the tests' own address on the network.
 const gatewayAddress = "10.77.0.1/24"
 
-// NewNetwork makes a network; it needs the namespace that Main makes as root.
+// NewNetwork makes a network; it needs the namespace that Isolated makes as root.
 func NewNetwork(t testing.TB) *Network {
 	t.Helper()
-	if os.Getenv(stageEnv) != "inside" {
+	if !Apart() {
 		t.Skip("machines in miniature need network namespaces, which only root makes")
 	}
 	n := &Network{bridge: &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "kurabe0"}}}

@@ -30,6 +30,7 @@ const (
 // Options say how a service runs.
 type Options struct {
 	Data   string   // "": a fresh folder
+	Binary string   // "": built for the tests
 	Args   []string // besides --data and --listen
 	Env    []string // besides ours
 	Fault  bool     // the binary with fault points, and a file to arm them
@@ -76,9 +77,12 @@ func Start(t testing.TB, o Options) *Service {
 func New(t testing.TB, o Options) *Service {
 	t.Helper()
 	s := &Service{Data: o.Data, Log: &Log{}, options: o}
-	if o.Fault {
+	switch {
+	case o.Binary != "":
+		s.binary = o.Binary
+	case o.Fault:
 		s.binary = FaultBinary(t)
-	} else {
+	default:
 		s.binary = Binary(t)
 	}
 	folder := ""

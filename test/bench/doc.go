@@ -5,6 +5,7 @@
 //	make bench BENCH="--only create,io"   some of it
 //	make bench BENCH="--only snapshot --sizes 1,5,10"
 //	make bench BENCH="--only failover"    beside Patroni; 20 rounds take hours, see --rounds
+//	make bench BENCH="--only hosts"       those of its rows that need several machines
 //
 // The figures are those of a client: it signs real requests, polls, logs in and
 // runs pgbench or sysbench. Beside each instance stands the same server started
@@ -23,6 +24,14 @@
 // code for the faults and one ledger; Patroni's client has both servers in a list, wants
 // target_session_attrs=read-write and gives a host that hangs two seconds. What the machine
 // does not have, and a pair that does not become whole again, is a row that says so.
+//
+// A part of them ("hosts") is done to a pair over two hosts: a service and two agents, each a
+// machine in miniature, that is a network namespace at one bridge, with the client at the
+// bridge. There a whole host is killed with its addresses, or frozen with its agent and
+// wardens. That takes root: the run goes into namespaces of its own, where it can make such
+// machines; without them a row says so. Patroni's servers and client stay on one machine,
+// where the ports of a lost host refuse at once. Of a frozen host it is compared by the same
+// rounds as with one machine, for the Patroni of a frozen server is always frozen with it.
 //
 // A read replica ("replica") is priced by what the clients of its source notice of it, beside
 // an instance that has none, and by how soon after a load it has all of that.

@@ -14,7 +14,7 @@ import (
 	"kurabe/internal/harness"
 )
 
-func init() { parts = append(parts, part{[]string{"failover"}, failover}) }
+func init() { parts = append(parts, part{[]string{"failover", hosts}, failover}) }
 
 const (
 	failoverRounds = 20
@@ -28,8 +28,8 @@ const (
 
 // failover loses servers of an instance with two of them, under a client that writes every
 // 10 ms, and measures what the client sees, beside the same losses under a peer; then what
-// the second server costs, and the gateway.
-func failover(ctx context.Context, r *run) error {
+// the second server costs, and the gateway. All of it is done on one host and over two.
+func failover(ctx context.Context, r *run) (failure error) {
 	l, err := r.service(ctx)
 	if err != nil {
 		return err
@@ -38,7 +38,18 @@ func failover(ctx context.Context, r *run) error {
 		r.notInstalled("failover", "failover")
 		return nil
 	}
-	return errors.Join(r.failovers(ctx, l), r.standbyPrice(ctx, l), r.gatewayPrice(ctx, l))
+	apart, err := r.openHosts(ctx)
+	if apart != nil {
+		defer func() { failure = errors.Join(failure, apart.closeHosts()) }()
+	}
+	failure = errors.Join(err, r.failovers(ctx, l, apart))
+	if r.asked("failover") {
+		failure = errors.Join(failure, r.standbyPrice(ctx, l), r.gatewayPrice(ctx, l))
+	}
+	if apart != nil && ctx.Err() == nil {
+		failure = errors.Join(failure, r.standbyPrice(ctx, apart), r.gatewayPrice(ctx, apart))
+	}
+	return failure
 }
 
 // side is one pair of servers in the comparison. pair waits until it is whole, and each
@@ -52,19 +63,24 @@ type side interface {
 	loseStandby(context.Context, lostPair) (float64, error)
 }
 
-// losses are what happens, in a random order in each round.
-var losses = []*loss{
-	{name: "writer killed", measure: "longest time without an acknowledgement", bar: 2, strike: side.kill},
-	{name: "writer frozen, resumed once another server serves", measure: "longest time without an acknowledgement", bar: 10, strike: side.freeze},
-	{name: "failover in order", measure: "longest time without an acknowledgement", bar: 1, strike: side.inOrder},
-	{name: "standby frozen", measure: "longest wait of a commit", bar: 2, strike: side.loseStandby},
-}
+const longestPause = "longest time without an acknowledgement"
+
+// losses are what happens, in a random order in each round, with both servers on one host. A
+// peer's server is frozen together with the Patroni that watches it, which is all of its host.
+var (
+	writerKilled = &loss{name: "writer killed", measure: longestPause, bar: 2, strike: side.kill}
+	writerFrozen = &loss{name: "writer's server frozen, resumed once another server serves", measure: longestPause, bar: 10, strike: side.freeze}
+	inOrder      = &loss{name: "failover in order", measure: longestPause, bar: 1, strike: side.inOrder}
+	losses       = []*loss{writerKilled, writerFrozen, inOrder,
+		{name: "standby frozen", measure: "longest wait of a commit", bar: 2, strike: side.loseStandby}}
+)
 
 // loss is one way to lose a server.
 type loss struct {
 	name, measure string
 	bar           float64 // seconds; 0: none was set
 	strike        func(side, context.Context, lostPair) (float64, error)
+	peer          *loss // what a peer goes through in its place; nil: the same
 }
 
 // lostPair are the two servers before a loss, and their zones, if they have any.
@@ -85,28 +101,68 @@ type failoverLab struct {
 func (f *failoverLab) client() *harness.Pulse { return f.pulse }
 
 // failovers measures what a client sees of each loss, round by round in turn with the
-// peers that can be had.
-func (r *run) failovers(ctx context.Context, l *lab) (failure error) {
-	f, err := l.failoverLab(ctx, postgres)
-	if err != nil {
-		return err
-	}
-	defer l.removeAtEnd(ctx, &failure, f.i.name)
-	own := newTally("Kurabe", "", f)
-	all := []*tally{own}
-	var other *tally // ours, with the other engine
-	if l.engines[mariadb] != "" {
-		f, err := l.failoverLab(ctx, mariadb)
+// peers that can be had: of pairs on this machine, and of one over two hosts.
+func (r *run) failovers(ctx context.Context, l, apart *lab) (failure error) {
+	var all []*tally
+	var own, other, far, farOther *tally // Kurabe's, and with the other engine; over two hosts
+	if r.asked("failover") {
+		f, err := l.failoverLab(ctx, postgres)
 		if err != nil {
 			return err
 		}
 		defer l.removeAtEnd(ctx, &failure, f.i.name)
-		other = newTally("MariaDB", "", f)
-		all = append(all, other)
+		own = newTally("Kurabe", "", f)
+		all = append(all, own)
+		if l.engines[mariadb] != "" {
+			f, err := l.failoverLab(ctx, mariadb)
+			if err != nil {
+				return err
+			}
+			defer l.removeAtEnd(ctx, &failure, f.i.name)
+			other = newTally("MariaDB", "", f)
+			all = append(all, other)
+		}
+	}
+	var h *hostsLab
+	if apart != nil {
+		var err error
+		if far, h, err = apart.hostsTally(ctx, postgres, "Kurabe"); err != nil {
+			return err
+		}
+		all = append(all, far)
+	}
+	if len(all) == 0 {
+		return nil // a peer alone is compared with nothing
 	}
 	p, peers := r.openPeers(ctx, l)
 	defer func() { failure = errors.Join(failure, p.close()) }()
-	all = append(all, peers...)
+	if err := r.inTurn(ctx, append(all, peers...), own); err != nil {
+		return err
+	}
+	if apart != nil {
+		// A loss takes all of a host: the other engine's pair has the hosts to itself.
+		failure = errors.Join(far.err, apart.remove(ctx, h.i.name))
+		if failure == nil && apart.engines[mariadb] != "" {
+			if farOther, h, failure = apart.hostsTally(ctx, mariadb, "MariaDB"); failure == nil {
+				defer apart.removeAtEnd(ctx, &failure, h.i.name)
+				failure = r.inTurn(ctx, []*tally{farOther}, farOther)
+			}
+		}
+	}
+	if own != nil {
+		r.failoverRows(own, other, peers)
+	}
+	if far != nil {
+		r.lossRows(far, farOther, peers)
+	}
+	if own == nil {
+		r.peersMissing(peers)
+	}
+	return failure // a peer that was given up is in the rows, and fails nothing of ours
+}
+
+// inTurn takes the rounds of all in turn. It ends early with the one that must go on.
+func (r *run) inTurn(ctx context.Context, all []*tally, must *tally) error {
 	for round := range r.rounds() {
 		for _, n := range r.rng.Perm(len(all)) {
 			t := all[n]
@@ -116,13 +172,15 @@ func (r *run) failovers(ctx context.Context, l *lab) (failure error) {
 			if t.err = t.round(ctx, r, round); t.err != nil {
 				r.out.say("  %s is given up: %v", t.name, t.err)
 			}
-			if ctx.Err() != nil || own.err != nil {
-				return errors.Join(ctx.Err(), own.err)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if must != nil && must.err != nil {
+				return must.err
 			}
 		}
 	}
-	r.failoverRows(own, other, peers)
-	return nil // a peer that was given up is in the rows, and fails nothing of ours
+	return nil
 }
 
 // failoverLab makes the pair of an engine, and its client.
@@ -151,8 +209,9 @@ func (r *run) rounds() int {
 
 // tally is what was seen of one side.
 type tally struct {
-	name, note string
+	name, note, where string
 	side
+	losses  []*loss // what happens to it
 	seen    map[*loss][]float64
 	missing map[*loss]int        // rows that each loss has cost
 	verdict harness.PulseVerdict // after the newest
@@ -160,7 +219,7 @@ type tally struct {
 }
 
 func newTally(name, note string, s side) *tally {
-	return &tally{name: name, note: note, side: s, seen: map[*loss][]float64{}, missing: map[*loss]int{}}
+	return &tally{name: name, note: note, where: "both servers on this machine", side: s, losses: losses, seen: map[*loss][]float64{}, missing: map[*loss]int{}}
 }
 
 // round has each thing happen once, in a random order. The client writes meanwhile and not
@@ -168,18 +227,19 @@ func newTally(name, note string, s side) *tally {
 func (t *tally) round(ctx context.Context, r *run, round int) error {
 	t.client().Start()
 	defer t.client().Stop()
-	for _, n := range r.rng.Perm(len(losses)) {
-		seconds, v, err := t.lose(ctx, losses[n])
+	for _, n := range r.rng.Perm(len(t.losses)) {
+		x := t.losses[n]
+		seconds, v, err := t.lose(ctx, x)
 		if err != nil {
 			// What it has lost may still be told.
 			if v, e := t.client().Judge(ctx); e == nil {
-				t.missed(losses[n], v)
+				t.missed(x, v)
 			}
-			return fmt.Errorf("%s, round %d: %w", losses[n].name, round+1, err)
+			return fmt.Errorf("%s, round %d: %w", x.name, round+1, err)
 		}
-		t.count(losses[n], seconds, v)
-		r.out.sample("failover", map[string]any{"side": t.name, "loss": losses[n].name, "round": round, "seconds": seconds, "acked": v.Acked, "missing": len(v.Missing), "wrong": v.Wrong()})
-		r.out.say("  round %d, %s, %s: %.2f s, %d of %d rows missing", round+1, t.name, losses[n].name, seconds, len(v.Missing), v.Acked)
+		t.count(x, seconds, v)
+		r.out.sample("failover", map[string]any{"side": t.name, "loss": x.name, "round": round, "seconds": seconds, "acked": v.Acked, "missing": len(v.Missing), "wrong": v.Wrong()})
+		r.out.say("  round %d, %s, %s: %.2f s, %d of %d rows missing", round+1, t.name, x.name, seconds, len(v.Missing), v.Acked)
 	}
 	return nil
 }
@@ -242,14 +302,17 @@ func (l *lab) createPair(ctx context.Context, o order) (*instance, error) {
 
 // waitPair waits until an instance is whole and nothing else is missing.
 func (l *lab) waitPair(ctx context.Context, i *instance, missing func(types.DBInstance) string) error {
-	view := &harness.Service{Data: l.data}
+	notWhole := (&harness.Service{Data: l.data}).NotWhole
+	if l.hosts != nil {
+		notWhole = l.hosts.notWhole
+	}
 	for deadline := time.Now().Add(wholeWait); ; pauseFor(ctx, pollPause) {
 		out, err := l.api.DescribeDBInstances(ctx, &rds.DescribeDBInstancesInput{DBInstanceIdentifier: aws.String(i.name)})
 		if err != nil {
 			return err
 		}
 		d := out.DBInstances[0]
-		lacks := view.NotWhole(d)
+		lacks := notWhole(d)
 		if lacks == "" {
 			lacks = missing(d)
 		}

@@ -123,7 +123,7 @@ func (r *run) gatewayLatency(ctx context.Context, l *lab, i *instance, direct ta
 			added = append(added, through[k]-alone[k])
 		}
 		interval, estimate := stat.SignedRankInterval(added, speedLevel), stat.HodgesLehmann(added)
-		line := row{Bench: "failover", What: fmt.Sprintf("the endpoint adds after a failover, %s, %s at %d a second, p%g", how, gatewayKit, agreeRate, quantile),
+		line := row{Bench: "failover", What: fmt.Sprintf("the endpoint adds after a failover%s, %s, %s at %d a second, p%g", l.overHosts(), how, gatewayKit, agreeRate, quantile),
 			Value: fmt.Sprintf("%.0f µs [%.0f, %.0f]", estimate, interval.Low, interval.High),
 			Note:  fmt.Sprintf("median %.0f against %.0f µs; %d blocks of %s, %d clients, without TLS", stat.Median(through), stat.Median(alone), len(added), r.agreeTime(), speedClients)}
 		if n == 0 {
@@ -156,7 +156,7 @@ func (r *run) gatewayThroughput(ctx context.Context, l *lab, i *instance, direct
 		}
 	}
 	ratio := stat.PairedRatio(rates[0], rates[1], speedLevel)
-	r.out.row(row{Bench: "failover", What: fmt.Sprintf("pgbench select-only, %d clients, after a failover: endpoint, %s / direct", gatewayClients, how), Value: formatRatio(ratio),
+	r.out.row(row{Bench: "failover", What: fmt.Sprintf("pgbench select-only, %d clients, after a failover%s: endpoint, %s / direct", gatewayClients, l.overHosts(), how), Value: formatRatio(ratio),
 		Bar: fmt.Sprintf("≥ %.2f", gatewayRate), Verdict: verdict(ratio.Estimate >= gatewayRate),
 		Note: fmt.Sprintf("median %.0f against %.0f transactions/s; %d blocks of %d s, without TLS; clients and server share %d processors",
 			stat.Median(rates[0]), stat.Median(rates[1]), r.Blocks, r.Seconds, runtime.NumCPU())})

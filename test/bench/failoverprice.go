@@ -63,7 +63,11 @@ func (r *run) standbyPrice(ctx context.Context, l *lab) (failure error) {
 		b.class = pairClass(l)
 	}
 	var err error
-	if b.one, err = l.create(ctx, order{name: "price-one", engine: postgres, class: b.class}); err != nil {
+	one := order{name: "price-one", engine: postgres, class: b.class}
+	if l.hosts != nil {
+		one.zone = zonesApart[0]
+	}
+	if b.one, err = l.create(ctx, one); err != nil {
 		return err
 	}
 	defer func() { failure = errors.Join(failure, b.drop(ctx, "price-one")) }()
@@ -71,7 +75,7 @@ func (r *run) standbyPrice(ctx context.Context, l *lab) (failure error) {
 		return err
 	}
 	defer func() { failure = errors.Join(failure, b.drop(ctx, "price-two")) }()
-	return b.prices(ctx, "failover", "price of the second server")
+	return b.prices(ctx, "failover", "price of the second server"+l.overHosts())
 }
 
 // prices fills both, and compares them with each number of clients.

@@ -10,7 +10,13 @@ import (
 
 // failoverRows puts each peer's figure below Kurabe's of the same loss.
 func (r *run) failoverRows(own, other *tally, peers []*tally) {
-	for _, x := range losses {
+	r.lossRows(own, other, peers)
+	r.peersMissing(peers)
+}
+
+// lossRows leaves out what a peer has lost.
+func (r *run) lossRows(own, other *tally, peers []*tally) {
+	for _, x := range own.losses {
 		r.out.row(own.judged(x, x.name+": "+x.measure))
 		if other != nil {
 			r.out.row(other.judged(x, x.name+", "+other.name))
@@ -19,24 +25,40 @@ func (r *run) failoverRows(own, other *tally, peers []*tally) {
 			r.out.row(t.beside(x, own.seen[x]))
 		}
 	}
-	const rows = "acknowledged rows that are missing after all of it"
-	v := own.verdict
-	r.out.row(row{Bench: "failover", What: rows, Value: fmt.Sprintf("%d of %d", len(v.Missing), v.Acked),
-		Bar: "0", Verdict: verdict(v.Wrong() == ""), Note: v.Wrong()})
+	r.out.row(own.kept(missingRows + own.over()))
 	if other != nil {
-		v := other.verdict
-		r.out.row(row{Bench: "failover", What: rows + ", " + other.name, Value: fmt.Sprintf("%d of %d", len(v.Missing), v.Acked),
-			Bar: "0", Verdict: verdict(v.Wrong() == ""), Note: v.Wrong()})
+		r.out.row(other.kept(missingRows + other.over() + ", " + other.name))
 	}
+}
+
+const missingRows = "acknowledged rows that are missing after all of it"
+
+// over says of which pairs a row is that does not name a loss.
+func (t *tally) over() string {
+	if slices.Equal(t.losses, hostLosses) {
+		return " over two hosts"
+	}
+	return ""
+}
+
+// kept is whether a client of ours finds what it was told is safe.
+func (t *tally) kept(what string) row {
+	v := t.verdict
+	return row{Bench: "failover", What: what, Value: fmt.Sprintf("%d of %d", len(v.Missing), v.Acked),
+		Bar: "0", Verdict: verdict(v.Wrong() == ""), Note: v.Wrong()}
+}
+
+// peersMissing is what a peer's client misses, after all that was done to it.
+func (r *run) peersMissing(peers []*tally) {
 	for _, t := range peers {
-		r.out.row(row{Bench: "failover", What: rows + ", " + t.name, Value: fmt.Sprintf("%d of %d", len(t.verdict.Missing), t.verdict.Acked), Note: t.lost()})
+		r.out.row(row{Bench: "failover", What: missingRows + ", " + t.name, Value: fmt.Sprintf("%d of %d", len(t.verdict.Missing), t.verdict.Acked), Note: t.lost()})
 	}
 }
 
 // judged is what a client of ours has seen of one loss, held against its bar.
 func (t *tally) judged(x *loss, what string) row {
 	seen := t.seen[x]
-	line := row{Bench: "failover", What: what, Note: fmt.Sprintf("%d rounds, a client that writes every 10 ms; both servers on this machine", len(seen))}
+	line := row{Bench: "failover", What: what, Note: fmt.Sprintf("%d rounds, a client that writes every 10 ms; %s", len(seen), t.where)}
 	if t.err != nil {
 		line.Note += "; given up: " + oneLine(t.err)
 	}
@@ -53,12 +75,22 @@ func (t *tally) judged(x *loss, what string) row {
 
 // beside is what a peer's client has seen of one loss, and how many times as much that is.
 func (t *tally) beside(x *loss, own []float64) row {
-	line := row{Bench: "failover", What: x.name + ", " + t.name, Note: fmt.Sprintf("rounds: %d; %s", len(t.seen[x]), t.note)}
+	line := row{Bench: "failover", What: x.name + ", " + t.name}
+	if x.peer != nil {
+		line.What, x = x.name+", "+t.name+" on one machine", x.peer
+	}
+	line.Note = fmt.Sprintf("rounds: %d; %s", len(t.seen[x]), t.note)
+	if x == writerFrozen {
+		line.Note += "; the Patroni of the server is frozen with it"
+	}
 	if t.err != nil {
 		line.Note += "; given up: " + oneLine(t.err)
 	}
 	if len(t.seen[x]) == 0 {
 		line.Value = "not measured"
+		return line
+	}
+	if line.Value = medianAndWorst(t.seen[x]); len(own) == 0 {
 		return line
 	}
 	line.Value = fmt.Sprintf("%s; × %.1f and × %.1f of Kurabe's", medianAndWorst(t.seen[x]),
@@ -69,7 +101,7 @@ func (t *tally) beside(x *loss, own []float64) row {
 // lost says after which losses rows were missing that had not been before.
 func (t *tally) lost() string {
 	var after []string
-	for _, x := range losses {
+	for _, x := range t.losses {
 		if t.missing[x] != 0 {
 			after = append(after, fmt.Sprintf("%d after %s", t.missing[x], x.name))
 		}

@@ -79,6 +79,7 @@ type order struct {
 	name, engine, class, storage, group string
 	gib, iops                           int32
 	retention                           int // days; 0 makes no backups
+	zone                                string
 }
 
 func (o order) input() *rds.CreateDBInstanceInput {
@@ -93,6 +94,9 @@ func (o order) input() *rds.CreateDBInstanceInput {
 	}
 	if o.group != "" {
 		in.DBParameterGroupName = aws.String(o.group)
+	}
+	if o.zone != "" {
+		in.AvailabilityZone = aws.String(o.zone)
 	}
 	if o.iops != 0 {
 		in.Iops = aws.Int32(o.iops)
@@ -231,8 +235,13 @@ func postgresExec(ctx context.Context, dsn string, statements ...string) error {
 
 func (t target) login(ctx context.Context) error { return t.exec(ctx, "SELECT 1") }
 
-// home is the folder of an instance.
-func (l *lab) home(i *instance) string { return filepath.Join(l.data, "instances", i.id) }
+// home is the folder of an instance, over two hosts that of the server that writes.
+func (l *lab) home(i *instance) string {
+	if l.hosts != nil {
+		return l.hosts.writerHome(i.id)
+	}
+	return filepath.Join(l.data, "instances", i.id)
+}
 
 // pid is the running server's.
 func (l *lab) pid(i *instance) (int, error) {

@@ -39,6 +39,7 @@ type lab struct {
 	dir, data, bin, secret string
 	keep                   bool
 	out                    *report
+	hosts                  *hostsBed // its databases are on machines in miniature; nil: here
 
 	api     *rds.Client
 	engines map[string]string // version by name, of the engines that are ready

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"kurabe/internal/harness"
 	"kurabe/internal/proc"
 )
 
@@ -86,6 +87,16 @@ func main() {
 	}
 	s, err := parseFlags()
 	exitOn(err)
+	if s.machinesNamed() {
+		os.Exit(harness.Isolated(func() int {
+			measure(s)
+			return 0
+		}))
+	}
+	measure(s)
+}
+
+func measure(s settings) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	exitOn(bench(ctx, s))
@@ -100,7 +111,7 @@ func exitOn(err error) {
 
 func parseFlags() (settings, error) {
 	var s settings
-	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,log,moment,service,fleet,lab,failover,replica (default: all)")
+	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,log,moment,service,fleet,lab,failover,hosts,replica (default: all)")
 	flag.BoolVar(&s.Quick, "quick", false, "small sizes: shows that everything runs, not how fast")
 	flag.IntVar(&s.Blocks, "blocks", 0, "blocks of each comparison (default 8; 6 with --quick, the least that has an interval)")
 	flag.IntVar(&s.Seconds, "seconds", 0, "seconds of one measurement under load (default 8; 1 with --quick)")

@@ -48,6 +48,7 @@ type patroniNode struct {
 	harness.Member
 	address string
 	patroni *daemon
+	launch  func() (*daemon, error) // starts its Patroni
 }
 
 func (c *patroniCluster) client() *harness.Pulse { return c.pulse }
@@ -100,7 +101,10 @@ func (c *patroniCluster) startNode(name string, b patroniBuild, pace patroniPace
 			return err
 		}
 	}
-	if n.patroni, err = c.p.daemon(c.name+"-"+name, n.Home(), b.env(), b.python, "-m", "patroni", path); err != nil {
+	n.launch = func() (*daemon, error) {
+		return c.p.daemon(c.name+"-"+name, n.Home(), b.env(), b.python, "-m", "patroni", path)
+	}
+	if n.patroni, err = n.launch(); err != nil {
 		return err
 	}
 	c.nodes = append(c.nodes, n)

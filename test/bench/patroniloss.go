@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"kurabe/internal/harness"
+	"kurabe/internal/proc"
 )
 
 // again waits for rows and for the pair, and says how long nothing was acknowledged from
@@ -70,5 +72,25 @@ func (c *patroniCluster) inOrder(ctx context.Context, p lostPair) (float64, erro
 	if err == nil && now.writer != p.standby {
 		err = fmt.Errorf("after the switchover %s writes", now.writer.ID)
 	}
+	return seconds, err
+}
+
+// loseHost kills the writer and its Patroni, as a loss of power does; its ports refuse clients
+// from then on. Both come back once the other server serves.
+func (c *patroniCluster) loseHost(ctx context.Context, p lostPair) (float64, error) {
+	n := c.node(p.writer)
+	from := time.Now()
+	// Its Patroni first, which would start the server again.
+	if err := errors.Join(n.patroni.kill(ctx), proc.KillSurvivors(ctx, n.DataDir())); err != nil {
+		return 0, err
+	}
+	if err := more(ctx, c.pulse, pulseRows); err != nil {
+		return 0, err
+	}
+	var err error
+	if n.patroni, err = n.launch(); err != nil {
+		return 0, err
+	}
+	_, seconds, err := c.again(ctx, from)
 	return seconds, err
 }

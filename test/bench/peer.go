@@ -59,6 +59,7 @@ func (r *run) openPeers(ctx context.Context, l *lab) (*peers, []*tally) {
 				return p, list
 			}
 			t := newTally(name, pace.note(), c)
+			t.losses = r.peerLosses()
 			t.err = err // its rows say so
 			list = append(list, t)
 		}
@@ -143,7 +144,7 @@ type daemon struct {
 }
 
 func (p *peers) daemon(name, dir string, env []string, argv ...string) (*daemon, error) {
-	log, err := os.Create(filepath.Join(p.dir, name+".log"))
+	log, err := os.OpenFile(filepath.Join(p.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
