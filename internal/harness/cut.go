@@ -147,3 +147,23 @@ func (m *Machine) Inside(t testing.TB, do func()) {
 		do()
 	})
 }
+
+// Held are its addresses, as Addresses, and none where they cannot be listed.
+func (m *Machine) Held() []string {
+	h, err := netlink.NewHandleAt(m.ns)
+	if err != nil {
+		return nil
+	}
+	defer h.Close()
+	all, err := h.AddrList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, a := range all {
+		if ip := a.IP.String(); !a.IP.IsLoopback() && ip != m.Address {
+			out = append(out, ip)
+		}
+	}
+	return out
+}
