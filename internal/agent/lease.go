@@ -190,23 +190,29 @@ func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) e
 	}
 	limited, cancel := context.WithTimeout(ctx, guardTime)
 	defer cancel()
+	unarmed := false
 	if *guard == nil {
 		g, err := w.agent.Guards.Open(limited, a)
 		if err != nil {
 			return err
 		}
-		*guard = g
 		// One of an earlier life of this process goes on.
 		enforced, err := g.Until(limited)
 		if err != nil {
 			return err
 		}
+		*guard = g
 		l.move(enforced)
+		// One that takes the place of another knows nothing of that one's lease.
+		unarmed = enforced < l.enforced()
+	}
+	if unarmed {
+		until = max(until, l.enforced())
 	}
 	if until <= now || w.hangs() {
 		return nil // the guard ends it, if it was ever leased
 	}
-	if until <= l.enforced() {
+	if until <= l.enforced() && !unarmed {
 		return nil
 	}
 	if err := (*guard).Extend(limited, until); err != nil {
