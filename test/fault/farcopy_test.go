@@ -90,6 +90,9 @@ func TestFarCopy(t *testing.T) {
 			time.AfterFunc(silentTime, func() { b.there.Plug(t, true) })
 		}},
 	} {
+		if c.name == "the cable is pulled" && os.Getenv("KURABE_HISTORY_TIME") == "" {
+			continue // it waits for most of a minute: make fault does
+		}
 		if !t.Run(c.name, func(t *testing.T) { b.replicate(t, c.at, c.hold, c.do) }) {
 			t.FailNow()
 		}

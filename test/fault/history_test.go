@@ -22,7 +22,7 @@ import (
 
 const (
 	// historyTime is how long a history is by default; KURABE_HISTORY_TIME says otherwise.
-	historyTime = 90 * time.Second
+	historyTime = time.Minute
 	// historyClients work at the same time, each with a session of its own and with a pause
 	// of historyPause at most after each transaction.
 	historyClients = 5
@@ -123,33 +123,51 @@ func (h *history) client(ctx context.Context, id int, random *rand.Rand) {
 	}
 }
 
-// append changes both tables in one transaction. An error before the commit is sent means
-// that nothing happened; afterwards nobody knows, and it may still happen at any time. It
-// is never called off: a commit that waits and is cancelled is there at once, as the
-// documentation of PostgreSQL says of synchronous replication.
+// append changes both tables in one transaction.
 func (h *history) append(s harness.Session, id, key int) error {
-	value := int(h.next.Add(1))
+	value, call := h.begin()
+	sent, err := transact(s, value, key)
+	h.appended(porcupine.Operation{ClientId: id, Input: appended{key, value}, Call: call}, sent, err)
+	return err
+}
+
+// begin is of an append: a value of its own, and when it was called.
+func (h *history) begin() (value int, call int64) {
 	h.tries.Add(1)
-	ctx := context.Background() // a server that hangs loses its sessions at the failover
-	call := h.now()
+	return int(h.next.Add(1)), h.now()
+}
+
+// transact says whether the commit was sent. It is never called off: a commit that waits and
+// is cancelled is there at once, as the documentation of PostgreSQL says of synchronous
+// replication. A server that hangs loses its sessions at the failover.
+func transact(s harness.Session, value, key int) (sent bool, err error) {
+	ctx := context.Background()
 	for _, statement := range []string{
 		"BEGIN",
 		fmt.Sprintf("UPDATE one SET list = CONCAT(list, ',%d') WHERE id = %d", value, key),
 		fmt.Sprintf("UPDATE two SET list = CONCAT(list, ',%d') WHERE id = %d", value, key),
 	} {
 		if err := s.Exec(ctx, statement); err != nil {
-			return err
+			return false, err
 		}
 	}
-	err := s.Exec(ctx, "COMMIT")
-	o := porcupine.Operation{ClientId: id, Input: appended{key, value}, Call: call, Return: h.now()}
-	if err != nil {
-		o.ClientId, o.Return = historyClients+value, math.MaxInt64
+	return true, s.Exec(ctx, "COMMIT")
+}
+
+// appended notes how an append has ended. An error before the commit is sent means that
+// nothing happened; afterwards nobody knows, and it may still happen at any time.
+func (h *history) appended(o porcupine.Operation, sent bool, err error) {
+	switch {
+	case err == nil:
+		o.Return = h.now()
+	case sent:
+		o.ClientId, o.Return = historyClients+o.Input.(appended).value, math.MaxInt64
+	default:
+		return
 	}
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.ops = append(h.ops, o)
-	h.mu.Unlock()
-	return err
 }
 
 func (h *history) read(ctx context.Context, s harness.Session, id, key int) error {
@@ -197,6 +215,9 @@ func (h *history) verify(t *testing.T) {
 			unknown++
 		}
 	}
+	for _, w := range explain(h.ops) {
+		t.Error(w)
+	}
 	result, info := porcupine.CheckOperationsVerbose(listModel, h.ops, historySearch)
 	t.Logf("%d transactions, %d of them with an unknown outcome: %s", len(h.ops), unknown, result)
 	switch result {
@@ -238,6 +259,9 @@ func TestHistoryFindsLosses(t *testing.T) {
 	} {
 		if got := porcupine.CheckOperationsTimeout(listModel, c.ops, time.Minute); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if wrong := explain(c.ops); (len(wrong) > 0) != (c.want == porcupine.Illegal) {
+			t.Errorf("%s: explained by %q", name, wrong)
 		}
 	}
 }
