@@ -31,7 +31,6 @@ func caseAlone(t *testing.T, p *apart) {
 	if n, err := p.pulse.Errors(from); n > 0 {
 		t.Errorf("the client has met %d errors, the last was %v", n, err)
 	}
-	from = time.Now()
 	standby.powerOff(t)
 	took := harness.Wait(t, leaseEnds+apartMargin, "the writer ends", func() string {
 		if harness.Alive(pid) {
