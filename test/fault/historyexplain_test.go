@@ -12,9 +12,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// explain says in words what is wrong with a history whose last read of each list is the
-// longest: the search for an order says only that there is none, or never ends. What it finds
-// is wrong; what it does not find may be.
+// explain says in words what is wrong with a history, in which each list is read at its end:
+// the search for an order says only that there is none, or takes for ever.
+//
+// Nothing wrong means that there is an order: values are told apart, so the longest list says
+// where each append is, and a read comes after the last one that it saw. What never came to be
+// comes last. That is one unless somebody sees less than what had ended before it began, or
+// something that had not begun: then there is none.
 func explain(ops []porcupine.Operation) (wrong []string) {
 	for key, of := range byKey(ops) {
 		final := ""
