@@ -270,8 +270,16 @@ func (s *service) seen(ctx context.Context, host *agent.Host) error {
 	}
 }
 
+// heard is when a host has spoken over the network, if it has to.
+func (s *service) heard(id kurabe.HostID) (time.Time, bool) {
+	if s.links == nil {
+		return time.Time{}, false
+	}
+	return s.links.Heard(id)
+}
+
 func (s *service) startPlanner(ctx context.Context, f *serverFlags, kv store.KV) *reconcile.Loop {
-	loop := reconcile.New(reconcile.Config{KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.verifyEvery, Elect: s.elect})
+	loop := reconcile.New(reconcile.Config{KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.verifyEvery, Elect: s.elect, Heard: s.heard})
 	s.loop("planner", func() error { return loop.Run(ctx) })
 	return loop
 }

@@ -82,6 +82,21 @@ func (s *addresses) hold(whose string, want []netip.Addr) error {
 	return nil
 }
 
+// again holds what somebody wants once more, in case that it was taken away.
+func (s *addresses) again(whose string) error {
+	if s.of == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, address := range s.want[whose] {
+		if err := s.of.Hold(address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // holdsEndpoint says whether a server has the address of its endpoint by itself, since it
 // listens there. A standby's is held by whoever writes, and that of a writer which listens
 // elsewhere comes with the endpoint (endpoint.go).

@@ -111,6 +111,13 @@ func TestAddressOfALease(t *testing.T) {
 			if err := a.addresses.hold(c.whose, nil); err != nil || slices.Contains(f.held, endpoint) {
 				t.Errorf("without a lease it is held on: %v, %v", f.held, err)
 			}
+			if err := a.addresses.hold(c.whose, []netip.Addr{endpoint}); err != nil {
+				t.Fatal(err)
+			}
+			f.held = nil // a warden has taken it away
+			if err := a.addresses.again(c.whose); err != nil || !slices.Contains(f.held, endpoint) {
+				t.Errorf("under the next lease it is not held: %v, %v", f.held, err)
+			}
 			f.held = nil
 			again := New(Config{Addresses: f, Log: slog.New(slog.DiscardHandler)})
 			again.holdAddresses([]kurabe.Assignment{c.a})

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -151,10 +152,15 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 	ticker := time.NewTicker(leaseEvery)
 	defer ticker.Stop()
 	for {
+		replaced := guard != nil && guardGone(guard)
 		if guardGone(guard) {
 			guard = nil
 		}
 		err := l.extend(ctx, a, &guard)
+		if replaced && l.holds() {
+			// It may have ended the lease that was, and taken the endpoint's address away.
+			err = errors.Join(err, l.worker.agent.addresses.again(endpointOf(l.worker.id.Owner())))
+		}
 		if text := textOf(err); text != trouble && ctx.Err() == nil {
 			if trouble = text; err != nil {
 				l.worker.log.Error("lease of the writer not guarded, tried again", logkey.Error, err)

@@ -20,6 +20,7 @@ type hearing struct {
 	last     time.Time
 	lost     bool
 	silent   time.Duration // what it has announced with its newest word
+	spoke    time.Time     // its newest word by which it can be expected to obey
 }
 
 // hearingLocked is what is known of a host. One that has not spoken under this election is what
@@ -53,6 +54,9 @@ func (s *Server) alive(ctx context.Context, e Election, host kurabe.HostID, q Al
 		h.last = at
 	}
 	h.silent = q.SilentFor
+	if h.spoke = s.Now(); q.SilentFor > 0 || q.Looking {
+		h.spoke = time.Time{}
+	}
 	lost := h.lost
 	s.mu.Unlock()
 	if lost {
@@ -70,6 +74,21 @@ func (s *Server) alive(ctx context.Context, e Election, host kurabe.HostID, q Al
 		}
 	}
 	return grant(s.View, q), nil
+}
+
+// Heard is when a host has spoken last to this server as the elected planner's, zero when it has
+// not, or is away; false for a host that has no need to.
+func (s *Server) Heard(id kurabe.HostID) (time.Time, bool) {
+	if _, joined := s.View.JoinedHost(id); !joined {
+		return time.Time{}, false
+	}
+	e, elected := s.elected()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.heard[id]; elected && h != nil && h.election == e.Fence.ModRevision {
+		return h.spoke, true
+	}
+	return time.Time{}, true
 }
 
 // Watch writes down when joined hosts fall silent and when they are heard again, until

@@ -66,6 +66,10 @@ func (d *draft) succeed() {
 		return
 	}
 	to := d.candidate()
+	if to != "" && !d.fresh(to) {
+		d.because(fmt.Sprintf("the host of %s has not spoken lately", to))
+		to = ""
+	}
 	switch {
 	case to != "" && yields:
 		d.because(fmt.Sprintf("%s has handed over to %s", g.Writer, to))

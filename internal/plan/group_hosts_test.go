@@ -108,6 +108,15 @@ func (f *groupFleet) lost() map[kurabe.HostID]time.Time {
 	return out
 }
 
+// heard is the newest word of each host.
+func (f *groupFleet) heard() map[kurabe.HostID]time.Time {
+	out := map[kurabe.HostID]time.Time{}
+	for id, m := range f.machines {
+		out[id] = m.last
+	}
+	return out
+}
+
 func (f *groupFleet) revisions() map[kurabe.HostID]int {
 	out := map[kurabe.HostID]int{}
 	for id, m := range f.machines {

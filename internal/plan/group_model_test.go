@@ -83,7 +83,7 @@ func (f *groupFleet) read() {
 	w := f.w
 	w.Members, w.Reports = maps.Clone(f.w.Members), maps.Clone(f.w.Reports)
 	w.Assignment, w.Report = w.Members[f.writer()], w.Reports[f.writer()]
-	w.Lost = f.lost()
+	w.Lost, w.Heard = f.lost(), f.heard()
 	f.planned, f.readAt = &w, f.revisions()
 }
 

@@ -23,6 +23,22 @@ func (d *draft) heard(id kurabe.InstanceID) *kurabe.InstanceReport {
 	return d.reported(id)
 }
 
+// freshTime is how old the newest word of a host may be that is to take over: two beats. One
+// that is not lost yet may be frozen, or off, and what it has said of before.
+const freshTime = 2 * time.Second
+
+// fresh says whether a member's host can be expected to obey. One that cannot is looked at
+// again in a moment: it has spoken by then, or is lost.
+func (d *draft) fresh(id kurabe.InstanceID) bool {
+	m, _ := d.group.Member(id)
+	spoke, speaks := d.w.Heard[m.Host]
+	if !speaks || d.w.Now.Sub(spoke) <= freshTime {
+		return true
+	}
+	d.lookAgain(d.w.Now.Add(freshTime / 4))
+	return false
+}
+
 // elsewhere says whether a member is on another host than the writer.
 func (d *draft) elsewhere(m kurabe.Member) bool {
 	w, _ := d.group.Member(d.group.Writer)

@@ -129,3 +129,34 @@ func TestVouchedWriterIsAvailable(t *testing.T) {
 		t.Errorf("lost since %s; state %s, epoch %d after %d", f.lost()[writer], f.w.Status.State, f.w.Group.Epoch, epoch)
 	}
 }
+
+// A standby whose host has not spoken lately is not given the right to write: that host may be
+// gone, and nobody could take the right back. The writer, which has everything, is started.
+func TestNobodyTakesOverUnheard(t *testing.T) {
+	f := apartFleet(t)
+	writer, standby := f.wantWhole(t)
+	epoch := f.w.Group.Epoch
+	f.machines[standby].cut = true
+	f.pass(3 * time.Second) // it is not lost yet
+	f.machines[writer].last = f.w.Now
+	w := f.servers[f.writer()]
+	w.lease = f.w.Now.Add(time.Minute)
+	w.die()
+	for range 4 {
+		f.hear(w)
+		f.report(w)
+		f.deliver(w)
+		f.read()
+		f.decide(t)
+	}
+	if a := f.w.Members[w.id]; f.w.Group.Epoch != epoch || a.Role.StartSeq <= w.started {
+		t.Fatalf("epoch %d after %d, start %d ordered", f.w.Group.Epoch, epoch, a.Role.StartSeq)
+	}
+	f.machines[standby].cut = false
+	f.machines[standby].last = f.w.Now
+	f.read()
+	f.decide(t)
+	if f.w.Group.Epoch != epoch {
+		t.Errorf("a start is under way, and another one takes over: %+v", f.w.Group)
+	}
+}

@@ -31,6 +31,9 @@ type World struct {
 	Closed     map[kurabe.HostID]string
 	Lost       map[kurabe.HostID]time.Time
 	OriginHost kurabe.HostID
+	// Heard is the newest word of hosts that speak over a network, zero of one that has not
+	// spoken. One that is not named needs no word to be heard.
+	Heard map[kurabe.HostID]time.Time
 	// Gone are the hosts that never come back.
 	Gone map[kurabe.HostID]bool
 	// Addresses are the endpoints of the other instances, Reserved the memory

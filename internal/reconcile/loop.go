@@ -28,6 +28,9 @@ type Config struct {
 	Elect func(ctx context.Context) (Term, error)
 	Log   *slog.Logger
 	Now   func() time.Time
+	// Heard is the newest word of a host that speaks over the network; false for one that does
+	// not, nil when none does.
+	Heard func(kurabe.HostID) (time.Time, bool)
 	// VerifyEvery is how often a snapshot of each instance is verified without a
 	// wish, 0 for never.
 	VerifyEvery time.Duration
@@ -164,6 +167,7 @@ func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.Inst
 		return
 	}
 	w := fleet.world(i, now)
+	l.addHeard(&w)
 	result := plan.Next(w)
 	log := l.Log.With(logkey.Instance, id)
 	if !result.LookAgain.IsZero() {
@@ -179,6 +183,19 @@ func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.Inst
 	}
 	if pause := l.write(ctx, term, change, log, planned); pause > 0 {
 		l.again[id] = now.Add(pause)
+	}
+}
+
+// addHeard tells when the hosts of an instance with several servers have spoken.
+func (l *Loop) addHeard(w *plan.World) {
+	if l.Heard == nil || w.Group == nil {
+		return
+	}
+	w.Heard = map[kurabe.HostID]time.Time{}
+	for _, m := range w.Group.Members {
+		if at, speaks := l.Heard(m.Host); speaks {
+			w.Heard[m.Host] = at
+		}
 	}
 }
 
