@@ -96,6 +96,9 @@ func (p Placement) ChooseStandby(writer HostReport, zone string, hosts []HostRep
 		if refused == "" {
 			refused = q.refuses(h, reserved[h.Host])
 		}
+		if refused == "" && !h.Pairs(writer) {
+			refused = fmt.Sprintf("hosts %s and %s are in different networks, and the endpoint of an instance moves within one", writer.Host, h.Host)
+		}
 		free := h.MemoryBytes - reserved[h.Host]
 		switch {
 		case h.Host == writer.Host:
@@ -146,9 +149,10 @@ func (h HostReport) offers(engine EngineName, version string) bool {
 func (h HostReport) Reaches(o HostReport) bool { return h.Host == o.Host || !h.alone() && !o.alone() }
 
 // Pairs says whether a server on this host can have a standby on the other one, which may be
-// itself, in another zone.
+// itself, in another zone. The endpoint has to be an address that both can hold.
 func (h HostReport) Pairs(o HostReport) bool {
-	return h.Reaches(o) && slices.ContainsFunc(h.Zones, func(zone string) bool {
+	together := h.Host == o.Host || h.Reaches(o) && h.Network != "" && h.Network == o.Network
+	return together && slices.ContainsFunc(h.Zones, func(zone string) bool {
 		return slices.ContainsFunc(o.Zones, func(other string) bool { return other != zone })
 	})
 }

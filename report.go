@@ -101,7 +101,10 @@ type HostReport struct {
 	Levers       []Lever         `json:"levers"`
 	Engines      []EngineVersion `json:"engines"`
 	AddressPool  string          `json:"addressPool"` // CIDR that endpoints come from
-	StartedAt    time.Time       `json:"startedAt"`
+	// Network is the one that the pool is a part of, as CIDR: what is in it this host can hold.
+	// "" of a loopback pool.
+	Network   string    `json:"network,omitempty"`
+	StartedAt time.Time `json:"startedAt"`
 	// Server says that a server of the service runs on it.
 	Server bool `json:"server,omitempty"`
 }

@@ -37,7 +37,7 @@ func verifiers() map[kurabe.EngineName]control.Verifier {
 // newHost finds the engines and levers of this machine.
 func newHost(ctx context.Context, h hostFile, at standing, seen string, link hostlink.Link, fetch engine.Fetch, copyRate int64, log *slog.Logger) (*agent.Host, map[kurabe.EngineName]engine.Engine, error) {
 	host := &agent.Host{
-		ID: h.ID, Zones: at.zones, Server: at.server, AddressPool: h.AddressPool, DataDir: seen, Link: link, Log: log, Now: time.Now,
+		ID: h.ID, Zones: at.zones, Server: at.server, AddressPool: h.AddressPool, Network: h.network(), DataDir: seen, Link: link, Log: log, Now: time.Now,
 		Levers: cgroup.Detect("/sys/fs/cgroup", "kurabe-"+string(h.ID)),
 	}
 	engines := map[kurabe.EngineName]engine.Engine{}

@@ -91,6 +91,18 @@ func (h hostFile) addresses() (agent.Addresses, error) {
 	return movable{pool, prefix}, nil
 }
 
+// network is the one that the pool is a part of, "" without one that others could be in.
+func (h hostFile) network() string {
+	prefix, err := netip.ParsePrefix(h.AddressPool)
+	if err != nil {
+		return ""
+	}
+	if pool, err := netaddr.Open(prefix); err == nil && pool != nil {
+		return pool.Network().String()
+	}
+	return ""
+}
+
 // movable holds endpoints that come from other hosts' pools beside those of its own.
 type movable struct {
 	*netaddr.Pool

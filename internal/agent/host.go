@@ -33,6 +33,7 @@ type Host struct {
 	Zones       []string
 	Server      bool // a server of the service runs on it
 	AddressPool string
+	Network     string // see kurabe.HostReport
 	DataDir     string
 	Levers      cgroup.Levers
 	Engines     []Installed
@@ -76,7 +77,7 @@ func spaceMoved(told, free int64) bool {
 // Announce tells the control plane of the host as it is, before any engine is
 // ready.
 func (h *Host) Announce(ctx context.Context) error {
-	r := kurabe.HostReport{Host: h.ID, Zones: h.Zones, Server: h.Server, AddressPool: h.AddressPool, StartedAt: h.Now().UTC(), Levers: h.levers()}
+	r := kurabe.HostReport{Host: h.ID, Zones: h.Zones, Server: h.Server, AddressPool: h.AddressPool, Network: h.Network, StartedAt: h.Now().UTC(), Levers: h.levers()}
 	var err error
 	if r.CPUs, r.MemoryBytes, err = machine(); err != nil {
 		return err

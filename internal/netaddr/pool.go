@@ -14,8 +14,9 @@ import (
 
 // Pool is the addresses that a host may hold.
 type Pool struct {
-	prefix netip.Prefix
-	link   netlink.Link
+	prefix  netip.Prefix
+	network netip.Prefix // of link, with prefix in it
+	link    netlink.Link
 }
 
 // Open finds the interface for a pool: one that is up and has a network which holds all of
@@ -36,12 +37,15 @@ func Open(prefix netip.Prefix) (*Pool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(networks, func(n netip.Prefix) bool { return holds(n, prefix) }) {
-			return &Pool{prefix, link}, nil
+		if n := slices.IndexFunc(networks, func(n netip.Prefix) bool { return holds(n, prefix) }); n >= 0 {
+			return &Pool{prefix, networks[n].Masked(), link}, nil
 		}
 	}
 	return nil, fmt.Errorf("no interface of this machine that is up has a network with all of %s in it", prefix)
 }
+
+// Network is that of the interface which the pool is a part of.
+func (p *Pool) Network() netip.Prefix { return p.network }
 
 // networksOf are the networks of an interface that is up; an address of its own, such as
 // those that we add, is none.

@@ -11,7 +11,7 @@ import (
 // far is a host of its own zone on a network that others reach.
 func far(id kurabe.HostID, zone, pool string) kurabe.HostReport {
 	h := host()
-	h.Host, h.Zones, h.AddressPool = id, []string{zone}, pool
+	h.Host, h.Zones, h.AddressPool, h.Network = id, []string{zone}, pool, "10.0.0.0/24"
 	return h
 }
 
@@ -35,6 +35,7 @@ func TestPlacedWhereItFits(t *testing.T) {
 		}, "", "host h2 has the snapshot"},
 		{"a pair on two hosts", func(s *sim) { s.w.Spec.Now.MultiAZ, s.w.Reserved["h2"] = true, kurabe.GiB }, "h3", ""},
 		{"a pair needs two zones", func(s *sim) { s.w.Spec.Now.MultiAZ, s.w.Hosts = true, s.w.Hosts[:1] }, "", "a standby needs another one"},
+		{"a pair needs hosts in one network", func(s *sim) { s.w.Spec.Now.MultiAZ, s.w.Hosts[1].Network = true, "10.0.1.0/24" }, "", "are in different networks"},
 		{"a pair needs hosts that reach each other", func(s *sim) {
 			s.w.Spec.Now.MultiAZ, s.w.Hosts[1].AddressPool = true, "127.66.9.0/24"
 		}, "", "cannot reach each other"},
