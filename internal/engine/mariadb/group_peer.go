@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"golang.org/x/sys/unix"
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/proc"
 )
 
 const (
@@ -128,7 +128,7 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 func (p *peer) ask(ctx context.Context, db *sql.DB) error {
 	limited, cancel := context.WithTimeout(ctx, peerLimit)
 	defer cancel()
-	asked := boottime()
+	asked := proc.Boottime()
 	rows, err := named(limited, db, "SHOW SLAVE STATUS")
 	if err != nil {
 		return err
@@ -156,15 +156,6 @@ func (p *peer) answered(now time.Time, a peerAnswer) {
 		p.moved = now
 	}
 	p.known, p.last, p.heard = true, a, now
-}
-
-// boottime is CLOCK_BOOTTIME in nanoseconds.
-func boottime() int64 {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
-		return 0
-	}
-	return t.Nano()
 }
 
 // view is what is known of it now. before is the newest transaction of a moment ago. One

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"kurabe"
+	"kurabe/internal/proc"
 )
 
 // proof finds out that a follower followed at a moment of ours. What it has flushed says
@@ -38,7 +37,7 @@ func (w *watcher) challenge(ctx context.Context) error {
 		w.proof.marks = nil
 		return nil
 	}
-	at := boottime()
+	at := proc.Boottime()
 	var text *string
 	err := w.conn.QueryRow(ctx, "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_logical_emit_message(false, 'kurabe', '')::text END").Scan(&text)
 	if err != nil || text == nil {
@@ -67,13 +66,4 @@ func (p *proof) answered(id kurabe.InstanceID, flushed lsn) int64 {
 		}
 	}
 	return p.known[id]
-}
-
-// boottime is CLOCK_BOOTTIME in nanoseconds.
-func boottime() int64 {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
-		return 0
-	}
-	return t.Nano()
 }
