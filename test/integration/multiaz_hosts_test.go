@@ -332,9 +332,34 @@ func TestMultiAZDrain(t *testing.T) {
 			t.Errorf("%s is in %v; the host in %s was drained", p.Name, zones, leaves.zone)
 		}
 		p.pulse.Verify(t)
+		p.converted(t)
 	}
 	// Their older backups are, and keep it.
 	if out, err := kurabeCommand(b.service, harness.Binary(t), "hosts", "remove", leaves.HostID()); err != nil && (strings.Contains(out, "DB instance") || !strings.Contains(out, "snapshot")) {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// converted makes it one of one zone and of two again, which no session notices, although its
+// server is not where it began.
+func (p *apart) converted(t *testing.T) {
+	t.Helper()
+	pulse := p.Pulse(t) // over a session of the server's own
+	defer pulse.Stop()
+	pulse.WaitMore(t, beatsBefore)
+	from := time.Now()
+	for _, multi := range []bool{false, true} {
+		p.SetMultiAZ(t, multi)
+		p.WaitLike(t, fmt.Sprint("Multi-AZ is ", multi), func(d types.DBInstance) string {
+			if has := aws.ToString(d.SecondaryAvailabilityZone) != ""; aws.ToString(d.DBInstanceStatus) != "available" || aws.ToBool(d.MultiAZ) != multi || has != multi {
+				return fmt.Sprintf("it is %s, Multi-AZ %v, second zone %q", aws.ToString(d.DBInstanceStatus), aws.ToBool(d.MultiAZ), aws.ToString(d.SecondaryAvailabilityZone))
+			}
+			return ""
+		})
+	}
+	pulse.WaitMore(t, beatsAfter)
+	if n, err := pulse.Errors(from); n > 0 {
+		t.Errorf("%s: the client has met %d errors, the last was %v", p.Name, n, err)
+	}
+	pulse.Verify(t)
 }
