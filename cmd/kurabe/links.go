@@ -58,6 +58,9 @@ type gate struct {
 }
 
 func (g gate) admit(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinAnswer, error) {
+	if err := g.control.CheckJoinToken(q.TokenID, hashOf(q.Secret)); err != nil {
+		return hostlink.JoinAnswer{}, err
+	}
 	key, err := pki.KeyDigest(q.CSRPEM)
 	if err != nil {
 		return hostlink.JoinAnswer{}, fmt.Errorf("%w: %w", hostlink.ErrRefused, err)

@@ -47,6 +47,7 @@ type service struct {
 	entrance *entrance // nil when nobody else can come in
 	far      *hostlink.Remote
 	lead     atomic.Pointer[lead]
+	shown    atomic.Pointer[store.View] // view, once it can be gone by
 }
 
 // startTime bounds how long a start may wait for the state store.
@@ -232,6 +233,7 @@ func (s *service) startState(ctx, loopCtx context.Context, data string) (store.K
 	if err := s.view.Healthy(); err != nil {
 		return nil, fmt.Errorf("state store: %w", err)
 	}
+	s.shown.Store(s.view)
 	s.loop("state store", func() error { return s.etcd.Maintain(loopCtx) })
 	return kv, nil
 }

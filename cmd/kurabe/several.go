@@ -69,14 +69,30 @@ func (s *service) openEntrance(f *serverFlags, data string, ca *pki.CA) error {
 		Address: d.peer, CertFile: filepath.Join(dir, "server.pem"), KeyFile: filepath.Join(dir, "server.key"), CAFile: filepath.Join(dir, "ca.pem"),
 		ServerName: pki.ServerName, Cluster: s.cluster,
 		Verify: func(chain []*x509.Certificate) error {
-			_, err := pki.VerifyParty(chain, d.roots, pki.PartyServer)
-			return err
+			party, err := pki.VerifyParty(chain, d.roots, pki.PartyServer)
+			if err != nil {
+				return err
+			}
+			return s.knows(kurabe.HostID(party.ID))
 		},
 	}
 	if err := volume.AtomicWrite(d.files.KeyFile, keyPEM, 0o600); err != nil {
 		return fmt.Errorf("certificate for servers: %w", err)
 	}
 	return volume.AtomicWrite(d.files.CertFile, certPEM, 0o600)
+}
+
+// knows says whether a server may speak to the state store: one that has a record, and was not
+// given up. What a server of which this one has not heard yet is for, is known in a moment.
+func (s *service) knows(id kurabe.HostID) error {
+	view := s.shown.Load()
+	if view == nil || id == s.hostFile.ID {
+		return nil // it has to hear the others to know anything
+	}
+	if h, ok := view.JoinedHost(id); !ok || h.Value.Server == nil || h.Value.Gone {
+		return fmt.Errorf("server %s was removed, or never let in", id)
+	}
+	return nil
 }
 
 // reachable refuses an address that others cannot be told.

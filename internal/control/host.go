@@ -78,7 +78,7 @@ func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.Jo
 		// A stranger hears of nothing but the token.
 		switch {
 		case !ok, subtle.ConstantTimeCompare([]byte(t.Value.Hash), []byte(hash)) != 1, !now.Before(t.Value.ExpiresAt):
-			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token is not known or has expired; kurabe hosts token makes a new one")
+			return nil, errUnknownToken
 		case t.Value.UsedBy != "" && (t.Value.UsedBy != h.ID || t.Value.Key != h.Key):
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token was used, by host %s; kurabe hosts token makes a new one", t.Value.UsedBy)
 		case t.Value.Server != (h.Server != nil):
@@ -198,9 +198,33 @@ func (c *Control) GiveUpHost(ctx context.Context, id kurabe.HostID) error {
 		}
 		// It has no place any more: another server may take its address.
 		h.Value.Drained, h.Value.Gone, h.Value.Server = true, true, nil
-		return store.NewChange().PutJoinedHost(h.Value, h.ModRevision), nil
+		change := store.NewChange().PutJoinedHost(h.Value, h.ModRevision)
+		c.spendTokens(change, id)
+		return change, nil
 	})
 }
+
+// spendTokens removes what a host has joined with: until it expires, the same host may ask
+// again with it, and one that is let in no more may not.
+func (c *Control) spendTokens(change *store.Change, id kurabe.HostID) {
+	for _, t := range c.View.JoinTokens() {
+		if t.Value.UsedBy == id {
+			change.DeleteJoinToken(t.Value.ID, t.ModRevision)
+		}
+	}
+}
+
+// CheckJoinToken says whether a token is one that may let somebody in, before anything that
+// costs is done for whoever brings it. It spends nothing.
+func (c *Control) CheckJoinToken(token, hash string) error {
+	t, ok := c.View.JoinToken(token)
+	if !ok || subtle.ConstantTimeCompare([]byte(t.Value.Hash), []byte(hash)) != 1 || !c.Now().UTC().Before(t.Value.ExpiresAt) {
+		return errUnknownToken
+	}
+	return nil
+}
+
+var errUnknownToken = kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join token is not known or has expired; kurabe hosts token makes a new one")
 
 // RemoveHost lets a host in no more. It is refused while anything is assigned to it.
 func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
@@ -223,6 +247,7 @@ func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
 			return nil, err
 		}
 		change := store.NewChange().RequireUnassigned(id, revision).DeleteJoinedHost(id, h.ModRevision)
+		c.spendTokens(change, id)
 		if r, ok := c.View.Host(id); ok {
 			for _, v := range r.Engines {
 				change.DropCatalog(id, v.Engine, v.Version)

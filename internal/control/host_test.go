@@ -185,3 +185,35 @@ func TestServerIsRemoved(t *testing.T) {
 		t.Errorf("asked: %v", asked)
 	}
 }
+
+// A host that was removed, or given up, does not come back with the token that it had.
+func TestARemovedHostHasNoToken(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		c := newTestWorld(t)
+		ctx := t.Context()
+		if _, err := c.AddJoinToken(ctx, "t1", "right", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		h := kurabe.JoinedHost{ID: "h2", Zones: []string{"us-east-1a"}, Key: "k"}
+		for range 2 { // the answer may have been lost
+			if err := c.AdmitHost(ctx, "t1", "right", h); err != nil || c.CheckJoinToken("t1", "right") != nil || c.CheckJoinToken("t1", "wrong") == nil {
+				t.Fatal(err)
+			}
+		}
+		if gone {
+			record, _ := c.View.JoinedHost("h2")
+			mustCommit(t, c, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: true, Since: c.Now()}, record.ModRevision))
+			if err := c.GiveUpHost(ctx, "h2"); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := c.DrainHost(ctx, "h2", true); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.RemoveHost(ctx, "h2"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.AdmitHost(ctx, "t1", "right", h); err == nil || c.CheckJoinToken("t1", "right") == nil {
+			t.Errorf("given up %v: let in again: %v", gone, err)
+		}
+	}
+}

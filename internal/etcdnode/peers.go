@@ -34,6 +34,8 @@ const (
 	peerWriteTime = 5 * time.Second
 	// peerReadTime bounds a request of a peer: it may carry the whole state.
 	peerReadTime = 5 * time.Minute
+	// peerHeaderTime bounds what comes before: whoever has not shown a certificate is a stranger.
+	peerHeaderTime = 10 * time.Second
 )
 
 // join sets what a node among others has in place of what a lone one has. Its calls
@@ -87,7 +89,7 @@ func (n *Node) listen() error {
 		return fmt.Errorf("listen for other servers: %w", err)
 	}
 	n.peerServer = &http.Server{
-		Handler: etcdhttp.NewPeerHandler(n.etcd.GetLogger(), n.etcd.Server), ReadTimeout: peerReadTime,
+		Handler: etcdhttp.NewPeerHandler(n.etcd.GetLogger(), n.etcd.Server), ReadTimeout: peerReadTime, ReadHeaderTimeout: peerHeaderTime,
 		ErrorLog:     log.New(io.Discard, "", 0), // a peer that went away
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		TLSConfig: &tls.Config{

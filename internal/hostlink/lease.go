@@ -34,6 +34,9 @@ type AliveAnswer struct {
 // silentMost bounds what a host may ask for: so much later its loss is noticed.
 const silentMost = 30 * time.Second
 
+// writersMost bounds the writers of a host: each has a class with memory.
+const writersMost = 4096
+
 // Leases are until when the writers of this host may serve, by the service's word. Times are
 // nanoseconds of CLOCK_BOOTTIME, which counts suspension and which nobody sets.
 type Leases struct {

@@ -2,6 +2,7 @@ package hostlink
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"kurabe"
@@ -42,6 +43,9 @@ func (s *Server) hearingLocked(e Election, id kurabe.HostID) *hearing {
 func (s *Server) alive(ctx context.Context, e Election, host kurabe.HostID, q Alive) (AliveAnswer, error) {
 	if s.View.Revision() < e.Fence.ModRevision {
 		return AliveAnswer{}, nil // what was decided before is not known here yet
+	}
+	if len(q.Writers) > writersMost {
+		return AliveAnswer{}, fmt.Errorf("%w: host %s names %d writers", ErrRefused, host, len(q.Writers))
 	}
 	q.SilentFor = min(max(q.SilentFor, 0), silentMost)
 	s.mu.Lock()

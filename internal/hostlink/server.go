@@ -138,7 +138,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	}
 	a, err := s.Admit(r.Context(), q)
 	if err != nil {
-		s.Log.Warn("host not let in", logkey.Host, string(q.Host), "from", r.RemoteAddr, logkey.Error, err)
+		s.Log.Warn("host not let in", logkey.Host, fmt.Sprintf("%.64s", q.Host), "from", r.RemoteAddr, logkey.Error, err)
 		refuse(w, statusOf(err), err)
 		return
 	}

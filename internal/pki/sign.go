@@ -123,20 +123,25 @@ func parseRequest(csrPEM []byte) (*x509.CertificateRequest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pki: read certificate request: %w", err)
 	}
+	if !fitKey(csr.PublicKey) {
+		return nil, errors.New("pki: certificate request with a weak or unknown kind of key")
+	}
 	if err := csr.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("pki: certificate request: %w", err)
 	}
-	switch key := csr.PublicKey.(type) {
+	return csr, nil
+}
+
+// fitKey says whether a key is one that we sign. It is asked before the signature by the key
+// itself is checked: a key of any size costs nothing then.
+func fitKey(public any) bool {
+	switch key := public.(type) {
 	case *ecdsa.PublicKey:
-		if slices.Contains([]elliptic.Curve{elliptic.P256(), elliptic.P384()}, key.Curve) {
-			return csr, nil
-		}
+		return slices.Contains([]elliptic.Curve{elliptic.P256(), elliptic.P384()}, key.Curve)
 	case *rsa.PublicKey:
-		if key.N.BitLen() >= 2048 {
-			return csr, nil
-		}
+		return key.N.BitLen() >= 2048 && key.N.BitLen() <= 4096
 	}
-	return nil, errors.New("pki: certificate request with a weak or unknown kind of key")
+	return false
 }
 
 // commonName cuts a name to what a certificate can hold; clients look at the

@@ -207,9 +207,17 @@ func asks(i engine.Instance, list []thread) []engine.Ask {
 		if m == nil || !ours {
 			continue
 		}
-		if at, err := netip.ParseAddrPort(m[1]); err == nil {
+		if at, err := netip.ParseAddrPort(m[1]); err == nil && couldFollow(i, at.Addr().Unmap()) {
 			found = append(found, engine.Ask{ID: id, At: at})
 		}
 	}
 	return found
+}
+
+// couldFollow says whether a follower of a server could be at an address. A user who may make
+// accounts can ask in a follower's name: nobody but that follower gets anything, since it has to
+// show its certificate, but nobody is to have us connect to what is this machine's own either.
+func couldFollow(i engine.Instance, at netip.Addr) bool {
+	own, err := netip.ParseAddr(i.Listens())
+	return !at.IsUnspecified() && !at.IsMulticast() && !at.IsLinkLocalUnicast() && (err != nil || at.IsLoopback() == own.IsLoopback())
 }

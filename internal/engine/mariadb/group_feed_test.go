@@ -206,7 +206,7 @@ func TestFeedKeepsItsRate(t *testing.T) {
 
 func TestAsks(t *testing.T) {
 	const owner = kurabe.InstanceID("db-AAAAAAAAAAAAAAAAAAAAAAAAAA")
-	i := engine.Instance{Assignment: kurabe.Assignment{Instance: owner, Role: &kurabe.Role{Duty: kurabe.DutyWrite}}}
+	i := engine.Instance{Assignment: kurabe.Assignment{Instance: owner, Address: "10.0.0.33", Role: &kurabe.Role{Duty: kurabe.DutyWrite}}}
 	standby, at := owner.Member(2), netip.MustParseAddrPort("10.0.0.65:3306")
 	for name, c := range map[string]struct {
 		user, text string
@@ -218,6 +218,8 @@ func TestAsks(t *testing.T) {
 		"another statement":    {memberName(standby), "SELECT 1", nil},
 		"nothing":              {memberName(standby), "", nil},
 		"no address":           {memberName(standby), "DO 'kurabe: copy to 10.0.0:1', SLEEP(2)", nil},
+		"this machine's own":   {memberName(standby), askSQL(netip.MustParseAddrPort("127.0.0.1:2379")), nil},
+		"nowhere":              {memberName(standby), askSQL(netip.MustParseAddrPort("[::ffff:0.0.0.0]:22")), nil},
 		"one of another group": {memberName(kurabe.InstanceID("db-BBBBBBBBBBBBBBBBBBBBBBBBBB")), askSQL(at), nil},
 	} {
 		if got := asks(i, []thread{{"1", c.user, "Query", c.text}}); !reflect.DeepEqual(got, c.want) {

@@ -56,7 +56,9 @@ func readStream(r io.Reader, to streamSink) error {
 				return err
 			}
 		case streamPayload:
-			open[name] = true
+			if open[name] = true; len(open) > streamOpenMax {
+				return fmt.Errorf("%w: %d files at a time", errStream, len(open))
+			}
 			if err := readPayload(r, name, buffer, to); err != nil {
 				return err
 			}
@@ -69,6 +71,9 @@ func readStream(r io.Reader, to streamSink) error {
 	}
 	return nil
 }
+
+// streamOpenMax bounds the files that a stream sends at a time: the tool has a thread for each.
+const streamOpenMax = 1 << 16
 
 // cutStream tells an end in the middle from an error of the reading.
 func cutStream(err error) error {
