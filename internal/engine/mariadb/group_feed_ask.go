@@ -162,9 +162,9 @@ func (d *feedDoor) turnedAway() string {
 }
 
 // ask has the source's list of sessions show that a copy is wanted, and where. The source's
-// host looks there all the time, and believes it, since nobody else has the follower's
-// account; the follower is known again by its certificate. So who needs a copy says so, and
-// nothing about it is in anybody's orders.
+// host looks there all the time. Whoever may make accounts could ask, too; what is asked for
+// goes to the follower alone, which is known by its certificate. So who needs a copy says so,
+// and nothing about it is in anybody's orders.
 func ask(ctx context.Context, i engine.Instance, caFile string, where netip.AddrPort) error {
 	db, err := sourcePool(i, caFile)
 	if err != nil {
