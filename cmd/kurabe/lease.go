@@ -87,9 +87,9 @@ func (g wardenGuard) Extend(ctx context.Context, until int64) error {
 func (g wardenGuard) Done() <-chan struct{} { return g.done }
 
 // awayTime is how long the service is told that this host will say nothing, when its agent
-// ends in order: a restart takes less, and longer a host that does not come back is not
-// missed.
-const awayTime = 20 * time.Second
+// ends in order: a restart takes less. For as long its loss is not noticed, also when it is
+// back before.
+const awayTime = 10 * time.Second
 
 // announceLeave keeps the writers of this host in their place while its agent is away. say
 // carries the word.

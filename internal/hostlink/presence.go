@@ -20,8 +20,11 @@ type hearing struct {
 	election int64 // the revision of its fence
 	last     time.Time
 	lost     bool
-	silent   time.Duration // what it has announced with its newest word
-	spoke    time.Time     // its newest word by which it can be expected to obey
+	// covered is until when it is not lost whatever it says: what it has announced counts also
+	// after it has spoken again, since what was granted for it cannot be taken back.
+	covered time.Time
+	silent  time.Duration // what was announced
+	spoke   time.Time     // its newest word by which it can be expected to obey
 }
 
 // hearingLocked is what is known of a host. One that has not spoken under this election is what
@@ -31,9 +34,21 @@ func (s *Server) hearingLocked(e Election, id kurabe.HostID) *hearing {
 	if h == nil || h.election != e.Fence.ModRevision {
 		said, _ := s.View.Presence(id)
 		h = &hearing{election: e.Fence.ModRevision, lost: said.Lost, silent: said.SilentFor}
+		if said.SilentFor > 0 {
+			h.covered = newest(s.started, e.Since).Add(said.SilentFor)
+		}
 		s.heard[id] = h
 	}
 	return h
+}
+
+func newest(all ...time.Time) (t time.Time) {
+	for _, one := range all {
+		if one.After(t) {
+			t = one
+		}
+	}
+	return t
 }
 
 // alive notes that a host has spoken to the elected planner's server, and says which of its
@@ -54,11 +69,12 @@ func (s *Server) alive(ctx context.Context, e Election, host kurabe.HostID, q Al
 		s.mu.Unlock()
 		return AliveAnswer{}, nil
 	}
-	if at := s.Now().Add(q.SilentFor); at.After(h.last) {
-		h.last = at
+	now := s.Now()
+	h.last, h.spoke = newest(h.last, now), now
+	if q.SilentFor > 0 {
+		h.covered, h.silent = newest(h.covered, now.Add(q.SilentFor)), max(h.silent, q.SilentFor)
 	}
-	h.silent = q.SilentFor
-	if h.spoke = s.Now(); q.SilentFor > 0 || q.Looking {
+	if q.SilentFor > 0 || q.Looking {
 		h.spoke = time.Time{}
 	}
 	lost := h.lost
@@ -72,7 +88,7 @@ func (s *Server) alive(ctx context.Context, e Election, host kurabe.HostID, q Al
 		if !ok {
 			return AliveAnswer{}, nil
 		}
-		p := kurabe.Presence{Host: host, Since: s.Now().UTC(), SilentFor: q.SilentFor}
+		p := kurabe.Presence{Host: host, Since: now.UTC(), SilentFor: q.SilentFor}
 		if err := s.write(ctx, e, p, joined.ModRevision); err != nil {
 			return AliveAnswer{}, err
 		}
@@ -129,14 +145,10 @@ func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kura
 	id, now := joined.Value.ID, s.Now()
 	s.mu.Lock()
 	h := s.hearingLocked(e, id)
-	last, spoke := h.last, !h.last.IsZero()
-	for _, begin := range []time.Time{s.started, e.Since, joined.Value.JoinedAt} {
-		if !spoke {
-			begin = begin.Add(h.silent)
-		}
-		if last.Before(begin) {
-			last = begin
-		}
+	spoke := !h.last.IsZero()
+	last := newest(h.last, h.covered, s.started, e.Since, joined.Value.JoinedAt)
+	if !now.Before(h.covered) {
+		h.silent = 0
 	}
 	lost := now.Sub(last) > kurabe.LostAfter
 	h.lost = h.lost || lost

@@ -85,7 +85,7 @@ func (p *peer) run(ctx context.Context, writer engine.Instance) {
 			db, err = lookPool(writer, p.at)
 		}
 		if err == nil {
-			err = p.ask(ctx, db)
+			err = p.ask(ctx, writer, db)
 		}
 		if err != nil && db != nil {
 			// The password may be another one by now.
@@ -125,7 +125,7 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 	return db, nil
 }
 
-func (p *peer) ask(ctx context.Context, db *sql.DB) error {
+func (p *peer) ask(ctx context.Context, writer engine.Instance, db *sql.DB) error {
 	limited, cancel := context.WithTimeout(ctx, peerLimit)
 	defer cancel()
 	asked := proc.Boottime()
@@ -140,7 +140,7 @@ func (p *peer) ask(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if s.receives == "Yes" { // a promotion ends that, for good
+	if s.receives == "Yes" && s.host == writer.Listens() && s.port == writer.Port { // a promotion ends that
 		p.mu.Lock()
 		p.followed = asked
 		p.mu.Unlock()

@@ -41,6 +41,7 @@ func (w *watcher) challenge(ctx context.Context) error {
 	var text *string
 	err := w.conn.QueryRow(ctx, "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_logical_emit_message(false, 'kurabe', '')::text END").Scan(&text)
 	if err != nil || text == nil {
+		w.proof.marks = nil // of a time as a writer that is over
 		return err
 	}
 	end, err := parseLSN(*text)

@@ -158,7 +158,11 @@ func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.Insta
 			last = heard{row.PID, row.Reply, now}
 			w.heard[id] = last
 		}
-		views[id] = engine.FollowerView{Streaming: row.Streaming, Flushed: int64(flushed), Replayed: int64(replayed), HeardAgo: now.Sub(last.at), FollowedAt: w.proof.answered(id, flushed), Lost: row.Lost}
+		v := engine.FollowerView{Streaming: row.Streaming, Flushed: int64(flushed), Replayed: int64(replayed), HeardAgo: now.Sub(last.at), Lost: row.Lost}
+		if row.Streaming {
+			v.FollowedAt = w.proof.answered(id, flushed)
+		}
+		views[id] = v
 	}
 	return views, nil
 }
