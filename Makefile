@@ -67,6 +67,7 @@ compat: install-test build ## boto3 and the AWS CLI against a running service
 
 ifneq ($(fault),)
 fault: export KURABE_HISTORY_TIME ?= 30m
+fault: export KURABE_WHOLE ?= 1
 fault: install-test build ## Kill, freeze, cut and fill things while a ledger checks; an hour, a shorter form is in test
 	@$(RUN_SUITES) fault
 

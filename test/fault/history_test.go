@@ -33,7 +33,7 @@ const (
 	historyAppends = 120
 	historyRows    = 20000
 	// historySearch bounds the search for an order of all keys.
-	historySearch = time.Minute
+	historySearch = 30 * time.Second
 )
 
 // appended is one transaction on a key: an append of a value that nobody else appends, or,

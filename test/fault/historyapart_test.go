@@ -19,7 +19,7 @@ import (
 
 const (
 	// apartHistoryTime is how long faults come by default; KURABE_HISTORY_TIME says otherwise.
-	apartHistoryTime = 40 * time.Second
+	apartHistoryTime = 30 * time.Second
 	// awaitMost is how long a client waits for an answer: a machine that is cut off never
 	// says that it will not answer.
 	awaitMost = 3 * time.Second
