@@ -67,6 +67,11 @@ func (s *addresses) hold(whose string, want []netip.Addr) error {
 		if err := s.of.Hold(address); err != nil {
 			return err
 		}
+		if !slices.Contains(old, address) {
+			// It may have been another host's before, as an endpoint that was there at last. Who is
+			// not told finds out some seconds later.
+			_ = s.of.Announce(address)
+		}
 	}
 	s.want[whose] = want
 	if len(want) == 0 {

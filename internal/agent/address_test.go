@@ -14,6 +14,7 @@ import (
 // fakeAddresses is an interface of a machine.
 type fakeAddresses struct {
 	held    []netip.Addr
+	told    []netip.Addr // announced
 	failing error
 }
 
@@ -33,7 +34,10 @@ func (f *fakeAddresses) Drop(a netip.Addr) error {
 
 func (f *fakeAddresses) Held() ([]netip.Addr, error) { return f.held, f.failing }
 
-func (f *fakeAddresses) Announce(netip.Addr) error { return f.failing }
+func (f *fakeAddresses) Announce(a netip.Addr) error {
+	f.told = append(f.told, a)
+	return f.failing
+}
 
 func TestAddressesAreHeldWhileTheyAreNeeded(t *testing.T) {
 	f := &fakeAddresses{held: []netip.Addr{netip.MustParseAddr("10.0.0.99")}} // of an earlier life
@@ -70,6 +74,9 @@ func TestAddressesAreHeldWhileTheyAreNeeded(t *testing.T) {
 	need(promoted)
 	need(deposed)
 	expect("after a failover", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
+	if once := slices.Compact(slices.SortedFunc(slices.Values(f.told), netip.Addr.Compare)); len(once) != 4 || len(f.told) > 5 {
+		t.Errorf("the neighbours were told of %v", f.told) // of each when it is new to a server
+	}
 	stopped := single
 	stopped.Goal = kurabe.GoalStopped
 	need(stopped)
