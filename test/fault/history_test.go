@@ -22,7 +22,7 @@ import (
 
 const (
 	// historyTime is how long a history is by default; KURABE_HISTORY_TIME says otherwise.
-	historyTime = time.Minute
+	historyTime = 45 * time.Second
 	// historyClients work at the same time, each with a session of its own and with a pause
 	// of historyPause at most after each transaction.
 	historyClients = 5

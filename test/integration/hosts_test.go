@@ -109,6 +109,9 @@ func TestHosts(t *testing.T) {
 	b := newHostsBed(t)
 	b.admit(t)
 	b.service.EachEngine(t, func(t *testing.T, engine string) {
+		if engine == "postgres" && !harness.Whole() {
+			t.Skip("with KURABE_WHOLE=1: nothing here depends on the engine but its copy, and MariaDB's is the one of its own")
+		}
 		i := b.create(t, "far-"+engine, engine, zoneThere)
 		f := &far{i, i.Pulse(t), b.server(t, i)}
 		f.pulse.WaitMore(t, beatsBefore)
