@@ -54,9 +54,9 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe hosts               the machines that run databases, and how more of them join
   kurabe lab ls              what a feature costs, measured: the studies
 
-Every command but server, run, agent, pool and state restore is a client of the public API. It finds the service
-by --endpoint (KURABE_ENDPOINT) and the credentials by AWS_ACCESS_KEY_ID and
-AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
+Every command but server, run, agent, pool and state restore is a client of the
+public API. It finds the service by --endpoint (KURABE_ENDPOINT) and the credentials
+by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,

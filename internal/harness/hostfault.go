@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"kurabe/internal/proc"
 )
@@ -77,3 +78,14 @@ func (s *Service) FreezeAll(t testing.TB, id string) (thaw func()) {
 
 // Alive says whether there is such a process.
 func Alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// WaitEnded waits until there is no such process any more, and says how long it took.
+func WaitEnded(t testing.TB, within time.Duration, what string, pid int) time.Duration {
+	t.Helper()
+	return Wait(t, within, what, func() string {
+		if Alive(pid) {
+			return "it lives"
+		}
+		return ""
+	})
+}

@@ -106,19 +106,26 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // known lets hosts in that were admitted and not removed since.
 func (s *Server) known(next func(http.ResponseWriter, *http.Request, kurabe.HostID)) http.Handler {
+	return s.letIn(pki.PartyAgent, s.admitted, func(w http.ResponseWriter, r *http.Request, id kurabe.HostID) {
+		if _, elected := s.elected(); !elected {
+			s.misdirect(w)
+			return
+		}
+		next(w, r, id)
+	})
+}
+
+// letIn asks for a certificate of the kind, and whether its bearer still belongs here.
+func (s *Server) letIn(kind pki.PartyKind, belongs func(kurabe.HostID) bool, next func(http.ResponseWriter, *http.Request, kurabe.HostID)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		party, err := pki.VerifyParty(r.TLS.PeerCertificates, s.Roots, pki.PartyAgent)
+		party, err := pki.VerifyParty(r.TLS.PeerCertificates, s.Roots, kind)
 		if err != nil {
 			refuse(w, http.StatusForbidden, err)
 			return
 		}
 		id := kurabe.HostID(party.ID)
-		if !s.admitted(id) {
+		if !belongs(id) {
 			refuse(w, http.StatusForbidden, fmt.Errorf("host %s was removed, or never let in; join again with a new token and an empty data folder", id))
-			return
-		}
-		if _, elected := s.elected(); !elected {
-			s.misdirect(w)
 			return
 		}
 		next(w, r, id)

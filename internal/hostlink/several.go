@@ -51,19 +51,10 @@ func (s *Server) misdirect(w http.ResponseWriter) {
 
 // server lets servers of the service in that were admitted and not removed since.
 func (s *Server) server(next func(http.ResponseWriter, *http.Request, kurabe.HostID)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		party, err := pki.VerifyParty(r.TLS.PeerCertificates, s.Roots, pki.PartyServer)
-		if err != nil {
-			refuse(w, http.StatusForbidden, err)
-			return
-		}
-		id := kurabe.HostID(party.ID)
-		if h, ok := s.View.JoinedHost(id); !ok || h.Value.Server == nil || h.Value.Gone {
-			refuse(w, http.StatusForbidden, fmt.Errorf("server %s was removed, or never let in; join again with a new token and an empty data folder", id))
-			return
-		}
-		next(w, r, id)
-	})
+	return s.letIn(pki.PartyServer, func(id kurabe.HostID) bool {
+		h, ok := s.View.JoinedHost(id)
+		return ok && h.Value.Server != nil && !h.Value.Gone
+	}, next)
 }
 
 func (s *Server) enter(w http.ResponseWriter, r *http.Request, id kurabe.HostID) {

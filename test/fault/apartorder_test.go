@@ -32,12 +32,7 @@ func caseAlone(t *testing.T, p *apart) {
 		t.Errorf("the client has met %d errors, the last was %v", n, err)
 	}
 	standby.powerOff(t)
-	took := harness.Wait(t, leaseEnds+apartMargin, "the writer ends", func() string {
-		if harness.Alive(pid) {
-			return "it lives"
-		}
-		return ""
-	})
+	took := harness.WaitEnded(t, leaseEnds+apartMargin, "the writer ends", pid)
 	t.Logf("the writer had ended %v after its standby", took.Round(time.Millisecond))
 	if took > leaseEnds {
 		t.Errorf("the writer ended %v after its standby", took)
@@ -160,12 +155,7 @@ func caseUnguarded(t *testing.T, p *apart) {
 	}
 	from = time.Now()
 	thaw()
-	took := harness.Wait(t, guardedWithin+apartMargin, "the server without a lease is ended", func() string {
-		if harness.Alive(pid) {
-			return "it lives"
-		}
-		return ""
-	})
+	took := harness.WaitEnded(t, guardedWithin+apartMargin, "the server without a lease is ended", pid)
 	t.Logf("the server without a lease had ended %v after its warden went on", took.Round(time.Millisecond))
 	p.pulse.WaitMore(t, pairBeats)
 	if gap := p.pulse.Gap(from); gap > apartBar {
@@ -186,12 +176,7 @@ func caseUnheardStandby(t *testing.T, p *apart) {
 	p.bed.service.Kill(t)
 	standby.powerOff(t)
 	defer standby.powerOn(t)
-	harness.Wait(t, leaseEnds+apartMargin, "the writer ends", func() string {
-		if harness.Alive(pid) {
-			return "it lives"
-		}
-		return ""
-	})
+	harness.WaitEnded(t, leaseEnds+apartMargin, "the writer ends", pid)
 	from := p.pulse.Acked()
 	p.startService(t)
 	for deadline := time.Now().Add(apartBar + apartMargin); p.pulse.Acked() < from+pairBeats; {
