@@ -35,7 +35,7 @@ func (l *lab) microClass() string {
 
 // notInstalled gives the row of an engine that the service does not offer.
 func (r *run) notInstalled(bench, what string) {
-	r.out.row(row{Bench: bench, What: what, Value: "not installed"})
+	r.out.row(row{Bench: bench, What: what, Value: notInstalled})
 }
 
 // createOne measures one instance at a time, from the request until a client has

@@ -115,7 +115,7 @@ func TestHostsThatCannotBeHad(t *testing.T) {
 		if l != nil || err != nil {
 			t.Fatal(l, err)
 		}
-		if len(r.out.rows) != 1 || r.out.rows[0].Value != "not measured" || !strings.Contains(r.out.rows[0].Note, reason) {
+		if len(r.out.rows) != 1 || r.out.rows[0].Value != notMeasured || !strings.Contains(r.out.rows[0].Note, reason) {
 			t.Errorf("--only %q: rows %+v", only, r.out.rows)
 		}
 		if slices.Contains(r.peerLosses(), hostLost) {

@@ -127,7 +127,7 @@ func (r *run) gatewayLatency(ctx context.Context, l *lab, i *instance, direct ta
 			Value: fmt.Sprintf("%.0f µs [%.0f, %.0f]", estimate, interval.Low, interval.High),
 			Note:  fmt.Sprintf("median %.0f against %.0f µs; %d blocks of %s, %d clients, without TLS", stat.Median(through), stat.Median(alone), len(added), r.agreeTime(), speedClients)}
 		if n == 0 {
-			line.Bar, line.Verdict = fmt.Sprintf("≤ %d µs", gatewayMicros), verdict(estimate <= gatewayMicros)
+			line.Bar, line.Verdict = fmt.Sprintf("≤ %d µs", gatewayMicros), atMost(interval, gatewayMicros)
 		}
 		r.out.row(line)
 	}
@@ -157,7 +157,7 @@ func (r *run) gatewayThroughput(ctx context.Context, l *lab, i *instance, direct
 	}
 	ratio := stat.PairedRatio(rates[0], rates[1], speedLevel)
 	r.out.row(row{Bench: "failover", What: fmt.Sprintf("pgbench select-only, %d clients, after a failover%s: endpoint, %s / direct", gatewayClients, l.overHosts(), how), Value: formatRatio(ratio),
-		Bar: fmt.Sprintf("≥ %.2f", gatewayRate), Verdict: verdict(ratio.Estimate >= gatewayRate),
+		Bar: fmt.Sprintf("≥ %.2f", gatewayRate), Verdict: atLeast(ratio.Interval, gatewayRate),
 		Note: fmt.Sprintf("median %.0f against %.0f transactions/s; %d blocks of %d s, without TLS; clients and server share %d processors",
 			stat.Median(rates[0]), stat.Median(rates[1]), r.Blocks, r.Seconds, runtime.NumCPU())})
 	return nil

@@ -61,7 +61,7 @@ func (r *run) openHosts(ctx context.Context) (*lab, error) {
 		why = "machines in miniature need network namespaces, which root alone can make"
 	}
 	if why != "" {
-		r.out.row(row{Bench: "failover", What: "losses over two hosts", Value: "not measured", Note: why})
+		r.out.row(row{Bench: "failover", What: "losses over two hosts", Value: notMeasured, Note: why})
 		return nil, nil
 	}
 	l, err := r.newLab()

@@ -63,7 +63,7 @@ func (t *tally) judged(x *loss, what string) row {
 		line.Note += "; given up: " + oneLine(t.err)
 	}
 	if len(seen) == 0 {
-		line.Value = "not measured"
+		line.Value = notMeasured
 		return line
 	}
 	line.Value = medianAndWorst(seen)
@@ -87,7 +87,7 @@ func (t *tally) beside(x *loss, own []float64) row {
 		line.Note += "; given up: " + oneLine(t.err)
 	}
 	if len(t.seen[x]) == 0 {
-		line.Value = "not measured"
+		line.Value = notMeasured
 		return line
 	}
 	if line.Value = medianAndWorst(t.seen[x]); len(own) == 0 {

@@ -63,8 +63,6 @@ func coverageVerdict(percent []float64, studies float64) string {
 		return meets
 	case low+one(low) < coverageLow || high-one(high) > coverageHigh:
 		return misses
-	case low >= coverageLow && high <= coverageHigh:
-		return meets + ", " + undecided
 	}
 	return undecided
 }

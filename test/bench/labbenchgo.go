@@ -93,6 +93,6 @@ func (r *run) noGo(what string, err error) error {
 	if !errors.Is(err, errNoGo) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	r.out.row(row{Bench: "lab", What: what, Value: "not measured", Note: err.Error()})
+	r.out.row(row{Bench: "lab", What: what, Value: notMeasured, Note: err.Error()})
 	return nil
 }

@@ -45,7 +45,7 @@ func limits(ctx context.Context, r *run) (failure error) {
 	}
 	device, err := cgroup.DeviceOf(l.data)
 	if lever := l.levers().IO; err != nil || !lever.Enforceable {
-		r.out.row(row{Bench: "io", What: "io1, write IOPS", Value: "not measured", Note: fmt.Sprint(lever.Reason, err)})
+		r.out.row(row{Bench: "io", What: "io1, write IOPS", Value: notMeasured, Note: fmt.Sprint(lever.Reason, err)})
 		return nil
 	}
 	arms := []*limitArm{{what: "local"}, {what: "io1, 1000 IOPS", iops: 1000}, {what: "io1, 6000 IOPS", iops: 6000}}

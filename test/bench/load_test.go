@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"kurabe/lab/stat"
 )
 
 const pgbenchReport = `transaction type: <builtin: TPC-B (sort of)>
@@ -49,27 +47,6 @@ func TestHomeInArguments(t *testing.T) {
 	}
 	if got := homeIn([]string{"/x/postgres"}, "db-ABC"); got != "" {
 		t.Errorf("found %q in nothing", got)
-	}
-}
-
-// The verdict on a ratio looks at its whole interval.
-func TestSpeedVerdict(t *testing.T) {
-	ratio := func(low, estimate, high float64) stat.Ratio {
-		return stat.Ratio{Estimate: estimate, Interval: stat.Interval{Low: low, High: high, Level: 0.96}}
-	}
-	for name, c := range map[string]struct {
-		in   stat.Ratio
-		want string
-	}{
-		"all above":             {ratio(0.99, 1.00, 1.01), meets},
-		"all below":             {ratio(0.90, 0.92, 0.95), misses},
-		"above, reaching below": {ratio(0.95, 1.00, 1.05), meets + ", " + undecided},
-		"below, reaching above": {ratio(0.90, 0.95, 1.05), undecided},
-		"no interval":           {stat.Ratio{Estimate: 0.5}, undecided},
-	} {
-		if got := speedVerdict(c.in); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
 	}
 }
 

@@ -53,7 +53,7 @@ func logPrice(ctx context.Context, r *run) error {
 		_, err := exec.LookPath("sysbench")
 		switch {
 		case engine == mariadb && err != nil:
-			r.out.row(row{Bench: "log", What: list[0].what, Value: "not measured", Note: "sysbench is not installed: scripts/install.sh bench"})
+			r.out.row(row{Bench: "log", What: list[0].what, Value: notMeasured, Note: "sysbench is not installed: scripts/install.sh bench"})
 		case l.engines[engine] == "":
 			r.notInstalled("log", list[0].what)
 		default:
@@ -209,7 +209,7 @@ func (r *run) pricedLog(p price, class string, arms []priceArm, rates [][]float6
 		case p.engine == mariadb && arms[n].name == armNoLog:
 			line.Note += "; without backups MariaDB writes no binary log: this is the engine's own price too"
 		default:
-			line.Bar, line.Verdict = fmt.Sprintf("≥ %.2f", logBar), speedVerdict(ratio)
+			line.Bar, line.Verdict = fmt.Sprintf("≥ %.2f", logBar), atLeast(ratio.Interval, logBar)
 		}
 		if p.note != "" {
 			line.Note += "; " + p.note

@@ -186,7 +186,7 @@ func bench(ctx context.Context, s settings) (failure error) {
 			return errors.New("interrupted")
 		}
 		if err != nil {
-			r.out.row(row{Bench: p.names[0], What: title, Value: "failed", Note: oneLine(err)})
+			r.out.row(row{Bench: p.names[0], What: title, Value: failed, Note: oneLine(err)})
 			failure = errors.Join(failure, fmt.Errorf("%s: %w", title, err))
 		}
 		r.out.say("  %s took %.0f s", title, time.Since(began).Seconds())

@@ -34,7 +34,7 @@ const (
 // log after it, beside the same two steps made by hand with the same files.
 func moment(ctx context.Context, r *run) error {
 	if os.Getuid() != 0 {
-		r.out.row(row{Bench: "moment", What: "restore to a moment", Value: "not measured", Note: "starting a server by hand as the engine's user needs root"})
+		r.out.row(row{Bench: "moment", What: "restore to a moment", Value: notMeasured, Note: "starting a server by hand as the engine's user needs root"})
 		return nil
 	}
 	l, err := r.service(ctx)

@@ -126,7 +126,7 @@ func TestTallyOfAPeer(t *testing.T) {
 		if strings.HasSuffix(line.What, ", P") {
 			values = append(values, line.Value)
 		}
-		if strings.HasSuffix(line.What, ", Q") && !strings.HasPrefix(line.What, "acknowledged") && (line.Value != "not measured" || !strings.Contains(line.Note, "given up")) {
+		if strings.HasSuffix(line.What, ", Q") && !strings.HasPrefix(line.What, "acknowledged") && (line.Value != notMeasured || !strings.Contains(line.Note, "given up")) {
 			t.Errorf("%s: %s, %s", line.What, line.Value, line.Note)
 		}
 	}
@@ -162,7 +162,7 @@ func TestPeersThatCannotBeHad(t *testing.T) {
 		if err := p.close(); err != nil {
 			t.Error(err)
 		}
-		if len(list) != 0 || len(r.out.rows) != 1 || r.out.rows[0].Value != "not measured" || r.out.rows[0].Verdict != "" || !strings.Contains(r.out.rows[0].Note, reason) || r.out.rows[0].Note == "" {
+		if len(list) != 0 || len(r.out.rows) != 1 || r.out.rows[0].Value != notMeasured || r.out.rows[0].Verdict != "" || !strings.Contains(r.out.rows[0].Note, reason) || r.out.rows[0].Note == "" {
 			t.Errorf("--only %q: %d peers, rows %+v", only, len(list), r.out.rows)
 		}
 	}

@@ -35,7 +35,7 @@ type peers struct {
 func (r *run) openPeers(ctx context.Context, l *lab) (*peers, []*tally) {
 	p := &peers{r: r, dir: filepath.Join(l.dir, "peers")}
 	missing := func(what string, err error) {
-		r.out.row(row{Bench: "failover", What: "losses under " + what, Value: "not measured", Note: oneLine(err)})
+		r.out.row(row{Bench: "failover", What: "losses under " + what, Value: notMeasured, Note: oneLine(err)})
 	}
 	if r.Only == "" { // it is longer than all the rest
 		missing("Patroni", errors.New("only with --only failover"))

@@ -23,21 +23,6 @@ type row struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// The verdicts. Only a row with a bar has one.
-const (
-	meets     = "meets"
-	misses    = "MISSES"
-	undecided = "undecided"
-)
-
-// verdict is for a figure without an interval.
-func verdict(good bool) string {
-	if good {
-		return meets
-	}
-	return misses
-}
-
 // report collects rows and writes raw samples as they come, one JSON object a
 // line, so that an interrupted run keeps what it measured.
 type report struct {
@@ -97,7 +82,7 @@ func (o *report) close() error {
 	err := errors.Join(o.raw.Close(), os.WriteFile(markdown, []byte(o.markdown()), 0o644))
 	fmt.Println()
 	printTable(os.Stdout, o.rows)
-	fmt.Printf("\nraw samples %s, table %s, %.1f minutes\n", o.path, markdown, time.Since(o.began).Minutes())
+	fmt.Printf("\n%s\nraw samples %s, table %s, %.1f minutes\n", totals(o.rows), o.path, markdown, time.Since(o.began).Minutes())
 	return err
 }
 
@@ -113,6 +98,7 @@ func (o *report) markdown() string {
 	for _, r := range o.rows {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cell.Replace(r.What), cell.Replace(r.Value), cell.Replace(r.Bar), r.Verdict, cell.Replace(r.Note))
 	}
+	fmt.Fprintf(&b, "\n%s.\n", totals(o.rows))
 	return b.String()
 }
 

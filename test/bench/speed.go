@@ -71,7 +71,7 @@ func speed(ctx context.Context, r *run) error {
 			switch {
 			case w.engine != engine:
 			case w.bench == "sysbench" && err != nil:
-				r.out.row(row{Bench: w.bench, What: w.what, Value: "not measured", Note: "sysbench is not installed: scripts/install.sh bench"})
+				r.out.row(row{Bench: w.bench, What: w.what, Value: notMeasured, Note: "sysbench is not installed: scripts/install.sh bench"})
 			case l.engines[engine] == "":
 				r.notInstalled(w.bench, w.what)
 			default:
@@ -252,7 +252,7 @@ func (r *run) blocks(ctx context.Context, p pair, w workload) error {
 
 func (r *run) compared(p pair, w workload, rates [][]float64, failed int64) {
 	ratio := stat.PairedRatio(rates[0], rates[1], speedLevel)
-	line := row{Bench: w.bench, What: w.what + ": instance / by hand", Value: formatRatio(ratio), Bar: fmt.Sprintf("≥ %.2f", speedBar), Verdict: speedVerdict(ratio)}
+	line := row{Bench: w.bench, What: w.what + ": instance / by hand", Value: formatRatio(ratio), Bar: fmt.Sprintf("≥ %.2f", speedBar), Verdict: atLeast(ratio.Interval, speedBar)}
 	line.Note = fmt.Sprintf("median %.0f against %.0f transactions/s; %s, %d blocks of %d s", stat.Median(rates[0]), stat.Median(rates[1]), p.class, r.Blocks, r.Seconds)
 	if w.note != "" {
 		line.Note += "; " + w.note
@@ -271,17 +271,4 @@ func formatRatio(x stat.Ratio) string {
 		return fmt.Sprintf("%.3f (no interval from %d blocks)", x.Estimate, x.Pairs)
 	}
 	return fmt.Sprintf("%.3f [%.3f, %.3f]", x.Estimate, x.Interval.Low, x.Interval.High)
-}
-
-// speedVerdict calls a bar met or missed only when the whole interval says so.
-func speedVerdict(x stat.Ratio) string {
-	switch {
-	case x.Interval.Level > 0 && x.Interval.Low >= speedBar:
-		return meets
-	case x.Interval.Level > 0 && x.Interval.High < speedBar:
-		return misses
-	case x.Estimate >= speedBar:
-		return meets + ", " + undecided
-	}
-	return undecided
 }
