@@ -38,49 +38,81 @@ func failover(ctx context.Context, r *run) (failure error) {
 		r.notInstalled("failover", "failover")
 		return nil
 	}
-	apart, err := r.openHosts(ctx)
-	if apart != nil {
-		defer func() { failure = errors.Join(failure, apart.closeHosts()) }()
-	}
-	failure = errors.Join(err, r.failovers(ctx, l, apart))
+	r.began = time.Now()
+	a := &apart{r: r}
+	defer func() { failure = errors.Join(failure, a.close()) }()
+	r.sayNoHosts()
+	failure = r.failovers(ctx, l, a)
+	r.failoverFigures()
 	if r.asked("failover") {
-		failure = errors.Join(failure, r.standbyPrice(ctx, l), r.gatewayPrice(ctx, l))
+		here := func(context.Context) (*lab, error) { return l, nil }
+		failure = errors.Join(failure, r.once(ctx, partPrice, here, r.standbyPrice), r.once(ctx, partGateway, here, r.gatewayPrice))
 	}
-	if apart != nil && ctx.Err() == nil {
-		failure = errors.Join(failure, r.standbyPrice(ctx, apart), r.gatewayPrice(ctx, apart))
+	if r.hostsToBeHad() {
+		failure = errors.Join(failure, r.once(ctx, partPrice+overTwoHosts, a.open, r.standbyPrice), r.once(ctx, partGateway+overTwoHosts, a.open, r.gatewayPrice))
 	}
 	return failure
+}
+
+// writer is the client of a side.
+type writer interface {
+	Start()
+	Stop()
+	Acked() int
+	Errors(from time.Time) (int, error)
+	Judge(context.Context) (harness.PulseVerdict, error)
 }
 
 // side is one pair of servers in the comparison. pair waits until it is whole, and each
 // loss returns, once it is whole again, the seconds that the client has seen.
 type side interface {
-	client() *harness.Pulse
+	client() writer
 	pair(context.Context) (lostPair, error)
 	kill(context.Context, lostPair) (float64, error)
 	freeze(context.Context, lostPair) (float64, error)
 	inOrder(context.Context, lostPair) (float64, error)
 	loseStandby(context.Context, lostPair) (float64, error)
+	setStatic(context.Context, lostPair) (float64, error)
 }
 
-const longestPause = "longest time without an acknowledgement"
+// classSide is a side that knows classes.
+type classSide interface {
+	changeClass(ctx context.Context, p lostPair, larger bool) (float64, error)
+}
+
+const (
+	longestPause = "longest time without an acknowledgement"
+	longestWait  = "longest wait of a commit"
+	noClasses    = "Patroni knows no classes; what one means to PostgreSQL are static parameters, which have rows of their own"
+)
 
 // losses are what happens, in a random order in each round, with both servers on one host. A
 // peer's server is frozen together with the Patroni that watches it, which is all of its host.
 var (
-	writerKilled = &loss{name: "writer killed", measure: longestPause, bar: 2, strike: side.kill}
-	writerFrozen = &loss{name: "writer's server frozen, resumed once another server serves", measure: longestPause, bar: 10, strike: side.freeze}
-	inOrder      = &loss{name: "failover in order", measure: longestPause, bar: 1, strike: side.inOrder}
-	losses       = []*loss{writerKilled, writerFrozen, inOrder,
-		{name: "standby frozen", measure: "longest wait of a commit", bar: 2, strike: side.loseStandby}}
+	writerKilled  = &loss{name: "writer killed", measure: longestPause, bar: 2, strike: side.kill}
+	writerFrozen  = &loss{name: "writer's server frozen, resumed once another server serves", measure: longestPause, bar: 10, strike: side.freeze}
+	inOrder       = &loss{name: "failover in order", measure: longestPause, bar: 1, strike: side.inOrder}
+	classLarger   = &loss{name: "class change to a larger one", measure: longestPause, bar: 1, strike: changeClass(true), noPeer: noClasses}
+	classSmaller  = &loss{name: "class change to a smaller one", measure: longestPause, bar: 1, strike: changeClass(false), noPeer: noClasses}
+	staticSet     = &loss{name: "static parameter changed, and in force on both servers", measure: longestPause, bar: 1, strike: side.setStatic}
+	standbyFrozen = &loss{name: "standby frozen", measure: longestWait, bar: 2, strike: side.loseStandby}
+
+	losses = []*loss{writerKilled, writerFrozen, inOrder, classLarger, classSmaller, staticSet, standbyFrozen}
 )
+
+func changeClass(larger bool) func(side, context.Context, lostPair) (float64, error) {
+	return func(s side, ctx context.Context, p lostPair) (float64, error) {
+		return s.(classSide).changeClass(ctx, p, larger)
+	}
+}
 
 // loss is one way to lose a server.
 type loss struct {
 	name, measure string
 	bar           float64 // seconds; 0: none was set
 	strike        func(side, context.Context, lostPair) (float64, error)
-	peer          *loss // what a peer goes through in its place; nil: the same
+	peer          *loss  // what a peer goes through in its place; nil: the same
+	noPeer        string // why no peer can go through the like
 }
 
 // lostPair are the two servers before a loss, and their zones, if they have any.
@@ -96,101 +128,110 @@ type failoverLab struct {
 	login harness.Login
 	view  *harness.Service // sees folders and processes
 	pulse *harness.Pulse
+	// class is its own, smaller one that it is changed to and back from, group its parameters.
+	class, smaller, group string
+	sets                  int // of the static parameter
 }
 
-func (f *failoverLab) client() *harness.Pulse { return f.pulse }
+func (f *failoverLab) client() writer { return f.pulse }
 
 // failovers measures what a client sees of each loss, round by round in turn with the
 // peers that can be had: of pairs on this machine, and of one over two hosts.
-func (r *run) failovers(ctx context.Context, l, apart *lab) (failure error) {
-	var all []*tally
-	var own, other, far, farOther *tally // Kurabe's, and with the other engine; over two hosts
-	if r.asked("failover") {
-		f, err := l.failoverLab(ctx, postgres)
-		if err != nil {
-			return err
-		}
-		defer l.removeAtEnd(ctx, &failure, f.i.name)
-		own = newTally("Kurabe", "", f)
-		all = append(all, own)
-		if l.engines[mariadb] != "" {
-			f, err := l.failoverLab(ctx, mariadb)
-			if err != nil {
-				return err
-			}
-			defer l.removeAtEnd(ctx, &failure, f.i.name)
-			other = newTally("MariaDB", "", f)
-			all = append(all, other)
-		}
-	}
-	var h *hostsLab
-	if apart != nil {
-		var err error
-		if far, h, err = apart.hostsTally(ctx, postgres, "Kurabe"); err != nil {
-			return err
-		}
-		all = append(all, far)
-	}
-	if len(all) == 0 {
+func (r *run) failovers(ctx context.Context, l *lab, a *apart) (failure error) {
+	_, other := l.engines[mariadb]
+	together, alone := r.ours(l, a, other)
+	if len(together)+len(alone) == 0 {
 		return nil // a peer alone is compared with nothing
 	}
-	p, peers := r.openPeers(ctx, l)
+	p := r.openPeers(ctx, l)
 	defer func() { failure = errors.Join(failure, p.close()) }()
-	if err := r.inTurn(ctx, append(all, peers...), own); err != nil {
-		return err
-	}
-	if apart != nil {
-		// A loss takes all of a host: the other engine's pair has the hosts to itself.
-		failure = errors.Join(far.err, apart.remove(ctx, h.i.name))
-		if failure == nil && apart.engines[mariadb] != "" {
-			if farOther, h, failure = apart.hostsTally(ctx, mariadb, "MariaDB"); failure == nil {
-				defer apart.removeAtEnd(ctx, &failure, h.i.name)
-				failure = r.inTurn(ctx, []*tally{farOther}, farOther)
+	for _, all := range [][]*contender{append(together, p.contenders()...), alone} {
+		failure = errors.Join(failure, r.inTurn(ctx, all))
+		for _, c := range all {
+			failure = errors.Join(failure, c.end(ctx))
+			if c.Role != rolePeer { // a peer that does not come back is in the rows, and fails nothing of ours
+				failure = errors.Join(failure, c.wrong())
 			}
 		}
 	}
-	if own != nil {
-		r.failoverRows(own, other, peers)
-	}
-	if far != nil {
-		r.lossRows(far, farOther, peers)
-	}
-	if own == nil {
-		r.peersMissing(peers)
-	}
-	return failure // a peer that was given up is in the rows, and fails nothing of ours
+	return failure
 }
 
-// inTurn takes the rounds of all in turn. It ends early with the one that must go on.
-func (r *run) inTurn(ctx context.Context, all []*tally, must *tally) error {
-	for round := range r.rounds() {
-		for _, n := range r.rng.Perm(len(all)) {
-			t := all[n]
-			if t.err != nil {
-				continue
-			}
-			if t.err = t.round(ctx, r, round); t.err != nil {
-				r.out.say("  %s is given up: %v", t.name, t.err)
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if must != nil && must.err != nil {
-				return must.err
-			}
+// ours are the pairs of Kurabe. A loss takes all of a host, so the other engine's pair over
+// two hosts has them to itself, later.
+func (r *run) ours(l *lab, a *apart, other bool) (together, alone []*contender) {
+	const here = "both servers on this machine"
+	if r.asked("failover") {
+		together = append(together, r.contender(about{Name: "Kurabe", Role: roleOwn, Where: here}, losses, l.instanceSide(postgres)))
+		if other {
+			together = append(together, r.contender(about{Name: "MariaDB", Role: roleOther, Where: here}, losses, l.instanceSide(mariadb)))
 		}
 	}
-	return nil
+	if r.hostsToBeHad() {
+		const where = "a service and two further hosts, as network namespaces of this machine"
+		together = append(together, r.contender(about{Name: "Kurabe" + overTwoHosts, Role: roleFar, Where: where}, hostLosses, a.hostsSide(postgres)))
+		if other {
+			alone = append(alone, r.contender(about{Name: "MariaDB" + overTwoHosts, Role: roleFarOther, Where: where}, hostLosses, a.hostsSide(mariadb)))
+		}
+	}
+	return together, alone
+}
+
+// maker is how there is a pair of a side, and how there is none any more.
+type maker struct {
+	make        func(ctx context.Context, n int) (side, error)
+	drop, leave func(context.Context, side) error
+}
+
+func (r *run) contender(a about, losses []*loss, m maker) *contender {
+	return &contender{tally: r.book.side(a), losses: losses, make: m.make, drop: m.drop, leave: m.leave}
+}
+
+// instanceSide makes pairs of an engine on this machine.
+func (l *lab) instanceSide(engine string) maker {
+	remove := func(ctx context.Context, s side) error { return l.remove(ctx, s.(*failoverLab).i.name) }
+	return maker{
+		make: func(ctx context.Context, n int) (side, error) {
+			f, err := l.failoverLab(ctx, engine, n)
+			if err != nil {
+				return nil, errors.Join(err, l.removeStump(ctx, pairName(engine, n)))
+			}
+			return f, nil
+		},
+		drop: func(ctx context.Context, s side) error {
+			f := s.(*failoverLab)
+			for _, m := range f.view.Members(f.i.id) {
+				_ = m.Thaw() // a loss that failed may have left it frozen, and a frozen server does not end
+			}
+			return remove(ctx, s)
+		},
+		leave: remove,
+	}
+}
+
+// pairName is that of the n-th pair of an engine.
+func pairName(engine string, n int) string { return fmt.Sprintf("failover-%s-%d", engine, n) }
+
+// removeStump removes an instance that may have been begun.
+func (l *lab) removeStump(ctx context.Context, name string) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return l.remove(ctx, name)
 }
 
 // failoverLab makes the pair of an engine, and its client.
-func (l *lab) failoverLab(ctx context.Context, engine string) (*failoverLab, error) {
-	f := &failoverLab{lab: l, view: &harness.Service{Data: l.data}}
-	o := order{name: "failover-" + engine, engine: engine, class: pairClass(l)}
+func (l *lab) failoverLab(ctx context.Context, engine string, n int) (*failoverLab, error) {
+	f := &failoverLab{lab: l, view: &harness.Service{Data: l.data}, class: pairClass(l), group: pairName(engine, n)}
+	f.smaller = smallerClass(f.class)
+	o := order{name: pairName(engine, n), engine: engine, class: f.class, group: f.group}
 	if engine == mariadb {
 		o.retention = 1 // its binary log, which a standby lives on, is there from the beginning
 	}
 	var err error
+	if err = l.createGroup(ctx, f.group, l.families[engine]); err != nil {
+		return nil, err
+	}
 	if f.i, err = l.createPair(ctx, o); err != nil {
 		return nil, err
 	}
@@ -205,85 +246,6 @@ func (r *run) rounds() int {
 		return r.Rounds
 	}
 	return pick(r, failoverRounds, 2)
-}
-
-// tally is what was seen of one side.
-type tally struct {
-	name, note, where string
-	side
-	losses  []*loss // what happens to it
-	seen    map[*loss][]float64
-	missing map[*loss]int        // rows that each loss has cost
-	verdict harness.PulseVerdict // after the newest
-	err     error                // it goes on no more
-}
-
-func newTally(name, note string, s side) *tally {
-	return &tally{name: name, note: note, where: "both servers on this machine", side: s, losses: losses, seen: map[*loss][]float64{}, missing: map[*loss]int{}}
-}
-
-// round has each thing happen once, in a random order. The client writes meanwhile and not
-// while it is another's turn.
-func (t *tally) round(ctx context.Context, r *run, round int) error {
-	t.client().Start()
-	defer t.client().Stop()
-	for _, n := range r.rng.Perm(len(t.losses)) {
-		x := t.losses[n]
-		seconds, v, err := t.lose(ctx, x)
-		if err != nil {
-			// What it has lost may still be told.
-			if v, e := t.client().Judge(ctx); e == nil {
-				t.missed(x, v)
-			}
-			return fmt.Errorf("%s, round %d: %w", x.name, round+1, err)
-		}
-		t.count(x, seconds, v)
-		r.out.sample("failover", map[string]any{"side": t.name, "loss": x.name, "round": round, "seconds": seconds, "acked": v.Acked, "missing": len(v.Missing), "wrong": v.Wrong()})
-		r.out.say("  round %d, %s, %s: %.2f s, %d of %d rows missing", round+1, t.name, x.name, seconds, len(v.Missing), v.Acked)
-	}
-	return nil
-}
-
-func (t *tally) count(x *loss, seconds float64, v harness.PulseVerdict) {
-	t.seen[x] = append(t.seen[x], seconds)
-	t.missed(x, v)
-}
-
-// missed holds the rows against a loss; those that were missing before it are not its.
-func (t *tally) missed(x *loss, v harness.PulseVerdict) {
-	t.missing[x] += len(v.Missing) - len(t.verdict.Missing)
-	t.verdict = v
-}
-
-// lose has one thing happen to a whole pair, and reads the rows once it is whole again.
-func (t *tally) lose(ctx context.Context, x *loss) (seconds float64, v harness.PulseVerdict, err error) {
-	if err = more(ctx, t.client(), pulseRows); err != nil {
-		return 0, v, err
-	}
-	p, err := t.pair(ctx)
-	if err != nil {
-		return 0, v, err
-	}
-	if seconds, err = x.strike(t.side, ctx, p); err != nil {
-		return 0, v, err
-	}
-	v, err = t.client().Judge(ctx)
-	return seconds, v, err
-}
-
-// more waits until so many more rows were acknowledged.
-func more(ctx context.Context, pulse *harness.Pulse, rows int) error {
-	from := pulse.Acked()
-	for deadline := time.Now().Add(pulseWait); pulse.Acked() < from+rows; pauseFor(ctx, pollPause) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if time.Now().After(deadline) {
-			_, newest := pulse.Errors(deadline.Add(-pulseWait))
-			return fmt.Errorf("%d rows in %s, the newest error: %v", pulse.Acked()-from, pulseWait, newest)
-		}
-	}
-	return nil
 }
 
 // createPair makes an instance with two servers.

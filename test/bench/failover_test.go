@@ -7,57 +7,147 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"kurabe/internal/harness"
 )
 
-// A bar holds each time, whatever the median says, and no row may be missing.
-func TestFailoverRows(t *testing.T) {
+// testRun has a raw file and measures nothing.
+func testRun(t *testing.T, s settings) *run {
+	t.Helper()
 	raw, err := os.Create(filepath.Join(t.TempDir(), "raw"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer raw.Close()
-	rowsOf := func(seconds []float64, v harness.PulseVerdict) []row {
-		r := &run{out: &report{raw: raw}}
-		own := newTally("Kurabe", "", nil)
+	t.Cleanup(func() { raw.Close() })
+	return &run{settings: s, out: &report{raw: raw}, book: newBook()}
+}
+
+// each has every loss happen to a side once with each of the seconds.
+func each(t *tally, losses []*loss, seconds ...float64) *tally {
+	for round, s := range seconds {
 		for _, x := range losses {
-			own.seen[x] = seconds
+			t.count(strike{Side: t.Name, Loss: x.name, Round: round, Seconds: s, Acked: 10})
 		}
-		own.verdict = v
-		r.failoverRows(own, nil, nil)
-		return r.out.rows
 	}
+	return t
+}
+
+func (r *run) found(t *testing.T, what string) row {
+	t.Helper()
+	n := slices.IndexFunc(r.out.rows, func(line row) bool { return line.What == what })
+	if n < 0 {
+		t.Fatalf("no row %q in %+v", what, r.out.rows)
+	}
+	return r.out.rows[n]
+}
+
+// A bar holds each time, whatever the median says, and no row may be missing.
+func TestFailoverRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		seconds []float64
-		v       harness.PulseVerdict
-		bars    string // verdict of the losses with a bar
-		rows    string // and of the rows
+		more    strike // of the first loss
+		first   string // verdict of it, of the other losses, and of the rows
+		others  string
+		rows    string
 	}{
-		"all well":             {[]float64{0.2, 0.1, 0.3}, harness.PulseVerdict{Acked: 9}, meets, meets},
-		"slow once":            {[]float64{0.2, 0.1, 11}, harness.PulseVerdict{Acked: 9}, misses, meets},
-		"a row is missing":     {[]float64{0.2}, harness.PulseVerdict{Acked: 9, Missing: []int64{4}}, meets, misses},
-		"a row is there twice": {[]float64{0.2}, harness.PulseVerdict{Acked: 9, Twice: []int64{4}}, meets, misses},
+		"all well":             {seconds: []float64{0.2, 0.1, 0.3}, first: meets, others: meets, rows: meets},
+		"slow once":            {seconds: []float64{0.2, 0.1, 11}, first: misses, others: misses, rows: meets},
+		"a row is missing":     {seconds: []float64{0.2}, more: strike{Seconds: 0.1, Missing: 1}, first: meets, others: meets, rows: misses},
+		"a row is there twice": {seconds: []float64{0.2}, more: strike{Seconds: 0.1, Wrong: "twice"}, first: meets, others: meets, rows: misses},
+		"it did not come back": {seconds: []float64{0.2}, more: strike{Failed: "gone"}, first: misses, others: meets, rows: meets},
+		"nor could it be read": {seconds: []float64{0.2}, more: strike{Failed: "gone", Unread: true}, first: misses, others: meets, rows: undecided},
 	} {
-		lines := rowsOf(c.seconds, c.v)
-		if len(lines) != len(losses)+1 {
-			t.Fatalf("%s: %d rows", name, len(lines))
-		}
-		for n, x := range losses {
-			want := ""
-			if x.bar > 0 {
-				want = c.bars
+		t.Run(name, func(t *testing.T) {
+			r := testRun(t, settings{})
+			own := each(r.book.side(about{Name: "Kurabe", Role: roleOwn}), losses, c.seconds...)
+			if c.more != (strike{}) {
+				c.more.Loss = losses[0].name
+				own.count(c.more)
 			}
-			if lines[n].Verdict != want {
-				t.Errorf("%s: %s is said to be %q, want %q", name, lines[n].What, lines[n].Verdict, want)
+			r.failoverFigures()
+			if len(r.out.rows) != len(losses)+1 {
+				t.Fatalf("%d rows", len(r.out.rows))
 			}
-		}
-		if last := lines[len(losses)]; last.Verdict != c.rows {
-			t.Errorf("%s: %s is said to be %q, want %q", name, last.What, last.Verdict, c.rows)
-		}
+			for n, x := range losses {
+				want := c.others
+				if n == 0 {
+					want = c.first
+				}
+				if line := r.out.rows[n]; line.Verdict != want || !strings.HasPrefix(line.What, x.name) {
+					t.Errorf("%s is said to be %q, want %q", line.What, line.Verdict, want)
+				}
+			}
+			if last := r.found(t, missingRows+", Kurabe"); last.Verdict != c.rows {
+				t.Errorf("%+v, want %s", last, c.rows)
+			}
+		})
 	}
 	if got, want := medianAndWorst([]float64{0.3, 0.1, 2}), "median 0.30 s, worst 2.00 s"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A peer has no verdict; what it lost is told by the loss, and what it did not come back from
+// is in the figure.
+func TestPeerRows(t *testing.T) {
+	r := testRun(t, settings{})
+	each(r.book.side(about{Name: "Kurabe", Role: roleOwn}), losses, 0.5)
+	peer := each(r.book.side(about{Name: "P", Role: rolePeer, Note: "settings"}), losses, 2)
+	peer.count(strike{Loss: writerFrozen.name, Missing: 40, Acked: 60, Failed: "they stay apart"})
+	r.book.side(about{Name: "Q", Role: rolePeer, Why: "not here"})
+	r.failoverFigures()
+	for _, line := range r.out.rows {
+		if line.Verdict != "" && strings.HasSuffix(line.What, ", P") {
+			t.Errorf("a peer has a verdict: %s", line.What)
+		}
+	}
+	const figure = "median 2.00 s, worst 2.00 s"
+	if line := r.found(t, writerKilled.name+", P"); line.Value != figure+"; × 4.0 and × 4.0 of Kurabe's" {
+		t.Errorf("%+v", line)
+	}
+	frozen := r.found(t, writerFrozen.name+", P")
+	if frozen.Value != figure+"; did not come back after 1 of 2; × 4.0 and × 4.0 of Kurabe's" || !strings.Contains(frozen.Note, "they stay apart") {
+		t.Errorf("%+v", frozen)
+	}
+	if line := r.found(t, missingRows+", P"); line.Value != fmt.Sprintf("40 of %d", 10*len(losses)+60) || line.Note != "40 after "+writerFrozen.name {
+		t.Errorf("%+v", line)
+	}
+	if line := r.found(t, "losses under Q"); line.Value != notMeasured || line.Note != "not here" {
+		t.Errorf("%+v", line)
+	}
+	if line := r.found(t, classLarger.name+", Patroni"); line.Value != "–" || line.Note != noClasses {
+		t.Errorf("%+v", line)
+	}
+}
+
+// "Faster" is said of each median and each worst, and not of a loss that nobody compared.
+func TestFasterRow(t *testing.T) {
+	compared := 2 * (len(losses) - 2) // a peer has no classes
+	for name, c := range map[string]struct {
+		peer, want string
+		seconds    []float64
+		failed     bool
+	}{
+		"each time":                  {seconds: []float64{2, 3}, peer: meets, want: fmt.Sprintf("%d of %d", compared, compared)},
+		"by the median only":         {seconds: []float64{0.4, 2, 0.9, 0.7}, peer: misses, want: fmt.Sprintf("%d of %d", compared/2, compared)},
+		"one that did not come back": {seconds: []float64{0.6}, failed: true, peer: misses, want: fmt.Sprintf("%d of %d", compared/2+1, compared)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testRun(t, settings{})
+			each(r.book.side(about{Name: "Kurabe", Role: roleOwn}), losses, 0.5, 0.5, 2.5)
+			peer := r.book.side(about{Name: "P", Role: rolePeer})
+			for _, x := range losses {
+				if x.noPeer == "" {
+					each(peer, []*loss{x}, c.seconds...)
+				}
+			}
+			if c.failed {
+				peer.count(strike{Loss: writerFrozen.name, Failed: "gone"})
+			}
+			r.failoverFigures()
+			last := r.out.rows[len(r.out.rows)-1]
+			if last.Value != c.want || last.Verdict != c.peer {
+				t.Errorf("%+v, want %s, %s", last, c.want, c.peer)
+			}
+		})
 	}
 }
 
@@ -69,34 +159,32 @@ func TestFailoverIsOffered(t *testing.T) {
 
 // A loss over two hosts has its own bar, and beside it what a peer has seen of its like.
 func TestHostRows(t *testing.T) {
-	raw, err := os.Create(filepath.Join(t.TempDir(), "raw"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	far, peer := newTally("Kurabe", "", nil), newTally("P", "settings", nil)
-	far.losses, far.where = hostLosses, "far away"
-	bars := []string{"≤ 10 s, each time", "≤ 10 s, each time", "≤ 2 s, each time", "≤ 1 s, each time"}
+	r := testRun(t, settings{})
+	far := r.book.side(about{Name: "Kurabe" + overTwoHosts, Role: roleFar, Where: "far away"})
+	peer := r.book.side(about{Name: "P", Role: rolePeer})
+	bars := []string{"≤ 10 s", "≤ 10 s", "≤ 2 s", "≤ 1 s", "≤ 1 s", "≤ 1 s", "≤ 1 s", "≤ 2 s"}
 	for n, x := range hostLosses {
-		far.count(x, 1.5, harness.PulseVerdict{Acked: n + 1})
-		peer.count(x.peer, float64(3*(n+1)), harness.PulseVerdict{Acked: n + 1})
+		far.count(strike{Loss: x.name, Seconds: 1.5})
+		if x.noPeer == "" {
+			peer.count(strike{Loss: x.peer.name, Seconds: float64(3 * (n + 1))})
+		}
 	}
-	r := &run{out: &report{raw: raw}}
-	r.lossRows(far, nil, []*tally{peer})
-	if want := 2*len(hostLosses) + 1; len(r.out.rows) != want {
-		t.Fatalf("%d rows, want %d", len(r.out.rows), want)
-	}
+	r.failoverFigures()
 	for n, x := range hostLosses {
-		own, beside := r.out.rows[2*n], r.out.rows[2*n+1]
-		if want := verdict(n < 3); own.Bar != bars[n] || own.Verdict != want || !strings.HasSuffix(own.Note, "far away") {
+		own := r.found(t, x.name+": "+x.measure)
+		if want := verdict(x.bar >= 1.5); own.Bar != bars[n]+", each time" || own.Verdict != want || !strings.HasSuffix(own.Note, "far away") {
 			t.Errorf("%s: %+v, want %s %s", x.name, own, bars[n], want)
 		}
+		if x.noPeer != "" {
+			continue
+		}
+		beside := r.found(t, x.name+", P on one machine")
 		want := fmt.Sprintf("× %.1f and × %.1f of Kurabe's", float64(2*(n+1)), float64(2*(n+1)))
-		if beside.Verdict != "" || !strings.HasSuffix(beside.What, "P on one machine") || !strings.HasSuffix(beside.Value, want) {
+		if beside.Verdict != "" || !strings.HasSuffix(beside.Value, want) {
 			t.Errorf("%s: %+v, want %s", x.name, beside, want)
 		}
 	}
-	if last := r.out.rows[2*len(hostLosses)]; last.What != missingRows+" over two hosts" || last.Verdict != meets {
+	if last := r.found(t, missingRows+", Kurabe"+overTwoHosts); last.Verdict != meets {
 		t.Errorf("%+v", last)
 	}
 }
@@ -105,21 +193,22 @@ func TestHostRows(t *testing.T) {
 // struck for a comparison that there is not.
 func TestHostsThatCannotBeHad(t *testing.T) {
 	for only, reason := range map[string]string{"": "only with --only failover", "hosts": "which root alone can make", "create,failover": "which root alone can make"} {
-		raw, err := os.Create(filepath.Join(t.TempDir(), "raw"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer raw.Close()
-		r := &run{settings: settings{Only: only}, out: &report{raw: raw}}
-		l, err := r.openHosts(t.Context())
-		if l != nil || err != nil {
-			t.Fatal(l, err)
-		}
+		r := testRun(t, settings{Only: only})
+		r.sayNoHosts()
 		if len(r.out.rows) != 1 || r.out.rows[0].Value != notMeasured || !strings.Contains(r.out.rows[0].Note, reason) {
 			t.Errorf("--only %q: rows %+v", only, r.out.rows)
 		}
 		if slices.Contains(r.peerLosses(), hostLost) {
 			t.Errorf("--only %q: a peer loses a host for nothing", only)
+		}
+	}
+}
+
+// A class has as many processors as the one that it is changed to.
+func TestSmallerClass(t *testing.T) {
+	for name, want := range map[string]string{"db.t3.medium": "db.t3.small", "db.local.medium": "db.local.small", "db.t3.micro": "db.t3.micro"} {
+		if got := smallerClass(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }

@@ -51,33 +51,63 @@ type benchHost struct {
 	zone    string
 }
 
-// openHosts starts the service and its hosts. Where there cannot be any, a row says why.
-func (r *run) openHosts(ctx context.Context) (*lab, error) {
-	why := ""
+// hostsToBeHad says whether this run has several machines.
+func (r *run) hostsToBeHad() bool { return r.machinesNamed() && (harness.Apart() || r.list) }
+
+// sayNoHosts has a row say why there cannot be any.
+func (r *run) sayNoHosts() {
+	why := "machines in miniature need network namespaces, which root alone can make"
 	switch {
+	case r.hostsToBeHad():
+		return
 	case !r.machinesNamed():
 		why = "only with --only failover or --only " + hosts
-	case !harness.Apart():
-		why = "machines in miniature need network namespaces, which root alone can make"
 	}
-	if why != "" {
-		r.out.row(row{Bench: "failover", What: "losses over two hosts", Value: notMeasured, Note: why})
-		return nil, nil
+	r.out.row(row{Bench: "failover", What: "losses over two hosts", Value: notMeasured, Note: why})
+}
+
+// apart is the lab over two hosts. It is started when it is needed first, and again after a
+// loss that left a host in a state from which it does not come back.
+type apart struct {
+	r   *run
+	lab *lab // nil: not started
+}
+
+// open starts the service and its hosts, if they do not run.
+func (a *apart) open(ctx context.Context) (*lab, error) {
+	if a.lab != nil {
+		return a.lab, nil
 	}
-	l, err := r.newLab()
+	l, err := a.r.newLab()
 	if err != nil {
 		return nil, err
 	}
-	b := &hostsBed{Outside: harness.NewOutside(context.WithoutCancel(ctx), r.out.say)}
-	l.hosts, l.data = b, filepath.Join(l.dir, "center")
-	if err := b.start(ctx, l); err != nil {
-		return nil, errors.Join(err, l.closeHosts())
+	b := &hostsBed{Outside: harness.NewOutside(context.WithoutCancel(ctx), a.r.out.say)}
+	l.hosts, l.data, a.lab = b, filepath.Join(l.dir, "center"), l
+	err = b.start(ctx, l)
+	if err == nil {
+		l.api = b.center.Client
+		err = l.findEngines(ctx)
 	}
-	l.api = b.center.Client
-	if err := l.findEngines(ctx); err != nil {
-		return nil, errors.Join(err, l.closeHosts())
+	if err != nil {
+		return nil, errors.Join(err, a.close())
 	}
 	return l, nil
+}
+
+// close ends the machines and everything on them.
+func (a *apart) close() error {
+	l := a.lab
+	if l == nil {
+		return nil
+	}
+	a.lab = nil
+	if l.keep {
+		for _, s := range l.hosts.services() {
+			l.out.sample("log", map[string]any{"data": s.Data, "log": s.Log.String()})
+		}
+	}
+	return errors.Join(l.hosts.Close(), l.close())
 }
 
 func (b *hostsBed) start(ctx context.Context, l *lab) error {
@@ -121,16 +151,6 @@ func (b *hostsBed) ask(ctx context.Context, bin string, args ...string) (string,
 		err = fmt.Errorf("kurabe %s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out)), err
-}
-
-// closeHosts ends the machines and everything on them.
-func (l *lab) closeHosts() error {
-	if l.keep {
-		for _, s := range l.hosts.services() {
-			l.out.sample("log", map[string]any{"data": s.Data, "log": s.Log.String()})
-		}
-	}
-	return errors.Join(l.hosts.Close(), l.close())
 }
 
 func (b *hostsBed) services() (all []*harness.Service) {
@@ -202,10 +222,12 @@ func (b *hostsBed) notWhole(d types.DBInstance) string {
 	return ""
 }
 
+const overTwoHosts = " over two hosts"
+
 // overHosts is what is added to the name of a row.
 func (l *lab) overHosts() string {
 	if l.hosts != nil {
-		return " over two hosts"
+		return overTwoHosts
 	}
 	return ""
 }

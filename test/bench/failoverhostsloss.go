@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
-
-	"kurabe/internal/harness"
 )
 
 // hostSide is a side that loses a whole host.
@@ -26,23 +25,38 @@ var hostLost = &loss{name: "host lost (kill -9 of all of it), back once another 
 // hostLosses are what happens to a pair over two hosts. A peer's pair goes through the same
 // with both servers on this machine, and is compared by that.
 var hostLosses = []*loss{
-	{name: "over two hosts: " + hostLost.name, measure: longestPause, bar: 10, strike: hostLost.strike, peer: hostLost},
-	{name: "over two hosts: host frozen (agent, warden, server), resumed once another server serves", measure: longestPause, bar: 10, strike: side.freeze, peer: writerFrozen},
-	{name: "over two hosts: writer killed", measure: longestPause, bar: 2, strike: side.kill, peer: writerKilled},
-	{name: "over two hosts: failover in order", measure: longestPause, bar: 1, strike: side.inOrder, peer: inOrder},
+	apartAs(hostLost, hostLost.name),
+	apartAs(writerFrozen, "host frozen (agent, warden, server), resumed once another server serves"),
+	apartAs(writerKilled, writerKilled.name),
+	apartAs(inOrder, inOrder.name),
+	apartAs(classLarger, classLarger.name),
+	apartAs(classSmaller, classSmaller.name),
+	apartAs(staticSet, staticSet.name),
+	apartAs(standbyFrozen, "the standby's host frozen (agent, server)"),
+}
+
+// apartAs is a loss over two hosts beside which a peer's on one machine stands.
+func apartAs(x *loss, name string) *loss {
+	return &loss{name: "over two hosts: " + name, measure: x.measure, bar: x.bar, strike: x.strike, peer: x, noPeer: x.noPeer}
 }
 
 // peerLosses are those of a peer that this run needs.
 func (r *run) peerLosses() []*loss {
 	var list []*loss
+	need := func(x *loss) {
+		if x.noPeer == "" && !slices.Contains(list, x) {
+			list = append(list, x)
+		}
+	}
 	if r.asked("failover") {
-		list = append(list, losses...)
+		for _, x := range losses {
+			need(x)
+		}
 	}
-	if r.machinesNamed() && !r.asked("failover") {
-		list = append(list, writerKilled, writerFrozen, inOrder)
-	}
-	if r.machinesNamed() && harness.Apart() {
-		list = append(list, hostLost)
+	if r.hostsToBeHad() {
+		for _, x := range hostLosses {
+			need(x.peer)
+		}
 	}
 	return list
 }
@@ -53,16 +67,24 @@ type hostsLab struct {
 	bed *hostsBed
 }
 
-// hostsTally is a pair over two hosts, not yet struck.
-func (l *lab) hostsTally(ctx context.Context, engine, name string) (*tally, *hostsLab, error) {
-	f, err := l.failoverLab(ctx, engine)
-	if err != nil {
-		return nil, nil, err
+// hostsSide makes pairs of an engine over two hosts. One that does not come back takes the
+// hosts along: what state they are in is not known.
+func (a *apart) hostsSide(engine string) maker {
+	return maker{
+		make: func(ctx context.Context, n int) (side, error) {
+			l, err := a.open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			f, err := l.failoverLab(ctx, engine, n)
+			if err != nil {
+				return nil, errors.Join(err, a.close())
+			}
+			return &hostsLab{f, l.hosts}, nil
+		},
+		drop:  func(context.Context, side) error { return a.close() },
+		leave: func(ctx context.Context, s side) error { return a.lab.remove(ctx, s.(*hostsLab).i.name) },
 	}
-	h := &hostsLab{f, l.hosts}
-	t := newTally(name, "", h)
-	t.losses, t.where = hostLosses, "a service and two further hosts, as network namespaces of this machine"
-	return t, h, nil
 }
 
 // pair is which server writes and where, once the instance is whole.
@@ -125,4 +147,26 @@ func (h *hostsLab) freeze(ctx context.Context, p lostPair) (float64, error) {
 		return 0, err
 	}
 	return h.swapped(ctx, p, from)
+}
+
+// loseStandby stops the whole host of the standby until commits do without it.
+func (h *hostsLab) loseStandby(ctx context.Context, p lostPair) (float64, error) {
+	host, err := h.bed.host(p.standbyZone)
+	if err != nil {
+		return 0, err
+	}
+	from := time.Now()
+	var thaw func()
+	if err := h.bed.Try(func(t testing.TB) { thaw = host.FreezeAll(t, h.i.id) }); err != nil {
+		return 0, err
+	}
+	if err := more(ctx, h.pulse, pulseRows); err != nil {
+		return 0, err
+	}
+	longest := h.pulse.LongestWait(from)
+	if err := h.bed.Try(func(testing.TB) { thaw() }); err != nil {
+		return 0, err
+	}
+	_, err = h.pair(ctx)
+	return longest.Seconds(), err
 }

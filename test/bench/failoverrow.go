@@ -8,106 +8,197 @@ import (
 	"kurabe/lab/stat"
 )
 
-// failoverRows puts each peer's figure below Kurabe's of the same loss.
-func (r *run) failoverRows(own, other *tally, peers []*tally) {
-	r.lossRows(own, other, peers)
-	r.peersMissing(peers)
+// failoverFigures makes the rows of all losses from what the file has.
+func (r *run) failoverFigures() {
+	b := r.book
+	peers := slices.DeleteFunc(b.role(rolePeer), func(t *tally) bool { return len(t.strikes) == 0 && t.Why != "" })
+	own, far := b.only(roleOwn), b.only(roleFar)
+	if own != nil {
+		r.lossRows(losses, own, b.only(roleOther), peers)
+	}
+	if far != nil {
+		r.lossRows(hostLosses, far, b.only(roleFarOther), peers)
+	}
+	for _, t := range b.role(rolePeer) {
+		if !slices.Contains(peers, t) {
+			r.out.row(row{Bench: "failover", What: "losses under " + t.Name, Value: notMeasured, Note: t.Why})
+			continue
+		}
+		acked, missing, unread, wrong := t.sum()
+		r.out.row(row{Bench: "failover", What: missingRows + ", " + t.Name, Value: fmt.Sprintf("%d of %d", missing, acked), Note: joined(t.lost(), wrong, unreadNote(unread))})
+	}
+	if len(peers) > 0 {
+		r.out.row(fasterRow(peers, own, far))
+	}
 }
 
-// lossRows leaves out what a peer has lost.
-func (r *run) lossRows(own, other *tally, peers []*tally) {
-	for _, x := range own.losses {
+// lossRows puts each peer's figure below Kurabe's of the same loss.
+func (r *run) lossRows(losses []*loss, own, other *tally, peers []*tally) {
+	for _, x := range losses {
 		r.out.row(own.judged(x, x.name+": "+x.measure))
 		if other != nil {
-			r.out.row(other.judged(x, x.name+", "+other.name))
+			r.out.row(other.judged(x, x.name+", MariaDB"))
+		}
+		if x.noPeer != "" && len(peers) > 0 {
+			r.out.row(row{Bench: "failover", What: x.name + ", Patroni", Value: "–", Note: x.noPeer})
+			continue
 		}
 		for _, t := range peers {
-			r.out.row(t.beside(x, own.seen[x]))
+			r.out.row(t.beside(x, own.seen(x)))
 		}
 	}
-	r.out.row(own.kept(missingRows + own.over()))
-	if other != nil {
-		r.out.row(other.kept(missingRows + other.over() + ", " + other.name))
+	for _, t := range []*tally{own, other} {
+		if t != nil {
+			r.out.row(t.kept())
+		}
 	}
 }
 
 const missingRows = "acknowledged rows that are missing after all of it"
 
-// over says of which pairs a row is that does not name a loss.
-func (t *tally) over() string {
-	if slices.Equal(t.losses, hostLosses) {
-		return " over two hosts"
-	}
-	return ""
-}
-
 // kept is whether a client of ours finds what it was told is safe.
-func (t *tally) kept(what string) row {
-	v := t.verdict
-	return row{Bench: "failover", What: what, Value: fmt.Sprintf("%d of %d", len(v.Missing), v.Acked),
-		Bar: "0", Verdict: verdict(v.Wrong() == ""), Note: v.Wrong()}
+func (t *tally) kept() row {
+	acked, missing, unread, wrong := t.sum()
+	line := row{Bench: "failover", What: missingRows + ", " + t.Name, Value: fmt.Sprintf("%d of %d", missing, acked), Bar: "0",
+		Verdict: verdict(missing == 0 && wrong == ""), Note: joined(t.lost(), wrong, unreadNote(unread))}
+	if unread > 0 && line.Verdict == meets {
+		line.Verdict = undecided
+	}
+	return line
 }
 
-// peersMissing is what a peer's client misses, after all that was done to it.
-func (r *run) peersMissing(peers []*tally) {
-	for _, t := range peers {
-		r.out.row(row{Bench: "failover", What: missingRows + ", " + t.name, Value: fmt.Sprintf("%d of %d", len(t.verdict.Missing), t.verdict.Acked), Note: t.lost()})
+func unreadNote(count int) string {
+	if count == 0 {
+		return ""
 	}
+	return fmt.Sprintf("after %d losses the rows could not be read", count)
+}
+
+func joined(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
 }
 
 // judged is what a client of ours has seen of one loss, held against its bar.
 func (t *tally) judged(x *loss, what string) row {
-	seen := t.seen[x]
-	line := row{Bench: "failover", What: what, Note: fmt.Sprintf("%d rounds, a client that writes every 10 ms; %s", len(seen), t.where)}
-	if t.err != nil {
-		line.Note += "; given up: " + oneLine(t.err)
-	}
-	if len(seen) == 0 {
-		line.Value = notMeasured
-		return line
-	}
-	line.Value = medianAndWorst(seen)
-	if x.bar > 0 {
-		line.Bar, line.Verdict = fmt.Sprintf("≤ %.0f s, each time", x.bar), verdict(t.err == nil && slices.Max(seen) <= x.bar)
+	line := row{Bench: "failover", What: what, Value: t.figure(x)}
+	line.Note = joined(fmt.Sprintf("%d rounds, a client that writes every 10 ms; %s", t.rounds(x), t.Where), t.trouble(x))
+	if t.rounds(x) > 0 && x.bar > 0 {
+		seen := t.seen(x)
+		whole := len(t.broken(x)) == 0 && t.Why == ""
+		line.Bar, line.Verdict = fmt.Sprintf("≤ %.0f s, each time", x.bar), verdict(whole && slices.Max(seen) <= x.bar)
 	}
 	return line
+}
+
+// figure is what was seen of one loss, with what it did not come back from.
+func (t *tally) figure(x *loss) string {
+	seen, broken := t.seen(x), len(t.broken(x))
+	switch {
+	case t.rounds(x) == 0:
+		return notMeasured
+	case len(seen) == 0:
+		return fmt.Sprintf("came back after none of %d", broken)
+	case broken > 0:
+		return fmt.Sprintf("%s; did not come back after %d of %d", medianAndWorst(seen), broken, t.rounds(x))
+	}
+	return medianAndWorst(seen)
+}
+
+// trouble is why it did not come back, of the first time, and why it goes on no more.
+func (t *tally) trouble(x *loss) string {
+	var notes []string
+	if broken := t.broken(x); len(broken) > 0 {
+		notes = append(notes, "did not come back, and another pair was made: "+shortened(broken[0]))
+	}
+	if t.Why != "" {
+		notes = append(notes, "given up: "+shortened(t.Why))
+	}
+	return strings.Join(notes, "; ")
+}
+
+// reasonMost is as much of an error as fits into a table; all of it is in the file.
+const reasonMost = 200
+
+func shortened(reason string) string {
+	if len(reason) <= reasonMost {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:reasonMost], "") + "…"
 }
 
 // beside is what a peer's client has seen of one loss, and how many times as much that is.
 func (t *tally) beside(x *loss, own []float64) row {
-	line := row{Bench: "failover", What: x.name + ", " + t.name}
+	line := row{Bench: "failover", What: x.name + ", " + t.Name}
 	if x.peer != nil {
-		line.What, x = x.name+", "+t.name+" on one machine", x.peer
+		line.What, x = x.name+", "+t.Name+" on one machine", x.peer
 	}
-	line.Note = fmt.Sprintf("rounds: %d; %s", len(t.seen[x]), t.note)
+	line.Value = t.figure(x)
+	frozen := ""
 	if x == writerFrozen {
-		line.Note += "; the Patroni of the server is frozen with it"
+		frozen = "the Patroni of the server is frozen with it"
 	}
-	if t.err != nil {
-		line.Note += "; given up: " + oneLine(t.err)
+	line.Note = joined(fmt.Sprintf("rounds: %d", t.rounds(x)), t.Note, frozen, t.trouble(x))
+	if seen := t.seen(x); len(seen) > 0 && len(own) > 0 {
+		line.Value += fmt.Sprintf("; × %.1f and × %.1f of Kurabe's", stat.Median(seen)/stat.Median(own), slices.Max(seen)/slices.Max(own))
 	}
-	if len(t.seen[x]) == 0 {
-		line.Value = notMeasured
-		return line
-	}
-	if line.Value = medianAndWorst(t.seen[x]); len(own) == 0 {
-		return line
-	}
-	line.Value = fmt.Sprintf("%s; × %.1f and × %.1f of Kurabe's", medianAndWorst(t.seen[x]),
-		stat.Median(t.seen[x])/stat.Median(own), slices.Max(t.seen[x])/slices.Max(own))
 	return line
+}
+
+// fasterRow counts in how many comparisons Kurabe is the faster one, by the median and by the
+// worst: of each loss, with each form of the peers. One that did not come back was slower.
+func fasterRow(peers []*tally, ours ...*tally) row {
+	better, all := 0, 0
+	var not []string
+	for n, own := range ours {
+		for _, x := range [][]*loss{losses, hostLosses}[n] {
+			like := x
+			if x.peer != nil {
+				like = x.peer
+			}
+			for _, t := range peers {
+				if own == nil || len(own.seen(x)) == 0 || t.rounds(like) == 0 {
+					continue
+				}
+				all += 2
+				medianFaster, worstFaster := own.faster(x, t, like)
+				for kind, faster := range map[string]bool{"median": medianFaster, "worst": worstFaster} {
+					if faster {
+						better++
+					} else {
+						not = append(not, fmt.Sprintf("%s of %s, %s", kind, x.name, t.Name))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(not)
+	line := row{Bench: "failover", What: "Kurabe is faster than Patroni: comparisons of a median or a worst", Value: fmt.Sprintf("%d of %d", better, all), Bar: "all", Note: joined(append([]string{"each loss beside each form of Patroni"}, not...)...)}
+	if all > 0 {
+		line.Verdict = verdict(better == all)
+	}
+	return line
+}
+
+func (t *tally) faster(x *loss, peer *tally, like *loss) (median, worst bool) {
+	own, theirs := t.seen(x), peer.seen(like)
+	ours, lost := len(t.broken(x)) == 0, len(peer.broken(like)) > 0
+	median = len(theirs) == 0 || stat.Median(own) < stat.Median(theirs)
+	return median, ours && (lost || slices.Max(own) < slices.Max(theirs))
 }
 
 // lost says after which losses rows were missing that had not been before.
 func (t *tally) lost() string {
-	var after []string
-	for _, x := range t.losses {
-		if t.missing[x] != 0 {
-			after = append(after, fmt.Sprintf("%d after %s", t.missing[x], x.name))
+	var order []string
+	missing := map[string]int{}
+	for _, s := range t.strikes {
+		if s.Missing != 0 && !slices.Contains(order, s.Loss) {
+			order = append(order, s.Loss)
 		}
+		missing[s.Loss] += s.Missing
 	}
-	if v := t.verdict; len(v.Twice)+len(v.Strange) > 0 {
-		after = append(after, v.Wrong())
+	var after []string
+	for _, name := range order {
+		after = append(after, fmt.Sprintf("%d after %s", missing[name], name))
 	}
 	return strings.Join(after, "; ")
 }

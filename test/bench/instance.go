@@ -45,14 +45,14 @@ var engineTitle = map[string]string{postgres: "PostgreSQL", mariadb: "MariaDB"}
 
 // findEngines asks which engines can be used.
 func (l *lab) findEngines(ctx context.Context) error {
-	l.engines = map[string]string{}
+	l.engines, l.families = map[string]string{}, map[string]string{}
 	for _, name := range []string{postgres, mariadb} {
 		out, err := l.api.DescribeDBEngineVersions(ctx, &rds.DescribeDBEngineVersionsInput{Engine: aws.String(name), DefaultOnly: aws.Bool(true)})
 		if err != nil {
 			return err
 		}
 		for _, v := range out.DBEngineVersions {
-			l.engines[name] = aws.ToString(v.EngineVersion)
+			l.engines[name], l.families[name] = aws.ToString(v.EngineVersion), aws.ToString(v.DBParameterGroupFamily)
 		}
 	}
 	if len(l.engines) == 0 {

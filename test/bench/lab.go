@@ -41,9 +41,10 @@ type lab struct {
 	out                    *report
 	hosts                  *hostsBed // its databases are on machines in miniature; nil: here
 
-	api     *rds.Client
-	engines map[string]string // version by name, of the engines that are ready
-	twins   []*twin
+	api      *rds.Client
+	engines  map[string]string // version by name, of the engines that are ready
+	families map[string]string // of their parameter groups
+	twins    []*twin
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd has ended

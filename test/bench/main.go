@@ -31,9 +31,13 @@ type settings struct {
 	Engine  string `json:"engine,omitempty"`
 	Arm     string `json:"arm,omitempty"`
 	Rounds  int    `json:"rounds,omitempty"`
+	Peers   string `json:"peers,omitempty"`
+	Resume  string `json:"resume,omitempty"`
+	// Within is how long new losses of the failovers are begun.
+	Within time.Duration `json:"within,omitempty"`
 
-	out, dir, bin string
-	keep          bool
+	out, dir, bin     string
+	keep, list, print bool
 }
 
 // part is one benchmark, or several that share what they set up.
@@ -62,6 +66,9 @@ type run struct {
 	out  *report
 	lab  *lab // opened by the first part that needs it
 	self string
+
+	book  *book     // of the failovers
+	began time.Time // when their piece began
 }
 
 // asked says whether a benchmark is to run.
@@ -87,6 +94,10 @@ func main() {
 	}
 	s, err := parseFlags()
 	exitOn(err)
+	if s.list || s.print {
+		exitOn(withoutMeasuring(s))
+		return
+	}
 	if s.machinesNamed() {
 		os.Exit(harness.Isolated(func() int {
 			measure(s)
@@ -120,6 +131,11 @@ func parseFlags() (settings, error) {
 	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine)")
 	flag.StringVar(&s.Arm, "arm", "", "only the ways of taking a snapshot whose name has this in it, such as \"paced\"")
 	flag.IntVar(&s.Rounds, "rounds", 0, "rounds of the failovers (default 20; 2 with --quick)")
+	flag.StringVar(&s.Peers, "peers", "", "forms of Patroni beside the failovers, with commas: "+strings.Join(peerForms, ",")+", or none (default all; debian-fastest with --quick)")
+	flag.StringVar(&s.Resume, "resume", "", "go on with this file of raw JSON lines: what it has of the failovers is not measured again")
+	flag.DurationVar(&s.Within, "within", 0, "begin nothing new in the failovers after this long, such as 50m; --resume goes on with it")
+	flag.BoolVar(&s.list, "list", false, "say what is left to measure of the failovers, and how long it takes, and measure nothing")
+	flag.BoolVar(&s.print, "print", false, "print the figures that the file of --resume has, and measure nothing")
 	flag.StringVar(&s.Engine, "engine", "", "only this engine of the snapshots and the log: postgres or mariadb")
 	flag.StringVar(&s.Sizes, "sizes", "", "GB of the data of which snapshots are taken, with commas (default "+snapshotSizes+"; 0.3 with --quick)")
 	flag.StringVar(&s.out, "out", "", "file for the raw JSON lines; the table goes beside it (default .cache/bench/TIME.jsonl)")
@@ -130,14 +146,8 @@ func parseFlags() (settings, error) {
 	if flag.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	var known []string
-	for _, p := range parts {
-		known = append(known, p.names...)
-	}
-	for _, name := range strings.Split(s.Only, ",") {
-		if name != "" && !slices.Contains(known, name) {
-			return s, fmt.Errorf("--only %s: choose from %s", name, strings.Join(known, ","))
-		}
+	if err := s.check(); err != nil {
+		return s, err
 	}
 	if s.Blocks == 0 {
 		s.Blocks = map[bool]int{false: 8, true: 6}[s.Quick]
@@ -154,6 +164,51 @@ func parseFlags() (settings, error) {
 	return s, nil
 }
 
+// check refuses what is not known, and what the failovers alone can do for others.
+func (s settings) check() error {
+	var known []string
+	for _, p := range parts {
+		known = append(known, p.names...)
+	}
+	names := strings.Split(s.Only, ",")
+	for _, name := range names {
+		if name != "" && !slices.Contains(known, name) {
+			return fmt.Errorf("--only %s: choose from %s", name, strings.Join(known, ","))
+		}
+	}
+	if s.Peers != "" && s.Peers != noPeers {
+		for _, form := range strings.Split(s.Peers, ",") {
+			if !slices.Contains(peerForms, form) {
+				return fmt.Errorf("--peers %s: choose from %s, or %s", form, strings.Join(peerForms, ","), noPeers)
+			}
+		}
+	}
+	others := slices.ContainsFunc(names, func(name string) bool { return name != "failover" && name != hosts })
+	if others && (s.Resume != "" || s.Within > 0 || s.list) && !(s.print && s.Only == "") {
+		return errors.New("--resume, --within and --list are for --only failover and --only hosts")
+	}
+	if s.print && s.Resume == "" {
+		return errors.New("--print needs the file of --resume")
+	}
+	return nil
+}
+
+// withoutMeasuring answers from what a file has.
+func withoutMeasuring(s settings) error {
+	if s.print {
+		return figuresOnly(s)
+	}
+	r := &run{settings: s, book: newBook()}
+	if s.Resume != "" {
+		var err error
+		if r.book, err = readBook(s.Resume); err != nil {
+			return err
+		}
+	}
+	r.listFailovers(os.Stdout)
+	return nil
+}
+
 // bench runs what was asked for. A part that fails does not keep the others from
 // being measured; the run fails in the end.
 func bench(ctx context.Context, s settings) (failure error) {
@@ -164,8 +219,13 @@ func bench(ctx context.Context, s settings) (failure error) {
 	if s.bin, err = program(ctx, s.bin); err != nil {
 		return err
 	}
-	r := &run{settings: s, rng: rand.New(rand.NewPCG(s.Seed, 0)), self: self}
-	if r.out, err = openReport(ctx, s); err != nil {
+	r := &run{settings: s, rng: rand.New(rand.NewPCG(s.Seed, 0)), self: self, book: newBook()}
+	if s.Resume != "" {
+		if r.book, err = readBook(s.Resume); err != nil {
+			return err
+		}
+	}
+	if r.out, err = openReport(ctx, s, r.book); err != nil {
 		return err
 	}
 	defer func() { failure = errors.Join(failure, r.out.close()) }()

@@ -41,6 +41,7 @@ type patroniCluster struct {
 	nodes    []*patroniNode
 	password string
 	pulse    *harness.Pulse
+	sets     int // of the static parameter
 }
 
 // patroniNode is one server of the two and its Patroni.
@@ -51,7 +52,7 @@ type patroniNode struct {
 	launch  func() (*daemon, error) // starts its Patroni
 }
 
-func (c *patroniCluster) client() *harness.Pulse { return c.pulse }
+func (c *patroniCluster) client() writer { return c.pulse }
 
 // start starts a pair and its client's table.
 func (p *peers) start(ctx context.Context, b patroniBuild, pace patroniPace) (*patroniCluster, error) {
@@ -217,14 +218,13 @@ func (c *patroniCluster) look(ctx context.Context) (p lostPair, lacks string) {
 	return p, ""
 }
 
-// rest asks its Patroni; a body makes it an order.
-func (n *patroniNode) rest(ctx context.Context, timeout time.Duration, path string, body any) ([]byte, error) {
+// rest asks its Patroni, or orders with a body.
+func (n *patroniNode) rest(ctx context.Context, timeout time.Duration, method, path string, body any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	method, content := http.MethodGet, []byte(nil)
+	var content []byte
 	if body != nil {
 		var err error
-		method = http.MethodPost
 		if content, err = json.Marshal(body); err != nil {
 			return nil, err
 		}
@@ -249,14 +249,15 @@ func (n *patroniNode) rest(ctx context.Context, timeout time.Duration, path stri
 }
 
 func (n *patroniNode) roles(ctx context.Context) (map[string]string, error) {
-	answer, err := n.rest(ctx, patroniAsk, "/cluster", nil)
+	answer, err := n.rest(ctx, patroniAsk, http.MethodGet, "/cluster", nil)
 	if err != nil {
 		return nil, err
 	}
 	return patroniRoles(answer)
 }
 
-// close ends both Patronis, which would start their servers again, and then the servers.
+// close ends both Patronis, which would start their servers again, and then the servers, in
+// whatever state they are.
 func (c *patroniCluster) close(ctx context.Context) error {
 	if c.pulse != nil {
 		c.pulse.Stop()
@@ -272,7 +273,7 @@ func (c *patroniCluster) close(ctx context.Context) error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, os.RemoveAll(c.view.Data))...)
 }
 
 // node is that of a server.

@@ -2,15 +2,11 @@ package main
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
-
-	"kurabe/internal/harness"
 )
 
 func renderConf(t *testing.T, pace patroniPace) (text string, at func(path ...string) any) {
@@ -99,71 +95,61 @@ func TestPatroniVersion(t *testing.T) {
 	}
 }
 
-// Each loss has its own rows: those that an earlier one has cost stay missing.
-func TestTallyOfAPeer(t *testing.T) {
-	raw, err := os.Create(filepath.Join(t.TempDir(), "raw"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	own, peer, away := newTally("Kurabe", "", nil), newTally("P", "settings", nil), newTally("Q", "settings", nil)
-	lost := []int64{}
-	for n, x := range losses {
-		own.count(x, 0.5, harness.PulseVerdict{Acked: 10 * (n + 1)})
-		if n == 1 {
-			lost = []int64{4, 5}
-		}
-		peer.count(x, 2, harness.PulseVerdict{Acked: 10 * (n + 1), Missing: lost})
-	}
-	away.err = os.ErrDeadlineExceeded
-	r := &run{out: &report{raw: raw}}
-	r.failoverRows(own, nil, []*tally{peer, away})
-	var values []string
-	for _, line := range r.out.rows {
-		if line.Verdict != "" && strings.Contains(line.What, "P") {
-			t.Errorf("a peer has a verdict: %s", line.What)
-		}
-		if strings.HasSuffix(line.What, ", P") {
-			values = append(values, line.Value)
-		}
-		if strings.HasSuffix(line.What, ", Q") && !strings.HasPrefix(line.What, "acknowledged") && (line.Value != notMeasured || !strings.Contains(line.Note, "given up")) {
-			t.Errorf("%s: %s, %s", line.What, line.Value, line.Note)
+func TestPatroniOwesRestart(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"state": "running", "role": "replica", "pending_restart": true}`: true,
+		`{"state": "running", "role": "replica"}`:                          false,
+	} {
+		if got, err := patroniOwesRestart([]byte(body)); err != nil || got != want {
+			t.Errorf("%s: %t, %v", body, got, err)
 		}
 	}
-	figure := "median 2.00 s, worst 2.00 s; × 4.0 and × 4.0 of Kurabe's"
-	if want := []string{figure, figure, figure, figure, "2 of 40"}; !slices.Equal(values, want) {
-		t.Errorf("%q, want %q", values, want)
-	}
-	if got, want := peer.lost(), "2 after "+losses[1].name; got != want {
-		t.Errorf("%q, want %q", got, want)
+	if _, err := patroniOwesRestart([]byte("x")); err == nil {
+		t.Error("x owes no restart")
 	}
 }
 
-// --quick has one peer, the whole form four.
-func TestPatroniArms(t *testing.T) {
-	for quick, want := range map[bool]int{true: 1, false: 4} {
-		r := &run{settings: settings{Quick: quick}}
-		if got := len(patroniBuilds(r)) * len(patroniPaces(r)); got != want {
-			t.Errorf("quick %t: %d, want %d", quick, got, want)
-		}
+// --quick has one form of peers, the whole run four, and --peers those that it names.
+func TestPatroniForms(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings settings
+		want     []string
+	}{
+		"whole": {settings{}, peerForms},
+		"quick": {settings{Quick: true}, []string{"debian-fastest"}},
+		"named": {settings{Quick: true, Peers: "current-default,debian-default"}, []string{"debian-default", "current-default"}},
+		"none":  {settings{Peers: noPeers}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, b := range patroniBuilds(&run{settings: c.settings}) {
+				for _, pace := range b.paces {
+					got = append(got, b.form+"-"+pace.form)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 }
 
 // Where Patroni was never fetched, as in this folder, a row says so and there is no peer.
 func TestPeersThatCannotBeHad(t *testing.T) {
-	for only, reason := range map[string]string{"failover": "", "": "only with --only failover"} {
-		raw, err := os.Create(filepath.Join(t.TempDir(), "raw"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer raw.Close()
-		r := &run{settings: settings{Only: only}, out: &report{raw: raw}}
-		p, list := r.openPeers(t.Context(), &lab{dir: t.TempDir(), engines: map[string]string{postgres: "15.18"}})
+	for only, reason := range map[string]string{"failover": "scripts/install.sh bench", "": "only with --only failover"} {
+		r := testRun(t, settings{Only: only})
+		p := r.openPeers(t.Context(), &lab{dir: t.TempDir(), engines: map[string]string{postgres: "15.18"}})
 		if err := p.close(); err != nil {
 			t.Error(err)
 		}
-		if len(list) != 0 || len(r.out.rows) != 1 || r.out.rows[0].Value != notMeasured || r.out.rows[0].Verdict != "" || !strings.Contains(r.out.rows[0].Note, reason) || r.out.rows[0].Note == "" {
-			t.Errorf("--only %q: %d peers, rows %+v", only, len(list), r.out.rows)
+		r.failoverFigures()
+		if len(p.contenders()) != 0 || len(r.out.rows) == 0 {
+			t.Errorf("--only %q: %d peers, rows %+v", only, len(p.contenders()), r.out.rows)
+		}
+		for _, line := range r.out.rows {
+			if line.Value != notMeasured || line.Verdict != "" || !strings.Contains(line.Note, reason) {
+				t.Errorf("--only %q: %+v", only, line)
+			}
 		}
 	}
 }

@@ -20,7 +20,7 @@ const (
 
 // patroniPace is how eagerly Patroni watches; zero leaves what it does by itself.
 type patroniPace struct {
-	title                       string
+	form, title                 string
 	ttl, loopWait, retryTimeout int    // seconds
 	silence                     string // after which either end of a stream gives the other up
 }
@@ -29,8 +29,8 @@ type patroniPace struct {
 // that Kurabe's streams have: without that, a frozen standby is waited for until its lease
 // ends.
 var (
-	patroniDefault = patroniPace{title: "default settings"}
-	patroniFastest = patroniPace{title: "fastest settings", ttl: 20, loopWait: 1, retryTimeout: 3, silence: "3s"}
+	patroniDefault = patroniPace{form: "default", title: "default settings"}
+	patroniFastest = patroniPace{form: "fastest", title: "fastest settings", ttl: 20, loopWait: 1, retryTimeout: 3, silence: "3s"}
 )
 
 func (p patroniPace) note() string {

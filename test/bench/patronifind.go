@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,32 +18,66 @@ import (
 // patroniCache is where scripts/patroni.sh puts what it could fetch.
 const patroniCache = ".cache/patroni"
 
-// patroniBuild is one Patroni of this machine. PYTHONPATH finds it and what it needs.
+// patroniBuild is one Patroni of this machine, and the settings that it is measured with.
+// PYTHONPATH finds it and what it needs.
 type patroniBuild struct {
-	title, python, packages string
-	version                 string
+	form, title, python, packages string
+	paces                         []patroniPace
 }
 
-// patroniBuilds are those that a run compares with: Debian's, and the current one.
-func patroniBuilds(r *run) []patroniBuild {
-	builds := []patroniBuild{{title: "Debian's Patroni", python: "/usr/bin/python3", packages: filepath.Join(patroniCache, "debian/usr/lib/python3/dist-packages")}}
-	if r.Quick {
-		return builds
-	}
-	current := patroniBuild{title: "current Patroni", python: filepath.Join(patroniCache, "current/bin/python")}
+// patroniBuilds are those that a run compares with: Debian's and the current one, by themselves
+// and at their fastest, as far as --peers names them.
+func patroniBuilds(r *run) (list []patroniBuild) {
+	debian := patroniBuild{form: "debian", title: "Debian's Patroni", python: "/usr/bin/python3", packages: filepath.Join(patroniCache, "debian/usr/lib/python3/dist-packages")}
+	current := patroniBuild{form: "current", title: "the current Patroni", python: filepath.Join(patroniCache, "current/bin/python")}
 	if found, _ := filepath.Glob(filepath.Join(patroniCache, "current/lib/python3*/site-packages")); len(found) == 1 {
 		current.packages = found[0]
 	}
-	return append(builds, current)
+	wanted := r.peerForms()
+	for _, b := range []patroniBuild{debian, current} {
+		for _, pace := range []patroniPace{patroniDefault, patroniFastest} {
+			if slices.Contains(wanted, b.form+"-"+pace.form) {
+				b.paces = append(b.paces, pace)
+			}
+		}
+		if version := b.packaged(); version != "" {
+			b.title = "Patroni " + version
+		}
+		if len(b.paces) > 0 {
+			list = append(list, b)
+		}
+	}
+	return list
 }
 
-// patroniPaces are the settings that a run compares with.
-func patroniPaces(r *run) []patroniPace {
-	return pick(r, []patroniPace{patroniDefault, patroniFastest}, []patroniPace{patroniFastest})
+// peerForms are the names of what --peers chooses from.
+var peerForms = []string{"debian-default", "debian-fastest", "current-default", "current-fastest"}
+
+// noPeers is what --peers says for a run without any.
+const noPeers = "none"
+
+// peerForms are those of this run: --quick has one.
+func (r *run) peerForms() []string {
+	if r.Peers != "" {
+		return strings.Split(r.Peers, ",")
+	}
+	return pick(r, peerForms, []string{"debian-fastest"})
+}
+
+// patroniVersionLine is in the file of the package that names its version.
+var patroniVersionLine = regexp.MustCompile(`(?m)^__version__ = '([0-9][^']*)'`)
+
+// packaged is the version that the package names.
+func (b *patroniBuild) packaged() string {
+	text, _ := os.ReadFile(filepath.Join(b.packages, "patroni", "version.py"))
+	if m := patroniVersionLine.FindSubmatch(text); m != nil {
+		return string(m[1])
+	}
+	return ""
 }
 
 // find copies a build to where the user of the servers can read it, which a checkout need
-// not be, and asks it for its version.
+// not be, and sees whether it starts.
 func (b *patroniBuild) find(ctx context.Context, to string, as *syscall.Credential) error {
 	if _, err := os.Stat(filepath.Join(b.packages, "patroni")); b.packages == "" || err != nil {
 		return fmt.Errorf("not below %s: scripts/install.sh bench, with a network", patroniCache)
@@ -58,10 +94,11 @@ func (b *patroniBuild) find(ctx context.Context, to string, as *syscall.Credenti
 	cmd := exec.CommandContext(ctx, python, "-m", "patroni", "--version")
 	cmd.Env, cmd.Dir, cmd.SysProcAttr = b.env(), "/", &syscall.SysProcAttr{Credential: as}
 	out, err := cmd.CombinedOutput()
-	if b.version = patroniVersion(string(out)); b.version == "" {
+	version := patroniVersion(string(out))
+	if version == "" {
 		return errors.Join(err, fmt.Errorf("%s does not start: %s", b.title, oneLine(errors.New(string(out)))))
 	}
-	b.title = "Patroni " + b.version
+	b.title = "Patroni " + version
 	return nil
 }
 

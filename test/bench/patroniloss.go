@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"kurabe/internal/harness"
@@ -65,7 +66,7 @@ func (c *patroniCluster) hang(ctx context.Context, n *patroniNode) (float64, err
 func (c *patroniCluster) inOrder(ctx context.Context, p lostPair) (float64, error) {
 	from := time.Now()
 	order := map[string]string{"leader": p.writer.ID, "candidate": p.standby.ID}
-	if _, err := c.node(p.writer).rest(ctx, patroniOrder, "/switchover", order); err != nil {
+	if _, err := c.node(p.writer).rest(ctx, patroniOrder, http.MethodPost, "/switchover", order); err != nil {
 		return 0, err
 	}
 	now, seconds, err := c.again(ctx, from)

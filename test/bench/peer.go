@@ -22,57 +22,67 @@ const peerAddress = "127.78.%d.%d"
 type peers struct {
 	r        *run
 	dir      string
+	version  string // of PostgreSQL
 	user     *syscall.Credential
 	binDir   string
 	used     int // addresses
 	etcd     *daemon
 	etcdAt   string
+	builds   []patroniBuild
 	clusters []*patroniCluster
 }
 
-// openPeers starts what the machine has. What it has not is said in a row of its own, and
-// so is what does not start: Kurabe is measured in any case.
-func (r *run) openPeers(ctx context.Context, l *lab) (*peers, []*tally) {
-	p := &peers{r: r, dir: filepath.Join(l.dir, "peers")}
+// openPeers finds what the machine has. What it has not is said in a row of its own: Kurabe is
+// measured in any case.
+func (r *run) openPeers(ctx context.Context, l *lab) *peers {
+	p := &peers{r: r, dir: filepath.Join(l.dir, "peers"), version: l.engines[postgres]}
 	missing := func(what string, err error) {
-		r.out.row(row{Bench: "failover", What: "losses under " + what, Value: notMeasured, Note: oneLine(err)})
+		a := about{Name: what, Role: rolePeer, Why: oneLine(err)}
+		r.book.side(a)
+		r.out.sample(recordSide, map[string]any{"about": a})
 	}
-	if r.Only == "" { // it is longer than all the rest
+	builds := patroniBuilds(r)
+	switch {
+	case r.Only == "": // it is longer than all the rest
 		missing("Patroni", errors.New("only with --only failover"))
-		return p, nil
+		return p
+	case len(builds) == 0:
+		return p // they were not asked for
 	}
-	if err := p.open(ctx, l.engines[postgres]); err != nil {
+	if err := p.open(ctx); err != nil {
 		missing("Patroni", err)
-		return p, nil
+		return p
 	}
-	var list []*tally
-	for n, b := range patroniBuilds(r) {
+	for n, b := range builds {
 		if err := b.find(ctx, filepath.Join(p.dir, "python-"+strconv.Itoa(n)), p.user); err != nil {
 			missing(b.title, err)
 			continue
 		}
-		for _, pace := range patroniPaces(r) {
-			name := b.title + ", " + pace.title
-			r.out.say("  starting %s", name)
-			c, err := p.start(ctx, b, pace)
-			if ctx.Err() != nil {
-				return p, list
-			}
-			t := newTally(name, pace.note(), c)
-			t.losses = r.peerLosses()
-			t.err = err // its rows say so
-			list = append(list, t)
+		p.builds = append(p.builds, b)
+	}
+	return p
+}
+
+// contenders are all forms of the peers.
+func (p *peers) contenders() (list []*contender) {
+	for _, b := range p.builds {
+		for _, pace := range b.paces {
+			end := func(ctx context.Context, s side) error { return s.(*patroniCluster).close(ctx) }
+			list = append(list, p.r.contender(about{Name: b.title + ", " + pace.title, Role: rolePeer, Note: pace.note()}, p.r.peerLosses(), maker{
+				make: func(ctx context.Context, _ int) (side, error) { return p.start(ctx, b, pace) },
+				drop: end, leave: end,
+			}))
 		}
 	}
-	return p, list
+	return list
 }
 
 // open starts the store.
-func (p *peers) open(ctx context.Context, version string) (err error) {
+func (p *peers) open(ctx context.Context) (err error) {
 	if p.user, err = serverUser(); err != nil {
 		return err
 	}
-	if p.binDir, err = serverPrograms(version); err != nil {
+	if p.binDir, err = serverPrograms(p.version); err != nil {
 		return err
 	}
 	if err := os.Mkdir(p.dir, 0o711); err != nil {
@@ -100,9 +110,13 @@ func (p *peers) own(dir string) error {
 	return os.Chown(dir, int(p.user.Uid), int(p.user.Gid))
 }
 
+// addressesMost is how many there are; pairs that were taken away give theirs back.
+const addressesMost = 254
+
 // address is one on which nobody has any of the ports.
 func (p *peers) address(ports ...int) (string, error) {
-	for p.used++; p.used < 255; p.used++ {
+	for range addressesMost {
+		p.used = p.used%addressesMost + 1
 		host, free := fmt.Sprintf(peerAddress, os.Getpid()%256, p.used), true
 		for _, port := range ports {
 			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))

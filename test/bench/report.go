@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,22 +28,34 @@ type row struct {
 // report collects rows and writes raw samples as they come, one JSON object a
 // line, so that an interrupted run keeps what it measured.
 type report struct {
-	raw   *os.File
-	path  string
-	rows  []row
-	host  machine
-	began time.Time
+	raw    *os.File // nil: nothing is measured
+	path   string
+	rows   []row
+	host   machine
+	began  time.Time
+	pieces []piece // this one, and those before it in the same file
 }
 
-func openReport(ctx context.Context, s settings) (*report, error) {
-	if err := os.MkdirAll(filepath.Dir(s.out), 0o755); err != nil {
+// openReport begins a raw file, or a further piece of one.
+func openReport(ctx context.Context, s settings, b *book) (*report, error) {
+	o := &report{path: s.out, began: time.Now(), host: describeMachine(ctx, s)}
+	o.pieces = append(slices.Clone(b.pieces), piece{Machine: o.host, Started: o.began.UTC()})
+	if err := b.sameMachine(o.host); err != nil {
 		return nil, err
 	}
-	raw, err := os.Create(s.out)
+	if err := os.MkdirAll(filepath.Dir(o.path), 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.Resume != "" {
+		o.path = s.Resume
+		o.raw, err = openWhole(o.path)
+	} else {
+		o.raw, err = os.Create(o.path)
+	}
 	if err != nil {
 		return nil, err
 	}
-	o := &report{raw: raw, path: s.out, began: time.Now(), host: describeMachine(ctx, s)}
 	o.sample("run", map[string]any{"machine": o.host, "settings": s, "started": o.began.UTC()})
 	for _, line := range o.host.lines() {
 		o.say("%s", line)
@@ -52,6 +66,18 @@ func openReport(ctx context.Context, s settings) (*report, error) {
 	return o, nil
 }
 
+// openWhole opens a file of lines to append to, without a last one that was cut off.
+func openWhole(path string) (*os.File, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Truncate(path, int64(bytes.LastIndexByte(raw, '\n')+1)); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+}
+
 // say shows progress; the table itself goes to standard output.
 func (o *report) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
@@ -59,6 +85,9 @@ func (o *report) say(format string, args ...any) {
 
 // sample writes one raw record.
 func (o *report) sample(kind string, fields map[string]any) {
+	if o.raw == nil {
+		return
+	}
 	fields["t"], fields["at"] = kind, time.Now().UTC()
 	line, err := json.Marshal(fields)
 	if err == nil {
@@ -71,25 +100,72 @@ func (o *report) sample(kind string, fields map[string]any) {
 
 func (o *report) row(r row) {
 	o.rows = append(o.rows, r)
+	if o.raw == nil {
+		return // it is printed with the table
+	}
 	o.sample("row", map[string]any{"row": r})
 	o.say("  %s: %s", r.What, strings.TrimSpace(r.Value+"  "+r.Verdict))
 }
 
-// close prints the table and writes it beside the raw file.
+// close ends the raw file and prints the table.
 func (o *report) close() error {
-	o.sample("end", map[string]any{"seconds": time.Since(o.began).Seconds(), "load": loadAverage()})
+	o.sample(recordEnd, map[string]any{"seconds": time.Since(o.began).Seconds(), "load": loadAverage()})
+	o.pieces[len(o.pieces)-1].seconds = time.Since(o.began).Seconds()
+	return errors.Join(o.raw.Close(), o.print())
+}
+
+// print prints the table and writes it beside the raw file.
+func (o *report) print() error {
 	markdown := strings.TrimSuffix(o.path, filepath.Ext(o.path)) + ".md"
-	err := errors.Join(o.raw.Close(), os.WriteFile(markdown, []byte(o.markdown()), 0o644))
+	err := os.WriteFile(markdown, []byte(o.markdown()), 0o644)
 	fmt.Println()
 	printTable(os.Stdout, o.rows)
-	fmt.Printf("\n%s\nraw samples %s, table %s, %.1f minutes\n", totals(o.rows), o.path, markdown, time.Since(o.began).Minutes())
+	fmt.Printf("\n%s\nraw samples %s, table %s, %s\n", totals(o.rows), o.path, markdown, o.took())
 	return err
+}
+
+// took is the time of all pieces that came to their end.
+func (o *report) took() string {
+	seconds, cut := 0.0, 0
+	for _, p := range o.pieces {
+		if seconds += p.seconds; p.seconds == 0 {
+			cut++
+		}
+	}
+	text := fmt.Sprintf("%.1f minutes", seconds/60)
+	if len(o.pieces) > 1 {
+		text += fmt.Sprintf(" in %d pieces", len(o.pieces))
+	}
+	if cut > 0 {
+		text += fmt.Sprintf(", without those of %d that were cut off", cut)
+	}
+	return text
+}
+
+// lines are the machine in words, and what there is to say of pieces.
+func (o *report) lines() []string {
+	lines := o.host.lines()
+	if len(o.pieces) < 2 {
+		return lines
+	}
+	var versions, loads []string
+	for _, p := range o.pieces {
+		if v := p.Machine.Versions["kurabe"]; !slices.Contains(versions, v) {
+			versions = append(versions, v)
+		}
+		loads = append(loads, fmt.Sprintf("%s, %.0f %%", p.Started.UTC().Format("2 January 15:04"), 100*p.Machine.BusyShare))
+	}
+	lines = append(lines, fmt.Sprintf("%d pieces, with the share of the processors that was busy before each: %s", len(o.pieces), strings.Join(loads, "; ")))
+	if len(versions) > 1 {
+		lines = append(lines, "WARNING: they are of different versions: "+strings.Join(versions, "; "))
+	}
+	return lines
 }
 
 func (o *report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured by `make bench` on %s:\n\n", o.began.UTC().Format("2 January 2006"))
-	for _, line := range o.host.lines() {
+	fmt.Fprintf(&b, "Measured by `make bench` on %s, %s:\n\n", o.pieces[0].Started.UTC().Format("2 January 2006"), o.took())
+	for _, line := range o.lines() {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
 	fmt.Fprintf(&b, "- raw samples: `%s`\n\n", filepath.Base(o.path))

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kurabe/internal/harness"
+)
+
+// makesMost is how often in a row a side may fail to become a whole pair before it is given up.
+const makesMost = 3
+
+// contender is a side whose turn comes in each round: its pair, and how there is another one
+// when a loss leaves it in a state from which it does not come back.
+type contender struct {
+	*tally
+	losses []*loss // what happens to it
+	// make makes its pair, for the n-th time. drop takes one away that is in whatever state,
+	// and leave one that is well.
+	make        func(ctx context.Context, n int) (side, error)
+	drop, leave func(context.Context, side) error
+
+	side
+	writes   bool                 // its client is at work
+	verdict  harness.PulseVerdict // on the rows of this pair, the newest
+	made     int                  // pairs so far
+	failures int                  // to get a whole one, in a row
+}
+
+// inTurn takes the rounds of all in turn, those that the file does not have yet.
+func (r *run) inTurn(ctx context.Context, all []*contender) error {
+	for round := range r.rounds() {
+		for _, n := range r.rng.Perm(len(all)) {
+			all[n].round(ctx, r, round)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+// round has each thing happen once, in a random order. The client writes meanwhile and not
+// while it is another's turn. After a loss that it does not come back from, the next one
+// happens to another pair.
+func (c *contender) round(ctx context.Context, r *run, round int) {
+	defer c.rest()
+	for _, n := range r.rng.Perm(len(c.losses)) {
+		x := c.losses[n]
+		if c.rounds(x) > round || r.over() || c.Why != "" {
+			continue
+		}
+		began := time.Now()
+		p, ready := c.ready(ctx, r)
+		if !ready {
+			return
+		}
+		s := c.lose(ctx, x, p)
+		if ctx.Err() != nil {
+			return // what was cut off is no result
+		}
+		s.Round, s.Took = round, time.Since(began).Seconds()
+		c.count(s)
+		r.out.sample(recordStrike, map[string]any{"strike": s})
+		if s.Failed != "" {
+			r.out.say("  round %d, %s, %s: it did not come back: %s", round+1, c.Name, x.name, s.Failed)
+			c.give(ctx, r)
+			continue
+		}
+		r.out.say("  round %d, %s, %s: %.2f s, %d of %d rows missing", round+1, c.Name, x.name, s.Seconds, s.Missing, s.Acked)
+	}
+}
+
+// lose has one thing happen to a whole pair, and reads the rows once it is whole again. What
+// it has lost may be told even when it is not.
+func (c *contender) lose(ctx context.Context, x *loss, p lostPair) strike {
+	s := strike{Side: c.Name, Loss: x.name}
+	var err error
+	s.Seconds, err = x.strike(c.side, ctx, p)
+	v, unread := c.client().Judge(ctx)
+	if unread != nil {
+		s.Unread, s.Acked = true, c.client().Acked()-c.verdict.Acked
+	} else {
+		s.since(c.verdict, v)
+		c.verdict = v
+	}
+	if err = errors.Join(err, unread); err != nil {
+		s.Failed = oneLine(err)
+	}
+	return s
+}
+
+// ready is a whole pair with a client at work.
+func (c *contender) ready(ctx context.Context, r *run) (lostPair, bool) {
+	for ctx.Err() == nil {
+		p, err := c.wholePair(ctx, r)
+		if err == nil {
+			c.failures = 0
+			return p, true
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		c.failures++
+		r.out.say("  %s is no whole pair: %v", c.Name, err)
+		r.out.sample("broken", map[string]any{"side": c.Name, "why": oneLine(err)})
+		c.give(ctx, r)
+		if c.failures == makesMost {
+			c.Why = oneLine(err)
+			r.out.say("  %s is given up", c.Name)
+			r.out.sample(recordSide, map[string]any{"about": c.about})
+			break
+		}
+	}
+	return lostPair{}, false
+}
+
+func (c *contender) wholePair(ctx context.Context, r *run) (p lostPair, err error) {
+	if c.side == nil {
+		c.made++
+		r.out.say("  making the pair of %s", c.Name)
+		if c.side, err = c.make(ctx, c.made); err != nil {
+			return p, err
+		}
+		c.verdict = harness.PulseVerdict{}
+		r.out.sample(recordSide, map[string]any{"about": c.about})
+	}
+	if !c.writes {
+		c.client().Start()
+		c.writes = true
+	}
+	if err := more(ctx, c.client(), pulseRows); err != nil {
+		return p, err
+	}
+	return c.pair(ctx)
+}
+
+// rest has its client write no more until its next turn.
+func (c *contender) rest() {
+	if c.writes {
+		c.client().Stop()
+	}
+	c.writes = false
+}
+
+// give takes a pair away that is of no use any more.
+func (c *contender) give(ctx context.Context, r *run) {
+	if c.side == nil {
+		return
+	}
+	c.rest()
+	r.out.say("  the pair of %s is taken away, and made anew", c.Name)
+	if err := c.drop(ctx, c.side); err != nil {
+		r.out.say("  %s: %v", c.Name, err)
+	}
+	c.side = nil
+}
+
+// end takes a pair away that has done its rounds.
+func (c *contender) end(ctx context.Context) error {
+	if c.side == nil || ctx.Err() != nil {
+		return nil // the whole lab goes
+	}
+	last := c.side
+	c.side = nil
+	return c.leave(ctx, last)
+}
+
+// wrong is what of this run's losses a side of ours did not come back from.
+func (c *contender) wrong() error {
+	var errs []error
+	if c.Why != "" {
+		errs = append(errs, fmt.Errorf("%s was given up: %s", c.Name, c.Why))
+	}
+	for _, x := range c.losses {
+		for _, reason := range c.broken(x) {
+			errs = append(errs, fmt.Errorf("%s, %s: %s", c.Name, x.name, reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// more waits until so many more rows were acknowledged.
+func more(ctx context.Context, w writer, rows int) error {
+	from := w.Acked()
+	for deadline := time.Now().Add(pulseWait); w.Acked() < from+rows; pauseFor(ctx, pollPause) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Now().After(deadline) {
+			_, newest := w.Errors(deadline.Add(-pulseWait))
+			return fmt.Errorf("%d rows in %s, the newest error: %v", w.Acked()-from, pulseWait, newest)
+		}
+	}
+	return nil
+}
