@@ -115,7 +115,30 @@ type InstanceStatus struct {
 	ReplicationLook time.Time `json:"replicationLook,omitzero"`
 	Promoting       bool      `json:"promoting,omitempty"`
 
+	// ReaderAddress is the endpoint that leads to the standbys of a DB cluster, Servers are
+	// its servers, by number; empty of what is no cluster.
+	ReaderAddress string         `json:"readerAddress,omitempty"`
+	Servers       []ServerStatus `json:"servers,omitempty"`
+
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+}
+
+// ServerStatus is what users are told of one server of a DB cluster: to them it is a DB
+// instance.
+type ServerStatus struct {
+	ID      InstanceID `json:"id"`
+	Host    HostID     `json:"host"`
+	Zone    string     `json:"zone"`
+	Address string     `json:"address"` // its own endpoint, at the port of the cluster
+	State   State      `json:"state"`
+	// CreatedAt is when it was first available, zero until then.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	// Writer: clients of the cluster's endpoint speak with it. Sync: it may take over, since
+	// it has every commit or is one of those of which one has. Reading: the reader endpoint
+	// may lead to it.
+	Writer  bool `json:"writer,omitempty"`
+	Sync    bool `json:"sync,omitempty"`
+	Reading bool `json:"reading,omitempty"`
 }
 
 // Replication is how a read replica follows its source, in RDS's words (DBInstanceStatusInfo).
