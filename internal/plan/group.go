@@ -25,6 +25,7 @@ func (d *draft) planGroup() {
 		d.succeed()
 		d.handOver()
 		d.shrink()
+		d.narrow()
 		d.grow()
 	}
 	if d.group.Writer != before {
