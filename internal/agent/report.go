@@ -109,6 +109,9 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	r.Leased = a.Role.Leased && w.leased(a)
 	r.Epoch, r.Started, r.Yielded, r.Rebuilt = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.Yielded, o.Applied.Rebuilt
 	r.GivenUp = o.Applied.GivenUp
+	if r.Held = holding(a, o); r.Held {
+		r.Position = o.Applied.HeldAt
+	}
 	if o.Running && r.Position > 0 {
 		w.position.Store(r.Position)
 	}
@@ -116,6 +119,11 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 		r.Position = w.position.Load()
 	}
 	return &r
+}
+
+// holding says whether a follower follows nobody, as it was told.
+func holding(a kurabe.Assignment, o engine.Observation) bool {
+	return a.Role.Duty == kurabe.DutyHold && engine.Done(a, o)
 }
 
 // takesClients says whether clients of the instance may be led to the server.
