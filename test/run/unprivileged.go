@@ -114,7 +114,7 @@ func (r *runner) runAsNobody(ctx context.Context, b *bed, pkg, bin, pattern stri
 	argv := r.goArgv("tool", "test2json", "-t", "-p", name)
 	argv = append(argv, r.isolated("setpriv", fmt.Sprintf("--reuid=%d", nobody), fmt.Sprintf("--regid=%d", nobody), "--clear-groups",
 		// The temporary folder is only known inside.
-		"--inh-caps=-all", "--no-new-privs", "sh", "-c", `exec env -i TMPDIR="$TMPDIR" "$@"`, "sh", "-C", dir)...)
+		"--inh-caps=-all", "--no-new-privs", "sh", "-c", `exec env -i -C "$0" TMPDIR="$TMPDIR" "$@"`, dir)...)
 	argv = append(argv, b.env...)
 	argv = append(argv, bin, "-test.v=test2json", "-test.timeout=30m", "-test.run="+pattern)
 	cmd := r.command(ctx, argv...)
