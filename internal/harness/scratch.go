@@ -9,10 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scratchBytes is the size of the sparse image; a run of a suite holds a few GB at a time.
-const scratchBytes = 16 << 30
-
-// journaled mounts a file system of its own on the scratch folder where that lies on an ext4
+// journaled mounts a file system of its own, in a sparse image, on the scratch folder where that lies on an ext4
 // without a journal. There the kernel gives out no inode again within minutes of its release,
 // and looks at every one of these when it searches for a free one (recently_deleted in
 // fs/ext4/ialloc.c). Tests make and remove databases of a thousand files all the time, and
@@ -29,7 +26,12 @@ func journaled(dir string) error {
 		return err
 	}
 	defer os.Remove(image) // mounted, it lives on without a name, and goes with the mount
-	if err := f.Truncate(scratchBytes); err != nil {
+	// As large as the folder's own file system: what an instance may be promised depends on it.
+	var parent unix.Statfs_t
+	if err = unix.Statfs(dir, &parent); err == nil {
+		err = f.Truncate(int64(parent.Blocks) * parent.Bsize)
+	}
+	if err != nil {
 		f.Close()
 		return err
 	}
