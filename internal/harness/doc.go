@@ -7,6 +7,6 @@
 // test/fault and test/bench, which is a program and no test (see Outside), only.
 // Invariant: what a test started ends with it, also when it fails. As root the test
 // binary therefore runs in process, mount and network namespaces of its own, without root
-// below a process that ends what it leaves (see Main and Isolated). The suites of the
+// below a process that ends what it leaves (see Main, Contained and Isolated). The suites of the
 // engines use that too (enginetest.Main).
 package harness

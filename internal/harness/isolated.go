@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,17 +28,14 @@ const (
 // Isolation is the environment of a program that somebody else isolates already.
 const Isolation = stageEnv + "=" + stageBelow
 
-// Isolated runs the rest of a program and returns its status. Its end, however it comes, is
-// the end of every process that it started and of every temporary folder that it made: a
-// program that panics, as a test does that has run out of time, cleans up nothing itself.
-// As root it runs in namespaces of its own, where also loopback addresses are free,
-// machines in miniature can be made, and mounts concern nobody else.
-func Isolated(run func() int) int {
-	switch stage := os.Getenv(stageEnv); {
-	case stage == stageFirst:
-		return firstProcess()
-	case stage != "":
-		return run()
+// scratchEnv names the folder of temporary files, to the first process of the namespaces.
+const scratchEnv = "KURABE_TEST_SCRATCH"
+
+// Contained is Isolated with a folder of its own for temporary files, which goes with it.
+// It is for tests; a benchmark measures the disk that it was given.
+func Contained(run func() int) int {
+	if os.Getenv(stageEnv) != "" {
+		return Isolated(run)
 	}
 	scratch, err := newScratch()
 	if err != nil {
@@ -49,6 +47,21 @@ func Isolated(run func() int) int {
 			fmt.Fprintln(os.Stderr, "harness: remove what is left:", err)
 		}
 	}()
+	return Isolated(run)
+}
+
+// Isolated runs the rest of a program and returns its status. Its end, however it comes, is
+// the end of every process that it started: a program that panics, as a test does that has
+// run out of time, cleans up nothing itself. As root it runs in namespaces of its own,
+// where also loopback addresses are free, machines in miniature can be made, and mounts
+// concern nobody else.
+func Isolated(run func() int) int {
+	switch stage := os.Getenv(stageEnv); {
+	case stage == stageFirst:
+		return firstProcess()
+	case stage != "":
+		return run()
+	}
 	if os.Getuid() == 0 {
 		if code, ok := inNamespaces(); ok {
 			return code
@@ -66,7 +79,7 @@ func newScratch() (string, error) {
 	if err := os.Chmod(dir, 0o1777); err != nil {
 		return "", err
 	}
-	return dir, os.Setenv("TMPDIR", dir)
+	return dir, errors.Join(os.Setenv("TMPDIR", dir), os.Setenv(scratchEnv, dir))
 }
 
 // inNamespaces runs this binary again in namespaces, and says if that was possible.
@@ -116,8 +129,10 @@ func firstProcess() int {
 		fmt.Fprintln(os.Stderr, "harness: furnish the namespaces:", err)
 		return 1
 	}
-	if err := journaled(os.TempDir()); err != nil {
-		fmt.Fprintln(os.Stderr, "harness: tests are slower here:", err)
+	if scratch := os.Getenv(scratchEnv); scratch != "" {
+		if err := journaled(scratch); err != nil {
+			fmt.Fprintln(os.Stderr, "harness: tests are slower here:", err)
+		}
 	}
 	return above(stageInside)
 }

@@ -16,7 +16,7 @@ const leaveEnv = "KURABE_TEST_LEAVE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(leaveEnv) != "" {
-		os.Exit(Isolated(leave))
+		os.Exit(Contained(leave))
 	}
 	os.Exit(m.Run())
 }
@@ -46,7 +46,7 @@ func TestIsolatedLeavesNothing(t *testing.T) {
 			mark := fmt.Sprintf("KURABE_TEST_MARK=%d-%d", os.Getpid(), time.Now().UnixNano())
 			cmd := exec.Command("/proc/self/exe")
 			cmd.Dir = "/"
-			cmd.Env = append(os.Environ(), leaveEnv+"=1", stageEnv+"=", "TMPDIR=/tmp", mark)
+			cmd.Env = append(os.Environ(), leaveEnv+"=1", stageEnv+"=", scratchEnv+"=", "TMPDIR=/tmp", mark)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user}
 			out, err := cmd.CombinedOutput()
 			var ended *exec.ExitError

@@ -9,7 +9,7 @@ import (
 	"kurabe/internal/warden"
 )
 
-// Main runs the tests of a package, isolated.
+// Main runs the tests of a package, contained.
 func Main(m *testing.M) {
 	if proc.IsShim() {
 		proc.ShimMain()
@@ -17,7 +17,7 @@ func Main(m *testing.M) {
 	if warden.IsWarden() {
 		warden.Main()
 	}
-	os.Exit(Isolated(func() int {
+	os.Exit(Contained(func() int {
 		code := m.Run()
 		endAll()
 		return code

@@ -2,7 +2,7 @@
 // last line: "N passed, N failed, N skipped". Static checks and pure tests come first, one
 // after the other; then the suites with real servers, in two lanes at the same time. Each
 // package of these, pytest and the tests without root have processes, addresses and
-// temporary folders of their own (harness.Isolated), so that lanes cannot meet.
+// temporary folders of their own (harness.Contained), so that lanes cannot meet.
 //
 //	go build -o .cache/test-run ./test/run && .cache/test-run [-v] [suite ...]
 //

@@ -21,7 +21,7 @@ import (
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == isolatedFlag {
-		os.Exit(harness.Isolated(func() int { return runInside(os.Args[2:]) }))
+		os.Exit(harness.Contained(func() int { return runInside(os.Args[2:]) }))
 	}
 	verbose := flag.Bool("v", false, "print the name of every test")
 	flag.Parse()

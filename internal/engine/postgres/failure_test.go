@@ -56,7 +56,6 @@ func TestStartFailure(t *testing.T) {
 			prefix + "HINT:  All WAL generated while online backup was taken must be available at recovery.",
 			prefix + "LOG:  startup process (PID 9) exited with exit code 1",
 			prefix + "LOG:  terminating any other active server processes",
-			prefix + "LOG:  database system is shut down",
 		}, kurabe.FailureOther, "WAL ends before end of online backup"},
 		{"a process that was killed, with a statement that nobody may read here", []string{
 			opened, began, prefix + "LOG:  database system is ready to accept connections",
