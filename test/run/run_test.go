@@ -236,3 +236,16 @@ func TestSplit(t *testing.T) {
 		t.Errorf("%q and %q", engines, others)
 	}
 }
+
+// Each test behind the tag is in one of the two suites, and in one only.
+func TestLabIsApart(t *testing.T) {
+	found := taggedTests{"./lab/load": {"TestStall"}, "./test/integration": {"TestLabAlter", "TestHosts"}, "./internal/engine/a": {"TestA"}}
+	lab := found.only(isLab)
+	rest := found.only(func(folder, test string) bool { return !isLab(folder, test) })
+	if got := lab.packages(); !slices.Equal(got, []string{"./lab/load", "./test/integration"}) || lab.pattern() != "^(TestLabAlter|TestStall)$" {
+		t.Errorf("lab: %q, %s", got, lab.pattern())
+	}
+	if got := rest.packages(); !slices.Equal(got, []string{"./internal/engine/a", "./test/integration"}) || rest.pattern() != "^(TestA|TestHosts)$" {
+		t.Errorf("rest: %q, %s", got, rest.pattern())
+	}
+}

@@ -31,20 +31,30 @@ type suite struct {
 	run         func(*runner, context.Context) (total, error)
 }
 
-// The suites with real servers mostly wait. Two lanes of them keep two cores busy, most of the
-// time; with a third, what is bounded by seconds would fail. The lanes take about as
-// long as each other.
+// The suites with real servers mostly wait, and two lanes of them keep two cores busy. pytest
+// has one of its own: it has ended when the faults begin, which are bounded by
+// seconds. Studies measure: beside others they repeat their trials, and name the machine's
+// processors as what limits a server.
 var suites = []suite{
 	{"lint", "static checks", true, 0, (*runner).lint},
 	{"unit", "pure tests and house rules", true, 0, (*runner).unit},
+	{"lab", "studies of real servers", true, 0, func(r *runner, ctx context.Context) (total, error) {
+		return r.tagged(ctx, "integration", isLab)
+	}},
 	{"integration", "real servers", true, 1, func(r *runner, ctx context.Context) (total, error) {
-		return r.tagged(ctx, "integration")
+		return r.tagged(ctx, "integration", func(folder, test string) bool { return !isLab(folder, test) })
 	}},
-	{"unprivileged", "the integration tests without root", false, 2, (*runner).unprivileged},
-	{"compat", "boto3 and the AWS CLI", true, 2, (*runner).compat},
+	{"unprivileged", "the tests of real servers without root", false, 2, (*runner).unprivileged},
+	{"compat", "boto3 and the AWS CLI", true, 3, (*runner).compat},
 	{"fault", "kill, freeze, cut, fill", false, 2, func(r *runner, ctx context.Context) (total, error) {
-		return r.tagged(ctx, "fault")
+		return r.tagged(ctx, "fault", func(string, string) bool { return true })
 	}},
+}
+
+// isLab says whether a test is of the lab: its packages, and those of the suite of real servers
+// that run studies.
+func isLab(folder, test string) bool {
+	return strings.HasPrefix(folder, "./lab/") || strings.HasPrefix(test, "TestLab")
 }
 
 // lanes divides the suites into those that run alone, in order, and the lanes.
