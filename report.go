@@ -75,12 +75,21 @@ type InstanceReport struct {
 	// LogFrom is the position that goes with LogSince.
 	LogFrom  LogPosition `json:"logFrom,omitzero"`
 	LogEnded string      `json:"logEnded,omitempty"`
+	// LogContinues says from where that run goes on, nil where it stands alone.
+	LogContinues *LogContinues `json:"logContinues,omitempty"`
 
 	// Role is nil of an instance with one server.
 	Role *RoleReport `json:"role,omitempty"`
 
 	UsedBytes            int64     `json:"usedBytes"`
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+}
+
+// LogContinues is what a run of an instance's log goes on from: the runs before it, oldest
+// first and at least one, and the place in the last of them.
+type LogContinues struct {
+	Before []LogRun    `json:"before"`
+	After  LogPosition `json:"after"`
 }
 
 // Lever is one way to enforce a limit, and why it is missing if it is.

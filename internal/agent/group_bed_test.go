@@ -24,6 +24,7 @@ type watchedEngine struct {
 	open    int // sessions
 	stopped []kurabe.InstanceID
 	logOf   []kurabe.InstanceID // whose log was opened
+	held    []heldLog           // that standbys were told
 }
 
 // inGroup is inBubble with servers that can be looked at.

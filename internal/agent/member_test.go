@@ -226,7 +226,7 @@ func (l *memberLogs) Remove(_ context.Context, id kurabe.InstanceID) error {
 	return nil
 }
 
-func (l *memberLogs) Follow(ctx context.Context, id kurabe.InstanceID, open OpenLog) error {
+func (l *memberLogs) Follow(ctx context.Context, id, _ kurabe.InstanceID, open OpenLog) error {
 	if _, err := open(ctx); err != nil {
 		return err
 	}
@@ -253,6 +253,20 @@ func (e *watchedEngine) OpenLog(_ context.Context, a kurabe.Assignment) (engine.
 	defer e.mu.Unlock()
 	e.logOf = append(e.logOf, a.Instance)
 	return nil, nil
+}
+
+// HoldLog notes from where on a standby holds the log.
+func (e *watchedEngine) HoldLog(_ context.Context, a kurabe.Assignment, from kurabe.LogPosition) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.held = append(e.held, heldLog{a.Instance, from})
+	return nil
+}
+
+// heldLog is what a standby was told to hold.
+type heldLog struct {
+	by   kurabe.InstanceID
+	from kurabe.LogPosition
 }
 
 func (e *watchedEngine) DropLog(context.Context, kurabe.Assignment) error { return nil }

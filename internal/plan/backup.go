@@ -138,6 +138,12 @@ func (d *draft) newBackup() *kurabe.SnapshotSpec {
 	return spec
 }
 
+// continues says whether the run of a log that goes on is one without a gap with the one that
+// began then.
+func continues(r *kurabe.InstanceReport, began time.Time) bool {
+	return r.LogContinues != nil && slices.ContainsFunc(r.LogContinues.Before, func(o kurabe.LogRun) bool { return o.Began.Equal(began) })
+}
+
 // announceLog tells of a gap in the log, once: from then on the latest restorable
 // time stands still until the next snapshot. What another host than the one that told last
 // says of earlier is no news.
@@ -167,7 +173,7 @@ func (d *draft) announceLog() {
 	if followed && ended != "" {
 		d.event("KURABE-EVENT-0004", "The log of the DB instance has a gap, and its latest restorable time stands still until the next automated snapshot: "+ended, "backup", "notification")
 	}
-	if moved || followed && r.LogBegan.After(s.LogBegan) {
+	if moved || followed && r.LogBegan.After(s.LogBegan) && !continues(r, s.LogBegan) {
 		d.event("KURABE-EVENT-0005", "The log of the DB instance is followed again", "backup", "notification")
 	}
 	s.LogEnded = r.LogEnded
