@@ -61,6 +61,10 @@ type LogRun struct {
 	// nobody was told of it. Both are zero of a run that continues none.
 	Continues time.Time   `json:"continues,omitzero"`
 	After     LogPosition `json:"after,omitzero"`
+	// Elsewhere: that run is one of another host's, with which this one shares a repository.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+	// Pushed is the newest mark of which all is in the repository: what another host can read.
+	Pushed LogMark `json:"pushed,omitzero"`
 }
 
 // InstanceLog is what a host keeps of the log of one instance, which may be gone.
@@ -87,12 +91,6 @@ func (l InstanceLog) ToldBy(host HostID) InstanceLog {
 	for n := range l.Runs {
 		l.Runs[n].Host = host
 	}
-	return l
-}
-
-// on is what of the log is on the host of a snapshot.
-func (l InstanceLog) on(host HostID) InstanceLog {
-	l.Runs = slices.DeleteFunc(slices.Clone(l.Runs), func(r LogRun) bool { return !r.on(host) })
 	return l
 }
 
@@ -136,12 +134,17 @@ func (r LogRun) spans(p LogPosition) bool {
 	return r.of(p) && p.Compare(r.First.Position) >= 0 && p.Compare(r.Last.Position) <= 0
 }
 
+// holds says whether a snapshot was taken while the run was kept, of what it has.
+func (r LogRun) holds(s SnapshotFacts) bool {
+	return !s.TakenAt.Before(r.First.At) && !s.TakenAt.After(r.Last.At) && r.spans(s.Position)
+}
+
 // Chain numbers the runs that bring a snapshot to later moments: the one that holds its
 // position, and those that go on from there, each from the one before it. Empty when none
 // holds it.
 func (l InstanceLog) Chain(takenAt time.Time, position LogPosition) []int {
 	for n := len(l.Runs) - 1; n >= 0; n-- {
-		if r := l.Runs[n]; !takenAt.Before(r.First.At) && !takenAt.After(r.Last.At) && r.spans(position) {
+		if l.Runs[n].holds(SnapshotFacts{TakenAt: takenAt, Position: position}) {
 			return l.chainFrom(n, position)
 		}
 	}
@@ -154,7 +157,7 @@ func (l InstanceLog) chainFrom(n int, position LogPosition) []int {
 	chain := []int{n}
 	for {
 		m := l.next(n)
-		if m < 0 || len(chain) == 1 && position.Compare(l.Runs[m].After) > 0 {
+		if m < 0 || slices.Contains(chain, m) || len(chain) == 1 && position.Compare(l.Runs[m].After) > 0 {
 			return chain
 		}
 		chain, n = append(chain, m), m
@@ -164,17 +167,25 @@ func (l InstanceLog) chainFrom(n int, position LogPosition) []int {
 // next is the run that goes on from another one, -1 for none.
 func (l InstanceLog) next(n int) int {
 	r := l.Runs[n]
-	for m := n + 1; m < len(l.Runs); m++ {
-		o := l.Runs[m]
-		if !o.Continues.IsZero() && o.Continues.Equal(r.Began) && o.Host == r.Host && r.spans(o.After) {
-			return m
-		}
-	}
-	return -1
+	return slices.IndexFunc(l.Runs, func(o LogRun) bool {
+		return !o.Continues.IsZero() && o.Continues.Equal(r.Began) && o.Elsewhere == (o.Host != r.Host) && r.spans(o.After)
+	})
 }
 
 // Continued says whether another run goes on from one, so that its end is no gap.
 func (l InstanceLog) Continued(n int) bool { return l.next(n) >= 0 }
+
+// Root is the run at which the stretch without a gap begins that a run is a part of.
+func (l InstanceLog) Root(n int) int {
+	for range l.Runs {
+		before := slices.IndexFunc(l.Runs, func(r LogRun) bool { return r.Began.Equal(l.Runs[n].Continues) })
+		if before < 0 || l.next(before) != n {
+			return n
+		}
+		n = before
+	}
+	return n
+}
 
 // Reaches says up to which mark a snapshot can be brought by the log. false when no run
 // holds its position.
@@ -184,6 +195,31 @@ func (l InstanceLog) Reaches(takenAt time.Time, position LogPosition) (LogMark, 
 		return LogMark{}, false
 	}
 	return l.Runs[chain[len(chain)-1]].Last, true
+}
+
+// reachesOn is Reaches on the host of a snapshot, which reads of other hosts' runs what is in
+// the repository.
+func (l InstanceLog) reachesOn(f SnapshotFacts) (mark LogMark, ok bool) {
+	for n := len(l.Runs) - 1; n >= 0; n-- {
+		if !l.Runs[n].on(f.Host) || !l.Runs[n].holds(f) {
+			continue
+		}
+		for _, k := range l.chainFrom(n, f.Position) {
+			r := l.Runs[k]
+			if r.on(f.Host) {
+				mark, ok = r.Last, true
+				continue
+			}
+			if r.Pushed.At.After(mark.At) {
+				mark = r.Pushed
+			}
+			if next := l.next(k); next < 0 || l.Runs[next].After.Compare(r.Pushed.Position) > 0 {
+				break
+			}
+		}
+		return mark, ok
+	}
+	return mark, false
 }
 
 // LogReport is what a host keeps of the logs of all its instances. Only its agent
@@ -204,7 +240,7 @@ type RestorePoint struct {
 // Moments is the range of moments to which the log brings a snapshot with these facts,
 // in the milliseconds that the API has; false when there is none.
 func (l InstanceLog) Moments(f SnapshotFacts) (from, to time.Time, ok bool) {
-	mark, ok := l.on(f.Host).Reaches(f.TakenAt, f.Position)
+	mark, ok := l.reachesOn(f)
 	if !ok || f.UsableAt.IsZero() {
 		return from, to, false
 	}

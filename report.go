@@ -85,11 +85,14 @@ type InstanceReport struct {
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
 }
 
-// LogContinues is what a run of an instance's log goes on from: the runs before it, oldest
-// first and at least one, and the place in the last of them.
+// LogContinues is what a run of an instance's log goes on from: the one that began then, and
+// the place in it. Before are the runs up to that, oldest first, as far as this host has them:
+// where it is another host's (Elsewhere) there are none.
 type LogContinues struct {
-	Before []LogRun    `json:"before"`
-	After  LogPosition `json:"after"`
+	Began     time.Time   `json:"began"`
+	After     LogPosition `json:"after"`
+	Elsewhere bool        `json:"elsewhere,omitempty"`
+	Before    []LogRun    `json:"before,omitempty"`
 }
 
 // Lever is one way to enforce a limit, and why it is missing if it is.

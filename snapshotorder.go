@@ -85,9 +85,9 @@ func (r *InstanceReport) Log() InstanceLog {
 		return l
 	}
 	live := LogRun{Began: r.LogBegan, First: LogMark{At: r.LogSince, Position: r.LogFrom}}
-	if r.LogContinues != nil {
-		l.Runs = slices.Clone(r.LogContinues.Before)
-		live.Continues, live.After = l.Runs[len(l.Runs)-1].Began, r.LogContinues.After
+	if c := r.LogContinues; c != nil {
+		l.Runs = slices.Clone(c.Before)
+		live.Continues, live.After, live.Elsewhere = c.Began, c.After, c.Elsewhere
 	}
 	l.Runs = append(l.Runs, live)
 	return l.ToldBy(r.Host)

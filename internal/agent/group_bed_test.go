@@ -25,6 +25,7 @@ type watchedEngine struct {
 	stopped []kurabe.InstanceID
 	logOf   []kurabe.InstanceID // whose log was opened
 	held    []heldLog           // that standbys were told
+	dropped []kurabe.InstanceID // that hold none
 }
 
 // inGroup is inBubble with servers that can be looked at.

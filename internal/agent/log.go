@@ -34,6 +34,9 @@ type Logs interface {
 	// Adopt keeps the log that other hosts brought into the repository and that goes with a
 	// snapshot which was imported: nobody else keeps it.
 	Adopt(ctx context.Context, id kurabe.InstanceID, takenAt time.Time, from kurabe.LogPosition) error
+	// Elsewhere is up to where other hosts' log of an instance is in a repository that this
+	// host reads too, false where there is none. It lists the repository.
+	Elsewhere(ctx context.Context, id kurabe.InstanceID) (kurabe.LogPosition, bool, error)
 	// Log says what there is of one instance, All of every one. Both are quick.
 	Log(id kurabe.InstanceID) (kurabe.InstanceLog, bool)
 	All() []kurabe.InstanceLog
@@ -350,13 +353,14 @@ func shapeOf(l kurabe.InstanceLog) logShape {
 		}
 		switch {
 		case l.Continued(n):
+			r.Pushed = kurabe.LogMark{} // it moves, and is nothing to the plan
 			before = append(before, r)
 		case r.Ended != "":
 			s.ended = r.Ended
 		case n == len(l.Runs)-1:
 			s.began, s.since, s.from = r.Began, r.First.At, r.First.Position
-			if len(before) > 0 {
-				s.continues = &kurabe.LogContinues{Before: before, After: r.After}
+			if len(before) > 0 || r.Elsewhere {
+				s.continues = &kurabe.LogContinues{Began: r.Continues, After: r.After, Elsewhere: r.Elsewhere, Before: before}
 			}
 		}
 	}
@@ -446,6 +450,11 @@ func (a *Agent) trimLogs(ctx context.Context, all []kurabe.InstanceLog) {
 		}
 		if oldest.IsZero() {
 			continue
+		}
+		for _, m := range a.members(l.Instance) {
+			if !m.LogSince.IsZero() && m.LogSince.Before(oldest) {
+				oldest = m.LogSince // a snapshot of another host goes on with the log here
+			}
 		}
 		if err := a.Logs.Trim(ctx, l.Instance, oldest); err != nil && ctx.Err() == nil {
 			a.Log.Warn("log not trimmed", logkey.Instance, l.Instance, logkey.Error, err)

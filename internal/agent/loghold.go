@@ -15,6 +15,11 @@ const (
 	holdEvery = 5 * time.Second
 	// holdLimit is for one time: a standby that hangs is somebody else's business.
 	holdLimit = 10 * time.Second
+	// elsewhereEvery is how often a repository is listed for the log of another host, which
+	// pushes once a minute, and elsewhereShare how many times longer that pauses than it takes.
+	elsewhereEvery = 20 * time.Second
+	elsewhereShare = 50
+	elsewhereLimit = time.Minute
 )
 
 // holdLog has a standby keep the log that is not kept yet, for the case that it is promoted:
@@ -48,23 +53,24 @@ func (w *worker) holdLog(ctx context.Context, e logKeeper, a kurabe.Assignment, 
 // holdOn tells it again and again. What fails is tried again: without it there may be a gap,
 // which would be told.
 func (w *worker) holdOn(ctx context.Context, e logKeeper) {
-	told, before := "", kurabe.LogPosition{}
+	told, before, next := "", kurabe.LogPosition{}, time.Time{}
 	for ctx.Err() == nil {
 		a, _ := w.assignment()
-		log, _ := w.agent.Logs.Log(w.id.Owner())
 		// One round late: the newest may be what the writer alone has, and the run then goes
 		// on from an older place.
 		at := before
-		if before = log.Last().Position; at.File != "" {
-			limited, cancel := context.WithTimeout(ctx, holdLimit)
-			err := e.HoldLog(limited, a, at)
-			cancel()
-			text := ""
-			if err != nil && ctx.Err() == nil {
-				text = err.Error()
-			}
+		if from := sourceHost(a); from == "" || from == a.Host {
+			log, _ := w.agent.Logs.Log(w.id.Owner())
+			before = log.Last().Position
+		} else if began := w.agent.Now(); !began.Before(next) {
+			before = w.keptElsewhere(ctx, before)
+			at = before
+			next = began.Add(max(elsewhereEvery, elsewhereShare*w.agent.Now().Sub(began)))
+		}
+		if at.File != "" {
+			text := w.tellHold(ctx, e, a, at)
 			if text != told && text != "" {
-				w.log.Debug("standby holds no log", logkey.Error, err)
+				w.log.Debug("standby holds no log", logkey.Error, text)
 			}
 			told = text
 		}
@@ -75,4 +81,25 @@ func (w *worker) holdOn(ctx context.Context, e logKeeper) {
 		}
 		timer.Stop()
 	}
+}
+
+// keptElsewhere is up to where the writer's host has brought the log into a repository that
+// both read. While that does not answer nothing is let go.
+func (w *worker) keptElsewhere(ctx context.Context, before kurabe.LogPosition) kurabe.LogPosition {
+	limited, cancel := context.WithTimeout(ctx, elsewhereLimit)
+	defer cancel()
+	at, there, err := w.agent.Logs.Elsewhere(limited, w.id.Owner())
+	if err != nil || !there {
+		return before
+	}
+	return at
+}
+
+func (w *worker) tellHold(ctx context.Context, e logKeeper, a kurabe.Assignment, at kurabe.LogPosition) string {
+	limited, cancel := context.WithTimeout(ctx, holdLimit)
+	defer cancel()
+	if err := e.HoldLog(limited, a, at); err != nil && ctx.Err() == nil {
+		return err.Error()
+	}
+	return ""
 }

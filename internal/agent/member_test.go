@@ -200,6 +200,9 @@ type memberLogs struct {
 	slow  time.Duration // of the end of following
 	ended []kurabe.InstanceID
 	runs  []kurabe.LogRun
+
+	elsewhere kurabe.LogPosition
+	asked     int // for that
 }
 
 func (l *memberLogs) All() []kurabe.InstanceLog { return nil }
@@ -241,6 +244,14 @@ func (l *memberLogs) Follow(ctx context.Context, id, _ kurabe.InstanceID, open O
 	return nil
 }
 
+// Elsewhere is what another host has kept; it is asked for by nobody who has the writer here.
+func (l *memberLogs) Elsewhere(context.Context, kurabe.InstanceID) (kurabe.LogPosition, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	return l.elsewhere, l.elsewhere.File != "", nil
+}
+
 func (l *memberLogs) followed() []kurabe.InstanceID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -269,7 +280,12 @@ type heldLog struct {
 	from kurabe.LogPosition
 }
 
-func (e *watchedEngine) DropLog(context.Context, kurabe.Assignment) error { return nil }
+func (e *watchedEngine) DropLog(_ context.Context, a kurabe.Assignment) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dropped = append(e.dropped, a.Instance)
+	return nil
+}
 
 // logged is an assignment of an instance whose log is kept.
 func logged(a kurabe.Assignment) kurabe.Assignment {

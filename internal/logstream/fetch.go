@@ -59,6 +59,9 @@ type plan struct {
 
 func (s *Store) fetch(ctx context.Context, id kurabe.InstanceID, from kurabe.LogPosition, takenAt, at time.Time, dir string) (Fetched, error) {
 	parts, err := s.choose(id, from, takenAt, at)
+	if out := (*RangeError)(nil); errors.As(err, &out) && !out.To.IsZero() && at.After(out.To) {
+		parts, err = s.chooseElsewhere(ctx, id, from, takenAt, at)
+	}
 	if err != nil {
 		return Fetched{}, err
 	}
@@ -145,6 +148,18 @@ func (s *Store) choose(id kurabe.InstanceID, from kurabe.LogPosition, takenAt, a
 	if !ok {
 		return nil, &RangeError{Instance: id, At: at}
 	}
+	return inst.choose(point{from, takenAt, at}, repo, repoIs)
+}
+
+// point is a moment, and the snapshot that is brought to it.
+type point struct {
+	from        kurabe.LogPosition
+	takenAt, at time.Time
+}
+
+// choose is what Store.choose does. Callers hold mu.
+func (inst *instance) choose(x point, repo blob.Store, repoIs error) ([]*plan, error) {
+	id, from, takenAt, at := inst.id, x.from, x.takenAt, x.at
 	told, of := inst.told()
 	chain := kurabe.InstanceLog{Runs: told}.Chain(takenAt, from)
 	if len(chain) == 0 {

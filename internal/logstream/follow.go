@@ -77,6 +77,8 @@ type follower struct {
 	open *openPiece         // nil: none
 	cur  kurabe.LogPosition // the bytes before it are in the spool
 	last kurabe.LogMark     // the newest mark that counts
+	// sought is since when another host's run is looked for, zero when it is not.
+	sought time.Time
 	// before is the newest mark of the run that this one goes on from: its own cannot be older.
 	before kurabe.LogMark
 	// waiting is the oldest mark whose position the Log has not given yet.
@@ -284,6 +286,9 @@ func (f *follower) endedMeanwhile() string {
 // that is possible.
 func (f *follower) begin(ctx context.Context, log Log) error {
 	if joined, err := f.beginJoined(ctx, log); joined || err != nil {
+		return err
+	}
+	if joined, err := f.beginElsewhere(ctx, log); joined || err != nil {
 		return err
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)

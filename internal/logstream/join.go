@@ -102,13 +102,19 @@ func (f *follower) noJoint(err error) bool {
 // findJoint asks the server from where it has all that was written after the newest mark
 // that its history has.
 func (f *follower) findJoint(ctx context.Context, log Log) (at kurabe.LogPosition, joins *joint, before kurabe.LogMark, err error) {
-	folder, marks := f.newestMarks()
+	folder, server, marks := f.newestMarks()
+	return firstJoint(ctx, log, folder, server, marks)
+}
+
+// firstJoint is the first of some marks, the newest first, that the server's history has.
+func firstJoint(ctx context.Context, log Log, folder string, server kurabe.InstanceID, marks []kurabe.LogMark) (at kurabe.LogPosition, joins *joint, before kurabe.LogMark, err error) {
 	err = errNoMark
 	for _, m := range marks {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		at, err = log.Continue(call, m)
 		cancel()
 		if !errors.Is(err, ErrElsewhere) {
+			m.Position.Server = server
 			return at, &joint{folder, m.Position}, marks[0], err
 		}
 	}
@@ -127,12 +133,12 @@ func (inst *instance) counting() *run {
 
 // newestMarks are those of the newest run that counts, the newest first. Of pieces that the
 // spool does not have any more it is two for each.
-func (f *follower) newestMarks() (folder string, marks []kurabe.LogMark) {
+func (f *follower) newestMarks() (folder string, server kurabe.InstanceID, marks []kurabe.LogMark) {
 	f.s.mu.Lock()
 	r := f.inst.counting()
 	var pieces []piece
 	if r != nil {
-		folder = r.folder
+		folder, server = r.folder, r.server
 		for _, p := range r.pieces {
 			pieces = append(pieces, *p)
 		}
@@ -152,7 +158,7 @@ func (f *follower) newestMarks() (folder string, marks []kurabe.LogMark) {
 		slices.Reverse(own)
 		marks = append(marks, own...)
 	}
-	return folder, slices.Compact(marks[:min(len(marks), jointTries)])
+	return folder, server, slices.Compact(marks[:min(len(marks), jointTries)])
 }
 
 // told is what a report says of the runs, with the run that each is of. Callers hold mu.
@@ -162,9 +168,11 @@ func (inst *instance) told() (told []kurabe.LogRun, of []*run) {
 		if !ok {
 			continue
 		}
-		if r.joins != nil && slices.ContainsFunc(of, func(o *run) bool { return o.folder == r.joins.Run }) {
-			t.Continues, t.After = runBegan(r.joins.Run), r.joins.At
-			t.After.Server = "" // that of the run
+		if j := r.joins; j != nil {
+			here := slices.ContainsFunc(inst.runs, func(o *run) bool { return o.folder == j.Run && len(o.pieces) > 0 })
+			if t.Elsewhere = !here && ownerOf(j.Run) != ownerOf(r.folder); here || t.Elsewhere {
+				t.Continues, t.After = runBegan(j.Run), j.At
+			}
 		}
 		told, of = append(told, t), append(of, r)
 	}

@@ -56,7 +56,7 @@ func formatMarks(h head, marks []kurabe.LogMark) []byte {
 		fmt.Fprintf(&b, "server %s\n", h.Server)
 	}
 	if h.Joins != nil {
-		fmt.Fprintf(&b, "joins %s %s %d\n", h.Joins.Run, h.Joins.At.File, h.Joins.At.Offset)
+		fmt.Fprintf(&b, "joins %s %s %d %s\n", h.Joins.Run, h.Joins.At.File, h.Joins.At.Offset, h.Joins.At.Server)
 	}
 	if hasMark(h.From) {
 		b.WriteString("from ")
@@ -131,8 +131,8 @@ func parseLine(line string, h *head, marks []kurabe.LogMark) ([]kurabe.LogMark, 
 		h.After = &span{f[0], number(f[1], &err), number(f[2], &err)}
 	case kind == "server" && len(f) == 1:
 		h.Server = kurabe.InstanceID(f[0])
-	case kind == "joins" && len(f) == 3:
-		h.Joins = &joint{f[0], kurabe.LogPosition{File: f[1], Offset: number(f[2], &err)}}
+	case kind == "joins" && len(f) == 4:
+		h.Joins = &joint{f[0], kurabe.LogPosition{File: f[1], Offset: number(f[2], &err), Server: kurabe.InstanceID(f[3])}}
 	case kind == "from":
 		h.From, err = parseMark(rest)
 	case kind == "mark":

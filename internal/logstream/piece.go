@@ -87,7 +87,15 @@ func (r *run) report() (kurabe.LogRun, bool) {
 		first.At, first.Position = begin.From.At, begin.from()
 	}
 	told := kurabe.LogRun{Began: runBegan(r.folder), First: first, Last: r.last(), Ended: r.ended}
-	told.First.Position.Server, told.Last.Position.Server = r.server, r.server
+	for _, p := range r.pieces {
+		if !p.pushed {
+			break
+		}
+		if hasMark(p.Last) {
+			told.Pushed = p.Last
+		}
+	}
+	told.First.Position.Server, told.Last.Position.Server, told.Pushed.Position.Server = r.server, r.server, r.server
 	return told, true
 }
 

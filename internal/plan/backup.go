@@ -63,6 +63,9 @@ func (d *draft) backupDue() (why string, wait bool) {
 	switch {
 	case !since.IsZero() && !h.covered():
 		why = "the log has a gap before " + since.Format(time.RFC3339)
+		if c := d.w.Report.LogContinues; c != nil && c.Elsewhere {
+			why = "another host writes since " + since.Format(time.RFC3339)
+		}
 	case untrusted(live):
 		why = "the newest failed its verification"
 	default:
@@ -141,7 +144,8 @@ func (d *draft) newBackup() *kurabe.SnapshotSpec {
 // continues says whether the run of a log that goes on is one without a gap with the one that
 // began then.
 func continues(r *kurabe.InstanceReport, began time.Time) bool {
-	return r.LogContinues != nil && slices.ContainsFunc(r.LogContinues.Before, func(o kurabe.LogRun) bool { return o.Began.Equal(began) })
+	c := r.LogContinues
+	return c != nil && (c.Began.Equal(began) || slices.ContainsFunc(c.Before, func(o kurabe.LogRun) bool { return o.Began.Equal(began) }))
 }
 
 // announceLog tells of a gap in the log, once: from then on the latest restorable
@@ -165,6 +169,8 @@ func (d *draft) announceLog() {
 	switch {
 	case moved && r.LogBegan.IsZero():
 		return
+	case moved && continues(r, s.LogBegan):
+		moved, ended = false, "" // the hosts share a repository
 	case moved:
 		ended = "since a failover a server on another host writes it"
 	case ended == s.LogEnded:
