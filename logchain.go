@@ -67,6 +67,9 @@ type LogRun struct {
 	Pushed LogMark `json:"pushed,omitzero"`
 }
 
+// WrittenElsewhere is why a run has ended whose instance a server on another host writes.
+const WrittenElsewhere = "a server on another host writes it"
+
 // InstanceLog is what a host keeps of the log of one instance, which may be gone.
 type InstanceLog struct {
 	Instance InstanceID `json:"instance"`
@@ -164,12 +167,19 @@ func (l InstanceLog) chainFrom(n int, position LogPosition) []int {
 	}
 }
 
-// next is the run that goes on from another one, -1 for none.
+// next is the run that goes on from another one, -1 for none. One of the same host has all that
+// another host's has that goes on from there too.
 func (l InstanceLog) next(n int) int {
-	r := l.Runs[n]
-	return slices.IndexFunc(l.Runs, func(o LogRun) bool {
-		return !o.Continues.IsZero() && o.Continues.Equal(r.Began) && o.Elsewhere == (o.Host != r.Host) && r.spans(o.After)
-	})
+	r, found := l.Runs[n], -1
+	for m, o := range l.Runs {
+		if o.Continues.IsZero() || !o.Continues.Equal(r.Began) || o.Elsewhere != (o.Host != r.Host) || !r.spans(o.After) {
+			continue
+		}
+		if found < 0 || !o.Elsewhere {
+			found = m
+		}
+	}
+	return found
 }
 
 // Continued says whether another run goes on from one, so that its end is no gap.
@@ -198,8 +208,8 @@ func (l InstanceLog) Reaches(takenAt time.Time, position LogPosition) (LogMark, 
 }
 
 // reachesOn is Reaches on the host of a snapshot, which reads of other hosts' runs what is in
-// the repository.
-func (l InstanceLog) reachesOn(f SnapshotFacts) (mark LogMark, ok bool) {
+// the repository. end is the number of the run that the mark is of.
+func (l InstanceLog) reachesOn(f SnapshotFacts) (mark LogMark, end int, ok bool) {
 	for n := len(l.Runs) - 1; n >= 0; n-- {
 		if !l.Runs[n].on(f.Host) || !l.Runs[n].holds(f) {
 			continue
@@ -207,19 +217,41 @@ func (l InstanceLog) reachesOn(f SnapshotFacts) (mark LogMark, ok bool) {
 		for _, k := range l.chainFrom(n, f.Position) {
 			r := l.Runs[k]
 			if r.on(f.Host) {
-				mark, ok = r.Last, true
+				mark, end = r.Last, k
 				continue
 			}
 			if r.Pushed.At.After(mark.At) {
-				mark = r.Pushed
+				mark, end = r.Pushed, k
 			}
 			if next := l.next(k); next < 0 || l.Runs[next].After.Compare(r.Pushed.Position) > 0 {
 				break
 			}
 		}
-		return mark, ok
+		return mark, end, true
 	}
-	return mark, false
+	return mark, -1, false
+}
+
+// Window is what snapshots and log reach together. The latest moment is that of the newest
+// run that a snapshot is brought to, and there of the newest snapshot: after a clock that went
+// back an older one's may be later. An older snapshot may be brought to a newer run, which goes
+// on from its own, and not from that of the newer one on another host.
+func (l InstanceLog) Window(snapshots []SnapshotFacts) (earliest, latest time.Time) {
+	last, newest := -1, SnapshotFacts{}
+	for _, f := range snapshots {
+		from, to, ok := l.Moments(f)
+		if !ok {
+			continue
+		}
+		if earliest.IsZero() || from.Before(earliest) {
+			earliest = from
+		}
+		_, end, _ := l.reachesOn(f)
+		if end > last || end == last && l.CompareTaken(f, newest) > 0 {
+			latest, newest, last = to, f, end
+		}
+	}
+	return earliest, latest
 }
 
 // LogReport is what a host keeps of the logs of all its instances. Only its agent
@@ -240,7 +272,7 @@ type RestorePoint struct {
 // Moments is the range of moments to which the log brings a snapshot with these facts,
 // in the milliseconds that the API has; false when there is none.
 func (l InstanceLog) Moments(f SnapshotFacts) (from, to time.Time, ok bool) {
-	mark, ok := l.reachesOn(f)
+	mark, _, ok := l.reachesOn(f)
 	if !ok || f.UsableAt.IsZero() {
 		return from, to, false
 	}

@@ -185,3 +185,26 @@ func TestChainOverHosts(t *testing.T) {
 		t.Errorf("of the other host: to %v, %v", to, ok)
 	}
 }
+
+// TestWindow: what an older snapshot is brought to counts where the newer one's run is not gone
+// on from; within one run the newer one tells.
+func TestWindow(t *testing.T) {
+	one := by(stretch(0, 10, "000009", WrittenElsewhere), "db")
+	other := by(stretch(11, 20, "000004", WrittenElsewhere), "db~2")
+	back := goesOn(stretch(21, 30, "000010", ""), one, "db", 900)
+	l, _ := JoinLogs([]InstanceLog{told("a", 0, one, back), told("b", 0, other)})
+	old, newer := takenOn("a", 3, "000009", 300), takenOn("b", 12, "000004", 100)
+	if from, to := l.Window([]SnapshotFacts{newer, old}); !from.Equal(minute(3)) || !to.Equal(minute(30)) {
+		t.Errorf("from %v to %v", from, to)
+	}
+	if from, to := l.Window([]SnapshotFacts{newer}); !from.Equal(minute(12)) || !to.Equal(minute(20)) {
+		t.Errorf("the newer one alone: from %v to %v", from, to)
+	}
+	// The clock went back by an hour: what was before has the later times.
+	again := stretch(-50, -40, "000012", "")
+	again.Began = minute(31) // names of runs never go back
+	l = InstanceLog{Runs: []LogRun{stretch(0, 10, "000009", "the clock went back"), again}}
+	if _, to := l.Window([]SnapshotFacts{takenOn("", 3, "000009", 300), takenOn("", -45, "000012", 500)}); !to.Equal(minute(-40)) {
+		t.Errorf("after a clock that went back: to %v", to)
+	}
+}

@@ -193,7 +193,7 @@ func (w *worker) endLog(a kurabe.Assignment) {
 	if n := len(log.Runs); !there || n == 0 || log.Runs[n-1].Ended != "" {
 		return
 	}
-	if err := w.agent.Logs.End(owner, "a server on another host writes it"); err != nil {
+	if err := w.agent.Logs.End(owner, kurabe.WrittenElsewhere); err != nil {
 		w.log.Warn("log not ended", logkey.Error, err)
 	}
 }

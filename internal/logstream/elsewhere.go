@@ -79,17 +79,58 @@ func (s *Store) elsewhere(ctx context.Context, id kurabe.InstanceID) (at kurabe.
 		return at, false, err
 	}
 	runs, _, err := s.foreigners(ctx, repo, id)
-	if err != nil || len(runs) == 0 {
+	if err != nil {
 		return at, false, err
 	}
-	server, marks, err := runs[len(runs)-1].newestMarks(ctx, repo, id, 1)
-	if err != nil || len(marks) == 0 {
-		return at, false, err
+	var marks []kurabe.LogMark
+	if len(runs) > 0 {
+		if at.Server, marks, err = runs[len(runs)-1].newestMarks(ctx, repo, id, 1); err != nil {
+			return at, false, err
+		}
+	}
+	if own, server := s.ownLast(id); hasMark(own) && (len(marks) == 0 || !marks[0].At.After(own.At)) {
+		at.Server, marks = server, []kurabe.LogMark{own} // the other host has brought nothing yet
+	}
+	if len(marks) == 0 {
+		return at, false, nil
 	}
 	// The oldest of the newest piece's: what its writer alone had is younger.
-	at = marks[len(marks)-1].Position
-	at.Server = server
-	return at, true, nil
+	last := marks[len(marks)-1].Position
+	last.Server = at.Server
+	return last, true, nil
+}
+
+// ownLast is the newest mark of what this host has.
+func (s *Store) ownLast(id kurabe.InstanceID) (last kurabe.LogMark, server kurabe.InstanceID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if inst, ok := s.instances[id]; ok {
+		if r := inst.counting(); r != nil {
+			return r.last(), r.server
+		}
+	}
+	return last, ""
+}
+
+// beginBack begins a run that goes on from this host's own, which ended when another host's
+// server took over, where that host has brought nothing into the repository since: it may have
+// written for a moment only, and the server here has that.
+func (f *follower) beginBack(ctx context.Context, log Log) (bool, error) {
+	f.s.mu.Lock()
+	r := f.inst.counting()
+	moved := r != nil && r.ended == kurabe.WrittenElsewhere
+	f.s.mu.Unlock()
+	if !moved {
+		return false, nil
+	}
+	at, joins, before, err := f.findJoint(ctx, log)
+	switch {
+	case f.noJoint(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, f.beginAt(at, joins, before)
 }
 
 // beginElsewhere begins a run that goes on from another host's, if that is newer than what

@@ -129,6 +129,19 @@ func TestGoesOnFromNowhere(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		_, b := moved(t, blob.NewMemory())
+		tries := 0
+		b.server.goesOn = func(kurabe.LogMark) (kurabe.LogPosition, error) {
+			tries++
+			return kurabe.LogPosition{File: fileName(b.server.oldest - 1)}, nil // which is gone
+		}
+		b.start()
+		time.Sleep(10 * time.Second)
+		if l := b.log(); len(l.Runs) != 1 || l.Runs[0].Elsewhere || tries != 1 || l.SpoolBytes > 700 {
+			t.Errorf("after %d tries with what is gone: %+v", tries, l)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		_, b := moved(t, blob.NewMemory())
 		b.server.goesOn = func(kurabe.LogMark) (kurabe.LogPosition, error) { return kurabe.LogPosition{}, errGone }
 		b.start()
 		time.Sleep(3 * time.Second)

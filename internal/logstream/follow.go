@@ -77,6 +77,8 @@ type follower struct {
 	open *openPiece         // nil: none
 	cur  kurabe.LogPosition // the bytes before it are in the spool
 	last kurabe.LogMark     // the newest mark that counts
+	// alone: the next run goes on from none.
+	alone bool
 	// sought is since when another host's run is looked for, zero when it is not.
 	sought time.Time
 	// before is the newest mark of the run that this one goes on from: its own cannot be older.
@@ -255,6 +257,7 @@ func (f *follower) abandon() error {
 	f.closeFile()
 	f.run = nil
 	f.s.mu.Lock()
+	f.s.dropLocked(f.inst, r.pieces)
 	f.inst.removeRun(r)
 	shared := slices.ContainsFunc(f.inst.runs, func(o *run) bool { return o.folder == r.folder })
 	f.s.mu.Unlock()
@@ -288,8 +291,13 @@ func (f *follower) begin(ctx context.Context, log Log) error {
 	if joined, err := f.beginJoined(ctx, log); joined || err != nil {
 		return err
 	}
-	if joined, err := f.beginElsewhere(ctx, log); joined || err != nil {
-		return err
+	if !f.alone {
+		if joined, err := f.beginElsewhere(ctx, log); joined || err != nil {
+			return err
+		}
+		if joined, err := f.beginBack(ctx, log); joined || err != nil {
+			return err
+		}
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -324,6 +332,8 @@ func (f *follower) finishRun(reason string) error {
 	p, counts := r.end(), hasMark(r.last())
 	f.s.mu.Unlock()
 	if p == nil || r.joins != nil && !counts {
+		f.s.logger(f.inst).Warn("the log of another server does not go on", logkey.Reason, reason)
+		f.alone = true // else it would be tried again for ever
 		return errors.Join(f.abandon(), f.endJoined(reason))
 	}
 	if reason == joinedWord {

@@ -87,7 +87,7 @@ func (f *follower) addMark(m kurabe.LogMark) error {
 	o.marks = addMark(o.marks, m)
 	o.frames++
 	first := !hasMark(f.last)
-	f.last = m
+	f.last, f.alone = m, false
 	f.account(o, o.file.place)
 	f.s.mu.Lock()
 	o.note(m)

@@ -57,7 +57,7 @@ type backupMoment struct {
 }
 
 // backedUpTime is how long a snapshot and the log after it may take on a busy machine.
-const backedUpTime = 3 * time.Minute
+const backedUpTime = 90 * time.Second
 
 // grows waits until what is acknowledged by now can be restored, and returns now.
 func (b *backupBed) grows(t *testing.T) time.Time {

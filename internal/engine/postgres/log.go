@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -89,7 +90,9 @@ func (l *walLog) look(ctx context.Context) (slot, error) {
 	if err != nil {
 		return slot{}, err
 	}
-	if s.flushed, s.timeline, err = end(flushed, file); err != nil || restart == nil {
+	s.flushed, s.timeline, err = end(flushed, file)
+	l.reader.newest = s.timeline
+	if err != nil || restart == nil {
 		return s, err
 	}
 	s.restart, err = parseLSN(*restart)
@@ -208,7 +211,7 @@ func (l *walLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
 	if err != nil {
 		return kurabe.LogMark{}, fmt.Errorf("mark log: %w", err)
 	}
-	mark.Position = l.reader.segments.position(timeline, flushed)
+	mark.Position, l.reader.newest = l.reader.segments.position(timeline, flushed), timeline
 	return mark, nil
 }
 
@@ -256,7 +259,11 @@ func (d *Driver) HoldLog(ctx context.Context, i engine.Instance, from kurabe.Log
 			return err
 		}
 		if !found || lost {
-			if err := makeLogSlot(ctx, conn, found); err != nil {
+			// What is gone already cannot be held: then it need not hold anything.
+			if err := dropLogSlot(ctx, conn); err != nil || !hasSegment(i.Home.DataDir(), s.position(1, at).File) {
+				return err
+			}
+			if err := makeLogSlot(ctx, conn, false); err != nil {
 				return err
 			}
 		}
@@ -273,17 +280,26 @@ func (d *Driver) HoldLog(ctx context.Context, i engine.Instance, from kurabe.Log
 
 // DropLog implements engine.Logger.
 func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
-	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `SELECT pg_catalog.pg_drop_replication_slot(slot_name)
-			FROM pg_catalog.pg_replication_slots WHERE slot_name = $1`, logSlot)
-		// Another call was faster.
-		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedObject {
-			return nil
-		}
-		return err
-	})
+	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error { return dropLogSlot(ctx, conn) })
 	if err != nil {
 		return fmt.Errorf("drop the log's slot: %w", err)
 	}
 	return nil
+}
+
+func dropLogSlot(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `SELECT pg_catalog.pg_drop_replication_slot(slot_name)
+		FROM pg_catalog.pg_replication_slots WHERE slot_name = $1`, logSlot)
+	// Another call was faster.
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedObject {
+		return nil
+	}
+	return err
+}
+
+// hasSegment says whether a server has a segment, of whatever timeline.
+func hasSegment(dataDir, name string) bool {
+	const timelineDigits = 8
+	found, err := filepath.Glob(filepath.Join(dataDir, walDir, "*"+name[timelineDigits:]))
+	return err == nil && len(found) > 0
 }

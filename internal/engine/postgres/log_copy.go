@@ -25,6 +25,9 @@ type segmentReader struct {
 	segments segments
 	pages    pageCheck
 	past     lineage // of the timeline that was asked for last
+	// newest is the timeline that the server writes, as far as it has said. A bound within one
+	// file does not tell it.
+	newest uint32
 	// empty is where an empty page was met: only such follow in its segment.
 	empty lsn
 }
@@ -57,12 +60,12 @@ func (r *segmentReader) copy(ctx context.Context, from, to kurabe.LogPosition, w
 	}
 	from = r.segments.position(timeline, begin)
 	past := lineage{{timeline, endless}}
-	if other != timeline {
-		if past, err = r.history(other); err != nil {
+	if newest := max(other, r.newest); newest != timeline {
+		if past, err = r.history(newest); err != nil {
 			return from, err
 		}
 		if past.at(r.segments, begin) != timeline {
-			return from, fmt.Errorf("%w: it goes on in timeline %d after %d", engine.ErrLogGone, other, timeline)
+			return from, fmt.Errorf("%w: it goes on in timeline %d after %d", engine.ErrLogGone, newest, timeline)
 		}
 	}
 	// Before the file is looked for: a segment may not exist before its first byte.

@@ -1,7 +1,10 @@
 package postgres
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -187,5 +190,50 @@ func TestJoinedSpan(t *testing.T) {
 	r.From, r.Joined = testSegments.position(testTimeline, walBegin), nil
 	if s, err = spanOf(r, c); err == nil {
 		t.Errorf("one server's log has two timelines: %+v", s)
+	}
+}
+
+// TestCopyAcross: a server that was promoted has the old timeline in its own segments, and then
+// that in which the new one began; a bound within the old one's file does not hide that.
+func TestCopyAcross(t *testing.T) {
+	f := newForked(t, testSegment)
+	data := t.TempDir()
+	if err := os.CopyFS(filepath.Join(data, walDir), os.DirFS(f.dir)); err != nil {
+		t.Fatal(err)
+	}
+	past := lineage{{testTimeline, f.second}, {5, f.third}, {8, endless}}
+	if err := os.WriteFile(filepath.Join(data, historyFile(8)), []byte(past.text()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := readerOf(t, data)
+	r.newest = 8
+	at, to := testSegments.position(testTimeline, walBegin), testSegments.position(8, f.end)
+	var files []string
+	for at != to {
+		if len(files) == 0 || files[len(files)-1] != at.File {
+			files = append(files, at.File)
+		}
+		limit := to
+		if at.File != to.File {
+			limit.File, limit.Offset = at.File, testSegment
+		}
+		var got bytes.Buffer
+		next, err := r.copy(t.Context(), at, limit, &got)
+		if err != nil || next == at {
+			t.Fatalf("from %s: %s, %v", at, next, err)
+		}
+		at = next
+	}
+	var want []string
+	for place := walBegin; place < f.end; place += testSegment {
+		want = append(want, testSegments.position(past.at(testSegments, place), place).File)
+	}
+	if !slices.Equal(files, want) {
+		t.Errorf("%v, not %v", files, want)
+	}
+	alone := testSegments.position(testTimeline, f.second+testSegment)
+	alone.Offset = 0
+	if next, err := r.copy(t.Context(), alone, to, io.Discard); !errors.Is(err, engine.ErrLogGone) {
+		t.Errorf("what the former writer had alone is copied: %s, %v", next, err)
 	}
 }
