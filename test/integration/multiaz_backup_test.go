@@ -31,6 +31,7 @@ func TestMultiAZBackups(t *testing.T) {
 		b.grows(t) // a moment rounded down to the second is not before the first one
 		b.fail(t, "killed", func(t *testing.T, _ *pairBed, writer harness.Member) { must(t, harness.KillServers(writer)) })
 		b.fail(t, "in order", func(t *testing.T, b *pairBed, _ harness.Member) { must(t, b.AskFailover(t)) })
+		b.fail(t, "frozen", func(t *testing.T, b *pairBed, writer harness.Member) { b.freezeAndThaw(t, writer) })
 		b.pulse.Stop()
 		b.noGap(t)
 		for _, m := range b.moments {
@@ -57,7 +58,7 @@ type backupMoment struct {
 }
 
 // backedUpTime is how long a snapshot and the log after it may take on a busy machine.
-const backedUpTime = 90 * time.Second
+const backedUpTime = 3 * time.Minute
 
 // grows waits until what is acknowledged by now can be restored, and returns now.
 func (b *backupBed) grows(t *testing.T) time.Time {

@@ -148,7 +148,7 @@ func (s *logScan) join(e event) (mine bool, err error) {
 	// The files before this one have nothing new.
 	first := slices.IndexFunc(s.files, func(o replayFile) bool { return o.dir == f.dir })
 	s.files = slices.Delete(s.files, first, len(s.files)-1)
-	s.seen[id.domain], s.broken = s.pred.newest.seq, false
+	s.seen[id.domain], s.broken = s.pred.newest, false
 	return true, nil
 }
 

@@ -1,8 +1,10 @@
 package mariadb
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -78,6 +80,14 @@ var joinedCases = map[string]joinedCase{
 		want: "9-6 9-7 4-8 4-9 9-10 9-11"},
 	"and back before the second one had written anything that lasts": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7, 8)}},
 		want: "9-6 9-7 9-8"},
+	"it left a number out when it took over": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 9, 10)}},
+		want: "9-6 9-7 4-9 4-10"},
+	"what it was sent changed nothing": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 8).wrote(secondServer, 9)}},
+		want: "9-6 9-7 9-8 4-9"},
+	"the last that it was sent changed nothing": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6).wrote(secondServer, 8)}},
+		want: "9-6 4-8"},
+	"what came later changed nothing there": {parts: [][]*logText{{first(5, 6)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 8).wrote(secondServer, 9)}},
+		want: "9-6 9-8 4-9"},
 	"some are missing in between": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 8}).wrote(secondServer, 9)}},
 		bad: "does not have"},
 	"it is another history": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, secondServer, 7}).wrote(secondServer, 8)}},
@@ -86,6 +96,15 @@ var joinedCases = map[string]joinedCase{
 		bad: "the one before it ends with transaction"},
 	"some of its own are missing": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8, 10)}},
 		bad: "some are missing"},
+}
+
+// own notes whose file it is, in the event that describes the others.
+func (l *logText) own(server uint32) {
+	raw := l.Bytes()[len(logMagic):]
+	length := binary.LittleEndian.Uint32(raw[9:])
+	binary.LittleEndian.PutUint32(raw[5:], server)
+	raw[flagsAt] &^= inUseFlag
+	binary.LittleEndian.PutUint32(raw[length-checksumBytes:], crc32.ChecksumIEEE(raw[:length-checksumBytes]))
 }
 
 func ended(l *logText) *logText { l.end(); return l }
@@ -135,6 +154,7 @@ func (c joinedCase) save(t *testing.T) engine.ReplayRequest {
 		}
 		for k, l := range files {
 			name := binlogFile(number + int64(k))
+			l.own([]uint32{firstServer, secondServer, firstServer}[n])
 			if err := os.WriteFile(filepath.Join(dir, name), l.Bytes(), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -46,10 +46,11 @@ type logScan struct {
 	files   []replayFile // that were read
 	stopsIn int          // number of the file of plan.stop
 	groups  grouper
-	seen    map[uint32]uint64 // newest number of each domain, of half groups too
-	ended   bool              // the file before was complete
-	broken  bool              // a server died since the last group
-	done    bool              // what follows is not before r.At
+	seen    map[uint32]gtid // newest of each domain, of half groups too
+	ended   bool            // the file before was complete
+	owner   uint32          // whose file it is
+	broken  bool            // a server died since the last group
+	done    bool            // what follows is not before r.At
 
 	pending []scheduledChange // of the group that is open
 	joins
@@ -61,7 +62,7 @@ type logScan struct {
 // and can be set by clients: what claims to be later than the mark after it says
 // nothing.
 func planReplay(r engine.ReplayRequest) (replayPlan, error) {
-	s := &logScan{r: r, seen: map[uint32]uint64{}}
+	s := &logScan{r: r, seen: map[uint32]gtid{}}
 	s.plan.reached = map[uint32]gtid{}
 	s.plan.stop = r.From
 	if r.After.At.Before(r.At) || len(r.Joined) == 0 && r.After.Position.Compare(r.From) < 0 {
@@ -165,6 +166,9 @@ func (s *logScan) events(number int, name string, r *eventReader) error {
 		if first && fromStart && !begins && !s.ended && !e.startsServer() {
 			return errors.New("the file before it has no end, and no server was started with this one")
 		}
+		if e.kind == formatEvent {
+			s.owner = e.server
+		}
 		s.broken = s.broken || e.startsServer()
 		first, s.ended = false, e.ends()
 		if err := s.event(number, name, e); err != nil {
@@ -183,11 +187,15 @@ func (s *logScan) event(number int, name string, e event) error {
 	}
 	if e.kind == gtidEvent && s.groups.open {
 		id := s.groups.current.gtid
-		// The server counts without a gap. What a crash left half it may count or not.
-		if before := s.seen[id.domain]; before > 0 && id.seq != before+1 && !(s.broken && id.seq >= before) {
-			return fmt.Errorf("transaction %s follows number %d: some are missing", id, before)
+		// The server counts without a gap. What a crash left half it may count or not, and one
+		// that was promoted leaves out the number of what it had received half. Of what it was
+		// sent it logs nothing that changed nothing here.
+		before := s.seen[id.domain]
+		skips := id.seq > before.seq && (id.server != before.server || id.server != s.owner)
+		if before.seq > 0 && id.seq != before.seq+1 && !skips && !(s.broken && id.seq >= before.seq) {
+			return fmt.Errorf("transaction %s follows number %d: some are missing", id, before.seq)
 		}
-		s.seen[id.domain], s.broken = id.seq, false
+		s.seen[id.domain], s.broken = id, false
 	}
 	if !whole {
 		return nil
