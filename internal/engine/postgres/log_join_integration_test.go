@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -76,16 +77,22 @@ func TestLogGoesOn(t *testing.T) {
 	if second.at.File < kept.Position.File[:16]+"FF" {
 		t.Errorf("the log ends at %s, in the timeline of the former writer", second.at)
 	}
-	r := first.request(t, k.copied.Position, kept.At)
+	k.hasRows(t, second, kept.At, 6)
+}
+
+// hasRows brings the snapshot to the end of what another server's archive goes on with.
+func (k *kept) hasRows(t *testing.T, second *archive, from time.Time, rows int) {
+	t.Helper()
+	r := k.a.request(t, k.copied.Position, from)
 	_, r.After = second.newest()
 	r.Joined, r.At = []string{second.dir}, r.After.At
-	rows := map[int]bool{}
-	if err := g.d.replay(t.Context(), g.bed.Instance(), restored(t, g.bed, k.snapshot), r, readLedger(rows)); err != nil {
+	have := map[int]bool{}
+	if err := k.d.replay(t.Context(), k.b.Instance(), restored(t, k.b, k.snapshot), r, readLedger(have)); err != nil {
 		t.Fatal(err)
 	}
-	for n := 1; n <= 6; n++ {
-		if !rows[n] {
-			t.Errorf("row %d is missing of %v", n, rows)
+	for n := 1; n <= rows; n++ {
+		if !have[n] {
+			t.Errorf("row %d is missing of %v", n, have)
 		}
 	}
 }
