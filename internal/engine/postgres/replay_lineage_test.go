@@ -114,6 +114,32 @@ func TestLineage(t *testing.T) {
 	}
 }
 
+// TestLineageAtTheEnd: the log may end right behind the record that began the timeline, in the
+// midst of a page, and that record may lie on two pages.
+func TestLineageAtTheEnd(t *testing.T) {
+	for more := range 8 { // so that the record begins at each place near a page's end
+		dir, w := t.TempDir(), newWAL()
+		w.fill(5 * pageBytes)
+		for w.at%pageBytes < pageBytes-200 {
+			w.add(10, 0, nil)
+		}
+		for range more {
+			w.add(10, 0, nil)
+		}
+		w.write(t, dir, walBegin)
+		at := w.at
+		w.endOfRecovery(5, testTimeline)
+		w.write(t, dir, walBegin)
+		if err := os.Truncate(filepath.Join(dir, testSegments.position(5, w.at).File), int64(w.at%testSegment)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := findLineage(dir, testSegments, testTimeline, 5, w.at)
+		if want := (lineage{{testTimeline, at}, {5, endless}}); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, %v, not %v", got, err, want)
+		}
+	}
+}
+
 // TestKeepTo: a recovery that ends before a timeline began has nothing of that in its folder,
 // for the server would begin one of that number and find segments of it.
 func TestKeepTo(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -76,7 +77,13 @@ func (s *scanner) load(at lsn) (pageHeader, error) {
 			}
 		}
 		s.loaded = 0
-		if _, err := s.file.ReadAt(s.page[:], int64(at-begin)); err != nil {
+		// A segment that is cut at the log's end, and not filled up yet, ends within a page.
+		n, err := s.file.ReadAt(s.page[:], int64(at-begin))
+		if errors.Is(err, io.EOF) && n >= pageHeaderBytes {
+			clear(s.page[n:])
+			err = nil
+		}
+		if err != nil {
 			return pageHeader{}, err
 		}
 		s.loaded = at
