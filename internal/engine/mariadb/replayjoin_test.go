@@ -47,54 +47,54 @@ type joinedCase struct {
 	bad   string
 }
 
-func first(seqs ...uint64) *logText {
+func firstWrote(seqs ...uint64) *logText {
 	return logOf(gtid{0, firstServer, 4}).wrote(firstServer, seqs...)
 }
 
 var joinedCases = map[string]joinedCase{
-	"with what both have": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8, 9)}},
+	"with what both have": {parts: [][]*logText{{firstWrote(5, 6, 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8, 9)}},
 		want: "9-6 9-7 4-8 4-9"},
-	"what the first one alone had is left out": {parts: [][]*logText{{first(5, 6, 7, 8, 9)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8)}},
+	"what the first one alone had is left out": {parts: [][]*logText{{firstWrote(5, 6, 7, 8, 9)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8)}},
 		want: "9-6 9-7 4-8"},
-	"it begins at the very place": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 7}).wrote(secondServer, 8, 9)}},
+	"it begins at the very place": {parts: [][]*logText{{firstWrote(5, 6, 7)}, {logOf(gtid{0, firstServer, 7}).wrote(secondServer, 8, 9)}},
 		want: "9-6 9-7 4-8 4-9"},
-	"it begins at the very place, and the first one had more": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 7}).wrote(secondServer, 8, 9)}},
+	"it begins at the very place, and the first one had more": {parts: [][]*logText{{firstWrote(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 7}).wrote(secondServer, 8, 9)}},
 		want: "9-6 9-7 4-8 4-9"},
-	"it begins before the snapshot": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 3}).wrote(firstServer, 4, 5, 6, 7, 8).wrote(secondServer, 9)}}, from: 3,
+	"it begins before the snapshot": {parts: [][]*logText{{firstWrote(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 3}).wrote(firstServer, 4, 5, 6, 7, 8).wrote(secondServer, 9)}}, from: 3,
 		want: "9-8 4-9"},
-	"nothing was written since": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7)}},
+	"nothing was written since": {parts: [][]*logText{{firstWrote(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7)}},
 		want: "9-6 9-7"},
-	"nothing was written since, and nothing is in its file": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 6})}},
+	"nothing was written since, and nothing is in its file": {parts: [][]*logText{{firstWrote(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 6})}},
 		want: "9-6"},
-	"a whole file is of what both have": {parts: [][]*logText{{first(5, 6, 7)}, {ended(logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6)), logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8)}},
+	"a whole file is of what both have": {parts: [][]*logText{{firstWrote(5, 6, 7)}, {ended(logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6)), logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8)}},
 		want: "9-6 9-7 4-8"},
-	"its new files follow": {parts: [][]*logText{{ended(first(5, 6)), logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7)}, {ended(logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8)), logOf(gtid{0, secondServer, 8}).wrote(secondServer, 9)}},
+	"its new files follow": {parts: [][]*logText{{ended(firstWrote(5, 6)), logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7)}, {ended(logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8)), logOf(gtid{0, secondServer, 8}).wrote(secondServer, 9)}},
 		want: "9-6 9-7 4-8 4-9"},
-	"the moment is before the change": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8, 9)}}, at: 8,
+	"the moment is before the change": {parts: [][]*logText{{firstWrote(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8, 9)}}, at: 8,
 		want: "9-6 9-7"},
-	"the moment is after the change": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8, 9)}}, at: 9,
+	"the moment is after the change": {parts: [][]*logText{{firstWrote(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8, 9)}}, at: 9,
 		want: "9-6 9-7 4-8"},
-	"the first one ends within a transaction": {parts: [][]*logText{{half(first(5, 6), 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8)}},
+	"the first one ends within a transaction": {parts: [][]*logText{{half(firstWrote(5, 6), 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 8)}},
 		want: "9-6 9-7 4-8"},
-	"and back": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8, 9, 10)}, {logOf(gtid{0, secondServer, 8}).wrote(secondServer, 9).wrote(firstServer, 10, 11)}},
+	"and back": {parts: [][]*logText{{firstWrote(5, 6, 7)}, {logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8, 9, 10)}, {logOf(gtid{0, secondServer, 8}).wrote(secondServer, 9).wrote(firstServer, 10, 11)}},
 		want: "9-6 9-7 4-8 4-9 9-10 9-11"},
-	"and back before the second one had written anything that lasts": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7, 8)}},
+	"and back before the second one had written anything that lasts": {parts: [][]*logText{{firstWrote(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7, 8)}},
 		want: "9-6 9-7 9-8"},
-	"it left a number out when it took over": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 9, 10)}},
+	"it left a number out when it took over": {parts: [][]*logText{{firstWrote(5, 6, 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 7).wrote(secondServer, 9, 10)}},
 		want: "9-6 9-7 4-9 4-10"},
-	"what it was sent changed nothing": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 8).wrote(secondServer, 9)}},
+	"what it was sent changed nothing": {parts: [][]*logText{{firstWrote(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 8).wrote(secondServer, 9)}},
 		want: "9-6 9-7 9-8 4-9"},
-	"the last that it was sent changed nothing": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6).wrote(secondServer, 8)}},
+	"the last that it was sent changed nothing": {parts: [][]*logText{{firstWrote(5, 6, 7)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6).wrote(secondServer, 8)}},
 		want: "9-6 4-8"},
-	"what came later changed nothing there": {parts: [][]*logText{{first(5, 6)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 8).wrote(secondServer, 9)}},
+	"what came later changed nothing there": {parts: [][]*logText{{firstWrote(5, 6)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6, 8).wrote(secondServer, 9)}},
 		want: "9-6 9-8 4-9"},
-	"some are missing in between": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 8}).wrote(secondServer, 9)}},
+	"some are missing in between": {parts: [][]*logText{{firstWrote(5, 6, 7)}, {logOf(gtid{0, firstServer, 8}).wrote(secondServer, 9)}},
 		bad: "does not have"},
-	"it is another history": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, secondServer, 7}).wrote(secondServer, 8)}},
+	"it is another history": {parts: [][]*logText{{firstWrote(5, 6, 7)}, {logOf(gtid{0, secondServer, 7}).wrote(secondServer, 8)}},
 		bad: "does not have"},
-	"the snapshot is of what nobody else has": {parts: [][]*logText{{first(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6).wrote(secondServer, 7, 8)}}, from: 3,
+	"the snapshot is of what nobody else has": {parts: [][]*logText{{firstWrote(5, 6, 7, 8)}, {logOf(gtid{0, firstServer, 5}).wrote(firstServer, 6).wrote(secondServer, 7, 8)}}, from: 3,
 		bad: "the one before it ends with transaction"},
-	"some of its own are missing": {parts: [][]*logText{{first(5, 6, 7)}, {logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8, 10)}},
+	"some of its own are missing": {parts: [][]*logText{{firstWrote(5, 6, 7)}, {logOf(gtid{0, firstServer, 6}).wrote(firstServer, 7).wrote(secondServer, 8, 10)}},
 		bad: "some are missing"},
 }
 
@@ -161,8 +161,8 @@ func (c joinedCase) save(t *testing.T) engine.ReplayRequest {
 			r.After.Position = kurabe.LogPosition{File: name, Offset: int64(l.Len())}
 		}
 	}
-	snapshot := first(5, 6, 7, 8)
-	snapshot.Truncate(first([]uint64{5, 6, 7, 8}[:max(c.from, 1)]...).Len())
+	snapshot := firstWrote(5, 6, 7, 8)
+	snapshot.Truncate(firstWrote([]uint64{5, 6, 7, 8}[:max(c.from, 1)]...).Len())
 	r.From = kurabe.LogPosition{File: binlogFile(1), Offset: int64(snapshot.Len())}
 	r.At = time.Unix(1000+int64(c.at), 0)
 	r.After.At, r.After.Until = time.Unix(2000, 0), time.Unix(2000, 0)
