@@ -27,6 +27,7 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		l, _ := w.agent.Logs.Log(w.id.Owner())
 		shape := shapeOf(l)
 		r.LogBegan, r.LogSince, r.LogFrom, r.LogEnded = shape.began, shape.since, shape.from, shape.ended
+		r.LogContinues = shape.continues
 	}
 	defer w.look()
 	w.mu.Lock()

@@ -43,6 +43,7 @@ type worker struct {
 	reported    kurabe.InstanceReport
 	sent        bool
 	follower    *follower // of the log, nil while nobody follows it
+	holder      func()    // ends that a standby is told what to hold of it, nil while it is not
 	logFinished bool      // the end of the log was kept, or could not be
 	logDropped  string    // process that holds back no log
 	watching    string    // process whose end wakes us
