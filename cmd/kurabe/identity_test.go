@@ -172,7 +172,7 @@ func TestServerOfAnotherFormatIsRefused(t *testing.T) {
 		"every address":  {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: "0.0.0.0:1", Peer: place.Peer}, Layout: store.Layout}, "all of its own"},
 		"no address":     {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: place.Link}, Layout: store.Layout}, "HOST:PORT"},
 	} {
-		err := checkServer(c.q)
+		err := (&service{}).checkServer(c.q)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v", name, err)
 		}

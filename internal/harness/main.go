@@ -27,6 +27,7 @@ func Main(m *testing.M) {
 	if warden.IsWarden() {
 		warden.Main()
 	}
+	EtcdMain()
 	os.Exit(Isolated(func() int {
 		code := m.Run()
 		endAll()

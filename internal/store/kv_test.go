@@ -2,11 +2,16 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"kurabe/internal/etcdnode"
+	"kurabe/internal/harness"
 	"kurabe/internal/store"
 	"kurabe/internal/store/storetest"
 )
@@ -33,6 +38,40 @@ func TestEtcd(t *testing.T) {
 			}
 		},
 	})
+}
+
+// TestEtcdOfOthers runs over three members behind TLS, each store at a place of its own.
+func TestEtcdOfOthers(t *testing.T) {
+	etcd := harness.StartEtcd(t, 3, "127.0.0.1")
+	place := 0
+	x := etcdnode.NewExternal(etcdnode.ExternalOptions{
+		Access: etcdnode.Access{Endpoints: etcd.Endpoints(), CAFile: etcd.CAFile, CertFile: etcd.CertFile, KeyFile: etcd.KeyFile},
+		Key:    func(key string) string { return key }, Mark: store.FormatKey, Log: slog.New(slog.DiscardHandler),
+	})
+	if err := x.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	storetest.Run(t, storetest.Backend{
+		New: func(*testing.T) store.KV {
+			place++
+			return store.EtcdAt(x.Client(), fmt.Sprintf("/shared/%d/", place))
+		},
+		Compact: func(t *testing.T, _ store.KV, revision int64) {
+			if _, err := x.Client().Compact(context.Background(), revision); err != nil {
+				t.Fatal(err)
+			}
+		},
+	})
+	r, err := x.Client().Get(t.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithKeysOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range r.Kvs {
+		if !strings.HasPrefix(string(kv.Key), "/shared/") {
+			t.Errorf("%s is out of place", kv.Key)
+		}
+	}
 }
 
 func startNode(t *testing.T, dir string) *etcdnode.Node {
