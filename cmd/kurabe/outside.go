@@ -123,8 +123,7 @@ func (o *outside) open(ctx context.Context, service string) error {
 	if err := o.Apart(ctx); err != nil {
 		return err
 	}
-	kv := store.EtcdAt(o.Client(), o.prefix)
-	err = store.OpenOf(ctx, kv, service)
+	kv, err := store.OpenAt(ctx, o.Client(), o.prefix, service)
 	if errors.Is(err, store.ErrForeign) {
 		return fmt.Errorf("prefix %s: %w; to become a server of that service, join it (--join); else choose another --etcd-prefix", o.prefix, err)
 	}

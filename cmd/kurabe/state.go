@@ -167,13 +167,11 @@ func (f restoreFlags) restore(ctx context.Context, file, data string) error {
 // records reads a backup, and makes its records fit to be restored.
 func (f restoreFlags) records(ctx context.Context, file string, now time.Time) ([]etcdnode.Record, error) {
 	var pairs []string
-	// Seconds grow faster than any instance's orders are numbered, from one restore to the
-	// next too.
 	records, err := etcdnode.ReadBackup(ctx, file, func(key string, value []byte) ([]byte, bool, error) {
 		if id, ok := store.GroupOf(key); ok {
 			pairs = append(pairs, string(id))
 		}
-		return store.Renumber(store.Entry{Key: key, Value: value}, now.Unix())
+		return store.Renumber(store.Entry{Key: key, Value: value}, now)
 	})
 	if err == nil && len(pairs) > 0 && !f.pairs {
 		err = fmt.Errorf("the backup has instances with several servers (%s), whose writer may be another one by now: their records are restored with --multi-az-as-of-backup only; read kurabe state restore --help", strings.Join(pairs, ", "))

@@ -23,6 +23,7 @@ type etcdKV struct {
 	client *clientv3.Client
 	place  string        // what stands in the place of Family in the real keys
 	bound  time.Duration // of one request, 0 for none
+	mark   int64         // the revision that the mark must have, 0 for any
 }
 
 // Etcd returns a KV over the client of a node of ours, whose owner closes it.
@@ -33,7 +34,28 @@ func Etcd(client *clientv3.Client) KV { return etcdKV{client: client, place: Fam
 const requestTime = 7 * time.Second
 
 // EtcdAt is Etcd over an etcd of others, of which what begins with place is ours.
-func EtcdAt(client *clientv3.Client, place string) KV { return etcdKV{client, place, requestTime} }
+func EtcdAt(client *clientv3.Client, place string) KV {
+	return etcdKV{client: client, place: place, bound: requestTime}
+}
+
+// OpenAt opens the store at a place, as OpenOf does. What is written to it is written only as
+// long as the mark is the one that was found: not after the records were removed, nor to
+// those that were restored in their place.
+func OpenAt(ctx context.Context, client *clientv3.Client, place, service string) (KV, error) {
+	kv := etcdKV{client: client, place: place, bound: requestTime}
+	if err := OpenOf(ctx, kv, service); err != nil {
+		return nil, err
+	}
+	e, err := kv.Get(ctx, formatKey)
+	if err == nil {
+		err = checkFormat(e, service)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	kv.mark = e.ModRevision
+	return kv, nil
+}
 
 // KeyAt is the real key of one of ours.
 func KeyAt(place, key string) string { return place + strings.TrimPrefix(key, Family) }
@@ -124,13 +146,21 @@ func (s etcdKV) Txn(ctx context.Context, conds []Cond, ops []Op) (int64, error) 
 	}
 	ctx, cancel := s.asking(ctx)
 	defer cancel()
-	r, err := s.client.Txn(ctx).If(cmps...).Then(then...).Commit()
+	var otherwise []clientv3.Op
+	if mark := s.real(formatKey); s.mark != 0 {
+		cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(mark), "=", s.mark))
+		otherwise = append(otherwise, clientv3.OpGet(mark))
+	}
+	commit := func() (*clientv3.TxnResponse, error) {
+		return s.client.Txn(ctx).If(cmps...).Then(then...).Else(otherwise...).Commit()
+	}
+	r, err := commit()
 	for end := time.Now().Add(droppedTime); dropped(err) && time.Now().Before(end) && ctx.Err() == nil; {
 		// Nobody leads at this moment, and nothing was written: the next try is the first.
 		select {
 		case <-ctx.Done():
 		case <-time.After(droppedPause):
-			r, err = s.client.Txn(ctx).If(cmps...).Then(then...).Commit()
+			r, err = commit()
 		}
 	}
 	if errors.Is(err, rpctypes.ErrNoSpace) {
@@ -141,6 +171,11 @@ func (s etcdKV) Txn(ctx context.Context, conds []Cond, ops []Op) (int64, error) 
 		return 0, fmt.Errorf("store txn: %w", err)
 	}
 	if !r.Succeeded {
+		if len(otherwise) > 0 {
+			if found := r.Responses[0].GetResponseRange().Kvs; len(found) == 0 || found[0].ModRevision != s.mark {
+				return 0, fmt.Errorf("store txn: the records were removed or replaced: %w", ErrForeign)
+			}
+		}
 		return 0, ErrConflict
 	}
 	for _, resp := range r.Responses {

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -71,6 +72,43 @@ func TestEtcdOfOthers(t *testing.T) {
 		if !strings.HasPrefix(string(kv.Key), "/shared/") {
 			t.Errorf("%s is out of place", kv.Key)
 		}
+	}
+}
+
+// TestMarkGuardsWrites: nothing is written beside records that were removed or replaced.
+func TestMarkGuardsWrites(t *testing.T) {
+	ctx, n := t.Context(), startNode(t, t.TempDir())
+	kv, err := store.OpenAt(ctx, n.Client(), "/shared/", "us")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := []store.Op{{Key: store.Root + "a", Value: []byte("1")}}
+	revision, err := kv.Txn(ctx, nil, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Txn(ctx, []store.Cond{{Key: a[0].Key, ModRevision: revision + 1}}, a); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	for what, change := range map[string]func() error{
+		"removed":  func() error { _, err := n.Client().Delete(ctx, "/shared/", clientv3.WithPrefix()); return err },
+		"replaced": func() error { return store.OpenOf(ctx, store.EtcdAt(n.Client(), "/shared/"), "us") },
+	} {
+		if _, err := n.Client().Delete(ctx, "/shared/", clientv3.WithPrefix()); err != nil {
+			t.Fatal(err)
+		}
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kv.Txn(ctx, nil, a); !errors.Is(err, store.ErrForeign) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if e, err := kv.Get(ctx, a[0].Key); err != nil || e.ModRevision != 0 {
+			t.Errorf("%s: written: %+v (%v)", what, e, err)
+		}
+	}
+	if _, err := store.OpenAt(ctx, n.Client(), "/shared/", "them"); !errors.Is(err, store.ErrForeign) {
+		t.Errorf("%v", err)
 	}
 }
 
