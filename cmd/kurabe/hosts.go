@@ -79,8 +79,8 @@ func hostsTokenCommand() *cobra.Command {
 				fmt.Println(i.Token)
 				return nil
 			}
-			fmt.Printf("On the new machine, before %s:\n\n  %s=%s \\\n  kurabe %s --data /var/lib/kurabe --join %s --zone ZONE --address-pool NETWORK\n",
-				i.ExpiresAt.Local().Format(time.DateTime), joinTokenVariable, i.Token, what, i.Address)
+			fmt.Printf("On the new machine, before %s:\n\n  %s=%s \\\n  kurabe %s --data /var/lib/kurabe --join %s --zone ZONE --address-pool NETWORK%s\n",
+				i.ExpiresAt.Local().Format(time.DateTime), joinTokenVariable, i.Token, what, i.Address, i.State)
 			return nil
 		},
 	}

@@ -134,7 +134,7 @@ func (g gate) enter(ctx context.Context, host kurabe.HostID) (hostlink.EnterAnsw
 	if !ok || h.Value.Server == nil {
 		return hostlink.EnterAnswer{}, fmt.Errorf("%w: host %s was not let in as a server", hostlink.ErrRefused, host)
 	}
-	if err := g.s.canHaveServers(); err != nil {
+	if err := g.s.canHaveServers(ctx); err != nil {
 		return hostlink.EnterAnswer{}, err
 	}
 	if err := g.s.becomeSeveral(ctx, g.f, g.kv); err != nil {
@@ -163,11 +163,18 @@ func (g gate) enter(ctx context.Context, host kurabe.HostID) (hostlink.EnterAnsw
 }
 
 // canHaveServers says why no other server can join, nil when one can.
-func (s *service) canHaveServers() error {
+func (s *service) canHaveServers(ctx context.Context) error {
 	if s.entrance == nil || s.entrance.link == "" {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "no server can join: start this one with --host-listen ADDRESS:PORT, an address by which the other machines reach it")
 	}
-	return nil
+	if s.outside == nil {
+		return nil
+	}
+	err := s.outside.CheckVersion(ctx)
+	if errors.Is(err, etcdnode.ErrOld) {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "no server can join: %v", err)
+	}
+	return err
 }
 
 func hashOf(secret string) string {
@@ -179,8 +186,9 @@ func hashOf(secret string) string {
 type hostRequests struct {
 	control   *control.Control
 	authority string
-	address   string       // "" when no host can join
-	servers   func() error // why no server can join
+	address   string                      // "" when no host can join
+	servers   func(context.Context) error // why no server can join
+	state     string                      // see joinInvitation
 }
 
 func (h hostRequests) list(*http.Request) (any, error) { return h.control.Hosts(), nil }
@@ -190,6 +198,7 @@ type joinInvitation struct {
 	Token     string
 	Address   string
 	ExpiresAt time.Time
+	State     string // flags that a server needs for the state that this one has
 }
 
 func (h hostRequests) token(r *http.Request) (any, error) {
@@ -200,16 +209,16 @@ func (h hostRequests) token(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "validity %.40q is no duration", r.URL.Query().Get("validity"))
 	}
-	add := h.control.AddJoinToken
+	add, state := h.control.AddJoinToken, ""
 	if r.URL.Query().Get("server") != "" {
-		if err := h.servers(); err != nil {
+		if err := h.servers(r.Context()); err != nil {
 			return nil, err
 		}
-		add = h.control.AddServerToken
+		add, state = h.control.AddServerToken, h.state
 	}
 	t := hostlink.NewToken(h.authority)
 	stored, err := add(r.Context(), t.ID, hashOf(t.Secret.Reveal()), validity)
-	return joinInvitation{t.Text(), h.address, stored.ExpiresAt}, err
+	return joinInvitation{t.Text(), h.address, stored.ExpiresAt, state}, err
 }
 
 func (h hostRequests) drain(r *http.Request) (any, error) {

@@ -105,7 +105,7 @@ func (o *outside) reach(ctx context.Context) (string, error) {
 	if err := o.Connect(ctx); err != nil {
 		return "", err
 	}
-	return o.id(), nil
+	return o.id(), o.CheckVersion(ctx)
 }
 
 // open makes sure that what is in etcd is the service's. It may be called again.
@@ -129,6 +129,9 @@ func (o *outside) open(ctx context.Context, service string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if err := o.CheckVersion(ctx); err != nil {
+		o.log.Warn("no other server can join", logkey.Error, err)
 	}
 	o.kv = kv
 	return o.Adopt(ctx)
@@ -303,4 +306,12 @@ func (s *service) homeLink(ca *pki.CA, local hostlink.Link) (hostlink.Link, erro
 		return nil, err
 	}
 	return s.entrance.home, nil
+}
+
+// flags are those that another server needs too, without what lets it in.
+func (o *outside) flags() string {
+	if o == nil {
+		return ""
+	}
+	return " \\\n  --etcd-endpoints " + strings.Join(o.Endpoints, ",") + " --etcd-prefix " + o.prefix
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -169,6 +170,46 @@ func (x *External) Apart(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ErrOld: a member is older than several servers can count on.
+var ErrOld = errors.New("etcd is too old for several servers: a member of it that leads no more may renew a lease, and two planners count as elected; it needs 3.5.13")
+
+// versionMin is the first one in which a member makes sure that it leads before it renews or
+// ends a lease (https://github.com/etcd-io/etcd/pull/17425).
+var versionMin = [3]int{3, 5, 13}
+
+// CheckVersion refuses an etcd of which a member that is reached is too old for several
+// elections' candidates.
+func (x *External) CheckVersion(ctx context.Context) error {
+	reached := 0
+	var errs []error
+	for _, endpoint := range x.Endpoints {
+		attempt, cancel := context.WithTimeout(ctx, lookTime)
+		r, err := x.Client().Status(attempt, endpoint)
+		cancel()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", endpoint, err))
+			continue
+		}
+		reached++
+		if older(r.Version, versionMin) {
+			return fmt.Errorf("%s is %s: %w", endpoint, r.Version, ErrOld)
+		}
+	}
+	if reached == 0 {
+		return fmt.Errorf("%w: %w", ErrUnreached, errors.Join(errs...))
+	}
+	return nil
+}
+
+// older compares a version, such as 3.5.13 or 3.6.0-rc.1; one that cannot be read is older.
+func older(version string, than [3]int) bool {
+	var v [3]int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
+		return true
+	}
+	return slices.Compare(v[:], than[:]) < 0
 }
 
 // Client returns the client, nil before Connect. The External closes it.

@@ -220,7 +220,11 @@ func TestExternalIsAnother(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := newExternal(t, accessTo(e), seen).Connect(t.Context()); err != nil {
+	again := newExternal(t, accessTo(e), seen)
+	if err := again.Connect(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := again.CheckVersion(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := e.Client(t).Delete(t.Context(), prefix, clientv3.WithPrefix()); err != nil {

@@ -141,3 +141,45 @@ func (b *serversBed) takeAway(t *testing.T) {
 	gone.Launch(t)
 	ends("was given up")
 }
+
+// TestPairWithoutEtcd: the writer of a pair over two machines goes on while etcd is away, by
+// the word of its standby; a writer that dies meanwhile is replaced when etcd is back.
+func TestPairWithoutEtcd(t *testing.T) {
+	needRoot(t)
+	b := &serversBed{network: harness.NewNetwork(t)}
+	b.etcd = harness.StartEtcd(t, 1, harness.Here)
+	b.begin(t, 2)
+	b.servers[0].EachEngine(t, func(t *testing.T, engine string) {
+		i := b.servers[0].MustCreate(t, harness.MultiAZRequest("pair-"+engine, engine))
+		i.WaitWhole(t)
+		pulse := i.Pulse(t)
+		pulse.WaitMore(t, beatsBefore)
+		from := time.Now()
+		b.etcd.Members[0].Kill(t)
+		for at := range b.servers {
+			harness.Wait(t, hostTime, "the service says that etcd is away", func() string {
+				if out := b.servers[at].Log.String(); !strings.Contains(out, "state store does not answer") {
+					return out[max(0, len(out)-1000):]
+				}
+				return ""
+			})
+		}
+		// Longer than any lease that the service has given.
+		pulse.WaitMore(t, 10*beatsAfter)
+		harness.After(t, 10*time.Second-time.Since(from))
+		pulse.WaitMore(t, beatsAfter)
+		if n, err := pulse.Errors(from); n > 0 {
+			t.Errorf("etcd is away: the client has met %d errors, the last was %v", n, err)
+		}
+		b.etcd.Members[0].Start(t)
+		b.etcd.WaitHealthy(t)
+		i.WaitWhole(t)
+		pulse.WaitMore(t, beatsAfter)
+		if n, err := pulse.Errors(from); n > 0 {
+			t.Errorf("etcd is back: the client has met %d errors, the last was %v", n, err)
+		}
+		t.Logf("etcd was away and is back: %s", time.Since(from))
+		pulse.Verify(t)
+		i.Delete(t)
+	})
+}
