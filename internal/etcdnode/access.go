@@ -14,6 +14,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"kurabe/internal/logkey"
 )
@@ -40,6 +42,9 @@ const (
 	// triesMax of a read go to one member after the other. etcd's own 100 would hide the
 	// reason behind a time-out.
 	triesMax = 3
+	// reconnectPause is how soon a member that could not be reached is tried again, however
+	// long it has been away. gRPC would wait for up to two minutes.
+	reconnectPause = time.Second
 )
 
 // Check refuses what would be no safe place for the state: without TLS only what does not
@@ -88,6 +93,9 @@ func (a Access) dial(ctx context.Context) (*clientv3.Client, error) {
 		// What the client complains of reaches us as errors.
 		Logger: newLogger(slog.New(slog.DiscardHandler), newFatalHook()),
 	}
+	pauses := backoff.DefaultConfig
+	pauses.BaseDelay, pauses.MaxDelay = reconnectPause/4, reconnectPause
+	c.DialOptions = []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: lookTime})}
 	if u, err := url.Parse(a.Endpoints[0]); err == nil && u.Scheme == "https" {
 		if c.TLS, err = a.tls(); err != nil {
 			return nil, fmt.Errorf("%w: %w", errFiles, err)

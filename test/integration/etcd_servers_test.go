@@ -151,19 +151,24 @@ func TestPairWithoutEtcd(t *testing.T) {
 	b.begin(t, 2)
 	b.servers[0].EachEngine(t, func(t *testing.T, engine string) {
 		i := b.servers[0].MustCreate(t, harness.MultiAZRequest("pair-"+engine, engine))
-		i.WaitWhole(t)
+		i.WaitLike(t, "is whole", wholePair)
 		pulse := i.Pulse(t)
 		pulse.WaitMore(t, beatsBefore)
 		from := time.Now()
-		b.etcd.Members[0].Kill(t)
-		for at := range b.servers {
-			harness.Wait(t, hostTime, "the service says that etcd is away", func() string {
-				if out := b.servers[at].Log.String(); !strings.Contains(out, "state store does not answer") {
-					return out[max(0, len(out)-1000):]
-				}
-				return ""
-			})
+		marks := []int{b.servers[0].Log.Mark(), b.servers[1].Log.Mark()}
+		says := func(words string) {
+			t.Helper()
+			for at, s := range b.servers {
+				harness.Wait(t, hostTime, "each server says: "+words, func() string {
+					if out := s.Log.Since(marks[at]); !strings.Contains(out, words) {
+						return out[max(0, len(out)-1000):]
+					}
+					return ""
+				})
+			}
 		}
+		b.etcd.Members[0].Kill(t)
+		says("state store does not answer")
 		// Longer than any lease that the service has given.
 		pulse.WaitMore(t, 10*beatsAfter)
 		harness.After(t, 10*time.Second-time.Since(from))
@@ -172,8 +177,8 @@ func TestPairWithoutEtcd(t *testing.T) {
 			t.Errorf("etcd is away: the client has met %d errors, the last was %v", n, err)
 		}
 		b.etcd.Members[0].Start(t)
-		b.etcd.WaitHealthy(t)
-		i.WaitWhole(t)
+		says("state store answers again")
+		i.WaitLike(t, "is whole", wholePair)
 		pulse.WaitMore(t, beatsAfter)
 		if n, err := pulse.Errors(from); n > 0 {
 			t.Errorf("etcd is back: the client has met %d errors, the last was %v", n, err)
