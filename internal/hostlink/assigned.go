@@ -49,8 +49,8 @@ type refusal struct {
 	of   string
 }
 
-// ownLogs leaves of a report of logs those of instances that the host has, or has snapshots
-// of. A log that was not removed yet is no reason to refuse the others.
+// ownLogs leaves of a report of logs those of instances that the host has, or had. One that
+// is another's is no reason to refuse the rest: databases wait for how far that reaches.
 func (s *Server) ownLogs(ctx context.Context, host kurabe.HostID, r kurabe.LogReport) (kurabe.LogReport, error) {
 	var given map[kurabe.InstanceID]bool // as the store has it, which is asked for what the view lacks
 	kept := r.Logs[:0]

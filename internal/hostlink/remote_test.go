@@ -283,6 +283,13 @@ func (h1 spokesman) logs(t *testing.T) {
 	if err := h1.PutLogs(t.Context(), kurabe.LogReport{Host: "h1", Logs: logs}); err != nil {
 		t.Fatal(err)
 	}
+	// What was its own when it was told of first stays so.
+	if _, err := store.NewChange().Delete(store.AssignmentPrefix("h1")+"db-1").Commit(t.Context(), h1.f.kv); err != nil {
+		t.Fatal(err)
+	}
+	if err := h1.PutLogs(t.Context(), kurabe.LogReport{Host: "h1", Logs: logs}); err != nil {
+		t.Fatal(err)
+	}
 	entries, at, err := h1.f.kv.List(t.Context(), store.ReportPrefix("h1"))
 	if err == nil {
 		err = h1.f.view.WaitRevision(t.Context(), at)

@@ -75,10 +75,14 @@ func (v *View) Assigned(id kurabe.HostID) (servers []kurabe.InstanceID, snapshot
 	return servers, snapshots
 }
 
-// Keeps says whether a host has a server or a snapshot of an instance.
+// Keeps says whether a host has a server or a snapshot of an instance, or had one when it
+// told of the instance's log: what it has kept of its time may be needed after that.
 func (v *View) Keeps(host kurabe.HostID, id kurabe.InstanceID) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
+	if _, told := v.state.logs[host][id]; told {
+		return true
+	}
 	if i, ok := v.state.instances.all[id]; ok {
 		for _, a := range i.Assignments {
 			if a.Value.Host == host {
