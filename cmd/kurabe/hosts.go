@@ -98,7 +98,7 @@ func hostsDrainCommand() *cobra.Command {
 		Use:   "drain HOST",
 		Short: "Place nothing new on a host",
 		Long: `Place nothing new on a host. DB instances move to other hosts of the same network, if these
-can take them (see the guide to hosts). What stays is listed: a DB instance
+can take them (see the guide to hosts). What stays is listed: such a DB instance
 goes to another host as a read replica that is promoted, or by a restore.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
