@@ -376,6 +376,7 @@ func (a *Agent) watchLogs(ctx context.Context) {
 	a.wait.Go(func() { a.keepTrimmed(ctx) })
 	teller := logTeller{shape: map[kurabe.InstanceID]logShape{}}
 	var told []kurabe.InstanceLog
+	var trouble untold
 	for {
 		now := a.Now()
 		next := now.Truncate(logReport).Add(logReport + logReportAfter)
@@ -391,9 +392,9 @@ func (a *Agent) watchLogs(ctx context.Context) {
 		if !reflect.DeepEqual(all, told) {
 			err := a.Link.PutLogs(ctx, kurabe.LogReport{Host: a.Host, At: a.Now().UTC(), Logs: all})
 			if err == nil {
-				told = all
+				told, trouble = all, untold{}
 			} else if ctx.Err() == nil {
-				a.Log.Warn("report of logs not delivered", logkey.Error, err)
+				trouble.tell(a.Log, "report of logs not delivered", err)
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
-	"kurabe/internal/logkey"
 )
 
 // reportRetry is how soon a report that could not be delivered is tried again.
@@ -50,8 +49,10 @@ func (w *worker) resend(ctx context.Context) {
 	}
 	err := w.agent.Link.PutReport(ctx, w.reported)
 	w.sent = err == nil
-	if err != nil && ctx.Err() == nil {
-		w.log.Warn("report not delivered", logkey.Error, err)
+	if w.sent {
+		w.untold = untold{}
+	} else if ctx.Err() == nil {
+		w.untold.tell(w.log, "report not delivered", err)
 	}
 }
 

@@ -17,6 +17,7 @@ func Main(m *testing.M) {
 	if warden.IsWarden() {
 		warden.Main()
 	}
+	EtcdMain()
 	os.Exit(Contained(func() int {
 		code := m.Run()
 		endAll()

@@ -33,9 +33,15 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 		"hang":        func(t *rapid.T) { s := pick(t); s.hung = s.running },
 		"wake":        func(t *rapid.T) { pick(t).hung = false },
 		"network":     func(*rapid.T) { f.cut = !f.cut },
-		"lose":        func(t *rapid.T) { f.lose(pick(t), rapid.Bool().Draw(t, "slot only")) },
 		"apart":       func(t *rapid.T) { s := pick(t); s.apart = !s.apart },
 		"sides":       func(t *rapid.T) { f.sides(t) },
+		"drain": func(t *rapid.T) {
+			f.drain()
+			if h := rapid.SampledFrom(append(f.w.Hosts, kurabe.HostReport{})).Draw(t, "host"); h.Host != "" {
+				f.drain(h.Host)
+			}
+		},
+		"lose": func(t *rapid.T) { f.lose(pick(t), rapid.Bool().Draw(t, "slot only")) },
 		"time": func(t *rapid.T) {
 			f.pass(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
 		},

@@ -355,6 +355,7 @@ func (f *groupFleet) recovers(t tester) {
 	s.Revision++
 	s.Power = kurabe.Power{Seq: s.Power.Seq + 1, At: f.w.Now}
 	f.w.Spec = &s
+	f.drain()
 	for range 4 {
 		f.calm(t)
 	}

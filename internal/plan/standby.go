@@ -104,6 +104,9 @@ func (d *draft) zones() (taken []string) {
 // chooseStandby takes another zone: of another host if there is one, so that the loss of a
 // machine is no loss, and else of the writer's.
 func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
+	if d.status.Move != "" {
+		return d.chooseMove()
+	}
 	applied := d.status.Applied
 	class, ok := kurabe.FindClass(applied.Class)
 	if !ok {
