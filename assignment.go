@@ -40,6 +40,8 @@ type Assignment struct {
 	// writer's host holds the endpoint and passes on.
 	ListensAt string `json:"listensAt,omitempty"`
 	Port      int    `json:"port"`
+	// ReaderAddress is the reader endpoint of a DB cluster, which the host of its writer has.
+	ReaderAddress string `json:"readerAddress,omitempty"`
 	// Role is what the server is in its group; nil of an instance with one server.
 	Role   *Role  `json:"role,omitempty"`
 	Limits Limits `json:"limits"`

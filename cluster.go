@@ -3,11 +3,15 @@ package kurabe
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // ClusterServers is how many servers a Multi-AZ DB cluster has: the writer and two readable
 // standbys, each in a zone of its own (RDS user guide, "Multi-AZ DB cluster deployments").
 const ClusterServers = 3
+
+// ReaderLagMost is how old what a standby shows may be for the reader endpoint to lead to it.
+const ReaderLagMost = 10 * time.Second
 
 // clusterMark begins the name of a cluster where it stands among names of instances: both
 // may be called the same, as on RDS. No identifier has it.

@@ -40,9 +40,12 @@ type Role struct {
 	// Outlasts: the writer before it is not heard, and may serve for VouchTime after this one
 	// has ceased to follow it. Clients are let in after that.
 	Outlasts bool `json:"outlasts,omitempty"`
-	// Reads: a follower that serves clients, which only read: a read replica. Its source is
-	// of another instance, and it is never waited for.
+	// Reads: a follower that serves clients, which only read. It is a read replica, whose source
+	// is of another instance, and which is never waited for, or a standby of a DB cluster.
 	Reads bool `json:"reads,omitempty"`
+	// Readers are, of the writer of a DB cluster, where the standbys listen that the reader
+	// endpoint leads to now.
+	Readers []string `json:"readers,omitempty"`
 }
 
 // Source is a server that another one follows.
@@ -66,6 +69,8 @@ type RoleReport struct {
 	// log comes from its source now.
 	Writing   bool `json:"writing,omitempty"`
 	Following bool `json:"following,omitempty"`
+	// Late: a follower has not applied what it had ReaderLagMost ago, or has not followed since.
+	Late bool `json:"late,omitempty"`
 	// Stuck: its process lives and has not answered for StuckAfter.
 	Stuck bool `json:"stuck,omitempty"`
 	// Yielded: it has stopped cleanly, and every follower that was connected has all.

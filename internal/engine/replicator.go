@@ -102,6 +102,8 @@ type RoleView struct {
 	// Position is how far its log is durable: of a writer what it has flushed, of a
 	// follower what it has received and flushed.
 	Position int64
+	// Applied is how far a follower has applied its log, so that clients see it.
+	Applied int64
 	// Inserted is the end of what a writer has written, flushed or not.
 	Inserted int64
 	// WaitsFor are those whose answer a commit waits for, as the server was told last. That

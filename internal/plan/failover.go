@@ -244,6 +244,10 @@ func (d *draft) handOver() {
 		return
 	}
 	to := d.heir(asked)
+	if to != "" && g.Heir != "" && g.Has(g.Heir) && d.able(g.Heir) && len(g.Sync) > 1 {
+		d.because(fmt.Sprintf("the writer is to wait for %s alone", g.Heir))
+		return // it has been told so, and says soon that it does: another choice would begin anew
+	}
 	if to == "" || !s.writing {
 		if asked {
 			d.because("the failover that was asked for waits for a standby that has every commit")

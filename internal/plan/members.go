@@ -282,6 +282,7 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 		// has to find a writer that ends with its lease.
 		role.Leased = role.Leased || d.elsewhere(m) && len(role.WaitFor) > 0
 	}
+	role.Readers = d.readers()
 	role.Outlasts = g.Outlasts == g.Epoch
 	role.Followers = append(role.Followers, d.w.Replicas...)
 	role.StartSeq = d.startSeq(old, boot)

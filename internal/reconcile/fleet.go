@@ -51,8 +51,10 @@ func newFleet(view *store.View) *fleet {
 // finds its room.
 func (f *fleet) hold(i *store.Instance, a kurabe.Assignment) {
 	f.addresses[a.Address] = a.Instance.Owner()
-	if a.ListensAt != "" {
-		f.addresses[a.ListensAt] = a.Instance.Owner()
+	for _, address := range []string{a.ListensAt, a.ReaderAddress} {
+		if address != "" {
+			f.addresses[address] = a.Instance.Owner()
+		}
 	}
 	if i.Spec == nil {
 		return
