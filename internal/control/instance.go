@@ -22,8 +22,9 @@ type Instance struct {
 	PendingName string
 	SubnetGroup kurabe.SubnetGroup
 	Group       *kurabe.Group // nil of an instance with one server
-	// LatestRestorable is the last moment that can be restored, zero when none can.
-	LatestRestorable time.Time
+	// EarliestRestorable and LatestRestorable are the first and the last moment that can be
+	// restored, zero when none can.
+	EarliestRestorable, LatestRestorable time.Time
 
 	// Source is the name of the instance that it is a read replica of, "" of none. Replicas
 	// are the names of its read replicas, sorted.
@@ -82,7 +83,8 @@ func (c *Control) read(i *store.Instance) Instance {
 		r.PendingName = i.Spec.NextName
 	}
 	if r.Settings().KeepsLog() {
-		r.LatestRestorable = c.restorable(i.ID).Latest
+		window := c.restorable(i.ID)
+		r.EarliestRestorable, r.LatestRestorable = window.Earliest, window.Latest
 	}
 	if g, err := c.SubnetGroup(i.Spec.SubnetGroup); err == nil {
 		r.SubnetGroup = g

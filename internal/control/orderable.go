@@ -88,10 +88,11 @@ type StorageChoice struct {
 // StorageChoices lists the storage an instance can be modified to. Storage never
 // shrinks.
 func (c *Control) StorageChoices(name string) ([]StorageChoice, error) {
-	i, err := c.Instance(name)
+	stored, err := c.find(name)
 	if err != nil {
 		return nil, err
 	}
+	i := c.read(stored)
 	if i.Spec.Deleting != nil {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
 	}
