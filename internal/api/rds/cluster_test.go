@@ -186,7 +186,9 @@ func TestWhatAClusterCannotBe(t *testing.T) {
 	_, err := w.client.CreateDBInstance(ctx, &rds.CreateDBInstanceInput{DBInstanceIdentifier: aws.String("x"), DBInstanceClass: aws.String("db.local.micro"),
 		Engine: aws.String("postgres"), DBClusterIdentifier: aws.String("shop")})
 	wantCode(t, err, combination, "made with it")
-	if err := create(func(in *rds.CreateDBClusterInput) { in.AvailabilityZones = []string{"us-east-1c", "us-east-1a", "us-east-1b"} }); err != nil {
+	if err := create(func(in *rds.CreateDBClusterInput) {
+		in.AvailabilityZones = []string{"us-east-1c", "us-east-1a", "us-east-1b"}
+	}); err != nil {
 		t.Fatal(err)
 	}
 	wantCode(t, create(func(*rds.CreateDBClusterInput) {}), "DBClusterAlreadyExistsFault", "already exists")
