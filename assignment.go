@@ -1,5 +1,7 @@
 package kurabe
 
+import "time"
+
 // Goal is what a host must make of an instance.
 type Goal string
 
@@ -55,6 +57,9 @@ type Assignment struct {
 	// log is written. It changes only together with Boot where the engine needs that,
 	// and outlasts what the user wants until a crashed server has recovered with it.
 	Log bool `json:"log,omitempty"`
+	// LogSince is when the oldest automated snapshot was taken, where several hosts have some:
+	// the log of one may be needed for those of another. Zero where the host's own count.
+	LogSince time.Time `json:"logSince,omitzero"`
 	// Binlog says that MariaDB writes its binary log although nobody keeps it: a standby
 	// lives on it, or lived on it since the server was started. It is never set with Log.
 	Binlog bool `json:"binlog,omitempty"`

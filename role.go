@@ -5,12 +5,14 @@ type Duty string
 
 // The duties. A writer serves clients. A follower follows Source. One that yields ends its
 // sessions, gives its followers the rest of its log, stops cleanly and stays down. One
-// that rests is dead, at once, and stays down; its data is kept.
+// that rests is dead, at once, and stays down; its data is kept. One that holds is a
+// follower of nobody: it gets no log from anywhere until it has another duty.
 const (
 	DutyWrite  Duty = "write"
 	DutyFollow Duty = "follow"
 	DutyYield  Duty = "yield"
 	DutyRest   Duty = "rest"
+	DutyHold   Duty = "hold"
 )
 
 // Role is what a server is in its group. It follows from the Group record.
@@ -20,7 +22,7 @@ type Role struct {
 	// Followers are those that may connect, each with a slot: the others of its group, of a
 	// writer, and read replicas, which have another owner.
 	Followers []InstanceID `json:"followers,omitempty"`
-	// WaitFor are those of them whose answer a commit waits for.
+	// WaitFor are those of them whose answer a commit waits for: that of any of them will do.
 	WaitFor []InstanceID `json:"waitFor,omitempty"`
 	// StartSeq numbers the starts of a server with WaitFor: each is ordered, since a writer
 	// that died must stay down while another may be about to take its place. Without
@@ -57,6 +59,9 @@ type Source struct {
 type RoleReport struct {
 	// Epoch is that of the newest assignment which the running database obeys.
 	Epoch Epoch `json:"epoch"`
+	// Held: it is a follower, has followed nobody since it obeyed Epoch, and Position is for
+	// good how far its log is.
+	Held bool `json:"held,omitempty"`
 	// Writing: it runs, is no follower, and lets clients in. Following: it runs and its
 	// log comes from its source now.
 	Writing   bool `json:"writing,omitempty"`
@@ -70,7 +75,7 @@ type RoleReport struct {
 	// Rebuilt is the newest RebuildSeq whose new data is there.
 	Rebuilt int64 `json:"rebuilt,omitempty"`
 	// WaitsFor are those whose answer a commit waits for, as the running database has it;
-	// Covered those of them that have all that was written before it waited for them.
+	// Covered those of them that have all that was written before it waited for just these.
 	WaitsFor []InstanceID `json:"waitsFor,omitempty"`
 	Covered  []InstanceID `json:"covered,omitempty"`
 	// Replayed are those of Covered that have also applied it.

@@ -91,7 +91,9 @@ type InstanceStatus struct {
 	// Epoch counts the writers; FailoverSeq is the newest forced failover taken up.
 	SecondZone string `json:"secondZone,omitempty"`
 	// Converting: it is to become what InstanceSettings.MultiAZ says, and is not yet.
-	Converting  bool  `json:"converting,omitempty"`
+	Converting bool `json:"converting,omitempty"`
+	// Move is how far an instance with one server is on its way to another host, "" of none.
+	Move        Move  `json:"move,omitempty"`
 	Epoch       Epoch `json:"epoch,omitempty"`
 	FailoverSeq int64 `json:"failoverSeq,omitempty"`
 	// RecoverySeq is the newest recovery that was taken up, or found to be of another time.
@@ -171,3 +173,13 @@ type Event struct {
 	Categories []string  `json:"categories"`
 	Message    string    `json:"message"`
 }
+
+// Move is a stage of the way to another host: a second server is made there and takes over,
+// then the first one goes.
+type Move string
+
+// The stages.
+const (
+	MoveBegun Move = "begun"
+	MoveEnds  Move = "ends"
+)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -149,16 +148,17 @@ func (s *sight) report(now time.Time, followers []kurabe.InstanceID) kurabe.Role
 	return r
 }
 
-// followedAt is a moment at which all of these are known to have followed, 0 without one.
-func (s *sight) followedAt(all []kurabe.InstanceID) int64 {
-	if s.view == nil || !s.view.Writing || len(all) == 0 {
+// followedAt is the newest moment at which one of these is known to have followed, 0 without
+// one. None of them takes over before all of them follow no more.
+func (s *sight) followedAt(any []kurabe.InstanceID) int64 {
+	if s.view == nil || !s.view.Writing {
 		return 0
 	}
-	first := int64(math.MaxInt64)
-	for _, id := range all {
-		first = min(first, s.view.Followers[id].FollowedAt)
+	var last int64
+	for _, id := range any {
+		last = max(last, s.view.Followers[id].FollowedAt)
 	}
-	return first
+	return last
 }
 
 // silent says whether a follower was not heard of, at the newest answer. One that has

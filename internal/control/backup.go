@@ -52,20 +52,13 @@ func (c *Control) automated(id kurabe.InstanceID) []*store.Snapshot {
 // restorable is what snapshots and log of an instance reach together, in the
 // milliseconds that the API has.
 func (c *Control) restorable(id kurabe.InstanceID) Restorable {
-	var r Restorable
 	log, _ := c.View.LogOf(id)
+	var facts []kurabe.SnapshotFacts
 	for _, s := range c.automated(id) {
-		from, to, ok := reach(s, log)
-		if !ok {
-			continue
-		}
-		if r.Earliest.IsZero() || from.Before(r.Earliest) {
-			r.Earliest = from
-		}
-		// A newer snapshot's log ends later, unless the clock went back: then what it ends
-		// with is the latest all the same.
-		r.Latest = to
+		facts = append(facts, s.Status.Placed())
 	}
+	var r Restorable
+	r.Earliest, r.Latest = log.Window(facts)
 	return r
 }
 

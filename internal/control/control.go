@@ -100,6 +100,8 @@ func (c *Control) storeError(err error) error {
 		return nil
 	case errors.Is(err, store.ErrFull):
 		return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the state store has no space left; nothing was changed", Err: err}
+	case errors.Is(err, store.ErrAway):
+		return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the state store is not reached at this moment; nothing was changed, and databases go on", Err: err}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the state store did not answer in time; the request may or may not have been stored", Err: err}
 	}

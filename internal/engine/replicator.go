@@ -62,6 +62,13 @@ type Comparer interface {
 	Compare(ctx context.Context, i Instance, caFile string) error
 }
 
+// Holder is a Replicator of whose followers several can be waited for at a time.
+type Holder interface {
+	// Hold returns when the running follower, which has loaded that it is to follow nobody,
+	// gets nothing any more, and how far its log is: in the unit of RoleView.Position.
+	Hold(ctx context.Context, i Instance) (position int64, err error)
+}
+
 // SourceProber is a Replicator that can ask a follower's source whether a clone can be made
 // of it.
 type SourceProber interface {

@@ -25,6 +25,7 @@ func (d *draft) planGroup() {
 		d.succeed()
 		d.handOver()
 		d.shrink()
+		d.narrow()
 		d.grow()
 	}
 	if d.group.Writer != before {
@@ -42,6 +43,7 @@ func (d *draft) planGroup() {
 func (d *draft) convert() {
 	wants, has := d.status.Applied.MultiAZ, d.group != nil && len(d.group.Members) > 1
 	switch {
+	case d.status.Move != "": // nobody wants that
 	case !wants && d.group == nil:
 		d.status.Converting = false // or the user has changed his mind
 	case d.status.Converting || wants == has:
