@@ -12,6 +12,7 @@ const (
 	StateModifying              State = "modifying"
 	StateRenaming               State = "renaming"
 	StateRebooting              State = "rebooting"
+	StateFailingOver            State = "failing-over" // of a DB cluster
 	StateStarting               State = "starting"
 	StateStopping               State = "stopping"
 	StateStopped                State = "stopped"

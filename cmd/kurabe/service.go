@@ -354,6 +354,9 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 		name := r.URL.Query().Get("name")
 		i, ok := s.view.InstanceByName(name)
 		if !ok {
+			i, ok = s.view.InstanceByName(kurabe.NameKey(name, true))
+		}
+		if !ok {
 			return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", name)
 		}
 		return reconcile.Explain(s.view, i, time.Now()), nil

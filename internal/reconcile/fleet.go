@@ -95,7 +95,7 @@ func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 	if places(i, w) {
 		f.addOthers(i.ID, &w)
 	}
-	if g, ok := f.view.ParameterGroup(i.Spec.ParameterGroup); ok {
+	if g, ok := f.view.ParameterGroup(kurabe.NameKey(i.Spec.ParameterGroup, i.Spec.Cluster)); ok {
 		w.Parameters = &g.Value
 	}
 	version := i.Spec.Now.EngineVersion
