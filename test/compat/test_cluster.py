@@ -38,6 +38,20 @@ HONOURED = set(
 )
 
 
+@pytest.fixture(scope="session")
+def engine(postgres):
+    """Clusters of MariaDB are refused: see test_mariadb."""
+    return postgres
+
+
+def test_mariadb(rds, offered):
+    if "mariadb" not in offered:
+        pytest.skip("DescribeDBEngineVersions does not offer mariadb on this machine")
+    refused("InvalidParameterValue", "not offered for DB clusters", rds.create_db_cluster, **clusters.request(engines.ENGINES["mariadb"], "never-made"))
+    options = every(rds, "describe_orderable_db_instance_options", "OrderableDBInstanceOptions", Engine="mariadb")
+    assert {o["SupportsClusters"] for o in options} == {False}
+
+
 def parameters(action):
     return wire.model("rds").operation_model(action).input_shape.members
 
