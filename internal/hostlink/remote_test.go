@@ -227,7 +227,7 @@ func TestCertificatesOfOwnServersOnly(t *testing.T) {
 	f := fresh(t)
 	ctx := t.Context()
 	single := kurabe.Assignment{Host: "h1", Instance: "db-1", Name: "shop", Address: "10.0.0.7"}
-	member := kurabe.Assignment{Host: "h1", Instance: "db-2~2", Name: "pair", Address: "10.0.0.8", ListensAt: "10.0.0.9", Role: &kurabe.Role{}}
+	member := kurabe.Assignment{Host: "h1", Instance: "db-2~2", Name: "pair", Address: "10.0.0.8", ListensAt: "10.0.0.9", ReaderAddress: "10.0.0.11", Role: &kurabe.Role{}}
 	other := kurabe.Assignment{Host: "h2", Instance: "db-3", Name: "theirs", Address: "10.0.0.10"}
 	if _, err := store.NewChange().PutAssignment(single, 0).PutAssignment(member, 0).PutAssignment(other, 0).Commit(ctx, f.kv); err != nil {
 		t.Fatal(err)
@@ -239,6 +239,7 @@ func TestCertificatesOfOwnServersOnly(t *testing.T) {
 		ok   bool
 	}{
 		{"shop", []string{"10.0.0.7"}, true}, {"db-2~2", []string{"10.0.0.8", "10.0.0.9"}, true},
+		{"db-2~2", []string{"10.0.0.8", "10.0.0.9", "10.0.0.11"}, true}, {"shop", []string{"10.0.0.7", "10.0.0.11"}, false},
 		{"shop", []string{"10.0.0.8"}, false}, {"shop", []string{"10.0.0.7", "10.0.0.10"}, false},
 		{"db-1", []string{"10.0.0.7"}, false}, {"pair", []string{"10.0.0.8"}, false}, {"db-2", []string{"10.0.0.8"}, false},
 		{"theirs", []string{"10.0.0.10"}, false}, {"theirs", []string{"10.0.0.7"}, false}, {"kurabe server h1", []string{"10.0.0.7"}, false},

@@ -146,6 +146,6 @@ func mayBe(a kurabe.Assignment, name string, ips []net.IP) bool {
 		want = string(a.Instance)
 	}
 	return name == want && !slices.ContainsFunc(ips, func(ip net.IP) bool {
-		return ip.String() != a.Address && ip.String() != a.ListensAt
+		return !slices.Contains([]string{a.Address, a.ListensAt, a.ReaderAddress}, ip.String())
 	})
 }
