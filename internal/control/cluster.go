@@ -93,14 +93,6 @@ func ClusterResourceID(id kurabe.InstanceID) string {
 	return clusterIDPrefix + strings.TrimPrefix(string(id), "db-")
 }
 
-// instanceID is ClusterResourceID taken back; another text stays as it is.
-func instanceID(resource string) string {
-	if id, ok := strings.CutPrefix(resource, clusterIDPrefix); ok {
-		return "db-" + id
-	}
-	return resource
-}
-
 // server finds a server of a cluster by its name, where instances are asked for.
 func (c *Control) server(name string) (shown, bool) {
 	cluster, ok := clusterOfServer(name)
