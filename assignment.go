@@ -1,5 +1,7 @@
 package kurabe
 
+import "time"
+
 // Goal is what a host must make of an instance.
 type Goal string
 
@@ -38,6 +40,8 @@ type Assignment struct {
 	// writer's host holds the endpoint and passes on.
 	ListensAt string `json:"listensAt,omitempty"`
 	Port      int    `json:"port"`
+	// ReaderAddress is the reader endpoint of a DB cluster, which the host of its writer has.
+	ReaderAddress string `json:"readerAddress,omitempty"`
 	// Role is what the server is in its group; nil of an instance with one server.
 	Role   *Role  `json:"role,omitempty"`
 	Limits Limits `json:"limits"`
@@ -55,6 +59,9 @@ type Assignment struct {
 	// log is written. It changes only together with Boot where the engine needs that,
 	// and outlasts what the user wants until a crashed server has recovered with it.
 	Log bool `json:"log,omitempty"`
+	// LogSince is when the oldest automated snapshot was taken, where several hosts have some:
+	// the log of one may be needed for those of another. Zero where the host's own count.
+	LogSince time.Time `json:"logSince,omitzero"`
 	// Binlog says that MariaDB writes its binary log although nobody keeps it: a standby
 	// lives on it, or lived on it since the server was started. It is never set with Log.
 	Binlog bool `json:"binlog,omitempty"`

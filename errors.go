@@ -46,6 +46,15 @@ const (
 	CodeInvalidBackupState      Code = "invalid-automated-backup-state"
 	CodePointInTimeNotEnabled   Code = "point-in-time-not-enabled"
 	CodeClusterNotFound         Code = "cluster-not-found"
+	CodeClusterExists           Code = "cluster-exists"
+	CodeInvalidClusterState     Code = "invalid-cluster-state"
+	CodeClusterQuota            Code = "cluster-quota"
+	CodeClusterGroupNotFound    Code = "cluster-parameter-group-not-found"
+	CodeClusterSnapshotNotFound Code = "cluster-snapshot-not-found"
+	CodeClusterSnapshotExists   Code = "cluster-snapshot-exists"
+	CodeInvalidClusterSnapshot  Code = "invalid-cluster-snapshot-state"
+	CodeClusterBackupNotFound   Code = "cluster-automated-backup-not-found"
+	CodeInvalidClusterBackup    Code = "invalid-cluster-automated-backup-state"
 	CodeResourceNotFound        Code = "resource-not-found"
 	CodeInvalidVPCNetworkState  Code = "invalid-vpc-network-state"
 )
@@ -63,7 +72,9 @@ var Codes = []Code{
 	CodeSecurityGroupNotFound, CodeCertificateNotFound, CodeLogFileNotFound, CodeSnapshotNotFound,
 	CodeSnapshotExists, CodeSnapshotQuota, CodeInvalidSnapshotState,
 	CodeBackupNotFound, CodeInvalidBackupState, CodePointInTimeNotEnabled,
-	CodeClusterNotFound, CodeResourceNotFound, CodeInvalidVPCNetworkState,
+	CodeClusterNotFound, CodeClusterExists, CodeInvalidClusterState, CodeClusterQuota, CodeClusterGroupNotFound,
+	CodeClusterSnapshotNotFound, CodeClusterSnapshotExists, CodeInvalidClusterSnapshot,
+	CodeClusterBackupNotFound, CodeInvalidClusterBackup, CodeResourceNotFound, CodeInvalidVPCNetworkState,
 }
 
 // Error is an error that a user may see. Message is safe for users; Err is the

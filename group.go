@@ -61,9 +61,11 @@ type Member struct {
 // Group is the only truth of who may write an instance with several servers. The planner
 // alone writes it, and only over what it has read.
 //
-// A write is acknowledged only when every member of Sync has it, or Sync is empty. So a
-// member leaves Sync here first and in the database second, and joins in the database
-// first and here second.
+// A write is acknowledged only when a member of Sync has it, or Sync is empty. Logs are
+// ordered, so of several members the one with most has all that was acknowledged; who that
+// is can be told once none of them can get more. What makes this say less (another member
+// who may have it, or nobody who must) is written here first and obeyed by the database
+// second; what makes it say more is obeyed first and written second.
 type Group struct {
 	Instance InstanceID   `json:"instance"`
 	Epoch    Epoch        `json:"epoch"`
@@ -73,6 +75,12 @@ type Group struct {
 	Last     int          `json:"last"`           // the highest number that was ever given
 	// Handover is to whom the writer hands over in order, "" when it does not.
 	Handover InstanceID `json:"handover,omitempty"`
+	// Heir is to be the only one of Sync, so that the writer can hand over to it; "" when
+	// nobody is.
+	Heir InstanceID `json:"heir,omitempty"`
+	// Choosing: the writer is dead or not heard, and nobody gets anything from it any more
+	// since Epoch: whoever of Sync has most is to write.
+	Choosing bool `json:"choosing,omitempty"`
 	// Recovering is who is to write although it is not in Sync, because an operator has
 	// accepted the loss, "" when nobody is. The writer ends first, for good.
 	Recovering InstanceID `json:"recovering,omitempty"`

@@ -84,10 +84,14 @@ type ParameterGroup struct {
 	// Later names the parameters that were reset to their default with the
 	// method pending-reboot: what is in force stays so until the next start.
 	Later     map[string]bool `json:"later,omitempty"`
+	Cluster   bool            `json:"cluster,omitempty"` // of DB clusters, and of no instance
 	Tags      []Tag           `json:"tags,omitempty"`
 	Revision  int64           `json:"revision"`
 	CreatedAt time.Time       `json:"createdAt"`
 }
+
+// Key is the name by which the group is unique.
+func (g *ParameterGroup) Key() string { return NameKey(g.Name, g.Cluster) }
 
 // DefaultGroup is the name of a family's default parameter group.
 func DefaultGroup(family string) string { return "default." + family }

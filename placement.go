@@ -17,6 +17,8 @@ type Placement struct {
 	// Servers is how many it begins with, each in a zone of its own, on two hosts if there
 	// are two.
 	Servers int
+	// Taken are the zones that other servers of it have already.
+	Taken []string
 	// Data is the only host that has what it is made of, "": all have.
 	Data HostID
 	// Source is the host that it gets its data and its log from over the network, nil: none.
@@ -61,22 +63,35 @@ func (p Placement) Choose(hosts []HostReport, closed map[HostID]string, reserved
 	return best, ""
 }
 
-// refusesPair says why an instance with its first server on a host can have no standby, ""
-// when it can. In which zone of its own the first one will be is not known yet.
+// refusesPair says why an instance with its first server on a host cannot have its standbys,
+// "" when it can. In which zone of its own the first one will be is not known yet.
 func (p Placement) refusesPair(h HostReport, hosts []HostReport, closed map[HostID]string, reserved map[HostID]int64) (why string) {
-	held := maps.Clone(reserved)
-	if held == nil {
-		held = map[HostID]int64{}
-	}
-	held[h.Host] += p.Class.MemoryBytes
 	for _, zone := range h.Zones {
-		if p.Zone == "" || p.Zone == zone {
-			if _, _, why = p.ChooseStandby(h, zone, hosts, closed, held); why == "" {
-				return ""
-			}
+		if p.Zone != "" && p.Zone != zone {
+			continue
+		}
+		if why = p.refusesStandbys(h, zone, hosts, closed, reserved); why == "" {
+			return ""
 		}
 	}
 	return why
+}
+
+// refusesStandbys is refusesPair for a zone.
+func (p Placement) refusesStandbys(h HostReport, zone string, hosts []HostReport, closed map[HostID]string, reserved map[HostID]int64) string {
+	held := map[HostID]int64{}
+	maps.Copy(held, reserved)
+	held[h.Host] += p.Class.MemoryBytes
+	p.Taken = []string{zone}
+	for range p.Servers - 1 {
+		host, its, why := p.ChooseStandby(h, zone, hosts, closed, held)
+		if why != "" {
+			return why
+		}
+		held[host.Host] += p.Class.MemoryBytes
+		p.Taken = append(p.Taken, its)
+	}
+	return ""
 }
 
 // ChooseStandby takes host and zone for the standby of a server, or says why there is none:
@@ -84,11 +99,14 @@ func (p Placement) refusesPair(h HostReport, hosts []HostReport, closed map[Host
 // same host, which outlives no loss of that.
 func (p Placement) ChooseStandby(writer HostReport, zone string, hosts []HostReport, closed map[HostID]string, reserved map[HostID]int64) (host HostReport, standbyZone, why string) {
 	why = fmt.Sprintf("host %s is in zone %s alone, and a standby needs another one", writer.Host, zone)
+	if len(p.Taken) > 1 {
+		why = fmt.Sprintf("no host is in another zone than %v, and each server needs one of its own", p.Taken)
+	}
 	most, own := int64(-1), ""
 	q := p
 	q.Data, q.Zone, q.Source = "", "", &writer
 	for _, h := range hosts {
-		others := slices.DeleteFunc(slices.Clone(h.Zones), func(z string) bool { return z == zone })
+		others := slices.DeleteFunc(slices.Clone(h.Zones), func(z string) bool { return z == zone || slices.Contains(p.Taken, z) })
 		if len(others) == 0 {
 			continue
 		}

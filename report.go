@@ -75,12 +75,24 @@ type InstanceReport struct {
 	// LogFrom is the position that goes with LogSince.
 	LogFrom  LogPosition `json:"logFrom,omitzero"`
 	LogEnded string      `json:"logEnded,omitempty"`
+	// LogContinues says from where that run goes on, nil where it stands alone.
+	LogContinues *LogContinues `json:"logContinues,omitempty"`
 
 	// Role is nil of an instance with one server.
 	Role *RoleReport `json:"role,omitempty"`
 
 	UsedBytes            int64     `json:"usedBytes"`
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+}
+
+// LogContinues is what a run of an instance's log goes on from: the one that began then, and
+// the place in it. Before are the runs up to that, oldest first, as far as this host has them:
+// where it is another host's (Elsewhere) there are none.
+type LogContinues struct {
+	Began     time.Time   `json:"began"`
+	After     LogPosition `json:"after"`
+	Elsewhere bool        `json:"elsewhere,omitempty"`
+	Before    []LogRun    `json:"before,omitempty"`
 }
 
 // Lever is one way to enforce a limit, and why it is missing if it is.

@@ -5,12 +5,14 @@ type Duty string
 
 // The duties. A writer serves clients. A follower follows Source. One that yields ends its
 // sessions, gives its followers the rest of its log, stops cleanly and stays down. One
-// that rests is dead, at once, and stays down; its data is kept.
+// that rests is dead, at once, and stays down; its data is kept. One that holds is a
+// follower of nobody: it gets no log from anywhere until it has another duty.
 const (
 	DutyWrite  Duty = "write"
 	DutyFollow Duty = "follow"
 	DutyYield  Duty = "yield"
 	DutyRest   Duty = "rest"
+	DutyHold   Duty = "hold"
 )
 
 // Role is what a server is in its group. It follows from the Group record.
@@ -20,7 +22,7 @@ type Role struct {
 	// Followers are those that may connect, each with a slot: the others of its group, of a
 	// writer, and read replicas, which have another owner.
 	Followers []InstanceID `json:"followers,omitempty"`
-	// WaitFor are those of them whose answer a commit waits for.
+	// WaitFor are those of them whose answer a commit waits for: that of any of them will do.
 	WaitFor []InstanceID `json:"waitFor,omitempty"`
 	// StartSeq numbers the starts of a server with WaitFor: each is ordered, since a writer
 	// that died must stay down while another may be about to take its place. Without
@@ -38,9 +40,12 @@ type Role struct {
 	// Outlasts: the writer before it is not heard, and may serve for VouchTime after this one
 	// has ceased to follow it. Clients are let in after that.
 	Outlasts bool `json:"outlasts,omitempty"`
-	// Reads: a follower that serves clients, which only read: a read replica. Its source is
-	// of another instance, and it is never waited for.
+	// Reads: a follower that serves clients, which only read. It is a read replica, whose source
+	// is of another instance, and which is never waited for, or a standby of a DB cluster.
 	Reads bool `json:"reads,omitempty"`
+	// Readers are, of the writer of a DB cluster, where the standbys listen that the reader
+	// endpoint leads to now.
+	Readers []string `json:"readers,omitempty"`
 }
 
 // Source is a server that another one follows.
@@ -57,10 +62,15 @@ type Source struct {
 type RoleReport struct {
 	// Epoch is that of the newest assignment which the running database obeys.
 	Epoch Epoch `json:"epoch"`
+	// Held: it is a follower, has followed nobody since it obeyed Epoch, and Position is for
+	// good how far its log is.
+	Held bool `json:"held,omitempty"`
 	// Writing: it runs, is no follower, and lets clients in. Following: it runs and its
 	// log comes from its source now.
 	Writing   bool `json:"writing,omitempty"`
 	Following bool `json:"following,omitempty"`
+	// Late: a follower has not applied what it had ReaderLagMost ago, or has not followed since.
+	Late bool `json:"late,omitempty"`
 	// Stuck: its process lives and has not answered for StuckAfter.
 	Stuck bool `json:"stuck,omitempty"`
 	// Yielded: it has stopped cleanly, and every follower that was connected has all.
@@ -70,7 +80,7 @@ type RoleReport struct {
 	// Rebuilt is the newest RebuildSeq whose new data is there.
 	Rebuilt int64 `json:"rebuilt,omitempty"`
 	// WaitsFor are those whose answer a commit waits for, as the running database has it;
-	// Covered those of them that have all that was written before it waited for them.
+	// Covered those of them that have all that was written before it waited for just these.
 	WaitsFor []InstanceID `json:"waitsFor,omitempty"`
 	Covered  []InstanceID `json:"covered,omitempty"`
 	// Replayed are those of Covered that have also applied it.

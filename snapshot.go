@@ -64,6 +64,8 @@ type SnapshotSource struct {
 	OptionGroup    string           `json:"optionGroup"`
 	Settings       InstanceSettings `json:"settings"`
 	Tags           []Tag            `json:"tags,omitempty"` // unless the snapshot has them itself
+	// Cluster: it is a DB cluster, and the snapshot a cluster snapshot, whose name is one of those.
+	Cluster bool `json:"cluster,omitempty"`
 }
 
 // SourceOf keeps of an instance what a restore needs beside the files.
@@ -79,7 +81,7 @@ func SourceOf(s *InstanceSpec, status InstanceStatus) SnapshotSource {
 	return SnapshotSource{
 		Instance: s.ID, Name: s.EffectiveName(status.AppliedNext), CreatedAt: status.AvailableAt, Engine: s.Engine,
 		MasterUsername: s.MasterUsername, Password: s.Password, DatabaseName: s.DatabaseName, Locale: s.Locale, Zone: status.Zone,
-		OptionGroup: s.OptionGroup, Settings: settings, Tags: tags,
+		OptionGroup: s.OptionGroup, Settings: settings, Tags: tags, Cluster: s.Cluster,
 	}
 }
 
@@ -111,6 +113,9 @@ type SnapshotSpec struct {
 	Tags        []Tag     `json:"tags,omitempty"`
 	Deleting    *Deletion `json:"deleting,omitempty"`
 }
+
+// Key is the name by which the snapshot is unique.
+func (s *SnapshotSpec) Key() string { return NameKey(s.Name, s.Source.Cluster) }
 
 // SnapshotMethod is how a host took a snapshot.
 type SnapshotMethod string

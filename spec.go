@@ -65,6 +65,9 @@ type InstanceSpec struct {
 	DatabaseName   string   `json:"databaseName,omitempty"`
 	Locale         string   `json:"locale"`
 	Origin         *Origin  `json:"origin,omitempty"`
+	// Cluster: it is a Multi-AZ DB cluster, a writer and two standbys that serve reads, and
+	// what its users name is the cluster. Its settings say MultiAZ, always.
+	Cluster bool `json:"cluster,omitempty"`
 	// Source is the instance that it was created as a read replica of, "" of any other. What
 	// it follows now is InstanceStatus.Source. PromoteSeq rises with each PromoteReadReplica.
 	Source     InstanceID `json:"source,omitempty"`
@@ -99,6 +102,8 @@ type InstanceSpec struct {
 	RebootSeq int64 `json:"rebootSeq"`
 	// FailoverSeq rises with each RebootDBInstance that forces a failover.
 	FailoverSeq int64 `json:"failoverSeq,omitempty"`
+	// FailoverTo is the server that the newest of them names, "" for whichever is best.
+	FailoverTo InstanceID `json:"failoverTo,omitempty"`
 	// Recovery is the newest loss that an operator has accepted, nil: none ever.
 	Recovery *Recovery `json:"recovery,omitempty"`
 	Deleting *Deletion `json:"deleting,omitempty"`

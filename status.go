@@ -12,6 +12,7 @@ const (
 	StateModifying              State = "modifying"
 	StateRenaming               State = "renaming"
 	StateRebooting              State = "rebooting"
+	StateFailingOver            State = "failing-over" // of a DB cluster
 	StateStarting               State = "starting"
 	StateStopping               State = "stopping"
 	StateStopped                State = "stopped"
@@ -90,7 +91,9 @@ type InstanceStatus struct {
 	// Epoch counts the writers; FailoverSeq is the newest forced failover taken up.
 	SecondZone string `json:"secondZone,omitempty"`
 	// Converting: it is to become what InstanceSettings.MultiAZ says, and is not yet.
-	Converting  bool  `json:"converting,omitempty"`
+	Converting bool `json:"converting,omitempty"`
+	// Move is how far an instance with one server is on its way to another host, "" of none.
+	Move        Move  `json:"move,omitempty"`
 	Epoch       Epoch `json:"epoch,omitempty"`
 	FailoverSeq int64 `json:"failoverSeq,omitempty"`
 	// RecoverySeq is the newest recovery that was taken up, or found to be of another time.
@@ -115,7 +118,30 @@ type InstanceStatus struct {
 	ReplicationLook time.Time `json:"replicationLook,omitzero"`
 	Promoting       bool      `json:"promoting,omitempty"`
 
+	// ReaderAddress is the endpoint that leads to the standbys of a DB cluster, Servers are
+	// its servers, by number; empty of what is no cluster.
+	ReaderAddress string         `json:"readerAddress,omitempty"`
+	Servers       []ServerStatus `json:"servers,omitempty"`
+
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+}
+
+// ServerStatus is what users are told of one server of a DB cluster: to them it is a DB
+// instance.
+type ServerStatus struct {
+	ID      InstanceID `json:"id"`
+	Host    HostID     `json:"host"`
+	Zone    string     `json:"zone"`
+	Address string     `json:"address"` // its own endpoint, at the port of the cluster
+	State   State      `json:"state"`
+	// CreatedAt is when it was first available, zero until then.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	// Writer: clients of the cluster's endpoint speak with it. Sync: it may take over, since
+	// it has every commit or is one of those of which one has. Reading: the reader endpoint
+	// may lead to it.
+	Writer  bool `json:"writer,omitempty"`
+	Sync    bool `json:"sync,omitempty"`
+	Reading bool `json:"reading,omitempty"`
 }
 
 // Replication is how a read replica follows its source, in RDS's words (DBInstanceStatusInfo).
@@ -147,3 +173,13 @@ type Event struct {
 	Categories []string  `json:"categories"`
 	Message    string    `json:"message"`
 }
+
+// Move is a stage of the way to another host: a second server is made there and takes over,
+// then the first one goes.
+type Move string
+
+// The stages.
+const (
+	MoveBegun Move = "begun"
+	MoveEnds  Move = "ends"
+)

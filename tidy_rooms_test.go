@@ -42,6 +42,7 @@ const (
 	xsys   = "golang.org/x/sys"
 	xtext  = "golang.org/x/text"
 	etcd   = "go.etcd.io"
+	grpc   = "google.golang.org/grpc" // the codes of etcd's errors
 )
 
 var rooms = []room{
@@ -50,8 +51,8 @@ var rooms = []room{
 	{"internal/aws/...", nil, []string{sdk, smithy}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control"}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
 	{"internal/control", []string{".", "internal/store"}, nil, "a request ends when its spec is stored: control can reach neither an agent nor an engine"},
-	{"internal/store", []string{"."}, []string{etcd}, "typed records; who may write what is decided by its callers' roles, not by their imports"},
-	{"internal/etcdnode", nil, []string{etcd, xsys, "go.uber.org/zap"}, "runs etcd as a server; what is kept in it is the store's business"},
+	{"internal/store", []string{"."}, []string{etcd, grpc}, "typed records; who may write what is decided by its callers' roles, not by their imports"},
+	{"internal/etcdnode", nil, []string{etcd, grpc, xsys, "go.uber.org/zap"}, "runs etcd as a server, or reaches one of others; what is kept in it is the store's business"},
 	{"internal/plan", []string{"."}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import"},
 	{"internal/reconcile", []string{".", "internal/store", "internal/plan"}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
 	{"internal/hostlink", []string{".", "internal/store", "internal/pki"}, []string{xsys}, "carries assignments and reports; it stands between the agent and the store, so that the agent cannot see the store (pki: who is at the other end; x/sys: the clock of leases)"},

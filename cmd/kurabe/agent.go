@@ -126,7 +126,7 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error {
 	// Before the token is spent: what is wrong here would have to be put right first.
 	var err error
-	if _, err := os.Stat(filepath.Join(data, "etcd")); err == nil {
+	if exists(filepath.Join(data, "etcd")) || exists(filepath.Join(data, outsideFile)) {
 		return fmt.Errorf("%s is the data folder of a service: an agent needs one of its own", data)
 	}
 	h, err := loadHostFile(data, f.addressPool)

@@ -16,14 +16,18 @@ func connectCommand() *cobra.Command {
 	var f clientFlags
 	c := &cobra.Command{
 		Use:   "connect NAME [-- ARGUMENTS]",
-		Short: "Open psql or mariadb on a DB instance, as its master user",
-		Args:  atLeastName,
+		Short: "Open psql or mariadb on a DB instance or a DB cluster, as its master user",
+		Long: `Open psql or mariadb on a DB instance or a DB cluster, as its master user. NAME is that of
+an instance, of a server of a cluster (shop-instance-2), which may be a reader, or of a
+cluster, which is its writer. Where an instance and a cluster have one name, cluster:NAME is
+the cluster.`,
+		Args: atLeastName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
 			if err != nil {
 				return err
 			}
-			i, err := c.find(cmd.Context(), args[0])
+			i, err := c.findDatabase(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

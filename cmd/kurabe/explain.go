@@ -37,11 +37,14 @@ func explainCommand() *cobra.Command {
 	var raw bool
 	c := &cobra.Command{
 		Use:   "explain NAME",
-		Short: "Tell what is known of a DB instance, and what would be done next",
+		Short: "Tell what is known of a DB instance or a DB cluster, and what would be done next",
 		Long: `Tell what is known of a DB instance: what was asked for (spec), what its host must do
 (assignment) and sees (report), what users are told (status), and the next plan with
 its reasons. It also shows which levers the host has to enforce limits, what can be
-restored from the automated backups and how late their log is, and every snapshot.`,
+restored from the automated backups and how late their log is, and every snapshot.
+
+NAME may be that of a DB cluster; cluster:NAME is the cluster where an instance is called
+the same.`,
 		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()

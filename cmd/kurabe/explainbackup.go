@@ -61,7 +61,7 @@ func (b explainedBackups) logLines() []string {
 	runs := b.Log.Runs
 	newest := runs[len(runs)-1]
 	if newest.Ended == "" {
-		lines = append(lines, fmt.Sprintf("log: there since %s without a gap, %s behind", when(newest.First.At), behind(b.At, newest.Last.At)))
+		lines = append(lines, fmt.Sprintf("log: there since %s without a gap, %s behind", when(runs[b.Log.Root(len(runs)-1)].First.At), behind(b.At, newest.Last.At)))
 	} else {
 		lines = append(lines, fmt.Sprintf("log: stands still since %s: %s", when(newest.Last.At), newest.Ended))
 	}
@@ -71,7 +71,7 @@ func (b explainedBackups) logLines() []string {
 	lines = append(lines, fmt.Sprintf("log: %s in the repository, %s only in the spool so far",
 		kurabe.FormatBytes(max(0, b.Log.StoredBytes-b.Log.SpoolBytes)), kurabe.FormatBytes(b.Log.SpoolBytes)))
 	for n := len(runs) - 2; n >= 0; n-- {
-		if runs[n].Ended == "" {
+		if runs[n].Ended == "" || b.Log.Continued(n) {
 			continue
 		}
 		return append(lines, fmt.Sprintf("last gap: nothing between %s and %s can be restored: %s", when(runs[n].Last.At), when(runs[n+1].First.At), runs[n].Ended))

@@ -45,6 +45,13 @@ func TestPrintBackups(t *testing.T) {
 			"log: there since 2026-07-01 04:00:10 without a gap, 0s behind\n",
 			"last gap: nothing between 2026-07-01 03:00:10 and 2026-07-01 04:00:10 can be restored: segment 7 is gone\n",
 		}},
+		{"another server goes on", explainedBackups{At: now, RetentionDays: 7, Log: logOf(run(4*time.Hour, 2*time.Hour, "joined"), func() kurabe.LogRun {
+			r := run(2*time.Hour, 0, "")
+			r.Continues, r.After = run(4*time.Hour, 2*time.Hour, "joined").Began, run(4*time.Hour, 2*time.Hour, "").Last.Position
+			return r
+		}())}, []string{
+			"log: there since 2026-07-01 01:00:10 without a gap, 0s behind\n",
+		}},
 		{"stands still", explainedBackups{At: now, RetentionDays: 7, Log: logOf(run(4*time.Hour, 3*time.Hour, "the spool is full"))}, []string{
 			"log: stands still since 2026-07-01 02:00:10: the spool is full\n",
 		}},

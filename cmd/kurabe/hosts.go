@@ -79,8 +79,8 @@ func hostsTokenCommand() *cobra.Command {
 				fmt.Println(i.Token)
 				return nil
 			}
-			fmt.Printf("On the new machine, before %s:\n\n  %s=%s \\\n  kurabe %s --data /var/lib/kurabe --join %s --zone ZONE --address-pool NETWORK\n",
-				i.ExpiresAt.Local().Format(time.DateTime), joinTokenVariable, i.Token, what, i.Address)
+			fmt.Printf("On the new machine, before %s:\n\n  %s=%s \\\n  kurabe %s --data /var/lib/kurabe --join %s --zone ZONE --address-pool NETWORK%s\n",
+				i.ExpiresAt.Local().Format(time.DateTime), joinTokenVariable, i.Token, what, i.Address, i.State)
 			return nil
 		},
 	}
@@ -97,7 +97,8 @@ func hostsDrainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drain HOST",
 		Short: "Place nothing new on a host",
-		Long: `Place nothing new on a host. What is there stays there, and is listed: a DB instance
+		Long: `Place nothing new on a host. DB instances move to other hosts of the same network, if these
+can take them (see the guide to hosts). What stays is listed: such a DB instance
 goes to another host as a read replica that is promoted, or by a restore.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

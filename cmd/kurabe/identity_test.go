@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/control"
+	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/pki"
 	"kurabe/internal/store"
@@ -172,9 +173,31 @@ func TestServerOfAnotherFormatIsRefused(t *testing.T) {
 		"every address":  {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: "0.0.0.0:1", Peer: place.Peer}, Layout: store.Layout}, "all of its own"},
 		"no address":     {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: place.Link}, Layout: store.Layout}, "HOST:PORT"},
 	} {
-		err := checkServer(c.q)
+		err := (&service{}).checkServer(c.q)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestServerOfAnotherStateIsRefused(t *testing.T) {
+	place := kurabe.ServerPlace{Link: "10.0.0.2:7381"}
+	own := &service{}
+	etcd := &service{outside: &outside{External: etcdnode.NewExternal(etcdnode.ExternalOptions{Seen: etcdnode.Seen{Cluster: 0xab}}), prefix: "/shop/"}}
+	for name, c := range map[string]struct {
+		s     *service
+		state string
+		says  string
+	}{
+		"the same etcd":  {etcd, "ab/shop/", ""},
+		"another prefix": {etcd, "ab/kurabe/", "with the prefix /shop/"},
+		"another etcd":   {etcd, "cd/shop/", "with the prefix /shop/"},
+		"no etcd":        {etcd, "", "with --etcd-endpoints"},
+		"an etcd":        {own, "ab/shop/", "without --etcd-endpoints"},
+	} {
+		err := c.s.checkServer(hostlink.ServerRequest{ServerPlace: place, Layout: store.Layout, State: c.state})
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -60,8 +60,10 @@ func guard(a kurabe.Assignment) func(*warden.Warden, error) (agent.Guard, error)
 			return nil, err
 		}
 		g := wardenGuard{Warden: w, done: make(chan struct{})}
-		if address, err := netip.ParseAddr(a.Address); err == nil && !address.IsLoopback() {
-			g.target.Addresses = []netip.Addr{address}
+		for _, text := range []string{a.Address, a.ReaderAddress} {
+			if address, err := netip.ParseAddr(text); err == nil && !address.IsLoopback() {
+				g.target.Addresses = append(g.target.Addresses, address)
+			}
 		}
 		go func() { // ends with the warden, or with us
 			if w.Wait(context.Background()) == nil {

@@ -35,7 +35,9 @@ func (s *service) startLinks(ctx context.Context, f *serverFlags, kv store.KV, c
 	s.hostAddress = joinAddress(s.entrance.listener.Addr())
 	s.loop("links of hosts", func() error { return s.links.Serve(ctx, s.entrance.listener) })
 	s.loop("presence of hosts", func() error { return s.links.Watch(ctx) })
-	s.loop("leader of the state store", func() error { return s.keepApart(ctx) })
+	if s.members != nil {
+		s.loop("leader of the state store", func() error { return s.keepApart(ctx) })
+	}
 	s.loop("list of servers", func() error { return s.followServers(ctx) })
 }
 
@@ -68,7 +70,7 @@ func (g gate) admit(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinA
 	// Signed before the token is spent: what cannot be signed uses up nothing.
 	h, sign := kurabe.JoinedHost{ID: q.Host, Zones: q.Zones, Key: key}, g.renew
 	if q.Server != nil {
-		if err := checkServer(*q.Server); err != nil {
+		if err := g.s.checkServer(*q.Server); err != nil {
 			return hostlink.JoinAnswer{}, err
 		}
 		h.Server, sign = &q.Server.ServerPlace, g.signServer
@@ -105,11 +107,20 @@ func (g gate) signServer(_ context.Context, host kurabe.HostID, csrPEM []byte) (
 }
 
 // checkServer refuses a server that could not work with this one.
-func checkServer(q hostlink.ServerRequest) error {
-	if q.Layout != store.Layout {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "that server knows version %d of the state's format, this one %d: install the same version of kurabe on both", q.Layout, store.Layout)
+func (s *service) checkServer(q hostlink.ServerRequest) error {
+	own, addresses := "", []string{q.Link, q.Peer}
+	if s.outside != nil {
+		own, addresses = s.outside.id(), []string{q.Link}
 	}
-	for _, address := range []string{q.Link, q.Peer} {
+	switch {
+	case q.Layout != store.Layout:
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "that server knows version %d of the state's format, this one %d: install the same version of kurabe on both", q.Layout, store.Layout)
+	case own == "" && q.State != "":
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the servers of this service keep the state themselves: start that one without --etcd-endpoints")
+	case own != q.State:
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the state of this service is in an etcd, with the prefix %s: start that one with --etcd-endpoints and --etcd-prefix of the same", s.outside.prefix)
+	}
+	for _, address := range addresses {
 		if _, err := reachable("its address", address); err != nil {
 			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "%v", err)
 		}
@@ -123,18 +134,22 @@ func (g gate) enter(ctx context.Context, host kurabe.HostID) (hostlink.EnterAnsw
 	if !ok || h.Value.Server == nil {
 		return hostlink.EnterAnswer{}, fmt.Errorf("%w: host %s was not let in as a server", hostlink.ErrRefused, host)
 	}
-	if err := g.s.canHaveServers(); err != nil {
+	if err := g.s.canHaveServers(ctx); err != nil {
 		return hostlink.EnterAnswer{}, err
 	}
 	if err := g.s.becomeSeveral(ctx, g.f, g.kv); err != nil {
 		return hostlink.EnterAnswer{}, err
 	}
-	cluster, err := g.s.etcd.Invite(ctx, h.Value.Server.Peer)
-	if errors.Is(err, etcdnode.ErrMember) {
-		err = fmt.Errorf("%w: %w; remove that server first", hostlink.ErrRefused, err)
-	}
-	if err != nil {
-		return hostlink.EnterAnswer{}, err
+	cluster := ""
+	if g.s.members != nil {
+		var err error
+		cluster, err = g.s.members.Invite(ctx, h.Value.Server.Peer)
+		if errors.Is(err, etcdnode.ErrMember) {
+			err = fmt.Errorf("%w: %w; remove that server first", hostlink.ErrRefused, err)
+		}
+		if err != nil {
+			return hostlink.EnterAnswer{}, err
+		}
 	}
 	key, err := g.ca.KeyPEM()
 	a := hostlink.EnterAnswer{
@@ -148,11 +163,18 @@ func (g gate) enter(ctx context.Context, host kurabe.HostID) (hostlink.EnterAnsw
 }
 
 // canHaveServers says why no other server can join, nil when one can.
-func (s *service) canHaveServers() error {
+func (s *service) canHaveServers(ctx context.Context) error {
 	if s.entrance == nil || s.entrance.link == "" {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "no server can join: start this one with --host-listen ADDRESS:PORT, an address by which the other machines reach it")
 	}
-	return nil
+	if s.outside == nil {
+		return nil
+	}
+	err := s.outside.CheckVersion(ctx)
+	if errors.Is(err, etcdnode.ErrOld) {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "no server can join: %v", err)
+	}
+	return err
 }
 
 func hashOf(secret string) string {
@@ -164,8 +186,9 @@ func hashOf(secret string) string {
 type hostRequests struct {
 	control   *control.Control
 	authority string
-	address   string       // "" when no host can join
-	servers   func() error // why no server can join
+	address   string                      // "" when no host can join
+	servers   func(context.Context) error // why no server can join
+	state     string                      // see joinInvitation
 }
 
 func (h hostRequests) list(*http.Request) (any, error) { return h.control.Hosts(), nil }
@@ -175,6 +198,7 @@ type joinInvitation struct {
 	Token     string
 	Address   string
 	ExpiresAt time.Time
+	State     string // flags that a server needs for the state that this one has
 }
 
 func (h hostRequests) token(r *http.Request) (any, error) {
@@ -185,16 +209,16 @@ func (h hostRequests) token(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "validity %.40q is no duration", r.URL.Query().Get("validity"))
 	}
-	add := h.control.AddJoinToken
+	add, state := h.control.AddJoinToken, ""
 	if r.URL.Query().Get("server") != "" {
-		if err := h.servers(); err != nil {
+		if err := h.servers(r.Context()); err != nil {
 			return nil, err
 		}
-		add = h.control.AddServerToken
+		add, state = h.control.AddServerToken, h.state
 	}
 	t := hostlink.NewToken(h.authority)
 	stored, err := add(r.Context(), t.ID, hashOf(t.Secret.Reveal()), validity)
-	return joinInvitation{t.Text(), h.address, stored.ExpiresAt}, err
+	return joinInvitation{t.Text(), h.address, stored.ExpiresAt, state}, err
 }
 
 func (h hostRequests) drain(r *http.Request) (any, error) {

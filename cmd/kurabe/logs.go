@@ -25,21 +25,20 @@ func newLogs(host kurabe.HostID, seen string, r *repository, changed func(kurabe
 // hostLogs is a store of logs as the agent sees it.
 type hostLogs struct{ *logstream.Store }
 
-func (l hostLogs) Follow(ctx context.Context, id kurabe.InstanceID, open agent.OpenLog) error {
-	return l.Store.Follow(ctx, id, open)
+func (l hostLogs) Follow(ctx context.Context, id, server kurabe.InstanceID, open agent.OpenLog) error {
+	return l.Store.Follow(ctx, id, server, open)
 }
 
-func (l hostLogs) Finish(ctx context.Context, id kurabe.InstanceID, open agent.OpenLog) error {
+func (l hostLogs) Finish(ctx context.Context, id, server kurabe.InstanceID, open agent.OpenLog) error {
 	log, err := open(ctx)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	return l.Store.Finish(ctx, id, log)
+	return l.Store.Finish(ctx, id, server, log)
 }
 
 // fetch is the engine's way to the log that a restore needs.
-func (l hostLogs) fetch(ctx context.Context, r engine.FetchRequest) (before, after kurabe.LogMark, err error) {
-	f, err := l.Fetch(ctx, r.Instance, r.From, r.TakenAt, r.At, r.Dir)
-	return f.Before, f.After, err
+func (l hostLogs) fetch(ctx context.Context, r engine.FetchRequest) (logstream.Fetched, error) {
+	return l.Fetch(ctx, r.Instance, r.From, r.TakenAt, r.At, r.Dir)
 }

@@ -20,7 +20,7 @@ func lsCommand() *cobra.Command {
 	var f clientFlags
 	c := &cobra.Command{
 		Use:   "ls",
-		Short: "List the DB instances",
+		Short: "List the DB instances and the DB clusters",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.client()
@@ -42,7 +42,10 @@ func lsCommand() *cobra.Command {
 						aws.ToString(i.StorageType), used, free, aws.ToString(i.DBInstanceStatus), endpoint(i))
 				}
 			}
-			return table.Flush()
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			return c.listClusters(cmd.Context(), os.Stdout)
 		},
 	}
 	f.add(c)

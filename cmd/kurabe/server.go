@@ -20,6 +20,7 @@ type serverFlags struct {
 	listen, region, account, zones, zone, hostListen string
 	peerListen, join, tokenFile                      string
 	verifyEvery                                      time.Duration
+	etcd                                             etcdFlags
 	set                                              *pflag.FlagSet // to tell a default from what was asked for
 	joinedScope                                      *string        // scopeRegion of the service that this server has joined
 }
@@ -46,6 +47,7 @@ func (f *serverFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.zone, "zone", "", "zones of this machine, out of --zones (default: all of them)")
 	fs.StringVar(&f.hostListen, "host-listen", "", "address and port at which other hosts join, such as 10.0.0.1:7381 (default: none do)")
 	fs.StringVar(&f.peerListen, "peer-listen", "", "address and port at which other servers reach the state store of this one, when there are any (default: the port after --host-listen)")
+	f.etcd.add(fs)
 	fs.DurationVar(&f.verifyEvery, "verify-every", defaultVerifyEvery, "how often a backup of each DB instance is restored and checked, 0 for never")
 }
 
@@ -81,6 +83,9 @@ func (f *serverFlags) check() error {
 		return err
 	}
 	if err := checkJoin(f.join); err != nil {
+		return err
+	}
+	if err := f.etcd.check(); err != nil {
 		return err
 	}
 	if f.hostListen != "" {
@@ -125,6 +130,10 @@ shut down cleanly instead, and started again by the next service.
 With --join it becomes a further server of a service that runs: the token comes from
 "kurabe hosts token --server" there, in KURABE_JOIN_TOKEN or a file, and works once. With
 three servers the service survives the loss of any one. Further starts need neither.
+
+With --etcd-endpoints the state is kept in an etcd of yours instead of one in DATA; several
+services may share it, each with an --etcd-prefix of its own. Every server of a service
+names the same etcd and prefix, at every start.
 
 KURABE_ROOT_ACCESS_KEY and KURABE_ROOT_SECRET_KEY set the root credentials; otherwise
 they are made at the first start and written to DATA/credentials.`,

@@ -38,13 +38,13 @@ func (s *service) enterServers(ctx context.Context, f *serverFlags, data string)
 		return err
 	}
 	switch {
-	case f.join != "" && s.servers != nil && hasState(data):
+	case f.join != "" && s.servers != nil && (hasState(data) || s.outside != nil):
 		return fmt.Errorf("%s has joined a service already: start it without --join; to join anew, remove its server and take an empty folder", data)
 	case f.join != "" && s.servers == nil:
 		if err := s.joinServers(ctx, f, data); err != nil {
 			return fmt.Errorf("join the service at %s: %w", f.join, err)
 		}
-	case s.servers != nil && !hasState(data):
+	case s.servers != nil && s.outside == nil && !hasState(data):
 		// A join that was cut, after the last word of the service had arrived, or a state that
 		// a person has put aside since the service has another one.
 		ca, err := pki.Open(filepath.Join(data, "pki"))
@@ -73,7 +73,7 @@ func (s *service) enterServers(ctx context.Context, f *serverFlags, data string)
 
 // joinServers asks the service to let this server in.
 func (s *service) joinServers(ctx context.Context, f *serverFlags, data string) error {
-	for _, file := range []string{"etcd", "pki/ca.key", "link/" + joinedFile} {
+	for _, file := range []string{"etcd", outsideFile, "pki/ca.key", "link/" + joinedFile} {
 		if _, err := os.Stat(filepath.Join(data, file)); err == nil && !s.cutJoin(data) {
 			return fmt.Errorf("%s is in use by a service or an agent already: a server that joins needs an empty folder", data)
 		}
@@ -89,6 +89,12 @@ func (s *service) joinServers(ctx context.Context, f *serverFlags, data string) 
 	if err != nil {
 		return err
 	}
+	state := ""
+	if s.outside != nil {
+		if state, err = s.outside.reach(ctx); err != nil {
+			return err
+		}
+	}
 	keyPEM, csrPEM, err := keptKey(filepath.Join(data, joinKeyFile), string(s.hostFile.ID))
 	if err != nil {
 		return err
@@ -96,7 +102,7 @@ func (s *service) joinServers(ctx context.Context, f *serverFlags, data string) 
 	zones := strings.Split(f.zone, ",")
 	answer, root, err := hostlink.Join(ctx, f.join, token, hostlink.JoinRequest{
 		Host: s.hostFile.ID, Zones: zones, CSRPEM: csrPEM,
-		Server: &hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: link, Peer: peer}, Layout: store.Layout},
+		Server: &hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: link, Peer: peer}, Layout: store.Layout, State: state},
 	})
 	if err != nil {
 		return err
@@ -188,7 +194,12 @@ func (f *serverFlags) places() (link, peer string, err error) {
 	if link, err = reachable("--host-listen", f.hostListen); err != nil {
 		return "", "", err
 	}
-	if f.peerListen == "" {
+	switch {
+	case f.etcd.given() && f.peerListen != "":
+		return "", "", errors.New("--peer-listen is for a state store of the servers' own, not for --etcd-endpoints")
+	case f.etcd.given():
+		return link, "", nil
+	case f.peerListen == "":
 		peer, err = nextPort(link)
 		return link, peer, err
 	}

@@ -34,9 +34,13 @@ type service struct {
 	node
 	url  string
 	root credentials
-	etcd *etcdnode.Node
-	view *store.View
-	http *http.Server
+	etcd stateStore
+	// members are those of the state store where it is the service's own, outside is it where
+	// it is in an etcd of others; the other one is nil.
+	members *etcdnode.Node
+	outside *outside
+	view    *store.View
+	http    *http.Server
 	// links are those of joined hosts, nil when none can join.
 	links       *hostlink.Server
 	hostAddress string // where they join
@@ -96,6 +100,9 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if s.hostFile, err = loadHostFile(data, f.addressPool); err != nil {
 		return err
 	}
+	if err := s.enterOutside(f, data); err != nil {
+		return err
+	}
 	if err := s.enterServers(ctx, f, data); err != nil {
 		return err
 	}
@@ -105,12 +112,8 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if s.repo, err = newRepository(f.backups, data, s.log); err != nil {
 		return err
 	}
-	ca, err := pki.Open(filepath.Join(data, "pki"))
+	ca, err := openAuthority(data)
 	if err != nil {
-		return fmt.Errorf("certificate authority: %w", err)
-	}
-	// A copy for clients on this machine, which may not read the pki folder.
-	if err := volume.AtomicWrite(filepath.Join(data, "ca.pem"), ca.PEM(), 0o644); err != nil {
 		return fmt.Errorf("certificate authority: %w", err)
 	}
 	if err := s.openEntrance(f, data, ca); err != nil {
@@ -123,10 +126,10 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if s.pool != nil {
 		s.loop("pool", func() error { return s.pool.watch(loopCtx) })
 	}
-	if s.servers != nil {
-		return s.startOneOfSeveral(ctx, loopCtx, f, data, ca, listener)
+	if s.servers != nil || s.outside != nil {
+		return s.startApart(ctx, loopCtx, f, data, ca, listener)
 	}
-	kv, err := s.startState(ctx, loopCtx, data)
+	kv, err := s.startState(ctx, loopCtx, data, ca)
 	if err != nil {
 		return err
 	}
@@ -162,15 +165,28 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	return s.startAPI(loopCtx, f, data, kv, ca, listener)
 }
 
-// startOneOfSeveral is start where the state needs other servers: the databases of this
-// machine are looked after first, since the others may be long in coming.
-func (s *service) startOneOfSeveral(ctx, loopCtx context.Context, f *serverFlags, data string, ca *pki.CA, listener net.Listener) error {
-	if err := s.makeHome(ca, nil); err != nil {
+func openAuthority(data string) (*pki.CA, error) {
+	ca, err := pki.Open(filepath.Join(data, "pki"))
+	if err != nil {
+		return nil, err
+	}
+	// A copy for clients on this machine, which may not read the pki folder.
+	return ca, volume.AtomicWrite(filepath.Join(data, "ca.pem"), ca.PEM(), 0o644)
+}
+
+// startApart is start where the state needs other machines: the databases of this one are
+// looked after first, since the others may be long in coming.
+func (s *service) startApart(ctx, loopCtx context.Context, f *serverFlags, data string, ca *pki.CA, listener net.Listener) error {
+	link, err := s.apartLink(ca)
+	if err != nil {
+		return err
+	}
+	if err := s.tryOutside(ctx, loopCtx, ca); err != nil {
 		return err
 	}
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
 	defer prepared()
-	if err := s.startHost(prepareCtx, loopCtx, data, standing{f.hostZones(), true}, s.entrance.home); err != nil {
+	if err := s.startHost(prepareCtx, loopCtx, data, standing{f.hostZones(), true}, link); err != nil {
 		return err
 	}
 	lookCtx, looked := context.WithTimeout(ctx, startTime)
@@ -179,12 +195,14 @@ func (s *service) startOneOfSeveral(ctx, loopCtx context.Context, f *serverFlags
 		s.log.Warn("databases were not looked at yet", logkey.Error, err)
 	}
 	s.leases.Looked()
-	kv, err := s.startState(ctx, loopCtx, data)
+	kv, err := s.startState(ctx, loopCtx, data, ca)
 	if err != nil {
 		return err
 	}
-	if err := s.register(ctx, f, kv); err != nil {
-		return err
+	if s.servers != nil {
+		if err := s.register(ctx, f, kv); err != nil {
+			return err
+		}
 	}
 	s.startLinks(loopCtx, f, kv, ca, hostlink.NewLocal(kv, ca, s.log))
 	if err := s.planned(ctx, s.startPlanner(loopCtx, f, kv)); err != nil {
@@ -199,33 +217,21 @@ func (s *service) startOneOfSeveral(ctx, loopCtx context.Context, f *serverFlags
 	return s.startAPI(loopCtx, f, data, kv, ca, listener)
 }
 
-// startState opens the state store and follows it. One of several waits for the others as
+// startState opens the state store and follows it. Where it needs others it waits for them as
 // long as it takes.
-func (s *service) startState(ctx, loopCtx context.Context, data string) (store.KV, error) {
-	options := etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log, Several: s.servers != nil}
-	if s.entrance != nil && s.entrance.link != "" {
-		options.Peers = &s.entrance.files
-	}
+func (s *service) startState(ctx, loopCtx context.Context, data string, ca *pki.CA) (store.KV, error) {
 	startCtx, done := context.WithTimeout(ctx, startTime)
-	if options.Several {
+	if s.servers != nil || s.outside != nil {
 		startCtx, done = context.WithCancel(ctx)
-		s.log.Info("state store starts, and waits for a majority of the servers", "servers", s.servers.Links)
 	}
 	defer done()
-	var err error
-	if s.etcd, err = etcdnode.Start(startCtx, options); err != nil {
+	kv, err := s.openState(startCtx, loopCtx, data, ca)
+	if err != nil {
 		return nil, fmt.Errorf("state store: %w", err)
 	}
-	if options.Several {
-		if err := errors.Join(s.etcd.OpenPeers(startCtx), s.etcd.Promote(startCtx)); err != nil {
-			return nil, fmt.Errorf("state store: %w", err)
-		}
+	if s.view == nil {
+		s.view = store.NewView(kv)
 	}
-	kv := store.Etcd(s.etcd.Client())
-	if err := store.Open(startCtx, kv); err != nil {
-		return nil, fmt.Errorf("state store: %w", err)
-	}
-	s.view = store.NewView(kv)
 	s.loop("state view", func() error { return s.view.Run(loopCtx) })
 	if err := s.view.WaitReady(startCtx); err != nil {
 		return nil, fmt.Errorf("state store: %w", err)
@@ -236,6 +242,32 @@ func (s *service) startState(ctx, loopCtx context.Context, data string) (store.K
 	s.shown.Store(s.view)
 	s.loop("state store", func() error { return s.etcd.Maintain(loopCtx) })
 	return kv, nil
+}
+
+// openState returns a store that is known to be this service's.
+func (s *service) openState(ctx, loopCtx context.Context, data string, ca *pki.CA) (store.KV, error) {
+	if s.outside != nil {
+		return s.outside.gate, s.outside.enter(ctx, loopCtx, ca.Digest(), s.loop)
+	}
+	options := etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log, Several: s.servers != nil}
+	if s.entrance != nil && s.entrance.link != "" {
+		options.Peers = &s.entrance.files
+	}
+	if options.Several {
+		s.log.Info("state store starts, and waits for a majority of the servers", "servers", s.servers.Links)
+	}
+	node, err := etcdnode.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	s.etcd, s.members = node, node
+	if options.Several {
+		if err := errors.Join(node.OpenPeers(ctx), node.Promote(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	kv := store.Etcd(node.Client())
+	return kv, store.Open(ctx, kv)
 }
 
 // planned waits until every instance was planned once, or another server does that.
@@ -309,7 +341,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server := api.New(api.Config{
 		Region: f.region, ScopeRegion: f.scopeRegion(), Account: f.account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API()},
-		Ready:    func(context.Context) error { return s.view.Healthy() },
+		Ready:    func(context.Context) error { return errors.Join(s.view.Healthy(), s.outside.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.root.secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.root.accessKey)) == 1
 		},
@@ -322,6 +354,9 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 		name := r.URL.Query().Get("name")
 		i, ok := s.view.InstanceByName(name)
 		if !ok {
+			i, ok = s.view.InstanceByName(kurabe.NameKey(name, true))
+		}
+		if !ok {
 			return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", name)
 		}
 		return reconcile.Explain(s.view, i, time.Now()), nil
@@ -330,7 +365,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
 	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))
 	server.Handle("POST /kurabe/recover", server.Signed(recoverer{c}.accept))
-	hosts := hostRequests{c, ca.Digest(), s.hostAddress, s.canHaveServers}
+	hosts := hostRequests{c, ca.Digest(), s.hostAddress, s.canHaveServers, s.outside.flags()}
 	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
 	server.Handle("POST /kurabe/hosts/token", server.Signed(hosts.token))
 	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))

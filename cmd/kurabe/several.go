@@ -168,7 +168,7 @@ type lead struct {
 
 // elect waits until this server is the planner.
 func (s *service) elect(ctx context.Context) (reconcile.Term, error) {
-	l, err := etcdnode.Elect(ctx, s.etcd.Client(), store.PlannerElectionKey, string(s.hostFile.ID))
+	l, err := s.etcd.Elect(ctx, store.PlannerElectionKey, string(s.hostFile.ID))
 	if err != nil {
 		return reconcile.Term{}, err
 	}
@@ -177,7 +177,7 @@ func (s *service) elect(ctx context.Context) (reconcile.Term, error) {
 }
 
 func fence(l *etcdnode.Leadership) store.Fence {
-	return store.Fence{Key: l.Key, ModRevision: l.Revision}
+	return store.Fence{Key: store.PlannerElectionKey, ModRevision: l.Revision}
 }
 
 // elected says whether this server is the planner at this moment.
@@ -198,7 +198,7 @@ func (s *service) keepApart(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if _, elected := s.elected(); elected {
-			if err := s.etcd.YieldLeader(ctx); err != nil && ctx.Err() == nil {
+			if err := s.members.YieldLeader(ctx); err != nil && ctx.Err() == nil {
 				s.log.Debug("leader of the state store not moved, tried again", logkey.Error, err)
 			}
 		}
@@ -215,8 +215,10 @@ func (s *service) keepApart(ctx context.Context) error {
 func (s *service) becomeSeveral(ctx context.Context, f *serverFlags, kv store.KV) error {
 	s.entrance.opening.Lock()
 	defer s.entrance.opening.Unlock()
-	if err := s.etcd.OpenPeers(ctx); err != nil {
-		return err
+	if s.members != nil {
+		if err := s.members.OpenPeers(ctx); err != nil {
+			return err
+		}
 	}
 	if s.servers == nil {
 		list := &servers{path: filepath.Join(filepath.Dir(filepath.Dir(s.entrance.files.CertFile)), serversFile), Links: []string{s.entrance.link}}
@@ -236,6 +238,9 @@ func (s *service) becomeSeveral(ctx context.Context, f *serverFlags, kv store.KV
 func (s *service) register(ctx context.Context, f *serverFlags, kv store.KV) error {
 	place := kurabe.ServerPlace{Link: s.entrance.link, Peer: s.entrance.peer}
 	h, known := s.view.JoinedHost(s.hostFile.ID)
+	if h.Value.Gone {
+		return fmt.Errorf("server %s was given up; to join anew, take an empty folder", s.hostFile.ID)
+	}
 	if known && h.Value.Server != nil && *h.Value.Server == place && slices.Equal(h.Value.Zones, f.hostZones()) {
 		return nil
 	}
@@ -257,7 +262,15 @@ func (s *service) register(ctx context.Context, f *serverFlags, kv store.KV) err
 func (s *service) followServers(ctx context.Context) error {
 	wake, stop := s.view.Subscribe()
 	defer stop()
+	counted := false
 	for {
+		// A member of the service's own store is told by that; a server that has none knows by
+		// its record, which it has from when there are several.
+		h, ok := s.view.JoinedHost(s.hostFile.ID)
+		if s.outside != nil && (counted && !ok || h.Value.Gone) {
+			return etcdnode.ErrRemoved
+		}
+		counted = ok
 		var links []string
 		for _, h := range s.view.Servers() {
 			links = append(links, h.Value.Server.Link)
@@ -284,7 +297,10 @@ func (s *service) removeMember(ctx context.Context, h kurabe.JoinedHost) error {
 	if h.ID == s.hostFile.ID {
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "server %s was asked to remove itself: ask another one, with --endpoint", h.ID)
 	}
-	err := s.etcd.Remove(ctx, h.Server.Peer)
+	if s.members == nil {
+		return nil // it ends by itself when its record is gone
+	}
+	err := s.members.Remove(ctx, h.Server.Peer)
 	if errors.Is(err, etcdnode.ErrUnhealthy) {
 		return &kurabe.Error{Code: kurabe.CodeInvalidInstanceState, Err: err,
 			Message: fmt.Sprintf("without server %s the servers that are heard would be too few to decide anything; start the others, and wait five seconds", h.ID)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -35,24 +36,37 @@ service: keep a copy of those too.`,
 
 func stateBackupCommand() *cobra.Command {
 	var f clientFlags
+	var outside etcdFlags
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write all records of a running service, as of one moment, to a new file",
-		Args:  cobra.ExactArgs(1),
+		Long: `Write all records of a running service, as of one moment, to a new file.
+
+With --etcd-endpoints they are read from an etcd of yours, where no service has to run.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := outside.check(); err != nil {
+				return err
+			}
+			if outside.given() {
+				return writeState(args[0], func(w io.Writer) error { return outside.backUp(cmd.Context(), w) })
+			}
 			c, err := f.client()
 			if err != nil {
 				return err
 			}
-			return c.backUpState(cmd.Context(), args[0])
+			return writeState(args[0], func(w io.Writer) error {
+				return c.fetch(cmd.Context(), "GET", "/kurabe/state/backup", nil, w, stateBytesMax)
+			})
 		},
 	}
 	f.add(c)
+	outside.add(c.Flags())
 	return c
 }
 
-// backUpState makes a file that is whole or absent. The verifiers of passwords are in it.
-func (c *client) backUpState(ctx context.Context, path string) error {
+// writeState makes a file that is whole or absent. The verifiers of passwords are in it.
+func writeState(path string, write func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s is there already", path)
 	}
@@ -61,8 +75,7 @@ func (c *client) backUpState(ctx context.Context, path string) error {
 		return err
 	}
 	defer os.Remove(out.Name()) // gone after the rename
-	err = c.fetch(ctx, "GET", "/kurabe/state/backup", nil, out, stateBytesMax)
-	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
+	if err := errors.Join(write(out), out.Sync(), out.Close()); err != nil {
 		return err
 	}
 	if err := etcdnode.CheckBackup(out.Name()); err != nil {
@@ -75,6 +88,7 @@ func (c *client) backUpState(ctx context.Context, path string) error {
 type restoreFlags struct {
 	data       string
 	yes, pairs bool
+	etcd       etcdFlags
 }
 
 func stateRestoreCommand() *cobra.Command {
@@ -91,12 +105,18 @@ what was changed since the backup is changed back, where it can be; instances th
 made since are known to nobody, and run on; those that were deleted since come back as
 records without data, and fail.
 
+With --etcd-endpoints they go into an etcd of yours, where the prefix must be empty, and the
+data folder is told that they are there; without, into the folder, wherever they were.
+
 Of a Multi-AZ instance the backup may not know who writes. With --multi-az-as-of-backup its
 word is taken, and what was written since a failover after it MAY BE LOST.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := filepath.Abs(f.data)
 			if err != nil {
+				return err
+			}
+			if err := f.etcd.check(); err != nil {
 				return err
 			}
 			if err := os.MkdirAll(data, 0o700); err != nil {
@@ -107,46 +127,74 @@ word is taken, and what was written since a failover after it MAY BE LOST.`,
 	}
 	c.Flags().StringVar(&f.data, "data", envOr("KURABE_DATA", defaultData), "data folder of the service (KURABE_DATA)")
 	c.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	f.etcd.add(c.Flags())
 	c.Flags().BoolVar(&f.pairs, "multi-az-as-of-backup", false, "restore Multi-AZ instances too, whose writer may be another one since")
 	return c
 }
 
 func (f restoreFlags) restore(ctx context.Context, file, data string) error {
 	dir := filepath.Join(data, "etcd")
-	_, err := os.Stat(dir)
-	replaces := err == nil
+	replaces := exists(dir) || exists(filepath.Join(data, outsideFile))
 	if replaces && !f.yes && !confirmed("The records in "+data+" are replaced, and kept beside.", filepath.Base(data)) {
 		return errors.New("nothing was changed")
 	}
 	now := time.Now()
-	restored := dir + ".restored-" + now.UTC().Format("20060102T150405")
+	records, err := f.records(ctx, file, now)
+	if err != nil {
+		return err
+	}
+	aside := func() error { return putAside(data, ".before-"+now.UTC().Format("20060102T150405")) }
+	if f.etcd.given() {
+		err = f.restoreOutside(ctx, data, records, aside)
+	} else {
+		restored := dir + ".restored-" + now.UTC().Format("20060102T150405")
+		err = etcdnode.Restore(ctx, restored, records, slog.New(slog.DiscardHandler))
+		if err == nil {
+			err = aside()
+		}
+		if err != nil {
+			return errors.Join(err, os.RemoveAll(restored))
+		}
+		err = os.Rename(restored, dir)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d records are restored. Start the service.\n", len(records))
+	return nil
+}
+
+// records reads a backup, and makes its records fit to be restored.
+func (f restoreFlags) records(ctx context.Context, file string, now time.Time) ([]etcdnode.Record, error) {
 	var pairs []string
-	records := 0
-	// Seconds grow faster than any instance's orders are numbered, from one restore to the
-	// next too.
-	err = etcdnode.Restore(ctx, file, restored, func(key string, value []byte) ([]byte, bool, error) {
+	records, err := etcdnode.ReadBackup(ctx, file, func(key string, value []byte) ([]byte, bool, error) {
 		if id, ok := store.GroupOf(key); ok {
 			pairs = append(pairs, string(id))
 		}
-		records++
-		return store.Renumber(store.Entry{Key: key, Value: value}, now.Unix())
-	}, slog.New(slog.DiscardHandler))
+		return store.Renumber(store.Entry{Key: key, Value: value}, now)
+	})
 	if err == nil && len(pairs) > 0 && !f.pairs {
 		err = fmt.Errorf("the backup has instances with several servers (%s), whose writer may be another one by now: their records are restored with --multi-az-as-of-backup only; read kurabe state restore --help", strings.Join(pairs, ", "))
 	}
-	if err != nil {
-		return errors.Join(err, os.RemoveAll(restored))
-	}
-	if replaces {
-		kept := dir + ".before-" + now.UTC().Format("20060102T150405")
-		if err := os.Rename(dir, kept); err != nil {
-			return errors.Join(err, os.RemoveAll(restored))
+	return records, err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// putAside keeps what says in a data folder where the state is, under other names.
+func putAside(data, ending string) error {
+	for _, name := range []string{"etcd", outsideFile} {
+		path := filepath.Join(data, name)
+		if !exists(path) {
+			continue
 		}
-		fmt.Printf("What was there is in %s.\n", kept)
+		if err := os.Rename(path, path+ending); err != nil {
+			return err
+		}
+		fmt.Printf("What was there is in %s.\n", path+ending)
 	}
-	if err := os.Rename(restored, dir); err != nil {
-		return err
-	}
-	fmt.Printf("%d records are restored. Start the service.\n", records)
 	return nil
 }

@@ -139,6 +139,9 @@ func (a *Agent) holdAddresses(saved []kurabe.Assignment) {
 			if s.ListensAt != "" {
 				later[endpoint] = endpointOf(s.Instance.Owner())
 			}
+			if reader, err := netip.ParseAddr(s.ReaderAddress); err == nil {
+				later[reader] = endpointOf(s.Instance.Owner())
+			}
 		}
 		// Whether there is a lease is not known yet, and its worker holds it then.
 		if err := a.addresses.need(s, s.Role == nil || !s.Role.Leased); err != nil {

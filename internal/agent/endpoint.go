@@ -24,6 +24,13 @@ type Endpoint interface {
 // OpenEndpoint holds an address.
 type OpenEndpoint func(netip.AddrPort) (Endpoint, error)
 
+// ReaderEndpoint is an address by which clients come to one of several servers, as
+// gateway.Readers.
+type ReaderEndpoint interface {
+	Lead(gateway.Spread)
+	Close() error
+}
+
 // Gateway holds the addresses of real clients. shortcut may be nil.
 func Gateway(shortcut gateway.Shortcut) OpenEndpoint {
 	return func(address netip.AddrPort) (Endpoint, error) {
@@ -66,6 +73,8 @@ type endpoints struct {
 type heldEndpoint struct {
 	endpoint  Endpoint // nil: the address is not held yet
 	address   netip.AddrPort
+	readers   ReaderEndpoint // nil: there is no reader endpoint, or its address is not held yet
+	readersAt netip.AddrPort
 	epoch     kurabe.Epoch // the highest one that was followed
 	failing   time.Time    // since when the address cannot be held, zero: it can
 	idle      time.Time    // since when it lingers, zero: it does not
@@ -224,7 +233,7 @@ func (e *endpoints) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceI
 			e.close(owner, h)
 			return 0
 		}
-	case h.endpoint != nil && h.address != want.address:
+	case h.endpoint != nil && (h.address != want.address || h.readersAt.IsValid() && h.readersAt != want.reader):
 		e.close(owner, h)
 		h = &heldEndpoint{epoch: h.epoch}
 	}
@@ -232,8 +241,11 @@ func (e *endpoints) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceI
 		h.idle = time.Time{}
 	}
 	e.held[owner] = h
-	if h.endpoint == nil && !e.openOne(owner, h, want.address, now) {
+	if h.endpoint == nil && !e.openOne(owner, h, want, now) {
 		return endpointRetry
+	}
+	if want.reader.IsValid() && !e.lead(owner, h, want, now) {
+		again = sooner(again, endpointRetry)
 	}
 	if err := h.endpoint.Follow(want.route); err != nil {
 		e.trouble(owner, h, err)
@@ -251,8 +263,13 @@ func (e *endpoints) announce(owner kurabe.InstanceID, h *heldEndpoint, now time.
 	if rest := h.since.Add(announcements[h.announced]).Sub(now); rest > 0 {
 		return rest
 	}
-	if err := e.addresses.of.Announce(h.address.Addr()); err != nil {
-		e.trouble(owner, h, err)
+	for _, at := range []netip.AddrPort{h.address, h.readersAt} {
+		if !at.IsValid() {
+			continue
+		}
+		if err := e.addresses.of.Announce(at.Addr()); err != nil {
+			e.trouble(owner, h, err)
+		}
 	}
 	if h.announced++; h.announced == len(announcements) {
 		return 0
@@ -269,8 +286,9 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // openOne tries to hold an address.
-func (e *endpoints) openOne(owner kurabe.InstanceID, h *heldEndpoint, address netip.AddrPort, now time.Time) bool {
-	err := e.addresses.hold(endpointOf(owner), []netip.Addr{address.Addr()})
+func (e *endpoints) openOne(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) bool {
+	address := want.address
+	err := e.addresses.hold(endpointOf(owner), want.addresses())
 	var endpoint Endpoint
 	if err == nil {
 		endpoint, err = e.open(address)
@@ -287,6 +305,24 @@ func (e *endpoints) openOne(owner kurabe.InstanceID, h *heldEndpoint, address ne
 	h.endpoint, h.address, h.failing, h.told = endpoint, address, time.Time{}, ""
 	h.since, h.announced = now, 0
 	e.log.Info("endpoint held", logkey.Instance, owner, logkey.Address, address)
+	return true
+}
+
+// lead has the reader endpoint lead to the standbys, and says whether its address is held.
+// Between two writers it is left as it is.
+func (e *endpoints) lead(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) bool {
+	if h.readers == nil {
+		readers, err := gateway.OpenReaders(want.reader, gateway.Options{})
+		if err != nil {
+			if now.Sub(h.since) >= endpointPatience {
+				e.trouble(owner, h, err)
+			}
+			return false
+		}
+		h.readers, h.readersAt = readers, want.reader
+		e.log.Info("reader endpoint held", logkey.Instance, owner, logkey.Address, want.reader)
+	}
+	h.readers.Lead(want.spread())
 	return true
 }
 
@@ -308,10 +344,15 @@ func (e *endpoints) close(owner kurabe.InstanceID, h *heldEndpoint) {
 
 func (e *endpoints) end(owner kurabe.InstanceID, h *heldEndpoint, how func(Endpoint) error) {
 	delete(e.held, owner)
+	log := e.log.With(logkey.Instance, owner, logkey.Address, h.address)
+	if h.readers != nil {
+		if err := h.readers.Close(); err != nil {
+			log.Warn("reader endpoint not closed cleanly", logkey.Error, err)
+		}
+	}
 	if h.endpoint == nil {
 		return
 	}
-	log := e.log.With(logkey.Instance, owner, logkey.Address, h.address)
 	if err := how(h.endpoint); err != nil {
 		log.Warn("endpoint not closed cleanly", logkey.Error, err)
 	}

@@ -356,3 +356,55 @@ func TestEndpointIsTriedAgain(t *testing.T) {
 		t.Errorf("%d opened", len(n.opened))
 	}
 }
+
+// The reader endpoint of a cluster leads to the standbys, wherever the writer is; between two
+// writers its clients stay.
+func TestReaderEndpoint(t *testing.T) {
+	const readerAddress, thirdAddress = "127.66.9.40", "127.66.9.3"
+	port := freePort(t, endpointAddress, readerAddress, firstAddress, secondAddress, thirdAddress)
+	serve(t, "first", firstAddress, port)
+	serve(t, "second", secondAddress, port)
+	serve(t, "third", thirdAddress, port)
+	e := beginEndpoints(t)
+	cluster := func(a kurabe.Assignment, generation kurabe.Generation, readers ...string) kurabe.Assignment {
+		a = on(elsewhere(a), port, generation)
+		a.ReaderAddress, a.Role.Readers = readerAddress, readers
+		return a
+	}
+	read := func(want string) (c *client) {
+		t.Helper()
+		until(t, want+" answers at the reader endpoint", func() bool {
+			var err error
+			if c, err = connect(readerAddress, port); err != nil {
+				return false
+			}
+			fmt.Fprintln(c, "hello")
+			line, _ := c.lines.ReadString('\n')
+			if line != want+" hello\n" {
+				c.Close()
+			}
+			return line == want+" hello\n"
+		})
+		return c
+	}
+	e.claim(cluster(member(1, kurabe.DutyWrite, 1), 1, secondAddress, thirdAddress))
+	e.claim(cluster(member(2, kurabe.DutyFollow, 1), 1))
+	e.takes("db-1", 1, true, 0)
+	stays, ends := read("third"), read("second")
+
+	e.claim(cluster(member(1, kurabe.DutyRest, 2), 2))
+	e.claim(cluster(member(2, kurabe.DutyWrite, 3), 3, thirdAddress))
+	e.takes(second, 3, true, 0)
+	ends.cut(t)
+	stays.says(t, "on", "third on")
+	e.claim(cluster(member(1, kurabe.DutyFollow, 3), 4))
+	e.claim(cluster(member(2, kurabe.DutyWrite, 3), 5))
+	read("second") // for want of readers
+	e.claim(cluster(member(2, kurabe.DutyWrite, 3), 6, firstAddress))
+	read("first")
+
+	e.drop(second)
+	e.drop("db-1")
+	stays.cut(t)
+	until(t, "the reader endpoint is given up", func() bool { return isFree(readerAddress, port) })
+}

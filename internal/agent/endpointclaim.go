@@ -18,8 +18,12 @@ type claim struct {
 	grouped       bool           // it has an epoch
 	endpoint      netip.AddrPort // that clients connect to
 	server        netip.AddrPort // where it listens
-	open          bool           // it takes clients now
-	pid           int            // its process, 0: unknown
+	// reader is the reader endpoint of a cluster, which is where the endpoint is, readers those
+	// that it leads to; the zero value for none.
+	reader  netip.AddrPort
+	readers [kurabe.ClusterServers - 1]netip.AddrPort
+	open    bool // it takes clients now
+	pid     int  // its process, 0: unknown
 	// elsewhere: it follows a writer on another host, which has the endpoint. leased: another
 	// host may take it over; then it is held while lease says so.
 	elsewhere, leased bool
@@ -53,10 +57,28 @@ func claimOf(a kurabe.Assignment) (*claim, error) {
 	if c.endpoint, err = addrPort(a.Address, a.Port); err == nil {
 		c.server, err = addrPort(a.ListensAt, a.Port)
 	}
+	if err == nil {
+		err = c.claimReaders(a)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("endpoint of %s: %w", a.Name, err)
 	}
 	return c, nil
+}
+
+func (c *claim) claimReaders(a kurabe.Assignment) (err error) {
+	if a.ReaderAddress == "" {
+		return nil
+	}
+	if c.reader, err = addrPort(a.ReaderAddress, a.Port); err != nil || a.Role == nil {
+		return err
+	}
+	for n, address := range a.Role.Readers[:min(len(a.Role.Readers), len(c.readers))] {
+		if c.readers[n], err = addrPort(address, a.Port); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func addrPort(address string, port int) (netip.AddrPort, error) {
@@ -74,6 +96,29 @@ type held struct {
 	asItIs  bool // it is neither to be begun nor to be given up
 	address netip.AddrPort
 	route   gateway.Route
+	// reader is the reader endpoint, the zero value for none, and readers where it leads to.
+	reader  netip.AddrPort
+	readers [kurabe.ClusterServers - 1]netip.AddrPort
+}
+
+// spread is where the reader endpoint leads to.
+func (h held) spread() gateway.Spread {
+	s := gateway.Spread{Otherwise: h.route.Writer}
+	for _, at := range h.readers {
+		if at.IsValid() {
+			s.Readers = append(s.Readers, at)
+		}
+	}
+	return s
+}
+
+// addresses are those that the host has for it.
+func (h held) addresses() []netip.Addr {
+	all := []netip.Addr{h.address.Addr()}
+	if h.reader.IsValid() {
+		all = append(all, h.reader.Addr())
+	}
+	return all
 }
 
 // wantHeld decides by the claims of all servers of an instance here. epoch is the highest
@@ -114,7 +159,7 @@ func wantHeld(claims map[kurabe.InstanceID]claim, epoch kurabe.Epoch) held {
 	case writer.itself:
 		return held{}
 	}
-	h := held{keep: true, address: writer.endpoint, route: nobody}
+	h := held{keep: true, address: writer.endpoint, route: nobody, reader: writer.reader, readers: writer.readers}
 	if writer.open {
 		h.route.Writer, h.route.PID = writer.server, writer.pid
 	}

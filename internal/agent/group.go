@@ -207,8 +207,8 @@ func (w *worker) prove(on bool) {
 	}
 }
 
-// vouchedAt is a moment at which all whom the writer waits for are known to have followed it:
-// any of them may take its place. 0 without one.
+// vouchedAt is a moment at which one of those whom the writer waits for is known to have
+// followed it, 0 without one.
 func (w *worker) vouchedAt() int64 {
 	a, _ := w.assignment()
 	g := w.watched.Load()

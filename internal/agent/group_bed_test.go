@@ -24,6 +24,8 @@ type watchedEngine struct {
 	open    int // sessions
 	stopped []kurabe.InstanceID
 	logOf   []kurabe.InstanceID // whose log was opened
+	held    []heldLog           // that standbys were told
+	dropped []kurabe.InstanceID // that hold none
 }
 
 // inGroup is inBubble with servers that can be looked at.

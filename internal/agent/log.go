@@ -19,12 +19,12 @@ type OpenLog func(context.Context) (engine.Log, error)
 // Logs keeps the continuous logs of the host's instances. The servers of one instance
 // have one log: that of whoever writes.
 type Logs interface {
-	// Follow keeps the log of an instance until ctx ends, through crashes and restarts
-	// of its server; what breaks is part of what Log says. While another Follow of that
-	// instance goes on, it waits for its end.
-	Follow(ctx context.Context, id kurabe.InstanceID, open OpenLog) error
+	// Follow keeps the log of an instance, as server writes it, until ctx ends, through
+	// crashes and restarts of that; what breaks is part of what Log says. While another
+	// Follow of that instance goes on, it waits for its end.
+	Follow(ctx context.Context, id, server kurabe.InstanceID, open OpenLog) error
 	// Finish keeps all of the log that the server has by now, for an instance that goes.
-	Finish(ctx context.Context, id kurabe.InstanceID, open OpenLog) error
+	Finish(ctx context.Context, id, server kurabe.InstanceID, open OpenLog) error
 	// End ends the run that goes on: what is followed later is another one.
 	End(id kurabe.InstanceID, reason string) error
 	// Trim removes what nobody needs who restores from the snapshot of keepSince on,
@@ -34,6 +34,9 @@ type Logs interface {
 	// Adopt keeps the log that other hosts brought into the repository and that goes with a
 	// snapshot which was imported: nobody else keeps it.
 	Adopt(ctx context.Context, id kurabe.InstanceID, takenAt time.Time, from kurabe.LogPosition) error
+	// Elsewhere is up to where other hosts' log of an instance is in a repository that this
+	// host reads too, false where there is none. It lists the repository.
+	Elsewhere(ctx context.Context, id kurabe.InstanceID) (kurabe.LogPosition, bool, error)
 	// Log says what there is of one instance, All of every one. Both are quick.
 	Log(id kurabe.InstanceID) (kurabe.InstanceLog, bool)
 	All() []kurabe.InstanceLog
@@ -42,6 +45,7 @@ type Logs interface {
 // logKeeper is an engine whose instances have a log that can be followed.
 type logKeeper interface {
 	OpenLog(ctx context.Context, a kurabe.Assignment) (engine.Log, error)
+	HoldLog(ctx context.Context, a kurabe.Assignment, from kurabe.LogPosition) error
 	DropLog(ctx context.Context, a kurabe.Assignment) error
 }
 
@@ -69,6 +73,7 @@ func (w *worker) keepLog(ctx context.Context, a kurabe.Assignment, o engine.Obse
 		return
 	}
 	w.ended()
+	w.holdLog(ctx, e, a, o)
 	switch {
 	case a.Goal == kurabe.GoalAbsent:
 		w.finishLog(ctx, e, a)
@@ -113,7 +118,7 @@ func (w *worker) follow(ctx context.Context, e logKeeper) {
 	go func() {
 		defer w.agent.wait.Done()
 		defer close(f.done)
-		err := w.agent.Logs.Follow(ctx, w.id.Owner(), w.openLog(e))
+		err := w.agent.Logs.Follow(ctx, w.id.Owner(), w.id, w.openLog(e))
 		if err != nil && ctx.Err() == nil {
 			w.log.Error("log not followed any more", logkey.Error, err)
 		}
@@ -188,7 +193,7 @@ func (w *worker) endLog(a kurabe.Assignment) {
 	if n := len(log.Runs); !there || n == 0 || log.Runs[n-1].Ended != "" {
 		return
 	}
-	if err := w.agent.Logs.End(owner, "a server on another host writes it"); err != nil {
+	if err := w.agent.Logs.End(owner, kurabe.WrittenElsewhere); err != nil {
 		w.log.Warn("log not ended", logkey.Error, err)
 	}
 }
@@ -229,7 +234,7 @@ func (w *worker) finishLog(ctx context.Context, e logKeeper, a kurabe.Assignment
 	w.logFinished = true
 	ctx, cancel := context.WithTimeout(ctx, finishLimit)
 	defer cancel()
-	if err := w.agent.Logs.Finish(ctx, owner, w.openLog(e)); err != nil {
+	if err := w.agent.Logs.Finish(ctx, owner, w.id, w.openLog(e)); err != nil {
 		w.log.Warn("end of the log not kept", logkey.Error, err)
 	}
 }
@@ -333,18 +338,30 @@ type logShape struct {
 	began, since time.Time
 	from         kurabe.LogPosition
 	ended        string
+	continues    *kurabe.LogContinues
 }
 
 // shapeOf is that of a log: when the run that goes on began and from when on it is
-// there, and why the one before it, or the last one, ended.
+// there, what it goes on from, and why the newest of the others ended that has a gap
+// behind it, or the last one.
 func shapeOf(l kurabe.InstanceLog) logShape {
 	var s logShape
+	var before []kurabe.LogRun // what the next run goes on from
 	for n, r := range l.Runs {
+		if n > 0 && !l.Continued(n-1) {
+			before = nil
+		}
 		switch {
+		case l.Continued(n):
+			r.Pushed = kurabe.LogMark{} // it moves, and is nothing to the plan
+			before = append(before, r)
 		case r.Ended != "":
 			s.ended = r.Ended
 		case n == len(l.Runs)-1:
 			s.began, s.since, s.from = r.Began, r.First.At, r.First.Position
+			if len(before) > 0 || r.Elsewhere {
+				s.continues = &kurabe.LogContinues{Began: r.Continues, After: r.After, Elsewhere: r.Elsewhere, Before: before}
+			}
 		}
 	}
 	return s
@@ -359,6 +376,7 @@ func (a *Agent) watchLogs(ctx context.Context) {
 	a.wait.Go(func() { a.keepTrimmed(ctx) })
 	teller := logTeller{shape: map[kurabe.InstanceID]logShape{}}
 	var told []kurabe.InstanceLog
+	var trouble untold
 	for {
 		now := a.Now()
 		next := now.Truncate(logReport).Add(logReport + logReportAfter)
@@ -374,9 +392,9 @@ func (a *Agent) watchLogs(ctx context.Context) {
 		if !reflect.DeepEqual(all, told) {
 			err := a.Link.PutLogs(ctx, kurabe.LogReport{Host: a.Host, At: a.Now().UTC(), Logs: all})
 			if err == nil {
-				told = all
+				told, trouble = all, untold{}
 			} else if ctx.Err() == nil {
-				a.Log.Warn("report of logs not delivered", logkey.Error, err)
+				trouble.tell(a.Log, "report of logs not delivered", err)
 			}
 		}
 	}
@@ -414,7 +432,7 @@ func (a *Agent) LogChanged(id kurabe.InstanceID) {
 func (t *logTeller) wake(a *Agent, all []kurabe.InstanceLog) {
 	for _, l := range all {
 		shape := shapeOf(l)
-		if t.shape[l.Instance] == shape {
+		if reflect.DeepEqual(t.shape[l.Instance], shape) {
 			continue
 		}
 		t.shape[l.Instance] = shape
@@ -433,6 +451,11 @@ func (a *Agent) trimLogs(ctx context.Context, all []kurabe.InstanceLog) {
 		}
 		if oldest.IsZero() {
 			continue
+		}
+		for _, m := range a.members(l.Instance) {
+			if !m.LogSince.IsZero() && m.LogSince.Before(oldest) {
+				oldest = m.LogSince // a snapshot of another host goes on with the log here
+			}
 		}
 		if err := a.Logs.Trim(ctx, l.Instance, oldest); err != nil && ctx.Err() == nil {
 			a.Log.Warn("log not trimmed", logkey.Instance, l.Instance, logkey.Error, err)

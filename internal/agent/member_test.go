@@ -200,6 +200,9 @@ type memberLogs struct {
 	slow  time.Duration // of the end of following
 	ended []kurabe.InstanceID
 	runs  []kurabe.LogRun
+
+	elsewhere kurabe.LogPosition
+	asked     int // for that
 }
 
 func (l *memberLogs) All() []kurabe.InstanceLog { return nil }
@@ -226,7 +229,7 @@ func (l *memberLogs) Remove(_ context.Context, id kurabe.InstanceID) error {
 	return nil
 }
 
-func (l *memberLogs) Follow(ctx context.Context, id kurabe.InstanceID, open OpenLog) error {
+func (l *memberLogs) Follow(ctx context.Context, id, _ kurabe.InstanceID, open OpenLog) error {
 	if _, err := open(ctx); err != nil {
 		return err
 	}
@@ -239,6 +242,14 @@ func (l *memberLogs) Follow(ctx context.Context, id kurabe.InstanceID, open Open
 	defer l.mu.Unlock()
 	l.under = l.under[1:]
 	return nil
+}
+
+// Elsewhere is what another host has kept; it is asked for by nobody who has the writer here.
+func (l *memberLogs) Elsewhere(context.Context, kurabe.InstanceID) (kurabe.LogPosition, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	return l.elsewhere, l.elsewhere.File != "", nil
 }
 
 func (l *memberLogs) followed() []kurabe.InstanceID {
@@ -255,7 +266,26 @@ func (e *watchedEngine) OpenLog(_ context.Context, a kurabe.Assignment) (engine.
 	return nil, nil
 }
 
-func (e *watchedEngine) DropLog(context.Context, kurabe.Assignment) error { return nil }
+// HoldLog notes from where on a standby holds the log.
+func (e *watchedEngine) HoldLog(_ context.Context, a kurabe.Assignment, from kurabe.LogPosition) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.held = append(e.held, heldLog{a.Instance, from})
+	return nil
+}
+
+// heldLog is what a standby was told to hold.
+type heldLog struct {
+	by   kurabe.InstanceID
+	from kurabe.LogPosition
+}
+
+func (e *watchedEngine) DropLog(_ context.Context, a kurabe.Assignment) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dropped = append(e.dropped, a.Instance)
+	return nil
+}
 
 // logged is an assignment of an instance whose log is kept.
 func logged(a kurabe.Assignment) kurabe.Assignment {

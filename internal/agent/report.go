@@ -7,7 +7,6 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
-	"kurabe/internal/logkey"
 )
 
 // reportRetry is how soon a report that could not be delivered is tried again.
@@ -27,6 +26,7 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		l, _ := w.agent.Logs.Log(w.id.Owner())
 		shape := shapeOf(l)
 		r.LogBegan, r.LogSince, r.LogFrom, r.LogEnded = shape.began, shape.since, shape.from, shape.ended
+		r.LogContinues = shape.continues
 	}
 	defer w.look()
 	w.mu.Lock()
@@ -49,8 +49,10 @@ func (w *worker) resend(ctx context.Context) {
 	}
 	err := w.agent.Link.PutReport(ctx, w.reported)
 	w.sent = err == nil
-	if err != nil && ctx.Err() == nil {
-		w.log.Warn("report not delivered", logkey.Error, err)
+	if w.sent {
+		w.untold = untold{}
+	} else if ctx.Err() == nil {
+		w.untold.tell(w.log, "report not delivered", err)
 	}
 }
 
@@ -109,6 +111,9 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	r.Leased = a.Role.Leased && w.leased(a)
 	r.Epoch, r.Started, r.Yielded, r.Rebuilt = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.Yielded, o.Applied.Rebuilt
 	r.GivenUp = o.Applied.GivenUp
+	if r.Held = holding(a, o); r.Held {
+		r.Position = o.Applied.HeldAt
+	}
 	if o.Running && r.Position > 0 {
 		w.position.Store(r.Position)
 	}
@@ -116,6 +121,11 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 		r.Position = w.position.Load()
 	}
 	return &r
+}
+
+// holding says whether a follower follows nobody, as it was told.
+func holding(a kurabe.Assignment, o engine.Observation) bool {
+	return a.Role.Duty == kurabe.DutyHold && engine.Done(a, o)
 }
 
 // takesClients says whether clients of the instance may be led to the server.

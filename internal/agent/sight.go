@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -34,9 +33,42 @@ type sight struct {
 	// mark is the end of what was written when commits had begun to wait for marked.
 	marked []kurabe.InstanceID
 	mark   int64
+	// followed is when it was last seen to follow.
+	followed time.Time
+	// received are ends of a follower's log that it has not applied, and when they were first
+	// seen, oldest first; at most receivedMost.
+	received []arrival
 	// mute is for how long nothing has answered, at triedAt.
 	mute    time.Duration
 	triedAt time.Time
+}
+
+// arrival is a place in the log of a follower, and when it was there.
+type arrival struct {
+	end int64
+	at  time.Time
+}
+
+// receivedMost is enough to know to a second how old what is not applied is.
+const receivedMost = int(kurabe.ReaderLagMost/lookEvery) + 2
+
+// age keeps account of what a follower has not applied yet.
+func (s *sight) age(now time.Time, v engine.RoleView) {
+	if v.Following {
+		s.followed = now
+	}
+	s.received = slices.DeleteFunc(s.received, func(a arrival) bool { return v.Writing || a.end <= v.Applied })
+	if n := len(s.received); !v.Writing && v.Position > v.Applied && n < receivedMost && (n == 0 || s.received[n-1].end < v.Position) {
+		s.received = append(s.received, arrival{v.Position, now})
+	}
+}
+
+// late says whether what a follower shows is older than ReaderLagMost, for all that is known.
+func (s *sight) late() bool {
+	if s.view.Writing {
+		return false
+	}
+	return s.seenAt.Sub(s.followed) >= kurabe.ReaderLagMost || len(s.received) > 0 && s.seenAt.Sub(s.received[0].at) >= kurabe.ReaderLagMost
 }
 
 // settled is what a process was made to do by now, nil as far as that is under way.
@@ -52,6 +84,7 @@ type settled struct {
 func (s *sight) answered(now time.Time, v engine.RoleView, done settled) {
 	waits := done.waits
 	s.view, s.seenAt = &v, now
+	s.age(now, v)
 	s.mute, s.triedAt = 0, now
 	if v.Writing && s.writing.IsZero() {
 		s.writing = now
@@ -122,7 +155,7 @@ func (s *sight) report(now time.Time, followers []kurabe.InstanceID) kurabe.Role
 		return kurabe.RoleReport{}
 	}
 	v := s.view
-	r := kurabe.RoleReport{Writing: v.Writing, Following: v.Following && s.current(now) != nil, Stuck: s.stuck(), Position: v.Position}
+	r := kurabe.RoleReport{Writing: v.Writing, Following: v.Following && s.current(now) != nil, Stuck: s.stuck(), Late: s.late(), Position: v.Position}
 	if !v.Writing {
 		return r
 	}
@@ -149,16 +182,17 @@ func (s *sight) report(now time.Time, followers []kurabe.InstanceID) kurabe.Role
 	return r
 }
 
-// followedAt is a moment at which all of these are known to have followed, 0 without one.
-func (s *sight) followedAt(all []kurabe.InstanceID) int64 {
-	if s.view == nil || !s.view.Writing || len(all) == 0 {
+// followedAt is the newest moment at which one of these is known to have followed, 0 without
+// one. None of them takes over before all of them follow no more.
+func (s *sight) followedAt(any []kurabe.InstanceID) int64 {
+	if s.view == nil || !s.view.Writing {
 		return 0
 	}
-	first := int64(math.MaxInt64)
-	for _, id := range all {
-		first = min(first, s.view.Followers[id].FollowedAt)
+	var last int64
+	for _, id := range any {
+		last = max(last, s.view.Followers[id].FollowedAt)
 	}
-	return first
+	return last
 }
 
 // silent says whether a follower was not heard of, at the newest answer. One that has

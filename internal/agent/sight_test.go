@@ -290,3 +290,32 @@ func TestLimit(t *testing.T) {
 		}
 	}
 }
+
+// A follower is late when it has not applied what was there ReaderLagMost ago.
+func TestLate(t *testing.T) {
+	follows := func(position, applied int64) *engine.RoleView {
+		return &engine.RoleView{Following: true, Position: position, Applied: applied}
+	}
+	const most = kurabe.ReaderLagMost
+	for name, c := range map[string]struct {
+		looks []glance
+		want  bool
+	}{
+		"it has applied all":                    {[]glance{{lookEvery, follows(9, 9), false, nil}, {time.Hour, follows(9, 9), false, nil}}, false},
+		"it was idle for long":                  {[]glance{{lookEvery, follows(9, 9), false, nil}, {time.Hour, follows(10, 9), false, nil}}, false},
+		"it applies nothing":                    {[]glance{{lookEvery, follows(9, 5), false, nil}, {most, follows(9, 5), false, nil}}, true},
+		"a moment earlier":                      {[]glance{{lookEvery, follows(9, 5), false, nil}, {most - 1, follows(9, 5), false, nil}}, false},
+		"it goes on, as far behind":             {[]glance{{lookEvery, follows(9, 5), false, nil}, {most / 2, follows(20, 9), false, nil}, {most / 2, follows(30, 19), false, nil}}, false},
+		"it goes on, and is further behind":     {[]glance{{lookEvery, follows(9, 5), false, nil}, {most / 2, follows(20, 6), false, nil}, {most / 2, follows(30, 8), false, nil}}, true},
+		"it has caught up":                      {[]glance{{lookEvery, follows(9, 5), false, nil}, {most, follows(9, 5), false, nil}, {lookEvery, follows(9, 9), false, nil}}, false},
+		"what came in between is what it lacks": {[]glance{{lookEvery, follows(9, 5), false, nil}, {lookEvery, follows(12, 5), false, nil}, {most, follows(14, 9), false, nil}}, true},
+		"it follows no more":                    {[]glance{{lookEvery, follows(9, 9), false, nil}, {most, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, true},
+		"it follows no more since a moment ago": {[]glance{{lookEvery, follows(9, 9), false, nil}, {most - 1, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, false},
+		"it never did":                          {[]glance{{lookEvery, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, true},
+		"it was promoted before it had all":     {[]glance{{lookEvery, follows(9, 5), false, nil}, {most, writes(9, nil, nil), false, nil}}, false},
+	} {
+		if got := reported(nil, c.looks).Late; got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

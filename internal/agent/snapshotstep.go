@@ -236,8 +236,10 @@ func (u *snapshotUnit) resend(ctx context.Context) {
 	}
 	err := u.agent.Link.PutSnapshotReport(ctx, u.reported)
 	u.sent = err == nil
-	if err != nil && ctx.Err() == nil {
-		u.log.Warn("report not delivered", logkey.Error, err)
+	if u.sent {
+		u.untold = untold{}
+	} else if ctx.Err() == nil {
+		u.untold.tell(u.log, "report not delivered", err)
 	}
 }
 

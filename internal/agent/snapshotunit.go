@@ -42,6 +42,7 @@ type snapshotUnit struct {
 	retryGen kurabe.Generation
 	reported kurabe.SnapshotReport
 	sent     bool
+	untold   untold
 	sourceAt time.Time // when the instance's assignment was first missed
 
 	verifier  Verifier          // of the verification under way

@@ -42,7 +42,9 @@ type worker struct {
 	startAt     time.Time // a start that was ordered after a crash is not made before
 	reported    kurabe.InstanceReport
 	sent        bool
+	untold      untold
 	follower    *follower // of the log, nil while nobody follows it
+	holder      func()    // ends that a standby is told what to hold of it, nil while it is not
 	logFinished bool      // the end of the log was kept, or could not be
 	logDropped  string    // process that holds back no log
 	watching    string    // process whose end wakes us

@@ -57,7 +57,17 @@ var wires = map[kurabe.Code]wire{
 	kurabe.CodeInvalidBackupState:    {"InvalidDBInstanceAutomatedBackupState", 400},
 	kurabe.CodePointInTimeNotEnabled: {"PointInTimeRestoreNotEnabled", 400},
 
-	kurabe.CodeClusterNotFound:  {"DBClusterNotFoundFault", 404},
+	kurabe.CodeClusterNotFound:         {"DBClusterNotFoundFault", 404},
+	kurabe.CodeClusterExists:           {"DBClusterAlreadyExistsFault", 400},
+	kurabe.CodeInvalidClusterState:     {"InvalidDBClusterStateFault", 400},
+	kurabe.CodeClusterQuota:            {"DBClusterQuotaExceededFault", 403},
+	kurabe.CodeClusterGroupNotFound:    {"DBClusterParameterGroupNotFound", 404},
+	kurabe.CodeClusterSnapshotNotFound: {"DBClusterSnapshotNotFoundFault", 404},
+	kurabe.CodeClusterSnapshotExists:   {"DBClusterSnapshotAlreadyExistsFault", 400},
+	kurabe.CodeInvalidClusterSnapshot:  {"InvalidDBClusterSnapshotStateFault", 400},
+	kurabe.CodeClusterBackupNotFound:   {"DBClusterAutomatedBackupNotFoundFault", 404},
+	kurabe.CodeInvalidClusterBackup:    {"InvalidDBClusterAutomatedBackupStateFault", 400},
+
 	kurabe.CodeResourceNotFound: {"ResourceNotFoundFault", 404},
 }
 

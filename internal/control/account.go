@@ -14,8 +14,13 @@ type Quota struct {
 // bounded by zero.
 func (c *Control) Quotas() []Quota {
 	var storage int64
-	instances := c.View.Instances()
-	for _, i := range instances {
+	var instances, clusters int64
+	for _, i := range c.View.Instances() {
+		if i.Spec.Cluster {
+			clusters++
+		} else {
+			instances++
+		}
 		storage += int64(c.read(i).Settings().StorageGiB)
 	}
 	most := 0
@@ -23,20 +28,20 @@ func (c *Control) Quotas() []Quota {
 		most = max(most, len(g.Value.Subnets))
 	}
 	return []Quota{
-		{"DBInstances", int64(len(instances)), maxInstances},
+		{"DBInstances", instances, maxInstances},
 		{"ReservedDBInstances", 0, 0},
 		{"AllocatedStorage", storage, maxAllocatedGiB},
 		{"DBSecurityGroups", 0, 0},
 		{"AuthorizationsPerDBSecurityGroup", 0, 0},
-		{"DBParameterGroups", int64(len(c.View.ParameterGroups())), maxParameterGroups},
+		{"DBParameterGroups", int64(len(c.of(false).ownGroups())), maxParameterGroups},
 		{"ManualSnapshots", 0, 0},
 		{"EventSubscriptions", 0, 0},
 		{"DBSubnetGroups", int64(len(c.View.SubnetGroups())), maxSubnetGroups},
 		{"OptionGroups", 0, 0},
 		{"SubnetsPerDBSubnetGroup", int64(most), maxSubnets},
 		{"ReadReplicasPerMaster", 0, 0},
-		{"DBClusters", 0, 0},
-		{"DBClusterParameterGroups", 0, 0},
+		{"DBClusters", clusters, maxInstances},
+		{"DBClusterParameterGroups", int64(len(c.Clusters().ownGroups())), maxParameterGroups},
 		{"DBClusterRoles", 0, 0},
 		{"DBInstanceRoles", 0, 0},
 		{"ManualClusterSnapshots", 0, 0},

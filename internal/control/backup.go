@@ -52,20 +52,13 @@ func (c *Control) automated(id kurabe.InstanceID) []*store.Snapshot {
 // restorable is what snapshots and log of an instance reach together, in the
 // milliseconds that the API has.
 func (c *Control) restorable(id kurabe.InstanceID) Restorable {
-	var r Restorable
 	log, _ := c.View.LogOf(id)
+	var facts []kurabe.SnapshotFacts
 	for _, s := range c.automated(id) {
-		from, to, ok := reach(s, log)
-		if !ok {
-			continue
-		}
-		if r.Earliest.IsZero() || from.Before(r.Earliest) {
-			r.Earliest = from
-		}
-		// A newer snapshot's log ends later, unless the clock went back: then what it ends
-		// with is the latest all the same.
-		r.Latest = to
+		facts = append(facts, s.Status.Placed())
 	}
+	var r Restorable
+	r.Earliest, r.Latest = log.Window(facts)
 	return r
 }
 
@@ -98,14 +91,14 @@ type BackupFilter struct {
 func (c *Control) AutomatedBackups(f BackupFilter, marker string, max int) ([]AutomatedBackup, string) {
 	byID := map[kurabe.InstanceID]AutomatedBackup{}
 	for _, i := range c.View.Instances() {
-		if have := c.read(i); have.Settings().KeepsLog() {
+		if have := c.read(i); i.Spec.Cluster == c.cluster && have.Settings().KeepsLog() {
 			byID[i.ID] = AutomatedBackup{Source: kurabe.SourceOf(i.Spec, have.Status), Schedule: i.Spec.BackupWindow, Tags: i.Spec.Tags}
 		}
 	}
 	newest := map[kurabe.InstanceID]*store.Snapshot{}
 	for _, s := range c.View.Snapshots() {
 		id := s.Spec.Source.Instance
-		if _, there := c.View.Instance(id); there || s.Spec.Kind != kurabe.SnapshotAutomated || s.Spec.Deleting != nil {
+		if _, there := c.View.Instance(id); there || s.Spec.Source.Cluster != c.cluster || s.Spec.Kind != kurabe.SnapshotAutomated || s.Spec.Deleting != nil {
 			continue
 		}
 		// The newest says best what the instance was.
@@ -137,13 +130,14 @@ func (c *Control) backupMatches(f BackupFilter, b AutomatedBackup) bool {
 	any := func(list []string, names ...string) bool {
 		return list == nil || slices.ContainsFunc(names, func(n string) bool { return containsFold(list, n) })
 	}
-	return any(f.Instances, b.Source.Name, c.ARN("db", b.Source.Name)) &&
-		any(f.IDs, string(b.Source.Instance), c.BackupARN(b.Source.Instance)) && any(f.States, string(b.State))
+	id := b.Source.Instance
+	return any(f.Instances, b.Source.Name, c.ARN(c.words().db, b.Source.Name)) &&
+		any(f.IDs, resourceID(&kurabe.InstanceSpec{ID: id, Cluster: c.cluster}, nil), c.BackupARN(id)) && any(f.States, string(b.State))
 }
 
 // BackupARN names the automated backups of an instance.
 func (c *Control) BackupARN(id kurabe.InstanceID) string {
-	return c.ARN("auto-backup", "ab-"+strings.ToLower(strings.TrimPrefix(string(id), "db-")))
+	return c.ARN(c.words().backup, "ab-"+strings.ToLower(strings.TrimPrefix(string(id), "db-")))
 }
 
 // AutomatedBackup returns the automated backups of an instance by its resource id or
@@ -151,7 +145,7 @@ func (c *Control) BackupARN(id kurabe.InstanceID) string {
 func (c *Control) AutomatedBackup(id string) (AutomatedBackup, error) {
 	list, _ := c.AutomatedBackups(BackupFilter{IDs: []string{id}}, "", 1)
 	if id == "" || len(list) == 0 {
-		return AutomatedBackup{}, kurabe.Errorf(kurabe.CodeBackupNotFound, "DBInstanceAutomatedBackup %s not found.", id)
+		return AutomatedBackup{}, kurabe.Errorf(kurabe.CodeBackupNotFound, "%sAutomatedBackup %s not found.", c.words().is, id)
 	}
 	return list[0], nil
 }

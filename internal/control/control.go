@@ -44,18 +44,20 @@ type Config struct {
 	Now          func() time.Time
 }
 
-// Control is the use cases over one store.
+// Control is the use cases over one store, those of DB instances or, of Clusters, those of
+// DB clusters: names are looked for among the ones or the others.
 type Control struct {
 	Config
+	cluster bool
 
 	// creating lets one create at a time check the capacity and write: they all
 	// depend on every instance, so side by side each would make the others try
 	// again. Between servers the transaction's comparison does the same.
-	creating sync.Mutex
+	creating *sync.Mutex
 }
 
 // New returns a Control.
-func New(c Config) *Control { return &Control{Config: c} }
+func New(c Config) *Control { return &Control{Config: c, creating: &sync.Mutex{}} }
 
 // commit writes a change and waits until this process sees it.
 func (c *Control) commit(ctx context.Context, change *store.Change) error {
@@ -98,13 +100,15 @@ func (c *Control) storeError(err error) error {
 		return nil
 	case errors.Is(err, store.ErrFull):
 		return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the state store has no space left; nothing was changed", Err: err}
+	case errors.Is(err, store.ErrAway):
+		return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the state store is not reached at this moment; nothing was changed, and databases go on", Err: err}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the state store did not answer in time; the request may or may not have been stored", Err: err}
 	}
 	return fmt.Errorf("write to the store: %w", err)
 }
 
-// ARN is the Amazon resource name of a resource: kind is db, pg, subgrp, og, es.
+// ARN is the Amazon resource name of a resource: kind is db, cluster, pg, subgrp, og, …
 func (c *Control) ARN(kind, name string) string {
 	return "arn:aws:rds:" + c.Region + ":" + c.Account + ":" + kind + ":" + name
 }

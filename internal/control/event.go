@@ -18,6 +18,11 @@ var EventCategories = []struct {
 		"availability", "backup", "configuration change", "creation", "deletion", "failover", "failure", "low storage", "maintenance",
 		"notification", "read replica", "recovery", "restoration", "security", "security patching",
 	}},
+	{clusterSource, []string{
+		"backup", "configuration change", "creation", "deletion", "failover", "failure", "maintenance", "notification", "recovery",
+		"availability", "low storage", "restoration", "security", "security patching",
+	}},
+	{clusterSnapshotSource, []string{"backup", "creation", "deletion", "failure", "notification", "restoration"}},
 	{parameterGroupSource, []string{"configuration change"}},
 	{snapshotSource, []string{"backup", "creation", "deletion", "failure", "notification", "restoration"}},
 }
@@ -26,11 +31,14 @@ var EventCategories = []struct {
 const (
 	instanceSource = "db-instance"
 	snapshotSource = "db-snapshot"
+
+	clusterSource         = "db-cluster"
+	clusterSnapshotSource = "db-cluster-snapshot"
 )
 
 // sourceTypes are RDS's; those without EventCategories have no events here.
 var sourceTypes = []string{
-	instanceSource, parameterGroupSource, snapshotSource, "db-security-group", "db-cluster", "db-cluster-snapshot",
+	instanceSource, parameterGroupSource, snapshotSource, "db-security-group", clusterSource, clusterSnapshotSource,
 	"custom-engine-version", "db-proxy", "blue-green-deployment", "db-shard-group", "zero-etl",
 }
 
@@ -140,9 +148,16 @@ func (c *Control) SourceARN(e kurabe.Event) string {
 	case instanceSource:
 		return c.ARN("db", e.Source)
 	case parameterGroupSource:
+		if strings.HasPrefix(e.SourceID, clusterGroupSource) {
+			return c.ARN("cluster-pg", e.Source)
+		}
 		return c.ARN("pg", e.Source)
 	case snapshotSource:
 		return c.ARN("snapshot", e.Source)
+	case clusterSource:
+		return c.ARN("cluster", e.Source)
+	case clusterSnapshotSource:
+		return c.ARN("cluster-snapshot", e.Source)
 	}
 	return ""
 }

@@ -112,7 +112,8 @@ func (c *Control) checkServerPlace(h kurabe.JoinedHost) error {
 		return nil
 	}
 	for _, other := range c.View.Servers() {
-		if other.Value.ID != h.ID && (other.Value.Server.Link == h.Server.Link || other.Value.Server.Peer == h.Server.Peer) {
+		samePeer := h.Server.Peer != "" && other.Value.Server.Peer == h.Server.Peer // "" where the state is in an etcd of others
+		if other.Value.ID != h.ID && (other.Value.Server.Link == h.Server.Link || samePeer) {
 			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "server %s has that address: give it up or remove it first", other.Value.ID)
 		}
 	}

@@ -127,7 +127,7 @@ func (c *Control) importSnapshot(ctx context.Context, f ImportedSnapshot) (strin
 			return nil, nil // by another request
 		}
 		var err error
-		if spec.Name, err = c.importedName(f.Name); err != nil {
+		if spec.Name, err = c.of(f.Source.Cluster).importedName(f.Name); err != nil {
 			return nil, err
 		}
 		return store.NewChange().CreateSnapshot(spec), nil
@@ -140,7 +140,7 @@ func (c *Control) importedName(name string) (string, error) {
 	name = strings.ToLower(name)
 	try := name
 	for n := 1; n <= importedNamesMax; n++ {
-		if _, taken := c.View.SnapshotByName(try); !taken {
+		if _, taken := c.View.SnapshotByName(c.key(try)); !taken {
 			return try, nil
 		}
 		ending := fmt.Sprintf("-imported-%d", n)

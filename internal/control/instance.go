@@ -22,13 +22,19 @@ type Instance struct {
 	PendingName string
 	SubnetGroup kurabe.SubnetGroup
 	Group       *kurabe.Group // nil of an instance with one server
-	// LatestRestorable is the last moment that can be restored, zero when none can.
-	LatestRestorable time.Time
+	// EarliestRestorable and LatestRestorable are the first and the last moment that can be
+	// restored, zero when none can.
+	EarliestRestorable, LatestRestorable time.Time
 
 	// Source is the name of the instance that it is a read replica of, "" of none. Replicas
 	// are the names of its read replicas, sorted.
 	Source   string
 	Replicas []string
+
+	// Server is the server that this is of a cluster, which users see as an instance; nil of
+	// everything else. Cluster is the name of the cluster then.
+	Server  *kurabe.ServerStatus
+	Cluster string
 
 	source kurabe.InstanceID
 	names  map[string]int64 // the names it holds, with the revisions they were taken at
@@ -58,6 +64,9 @@ func (c *Control) read(i *store.Instance) Instance {
 	if i.Spec.Deleting != nil && !(answered && r.Status.State == kurabe.StateFailed) {
 		r.State = kurabe.StateDeleting
 	}
+	if i.Spec.Cluster && r.State == kurabe.StateRebooting && r.Status.FailingOver {
+		r.State = kurabe.StateFailingOver
+	}
 	c.readReplication(i, &r)
 	wanted := i.Spec.Now
 	if i.Spec.Next != nil {
@@ -74,7 +83,8 @@ func (c *Control) read(i *store.Instance) Instance {
 		r.PendingName = i.Spec.NextName
 	}
 	if r.Settings().KeepsLog() {
-		r.LatestRestorable = c.restorable(i.ID).Latest
+		window := c.restorable(i.ID)
+		r.EarliestRestorable, r.LatestRestorable = window.Earliest, window.Latest
 	}
 	if g, err := c.SubnetGroup(i.Spec.SubnetGroup); err == nil {
 		r.SubnetGroup = g
@@ -82,13 +92,16 @@ func (c *Control) read(i *store.Instance) Instance {
 	return r
 }
 
-// Instance returns one instance by its name.
+// Instance returns one instance, or a server of a cluster, by its name.
 func (c *Control) Instance(name string) (Instance, error) {
 	i, err := c.find(name)
-	if err != nil {
-		return Instance{}, err
+	if err == nil {
+		return c.read(i), nil
 	}
-	return c.read(i), nil
+	if server, ok := c.server(c.fold(name)); ok {
+		return c.readShown(server), nil
+	}
+	return Instance{}, err
 }
 
 // InstanceFilter narrows a list; empty fields match everything.
@@ -96,50 +109,97 @@ type InstanceFilter struct {
 	IDs      []string // resource ids
 	Names    []string // names or ARNs
 	Engines  []string
-	Clusters []string // no instance is in a cluster
+	Clusters []string // names or ARNs of the clusters whose servers they are
 	Domains  []string // no instance is in a domain
 }
 
 // Instances lists the instances that match, by name, one page at a time.
 func (c *Control) Instances(f InstanceFilter, marker string, max int) ([]Instance, string) {
-	if f.Clusters != nil || f.Domains != nil {
-		return nil, ""
-	}
-	var matching []*store.Instance
+	var matching []shown
 	for _, i := range c.View.Instances() {
-		if (f.IDs == nil || slices.Contains(f.IDs, string(i.ID))) &&
-			(f.Engines == nil || slices.Contains(f.Engines, string(i.Spec.Engine))) &&
-			(f.Names == nil || c.named(i, f.Names)) {
-			matching = append(matching, i)
+		for _, s := range c.shown(i) {
+			if c.matches(f, s) {
+				matching = append(matching, s)
+			}
 		}
 	}
-	page, next := MarkerPage(matching, (*store.Instance).Name, marker, max)
+	slices.SortFunc(matching, func(a, b shown) int { return strings.Compare(a.name, b.name) })
+	page, next := MarkerPage(matching, func(s shown) string { return s.name }, marker, max)
 	list := make([]Instance, len(page))
-	for n, i := range page {
-		list[n] = c.read(i)
+	for n, s := range page {
+		list[n] = c.readShown(s)
 	}
 	return list, next
 }
 
-// named says whether one of names, which may be ARNs, is the instance's.
-func (c *Control) named(i *store.Instance, names []string) bool {
-	return containsFold(names, i.Name()) || containsFold(names, c.ARN("db", i.Name()))
+// shown is something that users see in the list: an instance, a cluster, or, where instances
+// are asked for, a server of a cluster.
+type shown struct {
+	name   string
+	of     *store.Instance
+	server *kurabe.ServerStatus
+}
+
+// shown is what is to be seen of a stored instance.
+func (c *Control) shown(i *store.Instance) []shown {
+	switch {
+	case i.Spec.Cluster == c.cluster:
+		return []shown{{name: i.Name(), of: i}}
+	case c.cluster || i.Status == nil:
+		return nil
+	}
+	var list []shown
+	for _, s := range i.Status.Servers {
+		list = append(list, shown{kurabe.ServerName(i.Name(), s.ID), i, &s})
+	}
+	return list
+}
+
+func (c *Control) readShown(s shown) Instance {
+	i := c.read(s.of)
+	if s.server == nil {
+		return i
+	}
+	i.Server, i.Cluster, i.Name = s.server, i.Name, s.name
+	if i.State != kurabe.StateDeleting {
+		i.State = s.server.State
+	}
+	return i
+}
+
+func (c *Control) matches(f InstanceFilter, s shown) bool {
+	cluster := s.of.Name()
+	return f.Domains == nil && (f.IDs == nil || slices.Contains(f.IDs, resourceID(s.of.Spec, s.server))) &&
+		(f.Engines == nil || slices.Contains(f.Engines, string(s.of.Spec.Engine))) &&
+		(f.Names == nil || c.named(s.name, f.Names)) &&
+		(f.Clusters == nil || s.server != nil && c.Clusters().named(cluster, f.Clusters))
+}
+
+// named says whether one of names, which may be ARNs, is this name.
+func (c *Control) named(name string, names []string) bool {
+	return containsFold(names, name) || containsFold(names, c.ARN(c.words().db, name))
 }
 
 // find returns the stored instance of a name or ARN. What cannot be the name of
 // an instance is told from the name of none, as on RDS.
 func (c *Control) find(name string) (*store.Instance, error) {
-	folded := strings.ToLower(name)
-	if arn, ok := strings.CutPrefix(folded, c.ARN("db", "")); ok {
-		folded = arn
-	}
-	if i, ok := c.View.InstanceByName(folded); ok && i.Spec != nil {
+	folded, w := c.fold(name), c.words()
+	if i, ok := c.View.InstanceByName(c.key(folded)); ok && i.Spec != nil && i.Spec.Cluster == c.cluster {
 		return i, nil
 	}
-	if _, err := kurabe.FoldIdentifier("DBInstanceIdentifier", folded); err != nil {
+	if _, err := kurabe.FoldIdentifier(w.is+"Identifier", folded); err != nil {
 		return nil, err
 	}
-	return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", folded)
+	if server, ok := c.server(folded); ok {
+		return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s belongs to DB cluster %s, of which it is a server: what is asked for is done with the cluster.", folded, server.of.Name())
+	}
+	return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "%s %s not found.", w.is, folded)
+}
+
+// fold is the name that a name or an ARN means.
+func (c *Control) fold(name string) string {
+	folded := strings.ToLower(name)
+	return strings.TrimPrefix(folded, c.ARN(c.words().db, ""))
 }
 
 // change runs a decision on one instance's spec: edit changes a copy and returns
@@ -156,7 +216,7 @@ func (c *Control) change(ctx context.Context, name string, edit func(i Instance,
 		spec := *i.Spec
 		change := store.NewChange()
 		if i.Status != nil && i.Status.AppliedNext >= spec.NextSeq && spec.NextSeq > 0 {
-			fold(&spec, i.Names, change)
+			settle(&spec, i.Names, change)
 		}
 		if err := edit(c.read(i), &spec, change); err != nil {
 			return nil, err
@@ -169,18 +229,19 @@ func (c *Control) change(ctx context.Context, name string, edit func(i Instance,
 	}
 	i, ok := c.View.Instance(id)
 	if !ok {
-		return Instance{}, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", name)
+		return Instance{}, kurabe.Errorf(kurabe.CodeInstanceNotFound, "%s %s not found.", c.words().is, name)
 	}
 	return c.read(i), nil
 }
 
-// fold makes what waited for the window the present: it is in force.
-func fold(s *kurabe.InstanceSpec, names map[string]int64, change *store.Change) {
+// settle makes what waited for the window the present: it is in force.
+func settle(s *kurabe.InstanceSpec, names map[string]int64, change *store.Change) {
 	if s.Next != nil {
 		s.Now, s.Next = *s.Next, nil
 	}
 	if s.NextName != "" && s.NextName != s.Name {
-		change.ReleaseName(s.Name, names[s.Name])
+		was := kurabe.NameKey(s.Name, s.Cluster)
+		change.ReleaseName(was, names[was])
 		s.Name = s.NextName
 	}
 	s.NextName, s.NextSince = "", time.Time{}

@@ -121,8 +121,11 @@ func (c *Control) checkCapacity(s kurabe.InstanceSpec, except kurabe.InstanceID)
 			reserved += ReservedBytes(i)
 		}
 	}
-	needs, what := memoryOf(class.Name, servers(s.Now)), class.Name
-	if s.Now.MultiAZ {
+	needs, what := memoryOf(class.Name, servers(s.Now, s.Cluster)), class.Name
+	switch {
+	case s.Cluster:
+		what = fmt.Sprintf("a DB cluster of %d servers of %s", kurabe.ClusterServers, what)
+	case s.Now.MultiAZ:
 		what += " with a standby"
 	}
 	if reserved+needs > total {
@@ -134,15 +137,15 @@ func (c *Control) checkCapacity(s kurabe.InstanceSpec, except kurabe.InstanceID)
 
 // ReservedBytes is the memory that an instance holds: the most that it has or waits for.
 func ReservedBytes(i *store.Instance) int64 {
-	most := memoryOf(i.Spec.Now.Class, servers(i.Spec.Now))
+	most := memoryOf(i.Spec.Now.Class, servers(i.Spec.Now, i.Spec.Cluster))
 	if next := i.Spec.Next; next != nil {
-		most = max(most, memoryOf(next.Class, servers(*next)))
+		most = max(most, memoryOf(next.Class, servers(*next, i.Spec.Cluster)))
 	}
 	if i.Status == nil {
 		return most
 	}
 	have := i.Status.Applied
-	most = max(most, memoryOf(have.Class, servers(have)))
+	most = max(most, memoryOf(have.Class, servers(have, i.Spec.Cluster)))
 	if i.Group != nil { // a standby that is no longer wanted takes its memory until it is gone
 		most = max(most, memoryOf(have.Class, int64(len(i.Group.Members))))
 	}
@@ -156,14 +159,18 @@ func (c *Control) requireGroups(change *store.Change, s *kurabe.InstanceSpec, v 
 		return kurabe.Errorf(kurabe.CodeOptionGroupNotFound, "Specified OptionGroupName: %s not found.", s.OptionGroup)
 	}
 	if s.ParameterGroup != kurabe.DefaultGroup(v.Family) {
-		g, ok := c.View.ParameterGroup(s.ParameterGroup)
-		if !ok {
+		key := kurabe.NameKey(s.ParameterGroup, s.Cluster)
+		g, ok := c.View.ParameterGroup(key)
+		switch {
+		case !ok && s.Cluster:
+			return kurabe.Errorf(kurabe.CodeClusterGroupNotFound, "DBClusterParameterGroup not found: %s", s.ParameterGroup)
+		case !ok:
 			return kurabe.Errorf(kurabe.CodeParameterGroupNotFound, "DBParameterGroup not found: %s", s.ParameterGroup)
 		}
 		if g.Value.Family != v.Family {
 			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "The parameter group %s with DBParameterGroupFamily %s cannot be used for this instance. Please use a parameter group with DBParameterGroupFamily %s", g.Value.Name, g.Value.Family, v.Family)
 		}
-		change.RequireParameterGroup(s.ParameterGroup, g.ModRevision)
+		change.RequireParameterGroup(key, g.ModRevision)
 	}
 	group, err := c.SubnetGroup(s.SubnetGroup)
 	if err != nil {
@@ -171,6 +178,11 @@ func (c *Control) requireGroups(change *store.Change, s *kurabe.InstanceSpec, v 
 	}
 	if stored, ok := c.View.SubnetGroup(s.SubnetGroup); ok {
 		change.RequireSubnetGroup(s.SubnetGroup, stored.ModRevision)
+	}
+	if s.Cluster {
+		if zones := zonesOfSubnets(group.Subnets); len(zones) < kurabe.ClusterServers {
+			return kurabe.Errorf(kurabe.CodeSubnetGroupAZCoverage, "DB Subnet Group %s doesn't meet availability zone coverage requirement: a DB cluster has servers in %d zones, and it covers %s.", group.Name, kurabe.ClusterServers, strings.Join(zones, ", "))
+		}
 	}
 	inGroup := func(subnet kurabe.Subnet) bool { return subnet.Zone == s.Zone }
 	if s.Zone != "" && !slices.ContainsFunc(group.Subnets, inGroup) {

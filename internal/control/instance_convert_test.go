@@ -75,7 +75,7 @@ func TestConversionThatWaits(t *testing.T) {
 		t.Errorf("not taken back: %+v", i.Spec.Next)
 	}
 	convert(true)
-	list, err := c.PendingMaintenance("", nil)
+	list, err := c.PendingMaintenance("", nil, nil)
 	if err != nil || len(list) != 1 || list[0].Action != ActionUpdate || list[0].Description != "Modifications that wait for the maintenance window: Multi-AZ false to true" {
 		t.Fatalf("%+v, %v", list, err)
 	}

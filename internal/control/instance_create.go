@@ -40,6 +40,7 @@ type NewInstance struct {
 	SubnetGroup                        *string
 	DeletionProtection, CopyTags       bool
 	AutoMinorUpgrade, MultiAZ          bool
+	Zones                              []string // of a cluster's servers
 	Tags                               []kurabe.Tag
 }
 
@@ -69,15 +70,18 @@ func (c *Control) CreateInstance(ctx context.Context, n NewInstance) (Instance, 
 // storeNew writes the spec of a new instance once name, quota, capacity and groups
 // allow it; also may add conditions to the change.
 func (c *Control) storeNew(ctx context.Context, spec kurabe.InstanceSpec, version kurabe.EngineVersion, also func(*store.Change) error) error {
+	if spec.Cluster && !spec.Engine.HasClusters() {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Engine %s is not offered for DB clusters: its servers cannot yet be told whose answer does not count any more, which a cluster with two standbys needs. Create a Multi-AZ DB instance, or a cluster of postgres", spec.Engine)
+	}
 	c.creating.Lock()
 	defer c.creating.Unlock()
 	return c.update(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
-		if _, taken := c.View.NameOwner(spec.Name); taken {
-			return nil, kurabe.Errorf(kurabe.CodeInstanceExists, "DB instance already exists")
+		if err := c.nameFree(spec.Name); err != nil {
+			return nil, err
 		}
 		if len(c.View.Instances()) >= maxInstances {
-			return nil, kurabe.Errorf(kurabe.CodeInstanceQuota, "this service holds at most %d DB instances", maxInstances)
+			return nil, kurabe.Errorf(kurabe.CodeInstanceQuota, "this service holds at most %d DB instances and clusters", maxInstances)
 		}
 		if err := c.checkCapacity(spec, ""); err != nil {
 			return nil, err
@@ -102,10 +106,10 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		MasterUsername: n.MasterUsername, DatabaseName: n.DatabaseName, Zone: n.Zone,
 		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
-		Tags: n.Tags, ParameterGroupSeq: 1,
+		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.cluster,
 	}
 	var err error
-	if s.Name, err = kurabe.FoldIdentifier("DBInstanceIdentifier", n.Name); err != nil {
+	if s.Name, err = c.foldName(c.words().is+"Identifier", n.Name); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
 	version, err := c.engineVersion(n.Engine, n.EngineVersion)
@@ -152,6 +156,9 @@ func (c *Control) checkNames(s *kurabe.InstanceSpec, n NewInstance, v kurabe.Eng
 	if n.Zone != "" && !slices.Contains(c.Zones, n.Zone) {
 		return kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, "AvailabilityZone %s does not exist; the zones are %s", n.Zone, strings.Join(c.Zones, ", "))
 	}
+	if err := c.checkZones(n.Zones); err != nil {
+		return err
+	}
 	return kurabe.CheckTags(n.Tags)
 }
 
@@ -161,7 +168,7 @@ func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	if n.MultiAZ && n.Zone != "" {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Requesting a specific availability zone is not valid for Multi-AZ instances.")
 	}
-	now.Class, now.StorageType, now.MultiAZ = n.Class, nameOr(n.StorageType, defaultStorageType), n.MultiAZ
+	now.Class, now.StorageType, now.MultiAZ = n.Class, nameOr(n.StorageType, defaultStorageType), n.MultiAZ || s.Cluster
 	if n.StorageType == nil && intOr(n.IOPS, 0) != 0 {
 		now.StorageType = "io1" // RDS: Iops without a type means io1
 	}
@@ -188,7 +195,7 @@ func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	if err := c.checkFit(*now); err != nil {
 		return err
 	}
-	return c.checkMultiAZ(*now)
+	return c.checkMultiAZ(*now, s.Cluster)
 }
 
 // setWindows sets both windows, or RDS-like defaults that differ by instance.

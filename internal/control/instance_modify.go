@@ -48,7 +48,7 @@ func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceCha
 	}
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
 		if !slices.Contains(modifiable, i.State) {
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Database instance is not in available state: %s is %s.", i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s is not in available state: %s is %s.", c.words().title, i.Name, i.State)
 		}
 		if m.empty() && !(m.ApplyImmediately && (s.Next != nil || s.NextName != "")) {
 			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "No modifications were requested")
@@ -158,7 +158,7 @@ func (c *Control) modifySettings(i Instance, s *kurabe.InstanceSpec, m InstanceC
 	s.MaxStorageGiB = bound.MaxStorageGiB
 	if m.ApplyImmediately {
 		s.Next, s.NextName = &wanted, name
-		fold(s, i.names, change)
+		settle(s, i.names, change)
 		return nil
 	}
 	if wanted == s.Now && name == s.Name { // newName has released the name that waited
@@ -188,7 +188,7 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		}
 	}
 	w.Class = nameOr(m.Class, w.Class)
-	setBool(&w.MultiAZ, m.MultiAZ)
+	setBool(&w.MultiAZ, m.MultiAZ) // of a cluster nobody can ask for another one
 	w.RetentionDays = intOr(m.RetentionDays, w.RetentionDays)
 	w.CACertificate = nameOr(m.CACertificate, w.CACertificate)
 	if w.CACertificate != c.Authority.Identifier {
@@ -218,7 +218,7 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		}
 	}
 	if w.Class != before.Class || w.MultiAZ && !before.MultiAZ {
-		if err := c.checkCapacity(kurabe.InstanceSpec{Now: *w}, s.ID); err != nil {
+		if err := c.checkCapacity(kurabe.InstanceSpec{Now: *w, Cluster: s.Cluster}, s.ID); err != nil {
 			return err
 		}
 		return c.checkStay(i, *w)
@@ -304,20 +304,24 @@ func (c *Control) newName(i Instance, s *kurabe.InstanceSpec, m InstanceChange, 
 	if m.NewName == nil {
 		return waiting, nil
 	}
-	name, err := kurabe.FoldIdentifier("NewDBInstanceIdentifier", *m.NewName)
+	name, err := c.foldName("New"+c.words().is+"Identifier", *m.NewName)
 	if err != nil || name == waiting {
 		return waiting, err
 	}
 	if waiting != s.Name {
-		change.ReleaseName(waiting, i.names[waiting])
+		change.ReleaseName(c.key(waiting), i.names[c.key(waiting)])
 	}
 	if name == s.Name {
 		return name, nil
 	}
-	if owner, taken := c.View.NameOwner(name); taken && owner != i.Spec.ID {
-		return "", kurabe.Errorf(kurabe.CodeInstanceExists, "DB instance already exists")
+	revision := c.View.Revision()
+	if owner, taken := c.View.NameOwner(c.key(name)); !taken || owner != i.Spec.ID {
+		if err := c.nameFree(name); err != nil {
+			return "", err
+		}
 	}
-	change.TakeName(name, s.ID)
+	// Nothing may take a name meanwhile that one of a cluster's servers would have.
+	change.TakeName(c.key(name), s.ID).RequireInstancesUnwritten(revision)
 	return name, nil
 }
 

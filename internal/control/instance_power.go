@@ -14,7 +14,7 @@ func (c *Control) RebootInstance(ctx context.Context, name string) (Instance, er
 		switch i.State {
 		case kurabe.StateAvailable, kurabe.StateIncompatibleParameters, kurabe.StateIncompatibleNetwork:
 		default:
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Invalid DB Instance State: %s is %s, and only an available one can be rebooted.", i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Invalid DB %s State: %s is %s, and only an available one can be rebooted.", i.kind(), i.Name, i.State)
 		}
 		s.RebootSeq++
 		s.Action = kurabe.StateRebooting
@@ -27,7 +27,7 @@ func (c *Control) RebootInstance(ctx context.Context, name string) (Instance, er
 func (c *Control) StopInstance(ctx context.Context, name, snapshot string) (Instance, error) {
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
 		if i.State != kurabe.StateAvailable {
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is not in available state: it is %s.", i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s %s is not in available state: it is %s.", i.kind(), i.Name, i.State)
 		}
 		if err := checkStop(i); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (c *Control) StopInstance(ctx context.Context, name, snapshot string) (Inst
 func (c *Control) StartInstance(ctx context.Context, name string) (Instance, error) {
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
 		if i.State != kurabe.StateStopped {
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is not in stopped state: it is %s.", i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s %s is not in stopped state: it is %s.", i.kind(), i.Name, i.State)
 		}
 		s.Power = kurabe.Power{Seq: s.Power.Seq + 1, At: c.Now().UTC()}
 		s.Action = kurabe.StateStarting
@@ -72,7 +72,7 @@ func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string
 			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier can not be specified when deleting a read replica: its data is that of %s. Specify SkipFinalSnapshot.", i.Source)
 		}
 		if !slices.Contains(snapshotable, i.State) && i.State != kurabe.StateFailed {
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is %s: no final snapshot can be taken of it. SkipFinalSnapshot=true deletes without one.", i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s %s is %s: no final snapshot can be taken of it. SkipFinalSnapshot=true deletes without one.", i.kind(), i.Name, i.State)
 		}
 		var err error
 		s.Deleting.FinalSnapshot, err = c.snapshotBefore(change, "FinalDBSnapshotIdentifier", finalSnapshot, i)
@@ -82,20 +82,24 @@ func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string
 
 // Deletable says why an instance cannot be deleted whatever else is asked for.
 func (c *Control) Deletable(name string) error {
-	i, err := c.Instance(name)
+	i, err := c.find(name)
 	if err != nil {
 		return err
 	}
-	return deletable(i)
+	return deletable(c.read(i))
 }
 
 func deletable(i Instance) error {
+	protected := "DB Instance" // RDS's words, which Terraform looks for
+	if i.Spec.Cluster {
+		protected = "Cluster"
+	}
 	switch {
 	// A final snapshot that failed keeps the instance until this is asked again.
 	case i.Spec.Deleting != nil && i.State != kurabe.StateFailed:
-		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
+		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s %s is already being deleted.", i.kind(), i.Name)
 	case i.Spec.DeletionProtection:
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot delete protected DB Instance, please disable deletion protection and try again.")
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot delete protected %s, please disable deletion protection and try again.", protected)
 	}
 	return nil
 }
@@ -109,4 +113,12 @@ func (c *Control) snapshotBefore(change *store.Change, parameter, name string, i
 	}
 	spec := c.newSnapshot(folded, i, nil)
 	return spec.ID, c.addSnapshot(change, spec)
+}
+
+// kind begins what is said of it.
+func (i Instance) kind() string {
+	if i.Spec.Cluster {
+		return "Cluster"
+	}
+	return "Instance"
 }

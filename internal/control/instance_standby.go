@@ -29,9 +29,12 @@ func (i Instance) WantsMultiAZ() bool {
 	return i.Settings().MultiAZ
 }
 
-// servers is how many servers settings ask for.
-func servers(s kurabe.InstanceSettings) int64 {
-	if s.MultiAZ {
+// servers is how many servers settings ask for, of an instance or of a cluster.
+func servers(s kurabe.InstanceSettings, cluster bool) int64 {
+	switch {
+	case cluster:
+		return kurabe.ClusterServers
+	case s.MultiAZ:
 		return multiAZZones
 	}
 	return 1
@@ -45,13 +48,17 @@ func memoryOf(class string, count int64) int64 {
 }
 
 // checkMultiAZ says whether any host can have a standby of an instance, if its settings
-// ask for one. Whether memory is free for it at the moment is another question.
-func (c *Control) checkMultiAZ(s kurabe.InstanceSettings) error {
+// ask for one, or there are zones for all servers of a cluster. Whether memory is free for it
+// at the moment is another question.
+func (c *Control) checkMultiAZ(s kurabe.InstanceSettings, cluster bool) error {
 	if !s.MultiAZ {
 		return nil
 	}
 	class, ok := kurabe.FindClass(s.Class)
 	able := slices.DeleteFunc(c.View.Hosts(), func(h kurabe.HostReport) bool { return !ok || class.Unfit(h) != "" })
+	if cluster && !holdsCluster(able, 0) {
+		return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "A DB cluster of %s cannot be made: its %d servers need as many availability zones, on hosts that can hold the class and reach each other; the service was started with the zones %s", s.Class, kurabe.ClusterServers, strings.Join(c.Zones, ", "))
+	}
 	if !pairs(able) {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: no host that can hold %s has a second zone, or reaches another host in one; the service was started with the zones %s", s.Class, strings.Join(c.Zones, ", "))
 	}
@@ -65,7 +72,7 @@ func pairs(hosts []kurabe.HostReport) bool {
 
 // checkConversion says whether an instance can be given its standby, or lose it, now.
 func (c *Control) checkConversion(i Instance, wanted kurabe.InstanceSettings) error {
-	if err := c.checkMultiAZ(wanted); err != nil {
+	if err := c.checkMultiAZ(wanted, i.Spec.Cluster); err != nil {
 		return err
 	}
 	if _, why := c.standbyOf(i, wanted, nil); wanted.MultiAZ && why != "" {
@@ -93,9 +100,51 @@ func (c *Control) FailoverInstance(ctx context.Context, name string) (Instance, 
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot force failover of %s: %s. It can be asked for once DescribeDBInstances shows a SecondaryAvailabilityZone.", i.Name, whyNoStandby(i.Group))
 		}
 		s.FailoverSeq++
+		s.FailoverTo = ""
 		s.Action = kurabe.StateRebooting
 		return nil
 	})
+}
+
+// FailoverCluster stores the wish that a reader takes the place of the writer of a cluster:
+// target, or, when that is "", whichever is best.
+func (c *Control) FailoverCluster(ctx context.Context, name, target string) (Instance, error) {
+	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
+		if i.State != kurabe.StateAvailable {
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB cluster %s is %s, and only an available one can fail over.", i.Name, i.State)
+		}
+		able := slices.DeleteFunc(slices.Clone(i.Status.Servers), func(m kurabe.ServerStatus) bool { return m.Writer || !m.Sync })
+		if len(able) == 0 {
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB cluster %s cannot fail over: no reader has every commit at the moment.", i.Name)
+		}
+		s.FailoverTo = ""
+		if target != "" {
+			to, err := failoverTarget(i, strings.TrimPrefix(strings.ToLower(target), c.ARN("db", "")))
+			if err != nil {
+				return err
+			}
+			s.FailoverTo = to
+		}
+		s.FailoverSeq++
+		s.Action = kurabe.StateFailingOver
+		return nil
+	})
+}
+
+// failoverTarget is the server that a failover names, if it may take over.
+func failoverTarget(i Instance, name string) (kurabe.InstanceID, error) {
+	at := slices.IndexFunc(i.Status.Servers, func(m kurabe.ServerStatus) bool { return kurabe.ServerName(i.Name, m.ID) == name })
+	if at < 0 {
+		return "", kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s is not a server of DB cluster %s.", name, i.Name)
+	}
+	switch m := i.Status.Servers[at]; {
+	case m.Writer:
+		return "", kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s is the writer of DB cluster %s already.", name, i.Name)
+	case !m.Sync:
+		return "", kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s cannot take over: it does not have every commit of DB cluster %s at the moment (it is %s).", name, i.Name, m.State)
+	default:
+		return m.ID, nil
+	}
 }
 
 // whyNoStandby says why nobody could take over without a loss.

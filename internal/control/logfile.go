@@ -20,17 +20,28 @@ type LogFilter struct {
 	WrittenSince time.Time // inclusive
 }
 
+// logged is the server whose log files users see of an instance.
+func (i Instance) logged() kurabe.InstanceID {
+	switch {
+	case i.Server != nil:
+		return i.Server.ID
+	case i.Group != nil:
+		return i.Group.Writer
+	}
+	return i.Spec.ID
+}
+
 // LogFiles lists the log files of the server that clients speak with, by name. A standby's
 // are not shown, as on RDS: after a failover they are those of the other server.
 func (c *Control) LogFiles(ctx context.Context, instance string, f LogFilter) ([]kurabe.LogFile, error) {
-	i, err := c.find(instance)
+	i, err := c.Instance(instance)
 	if err != nil {
 		return nil, err
 	}
 	if c.Logs == nil {
 		return nil, nil
 	}
-	list, err := c.Logs.List(ctx, i.Writer(), i.Spec.Engine)
+	list, err := c.Logs.List(ctx, i.logged(), i.Spec.Engine)
 	if err != nil {
 		return nil, fmt.Errorf("list log files: %w", err)
 	}
@@ -46,7 +57,7 @@ func (c *Control) LogFiles(ctx context.Context, instance string, f LogFilter) ([
 // beginning), or its last lines when marker is "". lines is how many at most,
 // nil for as many as a portion takes.
 func (c *Control) LogPortion(ctx context.Context, instance, file, marker string, lines *int) (kurabe.LogPortion, error) {
-	i, err := c.find(instance)
+	i, err := c.Instance(instance)
 	if err != nil {
 		return kurabe.LogPortion{}, err
 	}
@@ -57,7 +68,7 @@ func (c *Control) LogPortion(ctx context.Context, instance, file, marker string,
 	if count < 1 {
 		return kurabe.LogPortion{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "NumberOfLines must be at least 1, not %d", count)
 	}
-	portion, err := c.Logs.Read(ctx, i.Writer(), i.Spec.Engine, file, marker, min(count, maxLogLines))
+	portion, err := c.Logs.Read(ctx, i.logged(), i.Spec.Engine, file, marker, min(count, maxLogLines))
 	if err != nil {
 		return kurabe.LogPortion{}, fmt.Errorf("read log file: %w", err)
 	}

@@ -36,32 +36,39 @@ type Maintenance struct {
 	Description string
 	OptIn       string
 	At          time.Time // when it is applied
+
+	key string // the name, unique among instances and clusters
 }
 
-// PendingMaintenance lists what waits, by instance name. names and arn narrow the
-// list unless empty; names may be ARNs.
-func (c *Control) PendingMaintenance(arn string, names []string) ([]Maintenance, error) {
+// PendingMaintenance lists what waits, that of instances by their names and then that of
+// clusters. arn, names of instances and those of clusters narrow the list unless empty;
+// names may be ARNs.
+func (c *Control) PendingMaintenance(arn string, names, clusters []string) ([]Maintenance, error) {
 	if arn != "" {
-		i, err := c.maintained(arn)
-		if err != nil {
+		if _, err := c.maintained(arn); err != nil {
 			return nil, err
 		}
-		if names != nil && !containsFold(names, i.Name) && !containsFold(names, c.ARN("db", i.Name)) {
-			return nil, nil
-		}
-		names = []string{i.Name}
 	}
 	var list []Maintenance
 	for _, stored := range c.View.Instances() {
-		if names != nil && !c.named(stored, names) {
+		of, only, others := c.of(stored.Spec.Cluster), names, clusters
+		if stored.Spec.Cluster {
+			only, others = clusters, names
+		}
+		if others != nil || only != nil && !of.named(stored.Name(), only) {
 			continue
 		}
-		if m, ok := c.maintenance(c.read(stored)); ok {
+		m, ok := of.maintenance(c.read(stored))
+		if ok && (arn == "" || strings.EqualFold(arn, m.ARN)) {
 			list = append(list, m)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b Maintenance) int { return strings.Compare(a.key, b.key) })
 	return list, nil
 }
+
+// After is the text that a list goes on after.
+func (m Maintenance) After() string { return m.key }
 
 // maintained finds the instance that an ARN names; anything else is no resource
 // that maintenance knows.
@@ -70,11 +77,12 @@ func (c *Control) maintained(arn string) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	i, err := c.find(name)
-	if kind != "db" || err != nil {
+	of := c.of(kind == c.Clusters().words().db)
+	i, err := of.find(name)
+	if kind != of.words().db || err != nil {
 		return Instance{}, kurabe.Errorf(kurabe.CodeResourceNotFound, "%s not found.", arn)
 	}
-	return c.read(i), nil
+	return of.read(i), nil
 }
 
 // maintenance describes what waits for an instance's window, if anything does.
@@ -96,7 +104,7 @@ func (c *Control) maintenance(i Instance) (Maintenance, bool) {
 		changes = append(changes, fmt.Sprintf("name %s to %s", s.Name, s.NextName))
 	}
 	m := Maintenance{
-		Instance: i.Name, ARN: c.ARN("db", i.Name), Action: action, OptIn: OptInNext,
+		Instance: i.Name, ARN: c.ARN(c.words().db, i.Name), Action: action, OptIn: OptInNext, key: c.key(i.Name),
 		Description: "Modifications that wait for the maintenance window: " + strings.Join(changes, ", "),
 	}
 	if w, err := kurabe.ParseMaintenanceWindow(s.MaintenanceWindow); err == nil {
@@ -150,15 +158,16 @@ func (c *Control) ApplyMaintenance(ctx context.Context, arn, action, optIn strin
 	if i.Spec.Deleting != nil {
 		return Maintenance{}, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
 	}
-	m, ok := c.maintenance(i)
+	of := c.of(i.Spec.Cluster)
+	m, ok := of.maintenance(i)
 	if !ok || m.Action != action {
 		return Maintenance{}, noSuchAction(arn, action)
 	}
 	if optIn != OptInImmediate {
 		return m, nil
 	}
-	after, err := c.change(ctx, i.Name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
-		now, ok := c.maintenance(i)
+	after, err := of.change(ctx, i.Name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
+		now, ok := of.maintenance(i)
 		if !ok || now.Action != action {
 			return noSuchAction(arn, action)
 		}
@@ -166,11 +175,14 @@ func (c *Control) ApplyMaintenance(ctx context.Context, arn, action, optIn strin
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Database instance is not in available state: %s is %s.", i.Name, i.State)
 		}
 		before := *s
-		fold(s, i.names, change)
+		settle(s, i.names, change)
 		s.Action = modifyAction(before, *s)
 		return nil
 	})
-	m.OptIn, m.At, m.Instance, m.ARN = OptInImmediate, c.Now().UTC(), after.Name, c.ARN("db", after.Name)
+	m.OptIn, m.At, m.Instance, m.ARN = OptInImmediate, c.Now().UTC(), after.Name, c.ARN(of.words().db, after.Name)
+	if of.cluster {
+		err = AsCluster(err)
+	}
 	return m, err
 }
 

@@ -33,7 +33,7 @@ func TestPendingMaintenance(t *testing.T) {
 	addWaiting(t, c, "version", func(s *kurabe.InstanceSettings) { s.EngineVersion, s.StorageGiB = "15.18", 30 }, "")
 	addWaiting(t, c, "ca", func(s *kurabe.InstanceSettings) { s.CACertificate = "kurabe-ca-2" }, "")
 	addWaiting(t, c, "name", func(*kurabe.InstanceSettings) {}, "other")
-	list, err := c.PendingMaintenance("", nil)
+	list, err := c.PendingMaintenance("", nil, nil)
 	if err != nil || len(list) != 4 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -51,15 +51,15 @@ func TestPendingMaintenance(t *testing.T) {
 			t.Errorf("applied at %v, want %v", m.At, opens)
 		}
 	}
-	if list, err := c.PendingMaintenance(c.ARN("db", "calm"), nil); err != nil || list != nil {
+	if list, err := c.PendingMaintenance(c.ARN("db", "calm"), nil, nil); err != nil || list != nil {
 		t.Errorf("calm: %v, %v", list, err)
 	}
-	if list, _ := c.PendingMaintenance("", []string{"class", c.ARN("db", "ca")}); len(list) != 2 {
+	if list, _ := c.PendingMaintenance("", []string{"class", c.ARN("db", "ca")}, nil); len(list) != 2 {
 		t.Errorf("filtered: %v", list)
 	}
-	_, err = c.PendingMaintenance(c.ARN("db", "nope"), nil)
+	_, err = c.PendingMaintenance(c.ARN("db", "nope"), nil, nil)
 	wantCode(t, err, kurabe.CodeResourceNotFound, "nope")
-	_, err = c.PendingMaintenance(c.ARN("pg", "default.postgres15"), nil)
+	_, err = c.PendingMaintenance(c.ARN("pg", "default.postgres15"), nil, nil)
 	wantCode(t, err, kurabe.CodeResourceNotFound, "")
 }
 
@@ -95,7 +95,7 @@ func TestApplyMaintenance(t *testing.T) {
 	if len(i.Names) != 1 || i.Names["sales"] == 0 {
 		t.Errorf("names %v: the old one is free again", i.Names)
 	}
-	if list, _ := c.PendingMaintenance("", nil); list != nil {
+	if list, _ := c.PendingMaintenance("", nil, nil); list != nil {
 		t.Errorf("%v", list)
 	}
 }

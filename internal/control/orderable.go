@@ -13,6 +13,7 @@ type Orderable struct {
 	Storage kurabe.StorageType
 	Zones   []string
 	MultiAZ bool // some host can hold a standby too, in another zone
+	Cluster bool // hosts can hold the three servers of a cluster
 }
 
 // OrderableFilter narrows a list; empty fields match everything.
@@ -35,7 +36,7 @@ func (c *Control) Orderables(f OrderableFilter) []Orderable {
 			for _, storage := range kurabe.StorageTypes {
 				able := hostsFor(hosts, v.EngineVersion, class, storage)
 				if zones := c.zonesOf(able); len(zones) > 0 {
-					list = append(list, Orderable{v.EngineVersion, class, storage, zones, holdsStandby(able, class)})
+					list = append(list, Orderable{v.EngineVersion, class, storage, zones, holdsStandby(able, class), v.Engine.HasClusters() && holdsCluster(able, class.MemoryBytes)})
 				}
 			}
 		}
@@ -87,10 +88,11 @@ type StorageChoice struct {
 // StorageChoices lists the storage an instance can be modified to. Storage never
 // shrinks.
 func (c *Control) StorageChoices(name string) ([]StorageChoice, error) {
-	i, err := c.Instance(name)
+	stored, err := c.find(name)
 	if err != nil {
 		return nil, err
 	}
+	i := c.read(stored)
 	if i.Spec.Deleting != nil {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
 	}

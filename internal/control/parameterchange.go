@@ -191,9 +191,20 @@ func (c *Control) parameterEvent(change *store.Change, group, parameter, value s
 	c.groupEvent(change, group, "Updated parameter "+parameter+" to "+value+" with apply method "+string(method))
 }
 
+// clusterGroupSource begins the SourceID of events of cluster parameter groups: RDS has no
+// source type of their own.
+const clusterGroupSource = "cluster-pg:"
+
+func (c *Control) groupSource(group string) string {
+	if c.cluster {
+		return clusterGroupSource + group
+	}
+	return ""
+}
+
 func (c *Control) groupEvent(change *store.Change, group, message string) {
 	change.AddEvent(kurabe.Event{
-		At: c.Now().UTC(), SourceType: parameterGroupSource, Source: group,
+		At: c.Now().UTC(), SourceType: parameterGroupSource, Source: group, SourceID: c.groupSource(group),
 		ID: "RDS-EVENT-0037", Categories: []string{"configuration change"}, Message: message,
 	})
 }

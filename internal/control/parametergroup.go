@@ -25,33 +25,51 @@ func (c *Control) ParameterGroup(name string) (kurabe.ParameterGroup, error) {
 
 // parameterGroup is ParameterGroup with the revision, 0 for a default group.
 func (c *Control) parameterGroup(name string) (store.Record[kurabe.ParameterGroup], error) {
-	folded := strings.ToLower(strings.TrimPrefix(name, c.ARN("pg", "")))
-	if g, ok := c.View.ParameterGroup(folded); ok {
+	folded := strings.ToLower(strings.TrimPrefix(name, c.ARN(c.words().group, "")))
+	if g, ok := c.View.ParameterGroup(c.key(folded)); ok && g.Value.Cluster == c.cluster {
 		return g, nil
 	}
 	if family, ok := strings.CutPrefix(folded, defaultGroupPrefix); ok {
 		if _, ok := c.catalog(family); ok {
-			return store.Record[kurabe.ParameterGroup]{Value: defaultParameterGroup(family)}, nil
+			return store.Record[kurabe.ParameterGroup]{Value: c.defaultParameterGroup(family)}, nil
 		}
 	}
 	return store.Record[kurabe.ParameterGroup]{}, kurabe.Errorf(kurabe.CodeParameterGroupNotFound, "DBParameterGroup not found: %s", name)
 }
 
-func defaultParameterGroup(family string) kurabe.ParameterGroup {
-	return kurabe.ParameterGroup{Name: kurabe.DefaultGroup(family), Family: family, Description: "Default parameter group for " + family}
+func (c *Control) defaultParameterGroup(family string) kurabe.ParameterGroup {
+	text := "Default parameter group for " + family
+	if c.cluster {
+		text = "Default cluster parameter group for " + family
+	}
+	return kurabe.ParameterGroup{Name: kurabe.DefaultGroup(family), Family: family, Description: text, Cluster: c.cluster}
 }
 
 // ParameterGroups lists every group by name, the default ones included.
 func (c *Control) ParameterGroups() []kurabe.ParameterGroup {
 	var list []kurabe.ParameterGroup
 	for _, family := range c.families() {
-		list = append(list, defaultParameterGroup(family))
+		list = append(list, c.defaultParameterGroup(family))
 	}
-	for _, g := range c.View.ParameterGroups() {
-		list = append(list, g.Value)
-	}
+	list = append(list, c.ownGroups()...)
 	slices.SortFunc(list, func(a, b kurabe.ParameterGroup) int { return strings.Compare(a.Name, b.Name) })
 	return list
+}
+
+// ownGroups are the groups that users have made.
+func (c *Control) ownGroups() []kurabe.ParameterGroup {
+	var list []kurabe.ParameterGroup
+	for _, g := range c.View.ParameterGroups() {
+		if g.Value.Cluster == c.cluster {
+			list = append(list, g.Value)
+		}
+	}
+	return list
+}
+
+// groupParameterName is RDS's name of the parameter that names a group.
+func (c *Control) groupParameterName(role, ending string) string {
+	return role + strings.TrimSuffix(c.words().is, "Instance") + "ParameterGroup" + ending
 }
 
 // CreateParameterGroup stores a new group. Only Name, Family, Description,
@@ -61,7 +79,7 @@ func (c *Control) CreateParameterGroup(ctx context.Context, g kurabe.ParameterGr
 	if err != nil {
 		return g, err
 	}
-	return c.storeParameterGroup(ctx, "DBParameterGroupName", kurabe.ParameterGroup{
+	return c.storeParameterGroup(ctx, c.groupParameterName("", "Name"), kurabe.ParameterGroup{
 		Name: g.Name, Family: cat.Family, Description: g.Description, Tags: g.Tags,
 	})
 }
@@ -77,7 +95,7 @@ func (c *Control) CopyParameterGroup(ctx context.Context, source string, target 
 		return target, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The default DB parameter group %s cannot be copied; create a new one of family %s", from.Name, from.Family)
 	}
 	target.Family, target.Values = from.Family, from.Values
-	return c.storeParameterGroup(ctx, "TargetDBParameterGroupIdentifier", target)
+	return c.storeParameterGroup(ctx, c.groupParameterName("Target", "Identifier"), target)
 }
 
 func (c *Control) storeParameterGroup(ctx context.Context, field string, g kurabe.ParameterGroup) (kurabe.ParameterGroup, error) {
@@ -91,15 +109,15 @@ func (c *Control) storeParameterGroup(ctx context.Context, field string, g kurab
 	if err := kurabe.CheckTags(g.Tags); err != nil {
 		return g, err
 	}
-	g.Name, g.Revision, g.CreatedAt = name, 1, c.Now().UTC()
+	g.Name, g.Revision, g.CreatedAt, g.Cluster = name, 1, c.Now().UTC(), c.cluster
 	c.creating.Lock()
 	defer c.creating.Unlock()
 	return g, c.update(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
-		if _, taken := c.View.ParameterGroup(name); taken {
+		if _, taken := c.View.ParameterGroup(c.key(name)); taken {
 			return nil, kurabe.Errorf(kurabe.CodeParameterGroupExists, "Parameter group %s already exists", name)
 		}
-		if len(c.View.ParameterGroups()) >= maxParameterGroups {
+		if len(c.ownGroups()) >= maxParameterGroups {
 			return nil, kurabe.Errorf(kurabe.CodeParameterGroupQuota, "Cannot create more than %d DB parameter groups", maxParameterGroups)
 		}
 		return store.NewChange().CreateParameterGroup(g).RequireParameterGroupsUnwritten(revision), nil
@@ -122,12 +140,12 @@ func (c *Control) DeleteParameterGroup(ctx context.Context, name string) error {
 			return nil, err
 		}
 		for _, i := range c.View.Instances() {
-			if i.Spec.ParameterGroup == g.Value.Name {
-				return nil, kurabe.Errorf(kurabe.CodeInvalidParameterGroup, "One or more database instances are still members of this parameter group %s, so the group cannot be deleted", g.Value.Name)
+			if i.Spec.Cluster == c.cluster && i.Spec.ParameterGroup == g.Value.Name {
+				return nil, kurabe.Errorf(kurabe.CodeInvalidParameterGroup, "One or more %ss are still members of this parameter group %s, so the group cannot be deleted", strings.ToLower(c.words().title), g.Value.Name)
 			}
 		}
 		// An instance that takes the group up meanwhile makes this conflict.
-		return store.NewChange().DeleteParameterGroup(g.Value.Name, g.ModRevision).RequireInstancesUnwritten(revision), nil
+		return store.NewChange().DeleteParameterGroup(g.Value.Key(), g.ModRevision).RequireInstancesUnwritten(revision), nil
 	})
 }
 

@@ -11,7 +11,7 @@ func (c *Control) checkPlace(s kurabe.InstanceSpec) error {
 	if !ok {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB Instance class: %s", s.Now.Class)
 	}
-	p := kurabe.Placement{Engine: s.Engine, Version: s.Now.EngineVersion, Class: class, Limits: s.Now.Limits(), Zone: s.Zone, Servers: int(servers(s.Now))}
+	p := kurabe.Placement{Engine: s.Engine, Version: s.Now.EngineVersion, Class: class, Limits: s.Now.Limits(), Zone: s.Zone, Servers: int(servers(s.Now, s.Cluster))}
 	if s.Origin != nil {
 		if from, ok := c.View.AnySnapshot(s.Origin.Snapshot); ok && from.Status != nil {
 			p.Data = from.Status.Host
@@ -47,12 +47,12 @@ func (c *Control) checkStay(i Instance, s kurabe.InstanceSettings) error {
 	for _, h := range c.View.Hosts() {
 		needs, free := memoryOf(s.Class, count[h.Host]), h.MemoryBytes-c.reservedOn(h.Host, i.Spec.ID)
 		if needs > free {
-			return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "%s needs %s of memory, and host %s, which the DB instance is on, has %s left", s.Class, kurabe.FormatBytes(needs), h.Host, kurabe.FormatBytes(max(free, 0)))
+			return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "%s needs %s of memory, and host %s, which the %s is on, has %s left", s.Class, kurabe.FormatBytes(needs), h.Host, c.words().noun, kurabe.FormatBytes(max(free, 0)))
 		}
 		total += count[h.Host]
 		reserved[h.Host] = h.MemoryBytes - free + needs
 	}
-	if total == 0 || total >= servers(s) {
+	if total == 0 || total >= servers(s, i.Spec.Cluster) {
 		return nil // not placed yet, or all are
 	}
 	if _, why := c.standbyOf(i, s, reserved); why != "" {

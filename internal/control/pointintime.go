@@ -24,7 +24,11 @@ type PointRequest struct {
 // moment. What cannot be restored is refused here, before anything is made.
 func (c *Control) RestorePoint(ctx context.Context, p PointRequest, n NewInstance) (Instance, error) {
 	if p.Latest == !p.At.IsZero() {
-		return Instance{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Exactly one of RestoreTime and UseLatestRestorableTime must be specified.")
+		at := "RestoreTime"
+		if c.cluster {
+			at = "RestoreToTime"
+		}
+		return Instance{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Exactly one of %s and UseLatestRestorableTime must be specified.", at)
 	}
 	b, err := c.pointSource(p)
 	if err != nil {
@@ -63,7 +67,11 @@ func (c *Control) pointSource(p PointRequest) (AutomatedBackup, error) {
 		}
 	}
 	if given != 1 {
-		return AutomatedBackup{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Exactly one of SourceDBInstanceIdentifier, SourceDbiResourceId and SourceDBInstanceAutomatedBackupsArn must be specified.")
+		names := "SourceDBInstanceIdentifier, SourceDbiResourceId and SourceDBInstanceAutomatedBackupsArn"
+		if c.cluster {
+			names = "SourceDBClusterIdentifier and SourceDbClusterResourceId"
+		}
+		return AutomatedBackup{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Exactly one of %s must be specified.", names)
 	}
 	if p.Instance == "" {
 		return c.AutomatedBackup(p.ResourceID + p.BackupARN)
@@ -72,9 +80,9 @@ func (c *Control) pointSource(p PointRequest) (AutomatedBackup, error) {
 	if err != nil {
 		return AutomatedBackup{}, err
 	}
-	b, err := c.AutomatedBackup(string(i.ID))
+	b, err := c.AutomatedBackup(resourceID(i.Spec, nil))
 	if kurabe.CodeOf(err) == kurabe.CodeBackupNotFound {
-		err = kurabe.Errorf(kurabe.CodePointInTimeNotEnabled, "Automated backups are not enabled for DB instance %s. To enable them, set its backup retention period to a non-zero value.", i.Name())
+		err = kurabe.Errorf(kurabe.CodePointInTimeNotEnabled, "Automated backups are not enabled for %s %s. To enable them, set its backup retention period to a non-zero value.", c.words().noun, i.Name())
 	}
 	return b, err
 }
@@ -87,7 +95,7 @@ func (c *Control) findBase(b AutomatedBackup, at time.Time) (*store.Snapshot, ti
 		return nil, at, kurabe.Errorf(kurabe.CodeInvalidParameterValue, format, args...)
 	}
 	if b.Window.Latest.IsZero() {
-		return nil, at, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "No moment of DB instance %s can be restored yet: its first automated snapshot and the log from there on are not complete.", b.Source.Name)
+		return nil, at, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "No moment of %s %s can be restored yet: its first automated snapshot and the log from there on are not complete.", c.words().noun, b.Source.Name)
 	}
 	if at.IsZero() {
 		at = b.Window.Latest

@@ -51,11 +51,15 @@ func (c *Control) Snapshot(name string) (Snapshot, error) {
 }
 
 func (c *Control) findSnapshot(name string) (*store.Snapshot, error) {
-	folded := strings.ToLower(strings.TrimPrefix(name, c.ARN("snapshot", "")))
-	if s, ok := c.View.SnapshotByName(folded); ok {
+	folded := strings.ToLower(strings.TrimPrefix(name, c.ARN(c.words().snapshot, "")))
+	if s, ok := c.View.SnapshotByName(c.key(folded)); ok && s.Spec != nil && s.Spec.Source.Cluster == c.cluster {
 		return s, nil
 	}
-	return nil, kurabe.Errorf(kurabe.CodeSnapshotNotFound, "DBSnapshot %s not found.", name)
+	return nil, c.noSnapshot(name)
+}
+
+func (c *Control) noSnapshot(name string) error {
+	return kurabe.Errorf(kurabe.CodeSnapshotNotFound, "%sSnapshot %s not found.", strings.TrimSuffix(c.words().is, "Instance"), name)
 }
 
 // SnapshotFilter narrows a list; empty fields match everything.
@@ -77,13 +81,19 @@ func (c *Control) Snapshots(f SnapshotFilter, marker string, max int) ([]Snapsho
 		})
 	}
 	for _, s := range c.View.Snapshots() {
-		of := s.Spec.Source
-		if named(f.Names, "snapshot", s.Spec.Name) && named(f.Instances, "db", of.Name) && has(f.IDs, string(of.Instance)) &&
+		of, w := s.Spec.Source, c.words()
+		if of.Cluster == c.cluster && named(f.Names, w.snapshot, s.Spec.Name) && named(f.Instances, w.db, of.Name) &&
+			has(f.IDs, resourceID(&kurabe.InstanceSpec{ID: of.Instance, Cluster: of.Cluster}, nil)) &&
 			has(f.Kinds, string(s.Spec.Kind)) && has(f.Engines, string(of.Engine)) {
 			matching = append(matching, readSnapshot(s))
 		}
 	}
 	return MarkerPage(matching, func(s Snapshot) string { return s.Spec.Name }, marker, max)
+}
+
+// snapshotParameter is RDS's name of the parameter that names a snapshot.
+func (c *Control) snapshotParameter(role string) string {
+	return role + strings.TrimSuffix(c.words().is, "Instance") + "SnapshotIdentifier"
 }
 
 // foldSnapshotName checks a name by RDS's rule.
@@ -100,7 +110,7 @@ var snapshotable = []kurabe.State{kurabe.StateAvailable, kurabe.StateStopped, ku
 
 // CreateSnapshot stores the wish for a snapshot of an instance.
 func (c *Control) CreateSnapshot(ctx context.Context, name, instance string, tags []kurabe.Tag) (Snapshot, error) {
-	folded, err := foldSnapshotName("DBSnapshotIdentifier", name)
+	folded, err := foldSnapshotName(c.snapshotParameter(""), name)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -118,7 +128,7 @@ func (c *Control) CreateSnapshot(ctx context.Context, name, instance string, tag
 		}
 		have := c.read(i)
 		if !slices.Contains(snapshotable, have.State) {
-			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot create a snapshot because the database instance %s is not currently in the available state: it is %s.", have.Name, have.State)
+			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot create a snapshot because the %s %s is not currently in the available state: it is %s.", strings.ToLower(c.words().title), have.Name, have.State)
 		}
 		if have.IsReplica() {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot create a snapshot of %s: it is a read replica. Take one of its source, %s, or promote it.", have.Name, have.Source)
@@ -159,7 +169,7 @@ func (c *Control) addSnapshot(change *store.Change, s kurabe.SnapshotSpec) error
 	}
 	manual := 0
 	for _, other := range c.View.Snapshots() {
-		if other.Spec.Kind == kurabe.SnapshotManual {
+		if other.Spec.Kind == kurabe.SnapshotManual && other.Spec.Source.Cluster == c.cluster {
 			manual++
 		}
 	}
@@ -171,7 +181,7 @@ func (c *Control) addSnapshot(change *store.Change, s kurabe.SnapshotSpec) error
 }
 
 func (c *Control) snapshotNameFree(name string) error {
-	if _, taken := c.View.SnapshotByName(name); taken {
+	if _, taken := c.View.SnapshotByName(c.key(name)); taken {
 		return kurabe.Errorf(kurabe.CodeSnapshotExists, "Cannot create the snapshot because a snapshot with the identifier %s already exists.", name)
 	}
 	return nil
@@ -180,7 +190,7 @@ func (c *Control) snapshotNameFree(name string) error {
 func (c *Control) snapshotByID(id kurabe.SnapshotID) (Snapshot, error) {
 	s, ok := c.View.Snapshot(id)
 	if !ok {
-		return Snapshot{}, kurabe.Errorf(kurabe.CodeSnapshotNotFound, "DBSnapshot %s not found.", id)
+		return Snapshot{}, c.noSnapshot(string(id))
 	}
 	return readSnapshot(s), nil
 }
@@ -189,7 +199,7 @@ func (c *Control) snapshotByID(id kurabe.SnapshotID) (Snapshot, error) {
 // but blocks that the file system keeps for both. tags nil and copyTags true take
 // over the source's.
 func (c *Control) CopySnapshot(ctx context.Context, source, target string, tags []kurabe.Tag, copyTags bool) (Snapshot, error) {
-	folded, err := foldSnapshotName("TargetDBSnapshotIdentifier", target)
+	folded, err := foldSnapshotName(c.snapshotParameter("Target"), target)
 	if err != nil {
 		return Snapshot{}, err
 	}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"kurabe"
 	"kurabe/internal/store"
@@ -12,7 +13,7 @@ import (
 // What the request leaves out is as it was with the source, tags included, but for what
 // belongs to the name: windows and groups are those of a new instance, as on RDS.
 func (c *Control) RestoreSnapshot(ctx context.Context, snapshot string, n NewInstance) (Instance, error) {
-	from, err := c.findSnapshot(snapshot)
+	from, err := c.findSource(snapshot)
 	if err != nil {
 		return Instance{}, err
 	}
@@ -27,6 +28,23 @@ func (c *Control) RestoreSnapshot(ctx context.Context, snapshot string, n NewIns
 		return Instance{}, err
 	}
 	return c.storeRestored(ctx, from, spec, version)
+}
+
+// findSource finds the snapshot to restore. That of a cluster becomes an instance too, and
+// that of an instance a cluster, as on RDS: the data is the same. Such a one is named by its
+// ARN, or, for a cluster, by a name that no cluster snapshot has.
+func (c *Control) findSource(name string) (*store.Snapshot, error) {
+	other := c.of(!c.cluster)
+	if strings.HasPrefix(name, c.ARN(other.words().snapshot, "")) {
+		return other.findSnapshot(name)
+	}
+	s, err := c.findSnapshot(name)
+	if err != nil && c.cluster {
+		if s, err := other.findSnapshot(name); err == nil {
+			return s, nil
+		}
+	}
+	return s, err
 }
 
 // checkRestorable refuses a snapshot whose files are not there, or go.
@@ -67,17 +85,20 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		Engine: of.Engine, MasterUsername: of.MasterUsername, Password: of.Password, DatabaseName: of.DatabaseName, Locale: of.Locale,
 		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
-		Tags: n.Tags, ParameterGroupSeq: 1,
+		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.cluster,
 		Origin: &kurabe.Origin{Snapshot: from.ID, Name: from.Spec.Name},
 	}
 	if err := sameSource(of, n); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
 	var err error
-	if s.Name, err = kurabe.FoldIdentifier("DBInstanceIdentifier", n.Name); err != nil {
+	if s.Name, err = c.foldName(c.words().is+"Identifier", n.Name); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
 	if err := kurabe.CheckTags(n.Tags); err != nil {
+		return s, kurabe.EngineVersion{}, err
+	}
+	if err := c.checkZones(n.Zones); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
 	version, err := c.restoreVersion(of, n.EngineVersion)

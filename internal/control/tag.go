@@ -12,9 +12,8 @@ import (
 // absent are the kinds of resource that RDS has and this service does not, with
 // the code that says that one was not found.
 var absent = map[string]kurabe.Code{
-	"cluster": kurabe.CodeClusterNotFound, "secgrp": kurabe.CodeSecurityGroupNotFound,
-	"es": kurabe.CodeResourceNotFound, "ri": kurabe.CodeResourceNotFound, "cluster-pg": kurabe.CodeParameterGroupNotFound,
-	"cluster-snapshot": kurabe.CodeResourceNotFound, "db-proxy": kurabe.CodeResourceNotFound, "target-group": kurabe.CodeResourceNotFound,
+	"secgrp": kurabe.CodeSecurityGroupNotFound, "es": kurabe.CodeResourceNotFound, "ri": kurabe.CodeResourceNotFound,
+	"db-proxy": kurabe.CodeResourceNotFound, "target-group": kurabe.CodeResourceNotFound, "cluster-auto-backup": kurabe.CodeResourceNotFound,
 	"db-proxy-endpoint": kurabe.CodeResourceNotFound, "cluster-endpoint": kurabe.CodeResourceNotFound, "deployment": kurabe.CodeResourceNotFound,
 	"auto-backup": kurabe.CodeResourceNotFound, "cev": kurabe.CodeResourceNotFound, "snapshot-tenant-database": kurabe.CodeResourceNotFound,
 }
@@ -37,20 +36,24 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Clusters().names(kind) && !c.cluster {
+		tags, err := c.Clusters().Tags(arn)
+		return tags, AsCluster(err)
+	}
 	switch kind {
-	case "db":
-		i, err := c.find(name)
+	case c.words().db:
+		i, err := c.Instance(name) // a server of a cluster shows those of the cluster
 		if err != nil {
 			return nil, err
 		}
 		return i.Spec.Tags, nil
-	case "snapshot":
+	case c.words().snapshot:
 		s, err := c.findSnapshot(name)
 		if err != nil {
 			return nil, err
 		}
 		return readSnapshot(s).ShownTags(), nil
-	case "pg":
+	case c.words().group:
 		g, err := c.ParameterGroup(name)
 		return g.Tags, err
 	case "subgrp":
@@ -61,6 +64,12 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 		return nil, err
 	}
 	return nil, notFound(kind, arn)
+}
+
+// names says whether resources of a kind are those of these use cases.
+func (c *Control) names(kind string) bool {
+	w := c.words()
+	return kind == w.db || kind == w.snapshot || kind == w.group
 }
 
 func notFound(kind, arn string) error {
@@ -111,21 +120,24 @@ func (c *Control) editTags(ctx context.Context, arn string, edit func([]kurabe.T
 	if err != nil {
 		return err
 	}
+	if c.Clusters().names(kind) && !c.cluster {
+		return AsCluster(c.Clusters().editTags(ctx, arn, edit))
+	}
 	checked := func(have []kurabe.Tag) ([]kurabe.Tag, error) {
 		tags := edit(have)
 		return tags, kurabe.CheckTags(tags)
 	}
 	switch kind {
-	case "db":
+	case c.words().db:
 		return c.editInstanceTags(ctx, name, checked)
-	case "snapshot":
+	case c.words().snapshot:
 		_, err := c.editSnapshot(ctx, name, func(s *kurabe.SnapshotSpec) error {
 			var err error
 			s.Tags, err = checked(s.Tags)
 			return err
 		})
 		return err
-	case "pg":
+	case c.words().group:
 		return c.update(ctx, func() (*store.Change, error) {
 			g, err := c.ownParameterGroup(name, "tagged")
 			if err != nil {

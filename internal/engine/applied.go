@@ -57,6 +57,10 @@ type Applied struct {
 	Compared kurabe.Epoch `json:"compared,omitempty"`
 	// Outlasted is the epoch for which the writer before it was outlasted (Role.Outlasts).
 	Outlasted kurabe.Epoch `json:"outlasted,omitempty"`
+	// HeldEpoch is the newest epoch in which a follower came to follow nobody, HeldAt how far
+	// its log was then.
+	HeldEpoch kurabe.Epoch `json:"heldEpoch,omitempty"`
+	HeldAt    int64        `json:"heldAt,omitempty"`
 	// GivenUp is what the data had alone when it was last made that of a follower.
 	GivenUp kurabe.GivenUp `json:"givenUp,omitzero"`
 }

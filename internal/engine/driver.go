@@ -120,6 +120,13 @@ type Floorer interface {
 	Floors(ctx context.Context, i Instance) ([]string, error)
 }
 
+// Resumer is a Driver whose server, started again after it died, may not find by itself what
+// it was about when it was started first.
+type Resumer interface {
+	// Resume prepares the data of Home.DataDir, on which no server runs, for the next start.
+	Resume(ctx context.Context, i Instance) error
+}
+
 // Settler is a Driver whose server's writes can go on when its process has ended.
 type Settler interface {
 	// AwaitWrites returns when nothing that an earlier server has begun to write reaches

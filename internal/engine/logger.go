@@ -15,6 +15,11 @@ type Logger interface {
 	// OpenLog looks at the log of a running server through a session of its own,
 	// which lasts until Close. ErrNotReady while no server answers.
 	OpenLog(ctx context.Context, i Instance) (Log, error)
+	// HoldLog has a running follower keep the log from a position of its writer's on, and
+	// hold nothing back that is older, so that what is kept of the log can go on if it is
+	// promoted. It is repeated, and does nothing to a server that writes. What it costs is
+	// bounded as on the writer.
+	HoldLog(ctx context.Context, i Instance, from kurabe.LogPosition) error
 	// DropLog has the running server hold back no log for us any more. It may be
 	// repeated, and needs no OpenLog.
 	DropLog(ctx context.Context, i Instance) error
@@ -32,6 +37,9 @@ type Logger interface {
 // follows has a gap.
 var ErrLogGone = errors.New("the server no longer has this part of its log")
 
+// ErrElsewhere is what Log.Continue says of a mark whose place its server never had.
+var ErrElsewhere = logstream.ErrElsewhere
+
 // Log reads the log of one running server while it is written.
 type Log = logstream.Log
 
@@ -40,6 +48,11 @@ type ReplayRequest struct {
 	// Dir holds the log as files of the engine's names, each from its offset 0 on and
 	// without a gap, the last one cut at After.Position. Its content may be moved away.
 	Dir string
+	// Joined are folders of the same form for the servers that wrote later, in their order;
+	// then After is in the last file of the last one. Each begins with a file in which, or
+	// before which, is a place that the part before it has too. What a part has behind the
+	// newest such place is no part of the history any more.
+	Joined []string
 	// From is the position of the snapshot, in the first file of Dir.
 	From kurabe.LogPosition
 	// At is the moment wanted: what was acknowledged by then is there, what was
@@ -47,6 +60,8 @@ type ReplayRequest struct {
 	// when the run began later than that), After the first one that is not before it.
 	At            time.Time
 	Before, After kurabe.LogMark
+	// BeforeIn is whose position Before has: 0 for Dir, 1 for the first of Joined.
+	BeforeIn int
 }
 
 // CheckRequest says what must be found.

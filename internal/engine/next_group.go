@@ -20,6 +20,8 @@ func Done(a kurabe.Assignment, o Observation) bool {
 			return o.Running && o.Follower
 		}
 		return o.Running && o.Follower && o.Role != nil && o.Role.Following
+	case kurabe.DutyHold:
+		return o.Running && o.Follower && o.Applied.HeldEpoch == a.Role.Epoch
 	case kurabe.DutyYield:
 		return !o.Running && o.Applied.Yielded
 	case kurabe.DutyRest:
@@ -34,6 +36,8 @@ func nextInGroup(a kurabe.Assignment, o Observation) []StepName {
 		return nextWriter(a, o)
 	case kurabe.DutyFollow:
 		return nextFollower(a, o)
+	case kurabe.DutyHold:
+		return nextHold(a, o)
 	case kurabe.DutyYield:
 		return nextYield(o)
 	case kurabe.DutyRest:
@@ -159,6 +163,24 @@ func nextFollower(a kurabe.Assignment, o Observation) []StepName {
 	return s
 }
 
+// nextHold: a follower stops to follow, whatever else is to be done. What is none, or has no
+// data to speak of, has nothing to say.
+func nextHold(a kurabe.Assignment, o Observation) []StepName {
+	var s list
+	s.bury(o)
+	if !o.Data || !o.Follower || o.Applied.Rebuild || o.Applied.Rejoining {
+		return s
+	}
+	s.home(o)
+	s.settings(a, o)
+	s.add(!o.Running, StepStart)
+	note := noteOf(o, o.Running)
+	s.add(!note.Ready, StepWaitReady)
+	s.add(o.Running && outdated(o, note), StepReload)
+	s.add(o.Applied.HeldEpoch != a.Role.Epoch, StepHold)
+	return s
+}
+
 // nextYield: one that has stopped cleanly already has yielded.
 func nextYield(o Observation) []StepName {
 	var s list
@@ -174,10 +196,10 @@ func nextRest(o Observation) []StepName {
 	return s
 }
 
-// covered says whether all whom commits wait for have what the clients of a writer would
-// see.
+// covered says whether one of those whom commits wait for has what the clients of a writer
+// would see.
 func covered(r kurabe.Role, o Observation) bool {
-	return !slices.ContainsFunc(r.WaitFor, func(id kurabe.InstanceID) bool { return !slices.Contains(o.Covered, id) })
+	return len(r.WaitFor) == 0 || slices.ContainsFunc(r.WaitFor, func(id kurabe.InstanceID) bool { return slices.Contains(o.Covered, id) })
 }
 
 // sameMembers compares members in any order.

@@ -94,7 +94,8 @@ func TestNextWriter(t *testing.T) {
 		{"boot higher", restart, up(), []StepName{StepStop, StepStart, StepWaitReady, StepWaits, StepFollowers, StepProbe}},
 		{"held", member(waits), held, nil},
 		{"held and covered", member(waits), having(held, func(o *Observation) { o.Covered = []kurabe.InstanceID{other} }), []StepName{StepRelease, StepProbe}},
-		{"held, one of two covered", member(both), having(held, func(o *Observation) { o.Covered, o.Applied.Waits = []kurabe.InstanceID{other}, both.WaitFor }), nil},
+		{"held, one of two covered", member(both), having(held, func(o *Observation) { o.Covered, o.Applied.Waits = []kurabe.InstanceID{other}, both.WaitFor }), []StepName{StepRelease, StepProbe}},
+		{"held, none of two covered", member(both), having(held, func(o *Observation) { o.Applied.Waits = both.WaitFor }), nil},
 		{"held, nobody waits any more", member(alone), having(held, func(o *Observation) { o.SettingsCurrent = false }), []StepName{StepWriteSettings, StepReload, StepWaits, StepRelease, StepProbe}},
 		{"held and not ready", member(waits), having(held, func(o *Observation) { o.Applied.Ran("p", "f"); o.Applied.Held = true }), []StepName{StepWaitReady, StepWaits, StepFollowers}},
 		{"a follower is to write", member(alone), having(behind(), func(o *Observation) { o.SettingsCurrent, o.Applied.RoleEpoch = false, 2 }), []StepName{StepPromote, StepWriteSettings, StepWaitReady, StepReload, StepFollowers, StepSetPassword, StepProbe}},
@@ -108,6 +109,28 @@ func TestNextWriter(t *testing.T) {
 		{"another epoch", member(waits), having(up(), func(o *Observation) { o.Applied.RoleEpoch = 2 }), []StepName{StepFollowers}},
 		{"note of an earlier process", member(waits), having(up(), func(o *Observation) { o.Applied.Process = "old" }), []StepName{StepWaitReady, StepReload, StepWaits, StepFollowers, StepProbe}},
 	})
+}
+
+// One that holds follows nobody; what is no follower, or has no data to speak of, is left to
+// what it is told next.
+func TestNextHold(t *testing.T) {
+	hold := member(kurabe.Role{Epoch: 3, Duty: kurabe.DutyHold})
+	told := having(behind(), func(o *Observation) { o.SettingsCurrent = false })
+	holds := having(behind(), func(o *Observation) { o.Applied.HeldEpoch = 3 })
+	checkNext(t, []nextCase{
+		{"true already", hold, holds, nil},
+		{"follows", hold, told, []StepName{StepWriteSettings, StepReload, StepHold}},
+		{"held in another epoch", hold, having(behind(), func(o *Observation) { o.Applied.HeldEpoch = 2 }), []StepName{StepHold}},
+		{"dead", hold, dead(holds), []StepName{StepNoteCrash, StepStart, StepWaitReady}},
+		{"writes", hold, up(), nil},
+		{"no data", hold, Observation{}, nil},
+		{"to be made anew", hold, having(behind(), func(o *Observation) { o.Applied.Rebuild = true }), nil},
+	})
+	for name, o := range map[string]Observation{"holds": holds, "follows": behind(), "dead": dead(holds), "writes": having(up(), func(o *Observation) { o.Applied.HeldEpoch = 3 })} {
+		if got := Done(hold, o); got != (name == "holds") {
+			t.Errorf("%s: done %v", name, got)
+		}
+	}
 }
 
 func TestNextFollower(t *testing.T) {

@@ -100,6 +100,7 @@ const (
 	StepOutlast     StepName = "outlast" // wait until the writer before has ended
 	StepRelease     StepName = "release" // let clients in that were kept out
 	StepYield       StepName = "yield"
+	StepHold        StepName = "hold"    // have a follower follow nobody
 	StepCompare     StepName = "compare" // whether a read replica can go on after its source
 )
 

@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/faultpoint"
+	"kurabe/internal/logstream"
 	"kurabe/internal/proc"
 	"kurabe/internal/snapshot"
 	"kurabe/internal/volume"
@@ -18,7 +19,7 @@ import (
 // Fetch writes the log of an instance, which may be gone, into an empty folder: the
 // engine's files from the one that from is in up to the first mark that is not
 // before at. It refuses what it does not have whole.
-type Fetch func(ctx context.Context, r FetchRequest) (before, after kurabe.LogMark, err error)
+type Fetch func(ctx context.Context, r FetchRequest) (logstream.Fetched, error)
 
 // FetchRequest says which part of which log.
 type FetchRequest struct {
@@ -31,6 +32,11 @@ type FetchRequest struct {
 // OpenLog looks at the log of the running server of an instance.
 func (l *Lifecycle) OpenLog(ctx context.Context, a kurabe.Assignment) (Log, error) {
 	return l.c.Driver.OpenLog(ctx, l.instance(a))
+}
+
+// HoldLog has a running follower keep the log from a position on.
+func (l *Lifecycle) HoldLog(ctx context.Context, a kurabe.Assignment, from kurabe.LogPosition) error {
+	return l.c.Driver.HoldLog(ctx, l.instance(a), from)
 }
 
 // DropLog has the running server of an instance hold back no log any more.
@@ -54,14 +60,9 @@ func (l *Lifecycle) replayLog(ctx context.Context, i Instance, r snapshot.Record
 	if err != nil {
 		return err
 	}
-	request := ReplayRequest{Dir: dir, From: r.Facts.Position, At: point.At}
-	request.Before, request.After, err = l.c.Fetch(ctx, FetchRequest{
+	request, err := l.fetchLog(ctx, i, FetchRequest{
 		Instance: point.Instance, From: r.Facts.Position, TakenAt: r.Facts.TakenAt, At: point.At, Dir: dir,
 	})
-	if err == nil {
-		faultpoint.Reach("after", "fetch-log")
-		err = giveTree(dir, i.User)
-	}
 	if err == nil {
 		err = l.c.Driver.Replay(ctx, i, fresh, request)
 	}
@@ -69,6 +70,21 @@ func (l *Lifecycle) replayLog(ctx context.Context, i Instance, r snapshot.Record
 		err = fmt.Errorf("bring it to %s: %w", point.At.Format(time.RFC3339), err)
 	}
 	return errors.Join(err, volume.RemoveTree(i.Home.Dir, dir))
+}
+
+// fetchLog has the part of a log that a replay needs written for the engine's user.
+func (l *Lifecycle) fetchLog(ctx context.Context, i Instance, r FetchRequest) (ReplayRequest, error) {
+	got, err := l.c.Fetch(ctx, r)
+	if err != nil {
+		return ReplayRequest{}, err
+	}
+	faultpoint.Reach("after", "fetch-log")
+	for _, dir := range append([]string{r.Dir}, got.Joined...) {
+		err = errors.Join(err, giveTree(dir, i.User))
+	}
+	return ReplayRequest{
+		Dir: r.Dir, Joined: got.Joined, From: r.From, At: r.At, Before: got.Before, BeforeIn: got.BeforeIn, After: got.After,
+	}, err
 }
 
 // emptyLogDir is where the log for a replay goes; it counts as the instance's, like

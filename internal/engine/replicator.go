@@ -62,6 +62,13 @@ type Comparer interface {
 	Compare(ctx context.Context, i Instance, caFile string) error
 }
 
+// Holder is a Replicator of whose followers several can be waited for at a time.
+type Holder interface {
+	// Hold returns when the running follower, which has loaded that it is to follow nobody,
+	// gets nothing any more, and how far its log is: in the unit of RoleView.Position.
+	Hold(ctx context.Context, i Instance) (position int64, err error)
+}
+
 // SourceProber is a Replicator that can ask a follower's source whether a clone can be made
 // of it.
 type SourceProber interface {
@@ -95,6 +102,8 @@ type RoleView struct {
 	// Position is how far its log is durable: of a writer what it has flushed, of a
 	// follower what it has received and flushed.
 	Position int64
+	// Applied is how far a follower has applied its log, so that clients see it.
+	Applied int64
 	// Inserted is the end of what a writer has written, flushed or not.
 	Inserted int64
 	// WaitsFor are those whose answer a commit waits for, as the server was told last. That

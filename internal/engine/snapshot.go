@@ -93,6 +93,9 @@ func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of ku
 		Method: copied.Method, EngineVersion: i.Version.Version, TakenAt: copied.TakenAt.UTC(),
 		UsableAt: time.Now().UTC().Round(0), Position: copied.Position,
 	}
+	if facts.Position.File != "" {
+		facts.Position.Server = of.Instance
+	}
 	if of.Goal == kurabe.GoalRunning {
 		facts.MarkedAt = began // a stopped server cannot write the marker
 	}

@@ -32,11 +32,7 @@ func (l *Lifecycle) issueCertificate(ctx context.Context, i Instance) error {
 	if err != nil {
 		return fmt.Errorf("make key: %w", err)
 	}
-	addresses := []string{i.Address}
-	if i.Listens() != i.Address {
-		addresses = append(addresses, i.Listens())
-	}
-	certificate, authority, err := l.c.Sign(ctx, csrPEM, addresses, nil)
+	certificate, authority, err := l.c.Sign(ctx, csrPEM, i.clientsUse(), nil)
 	if err != nil {
 		return fmt.Errorf("have the certificate signed: %w", err)
 	}
@@ -99,15 +95,28 @@ func parseCertificate(data []byte) (*x509.Certificate, error) {
 // endpoint, other members to where it listens, and a follower shows it to its source; the
 // first server of an instance keeps the one that it has until it follows.
 func (i Instance) fits(c *x509.Certificate) error {
-	for _, address := range []string{i.Address, i.Listens()} {
+	for _, address := range i.clientsUse() {
 		if err := c.VerifyHostname(address); err != nil {
 			return err
 		}
 	}
-	if i.Role == nil || i.Role.Duty != kurabe.DutyFollow {
+	if i.Role == nil || i.Role.Duty != kurabe.DutyFollow && i.Role.Duty != kurabe.DutyHold {
 		return nil
 	}
 	return namesMember(c, i.CertificateName())
+}
+
+// clientsUse are the addresses by which the server is known: the endpoint, where it listens,
+// and the reader endpoint of a cluster.
+func (i Instance) clientsUse() []string {
+	addresses := []string{i.Address}
+	if i.Listens() != i.Address {
+		addresses = append(addresses, i.Listens())
+	}
+	if i.ReaderAddress != "" {
+		addresses = append(addresses, i.ReaderAddress)
+	}
+	return addresses
 }
 
 // namesMember says why a certificate cannot be shown to another server as that member's.

@@ -48,6 +48,8 @@ func (l *Lifecycle) doInGroup(ctx context.Context, name StepName, i Instance) er
 		return l.waits(ctx, i, r)
 	case StepCompare:
 		return l.compare(ctx, i, r)
+	case StepHold:
+		return l.followNobody(ctx, i, r)
 	}
 	return fmt.Errorf("unknown step %s", name)
 }
@@ -154,6 +156,20 @@ func (l *Lifecycle) outlast(ctx context.Context, i Instance) error {
 	case <-timer.C:
 	}
 	return note(i.Home, func(a *Applied) { a.Outlasted = i.Role.Epoch })
+}
+
+// followNobody makes a running follower one of nobody. That it does so is noted with how far its log is, which
+// no older look may be taken for.
+func (l *Lifecycle) followNobody(ctx context.Context, i Instance, r Replicator) error {
+	h, ok := r.(Holder)
+	if !ok {
+		return errors.New("a server of this engine cannot cease to follow and remain a follower")
+	}
+	at, err := h.Hold(ctx, i)
+	if err != nil {
+		return fmt.Errorf("have %s follow nobody: %w", i.Instance, err)
+	}
+	return note(i.Home, func(a *Applied) { a.HeldEpoch, a.HeldAt, a.RoleEpoch = i.Role.Epoch, at, i.Role.Epoch })
 }
 
 // followers sees to those who follow. It is the last thing that makes a server obey its

@@ -54,6 +54,11 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 			return fmt.Errorf("start %s: wait for what an earlier server has written: %w", i.Engine, err)
 		}
 	}
+	if r, ok := l.c.Driver.(Resumer); ok {
+		if err := r.Resume(ctx, i); err != nil {
+			return fmt.Errorf("start %s: resume what an earlier server began: %w", i.Engine, err)
+		}
+	}
 	if f, ok := l.c.Driver.(Floorer); ok {
 		floors, err := f.Floors(ctx, i)
 		if err != nil {

@@ -201,16 +201,12 @@ func (v *verifying) fetch(ctx context.Context, i Instance) (*ReplayRequest, erro
 	if err != nil {
 		return nil, err
 	}
-	r := ReplayRequest{Dir: dir, From: facts.Position, At: v.request.Until}
-	r.Before, r.After, err = v.l.c.Fetch(ctx, FetchRequest{
+	r, err := v.l.fetchLog(ctx, i, FetchRequest{
 		Instance: i.Instance, From: facts.Position, TakenAt: facts.TakenAt, At: v.request.Until, Dir: dir,
 	})
 	if isDamage(err) && ctx.Err() == nil {
 		v.add("the log after the snapshot: %v", err)
 		return nil, nil
-	}
-	if err == nil {
-		err = giveTree(dir, i.User)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fetch its log up to %s: %w", v.request.Until.Format(time.RFC3339), err)

@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"kurabe/internal/must"
 )
@@ -53,6 +55,11 @@ type Leadership struct {
 	done   sync.WaitGroup
 }
 
+// Elect is Elect of this node.
+func (n *Node) Elect(ctx context.Context, key, id string) (*Leadership, error) {
+	return Elect(ctx, n.client, key, id)
+}
+
 // Elect waits until id holds the key, and keeps it until Resign, until ctx ends
 // or until the lease is lost. Ids are unique among living processes: a holder
 // with our own id is our former life, killed before its lease ran out, and is
@@ -84,14 +91,22 @@ func Elect(ctx context.Context, client *clientv3.Client, key, id string) (*Leade
 	return l, nil
 }
 
-// again repeats what may be done twice while etcd has no leader: it drops what it is told
-// then, and lets the caller wait for seven seconds.
+// again repeats what may be done twice while etcd has no leader, or is not reached: it drops
+// what it is told then, and lets the caller wait for seven seconds.
 func again(ctx context.Context, do func(context.Context) error) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, electTimeout)
 		err := do(attempt)
 		cancel()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case status.Code(err) == codes.Unavailable || errors.Is(err, rpctypes.ErrNoLeader): // told at once
+			select {
+			case <-time.After(renewPause):
+			case <-ctx.Done():
+			}
+		case !errors.Is(err, context.DeadlineExceeded):
 			return err
 		}
 	}

@@ -91,3 +91,13 @@ func fenced(t *testing.T, n *Node, l *Leadership) bool {
 	}
 	return r.Succeeded
 }
+
+func TestOlder(t *testing.T) {
+	for version, want := range map[string]bool{
+		"3.4.23": true, "3.5.12": true, "3.5.13": false, "3.5.9": true, "3.6.0-rc.1": false, "3.7.3": false, "4.0.0": false, "": true, "x": true,
+	} {
+		if got := older(version, versionMin); got != want {
+			t.Errorf("%q: %v", version, got)
+		}
+	}
+}

@@ -52,21 +52,25 @@ func (n *Node) maintain(ctx context.Context) error {
 	return errors.Join(n.liftAlarm(ctx), n.backupDaily(ctx))
 }
 
-// backupDaily keeps a copy of the state that is at most a day old beside it, and
-// the one before: a person who has to give up a corrupt store starts from there.
 func (n *Node) backupDaily(ctx context.Context) error {
 	if n.backup == "" {
 		return nil
 	}
-	if info, err := os.Stat(n.backup); err == nil {
+	return BackupDaily(n.backup, func(w io.Writer) error { return n.BackupTo(ctx, w) })
+}
+
+// BackupDaily keeps a copy of the state at path that is at most a day old, and the one
+// before: a person who has to give up a corrupt store starts from there.
+func BackupDaily(path string, write func(io.Writer) error) error {
+	if info, err := os.Stat(path); err == nil {
 		if age := time.Since(info.ModTime()); age >= 0 && age < backupEvery {
 			return nil
 		}
-		if err := os.Rename(n.backup, n.backup+".1"); err != nil {
+		if err := os.Rename(path, path+".1"); err != nil {
 			return fmt.Errorf("back up state: %w", err)
 		}
 	}
-	return n.Backup(ctx, n.backup)
+	return writeWhole(path, write)
 }
 
 // liftAlarm ends the write stop that etcd declares at its quota; it never does
@@ -112,13 +116,16 @@ func (n *Node) shrink(ctx context.Context) error {
 // Backup writes the whole state, as of one revision, to a new file that
 // "etcdutl snapshot restore" reads. The file appears whole or not at all.
 func (n *Node) Backup(ctx context.Context, path string) error {
+	return writeWhole(path, func(w io.Writer) error { return n.BackupTo(ctx, w) })
+}
+
+func writeWhole(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*")
 	if err != nil {
 		return fmt.Errorf("back up state: %w", err)
 	}
 	defer os.Remove(f.Name()) // gone after the rename
-	cerr := n.BackupTo(ctx, f)
-	if err := errors.Join(cerr, f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("back up state: %w", err)
 	}
 	if err := os.Rename(f.Name(), path); err != nil {

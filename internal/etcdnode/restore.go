@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -62,22 +63,40 @@ type Change func(key string, value []byte) (changed []byte, keep bool, err error
 
 // Restore makes a new state in dir, which does not exist, with the records of a backup, as
 // a lone node. History and leases are not restored.
-func Restore(ctx context.Context, path, dir string, change Change, log *slog.Logger) error {
-	if err := CheckBackup(path); err != nil {
-		return err
-	}
+func Restore(ctx context.Context, dir string, records []Record, log *slog.Logger) error {
 	if _, err := os.Stat(dir); err == nil {
 		return fmt.Errorf("restore state: %s is there already", dir)
-	}
-	records, err := readBackup(ctx, path)
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrBackup, path, err)
 	}
 	n, err := Start(ctx, Options{Dir: dir, Log: log})
 	if err != nil {
 		return fmt.Errorf("restore state: %w", err)
 	}
-	return errors.Join(n.fill(ctx, records, change), n.Close())
+	return errors.Join(n.fill(ctx, records), n.Close())
+}
+
+// ReadBackup reads the records of a file of Backup or WriteBackup, changed.
+func ReadBackup(ctx context.Context, path string, change Change) ([]Record, error) {
+	if err := CheckBackup(path); err != nil {
+		return nil, err
+	}
+	all, err := readBackup(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrBackup, path, err)
+	}
+	var records []Record
+	for _, kv := range all {
+		if kv.Lease != 0 {
+			continue
+		}
+		value, keep, err := change(string(kv.Key), kv.Value)
+		if err != nil {
+			return nil, fmt.Errorf("restore state: %w", err)
+		}
+		if keep {
+			records = append(records, Record{string(kv.Key), value})
+		}
+	}
+	return records, nil
 }
 
 // readBackup reads the newest version of every record, from a copy: etcd's reader is also
@@ -113,32 +132,15 @@ func readBackup(ctx context.Context, path string) (records []*mvccpb.KeyValue, e
 }
 
 // fill writes the records.
-func (n *Node) fill(ctx context.Context, records []*mvccpb.KeyValue, change Change) error {
-	var ops []clientv3.Op
-	flush := func() error {
-		_, err := n.client.Txn(ctx).Then(ops...).Commit()
-		ops = nil
-		return err
-	}
-	for _, kv := range records {
-		if kv.Lease != 0 {
-			continue
+func (n *Node) fill(ctx context.Context, records []Record) error {
+	for part := range slices.Chunk(records, restoreOps) {
+		var ops []clientv3.Op
+		for _, r := range part {
+			ops = append(ops, clientv3.OpPut(r.Key, string(r.Value)))
 		}
-		value, keep, err := change(string(kv.Key), kv.Value)
-		if err != nil {
+		if _, err := n.client.Txn(ctx).Then(ops...).Commit(); err != nil {
 			return fmt.Errorf("restore state: %w", err)
 		}
-		if !keep {
-			continue
-		}
-		if ops = append(ops, clientv3.OpPut(string(kv.Key), string(value))); len(ops) == restoreOps {
-			if err := flush(); err != nil {
-				return fmt.Errorf("restore state: %w", err)
-			}
-		}
-	}
-	if err := flush(); err != nil {
-		return fmt.Errorf("restore state: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -36,10 +37,14 @@ func TestRestore(t *testing.T) {
 	change := func(key string, value []byte) ([]byte, bool, error) {
 		return append([]byte("new "), value...), key != "/k/07", nil
 	}
-	if err := Restore(ctx, path, dir, change, silent()); err != nil {
+	records, err := ReadBackup(ctx, path, change)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Restore(ctx, path, dir, change, silent()); err == nil {
+	if err := Restore(ctx, dir, records, silent()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Restore(ctx, dir, records, silent()); err == nil {
 		t.Error("restored over a state")
 	}
 	back := mustStart(t, dir)
@@ -47,6 +52,9 @@ func TestRestore(t *testing.T) {
 		if got := get(t, back, key); got != want {
 			t.Errorf("%s: %q; want %q", key, got, want)
 		}
+	}
+	if again := rewritten(t, records); !reflect.DeepEqual(again, records) || len(again) != 24 {
+		t.Errorf("%d records came back of %d", len(again), len(records))
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -61,8 +69,26 @@ func TestRestore(t *testing.T) {
 		if err := os.WriteFile(bad, damage(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := Restore(ctx, bad, filepath.Join(t.TempDir(), "etcd"), change, silent()); !errors.Is(err, ErrBackup) {
+		if _, err := ReadBackup(ctx, bad, change); !errors.Is(err, ErrBackup) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// rewritten are records that were written one by one, and read.
+func rewritten(t *testing.T, records []Record) []Record {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rewritten")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(WriteBackup(f, records), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadBackup(testContext(t), path, func(_ string, value []byte) ([]byte, bool, error) { return value, true, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
 }

@@ -6,7 +6,7 @@
 // the API, the endpoints, the file system and the kernel. Called by test/integration,
 // test/fault and test/bench, which is a program and no test (see Outside), only.
 // Invariant: what a test started ends with it, also when it fails. As root the test
-// binary therefore runs in process, mount and network namespaces of its own (see Main
-// and Isolated); without root every process below the data
-// folder is looked for and ended.
+// binary therefore runs in process, mount and network namespaces of its own, without root
+// below a process that ends what it leaves (see Main, Contained and Isolated). The suites of the
+// engines use that too (enginetest.Main).
 package harness

@@ -28,8 +28,11 @@ type Machine struct {
 	ns      netns.NsHandle
 }
 
-// gatewayAddress is the tests' own address on the network.
-const gatewayAddress = "10.77.0.1/24"
+// Here is the tests' own address on the network.
+const (
+	Here           = "10.77.0.1"
+	gatewayAddress = Here + "/24"
+)
 
 // NewNetwork makes a network; it needs the namespace that Isolated makes as root.
 func NewNetwork(t testing.TB) *Network {

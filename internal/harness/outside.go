@@ -67,4 +67,4 @@ func (o *Outside) Skip(args ...any)                  { o.Fatal(args...) }
 func (o *Outside) Skipf(format string, args ...any)  { o.Fatalf(format, args...) }
 
 // Apart says whether this process is in the namespaces of Isolated, which NewNetwork needs.
-func Apart() bool { return os.Getenv(stageEnv) == "inside" }
+func Apart() bool { return os.Getenv(stageEnv) == stageInside }

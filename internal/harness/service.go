@@ -101,6 +101,9 @@ func New(t testing.TB, o Options) *Service {
 		EndpointResolverV2: endpointOf{s}, HTTPClient: sdkhttp.Client(),
 	})
 	clean := func() {
+		if strings.Contains(s.Log.String(), "what it was not given") {
+			t.Error("an agent of ours has reported something that its host does not have")
+		}
 		if f, ok := t.(interface{ Failed() bool }); ok && f.Failed() && !o.Shared {
 			tail := s.Log.tail() // which the other adds to
 			t.Logf("%sthe end of the service's log:\n%s", s.autopsy(), tail)

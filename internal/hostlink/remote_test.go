@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,13 +33,33 @@ type far struct {
 	addr   string
 	now    atomic.Int64 // ns that the server's clock is ahead
 	stop   func()       // ends the server
+	log    *logText
+}
+
+// logText is what the server has said.
+type logText struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 func newFar(t *testing.T, kv store.KV, ca *pki.CA) *far {
 	t.Helper()
-	f := &far{ca: ca, roots: x509.NewCertPool(), kv: kv, view: store.NewView(kv)}
+	f := &far{ca: ca, roots: x509.NewCertPool(), kv: kv, view: store.NewView(kv), log: &logText{}}
 	f.roots.AppendCertsFromPEM(ca.PEM())
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -51,7 +72,7 @@ func newFar(t *testing.T, kv store.KV, ca *pki.CA) *far {
 		t.Fatal(err)
 	}
 	f.server = hostlink.NewServer(hostlink.ServerConfig{
-		Link: hostlink.NewLocal(kv, ca, quiet()), KV: kv, View: f.view, Identity: identity, Roots: f.roots, Log: quiet(),
+		Link: hostlink.NewLocal(kv, ca, quiet()), KV: kv, View: f.view, Identity: identity, Roots: f.roots, Log: slog.New(slog.NewTextHandler(f.log, nil)),
 		Now: func() time.Time { return time.Now().Add(time.Duration(f.now.Load())) },
 		Admit: func(_ context.Context, q hostlink.JoinRequest) (hostlink.JoinAnswer, error) {
 			if q.Secret != "right" {
@@ -206,7 +227,7 @@ func TestCertificatesOfOwnServersOnly(t *testing.T) {
 	f := fresh(t)
 	ctx := t.Context()
 	single := kurabe.Assignment{Host: "h1", Instance: "db-1", Name: "shop", Address: "10.0.0.7"}
-	member := kurabe.Assignment{Host: "h1", Instance: "db-2~2", Name: "pair", Address: "10.0.0.8", ListensAt: "10.0.0.9", Role: &kurabe.Role{}}
+	member := kurabe.Assignment{Host: "h1", Instance: "db-2~2", Name: "pair", Address: "10.0.0.8", ListensAt: "10.0.0.9", ReaderAddress: "10.0.0.11", Role: &kurabe.Role{}}
 	other := kurabe.Assignment{Host: "h2", Instance: "db-3", Name: "theirs", Address: "10.0.0.10"}
 	if _, err := store.NewChange().PutAssignment(single, 0).PutAssignment(member, 0).PutAssignment(other, 0).Commit(ctx, f.kv); err != nil {
 		t.Fatal(err)
@@ -218,6 +239,7 @@ func TestCertificatesOfOwnServersOnly(t *testing.T) {
 		ok   bool
 	}{
 		{"shop", []string{"10.0.0.7"}, true}, {"db-2~2", []string{"10.0.0.8", "10.0.0.9"}, true},
+		{"db-2~2", []string{"10.0.0.8", "10.0.0.9", "10.0.0.11"}, true}, {"shop", []string{"10.0.0.7", "10.0.0.11"}, false},
 		{"shop", []string{"10.0.0.8"}, false}, {"shop", []string{"10.0.0.7", "10.0.0.10"}, false},
 		{"db-1", []string{"10.0.0.7"}, false}, {"pair", []string{"10.0.0.8"}, false}, {"db-2", []string{"10.0.0.8"}, false},
 		{"theirs", []string{"10.0.0.10"}, false}, {"theirs", []string{"10.0.0.7"}, false}, {"kurabe server h1", []string{"10.0.0.7"}, false},
@@ -270,6 +292,9 @@ func TestRemovedHostHearsNothingMore(t *testing.T) {
 // under way ends when that is noticed.
 func TestNobodyWaitsForALostLink(t *testing.T) {
 	f := fresh(t)
+	if _, err := store.NewChange().PutAssignment(kurabe.Assignment{Host: "h1", Instance: "db-1"}, 0).Commit(t.Context(), f.kv); err != nil {
+		t.Fatal(err)
+	}
 	h1 := f.agent(t, "h1")
 	<-h1.Assignments(t.Context(), "h1")
 	report := kurabe.InstanceReport{Host: "h1", Instance: "db-1"}

@@ -59,6 +59,7 @@ type Server struct {
 	heard   map[kurabe.HostID]*hearing
 	streams map[kurabe.HostID]*stream
 	asked   map[string]asked
+	told    map[refusal]struct{} // refusals that the log has
 }
 
 // stream is the newest stream of assignments of a host.
@@ -69,7 +70,7 @@ type stream struct {
 
 // NewServer returns a Server; Serve runs it.
 func NewServer(c ServerConfig) *Server {
-	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}}
+	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}, told: map[refusal]struct{}{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+joinPath, s.join)
 	mux.Handle("POST "+enterPath, s.server(s.enter))

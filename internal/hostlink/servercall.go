@@ -41,19 +41,29 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 		})
 	case callPutReport:
 		_, err = take(w, r, func(q kurabe.InstanceReport) (any, error) {
-			return nil, own(host, q.Host, func() error { return s.Link.PutReport(ctx, q) })
+			return nil, own(host, q.Host, func() error {
+				return s.speaksOf(ctx, host, store.AssignmentPrefix(host), string(q.Instance), func() error { return s.Link.PutReport(ctx, q) })
+			})
 		})
 	case callDropReport:
 		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropReport(ctx, host, q.Instance) })
 	case callPutSnapshotReport:
 		_, err = take(w, r, func(q kurabe.SnapshotReport) (any, error) {
-			return nil, own(host, q.Host, func() error { return s.Link.PutSnapshotReport(ctx, q) })
+			return nil, own(host, q.Host, func() error {
+				return s.speaksOf(ctx, host, store.SnapshotAssignmentPrefix(host), string(q.Snapshot), func() error { return s.Link.PutSnapshotReport(ctx, q) })
+			})
 		})
 	case callDropSnapshotReport:
 		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropSnapshotReport(ctx, host, q.Snapshot) })
 	case callPutLogs:
 		_, err = take(w, r, func(q kurabe.LogReport) (any, error) {
-			return nil, own(host, q.Host, func() error { return s.Link.PutLogs(ctx, q) })
+			return nil, own(host, q.Host, func() error {
+				q, err := s.ownLogs(ctx, host, q)
+				if err != nil {
+					return err
+				}
+				return s.Link.PutLogs(ctx, q)
+			})
 		})
 	case callPutHost:
 		_, err = take(w, r, func(q kurabe.HostReport) (any, error) { return nil, s.putHost(ctx, host, q) })
@@ -136,6 +146,6 @@ func mayBe(a kurabe.Assignment, name string, ips []net.IP) bool {
 		want = string(a.Instance)
 	}
 	return name == want && !slices.ContainsFunc(ips, func(ip net.IP) bool {
-		return ip.String() != a.Address && ip.String() != a.ListensAt
+		return !slices.Contains([]string{a.Address, a.ListensAt, a.ReaderAddress}, ip.String())
 	})
 }

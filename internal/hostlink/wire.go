@@ -76,6 +76,8 @@ type JoinRequest struct {
 type ServerRequest struct {
 	kurabe.ServerPlace
 	Layout int // of the state that it knows
+	// State says which etcd of others it is set to use, "" for none.
+	State string `json:",omitempty"`
 }
 
 // JoinAnswer is what a host is let in with.

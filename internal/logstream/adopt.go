@@ -51,10 +51,10 @@ func (s *Store) Adopt(ctx context.Context, id kurabe.InstanceID, takenAt time.Ti
 // leaveLocked forgets the runs of other hosts that go with no snapshot that was adopted.
 func (s *Store) leaveLocked(inst *instance) (err error) {
 	keep := map[string]bool{}
-	for _, r := range inst.runs {
+	for _, r := range inst.runs { // each after those that it may go on from
 		told, ok := r.report()
 		one := kurabe.InstanceLog{Runs: []kurabe.LogRun{told}}
-		keep[r.folder] = keep[r.folder] || s.mine(r.folder) || len(inst.adopted) == 0 || ok && slices.ContainsFunc(inst.adopted, func(a adoption) bool {
+		keep[r.folder] = keep[r.folder] || r.joins != nil && keep[r.joins.Run] || s.mine(r.folder) || len(inst.adopted) == 0 || ok && slices.ContainsFunc(inst.adopted, func(a adoption) bool {
 			_, reaches := one.Reaches(a.takenAt, a.from)
 			return reaches
 		})

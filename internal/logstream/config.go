@@ -21,6 +21,11 @@ type Log interface {
 	// Begin makes the server hold its log back for us from now on and returns the
 	// beginning of the oldest file that it is sure to have from then on.
 	Begin(ctx context.Context) (kurabe.LogPosition, error)
+	// Continue is Begin for a log that another server of the instance has written up to a
+	// mark: it returns the beginning of a file from which on this server has all that was
+	// written after it. ErrElsewhere when this server's history does not have the mark's
+	// place, so that an older mark may do; ErrLogGone when the log behind it is gone.
+	Continue(ctx context.Context, after kurabe.LogMark) (kurabe.LogPosition, error)
 	// Resume makes sure that the server still has and holds back everything from
 	// there on; ErrLogGone when it has not.
 	Resume(ctx context.Context, from kurabe.LogPosition) error
@@ -34,6 +39,8 @@ type Log interface {
 	// at offset 0 of the following file when from.File is complete. next equals from
 	// when there is nothing to copy yet.
 	Copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (next kurabe.LogPosition, err error)
+	// State is LogMark.State of a place up to which Copy has come, "" where that is not known.
+	State(at kurabe.LogPosition) string
 	// Release lets the server drop what lies before the position.
 	Release(ctx context.Context, before kurabe.LogPosition) error
 	// Close ends the session. The server goes on holding its log back.

@@ -73,7 +73,7 @@ func followUntilKilled(dir string) {
 	}
 	go func() { _ = store.Run(context.Background()) }()
 	go func() {
-		_ = store.Follow(context.Background(), db, func(context.Context) (Log, error) {
+		_ = store.Follow(context.Background(), db, db, func(context.Context) (Log, error) {
 			return &childLog{&session{childServer(began)}, began}, nil
 		})
 	}()

@@ -60,13 +60,21 @@ func (e *DamagedError) Damaged() bool { return true }
 // ErrFollowed refuses to remove or finish the log of an instance while Follow runs.
 var ErrFollowed = errors.New("the log is being followed")
 
+// ErrElsewhere is what a Log says of a mark whose place its server never had.
+var ErrElsewhere = errors.New("the server's history does not have this place")
+
 // gapError ends a run with a reason for people.
-type gapError struct{ reason string }
+type gapError struct {
+	reason string
+	// moved: another server may have what follows.
+	moved bool
+}
 
 func (e *gapError) Error() string { return e.reason }
 
 var (
 	errSpoolFull = errors.New("the spool is full")
 	errNoRoom    = errors.New("waiting for room in the spool")
+	errNoMark    = errors.New("nothing of the log was kept before")
 	errNotYet    = errors.New("the log does not reach its mark yet")
 )

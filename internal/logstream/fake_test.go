@@ -30,7 +30,9 @@ type server struct {
 	written []writing
 	failing int   // so many calls fail
 	record  int64 // Copy ends at multiples of it
-	freed   kurabe.LogPosition
+	// goesOn is what Continue answers.
+	goesOn func(kurabe.LogMark) (kurabe.LogPosition, error)
+	freed  kurabe.LogPosition
 }
 
 type writing struct {
@@ -116,6 +118,20 @@ func (s *session) Begin(context.Context) (kurabe.LogPosition, error) {
 	return kurabe.LogPosition{File: fileName(s.oldest)}, err
 }
 
+func (s *session) Continue(_ context.Context, after kurabe.LogMark) (kurabe.LogPosition, error) {
+	if err := s.fault(); err != nil {
+		return kurabe.LogPosition{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.goesOn == nil {
+		return kurabe.LogPosition{}, ErrElsewhere
+	}
+	return s.goesOn(after)
+}
+
+func (s *session) State(at kurabe.LogPosition) string { return "at-" + at.String() }
+
 func (s *session) Resume(_ context.Context, from kurabe.LogPosition) error {
 	if err := s.fault(); err != nil {
 		return err
@@ -179,12 +195,13 @@ const db = kurabe.InstanceID("db-TEST")
 
 // bed is a store with its loops over a server.
 type bed struct {
-	t       tester
-	server  *server
-	repo    blob.Store
-	cfg     Config
-	store   *Store
-	virtual bool // in a bubble
+	t        tester
+	server   *server
+	serverID kurabe.InstanceID
+	repo     blob.Store
+	cfg      Config
+	store    *Store
+	virtual  bool // in a bubble
 
 	stopRun, stopFollow func()
 	image               sync.Map // path to the bytes that a loss of power leaves
@@ -213,7 +230,7 @@ func quickDir(t tester) string {
 }
 
 func newBed(t tester, spool string, repo blob.Store) *bed {
-	b := &bed{t: t, server: newServer(), repo: repo, virtual: true}
+	b := &bed{t: t, server: newServer(), serverID: db, repo: repo, virtual: true}
 	b.cfg = Config{Spool: spool, Repository: func() (blob.Store, error) { return repo, nil }, PieceBytes: 4 << 10,
 		Gone: func(err error) bool { return errors.Is(err, errGone) },
 		Now:  func() time.Time { b.server.mu.Lock(); defer b.server.mu.Unlock(); return b.server.now() }}
@@ -245,7 +262,7 @@ func (b *bed) start() {
 		return func() { cancel(); wg.Wait() }
 	}
 	b.stopRun = loop(store.Run)
-	b.stopFollow = loop(func(ctx context.Context) error { return store.Follow(ctx, db, b.server.open) })
+	b.stopFollow = loop(func(ctx context.Context) error { return store.Follow(ctx, db, b.serverID, b.server.open) })
 }
 
 func (b *bed) stop() {

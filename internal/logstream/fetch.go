@@ -21,8 +21,14 @@ type Fetched struct {
 	// Before is the newest mark that was complete by the moment, zero when the run began
 	// later; After the first one that is not before the moment nor the snapshot.
 	Before, After kurabe.LogMark
-	Files         []string // in the log's order; a file that would be empty is not made
-	Bytes         int64
+	// BeforeIn is the number of the part that has Before: 0 is the folder itself, 1 the
+	// first of Joined. After is in the last one.
+	BeforeIn int
+	Files    []string // in the log's order; a file that would be empty is not made
+	Bytes    int64
+	// Joined are folders below it with the files of the servers that wrote later, each
+	// from where the one before it is known to be whole, or earlier.
+	Joined []string
 }
 
 const fetchers = 4 // pieces that are read at a time
@@ -45,70 +51,148 @@ type plan struct {
 	id     kurabe.InstanceID
 	folder string
 	pieces []piece
+	first  kurabe.LogPosition // in the first file that is needed, zero: any
+	end    kurabe.LogPosition // nothing from there on is needed
 	repo   blob.Store
 	repoIs error // why repo is nil
 }
 
 func (s *Store) fetch(ctx context.Context, id kurabe.InstanceID, from kurabe.LogPosition, takenAt, at time.Time, dir string) (Fetched, error) {
-	p, err := s.choose(id, from, takenAt, at)
+	parts, err := s.choose(id, from, takenAt, at)
+	if out := (*RangeError)(nil); errors.As(err, &out) && !out.To.IsZero() && at.After(out.To) {
+		parts, err = s.chooseElsewhere(ctx, id, from, takenAt, at)
+	}
 	if err != nil {
 		return Fetched{}, err
 	}
-	p.repo, p.repoIs = s.cfg.Repository()
 	var got Fetched
-	if got.After, err = p.after(ctx, at, from); err != nil {
+	last := parts[len(parts)-1]
+	if len(parts) > 1 {
+		from = kurabe.LogPosition{} // any place of the last server's is behind the snapshot
+	}
+	if got.After, err = last.after(ctx, at, from); err != nil {
 		return Fetched{}, err
 	}
-	if got.Before, err = p.before(ctx, at); err != nil {
-		return Fetched{}, err
-	}
-	pieces := slices.DeleteFunc(p.pieces, func(x piece) bool {
-		behind := kurabe.LogPosition{File: x.File}.Compare(kurabe.LogPosition{File: from.File}) < 0
-		return behind || x.from().Compare(got.After.Position) >= 0 || x.Start == x.End
-	})
-	if err := p.check(ctx, pieces, got.After.Position); err != nil {
-		return Fetched{}, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Fetched{}, err
-	}
-	for _, x := range pieces {
-		if !slices.Contains(got.Files, x.File) {
-			got.Files = append(got.Files, x.File)
+	for n, p := range slices.Backward(parts) {
+		if got.Before, err = p.before(ctx, at); err != nil {
+			return Fetched{}, err
 		}
-		got.Bytes += x.cut(got.After.Position) - x.Start
+		if got.BeforeIn = n; hasMark(got.Before) {
+			break
+		}
 	}
-	return got, p.write(ctx, pieces, got, dir)
+	for n, p := range parts {
+		if n == len(parts)-1 {
+			p.end = got.After.Position
+		}
+		if err := p.check(ctx); err != nil {
+			return Fetched{}, err
+		}
+	}
+	return got, writeParts(ctx, parts, &got, dir)
 }
 
-// choose finds the run that holds a snapshot, as kurabe.InstanceLog.Reaches does.
-func (s *Store) choose(id kurabe.InstanceID, from kurabe.LogPosition, takenAt, at time.Time) (*plan, error) {
+// writeParts writes the first part into dir and each other one into a folder in it.
+func writeParts(ctx context.Context, parts []*plan, got *Fetched, dir string) (err error) {
+	defer func() {
+		if err != nil {
+			for _, folder := range got.Joined {
+				_ = os.RemoveAll(folder)
+			}
+		}
+	}()
+	for n, p := range parts {
+		to := dir
+		if n > 0 {
+			to = filepath.Join(dir, fmt.Sprintf("joined-%d", n))
+			got.Joined = append(got.Joined, to)
+		}
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			return err
+		}
+		files, bytes := p.files()
+		if n == 0 {
+			got.Files = files
+		}
+		got.Bytes += bytes
+		if err := p.write(ctx, files, to); err != nil {
+			if n > 0 { // the files of the first part were complete
+				for _, name := range got.Files {
+					_ = os.Remove(filepath.Join(dir, name))
+				}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// files are those that are written, and how long they are together.
+func (p *plan) files() (names []string, bytes int64) {
+	for _, x := range p.needed() {
+		if !slices.Contains(names, x.File) {
+			names = append(names, x.File)
+		}
+		bytes += x.cut(p.end) - x.Start
+	}
+	return names, bytes
+}
+
+// choose finds the run that holds a snapshot, and those that go on from it as far as the
+// moment wants, as kurabe.InstanceLog.Reaches does.
+func (s *Store) choose(id kurabe.InstanceID, from kurabe.LogPosition, takenAt, at time.Time) ([]*plan, error) {
+	repo, repoIs := s.cfg.Repository()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	inst, ok := s.instances[id]
 	if !ok {
 		return nil, &RangeError{Instance: id, At: at}
 	}
-	for _, r := range slices.Backward(inst.runs) {
-		told, ok := r.report()
-		if !ok {
-			continue
+	return inst.choose(point{from, takenAt, at}, repo, repoIs)
+}
+
+// point is a moment, and the snapshot that is brought to it.
+type point struct {
+	from        kurabe.LogPosition
+	takenAt, at time.Time
+}
+
+// choose is what Store.choose does. Callers hold mu.
+func (inst *instance) choose(x point, repo blob.Store, repoIs error) ([]*plan, error) {
+	id, from, takenAt, at := inst.id, x.from, x.takenAt, x.at
+	told, of := inst.told()
+	chain := kurabe.InstanceLog{Runs: told}.Chain(takenAt, from)
+	if len(chain) == 0 {
+		return nil, &RangeError{Instance: id, At: at}
+	}
+	last := told[chain[len(chain)-1]].Last
+	if at.Before(takenAt) || at.After(last.At) {
+		return nil, &RangeError{id, at, takenAt, last.At}
+	}
+	var parts []*plan
+	for n, k := range chain {
+		p := &plan{id: id, folder: of[k].folder, repo: repo, repoIs: repoIs, first: from}
+		if n > 0 {
+			p.first = kurabe.LogPosition{}
 		}
-		one := kurabe.InstanceLog{Runs: []kurabe.LogRun{told}}
-		last, ok := one.Reaches(takenAt, from)
-		if !ok {
-			continue
-		}
-		if at.Before(takenAt) || at.After(last.At) {
-			return nil, &RangeError{id, at, takenAt, last.At}
-		}
-		p := &plan{id: id, folder: r.folder}
-		for _, x := range r.pieces {
+		for _, x := range of[k].pieces {
 			p.pieces = append(p.pieces, *x)
 		}
-		return p, nil
+		p.end = of[k].end().to()
+		parts = append(parts, p)
+		if !told[k].Last.At.Before(at) {
+			break
+		}
 	}
-	return nil, &RangeError{Instance: id, At: at}
+	return parts, nil
+}
+
+// needed are the pieces that bytes are needed of.
+func (p *plan) needed() []piece {
+	return slices.DeleteFunc(slices.Clone(p.pieces), func(x piece) bool {
+		behind := kurabe.LogPosition{File: x.File}.Compare(kurabe.LogPosition{File: p.first.File}) < 0
+		return behind || x.from().Compare(p.end) >= 0 || x.Start == x.End
+	})
 }
 
 func (p *plan) name(x piece) string { return objectName(p.id, p.folder, x.span) }
@@ -189,7 +273,8 @@ func (p *piece) cut(at kurabe.LogPosition) int64 {
 
 // check proves, before anything is written, that the pieces are all there and follow
 // each other to the end.
-func (p *plan) check(ctx context.Context, pieces []piece, end kurabe.LogPosition) error {
+func (p *plan) check(ctx context.Context) error {
+	pieces, end := p.needed(), p.end
 	seen := map[place]found{}
 	if p.repo != nil && slices.ContainsFunc(pieces, func(x piece) bool { return x.pushed }) {
 		var err error
@@ -221,7 +306,7 @@ func (p *plan) check(ctx context.Context, pieces []piece, end kurabe.LogPosition
 }
 
 // write fills the files, several pieces at a time.
-func (p *plan) write(ctx context.Context, pieces []piece, got Fetched, dir string) (err error) {
+func (p *plan) write(ctx context.Context, names []string, dir string) (err error) {
 	files := map[string]*os.File{}
 	defer func() {
 		for name, file := range files {
@@ -236,7 +321,7 @@ func (p *plan) write(ctx context.Context, pieces []piece, got Fetched, dir strin
 			}
 		}
 	}()
-	for _, name := range got.Files {
+	for _, name := range names {
 		file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
@@ -247,7 +332,7 @@ func (p *plan) write(ctx context.Context, pieces []piece, got Fetched, dir strin
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, fetchers)
-	for _, x := range pieces {
+	for _, x := range p.needed() {
 		slots <- struct{}{}
 		if ctx.Err() != nil {
 			break
@@ -255,7 +340,7 @@ func (p *plan) write(ctx context.Context, pieces []piece, got Fetched, dir strin
 		wg.Go(func() {
 			defer func() { <-slots }()
 			to := io.NewOffsetWriter(files[x.File], x.Start)
-			if err := p.copyPiece(ctx, x, x.cut(got.After.Position)-x.Start, to); err != nil {
+			if err := p.copyPiece(ctx, x, x.cut(p.end)-x.Start, to); err != nil {
 				cancel(err)
 			}
 		})

@@ -24,9 +24,9 @@ const (
 )
 
 // Follow keeps the log of a running instance until ctx ends, and then returns nil; an
-// error says that it could not begin. open makes a session: it is called again,
-// with growing pauses, after each that failed.
-func (s *Store) Follow(ctx context.Context, id kurabe.InstanceID, open func(ctx context.Context) (Log, error)) error {
+// error says that it could not begin. open makes a session of server, one of the
+// instance's: it is called again, with growing pauses, after each that failed.
+func (s *Store) Follow(ctx context.Context, id, server kurabe.InstanceID, open func(ctx context.Context) (Log, error)) error {
 	if err := checkPart(string(id)); err != nil {
 		return fmt.Errorf("follow the log: %w", err)
 	}
@@ -35,7 +35,7 @@ func (s *Store) Follow(ctx context.Context, id kurabe.InstanceID, open func(ctx 
 		return nil
 	}
 	defer inst.follow.give()
-	f := &follower{s: s, inst: inst}
+	f := &follower{s: s, inst: inst, server: server}
 	defer f.leave()
 	pause := time.Duration(0)
 	for ctx.Err() == nil {
@@ -69,13 +69,20 @@ func wait(ctx context.Context, d time.Duration) {
 
 // follower writes the spool of one instance. One goroutine uses it.
 type follower struct {
-	s    *Store
-	inst *instance
+	s      *Store
+	inst   *instance
+	server kurabe.InstanceID // that is read
 
 	run  *run               // nil: none is live
 	open *openPiece         // nil: none
 	cur  kurabe.LogPosition // the bytes before it are in the spool
 	last kurabe.LogMark     // the newest mark that counts
+	// alone: the next run goes on from none.
+	alone bool
+	// sought is since when another host's run is looked for, zero when it is not.
+	sought time.Time
+	// before is the newest mark of the run that this one goes on from: its own cannot be older.
+	before kurabe.LogMark
 	// waiting is the oldest mark whose position the Log has not given yet.
 	waiting kurabe.LogMark
 
@@ -110,7 +117,7 @@ func (f *follower) session(ctx context.Context, open func(context.Context) (Log,
 		var gap *gapError
 		switch {
 		case errors.As(err, &gap):
-			if err := f.finishRun(gap.reason); err != nil {
+			if resumed, err = f.passOver(ctx, log, gap); err != nil {
 				return err
 			}
 			continue
@@ -137,7 +144,7 @@ func (f *follower) step(ctx context.Context, log Log, resumed *bool) error {
 		}
 	}
 	if ended := f.endedMeanwhile(); ended != "" {
-		return &gapError{ended}
+		return &gapError{reason: ended}
 	}
 	if f.run == nil {
 		if !f.roomAgain() {
@@ -152,11 +159,8 @@ func (f *follower) step(ctx context.Context, log Log, resumed *bool) error {
 		*resumed = true
 	}
 	if !*resumed {
-		call, cancel := context.WithTimeout(ctx, callTimeout)
-		err := log.Resume(call, f.cur)
-		cancel()
-		if err != nil {
-			return f.judge(fmt.Errorf("resume at %s: %w", f.cur, err))
+		if err := f.resume(ctx, log); err != nil {
+			return err
 		}
 		*resumed = true
 	}
@@ -166,7 +170,7 @@ func (f *follower) step(ctx context.Context, log Log, resumed *bool) error {
 // judge makes a gap of an error that says that the log is gone.
 func (f *follower) judge(err error) error {
 	if f.s.cfg.Gone(err) {
-		return &gapError{fmt.Sprintf("the server no longer has its log from %s on: %v", f.cur, err)}
+		return &gapError{reason: fmt.Sprintf("the server no longer has its log from %s on: %v", f.cur, err)}
 	}
 	return err
 }
@@ -217,7 +221,7 @@ func (f *follower) reopenAt(p *piece) error {
 	}
 	got, err := scanSpoolFile(path, nil)
 	if err != nil {
-		return &gapError{fmt.Sprintf("a file of the spool is damaged: %v", err)}
+		return &gapError{reason: fmt.Sprintf("a file of the spool is damaged: %v", err)}
 	}
 	if len(got.marks) == 0 && got.head.End == got.head.Start {
 		// Nothing in it counts yet.
@@ -253,6 +257,7 @@ func (f *follower) abandon() error {
 	f.closeFile()
 	f.run = nil
 	f.s.mu.Lock()
+	f.s.dropLocked(f.inst, r.pieces)
 	f.inst.removeRun(r)
 	shared := slices.ContainsFunc(f.inst.runs, func(o *run) bool { return o.folder == r.folder })
 	f.s.mu.Unlock()
@@ -280,22 +285,39 @@ func (f *follower) endedMeanwhile() string {
 	return f.run.ended
 }
 
-// begin starts a run at the beginning of a file.
+// begin starts a run at the beginning of a file, from where another server's goes on if
+// that is possible.
 func (f *follower) begin(ctx context.Context, log Log) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	if joined, err := f.beginJoined(ctx, log); joined || err != nil {
+		return err
+	}
+	if !f.alone {
+		if joined, err := f.beginElsewhere(ctx, log); joined || err != nil {
+			return err
+		}
+		if joined, err := f.beginBack(ctx, log); joined || err != nil {
+			return err
+		}
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	at, err := log.Begin(ctx)
+	at, err := log.Begin(call)
 	if err != nil {
 		return fmt.Errorf("begin with the log: %w", err)
 	}
+	return f.beginAt(at, nil, kurabe.LogMark{})
+}
+
+// beginAt makes the run.
+func (f *follower) beginAt(at kurabe.LogPosition, joins *joint, before kurabe.LogMark) error {
 	if at.Offset != 0 || checkPart(at.File) != nil {
 		return fmt.Errorf("begin with the log: %s is not the beginning of a file", at)
 	}
-	r, err := f.s.addRun(f.inst)
+	r, err := f.s.addRun(f.inst, f.server, joins)
 	if err != nil {
 		return fmt.Errorf("log spool: %w", err)
 	}
-	f.run, f.open, f.cur, f.last, f.waiting = r, nil, at, kurabe.LogMark{}, kurabe.LogMark{}
+	f.run, f.open, f.cur, f.last, f.before, f.waiting = r, nil, at, kurabe.LogMark{}, before, kurabe.LogMark{}
 	return nil
 }
 
@@ -307,12 +329,18 @@ func (f *follower) finishRun(reason string) error {
 	}
 	f.closeFile()
 	f.s.mu.Lock()
-	p := r.end()
+	p, counts := r.end(), hasMark(r.last())
 	f.s.mu.Unlock()
-	if p == nil {
-		return f.abandon()
+	if p == nil || r.joins != nil && !counts {
+		f.s.logger(f.inst).Warn("the log of another server does not go on", logkey.Reason, reason)
+		f.alone = true // else it would be tried again for ever
+		return errors.Join(f.abandon(), f.endJoined(reason))
 	}
-	f.s.logger(f.inst).Warn("the log has a gap", logkey.Reason, reason)
+	if reason == joinedWord {
+		f.s.logger(f.inst).Info("the log goes on with another server", logkey.Instance, f.server)
+	} else {
+		f.s.logger(f.inst).Warn("the log has a gap", logkey.Reason, reason)
+	}
 	if !p.closed {
 		got, err := scanSpoolFile(p.path, nil)
 		if err == nil && got.head.End > got.head.Start {

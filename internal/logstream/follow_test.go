@@ -65,7 +65,7 @@ func TestFollow(t *testing.T) {
 		if b.store.instances[db].spoolBytes > 100<<10 {
 			t.Errorf("%d bytes of spool for an idle server", b.store.instances[db].spoolBytes)
 		}
-		if b.server.freed != l.Last().Position {
+		if b.server.freed.Compare(l.Last().Position) != 0 {
 			t.Errorf("released %v instead of %v", b.server.freed, l.Last().Position)
 		}
 		b.stop()
@@ -360,16 +360,16 @@ func TestFinishAndLearn(t *testing.T) {
 			b.server.rotate()
 			time.Sleep(2 * time.Second)
 		}
-		if err := b.store.Finish(context.Background(), db, nil); !errors.Is(err, ErrFollowed) {
+		if err := b.store.Finish(context.Background(), db, db, nil); !errors.Is(err, ErrFollowed) {
 			t.Errorf("Finish while it is followed: %v", err)
 		}
 		b.stop()
 		b.server.write(123)
-		if err := b.store.Finish(context.Background(), db, &session{b.server}); err != nil {
+		if err := b.store.Finish(context.Background(), db, db, &session{b.server}); err != nil {
 			t.Fatal(err)
 		}
 		want := b.log()
-		if want.SpoolBytes != 0 || want.Last().Position != b.server.position() {
+		if want.SpoolBytes != 0 || want.Last().Position.Compare(b.server.position()) != 0 {
 			t.Errorf("%+v", want)
 		}
 		b.cfg.Spool = quickDir(t)

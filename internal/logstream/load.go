@@ -188,7 +188,7 @@ func (s *Store) arrangeLocked(inst *instance, folder string, pieces []*piece, en
 	})
 	var runs []*run
 	for n, chain := range whole {
-		r := &run{folder: folder, pieces: chain, ended: ended}
+		r := &run{folder: folder, pieces: chain, ended: ended, server: chain[0].Server, joins: chain[0].Joins}
 		last := chain[len(chain)-1]
 		switch {
 		case n < len(whole)-1 || last != newest:

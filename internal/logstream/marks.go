@@ -24,6 +24,17 @@ type head struct {
 	After *span `json:"after,omitempty"`
 	// From is the newest mark of the run before the piece, zero without one.
 	From kurabe.LogMark `json:"from,omitzero"`
+	// Server wrote it, "" of what was kept before instances had several.
+	Server kurabe.InstanceID `json:"server,omitempty"`
+	// Joins is where the run goes on from, told by its first piece; nil: from nowhere.
+	Joins *joint `json:"joins,omitempty"`
+}
+
+// joint is a place in another run: what that one has up to there, and the run that begins
+// there, are the log without a gap.
+type joint struct {
+	Run string             `json:"run"`
+	At  kurabe.LogPosition `json:"at"`
 }
 
 const (
@@ -41,6 +52,12 @@ func formatMarks(h head, marks []kurabe.LogMark) []byte {
 	if h.After != nil {
 		fmt.Fprintf(&b, "after %s %d %d\n", h.After.File, h.After.Start, h.After.End)
 	}
+	if h.Server != "" {
+		fmt.Fprintf(&b, "server %s\n", h.Server)
+	}
+	if h.Joins != nil {
+		fmt.Fprintf(&b, "joins %s %s %d %s\n", h.Joins.Run, h.Joins.At.File, h.Joins.At.Offset, h.Joins.At.Server)
+	}
 	if hasMark(h.From) {
 		b.WriteString("from ")
 		b.Write(appendMark(nil, h.From))
@@ -55,7 +72,11 @@ func formatMarks(h head, marks []kurabe.LogMark) []byte {
 
 // appendMark writes times in nanoseconds since 1970.
 func appendMark(b []byte, m kurabe.LogMark) []byte {
-	return fmt.Appendf(b, "%d %d %s %d\n", m.At.UnixNano(), m.Until.UnixNano(), m.Position.File, m.Position.Offset)
+	b = fmt.Appendf(b, "%d %d %s %d", m.At.UnixNano(), m.Until.UnixNano(), m.Position.File, m.Position.Offset)
+	if m.State != "" {
+		b = append(append(b, ' '), m.State...)
+	}
+	return append(b, '\n')
 }
 
 func hasMark(m kurabe.LogMark) bool { return m.Position.File != "" }
@@ -108,6 +129,10 @@ func parseLine(line string, h *head, marks []kurabe.LogMark) ([]kurabe.LogMark, 
 		h.Next = kurabe.LogPosition{File: f[0], Offset: number(f[1], &err)}
 	case kind == "after" && len(f) == 3:
 		h.After = &span{f[0], number(f[1], &err), number(f[2], &err)}
+	case kind == "server" && len(f) == 1:
+		h.Server = kurabe.InstanceID(f[0])
+	case kind == "joins" && len(f) == 4:
+		h.Joins = &joint{f[0], kurabe.LogPosition{File: f[1], Offset: number(f[2], &err), Server: kurabe.InstanceID(f[3])}}
 	case kind == "from":
 		h.From, err = parseMark(rest)
 	case kind == "mark":
@@ -131,12 +156,15 @@ func number(text string, err *error) int64 {
 
 func parseMark(text string) (m kurabe.LogMark, err error) {
 	f := strings.Split(strings.TrimSuffix(text, "\n"), " ")
-	if len(f) != 4 {
+	if len(f) != 4 && len(f) != 5 {
 		return m, errMarks
 	}
 	at, until := number(f[0], &err), number(f[1], &err)
 	m = kurabe.LogMark{At: time.Unix(0, at).UTC(), Until: time.Unix(0, until).UTC(),
 		Position: kurabe.LogPosition{File: f[2], Offset: number(f[3], &err)}}
+	if len(f) == 5 {
+		m.State = f[4]
+	}
 	return m, errors.Join(err, checkPart(f[2]))
 }
 
@@ -145,6 +173,9 @@ func checkHead(h head, marks []kurabe.LogMark) error {
 	err := errors.Join(checkPart(h.File), checkPart(h.Next.File))
 	if err == nil && h.After != nil {
 		err = checkPart(h.After.File)
+	}
+	if err == nil && h.Joins != nil {
+		err = errors.Join(checkPart(h.Joins.Run), checkPart(h.Joins.At.File))
 	}
 	if err != nil || h.Start < 0 || h.End < h.Start || h.Next.Compare(h.to()) < 0 {
 		return fmt.Errorf("%w: a range that cannot be (%v)", errMarks, err)

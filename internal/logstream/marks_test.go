@@ -14,15 +14,17 @@ func sampleMarks() (head, []kurabe.LogMark) {
 		t := at.Add(time.Duration(s) * time.Second)
 		return kurabe.LogMark{At: t, Until: t.Add(5), Position: kurabe.LogPosition{File: file, Offset: offset}}
 	}
-	h := head{span: span{"bin.000007", 0, 99}, Sum: 77, Next: kurabe.LogPosition{File: "bin.000008"}, After: &span{"bin.000006", 5, 9}, From: mark(-1, "bin.000006", 9)}
-	return h, []kurabe.LogMark{mark(0, "bin.000006", 9), mark(1, "bin.000007", 40), mark(2, "bin.000007", 99)}
+	h := head{Server: "db-X~2", Joins: &joint{"20260101T000000Z-ab", kurabe.LogPosition{Server: "db-X", File: "bin.000003", Offset: 44}}, span: span{"bin.000007", 0, 99}, Sum: 77, Next: kurabe.LogPosition{File: "bin.000008"}, After: &span{"bin.000006", 5, 9}, From: mark(-1, "bin.000006", 9)}
+	last := mark(2, "bin.000007", 99)
+	last.State = "0-1-77"
+	return h, []kurabe.LogMark{mark(0, "bin.000006", 9), mark(1, "bin.000007", 40), last}
 }
 
 func TestMarks(t *testing.T) {
 	h, marks := sampleMarks()
 	text := formatMarks(h, marks)
 	back, list, err := parseMarks(text)
-	if err != nil || !bytes.Equal(formatMarks(back, list), text) || *back.After != *h.After || list[2] != marks[2] {
+	if err != nil || !bytes.Equal(formatMarks(back, list), text) || *back.After != *h.After || *back.Joins != *h.Joins || back.Server != h.Server || list[2] != marks[2] {
 		t.Fatalf("%s\n%+v %+v %v", text, back, list, err)
 	}
 	for n := range text {

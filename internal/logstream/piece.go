@@ -45,7 +45,12 @@ type run struct {
 	folder string // its name below the instance, in spool and repository
 	pieces []*piece
 	ended  string // why nothing follows; "" while the run is live
+	server kurabe.InstanceID
+	joins  *joint
 }
+
+// joinedWord is why a run has ended from which another one goes on, or is about to.
+const joinedWord = "another server of the instance writes, whose log goes on from there"
 
 func (r *run) end() *piece {
 	if len(r.pieces) == 0 {
@@ -81,7 +86,17 @@ func (r *run) report() (kurabe.LogRun, bool) {
 	if hasMark(begin.From) {
 		first.At, first.Position = begin.From.At, begin.from()
 	}
-	return kurabe.LogRun{Began: runBegan(r.folder), First: first, Last: r.last(), Ended: r.ended}, true
+	told := kurabe.LogRun{Began: runBegan(r.folder), First: first, Last: r.last(), Ended: r.ended}
+	for _, p := range r.pieces {
+		if !p.pushed {
+			break
+		}
+		if hasMark(p.Last) {
+			told.Pushed = p.Last
+		}
+	}
+	told.First.Position.Server, told.Last.Position.Server, told.Pushed.Position.Server = r.server, r.server, r.server
+	return told, true
 }
 
 // follows says if a piece is proven to be what comes after another. A file may have

@@ -190,7 +190,7 @@ func (s *Store) cutLocked(inst *instance, r *run, from *piece, reason string) {
 // Finish is for an instance that is to be stopped, or deleted with its backups kept:
 // what its server has by now is taken and everything pushed. log is a session of the
 // running server; nil only pushes. Follow must have ended.
-func (s *Store) Finish(ctx context.Context, id kurabe.InstanceID, log Log) error {
+func (s *Store) Finish(ctx context.Context, id, server kurabe.InstanceID, log Log) error {
 	inst, ok := s.find(id)
 	if !ok {
 		return nil
@@ -201,7 +201,7 @@ func (s *Store) Finish(ctx context.Context, id kurabe.InstanceID, log Log) error
 		return fmt.Errorf("finish the log of %s: %w", id, ErrFollowed)
 	}
 	defer inst.follow.give()
-	f := &follower{s: s, inst: inst}
+	f := &follower{s: s, inst: inst, server: server}
 	var err error
 	if log == nil {
 		err = f.pickUp()
@@ -232,6 +232,9 @@ func (s *Store) End(id kurabe.InstanceID, reason string) error {
 	err := f.pickUp()
 	if err == nil {
 		err = f.finishRun(reason)
+	}
+	if err == nil {
+		err = f.endJoined(reason)
 	}
 	if err != nil {
 		return fmt.Errorf("end the log of %s: %w", id, err)

@@ -24,6 +24,9 @@ func (s *Store) reserve(inst *instance, r *run, bytes int64) error {
 			if !p.pushed {
 				s.dropLocked(inst, old.pieces[k:])
 				old.pieces = old.pieces[:k:k]
+				if old.ended == joinedWord {
+					old.ended = errSpoolFull.Error() // the newer one goes on from nowhere
+				}
 				break
 			}
 		}
@@ -59,10 +62,10 @@ func (f *follower) spoolTrouble(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errSpoolFull):
-		return &gapError{fmt.Sprintf("the spool is full: %s", f.s.whyFull(f.inst))}
+		return &gapError{reason: fmt.Sprintf("the spool is full: %s", f.s.whyFull(f.inst))}
 	case errors.Is(err, syscall.EIO):
 		// After a failed sync nobody knows what is on the disk.
-		return &gapError{fmt.Sprintf("the spool's disk fails: %v", err)}
+		return &gapError{reason: fmt.Sprintf("the spool's disk fails: %v", err)}
 	}
 	return fmt.Errorf("log spool: %w", err)
 }

@@ -27,6 +27,14 @@ type header struct {
 	Start    int64             `json:"start"`
 	After    *span             `json:"after,omitempty"`
 	From     kurabe.LogMark    `json:"from,omitzero"`
+	Server   kurabe.InstanceID `json:"server,omitempty"`
+	Joins    *joint            `json:"joins,omitempty"`
+}
+
+// head is that of a file in which nothing counts yet.
+func (h header) head() head {
+	return head{span: span{h.File, h.Start, h.Start}, Next: kurabe.LogPosition{File: h.File, Offset: h.Start}, After: h.After, From: h.From,
+		Server: h.Server, Joins: h.Joins}
 }
 
 const headerVersion = 1
@@ -161,8 +169,7 @@ func scanSpoolFile(path string, data func([]byte) error) (scanned, error) {
 	if err != nil {
 		return scanned{}, fmt.Errorf("header of the spool file: %w", err)
 	}
-	h := s.header
-	s.head = head{span: span{h.File, h.Start, h.Start}, Next: kurabe.LogPosition{File: h.File, Offset: h.Start}, After: h.After, From: h.From}
+	s.head = s.header.head()
 	s.place = frames.place
 	err = s.frameLoop(frames, data)
 	if errors.Is(err, errTorn) {

@@ -145,10 +145,8 @@ func (s *Store) All() []kurabe.InstanceLog {
 
 func (inst *instance) report() kurabe.InstanceLog {
 	l := kurabe.InstanceLog{Instance: inst.id}
+	l.Runs, _ = inst.told()
 	for _, r := range inst.runs {
-		if told, ok := r.report(); ok {
-			l.Runs = append(l.Runs, told)
-		}
 		for _, p := range r.pieces {
 			if p.pushed {
 				l.StoredBytes += p.StoredBytes
@@ -176,14 +174,14 @@ func (inst *instance) live() *run {
 }
 
 // addRun makes the folder of a new run, durably.
-func (s *Store) addRun(inst *instance) (*run, error) {
+func (s *Store) addRun(inst *instance, server kurabe.InstanceID, joins *joint) (*run, error) {
 	s.mu.Lock()
 	before := ""
 	if n := len(inst.runs); n > 0 {
 		before = inst.runs[n-1].folder
 	}
 	s.mu.Unlock()
-	r := &run{folder: runName(s.cfg.Now(), before, owner(s.cfg.Host), strings.ToLower(rand.Text()[:8]))}
+	r := &run{server: server, joins: joins, folder: runName(s.cfg.Now(), before, owner(s.cfg.Host), strings.ToLower(rand.Text()[:8]))}
 	dir := s.runDir(inst.id, r.folder)
 	if err := makeRunDir(s.cfg.Spool, dir); err != nil {
 		return nil, err

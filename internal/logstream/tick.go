@@ -27,10 +27,14 @@ func (f *follower) tick(ctx context.Context, log Log) error {
 		return f.judge(fmt.Errorf("mark the log: %w", err))
 	}
 	m.At, m.Until = m.At.Round(0).UTC(), m.Until.Round(0).UTC()
-	if m.At.Before(f.last.At.Add(-clockBackMax)) || m.Until.Before(m.At.Add(-clockBackMax)) {
-		return &gapError{fmt.Sprintf("the clock went back from %s to %s", f.last.At.Format(errTime), m.At.Format(errTime))}
+	last := f.last
+	if !hasMark(last) {
+		last = f.before
 	}
-	if m.At.Before(f.last.At) || m.Until.Before(f.last.Until) || m.Until.Before(m.At) {
+	if m.At.Before(last.At.Add(-clockBackMax)) || m.Until.Before(m.At.Add(-clockBackMax)) {
+		return &gapError{reason: fmt.Sprintf("the clock went back from %s to %s", last.At.Format(errTime), m.At.Format(errTime))}
+	}
+	if m.At.Before(last.At) || m.Until.Before(last.Until) || m.Until.Before(m.At) {
 		return nil // it catches up
 	}
 	if err := f.takeTo(ctx, log, m.Position); err != nil {
@@ -47,6 +51,7 @@ func (f *follower) tick(ctx context.Context, log Log) error {
 		}
 	}
 	f.waiting = kurabe.LogMark{}
+	m.State = log.State(m.Position)
 	if f.justBefore(m.Position) {
 		m.Position = f.cur // the end of a file and the beginning of the next are one place
 	}
@@ -82,7 +87,7 @@ func (f *follower) addMark(m kurabe.LogMark) error {
 	o.marks = addMark(o.marks, m)
 	o.frames++
 	first := !hasMark(f.last)
-	f.last = m
+	f.last, f.alone = m, false
 	f.account(o, o.file.place)
 	f.s.mu.Lock()
 	o.note(m)
@@ -98,7 +103,7 @@ func (f *follower) addMark(m kurabe.LogMark) error {
 // takeTo copies until the position is reached.
 func (f *follower) takeTo(ctx context.Context, log Log, to kurabe.LogPosition) error {
 	if to.Compare(f.cur) < 0 && !f.justBefore(to) {
-		return &gapError{fmt.Sprintf("the server's log went back from %s to %s", f.cur, to)}
+		return &gapError{reason: fmt.Sprintf("the server's log went back from %s to %s", f.cur, to)}
 	}
 	whole := false // the piece's bound may lie within a record: then without it
 	for f.cur.Compare(to) < 0 {
@@ -227,24 +232,32 @@ func (f *follower) ensureOpen() error {
 	if f.open != nil {
 		return nil
 	}
-	h := header{Version: headerVersion, Instance: f.inst.id, Run: f.run.folder, File: f.cur.File, Start: f.cur.Offset, From: f.last}
+	h := f.header()
+	h.From = f.last
 	f.s.mu.Lock()
 	if before := f.run.end(); before != nil {
 		after := before.span
 		h.After = &after
+	} else {
+		h.Joins = f.run.joins
 	}
 	f.s.mu.Unlock()
 	file, err := createSpoolFile(f.spoolPath(), h, nil, f.s.toDisk)
 	if err != nil {
 		return err
 	}
-	p := &piece{path: file.path, head: head{span: span{h.File, h.Start, h.Start}, Next: f.cur, After: h.After, From: h.From}}
+	p := &piece{path: file.path, head: h.head()}
 	f.open = &openPiece{piece: p, file: file, end: h.Start}
 	f.s.mu.Lock()
 	f.run.pieces = append(f.run.pieces, p)
 	f.s.mu.Unlock()
 	f.account(f.open, file.place)
 	return nil
+}
+
+// header is that of a piece that begins at cur.
+func (f *follower) header() header {
+	return header{Version: headerVersion, Instance: f.inst.id, Run: f.run.folder, Server: f.run.server, File: f.cur.File, Start: f.cur.Offset}
 }
 
 // account counts the file of a piece against the bounds.
@@ -280,7 +293,8 @@ func (f *follower) advance(next kurabe.LogPosition, still bool) (closed bool, er
 // last marks only.
 func (f *follower) rewrite() error {
 	o := f.open
-	h := header{Version: headerVersion, Instance: f.inst.id, Run: f.run.folder, File: f.cur.File, Start: f.cur.Offset, After: o.After, From: o.From}
+	h := f.header()
+	h.After, h.From, h.Joins = o.After, o.From, o.Joins
 	file, err := createSpoolFile(o.file.path, h, o.marks, f.s.toDisk)
 	if err != nil {
 		return err

@@ -63,6 +63,9 @@ func (d *draft) backupDue() (why string, wait bool) {
 	switch {
 	case !since.IsZero() && !h.covered():
 		why = "the log has a gap before " + since.Format(time.RFC3339)
+		if c := d.w.Report.LogContinues; c != nil && c.Elsewhere {
+			why = "another host writes since " + since.Format(time.RFC3339)
+		}
 	case untrusted(live):
 		why = "the newest failed its verification"
 	default:
@@ -138,6 +141,19 @@ func (d *draft) newBackup() *kurabe.SnapshotSpec {
 	return spec
 }
 
+// goesBack says whether the run of a log that goes on has all that was written since the end of
+// one which was older than the one that was announced last.
+func goesBack(r *kurabe.InstanceReport, announced time.Time) bool {
+	return r.LogContinues != nil && r.LogContinues.Began.Before(announced)
+}
+
+// continues says whether the run of a log that goes on is one without a gap with the one that
+// began then.
+func continues(r *kurabe.InstanceReport, began time.Time) bool {
+	c := r.LogContinues
+	return c != nil && (c.Began.Equal(began) || slices.ContainsFunc(c.Before, func(o kurabe.LogRun) bool { return o.Began.Equal(began) }))
+}
+
 // announceLog tells of a gap in the log, once: from then on the latest restorable
 // time stands still until the next snapshot. What another host than the one that told last
 // says of earlier is no news.
@@ -159,6 +175,8 @@ func (d *draft) announceLog() {
 	switch {
 	case moved && r.LogBegan.IsZero():
 		return
+	case moved && (continues(r, s.LogBegan) || goesBack(r, s.LogBegan)):
+		moved, ended = false, "" // the hosts share a repository
 	case moved:
 		ended = "since a failover a server on another host writes it"
 	case ended == s.LogEnded:
@@ -167,7 +185,7 @@ func (d *draft) announceLog() {
 	if followed && ended != "" {
 		d.event("KURABE-EVENT-0004", "The log of the DB instance has a gap, and its latest restorable time stands still until the next automated snapshot: "+ended, "backup", "notification")
 	}
-	if moved || followed && r.LogBegan.After(s.LogBegan) {
+	if moved || followed && r.LogBegan.After(s.LogBegan) && !continues(r, s.LogBegan) && !goesBack(r, s.LogBegan) {
 		d.event("KURABE-EVENT-0005", "The log of the DB instance is followed again", "backup", "notification")
 	}
 	s.LogEnded = r.LogEnded

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"kurabe"
 )
@@ -40,13 +39,19 @@ func (d *draft) writerState() writerState {
 	return s
 }
 
-// candidate is a member of Sync whose server lives, "" when there is none. Only one of
-// those has all that was acknowledged.
+// able says whether a member's server lives, as a follower.
+func (d *draft) able(id kurabe.InstanceID) bool {
+	r := d.heard(id)
+	return r != nil && r.Role != nil && r.Running && !r.Role.Stuck && !r.Role.Writing
+}
+
+// candidate is a member of Sync whose server lives, the one with most of them, "" when there
+// is none. Where it is the only one in Sync, it has all that was acknowledged.
 func (d *draft) candidate() kurabe.InstanceID {
 	var best kurabe.InstanceID
 	for _, id := range d.group.Sync {
 		r := d.heard(id)
-		if r == nil || r.Role == nil || !r.Running || r.Role.Stuck || r.Role.Writing {
+		if !d.able(id) {
 			continue
 		}
 		if best == "" || r.Role.Position > d.reported(best).Role.Position {
@@ -62,46 +67,113 @@ func (d *draft) succeed() {
 	g := d.group
 	s := d.writerState()
 	yields := !s.lost && g.Handover != "" && s.report != nil && s.report.Role != nil && s.report.Role.Yielded && !s.report.Running
-	if !s.dead && !yields {
+	if !s.dead && !yields && !g.Choosing {
 		return
 	}
-	to := d.candidate()
-	if to != "" && !d.fresh(to) {
-		d.because(fmt.Sprintf("the host of %s has not spoken lately", to))
-		to = ""
+	to := d.successor()
+	if to != "" && len(g.Sync) > 1 && !d.chosen() {
+		d.choose(s)
+		return
 	}
 	switch {
 	case to != "" && yields:
 		d.because(fmt.Sprintf("%s has handed over to %s", g.Writer, to))
 	case to != "":
-		if g.Handover == "" { // or else it was told of when it was ordered
-			why := ""
-			if s.lost {
-				why = ": the host of the writer is not heard"
-			}
-			d.event("RDS-EVENT-0013", "Multi-AZ instance failover started"+why, "failover")
-		}
+		d.tellFailover(s)
 		d.because(fmt.Sprintf("%s %s; %s has all that was acknowledged", g.Writer, s.trouble(), to))
 	default:
-		// It is started again, or it answers again, by itself: see startSeq.
-		g.Handover = ""
-		d.because(fmt.Sprintf("%s %s, and nobody else who has all that was acknowledged can take over", g.Writer, s.trouble()))
-		if len(g.Members) > 1 && !s.lost && !s.report.Running && !d.status.Activating {
-			d.status.Activating = true
-			d.event("RDS-EVENT-0050", "Multi-AZ instance activation started: no standby has every commit, so the same server is started again", "failover")
-		}
+		d.startsAgain(s)
 		return
 	}
-	g.Handover = ""
+	outlasts := g.Choosing && g.Outlasts == g.Epoch
+	g.Handover, g.Heir, g.Choosing = "", "", false
 	g.Epoch++
 	g.Writer = to
-	if s.lost {
-		m, _ := d.w.Group.Member(d.w.Group.Writer)
+	if outlasts {
 		g.Outlasts = g.Epoch
-		d.result.Unheard = append(d.result.Unheard, m.Host)
 	}
+	d.mindUnheard(s)
 	// Nobody waits for the others until they follow the new writer and have caught up.
 	d.setSync(nil)
+}
+
+// mindUnheard has the writer of the group's epoch, whose host is not heard, be outlasted.
+func (d *draft) mindUnheard(s writerState) {
+	if s.lost {
+		m, _ := d.w.Group.Member(d.w.Group.Writer)
+		d.group.Outlasts = d.group.Epoch
+		d.result.Unheard = append(d.result.Unheard, m.Host)
+	}
+}
+
+// tellFailover tells of a failover once.
+func (d *draft) tellFailover(s writerState) {
+	if d.group.Handover != "" || d.group.Choosing { // it was told of when it was ordered, or begun
+		return
+	}
+	why := ""
+	if s.lost {
+		why = ": the host of the writer is not heard"
+	}
+	d.event("RDS-EVENT-0013", "Multi-AZ instance failover started"+why, "failover")
+}
+
+// startsAgain is for a writer whose place nobody can take: it is started again, or it answers
+// again, by itself (see startSeq).
+func (d *draft) startsAgain(s writerState) {
+	g := d.group
+	g.Handover, g.Heir = "", ""
+	if g.Choosing && (s.lost || !s.dead) {
+		return // who may have every commit is waited for
+	}
+	g.Choosing = false
+	d.because(fmt.Sprintf("%s %s, and nobody else who has all that was acknowledged can take over", g.Writer, s.trouble()))
+	if len(g.Members) > 1 && !s.lost && !s.report.Running && !d.status.Activating {
+		d.status.Activating = true
+		d.event("RDS-EVENT-0050", "Multi-AZ instance activation started: no standby has every commit, so the same server is started again", "failover")
+	}
+}
+
+// successor is who can take over from a dead writer, "" for nobody. Of several members of
+// Sync all have to be heard, since nobody knows which of them has what the others lack.
+func (d *draft) successor() kurabe.InstanceID {
+	for _, id := range d.group.Sync {
+		if !d.able(id) && len(d.group.Sync) > 1 {
+			d.because(fmt.Sprintf("%s may be the one that has every commit, and does not run or is not heard", id))
+			return ""
+		}
+	}
+	to := d.candidate()
+	for _, id := range d.group.Sync {
+		if to != "" && !d.fresh(id) {
+			d.because(fmt.Sprintf("the host of %s has not spoken lately", id))
+			to = ""
+		}
+	}
+	return to
+}
+
+// choose has everybody follow nobody, in an epoch of its own. From when all of Sync obey,
+// no commit of the old writer can be acknowledged.
+func (d *draft) choose(s writerState) {
+	g := d.group
+	if g.Choosing {
+		d.because("it is being found out which of the standbys has most")
+		return
+	}
+	d.tellFailover(s)
+	d.because(fmt.Sprintf("%s %s; one of %v has all that was acknowledged", g.Writer, s.trouble(), g.Sync))
+	g.Handover, g.Heir, g.Choosing = "", "", true
+	g.Epoch++
+	d.mindUnheard(s)
+}
+
+// chosen says whether it is known which member of Sync has most.
+func (d *draft) chosen() bool {
+	return d.group.Choosing && !slices.ContainsFunc(d.group.Sync, func(id kurabe.InstanceID) bool {
+		r := d.heard(id).Role
+		return r.Epoch != d.group.Epoch || !r.Held
+	})
 }
 
 // trouble is why a writer is followed by another one.
@@ -149,10 +221,14 @@ func (d *draft) zone(id kurabe.InstanceID) string {
 }
 
 // handOver begins a failover in order: for the user who asks for one, or because the
-// standby has what the writer would need a restart for.
+// standby has what the writer would need a restart for. It is to the only member of Sync;
+// where there are several, the others leave it first, while clients go on.
 func (d *draft) handOver() {
 	g := d.group
 	asked := d.w.Spec.FailoverSeq > d.status.FailoverSeq
+	if g.Choosing {
+		return
+	}
 	if g.Handover != "" {
 		if to := d.candidate(); to == "" || !g.Has(g.Handover) {
 			d.because("the failover is called off: no standby has every commit")
@@ -164,97 +240,59 @@ func (d *draft) handOver() {
 	s := d.writerState()
 	moves := d.movesOff()
 	if !asked && !moves && !d.rolled() {
+		g.Heir = ""
 		return
 	}
-	to := d.candidate()
+	to := d.heir(asked)
+	if to != "" && g.Heir != "" && g.Has(g.Heir) && d.able(g.Heir) && len(g.Sync) > 1 {
+		d.because(fmt.Sprintf("the writer is to wait for %s alone", g.Heir))
+		return // it has been told so, and says soon that it does: another choice would begin anew
+	}
 	if to == "" || !s.writing {
 		if asked {
 			d.because("the failover that was asked for waits for a standby that has every commit")
 		}
+		g.Heir = ""
+		return
+	}
+	if len(g.Sync) > 1 {
+		g.Heir = to
+		d.because(fmt.Sprintf("%s is to have every commit, so that the writer can hand over to it", to))
 		return
 	}
 	d.status.FailoverSeq = d.w.Spec.FailoverSeq
-	g.Handover = to
+	g.Handover, g.Heir = to, ""
 	d.acting(false, kurabe.StateRebooting, "a failover in order, to "+string(to))
 	d.event("RDS-EVENT-0013", "Multi-AZ instance failover started", "failover")
+}
+
+// heir is who the writer is to hand over to: whom the user names, or who has restarted
+// already with what the writer lacks, or who has most.
+func (d *draft) heir(asked bool) kurabe.InstanceID {
+	named := d.w.Spec.FailoverTo
+	if asked && named != "" && named != d.group.Writer {
+		if d.group.Has(named) && d.able(named) {
+			return named
+		}
+		return ""
+	}
+	best := d.candidate()
+	for _, id := range d.group.Sync {
+		if d.hasRolled(id) && d.able(id) && !d.hasRolled(best) {
+			best = id
+		}
+	}
+	return best
 }
 
 // rolled says whether a standby has restarted with what the writer still lacks.
 func (d *draft) rolled() bool {
 	writer := d.assigned(d.group.Writer)
-	if writer == nil || writer.Boot >= d.next.Boot {
-		return false
-	}
-	for _, id := range d.group.Sync {
-		a, r := d.assigned(id), d.reported(id)
-		if a != nil && r != nil && r.Done && r.Generation == a.Generation && a.Boot == d.next.Boot && r.Boot == a.Boot {
-			return true
-		}
-	}
-	return false
+	return writer != nil && writer.Boot < d.next.Boot && slices.ContainsFunc(d.group.Sync, d.hasRolled)
 }
 
-// shrink takes from Sync whoever does not answer the writer, or what the writer cannot
-// tell of any more.
-func (d *draft) shrink() {
-	s := d.writerState()
-	if s.lost || s.report == nil || s.report.Role == nil || s.report.Role.Epoch != d.group.Epoch || !s.report.Running || s.report.Role.Stuck {
-		return
-	}
-	left := slices.DeleteFunc(slices.Clone(d.group.Sync), func(id kurabe.InstanceID) bool { return slices.Contains(s.report.Role.Silent, id) })
-	if len(left) == len(d.group.Sync) {
-		return
-	}
-	d.because(fmt.Sprintf("commits go on without %v, which do not answer", s.report.Role.Silent))
-	d.event("KURABE-EVENT-0010", "The standby does not answer. Commits go on without it: until it is back, what is written would be lost with the writer", "failure")
-	d.setSync(left)
-}
-
-// grow takes into Sync whom the database waits for already, once all that was written
-// before it did so has arrived there.
-func (d *draft) grow() {
-	g, s := d.group, d.writerState()
-	if !s.writing || !d.status.Applied.MultiAZ {
-		return
-	}
-	// An order to wait for it no more may be under way, which the database obeys in a moment.
-	asked := d.assigned(g.Writer).Role.WaitFor
-	sync := slices.Clone(g.Sync)
-	for _, m := range g.Members {
-		role := s.report.Role
-		if m.ID == g.Writer || m.Leaving || g.Has(m.ID) || d.lost(m.ID) || !slices.Contains(asked, m.ID) {
-			continue
-		}
-		if d.elsewhere(m) && !role.Leased {
-			continue // it could take the place of a writer that nobody ends
-		}
-		if slices.Contains(role.WaitsFor, m.ID) && slices.Contains(role.Covered, m.ID) && !slices.Contains(role.Silent, m.ID) {
-			d.because(fmt.Sprintf("%s has all that is written, and commits wait for it", m.ID))
-			sync = append(sync, m.ID)
-		}
-	}
-	if len(sync) == len(g.Sync) {
-		return
-	}
-	slices.Sort(sync)
-	d.setSync(sync)
-	if d.status.Converting {
-		d.status.Converting = false
-		if !d.status.AvailableAt.IsZero() {
-			d.event("RDS-EVENT-0025", "The DB instance has been converted to a Multi-AZ DB instance", "configuration change")
-		}
-		return
-	}
-	d.event("KURABE-EVENT-0011", "The standby has every commit again", "recovery")
-}
-
-func (d *draft) setSync(sync []kurabe.InstanceID) {
-	g := d.group
-	g.Sync = sync
-	switch {
-	case len(sync) > 0 || len(g.Members) < 2:
-		g.Since = time.Time{}
-	case g.Since.IsZero():
-		g.Since = d.w.Now
-	}
+// hasRolled says whether a member runs with the newest content.
+func (d *draft) hasRolled(id kurabe.InstanceID) bool {
+	a, r := d.assigned(id), d.reported(id)
+	return a != nil && r != nil && r.Done && r.Generation == a.Generation && a.Boot == d.next.Boot && r.Boot == a.Boot
 }

@@ -25,6 +25,7 @@ func (d *draft) planGroup() {
 		d.succeed()
 		d.handOver()
 		d.shrink()
+		d.narrow()
 		d.grow()
 	}
 	if d.group.Writer != before {
@@ -42,6 +43,7 @@ func (d *draft) planGroup() {
 func (d *draft) convert() {
 	wants, has := d.status.Applied.MultiAZ, d.group != nil && len(d.group.Members) > 1
 	switch {
+	case d.status.Move != "": // nobody wants that
 	case !wants && d.group == nil:
 		d.status.Converting = false // or the user has changed his mind
 	case d.status.Converting || wants == has:
@@ -67,7 +69,7 @@ func (d *draft) beginGroup() bool {
 	}
 	id := d.w.Spec.ID
 	d.group = &kurabe.Group{Instance: id, Epoch: 1, Writer: id, Last: 1, Since: d.w.Now,
-		Members: []kurabe.Member{{ID: id, Host: d.next.Host, Zone: d.status.Zone}}}
+		Members: []kurabe.Member{{ID: id, Host: d.next.Host, Zone: d.status.Zone, ListensAt: d.next.ListensAt}}}
 	if d.status.Applied.MultiAZ {
 		d.because("it is to have a standby in another zone")
 	} else {
@@ -78,7 +80,7 @@ func (d *draft) beginGroup() bool {
 
 // ownAddress is a free one that no other member has, "" when there is none.
 func (d *draft) ownAddress(h kurabe.HostReport) string {
-	taken := map[string]bool{d.next.Address: true}
+	taken := map[string]bool{d.next.Address: true, d.next.ReaderAddress: true}
 	for address := range d.w.Addresses {
 		taken[address] = true
 	}
@@ -169,4 +171,5 @@ func (d *draft) tellGroup() {
 		m, _ := d.group.Member(d.group.Sync[0])
 		d.status.SecondZone = m.Zone
 	}
+	d.tellServers()
 }

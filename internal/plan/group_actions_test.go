@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -32,7 +33,15 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 		"hang":        func(t *rapid.T) { s := pick(t); s.hung = s.running },
 		"wake":        func(t *rapid.T) { pick(t).hung = false },
 		"network":     func(*rapid.T) { f.cut = !f.cut },
-		"lose":        func(t *rapid.T) { f.lose(pick(t), rapid.Bool().Draw(t, "slot only")) },
+		"apart":       func(t *rapid.T) { s := pick(t); s.apart = !s.apart },
+		"sides":       func(t *rapid.T) { f.sides(t) },
+		"drain": func(t *rapid.T) {
+			f.drain()
+			if h := rapid.SampledFrom(append(f.w.Hosts, kurabe.HostReport{})).Draw(t, "host"); h.Host != "" {
+				f.drain(h.Host)
+			}
+		},
+		"lose": func(t *rapid.T) { f.lose(pick(t), rapid.Bool().Draw(t, "slot only")) },
 		"time": func(t *rapid.T) {
 			f.pass(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
 		},
@@ -42,12 +51,13 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 			switch rapid.SampledFrom([]string{"failover", "reboot", "class", "zones", "stop", "start", "backups"}).Draw(t, "wish") {
 			case "failover":
 				s.FailoverSeq++
+				s.FailoverTo = rapid.SampledFrom(append(f.ids(), "")).Draw(t, "to")
 			case "reboot":
 				s.RebootSeq++
 			case "class":
 				s.Now.Class = map[string]string{"db.t3.micro": "db.t3.small", "db.t3.small": "db.t3.micro"}[s.Now.Class]
 			case "zones":
-				s.Now.MultiAZ = !s.Now.MultiAZ
+				s.Now.MultiAZ = !s.Now.MultiAZ || s.Cluster
 			case "backups":
 				s.Now.RetentionDays = 1 - s.Now.RetentionDays
 			case "stop":
@@ -78,4 +88,44 @@ func with(set map[kurabe.InstanceID]bool, id kurabe.InstanceID) map[kurabe.Insta
 	}
 	set[id] = true
 	return set
+}
+
+// sides: of two standbys one is cut off, and then the other one, while the writer goes on and
+// at last dies. Most steps may be left out, so that what is known is of any time.
+func (f *groupFleet) sides(t *rapid.T) {
+	w := f.servers[f.writer()]
+	if w == nil || len(f.servers) < 3 {
+		t.Skip("no two standbys")
+	}
+	others := slices.DeleteFunc(f.ids(), func(id kurabe.InstanceID) bool { return id == w.id })
+	first := rapid.IntRange(0, 1).Draw(t, "first")
+	x, y := f.servers[others[first]], f.servers[others[1-first]]
+	tell := func(s *server) { f.hear(s); f.obey(s); f.report(s); f.deliver(s) }
+	think := func() { f.read(); f.decide(t) }
+	now := func() {
+		for range rapid.IntRange(1, 4).Draw(t, "rows") {
+			f.append(w)
+		}
+		which := rapid.IntRange(0, 3).Draw(t, "who gets it")
+		if which != 1 {
+			f.replicate(x, 4)
+		}
+		if which != 2 {
+			f.replicate(y, 1)
+		}
+		f.acknowledge(t, w)
+	}
+	steps := []func(){
+		now, func() { x.apart = true }, now, func() { f.report(w); f.deliver(w) }, think, func() { tell(w) }, now, func() { f.report(w); f.deliver(w) }, think, think,
+		func() { x.apart, y.apart = false, true }, now, now, func() { f.report(w); f.deliver(w) }, think, func() { tell(w) }, now,
+		func() { w.die() }, func() { tell(w) }, func() { y.apart = false }, think, func() { tell(y) }, func() { tell(x) }, think, func() { tell(x) }, func() { tell(y) }, think, think,
+	}
+	f.seen["sides"]++
+	skipped := rapid.SliceOfN(rapid.IntRange(0, 4), len(steps), len(steps)).Draw(t, "skipped")
+	for n, step := range steps {
+		if skipped[n] > 0 {
+			step()
+		}
+		f.checkOne(t)
+	}
 }

@@ -75,7 +75,7 @@ func TestStandbyLivesOnTheBinlog(t *testing.T) {
 		{"mariadb with backups", kurabe.MariaDB, 1, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newGroupFleet(c.engine)
+			f := newGroupFleet(c.engine, false)
 			f.w.Spec.Now.MultiAZ, f.w.Spec.Now.RetentionDays = false, c.days
 			f.calm(t)
 			want := func(what string, boot int64, binlog bool) {
@@ -106,7 +106,7 @@ func TestStandbyLivesOnTheBinlog(t *testing.T) {
 
 // With a standby, backups begin and cease as the server runs.
 func TestBackupsBesideAStandby(t *testing.T) {
-	f := newGroupFleet(kurabe.MariaDB)
+	f := newGroupFleet(kurabe.MariaDB, false)
 	f.calm(t)
 	for _, days := range []int{1, 0, 1} {
 		f.wish(t, func(s *kurabe.InstanceSpec) { s.Now.RetentionDays = days })

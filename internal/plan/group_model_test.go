@@ -21,6 +21,7 @@ type server struct {
 	data     bool
 	running  bool
 	hung     bool
+	apart    bool // it reaches no source
 	follower bool
 	held     bool // clients are kept out
 	yielded  bool
@@ -42,7 +43,7 @@ type server struct {
 	// out until outlasts, for which outlasted is the epoch.
 	leased                   bool
 	lease, vouched, outlasts time.Time
-	outlasted                kurabe.Epoch
+	outlasted, compared      kurabe.Epoch
 }
 
 // fleet is a group with a store that compares, and a client that remembers what was
@@ -63,11 +64,22 @@ type groupFleet struct {
 	events   []kurabe.Event
 }
 
-func newGroupFleet(engine kurabe.EngineName) *groupFleet {
+func newGroupFleet(engine kurabe.EngineName, cluster bool) *groupFleet {
 	w := plan.World{Now: monday, Spec: spec(), Catalog: catalog(), Hosts: []kurabe.HostReport{host()}, Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{},
 		Members: map[kurabe.InstanceID]*kurabe.Assignment{}, Reports: map[kurabe.InstanceID]*kurabe.InstanceReport{}}
-	w.Spec.Engine, w.Spec.Now.MultiAZ = engine, true
+	w.Spec.Engine, w.Spec.Now.MultiAZ, w.Spec.Cluster = engine, true, cluster
+	if cluster {
+		w.Hosts[0].Zones = append(w.Hosts[0].Zones, "us-east-1c")
+	}
 	return &groupFleet{w: w, servers: map[kurabe.InstanceID]*server{}, acked: map[int]bool{}, seen: map[string]int{}}
+}
+
+// wanted is how many standbys there are to be.
+func (f *groupFleet) wanted() int {
+	if f.w.Spec.Cluster {
+		return 2
+	}
+	return 1
 }
 
 func (f *groupFleet) writer() kurabe.InstanceID {
@@ -143,10 +155,15 @@ func (f *groupFleet) checkGroup(t tester, g *kurabe.Group) {
 	switch {
 	case g.Writer != old.Writer && (g.Epoch <= old.Epoch || !old.Has(g.Writer)):
 		t.Fatalf("epoch %d, writer %s after epoch %d, writer %s, sync %v", g.Epoch, g.Writer, old.Epoch, old.Writer, old.Sync)
-	case g.Writer == old.Writer && g.Epoch != old.Epoch:
+	case g.Writer == old.Writer && g.Epoch != old.Epoch && !g.Choosing:
 		t.Fatalf("epoch %d after %d for the same writer", g.Epoch, old.Epoch)
+	case g.Choosing && !old.Choosing:
+		f.seen["choices"]++
 	case g.Epoch > old.Epoch:
 		f.seen["takeovers"]++
+		if len(old.Sync) > 1 {
+			f.seen["chosen"]++
+		}
 		for id := range f.acked {
 			if !slices.Contains(f.servers[g.Writer].log, id) {
 				t.Fatalf("%s is to write without write %d, which was acknowledged", g.Writer, id)
@@ -155,141 +172,6 @@ func (f *groupFleet) checkGroup(t tester, g *kurabe.Group) {
 	case len(g.Sync) > len(old.Sync):
 		f.seen["joins"]++
 	}
-}
-
-// obey makes one step towards the newest assignment.
-func (f *groupFleet) obey(s *server) {
-	a := s.have
-	switch {
-	case a.Instance == "":
-		return
-	case a.Goal == kurabe.GoalAbsent:
-		*s = server{id: s.id, have: a, obeyed: a}
-		return
-	case a.Goal == kurabe.GoalStopped:
-		s.stop()
-	case a.Role == nil:
-		f.write(s, a)
-	case a.Role.Duty == kurabe.DutyRest:
-		f.rest(s)
-	case a.Role.Duty == kurabe.DutyYield:
-		f.yield(s)
-	case a.Role.Duty == kurabe.DutyFollow:
-		if !f.follow(s, a) {
-			return
-		}
-	default:
-		if !f.write(s, a) {
-			return
-		}
-	}
-	s.obeyed = a
-}
-
-func (f *groupFleet) rest(s *server) {
-	if s.running && !s.follower {
-		s.die()
-	}
-}
-
-// yield: what it has goes to those who are connected, then it ends.
-func (f *groupFleet) yield(s *server) {
-	if !s.running || s.hung {
-		return
-	}
-	s.held = true
-	for _, id := range s.obeyed.Role.Followers {
-		if other := f.servers[id]; other != nil {
-			f.replicate(other, len(s.log))
-		}
-	}
-	s.stop()
-	s.yielded = true
-}
-
-func (f *groupFleet) follow(s *server, a kurabe.Assignment) bool {
-	if s.running && !s.follower {
-		s.die()
-	}
-	if s.running && s.boot < a.Boot {
-		s.stop()
-	}
-	from := f.servers[a.Role.Source.ID]
-	if a.Role.RebuildSeq > s.rebuilt && (s.data || s.running) {
-		f.seen["rebuilds"]++
-		s.running, s.hung, s.data, s.follower, s.log = false, false, false, false, nil
-		return false
-	}
-	if !s.data || !s.follower {
-		if from == nil || !from.running || from.hung || from.follower || !from.binlog.runs || f.cut {
-			return false
-		}
-		same := 0
-		if from.lost[s.id] {
-			s.log = nil // it cannot be rewound
-		}
-		for same < len(s.log) && same < len(from.log) && s.log[same] == from.log[same] {
-			same++
-		}
-		s.data, s.follower, s.log, s.lost, s.slotless, s.binlog.torn = true, true, s.log[:same:same], nil, nil, false
-		s.rebuilt = max(s.rebuilt, a.Role.RebuildSeq)
-		delete(from.lost, s.id)
-		delete(from.slotless, s.id)
-	}
-	s.source = a.Role.Source.ID
-	if !s.running && s.binlog.start(a) {
-		s.running, s.hung, s.boot, s.yielded, s.started, s.waits = true, false, a.Boot, false, a.Role.StartSeq, nil
-	}
-	return s.running
-}
-
-func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
-	switch leased := a.Role != nil && a.Role.Leased; {
-	case leased && !f.w.Now.Before(later(s.vouched, s.lease)):
-		if s.leased {
-			s.die()
-		}
-		return false // until there is a lease, neither a warden nor a server is begun
-	case leased && s.running && s.hung && !s.follower:
-		s.die() // its agent ends it
-		return false
-	default:
-		s.leased = leased
-	}
-	s.data = true
-	var waits []kurabe.InstanceID
-	seq := int64(0)
-	if a.Role != nil {
-		waits, seq = a.Role.WaitFor, a.Role.StartSeq
-	}
-	if s.running && s.boot < a.Boot && !s.hung {
-		s.stop()
-	}
-	if !s.running {
-		if len(waits) > 0 && seq <= s.started {
-			return false
-		}
-		if !s.binlog.start(a) {
-			return false
-		}
-		s.running, s.hung, s.boot, s.yielded, s.started, s.waits = true, false, a.Boot, false, seq, nil
-		s.held = len(waits) > 0
-	}
-	if s.hung {
-		return false
-	}
-	if s.follower && a.Role != nil && a.Role.Outlasts && s.outlasted != a.Role.Epoch {
-		s.outlasts, s.outlasted = f.w.Now.Add(kurabe.OutlastTime), a.Role.Epoch
-		f.seen["outlasted"]++
-	}
-	s.follower = false
-	if !slices.Equal(s.waits, waits) {
-		s.waits, s.mark = slices.Clone(waits), len(s.log)
-	}
-	if s.held && len(f.uncovered(s)) == 0 {
-		s.held = false
-	}
-	return !s.held && !f.w.Now.Before(s.outlasts)
 }
 
 func (f *groupFleet) uncovered(s *server) []kurabe.InstanceID {
@@ -308,9 +190,11 @@ func (f *groupFleet) has(s *server, id kurabe.InstanceID) int {
 // connected says whether a follower's log comes in from its source.
 func (f *groupFleet) connected(o *server) bool {
 	from := f.servers[o.source]
-	return !f.cut && o.running && !o.hung && o.follower && from != nil && from.running && !from.hung && !from.follower && !from.lost[o.id] &&
-		len(o.log) <= len(from.log) && slices.Equal(o.log, from.log[:len(o.log)])
+	return !f.cut && !o.apart && o.running && !o.hung && o.follower && from != nil && from.running && !from.hung && !from.follower && !from.lost[o.id] &&
+		isPrefix(o.log, from.log)
 }
+
+func isPrefix(log, of []int) bool { return len(log) <= len(of) && slices.Equal(log, of[:len(log)]) }
 
 func (f *groupFleet) replicate(o *server, most int) {
 	if f.connected(o) {
@@ -333,8 +217,11 @@ func (f *groupFleet) acknowledge(t tester, s *server) {
 		return
 	}
 	have := len(s.log)
+	if len(s.waits) > 0 {
+		have = -1
+	}
 	for _, id := range s.waits {
-		have = min(have, f.has(s, id))
+		have = max(have, f.has(s, id))
 	}
 	for _, id := range s.log[:max(have, 0)] {
 		if f.acked[id] {
@@ -360,6 +247,7 @@ func (f *groupFleet) report(s *server) {
 		role := &kurabe.RoleReport{Epoch: a.Role.Epoch, Started: s.started, Rebuilt: s.rebuilt, Yielded: s.yielded, Stuck: s.running && s.hung, Position: int64(len(s.log))}
 		role.Writing, role.Leased = f.opens(s), s.leased
 		role.Following = f.connected(s)
+		role.Held = a.Role.Duty == kurabe.DutyHold && s.running && s.follower
 		if role.Writing || s.held {
 			role.WaitsFor = s.waits
 			for _, id := range a.Role.Followers {
@@ -426,7 +314,7 @@ func (f *groupFleet) calm(t tester) {
 			if s == nil {
 				continue
 			}
-			s.hung = false
+			s.hung, s.apart = false, false
 			f.hear(s)
 			f.obey(s)
 			f.append(s)
@@ -445,7 +333,7 @@ func (f *groupFleet) calm(t tester) {
 func TestGroupLosesNothing(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		f := newGroupFleet(rapid.SampledFrom([]kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB}).Draw(t, "engine"))
+		f := newGroupFleet(rapid.SampledFrom([]kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB}).Draw(t, "engine"), rapid.Bool().Draw(t, "cluster"))
 		f.calm(t)
 		t.Repeat(groupActions(f))
 		f.recovers(t)
@@ -454,7 +342,7 @@ func TestGroupLosesNothing(t *testing.T) {
 		}
 	})
 	t.Log(fmt.Sprint(seen))
-	for _, what := range []string{"acks", "takeovers", "joins", "rebuilds"} {
+	for _, what := range []string{"acks", "takeovers", "joins", "rebuilds", "choices", "chosen"} {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
 		}
@@ -467,6 +355,7 @@ func (f *groupFleet) recovers(t tester) {
 	s.Revision++
 	s.Power = kurabe.Power{Seq: s.Power.Seq + 1, At: f.w.Now}
 	f.w.Spec = &s
+	f.drain()
 	for range 4 {
 		f.calm(t)
 	}
@@ -475,7 +364,7 @@ func (f *groupFleet) recovers(t tester) {
 	if now := f.w.Status.State; now != kurabe.StateAvailable && !(now == kurabe.StateBackingUp && s.Now.KeepsLog()) {
 		t.Fatalf("it stays %s: %s", f.w.Status.State, state)
 	}
-	if s.Now.MultiAZ && (f.w.Group == nil || len(f.w.Group.Sync) != 1 || f.w.Status.SecondZone == "" || f.w.Status.SecondZone == f.w.Status.Zone) {
+	if s.Now.MultiAZ && (f.w.Group == nil || len(f.w.Group.Sync) != f.wanted() || f.w.Status.SecondZone == "" || f.w.Status.SecondZone == f.w.Status.Zone) {
 		t.Fatalf("no standby has every commit: %s", state)
 	}
 	if !s.Now.MultiAZ && len(f.servers) != 1 {

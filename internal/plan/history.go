@@ -109,6 +109,25 @@ func (h History) Succeeded(id kurabe.SnapshotID) time.Time {
 // have been made by then.
 const logUnknown = backupOverdue
 
+// neededSince is when the oldest snapshot was taken that moments may be restored from, where
+// several hosts have some; zero where one has all, and counts for itself.
+func (h History) neededSince() (oldest time.Time) {
+	hosts := map[kurabe.HostID]bool{}
+	for _, b := range h.live() {
+		if b.TakenAt.IsZero() {
+			continue
+		}
+		hosts[b.Host] = true
+		if oldest.IsZero() || b.TakenAt.Before(oldest) {
+			oldest = b.TakenAt
+		}
+	}
+	if len(hosts) < 2 {
+		return time.Time{}
+	}
+	return oldest
+}
+
 // Until is the last moment that can be restored from a snapshot whose instance is gone,
 // zero of one that was never taken.
 func (h History) Until(id kurabe.SnapshotID) time.Time {

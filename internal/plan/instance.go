@@ -30,7 +30,7 @@ func Next(w World) Result {
 	if d.follows() {
 		d.planReplica()
 	} else {
-		d.planGroup()
+		d.planMove()
 	}
 	d.readReport()
 	d.planBackup()

@@ -60,7 +60,7 @@ func (d *draft) order() {
 func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assignment {
 	a, old := content, d.assigned(m.ID)
 	a.Settings = maps.Clone(content.Settings)
-	if d.waitsForStandby(m, old) || d.waitsForWriter(m, old) {
+	if d.waitsForStandby(m, old) || d.waitsForWriter(m, old) || d.waitsItsTurn(m, old) {
 		a = *old
 		a.Settings, a.Goal = maps.Clone(old.Settings), content.Goal
 	}
@@ -89,6 +89,22 @@ func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 	return m.ID == d.group.Writer && old != nil && old.Boot < d.next.Boot && !d.restartsAtOnce &&
 		old.Goal == kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning && d.status.Applied.MultiAZ && d.candidate() != "" &&
 		!lowers(*old, d.next)
+}
+
+// waitsItsTurn says whether a standby keeps what it has for now: another one is restarting,
+// and who reads, and commits, need one that does not.
+func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
+	if m.ID == d.group.Writer || old == nil || old.Boot >= d.next.Boot || old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning || d.restartsAtOnce {
+		return false
+	}
+	return slices.ContainsFunc(d.standbys(), func(o kurabe.Member) bool {
+		a, r := d.assigned(o.ID), d.heard(o.ID)
+		if o.ID == m.ID || d.unwanted(o) != "" || r == nil || r.Failure != nil && r.Failure.Attempts >= startTries {
+			return false // it may take for ever
+		}
+		begun := a != nil && a.Boot == d.next.Boot
+		return begun && !d.hasRolled(o.ID) || !begun && o.ID.Number() < m.ID.Number()
+	})
 }
 
 // floors are what a PostgreSQL that follows must not have less of than the one it follows
@@ -145,10 +161,14 @@ func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurab
 	}
 	role.Source = &kurabe.Source{ID: g.Writer, Host: writer.Host, Address: address, Port: d.port()}
 	// One that wrote before is to be dead until there is somebody to follow.
-	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow)
-	if wrote && !d.writerState().writing {
+	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow && old.Role.Duty != kurabe.DutyHold)
+	switch {
+	case wrote && !d.writerState().writing:
 		role.Duty, role.Source = kurabe.DutyRest, nil
+	case g.Choosing && old != nil:
+		role.Duty, role.Source = kurabe.DutyHold, nil
 	}
+	role.Reads = d.w.Spec.Cluster && role.Duty != kurabe.DutyRest
 	return role
 }
 
@@ -248,7 +268,7 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 	g := d.group
 	role := &kurabe.Role{Epoch: g.Epoch, Duty: kurabe.DutyWrite, WaitFor: d.waitFor(old)}
 	switch {
-	case g.Recovering != "":
+	case g.Recovering != "" || g.Choosing:
 		role.Duty = kurabe.DutyRest
 	case g.Handover != "":
 		role.Duty = kurabe.DutyYield
@@ -258,8 +278,11 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 			continue
 		}
 		role.Followers = append(role.Followers, m.ID)
-		role.Leased = role.Leased || d.elsewhere(m) && slices.Contains(role.WaitFor, m.ID)
+		// Also for one that commits do not wait for: it may be who they wait for next, and
+		// has to find a writer that ends with its lease.
+		role.Leased = role.Leased || d.elsewhere(m) && len(role.WaitFor) > 0
 	}
+	role.Readers = d.readers()
 	role.Outlasts = g.Outlasts == g.Epoch
 	role.Followers = append(role.Followers, d.w.Replicas...)
 	role.StartSeq = d.startSeq(old, boot)
@@ -285,35 +308,47 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 	return seq
 }
 
-// waitFor is Sync and whoever is about to join it. Who is about to join stays here while
-// it answers, so that an order does not change with each look.
+// waitFor is whom commits wait for: those of Sync that are to stay there, never anybody else
+// whose answer would do then, or, while nobody has every commit, whoever is about to. Who is
+// about to join stays here while it answers, so that an order does not change with each look.
 func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 	g := d.group
-	wait := map[kurabe.InstanceID]bool{}
-	for _, id := range g.Sync {
-		wait[id] = true
-	}
 	if !d.status.Applied.MultiAZ {
 		return nil
 	}
 	r := d.reported(g.Writer)
 	known := !d.writerState().lost && r != nil && r.Role != nil && r.Role.Epoch == g.Epoch && r.Running && !r.Role.Stuck
-	for _, m := range g.Members {
-		if m.ID == g.Writer || m.Leaving || wait[m.ID] {
-			continue
+	asked := func(id kurabe.InstanceID) bool {
+		return old != nil && old.Role != nil && old.Role.Epoch == g.Epoch && slices.Contains(old.Role.WaitFor, id)
+	}
+	if len(g.Sync) > 0 {
+		wait := slices.DeleteFunc(slices.Clone(g.Sync), func(id kurabe.InstanceID) bool {
+			switch {
+			case g.Heir != "":
+				return id != g.Heir
+			case known:
+				return slices.Contains(r.Role.Silent, id) || d.leaves[id]
+			}
+			return !asked(id) // of a writer that tells nothing nothing is known: the order stays
+		})
+		if len(wait) == 0 {
+			return slices.Clone(g.Sync)
 		}
-		asked := old != nil && old.Role != nil && old.Role.Epoch == g.Epoch && slices.Contains(old.Role.WaitFor, m.ID)
-		if !known {
-			// Of a writer that tells nothing, nothing is known of its followers: the order stays.
-			wait[m.ID] = asked
+		return wait
+	}
+	var wait []kurabe.InstanceID
+	for _, m := range g.Members {
+		if m.ID == g.Writer || m.Leaving {
 			continue
 		}
 		f := d.heard(m.ID)
-		joins := f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && (slices.Contains(r.Role.Near, m.ID) || asked)
-		wait[m.ID] = joins && !slices.Contains(r.Role.Silent, m.ID)
+		joins := known && f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && (slices.Contains(r.Role.Near, m.ID) || asked(m.ID)) && !slices.Contains(r.Role.Silent, m.ID)
+		if joins || !known && asked(m.ID) {
+			wait = append(wait, m.ID)
+		}
 	}
-	maps.DeleteFunc(wait, func(_ kurabe.InstanceID, waits bool) bool { return !waits })
-	return slices.Sorted(maps.Keys(wait))
+	slices.Sort(wait)
+	return wait
 }
 
 // membersGo orders the end of every server but the writer's, and says whether nothing is

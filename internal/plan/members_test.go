@@ -22,7 +22,7 @@ func (f *groupFleet) resize(class, workers string) {
 
 // wide is a group whose servers have much of everything.
 func wide(t *testing.T) *groupFleet {
-	f := newGroupFleet(kurabe.Postgres)
+	f := newGroupFleet(kurabe.Postgres, false)
 	c := *f.w.Catalog
 	c.Parameters = append(slices.Clone(c.Parameters), kurabe.Parameter{Name: "max_worker_processes", Type: "integer", Apply: kurabe.ApplyStatic, Modifiable: true})
 	slices.SortFunc(c.Parameters, func(a, b kurabe.Parameter) int { return strings.Compare(a.Name, b.Name) })
@@ -79,7 +79,7 @@ func TestLimitsOfAStandby(t *testing.T) {
 
 // joining is a group whose standby commits wait for already, and which is not in Sync yet.
 func joining(t *testing.T) (f *groupFleet, writer, standby *server) {
-	f = newGroupFleet(kurabe.Postgres)
+	f = newGroupFleet(kurabe.Postgres, false)
 	f.calm(t)
 	writer, standby = f.servers[firstServer], f.servers[secondServer]
 	g := *f.w.Group

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 
 	"kurabe"
@@ -37,6 +38,11 @@ func (d *draft) place() bool {
 		d.status.State = kurabe.StateIncompatibleNetwork
 		return false
 	}
+	if d.w.Spec.Cluster && !d.placeEndpoints(host, address) {
+		d.because("no three addresses are free in " + host.AddressPool)
+		d.status.State = kurabe.StateIncompatibleNetwork
+		return false
+	}
 	d.status.State = kurabe.StateCreating
 	d.status.Host, d.next.Host, d.next.Address = host.Host, host.Host, address
 	d.status.Zone = d.w.Spec.Zone
@@ -45,6 +51,22 @@ func (d *draft) place() bool {
 	}
 	d.because(fmt.Sprintf("placed on host %s, zone %s, endpoint %s", host.Host, d.status.Zone, address))
 	return true
+}
+
+// placeEndpoints gives the first server of a cluster an address of its own, and the standbys
+// one for all of them. It says whether there are any.
+func (d *draft) placeEndpoints(host kurabe.HostReport, endpoint string) (ok bool) {
+	taken := maps.Clone(d.w.Addresses)
+	if taken == nil {
+		taken = map[string]bool{}
+	}
+	taken[endpoint] = true
+	if d.next.ReaderAddress, ok = freeAddress(host.AddressPool, taken, ""); !ok {
+		return false
+	}
+	taken[d.next.ReaderAddress] = true
+	d.next.ListensAt, ok = freeAddress(host.AddressPool, taken, "")
+	return ok
 }
 
 // chooseHost takes the host for a new instance, or says why there is none.
@@ -65,7 +87,7 @@ func (d *draft) placement() (kurabe.Placement, string) {
 	}
 	p := kurabe.Placement{Engine: s.Engine, Version: s.Now.EngineVersion, Class: class, Limits: s.Now.Limits(), Zone: s.Zone, Servers: 1, Data: d.w.OriginHost}
 	if s.Now.MultiAZ {
-		p.Servers = 2
+		p.Servers = 1 + d.wanted()
 	}
 	if up := d.w.Source; d.follows() && up != nil && up.Assignment != nil {
 		if source := d.hostReport(up.Assignment.Host); len(source.Zones) > 0 { // it has reported

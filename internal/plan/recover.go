@@ -50,7 +50,7 @@ func (d *draft) takeRecovery() {
 	switch {
 	case wish.Epoch != g.Epoch:
 		why = fmt.Sprintf("it was accepted in epoch %d, and this is %d", wish.Epoch, g.Epoch)
-	case len(g.Sync) > 0:
+	case len(g.Sync) > 0 && d.successor() != "":
 		why = "a standby has every commit"
 	case d.writerState().writing:
 		why = "the server that has every commit writes again"

@@ -59,10 +59,18 @@ func (d *draft) standbys() []kurabe.Member {
 	return slices.DeleteFunc(slices.Clone(d.group.Members), func(m kurabe.Member) bool { return m.Leaving || m.ID == d.group.Writer })
 }
 
-// enlist adds a standby where there is none.
+// wanted is how many standbys there are to be.
+func (d *draft) wanted() int {
+	if d.w.Spec.Cluster {
+		return kurabe.ClusterServers - 1
+	}
+	return 1
+}
+
+// enlist adds a standby where one is missing.
 func (d *draft) enlist() {
 	g := d.group
-	if !d.status.Applied.MultiAZ || len(d.standbys()) > 0 || d.next.Goal != kurabe.GoalRunning {
+	if !d.status.Applied.MultiAZ || len(d.standbys()) >= d.wanted() || d.next.Goal != kurabe.GoalRunning {
 		return
 	}
 	host, zone, why := d.chooseStandby()
@@ -83,15 +91,28 @@ func (d *draft) enlist() {
 	d.because(fmt.Sprintf("a standby %s on host %s, zone %s", m.ID, m.Host, m.Zone))
 }
 
+// zones are those that have a server which is to stay.
+func (d *draft) zones() (taken []string) {
+	for _, m := range d.group.Members {
+		if !m.Leaving && !d.leaves[m.ID] {
+			taken = append(taken, m.Zone)
+		}
+	}
+	return taken
+}
+
 // chooseStandby takes another zone: of another host if there is one, so that the loss of a
 // machine is no loss, and else of the writer's.
 func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
+	if d.status.Move != "" {
+		return d.chooseMove()
+	}
 	applied := d.status.Applied
 	class, ok := kurabe.FindClass(applied.Class)
 	if !ok {
 		return host, "", "class " + applied.Class + " is not known"
 	}
-	p := kurabe.Placement{Engine: d.w.Spec.Engine, Version: applied.EngineVersion, Class: class, Limits: applied.Limits()}
+	p := kurabe.Placement{Engine: d.w.Spec.Engine, Version: applied.EngineVersion, Class: class, Limits: applied.Limits(), Taken: d.zones()}
 	writer, _ := d.group.Member(d.group.Writer)
 	return p.ChooseStandby(d.hostReport(writer.Host), writer.Zone, d.w.Hosts, d.w.Closed, d.held())
 }
@@ -113,7 +134,7 @@ func (d *draft) held() map[kurabe.HostID]int64 {
 // another one can be had. One that has every commit first leaves Sync.
 func (d *draft) replace() {
 	g := d.group
-	if !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || g.Handover != "" || g.Recovering != "" || !d.writerState().writing {
+	if !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || g.Handover != "" || g.Recovering != "" || g.Choosing || !d.writerState().writing {
 		return
 	}
 	for n, m := range g.Members {
@@ -121,14 +142,23 @@ func (d *draft) replace() {
 		if m.Leaving || m.ID == g.Writer || why == "" {
 			continue
 		}
+		d.leaves = map[kurabe.InstanceID]bool{m.ID: true}
 		if _, _, none := d.chooseStandby(); none != "" {
 			d.because(fmt.Sprintf("%s stays although %s: %s", m.ID, why, none))
+			d.leaves = nil
 			continue
 		}
+		if g.Has(m.ID) && len(g.Sync) > 1 {
+			d.because(fmt.Sprintf("%s leaves once another one has every commit: %s", m.ID, why))
+			return
+		}
 		g.Members[n].Leaving = true
-		d.setSync(slices.DeleteFunc(slices.Clone(g.Sync), func(id kurabe.InstanceID) bool { return id == m.ID }))
+		if g.Has(m.ID) {
+			d.setSync(nil)
+		}
 		d.because(fmt.Sprintf("another standby takes the place of %s: %s", m.ID, why))
 		d.event("KURABE-EVENT-0022", "Another standby is made: "+why, "notification")
+		return
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // apartFleet is a pair on two of three hosts, each in a zone of its own.
 func apartFleet(t *testing.T) *groupFleet {
 	t.Helper()
-	f := newGroupFleet(kurabe.Postgres)
+	f := newGroupFleet(kurabe.Postgres, false)
 	f.spread(3)
 	f.calm(t)
 	f.wantWhole(t)
@@ -74,7 +74,7 @@ func TestDrainedHostIsLeft(t *testing.T) {
 }
 
 func TestDrainedHostIsKeptWithoutAnother(t *testing.T) {
-	f := newGroupFleet(kurabe.Postgres)
+	f := newGroupFleet(kurabe.Postgres, false)
 	f.spread(2)
 	f.calm(t)
 	writer, standby := f.wantWhole(t)

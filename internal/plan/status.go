@@ -64,7 +64,8 @@ func (d *draft) unfinished() bool {
 		a := d.assigned(m.ID)
 		return !m.Leaving && a != nil && a.Boot < d.baseBoot
 	})
-	return d.status.Converting || d.status.Promoting || d.group.Handover != "" || behind
+	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.Sync) < d.wanted()
+	return young || d.status.Converting || d.status.Promoting || d.group.Handover != "" || behind
 }
 
 // transition is the state to show while a generation is under way.

@@ -84,7 +84,9 @@ type draft struct {
 	baseBoot int64
 	// restartsAtOnce: the user asked for the writer's restart itself.
 	restartsAtOnce bool
-	result         Result
+	// leaves are the members that are to leave Sync, and then the group.
+	leaves map[kurabe.InstanceID]bool
+	result Result
 }
 
 func (d *draft) because(reason string) { d.result.Reasons = append(d.result.Reasons, reason) }

@@ -38,25 +38,13 @@ func explainBackups(view *store.View, w plan.World) BackupExplanation {
 	return e
 }
 
-// moments is what automated snapshots and log of an instance reach together: the
-// latest is what the newest of them ends with, also when the clock went back.
+// moments is what automated snapshots and log of an instance reach together.
 func moments(list []*store.Snapshot, log kurabe.InstanceLog) (earliest, latest time.Time) {
-	var newest kurabe.SnapshotFacts
+	var facts []kurabe.SnapshotFacts
 	for _, s := range list {
-		if s.Spec == nil || s.Spec.Kind != kurabe.SnapshotAutomated || explainSnapshot(s).State != kurabe.SnapshotAvailable {
-			continue
-		}
-		facts := s.Status.Placed()
-		from, to, ok := log.Moments(facts)
-		if !ok {
-			continue
-		}
-		if earliest.IsZero() || from.Before(earliest) {
-			earliest = from
-		}
-		if latest.IsZero() || log.CompareTaken(facts, newest) > 0 {
-			latest, newest = to, facts
+		if s.Spec != nil && s.Spec.Kind == kurabe.SnapshotAutomated && explainSnapshot(s).State == kurabe.SnapshotAvailable {
+			facts = append(facts, s.Status.Placed())
 		}
 	}
-	return earliest, latest
+	return log.Window(facts)
 }

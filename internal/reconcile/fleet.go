@@ -51,8 +51,10 @@ func newFleet(view *store.View) *fleet {
 // finds its room.
 func (f *fleet) hold(i *store.Instance, a kurabe.Assignment) {
 	f.addresses[a.Address] = a.Instance.Owner()
-	if a.ListensAt != "" {
-		f.addresses[a.ListensAt] = a.Instance.Owner()
+	for _, address := range []string{a.ListensAt, a.ReaderAddress} {
+		if address != "" {
+			f.addresses[address] = a.Instance.Owner()
+		}
 	}
 	if i.Spec == nil {
 		return
@@ -93,7 +95,7 @@ func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 	if places(i, w) {
 		f.addOthers(i.ID, &w)
 	}
-	if g, ok := f.view.ParameterGroup(i.Spec.ParameterGroup); ok {
+	if g, ok := f.view.ParameterGroup(kurabe.NameKey(i.Spec.ParameterGroup, i.Spec.Cluster)); ok {
 		w.Parameters = &g.Value
 	}
 	version := i.Spec.Now.EngineVersion

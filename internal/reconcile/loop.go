@@ -226,7 +226,7 @@ func (l *Loop) write(ctx context.Context, term Term, change *store.Change, log *
 func (l *Loop) change(i *store.Instance, w plan.World, r plan.Result) *store.Change {
 	change := store.NewChange()
 	for _, e := range r.Events {
-		change.AddEvent(e)
+		change.AddEvent(told(e, i.Spec != nil && i.Spec.Cluster))
 	}
 	if r.Gone {
 		return change.DeleteInstance(i)

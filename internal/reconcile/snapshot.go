@@ -63,7 +63,7 @@ func (l *Loop) planSnapshot(ctx context.Context, term Term, id kurabe.SnapshotID
 func snapshotChange(s *store.Snapshot, r plan.SnapshotResult) *store.Change {
 	change := store.NewChange()
 	for _, e := range r.Events {
-		change.AddEvent(e)
+		change.AddEvent(told(e, s.Spec != nil && s.Spec.Source.Cluster))
 	}
 	if r.Gone {
 		return change.DeleteSnapshot(s)

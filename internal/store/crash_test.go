@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/harness"
 	"kurabe/internal/store"
 )
 
@@ -23,6 +24,7 @@ const crashDir = "KURABE_TEST_CRASH_DIR"
 const crashRounds = 5
 
 func TestMain(m *testing.M) {
+	harness.EtcdMain()
 	if dir := os.Getenv(crashDir); dir != "" {
 		writeUntilKilled(dir)
 	}

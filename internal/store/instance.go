@@ -16,8 +16,8 @@ type Instance struct {
 	// Status is nil until the planner has looked at the instance.
 	Status    *kurabe.InstanceStatus
 	StatusMod int64
-	// Names are the names that belong to the instance, with the revision that
-	// took each: usually one, two while a rename waits for its window.
+	// Names are the names (see Key) that belong to the instance, with the revision
+	// that took each: usually one, two while a rename waits for its window.
 	Names map[string]int64
 	// Group says who may write, and who else there is; nil of an instance with one server.
 	Group    *kurabe.Group
@@ -42,6 +42,14 @@ func (i *Instance) Name() string {
 		return i.Spec.NextName
 	}
 	return i.Spec.Name
+}
+
+// Key is the name in force as it is unique: a DB cluster may be called like an instance.
+func (i *Instance) Key() string {
+	if i.Spec == nil {
+		return ""
+	}
+	return kurabe.NameKey(i.Name(), i.Spec.Cluster)
 }
 
 // Writer is the server that clients speak with: the only one, or that of the group which
@@ -113,7 +121,7 @@ type nameRecord[ID ~string] struct {
 // name exactly one commits.
 func (c *Change) CreateInstance(s kurabe.InstanceSpec) *Change {
 	key := instanceSpecKey(s.ID)
-	return c.TakeName(s.Name, s.ID).Require(key, 0).put(key, s, string(s.ID))
+	return c.TakeName(kurabe.NameKey(s.Name, s.Cluster), s.ID).Require(key, 0).put(key, s, string(s.ID))
 }
 
 // PutInstance writes a spec that was read at specMod.
@@ -132,7 +140,7 @@ func (c *Change) RequireInstancesUnwritten(revision int64) *Change {
 	return c.RequireUnwritten(instanceSpecs, revision)
 }
 
-// TakeName reserves a name for an instance; the commit conflicts when it is
+// TakeName reserves a name, as kurabe.NameKey makes it, for an instance; the commit conflicts when it is
 // taken, by that instance too.
 func (c *Change) TakeName(name string, id kurabe.InstanceID) *Change {
 	return takeName(c, instanceNameKey(name), name, id)

@@ -31,6 +31,9 @@ const (
 
 	formatKey = Root + "format" // written when the store is made
 
+	// serverElections are held by the servers that run on an etcd of others, <host> each.
+	serverElections = Root + "election/server-"
+
 	// PlannerElectionKey is held by the elected planner under a lease.
 	PlannerElectionKey = Root + "election/planner"
 )
@@ -90,6 +93,9 @@ func eventKey(seq string) string                    { return events + seq }
 func joinedHostKey(id kurabe.HostID) string         { return joinedHosts + string(id) }
 func joinTokenKey(id string) string                 { return joinTokens + id }
 func presenceKey(id kurabe.HostID) string           { return presences + string(id) }
+
+// ServerElectionKey is held by the server that runs with the name of that host.
+func ServerElectionKey(id kurabe.HostID) string { return serverElections + string(id) }
 
 func assignmentKey(host kurabe.HostID, id kurabe.InstanceID) string {
 	return AssignmentPrefix(host) + string(id)

@@ -13,8 +13,9 @@ const RecordBytesMax = 100 << 10
 
 // TxnOpsMax bounds the conditions, and separately the writes, of one
 // transaction. It is etcd's own default (embed.DefaultMaxTxnOps), so an
-// external cluster with default settings works too.
-const TxnOpsMax = 128
+// external cluster with default settings works too, less the condition that
+// is added there.
+const TxnOpsMax = 127
 
 // Errors of the seam.
 var (

@@ -9,18 +9,18 @@ func (c *Change) CreateParameterGroup(g kurabe.ParameterGroup) *Change {
 
 // PutParameterGroup writes a group that was read at mod.
 func (c *Change) PutParameterGroup(g kurabe.ParameterGroup, mod int64) *Change {
-	return c.RequireParameterGroup(g.Name, mod).put(parameterGroupKey(g.Name), g, g.Name)
+	return c.RequireParameterGroup(g.Key(), mod).put(parameterGroupKey(g.Key()), g, g.Key())
 }
 
-// RequireParameterGroup demands that the group is the one read at mod.
-func (c *Change) RequireParameterGroup(name string, mod int64) *Change {
-	return c.Require(parameterGroupKey(name), mod)
+// RequireParameterGroup demands that the group with that key (kurabe.NameKey) is the one read at mod.
+func (c *Change) RequireParameterGroup(key string, mod int64) *Change {
+	return c.Require(parameterGroupKey(key), mod)
 }
 
 // DeleteParameterGroup removes a group that was read at mod. That no instance
 // uses it is the caller's to check, with RequireInstancesUnwritten.
-func (c *Change) DeleteParameterGroup(name string, mod int64) *Change {
-	return c.RequireParameterGroup(name, mod).Delete(parameterGroupKey(name))
+func (c *Change) DeleteParameterGroup(key string, mod int64) *Change {
+	return c.RequireParameterGroup(key, mod).Delete(parameterGroupKey(key))
 }
 
 // RequireParameterGroupsUnwritten demands that no group was written after

@@ -1,28 +1,35 @@
 package store
 
-import "kurabe"
+import (
+	"time"
 
-// Renumber makes a record of a backup fit to be restored: by is added to the numbers that
-// agents obey the highest of, since they have seen later ones than the backup has. It says
-// false of what is not restored: who was elected, and who was heard.
-func Renumber(e Entry, by int64) (value []byte, keep bool, err error) {
+	"kurabe"
+)
+
+// Renumber makes a record of a backup fit to be restored at a moment: to the numbers that
+// agents obey the highest of, that is added, since they have seen later ones than the backup
+// has. An order takes longer than a millisecond, and a change of who writes longer than a
+// second, so that they rise from one restore to the next too. It says false of what is not
+// restored: who was elected, and who was heard.
+func Renumber(e Entry, at time.Time) (value []byte, keep bool, err error) {
+	orders, epochs := kurabe.Generation(at.UnixMilli()), kurabe.Epoch(at.Unix())
 	switch p := parseKey(e.Key); p.kind {
 	case KindElection, KindPresence, KindJoinToken:
 		return nil, false, nil
 	case KindAssignment:
 		return renumbered(e, func(a *kurabe.Assignment) {
-			a.Generation += kurabe.Generation(by)
+			a.Generation += orders
 			if a.Role != nil {
-				a.Role.Epoch += kurabe.Epoch(by)
+				a.Role.Epoch += epochs
 				if a.Role.Source != nil && a.Role.Source.Epoch != 0 {
-					a.Role.Source.Epoch += kurabe.Epoch(by)
+					a.Role.Source.Epoch += epochs
 				}
 			}
 		})
 	case KindSnapshotAssignment:
-		return renumbered(e, func(a *kurabe.SnapshotAssignment) { a.Generation += kurabe.Generation(by) })
+		return renumbered(e, func(a *kurabe.SnapshotAssignment) { a.Generation += orders })
 	case KindGroup:
-		return renumbered(e, func(g *kurabe.Group) { g.Epoch += kurabe.Epoch(by) })
+		return renumbered(e, func(g *kurabe.Group) { g.Epoch += epochs })
 	}
 	return e.Value, true, nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"testing"
+	"time"
 
 	"kurabe"
 )
@@ -25,7 +26,7 @@ func TestRenumber(t *testing.T) {
 	}
 	view := newState()
 	for _, e := range append(entries, Entry{Key: PlannerElectionKey, Value: []byte("h1")}) {
-		value, keep, err := Renumber(e, 100)
+		value, keep, err := Renumber(e, time.UnixMilli(100_500))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,16 +35,16 @@ func TestRenumber(t *testing.T) {
 		}
 	}
 	a, _ := view.instances.all["db-1"].AssignmentOf("db-1")
-	if a.Value.Generation != 103 || a.Value.Role.Epoch != 102 || a.Value.Role.Source.Epoch != 101 {
+	if a.Value.Generation != 100_503 || a.Value.Role.Epoch != 102 || a.Value.Role.Source.Epoch != 101 {
 		t.Errorf("assignment %+v, role %+v", a.Value, a.Value.Role)
 	}
-	if s, _ := view.snapshots.all["snap-1"].Assignment("h1"); s.Value.Generation != 104 {
+	if s, _ := view.snapshots.all["snap-1"].Assignment("h1"); s.Value.Generation != 100_504 {
 		t.Errorf("snapshot's assignment %+v", s.Value)
 	}
 	if len(view.joined) != 1 || len(view.presence)+len(view.tokens) != 0 || view.planner != "" {
 		t.Errorf("joined %v, presence %v, tokens %v, planner %q", view.joined, view.presence, view.tokens, view.planner)
 	}
-	if _, _, err := Renumber(Entry{Key: assignmentKey("h1", "db-1"), Value: []byte("x")}, 1); err == nil {
+	if _, _, err := Renumber(Entry{Key: assignmentKey("h1", "db-1"), Value: []byte("x")}, time.Now()); err == nil {
 		t.Error("an unreadable assignment is restored")
 	}
 }

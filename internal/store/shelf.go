@@ -12,7 +12,7 @@ import (
 // reports of hosts: *Instance and *Snapshot.
 type unit[ID ~string, T any] interface {
 	*T
-	Name() string // in force; "" without a spec
+	Key() string // the name in force, unique among all; "" without a spec
 	identity() *ID
 	names() *map[string]int64
 	hasSpec() bool
@@ -52,7 +52,7 @@ func (s *shelf[ID, T, U]) swap(next U) {
 	old := s.all[id]
 	oldName := ""
 	if old != nil {
-		oldName = old.Name()
+		oldName = old.Key()
 	}
 	if oldName != "" && s.byName[oldName] == id {
 		delete(s.byName, oldName)
@@ -62,7 +62,7 @@ func (s *shelf[ID, T, U]) swap(next U) {
 	} else {
 		s.all[id] = next
 	}
-	name := next.Name()
+	name := next.Key()
 	if name != "" {
 		s.byName[name] = id
 	}
@@ -135,7 +135,7 @@ func (s *shelf[ID, T, U]) list() []U {
 				s.sorted = append(s.sorted, u)
 			}
 		}
-		slices.SortFunc(s.sorted, func(a, b U) int { return s.compare(a, b.Name(), *b.identity()) })
+		slices.SortFunc(s.sorted, func(a, b U) int { return s.compare(a, b.Key(), *b.identity()) })
 	}
 	return s.sorted
 }
@@ -168,7 +168,7 @@ func (s *shelf[ID, T, U]) find(name string, id ID) (int, bool) {
 }
 
 func (*shelf[ID, T, U]) compare(u U, name string, id ID) int {
-	return cmp.Or(strings.Compare(u.Name(), name), cmp.Compare(*u.identity(), id))
+	return cmp.Or(strings.Compare(u.Key(), name), cmp.Compare(*u.identity(), id))
 }
 
 // links remembers which B belong to an A, so that nobody has to look through all

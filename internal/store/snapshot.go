@@ -32,6 +32,14 @@ func (s *Snapshot) Name() string {
 	return s.Spec.Name
 }
 
+// Key is the name by which the snapshot is unique.
+func (s *Snapshot) Key() string {
+	if s.Spec == nil {
+		return ""
+	}
+	return s.Spec.Key()
+}
+
 // Assignment returns what a host was told about the snapshot.
 func (s *Snapshot) Assignment(host kurabe.HostID) (Record[kurabe.SnapshotAssignment], bool) {
 	return recordOf(s.Assignments, placeOf{host: host}, snapshotAssignedTo)
@@ -83,7 +91,7 @@ func (s *Snapshot) originals() []kurabe.SnapshotID {
 // exactly one commits.
 func (c *Change) CreateSnapshot(s kurabe.SnapshotSpec) *Change {
 	key := snapshotSpecKey(s.ID)
-	return takeName(c, snapshotNameKey(s.Name), s.Name, s.ID).Require(key, 0).put(key, s, string(s.ID))
+	return takeName(c, snapshotNameKey(s.Key()), s.Key(), s.ID).Require(key, 0).put(key, s, string(s.ID))
 }
 
 // PutSnapshot writes a spec that was read at specMod.

@@ -206,8 +206,11 @@ func (s *state) remove(key string) touch {
 func (s *state) usersOf(group string) []kurabe.InstanceID {
 	var out []kurabe.InstanceID
 	for id, i := range s.instances.all {
-		if i.Spec != nil && i.Spec.ParameterGroup == group ||
-			i.Status != nil && i.Status.ParameterGroup == group {
+		if i.Spec == nil {
+			continue
+		}
+		uses := func(name string) bool { return kurabe.NameKey(name, i.Spec.Cluster) == group }
+		if uses(i.Spec.ParameterGroup) || i.Status != nil && uses(i.Status.ParameterGroup) {
 			out = append(out, id)
 		}
 	}

@@ -75,6 +75,31 @@ func (v *View) Assigned(id kurabe.HostID) (servers []kurabe.InstanceID, snapshot
 	return servers, snapshots
 }
 
+// Keeps says whether a host has a server or a snapshot of an instance, or had one when it
+// told of the instance's log: what it has kept of its time may be needed after that.
+func (v *View) Keeps(host kurabe.HostID, id kurabe.InstanceID) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if _, told := v.state.logs[host][id]; told {
+		return true
+	}
+	if i, ok := v.state.instances.all[id]; ok {
+		for _, a := range i.Assignments {
+			if a.Value.Host == host {
+				return true
+			}
+		}
+	}
+	for snapshot := range v.state.taken[id] {
+		if s, ok := v.state.snapshots.all[snapshot]; ok {
+			if _, ok := s.Assignment(host); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Closed says why nothing new is placed on a host, "" when it may be.
 func (v *View) Closed(id kurabe.HostID) string {
 	v.mu.RLock()

@@ -17,7 +17,8 @@ func (v *View) Instance(id kurabe.InstanceID) (*Instance, bool) {
 	return i, i != nil && i.Spec != nil
 }
 
-// InstanceByName returns the instance whose name in force is name.
+// InstanceByName returns the instance whose name in force is name, as kurabe.NameKey makes
+// it.
 func (v *View) InstanceByName(name string) (*Instance, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -143,8 +144,8 @@ func firstCatalog(byHost map[kurabe.HostID]*kurabe.Catalog) *kurabe.Catalog {
 	return byHost[slices.Min(slices.Collect(maps.Keys(byHost)))]
 }
 
-// ParameterGroup returns a stored parameter group; the default groups are not
-// stored.
+// ParameterGroup returns a stored parameter group by its key (kurabe.NameKey); the default
+// groups are not stored.
 func (v *View) ParameterGroup(name string) (Record[kurabe.ParameterGroup], bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -10,7 +10,7 @@ func (v *View) Snapshot(id kurabe.SnapshotID) (*Snapshot, bool) {
 	return s, s != nil && s.Spec != nil
 }
 
-// SnapshotByName returns the snapshot with that name.
+// SnapshotByName returns the snapshot with that name, as kurabe.NameKey makes it.
 func (v *View) SnapshotByName(name string) (*Snapshot, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"kurabe/internal/harness"
 )
@@ -24,9 +25,12 @@ func holdAt(t *testing.T, s *harness.Service, point string) *hold {
 	return h
 }
 
+// holdTime is long, since sums of a snapshot are made when nobody else wants the disk.
+const holdTime = 2 * time.Minute
+
 func (h *hold) reached(t *testing.T) {
 	t.Helper()
-	harness.Wait(t, settleTime, "the service comes to "+h.point, func() string {
+	harness.Wait(t, holdTime, "the service comes to "+h.point, func() string {
 		if _, err := os.Lstat(h.file); err != nil {
 			return "it does not"
 		}

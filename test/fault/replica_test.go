@@ -26,7 +26,7 @@ func TestKillAtEveryStepOfAReplica(t *testing.T) {
 			s.NeedEngine(t, engine, s.Engines(t))
 			in := harness.Request("source", engine)
 			in.BackupRetentionPeriod = aws.Int32(1)
-			b := &replicaBed{s: s, source: s.MustCreate(t, in), watcher: watch(t, s)}
+			b := &replicaBed{s: s, source: s.MustCreate(t, in), watcher: watch(t, s), places: newPlaces(t)}
 			b.pulse = b.source.Pulse(t)
 			b.everyStep(t)
 			b.pulse.Stop()
@@ -42,13 +42,14 @@ type replicaBed struct {
 	source  *harness.Instance
 	pulse   *harness.Pulse
 	watcher *watcher
+	places  places
 	serial  int
 }
 
 func (b *replicaBed) everyStep(t *testing.T) {
 	began := time.Now()
 	making, promoting := b.life(t, "", "")
-	made, promoted := points(making), points(promoting)
+	made, promoted := b.places.of(making), b.places.of(promoting)
 	if len(made) == 0 || len(promoted) == 0 {
 		t.Fatalf("steps of the making: %v, of the promotion: %v", making, promoting)
 	}

@@ -21,16 +21,10 @@ func TestServersLoseWriterAndPlanner(t *testing.T) {
 	in := harness.MultiAZRequest("pair", "postgres")
 	in.BackupRetentionPeriod = aws.Int32(0)
 	i := b.servers[0].MustCreate(t, in)
-	whole := func(d types.DBInstance) string {
-		if status, second := aws.ToString(d.DBInstanceStatus), aws.ToString(d.SecondaryAvailabilityZone); status != "available" || second == "" {
-			return fmt.Sprintf("it is %s, its second zone %q", status, second)
-		}
-		return ""
-	}
-	i.WaitLike(t, "is whole", whole)
+	i.WaitLike(t, "is whole", wholePair)
 	pulse := i.Pulse(t)
 	pulse.WaitMore(t, beatsBefore)
-	lost := b.together(t, i, whole)
+	lost := b.together(t, i)
 	t.Logf("server %d plans and has the writer", lost)
 	from := time.Now()
 	b.servers[lost].Kill(t)
@@ -48,12 +42,20 @@ func TestServersLoseWriterAndPlanner(t *testing.T) {
 	}
 	pulse.Verify(t)
 	b.servers[lost].Start(t)
-	i.WaitLike(t, "is whole again", whole)
+	i.WaitLike(t, "is whole again", wholePair)
 	pulse.Verify(t)
 }
 
+// wholePair says what a pair lacks.
+func wholePair(d types.DBInstance) string {
+	if status, second := aws.ToString(d.DBInstanceStatus), aws.ToString(d.SecondaryAvailabilityZone); status != "available" || second == "" {
+		return fmt.Sprintf("it is %s, its second zone %q", status, second)
+	}
+	return ""
+}
+
 // together has the writer and the planner on one machine, and says which.
-func (b *serversBed) together(t *testing.T, i *harness.Instance, whole func(types.DBInstance) string) int {
+func (b *serversBed) together(t *testing.T, i *harness.Instance) int {
 	t.Helper()
 	for range 6 {
 		planner := b.planner(t, 0)
@@ -68,7 +70,7 @@ func (b *serversBed) together(t *testing.T, i *harness.Instance, whole func(type
 				t.Fatal(err)
 			}
 			i.WaitEventsFrom(t, from, "failover completed")
-			i.WaitLike(t, "is whole", whole)
+			i.WaitLike(t, "is whole", wholePair)
 		default: // somebody else is to plan
 			b.servers[planner].Terminate(t)
 			other := (planner + 1) % 3

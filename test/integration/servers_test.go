@@ -21,7 +21,8 @@ type serversBed struct {
 	network  *harness.Network
 	machines []*harness.Machine
 	servers  []*harness.Service
-	used     string // a token that was
+	used     string        // a token that was
+	etcd     *harness.Etcd // of others, nil where the servers have the state
 }
 
 // lossTime bounds how long the others may need until an instance can be made again, its own
@@ -33,6 +34,13 @@ var serverZones = []string{"us-east-1a", "us-east-1b", "us-east-1c"}
 func newServersBed(t *testing.T, n int) *serversBed {
 	t.Helper()
 	b := &serversBed{network: harness.NewNetwork(t)}
+	b.begin(t, n)
+	return b
+}
+
+// begin starts the servers, one of which the others join.
+func (b *serversBed) begin(t *testing.T, n int) {
+	t.Helper()
 	for range n {
 		b.machines = append(b.machines, b.network.Machine(t))
 	}
@@ -48,11 +56,14 @@ func newServersBed(t *testing.T, n int) *serversBed {
 		b.waitServer(t, i, 0, "ready")
 	}
 	t.Logf("%d servers after %s", n, time.Since(began))
-	return b
 }
 
 func (b *serversBed) args(i int) []string {
-	return []string{"--zone", serverZones[i], "--address-pool", b.machines[i].Pool, "--host-listen", b.link(i)}
+	args := []string{"--zone", serverZones[i], "--address-pool", b.machines[i].Pool, "--host-listen", b.link(i)}
+	if b.etcd != nil {
+		args = append(args, b.etcd.Args()...)
+	}
+	return args
 }
 
 func (b *serversBed) link(i int) string { return b.machines[i].Address + ":7381" }

@@ -28,7 +28,7 @@ func (r *runner) compat(ctx context.Context) (total, error) {
 	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return total{}, err
 	}
-	cmd := r.command(ctx, python, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-v", "--tb=short", "-rs", "--color=no", "--junitxml="+report, "test/compat")
+	cmd := r.command(ctx, r.isolated(python, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-v", "--tb=short", "-rs", "--color=no", "--junitxml="+report, "test/compat")...)
 	cmd.Env = append(os.Environ(), "PATH="+venv+":"+os.Getenv("PATH"))
 	cmd.Env = append(cmd.Env, r.binaryEnv()...)
 	cmd.Stdout, cmd.Stderr = r.out, r.out

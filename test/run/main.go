@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,9 +15,14 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"kurabe/internal/harness"
 )
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == isolatedFlag {
+		os.Exit(harness.Contained(func() int { return runInside(os.Args[2:]) }))
+	}
 	verbose := flag.Bool("v", false, "print the name of every test")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -36,6 +42,7 @@ func main() {
 // runner is what every suite needs.
 type runner struct {
 	root    string   // the folder of go.mod
+	self    string   // this program
 	goCmd   []string // the go command, which may be "env X=Y go"
 	verbose bool
 	out     io.Writer
@@ -56,7 +63,11 @@ func newRunner(verbose bool) (*runner, error) {
 	if len(goCmd) == 0 {
 		goCmd = []string{"go"}
 	}
-	return &runner{root: root, goCmd: goCmd, verbose: verbose, out: os.Stdout}, nil
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return &runner{root: root, self: self, goCmd: goCmd, verbose: verbose, out: os.Stdout}, nil
 }
 
 func run(ctx context.Context, verbose bool, names []string) (total, error) {
@@ -69,47 +80,32 @@ func run(ctx context.Context, verbose bool, names []string) (total, error) {
 	if err != nil {
 		return all, err
 	}
+	alone, beside := lanes(chosen)
 	var lines []string
-	for n := 0; n < len(chosen); {
-		if ctx.Err() != nil {
-			return all, fmt.Errorf("stopped before %s", chosen[n].name)
-		}
-		last := n
-		for last < len(chosen)-1 && chosen[last].beside {
-			last++
-		}
-		got, more := r.together(ctx, chosen[n:last+1])
-		lines = append(lines, more...)
+	for _, s := range alone {
+		got, more := r.inOrder(ctx, []suite{s}, false)
 		all.add(got)
-		n = last + 1
+		lines = append(lines, more...)
 	}
-	r.summary(lines)
+	got, more := r.together(ctx, beside)
+	all.add(got)
+	r.summary(append(lines, more...))
+	if ctx.Err() != nil {
+		return all, errors.New("stopped before the end")
+	}
 	return all, nil
 }
 
-// together runs suites at the same time. What the last one prints is seen as it comes,
-// that of the others when they have ended.
-func (r *runner) together(ctx context.Context, of []suite) (total, []string) {
-	out := r.out
-	if len(of) > 1 {
-		out = &lockedWriter{to: out}
-	}
-	runners, totals, lines := make([]*runner, len(of)), make([]total, len(of)), make([]string, len(of))
+// together runs lanes at the same time. What the first one prints is seen as it comes,
+// that of the others whenever one of their suites has ended.
+func (r *runner) together(ctx context.Context, lanes [][]suite) (total, []string) {
+	out := &lockedWriter{to: r.out}
+	runners, totals, lines := make([]*runner, len(lanes)), make([]total, len(lanes)), make([][]string, len(lanes))
 	var wait sync.WaitGroup
-	for n, s := range of {
+	for n, lane := range lanes {
 		c := *r
-		runners[n], c.skips, c.failures = &c, nil, nil
-		c.out = out
-		if n == len(of)-1 {
-			totals[n], lines[n] = c.runSuite(ctx, s)
-			continue
-		}
-		kept := &bytes.Buffer{}
-		c.out = kept
-		wait.Go(func() {
-			totals[n], lines[n] = c.runSuite(ctx, s)
-			_, _ = out.Write(kept.Bytes())
-		})
+		runners[n], c.skips, c.failures, c.out = &c, nil, nil, out
+		wait.Go(func() { totals[n], lines[n] = c.inOrder(ctx, lane, n > 0) })
 	}
 	wait.Wait()
 	var all total
@@ -117,7 +113,31 @@ func (r *runner) together(ctx context.Context, of []suite) (total, []string) {
 		all.add(totals[n])
 		r.skips, r.failures = append(r.skips, c.skips...), append(r.failures, c.failures...)
 	}
-	return all, slices.DeleteFunc(lines, func(l string) bool { return l == "" })
+	return all, slices.Concat(lines...)
+}
+
+// inOrder runs one suite after the other. What a held one prints comes when it has ended.
+func (r *runner) inOrder(ctx context.Context, of []suite, held bool) (total, []string) {
+	var all total
+	var lines []string
+	out := r.out
+	for _, s := range of {
+		if ctx.Err() != nil {
+			break
+		}
+		kept := &bytes.Buffer{}
+		if held {
+			r.out = kept
+		}
+		got, line := r.runSuite(ctx, s)
+		_, _ = out.Write(kept.Bytes())
+		all.add(got)
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	r.out = out
+	return all, lines
 }
 
 // lockedWriter takes what several write at the same time.

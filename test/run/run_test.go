@@ -189,24 +189,39 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// Suites that run at the same time meet in the middle, and nothing of either is lost.
+// Lanes run at the same time, the suites of one in order, and nothing of any is lost.
 func TestTogether(t *testing.T) {
 	var out bytes.Buffer
 	meet := make(chan struct{})
-	a := suite{name: "a", run: func(r *runner, _ context.Context) (total, error) {
+	a := suite{name: "a", lane: 1, run: func(r *runner, _ context.Context) (total, error) {
 		fmt.Fprintln(r.out, "of a")
 		r.skips, r.failures = append(r.skips, "a skips"), append(r.failures, "a fails")
 		meet <- struct{}{}
 		return total{passed: 1, failed: 1}, nil
 	}}
-	b := suite{name: "b", run: func(r *runner, _ context.Context) (total, error) {
+	metB := false
+	b := suite{name: "b", lane: 2, run: func(r *runner, _ context.Context) (total, error) {
 		<-meet
+		metB = true
+		fmt.Fprintln(r.out, "of b")
 		r.skips = append(r.skips, "b skips")
 		return total{passed: 2, skipped: 1}, nil
 	}}
+	c := suite{name: "c", lane: 2, run: func(r *runner, _ context.Context) (total, error) {
+		if !metB || !strings.Contains(out.String(), "of b") {
+			t.Error("the second suite of a lane begins before the first has ended and said so")
+		}
+		return total{passed: 4}, nil
+	}}
+	none := suite{name: "none", lane: 2, run: func(*runner, context.Context) (total, error) { return total{}, errAbsent }}
+	first := suite{name: "first", lane: 0}
+	alone, beside := lanes([]suite{first, b, a, c, none})
+	if len(alone) != 1 || alone[0].name != "first" || len(beside) != 2 || len(beside[0]) != 1 || len(beside[1]) != 3 {
+		t.Fatalf("alone %v, lanes %v", alone, beside)
+	}
 	r := &runner{out: &out}
-	all, lines := r.together(t.Context(), []suite{a, b, {name: "none", run: func(*runner, context.Context) (total, error) { return total{}, errAbsent }}})
-	if all != (total{passed: 3, failed: 1, skipped: 1}) || len(lines) != 2 || !strings.Contains(out.String(), "of a") {
+	all, lines := r.together(t.Context(), beside)
+	if all != (total{passed: 7, failed: 1, skipped: 1}) || len(lines) != 3 || !strings.Contains(out.String(), "of a") {
 		t.Errorf("%v, %q, %q", all, lines, out.String())
 	}
 	if !slices.Equal(r.skips, []string{"a skips", "b skips"}) || !slices.Equal(r.failures, []string{"a fails"}) {
@@ -219,5 +234,18 @@ func TestSplit(t *testing.T) {
 	engines, others := found.split(isEngine)
 	if !slices.Equal(engines, []string{"./internal/engine/a", "./internal/engine/b"}) || !slices.Equal(others, []string{"./internal/engineer", "./test/integration"}) {
 		t.Errorf("%q and %q", engines, others)
+	}
+}
+
+// Each test behind the tag is in one of the two suites, and in one only.
+func TestLabIsApart(t *testing.T) {
+	found := taggedTests{"./lab/load": {"TestStall"}, "./test/integration": {"TestLabAlter", "TestHosts"}, "./internal/engine/a": {"TestA"}}
+	lab := found.only(isLab)
+	rest := found.only(func(folder, test string) bool { return !isLab(folder, test) })
+	if got := lab.packages(); !slices.Equal(got, []string{"./lab/load", "./test/integration"}) || lab.pattern() != "^(TestLabAlter|TestStall)$" {
+		t.Errorf("lab: %q, %s", got, lab.pattern())
+	}
+	if got := rest.packages(); !slices.Equal(got, []string{"./internal/engine/a", "./test/integration"}) || rest.pattern() != "^(TestA|TestHosts)$" {
+		t.Errorf("rest: %q, %s", got, rest.pattern())
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -25,21 +27,50 @@ var errAbsent = errors.New("no tests found")
 type suite struct {
 	name, about string
 	required    bool // absence is a failure: it must not vanish by a misspelt tag
-	beside      bool // it runs at the same time as the next one: both mostly wait
+	lane        int  // 0: it runs alone; lanes run at the same time, and in each one suite after the other
 	run         func(*runner, context.Context) (total, error)
 }
 
+// The suites with real servers mostly wait, and two lanes of them keep two cores busy. pytest
+// has one of its own: it has ended when the faults begin, which are bounded by
+// seconds. Studies measure: beside others they repeat their trials, and name the machine's
+// processors as what limits a server.
 var suites = []suite{
-	{"lint", "static checks", true, false, (*runner).lint},
-	{"unit", "pure tests and house rules", true, false, (*runner).unit},
-	{"integration", "real servers", true, false, func(r *runner, ctx context.Context) (total, error) {
-		return r.tagged(ctx, "integration")
+	{"lint", "static checks", true, 0, (*runner).lint},
+	{"unit", "pure tests and house rules", true, 0, (*runner).unit},
+	{"lab", "studies of real servers", true, 0, func(r *runner, ctx context.Context) (total, error) {
+		return r.tagged(ctx, "integration", isLab)
 	}},
-	{"unprivileged", "the integration tests without root", false, false, (*runner).unprivileged},
-	{"compat", "boto3 and the AWS CLI", true, true, (*runner).compat},
-	{"fault", "kill, freeze, cut, fill", false, false, func(r *runner, ctx context.Context) (total, error) {
-		return r.tagged(ctx, "fault")
+	{"integration", "real servers", true, 1, func(r *runner, ctx context.Context) (total, error) {
+		return r.tagged(ctx, "integration", func(folder, test string) bool { return !isLab(folder, test) })
 	}},
+	{"unprivileged", "the tests of real servers without root", false, 2, (*runner).unprivileged},
+	{"compat", "boto3 and the AWS CLI", true, 3, (*runner).compat},
+	{"fault", "kill, freeze, cut, fill", false, 2, func(r *runner, ctx context.Context) (total, error) {
+		return r.tagged(ctx, "fault", func(string, string) bool { return true })
+	}},
+}
+
+// isLab says whether a test is of the lab: its packages, and those of the suite of real servers
+// that run studies.
+func isLab(folder, test string) bool {
+	return strings.HasPrefix(folder, "./lab/") || strings.HasPrefix(test, "TestLab")
+}
+
+// lanes divides the suites into those that run alone, in order, and the lanes.
+func lanes(of []suite) (alone []suite, lanes [][]suite) {
+	byLane := map[int][]suite{}
+	for _, s := range of {
+		if s.lane == 0 {
+			alone = append(alone, s)
+		} else {
+			byLane[s.lane] = append(byLane[s.lane], s)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(byLane)) {
+		lanes = append(lanes, byLane[n])
+	}
+	return alone, lanes
 }
 
 // choose keeps the order of the table, which is from quick to slow.

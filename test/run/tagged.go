@@ -20,6 +20,19 @@ type taggedTests map[string][]string
 
 func (t taggedTests) packages() []string { return slices.Sorted(maps.Keys(t)) }
 
+// only leaves the tests that are wanted, and the packages that have any.
+func (t taggedTests) only(want func(folder, test string) bool) taggedTests {
+	left := taggedTests{}
+	for folder, names := range t {
+		for _, name := range names {
+			if want(folder, name) {
+				left[folder] = append(left[folder], name)
+			}
+		}
+	}
+	return left
+}
+
 // split divides the packages into those that are and those that are not.
 func (t taggedTests) split(is func(folder string) bool) (those, others []string) {
 	for _, p := range t.packages() {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"kurabe/internal/harness"
 )
 
 // nobody is the user of Debian's base system that owns nothing. initdb wants a
@@ -65,7 +67,7 @@ func newBed(r *runner) (*bed, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
-	for _, sub := range []string{"bin", "home", "tmp", "work"} {
+	for _, sub := range []string{"bin", "home", "work"} {
 		path := filepath.Join(dir, sub)
 		if err := os.Mkdir(path, 0o755); err != nil {
 			return nil, err
@@ -83,7 +85,7 @@ func newBed(r *runner) (*bed, error) {
 		"CI=" + os.Getenv("CI"),
 		"HOME=" + filepath.Join(dir, "home"),
 		"GOCACHE=" + filepath.Join(dir, "home", "gocache"),
-		"TMPDIR=" + filepath.Join(dir, "tmp"),
+		harness.Isolation,
 	}
 	// The repository may be in a home folder that is closed to others.
 	if built, err := os.ReadFile(filepath.Join(r.root, "bin", "kurabe")); err == nil {
@@ -110,8 +112,9 @@ func (r *runner) runAsNobody(ctx context.Context, b *bed, pkg, bin, pattern stri
 	}
 	name := "kurabe/" + strings.TrimPrefix(pkg, "./")
 	argv := r.goArgv("tool", "test2json", "-t", "-p", name)
-	argv = append(argv, "setpriv", fmt.Sprintf("--reuid=%d", nobody), fmt.Sprintf("--regid=%d", nobody), "--clear-groups",
-		"--inh-caps=-all", "--no-new-privs", "env", "-i", "-C", dir)
+	argv = append(argv, r.isolated("setpriv", fmt.Sprintf("--reuid=%d", nobody), fmt.Sprintf("--regid=%d", nobody), "--clear-groups",
+		// The temporary folder is only known inside.
+		"--inh-caps=-all", "--no-new-privs", "sh", "-c", `exec env -i -C "$0" TMPDIR="$TMPDIR" "$@"`, dir)...)
 	argv = append(argv, b.env...)
 	argv = append(argv, bin, "-test.v=test2json", "-test.timeout=30m", "-test.run="+pattern)
 	cmd := r.command(ctx, argv...)

@@ -153,17 +153,25 @@ func (s *Service) deleteDBInstance(ctx context.Context, in *rds.DeleteDBInstance
 		return nil, err
 	}
 	final := str(in.FinalDBSnapshotIdentifier)
-	switch {
-	case isTrue(in.SkipFinalSnapshot) && final != "":
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier can not be specified when deleting with SkipFinalSnapshot")
-	case !isTrue(in.SkipFinalSnapshot) && final == "":
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier is required unless SkipFinalSnapshot is specified.")
+	if err := checkFinalSnapshot(in.SkipFinalSnapshot, final); err != nil {
+		return nil, err
 	}
 	i, err := s.c.DeleteInstance(ctx, str(in.DBInstanceIdentifier), final, in.DeleteAutomatedBackups != nil && !*in.DeleteAutomatedBackups)
 	if err != nil {
 		return nil, err
 	}
 	return &rds.DeleteDBInstanceOutput{DBInstance: s.instance(i)}, nil
+}
+
+// checkFinalSnapshot says whether it is clear what is kept of what is deleted.
+func checkFinalSnapshot(skip *bool, name string) error {
+	switch {
+	case isTrue(skip) && name != "":
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier can not be specified when deleting with SkipFinalSnapshot")
+	case !isTrue(skip) && name == "":
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier is required unless SkipFinalSnapshot is specified.")
+	}
+	return nil
 }
 
 func (s *Service) rebootDBInstance(ctx context.Context, in *rds.RebootDBInstanceInput) (*rds.RebootDBInstanceOutput, error) {

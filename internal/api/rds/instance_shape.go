@@ -23,7 +23,7 @@ const hostedZone = "KURABE"
 func (s *Service) instance(i control.Instance) *types.DBInstance {
 	spec, have := i.Spec, i.Settings()
 	out := &types.DBInstance{
-		DBInstanceIdentifier: aws.String(i.Name), DbiResourceId: aws.String(string(spec.ID)),
+		DBInstanceIdentifier: aws.String(i.Name), DbiResourceId: aws.String(i.ResourceID()),
 		DBInstanceArn: aws.String(s.c.ARN("db", i.Name)), DBInstanceStatus: aws.String(string(i.State)),
 		Engine: aws.String(string(spec.Engine)), EngineVersion: aws.String(have.EngineVersion),
 		LicenseModel: aws.String(spec.Engine.LicenseModel()), DBInstanceClass: aws.String(have.Class),
@@ -65,6 +65,9 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 	}
 	shapeStatus(out, i.Status)
 	shapeReplication(out, i)
+	if i.Server != nil {
+		shapeServer(out, i)
+	}
 	return out
 }
 

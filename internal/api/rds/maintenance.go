@@ -39,14 +39,11 @@ func (s *Service) describePendingMaintenanceActions(_ context.Context, in *rds.D
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.c.PendingMaintenance(str(in.ResourceIdentifier), values["db-instance-id"])
+	list, err := s.c.PendingMaintenance(str(in.ResourceIdentifier), values["db-instance-id"], values["db-cluster-id"])
 	if err != nil {
 		return nil, err
 	}
-	if _, clusters := values["db-cluster-id"]; clusters {
-		list = nil // no instance is in a cluster
-	}
-	list, marker, err := page(list, func(m control.Maintenance) string { return m.Instance }, in.Marker, in.MaxRecords)
+	list, marker, err := page(list, control.Maintenance.After, in.Marker, in.MaxRecords)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (s *Service) orderable(o control.Orderable) types.OrderableDBInstanceOption
 		AvailableProcessorFeatures:               []types.AvailableProcessorFeature{},
 		AvailableAdditionalStorageVolumesOptions: []types.AvailableAdditionalStorageVolumesOption{},
 		MultiAZCapable:                           aws.Bool(o.MultiAZ), ReadReplicaCapable: aws.Bool(false), OutpostCapable: aws.Bool(false),
-		SupportsAdditionalStorageVolumes: aws.Bool(false), SupportsClusters: aws.Bool(false), SupportsDedicatedLogVolume: aws.Bool(false),
+		SupportsAdditionalStorageVolumes: aws.Bool(false), SupportsClusters: aws.Bool(o.Cluster), SupportsDedicatedLogVolume: aws.Bool(false),
 		SupportsEnhancedMonitoring: aws.Bool(false), SupportsGlobalDatabases: aws.Bool(false), SupportsHttpEndpoint: aws.Bool(false),
 		SupportsIAMDatabaseAuthentication: aws.Bool(false), SupportsKerberosAuthentication: aws.Bool(false),
 		SupportsPerformanceInsights: aws.Bool(false), SupportsStorageAutoscaling: aws.Bool(false), SupportsStorageEncryption: aws.Bool(false),

@@ -87,15 +87,22 @@ func (s *Service) modifyDBParameterGroup(ctx context.Context, in *rds.ModifyDBPa
 	return &rds.ModifyDBParameterGroupOutput{DBParameterGroupName: aws.String(name)}, nil
 }
 
-func (s *Service) resetDBParameterGroup(ctx context.Context, in *rds.ResetDBParameterGroupInput) (*rds.ResetDBParameterGroupOutput, error) {
-	// ResetAllParameters is true unless said otherwise; a list of parameters says
-	// otherwise, for nobody who names some means all.
-	all := isTrue(in.ResetAllParameters) || in.ResetAllParameters == nil && len(in.Parameters) == 0
+// checkReset says whether it is clear what is reset. ResetAllParameters is true unless said
+// otherwise; a list of parameters says otherwise, for nobody who names some means all.
+func checkReset(whole *bool, parameters []types.Parameter) error {
+	all := isTrue(whole) || whole == nil && len(parameters) == 0
 	switch {
-	case all && len(in.Parameters) > 0:
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Parameters cannot be given together with ResetAllParameters")
-	case !all && len(in.Parameters) == 0:
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Parameters must be given unless ResetAllParameters is true")
+	case all && len(parameters) > 0:
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Parameters cannot be given together with ResetAllParameters")
+	case !all && len(parameters) == 0:
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Parameters must be given unless ResetAllParameters is true")
+	}
+	return nil
+}
+
+func (s *Service) resetDBParameterGroup(ctx context.Context, in *rds.ResetDBParameterGroupInput) (*rds.ResetDBParameterGroupOutput, error) {
+	if err := checkReset(in.ResetAllParameters, in.Parameters); err != nil {
+		return nil, err
 	}
 	name, err := s.c.ResetParameterGroup(ctx, str(in.DBParameterGroupName), mapped(in.Parameters, parameterChange))
 	if err != nil {

@@ -139,10 +139,8 @@ func (s *Service) snapshotFilter(in *rds.DescribeDBSnapshotsInput) (control.Snap
 	}
 	if kind := str(in.SnapshotType); kind != "" {
 		f.Kinds = []string{kind}
-		switch kind {
-		case "manual", "automated", "shared", "public", "awsbackup":
-		default:
-			return f, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid snapshot type: %s. Must be one of manual, automated, shared, public, awsbackup.", kind)
+		if err := checkSnapshotType(kind); err != nil {
+			return f, err
 		}
 	}
 	if id := str(in.DbiResourceId); id != "" {
@@ -159,6 +157,14 @@ func (s *Service) snapshotFilter(in *rds.DescribeDBSnapshotsInput) (control.Snap
 		f.Names = []string{m.Spec.Name}
 	}
 	return f, nil
+}
+
+func checkSnapshotType(kind string) error {
+	switch kind {
+	case "manual", "automated", "shared", "public", "awsbackup":
+		return nil
+	}
+	return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid snapshot type: %s. Must be one of manual, automated, shared, public, awsbackup.", kind)
 }
 
 func (s *Service) describeDBSnapshotAttributes(_ context.Context, in *rds.DescribeDBSnapshotAttributesInput) (*rds.DescribeDBSnapshotAttributesOutput, error) {
@@ -196,16 +202,36 @@ func (s *Service) deleteDBSnapshot(ctx context.Context, in *rds.DeleteDBSnapshot
 	return &rds.DeleteDBSnapshotOutput{DBSnapshot: s.snapshot(m)}, nil
 }
 
-var restoreHonours = names("DBInstanceIdentifier", "DBSnapshotIdentifier", "DBInstanceClass", "Engine", "AllocatedStorage",
+var restoreHonours = names("DBInstanceIdentifier", "DBSnapshotIdentifier", "DBClusterSnapshotIdentifier", "DBInstanceClass", "Engine", "AllocatedStorage",
 	"StorageType", "Iops", "StorageThroughput", "DBName", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
 	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot",
 	"AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
+
+// snapshotToRestore finds the one snapshot, of an instance or of a cluster, that a request
+// names.
+func (s *Service) snapshotToRestore(name, cluster string) (control.Snapshot, string, error) {
+	switch {
+	case name != "" && cluster != "":
+		return control.Snapshot{}, "", kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "DBSnapshotIdentifier and DBClusterSnapshotIdentifier cannot be specified together.")
+	case cluster != "":
+		from, err := s.clusters().Snapshot(cluster)
+		if err != nil {
+			return from, "", control.AsCluster(err)
+		}
+		return from, s.c.ARN("cluster-snapshot", from.Spec.Name), nil
+	}
+	from, err := s.c.Snapshot(name)
+	if err != nil {
+		return from, "", err
+	}
+	return from, s.c.ARN("snapshot", from.Spec.Name), nil
+}
 
 func (s *Service) restoreDBInstanceFromDBSnapshot(ctx context.Context, in *rds.RestoreDBInstanceFromDBSnapshotInput) (*rds.RestoreDBInstanceFromDBSnapshotOutput, error) {
 	if err := refuse(in, restoreHonours); err != nil {
 		return nil, err
 	}
-	from, err := s.c.Snapshot(str(in.DBSnapshotIdentifier))
+	from, arn, err := s.snapshotToRestore(str(in.DBSnapshotIdentifier), str(in.DBClusterSnapshotIdentifier))
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +242,7 @@ func (s *Service) restoreDBInstanceFromDBSnapshot(ctx context.Context, in *rds.R
 	if err != nil {
 		return nil, err
 	}
-	i, err := s.c.RestoreSnapshot(ctx, from.Spec.Name, control.NewInstance{
+	i, err := s.c.RestoreSnapshot(ctx, arn, control.NewInstance{
 		Name: str(in.DBInstanceIdentifier), Engine: str(in.Engine), Class: str(in.DBInstanceClass),
 		DatabaseName: str(in.DBName), Zone: str(in.AvailabilityZone), StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops),
 		ThroughputMiB: number(in.StorageThroughput), StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier,

@@ -11,7 +11,7 @@ var reasons = byAction(map[string]string{
 	"it belongs to Oracle; PromoteReadReplica makes a read replica an instance of its own": `
 SwitchoverReadReplica`,
 	"one account has the service to itself, so there is nobody to share a snapshot with": `
-ModifyDBSnapshotAttribute`,
+ModifyDBClusterSnapshotAttribute ModifyDBSnapshotAttribute`,
 	"this service is one region, so there is no other to copy automated backups to": `
 StartDBInstanceAutomatedBackupsReplication StopDBInstanceAutomatedBackupsReplication`,
 	"option groups cannot be changed: engines load what their parameters name": `
@@ -32,15 +32,10 @@ ModifyDBProxyTargetGroup RegisterDBProxyTargets`,
 ModifyActivityStream StartActivityStream StopActivityStream`,
 	"blue/green deployments are not built yet": `
 CreateBlueGreenDeployment DeleteBlueGreenDeployment DescribeBlueGreenDeployments SwitchoverBlueGreenDeployment`,
-	"DB clusters are not built yet": `
-CopyDBClusterParameterGroup CopyDBClusterSnapshot CreateDBCluster CreateDBClusterEndpoint
-CreateDBClusterParameterGroup CreateDBClusterSnapshot DeleteDBCluster DeleteDBClusterAutomatedBackup
-DeleteDBClusterEndpoint DeleteDBClusterParameterGroup DeleteDBClusterSnapshot DescribeDBClusterAutomatedBackups
-DescribeDBClusterEndpoints DescribeDBClusterParameterGroups DescribeDBClusterParameters
-DescribeDBClusterSnapshotAttributes DescribeDBClusterSnapshots DescribeDBClusters
-DescribeEngineDefaultClusterParameters FailoverDBCluster ModifyDBCluster ModifyDBClusterEndpoint
-ModifyDBClusterParameterGroup ModifyDBClusterSnapshotAttribute PromoteReadReplicaDBCluster RebootDBCluster
-ResetDBClusterParameterGroup RestoreDBClusterFromSnapshot RestoreDBClusterToPointInTime StartDBCluster StopDBCluster`,
+	"custom endpoints belong to Aurora; a Multi-AZ DB cluster has one for its writer, one for its readers and one for each server": `
+CreateDBClusterEndpoint DeleteDBClusterEndpoint DescribeDBClusterEndpoints ModifyDBClusterEndpoint`,
+	"a DB cluster is no read replica here": `
+PromoteReadReplicaDBCluster`,
 	"it needs Aurora's storage, which is Amazon's alone": `
 BacktrackDBCluster CreateDBShardGroup DeleteDBShardGroup DescribeDBClusterBacktracks DescribeDBShardGroups
 DescribeServerlessV2PlatformVersions ModifyCurrentDBClusterCapacity ModifyDBShardGroup RebootDBShardGroup`,

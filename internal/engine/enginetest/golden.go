@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"kurabe/internal/harness"
 	"kurabe/internal/proc"
 )
 
@@ -16,13 +17,14 @@ import (
 var update *bool
 
 // Main is the TestMain of an engine's package: the test binary plays the shim
-// when it is started as one, and knows -update.
+// when it is started as one, knows -update, and runs contained, so that no server outlives
+// it, however it ends.
 func Main(m *testing.M) {
 	if proc.IsShim() {
 		proc.ShimMain()
 	}
 	update = flag.Bool("update", false, "rewrite the golden files")
-	os.Exit(run(m))
+	os.Exit(harness.Contained(func() int { return run(m) }))
 }
 
 // sharedEnv names the shared folder to the test binaries that this one starts.

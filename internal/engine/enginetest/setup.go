@@ -204,7 +204,18 @@ func (b *Bed) Satisfy(t *testing.T) {
 }
 
 // TrySatisfy is Satisfy that returns what hinders it.
-func (b *Bed) TrySatisfy(ctx context.Context) error {
+func (b *Bed) TrySatisfy(ctx context.Context) error { return b.steps(ctx, "") }
+
+// SatisfyUntil takes steps until one of that name is done.
+func (b *Bed) SatisfyUntil(t *testing.T, step string) {
+	t.Helper()
+	if err := b.steps(t.Context(), step); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// steps takes them until the assignment is true, or the last one is done.
+func (b *Bed) steps(ctx context.Context, last string) error {
 	ctx, cancel := context.WithTimeout(ctx, passTime)
 	defer cancel()
 	limited := false
@@ -223,6 +234,9 @@ func (b *Bed) TrySatisfy(ctx context.Context) error {
 		limited = limited || steps[0].Name == engine.StepSetLimits
 		if err := steps[0].Do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", steps[0].Name, err)
+		}
+		if string(steps[0].Name) == last {
+			return nil
 		}
 	}
 	return errors.New("the steps never come to an end")

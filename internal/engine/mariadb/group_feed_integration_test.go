@@ -158,6 +158,7 @@ func TestGroupFar(t *testing.T) {
 // TestGroupFarCut: the bringing ends in its midst; nothing half is used, and the next try
 // begins anew.
 func TestGroupFarCut(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	p := farPair(t, enginetest.Reachable(t), enginetest.Reachable(t))
 	p.begin(t)
 	fresh := p.follower.Home().FreshDir()
@@ -203,6 +204,7 @@ func TestGroupFarCut(t *testing.T) {
 
 // TestGroupFarRefused: nobody comes, or somebody else does.
 func TestGroupFarRefused(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	feedWait = 2 * (askSeconds + 2) * time.Second // one question of before may be heard, and a pause made
 	t.Cleanup(func() { feedWait = time.Minute })
 	p := farPair(t, enginetest.Reachable(t), enginetest.Reachable(t))

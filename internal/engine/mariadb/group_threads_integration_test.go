@@ -5,11 +5,14 @@ package mariadb
 import (
 	"errors"
 	"testing"
+
+	"kurabe/internal/engine/enginetest"
 )
 
 // What the service asks of a server beside other things makes no files of temporary tables:
 // two at a time would end the server (threads).
 func TestGroupMakesNoFiles(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	p := newPair(t)
 	p.waitForFollower(t)
 	made := func() string { return inside(t, p.writer, "SHOW GLOBAL STATUS LIKE 'Created_tmp_disk_tables'")[0][1] }

@@ -23,6 +23,7 @@ type binaryLog struct {
 	admin *admin
 	root  *os.Root // the data folder
 	dir   string
+	read  place // how far Copy has come
 	// group: followers need the log, too, and commits may wait for them.
 	group bool
 }
@@ -234,7 +235,11 @@ func (l *binaryLog) copyFile(ctx context.Context, from kurabe.LogPosition, until
 	}
 	var last event
 	if from.Offset == 0 {
+		l.read = place{at: from}
 		err = r.readMagic()
+		l.read.at.Offset = r.at
+	} else if l.read.at != from {
+		l.read = place{at: from} // of which nothing is known
 	}
 	for err == nil {
 		if err = ctx.Err(); err != nil {
@@ -243,6 +248,7 @@ func (l *binaryLog) copyFile(ctx context.Context, from kurabe.LogPosition, until
 		var e event
 		if e, err = r.next(); err == nil {
 			last = e
+			l.read.add(e)
 		}
 	}
 	var failed *writeError
@@ -295,6 +301,10 @@ func purge(ctx context.Context, a *admin, before string) error {
 	}
 	return a.exec(ctx, "PURGE BINARY LOGS TO "+quoteLiteral(before))
 }
+
+// HoldLog implements engine.Logger. Of a group nothing but the bound purges a file
+// (logbound.go), also on a follower, whose own files have what it has received.
+func (d *Driver) HoldLog(context.Context, engine.Instance, kurabe.LogPosition) error { return nil }
 
 // DropLog implements engine.Logger. A server that still writes a binary log keeps the
 // newest file; one that writes none keeps its name, without content: the numbers of a

@@ -2,6 +2,7 @@ package mariadb
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -16,7 +17,10 @@ import (
 )
 
 // logText makes a binary log.
-type logText struct{ bytes.Buffer }
+type logText struct {
+	bytes.Buffer
+	by uint32 // the server that writes, 9 unless it is said
+}
 
 func newLogText(started bool) *logText {
 	l := &logText{}
@@ -37,7 +41,7 @@ func (l *logText) add(kind byte, seconds uint32, body []byte) {
 	length := uint32(headerBytes + len(body) + checksumBytes)
 	binary.LittleEndian.PutUint32(raw, seconds)
 	raw[4] = kind
-	binary.LittleEndian.PutUint32(raw[5:], 9)
+	binary.LittleEndian.PutUint32(raw[5:], cmp.Or(l.by, 9))
 	binary.LittleEndian.PutUint32(raw[9:], length)
 	binary.LittleEndian.PutUint32(raw[13:], uint32(l.Len())+length)
 	raw = append(raw, body...)

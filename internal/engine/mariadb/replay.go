@@ -50,7 +50,7 @@ func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan
 	if err := s.settle(ctx); err != nil {
 		return fmt.Errorf("recover the snapshot: %w", err)
 	}
-	if err := s.hand(r, plan); err != nil {
+	if err := s.hand(plan); err != nil {
 		return fmt.Errorf("hand over the log: %w", err)
 	}
 	if err := s.start(ctx, privateOptions{account: true, options: s.replaySettings()}); err != nil {
@@ -125,18 +125,12 @@ func (s *privateServer) replaySettings() []option {
 func relayFile(n int) string { return fmt.Sprintf("%s.%06d", relayName, n+1) }
 
 // hand gives the log to the server as its relay logs, cut at the stop.
-func (s *privateServer) hand(r engine.ReplayRequest, plan replayPlan) error {
+func (s *privateServer) hand(plan replayPlan) error {
 	var index strings.Builder
 	w := &workshop{user: s.i.User}
-	for n, name := range plan.files {
-		from, to := filepath.Join(r.Dir, name), s.path(relayFile(n))
-		err := os.Rename(from, to)
-		if errors.Is(err, syscall.EXDEV) {
-			err = copyPlain(from, to)
-		}
-		if err == nil && name == plan.stop.File {
-			err = os.Truncate(to, plan.stop.Offset)
-		}
+	for n, f := range plan.files {
+		to := s.path(relayFile(n))
+		err := f.handTo(to)
 		if err == nil {
 			err = errors.Join(os.Chmod(to, 0o600), w.give(to))
 		}
@@ -146,6 +140,46 @@ func (s *privateServer) hand(r engine.ReplayRequest, plan replayPlan) error {
 		index.WriteString(s.seenPath(relayFile(n)) + "\n")
 	}
 	return s.write(relayName+".index", index.String())
+}
+
+// handTo makes a file of the server's of what is applied.
+func (f replayFile) handTo(to string) error {
+	from := filepath.Join(f.dir, f.name)
+	if f.skip > 0 {
+		return f.splice(from, to)
+	}
+	err := os.Rename(from, to)
+	if errors.Is(err, syscall.EXDEV) {
+		err = copyPlain(from, to)
+	}
+	if err == nil && f.cut > 0 {
+		err = os.Truncate(to, f.cut)
+	}
+	return err
+}
+
+// splice leaves a part out. Events of a log that came from elsewhere name their places there,
+// so the server does not mind that theirs are others.
+func (f replayFile) splice(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	cut := f.cut
+	if cut == 0 {
+		info, err := source.Stat()
+		if err != nil {
+			return err
+		}
+		cut = info.Size()
+	}
+	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, io.MultiReader(io.NewSectionReader(source, 0, f.head), io.NewSectionReader(source, f.skip, cut-f.skip)))
+	return errors.Join(err, target.Close())
 }
 
 func copyPlain(from, to string) error {
@@ -168,13 +202,14 @@ func (s *privateServer) apply(ctx context.Context, r engine.ReplayRequest, plan 
 	if err != nil {
 		return fmt.Errorf("read the events of the scheduler: %w", err)
 	}
-	last := relayFile(len(plan.files) - 1)
+	n := len(plan.files) - 1
+	last, end := relayFile(n), plan.files[n].place(plan.stop.Offset)
 	start := max(r.From.Offset, int64(len(logMagic)))
 	for _, statement := range []string{
 		fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_USER='none', MASTER_USE_GTID=no, RELAY_LOG_FILE=%s, RELAY_LOG_POS=%d",
 			quoteLiteral(relayFile(0)), start),
 		"SET GLOBAL gtid_slave_pos = ''",
-		fmt.Sprintf("START SLAVE SQL_THREAD UNTIL RELAY_LOG_FILE=%s, RELAY_LOG_POS=%d", quoteLiteral(last), plan.stop.Offset),
+		fmt.Sprintf("START SLAVE SQL_THREAD UNTIL RELAY_LOG_FILE=%s, RELAY_LOG_POS=%d", quoteLiteral(last), end),
 	} {
 		if err := s.exec(ctx, statement); err != nil {
 			return fmt.Errorf("apply the log: %w", err)

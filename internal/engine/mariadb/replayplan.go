@@ -15,7 +15,7 @@ import (
 
 // replayPlan is how far a log is applied.
 type replayPlan struct {
-	files []string // the log, oldest first, up to that of stop
+	files []replayFile // the log, oldest first, up to that of stop
 	stop  kurabe.LogPosition
 	// reached is the last group of each domain before stop, none when there is
 	// nothing to apply.
@@ -24,17 +24,36 @@ type replayPlan struct {
 	scheduled []scheduledChange
 }
 
+// replayFile is what of a file is applied: all up to cut (0: to its end), without what lies
+// between head, behind the events that describe the file, and skip (0: nothing).
+type replayFile struct {
+	dir, name       string
+	head, skip, cut int64
+}
+
+// place is where something of a file is in what is handed to the server.
+func (f replayFile) place(offset int64) int64 {
+	if f.skip == 0 {
+		return offset
+	}
+	return offset - (f.skip - f.head)
+}
+
 // logScan reads the whole log of a request, before a server sees any of it.
 type logScan struct {
-	r      engine.ReplayRequest
-	plan   replayPlan
-	groups grouper
-	seen   map[uint32]uint64 // newest number of each domain, of half groups too
-	ended  bool              // the file before was complete
-	broken bool              // a server died since the last group
-	done   bool              // what follows is not before r.At
+	r       engine.ReplayRequest
+	plan    replayPlan
+	files   []replayFile // that were read
+	stopsIn int          // number of the file of plan.stop
+	groups  grouper
+	seen    map[uint32]gtid // newest of each domain, of half groups too
+	ended   bool            // the file before was complete
+	owner   uint32          // whose file it is
+	broken  bool            // a server died since the last group
+	done    bool            // what follows is not before r.At
 
 	pending []scheduledChange // of the group that is open
+	joins
 }
 
 // planReplay checks every event of the log and finds where to stop: between the marks
@@ -43,35 +62,66 @@ type logScan struct {
 // and can be set by clients: what claims to be later than the mark after it says
 // nothing.
 func planReplay(r engine.ReplayRequest) (replayPlan, error) {
-	s := logScan{r: r, seen: map[uint32]uint64{}}
+	s := &logScan{r: r, seen: map[uint32]gtid{}}
 	s.plan.reached = map[uint32]gtid{}
 	s.plan.stop = r.From
-	if r.After.At.Before(r.At) || r.After.Position.Compare(r.From) < 0 {
+	if r.After.At.Before(r.At) || len(r.Joined) == 0 && r.After.Position.Compare(r.From) < 0 {
 		return s.plan, fmt.Errorf("the log ends at %s, before the moment or the snapshot", r.After.Position)
 	}
-	names, err := binlogs(r.Dir)
+	s, err := s.parts()
 	if err != nil {
 		return s.plan, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool {
-		return (kurabe.LogPosition{File: name}).Compare(kurabe.LogPosition{File: r.From.File}) < 0 ||
-			(kurabe.LogPosition{File: name}).Compare(kurabe.LogPosition{File: r.After.Position.File}) > 0
-	})
-	first, last := binlogNumber(r.From.File), binlogNumber(r.After.Position.File)
-	if first == 0 || int64(len(names)) != last-first+1 {
-		return s.plan, fmt.Errorf("the log from %s to %s is not complete: %d files", r.From.File, r.After.Position.File, len(names))
-	}
-	for _, name := range names {
-		if err := s.file(name); err != nil {
-			return s.plan, fmt.Errorf("read the log, %s: %w", name, err)
-		}
-	}
-	s.plan.files = names[:binlogNumber(s.plan.stop.File)-first+1]
+	s.plan.files = s.files[:s.stopsIn+1]
+	s.plan.files[s.stopsIn].cut = s.plan.stop.Offset
 	return s.plan, nil
 }
 
-func (s *logScan) file(name string) error {
-	root, err := os.OpenRoot(s.r.Dir)
+// one reads the files of one server, from the snapshot on if it is the first and up to the
+// mark if it is the last.
+func (s *logScan) one(number int) error {
+	dir := s.dir(number)
+	names, err := binlogs(dir)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		p := kurabe.LogPosition{File: name}
+		return number == 0 && p.Compare(kurabe.LogPosition{File: s.r.From.File}) < 0 ||
+			number == len(s.r.Joined) && p.Compare(kurabe.LogPosition{File: s.r.After.Position.File}) > 0
+	})
+	first, last := s.ends(number, names)
+	if first == 0 || int64(len(names)) != last-first+1 {
+		return fmt.Errorf("the log is not complete: %d files from number %d to %d", len(names), first, last)
+	}
+	for _, name := range names {
+		s.files = append(s.files, replayFile{dir: dir, name: name})
+		if err := s.file(number, name); err != nil {
+			if errors.Is(err, errLimit) {
+				return nil
+			}
+			return fmt.Errorf("read the log, %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// ends are the numbers of the first and the last file that there must be.
+func (s *logScan) ends(number int, names []string) (first, last int64) {
+	if len(names) > 0 {
+		first, last = binlogNumber(names[0]), binlogNumber(names[len(names)-1])
+	}
+	if number == 0 {
+		first = binlogNumber(s.r.From.File)
+	}
+	if number == len(s.r.Joined) {
+		last = binlogNumber(s.r.After.Position.File)
+	}
+	return first, last
+}
+
+func (s *logScan) file(number int, name string) error {
+	root, err := os.OpenRoot(s.dir(number))
 	if err != nil {
 		return err
 	}
@@ -82,7 +132,7 @@ func (s *logScan) file(name string) error {
 	}
 	defer file.Close()
 	r := eventReader{source: file, until: size, copyTo: io.Discard}
-	if name == s.r.After.Position.File {
+	if number == len(s.r.Joined) && name == s.r.After.Position.File {
 		if r.until = s.r.After.Position.Offset; r.until > size {
 			return fmt.Errorf("it has %d bytes, not the %d that it must have", size, r.until)
 		}
@@ -92,18 +142,19 @@ func (s *logScan) file(name string) error {
 		return nil
 	}
 	switch {
-	case name == s.r.From.File && s.r.From.Offset > 0:
+	case number == 0 && name == s.r.From.File && s.r.From.Offset > 0:
 		r.at, s.ended = s.r.From.Offset, true
 	default:
 		if err := r.readMagic(); err != nil {
 			return err
 		}
 	}
-	return s.events(name, &r)
+	return s.events(number, name, &r)
 }
 
-func (s *logScan) events(name string, r *eventReader) error {
+func (s *logScan) events(number int, name string, r *eventReader) error {
 	first, fromStart := true, r.at == int64(len(logMagic))
+	begins := len(s.files) == 1 || s.joining && s.files[len(s.files)-2].dir != s.dir(number)
 	for {
 		e, err := r.next()
 		if errors.Is(err, io.EOF) {
@@ -112,41 +163,55 @@ func (s *logScan) events(name string, r *eventReader) error {
 		if err != nil {
 			return err
 		}
-		if first && fromStart && name != s.r.From.File && !s.ended && !e.startsServer() {
+		if first && fromStart && !begins && !s.ended && !e.startsServer() {
 			return errors.New("the file before it has no end, and no server was started with this one")
+		}
+		if e.kind == formatEvent {
+			s.owner = e.server
 		}
 		s.broken = s.broken || e.startsServer()
 		first, s.ended = false, e.ends()
-		if err := s.event(name, e); err != nil {
+		if err := s.event(number, name, e); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *logScan) event(name string, e event) error {
+func (s *logScan) event(number int, name string, e event) error {
+	if mine, err := s.join(e); err != nil || !mine {
+		return err
+	}
 	g, whole := s.groups.add(e)
 	if change, ok := e.scheduled(); ok && !s.done {
 		s.pending = append(s.pending, change)
 	}
 	if e.kind == gtidEvent && s.groups.open {
 		id := s.groups.current.gtid
-		// The server counts without a gap. What a crash left half it may count or not.
-		if before := s.seen[id.domain]; before > 0 && id.seq != before+1 && !(s.broken && id.seq >= before) {
-			return fmt.Errorf("transaction %s follows number %d: some are missing", id, before)
+		// The server counts without a gap. What a crash left half it may count or not, and one
+		// that was promoted leaves out the number of what it had received half. Of what it was
+		// sent it logs nothing that changed nothing here.
+		before := s.seen[id.domain]
+		skips := id.seq > before.seq && (id.server != before.server || id.server != s.owner)
+		if before.seq > 0 && id.seq != before.seq+1 && !skips && !(s.broken && id.seq >= before.seq) {
+			return fmt.Errorf("transaction %s follows number %d: some are missing", id, before.seq)
 		}
-		s.seen[id.domain], s.broken = id.seq, false
+		s.seen[id.domain], s.broken = id, false
 	}
-	if !whole || s.done {
+	if !whole {
+		return nil
+	}
+	s.note(g.gtid)
+	if s.done {
 		return nil
 	}
 	end := kurabe.LogPosition{File: name, Offset: g.end}
-	if end.Compare(s.r.Before.Position) > 0 && s.later(g) {
+	if (number > s.r.BeforeIn || number == s.r.BeforeIn && end.Compare(s.r.Before.Position) > 0) && s.later(g) {
 		s.done = true
 		return nil
 	}
 	s.plan.scheduled, s.pending = append(s.plan.scheduled, s.pending...), nil
 	s.plan.reached[g.gtid.domain] = g.gtid
-	s.plan.stop = end
+	s.plan.stop, s.stopsIn = end, len(s.files)-1
 	return nil
 }
 

@@ -39,7 +39,7 @@ func followerOf(i engine.Instance, name string) (kurabe.InstanceID, bool) {
 // be made for that: the account by which it comes to its source is in its data, too, and
 // comes in by the certificate of this very server.
 func (d *Driver) probeRead(ctx context.Context, i engine.Instance, caFile string) error {
-	db, err := memberPool(i, caFile, i.Address, i.Port)
+	db, err := memberPool(i, caFile, i.Listens(), i.Port)
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}

@@ -161,7 +161,7 @@ func readControl(path string) ([]byte, error) {
 func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 	for _, name := range []string{
 		manifestFile, "postmaster.pid", "postmaster.opts", "recovery.signal", "standby.signal",
-		"current_logfiles", "backup_label.old", "tablespace_map.old",
+		"current_logfiles", labelDoneFile, "tablespace_map.old",
 	} {
 		if err := os.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("adopt: %w", err)

@@ -12,9 +12,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"kurabe"
+	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/proc"
 )
 
 // verify asks PostgreSQL's own tool, which also reads the log that the copy needs.
@@ -143,5 +146,54 @@ func TestRestoredObeysItsOwnSettings(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(n.Home().DataDir(), "backup_label")); err == nil {
 		t.Error("the server has not recovered from its label")
+	}
+}
+
+// A server that dies in its first recovery, before it has come to where the copy ended,
+// leaves a state that PostgreSQL alone gives up for ever.
+func TestDeathInTheFirstRecovery(t *testing.T) {
+	b := running(t)
+	b.MustQuery(t, "CREATE TABLE kept AS SELECT 1 AS n")
+	all := b.Snapshots()
+	all.BytesPerSecondMax = 64 << 20 // so that it tells of its progress
+	var once sync.Once
+	a := kurabe.SnapshotAssignment{Snapshot: kurabe.NewSnapshotID(), Name: "copy", Of: b.Want.Instance}
+	_, err := all.Take(t.Context(), a, b.Want, func(int64, int64) {
+		// Log of a second or so, between the beginning of the copy and its end.
+		once.Do(func() { b.MustQuery(t, "INSERT INTO kept SELECT generate_series(2, 400000)") })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := b.From(t, a.Snapshot)
+	n.SatisfyUntil(t, string(engine.StepStart))
+	done := filepath.Join(n.Home().DataDir(), labelDoneFile)
+	for deadline := time.Now().Add(time.Minute); ; {
+		if _, err := os.Stat(done); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the label is never done with")
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+	n.Crash(t)
+	// Its children die of it, or are killed before the next start, as here.
+	if err := proc.KillSurvivors(t.Context(), n.Home().DataDir()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := ownControl(t.Context(), instanceOf(n))
+	if err != nil || !c.unended {
+		t.Fatalf("the recovery was over before the server died: %+v, %v", c, err)
+	}
+	n.Satisfy(t)
+	if got := n.MustQuery(t, "SELECT count(*) FROM kept"); got != "400000" {
+		t.Errorf("%s rows", got)
+	}
+	before := n.Process(t)
+	n.Want.Boot++
+	n.Satisfy(t)
+	if after := n.Process(t); after.PID == before.PID || n.MustQuery(t, "SELECT count(*) FROM kept") != "400000" {
+		t.Error("another start changes what is there")
 	}
 }

@@ -117,7 +117,7 @@ func (b *backupMode) readLabel() error {
 // write puts the label where a start on the copy looks for it. Without it the
 // server would begin at the wrong checkpoint and be silently damaged.
 func (b *backupMode) write(dir string) ([]volume.File, error) {
-	label, err := writeFile(dir, "backup_label", []byte(b.label))
+	label, err := writeFile(dir, labelFile, []byte(b.label))
 	if err != nil || strings.TrimSpace(b.tablespaceMap) == "" {
 		return []volume.File{label}, err
 	}

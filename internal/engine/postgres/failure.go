@@ -43,11 +43,33 @@ func (d *Driver) StartFailure(logTail string) (kurabe.FailureKind, string) {
 		}
 	}
 	for n, text := range slices.Backward(lines) {
-		if isFatal(text) || crash.MatchString(text) {
+		switch {
+		case crash.MatchString(text):
+			return kurabe.FailureOther, crashCause(lines[:n+1])
+		case isFatal(text):
 			return kurabe.FailureOther, withDetail(lines, n)
 		}
 	}
 	return kurabe.FailureOther, engine.NoReason
+}
+
+// crashCause is why the server ends its processes, where the last line says that it does
+// so: what the one that died said itself, else how it died. Without the detail, in which a
+// statement of a client can be.
+func crashCause(lines []string) string {
+	told := len(lines) - 1
+	for n, text := range slices.Backward(lines) {
+		m := severity.FindStringSubmatch(text)
+		switch {
+		case isFatal(text):
+			return withDetail(lines, n)
+		case crash.MatchString(text), died.MatchString(text):
+			told = n
+		case m != nil && m[1] == "LOG": // of the time before: a process that was killed has said nothing
+			return message(lines[told])
+		}
+	}
+	return message(lines[told])
 }
 
 // redirected is the last line of the start log of a server whose own log opened.
@@ -81,6 +103,9 @@ var session = regexp.MustCompile(`^\S+ \S+ \S+:[^@]*:[^@:]+@[^@:]+:\[\d+\]:`)
 var receiver = regexp.MustCompile(`FATAL:\s+.*(the primary|WAL stream|walreceiver)`)
 
 var crash = regexp.MustCompile(`was terminated by signal|terminating any other active server processes`)
+
+// died is how the server tells of a process that failed by itself.
+var died = regexp.MustCompile(`process \(PID \d+\) exited with exit code`)
 
 func isFatal(text string) bool {
 	m := severity.FindStringSubmatch(text)

@@ -43,6 +43,26 @@ func TestStartFailure(t *testing.T) {
 			opened, began, prefix + "LOG:  server process (PID 9) was terminated by signal 9: Killed",
 			`2026-11-21 04:08:09 UTC:10.0.0.1(999):bob@shop:[80]:FATAL:  password authentication failed for user "bob"`,
 		}, kurabe.FailureOther, "server process (PID 9) was terminated by signal 9: Killed"},
+		{"a crash of a process that says why", []string{
+			opened, began, prefix + "LOG:  database system was interrupted; last known up at 2026-11-25 03:21:10 UTC",
+			prefix + "PANIC:  could not locate a valid checkpoint record",
+			prefix + "LOG:  startup process (PID 9) was terminated by signal 6: Aborted",
+			prefix + "LOG:  terminating any other active server processes",
+			prefix + "LOG:  shutting down due to startup process failure",
+		}, kurabe.FailureOther, "could not locate a valid checkpoint record"},
+		{"an end of recovery by itself", []string{
+			opened, began, prefix + "LOG:  redo starts at 0/3000028",
+			prefix + "FATAL:  WAL ends before end of online backup",
+			prefix + "HINT:  All WAL generated while online backup was taken must be available at recovery.",
+			prefix + "LOG:  startup process (PID 9) exited with exit code 1",
+			prefix + "LOG:  terminating any other active server processes",
+		}, kurabe.FailureOther, "WAL ends before end of online backup"},
+		{"a process that was killed, with a statement that nobody may read here", []string{
+			opened, began, prefix + "LOG:  database system is ready to accept connections",
+			prefix + "LOG:  server process (PID 9) was terminated by signal 9: Killed",
+			prefix + "DETAIL:  Failed process was running: ALTER ROLE bob PASSWORD 'secret'",
+			prefix + "LOG:  terminating any other active server processes",
+		}, kurabe.FailureOther, "server process (PID 9) was terminated by signal 9: Killed"},
 		{"a follower that lost its source", []string{
 			opened, began, prefix + "FATAL:  could not receive data from WAL stream: server closed the connection unexpectedly",
 			prefix + `FATAL:  could not connect to the primary server: connection to server at "127.66.0.7", port 5432 failed: Connection refused`,

@@ -62,8 +62,8 @@ func memberOf(owner kurabe.InstanceID, name string) (kurabe.InstanceID, bool) {
 	return owner.Member(number), err == nil
 }
 
-// waitNames is the setting by which every commit waits for all of these members, "" for
-// none. The order has no meaning where all are waited for, so it is that of the numbers.
+// waitNames is the setting by which every commit waits for one of these members, whichever
+// is first, "" for none. Their order has no meaning, so it is that of the numbers.
 func waitNames(ids []kurabe.InstanceID) string {
 	if len(ids) == 0 {
 		return ""
@@ -73,7 +73,11 @@ func waitNames(ids []kurabe.InstanceID) string {
 	for n, id := range sorted {
 		names[n] = quoteName(memberName(id.Owner(), id))
 	}
-	return "FIRST " + strconv.Itoa(len(names)) + " (" + strings.Join(names, ", ") + ")"
+	method := "ANY 1 ("
+	if len(names) == 1 {
+		method = "FIRST 1 (" // says the same, and its follower shows as sync
+	}
+	return method + strings.Join(names, ", ") + ")"
 }
 
 var quotedMember = regexp.MustCompile(`"(` + memberPrefix + `[1-9][0-9]*)"`)
@@ -90,7 +94,12 @@ func waitedFor(owner kurabe.InstanceID, setting string) []kurabe.InstanceID {
 }
 
 // follows says whether a server is to follow another one.
-func follows(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyFollow }
+func follows(i engine.Instance) bool {
+	return i.Role != nil && (i.Role.Duty == kurabe.DutyFollow || holds(i))
+}
+
+// holds says whether a follower is to follow nobody.
+func holds(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyHold }
 
 // keepsOut says whether a server of a group lets no client in: a follower shows an older
 // state than its writer, which only a read replica is there for, one that yields or rests is

@@ -26,12 +26,12 @@ import (
 	"kurabe/internal/volume"
 )
 
-// group is an instance with two servers, driven by the driver alone: nothing but the test
+// group is an instance with two servers or three, driven by the driver alone: nothing but the test
 // says what becomes of them.
 type group struct {
 	bed *enginetest.Bed
 	d   *Driver
-	m   [2]engine.Instance // by number - 1
+	m   []engine.Instance // by number - 1
 }
 
 // newGroup is a writer that was a server without a group just now, and a clone that follows
@@ -40,33 +40,37 @@ func newGroup(t *testing.T) *group {
 	t.Helper()
 	b := running(t)
 	b.MustQuery(t, "CREATE TABLE ledger (n integer PRIMARY KEY, why text)")
-	g := &group{bed: b, d: b.Driver.(*Driver)}
-	for n := range g.m {
-		g.m[n] = b.Instance()
-		g.m[n].Instance = b.Want.Instance.Member(n + 1)
-	}
-	second := &g.m[1]
-	second.Home = b.Lifecycle.Home(second.Instance)
-	second.SeenDir, second.ListensAt = second.Home.Dir, otherAddress(second.Address)
-	t.Cleanup(func() { g.kill(t, 1) })
-	g.makeHome(t, 1)
-	for n := range g.m {
-		g.issue(t, n, string(g.m[n].Instance))
-	}
+	g := &group{bed: b, d: b.Driver.(*Driver), m: []engine.Instance{b.Instance()}}
+	g.issue(t, 0, string(g.m[0].Instance))
+	g.join(t)
+	return g
+}
+
+// join adds a clone of the first server that follows it.
+func (g *group) join(t *testing.T) {
+	t.Helper()
+	n := len(g.m)
+	g.m = append(g.m, g.bed.Instance())
+	i := &g.m[n]
+	i.Instance = g.bed.Want.Instance.Member(n + 1)
+	i.Home = g.bed.Lifecycle.Home(i.Instance)
+	i.SeenDir, i.ListensAt = i.Home.Dir, otherAddress(i.Address, n)
+	t.Cleanup(func() { g.kill(t, n) })
+	g.makeHome(t, n)
+	g.issue(t, n, string(i.Instance))
 	g.write(t, 0)
 	if err := g.d.Followers(t.Context(), g.m[0]); err != nil {
 		t.Fatal(err)
 	}
-	g.clone(t, 1, 0)
-	g.start(t, 1)
-	g.follows(t, 1)
-	return g
+	g.clone(t, n, 0)
+	g.start(t, n)
+	g.follows(t, n)
 }
 
-// otherAddress is one that the bed's instance does not have.
-func otherAddress(address string) string {
+// otherAddress is one that the bed's instance does not have, nor any other member.
+func otherAddress(address string, n int) string {
 	ip := net.ParseIP(address).To4()
-	return net.IPv4(ip[0], 78, ip[2], ip[3]).String()
+	return net.IPv4(ip[0], 77+byte(n), ip[2], ip[3]).String()
 }
 
 func (g *group) makeHome(t *testing.T, n int) {
@@ -146,8 +150,26 @@ func (g *group) settings(t *testing.T, n int) {
 // write makes a member the writer, whose commits wait for these.
 func (g *group) write(t *testing.T, n int, waitFor ...kurabe.InstanceID) {
 	t.Helper()
-	g.m[n].Role = &kurabe.Role{Epoch: 1, Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{g.m[1-n].Instance}, WaitFor: waitFor}
+	role := kurabe.Role{Epoch: 1, Duty: kurabe.DutyWrite, WaitFor: waitFor}
+	for other, i := range g.m {
+		if other != n {
+			role.Followers = append(role.Followers, i.Instance)
+		}
+	}
+	g.m[n].Role = &role
 	g.settings(t, n)
+}
+
+// hold orders a follower to follow nobody, and returns how far its log is.
+func (g *group) hold(t *testing.T, n int) int64 {
+	t.Helper()
+	g.m[n].Role = &kurabe.Role{Epoch: 1, Duty: kurabe.DutyHold}
+	g.settings(t, n)
+	at, err := g.d.Hold(t.Context(), g.m[n])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 // follow orders a member to follow another one.

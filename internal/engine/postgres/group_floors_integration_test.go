@@ -51,6 +51,7 @@ func TestFloorDefaults(t *testing.T) {
 // less, also when it was killed and replays settings of long before; and has less when it
 // has replayed that.
 func TestGroupFloors(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	g := newGroup(t)
 	g.end(t, 1, g.d.StopSignal())
 	// The writer has had much, and little since; the follower has replayed neither.

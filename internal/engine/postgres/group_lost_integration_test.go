@@ -13,6 +13,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/enginetest"
 )
 
 // outrun has the writer give up log that a follower lacks which is away: what a slot may
@@ -49,6 +50,7 @@ func (g *group) outrun(t *testing.T, n int) {
 // A follower whose log was given up while it was away is told as lost, follows no more, and
 // a clone makes a follower of it again. A slot that is gone is missed.
 func TestGroupLost(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	g := newGroup(t)
 	second := g.m[1].Instance
 	g.bed.MustQuery(t, "INSERT INTO ledger VALUES (1)")
@@ -96,6 +98,7 @@ func TestGroupLost(t *testing.T) {
 // One that was the writer is not rewound when its source has given up log that it would need
 // then: it would wait for that for ever.
 func TestGroupRejoinLost(t *testing.T) {
+	enginetest.OnceIsEnough(t)
 	g := newGroup(t)
 	g.diverge(t)
 	if err := g.d.Promote(t.Context(), g.m[1]); err != nil {

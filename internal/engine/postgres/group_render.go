@@ -34,6 +34,11 @@ func groupSettings(i engine.Instance) []line {
 		{"ssl_ca_file", filepath.Join(i.Seen().TLSDir(), authorityFile)},
 		{"synchronous_standby_names", waitNames(i.Role.WaitFor)},
 	}
+	if holds(i) {
+		// The log that is there is applied whatever queries it ends: it is waited for.
+		return append(lines, line{"primary_conninfo", ""}, line{"wal_retrieve_retry_interval", retryInterval},
+			line{"max_standby_streaming_delay", "0"}, line{"max_standby_archive_delay", "0"})
+	}
 	if !follows(i) || i.Role.Source == nil {
 		return lines
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"kurabe"
 	"kurabe/internal/engine"
 )
 
@@ -23,15 +24,11 @@ func (d *Driver) Waits(ctx context.Context, i engine.Instance) error {
 	if i.Role == nil || len(i.Role.WaitFor) == 0 {
 		return nil
 	}
-	if len(i.Role.WaitFor) > 1 {
-		// The place of a session in a longer list can be the same before and after.
-		return errors.New("wait: a commit can wait for one follower only; order WaitFor with one")
-	}
 	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
 		if err := waitsAsOrdered(ctx, conn, i); err != nil {
 			return err
 		}
-		if err := releasedByThose(ctx, conn, memberName(i.Instance.Owner(), i.Role.WaitFor[0])); err != nil {
+		if err := releasedByThose(ctx, conn, i.Role.WaitFor); err != nil {
 			return err
 		}
 		return d.seeCommitWait(ctx, i, conn)
@@ -53,12 +50,18 @@ func waitsAsOrdered(ctx context.Context, conn *pgx.Conn, i engine.Instance) erro
 	return nil
 }
 
-// releasedByThose returns when no session of a member releases commits but that of the one
-// whose answer is wanted. Each writes its place in the list into shared memory when it has
-// heard of the reload; 0 is none.
-func releasedByThose(ctx context.Context, conn *pgx.Conn, wanted string) error {
+// releasedByThose returns when no session of a member releases commits but those of whom one
+// answer is wanted. Each writes into shared memory whether it is one of the list when it has
+// heard of the reload: 1 is yes, of all of a list of this kind, 0 is no
+// (SyncRepGetStandbyPriority). One that has not heard that others left the list counts these
+// no more either, since it goes by what they have written.
+func releasedByThose(ctx context.Context, conn *pgx.Conn, wanted []kurabe.InstanceID) error {
+	names := make([]string, len(wanted))
+	for n, id := range wanted {
+		names[n] = memberName(id.Owner(), id)
+	}
 	return lookUntil(ctx, conn, `SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_stat_replication
-		WHERE pg_catalog.starts_with(application_name, $1) AND (sync_priority > 0) <> (application_name = $2))`, memberPrefix, wanted)
+		WHERE pg_catalog.starts_with(application_name, $1) AND (sync_priority > 0) <> (application_name = ANY ($2)))`, memberPrefix, names)
 }
 
 // lookUntil asks until the answer is yes.

@@ -82,6 +82,7 @@ const lookSQL = `SELECT s.recovering,
 	COALESCE((CASE WHEN NOT s.recovering THEN pg_catalog.pg_current_wal_insert_lsn() END)::text, '0/0'),
 	pg_catalog.current_setting('synchronous_standby_names'),
 	COALESCE(CASE WHEN s.recovering THEN pg_catalog.pg_is_wal_replay_paused() END, false),
+	COALESCE((CASE WHEN s.recovering THEN pg_catalog.pg_last_wal_replay_lsn() END)::text, '0/0'),
 	COALESCE(CASE WHEN s.recovering THEN EXISTS (
 		SELECT FROM pg_catalog.pg_stat_wal_receiver r
 		WHERE r.status = 'streaming' AND r.sender_host = $1 AND r.sender_port = $2
@@ -113,21 +114,22 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
 	var recovering, paused, following bool
-	var position, inserted, waits, followers string
+	var position, inserted, waits, replayed, followers string
 	// The statement is always the same: planning it each time would be most of its cost.
 	err := w.conn.QueryRow(ctx, lookSQL, pgx.QueryExecModeCacheStatement, w.source.Address, w.source.Port).
-		Scan(&recovering, &position, &inserted, &waits, &paused, &following, &followers)
+		Scan(&recovering, &position, &inserted, &waits, &paused, &replayed, &following, &followers)
 	if err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
 	v := engine.RoleView{Writing: !recovering, Following: following && !paused, Paused: paused}
 	durable, err := parseLSN(position)
 	written, writtenErr := parseLSN(inserted)
+	applied, appliedErr := parseLSN(replayed)
 	var rows []followerRow
-	if err := errors.Join(err, writtenErr, json.Unmarshal([]byte(followers), &rows)); err != nil {
+	if err := errors.Join(err, writtenErr, appliedErr, json.Unmarshal([]byte(followers), &rows)); err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
-	v.Position = int64(durable)
+	v.Position, v.Applied = int64(durable), int64(applied)
 	if v.Writing {
 		v.Inserted = int64(w.segments.dropHeader(written))
 		v.WaitsFor = waitedFor(w.owner, waits)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -89,7 +90,9 @@ func (l *walLog) look(ctx context.Context) (slot, error) {
 	if err != nil {
 		return slot{}, err
 	}
-	if s.flushed, s.timeline, err = end(flushed, file); err != nil || restart == nil {
+	s.flushed, s.timeline, err = end(flushed, file)
+	l.reader.newest = s.timeline
+	if err != nil || restart == nil {
 		return s, err
 	}
 	s.restart, err = parseLSN(*restart)
@@ -113,16 +116,7 @@ func end(at, file string) (lsn, uint32, error) {
 func (l *walLog) Begin(ctx context.Context) (kurabe.LogPosition, error) {
 	from, found, err := l.held(ctx)
 	if errors.Is(err, engine.ErrLogGone) {
-		if found {
-			_, err = l.conn.Exec(ctx, "SELECT pg_catalog.pg_drop_replication_slot($1)", logSlot)
-		} else {
-			err = nil
-		}
-		if err == nil {
-			// true: the log is reserved now, and not when a receiver first comes.
-			_, err = l.conn.Exec(ctx, "SELECT pg_catalog.pg_create_physical_replication_slot($1, true, false)", logSlot)
-		}
-		if err == nil {
+		if err = makeLogSlot(ctx, l.conn, found); err == nil {
 			from, _, err = l.held(ctx)
 		}
 	}
@@ -131,6 +125,21 @@ func (l *walLog) Begin(ctx context.Context) (kurabe.LogPosition, error) {
 	}
 	return from, nil
 }
+
+// makeLogSlot makes the slot in which the log is reserved now, and not when a receiver first
+// comes: from the last checkpoint on. One that is there goes.
+func makeLogSlot(ctx context.Context, conn *pgx.Conn, there bool) error {
+	if there {
+		if _, err := conn.Exec(ctx, "SELECT pg_catalog.pg_drop_replication_slot($1)", logSlot); err != nil {
+			return err
+		}
+	}
+	_, err := conn.Exec(ctx, "SELECT pg_catalog.pg_create_physical_replication_slot($1, true, false)", logSlot)
+	return err
+}
+
+// State implements engine.Log: a place is the same in the log of every server.
+func (l *walLog) State(kurabe.LogPosition) string { return "" }
 
 // held is the beginning of the oldest segment that the slot holds back.
 func (l *walLog) held(ctx context.Context) (from kurabe.LogPosition, found bool, err error) {
@@ -202,7 +211,7 @@ func (l *walLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
 	if err != nil {
 		return kurabe.LogMark{}, fmt.Errorf("mark log: %w", err)
 	}
-	mark.Position = l.reader.segments.position(timeline, flushed)
+	mark.Position, l.reader.newest = l.reader.segments.position(timeline, flushed), timeline
 	return mark, nil
 }
 
@@ -228,19 +237,69 @@ func (l *walLog) Close() error {
 	return errors.Join(l.conn.Close(ctx), l.reader.root.Close())
 }
 
-// DropLog implements engine.Logger.
-func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
+// HoldLog implements engine.Logger. The slot of a standby outlives its promotion. It moves no
+// farther than what is replayed, and max_slot_wal_keep_size bounds it as on the writer.
+func (d *Driver) HoldLog(ctx context.Context, i engine.Instance, from kurabe.LogPosition) error {
 	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `SELECT pg_catalog.pg_drop_replication_slot(slot_name)
-			FROM pg_catalog.pg_replication_slots WHERE slot_name = $1`, logSlot)
-		// Another call was faster.
-		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedObject {
-			return nil
+		var bytes int64
+		var recovering, found, lost bool
+		err := conn.QueryRow(ctx, `SELECT c.setting::bigint, pg_catalog.pg_is_in_recovery(), s.slot_name IS NOT NULL,
+				coalesce(s.wal_status = 'lost' OR s.restart_lsn IS NULL, false)
+			FROM pg_catalog.pg_settings c LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = $1
+			WHERE c.name = 'wal_segment_size'`, logSlot).Scan(&bytes, &recovering, &found, &lost)
+		if err != nil || !recovering {
+			return err // the session that reads a writer's log holds it
 		}
+		s, err := newSegments(bytes)
+		if err != nil {
+			return err
+		}
+		_, at, err := s.place(from)
+		if err != nil {
+			return err
+		}
+		if !found || lost {
+			// What is gone already cannot be held: then it need not hold anything.
+			if err := dropLogSlot(ctx, conn); err != nil || !hasSegment(i.Home.DataDir(), s.position(1, at).File) {
+				return err
+			}
+			if err := makeLogSlot(ctx, conn, false); err != nil {
+				return err
+			}
+		}
+		_, err = conn.Exec(ctx, `SELECT pg_catalog.pg_replication_slot_advance(slot_name, least($2::text::pg_lsn, pg_catalog.pg_last_wal_replay_lsn()))
+			FROM pg_catalog.pg_replication_slots
+			WHERE slot_name = $1 AND restart_lsn < least($2::text::pg_lsn, pg_catalog.pg_last_wal_replay_lsn())`, logSlot, at.String())
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("hold the log from %s on: %w", from, err)
+	}
+	return nil
+}
+
+// DropLog implements engine.Logger.
+func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
+	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error { return dropLogSlot(ctx, conn) })
 	if err != nil {
 		return fmt.Errorf("drop the log's slot: %w", err)
 	}
 	return nil
+}
+
+func dropLogSlot(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `SELECT pg_catalog.pg_drop_replication_slot(slot_name)
+		FROM pg_catalog.pg_replication_slots WHERE slot_name = $1`, logSlot)
+	// Another call was faster.
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedObject {
+		return nil
+	}
+	return err
+}
+
+// hasSegment says whether a server has a segment, of whatever timeline.
+func hasSegment(dataDir, name string) bool {
+	const timelineDigits = 8
+	found, err := filepath.Glob(filepath.Join(dataDir, walDir, "*"+name[timelineDigits:]))
+	return err == nil && len(found) > 0
 }

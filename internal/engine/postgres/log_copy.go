@@ -24,6 +24,10 @@ type segmentReader struct {
 	root     *os.Root // the data folder; no link of the engine's account leads out of it
 	segments segments
 	pages    pageCheck
+	past     lineage // of the timeline that was asked for last
+	// newest is the timeline that the server writes, as far as it has said. A bound within one
+	// file does not tell it.
+	newest uint32
 	// empty is where an empty page was met: only such follow in its segment.
 	empty lsn
 }
@@ -31,9 +35,9 @@ type segmentReader struct {
 // Copy implements engine.Log. A page's header is checked before any of the page is
 // written.
 //
-// A timeline changes only when a server is promoted, which here is done by Replay,
-// before the log of that instance is ever read: two timelines in one Copy mean that
-// the data folder was exchanged behind the log, so it is ErrLogGone.
+// An older timeline is read to the segment in which the next one began, which has all of it.
+// A timeline that did not lead to the one that is written, or a copy that ended within such
+// a segment, mean that the data folder was exchanged behind the log, so they are ErrLogGone.
 func (l *walLog) Copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (kurabe.LogPosition, error) {
 	next, err := l.reader.copy(ctx, from, to, w)
 	if err != nil {
@@ -55,8 +59,14 @@ func (r *segmentReader) copy(ctx context.Context, from, to kurabe.LogPosition, w
 		return from, err
 	}
 	from = r.segments.position(timeline, begin)
-	if other != timeline {
-		return from, fmt.Errorf("%w: it goes on in timeline %d after %d", engine.ErrLogGone, other, timeline)
+	past := lineage{{timeline, endless}}
+	if newest := max(other, r.newest); newest != timeline {
+		if past, err = r.history(newest); err != nil {
+			return from, err
+		}
+		if past.at(r.segments, begin) != timeline {
+			return from, fmt.Errorf("%w: it goes on in timeline %d after %d", engine.ErrLogGone, newest, timeline)
+		}
 	}
 	// Before the file is looked for: a segment may not exist before its first byte.
 	if end <= begin {
@@ -71,7 +81,7 @@ func (r *segmentReader) copy(ctx context.Context, from, to kurabe.LogPosition, w
 	if err := r.copyPart(ctx, part{file, from.File, timeline, begin, end}, w); err != nil {
 		return from, err
 	}
-	return r.segments.position(timeline, end), nil
+	return r.segments.position(past.at(r.segments, end), end), nil
 }
 
 // open refuses what is not a whole segment. The server makes them at full length

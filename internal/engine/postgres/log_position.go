@@ -53,6 +53,9 @@ func (s segments) position(timeline uint32, at lsn) kurabe.LogPosition {
 	}
 }
 
+// positionOf is the beginning of a segment.
+func positionOf(name string) kurabe.LogPosition { return kurabe.LogPosition{File: name} }
+
 // place is the reverse of position. It also takes the end of a segment, as somebody has
 // it who counts the bytes of a whole file.
 func (s segments) place(p kurabe.LogPosition) (timeline uint32, at lsn, err error) {

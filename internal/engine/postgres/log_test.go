@@ -25,18 +25,20 @@ const (
 type wal struct {
 	at   lsn
 	data []byte // from begin on
+	// timeline is that of the pages.
+	timeline uint32
 }
 
 const walBegin = lsn(5 * testSegment)
 
-func newWAL() *wal { return &wal{at: walBegin} }
+func newWAL() *wal { return &wal{at: walBegin, timeline: testTimeline} }
 
 func (w *wal) header(flags uint16, remaining int) {
 	le := binary.LittleEndian
 	header := make([]byte, segments{testSegment}.skipHeader(w.at)-w.at)
 	le.PutUint16(header, testMagic)
 	le.PutUint16(header[2:], flags)
-	le.PutUint32(header[4:], testTimeline)
+	le.PutUint32(header[4:], w.timeline)
 	le.PutUint64(header[8:], uint64(w.at))
 	le.PutUint32(header[16:], uint32(remaining))
 	w.put(header)

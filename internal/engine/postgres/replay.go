@@ -57,6 +57,9 @@ func (d *Driver) replay(ctx context.Context, i engine.Instance, dataDir string, 
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	p.scratch = visit != nil
+	if err := joinLog(r); err != nil {
+		return err
+	}
 	s, err := spanOf(r, p.control)
 	if err != nil {
 		return err
@@ -68,10 +71,13 @@ func (d *Driver) replay(ctx context.Context, i engine.Instance, dataDir string, 
 	if err != nil {
 		return err
 	}
-	if err := p.signal(); err != nil {
+	if s, err = p.keepTo(s, g); err != nil {
 		return err
 	}
-	if err := p.run(ctx, recovery(g), visit); err != nil {
+	if err := errors.Join(p.writeHistory(s.past), p.signal()); err != nil {
+		return err
+	}
+	if err := p.run(ctx, recovery(g, s.past), visit); err != nil {
 		return err
 	}
 	if err := p.reached(s, g); err != nil {
@@ -103,7 +109,7 @@ func (p *private) run(ctx context.Context, extra []line, visit visitor) error {
 
 // chooseGoal reads the log from the older mark on.
 func (p *private) chooseGoal(ctx context.Context, s span, at time.Time) (goal, error) {
-	log := &scanner{dir: filepath.Join(p.data, walDir), segments: p.control.segments, timeline: s.timeline, limit: s.after}
+	log := &scanner{dir: filepath.Join(p.data, walDir), segments: p.control.segments, past: s.past, limit: s.after}
 	defer log.close()
 	begin := p.scanFrom(s)
 	if begin >= s.after {
@@ -148,7 +154,7 @@ func (p *private) scanFrom(s span) lsn {
 	segments := p.control.segments
 	if s.before != 0 {
 		begin := segments.begin(min(s.before, s.after-1))
-		if _, err := os.Lstat(filepath.Join(p.data, walDir, segments.position(s.timeline, begin).File)); err == nil {
+		if _, err := os.Lstat(filepath.Join(p.data, walDir, segments.position(s.past.at(segments, begin), begin).File)); err == nil {
 			return begin
 		}
 	}
@@ -168,6 +174,7 @@ func (p *private) reached(s span, g goal) error {
 	if err != nil {
 		return err
 	}
+	timeline := s.past[len(s.past)-1].timeline
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 	for _, entry := range slices.Backward(lines) {
 		fields := strings.Fields(entry)
@@ -178,8 +185,8 @@ func (p *private) reached(s span, g goal) error {
 		if err != nil {
 			return err
 		}
-		if fields[0] != strconv.FormatUint(uint64(s.timeline), 10) || p.control.segments.skipHeader(left) != g.reach {
-			return &recoveryError{fmt.Sprintf("recovery ended at %s of timeline %s, and not at %s of %d", left, fields[0], g.reach, s.timeline)}
+		if fields[0] != strconv.FormatUint(uint64(timeline), 10) || p.control.segments.skipHeader(left) != g.reach {
+			return &recoveryError{fmt.Sprintf("recovery ended at %s of timeline %s, and not at %s of %d", left, fields[0], g.reach, timeline)}
 		}
 		return nil
 	}

@@ -20,6 +20,7 @@ type control struct {
 	timeline   uint32 // of the checkpoint
 	segments   segments
 	checksums  bool
+	unended    bool // a recovery from a copy has not come to the end of that copy
 	// settings are those that recovery must not fall short of, by their names.
 	settings map[string]string
 }
@@ -90,7 +91,9 @@ func parseControlData(out string) (control, error) {
 			values[name] = strings.TrimSpace(value)
 		}
 	}
-	c := control{state: values["Database cluster state"], settings: map[string]string{}}
+	c := control{
+		state: values["Database cluster state"], unended: values["End-of-backup record required"] == "yes", settings: map[string]string{},
+	}
 	var err error
 	c.checkpoint, err = parseLSN(values["Latest checkpoint location"])
 	timeline, timelineErr := strconv.ParseUint(values["Latest checkpoint's TimeLineID"], 10, 32)

@@ -14,38 +14,57 @@ import (
 
 // span is the part of a log that a request gives: from the snapshot to where it ends.
 type span struct {
-	timeline    uint32
+	past        lineage // from the snapshot's timeline to that of the end
 	from, after lsn
 	before      lsn // 0 when there is no such mark
 }
 
-// spanOf refuses what cannot be: another order, another timeline.
+// spanOf refuses what cannot be: another order, a timeline that no server was promoted to.
 func spanOf(r engine.ReplayRequest, c control) (span, error) {
 	var s span
-	var err error
-	if s.timeline, s.from, err = c.segments.place(r.From); err != nil {
+	timeline, from, err := c.segments.place(r.From)
+	if err != nil {
 		return s, fmt.Errorf("the snapshot: %w", err)
 	}
+	s.from = from
 	other, after, err := c.segments.place(r.After.Position)
 	switch {
 	case err != nil:
 		return s, fmt.Errorf("the log's end: %w", err)
-	case other != s.timeline || s.timeline != c.timeline:
-		return s, fmt.Errorf("the snapshot is of timeline %d, and the log of %d to %d", c.timeline, s.timeline, other)
+	case timeline != c.timeline || other != timeline && len(r.Joined) == 0:
+		return s, fmt.Errorf("the snapshot is of timeline %d, and the log of %d to %d", c.timeline, timeline, other)
 	case after < s.from:
 		return s, fmt.Errorf("the log ends at %s, before the snapshot at %s", after, s.from)
 	case r.After.At.Before(r.At):
 		return s, fmt.Errorf("the log is proven up to %s only, and %s is wanted", r.After.At, r.At)
 	}
 	s.after = after
+	if s.past, err = findLineage(r.Dir, c.segments, timeline, other, s.after); err != nil {
+		return s, err
+	}
+	if first := s.past[0]; s.from > first.end {
+		return s, fmt.Errorf("the snapshot at %s is later than the end of its timeline at %s", r.From, first.end)
+	}
 	if r.Before.Position.File == "" {
 		return s, nil
 	}
-	other, s.before, err = c.segments.place(r.Before.Position)
-	if err == nil && (other != s.timeline || s.before > s.after) {
-		err = fmt.Errorf("%s does not precede %s", r.Before.Position, r.After.Position)
+	return s, s.markBefore(r, c)
+}
+
+// markBefore: what the former writer had behind the end of its timeline is not in this log.
+func (s *span) markBefore(r engine.ReplayRequest, c control) error {
+	timeline, before, err := c.segments.place(r.Before.Position)
+	if err != nil {
+		return err
 	}
-	return s, err
+	n := s.past.find(timeline)
+	if n >= 0 {
+		s.before = min(before, s.past[n].end)
+	}
+	if n < 0 || s.before > s.after {
+		return fmt.Errorf("%s does not precede %s", r.Before.Position, r.After.Position)
+	}
+	return nil
 }
 
 // takeLog moves the segments of a request into the data folder. One that is in both
@@ -58,12 +77,12 @@ func (p *private) takeLog(dir string, s span) error {
 	}
 	segments, last := p.control.segments, ""
 	for at := segments.begin(s.from); at < s.after; at += lsn(segments.bytes) {
-		last = segments.position(s.timeline, at).File
+		last = segments.position(s.past.at(segments, at), at).File
 		if err := p.takeSegment(filepath.Join(dir, last), filepath.Join(to, last), min(int64(s.after-at), segments.bytes)); err != nil {
 			return err
 		}
 	}
-	end := segments.position(s.timeline, s.after)
+	end := segments.position(s.past.at(segments, s.after), s.after)
 	entries, err := os.ReadDir(to)
 	if err != nil {
 		return err

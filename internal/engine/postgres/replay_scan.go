@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,7 +24,8 @@ type scanner struct {
 	dir      string
 	segments segments
 	timeline uint32
-	limit    lsn // nothing from here on counts
+	past     lineage // that led to the timeline, where more than one is read
+	limit    lsn     // nothing from here on counts
 	pages    pageCheck
 
 	file   *os.File
@@ -65,21 +67,36 @@ func (s *scanner) load(at lsn) (pageHeader, error) {
 			s.close()
 			var err error
 			s.opened = begin
-			s.file, err = os.Open(filepath.Join(s.dir, s.segments.position(s.timeline, begin).File))
+			name := s.segments.position(s.timelineAt(begin), begin).File
+			s.file, err = os.Open(filepath.Join(s.dir, name))
 			if errors.Is(err, fs.ErrNotExist) {
-				return pageHeader{}, fmt.Errorf("segment %s is missing", s.segments.position(s.timeline, begin).File)
+				return pageHeader{}, fmt.Errorf("segment %s is missing", name)
 			}
 			if err != nil {
 				return pageHeader{}, err
 			}
 		}
 		s.loaded = 0
-		if _, err := s.file.ReadAt(s.page[:], int64(at-begin)); err != nil {
+		// A segment that is cut at the log's end, and not filled up yet, ends within a page.
+		n, err := s.file.ReadAt(s.page[:], int64(at-begin))
+		if errors.Is(err, io.EOF) && n >= pageHeaderBytes {
+			clear(s.page[n:])
+			err = nil
+		}
+		if err != nil {
 			return pageHeader{}, err
 		}
 		s.loaded = at
 	}
-	return s.pages.check(s.page[:], s.timeline, at)
+	return s.pages.check(s.page[:], s.timelineAt(at), at)
+}
+
+// timelineAt is the timeline whose segment has a place.
+func (s *scanner) timelineAt(at lsn) uint32 {
+	if len(s.past) == 0 {
+		return s.timeline
+	}
+	return s.past.at(s.segments, at)
 }
 
 // first is where the first record begins that begins in the segment at a place, or in
@@ -192,17 +209,19 @@ func (s *scanner) gather(begin, length lsn) (record, error) {
 
 // The resource managers and kinds of record that are looked into.
 const (
-	resourceXLOG     = 0
-	xlogSwitch       = 0x40
-	xlogMask         = 0xF0
-	resourceXact     = 1
-	xactMask         = 0x70
-	xactCommit       = 0x00
-	xactPrepare      = 0x10
-	xactAbort        = 0x20
-	xactCommitTwo    = 0x30
-	xactAbortTwo     = 0x40
-	preparedAtOffset = 16 // in xl_xact_prepare
+	resourceXLOG      = 0
+	xlogShutdown      = 0x00 // a checkpoint
+	xlogSwitch        = 0x40
+	xlogEndOfRecovery = 0x90
+	xlogMask          = 0xF0
+	resourceXact      = 1
+	xactMask          = 0x70
+	xactCommit        = 0x00
+	xactPrepare       = 0x10
+	xactAbort         = 0x20
+	xactCommitTwo     = 0x30
+	xactAbortTwo      = 0x40
+	preparedAtOffset  = 16 // in xl_xact_prepare
 )
 
 // ends: the rest of the segment after this record is empty.

@@ -126,10 +126,14 @@ func (p *private) signal() error {
 
 // recovery are the settings of a replay. There is nothing to fetch: the whole log is
 // in its folder already, and the server insists on a command.
-func recovery(g goal) []line {
+func recovery(g goal, past lineage) []line {
+	timeline := "current"
+	if n := len(past); n > 1 {
+		timeline = strconv.FormatUint(uint64(past[n-1].timeline), 10)
+	}
 	lines := []line{
 		{"restore_command", "/bin/false"},
-		{"recovery_target_timeline", "current"},
+		{"recovery_target_timeline", timeline},
 		{"recovery_target_action", "promote"},
 	}
 	if g.target != 0 {

@@ -19,7 +19,7 @@ func reads(i engine.Instance) bool { return follows(i) && i.Role.Reads }
 // probeRead logs in over the endpoint as a client does, and reads. In a replica no login can
 // be made for that: the service's own role comes in, by the certificate of this very server.
 func (d *Driver) probeRead(ctx context.Context, i engine.Instance, caFile string) error {
-	conn, err := d.memberConn(ctx, i, caFile, i.Address, i.Port)
+	conn, err := d.memberConn(ctx, i, caFile, i.Listens(), i.Port)
 	if err != nil {
 		return fmt.Errorf("probe %s: log in: %w", endpoint(i), err)
 	}

@@ -49,6 +49,7 @@ func testSnapshotReports(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	ctx := testContext(t)
 	view := store.NewView(kv)
 	go view.Run(ctx) // ends with the test's context
+	mustCommit(t, kv, store.NewChange().PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: host, Snapshot: "snap-1"}, 0))
 	report := kurabe.SnapshotReport{Host: host, Snapshot: "snap-1", Generation: 3, Done: true, Facts: kurabe.SnapshotFacts{Percent: 100}}
 	eventually(t, func() error { return link.PutSnapshotReport(ctx, report) })
 	see(t, kv, view)
@@ -57,7 +58,7 @@ func testSnapshotReports(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	}
 	eventually(t, func() error { return link.DropSnapshotReport(ctx, host, "snap-1") })
 	see(t, kv, view)
-	if s, ok := view.AnySnapshot("snap-1"); ok {
+	if s, ok := view.AnySnapshot("snap-1"); !ok || len(s.Reports) != 0 {
 		t.Errorf("after the drop: %+v", s)
 	}
 }

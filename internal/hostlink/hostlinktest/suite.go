@@ -169,6 +169,8 @@ func testReports(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	ctx := testContext(t)
 	view := store.NewView(kv)
 	go view.Run(ctx) // ends with the test's context
+	mustCommit(t, kv, store.NewChange().
+		PutAssignment(kurabe.Assignment{Host: host, Instance: "db-1"}, 0).PutAssignment(kurabe.Assignment{Host: host, Instance: "db-1~2"}, 0))
 	report := kurabe.InstanceReport{Host: host, Instance: "db-1", Generation: 3, Done: true}
 	eventually(t, func() error { return link.PutReport(ctx, report) })
 	eventually(t, func() error { return link.PutHost(ctx, kurabe.HostReport{Host: host, CPUs: 4}) })
@@ -194,7 +196,7 @@ func testReports(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	eventually(t, func() error { return link.DropReport(ctx, host, "db-1~2") })
 	eventually(t, func() error { return link.DropReport(ctx, host, "db-1") })
 	see(t, kv, view)
-	if i, ok := view.Any("db-1"); ok {
+	if i, ok := view.Any("db-1"); !ok || len(i.Reports) != 0 {
 		t.Errorf("after the drop: %+v", i)
 	}
 }

@@ -163,7 +163,7 @@ func testRefused(t *testing.T, kv store.KV, _ Backend) {
 		ops         []store.Op
 	}{
 		{"too long a record", key("long"), []store.Op{put("long", strings.Repeat("x", store.RecordBytesMax+1))}},
-		{"too many writes", "at most 128", many},
+		{"too many writes", fmt.Sprintf("at most %d", store.TxnOpsMax), many},
 		{"one key twice", "twice", []store.Op{put("a", "1"), {Key: key("a"), Delete: true}}},
 		{"foreign key", "outside", []store.Op{{Key: "/else", Value: []byte("x")}}},
 	} {

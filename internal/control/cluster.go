@@ -1,0 +1,158 @@
+package control
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kurabe"
+)
+
+// maxClusterName is RDS's bound of the name of a Multi-AZ DB cluster: its servers are called
+// after it.
+const maxClusterName = 52
+
+// Clusters is the same use cases for DB clusters, their snapshots and their parameter groups,
+// which have names of their own beside those of instances.
+func (c *Control) Clusters() *Control { return c.of(true) }
+
+func (c *Control) of(cluster bool) *Control {
+	if c.cluster == cluster {
+		return c
+	}
+	return &Control{Config: c.Config, cluster: cluster, creating: c.creating}
+}
+
+// key is the name by which the store has what is called so.
+func (c *Control) key(name string) string { return kurabe.NameKey(name, c.cluster) }
+
+// words are what users call what the use cases are about.
+type words struct {
+	db, group, snapshot, backup string // kinds of resource, in ARNs
+	noun, title                 string // in a message, and where it begins one
+	is                          string // as RDS's names of parameters and errors begin
+}
+
+func (c *Control) words() words {
+	if c.cluster {
+		return words{"cluster", "cluster-pg", "cluster-snapshot", "cluster-auto-backup", "DB cluster", "DB cluster", "DBCluster"}
+	}
+	return words{"db", "pg", "snapshot", "auto-backup", "DB instance", "Database instance", "DBInstance"}
+}
+
+// ofClusters has the code that an error of an instance is to a cluster.
+var ofClusters = map[kurabe.Code]kurabe.Code{
+	kurabe.CodeInstanceNotFound:      kurabe.CodeClusterNotFound,
+	kurabe.CodeInstanceExists:        kurabe.CodeClusterExists,
+	kurabe.CodeInvalidInstanceState:  kurabe.CodeInvalidClusterState,
+	kurabe.CodeInstanceQuota:         kurabe.CodeClusterQuota,
+	kurabe.CodeSnapshotNotFound:      kurabe.CodeClusterSnapshotNotFound,
+	kurabe.CodeSnapshotExists:        kurabe.CodeClusterSnapshotExists,
+	kurabe.CodeInvalidSnapshotState:  kurabe.CodeInvalidClusterSnapshot,
+	kurabe.CodeBackupNotFound:        kurabe.CodeClusterBackupNotFound,
+	kurabe.CodeInvalidBackupState:    kurabe.CodeInvalidClusterBackup,
+	kurabe.CodePointInTimeNotEnabled: kurabe.CodeInvalidClusterState, // RDS has no code of its own
+}
+
+// AsCluster gives an error of a use case of Clusters the code that RDS has for clusters. The
+// use cases are the same, so this is told where they end.
+func AsCluster(err error) error {
+	var e *kurabe.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	code, ok := ofClusters[e.Code]
+	if !ok {
+		return err
+	}
+	return &kurabe.Error{Code: code, Message: e.Message, Err: err}
+}
+
+// ResourceID is the immutable id that users see. That of a cluster is told from that of an
+// instance by its beginning, and a server has one of its own, which follows from its id.
+func (i Instance) ResourceID() string { return resourceID(i.Spec, i.Server) }
+
+func resourceID(spec *kurabe.InstanceSpec, server *kurabe.ServerStatus) string {
+	switch {
+	case server != nil:
+		sum := sha256.Sum256([]byte("server of a cluster\x00" + server.ID))
+		return "db-" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])
+	case spec.Cluster:
+		return ClusterResourceID(spec.ID)
+	}
+	return string(spec.ID)
+}
+
+const clusterIDPrefix = "cluster-"
+
+// ClusterResourceID is the id by which users know a cluster.
+func ClusterResourceID(id kurabe.InstanceID) string {
+	return clusterIDPrefix + strings.TrimPrefix(string(id), "db-")
+}
+
+// server finds a server of a cluster by its name, where instances are asked for.
+func (c *Control) server(name string) (shown, bool) {
+	cluster, ok := clusterOfServer(name)
+	i, there := c.View.InstanceByName(kurabe.NameKey(cluster, true))
+	if !ok || !there || i.Spec == nil || c.cluster {
+		return shown{}, false
+	}
+	list := c.shown(i)
+	at := slices.IndexFunc(list, func(s shown) bool { return s.name == name })
+	if at < 0 {
+		return shown{}, false
+	}
+	return list[at], true
+}
+
+const serverMark = "-instance-"
+
+// clusterOfServer is the name of the cluster that a server of this name belongs to, if one
+// is called so.
+func clusterOfServer(name string) (string, bool) {
+	at := strings.LastIndex(name, serverMark)
+	if at < 0 {
+		return "", false
+	}
+	n, err := strconv.Atoi(name[at+len(serverMark):])
+	if err != nil || n < 1 || strconv.Itoa(n) != name[at+len(serverMark):] {
+		return "", false
+	}
+	return name[:at], true
+}
+
+// nameFree says why nothing new can have a name. The names of a cluster's servers are kept
+// free for as long as there is the cluster, whatever their numbers: a server that replaces
+// another one has a new number.
+func (c *Control) nameFree(name string) error {
+	if _, taken := c.View.NameOwner(c.key(name)); taken {
+		return kurabe.Errorf(kurabe.CodeInstanceExists, "%s already exists", c.words().noun)
+	}
+	if !c.cluster {
+		cluster, ok := clusterOfServer(name)
+		if _, taken := c.View.NameOwner(kurabe.NameKey(cluster, true)); ok && taken {
+			return kurabe.Errorf(kurabe.CodeInstanceExists, "DB instance already exists: names of the form %s%sN are those of the servers of DB cluster %s", cluster, serverMark, cluster)
+		}
+		return nil
+	}
+	for _, i := range c.View.Instances() {
+		for taken := range i.Names {
+			if cluster, ok := clusterOfServer(taken); ok && cluster == name && !i.Spec.Cluster {
+				return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The DB cluster cannot be called %s: there is a DB instance %s, and the servers of the cluster have names of this form", name, taken)
+			}
+		}
+	}
+	return nil
+}
+
+// foldName checks a name for an instance or a cluster.
+func (c *Control) foldName(parameter, name string) (string, error) {
+	folded, err := kurabe.FoldIdentifier(parameter, name)
+	if err == nil && c.cluster && len(folded) > maxClusterName {
+		err = kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter %s has at most %d characters: the servers of a Multi-AZ DB cluster are called after it", parameter, maxClusterName)
+	}
+	return folded, err
+}

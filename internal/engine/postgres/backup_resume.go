@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/volume"
+)
+
+var _ engine.Resumer = (*Driver)(nil)
+
+const (
+	labelFile     = "backup_label"
+	labelDoneFile = "backup_label.old"
+)
+
+// Resume implements engine.Resumer. A server that begins with a copy renames the label as soon
+// as pg_control has what it says, and recovers to where the copy ended. If it dies on the way,
+// the next one recovers as after any crash: it knows from pg_control that a copy must come to
+// its end, does not look for that end outside of a recovery from an archive, and gives up for
+// ever with "WAL ends before end of online backup". With the label it begins again where the
+// first one did. A follower is in such a recovery, and goes on by itself.
+func (d *Driver) Resume(ctx context.Context, i engine.Instance) error {
+	dir := i.Home.DataDir()
+	if d.IsFollower(i.Home) {
+		return nil
+	}
+	label, done := filepath.Join(dir, labelFile), filepath.Join(dir, labelDoneFile)
+	if _, err := os.Lstat(label); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Lstat(done); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	c, err := ownControl(ctx, i)
+	if err != nil || !c.unended {
+		return err
+	}
+	if err := os.Rename(done, label); err != nil {
+		return fmt.Errorf("begin the recovery of a copy again: %w", err)
+	}
+	return volume.SyncDir(dir)
+}

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// lineage is the timelines that led to one, oldest first. A promoted server writes a new
+// timeline, whose first segment begins with what the old one has in it up to the switch.
+type lineage []stretch
+
+// text is the history file of the last timeline.
+func (l lineage) text() string {
+	var b strings.Builder
+	for _, e := range l[:len(l)-1] {
+		fmt.Fprintf(&b, "%d\t%s\tby its own log\n", e.timeline, e.end)
+	}
+	return b.String()
+}
+
+// find is a timeline's number in it, -1 for none.
+func (l lineage) find(timeline uint32) int {
+	for n, e := range l {
+		if e.timeline == timeline {
+			return n
+		}
+	}
+	return -1
+}
+
+// at is the timeline whose segment a recovery reads at a place: the newest one that has begun
+// by that segment's end.
+func (l lineage) at(s segments, place lsn) uint32 {
+	n := len(l) - 1
+	for n > 0 && s.begin(l[n-1].end) > s.begin(place) {
+		n--
+	}
+	return l[n].timeline
+}
+
+// history is the lineage of a timeline, from the server's own file. A first timeline has none.
+func (r *segmentReader) history(timeline uint32) (lineage, error) {
+	if n := len(r.past); n > 0 && r.past[n-1].timeline == timeline {
+		return r.past, nil
+	}
+	var text []byte
+	file, err := r.root.OpenFile(historyFile(timeline), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(file, historyBytesMost))
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("history of timeline %d: %w", timeline, err)
+	}
+	past, err := parseHistory(string(text), timeline)
+	if err == nil {
+		r.past = past
+	}
+	return past, err
+}
+
+// Continue implements engine.Log. What the standby that this server was has received of the
+// old timeline up to the switch it has in its own segments; what the former writer had behind
+// the switch is no part of the history.
+func (l *walLog) Continue(ctx context.Context, after kurabe.LogMark) (kurabe.LogPosition, error) {
+	from, err := l.goOn(ctx, after.Position)
+	if err != nil {
+		return kurabe.LogPosition{}, fmt.Errorf("continue log after %s: %w", after.Position, err)
+	}
+	return from, nil
+}
+
+func (l *walLog) goOn(ctx context.Context, after kurabe.LogPosition) (from kurabe.LogPosition, err error) {
+	s, err := l.reserve(ctx)
+	if err != nil {
+		return from, err
+	}
+	timeline, at, err := l.reader.segments.place(after)
+	if err != nil {
+		return from, fmt.Errorf("%w: %w", engine.ErrLogGone, err)
+	}
+	past, err := l.reader.history(s.timeline)
+	if err != nil {
+		return from, err
+	}
+	n := past.find(timeline)
+	switch {
+	case n == len(past)-1:
+		// Its promotion was cut off: nothing tells where the two servers part.
+		return from, fmt.Errorf("%w: this server writes timeline %d too", engine.ErrLogGone, timeline)
+	case n < 0:
+		return from, fmt.Errorf("%w: timeline %d did not lead to %d", engine.ErrElsewhere, timeline, s.timeline)
+	case at > past[n].end:
+		return from, fmt.Errorf("%w: timeline %d ended at %s", engine.ErrElsewhere, timeline, past[n].end)
+	}
+	segments := l.reader.segments
+	begin := segments.begin(at)
+	for place := begin; place <= segments.begin(s.restart) || place == begin; place += lsn(segments.bytes) {
+		if place == s.flushed {
+			break // the segment may not exist before its first byte does
+		}
+		// From the slot's place on the server removes nothing.
+		if err := l.present(segments.position(past.at(segments, place), place)); err != nil {
+			return from, err
+		}
+	}
+	return segments.position(past.at(segments, begin), begin), nil
+}
+
+// reserve makes the slot, or another one in the place of one that has lost what it promised.
+func (l *walLog) reserve(ctx context.Context) (slot, error) {
+	s, err := l.look(ctx)
+	if err != nil || s.found && s.usable {
+		return s, err
+	}
+	if err := makeLogSlot(ctx, l.conn, s.found); err != nil {
+		return s, err
+	}
+	return l.look(ctx)
+}

@@ -1,0 +1,80 @@
+package hostlink
+
+import (
+	"context"
+	"fmt"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+	"kurabe/internal/store"
+)
+
+// What a host says counts for what it was given, and for nothing else: its agent's machine
+// may be in other hands, and a plan believes what is reported.
+
+// refusalsMax bounds what is remembered of refusals that the log has.
+const refusalsMax = 1000
+
+// speaksOf refuses what a host says of something that is not assigned to it. The store is
+// asked and not the view: an agent may know of an assignment before that does.
+func (s *Server) speaksOf(ctx context.Context, host kurabe.HostID, prefix, id string, do func() error) error {
+	e, err := s.KV.Get(ctx, prefix+id)
+	if err != nil {
+		return err
+	}
+	if e.ModRevision != 0 {
+		return do()
+	}
+	s.refused(host, id)
+	return fmt.Errorf("%w: host %s speaks of %.80q, which it was not given", ErrRefused, host, id)
+}
+
+// refused puts a refusal into the log, once.
+func (s *Server) refused(host kurabe.HostID, id string) {
+	what := refusal{host, id}
+	s.mu.Lock()
+	_, told := s.told[what]
+	if len(s.told) >= refusalsMax {
+		clear(s.told)
+	}
+	s.told[what] = struct{}{}
+	s.mu.Unlock()
+	if !told {
+		s.Log.Warn("a host speaks of what it was not given", logkey.Host, string(host), "of", fmt.Sprintf("%.80s", id))
+	}
+}
+
+type refusal struct {
+	host kurabe.HostID
+	of   string
+}
+
+// ownLogs leaves of a report of logs those of instances that the host has, or had. One that
+// is another's is no reason to refuse the rest: databases wait for how far that reaches.
+func (s *Server) ownLogs(ctx context.Context, host kurabe.HostID, r kurabe.LogReport) (kurabe.LogReport, error) {
+	var given map[kurabe.InstanceID]bool // as the store has it, which is asked for what the view lacks
+	kept := r.Logs[:0]
+	for _, l := range r.Logs {
+		if !s.View.Keeps(host, l.Instance) {
+			if given == nil {
+				entries, _, err := s.KV.List(ctx, store.AssignmentPrefix(host))
+				if err != nil {
+					return r, err
+				}
+				given = map[kurabe.InstanceID]bool{}
+				for _, e := range entries {
+					if _, id, ok := store.AssignmentOf(e.Key); ok {
+						given[id.Owner()] = true
+					}
+				}
+			}
+			if !given[l.Instance] {
+				s.refused(host, string(l.Instance))
+				continue
+			}
+		}
+		kept = append(kept, l)
+	}
+	r.Logs = kept
+	return r, nil
+}

@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"slices"
+
+	"kurabe"
+)
+
+// readers are the addresses of the standbys of a cluster that clients may read at: what they
+// show is not too old, also of one that has followed until a moment ago. What a host has said
+// that is not heard now may be true no longer.
+func (d *draft) readers() (at []string) {
+	if !d.w.Spec.Cluster {
+		return nil
+	}
+	for _, m := range d.standbys() {
+		if d.readable(m.ID) {
+			at = append(at, m.ListensAt)
+		}
+	}
+	return at
+}
+
+func (d *draft) readable(id kurabe.InstanceID) bool {
+	r, a := d.heard(id), d.assigned(id)
+	return d.able(id) && a != nil && a.Role != nil && a.Role.Reads && r.Serving && !r.Role.Late
+}
+
+// tellServers fills in what users see of each server of a cluster.
+func (d *draft) tellServers() {
+	if !d.w.Spec.Cluster {
+		return
+	}
+	before := d.status.Servers
+	d.status.ReaderAddress, d.status.Servers = d.next.ReaderAddress, nil
+	for _, m := range d.group.Members {
+		if m.Leaving {
+			continue
+		}
+		s := kurabe.ServerStatus{ID: m.ID, Host: m.Host, Zone: m.Zone, Address: m.ListensAt, Writer: m.ID == d.group.Writer, Sync: d.group.Has(m.ID)}
+		if n := slices.IndexFunc(before, func(o kurabe.ServerStatus) bool { return o.ID == m.ID }); n >= 0 {
+			s.CreatedAt = before[n].CreatedAt
+		}
+		s.Reading = !s.Writer && d.readable(m.ID)
+		s.State = d.serverState(s)
+		if s.State == kurabe.StateAvailable && s.CreatedAt.IsZero() {
+			s.CreatedAt = d.w.Now
+		}
+		d.status.Servers = append(d.status.Servers, s)
+	}
+}
+
+// serverState is the state of one server, in the words for a DB instance.
+func (d *draft) serverState(s kurabe.ServerStatus) kurabe.State {
+	r := d.heard(s.ID)
+	serves := r != nil && r.Running && r.Serving && r.Role != nil && !r.Role.Stuck && (r.Role.Writing || r.Role.Following)
+	switch {
+	case d.silent(s.Host):
+		return kurabe.StateUnreachable
+	case d.next.Goal == kurabe.GoalStopped && r != nil && !r.Running:
+		return kurabe.StateStopped
+	case d.next.Goal == kurabe.GoalStopped:
+		return kurabe.StateStopping
+	case serves:
+		return kurabe.StateAvailable
+	case s.CreatedAt.IsZero():
+		return kurabe.StateCreating
+	}
+	return kurabe.StateRebooting
+}

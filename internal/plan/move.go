@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"kurabe"
+)
+
+// planMove is planGroup, also of an instance with one server whose host is to be emptied: it
+// is planned as one with a standby until another host's server writes, and then as what it is
+// again. Nothing else knows of it: what such an instance goes through is what a conversion
+// there and back does, with a failover in order between.
+func (d *draft) planMove() {
+	asked := d.status.Applied.MultiAZ
+	d.stage()
+	if d.status.Move == "" {
+		d.planGroup()
+		return
+	}
+	d.status.Applied.MultiAZ = d.status.Move == kurabe.MoveBegun
+	d.planGroup()
+	d.status.Applied.MultiAZ, d.status.SecondZone = asked, ""
+	d.tellMove()
+}
+
+// stage takes the next step of a move.
+func (d *draft) stage() {
+	s := &d.status
+	host := d.writerHost()
+	leaving := d.w.Closed[host] != ""
+	switch {
+	case s.Applied.MultiAZ: // by the user's wish, and so it moves by itself
+		s.Move = ""
+	case s.Move == "" && leaving && d.mayMove(host):
+		s.Move = kurabe.MoveBegun
+		d.because("it is to leave its host: " + d.w.Closed[host])
+		d.event("KURABE-EVENT-0026", "The DB instance is being moved to another host: "+d.w.Closed[host], "notification")
+	case s.Move == kurabe.MoveBegun && !leaving && (d.group == nil || d.writerState().writing):
+		s.Move = kurabe.MoveEnds
+	case s.Move == kurabe.MoveEnds && (d.group == nil || len(d.group.Members) == 1):
+		s.Move = ""
+	}
+}
+
+// writerHost is where the server is that writes.
+func (d *draft) writerHost() kurabe.HostID {
+	if d.group == nil {
+		return d.next.Host
+	}
+	m, _ := d.group.Member(d.group.Writer)
+	return m.Host
+}
+
+// mayMove says whether an instance can be moved without more than a failover in order.
+func (d *draft) mayMove(from kurabe.HostID) bool {
+	if d.silent(from) || d.status.State != kurabe.StateAvailable || d.next.Goal != kurabe.GoalRunning {
+		return false
+	}
+	if d.w.Spec.Engine.RestartsForLog() && !hasBinlog(d.next) {
+		d.because("it stays although " + d.w.Closed[from] + ": without automated backups its server would have to restart twice")
+		return false
+	}
+	if _, _, why := d.chooseMove(); why != "" {
+		d.because(fmt.Sprintf("it stays although %s: %s", d.w.Closed[from], why))
+		return false
+	}
+	return true
+}
+
+// chooseMove takes another host, in the zone of now if there is one.
+func (d *draft) chooseMove() (host kurabe.HostReport, zone, why string) {
+	applied := d.status.Applied
+	class, ok := kurabe.FindClass(applied.Class)
+	if !ok {
+		return host, "", "class " + applied.Class + " is not known"
+	}
+	p := kurabe.Placement{Engine: d.w.Spec.Engine, Version: applied.EngineVersion, Class: class, Limits: applied.Limits()}
+	from, held := d.hostReport(d.writerHost()), maps.Clone(d.w.Reserved)
+	if d.group != nil {
+		held = d.held()
+	}
+	from.Zones = []string{""} // the two servers are there for a while only, and may be in one zone
+	others := slices.DeleteFunc(slices.Clone(d.w.Hosts), func(h kurabe.HostReport) bool { return h.Host == from.Host })
+	var beside []kurabe.HostReport
+	for _, h := range others {
+		if slices.Contains(h.Zones, d.status.Zone) {
+			h.Zones = []string{d.status.Zone}
+			beside = append(beside, h)
+		}
+	}
+	for _, hosts := range [][]kurabe.HostReport{beside, others} {
+		if host, zone, why = p.ChooseStandby(from, "", hosts, d.w.Closed, held); why == "" {
+			return host, zone, ""
+		}
+	}
+	if len(others) == 0 {
+		why = "there is no other host"
+	}
+	return host, "", why
+}
+
+// tellMove tells of the move instead of the failover that is a part of it.
+func (d *draft) tellMove() {
+	for n, e := range d.result.Events {
+		if e.ID == "RDS-EVENT-0049" {
+			d.result.Events[n].ID, d.result.Events[n].Categories = "KURABE-EVENT-0027", []string{"notification"}
+			d.result.Events[n].Message = fmt.Sprintf("The DB instance has been moved to host %s, zone %s", d.status.Host, d.status.Zone)
+		}
+	}
+	d.result.Events = slices.DeleteFunc(d.result.Events, func(e kurabe.Event) bool { return e.ID == "RDS-EVENT-0013" })
+}
