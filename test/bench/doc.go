@@ -4,7 +4,7 @@
 //	make bench BENCH="--quick"            about 4 minutes: does it still run, roughly how fast
 //	make bench BENCH="--only create,io"   some of it
 //	make bench BENCH="--only snapshot --sizes 1,5,10"
-//	make bench BENCH="--only failover"    beside Patroni; 20 rounds take hours, see --rounds
+//	make bench BENCH="--only failover"    beside Patroni; 20 rounds take hours, see --list
 //	make bench BENCH="--only hosts"       those of its rows that need several machines
 //
 // The figures are those of a client: it signs real requests, polls, logs in and
@@ -19,11 +19,13 @@
 //
 // The failovers ("failover") have Patroni beside them when they are asked for by name:
 // pairs of the same PostgreSQL under Debian's release and the current one, each with its
-// own settings and with the fastest that it accepts (--quick: Debian's, fastest), which
+// own settings and with the fastest that it accepts (--peers; --quick: Debian's, fastest), which
 // scripts/patroni.sh unpacks below .cache. Rounds are taken in turn, with one client, one
 // code for the faults and one ledger; Patroni's client has both servers in a list, wants
 // target_session_attrs=read-write and gives a host that hangs two seconds. What the machine
-// does not have, and a pair that does not become whole again, is a row that says so.
+// does not have is a row that says so. A pair that does not become whole again is made anew for
+// the next loss, and its figure says so. Each loss is a record of the raw file: --resume goes on
+// with the file of an earlier run, --within ends a piece, --print makes its table again.
 //
 // A part of them ("hosts") is done to a pair over two hosts: a service and two agents, each a
 // machine in miniature, that is a network namespace at one bridge, with the client at the

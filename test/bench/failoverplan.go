@@ -19,12 +19,12 @@ const (
 // The guesses of what one loss takes, with the waits for a whole pair, and of what else there
 // is: from the first run of all of it on a small machine. A file that has some of it knows better.
 const (
-	guessHere    = 8 * time.Second
-	guessApart   = 16 * time.Second
+	guessHere    = 4 * time.Second
+	guessApart   = 6 * time.Second
 	guessFastest = 35 * time.Second
 	guessDefault = 60 * time.Second
 	guessStart   = 2 * time.Minute
-	guessPart    = 2 * time.Minute // beside its blocks
+	guessPart    = time.Minute // beside its blocks
 )
 
 // over says that the time of this piece is up: nothing new is begun.
@@ -77,7 +77,7 @@ func (r *run) listFailovers(w io.Writer) {
 			round += c.expected(x)
 		}
 		total += took
-		fmt.Fprintf(w, "%-34s %2d losses, %s a round; %3d left: %s\n", c.Name, len(c.losses), inMinutes(round), left, inMinutes(took))
+		fmt.Fprintf(w, "%-42s %2d losses, %s a round; %3d left: %s\n", c.Name, len(c.losses), inMinutes(round), left, inMinutes(took))
 	}
 	for _, name := range r.partNames() {
 		took := r.partTime(name)
@@ -85,7 +85,7 @@ func (r *run) listFailovers(w io.Writer) {
 			took = 0
 		}
 		total += took
-		fmt.Fprintf(w, "%-34s %s\n", name, inMinutes(took))
+		fmt.Fprintf(w, "%-42s %s\n", name, inMinutes(took))
 	}
 	fmt.Fprintf(w, "\nall that is left: about %s\n", inMinutes(total))
 }
