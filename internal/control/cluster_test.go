@@ -84,6 +84,17 @@ func TestNamesOfServersAreKeptFree(t *testing.T) {
 	}
 }
 
+// A rename that was decided before there was the cluster does not commit after it.
+func TestARenameMeetsANewCluster(t *testing.T) {
+	c := newTestWorld(t)
+	addInstance(t, c, newTestSpec("single"))
+	other := New(c.Config)
+	c.KV = &interrupted{KV: c.KV, before: func() { mustCluster(t, other, "wiki") }}
+	taken := "wiki-instance-1"
+	_, err := c.ModifyInstance(t.Context(), "single", InstanceChange{NewName: &taken, ApplyImmediately: true})
+	wantCode(t, err, kurabe.CodeInstanceExists, "servers of DB cluster wiki")
+}
+
 func TestRenameACluster(t *testing.T) {
 	c := newTestWorld(t)
 	i := mustCluster(t, c, "shop")
@@ -164,6 +175,9 @@ func TestSnapshotsOfClustersAndInstances(t *testing.T) {
 		if list, _ := of.Snapshots(SnapshotFilter{}, "", 100); len(list) != 1 {
 			t.Error(of.cluster, list)
 		}
+	}
+	if _, err := c.Snapshot("cluster:kept"); err == nil {
+		t.Error("the snapshot of the cluster is found among those of instances by its key")
 	}
 	one, err := c.RestoreSnapshot(t.Context(), c.ARN("cluster-snapshot", "kept"), NewInstance{Name: "one"})
 	if err != nil || one.Spec.Cluster || one.Spec.Now.MultiAZ {

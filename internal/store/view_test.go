@@ -116,6 +116,25 @@ func TestViewFollowsAnInstance(t *testing.T) {
 	}
 }
 
+// A parameter group of clusters is another one than that of instances with its name.
+func TestGroupsMakeTheirUsersDirty(t *testing.T) {
+	kv := NewMemory()
+	v := mustView(t, kv)
+	cluster := spec("db-2", "a")
+	cluster.Cluster = true
+	mustSee(t, v, mustCommit(t, kv, NewChange().CreateInstance(spec("db-1", "a")).CreateInstance(cluster)))
+	for _, c := range []struct {
+		cluster bool
+		user    kurabe.InstanceID
+	}{{false, "db-1"}, {true, "db-2"}} {
+		v.TakeDirty()
+		mustSee(t, v, mustCommit(t, kv, NewChange().CreateParameterGroup(kurabe.ParameterGroup{Name: "g", Cluster: c.cluster})))
+		if got := slices.Sorted(maps.Keys(v.TakeDirty().Instances)); !slices.Equal(got, []kurabe.InstanceID{c.user}) {
+			t.Errorf("cluster %v: dirty are %v", c.cluster, got)
+		}
+	}
+}
+
 func TestRenameThatWaits(t *testing.T) {
 	kv := NewMemory()
 	v := mustView(t, kv)
