@@ -28,18 +28,18 @@ var statics = map[string]static{
 	mariadb:  {"back_log", "SELECT @@GLOBAL.back_log", [2]string{"170", "190"}},
 }
 
-// smallerClass is the largest of its family that has as many processors and less memory: what
-// the change of a class costs is the restart, and not what a database does with half a processor.
+// smallerClass is the next one of its family with less memory, which has as many processors
+// for the smallest classes of a machine with two; "" is for the smallest of a family.
 func smallerClass(name string) string {
 	class, _ := kurabe.FindClass(name)
 	family := name[:strings.LastIndex(name, ".")+1]
-	smaller, most := name, int64(0)
+	var best kurabe.Class
 	for _, c := range kurabe.Classes() {
-		if strings.HasPrefix(c.Name, family) && c.CPUs == class.CPUs && c.MemoryBytes < class.MemoryBytes && c.MemoryBytes > most {
-			smaller, most = c.Name, c.MemoryBytes
+		if strings.HasPrefix(c.Name, family) && c.MemoryBytes < class.MemoryBytes && c.MemoryBytes > best.MemoryBytes {
+			best = c
 		}
 	}
-	return smaller
+	return best.Name
 }
 
 // createGroup makes a parameter group in which nothing is set.
@@ -56,6 +56,9 @@ func (l *lab) createGroup(ctx context.Context, name, family string) error {
 // changeClass changes the class at once. A pair that has the wanted one already is given the
 // other one first, which is not measured.
 func (f *failoverLab) changeClass(ctx context.Context, p lostPair, larger bool) (float64, error) {
+	if f.smaller == "" {
+		return 0, fmt.Errorf("no class is smaller than %s", f.class)
+	}
 	from, to := f.class, f.smaller
 	if larger {
 		from, to = f.smaller, f.class
