@@ -64,18 +64,17 @@ type Endpoint struct {
 
 // Open listens at an address. Clients are held until a route is told.
 func Open(address netip.AddrPort, o Options) (*Endpoint, error) {
-	// A plain socket, as that of a database: Go's default would have several paths.
-	var plain net.ListenConfig
-	plain.SetMultipathTCP(false)
 	ctx, end := context.WithCancel(context.Background())
-	listener, err := plain.Listen(ctx, "tcp", address.String())
+	listener, err := listen(ctx, address)
 	if err != nil {
 		end()
 		return nil, fmt.Errorf("endpoint %s: %w", address, err)
 	}
-	e := &Endpoint{o: o.orDefaults(), listener: listener.(*net.TCPListener), ctx: ctx, end: end, changed: make(chan struct{}), sessions: map[*session]bool{}}
+	e := &Endpoint{o: o.orDefaults(), listener: listener, ctx: ctx, end: end, changed: make(chan struct{}), sessions: map[*session]bool{}}
 	e.address = e.listener.Addr().(*net.TCPAddr).AddrPort()
-	e.done.Go(e.accept)
+	e.done.Go(func() {
+		accept(ctx, listener, func(client *net.TCPConn) { e.done.Go(func() { e.serve(client) }) })
+	})
 	return e, nil
 }
 
@@ -148,26 +147,6 @@ func (e *Endpoint) Leave() error {
 	return err
 }
 
-// accept takes clients until the listener is closed.
-func (e *Endpoint) accept() {
-	for {
-		client, err := e.listener.AcceptTCP()
-		switch {
-		case err == nil:
-			e.done.Go(func() { e.serve(client) })
-		case errors.Is(err, net.ErrClosed):
-			return
-		default:
-			// Out of descriptors, or a client that is gone already: the next may do.
-			select {
-			case <-e.ctx.Done():
-				return
-			case <-time.After(dialPause):
-			}
-		}
-	}
-}
-
 // serve is a client's life.
 func (e *Endpoint) serve(client *net.TCPConn) {
 	s := e.connect(client)
@@ -216,7 +195,7 @@ func (e *Endpoint) await(client *net.TCPConn) *session {
 		e.mu.Unlock()
 		var again <-chan time.Time
 		if route.Writer.IsValid() {
-			if server, err := e.dial(ctx, route.Writer); err == nil {
+			if server, err := reach(ctx, route.Writer, e.o.DialTime); err == nil {
 				if s := e.join(client, server, route); s != nil {
 					return s
 				}
@@ -232,18 +211,6 @@ func (e *Endpoint) await(client *net.TCPConn) *session {
 		case <-again:
 		}
 	}
-}
-
-// dial reaches the writer. There is no TCP_USER_TIMEOUT: with one the kernel ends a session
-// whose server is slow to read, as one is that loads a table and waits for a lock. A host
-// that is lost ends its sessions by the epoch that follows.
-func (e *Endpoint) dial(ctx context.Context, writer netip.AddrPort) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: e.o.DialTime}
-	conn, err := d.DialContext(ctx, "tcp", writer.String())
-	if err != nil {
-		return nil, err
-	}
-	return conn.(*net.TCPConn), nil
 }
 
 // join makes the session, unless the route that was dialled is over by now: the writer was

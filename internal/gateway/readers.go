@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -42,17 +41,16 @@ const avoidTime = 2 * time.Second
 
 // OpenReaders listens at an address. Clients are held until somebody can take them.
 func OpenReaders(address netip.AddrPort, o Options) (*Readers, error) {
-	var plain net.ListenConfig
-	plain.SetMultipathTCP(false)
 	ctx, end := context.WithCancel(context.Background())
-	listener, err := plain.Listen(ctx, "tcp", address.String())
+	listener, err := listen(ctx, address)
 	if err != nil {
 		end()
 		return nil, fmt.Errorf("reader endpoint %s: %w", address, err)
 	}
-	r := &Readers{o: o.orDefaults(), listener: listener.(*net.TCPListener), ctx: ctx, end: end, changed: make(chan struct{}),
+	r := &Readers{o: o.orDefaults(), listener: listener, ctx: ctx, end: end, changed: make(chan struct{}),
 		sessions: map[*session]netip.AddrPort{}, avoided: map[netip.AddrPort]time.Time{}}
-	r.done.Go(r.accept)
+	held := make(chan struct{}, r.o.HeldMax)
+	r.done.Go(func() { accept(ctx, listener, func(client *net.TCPConn) { r.take(client, held) }) })
 	return r, nil
 }
 
@@ -92,27 +90,13 @@ func (r *Readers) Close() error {
 	return err
 }
 
-func (r *Readers) accept() {
-	held := make(chan struct{}, r.o.HeldMax)
-	for {
-		client, err := r.listener.AcceptTCP()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil: // out of descriptors, or a client that is gone already: the next may do
-			select {
-			case <-r.ctx.Done():
-				return
-			case <-time.After(dialPause):
-			}
-			continue
-		}
-		select {
-		case held <- struct{}{}:
-			r.done.Go(func() { r.serve(client, func() { <-held }) })
-		default:
-			reset(client)
-		}
+// take begins a client's life, unless too many wait for a server already.
+func (r *Readers) take(client *net.TCPConn, held chan struct{}) {
+	select {
+	case held <- struct{}{}:
+		r.done.Go(func() { r.serve(client, func() { <-held }) })
+	default:
+		reset(client)
 	}
 }
 
@@ -180,8 +164,7 @@ func (r *Readers) order() ([]netip.AddrPort, chan struct{}) {
 
 // try joins a client with a server, nil when that does not take it, or is not to any more.
 func (r *Readers) try(ctx context.Context, client *net.TCPConn, at netip.AddrPort) *session {
-	d := net.Dialer{Timeout: r.o.DialTime}
-	conn, err := d.DialContext(ctx, "tcp", at.String())
+	server, err := reach(ctx, at, r.o.DialTime)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -192,7 +175,6 @@ func (r *Readers) try(ctx context.Context, client *net.TCPConn, at netip.AddrPor
 		return nil
 	}
 	delete(r.avoided, at)
-	server := conn.(*net.TCPConn)
 	if r.ctx.Err() != nil || at != r.spread.Otherwise && !slices.Contains(r.spread.Readers, at) {
 		reset(server)
 		return nil

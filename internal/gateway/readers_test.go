@@ -20,8 +20,8 @@ func openReaders(t *testing.T, o Options) *Readers {
 	return r
 }
 
-// reach is a session through a reader endpoint, and the name of the server that answers.
-func reach(t *testing.T, r *Readers) (*client, string) {
+// readAt is a session through a reader endpoint, and the name of the server that answers.
+func readAt(t *testing.T, r *Readers) (*client, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", r.Address().String())
 	if err != nil {
@@ -57,7 +57,7 @@ func TestReadersShare(t *testing.T) {
 	r.Lead(Spread{Readers: []netip.AddrPort{a, b}, Otherwise: w})
 	count := map[string]int{}
 	for range 10 {
-		_, who := reach(t, r)
+		_, who := readAt(t, r)
 		count[who]++
 	}
 	if count["a"] != 5 || count["b"] != 5 {
@@ -65,17 +65,17 @@ func TestReadersShare(t *testing.T) {
 	}
 	r.Lead(Spread{Readers: []netip.AddrPort{nobody(t), b}, Otherwise: w})
 	for range 4 {
-		if _, who := reach(t, r); who != "b" {
+		if _, who := readAt(t, r); who != "b" {
 			t.Errorf("%s answers while b can", who)
 		}
 	}
 	// Without a reader that can be reached clients read at the writer.
 	r.Lead(Spread{Readers: []netip.AddrPort{nobody(t)}, Otherwise: w})
-	if _, who := reach(t, r); who != "w" {
+	if _, who := readAt(t, r); who != "w" {
 		t.Errorf("%s answers", who)
 	}
 	r.Lead(Spread{Otherwise: w})
-	old, who := reach(t, r)
+	old, who := readAt(t, r)
 	if who != "w" {
 		t.Errorf("%s answers", who)
 	}
@@ -89,14 +89,14 @@ func TestReaderIsPromoted(t *testing.T) {
 	r := openReaders(t, Options{})
 	a, b := backend(t, "a"), backend(t, "b")
 	r.Lead(Spread{Readers: []netip.AddrPort{a}})
-	at, _ := reach(t, r)
+	at, _ := readAt(t, r)
 	r.Lead(Spread{Readers: []netip.AddrPort{b}})
 	at.says(t, "still", "a still")
 	r.Lead(Spread{Otherwise: a})
 	at.says(t, "on", "a on") // it is all there is
 	r.Lead(Spread{Readers: []netip.AddrPort{b}, Otherwise: a})
 	at.gone(t)
-	if _, who := reach(t, r); who != "b" {
+	if _, who := readAt(t, r); who != "b" {
 		t.Errorf("%s answers", who)
 	}
 }
