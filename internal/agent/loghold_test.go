@@ -3,7 +3,6 @@ package agent
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"kurabe"
@@ -25,19 +24,17 @@ func TestStandbyHoldsTheLog(t *testing.T) {
 		b.start()
 		b.send(logged(wanted(1)))
 		b.send(logged(writer(2, 0)), logged(follows(1)))
-		time.Sleep(holdEvery / 2) // virtual
+		pass(holdEvery / 2)
 		logs.mu.Lock()
 		logs.runs[0].Last.Position = at(200)
 		logs.mu.Unlock()
-		time.Sleep(2 * holdEvery) // virtual
-		synctest.Wait()
+		pass(2 * holdEvery)
 		want := []heldLog{{second, at(100)}, {second, at(200)}}
 		if got := b.heldBy(); !slices.Equal(got, want) {
 			t.Errorf("held %v, not %v", got, want)
 		}
 		b.send(follows(2))
-		time.Sleep(2 * holdEvery) // virtual
-		synctest.Wait()
+		pass(2 * holdEvery)
 		if got := b.heldBy(); len(got) != len(want) || !slices.Equal(b.group.dropped, []kurabe.InstanceID{second}) || logs.asked > 0 {
 			t.Errorf("it is to hold nothing, and was told %v; dropped by %v, asked for others %d times", got, b.group.dropped, logs.asked)
 		}
@@ -54,15 +51,14 @@ func TestStandbyHoldsTheLogOfAnotherHost(t *testing.T) {
 		a.Host = "host-1"
 		a.Role.Source.Host = "host-2"
 		b.send(logged(wanted(1)), logged(writer(2, 0)), a)
-		time.Sleep(elsewhereEvery + holdEvery) // virtual
+		pass(elsewhereEvery + holdEvery)
 		if got := b.heldBy(); len(got) > 0 || logs.asked == 0 || logs.asked > 3 {
 			t.Errorf("nothing is there, and it holds %v; asked %d times", got, logs.asked)
 		}
 		logs.mu.Lock()
 		logs.elsewhere = kurabe.LogPosition{File: "000003", Offset: 7}
 		logs.mu.Unlock()
-		time.Sleep(elsewhereEvery + holdEvery) // virtual
-		synctest.Wait()
+		pass(elsewhereEvery + holdEvery)
 		if got := b.heldBy(); len(got) == 0 || got[0] != (heldLog{second, logs.elsewhere}) {
 			t.Errorf("it holds %v", got)
 		}
