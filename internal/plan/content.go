@@ -31,11 +31,21 @@ func (d *draft) planContent() {
 		n.Boot++
 		d.acting(first, kurabe.StateRebooting, "the user asked for a reboot")
 	}
+	if d.failsOverWithParameters() {
+		n.Boot++
+		d.because("what waits for a reboot goes to the standby before it takes over")
+	}
 	d.planSettingsChange(wanted, first)
 	n.Limits = wanted.Limits()
 	d.planLog(wanted, first)
 	n.LogSince = d.history().neededSince()
 	d.planParameters(wanted, first || n.Boot != d.baseBoot)
+}
+
+// failsOverWithParameters says whether a failover that the user asks for has parameters take
+// effect that wait for a reboot, as on RDS. Once they are in an assignment none waits.
+func (d *draft) failsOverWithParameters() bool {
+	return d.w.Spec.FailoverSeq > d.status.FailoverSeq && len(d.status.PendingParameters) > 0 && d.group != nil && len(d.group.Sync) > 0
 }
 
 // planSettingsChange compares what is applied with what is wanted.

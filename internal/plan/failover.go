@@ -238,13 +238,21 @@ func (d *draft) handOver() {
 		return
 	}
 	s := d.writerState()
+	if asked && d.w.Spec.FailoverTo == g.Writer {
+		d.status.FailoverSeq, asked = d.w.Spec.FailoverSeq, false // it has become the writer meanwhile
+	}
+	if d.rollsFirst() {
+		d.because("a standby restarts with what the writer lacks, and then takes over")
+		g.Heir = ""
+		return
+	}
 	moves := d.movesOff()
 	if !asked && !moves && !d.rolled() {
 		g.Heir = ""
 		return
 	}
 	to := d.heir(asked)
-	if to != "" && g.Heir != "" && g.Has(g.Heir) && d.able(g.Heir) && len(g.Sync) > 1 {
+	if to != "" && g.Heir != "" && d.succeeds(g.Heir) && len(g.Sync) > 1 {
 		d.because(fmt.Sprintf("the writer is to wait for %s alone", g.Heir))
 		return // it has been told so, and says soon that it does: another choice would begin anew
 	}
@@ -266,23 +274,38 @@ func (d *draft) handOver() {
 	d.event("RDS-EVENT-0013", "Multi-AZ instance failover started", "failover")
 }
 
+// rollsFirst says whether a failover waits until a standby has restarted with what the writer
+// still lacks.
+func (d *draft) rollsFirst() bool {
+	m, _ := d.group.Member(d.group.Writer)
+	return d.waitsForStandby(m, d.assigned(m.ID)) && !d.rolled()
+}
+
 // heir is who the writer is to hand over to: whom the user names, or who has restarted
 // already with what the writer lacks, or who has most.
 func (d *draft) heir(asked bool) kurabe.InstanceID {
 	named := d.w.Spec.FailoverTo
-	if asked && named != "" && named != d.group.Writer {
-		if d.group.Has(named) && d.able(named) {
+	if asked && named != "" {
+		if d.succeeds(named) {
 			return named
 		}
 		return ""
 	}
-	best := d.candidate()
+	var best kurabe.InstanceID
 	for _, id := range d.group.Sync {
-		if d.hasRolled(id) && d.able(id) && !d.hasRolled(best) {
+		if d.succeeds(id) && (best == "" || d.hasRolled(id) && !d.hasRolled(best)) {
 			best = id
 		}
 	}
 	return best
+}
+
+// succeeds says whether the writer can hand over to a member: it lives, may have every commit,
+// and the writer hears it.
+func (d *draft) succeeds(id kurabe.InstanceID) bool {
+	w := d.heard(d.group.Writer)
+	silent := w == nil || w.Role == nil || slices.Contains(w.Role.Silent, id)
+	return d.group.Has(id) && d.able(id) && !silent
 }
 
 // rolled says whether a standby has restarted with what the writer still lacks.

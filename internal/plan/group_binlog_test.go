@@ -49,10 +49,7 @@ func (f *groupFleet) checkBinlog(t tester, w *server) {
 
 // wish has the user want something else, and the fleet come to rest.
 func (f *groupFleet) wish(t tester, change func(*kurabe.InstanceSpec)) {
-	s := *f.w.Spec
-	s.Revision++
-	change(&s)
-	f.w.Spec = &s
+	f.ask(change)
 	for range 4 {
 		f.calm(t)
 	}

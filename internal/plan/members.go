@@ -83,24 +83,48 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 }
 
 // waitsForStandby says whether the writer keeps what it has for now: what it would restart
-// for goes to the standby first, which then takes over. A restart that the user asked for
-// is the writer's own.
+// for goes to the standby first, which then takes over. One that has every commit does so
+// while it restarts, too: both at once would be nobody to hand over to, and a writer that
+// stops waits for its answer. A restart that the user asked for is the writer's own.
 func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 	return m.ID == d.group.Writer && old != nil && old.Boot < d.next.Boot && !d.restartsAtOnce &&
-		old.Goal == kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning && d.status.Applied.MultiAZ && d.candidate() != "" &&
-		!lowers(*old, d.next)
+		old.Goal == kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning && d.status.Applied.MultiAZ &&
+		(len(d.group.Sync) > 0 || slices.ContainsFunc(d.standbys(), d.rolling)) && !lowers(*old, d.next)
 }
 
-// waitsItsTurn says whether a standby keeps what it has for now: another one is restarting,
-// and who reads, and commits, need one that does not.
-func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
-	if m.ID == d.group.Writer || old == nil || old.Boot >= d.next.Boot || old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning || d.restartsAtOnce {
+// rolling says whether a standby is restarting with the newest content, or has done so and is
+// about to have every commit again. One that never ran is in the making, and one that does not
+// start may take for ever.
+func (d *draft) rolling(m kurabe.Member) bool {
+	a, r, w := d.assigned(m.ID), d.heard(m.ID), d.heard(d.group.Writer)
+	if a == nil || a.Boot != d.next.Boot || r == nil || r.Role == nil || r.Role.Position == 0 || d.rebuilds(m.ID) || d.failing(r) {
 		return false
+	}
+	// One that its writer does not hear yet has only begun; one that is far behind is not waited for.
+	joins := w != nil && w.Role != nil && r.Role.Following && (slices.Contains(w.Role.Near, m.ID) || slices.Contains(w.Role.Silent, m.ID))
+	return !d.hasRolled(m.ID) || joins
+}
+
+// failing says whether a server has refused to start so often that nobody waits for it.
+func (d *draft) failing(r *kurabe.InstanceReport) bool {
+	return r.Failure != nil && r.Failure.Attempts >= startTries
+}
+
+// waitsItsTurn says whether a standby that follows keeps what it has for now: another server
+// is restarting, and commits, and whoever reads, need one that does not.
+func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
+	if m.ID == d.group.Writer || old == nil || old.Role == nil || old.Role.Duty != kurabe.DutyFollow ||
+		old.Boot >= d.next.Boot || old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning {
+		return false
+	}
+	if w, r := d.assigned(d.group.Writer), d.heard(d.group.Writer); w != nil && r != nil && !d.failing(r) &&
+		(d.restartsAtOnce || w.Boot == d.next.Boot && !d.hasRolled(d.group.Writer)) {
+		return true
 	}
 	return slices.ContainsFunc(d.standbys(), func(o kurabe.Member) bool {
 		a, r := d.assigned(o.ID), d.heard(o.ID)
-		if o.ID == m.ID || d.unwanted(o) != "" || r == nil || r.Failure != nil && r.Failure.Attempts >= startTries {
-			return false // it may take for ever
+		if o.ID == m.ID || d.unwanted(o) != "" || r == nil || d.failing(r) {
+			return false
 		}
 		begun := a != nil && a.Boot == d.next.Boot
 		return begun && !d.hasRolled(o.ID) || !begun && o.ID.Number() < m.ID.Number()

@@ -104,6 +104,9 @@ func (d *draft) surelyWaitsFor() ([]kurabe.InstanceID, bool) {
 func (d *draft) setSync(sync []kurabe.InstanceID) {
 	g := d.group
 	g.Sync = sync
+	if !g.Has(g.Heir) {
+		g.Heir = ""
+	}
 	switch {
 	case len(sync) > 0 || len(g.Members) < 2:
 		g.Since = time.Time{}
