@@ -1,7 +1,10 @@
 // Package gateway holds endpoints that the writer of an instance cannot hold itself: a
 // client's bytes go to whoever is the writer of the newest epoch that was told.
 //
-// It knows no protocol. What it adds to one is written down here:
+// Readers is the other kind, that leads to one of several servers, and has no epochs: it is
+// told whom it may lead to, and who writes.
+//
+// It knows no protocol. What an Endpoint adds to one is written down here:
 //
 //   - A route has an epoch, and a lower one is refused: whoever was deposed cannot be
 //     routed to again by somebody who has not heard of it. Within an epoch the writer

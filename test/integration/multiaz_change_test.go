@@ -59,6 +59,7 @@ func (b *pairBed) stopStart(t *testing.T) {
 type pairParameter struct {
 	what, name, value, shown string
 	static                   bool
+	failover                 bool // takes effect with one that is asked for
 }
 
 // pairParameters are what a standby could miss: one that a reload takes up, and one that
@@ -66,14 +67,16 @@ type pairParameter struct {
 // stops following.
 var pairParameters = map[string][]pairParameter{
 	"postgres": {
-		{"dynamic parameter", "work_mem", "6144", "6MB", false},
-		{"static parameter, higher", "max_connections", "150", "150", true},
-		{"static parameter, lower", "max_connections", "90", "90", true},
+		{"dynamic parameter", "work_mem", "6144", "6MB", false, false},
+		{"static parameter, higher", "max_connections", "150", "150", true, false},
+		{"static parameter, lower", "max_connections", "90", "90", true, false},
+		{"static parameter, with a failover", "max_locks_per_transaction", "96", "96", true, true},
 	},
 	"mariadb": {
-		{"dynamic parameter", "max_connections", "150", "150", false},
-		{"static parameter, higher", "back_log", "170", "170", true},
-		{"static parameter, lower", "back_log", "70", "70", true},
+		{"dynamic parameter", "max_connections", "150", "150", false, false},
+		{"static parameter, higher", "back_log", "170", "170", true, false},
+		{"static parameter, lower", "back_log", "70", "70", true, false},
+		{"static parameter, with a failover", "back_log", "90", "90", true, true},
 	},
 }
 
@@ -152,11 +155,18 @@ func (b *changeBed) parameter(t *testing.T, p pairParameter) {
 	if p.static {
 		b.waitApply(t, "pending-reboot")
 		from := time.Now()
-		if _, err := b.Service.RebootDBInstance(t.Context(), &rds.RebootDBInstanceInput{DBInstanceIdentifier: aws.String(b.Name)}); err != nil {
+		before, _ := b.Pair(t)
+		if _, err := b.Service.RebootDBInstance(t.Context(), &rds.RebootDBInstanceInput{DBInstanceIdentifier: aws.String(b.Name), ForceFailover: aws.Bool(p.failover)}); err != nil {
 			t.Fatal(err)
+		}
+		if p.failover {
+			b.WaitEventsFrom(t, from, failoverEvents...)
 		}
 		b.waitApply(t, "in-sync")
 		b.settled(t)
+		if after, _ := b.Pair(t); p.failover == (after == before) {
+			t.Errorf("%s wrote before, %s after", before.ID, after.ID)
+		}
 		t.Logf("rebooted: %v without an answer", b.pulse.Gap(from).Round(time.Millisecond))
 	}
 	b.onBoth(t, p)
