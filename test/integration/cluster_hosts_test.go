@@ -23,13 +23,7 @@ type clusterApart struct {
 // writerHost is where the server is that writes.
 func (b *clusterApart) writerHost(t *testing.T) *apartHost {
 	t.Helper()
-	name := ""
-	for _, m := range b.describe(t).DBClusterMembers {
-		if aws.ToBool(m.IsClusterWriter) {
-			name = aws.ToString(m.DBInstanceIdentifier)
-		}
-	}
-	out, err := b.s.DescribeDBInstances(t.Context(), &rds.DescribeDBInstancesInput{DBInstanceIdentifier: aws.String(name)})
+	out, err := b.s.DescribeDBInstances(t.Context(), &rds.DescribeDBInstancesInput{DBInstanceIdentifier: aws.String(b.named(t))})
 	must(t, err)
 	zone := aws.ToString(out.DBInstances[0].AvailabilityZone)
 	n := slices.IndexFunc(b.hosts, func(h *apartHost) bool { return h.zone == zone })
@@ -68,7 +62,14 @@ func TestClusterApart(t *testing.T) {
 		inTurn(t, c.name, func(t *testing.T) {
 			b.whole(t)
 			was, from := b.writerHost(t), time.Now()
+			named := b.named(t)
 			back := c.strike(t, was)
+			harness.Wait(t, hostTime, "another server is to write", func() string {
+				if now := b.named(t); now == named {
+					return now + " does"
+				}
+				return ""
+			})
 			b.pulse.WaitMore(t, beatsAfter)
 			gap := b.pulse.Gap(from)
 			t.Logf("clients waited for %v", gap.Round(time.Millisecond))

@@ -170,6 +170,7 @@ func (b *changeBed) parameter(t *testing.T, p pairParameter) {
 		t.Logf("rebooted: %v without an answer", b.pulse.Gap(from).Round(time.Millisecond))
 	}
 	b.onBoth(t, p)
+	b.WaitWhole(t) // the standby may just have restarted with it
 	b.lose(t, func(t *testing.T, _ *pairBed, writer harness.Member) { must(t, harness.KillServers(writer)) })
 	b.onBoth(t, p)
 	b.waitApply(t, "in-sync")

@@ -3,9 +3,13 @@
 package postgres
 
 import (
+	"context"
 	"slices"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"kurabe"
 	"kurabe/internal/engine/enginetest"
@@ -88,4 +92,71 @@ func TestGroupHolds(t *testing.T) {
 	if _, err := g.client(t.Context(), 1, "INSERT INTO ledger VALUES (3)"); err != nil {
 		t.Error(err)
 	}
+}
+
+// A server that takes over does not wait for clients who read: their queries may hold the log
+// up, which everybody else would wait for.
+func TestGroupTakesOverFromReaders(t *testing.T) {
+	enginetest.OnceIsEnough(t)
+	g := newGroup(t)
+	g.bed.MustQuery(t, "INSERT INTO ledger SELECT generate_series(1, 1000)")
+	role := *g.m[1].Role
+	role.Reads = true
+	g.m[1].Role = &role
+	g.settings(t, 1)
+	g.follows(t, 1)
+	reads := func() <-chan error {
+		t.Helper()
+		g.has(t, 1, g.rows(t, 0)...)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := g.client(t.Context(), 1, "SELECT pg_sleep(120)::text FROM ledger LIMIT 1")
+			ended <- err
+		}()
+		until(t, "client that reads", func() bool {
+			return g.counts(t, 1, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == 1
+		})
+		g.bed.MustQuery(t, "DELETE FROM ledger WHERE n > 1")
+		g.bed.MustQuery(t, "VACUUM ledger")
+		g.bed.MustQuery(t, "INSERT INTO ledger VALUES (2)")
+		until(t, "log that is held up", func() bool {
+			return g.counts(t, 1, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event LIKE 'RecoveryConflict%'") == 1
+		})
+		return ended
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 15*time.Second) // half of what a query may
+	defer cancel()
+	ended := reads()
+	g.m[1].Role = &kurabe.Role{Epoch: 1, Duty: kurabe.DutyHold, Reads: true}
+	g.settings(t, 1)
+	if _, err := g.d.Hold(soon, g.m[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the client goes on")
+	}
+	g.m[1].Role = &role
+	g.settings(t, 1)
+	g.follows(t, 1)
+	g.bed.MustQuery(t, "INSERT INTO ledger SELECT generate_series(3, 1000)")
+	soon, cancel = context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	ended = reads()
+	g.end(t, 0, int(syscall.SIGKILL))
+	if err := g.d.Promote(soon, g.m[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the client goes on")
+	}
+}
+
+// counts asks a server itself for a number.
+func (g *group) counts(t *testing.T, n int, question string) (count int) {
+	t.Helper()
+	err := g.d.withAdmin(t.Context(), g.m[n], func(conn *pgx.Conn) error { return conn.QueryRow(t.Context(), question).Scan(&count) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
 }

@@ -61,6 +61,9 @@ func (d *Driver) promote(ctx context.Context, i engine.Instance) error {
 		if err := pause(ctx, server, promotePoll); err != nil {
 			return err
 		}
+		if err := endReaders(ctx, conn); err != nil {
+			return err
+		}
 		if recovering, err = inRecovery(ctx, conn); err != nil {
 			return err
 		}
