@@ -93,11 +93,11 @@ func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 }
 
 // rolling says whether a standby is restarting with the newest content, or has done so and is
-// about to have every commit again. One that never ran is in the making, and one that does not
-// start may take for ever.
+// about to have every commit again. One that has obeyed no epoch is in the making, and one that
+// does not start may take for ever.
 func (d *draft) rolling(m kurabe.Member) bool {
 	a, r, w := d.assigned(m.ID), d.heard(m.ID), d.heard(d.group.Writer)
-	if a == nil || a.Boot != d.next.Boot || r == nil || r.Role == nil || r.Role.Position == 0 || d.rebuilds(m.ID) || d.failing(r) {
+	if a == nil || a.Boot != d.next.Boot || r == nil || r.Role == nil || r.Role.Epoch == 0 || d.rebuilds(m.ID) || d.failing(r) {
 		return false
 	}
 	// One that its writer does not hear yet has only begun; one that is far behind is not waited for.
@@ -117,8 +117,7 @@ func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 		old.Boot >= d.next.Boot || old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning {
 		return false
 	}
-	if w, r := d.assigned(d.group.Writer), d.heard(d.group.Writer); w != nil && r != nil && !d.failing(r) &&
-		(d.restartsAtOnce || w.Boot == d.next.Boot && !d.hasRolled(d.group.Writer)) {
+	if d.writerRestarts() {
 		return true
 	}
 	return slices.ContainsFunc(d.standbys(), func(o kurabe.Member) bool {
@@ -129,6 +128,16 @@ func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 		begun := a != nil && a.Boot == d.next.Boot
 		return begun && !d.hasRolled(o.ID) || !begun && o.ID.Number() < m.ID.Number()
 	})
+}
+
+// writerRestarts says whether the writer is about to restart with the newest content, or does.
+func (d *draft) writerRestarts() bool {
+	m, _ := d.group.Member(d.group.Writer)
+	w, r := d.assigned(m.ID), d.heard(m.ID)
+	if w == nil || r == nil || d.failing(r) {
+		return false
+	}
+	return w.Boot < d.next.Boot && !d.waitsForStandby(m, w) || w.Boot == d.next.Boot && !d.hasRolled(m.ID)
 }
 
 // floors are what a PostgreSQL that follows must not have less of than the one it follows

@@ -68,6 +68,10 @@ func TestWriterServesWhileItsStandbyRestarts(t *testing.T) {
 				t.Fatalf("%+v", f.w.Group)
 			}
 			kept("commits go on alone")
+			standby.outbox.Running, standby.outbox.Role.Position = true, 0 // it starts, and has said nothing
+			f.deliver(standby)
+			f.step(t, writer)
+			kept("it starts")
 			f.calm(t)
 			f.calm(t)
 			if f.writer() != secondServer || f.w.Members[firstServer].Boot != boot+1 || len(f.w.Group.Sync) != 1 {

@@ -89,7 +89,7 @@ func (f *failoverLab) giveClass(ctx context.Context, p lostPair, class string) (
 }
 
 // setStatic changes the group, and once the instance says that it owes a reboot, reboots it as
-// a user does.
+// a user does who wants it to be short: with a failover.
 func (f *failoverLab) setStatic(ctx context.Context, p lostPair) (float64, error) {
 	x := statics[f.i.engine]
 	value := x.values[f.sets%len(x.values)]
@@ -112,7 +112,7 @@ func (f *failoverLab) setStatic(ctx context.Context, p lostPair) (float64, error
 		return 0, err
 	}
 	seconds, err := f.restarted(ctx, p, func() error {
-		_, err := f.api.RebootDBInstance(ctx, &rds.RebootDBInstanceInput{DBInstanceIdentifier: aws.String(f.i.name)})
+		_, err := f.api.RebootDBInstance(ctx, &rds.RebootDBInstanceInput{DBInstanceIdentifier: aws.String(f.i.name), ForceFailover: aws.Bool(true)})
 		return err
 	}, apply("in-sync"))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
 	"kurabe/internal/harness"
@@ -163,6 +164,7 @@ func TestMultiAZApart(t *testing.T) {
 			run  func(*testing.T, *apart)
 		}{
 			{"a failover in order", apartInOrder},
+			{"another class, and back", apartClass},
 			{"the server dies", apartServerDies},
 			{"the host is lost", apartHostLost},
 			{"all of the host freezes", apartFrozen},
@@ -194,6 +196,31 @@ func apartInOrder(t *testing.T, p *apart) {
 	p.WaitEventsFrom(t, from, "failover completed")
 	p.takenOver(t, from, standby)
 	p.givenUp(t, writer)
+}
+
+// apartClass: what restarts servers goes to the standby, which then takes over. Limits of
+// PostgreSQL that fall with the class go to the writer first, in place.
+func apartClass(t *testing.T, p *apart) {
+	for _, size := range []string{"small", "micro"} {
+		_, standby := p.roles(t)
+		from := time.Now()
+		p.Modify(t, func(in *rds.ModifyDBInstanceInput) {
+			in.DBInstanceClass, in.ApplyImmediately = aws.String(harness.Class(size)), aws.Bool(true)
+		})
+		p.WaitEventsFrom(t, from, "finished applying modifications")
+		if size == "small" || p.Engine == "mariadb" {
+			p.takenOver(t, from, standby)
+		}
+		p.WaitLike(t, "has the class", func(d types.DBInstance) string {
+			if now := aws.ToString(d.DBInstanceClass); now != harness.Class(size) {
+				return now
+			}
+			return ""
+		})
+		p.waitWhole(t)
+	}
+	p.pulse.WaitMore(t, beatsAfter)
+	p.pulse.Verify(t)
 }
 
 func apartServerDies(t *testing.T, p *apart) {
