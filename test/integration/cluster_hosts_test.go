@@ -59,44 +59,7 @@ func TestClusterApart(t *testing.T) {
 			return func() { h.machine.Plug(t, true) }
 		}},
 	} {
-		inTurn(t, c.name, func(t *testing.T) {
-			b.whole(t)
-			was, from := b.writerHost(t), time.Now()
-			named := b.named(t)
-			back := c.strike(t, was)
-			harness.Wait(t, hostTime, "another server is to write", func() string {
-				if now := b.named(t); now == named {
-					return now + " does"
-				}
-				return ""
-			})
-			b.pulse.WaitMore(t, beatsAfter)
-			gap := b.pulse.Gap(from)
-			t.Logf("clients waited for %v", gap.Round(time.Millisecond))
-			if gap > 10*time.Second {
-				t.Errorf("clients waited for %v", gap)
-			}
-			now := b.writerHost(t)
-			for _, endpoint := range []string{b.login.Address, b.read.Address} {
-				if have := now.machine.Addresses(t); !slices.Contains(have, endpoint) {
-					t.Errorf("%s is not on the host that writes, which has %v", endpoint, have)
-				}
-			}
-			r := &reader{}
-			r.once(t.Context(), b.read)
-			if r.standby != 1 {
-				t.Errorf("no standby can be read: %+v", r)
-			}
-			back()
-			harness.Wait(t, hostTime, "the host that was lost gives the endpoints up", func() string {
-				if have := was.machine.Addresses(t); slices.Contains(have, b.login.Address) || slices.Contains(have, b.read.Address) {
-					return fmt.Sprint(have)
-				}
-				return ""
-			})
-			b.whole(t)
-			b.pulse.Verify(t)
-		})
+		inTurn(t, c.name, func(t *testing.T) { b.struck(t, func(h *apartHost) func() { return c.strike(t, h) }) })
 	}
 	b.pulse.Stop()
 	_, err := b.s.DeleteDBCluster(t.Context(), &rds.DeleteDBClusterInput{DBClusterIdentifier: aws.String("ring"), SkipFinalSnapshot: aws.Bool(true)})
@@ -109,4 +72,46 @@ func TestClusterApart(t *testing.T) {
 			return ""
 		})
 	}
+}
+
+// struck has the writer's host struck, and given back once another server writes: both
+// endpoints are with that one, and the host comes back without them.
+func (b *clusterApart) struck(t *testing.T, strike func(h *apartHost) (back func())) {
+	t.Helper()
+	b.whole(t)
+	was, from := b.writerHost(t), time.Now()
+	named := b.named(t)
+	back := strike(was)
+	harness.Wait(t, hostTime, "another server is to write", func() string {
+		if now := b.named(t); now == named {
+			return now + " does"
+		}
+		return ""
+	})
+	b.pulse.WaitMore(t, beatsAfter)
+	gap := b.pulse.Gap(from)
+	t.Logf("clients waited for %v", gap.Round(time.Millisecond))
+	if gap > 10*time.Second {
+		t.Errorf("clients waited for %v", gap)
+	}
+	now := b.writerHost(t)
+	for _, endpoint := range []string{b.login.Address, b.read.Address} {
+		if have := now.machine.Addresses(t); !slices.Contains(have, endpoint) {
+			t.Errorf("%s is not on the host that writes, which has %v", endpoint, have)
+		}
+	}
+	r := &reader{}
+	r.once(t.Context(), b.read)
+	if r.standby != 1 {
+		t.Errorf("no standby can be read: %+v", r)
+	}
+	back()
+	harness.Wait(t, hostTime, "the host that was lost gives the endpoints up", func() string {
+		if have := was.machine.Addresses(t); slices.Contains(have, b.login.Address) || slices.Contains(have, b.read.Address) {
+			return fmt.Sprint(have)
+		}
+		return ""
+	})
+	b.whole(t)
+	b.pulse.Verify(t)
 }
