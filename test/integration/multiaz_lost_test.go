@@ -3,7 +3,9 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -140,11 +142,12 @@ func TestStandbyOutrunMariaDB(t *testing.T) {
 		}
 		return ""
 	})
-	old, err := os.Stat(standby.DataDir())
-	must(t, err)
+	// What a folder is known by may be that of the next one (an inode is used again).
+	old := filepath.Join(standby.DataDir(), "of-before")
+	must(t, os.WriteFile(old, nil, 0o600))
 	must(t, standby.Thaw())
 	b.back(t, from)
-	if now, err := os.Stat(standby.DataDir()); err != nil || os.SameFile(now, old) {
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its data is what it was, though it lacked log that was gone: %v", err)
 	}
 	if n, newest := b.pulse.Errors(from); n > 0 {
