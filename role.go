@@ -1,5 +1,7 @@
 package kurabe
 
+import "slices"
+
 // Duty is what a server of a group is there for.
 type Duty string
 
@@ -125,3 +127,10 @@ func (a *Assignment) Listens() string {
 
 // Writes says whether the server serves clients, as one without a group does.
 func (a *Assignment) Writes() bool { return a.Role == nil || a.Role.Duty == DutyWrite }
+
+// StandsBy says whether the server follows a writer that waits for its answer to each commit,
+// or for that of one beside it.
+func (a *Assignment) StandsBy(writer Assignment) bool {
+	return a.Goal == GoalRunning && a.Role != nil && a.Role.Duty == DutyFollow && a.Instance.Owner() == writer.Instance.Owner() &&
+		writer.Writes() && writer.Goal == GoalRunning && writer.Role != nil && slices.Contains(writer.Role.WaitFor, a.Instance)
+}

@@ -148,6 +148,12 @@ type SnapshotFacts struct {
 	OccupiedBytes int64 `json:"occupiedBytes"`
 	// Percent is how much of SizeBytes has been copied, 100 when it is durable.
 	Percent int `json:"percent"`
+	// TakenFrom is the server whose files were copied: the one that wrote, or a standby of it.
+	// Empty of a snapshot from before this was noted.
+	TakenFrom InstanceID `json:"takenFrom,omitempty"`
+	// Instead is why it was taken from the server that wrote although that had standbys on its
+	// host, "" where it was not.
+	Instead string `json:"instead,omitempty"`
 	// Archived says that it is complete in the repository of backups as well.
 	Archived bool `json:"archived,omitempty"`
 	// Host is whose log the position is in: see SnapshotStatus.Placed.

@@ -38,6 +38,15 @@ type Copier interface {
 	SweepCopy(ctx context.Context, i Instance) error
 }
 
+// FollowerCopier is a Copier whose running followers can be copied in place of their writer.
+type FollowerCopier interface {
+	// CopyFollower is CopyRunning of a running follower: what the copy has is what was
+	// acknowledged by writer before the call, and Copied.Position is in the log of writer. A
+	// server that is started on the copy, once adopted, follows nobody. It fails rather than
+	// to have less, also when the follower is not one of that writer by the end.
+	CopyFollower(ctx context.Context, writer, follower Instance, r CopyRequest) (Copied, error)
+}
+
 // CopyRequest asks for a copy of a data folder for keeping.
 type CopyRequest struct {
 	Dir string // absent before; its parent is on the file system of snapshots

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"time"
 
 	"kurabe"
 	"kurabe/internal/snapshot"
@@ -45,64 +44,6 @@ func (s *Snapshots) Find(id kurabe.SnapshotID) (kurabe.SnapshotFacts, snapshot.S
 		return archivedFacts(there), snapshot.Complete, nil
 	}
 	return r.Facts, state, nil
-}
-
-// Take makes a snapshot of an instance: of a running server while it runs, of a
-// stopped one while it cannot start. One that is complete already is not taken
-// again. Any error leaves nothing that counts, and the call may be repeated.
-func (s *Snapshots) Take(ctx context.Context, a kurabe.SnapshotAssignment, of kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
-	if r, state, err := s.store.Find(a.Snapshot); err != nil || state == snapshot.Complete {
-		return r.Facts, err
-	}
-	facts, err := s.take(ctx, a, of, progress)
-	if err != nil {
-		return kurabe.SnapshotFacts{}, fmt.Errorf("take snapshot %s of %s: %w", a.Name, of.Name, errors.Join(err, s.discard(a.Snapshot)))
-	}
-	return facts, nil
-}
-
-func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
-	l, ok := s.engines[of.Engine]
-	if !ok {
-		return kurabe.SnapshotFacts{}, fmt.Errorf("engine %s is not offered by this host", of.Engine)
-	}
-	if a.Of.Owner() != of.Instance.Owner() {
-		return kurabe.SnapshotFacts{}, fmt.Errorf("it is to be of %s, and %s was given", a.Of, of.Instance)
-	}
-	if !of.Writes() {
-		return kurabe.SnapshotFacts{}, fmt.Errorf("%s is not the server that writes", of.Instance)
-	}
-	i := l.instance(of)
-	if i.Version.Version == "" {
-		return kurabe.SnapshotFacts{}, fmt.Errorf("%s %s is not installed on this host, nor a later one of its major", of.Engine, of.Version)
-	}
-	if err := s.store.Begin(a.Snapshot); err != nil {
-		return kurabe.SnapshotFacts{}, err
-	}
-	if err := roomToCopy(i.Home.DataDir(), s.store.Data(a.Snapshot)); err != nil {
-		return kurabe.SnapshotFacts{}, err
-	}
-	began := time.Now().UTC().Round(0)
-	copied, err := l.copyData(ctx, i, CopyRequest{
-		Dir: s.store.Data(a.Snapshot), BytesPerSecondMax: s.BytesPerSecondMax, Progress: progress,
-	})
-	if err != nil {
-		return kurabe.SnapshotFacts{}, err
-	}
-	facts := kurabe.SnapshotFacts{
-		Method: copied.Method, EngineVersion: i.Version.Version, TakenAt: copied.TakenAt.UTC(),
-		UsableAt: time.Now().UTC().Round(0), Position: copied.Position,
-	}
-	if facts.Position.File != "" {
-		facts.Position.Server = of.Instance
-	}
-	if of.Goal == kurabe.GoalRunning {
-		facts.MarkedAt = began // a stopped server cannot write the marker
-	}
-	return s.store.Finish(snapshot.Record{
-		Snapshot: a.Snapshot, Name: a.Name, Engine: of.Engine, Family: i.Version.Family, Source: a.Source, Facts: facts,
-		Kind: a.Kind, Tags: a.Tags,
-	}, copied.Files)
 }
 
 // Copy makes a snapshot of another one, which stays as it is. Content that has a sum

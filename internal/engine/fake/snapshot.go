@@ -17,7 +17,9 @@ const SnapshotBytes = 100 << 20
 // nobody may ask of it.
 type Snapshots struct {
 	// TakeTime is how long a take or a copy lasts.
-	TakeTime time.Duration
+	// NoStandby, if it is there, may say why one cannot be copied.
+	NoStandby func(kurabe.InstanceID) error
+	TakeTime  time.Duration
 	// SealTime is how long the checksums of one take.
 	SealTime time.Duration
 	// VerifyTime is how long a verification lasts.
@@ -114,6 +116,24 @@ func (s *Snapshots) Take(ctx context.Context, a kurabe.SnapshotAssignment, of ku
 		s.note("take of %s with the assignment of %q, which is to be %s", a.Of, of.Instance, of.Goal)
 	}
 	return s.make(ctx, "take-snapshot", a.Snapshot, string(a.Of), progress)
+}
+
+// TakeStandby makes a snapshot of a standby.
+func (s *Snapshots) TakeStandby(ctx context.Context, a kurabe.SnapshotAssignment, of, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
+	if !standby.StandsBy(of) {
+		s.note("take of %s with %q, which is no standby of %q", a.Of, standby.Instance, of.Instance)
+	}
+	if s.NoStandby != nil {
+		if err := s.NoStandby(standby.Instance); err != nil {
+			return kurabe.SnapshotFacts{}, err
+		}
+	}
+	facts, err := s.make(ctx, "take-snapshot", a.Snapshot, string(a.Of), progress)
+	if err == nil {
+		facts.TakenFrom = standby.Instance
+		s.put(a.Snapshot, snapshotFolder{facts: facts, complete: true})
+	}
+	return facts, err
 }
 
 // Copy makes a snapshot of another one.

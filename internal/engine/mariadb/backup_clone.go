@@ -42,18 +42,29 @@ var errNoClone = errors.New("the files cannot be cloned")
 // cloning is a copy of a running server whose files are cloned in one instant.
 type cloning struct {
 	i       engine.Instance
+	writer  *engine.Instance // that i follows, nil: i writes
 	process proc.Process
 	clone   *volume.Clone
 
 	takenAt  time.Time
 	position kurabe.LogPosition
 	frozen   proc.Frozen
+	shows    gtid // of a follower: the newest transaction in it
 }
 
 // cloneRunning copies what a kill of the server would leave, at a moment at which no
 // commit is under way and every table outside InnoDB is closed: DESIGN.md, section 9.
 // Nothing of it is left after an error.
 func cloneRunning(ctx context.Context, i engine.Instance, r engine.CopyRequest) (*cloning, []volume.File, error) {
+	return (&cloning{i: i}).of(ctx, r)
+}
+
+// of makes the clone.
+func (c *cloning) of(ctx context.Context, r engine.CopyRequest) (*cloning, []volume.File, error) {
+	i, marked, leftOut := c.i, c.i, notCloned
+	if c.writer != nil {
+		marked, leftOut = *c.writer, notClonedOfFollower
+	}
 	if !volume.Reflink(filepath.Dir(r.Dir)) {
 		return nil, nil, errNoClone
 	}
@@ -64,11 +75,11 @@ func cloneRunning(ctx context.Context, i engine.Instance, r engine.CopyRequest) 
 	if err != nil || !alive {
 		return nil, nil, errors.Join(err, engine.ErrNotReady)
 	}
-	if err := mark(ctx, i, time.Now()); err != nil {
+	if err := mark(ctx, marked, time.Now()); err != nil {
 		return nil, nil, err
 	}
-	c := &cloning{i: i, process: process}
-	if c.clone, err = volume.NewClone(i.Home.DataDir(), r.Dir, notCloned); err != nil {
+	c.process = process
+	if c.clone, err = volume.NewClone(i.Home.DataDir(), r.Dir, leftOut); err != nil {
 		return nil, nil, err
 	}
 	files, err := c.run(ctx, r)
@@ -122,7 +133,7 @@ func (c *cloning) run(ctx context.Context, r engine.CopyRequest) ([]volume.File,
 
 // passes says of an error that another try may meet a server that is less busy.
 func passes(err error) bool {
-	return inTheWay(err) || errors.Is(err, proc.ErrNotFrozen) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, os.ErrProcessDone)
+	return inTheWay(err) || errors.Is(err, errPrepared) || errors.Is(err, proc.ErrNotFrozen) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, os.ErrProcessDone)
 }
 
 // settle clones beside the clients, until little is left for the instant.
@@ -141,14 +152,26 @@ func (c *cloning) settle(ctx context.Context, r engine.CopyRequest) error {
 	return c.clone.Learn(ctx)
 }
 
+// hold takes the server to where nothing commits.
+func (c *cloning) hold(ctx context.Context) (*stage, proc.FreezeLimits, error) {
+	if c.writer != nil {
+		s, err := c.holdFollower(ctx)
+		return s, followerFreeze, err
+	}
+	s, err := openStage(ctx, c.i)
+	if err == nil {
+		c.takenAt, c.position = s.takenAt, s.position
+	}
+	return s, cloneFreeze, err
+}
+
 // instant brings the clone to one moment.
 func (c *cloning) instant(ctx context.Context) error {
-	s, err := openStage(ctx, c.i)
+	s, limits, err := c.hold(ctx)
 	if err != nil {
 		return err
 	}
-	c.takenAt, c.position = s.takenAt, s.position
-	c.frozen, err = c.process.WhileFrozen(ctx, cloneFreeze, func(ctx context.Context) error {
+	c.frozen, err = c.process.WhileFrozen(ctx, limits, func(ctx context.Context) error {
 		_, err := c.clone.Round(ctx)
 		return err
 	})

@@ -33,6 +33,7 @@ type stage struct {
 	admin    *admin
 	takenAt  time.Time          // everything acknowledged before is in the files
 	position kurabe.LogPosition // of the binary log, zero of a server that writes none
+	ends     string             // the statement that does
 }
 
 // openStage takes the server there. Clients wait for it as long as they do for the
@@ -42,7 +43,7 @@ func openStage(ctx context.Context, i engine.Instance) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{admin: a}
+	s := &stage{admin: a, ends: "BACKUP STAGE END"}
 	if err := s.enter(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -128,7 +129,7 @@ func (s *stage) logPosition(ctx context.Context) (kurabe.LogPosition, error) {
 func (s *stage) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stageEnd)
 	defer cancel()
-	err := s.admin.exec(ctx, "BACKUP STAGE END")
+	err := s.admin.exec(ctx, s.ends)
 	return errors.Join(err, s.admin.close())
 }
 

@@ -27,6 +27,8 @@ var emptied = []string{"pg_dynshmem", "pg_notify", "pg_replslot", "pg_serial", "
 var droppedFiles = []string{
 	"postmaster.pid", "postmaster.opts", "postgresql.auto.conf.tmp", "current_logfiles", "current_logfiles.tmp",
 	"backup_label", "backup_label.old", "tablespace_map", "tablespace_map.old", manifestFile,
+	// A follower's: a copy of one is the data of a server of its own.
+	"standby.signal", "recovery.signal",
 }
 
 // tempRelation is a temporary table's file: of backend 3, relation 16384.

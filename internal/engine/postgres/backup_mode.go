@@ -35,6 +35,17 @@ type backupMode struct {
 // startBackup has the server checkpoint at once and go into backup mode. The slot
 // keeps the log from then on; it is temporary, so it ends with the session.
 func startBackup(ctx context.Context, conn *pgx.Conn) (*backupMode, error) {
+	b, err := holdBackupLog(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	err = conn.QueryRow(ctx, "SELECT lsn::text, pg_catalog.pg_walfile_name(lsn) FROM pg_catalog.pg_backup_start($1, true) AS lsn", backupLabel).
+		Scan(&b.start, &b.firstLog)
+	return b, err
+}
+
+// holdBackupLog has the server keep its log from its last checkpoint on.
+func holdBackupLog(ctx context.Context, conn *pgx.Conn) (*backupMode, error) {
 	var low [8]byte
 	rand.Read(low[:]) // never fails since Go 1.24
 	// It reserves log from the last checkpoint on, which is not after our start.
@@ -43,9 +54,7 @@ func startBackup(ctx context.Context, conn *pgx.Conn) (*backupMode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold the log: %w", err)
 	}
-	err = conn.QueryRow(ctx, "SELECT lsn::text, pg_catalog.pg_walfile_name(lsn) FROM pg_catalog.pg_backup_start($1, true) AS lsn", backupLabel).
-		Scan(&b.start, &b.firstLog)
-	return b, err
+	return b, nil
 }
 
 // stop ends backup mode. The server is not asked to wait for an archive: the slot
@@ -59,12 +68,7 @@ func (b *backupMode) stop(ctx context.Context, conn *pgx.Conn) error {
 	if err := b.readLabel(); err != nil {
 		return err
 	}
-	var segmentBytes int64
-	err = conn.QueryRow(ctx, "SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&segmentBytes)
-	if err != nil {
-		return err
-	}
-	s, err := newSegments(segmentBytes)
+	s, err := askSegments(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -72,12 +76,28 @@ func (b *backupMode) stop(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
+	b.endAt(s, end)
+	return nil
+}
+
+// endAt says where the last record of the copy ends.
+func (b *backupMode) endAt(s segments, end lsn) {
+	b.end = end.String()
 	b.position = s.position(uint32(b.timeline), end)
 	// The last record ends before this position, which can be the first byte of a
 	// segment that does not exist yet. pg_walfile_name would not do: from 17 on it
 	// names that one.
 	b.lastLog = s.position(uint32(b.timeline), end-1).File
-	return nil
+}
+
+// askSegments asks a server for the size of its segments.
+func askSegments(ctx context.Context, conn *pgx.Conn) (segments, error) {
+	var bytes int64
+	err := conn.QueryRow(ctx, "SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&bytes)
+	if err != nil {
+		return segments{}, err
+	}
+	return newSegments(bytes)
 }
 
 // warmLog reads the segment that the server writes to. At the end of backup mode the

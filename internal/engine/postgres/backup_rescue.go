@@ -29,6 +29,8 @@ type logRescue struct {
 	from     string // the server's folder of the log
 	dir      string // ours, beside the copy; absent while nothing was rescued
 	first    string // name of the backup's first segment
+	// reached asks for a place up to which the log is durable, and its timeline in hexadecimal.
+	reached string
 
 	rounds int
 	cloned bool
@@ -42,16 +44,19 @@ type rescued struct {
 }
 
 func newRescue(ctx context.Context, conn *pgx.Conn, b *backupMode, dataDir, copyDir string) (*logRescue, error) {
-	var bytes int64
-	if err := conn.QueryRow(ctx, "SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&bytes); err != nil {
+	s, err := askSegments(ctx, conn)
+	if err != nil {
 		return nil, err
 	}
-	s, err := newSegments(bytes)
 	return &logRescue{
-		conn: conn, slot: b.slot, segments: s, from: filepath.Join(dataDir, walDir), dir: copyDir + ".log", first: b.firstLog,
+		reached: flushedSQL,
+		conn:    conn, slot: b.slot, segments: s, from: filepath.Join(dataDir, walDir), dir: copyDir + ".log", first: b.firstLog,
 		cloned: true, files: map[string]rescued{},
-	}, err
+	}, nil
 }
+
+// flushedSQL is logRescue.reached of a server that writes.
+const flushedSQL = "SELECT pg_catalog.pg_current_wal_flush_lsn()::text, pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_flush_lsn()), 1, 8)"
 
 // during rescues while copy runs, which is ended when that fails.
 func (l *logRescue) during(ctx context.Context, copy func(context.Context) error) error {
@@ -93,8 +98,7 @@ func (l *logRescue) run(ctx context.Context, stop <-chan struct{}) error {
 // round takes the segments that are complete and lets the server drop them.
 func (l *logRescue) round(ctx context.Context) error {
 	var text, timeline string
-	err := l.conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_wal_flush_lsn()::text, pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_flush_lsn()), 1, 8)").
-		Scan(&text, &timeline)
+	err := l.conn.QueryRow(ctx, l.reached).Scan(&text, &timeline)
 	if err != nil {
 		return err
 	}

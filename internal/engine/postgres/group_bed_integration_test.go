@@ -38,7 +38,11 @@ type group struct {
 // it. Both listen at the port of the instance.
 func newGroup(t *testing.T) *group {
 	t.Helper()
-	b := running(t)
+	return groupOf(t, running(t))
+}
+
+func groupOf(t *testing.T, b *enginetest.Bed) *group {
+	t.Helper()
 	b.MustQuery(t, "CREATE TABLE ledger (n integer PRIMARY KEY, why text)")
 	g := &group{bed: b, d: b.Driver.(*Driver), m: []engine.Instance{b.Instance()}}
 	g.issue(t, 0, string(g.m[0].Instance))

@@ -1,0 +1,220 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/proc"
+)
+
+var _ engine.FollowerCopier = (*Driver)(nil)
+
+// followerFreeze is how long a follower may stand still: less than it takes to be given up,
+// which is 1.5 s without an answer, as commits wait for it meanwhile.
+var followerFreeze = proc.FreezeLimits{Stop: 250 * time.Millisecond, Hold: 750 * time.Millisecond}
+
+// caughtUpMost is how long a follower may take to apply what its writer had written. One of a
+// group does so within a second.
+const caughtUpMost = 30 * time.Second
+
+// CopyFollower implements engine.FollowerCopier, where files can be cloned. The follower goes on
+// to receive, and to answer, but for the instant; what it does not do is to apply. So the writer
+// notices the instant, and nothing of what leads to it. Where files can only be copied the tool
+// would need an account, which a follower cannot make.
+func (d *Driver) CopyFollower(ctx context.Context, writer, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
+	c, files, err := (&cloning{i: i, writer: &writer}).of(ctx, r)
+	if err != nil {
+		return engine.Copied{}, err
+	}
+	copied := engine.Copied{Files: files, Method: engine.Method(true), TakenAt: c.takenAt}
+	if writer.Log {
+		copied.Position, err = behind(ctx, writer.Home.DataDir(), c.shows)
+	}
+	return copied, err
+}
+
+// notClonedOfFollower is left out of the copy of one: what it has received is applied, and whom
+// it follows is nothing to the copy.
+func notClonedOfFollower(rel string) bool {
+	return notCloned(rel) || strings.HasPrefix(rel, relayLogName) || rel == followFile || slices.Contains(replicationFiles, rel)
+}
+
+// followerSeconds is how long a follower may take to end what it applies: nobody waits for it
+// meanwhile.
+const followerSeconds = 5
+
+// errPrepared is a follower that is not at rest although it should be.
+var errPrepared = errors.New("InnoDB has transactions that are prepared only")
+
+// holdFollower takes a follower to a moment between two transactions, at which it has all that
+// its writer had written just now. No backup stage would do: a follower applies several
+// transactions side by side, in the writer's order, and those whose turn has not come give way
+// to a stage when they are prepared, and have written to tables outside InnoDB already.
+func (c *cloning) holdFollower(ctx context.Context) (*stage, error) {
+	if err := c.awaitWriter(ctx); err != nil {
+		return nil, err
+	}
+	a, err := openAdmin(ctx, c.i)
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{admin: a, ends: "UNLOCK TABLES"}
+	if err := c.rest(ctx, s); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// rest has the server end what it applies and begin nothing, and close its tables. It goes on
+// to receive, and to answer.
+func (c *cloning) rest(ctx context.Context, s *stage) error {
+	err := s.admin.execAll(ctx,
+		fmt.Sprintf("SET SESSION lock_wait_timeout = %d, max_statement_time = %d", followerSeconds, followerSeconds),
+		"FLUSH TABLES WITH READ LOCK", "SET SESSION max_statement_time = 0")
+	if err != nil {
+		return fmt.Errorf("hold what is applied: %w", err)
+	}
+	if err := s.flush(ctx); err != nil {
+		return fmt.Errorf("flush the redo log: %w", err)
+	}
+	if c.shows, err = ownNewest(ctx, s.admin); err != nil {
+		return err
+	}
+	rows, err := s.admin.query(ctx, "SHOW ENGINE INNODB STATUS")
+	switch {
+	case err != nil:
+		return err
+	case len(rows) != 1 || len(rows[0]) != 3:
+		return errors.New("SHOW ENGINE INNODB STATUS answers in an unknown form")
+	case strings.Contains(rows[0][2], "(PREPARED)"):
+		// Without the binary log no server starts on that, or it has clients that use XA.
+		return errPrepared
+	}
+	return nil
+}
+
+// awaitWriter returns when the follower has applied all that its writer has written by now.
+func (c *cloning) awaitWriter(ctx context.Context) error {
+	at := time.Now()
+	var want gtid
+	err := withAdmin(ctx, *c.writer, func(a *admin) (err error) {
+		want, err = ownNewest(ctx, a)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("ask the writer how far its log is: %w", err)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, caughtUpMost, fmt.Errorf("it has not applied transaction %s within %s", want, caughtUpMost))
+	defer cancel()
+	err = withAdmin(limited, c.i, func(a *admin) error {
+		for {
+			have, err := applied(limited, a)
+			if err != nil || uint64(have) >= want.seq {
+				return err
+			}
+			if err := pause(limited, applyPoll); err != nil {
+				return err
+			}
+		}
+	})
+	if err != nil && limited.Err() != nil {
+		err = context.Cause(limited)
+	}
+	c.takenAt = at
+	return err
+}
+
+// ownNewest is the newest transaction in a server's own log. A follower's has all that it has
+// applied, and its note of how far it is follows a commit a little later.
+func ownNewest(ctx context.Context, a *admin) (gtid, error) {
+	rows, err := a.query(ctx, "SELECT @@GLOBAL.gtid_binlog_pos")
+	if err != nil {
+		return gtid{}, err
+	}
+	list, err := parseGTIDs(rows[0][0])
+	if err != nil {
+		return gtid{}, err
+	}
+	g, ok := newest(list)
+	if !ok {
+		return g, errors.New("its binary log has no transaction yet")
+	}
+	return g, nil
+}
+
+// behind is the place right behind a transaction in the log of a server.
+func behind(ctx context.Context, dir string, want gtid) (kurabe.LogPosition, error) {
+	at, err := findBehind(ctx, dir, want)
+	if err != nil {
+		return at, fmt.Errorf("find transaction %s in the writer's log: %w", want, err)
+	}
+	return at, nil
+}
+
+func findBehind(ctx context.Context, dir string, want gtid) (at kurabe.LogPosition, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return at, err
+	}
+	defer root.Close()
+	names, err := binlogs(dir)
+	if err != nil {
+		return at, err
+	}
+	for _, name := range slices.Backward(names) {
+		p, found, err := searchBinlog(ctx, root, name, want)
+		switch {
+		case err != nil:
+			return at, fmt.Errorf("%s: %w", filepath.Base(name), err)
+		case found && p.newest != want:
+			return at, fmt.Errorf("%s has %s in its place", name, p.newest)
+		case found:
+			return p.at, nil
+		}
+	}
+	return at, engine.ErrLogGone
+}
+
+// searchBinlog reads a file up to the end of a transaction, or of what it begins with if that is
+// the newest before it. It is not found in a file that begins behind it, or without a word of
+// what was before, as one does whose server died when it had made it.
+func searchBinlog(ctx context.Context, root *os.Root, name string, want gtid) (place, bool, error) {
+	p := place{at: kurabe.LogPosition{File: name}}
+	file, size, err := openBinlog(root, name)
+	if err != nil {
+		return p, false, err
+	}
+	defer file.Close()
+	r := &eventReader{source: file, until: size, copyTo: io.Discard}
+	first := true
+	for err = r.readMagic(); err == nil; {
+		if ctx.Err() != nil {
+			return p, false, context.Cause(ctx)
+		}
+		var e event
+		if e, err = r.next(); err != nil {
+			break
+		}
+		p.add(e)
+		if !p.known || p.within() {
+			continue
+		}
+		if p.newest.seq >= want.seq {
+			return p, !first || p.newest == want, nil
+		}
+		first = false
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, errTorn) {
+		err = nil
+	}
+	return p, false, err
+}
