@@ -166,17 +166,17 @@ func TestSnapshotIsOfTheWriter(t *testing.T) {
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.pass(50 * time.Second)
 		unit := b.agent.snapshots.list()[0]
-		if id := unit.takesFrom(); id != second {
+		if id := unit.takes().writer; id != second {
 			t.Fatalf("it is taken of %q", id)
 		}
 		deposed := of(member(2, kurabe.DutyRest, 3), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest})
 		b.send(hostlink.Update{Assignments: []kurabe.Assignment{deposed}})
-		if id := unit.takesFrom(); id != "" {
+		if id := unit.takes().writer; id != "" {
 			t.Errorf("nobody writes, and it is taken of %q", id)
 		}
 		b.send(hostlink.Update{Assignments: []kurabe.Assignment{of(elsewhere(member(1, kurabe.DutyWrite, 3)), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite})}})
 		b.pass(90 * time.Second)
-		if id := unit.takesFrom(); id != "db-1" {
+		if id := unit.takes().writer; id != "db-1" {
 			t.Errorf("it is taken of %q", id)
 		}
 		if r := b.last("snap-1"); r.Failure != nil || r.Done {
@@ -186,7 +186,7 @@ func TestSnapshotIsOfTheWriter(t *testing.T) {
 		b.send(hostlink.Update{Assignments: []kurabe.Assignment{with(of(deposed, 4, *deposed.Role), kurabe.GoalAbsent)}})
 		b.pass(20 * time.Second)
 		b.wantDone("snap-1", 1)
-		if id := unit.takesFrom(); id != "" {
+		if id := unit.takes().writer; id != "" {
 			t.Errorf("it is done, and taken of %q", id)
 		}
 	})

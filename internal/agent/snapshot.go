@@ -149,7 +149,7 @@ func (a *Agent) withdrawSnapshot(ctx context.Context, id kurabe.SnapshotID) {
 // sourceChanged tells the snapshots of an instance that an assignment of it changed. An
 // instance that is to be absent loses its files any moment: what is taken of them now
 // would fail in a way that nobody understands. And what is taken of a server that writes
-// no more is taken again of the one that does.
+// no more, or of a standby that commits do not wait for any more, is taken again.
 func (a *Agent) sourceChanged(source kurabe.Assignment) {
 	owner := source.Instance.Owner()
 	for _, u := range a.snapshots.list() {
@@ -161,7 +161,7 @@ func (a *Agent) sourceChanged(source kurabe.Assignment) {
 		switch {
 		case known && writer.Goal == kurabe.GoalAbsent:
 			u.cutStep(errSourceGone)
-		case u.takesFrom() == source.Instance && (!source.Writes() || source.Goal == kurabe.GoalAbsent):
+		case u.takes().spoiled(source):
 			u.cutStep(errCut)
 		}
 		u.wake()

@@ -142,6 +142,9 @@ func (u *snapshotUnit) settled(ctx context.Context, a kurabe.SnapshotAssignment,
 	have := u.whole()
 	// What is here does not say so; archived finds out if it is still true.
 	facts.Archived = facts.Archived || have != nil && have.Archived && u.archiver() != nil
+	if facts.Instead = u.instead; have != nil {
+		facts.Instead = have.Instead
+	}
 	return u.settledAs(ctx, a, facts)
 }
 

@@ -101,18 +101,10 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 		return err
 	}
 	defer leave()
-	var of kurabe.Assignment
-	if step == stepTakeSnapshot {
-		// Only now: it may have changed while others had their turn.
-		defer u.setTaking("")
-		if of, err = u.takeFrom(a); err != nil {
-			return err
-		}
-	}
 	faultpoint.Reach("before", step)
 	switch step {
 	case stepTakeSnapshot:
-		_, err = u.agent.Snapshots.Take(ctx, a, of, progress)
+		err = u.take(ctx, a, progress)
 	case stepCopySnapshot:
 		_, err = u.agent.Snapshots.Copy(ctx, a, progress)
 	case stepSealSnapshot:
@@ -163,50 +155,6 @@ func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, s
 		next()
 		return nil, context.Cause(ctx)
 	}
-}
-
-// sourceOf is the assignment of the server to take of, or why that cannot be.
-func (u *snapshotUnit) sourceOf(a kurabe.SnapshotAssignment) (kurabe.Assignment, error) {
-	of, known := u.agent.writer(a.Of)
-	switch {
-	case !known && len(u.agent.members(a.Of)) > 0, known && of.Goal != kurabe.GoalAbsent && !of.Writes():
-		return of, errors.New("no server of the DB instance writes just now")
-	case !known:
-		return of, errors.New("this host has no such DB instance")
-	case of.Goal == kurabe.GoalAbsent:
-		return of, errSourceGone
-	}
-	return of, nil
-}
-
-// takeFrom is sourceOf for a take that begins now: from here on it is cut when that server
-// is to write no more.
-func (u *snapshotUnit) takeFrom(a kurabe.SnapshotAssignment) (kurabe.Assignment, error) {
-	for {
-		of, err := u.sourceOf(a)
-		if err != nil {
-			return of, err
-		}
-		u.setTaking(of.Instance)
-		// Whoever deposed it before that did not see whom this is taken of.
-		again, err := u.sourceOf(a)
-		if err != nil || again.Instance == of.Instance {
-			return again, err
-		}
-	}
-}
-
-func (u *snapshotUnit) setTaking(id kurabe.InstanceID) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.taking = id
-}
-
-// takesFrom is the server that the snapshot is being taken of, "" while it is not.
-func (u *snapshotUnit) takesFrom() kurabe.InstanceID {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.taking
 }
 
 // report tells the planner what is seen, when it differs from what it was told.

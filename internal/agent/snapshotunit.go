@@ -30,10 +30,14 @@ type snapshotUnit struct {
 	waiting kurabe.SnapshotAssignment // that assignment
 	retired bool                      // done is closed
 	own     int64                     // bytes that it occupied at the newest look with news, 0 before
-	taking  kurabe.InstanceID         // the server that it is being taken of, "" while it is not
+	taking  taking                    // what it is being taken of
 	// verification is the result of the newest one, nil before the first.
 	verification *kurabe.Verification
 	cut          context.CancelCauseFunc // ends the step under way, nil between steps
+
+	// instead is why the newest take was not of a standby. It belongs to whoever does the step,
+	// which run waits for.
+	instead string
 
 	// The rest belongs to the goroutine of run.
 	began    bool // a pass has had an assignment

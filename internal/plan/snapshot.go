@@ -231,6 +231,7 @@ func (d *snapshotDraft) done() {
 	}
 	d.status.State = kurabe.SnapshotAvailable
 	d.because("the host has a complete copy")
+	d.instead()
 	switch s := d.w.Spec; {
 	case d.imported():
 		d.event("KURABE-EVENT-0007", "Snapshot imported", "notification")
@@ -242,6 +243,13 @@ func (d *snapshotDraft) done() {
 	default:
 		d.event("RDS-EVENT-0042", "Manual snapshot created", "creation")
 		d.instanceEvent("RDS-EVENT-0002", "Finished DB instance backup", "backup")
+	}
+}
+
+// instead tells of a snapshot that clients may have felt.
+func (d *snapshotDraft) instead() {
+	if why := d.status.Facts.Instead; why != "" && d.w.Spec.CopyOf == "" {
+		d.instanceEvent("KURABE-EVENT-0024", "Snapshot "+d.w.Spec.Name+" was taken from the server that serves clients: "+why, "backup", "notification")
 	}
 }
 
