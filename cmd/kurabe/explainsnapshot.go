@@ -44,6 +44,9 @@ func printSnapshots(w io.Writer, list []explainedSnapshot) {
 		if s.Reason != "" {
 			fmt.Fprintf(w, "            %s: %s\n", s.Name, s.Reason)
 		}
+		if why := s.Facts.Instead; why != "" {
+			fmt.Fprintf(w, "            %s was taken from the server that serves clients: %s\n", s.Name, why)
+		}
 		for _, d := range s.Damage {
 			fmt.Fprintf(w, "            %s is DAMAGED: %s\n", s.Name, d)
 		}

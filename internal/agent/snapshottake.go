@@ -55,7 +55,7 @@ func (u *snapshotUnit) take(ctx context.Context, a kurabe.SnapshotAssignment, pr
 		if !able {
 			break
 		}
-		if of, err = u.takeStandby(ctx, taker, a, standby, progress); err == nil || ctx.Err() != nil {
+		if err = u.takeStandby(ctx, taker, a, standby, progress); err == nil || ctx.Err() != nil {
 			u.instead = ""
 			return err
 		}
@@ -70,24 +70,23 @@ func (u *snapshotUnit) take(ctx context.Context, a kurabe.SnapshotAssignment, pr
 	return err
 }
 
-// takeStandby takes it of one standby. It returns the writer of that.
-func (u *snapshotUnit) takeStandby(ctx context.Context, taker StandbyTaker, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.Assignment, error) {
+// takeStandby takes it of one standby.
+func (u *snapshotUnit) takeStandby(ctx context.Context, taker StandbyTaker, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) error {
 	of, err := u.sourceOf(a)
 	if err != nil {
-		return of, err
+		return err
 	}
 	u.setTaking(taking{of.Instance, standby.Instance})
 	// From here on a change cuts this. One that came before that has to be seen here.
-	of, err = u.sourceOf(a)
-	if err != nil {
-		return of, err
+	if of, err = u.sourceOf(a); err != nil {
+		return err
 	}
 	again, _ := u.agent.standbys(of)
 	if !slices.ContainsFunc(again, func(m kurabe.Assignment) bool { return m.Instance == standby.Instance }) {
-		return of, errors.New("it is no standby any more that has every commit")
+		return errors.New("it is no standby any more that has every commit")
 	}
 	_, err = taker.TakeStandby(ctx, a, of, standby, progress)
-	return of, err
+	return err
 }
 
 // standbys are the assignments of those on this host that have every commit of a writer, or why

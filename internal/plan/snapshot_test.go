@@ -245,3 +245,30 @@ func TestSnapshotProperties(t *testing.T) {
 		}
 	})
 }
+
+// A snapshot that was taken of the writer although there were standbys is told of, once.
+func TestSnapshotInsteadOfAStandbys(t *testing.T) {
+	for why, want := range map[string]bool{"": false, "no standby has every commit": true} {
+		s := newSnapSim(t)
+		s.step()
+		s.report(func(r *kurabe.SnapshotReport) {
+			r.Done, r.Facts = true, kurabe.SnapshotFacts{Percent: 100, TakenFrom: "db-A", Instead: why}
+		})
+		for s.step() {
+		}
+		s.report(func(r *kurabe.SnapshotReport) {
+			r.Done, r.Facts = true, kurabe.SnapshotFacts{Percent: 100, OccupiedBytes: 1, TakenFrom: "db-A", Instead: why}
+		})
+		for s.step() {
+		}
+		told := 0
+		for _, e := range s.events {
+			if e == "KURABE-EVENT-0024" {
+				told++
+			}
+		}
+		if want != (told == 1) || told > 1 || s.w.Status.Facts.Instead != why {
+			t.Errorf("%q: told %d times, %+v", why, told, s.w.Status.Facts)
+		}
+	}
+}

@@ -138,8 +138,28 @@ func startFollowerBackup(ctx context.Context, conn *pgx.Conn) (*backupMode, erro
 		return nil, err
 	}
 	at, err := parseLSN(b.start)
+	if err != nil {
+		return nil, err
+	}
 	b.firstLog = s.position(uint32(timeline), at).File
-	return b, err
+	return b, oneTimeline(ctx, conn, int(timeline))
+}
+
+// oneTimeline says whether a follower gets the timeline that its newest restartpoint is in. After
+// a failover it does not until its next one: a copy would have to end in another timeline than it
+// begins in.
+func oneTimeline(ctx context.Context, conn *pgx.Conn, timeline int) error {
+	var received int
+	err := conn.QueryRow(ctx, "SELECT received_tli FROM pg_catalog.pg_stat_wal_receiver").Scan(&received)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return errors.New("it does not follow any more")
+	case err != nil:
+		return err
+	case received != timeline:
+		return fmt.Errorf("it has made no restartpoint since a failover (timeline %d after %d)", received, timeline)
+	}
+	return nil
 }
 
 // awaitReplayed returns when a follower has applied its log up to a place.
@@ -175,8 +195,7 @@ func replayed(ctx context.Context, conn *pgx.Conn) (lsn, error) {
 
 // stopFollower ends backup mode. Where the files are whole is known from the server's own note
 // of how far the pages are that it has written; what it has applied beyond that is in the copy
-// as well. All of it has to be of one timeline, as after a failover it is not until the next
-// restartpoint: a log that goes on in another timeline would have to be cut there as well.
+// as well.
 func (b *backupMode) stopFollower(ctx context.Context, conn *pgx.Conn, s segments) error {
 	if err := b.stop(ctx, conn); err != nil {
 		return err
@@ -189,17 +208,15 @@ func (b *backupMode) stopFollower(ctx context.Context, conn *pgx.Conn, s segment
 	if err != nil {
 		return err
 	}
-	var received int
-	err = conn.QueryRow(ctx, "SELECT received_tli FROM pg_catalog.pg_stat_wal_receiver").Scan(&received)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = errors.New("it does not follow any more")
+	first, _, err := s.place(positionOf(b.firstLog))
+	if err == nil && int(first) != b.timeline {
+		err = fmt.Errorf("it begins in timeline %d, and not in %d", b.timeline, first)
 	}
-	first, _, firstErr := s.place(positionOf(b.firstLog))
-	switch {
-	case err != nil || firstErr != nil:
-		return errors.Join(err, firstErr)
-	case received != b.timeline || b.timeline != int(first):
-		return fmt.Errorf("it follows another writer than when it made its newest restartpoint, timeline %d after %d", received, b.timeline)
+	if err == nil {
+		err = oneTimeline(ctx, conn, b.timeline)
+	}
+	if err != nil {
+		return err
 	}
 	b.endAt(s, max(end, have))
 	return nil

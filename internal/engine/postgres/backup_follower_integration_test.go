@@ -85,7 +85,17 @@ func TestSnapshotOfAStandby(t *testing.T) {
 			all.BytesPerSecondMax = c.rate
 			least := acknowledged.Load()
 			var during atomic.Value
-			id, facts, err := g.takeStandby(t, all, func(int64, int64) { during.CompareAndSwap(nil, g.asked(t, 0, state)) })
+			var once sync.Once
+			var much sync.WaitGroup
+			id, facts, err := g.takeStandby(t, all, func(int64, int64) {
+				during.CompareAndSwap(nil, g.asked(t, 0, state))
+				once.Do(func() { // more log than one segment has, while the files are copied
+					much.Go(func() {
+						g.bed.MustQuery(t, "CREATE TABLE much AS SELECT repeat('y', 900) AS y FROM generate_series(1, 60000)")
+					})
+				})
+			})
+			much.Wait()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +158,8 @@ func TestDeathInTheFirstRecoveryOfAStandbys(t *testing.T) {
 	enginetest.OnceIsEnough(t)
 	g := newGroup(t)
 	g.waitsForSecond(t)
-	g.bed.MustQuery(t, "INSERT INTO ledger SELECT n, 'x' FROM generate_series(1, 400000) AS n") // log of a second or so
+	g.bed.MustQuery(t, // More than the shared buffers, so that pages are written whose log recovery must not fall short of.
+		"INSERT INTO ledger SELECT n, repeat('x', 300) FROM generate_series(1, 400000) AS n")
 	id, _, err := g.takeStandby(t, g.bed.Snapshots(), nil)
 	if err != nil {
 		t.Fatal(err)
