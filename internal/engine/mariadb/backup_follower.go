@@ -49,8 +49,11 @@ func notClonedOfFollower(rel string) bool {
 }
 
 // followerSeconds is how long a follower may take to end what it applies: nobody waits for it
-// meanwhile.
-const followerSeconds = 5
+// meanwhile. One that is read makes its clients wait, too.
+const (
+	followerSeconds = 5
+	readerSeconds   = 1
+)
 
 // errPrepared is a follower that is not at rest although it should be.
 var errPrepared = errors.New("InnoDB has transactions that are prepared only")
@@ -77,8 +80,12 @@ func (c *cloning) holdFollower(ctx context.Context) (*stage, error) {
 // rest has the server end what it applies and begin nothing, and close its tables. It goes on
 // to receive, and to answer.
 func (c *cloning) rest(ctx context.Context, s *stage) error {
+	seconds := followerSeconds
+	if reads(c.i) {
+		seconds = readerSeconds
+	}
 	err := s.admin.execAll(ctx,
-		fmt.Sprintf("SET SESSION lock_wait_timeout = %d, max_statement_time = %d", followerSeconds, followerSeconds),
+		fmt.Sprintf("SET SESSION lock_wait_timeout = %d, max_statement_time = %d", seconds, seconds),
 		"FLUSH TABLES WITH READ LOCK", "SET SESSION max_statement_time = 0")
 	if err != nil {
 		return fmt.Errorf("hold what is applied: %w", err)
