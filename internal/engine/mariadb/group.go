@@ -50,6 +50,15 @@ func writes(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kur
 
 func follows(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyFollow }
 
+// holds says whether a follower is to follow nobody.
+func holds(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyHold }
+
+// answers says whether a server answers for commits of the one that it follows: it is of the
+// same group. A read replica answers for nothing.
+func answers(i engine.Instance) bool {
+	return holds(i) || follows(i) && (!reads(i) || i.Role.Source != nil && i.Role.Source.ID.Owner() == i.Instance.Owner())
+}
+
 // keepsOut says whether a server of a group lets no client in: a follower shows an older
 // state than its writer, which only a read replica is there for, one that yields or rests is
 // about to end, and one that is held may show what others lack.
@@ -57,7 +66,7 @@ func keepsOut(i engine.Instance) bool { return i.Role != nil && (i.Held || !writ
 
 // waitsFor are those whose answer commits of the server wait for, once it has loaded that.
 func waitsFor(i engine.Instance) []kurabe.InstanceID {
-	if i.Role == nil || follows(i) {
+	if i.Role == nil || follows(i) || holds(i) {
 		return nil
 	}
 	return i.Role.WaitFor
@@ -68,17 +77,14 @@ func waitsFor(i engine.Instance) []kurabe.InstanceID {
 // that loses its role loses the log only in a clean stop; the planner sees to both.
 func keepsBinlog(i engine.Instance) bool { return i.Log || i.Binlog || i.Role != nil }
 
-// waitText is the note of whom commits wait for, for a server that knows only that they
-// wait; waitedFor reads it.
+// waitText says whom commits wait for, by their numbers for us, and by what the server knows
+// its followers by for kurabe_guard, which lets nobody else's answer count. Their order has no
+// meaning. waitedFor reads it.
 func waitText(ids []kurabe.InstanceID) string {
-	numbers := make([]int, len(ids))
-	for n, id := range ids {
-		numbers[n] = id.Number()
-	}
-	slices.Sort(numbers)
-	words := make([]string, len(numbers))
-	for n, number := range numbers {
-		words[n] = strconv.Itoa(number)
+	sorted := slices.SortedFunc(slices.Values(ids), func(a, b kurabe.InstanceID) int { return a.Number() - b.Number() })
+	words := make([]string, len(sorted))
+	for n, id := range sorted {
+		words[n] = strconv.Itoa(id.Number()) + ":" + serverID(id)
 	}
 	return strings.Join(words, " ")
 }
@@ -86,6 +92,7 @@ func waitText(ids []kurabe.InstanceID) string {
 func waitedFor(owner kurabe.InstanceID, text string) []kurabe.InstanceID {
 	var ids []kurabe.InstanceID
 	for word := range strings.FieldsSeq(text) {
+		word, _, _ := strings.Cut(word, ":") // an earlier service noted numbers alone
 		if number, err := strconv.Atoi(word); err == nil && number > 0 {
 			ids = append(ids, owner.Member(number))
 		}
@@ -111,6 +118,8 @@ func (d *Driver) assume(ctx context.Context, a *admin, i engine.Instance) error 
 		return fmt.Errorf("%w: %s", errBroken, state.Rebuild)
 	case follows(i):
 		return d.follow(ctx, a, i)
+	case holds(i) && state != nil:
+		return d.receiveNothing(ctx, a, i, *state)
 	case state != nil:
 		return fmt.Errorf("%w: it follows, and has not been promoted", engine.ErrNotReady)
 	case writes(i):
