@@ -39,7 +39,12 @@ func (b *clusterApart) writerHost(t *testing.T) *apartHost {
 func TestClusterApart(t *testing.T) {
 	bed := newApartBed(t)
 	bed.add(t, zoneHere)
-	b := &clusterApart{newClusterBed(t, bed.service), bed.hosts}
+	bed.service.EachEngine(t, func(t *testing.T, engine string) {
+		(&clusterApart{newClusterBed(t, bed.service, engine), bed.hosts}).losesEach(t)
+	})
+}
+
+func (b *clusterApart) losesEach(t *testing.T) {
 	b.pulse.WaitMore(t, beatsBefore)
 	owner := harness.Owners(b.hosts[0].Homes())[0]
 	for _, c := range []struct {

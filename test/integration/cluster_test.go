@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -26,10 +27,10 @@ type clusterBed struct {
 	pulse *harness.Pulse
 }
 
-func newClusterBed(t *testing.T, s *harness.Service) *clusterBed {
+func newClusterBed(t *testing.T, s *harness.Service, engine string) *clusterBed {
 	t.Helper()
 	_, err := s.CreateDBCluster(t.Context(), &rds.CreateDBClusterInput{
-		DBClusterIdentifier: aws.String("ring"), Engine: aws.String("postgres"), DBClusterInstanceClass: aws.String(harness.Class("micro")),
+		DBClusterIdentifier: aws.String("ring"), Engine: aws.String(engine), DBClusterInstanceClass: aws.String(harness.Class("micro")),
 		MasterUsername: aws.String("master"), MasterUserPassword: aws.String(harness.Password), DatabaseName: aws.String("shop"), AllocatedStorage: aws.Int32(20),
 	})
 	must(t, err)
@@ -38,7 +39,7 @@ func newClusterBed(t *testing.T, s *harness.Service) *clusterBed {
 	if owners := harness.Owners(s.Homes()); len(owners) == 1 {
 		b.id = owners[0]
 	}
-	b.login = harness.Login{Engine: "postgres", Address: aws.ToString(c.Endpoint), Port: int(aws.ToInt32(c.Port)), User: "master", Password: harness.Password, Database: "shop", CAFile: filepath.Join(s.Data, "ca.pem")}
+	b.login = harness.Login{Engine: engine, Address: aws.ToString(c.Endpoint), Port: int(aws.ToInt32(c.Port)), User: "master", Password: harness.Password, Database: "shop", CAFile: filepath.Join(s.Data, "ca.pem")}
 	b.read = b.login
 	b.read.Address = aws.ToString(c.ReaderEndpoint)
 	b.pulse, err = harness.NewPulse(t.Context(), b.login)
@@ -107,6 +108,26 @@ func (b *clusterBed) follower(t *testing.T) harness.Member {
 	return harness.Member{}
 }
 
+// whoReads asks a server which of the two it is.
+var whoReads = map[string]string{
+	"postgres": "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'writer' END",
+	"mariadb":  "SELECT CASE WHEN @@GLOBAL.read_only THEN 'standby' ELSE 'writer' END",
+}
+
+// failsOver asks for a failover, as soon as a reader has every commit again.
+func (b *clusterBed) failsOver(t *testing.T) {
+	t.Helper()
+	harness.Wait(t, gapBound, "a failover is accepted", func() string {
+		_, err := b.s.FailoverDBCluster(t.Context(), &rds.FailoverDBClusterInput{DBClusterIdentifier: aws.String("ring")})
+		var not *types.InvalidDBClusterStateFault
+		if errors.As(err, &not) {
+			return not.Error()
+		}
+		must(t, err)
+		return ""
+	})
+}
+
 // reader reads by the reader endpoint until it is stopped, and counts who answered.
 type reader struct {
 	standby, writer, errors int
@@ -134,14 +155,14 @@ func (r *reader) once(ctx context.Context, l harness.Login) {
 	s, err := harness.Open(limited, l)
 	var rows []string
 	if err == nil {
-		rows, err = s.Rows(limited, "SELECT pg_is_in_recovery()::text")
+		rows, err = s.Rows(limited, whoReads[l.Engine])
 		s.Close()
 	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		r.errors, r.newest = r.errors+1, err
-	case rows[0] == "true":
+	case rows[0] == "standby":
 		r.standby++
 	default:
 		r.writer++
@@ -161,18 +182,18 @@ const bothKilled = "writer and standby killed"
 // at a standby.
 func TestCluster(t *testing.T) {
 	s := harness.Start(t, harness.Options{})
-	s.NeedEngine(t, "postgres", s.Engines(t))
-	b := newClusterBed(t, s)
+	s.EachEngine(t, func(t *testing.T, engine string) { newClusterBed(t, s, engine).losesEach(t) })
+}
+
+func (b *clusterBed) losesEach(t *testing.T) {
+	s := b.s
 	for _, c := range []struct {
 		name   string
 		strike func(t *testing.T)
 		moves  bool // another server writes afterwards
 	}{
 		{"writer killed", func(t *testing.T) { must(t, harness.KillServers(b.writer(t))) }, true},
-		{"in order", func(t *testing.T) {
-			_, err := s.FailoverDBCluster(t.Context(), &rds.FailoverDBClusterInput{DBClusterIdentifier: aws.String("ring")})
-			must(t, err)
-		}, true},
+		{"in order", b.failsOver, true},
 		{"standby killed", func(t *testing.T) { must(t, harness.KillServers(b.follower(t))) }, false},
 		{"writer frozen", func(t *testing.T) {
 			w := b.writer(t)
