@@ -67,8 +67,7 @@ func (b *clusterApart) losesEach(t *testing.T) {
 		inTurn(t, c.name, func(t *testing.T) { b.struck(t, func(h *apartHost) func() { return c.strike(t, h) }) })
 	}
 	b.pulse.Stop()
-	_, err := b.s.DeleteDBCluster(t.Context(), &rds.DeleteDBClusterInput{DBClusterIdentifier: aws.String("ring"), SkipFinalSnapshot: aws.Bool(true)})
-	must(t, err)
+	b.delete(t)
 	for _, h := range b.hosts {
 		harness.Wait(t, hostTime, "nothing of "+owner+" is left", func() string {
 			if left := h.machine.Addresses(t); len(left) > 0 || len(h.Homes()) > 0 {
