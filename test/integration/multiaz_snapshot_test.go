@@ -125,22 +125,22 @@ func (b *backupBed) taken(t *testing.T, name string, asked time.Time) kurabe.Sna
 	f := b.facts(t)[name]
 	back := restored(t, b.Service, name, b.Instance)
 	back.WaitStatus(t, "available")
-	b.hasBy(t, back, asked)
+	hasBy(t, b.pulse, back, asked)
 	back.Delete(t)
 	return f
 }
 
 // hasBy: every row that was acknowledged by then is there, once, and none that nobody wrote.
-func (b *backupBed) hasBy(t *testing.T, back *harness.Instance, asked time.Time) {
+func hasBy(t *testing.T, p *harness.Pulse, back *harness.Instance, asked time.Time) {
 	t.Helper()
-	rows, err := b.pulse.RowsAt(t.Context(), back.Login(t))
+	rows, err := p.RowsAt(t.Context(), back.Login(t))
 	must(t, err)
 	have := map[string]int{}
 	for _, r := range rows {
 		have[r]++
 	}
 	least := 0
-	for _, beat := range b.pulse.Beats() {
+	for _, beat := range p.Beats() {
 		n := fmt.Sprint(beat.N)
 		if beat.Acked.Before(asked) && !beat.Acked.IsZero() {
 			least++
@@ -172,10 +172,10 @@ func (b *backupBed) manual(t *testing.T) {
 	back := *b.Instance
 	back.Name, back.ID = "pair-"+b.Engine, aws.ToString(out.DBInstance.DbiResourceId)
 	back.WaitWhole(t)
-	b.hasBy(t, &back, asked)
+	hasBy(t, b.pulse, &back, asked)
 	must(t, back.AskFailover(t))
 	back.WaitWhole(t)
-	b.hasBy(t, &back, asked)
+	hasBy(t, b.pulse, &back, asked)
 	back.Delete(t)
 }
 
