@@ -22,22 +22,30 @@ func TestSnapshotsInstant(t *testing.T) {
 	enginetest.RunSnapshots(t, setup(t, enginetest.LoopXFS(t, enginetest.Reachable(t))))
 }
 
-// clonerEnv tells a test binary to clone an instance again and again: its home, name and
-// account.
+// clonerEnv tells a test binary to clone an instance again and again: its home, the folder for
+// clones and, of a follower, its writer's home.
 const clonerEnv = "KURABE_TEST_CLONER"
 
 // TestCloneInChild is what the child does until it is killed.
 func TestCloneInChild(t *testing.T) {
-	home, dir, ok := strings.Cut(os.Getenv(clonerEnv), "\n")
-	if !ok {
+	words := strings.Split(os.Getenv(clonerEnv), "\n")
+	if len(words) < 2 {
 		t.Skip("only as a child of TestCloneIsKilled")
 	}
-	i := engine.Instance{
-		Assignment: kurabe.Assignment{Goal: kurabe.GoalRunning}, Home: engine.Home{Dir: home}, SeenDir: home,
-		Version: kurabe.EngineVersion{Version: "10.11.19"}, User: enginetest.Account(t, "mysql"),
+	at := func(home string) engine.Instance {
+		return engine.Instance{
+			Assignment: kurabe.Assignment{Goal: kurabe.GoalRunning}, Home: engine.Home{Dir: home}, SeenDir: home,
+			Version: kurabe.EngineVersion{Version: "10.11.19"}, User: enginetest.Account(t, "mysql"),
+		}
 	}
+	i, dir := at(words[0]), words[1]
 	for n := 0; ; n++ {
-		_, _, err := cloneRunning(t.Context(), i, engine.CopyRequest{Dir: filepath.Join(dir, fmt.Sprint(n))})
+		c := &cloning{i: i}
+		if len(words) > 2 {
+			writer := at(words[2])
+			c.writer = &writer
+		}
+		_, _, err := c.of(t.Context(), engine.CopyRequest{Dir: filepath.Join(dir, fmt.Sprint(n))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +76,7 @@ func meetFrozen(t *testing.T, pid int) {
 }
 
 // startCloner starts a child that clones the instance until it is killed.
-func startCloner(t *testing.T, b *enginetest.Bed) *exec.Cmd {
+func startCloner(t *testing.T, b *enginetest.Bed, writer ...string) *exec.Cmd {
 	t.Helper()
 	dir, err := os.MkdirTemp(b.Root, "clones-")
 	if err != nil {
@@ -79,7 +87,7 @@ func startCloner(t *testing.T, b *enginetest.Bed) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "-test.run=^TestCloneInChild$", "-test.v")
-	cmd.Env = append(os.Environ(), clonerEnv+"="+b.Home().Dir+"\n"+dir)
+	cmd.Env = append(os.Environ(), clonerEnv+"="+strings.Join(append([]string{b.Home().Dir, dir}, writer...), "\n"))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

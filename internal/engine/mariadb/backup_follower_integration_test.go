@@ -3,6 +3,7 @@
 package mariadb
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,4 +67,30 @@ func TestNoSnapshotOfAStandbyThatLacksCommits(t *testing.T) {
 	if _, _, err := p.takeStandby(t); err == nil || !strings.Contains(err.Error(), "has not applied transaction") {
 		t.Errorf("%v", err)
 	}
+}
+
+// Whoever clones a follower is killed while that stands still: it goes on at once, applies, and
+// holds nothing.
+func TestFollowersCloneIsKilled(t *testing.T) {
+	s := setup(t, enginetest.LoopXFS(t, enginetest.Reachable(t)))
+	p := joinPair(t, pair{enginetest.NewBed(t, s), enginetest.NewBed(t, s)})
+	p.waitForFollower(t)
+	pid := p.follower.Process(t).PID
+	for n := range 5 {
+		cmd := startCloner(t, p.follower, p.writer.Home().Dir)
+		meetFrozen(t, pid)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		p.writer.MustQuery(t, fmt.Sprintf("INSERT INTO t VALUES (%d, 'after the kill')", 10+n))
+		awaitRow(t, p.follower, 10+n)
+		if by := tracedBy(t, pid); by != "0" {
+			t.Errorf("traced by %s", by)
+		}
+	}
+	if p.follower.Process(t).PID != pid {
+		t.Error("the follower is another one")
+	}
+	p.awaitFollowing(t)
 }
