@@ -47,6 +47,10 @@ func (e EngineName) DefaultPort() int {
 // or no longer is: MariaDB writes a binary log for it, PostgreSQL's is there anyway.
 func (e EngineName) RestartsForLog() bool { return e == MariaDB }
 
+// CopiesWhileCommitsWait says whether a server whose commits wait can be copied: a copy of
+// MariaDB begins at a moment at which none is under way.
+func (e EngineName) CopiesWhileCommitsWait() bool { return e == Postgres }
+
 // HasClusters says whether commits can wait for either of two standbys: a MariaDB goes on by
 // the first answer, and cannot be told whose does not count any more.
 func (e EngineName) HasClusters() bool { return e == Postgres }
