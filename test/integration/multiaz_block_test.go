@@ -48,6 +48,8 @@ func TestStandbyLostBlocks(t *testing.T) {
 		inTurn(t, "the writer is lost", func(t *testing.T) {
 			b.lose(t, func(t *testing.T, _ *pairBed, writer harness.Member) { must(t, harness.KillServers(writer)) })
 		})
+		inTurn(t, "the writer is lost, and its successor", b.successorToo)
+		inTurn(t, "the standby loses its data", b.madeAnew)
 		inTurn(t, "a reboot", b.rebooted)
 		inTurn(t, "a stop and a start", b.stopped)
 		inTurn(t, "degrade", b.degraded)
@@ -169,6 +171,36 @@ func (b *blockBed) writerToo(t *testing.T) {
 	must(t, harness.KillServers(writer))
 	b.nothingIsAcknowledged(t)
 	must(t, standby.Thaw())
+	b.goesOn(t, from)
+}
+
+// successorToo kills the successor of a dead writer as well, at the moment at which it is one:
+// it is started again while it waits for the former writer, which waits for it.
+func (b *blockBed) successorToo(t *testing.T) {
+	b.pulse.WaitMore(t, beatsBefore)
+	writer, standby := b.Pair(t)
+	from := time.Now()
+	must(t, harness.KillServers(writer))
+	harness.Wait(t, gapBound, "the standby follows no more", func() string {
+		if standby.Follows() {
+			return "it does"
+		}
+		return ""
+	})
+	must(t, harness.KillServers(standby))
+	b.settled(t)
+	b.WaitEventsFrom(t, from, failoverEvents...)
+}
+
+// madeAnew: a copy brings the standby back. One of MariaDB cannot be made while commits wait,
+// and is once the writer keeps clients out.
+func (b *blockBed) madeAnew(t *testing.T) {
+	_, standby, from := b.frozen(t)
+	must(t, standby.LoseData())
+	if b.Engine == "mariadb" {
+		_, err := b.Service.RebootDBInstance(t.Context(), &rds.RebootDBInstanceInput{DBInstanceIdentifier: aws.String(b.Name)})
+		must(t, err)
+	}
 	b.goesOn(t, from)
 }
 
