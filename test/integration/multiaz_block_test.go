@@ -60,35 +60,51 @@ func TestStandbyLostBlocks(t *testing.T) {
 
 func newBlockBed(t *testing.T, s *harness.Service, engine string) *blockBed {
 	t.Helper()
-	group := "block-" + engine
-	versions, err := s.DescribeDBEngineVersions(t.Context(), &rds.DescribeDBEngineVersionsInput{Engine: aws.String(engine), DefaultOnly: aws.Bool(true)})
-	if err != nil || len(versions.DBEngineVersions) != 1 {
-		t.Fatal(versions, err)
-	}
-	if _, err := s.CreateDBParameterGroup(t.Context(), &rds.CreateDBParameterGroupInput{
-		DBParameterGroupName: aws.String(group), DBParameterGroupFamily: versions.DBEngineVersions[0].DBParameterGroupFamily, Description: aws.String("for a test"),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	group := blockGroup(t, s, engine)
 	in := harness.MultiAZRequest("blocked", engine)
 	in.DBParameterGroupName = aws.String(group)
 	b := &blockBed{&pairBed{Instance: s.MustCreate(t, in)}, group}
 	b.WaitWhole(t)
-	b.policy(t, kurabe.StandbyLostBlock)
 	b.waitSaid(t, "go on alone no more", "explain", b.Name)
 	b.pulse = b.Pulse(t)
 	return b
 }
 
+// familyOf is the family of the parameter groups of an engine's default version.
+func familyOf(t *testing.T, s *harness.Service, engine string) *string {
+	t.Helper()
+	versions, err := s.DescribeDBEngineVersions(t.Context(), &rds.DescribeDBEngineVersionsInput{Engine: aws.String(engine), DefaultOnly: aws.Bool(true)})
+	if err != nil || len(versions.DBEngineVersions) != 1 {
+		t.Fatal(versions, err)
+	}
+	return versions.DBEngineVersions[0].DBParameterGroupFamily
+}
+
+// blockGroup is a parameter group that has commits wait.
+func blockGroup(t *testing.T, s *harness.Service, engine string) string {
+	t.Helper()
+	group := "block-" + engine
+	_, err := s.CreateDBParameterGroup(t.Context(), &rds.CreateDBParameterGroupInput{
+		DBParameterGroupName: aws.String(group), DBParameterGroupFamily: familyOf(t, s, engine), Description: aws.String("for a test"),
+	})
+	must(t, err)
+	must(t, setPolicy(t, s, group, kurabe.StandbyLostBlock))
+	return group
+}
+
+func standbyLost(value string) []types.Parameter {
+	return []types.Parameter{{ParameterName: aws.String(kurabe.ParameterStandbyLost), ParameterValue: aws.String(value), ApplyMethod: types.ApplyMethodImmediate}}
+}
+
+func setPolicy(t *testing.T, s *harness.Service, group, value string) error {
+	_, err := s.ModifyDBParameterGroup(t.Context(), &rds.ModifyDBParameterGroupInput{DBParameterGroupName: aws.String(group), Parameters: standbyLost(value)})
+	return err
+}
+
 // policy says what becomes of commits.
 func (b *blockBed) policy(t *testing.T, value string) {
 	t.Helper()
-	_, err := b.Service.ModifyDBParameterGroup(t.Context(), &rds.ModifyDBParameterGroupInput{
-		DBParameterGroupName: aws.String(b.group), Parameters: []types.Parameter{{
-			ParameterName: aws.String(kurabe.ParameterStandbyLost), ParameterValue: aws.String(value), ApplyMethod: types.ApplyMethodImmediate,
-		}},
-	})
-	must(t, err)
+	must(t, setPolicy(t, b.Service, b.group, value))
 }
 
 // waitSaid waits until a command of the client says something.
@@ -118,9 +134,14 @@ func (b *blockBed) frozen(t *testing.T) (writer, standby harness.Member, from ti
 // nothingIsAcknowledged demands that for blockTime.
 func (b *blockBed) nothingIsAcknowledged(t *testing.T) {
 	t.Helper()
-	began, acked := time.Now(), b.pulse.Acked()
+	stands(t, b.pulse)
+}
+
+func stands(t *testing.T, pulse *harness.Pulse) {
+	t.Helper()
+	began, acked := time.Now(), pulse.Acked()
 	harness.Wait(t, 2*blockTime, "time goes by", func() string {
-		if now := b.pulse.Acked(); now != acked {
+		if now := pulse.Acked(); now != acked {
 			t.Fatalf("%d rows were acknowledged while the standby hangs", now-acked)
 		}
 		if time.Since(began) < blockTime {
