@@ -51,10 +51,6 @@ func (e EngineName) RestartsForLog() bool { return e == MariaDB }
 // MariaDB begins at a moment at which none is under way.
 func (e EngineName) CopiesWhileCommitsWait() bool { return e == Postgres }
 
-// HasClusters says whether commits can wait for either of two standbys: a MariaDB goes on by
-// the first answer, and cannot be told whose does not count any more.
-func (e EngineName) HasClusters() bool { return e == Postgres }
-
 // LicenseModel is what DescribeDBInstances says of the engine's licence.
 func (e EngineName) LicenseModel() string {
 	if e == MariaDB {

@@ -18,15 +18,18 @@ import (
 func TestClusterBlocks(t *testing.T) {
 	onceIsEnough(t)
 	s := harness.Start(t, harness.Options{})
-	s.NeedEngine(t, "postgres", s.Engines(t))
-	group := aws.String("ring-blocks")
+	s.EachEngine(t, func(t *testing.T, engine string) { clusterBlocks(t, s, engine) })
+}
+
+func clusterBlocks(t *testing.T, s *harness.Service, engine string) {
+	group := aws.String("ring-blocks-" + engine)
 	_, err := s.CreateDBClusterParameterGroup(t.Context(), &rds.CreateDBClusterParameterGroupInput{
-		DBClusterParameterGroupName: group, DBParameterGroupFamily: familyOf(t, s, "postgres"), Description: aws.String("for a test"),
+		DBClusterParameterGroupName: group, DBParameterGroupFamily: familyOf(t, s, engine), Description: aws.String("for a test"),
 	})
 	must(t, err)
 	_, err = s.ModifyDBClusterParameterGroup(t.Context(), &rds.ModifyDBClusterParameterGroupInput{DBClusterParameterGroupName: group, Parameters: standbyLost(kurabe.StandbyLostBlock)})
 	must(t, err)
-	b := newClusterBed(t, s, func(in *rds.CreateDBClusterInput) { in.DBClusterParameterGroupName = group })
+	b := newClusterBed(t, s, engine, func(in *rds.CreateDBClusterInput) { in.DBClusterParameterGroupName = group })
 	b.pulse.WaitMore(t, beatsBefore)
 	first := b.follower(t)
 	must(t, first.Freeze())
@@ -55,6 +58,9 @@ func TestClusterBlocks(t *testing.T) {
 	b.whole(t)
 	b.pulse.Stop()
 	b.pulse.Verify(t)
+	_, err = s.DeleteDBCluster(t.Context(), &rds.DeleteDBClusterInput{DBClusterIdentifier: aws.String("ring"), SkipFinalSnapshot: aws.Bool(true)})
+	must(t, err)
+	harness.Wait(t, gapBound, "nothing is left", func() string { return strings.Join(s.Homes(), " ") })
 }
 
 // TestApartBlocks loses each host of a pair in turn where commits wait for the other one.
