@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
@@ -53,7 +54,7 @@ func asInstance(c types.DBCluster) types.DBInstance {
 }
 
 // listClusters prints the clusters, nothing where there are none.
-func (c *client) listClusters(ctx context.Context, w io.Writer) error {
+func (c *client) listClusters(ctx context.Context, w io.Writer, follow map[string]kurabe.Following) error {
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	pages := rds.NewDescribeDBClustersPaginator(c.Client, &rds.DescribeDBClustersInput{})
 	for first := true; pages.HasMorePages(); first = false {
@@ -62,12 +63,13 @@ func (c *client) listClusters(ctx context.Context, w io.Writer) error {
 			return friendly(err)
 		}
 		if first && len(page.DBClusters) > 0 {
-			fmt.Fprintln(table, "\nCLUSTER\tENGINE\tCLASS\tSTATUS\tWRITER\tREADERS\tENDPOINT\tREADER ENDPOINT")
+			fmt.Fprintln(table, "\nCLUSTER\tENGINE\tCLASS\tSTATUS\tWRITER\tREADERS\tREPLICATION\tENDPOINT\tREADER ENDPOINT")
 		}
 		for _, d := range page.DBClusters {
 			writer, readers := serversOf(d)
-			fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(d.DBClusterIdentifier), aws.ToString(d.Engine), aws.ToString(d.EngineVersion),
-				aws.ToString(d.DBClusterInstanceClass), aws.ToString(d.Status), writer, readers, at(d.Endpoint, d.Port), at(d.ReaderEndpoint, d.Port))
+			fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(d.DBClusterIdentifier), aws.ToString(d.Engine), aws.ToString(d.EngineVersion),
+				aws.ToString(d.DBClusterInstanceClass), aws.ToString(d.Status), writer, readers,
+				replicationColumn(follow[kurabe.NameKey(aws.ToString(d.DBClusterIdentifier), true)], time.Now()), at(d.Endpoint, d.Port), at(d.ReaderEndpoint, d.Port))
 		}
 	}
 	return table.Flush()

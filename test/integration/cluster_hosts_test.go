@@ -42,6 +42,7 @@ func TestClusterApart(t *testing.T) {
 	b := &clusterApart{newClusterBed(t, bed.service), bed.hosts}
 	b.pulse.WaitMore(t, beatsBefore)
 	owner := harness.Owners(b.hosts[0].Homes())[0]
+	waitReaders(t, b.s) // whose hosts are asked over the network
 	for _, c := range []struct {
 		name   string
 		strike func(t *testing.T, h *apartHost) (back func())

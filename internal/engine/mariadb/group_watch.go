@@ -89,7 +89,7 @@ func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 		return v, err
 	}
 	v.Applied = v.Position
-	v.Position = max(v.Position, s.received)
+	v.Position, v.Lag = max(v.Position, s.received), s.lag
 	v.Following = follows(w.i) && s.of(w.i) && s.receives == "Yes" && s.sourceFile != "" && s.applies
 	if time.Since(w.bounded) >= boundEvery {
 		// What fails is tried again, and says nothing of the server.
