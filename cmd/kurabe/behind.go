@@ -21,6 +21,11 @@ func (c *client) following(ctx context.Context) map[string]kurabe.Following {
 	}
 	for _, f := range list {
 		byName[kurabe.NameKey(f.Name, f.Cluster)] = f
+		for _, one := range f.Followers {
+			if one.Kind == kurabe.FollowerReader { // an instance to users
+				byName[one.Instance] = kurabe.Following{Name: one.Instance, Followers: []kurabe.Follower{one}}
+			}
+		}
 	}
 	return byName
 }
@@ -72,16 +77,16 @@ func replicationColumn(f kurabe.Following, now time.Time) string {
 		parts = append(parts, text)
 	}
 	for _, one := range f.Followers {
-		text := shortLag(one)
-		switch one.Kind {
-		case kurabe.FollowerReplica:
-			text = "of " + f.Source + ": " + text
-		case kurabe.FollowerReader:
-			text = one.Instance + ": " + text
-		default:
-			text = "standby: " + text
+		who := "standby"
+		switch {
+		case one.Kind == kurabe.FollowerReplica:
+			who = "of " + f.Source
+		case one.Kind == kurabe.FollowerReader && f.Cluster:
+			who = one.Instance
+		case one.Kind == kurabe.FollowerReader:
+			who = "reader"
 		}
-		parts = append(parts, text)
+		parts = append(parts, who+": "+shortLag(one))
 	}
 	if len(parts) == 0 {
 		return "-"

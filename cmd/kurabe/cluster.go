@@ -16,6 +16,11 @@ import (
 	"kurabe"
 )
 
+// noDatabase says that there is none of a name.
+type noDatabase struct{ what, name string }
+
+func (e noDatabase) Error() string { return fmt.Sprintf("there is no %s %q", e.what, e.name) }
+
 // findDatabase returns what a person can connect to under a name: the instance that is called
 // so, a server of a cluster, or the cluster, at the endpoint of its writer. "cluster:NAME" is
 // the cluster where an instance is called the same.
@@ -32,11 +37,15 @@ func (c *client) findDatabase(ctx context.Context, name string) (types.DBInstanc
 	var absent *types.DBClusterNotFoundFault
 	switch {
 	case errors.As(err, &absent):
-		return types.DBInstance{}, fmt.Errorf("there is no DB instance and no DB cluster %q", cluster)
+		what := "DB instance and no DB cluster"
+		if asked {
+			what = "DB cluster"
+		}
+		return types.DBInstance{}, noDatabase{what, cluster}
 	case err != nil:
 		return types.DBInstance{}, friendly(err)
 	case len(out.DBClusters) == 0:
-		return types.DBInstance{}, fmt.Errorf("there is no DB cluster %q", cluster)
+		return types.DBInstance{}, noDatabase{"DB cluster", cluster}
 	}
 	return asInstance(out.DBClusters[0]), nil
 }

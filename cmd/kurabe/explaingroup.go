@@ -16,6 +16,7 @@ type explainedGroup struct {
 	Writer, Handover, Recovering kurabe.InstanceID
 	Sync                         []kurabe.InstanceID
 	Since                        time.Time
+	Choosing                     bool
 	Servers                      []explainedServer
 
 	// following is what the hosts say now of those that follow.
@@ -38,6 +39,8 @@ func (g *explainedGroup) print(w io.Writer) {
 	}
 	lines := []string{fmt.Sprintf("epoch %d: %s writes", g.Epoch, g.Writer)}
 	switch {
+	case g.Choosing:
+		lines[0] = fmt.Sprintf("epoch %d: nobody writes; %s is lost, and one of %s has every commit: whoever has most takes over", g.Epoch, g.Writer, joinIDs(g.Sync))
 	case len(g.Sync) > 0:
 		lines[0] += ", commits wait for " + joinIDs(g.Sync)
 	case !g.Since.IsZero():
@@ -47,7 +50,7 @@ func (g *explainedGroup) print(w io.Writer) {
 		lines = append(lines, "the writer hands over to "+string(g.Handover))
 	}
 	if g.following.Failovers > 0 {
-		lines = append(lines, fmt.Sprintf("%d failovers since it was made", g.following.Failovers))
+		lines = append(lines, fmt.Sprintf("failovers since it was made: %d", g.following.Failovers))
 	}
 	if g.Recovering != "" {
 		lines = append(lines, "with a loss that was accepted, "+string(g.Recovering)+" is to write once the writer has ended")
