@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"kurabe"
-	"kurabe/internal/hostlink"
 	"kurabe/internal/reconcile"
-	"kurabe/internal/store"
 )
 
 // askReplicaLag is the question of how far the servers of a host are behind that follow.
@@ -23,26 +23,43 @@ const (
 
 // followings tells how what follows stands: the records, and what hosts say when somebody asks.
 type followings struct {
-	self  kurabe.HostID
-	own   func() []kurabe.ReplicaLag
-	view  *store.View
-	links *hostlink.Server // nil: all is here
+	records func() []kurabe.Following // a list of the caller's own
+	ask     func(context.Context, kurabe.HostID) ([]kurabe.ReplicaLag, error)
 
 	mu     sync.Mutex // guards the rest; held while hosts are asked
 	at     time.Time
 	newest []kurabe.Following
 }
 
-// look is never older than lagFresh and what the answers take.
+// newFollowings asks the agent of this host itself, and others over their links.
+func (s *service) newFollowings() *followings {
+	return &followings{
+		records: func() []kurabe.Following { return reconcile.Following(s.view) },
+		ask: func(ctx context.Context, host kurabe.HostID) (lags []kurabe.ReplicaLag, err error) {
+			switch {
+			case host == s.host.ID:
+				return s.lags(), nil
+			case host == "":
+				return nil, kurabe.Errorf(kurabe.CodeUnavailable, "it has no host yet")
+			case s.links == nil:
+				return nil, kurabe.Errorf(kurabe.CodeUnavailable, "it is on host %s, and the service was started without --host-listen", host)
+			}
+			err = s.links.Ask(ctx, host, askReplicaLag, struct{}{}, &lags)
+			return lags, err
+		},
+	}
+}
+
+// look is never older than lagFresh and what the answers take. What it returns is shared.
 func (f *followings) look(ctx context.Context) []kurabe.Following {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.newest != nil && time.Since(f.at) < lagFresh {
 		return f.newest
 	}
-	list := reconcile.Following(f.view)
-	// What one of them does not wait for is the next one's, too.
-	said := f.ask(context.WithoutCancel(ctx), list)
+	list := f.records()
+	// One who does not wait for the answers may not spoil them for the next.
+	said := f.askAll(context.WithoutCancel(ctx), list)
 	for _, one := range list {
 		for n := range one.Followers {
 			said[one.Followers[n].Host].tell(&one.Followers[n])
@@ -72,43 +89,26 @@ func (a lagAnswer) tell(f *kurabe.Follower) {
 	f.Lag = &kurabe.ReplicaLag{Server: f.Server, Seconds: kurabe.ReplicaLagNone, Reason: "its host has no server that is to follow"}
 }
 
-// ask asks each host that has a follower, all at once.
-func (f *followings) ask(ctx context.Context, list []kurabe.Following) map[kurabe.HostID]lagAnswer {
+// askAll asks each host that has a follower, all at once.
+func (f *followings) askAll(ctx context.Context, list []kurabe.Following) map[kurabe.HostID]lagAnswer {
 	ctx, cancel := context.WithTimeout(ctx, lagTime)
 	defer cancel()
 	said := map[kurabe.HostID]lagAnswer{}
-	var mu sync.Mutex // guards said
-	var wait sync.WaitGroup
 	for _, one := range list {
 		for _, follower := range one.Followers {
-			host := follower.Host
-			mu.Lock()
-			_, asked := said[host]
-			said[host] = lagAnswer{}
-			mu.Unlock()
-			if asked {
-				continue
-			}
-			wait.Go(func() {
-				a := f.askOne(ctx, host)
-				mu.Lock()
-				defer mu.Unlock()
-				said[host] = a
-			})
+			said[follower.Host] = lagAnswer{}
 		}
+	}
+	var mu sync.Mutex // guards said
+	var wait sync.WaitGroup
+	for _, host := range slices.Collect(maps.Keys(said)) {
+		wait.Go(func() {
+			lags, err := f.ask(ctx, host)
+			mu.Lock()
+			defer mu.Unlock()
+			said[host] = lagAnswer{lags, err}
+		})
 	}
 	wait.Wait()
 	return said
-}
-
-func (f *followings) askOne(ctx context.Context, host kurabe.HostID) (a lagAnswer) {
-	switch {
-	case host == f.self:
-		a.lags = f.own()
-	case f.links == nil:
-		a.err = kurabe.Errorf(kurabe.CodeUnavailable, "it is on host %s, and the service was started without --host-listen", host)
-	default:
-		a.err = f.links.Ask(ctx, host, askReplicaLag, struct{}{}, &a.lags)
-	}
-	return a
 }

@@ -365,7 +365,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 		}
 		return reconcile.Explain(s.view, i, time.Now()), nil
 	}))
-	follow := &followings{self: s.host.ID, own: s.lags, view: s.view, links: s.links}
+	follow := s.newFollowings()
 	server.Handle("GET /kurabe/following", server.Signed(func(r *http.Request) (any, error) { return follow.look(r.Context()), nil }))
 	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, follow.look})
 	server.Handle("GET /kurabe/occupied", server.Signed(func(*http.Request) (any, error) { return reconcile.Occupied(s.view), nil }))

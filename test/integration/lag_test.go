@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,14 +64,21 @@ func waitMetric(t *testing.T, s *harness.Service, name, what string, holds func(
 // waitReaders waits until both readers of the cluster have next to no lag.
 func waitReaders(t *testing.T, s *harness.Service) {
 	t.Helper()
-	harness.Wait(t, gapBound, "both readers are up to date", func() string {
+	waitNear(t, s, 2, `cluster="ring"`, `kind="reader"`)
+}
+
+// waitNear waits until so many followers with these labels have next to no lag.
+func waitNear(t *testing.T, s *harness.Service, followers int, labels ...string) {
+	t.Helper()
+	harness.Wait(t, gapBound, fmt.Sprint("followers are up to date: ", labels), func() string {
 		samples, near := metricsOf(t, s), 0
 		for name, value := range samples {
-			if strings.HasPrefix(name, "kurabe_replica_lag_seconds{") && strings.Contains(name, `cluster="ring"`) && strings.Contains(name, `kind="reader"`) && little(value) {
+			missing := slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(name, l) })
+			if strings.HasPrefix(name, "kurabe_replica_lag_seconds{") && !missing && little(value) {
 				near++
 			}
 		}
-		if near != 2 {
+		if near != followers {
 			return fmt.Sprint(samples)
 		}
 		return ""
