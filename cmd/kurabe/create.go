@@ -36,8 +36,8 @@ func createCommand() *cobra.Command {
 		Long: `Create a DB instance and wait until it is available, which means that a client has
 logged in over its endpoint and written.
 
-With --cluster it is a Multi-AZ DB cluster of PostgreSQL: a writer and two readers in three
-zones, each of the class, with the storage, for itself.
+With --cluster it is a Multi-AZ DB cluster: a writer and two readers in three zones, each
+of the class, with the storage, for itself.
 
 The master password is made at random unless --password-stdin gives it, and kept in a
 login file that "kurabe connect" uses; the service itself keeps only a verifier.`,

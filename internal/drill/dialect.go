@@ -29,8 +29,7 @@ type dialect struct {
 	// comment reads that of the schema: no row when there is no schema.
 	comment string
 	drop    string
-	// reads asks a server whether it is a reader: "true" of one that is. "" of an engine that has
-	// no DB clusters.
+	// reads asks a server whether it is a reader: "true" of one that is.
 	reads string
 }
 
@@ -55,6 +54,7 @@ var dialects = map[string]dialect{
 		table:   "CREATE TABLE " + table + " (n bigint) ENGINE=InnoDB",
 		comment: "SELECT schema_comment FROM information_schema.schemata WHERE schema_name = '" + Schema + "'",
 		drop:    "DROP DATABASE " + Schema,
+		reads:   "SELECT IF(@@GLOBAL.read_only, 'true', 'false')",
 	},
 }
 

@@ -87,7 +87,7 @@ func waitNear(t *testing.T, s *harness.Service, followers int, labels ...string)
 
 func none(v float64) bool   { return v == -1 }
 func zero(v float64) bool   { return v == 0 }
-func once(v float64) bool    { return v == 1 }
+func once(v float64) bool   { return v == 1 }
 func shown(v float64) bool  { return v >= lagShown }
 func little(v float64) bool { return v >= 0 && v < 1 }
 
