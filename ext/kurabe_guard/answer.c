@@ -249,8 +249,9 @@ static const struct
   {begin_to_send, (void *) report_reply, (void *) report_counted,
    "cannot choose", "who has what is waited for"}
 };
-/* Changes the calls, each by way of the next GUARD_JUMP_BYTES of spare; 0 when one
-   of them cannot be changed. */
+/* Changes the calls, each by way of the next GUARD_JUMP_BYTES of spare; 0 when a
+   follower would answer for what it may lose. A server in which the others are not
+   found can wait for its only follower, whose every answer counts. */
 int guard_prepare_answers(char *spare)
 {
   size_t i;
@@ -259,7 +260,7 @@ int guard_prepare_answers(char *spare)
                        changes[i].ours))
     {
       guard_complain(changes[i].what, changes[i].name);
-      return 0;
+      return i > 0;
     }
   return guard_counts= 1;
 }
