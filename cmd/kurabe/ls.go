@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"text/tabwriter"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
@@ -21,14 +22,18 @@ func lsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls",
 		Short: "List the DB instances and the DB clusters",
-		Args:  cobra.NoArgs,
+		Long: `List the DB instances and the DB clusters. REPLICATION says how far what follows is behind,
+as ReplicaLag of RDS: the standby of a Multi-AZ instance, a read replica, the readers of a
+cluster; and for how long there has been no standby that has every commit.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.client()
 			if err != nil {
 				return err
 			}
 			table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(table, "NAME\tENGINE\tCLASS\tSTORAGE\tUSED\tFREE\tSTATUS\tENDPOINT")
+			fmt.Fprintln(table, "NAME\tENGINE\tCLASS\tSTORAGE\tUSED\tFREE\tSTATUS\tREPLICATION\tENDPOINT")
+			follow := c.following(cmd.Context())
 			pages := rds.NewDescribeDBInstancesPaginator(c.Client, &rds.DescribeDBInstancesInput{})
 			for pages.HasMorePages() {
 				page, err := pages.NextPage(cmd.Context())
@@ -36,30 +41,45 @@ func lsCommand() *cobra.Command {
 					return friendly(err)
 				}
 				for _, i := range page.DBInstances {
-					used, free := storageOf(cmd.Context(), c, aws.ToString(i.DBInstanceIdentifier))
-					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
+					e := c.explained(cmd.Context(), url.Values{"name": {aws.ToString(i.DBInstanceIdentifier)}})
+					used, free := storageOf(e)
+					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
 						aws.ToString(i.EngineVersion), aws.ToString(i.DBInstanceClass), aws.ToInt32(i.AllocatedStorage),
-						aws.ToString(i.StorageType), used, free, aws.ToString(i.DBInstanceStatus), endpoint(i))
+						aws.ToString(i.StorageType), used, free, statusOf(e, aws.ToString(i.DBInstanceStatus)),
+						replicationColumn(follow[aws.ToString(i.DBInstanceIdentifier)], time.Now()), endpoint(i))
 				}
 			}
 			if err := table.Flush(); err != nil {
 				return err
 			}
-			return c.listClusters(cmd.Context(), os.Stdout)
+			return c.listClusters(cmd.Context(), os.Stdout, follow)
 		},
 	}
 	f.add(c)
 	return c
 }
 
-// storageOf says what an instance occupies and may still take, "-" where that is not
-// known: the API of RDS has no word for it.
-func storageOf(ctx context.Context, c *client, name string) (string, string) {
-	var e explanation
-	body, err := c.get(ctx, "/kurabe/explain", url.Values{"name": {name}})
+// explained is what the service knows of an instance that the API of RDS has no word for; of
+// one that it tells nothing of, nothing.
+func (c *client) explained(ctx context.Context, of url.Values) (e explanation) {
+	body, err := c.get(ctx, "/kurabe/explain", of)
 	if err != nil || json.Unmarshal(body, &e) != nil {
-		return "-", "-"
+		return explanation{}
 	}
+	return e
+}
+
+// statusOf is the status as the API tells it, and that commits wait.
+func statusOf(e explanation, status string) string {
+	if e.Status == nil || e.Status.BlockedAt.IsZero() {
+		return status
+	}
+	return status + ", commits wait"
+}
+
+// storageOf says what an instance occupies and may still take, "-" where that is not
+// known.
+func storageOf(e explanation) (string, string) {
 	used, free, _, known := e.storage()
 	if !known {
 		return "-", "-"

@@ -18,6 +18,7 @@ func (d *draft) planGroup() {
 		return
 	}
 	before := d.group.Writer
+	d.takePolicy()
 	d.replace()
 	d.enlist()
 	d.dismiss()
@@ -27,7 +28,9 @@ func (d *draft) planGroup() {
 		d.shrink()
 		d.narrow()
 		d.grow()
+		d.takePolicy()
 	}
+	d.tellBlocked()
 	if d.group.Writer != before {
 		d.changedWriter()
 	}

@@ -16,6 +16,10 @@ type GroupExplanation struct {
 	Sync     []kurabe.InstanceID `json:"sync,omitempty"`
 	Since    time.Time           `json:"since,omitzero"`
 	Handover kurabe.InstanceID   `json:"handover,omitempty"`
+	// Blocks: commits go on alone no more.
+	Blocks bool `json:"blocks,omitempty"`
+	// Choosing: nobody may write in this epoch, and whoever of Sync has most is to.
+	Choosing bool `json:"choosing,omitempty"`
 	// Recovering is who is to write although it lacks commits: an operator has accepted that.
 	Recovering kurabe.InstanceID   `json:"recovering,omitempty"`
 	Servers    []ServerExplanation `json:"servers"` // by number
@@ -35,7 +39,7 @@ func explainGroup(w plan.World) *GroupExplanation {
 	if g == nil {
 		return nil
 	}
-	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, Sync: g.Sync, Since: g.Since, Handover: g.Handover, Recovering: g.Recovering}
+	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, Sync: g.Sync, Since: g.Since, Handover: g.Handover, Choosing: g.Choosing, Blocks: g.Blocks, Recovering: g.Recovering}
 	for _, m := range g.Members {
 		s := ServerExplanation{Member: m, Report: w.Reports[m.ID]}
 		if a := w.Members[m.ID]; a != nil {

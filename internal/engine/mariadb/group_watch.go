@@ -89,6 +89,7 @@ func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 		return v, err
 	}
 	v.Applied = v.Position
+	v.Lag = s.lag
 	if s.received > v.Position {
 		if err := synced(ctx, w.admin); err != nil {
 			return v, err

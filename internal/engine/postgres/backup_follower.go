@@ -21,6 +21,7 @@ const (
 	// caughtUpMost is how long a follower may take to apply what its writer had written when
 	// the files were copied. One of a group does so within a second.
 	caughtUpMost = 30 * time.Second
+	comeInMost   = 10 * time.Second
 	caughtUpPoll = 20 * time.Millisecond
 )
 
@@ -44,11 +45,15 @@ func (d *Driver) CopyFollower(ctx context.Context, writer, i engine.Instance, r 
 		return engine.Copied{}, err
 	}
 	var copied engine.Copied
-	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) (err error) {
-		copied, err = d.copyFollower(ctx, conn, writer, i, r)
-		return err
-	})
-	return copied, err
+	// One that hangs is not waited for: there is the writer to copy.
+	limited, cancel := context.WithTimeout(ctx, comeInMost)
+	conn, err := d.adminConn(limited, i)
+	cancel()
+	if err != nil {
+		return copied, err
+	}
+	defer closeConn(ctx, conn)
+	return d.copyFollower(ctx, conn, writer, i, r)
 }
 
 func (d *Driver) copyFollower(ctx context.Context, conn *pgx.Conn, writer, i engine.Instance, r engine.CopyRequest) (copied engine.Copied, err error) {
