@@ -88,7 +88,7 @@ func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 	if v.Position, err = applied(ctx, w.admin); err != nil || s == nil {
 		return v, err
 	}
-	v.Applied = v.Position
+	v.Applied, v.Kept = v.Position, v.Position // its relay log is synced for a standby alone
 	v.Position = max(v.Position, s.received)
 	v.Following = follows(w.i) && s.of(w.i) && s.receives == "Yes" && s.sourceFile != "" && s.applies
 	if time.Since(w.bounded) >= boundEvery {

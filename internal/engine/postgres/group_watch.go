@@ -129,7 +129,7 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	if err := errors.Join(err, writtenErr, appliedErr, json.Unmarshal([]byte(followers), &rows)); err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
-	v.Position, v.Applied = int64(durable), int64(applied)
+	v.Position, v.Applied, v.Kept = int64(durable), int64(applied), int64(durable)
 	if v.Writing {
 		v.Inserted = int64(w.segments.dropHeader(written))
 		v.WaitsFor = waitedFor(w.owner, waits)
