@@ -14,6 +14,7 @@ import (
 type explainedGroup struct {
 	Epoch                        kurabe.Epoch
 	Writer, Handover, Recovering kurabe.InstanceID
+	Switch                       kurabe.InstanceID
 	Sync                         []kurabe.InstanceID
 	Since                        time.Time
 	Servers                      []explainedServer
@@ -42,6 +43,9 @@ func (g *explainedGroup) print(w io.Writer) {
 	}
 	if g.Handover != "" {
 		lines = append(lines, "the writer hands over to "+string(g.Handover))
+	}
+	if g.Switch != "" {
+		lines = append(lines, "the instance yields to its read replica "+string(g.Switch))
 	}
 	if g.Recovering != "" {
 		lines = append(lines, "with a loss that was accepted, "+string(g.Recovering)+" is to write once the writer has ended")

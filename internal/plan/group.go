@@ -15,18 +15,12 @@ func (d *draft) planGroup() {
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
 		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating = d.w.Spec.FailoverSeq, false, false
+		d.dropSwitch()
 		return
 	}
 	before := d.group.Writer
-	d.replace()
-	d.enlist()
-	d.dismiss()
-	if d.next.Goal == kurabe.GoalRunning && !d.recover() {
-		d.succeed()
-		d.handOver()
-		d.shrink()
-		d.narrow()
-		d.grow()
+	if !d.switchOver() {
+		d.decide()
 	}
 	if d.group.Writer != before {
 		d.changedWriter()
@@ -37,6 +31,20 @@ func (d *draft) planGroup() {
 	d.endGroup()
 	d.order()
 	d.tellGroup()
+}
+
+// decide is who belongs to the group, and who of them writes.
+func (d *draft) decide() {
+	d.replace()
+	d.enlist()
+	d.dismiss()
+	if d.next.Goal == kurabe.GoalRunning && !d.recover() {
+		d.succeed()
+		d.handOver()
+		d.shrink()
+		d.narrow()
+		d.grow()
+	}
 }
 
 // convert notes that the user wants another number of zones.
