@@ -47,10 +47,6 @@ func (e EngineName) DefaultPort() int {
 // or no longer is: MariaDB writes a binary log for it, PostgreSQL's is there anyway.
 func (e EngineName) RestartsForLog() bool { return e == MariaDB }
 
-// HasClusters says whether commits can wait for either of two standbys: a MariaDB goes on by
-// the first answer, and cannot be told whose does not count any more.
-func (e EngineName) HasClusters() bool { return e == Postgres }
-
 // LicenseModel is what DescribeDBInstances says of the engine's licence.
 func (e EngineName) LicenseModel() string {
 	if e == MariaDB {

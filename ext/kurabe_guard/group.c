@@ -5,20 +5,16 @@
      killed. The server itself would let it go, and all that were written with
      it, and tell their clients that all is well.
    - Only members of the group answer for a commit, not whoever has the right to
-     replicate.
+     replicate (and only those that it waits for: answer.c).
    - What the log brings in is not vetoed: it was at its source.
-   - A follower answers for what it has on its disk.
    - Events of the scheduler keep their status in a follower.
    - Nobody but members comes in while the service says so.
    - A stop waits for the followers, and not for ever. */
 
 #include "kurabe_guard.h"
-#include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <time.h>
 
 /* The server's own, exported for plugins but not declared in their headers. Weak:
@@ -36,12 +32,9 @@ extern WEAK void check_parse_data(void)
   __asm__("_ZN16Event_parse_data16check_parse_dataEP3THD");
 extern WEAK void check_originator(void *event, MYSQL_THD thd)
   __asm__("_ZN16Event_parse_data19check_originator_idEP3THD");
-extern WEAK void receive_log(void) __asm__("handle_slave_io");
 extern WEAK void kill_at_source(void)
   __asm__("_ZN20Repl_semi_sync_slave15kill_connectionEP11Master_info");
 extern WEAK void connect_to(void) __asm__("server_mysql_real_connect");
-extern WEAK int send_answer(void *slave, void *master_info)
-  __asm__("_ZN20Repl_semi_sync_slave11slave_replyEP11Master_info");
 extern WEAK char applies_log(MYSQL_THD thd) __asm__("thd_is_slave"); /* bool */
 extern WEAK MYSQL_THD this_thread(void) __asm__("_current_thd");
 extern WEAK char shutdown_wait_for_slaves; /* bool */
@@ -110,81 +103,6 @@ static void note_originator(void *event, MYSQL_THD thd)
   check_originator(event, guard_applies_log(thd) ? (MYSQL_THD) no_thread : thd);
 }
 
-/* ---- answers ---- */
-
-/* The server syncs what it has received after so many events, of which a
-   transaction has five; synced after each, a follower is slower than its writer.
-   So it does not sync at all, and here it does, before it answers. */
-#define RELAY_PREFIX "mysql-relay." /* group_render.go */
-
-/* Of the only thread that receives. */
-static int relay_fd= -1;
-static unsigned long relay_number;
-
-static int open_relay(unsigned long number)
-{
-  char name[64];
-  int fd;
-  snprintf(name, sizeof(name), RELAY_PREFIX "%06lu", number);
-  fd= open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0)
-    return -1;
-  if (relay_fd >= 0)
-  {
-    fdatasync(relay_fd); /* the server has done so when it went on */
-    close(relay_fd);
-  }
-  relay_fd= fd;
-  relay_number= number;
-  return 0;
-}
-
-static int open_newest_relay(void)
-{
-  unsigned long newest= 0;
-  struct dirent *entry;
-  DIR *dir= opendir(".");
-  if (!dir)
-    return -1;
-  while ((entry= readdir(dir)))
-  {
-    const char *number= entry->d_name + sizeof(RELAY_PREFIX) - 1;
-    if (!strncmp(entry->d_name, RELAY_PREFIX, sizeof(RELAY_PREFIX) - 1) &&
-        *number && strspn(number, "0123456789") == strlen(number) &&
-        strtoul(number, NULL, 10) > newest)
-      newest= strtoul(number, NULL, 10);
-  }
-  closedir(dir);
-  errno= ENOENT;
-  return newest ? open_relay(newest) : -1;
-}
-
-/* The numbers begin anew when the server forgets whom it followed; the file that
-   was open has no name then. */
-static int sync_relay(void)
-{
-  struct stat st;
-  if (relay_fd >= 0 && (fstat(relay_fd, &st) || st.st_nlink == 0))
-  {
-    close(relay_fd);
-    relay_fd= -1;
-  }
-  if (relay_fd < 0 && open_newest_relay())
-    return -1;
-  while (!open_relay(relay_number + 1))
-    ;
-  return fdatasync(relay_fd);
-}
-
-/* Stands for the answer. Without one the commit goes on waiting. */
-static int answer_when_synced(void *slave, void *master_info)
-{
-  if (!sync_relay())
-    return send_answer(slave, master_info);
-  guard_complain("cannot sync", RELAY_PREFIX);
-  return 1;
-}
-
 /* ---- the end of the stream ---- */
 
 /* Stands for the connection by which a follower that ceases to receive asks its
@@ -206,8 +124,6 @@ static const struct
    "who answers for a commit"},
   {check_parse_data, (void *) check_originator, (void *) note_originator,
    "cannot keep the status of", "events"},
-  {receive_log, (void *) send_answer, (void *) answer_when_synced,
-   "cannot sync", "what is answered for"},
   {kill_at_source, (void *) connect_to, (void *) connect_never,
    "cannot keep a follower from calling", "a source that may be dead"}
 };
@@ -217,7 +133,7 @@ static const struct
 void guard_prepare_group(char *spare, size_t bytes)
 {
   size_t i;
-  if (bytes < (1 + CHANGES) * GUARD_JUMP_BYTES ||
+  if (bytes < (1 + CHANGES + GUARD_ANSWER_CHANGES) * GUARD_JUMP_BYTES ||
       !this_thread || !applies_log || !&shutdown_wait_for_slaves ||
       !&binlog_dump_thread_count || !&rpl_semi_sync_master_wait_sessions)
   {
@@ -244,7 +160,8 @@ void guard_prepare_group(char *spare, size_t bytes)
       return;
     }
   }
-  guard_waits= 1;
+  if (guard_prepare_answers(spare + GUARD_JUMP_BYTES))
+    guard_waits= 1;
 }
 
 /* ---- who comes in ---- */
@@ -341,6 +258,7 @@ void guard_set_group(char on)
 int guard_watch_stop(void)
 {
   guard_set_group(guard_group && guard_waits);
+  guard_count_answers(guard_waits_for);
   if (!guard_waits)
     return 0;
   if (pthread_create(&stop_watcher, NULL, stop_thread, NULL))

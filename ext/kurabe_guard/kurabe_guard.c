@@ -381,10 +381,36 @@ static MYSQL_SYSVAR_BOOL(group, guard_group, PLUGIN_VAR_OPCMDARG,
 static MYSQL_SYSVAR_BOOL(hold, guard_hold, PLUGIN_VAR_OPCMDARG,
                          "Nobody but members of the group comes in.",
                          NULL, NULL, 0);
+/* Whoever reads the variable holds the lock that is held here. The first note is
+   the server's, of its command line. */
+static void update_waits_for(MYSQL_THD thd, struct st_mysql_sys_var *var,
+                             void *to, const void *save)
+{
+  static char *note;
+  const char *said= *(char *const *) save;
+  char *now= strdup(said ? said : "");
+  (void) thd; (void) var;
+  if (!now)
+  {
+    guard_complain("cannot note", "whom commits wait for");
+    return;
+  }
+  *(char **) to= now;
+  free(note);
+  note= now;
+  guard_count_answers(now);
+}
+
 static MYSQL_SYSVAR_STR(waits_for, guard_waits_for,
-                        PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_MEMALLOC,
-                        "The service's note of whom commits wait for.",
-                        NULL, NULL, "");
+                        PLUGIN_VAR_RQCMDARG,
+                        "Whom commits wait for, NUMBER:SERVER_ID of each: "
+                        "nobody else's answer counts.",
+                        NULL, update_waits_for, "");
+static MYSQL_SYSVAR_BOOL(counts, guard_counts,
+                         PLUGIN_VAR_READONLY | PLUGIN_VAR_NOCMDOPT,
+                         "The answers of one follower are told from those of "
+                         "another one.",
+                         NULL, NULL, 0);
 static MYSQL_SYSVAR_BOOL(waits, guard_waits,
                          PLUGIN_VAR_READONLY | PLUGIN_VAR_NOCMDOPT,
                          "A commit that waits for a follower does so whatever "
@@ -396,12 +422,20 @@ static struct st_mysql_sys_var *variables[]=
   MYSQL_SYSVAR(hold),
   MYSQL_SYSVAR(waits_for),
   MYSQL_SYSVAR(waits),
+  MYSQL_SYSVAR(counts),
   MYSQL_SYSVAR(kill),
   MYSQL_SYSVAR(kill_query),
   MYSQL_SYSVAR(buffer_pool),
   MYSQL_SYSVAR(socket),
   MYSQL_SYSVAR(peer_uid),
   NULL
+};
+
+/* Of the simple kind: it is called for those only who ask for it by name. */
+static struct st_mysql_show_var status[]=
+{
+  {"Kurabe_guard_synced", (void *) guard_show_synced, SHOW_SIMPLE_FUNC},
+  {NULL, NULL, SHOW_LONG}
 };
 
 static struct st_mysql_audit descriptor=
@@ -421,7 +455,7 @@ maria_declare_plugin(kurabe_guard)
   guard_init,
   guard_deinit,
   0x0100,
-  NULL,
+  status,
   variables,
   "1.0",
   MariaDB_PLUGIN_MATURITY_STABLE

@@ -25,7 +25,8 @@ extern int guard_peer_uid;
 extern char guard_group;       /* this server is one of a group */
 extern char guard_hold;        /* nobody but members comes in */
 extern char guard_waits;       /* what waits for a follower waits (group.c) */
-extern char *guard_waits_for;  /* the service's note of whom it waits for */
+extern char *guard_waits_for;  /* whose answers count, as the service notes it */
+extern char guard_counts;      /* whose they are is looked at (answer.c) */
 
 /* The server's own: it is going down. A bool. */
 extern volatile char abort_loop;
@@ -67,5 +68,13 @@ int guard_applies_log(MYSQL_THD thd);
 int guard_is_member(const char *user);
 int guard_watch_stop(void);
 void guard_unwatch_stop(void);
+
+/* Answers of followers (answer.c). */
+#define GUARD_ANSWER_CHANGES 3
+int guard_prepare_answers(char *spare);
+void guard_count_answers(const char *note);
+int guard_show_synced(MYSQL_THD thd, struct st_mysql_show_var *var, void *to,
+                      struct system_status_var *unused,
+                      enum enum_var_type scope);
 
 #endif

@@ -70,9 +70,6 @@ func (c *Control) CreateInstance(ctx context.Context, n NewInstance) (Instance, 
 // storeNew writes the spec of a new instance once name, quota, capacity and groups
 // allow it; also may add conditions to the change.
 func (c *Control) storeNew(ctx context.Context, spec kurabe.InstanceSpec, version kurabe.EngineVersion, also func(*store.Change) error) error {
-	if spec.Cluster && !spec.Engine.HasClusters() {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Engine %s is not offered for DB clusters: its servers cannot yet be told whose answer does not count any more, which a cluster with two standbys needs. Create a Multi-AZ DB instance, or a cluster of postgres", spec.Engine)
-	}
 	c.creating.Lock()
 	defer c.creating.Unlock()
 	return c.update(ctx, func() (*store.Change, error) {

@@ -36,7 +36,7 @@ func (c *Control) Orderables(f OrderableFilter) []Orderable {
 			for _, storage := range kurabe.StorageTypes {
 				able := hostsFor(hosts, v.EngineVersion, class, storage)
 				if zones := c.zonesOf(able); len(zones) > 0 {
-					list = append(list, Orderable{v.EngineVersion, class, storage, zones, holdsStandby(able, class), v.Engine.HasClusters() && holdsCluster(able, class.MemoryBytes)})
+					list = append(list, Orderable{v.EngineVersion, class, storage, zones, holdsStandby(able, class), holdsCluster(able, class.MemoryBytes)})
 				}
 			}
 		}

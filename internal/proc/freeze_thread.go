@@ -116,6 +116,9 @@ func (t *tracer) seize(tid int) error {
 			t.threads[tid] = &tracee{}
 			return nil
 		}
+		if isEnding(t.process.PID, tid) {
+			return nil // The kernel says the same of one that is past its last instruction.
+		}
 		return &FreezeError{PID: t.process.PID, Reason: whyNotTraced(t.process.PID, tid), Err: fs.ErrPermission}
 	}
 	if errors.Is(err, unix.ESRCH) {
@@ -139,15 +142,28 @@ func whyNotTraced(pid, tid int) string {
 	return "we may not trace it"
 }
 
+// isEnding says whether a thread has ended, or is dead and waits to be buried: "State" in
+// proc(5).
+func isEnding(pid, tid int) bool {
+	state, err := statusOf(pid, tid, "State")
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
+}
+
 // tracerOf is the thread that traces a thread, "" for none: "TracerPid" in proc(5).
 func tracerOf(pid, tid int) string {
+	by, _ := statusOf(pid, tid, "TracerPid")
+	return strings.TrimPrefix(by, "0") // no number begins with it but that of nobody
+}
+
+// statusOf is a field of a thread's status, "" when it is not there.
+func statusOf(pid, tid int, field string) (string, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
 	if err != nil {
-		return ""
+		return "", err
 	}
-	_, after, _ := bytes.Cut(status, []byte("\nTracerPid:\t"))
-	by, _, _ := bytes.Cut(after, []byte("\n"))
-	return strings.TrimPrefix(string(by), "0") // no number begins with it but that of nobody
+	_, after, _ := bytes.Cut(status, []byte("\n"+field+":\t"))
+	value, _, _ := bytes.Cut(after, []byte("\n"))
+	return string(value), nil
 }
 
 // awaitStops waits until every traced thread has stopped or ended.

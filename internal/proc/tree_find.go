@@ -19,17 +19,30 @@ func (h *hunt) group(procsFile string) {
 	if len(members) == 0 {
 		return
 	}
+	// Known before the word is said: who has ended by then cannot be told from who never was.
+	processes := map[int]*handle{}
+	for _, pid := range members {
+		if process, err := openHandle(pid); err != nil {
+			h.note("kill", err)
+		} else {
+			processes[pid] = process
+		}
+	}
+	still, err := groupMembers(procsFile)
+	h.note("list "+procsFile, err)
 	killed := false
 	if !slices.Contains(members, h.self) {
 		kill := filepath.Join(filepath.Dir(procsFile), "cgroup.kill") // v2, Linux 5.14
 		killed = writeExisting(kill, "1") == nil
 	}
-	// Also after that, to know who is to be waited for.
-	for _, pid := range members {
-		h.strikeIf(pid, func() bool {
-			now, err := groupMembers(procsFile)
-			return err == nil && (killed || slices.Contains(now, pid))
-		})
+	for pid, process := range processes {
+		switch {
+		case !slices.Contains(still, pid) || h.hit[pid] != nil: // another one may have the number
+		case killed:
+			h.hit[pid] = process
+		default:
+			h.strike(pid, process)
+		}
 	}
 }
 

@@ -38,10 +38,10 @@ func TestTreeKill(t *testing.T) {
 	if err := tree.Look(); err != nil {
 		t.Error("before there is anything:", err)
 	}
-	p := b.start(t, "/bin/sh", "-c", `(cd / && exec sleep 60) & sleep 60 & kill -STOP $!; echo ready; sleep 60`)
+	p := b.start(t, "/bin/sh", "-c", `(cd / && echo away && exec sleep 60) & sleep 60 & kill -STOP $!; echo ready; sleep 60`)
 	eventually(t, "the children", func() bool {
 		found, err := Survivors(b.data)
-		return err == nil && len(found) == 3 && strings.Contains(b.log(t), "ready")
+		return err == nil && len(found) == 3 && strings.Contains(b.log(t), "ready") && strings.Contains(b.log(t), "away")
 	})
 	if err := tree.Look(); err != nil {
 		t.Fatal(err)

@@ -82,17 +82,25 @@ type history struct {
 	torn []string // reads that saw one half of a transaction
 }
 
-func newHistory(t *testing.T, i *harness.Instance) *history {
+func newHistory(t *testing.T, login harness.Login) *history {
 	t.Helper()
+	s, err := harness.Open(t.Context(), login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	rows := map[string]string{
 		"postgres": "SELECT n, '' FROM generate_series(0, %d) n",
 		"mariadb":  "SELECT seq, '' FROM seq_0_to_%d",
-	}[i.Engine]
+	}[login.Engine]
 	for _, table := range []string{"one", "two"} {
-		i.Query(t, "CREATE TABLE "+table+" (id int PRIMARY KEY, list text NOT NULL)")
-		i.Query(t, "INSERT INTO "+table+" "+fmt.Sprintf(rows, historyRows-1))
+		for _, statement := range []string{"CREATE TABLE " + table + " (id int PRIMARY KEY, list text NOT NULL)", "INSERT INTO " + table + " " + fmt.Sprintf(rows, historyRows-1)} {
+			if err := s.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	return &history{login: i.Login(t), began: time.Now()}
+	return &history{login: login, began: time.Now()}
 }
 
 // key is one of those in use.

@@ -116,7 +116,7 @@ func TestHistoryApart(t *testing.T) {
 }
 
 func underApartHistory(t *testing.T, p *apart, length time.Duration) {
-	h := newHistory(t, p.Instance)
+	h := newHistory(t, p.Login(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	defer clients.Wait()

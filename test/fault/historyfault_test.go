@@ -6,7 +6,9 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,29 +18,47 @@ import (
 // historyCalm is the longest time between two faults; half of them follow at once.
 const historyCalm = 4 * time.Second
 
-// historyFaults are what befalls a pair while clients work. None waits until the pair is
-// whole again: the next one may strike amid a failover, a rebuild or a start.
+// struck is what faults befall while clients work: a pair, or a DB cluster.
+type struck struct {
+	s        *harness.Service
+	id       string // of its records
+	login    harness.Login
+	random   *rand.Rand
+	failOver func(*testing.T) error
+	whole    func(*testing.T) // returns when it is
+}
+
+// historyFaults are what befalls it. None waits until it is whole again: the next one may strike
+// amid a failover, a rebuild or a start.
 var historyFaults = []struct {
 	name   string
-	strike func(t *testing.T, b *pairBed)
+	strike func(t *testing.T, b *struck)
 }{
-	{"the writer is killed", func(t *testing.T, b *pairBed) { b.killOne(t, b.guess(t)) }},
-	{"the other server is killed", func(t *testing.T, b *pairBed) { b.killOne(t, b.beside(b.guess(t))) }},
-	{"both servers are killed", func(t *testing.T, b *pairBed) {
-		for _, m := range b.s.Members(b.ID) {
+	{"the writer is killed", func(t *testing.T, b *struck) { b.killOne(t, b.guess(t)) }},
+	{"another server is killed", func(t *testing.T, b *struck) { b.killOne(t, b.beside(b.guess(t))) }},
+	{"all servers are killed", func(t *testing.T, b *struck) {
+		for _, m := range b.s.Members(b.id) {
 			b.killOne(t, m)
 		}
 	}},
-	{"the writer hangs", func(t *testing.T, b *pairBed) { b.hang(t, false, b.guess(t)) }},
-	{"the other server hangs", func(t *testing.T, b *pairBed) { b.hang(t, false, b.beside(b.guess(t))) }},
-	{"both servers hang", func(t *testing.T, b *pairBed) { b.hang(t, false, b.s.Members(b.ID)...) }},
-	{"the writer and the service hang", func(t *testing.T, b *pairBed) { b.hang(t, true, b.guess(t)) }},
-	{"a failover in order", func(t *testing.T, b *pairBed) { _ = b.AskFailover(t) }}, // refused without a standby
-	{"the service is killed", func(t *testing.T, b *pairBed) {
+	{"the writer hangs", func(t *testing.T, b *struck) { b.hang(t, false, b.guess(t)) }},
+	{"another server hangs", func(t *testing.T, b *struck) { b.hang(t, false, b.beside(b.guess(t))) }},
+	{"all servers hang", func(t *testing.T, b *struck) { b.hang(t, false, b.s.Members(b.id)...) }},
+	{"all but the writer are killed", func(t *testing.T, b *struck) {
+		writer := b.guess(t)
+		for _, m := range b.s.Members(b.id) {
+			if m != writer {
+				b.killOne(t, m)
+			}
+		}
+	}},
+	{"the writer and the service hang", func(t *testing.T, b *struck) { b.hang(t, true, b.guess(t)) }},
+	{"a failover in order", func(t *testing.T, b *struck) { _ = b.failOver(t) }}, // refused without a standby
+	{"the service is killed", func(t *testing.T, b *struck) {
 		b.s.Kill(t)
 		b.s.Start(t)
 	}},
-	{"the service and the writer are killed", func(t *testing.T, b *pairBed) {
+	{"the service and the writer are killed", func(t *testing.T, b *struck) {
 		writer := b.guess(t)
 		b.s.Kill(t)
 		b.killOne(t, writer)
@@ -46,32 +66,30 @@ var historyFaults = []struct {
 	}},
 }
 
-// guess is the server that writes, or one of the two while none does.
-func (b *pairBed) guess(t *testing.T) harness.Member {
+// guess is the server that writes, or one of them while none does.
+func (b *struck) guess(t *testing.T) harness.Member {
 	t.Helper()
-	members := b.s.Members(b.ID)
+	members := b.s.Members(b.id)
 	if len(members) == 0 {
 		t.Fatal("there is no server")
 	}
-	login := b.Login(t)
-	if m, err := b.s.WriterOf(t.Context(), b.ID, login); err == nil {
+	if m, err := b.s.WriterOf(t.Context(), b.id, b.login); err == nil {
 		return m
 	}
 	return members[b.random.IntN(len(members))]
 }
 
-// beside is the other one of two, or the same where there is one.
-func (b *pairBed) beside(one harness.Member) harness.Member {
-	for _, m := range b.s.Members(b.ID) {
-		if m != one {
-			return m
-		}
+// beside is another one, or the same where there is one.
+func (b *struck) beside(one harness.Member) harness.Member {
+	others := slices.DeleteFunc(b.s.Members(b.id), func(m harness.Member) bool { return m == one })
+	if len(others) == 0 {
+		return one
 	}
-	return one
+	return others[b.random.IntN(len(others))]
 }
 
 // killOne kills a server, if it runs.
-func (b *pairBed) killOne(t *testing.T, m harness.Member) {
+func (b *struck) killOne(t *testing.T, m harness.Member) {
 	t.Helper()
 	if _, err := m.Server(); err != nil {
 		return
@@ -81,9 +99,9 @@ func (b *pairBed) killOne(t *testing.T, m harness.Member) {
 	}
 }
 
-// hang stops servers, the service too if asked, for a time in which the pair may or may
-// not notice.
-func (b *pairBed) hang(t *testing.T, service bool, servers ...harness.Member) {
+// hang stops servers, the service too if asked, for a time in which it may be noticed
+// or not.
+func (b *struck) hang(t *testing.T, service bool, servers ...harness.Member) {
 	t.Helper()
 	var frozen []harness.Member
 	for _, m := range servers {
@@ -92,11 +110,11 @@ func (b *pairBed) hang(t *testing.T, service bool, servers ...harness.Member) {
 		}
 	}
 	if service {
-		b.freeze(t, nil, true)
+		signalService(t, b.s, syscall.SIGSTOP)
 	}
 	harness.After(t, time.Duration(b.random.Int64N(int64(freezeWithin))))
 	if service {
-		b.thaw(t, b.random, nil, true)
+		signalService(t, b.s, syscall.SIGCONT)
 	}
 	for _, n := range b.random.Perm(len(frozen)) {
 		_ = frozen[n].Thaw() // it may have been ended
@@ -107,17 +125,22 @@ func (b *pairBed) hang(t *testing.T, service bool, servers ...harness.Member) {
 // tables, while one fault follows the other. Whatever they saw must be explained by one
 // order: nothing acknowledged is missing, nothing was read that is gone later, no
 // transaction is there by half, twice or in the wrong place.
-func TestHistory(t *testing.T) { eachPair(t, "history", underHistory) }
+func TestHistory(t *testing.T) {
+	eachPair(t, "history", func(t *testing.T, b *pairBed) {
+		(&struck{b.s, b.ID, b.Login(t), b.random, func(t *testing.T) error { return b.AskFailover(t) }, func(t *testing.T) { b.WaitWhole(t) }}).underHistory(t, historyTime)
+		b.check(t)
+	})
+}
 
-func underHistory(t *testing.T, b *pairBed) {
-	length := historyTime
+func (b *struck) underHistory(t *testing.T, length time.Duration) {
+	t.Helper()
 	if given := os.Getenv("KURABE_HISTORY_TIME"); given != "" {
 		var err error
 		if length, err = time.ParseDuration(given); err != nil {
 			t.Fatalf("KURABE_HISTORY_TIME: %v", err)
 		}
 	}
-	h := newHistory(t, b.Instance)
+	h := newHistory(t, b.login)
 	ctx, cancel := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -139,17 +162,16 @@ func underHistory(t *testing.T, b *pairBed) {
 		}
 	}
 	b.progress(t, h, "the last fault")
-	b.WaitWhole(t)
+	b.whole(t)
 	cancel()
 	clients.Wait()
 	h.readAll(t)
 	t.Logf("faults: %v", faults)
 	h.verify(t)
-	b.check(t)
 }
 
 // progress waits until appends are acknowledged again.
-func (b *pairBed) progress(t *testing.T, h *history, after string) {
+func (b *struck) progress(t *testing.T, h *history, after string) {
 	t.Helper()
 	before := h.acknowledged()
 	harness.Wait(t, pairSettleTime, "appends are acknowledged after: "+after, func() string {

@@ -88,7 +88,7 @@ const (
 func (b *pairBed) freeze(t *testing.T, servers []harness.Member, service bool) {
 	t.Helper()
 	if service {
-		b.signalService(t, syscall.SIGSTOP)
+		signalService(t, b.s, syscall.SIGSTOP)
 	}
 	for _, m := range servers {
 		if err := m.Freeze(); err != nil {
@@ -102,7 +102,7 @@ func (b *pairBed) thaw(t *testing.T, random *rand.Rand, servers []harness.Member
 	t.Helper()
 	last := service && random.IntN(2) == 0
 	if service && !last {
-		b.signalService(t, syscall.SIGCONT)
+		signalService(t, b.s, syscall.SIGCONT)
 	}
 	for _, n := range random.Perm(len(servers)) {
 		if err := servers[n].Thaw(); err != nil {
@@ -110,13 +110,13 @@ func (b *pairBed) thaw(t *testing.T, random *rand.Rand, servers []harness.Member
 		}
 	}
 	if last {
-		b.signalService(t, syscall.SIGCONT)
+		signalService(t, b.s, syscall.SIGCONT)
 	}
 }
 
-func (b *pairBed) signalService(t *testing.T, s syscall.Signal) {
+func signalService(t *testing.T, service *harness.Service, s syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(b.s.PID(), s); err != nil {
+	if err := syscall.Kill(service.PID(), s); err != nil {
 		t.Fatal(err)
 	}
 }

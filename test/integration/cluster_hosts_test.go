@@ -39,7 +39,12 @@ func (b *clusterApart) writerHost(t *testing.T) *apartHost {
 func TestClusterApart(t *testing.T) {
 	bed := newApartBed(t)
 	bed.add(t, zoneHere)
-	b := &clusterApart{newClusterBed(t, bed.service), bed.hosts}
+	bed.service.EachEngine(t, func(t *testing.T, engine string) {
+		(&clusterApart{newClusterBed(t, bed.service, engine), bed.hosts}).losesEach(t)
+	})
+}
+
+func (b *clusterApart) losesEach(t *testing.T) {
 	b.pulse.WaitMore(t, beatsBefore)
 	owner := harness.Owners(b.hosts[0].Homes())[0]
 	for _, c := range []struct {
@@ -62,8 +67,7 @@ func TestClusterApart(t *testing.T) {
 		inTurn(t, c.name, func(t *testing.T) { b.struck(t, func(h *apartHost) func() { return c.strike(t, h) }) })
 	}
 	b.pulse.Stop()
-	_, err := b.s.DeleteDBCluster(t.Context(), &rds.DeleteDBClusterInput{DBClusterIdentifier: aws.String("ring"), SkipFinalSnapshot: aws.Bool(true)})
-	must(t, err)
+	b.delete(t)
 	for _, h := range b.hosts {
 		harness.Wait(t, hostTime, "nothing of "+owner+" is left", func() string {
 			if left := h.machine.Addresses(t); len(left) > 0 || len(h.Homes()) > 0 {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -50,6 +49,15 @@ func writes(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kur
 
 func follows(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyFollow }
 
+// holds says whether a follower is to follow nobody.
+func holds(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyHold }
+
+// answers says whether a server answers for commits of the one that it follows: it is of the
+// same group. A read replica answers for nothing.
+func answers(i engine.Instance) bool {
+	return holds(i) || follows(i) && (!reads(i) || i.Role.Source != nil && i.Role.Source.ID.Owner() == i.Instance.Owner())
+}
+
 // keepsOut says whether a server of a group lets no client in: a follower shows an older
 // state than its writer, which only a read replica is there for, one that yields or rests is
 // about to end, and one that is held may show what others lack.
@@ -57,7 +65,7 @@ func keepsOut(i engine.Instance) bool { return i.Role != nil && (i.Held || !writ
 
 // waitsFor are those whose answer commits of the server wait for, once it has loaded that.
 func waitsFor(i engine.Instance) []kurabe.InstanceID {
-	if i.Role == nil || follows(i) {
+	if i.Role == nil || follows(i) || holds(i) {
 		return nil
 	}
 	return i.Role.WaitFor
@@ -68,17 +76,14 @@ func waitsFor(i engine.Instance) []kurabe.InstanceID {
 // that loses its role loses the log only in a clean stop; the planner sees to both.
 func keepsBinlog(i engine.Instance) bool { return i.Log || i.Binlog || i.Role != nil }
 
-// waitText is the note of whom commits wait for, for a server that knows only that they
-// wait; waitedFor reads it.
+// waitText says whom commits wait for, by their numbers for us, and by what the server knows
+// its followers by for kurabe_guard, which lets nobody else's answer count. Their order has no
+// meaning. waitedFor reads it.
 func waitText(ids []kurabe.InstanceID) string {
-	numbers := make([]int, len(ids))
-	for n, id := range ids {
-		numbers[n] = id.Number()
-	}
-	slices.Sort(numbers)
-	words := make([]string, len(numbers))
-	for n, number := range numbers {
-		words[n] = strconv.Itoa(number)
+	sorted := slices.SortedFunc(slices.Values(ids), func(a, b kurabe.InstanceID) int { return a.Number() - b.Number() })
+	words := make([]string, len(sorted))
+	for n, id := range sorted {
+		words[n] = strconv.Itoa(id.Number()) + ":" + serverID(id)
 	}
 	return strings.Join(words, " ")
 }
@@ -86,6 +91,7 @@ func waitText(ids []kurabe.InstanceID) string {
 func waitedFor(owner kurabe.InstanceID, text string) []kurabe.InstanceID {
 	var ids []kurabe.InstanceID
 	for word := range strings.FieldsSeq(text) {
+		word, _, _ := strings.Cut(word, ":") // an earlier service noted numbers alone
 		if number, err := strconv.Atoi(word); err == nil && number > 0 {
 			ids = append(ids, owner.Member(number))
 		}
@@ -111,6 +117,8 @@ func (d *Driver) assume(ctx context.Context, a *admin, i engine.Instance) error 
 		return fmt.Errorf("%w: %s", errBroken, state.Rebuild)
 	case follows(i):
 		return d.follow(ctx, a, i)
+	case holds(i) && state != nil:
+		return d.receiveNothing(ctx, a, i, *state)
 	case state != nil:
 		return fmt.Errorf("%w: it follows, and has not been promoted", engine.ErrNotReady)
 	case writes(i):
@@ -152,74 +160,6 @@ func setScheduler(ctx context.Context, a *admin, have, want string) error {
 }
 
 const eventScheduler = "event_scheduler"
-
-// RefuseClients implements engine.Refuser. Events of the scheduler write as clients do.
-func (d *Driver) RefuseClients(ctx context.Context, i engine.Instance) error {
-	err := withAdmin(ctx, i, func(a *admin) error {
-		rows, err := a.query(ctx, "SELECT @@GLOBAL.event_scheduler")
-		if err == nil {
-			err = a.exec(ctx, "SET GLOBAL kurabe_guard_hold = 1")
-		}
-		if err == nil {
-			err = setScheduler(ctx, a, rows[0][0], "OFF")
-		}
-		if err == nil {
-			err = endSessions(ctx, a)
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("refuse clients: %w", err)
-	}
-	return nil
-}
-
-// errNoThread is that of a session that has ended by itself.
-const errNoThread = 1094
-
-// goodbyeMost is how long the sessions of clients may take to end: a commit ends with its
-// answer. What is left then the stop ends, and a server that commits keep from stopping dies
-// (group.c).
-const goodbyeMost = time.Second
-
-// endSessions ends those of clients, and returns when none is left; whoever comes now is
-// turned away. A stop in the midst of commits would end the thread that takes their
-// answers first.
-func endSessions(ctx context.Context, a *admin) error {
-	for began := time.Now(); ; {
-		left, err := killClients(ctx, a)
-		if err != nil {
-			return fmt.Errorf("end the sessions of clients: %w", err)
-		}
-		if left == 0 || time.Since(began) > goodbyeMost {
-			return nil
-		}
-		if err := pause(ctx, applyPoll); err != nil {
-			return err
-		}
-	}
-}
-
-// killClients says how many there were.
-func killClients(ctx context.Context, a *admin) (int, error) {
-	list, err := threads(ctx, a)
-	if err != nil {
-		return 0, err
-	}
-	found := 0
-	for _, t := range list {
-		if slices.Contains(ownCommands, t.command) || slices.Contains(ownUsers, t.user) || memberForm.MatchString(t.user) {
-			continue
-		}
-		found++
-		err := a.exec(ctx, "KILL HARD CONNECTION "+t.id)
-		var said *serverError
-		if err != nil && !(errors.As(err, &said) && said.Number == errNoThread) {
-			return found, err
-		}
-	}
-	return found, nil
-}
 
 // roleLock is held while the role of a server changes: what looks at it must not set a
 // follower going again that is being promoted.

@@ -25,7 +25,7 @@ func (d *Driver) follow(ctx context.Context, a *admin, i engine.Instance) error 
 	if i.Role.Source == nil {
 		return errors.New("the assignment's role names no source to follow")
 	}
-	if _, able, err := askGuard(ctx, a); err != nil || !able {
+	if can, err := askGuard(ctx, a); err != nil || !can.wait {
 		return errors.Join(err, errUnable)
 	}
 	lock := d.roleLock(i.Home)
@@ -38,7 +38,7 @@ func (d *Driver) follow(ctx context.Context, a *admin, i engine.Instance) error 
 	if state.Position != "" {
 		err = begin(ctx, a, i, state.Position)
 	} else {
-		err = resume(ctx, a, i)
+		err = resume(ctx, a, i, *state)
 	}
 	var failed *applyError
 	if errors.As(err, &failed) && !failed.passes() {
@@ -115,7 +115,7 @@ func setSchema(i engine.Instance, mode os.FileMode) error {
 }
 
 // resume goes on, with the same source or another one.
-func resume(ctx context.Context, a *admin, i engine.Instance) error {
+func resume(ctx context.Context, a *admin, i engine.Instance, state following) error {
 	s, err := askSlave(ctx, a)
 	if err != nil {
 		return err
@@ -128,6 +128,11 @@ func resume(ctx context.Context, a *admin, i engine.Instance) error {
 	}
 	if err := a.exec(ctx, changeSource(i)); err != nil {
 		return fmt.Errorf("follow %s: %w", i.Role.Source.ID, err)
+	}
+	if state.Holds {
+		if err := writeFollowing(i.Home.DataDir(), following{}); err != nil {
+			return err
+		}
 	}
 	return startSlave(ctx, a)
 }
@@ -202,6 +207,7 @@ func settleReceived(ctx context.Context, a *admin, i engine.Instance) error {
 // awaitApplied is for a server whose threads have run since it was started: it knows the
 // newest transaction that it has received in full.
 func awaitApplied(ctx context.Context, a *admin) error {
+	var clients readers
 	for {
 		s, err := askSlave(ctx, a)
 		if err != nil {
@@ -218,6 +224,9 @@ func awaitApplied(ctx context.Context, a *admin) error {
 			if err != nil || n >= s.received {
 				return err
 			}
+			if err := clients.mind(ctx, a, n); err != nil {
+				return err
+			}
 		}
 		if !s.applies {
 			return errors.New("the server has ceased to apply what it has received")
@@ -230,6 +239,7 @@ func awaitApplied(ctx context.Context, a *admin) error {
 
 // awaitRead returns when the applying thread has nothing more to read.
 func awaitRead(ctx context.Context, a *admin) error {
+	var clients readers
 	for {
 		s, err := askSlave(ctx, a)
 		switch {
@@ -243,6 +253,13 @@ func awaitRead(ctx context.Context, a *admin) error {
 			return &applyError{s.whyNotApply}
 		case !s.applies:
 			return errors.New("the server has ceased to read what it has received")
+		}
+		n, err := applied(ctx, a)
+		if err == nil {
+			err = clients.mind(ctx, a, n)
+		}
+		if err != nil {
+			return err
 		}
 		if err := pause(ctx, applyPoll); err != nil {
 			return err

@@ -71,7 +71,7 @@ func (w *watcher) nudge(ctx context.Context, thread string) error {
 	defer lock.Unlock()
 	w.nudged = time.Now()
 	state, err := readFollowing(w.i.Home)
-	if err != nil || state == nil {
+	if err != nil || state == nil || state.Holds {
 		return err
 	}
 	// Whether it helped the next look shows.

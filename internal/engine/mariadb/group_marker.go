@@ -21,6 +21,8 @@ type following struct {
 	Position string `json:"position,omitempty"`
 	// Rebuild is why this data can follow no more.
 	Rebuild string `json:"rebuild,omitempty"`
+	// Holds: it was told to receive nothing more, and nobody may set it going again by himself.
+	Holds bool `json:"holds,omitempty"`
 }
 
 // readFollowing returns nil for the data of a writer.

@@ -140,6 +140,14 @@ func (p *peer) ask(ctx context.Context, writer engine.Instance, db *sql.DB) erro
 	if err != nil {
 		return err
 	}
+	// It was not asked to answer where another one was faster, and syncs when it answers.
+	marks, err := named(limited, db, syncedQuery)
+	switch {
+	case err != nil:
+		return err
+	case len(marks) > 0 && !isOn.MatchString(marks[0]["Value"]):
+		return errUnsynced
+	}
 	if s.receives == "Yes" && s.host == writer.Listens() && s.port == writer.Port { // a promotion ends that
 		p.mu.Lock()
 		p.followed = asked

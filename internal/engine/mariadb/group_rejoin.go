@@ -156,7 +156,7 @@ func askSource(ctx context.Context, i engine.Instance, caFile string) (history, 
 	if err != nil {
 		return history{}, fmt.Errorf("ask the source: %w", err)
 	}
-	if readOnly && !reads(i) { // a replica may follow a replica
+	if readOnly && answers(i) { // a replica may follow a replica
 		return history{}, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
 	}
 	return parseHistory(state, applied)

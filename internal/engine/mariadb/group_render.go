@@ -58,7 +58,7 @@ func groupSettings(i engine.Instance) []option {
 		{"rpl_semi_sync_master_wait_point", "AFTER_SYNC"},
 		{"rpl_semi_sync_master_wait_no_slave", "1"},
 		{"rpl_semi_sync_master_timeout", strconv.FormatInt(waitMost.Milliseconds(), 10)},
-		{"rpl_semi_sync_slave_enabled", flag(follows(i) && !reads(i))},
+		{"rpl_semi_sync_slave_enabled", flag(answers(i))},
 		// A stop of the stream tells its source; one that is dead must not be waited for.
 		{"rpl_semi_sync_slave_kill_conn_timeout", "1"},
 

@@ -46,16 +46,15 @@ func letGo(ctx context.Context, a *admin, i engine.Instance) error {
 }
 
 func waitsAsOrdered(ctx context.Context, a *admin, i engine.Instance) error {
-	if len(i.Role.WaitFor) > 1 || len(followersOf(i)) > 1 {
-		// The first answer ends the wait, whosever it is.
-		return errors.New("commits of MariaDB can wait for the only follower of a group; order one follower and WaitFor with it")
-	}
-	_, able, err := askGuard(ctx, a)
-	if err != nil {
+	can, err := askGuard(ctx, a)
+	switch {
+	case err != nil:
 		return err
-	}
-	if !able {
+	case !can.wait:
 		return errors.New("the guard in the running server cannot keep a commit waiting whose session is killed; restart the server, and see its error log if that does not help")
+	case !can.count && (len(i.Role.WaitFor) > 1 || len(followersOf(i)) > 1):
+		// The first answer would end the wait, whosever it is.
+		return errors.New("the guard in the running server cannot tell the answers of two followers apart; restart the server, and see its error log if that does not help")
 	}
 	rows, err := a.query(ctx, "SELECT @@GLOBAL."+waitingSetting+", @@GLOBAL.rpl_semi_sync_master_wait_point, @@GLOBAL.kurabe_guard_waits_for")
 	if err != nil {
@@ -71,19 +70,37 @@ func waitsAsOrdered(ctx context.Context, a *admin, i engine.Instance) error {
 	return err
 }
 
-// askGuard says whether the running server has a guard that knows groups, and whether that
-// guard can serve one.
-func askGuard(ctx context.Context, a *admin) (knows, able bool, err error) {
-	rows, err := a.query(ctx, `SHOW GLOBAL VARIABLES LIKE 'kurabe\_guard\_waits'`)
-	knows = err == nil && len(rows) == 1
-	return knows, knows && isOn.MatchString(rows[0][1]), err
+// ability is what the guard in a running server can do. It may be of an earlier service, or
+// not have found in the server what it changes.
+type ability struct {
+	groups bool // it knows what a group is
+	wait   bool // commits wait, whatever is killed
+	count  bool // it tells one follower's answers from another one's
+	sync   bool // a follower puts on disk what it says that it has
+}
+
+func askGuard(ctx context.Context, a *admin) (ability, error) {
+	rows, err := a.query(ctx, `SHOW GLOBAL VARIABLES LIKE 'kurabe\_guard\_%'`)
+	var can ability
+	for _, row := range rows {
+		if len(row) != 2 {
+			continue
+		}
+		switch strings.ToLower(row[0]) {
+		case "kurabe_guard_waits":
+			can.groups, can.wait = true, isOn.MatchString(row[1])
+		case "kurabe_guard_counts":
+			can.sync, can.count = true, isOn.MatchString(row[1])
+		}
+	}
+	return can, err
 }
 
 // waiting is what a server says of commits that wait.
 type waiting struct {
 	on       bool   // none goes on without an answer
 	sessions string // how many wait now, "0" for none
-	answers  string // how many have come
+	through  string // how many commits have had their answer
 }
 
 // semiSync asks for it. The server answers whatever its commits wait for: it takes no lock
@@ -104,8 +121,8 @@ func semiSync(ctx context.Context, a *admin) (waiting, error) {
 			w.on = isOn.MatchString(row[1])
 		case "rpl_semi_sync_master_wait_sessions":
 			w.sessions = row[1]
-		case "rpl_semi_sync_master_get_ack":
-			w.answers = row[1]
+		case "rpl_semi_sync_master_yes_tx":
+			w.through = row[1]
 		}
 	}
 	return w, nil
@@ -129,7 +146,7 @@ func unstalled(ctx context.Context, a *admin) error {
 	first, err := semiSync(ctx, a)
 	for began := time.Now(); err == nil; {
 		var now waiting
-		if now, err = semiSync(ctx, a); err != nil || now.sessions == "0" || now.answers != first.answers {
+		if now, err = semiSync(ctx, a); err != nil || now.sessions == "0" || now.through != first.through {
 			return err
 		}
 		if time.Since(began) > stallMost {

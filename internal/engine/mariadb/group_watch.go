@@ -16,7 +16,7 @@ type watcher struct {
 	driver *Driver
 	i      engine.Instance
 	admin  *admin
-	knows  bool // the guard knows groups
+	can    ability
 	peers  map[kurabe.InstanceID]*peer
 	// written is the newest transaction of the look before.
 	written int64
@@ -34,7 +34,7 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 		return nil, fmt.Errorf("open watch: %w", err)
 	}
 	w := &watcher{driver: d, i: i, admin: a, peers: map[kurabe.InstanceID]*peer{}, bounded: time.Now()}
-	if w.knows, _, err = askGuard(ctx, a); err != nil {
+	if w.can, err = askGuard(ctx, a); err != nil {
 		return nil, fmt.Errorf("open watch: %w", errors.Join(err, a.close()))
 	}
 	return w, nil
@@ -76,9 +76,9 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 // comes by to do.
 const boundEvery = time.Minute
 
-// lookAtFollower: its position is what it has received in full, applied or not, and synced as
-// far as it has answered for it. It says that it receives before its source has refused it: so something
-// must have come, the name of the log first of all.
+// lookAtFollower: its position is what it has received in full and has on its disk, applied or
+// not. It says that it receives before its source has refused it: so something must have come, the
+// name of the log first of all.
 func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 	s, err := askSlave(ctx, w.admin)
 	if err != nil {
@@ -88,8 +88,13 @@ func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 	if v.Position, err = applied(ctx, w.admin); err != nil || s == nil {
 		return v, err
 	}
-	v.Applied, v.Kept = v.Position, v.Position // its relay log is synced for a standby alone
-	v.Position = max(v.Position, s.received)
+	v.Applied, v.Kept = v.Position, v.Position // what it has received only is synced by a new guard alone
+	if s.received > v.Position {
+		if err := synced(ctx, w.admin); err != nil {
+			return v, err
+		}
+		v.Position = s.received
+	}
 	v.Following = follows(w.i) && s.of(w.i) && s.receives == "Yes" && s.sourceFile != "" && s.applies
 	if time.Since(w.bounded) >= boundEvery {
 		// What fails is tried again, and says nothing of the server.
@@ -104,7 +109,7 @@ func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 // counts is what followers have received.
 func (w *watcher) lookAtWriter(ctx context.Context) (engine.RoleView, error) {
 	note := "''"
-	if w.knows {
+	if w.can.groups {
 		note = "@@GLOBAL.kurabe_guard_waits_for"
 	}
 	rows, err := w.admin.query(ctx, "SELECT @@GLOBAL.read_only, @@GLOBAL.gtid_binlog_pos, @@GLOBAL."+waitingSetting+", "+note)

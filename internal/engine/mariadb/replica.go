@@ -8,8 +8,8 @@ import (
 	"kurabe/internal/engine"
 )
 
-// reads says whether a server is a read replica: it follows, and lets clients in.
-func reads(i engine.Instance) bool { return follows(i) && i.Role.Reads }
+// reads says whether a follower lets clients in: a read replica, or a reader of a cluster.
+func reads(i engine.Instance) bool { return (follows(i) || holds(i)) && i.Role.Reads }
 
 // followersOf are those of its own group: whoever else follows is a read replica, which
 // answers for nothing.
@@ -58,18 +58,23 @@ func (d *Driver) probeRead(ctx context.Context, i engine.Instance, caFile string
 	return nil
 }
 
-// shut keeps clients out of a read replica while its system schema is open.
+// shut keeps clients out of one that reads while its system schema is open.
 func shut(ctx context.Context, a *admin, i engine.Instance) error {
 	if !reads(i) {
 		return nil
 	}
+	return keepOut(ctx, a)
+}
+
+// keepOut ends the sessions of clients, and lets in no others.
+func keepOut(ctx context.Context, a *admin) error {
 	if err := a.exec(ctx, "SET GLOBAL kurabe_guard_hold = 1"); err != nil {
 		return err
 	}
 	return endSessions(ctx, a)
 }
 
-// admit lets the clients of a read replica in, once it follows.
+// admit lets the clients of one that reads in, once it follows.
 func admit(ctx context.Context, a *admin, i engine.Instance) error {
 	if !reads(i) {
 		return nil

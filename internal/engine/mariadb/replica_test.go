@@ -23,21 +23,27 @@ func TestFollowersOfASource(t *testing.T) {
 	}
 }
 
-// A replica lets clients in, writes for nobody, and answers for nothing.
+// A replica lets clients in, writes for nobody, and answers for nothing. A reader of a cluster
+// answers for its writer.
 func TestSettingsOfAReplica(t *testing.T) {
 	i := follower()
-	for _, reads := range []bool{false, true} {
-		role := *i.Role
-		role.Reads = reads
+	other := *i.Role.Source
+	other.ID = kurabe.NewInstanceID()
+	for _, c := range []struct {
+		source         *kurabe.Source
+		reads, answers bool
+	}{{i.Role.Source, false, true}, {i.Role.Source, true, true}, {&other, true, false}} {
+		role, reads := *i.Role, c.reads
+		role.Reads, role.Source = reads, c.source
 		i.Role = &role
 		have := map[string]string{}
 		for _, o := range groupSettings(i) {
 			have[o.name] = o.value
 		}
-		want := map[string]string{"kurabe_guard_hold": flag(!reads), "rpl_semi_sync_slave_enabled": flag(!reads), "read_only": "1", "rpl_semi_sync_master_enabled": "0", eventScheduler: "OFF"}
+		want := map[string]string{"kurabe_guard_hold": flag(!reads), "rpl_semi_sync_slave_enabled": flag(c.answers), "read_only": "1", "rpl_semi_sync_master_enabled": "0", eventScheduler: "OFF"}
 		for name, value := range want {
 			if have[name] != value {
-				t.Errorf("reads %v: %s is %q, want %q", reads, name, have[name], value)
+				t.Errorf("%+v: %s is %q, want %q", c, name, have[name], value)
 			}
 		}
 	}

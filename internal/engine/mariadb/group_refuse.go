@@ -1,0 +1,114 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"kurabe/internal/engine"
+)
+
+// RefuseClients implements engine.Refuser. Events of the scheduler write as clients do.
+func (d *Driver) RefuseClients(ctx context.Context, i engine.Instance) error {
+	err := withAdmin(ctx, i, func(a *admin) error {
+		rows, err := a.query(ctx, "SELECT @@GLOBAL.event_scheduler")
+		if err == nil {
+			err = a.exec(ctx, "SET GLOBAL kurabe_guard_hold = 1")
+		}
+		if err == nil {
+			err = setScheduler(ctx, a, rows[0][0], "OFF")
+		}
+		if err == nil {
+			err = endSessions(ctx, a)
+		}
+		if err == nil {
+			err = leaveOthers(ctx, a, i)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("refuse clients: %w", err)
+	}
+	return nil
+}
+
+// errNoThread is that of a session that has ended by itself.
+const errNoThread = 1094
+
+// goodbyeMost is how long the sessions of clients may take to end: a commit ends with its
+// answer. What is left then the stop ends, and a server that commits keep from stopping dies
+// (group.c).
+const goodbyeMost = time.Second
+
+// endSessions ends those of clients, and returns when none is left; whoever comes now is
+// turned away. A stop in the midst of commits would end the thread that takes their
+// answers first.
+func endSessions(ctx context.Context, a *admin) error {
+	for began := time.Now(); ; {
+		left, err := killClients(ctx, a)
+		if err != nil {
+			return fmt.Errorf("end the sessions of clients: %w", err)
+		}
+		if left == 0 || time.Since(began) > goodbyeMost {
+			return nil
+		}
+		if err := pause(ctx, applyPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// leaveOthers ends the sessions by which a writer sends its log to those for whom its commits
+// do not wait: a stop waits until everybody has all of it, and one of them may hang. They have
+// the rest from whoever writes next.
+func leaveOthers(ctx context.Context, a *admin, i engine.Instance) error {
+	waited := waitsFor(i)
+	if len(waited) == 0 {
+		return nil
+	}
+	list, err := threads(ctx, a)
+	if err != nil {
+		return err
+	}
+	for _, t := range list {
+		id, ours := followerOf(i, t.user)
+		if t.command != dumpCommand || ours && slices.Contains(waited, id) {
+			continue
+		}
+		if err := kill(ctx, a, t); err != nil {
+			return fmt.Errorf("send the log to nobody else: %w", err)
+		}
+	}
+	return nil
+}
+
+// kill ends a session, which may have ended by itself.
+func kill(ctx context.Context, a *admin, t thread) error {
+	err := a.exec(ctx, "KILL HARD CONNECTION "+t.id)
+	var said *serverError
+	if errors.As(err, &said) && said.Number == errNoThread {
+		return nil
+	}
+	return err
+}
+
+// killClients says how many there were.
+func killClients(ctx context.Context, a *admin) (int, error) {
+	list, err := threads(ctx, a)
+	if err != nil {
+		return 0, err
+	}
+	found := 0
+	for _, t := range list {
+		if slices.Contains(ownCommands, t.command) || slices.Contains(ownUsers, t.user) || memberForm.MatchString(t.user) {
+			continue
+		}
+		found++
+		if err := kill(ctx, a, t); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
