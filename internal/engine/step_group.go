@@ -264,9 +264,10 @@ func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
 		}
 		graceful, cancel := context.WithTimeout(ctx, grace)
 		err := l.stop(graceful, i)
+		late := graceful.Err() != nil
 		cancel()
 		switch {
-		case err != nil && graceful.Err() != nil && ctx.Err() == nil:
+		case err != nil && (late || !i.Role.Gives) && ctx.Err() == nil: // of one that gives, why is to be known
 			return l.fence(ctx, i) // it has not yielded, but it is dead
 		case err != nil:
 			return err
