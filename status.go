@@ -98,8 +98,10 @@ type InstanceStatus struct {
 	FailoverSeq int64 `json:"failoverSeq,omitempty"`
 	// RecoverySeq is the newest recovery that was taken up, or found to be of another time.
 	RecoverySeq int64 `json:"recoverySeq,omitempty"`
-	// FailingOver: the newest writer has not been seen to write.
-	FailingOver bool `json:"failingOver,omitempty"`
+	// FailingOver: the newest writer has not been seen to write. Failovers counts those that
+	// were completed, since the instance was made.
+	FailingOver bool  `json:"failingOver,omitempty"`
+	Failovers   int64 `json:"failovers,omitempty"`
 	// RebuiltAt is when a standby was last ordered to be made anew because it cannot start.
 	RebuiltAt time.Time `json:"rebuiltAt,omitzero"`
 	// Activating: it was started again, because nobody else has every commit.

@@ -157,7 +157,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 	}
 	n.link = hostlink.NewRemote(hostlink.RemoteConfig{
 		Server: n.self.saved.Server, Servers: n.self.saved.Servers, Learned: n.self.learned(n.log), Roots: n.self.roots, Identity: n.self.certificate,
-		Answer: logAnswerer(logs.New(filepath.Join(n.base, "instances"))), Log: n.log,
+		Answer: hostAnswerer(logs.New(filepath.Join(n.base, "instances")), n.lags), Log: n.log,
 	})
 	n.say = n.link.Alive
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)

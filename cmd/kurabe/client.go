@@ -20,6 +20,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
+	"kurabe"
 	"kurabe/internal/aws/sdkhttp"
 	"kurabe/internal/logkey"
 )
@@ -155,8 +156,12 @@ func (c *client) fetch(ctx context.Context, method, path string, query url.Value
 func (c *client) waitFor(ctx context.Context, name string, done func(types.DBInstance, error) (bool, error)) error {
 	p := newProgress(os.Stderr, name)
 	defer p.end()
+	look := c.find
+	if _, cluster := kurabe.CutNameKey(name); cluster {
+		look = c.findDatabase
+	}
 	for {
-		i, err := c.find(ctx, name)
+		i, err := look(ctx, name)
 		p.show(aws.ToString(i.DBInstanceStatus))
 		if finished, err := done(i, err); finished || err != nil {
 			return err

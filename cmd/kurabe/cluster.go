@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
@@ -14,6 +15,11 @@ import (
 
 	"kurabe"
 )
+
+// noDatabase says that there is none of a name.
+type noDatabase struct{ what, name string }
+
+func (e noDatabase) Error() string { return fmt.Sprintf("there is no %s %q", e.what, e.name) }
 
 // findDatabase returns what a person can connect to under a name: the instance that is called
 // so, a server of a cluster, or the cluster, at the endpoint of its writer. "cluster:NAME" is
@@ -31,11 +37,15 @@ func (c *client) findDatabase(ctx context.Context, name string) (types.DBInstanc
 	var absent *types.DBClusterNotFoundFault
 	switch {
 	case errors.As(err, &absent):
-		return types.DBInstance{}, fmt.Errorf("there is no DB instance and no DB cluster %q", cluster)
+		what := "DB instance and no DB cluster"
+		if asked {
+			what = "DB cluster"
+		}
+		return types.DBInstance{}, noDatabase{what, cluster}
 	case err != nil:
 		return types.DBInstance{}, friendly(err)
 	case len(out.DBClusters) == 0:
-		return types.DBInstance{}, fmt.Errorf("there is no DB cluster %q", cluster)
+		return types.DBInstance{}, noDatabase{"DB cluster", cluster}
 	}
 	return asInstance(out.DBClusters[0]), nil
 }
@@ -53,7 +63,7 @@ func asInstance(c types.DBCluster) types.DBInstance {
 }
 
 // listClusters prints the clusters, nothing where there are none.
-func (c *client) listClusters(ctx context.Context, w io.Writer) error {
+func (c *client) listClusters(ctx context.Context, w io.Writer, follow map[string]kurabe.Following) error {
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	pages := rds.NewDescribeDBClustersPaginator(c.Client, &rds.DescribeDBClustersInput{})
 	for first := true; pages.HasMorePages(); first = false {
@@ -62,12 +72,13 @@ func (c *client) listClusters(ctx context.Context, w io.Writer) error {
 			return friendly(err)
 		}
 		if first && len(page.DBClusters) > 0 {
-			fmt.Fprintln(table, "\nCLUSTER\tENGINE\tCLASS\tSTATUS\tWRITER\tREADERS\tENDPOINT\tREADER ENDPOINT")
+			fmt.Fprintln(table, "\nCLUSTER\tENGINE\tCLASS\tSTATUS\tWRITER\tREADERS\tREPLICATION\tENDPOINT\tREADER ENDPOINT")
 		}
 		for _, d := range page.DBClusters {
 			writer, readers := serversOf(d)
-			fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(d.DBClusterIdentifier), aws.ToString(d.Engine), aws.ToString(d.EngineVersion),
-				aws.ToString(d.DBClusterInstanceClass), aws.ToString(d.Status), writer, readers, at(d.Endpoint, d.Port), at(d.ReaderEndpoint, d.Port))
+			fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(d.DBClusterIdentifier), aws.ToString(d.Engine), aws.ToString(d.EngineVersion),
+				aws.ToString(d.DBClusterInstanceClass), aws.ToString(d.Status), writer, readers,
+				replicationColumn(follow[kurabe.NameKey(aws.ToString(d.DBClusterIdentifier), true)], time.Now()), at(d.Endpoint, d.Port), at(d.ReaderEndpoint, d.Port))
 		}
 	}
 	return table.Flush()

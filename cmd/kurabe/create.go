@@ -22,6 +22,7 @@ import (
 type newInstance struct {
 	name, engine, version, class, user, database, storageType, group string
 	storageGiB, port, iops                                           int32
+	cluster                                                          bool
 	password                                                         logkey.Secret
 }
 
@@ -31,13 +32,16 @@ func createCommand() *cobra.Command {
 	var fromStdin, noWait bool
 	c := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Create a DB instance and wait until it is available",
+		Short: "Create a DB instance or a DB cluster and wait until it is available",
 		Long: `Create a DB instance and wait until it is available, which means that a client has
 logged in over its endpoint and written.
 
+With --cluster it is a Multi-AZ DB cluster: a writer and two readers in three zones, each
+of the class, with the storage, for itself.
+
 The master password is made at random unless --password-stdin gives it, and kept in a
 login file that "kurabe connect" uses; the service itself keeps only a verifier.`,
-		Example: "  kurabe create shop\n  kurabe create wiki --engine mariadb --class db.t3.small",
+		Example: "  kurabe create shop\n  kurabe create wiki --engine mariadb --class db.t3.small\n  kurabe create ring --cluster",
 		Args:    oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
@@ -55,6 +59,9 @@ login file that "kurabe connect" uses; the service itself keeps only a verifier.
 			if !noWait {
 				fmt.Printf("%s is available at %s\n  %s\n", n.name, endpoint(i), f.shellCommand(i))
 			}
+			if n.cluster && !noWait {
+				return c.printReaders(cmd.Context(), n.name)
+			}
 			return nil
 		},
 	}
@@ -66,10 +73,11 @@ login file that "kurabe connect" uses; the service itself keeps only a verifier.
 	fs.StringVar(&n.user, "user", "master", "name of the master user")
 	fs.StringVar(&n.database, "database", "", "database to create")
 	fs.StringVar(&n.storageType, "storage-type", "", "local, gp2, gp3, io1 or io2 (default: local, which throttles nothing)")
-	fs.StringVar(&n.group, "parameter-group", "", "DB parameter group")
+	fs.StringVar(&n.group, "parameter-group", "", "DB parameter group, of a cluster a DB cluster parameter group")
 	fs.Int32Var(&n.storageGiB, "storage", 20, "allocated storage in GiB")
 	fs.Int32Var(&n.port, "port", 0, "port of the endpoint (default: the engine's)")
 	fs.Int32Var(&n.iops, "iops", 0, "provisioned IOPS, for io1, io2 and gp3")
+	fs.BoolVar(&n.cluster, "cluster", false, "create a Multi-AZ DB cluster: a writer and two readers")
 	fs.BoolVar(&fromStdin, "password-stdin", false, "read the master password from standard input")
 	fs.BoolVar(&noWait, "no-wait", false, "return as soon as the request is stored")
 	return c
@@ -90,23 +98,21 @@ func masterPassword(fromStdin bool) (logkey.Secret, error) {
 // create asks for an instance, saves the login and waits.
 func (c *client) create(ctx context.Context, n newInstance, wait bool) (types.DBInstance, error) {
 	if n.class == "" {
-		class, err := c.smallestClass(ctx, n.engine)
+		class, err := c.smallestClass(ctx, n.engine, n.cluster)
 		if err != nil {
 			return types.DBInstance{}, err
 		}
 		n.class = class
+	}
+	if n.cluster {
+		return c.createCluster(ctx, n, wait)
 	}
 	in := &rds.CreateDBInstanceInput{
 		DBInstanceIdentifier: aws.String(n.name), Engine: aws.String(n.engine), DBInstanceClass: aws.String(n.class),
 		MasterUsername: aws.String(n.user), MasterUserPassword: aws.String(n.password.Reveal()), AllocatedStorage: aws.Int32(n.storageGiB),
 		EngineVersion: given(n.version), DBName: given(n.database), StorageType: given(n.storageType), DBParameterGroupName: given(n.group),
 	}
-	if n.port != 0 {
-		in.Port = aws.Int32(n.port)
-	}
-	if n.iops != 0 {
-		in.Iops = aws.Int32(n.iops)
-	}
+	in.Port, in.Iops = givenNumber(n.port), givenNumber(n.iops)
 	out, err := c.CreateDBInstance(ctx, in)
 	if err != nil {
 		return types.DBInstance{}, friendly(err)
@@ -127,7 +133,14 @@ func given(s string) *string {
 	return &s
 }
 
-// waitAvailable waits until an instance is available, or cannot become so.
+func givenNumber(n int32) *int32 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// waitAvailable waits until an instance, or a cluster by its kurabe.NameKey, is available, or cannot become so.
 func (c *client) waitAvailable(ctx context.Context, name string) (types.DBInstance, error) {
 	var last types.DBInstance
 	err := c.waitFor(ctx, name, func(i types.DBInstance, err error) (bool, error) {
@@ -148,7 +161,7 @@ func (c *client) waitAvailable(ctx context.Context, name string) (types.DBInstan
 
 // smallestClass is the first class that the service can enforce, the smallest in
 // memory; db.t3.micro where there is a choice.
-func (c *client) smallestClass(ctx context.Context, engine string) (string, error) {
+func (c *client) smallestClass(ctx context.Context, engine string, cluster bool) (string, error) {
 	pages := rds.NewDescribeOrderableDBInstanceOptionsPaginator(c.Client, &rds.DescribeOrderableDBInstanceOptionsInput{Engine: aws.String(engine)})
 	var classes []string
 	for pages.HasMorePages() {
@@ -157,7 +170,9 @@ func (c *client) smallestClass(ctx context.Context, engine string) (string, erro
 			return "", friendly(err)
 		}
 		for _, o := range page.OrderableDBInstanceOptions {
-			classes = append(classes, aws.ToString(o.DBInstanceClass))
+			if !cluster || aws.ToBool(o.SupportsClusters) {
+				classes = append(classes, aws.ToString(o.DBInstanceClass))
+			}
 		}
 	}
 	for _, wish := range []string{"db.t3.micro", "db.t2.micro", "db.local.micro"} {

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/spf13/cobra"
 )
@@ -16,27 +15,29 @@ func deleteCommand() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Delete a DB instance with all its data",
-		Args:  oneName,
+		Short: "Delete a DB instance or a DB cluster with all its data",
+		Long: `Delete a DB instance or a DB cluster with all its data. Where an instance and a cluster have
+one name, NAME is the instance, and cluster:NAME the cluster.`,
+		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
 			if err != nil {
 				return err
 			}
-			i, err := c.find(cmd.Context(), args[0])
+			i, err := c.findDatabase(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
+			key := aws.ToString(i.DBInstanceIdentifier) // whose, should the other kind of that name come meanwhile
 			if !yes {
 				if !confirmed("This removes "+args[0]+" and all its data for good.", args[0]) {
 					return errors.New("nothing was deleted")
 				}
 			}
-			_, err = c.DeleteDBInstance(cmd.Context(), &rds.DeleteDBInstanceInput{DBInstanceIdentifier: aws.String(args[0]), SkipFinalSnapshot: aws.Bool(true)})
-			if err != nil {
-				return friendly(err)
+			if err := c.deleteDatabase(cmd.Context(), key); err != nil {
+				return err
 			}
-			if err := c.waitFor(cmd.Context(), args[0], gone); err != nil {
+			if err := c.waitFor(cmd.Context(), key, gone); err != nil {
 				return err
 			}
 			os.Remove(f.loginFile(i)) // of no use to anybody now
@@ -50,11 +51,12 @@ func deleteCommand() *cobra.Command {
 	return c
 }
 
-// gone says that an instance is no longer there: only the service's own word is,
+// gone says that a database is no longer there: only the service's own word is,
 // not that it could not be asked.
 func gone(_ types.DBInstance, err error) (bool, error) {
 	var absent *types.DBInstanceNotFoundFault
-	if errors.As(err, &absent) {
+	var none noDatabase
+	if errors.As(err, &absent) || errors.As(err, &none) {
 		return true, nil
 	}
 	return false, err

@@ -34,6 +34,9 @@ func TestGone(t *testing.T) {
 			}
 		})
 	}
+	if done, err := gone(types.DBInstance{}, noDatabase{"DB cluster", "shop"}); !done || err != nil {
+		t.Errorf("a cluster that is not there: %v, %v", done, err)
+	}
 	if got := friendly(&types.DBInstanceNotFoundFault{Message: aws.String("m")}).Error(); got != "DBInstanceNotFoundFault: m" && got != "DBInstanceNotFound: m" {
 		t.Error(got)
 	}

@@ -5,21 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/spf13/cobra"
 
 	"kurabe/internal/drill"
-	"kurabe/internal/logkey"
-	"kurabe/internal/pulse"
 )
 
 // drillFlags are what to rehearse, and how.
@@ -38,11 +31,16 @@ const (
 func drillCommand() *cobra.Command {
 	var f drillFlags
 	c := &cobra.Command{
-		Use:   "drill NAME (--kill writer|standby|both | --freeze writer|standby | --failover)",
-		Short: "Lose a server of a Multi-AZ instance on purpose, and tell what clients see",
-		Long: `Rehearse the loss of a server of the Multi-AZ instance NAME: kill one or both, freeze one
-for a time (--for), or ask for a failover in order. Meanwhile a client writes a numbered
-row every 10 ms through the endpoint, as an application would.
+		Use:   "drill NAME (--kill writer|standby|reader|both | --freeze writer|standby|reader | --failover)",
+		Short: "Lose a server of a Multi-AZ instance or DB cluster on purpose, and tell what clients see",
+		Long: `Rehearse the loss of a server of the Multi-AZ instance or the DB cluster NAME: kill one or
+both, freeze one for a time (--for), or ask for a failover in order. Meanwhile a client
+writes a numbered row every 10 ms through the endpoint, as an application would.
+
+An instance has a writer and a standby. A cluster has a writer and two readers, of which
+one is struck (on this host, if one is); both are the writer and that one. A second
+client then reads every 10 ms through the reader endpoint. Where an instance and a
+cluster have one name, cluster:NAME is the cluster.
 
 At the end it tells
   - the longest time without an acknowledgement, and the longest wait of one commit,
@@ -50,10 +48,11 @@ At the end it tells
   - the rows that are there without having been acknowledged (a server that dies may have
     written what it could not answer),
   - who decided what and when: what the drill did, what its client saw, whom the planner
-    let write, what the host saw of the servers, and the events that users get.
+    let write, what the host saw of the servers, and the events that users get,
+  - of a cluster, how many reads were answered, by whom, and the longest time without one.
 
 IT INTERRUPTS THE DATABASE for everybody, as the real thing does. So it asks for the name
-of the instance first, unless --yes. It runs on the machine of the service; to kill or
+first, unless --yes. It runs on the machine of the service; to kill or
 freeze it has to be root, or the user that the service runs as. An instance in one zone,
 or one whose standby does not have every commit just now, is refused.
 
@@ -72,9 +71,9 @@ whole again in time.`,
 	f.clientFlags.add(c)
 	c.ValidArgsFunction = f.instanceNames
 	fs := c.Flags()
-	fs.StringVar(&f.kill, "kill", "", "kill (SIGKILL) the server of the writer, of the standby, or both")
-	fs.StringVar(&f.freeze, "freeze", "", "freeze (SIGSTOP) the server of the writer or of the standby, and have it go on after --for")
-	fs.BoolVar(&f.failover, "failover", false, "ask for a failover in order, as RebootDBInstance with ForceFailover does")
+	fs.StringVar(&f.kill, "kill", "", "kill (SIGKILL) the server of the writer, of the standby or a reader, or both")
+	fs.StringVar(&f.freeze, "freeze", "", "freeze (SIGSTOP) the server of the writer, of the standby or a reader, and have it go on after --for")
+	fs.BoolVar(&f.failover, "failover", false, "ask for a failover in order, as RebootDBInstance with ForceFailover or FailoverDBCluster does")
 	fs.DurationVar(&f.duration, "for", freezeUsual, "how long a server is frozen")
 	fs.DurationVar(&f.timeout, "timeout", timeoutUsual, "how long to wait until the instance is whole again")
 	fs.StringVar(&f.user, "user", "", "log in as this user (default: the master user)")
@@ -116,7 +115,7 @@ func (f *drillFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if !f.yes && !confirmed(fmt.Sprintf("This does to %s: %s. It interrupts the database for everybody.", name, order), name) {
+	if !f.yes && !confirmed(fmt.Sprintf("This does to %s: %s. It interrupts the database for everybody.", name, d.Order), name) {
 		return errors.New("nothing was done")
 	}
 	password, err := f.password(i)
@@ -160,103 +159,4 @@ func (f *drillFlags) print(report *drill.Report) error {
 	e := json.NewEncoder(os.Stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(report)
-}
-
-// prepare refuses what cannot be rehearsed; it changes nothing.
-func (f *drillFlags) prepare(ctx context.Context, name string, order drill.Order) (*drill.Drill, types.DBInstance, error) {
-	c, err := f.client()
-	if err != nil {
-		return nil, types.DBInstance{}, err
-	}
-	i, err := c.find(ctx, name)
-	if err != nil {
-		return nil, i, err
-	}
-	if err := drillable(i); err != nil {
-		return nil, i, err
-	}
-	data, host, err := f.hostHere()
-	if err != nil {
-		return nil, i, err
-	}
-	user, database := aws.ToString(i.MasterUsername), aws.ToString(i.DBName)
-	if f.user != "" {
-		user = f.user
-	}
-	if f.database != "" {
-		database = f.database
-	}
-	if database == "" && aws.ToString(i.Engine) == "postgres" { // others have sessions without one
-		database = "postgres"
-	}
-	d := &drill.Drill{
-		Instance: name, Engine: aws.ToString(i.Engine), Order: order, Service: drillService{c, name}, Timeout: f.timeout,
-		Login: pulse.Login{
-			Engine: aws.ToString(i.Engine), Address: aws.ToString(i.Endpoint.Address), Port: int(aws.ToInt32(i.Endpoint.Port)),
-			User: user, Database: database, CAFile: filepath.Join(data, "ca.pem"),
-		},
-		// This link, not our path: after an upgrade on disk we are still the old program.
-		Data: data, Host: host.ID, Guard: []string{"/proc/self/exe", "drill-guard"},
-	}
-	_, err = d.Check(ctx)
-	return d, i, err
-}
-
-// drillable refuses an instance by what the API tells of it.
-func drillable(i types.DBInstance) error {
-	name, status := aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.DBInstanceStatus)
-	switch {
-	case !drill.Knows(aws.ToString(i.Engine)):
-		return fmt.Errorf("%s is %s; drills are for %s", name, aws.ToString(i.Engine), strings.Join(drill.Engines(), ", "))
-	case status != "available" || i.Endpoint == nil:
-		return fmt.Errorf("InvalidDBInstanceState: %s is %s; a drill needs it to be available", name, status)
-	case !aws.ToBool(i.MultiAZ):
-		return fmt.Errorf("InvalidDBInstanceState: %s is in one zone, so no server can take over. Give it a standby, which takes no restart: aws rds modify-db-instance --db-instance-identifier %s --multi-az --apply-immediately", name, name)
-	}
-	return nil
-}
-
-// hostHere is what this machine is called in the data folder, which must be a service's.
-func (f *drillFlags) hostHere() (data string, h hostFile, err error) {
-	if data, err = filepath.Abs(f.data); err != nil {
-		return data, h, err
-	}
-	raw, err := os.ReadFile(filepath.Join(data, "host.json"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return data, h, fmt.Errorf("%s is no data folder of a service: name it with --data, on the machine that the service runs on", data)
-	case errors.Is(err, fs.ErrPermission):
-		return data, h, fmt.Errorf("the data folder cannot be read: run the drill as root, or as the user that the service runs as (%w)", err)
-	case err != nil:
-		return data, h, err
-	}
-	if err := json.Unmarshal(raw, &h); err != nil {
-		return data, h, fmt.Errorf("read %s: %w", filepath.Join(data, "host.json"), err)
-	}
-	return data, h, nil
-}
-
-// password never comes by an argument, which everybody on the machine can read.
-func (f *drillFlags) password(i types.DBInstance) (logkey.Secret, error) {
-	usual := "PGPASSWORD"
-	if aws.ToString(i.Engine) == "mariadb" {
-		usual = "MYSQL_PWD"
-	}
-	for _, name := range []string{"KURABE_DRILL_PASSWORD", usual} {
-		if password := os.Getenv(name); password != "" {
-			os.Unsetenv(name) // no child process needs it
-			return logkey.Secret(password), nil
-		}
-	}
-	user := aws.ToString(i.MasterUsername)
-	if f.user != "" && f.user != user {
-		user = f.user
-	} else if password, ok := f.savedPassword(i); ok {
-		return password, nil
-	}
-	password, err := askPassword(fmt.Sprintf("Password of %s: ", user))
-	if errors.Is(err, errNoTerminal) {
-		return "", fmt.Errorf("the password of %s is not known: set KURABE_DRILL_PASSWORD, or run the drill in a terminal", user)
-	}
-	return password, err
 }

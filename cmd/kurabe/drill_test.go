@@ -61,10 +61,14 @@ func TestDrillable(t *testing.T) {
 		change func(*types.DBInstance)
 		want   string // in the refusal; "": none
 	}{
-		"whole":                                {func(*types.DBInstance) {}, ""},
-		"one zone":                             {func(i *types.DBInstance) { i.MultiAZ = aws.Bool(false) }, "--multi-az"},
-		"stopped":                              {func(i *types.DBInstance) { i.DBInstanceStatus = aws.String("stopped") }, "InvalidDBInstanceState"},
-		"of no endpoint":                       {func(i *types.DBInstance) { i.Endpoint = nil }, "InvalidDBInstanceState"},
+		"whole":          {func(*types.DBInstance) {}, ""},
+		"one zone":       {func(i *types.DBInstance) { i.MultiAZ = aws.Bool(false) }, "--multi-az"},
+		"stopped":        {func(i *types.DBInstance) { i.DBInstanceStatus = aws.String("stopped") }, "InvalidDBInstanceState"},
+		"of no endpoint": {func(i *types.DBInstance) { i.Endpoint = nil }, "InvalidDBInstanceState"},
+		"a cluster": {func(i *types.DBInstance) {
+			i.DBInstanceIdentifier, i.MultiAZ = aws.String(kurabe.NameKey("shop", true)), nil
+		}, ""},
+		"a server of a cluster":                {func(i *types.DBInstance) { i.DBClusterIdentifier = aws.String("ring") }, "kurabe drill ring --kill reader"},
 		"of an engine that drills do not know": {func(i *types.DBInstance) { i.Engine = aws.String("oracle-ee") }, "postgres"},
 	} {
 		err := drillable(whole(c.change))

@@ -16,10 +16,10 @@ import (
 	"kurabe/internal/drill"
 )
 
-// drillService tells a drill of one instance. It implements drill.Service.
+// drillService tells a drill of one instance, or of a DB cluster. It implements drill.Service.
 type drillService struct {
 	c    *client
-	name string
+	name string // kurabe.NameKey
 }
 
 // drillAskTime bounds one question: a service that hangs must not stop the drill.
@@ -44,11 +44,11 @@ func (s drillService) Look(ctx context.Context) (drill.Look, error) {
 
 // drillLook is what a drill wants of an explanation.
 func (e explanation) drillLook() drill.Look {
-	l := drill.Look{Status: string(e.Status.State)}
+	l := drill.Look{Status: string(e.Status.State), Cluster: e.Spec.Cluster}
 	if e.Group == nil {
 		return l
 	}
-	l.Epoch, l.Writer, l.Handover, l.Sync = e.Group.Epoch, e.Group.Writer, e.Group.Handover, e.Group.Sync
+	l.Epoch, l.Writer, l.Handover, l.Choosing, l.Sync = e.Group.Epoch, e.Group.Writer, e.Group.Handover, e.Group.Choosing, e.Group.Sync
 	for _, s := range e.Group.Servers {
 		one := drill.Server{ID: s.ID, Host: s.Host, Zone: s.Zone, Doing: "its host has not told of it"}
 		if r := s.Report; r != nil {
@@ -62,9 +62,12 @@ func (e explanation) drillLook() drill.Look {
 }
 
 func (s drillService) Events(ctx context.Context, from time.Time) ([]drill.Event, error) {
-	out, err := s.c.DescribeEvents(ctx, &rds.DescribeEventsInput{
-		SourceType: types.SourceTypeDbInstance, SourceIdentifier: aws.String(s.name), StartTime: aws.Time(from),
-	})
+	name, cluster := kurabe.CutNameKey(s.name)
+	source := types.SourceTypeDbInstance
+	if cluster {
+		source = types.SourceTypeDbCluster
+	}
+	out, err := s.c.DescribeEvents(ctx, &rds.DescribeEventsInput{SourceType: source, SourceIdentifier: aws.String(name), StartTime: aws.Time(from)})
 	if err != nil {
 		return nil, friendly(err)
 	}
@@ -76,7 +79,14 @@ func (s drillService) Events(ctx context.Context, from time.Time) ([]drill.Event
 }
 
 func (s drillService) Failover(ctx context.Context) error {
-	_, err := s.c.RebootDBInstance(ctx, &rds.RebootDBInstanceInput{DBInstanceIdentifier: aws.String(s.name), ForceFailover: aws.Bool(true)})
+	name, cluster := kurabe.CutNameKey(s.name)
+	if cluster {
+		if _, err := s.c.FailoverDBCluster(ctx, &rds.FailoverDBClusterInput{DBClusterIdentifier: aws.String(name)}); err != nil {
+			return friendly(err)
+		}
+		return nil
+	}
+	_, err := s.c.RebootDBInstance(ctx, &rds.RebootDBInstanceInput{DBInstanceIdentifier: aws.String(name), ForceFailover: aws.Bool(true)})
 	if err != nil {
 		return friendly(err)
 	}

@@ -25,7 +25,9 @@ type explanation struct {
 	Host       *kurabe.HostReport
 	Backups    explainedBackups
 	Snapshots  []explainedSnapshot
-	Plan       struct {
+	// replica is how it follows its source, "" of what is no read replica.
+	replica string
+	Plan    struct {
 		Reasons                                   []string
 		LeftAlone, NewGeneration, NewStatus, Gone bool
 		LookAgain                                 time.Time
@@ -41,7 +43,8 @@ func explainCommand() *cobra.Command {
 		Long: `Tell what is known of a DB instance: what was asked for (spec), what its host must do
 (assignment) and sees (report), what users are told (status), and the next plan with
 its reasons. It also shows which levers the host has to enforce limits, what can be
-restored from the automated backups and how late their log is, and every snapshot.
+restored from the automated backups and how late their log is, and every snapshot; of what
+follows, how far it is behind, which is asked of the hosts and not part of --json.
 
 NAME may be that of a DB cluster; cluster:NAME is the cluster where an instance is called
 the same.`,
@@ -63,6 +66,7 @@ the same.`,
 			if err := json.Unmarshal(body, &e); err != nil {
 				return err
 			}
+			e.addFollowing(c.following(cmd.Context()))
 			e.print(os.Stdout)
 			return nil
 		},
@@ -71,6 +75,17 @@ the same.`,
 	c.ValidArgsFunction = f.instanceNames
 	c.Flags().BoolVar(&raw, "json", false, "print the records themselves")
 	return c
+}
+
+// addFollowing adds what hosts say now, which is in no record.
+func (e *explanation) addFollowing(all map[string]kurabe.Following) {
+	f := all[kurabe.NameKey(e.Spec.Name, e.Spec.Cluster)]
+	if e.Group != nil {
+		e.Group.following = f
+	}
+	if f.Source != "" && len(f.Followers) > 0 {
+		e.replica = "of " + f.Source + ", " + behindWords(f.Followers[0])
+	}
 }
 
 func (e explanation) print(w io.Writer) {
@@ -98,6 +113,9 @@ func (e explanation) print(w io.Writer) {
 	}
 	e.printStorage(w)
 	e.printHost(w)
+	if e.replica != "" {
+		fmt.Fprintf(w, "replica     %s\n", e.replica)
+	}
 	e.Group.print(w)
 	e.Backups.print(w)
 	printSnapshots(w, e.Snapshots)

@@ -17,7 +17,11 @@ type explainedGroup struct {
 	Switch                       kurabe.InstanceID
 	Sync                         []kurabe.InstanceID
 	Since                        time.Time
+	Choosing                     bool
 	Servers                      []explainedServer
+
+	// following is what the hosts say now of those that follow.
+	following kurabe.Following
 }
 
 type explainedServer struct {
@@ -36,10 +40,12 @@ func (g *explainedGroup) print(w io.Writer) {
 	}
 	lines := []string{fmt.Sprintf("epoch %d: %s writes", g.Epoch, g.Writer)}
 	switch {
+	case g.Choosing:
+		lines[0] = fmt.Sprintf("epoch %d: nobody writes; %s is lost, and one of %s has every commit: whoever has most takes over", g.Epoch, g.Writer, joinIDs(g.Sync))
 	case len(g.Sync) > 0:
 		lines[0] += ", commits wait for " + joinIDs(g.Sync)
 	case !g.Since.IsZero():
-		lines = append(lines, fmt.Sprintf("no standby has every commit: what was written since %s would be lost with the writer", when(g.Since)))
+		lines = append(lines, fmt.Sprintf("no standby has every commit: what was written since %s would be lost with the writer%s", when(g.Since), g.alone()))
 	}
 	if g.Handover != "" {
 		lines = append(lines, "the writer hands over to "+string(g.Handover))
@@ -47,13 +53,31 @@ func (g *explainedGroup) print(w io.Writer) {
 	if g.Switch != "" {
 		lines = append(lines, "the instance yields to its read replica "+string(g.Switch))
 	}
+	if g.following.Failovers > 0 {
+		lines = append(lines, fmt.Sprintf("failovers since it was made: %d", g.following.Failovers))
+	}
 	if g.Recovering != "" {
 		lines = append(lines, "with a loss that was accepted, "+string(g.Recovering)+" is to write once the writer has ended")
 	}
 	for _, s := range g.Servers {
-		lines = append(lines, s.line())
+		line := s.line()
+		for _, f := range g.following.Followers {
+			if f.Server == s.ID {
+				line += ", " + behindWords(f)
+			}
+		}
+		lines = append(lines, line)
 	}
 	fmt.Fprintf(w, "servers     %s\n", strings.Join(lines, "\n            "))
+}
+
+// alone is for how long that has been so.
+func (g *explainedGroup) alone() string {
+	d, known := g.following.Alone(time.Now())
+	if !known || g.following.Synced {
+		return ""
+	}
+	return fmt.Sprintf(" (%s by now)", d.Round(time.Second))
 }
 
 // line tells where a server is, what it is there for, and what its host sees of it.

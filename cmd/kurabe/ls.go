@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"text/tabwriter"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
@@ -21,14 +22,18 @@ func lsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls",
 		Short: "List the DB instances and the DB clusters",
-		Args:  cobra.NoArgs,
+		Long: `List the DB instances and the DB clusters. REPLICATION says how far what follows is behind,
+as ReplicaLag of RDS: the standby of a Multi-AZ instance, a read replica, the readers of a
+cluster; and for how long there has been no standby that has every commit.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.client()
 			if err != nil {
 				return err
 			}
 			table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(table, "NAME\tENGINE\tCLASS\tSTORAGE\tUSED\tFREE\tSTATUS\tENDPOINT")
+			fmt.Fprintln(table, "NAME\tENGINE\tCLASS\tSTORAGE\tUSED\tFREE\tSTATUS\tREPLICATION\tENDPOINT")
+			follow := c.following(cmd.Context())
 			pages := rds.NewDescribeDBInstancesPaginator(c.Client, &rds.DescribeDBInstancesInput{})
 			for pages.HasMorePages() {
 				page, err := pages.NextPage(cmd.Context())
@@ -37,15 +42,16 @@ func lsCommand() *cobra.Command {
 				}
 				for _, i := range page.DBInstances {
 					used, free := storageOf(cmd.Context(), c, aws.ToString(i.DBInstanceIdentifier))
-					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
+					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
 						aws.ToString(i.EngineVersion), aws.ToString(i.DBInstanceClass), aws.ToInt32(i.AllocatedStorage),
-						aws.ToString(i.StorageType), used, free, aws.ToString(i.DBInstanceStatus), endpoint(i))
+						aws.ToString(i.StorageType), used, free, aws.ToString(i.DBInstanceStatus),
+						replicationColumn(follow[aws.ToString(i.DBInstanceIdentifier)], time.Now()), endpoint(i))
 				}
 			}
 			if err := table.Flush(); err != nil {
 				return err
 			}
-			return c.listClusters(cmd.Context(), os.Stdout)
+			return c.listClusters(cmd.Context(), os.Stdout, follow)
 		},
 	}
 	f.add(c)

@@ -46,11 +46,13 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
 
   kurabe run                 start a service with a demo database, and stop it with Ctrl-C
   kurabe create shop         create a PostgreSQL instance and wait until it is available
+  kurabe create ring --cluster
+                             create a writer and two readers in three zones
   kurabe connect shop        open psql (or mariadb) on it
   kurabe clone shop test     make another one with the same data
   kurabe explain shop        what is known of it, and what would be done next
   kurabe drill shop --kill writer --yes
-                             lose a server of a Multi-AZ instance, and see what clients see
+                             lose a server of a Multi-AZ instance or a cluster, and see what clients see
   kurabe hosts               the machines that run databases, and how more of them join
   kurabe lab ls              what a feature costs, measured: the studies
 

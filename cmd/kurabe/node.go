@@ -181,6 +181,10 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	return nil
 }
 
+// lags are those of the agent, which is there before anybody can ask: questions come with its
+// assignments.
+func (n *node) lags() []kurabe.ReplicaLag { return n.agent.Lags() }
+
 // prepareHost makes the engines' versions ready. Most requests need to know their
 // parameters, and only a first start waits here for long.
 func (n *node) prepareHost(ctx, loopCtx context.Context) {

@@ -338,6 +338,10 @@ func (s *service) newControl(f *serverFlags, kv store.KV, ca *pki.CA) *control.C
 
 func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
 	c := s.newControl(f, kv, ca)
+	token, err := metricsToken(data)
+	if err != nil {
+		return fmt.Errorf("token of metrics: %w", err)
+	}
 	server := api.New(api.Config{
 		Region: f.region, ScopeRegion: f.scopeRegion(), Account: f.account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API()},
@@ -361,6 +365,9 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 		}
 		return reconcile.Explain(s.view, i, time.Now()), nil
 	}))
+	follow := s.newFollowings()
+	server.Handle("GET /kurabe/following", server.Signed(func(r *http.Request) (any, error) { return follow.look(r.Context()), nil }))
+	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, follow.look})
 	server.Handle("GET /kurabe/occupied", server.Signed(func(*http.Request) (any, error) { return reconcile.Occupied(s.view), nil }))
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
 	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))

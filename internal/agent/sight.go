@@ -35,6 +35,8 @@ type sight struct {
 	mark   int64
 	// followed is when it was last seen to follow.
 	followed time.Time
+	// fresh is when a follower last had nothing left to apply, by its own word.
+	fresh time.Time
 	// received are ends of a follower's log that it has not applied, and when they were first
 	// seen, oldest first; at most receivedMost.
 	received []arrival
@@ -85,6 +87,7 @@ func (s *sight) answered(now time.Time, v engine.RoleView, done settled) {
 	waits := done.waits
 	s.view, s.seenAt = &v, now
 	s.age(now, v)
+	s.freshen(now, v)
 	s.mute, s.triedAt = 0, now
 	if v.Writing && s.writing.IsZero() {
 		s.writing = now

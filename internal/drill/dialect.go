@@ -29,6 +29,8 @@ type dialect struct {
 	// comment reads that of the schema: no row when there is no schema.
 	comment string
 	drop    string
+	// reads asks a server whether it is a reader: "true" of one that is.
+	reads string
 }
 
 // dialects are the engines that drills are offered of.
@@ -41,6 +43,7 @@ var dialects = map[string]dialect{
 		table:   "CREATE TABLE " + table + " (n bigint)",
 		comment: "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = '" + Schema + "'",
 		drop:    "DROP SCHEMA " + Schema + " CASCADE",
+		reads:   "SELECT pg_catalog.pg_is_in_recovery()::text",
 	},
 	"mariadb": {
 		// A database keeps a comment since 10.5. Without the engine's name the table would be
@@ -51,6 +54,7 @@ var dialects = map[string]dialect{
 		table:   "CREATE TABLE " + table + " (n bigint) ENGINE=InnoDB",
 		comment: "SELECT schema_comment FROM information_schema.schemata WHERE schema_name = '" + Schema + "'",
 		drop:    "DROP DATABASE " + Schema,
+		reads:   "SELECT IF(@@GLOBAL.read_only, 'true', 'false')",
 	},
 }
 

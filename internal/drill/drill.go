@@ -17,6 +17,9 @@ type Drill struct {
 	Order            Order
 	Service          Service
 	Login            pulse.Login
+	// Reads is the login at the reader endpoint of a DB cluster, without an address of what has
+	// none. Its password is Login's.
+	Reads pulse.Login
 	// Data is the data folder of the service, Host what this machine is called in it.
 	Data string
 	Host kurabe.HostID
@@ -52,6 +55,9 @@ func (r *Refusal) Error() string {
 
 // Check refuses what cannot be rehearsed now. It changes nothing.
 func (d *Drill) Check(ctx context.Context) (Look, error) {
+	if err := d.Order.fits(); err != nil {
+		return Look{}, err
+	}
 	l, err := d.Service.Look(ctx)
 	if err != nil {
 		return l, err
@@ -65,7 +71,7 @@ func (d *Drill) Check(ctx context.Context) (Look, error) {
 
 // targets are the processes that the order is about.
 func (d *Drill) targets(l Look) (list []target, err error) {
-	for _, s := range d.Order.sides(l) {
+	for _, s := range d.Order.sides(l, d.Host) {
 		if s.Host != d.Host {
 			return nil, fmt.Errorf("%s is on %s, and this is %s: run the drill there", s.ID, s.Host, d.Host)
 		}
@@ -83,6 +89,7 @@ type run struct {
 	*Drill
 	watch  *watch
 	pulse  *pulse.Pulse
+	reads  *reads // nil of what has no reader endpoint
 	began  time.Time
 	fault  time.Time // zero until something was done
 	before Look
@@ -111,6 +118,11 @@ func (d *Drill) Run(ctx context.Context) (*Report, error) {
 	var looks sync.WaitGroup
 	looks.Go(func() { r.watch.run(looking) })
 	r.pulse.Start()
+	if d.Reads.Address != "" {
+		d.Reads.Password = d.Login.Password
+		r.reads = newReads(d.Reads, engine.reads)
+		looks.Go(func() { r.reads.run(looking) })
+	}
 	failure := r.rehearse(ctx)
 	r.pulse.Stop()
 	stop()
@@ -151,6 +163,9 @@ func (r *run) rehearse(ctx context.Context) error {
 		if n := r.pulse.Acked(); n < warmRows {
 			_, newest := r.pulse.Errors(r.began)
 			return fmt.Sprintf("%d rows were acknowledged, the newest error: %v", n, newest)
+		}
+		if r.reads != nil && r.reads.answered() == 0 {
+			return "nobody has answered at the reader endpoint"
 		}
 		return l.Lacks()
 	})

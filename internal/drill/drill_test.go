@@ -149,7 +149,7 @@ func TestOrder(t *testing.T) {
 			continue
 		}
 		var got []kurabe.InstanceID
-		for _, s := range c.order.sides(l) {
+		for _, s := range c.order.sides(l, "") {
 			got = append(got, s.ID)
 		}
 		if !reflect.DeepEqual(got, c.ids) {
@@ -243,7 +243,7 @@ func TestLacksAfterTheFault(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	o := &Report{Instance: "shop", Engine: "postgres", Order: "kill the writer", Fault: time.UnixMilli(1_700_000_000_000),
-		Before: Place{1, Seat{"db-A", "zone-a", 10}, Seat{"db-A~2", "zone-b", 11}}, After: Place{2, Seat{"db-A~2", "zone-b", 11}, Seat{}},
+		Before: Place{Epoch: 1, Writer: Seat{"db-A", "zone-a", 10}, Standby: Seat{"db-A~2", "zone-b", 11}}, After: Place{Epoch: 2, Writer: Seat{"db-A~2", "zone-b", 11}},
 		Gap: 0.151, GapFrom: -0.004, LongestCommit: 0.02, Errors: 2, WholeAfter: 3.14,
 		Rows:     Rows{Acknowledged: 500, Unanswered: 1},
 		Timeline: []Entry{{Seconds: -1, Source: FromDrill, Text: "writes"}, {Seconds: 0.0123, Source: FromEvent, Text: "two\nlines"}}}

@@ -28,10 +28,12 @@ const (
 // Side is which server it is done to.
 type Side string
 
-// The sides, as the instance is when the fault comes.
+// The sides, as the instance is when the fault comes. A pair has a Standby, a DB cluster has
+// two readers, of which Reader is one. Both are the writer and that other one.
 const (
 	Writer  Side = "writer"
 	Standby Side = "standby"
+	Reader  Side = "reader"
 	Both    Side = "both"
 )
 
@@ -46,16 +48,19 @@ type Order struct {
 	Action Action
 	Side   Side          // of Kill and Freeze
 	For    time.Duration // of Freeze
+	// Cluster: it is of a DB cluster.
+	Cluster bool
 }
 
 // Check refuses what is no drill.
 func (o Order) Check() error {
+	other := o.Side == Standby || o.Side == Reader
 	switch {
-	case o.Action == Kill && (o.Side == Writer || o.Side == Standby || o.Side == Both):
+	case o.Action == Kill && (o.Side == Writer || other || o.Side == Both):
 	case o.Action == Kill:
-		return fmt.Errorf("--kill %q is none of writer, standby and both", o.Side)
-	case o.Action == Freeze && o.Side != Writer && o.Side != Standby:
-		return fmt.Errorf("--freeze %q is neither writer nor standby", o.Side)
+		return fmt.Errorf("--kill %q is none of writer, standby (reader of a DB cluster) and both", o.Side)
+	case o.Action == Freeze && o.Side != Writer && !other:
+		return fmt.Errorf("--freeze %q is neither writer nor standby (reader of a DB cluster)", o.Side)
 	case o.Action == Freeze && (o.For < FreezeMin || o.For > FreezeMax):
 		return fmt.Errorf("--for %v is not between %v and %v", o.For, FreezeMin, FreezeMax)
 	case o.Action != Freeze && o.Action != Failover:
@@ -64,10 +69,26 @@ func (o Order) Check() error {
 	return nil
 }
 
+// fits says whether what it is done to has such a server, and what is there instead.
+func (o Order) fits() error {
+	switch {
+	case o.Cluster && o.Side == Standby:
+		return errors.New("a DB cluster has no standby that nobody reads at: say reader")
+	case !o.Cluster && o.Side == Reader:
+		return errors.New("a Multi-AZ instance has no reader: say standby")
+	}
+	return nil
+}
+
 func (o Order) String() string {
 	sides := "the " + string(o.Side)
-	if o.Side == Both {
+	switch {
+	case o.Side == Both && o.Cluster:
+		sides = "the writer and a reader"
+	case o.Side == Both:
 		sides = "both servers"
+	case o.Side == Reader:
+		sides = "a reader"
 	}
 	switch o.Action {
 	case Kill:
@@ -78,15 +99,21 @@ func (o Order) String() string {
 	return "a failover in order"
 }
 
-// sides are the servers that it is done to.
-func (o Order) sides(l Look) (list []Server) {
+// sides are the servers that it is done to: of several that could be meant one on this host,
+// where there is one.
+func (o Order) sides(l Look, here kurabe.HostID) (list []Server) {
 	writer, _ := l.Server(l.Writer)
 	standby, _ := l.Standby()
+	for _, s := range l.synced() {
+		if standby.Host != here && s.Host == here {
+			standby = s
+		}
+	}
 	switch {
 	case o.Action == Failover:
 	case o.Side == Writer:
 		list = append(list, writer)
-	case o.Side == Standby:
+	case o.Side == Standby, o.Side == Reader:
 		list = append(list, standby)
 	default:
 		list = append(list, writer, standby)

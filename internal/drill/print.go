@@ -34,8 +34,17 @@ func (p Place) words() string {
 		return "not known"
 	}
 	standby := "no standby has every commit"
-	if p.Standby.Server != "" {
+	switch {
+	case p.Standby.Server != "":
 		standby = p.Standby.words() + " has every commit"
+	case len(p.Readers) == 1:
+		standby = p.Readers[0].words() + " has every commit"
+	case len(p.Readers) > 1:
+		var all []string
+		for _, s := range p.Readers {
+			all = append(all, s.words())
+		}
+		standby = "one of " + strings.Join(all, " and ") + " has every commit"
 	}
 	return fmt.Sprintf("epoch %d: %s writes, %s", p.Epoch, p.Writer.words(), standby)
 }
@@ -64,6 +73,10 @@ func (o *Report) printFigures(w io.Writer) {
 		if odd := len(o.Rows.Twice) + len(o.Rows.Strange); odd > 0 {
 			line("Rows there twice, or never written", "%d", odd)
 		}
+	}
+	if r := o.Reads; r != nil {
+		line("Reads answered at the reader endpoint", "%d, %d of them by the writer", r.Answered, r.AtWriter)
+		line("  longest time without one", "%.2f s, which began at %+.3f; %d errors", r.Gap, r.GapFrom, r.Errors)
 	}
 	if o.WholeAfter > 0 {
 		line("Whole again", "after %.1f s", o.WholeAfter)

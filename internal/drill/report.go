@@ -34,7 +34,9 @@ type Report struct {
 	LongestCommit float64 `json:"longestCommitSeconds"`
 	Errors        int     `json:"errors"`
 
-	Rows     Rows    `json:"rows"`
+	Rows Rows `json:"rows"`
+	// Reads are those of a client of the reader endpoint, nil of what has none.
+	Reads    *Reads  `json:"reads,omitempty"`
 	Timeline []Entry `json:"timeline"`
 }
 
@@ -43,6 +45,8 @@ type Place struct {
 	Epoch   kurabe.Epoch `json:"epoch"`
 	Writer  Seat         `json:"writer,omitzero"`
 	Standby Seat         `json:"standby,omitzero"` // zero while none has every commit
+	// Readers are those of a DB cluster that may take over: one of them has every commit.
+	Readers []Seat `json:"readers,omitempty"`
 }
 
 // Seat is where a server is.
@@ -93,6 +97,9 @@ func (r *run) report(ctx context.Context, interrupted bool) *Report {
 	o.LongestCommit = r.pulse.LongestWait(zero).Seconds()
 	o.Errors, _ = r.pulse.Errors(zero)
 	o.Rows = r.rows(ctx)
+	if r.reads != nil {
+		o.Reads = r.reads.report(zero)
+	}
 	o.Timeline = r.merge(ctx, zero)
 	return o
 }
@@ -102,7 +109,11 @@ func place(l Look) Place {
 	if w, ok := l.Server(l.Writer); ok {
 		p.Writer = seat(w)
 	}
-	if s, ok := l.Standby(); ok {
+	if l.Cluster {
+		for _, s := range l.synced() {
+			p.Readers = append(p.Readers, seat(s))
+		}
+	} else if s, ok := l.Standby(); ok {
 		p.Standby = seat(s)
 	}
 	return p

@@ -2,6 +2,7 @@ package drill
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,13 +25,16 @@ type Event struct {
 	Text string
 }
 
-// Look is what is known of an instance: who may write and who has every commit is the
+// Look is what is known of an instance or a DB cluster: who may write and who has every commit is the
 // planner's word, what servers do is their hosts'.
 type Look struct {
+	Cluster  bool
 	Status   string
 	Epoch    kurabe.Epoch
 	Writer   kurabe.InstanceID
 	Handover kurabe.InstanceID
+	// Choosing: nobody may write, and whoever of Sync has most is to.
+	Choosing bool
 	Sync     []kurabe.InstanceID // sorted
 	Servers  []Server            // by number
 }
@@ -56,7 +60,17 @@ func (l Look) Server(id kurabe.InstanceID) (Server, bool) {
 	return l.Servers[n], true
 }
 
-// Standby is the server that would take over: one that has every commit.
+// synced are the servers of Sync: one of them has every commit.
+func (l Look) synced() (list []Server) {
+	for _, id := range l.Sync {
+		if s, ok := l.Server(id); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Standby is a server that may take over: of a pair the one that has every commit.
 func (l Look) Standby() (Server, bool) {
 	if len(l.Sync) == 0 {
 		return Server{}, false
@@ -71,10 +85,16 @@ func (l Look) Lacks() string {
 		return "it is " + l.Status
 	case len(l.Servers) < 2:
 		return "it has one server"
+	case l.Cluster && len(l.Servers) < kurabe.ClusterServers:
+		return fmt.Sprintf("it has %d of its %d servers", len(l.Servers), kurabe.ClusterServers)
+	case l.Choosing:
+		return "it is being found out which of " + names(l.Sync) + " has most"
 	case l.Handover != "":
 		return "its writer hands over to " + string(l.Handover)
-	case len(l.Sync) < len(l.Servers)-1:
+	case len(l.Sync) == 0:
 		return "no standby has every commit"
+	case len(l.Sync) < len(l.Servers)-1:
+		return "commits wait for " + names(l.Sync) + " alone"
 	}
 	for _, s := range l.Servers {
 		if !s.Ready || s.PID == 0 {

@@ -22,11 +22,18 @@ func (r *run) strike(ctx context.Context, targets []target) error {
 		return r.freeze(ctx, targets[0])
 	}
 	r.fault = time.Now()
-	r.watch.note(r.fault, FromDrill, "asks for a failover (RebootDBInstance with ForceFailover)")
+	r.watch.note(r.fault, FromDrill, "asks for a failover (%s)", r.failoverCall())
 	if err := r.Service.Failover(ctx); err != nil {
 		return fmt.Errorf("ask for a failover: %w", err)
 	}
 	return nil
+}
+
+func (r *run) failoverCall() string {
+	if r.Order.Cluster {
+		return "FailoverDBCluster"
+	}
+	return "RebootDBInstance with ForceFailover"
 }
 
 // kill kills all of them at once: they were looked up before.
@@ -46,6 +53,9 @@ func (r *run) kill(targets []target) error {
 func (r *run) side(t target) Side {
 	if t.ID == r.before.Writer {
 		return Writer
+	}
+	if r.Order.Cluster {
+		return Reader
 	}
 	return Standby
 }

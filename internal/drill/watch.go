@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"kurabe"
 )
 
 // lookEvery is how often the service is asked, and so how late a change is seen at most,
@@ -112,15 +114,14 @@ func changes(was, is Look, at time.Time) (list []Entry) {
 	add := func(from Source, format string, args ...any) {
 		list = append(list, Entry{At: at, Source: from, Text: fmt.Sprintf(format, args...)})
 	}
-	if is.Epoch != was.Epoch || is.Writer != was.Writer {
+	switch {
+	case is.Choosing && !was.Choosing:
+		add(FromPlanner, "epoch %d: nobody may write; it is found out which of %s has most", is.Epoch, names(is.Sync))
+	case !is.Choosing && (is.Epoch != was.Epoch || is.Writer != was.Writer || was.Choosing):
 		add(FromPlanner, "epoch %d: %s may write, nobody else", is.Epoch, name(is.Writer))
 	}
 	if !slices.Equal(is.Sync, was.Sync) {
-		if len(is.Sync) == 0 {
-			add(FromPlanner, "no standby has every commit any more: commits wait for none, and none may take over")
-		} else {
-			add(FromPlanner, "%s has every commit: commits wait for it", names(is.Sync))
-		}
+		add(FromPlanner, "%s", waits(is.Sync))
 	}
 	if is.Handover != was.Handover && is.Handover != "" {
 		add(FromPlanner, "%s is to hand over to %s", name(is.Writer), name(is.Handover))
@@ -143,6 +144,17 @@ func changes(was, is Look, at time.Time) (list []Entry) {
 		add(FromStatus, "%s", is.Status)
 	}
 	return list
+}
+
+// waits says who has every commit.
+func waits(sync []kurabe.InstanceID) string {
+	switch len(sync) {
+	case 0:
+		return "no standby has every commit any more: commits wait for none, and none may take over"
+	case 1:
+		return names(sync) + " has every commit: commits wait for it"
+	}
+	return "commits wait for either of " + names(sync) + ": one of them has every commit"
 }
 
 // process tells of another process than before.

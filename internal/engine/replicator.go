@@ -120,6 +120,9 @@ type RoleView struct {
 	// Kept is how far a follower has its log for good: that survives a death of its server, or
 	// of its machine.
 	Kept int64
+	// Lag is how old what a follower shows is, by its own word: 0 when it knows of nothing that is
+	// left to apply, LagUnknown when it cannot tell.
+	Lag time.Duration
 	// Inserted is the end of what a writer has written, flushed or not.
 	Inserted int64
 	// WaitsFor are those whose answer a commit waits for, as the server was told last. That
@@ -132,6 +135,9 @@ type RoleView struct {
 	// Asks are followers on other hosts that wait for a copy of this server (Feeder).
 	Asks []Ask
 }
+
+// LagUnknown is the Lag of a follower that cannot tell.
+const LagUnknown time.Duration = -1
 
 // FollowerView is what a writer knows of one follower.
 type FollowerView struct {

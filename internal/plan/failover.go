@@ -212,6 +212,9 @@ func (d *draft) completeFailover() {
 		return
 	}
 	d.status.FailingOver = false
+	if d.status.Move == "" { // which nobody has lost a server for
+		d.status.Failovers++
+	}
 	d.event("RDS-EVENT-0049", fmt.Sprintf("Multi-AZ instance failover completed: the writer is in zone %s", d.zone(d.group.Writer)), "failover")
 }
 

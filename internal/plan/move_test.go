@@ -74,6 +74,9 @@ func TestLoneServerLeavesADrainedHost(t *testing.T) {
 			if f.w.Status.Applied.MultiAZ || f.w.Status.SecondZone != "" || f.w.Status.Converting {
 				t.Errorf("it is taken for a pair: %+v", f.w.Status)
 			}
+			if n := f.w.Status.Failovers; n != 0 {
+				t.Errorf("a move is counted as %d failovers", n)
+			}
 			for _, id := range []string{"KURABE-EVENT-0026", "KURABE-EVENT-0027"} {
 				if !f.told(id) {
 					t.Errorf("%s is not told", id)

@@ -69,6 +69,9 @@ func TestDrainedHostIsLeft(t *testing.T) {
 			if !f.told("KURABE-EVENT-0022") || role == "writer" && !f.told("RDS-EVENT-0049") {
 				t.Errorf("events %+v", f.events)
 			}
+			if told := f.w.Status.Failovers == 1; told != (role == "writer") {
+				t.Errorf("%d failovers are counted", f.w.Status.Failovers)
+			}
 		})
 	}
 }

@@ -47,6 +47,7 @@ func TestClusterApart(t *testing.T) {
 func (b *clusterApart) losesEach(t *testing.T) {
 	b.pulse.WaitMore(t, beatsBefore)
 	owner := harness.Owners(b.hosts[0].Homes())[0]
+	waitReaders(t, b.s) // whose hosts are asked over the network
 	for _, c := range []struct {
 		name   string
 		strike func(t *testing.T, h *apartHost) (back func())

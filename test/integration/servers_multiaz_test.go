@@ -24,6 +24,9 @@ func TestServersLoseWriterAndPlanner(t *testing.T) {
 	i.WaitLike(t, "is whole", wholePair)
 	pulse := i.Pulse(t)
 	pulse.WaitMore(t, beatsBefore)
+	for _, s := range b.servers { // whichever is asked, and whoever hears the standby's host
+		waitNear(t, s, 1, `instance="pair"`, `kind="standby"`)
+	}
 	lost := b.together(t, i)
 	t.Logf("server %d plans and has the writer", lost)
 	from := time.Now()

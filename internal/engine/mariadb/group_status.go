@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kurabe/internal/engine"
 )
@@ -37,6 +38,7 @@ type slaveStatus struct {
 	sourceAt   int64
 	whyNot     reason
 
+	lag         time.Duration // Seconds_Behind_Master, engine.LagUnknown for NULL
 	applies     bool
 	applyState  string
 	relayFile   string
@@ -80,6 +82,10 @@ func parseSlave(row map[string]string) (*slaveStatus, error) {
 		return nil, errors.New("SHOW SLAVE STATUS answers in an unknown form")
 	}
 	s.usesGTID = row["Using_Gtid"] == "Slave_Pos"
+	s.lag = engine.LagUnknown
+	if n, err := strconv.ParseInt(row["Seconds_Behind_Master"], 10, 32); err == nil && n >= 0 { // else it is NULL
+		s.lag = time.Duration(n) * time.Second
+	}
 	var errs []error
 	number := func(name string) int64 {
 		n, err := strconv.ParseInt(row[name], 10, 64)

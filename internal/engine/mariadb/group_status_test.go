@@ -26,6 +26,11 @@ func TestParseSlave(t *testing.T) {
 	if err != nil || !s.of(follower()) || s.received != 17 || s.sourceAt != 700 || s.relayAt != 900 || !s.applies || s.receives != "Yes" {
 		t.Fatalf("%+v, %v", s, err)
 	}
+	for text, want := range map[string]time.Duration{"0": 0, "17": 17 * time.Second, "": engine.LagUnknown, "NULL": engine.LagUnknown} {
+		if s, err := parseSlave(slaveRow(map[string]string{"Seconds_Behind_Master": text})); err != nil || s.lag != want {
+			t.Errorf("%q seconds behind: %v, %v", text, s.lag, err)
+		}
+	}
 	for name, changed := range map[string]map[string]string{
 		"of another form": {"Slave_IO_Running": "Waiting for master"}, "without its own column": {"Using_Gtid": ""}, "no number": {"Last_IO_Errno": "none"},
 		"no position": {"Gtid_IO_Pos": "mysql-bin.000001"}, "half": {"Slave_SQL_Running": "Connecting"},
@@ -45,7 +50,7 @@ func TestParseSlave(t *testing.T) {
 
 // The positions are those of 10.11.19's own columns.
 func TestSlaveColumns(t *testing.T) {
-	for name, at := range map[string]int{"Master_Host": 1, "Slave_IO_Running": 10, "Slave_SQL_Running": 11, "Last_IO_Errno": 34, "Using_Gtid": 42, "Gtid_IO_Pos": 43, "Slave_SQL_Running_State": 49} {
+	for name, at := range map[string]int{"Master_Host": 1, "Slave_IO_Running": 10, "Slave_SQL_Running": 11, "Seconds_Behind_Master": 32, "Last_IO_Errno": 34, "Using_Gtid": 42, "Gtid_IO_Pos": 43, "Slave_SQL_Running_State": 49} {
 		if got := slices.Index(slaveColumns, name); got != at {
 			t.Errorf("%s is column %d, not %d", name, got, at)
 		}

@@ -89,6 +89,7 @@ func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 		return v, err
 	}
 	v.Applied, v.Kept = v.Position, v.Position // what it has received only is synced by a new guard alone
+	v.Lag = s.lag
 	if s.received > v.Position {
 		if err := synced(ctx, w.admin); err != nil {
 			return v, err

@@ -73,6 +73,10 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 // whose replay is paused cannot take over: it does not follow. Nothing pauses it but settings
 // that are smaller than its source's.
 //
+// What is left to apply is what was received and what the source has said that it has
+// (latest_end_lsn). Its age is that of the newest transaction that was applied, as RDS has it
+// in ReplicaLag; a server that has applied none since it started cannot tell, -1.
+//
 // Of a writer's followers the sessions are meant that have their slot: one may be connected
 // twice for a moment, and one that is being cloned uses the slot under another name. A slot
 // that is lost comes back only by being made anew.
@@ -88,6 +92,10 @@ const lookSQL = `SELECT s.recovering,
 		WHERE r.status = 'streaming' AND r.sender_host = $1 AND r.sender_port = $2
 			AND r.last_msg_send_time <> r.last_msg_receipt_time
 			AND r.last_msg_receipt_time > pg_catalog.clock_timestamp() - '` + streamTimeout + `'::interval) END, false),
+	COALESCE((CASE WHEN pg_catalog.pg_last_wal_replay_lsn() < GREATEST(pg_catalog.pg_last_wal_receive_lsn(),
+			(SELECT r.latest_end_lsn FROM pg_catalog.pg_stat_wal_receiver r))
+		THEN COALESCE(GREATEST(EXTRACT(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.pg_last_xact_replay_timestamp()), 0), -1)
+		END)::double precision, 0),
 	(SELECT COALESCE(pg_catalog.json_agg(pg_catalog.json_build_object('name', l.slot_name, 'pid', COALESCE(r.pid, 0),
 			'streaming', COALESCE(r.state = 'streaming', false), 'flushed', COALESCE(r.flush_lsn::text, '0/0'), 'reply', COALESCE(r.reply_time::text, ''),
 			'replayed', COALESCE(r.replay_lsn::text, '0/0'),
@@ -114,10 +122,11 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
 	var recovering, paused, following bool
+	var lagSeconds float64
 	var position, inserted, waits, replayed, followers string
 	// The statement is always the same: planning it each time would be most of its cost.
 	err := w.conn.QueryRow(ctx, lookSQL, pgx.QueryExecModeCacheStatement, w.source.Address, w.source.Port).
-		Scan(&recovering, &position, &inserted, &waits, &paused, &replayed, &following, &followers)
+		Scan(&recovering, &position, &inserted, &waits, &paused, &replayed, &following, &lagSeconds, &followers)
 	if err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
@@ -130,6 +139,7 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
 	v.Position, v.Applied, v.Kept = int64(durable), int64(applied), int64(durable)
+	v.Lag = lagOf(lagSeconds)
 	if v.Writing {
 		v.Inserted = int64(w.segments.dropHeader(written))
 		v.WaitsFor = waitedFor(w.owner, waits)
@@ -137,6 +147,14 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 		v.Slots = slices.AppendSeq([]kurabe.InstanceID{}, maps.Keys(v.Followers))
 	}
 	return v, err
+}
+
+// lagOf is the lag that the server tells of in seconds, negative when it cannot tell.
+func lagOf(seconds float64) time.Duration {
+	if seconds < 0 {
+		return engine.LagUnknown
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // followers takes the rows of one look, made at that time.

@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// freshen takes in whether a follower has said that nothing is left to apply.
+func (s *sight) freshen(now time.Time, v engine.RoleView) {
+	if v.Following && v.Lag == 0 {
+		s.fresh = now
+	}
+}
+
+// lag is how old what a follower shows is. Its own word is the age of the newest transaction
+// that it has applied, which is that of the last one of an idle source, too: so it is never
+// taken for older than from when it had applied all.
+func (s *sight) lag(now time.Time) (lag time.Duration, reason string) {
+	switch {
+	case s.view == nil:
+		return 0, "its server has not answered yet"
+	case s.current(now) == nil:
+		return 0, "its server does not answer"
+	case s.view.Writing:
+		return 0, "it writes"
+	case s.view.Paused:
+		return 0, "it applies nothing before it is restarted, since its source has more of a limit"
+	case !s.view.Following:
+		return 0, "nothing comes from its source"
+	}
+	lag = s.view.Lag
+	if lag == engine.LagUnknown && len(s.received) > 0 {
+		lag = s.seenAt.Sub(s.received[0].at)
+	}
+	if !s.fresh.IsZero() {
+		lag = min(lag, s.seenAt.Sub(s.fresh))
+	}
+	return max(lag, 0), ""
+}
+
+// Lags says how far each server of this host that follows another one is behind, by id. It
+// asks no server: what is told is of the newest look.
+func (a *Agent) Lags() []kurabe.ReplicaLag {
+	a.mu.Lock()
+	workers := make([]*worker, 0, len(a.workers))
+	for _, w := range a.workers {
+		workers = append(workers, w)
+	}
+	a.mu.Unlock()
+	list := []kurabe.ReplicaLag{}
+	for _, w := range workers {
+		have, known := w.assignment()
+		if known && have.Goal == kurabe.GoalRunning && have.Role != nil && have.Role.Duty == kurabe.DutyFollow {
+			list = append(list, w.lag())
+		}
+	}
+	slices.SortFunc(list, func(a, b kurabe.ReplicaLag) int { return strings.Compare(string(a.Server), string(b.Server)) })
+	return list
+}
+
+func (w *worker) lag() kurabe.ReplicaLag {
+	g := w.watched.Load()
+	if g == nil {
+		return kurabe.ReplicaLag{Server: w.id, Seconds: kurabe.ReplicaLagNone, Reason: "its server does not run"}
+	}
+	g.mu.Lock()
+	lag, reason := g.sight.lag(w.agent.Now())
+	g.mu.Unlock()
+	if reason != "" {
+		return kurabe.ReplicaLag{Server: w.id, Seconds: kurabe.ReplicaLagNone, Reason: reason}
+	}
+	return kurabe.ReplicaLag{Server: w.id, Seconds: lag.Seconds()}
+}

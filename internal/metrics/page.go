@@ -1,0 +1,117 @@
+package metrics
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"kurabe"
+)
+
+// ContentType is that of a page (OpenMetrics 1.0).
+const ContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+// family is one metric: a sample for each thing that has it.
+type family struct {
+	name, kind, unit, help string
+	samples                func(f kurabe.Following, now time.Time) []sample
+}
+
+type sample struct {
+	labels labels
+	value  float64
+}
+
+// labels are names and values in turn.
+type labels []string
+
+func (l labels) String() string {
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	var parts []string
+	for n := 0; n+1 < len(l); n += 2 {
+		parts = append(parts, fmt.Sprintf(`%s="%s"`, l[n], quoted.Replace(l[n+1])))
+	}
+	return strings.Join(parts, ",")
+}
+
+// families are all that a page has, in order.
+var families = []family{
+	{"kurabe_replica_lag_seconds", "gauge", "seconds", "How old what a follower shows is, as ReplicaLag of RDS; -1 while it does not follow.", lags},
+	{"kurabe_standby_in_sync", "gauge", "", "1 while a standby has every commit that was acknowledged, else 0.", inSync},
+	{"kurabe_unprotected_seconds", "gauge", "seconds", "For how long commits have gone on without a standby that has them; 0 while one has.", unprotected},
+	{"kurabe_failovers", "counter", "", "Failovers that were completed since the instance was made.", failovers},
+}
+
+// Render writes the page.
+func Render(w io.Writer, list []kurabe.Following, now time.Time) error {
+	var b strings.Builder
+	for _, f := range families {
+		fmt.Fprintf(&b, "# TYPE %s %s\n", f.name, f.kind)
+		if f.unit != "" {
+			fmt.Fprintf(&b, "# UNIT %s %s\n", f.name, f.unit)
+		}
+		fmt.Fprintf(&b, "# HELP %s %s\n", f.name, f.help)
+		name := f.name
+		if f.kind == "counter" {
+			name += "_total"
+		}
+		for _, one := range list {
+			for _, s := range f.samples(one, now) {
+				fmt.Fprintf(&b, "%s{%s} %s\n", name, s.labels, strconv.FormatFloat(s.value, 'f', -1, 64))
+			}
+		}
+	}
+	b.WriteString("# EOF\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// of names an instance or a cluster.
+func of(f kurabe.Following) labels {
+	if f.Cluster {
+		return labels{"cluster", f.Name}
+	}
+	return labels{"instance", f.Name}
+}
+
+func lags(f kurabe.Following, _ time.Time) (list []sample) {
+	for _, one := range f.Followers {
+		if one.Lag == nil {
+			continue
+		}
+		l := labels{"instance", one.Instance}
+		if f.Cluster {
+			l = append(l, "cluster", f.Name)
+		}
+		l = append(l, "server", strconv.Itoa(one.Server.Number()), "kind", string(one.Kind))
+		list = append(list, sample{l, one.Lag.Seconds})
+	}
+	return list
+}
+
+func inSync(f kurabe.Following, _ time.Time) []sample {
+	switch {
+	case !f.Standbys:
+		return nil
+	case f.Synced:
+		return []sample{{of(f), 1}}
+	}
+	return []sample{{of(f), 0}}
+}
+
+func unprotected(f kurabe.Following, now time.Time) []sample {
+	alone, known := f.Alone(now)
+	if !known {
+		return nil
+	}
+	return []sample{{of(f), alone.Seconds()}}
+}
+
+func failovers(f kurabe.Following, _ time.Time) []sample {
+	if !f.Standbys {
+		return nil
+	}
+	return []sample{{of(f), float64(f.Failovers)}}
+}

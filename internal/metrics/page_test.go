@@ -1,0 +1,57 @@
+package metrics
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kurabe"
+)
+
+func TestRender(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	lag := func(seconds float64) *kurabe.ReplicaLag { return &kurabe.ReplicaLag{Seconds: seconds} }
+	list := []kurabe.Following{
+		{Name: "shop", Standbys: true, AloneSince: now.Add(-90 * time.Second), Failovers: 2,
+			Followers: []kurabe.Follower{{Server: "db-A~2", Kind: kurabe.FollowerStandby, Instance: "shop", Lag: lag(kurabe.ReplicaLagNone)}}},
+		{Name: "reads", Source: "shop", Followers: []kurabe.Follower{{Server: "db-B", Kind: kurabe.FollowerReplica, Instance: "reads", Lag: lag(0.25)}}},
+		{Name: "ring", Cluster: true, Standbys: true, Synced: true, Followers: []kurabe.Follower{
+			{Server: "db-C~2", Kind: kurabe.FollowerReader, Instance: "ring-instance-2", Lag: lag(0)},
+			{Server: "db-C~3", Kind: kurabe.FollowerReader, Instance: "ring-instance-3", Unknown: "its host is not heard"},
+		}},
+		{Name: "new", Standbys: true}, // nobody knows since when
+	}
+	const want = `# TYPE kurabe_replica_lag_seconds gauge
+# UNIT kurabe_replica_lag_seconds seconds
+# HELP kurabe_replica_lag_seconds How old what a follower shows is, as ReplicaLag of RDS; -1 while it does not follow.
+kurabe_replica_lag_seconds{instance="shop",server="2",kind="standby"} -1
+kurabe_replica_lag_seconds{instance="reads",server="1",kind="replica"} 0.25
+kurabe_replica_lag_seconds{instance="ring-instance-2",cluster="ring",server="2",kind="reader"} 0
+# TYPE kurabe_standby_in_sync gauge
+# HELP kurabe_standby_in_sync 1 while a standby has every commit that was acknowledged, else 0.
+kurabe_standby_in_sync{instance="shop"} 0
+kurabe_standby_in_sync{cluster="ring"} 1
+kurabe_standby_in_sync{instance="new"} 0
+# TYPE kurabe_unprotected_seconds gauge
+# UNIT kurabe_unprotected_seconds seconds
+# HELP kurabe_unprotected_seconds For how long commits have gone on without a standby that has them; 0 while one has.
+kurabe_unprotected_seconds{instance="shop"} 90
+kurabe_unprotected_seconds{cluster="ring"} 0
+# TYPE kurabe_failovers counter
+# HELP kurabe_failovers Failovers that were completed since the instance was made.
+kurabe_failovers_total{instance="shop"} 2
+kurabe_failovers_total{cluster="ring"} 0
+kurabe_failovers_total{instance="new"} 0
+# EOF
+`
+	var b strings.Builder
+	if err := Render(&b, list, now); err != nil || b.String() != want {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+func TestLabels(t *testing.T) {
+	if got := (labels{"a", "x\"y\\z\n", "b", ""}).String(); got != `a="x\"y\\z\n",b=""` {
+		t.Error(got)
+	}
+}
