@@ -47,6 +47,10 @@ func (e EngineName) DefaultPort() int {
 // or no longer is: MariaDB writes a binary log for it, PostgreSQL's is there anyway.
 func (e EngineName) RestartsForLog() bool { return e == MariaDB }
 
+// CopiesWhileCommitsWait says whether a server whose commits wait can be copied: a copy of
+// MariaDB begins at a moment at which none is under way.
+func (e EngineName) CopiesWhileCommitsWait() bool { return e == Postgres }
+
 // LicenseModel is what DescribeDBInstances says of the engine's licence.
 func (e EngineName) LicenseModel() string {
 	if e == MariaDB {

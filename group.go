@@ -61,7 +61,8 @@ type Member struct {
 // Group is the only truth of who may write an instance with several servers. The planner
 // alone writes it, and only over what it has read.
 //
-// A write is acknowledged only when a member of Sync has it, or Sync is empty. Logs are
+// A write is acknowledged only when a member of Sync has it, or Sync is empty; with Blocks
+// only when another member has it. Logs are
 // ordered, so of several members the one with most has all that was acknowledged; who that
 // is can be told once none of them can get more. What makes this say less (another member
 // who may have it, or nobody who must) is written here first and obeyed by the database
@@ -90,6 +91,10 @@ type Group struct {
 	Recovering InstanceID `json:"recovering,omitempty"`
 	// Outlasts is the epoch whose writer took over from one that was not heard, 0 for none.
 	Outlasts Epoch `json:"outlasts,omitempty"`
+	// Blocks: commits go on alone no more, since one of Sync had every commit while the policy
+	// was StandbyLostBlock. Sync may become empty nevertheless: then nobody may take over, and
+	// commits wait for whoever comes.
+	Blocks bool `json:"blocks,omitempty"`
 	// Since is when Sync became empty although there are other members: what could be
 	// lost with the writer is what was written since.
 	Since time.Time `json:"since,omitzero"`

@@ -21,6 +21,28 @@ const (
 	ApplyPendingReboot ApplyMethod = "pending-reboot"
 )
 
+// ParameterStandbyLost is a parameter of the service's own, which no engine knows: what
+// becomes of commits when no standby answers.
+const ParameterStandbyLost = "kurabe.standby_lost"
+
+// Its values. Degrade: commits go on alone, as on RDS. Block: they wait as long as it takes.
+const (
+	StandbyLostDegrade = "degrade"
+	StandbyLostBlock   = "block"
+)
+
+// ServiceParameters are those that every engine has here and none knows. They are in no
+// settings file: the planner obeys them.
+func ServiceParameters() []Parameter {
+	return []Parameter{{
+		Name: ParameterStandbyLost, Type: "string", Allowed: StandbyLostDegrade + "," + StandbyLostBlock, Apply: ApplyDynamic, Modifiable: true,
+		Default: StandbyLostDegrade, HasDefault: true, System: true,
+		Description: "What becomes of commits when no standby of a Multi-AZ DB instance, or no reader of a DB cluster, answers for about two seconds: " +
+			"degrade has them go on with the writer alone; block has them wait until another server has them, however long it takes. " +
+			"Of no effect on a DB instance in one zone, and before the standby had every commit for the first time.",
+	}}
+}
+
 // Parameter is one parameter of an engine version, as the engine itself
 // describes it.
 type Parameter struct {

@@ -31,6 +31,12 @@ type Role struct {
 	// RebuildSeq numbers the orders to a follower to throw its data away and to be made
 	// anew. Until the newest is known to be obeyed nobody may count on what it has.
 	RebuildSeq int64 `json:"rebuildSeq,omitempty"`
+	// Blocks: commits go on alone no more, whatever becomes of those of WaitFor. So the server
+	// lets no client in before its commits wait.
+	Blocks bool `json:"blocks,omitempty"`
+	// Opens: a server that keeps clients out lets them in once its commits wait, although
+	// nobody else has what they see then: nobody may take its place.
+	Opens bool `json:"opens,omitempty"`
 	// Source is whom a follower follows.
 	Source *Source `json:"source,omitempty"`
 	// Leased: somebody on another host may take its place, whom this host does not hear. So
@@ -71,8 +77,9 @@ type RoleReport struct {
 	// Held: it is a follower, has followed nobody since it obeyed Epoch, and Position is for
 	// good how far its log is.
 	Held bool `json:"held,omitempty"`
-	// Writing: it runs, is no follower, and lets clients in. Following: it runs and its
-	// log comes from its source now.
+	// Leading: it runs and is no follower, so it can be followed. Writing: it also lets clients
+	// in. Following: it runs and its log comes from its source now.
+	Leading   bool `json:"leading,omitempty"`
 	Writing   bool `json:"writing,omitempty"`
 	Following bool `json:"following,omitempty"`
 	// Late: a follower has not applied what it had ReaderLagMost ago, or has not followed since.

@@ -104,6 +104,9 @@ type InstanceStatus struct {
 	Failovers   int64 `json:"failovers,omitempty"`
 	// RebuiltAt is when a standby was last ordered to be made anew because it cannot start.
 	RebuiltAt time.Time `json:"rebuiltAt,omitzero"`
+	// BlockedAt is since when commits wait because nobody else has them (Group.Blocks), zero
+	// while they go on.
+	BlockedAt time.Time `json:"blockedAt,omitzero"`
 	// Activating: it was started again, because nobody else has every commit.
 	Activating bool `json:"activating,omitempty"`
 

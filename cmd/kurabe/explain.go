@@ -102,6 +102,9 @@ func (e explanation) print(w io.Writer) {
 			fmt.Fprintf(w, "\n            %s", st.Reason)
 		}
 		fmt.Fprintf(w, "\n            endpoint %s:%d, zone %s, parameters %s\n", st.Address, st.Port, st.Zone, st.ParameterApply)
+		if !st.BlockedAt.IsZero() {
+			fmt.Fprintf(w, "            commits wait for another server since %s\n", when(st.BlockedAt))
+		}
 		if len(st.PendingParameters) > 0 {
 			fmt.Fprintf(w, "            wait for a reboot: %s\n", strings.Join(st.PendingParameters, ", "))
 		}

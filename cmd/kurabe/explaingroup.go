@@ -17,6 +17,7 @@ type explainedGroup struct {
 	Switch                       kurabe.InstanceID
 	Sync                         []kurabe.InstanceID
 	Since                        time.Time
+	Blocks                       bool
 	Choosing                     bool
 	Servers                      []explainedServer
 
@@ -46,6 +47,9 @@ func (g *explainedGroup) print(w io.Writer) {
 		lines[0] += ", commits wait for " + joinIDs(g.Sync)
 	case !g.Since.IsZero():
 		lines = append(lines, fmt.Sprintf("no standby has every commit: what was written since %s would be lost with the writer%s", when(g.Since), g.alone()))
+	}
+	if g.Blocks {
+		lines = append(lines, "commits go on alone no more: "+kurabe.ParameterStandbyLost+" is "+kurabe.StandbyLostBlock)
 	}
 	if g.Handover != "" {
 		lines = append(lines, "the writer hands over to "+string(g.Handover))
@@ -144,6 +148,8 @@ func doing(r *kurabe.InstanceReport) string {
 		return "it does not run"
 	case role != nil && role.Writing:
 		return "it writes"
+	case role != nil && role.Leading:
+		return "it keeps clients out until another server has what they would see"
 	case role != nil && role.Following:
 		return "it follows"
 	}

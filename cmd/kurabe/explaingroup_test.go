@@ -50,6 +50,8 @@ func TestPrintGroup(t *testing.T) {
 			"db-1~2: zone b on h2, not assigned; its host has not told of it\n",
 		}},
 		{"frozen", &explainedGroup{Writer: "db-1", Servers: []explainedServer{with(first, &kurabe.RoleReport{Stuck: true}, func(*kurabe.InstanceReport) {})}}, []string{"it does not answer\n"}},
+		{"commits wait", &explainedGroup{Writer: "db-1", Blocks: true, Servers: []explainedServer{with(first, &kurabe.RoleReport{Leading: true}, func(*kurabe.InstanceReport) {})}},
+			[]string{"commits go on alone no more: kurabe.standby_lost is block\n", "it keeps clients out until another server has what they would see\n"}},
 		{"one server", nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

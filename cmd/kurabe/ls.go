@@ -41,10 +41,11 @@ cluster; and for how long there has been no standby that has every commit.`,
 					return friendly(err)
 				}
 				for _, i := range page.DBInstances {
-					used, free := storageOf(cmd.Context(), c, aws.ToString(i.DBInstanceIdentifier))
+					e := c.explained(cmd.Context(), url.Values{"name": {aws.ToString(i.DBInstanceIdentifier)}})
+					used, free := storageOf(e)
 					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
 						aws.ToString(i.EngineVersion), aws.ToString(i.DBInstanceClass), aws.ToInt32(i.AllocatedStorage),
-						aws.ToString(i.StorageType), used, free, aws.ToString(i.DBInstanceStatus),
+						aws.ToString(i.StorageType), used, free, statusOf(e, aws.ToString(i.DBInstanceStatus)),
 						replicationColumn(follow[aws.ToString(i.DBInstanceIdentifier)], time.Now()), endpoint(i))
 				}
 			}
@@ -58,14 +59,27 @@ cluster; and for how long there has been no standby that has every commit.`,
 	return c
 }
 
-// storageOf says what an instance occupies and may still take, "-" where that is not
-// known: the API of RDS has no word for it.
-func storageOf(ctx context.Context, c *client, name string) (string, string) {
-	var e explanation
-	body, err := c.get(ctx, "/kurabe/explain", url.Values{"name": {name}})
+// explained is what the service knows of an instance that the API of RDS has no word for; of
+// one that it tells nothing of, nothing.
+func (c *client) explained(ctx context.Context, of url.Values) (e explanation) {
+	body, err := c.get(ctx, "/kurabe/explain", of)
 	if err != nil || json.Unmarshal(body, &e) != nil {
-		return "-", "-"
+		return explanation{}
 	}
+	return e
+}
+
+// statusOf is the status as the API tells it, and that commits wait.
+func statusOf(e explanation, status string) string {
+	if e.Status == nil || e.Status.BlockedAt.IsZero() {
+		return status
+	}
+	return status + ", commits wait"
+}
+
+// storageOf says what an instance occupies and may still take, "-" where that is not
+// known.
+func storageOf(e explanation) (string, string) {
 	used, free, _, known := e.storage()
 	if !known {
 		return "-", "-"

@@ -8,7 +8,7 @@
      replicate (and only those that it waits for: answer.c).
    - What the log brings in is not vetoed: it was at its source.
    - Events of the scheduler keep their status in a follower.
-   - Nobody but members comes in while the service says so.
+   - Nobody but members, and copies, comes in while the service says so.
    - A stop waits for the followers, and not for ever. */
 
 #include "kurabe_guard.h"
@@ -166,6 +166,13 @@ void guard_prepare_group(char *spare, size_t bytes)
 
 /* ---- who comes in ---- */
 
+/* A follower may have to be copied from a server that lets no clients in until
+   it follows. */
+static int is_copier(const char *user)
+{
+  return user && !strncmp(user, COPIER_PREFIX, sizeof(COPIER_PREFIX) - 1);
+}
+
 /* The login is through, and no statement was read yet: the server looks whether
    the connection is to end before it does. */
 void guard_on_connection(MYSQL_THD thd, const void *data)
@@ -174,7 +181,7 @@ void guard_on_connection(MYSQL_THD thd, const void *data)
   if (!guard_hold || event->status ||
       (event->event_subclass != MYSQL_AUDIT_CONNECTION_CONNECT &&
        event->event_subclass != MYSQL_AUDIT_CONNECTION_CHANGE_USER) ||
-      is_of_group(event->priv_user))
+      is_of_group(event->priv_user) || is_copier(event->priv_user))
     return;
   end_thread_as(thd, KILL_CONNECTION, HELD_OUT,
                 "The server lets no clients in now");

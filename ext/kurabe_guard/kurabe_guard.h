@@ -18,6 +18,8 @@
    to follow, and to look (group.go). */
 #define MEMBER_PREFIX "rdsmember_"
 #define LOOK_PREFIX "rdslook_"
+/* And of those that copies are made with (backup_account.go). */
+#define COPIER_PREFIX "rdsbackup_"
 
 /* Options of the server (kurabe_guard.c). */
 extern char *guard_socket_path;

@@ -158,7 +158,7 @@ func (s *sight) report(now time.Time, followers []kurabe.InstanceID) kurabe.Role
 		return kurabe.RoleReport{}
 	}
 	v := s.view
-	r := kurabe.RoleReport{Writing: v.Writing, Following: v.Following && s.current(now) != nil, Stuck: s.stuck(), Late: s.late(), Position: v.Position}
+	r := kurabe.RoleReport{Leading: v.Writing, Writing: v.Writing, Following: v.Following && s.current(now) != nil, Stuck: s.stuck(), Late: s.late(), Position: v.Position}
 	if !v.Writing {
 		return r
 	}

@@ -319,3 +319,15 @@ func TestLate(t *testing.T) {
 		}
 	}
 }
+
+// A server that is no follower leads, whether or not it lets clients in.
+func TestLeads(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, writing := range []bool{true, false} {
+		var s sight
+		s.answered(now, engine.RoleView{Writing: writing}, settled{})
+		if r := s.report(now, nil); r.Leading != writing {
+			t.Errorf("no follower %v: leads %v", writing, r.Leading)
+		}
+	}
+}

@@ -102,7 +102,10 @@ func TestFailoverInstance(t *testing.T) {
 		group *kurabe.Group
 		code  kurabe.Code
 		text  string
+		since time.Time // when commits began to wait
 	}{
+		{name: "commits wait", spec: multi, state: kurabe.StateAvailable, zone: "us-east-1a", group: &both, since: testNow,
+			code: kurabe.CodeInvalidInstanceState, text: "commits have waited for another server since " + testNow.Format(time.RFC3339)},
 		{name: "as asked", spec: multi, state: kurabe.StateAvailable, zone: "us-east-1a", group: &both},
 		{name: "one zone", spec: single, state: kurabe.StateAvailable, code: kurabe.CodeInvalidParameterCombo, text: "not configured for multi-AZ"},
 		{name: "one zone until the window", spec: waits, state: kurabe.StateAvailable, code: kurabe.CodeInvalidParameterCombo, text: "not configured for multi-AZ"},
@@ -116,7 +119,7 @@ func TestFailoverInstance(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)
-			addAs(t, w, c.spec, func(s *kurabe.InstanceStatus) { s.State, s.SecondZone = c.state, c.zone })
+			addAs(t, w, c.spec, func(s *kurabe.InstanceStatus) { s.State, s.SecondZone, s.BlockedAt = c.state, c.zone, c.since })
 			if c.group != nil {
 				mustCommit(t, w, store.NewChange().PutGroup(*c.group, 0))
 			}

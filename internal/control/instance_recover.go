@@ -46,6 +46,8 @@ func notRecoverable(i *store.Instance, epoch kurabe.Epoch, to kurabe.InstanceID)
 		return "a standby has every commit, and takes over by itself when the writer ends"
 	case writer.Running && writer.Role != nil && writer.Role.Writing && !writer.Role.Stuck:
 		return "the server that has every commit writes"
+	case writer.Running && writer.Role != nil && writer.Role.Leading && !writer.Role.Stuck:
+		return "the server that has every commit runs, and keeps clients out until another one has it, too; set " + kurabe.ParameterStandbyLost + " to " + kurabe.StandbyLostDegrade + " to let them in"
 	case !known || to == g.Writer:
 		return string(to) + " is no standby of it"
 	case !other.Running || other.Role == nil || other.Role.Stuck:

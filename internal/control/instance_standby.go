@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -96,6 +97,8 @@ func (c *Control) FailoverInstance(ctx context.Context, name string) (Instance, 
 			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot force failover since the instance is not configured for multi-AZ.")
 		case i.State != kurabe.StateAvailable:
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Invalid DB Instance State: %s is %s, and only an available one can be rebooted with a failover.", i.Name, i.State)
+		case !i.Status.BlockedAt.IsZero():
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot force failover of %s: %s", i.Name, whyBlocked(i))
 		case !i.HasStandby():
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot force failover of %s: %s. It can be asked for once DescribeDBInstances shows a SecondaryAvailabilityZone.", i.Name, whyNoStandby(i.Group))
 		}
@@ -112,6 +115,9 @@ func (c *Control) FailoverCluster(ctx context.Context, name, target string) (Ins
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
 		if i.State != kurabe.StateAvailable {
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB cluster %s is %s, and only an available one can fail over.", i.Name, i.State)
+		}
+		if !i.Status.BlockedAt.IsZero() {
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB cluster %s cannot fail over: %s", i.Name, whyBlocked(i))
 		}
 		able := slices.DeleteFunc(slices.Clone(i.Status.Servers), func(m kurabe.ServerStatus) bool { return m.Writer || !m.Sync })
 		if len(able) == 0 {
@@ -145,6 +151,12 @@ func failoverTarget(i Instance, name string) (kurabe.InstanceID, error) {
 	default:
 		return m.ID, nil
 	}
+}
+
+// whyBlocked says why nobody can take over in order while commits wait.
+func whyBlocked(i Instance) string {
+	return fmt.Sprintf("commits have waited for another server since %s, as none answers that has every commit. Bring one back, or have commits go on alone: set %s to %s.",
+		i.Status.BlockedAt.UTC().Format(time.RFC3339), kurabe.ParameterStandbyLost, kurabe.StandbyLostDegrade)
 }
 
 // whyNoStandby says why nobody could take over without a loss.

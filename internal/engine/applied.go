@@ -79,10 +79,16 @@ func (n *Applied) Begin(r kurabe.Role) {
 
 // holds says whether a server must keep clients out when it is started. One that died may
 // have had commits that nobody waited for to the end: they show after the start, and a
-// client that has seen them must not lose them with the server.
+// client that has seen them must not lose them with the server. Where commits never go on
+// alone, one that was stopped well may have had them, too, as nobody may have been there to
+// get them.
 func (n *Applied) holds(r kurabe.Role) bool {
-	return r.Duty == kurabe.DutyWrite && len(r.WaitFor) > 0 && (n.Held || !n.Stopped)
+	return r.Duty == kurabe.DutyWrite && len(r.WaitFor) > 0 && (n.Held || !n.Stopped || r.Blocks)
 }
+
+// holdsPromoted says whether a follower must keep clients out when it is made a writer: until
+// its commits wait.
+func holdsPromoted(r kurabe.Role) bool { return r.Blocks && len(r.WaitFor) > 0 }
 
 // MayStart says whether a writer that does not run may be started: while commits wait for
 // others, one of them may be about to take its place, unless the start was ordered.

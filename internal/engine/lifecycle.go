@@ -66,6 +66,7 @@ func (l *Lifecycle) Home(id kurabe.InstanceID) Home {
 
 // instance gathers what the driver needs to know.
 func (l *Lifecycle) instance(a kurabe.Assignment) Instance {
+	a.Settings = enginesOnly(a.Settings)
 	i := Instance{Assignment: a, Home: l.Home(a.Instance), Version: l.version(a.Version), User: l.c.User}
 	i.SeenDir = i.Home.Dir
 	if l.bound(i.Home.Dir) {

@@ -112,6 +112,7 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 	note, held := noteOf(o, running), o.Applied.Held
 	if o.Follower {
 		note.Ready, note.Probed, note.PasswordSeq = false, false, 0
+		held = held || holdsPromoted(role)
 	}
 	if !running {
 		started := o.Applied
@@ -122,7 +123,8 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 	s.add(running && outdated(o, note), StepReload)
 	s.add(note.WaitsStale || !sameMembers(note.Waits, role.WaitFor), StepWaits)
 	s.add(!note.FollowersSet || !sameMembers(note.Followers, role.Followers) || note.RoleEpoch != role.Epoch, StepFollowers)
-	release := running && held && covered(role, o)
+	// It comes after the waiting is seen to.
+	release := running && held && (covered(role, o) || role.Opens)
 	s.add(release, StepRelease)
 	s.add(!note.Master, StepEnsureMaster)
 	s.add(note.Master && note.PasswordSeq < a.Password.Seq, StepSetPassword)

@@ -77,6 +77,10 @@ func TestNextWriter(t *testing.T) {
 	alone.WaitFor, ordered.StartSeq, both.WaitFor = nil, 2, []kurabe.InstanceID{third, other}
 	more := waits
 	more.Followers = []kurabe.InstanceID{other, third}
+	blocks := waits
+	blocks.Blocks = true
+	opens := blocks
+	opens.Opens = true
 	restart := member(waits)
 	restart.Boot = 2
 	held := having(up(), func(o *Observation) { o.Applied.Held, o.Applied.Probed = true, false })
@@ -97,6 +101,11 @@ func TestNextWriter(t *testing.T) {
 		{"held, one of two covered", member(both), having(held, func(o *Observation) { o.Covered, o.Applied.Waits = []kurabe.InstanceID{other}, both.WaitFor }), []StepName{StepRelease, StepProbe}},
 		{"held, none of two covered", member(both), having(held, func(o *Observation) { o.Applied.Waits = both.WaitFor }), nil},
 		{"held, nobody waits any more", member(alone), having(held, func(o *Observation) { o.SettingsCurrent = false }), []StepName{StepWriteSettings, StepReload, StepWaits, StepRelease, StepProbe}},
+		{"held, and nobody may take its place", member(opens), held, []StepName{StepRelease, StepProbe}},
+		{"held, nobody may take its place, and commits do not wait yet", member(opens), having(held, func(o *Observation) { o.Applied.WaitsStale = true }), []StepName{StepWaits, StepRelease, StepProbe}},
+		{"a follower is to write, and to wait from the beginning", member(blocks), having(behind(), func(o *Observation) { o.SettingsCurrent, o.Applied.Waits = false, nil }),
+			[]StepName{StepPromote, StepWriteSettings, StepWaitReady, StepReload, StepWaits, StepFollowers, StepSetPassword}},
+		{"stopped cleanly, and commits go on alone no more", member(blocks), having(dead(up()), func(o *Observation) { o.Record, o.Applied.Stopped = false, true }), []StepName{StepStart, StepWaitReady, StepWaits, StepFollowers}},
 		{"held and not ready", member(waits), having(held, func(o *Observation) { o.Applied.Ran("p", "f"); o.Applied.Held = true }), []StepName{StepWaitReady, StepWaits, StepFollowers}},
 		{"a follower is to write", member(alone), having(behind(), func(o *Observation) { o.SettingsCurrent, o.Applied.RoleEpoch = false, 2 }), []StepName{StepPromote, StepWriteSettings, StepWaitReady, StepReload, StepFollowers, StepSetPassword, StepProbe}},
 		{"promoted, and nothing noted since", member(alone), having(behind(), func(o *Observation) { o.Follower, o.Applied.Ready, o.Applied.RoleEpoch = false, false, 2 }), []StepName{StepWaitReady, StepFollowers, StepSetPassword, StepProbe}},

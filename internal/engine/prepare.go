@@ -36,7 +36,7 @@ func (l *Lifecycle) Prepare(ctx context.Context, v kurabe.EngineVersion) (kurabe
 	var saved savedCatalog
 	if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &saved) == nil &&
 		saved.Format == catalogFormat && saved.BinDir == v.BinDir && len(saved.Catalog.Parameters) > 0 {
-		return saved.Catalog, nil
+		return withOwn(saved.Catalog), nil
 	}
 	catalog, err := l.c.Driver.ReadCatalog(ctx, r)
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *Lifecycle) Prepare(ctx context.Context, v kurabe.EngineVersion) (kurabe
 	if err != nil {
 		return catalog, err
 	}
-	return catalog, volume.AtomicWrite(path, data, 0o600)
+	return withOwn(catalog), volume.AtomicWrite(path, data, 0o600)
 }
 
 // Stop ends the server of an instance cleanly, outside any assignment: the

@@ -136,9 +136,14 @@ func (l *Lifecycle) endNow(ctx context.Context, i Instance) error {
 // promote makes the running follower a writer. All that it did before as one is noted to be
 // done again first: once it is promoted, nothing shows that this is still to be done.
 func (l *Lifecycle) promote(ctx context.Context, i Instance, r Replicator) error {
-	if err := note(i.Home, func(a *Applied) { a.PasswordSeq, a.Ready, a.Probed = 0, false, false }); err != nil {
+	err := note(i.Home, func(a *Applied) {
+		a.PasswordSeq, a.Ready, a.Probed = 0, false, false
+		a.Held = a.Held || holdsPromoted(*i.Role)
+	})
+	if err != nil {
 		return err
 	}
+	i.Held = i.Held || holdsPromoted(*i.Role)
 	if err := r.Promote(ctx, i); err != nil {
 		return fmt.Errorf("promote %s: %w", i.Instance, err)
 	}

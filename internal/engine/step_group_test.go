@@ -403,6 +403,24 @@ func TestPromoteNotes(t *testing.T) {
 	}
 }
 
+// Where commits go on alone no more, no client comes in before they wait, and one that was
+// stopped well may have had commits that nobody else has.
+func TestBlockKeepsClientsOut(t *testing.T) {
+	for _, blocks := range []bool{false, true} {
+		role := kurabe.Role{Duty: kurabe.DutyWrite, WaitFor: []kurabe.InstanceID{other}, Blocks: blocks}
+		p := newPlace(t, role)
+		if err := p.do(StepPromote); err != nil {
+			t.Fatal(err)
+		}
+		if n := p.applied(); n.Held != blocks {
+			t.Errorf("blocks %v: promoted, held %v", blocks, n.Held)
+		}
+		if n := (Applied{Stopped: true}); n.holds(role) != blocks {
+			t.Errorf("blocks %v: stopped well, held %v", blocks, n.holds(role))
+		}
+	}
+}
+
 // One that is told to wait for nobody, and for the same as before again, has to be made to.
 func TestWaitsAreMadeAgain(t *testing.T) {
 	p := newPlace(t, waiting)

@@ -122,7 +122,7 @@ func (v *verifying) instance() Instance {
 	i := Instance{
 		Assignment: kurabe.Assignment{
 			Instance: r.Source.Instance, Name: "verification of " + r.Name, Goal: kurabe.GoalRunning, Engine: r.Engine, Version: r.Facts.EngineVersion,
-			MasterUsername: r.Source.MasterUsername, Locale: r.Source.Locale, Settings: v.request.Settings,
+			MasterUsername: r.Source.MasterUsername, Locale: r.Source.Locale, Settings: enginesOnly(v.request.Settings),
 			Limits: kurabe.Limits{CPUs: verifyCPUs, MemoryBytes: verifyMemoryBytes},
 		},
 		Home: v.home, Version: v.l.version(r.Facts.EngineVersion), User: v.l.c.User, SeenDir: v.home.Dir,

@@ -120,7 +120,11 @@ func (m Member) WaitsFor(ctx context.Context) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return numbers(strings.Fields(text))
+	words := strings.Fields(text)
+	for n, w := range words {
+		words[n], _, _ = strings.Cut(w, ":") // MariaDB also notes by which number the server answers
+	}
+	return numbers(words)
 }
 
 func numbers(words []string) ([]int, error) {

@@ -12,8 +12,10 @@ type writerState struct {
 	report *kurabe.InstanceReport
 	// dead: it obeyed this epoch, and has ended or does not answer. Nobody is about to
 	// start it.
-	dead    bool
-	writing bool // under this epoch and under its newest assignment
+	dead bool
+	// leading: it can be followed, under this epoch and its newest assignment. writing: clients
+	// are let in, too.
+	leading, writing bool
 	// lost: its host is not heard. What it has said may be true no longer.
 	lost bool
 }
@@ -31,7 +33,8 @@ func (d *draft) writerState() writerState {
 	if r == nil || r.Role == nil || a == nil || a.Role == nil || r.Role.Epoch != g.Epoch {
 		return s
 	}
-	s.writing = r.Running && r.Role.Writing && !r.Role.Stuck && r.Generation == a.Generation
+	s.leading = r.Running && (r.Role.Leading || r.Role.Writing) && !r.Role.Stuck && r.Generation == a.Generation
+	s.writing = s.leading && r.Role.Writing
 	// A start that was ordered and is not used up is under way, unless it fails.
 	ordered := a.Role.Duty == kurabe.DutyWrite && a.Role.StartSeq > r.Role.Started && (r.Failure == nil || r.Failure.Attempts < startTries)
 	// One that has a lease may go on when it answers again; its host ends it.

@@ -22,6 +22,7 @@ func (d *draft) planGroup() {
 	if !d.switchOver() {
 		d.decide()
 	}
+	d.tellBlocked()
 	if d.group.Writer != before {
 		d.changedWriter()
 	}
@@ -35,6 +36,7 @@ func (d *draft) planGroup() {
 
 // decide is who belongs to the group, and who of them writes.
 func (d *draft) decide() {
+	d.takePolicy()
 	d.replace()
 	d.enlist()
 	d.dismiss()
@@ -44,6 +46,7 @@ func (d *draft) decide() {
 		d.shrink()
 		d.narrow()
 		d.grow()
+		d.takePolicy()
 	}
 }
 

@@ -67,6 +67,7 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 			}
 			f.w.Spec = &s
 		},
+		"policy": func(t *rapid.T) { f.policy(rapid.SampledFrom(policies).Draw(t, "to")) },
 	}
 }
 

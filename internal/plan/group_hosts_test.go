@@ -292,6 +292,7 @@ func TestGroupOverHosts(t *testing.T) {
 		f := newGroupFleet(rapid.SampledFrom([]kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB}).Draw(t, "engine"), cluster)
 		least := map[bool]int{true: 3, false: 2}[cluster] // each server has a zone of its own
 		f.spread(rapid.IntRange(least, 3).Draw(t, "hosts"))
+		f.policy(rapid.SampledFrom(policies).Draw(t, "policy"))
 		f.calm(t)
 		actions := groupActions(f)
 		maps.Copy(actions, hostActions(f))
@@ -303,7 +304,7 @@ func TestGroupOverHosts(t *testing.T) {
 		}
 	})
 	t.Log(fmt.Sprint(seen))
-	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen"} {
+	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen", "acks of two", "held promotions"} {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
 		}

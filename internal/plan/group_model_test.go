@@ -229,6 +229,7 @@ func (f *groupFleet) acknowledge(t tester, s *server) {
 		}
 		f.acked[id] = true
 		f.seen["acks"]++
+		f.checkTwo(t, s, id)
 		if w := f.servers[f.writer()]; !slices.Contains(w.log, id) {
 			t.Fatalf("%s acknowledges write %d, which %s lacks, the writer of %+v", s.id, id, w.id, f.w.Group)
 		}
@@ -240,15 +241,15 @@ func (f *groupFleet) report(s *server) {
 	if a.Instance == "" {
 		return
 	}
-	done := s.have.Generation == a.Generation && (s.running || a.Goal != kurabe.GoalRunning)
+	done := s.have.Generation == a.Generation && (s.running && (s.follower || !s.held) || a.Goal != kurabe.GoalRunning)
 	r := kurabe.InstanceReport{Host: a.Host, Instance: s.id, Generation: s.have.Generation, Done: done && !s.hung, Boot: s.boot, Running: s.running,
 		Serving: s.running && !s.hung && !s.held, Absent: a.Goal == kurabe.GoalAbsent}
 	if a.Role != nil {
 		role := &kurabe.RoleReport{Epoch: a.Role.Epoch, Started: s.started, Rebuilt: s.rebuilt, Yielded: s.yielded, Stuck: s.running && s.hung, Position: int64(len(s.log))}
-		role.Writing, role.Leased = f.opens(s), s.leased
+		role.Leading, role.Writing, role.Leased = s.running && !s.follower, f.opens(s), s.leased
 		role.Following = f.connected(s)
 		role.Held = a.Role.Duty == kurabe.DutyHold && s.running && s.follower
-		if role.Writing || s.held {
+		if role.Leading {
 			role.WaitsFor = s.waits
 			for _, id := range a.Role.Followers {
 				if s.lost[id] || s.slotless[id] {
@@ -334,6 +335,7 @@ func TestGroupLosesNothing(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		f := newGroupFleet(rapid.SampledFrom([]kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB}).Draw(t, "engine"), rapid.Bool().Draw(t, "cluster"))
+		f.policy(rapid.SampledFrom(policies).Draw(t, "policy"))
 		f.calm(t)
 		t.Repeat(groupActions(f))
 		f.recovers(t)
@@ -342,7 +344,7 @@ func TestGroupLosesNothing(t *testing.T) {
 		}
 	})
 	t.Log(fmt.Sprint(seen))
-	for _, what := range []string{"acks", "takeovers", "joins", "rebuilds", "choices", "chosen"} {
+	for _, what := range []string{"acks", "takeovers", "joins", "rebuilds", "choices", "chosen", "acks of two", "held promotions"} {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
 		}
@@ -359,6 +361,8 @@ func (f *groupFleet) recovers(t tester) {
 	for range 4 {
 		f.calm(t)
 	}
+	f.reboot(t)
+	s = *f.w.Spec
 	state, _ := json.Marshal(map[string]any{"group": f.w.Group, "status": f.w.Status, "members": f.w.Members, "reports": f.w.Reports})
 	// Nobody takes the snapshot that backups begin with.
 	if now := f.w.Status.State; now != kurabe.StateAvailable && !(now == kurabe.StateBackingUp && s.Now.KeepsLog()) {

@@ -84,6 +84,9 @@ func (f *groupFleet) follow(s *server, a kurabe.Assignment) bool {
 		if from == nil || !from.running || from.hung || from.follower || !from.binlog.runs || f.cut || s.apart {
 			return false
 		}
+		if (!s.data || from.lost[s.id]) && !a.Engine.CopiesWhileCommitsWait() && f.waiting(from) {
+			return false
+		}
 		same := 0
 		if from.lost[s.id] {
 			s.log = nil // it cannot be rewound
@@ -142,12 +145,22 @@ func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
 		s.outlasts, s.outlasted = f.w.Now.Add(kurabe.OutlastTime), a.Role.Epoch
 		f.seen["outlasted"]++
 	}
+	if s.follower && a.Role != nil && a.Role.Blocks {
+		s.held = true
+		f.seen["held promotions"]++
+	}
 	s.follower = false
 	if !slices.Equal(s.waits, waits) {
 		s.waits, s.mark = slices.Clone(waits), len(s.log)
 	}
-	if s.held && len(f.uncovered(s)) < max(1, len(s.waits)) { // one of them is enough
+	if opens := a.Role != nil && a.Role.Opens; s.held && (opens || len(f.uncovered(s)) < max(1, len(s.waits))) { // one of them is enough
 		s.held = false
 	}
-	return !s.held && !f.w.Now.Before(s.outlasts)
+	return !f.w.Now.Before(s.outlasts)
+}
+
+// waiting says whether clients of a server wait for a commit, and nobody answers.
+func (f *groupFleet) waiting(s *server) bool {
+	answers := func(id kurabe.InstanceID) bool { return f.has(s, id) >= 0 }
+	return f.opens(s) && len(s.waits) > 0 && !slices.ContainsFunc(s.waits, answers) && slices.ContainsFunc(s.log, func(id int) bool { return !f.acked[id] })
 }

@@ -196,7 +196,7 @@ func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurab
 	// One that wrote before is to be dead until there is somebody to follow.
 	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow && old.Role.Duty != kurabe.DutyHold)
 	switch {
-	case wrote && !d.writerState().writing:
+	case wrote && !d.writerState().leading:
 		role.Duty, role.Source = kurabe.DutyRest, nil
 	case g.Choosing && old != nil:
 		role.Duty, role.Source = kurabe.DutyHold, nil
@@ -213,7 +213,7 @@ func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurab
 // more than it need be.
 func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
 	seq, s, f := old.Role.RebuildSeq, d.writerState(), d.reported(id)
-	if !s.writing || !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning {
+	if !s.leading || !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning {
 		return seq
 	}
 	if f == nil || f.Role == nil || f.Role.Writing || f.Generation != old.Generation || d.rebuilds(id) {
@@ -317,6 +317,8 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 		// has to find a writer that ends with its lease.
 		role.Leased = role.Leased || d.elsewhere(m) && len(role.WaitFor) > 0
 	}
+	role.Blocks = g.Blocks && len(role.WaitFor) > 0
+	role.Opens = role.Blocks && len(g.Sync) == 0 && d.w.Spec.Engine.CopiesWhileCommitsWait()
 	role.Readers = d.readers()
 	role.Outlasts = g.Outlasts == g.Epoch
 	role.Followers = append(role.Followers, d.w.Replicas...)
@@ -337,15 +339,25 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 	again := old.Goal != kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning
 	restart := boot > old.Boot
 	dead := d.writerState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning && d.group.Switch == ""
-	if again || restart || dead {
+	if again || restart || dead || d.chosenIsDown(old, started) {
 		seq = max(seq, started+1)
 	}
 	return seq
 }
 
+// chosenIsDown says whether a server does not run that is to write, and nobody else may: it may
+// have ended before it knew of its epoch. Where it waits for others from the beginning, it
+// needs an order like any other writer.
+func (d *draft) chosenIsDown(old *kurabe.Assignment, started int64) bool {
+	r := d.reported(d.group.Writer)
+	return len(d.group.Sync) == 0 && old.Role.Duty == kurabe.DutyWrite && d.next.Goal == kurabe.GoalRunning &&
+		r != nil && r.Role != nil && r.Generation == old.Generation && !r.Running && old.Role.StartSeq <= started
+}
+
 // waitFor is whom commits wait for: those of Sync that are to stay there, never anybody else
 // whose answer would do then, or, while nobody has every commit, whoever is about to. Who is
 // about to join stays here while it answers, so that an order does not change with each look.
+// Where commits go on alone no more, there is always somebody.
 func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 	g := d.group
 	if !d.status.Applied.MultiAZ {
@@ -380,6 +392,11 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 		joins := known && f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && (slices.Contains(r.Role.Near, m.ID) || asked(m.ID)) && !slices.Contains(r.Role.Silent, m.ID)
 		if joins || !known && asked(m.ID) {
 			wait = append(wait, m.ID)
+		}
+	}
+	if len(wait) == 0 && g.Blocks {
+		for _, m := range d.standbys() {
+			wait = append(wait, m.ID) // whoever comes
 		}
 	}
 	slices.Sort(wait)

@@ -17,12 +17,12 @@ var monday = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // catalog has one parameter of each kind that matters to the planner.
 func catalog() *kurabe.Catalog {
-	return &kurabe.Catalog{Engine: kurabe.Postgres, Version: "15.18", Family: "postgres15", Parameters: []kurabe.Parameter{
+	return &kurabe.Catalog{Engine: kurabe.Postgres, Version: "15.18", Family: "postgres15", Parameters: append(kurabe.ServiceParameters(), []kurabe.Parameter{
 		{Name: "log_min_duration_statement", Type: "integer", Apply: kurabe.ApplyDynamic, Modifiable: true, Default: "-1", HasDefault: true},
 		{Name: "max_connections", Type: "integer", Apply: kurabe.ApplyStatic, Modifiable: true, System: true, HasDefault: true, Default: "LEAST({DBInstanceClassMemory/9531392},5000)"},
 		{Name: "shared_buffers", Type: "integer", Apply: kurabe.ApplyStatic, Modifiable: true, System: true, HasDefault: true, Default: "{DBInstanceClassMemory/32768}"},
 		{Name: "work_mem", Type: "integer", Apply: kurabe.ApplyDynamic, Modifiable: true, Default: "4096", HasDefault: true},
-	}}
+	}...)}
 }
 
 func host() kurabe.HostReport {

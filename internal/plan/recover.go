@@ -34,6 +34,7 @@ func (d *draft) recover() bool {
 	g.Epoch++
 	g.Writer, g.Recovering = g.Recovering, ""
 	d.setSync(nil)
+	g.Blocks = false  // the one that is left serves, until another one has every commit
 	g.Since = d.w.Now // what was lost before is no risk any more
 	return true
 }
@@ -52,8 +53,8 @@ func (d *draft) takeRecovery() {
 		why = fmt.Sprintf("it was accepted in epoch %d, and this is %d", wish.Epoch, g.Epoch)
 	case len(g.Sync) > 0 && d.successor() != "":
 		why = "a standby has every commit"
-	case d.writerState().writing:
-		why = "the server that has every commit writes again"
+	case d.writerState().leading:
+		why = "the server that has every commit runs again"
 	}
 	if why != "" {
 		d.because("no recovery: " + why)

@@ -75,7 +75,7 @@ func (d *draft) enlist() {
 	}
 	host, zone, why := d.chooseStandby()
 	if why == "" && d.ownAddress(host) == "" {
-		why = "no address is free in " + host.AddressPool
+		why = noAddress(host)
 	}
 	if why != "" {
 		d.because("no standby: " + why)
@@ -90,6 +90,8 @@ func (d *draft) enlist() {
 	g.Members = append(g.Members, m)
 	d.because(fmt.Sprintf("a standby %s on host %s, zone %s", m.ID, m.Host, m.Zone))
 }
+
+func noAddress(h kurabe.HostReport) string { return "no address is free in " + h.AddressPool }
 
 // zones are those that have a server which is to stay.
 func (d *draft) zones() (taken []string) {
@@ -134,7 +136,7 @@ func (d *draft) held() map[kurabe.HostID]int64 {
 // another one can be had. One that has every commit first leaves Sync.
 func (d *draft) replace() {
 	g := d.group
-	if !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || g.Handover != "" || g.Recovering != "" || g.Choosing || !d.writerState().writing {
+	if !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || g.Handover != "" || g.Recovering != "" || g.Choosing || !d.writerState().leading {
 		return
 	}
 	for n, m := range g.Members {
@@ -143,7 +145,11 @@ func (d *draft) replace() {
 			continue
 		}
 		d.leaves = map[kurabe.InstanceID]bool{m.ID: true}
-		if _, _, none := d.chooseStandby(); none != "" {
+		host, _, none := d.chooseStandby()
+		if none == "" && d.ownAddress(host) == "" {
+			none = noAddress(host)
+		}
+		if none != "" {
 			d.because(fmt.Sprintf("%s stays although %s: %s", m.ID, why, none))
 			d.leaves = nil
 			continue

@@ -19,6 +19,10 @@ func (d *draft) shrink() {
 	if len(g.Sync) == 0 || slices.ContainsFunc(g.Sync, answers) {
 		return
 	}
+	if g.Blocks {
+		d.giveWay(s)
+		return
+	}
 	d.because(fmt.Sprintf("commits go on without %v, which do not answer", s.report.Role.Silent))
 	d.event("KURABE-EVENT-0010", "The standby does not answer. Commits go on without it: until it is back, what is written would be lost with the writer", "failure")
 	d.setSync(nil)

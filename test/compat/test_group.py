@@ -57,6 +57,20 @@ def test_formula_and_fixed_parameters(rds, family, engine):
         assert default[name]["IsModifiable"] is False
 
 
+def test_parameter_of_the_service(rds, group, family):
+    """What becomes of commits without a standby is asked for like anything else, and no engine knows it."""
+    name = "kurabe.standby_lost"
+    default = parameters(rds, f"default.{family}")[name]
+    assert (default["ParameterValue"], default["AllowedValues"], default["Source"]) == ("degrade", "degrade,block", "system")
+    assert default["ApplyType"] == "dynamic" and default["IsModifiable"] and default["DataType"] == "string"
+    assert "standby" in default["Description"]
+    with pytest.raises(rds.exceptions.ClientError, match="allowed values are: degrade,block"):
+        set_one(rds, group, name, "stop", "immediate")
+    set_one(rds, group, name, "block", "immediate")
+    mine = parameters(rds, group, Source="user")
+    assert mine[name]["ParameterValue"] == "block" and mine[name]["ApplyMethod"] == "immediate"
+
+
 def test_life_of_a_parameter_group(rds, group, family, engine):
     name, value, _ = engine.static
     (mine,) = rds.describe_db_parameter_groups(DBParameterGroupName=group.upper())["DBParameterGroups"]

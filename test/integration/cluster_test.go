@@ -27,12 +27,16 @@ type clusterBed struct {
 	pulse *harness.Pulse
 }
 
-func newClusterBed(t *testing.T, s *harness.Service, engine string) *clusterBed {
+func newClusterBed(t *testing.T, s *harness.Service, engine string, changes ...func(*rds.CreateDBClusterInput)) *clusterBed {
 	t.Helper()
-	_, err := s.CreateDBCluster(t.Context(), &rds.CreateDBClusterInput{
+	in := &rds.CreateDBClusterInput{
 		DBClusterIdentifier: aws.String("ring"), Engine: aws.String(engine), DBClusterInstanceClass: aws.String(harness.Class("micro")),
 		MasterUsername: aws.String("master"), MasterUserPassword: aws.String(harness.Password), DatabaseName: aws.String("shop"), AllocatedStorage: aws.Int32(20),
-	})
+	}
+	for _, change := range changes {
+		change(in)
+	}
+	_, err := s.CreateDBCluster(t.Context(), in)
 	must(t, err)
 	b := &clusterBed{s: s}
 	c := b.whole(t)

@@ -74,10 +74,13 @@ type apart struct {
 	pulse *harness.Pulse
 }
 
-func (b *apartBed) create(t *testing.T, engine string) *apart {
+func (b *apartBed) create(t *testing.T, engine string, changes ...func(*rds.CreateDBInstanceInput)) *apart {
 	t.Helper()
 	in := harness.MultiAZRequest("apart-"+engine, engine)
 	in.BackupRetentionPeriod = aws.Int32(1)
+	for _, change := range changes {
+		change(in)
+	}
 	p := &apart{Instance: b.service.MustCreate(t, in), bed: b}
 	p.waitWhole(t)
 	p.pulse = p.Pulse(t)

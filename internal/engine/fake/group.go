@@ -76,6 +76,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 	switch step {
 	case engine.StepPromote:
 		n.PasswordSeq, n.Ready, n.Probed = 0, false, false
+		n.Held = n.Held || a.Role.Blocks && len(a.Role.WaitFor) > 0
 		o.Follower = false
 	case engine.StepFollowers:
 		i.slots = slices.Clone(a.Role.Followers)
