@@ -76,6 +76,10 @@ type Group struct {
 	Last     int          `json:"last"`           // the highest number that was ever given
 	// Handover is to whom the writer hands over in order, "" when it does not.
 	Handover InstanceID `json:"handover,omitempty"`
+	// Switch is the read replica that takes the place of this instance, "" of none: its writer
+	// yields, and whoever takes this record away, or empties this field, has decided whether
+	// the replica does. No more than one of the two can be written.
+	Switch InstanceID `json:"switch,omitempty"`
 	// Heir is to be the only one of Sync, so that the writer can hand over to it; "" when
 	// nobody is.
 	Heir InstanceID `json:"heir,omitempty"`

@@ -51,6 +51,12 @@ type Role struct {
 	// Reads: a follower that serves clients, which only read. It is a read replica, whose source
 	// is of another instance, and which is never waited for, or a standby of a DB cluster.
 	Reads bool `json:"reads,omitempty"`
+	// Gives: it yields to a read replica, whose answer no commit has waited for. So how far its
+	// log is after its end is to be known.
+	Gives bool `json:"gives,omitempty"`
+	// Reach is, of a read replica that is to take the place of its source, where the source's log
+	// has ended for good, in the engine's unit; 0 of every other.
+	Reach int64 `json:"reach,omitempty"`
 	// Readers are, of the writer of a DB cluster, where the standbys listen that the reader
 	// endpoint leads to now.
 	Readers []string `json:"readers,omitempty"`
@@ -84,6 +90,8 @@ type RoleReport struct {
 	Stuck bool `json:"stuck,omitempty"`
 	// Yielded: it has stopped cleanly, and every follower that was connected has all.
 	Yielded bool `json:"yielded,omitempty"`
+	// Reached: it has its log up to Role.Reach, and keeps that whatever dies.
+	Reached bool `json:"reached,omitempty"`
 	// Started is the newest StartSeq that was used up.
 	Started int64 `json:"started,omitempty"`
 	// Rebuilt is the newest RebuildSeq whose new data is there.
@@ -107,7 +115,8 @@ type RoleReport struct {
 	// Leased: its server ends with its lease, whatever becomes of the agent.
 	Leased bool `json:"leased,omitempty"`
 	// Position is how far its log is durable here, in the engine's unit; of a server that
-	// does not run, how far it was seen to be. It moves without being news.
+	// does not run, how far it was seen to be, or, when it has yielded and Gives, where
+	// its log ends. It moves without being news.
 	Position int64 `json:"position,omitempty"`
 }
 

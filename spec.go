@@ -72,6 +72,8 @@ type InstanceSpec struct {
 	// it follows now is InstanceStatus.Source. PromoteSeq rises with each PromoteReadReplica.
 	Source     InstanceID `json:"source,omitempty"`
 	PromoteSeq int64      `json:"promoteSeq,omitempty"`
+	// Switchover is the newest wish that a read replica of it takes its place, nil: none ever.
+	Switchover *Switchover `json:"switchover,omitempty"`
 
 	// Now is what must be true at once, Next what must be true once the
 	// maintenance window opens (nil: nothing waits). NextSeq numbers each Next:
@@ -107,6 +109,13 @@ type InstanceSpec struct {
 	// Recovery is the newest loss that an operator has accepted, nil: none ever.
 	Recovery *Recovery `json:"recovery,omitempty"`
 	Deleting *Deletion `json:"deleting,omitempty"`
+}
+
+// Switchover is the wish that an instance and a read replica of it change roles. Seq rises
+// with each.
+type Switchover struct {
+	Seq int64      `json:"seq"`
+	To  InstanceID `json:"to"`
 }
 
 // Recovery is an operator's word that a server may write although it lacks what was

@@ -122,6 +122,10 @@ type InstanceStatus struct {
 	ReplicationLost time.Time `json:"replicationLost,omitzero"`
 	ReplicationLook time.Time `json:"replicationLook,omitzero"`
 	Promoting       bool      `json:"promoting,omitempty"`
+	// SwitchSeq is the newest switchover taken up; SwitchBy is until when the one that is under
+	// way has to come through, or else is called off, zero while none is.
+	SwitchSeq int64     `json:"switchSeq,omitempty"`
+	SwitchBy  time.Time `json:"switchBy,omitzero"`
 
 	// ReaderAddress is the endpoint that leads to the standbys of a DB cluster, Servers are
 	// its servers, by number; empty of what is no cluster.

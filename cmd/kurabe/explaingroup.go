@@ -14,6 +14,7 @@ import (
 type explainedGroup struct {
 	Epoch                        kurabe.Epoch
 	Writer, Handover, Recovering kurabe.InstanceID
+	Switch                       kurabe.InstanceID
 	Sync                         []kurabe.InstanceID
 	Since                        time.Time
 	Blocks                       bool
@@ -52,6 +53,9 @@ func (g *explainedGroup) print(w io.Writer) {
 	}
 	if g.Handover != "" {
 		lines = append(lines, "the writer hands over to "+string(g.Handover))
+	}
+	if g.Switch != "" {
+		lines = append(lines, "the instance yields to its read replica "+string(g.Switch))
 	}
 	if g.following.Failovers > 0 {
 		lines = append(lines, fmt.Sprintf("failovers since it was made: %d", g.following.Failovers))

@@ -244,11 +244,18 @@ func (g *roleWatch) report(followers []kurabe.InstanceID) kurabe.RoleReport {
 	return g.sight.report(g.worker.agent.Now(), followers)
 }
 
+// reached says whether a follower has as much of its log for good as its role asks for.
+func (g *roleWatch) reached(r kurabe.Role) bool {
+	v := g.view()
+	return v != nil && !v.Writing && r.Reach > 0 && v.Kept >= r.Reach
+}
+
 // roleNews is what the worker looks again for.
 type roleNews struct {
 	report    kurabe.RoleReport // without the value of Position, which moves all the time
 	seen      bool
 	paused    bool
+	reached   bool // Role.Reach
 	streaming map[kurabe.InstanceID]bool
 }
 
@@ -259,6 +266,7 @@ func (g *roleWatch) news() roleNews {
 	}
 	n := roleNews{report: g.report(a.Role.Followers), streaming: map[kurabe.InstanceID]bool{}}
 	n.report.Position = min(n.report.Position, 1) // that it is known is news
+	n.reached = g.reached(*a.Role)
 	if v := g.view(); v != nil {
 		n.seen, n.paused = true, v.Paused
 		for id, f := range v.Followers {

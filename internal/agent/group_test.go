@@ -314,3 +314,52 @@ func TestMarkIsOfTheWaiting(t *testing.T) {
 		}
 	})
 }
+
+// How far a read replica has to come is a matter of its order, and that it has is told at once.
+func TestReachIsTold(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		kept := func(end int64) {
+			b.group.say(second, func(context.Context) (engine.RoleView, error) {
+				return engine.RoleView{Following: true, Position: 6000, Kept: end}, nil
+			})
+		}
+		kept(4999)
+		b.start()
+		a := follows(1)
+		a.Role.Reads, a.Role.Reach = true, 5000
+		b.send(a)
+		if r := b.lastOf(second); r.Role.Reached {
+			t.Errorf("one short of it: %+v", r.Role)
+		}
+		kept(5000)
+		time.Sleep(2 * lookEvery) // virtual
+		synctest.Wait()
+		if r := b.lastOf(second); !r.Role.Reached {
+			t.Errorf("with all of it: %+v", r.Role)
+		}
+		a.Generation, a.Role = 2, &kurabe.Role{Epoch: 1, Duty: kurabe.DutyFollow, Reads: true, Source: a.Role.Source}
+		b.send(a)
+		if r := b.lastOf(second); r.Role.Reached {
+			t.Errorf("asked for nothing: %+v", r.Role)
+		}
+	})
+}
+
+// One that yields to a read replica says where its log ends, and not where it was seen last.
+func TestEndIsTold(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.start()
+		b.send(wanted(1))
+		for range 3 {
+			if _, _, err := b.engine.Write("db-1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := member(1, kurabe.DutyYield, 2)
+		a.Generation, a.Role.Gives = 2, true
+		b.send(a)
+		if r := b.lastOf("db-1"); !r.Done || r.Running || !r.Role.Yielded || r.Role.Position != 3 {
+			t.Errorf("%+v, %+v", r, r.Role)
+		}
+	})
+}

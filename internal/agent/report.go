@@ -106,6 +106,7 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	var r kurabe.RoleReport
 	if w.role != nil && o.Running && w.role.process == o.Process {
 		r = w.role.report(a.Role.Followers)
+		r.Reached = w.role.reached(*a.Role)
 	}
 	r.Writing = r.Writing && !o.Applied.Held
 	r.Leased = a.Role.Leased && w.leased(a)
@@ -119,6 +120,9 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	}
 	if !o.Running { // what it had, whoever has to decide without it is to know
 		r.Position = w.position.Load()
+	}
+	if r.Yielded && !o.Running && o.Applied.EndedAt > 0 {
+		r.Position = o.Applied.EndedAt
 	}
 	return &r
 }

@@ -91,7 +91,10 @@ type BackupFilter struct {
 func (c *Control) AutomatedBackups(f BackupFilter, marker string, max int) ([]AutomatedBackup, string) {
 	byID := map[kurabe.InstanceID]AutomatedBackup{}
 	for _, i := range c.View.Instances() {
-		if have := c.read(i); i.Spec.Cluster == c.cluster && have.Settings().KeepsLog() {
+		// A replica that was a source has those of that time, any other has none.
+		have := c.read(i)
+		kept := have.Settings().KeepsLog() && (!have.IsReplica() || len(c.automated(i.ID)) > 0)
+		if i.Spec.Cluster == c.cluster && kept {
 			byID[i.ID] = AutomatedBackup{Source: kurabe.SourceOf(i.Spec, have.Status), Schedule: i.Spec.BackupWindow, Tags: i.Spec.Tags}
 		}
 	}

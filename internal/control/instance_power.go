@@ -62,6 +62,9 @@ func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string
 		if err := deletable(i); err != nil {
 			return err
 		}
+		if c.switching(i) {
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s %s is being switched over. Delete it when that is done or called off, within two minutes.", i.kind(), i.Name)
+		}
 		s.Deleting = &kurabe.Deletion{At: c.Now().UTC(), KeepBackups: keepBackups}
 		s.Action = kurabe.StateDeleting
 		c.promoteReplicas(i.Spec.ID, change)

@@ -96,6 +96,8 @@ func (c *Control) checkReplicable(from *store.Instance) error {
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s is %s; a read replica can be made of an available one.", i.Name, i.State)
 	case i.promoting():
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s is being promoted; make the read replica when that is done.", i.Name)
+	case c.switching(i):
+		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s is being switched over; make the read replica when that is done.", i.Name)
 	case !i.IsReplica() && !(i.Settings().KeepsLog() && i.Spec.Now.KeepsLog()):
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Automated backups are not enabled for this database instance. To enable automated backups, use ModifyDBInstance to set the backup retention period to a non-zero value.")
 	case len(i.Replicas) >= maxReplicas:
@@ -154,11 +156,13 @@ func (c *Control) PromoteReplica(ctx context.Context, name string, days *int, wi
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB Instance %s is not a read replica.", i.Name)
 		case i.promoting():
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB Instance %s is being promoted already.", i.Name)
+		case c.switching(i):
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB Instance %s is being switched over. Promote it when that is done or called off.", i.Name)
 		case i.Status.AvailableAt.IsZero() || !slices.Contains(modifiable, i.State):
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB Instance %s is %s, and only an available one can be promoted.", i.Name, i.State)
 		}
-		keep := intOr(days, defaultPromotedDays)
-		if err := checkRetention(keep); err != nil {
+		kept := intOr(days, defaultPromotedDays)
+		if err := checkRetention(kept); err != nil {
 			return err
 		}
 		if window != nil {
@@ -167,12 +171,7 @@ func (c *Control) PromoteReplica(ctx context.Context, name string, days *int, wi
 				return err
 			}
 		}
-		s.Now.RetentionDays = keep
-		if s.Next != nil {
-			next := *s.Next
-			next.RetentionDays = keep
-			s.Next = &next
-		}
+		keep(s, kept)
 		c.promote(s)
 		s.Action = kurabe.StateModifying
 		return nil

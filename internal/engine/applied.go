@@ -48,6 +48,9 @@ type Applied struct {
 	// with the next start.
 	Stopped bool `json:"stopped,omitempty"`
 	Yielded bool `json:"yielded,omitempty"`
+	// EndedAt is where the log of one ends that has yielded to a read replica, in the engine's
+	// unit, 0 of any other.
+	EndedAt int64 `json:"endedAt,omitempty"`
 	// Rejoining: the data may be between two states, and is good for nothing but another
 	// try. Rebuild: no try will do. Rebuilt is the newest RebuildSeq whose clone is there.
 	Rejoining bool  `json:"rejoining,omitempty"`
@@ -102,7 +105,7 @@ func (n *Applied) discards(r kurabe.Role) bool {
 func (n *Applied) Ran(process, loaded string) {
 	n.Process, n.Loaded, n.Ready, n.Probed = process, loaded, false, false
 	n.Waits, n.WaitsStale, n.Followers, n.FollowersSet = nil, false, nil, false
-	n.Stopped, n.Yielded = false, false
+	n.Stopped, n.Yielded, n.EndedAt = false, false, 0
 }
 
 // obeys notes that the process has loaded what it is told by its role. A follower has

@@ -62,6 +62,19 @@ type Comparer interface {
 	Compare(ctx context.Context, i Instance, caFile string) error
 }
 
+// Easer is a Replicator whose server can be spared a part of its stop while it still serves.
+type Easer interface {
+	// EaseStop has the running server write out now what a clean stop would have to.
+	EaseStop(ctx context.Context, i Instance) error
+}
+
+// Ender is a Replicator whose read replicas can take the place of their source.
+type Ender interface {
+	// LogEnd is where the log of a server ends that was stopped cleanly, in the unit of
+	// RoleView.Position. It is read from the data folder.
+	LogEnd(ctx context.Context, i Instance) (int64, error)
+}
+
 // Holder is a Replicator of whose followers several can be waited for at a time.
 type Holder interface {
 	// Hold returns when the running follower, which has loaded that it is to follow nobody,
@@ -104,6 +117,9 @@ type RoleView struct {
 	Position int64
 	// Applied is how far a follower has applied its log, so that clients see it.
 	Applied int64
+	// Kept is how far a follower has its log for good: that survives a death of its server, or
+	// of its machine.
+	Kept int64
 	// Lag is how old what a follower shows is, by its own word: 0 when it knows of nothing that is
 	// left to apply, LagUnknown when it cannot tell.
 	Lag time.Duration

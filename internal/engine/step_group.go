@@ -244,6 +244,11 @@ const (
 	// to write out, or one whose stop waits for something that never comes. Its data is made
 	// fit to follow afterwards, as after a death.
 	yieldGrace = 2 * time.Second
+	// giveGrace is how long it may take for a read replica: only a clean stop tells that one
+	// that it has all.
+	giveGrace = 30 * time.Second
+	// easeTime bounds what is done before that, while clients go on.
+	easeTime = 20 * time.Second
 )
 
 // yield ends a writer in such a way that its followers have all of its log: no new client
@@ -256,12 +261,18 @@ func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
 		return err
 	}
 	if alive {
+		l.ease(ctx, i)
 		l.turnAway(ctx, i)
-		graceful, cancel := context.WithTimeout(ctx, yieldGrace)
+		grace := yieldGrace
+		if i.Role.Gives {
+			grace = giveGrace
+		}
+		graceful, cancel := context.WithTimeout(ctx, grace)
 		err := l.stop(graceful, i)
+		late := graceful.Err() != nil
 		cancel()
 		switch {
-		case err != nil && graceful.Err() != nil && ctx.Err() == nil:
+		case err != nil && (late || !i.Role.Gives) && ctx.Err() == nil: // of one that gives, why is to be known
 			return l.fence(ctx, i) // it has not yielded, but it is dead
 		case err != nil:
 			return err
@@ -274,7 +285,40 @@ func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
 	if !applied.Stopped {
 		return fmt.Errorf("%s ended before it had stopped cleanly", i.Instance)
 	}
-	return note(i.Home, func(a *Applied) { a.Yielded = true })
+	end, err := l.logEnd(ctx, i)
+	if err != nil {
+		return err
+	}
+	return note(i.Home, func(a *Applied) { a.Yielded, a.EndedAt = true, end })
+}
+
+// logEnd is where the log of a server ends that has stopped cleanly: the read replica that is to
+// take its place has to have that much. 0 of one whose record says who has all.
+func (l *Lifecycle) logEnd(ctx context.Context, i Instance) (int64, error) {
+	if !i.Role.Gives {
+		return 0, nil
+	}
+	e, ok := l.c.Driver.(Ender)
+	if !ok {
+		return 0, fmt.Errorf("nobody can tell where the log of %s ends", i.Instance)
+	}
+	end, err := e.LogEnd(ctx, i)
+	if err != nil {
+		return 0, fmt.Errorf("find the end of the log of %s: %w", i.Instance, err)
+	}
+	return end, nil
+}
+
+// ease is another kindness, to the clients of a writer whose stop is waited for: those that are
+// in go on meanwhile. What comes of it nothing depends on.
+func (l *Lifecycle) ease(ctx context.Context, i Instance) {
+	e, can := l.c.Driver.(Easer)
+	if !can || !i.Role.Gives {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, easeTime)
+	defer cancel()
+	_ = e.EaseStop(ctx, i)
 }
 
 // turnAway is a kindness: who comes now would be cut off in a moment. The stop refuses

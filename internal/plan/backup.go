@@ -25,6 +25,9 @@ const (
 // available, then one a day in the backup window, and one after a gap in the log,
 // without which no moment after the gap could be restored.
 func (d *draft) planBackup() {
+	if d.follows() {
+		return // those of its time as a source are kept, and its log ends with that
+	}
 	d.announceLog()
 	if d.status.Applied.RetentionDays == 0 || d.status.State != kurabe.StateAvailable {
 		return

@@ -10,7 +10,7 @@ import (
 // be available.
 func BackupDue(w World) (at time.Time, why string) {
 	switch {
-	case w.Spec.Deleting != nil || w.Status == nil || !w.Status.Applied.KeepsLog():
+	case w.Spec.Deleting != nil || w.Status == nil || !w.Status.Applied.KeepsLog() || w.Status.Source != "":
 		return time.Time{}, ""
 	case w.Report == nil:
 		return time.Time{}, "the host has not reported"

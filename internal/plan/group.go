@@ -15,9 +15,27 @@ func (d *draft) planGroup() {
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
 		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating = d.w.Spec.FailoverSeq, false, false
+		d.dropSwitch()
 		return
 	}
 	before := d.group.Writer
+	if !d.switchOver() {
+		d.decide()
+	}
+	d.tellBlocked()
+	if d.group.Writer != before {
+		d.changedWriter()
+	}
+	d.completeFailover()
+	d.promoted()
+	d.tellGivenUp()
+	d.endGroup()
+	d.order()
+	d.tellGroup()
+}
+
+// decide is who belongs to the group, and who of them writes.
+func (d *draft) decide() {
 	d.takePolicy()
 	d.replace()
 	d.enlist()
@@ -30,16 +48,6 @@ func (d *draft) planGroup() {
 		d.grow()
 		d.takePolicy()
 	}
-	d.tellBlocked()
-	if d.group.Writer != before {
-		d.changedWriter()
-	}
-	d.completeFailover()
-	d.promoted()
-	d.tellGivenUp()
-	d.endGroup()
-	d.order()
-	d.tellGroup()
 }
 
 // convert notes that the user wants another number of zones.

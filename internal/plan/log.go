@@ -13,7 +13,7 @@ import "kurabe"
 // restart that comes anyway, so that an instance loses its standby without one.
 func (d *draft) planLog(wanted kurabe.InstanceSettings, first bool) {
 	n, r := &d.next, d.w.Report
-	keeps, follows := wanted.KeepsLog(), wanted.MultiAZ || d.group != nil || d.follows()
+	keeps, follows := wanted.KeepsLog() && !d.follows(), wanted.MultiAZ || d.group != nil || d.follows()
 	serving := r != nil && r.Serving
 	mayCease := serving || d.had && d.w.Assignment.Goal != kurabe.GoalRunning
 	switch {

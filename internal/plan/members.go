@@ -303,6 +303,8 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 	switch {
 	case g.Recovering != "" || g.Choosing:
 		role.Duty = kurabe.DutyRest
+	case g.Switch != "":
+		role.Duty, role.Gives = kurabe.DutyYield, true
 	case g.Handover != "":
 		role.Duty = kurabe.DutyYield
 	}
@@ -336,7 +338,7 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 	}
 	again := old.Goal != kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning
 	restart := boot > old.Boot
-	dead := d.writerState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning
+	dead := d.writerState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning && d.group.Switch == ""
 	if again || restart || dead || d.chosenIsDown(old, started) {
 		seq = max(seq, started+1)
 	}

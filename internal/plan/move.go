@@ -55,7 +55,7 @@ func (d *draft) writerHost() kurabe.HostID {
 
 // mayMove says whether an instance can be moved without more than a failover in order.
 func (d *draft) mayMove(from kurabe.HostID) bool {
-	if d.silent(from) || d.status.State != kurabe.StateAvailable || d.next.Goal != kurabe.GoalRunning {
+	if d.silent(from) || d.group != nil && d.group.Switch != "" || d.status.State != kurabe.StateAvailable || d.next.Goal != kurabe.GoalRunning {
 		return false
 	}
 	if d.w.Spec.Engine.RestartsForLog() && !hasBinlog(d.next) {

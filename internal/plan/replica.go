@@ -17,6 +17,12 @@ type Upstream struct {
 	// Assignment and Report are those of the server that writes, nil when there is none.
 	Assignment *kurabe.Assignment
 	Report     *kurabe.InstanceReport
+	// Switch is the replica that it yields to, Asked the one that it is to yield to by the
+	// user's newest wish, which it has not taken up; "" of none.
+	Switch, Asked kurabe.InstanceID
+	// Status is its own, nil when it was never planned, Siblings are those of its replicas.
+	Status   *kurabe.InstanceStatus
+	Siblings map[kurabe.InstanceID]*kurabe.InstanceStatus
 }
 
 // brokenAfter is how long a replica may follow nobody before users are told that its
@@ -45,6 +51,8 @@ func (d *draft) planSource() bool {
 	case made && d.w.Spec.PromoteSeq > d.status.PromoteSeq:
 		d.because("the user asked for its promotion")
 		d.promote("Promoted the read replica to a stand-alone DB instance")
+	case made && d.hasAll():
+		d.takeOver()
 	case !d.had && !d.admitted():
 		d.because("waiting for its source to let it in")
 		return false
@@ -75,6 +83,13 @@ func (d *draft) admitted() bool {
 // promote ends the replication for good: from here on the instance is one with a record of
 // who writes it, until its server does.
 func (d *draft) promote(message string) {
+	d.lead()
+	d.event("RDS-EVENT-0057", "Replication streaming has been terminated", "read replica")
+	d.event("KURABE-EVENT-0018", message, "read replica", "notification")
+}
+
+// lead begins the record of who writes, by which a replica becomes a writer.
+func (d *draft) lead() {
 	d.status.PromoteSeq, d.status.Source = d.w.Spec.PromoteSeq, ""
 	d.status.Replication, d.status.ReplicationReason, d.status.ReplicationLost, d.status.ReplicationLook = "", "", time.Time{}, time.Time{}
 	d.status.Promoting = true
@@ -85,8 +100,6 @@ func (d *draft) promote(message string) {
 	d.group = &kurabe.Group{Instance: id, Epoch: epoch, Writer: id, Last: 1, Since: d.w.Now,
 		Members: []kurabe.Member{{ID: id, Host: d.next.Host, Zone: d.status.Zone}}}
 	d.status.Action = kurabe.StateModifying
-	d.event("RDS-EVENT-0057", "Replication streaming has been terminated", "read replica")
-	d.event("KURABE-EVENT-0018", message, "read replica", "notification")
 }
 
 // promoted tells that a former replica writes.
@@ -111,8 +124,13 @@ func (d *draft) password() kurabe.Password {
 
 // planReplica gives the one server of a read replica its role.
 func (d *draft) planReplica() {
-	role := kurabe.Role{Epoch: 1, Duty: kurabe.DutyFollow, Reads: true, Followers: d.w.Replicas}
 	old := d.w.Assignment
+	if d.wasSource() && !d.admitted() {
+		d.next.Role = old.Role
+		d.because("it stays down until the replica that has taken its place lets it in")
+		return
+	}
+	role := kurabe.Role{Epoch: 1, Duty: kurabe.DutyFollow, Reads: true, Followers: d.w.Replicas, Reach: d.w.Source.end(d.w.Spec.ID)}
 	var source *kurabe.Source
 	if old != nil && old.Role != nil {
 		role.Epoch, role.RebuildSeq, source = old.Role.Epoch, old.Role.RebuildSeq, old.Role.Source
@@ -120,7 +138,11 @@ func (d *draft) planReplica() {
 	if up := d.w.Source; up != nil && up.Assignment != nil {
 		a := up.Assignment
 		now := &kurabe.Source{ID: a.Instance, Host: a.Host, Address: a.Listens(), Port: a.Port, Epoch: up.Epoch}
-		if source != nil && *source != *now {
+		if source != nil && source.ID.Owner() != now.ID.Owner() && !d.admitted() {
+			d.because("it follows " + string(now.ID) + " once that lets it in")
+			now = source
+		}
+		if source != nil && *source != *now || d.wasSource() {
 			d.because(fmt.Sprintf("it follows %s at %s", now.ID, now.Address))
 			role.Epoch++
 		}
@@ -131,6 +153,9 @@ func (d *draft) planReplica() {
 		role.RebuildSeq = d.replicaRebuild(*old)
 	}
 	d.next.Role = &role
+	if d.switching() {
+		d.acting(false, kurabe.StateModifying, "it is to take the place of its source")
+	}
 	d.tellReplication()
 	if d.compares() {
 		role.Epoch++

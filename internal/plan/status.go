@@ -54,8 +54,8 @@ func (d *draft) readReport() {
 // standby that is lost later does not make it so.
 func (d *draft) unfinished() bool {
 	if d.group == nil {
-		young := d.follows() && d.status.AvailableAt.IsZero() && d.status.Replication != kurabe.ReplicationRunning
-		return (d.status.Converting || young) && d.next.Goal == kurabe.GoalRunning
+		young := d.follows() && d.status.Replication == "" // it has never followed whom it follows
+		return (d.status.Converting || young || d.switching()) && d.next.Goal == kurabe.GoalRunning
 	}
 	if d.next.Goal != kurabe.GoalRunning {
 		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.heard(m.ID); return r != nil && r.Running })
@@ -65,7 +65,7 @@ func (d *draft) unfinished() bool {
 		return !m.Leaving && a != nil && a.Boot < d.baseBoot
 	})
 	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.Sync) < d.wanted()
-	return young || d.status.Converting || d.status.Promoting || d.group.Handover != "" || behind
+	return young || d.status.Converting || d.status.Promoting || d.group.Handover != "" || d.group.Switch != "" || !d.status.SwitchBy.IsZero() || behind
 }
 
 // transition is the state to show while a generation is under way.

@@ -24,8 +24,10 @@ type World struct {
 	// the instances that follow this one, sorted.
 	Source   *Upstream
 	Replicas []kurabe.InstanceID
-	Catalog  *kurabe.Catalog // of the version that the spec wants; nil: not read yet
-	Hosts    []kurabe.HostReport
+	// Heir is the replica that is to take the place of this instance, nil of none.
+	Heir    *Upstream
+	Catalog *kurabe.Catalog // of the version that the spec wants; nil: not read yet
+	Hosts   []kurabe.HostReport
 	// Closed says of hosts why nothing new is placed on them, Lost since when they are not
 	// heard. OriginHost is the only one that has what the instance is made of, "": all have.
 	Closed     map[kurabe.HostID]string
@@ -67,6 +69,10 @@ type Result struct {
 	// Unheard are the hosts that must not have been heard again when this is written: others
 	// take the place of what they have.
 	Unheard []kurabe.HostID
+	// Followers are the new statuses of other instances, which follow this one from now on: of
+	// the source whose place it has taken, whose record of who writes it goes, and of those
+	// that followed that one.
+	Followers []kurabe.InstanceStatus
 	// Reasons say, for people, why the result is what it is.
 	Reasons []string
 	// LookAgain is when time alone can change the plan; zero: never.

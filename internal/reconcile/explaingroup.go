@@ -16,6 +16,8 @@ type GroupExplanation struct {
 	Sync     []kurabe.InstanceID `json:"sync,omitempty"`
 	Since    time.Time           `json:"since,omitzero"`
 	Handover kurabe.InstanceID   `json:"handover,omitempty"`
+	// Switch is the read replica that takes the place of the instance.
+	Switch kurabe.InstanceID `json:"switch,omitempty"`
 	// Blocks: commits go on alone no more.
 	Blocks bool `json:"blocks,omitempty"`
 	// Choosing: nobody may write in this epoch, and whoever of Sync has most is to.
@@ -39,7 +41,7 @@ func explainGroup(w plan.World) *GroupExplanation {
 	if g == nil {
 		return nil
 	}
-	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, Sync: g.Sync, Since: g.Since, Handover: g.Handover, Choosing: g.Choosing, Blocks: g.Blocks, Recovering: g.Recovering}
+	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, Sync: g.Sync, Since: g.Since, Handover: g.Handover, Switch: g.Switch, Choosing: g.Choosing, Blocks: g.Blocks, Recovering: g.Recovering}
 	for _, m := range g.Members {
 		s := ServerExplanation{Member: m, Report: w.Reports[m.ID]}
 		if a := w.Members[m.ID]; a != nil {

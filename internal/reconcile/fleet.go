@@ -20,10 +20,13 @@ type fleet struct {
 	presence  map[kurabe.HostID]int64                       // the revision that lost is of, or an older one
 	addresses map[string]kurabe.InstanceID                  // the instance, also of an address of one of its servers
 	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64 // by server: each of an instance holds its class
+	// linked are the instances of which the newest world tells beside its own, as they were read.
+	linked map[kurabe.InstanceID]*store.Instance
 }
 
 func newFleet(view *store.View) *fleet {
 	f := &fleet{view: view, hosts: view.Hosts(), addresses: map[string]kurabe.InstanceID{}, reserved: map[kurabe.HostID]map[kurabe.InstanceID]int64{}}
+	f.linked = map[kurabe.InstanceID]*store.Instance{}
 	f.presence = map[kurabe.HostID]int64{}
 	f.closed, f.lost, f.gone = map[kurabe.HostID]string{}, map[kurabe.HostID]time.Time{}, map[kurabe.HostID]bool{}
 	for _, h := range f.hosts {
@@ -89,6 +92,7 @@ func (f *fleet) planned(i *store.Instance, r plan.Result) {
 func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts, Closed: f.closed, Lost: f.lost, Gone: f.gone,
 		Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{}}
+	f.linked = map[kurabe.InstanceID]*store.Instance{}
 	addServers(i, &w)
 	f.addGone(i, &w)
 	f.addReplication(i, &w)

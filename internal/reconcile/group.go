@@ -41,7 +41,7 @@ func grouped(i *store.Instance) bool {
 	case i.Spec == nil:
 		return false
 	}
-	return i.Spec.Source != "" || i.Spec.Now.MultiAZ || i.Spec.Next != nil && i.Spec.Next.MultiAZ || i.Status != nil && i.Status.Applied.MultiAZ
+	return i.Spec.Source != "" || i.Status != nil && i.Status.Source != "" || i.Spec.Now.MultiAZ || i.Spec.Next != nil && i.Spec.Next.MultiAZ || i.Status != nil && i.Status.Applied.MultiAZ
 }
 
 // changeGroup adds what a plan says of who writes, and of the servers beside the one that

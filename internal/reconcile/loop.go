@@ -178,6 +178,7 @@ func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.Inst
 		log.Info("planned", logkey.Generation, generation(result, w), logkey.Status, state(result, w), logkey.Reason, result.Reasons)
 	}
 	change := l.change(i, w, result)
+	changeFollowers(change, fleet.linked, result)
 	for _, host := range result.Unheard {
 		change.RequireUnheard(host, fleet.presence[host])
 	}

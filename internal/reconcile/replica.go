@@ -14,6 +14,25 @@ func (f *fleet) addReplication(i *store.Instance, w *plan.World) {
 	if source := kurabe.Followed(*i.Spec, i.Status); source != "" {
 		w.Source = f.upstream(source)
 	}
+	heir := kurabe.InstanceID("")
+	if i.Group != nil {
+		heir = i.Group.Switch
+	}
+	if heir == "" {
+		heir = asked(i)
+	}
+	if heir != "" {
+		w.Heir = f.upstream(heir)
+	}
+}
+
+// asked is the replica that an instance is to yield to, by a wish that was not taken up.
+func asked(i *store.Instance) kurabe.InstanceID {
+	wish := i.Spec.Switchover
+	if wish == nil || i.Status != nil && wish.Seq <= i.Status.SwitchSeq {
+		return ""
+	}
+	return wish.To
 }
 
 // upstream is what is known of the source of a replica, nil of one with records that cannot
@@ -26,7 +45,8 @@ func (f *fleet) upstream(id kurabe.InstanceID) *plan.Upstream {
 	case !found || i.Spec == nil || i.Spec.Deleting != nil:
 		return &plan.Upstream{Gone: true}
 	}
-	up := &plan.Upstream{}
+	f.linked[id] = i
+	up := &plan.Upstream{Status: i.Status, Asked: asked(i), Siblings: f.siblings(id)}
 	if a, ok := i.AssignmentOf(i.Writer()); ok {
 		up.Assignment = &a.Value
 	}
@@ -35,9 +55,34 @@ func (f *fleet) upstream(id kurabe.InstanceID) *plan.Upstream {
 	}
 	switch {
 	case i.Group != nil:
-		up.Epoch = i.Group.Epoch
+		up.Epoch, up.Switch = i.Group.Epoch, i.Group.Switch
 	case up.Assignment != nil && up.Assignment.Role != nil: // a replica itself
 		up.Epoch = up.Assignment.Role.Epoch
 	}
 	return up
+}
+
+// siblings are the statuses of the replicas of an instance, as far as they can be read.
+func (f *fleet) siblings(id kurabe.InstanceID) map[kurabe.InstanceID]*kurabe.InstanceStatus {
+	all := map[kurabe.InstanceID]*kurabe.InstanceStatus{}
+	for _, i := range f.view.Replicas(id) {
+		if i.Status != nil && len(i.Unreadable) == 0 {
+			f.linked[i.ID] = i
+			all[i.ID] = i.Status
+		}
+	}
+	return all
+}
+
+// changeFollowers writes that others follow an instance from now on, over what its plan has
+// read of them. Whose place it takes has no record of who writes it any more: if that one was
+// written since, as by a source that writes again, nothing of all this is.
+func changeFollowers(change *store.Change, linked map[kurabe.InstanceID]*store.Instance, r plan.Result) {
+	for _, s := range r.Followers {
+		i := linked[s.ID]
+		change.PutStatus(s, i.StatusMod)
+		if i.Group != nil {
+			change.DeleteGroup(i.ID, i.GroupMod)
+		}
+	}
 }

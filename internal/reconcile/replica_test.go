@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestSourceThatIsNotThere(t *testing.T) {
 	v := viewOf(t, store.NewChange().CreateInstance(going).CreateInstance(classed("db-2", "db.t3.micro", nil)).Put(store.Root+"group/db-2", []byte("{")))
 	f := newFleet(v)
 	for _, id := range []kurabe.InstanceID{"db-1", "db-9"} {
-		if up := f.upstream(id); up == nil || *up != (plan.Upstream{Gone: true}) {
+		if up := f.upstream(id); !reflect.DeepEqual(up, &plan.Upstream{Gone: true}) {
 			t.Errorf("%s: %+v", id, up)
 		}
 	}

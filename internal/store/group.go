@@ -42,6 +42,9 @@ func checkGroup(g kurabe.Group) error {
 	if !seen[g.Writer] {
 		return fmt.Errorf("the writer, %q, is no member", g.Writer)
 	}
+	if g.Switch != "" && (g.Switch.Owner() == g.Instance || len(g.Members) != 1) {
+		return fmt.Errorf("%q is to take its place, and it has %d servers", g.Switch, len(g.Members))
+	}
 	for _, id := range g.Sync {
 		if !seen[id] || id == g.Writer {
 			return fmt.Errorf("%q in sync is no member, or writes", id)

@@ -157,6 +157,8 @@ func TestGroupThatContradictsItself(t *testing.T) {
 		{"a stranger in sync", "sync", func(g *kurabe.Group) { g.Sync = []kurabe.InstanceID{"db-1~3"} }},
 		{"a server of another instance", "db-2", func(g *kurabe.Group) { g.Members[1].ID = "db-2" }},
 		{"an id of nobody", "db-1~x", func(g *kurabe.Group) { g.Members[1].ID = "db-1~x" }},
+		{"it yields to itself", "take its place", func(g *kurabe.Group) { g.Members, g.Sync, g.Switch = g.Members[:1], nil, "db-1" }},
+		{"it yields and has a standby", "2 servers", func(g *kurabe.Group) { g.Switch = "db-2" }},
 		{"one server twice", "twice", func(g *kurabe.Group) { g.Members[1].ID = "db-1" }},
 		{"a number that is given again", "last number", func(g *kurabe.Group) { g.Last = 1 }},
 	} {

@@ -80,6 +80,8 @@ class TestReadReplica:
             (state, "Promote it", lambda: replica.modify(wait=False, BackupRetentionPeriod=1)),
             (state, "Take one of its source", lambda: rds.create_db_snapshot(DBInstanceIdentifier=replica.name, DBSnapshotIdentifier="s")),
             (state, "is not a read replica", lambda: rds.promote_read_replica(DBInstanceIdentifier=source.name)),
+            (state, "is not a read replica", lambda: rds.switchover_read_replica(DBInstanceIdentifier=source.name)),
+            (rds.exceptions.DBInstanceNotFoundFault, "not found", lambda: rds.switchover_read_replica(DBInstanceIdentifier="nobody")),
             (combination, "deleting a read replica", lambda: rds.delete_db_instance(DBInstanceIdentifier=replica.name, FinalDBSnapshotIdentifier="s")),
             (combination, "ReplicaMode", lambda: rds.create_db_instance_read_replica(
                 DBInstanceIdentifier="x", SourceDBInstanceIdentifier=source.name, ReplicaMode="mounted")),
@@ -102,6 +104,41 @@ class TestReadReplica:
         assert source.describe()["ReadReplicaDBInstanceIdentifiers"] == [f"{source.name}-r"]
         server.cli("delete-db-instance", *by_name, "--skip-final-snapshot")
         wait_for("gone", lambda: not instances.exists(server, replica.name))
+
+    def test_switchover(self, server, rds, source):
+        """There with boto3, back with the AWS CLI: names and endpoints stay with their instances."""
+        replica = replica_of(source, f"{source.name}-r")
+        wait_for("nothing is being done", lambda: source.status() == replica.status() == "available")
+        kept, endpoints = rows(source), [db.describe()["Endpoint"] for db in (source, replica)]
+        asked = rds.switchover_read_replica(DBInstanceIdentifier=replica.name)["DBInstance"]
+        assert (asked["DBInstanceStatus"], asked["ReadReplicaSourceDBInstanceIdentifier"]) == ("modifying", source.name)
+        with pytest.raises(rds.exceptions.InvalidDBInstanceStateFault, match="switched over|is not a read replica"):
+            rds.switchover_read_replica(DBInstanceIdentifier=replica.name)
+        self.roles(replica, source)
+        assert [db.describe()["Endpoint"] for db in (source, replica)] == endpoints
+        assert (replica.describe()["BackupRetentionPeriod"], source.describe()["BackupRetentionPeriod"]) == (1, 1)
+        write(replica, "INSERT INTO kept VALUES (50)")
+        wait_for("the rows of the new source", lambda: rows(source) == [*kept, 50])
+        with pytest.raises(Exception, match="read.only"):
+            write(source, "INSERT INTO kept VALUES (51)")
+        told = [e["Message"] for e in rds.describe_events(SourceType="db-instance", SourceIdentifier=replica.name)["Events"]]
+        assert any("Switchover completed" in m for m in told), told
+        wait_for("no backup in the making", lambda: replica.status() == "available")
+        out = server.cli("switchover-read-replica", "--db-instance-identifier", source.name)["DBInstance"]
+        assert out["DBInstanceStatus"] == "modifying"
+        self.roles(source, replica)
+        write(source, "INSERT INTO kept VALUES (52)")
+        wait_for("all rows", lambda: rows(replica) == [*kept, 50, 52])
+
+    def roles(self, source, replica):
+        """Waits until either says so of the other."""
+
+        def reached():
+            now = source.describe()
+            return healthy(source) and "ReadReplicaSourceDBInstanceIdentifier" not in now and now["ReadReplicaDBInstanceIdentifiers"] == [replica.name]
+
+        wait_for(f"{source.name} is the source", reached)
+        assert replicates(replica)["ReadReplicaSourceDBInstanceIdentifier"] == source.name
 
     def test_promotion(self, rds, source):
         replica = replica_of(source, f"{source.name}-r")

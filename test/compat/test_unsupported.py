@@ -21,7 +21,7 @@ def test_action_answers(server, action):
 def test_client_sees_unsupported_operation(rds):
     for call, wish in [
         (rds.describe_db_cluster_endpoints, {}), (rds.describe_db_proxies, {}),
-        (rds.describe_blue_green_deployments, {}), (rds.switchover_read_replica, {"DBInstanceIdentifier": "r"}),
+        (rds.describe_blue_green_deployments, {}), (rds.switchover_global_cluster, {"GlobalClusterIdentifier": "g", "TargetDbClusterIdentifier": "c"}),
     ]:  # fmt: skip
         with pytest.raises(rds.exceptions.ClientError) as caught:
             call(**wish)

@@ -17,6 +17,7 @@ func (s *Service) replicaRows() []row {
 	return []row{
 		api.Op("CreateDBInstanceReadReplica", s.createDBInstanceReadReplica),
 		api.Op("PromoteReadReplica", s.promoteReadReplica),
+		api.Op("SwitchoverReadReplica", s.switchoverReadReplica),
 	}
 }
 
@@ -57,6 +58,14 @@ func (s *Service) promoteReadReplica(ctx context.Context, in *rds.PromoteReadRep
 		return nil, err
 	}
 	return &rds.PromoteReadReplicaOutput{DBInstance: s.instance(i)}, nil
+}
+
+func (s *Service) switchoverReadReplica(ctx context.Context, in *rds.SwitchoverReadReplicaInput) (*rds.SwitchoverReadReplicaOutput, error) {
+	i, err := s.c.SwitchoverReplica(ctx, str(in.DBInstanceIdentifier))
+	if err != nil {
+		return nil, err
+	}
+	return &rds.SwitchoverReadReplicaOutput{DBInstance: s.instance(i)}, nil
 }
 
 // shapeReplication adds what the instance follows and what follows it.

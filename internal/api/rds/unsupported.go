@@ -8,8 +8,6 @@ func whyNot(action string) string { return reasons[action] }
 
 // reasons holds every action of RDS that has no row in ops, under why.
 var reasons = byAction(map[string]string{
-	"it belongs to Oracle; PromoteReadReplica makes a read replica an instance of its own": `
-SwitchoverReadReplica`,
 	"one account has the service to itself, so there is nobody to share a snapshot with": `
 ModifyDBClusterSnapshotAttribute ModifyDBSnapshotAttribute`,
 	"this service is one region, so there is no other to copy automated backups to": `

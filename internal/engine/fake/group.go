@@ -59,6 +59,9 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 	case engine.StepYield:
 		e.stop(i, a, true)
 		n.Yielded = n.Stopped
+		if a.Role.Gives {
+			n.EndedAt = int64(len(i.log))
+		}
 		return nil
 	case engine.StepClone, engine.StepRejoin, engine.StepDiscardData:
 		return e.changeData(i, a, step)

@@ -52,7 +52,7 @@ func (w *watcher) Close() {}
 func (n *network) view(i *instance) engine.RoleView {
 	end := int64(len(i.log))
 	if i.o.Follower {
-		return engine.RoleView{Following: n.source(i) != nil, Position: end}
+		return engine.RoleView{Following: n.source(i) != nil, Position: end, Kept: end}
 	}
 	v := engine.RoleView{Writing: true, Position: end, Inserted: end, WaitsFor: slices.Clone(i.runs.role.WaitFor), Followers: map[kurabe.InstanceID]engine.FollowerView{},
 		Slots: append([]kurabe.InstanceID{}, i.slots...)}

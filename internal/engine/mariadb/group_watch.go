@@ -88,7 +88,7 @@ func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 	if v.Position, err = applied(ctx, w.admin); err != nil || s == nil {
 		return v, err
 	}
-	v.Applied = v.Position
+	v.Applied, v.Kept = v.Position, v.Position // what it has received only is synced by a new guard alone
 	v.Lag = s.lag
 	if s.received > v.Position {
 		if err := synced(ctx, w.admin); err != nil {

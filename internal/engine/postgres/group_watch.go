@@ -138,7 +138,7 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	if err := errors.Join(err, writtenErr, appliedErr, json.Unmarshal([]byte(followers), &rows)); err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
-	v.Position, v.Applied = int64(durable), int64(applied)
+	v.Position, v.Applied, v.Kept = int64(durable), int64(applied), int64(durable)
 	v.Lag = lagOf(lagSeconds)
 	if v.Writing {
 		v.Inserted = int64(w.segments.dropHeader(written))

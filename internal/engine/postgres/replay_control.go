@@ -55,9 +55,19 @@ const controlTool = "pg_controldata"
 // last checkpoint. Of one that ended otherwise only a recovery would tell, so it is
 // the zero position.
 func stoppedAt(ctx context.Context, i engine.Instance) (kurabe.LogPosition, error) {
-	c, err := ownControl(ctx, i)
+	c, end, err := checkpointEnd(ctx, i)
 	if err != nil || c.state != controlShutDown {
 		return kurabe.LogPosition{}, err
+	}
+	return c.segments.position(c.timeline, end), nil
+}
+
+// checkpointEnd is what a server that was shut down has noted, and the end of its last
+// checkpoint; of one that ended otherwise, 0.
+func checkpointEnd(ctx context.Context, i engine.Instance) (control, lsn, error) {
+	c, err := ownControl(ctx, i)
+	if err != nil || c.state != controlShutDown {
+		return c, 0, err
 	}
 	log := &scanner{
 		dir: filepath.Join(i.Home.DataDir(), walDir), segments: c.segments, timeline: c.timeline,
@@ -65,7 +75,7 @@ func stoppedAt(ctx context.Context, i engine.Instance) (kurabe.LogPosition, erro
 	}
 	defer log.close()
 	r, err := log.read(c.checkpoint)
-	return c.segments.position(c.timeline, r.end), err
+	return c, r.end, err
 }
 
 // ownControl is that of an instance's data folder.

@@ -1,0 +1,27 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kurabe/internal/engine"
+)
+
+var _ engine.Ender = (*Driver)(nil)
+
+// LogEnd implements engine.Ender: the number of the newest transaction in the binary log.
+// Numbers of one writer tell its history, so who has applied that one has all.
+func (d *Driver) LogEnd(ctx context.Context, i engine.Instance) (int64, error) {
+	if err := d.AwaitWrites(ctx, i); err != nil {
+		return 0, fmt.Errorf("wait for what the server has written: %w", err)
+	}
+	last, found, err := lastLogged(i.Home.DataDir())
+	if err != nil {
+		return 0, err
+	}
+	if !found {
+		return 0, errors.New("its binary log names no transaction")
+	}
+	return int64(last.seq), nil
+}

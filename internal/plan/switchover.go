@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kurabe"
+)
+
+// How long a switchover may take: until the replica lacks so little that it is begun, while
+// clients go on, and from then on, while nobody serves them, until the replica has all. What
+// takes longer is called off.
+const (
+	switchBegins = 30 * time.Second
+	switchTakes  = time.Minute
+)
+
+// switchOver has the writer of an instance yield to a read replica of it, and says whether
+// that is under way: then nothing else is decided of its servers. From the moment that the
+// record says so the replica may take the record away, and with it the right to write. As long
+// as it is there, this instance may take the word back: so one of them writes, whatever dies.
+func (d *draft) switchOver() bool {
+	g := d.group
+	if g.Switch == "" {
+		return d.beginSwitch()
+	}
+	why := d.switchFails()
+	if why == "" {
+		d.lookAgain(d.status.SwitchBy)
+		d.because(fmt.Sprintf("its writer yields to its read replica %s", g.Switch))
+		return true
+	}
+	d.endSwitch("The switchover is called off, and the DB instance goes on as the source: " + why)
+	g.Switch = ""
+	return false
+}
+
+// beginSwitch takes the user's wish up, once, as soon as little is missing.
+func (d *draft) beginSwitch() bool {
+	wish, s := d.w.Spec.Switchover, &d.status
+	if !d.wantsSwitch() {
+		return false
+	}
+	if s.SwitchBy.IsZero() {
+		s.SwitchBy = d.w.Now.Add(switchBegins)
+		d.acting(false, kurabe.StateModifying, "the user asked for a switchover to "+string(wish.To))
+	}
+	why := d.notYet(wish.To)
+	switch {
+	case why != "" && !d.w.Now.Before(s.SwitchBy):
+		d.endSwitch("The switchover is called off before anything was done: " + why)
+		s.SwitchSeq = wish.Seq
+		return false
+	case why != "":
+		d.because("the switchover waits: " + why)
+		d.lookAgain(s.SwitchBy)
+		return false
+	}
+	d.group.Switch, s.SwitchSeq, s.SwitchBy = wish.To, wish.Seq, d.w.Now.Add(switchTakes)
+	d.lookAgain(s.SwitchBy)
+	d.because(fmt.Sprintf("its read replica %s lacks little: no client writes here any more", wish.To))
+	d.event("KURABE-EVENT-0028", "Switchover begun: the DB instance takes no writes from here on, and its read replica takes its place once it has everything", "read replica", "notification")
+	return true
+}
+
+// wantsSwitch says whether there is a wish that was not taken up.
+func (d *draft) wantsSwitch() bool {
+	return d.w.Spec.Switchover != nil && d.w.Spec.Switchover.Seq > d.status.SwitchSeq
+}
+
+// endSwitch tells why a switchover is none any more.
+func (d *draft) endSwitch(message string) {
+	d.status.SwitchBy = time.Time{}
+	d.because(message)
+	d.event("KURABE-EVENT-0029", message, "read replica", "notification")
+}
+
+// dropSwitch takes up a wish that nothing can come of: nobody follows the instance.
+func (d *draft) dropSwitch() {
+	if d.wantsSwitch() {
+		d.status.SwitchSeq = d.w.Spec.Switchover.Seq
+		d.endSwitch("The switchover is called off before anything was done: the DB instance has no read replica")
+	}
+}
+
+// notYet says why a switchover cannot begin now.
+func (d *draft) notYet(to kurabe.InstanceID) string {
+	s, g := d.writerState(), d.group
+	m := g.Members[0]
+	switch {
+	case d.next.Goal != kurabe.GoalRunning:
+		return "it is to stop"
+	case d.status.Applied.MultiAZ || len(g.Members) > 1 || d.status.Converting || d.status.Move != "":
+		return "it has more than one server"
+	case m.ID != d.w.Spec.ID || m.ListensAt != "":
+		return "its server listens behind its endpoint"
+	case !slices.Contains(d.w.Replicas, to):
+		return "the read replica is there no more"
+	case d.w.BackingUp:
+		return "a snapshot is being taken of it"
+	case !s.writing || !s.report.Done:
+		return "its server has not done what it is to"
+	case slices.Contains(s.report.Role.Lost, to) || slices.Contains(s.report.Role.Silent, to) || !slices.Contains(s.report.Role.Near, to):
+		return "the read replica does not follow, or lacks too much of the log"
+	}
+	return d.heirIsUnfit()
+}
+
+// heirIsUnfit says why the replica cannot take over now, as far as it tells itself.
+func (d *draft) heirIsUnfit() string {
+	h := d.w.Heir
+	if h == nil || h.Assignment == nil || h.Report == nil || h.Report.Role == nil || d.silent(h.Assignment.Host) {
+		return "nothing is known of the read replica"
+	}
+	if r := h.Report; !r.Running || !r.Done || r.Generation != h.Assignment.Generation || !r.Role.Following {
+		return "the read replica has not done what it is to"
+	}
+	return ""
+}
+
+// switchFails says why a switchover that is under way comes to nothing.
+func (d *draft) switchFails() string {
+	g, a, r := d.group, d.assigned(d.group.Writer), d.reported(d.group.Writer)
+	obeyed := a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyYield && r != nil && r.Role != nil && r.Generation == a.Generation
+	switch {
+	case d.next.Goal != kurabe.GoalRunning:
+		return "it is to stop"
+	case d.status.Applied.MultiAZ:
+		return "it is to have a second server"
+	case !slices.Contains(d.w.Replicas, g.Switch):
+		return "the read replica is there no more"
+	case obeyed && !r.Running && !r.Role.Yielded:
+		return "its server ended, and did not stop in order"
+	case d.heirLacks():
+		return "the read replica lost its connection before it had everything"
+	case !d.w.Now.Before(d.status.SwitchBy):
+		return fmt.Sprintf("it has taken more than %v", switchTakes)
+	}
+	return ""
+}
+
+// heirLacks says whether the replica lacks something and gets it no more: the source, which
+// alone has that, is down.
+func (d *draft) heirLacks() bool {
+	h := d.w.Heir
+	if h == nil || h.Assignment == nil || h.Report == nil {
+		return false
+	}
+	a, r := h.Assignment, h.Report
+	return a.Role != nil && a.Role.Reach > 0 && r.Generation == a.Generation && r.Running && r.Role != nil && !r.Role.Following &&
+		r.Role.Position > 0 && r.Role.Position < a.Role.Reach
+}
