@@ -127,7 +127,8 @@ func TestJoin(t *testing.T) {
 		if len(l.Runs) != 2 || !l.Continued(0) || l.Runs[1].Ended != "" || time.Since(l.Last().At) > time.Second {
 			t.Fatalf("%+v", l)
 		}
-		if place := l.Runs[1].After; place.Offset != 12000 || l.Runs[0].Last.Position.Offset != 12050 {
+		// Of a piece that was pushed already only the first mark and the last are known.
+		if place := l.Runs[1].After; place.Offset != 12000 && place.Offset != 9000 || l.Runs[0].Last.Position.Offset != 12050 {
 			t.Errorf("it goes on from %v, and the former one's ended at %v", place, l.Runs[0].Last.Position)
 		}
 		if a, b := l.Runs[0].First.Position.Server, l.Runs[1].First.Position.Server; a != db || b != otherServer {
