@@ -244,6 +244,14 @@ func (g *roleWatch) report(followers []kurabe.InstanceID) kurabe.RoleReport {
 	return g.sight.report(g.worker.agent.Now(), followers)
 }
 
+// hanging are those of some followers that are connected and say nothing. A writer that stops
+// sends its followers away when they have everything: that they are gone is no silence.
+func (g *roleWatch) hanging(ids []kurabe.InstanceID) []kurabe.InstanceID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sight.hanging(ids)
+}
+
 // reached says whether a follower has as much of its log for good as its role asks for.
 func (g *roleWatch) reached(r kurabe.Role) bool {
 	v := g.view()

@@ -106,6 +106,9 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	var r kurabe.RoleReport
 	if w.role != nil && o.Running && w.role.process == o.Process {
 		r = w.role.report(a.Role.Followers)
+		if a.Role.Duty == kurabe.DutyYield {
+			r.Silent = w.role.hanging(r.Silent)
+		}
 		r.Reached = w.role.reached(*a.Role)
 	}
 	r.Writing = r.Writing && !o.Applied.Held

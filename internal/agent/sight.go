@@ -209,6 +209,15 @@ func (s *sight) silent(id kurabe.InstanceID) bool {
 	return s.met[id] || s.seenAt.Sub(s.writing) >= SilentMost
 }
 
+func (s *sight) hanging(ids []kurabe.InstanceID) (hang []kurabe.InstanceID) {
+	for _, id := range ids {
+		if f, there := s.view.Followers[id]; there && f.Streaming { // who is named was looked at
+			hang = append(hang, id)
+		}
+	}
+	return hang
+}
+
 // sameMembers says whether two lists name the same, in whatever order.
 func sameMembers(a, b []kurabe.InstanceID) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))

@@ -196,6 +196,26 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// A writer that stops has sent its followers away: only one that is still connected, and says
+// nothing, keeps it from handing over.
+func TestHangingWhileItStops(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var s sight
+	s.answered(now, *writes(7, ids(second), upTo{second: 7}), settled{waits: ids(second)})
+	gone, hangs := engine.RoleView{Writing: true}, writes(7, ids(second), upTo{second: 7})
+	hangs.Followers[second] = engine.FollowerView{Streaming: true, HeardAgo: SilentMost}
+	for _, c := range []struct {
+		view engine.RoleView
+		want []kurabe.InstanceID
+	}{{gone, nil}, {*hangs, ids(second)}} {
+		s.answered(now, c.view, settled{waits: ids(second)})
+		silent := s.report(now, ids(second)).Silent
+		if got := s.hanging(silent); len(silent) != 1 || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v: %v is silent, %v hangs", c.view, silent, got)
+		}
+	}
+}
+
 // hanging is a server that gives no answer, in the time that looks at it take.
 func hanging(looks int) []glance {
 	var list []glance
