@@ -29,14 +29,14 @@ func (d *draft) planMove() {
 func (d *draft) stage() {
 	s := &d.status
 	host := d.writerHost()
-	leaving := d.w.Closed[host] != ""
+	leaving := d.w.Emptied[host] != ""
 	switch {
 	case s.Applied.MultiAZ: // by the user's wish, and so it moves by itself
 		s.Move = ""
 	case s.Move == "" && leaving && d.mayMove(host):
 		s.Move = kurabe.MoveBegun
-		d.because("it is to leave its host: " + d.w.Closed[host])
-		d.event("KURABE-EVENT-0026", "The DB instance is being moved to another host: "+d.w.Closed[host], "notification")
+		d.because("it is to leave its host: " + d.w.Emptied[host])
+		d.event("KURABE-EVENT-0026", "The DB instance is being moved to another host: "+d.w.Emptied[host], "notification")
 	case s.Move == kurabe.MoveBegun && !leaving && (d.group == nil || d.writerState().writing):
 		s.Move = kurabe.MoveEnds
 	case s.Move == kurabe.MoveEnds && (d.group == nil || len(d.group.Members) == 1):

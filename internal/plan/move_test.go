@@ -36,6 +36,7 @@ func (f *groupFleet) available() {
 
 func (f *groupFleet) drain(hosts ...kurabe.HostID) {
 	f.w.Closed = map[kurabe.HostID]string{}
+	f.w.Emptied = f.w.Closed
 	for _, h := range hosts {
 		f.w.Closed[h] = "host " + string(h) + " is drained"
 	}
@@ -211,5 +212,18 @@ func TestMoveLosesNothing(t *testing.T) {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
 		}
+	}
+}
+
+// A host that only gets nothing new, because it was not heard yet, is not to be emptied.
+func TestLoneServerStaysOnAHostNotHeardYet(t *testing.T) {
+	f := aloneFleet(t, kurabe.Postgres, 3, 1)
+	from := f.where()
+	f.w.Closed = map[kurabe.HostID]string{from: "host " + string(from) + " was not heard yet"}
+	for range 4 {
+		f.calm(t)
+	}
+	if now := f.where(); now != from || f.w.Status.Move != "" {
+		t.Errorf("it is on %q, move %q", now, f.w.Status.Move)
 	}
 }

@@ -178,8 +178,8 @@ func (d *draft) unwanted(m kurabe.Member) string {
 		return fmt.Sprintf("host %s has not been heard since %s", m.Host, since.UTC().Format(time.RFC3339))
 	case !since.IsZero():
 		d.lookAgain(since.Add(replaceAfter))
-	case d.w.Closed[m.Host] != "" && d.reported(m.ID) != nil:
-		return d.w.Closed[m.Host]
+	case d.w.Emptied[m.Host] != "" && d.reported(m.ID) != nil:
+		return d.w.Emptied[m.Host]
 	}
 	return ""
 }
@@ -188,5 +188,5 @@ func (d *draft) unwanted(m kurabe.Member) string {
 func (d *draft) movesOff() bool {
 	w, _ := d.group.Member(d.group.Writer)
 	to, _ := d.group.Member(d.candidate())
-	return d.w.Closed[w.Host] != "" && !d.silent(w.Host) && to.ID != "" && d.w.Closed[to.Host] == ""
+	return d.w.Emptied[w.Host] != "" && !d.silent(w.Host) && to.ID != "" && d.w.Closed[to.Host] == ""
 }

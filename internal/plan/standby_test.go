@@ -59,6 +59,7 @@ func TestDrainedHostIsLeft(t *testing.T) {
 				drained = writer
 			}
 			f.w.Closed = map[kurabe.HostID]string{drained: "host " + string(drained) + " is drained"}
+			f.w.Emptied = f.w.Closed
 			for range 4 {
 				f.calm(t)
 			}
@@ -82,6 +83,7 @@ func TestDrainedHostIsKeptWithoutAnother(t *testing.T) {
 	f.calm(t)
 	writer, standby := f.wantWhole(t)
 	f.w.Closed = map[kurabe.HostID]string{standby: "host " + string(standby) + " is drained"}
+	f.w.Emptied = f.w.Closed
 	for range 3 {
 		f.calm(t)
 	}

@@ -30,7 +30,9 @@ type World struct {
 	Hosts   []kurabe.HostReport
 	// Closed says of hosts why nothing new is placed on them, Lost since when they are not
 	// heard. OriginHost is the only one that has what the instance is made of, "": all have.
-	Closed     map[kurabe.HostID]string
+	Closed map[kurabe.HostID]string
+	// Emptied says of those that are to be emptied why.
+	Emptied    map[kurabe.HostID]string
 	Lost       map[kurabe.HostID]time.Time
 	OriginHost kurabe.HostID
 	// Heard is the newest word of hosts that speak over a network, zero of one that has not

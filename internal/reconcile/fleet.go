@@ -15,6 +15,7 @@ type fleet struct {
 	view      *store.View
 	hosts     []kurabe.HostReport
 	closed    map[kurabe.HostID]string
+	emptied   map[kurabe.HostID]string
 	lost      map[kurabe.HostID]time.Time
 	gone      map[kurabe.HostID]bool
 	presence  map[kurabe.HostID]int64                       // the revision that lost is of, or an older one
@@ -29,10 +30,14 @@ func newFleet(view *store.View) *fleet {
 	f.linked = map[kurabe.InstanceID]*store.Instance{}
 	f.presence = map[kurabe.HostID]int64{}
 	f.closed, f.lost, f.gone = map[kurabe.HostID]string{}, map[kurabe.HostID]time.Time{}, map[kurabe.HostID]bool{}
+	f.emptied = map[kurabe.HostID]string{}
 	for _, h := range f.hosts {
 		f.presence[h.Host] = view.PresenceMod(h.Host) // before what is said: a newer one is a conflict
 		if why := view.Closed(h.Host); why != "" {
 			f.closed[h.Host] = why
+		}
+		if why := view.Emptied(h.Host); why != "" {
+			f.emptied[h.Host] = why
 		}
 		if view.Gone(h.Host) {
 			f.gone[h.Host] = true
@@ -90,7 +95,7 @@ func (f *fleet) planned(i *store.Instance, r plan.Result) {
 
 // world gathers what the plan of one instance may depend on.
 func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
-	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts, Closed: f.closed, Lost: f.lost, Gone: f.gone,
+	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts, Closed: f.closed, Emptied: f.emptied, Lost: f.lost, Gone: f.gone,
 		Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{}}
 	f.linked = map[kurabe.InstanceID]*store.Instance{}
 	addServers(i, &w)

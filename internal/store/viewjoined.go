@@ -121,6 +121,18 @@ func (v *View) Closed(id kurabe.HostID) string {
 	return ""
 }
 
+// Emptied says why what is on a host is to leave it, "" when it is not. One that was not heard yet
+// only gets nothing new.
+func (v *View) Emptied(id kurabe.HostID) string {
+	v.mu.RLock()
+	drained, gone := v.state.joined[id].Value.Drained, v.state.joined[id].Value.Gone
+	v.mu.RUnlock()
+	if drained || gone {
+		return v.Closed(id)
+	}
+	return ""
+}
+
 // Gone says that a host never comes back.
 func (v *View) Gone(id kurabe.HostID) bool {
 	v.mu.RLock()
