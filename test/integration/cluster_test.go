@@ -60,7 +60,8 @@ func (b *clusterBed) describe(t *testing.T) types.DBCluster {
 	return out.DBClusters[0]
 }
 
-// whole waits until the cluster is available with three servers that are.
+// whole waits until the cluster is available with three servers that are, one of which could
+// take over.
 func (b *clusterBed) whole(t *testing.T) (c types.DBCluster) {
 	t.Helper()
 	harness.Wait(t, gapBound, "the cluster is whole", func() string {
@@ -75,6 +76,9 @@ func (b *clusterBed) whole(t *testing.T) (c types.DBCluster) {
 		}
 		if aws.ToString(c.Status) != "available" || available != 3 || len(c.DBClusterMembers) != 3 {
 			return fmt.Sprintf("%s, %d servers of %d", aws.ToString(c.Status), available, len(c.DBClusterMembers))
+		}
+		if said, err := kurabeCommand(b.s, harness.Binary(t), "explain", "ring"); err != nil || !strings.Contains(said, "writes, commits wait for ") {
+			return fmt.Sprintf("no reader has every commit, %v", err)
 		}
 		return ""
 	})
