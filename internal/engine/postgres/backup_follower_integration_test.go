@@ -13,12 +13,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
-	"kurabe/internal/proc"
 )
 
 // commitsOn writes numbers into the ledger of the writer until it is stopped, and returns the
@@ -165,21 +163,7 @@ func TestDeathInTheFirstRecoveryOfAStandbys(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := g.bed.From(t, id)
-	n.SatisfyUntil(t, string(engine.StepStart))
-	done := filepath.Join(n.Home().DataDir(), labelDoneFile)
-	for deadline := time.Now().Add(time.Minute); ; {
-		if _, err := os.Stat(done); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the label is never done with")
-		}
-		time.Sleep(100 * time.Microsecond)
-	}
-	n.Crash(t)
-	if err := proc.KillSurvivors(t.Context(), n.Home().DataDir()); err != nil {
-		t.Fatal(err)
-	}
+	diesInItsFirstRecovery(t, n)
 	c, err := ownControl(t.Context(), instanceOf(n))
 	if err != nil {
 		t.Fatal(err)

@@ -166,6 +166,27 @@ func TestDeathInTheFirstRecovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := b.From(t, a.Snapshot)
+	diesInItsFirstRecovery(t, n)
+	c, err := ownControl(t.Context(), instanceOf(n))
+	if err != nil || !c.unended {
+		t.Fatalf("the recovery was over before the server died: %+v, %v", c, err)
+	}
+	n.Satisfy(t)
+	if got := n.MustQuery(t, "SELECT count(*) FROM kept"); got != "400000" {
+		t.Errorf("%s rows", got)
+	}
+	before := n.Process(t)
+	n.Want.Boot++
+	n.Satisfy(t)
+	if after := n.Process(t); after.PID == before.PID || n.MustQuery(t, "SELECT count(*) FROM kept") != "400000" {
+		t.Error("another start changes what is there")
+	}
+}
+
+// diesInItsFirstRecovery has a restored server die when its recovery has begun and the label of
+// its copy is done with.
+func diesInItsFirstRecovery(t *testing.T, n *enginetest.Bed) {
+	t.Helper()
 	n.SatisfyUntil(t, string(engine.StepStart))
 	done := filepath.Join(n.Home().DataDir(), labelDoneFile)
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -181,19 +202,5 @@ func TestDeathInTheFirstRecovery(t *testing.T) {
 	// Its children die of it, or are killed before the next start, as here.
 	if err := proc.KillSurvivors(t.Context(), n.Home().DataDir()); err != nil {
 		t.Fatal(err)
-	}
-	c, err := ownControl(t.Context(), instanceOf(n))
-	if err != nil || !c.unended {
-		t.Fatalf("the recovery was over before the server died: %+v, %v", c, err)
-	}
-	n.Satisfy(t)
-	if got := n.MustQuery(t, "SELECT count(*) FROM kept"); got != "400000" {
-		t.Errorf("%s rows", got)
-	}
-	before := n.Process(t)
-	n.Want.Boot++
-	n.Satisfy(t)
-	if after := n.Process(t); after.PID == before.PID || n.MustQuery(t, "SELECT count(*) FROM kept") != "400000" {
-		t.Error("another start changes what is there")
 	}
 }
