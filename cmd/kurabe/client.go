@@ -154,10 +154,11 @@ func (c *client) fetch(ctx context.Context, method, path string, query url.Value
 // waitFor shows progress until done says so. Progress is one line that changes
 // on a terminal, and one line for each new status elsewhere.
 func (c *client) waitFor(ctx context.Context, name string, done func(types.DBInstance, error) (bool, error)) error {
-	p := newProgress(os.Stderr, name)
+	shown, cluster := kurabe.CutNameKey(name)
+	p := newProgress(os.Stderr, shown)
 	defer p.end()
 	look := c.find
-	if _, cluster := kurabe.CutNameKey(name); cluster {
+	if cluster {
 		look = c.findDatabase
 	}
 	for {
