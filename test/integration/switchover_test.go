@@ -16,6 +16,9 @@ import (
 	"kurabe/internal/harness"
 )
 
+// comesBound is what a switchover may take, from the wish on, on a machine under load.
+const comesBound = time.Minute
+
 // switchBed is a source with a read replica that takes its place, others that stand by, and
 // clients that write to whoever takes it.
 type switchBed struct {
@@ -86,11 +89,30 @@ func (b *switchBed) switches(t *testing.T) {
 		must(t, err)
 		return ""
 	})
-	after.WaitMore(t, beatsAfter)
+	b.comesThrough(t, after, began)
 	before.Stop()
 	t.Logf("nobody could write for %v, %v after it was asked for", before.GapTo(after).Round(time.Millisecond), after.Beats()[0].Acked.Sub(began).Round(time.Millisecond))
 	b.source, b.heir = b.heir, b.source
 	b.whole(t, before, after)
+}
+
+// comesThrough waits until the heir takes writes. What calls the switchover off fails the test
+// with its reason.
+func (b *switchBed) comesThrough(t *testing.T, after *harness.Pulse, began time.Time) {
+	t.Helper()
+	from := after.Acked()
+	harness.Wait(t, comesBound, "the heir takes writes", func() string {
+		if after.Acked() >= from+beatsAfter {
+			return ""
+		}
+		events := b.source.EventsFrom(t, began)
+		for _, m := range events {
+			if strings.Contains(m, "called off") {
+				t.Fatal(m)
+			}
+		}
+		return "so far: " + strings.Join(events, "; ")
+	})
 }
 
 // below has the heir come with a read replica of its own, which stays one of it.

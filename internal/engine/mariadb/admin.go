@@ -111,11 +111,9 @@ func (a *admin) exec(ctx context.Context, statement string) error {
 
 // query runs one statement and returns its rows; a NULL is the empty string.
 func (a *admin) query(ctx context.Context, statement string) ([][]string, error) {
-	deadline, ok := ctx.Deadline()
-	if limit := time.Now().Add(adminTimeout); !ok || deadline.After(limit) {
-		deadline = limit
-	}
-	if err := a.conn.SetDeadline(deadline); err != nil {
+	// The deadline of ctx is not the connection's: that could pass a moment earlier, and the
+	// error would be a timeout's and not the cause of ctx.
+	if err := a.conn.SetDeadline(time.Now().Add(adminTimeout)); err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { a.conn.SetDeadline(time.Unix(1, 0)) })
