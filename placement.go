@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Placement is what a new instance asks of the host that it is placed on.
@@ -144,7 +145,7 @@ func (p Placement) refuses(h HostReport, reserved int64) string {
 	id, needs := string(h.Host), p.Class.MemoryBytes
 	free := max(h.MemoryBytes-reserved, 0)
 	switch {
-	case !h.offers(p.Engine, p.Version):
+	case !h.Offers(p.Engine, p.Version) && (p.Source == nil || !h.succeeds(p.Engine, p.Version)):
 		return fmt.Sprintf("host %s does not have %s %s", id, p.Engine, p.Version)
 	case p.Class.Unfit(h) != "":
 		return "host " + id + " cannot hold " + p.Class.Name + ": " + p.Class.Unfit(h)
@@ -158,9 +159,22 @@ func (p Placement) refuses(h HostReport, reserved int64) string {
 	return ""
 }
 
-// offers says whether a version can be run on a host.
-func (h HostReport) offers(engine EngineName, version string) bool {
+// Offers says whether a version can be run on a host, Ready whether its parameters were read,
+// too.
+func (h HostReport) Offers(engine EngineName, version string) bool {
 	return slices.ContainsFunc(h.Engines, func(v EngineVersion) bool { return v.Engine == engine && v.Version == version && v.Reason == "" })
+}
+
+func (h HostReport) Ready(engine EngineName, version string) bool {
+	return slices.ContainsFunc(h.Engines, func(v EngineVersion) bool { return v.Engine == engine && v.Version == version && v.Ready })
+}
+
+// succeeds says whether a host can run a later minor version. A server that gets its data from
+// another one may: the packages of hosts are not replaced at one moment.
+func (h HostReport) succeeds(engine EngineName, version string) bool {
+	return slices.ContainsFunc(h.Engines, func(v EngineVersion) bool {
+		return v.Engine == engine && v.Reason == "" && strings.HasPrefix(version, v.Major()+".") && CompareVersions(v.Version, version) > 0
+	})
 }
 
 // Reaches says whether the databases of two hosts reach each other.

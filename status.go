@@ -51,6 +51,9 @@ type InstanceStatus struct {
 	// pending.
 	Applied     InstanceSettings `json:"applied"`
 	AppliedNext int64            `json:"appliedNext"`
+	// EngineVersion is what the server runs, or ran last, that clients speak with: that in
+	// force is what all servers run, or are about to. "": not known.
+	EngineVersion string `json:"engineVersion,omitempty"`
 	// ParameterGroup is the group in force, GroupRevision its revision last
 	// looked at, GroupSeq the attachment whose static values are in force.
 	ParameterGroup string `json:"parameterGroup"`
@@ -145,6 +148,8 @@ type ServerStatus struct {
 	State   State      `json:"state"`
 	// CreatedAt is when it was first available, zero until then.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
+	// EngineVersion is what it runs, or ran last; "": not known.
+	EngineVersion string `json:"engineVersion,omitempty"`
 	// Writer: clients of the cluster's endpoint speak with it. Sync: it may take over, since
 	// it has every commit or is one of those of which one has. Reading: the reader endpoint
 	// may lead to it.

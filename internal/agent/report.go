@@ -16,7 +16,7 @@ const reportRetry = time.Second
 func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Observation, step string, done bool) {
 	r := kurabe.InstanceReport{
 		Host: w.agent.Host, Instance: w.id, Generation: a.Generation, Done: done, Step: step, Failure: w.failure,
-		Running: o.Running, Serving: o.Serving(), PID: o.PID, Boot: o.Boot, StartedAt: o.StartedAt.UTC(), EngineVersion: a.Version,
+		Running: o.Running, Serving: o.Serving(), PID: o.PID, Boot: o.Boot, StartedAt: o.StartedAt.UTC(), EngineVersion: o.Version,
 		Absent:  done && a.Goal == kurabe.GoalAbsent,
 		Crashes: o.Applied.Crashes, LastCrash: o.Applied.LastCrash, OOMKills: o.OOMKills,
 		UsedBytes: w.used, CertificateExpiresAt: o.CertificateExpires,

@@ -48,7 +48,7 @@ func (a *Agent) stopAll(ctx context.Context, saved []kurabe.Assignment) error {
 				return
 			}
 			// What was reported last is true no more.
-			r := kurabe.InstanceReport{Host: a.Host, Instance: s.Instance, Generation: s.Generation, EngineVersion: s.Version}
+			r := kurabe.InstanceReport{Host: a.Host, Instance: s.Instance, Generation: s.Generation}
 			if w, ok := a.workers[s.Instance]; ok {
 				r = w.reported
 				r.Done, r.Running, r.PID = false, false, 0

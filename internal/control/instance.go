@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -46,6 +47,16 @@ func (i Instance) Settings() kurabe.InstanceSettings {
 		return i.Spec.Now
 	}
 	return i.Status.Applied
+}
+
+// EngineVersion is what the server runs that clients speak with, or what it is to run while
+// nothing is known of that.
+func (i Instance) EngineVersion() string {
+	runs := i.Status.EngineVersion
+	if i.Server != nil {
+		runs = i.Server.EngineVersion
+	}
+	return cmp.Or(runs, i.Settings().EngineVersion)
 }
 
 // read makes the read model of a stored instance.

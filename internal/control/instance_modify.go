@@ -291,8 +291,27 @@ func (c *Control) upgrade(i Instance, w *kurabe.InstanceSettings, version string
 	if kurabe.CompareVersions(v.Version, i.Settings().EngineVersion) < 0 {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot upgrade %s from %s to %s: a version cannot go back", i.Spec.Engine, i.Settings().EngineVersion, v.Version)
 	}
+	for _, h := range c.hostsOf(i.Spec.ID) {
+		if v.Version != i.Settings().EngineVersion && !h.Offers(v.Engine, v.Version) {
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot upgrade %s from %s to %s: host %s, which a server of the %s is on, does not have it. Install it there, and restart the service on that host", i.Spec.Engine, i.Settings().EngineVersion, v.Version, h.Host, c.words().noun)
+		}
+	}
 	w.EngineVersion = v.Version
 	return nil
+}
+
+// hostsOf are the hosts that have a server of an instance.
+func (c *Control) hostsOf(id kurabe.InstanceID) (hosts []kurabe.HostReport) {
+	stored, ok := c.View.Instance(id)
+	if !ok {
+		return nil
+	}
+	for _, h := range c.View.Hosts() {
+		if slices.ContainsFunc(stored.Assignments, func(a store.Record[kurabe.Assignment]) bool { return a.Value.Host == h.Host && a.Value.Goal != kurabe.GoalAbsent }) {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
 }
 
 // newName is the name that the instance is to have, reserved for it.

@@ -92,8 +92,8 @@ func held(a kurabe.Assignment, note Applied) bool {
 }
 
 // version is the installed version that an instance of the given one runs with:
-// that one, or, when the packages of the host have replaced it, the newest of its
-// major. The zero value says that there is none: a running server is still
+// that one, or, when the packages of the host have replaced it, the newest later one of
+// its major. The zero value says that there is none: a running server is still
 // watched then, but none can be started.
 func (l *Lifecycle) version(want string) kurabe.EngineVersion {
 	l.mu.Lock()
@@ -103,7 +103,8 @@ func (l *Lifecycle) version(want string) kurabe.EngineVersion {
 	}
 	var best kurabe.EngineVersion
 	for _, v := range l.versions {
-		if strings.HasPrefix(want, v.Major()+".") && (best.Version == "" || kurabe.CompareVersions(v.Version, best.Version) > 0) {
+		later := strings.HasPrefix(want, v.Major()+".") && kurabe.CompareVersions(v.Version, want) > 0
+		if later && (best.Version == "" || kurabe.CompareVersions(v.Version, best.Version) > 0) {
 			best = v
 		}
 	}

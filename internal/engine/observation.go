@@ -19,6 +19,7 @@ type Observation struct {
 	Process   string // identity of the running process
 	PID       int
 	Boot      int64
+	Version   string // that the process was started with; "": by a service that did not note it
 	StartedAt time.Time
 	// Wait returns nil when the running process has ended; nil when none runs.
 	Wait func(ctx context.Context) error

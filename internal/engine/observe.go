@@ -17,8 +17,12 @@ import (
 	"kurabe/internal/volume"
 )
 
-// bootTag is the record's tag that holds the assignment's boot number.
-const bootTag = "boot"
+// bootTag is the record's tag that holds the assignment's boot number, versionTag that of the
+// version which the server was started with.
+const (
+	bootTag    = "boot"
+	versionTag = "version"
+)
 
 // Observe implements Engine: it reads files and processes and asks no server.
 func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation, error) {
@@ -100,6 +104,7 @@ func (l *Lifecycle) observeProcess(id kurabe.InstanceID, h Home, o *Observation)
 		o.Running, o.PID, o.Process = true, p.PID, identity(p)
 		o.StartedAt = p.StartedAt()
 		o.Boot, _ = strconv.ParseInt(p.Tags[bootTag], 10, 64)
+		o.Version = p.Tags[versionTag]
 		o.Wait = p.Wait
 		return nil
 	}

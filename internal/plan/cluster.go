@@ -39,7 +39,10 @@ func (d *draft) tellServers() {
 		}
 		s := kurabe.ServerStatus{ID: m.ID, Host: m.Host, Zone: m.Zone, Address: m.ListensAt, Writer: m.ID == d.group.Writer, Sync: d.group.Has(m.ID)}
 		if n := slices.IndexFunc(before, func(o kurabe.ServerStatus) bool { return o.ID == m.ID }); n >= 0 {
-			s.CreatedAt = before[n].CreatedAt
+			s.CreatedAt, s.EngineVersion = before[n].CreatedAt, before[n].EngineVersion
+		}
+		if r := d.heard(m.ID); r != nil && r.Running {
+			s.EngineVersion = r.EngineVersion
 		}
 		s.Reading = !s.Writer && d.readable(m.ID)
 		s.State = d.serverState(s)

@@ -64,7 +64,7 @@ func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
 		}
 	}
 	if have.EngineVersion != wanted.EngineVersion {
-		restart(kurabe.StateUpgrading, "engine version "+have.EngineVersion+" to "+wanted.EngineVersion)
+		d.changeVersion(have.EngineVersion, wanted.EngineVersion, restart)
 	}
 	if have.Class != wanted.Class {
 		d.event("RDS-EVENT-0012", "Applying modification to database instance class", "configuration change")

@@ -67,6 +67,14 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 			}
 			f.w.Spec = &s
 		},
+		"packages": func(t *rapid.T) { f.packages(t) },
+		"window":   func(t *rapid.T) { f.window(rapid.Bool().Draw(t, "open")) },
+		"upgrade": func(t *rapid.T) {
+			f.packages(t)
+			f.upToDate()
+			f.window(true)
+			f.calm(t)
+		},
 		"policy": func(t *rapid.T) { f.policy(rapid.SampledFrom(policies).Draw(t, "to")) },
 	}
 }

@@ -32,6 +32,7 @@ func (f *groupFleet) spread(hosts int) {
 	for n, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c"}[:hosts] {
 		id := kurabe.HostID(fmt.Sprintf("h%d", n+1))
 		f.w.Hosts = append(f.w.Hosts, far(id, zone, fmt.Sprintf("10.0.0.%d/27", 32*(n+1))))
+		f.offer(n, minors[0])
 		f.machines[id] = &machine{id: id, last: f.w.Now}
 	}
 }
@@ -304,7 +305,7 @@ func TestGroupOverHosts(t *testing.T) {
 		}
 	})
 	t.Log(fmt.Sprint(seen))
-	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen", "acks of two", "held promotions"} {
+	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen", "acks of two", "held promotions", "upgrades"} {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
 		}

@@ -28,6 +28,7 @@ type server struct {
 	started  int64
 	rebuilt  int64
 	boot     int64
+	version  string
 	log      []int
 	source   kurabe.InstanceID
 	have     kurabe.Assignment // the newest that it knows of
@@ -71,7 +72,10 @@ func newGroupFleet(engine kurabe.EngineName, cluster bool) *groupFleet {
 	if cluster {
 		w.Hosts[0].Zones = append(w.Hosts[0].Zones, "us-east-1c")
 	}
-	return &groupFleet{w: w, servers: map[kurabe.InstanceID]*server{}, acked: map[int]bool{}, seen: map[string]int{}}
+	w.Catalog.Engine, w.Catalog.Family = engine, familyOf(engine)
+	f := &groupFleet{w: w, servers: map[kurabe.InstanceID]*server{}, acked: map[int]bool{}, seen: map[string]int{}}
+	f.offer(0, minors[0])
+	return f
 }
 
 // wanted is how many standbys there are to be.
@@ -123,6 +127,7 @@ func (f *groupFleet) decide(t tester) {
 		f.w.Group = nil
 	}
 	if r.Status != nil {
+		f.checkVersion(t, f.w.Status, r.Status)
 		f.w.Status = r.Status
 	}
 	all := r.Members
@@ -242,7 +247,7 @@ func (f *groupFleet) report(s *server) {
 		return
 	}
 	done := s.have.Generation == a.Generation && (s.running && (s.follower || !s.held) || a.Goal != kurabe.GoalRunning)
-	r := kurabe.InstanceReport{Host: a.Host, Instance: s.id, Generation: s.have.Generation, Done: done && !s.hung, Boot: s.boot, Running: s.running,
+	r := kurabe.InstanceReport{Host: a.Host, Instance: s.id, Generation: s.have.Generation, Done: done && !s.hung, Boot: s.boot, Running: s.running, EngineVersion: s.runs(),
 		Serving: s.running && !s.hung && !s.held, Absent: a.Goal == kurabe.GoalAbsent}
 	if a.Role != nil {
 		role := &kurabe.RoleReport{Epoch: a.Role.Epoch, Started: s.started, Rebuilt: s.rebuilt, Yielded: s.yielded, Stuck: s.running && s.hung, Position: int64(len(s.log))}
@@ -344,7 +349,7 @@ func TestGroupLosesNothing(t *testing.T) {
 		}
 	})
 	t.Log(fmt.Sprint(seen))
-	for _, what := range []string{"acks", "takeovers", "joins", "rebuilds", "choices", "chosen", "acks of two", "held promotions"} {
+	for _, what := range []string{"acks", "takeovers", "joins", "rebuilds", "choices", "chosen", "acks of two", "held promotions", "upgrades"} {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
 		}
@@ -358,6 +363,7 @@ func (f *groupFleet) recovers(t tester) {
 	s.Power = kurabe.Power{Seq: s.Power.Seq + 1, At: f.w.Now}
 	f.w.Spec = &s
 	f.drain()
+	f.upToDate()
 	for range 4 {
 		f.calm(t)
 	}
@@ -379,6 +385,7 @@ func (f *groupFleet) recovers(t tester) {
 		t.Fatalf("the writer is not what it was told to be: %s", state)
 	}
 	f.checkBinlog(t, w)
+	f.checkVersions(t)
 	for id := range f.acked {
 		if !slices.Contains(w.log, id) {
 			t.Fatalf("write %d is gone: %s", id, state)

@@ -101,7 +101,7 @@ func (f *groupFleet) follow(s *server, a kurabe.Assignment) bool {
 	}
 	s.source = a.Role.Source.ID
 	if !s.running && s.binlog.start(a) {
-		s.running, s.hung, s.boot, s.yielded, s.started, s.waits = true, false, a.Boot, false, a.Role.StartSeq, nil
+		f.begin(s, a, a.Role.StartSeq)
 	}
 	return s.running
 }
@@ -135,7 +135,7 @@ func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
 		if !s.binlog.start(a) {
 			return false
 		}
-		s.running, s.hung, s.boot, s.yielded, s.started, s.waits = true, false, a.Boot, false, seq, nil
+		f.begin(s, a, seq)
 		s.held = len(waits) > 0
 	}
 	if s.hung {

@@ -32,6 +32,7 @@ func Next(w World) Result {
 	} else {
 		d.planMove()
 	}
+	d.tellVersion()
 	d.readReport()
 	d.planBackup()
 	return d.finish()

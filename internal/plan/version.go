@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 
 	"kurabe"
@@ -8,44 +9,126 @@ import (
 
 // version is the engine version that the instance is to run. It is the one that
 // the user asked for, or a later minor one of the same major that took its place:
-// in the maintenance window, when the user allows automatic minor upgrades, or
-// when the packages of the host have replaced the one in force. A version never
-// goes back, because data that a later one has written may not suit an earlier.
+// because its servers run that already, in the maintenance window, when the user
+// allows automatic minor upgrades, or when the packages of a host have replaced the
+// one in force. A version never goes back, because data that a later one has written
+// may not suit an earlier, and none is ordered that a server's host does not have.
 func (d *draft) version(asked string) string {
-	have := asked
-	if applied := d.status.Applied.EngineVersion; applied != "" && kurabe.CompareVersions(applied, asked) > 0 {
-		have = applied
+	have := d.status.Applied.EngineVersion
+	switch lacks := d.lacks(asked); {
+	case have == "":
+		return asked
+	case kurabe.CompareVersions(asked, have) <= 0:
+	case lacks != "":
+		d.because("engine version " + asked + " waits: " + lacks)
+	default:
+		have = asked
 	}
-	host := slices.IndexFunc(d.w.Hosts, func(h kurabe.HostReport) bool { return h.Host == d.next.Host })
-	if host < 0 {
-		return have
+	if runs := d.allRun(); runs != "" && kurabe.CompareVersions(runs, have) > 0 {
+		d.because("its servers were started with " + runs + ", which has taken the place of " + have)
+		have = runs
 	}
-	newest, installed := have, false
-	for _, v := range d.w.Hosts[host].Engines {
-		if v.Engine != d.w.Spec.Engine || v.Family != d.w.Catalog.Family || !v.Ready {
-			continue
-		}
-		installed = installed || v.Version == have
-		if kurabe.CompareVersions(v.Version, newest) > 0 {
-			newest = v.Version
-		}
-	}
+	newest, lacks := d.newestOfAll(have), d.lacks(have)
 	if newest == have || d.status.AvailableAt.IsZero() {
 		return have
 	}
-	running := d.w.Report != nil && d.w.Report.Running
 	switch {
 	case d.w.Spec.AutoMinorUpgrade && d.windowOpen():
 		d.because("automatic minor upgrade in the maintenance window")
-	case !installed && (!running || d.windowOpen()):
-		d.because(have + " is no longer installed on the host: its successor takes its place")
-	case !installed:
-		d.because(have + " is no longer installed on the host: its successor takes its place at the next start")
+	case lacks != "" && d.windowOpen():
+		d.because(lacks + " any more: the successor takes its place")
+	case lacks != "":
+		d.because(lacks + " any more: its successor takes its place at the next start")
 		return have
 	default:
 		return have
 	}
 	return newest
+}
+
+// hostsOfServers are the hosts of the servers that are to stay.
+func (d *draft) hostsOfServers() []kurabe.HostID {
+	if d.group == nil {
+		return []kurabe.HostID{d.next.Host}
+	}
+	var hosts []kurabe.HostID
+	for _, m := range d.group.Members {
+		if !m.Leaving && !slices.Contains(hosts, m.Host) {
+			hosts = append(hosts, m.Host)
+		}
+	}
+	return hosts
+}
+
+// lacks says which host of a server does not have a version, "" when all have it. What a host
+// that has not reported has is not known.
+func (d *draft) lacks(version string) string {
+	for _, id := range d.hostsOfServers() {
+		if h := d.hostReport(id); len(h.Engines) > 0 && !h.Offers(d.w.Spec.Engine, version) {
+			return fmt.Sprintf("host %s does not have %s %s", id, d.w.Spec.Engine, version)
+		}
+	}
+	return ""
+}
+
+// newestOfAll is the newest version of the major that the host of every server can run, have
+// when there is none later.
+func (d *draft) newestOfAll(have string) string {
+	hosts := d.hostsOfServers()
+	newest := have
+	for _, v := range d.hostReport(hosts[0]).Engines {
+		later := v.Engine == d.w.Spec.Engine && v.Family == d.w.Catalog.Family && v.Ready && kurabe.CompareVersions(v.Version, newest) > 0
+		everywhere := !slices.ContainsFunc(hosts, func(id kurabe.HostID) bool { return !d.hostReport(id).Ready(d.w.Spec.Engine, v.Version) })
+		if later && everywhere {
+			newest = v.Version
+		}
+	}
+	return newest
+}
+
+// allRun is the oldest version that a server of the instance runs, "" while one does not run
+// or is not known to.
+func (d *draft) allRun() (oldest string) {
+	reports := []*kurabe.InstanceReport{d.w.Report}
+	if d.group != nil {
+		reports = nil
+		for _, m := range d.group.Members {
+			if !m.Leaving {
+				reports = append(reports, d.heard(m.ID))
+			}
+		}
+	}
+	for _, r := range reports {
+		if r == nil || !r.Running || r.EngineVersion == "" {
+			return ""
+		}
+		if oldest == "" || kurabe.CompareVersions(r.EngineVersion, oldest) < 0 {
+			oldest = r.EngineVersion
+		}
+	}
+	return oldest
+}
+
+// changeVersion restarts the servers for another version, unless they run it.
+func (d *draft) changeVersion(from, to string, restart func(kurabe.State, string)) {
+	if runs := d.allRun(); runs != "" && kurabe.CompareVersions(runs, to) >= 0 {
+		d.event("RDS-EVENT-0047", "Database instance patched: engine version "+to, "maintenance")
+		return
+	}
+	restart(kurabe.StateUpgrading, "engine version "+from+" to "+to)
+}
+
+// tellVersion notes which version clients speak with, which is not that in force while
+// servers are restarted one by one, or when one was started after the packages of its host had
+// replaced what it ran.
+func (d *draft) tellVersion() {
+	r := d.w.Report
+	if d.group != nil {
+		r = d.heard(d.group.Writer)
+	}
+	if r != nil && r.Running && r.EngineVersion != "" {
+		d.status.EngineVersion = r.EngineVersion
+	}
 }
 
 // windowOpen says whether the maintenance window is open.

@@ -20,7 +20,7 @@ func (s *Service) cluster(i control.Instance) *types.DBCluster {
 	out := &types.DBCluster{
 		DBClusterIdentifier: aws.String(i.Name), DbClusterResourceId: aws.String(i.ResourceID()),
 		DBClusterArn: aws.String(s.c.ARN("cluster", i.Name)), Status: aws.String(string(i.State)),
-		Engine: aws.String(string(spec.Engine)), EngineVersion: aws.String(have.EngineVersion), EngineMode: aws.String(engineMode),
+		Engine: aws.String(string(spec.Engine)), EngineVersion: aws.String(i.EngineVersion()), EngineMode: aws.String(engineMode),
 		DBClusterInstanceClass: aws.String(have.Class), AllocatedStorage: aws.Int32(int32(have.StorageGiB)),
 		StorageType: aws.String(have.StorageType), MasterUsername: aws.String(spec.MasterUsername),
 		DatabaseName: optional(spec.DatabaseName), CharacterSetName: optional(spec.Locale), Port: aws.Int32(int32(have.Port)),

@@ -25,7 +25,7 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 	out := &types.DBInstance{
 		DBInstanceIdentifier: aws.String(i.Name), DbiResourceId: aws.String(i.ResourceID()),
 		DBInstanceArn: aws.String(s.c.ARN("db", i.Name)), DBInstanceStatus: aws.String(string(i.State)),
-		Engine: aws.String(string(spec.Engine)), EngineVersion: aws.String(have.EngineVersion),
+		Engine: aws.String(string(spec.Engine)), EngineVersion: aws.String(i.EngineVersion()),
 		LicenseModel: aws.String(spec.Engine.LicenseModel()), DBInstanceClass: aws.String(have.Class),
 		AllocatedStorage: aws.Int32(int32(have.StorageGiB)), StorageType: aws.String(have.StorageType),
 		MasterUsername: aws.String(spec.MasterUsername), DBName: optional(spec.DatabaseName),
