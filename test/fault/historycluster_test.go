@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -57,8 +58,15 @@ func deleteCluster(t *testing.T, s *harness.Service) {
 
 func newCluster(t *testing.T, s *harness.Service, engine string, random *rand.Rand) *struck {
 	t.Helper()
-	_, err := s.CreateDBCluster(t.Context(), &rds.CreateDBClusterInput{
-		DBClusterIdentifier: aws.String(clusterName), Engine: aws.String(engine), DBClusterInstanceClass: aws.String(harness.Class("micro")),
+	group := aws.String("of-" + clusterName)
+	_, err := s.CreateDBClusterParameterGroup(t.Context(), &rds.CreateDBClusterParameterGroupInput{
+		DBClusterParameterGroupName: group, DBParameterGroupFamily: familyOf(t, s, engine), Description: aws.String("for a test"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.CreateDBCluster(t.Context(), &rds.CreateDBClusterInput{
+		DBClusterIdentifier: aws.String(clusterName), DBClusterParameterGroupName: group, Engine: aws.String(engine), DBClusterInstanceClass: aws.String(harness.Class("micro")),
 		MasterUsername: aws.String("master"), MasterUserPassword: aws.String(harness.Password), DatabaseName: aws.String("shop"), AllocatedStorage: aws.Int32(20),
 	})
 	if err != nil {
@@ -67,6 +75,10 @@ func newCluster(t *testing.T, s *harness.Service, engine string, random *rand.Ra
 	b := &struck{s: s, random: random}
 	b.failOver = func(t *testing.T) error {
 		_, err := s.FailoverDBCluster(t.Context(), &rds.FailoverDBClusterInput{DBClusterIdentifier: aws.String(clusterName)})
+		return err
+	}
+	b.policy = func(value string) error {
+		_, err := s.ModifyDBClusterParameterGroup(context.Background(), &rds.ModifyDBClusterParameterGroupInput{DBClusterParameterGroupName: group, Parameters: standbyLost(value)})
 		return err
 	}
 	b.whole = func(t *testing.T) { wholeCluster(t, s) }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"kurabe"
 	"kurabe/internal/harness"
 )
 
@@ -25,8 +26,13 @@ type struck struct {
 	login    harness.Login
 	random   *rand.Rand
 	failOver func(*testing.T) error
-	whole    func(*testing.T) // returns when it is
+	whole    func(*testing.T)         // returns when it is
+	policy   func(value string) error // what becomes of commits whose standby is lost
+	clock    *clock                   // of everybody; nil: it is not set
 }
+
+// clockSteps is by how much a clock may be wrong, either way.
+const clockSteps = time.Hour
 
 // historyFaults are what befalls it. None waits until it is whole again: the next one may strike
 // amid a failover, a rebuild or a start.
@@ -64,6 +70,30 @@ var historyFaults = []struct {
 		b.killOne(t, writer)
 		b.s.Start(t)
 	}},
+	{"commits go on alone no more", func(t *testing.T, b *struck) { b.mayGoOn(t, kurabe.StandbyLostBlock) }},
+	{"commits go on alone", func(t *testing.T, b *struck) { b.mayGoOn(t, kurabe.StandbyLostDegrade) }},
+	{"the clock is set", func(t *testing.T, b *struck) {
+		b.clock.set(t, time.Duration(b.random.Int64N(int64(2*clockSteps)))-clockSteps)
+	}},
+}
+
+// draw is one of the faults; which ones there are is part of what a seed means. The last one
+// needs a clock, and is one of three where there is one.
+func (b *struck) draw() int {
+	last := len(historyFaults) - 1
+	if b.clock != nil && b.random.IntN(3) == 0 {
+		return last
+	}
+	return b.random.IntN(last)
+}
+
+// mayGoOn says what becomes of commits when the standby is lost. It is refused while nobody
+// answers.
+func (b *struck) mayGoOn(t *testing.T, value string) {
+	t.Helper()
+	if err := b.policy(value); err != nil {
+		t.Log(err)
+	}
 }
 
 // guess is the server that writes, or one of them while none does.
@@ -127,9 +157,31 @@ func (b *struck) hang(t *testing.T, service bool, servers ...harness.Member) {
 // transaction is there by half, twice or in the wrong place.
 func TestHistory(t *testing.T) {
 	eachPair(t, "history", func(t *testing.T, b *pairBed) {
-		(&struck{b.s, b.ID, b.Login(t), b.random, func(t *testing.T) error { return b.AskFailover(t) }, func(t *testing.T) { b.WaitWhole(t) }}).underHistory(t, historyTime)
+		b.struck(t).underHistory(t, historyTime)
 		b.check(t)
 	})
+}
+
+// TestHistoryClock is TestHistory while the clock of servers, service and clients goes wrong
+// and right again.
+func TestHistoryClock(t *testing.T) {
+	c := newClock(t)
+	b := newPairBed(t, "wrong", "postgres") // MariaDB waits for a time of the kernel's clock
+	s := b.struck(t)
+	s.clock = c
+	s.underHistory(t, clockHistoryTime)
+	c.set(t, 0)
+	b.check(t)
+}
+
+// clockHistoryTime is how long that is.
+const clockHistoryTime = 20 * time.Second
+
+func (b *pairBed) struck(t *testing.T) *struck {
+	return &struck{
+		s: b.s, id: b.ID, login: b.Login(t), random: b.random, policy: b.mayGoOn,
+		failOver: func(t *testing.T) error { return b.AskFailover(t) }, whole: func(t *testing.T) { b.WaitWhole(t) },
+	}
 }
 
 func (b *struck) underHistory(t *testing.T, length time.Duration) {
@@ -151,7 +203,7 @@ func (b *struck) underHistory(t *testing.T, length time.Duration) {
 	}
 	faults := map[string]int{}
 	for time.Since(h.began) < length && !t.Failed() {
-		f := historyFaults[b.random.IntN(len(historyFaults))]
+		f := historyFaults[b.draw()]
 		faults[f.name]++
 		f.strike(t, b)
 		if b.random.IntN(2) == 0 {
@@ -170,9 +222,14 @@ func (b *struck) underHistory(t *testing.T, length time.Duration) {
 	h.verify(t)
 }
 
-// progress waits until appends are acknowledged again.
+// progress waits until appends are acknowledged again. Where a server of MariaDB has to be
+// copied for that, commits must be allowed to go on without it: nobody can copy it while they
+// wait (decision 38).
 func (b *struck) progress(t *testing.T, h *history, after string) {
 	t.Helper()
+	if b.login.Engine == "mariadb" {
+		b.mayGoOn(t, kurabe.StandbyLostDegrade)
+	}
 	before := h.acknowledged()
 	harness.Wait(t, pairSettleTime, "appends are acknowledged after: "+after, func() string {
 		if h.acknowledged() < before+historyClients {

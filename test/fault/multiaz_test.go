@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
+	"kurabe"
 	"kurabe/internal/harness"
 )
 
@@ -71,10 +73,42 @@ func newPairBed(t *testing.T, name, engine string) *pairBed {
 	s := harness.Start(t, harness.Options{Fault: true})
 	s.NeedEngine(t, engine, s.Engines(t))
 	b := &pairBed{s: s, watcher: watch(t, s), random: rand.New(rand.NewPCG(n, 0))}
-	b.Instance = s.MustCreate(t, harness.MultiAZRequest(name, engine))
+	in := harness.MultiAZRequest(name, engine)
+	in.DBParameterGroupName = aws.String("of-" + name)
+	b.makeGroup(t, engine, in.DBParameterGroupName)
+	b.Instance = s.MustCreate(t, in)
 	b.WaitWhole(t)
 	b.pulse = b.Pulse(t)
 	return b
+}
+
+// makeGroup is of its parameters, which are the defaults.
+func (b *pairBed) makeGroup(t *testing.T, engine string, name *string) {
+	t.Helper()
+	if _, err := b.s.CreateDBParameterGroup(t.Context(), &rds.CreateDBParameterGroupInput{
+		DBParameterGroupName: name, DBParameterGroupFamily: familyOf(t, b.s, engine), Description: aws.String("for a test"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func familyOf(t *testing.T, s *harness.Service, engine string) *string {
+	t.Helper()
+	versions, err := s.DescribeDBEngineVersions(t.Context(), &rds.DescribeDBEngineVersionsInput{Engine: aws.String(engine), DefaultOnly: aws.Bool(true)})
+	if err != nil || len(versions.DBEngineVersions) != 1 {
+		t.Fatal(versions, err)
+	}
+	return versions.DBEngineVersions[0].DBParameterGroupFamily
+}
+
+func standbyLost(value string) []types.Parameter {
+	return []types.Parameter{{ParameterName: aws.String(kurabe.ParameterStandbyLost), ParameterValue: aws.String(value), ApplyMethod: types.ApplyMethodImmediate}}
+}
+
+// mayGoOn says what becomes of commits when the standby is lost.
+func (b *pairBed) mayGoOn(value string) error {
+	_, err := b.s.ModifyDBParameterGroup(context.Background(), &rds.ModifyDBParameterGroupInput{DBParameterGroupName: aws.String("of-" + b.Name), Parameters: standbyLost(value)})
+	return err
 }
 
 // pairOperation is something that happens to two servers in steps. prepare brings the
