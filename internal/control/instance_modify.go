@@ -307,7 +307,9 @@ func (c *Control) hostsOf(id kurabe.InstanceID) (hosts []kurabe.HostReport) {
 		return nil
 	}
 	for _, h := range c.View.Hosts() {
-		if slices.ContainsFunc(stored.Assignments, func(a store.Record[kurabe.Assignment]) bool { return a.Value.Host == h.Host && a.Value.Goal != kurabe.GoalAbsent }) {
+		if slices.ContainsFunc(stored.Assignments, func(a store.Record[kurabe.Assignment]) bool {
+			return a.Value.Host == h.Host && a.Value.Goal != kurabe.GoalAbsent
+		}) {
 			hosts = append(hosts, h)
 		}
 	}

@@ -259,8 +259,14 @@ func (d *Driver) HoldLog(ctx context.Context, i engine.Instance, from kurabe.Log
 			return err
 		}
 		if !found || lost {
-			// What is gone already cannot be held: then it need not hold anything.
-			if err := dropLogSlot(ctx, conn); err != nil || !hasSegment(i.Home.DataDir(), s.position(1, at).File) {
+			// What is gone already cannot be held: then it need not hold anything. What has
+			// not come in yet is not gone.
+			ahead := false
+			err := conn.QueryRow(ctx, "SELECT coalesce(pg_catalog.pg_last_wal_replay_lsn() < $1::text::pg_lsn, true)", at.String()).Scan(&ahead)
+			if err == nil {
+				err = dropLogSlot(ctx, conn)
+			}
+			if err != nil || !ahead && !hasSegment(i.Home.DataDir(), s.position(1, at).File) {
 				return err
 			}
 			if err := makeLogSlot(ctx, conn, false); err != nil {

@@ -80,6 +80,44 @@ func TestLogGoesOn(t *testing.T) {
 	k.hasRows(t, second, kept.At, 6)
 }
 
+// A follower holds the log from a place on that it has, or that has not come in yet: it may be
+// behind. From one that it has no more it holds nothing.
+func TestHoldLog(t *testing.T) {
+	g := newGroup(t)
+	g.bed.Want.Log, g.m[0].Log = true, true
+	a := newArchive(t, g.bed)
+	g.bed.MustQuery(t, "INSERT INTO ledger VALUES (1)")
+	if err := a.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.has(t, 1, 1)
+	here := a.at
+	for _, c := range []struct {
+		name, segment string
+		slots         int
+	}{
+		{"ahead", "0000000F", 1},
+		{"here", here.File[16:], 1},
+		{"gone", "00000000", 0},
+	} {
+		at := here
+		at.File = here.File[:16] + c.segment
+		if err := g.d.DropLog(t.Context(), g.m[1]); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.d.HoldLog(t.Context(), g.m[1], at); err != nil {
+			t.Fatal(err)
+		}
+		slots := 0
+		err := g.d.withAdmin(t.Context(), g.m[1], func(conn *pgx.Conn) error {
+			return conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_name = $1", logSlot).Scan(&slots)
+		})
+		if err != nil || slots != c.slots {
+			t.Errorf("%s: %d slots, %v", c.name, slots, err)
+		}
+	}
+}
+
 // hasRows brings the snapshot to the end of what another server's archive goes on with.
 func (k *kept) hasRows(t *testing.T, second *archive, from time.Time, rows int) {
 	t.Helper()
