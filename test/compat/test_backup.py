@@ -8,6 +8,7 @@ import pytest
 import engines
 import instances
 from harness import wait_for
+from test_multiaz import has_standby
 from writer import Writer
 
 UTC = datetime.timezone.utc
@@ -152,7 +153,8 @@ class TestBackup:
     def test_to_the_latest(self, server, db, engine):
         insert(db, 4)
         reach(db, full_second())
-        made = restore(server, db, f"latest-{engine.name}", UseLatestRestorableTime=True, DBInstanceClass=instances.BIGGER, Port=6112)
+        made = restore(server, db, f"latest-{engine.name}", UseLatestRestorableTime=True, DBInstanceClass=instances.BIGGER, Port=6112, MultiAZ=True)
+        assert has_standby(made)["MultiAZ"]
         assert rows(made) == [1, 2, 3, 4] and made.describe()["Endpoint"]["Port"] == 6112
         made.delete()
 

@@ -148,9 +148,13 @@ def test_life_of_a_parameter_group(rds, server, family, engine):
     rds.delete_db_parameter_group(DBParameterGroupName=name)
 
 
-def test_orderable(rds, engine):
+def test_orderable(server, rds, engine):
     options = every(rds, "describe_orderable_db_instance_options", "OrderableDBInstanceOptions", Engine=engine.name)
     assert {o["SupportsClusters"] for o in options if o["DBInstanceClass"] == instances.CLASS} == {True}
+    for name in [o["DBInstanceClass"] for o in options if not o["SupportsClusters"]][:1]:
+        wish = clusters.request(engine, DBClusterIdentifier="never-made", DBClusterInstanceClass=name)
+        refused("InsufficientDBInstanceCapacity", name, rds.create_db_cluster, **wish)
+        assert not clusters.exists(server, "never-made")
 
 
 @pytest.fixture(scope="class")
