@@ -14,9 +14,11 @@ type wordy struct {
 	file    string
 	written int64
 	away    error
+	from    LogPlace // of the newest read
 }
 
 func (w *wordy) ReadWaits(_ context.Context, _ Instance, from LogPlace) (LogPlace, kurabe.WaitCount, error) {
+	w.from = from
 	to := LogPlace{File: w.file, Offset: w.written}
 	if from.File == "" {
 		return to, kurabe.WaitCount{}, w.away
@@ -54,6 +56,9 @@ func TestCountWaits(t *testing.T) {
 	begin() // the service dies, and there is more when it is back
 	w.written = 8
 	read(0, 3, true)
+	if w.from.Offset != 7 {
+		t.Errorf("it is read again from %+v, whose file may be gone by now", w.from)
+	}
 	w.written = 9
 	w.away = errors.New("the disk is gone")
 	if _, err := c.Read(t.Context(), p.a, 0); !errors.Is(err, w.away) {

@@ -50,6 +50,9 @@ func TestTellWaits(t *testing.T) {
 		d.w.Reports[id] = d.w.Report
 		d.tellWaits()
 		status = d.status
+		if at := status.Waits.AloneAt; at != "" && at != c.writer {
+			t.Errorf("%d, %s: %s is said to have them alone", n, c.name, at)
+		}
 		var got []string
 		for _, e := range d.result.Events {
 			got = append(got, e.ID+" "+e.Message)
