@@ -223,19 +223,23 @@ func (b *earlyBed) terminated(t *testing.T) {
 	b.goesOn(t, standby)
 }
 
-// cancelledAndLost: what others have seen goes with the writer, and users are told so; and it
-// counts although the server died right after.
+// cancelledAndLost: what others have seen goes with the writer, which hangs until the standby
+// has taken over without it, and users are told so.
 func (b *earlyBed) cancelledAndLost(t *testing.T) {
 	c, writer, standby, from := b.commit(t)
 	must(t, c.boss.Exec(t.Context(), "SELECT pg_cancel_backend("+c.session+")"))
 	if err := c.end(t); !errors.Is(err, errWarned) {
 		t.Errorf("the client is answered with %v", err)
 	}
+	b.seen(t, c, true)
 	b.waits.Cancelled++
-	must(t, harness.KillServers(writer))
+	b.counts(t) // what the server's logger has in its hands goes with it
+	must(t, writer.Freeze())
 	must(t, standby.EndReceiver())
-	b.goesOn(t, standby)
-	b.WaitEventsFrom(t, from, append(failoverEvents, "that its standby never had")...)
+	must(t, standby.Thaw())
+	b.WaitEventsFrom(t, from, failoverEvents...)
+	b.goesOn(t, writer)
+	b.WaitEventsFrom(t, from, "that its standby never had")
 	if got := b.Query(t, c.count()); got != "0" {
 		t.Errorf("row %d is there %s times", c.row, got)
 	}
@@ -289,15 +293,23 @@ func (b *earlyBed) writerDies(t *testing.T, strike func(t *testing.T, writer har
 	if err := c.end(t); err == nil || errors.Is(err, errWarned) {
 		t.Errorf("the client is answered with %v", err)
 	}
-	b.goesOn(t, standby)
-	b.WaitEventsFrom(t, from, failoverEvents...)
-	first := b.Query(t, c.count())
-	must(t, b.AskFailover(t)) // to the other server, which has the same
-	b.WaitEventsFrom(t, from, failoverEvents...)
+	must(t, standby.Thaw())
+	harness.Wait(t, gapBound, "somebody writes again", func() string {
+		told := b.EventsFrom(t, from)
+		if slices.ContainsFunc(told, func(m string) bool { return strings.Contains(m, activated) || strings.Contains(m, failoverEvents[1]) }) {
+			return ""
+		}
+		return strings.Join(told, "\n")
+	})
+	b.WaitWhole(t)
+	first, asked := b.Query(t, c.count()), time.Now()
+	must(t, b.AskFailover(t))
+	b.WaitEventsFrom(t, asked, failoverEvents...)
 	b.WaitWhole(t)
 	if then := b.Query(t, c.count()); first != then {
 		t.Errorf("row %d is there %s times, and after a failover %s times", c.row, first, then)
 	}
+	b.counts(t)
 }
 
 // startedAgain: the standby stays away, so the same server is started again. Clients see the row,
