@@ -51,6 +51,10 @@ func (e EngineName) RestartsForLog() bool { return e == MariaDB }
 // MariaDB begins at a moment at which none is under way.
 func (e EngineName) CopiesWhileCommitsWait() bool { return e == Postgres }
 
+// CancelsWaits says whether a commit can end its wait for a standby before one has answered:
+// nobody can kill one of MariaDB there.
+func (e EngineName) CancelsWaits() bool { return e == Postgres }
+
 // LicenseModel is what DescribeDBInstances says of the engine's licence.
 func (e EngineName) LicenseModel() string {
 	if e == MariaDB {

@@ -24,13 +24,16 @@ type Following struct {
 	// Source is the name of the instance that it is a read replica of.
 	Source string `json:"source,omitempty"`
 	// Standbys says that there are to be servers that can take over; of what has one server, the
-	// next three mean nothing. Synced: one of them has every commit. Without one, AloneSince is
+	// next four mean nothing. Synced: one of them has every commit. Without one, AloneSince is
 	// from when on what was written would be lost with the writer.
 	Standbys   bool      `json:"standbys,omitempty"`
 	Synced     bool      `json:"synced,omitempty"`
 	AloneSince time.Time `json:"aloneSince,omitzero"`
 	// Failovers counts those since the instance was made.
-	Failovers int64      `json:"failovers,omitempty"`
+	Failovers int64 `json:"failovers,omitempty"`
+	// Waits counts the commits since then that ended their wait for a standby early; nil where
+	// the server was told not to write of them.
+	Waits     *WaitCount `json:"waits,omitempty"`
 	Followers []Follower `json:"followers"` // by number; never null
 }
 

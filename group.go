@@ -56,6 +56,8 @@ type Member struct {
 	Leaving bool `json:"leaving,omitempty"`
 	// GivenUpSeq is the newest GivenUp of its report that users were told of.
 	GivenUpSeq int64 `json:"givenUpSeq,omitempty"`
+	// Waits is what of its count is part of the instance's.
+	Waits WaitCount `json:"waits,omitzero"`
 }
 
 // Group is the only truth of who may write an instance with several servers. The planner

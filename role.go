@@ -109,6 +109,8 @@ type RoleReport struct {
 	Silent []InstanceID `json:"silent,omitempty"`
 	// GivenUp is what it had committed alone and lost when it began to follow.
 	GivenUp GivenUp `json:"givenUp,omitzero"`
+	// Waits is what it tells of commits that ended their wait early; nil while that is not known.
+	Waits *ServerWaits `json:"waits,omitempty"`
 	// Lost are the followers for whom the writer holds no log any more: they would lack a
 	// part of it for ever.
 	Lost []InstanceID `json:"lost,omitempty"`

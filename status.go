@@ -110,6 +110,8 @@ type InstanceStatus struct {
 	// BlockedAt is since when commits wait because nobody else has them (Group.Blocks), zero
 	// while they go on.
 	BlockedAt time.Time `json:"blockedAt,omitzero"`
+	// Waits are the commits that ended their wait for a standby before one had answered.
+	Waits EndedWaits `json:"waits,omitzero"`
 	// Activating: it was started again, because nobody else has every commit.
 	Activating bool `json:"activating,omitempty"`
 

@@ -82,6 +82,9 @@ func (e *explanation) addFollowing(all map[string]kurabe.Following) {
 	f := all[kurabe.NameKey(e.Spec.Name, e.Spec.Cluster)]
 	if e.Group != nil {
 		e.Group.following = f
+		if e.Status != nil {
+			e.Group.waits = e.Status.Waits
+		}
 	}
 	if f.Source != "" && len(f.Followers) > 0 {
 		e.replica = "of " + f.Source + ", " + behindWords(f.Followers[0])

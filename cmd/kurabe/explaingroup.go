@@ -23,6 +23,8 @@ type explainedGroup struct {
 
 	// following is what the hosts say now of those that follow.
 	following kurabe.Following
+	// waits are those of the status.
+	waits kurabe.EndedWaits
 }
 
 type explainedServer struct {
@@ -60,6 +62,7 @@ func (g *explainedGroup) print(w io.Writer) {
 	if g.following.Failovers > 0 {
 		lines = append(lines, fmt.Sprintf("failovers since it was made: %d", g.following.Failovers))
 	}
+	lines = append(lines, waitWords(g.waits)...)
 	if g.Recovering != "" {
 		lines = append(lines, "with a loss that was accepted, "+string(g.Recovering)+" is to write once the writer has ended")
 	}
@@ -73,6 +76,21 @@ func (g *explainedGroup) print(w io.Writer) {
 		lines = append(lines, line)
 	}
 	fmt.Fprintf(w, "servers     %s\n", strings.Join(lines, "\n            "))
+}
+
+// waitWords tell of commits that ended their wait early, nothing where there was none.
+func waitWords(w kurabe.EndedWaits) (lines []string) {
+	if w.Sum() > 0 {
+		line := fmt.Sprintf("commits that ended their wait for a standby early: %d cancelled, %d by the end of the session", w.Cancelled, w.Ended)
+		if w.AloneAt != "" {
+			line += "; " + string(w.AloneAt) + " alone has the newest"
+		}
+		lines = append(lines, line)
+	}
+	if w.Unseen {
+		lines = append(lines, "commits that end their wait for a standby early are not seen: log_min_messages or log_destination keeps them out of the server's log")
+	}
+	return lines
 }
 
 // alone is for how long that has been so.

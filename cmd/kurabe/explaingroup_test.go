@@ -52,6 +52,10 @@ func TestPrintGroup(t *testing.T) {
 		{"frozen", &explainedGroup{Writer: "db-1", Servers: []explainedServer{with(first, &kurabe.RoleReport{Stuck: true}, func(*kurabe.InstanceReport) {})}}, []string{"it does not answer\n"}},
 		{"commits wait", &explainedGroup{Writer: "db-1", Blocks: true, Servers: []explainedServer{with(first, &kurabe.RoleReport{Leading: true}, func(*kurabe.InstanceReport) {})}},
 			[]string{"commits go on alone no more: kurabe.standby_lost is block\n", "it keeps clients out until another server has what they would see\n"}},
+		{"waits ended early", &explainedGroup{Writer: "db-1", waits: kurabe.EndedWaits{WaitCount: kurabe.WaitCount{Cancelled: 2, Ended: 1}, AloneAt: "db-1", Unseen: true}}, []string{
+			"commits that ended their wait for a standby early: 2 cancelled, 1 by the end of the session; db-1 alone has the newest\n",
+			"are not seen: log_min_messages or log_destination keeps them out of the server's log\n",
+		}},
 		{"one server", nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -99,6 +99,7 @@ type bed struct {
 	// endpoints that were opened.
 	group   *watchedEngine
 	feeding *feedingEngine // in its place, which answers followers on other hosts
+	waits   *tallied       // in its place, which counts commits that end their wait early
 	held    []*noted
 	logs    Logs
 	leases  *testLeases // nil: nobody has one
@@ -196,6 +197,9 @@ func (b *bed) start() {
 	}
 	if b.feeding != nil {
 		driven = b.feeding
+	}
+	if b.waits != nil {
+		driven = b.waits
 	}
 	c := Config{
 		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: driven}, OpenEndpoint: b.openEndpoint, Logs: b.logs,

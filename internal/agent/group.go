@@ -41,6 +41,7 @@ type roleWatch struct {
 
 	mu    sync.Mutex // guards the rest
 	sight sight
+	waits *kurabe.ServerWaits // as counted last; nil: not yet
 	// done is what the server was made to do; turn rises when that changes, so that a look
 	// which was under way meanwhile is held against nothing.
 	done settled
@@ -77,6 +78,9 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	w.role = g
 	w.watched.Store(g)
 	w.agent.wait.Go(func() { g.run(ctx) })
+	if c, counts := e.(waitsEngine); counts {
+		w.agent.wait.Go(func() { g.countWaits(ctx, c) })
+	}
 }
 
 // run looks until ctx ends, and tells the worker of what matters.
@@ -123,6 +127,10 @@ func (g *roleWatch) look(ctx context.Context) {
 	}
 	g.mu.Lock()
 	done, turn, limit := g.done, g.turn, g.sight.limit(g.worker.agent.Now())
+	var ended int64
+	if g.waits != nil {
+		ended = g.waits.Sum()
+	}
 	g.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -136,6 +144,7 @@ func (g *roleWatch) look(ctx context.Context) {
 				done = settled{}
 			}
 			s.answered(now, view, done)
+			s.ended(ended, view)
 		})
 	case limited.Err() != nil, errors.Is(err, syscall.EAGAIN):
 		// EAGAIN: nobody takes the sessions that wait at the socket already.
@@ -241,7 +250,9 @@ func (g *roleWatch) view() *engine.RoleView {
 func (g *roleWatch) report(followers []kurabe.InstanceID) kurabe.RoleReport {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.sight.report(g.worker.agent.Now(), followers)
+	r := g.sight.report(g.worker.agent.Now(), followers)
+	r.Waits = g.waitsReport()
+	return r
 }
 
 // hanging are those of some followers that are connected and say nothing. A writer that stops

@@ -40,6 +40,9 @@ type sight struct {
 	// received are ends of a follower's log that it has not applied, and when they were first
 	// seen, oldest first; at most receivedMost.
 	received []arrival
+	// endedBy is the end of what was written when endedCount commits had ended their wait early;
+	// elsewhere is how many of them another server has.
+	endedCount, endedBy, elsewhere int64
 	// mute is for how long nothing has answered, at triedAt.
 	mute    time.Duration
 	triedAt time.Time

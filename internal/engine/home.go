@@ -45,6 +45,9 @@ func (h Home) RecordFile() string { return filepath.Join(h.Dir, "process.json") 
 // AppliedFile is what has been done to the database itself (see Applied).
 func (h Home) AppliedFile() string { return filepath.Join(h.Dir, "applied.json") }
 
+// WaitsFile is what was counted of commits that ended their wait early (see WaitCounter).
+func (h Home) WaitsFile() string { return filepath.Join(h.Dir, "waits.json") }
+
 // StartLog receives the standard output and error of the engine before its own
 // log opens.
 func (h Home) StartLog() string { return filepath.Join(h.Dir, "start.log") }

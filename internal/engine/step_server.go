@@ -75,10 +75,11 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 		return errors.Join(fmt.Errorf("start %s: %w", i.Engine, err), forget())
 	}
 	loaded := fingerprint(l.c.Driver.Render(i), i.Home)
-	return note(i.Home, func(a *Applied) {
+	err = note(i.Home, func(a *Applied) {
 		a.Ran(identity(p), loaded)
 		a.obeys(i.Role) // it began with all that a follower has to know
 	})
+	return errors.Join(err, forgetWaits(i))
 }
 
 // waitReady waits until the server accepts statements, or has ended.

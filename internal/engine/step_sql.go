@@ -35,6 +35,9 @@ func (l *Lifecycle) reload(ctx context.Context, i Instance) error {
 	if err := l.c.Driver.Reload(ctx, i); err != nil {
 		return fmt.Errorf("reload: %w", err)
 	}
+	if err := forgetWaits(i); err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
 	return note(i.Home, func(a *Applied) {
 		a.Loaded = loaded
 		a.obeys(i.Role)

@@ -42,6 +42,7 @@ var families = []family{
 	{"kurabe_standby_in_sync", "gauge", "", "1 while a standby has every commit that was acknowledged, else 0.", inSync},
 	{"kurabe_unprotected_seconds", "gauge", "seconds", "For how long commits have gone on without a standby that has them; 0 while one has.", unprotected},
 	{"kurabe_failovers", "counter", "", "Failovers that were completed since the instance was made.", failovers},
+	{"kurabe_ended_waits", "counter", "", "Commits that ended their wait for the standby before it had answered, by what ended it, since the instance was made.", endedWaits},
 }
 
 // Render writes the page.
@@ -114,4 +115,14 @@ func failovers(f kurabe.Following, _ time.Time) []sample {
 		return nil
 	}
 	return []sample{{of(f), float64(f.Failovers)}}
+}
+
+func endedWaits(f kurabe.Following, _ time.Time) []sample {
+	if !f.Standbys || f.Waits == nil {
+		return nil
+	}
+	return []sample{
+		{append(of(f), "by", "cancel"), float64(f.Waits.Cancelled)},
+		{append(of(f), "by", "session"), float64(f.Waits.Ended)},
+	}
 }

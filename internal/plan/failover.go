@@ -209,7 +209,7 @@ func (d *draft) completeFailover() {
 	}
 	if d.status.Activating {
 		d.status.Activating = false
-		d.event("RDS-EVENT-0051", "Multi-AZ instance activation completed", "failover")
+		d.event("RDS-EVENT-0051", "Multi-AZ instance activation completed. Commits that waited for the standby when the server ended may be in the database, although their clients had no answer", "failover")
 	}
 	if !d.status.FailingOver {
 		return

@@ -29,6 +29,7 @@ func (d *draft) planGroup() {
 	d.completeFailover()
 	d.promoted()
 	d.tellGivenUp()
+	d.tellWaits()
 	d.endGroup()
 	d.order()
 	d.tellGroup()

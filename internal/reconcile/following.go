@@ -26,6 +26,10 @@ func following(view *store.View, i *store.Instance) kurabe.Following {
 		Name: i.Spec.Name, Cluster: i.Spec.Cluster, Standbys: i.Spec.Cluster || i.Status.Applied.MultiAZ,
 		Failovers: i.Status.Failovers, Followers: []kurabe.Follower{},
 	}
+	if f.Standbys && !i.Status.Waits.Unseen {
+		n := i.Status.Waits.WaitCount
+		f.Waits = &n
+	}
 	if source := kurabe.Followed(*i.Spec, i.Status); source != "" {
 		if s, ok := view.Instance(source); ok && s.Spec != nil {
 			f.Source = s.Spec.Name

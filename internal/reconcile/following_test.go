@@ -27,16 +27,16 @@ func TestFollowing(t *testing.T) {
 		CreateInstance(classed("db-3", "db.t3.micro", func(s *kurabe.InstanceSpec) { s.Source = "db-1" })).
 		CreateInstance(classed("db-4", "db.t3.micro", func(s *kurabe.InstanceSpec) { s.Cluster = true })).PutGroup(cluster, 0).
 		CreateInstance(classed("db-5", "db.t3.micro", func(s *kurabe.InstanceSpec) { s.Now.MultiAZ = true })). // not planned yet
-		PutStatus(status("db-1", func(s *kurabe.InstanceStatus) { s.Applied.MultiAZ, s.Failovers = true, 7 }), 0).
+		PutStatus(status("db-1", func(s *kurabe.InstanceStatus) { s.Applied.MultiAZ, s.Failovers, s.Waits.Cancelled = true, 7, 2 }), 0).
 		PutStatus(status("db-2", func(*kurabe.InstanceStatus) {}), 0).
 		PutStatus(status("db-3", func(s *kurabe.InstanceStatus) { s.Source = "db-1" }), 0).
-		PutStatus(status("db-4", func(*kurabe.InstanceStatus) {}), 0)
+		PutStatus(status("db-4", func(s *kurabe.InstanceStatus) { s.Waits.Unseen = true }), 0)
 	want := []kurabe.Following{
 		{Name: "name-db-4", Cluster: true, Standbys: true, Synced: true, Followers: []kurabe.Follower{
 			{Server: "db-4~2", Host: "h2", Kind: kurabe.FollowerReader, Instance: "name-db-4-instance-2"},
 			{Server: "db-4~3", Host: "h3", Kind: kurabe.FollowerReader, Instance: "name-db-4-instance-3"},
 		}},
-		{Name: "name-db-1", Standbys: true, AloneSince: noon, Failovers: 7, Followers: []kurabe.Follower{{Server: "db-1", Host: "h1", Kind: kurabe.FollowerStandby, Instance: "name-db-1"}}},
+		{Name: "name-db-1", Standbys: true, AloneSince: noon, Failovers: 7, Waits: &kurabe.WaitCount{Cancelled: 2}, Followers: []kurabe.Follower{{Server: "db-1", Host: "h1", Kind: kurabe.FollowerStandby, Instance: "name-db-1"}}},
 		{Name: "name-db-3", Source: "name-db-1", Followers: []kurabe.Follower{{Server: "db-3", Host: "h3", Kind: kurabe.FollowerReplica, Instance: "name-db-3"}}},
 	}
 	if got := Following(viewOf(t, change)); !reflect.DeepEqual(got, want) {

@@ -86,20 +86,29 @@ const cancelName = "cancelled"
 // insertWarned inserts a row with PostgreSQL's own client, which is to say that the row may be
 // nowhere else. It does not when commits went on without the standby before the cancelling.
 func insertWarned(ctx context.Context, l harness.Login, n int) error {
-	cmd := exec.CommandContext(ctx, "psql", "-X", "-v", "ON_ERROR_STOP=1", "-c", fmt.Sprintf("INSERT INTO alone VALUES (%d)", n))
-	cmd.Env = append(cmd.Environ(), "PGHOST="+l.Address, "PGPORT="+strconv.Itoa(l.Port), "PGUSER="+l.User, "PGPASSWORD="+l.Password,
-		"PGDATABASE="+l.Database, "PGSSLMODE=verify-full", "PGSSLROOTCERT="+l.CAFile, "PGAPPNAME="+cancelName)
-	out, err := cmd.CombinedOutput()
+	out, err := psql(ctx, l, cancelName, fmt.Sprintf("INSERT INTO alone VALUES (%d)", n))
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+		return err
 	}
-	if !strings.Contains(string(out), "INSERT 0 1") {
+	if !strings.Contains(out, "INSERT 0 1") {
 		return fmt.Errorf("psql says %q", out)
 	}
-	if !strings.Contains(string(out), notReplicated) {
+	if !strings.Contains(out, notReplicated) {
 		return errWaited
 	}
 	return nil
+}
+
+// psql runs a statement in PostgreSQL's own client, which shows warnings. It dies with ctx.
+func psql(ctx context.Context, l harness.Login, name, statement string) (string, error) {
+	cmd := exec.CommandContext(ctx, "psql", "-X", "-v", "ON_ERROR_STOP=1", "-c", statement)
+	cmd.Env = append(cmd.Environ(), "PGHOST="+l.Address, "PGPORT="+strconv.Itoa(l.Port), "PGUSER="+l.User, "PGPASSWORD="+l.Password,
+		"PGDATABASE="+l.Database, "PGSSLMODE=verify-full", "PGSSLROOTCERT="+l.CAFile, "PGAPPNAME="+name)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%w: %s", err, out)
+	}
+	return string(out), nil
 }
 
 // notReplicated is PostgreSQL's warning to a client whose wait was cancelled.

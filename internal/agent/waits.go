@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+)
+
+// waitsEngine is an engine that counts commits which end their wait for a standby early.
+type waitsEngine interface {
+	// CountWaits begins to count, nil where the server does not tell.
+	CountWaits(a kurabe.Assignment) (engine.WaitCounter, error)
+}
+
+const (
+	// waitsEvery is how often it is read what a server has written of them.
+	waitsEvery = time.Second
+	// waitsPause follows what was news: who ends waits by a time limit does so all the time,
+	// and each count is a record of the planner's.
+	waitsPause = 10 * time.Second
+)
+
+// countWaits counts until ctx ends. It is no part of a look: the disk on which the server writes
+// may be slow, and that is no reason to take the server for one that hangs.
+func (g *roleWatch) countWaits(ctx context.Context, e waitsEngine) {
+	var counter engine.WaitCounter
+	var untold untold
+	for {
+		a, _ := g.worker.assignment()
+		news, err := false, error(nil)
+		if counter == nil {
+			if counter, err = e.CountWaits(a); err == nil && counter == nil {
+				return
+			}
+		}
+		if err == nil {
+			news, err = g.readWaits(ctx, counter, a)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			untold.tell(g.worker.log, "waits not counted", err)
+		}
+		pause := waitsEvery
+		if news {
+			pause = waitsPause
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// readWaits counts once, and says whether there are more than before.
+func (g *roleWatch) readWaits(ctx context.Context, counter engine.WaitCounter, a kurabe.Assignment) (news bool, err error) {
+	g.mu.Lock()
+	elsewhere := g.sight.elsewhere
+	g.mu.Unlock()
+	n, err := counter.Read(ctx, a, elsewhere)
+	if err != nil {
+		return false, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	news = g.waits != nil && g.waits.Sum() != n.Sum()
+	g.waits = &n
+	return news, nil
+}
+
+// waitsReport is what is told of them, nil while nothing is known. Called with mu held.
+func (g *roleWatch) waitsReport() *kurabe.ServerWaits {
+	if g.waits == nil {
+		return nil
+	}
+	n := *g.waits
+	n.Alone = n.Alone && n.Sum() > g.sight.elsewhere
+	return &n
+}
+
+// ended keeps account of whether another server has what had ended its wait early, count in all,
+// when the server was asked. What a writer had written by then contains them.
+func (s *sight) ended(count int64, v engine.RoleView) {
+	if !v.Writing { // what it had alone was given up, and is counted as that
+		s.elsewhere = count
+		return
+	}
+	if count > s.endedCount {
+		s.endedCount, s.endedBy = count, v.Inserted
+	}
+	for _, id := range v.WaitsFor {
+		if f, there := v.Followers[id]; there && f.Flushed >= s.endedBy {
+			s.elsewhere = s.endedCount
+		}
+	}
+}
