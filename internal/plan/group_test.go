@@ -84,7 +84,8 @@ func TestCompletedFailover(t *testing.T) {
 		d := &draft{w: w, group: g, status: status}
 		d.completeFailover()
 		status = d.status
-		if told := len(d.result.Events) == 1 && strings.Contains(d.result.Events[0].Message, "completed: the writer is in zone b"); told != c.want {
+		if told := len(d.result.Events) == 2 && d.result.Events[0].ID == "RDS-EVENT-0015" && d.result.Events[1].ID == "RDS-EVENT-0049" &&
+			strings.Contains(d.result.Events[1].Message, "completed: the writer is in zone b"); told != c.want {
 			t.Errorf("%d: %+v", n, d.result.Events)
 		}
 	}
@@ -100,23 +101,26 @@ func TestActivation(t *testing.T) {
 	}
 	var status kurabe.InstanceStatus
 	for n, c := range []struct {
-		report *kurabe.InstanceReport
-		want   string
+		report  *kurabe.InstanceReport
+		cluster bool
+		want    string
 	}{
-		{report(true, false), ""},
-		{report(true, true), ""}, // it may answer again
-		{report(false, false), "RDS-EVENT-0050"},
-		{report(false, false), ""},
-		{report(true, false), "RDS-EVENT-0051"},
-		{report(true, false), ""},
+		{report(true, false), false, ""},
+		{report(true, true), false, ""}, // it may answer again
+		{report(false, false), false, "RDS-EVENT-0050 Multi-AZ instance activation started: no standby has every commit, so the same server is started again"},
+		{report(false, false), false, ""},
+		{report(true, false), false, "RDS-EVENT-0051 Multi-AZ instance activation completed"},
+		{report(true, false), false, ""},
+		{report(false, false), true, "RDS-EVENT-0070 Promoting previous primary again: shop-instance-1: no standby has every commit, so the same server is started again"},
+		{report(true, false), true, "RDS-EVENT-0071 Completed failover to DB instance: shop-instance-1, in zone a"},
 	} {
-		d := &draft{w: World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a, Report: c.report}, group: g, status: status}
+		d := &draft{w: World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop", Cluster: c.cluster}, Assignment: &a, Report: c.report}, group: g, status: status}
 		d.succeed()
 		d.completeFailover()
 		status = d.status
 		var told string
 		for _, e := range d.result.Events {
-			told += e.ID
+			told += e.ID + " " + e.Message
 		}
 		if told != c.want {
 			t.Errorf("%d: told %q, want %q", n, told, c.want)
