@@ -143,7 +143,7 @@ func TestRenamesAreTold(t *testing.T) {
 		}
 		want := []string(nil)
 		if cluster {
-			want = []string{"Renamed cluster from orders to till", "Renamed cluster from till to shelf"}
+			want = []string{"Renamed cluster from shop to till", "Renamed cluster from till to shelf"}
 		}
 		if !slices.Equal(said, want) {
 			t.Errorf("cluster %v: %q, want %q", cluster, said, want)
