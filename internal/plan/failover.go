@@ -125,7 +125,7 @@ func (d *draft) startsAgain(s writerState) {
 	}
 	g.Choosing = false
 	d.because(fmt.Sprintf("%s %s, and nobody else who has all that was acknowledged can take over", g.Writer, s.trouble()))
-	if len(g.Members) > 1 && !s.lost && !s.report.Running && !d.status.Activating {
+	if len(g.Members) > 1 && !s.lost && !s.report.Running && !d.status.Activating && d.status.Action != kurabe.StateStarting { // a start is told of as one
 		d.status.Activating = true
 		d.tellActivation()
 	}
@@ -208,7 +208,7 @@ func (d *draft) zone(id kurabe.InstanceID) string {
 func (d *draft) handOver() {
 	g := d.group
 	asked := d.w.Spec.FailoverSeq > d.status.FailoverSeq
-	if g.Choosing {
+	if g.Choosing || d.status.Undoing { // one has come to nothing, and its end is told first
 		return
 	}
 	if g.Handover != "" {

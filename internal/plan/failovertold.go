@@ -11,7 +11,8 @@ const calledOff = "KURABE-EVENT-0033"
 
 // tellFailover tells of a failover once, to a server that is "" while it is not known.
 func (d *draft) tellFailover(s writerState, to kurabe.InstanceID) {
-	if g := d.group; g.Handover != "" || g.Choosing && !d.w.Spec.Cluster { // it was told of when it was ordered, or begun
+	g := d.group
+	if g.Handover != "" || d.status.Undoing || g.Choosing && !d.w.Spec.Cluster { // it was told of when it was ordered, or begun
 		return
 	}
 	why := ""

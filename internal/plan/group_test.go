@@ -128,6 +128,44 @@ func TestActivation(t *testing.T) {
 	}
 }
 
+// A failover that comes to nothing has an end, too: once the same server writes and is told to,
+// not while it may just be yielding.
+func TestUndoneFailover(t *testing.T) {
+	const id = kurabe.InstanceID("db-A")
+	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Handover: id.Member(2), Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
+	var status kurabe.InstanceStatus
+	for n, c := range []struct {
+		duty    kurabe.Duty
+		running bool
+		want    string
+	}{
+		{kurabe.DutyYield, true, "KURABE-EVENT-0033"},
+		{kurabe.DutyWrite, false, "RDS-EVENT-0050"},
+		{kurabe.DutyWrite, true, "RDS-EVENT-0051RDS-EVENT-0065"},
+		{kurabe.DutyWrite, true, ""},
+		{kurabe.DutyYield, false, "RDS-EVENT-0050"}, // both have died meanwhile
+		{kurabe.DutyWrite, true, "RDS-EVENT-0051RDS-EVENT-0065"},
+	} {
+		a := kurabe.Assignment{Instance: id, Generation: 7, Role: &kurabe.Role{Epoch: 3, Duty: c.duty}}
+		r := &kurabe.InstanceReport{Instance: id, Generation: 7, Running: c.running, Role: &kurabe.RoleReport{Epoch: 3, Writing: c.running}}
+		d := &draft{w: World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a, Report: r}, group: g, status: status}
+		if c.duty == kurabe.DutyYield {
+			g.Handover = id.Member(2)
+		}
+		d.succeed()
+		d.handOver()
+		d.completeFailover()
+		status = d.status
+		var told string
+		for _, e := range d.result.Events {
+			told += e.ID
+		}
+		if told != c.want || g.Handover != "" {
+			t.Errorf("%d: told %q, want %q", n, told, c.want)
+		}
+	}
+}
+
 // The end of a server that never comes back is a person's word; another one may take its place
 // then, although it lacks commits, if a person wants that too.
 func TestRecoveryWithoutTheHost(t *testing.T) {

@@ -28,6 +28,18 @@ func (f *groupFleet) saga(since int) string {
 // checkTold: what was told to have begun has come to an end, in these words. What a
 // conversion to one zone has ended is told of by that.
 func (f *groupFleet) checkTold(t tester) {
+	open := false
+	for _, e := range f.events {
+		switch e.ID {
+		case "RDS-EVENT-0013":
+			if open {
+				t.Fatalf("a failover has no end before the next one: %s", f.saga(0))
+			}
+			open = true
+		case "RDS-EVENT-0049", "RDS-EVENT-0065", "RDS-EVENT-0029":
+			open = false
+		}
+	}
 	for begun, ends := range map[string][]string{
 		"RDS-EVENT-0013": {"RDS-EVENT-0049", "RDS-EVENT-0065", "RDS-EVENT-0029"},
 		"RDS-EVENT-0050": {"RDS-EVENT-0051", "RDS-EVENT-0049", "RDS-EVENT-0029"},
@@ -147,6 +159,20 @@ func TestRenamesAreTold(t *testing.T) {
 		}
 		if !slices.Equal(said, want) {
 			t.Errorf("cluster %v: %q, want %q", cluster, said, want)
+		}
+	}
+}
+
+// A start after a stop is no activation: nothing was lost, and it is told of as a start.
+func TestStartIsNoActivation(t *testing.T) {
+	for _, cluster := range []bool{false, true} {
+		f, from := whole(t, cluster)
+		for _, stopped := range []bool{true, false} {
+			f.ask(func(s *kurabe.InstanceSpec) { s.Power = kurabe.Power{Seq: s.Power.Seq + 1, Stopped: stopped, At: f.w.Now} })
+			f.rests(t)
+		}
+		if f.saga(from) != "" || f.times("RDS-EVENT-0088") != 1 || len(f.w.Group.Sync) != f.wanted() {
+			t.Errorf("cluster %v: told are %q, %+v", cluster, f.saga(from), f.w.Group)
 		}
 	}
 }

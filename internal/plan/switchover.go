@@ -74,7 +74,7 @@ func (d *draft) wantsSwitch() bool {
 func (d *draft) endSwitch(message string) {
 	d.status.SwitchBy = time.Time{}
 	d.because(message)
-	d.event("KURABE-EVENT-0031", message, "read replica", "notification")
+	d.event("KURABE-EVENT-0038", message, "read replica", "notification")
 }
 
 // dropSwitch takes up a wish that nothing can come of: nobody follows the instance.
