@@ -168,7 +168,9 @@ func TestStartIsNoActivation(t *testing.T) {
 	for _, cluster := range []bool{false, true} {
 		f, from := whole(t, cluster)
 		for _, stopped := range []bool{true, false} {
-			f.ask(func(s *kurabe.InstanceSpec) { s.Power = kurabe.Power{Seq: s.Power.Seq + 1, Stopped: stopped, At: f.w.Now} })
+			f.ask(func(s *kurabe.InstanceSpec) {
+				s.Power = kurabe.Power{Seq: s.Power.Seq + 1, Stopped: stopped, At: f.w.Now}
+			})
 			f.rests(t)
 		}
 		if f.saga(from) != "" || f.times("RDS-EVENT-0088") != 1 || len(f.w.Group.Sync) != f.wanted() {
