@@ -51,6 +51,8 @@ type InstanceStatus struct {
 	// pending.
 	Applied     InstanceSettings `json:"applied"`
 	AppliedNext int64            `json:"appliedNext"`
+	// Maintaining: what waited for the maintenance window is being put in force.
+	Maintaining bool `json:"maintaining,omitempty"`
 	// EngineVersion is what the server runs, or ran last, that clients speak with: that in
 	// force is what all servers run, or are about to. "": not known.
 	EngineVersion string `json:"engineVersion,omitempty"`
@@ -112,8 +114,10 @@ type InstanceStatus struct {
 	BlockedAt time.Time `json:"blockedAt,omitzero"`
 	// Waits are the commits that ended their wait for a standby before one had answered.
 	Waits EndedWaits `json:"waits,omitzero"`
-	// Activating: it was started again, because nobody else has every commit.
+	// Activating: it was started again, because nobody else has every commit. Undoing: a
+	// failover was begun and has come to nothing, and the same server is to write again.
 	Activating bool `json:"activating,omitempty"`
+	Undoing    bool `json:"undoing,omitempty"`
 
 	// Source is the instance that it is a read replica of, "" of none. PromoteSeq is the newest
 	// promotion taken up; Replication is how it follows, ReplicationReason why it does not.

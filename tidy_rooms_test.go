@@ -15,7 +15,7 @@ type room struct {
 // They import the standard library only. The root and plan do without.
 var anybody = []string{"internal/must", "internal/logkey", "internal/faultpoint"}
 
-var without = []string{".", "internal/plan", "lab/...", "internal/must", "internal/logkey", "internal/faultpoint"}
+var without = []string{".", "internal/event", "internal/plan", "lab/...", "internal/must", "internal/logkey", "internal/faultpoint"}
 
 // testOnly are rooms that no product code may import. So are suites: a folder
 // "x/xtest" holds what every implementation of x must pass, and needs no row.
@@ -50,11 +50,12 @@ var rooms = []room{
 	{"cmd/...", []string{"*"}, []string{"*"}, "flags and wiring: the only place that knows all parts"},
 	{"internal/aws/...", nil, []string{sdk, smithy}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control"}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
-	{"internal/control", []string{".", "internal/store"}, nil, "a request ends when its spec is stored: control can reach neither an agent nor an engine"},
+	{"internal/event", []string{"."}, nil, "names and words that others tell with; it knows nothing of when"},
+	{"internal/control", []string{".", "internal/event", "internal/store"}, nil, "a request ends when its spec is stored: control can reach neither an agent nor an engine"},
 	{"internal/store", []string{"."}, []string{etcd, grpc}, "typed records; who may write what is decided by its callers' roles, not by their imports"},
 	{"internal/etcdnode", nil, []string{etcd, grpc, xsys, "go.uber.org/zap"}, "runs etcd as a server, or reaches one of others; what is kept in it is the store's business"},
-	{"internal/plan", []string{"."}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import"},
-	{"internal/reconcile", []string{".", "internal/store", "internal/plan"}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
+	{"internal/plan", []string{".", "internal/event"}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import (event: words only)"},
+	{"internal/reconcile", []string{".", "internal/event", "internal/store", "internal/plan"}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
 	{"internal/hostlink", []string{".", "internal/store", "internal/pki"}, []string{xsys}, "carries assignments and reports; it stands between the agent and the store, so that the agent cannot see the store (pki: who is at the other end; x/sys: the clock of leases)"},
 	{"internal/netaddr", nil, []string{xsys, "github.com/vishvananda/netlink"}, "addresses on this machine's interfaces, whoever listens there"},
 	{"internal/warden", []string{"internal/proc", "internal/netaddr", "internal/volume"}, []string{xsys}, "ends a server at the end of its lease when the agent cannot: it knows no instance, role or epoch, and what it needs to kill is small enough to be read on one page"},

@@ -6,39 +6,28 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // EventCategories are RDS's categories of the sources that this service has. The
 // source is the RDS user guide, "Amazon RDS event categories and event messages".
-var EventCategories = []struct {
-	SourceType string
-	Categories []string
-}{
-	{instanceSource, []string{
+var EventCategories = []SourceCategories{
+	{event.Instance, []string{
 		"availability", "backup", "configuration change", "creation", "deletion", "failover", "failure", "low storage", "maintenance",
 		"notification", "read replica", "recovery", "restoration", "security", "security patching",
 	}},
-	{clusterSource, []string{
+	{event.Cluster, []string{
 		"backup", "configuration change", "creation", "deletion", "failover", "failure", "maintenance", "notification", "recovery",
 		"availability", "low storage", "restoration", "security", "security patching",
 	}},
-	{clusterSnapshotSource, []string{"backup", "creation", "deletion", "failure", "notification", "restoration"}},
-	{parameterGroupSource, []string{"configuration change"}},
-	{snapshotSource, []string{"backup", "creation", "deletion", "failure", "notification", "restoration"}},
+	{event.ClusterSnapshot, []string{"backup", "creation", "deletion", "failure", "notification", "restoration"}},
+	{event.ParameterGroup, []string{"configuration change"}},
+	{event.Snapshot, []string{"backup", "creation", "deletion", "failure", "notification", "restoration"}},
 }
-
-// Source types of events.
-const (
-	instanceSource = "db-instance"
-	snapshotSource = "db-snapshot"
-
-	clusterSource         = "db-cluster"
-	clusterSnapshotSource = "db-cluster-snapshot"
-)
 
 // sourceTypes are RDS's; those without EventCategories have no events here.
 var sourceTypes = []string{
-	instanceSource, parameterGroupSource, snapshotSource, "db-security-group", clusterSource, clusterSnapshotSource,
+	event.Instance, event.ParameterGroup, event.Snapshot, "db-security-group", event.Cluster, event.ClusterSnapshot,
 	"custom-engine-version", "db-proxy", "blue-green-deployment", "db-shard-group", "zero-etl",
 }
 
@@ -47,6 +36,12 @@ const (
 	defaultEventSpan = time.Hour
 	maxEventSpan     = 14 * 24 * time.Hour // events are not kept longer
 )
+
+// SourceCategories are the categories of one type of sources.
+type SourceCategories struct {
+	SourceType string
+	Categories []string
+}
 
 // EventFilter narrows the history; zero fields match everything.
 type EventFilter struct {
@@ -145,18 +140,18 @@ func matchesCategory(wanted, have []string) bool {
 // SourceARN is the ARN of an event's source, "" when it has none.
 func (c *Control) SourceARN(e kurabe.Event) string {
 	switch e.SourceType {
-	case instanceSource:
+	case event.Instance:
 		return c.ARN("db", e.Source)
-	case parameterGroupSource:
+	case event.ParameterGroup:
 		if strings.HasPrefix(e.SourceID, clusterGroupSource) {
 			return c.ARN("cluster-pg", e.Source)
 		}
 		return c.ARN("pg", e.Source)
-	case snapshotSource:
+	case event.Snapshot:
 		return c.ARN("snapshot", e.Source)
-	case clusterSource:
+	case event.Cluster:
 		return c.ARN("cluster", e.Source)
-	case clusterSnapshotSource:
+	case event.ClusterSnapshot:
 		return c.ARN("cluster-snapshot", e.Source)
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/store"
 )
 
@@ -66,7 +67,7 @@ func (c *Control) ResetParameterGroup(ctx context.Context, name string, changes 
 			// RDS: a reset of all applies dynamic parameters at once.
 			clear(g.Values)
 			clear(g.Later)
-			c.groupEvent(change, g.Name, "Reset every parameter to its default")
+			c.resetEvent(change, g.Name)
 		}
 		for _, wish := range changes {
 			key := strings.ToLower(wish.Name)
@@ -188,7 +189,8 @@ func checkGroupSize(g *kurabe.ParameterGroup) error {
 }
 
 func (c *Control) parameterEvent(change *store.Change, group, parameter, value string, method kurabe.ApplyMethod) {
-	c.groupEvent(change, group, "Updated parameter "+parameter+" to "+value+" with apply method "+string(method))
+	kind := event.ParameterUpdated.With(parameter, value, method)
+	change.AddEvent(kind.Told(c.Now().UTC(), group, c.groupSource(group)))
 }
 
 // clusterGroupSource begins the SourceID of events of cluster parameter groups: RDS has no
@@ -202,9 +204,10 @@ func (c *Control) groupSource(group string) string {
 	return ""
 }
 
-func (c *Control) groupEvent(change *store.Change, group, message string) {
+// resetEvent tells of all parameters at once, which RDS has no event for.
+func (c *Control) resetEvent(change *store.Change, group string) {
 	change.AddEvent(kurabe.Event{
-		At: c.Now().UTC(), SourceType: parameterGroupSource, Source: group, SourceID: c.groupSource(group),
-		ID: "RDS-EVENT-0037", Categories: []string{"configuration change"}, Message: message,
+		At: c.Now().UTC(), SourceType: event.ParameterGroup, Source: group, SourceID: c.groupSource(group),
+		ID: "KURABE-EVENT-0034", Categories: []string{"configuration change"}, Message: "Reset every parameter to its default",
 	})
 }

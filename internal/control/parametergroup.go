@@ -11,10 +11,9 @@ import (
 
 // Bounds of parameter groups.
 const (
-	maxParameterGroups   = 100 // twice RDS's default quota
-	maxGroupDescription  = 255 // RDS's
-	defaultGroupPrefix   = "default."
-	parameterGroupSource = "db-parameter-group" // of events
+	maxParameterGroups  = 100 // twice RDS's default quota
+	maxGroupDescription = 255 // RDS's
+	defaultGroupPrefix  = "default."
 )
 
 // ParameterGroup returns a group by its name or ARN, a default one included.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // planContent fills the assignment with what the spec wants, and raises Boot
@@ -13,7 +14,12 @@ func (d *draft) planContent() {
 	wanted := s.Wanted(d.status.AppliedNext)
 	wanted.EngineVersion = d.version(wanted.EngineVersion)
 	first := !d.had
-	n.Name = s.EffectiveName(d.status.AppliedNext)
+	if name := s.EffectiveName(d.status.AppliedNext); name != n.Name {
+		if s.Cluster && !first {
+			d.tell(event.ClusterRenamed.With(n.Name, name))
+		}
+		n.Name = name
+	}
 	n.Engine, n.MasterUsername, n.DatabaseName, n.Locale = s.Engine, s.MasterUsername, s.DatabaseName, s.Locale
 	if first {
 		n.Instance, n.Origin = s.ID, s.Origin
@@ -67,7 +73,7 @@ func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
 		d.changeVersion(have.EngineVersion, wanted.EngineVersion, restart)
 	}
 	if have.Class != wanted.Class {
-		d.event("RDS-EVENT-0012", "Applying modification to database instance class", "configuration change")
+		d.tell(event.NewClass)
 		restart(kurabe.StateModifying, "class "+have.Class+" to "+wanted.Class)
 	}
 	if have.Port != wanted.Port {
@@ -77,13 +83,13 @@ func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
 		d.acting(false, kurabe.StateModifying, "another number of zones")
 	}
 	if have.StorageGiB != wanted.StorageGiB {
-		d.event("RDS-EVENT-0018", "Applying modification to allocated storage", "configuration change")
+		d.tell(event.NewStorage)
 	}
 	switch {
 	case have.KeepsLog() && !wanted.KeepsLog():
-		d.event("RDS-EVENT-0028", "Disabled automated backups", "configuration change")
+		d.tell(event.BackupsOff)
 	case !have.KeepsLog() && wanted.KeepsLog():
-		d.event("RDS-EVENT-0032", "Enabled automated backups", "configuration change")
+		d.tell(event.BackupsOn)
 	}
 	if have.StorageGiB != wanted.StorageGiB || have.StorageType != wanted.StorageType || have.IOPS != wanted.IOPS || have.ThroughputMiB != wanted.ThroughputMiB {
 		d.acting(!running, kurabe.StateModifying, "other storage")

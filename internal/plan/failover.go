@@ -82,7 +82,7 @@ func (d *draft) succeed() {
 	case to != "" && yields:
 		d.because(fmt.Sprintf("%s has handed over to %s", g.Writer, to))
 	case to != "":
-		d.tellFailover(s)
+		d.tellFailover(s, to)
 		d.because(fmt.Sprintf("%s %s; %s has all that was acknowledged", g.Writer, s.trouble(), to))
 	default:
 		d.startsAgain(s)
@@ -92,6 +92,9 @@ func (d *draft) succeed() {
 	g.Handover, g.Heir, g.Choosing = "", "", false
 	g.Epoch++
 	g.Writer = to
+	if !yields {
+		d.abandon()
+	}
 	if outlasts {
 		g.Outlasts = g.Epoch
 	}
@@ -109,31 +112,22 @@ func (d *draft) mindUnheard(s writerState) {
 	}
 }
 
-// tellFailover tells of a failover once.
-func (d *draft) tellFailover(s writerState) {
-	if d.group.Handover != "" || d.group.Choosing { // it was told of when it was ordered, or begun
-		return
-	}
-	why := ""
-	if s.lost {
-		why = ": the host of the writer is not heard"
-	}
-	d.event("RDS-EVENT-0013", "Multi-AZ instance failover started"+why, "failover")
-}
-
 // startsAgain is for a writer whose place nobody can take: it is started again, or it answers
 // again, by itself (see startSeq).
 func (d *draft) startsAgain(s writerState) {
 	g := d.group
+	if g.Handover != "" || g.Choosing && !d.w.Spec.Cluster { // a failover was told of
+		d.status.Undoing = true
+	}
 	g.Handover, g.Heir = "", ""
 	if g.Choosing && (s.lost || !s.dead) {
 		return // who may have every commit is waited for
 	}
 	g.Choosing = false
 	d.because(fmt.Sprintf("%s %s, and nobody else who has all that was acknowledged can take over", g.Writer, s.trouble()))
-	if len(g.Members) > 1 && !s.lost && !s.report.Running && !d.status.Activating {
+	if len(g.Members) > 1 && !s.lost && !s.report.Running && !d.status.Activating && d.status.Action != kurabe.StateStarting { // a start is told of as one
 		d.status.Activating = true
-		d.event("RDS-EVENT-0050", "Multi-AZ instance activation started: no standby has every commit, so the same server is started again", "failover")
+		d.tellActivation()
 	}
 }
 
@@ -164,7 +158,9 @@ func (d *draft) choose(s writerState) {
 		d.because("it is being found out which of the standbys has most")
 		return
 	}
-	d.tellFailover(s)
+	if !d.w.Spec.Cluster { // whose users are told to which server
+		d.tellFailover(s, "")
+	}
 	d.because(fmt.Sprintf("%s %s; one of %v has all that was acknowledged", g.Writer, s.trouble(), g.Sync))
 	g.Handover, g.Heir, g.Choosing = "", "", true
 	g.Epoch++
@@ -198,27 +194,7 @@ func (d *draft) changedWriter() {
 	if r := d.reported(g.Writer); r != nil {
 		d.status.SeenCrashes, d.status.SeenOOMKills = r.Crashes, r.OOMKills
 	}
-	d.status.FailingOver, d.status.Activating = true, false
-}
-
-// completeFailover tells that a failover is over once the new server writes: that it is to
-// is of no use to clients yet. So it is with one that was started again.
-func (d *draft) completeFailover() {
-	if !d.status.FailingOver && !d.status.Activating || !d.writerState().writing {
-		return
-	}
-	if d.status.Activating {
-		d.status.Activating = false
-		d.event("RDS-EVENT-0051", "Multi-AZ instance activation completed. Commits that waited for the standby when the server ended may be in the database, although their clients had no answer", "failover")
-	}
-	if !d.status.FailingOver {
-		return
-	}
-	d.status.FailingOver = false
-	if d.status.Move == "" { // which nobody has lost a server for
-		d.status.Failovers++
-	}
-	d.event("RDS-EVENT-0049", fmt.Sprintf("Multi-AZ instance failover completed: the writer is in zone %s", d.zone(d.group.Writer)), "failover")
+	d.status.FailingOver, d.status.Activating, d.status.Undoing = true, false, false
 }
 
 func (d *draft) zone(id kurabe.InstanceID) string {
@@ -232,20 +208,20 @@ func (d *draft) zone(id kurabe.InstanceID) string {
 func (d *draft) handOver() {
 	g := d.group
 	asked := d.w.Spec.FailoverSeq > d.status.FailoverSeq
-	if g.Choosing {
+	if g.Choosing || d.status.Undoing { // one has come to nothing, and its end is told first
 		return
 	}
 	if g.Handover != "" {
 		if to := d.candidate(); to == "" || !g.Has(g.Handover) {
-			d.because("the failover is called off: no standby has every commit")
-			d.event("RDS-EVENT-0034", "Abandoning the failover that was begun: no standby has every commit any more", "failover")
+			d.tellCalledOff()
 			g.Handover = ""
 		}
 		return
 	}
 	s := d.writerState()
 	if asked && d.w.Spec.FailoverTo == g.Writer {
-		d.status.FailoverSeq, asked = d.w.Spec.FailoverSeq, false // it has become the writer meanwhile
+		d.abandon() // it has become the writer meanwhile
+		asked = false
 	}
 	if d.rollsFirst() {
 		d.because("a standby restarts with what the writer lacks, and then takes over")
@@ -277,7 +253,7 @@ func (d *draft) handOver() {
 	d.status.FailoverSeq = d.w.Spec.FailoverSeq
 	g.Handover, g.Heir = to, ""
 	d.acting(false, kurabe.StateRebooting, "a failover in order, to "+string(to))
-	d.event("RDS-EVENT-0013", "Multi-AZ instance failover started", "failover")
+	d.tellBegun(to, "")
 }
 
 // rollsFirst says whether a failover waits until a standby has restarted with what the writer

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // planGroup decides which servers the instance has, which of them writes, and whom a
@@ -14,7 +15,7 @@ func (d *draft) planGroup() {
 	d.convert()
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
-		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating = d.w.Spec.FailoverSeq, false, false
+		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating, d.status.Undoing = d.w.Spec.FailoverSeq, false, false, false
 		d.dropSwitch()
 		return
 	}
@@ -62,11 +63,11 @@ func (d *draft) convert() {
 	case wants:
 		d.status.Converting = true
 		if !d.status.AvailableAt.IsZero() {
-			d.event("RDS-EVENT-0024", "The DB instance is being converted to a Multi-AZ DB instance", "configuration change")
+			d.tell(event.ToMultiAZBegun)
 		}
 	default:
 		d.status.Converting = true
-		d.event("RDS-EVENT-0029", "The DB instance is being converted to a Single-AZ DB instance", "configuration change")
+		d.tell(event.ToSingleAZBegun)
 	}
 }
 
@@ -129,7 +130,7 @@ func (d *draft) endGroup() {
 	alone := !d.status.Applied.MultiAZ && len(g.Members) == 1
 	if alone && d.status.Converting {
 		d.status.Converting = false
-		d.event("RDS-EVENT-0030", "The DB instance has been converted to a Single-AZ DB instance", "configuration change")
+		d.tell(event.ToSingleAZDone)
 	}
 	if alone && g.Members[0].ListensAt == "" && len(d.w.Replicas) == 0 && !d.status.Promoting && d.unfollowed() {
 		d.result.GroupGone = d.w.Group != nil

@@ -384,6 +384,7 @@ func (f *groupFleet) recovers(t tester) {
 	if w.boot != f.w.Members[w.id].Boot || w.held || !w.running {
 		t.Fatalf("the writer is not what it was told to be: %s", state)
 	}
+	f.checkTold(t)
 	f.checkBinlog(t, w)
 	f.checkVersions(t)
 	for id := range f.acked {

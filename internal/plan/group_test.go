@@ -84,7 +84,8 @@ func TestCompletedFailover(t *testing.T) {
 		d := &draft{w: w, group: g, status: status}
 		d.completeFailover()
 		status = d.status
-		if told := len(d.result.Events) == 1 && strings.Contains(d.result.Events[0].Message, "completed: the writer is in zone b"); told != c.want {
+		if told := len(d.result.Events) == 2 && d.result.Events[0].ID == "RDS-EVENT-0015" && d.result.Events[1].ID == "RDS-EVENT-0049" &&
+			strings.Contains(d.result.Events[1].Message, "completed: the writer is in zone b"); told != c.want {
 			t.Errorf("%d: %+v", n, d.result.Events)
 		}
 	}
@@ -100,25 +101,66 @@ func TestActivation(t *testing.T) {
 	}
 	var status kurabe.InstanceStatus
 	for n, c := range []struct {
-		report *kurabe.InstanceReport
-		want   string
+		report  *kurabe.InstanceReport
+		cluster bool
+		want    string
 	}{
-		{report(true, false), ""},
-		{report(true, true), ""}, // it may answer again
-		{report(false, false), "RDS-EVENT-0050"},
-		{report(false, false), ""},
-		{report(true, false), "RDS-EVENT-0051"},
-		{report(true, false), ""},
+		{report(true, false), false, ""},
+		{report(true, true), false, ""}, // it may answer again
+		{report(false, false), false, "RDS-EVENT-0050 Multi-AZ instance activation started: no standby has every commit, so the same server is started again"},
+		{report(false, false), false, ""},
+		{report(true, false), false, "RDS-EVENT-0051 Multi-AZ instance activation completed. Commits that waited for the standby when the server ended may be in the database, although their clients had no answer"},
+		{report(true, false), false, ""},
+		{report(false, false), true, "RDS-EVENT-0070 Promoting previous primary again: shop-instance-1: no standby has every commit, so the same server is started again"},
+		{report(true, false), true, "RDS-EVENT-0071 Completed failover to DB instance: shop-instance-1, in zone a"},
 	} {
-		d := &draft{w: World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a, Report: c.report}, group: g, status: status}
+		d := &draft{w: World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop", Cluster: c.cluster}, Assignment: &a, Report: c.report}, group: g, status: status}
 		d.succeed()
+		d.completeFailover()
+		status = d.status
+		var told string
+		for _, e := range d.result.Events {
+			told += e.ID + " " + e.Message
+		}
+		if told != c.want {
+			t.Errorf("%d: told %q, want %q", n, told, c.want)
+		}
+	}
+}
+
+// A failover that comes to nothing has an end, too: once the same server writes and is told to,
+// not while it may just be yielding.
+func TestUndoneFailover(t *testing.T) {
+	const id = kurabe.InstanceID("db-A")
+	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Handover: id.Member(2), Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
+	var status kurabe.InstanceStatus
+	for n, c := range []struct {
+		duty    kurabe.Duty
+		running bool
+		want    string
+	}{
+		{kurabe.DutyYield, true, "KURABE-EVENT-0033"},
+		{kurabe.DutyWrite, false, "RDS-EVENT-0050"},
+		{kurabe.DutyWrite, true, "RDS-EVENT-0051RDS-EVENT-0065"},
+		{kurabe.DutyWrite, true, ""},
+		{kurabe.DutyYield, false, "RDS-EVENT-0050"}, // both have died meanwhile
+		{kurabe.DutyWrite, true, "RDS-EVENT-0051RDS-EVENT-0065"},
+	} {
+		a := kurabe.Assignment{Instance: id, Generation: 7, Role: &kurabe.Role{Epoch: 3, Duty: c.duty}}
+		r := &kurabe.InstanceReport{Instance: id, Generation: 7, Running: c.running, Role: &kurabe.RoleReport{Epoch: 3, Writing: c.running}}
+		d := &draft{w: World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a, Report: r}, group: g, status: status}
+		if c.duty == kurabe.DutyYield {
+			g.Handover = id.Member(2)
+		}
+		d.succeed()
+		d.handOver()
 		d.completeFailover()
 		status = d.status
 		var told string
 		for _, e := range d.result.Events {
 			told += e.ID
 		}
-		if told != c.want {
+		if told != c.want || g.Handover != "" {
 			t.Errorf("%d: told %q, want %q", n, told, c.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // autoStartAfter is how long an instance stays stopped before RDS starts it
@@ -140,7 +141,7 @@ func (d *draft) mayGo() bool {
 }
 
 func (d *draft) gone() Result {
-	d.event("RDS-EVENT-0003", "DB instance deleted", "deletion")
+	d.tell(event.Deleted)
 	d.result.Gone = true
 	d.result.Status, d.result.Assignment, d.result.Group, d.result.Members = nil, nil, nil, nil
 	return d.result
@@ -166,7 +167,8 @@ func (d *draft) openWindow() {
 		return
 	}
 	d.because("the maintenance window is open")
-	d.event("RDS-EVENT-0026", "Applying off-line patches to DB instance", "maintenance")
+	d.tell(event.WindowBegun)
+	d.status.Maintaining = true
 	d.status.AppliedNext = s.NextSeq
 }
 
@@ -185,7 +187,7 @@ func (d *draft) planPower() {
 	}
 	stopped := p.Stopped && !d.status.AutoStarted
 	if stopped && !d.w.Now.Before(d.status.StoppedAt.Add(autoStartAfter)) {
-		d.event("RDS-EVENT-0154", "DB instance is being started due to it exceeding the maximum allowed time being stopped.", "notification")
+		d.tell(event.StartedAfterSevenDays)
 		d.status.AutoStarted, d.status.Action = true, kurabe.StateStarting
 		stopped = false
 	}

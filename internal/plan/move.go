@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // planMove is planGroup, also of an instance with one server whose host is to be emptied: it
@@ -104,10 +105,11 @@ func (d *draft) chooseMove() (host kurabe.HostReport, zone, why string) {
 // tellMove tells of the move instead of the failover that is a part of it.
 func (d *draft) tellMove() {
 	for n, e := range d.result.Events {
-		if e.ID == "RDS-EVENT-0049" {
+		if e.ID == event.FailoverDone.ID {
 			d.result.Events[n].ID, d.result.Events[n].Categories = "KURABE-EVENT-0027", []string{"notification"}
 			d.result.Events[n].Message = fmt.Sprintf("The DB instance has been moved to host %s, zone %s", d.status.Host, d.status.Zone)
 		}
 	}
-	d.result.Events = slices.DeleteFunc(d.result.Events, func(e kurabe.Event) bool { return e.ID == "RDS-EVENT-0013" })
+	parts := []string{event.FailoverBegun.ID, event.FailoverToStandby.ID, event.FailoverUndone.ID, calledOff}
+	d.result.Events = slices.DeleteFunc(d.result.Events, func(e kurabe.Event) bool { return slices.Contains(parts, e.ID) })
 }

@@ -83,7 +83,7 @@ func TestLoneServerLeavesADrainedHost(t *testing.T) {
 					t.Errorf("%s is not told", id)
 				}
 			}
-			for _, id := range []string{"RDS-EVENT-0024", "RDS-EVENT-0029", "RDS-EVENT-0030", "RDS-EVENT-0013", "RDS-EVENT-0049", "KURABE-EVENT-0022"} {
+			for _, id := range []string{"RDS-EVENT-0024", "RDS-EVENT-0029", "RDS-EVENT-0030", "RDS-EVENT-0013", "RDS-EVENT-0015", "RDS-EVENT-0049", "KURABE-EVENT-0022"} {
 				if f.told(id) {
 					t.Errorf("%s is told", id)
 				}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // maxAddressTries bounds how many endpoints are tried for a new instance before
@@ -27,7 +28,7 @@ func (d *draft) place() bool {
 	if why != "" {
 		d.because(why)
 		if d.status.State != kurabe.StateInsufficientCapacity && len(d.w.Hosts) > 0 {
-			d.event("RDS-EVENT-0031", "The DB instance cannot be placed: "+why, "failure")
+			d.tell(event.CannotBeCreated.And(". " + why))
 			d.status.State = kurabe.StateInsufficientCapacity
 		}
 		return false

@@ -256,11 +256,17 @@ func TestMaintenanceWindow(t *testing.T) {
 	s.w.Now = r.LookAgain
 	s.step()
 	s.want(kurabe.StateModifying)
+	if s.count("RDS-EVENT-0026") != 1 || s.count("RDS-EVENT-0027") != 0 {
+		t.Errorf("the window is open: %+v", s.events)
+	}
 	s.w.Now = s.w.Now.Add(time.Hour) // the window is over: what was begun stays in force
 	s.settle()
 	s.want(kurabe.StateAvailable)
 	if s.w.Status.Applied.Class != "db.t3.small" || s.w.Assignment.Limits.MemoryBytes != 2*kurabe.GiB {
 		t.Fatalf("%+v", s.w.Assignment)
+	}
+	if s.count("RDS-EVENT-0026") != 1 || s.count("RDS-EVENT-0027") != 1 {
+		t.Errorf("it is done: %+v", s.events)
 	}
 }
 

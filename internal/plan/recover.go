@@ -30,7 +30,7 @@ func (d *draft) recover() bool {
 		return true
 	}
 	d.because(fmt.Sprintf("%s has ended; %s writes, and what it lacks is lost", g.Writer, g.Recovering))
-	d.event("RDS-EVENT-0013", "Multi-AZ instance failover started", "failover")
+	d.tellBegun(g.Recovering, "")
 	g.Epoch++
 	g.Writer, g.Recovering = g.Recovering, ""
 	d.setSync(nil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // Upstream is what is known of the instance that a read replica follows.
@@ -65,7 +66,7 @@ func (d *draft) cannotBeMade() {
 	const why = "Its source was deleted before the read replica was made. Delete the read replica."
 	d.because(why)
 	if d.status.State != kurabe.StateFailed {
-		d.event("RDS-EVENT-0202", "Read replica creation failed. "+why, "read replica")
+		d.tell(event.ReplicaFailed.And(". " + why))
 	}
 	d.status.State, d.status.Action, d.status.Reason = kurabe.StateFailed, "", why
 }
@@ -84,7 +85,7 @@ func (d *draft) admitted() bool {
 // who writes it, until its server does.
 func (d *draft) promote(message string) {
 	d.lead()
-	d.event("RDS-EVENT-0057", "Replication streaming has been terminated", "read replica")
+	d.tell(event.ReplicationEnded)
 	d.event("KURABE-EVENT-0018", message, "read replica", "notification")
 }
 
@@ -214,7 +215,7 @@ func (d *draft) tellReplication() {
 	switch {
 	case following:
 		if s.Replication == kurabe.ReplicationBroken {
-			d.event("RDS-EVENT-0046", "Replication for the read replica resumed", "read replica")
+			d.tell(event.ReplicationResumed)
 		}
 		s.Replication, s.ReplicationReason, s.ReplicationLost, s.ReplicationLook = kurabe.ReplicationRunning, "", time.Time{}, time.Time{}
 		return
@@ -230,7 +231,7 @@ func (d *draft) tellReplication() {
 	}
 	s.Replication, s.ReplicationReason = kurabe.ReplicationBroken, d.whyBroken()
 	d.because("the replication is broken: " + s.ReplicationReason)
-	d.event("RDS-EVENT-0045", "Replication has stopped: "+s.ReplicationReason, "read replica")
+	d.tell(event.ReplicationStopped.And(": " + s.ReplicationReason))
 }
 
 // whyBroken is what is known of why a replica does not follow.

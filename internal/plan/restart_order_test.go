@@ -137,7 +137,7 @@ func TestNamedWriterIsNotDeposed(t *testing.T) {
 	writer := f.writer()
 	f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq, s.FailoverTo = s.FailoverSeq+1, writer })
 	f.calm(t)
-	if f.writer() != writer || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq || f.w.Group.Heir != "" {
-		t.Errorf("%+v", f.w.Group)
+	if f.writer() != writer || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq || f.w.Group.Heir != "" || f.times("RDS-EVENT-0034") != 1 {
+		t.Errorf("%+v, %+v", f.w.Group, f.events)
 	}
 }

@@ -13,8 +13,10 @@ func (d *draft) unrestorable(f *kurabe.Failure) {
 	if f.Kind == kurabe.FailureLog {
 		what = "the log that it is to be restored with is damaged or incomplete"
 	}
-	d.incompatible(kurabe.StateIncompatibleRestore, "KURABE-EVENT-0016",
-		"The DB instance cannot be restored, and nothing of it is offered: "+what+". Delete it, and restore from another snapshot or to another moment. "+f.Message)
+	why := "The DB instance cannot be restored, and nothing of it is offered: " + what + ". Delete it, and restore from another snapshot or to another moment. " + f.Message
+	if d.cannot(kurabe.StateIncompatibleRestore, why) {
+		d.event("KURABE-EVENT-0016", why, "failure")
+	}
 }
 
 // damaged notes what a restore has met in the snapshot: the same that a verification

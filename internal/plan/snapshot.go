@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // SnapshotTries is how often a host may fail to take a snapshot before it is
@@ -86,38 +87,48 @@ func NextSnapshot(w SnapshotWorld) SnapshotResult {
 
 func (d *snapshotDraft) because(reason string) { d.result.Reasons = append(d.result.Reasons, reason) }
 
+// tell tells of what RDS has an event of snapshots for.
+func (d *snapshotDraft) tell(kind event.Kind) {
+	d.result.Events = append(d.result.Events, kind.Told(d.w.Now, d.w.Spec.Name, string(d.w.Spec.ID)))
+}
+
+// tellInstance tells of the backup in the history of the instance too, where RDS has it.
+func (d *snapshotDraft) tellInstance(kind event.Kind) {
+	s := d.w.Spec.Source
+	d.result.Events = append(d.result.Events, kind.Told(d.w.Now, s.Name, string(s.Instance)))
+}
+
+// event tells of what RDS has no event for.
 func (d *snapshotDraft) event(id, message string, categories ...string) {
 	d.result.Events = append(d.result.Events, kurabe.Event{
-		At: d.w.Now, SourceType: "db-snapshot", Source: d.w.Spec.Name, SourceID: string(d.w.Spec.ID),
+		At: d.w.Now, SourceType: event.Snapshot, Source: d.w.Spec.Name, SourceID: string(d.w.Spec.ID),
 		ID: id, Categories: categories, Message: message,
 	})
 }
 
-// instanceEvent tells of the backup in the history of the instance too, where
-// RDS has it.
+// instanceEvent is event in the history of the instance.
 func (d *snapshotDraft) instanceEvent(id, message string, categories ...string) {
 	s := d.w.Spec.Source
 	d.result.Events = append(d.result.Events, kurabe.Event{
-		At: d.w.Now, SourceType: "db-instance", Source: s.Name, SourceID: string(s.Instance),
+		At: d.w.Now, SourceType: event.Instance, Source: s.Name, SourceID: string(s.Instance),
 		ID: id, Categories: categories, Message: message,
 	})
 }
 
-// started announces the beginning. Sources of the ids: the RDS user guide, "Amazon
-// RDS event categories and event messages".
+// started announces the beginning.
 func (d *snapshotDraft) started() {
 	switch s := d.w.Spec; {
 	case d.imported():
 		d.event("KURABE-EVENT-0006", "Importing snapshot", "notification")
 	case s.CopyOf != "":
 		d.status.State = kurabe.SnapshotCopying
-		d.event("RDS-EVENT-0059", "Started copy of snapshot "+s.CopyOfName, "notification")
+		d.tell(event.CopyBegun.With(s.CopyOfName))
 	case s.Kind == kurabe.SnapshotAutomated:
-		d.event("RDS-EVENT-0090", "Creating automated snapshot", "creation")
-		d.instanceEvent("RDS-EVENT-0001", "Backing up DB instance", "backup")
+		d.tell(event.AutomatedBegun)
+		d.tellInstance(event.BackupBegun)
 	default:
-		d.event("RDS-EVENT-0040", "Creating manual snapshot", "creation")
-		d.instanceEvent("RDS-EVENT-0001", "Backing up DB instance", "backup")
+		d.tell(event.ManualBegun)
+		d.tellInstance(event.BackupBegun)
 	}
 }
 
@@ -236,13 +247,13 @@ func (d *snapshotDraft) done() {
 	case d.imported():
 		d.event("KURABE-EVENT-0007", "Snapshot imported", "notification")
 	case s.CopyOf != "":
-		d.event("RDS-EVENT-0060", "Finished copy of snapshot "+s.CopyOfName, "notification")
+		d.tell(event.CopyDone.With(s.CopyOfName))
 	case s.Kind == kurabe.SnapshotAutomated:
-		d.event("RDS-EVENT-0091", "Automated snapshot created", "creation")
-		d.instanceEvent("RDS-EVENT-0002", "Finished DB instance backup", "backup")
+		d.tell(event.AutomatedDone)
+		d.tellInstance(event.BackupDone)
 	default:
-		d.event("RDS-EVENT-0042", "Manual snapshot created", "creation")
-		d.instanceEvent("RDS-EVENT-0002", "Finished DB instance backup", "backup")
+		d.tell(event.ManualDone)
+		d.tellInstance(event.BackupDone)
 	}
 }
 
@@ -289,7 +300,11 @@ func (d *snapshotDraft) remove() {
 
 func (d *snapshotDraft) gone(reason string) {
 	d.because(reason)
-	d.event("RDS-EVENT-0041", "DB snapshot deleted", "deletion")
+	if d.w.Spec.Kind == kurabe.SnapshotAutomated {
+		d.event("KURABE-EVENT-0035", "Deleted automated snapshot", "deletion") // RDS tells of no such
+	} else {
+		d.tell(event.SnapshotDeleted)
+	}
 	d.result.Gone = true
 }
 

@@ -81,7 +81,7 @@ func (d *draft) enlist() {
 		d.because("no standby: " + why)
 		if d.status.SeenFailure != why {
 			d.status.SeenFailure = why
-			d.event("RDS-EVENT-0031", "The standby of the DB instance cannot be placed: "+why, "failure")
+			d.event("KURABE-EVENT-0032", "The standby of the DB instance cannot be placed: "+why, "failure")
 		}
 		return
 	}

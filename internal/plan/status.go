@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // startTries is how often a server may refuse to start before the user is told
@@ -38,12 +39,12 @@ func (d *draft) readReport() {
 	case r.Done:
 		d.done(r)
 	case r.Failure != nil && r.Failure.Attempts >= startTries && r.Failure.Kind == kurabe.FailureParameters:
-		d.incompatible(kurabe.StateIncompatibleParameters, "RDS-EVENT-0035",
+		d.incompatible(kurabe.StateIncompatibleParameters, event.IncompatibleParameters,
 			"The database cannot start with its parameters; change the DB parameter group. The engine says: "+r.Failure.Message)
 	case r.Failure.Final():
 		d.unrestorable(r.Failure)
 	case r.Failure != nil && r.Failure.Attempts >= startTries && r.Failure.Kind == kurabe.FailureNetwork:
-		d.incompatible(kurabe.StateIncompatibleNetwork, "RDS-EVENT-0036",
+		d.incompatible(kurabe.StateIncompatibleNetwork, event.IncompatibleNetwork,
 			fmt.Sprintf("The database cannot listen on %s port %d: %s", d.next.Address, d.next.Port, r.Failure.Message))
 	default:
 		d.working(r)
@@ -95,13 +96,22 @@ func (d *draft) working(r *kurabe.InstanceReport) {
 	d.status.State = d.transition(d.status.State)
 }
 
-func (d *draft) incompatible(state kurabe.State, id, message string) {
-	d.status.Reason = message
-	d.because(message)
-	if d.status.State != state {
-		d.event(id, message, "failure")
+// incompatible is a state that only the user can end. The words of its kind are of a state
+// and a reason.
+func (d *draft) incompatible(state kurabe.State, kind event.Kind, message string) {
+	if d.cannot(state, message) {
+		d.tell(kind.With(state, message))
 	}
+}
+
+// cannot puts the instance into a state that only the user can end, and says whether that is
+// new.
+func (d *draft) cannot(state kurabe.State, why string) bool {
+	d.status.Reason = why
+	d.because(why)
+	entered := d.status.State != state
 	d.status.State = state
+	return entered
 }
 
 // done: the assignment is true of the database.
@@ -123,7 +133,7 @@ func (d *draft) done(r *kurabe.InstanceReport) {
 	if d.status.AvailableAt.IsZero() {
 		d.status.AvailableAt = d.w.Now
 		d.status.PasswordSeq = d.next.Password.Seq
-		d.event("RDS-EVENT-0005", "DB instance created", "creation")
+		d.tell(event.Created)
 		d.announceOrigin()
 	}
 	if d.follows() {
@@ -131,18 +141,27 @@ func (d *draft) done(r *kurabe.InstanceReport) {
 	}
 	if d.status.PasswordSeq != d.next.Password.Seq {
 		d.status.PasswordSeq = d.next.Password.Seq
-		d.event("RDS-EVENT-0016", "Reset master credentials", "configuration change")
+		d.tell(event.NewPassword)
 	}
 	switch action {
 	case kurabe.StateRebooting:
-		d.event("RDS-EVENT-0006", "DB instance restarted", "availability")
+		d.tell(event.Restarted)
 	case kurabe.StateStarting:
-		d.event("RDS-EVENT-0088", "DB instance started", "notification")
+		d.tell(event.Started)
 	case kurabe.StateModifying:
 		d.event("KURABE-EVENT-0001", "Finished applying modifications: class "+d.status.Applied.Class+", "+
 			fmt.Sprintf("%d GiB of %s, port %d", d.status.Applied.StorageGiB, d.status.Applied.StorageType, d.status.Applied.Port), "configuration change")
 	case kurabe.StateUpgrading:
-		d.event("RDS-EVENT-0047", "Database instance patched: engine version "+d.status.Applied.EngineVersion, "maintenance")
+		d.tellPatched(d.status.Applied.EngineVersion)
+	}
+	d.endWindow()
+}
+
+// endWindow tells that what the maintenance window was opened for is in force.
+func (d *draft) endWindow() {
+	if d.status.Maintaining {
+		d.status.Maintaining = false
+		d.tell(event.WindowDone)
 	}
 }
 
@@ -151,9 +170,9 @@ func (d *draft) announceOrigin() {
 	switch o := d.w.Spec.Origin; {
 	case o == nil:
 	case o.Point != nil:
-		d.event("RDS-EVENT-0019", "Restored from DB instance "+o.Point.Name+" to "+o.Point.At.UTC().Format(time.RFC3339), "restoration")
+		d.tell(event.RestoredToPoint.With(o.Point.Name, d.next.Name).And(", as of " + o.Point.At.UTC().Format(time.RFC3339)))
 	default:
-		d.event("RDS-EVENT-0043", "Restored from snapshot "+o.Name, "restoration")
+		d.tell(event.RestoredFromSnapshot.With(o.Name))
 	}
 }
 
@@ -166,25 +185,26 @@ func (d *draft) doneStopped() {
 		return
 	}
 	if d.status.State != kurabe.StateStopped {
-		d.event("RDS-EVENT-0087", "DB instance stopped", "notification")
+		d.tell(event.Stopped)
 	}
 	d.status.State = kurabe.StateStopped
+	d.endWindow()
 }
 
 // countCrashes announces what happened since the last look.
 func (d *draft) countCrashes(r *kurabe.InstanceReport) {
 	if r.OOMKills > d.status.SeenOOMKills {
-		d.event("RDS-EVENT-0004", fmt.Sprintf("DB instance shutdown: it exceeded the %s of its class %s and the kernel ended a process of it",
-			kurabe.FormatBytes(d.next.Limits.MemoryBytes), d.status.Applied.Class), "availability")
+		d.tell(event.Shutdown.And(fmt.Sprintf(": it exceeded the %s of its class %s and the kernel ended a process of it",
+			kurabe.FormatBytes(d.next.Limits.MemoryBytes), d.status.Applied.Class)))
 		d.because("the memory limit was exceeded")
 	}
 	d.status.SeenOOMKills = r.OOMKills
 	if r.Crashes > d.status.SeenCrashes {
-		message := "DB instance shutdown: the database process ended unexpectedly and is restarted"
+		why := ": the database process ended unexpectedly and is restarted"
 		if r.LastCrash != "" {
-			message += ". Its last words: " + r.LastCrash
+			why += ". Its last words: " + r.LastCrash
 		}
-		d.event("RDS-EVENT-0004", message, "availability")
+		d.tell(event.Shutdown.And(why))
 		d.because("the database process crashed")
 		if d.status.Action == "" && d.next.Goal == kurabe.GoalRunning {
 			d.status.Action = kurabe.StateRebooting

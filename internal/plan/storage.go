@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // Percentages of AllocatedStorage. Source: the RDS user guide, events 0089
@@ -79,12 +80,12 @@ func (d *draft) watchCap(r *kurabe.InstanceReport) {
 	switch {
 	case percent >= storageFull && h.FullGiB == 0:
 		h.FullGiB = wanted.StorageGiB
-		d.event("RDS-EVENT-0007", "Allocated storage has been exhausted ("+used(r, limit)+"). Allocate additional storage to resolve.", "low storage")
-		d.event("RDS-EVENT-0221", "DB instance has reached the storage-full threshold, and the database has been shut down. You can increase the allocated storage to address this issue.", "availability")
+		d.tell(event.StorageExhausted.And(" (" + used(r, limit) + ")"))
+		d.tell(event.StorageFull.And(". You can increase the allocated storage to address this issue."))
 	case percent >= storageLow && d.status.StorageAlarm == 0:
 		d.status.StorageAlarm = storageLow
-		d.event("RDS-EVENT-0089", fmt.Sprintf("The free storage capacity for DB instance: %s is low at %d%% of the provisioned storage [Provisioned Storage: %s, Free Storage: %s]. You may want to increase the provisioned storage to address this issue.",
-			d.w.Spec.EffectiveName(d.status.AppliedNext), max(100-percent, 0), kurabe.FormatBytes(limit), kurabe.FormatBytes(max(limit-r.UsedBytes, 0))), "low storage")
+		d.tell(event.StorageLow.With(d.w.Spec.EffectiveName(d.status.AppliedNext), max(100-percent, 0),
+			kurabe.FormatBytes(limit), kurabe.FormatBytes(max(limit-r.UsedBytes, 0))))
 	case percent < storageAgain && h.FullGiB > 0,
 		percent < storageFull && h.FullGiB > 0 && wanted.StorageGiB > h.FullGiB: // growth is enough, however little
 		h.FullGiB = 0
@@ -99,7 +100,7 @@ func (d *draft) watchDisk(r *kurabe.InstanceReport) {
 	switch {
 	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning:
 		h.DiskFull = true
-		d.event("RDS-EVENT-0221", "The database has been shut down: "+room+". It is started again when there is room.", "availability", "low storage")
+		d.tell(event.StorageFull.And(": " + room + ". It is started again when there is room."))
 	case room == "" && r.Done: // a look that came to its end would have said so
 		h.DiskFull = false
 	}

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // The rule of storage autoscaling. Source: the RDS user guide, "Managing capacity
 // automatically with Amazon RDS storage autoscaling" (USER_PIOPS.Autoscaling): at
 // most 10 percent are free, for at least five minutes, and at least six hours have
 // passed since the last storage modification; the step is the greatest of 10 GiB, 10
-// percent and the growth predicted for 7 hours from the past hour. Texts and ids of
-// the events: "Amazon RDS event categories and event messages" (USER_Events.Messages).
+// percent and the growth predicted for 7 hours from the past hour.
 const (
 	scaleLowFor    = 5 * time.Minute
 	scaleCalmFor   = 6 * time.Hour
@@ -30,7 +30,7 @@ func (d *draft) planScaling(r *kurabe.InstanceReport) {
 	h := &d.status.Storage
 	if h.Scaling && r.Done && r.Generation == d.w.Assignment.Generation {
 		h.Scaling = false
-		d.event("RDS-EVENT-0218", "Finished applying autoscaling-initiated modification to allocated storage.", "configuration change")
+		d.tell(event.AutoscalingDone)
 	}
 	if d.w.Spec.MaxStorageGiB == 0 {
 		h.Samples, h.LowSince, h.Blocked = nil, time.Time{}, ""
@@ -63,16 +63,16 @@ func (d *draft) scale(usedBytes int64) {
 	maxGiB := d.w.Spec.MaxStorageGiB
 	diskGiB := d.diskGiB()
 	if wanted.StorageGiB >= maxGiB {
-		d.blocked("RDS-EVENT-0223", fmt.Sprintf("Storage autoscaling is unable to scale the storage for the reason: the maximum storage threshold of %d GiB is reached.", maxGiB))
+		d.blocked(event.AutoscalingStuck.With(fmt.Sprintf("the maximum storage threshold of %d GiB is reached.", maxGiB)))
 		return
 	}
 	if at := h.ChangedAt.Add(scaleCalmFor); !h.ChangedAt.IsZero() && d.w.Now.Before(at) {
 		d.lookAgain(at)
-		d.blocked("RDS-EVENT-0220", "DB instance is in the cooling-off period for a previous scale storage operation, until "+at.UTC().Format(time.RFC3339)+". No actions are necessary. Autoscaling will retry after the cooling-off period.")
+		d.blocked(event.AutoscalingWaits.And(", until " + at.UTC().Format(time.RFC3339) + ". No actions are necessary. Autoscaling will retry after the cooling-off period."))
 		return
 	}
 	if diskGiB > 0 && wanted.StorageGiB >= diskGiB {
-		d.blocked("RDS-EVENT-0223", fmt.Sprintf("Storage autoscaling is unable to scale the storage for the reason: the disk of the host has only %d GiB.", diskGiB))
+		d.blocked(event.AutoscalingStuck.With(fmt.Sprintf("the disk of the host has only %d GiB.", diskGiB)))
 		return
 	}
 	wish := wanted.StorageGiB + d.scaleStep(wanted.StorageGiB, usedBytes)
@@ -81,12 +81,12 @@ func (d *draft) scale(usedBytes int64) {
 		next = min(next, diskGiB)
 	}
 	d.because(fmt.Sprintf("storage autoscaling: %d GiB to %d GiB", wanted.StorageGiB, next))
-	d.event("RDS-EVENT-0217", "Applying autoscaling-initiated modification to allocated storage.", "configuration change")
+	d.tell(event.AutoscalingBegun)
 	if wish >= maxGiB {
-		d.event("RDS-EVENT-0224", "Storage autoscaling has triggered a pending scale storage task that will reach or exceed the maximum storage threshold. Increase the maximum storage threshold.", "failure")
+		d.tell(event.AutoscalingEnds)
 	}
 	if next*100 >= maxGiB*scaleWarnOfMax {
-		d.event("RDS-EVENT-0225", fmt.Sprintf("Allocated storage size %d GB is approaching the maximum storage threshold %d GB. Increase the maximum storage threshold.", next, maxGiB), "notification")
+		d.tell(event.AutoscalingNearsEnd.With(next, maxGiB))
 	}
 	h.ScaledGiB, h.Scaling, h.ChangedAt = next, true, d.w.Now
 	h.LowSince, h.Blocked = time.Time{}, ""
@@ -97,11 +97,11 @@ func (d *draft) scale(usedBytes int64) {
 }
 
 // blocked says once for each time that storage is low why it does not grow.
-func (d *draft) blocked(id, message string) {
-	d.because(message)
-	if d.status.Storage.Blocked != id {
-		d.status.Storage.Blocked = id
-		d.event(id, message, "failure")
+func (d *draft) blocked(kind event.Kind) {
+	d.because(kind.Text)
+	if d.status.Storage.Blocked != kind.ID {
+		d.status.Storage.Blocked = kind.ID
+		d.tell(kind)
 	}
 }
 

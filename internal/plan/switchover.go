@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // How long a switchover may take: until the replica lacks so little that it is begun, while
@@ -60,7 +61,7 @@ func (d *draft) beginSwitch() bool {
 	d.group.Switch, s.SwitchSeq, s.SwitchBy = wish.To, wish.Seq, d.w.Now.Add(switchTakes)
 	d.lookAgain(s.SwitchBy)
 	d.because(fmt.Sprintf("its read replica %s lacks little: no client writes here any more", wish.To))
-	d.event("KURABE-EVENT-0028", "Switchover begun: the DB instance takes no writes from here on, and its read replica takes its place once it has everything", "read replica", "notification")
+	d.tell(event.SwitchoverBegun.And(": the DB instance takes no writes from here on, and its read replica takes its place once it has everything"))
 	return true
 }
 
@@ -73,7 +74,7 @@ func (d *draft) wantsSwitch() bool {
 func (d *draft) endSwitch(message string) {
 	d.status.SwitchBy = time.Time{}
 	d.because(message)
-	d.event("KURABE-EVENT-0029", message, "read replica", "notification")
+	d.event("KURABE-EVENT-0038", message, "read replica", "notification")
 }
 
 // dropSwitch takes up a wish that nothing can come of: nobody follows the instance.

@@ -37,7 +37,7 @@ func TestSwitchoverBegins(t *testing.T) {
 	s := newYielder(t)
 	s.turn()
 	a, g := s.w.Assignment, s.w.Group
-	if g.Switch != replicaID || a.Role.Duty != kurabe.DutyYield || !a.Role.Gives || s.w.Status.SwitchSeq != 1 || s.w.Status.State != kurabe.StateModifying || s.told("KURABE-EVENT-0028") != 1 {
+	if g.Switch != replicaID || a.Role.Duty != kurabe.DutyYield || !a.Role.Gives || s.w.Status.SwitchSeq != 1 || s.w.Status.State != kurabe.StateModifying || s.told("RDS-EVENT-0233") != 1 {
 		t.Fatalf("%+v, %+v, %+v", a.Role, g, s.w.Status)
 	}
 	generation := a.Generation
@@ -50,7 +50,7 @@ func TestSwitchoverBegins(t *testing.T) {
 	// Nobody takes over: it goes on as before, and the wish is used up.
 	s.w.Now = s.w.Now.Add(61 * time.Second)
 	s.turn()
-	if s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0029") != 1 || !s.w.Status.SwitchBy.IsZero() {
+	if s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0038") != 1 || !s.w.Status.SwitchBy.IsZero() {
 		t.Fatalf("%+v, %+v", s.w.Group, s.w.Assignment.Role)
 	}
 	s.obeys(false)
@@ -58,8 +58,8 @@ func TestSwitchoverBegins(t *testing.T) {
 	for range 3 {
 		s.turn()
 	}
-	if state := s.w.Status.State; state != kurabe.StateAvailable && state != kurabe.StateBackingUp || s.told("KURABE-EVENT-0028") != 1 {
-		t.Errorf("%s, begun %d times", state, s.told("KURABE-EVENT-0028"))
+	if state := s.w.Status.State; state != kurabe.StateAvailable && state != kurabe.StateBackingUp || s.told("RDS-EVENT-0233") != 1 {
+		t.Errorf("%s, begun %d times", state, s.told("RDS-EVENT-0233"))
 	}
 }
 
@@ -86,12 +86,12 @@ func TestSwitchoverWaits(t *testing.T) {
 			s := newYielder(t)
 			lacks(s)
 			s.turn()
-			if s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0029") != 0 || s.w.Status.State != kurabe.StateModifying {
+			if s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0038") != 0 || s.w.Status.State != kurabe.StateModifying {
 				t.Fatalf("%+v, %+v", s.w.Group, s.w.Status)
 			}
 			s.w.Now = s.w.Now.Add(31 * time.Second)
 			s.turn()
-			if s.w.Group.Switch != "" || s.w.Status.SwitchSeq != 1 || s.told("KURABE-EVENT-0029") != 1 || s.told("KURABE-EVENT-0028") != 0 {
+			if s.w.Group.Switch != "" || s.w.Status.SwitchSeq != 1 || s.told("KURABE-EVENT-0038") != 1 || s.told("RDS-EVENT-0233") != 0 {
 				t.Errorf("%+v, %+v", s.w.Group, s.w.Status)
 			}
 		})
@@ -121,7 +121,7 @@ func TestSwitchoverIsCalledOff(t *testing.T) {
 			s.w.Report.Running, s.w.Report.Serving, s.w.Report.Role.Yielded, s.w.Report.Role.Position = false, false, true, 100
 			fails(s)
 			s.turn()
-			if s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0029") != 1 {
+			if s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0038") != 1 {
 				t.Errorf("%+v, %+v", s.w.Group, s.w.Assignment.Role)
 			}
 		})
@@ -259,7 +259,7 @@ func TestSwitchoverOfNobody(t *testing.T) {
 	s.turn()
 	s.obeys(false)
 	s.turn()
-	if s.turn(); s.w.Status.SwitchSeq != 3 || s.told("KURABE-EVENT-0029") != 1 || s.w.Status.State != kurabe.StateAvailable {
+	if s.turn(); s.w.Status.SwitchSeq != 3 || s.told("KURABE-EVENT-0038") != 1 || s.w.Status.State != kurabe.StateAvailable {
 		t.Errorf("%+v", s.w.Status)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // shrink lets commits go on alone when nobody whom they could wait for answers, or the
@@ -62,7 +63,7 @@ func (d *draft) grow() {
 	if d.status.Converting {
 		d.status.Converting = false
 		if !d.status.AvailableAt.IsZero() {
-			d.event("RDS-EVENT-0025", "The DB instance has been converted to a Multi-AZ DB instance", "configuration change")
+			d.tell(event.ToMultiAZDone)
 		}
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // version is the engine version that the instance is to run. It is the one that
@@ -112,11 +113,13 @@ func (d *draft) allRun() (oldest string) {
 // changeVersion restarts the servers for another version, unless they run it.
 func (d *draft) changeVersion(from, to string, restart func(kurabe.State, string)) {
 	if runs := d.allRun(); runs != "" && kurabe.CompareVersions(runs, to) >= 0 {
-		d.event("RDS-EVENT-0047", "Database instance patched: engine version "+to, "maintenance")
+		d.tellPatched(to)
 		return
 	}
 	restart(kurabe.StateUpgrading, "engine version "+from+" to "+to)
 }
+
+func (d *draft) tellPatched(to string) { d.tell(event.Patched.And(": engine version " + to)) }
 
 // tellVersion notes which version clients speak with, which is not that in force while
 // servers are restarted one by one, or when one was started after the packages of its host had

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // World is everything that may influence the plan of one instance. Records are
@@ -106,9 +107,15 @@ func (d *draft) lookAgain(t time.Time) {
 	}
 }
 
+// tell tells of what RDS has an event of instances for.
+func (d *draft) tell(kind event.Kind) {
+	d.result.Events = append(d.result.Events, kind.Told(d.w.Now, d.w.Spec.EffectiveName(d.status.AppliedNext), string(d.w.Spec.ID)))
+}
+
+// event tells of what RDS has no event for.
 func (d *draft) event(id, message string, categories ...string) {
 	d.result.Events = append(d.result.Events, kurabe.Event{
-		At: d.w.Now, SourceType: "db-instance", Source: d.w.Spec.EffectiveName(d.status.AppliedNext),
+		At: d.w.Now, SourceType: event.Instance, Source: d.w.Spec.EffectiveName(d.status.AppliedNext),
 		SourceID: string(d.w.Spec.ID), ID: id, Categories: categories, Message: message,
 	})
 }

@@ -1,10 +1,12 @@
 package reconcile
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/plan"
 	"kurabe/internal/store"
 )
@@ -40,8 +42,39 @@ func TestEventsOfAClusterAreTold(t *testing.T) {
 	if written, _, err := kv.List(t.Context(), store.Root); err != nil || len(written) != 1 || !strings.Contains(string(written[0].Value), `"db-cluster-snapshot"`) {
 		t.Error(written, err)
 	}
-	if e := told(kurabe.Event{SourceType: "db-snapshot", Message: "DB snapshot deleted"}, true); e.SourceType != "db-cluster-snapshot" || e.Message != "DB cluster snapshot deleted" {
-		t.Errorf("snapshot: %+v", e)
+}
+
+// Where RDS has an event of clusters for what is told of an instance or its snapshot, that is
+// told, with its category and what was added; of what has none, the words are changed.
+func TestEventsOfAClusterAreRDSs(t *testing.T) {
+	for _, c := range []struct {
+		of   event.Kind
+		want string
+	}{
+		{event.Created, "db-cluster RDS-EVENT-0170 [creation] DB cluster created"},
+		{event.Deleted, "db-cluster RDS-EVENT-0171 [deletion] DB cluster deleted"},
+		{event.NewPassword, "db-cluster RDS-EVENT-0016 [configuration change] Reset master credentials"},
+		{event.Patched.And(": engine version 15.18"), "db-cluster RDS-EVENT-0173 [maintenance] Database cluster engine version has been upgraded: engine version 15.18"},
+		{event.CannotBeCreated.And(". The DB instance needs room"), "db-cluster RDS-EVENT-0355 [failure] The DB cluster can't be created because of insufficient resource limits. The DB cluster needs room"},
+		{event.ManualBegun, "db-cluster-snapshot RDS-EVENT-0074 [backup] Creating manual cluster snapshot"},
+		{event.ManualDone, "db-cluster-snapshot RDS-EVENT-0075 [backup] Manual cluster snapshot created"},
+		{event.AutomatedBegun, "db-cluster-snapshot RDS-EVENT-0168 [backup] Creating automated cluster snapshot"},
+		{event.AutomatedDone, "db-cluster-snapshot RDS-EVENT-0169 [backup] Automated cluster snapshot created"},
+		{event.ClusterFailoverDone.With("shop-instance-2"), "db-cluster RDS-EVENT-0071 [failover] Completed failover to DB instance: shop-instance-2"},
+		{event.Restarted, "db-cluster RDS-EVENT-0006 [availability] DB cluster restarted"},
+		{event.SnapshotDeleted, "db-cluster-snapshot RDS-EVENT-0041 [deletion] Deleted user snapshot"},
+		{event.ParameterUpdated.With("a", "b", "immediate"), "db-parameter-group RDS-EVENT-0037 [configuration change] Updated parameter a to b with apply method immediate"},
+	} {
+		show := func(e kurabe.Event) string {
+			return fmt.Sprint(e.SourceType, " ", e.ID, " ", e.Categories, " ", e.Message)
+		}
+		e := c.of.Told(noon, "shop", "id")
+		if got := told(e, true); show(got) != c.want || got.Source != "shop" || got.SourceID != "id" || !got.At.Equal(noon) {
+			t.Errorf("%+v, want %q", got, c.want)
+		}
+		if got := told(e, false); show(got) != show(e) {
+			t.Errorf("of an instance: %q, want %q", show(got), show(e))
+		}
 	}
 }
 

@@ -252,8 +252,13 @@ class TestCluster:
         server.cli("failover-db-cluster", "--db-cluster-identifier", cluster.name)
         wait_for("another writer", lambda: cluster.writer() != target, 60)
         cluster.whole()
-        events = every(rds, "describe_events", "Events", SourceType="db-cluster", SourceIdentifier=cluster.name)
-        assert any("failover" in e["EventCategories"] for e in events) and {e["SourceArn"] for e in events} == {cluster.describe()["DBClusterArn"]}
+        events = every(rds, "describe_events", "Events", SourceType="db-cluster", SourceIdentifier=cluster.name, EventCategories=["failover"])
+        said = [e["Message"] for e in events]
+        for what in ("Started cross AZ failover to DB instance: ", "Completed failover to DB instance: "):
+            assert any(m.startswith(what + target) for m in said), said
+        assert {e["SourceArn"] for e in events} == {cluster.describe()["DBClusterArn"]}
+        created = every(rds, "describe_events", "Events", SourceType="db-cluster", SourceIdentifier=cluster.name, EventCategories=["creation"])
+        assert [e["Message"] for e in created] == ["DB cluster created"]
 
     def test_modify(self, rds, server, cluster):
         out = rds.modify_db_cluster(DBClusterIdentifier=cluster.name, AllocatedStorage=25, ApplyImmediately=True)["DBCluster"]
@@ -278,6 +283,10 @@ class TestCluster:
         made = rds.create_db_cluster_snapshot(DBClusterSnapshotIdentifier=name, DBClusterIdentifier=cluster.name)["DBClusterSnapshot"]
         assert made["Status"] == "creating" and {"Key": "team", "Value": "blue"} in made["TagList"]
         rds.get_waiter("db_cluster_snapshot_available").wait(DBClusterSnapshotIdentifier=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+        told = every(rds, "describe_events", "Events", SourceType="db-cluster-snapshot", SourceIdentifier=name)
+        assert [(e["Message"], e["EventCategories"]) for e in told] == [
+            ("Creating manual cluster snapshot", ["backup"]), ("Manual cluster snapshot created", ["backup"]),
+        ]
         server.cli("create-db-cluster-snapshot", "--db-cluster-snapshot-identifier", f"{name}-cli", "--db-cluster-identifier", cluster.name)
         snapshot(rds, f"{name}-cli")
         rds.copy_db_cluster_snapshot(SourceDBClusterSnapshotIdentifier=name, TargetDBClusterSnapshotIdentifier=f"{name}-2", CopyTags=True)

@@ -139,6 +139,17 @@ def test_event_categories(rds):
         rds.describe_event_categories(SourceType="teapot")
 
 
+def test_events_have_listed_categories(rds, resident):
+    """Who asks for the categories of a source finds every event of it by them."""
+    listed = {m["SourceType"]: m["EventCategories"] for m in rds.describe_event_categories()["EventCategoriesMapList"]}
+    events = every(rds, "describe_events", "Events", Duration=24 * 60)
+    assert resident.name in {e["SourceIdentifier"] for e in events}
+    for e in events:
+        assert set(e["EventCategories"]) <= set(listed[e["SourceType"]]), e
+    by_category = every(rds, "describe_events", "Events", Duration=24 * 60, EventCategories=sorted({c for of in listed.values() for c in of}))
+    assert len(by_category) >= len(events)
+
+
 def test_events_page_without_gaps(rds, resident):
     """Twenty changes of a group make more than one page."""
     rds.create_db_parameter_group(DBParameterGroupName="events", DBParameterGroupFamily=family(rds, resident), Description="d")

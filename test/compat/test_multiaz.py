@@ -144,9 +144,9 @@ class TestMultiAZ:
         for same in ("DbiResourceId", "Endpoint", "InstanceCreateTime", "DBInstanceClass", "MultiAZ", "PendingModifiedValues"):
             assert after[same] == before[same]
         assert {0, 1} | acknowledged <= rows(db)
-        events = rds.describe_events(SourceType="db-instance", SourceIdentifier=db.name, EventCategories=["failover"])["Events"]
-        told = [e["Message"] for e in events]
-        assert any("failover started" in m for m in told) and any("failover completed" in m for m in told), told
+        said = told(rds, db, "failover")
+        for what in ("Multi-AZ instance failover started", "Multi-AZ failover to standby complete", "Multi-AZ instance failover completed"):
+            assert any(m.startswith(what) for m in said), said
 
     def test_the_certificate_is_still_that_of_the_endpoint(self, server, db):
         path = server.folder / "ca-multiaz.pem"
@@ -203,6 +203,7 @@ class TestMultiAZ:
             assert now["Endpoint"] == before["Endpoint"]
             assert engines.query(connection, "SELECT 1")[0][0] == 1  # the session was not cut
         assert rows(db) == kept
+        assert told(rds, db, "configuration change")[-2:] == converted("standard (Single-AZ)")
         with pytest.raises(rds.exceptions.ClientError, match="InvalidParameterCombination.*not configured for multi-AZ"):
             failover(db)
 
@@ -218,7 +219,7 @@ class TestMultiAZ:
         assert out["PendingModifiedValues"] == {}
         assert rds.describe_pending_maintenance_actions(ResourceIdentifier=arn)["PendingMaintenanceActions"] == []
 
-    def test_converted_under_a_session(self, db):
+    def test_converted_under_a_session(self, rds, db):
         kept, before = rows(db), db.describe()
         with db.connect() as connection:
             assert db.modify(MultiAZ=True, wait=False)["DBInstanceStatus"] == "modifying"
@@ -226,6 +227,7 @@ class TestMultiAZ:
             engines.query(connection, "INSERT INTO kept VALUES (2)")
         assert (now["MultiAZ"], now["PendingModifiedValues"], now["Endpoint"]) == (True, {}, before["Endpoint"])
         assert rows(db) == kept | {2}
+        assert told(rds, db, "configuration change")[-2:] == converted("Multi-AZ")
 
     def test_delete_leaves_nothing(self, server, db):
         resource = db.describe()["DbiResourceId"]
@@ -233,6 +235,19 @@ class TestMultiAZ:
         assert len(homes()) == 2 and harness.processes(resource)
         db.delete()
         assert (homes(), harness.processes(resource), instances.cgroups(resource)) == ([], [], [])
+
+
+def told(rds, db, category):
+    """What the events of one category say, oldest first."""
+    events = rds.describe_events(SourceType="db-instance", SourceIdentifier=db.name, EventCategories=[category], Duration=24 * 60)["Events"]
+    assert all(category in e["EventCategories"] for e in events), events
+    return [e["Message"] for e in events]
+
+
+def converted(to):
+    """How RDS tells of a conversion."""
+    change = f"applying modification to convert to a {to} DB instance"
+    return [f"A{change[1:]}", f"Finished {change}"]
 
 
 def refused(server, engine, code, said, **over):

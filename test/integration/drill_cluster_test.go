@@ -94,7 +94,7 @@ func (b *ringBed) rehearsed(t *testing.T) {
 		if r.After.Epoch <= r.Before.Epoch || r.After.Writer.Server == r.Before.Writer.Server || r.Errors == 0 {
 			t.Errorf("%+v, then %+v, %d errors", r.Before, r.After, r.Errors)
 		}
-		wantTold(t, r, map[drill.Source]string{drill.FromPlanner: fmt.Sprint("epoch ", r.After.Epoch), drill.FromHost: "it does not run", drill.FromEvent: "failover started"})
+		wantTold(t, r, map[drill.Source]string{drill.FromPlanner: fmt.Sprint("epoch ", r.After.Epoch), drill.FromHost: "it does not run", drill.FromEvent: "cross AZ failover to DB instance"})
 	})
 	inTurn(t, "a reader is frozen", func(t *testing.T) {
 		r := b.drill(t, "--freeze", "reader", "--for", "4s")

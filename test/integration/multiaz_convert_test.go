@@ -119,9 +119,9 @@ func (b *pairBed) unnoticed(t *testing.T, multi bool) {
 	must(t, err)
 	from := time.Now()
 	b.SetMultiAZ(t, multi)
-	became, words := b.WaitSingle, "Single-AZ"
+	became, words := b.WaitSingle, "finished applying modification to convert to a standard (Single-AZ)"
 	if multi {
-		became, words = b.WaitWhole, "to a Multi-AZ"
+		became, words = b.WaitWhole, "finished applying modification to convert to a Multi-AZ"
 	}
 	took := became(t)
 	b.WaitEventsFrom(t, from, words)

@@ -1,0 +1,63 @@
+package event
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// guide are the rows of RDS's page that are told of. They were written down from the page, not
+// from the declarations of this package.
+func guide(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/guide.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Split(strings.TrimSpace(line), " | ")
+		if len(fields) != 4 {
+			t.Fatalf("%q", line)
+		}
+		rows[fmt.Sprintf("RDS-EVENT-%s of %s: %s", fields[0], fields[1], fields[2])] = fields[3]
+	}
+	return rows
+}
+
+func TestKindsAreRDSs(t *testing.T) {
+	want, seen := guide(t), map[string]bool{}
+	for _, k := range All() {
+		row := fmt.Sprintf("%s of %s: %s", k.ID, k.Source, k.Category)
+		words, known := want[row]
+		if !known || seen[row] || !strings.HasPrefix(k.Text, words) {
+			t.Errorf("%s, %q: RDS says %q; seen before: %v", row, k.Text, words, seen[row])
+		}
+		seen[row] = true
+	}
+	for _, row := range slices.Sorted(maps.Keys(want)) {
+		if !seen[row] {
+			t.Errorf("%s is missing", row)
+		}
+	}
+}
+
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+func TestWords(t *testing.T) {
+	e := RestoredToPoint.With("100%d", "b").And(", as of 5%").Told(noon, "b", "db-B")
+	if e.Message != "Restored from DB instance 100%d to b, as of 5%" || e.SourceType != "db-instance" || e.Source != "b" || e.SourceID != "db-B" ||
+		e.ID != "RDS-EVENT-0019" || !slices.Equal(e.Categories, []string{"restoration"}) || !e.At.Equal(noon) {
+		t.Errorf("%+v", e)
+	}
+	if strings.Contains(RestoredToPoint.Text, "100") {
+		t.Error("a kind was changed by its use")
+	}
+}
