@@ -231,5 +231,8 @@ func hostStatus(h control.HostInfo, now time.Time) string {
 	if h.Joined != nil && h.Joined.Drained {
 		status += ", drained"
 	}
+	if h.Presence != nil && h.Presence.Double != nil {
+		status += ", a copy of it at " + h.Presence.Double.From + " is refused"
+	}
 	return status
 }
