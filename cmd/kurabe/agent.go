@@ -164,7 +164,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 		Answer: hostAnswerer(logs.New(filepath.Join(n.base, "instances")), n.lags), Log: n.log,
 	})
 	n.say = n.link.Alive
-	if err := n.takePlace(ctx, life); err != nil {
+	if err := n.takePlace(ctx, life, firstTime); err != nil {
 		return err
 	}
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)

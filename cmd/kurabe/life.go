@@ -39,8 +39,8 @@ const doubleTime = awayTime + firstTime + 5*time.Second
 
 // takePlace makes sure that this machine is the host that its folder says, before any database
 // is touched: a folder that was not used in this life may be a copy. While the service is not
-// reached nobody can tell, and the databases are what matters.
-func (n *agentNode) takePlace(ctx context.Context, life string) error {
+// reached nobody can tell, and the databases are what matters: it is waited for so long.
+func (n *agentNode) takePlace(ctx context.Context, life string, within time.Duration) error {
 	path := filepath.Join(n.self.dir, lifeFile)
 	last, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +49,7 @@ func (n *agentNode) takePlace(ctx context.Context, life string) error {
 	if string(last) == life {
 		return nil
 	}
-	err = n.link.Place(ctx, firstTime, doubleTime)
+	err = n.link.Place(ctx, within, doubleTime)
 	if errors.Is(err, hostlink.ErrDouble) || ctx.Err() != nil {
 		return err
 	}

@@ -129,6 +129,9 @@ func (r *Remote) turn(addr string, err error) {
 		r.aim.redirected(addr, m.planner)
 		return
 	}
+	if errors.Is(err, ErrDouble) {
+		return // that is the planner's word, and no other server has another one
+	}
 	r.aim.missed(addr)
 }
 

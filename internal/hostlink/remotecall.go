@@ -31,7 +31,8 @@ func (r *Remote) Place(ctx context.Context, within, patience time.Duration) erro
 				late.Reset(patience - time.Since(began))
 			}
 			double = err
-		case ctx.Err() == nil:
+		}
+		if ctx.Err() == nil {
 			r.turn(at, err)
 		}
 		select {

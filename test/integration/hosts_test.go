@@ -416,6 +416,7 @@ func (b *hostsBed) drainAndRemove(t *testing.T) {
 			t.Errorf("kurabe hosts %v: it wants %q:\n%s", args, wants, out)
 		}
 	}
+	b.copyIsRefused(t, i)
 	hosts("drain it first", "remove", id)
 	hosts("there is no host", "drain", "host-none")
 	hosts("a server of the service runs on", "drain", b.service.HostID())
