@@ -50,4 +50,16 @@ type Presence struct {
 	// SilentFor is how long it has announced to say nothing, in its newest word: its writers
 	// may serve for as long.
 	SilentFor time.Duration `json:"silentFor,omitempty"`
+	// Life is which machine, and from which start of it on, is this host: no other one is heard
+	// until the host is lost.
+	Life string `json:"life,omitempty"`
+	// Double is there while another machine comes with the identity of this host.
+	Double *Double `json:"double,omitempty"`
+}
+
+// Double is a machine that was refused because another one is the host that it says it is: a
+// copy of that machine, or of its data folder.
+type Double struct {
+	From  string    `json:"from"` // its address, as it was seen first
+	Since time.Time `json:"since"`
 }

@@ -155,11 +155,18 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 	if n.pool != nil {
 		n.loop("pool", func() error { return n.pool.watch(loopCtx) })
 	}
+	life, err := lifeOf(data)
+	if err != nil {
+		return err
+	}
 	n.link = hostlink.NewRemote(hostlink.RemoteConfig{
-		Server: n.self.saved.Server, Servers: n.self.saved.Servers, Learned: n.self.learned(n.log), Roots: n.self.roots, Identity: n.self.certificate,
+		Life: life, Server: n.self.saved.Server, Servers: n.self.saved.Servers, Learned: n.self.learned(n.log), Roots: n.self.roots, Identity: n.self.certificate,
 		Answer: hostAnswerer(logs.New(filepath.Join(n.base, "instances")), n.lags), Log: n.log,
 	})
 	n.say = n.link.Alive
+	if err := n.takePlace(ctx, life, firstTime); err != nil {
+		return err
+	}
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
 	defer prepared()
 	n.loop("certificate", func() error { return n.self.keepFresh(loopCtx, n.link, n.log) })

@@ -91,29 +91,6 @@ func hostsTokenCommand() *cobra.Command {
 	return c
 }
 
-func hostsDrainCommand() *cobra.Command {
-	var f clientFlags
-	var undo bool
-	c := &cobra.Command{
-		Use:   "drain HOST",
-		Short: "Place nothing new on a host",
-		Long: `Place nothing new on a host. DB instances move to other hosts of the same network, if these
-can take them (see the guide to hosts). What stays is listed: such a DB instance
-goes to another host as a read replica that is promoted, or by a restore.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			query := url.Values{"host": {args[0]}}
-			if undo {
-				query.Set("undo", "1")
-			}
-			return f.changeHost(cmd.Context(), "/drain", query, args[0])
-		},
-	}
-	f.add(c)
-	c.Flags().BoolVar(&undo, "undo", false, "place things on it again")
-	return c
-}
-
 func hostsRemoveCommand() *cobra.Command {
 	var f clientFlags
 	c := &cobra.Command{
@@ -175,12 +152,17 @@ func (f *clientFlags) changeHost(ctx context.Context, path string, query url.Val
 	if err != nil {
 		return err
 	}
+	return printLeft(os.Stdout, hosts, id)
+}
+
+// printLeft says what a host still has, and lists all.
+func printLeft(w io.Writer, hosts []control.HostInfo, id string) error {
 	for _, h := range hosts {
 		if string(h.ID) == id && len(h.Servers)+len(h.Snapshots) > 0 {
-			fmt.Printf("%s still has %d database servers and %d snapshots: %s\n", id, len(h.Servers), len(h.Snapshots), strings.Join(h.Holds, ", "))
+			fmt.Fprintf(w, "%s still has %d database servers and %d snapshots: %s\n", id, len(h.Servers), len(h.Snapshots), strings.Join(h.Holds, ", "))
 		}
 	}
-	return printHosts(os.Stdout, hosts, time.Now())
+	return printHosts(w, hosts, time.Now())
 }
 
 func (c *client) hosts(ctx context.Context, method, path string, query url.Values) ([]control.HostInfo, error) {
@@ -230,6 +212,9 @@ func hostStatus(h control.HostInfo, now time.Time) string {
 	}
 	if h.Joined != nil && h.Joined.Drained {
 		status += ", drained"
+	}
+	if h.Presence != nil && h.Presence.Double != nil {
+		status += ", a copy of it at " + h.Presence.Double.From + " is refused"
 	}
 	return status
 }

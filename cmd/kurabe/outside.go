@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"kurabe"
 	"kurabe/internal/etcdnode"
@@ -80,19 +77,6 @@ func newOutside(data string, f *etcdFlags, kept *outsideRecord, host kurabe.Host
 		Away: o.gate.Shut, Back: o.gate.Open, Log: log,
 	})
 	return o, nil
-}
-
-// lifeOf tells this data folder on this machine, until it is started anew, from a copy of it.
-func lifeOf(data string) (string, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", err
-	}
-	var st unix.Stat_t
-	if err := unix.Stat(data, &st); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s %d:%d", strings.TrimSpace(string(boot)), st.Dev, st.Ino), nil
 }
 
 // id tells this state from every other one.

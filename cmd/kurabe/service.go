@@ -374,6 +374,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/recover", server.Signed(recoverer{c}.accept))
 	hosts := hostRequests{c, ca.Digest(), s.hostAddress, s.canHaveServers, s.outside.flags()}
 	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
+	server.Handle("GET /kurabe/hosts/leaving", server.Signed(s.leaving))
 	server.Handle("POST /kurabe/hosts/token", server.Signed(hosts.token))
 	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))
 	server.Handle("POST /kurabe/hosts/remove", server.Signed(hosts.remove))

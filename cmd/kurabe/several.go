@@ -28,6 +28,7 @@ import (
 // entrance is where other machines reach this server: hosts, and other servers.
 type entrance struct {
 	listener net.Listener
+	data     string // the folder of this server
 	link     string // HOST:PORT, as others are told; "" when it listens at every address
 	peer     string // of the member of the state store
 	files    etcdnode.Peers
@@ -43,7 +44,7 @@ func (s *service) openEntrance(f *serverFlags, data string, ca *pki.CA) error {
 	if f.hostListen == "" {
 		return nil
 	}
-	d := &entrance{roots: x509.NewCertPool()}
+	d := &entrance{data: data, roots: x509.NewCertPool()}
 	d.roots.AppendCertsFromPEM(ca.PEM())
 	var err error
 	if d.listener, err = net.Listen("tcp", f.hostListen); err != nil {
@@ -131,8 +132,12 @@ func (s *service) makeHome(ca *pki.CA, local hostlink.Link) error {
 	if err != nil {
 		return err
 	}
+	life, err := lifeOf(s.entrance.data)
+	if err != nil {
+		return err
+	}
 	c := hostlink.RemoteConfig{
-		Server: s.entrance.link, Roots: s.entrance.roots, Identity: func() *tls.Certificate { return &own },
+		Life: life, Server: s.entrance.link, Roots: s.entrance.roots, Identity: func() *tls.Certificate { return &own },
 		Answer: hostAnswerer(logs.New(filepath.Join(s.base, "instances")), s.lags), Log: s.log,
 	}
 	if s.servers != nil {
@@ -221,7 +226,7 @@ func (s *service) becomeSeveral(ctx context.Context, f *serverFlags, kv store.KV
 		}
 	}
 	if s.servers == nil {
-		list := &servers{path: filepath.Join(filepath.Dir(filepath.Dir(s.entrance.files.CertFile)), serversFile), Links: []string{s.entrance.link}}
+		list := &servers{path: filepath.Join(s.entrance.data, serversFile), Links: []string{s.entrance.link}}
 		if err := list.save(); err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (c *Control) CreateReplica(ctx context.Context, source string, n NewInstanc
 // replicaSource finds the instance that is to be followed.
 func (c *Control) replicaSource(name string) (*store.Instance, error) {
 	if name == "" {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "SourceDBInstanceIdentifier is required: there are no DB clusters to make a read replica of.")
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "SourceDBInstanceIdentifier is required: a read replica is made of a DB instance here, not of a DB cluster.")
 	}
 	if strings.HasPrefix(strings.ToLower(name), "arn:") && !strings.HasPrefix(strings.ToLower(name), c.ARN("db", "")) {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "SourceDBInstanceIdentifier %s is of another region or account; this service knows DB instances of %s only.", name, strings.TrimSuffix(c.ARN("db", ""), ":db:"))

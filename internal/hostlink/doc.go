@@ -12,6 +12,9 @@
 // a moment may count on it from when it began to speak, and nobody calls it lost sooner
 // than silenceMax after that. Home is the link of a server's own agent.
 //
+// A host is one machine: of two with one certificate the one that has its place is served,
+// and the other one when that is lost (place.go).
+//
 // What must not live here: what an assignment means. A Link does not compare
 // generations; the agent refuses a lower one.
 package hostlink

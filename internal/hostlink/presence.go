@@ -25,6 +25,7 @@ type hearing struct {
 	covered time.Time
 	silent  time.Duration // what was announced
 	spoke   time.Time     // its newest word by which it can be expected to obey
+	place                 // which machine it is
 }
 
 // hearingLocked is what is known of a host. One that has not spoken under this election is what
@@ -33,7 +34,7 @@ func (s *Server) hearingLocked(e Election, id kurabe.HostID) *hearing {
 	h := s.heard[id]
 	if h == nil || h.election != e.Fence.ModRevision {
 		said, _ := s.View.Presence(id)
-		h = &hearing{election: e.Fence.ModRevision, lost: said.Lost, silent: said.SilentFor}
+		h = &hearing{election: e.Fence.ModRevision, lost: said.Lost, silent: said.SilentFor, place: place{life: said.Life, seen: s.Now(), refused: said.Double, came: s.Now()}}
 		if said.SilentFor > 0 {
 			h.covered = newest(s.started, e.Since).Add(said.SilentFor)
 		}
@@ -89,7 +90,7 @@ func (s *Server) alive(ctx context.Context, e Election, host kurabe.HostID, q Al
 			return AliveAnswer{}, nil
 		}
 		p := kurabe.Presence{Host: host, Since: now.UTC(), SilentFor: q.SilentFor}
-		if err := s.write(ctx, e, p, joined.ModRevision); err != nil {
+		if err := s.write(ctx, e, h, p, joined.ModRevision); err != nil {
 			return AliveAnswer{}, err
 		}
 	}
@@ -121,7 +122,9 @@ func (s *Server) Watch(ctx context.Context) error {
 	for {
 		// Whoever was stopped itself has heard nobody.
 		if now := s.Now(); now.Sub(looked) > silenceMax/2 {
+			s.mu.Lock()
 			s.started = now
+			s.mu.Unlock()
 		}
 		looked = s.Now()
 		if e, elected := s.elected(); elected && s.View.Revision() >= e.Fence.ModRevision {
@@ -152,10 +155,11 @@ func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kura
 	}
 	lost := now.Sub(last) > kurabe.LostAfter
 	h.lost = h.lost || lost
-	decided, silent := h.lost, h.silent
+	decided, silent, double := h.lost, h.silent, h.double(h.last, now)
 	s.mu.Unlock()
 	said, known := s.View.Presence(id)
-	if known && said.Lost == lost && decided == lost && (lost || said.SilentFor == silent) || !lost && !spoke {
+	told := known && (said.Double == nil) == (double == nil)
+	if told && said.Lost == lost && decided == lost && (lost || said.SilentFor == silent) || !lost && !spoke {
 		return
 	}
 	p := kurabe.Presence{Host: id, Lost: lost, Since: now.UTC(), SilentFor: silent}
@@ -163,7 +167,7 @@ func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kura
 		p.Since, p.SilentFor = last.UTC(), 0
 	}
 	log := s.Log.With(logkey.Host, string(id), "lost", lost)
-	if err := s.write(ctx, e, p, joined.ModRevision); err != nil {
+	if err := s.write(ctx, e, h, p, joined.ModRevision); err != nil {
 		if ctx.Err() == nil {
 			log.Warn("presence of a host not written, tried again", logkey.Error, err)
 		}
@@ -177,11 +181,24 @@ func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kura
 	}
 }
 
-// write stores a presence, and waits until View shows it.
-func (s *Server) write(ctx context.Context, e Election, p kurabe.Presence, joined int64) error {
+// write stores a presence, with the place as it is known, and waits until View shows it.
+func (s *Server) write(ctx context.Context, e Election, h *hearing, p kurabe.Presence, joined int64) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	s.mu.Lock()
+	p.Life, p.Double = h.life, h.double(h.last, s.Now())
+	s.mu.Unlock()
+	return s.put(ctx, e, p, joined)
+}
+
+// put stores a presence as it is. hearing.writing is held.
+func (s *Server) put(ctx context.Context, e Election, p kurabe.Presence, joined int64) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	change := store.NewChange().PutPresence(p, joined)
+	if said, _ := s.View.Presence(p.Host); p.Double != nil && said.Double == nil {
+		s.tellDouble(change, p)
+	}
 	if e.Fence.Key != "" {
 		change.RequireElected(e.Fence)
 	}

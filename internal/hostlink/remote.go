@@ -30,6 +30,9 @@ type RemoteConfig struct {
 	Servers []string
 	Learned func([]string)
 	Roots   *x509.CertPool
+	// Life tells this machine, until it is started anew, from every other one that has the
+	// same identity. One folder of one machine has one agent at a time.
+	Life string
 	// Identity gives the host's certificate, which may be renewed.
 	Identity func() *tls.Certificate
 	// Answer answers the service's questions; nil: there is nothing to ask.
@@ -126,6 +129,9 @@ func (r *Remote) turn(addr string, err error) {
 		r.aim.redirected(addr, m.planner)
 		return
 	}
+	if errors.Is(err, ErrDouble) {
+		return // that is the planner's word, and no other server has another one
+	}
 	r.aim.missed(addr)
 }
 
@@ -181,6 +187,7 @@ func (r *Remote) follow(ctx context.Context, at string, out chan<- Update) (bool
 	if err != nil {
 		return false, err
 	}
+	q.Header.Set(lifeHeader, r.Life)
 	a, err := r.http.Do(q)
 	if err != nil {
 		return false, because(ctx, err)
@@ -241,8 +248,11 @@ func failed(a *http.Response) error {
 	if a.StatusCode == http.StatusMisdirectedRequest {
 		return &misdirected{e.Planner, e.Servers}
 	}
-	if a.StatusCode == http.StatusForbidden {
+	switch a.StatusCode {
+	case http.StatusForbidden:
 		return fmt.Errorf("%w: %s", ErrRefused, e.Error)
+	case http.StatusConflict:
+		return fmt.Errorf("%w: %s", ErrDouble, e.Error)
 	}
 	return errors.New(e.Error)
 }
@@ -294,6 +304,7 @@ func (r *Remote) call(ctx context.Context, limit time.Duration, name string, bod
 	if err != nil {
 		return err
 	}
+	q.Header.Set(lifeHeader, r.Life)
 	a, err := r.http.Do(q)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

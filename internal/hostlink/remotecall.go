@@ -3,6 +3,7 @@ package hostlink
 import (
 	"context"
 	"errors"
+	"time"
 
 	"kurabe"
 )
@@ -10,6 +11,39 @@ import (
 // Alive says that the host is there.
 func (r *Remote) Alive(ctx context.Context, q Alive) (a AliveAnswer, err error) {
 	return a, r.call(ctx, aliveTime, callAlive, q, &a)
+}
+
+// Place asks for the place of this host, until it has it, or nobody has answered within a time.
+// ErrDouble when another machine has had it for as long as patience.
+func (r *Remote) Place(ctx context.Context, within, patience time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(within, cancel)
+	defer late.Stop()
+	for began, double := time.Now(), error(nil); ; {
+		at := r.aim.now()
+		_, err := r.Alive(ctx, Alive{Looking: true})
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrDouble):
+			if double == nil {
+				late.Reset(patience - time.Since(began))
+			}
+			double = err
+		}
+		if ctx.Err() == nil {
+			r.turn(at, err)
+		}
+		select {
+		case <-time.After(retryPauseOfSeveral):
+		case <-ctx.Done():
+			if double != nil {
+				return double
+			}
+			return err
+		}
+	}
 }
 
 // Renew has a new certificate signed for the host's own key or a new one.

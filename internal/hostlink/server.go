@@ -108,8 +108,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // known lets hosts in that were admitted and not removed since.
 func (s *Server) known(next func(http.ResponseWriter, *http.Request, kurabe.HostID)) http.Handler {
 	return s.letIn(pki.PartyAgent, s.admitted, func(w http.ResponseWriter, r *http.Request, id kurabe.HostID) {
-		if _, elected := s.elected(); !elected {
+		e, elected := s.elected()
+		if !elected {
 			s.misdirect(w)
+			return
+		}
+		if err := s.take(r.Context(), e, id, lifeIn(r), r.RemoteAddr); err != nil {
+			refuse(w, statusOf(err), err)
 			return
 		}
 		next(w, r, id)
@@ -182,8 +187,8 @@ func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe
 			m.Question = &q
 		case <-ticker.C:
 		}
-		if _, elected := s.elected(); !elected || !s.admitted(host) {
-			return // deposed, or the host was removed meanwhile
+		if e, elected := s.elected(); !elected || !s.admitted(host) || !s.has(e, host, lifeIn(r)) {
+			return // deposed, or the host was removed, or is another machine now
 		}
 		if servers := s.servers(); !slices.Equal(servers, told) {
 			m.Servers, told = servers, servers
@@ -229,8 +234,11 @@ func answer(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// statusOf is 403 for what no repetition helps with.
+// statusOf is 403 for what no repetition helps with, and 409 for what helps when a host is lost.
 func statusOf(err error) int {
+	if errors.Is(err, ErrDouble) {
+		return http.StatusConflict
+	}
 	var e *kurabe.Error
 	if errors.As(err, &e) && e.Code != kurabe.CodeUnavailable && e.Code != kurabe.CodeThrottled || errors.Is(err, ErrRefused) {
 		return http.StatusForbidden

@@ -2,6 +2,7 @@ package hostlink
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"kurabe"
@@ -31,6 +32,12 @@ const (
 	callPutCatalog         = "put-catalog"
 	callSign               = "sign"
 	callAnswer             = "answer"
+)
+
+// lifeHeader names, with every word of a host, which machine it is: RemoteConfig.Life.
+const (
+	lifeHeader   = "Kurabe-Life"
+	lifeBytesMax = 200
 )
 
 const (
@@ -123,3 +130,7 @@ type dropRequest struct {
 // ErrRefused says that the service does not let this host in, or not do this: trying
 // again does not help until a person has done something.
 var ErrRefused = errors.New("refused by the service")
+
+// ErrDouble is an ErrRefused: the service hears this host from another machine. A machine that
+// was started anew is let in as soon as it is not heard any more; a copy never is.
+var ErrDouble = fmt.Errorf("%w, which hears this host from another machine", ErrRefused)

@@ -4,6 +4,7 @@
 // A name from outside is only ever looked up in a fresh listing, so it cannot
 // lead out of an instance's log folder; links and everything else that is no
 // regular file are not there. It follows no file and keeps none open: each
-// portion is one bounded read. Reading other hosts' files is not built yet.
+// portion is one bounded read. It knows this host's files; those of another one are
+// read there, where its agent is asked over its link (cmd/kurabe, hostAnswerer).
 // Called by internal/control, over control.LogSource.
 package logs

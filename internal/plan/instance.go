@@ -66,6 +66,7 @@ func begin(w World) *draft {
 
 // finish turns the draft into a result that holds changes only.
 func (d *draft) finish() Result {
+	d.tellStays()
 	if d.next.Generation > 0 || d.next.Host != "" {
 		if old := d.assigned(d.next.Instance); old == nil || !sameContent(d.next, *old) {
 			d.next.Generation++

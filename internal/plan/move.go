@@ -60,14 +60,18 @@ func (d *draft) mayMove(from kurabe.HostID) bool {
 		return false
 	}
 	if d.w.Spec.Engine.RestartsForLog() && !hasBinlog(d.next) {
-		d.because("it stays although " + d.w.Closed[from] + ": without automated backups its server would have to restart twice")
-		return false
+		return d.mayNot(from, "without automated backups its server would have to restart twice")
 	}
 	if _, _, why := d.chooseMove(); why != "" {
-		d.because(fmt.Sprintf("it stays although %s: %s", d.w.Closed[from], why))
-		return false
+		return d.mayNot(from, why)
 	}
 	return true
+}
+
+func (d *draft) mayNot(from kurabe.HostID, why string) bool {
+	d.because(fmt.Sprintf("it stays although %s: %s", d.w.Closed[from], why))
+	d.stays(d.next.Instance, why)
+	return false
 }
 
 // chooseMove takes another host, in the zone of now if there is one.

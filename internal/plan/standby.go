@@ -79,6 +79,7 @@ func (d *draft) enlist() {
 	}
 	if why != "" {
 		d.because("no standby: " + why)
+		d.unplaced = why
 		if d.status.SeenFailure != why {
 			d.status.SeenFailure = why
 			d.event("KURABE-EVENT-0032", "The standby of the DB instance cannot be placed: "+why, "failure")
@@ -151,6 +152,7 @@ func (d *draft) replace() {
 		}
 		if none != "" {
 			d.because(fmt.Sprintf("%s stays although %s: %s", m.ID, why, none))
+			d.stays(m.ID, none)
 			d.leaves = nil
 			continue
 		}

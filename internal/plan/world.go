@@ -76,6 +76,9 @@ type Result struct {
 	// the source whose place it has taken, whose record of who writes it goes, and of those
 	// that followed that one.
 	Followers []kurabe.InstanceStatus
+	// Stays says of servers on hosts that are to be emptied why they cannot leave. Others are
+	// about to.
+	Stays map[kurabe.InstanceID]string
 	// Reasons say, for people, why the result is what it is.
 	Reasons []string
 	// LookAgain is when time alone can change the plan; zero: never.
@@ -95,7 +98,9 @@ type draft struct {
 	restartsAtOnce bool
 	// leaves are the members that are to leave Sync, and then the group.
 	leaves map[kurabe.InstanceID]bool
-	result Result
+	// unplaced is why no standby can be had where one is missing.
+	unplaced string
+	result   Result
 }
 
 func (d *draft) because(reason string) { d.result.Reasons = append(d.result.Reasons, reason) }

@@ -416,10 +416,11 @@ func (b *hostsBed) drainAndRemove(t *testing.T) {
 			t.Errorf("kurabe hosts %v: it wants %q:\n%s", args, wants, out)
 		}
 	}
+	b.copyIsRefused(t, i)
 	hosts("drain it first", "remove", id)
 	hosts("there is no host", "drain", "host-none")
 	hosts("a server of the service runs on", "drain", b.service.HostID())
-	hosts("snapshots: DB instance stays", "drain", id)
+	hosts("snapshots: DB instance stays", "drain", id, "--no-wait")
 	in := harness.Request("refused", "postgres")
 	in.AvailabilityZone = aws.String(zoneThere)
 	if _, err := b.service.CreateDBInstance(t.Context(), in); err == nil || !strings.Contains(err.Error(), "is drained") {
@@ -427,7 +428,7 @@ func (b *hostsBed) drainAndRemove(t *testing.T) {
 	}
 	hosts("DB instance stays", "remove", id)
 	hosts("ready ", "drain", id, "--undo")
-	hosts("ready, drained", "drain", id)
+	hosts("ready, drained", "drain", id, "--no-wait")
 	i.Delete(t)
 	hosts(b.service.HostID(), "remove", id)
 	harness.Wait(t, hostTime, "the agent is told", func() string {

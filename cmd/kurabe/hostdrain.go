@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kurabe"
+	"kurabe/internal/reconcile"
+)
+
+func hostsDrainCommand() *cobra.Command {
+	var f clientFlags
+	var undo, noWait bool
+	c := &cobra.Command{
+		Use:   "drain HOST",
+		Short: "Place nothing new on a host, and move away what can move",
+		Long: `Place nothing new on a host. DB instances move to other hosts of the same network, if these
+can take them (see the guide to hosts). It waits until everything has left that can, and
+says what stays and why: such a DB instance goes to another host as a read replica that
+is promoted, or by a restore.
+
+The host is drained from the first moment on. Ctrl-C ends the waiting and nothing else;
+--undo takes the drain back.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			query := url.Values{"host": {args[0]}}
+			if undo {
+				query.Set("undo", "1")
+			}
+			if undo || noWait {
+				return f.changeHost(cmd.Context(), "/drain", query, args[0])
+			}
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			if _, err := c.hosts(cmd.Context(), http.MethodPost, "/drain", query); err != nil {
+				return err
+			}
+			return c.waitDrained(cmd.Context(), args[0])
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&undo, "undo", false, "place things on it again")
+	c.Flags().BoolVar(&noWait, "no-wait", false, "return as soon as the request is stored")
+	return c
+}
+
+// waitDrained shows what leaves a host until nothing is left that can, and then what stays.
+func (c *client) waitDrained(ctx context.Context, host string) error {
+	waiting, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	p := newProgress(os.Stderr, host)
+	look := func() (servers []reconcile.Leaving, err error) {
+		body, err := c.get(waiting, "/kurabe/hosts/leaving", url.Values{"host": {host}})
+		if err != nil {
+			return nil, err
+		}
+		return servers, json.Unmarshal(body, &servers)
+	}
+	servers, err := untilLeft(waiting, look, p.show)
+	p.end()
+	if waiting.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("not waited for any longer; the drain goes on (kurabe hosts drain %s looks again, --undo takes it back)", host)
+	}
+	if err != nil {
+		return err
+	}
+	printStays(os.Stdout, servers)
+	hosts, err := c.hosts(ctx, http.MethodGet, "", nil)
+	if err != nil {
+		return err
+	}
+	return printLeft(os.Stdout, hosts, host)
+}
+
+// untilLeft looks until every server that is left stays, and returns these.
+func untilLeft(ctx context.Context, look func() ([]reconcile.Leaving, error), show func(string)) ([]reconcile.Leaving, error) {
+	for {
+		servers, err := look()
+		if err != nil {
+			return nil, err
+		}
+		leaving := leavingNames(servers)
+		if len(leaving) == 0 {
+			return servers, nil
+		}
+		show("moving " + strings.Join(leaving, ", "))
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// leavingNames are those that are about to leave, not more than people read.
+func leavingNames(servers []reconcile.Leaving) (names []string) {
+	for _, l := range servers {
+		if l.Stays == "" {
+			names = append(names, fmt.Sprintf("%s (%s)", l.Name, l.State))
+		}
+	}
+	slices.Sort(names)
+	const most = 5
+	if len(names) > most {
+		names = append(names[:most], fmt.Sprintf("%d more", len(names)-most))
+	}
+	return names
+}
+
+// printStays says of each server why it stays.
+func printStays(w io.Writer, servers []reconcile.Leaving) {
+	for _, l := range servers {
+		kind := "DB instance"
+		if l.Cluster {
+			kind = "DB cluster"
+		}
+		fmt.Fprintf(w, "%s %s stays: %s\n", kind, l.Name, l.Stays)
+	}
+}
+
+// leaving answers /kurabe/hosts/leaving.
+func (s *service) leaving(r *http.Request) (any, error) {
+	id := kurabe.HostID(r.URL.Query().Get("host"))
+	return reconcile.LeavingHost(s.view, id, time.Now()), nil
+}
