@@ -5,9 +5,8 @@ import "time"
 // WaitCount counts commits that ended their wait for a standby before one had answered. They
 // are committed at their server nevertheless, and other sessions see them.
 type WaitCount struct {
-	// Cancelled are those whose clients were answered, with a warning: their statement was
-	// cancelled, or ran out of time. Ended are those whose sessions were ended, which had no
-	// answer any more.
+	// Cancelled are those whose statements were cancelled: their clients were answered, with a
+	// warning. Ended are those whose sessions were ended, which had no answer any more.
 	Cancelled int64 `json:"cancelled,omitempty"`
 	Ended     int64 `json:"ended,omitempty"`
 }

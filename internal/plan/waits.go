@@ -60,7 +60,7 @@ func (d *draft) tellEndedWaits(alone bool) {
 		s.AloneAt = d.group.Writer
 	}
 	d.event("KURABE-EVENT-0036", fmt.Sprintf("%d commits ended their wait for the standby before it had answered%s, and other sessions see them: "+
-		"the statements of %d were cancelled or ran out of time, and their clients were told so by a warning; the sessions of %d were ended. %s",
+		"the statements of %d were cancelled, and their clients were told so by a warning; the sessions of %d were ended. %s",
 		fresh.Sum(), since, fresh.Cancelled, fresh.Ended, where), "notification", "availability")
 	s.Told, s.ToldAt = s.WaitCount, d.w.Now
 }
