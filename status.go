@@ -110,6 +110,8 @@ type InstanceStatus struct {
 	// BlockedAt is since when commits wait because nobody else has them (Group.Blocks), zero
 	// while they go on.
 	BlockedAt time.Time `json:"blockedAt,omitzero"`
+	// Refused is the newest content that a server could not start with, while the writer lacks it.
+	Refused Refusal `json:"refused,omitzero"`
 	// Activating: it was started again, because nobody else has every commit.
 	Activating bool `json:"activating,omitempty"`
 
@@ -136,6 +138,14 @@ type InstanceStatus struct {
 	Servers       []ServerStatus `json:"servers,omitempty"`
 
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+}
+
+// Refusal is what became of the content that was ordered with a boot: a server could not start
+// with it, and these are its words. Boot is 0 of none.
+type Refusal struct {
+	Boot    int64       `json:"boot"`
+	Kind    FailureKind `json:"kind"`
+	Message string      `json:"message"`
 }
 
 // ServerStatus is what users are told of one server of a DB cluster: to them it is a DB

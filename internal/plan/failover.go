@@ -284,7 +284,7 @@ func (d *draft) handOver() {
 // still lacks.
 func (d *draft) rollsFirst() bool {
 	m, _ := d.group.Member(d.group.Writer)
-	return d.waitsForStandby(m, d.assigned(m.ID)) && !d.rolled()
+	return d.waitsForStandby(m, d.assigned(m.ID)) && !d.rolled() && !d.newestRefused()
 }
 
 // heir is who the writer is to hand over to: whom the user names, or who has restarted
@@ -317,7 +317,7 @@ func (d *draft) succeeds(id kurabe.InstanceID) bool {
 // rolled says whether a standby has restarted with what the writer still lacks.
 func (d *draft) rolled() bool {
 	writer := d.assigned(d.group.Writer)
-	return writer != nil && writer.Boot < d.next.Boot && slices.ContainsFunc(d.group.Sync, d.hasRolled)
+	return writer != nil && writer.Boot < d.next.Boot && !d.current(*writer) && slices.ContainsFunc(d.group.Sync, d.hasRolled)
 }
 
 // hasRolled says whether a member runs with the newest content.

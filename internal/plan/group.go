@@ -15,9 +15,11 @@ func (d *draft) planGroup() {
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
 		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating = d.w.Spec.FailoverSeq, false, false
+		d.status.Refused = kurabe.Refusal{}
 		d.dropSwitch()
 		return
 	}
+	d.noteRefusal()
 	before := d.group.Writer
 	if !d.switchOver() {
 		d.decide()
