@@ -112,6 +112,8 @@ type InstanceStatus struct {
 	BlockedAt time.Time `json:"blockedAt,omitzero"`
 	// Refused is the newest content that a server could not start with, while the writer lacks it.
 	Refused Refusal `json:"refused,omitzero"`
+	// NoRoom are the standbys that have no room to write.
+	NoRoom []InstanceID `json:"noRoom,omitempty"`
 	// Activating: it was started again, because nobody else has every commit.
 	Activating bool `json:"activating,omitempty"`
 

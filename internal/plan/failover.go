@@ -264,7 +264,7 @@ func (d *draft) handOver() {
 	}
 	if to == "" || !s.writing {
 		if asked {
-			d.because("the failover that was asked for waits for a standby that has every commit")
+			d.because("the failover that was asked for waits for a standby that has every commit, and room to write")
 		}
 		g.Heir = ""
 		return
@@ -307,11 +307,11 @@ func (d *draft) heir(asked bool) kurabe.InstanceID {
 }
 
 // succeeds says whether the writer can hand over to a member: it lives, may have every commit,
-// and the writer hears it.
+// has room to write, and the writer hears it.
 func (d *draft) succeeds(id kurabe.InstanceID) bool {
 	w := d.heard(d.group.Writer)
 	silent := w == nil || w.Role == nil || slices.Contains(w.Role.Silent, id)
-	return d.group.Has(id) && d.able(id) && !silent
+	return d.group.Has(id) && d.able(id) && !silent && d.noRoom(id) == ""
 }
 
 // rolled says whether a standby has restarted with what the writer still lacks.

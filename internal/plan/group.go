@@ -15,7 +15,7 @@ func (d *draft) planGroup() {
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
 		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating = d.w.Spec.FailoverSeq, false, false
-		d.status.Refused = kurabe.Refusal{}
+		d.status.Refused, d.status.NoRoom = kurabe.Refusal{}, nil
 		d.dropSwitch()
 		return
 	}
@@ -31,6 +31,7 @@ func (d *draft) planGroup() {
 	d.completeFailover()
 	d.promoted()
 	d.tellGivenUp()
+	d.tellRoom()
 	d.endGroup()
 	d.order()
 	d.tellGroup()

@@ -40,6 +40,8 @@ type server struct {
 	lost, slotless map[kurabe.InstanceID]bool
 	binlog         binlog
 	failed         attempts
+	full           bool  // its host's disk is
+	used           int64 // bytes
 	outbox         *kurabe.InstanceReport
 	// leased: a warden ends it at lease, or at vouched if that is later. Clients are kept
 	// out until outlasts, for which outlasted is the epoch.
@@ -294,6 +296,9 @@ func (f *groupFleet) report(s *server) {
 	}
 	if r.Failure = s.refusal(); r.Failure == nil {
 		r.Failure = s.tried()
+	}
+	if r.UsedBytes = s.used; s.full && r.Failure == nil { // it stands beside Done
+		r.Failure = &kurabe.Failure{Kind: kurabe.FailureStorage, Step: kurabe.StepKeepRoom, Message: "the disk is nearly full", Attempts: 1}
 	}
 	s.outbox = &r
 }
