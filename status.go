@@ -114,6 +114,10 @@ type InstanceStatus struct {
 	BlockedAt time.Time `json:"blockedAt,omitzero"`
 	// Waits are the commits that ended their wait for a standby before one had answered.
 	Waits EndedWaits `json:"waits,omitzero"`
+	// Refused is the newest content that a server could not start with, while the writer lacks it.
+	Refused Refusal `json:"refused,omitzero"`
+	// NoRoom are the standbys that have no room to write.
+	NoRoom []InstanceID `json:"noRoom,omitempty"`
 	// Activating: it was started again, because nobody else has every commit. Undoing: a
 	// failover was begun and has come to nothing, and the same server is to write again.
 	Activating bool `json:"activating,omitempty"`
@@ -142,6 +146,14 @@ type InstanceStatus struct {
 	Servers       []ServerStatus `json:"servers,omitempty"`
 
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+}
+
+// Refusal is what became of the content that was ordered with a boot: a server could not start
+// with it, and these are its words. Boot is 0 of none.
+type Refusal struct {
+	Boot    int64       `json:"boot"`
+	Kind    FailureKind `json:"kind"`
+	Message string      `json:"message"`
 }
 
 // ServerStatus is what users are told of one server of a DB cluster: to them it is a DB

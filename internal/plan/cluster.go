@@ -66,6 +66,8 @@ func (d *draft) serverState(s kurabe.ServerStatus) kurabe.State {
 		return kurabe.StateStopping
 	case serves:
 		return kurabe.StateAvailable
+	case r != nil && r.Failure != nil && d.failing(r) && r.Failure.Kind == kurabe.FailureParameters:
+		return kurabe.StateIncompatibleParameters
 	case s.CreatedAt.IsZero():
 		return kurabe.StateCreating
 	}

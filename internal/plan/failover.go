@@ -240,7 +240,7 @@ func (d *draft) handOver() {
 	}
 	if to == "" || !s.writing {
 		if asked {
-			d.because("the failover that was asked for waits for a standby that has every commit")
+			d.because("the failover that was asked for waits for a standby that has every commit, and room to write")
 		}
 		g.Heir = ""
 		return
@@ -260,7 +260,7 @@ func (d *draft) handOver() {
 // still lacks.
 func (d *draft) rollsFirst() bool {
 	m, _ := d.group.Member(d.group.Writer)
-	return d.waitsForStandby(m, d.assigned(m.ID)) && !d.rolled()
+	return d.waitsForStandby(m, d.assigned(m.ID)) && !d.rolled() && !d.newestRefused()
 }
 
 // heir is who the writer is to hand over to: whom the user names, or who has restarted
@@ -283,17 +283,17 @@ func (d *draft) heir(asked bool) kurabe.InstanceID {
 }
 
 // succeeds says whether the writer can hand over to a member: it lives, may have every commit,
-// and the writer hears it.
+// has room to write, and the writer hears it.
 func (d *draft) succeeds(id kurabe.InstanceID) bool {
 	w := d.heard(d.group.Writer)
 	silent := w == nil || w.Role == nil || slices.Contains(w.Role.Silent, id)
-	return d.group.Has(id) && d.able(id) && !silent
+	return d.group.Has(id) && d.able(id) && !silent && d.noRoom(id) == ""
 }
 
 // rolled says whether a standby has restarted with what the writer still lacks.
 func (d *draft) rolled() bool {
 	writer := d.assigned(d.group.Writer)
-	return writer != nil && writer.Boot < d.next.Boot && slices.ContainsFunc(d.group.Sync, d.hasRolled)
+	return writer != nil && writer.Boot < d.next.Boot && !d.current(*writer) && slices.ContainsFunc(d.group.Sync, d.hasRolled)
 }
 
 // hasRolled says whether a member runs with the newest content.

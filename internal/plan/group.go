@@ -16,9 +16,11 @@ func (d *draft) planGroup() {
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
 		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating, d.status.Undoing = d.w.Spec.FailoverSeq, false, false, false
+		d.status.Refused, d.status.NoRoom = kurabe.Refusal{}, nil
 		d.dropSwitch()
 		return
 	}
+	d.noteRefusal()
 	before := d.group.Writer
 	if !d.switchOver() {
 		d.decide()
@@ -31,6 +33,7 @@ func (d *draft) planGroup() {
 	d.promoted()
 	d.tellGivenUp()
 	d.tellWaits()
+	d.tellRoom()
 	d.endGroup()
 	d.order()
 	d.tellGroup()

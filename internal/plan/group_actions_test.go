@@ -75,7 +75,9 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 			f.window(true)
 			f.calm(t)
 		},
-		"policy": func(t *rapid.T) { f.policy(rapid.SampledFrom(policies).Draw(t, "to")) },
+		"unfit":      func(t *rapid.T) { f.drawUnfit(t) },
+		"impossible": func(t *rapid.T) { f.askImpossible(t) },
+		"policy":     func(t *rapid.T) { f.policy(rapid.SampledFrom(policies).Draw(t, "to")) },
 	}
 }
 

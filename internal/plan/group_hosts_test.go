@@ -305,7 +305,7 @@ func TestGroupOverHosts(t *testing.T) {
 		}
 	})
 	t.Log(fmt.Sprint(seen))
-	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen", "acks of two", "held promotions", "upgrades"} {
+	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen", "acks of two", "held promotions", "upgrades", "refusals", "taken back"} {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
 		}

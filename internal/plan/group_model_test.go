@@ -39,6 +39,9 @@ type server struct {
 	// those who could follow nevertheless.
 	lost, slotless map[kurabe.InstanceID]bool
 	binlog         binlog
+	failed         attempts
+	full           bool  // its host's disk is
+	used           int64 // bytes
 	outbox         *kurabe.InstanceReport
 	// leased: a warden ends it at lease, or at vouched if that is later. Clients are kept
 	// out until outlasts, for which outlasted is the epoch.
@@ -63,6 +66,10 @@ type groupFleet struct {
 	readAt   map[kurabe.HostID]int
 	seen     map[string]int
 	events   []kurabe.Event
+	// tooLarge: no server starts with the larger class. refused are the boots with which one
+	// was seen not to start.
+	tooLarge bool
+	refused  map[int64]bool
 }
 
 func newGroupFleet(engine kurabe.EngineName, cluster bool) *groupFleet {
@@ -73,7 +80,7 @@ func newGroupFleet(engine kurabe.EngineName, cluster bool) *groupFleet {
 		w.Hosts[0].Zones = append(w.Hosts[0].Zones, "us-east-1c")
 	}
 	w.Catalog.Engine, w.Catalog.Family = engine, familyOf(engine)
-	f := &groupFleet{w: w, servers: map[kurabe.InstanceID]*server{}, acked: map[int]bool{}, seen: map[string]int{}}
+	f := &groupFleet{w: w, servers: map[kurabe.InstanceID]*server{}, acked: map[int]bool{}, seen: map[string]int{}, refused: map[int64]bool{}}
 	f.offer(0, minors[0])
 	return f
 }
@@ -134,7 +141,9 @@ func (f *groupFleet) decide(t tester) {
 	if r.Assignment != nil {
 		all = append(all, *r.Assignment)
 	}
+	f.noteRefusals(w)
 	for _, a := range all {
+		f.checkRestart(t, w, a)
 		if old := f.w.Members[a.Instance]; old != nil && a.Generation != old.Generation+1 {
 			t.Fatalf("%s: generation %d after %d", a.Instance, a.Generation, old.Generation)
 		}
@@ -149,6 +158,11 @@ func (f *groupFleet) decide(t tester) {
 		delete(f.servers, id)
 	}
 	f.events = append(f.events, r.Events...)
+	for _, e := range r.Events {
+		if e.ID == "KURABE-EVENT-0031" {
+			f.seen["taken back"]++
+		}
+	}
 }
 
 // checkGroup holds a new record against the old one.
@@ -243,8 +257,13 @@ func (f *groupFleet) acknowledge(t tester, s *server) {
 
 func (f *groupFleet) report(s *server) {
 	a := s.obeyed
-	if a.Instance == "" {
-		return
+	if a.Instance == "" { // it has obeyed nothing, and says why
+		if a = s.have; s.tried() == nil || a.Role == nil {
+			return
+		}
+		role := *a.Role
+		role.Epoch = 0
+		a.Role = &role
 	}
 	done := s.have.Generation == a.Generation && (s.running && (s.follower || !s.held) || a.Goal != kurabe.GoalRunning)
 	r := kurabe.InstanceReport{Host: a.Host, Instance: s.id, Generation: s.have.Generation, Done: done && !s.hung, Boot: s.boot, Running: s.running, EngineVersion: s.runs(),
@@ -275,7 +294,12 @@ func (f *groupFleet) report(s *server) {
 		}
 		r.Role = role
 	}
-	r.Failure = s.refusal()
+	if r.Failure = s.refusal(); r.Failure == nil {
+		r.Failure = s.tried()
+	}
+	if r.UsedBytes = s.used; s.full && r.Failure == nil { // it stands beside Done
+		r.Failure = &kurabe.Failure{Kind: kurabe.FailureStorage, Step: kurabe.StepKeepRoom, Message: "the disk is nearly full", Attempts: 1}
+	}
 	s.outbox = &r
 }
 
@@ -349,7 +373,7 @@ func TestGroupLosesNothing(t *testing.T) {
 		}
 	})
 	t.Log(fmt.Sprint(seen))
-	for _, what := range []string{"acks", "takeovers", "joins", "rebuilds", "choices", "chosen", "acks of two", "held promotions", "upgrades"} {
+	for _, what := range []string{"acks", "takeovers", "joins", "rebuilds", "choices", "chosen", "acks of two", "held promotions", "upgrades", "refusals", "taken back"} {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
 		}
@@ -364,14 +388,14 @@ func (f *groupFleet) recovers(t tester) {
 	f.w.Spec = &s
 	f.drain()
 	f.upToDate()
+	f.fit()
 	for range 4 {
 		f.calm(t)
 	}
 	f.reboot(t)
 	s = *f.w.Spec
 	state, _ := json.Marshal(map[string]any{"group": f.w.Group, "status": f.w.Status, "members": f.w.Members, "reports": f.w.Reports})
-	// Nobody takes the snapshot that backups begin with.
-	if now := f.w.Status.State; now != kurabe.StateAvailable && !(now == kurabe.StateBackingUp && s.Now.KeepsLog()) {
+	if !f.usable() {
 		t.Fatalf("it stays %s: %s", f.w.Status.State, state)
 	}
 	if s.Now.MultiAZ && (f.w.Group == nil || len(f.w.Group.Sync) != f.wanted() || f.w.Status.SecondZone == "" || f.w.Status.SecondZone == f.w.Status.Zone) {

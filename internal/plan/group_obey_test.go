@@ -100,7 +100,7 @@ func (f *groupFleet) follow(s *server, a kurabe.Assignment) bool {
 		delete(from.slotless, s.id)
 	}
 	s.source = a.Role.Source.ID
-	if !s.running && s.binlog.start(a) {
+	if !s.running && f.starts(s, a, a.Role.StartSeq) && s.binlog.start(a) {
 		f.begin(s, a, a.Role.StartSeq)
 	}
 	return s.running
@@ -130,6 +130,10 @@ func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
 	}
 	if !s.running {
 		if len(waits) > 0 && seq <= s.started {
+			s.failed.tries = 0 // it waits for an order
+			return false
+		}
+		if !f.starts(s, a, seq) {
 			return false
 		}
 		if !s.binlog.start(a) {

@@ -46,6 +46,7 @@ func (f *groupFleet) installed(a kurabe.Assignment) (best string) {
 // begin starts a server.
 func (f *groupFleet) begin(s *server, a kurabe.Assignment, seq int64) {
 	s.running, s.hung, s.boot, s.yielded, s.started, s.waits, s.version = true, false, a.Boot, false, seq, nil, f.installed(a)
+	s.failed.tries = 0
 }
 
 // runs is the version that a server reports.

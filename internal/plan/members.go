@@ -42,11 +42,11 @@ func (d *draft) order() {
 	if d.group == nil {
 		return
 	}
-	content := d.next
+	writer := d.next
 	for _, m := range d.group.Members {
-		a := d.member(content, m)
+		a := d.member(d.next, m)
 		if m.ID == d.group.Writer {
-			d.next = a
+			writer = a
 			continue
 		}
 		if old := d.assigned(m.ID); old == nil || !sameContent(*old, a) {
@@ -54,15 +54,18 @@ func (d *draft) order() {
 			d.result.Members = append(d.result.Members, a)
 		}
 	}
+	d.next = writer // who else restarts was judged by what all of them share
 }
 
 // member is the assignment of one, with the generation of the one in force.
 func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assignment {
 	a, old := content, d.assigned(m.ID)
 	a.Settings = maps.Clone(content.Settings)
-	if d.waitsForStandby(m, old) || d.waitsForWriter(m, old) || d.waitsItsTurn(m, old) {
-		a = *old
-		a.Settings, a.Goal = maps.Clone(old.Settings), content.Goal
+	switch {
+	case d.waitsForStandby(m, old) || d.waitsForWriter(m, old) || d.waitsItsTurn(m, old):
+		a = d.kept(*old)
+	case m.ID == d.group.Writer && old != nil && d.current(*old):
+		a.Boot = old.Boot
 	}
 	a.Instance, a.Host, a.ListensAt, a.Generation = m.ID, m.Host, m.ListensAt, 0
 	if m.ID.Number() > 1 {
@@ -85,19 +88,33 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 // waitsForStandby says whether the writer keeps what it has for now: what it would restart
 // for goes to the standby first, which then takes over. One that has every commit does so
 // while it restarts, too: both at once would be nobody to hand over to, and a writer that
-// stops waits for its answer. A restart that the user asked for is the writer's own.
+// stops waits for its answer. A restart that the user asked for is the writer's own. What a
+// server could not start with takes no other one down, whether or not anybody is there to
+// hand over to.
 func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
-	return m.ID == d.group.Writer && old != nil && old.Boot < d.next.Boot && !d.restartsAtOnce &&
-		old.Goal == kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning && d.status.Applied.MultiAZ &&
-		(len(d.group.Sync) > 0 || slices.ContainsFunc(d.standbys(), d.rolling)) && !lowers(*old, d.next)
+	if m.ID != d.group.Writer || old == nil || old.Boot >= d.next.Boot || d.restartsAtOnce || d.current(*old) ||
+		old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning || !d.status.Applied.MultiAZ || d.refuses(m, *old) {
+		return false
+	}
+	if d.group.Choosing && !d.newestRefused() {
+		return false // its successor waits, and somebody has to have what was ordered
+	}
+	return d.newestRefused() || (len(d.group.Sync) > 0 || slices.ContainsFunc(d.standbys(), d.rolling)) && !lowers(*old, d.next)
 }
 
 // rolling says whether a standby is restarting with the newest content, or has done so and is
 // about to have every commit again. One that has obeyed no epoch is in the making, and one that
-// does not start may take for ever.
+// does not start may take for ever. After a refusal nobody else is the first to try what comes
+// next: whoever has not said what becomes of that is about to.
 func (d *draft) rolling(m kurabe.Member) bool {
 	a, r, w := d.assigned(m.ID), d.heard(m.ID), d.heard(d.group.Writer)
-	if a == nil || a.Boot != d.next.Boot || r == nil || r.Role == nil || r.Role.Epoch == 0 || d.rebuilds(m.ID) || d.failing(r) {
+	if a == nil || r == nil || r.Role == nil || r.Role.Epoch == 0 || d.rebuilds(m.ID) {
+		return false
+	}
+	if d.status.Refused.Boot > 0 && (a.Boot != d.next.Boot || r.Generation != a.Generation) {
+		return true
+	}
+	if a.Boot != d.next.Boot || d.failing(r) {
 		return false
 	}
 	// One that its writer does not hear yet has only begun; one that is far behind is not waited for.
@@ -111,14 +128,20 @@ func (d *draft) failing(r *kurabe.InstanceReport) bool {
 }
 
 // waitsItsTurn says whether a standby that follows keeps what it has for now: another server
-// is restarting, and commits, and whoever reads, need one that does not.
+// is restarting, and commits, and whoever reads, need one that does not. With what a server
+// could not start with no other one restarts. One that holds may be the next writer, which
+// decides itself when it restarts. One that cannot start with what it has waits for nobody.
 func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
-	if m.ID == d.group.Writer || old == nil || old.Role == nil || old.Role.Duty != kurabe.DutyFollow ||
-		old.Boot >= d.next.Boot || old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning {
+	if m.ID == d.group.Writer || old == nil || old.Role == nil || old.Boot >= d.next.Boot ||
+		old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning || d.refuses(m, *old) {
 		return false
 	}
-	if d.writerRestarts() {
+	follows := old.Role.Duty == kurabe.DutyFollow || old.Role.Duty == kurabe.DutyHold
+	if d.newestRefused() || follows && (d.group.Choosing || d.writerRestarts()) {
 		return true
+	}
+	if !follows {
+		return false // it is to start anew anyway
 	}
 	return slices.ContainsFunc(d.standbys(), func(o kurabe.Member) bool {
 		a, r := d.assigned(o.ID), d.heard(o.ID)
@@ -137,7 +160,7 @@ func (d *draft) writerRestarts() bool {
 	if w == nil || r == nil || d.failing(r) {
 		return false
 	}
-	return w.Boot < d.next.Boot && !d.waitsForStandby(m, w) || w.Boot == d.next.Boot && !d.hasRolled(m.ID)
+	return w.Boot < d.next.Boot && !d.current(*w) && !d.waitsForStandby(m, w) || w.Boot == d.next.Boot && !d.hasRolled(m.ID)
 }
 
 // floors are what a PostgreSQL that follows must not have less of than the one it follows
@@ -164,11 +187,11 @@ func lowers(from, to kurabe.Assignment) bool {
 // Where other limits rise at the same time it does so nevertheless: with those that it has
 // it can apply nothing any more.
 func (d *draft) waitsForWriter(m kurabe.Member, old *kurabe.Assignment) bool {
-	if m.ID == d.group.Writer || old == nil || old.Boot >= d.next.Boot || !lowers(*old, d.next) {
+	if m.ID == d.group.Writer || old == nil || old.Boot >= d.next.Boot || !lowers(*old, d.next) || d.refuses(m, *old) {
 		return false
 	}
 	w, r := d.assigned(d.group.Writer), d.reported(d.group.Writer)
-	given := w != nil && r != nil && r.Role != nil && w.Boot == d.next.Boot && r.Boot == w.Boot && r.Done && r.Generation == w.Generation
+	given := w != nil && r != nil && r.Role != nil && (w.Boot == d.next.Boot || d.current(*w)) && r.Boot == w.Boot && r.Done && r.Generation == w.Generation
 	return !given || !lowers(d.next, *old) && !slices.Contains(r.Role.Replayed, m.ID)
 }
 
@@ -247,9 +270,7 @@ func (d *draft) broken(r *kurabe.InstanceReport, a kurabe.Assignment) bool {
 	if !refuses(r) {
 		return false
 	}
-	w, ran := d.assigned(d.group.Writer), d.reported(d.group.Writer)
-	proven := w.Boot == a.Boot && ran.Boot == a.Boot
-	return d.damaged(r) || r.Failure.Kind == kurabe.FailureParameters && proven && d.mayRebuild()
+	return d.damaged(r) || r.Failure.Kind == kurabe.FailureParameters && d.proven(a) && d.mayRebuild()
 }
 
 // damaged is broken for a server whose parameters no other one has.

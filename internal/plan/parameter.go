@@ -52,7 +52,7 @@ func (d *draft) planParameters(wanted kurabe.InstanceSettings, booting bool) {
 		}
 	}
 	target := Resolve(d.w.Catalog, d.w.Parameters, Vars(wanted, cpus))
-	retry := d.status.State == kurabe.StateIncompatibleParameters && !maps.Equal(target, d.next.Settings)
+	retry := d.mayStart() && !maps.Equal(target, d.next.Settings)
 	if retry {
 		d.because("the parameters changed: the server is started with the new ones")
 		d.next.Boot++

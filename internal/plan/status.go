@@ -38,7 +38,8 @@ func (d *draft) readReport() {
 		d.status.State = d.transition(d.status.State)
 	case r.Done:
 		d.done(r)
-	case r.Failure != nil && r.Failure.Attempts >= startTries && r.Failure.Kind == kurabe.FailureParameters:
+		d.tellRefused()
+	case r.Failure != nil && (r.Failure.Attempts >= startTries || refusesOrder(r, *d.w.Assignment)) && r.Failure.Kind == kurabe.FailureParameters:
 		d.incompatible(kurabe.StateIncompatibleParameters, event.IncompatibleParameters,
 			"The database cannot start with its parameters; change the DB parameter group. The engine says: "+r.Failure.Message)
 	case r.Failure.Final():
@@ -61,9 +62,9 @@ func (d *draft) unfinished() bool {
 	if d.next.Goal != kurabe.GoalRunning {
 		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.heard(m.ID); return r != nil && r.Running })
 	}
-	behind := slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool {
+	behind := !d.baseRefused() && slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool {
 		a := d.assigned(m.ID)
-		return !m.Leaving && a != nil && a.Boot < d.baseBoot
+		return !m.Leaving && a != nil && a.Boot < d.baseBoot && !(m.ID == d.group.Writer && alike(*a, *d.w.newest()))
 	})
 	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.Sync) < d.wanted()
 	return young || d.status.Converting || d.status.Promoting || d.group.Handover != "" || d.group.Switch != "" || !d.status.SwitchBy.IsZero() || behind

@@ -64,23 +64,8 @@ func TestIncompatibleParameters(t *testing.T) {
 	s.EachEngine(t, func(t *testing.T, engine string) {
 		p := impossible[engine]
 		group := "impossible-" + engine
-		versions, err := s.DescribeDBEngineVersions(t.Context(), &rds.DescribeDBEngineVersionsInput{Engine: aws.String(engine), DefaultOnly: aws.Bool(true)})
-		if err != nil || len(versions.DBEngineVersions) != 1 {
-			t.Fatal(versions, err)
-		}
-		if _, err := s.CreateDBParameterGroup(t.Context(), &rds.CreateDBParameterGroupInput{
-			DBParameterGroupName: aws.String(group), DBParameterGroupFamily: versions.DBEngineVersions[0].DBParameterGroupFamily, Description: aws.String("for a test"),
-		}); err != nil {
-			t.Fatal(err)
-		}
-		set := func(value string) {
-			t.Helper()
-			if _, err := s.ModifyDBParameterGroup(t.Context(), &rds.ModifyDBParameterGroupInput{
-				DBParameterGroupName: aws.String(group), Parameters: []types.Parameter{{ParameterName: aws.String(p.name), ParameterValue: aws.String(value), ApplyMethod: types.ApplyMethodPendingReboot}},
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		makeParameterGroup(t, s, group, engine)
+		set := func(value string) { setStatic(t, s, group, p.name, value) }
 		in := harness.Request(group, engine)
 		in.DBParameterGroupName = aws.String(group)
 		i := s.MustCreate(t, in)
@@ -109,4 +94,26 @@ func TestIncompatibleParameters(t *testing.T) {
 		}
 		i.Delete(t)
 	})
+}
+
+// makeParameterGroup makes an empty one of the engine's default version.
+func makeParameterGroup(t *testing.T, s *harness.Service, group, engine string) {
+	t.Helper()
+	versions, err := s.DescribeDBEngineVersions(t.Context(), &rds.DescribeDBEngineVersionsInput{Engine: aws.String(engine), DefaultOnly: aws.Bool(true)})
+	if err != nil || len(versions.DBEngineVersions) != 1 {
+		t.Fatal(versions, err)
+	}
+	_, err = s.CreateDBParameterGroup(t.Context(), &rds.CreateDBParameterGroupInput{
+		DBParameterGroupName: aws.String(group), DBParameterGroupFamily: versions.DBEngineVersions[0].DBParameterGroupFamily, Description: aws.String("for a test"),
+	})
+	must(t, err)
+}
+
+// setStatic sets a parameter that waits for a reboot.
+func setStatic(t *testing.T, s *harness.Service, group, name, value string) {
+	t.Helper()
+	_, err := s.ModifyDBParameterGroup(t.Context(), &rds.ModifyDBParameterGroupInput{
+		DBParameterGroupName: aws.String(group), Parameters: []types.Parameter{{ParameterName: aws.String(name), ParameterValue: aws.String(value), ApplyMethod: types.ApplyMethodPendingReboot}},
+	})
+	must(t, err)
 }

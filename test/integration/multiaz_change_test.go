@@ -87,15 +87,7 @@ func TestMultiAZPasswordAndParameters(t *testing.T) {
 	s := harness.Start(t, harness.Options{})
 	s.EachEngine(t, func(t *testing.T, engine string) {
 		group := "both-servers-" + engine
-		versions, err := s.DescribeDBEngineVersions(t.Context(), &rds.DescribeDBEngineVersionsInput{Engine: aws.String(engine), DefaultOnly: aws.Bool(true)})
-		if err != nil || len(versions.DBEngineVersions) != 1 {
-			t.Fatal(versions, err)
-		}
-		if _, err := s.CreateDBParameterGroup(t.Context(), &rds.CreateDBParameterGroupInput{
-			DBParameterGroupName: aws.String(group), DBParameterGroupFamily: versions.DBEngineVersions[0].DBParameterGroupFamily, Description: aws.String("for a test"),
-		}); err != nil {
-			t.Fatal(err)
-		}
+		makeParameterGroup(t, s, group, engine)
 		in := harness.MultiAZRequest("changed", engine)
 		in.DBParameterGroupName = aws.String(group)
 		b := &changeBed{&pairBed{Instance: s.MustCreate(t, in)}, group}

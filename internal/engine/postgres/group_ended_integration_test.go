@@ -80,7 +80,6 @@ func TestGroupEndedWaits(t *testing.T) {
 	thaw()
 	answered(c, true)
 	g.has(t, 1, 1, 2, 3)
-
 	// The writer's last words are read when it has ended.
 	g.end(t, 0, g.d.StopSignal())
 	_, n, err = g.d.ReadWaits(t.Context(), g.m[0], at)
