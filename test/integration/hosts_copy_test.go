@@ -37,6 +37,8 @@ func (b *hostsBed) copyIsRefused(t *testing.T, i *harness.Instance) {
 	if err := third.Start(t, copied); err != nil {
 		t.Fatal(err)
 	}
+	late := time.AfterFunc(hostTime, func() { copied.Process.Kill() }) // it runs on, which it must not
+	defer late.Stop()
 	if err := copied.Wait(); err == nil || !strings.Contains(out.String(), "hears this host from another machine") {
 		t.Errorf("a copy of the host: %v\n%s", err, out.String())
 	}
