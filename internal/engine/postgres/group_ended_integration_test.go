@@ -51,22 +51,11 @@ func TestGroupEndedWaits(t *testing.T) {
 			t.Errorf("row %d is answered with %v", row, err)
 		}
 	}
-	end := func(how string) {
-		t.Helper()
-		g.waiting(t, 1)
-		err := g.d.withAdmin(t.Context(), g.m[0], func(conn *pgx.Conn) error {
-			_, err := conn.Exec(t.Context(), "SELECT "+how+"(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
-			return err
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	}
 	c := insert(nil)
-	end("pg_cancel_backend")
+	g.endWaits(t, "pg_cancel_backend")
 	answered(c, true)
 	c = insert(nil)
-	end("pg_terminate_backend")
+	g.endWaits(t, "pg_terminate_backend")
 	answered(c, false)
 	// A statement's time is over when its commit begins.
 	c = insert(map[string]string{"statement_timeout": "100"})
@@ -85,6 +74,19 @@ func TestGroupEndedWaits(t *testing.T) {
 	_, n, err = g.d.ReadWaits(t.Context(), g.m[0], at)
 	if want := (kurabe.WaitCount{Cancelled: 1, Ended: 1}); err != nil || n != want {
 		t.Errorf("%+v, %v, want %+v", n, err, want)
+	}
+}
+
+// endWaits has a function end what a commit that waits is about.
+func (g *group) endWaits(t *testing.T, function string) {
+	t.Helper()
+	g.waiting(t, 1)
+	err := g.d.withAdmin(t.Context(), g.m[0], func(conn *pgx.Conn) error {
+		_, err := conn.Exec(t.Context(), "SELECT "+function+"(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
