@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"maps"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -119,6 +120,9 @@ func (f *groupFleet) noteRefusals(w *plan.World) {
 			delete(f.refused, r.Boot)
 		}
 	}
+	maps.DeleteFunc(f.refused, func(boot int64, _ bool) bool { // what nobody has any more may be counted again
+		return boot != w.Assignment.Boot && !slices.ContainsFunc(slices.Collect(maps.Values(w.Members)), func(a *kurabe.Assignment) bool { return a.Boot == boot })
+	})
 }
 
 // checkRestart demands of a server that runs that it is not restarted with what another one has

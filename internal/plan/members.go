@@ -64,7 +64,7 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 	switch {
 	case d.waitsForStandby(m, old) || d.waitsForWriter(m, old) || d.waitsItsTurn(m, old):
 		a = d.kept(*old)
-	case m.ID == d.group.Writer && old != nil && d.current(*old):
+	case old != nil && d.lacksNothing(*old):
 		a.Boot = old.Boot
 	}
 	a.Instance, a.Host, a.ListensAt, a.Generation = m.ID, m.Host, m.ListensAt, 0
@@ -145,7 +145,7 @@ func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 	}
 	return slices.ContainsFunc(d.standbys(), func(o kurabe.Member) bool {
 		a, r := d.assigned(o.ID), d.heard(o.ID)
-		if o.ID == m.ID || d.unwanted(o) != "" || r == nil || d.failing(r) {
+		if o.ID == m.ID || d.unwanted(o) != "" || r == nil || d.failing(r) || a != nil && d.lacksNothing(*a) {
 			return false
 		}
 		begun := a != nil && a.Boot == d.next.Boot

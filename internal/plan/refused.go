@@ -150,6 +150,22 @@ func (d *draft) current(old kurabe.Assignment) bool {
 	return alike(old, d.next)
 }
 
+// lacksNothing says whether a member is current beside a writer that is. Where the writer has
+// restarted, the others do.
+func (d *draft) lacksNothing(old kurabe.Assignment) bool {
+	w := d.assigned(d.group.Writer)
+	return w != nil && d.current(*w) && d.current(old)
+}
+
+// behind says whether a member is to restart yet for what was ordered before.
+func (d *draft) behind(m kurabe.Member) bool {
+	a, w, newest := d.assigned(m.ID), d.assigned(d.group.Writer), d.w.newest()
+	if m.Leaving || a == nil || w == nil || a.Boot >= d.baseBoot {
+		return false
+	}
+	return w.Boot >= newest.Boot || !alike(*w, *newest) || !alike(*a, *newest)
+}
+
 // alike says whether two contents are the same in what takes a restart, as far as is known of
 // parameters.
 func alike(a, b kurabe.Assignment) bool {

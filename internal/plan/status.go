@@ -62,10 +62,7 @@ func (d *draft) unfinished() bool {
 	if d.next.Goal != kurabe.GoalRunning {
 		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.heard(m.ID); return r != nil && r.Running })
 	}
-	behind := !d.baseRefused() && slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool {
-		a := d.assigned(m.ID)
-		return !m.Leaving && a != nil && a.Boot < d.baseBoot && !(m.ID == d.group.Writer && alike(*a, *d.w.newest()))
-	})
+	behind := !d.baseRefused() && slices.ContainsFunc(d.group.Members, d.behind)
 	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.Sync) < d.wanted()
 	return young || d.status.Converting || d.status.Promoting || d.group.Handover != "" || d.group.Switch != "" || !d.status.SwitchBy.IsZero() || behind
 }
