@@ -141,3 +141,25 @@ func TestNamedWriterIsNotDeposed(t *testing.T) {
 		t.Errorf("%+v, %+v", f.w.Group, f.events)
 	}
 }
+
+// A writer that stops for a restart in place hears nobody any more. Who may have to take over,
+// should it not come up, keeps the right to; one that does not live has none to keep.
+func TestRestartInPlaceKeepsItsHeir(t *testing.T) {
+	for _, lives := range []bool{true, false} {
+		f, writer, standby, _ := pair(t, kurabe.MariaDB)
+		f.ask(func(s *kurabe.InstanceSpec) { s.RebootSeq++ })
+		f.step(t)
+		if !lives {
+			standby.die()
+		}
+		f.report(standby)
+		f.deliver(standby)
+		f.report(writer)
+		writer.outbox.Role.Silent, writer.outbox.Role.Near = []kurabe.InstanceID{standby.id}, nil
+		f.deliver(writer)
+		f.step(t)
+		if f.w.Group.Has(standby.id) != lives {
+			t.Errorf("it lives: %v, %+v", lives, f.w.Group)
+		}
+	}
+}

@@ -16,6 +16,9 @@ func (d *draft) shrink() {
 	if g.Choosing || s.lost || s.report == nil || s.report.Role == nil || s.report.Role.Epoch != g.Epoch || !s.report.Running || s.report.Role.Stuck {
 		return
 	}
+	if a := d.assigned(g.Writer); a != nil && s.report.Boot < a.Boot && slices.ContainsFunc(g.Sync, d.able) {
+		return // it stops for a restart, and hears nobody because of that; who may have to take over stays
+	}
 	answers := func(id kurabe.InstanceID) bool { return !slices.Contains(s.report.Role.Silent, id) }
 	if len(g.Sync) == 0 || slices.ContainsFunc(g.Sync, answers) {
 		return
