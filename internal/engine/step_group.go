@@ -133,23 +133,6 @@ func (l *Lifecycle) endNow(ctx context.Context, i Instance) error {
 	return nil
 }
 
-// promote makes the running follower a writer. All that it did before as one is noted to be
-// done again first: once it is promoted, nothing shows that this is still to be done.
-func (l *Lifecycle) promote(ctx context.Context, i Instance, r Replicator) error {
-	err := note(i.Home, func(a *Applied) {
-		a.PasswordSeq, a.Ready, a.Probed = 0, false, false
-		a.Held = a.Held || holdsPromoted(*i.Role)
-	})
-	if err != nil {
-		return err
-	}
-	i.Held = i.Held || holdsPromoted(*i.Role)
-	if err := r.Promote(ctx, i); err != nil {
-		return fmt.Errorf("promote %s: %w", i.Instance, err)
-	}
-	return nil
-}
-
 // outlast waits for as long as the writer before this one may serve by this one's own word,
 // which nobody hears: it follows that one no more.
 func (l *Lifecycle) outlast(ctx context.Context, i Instance) error {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -29,6 +30,7 @@ type stub struct {
 	away         error // the source
 	unrewindable error
 	unpromotable error
+	unseen       error // a look; nil: it is not there yet
 	waited       int
 	promoted     int
 	alone        int64 // transactions that the data has and its source has not
@@ -77,10 +79,12 @@ func (s *stub) CommittedAlone(context.Context, Instance, string) (int64, error) 
 	return s.alone, s.uncounted
 }
 
-func (s *stub) Promote(context.Context, Instance) error              { s.promoted++; return s.unpromotable }
-func (s *stub) Followers(context.Context, Instance) error            { return nil }
-func (s *stub) Waits(context.Context, Instance) error                { s.waited++; return nil }
-func (s *stub) OpenWatch(context.Context, Instance) (Watcher, error) { return nil, nil }
+func (s *stub) Promote(context.Context, Instance) error   { s.promoted++; return s.unpromotable }
+func (s *stub) Followers(context.Context, Instance) error { return nil }
+func (s *stub) Waits(context.Context, Instance) error     { s.waited++; return nil }
+func (s *stub) OpenWatch(context.Context, Instance) (Watcher, error) {
+	return nil, cmp.Or(s.unseen, ErrNotReady)
+}
 
 // place is one instance of a stub, with data.
 type place struct {
@@ -390,19 +394,6 @@ var following = kurabe.Role{Duty: kurabe.DutyFollow, Source: &kurabe.Source{ID: 
 // An order to be made anew is noted before anything goes, and holds once.
 // What is lost with a former writer's data is counted once for each time, also when making a
 // follower of it takes several tries, and told also when nobody can count it.
-// A promotion whose end was not seen leaves nothing out.
-func TestPromoteNotes(t *testing.T) {
-	p := newPlace(t, kurabe.Role{Duty: kurabe.DutyWrite})
-	p.note(func(n *Applied) { n.PasswordSeq, n.Ready, n.Probed = 4, true, true })
-	p.unpromotable = errors.New("no answer in time")
-	if err := p.do(StepPromote); !errors.Is(err, p.unpromotable) || p.promoted != 1 {
-		t.Fatal(err)
-	}
-	if n := p.applied(); n.PasswordSeq != 0 || n.Ready || n.Probed {
-		t.Errorf("%+v", n)
-	}
-}
-
 // Where commits go on alone no more, no client comes in before they wait, and one that was
 // stopped well may have had commits that nobody else has.
 func TestBlockKeepsClientsOut(t *testing.T) {

@@ -42,6 +42,21 @@ func lostAndBack(t *testing.T, b *pairBed) {
 		})
 	}
 	inTurn(t, "it is killed", b.standbyKilled)
+	inTurn(t, "it hangs, and its writer dies", b.hangsAndIsAlone)
+}
+
+// hangsAndIsAlone kills the writer before anybody knows that its standby hangs, which is never
+// thawed. Commits wait for the standby by then, so it has all that was acknowledged.
+func (b *pairBed) hangsAndIsAlone(t *testing.T) {
+	b.WaitWhole(t)
+	b.pulse.WaitMore(t, beatsBefore)
+	writer, standby := b.Pair(t)
+	from := time.Now()
+	must(t, standby.Freeze())
+	must(t, harness.KillServers(writer))
+	b.pulse.WaitMore(t, beatsAfter)
+	t.Logf("%v without an answer", b.pulse.Gap(from).Round(time.Millisecond))
+	b.settled(t)
 }
 
 // standbyFrozen has the standby hang: commits go on without it, and the API says so.

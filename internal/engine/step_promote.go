@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// promoteAnswer is how long a follower that is to write may take to answer at all.
+const promoteAnswer = 3 * time.Second
+
+// promote makes the running follower a writer. All that it did before as one is noted to be
+// done again first: once it is promoted, nothing shows that this is still to be done.
+func (l *Lifecycle) promote(ctx context.Context, i Instance, r Replicator) error {
+	err := note(i.Home, func(a *Applied) {
+		a.PasswordSeq, a.Ready, a.Probed = 0, false, false
+		a.Held = a.Held || holdsPromoted(*i.Role)
+	})
+	if err != nil {
+		return err
+	}
+	i.Held = i.Held || holdsPromoted(*i.Role)
+	if err := l.rouse(ctx, i, r); err != nil {
+		return fmt.Errorf("promote %s: %w", i.Instance, err)
+	}
+	if err := r.Promote(ctx, i); err != nil {
+		return fmt.Errorf("promote %s: %w", i.Instance, err)
+	}
+	return nil
+}
+
+// rouse ends a follower that hangs. It was chosen before anybody knew, has every commit, and
+// nobody else may write any more: started again it can be promoted, and nothing that it has on
+// disk is lost by that. One that is about to come up says so at once.
+func (l *Lifecycle) rouse(ctx context.Context, i Instance, r Replicator) error {
+	limited, cancel := context.WithTimeout(ctx, promoteAnswer)
+	defer cancel()
+	w, err := r.OpenWatch(limited, i)
+	if err == nil {
+		w.Close()
+		return nil
+	}
+	late := limited.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	if errors.Is(err, ErrNotReady) || !late || ctx.Err() != nil {
+		return nil // the promotion says what is wrong
+	}
+	if err := l.fence(ctx, i); err != nil {
+		return err
+	}
+	return fmt.Errorf("it has not answered within %v, and is started again", promoteAnswer)
+}
