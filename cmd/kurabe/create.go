@@ -22,7 +22,7 @@ import (
 type newInstance struct {
 	name, engine, version, class, user, database, storageType, group string
 	storageGiB, port, iops                                           int32
-	cluster                                                          bool
+	cluster, multiAZ                                                 bool
 	password                                                         logkey.Secret
 }
 
@@ -36,12 +36,15 @@ func createCommand() *cobra.Command {
 		Long: `Create a DB instance and wait until it is available, which means that a client has
 logged in over its endpoint and written.
 
+With --multi-az it has a standby in another zone, of the same class and with the same
+storage, which has every commit before a client hears of it, and takes over.
+
 With --cluster it is a Multi-AZ DB cluster: a writer and two readers in three zones, each
 of the class, with the storage, for itself.
 
 The master password is made at random unless --password-stdin gives it, and kept in a
 login file that "kurabe connect" uses; the service itself keeps only a verifier.`,
-		Example: "  kurabe create shop\n  kurabe create wiki --engine mariadb --class db.t3.small\n  kurabe create ring --cluster",
+		Example: "  kurabe create shop\n  kurabe create wiki --engine mariadb --class db.t3.small\n  kurabe create bank --multi-az\n  kurabe create ring --cluster",
 		Args:    oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
@@ -77,9 +80,11 @@ login file that "kurabe connect" uses; the service itself keeps only a verifier.
 	fs.Int32Var(&n.storageGiB, "storage", 20, "allocated storage in GiB")
 	fs.Int32Var(&n.port, "port", 0, "port of the endpoint (default: the engine's)")
 	fs.Int32Var(&n.iops, "iops", 0, "provisioned IOPS, for io1, io2 and gp3")
+	fs.BoolVar(&n.multiAZ, "multi-az", false, "with a standby in another zone")
 	fs.BoolVar(&n.cluster, "cluster", false, "create a Multi-AZ DB cluster: a writer and two readers")
 	fs.BoolVar(&fromStdin, "password-stdin", false, "read the master password from standard input")
 	fs.BoolVar(&noWait, "no-wait", false, "return as soon as the request is stored")
+	c.MarkFlagsMutuallyExclusive("multi-az", "cluster")
 	return c
 }
 
@@ -98,7 +103,7 @@ func masterPassword(fromStdin bool) (logkey.Secret, error) {
 // create asks for an instance, saves the login and waits.
 func (c *client) create(ctx context.Context, n newInstance, wait bool) (types.DBInstance, error) {
 	if n.class == "" {
-		class, err := c.smallestClass(ctx, n.engine, n.cluster)
+		class, err := c.smallestClass(ctx, n)
 		if err != nil {
 			return types.DBInstance{}, err
 		}
@@ -113,6 +118,9 @@ func (c *client) create(ctx context.Context, n newInstance, wait bool) (types.DB
 		EngineVersion: given(n.version), DBName: given(n.database), StorageType: given(n.storageType), DBParameterGroupName: given(n.group),
 	}
 	in.Port, in.Iops = givenNumber(n.port), givenNumber(n.iops)
+	if n.multiAZ {
+		in.MultiAZ = aws.Bool(true)
+	}
 	out, err := c.CreateDBInstance(ctx, in)
 	if err != nil {
 		return types.DBInstance{}, friendly(err)
@@ -161,8 +169,8 @@ func (c *client) waitAvailable(ctx context.Context, name string) (types.DBInstan
 
 // smallestClass is the first class that the service can enforce, the smallest in
 // memory; db.t3.micro where there is a choice.
-func (c *client) smallestClass(ctx context.Context, engine string, cluster bool) (string, error) {
-	pages := rds.NewDescribeOrderableDBInstanceOptionsPaginator(c.Client, &rds.DescribeOrderableDBInstanceOptionsInput{Engine: aws.String(engine)})
+func (c *client) smallestClass(ctx context.Context, n newInstance) (string, error) {
+	pages := rds.NewDescribeOrderableDBInstanceOptionsPaginator(c.Client, &rds.DescribeOrderableDBInstanceOptionsInput{Engine: aws.String(n.engine)})
 	var classes []string
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -170,7 +178,7 @@ func (c *client) smallestClass(ctx context.Context, engine string, cluster bool)
 			return "", friendly(err)
 		}
 		for _, o := range page.OrderableDBInstanceOptions {
-			if !cluster || aws.ToBool(o.SupportsClusters) {
+			if (!n.cluster || aws.ToBool(o.SupportsClusters)) && (!n.multiAZ || aws.ToBool(o.MultiAZCapable)) {
 				classes = append(classes, aws.ToString(o.DBInstanceClass))
 			}
 		}
@@ -183,7 +191,7 @@ func (c *client) smallestClass(ctx context.Context, engine string, cluster bool)
 		}
 	}
 	if len(classes) > 0 {
-		return "", errors.New("the service offers no small class for " + engine + "; choose one with --class")
+		return "", errors.New("the service offers no small class for " + n.engine + "; choose one with --class")
 	}
 	return "db.t3.micro", nil // nothing is offered: the service says why when asked to create
 }

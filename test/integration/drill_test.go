@@ -94,6 +94,7 @@ func TestDrill(t *testing.T) {
 	s.NeedEngine(t, "postgres", s.Engines(t))
 	solo := s.Create(t, harness.Request("drill-solo", "postgres"))
 	b := &drillBed{s.MustCreate(t, harness.MultiAZRequest("drill-pair", "postgres")), harness.Binary(t)}
+	inTurn(t, "made by the command", b.madeByCommand)
 	inTurn(t, "what cannot be", func(t *testing.T) { b.refusals(t, solo) })
 	inTurn(t, "the writer is killed", b.writerKilled)
 	inTurn(t, "the standby is frozen", b.standbyFrozen)
@@ -116,6 +117,20 @@ func TestDrillMariaDB(t *testing.T) {
 	inTurn(t, "the standby is frozen", b.standbyFrozen)
 	inTurn(t, "in order", func(t *testing.T) { b.inOrder(t) })
 	b.AskDelete(t)
+}
+
+func (b *drillBed) madeByCommand(t *testing.T) {
+	c := clientCommand(b.Service, b.binary, "create", "drill-made", "--multi-az", "--class", harness.Class("micro"), "--password-stdin")
+	c.Stdin = strings.NewReader(harness.Password + "\n")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("create: %v\n%s", err, out)
+	}
+	made := &harness.Instance{Service: b.Service, Name: "drill-made"}
+	made.WaitWhole(t)
+	made.AskDelete(t)
+	if out, err := clientCommand(b.Service, b.binary, "create", "never-made", "--multi-az", "--cluster").CombinedOutput(); err == nil || !strings.Contains(string(out), "multi-az") {
+		t.Errorf("an instance that is a cluster: %v\n%s", err, out)
+	}
 }
 
 func (b *drillBed) writerKilled(t *testing.T) {
