@@ -8,8 +8,10 @@ import (
 	"time"
 )
 
-// promoteAnswer is how long a follower that is to write may take to answer at all.
-const promoteAnswer = 3 * time.Second
+// promoteAnswer is how long a follower that is to write may take to answer at all. It is longer
+// than what a writer has: to start again costs more where a lot of log is to be applied, and a
+// busy machine is slow to let somebody in.
+const promoteAnswer = 5 * time.Second
 
 // promote makes the running follower a writer. All that it did before as one is noted to be
 // done again first: once it is promoted, nothing shows that this is still to be done.
