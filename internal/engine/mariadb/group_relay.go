@@ -32,10 +32,21 @@ type relayPlace struct {
 // While positions are GTIDs the server notes how far it is in its files only where it begins
 // another one, up to 64 MiB ago. So the place is looked for. None that was applied is met
 // twice then; one that is out of order is not passed over, because it is another one.
+//
+// A writer whose commits wait from its start on would wait here for an answer to what it
+// applies, and nobody follows it before it has been promoted. No client is in, and each of
+// them waits for what is written when it has begun to wait again.
 func applyLeft(ctx context.Context, a *admin, i engine.Instance) error {
-	if err := a.exec(ctx, "STOP SLAVE"); err != nil {
+	if err := a.execAll(ctx, "SET GLOBAL "+waitingSetting+" = 0", "STOP SLAVE"); err != nil {
 		return err
 	}
+	if err := applyUnwaited(ctx, a, i); err != nil {
+		return err
+	}
+	return a.exec(ctx, "SET GLOBAL "+waitingSetting+" = "+flag(len(waitsFor(i)) > 0))
+}
+
+func applyUnwaited(ctx context.Context, a *admin, i engine.Instance) error {
 	s, err := askSlave(ctx, a)
 	if err != nil || s == nil || s.relayFile == "" {
 		return err

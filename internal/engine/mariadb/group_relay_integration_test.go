@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"kurabe"
+	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
 )
 
@@ -45,6 +47,28 @@ func TestGroupPromotesWhatWasReceived(t *testing.T) {
 				t.Errorf("%s of %s rows that were acknowledged", got, want)
 			}
 		})
+	}
+}
+
+// A follower that is started as a writer whose commits wait from the beginning applies what it
+// has received without an answer, which nobody could give, and then they wait.
+func TestGroupPromotesThoughCommitsWait(t *testing.T) {
+	enginetest.OnceIsEnough(t)
+	p := newPair(t)
+	p.waitForFollower(t)
+	inside(t, p.follower, "STOP SLAVE SQL_THREAD")
+	p.writer.MustQuery(t, "INSERT INTO t VALUES (40, 'answered')")
+	p.writer.Crash(t)
+	p.follower.Crash(t)
+	w := &p.follower.Want
+	w.Generation++
+	w.Address, w.ListensAt = w.Listens(), ""
+	id := p.writer.Want.Instance
+	w.Role = &kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite, StartSeq: 1, Blocks: true, WaitFor: []kurabe.InstanceID{id}, Followers: []kurabe.InstanceID{id}}
+	p.follower.SatisfyUntil(t, string(engine.StepWaits))
+	rows := inside(t, p.follower, "SELECT (SELECT COUNT(*) FROM "+p.follower.Want.DatabaseName+".t WHERE id = 40), @@GLOBAL."+waitingSetting)
+	if rows[0][0] != "1" || rows[0][1] != "1" {
+		t.Errorf("%s rows of 1, commits wait: %s", rows[0][0], rows[0][1])
 	}
 }
 
