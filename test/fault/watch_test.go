@@ -53,15 +53,20 @@ func watch(t *testing.T, s *harness.Service) *watcher {
 	return w
 }
 
+// lookTwice is between two looks: two servers would be there for longer.
+const lookTwice = 300 * time.Millisecond
+
 // look looks twice: one look is not one moment, and may see the end of one
 // server and the start of the next. What is stopped does not count: a child of a
-// PostgreSQL that is frozen before it has its title outlives it until it goes on.
+// PostgreSQL that is frozen before it has its title outlives it until it goes on. Children of
+// one that was killed when it had just begun have none either, until they are cleared away.
 func (w *watcher) look(s *harness.Service) {
 	for _, id := range s.Homes() {
 		first := slices.DeleteFunc(s.Servers(id), harness.Stopped)
 		if len(first) < 2 {
 			continue
 		}
+		<-time.After(lookTwice)
 		if second := slices.DeleteFunc(s.Servers(id), harness.Stopped); slices.Equal(first, second) {
 			w.mu.Lock()
 			w.found = append(w.found, fmt.Sprintf("servers %v work in the data folder of %s", first, id))
