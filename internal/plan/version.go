@@ -75,8 +75,10 @@ func (d *draft) lacks(version string) string {
 // newestOfAll is the newest version of the major that the host of every server can run, have
 // when there is none later.
 func (d *draft) newestOfAll(have string) string {
-	hosts := d.hostsOfServers()
-	newest := have
+	hosts, newest := d.hostsOfServers(), have
+	if len(hosts) == 0 {
+		return have
+	}
 	for _, v := range d.hostReport(hosts[0]).Engines {
 		later := v.Engine == d.w.Spec.Engine && v.Family == d.w.Catalog.Family && v.Ready && kurabe.CompareVersions(v.Version, newest) > 0
 		everywhere := !slices.ContainsFunc(hosts, func(id kurabe.HostID) bool { return !d.hostReport(id).Ready(d.w.Spec.Engine, v.Version) })
