@@ -21,7 +21,7 @@ headers = $(firstword $(patsubst %/mysql/service_sql.h,%,$(wildcard /usr/include
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install-run install-test install-bench build run test check race integration compat unit fault repro vm bench fuzz golden gen lint tidy hooks clean
+.PHONY: help install-run install-test install-bench build run test whole check race integration compat unit fault repro vm bench fuzz golden gen lint tidy hooks clean
 
 help: ## This list
 	@awk -v fault='$(fault)' -F ':.*## ' '/^[a-z-]+:.*## / && !(fault == "" && /^(fault|repro):/) { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,10 +44,13 @@ build: install-run ## Build bin/kurabe (static) and the MariaDB plugin
 run: build ## Install what is missing, build, start the service with a demo; Ctrl-C stops it all
 	@exec bin/kurabe run --data "$(DATA)" --listen "$(LISTEN)"
 
-test: install-test build ## All suites, with totals in the last line
+test: install-test build ## What CI runs: all suites, but for tests that take long
 	@$(RUN_SUITES) $(SUITE)
 
-check: ## Exactly what CI runs
+whole: install-test build ## All tests of all suites: over an hour, before a release
+	@$(RUN_SUITES) -whole $(SUITE)
+
+check: ## make test on a machine that may have nothing yet, as CI runs it
 	@.ci/run
 
 lint: ## gofmt, vet, staticcheck, shell syntax
@@ -60,7 +63,7 @@ race: ## Unit tests under the race detector (needs gcc)
 	CGO_ENABLED=1 $(GO) test -race -vet=off ./...
 
 integration: install-test build ## Tests with real servers; as root also once more without root
-	@$(RUN_SUITES) lab integration unprivileged
+	@$(RUN_SUITES) -whole lab integration unprivileged
 
 compat: install-test build ## boto3 and the AWS CLI against a running service
 	@$(RUN_SUITES) compat
@@ -68,11 +71,11 @@ compat: install-test build ## boto3 and the AWS CLI against a running service
 ifneq ($(fault),)
 fault: export KURABE_HISTORY_TIME ?= 30m
 fault: export KURABE_WHOLE ?= 1
-fault: install-test build ## Kill, freeze, cut and fill things while a ledger checks; an hour, a shorter form is in test
-	@$(RUN_SUITES) fault
+fault: install-test build ## Kill, freeze, cut and fill things while a ledger checks; hours, a shorter form is in test
+	@$(RUN_SUITES) -whole fault
 
 repro: install-test build ## One run of the fault suite again: make repro SEED=…
-	@export KURABE_FAULT_SEED="$(SEED)"; $(RUN_SUITES) fault
+	@export KURABE_FAULT_SEED="$(SEED)"; $(RUN_SUITES) -whole fault
 endif
 
 vm: build ## Boot a Debian 12 with cgroup v2 and run the limits tests in it (root)

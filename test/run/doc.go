@@ -5,9 +5,11 @@
 // addresses and temporary folders of their own (harness.Contained), so that lanes cannot
 // meet.
 //
-//	go build -o .cache/test-run ./test/run && .cache/test-run [-v] [suite ...]
+//	go build -o .cache/test-run ./test/run && .cache/test-run [-v] [-whole|-rest] [suite ...]
 //
-// Without a suite it runs all of them.
+// Without a suite it runs all of them. Tests that take long are named in left.txt and run
+// with -whole, or by themselves with -rest: a change has to be proved in a quarter of an
+// hour, a release may take longer.
 //
 // It exists because a suite that silently runs nothing looks like one that
 // passes. Each suite is counted, not trusted: a required suite without a test,

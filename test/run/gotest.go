@@ -43,12 +43,12 @@ const taggedTime = 70 * time.Minute
 // run as unit tests, and a test is counted once. Real servers share two cores, so
 // one package at a time, but for those of the engines: their servers are started and
 // ended over and over, and mostly waited for.
-func (r *runner) tagged(ctx context.Context, tag string, want func(folder, test string) bool) (total, error) {
+func (r *runner) tagged(ctx context.Context, suite, tag string, want func(folder, test string) bool) (total, error) {
 	found, err := findTagged(r.root, tag)
 	if err != nil {
 		return total{}, err
 	}
-	found = found.only(want)
+	found = r.leave(suite, found.only(want))
 	if len(found) == 0 {
 		return total{}, errAbsent
 	}

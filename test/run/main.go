@@ -24,10 +24,12 @@ func main() {
 		os.Exit(harness.Contained(func() int { return runInside(os.Args[2:]) }))
 	}
 	verbose := flag.Bool("v", false, "print the name of every test")
+	whole := flag.Bool("whole", false, "run the tests that take long too (left.txt)")
+	rest := flag.Bool("rest", false, "run those alone, after a run without")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	all, err := run(ctx, *verbose, flag.Args())
+	all, err := run(ctx, runner{verbose: *verbose, whole: *whole, rest: *rest}, flag.Args())
 	if err != nil {
 		fmt.Println("test/run:", err)
 		all.failed++
@@ -46,12 +48,17 @@ type runner struct {
 	goCmd   []string // the go command, which may be "env X=Y go"
 	verbose bool
 	out     io.Writer
-	skips   []string // "package test: reason", for the summary
+	whole   bool      // nothing is left out
+	rest    bool      // only what others leave out is run
+	left    leftTests // what that is
+	skips   []string  // "package test: reason", for the summary
 
+	leftOut  int      // how many tests that were
 	failures []string // lines of the summary: "package test", and its reasons
 }
 
-func newRunner(verbose bool) (*runner, error) {
+// prepare adds to the wishes of a run what it needs.
+func (r runner) prepare() (*runner, error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return nil, err
@@ -59,26 +66,29 @@ func newRunner(verbose bool) (*runner, error) {
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
 		return nil, fmt.Errorf("start me in the folder of go.mod: %w", err)
 	}
-	goCmd := strings.Fields(os.Getenv("GO"))
-	if len(goCmd) == 0 {
-		goCmd = []string{"go"}
+	r.root, r.out = root, os.Stdout
+	if r.goCmd = strings.Fields(os.Getenv("GO")); len(r.goCmd) == 0 {
+		r.goCmd = []string{"go"}
 	}
-	self, err := os.Executable()
-	if err != nil {
+	if r.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	return &runner{root: root, self: self, goCmd: goCmd, verbose: verbose, out: os.Stdout}, nil
+	r.left, err = parseLeft(leftText)
+	return &r, err
 }
 
-func run(ctx context.Context, verbose bool, names []string) (total, error) {
+func run(ctx context.Context, wishes runner, names []string) (total, error) {
 	var all total
-	r, err := newRunner(verbose)
+	r, err := wishes.prepare()
 	if err != nil {
 		return all, err
 	}
 	chosen, err := choose(names)
 	if err != nil {
 		return all, err
+	}
+	if r.rest {
+		chosen = slices.DeleteFunc(slices.Clone(chosen), func(s suite) bool { return r.left[s.name] == nil })
 	}
 	alone, beside := lanes(chosen)
 	var lines []string
@@ -104,7 +114,7 @@ func (r *runner) together(ctx context.Context, lanes [][]suite) (total, []string
 	var wait sync.WaitGroup
 	for n, lane := range lanes {
 		c := *r
-		runners[n], c.skips, c.failures, c.out = &c, nil, nil, out
+		runners[n], c.skips, c.failures, c.leftOut, c.out = &c, nil, nil, 0, out
 		wait.Go(func() { totals[n], lines[n] = c.inOrder(ctx, lane, n > 0) })
 	}
 	wait.Wait()
@@ -112,6 +122,7 @@ func (r *runner) together(ctx context.Context, lanes [][]suite) (total, []string
 	for n, c := range runners {
 		all.add(totals[n])
 		r.skips, r.failures = append(r.skips, c.skips...), append(r.failures, c.failures...)
+		r.leftOut += c.leftOut
 	}
 	return all, slices.Concat(lines...)
 }
@@ -127,7 +138,9 @@ func (r *runner) inOrder(ctx context.Context, of []suite, held bool) (total, []s
 		}
 		kept := &bytes.Buffer{}
 		if held {
-			r.out = kept
+			// A bytes.Buffer itself would be handed to the programs of a suite, which
+			// read into it beside what the suite says.
+			r.out = &lockedWriter{to: kept}
 		}
 		got, line := r.runSuite(ctx, s)
 		_, _ = out.Write(kept.Bytes())
@@ -195,6 +208,9 @@ func (r *runner) summary(lines []string) {
 		fmt.Println("   skipped:", s)
 	}
 	fmt.Println(strings.Join(lines, "\n"))
+	if r.leftOut > 0 {
+		fmt.Printf("   %d tests that take long were left out (test/run/left.txt); make whole runs them too\n", r.leftOut)
+	}
 	for i, f := range r.failures {
 		switch {
 		case i < maxFailureLines, strings.HasPrefix(f, failedMark): // the name, whatever there is no room for

@@ -203,6 +203,9 @@ func TestTogether(t *testing.T) {
 	b := suite{name: "b", lane: 2, run: func(r *runner, _ context.Context) (total, error) {
 		<-meet
 		metB = true
+		if _, is := r.out.(io.ReaderFrom); is {
+			t.Error("what a program prints is read into the buffer of a suite beside what that prints itself")
+		}
 		fmt.Fprintln(r.out, "of b")
 		r.skips = append(r.skips, "b skips")
 		return total{passed: 2, skipped: 1}, nil

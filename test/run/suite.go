@@ -39,15 +39,15 @@ var suites = []suite{
 	{"lint", "static checks", true, 0, (*runner).lint},
 	{"unit", "pure tests and house rules", true, 0, (*runner).unit},
 	{"lab", "studies of real servers", true, 0, func(r *runner, ctx context.Context) (total, error) {
-		return r.tagged(ctx, "integration", isLab)
+		return r.tagged(ctx, "lab", "integration", isLab)
 	}},
 	{"integration", "real servers", true, 1, func(r *runner, ctx context.Context) (total, error) {
-		return r.tagged(ctx, "integration", func(folder, test string) bool { return !isLab(folder, test) })
+		return r.tagged(ctx, "integration", "integration", func(folder, test string) bool { return !isLab(folder, test) })
 	}},
 	{"unprivileged", "the tests of real servers without root", false, 2, (*runner).unprivileged},
 	{"compat", "boto3 and the AWS CLI", true, 3, (*runner).compat},
 	{"fault", "kill, freeze, cut, fill", false, 2, func(r *runner, ctx context.Context) (total, error) {
-		return r.tagged(ctx, "fault", func(string, string) bool { return true })
+		return r.tagged(ctx, "fault", "fault", func(string, string) bool { return true })
 	}},
 }
 

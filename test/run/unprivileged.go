@@ -26,7 +26,7 @@ func (r *runner) unprivileged(ctx context.Context) (t total, err error) {
 	if err != nil {
 		return t, err
 	}
-	if len(found) == 0 {
+	if found = r.leave("unprivileged", found); len(found) == 0 {
 		return t, errAbsent
 	}
 	bed, err := newBed(r)
