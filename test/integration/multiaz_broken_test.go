@@ -36,6 +36,26 @@ func TestStandbyBroken(t *testing.T) {
 	})
 }
 
+// TestReadReplicaBroken damages the data of a read replica in the same way. A replica has
+// parameters of its own, so that it is its data must follow from the server's words alone.
+func TestReadReplicaBroken(t *testing.T) {
+	onceIsEnough(t)
+	eachEngineBeside(t, func(t *testing.T, engine string) {
+		b := newReplicaBed(t, harness.Start(t, harness.Options{}), "brokencopy", engine, false)
+		b.caughtUp(t)
+		replica := onlyMember(t, b.replica)
+		from := time.Now()
+		must(t, replica.Freeze())
+		wipe(t, filepath.Join(replica.DataDir(), brokenFile[engine]))
+		must(t, harness.KillServers(replica))
+		b.replica.WaitEventsFrom(t, from, "cannot start", "made anew")
+		b.caughtUp(t)
+		if n, newest := b.pulse.Errors(from); n > 0 {
+			t.Errorf("the client of the source saw %d errors, the newest: %v", n, newest)
+		}
+	})
+}
+
 // wipe writes zeros over a file.
 func wipe(t *testing.T, path string) {
 	t.Helper()
