@@ -23,9 +23,10 @@ const Identifier = "kurabe-ca-ecc256-g1"
 
 const (
 	caValidity = 10 * 365 * 24 * time.Hour
-	// clockSkew is how far a client's clock may be behind ours and still accept
-	// a certificate that was just made.
-	clockSkew = time.Hour
+	// clockSkew is how far the clock of whoever is shown a certificate may be behind ours,
+	// and still accept one that was just made: a host whose clock was set by a wrong time
+	// zone, or by a battery that is empty by an evening. Until when it is good is not touched.
+	clockSkew = 24 * time.Hour
 	// ValidityMax is the longest that clients accept of a server certificate.
 	ValidityMax = 825 * 24 * time.Hour
 
