@@ -54,7 +54,8 @@ func fileErrors(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // reload waits until this session has heard of it: the postmaster tells its
-// sessions after it has read the files itself.
+// sessions after it has read the files itself. The time is that of a clock which may have
+// been set back since, so any other one will do.
 func reload(ctx context.Context, conn *pgx.Conn) error {
 	const loadTime = "SELECT pg_catalog.pg_conf_load_time()"
 	var before, after time.Time
@@ -70,7 +71,7 @@ func reload(ctx context.Context, conn *pgx.Conn) error {
 		if err := conn.QueryRow(ctx, loadTime).Scan(&after); err != nil {
 			return err
 		}
-		if after.After(before) {
+		if !after.Equal(before) {
 			return nil
 		}
 		select {
