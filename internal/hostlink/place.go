@@ -31,6 +31,7 @@ type place struct {
 	life    string
 	seen    time.Time      // its newest request: a host that is lost may be back, and not be heard again yet
 	refused *kurabe.Double // the first refusal of another one
+	first   time.Time      // when that was by our own clock, zero: before this election
 	came    time.Time      // the last one
 	// writing is held while a presence of the host is written, so that what is written last is
 	// what was decided last.
@@ -44,7 +45,7 @@ func (p *place) double(last, now time.Time) *kurabe.Double {
 	if p.refused != nil && now.Sub(p.came) > doubleTime {
 		p.refused = nil
 	}
-	if p.refused == nil || !last.After(p.refused.Since) {
+	if p.refused == nil || !last.After(p.first) {
 		return nil
 	}
 	return p.refused
@@ -131,7 +132,7 @@ func (s *Server) noteDouble(h *hearing, host kurabe.HostID, from string) {
 	first := h.refused == nil
 	h.came = s.Now()
 	if first {
-		h.refused = &kurabe.Double{From: from, Since: h.came.UTC()}
+		h.refused, h.first = &kurabe.Double{From: from, Since: h.came.UTC()}, h.came
 	}
 	s.mu.Unlock()
 	if first {

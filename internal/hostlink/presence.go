@@ -25,7 +25,19 @@ type hearing struct {
 	covered time.Time
 	silent  time.Duration // what was announced
 	spoke   time.Time     // its newest word by which it can be expected to obey
+	joined  time.Time     // the hour in the record of its joining, which only tells one from another
+	arrived time.Time     // when that record was first seen here, and no other one was
 	place                 // which machine it is
+}
+
+// joinedLocked is when a host had joined at the latest, zero if that was before this server
+// looked. The hour in its record is that of a clock which may have been another machine's,
+// or has been set since: one that lies ahead would keep a lost host from being noticed.
+func (h *hearing) joinedLocked(record, now time.Time) time.Time {
+	if !h.joined.Equal(record) {
+		h.joined, h.arrived = record, now
+	}
+	return h.arrived
 }
 
 // hearingLocked is what is known of a host. One that has not spoken under this election is what
@@ -149,7 +161,7 @@ func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kura
 	s.mu.Lock()
 	h := s.hearingLocked(e, id)
 	spoke := !h.last.IsZero()
-	last := newest(h.last, h.covered, s.started, e.Since, joined.Value.JoinedAt)
+	last := newest(h.last, h.covered, s.started, e.Since, h.joinedLocked(joined.Value.JoinedAt, now))
 	if !now.Before(h.covered) {
 		h.silent = 0
 	}

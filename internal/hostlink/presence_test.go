@@ -227,3 +227,32 @@ func TestLeases(t *testing.T) {
 		t.Error("it is asked for on")
 	}
 }
+
+// joins lets the host in by a clock that shows at, beside any record that is there.
+func (b *hearingBed) joins(at time.Time) {
+	b.Helper()
+	joined, _ := b.View.JoinedHost("h1")
+	b.write(store.NewChange().PutJoinedHost(kurabe.JoinedHost{ID: "h1", JoinedAt: at}, joined.ModRevision))
+}
+
+// The hour of a host's joining is that of a clock which was set back since: who falls silent
+// is lost as soon as ever. A host that joins again by such a clock gets the time to come.
+func TestTheHourOfJoiningIsNoWord(t *testing.T) {
+	b := newHearingBed(t)
+	for _, joined := range []time.Time{b.at.Add(3 * time.Hour), b.at.Add(-12 * time.Hour)} {
+		b.joins(joined)
+		b.look()
+		b.at = b.at.Add(kurabe.LostAfter)
+		b.look()
+		b.want("lost before it can have come", b.lost(), false)
+		b.at = b.at.Add(time.Millisecond)
+		b.look()
+		b.want("lost when it did not come", b.lost(), true)
+		b.word(7)
+		b.look()
+		b.want("heard", b.lost(), false)
+		b.at = b.at.Add(kurabe.LostAfter + time.Millisecond)
+		b.look()
+		b.want("lost when it fell silent", b.lost(), true)
+	}
+}
