@@ -10,13 +10,14 @@ import (
 var leftText string
 
 // leftTests are the tests that a run leaves out unless it is a whole one: by suite, by
-// folder ("./internal/x"), their names. The name "*" is all of a folder.
+// folder ("./internal/x"), their names. The name "*" is all of a folder, and "!Test" one
+// that is run in spite of it.
 type leftTests map[string]map[string]map[string]bool
 
 // everyTest is the name that stands for all tests of a folder.
 const everyTest = "*"
 
-// parseLeft reads lines of "suite folder test [test ...]"; "#" begins a comment.
+// parseLeft reads lines of "suite folder test ..."; "#" begins a comment.
 func parseLeft(text string) (leftTests, error) {
 	left := leftTests{}
 	for n, line := range strings.Split(text, "\n") {
@@ -47,7 +48,7 @@ func parseLeft(text string) (leftTests, error) {
 
 func (l leftTests) has(suite, folder, test string) bool {
 	names := l[suite][folder]
-	return names[everyTest] || names[test]
+	return names[everyTest] && !names["!"+test] || names[test]
 }
 
 // leave takes out of the tests of a suite what this run does not do, and counts it: what
