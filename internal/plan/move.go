@@ -56,6 +56,10 @@ func (d *draft) writerHost() kurabe.HostID {
 
 // mayMove says whether an instance can be moved without more than a failover in order.
 func (d *draft) mayMove(from kurabe.HostID) bool {
+	if d.status.FailingOver || d.status.Activating || d.status.Undoing {
+		d.because("it stays until the failover before is over") // whose end is told, which that of a move is not
+		return false
+	}
 	if d.silent(from) || d.group != nil && d.group.Switch != "" || d.status.State != kurabe.StateAvailable || d.next.Goal != kurabe.GoalRunning {
 		return false
 	}

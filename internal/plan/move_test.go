@@ -227,3 +227,39 @@ func TestLoneServerStaysOnAHostNotHeardYet(t *testing.T) {
 		t.Errorf("it is on %q, move %q", now, f.w.Status.Move)
 	}
 }
+
+// A move that is to begin before the end of a failover was told waits for that.
+func TestMoveWaitsForTheEndOfAFailover(t *testing.T) {
+	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
+		f := newGroupFleet(engine, false)
+		f.w.Spec.Now.RetentionDays = 1
+		f.spread(3)
+		f.calm(t)
+		f.calm(t)
+		f.available()
+		from := len(f.events)
+		dead := f.servers[f.writer()]
+		dead.die()
+		for n := 0; f.writer() == dead.id && n < 5; n++ {
+			f.step(t, dead)
+		}
+		if !f.w.Status.FailingOver {
+			t.Fatalf("nobody has taken over: %+v, %+v", f.w.Group, f.w.Status)
+		}
+		f.available()
+		f.ask(func(s *kurabe.InstanceSpec) { s.Now.MultiAZ = false })
+		host := f.w.Members[f.writer()].Host
+		f.drain(host)
+		for range 3 {
+			f.calm(t)
+		}
+		f.available()
+		f.rests(t)
+		if n := f.times("RDS-EVENT-0049"); n != 1 || !strings.HasPrefix(f.saga(from), "0013") {
+			t.Errorf("the end of the failover was told %d times: %s", n, f.saga(from))
+		}
+		if !f.told("KURABE-EVENT-0027") || f.where() == host {
+			t.Errorf("it did not move: on %q, %+v", f.where(), f.w.Status)
+		}
+	})
+}
