@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -46,7 +47,7 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		attempts = w.failure.Attempts + 1
 	}
 	w.failure = &kurabe.Failure{Kind: kind, Step: step, Message: message, Attempts: attempts, At: w.agent.Now().UTC()}
-	w.log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
+	w.log.Log(ctx, triedAgain(step, attempts), "step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
 	w.tellOr(ctx, a, o, step, false)
 	pause := backoff(attempts - 1)
 	if w.failure.Final() {
@@ -57,6 +58,18 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	}
 	w.retryAt, w.retryGen = w.agent.Now().Add(pause), a.Generation
 	return w.retryReport(pause)
+}
+
+// cloneTries is how often a copy may be refused before that is odd: its source is told to let
+// it in when it is told to ask, and may take a second or two to have done so.
+const cloneTries = 3
+
+// triedAgain is how odd a failed step is.
+func triedAgain(step string, attempts int) slog.Level {
+	if step == string(engine.StepClone) && attempts <= cloneTries {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
 }
 
 // backoff is the pause before try n+1, with jitter so that many instances do

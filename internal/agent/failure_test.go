@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -223,4 +224,16 @@ func TestFailureOfALookIsOver(t *testing.T) {
 		synctest.Wait()
 		b.wantServing(1)
 	})
+}
+
+// A copy that its source does not let in yet is nothing odd, for a while; any other step is.
+func TestFirstTriesOfACopyAreNoWarning(t *testing.T) {
+	for attempts, want := range map[int]slog.Level{1: slog.LevelInfo, cloneTries: slog.LevelInfo, cloneTries + 1: slog.LevelWarn} {
+		if got := triedAgain(string(engine.StepClone), attempts); got != want {
+			t.Errorf("try %d: %v, want %v", attempts, got, want)
+		}
+		if got := triedAgain(string(engine.StepStart), attempts); got != slog.LevelWarn {
+			t.Errorf("try %d of another step: %v", attempts, got)
+		}
+	}
 }
