@@ -103,7 +103,7 @@ func (m *Machine) hardware(t testing.TB) []byte {
 	h, err := netlink.NewHandleAt(m.ns)
 	try(t, err)
 	defer h.Close()
-	inner, err := h.LinkByName("eth0")
+	inner, err := h.LinkByName(innerName)
 	try(t, err)
 	return inner.Attrs().HardwareAddr
 }

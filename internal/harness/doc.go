@@ -2,6 +2,10 @@
 // of its own, killed, ended and started again at will, with a client of the
 // public API, ordinary logins to the databases and a ledger of acknowledged rows.
 //
+// Machines in miniature (NewNetwork) have a cable of the kernel's, or one that can be made long
+// (FarMachine, Stretch): frames then pass through this process, which delays them. Where
+// /dev/net/tun is missing, what needs that is skipped.
+//
 // It must not reach into the service: everything is seen from the outside, over
 // the API, the endpoints, the file system and the kernel. Called by test/integration,
 // test/fault and test/bench, which is a program and no test (see Outside), only.

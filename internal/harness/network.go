@@ -26,6 +26,7 @@ type Machine struct {
 	Pool    string // a network for endpoints, which no other machine has
 	outer   string // the end of its cable at the bridge
 	ns      netns.NsHandle
+	far     *farCable // nil: a cable that only the kernel knows
 }
 
 // Here is the tests' own address on the network.
@@ -57,8 +58,23 @@ func try(t testing.TB, err error) {
 	}
 }
 
+// innerName is the machine's own end of its cable.
+const innerName = "eth0"
+
 // Machine adds a machine.
 func (n *Network) Machine(t testing.TB) *Machine {
+	t.Helper()
+	m := n.machine(t)
+	try(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: m.outer, MasterIndex: n.bridge.Index}, PeerName: innerName, PeerNamespace: netlink.NsFd(m.ns)}))
+	outer, err := netlink.LinkByName(m.outer)
+	try(t, err)
+	t.Cleanup(func() { netlink.LinkDel(outer) })
+	m.setUp(t, outer)
+	return m
+}
+
+// machine is one without a cable.
+func (n *Network) machine(t testing.TB) *Machine {
 	t.Helper()
 	n.count++
 	m := &Machine{Address: fmt.Sprintf("10.77.0.%d", n.count+1), Pool: fmt.Sprintf("10.77.0.%d/27", 32*n.count), outer: fmt.Sprintf("kurabe-%d", n.count)}
@@ -66,24 +82,24 @@ func (n *Network) Machine(t testing.TB) *Machine {
 	inside(t, func() { m.ns, err = netns.New() })
 	try(t, err)
 	t.Cleanup(func() { m.ns.Close() })
-	const inner = "eth0"
-	try(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: m.outer, MasterIndex: n.bridge.Index}, PeerName: inner, PeerNamespace: netlink.NsFd(m.ns)}))
-	outer, err := netlink.LinkByName(m.outer)
-	try(t, err)
-	t.Cleanup(func() { netlink.LinkDel(outer) })
+	return m
+}
+
+// setUp has both ends of a cable up, and the machine's with its address.
+func (m *Machine) setUp(t testing.TB, outer netlink.Link) {
+	t.Helper()
 	try(t, netlink.LinkSetUp(outer))
 	h, err := netlink.NewHandleAt(m.ns)
 	try(t, err)
 	defer h.Close()
-	for _, name := range []string{"lo", inner} {
+	for _, name := range []string{"lo", innerName} {
 		link, err := h.LinkByName(name)
 		try(t, err)
-		if name == inner {
+		if name == innerName {
 			try(t, h.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(m.Address), Mask: net.CIDRMask(24, 32)}}))
 		}
 		try(t, h.LinkSetUp(link))
 	}
-	return m
 }
 
 // inside runs what changes its thread's namespace, and puts the thread back.
@@ -119,6 +135,9 @@ func (m *Machine) Plug(t testing.TB, in bool) {
 		try(t, netlink.LinkSetUp(link))
 	} else {
 		try(t, netlink.LinkSetDown(link))
+	}
+	if m.far != nil {
+		try(t, m.far.plug(in))
 	}
 }
 

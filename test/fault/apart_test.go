@@ -41,7 +41,7 @@ func newApartBed(t *testing.T) *apartBed {
 	t.Helper()
 	needRoot(t)
 	network := harness.NewNetwork(t)
-	b := &apartBed{center: network.Machine(t), random: rand.New(rand.NewPCG(seed(t), 0))}
+	b := &apartBed{center: network.FarMachine(t), random: rand.New(rand.NewPCG(seed(t), 0))}
 	join := b.center.Address + ":7381"
 	b.service = harness.Start(t, harness.Options{Machine: b.center, Args: []string{"--zone", "us-east-1a", "--host-listen", join}})
 	machines := []*harness.Machine{b.center}
@@ -50,7 +50,7 @@ func newApartBed(t *testing.T) *apartBed {
 		if err != nil {
 			t.Fatalf("%v: %s", err, token)
 		}
-		h := &apartHost{machine: network.Machine(t), zone: zone, join: []string{"--join", join, "--zone", zone}}
+		h := &apartHost{machine: network.FarMachine(t), zone: zone, join: []string{"--join", join, "--zone", zone}}
 		h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
 		h.Start(t, h.join...)
 		b.hosts = append(b.hosts, h)
@@ -85,10 +85,25 @@ type apart struct {
 
 func (b *apartBed) create(t *testing.T, name, engine string) *apart {
 	t.Helper()
-	p := &apart{Instance: b.service.MustCreate(t, harness.MultiAZRequest(name+"-"+engine, engine)), bed: b}
+	name += "-" + engine
+	_, err := b.service.CreateDBParameterGroup(t.Context(), &rds.CreateDBParameterGroupInput{
+		DBParameterGroupName: aws.String("of-" + name), DBParameterGroupFamily: familyOf(t, b.service, engine), Description: aws.String("for a test"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := harness.MultiAZRequest(name, engine)
+	in.DBParameterGroupName = aws.String("of-" + name)
+	p := &apart{Instance: b.service.MustCreate(t, in), bed: b}
 	p.waitWhole(t)
 	p.login = p.Login(t)
 	return p
+}
+
+// setStandbyLost says what becomes of commits when the standby of an instance is lost.
+func (b *apartBed) setStandbyLost(ctx context.Context, name, value string) error {
+	_, err := b.service.ModifyDBParameterGroup(ctx, &rds.ModifyDBParameterGroupInput{DBParameterGroupName: aws.String("of-" + name), Parameters: standbyLost(value)})
+	return err
 }
 
 // guess is the host of the server that writes, and the other one: the host that has the

@@ -6,6 +6,7 @@ import (
 	"context"
 	"syscall"
 	"testing"
+	"time"
 
 	"kurabe/internal/harness"
 )
@@ -140,4 +141,26 @@ func (b *apartBed) mute(t *testing.T, m *harness.Machine, part float64) (mend fu
 	t.Helper()
 	b.cuts.Mute(t, m, part)
 	return func() { b.cuts.Mute(t, m, 0) }
+}
+
+// farMost is a distance at which a transaction is soon done that takes a handful of answers,
+// farthest one at which a client may give it up.
+const (
+	farMost  = 100 * time.Millisecond
+	farthest = 300 * time.Millisecond
+)
+
+// distant has a host be up to so far from everybody, with frames that come out of turn or twice.
+func distant(most time.Duration, into, out bool) func(*testing.T, *apart, *apartHost) func() {
+	return func(t *testing.T, p *apart, h *apartHost) func() {
+		way := func(is bool) (w harness.Way) {
+			if is {
+				w = harness.Way{Delay: time.Duration(p.bed.random.Int64N(int64(most))), Jitter: time.Duration(p.bed.random.Int64N(int64(most / 2))), Twice: p.bed.random.Float64() / 10}
+			}
+			return w
+		}
+		in, from := way(into), way(out)
+		t.Logf("        to zone %q %+v, from it %+v", h.zone, in, from)
+		return far(h.machine, in, from)
+	}
 }

@@ -134,6 +134,7 @@ func underApartHistory(t *testing.T, p *apart, length time.Duration) {
 		}
 	}
 	t.Logf("faults: %v; clients waited for %v at most after one that a pair is made for", n.counts, n.longest.Round(time.Millisecond))
+	n.goOn(t)
 	n.served(t, h.now(), "all faults", pairSettleTime)
 	p.waitWhole(t)
 	cancel()

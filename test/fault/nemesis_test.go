@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
+	"kurabe"
 	"kurabe/internal/harness"
 )
 
@@ -129,11 +131,46 @@ var apartFaults = []apartFault{
 		return h.freeze(agents)
 	}},
 	{"the service's cable is pulled", false, func(t *testing.T, p *apart, _, _ *apartHost) func() { return plug(t, p.bed.center) }},
+	{"the writer's host is far", false, onWriter(distant(farMost, true, true))},
+	{"the standby's host is far", false, onStandby(distant(farMost, true, true))},
+	{"the way to the standby's host is long", false, onStandby(distant(farMost, true, false))},
+	{"the way from the standby's host is long", false, onStandby(distant(farMost, false, true))},
+	{"the service is far", false, func(t *testing.T, p *apart, _, _ *apartHost) func() {
+		return distant(farMost, true, true)(t, p, &apartHost{machine: p.bed.center})
+	}},
+	{"the writer's host is very far", true, onWriter(distant(farthest, true, true))},
+	{"the standby's host is very far", true, onStandby(distant(farthest, true, true))},
 }
 
 // apartSettle is how long a pair is to look whole before the next fault counts as one alone:
 // longer than it takes the service to notice that a host is lost, or an agent to restart.
 const apartSettle = 6 * time.Second
+
+// mayBlock says what becomes of commits when the standby is lost. It is refused while the service
+// does not answer.
+func (n *nemesis) mayBlock(t *testing.T, value string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), answerMost)
+	defer cancel()
+	err := n.bed.setStandbyLost(ctx, n.Name, value)
+	t.Logf("%7.2fs the policy is to be %s: %v", time.Since(n.history.began).Seconds(), value, err)
+	if err == nil {
+		n.counts["the policy is "+value]++
+	}
+	return err
+}
+
+// goOn has commits go on with one server: else they would have to wait for whoever is lost.
+func (n *nemesis) goOn(t *testing.T) {
+	t.Helper()
+	harness.Wait(t, settleTime, "the policy is changed", func() string {
+		if err := n.mayBlock(t, kurabe.StandbyLostDegrade); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+const answerMost = 5 * time.Second
 
 // settle waits until the pair is whole and stays so.
 func (n *nemesis) settle(t *testing.T) {
@@ -159,6 +196,7 @@ func (n *nemesis) settle(t *testing.T) {
 // are served again while it lasts, and after it.
 func (n *nemesis) tolerable(t *testing.T) {
 	t.Helper()
+	n.goOn(t)
 	n.settle(t)
 	f := n.draw(func(f apartFault) bool { return !f.worse })
 	writer, standby := n.guess()
@@ -183,6 +221,12 @@ const together = 3
 // but what verify does.
 func (n *nemesis) wild(t *testing.T) {
 	t.Helper()
+	switch n.random.IntN(3) {
+	case 0:
+		_ = n.mayBlock(t, kurabe.StandbyLostBlock)
+	case 1:
+		_ = n.mayBlock(t, kurabe.StandbyLostDegrade)
+	}
 	var mends []func()
 	var names []string
 	for range 1 + n.random.IntN(together) {

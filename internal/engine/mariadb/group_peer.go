@@ -20,6 +20,9 @@ import (
 const (
 	peerEvery = 250 * time.Millisecond
 	peerLimit = time.Second
+	// reachLimit bounds coming to a follower, which takes five round trips (the connection, the
+	// greeting, TLS, the login): far more than an answer does.
+	reachLimit = 5 * time.Second
 	// behindMost is what a follower may lack of the log, in bytes, to be said to stream
 	// while nobody waits for it. Once somebody does, one large transaction may be more.
 	behindMost = 16 << 20
@@ -115,7 +118,8 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.User, config.Passwd = lookName(writer.Instance), password.Reveal()
 	config.Net, config.Addr, config.TLS, config.Logger = "tcp", net.JoinHostPort(at.host, at.port), tlsConfig, silent{}
-	config.Timeout, config.ReadTimeout, config.WriteTimeout = peerLimit, peerLimit, peerLimit
+	config.Timeout, config.ReadTimeout, config.WriteTimeout = reachLimit, peerLimit, peerLimit
+	config.MultiStatements = true // lookQuery, and nothing else
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err
@@ -125,27 +129,34 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 	return db, nil
 }
 
+// lookQuery is asked at once: an answer of two round trips is old when it is there. What was
+// received is put on disk after it was looked at.
+const lookQuery = "SHOW SLAVE STATUS; " + syncedQuery
+
 func (p *peer) ask(ctx context.Context, writer engine.Instance, db *sql.DB) error {
-	limited, cancel := context.WithTimeout(ctx, peerLimit)
+	reaching, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
-	asked := proc.Boottime()
-	rows, err := named(limited, db, "SHOW SLAVE STATUS")
+	conn, err := db.Conn(reaching)
 	if err != nil {
 		return err
 	}
-	if len(rows) != 1 {
+	defer conn.Close() // it goes back into the pool
+	limited, cancel := context.WithTimeout(ctx, peerLimit)
+	defer cancel()
+	asked := proc.Boottime()
+	all, err := namedAll(limited, conn, lookQuery)
+	if err != nil {
+		return err
+	}
+	if len(all) != 2 || len(all[0]) != 1 {
 		return errors.New("the follower follows nobody")
 	}
-	s, err := parseSlave(rows[0])
+	s, err := parseSlave(all[0][0])
 	if err != nil {
 		return err
 	}
 	// It was not asked to answer where another one was faster, and syncs when it answers.
-	marks, err := named(limited, db, syncedQuery)
-	switch {
-	case err != nil:
-		return err
-	case len(marks) > 0 && !isOn.MatchString(marks[0]["Value"]):
+	if marks := all[1]; len(marks) > 0 && !isOn.MatchString(marks[0]["Value"]) {
 		return errUnsynced
 	}
 	if s.receives == "Yes" && s.host == writer.Listens() && s.port == writer.Port { // a promotion ends that

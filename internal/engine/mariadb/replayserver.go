@@ -314,16 +314,41 @@ func (s *privateServer) rows(ctx context.Context, statement string) ([]map[strin
 
 // named reads a result as text by column; a NULL is the empty string.
 func named(ctx context.Context, db *sql.DB, statement string) ([]map[string]string, error) {
-	rows, err := db.QueryContext(ctx, statement)
+	all, err := namedAll(ctx, db, statement)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// asker is a pool of sessions, or one of them.
+type asker interface {
+	QueryContext(ctx context.Context, statement string, args ...any) (*sql.Rows, error)
+}
+
+// namedAll is named of several statements in one text, each with its answer.
+func namedAll(ctx context.Context, db asker, statements string) ([][]map[string]string, error) {
+	rows, err := db.QueryContext(ctx, statements)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
+	var all [][]map[string]string
+	for more := true; more; more = rows.NextResultSet() {
+		one, err := namedRows(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
+func namedRows(rows *sql.Rows) (all []map[string]string, err error) {
 	names, err := rows.Columns()
 	if err != nil {
 		return nil, err
 	}
-	var all []map[string]string
 	values, targets := make([]sql.NullString, len(names)), make([]any, len(names))
 	for n := range names {
 		targets[n] = &values[n]
