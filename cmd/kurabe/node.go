@@ -155,7 +155,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	}
 	n.host = host
 	n.archive = archive(n.repo, snapshotsOf(seen), n.flags.copyRate)
-	n.leases = hostlink.NewLeases()
+	n.leases = hostlink.NewLeases(hostlink.Boottime)
 	n.sockets = sklookup.New(sklookup.PinFolder(string(h.ID)), n.log)
 	n.agent = agent.New(agent.Config{
 		Host: h.ID, Link: link, Engines: engines, Homes: filepath.Join(seen, "instances"),

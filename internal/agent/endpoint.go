@@ -31,6 +31,17 @@ type ReaderEndpoint interface {
 	Close() error
 }
 
+// OpenReaders holds the address of a reader endpoint.
+type OpenReaders func(netip.AddrPort) (ReaderEndpoint, error)
+
+func openReaders(address netip.AddrPort) (ReaderEndpoint, error) {
+	r, err := gateway.OpenReaders(address, gateway.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
 // Gateway holds the addresses of real clients. shortcut may be nil.
 func Gateway(shortcut gateway.Shortcut) OpenEndpoint {
 	return func(address netip.AddrPort) (Endpoint, error) {
@@ -58,6 +69,7 @@ const (
 // claim; one goroutine opens, leads and closes, so that no worker waits for an address.
 type endpoints struct {
 	open      OpenEndpoint
+	readers   OpenReaders
 	addresses *addresses // where endpoints are
 	log       *slog.Logger
 	now       func() time.Time
@@ -90,11 +102,14 @@ var announcements = []time.Duration{0, 100 * time.Millisecond, 500 * time.Millis
 
 func newEndpoints(c Config) *endpoints {
 	e := &endpoints{
-		open: c.OpenEndpoint, addresses: &addresses{}, log: c.Log, now: c.Now, wake: make(chan struct{}, 1),
+		open: c.OpenEndpoint, readers: c.OpenReaders, addresses: &addresses{}, log: c.Log, now: c.Now, wake: make(chan struct{}, 1),
 		claims: map[kurabe.InstanceID]map[kurabe.InstanceID]claim{}, held: map[kurabe.InstanceID]*heldEndpoint{},
 	}
 	if e.open == nil {
 		e.open = Gateway(nil)
+	}
+	if e.readers == nil {
+		e.readers = openReaders
 	}
 	return e
 }
@@ -312,7 +327,7 @@ func (e *endpoints) openOne(owner kurabe.InstanceID, h *heldEndpoint, want held,
 // Between two writers it is left as it is.
 func (e *endpoints) lead(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) bool {
 	if h.readers == nil {
-		readers, err := gateway.OpenReaders(want.reader, gateway.Options{})
+		readers, err := e.readers(want.reader)
 		if err != nil {
 			if now.Sub(h.since) >= endpointPatience {
 				e.trouble(owner, h, err)

@@ -64,7 +64,7 @@ func Join(ctx context.Context, server string, t Token, q JoinRequest) (JoinAnswe
 		rootPEM = root
 		_, err = pki.VerifyParty(chain, roots, pki.PartyServer)
 		return err
-	}, func() *tls.Certificate { return nil })
+	}, func() *tls.Certificate { return nil }, nil)
 	defer client.CloseIdleConnections()
 	q.TokenID, q.Secret = t.ID, t.Secret.Reveal()
 	var out JoinAnswer

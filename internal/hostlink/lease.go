@@ -40,6 +40,7 @@ const writersMost = 4096
 // Leases are until when the writers of this host may serve, by the service's word. Times are
 // nanoseconds of CLOCK_BOOTTIME, which counts suspension and which nobody sets.
 type Leases struct {
+	clock  func() int64
 	poked  chan struct{} // capacity 1
 	looked atomic.Bool
 
@@ -48,9 +49,9 @@ type Leases struct {
 	until map[kurabe.InstanceID]int64 // of the epoch that is wanted
 }
 
-// NewLeases returns Leases of a host.
-func NewLeases() *Leases {
-	return &Leases{poked: make(chan struct{}, 1), wants: map[kurabe.InstanceID]kurabe.Epoch{}, until: map[kurabe.InstanceID]int64{}}
+// NewLeases returns Leases of a host, whose clock is Boottime.
+func NewLeases(clock func() int64) *Leases {
+	return &Leases{clock: clock, poked: make(chan struct{}, 1), wants: map[kurabe.InstanceID]kurabe.Epoch{}, until: map[kurabe.InstanceID]int64{}}
 }
 
 // Looked says that what the host has reported is true of now.
@@ -111,7 +112,7 @@ func (l *Leases) say(ctx context.Context, say func(context.Context, Alive) (Aliv
 	l.mu.Lock()
 	q := Alive{Writers: maps.Clone(l.wants), Looking: !l.looked.Load(), SilentFor: min(silent, silentMost)}
 	l.mu.Unlock()
-	sent := Boottime()
+	sent := l.clock()
 	a, err := say(ctx, q)
 	if err != nil {
 		return err

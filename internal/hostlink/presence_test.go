@@ -195,7 +195,7 @@ func (brokenKV) Txn(context.Context, []store.Cond, []store.Op) (int64, error) {
 
 // A lease counts from when the word was sent, and only for whom it was asked.
 func TestLeases(t *testing.T) {
-	l := NewLeases()
+	l := NewLeases(Boottime)
 	l.Want("db-A", 7)
 	before := Boottime()
 	say := func(_ context.Context, q Alive) (AliveAnswer, error) {

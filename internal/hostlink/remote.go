@@ -37,7 +37,9 @@ type RemoteConfig struct {
 	Identity func() *tls.Certificate
 	// Answer answers the service's questions; nil: there is nothing to ask.
 	Answer Answerer
-	Log    *slog.Logger
+	// Dial connects to a server of the service; nil: over TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Log  *slog.Logger
 }
 
 // Remote is a Link to a service on another machine. The host that its methods name is the
@@ -67,15 +69,18 @@ func NewRemote(c RemoteConfig) *Remote {
 	r.http = clientFor(func(chain []*x509.Certificate) error {
 		_, err := pki.VerifyParty(chain, c.Roots, pki.PartyServer)
 		return err
-	}, c.Identity)
+	}, c.Identity, c.Dial)
 	return r
 }
 
 // clientFor makes a client that checks the server by verify alone: its certificate names
 // what it is, not where.
-func clientFor(verify func([]*x509.Certificate) error, identity func() *tls.Certificate) *http.Client {
+func clientFor(verify func([]*x509.Certificate) error, identity func() *tls.Certificate, dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTime}).DialContext
+	}
 	return &http.Client{Transport: &http.Transport{
-		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext,
+		DialContext: dial,
 		TLSClientConfig: &tls.Config{
 			MinVersion:         tls.VersionTLS13,
 			InsecureSkipVerify: true, // VerifyConnection does it, for resumed sessions too

@@ -339,7 +339,7 @@ func TestQuestions(t *testing.T) {
 }
 
 func lookedLeases() *hostlink.Leases {
-	l := hostlink.NewLeases()
+	l := hostlink.NewLeases(hostlink.Boottime)
 	l.Looked()
 	return l
 }

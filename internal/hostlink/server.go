@@ -80,7 +80,7 @@ func NewServer(c ServerConfig) *Server {
 	s.others = clientFor(func(chain []*x509.Certificate) error {
 		_, err := pki.VerifyParty(chain, c.Roots, pki.PartyServer)
 		return err
-	}, func() *tls.Certificate { return &s.Identity })
+	}, func() *tls.Certificate { return &s.Identity }, nil)
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: callTime, ReadTimeout: callTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),

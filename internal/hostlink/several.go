@@ -77,7 +77,7 @@ func Enter(ctx context.Context, server string, roots *x509.CertPool, identity tl
 	client := clientFor(func(chain []*x509.Certificate) error {
 		_, err := pki.VerifyParty(chain, roots, pki.PartyServer)
 		return err
-	}, func() *tls.Certificate { return &identity })
+	}, func() *tls.Certificate { return &identity }, nil)
 	defer client.CloseIdleConnections()
 	var a EnterAnswer
 	return a, post(ctx, client, server, enterPath, struct{}{}, &a)

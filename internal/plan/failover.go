@@ -240,7 +240,7 @@ func (d *draft) handOver() {
 	}
 	if to == "" || !s.writing {
 		if asked {
-			d.because("the failover that was asked for waits for a standby that has every commit, and room to write")
+			d.because("the failover that was asked for waits for a standby that has every commit, has room to write, and whose host has spoken lately")
 		}
 		g.Heir = ""
 		return
@@ -283,11 +283,12 @@ func (d *draft) heir(asked bool) kurabe.InstanceID {
 }
 
 // succeeds says whether the writer can hand over to a member: it lives, may have every commit,
-// has room to write, and the writer hears it.
+// has room to write, and the writer hears it. Its host has spoken lately: else nobody would be
+// told to write, and the writer, which has stopped for that, would start again and stop again.
 func (d *draft) succeeds(id kurabe.InstanceID) bool {
 	w := d.heard(d.group.Writer)
 	silent := w == nil || w.Role == nil || slices.Contains(w.Role.Silent, id)
-	return d.group.Has(id) && d.able(id) && !silent && d.noRoom(id) == ""
+	return d.group.Has(id) && d.able(id) && !silent && d.noRoom(id) == "" && d.fresh(id)
 }
 
 // rolled says whether a standby has restarted with what the writer still lacks.

@@ -311,3 +311,23 @@ func TestGroupOverHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestNoFailoverInOrderToAHostThatIsSilent: the writer would stop for nobody, start again, and so
+// on without a pause.
+func TestNoFailoverInOrderToAHostThatIsSilent(t *testing.T) {
+	f := newGroupFleet(kurabe.Postgres, false)
+	f.spread(2)
+	f.calm(t)
+	epoch := f.w.Group.Epoch
+	f.w.Now = f.w.Now.Add(3 * time.Second) // nobody is lost yet
+	f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
+	f.read()
+	f.decide(t)
+	if f.w.Group.Handover != "" {
+		t.Fatalf("it hands over to %s", f.w.Group.Handover)
+	}
+	f.calm(t)
+	if f.w.Group.Epoch == epoch {
+		t.Errorf("it never does: %+v", f.w.Group)
+	}
+}

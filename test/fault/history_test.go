@@ -5,10 +5,7 @@ package fault
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"kurabe/internal/harness"
+	"kurabe/test/appends"
 )
 
 const (
@@ -35,40 +33,6 @@ const (
 	// historySearch bounds the search for an order of all keys.
 	historySearch = 30 * time.Second
 )
-
-// appended is one transaction on a key: an append of a value that nobody else appends, or,
-// with 0, a read.
-type appended struct{ key, value int }
-
-// listModel is a list for each key: an append adds to its end, a read is of the whole.
-var listModel = porcupine.Model{
-	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		keys := map[int][]porcupine.Operation{}
-		for _, o := range history {
-			k := o.Input.(appended).key
-			keys[k] = append(keys[k], o)
-		}
-		var parts [][]porcupine.Operation
-		for _, part := range keys {
-			parts = append(parts, part)
-		}
-		return parts
-	},
-	Init: func() any { return "" },
-	Step: func(state, input, output any) (bool, any) {
-		if in := input.(appended); in.value != 0 {
-			return true, fmt.Sprintf("%s,%d", state, in.value)
-		}
-		return output == state, state
-	},
-	DescribeOperation: func(input, output any) string {
-		in := input.(appended)
-		if in.value != 0 {
-			return fmt.Sprintf("append %d to %d", in.value, in.key)
-		}
-		return fmt.Sprintf("read %d: %v", in.key, output)
-	},
-}
 
 // history is what clients did to two tables that each transaction changes alike, and when.
 type history struct {
@@ -135,7 +99,7 @@ func (h *history) client(ctx context.Context, id int, random *rand.Rand) {
 func (h *history) append(s harness.Session, id, key int) error {
 	value, call := h.begin()
 	sent, err := transact(s, value, key)
-	h.appended(porcupine.Operation{ClientId: id, Input: appended{key, value}, Call: call}, sent, err)
+	h.appended(porcupine.Operation{ClientId: id, Input: appends.Op{Key: key, Value: value}, Call: call}, sent, err)
 	return err
 }
 
@@ -169,7 +133,7 @@ func (h *history) appended(o porcupine.Operation, sent bool, err error) {
 	case err == nil:
 		o.Return = h.now()
 	case sent:
-		o.ClientId, o.Return = historyClients+o.Input.(appended).value, math.MaxInt64
+		o.ClientId, o.Return = historyClients+o.Input.(appends.Op).Value, appends.Never
 	default:
 		return
 	}
@@ -191,7 +155,7 @@ func (h *history) read(ctx context.Context, s harness.Session, id, key int) erro
 	if first != second {
 		h.torn = append(h.torn, fmt.Sprintf("key %d: %s and %s", key, first, second))
 	}
-	h.ops = append(h.ops, porcupine.Operation{ClientId: id, Input: appended{key: key}, Output: first, Call: call, Return: at})
+	h.ops = append(h.ops, porcupine.Operation{ClientId: id, Input: appends.Op{Key: key}, Output: first, Call: call, Return: at})
 	return nil
 }
 
@@ -201,15 +165,14 @@ func (h *history) acknowledged() int {
 	defer h.mu.Unlock()
 	n := 0
 	for _, o := range h.ops {
-		if o.Input.(appended).value != 0 && o.Return != math.MaxInt64 {
+		if o.Input.(appends.Op).Value != 0 && o.Return != appends.Never {
 			n++
 		}
 	}
 	return n
 }
 
-// verify demands an order of all transactions in which each happens between its call and
-// its return, and every read sees exactly what was appended before it.
+// verify demands that one order explains all that clients saw.
 func (h *history) verify(t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
@@ -217,59 +180,9 @@ func (h *history) verify(t *testing.T) {
 	if len(h.torn) > 0 {
 		t.Errorf("reads of half a transaction: %q", h.torn)
 	}
-	unknown := 0
-	for _, o := range h.ops {
-		if o.Return == math.MaxInt64 {
-			unknown++
-		}
-	}
-	for _, w := range explain(h.ops) {
+	wrong, told := appends.Check(h.ops, historySearch)
+	t.Log(told)
+	for _, w := range wrong {
 		t.Error(w)
-	}
-	result, info := porcupine.CheckOperationsVerbose(listModel, h.ops, historySearch)
-	t.Logf("%d transactions, %d of them with an unknown outcome: %s", len(h.ops), unknown, result)
-	switch result {
-	case porcupine.Ok:
-	case porcupine.Unknown:
-		t.Logf("no order was found in %v; there is one, or explain would have said why not", historySearch)
-	default:
-		path := filepath.Join(os.TempDir(), fmt.Sprintf("kurabe-history-%d.html", time.Now().UnixNano()))
-		if err := porcupine.VisualizePath(listModel, info, path); err != nil {
-			path = err.Error()
-		}
-		t.Errorf("there is no order of these transactions that explains what the clients saw: %s", path)
-	}
-}
-
-// TestHistoryFindsLosses: what must never be seen is found when it is.
-func TestHistoryFindsLosses(t *testing.T) {
-	add := func(value int, call, end int64) porcupine.Operation {
-		return porcupine.Operation{Input: appended{1, value}, Call: call, Return: end}
-	}
-	read := func(list string, call, end int64) porcupine.Operation {
-		return porcupine.Operation{Input: appended{key: 1}, Output: list, Call: call, Return: end}
-	}
-	const never = math.MaxInt64
-	for name, c := range map[string]struct {
-		ops  []porcupine.Operation
-		want porcupine.CheckResult
-	}{
-		"all is well":                           {[]porcupine.Operation{add(1, 0, 1), read(",1", 2, 3), add(2, 4, 5), read(",1,2", 6, 7)}, porcupine.Ok},
-		"at the same time, in either order":     {[]porcupine.Operation{add(1, 0, 5), add(2, 0, 5), read(",2,1", 6, 7)}, porcupine.Ok},
-		"an unknown one happened":               {[]porcupine.Operation{add(1, 0, never), read("", 2, 3), read(",1", 4, 5)}, porcupine.Ok},
-		"an unknown one did not happen":         {[]porcupine.Operation{add(1, 0, never), add(2, 1, 2), read(",2", 4, 5)}, porcupine.Ok},
-		"an acknowledged one is missing":        {[]porcupine.Operation{add(1, 0, 1), add(2, 2, 3), read(",2", 4, 5)}, porcupine.Illegal},
-		"one that was read is gone":             {[]porcupine.Operation{add(1, 0, never), read(",1", 2, 3), read("", 4, 5)}, porcupine.Illegal},
-		"a server that was deposed is read":     {[]porcupine.Operation{add(1, 0, 1), add(2, 2, 3), read(",1", 4, 5)}, porcupine.Illegal},
-		"one is there twice":                    {[]porcupine.Operation{add(1, 0, 1), read(",1,1", 2, 3)}, porcupine.Illegal},
-		"one is there before it was asked for":  {[]porcupine.Operation{read(",1", 0, 1), add(1, 2, 3)}, porcupine.Illegal},
-		"two came in the order they did not go": {[]porcupine.Operation{add(1, 0, 1), add(2, 2, 3), read(",2,1", 4, 5)}, porcupine.Illegal},
-	} {
-		if got := porcupine.CheckOperationsTimeout(listModel, c.ops, time.Minute); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
-		if wrong := explain(c.ops); (len(wrong) > 0) != (c.want == porcupine.Illegal) {
-			t.Errorf("%s: explained by %q", name, wrong)
-		}
 	}
 }

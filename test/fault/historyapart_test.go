@@ -15,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"kurabe/internal/harness"
+	"kurabe/test/appends"
 )
 
 const (
@@ -58,7 +59,7 @@ func (h *history) farClient(ctx context.Context, id int, random *rand.Rand) {
 
 func (h *history) farAppend(s harness.Session, id, key int) error {
 	value, call := h.begin()
-	o := porcupine.Operation{ClientId: id, Input: appended{key, value}, Call: call}
+	o := porcupine.Operation{ClientId: id, Input: appends.Op{Key: key, Value: value}, Call: call}
 	type outcome struct {
 		sent bool
 		err  error
@@ -92,7 +93,7 @@ func (h *history) appendsSince(moment int64) int {
 	defer h.mu.Unlock()
 	count := 0
 	for n := len(h.ops) - 1; n >= 0 && h.ops[n].Return >= moment; n-- {
-		if o := h.ops[n]; o.Call >= moment && o.Return != math.MaxInt64 && o.Input.(appended).value != 0 {
+		if o := h.ops[n]; o.Call >= moment && o.Return != math.MaxInt64 && o.Input.(appends.Op).Value != 0 {
 			count++
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/harness"
+	"kurabe/test/appends"
 )
 
 // historyCalm is the longest time between two faults; half of them follow at once.
@@ -244,7 +245,7 @@ func (h *history) readAll(t *testing.T) {
 	t.Helper()
 	keys := map[int]bool{}
 	for _, o := range h.ops {
-		keys[o.Input.(appended).key] = true
+		keys[o.Input.(appends.Op).Key] = true
 	}
 	harness.Wait(t, pairSettleTime, "every list is read", func() string {
 		s, err := harness.Open(t.Context(), h.login)

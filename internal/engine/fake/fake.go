@@ -16,6 +16,11 @@ type Engine struct {
 	Look func(ctx context.Context, id kurabe.InstanceID) error
 	// Before, when set, is asked before each step; an error is the step's failure.
 	Before func(ctx context.Context, a kurabe.Assignment, step engine.StepName) error
+	// Host is where it is, for what its network may cut off. Boottime is the clock of leases
+	// there, nil: of any time. Full, when set, says whether nothing can be written there.
+	Host     kurabe.HostID
+	Boottime func() int64
+	Full     func() bool
 
 	net       *network // its lock guards everything below
 	instances map[kurabe.InstanceID]*instance
@@ -44,7 +49,7 @@ var ErrCut = errors.New("cut off by the test")
 func (e *Engine) get(id kurabe.InstanceID) *instance {
 	i, ok := e.instances[id]
 	if !ok {
-		i = &instance{member: member{id: id}}
+		i = &instance{member: member{id: id, on: e}}
 		e.instances[id] = i
 	}
 	return i
@@ -98,6 +103,15 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	if err := e.answers(ctx, a.Instance, step); err != nil {
 		return err
 	}
+	if step == engine.StepOutlast {
+		timer := time.NewTimer(kurabe.OutlastTime)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
 	e.net.Lock()
 	defer e.net.Unlock()
 	i := e.get(a.Instance)
@@ -137,7 +151,7 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	case engine.StepRemoveLimits:
 		o.LimitsGroup = false
 	case engine.StepRemoveHome:
-		i.o, i.member, i.torn = engine.Observation{}, member{id: a.Instance}, false
+		i.o, i.member, i.torn = engine.Observation{}, member{id: a.Instance, on: e}, false
 	default:
 		return e.doInGroup(i, a, step)
 	}
@@ -145,6 +159,9 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 }
 
 func (e *Engine) start(i *instance, a kurabe.Assignment) error {
+	if e.Full != nil && e.Full() {
+		return &engine.StartError{Kind: kurabe.FailureStorage, Message: "no space left on device"}
+	}
 	if err := i.begin(a); err != nil {
 		return err
 	}
@@ -181,7 +198,10 @@ func (e *Engine) ready(i *instance, a kurabe.Assignment) error {
 func (e *Engine) Crash(id kurabe.InstanceID) {
 	e.net.Lock()
 	defer e.net.Unlock()
-	i := e.get(id)
+	e.crash(e.get(id))
+}
+
+func (e *Engine) crash(i *instance) {
 	i.torn = i.torn || i.o.Running && i.logged
 	e.end(i)
 }

@@ -14,6 +14,7 @@ import (
 var asked = map[engine.StepName]bool{
 	engine.StepWaitReady: true, engine.StepEnsureMaster: true, engine.StepSetPassword: true, engine.StepReload: true, engine.StepProbe: true,
 	engine.StepStop: true, engine.StepYield: true, engine.StepPromote: true, engine.StepWaits: true, engine.StepFollowers: true, engine.StepRelease: true,
+	engine.StepHold: true,
 }
 
 // answers waits while a step asks a server that is frozen.
@@ -35,11 +36,12 @@ func (e *Engine) answers(ctx context.Context, id kurabe.InstanceID, step engine.
 	}
 }
 
-// stop ends a server whose followers get the rest of its log if it is a clean stop.
+// stop ends a server whose followers get the rest of its log if it is a clean stop. One whose
+// follower is there and does not take it comes to no end, and is cut off.
 func (e *Engine) stop(i *instance, a kurabe.Assignment, clean bool) {
 	e.net.flow()
 	if clean && i.o.Running && a.Role != nil {
-		i.o.Applied.Stopped = true
+		i.o.Applied.Stopped = e.net.drain(i)
 	}
 	e.end(i)
 	i.o.Record = false
@@ -66,8 +68,12 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 	case engine.StepClone, engine.StepRejoin, engine.StepDiscardData:
 		return e.changeData(i, a, step)
 	}
-	if step == engine.StepOutlast {
+	switch step {
+	case engine.StepOutlast:
 		n.Outlasted = a.Role.Epoch
+		return nil
+	case engine.StepCompare:
+		n.Compared = a.Role.Epoch
 		return nil
 	}
 	if !o.Running {
@@ -78,6 +84,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 		n.PasswordSeq, n.Ready, n.Probed = 0, false, false
 		n.Held = n.Held || a.Role.Blocks && len(a.Role.WaitFor) > 0
 		o.Follower = false
+		i.leads()
 	case engine.StepFollowers:
 		i.slots = slices.Clone(a.Role.Followers)
 		n.Followers, n.FollowersSet, n.RoleEpoch = i.slots, true, a.Role.Epoch
@@ -87,6 +94,11 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 		}
 		i.waits = a.Role.WaitFor
 		n.Waits, n.WaitsStale = a.Role.WaitFor, false
+	case engine.StepHold:
+		if i.runs.role.Duty != kurabe.DutyHold {
+			return errors.New("it still follows")
+		}
+		n.HeldEpoch, n.HeldAt, n.RoleEpoch = a.Role.Epoch, int64(len(i.log)), a.Role.Epoch
 	case engine.StepRelease:
 		n.Held = false
 		i.disk = render(a, *n)
@@ -126,9 +138,9 @@ func (e *Engine) changeData(i *instance, a kurabe.Assignment, step engine.StepNa
 	}
 	switch {
 	case step == engine.StepClone:
-		i.log, i.outrun = slices.Clone(theirs), false
+		i.log, i.outrun, i.stream = slices.Clone(theirs), false, stream{}
 		n.Rebuilt = max(n.Rebuilt, role.RebuildSeq)
-	case i.spoilt:
+	case i.spoilt, a.Engine.RestartsForLog() && len(common(i.log, theirs)) < len(i.log): // nothing takes its own transactions back
 		n.Rebuild = true
 		return nil
 	default:
@@ -148,7 +160,7 @@ func (e *Engine) Beside() *Engine {
 	return other
 }
 
-// Write writes as a client of a server would, and says by which number. acked: everybody
+// Write writes as a client of a server would, and says by which number. acked: one of those
 // whom it has to wait for has it. Otherwise the client waits, and the write is there.
 func (e *Engine) Write(id kurabe.InstanceID) (number int64, acked bool, err error) {
 	e.net.Lock()
@@ -158,13 +170,9 @@ func (e *Engine) Write(id kurabe.InstanceID) (number int64, acked bool, err erro
 		return 0, false, fmt.Errorf("%s takes no writes", id)
 	}
 	e.net.writes++
-	i.log = append(i.log, e.net.writes)
+	i.write(e.net.writes)
 	e.net.flow()
-	acked = !slices.ContainsFunc(i.waits, func(id kurabe.InstanceID) bool {
-		f := e.net.server(id)
-		return f == nil || e.net.source(f) != i || len(f.log) < len(i.log)
-	})
-	return e.net.writes, acked, nil
+	return e.net.writes, i.covered() == len(i.log), nil
 }
 
 // Log is what a server's data has, by number of the write.

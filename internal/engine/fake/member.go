@@ -16,14 +16,23 @@ type network struct {
 	sync.Mutex // guards all engines in it, and what follows
 	engines    []*Engine
 	writes     int64
+	reach      Reach
+	flaws      Flaw
 }
 
 // member is what a server is in a group. Its data is a list of writes, by number.
 type member struct {
 	id   kurabe.InstanceID
+	on   *Engine
 	log  []int64
-	disk settings
-	runs settings // as the process has loaded them
+	sent []sent // the end of the log, of a writer
+	// visible is how much of it clients of a writer see. stream is a follower's, answers are
+	// those of followers to a writer.
+	visible int
+	stream  stream
+	answers map[kurabe.InstanceID]heard
+	disk    settings
+	runs    settings // as the process has loaded them
 	// waits are those whose answer a write waits for by now, slots those who may follow.
 	waits, slots []kurabe.InstanceID
 
@@ -76,9 +85,15 @@ func (i *instance) begin(a kurabe.Assignment) error {
 // began has a process run with what is on disk.
 func (i *instance) began(a kurabe.Assignment) {
 	i.runs, i.waits = i.disk, i.disk.role.WaitFor
+	i.leads()
 	n := &i.o.Applied
 	n.Ran(i.o.Process, i.disk.text)
 	i.obeys(a)
+}
+
+// leads begins a life as a writer, or as one that may become one: what is in the log shows.
+func (i *instance) leads() {
+	i.visible, i.sent, i.stream, i.answers = len(i.log), nil, stream{}, map[kurabe.InstanceID]heard{}
 }
 
 // obeys notes that the process has loaded what it is told by its role.
@@ -142,7 +157,14 @@ func (n *network) source(i *instance) *instance {
 		return nil
 	}
 	s := n.writer(i, i.runs.role.Source.ID)
-	if s == nil || i.outrun || !slices.Contains(s.slots, i.id) || len(i.log) > len(s.log) || !slices.Equal(i.log, s.log[:len(i.log)]) {
+	if s == nil || i.outrun || !slices.Contains(s.slots, i.id) {
+		return nil
+	}
+	// Over one stream the log goes on as the source's: to compare it each time would take long.
+	if same := i.stream.source == s && i.stream.between == [2]string{i.o.Process, s.o.Process}; !same && (len(i.log) > len(s.log) || !slices.Equal(i.log, s.log[:len(i.log)])) {
+		return nil
+	}
+	if !n.connected(i, s) {
 		return nil
 	}
 	return s
@@ -150,10 +172,11 @@ func (n *network) source(i *instance) *instance {
 
 // flow brings every follower that can have it all that its source has.
 func (n *network) flow() {
+	now := time.Now()
 	for _, e := range n.engines {
 		for _, i := range e.instances {
-			if s := n.source(i); s != nil && !i.lags && i.frozen == nil && s.frozen == nil {
-				i.log = slices.Clone(s.log)
+			if s := n.source(i); s != nil {
+				n.carry(i, s, now)
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func (w *watcher) Close() {}
 func (n *network) view(i *instance) engine.RoleView {
 	end := int64(len(i.log))
 	if i.o.Follower {
-		return engine.RoleView{Following: n.source(i) != nil, Position: end, Kept: end}
+		return engine.RoleView{Following: n.source(i) != nil, Position: end, Applied: end, Kept: end}
 	}
 	v := engine.RoleView{Writing: true, Position: end, Inserted: end, WaitsFor: slices.Clone(i.runs.role.WaitFor), Followers: map[kurabe.InstanceID]engine.FollowerView{},
 		Slots: append([]kurabe.InstanceID{}, i.slots...)}
@@ -62,11 +62,8 @@ func (n *network) view(i *instance) engine.RoleView {
 			v.Followers[id] = engine.FollowerView{Lost: f != nil && f.outrun}
 			continue
 		}
-		seen := engine.FollowerView{Streaming: true, Flushed: int64(len(f.log))}
-		if f.frozen != nil {
-			seen.HeardAgo = time.Since(f.frozenAt)
-		}
-		v.Followers[id] = seen
+		a := i.answers[id]
+		v.Followers[id] = engine.FollowerView{Streaming: true, Flushed: int64(a.flushed), Replayed: int64(a.flushed), HeardAgo: time.Since(a.at), FollowedAt: a.boot}
 	}
 	return v
 }

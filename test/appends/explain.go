@@ -1,10 +1,7 @@
-//go:build fault
-
-package fault
+package appends
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,14 +9,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// explain says in words what is wrong with a history, in which each list is read at its end:
+// Explain says in words what is wrong with a history, in which each list is read at its end:
 // the search for an order says only that there is none, or takes for ever.
 //
 // Nothing wrong means that there is an order: values are told apart, so the longest list says
 // where each append is, and a read comes after the last one that it saw. What never came to be
 // comes last. That is one unless somebody sees less than what had ended before it began, or
 // something that had not begun: then there is none.
-func explain(ops []porcupine.Operation) (wrong []string) {
+func Explain(ops []porcupine.Operation) (wrong []string) {
 	for key, of := range byKey(ops) {
 		final := ""
 		for _, o := range of {
@@ -36,7 +33,7 @@ func explain(ops []porcupine.Operation) (wrong []string) {
 func byKey(ops []porcupine.Operation) map[int][]porcupine.Operation {
 	keys := map[int][]porcupine.Operation{}
 	for _, o := range ops {
-		k := o.Input.(appended).key
+		k := o.Input.(Op).Key
 		keys[k] = append(keys[k], o)
 	}
 	return keys
@@ -48,7 +45,7 @@ func explainKey(key int, ops []porcupine.Operation, final string) (wrong []strin
 	}
 	called := map[int]int64{}
 	for _, o := range ops {
-		called[o.Input.(appended).value] = o.Call
+		called[o.Input.(Op).Value] = o.Call
 	}
 	place := map[int]int{} // of a value in the list, from 1 on
 	for n, value := range values(final) {
@@ -63,13 +60,13 @@ func explainKey(key int, ops []porcupine.Operation, final string) (wrong []strin
 	// Whatever was begun when others had ended sees at least what they did.
 	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return int(min(1, max(-1, a.Return-b.Return))) })
 	length := func(o porcupine.Operation) int {
-		if v := o.Input.(appended).value; v != 0 {
+		if v := o.Input.(Op).Value; v != 0 {
 			return place[v]
 		}
 		return strings.Count(o.Output.(string), ",")
 	}
 	for n, o := range ops {
-		value := o.Input.(appended).value
+		value := o.Input.(Op).Value
 		for _, v := range valuesOf(o) {
 			if called[v] > o.Return {
 				say(o, "%d was read before it was begun, at %.3fs", v, float64(called[v])/1e9)
@@ -80,7 +77,7 @@ func explainKey(key int, ops []porcupine.Operation, final string) (wrong []strin
 			continue
 		}
 		if value != 0 && place[value] == 0 {
-			if o.Return != math.MaxInt64 {
+			if o.Return != Never {
 				say(o, "%d was acknowledged and is missing", value)
 			}
 			continue
@@ -98,7 +95,7 @@ func explainKey(key int, ops []porcupine.Operation, final string) (wrong []strin
 // values are those of a list, which begins with a comma.
 func values(list string) (all []int) {
 	for _, word := range strings.Split(list, ",")[1:] {
-		value, _ := strconv.Atoi(word) // what is no number nobody appended: 0
+		value, _ := strconv.Atoi(word) // what is no number nobody Op: 0
 		all = append(all, value)
 	}
 	return all
@@ -110,4 +107,4 @@ func valuesOf(o porcupine.Operation) []int {
 	return values(text)
 }
 
-func what(o porcupine.Operation) string { return listModel.DescribeOperation(o.Input, o.Output) }
+func what(o porcupine.Operation) string { return Model.DescribeOperation(o.Input, o.Output) }
