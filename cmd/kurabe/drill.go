@@ -18,9 +18,9 @@ import (
 // drillFlags are what to rehearse, and how.
 type drillFlags struct {
 	clientFlags
-	kill, freeze, user, database string
-	failover, yes, json          bool
-	duration, timeout            time.Duration
+	kill, freeze, cut, user, database string
+	failover, yes, json               bool
+	duration, timeout                 time.Duration
 }
 
 const (
@@ -31,11 +31,16 @@ const (
 func drillCommand() *cobra.Command {
 	var f drillFlags
 	c := &cobra.Command{
-		Use:   "drill NAME (--kill writer|standby|reader|both | --freeze writer|standby|reader | --failover)",
+		Use:   "drill NAME (--kill writer|standby|reader|both | --freeze writer|standby|reader | --cut writer|standby|reader | --failover)",
 		Short: "Lose a server of a Multi-AZ instance or DB cluster on purpose, and tell what clients see",
 		Long: `Rehearse the loss of a server of the Multi-AZ instance or the DB cluster NAME: kill one or
-both, freeze one for a time (--for), or ask for a failover in order. Meanwhile a client
-writes a numbered row every 10 ms through the endpoint, as an application would.
+both, freeze one for a time (--for), cut it off from the other servers for a time, or ask
+for a failover in order. Meanwhile a client writes a numbered row every 10 ms through the
+endpoint, as an application would.
+
+A cut (--cut) loses what the server and the others say to each other, both ways; clients
+reach it. It is for servers that are all on this machine, and needs root and BPF (Linux 5.8,
+control groups of version 2); where that is not to be had, it is refused.
 
 An instance has a writer and a standby. A cluster has a writer and two readers, of which
 one is struck (on this host, if one is); both are the writer and that one. A second
@@ -64,7 +69,7 @@ Everything that it writes is in a schema of its own, kurabe_drill, which it drop
 end, after Ctrl-C too. What it froze goes on when the time is up, at Ctrl-C, and when the
 drill itself is killed. The exit status is 0 when no row is missing and the instance was
 whole again in time.`,
-		Example: "  kurabe drill shop --kill writer\n  kurabe drill shop --freeze standby --for 5s --yes --json",
+		Example: "  kurabe drill shop --kill writer\n  kurabe drill shop --cut standby --for 5s\n  kurabe drill shop --freeze standby --for 5s --yes --json",
 		Args:    oneName,
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
@@ -73,14 +78,15 @@ whole again in time.`,
 	fs := c.Flags()
 	fs.StringVar(&f.kill, "kill", "", "kill (SIGKILL) the server of the writer, of the standby or a reader, or both")
 	fs.StringVar(&f.freeze, "freeze", "", "freeze (SIGSTOP) the server of the writer, of the standby or a reader, and have it go on after --for")
+	fs.StringVar(&f.cut, "cut", "", "lose what the server of the writer, of the standby or a reader and the other servers say to each other, for --for")
 	fs.BoolVar(&f.failover, "failover", false, "ask for a failover in order, as RebootDBInstance with ForceFailover or FailoverDBCluster does")
-	fs.DurationVar(&f.duration, "for", freezeUsual, "how long a server is frozen")
+	fs.DurationVar(&f.duration, "for", freezeUsual, "how long a server is frozen or cut off")
 	fs.DurationVar(&f.timeout, "timeout", timeoutUsual, "how long to wait until the instance is whole again")
 	fs.StringVar(&f.user, "user", "", "log in as this user (default: the master user)")
 	fs.StringVar(&f.database, "database", "", "write into this database (default: that of the instance, else postgres)")
 	fs.BoolVar(&f.yes, "yes", false, "do not ask")
 	fs.BoolVar(&f.json, "json", false, "print the report as JSON")
-	c.MarkFlagsMutuallyExclusive("kill", "freeze", "failover")
+	c.MarkFlagsMutuallyExclusive("kill", "freeze", "cut", "failover")
 	return c
 }
 
@@ -97,6 +103,8 @@ func (f *drillFlags) order() drill.Order {
 		return drill.Order{Action: drill.Kill, Side: drill.Side(f.kill)}
 	case f.freeze != "":
 		return drill.Order{Action: drill.Freeze, Side: drill.Side(f.freeze), For: f.duration}
+	case f.cut != "":
+		return drill.Order{Action: drill.Cut, Side: drill.Side(f.cut), For: f.duration}
 	case f.failover:
 		return drill.Order{Action: drill.Failover}
 	}
@@ -108,8 +116,8 @@ func (f *drillFlags) run(cmd *cobra.Command, name string) error {
 	if err := order.Check(); err != nil {
 		return err
 	}
-	if f.freeze == "" && cmd.Flags().Changed("for") {
-		return errors.New("--for goes with --freeze")
+	if f.freeze == "" && f.cut == "" && cmd.Flags().Changed("for") {
+		return errors.New("--for goes with --freeze and --cut")
 	}
 	d, i, err := f.prepare(cmd.Context(), name, order)
 	if err != nil {
@@ -146,7 +154,7 @@ func verdict(report *drill.Report, err error) error {
 	case report.Rows.Wrong() != "":
 		return errors.Join(errors.New(report.Rows.Wrong()), err)
 	case report.Interrupted:
-		return exitError{errors.New("interrupted; what was frozen goes on"), interruptedCode}
+		return exitError{errors.New("interrupted; what was frozen or cut off goes on"), interruptedCode}
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -85,17 +86,17 @@ func TestDrillLook(t *testing.T) {
 		return explainedServer{Member: kurabe.Member{ID: id, Host: "h", Zone: "z"}, Goal: kurabe.GoalRunning, Report: &kurabe.InstanceReport{PID: 7, Running: true, Role: &r}}
 	}
 	e.Group.Servers = []explainedServer{server("db-A", kurabe.RoleReport{Following: true}), server("db-A~2", kurabe.RoleReport{Writing: true})}
-	if l := e.drillLook(); l.Lacks() != "" || l.Epoch != 3 {
+	if l := e.drillLook(netip.Addr{}); l.Lacks() != "" || l.Epoch != 3 {
 		t.Errorf("%+v lacks %q", l, l.Lacks())
 	}
 	for name, r := range map[string]kurabe.RoleReport{"follows": {Following: true}, "hangs": {Writing: true, Stuck: true}, "runs": {}} {
 		e.Group.Servers[1] = server("db-A~2", r)
-		if l := e.drillLook(); !strings.HasPrefix(l.Lacks(), "db-A~2") {
+		if l := e.drillLook(netip.Addr{}); !strings.HasPrefix(l.Lacks(), "db-A~2") {
 			t.Errorf("a writer that %s: %q", name, l.Lacks())
 		}
 	}
 	e.Group = nil
-	if l := e.drillLook(); !reflect.DeepEqual(l, drill.Look{Status: "available"}) {
+	if l := e.drillLook(netip.Addr{}); !reflect.DeepEqual(l, drill.Look{Status: "available"}) {
 		t.Errorf("of one server: %+v", l)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,8 +49,9 @@ func (f *drillFlags) prepare(ctx context.Context, name string, order drill.Order
 	if database == "" && aws.ToString(i.Engine) == "postgres" { // others have sessions without one
 		database = "postgres"
 	}
+	address, _ := netip.ParseAddr(aws.ToString(i.Endpoint.Address)) // a name is no address of a server
 	d := &drill.Drill{
-		Instance: name, Engine: aws.ToString(i.Engine), Order: order, Service: drillService{c, key}, Timeout: f.timeout,
+		Instance: name, Engine: aws.ToString(i.Engine), Order: order, Service: drillService{c, key, address}, Timeout: f.timeout,
 		Login: pulse.Login{
 			Engine: aws.ToString(i.Engine), Address: aws.ToString(i.Endpoint.Address), Port: int(aws.ToInt32(i.Endpoint.Port)),
 			User: user, Database: database, CAFile: filepath.Join(data, "ca.pem"),

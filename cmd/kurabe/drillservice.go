@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -18,8 +19,9 @@ import (
 
 // drillService tells a drill of one instance, or of a DB cluster. It implements drill.Service.
 type drillService struct {
-	c    *client
-	name string // kurabe.NameKey
+	c       *client
+	name    string     // kurabe.NameKey
+	address netip.Addr // the endpoint
 }
 
 // drillAskTime bounds one question: a service that hangs must not stop the drill.
@@ -39,18 +41,21 @@ func (s drillService) Look(ctx context.Context) (drill.Look, error) {
 	if e.Status == nil {
 		return drill.Look{}, errors.New(s.name + " has no status yet")
 	}
-	return e.drillLook(), nil
+	return e.drillLook(s.address), nil
 }
 
-// drillLook is what a drill wants of an explanation.
-func (e explanation) drillLook() drill.Look {
+// drillLook is what a drill wants of an explanation of what has this endpoint.
+func (e explanation) drillLook(endpoint netip.Addr) drill.Look {
 	l := drill.Look{Status: string(e.Status.State), Cluster: e.Spec.Cluster}
 	if e.Group == nil {
 		return l
 	}
 	l.Epoch, l.Writer, l.Handover, l.Choosing, l.Sync = e.Group.Epoch, e.Group.Writer, e.Group.Handover, e.Group.Choosing, e.Group.Sync
 	for _, s := range e.Group.Servers {
-		one := drill.Server{ID: s.ID, Host: s.Host, Zone: s.Zone, Doing: "its host has not told of it"}
+		one := drill.Server{ID: s.ID, Host: s.Host, Zone: s.Zone, Address: endpoint, Doing: "its host has not told of it"}
+		if s.ListensAt != "" {
+			one.Address, _ = netip.ParseAddr(s.ListensAt)
+		}
 		if r := s.Report; r != nil {
 			one.PID, one.Doing = r.PID, doing(r)
 			one.Ready = s.Goal == kurabe.GoalRunning && r.Running && r.Role != nil && !r.Role.Stuck &&

@@ -1,5 +1,5 @@
-// Package drill rehearses the loss of a server: it kills or freezes servers of an instance
-// that has several, or asks for a failover, while a client writes numbered rows, and tells
+// Package drill rehearses the loss of a server: it kills, freezes or cuts off servers of an
+// instance that has several, or asks for a failover, while a client writes numbered rows, and tells
 // what the client saw and who decided what.
 //
 // It decides nothing itself and touches no record of the service. It sees the service by
@@ -8,7 +8,8 @@
 //
 //   - A process is signalled only as the one of its record: pid, start time, boot.
 //   - What was frozen goes on: by the drill when the time is up or it is interrupted, by a
-//     guard (GuardMain), which is a process of its own, when the drill has died.
+//     guard (GuardMain), which is a process of its own, when the drill has died. A cut ends in
+//     the kernel (netcut).
 //   - The database keeps nothing of it: all is in one schema, dropped at the end. One that
 //     a killed drill left is dropped by the next, and only when the drill that its comment
 //     names has ended.

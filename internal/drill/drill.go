@@ -65,7 +65,10 @@ func (d *Drill) Check(ctx context.Context) (Look, error) {
 	if lacks := l.Lacks(); lacks != "" {
 		return l, &Refusal{d.Instance, lacks}
 	}
-	_, err = d.targets(l)
+	list, err := d.targets(l)
+	if err == nil && d.Order.Action == Cut {
+		_, err = d.cutOff(l, list[0])
+	}
 	return l, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -129,11 +130,16 @@ func TestOrder(t *testing.T) {
 		refused bool
 		ids     []kurabe.InstanceID
 	}{
-		"kill the writer":                {Order{Action: Kill, Side: Writer}, false, []kurabe.InstanceID{"db-A"}},
-		"kill the standby":               {Order{Action: Kill, Side: Standby}, false, []kurabe.InstanceID{"db-A~2"}},
-		"kill both servers":              {Order{Action: Kill, Side: Both}, false, []kurabe.InstanceID{"db-A", "db-A~2"}},
-		"freeze the writer for 3s":       {Order{Action: Freeze, Side: Writer, For: 3 * time.Second}, false, []kurabe.InstanceID{"db-A"}},
-		"a failover in order":            {Order{Action: Failover}, false, nil},
+		"kill the writer":          {Order{Action: Kill, Side: Writer}, false, []kurabe.InstanceID{"db-A"}},
+		"kill the standby":         {Order{Action: Kill, Side: Standby}, false, []kurabe.InstanceID{"db-A~2"}},
+		"kill both servers":        {Order{Action: Kill, Side: Both}, false, []kurabe.InstanceID{"db-A", "db-A~2"}},
+		"freeze the writer for 3s": {Order{Action: Freeze, Side: Writer, For: 3 * time.Second}, false, []kurabe.InstanceID{"db-A"}},
+		"a failover in order":      {Order{Action: Failover}, false, nil},
+
+		"cut the standby off from the others for 3s":    {Order{Action: Cut, Side: Standby, For: 3 * time.Second}, false, []kurabe.InstanceID{"db-A~2"}},
+		"cut both servers off from the others for 3s":   {Order{Action: Cut, Side: Both, For: 3 * time.Second}, true, nil},
+		"cut the writer off from the others for 1h0m0s": {Order{Action: Cut, Side: Writer, For: time.Hour}, true, nil},
+
 		"freeze both servers for 3s":     {Order{Action: Freeze, Side: Both, For: 3 * time.Second}, true, nil},
 		"freeze the writer for 1ns":      {Order{Action: Freeze, Side: Writer, For: 1}, true, nil},
 		"freeze the standby for 24h0m0s": {Order{Action: Freeze, Side: Standby, For: 24 * time.Hour}, true, nil},
@@ -271,6 +277,18 @@ func TestLoginShowsNoPassword(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if text := fmt.Sprintf(verb, l); strings.Contains(text, "hunter2") {
 			t.Errorf("%s: %s", verb, text)
+		}
+	}
+}
+
+// One is cut off from all others, and the others from it alone.
+func TestPartInACut(t *testing.T) {
+	address := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{127, 66, 0, n}) }
+	l := Look{Servers: []Server{{ID: "db-A", Address: address(1)}, {ID: "db-A~2", Address: address(2)}, {ID: "db-A~3", Address: address(3)}}}
+	for n, want := range [][]netip.Addr{{address(2)}, {address(1), address(3)}, {address(2)}} {
+		p, err := part(l, target{Server: l.Servers[n], dataDir: t.TempDir()}, l.Servers[1])
+		if err != nil || !reflect.DeepEqual(p.Peers, want) {
+			t.Errorf("server %d: %v, %v", n+1, p.Peers, err)
 		}
 	}
 }

@@ -18,10 +18,12 @@ import (
 // Action is what a drill does.
 type Action string
 
-// The actions. A killed server gets SIGKILL, a frozen one SIGSTOP and later SIGCONT.
+// The actions. A killed server gets SIGKILL, a frozen one SIGSTOP and later SIGCONT. What a
+// server that is cut off and the others say to each other is lost; clients reach it.
 const (
 	Kill     Action = "kill"
 	Freeze   Action = "freeze"
+	Cut      Action = "cut"
 	Failover Action = "failover"
 )
 
@@ -37,7 +39,8 @@ const (
 	Both    Side = "both"
 )
 
-// Bounds of a freeze. Nothing is learned from a longer one, and the guard lives as long.
+// Bounds of a freeze and of a cut. Nothing is learned from a longer one, and the guard of a
+// freeze lives as long.
 const (
 	FreezeMin = 100 * time.Millisecond
 	FreezeMax = 10 * time.Minute
@@ -46,8 +49,8 @@ const (
 // Order is what to rehearse.
 type Order struct {
 	Action Action
-	Side   Side          // of Kill and Freeze
-	For    time.Duration // of Freeze
+	Side   Side          // of Kill, Freeze and Cut
+	For    time.Duration // of Freeze and Cut
 	// Cluster: it is of a DB cluster.
 	Cluster bool
 }
@@ -59,15 +62,18 @@ func (o Order) Check() error {
 	case o.Action == Kill && (o.Side == Writer || other || o.Side == Both):
 	case o.Action == Kill:
 		return fmt.Errorf("--kill %q is none of writer, standby (reader of a DB cluster) and both", o.Side)
-	case o.Action == Freeze && o.Side != Writer && !other:
-		return fmt.Errorf("--freeze %q is neither writer nor standby (reader of a DB cluster)", o.Side)
-	case o.Action == Freeze && (o.For < FreezeMin || o.For > FreezeMax):
+	case o.lasts() && o.Side != Writer && !other:
+		return fmt.Errorf("--%s %q is neither writer nor standby (reader of a DB cluster)", o.Action, o.Side)
+	case o.lasts() && (o.For < FreezeMin || o.For > FreezeMax):
 		return fmt.Errorf("--for %v is not between %v and %v", o.For, FreezeMin, FreezeMax)
-	case o.Action != Freeze && o.Action != Failover:
-		return errors.New("say what to rehearse: --kill, --freeze or --failover")
+	case !o.lasts() && o.Action != Failover:
+		return errors.New("say what to rehearse: --kill, --freeze, --cut or --failover")
 	}
 	return nil
 }
+
+// lasts: it has a time.
+func (o Order) lasts() bool { return o.Action == Freeze || o.Action == Cut }
 
 // fits says whether what it is done to has such a server, and what is there instead.
 func (o Order) fits() error {
@@ -95,6 +101,8 @@ func (o Order) String() string {
 		return "kill " + sides
 	case Freeze:
 		return fmt.Sprintf("freeze %s for %v", sides, o.For)
+	case Cut:
+		return fmt.Sprintf("cut %s off from the others for %v", sides, o.For)
 	}
 	return "a failover in order"
 }

@@ -82,7 +82,7 @@ func (r *run) report(ctx context.Context, interrupted bool) *Report {
 	after, _ := r.watch.newest()
 	o := &Report{Instance: r.Instance, Engine: r.Engine, Order: r.Order.String(), Action: r.Order.Action, Side: r.Order.Side,
 		Fault: r.fault, Before: place(r.before), After: place(after), Interrupted: interrupted}
-	if r.Order.Action == Freeze {
+	if r.Order.lasts() {
 		o.For = r.Order.For.Seconds()
 	}
 	zero := r.fault

@@ -3,6 +3,7 @@ package drill
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -44,6 +45,8 @@ type Server struct {
 	ID   kurabe.InstanceID
 	Host kurabe.HostID
 	Zone string
+	// Address is where it listens: the others connect to that.
+	Address netip.Addr
 	// What its host tells: the process, what it does in words, and whether it does what
 	// it is there for.
 	PID   int

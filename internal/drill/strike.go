@@ -20,6 +20,8 @@ func (r *run) strike(ctx context.Context, targets []target) error {
 		return r.kill(targets)
 	case Freeze:
 		return r.freeze(ctx, targets[0])
+	case Cut:
+		return r.cut(ctx, targets[0])
 	}
 	r.fault = time.Now()
 	r.watch.note(r.fault, FromDrill, "asks for a failover (%s)", r.failoverCall())
