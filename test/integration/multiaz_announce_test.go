@@ -16,7 +16,7 @@ func TestApartAnnouncements(t *testing.T) {
 	b := newApartBed(t)
 	p := b.create(t, "postgres")
 	watch := b.network.WatchARP(t)
-	for range 4 {
+	for range 2 {
 		writer, standby := p.roles(t)
 		was, now := writer.machine.Hardware(t), standby.machine.Hardware(t)
 		endpoint := aws.ToString(p.Describe(t).Endpoint.Address)
