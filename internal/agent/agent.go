@@ -83,7 +83,7 @@ func New(c Config) *Agent {
 		addresses: addresses{of: c.Addresses, want: map[string][]netip.Addr{}},
 		workers:   map[kurabe.InstanceID]*worker{}, unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
 	}
-	a.endpoints.addresses = &a.addresses
+	a.endpoints.addresses, a.endpoints.guarded = &a.addresses, a.leaseHolds
 	return a
 }
 

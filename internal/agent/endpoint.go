@@ -74,6 +74,8 @@ type endpoints struct {
 	log       *slog.Logger
 	now       func() time.Time
 	wake      chan struct{} // capacity 1: the claims have changed
+	// guarded says whether the lease of a writer holds at this moment; nil: each does.
+	guarded func(kurabe.InstanceID) bool
 
 	mu     sync.Mutex // guards claims
 	claims map[kurabe.InstanceID]map[kurabe.InstanceID]claim
@@ -93,12 +95,8 @@ type heldEndpoint struct {
 	told      string       // the trouble that was logged
 	since     time.Time    // it is held
 	announced int          // of announcements, how often it was announced
+	led       kurabe.Epoch // whose writer clients were led to, the newest; 0: to none yet
 }
-
-// announcements are when, after it is held, the neighbours are told where an endpoint is:
-// more than once, since a word can be lost, and Linux takes none within a second of the one
-// before (locktime).
-var announcements = []time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond, 1200 * time.Millisecond, 3 * time.Second}
 
 func newEndpoints(c Config) *endpoints {
 	e := &endpoints{
@@ -267,29 +265,7 @@ func (e *endpoints) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceI
 		return again
 	}
 	h.epoch = kurabe.Epoch(want.route.Epoch)
-	return sooner(again, e.announce(owner, h, now))
-}
-
-// announce tells the neighbours where an endpoint is, and when it is to be told again.
-func (e *endpoints) announce(owner kurabe.InstanceID, h *heldEndpoint, now time.Time) (again time.Duration) {
-	if e.addresses.of == nil || h.announced == len(announcements) {
-		return 0
-	}
-	if rest := h.since.Add(announcements[h.announced]).Sub(now); rest > 0 {
-		return rest
-	}
-	for _, at := range []netip.AddrPort{h.address, h.readersAt} {
-		if !at.IsValid() {
-			continue
-		}
-		if err := e.addresses.of.Announce(at.Addr()); err != nil {
-			e.trouble(owner, h, err)
-		}
-	}
-	if h.announced++; h.announced == len(announcements) {
-		return 0
-	}
-	return max(time.Millisecond, h.since.Add(announcements[h.announced]).Sub(now))
+	return sooner(again, e.announce(owner, h, want, now))
 }
 
 // sooner is the earlier of two moments to look again, 0 of which is none.

@@ -91,9 +91,11 @@ func addrPort(address string, port int) (netip.AddrPort, error) {
 
 // held is what is to become of an endpoint that this host can hold.
 type held struct {
-	keep    bool // it is to be there, or to stay for a while if it is
-	linger  bool // it is to stay only for whoever writes next
-	asItIs  bool // it is neither to be begun nor to be given up
+	keep   bool // it is to be there, or to stay for a while if it is
+	linger bool // it is to stay only for whoever writes next
+	asItIs bool // it is neither to be begun nor to be given up
+	// leased is the writer that it is held for under a lease, "" without one.
+	leased  kurabe.InstanceID
 	address netip.AddrPort
 	route   gateway.Route
 	// reader is the reader endpoint, the zero value for none, and readers where it leads to.
@@ -131,8 +133,9 @@ func wantHeld(claims map[kurabe.InstanceID]claim, epoch kurabe.Epoch) held {
 		return held{}
 	}
 	var writer *claim
+	var whose kurabe.InstanceID
 	newest, two, away := epoch, false, false
-	for _, c := range claims {
+	for id, c := range claims {
 		if c.epoch > newest {
 			away = false
 		}
@@ -143,7 +146,7 @@ func wantHeld(claims map[kurabe.InstanceID]claim, epoch kurabe.Epoch) held {
 		}
 		two = writer != nil && (two && c.epoch <= writer.epoch || c.epoch == writer.epoch)
 		if writer == nil || c.epoch > writer.epoch {
-			writer = &c
+			writer, whose = &c, id
 		}
 	}
 	nobody := gateway.Route{Epoch: int64(newest)}
@@ -160,6 +163,9 @@ func wantHeld(claims map[kurabe.InstanceID]claim, epoch kurabe.Epoch) held {
 		return held{}
 	}
 	h := held{keep: true, address: writer.endpoint, route: nobody, reader: writer.reader, readers: writer.readers}
+	if writer.leased {
+		h.leased = whose
+	}
 	if writer.open {
 		h.route.Writer, h.route.PID = writer.server, writer.pid
 	}

@@ -132,6 +132,18 @@ func (l *lease) holds() bool {
 	return l.until > l.worker.agent.Boottime()
 }
 
+// leaseHolds says whether the lease of a writer holds at this moment, whatever was told of it.
+func (a *Agent) leaseHolds(id kurabe.InstanceID) bool {
+	a.mu.Lock()
+	w := a.workers[id]
+	a.mu.Unlock()
+	if w == nil || a.Leases == nil {
+		return w != nil
+	}
+	l := w.guards.Load()
+	return l != nil && l.holds()
+}
+
 // over says whether the lease was there, and has run out.
 func (l *lease) over() bool {
 	l.mu.Lock()

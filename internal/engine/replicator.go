@@ -82,6 +82,15 @@ type Holder interface {
 	Hold(ctx context.Context, i Instance) (position int64, err error)
 }
 
+// Outlaster is a Replicator that can tell by when the writer before this one heard this one
+// last, so that Role.Outlasts is obeyed sooner.
+type Outlaster interface {
+	// LastWord is a moment of CLOCK_BOOTTIME, in nanoseconds, after which the running server,
+	// which was promoted, has given no proof to anybody that it follows, nor has another
+	// follower whose log is no longer; 0 when none is known.
+	LastWord(ctx context.Context, i Instance) (at int64, err error)
+}
+
 // SourceProber is a Replicator that can ask a follower's source whether a clone can be made
 // of it.
 type SourceProber interface {

@@ -133,19 +133,6 @@ func (l *Lifecycle) endNow(ctx context.Context, i Instance) error {
 	return nil
 }
 
-// outlast waits for as long as the writer before this one may serve by this one's own word,
-// which nobody hears: it follows that one no more.
-func (l *Lifecycle) outlast(ctx context.Context, i Instance) error {
-	timer := time.NewTimer(kurabe.OutlastTime)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-	}
-	return note(i.Home, func(a *Applied) { a.Outlasted = i.Role.Epoch })
-}
-
 // followNobody makes a running follower one of nobody. That it does so is noted with how far its log is, which
 // no older look may be taken for.
 func (l *Lifecycle) followNobody(ctx context.Context, i Instance, r Replicator) error {

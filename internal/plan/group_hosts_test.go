@@ -134,6 +134,26 @@ func (f *groupFleet) vouch(s *server) {
 	}
 	s.vouched = later(s.vouched, f.w.Now.Add(kurabe.VouchTime))
 	f.seen["vouches"]++
+	for _, id := range s.waits {
+		if follows(id) {
+			f.servers[id].arrived = f.w.Now
+		}
+	}
+}
+
+// lastWord is from when the one who is promoted counts what the writer before it may still
+// serve. PostgreSQL counts from when its log came in last: what a writer goes by is a record
+// in that, and who is promoted has as much of the log as any other. It does so as early as it
+// may, which is when the record came.
+func (f *groupFleet) lastWord() time.Time {
+	if f.w.Spec.Engine != kurabe.Postgres {
+		return f.w.Now
+	}
+	var last time.Time
+	for _, s := range f.servers {
+		last = later(last, s.arrived)
+	}
+	return last
 }
 
 // pass lets time go by: wardens end what has no lease.

@@ -47,6 +47,7 @@ type server struct {
 	// out until outlasts, for which outlasted is the epoch.
 	leased                   bool
 	lease, vouched, outlasts time.Time
+	arrived                  time.Time // of the log by which a writer knew last that it follows
 	outlasted, compared      kurabe.Epoch
 }
 

@@ -24,13 +24,15 @@ type Config struct {
 	ServiceUser string
 }
 
-// Driver implements engine.Driver. It keeps no state: everything it knows of a
-// version is in the EngineVersion that Discover returned.
+// Driver implements engine.Driver. Everything it knows of a version is in the EngineVersion
+// that Discover returned. It keeps no state but when the log of followers was seen to grow,
+// without which it only waits longer.
 type Driver struct {
 	root        string
 	libDir      string
 	shareDir    string
 	serviceUser string
+	arrivals    arrivals
 }
 
 var (

@@ -19,6 +19,9 @@ import (
 type watcher struct {
 	conn     *pgx.Conn
 	owner    kurabe.InstanceID
+	instance kurabe.InstanceID
+	process  string    // of the server (processSQL)
+	arrivals *arrivals // of a follower
 	source   kurabe.Source // of a follower
 	segments segments
 	heard    map[kurabe.InstanceID]heard
@@ -42,7 +45,7 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 	if err != nil {
 		return nil, fmt.Errorf("open watch: %w", err)
 	}
-	w := &watcher{conn: conn, owner: i.Instance.Owner(), heard: map[kurabe.InstanceID]heard{}, replicas: map[string]kurabe.InstanceID{}}
+	w := &watcher{conn: conn, owner: i.Instance.Owner(), instance: i.Instance, arrivals: &d.arrivals, heard: map[kurabe.InstanceID]heard{}, replicas: map[string]kurabe.InstanceID{}}
 	if follows(i) && i.Role.Source != nil {
 		w.source = *i.Role.Source
 	}
@@ -54,7 +57,7 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 		}
 	}
 	var bytes int64
-	err = conn.QueryRow(ctx, "SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&bytes)
+	err = conn.QueryRow(ctx, "SELECT setting::bigint, "+processSQL+" FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&bytes, &w.process)
 	if err == nil {
 		w.segments, err = newSegments(bytes)
 	}
@@ -81,7 +84,7 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 // twice for a moment, and one that is being cloned uses the slot under another name. A slot
 // that is lost comes back only by being made anew.
 const lookSQL = `SELECT s.recovering,
-	COALESCE((CASE WHEN s.recovering THEN GREATEST(pg_catalog.pg_last_wal_receive_lsn(), pg_catalog.pg_last_wal_replay_lsn())
+	COALESCE((CASE WHEN s.recovering THEN ` + logEndSQL + `
 		ELSE pg_catalog.pg_current_wal_flush_lsn() END)::text, '0/0'),
 	COALESCE((CASE WHEN NOT s.recovering THEN pg_catalog.pg_current_wal_insert_lsn() END)::text, '0/0'),
 	pg_catalog.current_setting('synchronous_standby_names'),
@@ -140,6 +143,9 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	}
 	v.Position, v.Applied, v.Kept = int64(durable), int64(applied), int64(durable)
 	v.Lag = lagOf(lagSeconds)
+	if recovering {
+		w.arrived(durable)
+	}
 	if v.Writing {
 		v.Inserted = int64(w.segments.dropHeader(written))
 		v.WaitsFor = waitedFor(w.owner, waits)
