@@ -137,7 +137,11 @@ func (t *tally) beside(x *loss, own []float64) row {
 	if x == writerFrozen {
 		frozen = "the Patroni of the server is frozen with it"
 	}
-	line.Note = joined(fmt.Sprintf("rounds: %d", t.rounds(x)), t.Note, frozen, t.trouble(x))
+	abreast := ""
+	if n := t.together(x); n > 0 {
+		abreast = fmt.Sprintf("abreast of its other forms in %d", n)
+	}
+	line.Note = joined(fmt.Sprintf("rounds: %d", t.rounds(x)), abreast, t.Note, frozen, t.trouble(x))
 	if seen := t.seen(x); len(seen) > 0 && len(own) > 0 {
 		line.Value += fmt.Sprintf("; × %.1f and × %.1f of Kurabe's", stat.Median(seen)/stat.Median(own), slices.Max(seen)/slices.Max(own))
 	}
