@@ -72,6 +72,7 @@ type side interface {
 	freeze(context.Context, lostPair) (float64, error)
 	inOrder(context.Context, lostPair) (float64, error)
 	loseStandby(context.Context, lostPair) (float64, error)
+	killStandby(context.Context, lostPair) (float64, error)
 	setStatic(context.Context, lostPair) (float64, error)
 }
 
@@ -96,8 +97,9 @@ var (
 	classSmaller  = &loss{name: "class change to a smaller one", measure: longestPause, bar: 1, strike: changeClass(false), noPeer: noClasses}
 	staticSet     = &loss{name: "static parameter changed, and in force on both servers", measure: longestPause, bar: 1, strike: side.setStatic}
 	standbyFrozen = &loss{name: "standby frozen", measure: longestWait, bar: 2, strike: side.loseStandby}
+	standbyKilled = &loss{name: "standby killed", measure: longestWait, bar: 2, strike: side.killStandby}
 
-	losses = []*loss{writerKilled, writerFrozen, inOrder, classLarger, classSmaller, staticSet, standbyFrozen}
+	losses = []*loss{writerKilled, writerFrozen, inOrder, classLarger, classSmaller, staticSet, standbyFrozen, standbyKilled}
 )
 
 func changeClass(larger bool) func(side, context.Context, lostPair) (float64, error) {

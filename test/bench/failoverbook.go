@@ -43,8 +43,9 @@ type strike struct {
 	Side    string  `json:"side"`
 	Loss    string  `json:"loss"`
 	Round   int     `json:"round"`
-	Seconds float64 `json:"seconds"` // that the client has seen
-	Took    float64 `json:"took"`    // seconds of the measurement, all that is waited for included
+	Seconds float64 `json:"seconds"`           // that the client has seen
+	Abreast int     `json:"abreast,omitempty"` // how many other sides went through it at the same time
+	Took    float64 `json:"took"`              // seconds of the measurement, all that is waited for included
 	// The rows since the strike before: how many were acknowledged, and how many that once
 	// were are missing now and were not then.
 	Acked   int    `json:"acked"`
@@ -92,6 +93,16 @@ func (t *tally) broken(x *loss) (reasons []string) {
 		}
 	}
 	return reasons
+}
+
+// together is in how many rounds others went through it at the same time.
+func (t *tally) together(x *loss) (count int) {
+	for _, s := range t.of(x) {
+		if s.Abreast > 0 {
+			count++
+		}
+	}
+	return count
 }
 
 // sum is what became of all rows.

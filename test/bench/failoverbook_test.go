@@ -176,13 +176,13 @@ func TestListFailovers(t *testing.T) {
 		}
 		return ""
 	}
-	if got, want := find("Kurabe"), "Kurabe 7 losses, 7.0 min a round; 7 left: 7.0 min"; got != want {
+	if got, want := find("Kurabe"), "Kurabe 8 losses, 8.0 min a round; 8 left: 8.0 min"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := find(partPrice), partPrice+" 0.0 min"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if !strings.Contains(find("MariaDB"), "14 left") || find("all that is left") == "" {
+	if !strings.Contains(find("MariaDB"), "16 left") || find("all that is left") == "" {
 		t.Errorf("%s", out.String())
 	}
 }

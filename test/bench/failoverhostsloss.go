@@ -15,12 +15,19 @@ import (
 type hostSide interface {
 	side
 	loseHost(context.Context, lostPair) (float64, error)
+	loseStandbyHost(context.Context, lostPair) (float64, error)
 }
 
-// hostLost is a loss of its own under a peer, too. Its machine comes back once another server
-// serves.
-var hostLost = &loss{name: "host lost (kill -9 of all of it), back once another server serves", measure: longestPause, bar: 10,
-	strike: func(s side, ctx context.Context, p lostPair) (float64, error) { return s.(hostSide).loseHost(ctx, p) }}
+// Losses of a host are losses of their own under a peer, too. The machine comes back once
+// commits are acknowledged without it.
+var (
+	hostLost = &loss{name: "host lost (power: its cable pulled, kill -9 of all of it), back once another server serves", measure: longestPause, bar: 10,
+		strike: func(s side, ctx context.Context, p lostPair) (float64, error) { return s.(hostSide).loseHost(ctx, p) }}
+	standbyHostLost = &loss{name: "the standby's host lost (power: its cable pulled, kill -9 of all of it)", measure: longestWait, bar: 2,
+		strike: func(s side, ctx context.Context, p lostPair) (float64, error) {
+			return s.(hostSide).loseStandbyHost(ctx, p)
+		}}
+)
 
 // hostLosses are what happens to a pair over two hosts. A peer's pair goes through the same
 // with both servers on this machine, and is compared by that.
@@ -33,6 +40,8 @@ var hostLosses = []*loss{
 	apartAs(classSmaller, classSmaller.name),
 	apartAs(staticSet, staticSet.name),
 	apartAs(standbyFrozen, "the standby's host frozen (agent, server)"),
+	apartAs(standbyKilled, standbyKilled.name),
+	apartAs(standbyHostLost, standbyHostLost.name),
 }
 
 // apartAs is a loss over two hosts beside which a peer's on one machine stands.
@@ -102,14 +111,40 @@ func (h *hostsLab) pair(ctx context.Context) (p lostPair, err error) {
 	return p, errors.Join(errs[:]...)
 }
 
-// loseHost is a loss of power: its processes end at once and its addresses are nowhere.
+// loseHost is a loss of the writer's host, which comes back once the other one serves.
 func (h *hostsLab) loseHost(ctx context.Context, p lostPair) (float64, error) {
 	host, err := h.bed.host(p.writerZone)
 	if err != nil {
 		return 0, err
 	}
 	from := time.Now()
-	err = h.bed.Try(func(t testing.TB) {
+	if err := h.bed.switchOff(ctx, host); err != nil {
+		return 0, err
+	}
+	if err := more(ctx, h.pulse, pulseRows); err != nil {
+		return 0, err
+	}
+	if err := h.bed.switchOn(host); err != nil {
+		return 0, err
+	}
+	return h.swapped(ctx, p, from)
+}
+
+// loseStandbyHost is the same of the standby's, until commits do without it.
+func (h *hostsLab) loseStandbyHost(ctx context.Context, p lostPair) (float64, error) {
+	host, err := h.bed.host(p.standbyZone)
+	if err != nil {
+		return 0, err
+	}
+	return h.without(ctx, p, func() error { return h.bed.switchOff(ctx, host) }, func() error { return h.bed.switchOn(host) })
+}
+
+// switchOff is a loss of power. Its cable is pulled first: what a kernel says of processes
+// that end, for it goes on running here, reaches nobody, as nothing does from a host without
+// power. Then its processes end, and its addresses are nowhere.
+func (b *hostsBed) switchOff(ctx context.Context, host *benchHost) error {
+	return b.Try(func(t testing.TB) {
+		host.machine.Plug(t, false)
 		host.Kill(t)
 		host.EndWardens(t)
 		if err := host.EndDatabases(ctx); err != nil {
@@ -117,16 +152,13 @@ func (h *hostsLab) loseHost(ctx context.Context, p lostPair) (float64, error) {
 		}
 		host.machine.Forget(t)
 	})
-	if err != nil {
-		return 0, err
-	}
-	if err := more(ctx, h.pulse, pulseRows); err != nil {
-		return 0, err
-	}
-	if err := h.bed.Try(func(t testing.TB) { host.Start(t) }); err != nil {
-		return 0, err
-	}
-	return h.swapped(ctx, p, from)
+}
+
+func (b *hostsBed) switchOn(host *benchHost) error {
+	return b.Try(func(t testing.TB) {
+		host.machine.Plug(t, true)
+		host.Start(t)
+	})
 }
 
 // freeze stops the whole host, and has it go on once the other one serves.
@@ -136,14 +168,14 @@ func (h *hostsLab) freeze(ctx context.Context, p lostPair) (float64, error) {
 		return 0, err
 	}
 	from := time.Now()
-	var thaw func()
-	if err := h.bed.Try(func(t testing.TB) { thaw = host.FreezeAll(t, h.i.id) }); err != nil {
+	thaw, err := h.stop(host)
+	if err != nil {
 		return 0, err
 	}
 	if err := more(ctx, h.pulse, pulseRows); err != nil {
 		return 0, err
 	}
-	if err := h.bed.Try(func(testing.TB) { thaw() }); err != nil {
+	if err := thaw(); err != nil {
 		return 0, err
 	}
 	return h.swapped(ctx, p, from)
@@ -155,18 +187,16 @@ func (h *hostsLab) loseStandby(ctx context.Context, p lostPair) (float64, error)
 	if err != nil {
 		return 0, err
 	}
-	from := time.Now()
-	var thaw func()
-	if err := h.bed.Try(func(t testing.TB) { thaw = host.FreezeAll(t, h.i.id) }); err != nil {
-		return 0, err
-	}
-	if err := more(ctx, h.pulse, pulseRows); err != nil {
-		return 0, err
-	}
-	longest := h.pulse.LongestWait(from)
-	if err := h.bed.Try(func(testing.TB) { thaw() }); err != nil {
-		return 0, err
-	}
-	_, err = h.pair(ctx)
-	return longest.Seconds(), err
+	var thaw func() error
+	return h.without(ctx, p, func() (err error) {
+		thaw, err = h.stop(host)
+		return err
+	}, func() error { return thaw() })
+}
+
+// stop freezes a host, as far as it has to do with the instance.
+func (h *hostsLab) stop(host *benchHost) (thaw func() error, err error) {
+	var goOn func()
+	err = h.bed.Try(func(t testing.TB) { goOn = host.FreezeAll(t, h.i.id) })
+	return func() error { return h.bed.Try(func(testing.TB) { goOn() }) }, err
 }

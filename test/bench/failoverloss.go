@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -79,17 +80,47 @@ func (f *failoverLab) inOrder(ctx context.Context, p lostPair) (float64, error) 
 
 // loseStandby freezes the standby until commits do without it.
 func (f *failoverLab) loseStandby(ctx context.Context, p lostPair) (float64, error) {
+	return f.without(ctx, p, p.standby.Freeze, p.standby.Thaw)
+}
+
+// killStandby kills its server, which the service starts again by itself.
+func (f *failoverLab) killStandby(ctx context.Context, p lostPair) (float64, error) {
+	return f.without(ctx, p, func() error { return harness.KillServers(p.standby) }, nil)
+}
+
+// without takes the standby away until commits do without it, has it come back, if it does
+// not by itself, and says how long the slowest commit took. A server that was killed is not
+// back before there is another process: until then what is told of it may be of before.
+func (f *failoverLab) without(ctx context.Context, p lostPair, lose, back func() error) (float64, error) {
+	before, err := p.standby.Server()
+	if err != nil {
+		return 0, err
+	}
 	from := time.Now()
-	if err := p.standby.Freeze(); err != nil {
+	if err := lose(); err != nil {
 		return 0, err
 	}
 	if err := more(ctx, f.pulse, pulseRows); err != nil {
 		return 0, err
 	}
 	longest := f.pulse.LongestWait(from)
-	if err := p.standby.Thaw(); err != nil {
-		return 0, err
+	now, err := p.standby.Server()
+	dead := err != nil || now != before
+	if back != nil {
+		if err := back(); err != nil {
+			return 0, err
+		}
 	}
-	_, err := f.pair(ctx)
-	return longest.Seconds(), err
+	err = f.waitPair(ctx, f.i, func(types.DBInstance) string {
+		if now, err := p.standby.Server(); dead && (err != nil || now == before) {
+			return fmt.Sprintf("%s is not there again: %v", p.standby.ID, err)
+		}
+		return ""
+	})
+	if err != nil || back != nil {
+		return longest.Seconds(), err
+	}
+	// One that comes back by itself has nobody wait on its way either.
+	err = more(ctx, f.pulse, pulseRows)
+	return f.pulse.LongestWait(from).Seconds(), err
 }

@@ -66,6 +66,7 @@ func (r *run) listFailovers(w io.Writer) {
 	together, alone := r.ours(l, &apart{r: r}, true)
 	total := guessStart
 	fmt.Fprintf(w, "%d rounds of each loss; what one takes is the median of the file, or a guess\n\n", r.rounds())
+	abreast := time.Duration(0) // the slowest of those that go at the same time
 	for _, c := range append(append(together, p.contenders()...), alone...) {
 		left, took := 0, time.Duration(0)
 		for _, x := range c.losses {
@@ -76,7 +77,11 @@ func (r *run) listFailovers(w io.Writer) {
 		for _, x := range c.losses {
 			round += c.expected(x)
 		}
-		total += took
+		if r.Abreast && c.Role == rolePeer {
+			total, abreast = total+max(0, took-abreast), max(abreast, took)
+		} else {
+			total += took
+		}
 		fmt.Fprintf(w, "%-42s %2d losses, %s a round; %3d left: %s\n", c.Name, len(c.losses), inMinutes(round), left, inMinutes(took))
 	}
 	for _, name := range r.partNames() {

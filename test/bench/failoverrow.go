@@ -133,11 +133,18 @@ func (t *tally) beside(x *loss, own []float64) row {
 		line.What, x = x.name+", "+t.Name+" on one machine", x.peer
 	}
 	line.Value = t.figure(x)
-	frozen := ""
-	if x == writerFrozen {
-		frozen = "the Patroni of the server is frozen with it"
+	how := ""
+	switch x {
+	case writerFrozen:
+		how = "the Patroni of the server is frozen with it"
+	case hostLost, standbyHostLost:
+		how = "server and Patroni are killed, and there is no cable: the kernel tells the others at once"
 	}
-	line.Note = joined(fmt.Sprintf("rounds: %d", t.rounds(x)), t.Note, frozen, t.trouble(x))
+	abreast := ""
+	if n := t.together(x); n > 0 {
+		abreast = fmt.Sprintf("abreast of its other forms in %d", n)
+	}
+	line.Note = joined(fmt.Sprintf("rounds: %d", t.rounds(x)), abreast, t.Note, how, t.trouble(x))
 	if seen := t.seen(x); len(seen) > 0 && len(own) > 0 {
 		line.Value += fmt.Sprintf("; × %.1f and × %.1f of Kurabe's", stat.Median(seen)/stat.Median(own), slices.Max(seen)/slices.Max(own))
 	}

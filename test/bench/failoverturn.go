@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"kurabe/internal/harness"
@@ -31,9 +32,10 @@ type contender struct {
 
 // inTurn takes the rounds of all in turn, those that the file does not have yet.
 func (r *run) inTurn(ctx context.Context, all []*contender) error {
+	turns := r.turns(all)
 	for round := range r.rounds() {
-		for _, n := range r.rng.Perm(len(all)) {
-			all[n].round(ctx, r, round)
+		for _, n := range r.rng.Perm(len(turns)) {
+			r.round(ctx, turns[n], round)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -42,35 +44,64 @@ func (r *run) inTurn(ctx context.Context, all []*contender) error {
 	return nil
 }
 
-// round has each thing happen once, in a random order. The client writes meanwhile and not
-// while it is another's turn. After a loss that it does not come back from, the next one
-// happens to another pair.
-func (c *contender) round(ctx context.Context, r *run, round int) {
-	defer c.rest()
-	for _, n := range r.rng.Perm(len(c.losses)) {
-		x := c.losses[n]
-		if c.rounds(x) > round || r.over() || c.Why != "" {
-			continue
+// turns are who goes through a round at the same time: each side by itself, and with --abreast
+// all peers together.
+func (r *run) turns(all []*contender) (list [][]*contender) {
+	var abreast []*contender
+	for _, c := range all {
+		if r.Abreast && c.Role == rolePeer {
+			abreast = append(abreast, c)
+		} else {
+			list = append(list, []*contender{c})
 		}
-		began := time.Now()
-		p, ready := c.ready(ctx, r)
-		if !ready {
-			return
-		}
-		s := c.lose(ctx, x, p)
-		if ctx.Err() != nil {
-			return // what was cut off is no result
-		}
-		s.Round, s.Took = round, time.Since(began).Seconds()
-		c.count(s)
-		r.out.sample(recordStrike, map[string]any{"strike": s})
-		if s.Failed != "" {
-			r.out.say("  round %d, %s, %s: it did not come back: %s", round+1, c.Name, x.name, s.Failed)
-			c.give(ctx, r)
-			continue
-		}
-		r.out.say("  round %d, %s, %s: %.2f s, %d of %d rows missing", round+1, c.Name, x.name, s.Seconds, s.Missing, s.Acked)
 	}
+	if len(abreast) > 0 {
+		list = append(list, abreast)
+	}
+	return list
+}
+
+// round has each thing happen once to those whose turn it is, in a random order. Their clients
+// write meanwhile and not while it is another's turn. The next thing happens when all are whole
+// again, or are to be made anew. Peers have the same losses.
+func (r *run) round(ctx context.Context, turn []*contender, round int) {
+	losses := turn[0].losses
+	for _, n := range r.rng.Perm(len(losses)) {
+		var wait sync.WaitGroup
+		for _, c := range turn {
+			wait.Go(func() { c.through(ctx, r, losses[n], round, len(turn)-1) })
+		}
+		wait.Wait()
+	}
+	for _, c := range turn {
+		c.rest()
+	}
+}
+
+// through has a thing happen, unless the file has that round of it. After a loss that it does
+// not come back from, the next one happens to another pair.
+func (c *contender) through(ctx context.Context, r *run, x *loss, round, others int) {
+	if c.rounds(x) > round || r.over() || c.Why != "" || ctx.Err() != nil {
+		return
+	}
+	began := time.Now()
+	p, ready := c.ready(ctx, r)
+	if !ready {
+		return
+	}
+	s := c.lose(ctx, x, p)
+	if ctx.Err() != nil {
+		return // what was cut off is no result
+	}
+	s.Round, s.Took, s.Abreast = round, time.Since(began).Seconds(), others
+	c.count(s)
+	r.out.sample(recordStrike, map[string]any{"strike": s})
+	if s.Failed != "" {
+		r.out.say("  round %d, %s, %s: it did not come back: %s", round+1, c.Name, x.name, s.Failed)
+		c.give(ctx, r)
+		return
+	}
+	r.out.say("  round %d, %s, %s: %.2f s, %d of %d rows missing", round+1, c.Name, x.name, s.Seconds, s.Missing, s.Acked)
 }
 
 // lose has one thing happen to a whole pair, and reads the rows once it is whole again. What

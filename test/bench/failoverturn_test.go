@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -136,5 +137,49 @@ func TestInterruptedLoss(t *testing.T) {
 	c, _, _ := fakeContender(r, []*loss{fakeLoss("cut off", func(*fakeSide) (float64, error) { cancel(); return 0, ctx.Err() })})
 	if err := r.inTurn(ctx, []*contender{c}); err == nil || len(c.strikes) != 0 {
 		t.Errorf("%v, strikes %+v", err, c.strikes)
+	}
+}
+
+// With --abreast the peers go through each loss at the same time and say so, and nobody of
+// ours goes with another.
+func TestAbreast(t *testing.T) {
+	r := testRun(t, settings{Rounds: 2, Abreast: true})
+	r.rng = rand.New(rand.NewPCG(1, 0))
+	const forms = 3
+	var met sync.WaitGroup // each of a turn waits in a loss for the others
+	x := &loss{name: "met", strike: func(s side, _ context.Context, _ lostPair) (float64, error) {
+		met.Done()
+		met.Wait()
+		return 1, nil
+	}}
+	alone := fakeLoss("alone", func(*fakeSide) (float64, error) { return 1, nil })
+	ours, _, _ := fakeContender(r, []*loss{alone})
+	all := []*contender{ours}
+	for n := range forms {
+		c := r.contender(about{Name: fmt.Sprintf("P%d", n), Role: rolePeer}, []*loss{x}, maker{
+			make: func(_ context.Context, n int) (side, error) { return &fakeSide{n: n}, nil }})
+		all = append(all, c)
+	}
+	for round := range r.rounds() {
+		for _, turn := range r.turns(all) {
+			met.Add(len(turn))
+			r.round(t.Context(), turn, round)
+			if turn[0] == ours {
+				met.Add(-1)
+			}
+		}
+	}
+	for _, c := range all {
+		want := forms - 1
+		if c == ours {
+			want = 0
+		}
+		if len(c.strikes) != r.rounds() || c.strikes[0].Abreast != want {
+			t.Errorf("%s: %+v, want %d of others", c.Name, c.strikes, want)
+		}
+	}
+	peer := r.book.role(rolePeer)[0]
+	if line := peer.beside(x, nil); !strings.Contains(line.Note, "abreast of its other forms in 2") {
+		t.Errorf("%+v", line)
 	}
 }

@@ -35,6 +35,8 @@ type settings struct {
 	Resume  string `json:"resume,omitempty"`
 	// Within is how long new losses of the failovers are begun.
 	Within time.Duration `json:"within,omitempty"`
+	// Abreast has the peers go through each loss at the same time.
+	Abreast bool `json:"abreast,omitempty"`
 
 	out, dir, bin     string
 	keep, list, print bool
@@ -134,6 +136,7 @@ func parseFlags() (settings, error) {
 	flag.StringVar(&s.Peers, "peers", "", "forms of Patroni beside the failovers, with commas: "+strings.Join(peerForms, ",")+", or none (default all; debian-fastest with --quick)")
 	flag.StringVar(&s.Resume, "resume", "", "go on with this file of raw JSON lines: what it has of the failovers is not measured again")
 	flag.DurationVar(&s.Within, "within", 0, "begin nothing new in the failovers after this long, such as 50m; --resume goes on with it")
+	flag.BoolVar(&s.Abreast, "abreast", false, "all forms of Patroni go through a loss of the failovers at the same time, and Kurabe alone: much shorter, since their own settings mostly wait")
 	flag.BoolVar(&s.list, "list", false, "say what is left to measure of the failovers, and how long it takes, and measure nothing")
 	flag.BoolVar(&s.print, "print", false, "print the figures that the file of --resume has, and measure nothing")
 	flag.StringVar(&s.Engine, "engine", "", "only this engine of the snapshots and the log: postgres or mariadb")
@@ -184,8 +187,8 @@ func (s settings) check() error {
 		}
 	}
 	others := slices.ContainsFunc(names, func(name string) bool { return name != "failover" && name != hosts })
-	if others && (s.Resume != "" || s.Within > 0 || s.list) && !(s.print && s.Only == "") {
-		return errors.New("--resume, --within and --list are for --only failover and --only hosts")
+	if others && (s.Resume != "" || s.Within > 0 || s.list || s.Abreast) && !(s.print && s.Only == "") {
+		return errors.New("--resume, --within, --abreast and --list are for --only failover and --only hosts")
 	}
 	if s.print && s.Resume == "" {
 		return errors.New("--print needs the file of --resume")

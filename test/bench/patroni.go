@@ -38,6 +38,8 @@ type patroniCluster struct {
 	p        *peers
 	name     string
 	view     *harness.Service
+	etcd     *daemon // its store, nil: not started
+	etcdAt   string
 	nodes    []*patroniNode
 	password string
 	pulse    *harness.Pulse
@@ -56,13 +58,14 @@ func (c *patroniCluster) client() writer { return c.pulse }
 
 // start starts a pair and its client's table.
 func (p *peers) start(ctx context.Context, b patroniBuild, pace patroniPace) (*patroniCluster, error) {
-	c := &patroniCluster{p: p, name: "peer-" + strconv.Itoa(len(p.clusters)), password: password()}
-	c.view = &harness.Service{Data: filepath.Join(p.dir, c.name)}
-	p.clusters = append(p.clusters, c)
+	c := p.cluster()
 	for _, dir := range []string{c.view.Data, filepath.Join(c.view.Data, "instances")} {
 		if err := os.Mkdir(dir, 0o711); err != nil {
 			return c, err
 		}
+	}
+	if err := c.startStore(); err != nil {
+		return c, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patroniStart)
 	defer cancel()
@@ -83,6 +86,28 @@ func (p *peers) start(ctx context.Context, b patroniBuild, pace patroniPace) (*p
 	return c, err
 }
 
+// cluster is one of which nothing has been started.
+func (p *peers) cluster() *patroniCluster {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &patroniCluster{p: p, name: "peer-" + strconv.Itoa(len(p.clusters)), password: password()}
+	c.view = &harness.Service{Data: filepath.Join(p.dir, c.name)}
+	p.clusters = append(p.clusters, c)
+	return c
+}
+
+func (c *patroniCluster) startStore() (err error) {
+	data := filepath.Join(c.view.Data, "etcd")
+	if err := c.p.own(data); err != nil {
+		return err
+	}
+	if c.etcdAt, err = c.p.address(etcdPort, etcdPeerPort); err != nil {
+		return err
+	}
+	c.etcd, err = c.p.daemon(c.name+"-etcd", data, []string{"PATH=/usr/bin:/bin"}, append([]string{c.p.etcdProgram()}, etcdArguments(c.etcdAt, data)...)...)
+	return err
+}
+
 func (c *patroniCluster) startNode(name string, b patroniBuild, pace patroniPace) error {
 	n := &patroniNode{Member: harness.Member{Service: c.view, ID: name}}
 	var err error
@@ -92,7 +117,7 @@ func (c *patroniCluster) startNode(name string, b patroniBuild, pace patroniPace
 	if err := c.p.own(n.Home()); err != nil {
 		return err
 	}
-	conf := patroniConf{scope: c.name, name: name, address: n.address, etcd: c.p.etcdAt, dir: n.Home(), binDir: c.p.binDir, password: c.password, pace: pace}
+	conf := patroniConf{scope: c.name, name: name, address: n.address, etcd: c.etcdAt, dir: n.Home(), binDir: c.p.binDir, password: c.password, pace: pace}
 	path := filepath.Join(n.Home(), "patroni.yml")
 	if err := os.WriteFile(path, []byte(conf.render()), 0o600); err != nil {
 		return err
@@ -272,6 +297,9 @@ func (c *patroniCluster) close(ctx context.Context) error {
 				errs = append(errs, err)
 			}
 		}
+	}
+	if c.etcd != nil {
+		errs = append(errs, c.etcd.kill(ctx))
 	}
 	return errors.Join(append(errs, os.RemoveAll(c.view.Data))...)
 }

@@ -29,8 +29,31 @@ func (c *patroniCluster) again(ctx context.Context, from time.Time) (lostPair, f
 
 // kill kills the server alone: its Patroni starts it again, or has the other one promoted.
 func (c *patroniCluster) kill(ctx context.Context, p lostPair) (float64, error) {
+	return c.killServer(ctx, p.writer)
+}
+
+func (c *patroniCluster) killStandby(ctx context.Context, p lostPair) (float64, error) {
+	return c.killServer(ctx, p.standby)
+}
+
+// killServer waits for another process of the server: until then what is told of it may be of
+// before.
+func (c *patroniCluster) killServer(ctx context.Context, m harness.Member) (float64, error) {
+	before, err := m.Server()
+	if err != nil {
+		return 0, err
+	}
 	from := time.Now()
-	if err := harness.KillServers(p.writer); err != nil {
+	if err := harness.KillServers(m); err != nil {
+		return 0, err
+	}
+	err = c.await(ctx, "start "+m.ID+" again", func() string {
+		if now, err := m.Server(); err != nil || now == before {
+			return fmt.Sprintf("it has %d, %v", now, err)
+		}
+		return ""
+	})
+	if err != nil {
 		return 0, err
 	}
 	_, seconds, err := c.again(ctx, from)
@@ -76,10 +99,18 @@ func (c *patroniCluster) inOrder(ctx context.Context, p lostPair) (float64, erro
 	return seconds, err
 }
 
-// loseHost kills the writer and its Patroni, as a loss of power does; its ports refuse clients
-// from then on. Both come back once the other server serves.
+// loseHost kills the writer and its Patroni, as a loss of power does, but that both are on this
+// machine: its ports refuse clients from then on, and its streams are told that it has ended.
 func (c *patroniCluster) loseHost(ctx context.Context, p lostPair) (float64, error) {
-	n := c.node(p.writer)
+	return c.switchOff(ctx, c.node(p.writer))
+}
+
+func (c *patroniCluster) loseStandbyHost(ctx context.Context, p lostPair) (float64, error) {
+	return c.switchOff(ctx, c.node(p.standby))
+}
+
+// switchOff ends a server with its Patroni. Both come back once rows are acknowledged without it.
+func (c *patroniCluster) switchOff(ctx context.Context, n *patroniNode) (float64, error) {
 	from := time.Now()
 	// Its Patroni first, which would start the server again.
 	if err := errors.Join(n.patroni.kill(ctx), proc.KillSurvivors(ctx, n.DataDir())); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -18,17 +19,18 @@ import (
 // is of this process: two runs at a time do not meet.
 const peerAddress = "127.78.%d.%d"
 
-// peers are the clusters that Kurabe is compared with, and the store that they share.
+// peers are the clusters that Kurabe is compared with. Each has a store of its own, so that
+// none waits for what another one writes.
 type peers struct {
-	r        *run
-	dir      string
-	version  string // of PostgreSQL
-	user     *syscall.Credential
-	binDir   string
-	used     int // addresses
-	etcd     *daemon
-	etcdAt   string
-	builds   []patroniBuild
+	r       *run
+	dir     string
+	version string // of PostgreSQL
+	user    *syscall.Credential
+	binDir  string
+	builds  []patroniBuild
+
+	mu       sync.Mutex // guards what follows: clusters may be started at the same time
+	used     int        // addresses
 	clusters []*patroniCluster
 }
 
@@ -77,7 +79,7 @@ func (p *peers) contenders() (list []*contender) {
 	return list
 }
 
-// open starts the store.
+// open finds what all of them need.
 func (p *peers) open(ctx context.Context) (err error) {
 	if p.user, err = serverUser(); err != nil {
 		return err
@@ -88,19 +90,10 @@ func (p *peers) open(ctx context.Context) (err error) {
 	if err := os.Mkdir(p.dir, 0o711); err != nil {
 		return err
 	}
-	program, data := filepath.Join(p.dir, "etcd"), filepath.Join(p.dir, "etcd-data")
-	if err := findEtcd(ctx, program); err != nil {
-		return err
-	}
-	if err := p.own(data); err != nil {
-		return err
-	}
-	if p.etcdAt, err = p.address(etcdPort, etcdPeerPort); err != nil {
-		return err
-	}
-	p.etcd, err = p.daemon("etcd", data, []string{"PATH=/usr/bin:/bin"}, append([]string{program}, etcdArguments(p.etcdAt, data)...)...)
-	return err
+	return findEtcd(ctx, p.etcdProgram())
 }
+
+func (p *peers) etcdProgram() string { return filepath.Join(p.dir, "etcd") }
 
 // own makes a folder that the user of the servers owns.
 func (p *peers) own(dir string) error {
@@ -115,6 +108,8 @@ const addressesMost = 254
 
 // address is one on which nobody has any of the ports.
 func (p *peers) address(ports ...int) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for range addressesMost {
 		p.used = p.used%addressesMost + 1
 		host, free := fmt.Sprintf(peerAddress, os.Getpid()%256, p.used), true
@@ -139,9 +134,6 @@ func (p *peers) close() error {
 	var errs []error
 	for _, c := range p.clusters {
 		errs = append(errs, c.close(ctx))
-	}
-	if p.etcd != nil {
-		errs = append(errs, p.etcd.kill(ctx))
 	}
 	return errors.Join(errs...)
 }
