@@ -67,6 +67,7 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 			}
 			f.w.Spec = &s
 		},
+		"disk":     func(t *rapid.T) { f.fillDisks(t) },
 		"packages": func(t *rapid.T) { f.packages(t) },
 		"window":   func(t *rapid.T) { f.window(rapid.Bool().Draw(t, "open")) },
 		"upgrade": func(t *rapid.T) {
