@@ -62,7 +62,7 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 	a, old := content, d.assigned(m.ID)
 	a.Settings = maps.Clone(content.Settings)
 	switch {
-	case old != nil && d.rests[m.ID] || d.waitsForStandby(m, old) || d.waitsForWriter(m, old) || d.waitsItsTurn(m, old):
+	case d.waitsForStandby(m, old) || d.waitsForWriter(m, old) || d.waitsItsTurn(m, old):
 		a = d.kept(*old)
 	case old != nil && d.lacksNothing(*old):
 		a.Boot = old.Boot
@@ -99,8 +99,8 @@ func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 		!d.ran(*old) || !d.goesOn() || !d.status.Applied.MultiAZ || d.refuses(m, *old) {
 		return false
 	}
-	if d.next.Goal != kurabe.GoalRunning {
-		return true // what was not tried before the stop is tried after it, and in order
+	if d.next.Goal != kurabe.GoalRunning { // the standby holds what is new, and tries it first afterwards
+		return d.newestRefused() || len(d.standbys()) > 0 && !lowers(*old, d.next)
 	}
 	if d.group.Choosing && !d.newestRefused() {
 		return false // its successor waits, and somebody has to have what was ordered
@@ -143,7 +143,7 @@ func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 		return false
 	}
 	if d.next.Goal != kurabe.GoalRunning {
-		return true
+		return d.newestRefused()
 	}
 	follows := old.Role.Duty == kurabe.DutyFollow || old.Role.Duty == kurabe.DutyHold
 	if d.newestRefused() || follows && (d.group.Choosing || d.writerRestarts()) {
