@@ -199,6 +199,12 @@ type StorageHistory struct {
 	// is nearly full. Either keeps the instance from running.
 	FullGiB  int  `json:"fullGiB,omitempty"`
 	DiskFull bool `json:"diskFull,omitempty"`
+	// LeavesBy is until when a writer whose disk is nearly full may hand over to another host's
+	// server, before it is stopped; zero: it need not. Left are those that have done so lately,
+	// newest first, and LeftAt is when the newest has.
+	LeavesBy time.Time    `json:"leavesBy,omitzero"`
+	Left     []InstanceID `json:"left,omitempty"`
+	LeftAt   time.Time    `json:"leftAt,omitzero"`
 }
 
 // StorageSample is what an instance occupied at a moment.

@@ -64,6 +64,8 @@ func (d *draft) serverState(s kurabe.ServerStatus) kurabe.State {
 		return kurabe.StateStopped
 	case d.next.Goal == kurabe.GoalStopped:
 		return kurabe.StateStopping
+	case d.rests[s.ID]:
+		return kurabe.StateStorageFull
 	case serves:
 		return kurabe.StateAvailable
 	case r != nil && r.Failure != nil && d.failing(r) && r.Failure.Kind == kurabe.FailureParameters:

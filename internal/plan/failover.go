@@ -223,12 +223,12 @@ func (d *draft) handOver() {
 		d.abandon() // it has become the writer meanwhile
 		asked = false
 	}
-	if d.rollsFirst() {
+	if !d.leaving && d.rollsFirst() {
 		d.because("a standby restarts with what the writer lacks, and then takes over")
 		g.Heir = ""
 		return
 	}
-	moves := d.movesOff()
+	moves := d.movesOff() || d.leaving
 	if !asked && !moves && !d.rolled() {
 		g.Heir = ""
 		return
@@ -253,7 +253,11 @@ func (d *draft) handOver() {
 	d.status.FailoverSeq = d.w.Spec.FailoverSeq
 	g.Handover, g.Heir = to, ""
 	d.acting(false, kurabe.StateRebooting, "a failover in order, to "+string(to))
-	d.tellBegun(to, "")
+	why := ""
+	if d.leaving {
+		why = ": the disk of the writer's host is nearly full"
+	}
+	d.tellBegun(to, why)
 }
 
 // rollsFirst says whether a failover waits until a standby has restarted with what the writer
@@ -275,7 +279,7 @@ func (d *draft) heir(asked bool) kurabe.InstanceID {
 	}
 	var best kurabe.InstanceID
 	for _, id := range d.group.Sync {
-		if d.succeeds(id) && (best == "" || d.hasRolled(id) && !d.hasRolled(best)) {
+		if d.succeeds(id) && (!d.leaving || d.refuge(id)) && (best == "" || d.hasRolled(id) && !d.hasRolled(best)) {
 			best = id
 		}
 	}

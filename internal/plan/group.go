@@ -22,11 +22,13 @@ func (d *draft) planGroup() {
 	}
 	d.noteRefusal()
 	before := d.group.Writer
+	d.rest()
 	if !d.switchOver() {
 		d.decide()
 	}
 	d.tellBlocked()
 	if d.group.Writer != before {
+		d.noteLeft(before)
 		d.changedWriter()
 	}
 	d.completeFailover()
@@ -48,6 +50,7 @@ func (d *draft) decide() {
 	if d.next.Goal == kurabe.GoalRunning && !d.recover() {
 		d.succeed()
 		d.handOver()
+		d.stopFull()
 		d.shrink()
 		d.narrow()
 		d.grow()

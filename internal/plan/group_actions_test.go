@@ -42,9 +42,7 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 			}
 		},
 		"lose": func(t *rapid.T) { f.lose(pick(t), rapid.Bool().Draw(t, "slot only")) },
-		"time": func(t *rapid.T) {
-			f.pass(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond)
-		},
+		"time": func(t *rapid.T) { f.pass(time.Duration(rapid.IntRange(1, 2000).Draw(t, "ms")) * time.Millisecond) },
 		"ask": func(t *rapid.T) {
 			s := *f.w.Spec
 			s.Revision++
@@ -67,6 +65,7 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 			}
 			f.w.Spec = &s
 		},
+		"disk":     func(t *rapid.T) { f.fillDisks(t) },
 		"packages": func(t *rapid.T) { f.packages(t) },
 		"window":   func(t *rapid.T) { f.window(rapid.Bool().Draw(t, "open")) },
 		"upgrade": func(t *rapid.T) {

@@ -71,6 +71,8 @@ type groupFleet struct {
 	// was seen not to start.
 	tooLarge bool
 	refused  map[int64]bool
+	// fullHosts are those whose disk is full.
+	fullHosts map[kurabe.HostID]bool
 }
 
 func newGroupFleet(engine kurabe.EngineName, cluster bool) *groupFleet {
@@ -81,7 +83,7 @@ func newGroupFleet(engine kurabe.EngineName, cluster bool) *groupFleet {
 		w.Hosts[0].Zones = append(w.Hosts[0].Zones, "us-east-1c")
 	}
 	w.Catalog.Engine, w.Catalog.Family = engine, familyOf(engine)
-	f := &groupFleet{w: w, servers: map[kurabe.InstanceID]*server{}, acked: map[int]bool{}, seen: map[string]int{}, refused: map[int64]bool{}}
+	f := &groupFleet{w: w, servers: map[kurabe.InstanceID]*server{}, acked: map[int]bool{}, seen: map[string]int{}, refused: map[int64]bool{}, fullHosts: map[kurabe.HostID]bool{}}
 	f.offer(0, minors[0])
 	return f
 }
@@ -298,7 +300,7 @@ func (f *groupFleet) report(s *server) {
 	if r.Failure = s.refusal(); r.Failure == nil {
 		r.Failure = s.tried()
 	}
-	if r.UsedBytes = s.used; s.full && r.Failure == nil { // it stands beside Done
+	if r.UsedBytes = s.used; (s.full || f.fullHosts[a.Host]) && r.Failure == nil { // it stands beside Done
 		r.Failure = &kurabe.Failure{Kind: kurabe.FailureStorage, Step: kurabe.StepKeepRoom, Message: "the disk is nearly full", Attempts: 1}
 	}
 	s.outbox = &r
@@ -390,6 +392,7 @@ func (f *groupFleet) recovers(t tester) {
 	f.drain()
 	f.upToDate()
 	f.fit()
+	clear(f.fullHosts)
 	for range 4 {
 		f.calm(t)
 	}

@@ -206,9 +206,11 @@ func (d *draft) planPower() {
 }
 
 // startAgain raises Boot when a stopped server is to run again, so that it
-// starts with every parameter as it is wanted now.
+// starts with every parameter as it is wanted now. Servers of a group that were stopped for
+// want of room start as they were.
 func (d *draft) startAgain() {
-	if d.had && d.w.Assignment.Goal == kurabe.GoalStopped && d.next.Goal == kurabe.GoalRunning {
+	d.forRoom = d.stopsForRoom()
+	if d.had && d.w.Assignment.Goal == kurabe.GoalStopped && d.next.Goal == kurabe.GoalRunning && !d.forRoom {
 		d.because("it is to run again")
 		d.next.Boot++
 	}

@@ -82,6 +82,9 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 	if w := d.reported(d.group.Writer); a.Goal == kurabe.GoalStopped && m.ID != d.group.Writer && w != nil && w.Running && old != nil {
 		a.Goal = old.Goal
 	}
+	if d.rests[m.ID] && a.Goal == kurabe.GoalRunning {
+		a.Goal = kurabe.GoalStopped
+	}
 	return a
 }
 
@@ -93,8 +96,11 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 // hand over to.
 func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 	if m.ID != d.group.Writer || old == nil || old.Boot >= d.next.Boot || d.restartsAtOnce || d.current(*old) ||
-		old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning || !d.status.Applied.MultiAZ || d.refuses(m, *old) {
+		!d.ran(*old) || !d.goesOn() || !d.status.Applied.MultiAZ || d.refuses(m, *old) {
 		return false
+	}
+	if d.next.Goal != kurabe.GoalRunning { // the standby holds what is new, and tries it first afterwards
+		return d.newestRefused() || len(d.standbys()) > 0 && !lowers(*old, d.next)
 	}
 	if d.group.Choosing && !d.newestRefused() {
 		return false // its successor waits, and somebody has to have what was ordered
@@ -108,7 +114,7 @@ func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 // next: whoever has not said what becomes of that is about to.
 func (d *draft) rolling(m kurabe.Member) bool {
 	a, r, w := d.assigned(m.ID), d.heard(m.ID), d.heard(d.group.Writer)
-	if a == nil || r == nil || r.Role == nil || r.Role.Epoch == 0 || d.rebuilds(m.ID) {
+	if a == nil || r == nil || r.Role == nil || r.Role.Epoch == 0 || d.rebuilds(m.ID) || d.rests[m.ID] {
 		return false
 	}
 	if d.status.Refused.Boot > 0 && (a.Boot != d.next.Boot || r.Generation != a.Generation) {
@@ -133,8 +139,11 @@ func (d *draft) failing(r *kurabe.InstanceReport) bool {
 // decides itself when it restarts. One that cannot start with what it has waits for nobody.
 func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 	if m.ID == d.group.Writer || old == nil || old.Role == nil || old.Boot >= d.next.Boot ||
-		old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning || d.refuses(m, *old) {
+		!d.ran(*old) || !d.goesOn() || d.refuses(m, *old) {
 		return false
+	}
+	if d.next.Goal != kurabe.GoalRunning {
+		return d.newestRefused()
 	}
 	follows := old.Role.Duty == kurabe.DutyFollow || old.Role.Duty == kurabe.DutyHold
 	if d.newestRefused() || follows && (d.group.Choosing || d.writerRestarts()) {
@@ -145,7 +154,7 @@ func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 	}
 	return slices.ContainsFunc(d.standbys(), func(o kurabe.Member) bool {
 		a, r := d.assigned(o.ID), d.heard(o.ID)
-		if o.ID == m.ID || d.unwanted(o) != "" || r == nil || d.failing(r) || a != nil && d.lacksNothing(*a) {
+		if o.ID == m.ID || d.rests[o.ID] || d.unwanted(o) != "" || r == nil || d.failing(r) || a != nil && d.lacksNothing(*a) {
 			return false
 		}
 		begun := a != nil && a.Boot == d.next.Boot
@@ -410,7 +419,7 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 			continue
 		}
 		f := d.heard(m.ID)
-		joins := known && f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && (slices.Contains(r.Role.Near, m.ID) || asked(m.ID)) && !slices.Contains(r.Role.Silent, m.ID)
+		joins := known && f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && !d.rests[m.ID] && (slices.Contains(r.Role.Near, m.ID) || asked(m.ID)) && !slices.Contains(r.Role.Silent, m.ID)
 		if joins || !known && asked(m.ID) {
 			wait = append(wait, m.ID)
 		}

@@ -13,6 +13,9 @@ import (
 // that is lost says nothing, and a server that is made anew has not tried again.
 func (d *draft) noteRefusal() {
 	w := d.assigned(d.group.Writer)
+	if d.forRoom && d.next.Goal != kurabe.GoalRunning {
+		return // nobody tries anything meanwhile
+	}
 	if w == nil || !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || slices.ContainsFunc(d.group.Members, d.startedWithNewest) {
 		d.status.Refused = kurabe.Refusal{}
 		return
@@ -76,6 +79,7 @@ func (d *draft) tellRefused() {
 	if d.baseRefused() && d.next.Goal == kurabe.GoalRunning {
 		d.status.Reason = d.refusal()
 	}
+	d.tellRests()
 }
 
 // takeBack orders again what the writer runs with, where its parameters are all that it lacks:
@@ -141,7 +145,7 @@ func refusesOrder(r *kurabe.InstanceReport, a kurabe.Assignment) bool {
 // current says whether a server lacks nothing of the newest content although that was ordered
 // after it: a change was taken back before it had restarted for it.
 func (d *draft) current(old kurabe.Assignment) bool {
-	if old.Boot >= d.next.Boot || d.restartsAtOnce || old.Goal != kurabe.GoalRunning || d.next.Goal != kurabe.GoalRunning {
+	if old.Boot >= d.next.Boot || d.restartsAtOnce || !d.ran(old) || !d.goesOn() {
 		return false
 	}
 	if newest := d.w.newest(); newest.Boot == d.next.Boot {
@@ -160,7 +164,7 @@ func (d *draft) lacksNothing(old kurabe.Assignment) bool {
 // behind says whether a member is to restart yet for what was ordered before.
 func (d *draft) behind(m kurabe.Member) bool {
 	a, w, newest := d.assigned(m.ID), d.assigned(d.group.Writer), d.w.newest()
-	if m.Leaving || a == nil || w == nil || a.Boot >= d.baseBoot {
+	if m.Leaving || d.rests[m.ID] || a == nil || w == nil || a.Boot >= d.baseBoot {
 		return false
 	}
 	return w.Boot >= newest.Boot || !alike(*w, *newest) || !alike(*a, *newest)

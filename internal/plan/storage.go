@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"kurabe"
 	"kurabe/internal/event"
@@ -98,11 +99,13 @@ func (d *draft) watchCap(r *kurabe.InstanceReport) {
 func (d *draft) watchDisk(r *kurabe.InstanceReport) {
 	h, room := &d.status.Storage, r.OutOfRoom()
 	switch {
+	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning && d.leavesDisk():
+		d.because("another server takes over: " + room)
 	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning:
-		h.DiskFull = true
+		h.DiskFull, h.LeavesBy = true, time.Time{}
 		d.tell(event.StorageFull.And(": " + room + ". It is started again when there is room."))
 	case room == "" && r.Done: // a look that came to its end would have said so
-		h.DiskFull = false
+		h.DiskFull, h.LeavesBy = false, time.Time{}
 	}
 }
 

@@ -88,7 +88,7 @@ func (d *draft) widen(s writerState) {
 // joins says whether a member may be one of Sync.
 func (d *draft) joins(id kurabe.InstanceID, s writerState) bool {
 	m, known := d.group.Member(id)
-	if !known || m.Leaving || d.leaves[id] || d.lost(id) || slices.Contains(s.report.Role.Silent, id) {
+	if !known || m.Leaving || d.leaves[id] || d.rests[id] || d.lost(id) || slices.Contains(s.report.Role.Silent, id) {
 		return false
 	}
 	return s.report.Role.Leased || !d.elsewhere(m) // else it could take the place of a writer that nobody ends

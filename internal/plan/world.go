@@ -98,6 +98,10 @@ type draft struct {
 	restartsAtOnce bool
 	// leaves are the members that are to leave Sync, and then the group.
 	leaves map[kurabe.InstanceID]bool
+	// leaving: the writer is to hand over because its disk is nearly full. rests are the standbys
+	// that are stopped because theirs is. forRoom: so is the instance, or it was until now.
+	leaving, forRoom bool
+	rests            map[kurabe.InstanceID]bool
 	// unplaced is why no standby can be had where one is missing.
 	unplaced string
 	result   Result

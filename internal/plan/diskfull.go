@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kurabe"
+)
+
+// leaveTime is how long a writer may go on, on a disk that is nearly full, until it has handed
+// over to a server elsewhere: then it is stopped as one is that has nobody. leftAgain is how long
+// a disk that was left is no place to go back to, whatever room it has: two that fill in turn
+// would have clients find another server each few seconds.
+const (
+	leaveTime = 15 * time.Second
+	leftAgain = time.Minute
+)
+
+// leavesDisk says whether the writer's disk, which is nearly full, can be left: another host has a
+// server with every commit and with room, which takes its place, rather than that nobody serves.
+func (d *draft) leavesDisk() bool {
+	h, g := &d.status.Storage, d.group
+	if g == nil || g.Switch != "" || g.Recovering != "" || !slices.ContainsFunc(g.Sync, d.refuge) {
+		return false
+	}
+	if h.LeavesBy.IsZero() {
+		h.LeavesBy = d.w.Now.Add(leaveTime)
+	}
+	if !d.w.Now.Before(h.LeavesBy) {
+		return false
+	}
+	d.lookAgain(h.LeavesBy)
+	d.leaving = true
+	return true
+}
+
+// refuge says whether a member can take the place of a writer that is to leave its disk.
+func (d *draft) refuge(id kurabe.InstanceID) bool {
+	m, _ := d.group.Member(id)
+	h := d.status.Storage
+	left := slices.Contains(h.Left, id) && d.w.Now.Before(h.LeftAt.Add(leftAgain))
+	return d.elsewhere(m) && !m.Leaving && d.able(id) && d.noRoom(id) == "" && !left
+}
+
+// noteLeft remembers whose disk was left.
+func (d *draft) noteLeft(from kurabe.InstanceID) {
+	h := &d.status.Storage
+	if h.LeavesBy.IsZero() {
+		return
+	}
+	left := []kurabe.InstanceID{from}
+	if d.w.Now.Before(h.LeftAt.Add(leftAgain)) {
+		left = append(left, h.Left...)
+	}
+	h.Left, h.LeftAt, h.LeavesBy = left, d.w.Now, time.Time{}
+	d.leaving = false
+}
+
+// stopsForRoom says whether the instance is stopped because there is no room for it, or is
+// started again after that: nobody has asked for either, so each of its servers keeps what it
+// runs with.
+func (d *draft) stopsForRoom() bool {
+	before := d.w.Status
+	if d.group == nil || before == nil || d.w.Spec.Power.Stopped && !d.status.AutoStarted || !before.StoppedAt.IsZero() && !before.AutoStarted {
+		return false
+	}
+	if d.next.Goal == kurabe.GoalStopped {
+		return true
+	}
+	return d.w.Assignment.Goal == kurabe.GoalStopped && before.StorageAlarm >= storageFull
+}
+
+// goesOn says whether what an instance runs with is to be kept in order: it runs, or is stopped
+// by nobody's wish.
+func (d *draft) goesOn() bool { return d.next.Goal == kurabe.GoalRunning || d.forRoom }
+
+// ran says whether a server was to run, or would have been if there had been room for it.
+func (d *draft) ran(old kurabe.Assignment) bool {
+	return old.Goal == kurabe.GoalRunning || d.wasStopped(old)
+}
+
+// wasStopped says whether a server was stopped because there was no room for it.
+func (d *draft) wasStopped(old kurabe.Assignment) bool {
+	w := d.assigned(d.group.Writer)
+	return old.Goal == kurabe.GoalStopped && (d.forRoom || w != nil && w.Goal == kurabe.GoalRunning)
+}
+
+// rest finds the standbys that stay stopped because their disk is nearly full.
+func (d *draft) rest() {
+	d.rests = map[kurabe.InstanceID]bool{}
+	for _, m := range d.standbys() {
+		a, r := d.assigned(m.ID), d.heard(m.ID)
+		if a != nil && d.wasStopped(*a) && (r == nil || r.Generation != a.Generation || !r.Done || r.OutOfRoom() != "") {
+			d.rests[m.ID] = true
+			d.because(fmt.Sprintf("%s stays stopped until its host's disk has room", m.ID))
+		}
+	}
+}
+
+// stopFull has the standbys end whose disk is nearly full, before they harm their neighbours.
+// On the writer's own host they end with that. Commits go on with the others, or as the policy
+// has it when nobody is left; one that may be the only one with a commit keeps the right to take
+// over.
+func (d *draft) stopFull() {
+	g, s := d.group, d.writerState()
+	if !s.writing || g.Handover != "" || g.Heir != "" || g.Choosing || !d.status.Applied.MultiAZ {
+		return
+	}
+	for _, m := range d.standbys() {
+		r := d.heard(m.ID)
+		if d.rests[m.ID] || r == nil || r.OutOfRoom() == "" || !d.elsewhere(m) || d.rebuilds(m.ID) || r.Running && (r.Role == nil || r.Role.Writing || r.Role.Epoch != g.Epoch) {
+			continue
+		}
+		others := func(id kurabe.InstanceID) bool {
+			return id != m.ID && !d.rests[id] && !d.leaves[id] && !slices.Contains(s.report.Role.Silent, id)
+		}
+		switch {
+		case g.Has(m.ID) && slices.ContainsFunc(g.Sync, others):
+			d.because(fmt.Sprintf("%s stops once commits wait for others: %s", m.ID, r.OutOfRoom()))
+			if d.leaves == nil {
+				d.leaves = map[kurabe.InstanceID]bool{}
+			}
+			d.leaves[m.ID] = true
+			continue
+		case g.Has(m.ID) && !g.Blocks:
+			d.setSync(nil)
+		}
+		d.stopStandby(m, r.OutOfRoom())
+	}
+}
+
+func (d *draft) stopStandby(m kurabe.Member, why string) {
+	d.rests[m.ID] = true
+	d.because(fmt.Sprintf("%s is stopped: %s", m.ID, why))
+	commits := "Commits go on with the other standby"
+	switch {
+	case d.group.Has(m.ID) || d.group.Blocks && len(d.group.Sync) == 0:
+		commits = "Commits wait until it is back"
+	case len(d.group.Sync) == 0:
+		commits = "Commits go on without it: until it is back, what is written would be lost with the writer"
+	}
+	d.event("KURABE-EVENT-0045", fmt.Sprintf("The standby in zone %s is stopped: %s. %s. It is started again when there is room", m.Zone, why, commits), "low storage")
+}
+
+// tellRests adds to a DB instance that serves which standbys do not run, and why.
+func (d *draft) tellRests() {
+	if d.group == nil || d.next.Goal != kurabe.GoalRunning || d.status.Reason != "" {
+		return
+	}
+	for _, m := range d.group.Members {
+		if d.rests[m.ID] {
+			d.status.Reason = fmt.Sprintf("The standby in zone %s is stopped: the disk of its host is nearly full. It is started again when there is room", m.Zone)
+		}
+	}
+}
