@@ -50,7 +50,8 @@ func TestStandbyHoldsTheLogOfAnotherHost(t *testing.T) {
 		a := logged(follows(1))
 		a.Host = "host-1"
 		a.Role.Source.Host = "host-2"
-		b.send(logged(wanted(1)), logged(writer(2, 0)), a)
+		b.send(logged(wanted(1)))
+		b.send(logged(writer(2, 0)), a)
 		pass(elsewhereEvery + holdEvery)
 		if got := b.heldBy(); len(got) > 0 || logs.asked == 0 || logs.asked > 3 {
 			t.Errorf("nothing is there, and it holds %v; asked %d times", got, logs.asked)
