@@ -20,8 +20,8 @@ type watcher struct {
 	conn     *pgx.Conn
 	owner    kurabe.InstanceID
 	instance kurabe.InstanceID
-	process  string    // of the server (processSQL)
-	arrivals *arrivals // of a follower
+	process  string        // of the server (processSQL)
+	arrivals *arrivals     // of a follower
 	source   kurabe.Source // of a follower
 	segments segments
 	heard    map[kurabe.InstanceID]heard
