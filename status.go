@@ -109,6 +109,11 @@ type InstanceStatus struct {
 	Failovers   int64 `json:"failovers,omitempty"`
 	// RebuiltAt is when a standby was last ordered to be made anew because it cannot start.
 	RebuiltAt time.Time `json:"rebuiltAt,omitzero"`
+
+	// StartOrders counts the orders in a row to start a writer of several servers that does
+	// not run, and StartOrderedAt is when the last of them was given.
+	StartOrders    int       `json:"startOrders,omitempty"`
+	StartOrderedAt time.Time `json:"startOrderedAt,omitzero"`
 	// BlockedAt is since when commits wait because nobody else has them (Group.Blocks), zero
 	// while they go on.
 	BlockedAt time.Time `json:"blockedAt,omitzero"`

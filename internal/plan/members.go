@@ -369,8 +369,11 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 	again := old.Goal != kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning
 	restart := boot > old.Boot
 	dead := d.writerState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning && d.group.Switch == ""
-	if again || restart || dead || d.chosenIsDown(old, started) {
+	switch {
+	case again || restart:
 		seq = max(seq, started+1)
+	case (dead || d.chosenIsDown(old, started)) && seq <= started && d.mayOrderStart():
+		seq = started + 1
 	}
 	return seq
 }
