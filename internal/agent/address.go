@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -87,19 +88,24 @@ func (s *addresses) hold(whose string, want []netip.Addr) error {
 	return nil
 }
 
-// again holds what somebody wants once more, in case that it was taken away.
-func (s *addresses) again(whose string) error {
+// again holds what they want once more, in case that it was taken away.
+func (s *addresses) again(whose ...string) error {
 	if s.of == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, address := range s.want[whose] {
-		if err := s.of.Hold(address); err != nil {
-			return err
+	var errs []error
+	for _, w := range whose {
+		for _, address := range s.want[w] {
+			if err := s.of.Hold(address); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			_ = s.of.Announce(address) // as hold does
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // holdsEndpoint says whether a server has the address of its endpoint by itself, since it

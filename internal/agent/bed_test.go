@@ -102,7 +102,8 @@ type bed struct {
 	waits   *tallied       // in its place, which counts commits that end their wait early
 	held    []*noted
 	logs    Logs
-	leases  *testLeases // nil: nobody has one
+	leases  *testLeases    // nil: nobody has one
+	network *fakeAddresses // nil: all addresses are there by themselves
 
 	mu     sync.Mutex // guards the rest: a timer may wake a worker at any virtual moment
 	did    []string   // "step@generation" of each step begun
@@ -207,6 +208,9 @@ func (b *bed) start() {
 	}
 	if b.leases != nil {
 		c.Leases, c.Guards, c.Boottime = b.leases, b.leases, b.leases.now
+	}
+	if b.network != nil {
+		c.Addresses = b.network
 	}
 	b.agent = New(c)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -146,10 +146,11 @@ func (e *endpoints) takes(id kurabe.InstanceID, generation kurabe.Generation, op
 	})
 }
 
-// lease says whether the lease of a writer holds.
-func (e *endpoints) lease(id kurabe.InstanceID, holds bool) {
+// lease says whether the lease of a writer of an epoch holds. That of another epoch says
+// nothing of the one that is claimed.
+func (e *endpoints) lease(id kurabe.InstanceID, epoch kurabe.Epoch, holds bool) {
 	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) {
-		if c, ok := claims[id]; ok && c.leased {
+		if c, ok := claims[id]; ok && c.leased && c.epoch == epoch {
 			c.lease = map[bool]leaseState{true: leaseHolds, false: leaseOver}[holds]
 			claims[id] = c
 		}

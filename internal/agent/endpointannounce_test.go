@@ -16,7 +16,7 @@ func announcing(epoch kurabe.Epoch) (*notedEndpoints, *fakeAddresses, kurabe.Ass
 	a := member(2, kurabe.DutyWrite, epoch)
 	a.Role.Leased = true
 	n.claim(a)
-	n.lease(a.Instance, true)
+	n.lease(a.Instance, a.Role.Epoch, true)
 	return n, f, a
 }
 
@@ -41,7 +41,7 @@ func TestEndpointIsAnnounced(t *testing.T) {
 			back: func(n *notedEndpoints, a kurabe.Assignment) {
 				a.Generation = 3
 				n.claim(a)
-				n.lease(a.Instance, true)
+				n.lease(a.Instance, a.Role.Epoch, true)
 				n.takes(a.Instance, 3, true, 0)
 			},
 		},

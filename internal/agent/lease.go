@@ -160,25 +160,32 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 	defer close(l.done)
 	var guard Guard
 	var trouble string
-	told := leaseUnknown
+	told, fresh := leaseUnknown, false
 	ticker := time.NewTicker(leaseEvery)
 	defer ticker.Stop()
 	for {
-		replaced := guard != nil && guardGone(guard)
 		if guardGone(guard) {
 			guard = nil
 		}
+		none := guard == nil
 		err := l.extend(ctx, a, &guard)
-		if replaced && l.holds() {
-			// It may have ended the lease that was, and taken the endpoint's address away.
-			err = errors.Join(err, l.worker.agent.addresses.again(endpointOf(l.worker.id.Owner())))
+		if fresh = fresh || none && guard != nil; fresh && l.holds() {
+			// The one before may have ended the lease that was, also that of the epoch before, and
+			// taken the endpoint's address away.
+			again := l.worker.agent.addresses.again(endpointOf(l.worker.id.Owner()), string(l.worker.id))
+			fresh, err = again != nil, errors.Join(err, again)
 		}
 		if text := textOf(err); text != trouble && ctx.Err() == nil {
 			if trouble = text; err != nil {
 				l.worker.log.Error("lease of the writer not guarded, tried again", logkey.Error, err)
 			}
 		}
-		if now := l.state(); now != told && ctx.Err() == nil {
+		now := l.state()
+		if now != leaseUnknown && ctx.Err() == nil {
+			// Each time: an order that came meanwhile has the endpoint begin with what it knows.
+			l.worker.agent.endpoints.lease(l.worker.id, l.epoch, now == leaseHolds)
+		}
+		if now != told && ctx.Err() == nil {
 			told = now
 			l.tell(now)
 		} else if now == leaseOver {
@@ -203,13 +210,10 @@ func (l *lease) state() leaseState {
 	return leaseUnknown
 }
 
-// tell has endpoint and worker know of another state.
+// tell has log and worker know of another state.
 func (l *lease) tell(now leaseState) {
 	if now == leaseOver {
 		l.worker.log.Warn("lease of the writer is over: neither the service nor its standby was heard in time")
-	}
-	if now != leaseUnknown {
-		l.worker.agent.endpoints.lease(l.worker.id, now == leaseHolds)
 	}
 	l.worker.stir()
 }
