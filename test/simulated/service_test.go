@@ -3,7 +3,6 @@ package simulated
 import (
 	"context"
 	"crypto/x509"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -128,6 +127,3 @@ func (g *gate) pass(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// quiet is a log that nobody reads.
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
