@@ -57,14 +57,20 @@ func newApartBed(t *testing.T) *apartBed {
 		machines = append(machines, h.machine)
 	}
 	b.cuts = network.Cuts(t, machines...)
+	b.waitUsed(t)
+	return b
+}
+
+// waitUsed waits until all hosts are: one that has just been lost takes no server.
+func (b *apartBed) waitUsed(t *testing.T) {
+	t.Helper()
 	harness.Wait(t, settleTime, "both hosts are used", func() string {
 		out, err := b.command(t, "hosts")
-		if err != nil || strings.Count(out, "ready") != 3 {
+		if err != nil || strings.Count(out, "ready") != 1+len(b.hosts) {
 			return fmt.Sprint(out, err)
 		}
 		return ""
 	})
-	return b
 }
 
 // command asks the service as its operator does.
@@ -92,6 +98,7 @@ func (b *apartBed) create(t *testing.T, name, engine string) *apart {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.waitUsed(t)
 	in := harness.MultiAZRequest(name, engine)
 	in.DBParameterGroupName = aws.String("of-" + name)
 	p := &apart{Instance: b.service.MustCreate(t, in), bed: b}
