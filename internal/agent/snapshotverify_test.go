@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,10 +113,12 @@ func TestVerificationIsDoneAgainAfterAnEnd(t *testing.T) {
 func TestHinderedVerificationIsTriedAgain(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
 		b.takenSnapshot("snap-1")
-		tries, full := 0, true
+		var tries atomic.Int32
+		var full atomic.Bool
+		full.Store(true)
 		b.folder.Before = func(step string, _ kurabe.SnapshotID) error {
 			if step == stepVerifySnapshot {
-				if tries++; full {
+				if tries.Add(1); full.Load() {
 					return errors.New("the disk is full")
 				}
 			}
@@ -132,10 +135,10 @@ func TestHinderedVerificationIsTriedAgain(t *testing.T) {
 			b.order(verifyOf("snap-1", 2))
 		}
 		b.pass(time.Hour)
-		if tries < 5 || tries > 8 {
-			t.Errorf("%d tries in an hour", tries)
+		if n := tries.Load(); n < 5 || n > 8 {
+			t.Errorf("%d tries in an hour", n)
 		}
-		full = false
+		full.Store(false)
 		b.pass(time.Hour)
 		b.wantVerified("snap-1", 1, 1)
 	})
