@@ -371,6 +371,7 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 	dead := d.writerState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning && d.group.Switch == ""
 	switch {
 	case again || restart:
+		d.status.StartOrders = 0 // another content, or a user's wish, may be what it lacked
 		seq = max(seq, started+1)
 	case (dead || d.chosenIsDown(old, started)) && seq <= started && d.mayOrderStart():
 		seq = started + 1
