@@ -15,13 +15,14 @@ func TestStartIsOrderedEverLessOften(t *testing.T) {
 	a := kurabe.Assignment{Instance: id, Generation: 7, Goal: kurabe.GoalRunning, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite}}
 	var status kurabe.InstanceStatus
 	now := time.Unix(1000, 0)
+	boot := int64(0)
 	look := func() (ordered bool, again time.Time) {
 		r := kurabe.InstanceReport{Instance: id, Generation: 7, Role: &kurabe.RoleReport{Epoch: 3, Started: a.Role.StartSeq}}
 		d := &draft{w: World{Now: now, Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a, Report: &r}, group: g, status: status, next: a}
-		seq := d.startSeq(&a, 0)
+		seq := d.startSeq(&a, boot)
 		ordered = seq > a.Role.StartSeq
 		role := *a.Role
-		role.StartSeq, a.Role, status = seq, &role, d.status
+		role.StartSeq, a.Role, a.Boot, status = seq, &role, boot, d.status
 		return ordered, d.result.LookAgain
 	}
 	var orders []time.Time
@@ -52,5 +53,18 @@ func TestStartIsOrderedEverLessOften(t *testing.T) {
 	now = now.Add(-time.Hour)
 	if ordered, _ := look(); !ordered {
 		t.Error("it waits for a clock that was set back")
+	}
+	// Nor does another content wait for what the one before it was: it may be the cure.
+	for range startsAtOnce + 8 {
+		look()
+	}
+	if ordered, _ := look(); ordered {
+		t.Fatal("it does not wait, so what follows proves nothing")
+	}
+	boot++
+	for n := range 1 + startsAtOnce {
+		if ordered, _ := look(); !ordered {
+			t.Errorf("start %d with another content waits", n+1)
+		}
 	}
 }
