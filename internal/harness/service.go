@@ -142,6 +142,7 @@ func Folder(t testing.TB, shared bool) string {
 // Launch starts the process and does not wait until it is ready.
 func (s *Service) Launch(t testing.TB, args ...string) {
 	t.Helper()
+	s.takeTemplates(t)
 	l := &life{stdout: &Log{}, done: make(chan struct{})}
 	l.cmd = exec.Command(s.binary, append(append(s.command(), s.options.Args...), args...)...)
 	l.cmd.Env = append(environment(), s.options.Env...)

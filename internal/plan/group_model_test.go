@@ -336,8 +336,8 @@ func (f *groupFleet) calm(t tester) {
 			f.judge(m)
 			f.note(m)
 		}
+		f.pass(400 * time.Millisecond)
 		if f.machines != nil {
-			f.pass(400 * time.Millisecond)
 			f.checkOne(t)
 		}
 		f.read()

@@ -1,0 +1,88 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// templates are what a service has made of the engines for itself, which takes seconds of both
+// processors: the first one of a run makes them, and the others begin with them, as a service
+// does that was upgraded. They are only read, so that links to their files will do.
+var templates struct {
+	sync.Mutex
+	dir     string // "" while nobody has any
+	running []*Service
+}
+
+// keepTemplates keeps those of a service if it has them of both engines.
+func (s *Service) keepTemplates() error {
+	own := filepath.Join(s.Data, "templates")
+	for _, engine := range []string{"postgres", "mariadb"} {
+		if catalogs, err := filepath.Glob(filepath.Join(own, engine, "*", "catalog.json")); err != nil || len(catalogs) == 0 {
+			return err
+		}
+	}
+	dir, err := os.MkdirTemp("", "kb-templates-")
+	if err != nil {
+		return err
+	}
+	atEnd(func() { os.RemoveAll(dir) })
+	kept := filepath.Join(dir, "templates")
+	if linkTree(own, kept) != nil {
+		return nil // one for a further locale was just being made
+	}
+	half, err := filepath.Glob(filepath.Join(kept, "*", "*", "*.scratch"))
+	for _, unfinished := range half {
+		err = errors.Join(err, os.RemoveAll(unfinished))
+	}
+	templates.dir = kept
+	return err
+}
+
+// takeTemplates gives a service that begins on a fresh folder what an earlier one has made.
+func (s *Service) takeTemplates(t testing.TB) {
+	t.Helper()
+	if _, err := os.Lstat(s.Data); !errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	templates.Lock()
+	defer templates.Unlock()
+	for len(templates.running) > 0 && templates.dir == "" {
+		if err := templates.running[0].keepTemplates(); err != nil {
+			t.Fatal(err)
+		}
+		if templates.dir == "" {
+			templates.running = templates.running[1:]
+		}
+	}
+	if templates.dir == "" {
+		templates.running = append(templates.running, s)
+		return
+	}
+	if err := os.MkdirAll(s.Data, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := linkTree(templates.dir, filepath.Join(s.Data, "templates")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// linkTree makes a tree of links to the files of another one, or of copies, where the two are
+// on different file systems.
+func linkTree(from, to string) error {
+	if exec.Command("cp", "-al", from, to).Run() == nil {
+		return nil
+	}
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
