@@ -36,10 +36,10 @@ const (
 // the memory of a fake engine; a process of its own, so that the client's work is
 // not counted to it.
 type fleetProcess struct {
-	api    *rds.Client
-	cmd    *exec.Cmd
-	exited chan struct{}
-	struck chan string // what it says of writers that it killed
+	api     *rds.Client
+	cmd     *exec.Cmd
+	exited  chan struct{}
+	answers chan string // to orders
 }
 
 // fleet measures the API over a large store.
@@ -48,7 +48,11 @@ func fleet(ctx context.Context, r *run) (failure error) {
 	if err != nil {
 		return err
 	}
-	defer func() { failure = errors.Join(failure, os.RemoveAll(dir)) }()
+	defer func() {
+		if !r.keep {
+			failure = errors.Join(failure, os.RemoveAll(dir))
+		}
+	}()
 	// The engine's tools, which list the parameters, run as their own user.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return err
@@ -95,7 +99,7 @@ func startFleet(ctx context.Context, self, dir string) (*fleetProcess, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	f := &fleetProcess{cmd: cmd, exited: make(chan struct{}), struck: make(chan string, 1)}
+	f := &fleetProcess{cmd: cmd, exited: make(chan struct{}), answers: make(chan string, 1)}
 	ready := make(chan string, 1)
 	go func() {
 		f.listen(out, ready)

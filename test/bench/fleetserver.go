@@ -87,20 +87,26 @@ func fleetServer(dir string) (failure error) {
 		return err
 	}
 	link := hostlink.NewLocal(kv, ca, log)
-	if err := announceFleet(ctx, dir, link); err != nil {
+	report, err := announceFleet(ctx, dir, link)
+	if err != nil {
 		return err
 	}
 	if err := hostSeen(ctx, view); err != nil {
 		return err
 	}
 	servers := fake.New()
-	loops.Go(func() { strikeFleet(loopCtx, view, servers, os.Stdout) })
 	a := agent.New(agent.Config{
 		Host: fleetHost, Link: link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: servers}, Homes: filepath.Join(dir, "instances"),
 		Usage: func(kurabe.InstanceID) (int64, error) { return 40 << 20, nil }, Log: log, Now: time.Now,
 	})
 	loops.Go(func() { _ = a.Run(loopCtx) })
-	planner := reconcile.New(reconcile.Config{KV: kv, View: view, Log: log, Now: time.Now, Elect: elect(etcd)})
+	far := &fleetLink{dir: filepath.Join(dir, "far"), kv: kv, view: view, ca: ca, log: log, report: report}
+	links, err := far.listen(loopCtx, &loops, link)
+	if err != nil {
+		return err
+	}
+	loops.Go(func() { far.obey(loopCtx, os.Stdout) })
+	planner := reconcile.New(reconcile.Config{KV: kv, View: view, Log: log, Now: time.Now, Heard: links.Heard, Elect: elect(etcd, &far.term)})
 	loops.Go(func() { _ = planner.Run(loopCtx) })
 	loops.Go(func() { _ = etcd.Maintain(loopCtx) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,13 +136,19 @@ func hostSeen(ctx context.Context, view *store.View) error {
 	}
 }
 
-func elect(etcd *etcdnode.Node) func(context.Context) (reconcile.Term, error) {
+func elect(etcd *etcdnode.Node, term *fleetTerm) func(context.Context) (reconcile.Term, error) {
 	return func(ctx context.Context) (reconcile.Term, error) {
 		l, err := etcdnode.Elect(ctx, etcd.Client(), store.PlannerElectionKey, string(fleetHost))
 		if err != nil {
 			return reconcile.Term{}, err
 		}
-		return reconcile.Term{Fence: store.Fence{Key: l.Key, ModRevision: l.Revision}, Lost: l.Lost(), Resign: l.Resign}, nil
+		fence := store.Fence{Key: l.Key, ModRevision: l.Revision}
+		term.set(&hostlink.Election{Since: time.Now(), Fence: fence})
+		resign := func() error {
+			term.set(nil)
+			return l.Resign()
+		}
+		return reconcile.Term{Fence: fence, Lost: l.Lost(), Resign: resign}, nil
 	}
 }
 
@@ -160,21 +172,21 @@ func fleetZones() []string { return []string{region + "a", region + "b", region 
 
 // announceFleet tells of a host that is not there. Its catalogue is the real one,
 // because settings make up most of what is stored of an instance.
-func announceFleet(ctx context.Context, dir string, link hostlink.Link) error {
+func announceFleet(ctx context.Context, dir string, link hostlink.Link) (host kurabe.HostReport, err error) {
 	driver := pg.New(pg.Config{Root: filepath.Join(dir, "engines")})
 	versions, err := driver.Discover(ctx)
 	if err != nil {
-		return err
+		return host, err
 	}
 	request := engine.TemplateRequest{Scratch: filepath.Join(dir, "scratch"), Dir: filepath.Join(dir, "template")}
 	if os.Getuid() == 0 {
 		uid, gid, err := agent.EngineUser("postgres")
 		if err != nil {
-			return err
+			return host, err
 		}
 		request.User = &proc.Credential{UID: uid, GID: gid}
 	}
-	host := kurabe.HostReport{Host: fleetHost, Zones: fleetZones(), AddressPool: fleetPool, CPUs: fleetCPUs, MemoryBytes: fleetMemory,
+	host = kurabe.HostReport{Host: fleetHost, Zones: fleetZones(), AddressPool: fleetPool, CPUs: fleetCPUs, MemoryBytes: fleetMemory,
 		StorageBytes: fleetMemory, FreeBytes: fleetMemory, StartedAt: time.Now().UTC()}
 	for _, name := range []string{"cpu", "memory", "io"} {
 		host.Levers = append(host.Levers, kurabe.Lever{Name: name, Available: true})
@@ -186,16 +198,16 @@ func announceFleet(ctx context.Context, dir string, link hostlink.Link) error {
 		request.Version = v
 		catalog, err := driver.ReadCatalog(ctx, request)
 		if err != nil {
-			return err
+			return host, err
 		}
 		if err := link.PutCatalog(ctx, fleetHost, catalog); err != nil {
-			return err
+			return host, err
 		}
 		v.Ready = true
 		host.Engines = append(host.Engines, v)
 	}
 	if len(host.Engines) == 0 {
-		return errors.New("no PostgreSQL is installed")
+		return host, errors.New("no PostgreSQL is installed")
 	}
-	return link.PutHost(ctx, host)
+	return host, link.PutHost(ctx, host)
 }
