@@ -23,15 +23,18 @@ Latency (ms):
 
 func TestParseReports(t *testing.T) {
 	got, err := parse([]byte(pgbenchReport), pgbenchTPS, pgbenchLatency, pgbenchFailed)
-	if want := (result{1171.093112, 6.831, 2}); err != nil || got != want {
+	if want := (result{PerSecond: 1171.093112, LatencyMS: 6.831, Failed: 2}); err != nil || got != want {
 		t.Errorf("pgbench: %+v %v, want %+v", got, err, want)
 	}
 	got, err = parse([]byte(sysbenchReport), sysbenchTPS, sysbenchLatency, sysbenchErrors)
-	if want := (result{527.20, 15.16, 3}); err != nil || got != want {
+	if want := (result{PerSecond: 527.20, LatencyMS: 15.16, Failed: 3}); err != nil || got != want {
 		t.Errorf("sysbench: %+v %v, want %+v", got, err, want)
 	}
 	if _, err = parse([]byte("connection refused"), pgbenchTPS, pgbenchLatency, pgbenchFailed); err == nil {
 		t.Error("a report without a rate was accepted")
+	}
+	if pgbenchNone.MatchString(pgbenchReport) || !pgbenchNone.MatchString("duration: 1 s\nnumber of transactions actually processed: 0\nnumber of failed transactions: 0 (NaN%)\n") {
+		t.Error("a report of no transaction is not told from one of many")
 	}
 }
 
