@@ -6,6 +6,7 @@
 //	make bench BENCH="--only snapshot --sizes 1,5,10"
 //	make bench BENCH="--only failover"    beside Patroni; 20 rounds take hours, see --list
 //	make bench BENCH="--only hosts"       those of its rows that need several machines
+//	make bench BENCH="--only clusters"    the like of DB clusters, without peers
 //
 // The figures are those of a client: it signs real requests, polls, logs in and
 // runs pgbench or sysbench. Beside each instance stands the same server started
@@ -25,7 +26,9 @@
 // target_session_attrs=read-write and gives a host that hangs two seconds. What the machine
 // does not have is a row that says so. A pair that does not become whole again is made anew for
 // the next loss, and its figure says so. Each loss is a record of the raw file: --resume goes on
-// with the file of an earlier run, --within ends a piece, --print makes its table again.
+// with the file of an earlier run, --within ends a piece, --print makes its table again. A file
+// is gone on with on the machine that began it, in the sizes that it has, and by one run at a
+// time; one that is there is never begun anew.
 //
 // A part of them ("hosts") is done to a pair over two hosts: a service and two agents, each a
 // machine in miniature, that is a network namespace at one bridge, with the client at the
@@ -34,6 +37,14 @@
 // machines; without them a row says so. Patroni's servers and client stay on one machine,
 // where the ports of a lost host refuse at once. Of a frozen host it is compared by the same
 // rounds as with one machine, for the Patroni of a frozen server is always frozen with it.
+//
+// DB clusters ("clusters") lose their writer, by a kill and in order, and one reader, which is
+// killed or frozen while four clients read at the reader endpoint; with the same rounds, ledger
+// and file as the pairs.
+//
+// Of a fleet ("fleet") a whole host is lost: two further hosts, whose agents speak to the
+// service over the network, have pairs of a fake engine, and one of them falls silent with all
+// that it has. Counted is the planner's time.
 //
 // A read replica ("replica") is priced by what the clients of its source notice of it, beside
 // an instance that has none, and by how soon after a load it has all of that.

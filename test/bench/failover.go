@@ -38,7 +38,9 @@ func failover(ctx context.Context, r *run) (failure error) {
 		r.notInstalled("failover", "failover")
 		return nil
 	}
-	r.began = time.Now()
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
 	a := &apart{r: r}
 	defer func() { failure = errors.Join(failure, a.close()) }()
 	r.sayNoHosts()

@@ -27,6 +27,9 @@ const (
 	roleFar      = "far"       // over two hosts
 	roleFarOther = "far-other" // our other engine over two hosts
 	rolePeer     = "peer"
+
+	roleCluster      = "cluster"
+	roleClusterOther = "cluster-other" // of our other engine
 )
 
 // about is what there is to say of a side. Its name is its key in a file.
@@ -251,14 +254,19 @@ func (b *book) take(line []byte) error {
 // sameMachine refuses to add to figures of another one: the mixture would be of neither.
 func (b *book) sameMachine(m machine) error {
 	for _, p := range b.pieces {
-		had := p.Machine
-		if had.CPU != m.CPU || had.CPUs != m.CPUs || had.Kernel != m.Kernel {
-			return fmt.Errorf("the file was begun on %d × %s with Linux %s, and this is %d × %s with Linux %s", had.CPUs, had.CPU, had.Kernel, m.CPUs, m.CPU, m.Kernel)
+		if how := m.differs(p.Machine); how != "" {
+			return fmt.Errorf("the file was begun on %s", how)
 		}
-		for _, name := range []string{postgres, mariadb} {
-			if had.Versions[name] != m.Versions[name] {
-				return fmt.Errorf("the file was begun with %q, and this machine has %q", had.Versions[name], m.Versions[name])
-			}
+	}
+	return nil
+}
+
+// sameSizes refuses to add rounds of other sizes than the file has.
+func (b *book) sameSizes(s settings) error {
+	for _, p := range b.pieces {
+		had := p.Settings
+		if had.Quick != s.Quick || had.Blocks != s.Blocks || had.Seconds != s.Seconds {
+			return fmt.Errorf("the file was begun with quick %t, %d blocks, %d seconds, and this is with quick %t, %d blocks, %d seconds", had.Quick, had.Blocks, had.Seconds, s.Quick, s.Blocks, s.Seconds)
 		}
 	}
 	return nil

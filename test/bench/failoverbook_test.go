@@ -134,23 +134,50 @@ func TestWithin(t *testing.T) {
 	}
 }
 
+// A file is gone on with where it was begun, in the sizes that it has, and by one run at a time.
 func TestResumeElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "raw.jsonl")
 	r, _ := pieceOf(t, path, false, settings{})
+	if _, err := openWhole(path); err == nil {
+		t.Error("two runs write one file")
+	}
 	if err := r.out.close(); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := createNew(path); err == nil || !strings.Contains(err.Error(), "--resume") {
+		t.Errorf("a file that is there is begun anew: %v", err)
 	}
 	b, err := readBook(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := b.pieces[0].Machine
-	if err := b.sameMachine(here); err != nil {
-		t.Error(err)
+	for name, change := range map[string]func(*machine){
+		"":                         func(*machine) {},
+		"of another kind":          func(m *machine) { m.CPU += " of another kind" },
+		"another machine":          func(m *machine) { m.ID = "another" },
+		"with 2":                   func(m *machine) { m.MemoryBytes *= 2 },
+		"with false":               func(m *machine) { m.Root, b.pieces[0].Machine.Root = false, true },
+		"on tape":                  func(m *machine) { m.FileSystem = "tape" },
+		"postgres (PostgreSQL) 99": func(m *machine) { m.Versions = map[string]string{postgres: "postgres (PostgreSQL) 99"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if b, err = readBook(path); err != nil {
+				t.Fatal(err)
+			}
+			b.pieces[0].Machine.ID, b.pieces[0].Machine.MemoryBytes = "this", 1<<30
+			here := b.pieces[0].Machine
+			change(&here)
+			if err := b.sameMachine(here); (err == nil) != (name == "") {
+				t.Errorf("%v", err)
+			}
+		})
 	}
-	here.CPU += " of another kind"
-	if b.sameMachine(here) == nil {
-		t.Error("figures of two machines are mixed")
+	later := machine{ID: "new", CPU: "x", MemoryBytes: 1 << 30}
+	if how := later.differs(machine{CPU: "x", MemoryBytes: 1<<30 + 1<<20}); how != "" {
+		t.Errorf("a file without an identity is refused: %s", how)
+	}
+	if b.sameSizes(settings{}) != nil || b.sameSizes(settings{Quick: true}) == nil || b.sameSizes(settings{Seconds: 9}) == nil {
+		t.Error("rounds of other sizes are mixed")
 	}
 	if _, err := readBook(os.DevNull); err == nil {
 		t.Error("nothing is a raw file")

@@ -56,18 +56,26 @@ func (r *run) once(ctx context.Context, name string, open func(context.Context) 
 	rows := r.out.rows[from:]
 	r.book.parts[name] = rows
 	r.out.sample(recordPart, map[string]any{"part": name, "rows": rows, "took": time.Since(began).Seconds()})
+	r.out.keep()
 	return nil
 }
 
 // listFailovers prints what is left to measure and how long it takes.
 func (r *run) listFailovers(w io.Writer) {
 	l := &lab{engines: map[string]string{}}
-	p := &peers{r: r, builds: patroniBuilds(r)}
+	p := &peers{r: r}
 	together, alone := r.ours(l, &apart{r: r}, true)
+	if len(together)+len(alone) > 0 {
+		p.builds = patroniBuilds(r)
+	}
 	total := guessStart
 	fmt.Fprintf(w, "%d rounds of each loss; what one takes is the median of the file, or a guess\n\n", r.rounds())
 	abreast := time.Duration(0) // the slowest of those that go at the same time
-	for _, c := range append(append(together, p.contenders()...), alone...) {
+	all := append(append(together, p.contenders()...), alone...)
+	if r.asked(clusters) && r.Only != "" {
+		all = append(all, r.clusterContenders(l)...)
+	}
+	for _, c := range all {
 		left, took := 0, time.Duration(0)
 		for _, x := range c.losses {
 			n := max(0, r.rounds()-c.rounds(x))
@@ -148,6 +156,7 @@ func figuresOnly(s settings) error {
 	o := &report{path: s.Resume, host: newest.Machine, began: newest.Started, pieces: b.pieces}
 	r := &run{settings: newest.Settings, out: o, book: b}
 	r.failoverFigures()
+	r.clusterFigures()
 	for _, name := range []string{partPrice, partGateway, partPrice + overTwoHosts, partGateway + overTwoHosts} {
 		o.rows = append(o.rows, b.parts[name]...)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,8 +69,9 @@ func (r *run) round(ctx context.Context, turn []*contender, round int) {
 	losses := turn[0].losses
 	for _, n := range r.rng.Perm(len(losses)) {
 		var wait sync.WaitGroup
-		for _, c := range turn {
-			wait.Go(func() { c.through(ctx, r, losses[n], round, len(turn)-1) })
+		going := slices.DeleteFunc(slices.Clone(turn), func(c *contender) bool { return !c.goes(ctx, r, losses[n], round) })
+		for _, c := range going {
+			wait.Go(func() { c.through(ctx, r, losses[n], round, len(going)-1) })
 		}
 		wait.Wait()
 	}
@@ -78,12 +80,14 @@ func (r *run) round(ctx context.Context, turn []*contender, round int) {
 	}
 }
 
-// through has a thing happen, unless the file has that round of it. After a loss that it does
-// not come back from, the next one happens to another pair.
+// goes says whether a thing is to happen to it: not if the file has that round of it.
+func (c *contender) goes(ctx context.Context, r *run, x *loss, round int) bool {
+	return c.rounds(x) <= round && !r.over() && c.Why == "" && ctx.Err() == nil
+}
+
+// through has a thing happen. After a loss that it does not come back from, the next one
+// happens to another pair.
 func (c *contender) through(ctx context.Context, r *run, x *loss, round, others int) {
-	if c.rounds(x) > round || r.over() || c.Why != "" || ctx.Err() != nil {
-		return
-	}
 	began := time.Now()
 	p, ready := c.ready(ctx, r)
 	if !ready {
@@ -96,6 +100,7 @@ func (c *contender) through(ctx context.Context, r *run, x *loss, round, others 
 	s.Round, s.Took, s.Abreast = round, time.Since(began).Seconds(), others
 	c.count(s)
 	r.out.sample(recordStrike, map[string]any{"strike": s})
+	r.out.keep()
 	if s.Failed != "" {
 		r.out.say("  round %d, %s, %s: it did not come back: %s", round+1, c.Name, x.name, s.Failed)
 		c.give(ctx, r)

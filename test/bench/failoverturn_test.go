@@ -183,3 +183,24 @@ func TestAbreast(t *testing.T) {
 		t.Errorf("%+v", line)
 	}
 }
+
+// Of a round that was cut off those go together that have not had it, and say so.
+func TestAbreastOfTheRest(t *testing.T) {
+	r := testRun(t, settings{Rounds: 1, Abreast: true})
+	r.rng = rand.New(rand.NewPCG(1, 0))
+	x := fakeLoss("met", func(*fakeSide) (float64, error) { return 1, nil })
+	var all []*contender
+	for n := range 3 {
+		all = append(all, r.contender(about{Name: fmt.Sprintf("P%d", n), Role: rolePeer}, []*loss{x}, maker{
+			make: func(_ context.Context, n int) (side, error) { return &fakeSide{n: n}, nil }}))
+	}
+	all[0].count(strike{Side: "P0", Loss: "met", Abreast: 2})
+	if err := r.inTurn(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	for n, c := range all {
+		if want := []int{2, 1, 1}[n]; len(c.strikes) != 1 || c.strikes[0].Abreast != want {
+			t.Errorf("%s: %+v, want one beside %d", c.Name, c.strikes, want)
+		}
+	}
+}

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +23,9 @@ import (
 
 // machine is where a run took place.
 type machine struct {
+	// ID tells this machine from others of its kind, "" where nothing does. It is no secret
+	// that others could use: what the machine calls itself is hashed.
+	ID          string            `json:"id,omitempty"`
 	CPU         string            `json:"cpu"`
 	CPUs        int               `json:"cpus"`
 	MemoryBytes int64             `json:"memoryBytes"`
@@ -36,7 +43,7 @@ type machine struct {
 const busyMost = 0.05
 
 func describeMachine(ctx context.Context, s settings) machine {
-	m := machine{CPUs: runtime.NumCPU(), Load: loadAverage(), Root: os.Getuid() == 0, Versions: map[string]string{}}
+	m := machine{ID: machineID(), CPUs: runtime.NumCPU(), Load: loadAverage(), Root: os.Getuid() == 0, Versions: map[string]string{}}
 	for _, line := range readLines("/proc/cpuinfo") {
 		if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
 			m.CPU = strings.TrimSpace(value)
@@ -69,6 +76,47 @@ func describeMachine(ctx context.Context, s settings) machine {
 	return m
 }
 
+// machineID is of the installation, and of the hardware or virtual machine where that says
+// which one it is: a copy of a disk has the same of the former.
+func machineID() string {
+	var known []byte
+	for _, path := range []string{"/etc/machine-id", "/sys/class/dmi/id/product_uuid"} {
+		text, _ := os.ReadFile(path) // what cannot be read says nothing
+		known = append(known, bytes.TrimSpace(text)...)
+	}
+	if len(known) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(append([]byte("kurabe bench "), known...))
+	return hex.EncodeToString(sum[:6])
+}
+
+// memoryDiffers is by how much of it the kernel may say otherwise after a restart.
+const memoryDiffers = 0.02
+
+// differs says how another machine is not this one, "" when it may be the same. Of what a file
+// of an earlier version lacks nothing is said.
+func (m machine) differs(o machine) string {
+	switch {
+	case m.CPU != o.CPU || m.CPUs != o.CPUs || m.Kernel != o.Kernel:
+		return fmt.Sprintf("%d × %s with Linux %s, and this is %d × %s with Linux %s", o.CPUs, o.CPU, o.Kernel, m.CPUs, m.CPU, m.Kernel)
+	case math.Abs(float64(m.MemoryBytes-o.MemoryBytes)) > memoryDiffers*float64(m.MemoryBytes):
+		return fmt.Sprintf("a machine with %.1f GiB, and this one has %.1f", float64(o.MemoryBytes)/(1<<30), float64(m.MemoryBytes)/(1<<30))
+	case m.ID != "" && o.ID != "" && m.ID != o.ID:
+		return fmt.Sprintf("another machine of the same kind (%s), and this is %s", o.ID, m.ID)
+	case m.Root != o.Root:
+		return fmt.Sprintf("root %t, and this is with %t", o.Root, m.Root)
+	case m.FileSystem != o.FileSystem:
+		return fmt.Sprintf("%s, and this is on %s", o.FileSystem, m.FileSystem)
+	}
+	for _, name := range []string{postgres, mariadb} {
+		if m.Versions[name] != o.Versions[name] {
+			return fmt.Sprintf("%q, and this machine has %q", o.Versions[name], m.Versions[name])
+		}
+	}
+	return ""
+}
+
 // lines are the machine in words.
 func (m machine) lines() []string {
 	names := make([]string, 0, len(m.Versions))
@@ -83,8 +131,12 @@ func (m machine) lines() []string {
 			versions[n] = name + " " + versions[n]
 		}
 	}
+	id := ""
+	if m.ID != "" {
+		id = " " + m.ID
+	}
 	return []string{
-		fmt.Sprintf("machine: %d × %s, %.1f GiB, Linux %s, %s on device %s", m.CPUs, m.CPU, float64(m.MemoryBytes)/(1<<30), m.Kernel, m.FileSystem, m.Device),
+		fmt.Sprintf("machine%s: %d × %s, %.1f GiB, Linux %s, %s on device %s", id, m.CPUs, m.CPU, float64(m.MemoryBytes)/(1<<30), m.Kernel, m.FileSystem, m.Device),
 		fmt.Sprintf("root: %t; levers: %s", m.Root, m.Levers),
 		"versions: " + strings.Join(versions, "; "),
 		fmt.Sprintf("before the run: load %s, %.0f %% of the processors busy", m.Load, 100*m.BusyShare),

@@ -124,7 +124,7 @@ func exitOn(err error) {
 
 func parseFlags() (settings, error) {
 	var s settings
-	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,log,moment,service,fleet,lab,failover,hosts,replica (default: all)")
+	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,log,moment,service,fleet,lab,failover,hosts,replica,clusters (default: all)")
 	flag.BoolVar(&s.Quick, "quick", false, "small sizes: shows that everything runs, not how fast")
 	flag.IntVar(&s.Blocks, "blocks", 0, "blocks of each comparison (default 8; 6 with --quick, the least that has an interval)")
 	flag.IntVar(&s.Seconds, "seconds", 0, "seconds of one measurement under load (default 8; 1 with --quick)")
@@ -186,9 +186,9 @@ func (s settings) check() error {
 			}
 		}
 	}
-	others := slices.ContainsFunc(names, func(name string) bool { return name != "failover" && name != hosts })
+	others := slices.ContainsFunc(names, func(name string) bool { return name != "failover" && name != hosts && name != clusters })
 	if others && (s.Resume != "" || s.Within > 0 || s.list || s.Abreast) && !(s.print && s.Only == "") {
-		return errors.New("--resume, --within, --abreast and --list are for --only failover and --only hosts")
+		return errors.New("--resume, --within, --abreast and --list are for --only failover, hosts and clusters")
 	}
 	if s.print && s.Resume == "" {
 		return errors.New("--print needs the file of --resume")
@@ -206,6 +206,10 @@ func withoutMeasuring(s settings) error {
 		var err error
 		if r.book, err = readBook(s.Resume); err != nil {
 			return err
+		}
+		// It can be asked on any machine, and gone on with on one.
+		if err := errors.Join(r.book.sameMachine(describeMachine(context.Background(), s)), r.book.sameSizes(s)); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: it would be refused here: %v\n", err)
 		}
 	}
 	r.listFailovers(os.Stdout)

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 // row is one line of the table.
@@ -40,7 +43,7 @@ type report struct {
 func openReport(ctx context.Context, s settings, b *book) (*report, error) {
 	o := &report{path: s.out, began: time.Now(), host: describeMachine(ctx, s)}
 	o.pieces = append(slices.Clone(b.pieces), piece{Machine: o.host, Started: o.began.UTC()})
-	if err := b.sameMachine(o.host); err != nil {
+	if err := errors.Join(b.sameMachine(o.host), b.sameSizes(s)); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(o.path), 0o755); err != nil {
@@ -51,7 +54,7 @@ func openReport(ctx context.Context, s settings, b *book) (*report, error) {
 		o.path = s.Resume
 		o.raw, err = openWhole(o.path)
 	} else {
-		o.raw, err = os.Create(o.path)
+		o.raw, err = createNew(o.path)
 	}
 	if err != nil {
 		return nil, err
@@ -66,16 +69,54 @@ func openReport(ctx context.Context, s settings, b *book) (*report, error) {
 	return o, nil
 }
 
-// openWhole opens a file of lines to append to, without a last one that was cut off.
-func openWhole(path string) (*os.File, error) {
-	raw, err := os.ReadFile(path)
+// createNew begins a file. One that is there has hours of rounds, perhaps.
+func createNew(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s is there: --resume goes on with it, and --out can name another file", path)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Truncate(path, int64(bytes.LastIndexByte(raw, '\n')+1)); err != nil {
+	return f, alone(f)
+}
+
+// openWhole opens a file of lines to append to, without a last one that was cut off.
+func openWhole(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
 		return nil, err
 	}
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err := alone(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	raw, err := io.ReadAll(f)
+	if err == nil {
+		err = f.Truncate(int64(bytes.LastIndexByte(raw, '\n') + 1))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// alone keeps another run from going on with the same file meanwhile: each would measure what
+// the other one does. The end of this process gives it back.
+func alone(f *os.File) error {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("%s: another run writes it: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// keep has what was measured outlive the machine.
+func (o *report) keep() {
+	if o.raw == nil {
+		return
+	}
+	if err := o.raw.Sync(); err != nil {
+		o.say("raw samples may not be on disk: %v", err)
+	}
 }
 
 // say shows progress; the table itself goes to standard output.

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe/internal/harness"
+)
+
+// clusters is the name of the part.
+const clusters = "clusters"
+
+func init() { parts = append(parts, part{[]string{clusters}, clustersPart}) }
+
+// What happens to a cluster, in a random order in each round, with its three servers on one
+// host. No bar was set for any of it.
+var clusterLosses = []*loss{
+	{name: "cluster: writer killed", measure: longestPause, strike: side.kill},
+	{name: "cluster: failover in order", measure: longestPause, strike: side.inOrder},
+	{name: "cluster: reader killed", measure: longestUnread, strike: side.killStandby},
+	{name: "cluster: reader frozen", measure: longestUnread, strike: side.loseStandby},
+}
+
+const longestUnread = "longest time without an answer at the reader endpoint, of the slowest of 4 clients"
+
+// clustersPart loses servers of a DB cluster of each engine, one cluster after the other:
+// three servers of one take the memory of three instances.
+func clustersPart(ctx context.Context, r *run) (failure error) {
+	if r.Only == "" {
+		r.out.row(row{Bench: clusters, What: "losses of a DB cluster", Value: notMeasured, Note: "only with --only " + clusters})
+		return nil
+	}
+	l, err := r.service(ctx)
+	if err != nil {
+		return err
+	}
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
+	for _, c := range r.clusterContenders(l) {
+		failure = errors.Join(failure, r.inTurn(ctx, []*contender{c}), c.end(ctx), c.wrong())
+	}
+	r.clusterFigures()
+	return failure
+}
+
+// clusterContenders are a cluster of each engine that there is.
+func (r *run) clusterContenders(l *lab) (list []*contender) {
+	const where = "all three servers on this machine"
+	for _, c := range []struct{ engine, role string }{{postgres, roleCluster}, {mariadb, roleClusterOther}} {
+		if _, had := l.engines[c.engine]; had || r.list {
+			list = append(list, r.contender(about{Name: engineTitle[c.engine] + " cluster", Role: c.role, Where: where}, clusterLosses, l.clusterSide(c.engine)))
+		}
+	}
+	return list
+}
+
+// clusterFigures makes their rows from what the file has.
+func (r *run) clusterFigures() {
+	if own := r.book.only(roleCluster); own != nil {
+		r.lossRows(clusterLosses, own, r.book.only(roleClusterOther), nil)
+	} else if other := r.book.only(roleClusterOther); other != nil {
+		r.lossRows(clusterLosses, other, nil, nil)
+	}
+}
+
+// clusterSide makes clusters of an engine.
+func (l *lab) clusterSide(engine string) maker {
+	remove := func(ctx context.Context, s side) error { return l.removeCluster(ctx, s.(*clusterLab).name) }
+	return maker{
+		make: func(ctx context.Context, n int) (side, error) {
+			c, err := l.clusterLab(ctx, engine, fmt.Sprintf("cluster-%s-%d", engine, n))
+			if err != nil && ctx.Err() == nil {
+				err = errors.Join(err, l.removeCluster(ctx, fmt.Sprintf("cluster-%s-%d", engine, n)))
+			}
+			return c, err
+		},
+		drop: func(ctx context.Context, s side) error {
+			c := s.(*clusterLab)
+			for _, m := range c.view.Members(c.id) {
+				_ = m.Thaw() // a loss that failed may have left it frozen, and a frozen server does not end
+			}
+			return remove(ctx, s)
+		},
+		leave: remove,
+	}
+}
+
+// clusterLab is a DB cluster, and its client that writes. Of what happens to pairs it has a part.
+type clusterLab struct {
+	side
+	*lab
+	name, id string
+	login    harness.Login // by the cluster's endpoint
+	readers  harness.Login // by that of the readers
+	view     *harness.Service
+	pulse    *harness.Pulse
+	pairs    int // that were asked for
+}
+
+func (c *clusterLab) client() writer { return c.pulse }
+
+func (l *lab) clusterLab(ctx context.Context, engine, name string) (*clusterLab, error) {
+	c := &clusterLab{lab: l, name: name, view: &harness.Service{Data: l.data}}
+	_, err := l.api.CreateDBCluster(ctx, &rds.CreateDBClusterInput{
+		DBClusterIdentifier: aws.String(name), Engine: aws.String(engine), DBClusterInstanceClass: aws.String(pairClass(l)),
+		MasterUsername: aws.String(masterUser), MasterUserPassword: aws.String(masterPassword), DatabaseName: aws.String(database),
+		AllocatedStorage: aws.Int32(20), StorageType: aws.String("local"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.id = aws.ToString(d.DbClusterResourceId)
+	c.login = harness.Login{Engine: engine, Address: aws.ToString(d.Endpoint), Port: int(aws.ToInt32(d.Port)), User: masterUser, Password: masterPassword,
+		Database: database, CAFile: filepath.Join(l.data, "ca.pem")}
+	c.readers = c.login
+	c.readers.Address = aws.ToString(d.ReaderEndpoint)
+	c.pulse, err = harness.NewPulse(ctx, c.login)
+	return c, err
+}
+
+func (c *clusterLab) describe(ctx context.Context) (d types.DBCluster, err error) {
+	out, err := c.api.DescribeDBClusters(ctx, &rds.DescribeDBClustersInput{DBClusterIdentifier: aws.String(c.name)})
+	if err != nil {
+		return d, err
+	}
+	return out.DBClusters[0], nil
+}
+
+// whole waits until all three servers are there, and commits wait for either of two.
+func (c *clusterLab) whole(ctx context.Context) (d types.DBCluster, err error) {
+	for deadline := time.Now().Add(wholeTimeOf(c.id)); ; pauseFor(ctx, pollPause) {
+		if d, err = c.describe(ctx); err != nil {
+			return d, err
+		}
+		lacks, err := c.lacks(ctx, d)
+		if err != nil || lacks == "" {
+			return d, err
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return d, errors.Join(ctx.Err(), fmt.Errorf("%s is not whole: %s", c.name, lacks))
+		}
+	}
+}
+
+// wholeTimeOf bounds the wait for a cluster, which is made at first.
+func wholeTimeOf(id string) time.Duration {
+	if id == "" {
+		return availableTime + wholeWait
+	}
+	return wholeWait
+}
+
+func (c *clusterLab) lacks(ctx context.Context, d types.DBCluster) (string, error) {
+	if status := aws.ToString(d.Status); status != "available" || len(d.DBClusterMembers) != 3 {
+		return fmt.Sprintf("it is %s with %d servers", status, len(d.DBClusterMembers)), nil
+	}
+	var followers []string
+	members := c.view.Members(aws.ToString(d.DbClusterResourceId))
+	for _, m := range members {
+		if _, err := m.Server(); err != nil {
+			return err.Error(), nil
+		}
+		if m.Follows() {
+			followers = append(followers, m.ID)
+		}
+	}
+	if len(members) != 3 || len(followers) != 2 {
+		return fmt.Sprintf("%d of %d servers follow", len(followers), len(members)), nil
+	}
+	for _, m := range d.DBClusterMembers {
+		out, err := c.api.DescribeDBInstances(ctx, &rds.DescribeDBInstancesInput{DBInstanceIdentifier: m.DBInstanceIdentifier})
+		if err != nil {
+			return err.Error(), nil // one may just have been replaced
+		}
+		if status := aws.ToString(out.DBInstances[0].DBInstanceStatus); status != "available" {
+			return fmt.Sprintf("%s is %s", aws.ToString(m.DBInstanceIdentifier), status), nil
+		}
+	}
+	slices.Sort(followers)
+	said, err := c.explain(ctx)
+	if !strings.Contains(said, "commits wait for "+strings.Join(followers, ", ")+"\n") {
+		return "not both readers have every commit: " + said, err
+	}
+	return "", err
+}
+
+// explain is what the service says of its own record, which no call of RDS tells.
+func (c *clusterLab) explain(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, c.bin, "explain", c.name, "--data", c.data, "--region", region, "--endpoint", aws.ToString(c.api.Options().BaseEndpoint))
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "AWS_") }), "AWS_ACCESS_KEY_ID="+accessKey, "AWS_SECRET_ACCESS_KEY="+c.secret)
+	out, err := cmd.CombinedOutput()
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("kurabe explain %s: %w: %s", c.name, err, out)
+	}
+	return string(out), err
+}
+
+// removeCluster returns when a cluster is gone, or there was none.
+func (l *lab) removeCluster(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, goneTime)
+	defer cancel()
+	_, err := l.api.DeleteDBCluster(ctx, &rds.DeleteDBClusterInput{DBClusterIdentifier: aws.String(name), SkipFinalSnapshot: aws.Bool(true)})
+	for err == nil {
+		pauseFor(ctx, pollPause)
+		_, err = l.api.DescribeDBClusters(ctx, &rds.DescribeDBClustersInput{DBClusterIdentifier: aws.String(name)})
+	}
+	if code(err) == "DBClusterNotFoundFault" {
+		return nil
+	}
+	return fmt.Errorf("delete %s: %w", name, err)
+}

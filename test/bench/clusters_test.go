@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The gap is that of the client that waited longest, what it still waits for included; what was
+// before the loss does not count.
+func TestReadsGap(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	r := &reads{endedNow: at(6000)}
+	for n := range readClients {
+		for ms := 0; ms < 6000; ms += 10 {
+			if n == 1 && ms > 1000 && ms < 1700 || n == 2 && ms > 100 && ms < 900 { // the latter before the loss
+				continue
+			}
+			r.answered(n, []string{"a", "b"}[n%2], at(ms))
+		}
+	}
+	if got := r.gap(at(1005)); got != 700*time.Millisecond {
+		t.Errorf("%v", got)
+	}
+	if err := r.spread(); err != nil {
+		t.Error(err)
+	}
+	if err := r.answeredSince(at(5000), readsAfter); err != nil {
+		t.Error(err)
+	}
+	if r.answeredSince(at(5900), readsAfter) == nil {
+		t.Error("ten answers are enough for twenty")
+	}
+	r.endedNow = at(9000)
+	if got := r.gap(at(1005)); got < 3*time.Second {
+		t.Errorf("who still waits does not count: %v", got)
+	}
+	r.at[1], r.at[3] = "a", "a"
+	if r.spread() == nil {
+		t.Error("one reader counts as two")
+	}
+	if (&reads{}).spread() == nil {
+		t.Error("nobody counts as a reader")
+	}
+}
+
+// A cluster has no peer and no bars, and its rows are held against nothing but its own rows.
+func TestClusterRows(t *testing.T) {
+	r := testRun(t, settings{Only: clusters})
+	each(r.book.side(about{Name: "PostgreSQL cluster", Role: roleCluster}), clusterLosses, 0.25, 0.75)
+	each(r.book.side(about{Name: "MariaDB cluster", Role: roleClusterOther}), clusterLosses, 1)
+	r.clusterFigures()
+	line := r.found(t, "cluster: reader killed: "+longestUnread)
+	if line.Value != "median 0.50 s, worst 0.75 s" || line.Bar != "" || !strings.Contains(line.Note, "2 rounds") {
+		t.Errorf("%+v", line)
+	}
+	if line := r.found(t, missingRows+", MariaDB cluster"); line.Verdict != meets {
+		t.Errorf("%+v", line)
+	}
+	if len(r.out.rows) != 2*len(clusterLosses)+2 {
+		t.Errorf("%d rows", len(r.out.rows))
+	}
+}
+
+func TestListClusters(t *testing.T) {
+	for only, want := range map[string]bool{clusters: true, hosts: false, "failover," + clusters: true} {
+		r := &run{settings: settings{Only: only, Rounds: 5, Blocks: 6, Seconds: 1, list: true}, book: newBook()}
+		var out bytes.Buffer
+		r.listFailovers(&out)
+		if has := strings.Contains(out.String(), "PostgreSQL cluster"); has != want {
+			t.Errorf("%s:\n%s", only, &out)
+		}
+		if peer := strings.Contains(out.String(), "Patroni"); peer != (only != clusters) {
+			t.Errorf("%s:\n%s", only, &out)
+		}
+	}
+	if err := (settings{Only: clusters, Within: time.Minute}).check(); err != nil {
+		t.Error(err)
+	}
+}
