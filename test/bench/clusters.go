@@ -80,11 +80,15 @@ func (l *lab) clusterSide(engine string) maker {
 	remove := func(ctx context.Context, s side) error { return l.removeCluster(ctx, s.(*clusterLab).name) }
 	return maker{
 		make: func(ctx context.Context, n int) (side, error) {
-			c, err := l.clusterLab(ctx, engine, fmt.Sprintf("cluster-%s-%d", engine, n))
-			if err != nil && ctx.Err() == nil {
-				err = errors.Join(err, l.removeCluster(ctx, fmt.Sprintf("cluster-%s-%d", engine, n)))
+			name := fmt.Sprintf("cluster-%s-%d", engine, n)
+			c, err := l.clusterLab(ctx, engine, name)
+			if err == nil {
+				return c, nil
 			}
-			return c, err
+			if ctx.Err() == nil {
+				err = errors.Join(err, l.removeCluster(ctx, name))
+			}
+			return nil, err
 		},
 		drop: func(ctx context.Context, s side) error {
 			c := s.(*clusterLab)
@@ -125,7 +129,7 @@ func (l *lab) clusterLab(ctx context.Context, engine, name string) (*clusterLab,
 	if err != nil {
 		return nil, err
 	}
-	c.id = aws.ToString(d.DbClusterResourceId)
+	c.id = recordID(d)
 	c.login = harness.Login{Engine: engine, Address: aws.ToString(d.Endpoint), Port: int(aws.ToInt32(d.Port)), User: masterUser, Password: masterPassword,
 		Database: database, CAFile: filepath.Join(l.data, "ca.pem")}
 	c.readers = c.login
@@ -158,6 +162,11 @@ func (c *clusterLab) whole(ctx context.Context) (d types.DBCluster, err error) {
 	}
 }
 
+// recordID is the id that folders and records have, of which users see control.ClusterResourceID.
+func recordID(d types.DBCluster) string {
+	return "db-" + strings.TrimPrefix(aws.ToString(d.DbClusterResourceId), "cluster-")
+}
+
 // wholeTimeOf bounds the wait for a cluster, which is made at first.
 func wholeTimeOf(id string) time.Duration {
 	if id == "" {
@@ -171,7 +180,7 @@ func (c *clusterLab) lacks(ctx context.Context, d types.DBCluster) (string, erro
 		return fmt.Sprintf("it is %s with %d servers", status, len(d.DBClusterMembers)), nil
 	}
 	var followers []string
-	members := c.view.Members(aws.ToString(d.DbClusterResourceId))
+	members := c.view.Members(recordID(d))
 	for _, m := range members {
 		if _, err := m.Server(); err != nil {
 			return err.Error(), nil

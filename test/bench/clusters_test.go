@@ -2,9 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe"
+	"kurabe/internal/control"
 )
 
 // The gap is that of the client that waited longest, what it still waits for included; what was
@@ -61,6 +68,25 @@ func TestClusterRows(t *testing.T) {
 	}
 	if len(r.out.rows) != 2*len(clusterLosses)+2 {
 		t.Errorf("%d rows", len(r.out.rows))
+	}
+}
+
+// The folders of a cluster are found by what users see of it.
+func TestRecordID(t *testing.T) {
+	const id = kurabe.InstanceID("db-23GSJ4TJFYPCVUONZ4KH77DYS4")
+	if got := recordID(types.DBCluster{DbClusterResourceId: aws.String(control.ClusterResourceID(id))}); got != string(id) {
+		t.Errorf("%s, want %s", got, id)
+	}
+}
+
+// What could not be made is no side: there is nothing of it to take away.
+func TestNoCluster(t *testing.T) {
+	l := &lab{api: newClient("http://127.0.0.1:1", "none")}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s, err := l.clusterSide(postgres).make(ctx, 1)
+	if err == nil || s != nil {
+		t.Errorf("%v, %v", s, err)
 	}
 }
 
