@@ -3,6 +3,7 @@ package hostlink
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"kurabe"
 	"kurabe/internal/logkey"
@@ -23,21 +24,35 @@ func (s *Server) speaksOf(ctx context.Context, host kurabe.HostID, prefix, id st
 		return err
 	}
 	if e.ModRevision != 0 {
+		s.mu.Lock()
+		if len(s.spoke) >= refusalsMax {
+			clear(s.spoke)
+		}
+		s.spoke[refusal{host, id}] = s.Now()
+		s.mu.Unlock()
 		return do()
 	}
 	s.refused(host, id)
 	return fmt.Errorf("%w: host %s speaks of %.80q, which it was not given", ErrRefused, host, id)
 }
 
+// lateWord is how long after its last word of what it had a host may say one more that is
+// merely late, when that was taken from it: refused like any other, and nothing to be told.
+const lateWord = time.Minute
+
 // refused puts a refusal into the log, once.
 func (s *Server) refused(host kurabe.HostID, id string) {
 	what := refusal{host, id}
 	s.mu.Lock()
 	_, told := s.told[what]
-	if len(s.told) >= refusalsMax {
-		clear(s.told)
+	if spoke, ok := s.spoke[what]; ok && s.Now().Sub(spoke) < lateWord {
+		told = true
+	} else {
+		if len(s.told) >= refusalsMax {
+			clear(s.told)
+		}
+		s.told[what] = struct{}{}
 	}
-	s.told[what] = struct{}{}
 	s.mu.Unlock()
 	if !told {
 		s.Log.Warn("a host speaks of what it was not given", logkey.Host, string(host), "of", fmt.Sprintf("%.80s", id))

@@ -43,6 +43,13 @@ func TestHostSpeaksOfWhatItHas(t *testing.T) {
 		}
 	}
 	h1.logs(t)
+	// A word that is merely late is refused too, and nobody need be told of it.
+	if err := h1.PutReport(ctx, kurabe.InstanceReport{Host: "h1", Instance: "db-1"}); !errors.Is(err, hostlink.ErrRefused) {
+		t.Errorf("what was taken from it: %v", err)
+	}
+	if strings.Contains(f.log.String(), "of=db-1\n") {
+		t.Error("the log tells of a word that was late")
+	}
 	for _, id := range []string{"db-2", "db-3", "db-9", "snap-2"} {
 		if n := strings.Count(f.log.String(), "not given\" host=h1 of="+id+"\n"); n != 1 {
 			t.Errorf("the log tells of %s %d times", id, n)

@@ -59,7 +59,8 @@ type Server struct {
 	heard   map[kurabe.HostID]*hearing
 	streams map[kurabe.HostID]*stream
 	asked   map[string]asked
-	told    map[refusal]struct{} // refusals that the log has
+	told    map[refusal]struct{}  // refusals that the log has
+	spoke   map[refusal]time.Time // when hosts last spoke of what they have
 }
 
 // stream is the newest stream of assignments of a host.
@@ -70,7 +71,7 @@ type stream struct {
 
 // NewServer returns a Server; Serve runs it.
 func NewServer(c ServerConfig) *Server {
-	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}, told: map[refusal]struct{}{}}
+	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}, told: map[refusal]struct{}{}, spoke: map[refusal]time.Time{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+joinPath, s.join)
 	mux.Handle("POST "+enterPath, s.server(s.enter))
