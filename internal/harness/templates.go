@@ -64,8 +64,8 @@ func (s *Service) takeTemplates(t testing.TB) {
 		templates.running = append(templates.running, s)
 		return
 	}
-	if err := os.MkdirAll(s.Data, 0o711); err != nil {
-		t.Fatal(err)
+	if os.MkdirAll(s.Data, 0o711) != nil {
+		return // which is for the service to say
 	}
 	if err := linkTree(templates.dir, filepath.Join(s.Data, "templates")); err != nil {
 		t.Fatal(err)
