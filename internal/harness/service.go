@@ -307,6 +307,7 @@ func (s *Service) end() error {
 		<-l.done
 	}
 	err := s.EndDatabases(context.Background())
+	s.leaveTemplates()
 	// MariaDB's system folder is read-only: os.RemoveAll would leave it.
 	return errors.Join(err, s.removeGroups(), sklookup.Remove(sklookup.PinFolder(s.HostID())), volume.RemoveTree(filepath.Dir(s.Data), s.Data))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -15,8 +16,8 @@ import (
 // does that was upgraded. They are only read, so that links to their files will do.
 var templates struct {
 	sync.Mutex
-	dir     string // "" while nobody has any
-	running []*Service
+	dir    string     // "" while nobody has any
+	makers []*Service // services that began with none, and whose folder is there
 }
 
 // keepTemplates keeps those of a service if it has them of both engines.
@@ -52,16 +53,16 @@ func (s *Service) takeTemplates(t testing.TB) {
 	}
 	templates.Lock()
 	defer templates.Unlock()
-	for len(templates.running) > 0 && templates.dir == "" {
-		if err := templates.running[0].keepTemplates(); err != nil {
+	for len(templates.makers) > 0 && templates.dir == "" {
+		if err := templates.makers[0].keepTemplates(); err != nil {
 			t.Fatal(err)
 		}
 		if templates.dir == "" {
-			templates.running = templates.running[1:]
+			templates.makers = templates.makers[1:]
 		}
 	}
 	if templates.dir == "" {
-		templates.running = append(templates.running, s)
+		templates.makers = append(templates.makers, s)
 		return
 	}
 	if os.MkdirAll(s.Data, 0o711) != nil {
@@ -70,6 +71,13 @@ func (s *Service) takeTemplates(t testing.TB) {
 	if err := linkTree(templates.dir, filepath.Join(s.Data, "templates")); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// leaveTemplates is before a service's folder goes: of half a folder nothing is to be kept.
+func (s *Service) leaveTemplates() {
+	templates.Lock()
+	defer templates.Unlock()
+	templates.makers = slices.DeleteFunc(templates.makers, func(m *Service) bool { return m == s })
 }
 
 // linkTree makes a tree of links to the files of another one, or of copies, where the two are

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 )
 
 // compat runs the Python tests in the environment that scripts/install.sh made.
@@ -30,12 +28,7 @@ func (r *runner) compat(ctx context.Context) (total, error) {
 	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return total{}, err
 	}
-	which := r.whichCompat()
-	if len(which) == 0 {
-		return total{}, errAbsent
-	}
-	argv := append([]string{python, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-v", "--tb=short", "-rs", "--color=no", "--junitxml=" + report}, which...)
-	cmd := r.command(ctx, r.isolated(argv...)...)
+	cmd := r.command(ctx, r.isolated(python, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-v", "--tb=short", "-rs", "--color=no", "--junitxml="+report, "test/compat")...)
 	cmd.Env = append(os.Environ(), "PATH="+venv+":"+os.Getenv("PATH"))
 	cmd.Env = append(cmd.Env, r.binaryEnv()...)
 	cmd.Stdout, cmd.Stderr = r.out, r.out
@@ -49,30 +42,6 @@ func (r *runner) compat(ctx context.Context) (total, error) {
 		return t, fmt.Errorf("pytest: %w", runErr)
 	}
 	return t, nil
-}
-
-// whichCompat names the tests to pytest, in which a name stands for all that it is tried with,
-// and so it is in the count of what is left out.
-func (r *runner) whichCompat() []string {
-	var left []string
-	for file, names := range r.left["compat"] {
-		for name := range names {
-			left = append(left, strings.TrimPrefix(file, "./")+"::"+name)
-		}
-	}
-	slices.Sort(left)
-	switch {
-	case r.rest:
-		return left
-	case r.whole:
-		left = nil
-	}
-	r.leftOut += len(left)
-	which := []string{"test/compat"}
-	for _, id := range left {
-		which = append(which, "--deselect="+id)
-	}
-	return which
 }
 
 type junit struct {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,10 +58,6 @@ func TestLeftNamesTests(t *testing.T) {
 	}
 	tags := map[string]string{"lab": "integration", "integration": "integration", "unprivileged": "integration", "fault": "fault"}
 	for suite, folders := range left {
-		if suite == "compat" {
-			checkLeftOfCompat(t, folders)
-			continue
-		}
 		tag, ok := tags[suite]
 		if !ok {
 			t.Errorf("left.txt: nothing of a suite %q can be left out", suite)
@@ -85,48 +80,6 @@ func TestLeftNamesTests(t *testing.T) {
 					}
 				}
 			}
-		}
-	}
-}
-
-// checkLeftOfCompat looks for each name, "Class::test_name[what it is tried with]", in its file.
-func checkLeftOfCompat(t *testing.T, files map[string]map[string]bool) {
-	for file, names := range files {
-		source, err := os.ReadFile(filepath.Join("..", "..", file))
-		if err != nil {
-			t.Errorf("left.txt: %v", err)
-			continue
-		}
-		for name := range names {
-			class, test, ok := strings.Cut(name, "::")
-			if !ok {
-				class, test = "", name
-			}
-			test, _, _ = strings.Cut(test, "[")
-			if !strings.Contains(string(source), "def "+test+"(") || class != "" && !strings.Contains(string(source), "class "+class) {
-				t.Errorf("left.txt: there is no %s in %s", name, file)
-			}
-		}
-	}
-}
-
-func TestWhichCompat(t *testing.T) {
-	left, err := parseLeft("compat ./test/compat/test_a.py test_x TestB::test_y[mariadb]\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		r       runner
-		want    string
-		leftOut int
-	}{
-		{runner{left: left}, "test/compat --deselect=test/compat/test_a.py::TestB::test_y[mariadb] --deselect=test/compat/test_a.py::test_x", 2},
-		{runner{left: left, whole: true}, "test/compat", 0},
-		{runner{left: left, rest: true}, "test/compat/test_a.py::TestB::test_y[mariadb] test/compat/test_a.py::test_x", 0},
-		{runner{rest: true}, "", 0},
-	} {
-		if got := strings.Join(c.r.whichCompat(), " "); got != c.want || c.r.leftOut != c.leftOut {
-			t.Errorf("%q with %d left out, want %q", got, c.r.leftOut, c.want)
 		}
 	}
 }
