@@ -97,23 +97,28 @@ func drillGuardCommand() *cobra.Command {
 	}}
 }
 
-func (f *drillFlags) order() drill.Order {
+func (f *drillFlags) order() (o drill.Order, err error) {
+	side := ""
 	switch {
 	case f.kill != "":
-		return drill.Order{Action: drill.Kill, Side: drill.Side(f.kill)}
+		o.Action, side = drill.Kill, f.kill
 	case f.freeze != "":
-		return drill.Order{Action: drill.Freeze, Side: drill.Side(f.freeze), For: f.duration}
+		o.Action, o.For, side = drill.Freeze, f.duration, f.freeze
 	case f.cut != "":
-		return drill.Order{Action: drill.Cut, Side: drill.Side(f.cut), For: f.duration}
+		o.Action, o.For, side = drill.Cut, f.duration, f.cut
 	case f.failover:
-		return drill.Order{Action: drill.Failover}
+		o.Action = drill.Failover
 	}
-	return drill.Order{}
+	o.Side, o.Which, err = drill.ParseSide("--"+string(o.Action), side)
+	return o, err
 }
 
 func (f *drillFlags) run(cmd *cobra.Command, name string) error {
-	order := f.order()
-	if err := order.Check(); err != nil {
+	order, err := f.order()
+	if err == nil {
+		err = order.Check()
+	}
+	if err != nil {
 		return err
 	}
 	if f.freeze == "" && f.cut == "" && cmd.Flags().Changed("for") {

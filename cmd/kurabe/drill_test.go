@@ -114,3 +114,30 @@ func TestDrillVerdict(t *testing.T) {
 		t.Errorf("all well: %v", err)
 	}
 }
+
+// What is to be struck is read from one flag; a choice that is none says what to say instead.
+func TestDrillOrder(t *testing.T) {
+	for _, c := range []struct {
+		flags drillFlags
+		want  drill.Order
+		says  string
+	}{
+		{drillFlags{kill: "reader=3"}, drill.Order{Action: drill.Kill, Side: drill.Reader, Which: drill.Which{Number: 3}}, ""},
+		{drillFlags{freeze: "standby", duration: 1}, drill.Order{Action: drill.Freeze, Side: drill.Standby, For: 1}, ""},
+		{drillFlags{failover: true}, drill.Order{Action: drill.Failover}, ""},
+		{drillFlags{}, drill.Order{}, ""},
+		{drillFlags{cut: "reader="}, drill.Order{}, `--cut "reader=": it names none`},
+		{drillFlags{kill: "writer=2"}, drill.Order{}, "say --kill writer"},
+	} {
+		o, err := c.flags.order()
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%+v: %v", c.flags, err)
+			}
+			continue
+		}
+		if err != nil || o != c.want {
+			t.Errorf("%+v: %+v, %v", c.flags, o, err)
+		}
+	}
+}

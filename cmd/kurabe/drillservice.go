@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -96,4 +97,38 @@ func (s drillService) Failover(ctx context.Context) error {
 		return friendly(err)
 	}
 	return nil
+}
+
+// strikeTime is how long a strike is waited for: after that its permit is over.
+const strikeTime = drill.PermitTime + drillAskTime
+
+// Permit implements drill.Service.
+func (s drillService) Permit(ctx context.Context, of drill.Server) (p drill.Permit, err error) {
+	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
+	defer cancel()
+	body, err := s.c.post(ctx, "/kurabe/drill/permit", s.strikeQuery(of.ID, of.PID))
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return p, err
+	}
+	if p.Server != of.ID || p.PID != of.PID || p.Host != of.Host {
+		return p, fmt.Errorf("the permit is for process %d of %s on host %s", p.PID, p.Server, p.Host)
+	}
+	return p, nil
+}
+
+// Strike implements drill.Service.
+func (s drillService) Strike(ctx context.Context, p drill.Permit) error {
+	ctx, cancel := context.WithTimeout(ctx, strikeTime)
+	defer cancel()
+	query := s.strikeQuery(p.Server, p.PID)
+	query.Set("permit", p.Key)
+	_, err := s.c.post(ctx, "/kurabe/drill/strike", query)
+	return err
+}
+
+func (s drillService) strikeQuery(server kurabe.InstanceID, pid int) url.Values {
+	return url.Values{"name": {s.name}, "server": {string(server)}, "pid": {strconv.Itoa(pid)}}
 }

@@ -75,11 +75,15 @@ func (l logFiles) ask(ctx context.Context, host kurabe.HostID, kind string, q lo
 	return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: fmt.Sprintf("the log files are on host %s, which does not answer; try again", host), Err: err}
 }
 
-// hostAnswerer answers what logFiles and followings ask. lags are those of the host's agent.
-func hostAnswerer(local control.LogSource, lags func() []kurabe.ReplicaLag) hostlink.Answerer {
+// hostAnswerer answers what logFiles, followings and strikes ask. lags are those of the host's
+// agent.
+func hostAnswerer(local control.LogSource, lags func() []kurabe.ReplicaLag, drills hostDrills) hostlink.Answerer {
 	return func(ctx context.Context, kind string, body json.RawMessage) (any, error) {
-		if kind == askReplicaLag {
+		switch kind {
+		case askReplicaLag:
 			return lags(), nil
+		case askDrillPermit, askDrillStrike:
+			return drills.answer(kind, body)
 		}
 		var q logQuestion
 		if err := json.Unmarshal(body, &q); err != nil {

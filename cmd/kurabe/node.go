@@ -118,6 +118,7 @@ type node struct {
 	host    *agent.Host
 	sockets *sklookup.Table
 	leases  *hostlink.Leases
+	drills  hostDrills
 	// say tells the service that this host is there.
 	say func(context.Context, hostlink.Alive) (hostlink.AliveAnswer, error)
 

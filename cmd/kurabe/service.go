@@ -100,6 +100,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if s.hostFile, err = loadHostFile(data, f.addressPool); err != nil {
 		return err
 	}
+	s.drills = newHostDrills(s.hostFile.ID, s.base, s.log)
 	if err := s.enterOutside(f, data); err != nil {
 		return err
 	}
@@ -372,6 +373,9 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
 	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))
 	server.Handle("POST /kurabe/recover", server.Signed(recoverer{c}.accept))
+	struck := strikes{c, s.host.ID, s.drills, s.links}
+	server.Handle("POST /kurabe/drill/permit", server.Signed(struck.permit))
+	server.Handle("POST /kurabe/drill/strike", server.Signed(struck.strike))
 	hosts := hostRequests{c, ca.Digest(), s.hostAddress, s.canHaveServers, s.outside.flags()}
 	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
 	server.Handle("GET /kurabe/hosts/leaving", server.Signed(s.leaving))

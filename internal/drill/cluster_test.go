@@ -34,7 +34,11 @@ func TestOrderOfACluster(t *testing.T) {
 			t.Errorf("%s: %q, %v", text, c.order, err)
 		}
 		var got []kurabe.InstanceID
-		for _, s := range c.order.sides(ring(), c.here) {
+		sides, err := c.order.sides(ring(), c.here)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		for _, s := range sides {
 			got = append(got, s.ID)
 		}
 		if !reflect.DeepEqual(got, c.ids) {

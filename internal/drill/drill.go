@@ -65,26 +65,43 @@ func (d *Drill) Check(ctx context.Context) (Look, error) {
 	if lacks := l.Lacks(); lacks != "" {
 		return l, &Refusal{d.Instance, lacks}
 	}
-	list, err := d.targets(l)
+	list, err := d.targets(ctx, l)
 	if err == nil && d.Order.Action == Cut {
 		_, err = d.cutOff(l, list[0])
 	}
 	return l, err
 }
 
-// targets are the processes that the order is about.
-func (d *Drill) targets(l Look) (list []target, err error) {
-	for _, s := range d.Order.sides(l, d.Host) {
-		if s.Host != d.Host {
-			return nil, fmt.Errorf("%s is on %s, and this is %s: run the drill there", s.ID, s.Host, d.Host)
-		}
-		t, err := find(d.Data, s)
+// targets are the servers that the order is about, each of which may be struck now.
+func (d *Drill) targets(ctx context.Context, l Look) (list []target, err error) {
+	sides, err := d.Order.sides(l, d.Host)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range sides {
+		t, err := d.target(ctx, s)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, t)
 	}
 	return list, nil
+}
+
+func (d *Drill) target(ctx context.Context, s Server) (target, error) {
+	switch {
+	case s.Host == d.Host:
+		return find(d.Data, s)
+	case d.Order.Action == Cut:
+		return target{}, fmt.Errorf("%s is on %s: a cut is made of packets on one machine, so it is for servers that are all on this one (%s)", s.ID, s.Host, d.Host)
+	case d.Order.Action != Kill:
+		return target{}, fmt.Errorf("%s is on %s, and this is %s: nobody there would have it go on if this drill died; freeze it from that machine, or kill it", s.ID, s.Host, d.Host)
+	}
+	p, err := d.Service.Permit(ctx, s)
+	if err != nil {
+		return target{}, fmt.Errorf("%s is on %s: %w", s.ID, s.Host, err)
+	}
+	return target{Server: s, permit: &p}, nil
 }
 
 // run is a drill under way.
@@ -96,10 +113,17 @@ type run struct {
 	began  time.Time
 	fault  time.Time // zero until something was done
 	before Look
-	// killed are the processes that must be gone, and settled from when on a look counts.
-	killed map[int]bool
+	struck []kurabe.InstanceID
+	// killed are the processes that must be gone, and calm is from when on a look counts.
+	killed map[victim]bool
 	calm   time.Time
 	whole  time.Time // when it lacked nothing any more; zero until then
+}
+
+// victim is a process that was killed: hosts have pids of their own.
+type victim struct {
+	server kurabe.InstanceID
+	pid    int
 }
 
 // Run does it. The report tells what was seen also when something went wrong or ctx ended,
@@ -113,7 +137,7 @@ func (d *Drill) Run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Drill: d, watch: &watch{service: d.Service}, pulse: pulse.New(d.Login, table), began: time.Now(), killed: map[int]bool{}}
+	r := &run{Drill: d, watch: &watch{service: d.Service}, pulse: pulse.New(d.Login, table), began: time.Now(), killed: map[victim]bool{}}
 	if removed {
 		r.watch.note(r.began, FromDrill, "dropped the schema %s that a killed drill had left", Schema)
 	}
@@ -178,7 +202,7 @@ func (r *run) rehearse(ctx context.Context) error {
 	if err != nil {
 		return &Refusal{r.Instance, err.Error()}
 	}
-	targets, err := r.targets(before)
+	targets, err := r.targets(ctx, before)
 	if err != nil {
 		return err
 	}
@@ -230,7 +254,7 @@ func (r *run) lacks(l Look, asked time.Time) string {
 		return "no failover was begun"
 	}
 	for _, s := range l.Servers {
-		if r.killed[s.PID] {
+		if r.killed[victim{s.ID, s.PID}] {
 			return fmt.Sprintf("%s has not been seen to be dead", name(s.ID))
 		}
 	}

@@ -155,7 +155,11 @@ func TestOrder(t *testing.T) {
 			continue
 		}
 		var got []kurabe.InstanceID
-		for _, s := range c.order.sides(l, "") {
+		sides, err := c.order.sides(l, "")
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		for _, s := range sides {
 			got = append(got, s.ID)
 		}
 		if !reflect.DeepEqual(got, c.ids) {
@@ -240,7 +244,7 @@ func TestLacksAfterTheFault(t *testing.T) {
 		"the dead are told to be well": {Order{Action: Kill, Side: Writer}, 1, 10, now.Add(1), false},
 		"no failover yet":              {Order{Action: Failover}, 2, 0, now.Add(1), false},
 	} {
-		r := &run{Drill: &Drill{Order: c.order}, calm: now, before: Look{Epoch: c.before}, killed: map[int]bool{c.killed: true}}
+		r := &run{Drill: &Drill{Order: c.order}, calm: now, before: Look{Epoch: c.before}, killed: map[victim]bool{{"db-A", c.killed}: true}}
 		if got := r.lacks(whole, c.asked); (got == "") != c.whole {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -50,6 +50,7 @@ const (
 type Order struct {
 	Action Action
 	Side   Side          // of Kill, Freeze and Cut
+	Which  Which         // of Reader and Standby
 	For    time.Duration // of Freeze and Cut
 	// Cluster: it is of a DB cluster.
 	Cluster bool
@@ -89,6 +90,8 @@ func (o Order) fits() error {
 func (o Order) String() string {
 	sides := "the " + string(o.Side)
 	switch {
+	case !o.Which.any():
+		sides += fmt.Sprintf(" (%v)", o.Which)
 	case o.Side == Both && o.Cluster:
 		sides = "the writer and a reader"
 	case o.Side == Both:
@@ -107,33 +110,40 @@ func (o Order) String() string {
 	return "a failover in order"
 }
 
-// sides are the servers that it is done to: of several that could be meant one on this host,
-// where there is one.
-func (o Order) sides(l Look, here kurabe.HostID) (list []Server) {
+// sides are the servers that it is done to.
+func (o Order) sides(l Look, here kurabe.HostID) (list []Server, err error) {
 	writer, _ := l.Server(l.Writer)
-	standby, _ := l.Standby()
-	for _, s := range l.synced() {
-		if standby.Host != here && s.Host == here {
-			standby = s
-		}
+	if o.Action == Failover {
+		return nil, nil
 	}
-	switch {
-	case o.Action == Failover:
-	case o.Side == Writer:
+	if o.Side != Standby && o.Side != Reader {
 		list = append(list, writer)
-	case o.Side == Standby, o.Side == Reader:
-		list = append(list, standby)
-	default:
-		list = append(list, writer, standby)
 	}
-	return list
+	if o.Side == Writer {
+		return list, nil
+	}
+	other, err := o.other(l, here)
+	if err != nil {
+		return nil, err
+	}
+	return append(list, other), nil
 }
 
-// target is a server that is to be signalled.
+// target is a server that is to be struck: the process of it, or, of one on another host, what
+// that host permits.
 type target struct {
 	Server
 	process proc.Process
 	dataDir string
+	permit  *Permit
+}
+
+// pid is that of its process, on its host.
+func (t target) pid() int {
+	if t.permit != nil {
+		return t.permit.PID
+	}
+	return t.process.PID
 }
 
 // name is that of a server in the words of the drill.
@@ -168,5 +178,5 @@ func find(data string, s Server) (target, error) {
 	case err != nil:
 		return target{}, err
 	}
-	return target{s, p, home.DataDir()}, nil
+	return target{Server: s, process: p, dataDir: home.DataDir()}, nil
 }

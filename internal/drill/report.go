@@ -12,15 +12,17 @@ import (
 
 // Report is what a drill tells.
 type Report struct {
-	Instance string    `json:"instance"`
-	Engine   string    `json:"engine"`
-	Order    string    `json:"order"`
-	Action   Action    `json:"action"`
-	Side     Side      `json:"side,omitempty"`
-	For      float64   `json:"forSeconds,omitempty"`
-	Fault    time.Time `json:"fault,omitzero"` // zero when nothing was done
-	Before   Place     `json:"before"`
-	After    Place     `json:"after"`
+	Instance string `json:"instance"`
+	Engine   string `json:"engine"`
+	Order    string `json:"order"`
+	Action   Action `json:"action"`
+	Side     Side   `json:"side,omitempty"`
+	// Struck are the servers that it was done to, none of a failover in order.
+	Struck []kurabe.InstanceID `json:"struck,omitempty"`
+	For    float64             `json:"forSeconds,omitempty"`
+	Fault  time.Time           `json:"fault,omitzero"` // zero when nothing was done
+	Before Place               `json:"before"`
+	After  Place               `json:"after"`
 	// Interrupted: somebody ended the drill before its time.
 	Interrupted bool `json:"interrupted"`
 	// WholeAfter is how long after the fault the instance lacked nothing any more, 0 when
@@ -80,7 +82,7 @@ func (r Rows) Wrong() string {
 func (r *run) report(ctx context.Context, interrupted bool) *Report {
 	r.Say("reading the rows")
 	after, _ := r.watch.newest()
-	o := &Report{Instance: r.Instance, Engine: r.Engine, Order: r.Order.String(), Action: r.Order.Action, Side: r.Order.Side,
+	o := &Report{Instance: r.Instance, Engine: r.Engine, Order: r.Order.String(), Action: r.Order.Action, Side: r.Order.Side, Struck: r.struck,
 		Fault: r.fault, Before: place(r.before), After: place(after), Interrupted: interrupted}
 	if r.Order.lasts() {
 		o.For = r.Order.For.Seconds()

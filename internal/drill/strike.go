@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"syscall"
 	"time"
 
@@ -15,9 +16,12 @@ import (
 func (r *run) strike(ctx context.Context, targets []target) error {
 	r.Say(r.Order.String())
 	defer func() { r.calm = time.Now() }()
+	for _, t := range targets {
+		r.struck = append(r.struck, t.ID)
+	}
 	switch r.Order.Action {
 	case Kill:
-		return r.kill(targets)
+		return r.kill(ctx, targets)
 	case Freeze:
 		return r.freeze(ctx, targets[0])
 	case Cut:
@@ -38,18 +42,42 @@ func (r *run) failoverCall() string {
 	return "RebootDBInstance with ForceFailover"
 }
 
-// kill kills all of them at once: they were looked up before.
-func (r *run) kill(targets []target) error {
+// kill kills all of them at once: they were looked up before. What another host does not say
+// to have killed may have died all the same.
+func (r *run) kill(ctx context.Context, targets []target) error {
 	r.fault = time.Now()
-	var errs []error
-	for _, t := range targets {
-		r.killed[t.process.PID] = true
-		errs = append(errs, t.process.Signal(syscall.SIGKILL))
+	errs := make([]error, len(targets))
+	var far sync.WaitGroup
+	for n, t := range targets {
+		if t.permit != nil {
+			far.Go(func() { errs[n] = r.killFar(ctx, t) })
+		}
+	}
+	for n, t := range targets {
+		r.killed[victim{t.ID, t.pid()}] = true
+		if t.permit == nil {
+			errs[n] = t.process.Signal(syscall.SIGKILL)
+		}
 	}
 	for _, t := range targets {
-		r.watch.note(r.fault, FromDrill, "kills process %d: %s, %s", t.process.PID, name(t.ID), r.side(t))
+		if t.permit == nil {
+			r.watch.note(r.fault, FromDrill, "kills process %d: %s, %s", t.pid(), name(t.ID), r.side(t))
+		} else {
+			r.watch.note(r.fault, FromDrill, "has host %s kill process %d: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
+		}
 	}
+	far.Wait()
 	return errors.Join(errs...)
+}
+
+// killFar has a server's own host kill it.
+func (r *run) killFar(ctx context.Context, t target) error {
+	// What was ordered has to be known, so the question is not cut off.
+	if err := r.Service.Strike(context.WithoutCancel(ctx), *t.permit); err != nil {
+		return fmt.Errorf("have %s killed by host %s: %w", t.ID, t.Host, err)
+	}
+	r.watch.note(time.Now(), FromDrill, "host %s has killed process %d", t.Host, t.pid())
+	return nil
 }
 
 func (r *run) side(t target) Side {

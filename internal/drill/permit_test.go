@@ -1,0 +1,212 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/engine"
+	"kurabe/internal/proc"
+)
+
+// far is a host with one server, and a clock of its own.
+type far struct {
+	*Permits
+	process proc.Process
+	clock   time.Duration
+}
+
+const farServer = kurabe.InstanceID("db-A~2")
+
+func newFar(t *testing.T) *far {
+	t.Helper()
+	homes := t.TempDir()
+	f := &far{Permits: NewPermits("h2", homes)}
+	f.now = func() int64 { return int64(f.clock) }
+	f.start(t)
+	return f
+}
+
+func (f *far) start(t *testing.T) {
+	t.Helper()
+	home := engine.Home{Dir: filepath.Join(f.homes, string(farServer))}
+	if err := os.MkdirAll(home.DataDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := proc.Start(t.Context(), proc.Spec{Name: "server", Argv: []string{"/bin/sleep", "600"}, Dir: home.DataDir(),
+		LockFile: filepath.Join(home.Dir, "lock"), RecordFile: home.RecordFile()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proc.KillSurvivors(context.Background(), home.DataDir()) })
+	f.process = p
+}
+
+func (f *far) give(t *testing.T) Permit {
+	t.Helper()
+	p, err := f.Give(farServer, f.process.PID)
+	if err != nil || p.PID != f.process.PID || p.StartTime != f.process.StartTime || p.Server != farServer || p.Host != "h2" || p.Key == "" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	return p
+}
+
+func (f *far) dead(t *testing.T) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	return f.process.Wait(ctx) == nil
+}
+
+func wantRefused(t *testing.T, f *far, err error, says string) {
+	t.Helper()
+	if kurabe.CodeOf(err) != kurabe.CodeInvalidInstanceState || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v, want %q", err, says)
+	}
+	if !f.process.Alive() {
+		t.Error("the server was killed all the same")
+	}
+}
+
+// A permit kills once the process that it was given for; who asks twice hears the same.
+func TestPermit(t *testing.T) {
+	f := newFar(t)
+	p := f.give(t)
+	if !f.process.Alive() {
+		t.Fatal("a permit alone kills")
+	}
+	f.clock += PermitTime - 1
+	if err := f.Use(farServer, p.Key); err != nil || !f.dead(t) {
+		t.Fatalf("%v", err)
+	}
+	f.start(t)
+	f.clock += permitKept
+	if err := f.Use(farServer, p.Key); err != nil || !f.process.Alive() {
+		t.Errorf("a second time: %v, alive %v", err, f.process.Alive())
+	}
+}
+
+// What arrives late, at an agent that was started since, for another server or at a server
+// that was started since does nothing.
+func TestPermitRefuses(t *testing.T) {
+	f := newFar(t)
+	late := f.give(t)
+	f.clock += PermitTime
+	wantRefused(t, f, f.Use(farServer, late.Key), "nothing was done to db-A~2: the word came later than 10s")
+
+	p := f.give(t)
+	again := &far{Permits: NewPermits("h2", f.homes), process: f.process}
+	wantRefused(t, f, again.Use(farServer, p.Key), "started anew")
+	wantRefused(t, f, f.Use("db-A", p.Key), "knows of no such permit")
+	wantRefused(t, f, f.Use(farServer, ""), "knows of no such permit")
+
+	if err := f.process.Signal(9); err != nil || !f.dead(t) {
+		t.Fatal(err)
+	}
+	was := f.process
+	f.start(t)
+	for range 2 {
+		wantRefused(t, f, f.Use(farServer, p.Key), "had ended before")
+	}
+	_, err := f.Give(farServer, was.PID)
+	wantRefused(t, f, err, "by now, not")
+	_, err = f.Give("db-B", 1)
+	wantRefused(t, f, err, "no living process on host h2")
+	for _, id := range []kurabe.InstanceID{"", "..", "db-A/../db-A~2", "db-A~02", "db-A~2/"} {
+		if _, err := f.Give(id, f.process.PID); kurabe.CodeOf(err) != kurabe.CodeInvalidParameterValue {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}
+
+// Of many uses at a time one kills, and all hear of it.
+func TestPermitAtOnce(t *testing.T) {
+	f := newFar(t)
+	p := f.give(t)
+	errs := make([]error, 8)
+	var wait sync.WaitGroup
+	for n := range errs {
+		wait.Go(func() { errs[n] = f.Use(farServer, p.Key) })
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil || !f.dead(t) {
+		t.Error(err)
+	}
+}
+
+func TestPermitsAreBounded(t *testing.T) {
+	f := newFar(t)
+	for range permitsMax {
+		f.give(t)
+	}
+	if _, err := f.Give(farServer, f.process.PID); kurabe.CodeOf(err) != kurabe.CodeThrottled {
+		t.Errorf("%v", err)
+	}
+	f.clock += PermitTime + permitKept
+	f.give(t)
+	if len(f.given) != 1 {
+		t.Errorf("%d are kept", len(f.given))
+	}
+}
+
+// scripted is a service with servers on other hosts.
+type scripted struct {
+	Service
+	refuse  error
+	strikes chan Permit
+}
+
+func (s *scripted) Permit(_ context.Context, of Server) (Permit, error) {
+	return Permit{Key: "k" + string(of.ID), Server: of.ID, Host: of.Host, PID: of.PID}, s.refuse
+}
+
+func (s *scripted) Strike(ctx context.Context, p Permit) error {
+	s.strikes <- p
+	return errors.Join(s.refuse, ctx.Err())
+}
+
+// What is on another host is killed by that, and nothing else is done to it.
+func TestKillFar(t *testing.T) {
+	s := &scripted{strikes: make(chan Permit, 9)}
+	d := &Drill{Order: Order{Action: Kill, Side: Both, Cluster: true, Which: Which{}}, Service: s, Host: "elsewhere"}
+	list, err := d.targets(t.Context(), ring())
+	if err != nil || len(list) != 2 || list[0].pid() != 10 || list[1].pid() != 11 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	r := &run{Drill: d, watch: &watch{}, before: ring(), killed: map[victim]bool{}}
+	d.Say = func(string) {}
+	over, cancel := context.WithCancel(t.Context())
+	cancel() // an interrupted drill still hears what became of it
+	if err := r.strike(over, list); err != nil {
+		t.Fatal(err)
+	}
+	got := map[kurabe.InstanceID]bool{(<-s.strikes).Server: true, (<-s.strikes).Server: true}
+	if !got["db-A"] || !got["db-A~2"] || len(s.strikes) != 0 || !r.killed[victim{"db-A", 10}] || !r.killed[victim{"db-A~2", 11}] || len(r.struck) != 2 || r.fault.IsZero() {
+		t.Errorf("%v, %+v", got, r)
+	}
+	told := ""
+	for _, e := range r.watch.timeline() {
+		told += e.Text + "\n"
+	}
+	for _, want := range []string{"has host h1 kill process 10: server 1, writer", "host h2 has killed process 11"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("%q is missing in\n%s", want, told)
+		}
+	}
+	s.refuse = errors.New("no such permit")
+	if err := r.kill(t.Context(), list[:1]); err == nil || !strings.Contains(err.Error(), "have db-A killed by host h1: no such permit") {
+		t.Error(err)
+	}
+	for _, o := range []Order{{Action: Freeze, Side: Reader, For: time.Second, Cluster: true}, {Action: Cut, Side: Reader, For: time.Second, Cluster: true}} {
+		d.Order = o
+		if _, err := d.targets(t.Context(), ring()); err == nil || !strings.Contains(err.Error(), "db-A~2 is on h2") {
+			t.Errorf("%v: %v", o, err)
+		}
+	}
+}

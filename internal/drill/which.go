@@ -1,0 +1,137 @@
+package drill
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"kurabe"
+)
+
+// Which names one of several servers that could be meant: by its number, or by the zone or
+// the host that it is in. The zero value leaves the choice to the drill.
+type Which struct {
+	Number int
+	Place  string
+}
+
+const (
+	// whichBytesMax bounds what is said of a server: a host's name is 13 long, a zone's less.
+	whichBytesMax = 63
+	// numberDigitsMax bounds a number: servers are counted over the life of an instance.
+	numberDigitsMax = 9
+)
+
+var (
+	digits = regexp.MustCompile(`^[0-9]+$`)
+	places = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+)
+
+// ParseSide reads what a flag says: SIDE, or reader=WHICH and standby=WHICH. Whether there is
+// such a side is for Order.Check.
+func ParseSide(flag, text string) (Side, Which, error) {
+	word, which, chosen := strings.Cut(text, "=")
+	side := Side(word)
+	if !chosen {
+		return side, Which{}, nil
+	}
+	wrong := func(format string, args ...any) (Side, Which, error) {
+		return side, Which{}, fmt.Errorf("%s %.100q: %s", flag, text, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case side == Writer:
+		return wrong("there is one writer: say %s writer", flag)
+	case side == Both:
+		return wrong("both are the writer and one that the drill chooses: say %s both, or strike one alone with %s reader=%.80s", flag, flag, which)
+	case side != Standby && side != Reader:
+		return wrong("only reader and standby take a choice: say reader=N, reader=ZONE or reader=HOST")
+	case which == "":
+		return wrong("it names none: say %s=N (a server's number), %s=ZONE or %s=HOST, or %s alone for any", side, side, side, side)
+	case digits.MatchString(which):
+		n, err := strconv.Atoi(which)
+		if err != nil || len(which) > numberDigitsMax || n < 1 || which[0] == '0' {
+			return wrong("%.80s is no number of a server: they are counted from 1 on, as kurabe explain shows", which)
+		}
+		return side, Which{Number: n}, nil
+	case len(which) > whichBytesMax || !places.MatchString(which):
+		return wrong("%.80q is neither a number nor the name of a zone or of a host", which)
+	}
+	return side, Which{Place: which}, nil
+}
+
+// any: nobody is named.
+func (w Which) any() bool { return w == Which{} }
+
+// means says whether a server is the one, or one of those, that is named.
+func (w Which) means(s Server) bool {
+	if w.Number > 0 {
+		return s.ID.Number() == w.Number
+	}
+	return w.Place == s.Zone || w.Place == string(s.Host)
+}
+
+func (w Which) String() string {
+	if w.Number > 0 {
+		return fmt.Sprintf("server %d", w.Number)
+	}
+	return w.Place
+}
+
+// other is the server beside the writer that is meant: the one that is named, else one that
+// may take over, on this host if there is one.
+func (o Order) other(l Look, here kurabe.HostID) (Server, error) {
+	list := l.synced()
+	if o.Which.any() {
+		for _, s := range list {
+			if s.Host == here {
+				return s, nil
+			}
+		}
+		if len(list) == 0 {
+			return Server{}, errors.New("no standby has every commit")
+		}
+		return list[0], nil
+	}
+	var meant []Server
+	for _, s := range list {
+		if o.Which.means(s) {
+			meant = append(meant, s)
+		}
+	}
+	if len(meant) == 1 {
+		return meant[0], nil
+	}
+	return Server{}, o.unclear(l, list, meant)
+}
+
+// unclear says why a choice is none, and what could be chosen.
+func (o Order) unclear(l Look, list, meant []Server) error {
+	flag := fmt.Sprintf("--%s %s", o.Action, o.Side)
+	w, known := l.Server(l.Writer)
+	switch {
+	case len(meant) > 1:
+		return fmt.Errorf("%s=%s means several: %s; name one by its number", flag, o.Which.said(), seats(meant))
+	case known && o.Which.means(w):
+		return fmt.Errorf("%s=%s: that is the writer at this moment (%s); say --%s writer, or choose of: %s", flag, o.Which.said(), name(w.ID), o.Action, seats(list))
+	}
+	return fmt.Errorf("%s=%s: there is no such %s; choose of: %s", flag, o.Which.said(), o.Side, seats(list))
+}
+
+// said is how it is named in a flag.
+func (w Which) said() string {
+	if w.Number > 0 {
+		return strconv.Itoa(w.Number)
+	}
+	return w.Place
+}
+
+// seats are servers as a person can name them.
+func seats(list []Server) string {
+	var all []string
+	for _, s := range list {
+		all = append(all, fmt.Sprintf("%d (zone %s, host %s)", s.ID.Number(), s.Zone, s.Host))
+	}
+	return strings.Join(all, ", ")
+}
