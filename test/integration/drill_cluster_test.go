@@ -6,13 +6,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"kurabe"
 	"kurabe/internal/drill"
 	"kurabe/internal/harness"
 )
@@ -89,24 +92,34 @@ func TestDrillCluster(t *testing.T) {
 
 func (b *ringBed) rehearsed(t *testing.T) {
 	inTurn(t, "what cannot be", b.refusals)
+	var chosen drill.Seat // the reader that no drill takes by itself
 	inTurn(t, "the writer is killed", func(t *testing.T) {
 		r := b.drill(t, "--kill", "writer")
+		chosen = r.After.Readers[len(r.After.Readers)-1]
 		if r.After.Epoch <= r.Before.Epoch || r.After.Writer.Server == r.Before.Writer.Server || r.Errors == 0 {
 			t.Errorf("%+v, then %+v, %d errors", r.Before, r.After, r.Errors)
 		}
 		wantTold(t, r, map[drill.Source]string{drill.FromPlanner: fmt.Sprint("epoch ", r.After.Epoch), drill.FromHost: "it does not run", drill.FromEvent: "cross AZ failover to DB instance"})
 	})
-	inTurn(t, "a reader is frozen", func(t *testing.T) {
-		r := b.drill(t, "--freeze", "reader", "--for", "4s")
+	inTurn(t, "the reader of a zone is frozen", func(t *testing.T) {
+		r := b.drill(t, "--freeze", "reader="+chosen.Zone, "--for", "4s")
+		wantStruck(t, r, chosen.Server)
 		if r.After.Epoch != r.Before.Epoch || r.LongestCommit >= 1 || r.WholeAfter < 3 {
 			t.Errorf("%+v, then %+v; a commit waited for %v s, whole after %v s", r.Before, r.After, r.LongestCommit, r.WholeAfter)
 		}
 		wantTold(t, r, map[drill.Source]string{drill.FromDrill: ", reader", drill.FromPlanner: "commits wait for either of"})
 	})
-	inTurn(t, "a reader is killed", func(t *testing.T) {
-		if r := b.drill(t, "--kill", "reader"); r.After.Epoch != r.Before.Epoch || r.Errors != 0 {
+	inTurn(t, "a reader is killed by its number", func(t *testing.T) {
+		r := b.drill(t, "--kill", fmt.Sprint("reader=", chosen.Server.Number()))
+		if r.After.Epoch != r.Before.Epoch || r.Errors != 0 {
 			t.Errorf("%+v, then %+v, %d errors", r.Before, r.After, r.Errors)
 		}
+		wantStruck(t, r, chosen.Server)
+		b.refuse(t, map[string]refusedDrill{
+			"the writer for a reader": {[]string{"ring", "--kill", fmt.Sprint("reader=", r.After.Writer.Server.Number())}, "that is the writer at this moment"},
+			"no such reader":          {[]string{"ring", "--kill", "reader=99"}, "choose of: "},
+			"several on a host":       {[]string{"ring", "--kill", "reader=" + b.host(t)}, "name one by its number"},
+		})
 	})
 	inTurn(t, "writer and reader are killed", func(t *testing.T) { b.drill(t, "--kill", "both") })
 	inTurn(t, "in order", func(t *testing.T) {
@@ -122,22 +135,49 @@ func (b *ringBed) rehearsed(t *testing.T) {
 	harness.Wait(t, gapBound, "nothing is left", func() string { return strings.Join(b.s.Homes(), " ") })
 }
 
+// wantStruck demands that one server was struck, as its host has seen.
+func wantStruck(t *testing.T, r drill.Report, id kurabe.InstanceID) {
+	t.Helper()
+	if !slices.Equal(r.Struck, []kurabe.InstanceID{id}) {
+		t.Errorf("%s: %v were struck, and %s was meant", r.Order, r.Struck, id)
+	}
+	wantTold(t, r, map[drill.Source]string{drill.FromDrill: fmt.Sprintf("server %d, reader", id.Number())})
+}
+
+// host is what the only host is called.
+func (b *ringBed) host(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(b.s.Data, "host.json"))
+	must(t, err)
+	var h struct{ ID string }
+	must(t, json.Unmarshal(raw, &h))
+	return h.ID
+}
+
+// refusedDrill is one that is not begun, with the words that it is refused with.
+type refusedDrill struct {
+	args []string
+	says string
+}
+
 func (b *ringBed) refusals(t *testing.T) {
-	for name, c := range map[string]struct {
-		args []string
-		says string
-	}{
+	b.refuse(t, map[string]refusedDrill{
 		"a server of it":     {[]string{b.named(t), "--kill", "writer"}, "kurabe drill ring --kill reader"},
 		"a standby":          {[]string{"ring", "--kill", "standby"}, "say reader"},
 		"none of that name":  {[]string{"rang", "--kill", "writer"}, "no DB instance and no DB cluster"},
 		"no cluster of that": {[]string{"cluster:rang", "--kill", "writer"}, "no DB cluster"},
-	} {
+	})
+	if out, err := b.command("create", "ring", "--cluster").CombinedOutput(); err == nil || !strings.Contains(string(out), "DBClusterAlreadyExists") {
+		t.Errorf("another of the same name: %v\n%s", err, out)
+	}
+}
+
+func (b *ringBed) refuse(t *testing.T, refused map[string]refusedDrill) {
+	t.Helper()
+	for name, c := range refused {
 		out, err := b.command(append([]string{"drill", "--yes"}, c.args...)...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), c.says) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
-	}
-	if out, err := b.command("create", "ring", "--cluster").CombinedOutput(); err == nil || !strings.Contains(string(out), "DBClusterAlreadyExists") {
-		t.Errorf("another of the same name: %v\n%s", err, out)
 	}
 }

@@ -37,6 +37,12 @@ func (b *drillBed) command(name string, args ...string) *exec.Cmd {
 func (b *drillBed) drill(t *testing.T, args ...string) drill.Report {
 	t.Helper()
 	b.WaitWhole(t)
+	return b.rehearse(t, args...)
+}
+
+// rehearse is drill of an instance that is whole.
+func (b *drillBed) rehearse(t *testing.T, args ...string) drill.Report {
+	t.Helper()
 	c := b.command(b.Name, append(args, "--yes", "--json")...)
 	var said bytes.Buffer
 	c.Stderr = &said
