@@ -43,9 +43,14 @@ reach it. It is for servers that are all on this machine, and needs root and BPF
 control groups of version 2); where that is not to be had, it is refused.
 
 An instance has a writer and a standby. A cluster has a writer and two readers, of which
-one is struck (on this host, if one is); both are the writer and that one. A second
-client then reads every 10 ms through the reader endpoint. Where an instance and a
-cluster have one name, cluster:NAME is the cluster.
+one is struck (on this host, if one is); both are the writer and that one. Which reader is
+said by reader=N (the number of the server), reader=ZONE or reader=HOST; standby=… says the
+same of an instance's standby. kurabe explain NAME shows numbers, zones and hosts. A second
+client then reads every 10 ms through the reader endpoint of a cluster. Where an instance
+and a cluster have one name, cluster:NAME is the cluster.
+
+A server on another host is killed by that host's agent, within 10 seconds or not at all; an
+event tells of it. To be frozen or cut off a server has to be on this machine.
 
 At the end it tells
   - the longest time without an acknowledgement, and the longest wait of one commit,
@@ -69,14 +74,14 @@ Everything that it writes is in a schema of its own, kurabe_drill, which it drop
 end, after Ctrl-C too. What it froze goes on when the time is up, at Ctrl-C, and when the
 drill itself is killed. The exit status is 0 when no row is missing and the instance was
 whole again in time.`,
-		Example: "  kurabe drill shop --kill writer\n  kurabe drill shop --cut standby --for 5s\n  kurabe drill shop --freeze standby --for 5s --yes --json",
+		Example: "  kurabe drill shop --kill writer\n  kurabe drill ring --kill reader=us-east-1b\n  kurabe drill shop --cut standby --for 5s\n  kurabe drill shop --freeze standby --for 5s --yes --json",
 		Args:    oneName,
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.clientFlags.add(c)
 	c.ValidArgsFunction = f.instanceNames
 	fs := c.Flags()
-	fs.StringVar(&f.kill, "kill", "", "kill (SIGKILL) the server of the writer, of the standby or a reader, or both")
+	fs.StringVar(&f.kill, "kill", "", "kill (SIGKILL) the server of the writer, of the standby or a reader (reader=N|ZONE|HOST), or both")
 	fs.StringVar(&f.freeze, "freeze", "", "freeze (SIGSTOP) the server of the writer, of the standby or a reader, and have it go on after --for")
 	fs.StringVar(&f.cut, "cut", "", "lose what the server of the writer, of the standby or a reader and the other servers say to each other, for --for")
 	fs.BoolVar(&f.failover, "failover", false, "ask for a failover in order, as RebootDBInstance with ForceFailover or FailoverDBCluster does")

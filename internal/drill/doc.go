@@ -6,7 +6,9 @@
 // what the service tells (interface Service), the database by its endpoint, and processes
 // by the records of the host it runs on. Called by the command kurabe drill. Invariants:
 //
-//   - A process is signalled only as the one of its record: pid, start time, boot.
+//   - A process is signalled only as the one of its record: pid, start time, boot. One of
+//     another host is killed by the agent there (Permits), which was asked for that process
+//     not long before, and does it once.
 //   - What was frozen goes on: by the drill when the time is up or it is interrupted, by a
 //     guard (GuardMain), which is a process of its own, when the drill has died. A cut ends in
 //     the kernel (netcut).

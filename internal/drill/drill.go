@@ -95,7 +95,7 @@ func (d *Drill) target(ctx context.Context, s Server) (target, error) {
 	case d.Order.Action == Cut:
 		return target{}, fmt.Errorf("%s is on %s: a cut is made of packets on one machine, so it is for servers that are all on this one (%s)", s.ID, s.Host, d.Host)
 	case d.Order.Action != Kill:
-		return target{}, fmt.Errorf("%s is on %s, and this is %s: nobody there would have it go on if this drill died; freeze it from that machine, or kill it", s.ID, s.Host, d.Host)
+		return target{}, fmt.Errorf("%s is on %s, and this is %s: nobody there would have it go on if this drill died; a freeze is for servers on this machine, --kill for any", s.ID, s.Host, d.Host)
 	}
 	p, err := d.Service.Permit(ctx, s)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // Question is what a server asks a host beside the ring: for bytes that are the host's
-// alone and belong into no record, such as a piece of a log file. Nothing is ordered so.
+// alone and belong into no record, such as a piece of a log file. Nothing that a host is to be
+// is ordered so; a drill's strike, which a host must forget, is asked for (decision 51).
 // It goes out with the stream of assignments and comes back as a call, so a host needs no
 // port of its own.
 type Question struct {
