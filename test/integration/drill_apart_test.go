@@ -52,6 +52,9 @@ func (d *drilledApart) rehearseApart(t *testing.T, args ...string) drill.Report 
 	})
 	from := time.Now()
 	r := d.rehearse(t, args...)
+	for _, e := range r.Timeline {
+		t.Logf("%+9.3f  %-8s %s", e.Seconds, e.Source, e.Text)
+	}
 	d.apart.waitWhole(t)
 	told := slices.DeleteFunc(d.apart.EventsFrom(t, from), func(e string) bool { return !strings.Contains(e, "A drill has the server") })
 	if len(told) != len(r.Struck) || len(r.Struck) == 0 {
