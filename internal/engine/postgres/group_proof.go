@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"kurabe"
 	"kurabe/internal/proc"
@@ -29,18 +30,27 @@ const marksMost = 8
 // Prove implements engine.Prover.
 func (w *watcher) Prove(on bool) { w.proves = on }
 
-// challenge writes the record, when that is wanted of a writer. It has no transaction, so
-// nothing waits for anybody; the server's own writer of the log flushes it within
-// wal_writer_delay (200 ms).
+// nudgeAfter is after which silence of a follower its writer gives it something to answer.
+// Either end of a stream speaks by itself once a second or so, but by its wall clock: where
+// both were set back neither does, until that hour comes again. One word of log ends that.
+const nudgeAfter = 1500 * time.Millisecond
+
+// challenge writes the record, when that is wanted of a writer. It is a transaction of its
+// own, which waits for no follower (see ownSession) but is flushed at once: the server's own
+// writer of the log, which would flush it within wal_writer_delay (200 ms), goes by the wall
+// clock, and after that was set back does nothing until its hour comes again (xlog.c,
+// XLogBackgroundFlush).
 func (w *watcher) challenge(ctx context.Context) error {
 	if !w.proves {
 		w.proof.marks = nil
-		return nil
+		if !w.silent {
+			return nil
+		}
 	}
 	at := proc.Boottime()
 	var text *string
-	err := w.conn.QueryRow(ctx, "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_logical_emit_message(false, 'kurabe', '')::text END").Scan(&text)
-	if err != nil || text == nil {
+	err := w.conn.QueryRow(ctx, "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_logical_emit_message(true, 'kurabe', '')::text END").Scan(&text)
+	if err != nil || text == nil || !w.proves {
 		w.proof.marks = nil // of a time as a writer that is over
 		return err
 	}

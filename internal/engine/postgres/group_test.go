@@ -164,6 +164,34 @@ func TestHeardAgo(t *testing.T) {
 	}
 }
 
+// What a follower has heard counts from when it was first seen, whatever its clock says.
+func TestFollowsByAnyClock(t *testing.T) {
+	var s stream
+	began := time.Now()
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		word  string
+		want  bool
+	}{
+		{"nothing has come", 0, "", false},
+		{"the first word, of now", 0, "7 04:00:00" + lately, true},
+		{"no other one", 2 * time.Second, "7 04:00:00" + lately, true},
+		{"the clock was set back, and believes it", 4 * time.Second, "7 04:00:00" + lately, false},
+		{"one by the clock as it is", 5 * time.Second, "7 01:00:05" + lately, true},
+		{"the clock was set ahead, and believes nothing", 6 * time.Second, "7 01:00:05", true},
+		{"one by that clock", 7 * time.Second, "7 13:00:07" + lately, true},
+		{"the receiver ends", 8 * time.Second, "", false},
+		{"another one, whose word is old or ahead", 9 * time.Second, "8 04:00:00", false},
+		{"the same", 10 * time.Second, "8 04:00:00", false},
+		{"the next one", 11 * time.Second, "8 04:00:01", true},
+	} {
+		if got := s.follows(c.word, began.Add(c.after)); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
 // Where a record ended is found again from where the next one begins.
 func TestDropHeader(t *testing.T) {
 	s := segments{16 << 20}

@@ -26,7 +26,9 @@ type watcher struct {
 	segments segments
 	heard    map[kurabe.InstanceID]heard
 	replicas map[string]kurabe.InstanceID // by their names here
+	stream   stream                       // of a follower
 	proves   bool
+	silent   bool // a follower that streams has said nothing for a while
 	proof    proof
 }
 
@@ -72,7 +74,8 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 //
 // A receiver shows as streaming before it is: so something must have come from the source
 // since it began (until then both times are one), and lately. Both sides make the stream
-// say something twice within that time. The time it came is the follower's own. A server
+// say something twice within that time. The time it came is that of the follower's clock,
+// which may be set: see stream. A server
 // whose replay is paused cannot take over: it does not follow. Nothing pauses it but settings
 // that are smaller than its source's.
 //
@@ -90,11 +93,11 @@ const lookSQL = `SELECT s.recovering,
 	pg_catalog.current_setting('synchronous_standby_names'),
 	COALESCE(CASE WHEN s.recovering THEN pg_catalog.pg_is_wal_replay_paused() END, false),
 	COALESCE((CASE WHEN s.recovering THEN pg_catalog.pg_last_wal_replay_lsn() END)::text, '0/0'),
-	COALESCE(CASE WHEN s.recovering THEN EXISTS (
-		SELECT FROM pg_catalog.pg_stat_wal_receiver r
-		WHERE r.status = 'streaming' AND r.sender_host = $1 AND r.sender_port = $2
-			AND r.last_msg_send_time <> r.last_msg_receipt_time
-			AND r.last_msg_receipt_time > pg_catalog.clock_timestamp() - '` + streamTimeout + `'::interval) END, false),
+	COALESCE((SELECT r.pid || ' ' || r.last_msg_receipt_time || CASE WHEN r.last_msg_receipt_time > pg_catalog.clock_timestamp() - '` + streamTimeout + `'::interval
+				AND r.last_msg_receipt_time <= pg_catalog.clock_timestamp() THEN '` + lately + `' ELSE '' END
+		FROM pg_catalog.pg_stat_wal_receiver r
+		WHERE s.recovering AND r.status = 'streaming' AND r.sender_host = $1 AND r.sender_port = $2
+			AND r.last_msg_send_time <> r.last_msg_receipt_time), ''),
 	COALESCE((CASE WHEN pg_catalog.pg_last_wal_replay_lsn() < GREATEST(pg_catalog.pg_last_wal_receive_lsn(),
 			(SELECT r.latest_end_lsn FROM pg_catalog.pg_stat_wal_receiver r))
 		THEN COALESCE(GREATEST(EXTRACT(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.pg_last_xact_replay_timestamp()), 0), -1)
@@ -124,16 +127,17 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	if err := w.challenge(ctx); err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
-	var recovering, paused, following bool
+	var recovering, paused bool
 	var lagSeconds float64
-	var position, inserted, waits, replayed, followers string
+	var position, inserted, waits, replayed, received, followers string
 	// The statement is always the same: planning it each time would be most of its cost.
 	err := w.conn.QueryRow(ctx, lookSQL, pgx.QueryExecModeCacheStatement, w.source.Address, w.source.Port).
-		Scan(&recovering, &position, &inserted, &waits, &paused, &replayed, &following, &lagSeconds, &followers)
+		Scan(&recovering, &position, &inserted, &waits, &paused, &replayed, &received, &lagSeconds, &followers)
 	if err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
-	v := engine.RoleView{Writing: !recovering, Following: following && !paused, Paused: paused}
+	now := time.Now()
+	v := engine.RoleView{Writing: !recovering, Following: w.stream.follows(received, now) && !paused, Paused: paused}
 	durable, err := parseLSN(position)
 	written, writtenErr := parseLSN(inserted)
 	applied, appliedErr := parseLSN(replayed)
@@ -149,7 +153,7 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	if v.Writing {
 		v.Inserted = int64(w.segments.dropHeader(written))
 		v.WaitsFor = waitedFor(w.owner, waits)
-		v.Followers, err = w.followers(rows, time.Now())
+		v.Followers, err = w.followers(rows, now)
 		v.Slots = slices.AppendSeq([]kurabe.InstanceID{}, maps.Keys(v.Followers))
 	}
 	return v, err
@@ -166,6 +170,7 @@ func lagOf(seconds float64) time.Duration {
 // followers takes the rows of one look, made at that time.
 func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.InstanceID]engine.FollowerView, error) {
 	views := make(map[kurabe.InstanceID]engine.FollowerView, len(rows))
+	w.silent = false
 	for _, row := range rows {
 		id, ok := w.replicas[row.Name]
 		if !ok {
@@ -185,6 +190,7 @@ func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.Insta
 			w.heard[id] = last
 		}
 		v := engine.FollowerView{Streaming: row.Streaming, Flushed: int64(flushed), Replayed: int64(replayed), HeardAgo: now.Sub(last.at), Lost: row.Lost}
+		w.silent = w.silent || row.Streaming && v.HeardAgo > nudgeAfter
 		if row.Streaming {
 			v.FollowedAt = w.proof.answered(id, flushed)
 		}
