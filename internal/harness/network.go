@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -124,6 +125,11 @@ func (m *Machine) Start(t testing.TB, cmd *exec.Cmd) (err error) {
 		}
 	})
 	return err
+}
+
+// Namespace is how /proc/PID/ns/net names the machine, of each process on it.
+func (m *Machine) Namespace() (string, error) {
+	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", int(m.ns)))
 }
 
 // Plug connects the machine's cable, or pulls it.

@@ -26,6 +26,7 @@ type apartBed struct {
 	center  *harness.Machine
 	hosts   []*apartHost
 	cuts    *harness.Cuts
+	clock   *clock // of each host; nil: it cannot be set here
 	random  *rand.Rand
 }
 
@@ -37,11 +38,13 @@ type apartHost struct {
 	join    []string // how its agent is started
 }
 
-func newApartBed(t *testing.T) *apartBed {
+// newApartBed begins with clocks that are wrong by so much, of one host after the other.
+func newApartBed(t *testing.T, wrong ...time.Duration) *apartBed {
 	t.Helper()
 	needRoot(t)
 	network := harness.NewNetwork(t)
 	b := &apartBed{center: network.FarMachine(t), random: rand.New(rand.NewPCG(seed(t), 0))}
+	b.clock, _ = openClock(t)
 	join := b.center.Address + ":7381"
 	b.service = harness.Start(t, harness.Options{Machine: b.center, Args: []string{"--zone", "us-east-1a", "--host-listen", join}})
 	machines := []*harness.Machine{b.center}
@@ -52,6 +55,9 @@ func newApartBed(t *testing.T) *apartBed {
 		}
 		h := &apartHost{machine: network.FarMachine(t), zone: zone, join: []string{"--join", join, "--zone", zone}}
 		h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
+		if n := len(b.hosts); n < len(wrong) && b.clock != nil {
+			b.clock.setOn(t, h.machine, wrong[n])
+		}
 		h.Start(t, h.join...)
 		b.hosts = append(b.hosts, h)
 		machines = append(machines, h.machine)

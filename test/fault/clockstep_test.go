@@ -28,9 +28,10 @@ import (
 // What it cannot set is the time that the kernel itself writes (of files, say) and
 // that of a program in the first moments after its exec.
 type clock struct {
-	mu      sync.Mutex // guards the next two
+	mu      sync.Mutex // guards the next three
 	seconds int64
-	places  map[int]int64 // where the seconds of each process are
+	hosts   map[string]int64 // of those that have a clock of their own, by network namespace
+	places  map[int]int64    // where the seconds of each process are
 	stop    chan struct{}
 	done    chan struct{}
 }
@@ -42,23 +43,36 @@ const clockEvery = 50 * time.Millisecond
 func newClock(t *testing.T) *clock {
 	t.Helper()
 	needRoot(t)
-	if runtime.GOARCH != "amd64" {
-		t.Skipf("no instructions for %s are here", runtime.GOARCH)
+	c, err := openClock(t)
+	if err != nil {
+		t.Skip(err)
 	}
-	c := &clock{places: map[int]int64{}, stop: make(chan struct{}), done: make(chan struct{})}
+	return c
+}
+
+// openClock says why no clock can be set here.
+func openClock(t *testing.T) (*clock, error) {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		return nil, fmt.Errorf("no instructions for %s are here", runtime.GOARCH)
+	}
+	c := &clock{hosts: map[string]int64{}, places: map[int]int64{}, stop: make(chan struct{}), done: make(chan struct{})}
 	if os.Getppid() != 1 {
-		t.Skip("the clock of a process can be set in a namespace of these tests only")
+		return nil, errors.New("the clock of a process can be set in a namespace of these tests only")
 	}
 	if _, err := setProcess(os.Getpid(), 0); err != nil {
-		t.Skipf("this kernel does not let the clock of a process be set: %v", err)
+		return nil, fmt.Errorf("this kernel does not let the clock of a process be set: %w", err)
 	}
 	go c.keep()
 	t.Cleanup(func() {
 		close(c.stop)
 		<-c.done
+		c.mu.Lock()
+		clear(c.hosts)
+		c.mu.Unlock()
 		c.set(t, 0)
 	})
-	return c
+	return c, nil
 }
 
 // keep sets the clock of programs that have just begun.
@@ -72,7 +86,7 @@ func (c *clock) keep() {
 			return
 		case <-tick.C:
 			c.mu.Lock()
-			if c.seconds != 0 {
+			if c.seconds != 0 || len(c.hosts) > 0 {
 				_ = c.setAllLocked() // who began just now is tried again
 			}
 			c.mu.Unlock()
@@ -99,14 +113,18 @@ func (c *clock) setAllLocked() error {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		var pid int
-		if _, bad := fmt.Sscan(filepath.Base(dir), &pid); bad != nil || c.isSetLocked(pid) {
+		if _, bad := fmt.Sscan(filepath.Base(dir), &pid); bad != nil {
+			continue
+		}
+		seconds, can := c.secondsLocked(pid)
+		if !can || c.isSetLocked(pid) {
 			continue
 		}
 		delete(c.places, pid)
 		var place int64
 		var e error
 		for range clockTries {
-			if place, e = setProcess(pid, c.seconds); e == nil {
+			if place, e = setProcess(pid, seconds); e == nil {
 				break
 			}
 		}
@@ -126,7 +144,8 @@ func (c *clock) setAllLocked() error {
 // isSetLocked says if a process has the right seconds where they were put.
 func (c *clock) isSetLocked(pid int) bool {
 	place, known := c.places[pid]
-	if !known {
+	seconds, can := c.secondsLocked(pid)
+	if !known || !can {
 		return false
 	}
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
@@ -136,7 +155,7 @@ func (c *clock) isSetLocked(pid int) bool {
 	defer mem.Close()
 	have := make([]byte, clockCode)
 	_, err = mem.ReadAt(have, place) // another program may have another place
-	return err == nil && bytes.Equal(have, clockWords(c.seconds))
+	return err == nil && bytes.Equal(have, clockWords(seconds))
 }
 
 // The end of the image is zeros: there go the seconds, and behind them what is called

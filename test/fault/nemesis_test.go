@@ -140,6 +140,8 @@ var apartFaults = []apartFault{
 	}},
 	{"the writer's host is very far", true, onWriter(distant(farthest, true, true))},
 	{"the standby's host is very far", true, onStandby(distant(farthest, true, true))},
+	{"the clock of the writer's host is set", false, onWriter(misled)},
+	{"the clock of the standby's host is set", false, onStandby(misled)},
 }
 
 // apartSettle is how long a pair is to look whole before the next fault counts as one alone:
