@@ -171,12 +171,13 @@ func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kura
 	s.mu.Unlock()
 	said, known := s.View.Presence(id)
 	told := known && (said.Double == nil) == (double == nil)
+	told = told && !(lost && kurabe.AfterNow(said.Since, now)) // the clock was set back
 	if told && said.Lost == lost && decided == lost && (lost || said.SilentFor == silent) || !lost && !spoke {
 		return
 	}
 	p := kurabe.Presence{Host: id, Lost: lost, Since: now.UTC(), SilentFor: silent}
 	if lost {
-		p.Since, p.SilentFor = last.UTC(), 0
+		p.Since, p.SilentFor = now.Add(-now.Sub(last)).UTC(), 0 // by the clock as it is now
 	}
 	log := s.Log.With(logkey.Host, string(id), "lost", lost)
 	if err := s.write(ctx, e, h, p, joined.ModRevision); err != nil {

@@ -256,3 +256,24 @@ func TestTheHourOfJoiningIsNoWord(t *testing.T) {
 		b.want("lost when it fell silent", b.lost(), true)
 	}
 }
+
+// Since when a host is lost is told by the clock as it is: a standby there is replaced in time.
+func TestLostWhileTheClockGoesBack(t *testing.T) {
+	b := newHearingBed(t)
+	b.say(Alive{})
+	b.at = b.at.Add(kurabe.LostAfter + time.Second)
+	b.look()
+	since := b.View.LostSince("h1")
+	b.look()
+	b.want("as it was", b.View.LostSince("h1").Equal(since) && b.lost(), true)
+	b.at = b.at.Add(-3 * time.Hour)
+	b.serve(b.KV) // which has a monotonic clock of its own, the test's has none
+	b.look()
+	b.at = b.at.Add(kurabe.LostAfter + time.Second)
+	b.look()
+	b.want("lost by now", b.lost() && !b.View.LostSince("h1").After(b.at), true)
+	since = b.View.LostSince("h1")
+	b.at = b.at.Add(time.Minute)
+	b.look()
+	b.want("from then on", b.View.LostSince("h1").Equal(since), true)
+}

@@ -57,7 +57,7 @@ func (d *draft) backupDue() (why string, wait bool) {
 	}
 	since := d.w.Report.LogSince
 	if len(live) == 0 {
-		if late := d.status.LogWantedAt.Add(logPatience); since.IsZero() && d.w.Now.Before(late) {
+		if late := d.status.LogWantedAt.Add(logPatience); since.IsZero() && d.w.Now.Before(late) && !kurabe.AfterNow(d.status.LogWantedAt, d.w.Now) {
 			d.lookAgain(late)
 			return "the first automated snapshot waits for the log to be followed", true
 		}

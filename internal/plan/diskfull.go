@@ -27,6 +27,7 @@ func (d *draft) leavesDisk() bool {
 	if h.LeavesBy.IsZero() {
 		h.LeavesBy = d.w.Now.Add(leaveTime)
 	}
+	d.within(&h.LeavesBy, leaveTime)
 	if !d.w.Now.Before(h.LeavesBy) {
 		return false
 	}

@@ -20,6 +20,7 @@ func Next(w World) Result {
 	if w.Spec.Deleting != nil {
 		return d.planDeletion()
 	}
+	d.meetSetBack()
 	if !d.planSource() || !d.place() {
 		return d.finish()
 	}

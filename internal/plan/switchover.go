@@ -26,6 +26,7 @@ func (d *draft) switchOver() bool {
 	if g.Switch == "" {
 		return d.beginSwitch()
 	}
+	d.within(&d.status.SwitchBy, switchTakes)
 	why := d.switchFails()
 	if why == "" {
 		d.lookAgain(d.status.SwitchBy)
@@ -47,6 +48,7 @@ func (d *draft) beginSwitch() bool {
 		s.SwitchBy = d.w.Now.Add(switchBegins)
 		d.acting(false, kurabe.StateModifying, "the user asked for a switchover to "+string(wish.To))
 	}
+	d.within(&s.SwitchBy, switchBegins)
 	why := d.notYet(wish.To)
 	switch {
 	case why != "" && !d.w.Now.Before(s.SwitchBy):
