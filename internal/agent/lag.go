@@ -9,16 +9,18 @@ import (
 	"kurabe/internal/engine"
 )
 
-// freshen takes in whether a follower has said that nothing is left to apply.
+// freshen takes in whether a follower has said that nothing is left to apply, and has nothing:
+// MariaDB says so as well where the clocks are apart by more than it lags.
 func (s *sight) freshen(now time.Time, v engine.RoleView) {
-	if v.Following && v.Lag == 0 {
+	if v.Following && v.Lag == 0 && v.Applied >= v.Position {
 		s.fresh = now
 	}
 }
 
 // lag is how old what a follower shows is. Its own word is the age of the newest transaction
-// that it has applied, which is that of the last one of an idle source, too: so it is never
-// taken for older than from when it had applied all.
+// that it has applied, which is that of the last one of an idle source, too, and goes by the
+// clocks of two hosts: so it is never taken for older than from when it had applied all, nor
+// for younger than what it has received and not applied.
 func (s *sight) lag(now time.Time) (lag time.Duration, reason string) {
 	switch {
 	case s.view == nil:
@@ -32,14 +34,14 @@ func (s *sight) lag(now time.Time) (lag time.Duration, reason string) {
 	case !s.view.Following:
 		return 0, "nothing comes from its source"
 	}
-	lag = s.view.Lag
-	if lag == engine.LagUnknown && len(s.received) > 0 {
-		lag = s.seenAt.Sub(s.received[0].at)
+	lag = max(s.view.Lag, 0) // also where it cannot tell
+	if len(s.received) > 0 {
+		lag = max(lag, s.seenAt.Sub(s.received[0].at))
 	}
 	if !s.fresh.IsZero() {
 		lag = min(lag, s.seenAt.Sub(s.fresh))
 	}
-	return max(lag, 0), ""
+	return lag, ""
 }
 
 // Lags says how far each server of this host that follows another one is behind, by id. It

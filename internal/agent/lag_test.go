@@ -27,6 +27,8 @@ func TestLag(t *testing.T) {
 		"it is less behind than it was all":       {[]glance{{lookEvery, behind(9, 0), false, nil}, {long, behind(5, time.Second), false, nil}}, 0, time.Second, false},
 		"it cannot tell":                          {[]glance{{lookEvery, behind(5, engine.LagUnknown), false, nil}, {2 * time.Second, behind(5, engine.LagUnknown), false, nil}}, 0, 2 * time.Second, false},
 		"it cannot tell, and nothing is left":     {[]glance{{lookEvery, behind(9, engine.LagUnknown), false, nil}}, 0, 0, false},
+		"its clock is behind its source's":        {[]glance{{lookEvery, behind(5, 0), false, nil}, {2 * time.Second, behind(5, 0), false, nil}}, 0, 2 * time.Second, false},
+		"its clock was set ahead":                 {[]glance{{lookEvery, behind(9, 0), false, nil}, {lookEvery, behind(5, 12*long), false, nil}}, 0, lookEvery, false},
 		"it has caught up":                        {[]glance{{lookEvery, behind(5, long), false, nil}, {lookEvery, behind(9, 0), false, nil}}, 0, 0, false},
 		"nothing comes any more":                  {[]glance{{lookEvery, behind(9, 0), false, nil}, {lookEvery, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, 0, 0, true},
 		"its replay is paused":                    {[]glance{{lookEvery, &engine.RoleView{Paused: true}, false, nil}}, 0, 0, true},

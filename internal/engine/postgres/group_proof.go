@@ -41,9 +41,11 @@ const nudgeAfter = 1500 * time.Millisecond
 // clock, and after that was set back does nothing until its hour comes again (xlog.c,
 // XLogBackgroundFlush).
 func (w *watcher) challenge(ctx context.Context) error {
+	silent := w.silent
+	w.silent = false // until the look of a writer finds so again
 	if !w.proves {
 		w.proof.marks = nil
-		if !w.silent {
+		if !silent {
 			return nil
 		}
 	}

@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"math"
 	"strings"
 	"time"
+
+	"kurabe/internal/engine"
 )
 
 // stream is what a follower hears of its source. The hour at which it has heard something is
@@ -32,4 +35,26 @@ func (s *stream) follows(word string, now time.Time) bool {
 		}
 	}
 	return word != "" && !s.at.IsZero() && now.Sub(s.at) < streamWithin
+}
+
+// clocksApart is from where on the time between a message's hours, of the source's clock when
+// it was sent and of the follower's when it came, says how far these are apart. What is less
+// may be the way of a message that waited behind others.
+const clocksApart = 60.0
+
+// lagOf is how old the newest transaction is that a follower has applied, which is behind. The
+// hour of that is one of the source's clock. Where a clock was set since, no time need come of
+// it: a server that cannot tell.
+func lagOf(ageSeconds *float64, apartSeconds float64) time.Duration {
+	if ageSeconds == nil {
+		return engine.LagUnknown
+	}
+	age := *ageSeconds
+	if math.Abs(apartSeconds) > clocksApart {
+		age -= apartSeconds
+	}
+	if age < 0 {
+		return engine.LagUnknown
+	}
+	return time.Duration(age * float64(time.Second))
 }

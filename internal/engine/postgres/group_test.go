@@ -192,6 +192,30 @@ func TestFollowsByAnyClock(t *testing.T) {
 	}
 }
 
+// The age of a transaction is told of by two clocks, and never by how far they are apart.
+func TestLagByTwoClocks(t *testing.T) {
+	const hours = 3 * 3600
+	for name, c := range map[string]struct {
+		age, apart float64
+		want       time.Duration
+	}{
+		"clocks that agree":                      {2, 0.001, 2 * time.Second},
+		"a message that was long under way":      {40, 30, 40 * time.Second},
+		"the follower's is ahead":                {hours + 2, hours, 2 * time.Second},
+		"the follower's is behind":               {2 - hours, -hours, 2 * time.Second},
+		"the follower's is behind by little":     {-3, -5, engine.LagUnknown},
+		"the source's was set back since":        {2 - hours, 0, engine.LagUnknown},
+		"the follower's is ahead, and was right": {2, hours, engine.LagUnknown},
+	} {
+		if got := lagOf(&c.age, c.apart); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := lagOf(nil, 0); got != engine.LagUnknown {
+		t.Errorf("no transaction: %v", got)
+	}
+}
+
 // Where a record ended is found again from where the next one begins.
 func TestDropHeader(t *testing.T) {
 	s := segments{16 << 20}

@@ -75,13 +75,13 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 // A receiver shows as streaming before it is: so something must have come from the source
 // since it began (until then both times are one), and lately. Both sides make the stream
 // say something twice within that time. The time it came is that of the follower's clock,
-// which may be set: see stream. A server
-// whose replay is paused cannot take over: it does not follow. Nothing pauses it but settings
-// that are smaller than its source's.
+// which may be set: see stream. A server whose replay is paused cannot take over: it does not
+// follow. Nothing pauses it but settings that are smaller than its source's.
 //
 // What is left to apply is what was received and what the source has said that it has
 // (latest_end_lsn). Its age is that of the newest transaction that was applied, as RDS has it
-// in ReplicaLag; a server that has applied none since it started cannot tell, -1.
+// in ReplicaLag; a server that has applied none since it started cannot tell. That time is of
+// the source's clock, so how far the two are apart is asked for as well: see lagOf.
 //
 // Of a writer's followers the sessions are meant that have their slot: one may be connected
 // twice for a moment, and one that is being cloned uses the slot under another name. A slot
@@ -93,15 +93,15 @@ const lookSQL = `SELECT s.recovering,
 	pg_catalog.current_setting('synchronous_standby_names'),
 	COALESCE(CASE WHEN s.recovering THEN pg_catalog.pg_is_wal_replay_paused() END, false),
 	COALESCE((CASE WHEN s.recovering THEN pg_catalog.pg_last_wal_replay_lsn() END)::text, '0/0'),
-	COALESCE((SELECT r.pid || ' ' || r.last_msg_receipt_time || CASE WHEN r.last_msg_receipt_time > pg_catalog.clock_timestamp() - '` + streamTimeout + `'::interval
+	COALESCE((SELECT r.pid || ' ' || EXTRACT(epoch FROM r.last_msg_receipt_time) || CASE WHEN r.last_msg_receipt_time > pg_catalog.clock_timestamp() - '` + streamTimeout + `'::interval
 				AND r.last_msg_receipt_time <= pg_catalog.clock_timestamp() THEN '` + lately + `' ELSE '' END
 		FROM pg_catalog.pg_stat_wal_receiver r
 		WHERE s.recovering AND r.status = 'streaming' AND r.sender_host = $1 AND r.sender_port = $2
 			AND r.last_msg_send_time <> r.last_msg_receipt_time), ''),
-	COALESCE((CASE WHEN pg_catalog.pg_last_wal_replay_lsn() < GREATEST(pg_catalog.pg_last_wal_receive_lsn(),
-			(SELECT r.latest_end_lsn FROM pg_catalog.pg_stat_wal_receiver r))
-		THEN COALESCE(GREATEST(EXTRACT(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.pg_last_xact_replay_timestamp()), 0), -1)
-		END)::double precision, 0),
+	COALESCE(pg_catalog.pg_last_wal_replay_lsn() < GREATEST(pg_catalog.pg_last_wal_receive_lsn(),
+		(SELECT r.latest_end_lsn FROM pg_catalog.pg_stat_wal_receiver r)), false),
+	EXTRACT(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.pg_last_xact_replay_timestamp())::double precision,
+	COALESCE((SELECT EXTRACT(epoch FROM r.last_msg_receipt_time - r.last_msg_send_time) FROM pg_catalog.pg_stat_wal_receiver r)::double precision, 0),
 	(SELECT COALESCE(pg_catalog.json_agg(pg_catalog.json_build_object('name', l.slot_name, 'pid', COALESCE(r.pid, 0),
 			'streaming', COALESCE(r.state = 'streaming', false), 'flushed', COALESCE(r.flush_lsn::text, '0/0'), 'reply', COALESCE(r.reply_time::text, ''),
 			'replayed', COALESCE(r.replay_lsn::text, '0/0'),
@@ -127,12 +127,13 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	if err := w.challenge(ctx); err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
-	var recovering, paused bool
-	var lagSeconds float64
+	var recovering, paused, behind bool
+	var ageSeconds *float64
+	var apartSeconds float64
 	var position, inserted, waits, replayed, received, followers string
 	// The statement is always the same: planning it each time would be most of its cost.
 	err := w.conn.QueryRow(ctx, lookSQL, pgx.QueryExecModeCacheStatement, w.source.Address, w.source.Port).
-		Scan(&recovering, &position, &inserted, &waits, &paused, &replayed, &received, &lagSeconds, &followers)
+		Scan(&recovering, &position, &inserted, &waits, &paused, &replayed, &received, &behind, &ageSeconds, &apartSeconds, &followers)
 	if err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
@@ -146,7 +147,9 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
 	v.Position, v.Applied, v.Kept = int64(durable), int64(applied), int64(durable)
-	v.Lag = lagOf(lagSeconds)
+	if behind {
+		v.Lag = lagOf(ageSeconds, apartSeconds)
+	}
 	if recovering {
 		w.arrived(durable)
 	}
@@ -159,18 +162,9 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	return v, err
 }
 
-// lagOf is the lag that the server tells of in seconds, negative when it cannot tell.
-func lagOf(seconds float64) time.Duration {
-	if seconds < 0 {
-		return engine.LagUnknown
-	}
-	return time.Duration(seconds * float64(time.Second))
-}
-
 // followers takes the rows of one look, made at that time.
 func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.InstanceID]engine.FollowerView, error) {
 	views := make(map[kurabe.InstanceID]engine.FollowerView, len(rows))
-	w.silent = false
 	for _, row := range rows {
 		id, ok := w.replicas[row.Name]
 		if !ok {
