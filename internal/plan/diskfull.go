@@ -105,7 +105,14 @@ func (d *draft) rest() {
 // over.
 func (d *draft) stopFull() {
 	g, s := d.group, d.writerState()
-	if !s.writing || g.Handover != "" || g.Heir != "" || g.Choosing || !d.status.Applied.MultiAZ {
+	if d.leaves == nil {
+		d.leaves = map[kurabe.InstanceID]bool{}
+	}
+	if g.Handover != "" || g.Heir != "" || g.Choosing || !d.status.Applied.MultiAZ {
+		return
+	}
+	if !s.writing {
+		d.keepLeaves()
 		return
 	}
 	for _, m := range d.standbys() {
@@ -119,15 +126,26 @@ func (d *draft) stopFull() {
 		switch {
 		case g.Has(m.ID) && slices.ContainsFunc(g.Sync, others):
 			d.because(fmt.Sprintf("%s stops once commits wait for others: %s", m.ID, r.OutOfRoom()))
-			if d.leaves == nil {
-				d.leaves = map[kurabe.InstanceID]bool{}
-			}
 			d.leaves[m.ID] = true
 			continue
 		case g.Has(m.ID) && !g.Blocks:
 			d.setSync(nil)
 		}
 		d.stopStandby(m, r.OutOfRoom())
+	}
+}
+
+// keepLeaves has the order to wait for others stand while the writer obeys it, which is no moment
+// to give one: without it the order would be taken back, and given again, for ever.
+func (d *draft) keepLeaves() {
+	a := d.assigned(d.group.Writer)
+	if a == nil || a.Role == nil || a.Role.Epoch != d.group.Epoch || len(a.Role.WaitFor) == 0 {
+		return
+	}
+	for _, m := range d.standbys() {
+		if r := d.heard(m.ID); d.group.Has(m.ID) && r != nil && r.OutOfRoom() != "" && d.elsewhere(m) && !slices.Contains(a.Role.WaitFor, m.ID) {
+			d.leaves[m.ID] = true
+		}
 	}
 }
 

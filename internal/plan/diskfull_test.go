@@ -144,6 +144,51 @@ func TestReaderOnAFullDiskIsStopped(t *testing.T) {
 	f.whole(t)
 }
 
+// obeying has the planner look again while a writer obeys the order that it was just given: it
+// has said so, and has not looked at its disk since.
+func (f *groupFleet) obeying(t *testing.T, s *server) {
+	t.Helper()
+	for range 3 {
+		for range 2 { // its own writes have it look again
+			f.read()
+			f.decide(t)
+		}
+		r := *f.w.Reports[s.id]
+		r.Generation, r.Done, r.Failure = f.w.Members[s.id].Generation, false, nil
+		f.w.Reports[s.id] = &r
+	}
+	f.read()
+	f.decide(t)
+}
+
+// A disk that is left, and one whose standby has yet to leave the others, stay what they are
+// while the writer obeys what was ordered for that: no order is taken back that is under way.
+func TestOrdersOfAFullDiskStand(t *testing.T) {
+	for _, writes := range []bool{true, false} {
+		f := newGroupFleet(kurabe.Postgres, true)
+		f.spread(3)
+		f.calm(t)
+		f.calm(t)
+		f.whole(t)
+		writer, full := f.servers[f.writer()], f.servers[f.w.Group.Sync[0]]
+		if writes {
+			full = writer
+		}
+		full.full = true
+		f.report(full)
+		f.deliver(full)
+		before := f.w.Members[writer.id].Generation
+		f.obeying(t, writer)
+		if now := f.w.Members[writer.id]; now.Generation != before+1 || len(now.Role.WaitFor) != 1 {
+			t.Errorf("the writer's disk: %v; ordered after %d was %+v", writes, before, now)
+		}
+		f.rests(t)
+		if full.running || f.w.Status.State != kurabe.StateAvailable {
+			t.Errorf("the writer's disk: %v; %+v, %+v", writes, full, f.w.Status)
+		}
+	}
+}
+
 // A stop for want of room has no server start with what another one has refused.
 func TestStopForRoomKeepsWhatRuns(t *testing.T) {
 	for _, hosts := range []int{1, 2} {

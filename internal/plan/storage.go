@@ -98,9 +98,11 @@ func (d *draft) watchCap(r *kurabe.InstanceReport) {
 // watchDisk obeys the host when its disk has no room for the instance to run.
 func (d *draft) watchDisk(r *kurabe.InstanceReport) {
 	h, room := &d.status.Storage, r.OutOfRoom()
+	// A host that is obeying an order has yet to look: a writer that leaves does so until then.
+	leaves := room != "" || !r.Done && !h.LeavesBy.IsZero()
 	switch {
-	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning && d.leavesDisk():
-		d.because("another server takes over: " + room)
+	case leaves && !h.DiskFull && d.next.Goal == kurabe.GoalRunning && d.leavesDisk():
+		d.because("another server takes over: its host's disk is nearly full")
 	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning:
 		h.DiskFull, h.LeavesBy = true, time.Time{}
 		d.tell(event.StorageFull.And(": " + room + ". It is started again when there is room."))
