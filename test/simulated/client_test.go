@@ -25,6 +25,9 @@ const (
 	clientPause = 200 * time.Millisecond
 	keysAtOnce  = 3
 	keyAppends  = 100
+	// sessionMost is after how many transactions, on average, a client logs in anew: where two
+	// servers let clients in, some of them come to each.
+	sessionMost = 50
 	// awaitMost is how long a client waits for an answer.
 	awaitMost = 3 * time.Second
 )
@@ -134,7 +137,7 @@ func (h *history) client(ctx context.Context, id int, random *rand.Rand) {
 			} else {
 				ok = h.append(s, id, key)
 			}
-			if !ok {
+			if !ok || random.IntN(sessionMost) == 0 {
 				s = nil
 			}
 		}

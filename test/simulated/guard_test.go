@@ -8,6 +8,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent"
+	"kurabe/internal/engine/fake"
 	"kurabe/internal/warden"
 )
 
@@ -109,7 +110,9 @@ func (g *guards) expire(w *guard) {
 		return
 	}
 	g.endLocked(w)
-	g.h.engine.Crash(w.id)
+	if !g.h.engine.Has(fake.Outlives) {
+		g.h.engine.Crash(w.id)
+	}
 	for _, a := range w.addresses {
 		_ = g.h.Drop(a)
 	}

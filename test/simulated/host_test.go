@@ -35,7 +35,8 @@ type host struct {
 	booted    time.Time
 	off       bool
 	still     bool // nothing on it runs
-	full      bool // so is its disk
+	disk      disk
+	spent     bool // the reserve of its disk is given up
 	held      map[netip.Addr]bool
 	endpoints map[netip.AddrPort]*endpoint
 	listens   map[kurabe.InstanceID]string // of each server, the address
@@ -67,12 +68,6 @@ func (h *host) isStill() bool {
 	return h.still || h.off
 }
 
-func (h *host) isFull() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.full
-}
-
 func (h *host) listen(id kurabe.InstanceID, at string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +89,7 @@ func (h *host) startAgent() {
 	leases := hostlink.NewLeases(h.boottime)
 	c := agent.Config{
 		Host: h.id, Link: l.link, Homes: h.homes, Log: log, Now: h.w.clockOf(string(h.id)), Boottime: h.boottime, Leases: leases, Guards: h.guards,
-		Usage: func(kurabe.InstanceID) (int64, error) { return 1 << 20, nil }, Free: h.free, Addresses: h.addresses(),
+		Usage: h.usage, Free: h.free, Addresses: h.addresses(),
 		Engines:      map[kurabe.EngineName]engine.Engine{kurabe.Postgres: &driven{h.engine, h, l}, kurabe.MariaDB: &driven{h.engine, h, l}},
 		OpenEndpoint: func(at netip.AddrPort) (agent.Endpoint, error) { return h.openEndpoint(at), nil },
 		OpenReaders:  func(netip.AddrPort) (agent.ReaderEndpoint, error) { return readers{}, nil },
@@ -125,15 +120,6 @@ func (h *host) stopAgent() {
 	h.w.wire.reset(string(h.id))
 	l.loops.Wait()
 	h.agent = nil
-}
-
-const gib = int64(1) << 30
-
-func (h *host) free() int64 {
-	if h.isFull() {
-		return 0
-	}
-	return 100 * gib
 }
 
 func (h *host) servers() []kurabe.InstanceID {

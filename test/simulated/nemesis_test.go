@@ -24,8 +24,10 @@ type fault struct {
 	name string
 	// hosts is how many hosts there have to be. alone says that an instance which is whole, and
 	// may go on alone, serves while it lasts.
-	hosts  int
-	alone  bool
+	hosts int
+	alone bool
+	// fills: it fills a disk.
+	fills  bool
 	strike func(w *world) (heal func())
 }
 
@@ -104,12 +106,12 @@ func (w *world) part(h *host, from []string, out, in bool) (heal func()) {
 }
 
 var faults = []fault{
-	{"a server is killed", 1, true, func(w *world) func() {
+	{"a server is killed", 1, true, false, func(w *world) func() {
 		h, id := w.some()
 		h.engine.Crash(id)
 		return nil
 	}},
-	{"all servers are killed", 1, false, func(w *world) func() {
+	{"all servers are killed", 1, false, false, func(w *world) func() {
 		for _, h := range w.hosts {
 			for _, id := range h.servers() {
 				h.engine.Crash(id)
@@ -117,7 +119,7 @@ var faults = []fault{
 		}
 		return nil
 	}},
-	{"a server hangs", 1, true, func(w *world) func() {
+	{"a server hangs", 1, true, false, func(w *world) func() {
 		h, id := w.some()
 		h.engine.Freeze(id)
 		return func() {
@@ -126,11 +128,11 @@ var faults = []fault{
 			}
 		}
 	}},
-	{"an agent is killed", 1, true, func(w *world) func() {
+	{"an agent is killed", 1, true, false, func(w *world) func() {
 		h, _ := w.some()
 		return w.kill(h, time.Duration(w.rand.Int64N(int64(3*time.Second))))
 	}},
-	{"an agent is away", 2, true, func(w *world) func() {
+	{"an agent is away", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		if h.agent == nil {
 			return nil
@@ -142,7 +144,7 @@ var faults = []fault{
 			}
 		}
 	}},
-	{"the service is restarted", 1, true, func(w *world) func() {
+	{"the service is restarted", 1, true, false, func(w *world) func() {
 		if w.service == nil {
 			return nil
 		}
@@ -151,7 +153,7 @@ var faults = []fault{
 		w.startService()
 		return nil
 	}},
-	{"the service is away", 1, true, func(w *world) func() {
+	{"the service is away", 1, true, false, func(w *world) func() {
 		if w.service == nil {
 			return nil
 		}
@@ -162,7 +164,7 @@ var faults = []fault{
 			}
 		}
 	}},
-	{"the service stands still", 1, true, func(w *world) func() {
+	{"the service stands still", 1, true, false, func(w *world) func() {
 		s := w.service
 		if s == nil {
 			return nil
@@ -174,7 +176,7 @@ var faults = []fault{
 			s.still.open(true)
 		}
 	}},
-	{"a machine stands still", 2, true, func(w *world) func() {
+	{"a machine stands still", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		if h.isStill() {
 			return nil
@@ -186,7 +188,7 @@ var faults = []fault{
 			}
 		}
 	}},
-	{"a machine loses its power", 2, true, func(w *world) func() {
+	{"a machine loses its power", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		if h.isOff() {
 			return nil
@@ -198,35 +200,35 @@ var faults = []fault{
 			}
 		}
 	}},
-	{"a machine is cut off", 2, true, func(w *world) func() {
+	{"a machine is cut off", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		return w.part(h, w.others(h), true, true)
 	}},
-	{"a machine is cut off from the service", 2, true, func(w *world) func() {
+	{"a machine is cut off from the service", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		return w.part(h, []string{serviceNode}, true, true)
 	}},
-	{"a machine does not hear the service", 2, true, func(w *world) func() {
+	{"a machine does not hear the service", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		return w.part(h, []string{serviceNode}, false, true)
 	}},
-	{"the service does not hear a machine", 2, true, func(w *world) func() {
+	{"the service does not hear a machine", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		return w.part(h, []string{serviceNode}, true, false)
 	}},
-	{"machines are cut off from each other", 2, true, func(w *world) func() {
+	{"machines are cut off from each other", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		return w.part(h, w.others(h)[1:], w.rand.IntN(3) > 0, true)
 	}},
-	{"a machine hears nobody", 2, true, func(w *world) func() {
+	{"a machine hears nobody", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		return w.part(h, w.others(h), false, true)
 	}},
-	{"nobody hears a machine", 2, true, func(w *world) func() {
+	{"nobody hears a machine", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		return w.part(h, w.others(h), true, false)
 	}},
-	{"the network is slow", 2, true, func(w *world) func() {
+	{"the network is slow", 2, true, false, func(w *world) func() {
 		h, _ := w.some()
 		by := time.Duration(w.rand.Int64N(int64(400 * time.Millisecond)))
 		w.wire.change(func() {
@@ -243,15 +245,17 @@ var faults = []fault{
 			})
 		}
 	}},
-	{"a failover in order", 1, true, func(w *world) func() {
+	{name: "a disk is nearly full", hosts: 2, alone: true, fills: true, strike: fills(nearlyFull)},
+	{name: "a disk is full", hosts: 2, alone: true, fills: true, strike: fills(fullDisk)},
+	{"a failover in order", 1, true, false, func(w *world) func() {
 		w.edit(func(s *kurabe.InstanceSpec) { s.FailoverSeq++; s.Action = kurabe.StateRebooting })
 		return nil
 	}},
-	{"a reboot", 1, true, func(w *world) func() {
+	{"a reboot", 1, true, false, func(w *world) func() {
 		w.edit(func(s *kurabe.InstanceSpec) { s.RebootSeq++; s.Action = kurabe.StateRebooting })
 		return nil
 	}},
-	{"another class", 1, true, func(w *world) func() {
+	{"another class", 1, true, false, func(w *world) func() {
 		class := []string{"db.t3.micro", "db.t3.small", "db.t3.medium"}[w.rand.IntN(3)]
 		w.edit(func(s *kurabe.InstanceSpec) { s.Now.Class = class; s.Action = kurabe.StateModifying })
 		return nil
@@ -326,9 +330,9 @@ func (n *nemesis) tolerable() {
 		return
 	}
 	f := n.draw()
-	since := n.history.now()
+	since, inTurn := n.history.now(), n.inTurn(f)
 	heal := n.strike(f)
-	if f.alone && !n.shape.block {
+	if f.alone && !n.shape.block && !inTurn {
 		if took := n.served(since, servedMost, f.name); took > n.longest {
 			n.longest, n.after = took, f.name
 		}

@@ -58,6 +58,8 @@ type world struct {
 	wire  *wire
 	hosts []*host
 	began time.Time
+	// filled is when a disk that had been full had room again.
+	filled time.Time
 	// flawed: something of it is broken on purpose, and what fails is no failure of the test.
 	flawed bool
 

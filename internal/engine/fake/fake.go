@@ -158,8 +158,11 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	return nil
 }
 
+// full says whether nothing can be written on the host's disk.
+func (e *Engine) full() bool { return e.Full != nil && e.Full() }
+
 func (e *Engine) start(i *instance, a kurabe.Assignment) error {
-	if e.Full != nil && e.Full() {
+	if e.full() {
 		return &engine.StartError{Kind: kurabe.FailureStorage, Message: "no space left on device"}
 	}
 	if err := i.begin(a); err != nil {
@@ -208,6 +211,9 @@ func (e *Engine) crash(i *instance) {
 
 // Fence ends a server at once, as if it had died.
 func (e *Engine) Fence(_ context.Context, a kurabe.Assignment) error {
+	if e.Has(Outlives) {
+		return fmt.Errorf("%s is not ended", a.Instance)
+	}
 	e.Crash(a.Instance)
 	return nil
 }

@@ -132,6 +132,9 @@ func (e *Engine) changeData(i *instance, a kurabe.Assignment, step engine.StepNa
 	if from == nil && e.net.known(role.Source.ID) || from != nil && from.frozen != nil {
 		return fmt.Errorf("%s: %s does not answer", step, role.Source.ID)
 	}
+	if e.full() {
+		return fmt.Errorf("%s of %s: no space left on device", step, a.Instance)
+	}
 	var theirs []int64
 	if from != nil {
 		theirs = from.log

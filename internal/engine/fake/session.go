@@ -63,7 +63,7 @@ func (s *Session) Commit() (number int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if s.e.Full != nil && s.e.Full() {
+	if s.e.full() {
 		s.e.crash(i) // as a server does that cannot write its log
 		return 0, fmt.Errorf("the disk of %s is full", s.id)
 	}
@@ -127,10 +127,11 @@ func (i *instance) covered() int {
 type Flaw int
 
 // AcksAlone: a commit is acknowledged though nobody waited for has it. Lies: a follower says
-// that it has what was sent, and drops every hundredth commit. Outlives: it goes on when it is fenced.
+// that it has what was sent, and drops every hundredth commit. Outlives: a server that is fenced, or whose lease ends, goes on.
 const (
 	AcksAlone Flaw = 1 << iota
 	Lies
+	Outlives
 )
 
 // Break gives all engines of the network flaws.
@@ -138,4 +139,11 @@ func (e *Engine) Break(flaws Flaw) {
 	e.net.Lock()
 	defer e.net.Unlock()
 	e.net.flaws = flaws
+}
+
+// Has says whether the engines of the network have a flaw.
+func (e *Engine) Has(f Flaw) bool {
+	e.net.Lock()
+	defer e.net.Unlock()
+	return e.net.flaws&f != 0
 }

@@ -78,7 +78,7 @@ func (n *network) carry(i, s *instance, now time.Time) {
 	still := i.frozen != nil || s.frozen != nil
 	if delay, arrives := n.reaches(s, i); arrives && !still {
 		i.stream.gotAt = now
-		if !i.lags {
+		if !i.lags && !i.on.full() {
 			i.take(s, s.endAt(now.Add(-delay)))
 		}
 	}
