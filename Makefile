@@ -73,6 +73,7 @@ fault: export KURABE_HISTORY_TIME ?= 30m
 fault: export KURABE_WHOLE ?= 1
 fault: install-test build ## Kill, freeze, cut and fill things while a ledger checks; hours, a shorter form is in test
 	@$(RUN_SUITES) -whole fault
+	KURABE_SIMULATED_TIME=$${KURABE_SIMULATED_TIME:-1h} KURABE_SIMULATED_SPEND=$${KURABE_SIMULATED_SPEND:-10m} $(GO) test -count=1 -timeout=30m -run=TestHistory ./test/simulated
 
 repro: install-test build ## One run of the fault suite again: make repro SEED=…
 	@export KURABE_FAULT_SEED="$(SEED)"; $(RUN_SUITES) -whole fault

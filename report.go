@@ -81,6 +81,8 @@ type InstanceReport struct {
 	// Role is nil of an instance with one server.
 	Role *RoleReport `json:"role,omitempty"`
 
+	// DiskEnds: next to nothing can be written on the host's disk, the reserve is used up, too.
+	DiskEnds             bool      `json:"diskEnds,omitempty"`
 	UsedBytes            int64     `json:"usedBytes"`
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
 }

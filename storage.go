@@ -177,6 +177,15 @@ func (r *InstanceReport) OutOfRoom() string {
 	return r.Failure.Message
 }
 
+// LacksRoom says why an instance that has a server elsewhere is better off there: it must not run
+// on this host's disk, or can write nothing there. "" when it can.
+func (r *InstanceReport) LacksRoom() string {
+	if why := r.OutOfRoom(); why != "" || !r.DiskEnds {
+		return why
+	}
+	return "The disk of host " + string(r.Host) + " is full"
+}
+
 // StorageHistory is what the planner remembers of an instance's storage, mostly for
 // the rule of storage autoscaling.
 type StorageHistory struct {

@@ -31,6 +31,10 @@ const (
 	growthAge = time.Minute
 )
 
+// diskEnd is what is left at the end of a disk: two segments of PostgreSQL's log. Where an eighth
+// of the reserve is less, it is that.
+const diskEnd = 32 << 20
+
 // reserver is an engine that knows the reserve of the disk.
 type reserver interface {
 	Reserve() (engine.Reserve, error)
@@ -43,6 +47,7 @@ type diskWatch struct {
 	fall    int64 // by how much it fell in the last look
 	restTil time.Time
 	full    bool // instances are kept from running
+	ends    bool // next to nothing can be written
 	since   time.Time
 	told    string // the newest trouble with the reserve that was logged
 }
@@ -109,6 +114,7 @@ func (d *diskWatch) look() {
 	}
 	d.walk(list)
 	d.keepRoom(list)
+	d.tellEnd(list)
 }
 
 // reserve is that of the instances' disk, nil when no engine here knows one.
@@ -158,6 +164,28 @@ func (d *diskWatch) keepReserve(r engine.Reserve) {
 	case d.full && room >= 2*size:
 		d.full = false
 	}
+	end := min(size/8, diskEnd)
+	d.ends = !held && (d.free < end || d.ends && d.free < 2*end)
+}
+
+// tellEnd tells the workers whether anything can be written. Who cannot write does not grow, so
+// keepRoom keeps nobody from running for it; a server with another one elsewhere need not stay.
+func (d *diskWatch) tellEnd(list []watched) {
+	for _, w := range list {
+		w.usage.mu.Lock()
+		news := w.usage.ends != d.ends
+		w.usage.ends = d.ends
+		w.usage.mu.Unlock()
+		if news {
+			w.wake()
+		}
+	}
+}
+
+func (u *usage) diskEnds() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ends
 }
 
 // walk measures the instances that may be near a mark, the most urgent first.

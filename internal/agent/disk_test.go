@@ -306,6 +306,29 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
+// At the end of a disk, where nobody grows because nobody can, the host says so of every
+// instance, and has none of them stop.
+func TestDiskEnds(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		d := newDisk(12 << 30)
+		d.set("db-1", 1<<29, 0)
+		b.startOn(d)
+		b.send(capped("db-1", 1, kurabe.GoalRunning))
+		for _, c := range []struct {
+			free int64
+			ends bool
+		}{{600 << 20, false}, {diskEnd + 1, false}, {diskEnd - 1, true}, {diskEnd + 1, true}, {2 * diskEnd, false}, {0, true}, {12 << 30, false}} {
+			for range 2 { // what is given up of the reserve is taken, too
+				d.give(c.free - d.Free())
+				pass(2 * time.Second)
+			}
+			if r := b.lastOf("db-1"); r.DiskEnds != c.ends || r.OutOfRoom() != "" || !r.Running {
+				b.Errorf("%d bytes are free: %+v", c.free, r)
+			}
+		}
+	})
+}
+
 // With next to nothing left, all that grow leave at once.
 func TestFullDiskInHaste(t *testing.T) {
 	inBubble(t, func(b *bed) {

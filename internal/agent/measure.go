@@ -35,6 +35,7 @@ type usage struct {
 	// roomAt is since when. watched says that the watch has looked at all.
 	roomAt  time.Time
 	watched bool
+	ends    bool // so does the disk
 }
 
 // measure learns what the instance occupies, and whether there is room for it.

@@ -19,7 +19,7 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		Running: o.Running, Serving: o.Serving(), PID: o.PID, Boot: o.Boot, StartedAt: o.StartedAt.UTC(), EngineVersion: o.Version,
 		Absent:  done && a.Goal == kurabe.GoalAbsent,
 		Crashes: o.Applied.Crashes, LastCrash: o.Applied.LastCrash, OOMKills: o.OOMKills,
-		UsedBytes: w.used, CertificateExpiresAt: o.CertificateExpires,
+		UsedBytes: w.used, DiskEnds: w.usage.diskEnds(), CertificateExpiresAt: o.CertificateExpires,
 	}
 	r.Role = w.roleReport(a, o)
 	if w.agent.Logs != nil && a.Log && a.Writes() {

@@ -92,7 +92,7 @@ func (d *draft) rest() {
 	d.rests = map[kurabe.InstanceID]bool{}
 	for _, m := range d.standbys() {
 		a, r := d.assigned(m.ID), d.heard(m.ID)
-		if a != nil && d.wasStopped(*a) && (r == nil || r.Generation != a.Generation || !r.Done || r.OutOfRoom() != "") {
+		if a != nil && d.wasStopped(*a) && (r == nil || r.Generation != a.Generation || !r.Done || r.LacksRoom() != "") {
 			d.rests[m.ID] = true
 			d.because(fmt.Sprintf("%s stays stopped until its host's disk has room", m.ID))
 		}
@@ -117,7 +117,7 @@ func (d *draft) stopFull() {
 	}
 	for _, m := range d.standbys() {
 		r := d.heard(m.ID)
-		if d.rests[m.ID] || r == nil || r.OutOfRoom() == "" || !d.elsewhere(m) || d.rebuilds(m.ID) || r.Running && (r.Role == nil || r.Role.Writing || r.Role.Epoch != g.Epoch) {
+		if d.rests[m.ID] || r == nil || r.LacksRoom() == "" || !d.elsewhere(m) || d.rebuilds(m.ID) || r.Running && (r.Role == nil || r.Role.Writing || r.Role.Epoch != g.Epoch) {
 			continue
 		}
 		others := func(id kurabe.InstanceID) bool {
@@ -125,13 +125,13 @@ func (d *draft) stopFull() {
 		}
 		switch {
 		case g.Has(m.ID) && slices.ContainsFunc(g.Sync, others):
-			d.because(fmt.Sprintf("%s stops once commits wait for others: %s", m.ID, r.OutOfRoom()))
+			d.because(fmt.Sprintf("%s stops once commits wait for others: %s", m.ID, r.LacksRoom()))
 			d.leaves[m.ID] = true
 			continue
 		case g.Has(m.ID) && !g.Blocks:
 			d.setSync(nil)
 		}
-		d.stopStandby(m, r.OutOfRoom())
+		d.stopStandby(m, r.LacksRoom())
 	}
 }
 
@@ -143,7 +143,7 @@ func (d *draft) keepLeaves() {
 		return
 	}
 	for _, m := range d.standbys() {
-		if r := d.heard(m.ID); d.group.Has(m.ID) && r != nil && r.OutOfRoom() != "" && d.elsewhere(m) && !slices.Contains(a.Role.WaitFor, m.ID) {
+		if r := d.heard(m.ID); d.group.Has(m.ID) && r != nil && r.LacksRoom() != "" && d.elsewhere(m) && !slices.Contains(a.Role.WaitFor, m.ID) {
 			d.leaves[m.ID] = true
 		}
 	}

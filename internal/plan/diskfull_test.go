@@ -69,6 +69,30 @@ func TestStandbyOnAFullDiskIsStopped(t *testing.T) {
 	}
 }
 
+// Where a disk ends under servers that do not grow, which nobody has stop, they are left and stopped
+// as well, if others have room. If not, they run on: they can be read.
+func TestDiskEndsUnderAPair(t *testing.T) {
+	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
+		f, writer, standby := apartPair(t, engine)
+		standby.ends = true
+		f.rests(t)
+		if standby.running || f.times("KURABE-EVENT-0045") != 1 || !f.opens(writer) {
+			t.Fatalf("%+v, %+v", standby, f.w.Status)
+		}
+		writer.ends = true
+		f.rests(t)
+		f.serves(t, writer)
+		standby.ends = false
+		f.rests(t)
+		if f.rests(t); f.writer() != standby.id || writer.running {
+			t.Fatalf("%s writes, %+v, %+v", f.writer(), writer, f.w.Status)
+		}
+		writer.ends = false
+		f.rests(t)
+		f.whole(t)
+	})
+}
+
 // Where nobody has room the instance is stopped, as on one host; so it is on a disk of both.
 func TestNobodyHasRoom(t *testing.T) {
 	f, writer, standby := apartPair(t, kurabe.Postgres)

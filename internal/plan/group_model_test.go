@@ -41,6 +41,7 @@ type server struct {
 	binlog         binlog
 	failed         attempts
 	full           bool  // its host's disk is
+	ends           bool  // so does that disk, though nobody grows
 	used           int64 // bytes
 	outbox         *kurabe.InstanceReport
 	// leased: a warden ends it at lease, or at vouched if that is later. Clients are kept
@@ -300,6 +301,7 @@ func (f *groupFleet) report(s *server) {
 	if r.Failure = s.refusal(); r.Failure == nil {
 		r.Failure = s.tried()
 	}
+	r.DiskEnds = s.ends
 	if r.UsedBytes = s.used; (s.full || f.fullHosts[a.Host]) && r.Failure == nil { // it stands beside Done
 		r.Failure = &kurabe.Failure{Kind: kurabe.FailureStorage, Step: kurabe.StepKeepRoom, Message: "the disk is nearly full", Attempts: 1}
 	}

@@ -17,8 +17,8 @@ func (d *draft) noRoom(id kurabe.InstanceID) string {
 	}
 	wanted, limit := d.storage()
 	switch f := r.Failure; {
-	case r.OutOfRoom() != "":
-		return r.OutOfRoom()
+	case r.LacksRoom() != "":
+		return r.LacksRoom()
 	case f != nil && f.Kind == kurabe.FailureStorage:
 		return f.Message
 	case wanted.StorageGiB > 0 && r.UsedBytes*100 >= limit*storageFull && r.UsedBytes > 0:

@@ -99,10 +99,10 @@ func (d *draft) watchCap(r *kurabe.InstanceReport) {
 func (d *draft) watchDisk(r *kurabe.InstanceReport) {
 	h, room := &d.status.Storage, r.OutOfRoom()
 	// A host that is obeying an order has yet to look: a writer that leaves does so until then.
-	leaves := room != "" || !r.Done && !h.LeavesBy.IsZero()
+	leaves := r.LacksRoom() != "" || !r.Done && !h.LeavesBy.IsZero()
 	switch {
 	case leaves && !h.DiskFull && d.next.Goal == kurabe.GoalRunning && d.leavesDisk():
-		d.because("another server takes over: its host's disk is nearly full")
+		d.because("another server takes over: its host's disk is full, or nearly so")
 	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning:
 		h.DiskFull, h.LeavesBy = true, time.Time{}
 		d.tell(event.StorageFull.And(": " + room + ". It is started again when there is room."))

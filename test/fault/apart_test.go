@@ -38,8 +38,8 @@ type apartHost struct {
 	join    []string // how its agent is started
 }
 
-// newApartBed begins with clocks that are wrong by so much, of one host after the other.
-func newApartBed(t *testing.T, wrong ...time.Duration) *apartBed {
+// newApartBed makes it, and prepares each host before its agent is started.
+func newApartBed(t *testing.T, prepare ...func(*testing.T, *apartBed, *apartHost)) *apartBed {
 	t.Helper()
 	needRoot(t)
 	network := harness.NewNetwork(t)
@@ -55,8 +55,8 @@ func newApartBed(t *testing.T, wrong ...time.Duration) *apartBed {
 		}
 		h := &apartHost{machine: network.FarMachine(t), zone: zone, join: []string{"--join", join, "--zone", zone}}
 		h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
-		if n := len(b.hosts); n < len(wrong) && b.clock != nil {
-			b.clock.setOn(t, h.machine, wrong[n])
+		for _, do := range prepare {
+			do(t, b, h)
 		}
 		h.Start(t, h.join...)
 		b.hosts = append(b.hosts, h)
@@ -93,6 +93,7 @@ type apart struct {
 	bed   *apartBed
 	login harness.Login
 	pulse *harness.Pulse
+	left  time.Time // when a full disk had been left
 }
 
 func (b *apartBed) create(t *testing.T, name, engine string) *apart {

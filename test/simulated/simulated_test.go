@@ -3,6 +3,7 @@ package simulated
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -36,7 +37,8 @@ var fixedSeeds = len(shapes)
 const runTime = 4 * time.Minute
 
 // spentAfter is real time, after which the fixed seeds begin nothing more: a machine that is busy
-// with other things sees less of them, and nothing else.
+// with other things sees less of them, and nothing else. KURABE_SIMULATED_SPEND is another one, in
+// which seeds that nobody has seen have their turn.
 const spentAfter = 20 * time.Second
 
 // spent says that it is over.
@@ -74,20 +76,43 @@ func TestHistory(t *testing.T) {
 			t.Fatalf("KURABE_SIMULATED_TIME: %v", err)
 		}
 	}
-	if os.Getenv("KURABE_SIMULATED_SEED")+os.Getenv("KURABE_SIMULATED_TIME") == "" {
-		timer := time.AfterFunc(spentAfter, func() { spent.Store(true) })
-		t.Cleanup(func() { timer.Stop(); spent.Store(false) })
+	most, fresh := spentAfter, false
+	if given := os.Getenv("KURABE_SIMULATED_SPEND"); given != "" {
+		var err error
+		if most, err = time.ParseDuration(given); err != nil {
+			t.Fatalf("KURABE_SIMULATED_SPEND: %v", err)
+		}
+		if os.Getenv("KURABE_SIMULATED_SEED") == "" {
+			seeds, fresh = freshSeeds(), true
+		}
+	} else if os.Getenv("KURABE_SIMULATED_SEED")+os.Getenv("KURABE_SIMULATED_TIME") != "" {
+		most = math.MaxInt64
 	}
+	timer := time.AfterFunc(most, func() { spent.Store(true) })
+	t.Cleanup(func() { timer.Stop(); spent.Store(false) })
 	for _, seed := range seeds {
 		s := shapes[seed%uint64(len(shapes))]
 		t.Run(fmt.Sprintf("%d, %s", seed, s), func(t *testing.T) {
 			t.Parallel()
+			if fresh && spent.Load() {
+				t.Skip("the time for seeds that nobody has seen is over")
+			}
 			r := run(t, s, seed, length, nil)
 			if check(t, r); t.Failed() {
 				again(t, seed, length, r.lines)
 			}
 		})
 	}
+}
+
+// freshSeeds are others each day, several of each shape.
+func freshSeeds() (seeds []uint64) {
+	const rounds = 4
+	first := uint64(time.Now().Unix()) / uint64(len(shapes)) * uint64(len(shapes))
+	for n := range rounds * len(shapes) {
+		seeds = append(seeds, first+uint64(n))
+	}
+	return seeds
 }
 
 // run is one history.
