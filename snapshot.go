@@ -151,8 +151,8 @@ type SnapshotFacts struct {
 	// TakenFrom is the server whose files were copied: the one that wrote, or a standby of it.
 	// Empty of a snapshot from before this was noted.
 	TakenFrom InstanceID `json:"takenFrom,omitempty"`
-	// Instead is why it was taken from the server that wrote although that had standbys on its
-	// host, "" where it was not.
+	// Instead is why it was taken from the server that wrote although a standby was there to be
+	// copied, "" where none was, or where it was.
 	Instead string `json:"instead,omitempty"`
 	// Archived says that it is complete in the repository of backups as well.
 	Archived bool `json:"archived,omitempty"`
@@ -169,6 +169,9 @@ type SnapshotStatus struct {
 	Since        time.Time     `json:"since"`
 	Host         HostID        `json:"host,omitempty"`
 	Facts        SnapshotFacts `json:"facts"`
+	// Instead is why a standby on another host than the writer's was asked for it in vain, "" where
+	// none was.
+	Instead string `json:"instead,omitempty"`
 	// Verified is the newest verification, nil before the first one; Verifying says
 	// how far the one under way is, "" for none.
 	Verified  *Verification `json:"verified,omitempty"`
@@ -205,6 +208,10 @@ type SnapshotAssignment struct {
 	// for an imported one, which must be there.
 	Of   InstanceID `json:"of,omitempty"`
 	From SnapshotID `json:"from,omitempty"`
+	// Standby is the server to copy where the writer of Of is on another host: a follower of it
+	// in Epoch. "" where the writer itself is here.
+	Standby InstanceID `json:"standby,omitempty"`
+	Epoch   Epoch      `json:"epoch,omitempty"`
 	// Verify is the number of the newest verification that is wanted; the host does it
 	// when it has done none of that number.
 	Verify int64 `json:"verify,omitempty"`

@@ -125,7 +125,7 @@ func (u *snapshotUnit) next(a kurabe.SnapshotAssignment, state snapshot.State) s
 // awaitSource says how much longer to wait for the assignment of the instance.
 func (u *snapshotUnit) awaitSource(a kurabe.SnapshotAssignment) time.Duration {
 	now := u.agent.Now()
-	if _, known := u.agent.writer(a.Of); known {
+	if u.sourceHere(a) {
 		u.sourceAt = time.Time{}
 		return 0
 	}

@@ -15,11 +15,16 @@ type StandbyTaker interface {
 	// TakeStandby is Take of a running standby of the server that writes, whose assignment is
 	// of. An error says nothing against Take.
 	TakeStandby(ctx context.Context, a kurabe.SnapshotAssignment, of, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
+	// TakeFar is that where the server that writes is on another host.
+	TakeFar(ctx context.Context, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
 }
 
 // taking is what a snapshot is being taken of: the server that writes, and the standby that is
 // copied in its place, "" for none. Both are "" while nothing is taken.
-type taking struct{ writer, standby kurabe.InstanceID }
+type taking struct {
+	writer, standby kurabe.InstanceID
+	far             kurabe.Epoch // of a writer on another host, 0 of one here
+}
 
 // spoiled says whether a changed assignment ends that: the server writes no more, the standby is
 // none any more, or commits do not wait for it.
@@ -30,7 +35,7 @@ func (t taking) spoiled(by kurabe.Assignment) bool {
 	case t.writer:
 		return !by.Writes() || by.Goal == kurabe.GoalAbsent || t.standby != "" && !waitsFor(by, t.standby)
 	case t.standby:
-		return by.Goal != kurabe.GoalRunning || by.Role == nil || by.Role.Duty != kurabe.DutyFollow
+		return by.Goal != kurabe.GoalRunning || by.Role == nil || by.Role.Duty != kurabe.DutyFollow || t.far != 0 && by.Role.Epoch != t.far
 	}
 	return false
 }
@@ -45,6 +50,9 @@ func waitsFor(writer kurabe.Assignment, id kurabe.InstanceID) bool {
 func (u *snapshotUnit) take(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
 	// Only now: it may have changed while others had their turn.
 	defer u.setTaking(taking{})
+	if a.Standby != "" {
+		return u.takeFar(ctx, a, progress)
+	}
 	of, err := u.takeFrom(a)
 	if err != nil {
 		return err
@@ -76,7 +84,7 @@ func (u *snapshotUnit) takeStandby(ctx context.Context, taker StandbyTaker, a ku
 	if err != nil {
 		return err
 	}
-	u.setTaking(taking{of.Instance, standby.Instance})
+	u.setTaking(taking{writer: of.Instance, standby: standby.Instance})
 	// From here on a change cuts this. One that came before that has to be seen here.
 	if of, err = u.sourceOf(a); err != nil {
 		return err

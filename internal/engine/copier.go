@@ -43,8 +43,9 @@ type FollowerCopier interface {
 	// CopyFollower is CopyRunning of a running follower: what the copy has is what was
 	// acknowledged by writer before the call, and Copied.Position is in the log of writer. A
 	// server that is started on the copy, once adopted, follows nobody. It fails rather than
-	// to have less, also when the follower is not one of that writer by the end.
-	CopyFollower(ctx context.Context, writer, follower Instance, r CopyRequest) (Copied, error)
+	// to have less, also when the follower is not one of that writer by the end. A writer on
+	// another host is nil: it is the follower's source, who is asked over the network.
+	CopyFollower(ctx context.Context, writer *Instance, follower Instance, r CopyRequest) (Copied, error)
 }
 
 // CopyRequest asks for a copy of a data folder for keeping.
@@ -70,6 +71,9 @@ type Copied struct {
 	TakenAt time.Time
 	// Position is where that moment lies in the server's log, zero when it keeps none.
 	Position kurabe.LogPosition
+	// MarkedAt is, of a follower whose writer is on another host, the time by that one's clock of
+	// a marker which is in the copy, zero where none is known to be.
+	MarkedAt time.Time
 }
 
 // Method names how a transfer was done.

@@ -15,29 +15,47 @@ import (
 // stopped one while it cannot start. One that is complete already is not taken
 // again. Any error leaves nothing that counts, and the call may be repeated.
 func (s *Snapshots) Take(ctx context.Context, a kurabe.SnapshotAssignment, of kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
-	return s.takeOnce(ctx, a, of, of, progress)
+	return s.takeOnce(ctx, a, origin{of: of, from: of}, progress)
 }
 
 // TakeStandby is Take of a running standby of the server that writes; both are on this host.
 // What it has is what Take would have. An error says nothing against Take.
 func (s *Snapshots) TakeStandby(ctx context.Context, a kurabe.SnapshotAssignment, of, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
-	return s.takeOnce(ctx, a, of, standby, progress)
+	return s.takeOnce(ctx, a, origin{of: of, from: standby}, progress)
 }
 
-func (s *Snapshots) takeOnce(ctx context.Context, a kurabe.SnapshotAssignment, of, from kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
+// TakeFar is TakeStandby where the server that writes is on another host: the standby's source,
+// which is asked over the network how far it is.
+func (s *Snapshots) TakeFar(ctx context.Context, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
+	if standby.Goal != kurabe.GoalRunning || standby.Role == nil || standby.Role.Duty != kurabe.DutyFollow || standby.Role.Source == nil {
+		return kurabe.SnapshotFacts{}, fmt.Errorf("take snapshot %s of %s: %s is no standby", a.Name, standby.Name, standby.Instance)
+	}
+	writer := standby
+	writer.Instance, writer.Role = standby.Role.Source.ID, nil
+	return s.takeOnce(ctx, a, origin{of: writer, from: standby, far: true}, progress)
+}
+
+// origin is what a snapshot is taken of: the writer, and from a standby of it or itself. A far
+// writer is on another host, and only its id is known.
+type origin struct {
+	of, from kurabe.Assignment
+	far      bool
+}
+
+func (s *Snapshots) takeOnce(ctx context.Context, a kurabe.SnapshotAssignment, o origin, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
 	if r, state, err := s.store.Find(a.Snapshot); err != nil || state == snapshot.Complete {
 		return r.Facts, err
 	}
-	facts, err := s.take(ctx, a, of, from, progress)
+	facts, err := s.take(ctx, a, o, progress)
 	if err != nil {
-		return kurabe.SnapshotFacts{}, fmt.Errorf("take snapshot %s of %s: %w", a.Name, of.Name, errors.Join(err, s.discard(a.Snapshot)))
+		return kurabe.SnapshotFacts{}, fmt.Errorf("take snapshot %s of %s: %w", a.Name, o.of.Name, errors.Join(err, s.discard(a.Snapshot)))
 	}
 	return facts, nil
 }
 
-// take copies the server from, which is the writer of or a standby of it.
-func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of, from kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
-	l, i, err := s.source(a, of, from)
+// take copies what o says.
+func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, o origin, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
+	l, i, err := s.source(a, o)
 	if err != nil {
 		return kurabe.SnapshotFacts{}, err
 	}
@@ -49,33 +67,32 @@ func (s *Snapshots) take(ctx context.Context, a kurabe.SnapshotAssignment, of, f
 	}
 	began := time.Now().UTC().Round(0)
 	r := CopyRequest{Dir: s.store.Data(a.Snapshot), BytesPerSecondMax: s.BytesPerSecondMax, Progress: progress}
-	var copied Copied
-	if from.Instance == of.Instance {
-		copied, err = l.copyData(ctx, i, r)
-	} else {
-		copied, err = l.copyFollower(ctx, l.instance(of), i, r)
-	}
+	copied, err := l.copyOf(ctx, o, i, r)
 	if err != nil {
 		return kurabe.SnapshotFacts{}, err
 	}
 	facts := kurabe.SnapshotFacts{
 		Method: copied.Method, EngineVersion: i.Version.Version, TakenAt: copied.TakenAt.UTC(),
-		UsableAt: time.Now().UTC().Round(0), Position: copied.Position, TakenFrom: from.Instance,
+		UsableAt: time.Now().UTC().Round(0), Position: copied.Position, TakenFrom: o.from.Instance,
 	}
 	if facts.Position.File != "" {
-		facts.Position.Server = of.Instance
+		facts.Position.Server = o.of.Instance
 	}
-	if of.Goal == kurabe.GoalRunning {
+	switch {
+	case o.far:
+		facts.MarkedAt = copied.MarkedAt // by the clock that the marker is of
+	case o.of.Goal == kurabe.GoalRunning:
 		facts.MarkedAt = began // a stopped server cannot write the marker
 	}
 	return s.store.Finish(snapshot.Record{
-		Snapshot: a.Snapshot, Name: a.Name, Engine: of.Engine, Family: i.Version.Family, Source: a.Source, Facts: facts,
+		Snapshot: a.Snapshot, Name: a.Name, Engine: o.of.Engine, Family: i.Version.Family, Source: a.Source, Facts: facts,
 		Kind: a.Kind, Tags: a.Tags,
 	}, copied.Files)
 }
 
 // source is the server to copy, if it can be.
-func (s *Snapshots) source(a kurabe.SnapshotAssignment, of, from kurabe.Assignment) (*Lifecycle, Instance, error) {
+func (s *Snapshots) source(a kurabe.SnapshotAssignment, o origin) (*Lifecycle, Instance, error) {
+	of, from := o.of, o.from
 	l, ok := s.engines[of.Engine]
 	switch {
 	case !ok:
@@ -84,7 +101,7 @@ func (s *Snapshots) source(a kurabe.SnapshotAssignment, of, from kurabe.Assignme
 		return nil, Instance{}, fmt.Errorf("it is to be of %s, and %s was given", a.Of, from.Instance)
 	case !of.Writes():
 		return nil, Instance{}, fmt.Errorf("%s is not the server that writes", of.Instance)
-	case from.Instance != of.Instance && !from.StandsBy(of):
+	case !o.far && from.Instance != of.Instance && !from.StandsBy(of):
 		return nil, Instance{}, fmt.Errorf("%s is no standby that has every commit of %s", from.Instance, of.Instance)
 	}
 	i := l.instance(from)
@@ -94,8 +111,21 @@ func (s *Snapshots) source(a kurabe.SnapshotAssignment, of, from kurabe.Assignme
 	return l, i, nil
 }
 
-// copyFollower copies the data folder of a running standby.
-func (l *Lifecycle) copyFollower(ctx context.Context, writer, i Instance, r CopyRequest) (Copied, error) {
+// copyOf copies the data folder of the server i, as its origin says.
+func (l *Lifecycle) copyOf(ctx context.Context, o origin, i Instance, r CopyRequest) (Copied, error) {
+	switch {
+	case o.far:
+		return l.copyFollower(ctx, nil, i, r)
+	case o.from.Instance != o.of.Instance:
+		writer := l.instance(o.of)
+		return l.copyFollower(ctx, &writer, i, r)
+	}
+	return l.copyData(ctx, i, r)
+}
+
+// copyFollower copies the data folder of a running standby, whose writer is nil where that is on
+// another host.
+func (l *Lifecycle) copyFollower(ctx context.Context, writer *Instance, i Instance, r CopyRequest) (Copied, error) {
 	d, ok := l.c.Driver.(FollowerCopier)
 	if !ok {
 		return Copied{}, fmt.Errorf("a standby of %s cannot be copied", l.c.Driver.Name())

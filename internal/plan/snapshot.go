@@ -23,9 +23,16 @@ type SnapshotWorld struct {
 	Status     *kurabe.SnapshotStatus     // nil: never planned
 	Assignment *kurabe.SnapshotAssignment // nil: never assigned
 	Report     *kurabe.SnapshotReport     // nil: the host has not spoken
+	// Former are the orders to hosts that it is not made on any more, with what they report.
+	Former []FormerOrder
 	// Instance is what the host of the source instance was told, nil when the
 	// instance is gone or was never assigned.
 	Instance *kurabe.Assignment
+	// Group is that of the source instance, nil for none; Reports are of its servers, and Away
+	// says of hosts why nothing new is to be asked of them.
+	Group   *kurabe.Group
+	Reports map[kurabe.InstanceID]*kurabe.InstanceReport
+	Away    map[kurabe.HostID]string
 	// From is the status of the snapshot to copy, nil when it is gone.
 	From *kurabe.SnapshotStatus
 	// Hosts are those that report, for an imported snapshot: none has its files more
@@ -44,6 +51,9 @@ type SnapshotWorld struct {
 // SnapshotResult is what must change; nil fields stay as they are.
 type SnapshotResult struct {
 	Assignment *kurabe.SnapshotAssignment
+	// Former is the order that is called off, FormerGone the hosts that have nothing left of one.
+	Former     *kurabe.SnapshotAssignment
+	FormerGone []kurabe.HostID
 	Status     *kurabe.SnapshotStatus
 	Events     []kurabe.Event
 	Gone       bool
@@ -74,6 +84,7 @@ func NextSnapshot(w SnapshotWorld) SnapshotResult {
 		d.started()
 	}
 	d.status.SpecRevision = w.Spec.Revision
+	d.sweepFormer()
 	switch {
 	case w.Spec.Deleting != nil, d.expired():
 		d.remove()
@@ -151,7 +162,7 @@ const WriterMoved = "the DB instance is served by another host since"
 func (d *snapshotDraft) moved() bool {
 	of, r := d.w.Instance, d.w.Report
 	switch {
-	case d.next.Of == "" || d.status.State != kurabe.SnapshotCreating || of == nil || of.Goal == kurabe.GoalAbsent:
+	case d.next.Of == "" || d.next.Standby != "" || d.status.State != kurabe.SnapshotCreating || of == nil || of.Goal == kurabe.GoalAbsent:
 		return false
 	case r != nil && (r.Done || !r.Facts.TakenAt.IsZero()):
 		return false
@@ -166,6 +177,9 @@ func (d *snapshotDraft) take() {
 		return
 	}
 	r := d.w.Report
+	if d.reviewStandby() {
+		return
+	}
 	if d.moved() {
 		d.fail(WriterMoved)
 		return
@@ -176,6 +190,7 @@ func (d *snapshotDraft) take() {
 	}
 	if taken := !d.status.Facts.TakenAt.IsZero(); !taken || !r.Facts.TakenAt.IsZero() {
 		d.status.Facts = r.Facts // a host that has lost it still knows what it was, or we do
+		d.status.Facts.Instead = cmp.Or(r.Facts.Instead, d.status.Instead)
 	}
 	switch {
 	case r.Done:
@@ -230,6 +245,7 @@ func (d *snapshotDraft) assign() {
 		return
 	default:
 		d.next.Host, d.next.Of = d.w.Instance.Host, s.Source.Instance
+		d.chooseStandby()
 	}
 	d.status.Host = d.next.Host
 	d.because("host " + string(d.next.Host) + " has the files")
@@ -291,6 +307,8 @@ func (d *snapshotDraft) remove() {
 	case d.next.Goal != kurabe.SnapshotAbsent:
 		d.next.Goal = kurabe.SnapshotAbsent
 		d.because("it is to be deleted")
+	case d.formerLeft() != "":
+		d.because("waiting for host " + string(d.formerLeft()) + " to remove its part")
 	case r != nil && r.Absent && r.Generation == d.next.Generation:
 		d.gone("the host has nothing left of it")
 	default:

@@ -57,6 +57,7 @@ func explainSnapshot(s *store.Snapshot) SnapshotExplanation {
 			e.Failure = r.Failure
 			if !r.Absent {
 				e.Facts = r.Facts
+				e.Facts.Instead = cmp.Or(r.Facts.Instead, st.Instead)
 			}
 		}
 	}

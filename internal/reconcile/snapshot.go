@@ -68,7 +68,7 @@ func snapshotChange(s *store.Snapshot, r plan.SnapshotResult) *store.Change {
 	if r.Gone {
 		return change.DeleteSnapshot(s)
 	}
-	if r.Status == nil && r.Assignment == nil {
+	if r.Status == nil && r.Assignment == nil && len(r.FormerGone) == 0 {
 		return change
 	}
 	change.RequireSnapshot(s.ID, s.SpecMod)
@@ -79,23 +79,33 @@ func snapshotChange(s *store.Snapshot, r plan.SnapshotResult) *store.Change {
 		have, _ := s.Assignment(r.Assignment.Host)
 		change.PutSnapshotAssignment(*r.Assignment, have.ModRevision)
 	}
+	if r.Former != nil {
+		have, _ := s.Assignment(r.Former.Host)
+		change.PutSnapshotAssignment(*r.Former, have.ModRevision)
+	}
+	for _, host := range r.FormerGone {
+		have, _ := s.Assignment(host)
+		change.DeleteSnapshotAssignment(host, s.ID, have.ModRevision)
+	}
 	return change
 }
 
 // snapshotWorld gathers what the plan of one snapshot may depend on.
 func snapshotWorld(view *store.View, s *store.Snapshot, now time.Time) plan.SnapshotWorld {
 	w := plan.SnapshotWorld{Now: now.UTC(), Spec: s.Spec, Status: s.Status, Readers: readers(view, s.ID), Damage: damage(view, s.ID)}
-	if len(s.Assignments) > 0 {
-		a := s.Assignments[0].Value
-		w.Assignment = &a
-		if r, ok := s.Report(a.Host); ok {
-			w.Report = &r
-		}
-		if r := goneSnapshot(view, a); r != nil {
-			w.Report = r
+	for n := range s.Assignments {
+		a := s.Assignments[n].Value
+		r := snapshotReport(view, s, a)
+		if len(s.Assignments) == 1 || s.Status != nil && s.Status.Host == a.Host {
+			w.Assignment, w.Report = &a, r
+		} else {
+			w.Former = append(w.Former, plan.FormerOrder{Order: a, Report: r})
 		}
 	}
 	if i, ok := view.Any(s.Spec.Source.Instance); ok {
+		if s.Status == nil || s.Status.State == kurabe.SnapshotCreating {
+			addStandbys(view, i, &w)
+		}
 		// The one that writes has every commit, and the log that goes with the copy.
 		if a, ok := i.AssignmentOf(i.Writer()); ok {
 			w.Instance = &a.Value
@@ -109,6 +119,46 @@ func snapshotWorld(view *store.View, s *store.Snapshot, now time.Time) plan.Snap
 		w.Hosts = view.Hosts()
 	}
 	return w
+}
+
+// snapshotReport is what the host of an order says of it, nil for nothing yet.
+func snapshotReport(view *store.View, s *store.Snapshot, a kurabe.SnapshotAssignment) *kurabe.SnapshotReport {
+	if r := goneSnapshot(view, a); r != nil {
+		return r
+	}
+	if r, ok := s.Report(a.Host); ok {
+		return &r
+	}
+	return nil
+}
+
+// addStandbys tells of the servers that a snapshot may be taken of.
+func addStandbys(view *store.View, i *store.Instance, w *plan.SnapshotWorld) {
+	if w.Group = i.Group; w.Group == nil {
+		return
+	}
+	w.Away, w.Reports = away(view), map[kurabe.InstanceID]*kurabe.InstanceReport{}
+	for _, m := range w.Group.Members {
+		if r, ok := i.ReportOf(m.ID); ok {
+			w.Reports[m.ID] = &r
+		}
+	}
+}
+
+// away says of hosts why nothing new is to be asked of them.
+func away(view *store.View) map[kurabe.HostID]string {
+	why := map[kurabe.HostID]string{}
+	for _, h := range view.Hosts() {
+		switch since := view.LostSince(h.Host); {
+		case view.Gone(h.Host):
+			why[h.Host] = "it is gone for good"
+		case !since.IsZero():
+			why[h.Host] = "it has not been heard since " + since.UTC().Format(time.RFC3339)
+		case view.Emptied(h.Host) != "":
+			why[h.Host] = view.Emptied(h.Host)
+		}
+	}
+	return why
 }
 
 // readers tells in words who still reads the files of a snapshot: an instance that

@@ -70,6 +70,11 @@ func command(t *testing.T, name string, args ...string) string {
 func poolService(t *testing.T, disk string) (*harness.Service, volume.Pool) {
 	t.Helper()
 	s := harness.New(t, harness.Options{Data: filepath.Join(disk, "data"), Args: []string{"--log-level", "info"}})
+	return s, unmounted(t, s)
+}
+
+// unmounted has the pool of a service unmounted when the test ends.
+func unmounted(t *testing.T, s *harness.Service) volume.Pool {
 	p := volume.Pool{Image: filepath.Join(s.Data, "pool.img"), Dir: filepath.Join(s.Data, "pool")}
 	t.Cleanup(func() {
 		if s.Running() {
@@ -87,7 +92,7 @@ func poolService(t *testing.T, disk string) (*harness.Service, volume.Pool) {
 			})
 		}
 	})
-	return s, p
+	return p
 }
 
 // settlePool is how long a change of the pool may take on a busy machine.

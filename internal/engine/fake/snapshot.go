@@ -136,6 +136,24 @@ func (s *Snapshots) TakeStandby(ctx context.Context, a kurabe.SnapshotAssignment
 	return facts, err
 }
 
+// TakeFar makes a snapshot of a standby whose writer is elsewhere.
+func (s *Snapshots) TakeFar(ctx context.Context, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
+	if standby.Instance != a.Standby || standby.Role == nil || standby.Role.Duty != kurabe.DutyFollow || standby.Role.Epoch != a.Epoch {
+		s.note("take of %s with %q, which is not as it was ordered", a.Of, standby.Instance)
+	}
+	if s.NoStandby != nil {
+		if err := s.NoStandby(standby.Instance); err != nil {
+			return kurabe.SnapshotFacts{}, err
+		}
+	}
+	facts, err := s.make(ctx, "take-snapshot", a.Snapshot, string(a.Of), progress)
+	if err == nil {
+		facts.TakenFrom = standby.Instance
+		s.put(a.Snapshot, snapshotFolder{facts: facts, complete: true})
+	}
+	return facts, err
+}
+
 // Copy makes a snapshot of another one.
 func (s *Snapshots) Copy(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
 	if _, state, _ := s.Find(a.From); state != "complete" {

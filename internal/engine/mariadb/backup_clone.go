@@ -42,7 +42,7 @@ var errNoClone = errors.New("the files cannot be cloned")
 // cloning is a copy of a running server whose files are cloned in one instant.
 type cloning struct {
 	i       engine.Instance
-	writer  *engine.Instance // that i follows, nil: i writes
+	writer  *followed // that i follows, nil: i writes
 	process proc.Process
 	clone   *volume.Clone
 
@@ -50,6 +50,10 @@ type cloning struct {
 	position kurabe.LogPosition
 	frozen   proc.Frozen
 	shows    gtid // of a follower: the newest transaction in it
+	// applied and markedAt are of one whose writer is on another host: how far it says to be in the
+	// writer's log, and the time of the marker in it.
+	applied  kurabe.LogPosition
+	markedAt time.Time
 }
 
 // cloneRunning copies what a kill of the server would leave, at a moment at which no
@@ -61,9 +65,9 @@ func cloneRunning(ctx context.Context, i engine.Instance, r engine.CopyRequest) 
 
 // of makes the clone.
 func (c *cloning) of(ctx context.Context, r engine.CopyRequest) (*cloning, []volume.File, error) {
-	i, marked, leftOut := c.i, c.i, notCloned
+	i, leftOut := c.i, notCloned
 	if c.writer != nil {
-		marked, leftOut = *c.writer, notClonedOfFollower
+		leftOut = notClonedOfFollower
 	}
 	if !volume.Reflink(filepath.Dir(r.Dir)) {
 		return nil, nil, errNoClone
@@ -75,7 +79,7 @@ func (c *cloning) of(ctx context.Context, r engine.CopyRequest) (*cloning, []vol
 	if err != nil || !alive {
 		return nil, nil, errors.Join(err, engine.ErrNotReady)
 	}
-	if err := mark(ctx, marked, time.Now()); err != nil {
+	if err := c.mark(ctx); err != nil {
 		return nil, nil, err
 	}
 	c.process = process

@@ -43,7 +43,7 @@ func TestCloneInChild(t *testing.T) {
 		c := &cloning{i: i}
 		if len(words) > 2 {
 			writer := at(words[2])
-			c.writer = &writer
+			c.writer = &followed{here: &writer}
 		}
 		_, _, err := c.of(t.Context(), engine.CopyRequest{Dir: filepath.Join(dir, fmt.Sprint(n))})
 		if err != nil {

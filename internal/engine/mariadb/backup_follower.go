@@ -14,6 +14,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
+	"kurabe/internal/volume"
 )
 
 var _ engine.FollowerCopier = (*Driver)(nil)
@@ -30,14 +31,21 @@ const caughtUpMost = 30 * time.Second
 // to receive, and to answer, but for the instant; what it does not do is to apply. So the writer
 // notices the instant, and nothing of what leads to it. Where files can only be copied the tool
 // would need an account, which a follower cannot make.
-func (d *Driver) CopyFollower(ctx context.Context, writer, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
-	c, files, err := (&cloning{i: i, writer: &writer}).of(ctx, r)
+func (d *Driver) CopyFollower(ctx context.Context, writer *engine.Instance, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
+	w, err := askedWriter(i, writer)
 	if err != nil {
 		return engine.Copied{}, err
 	}
-	copied := engine.Copied{Files: files, Method: engine.Method(true), TakenAt: c.takenAt}
-	if writer.Log {
-		copied.Position, err = behind(ctx, writer.Home.DataDir(), c.shows)
+	defer w.close()
+	c, files, err := (&cloning{i: i, writer: w}).of(ctx, r)
+	if err != nil {
+		return engine.Copied{}, err
+	}
+	copied := engine.Copied{Files: files, Method: engine.Method(true), TakenAt: c.takenAt, MarkedAt: c.markedAt}
+	if i.Log {
+		if copied.Position, err = w.behind(ctx, c.shows, c.applied); err != nil {
+			err = errors.Join(err, volume.RemoveTree(filepath.Dir(r.Dir), r.Dir))
+		}
 	}
 	return copied, err
 }
@@ -96,6 +104,11 @@ func (c *cloning) rest(ctx context.Context, s *stage) error {
 	if c.shows, err = ownNewest(ctx, s.admin); err != nil {
 		return err
 	}
+	if c.writer.isFar() {
+		if err := c.noteApplied(ctx, s.admin); err != nil {
+			return err
+		}
+	}
 	rows, err := s.admin.query(ctx, "SHOW ENGINE INNODB STATUS")
 	switch {
 	case err != nil:
@@ -112,11 +125,7 @@ func (c *cloning) rest(ctx context.Context, s *stage) error {
 // awaitWriter returns when the follower has applied all that its writer has written by now.
 func (c *cloning) awaitWriter(ctx context.Context) error {
 	at := time.Now()
-	var want gtid
-	err := withAdmin(ctx, *c.writer, func(a *admin) (err error) {
-		want, err = ownNewest(ctx, a)
-		return err
-	})
+	want, err := c.writer.newest(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the writer how far its log is: %w", err)
 	}
@@ -143,11 +152,17 @@ func (c *cloning) awaitWriter(ctx context.Context) error {
 // ownNewest is the newest transaction in a server's own log. A follower's has all that it has
 // applied, and its note of how far it is follows a commit a little later.
 func ownNewest(ctx context.Context, a *admin) (gtid, error) {
-	rows, err := a.query(ctx, "SELECT @@GLOBAL.gtid_binlog_pos")
+	rows, err := a.query(ctx, newestSQL)
 	if err != nil {
 		return gtid{}, err
 	}
-	list, err := parseGTIDs(rows[0][0])
+	return parseNewest(rows[0][0])
+}
+
+const newestSQL = "SELECT @@GLOBAL.gtid_binlog_pos"
+
+func parseNewest(text string) (gtid, error) {
+	list, err := parseGTIDs(text)
 	if err != nil {
 		return gtid{}, err
 	}

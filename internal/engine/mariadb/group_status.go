@@ -43,6 +43,8 @@ type slaveStatus struct {
 	applyState  string
 	relayFile   string
 	relayAt     int64
+	appliedFile string // of the source's log: how far it was applied
+	appliedAt   int64
 	whyNotApply reason
 }
 
@@ -74,7 +76,7 @@ func askSlave(ctx context.Context, a *admin) (*slaveStatus, error) {
 func parseSlave(row map[string]string) (*slaveStatus, error) {
 	s := &slaveStatus{
 		host: row["Master_Host"], user: row["Master_User"], receives: row["Slave_IO_Running"], applies: row["Slave_SQL_Running"] == "Yes",
-		sourceFile: row["Master_Log_File"], relayFile: row["Relay_Log_File"], applyState: row["Slave_SQL_Running_State"],
+		sourceFile: row["Master_Log_File"], relayFile: row["Relay_Log_File"], appliedFile: row["Relay_Master_Log_File"], applyState: row["Slave_SQL_Running_State"],
 		whyNot: reason{text: row["Last_IO_Error"]}, whyNotApply: reason{text: row["Last_SQL_Error"]},
 	}
 	if !slices.Contains([]string{"Yes", "No", "Connecting", "Preparing"}, s.receives) || !slices.Contains([]string{"Yes", "No"}, row["Slave_SQL_Running"]) ||
@@ -95,6 +97,7 @@ func parseSlave(row map[string]string) (*slaveStatus, error) {
 		return n
 	}
 	s.port, s.sourceAt, s.relayAt = int(number("Master_Port")), number("Read_Master_Log_Pos"), number("Relay_Log_Pos")
+	s.appliedAt = number("Exec_Master_Log_Pos")
 	s.whyNot.number, s.whyNotApply.number = int(number("Last_IO_Errno")), int(number("Last_SQL_Errno"))
 	received, err := sequence(row["Gtid_IO_Pos"])
 	s.received = received

@@ -30,21 +30,29 @@ const replayedSQL = `SELECT pg_catalog.pg_last_wal_replay_lsn()::text, pg_catalo
 	FROM pg_catalog.pg_control_checkpoint()`
 
 // CopyFollower implements engine.FollowerCopier. The writer is asked for two words: it writes
-// the marker, and says how far its log is when the files are copied. The copy begins at the
+// the marker, and says how far its log is when the files are copied. One on another host is asked
+// as the follower's source, by the member's certificate. The copy begins at the
 // follower's newest restartpoint, since it can make no checkpoint; so there is up to a checkpoint's
 // worth of log in it, which a restore has to apply. It ends at a place in the log that the
 // follower has applied, and which is the same place in the writer's.
-func (d *Driver) CopyFollower(ctx context.Context, writer, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
+func (d *Driver) CopyFollower(ctx context.Context, writer *engine.Instance, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
 	if majorOf(i.Version) < backupMajorMin {
 		return engine.Copied{}, fmt.Errorf("PostgreSQL %s is older than %d", i.Version.Version, backupMajorMin)
 	}
 	if err := refuseTablespaces(i.Home.DataDir()); err != nil {
 		return engine.Copied{}, err
 	}
-	if err := d.withAdmin(ctx, writer, func(conn *pgx.Conn) error { return writeMarker(ctx, conn) }); err != nil {
-		return engine.Copied{}, err
-	}
 	var copied engine.Copied
+	err := d.withWriter(ctx, writer, i, func(conn *pgx.Conn) error {
+		if err := conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&copied.MarkedAt); err != nil {
+			return err
+		}
+		return writeMarker(ctx, conn)
+	})
+	if err != nil {
+		return copied, fmt.Errorf("ask the writer for its marker: %w", err)
+	}
+	copied.MarkedAt = copied.MarkedAt.UTC()
 	// One that hangs is not waited for: there is the writer to copy.
 	limited, cancel := context.WithTimeout(ctx, comeInMost)
 	conn, err := d.adminConn(limited, i)
@@ -53,10 +61,26 @@ func (d *Driver) CopyFollower(ctx context.Context, writer, i engine.Instance, r 
 		return copied, err
 	}
 	defer closeConn(ctx, conn)
-	return d.copyFollower(ctx, conn, writer, i, r)
+	return d.copyFollower(ctx, conn, writer, i, r, copied)
 }
 
-func (d *Driver) copyFollower(ctx context.Context, conn *pgx.Conn, writer, i engine.Instance, r engine.CopyRequest) (copied engine.Copied, err error) {
+// withWriter is withAdmin of the writer that a follower follows; nil: it is on another host, and
+// is not waited for if it hangs.
+func (d *Driver) withWriter(ctx context.Context, writer *engine.Instance, i engine.Instance, do func(*pgx.Conn) error) error {
+	if writer != nil {
+		return d.withAdmin(ctx, *writer, do)
+	}
+	ctx, cancel := context.WithTimeout(ctx, comeInMost)
+	defer cancel()
+	conn, err := d.sourceConn(ctx, i, filepath.Join(i.Home.TLSDir(), authorityFile))
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, conn)
+	return do(conn)
+}
+
+func (d *Driver) copyFollower(ctx context.Context, conn *pgx.Conn, writer *engine.Instance, i engine.Instance, r engine.CopyRequest, copied engine.Copied) (engine.Copied, error) {
 	b, err := startFollowerBackup(ctx, conn)
 	if err != nil {
 		return copied, fmt.Errorf("begin backup mode: %w", err)
@@ -76,7 +100,7 @@ func (d *Driver) copyFollower(ctx context.Context, conn *pgx.Conn, writer, i eng
 		return copied, err
 	}
 	copied.TakenAt = time.Now()
-	written, err := d.written(ctx, writer)
+	written, err := d.written(ctx, writer, i)
 	if err != nil {
 		return copied, fmt.Errorf("ask the writer how far its log is: %w", err)
 	}
@@ -107,8 +131,8 @@ func (d *Driver) copyFollower(ctx context.Context, conn *pgx.Conn, writer, i eng
 
 // written is the end of all that a writer has written, also of what it has acknowledged without
 // waiting for its disk.
-func (d *Driver) written(ctx context.Context, writer engine.Instance) (at lsn, err error) {
-	err = d.withAdmin(ctx, writer, func(conn *pgx.Conn) error {
+func (d *Driver) written(ctx context.Context, writer *engine.Instance, i engine.Instance) (at lsn, err error) {
+	err = d.withWriter(ctx, writer, i, func(conn *pgx.Conn) error {
 		var text string
 		if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_wal_insert_lsn()::text").Scan(&text); err != nil {
 			return err
