@@ -119,6 +119,8 @@ type HostReport struct {
 	// "" of a loopback pool.
 	Network   string    `json:"network,omitempty"`
 	StartedAt time.Time `json:"startedAt"`
+	// Clones says that files where its data is can be cloned without being copied.
+	Clones bool `json:"clones,omitempty"`
 	// Server says that a server of the service runs on it.
 	Server bool `json:"server,omitempty"`
 }

@@ -77,7 +77,7 @@ func spaceMoved(told, free int64) bool {
 // Announce tells the control plane of the host as it is, before any engine is
 // ready.
 func (h *Host) Announce(ctx context.Context) error {
-	r := kurabe.HostReport{Host: h.ID, Zones: h.Zones, Server: h.Server, AddressPool: h.AddressPool, Network: h.Network, StartedAt: h.Now().UTC(), Levers: h.levers()}
+	r := kurabe.HostReport{Host: h.ID, Zones: h.Zones, Server: h.Server, AddressPool: h.AddressPool, Network: h.Network, StartedAt: h.Now().UTC(), Levers: h.levers(), Clones: volume.Reflink(h.DataDir)}
 	var err error
 	if r.CPUs, r.MemoryBytes, err = machine(); err != nil {
 		return err
@@ -158,7 +158,8 @@ func (h *Host) Run(ctx context.Context) error {
 		total, free := space(h.DataDir)
 		if owes || !time.Now().Before(next) || spaceMoved(h.Report().FreeBytes, free) {
 			next = time.Now().Add(reportEvery)
-			h.update(ctx, func(r *kurabe.HostReport) { r.StorageBytes, r.FreeBytes = total, free })
+			clones := volume.Reflink(h.DataDir) // a disk that was full could not tell
+			h.update(ctx, func(r *kurabe.HostReport) { r.StorageBytes, r.FreeBytes, r.Clones = total, free, clones })
 		}
 	}
 }

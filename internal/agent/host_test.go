@@ -17,6 +17,7 @@ import (
 	"kurabe/internal/cgroup"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
+	"kurabe/internal/volume"
 )
 
 // maker is a driver that can only be prepared.
@@ -112,6 +113,9 @@ func TestHostAnnounces(t *testing.T) {
 	// The instances must leave something to the system, and the disk is a real one.
 	if r.CPUs < 1 || r.MemoryBytes < 1 || r.StorageBytes < r.FreeBytes || r.FreeBytes < 1 {
 		t.Errorf("%d CPUs, %d bytes of memory, %d of %d bytes of disk", r.CPUs, r.MemoryBytes, r.FreeBytes, r.StorageBytes)
+	}
+	if r.Clones != volume.Reflink(h.DataDir) {
+		t.Errorf("that files can be cloned: %v", r.Clones)
 	}
 	for _, name := range []string{"cpu", "memory", "io"} {
 		if r.Has(name) || r.Detail(name) != "not root" {

@@ -38,6 +38,28 @@ func TestSnapshotOfAFarStandby(t *testing.T) {
 	})
 }
 
+// What an agent that died has left is made anew, by the order that it is told again.
+func TestFarSnapshotAfterARestart(t *testing.T) {
+	inSnapshotBubble(t, func(b *snapshotBed) {
+		b.standbyHere(2, 1)
+		b.order(farOf(1))
+		b.pass(50 * time.Second)
+		b.stop()
+		b.start()
+		b.order(farOf(1))
+		b.pass(10 * time.Second)
+		if r := b.last("snap-1"); r.Failure != nil {
+			t.Errorf("it does not wait for its standby: %+v", r.Failure)
+		}
+		b.standbyHere(2, 1)
+		b.pass(2 * time.Minute)
+		b.wantDone("snap-1", 1)
+		if f := b.last("snap-1").Facts; f.TakenFrom != second || f.Instead != "" {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
 // A standby of another writer than the order is about could lack what was acknowledged: what is
 // under way ends, and the planner is told.
 func TestFarStandbyOfAnotherEpoch(t *testing.T) {

@@ -33,6 +33,8 @@ type SnapshotWorld struct {
 	Group   *kurabe.Group
 	Reports map[kurabe.InstanceID]*kurabe.InstanceReport
 	Away    map[kurabe.HostID]string
+	// Clones has the hosts on which files can be cloned.
+	Clones map[kurabe.HostID]bool
 	// From is the status of the snapshot to copy, nil when it is gone.
 	From *kurabe.SnapshotStatus
 	// Hosts are those that report, for an imported snapshot: none has its files more

@@ -40,9 +40,13 @@ func (d *snapshotDraft) chooseStandby() {
 	d.because(fmt.Sprintf("it is taken of the standby %s", m.ID))
 }
 
-// canCopy says whether a member is a standby that has every commit, and serves its host.
+// canCopy says whether a member is a standby that has every commit, and its host can copy it: of
+// MariaDB it clones the files, or nothing.
 func (d *snapshotDraft) canCopy(m kurabe.Member) bool {
 	r := d.w.Reports[m.ID]
+	if d.w.Instance.Engine == kurabe.MariaDB && !d.w.Clones[m.Host] {
+		return false
+	}
 	return !m.Leaving && d.w.Group.Has(m.ID) && d.w.Away[m.Host] == "" && r != nil && r.Running && r.Role != nil &&
 		r.Role.Following && r.Role.Epoch == d.w.Group.Epoch
 }

@@ -42,6 +42,16 @@ func TestSnapshotOfAFarStandby(t *testing.T) {
 	}
 }
 
+// Of MariaDB files are cloned where they can be.
+func TestFarStandbyOfMariaDB(t *testing.T) {
+	s := farSim(t)
+	s.w.Instance.Engine, s.w.Clones = kurabe.MariaDB, map[kurabe.HostID]bool{"h2": true}
+	s.step()
+	if a := s.w.Assignment; a == nil || a.Host != "h2" || a.Standby != "db-A~2" {
+		t.Errorf("%+v", a)
+	}
+}
+
 // In each of these nobody but the writer can be copied.
 func TestNoFarStandby(t *testing.T) {
 	for name, change := range map[string]func(s *snapSim){
@@ -56,7 +66,10 @@ func TestNoFarStandby(t *testing.T) {
 		"it is being chosen": func(s *snapSim) { s.w.Group.Choosing = true },
 		"it is stopped":      func(s *snapSim) { s.w.Instance.Goal = kurabe.GoalStopped },
 		"no group":           func(s *snapSim) { s.w.Group = nil },
-		"it is on one host":  func(s *snapSim) { s.w.Group.Members[1].Host = "h1" },
+		"MariaDB's cannot be cloned": func(s *snapSim) {
+			s.w.Instance.Engine, s.w.Clones = kurabe.MariaDB, map[kurabe.HostID]bool{"h1": true}
+		},
+		"it is on one host": func(s *snapSim) { s.w.Group.Members[1].Host = "h1" },
 		"another one is there": func(s *snapSim) {
 			s.w.Group.Sync, s.w.Group.Members = append(s.w.Group.Sync, "db-A~3"), append(s.w.Group.Members, kurabe.Member{ID: "db-A~3", Host: "h1"})
 		},

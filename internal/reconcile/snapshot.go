@@ -137,7 +137,10 @@ func addStandbys(view *store.View, i *store.Instance, w *plan.SnapshotWorld) {
 	if w.Group = i.Group; w.Group == nil {
 		return
 	}
-	w.Away, w.Reports = away(view), map[kurabe.InstanceID]*kurabe.InstanceReport{}
+	w.Away, w.Reports, w.Clones = away(view), map[kurabe.InstanceID]*kurabe.InstanceReport{}, map[kurabe.HostID]bool{}
+	for _, h := range view.Hosts() {
+		w.Clones[h.Host] = h.Clones
+	}
 	for _, m := range w.Group.Members {
 		if r, ok := i.ReportOf(m.ID); ok {
 			w.Reports[m.ID] = &r
