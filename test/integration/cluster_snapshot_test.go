@@ -29,34 +29,47 @@ func TestClusterSnapshot(t *testing.T) {
 		b.pulse.WaitMore(t, 50)
 		end := b.readOn(t)
 		name := "ring-" + engine
-		asked := time.Now()
-		_, err := s.CreateDBClusterSnapshot(t.Context(), &rds.CreateDBClusterSnapshotInput{DBClusterIdentifier: aws.String("ring"), DBClusterSnapshotIdentifier: aws.String(name)})
-		must(t, err)
-		harness.Wait(t, time.Minute, "the snapshot is available", func() string {
-			out, err := s.DescribeDBClusterSnapshots(t.Context(), &rds.DescribeDBClusterSnapshotsInput{DBClusterSnapshotIdentifier: aws.String(name)})
-			must(t, err)
-			if status := aws.ToString(out.DBClusterSnapshots[0].Status); status != "available" {
-				return "it is " + status
-			}
-			return ""
-		})
+		asked := b.snapshot(t, name)
 		end()
 		f := b.recorded(t, name)
 		if string(f.TakenFrom) == writer.ID || string(f.TakenFrom.Owner()) != b.id || f.Instead != "" {
 			t.Errorf("it is of %s, and %s writes: %s", f.TakenFrom, writer.ID, f.Instead)
 		}
-		out, err := s.RestoreDBInstanceFromDBSnapshot(t.Context(), &rds.RestoreDBInstanceFromDBSnapshotInput{
-			DBInstanceIdentifier: aws.String("back-" + engine), DBClusterSnapshotIdentifier: aws.String(name), DBInstanceClass: aws.String(harness.Class("micro")),
-		})
-		must(t, err)
-		back := &harness.Instance{Service: s, Name: "back-" + engine, ID: aws.ToString(out.DBInstance.DbiResourceId), Engine: engine, User: b.login.User, Password: b.login.Password, Database: b.login.Database}
-		back.WaitStatus(t, "available")
-		hasBy(t, b.pulse, back, asked)
-		back.Delete(t)
+		b.restores(t, name, asked)
 		b.pulse.WaitMore(t, 50)
 		b.pulse.Stop()
 		b.delete(t)
 	})
+}
+
+// snapshot takes one, and says when it was asked for.
+func (b *clusterBed) snapshot(t *testing.T, name string) (asked time.Time) {
+	t.Helper()
+	asked = time.Now()
+	_, err := b.s.CreateDBClusterSnapshot(t.Context(), &rds.CreateDBClusterSnapshotInput{DBClusterIdentifier: aws.String("ring"), DBClusterSnapshotIdentifier: aws.String(name)})
+	must(t, err)
+	harness.Wait(t, time.Minute, "the snapshot is available", func() string {
+		out, err := b.s.DescribeDBClusterSnapshots(t.Context(), &rds.DescribeDBClusterSnapshotsInput{DBClusterSnapshotIdentifier: aws.String(name)})
+		must(t, err)
+		if status := aws.ToString(out.DBClusterSnapshots[0].Status); status != "available" {
+			return "it is " + status
+		}
+		return ""
+	})
+	return asked
+}
+
+// restores demands that an instance made of a snapshot has what was acknowledged before.
+func (b *clusterBed) restores(t *testing.T, name string, asked time.Time) {
+	t.Helper()
+	out, err := b.s.RestoreDBInstanceFromDBSnapshot(t.Context(), &rds.RestoreDBInstanceFromDBSnapshotInput{
+		DBInstanceIdentifier: aws.String("back-" + b.login.Engine), DBClusterSnapshotIdentifier: aws.String(name), DBInstanceClass: aws.String(harness.Class("micro")),
+	})
+	must(t, err)
+	back := &harness.Instance{Service: b.s, Name: "back-" + b.login.Engine, ID: aws.ToString(out.DBInstance.DbiResourceId), Engine: b.login.Engine, User: b.login.User, Password: b.login.Password, Database: b.login.Database}
+	back.WaitStatus(t, "available")
+	hasBy(t, b.pulse, back, asked)
+	back.Delete(t)
 }
 
 // readOn has clients read from the readers until it is ended.
@@ -88,7 +101,17 @@ func (b *clusterBed) readOn(t *testing.T) (end func()) {
 // recorded is what the folder of a snapshot says of it.
 func (b *clusterBed) recorded(t *testing.T, name string) kurabe.SnapshotFacts {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join(b.s.Data, "snapshots", "*", "snapshot.json"))
+	f, there := recordedIn(t, b.s.Data, name)
+	if !there {
+		t.Fatalf("there is no snapshot %s", name)
+	}
+	return f
+}
+
+// recordedIn is that of one host, if it has the snapshot.
+func recordedIn(t *testing.T, data, name string) (f kurabe.SnapshotFacts, there bool) {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(data, "snapshots", "*", "snapshot.json"))
 	must(t, err)
 	for _, path := range all {
 		raw, err := os.ReadFile(path)
@@ -99,9 +122,8 @@ func (b *clusterBed) recorded(t *testing.T, name string) kurabe.SnapshotFacts {
 		}
 		must(t, json.Unmarshal(raw, &r))
 		if r.Name == name {
-			return r.Facts
+			return r.Facts, true
 		}
 	}
-	t.Fatalf("no snapshot %s in %v", name, all)
-	return kurabe.SnapshotFacts{}
+	return f, false
 }

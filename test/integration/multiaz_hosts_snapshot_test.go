@@ -51,6 +51,40 @@ func TestMultiAZApartSnapshotMoves(t *testing.T) {
 	p.apart.Delete(t)
 }
 
+// TestClusterApartSnapshot takes a snapshot of a cluster on three hosts, where files can be cloned:
+// it is of a reader, on whose host it lies.
+func TestClusterApartSnapshot(t *testing.T) {
+	onceIsEnough(t)
+	bed := newApartBed(t, "--pool", "loop")
+	bed.add(t, zoneHere, "--pool", "loop")
+	for _, h := range bed.hosts {
+		unmounted(t, h.Service)
+	}
+	bed.service.EachEngine(t, func(t *testing.T, engine string) {
+		b := &clusterApart{newClusterBed(t, bed.service, engine), bed.hosts}
+		b.pulse.WaitMore(t, 50)
+		writer, name := b.writerHost(t), "ring-"+engine
+		asked := b.snapshot(t, name)
+		var zones []string
+		for _, h := range b.hosts {
+			f, there := recordedIn(t, h.Data, name)
+			if !there {
+				continue
+			}
+			zones = append(zones, h.zone)
+			if of := string(f.TakenFrom); h == writer || f.Instead != "" || len(h.Homes()) != 1 || of != h.Homes()[0] {
+				t.Errorf("in zone %s it is of %s: %q; the writer is in %s", h.zone, of, f.Instead, writer.zone)
+			}
+		}
+		if len(zones) != 1 {
+			t.Errorf("the zones %v have it", zones)
+		}
+		b.restores(t, name, asked)
+		b.pulse.Stop()
+		b.delete(t)
+	})
+}
+
 // apartSnapshots is a pair on two hosts of which snapshots are taken.
 type apartSnapshots struct {
 	*apart
@@ -99,6 +133,7 @@ func (p *apartSnapshots) notHeard(t *testing.T) {
 	p.apart.WaitEventsFrom(t, asked, name+" was taken from the server that serves clients: ")
 	standby.Thaw(t)
 	p.noPart(t, standby)
+	p.apart.bed.waitUsed(t)
 	p.waitWhole(t)
 }
 

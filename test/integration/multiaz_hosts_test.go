@@ -57,14 +57,20 @@ func (b *apartBed) add(t *testing.T, zone string, flags ...string) *apartHost {
 	h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: append([]string{"--address-pool", h.machine.Pool}, flags...), Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
 	h.Start(t, "--join", b.join(), "--zone", zone)
 	b.hosts = append(b.hosts, h)
-	harness.Wait(t, hostTime, "the host is used", func() string {
+	b.waitUsed(t)
+	return h
+}
+
+// waitUsed waits until all hosts are: one that has just been lost takes no server.
+func (b *apartBed) waitUsed(t *testing.T) {
+	t.Helper()
+	harness.Wait(t, hostTime, "each host is used", func() string {
 		out, err := kurabeCommand(b.service, harness.Binary(t), "hosts")
 		if err != nil || strings.Count(out, "ready") != len(b.hosts)+1 {
 			return fmt.Sprint(out, err)
 		}
 		return ""
 	})
-	return h
 }
 
 // apart is a pair with one server on each of the two hosts.
