@@ -90,10 +90,11 @@ func (b *apartBed) command(t *testing.T, args ...string) (string, error) {
 // apart is a pair with one server on each of the two hosts.
 type apart struct {
 	*harness.Instance
-	bed   *apartBed
-	login harness.Login
-	pulse *harness.Pulse
-	left  time.Time // when a full disk had been left
+	bed    *apartBed
+	login  harness.Login
+	pulse  *harness.Pulse
+	wishes *wishes
+	left   time.Time // when a full disk had been left
 }
 
 func (b *apartBed) create(t *testing.T, name, engine string) *apart {
@@ -108,7 +109,7 @@ func (b *apartBed) create(t *testing.T, name, engine string) *apart {
 	b.waitUsed(t)
 	in := harness.MultiAZRequest(name, engine)
 	in.DBParameterGroupName = aws.String("of-" + name)
-	p := &apart{Instance: b.service.MustCreate(t, in), bed: b}
+	p := &apart{Instance: b.service.MustCreate(t, in), bed: b, wishes: &wishes{s: b.service, name: name, random: b.random}}
 	p.waitWhole(t)
 	p.login = p.Login(t)
 	return p

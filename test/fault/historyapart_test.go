@@ -142,5 +142,6 @@ func underApartHistory(t *testing.T, p *apart, length time.Duration) {
 	clients.Wait()
 	h.readAll(t)
 	h.verify(t)
+	p.wishes.settled(t)
 	p.tidy(t)
 }

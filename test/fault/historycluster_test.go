@@ -72,7 +72,7 @@ func newCluster(t *testing.T, s *harness.Service, engine string, random *rand.Ra
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &struck{s: s, random: random}
+	b := &struck{s: s, random: random, wishes: &wishes{s: s, name: clusterName, cluster: true, random: random}}
 	b.failOver = func(t *testing.T) error {
 		_, err := s.FailoverDBCluster(t.Context(), &rds.FailoverDBClusterInput{DBClusterIdentifier: aws.String(clusterName)})
 		return err

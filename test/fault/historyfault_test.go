@@ -30,6 +30,7 @@ type struck struct {
 	whole    func(*testing.T)         // returns when it is
 	policy   func(value string) error // what becomes of commits whose standby is lost
 	clock    *clock                   // of everybody; nil: it is not set
+	wishes   *wishes
 }
 
 // clockSteps is by how much a clock may be wrong, either way.
@@ -73,6 +74,10 @@ var historyFaults = []struct {
 	}},
 	{"commits go on alone no more", func(t *testing.T, b *struck) { b.mayGoOn(t, kurabe.StandbyLostBlock) }},
 	{"commits go on alone", func(t *testing.T, b *struck) { b.mayGoOn(t, kurabe.StandbyLostDegrade) }},
+	{"a snapshot is asked for", func(t *testing.T, b *struck) { b.wishes.snapshot(t) }},
+	{"a class is asked for", func(t *testing.T, b *struck) { b.wishes.class(t) }},
+	{"storage is asked for", func(t *testing.T, b *struck) { b.wishes.storage(t) }},
+	{"one zone or two are asked for", func(t *testing.T, b *struck) { b.wishes.zones(t) }},
 	{"the clock is set", func(t *testing.T, b *struck) {
 		b.clock.set(t, time.Duration(b.random.Int64N(int64(2*clockSteps)))-clockSteps)
 	}},
@@ -182,6 +187,7 @@ func (b *pairBed) struck(t *testing.T) *struck {
 	return &struck{
 		s: b.s, id: b.ID, login: b.Login(t), random: b.random, policy: b.mayGoOn,
 		failOver: func(t *testing.T) error { return b.AskFailover(t) }, whole: func(t *testing.T) { b.WaitWhole(t) },
+		wishes: &wishes{s: b.s, name: b.Name, random: b.random},
 	}
 }
 
@@ -215,12 +221,14 @@ func (b *struck) underHistory(t *testing.T, length time.Duration) {
 		}
 	}
 	b.progress(t, h, "the last fault")
+	b.wishes.end(t)
 	b.whole(t)
 	cancel()
 	clients.Wait()
 	h.readAll(t)
 	t.Logf("faults: %v", faults)
 	h.verify(t)
+	b.wishes.settled(t)
 }
 
 // progress waits until appends are acknowledged again. Where a server of MariaDB has to be

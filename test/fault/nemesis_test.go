@@ -71,6 +71,15 @@ func unheard(part float64) func(*testing.T, *apart, *apartHost) func() {
 	return func(t *testing.T, p *apart, h *apartHost) func() { return p.bed.mute(t, h.machine, part) }
 }
 
+func wished(what func(*wishes, *testing.T)) strike {
+	return func(t *testing.T, p *apart, _, _ *apartHost) func() {
+		if p.bed.service.Running() {
+			what(p.wishes, t)
+		}
+		return func() {}
+	}
+}
+
 // parted cuts a host from the service, both directions or one.
 func parted(fromHost, both bool) func(*testing.T, *apart, *apartHost) func() {
 	return func(t *testing.T, p *apart, h *apartHost) func() {
@@ -142,6 +151,10 @@ var apartFaults = []apartFault{
 	{"the standby's host is very far", true, onStandby(distant(farthest, true, true))},
 	{"the clock of the writer's host is set", false, onWriter(misled)},
 	{"the clock of the standby's host is set", false, onStandby(misled)},
+	{"a snapshot is asked for", false, wished((*wishes).snapshot)},
+	{"a class is asked for", false, wished((*wishes).class)},
+	{"storage is asked for", false, wished((*wishes).storage)},
+	{"one zone or two are asked for", true, wished((*wishes).zones)},
 }
 
 // apartSettle is how long a pair is to look whole before the next fault counts as one alone:
@@ -161,9 +174,11 @@ func (n *nemesis) mayBlock(t *testing.T, value string) error {
 	return err
 }
 
-// goOn has commits go on with one server: else they would have to wait for whoever is lost.
+// goOn has commits go on with one server, else they would have to wait for whoever is lost; and
+// there are to be two.
 func (n *nemesis) goOn(t *testing.T) {
 	t.Helper()
+	n.wishes.end(t)
 	harness.Wait(t, settleTime, "the policy is changed", func() string {
 		if err := n.mayBlock(t, kurabe.StandbyLostDegrade); err != nil {
 			return err.Error()
