@@ -35,7 +35,7 @@ func (c *Control) DrillTarget(name string, server kurabe.InstanceID, pid int) (k
 // told before: whoever dies between the two has told of a fault that did not come, and there
 // is none that nobody has told of.
 func (c *Control) TellDrill(ctx context.Context, name string, server kurabe.InstanceID, pid int) (m kurabe.Member, err error) {
-	return m, c.update(ctx, func() (*store.Change, error) {
+	err = c.update(ctx, func() (*store.Change, error) {
 		if m, err = c.DrillTarget(name, server, pid); err != nil {
 			return nil, err
 		}
@@ -52,4 +52,5 @@ func (c *Control) TellDrill(ctx context.Context, name string, server kurabe.Inst
 			Message: fmt.Sprintf("A drill has the server %d in zone %s killed (process %d)", server.Number(), m.Zone, pid),
 		}), nil
 	})
+	return m, err
 }
