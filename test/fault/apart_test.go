@@ -38,8 +38,14 @@ type apartHost struct {
 	join    []string // how its agent is started
 }
 
-// newApartBed makes it, and prepares each host before its agent is started.
-func newApartBed(t *testing.T, prepare ...func(*testing.T, *apartBed, *apartHost)) *apartBed {
+// hostChange is what is other than usual about the hosts of a bed.
+type hostChange struct {
+	options func(*harness.Options)                  // of how its agent runs
+	prepare func(*testing.T, *apartBed, *apartHost) // before that is started
+}
+
+// newApartBed makes it, with hosts that are changed so.
+func newApartBed(t *testing.T, changes ...hostChange) *apartBed {
 	t.Helper()
 	needRoot(t)
 	network := harness.NewNetwork(t)
@@ -54,9 +60,17 @@ func newApartBed(t *testing.T, prepare ...func(*testing.T, *apartBed, *apartHost
 			t.Fatalf("%v: %s", err, token)
 		}
 		h := &apartHost{machine: network.FarMachine(t), zone: zone, join: []string{"--join", join, "--zone", zone}}
-		h.Service = harness.New(t, harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}})
-		for _, do := range prepare {
-			do(t, b, h)
+		o := harness.Options{Machine: h.machine, Agent: true, Args: []string{"--address-pool", h.machine.Pool}, Env: []string{"KURABE_JOIN_TOKEN=" + strings.TrimSpace(token)}}
+		for _, c := range changes {
+			if c.options != nil {
+				c.options(&o)
+			}
+		}
+		h.Service = harness.New(t, o)
+		for _, c := range changes {
+			if c.prepare != nil {
+				c.prepare(t, b, h)
+			}
 		}
 		h.Start(t, h.join...)
 		b.hosts = append(b.hosts, h)

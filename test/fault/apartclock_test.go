@@ -39,12 +39,12 @@ const (
 // TestApartClock has a pair on two hosts live with clocks that are hours apart.
 func TestApartClock(t *testing.T) {
 	wrong := []time.Duration{clockBack, clockAhead}
-	b := newApartBed(t, func(t *testing.T, b *apartBed, h *apartHost) {
+	b := newApartBed(t, hostChange{prepare: func(t *testing.T, b *apartBed, h *apartHost) {
 		if b.clock == nil {
 			t.Skip("the clock of a host cannot be set here")
 		}
 		b.clock.setOn(t, h.machine, wrong[len(b.hosts)])
-	})
+	}})
 	b.service.EachEngine(t, func(t *testing.T, engine string) {
 		b.clock.setOn(t, b.hosts[0].machine, clockBack)
 		b.clock.setOn(t, b.hosts[1].machine, clockAhead)

@@ -48,10 +48,10 @@ var diskCases = []struct {
 // by itself.
 func TestFullDiskOfOneHost(t *testing.T) {
 	kinds := []string{"xfs", "ext4"}
-	b := newApartBed(t, func(t *testing.T, _ *apartBed, h *apartHost) {
+	b := newApartBed(t, hostChange{prepare: func(t *testing.T, _ *apartBed, h *apartHost) {
 		fileSystem(t, h.disk(), kinds[0], diskBytes)
 		kinds = kinds[1:]
-	})
+	}})
 	b.service.EachEngine(t, func(t *testing.T, engine string) {
 		p := b.create(t, "full", engine)
 		p.pulse = p.Pulse(t)
