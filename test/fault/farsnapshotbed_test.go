@@ -4,6 +4,7 @@ package fault
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,34 +57,44 @@ func (p *farSnapshots) available(t *testing.T, name string) {
 	})
 }
 
-// settled waits until nothing is left of what was called off, and demands that one host has the
-// snapshot.
+// settled waits until nothing is left of what was called off, and one host has the snapshot: one
+// that comes back has its own until it is told.
 func (p *farSnapshots) settled(t *testing.T, name string) (holder *apartHost, f kurabe.SnapshotFacts) {
 	t.Helper()
+	harness.Wait(t, farSnapshotTime, "one host has "+name, func() string {
+		have := p.holders(t, name)
+		if len(have) == 1 {
+			holder = have[0]
+			return ""
+		}
+		return fmt.Sprintf("%d have it", len(have))
+	})
 	p.noParts(t)
+	return holder, p.facts(t, name)
+}
+
+// holders are the hosts that have a snapshot.
+func (p *farSnapshots) holders(t *testing.T, name string) (list []*apartHost) {
+	t.Helper()
 	for _, h := range p.bed.hosts {
 		for _, path := range parts(t, h, "snapshots", "*", "snapshot.json") {
 			var r struct{ Name string }
 			raw, err := os.ReadFile(path)
+			if errors.Is(err, os.ErrNotExist) { // it was removed since
+				continue
+			}
 			if err == nil {
 				err = json.Unmarshal(raw, &r)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Name != name {
-				continue
+			if r.Name == name {
+				list = append(list, h)
 			}
-			if holder != nil {
-				t.Errorf("both hosts have %s", name)
-			}
-			holder = h
 		}
 	}
-	if holder == nil {
-		t.Fatalf("no host has %s", name)
-	}
-	return holder, p.facts(t, name)
+	return list
 }
 
 // facts are what the service says of a snapshot.
@@ -135,6 +146,7 @@ func parts(t *testing.T, h *apartHost, pattern ...string) []string {
 // restores demands that what is made of a snapshot has every row that was acknowledged before.
 func (p *farSnapshots) restores(t *testing.T, name string) {
 	t.Helper()
+	p.bed.waitUsed(t)
 	out, err := p.bed.service.RestoreDBInstanceFromDBSnapshot(t.Context(), &rds.RestoreDBInstanceFromDBSnapshotInput{
 		DBInstanceIdentifier: aws.String("of-" + name), DBSnapshotIdentifier: aws.String(name), BackupRetentionPeriod: aws.Int32(0), MultiAZ: aws.Bool(false),
 	})
