@@ -106,9 +106,9 @@ func (c *clusterLab) loseStandby(ctx context.Context, p lostPair) (float64, erro
 // come back, and says how long the slowest of them was not answered, from the loss on. Those
 // who write wait for neither, which is in the rows.
 func (c *clusterLab) unread(ctx context.Context, lose, back func() error) (float64, error) {
-	list := readCluster(ctx, c.readers)
+	list, err := readBoth(ctx, c.readers)
 	defer list.end()
-	if err := until(ctx, list.spread); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	from := time.Now()
@@ -124,7 +124,7 @@ func (c *clusterLab) unread(ctx context.Context, lose, back func() error) (float
 	if read != nil {
 		return 0, read
 	}
-	_, err := c.whole(ctx)
+	_, err = c.whole(ctx)
 	return list.gap(from).Seconds(), err
 }
 

@@ -47,6 +47,24 @@ func readCluster(ctx context.Context, l harness.Login) *reads {
 	return r
 }
 
+// readBoth begins them when both readers take sessions: of those that begin while one does not
+// yet, all are at the other one, and stay there.
+func readBoth(ctx context.Context, l harness.Login) (*reads, error) {
+	list := readCluster(ctx, l)
+	err := until(ctx, func() error {
+		if err := until(ctx, list.served); err != nil {
+			return err
+		}
+		err := list.spread()
+		if err != nil {
+			list.end()
+			list = readCluster(ctx, l)
+		}
+		return err
+	})
+	return list, err
+}
+
 func (r *reads) client(ctx context.Context, l harness.Login, n int) {
 	var s harness.Session
 	defer func() {
@@ -101,6 +119,18 @@ func (r *reads) end() {
 	if r.endedNow.IsZero() {
 		r.endedNow = time.Now()
 	}
+}
+
+// served says who has not been answered yet.
+func (r *reads) served() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n, name := range r.at {
+		if name == "" {
+			return fmt.Errorf("client %d is not answered, the newest error: %v", n, r.newest)
+		}
+	}
+	return nil
 }
 
 // spread says what is missing until two readers are read at.
