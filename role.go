@@ -107,6 +107,9 @@ type RoleReport struct {
 	Near []InstanceID `json:"near,omitempty"`
 	// Silent are the followers that are not connected, or have not answered for SilentMost.
 	Silent []InstanceID `json:"silent,omitempty"`
+	// Unheard: the host has heard nothing from the service since Silent is as it is. It may be
+	// that it hears nobody, whom nobody can tell to go on alone.
+	Unheard bool `json:"unheard,omitempty"`
 	// GivenUp is what it had committed alone and lost when it began to follow.
 	GivenUp GivenUp `json:"givenUp,omitzero"`
 	// Waits is what it tells of commits that ended their wait early; nil while that is not known.

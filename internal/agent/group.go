@@ -46,6 +46,11 @@ type roleWatch struct {
 	// which was under way meanwhile is held against nothing.
 	done settled
 	turn int
+	// silent are the followers that are not heard, heard says that the service was since they
+	// are just these; await ends the wait for that.
+	silent []kurabe.InstanceID
+	heard  bool
+	await  context.CancelFunc
 }
 
 // watchRole has a running server of a group looked at, and no other, and adds what was
@@ -146,6 +151,7 @@ func (g *roleWatch) look(ctx context.Context) {
 			s.answered(now, view, done)
 			s.ended(ended, view)
 		})
+		g.confirm(ctx, a.Role.Followers)
 	case limited.Err() != nil, errors.Is(err, syscall.EAGAIN):
 		// EAGAIN: nobody takes the sessions that wait at the socket already.
 		g.close()
@@ -252,6 +258,7 @@ func (g *roleWatch) report(followers []kurabe.InstanceID) kurabe.RoleReport {
 	defer g.mu.Unlock()
 	r := g.sight.report(g.worker.agent.Now(), followers)
 	r.Waits = g.waitsReport()
+	r.Unheard = g.unheardLocked(r.Silent)
 	return r
 }
 

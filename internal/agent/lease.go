@@ -16,6 +16,8 @@ type Leases interface {
 	Want(kurabe.InstanceID, kurabe.Epoch)
 	Drop(kurabe.InstanceID)
 	Until(kurabe.InstanceID) int64
+	// Confirm waits until the service has answered a word that was said after the call.
+	Confirm(context.Context) error
 }
 
 // Guard ends a server with its lease, whatever becomes of this process, as warden.Warden.

@@ -55,6 +55,22 @@ func (l *testLeases) Until(id kurabe.InstanceID) int64 {
 	return l.until
 }
 
+// Confirm is answered while leases are granted.
+func (l *testLeases) Confirm(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		answers := l.grants
+		l.mu.Unlock()
+		if answers || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
 func (l *testLeases) setGrants(grants bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

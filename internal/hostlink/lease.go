@@ -23,6 +23,9 @@ type Alive struct {
 	// keeps a host that is heard from being lost, and does not bring one back that is lost.
 	Looking   bool          `json:",omitempty"`
 	SilentFor time.Duration `json:",omitempty"`
+	// Unheard says that the word before was not answered: it is not known whether the host hears
+	// what it is told.
+	Unheard bool `json:",omitempty"`
 }
 
 // AliveAnswer says which of the writers may go on for kurabe.LeaseTime after the word was
@@ -44,14 +47,18 @@ type Leases struct {
 	poked  chan struct{} // capacity 1
 	looked atomic.Bool
 
-	mu    sync.Mutex // guards the rest
-	wants map[kurabe.InstanceID]kurabe.Epoch
-	until map[kurabe.InstanceID]int64 // of the epoch that is wanted
+	mu      sync.Mutex // guards the rest
+	wants   map[kurabe.InstanceID]kurabe.Epoch
+	until   map[kurabe.InstanceID]int64 // of the epoch that is wanted
+	unheard bool                        // the word before was not answered
+	said    int64                       // words so far
+	heard   int64                       // the newest of them that was answered
+	answer  chan struct{}               // closed and replaced when heard rises
 }
 
 // NewLeases returns Leases of a host, whose clock is Boottime.
 func NewLeases(clock func() int64) *Leases {
-	return &Leases{clock: clock, poked: make(chan struct{}, 1), wants: map[kurabe.InstanceID]kurabe.Epoch{}, until: map[kurabe.InstanceID]int64{}}
+	return &Leases{clock: clock, poked: make(chan struct{}, 1), wants: map[kurabe.InstanceID]kurabe.Epoch{}, until: map[kurabe.InstanceID]int64{}, answer: make(chan struct{})}
 }
 
 // Looked says that what the host has reported is true of now.
@@ -66,9 +73,36 @@ func (l *Leases) Want(id kurabe.InstanceID, epoch kurabe.Epoch) {
 	}
 	l.wants[id] = epoch
 	delete(l.until, id)
+	l.poke()
+}
+
+// poke has a word said at once, or after the one under way.
+func (l *Leases) poke() {
 	select {
 	case l.poked <- struct{}{}:
 	default:
+	}
+}
+
+// Confirm waits until the service has answered a word that was said after the call, which is
+// said at once. An error is ctx's.
+func (l *Leases) Confirm(ctx context.Context) error {
+	l.mu.Lock()
+	after := l.said
+	l.mu.Unlock()
+	l.poke()
+	for {
+		l.mu.Lock()
+		heard, answer := l.heard, l.answer
+		l.mu.Unlock()
+		if heard > after {
+			return nil
+		}
+		select {
+		case <-answer:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -110,15 +144,26 @@ func (l *Leases) Leave(ctx context.Context, say func(context.Context, Alive) (Al
 
 func (l *Leases) say(ctx context.Context, say func(context.Context, Alive) (AliveAnswer, error), silent time.Duration) error {
 	l.mu.Lock()
-	q := Alive{Writers: maps.Clone(l.wants), Looking: !l.looked.Load(), SilentFor: min(silent, silentMost)}
+	q := Alive{Writers: maps.Clone(l.wants), Looking: !l.looked.Load(), SilentFor: min(silent, silentMost), Unheard: l.unheard}
+	l.said++
+	number := l.said
 	l.mu.Unlock()
 	sent := l.clock()
 	a, err := say(ctx, q)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unheard = err != nil
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if q.Unheard {
+		l.poke() // that it hears again is not to be a beat late
+	}
+	if number > l.heard {
+		l.heard = number
+		close(l.answer)
+		l.answer = make(chan struct{})
+	}
 	for _, id := range a.Granted {
 		if epoch, asked := q.Writers[id]; asked && l.wants[id] == epoch {
 			l.until[id] = max(l.until[id], sent+int64(kurabe.LeaseTime+q.SilentFor))

@@ -83,7 +83,10 @@ func (s *Server) alive(ctx context.Context, e Election, host kurabe.HostID, q Al
 		return AliveAnswer{}, nil
 	}
 	now := s.Now()
-	h.last, h.spoke = newest(h.last, now), now
+	h.last = newest(h.last, now)
+	if !q.Unheard {
+		h.spoke = now
+	}
 	if q.SilentFor > 0 {
 		h.covered, h.silent = newest(h.covered, now.Add(q.SilentFor)), max(h.silent, q.SilentFor)
 	}

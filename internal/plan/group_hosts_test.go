@@ -17,6 +17,9 @@ import (
 type machine struct {
 	id       kurabe.HostID
 	cut      bool                               // it and the service do not reach each other
+	deaf     bool                               // what it says is heard, and it hears nothing
+	words    int                                // that it has said
+	answered int                                // the newest of them that was answered
 	sent     time.Time                          // of the word under way, zero: none
 	asks     map[kurabe.InstanceID]kurabe.Epoch // the writers that it names
 	granted  []kurabe.InstanceID                // the word has arrived, and the answer gives these a lease
@@ -49,6 +52,7 @@ func (f *groupFleet) send(m *machine) {
 	if !m.sent.IsZero() || m.cut {
 		return
 	}
+	m.words++
 	m.sent, m.granted, m.asks = f.w.Now, nil, map[kurabe.InstanceID]kurabe.Epoch{}
 	for id, s := range f.servers {
 		if role := s.have.Role; f.machineOf(s) == m && role != nil && role.Leased {
@@ -61,7 +65,7 @@ func (f *groupFleet) arrive(m *machine) {
 	if m.sent.IsZero() || m.cut {
 		return
 	}
-	m.last, m.granted = f.w.Now, nil
+	m.last, m.granted = f.w.Now, []kurabe.InstanceID{}
 	for id, epoch := range m.asks {
 		if g := f.w.Group; !m.lost && g != nil && g.Writer == id && g.Epoch == epoch {
 			m.granted = append(m.granted, id)
@@ -70,8 +74,15 @@ func (f *groupFleet) arrive(m *machine) {
 }
 
 func (f *groupFleet) answer(m *machine) {
+	if m.deaf || m.cut {
+		m.sent, m.granted = time.Time{}, nil
+		return
+	}
+	if m.granted != nil {
+		m.answered = m.words
+	}
 	for _, id := range m.granted {
-		if s := f.servers[id]; s != nil && !m.cut && s.have.Role != nil && s.have.Role.Epoch == m.asks[id] {
+		if s := f.servers[id]; s != nil && s.have.Role != nil && s.have.Role.Epoch == m.asks[id] {
 			s.lease = later(s.lease, m.sent.Add(kurabe.LeaseTime))
 		}
 	}
@@ -156,6 +167,15 @@ func (f *groupFleet) lastWord() time.Time {
 	return last
 }
 
+// unheard says whether a writer's host has heard nothing from the service since these are silent.
+func (f *groupFleet) unheard(s *server, silent []kurabe.InstanceID) bool {
+	m := f.machineOf(s)
+	if !slices.Equal(s.silent, silent) {
+		s.silent, s.silentAt = silent, m.words
+	}
+	return s.leased && len(silent) > 0 && m.answered <= s.silentAt
+}
+
 // pass lets time go by: wardens end what has no lease.
 func (f *groupFleet) pass(d time.Duration) {
 	f.w.Now = f.w.Now.Add(d)
@@ -212,15 +232,16 @@ func hostActions(f *groupFleet) map[string]func(*rapid.T) {
 		},
 		// A stretch in which one host hears nobody, and the others go on.
 		"silence": func(t *rapid.T) {
-			m, links := pick(t), rapid.Bool().Draw(t, "links")
+			m, links, deaf := pick(t), rapid.Bool().Draw(t, "links"), rapid.Bool().Draw(t, "one way")
 			was := f.cut
-			m.cut, f.cut = true, links
+			m.cut, m.deaf, f.cut = !deaf, deaf, links
 			for range rapid.IntRange(1, 16).Draw(t, "half seconds") {
 				f.pass(500 * time.Millisecond)
 				f.work(t, m)
 				f.checkOne(t)
 			}
-			f.cut = was
+			m.deaf, f.cut = false, was
+			f.seen["silences"]++
 		},
 		// A writer that its standby alone vouches for loses the standby and finds the service, at
 		// about the moment at which it is decided about.
@@ -325,9 +346,52 @@ func TestGroupOverHosts(t *testing.T) {
 		}
 	})
 	t.Log(fmt.Sprint(seen))
-	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen", "acks of two", "held promotions", "upgrades", "refusals", "taken back"} {
+	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen", "acks of two", "held promotions", "upgrades", "refusals", "taken back", "silences"} {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
+		}
+	}
+}
+
+// TestWriterThatHearsNobody: its host is heard and hears neither the service nor the standby, so
+// its lease ends. Nobody lets it go on alone before, who could not tell it so: the standby has
+// every commit, and takes over. A standby that is gone keeps no writer from going on alone.
+func TestWriterThatHearsNobody(t *testing.T) {
+	for _, engine := range []kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB} {
+		for _, cluster := range []bool{false, true} {
+			f := newGroupFleet(engine, cluster)
+			f.spread(3)
+			f.calm(t)
+			old := f.w.Group.Writer
+			m := f.machineOf(f.servers[old])
+			m.deaf = true
+			for _, id := range f.ids() {
+				f.servers[id].apart = id != old
+			}
+			began := f.w.Now
+			serves := func() bool { return f.w.Group.Writer != old && f.opens(f.servers[f.w.Group.Writer]) }
+			for !serves() && f.w.Now.Sub(began) < 10*time.Second {
+				// Its words end when it takes the link for broken.
+				m.cut = f.w.Now.Sub(began) > 1500*time.Millisecond
+				f.pass(250 * time.Millisecond)
+				f.work(t, nil)
+				f.checkOne(t)
+			}
+			if !serves() {
+				t.Errorf("%s, cluster %v: nobody serves: %+v", engine, cluster, f.w.Group)
+			}
+			m.cut, m.deaf = false, false
+			f.recovers(t)
+			for _, id := range f.ids() {
+				f.servers[id].apart = id != f.writer()
+			}
+			for range 4 {
+				f.pass(500 * time.Millisecond)
+				f.work(t, nil)
+			}
+			if len(f.w.Group.Sync) > 0 {
+				t.Errorf("%s, cluster %v: commits wait: %+v", engine, cluster, f.w.Group)
+			}
 		}
 	}
 }

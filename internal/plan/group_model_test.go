@@ -49,6 +49,8 @@ type server struct {
 	leased                   bool
 	lease, vouched, outlasts time.Time
 	arrived                  time.Time // of the log by which a writer knew last that it follows
+	silent                   []kurabe.InstanceID
+	silentAt                 int // its host's newest word when these had become silent
 	outlasted, compared      kurabe.Epoch
 }
 
@@ -290,6 +292,7 @@ func (f *groupFleet) report(s *server) {
 					role.Near = append(role.Near, id)
 				}
 			}
+			role.Unheard = f.unheard(s, role.Silent)
 			lack := f.uncovered(s)
 			role.Covered = slices.DeleteFunc(slices.Clone(s.waits), func(id kurabe.InstanceID) bool { return slices.Contains(lack, id) })
 			if !f.lags {
@@ -318,7 +321,7 @@ func (f *groupFleet) deliver(s *server) {
 }
 
 func (f *groupFleet) hear(s *server) {
-	if a := f.w.Members[s.id]; a != nil && !f.machineOf(s).cut {
+	if a := f.w.Members[s.id]; a != nil && !f.machineOf(s).cut && !f.machineOf(s).deaf {
 		s.have = *a
 	}
 }
@@ -331,7 +334,7 @@ func (f *groupFleet) calm(t tester) {
 	for range 12 {
 		for _, id := range slices.Sorted(maps.Keys(f.machines)) {
 			m := f.machines[id]
-			m.cut, m.sent = false, time.Time{}
+			m.cut, m.deaf, m.sent = false, false, time.Time{}
 			f.send(m)
 			f.arrive(m)
 			f.answer(m)

@@ -23,6 +23,12 @@ func (d *draft) shrink() {
 	if len(g.Sync) == 0 || slices.ContainsFunc(g.Sync, answers) {
 		return
 	}
+	if s.report.Role.Unheard {
+		// If its host hears nobody, it would never know that it may go on, and nobody could take
+		// over: it is told so once it hears, or its lease ends.
+		d.because(fmt.Sprintf("%v do not answer, and it is not known yet whether the writer's host hears anybody", s.report.Role.Silent))
+		return
+	}
 	if g.Blocks {
 		d.giveWay(s)
 		return

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kurabe/internal/engine"
+)
+
+// That a standby is silent is told at once, and that the service is heard since, once it is. Each
+// silence is another one.
+func TestSilenceIsConfirmed(t *testing.T) {
+	inLease(t, func(b *bed) {
+		var mu sync.Mutex
+		silent := false
+		b.group.say("db-1", func(context.Context) (engine.RoleView, error) {
+			v := obeys(leasedWriter(3, 0), b.leases.now())
+			mu.Lock()
+			defer mu.Unlock()
+			f := v.Followers[second]
+			if f.FollowedAt = b.leases.now(); silent {
+				f.HeardAgo = SilentMost
+			}
+			v.Followers[second] = f
+			return v, nil
+		})
+		set := func(to bool) {
+			mu.Lock()
+			silent = to
+			mu.Unlock()
+			time.Sleep(2 * lookEvery)
+			synctest.Wait()
+		}
+		want := func(what string, silent, unheard bool) {
+			t.Helper()
+			if r := b.lastMember("db-1").Role; (len(r.Silent) > 0) != silent || r.Unheard != unheard {
+				b.Errorf("%s: silent %v, unheard %v", what, r.Silent, r.Unheard)
+			}
+		}
+		want("before", false, false)
+		set(true)
+		want("while the service answers", true, false)
+		set(false)
+		want("it is back", false, false)
+		b.leases.setGrants(false)
+		set(true)
+		want("while nobody answers", true, true)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		want("as long as that", true, true)
+		b.leases.setGrants(true)
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		want("once the service is heard", true, false)
+		b.leases.setGrants(false)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		want("it was heard since", true, false)
+	})
+}
