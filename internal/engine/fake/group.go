@@ -73,8 +73,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 		n.Outlasted = a.Role.Epoch
 		return nil
 	case engine.StepCompare:
-		n.Compared = a.Role.Epoch
-		return nil
+		return e.compare(i, a)
 	}
 	if !o.Running {
 		return fmt.Errorf("%s: %s does not run", step, a.Instance)
@@ -105,6 +104,22 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 		i.reload(a)
 	default:
 		return fmt.Errorf("unknown step %s", step)
+	}
+	return nil
+}
+
+// compare has a follower that has log which its source lacks be made anew: it would ask for what
+// there is not, for ever.
+func (e *Engine) compare(i *instance, a kurabe.Assignment) error {
+	n := &i.o.Applied
+	from := e.net.writer(i, a.Role.Source.ID)
+	switch {
+	case from == nil && e.net.known(a.Role.Source.ID), from != nil && from.frozen != nil:
+		return fmt.Errorf("%s: %s does not answer", engine.StepCompare, a.Role.Source.ID)
+	case from != nil && len(common(i.log, from.log)) < len(i.log):
+		n.Rebuild = true
+	default:
+		n.Compared = a.Role.Epoch
 	}
 	return nil
 }
