@@ -324,9 +324,25 @@ func (n *nemesis) served(since int64, limit time.Duration, after string) time.Du
 	return time.Duration(n.history.now() - since)
 }
 
+// wholeAndServing says what is missing until an instance is whole and has served since it was.
+// The record alone is late: while the service stood still and has not looked yet, it names a
+// writer whose machine is off, and one fault more would be the second.
+func (n *nemesis) wholeAndServing() func() string {
+	since := n.history.now()
+	return func() string {
+		text := n.whole()
+		if text != "" {
+			since = n.history.now()
+		} else if n.history.ackedSince(since) == 0 {
+			text = "it serves nobody"
+		}
+		return text
+	}
+}
+
 // tolerable strikes an instance that is whole with one fault.
 func (n *nemesis) tolerable() {
-	if !n.wait(wholeMost, "it is whole", n.whole) {
+	if !n.wait(wholeMost, "it is whole and serves", n.wholeAndServing()) {
 		return
 	}
 	f := n.draw()

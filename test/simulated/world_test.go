@@ -279,6 +279,14 @@ func (w *world) wait(limit time.Duration, what string, missing func() string) bo
 
 func (w *world) failf(format string, args ...any) {
 	w.logf("FAILED: "+format, args...)
+	if i, ok := w.instance(); ok {
+		for _, r := range i.Reports {
+			w.logf("reported: %+v, role %+v", r.Value, r.Value.Role)
+		}
+		for _, a := range i.Assignments {
+			w.logf("assigned: generation %d, goal %s, role %+v", a.Value.Generation, a.Value.Goal, a.Value.Role)
+		}
+	}
 	if !w.flawed {
 		w.t.Errorf(format, args...)
 	}
