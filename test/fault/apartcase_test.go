@@ -32,6 +32,7 @@ var apartCases = []struct {
 	{"frames overtake one another and come twice", caseJitter, false},
 	{"the service is far", caseFarService, false},
 	{"the standby is far when the writer's host is lost", caseFarHeir, false},
+	{"the writer's host hears nobody", caseDeaf, true},
 }
 
 // TestApart has a pair on two hosts live through what has lost data or stayed up too long

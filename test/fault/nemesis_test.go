@@ -155,6 +155,8 @@ var apartFaults = []apartFault{
 	{"a class is asked for", false, wished((*wishes).class)},
 	{"storage is asked for", false, wished((*wishes).storage)},
 	{"one zone or two are asked for", true, wished((*wishes).zones)},
+	{"the writer's host hears nobody", false, onWriter(deaf)},
+	{"the standby's host hears nobody", false, onStandby(deaf)},
 }
 
 // apartSettle is how long a pair is to look whole before the next fault counts as one alone:
