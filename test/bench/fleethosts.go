@@ -99,7 +99,7 @@ func (f *fleetLink) join(ctx context.Context) error {
 			first = h.engine
 		}
 		h.engine.Host, h.engine.Boottime = h.id, hostlink.Boottime
-		h.guards = &farGuards{engine: h.engine, of: map[kurabe.InstanceID]*farGuard{}}
+		h.guards = farGuards{&fake.Guards{Engine: h.engine, Boottime: hostlink.Boottime}}
 		cert, key, err := f.ca.Identity(pki.Party{Kind: pki.PartyAgent, ID: string(h.id)}, fleetPartyValid)
 		if err == nil {
 			h.identity, err = tls.X509KeyPair(cert, key)
@@ -138,7 +138,7 @@ type farHost struct {
 	link     *fleetLink
 	id       kurabe.HostID
 	engine   *fake.Engine
-	guards   *farGuards
+	guards   farGuards
 	identity tls.Certificate
 	boots    int
 	stop     context.CancelFunc
@@ -215,7 +215,7 @@ func (h *farHost) switchOff(servers []kurabe.InstanceID) {
 		}
 		h.loops.Wait()
 	}
-	h.guards.gone()
+	h.guards.Gone()
 }
 
 // farEndpoint is one that no client comes to.

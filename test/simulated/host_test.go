@@ -138,7 +138,7 @@ func (h *host) stand(still bool) {
 	h.still = still
 	h.mu.Unlock()
 	if !still {
-		h.guards.expireAll() // its timer fires before anything else is done
+		h.guards.GoOn() // its timer fires before anything else is done
 	}
 	for _, id := range h.servers() {
 		if still {
@@ -160,7 +160,7 @@ func (h *host) powerOff() {
 		h.agent.open(true)
 	}
 	h.stopAgent()
-	h.guards.gone()
+	h.guards.Gone()
 	for _, id := range h.servers() {
 		h.engine.Crash(id)
 	}

@@ -172,7 +172,7 @@ func (w *world) addHost(n int, e *fake.Engine, dir string) {
 		w: w, id: kurabe.HostID(fmt.Sprintf("host-%d", n+1)), homes: filepath.Join(dir, "instances"), engine: e, rate: 0.97 + 0.06*w.rand.Float64(),
 		booted: time.Now(), boot: 1, held: map[netip.Addr]bool{}, endpoints: map[netip.AddrPort]*endpoint{}, listens: map[kurabe.InstanceID]string{},
 	}
-	h.guards = &guards{h: h, of: map[kurabe.InstanceID]*guard{}}
+	h.guards = h.newGuards(e)
 	e.Host, e.Boottime, e.Full = h.id, h.boottime, h.isFull
 	cert, key, err := w.ca.Identity(pki.Party{Kind: pki.PartyAgent, ID: string(h.id)}, 800*24*time.Hour)
 	if err == nil {
@@ -297,7 +297,7 @@ func (w *world) end() {
 	for _, h := range w.hosts {
 		h.stand(false)
 		h.stopAgent()
-		h.guards.gone()
+		h.guards.Gone()
 		for _, id := range h.servers() {
 			h.engine.Crash(id)
 		}
