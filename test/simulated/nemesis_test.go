@@ -14,7 +14,7 @@ import (
 // after a fault that the instance is made for, and healedMost after any other when it is over.
 const (
 	wholeMost  = 5 * time.Minute
-	servedMost = 30 * time.Second
+	servedMost = 10 * time.Second
 	healedMost = 2 * time.Minute
 	holdMost   = 20 * time.Second
 )
