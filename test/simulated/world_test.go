@@ -257,6 +257,8 @@ func (w *world) whole() string {
 		return "it is not planned"
 	case i.Status.State != kurabe.StateAvailable || i.Status.SpecRevision != i.Spec.Revision:
 		return fmt.Sprintf("it is %s at revision %d of %d (%s)", i.Status.State, i.Status.SpecRevision, i.Spec.Revision, i.Status.Reason)
+	case i.Spec.FailoverSeq > i.Status.FailoverSeq:
+		return "a failover in order is under way"
 	case i.Group == nil || len(i.Group.Sync) != want || i.Group.Handover != "" || i.Group.Choosing:
 		return fmt.Sprintf("its record is %+v", i.Group)
 	}
