@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -147,8 +148,9 @@ class Server:
     def rds(self):
         return self.client()
 
-    def cli(self, action, *args, service="rds", fails=False):
-        """Runs the AWS CLI; returns what it printed as JSON, or its error text."""
+    def cli(self, action, *args, service="rds", fails=False, anew=False):
+        """Runs the AWS CLI; returns what it printed as JSON, or its error text. Started
+        anew it is the program as users have it; otherwise see awsfork."""
         program = shutil.which("aws", path=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
         nowhere = "http://127.0.0.1:9"  # the discard port: nobody listens
         env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")} | {
@@ -159,7 +161,7 @@ class Server:
         for lower in ("http_proxy", "https_proxy", "no_proxy"):
             env[lower] = env[lower.upper()]
         argv = [program, "--endpoint-url", self.url, "--output", "json", service, action, *map(str, args)]
-        done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=90)
+        done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=90) if anew else forked(argv, env, 90)
         if fails:
             assert done.returncode != 0, f"{argv} did not fail: {done.stdout}"
             return done.stderr
@@ -202,6 +204,29 @@ class Server:
             return reply.status, wire.error_code(text), text
         finally:
             connection.close()
+
+
+_cli = None  # the process that has read the AWS CLI
+_cli_lock = threading.Lock()
+
+
+def forked(argv, env, timeout):
+    """What subprocess.run returns, of a command of the AWS CLI."""
+    global _cli
+    with _cli_lock, tempfile.TemporaryDirectory() as folder:
+        if _cli is None:
+            program = pathlib.Path(__file__).with_name("awsfork.py")
+            clean = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "KURABE_"))}
+            _cli = subprocess.Popen([sys.executable, "-B", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean)
+            atexit.register(lambda: (_cli.stdin.close(), _cli.wait(10)))
+        out, err = (pathlib.Path(folder, name) for name in ("stdout", "stderr"))
+        out.touch(), err.touch()
+        command = {"argv": argv, "env": env, "stdout": str(out), "stderr": str(err), "timeout": timeout}
+        _cli.stdin.write(json.dumps(command) + "\n")
+        _cli.stdin.flush()
+        code = json.loads(_cli.stdout.readline())
+        assert code is not None, f"{argv}: not within {timeout} s: {err.read_text()}"
+        return subprocess.CompletedProcess(argv, code, out.read_text(), err.read_text())
 
 
 def sign_at(auth, request, when):

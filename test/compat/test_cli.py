@@ -109,7 +109,7 @@ def test_subnet_groups(server):
 
 
 def test_account(server):
-    assert server.cli("get-caller-identity", service="sts")["Account"] == "000000000000"
+    assert server.cli("get-caller-identity", service="sts", anew=True)["Account"] == "000000000000"
     assert server.cli("describe-account-attributes")["AccountQuotas"]
     assert server.cli("describe-certificates")["Certificates"]
     assert server.cli("describe-source-regions")["SourceRegions"] == []
@@ -117,7 +117,7 @@ def test_account(server):
 
 
 def test_refusals(server):
-    said = server.cli("describe-db-proxies", fails=True)
+    said = server.cli("describe-db-proxies", fails=True, anew=True)
     assert "(UnsupportedOperation)" in said and "DB proxies are not built yet" in said
     said = server.cli("modify-db-instance", "--db-instance-identifier", "absent", "--backup-retention-period", 1, fails=True)
     assert "(DBInstanceNotFound)" in said
