@@ -75,10 +75,7 @@ const (
 // at an address of its own. Whatever runs is ended with the test.
 func NewBed(t *testing.T, s Setup) *Bed {
 	t.Helper()
-	versions, err := s.Driver.Discover(t.Context())
-	if err != nil {
-		t.Fatalf("discover: %v", err)
-	}
+	versions := discovered(t, s)
 	at := slices.IndexFunc(versions, func(v kurabe.EngineVersion) bool { return v.Default })
 	if at < 0 {
 		t.Fatalf("no %s is installed; have %v", s.Engine, versions)
