@@ -63,7 +63,7 @@ race: ## Unit tests under the race detector (needs gcc)
 	CGO_ENABLED=1 $(GO) test -race -vet=off ./...
 
 integration: install-test build ## Tests with real servers; as root also once more without root
-	@$(RUN_SUITES) -whole lab integration unprivileged
+	@$(RUN_SUITES) -whole lab integration engine unprivileged
 
 compat: install-test build ## boto3 and the AWS CLI against a running service
 	@$(RUN_SUITES) compat

@@ -33,6 +33,7 @@ func (r *runner) compat(ctx context.Context) (total, error) {
 	cmd.Env = append(cmd.Env, r.binaryEnv()...)
 	cmd.Stdout, cmd.Stderr = r.out, r.out
 	runErr := cmd.Run()
+	r.used(cmd)
 	t, skips, err := readJUnit(report)
 	r.skips = append(r.skips, skips...)
 	if err != nil {

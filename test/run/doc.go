@@ -1,7 +1,7 @@
 // Run runs the test suites, says what happens while it does, and prints the totals as its
-// last line: "N passed, N failed, N skipped". Static checks, pure tests and studies come
-// first, one after the other; then the other suites with real servers, in lanes at the
-// same time. Each package of these, pytest and the tests without root have processes,
+// last line: "N passed, N failed, N skipped". Pure tests and studies come first, one
+// after the other; then the other suites with real servers, in lanes at the same time, and
+// static checks beside them. Each package of these, pytest and the tests without root have processes,
 // addresses and temporary folders of their own (harness.Contained), so that lanes cannot
 // meet.
 //

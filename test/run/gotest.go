@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -41,8 +39,7 @@ const taggedTime = 70 * time.Minute
 
 // tagged runs exactly the wanted tests of the files behind a build tag: the others have
 // run as unit tests, and a test is counted once. Real servers share two cores, so
-// one package at a time, but for those of the engines: their servers are started and
-// ended over and over, and mostly waited for.
+// one package at a time in a lane.
 func (r *runner) tagged(ctx context.Context, suite, tag string, want func(folder, test string) bool) (total, error) {
 	found, err := findTagged(r.root, tag)
 	if err != nil {
@@ -57,30 +54,17 @@ func (r *runner) tagged(ctx context.Context, suite, tag string, want func(folder
 	if err != nil {
 		return total{}, fmt.Errorf("KURABE_HISTORY_TIME: %w", err)
 	}
-	args := []string{"-tags=" + tag, "-count=1", "-timeout=" + (taggedTime + history).String(), "-run=" + found.pattern()}
-	engines, others := found.split(isEngine)
-	var all total
-	for _, of := range []struct {
-		packages []string
-		atOnce   int
-	}{{engines, 2}, {others, 1}} {
-		if len(of.packages) == 0 {
-			continue
-		}
-		t, err := r.goTest(ctx, append(append(slices.Clone(args), "-p="+strconv.Itoa(of.atOnce)), of.packages...)...)
-		all.add(t)
-		if err != nil {
-			return all, err
-		}
-	}
-	return all, nil
+	args := []string{"-p=1", "-tags=" + tag, "-count=1", "-timeout=" + (taggedTime + history).String(), "-run=" + found.pattern()}
+	return r.goTest(ctx, append(args, found.packages()...)...)
 }
 
-func isEngine(folder string) bool { return strings.HasPrefix(folder, "./internal/engine/") }
+// testBuild is how tests are built. Vet is a check of its own in lint and need not run
+// twice; what a debugger reads of a program is a third of the linker's work, and nobody's
+// here. Stack traces are as ever.
+var testBuild = []string{"-vet=off", "-ldflags=-w"}
 
 func (r *runner) goTest(ctx context.Context, args ...string) (total, error) {
-	// Vet is a check of its own in lint; it need not run twice.
-	cmd := r.command(ctx, r.goArgv(append([]string{"test", "-json", "-vet=off"}, args...)...)...)
+	cmd := r.command(ctx, r.goArgv(append(append([]string{"test", "-json"}, testBuild...), args...)...)...)
 	cmd.Env = append(os.Environ(), r.binaryEnv()...)
 	cmd.Stderr = r.out
 	out, err := cmd.StdoutPipe()
@@ -92,6 +76,7 @@ func (r *runner) goTest(ctx context.Context, args ...string) (total, error) {
 	}
 	t, readErr := r.consume(out)
 	err = cmd.Wait()
+	r.used(cmd)
 	if readErr != nil {
 		return t, readErr
 	}

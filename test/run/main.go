@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -53,8 +54,9 @@ type runner struct {
 	left    leftTests // what that is
 	skips   []string  // "package test: reason", for the summary
 
-	leftOut  int      // how many tests that were
-	failures []string // lines of the summary: "package test", and its reasons
+	leftOut  int           // how many tests that were
+	cpu      time.Duration // of the processors, by what the suite has run so far
+	failures []string      // lines of the summary: "package test", and its reasons
 }
 
 // prepare adds to the wishes of a run what it needs.
@@ -88,7 +90,7 @@ func run(ctx context.Context, wishes runner, names []string) (total, error) {
 		return all, err
 	}
 	if r.rest {
-		chosen = slices.DeleteFunc(slices.Clone(chosen), func(s suite) bool { return r.left[s.name] == nil })
+		chosen = slices.DeleteFunc(slices.Clone(chosen), func(s suite) bool { return r.left[s.leaves()] == nil })
 	}
 	alone, beside := lanes(chosen)
 	var lines []string
@@ -153,6 +155,14 @@ func (r *runner) inOrder(ctx context.Context, of []suite, held bool) (total, []s
 	return all, lines
 }
 
+// used adds what a command and all that it started have used of the processors: a suite is
+// as long as that on a machine that has nothing else to do.
+func (r *runner) used(cmd *exec.Cmd) {
+	if s := cmd.ProcessState; s != nil {
+		r.cpu += s.UserTime() + s.SystemTime()
+	}
+}
+
 // lockedWriter takes what several write at the same time.
 type lockedWriter struct {
 	mu sync.Mutex
@@ -170,6 +180,7 @@ func (w *lockedWriter) Write(b []byte) (int, error) {
 func (r *runner) runSuite(ctx context.Context, s suite) (total, string) {
 	fmt.Fprintf(r.out, "\n== %s: %s\n", s.name, s.about)
 	start := time.Now()
+	r.cpu = 0
 	got, err := s.run(r, ctx)
 	switch {
 	case err == errAbsent && !s.required:
@@ -182,7 +193,7 @@ func (r *runner) runSuite(ctx context.Context, s suite) (total, string) {
 		fmt.Fprintf(r.out, "FAIL %s: not one test ran\n", s.name)
 		got.failed++
 	}
-	return got, fmt.Sprintf("   %-14s %8s   %s", s.name, time.Since(start).Round(100*time.Millisecond), got)
+	return got, fmt.Sprintf("   %-14s %8s, %4.0f s of processor   %s", s.name, time.Since(start).Round(100*time.Millisecond), r.cpu.Seconds(), got)
 }
 
 // maxSkipLines bounds the summary; -v shows the rest in passing.

@@ -140,8 +140,8 @@ func TestReadJUnit(t *testing.T) {
 }
 
 func TestChooseKeepsTheOrder(t *testing.T) {
-	got, err := choose([]string{"unit", "lint"})
-	if err != nil || len(got) != 2 || got[0].name != "lint" || got[1].name != "unit" {
+	got, err := choose([]string{"lint", "unit"})
+	if err != nil || len(got) != 2 || got[0].name != "unit" || got[1].name != "lint" {
 		t.Errorf("chose %v, %v", got, err)
 	}
 	if _, err := choose([]string{"units"}); err == nil {
@@ -232,23 +232,19 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-func TestSplit(t *testing.T) {
-	found := taggedTests{"./internal/engine/b": {"TestB"}, "./test/integration": {"TestI"}, "./internal/engine/a": {"TestA"}, "./internal/engineer": {"TestE"}}
-	engines, others := found.split(isEngine)
-	if !slices.Equal(engines, []string{"./internal/engine/a", "./internal/engine/b"}) || !slices.Equal(others, []string{"./internal/engineer", "./test/integration"}) {
-		t.Errorf("%q and %q", engines, others)
-	}
-}
-
-// Each test behind the tag is in one of the two suites, and in one only.
+// Each test behind the tag is in one suite, and in one only.
 func TestLabIsApart(t *testing.T) {
-	found := taggedTests{"./lab/load": {"TestStall"}, "./test/integration": {"TestLabAlter", "TestHosts"}, "./internal/engine/a": {"TestA"}}
+	found := taggedTests{"./lab/load": {"TestStall"}, "./test/integration": {"TestLabAlter", "TestHosts"}, "./internal/engine/a": {"TestA"}, "./internal/engineer": {"TestE"}}
 	lab := found.only(isLab)
-	rest := found.only(func(folder, test string) bool { return !isLab(folder, test) })
+	engines := found.only(isEngine)
+	rest := found.only(func(folder, test string) bool { return !isLab(folder, test) && !isEngine(folder, test) })
 	if got := lab.packages(); !slices.Equal(got, []string{"./lab/load", "./test/integration"}) || lab.pattern() != "^(TestLabAlter|TestStall)$" {
 		t.Errorf("lab: %q, %s", got, lab.pattern())
 	}
-	if got := rest.packages(); !slices.Equal(got, []string{"./internal/engine/a", "./test/integration"}) || rest.pattern() != "^(TestA|TestHosts)$" {
+	if got := engines.packages(); !slices.Equal(got, []string{"./internal/engine/a"}) || engines.pattern() != "^(TestA)$" {
+		t.Errorf("engines: %q, %s", got, engines.pattern())
+	}
+	if got := rest.packages(); !slices.Equal(got, []string{"./internal/engineer", "./test/integration"}) || rest.pattern() != "^(TestE|TestHosts)$" {
 		t.Errorf("rest: %q, %s", got, rest.pattern())
 	}
 }

@@ -31,25 +31,39 @@ type suite struct {
 	run         func(*runner, context.Context) (total, error)
 }
 
-// The suites with real servers mostly wait, and two lanes of them keep two cores busy. pytest
-// has one of its own: it has ended when the faults begin, which are bounded by
-// seconds. Studies measure: beside others they repeat their trials, and name the machine's
-// processors as what limits a server.
+// The suites with real servers wait for a third of their time, and it takes four lanes of them
+// to keep two cores busy; the lanes are about equally long. What lint has to say waits for
+// nobody, and fills what they leave. Studies measure: beside others they repeat their trials,
+// and name the machine's processors as what limits a server.
 var suites = []suite{
-	{"lint", "static checks", true, 0, (*runner).lint},
 	{"unit", "pure tests and house rules", true, 0, (*runner).unit},
 	{"lab", "studies of real servers", true, 0, func(r *runner, ctx context.Context) (total, error) {
 		return r.tagged(ctx, "lab", "integration", isLab)
 	}},
 	{"integration", "real servers", true, 1, func(r *runner, ctx context.Context) (total, error) {
-		return r.tagged(ctx, "integration", "integration", func(folder, test string) bool { return !isLab(folder, test) })
+		return r.tagged(ctx, "integration", "integration", func(folder, test string) bool { return !isLab(folder, test) && !isEngine(folder, test) })
 	}},
-	{"unprivileged", "the tests of real servers without root", false, 2, (*runner).unprivileged},
+	{"unprivileged", "the tests of real servers without root", false, 1, (*runner).unprivileged},
 	{"compat", "boto3 and the AWS CLI", true, 3, (*runner).compat},
+	{"lint", "static checks", true, 4, (*runner).lint},
+	{"engine", "each engine's servers, without the service", true, 4, func(r *runner, ctx context.Context) (total, error) {
+		return r.tagged(ctx, "integration", "integration", isEngine)
+	}},
 	{"fault", "kill, freeze, cut, fill", false, 2, func(r *runner, ctx context.Context) (total, error) {
 		return r.tagged(ctx, "fault", "fault", func(string, string) bool { return true })
 	}},
 }
+
+// leaves is whose lines of left.txt are meant for the suite.
+func (s suite) leaves() string {
+	if s.name == "engine" {
+		return "integration"
+	}
+	return s.name
+}
+
+// isEngine says whether a test is of an engine alone.
+func isEngine(folder, _ string) bool { return strings.HasPrefix(folder, "./internal/engine/") }
 
 // isLab says whether a test is of the lab: its packages, and those of the suite of real servers
 // that run studies.
@@ -73,7 +87,7 @@ func lanes(of []suite) (alone []suite, lanes [][]suite) {
 	return alone, lanes
 }
 
-// choose keeps the order of the table, which is from quick to slow.
+// choose keeps the order of the table.
 func choose(names []string) ([]suite, error) {
 	if len(names) == 0 {
 		return suites, nil

@@ -33,18 +33,6 @@ func (t taggedTests) only(want func(folder, test string) bool) taggedTests {
 	return left
 }
 
-// split divides the packages into those that are and those that are not.
-func (t taggedTests) split(is func(folder string) bool) (those, others []string) {
-	for _, p := range t.packages() {
-		if is(p) {
-			those = append(those, p)
-		} else {
-			others = append(others, p)
-		}
-	}
-	return those, others
-}
-
 func (t taggedTests) pattern() string {
 	var names []string
 	for _, n := range t {

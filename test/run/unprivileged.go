@@ -36,8 +36,10 @@ func (r *runner) unprivileged(ctx context.Context) (t total, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(bed.dir)) }()
 	for i, pkg := range found.packages() {
 		bin := filepath.Join(bed.dir, "bin", fmt.Sprintf("t%d.test", i))
-		build := r.command(ctx, r.goArgv("test", "-c", "-vet=off", "-tags=integration", "-o", bin, pkg)...)
-		if out, err := build.CombinedOutput(); err != nil {
+		build := r.command(ctx, r.goArgv(append(append([]string{"test", "-c"}, testBuild...), "-tags=integration", "-o", bin, pkg)...)...)
+		out, err := build.CombinedOutput()
+		r.used(build)
+		if err != nil {
 			fmt.Fprintf(r.out, "FAIL %s does not build\n%s", pkg, out)
 			t.failed++
 			continue
@@ -127,7 +129,9 @@ func (r *runner) runAsNobody(ctx context.Context, b *bed, pkg, bin, pattern stri
 		return total{}, err
 	}
 	t, readErr := r.consume(out)
-	if err := cmd.Wait(); err != nil && t.failed == 0 {
+	err = cmd.Wait()
+	r.used(cmd)
+	if err != nil && t.failed == 0 {
 		return t, fmt.Errorf("%s as user %d: %w", pkg, nobody, err)
 	}
 	return t, readErr
