@@ -31,8 +31,8 @@ type suite struct {
 	run         func(*runner, context.Context) (total, error)
 }
 
-// The suites with real servers wait for a third of their time, and it takes four lanes of them
-// to keep two cores busy; the lanes are about equally long. What lint has to say waits for
+// The suites with real servers wait for a third of their time: three lanes of them left two
+// cores idle as long. The four are meant to be equally long. What lint has to say waits for
 // nobody, and fills what they leave. Studies measure: beside others they repeat their trials,
 // and name the machine's processors as what limits a server.
 var suites = []suite{
