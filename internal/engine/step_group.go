@@ -217,8 +217,9 @@ const (
 	// giveGrace is how long it may take for a read replica: only a clean stop tells that one
 	// that it has all.
 	giveGrace = 30 * time.Second
-	// easeTime bounds what is done before that, while clients go on.
-	easeTime = 20 * time.Second
+	// easeTime bounds what is done before that, while clients go on: less than the time in
+	// which a writer is to have left a full disk.
+	easeTime = 10 * time.Second
 )
 
 // yield ends a writer in such a way that its followers have all of its log: no new client
@@ -279,11 +280,12 @@ func (l *Lifecycle) logEnd(ctx context.Context, i Instance) (int64, error) {
 	return end, nil
 }
 
-// ease is another kindness, to the clients of a writer whose stop is waited for: those that are
-// in go on meanwhile. What comes of it nothing depends on.
+// ease is another kindness, to the clients of a writer, who go on meanwhile: what the stop would
+// have to write out, with nobody served, is written now (80 MB of pages, and 90 files of log to
+// remove, had them wait for 1.8 s). What comes of it nothing depends on.
 func (l *Lifecycle) ease(ctx context.Context, i Instance) {
 	e, can := l.c.Driver.(Easer)
-	if !can || !i.Role.Gives {
+	if !can {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, easeTime)

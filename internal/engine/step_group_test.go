@@ -306,6 +306,20 @@ func TestYieldToAReplica(t *testing.T) {
 	}
 }
 
+// What a stop would have to write is written before anybody is turned away, and is none of the
+// conditions of a stop.
+func TestYieldIsMadeEasier(t *testing.T) {
+	p := newPlace(t, kurabe.Role{Duty: kurabe.DutyWrite})
+	e := &ender{stub: p.stub, err: errors.New("of no interest")}
+	p.l.c.Driver = e
+	p.obeying(0)
+	p.a.Role.Duty = kurabe.DutyYield
+	p.must(StepYield)
+	if n := p.applied(); !n.Yielded || len(e.eased) != 1 || !e.eased[0] {
+		t.Errorf("its stop was made easier %v, %+v", e.eased, n)
+	}
+}
+
 // A stop that comes to no end is cut off, and is no clean one: what would be promised by that
 // is not known to be true.
 func TestYieldWithoutEnd(t *testing.T) {

@@ -13,11 +13,7 @@ import (
 // them, for its message. It ends the service.
 func (s *Service) autopsy() string {
 	var b strings.Builder
-	for _, id := range s.Homes() {
-		for _, pid := range s.Processes(id) {
-			fmt.Fprintf(&b, "%s %s\n", id, describeProcess(pid))
-		}
-	}
+	s.describeServers(&b, "")
 	if !s.Running() {
 		return b.String()
 	}
@@ -34,6 +30,28 @@ func (s *Service) autopsy() string {
 			b.WriteString(short)
 		}
 	}
+	return b.String()
+}
+
+func (s *Service) describeServers(b *strings.Builder, ofInstance string) {
+	for _, id := range s.Homes() {
+		if !strings.HasPrefix(id, ofInstance) {
+			continue
+		}
+		for _, pid := range s.Processes(id) {
+			fmt.Fprintf(b, "%s %s\n", id, describeProcess(pid))
+		}
+	}
+}
+
+// About is what the servers of an instance are about at this moment, and the newest lines of
+// the service's log that name it.
+func (s *Service) About(instance string) string {
+	const linesShown = 20
+	var b strings.Builder
+	s.describeServers(&b, instance)
+	lines := slices.DeleteFunc(strings.Split(s.Log.String(), "\n"), func(line string) bool { return !strings.Contains(line, instance) })
+	b.WriteString(strings.Join(lines[max(0, len(lines)-linesShown):], "\n"))
 	return b.String()
 }
 

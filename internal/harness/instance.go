@@ -128,15 +128,20 @@ func (i *Instance) describe(t testing.TB) (types.DBInstance, error) {
 // WaitStatus waits until the API says so.
 func (i *Instance) WaitStatus(t testing.TB, status string) time.Duration {
 	t.Helper()
+	began := time.Now()
 	return Wait(t, availableTime, i.Name+" is "+status, func() string {
 		d, err := i.describe(t)
 		if err != nil {
 			return err.Error()
 		}
-		if have := aws.ToString(d.DBInstanceStatus); have != status {
+		have := aws.ToString(d.DBInstanceStatus)
+		switch {
+		case have == status:
+			return ""
+		case time.Since(began) < availableTime/2:
 			return "it is " + have
 		}
-		return ""
+		return "it is " + have + "\n" + i.Service.About(i.ID)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -168,10 +169,7 @@ func (d *Driver) rewind(ctx context.Context, i engine.Instance, caFile string) e
 		return err
 	}
 	faultpoint.Reach("after", "mark-rewind")
-	err := memberTool(ctx, i, proc.Tool{Dir: data, LockFile: i.Home.LockFile(), Argv: []string{
-		"pg_rewind", "--target-pgdata=" + seenPath(i, data), "--no-ensure-shutdown",
-		"--source-server=" + toolInfo(i, caFile, line{"dbname", adminDatabase}),
-	}})
+	err := d.runRewind(ctx, i, caFile)
 	faultpoint.Reach("after", "rewind")
 	failed := (*proc.ToolError)(nil)
 	switch {
@@ -183,6 +181,23 @@ func (d *Driver) rewind(ctx context.Context, i engine.Instance, caFile string) e
 		return fmt.Errorf("%w: %w", engine.ErrRebuild, err)
 	}
 	return err
+}
+
+// runRewind copies whole files, all of the source's log among them, and syncs everything at its
+// end: commits of a writer on the same disk waited for a second behind 0.7 GB of that.
+func (d *Driver) runRewind(ctx context.Context, i engine.Instance, caFile string) error {
+	data := i.Home.DataDir()
+	behind, stop := context.WithCancel(ctx)
+	var writing sync.WaitGroup
+	writing.Go(func() { volume.WriteBehind(behind, data) })
+	defer func() {
+		stop()
+		writing.Wait()
+	}()
+	return memberTool(ctx, i, proc.Tool{Dir: data, LockFile: i.Home.LockFile(), Argv: []string{
+		"pg_rewind", "--target-pgdata=" + seenPath(i, data), "--no-ensure-shutdown",
+		"--source-server=" + toolInfo(i, caFile, line{"dbname", adminDatabase}),
+	}})
 }
 
 // rewoundFrom is where pg_rewind says in the data folder that the recovery has to begin.
