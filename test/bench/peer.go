@@ -42,6 +42,7 @@ func (r *run) openPeers(ctx context.Context, l *lab) *peers {
 		a := about{Name: what, Role: rolePeer, Why: oneLine(err)}
 		r.book.side(a)
 		r.out.sample(recordSide, map[string]any{"about": a})
+		r.out.say("  %s is left out: %s", what, a.Why)
 	}
 	builds := patroniBuilds(r)
 	switch {
