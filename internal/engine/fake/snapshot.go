@@ -123,17 +123,7 @@ func (s *Snapshots) TakeStandby(ctx context.Context, a kurabe.SnapshotAssignment
 	if !standby.StandsBy(of) {
 		s.note("take of %s with %q, which is no standby of %q", a.Of, standby.Instance, of.Instance)
 	}
-	if s.NoStandby != nil {
-		if err := s.NoStandby(standby.Instance); err != nil {
-			return kurabe.SnapshotFacts{}, err
-		}
-	}
-	facts, err := s.make(ctx, "take-snapshot", a.Snapshot, string(a.Of), progress)
-	if err == nil {
-		facts.TakenFrom = standby.Instance
-		s.put(a.Snapshot, snapshotFolder{facts: facts, complete: true})
-	}
-	return facts, err
+	return s.makeOfStandby(ctx, a, standby.Instance, progress)
 }
 
 // TakeFar makes a snapshot of a standby whose writer is elsewhere.
@@ -141,14 +131,18 @@ func (s *Snapshots) TakeFar(ctx context.Context, a kurabe.SnapshotAssignment, st
 	if standby.Instance != a.Standby || standby.Role == nil || standby.Role.Duty != kurabe.DutyFollow || standby.Role.Epoch != a.Epoch {
 		s.note("take of %s with %q, which is not as it was ordered", a.Of, standby.Instance)
 	}
+	return s.makeOfStandby(ctx, a, standby.Instance, progress)
+}
+
+func (s *Snapshots) makeOfStandby(ctx context.Context, a kurabe.SnapshotAssignment, standby kurabe.InstanceID, progress func(done, total int64)) (kurabe.SnapshotFacts, error) {
 	if s.NoStandby != nil {
-		if err := s.NoStandby(standby.Instance); err != nil {
+		if err := s.NoStandby(standby); err != nil {
 			return kurabe.SnapshotFacts{}, err
 		}
 	}
 	facts, err := s.make(ctx, "take-snapshot", a.Snapshot, string(a.Of), progress)
 	if err == nil {
-		facts.TakenFrom = standby.Instance
+		facts.TakenFrom = standby
 		s.put(a.Snapshot, snapshotFolder{facts: facts, complete: true})
 	}
 	return facts, err
