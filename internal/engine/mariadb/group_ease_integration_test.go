@@ -1,0 +1,51 @@
+//go:build integration
+
+package mariadb
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"kurabe/internal/engine"
+)
+
+// TestEaseStop: a server that is about to stop has few pages to write, while others write, and
+// goes on as before if it does not stop.
+func TestEaseStop(t *testing.T) {
+	p := newPair(t)
+	p.writer.MustQuery(t, "CREATE TABLE large (id bigint AUTO_INCREMENT PRIMARY KEY, text char(200) NOT NULL)")
+	p.writer.MustQuery(t, "INSERT INTO large (text) SELECT repeat('x', 200) FROM seq_1_to_100000")
+	pages := func() (n int64) {
+		err := withAdmin(t.Context(), p.writer.Instance(), func(a *admin) (err error) {
+			n, err = unwritten(t.Context(), a)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := pages()
+	if before <= easyPages {
+		t.Fatalf("%d pages are unwritten: nothing is tried", before)
+	}
+	done := make(chan error, 1)
+	go func() { done <- p.writer.Driver.(engine.Easer).EaseStop(t.Context(), p.writer.Instance()) }()
+	began := time.Now()
+	for n := 0; ; n++ {
+		p.writer.MustQuery(t, fmt.Sprintf("INSERT INTO large (text) VALUES ('meanwhile %d')", n))
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after := pages(); after > easyPages {
+				t.Errorf("%d pages were unwritten, and %d are", before, after)
+			}
+			t.Logf("%d pages, %v, %d commits meanwhile", before, time.Since(began).Round(time.Millisecond), n)
+			return
+		default:
+		}
+	}
+}
