@@ -86,6 +86,9 @@ type RoleReport struct {
 	Following bool `json:"following,omitempty"`
 	// Late: a follower has not applied what it had ReaderLagMost ago, or has not followed since.
 	Late bool `json:"late,omitempty"`
+	// Behind: a follower has not applied what it had half a second ago. Were it to write, its
+	// clients would have to wait for that.
+	Behind bool `json:"behind,omitempty"`
 	// Stuck: its process lives and has not answered for StuckAfter.
 	Stuck bool `json:"stuck,omitempty"`
 	// Yielded: it has stopped cleanly, and every follower that was connected has all.

@@ -107,6 +107,9 @@ type InstanceStatus struct {
 	// were completed, since the instance was made.
 	FailingOver bool  `json:"failingOver,omitempty"`
 	Failovers   int64 `json:"failovers,omitempty"`
+	// CatchUpBy is until when a failover in order waits for a standby that is behind, zero while
+	// none does.
+	CatchUpBy time.Time `json:"catchUpBy,omitzero"`
 	// RebuiltAt is when a standby was last ordered to be made anew because it cannot start.
 	RebuiltAt time.Time `json:"rebuiltAt,omitzero"`
 

@@ -40,6 +40,8 @@ type sight struct {
 	// received are ends of a follower's log that it has not applied, and when they were first
 	// seen, oldest first; at most receivedMost.
 	received []arrival
+	// behind: some of that has been there for behindAfter, and not all is newer than a look.
+	behind bool
 	// endedBy is the end of what was written when endedCount commits had ended their wait early;
 	// elsewhere is how many of them another server has.
 	endedCount, endedBy, elsewhere int64
@@ -57,6 +59,10 @@ type arrival struct {
 // receivedMost is enough to know to a second how old what is not applied is.
 const receivedMost = int(kurabe.ReaderLagMost/lookEvery) + 2
 
+// behindAfter is how old what a follower has not applied is when it counts as behind. Half of
+// that and it does no more: a report at each look would be a flood.
+const behindAfter = 2 * lookEvery
+
 // age keeps account of what a follower has not applied yet.
 func (s *sight) age(now time.Time, v engine.RoleView) {
 	if v.Following {
@@ -66,6 +72,11 @@ func (s *sight) age(now time.Time, v engine.RoleView) {
 	if n := len(s.received); !v.Writing && v.Position > v.Applied && n < receivedMost && (n == 0 || s.received[n-1].end < v.Position) {
 		s.received = append(s.received, arrival{v.Position, now})
 	}
+	least := behindAfter
+	if s.behind {
+		least /= 2
+	}
+	s.behind = len(s.received) > 0 && now.Sub(s.received[0].at) >= least
 }
 
 // late says whether what a follower shows is older than ReaderLagMost, for all that is known.
@@ -161,7 +172,7 @@ func (s *sight) report(now time.Time, followers []kurabe.InstanceID) kurabe.Role
 		return kurabe.RoleReport{}
 	}
 	v := s.view
-	r := kurabe.RoleReport{Leading: v.Writing, Writing: v.Writing, Following: v.Following && s.current(now) != nil, Stuck: s.stuck(), Late: s.late(), Position: v.Position}
+	r := kurabe.RoleReport{Leading: v.Writing, Writing: v.Writing, Following: v.Following && s.current(now) != nil, Stuck: s.stuck(), Late: s.late(), Behind: s.behind, Position: v.Position}
 	if !v.Writing {
 		return r
 	}

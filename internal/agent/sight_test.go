@@ -340,6 +340,36 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// A follower is behind when it has not applied what was there two looks ago, and no more when
+// it has applied what was there at the last one.
+func TestBehind(t *testing.T) {
+	type look struct {
+		after             time.Duration
+		position, applied int64
+		want              bool
+	}
+	for name, looks := range map[string][]look{
+		"it applies as it comes": {{0, 9, 9, false}, {lookEvery, 20, 19, false}, {lookEvery, 40, 39, false}, {lookEvery, 60, 59, false}, {lookEvery, 60, 60, false}},
+		"it was idle for long":   {{0, 9, 9, false}, {time.Hour, 10, 9, false}, {lookEvery, 10, 9, false}, {lookEvery, 10, 9, true}, {lookEvery, 10, 10, false}},
+		"it catches up slowly": {{0, 9, 5, false}, {behindAfter, 20, 5, true}, {lookEvery, 30, 9, true}, {lookEvery, 40, 20, true}, {lookEvery, 50, 30, true},
+			{lookEvery / 2, 60, 45, false}, {lookEvery / 2, 61, 60, false}},
+	} {
+		var s sight
+		now := time.Unix(1000, 0)
+		for n, l := range looks {
+			now = now.Add(l.after)
+			s.answered(now, engine.RoleView{Following: true, Position: l.position, Applied: l.applied}, settled{})
+			if got := s.report(now, nil).Behind; got != l.want {
+				t.Errorf("%s, look %d: %v", name, n, got)
+			}
+		}
+		s.answered(now.Add(time.Hour), engine.RoleView{Writing: true, Position: 99}, settled{})
+		if s.report(now, nil).Behind {
+			t.Errorf("%s: a writer is behind", name)
+		}
+	}
+}
+
 // A server that is no follower leads, whether or not it lets clients in.
 func TestLeads(t *testing.T) {
 	now := time.Unix(1000, 0)

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"kurabe"
 )
@@ -230,7 +231,7 @@ func (d *draft) handOver() {
 	}
 	moves := d.movesOff() || d.leaving
 	if !asked && !moves && !d.rolled() {
-		g.Heir = ""
+		g.Heir, d.status.CatchUpBy = "", time.Time{}
 		return
 	}
 	to := d.heir(asked)
@@ -250,7 +251,10 @@ func (d *draft) handOver() {
 		d.because(fmt.Sprintf("%s is to have every commit, so that the writer can hand over to it", to))
 		return
 	}
-	d.status.FailoverSeq = d.w.Spec.FailoverSeq
+	if d.catchesUp(to) {
+		return
+	}
+	d.status.FailoverSeq, d.status.CatchUpBy = d.w.Spec.FailoverSeq, time.Time{}
 	g.Handover, g.Heir = to, ""
 	d.acting(false, kurabe.StateRebooting, "a failover in order, to "+string(to))
 	why := ""

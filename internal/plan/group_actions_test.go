@@ -34,6 +34,7 @@ func groupActions(f *groupFleet) map[string]func(*rapid.T) {
 		"wake":        func(t *rapid.T) { pick(t).hung = false },
 		"network":     func(*rapid.T) { f.cut = !f.cut },
 		"apart":       func(t *rapid.T) { s := pick(t); s.apart = !s.apart },
+		"behind":      func(t *rapid.T) { s := pick(t); s.behind = !s.behind },
 		"sides":       func(t *rapid.T) { f.sides(t) },
 		"drain": func(t *rapid.T) {
 			f.drain()

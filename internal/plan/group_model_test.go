@@ -22,6 +22,7 @@ type server struct {
 	running  bool
 	hung     bool
 	apart    bool // it reaches no source
+	behind   bool // it applies late
 	follower bool
 	held     bool // clients are kept out
 	yielded  bool
@@ -61,6 +62,7 @@ type groupFleet struct {
 	servers map[kurabe.InstanceID]*server
 	cut     bool // servers do not reach each other
 	lags    bool // followers apply nothing
+	slow    bool // they are behind all the time
 	acked   map[int]bool
 	writes  int
 	planned *plan.World
@@ -278,6 +280,7 @@ func (f *groupFleet) report(s *server) {
 		role := &kurabe.RoleReport{Epoch: a.Role.Epoch, Started: s.started, Rebuilt: s.rebuilt, Yielded: s.yielded, Stuck: s.running && s.hung, Position: int64(len(s.log))}
 		role.Leading, role.Writing, role.Leased = s.running && !s.follower, f.opens(s), s.leased
 		role.Following = f.connected(s)
+		role.Behind = s.running && s.follower && (s.behind || f.slow)
 		role.Held = a.Role.Duty == kurabe.DutyHold && s.running && s.follower
 		if role.Leading {
 			role.WaitsFor = s.waits
@@ -352,7 +355,7 @@ func (f *groupFleet) calm(t tester) {
 			if s == nil {
 				continue
 			}
-			s.hung, s.apart = false, false
+			s.hung, s.apart, s.behind = false, false, false
 			f.hear(s)
 			f.obey(s)
 			f.append(s)
