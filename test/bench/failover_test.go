@@ -162,7 +162,7 @@ func TestHostRows(t *testing.T) {
 	r := testRun(t, settings{})
 	far := r.book.side(about{Name: "Kurabe" + overTwoHosts, Role: roleFar, Where: "far away"})
 	peer := r.book.side(about{Name: "P", Role: rolePeer})
-	bars := []string{"≤ 10 s", "≤ 10 s", "≤ 2 s", "≤ 1 s", "≤ 1 s", "≤ 1 s", "≤ 1 s", "≤ 2 s", "≤ 2 s", "≤ 2 s"}
+	bars := []string{"≤ 10 s", "≤ 10 s", "≤ 2 s", "≤ 1 s", "≤ 1 s", "≤ 1 s", "≤ 1 s", "≤ 2 s", "≤ 2 s", "≤ 2 s", "≤ 2 s"}
 	for n, x := range hostLosses {
 		far.count(strike{Loss: x.name, Seconds: 1.5})
 		if x.noPeer == "" {

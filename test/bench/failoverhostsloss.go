@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
@@ -27,7 +25,15 @@ var (
 		strike: func(s side, ctx context.Context, p lostPair) (float64, error) {
 			return s.(hostSide).loseStandbyHost(ctx, p)
 		}}
+	// A peer's hosts are one machine, whose kernel tells the others at once that a server has
+	// ended. So it is with a host that is killed while its cable is in.
+	standbyHostKilled = &loss{name: "over two hosts: the standby's host killed (kill -9 of all of it, its cable in)", measure: longestWait, bar: 2, peer: standbyHostLost,
+		strike: func(s side, ctx context.Context, p lostPair) (float64, error) {
+			return s.(*hostsLab).killStandbyHost(ctx, p)
+		}}
 )
+
+const onlyPower = "its hosts are one machine, whose kernel tells the others at once: see the standby's host killed"
 
 // hostLosses are what happens to a pair over two hosts. A peer's pair goes through the same
 // with both servers on this machine, and is compared by that.
@@ -41,7 +47,14 @@ var hostLosses = []*loss{
 	apartAs(staticSet, staticSet.name),
 	apartAs(standbyFrozen, "the standby's host frozen (agent, server)"),
 	apartAs(standbyKilled, standbyKilled.name),
-	apartAs(standbyHostLost, standbyHostLost.name),
+	standbyHostKilled,
+	withoutPeer(apartAs(standbyHostLost, standbyHostLost.name), onlyPower),
+}
+
+// withoutPeer is a loss beside which no peer stands, and why.
+func withoutPeer(x *loss, why string) *loss {
+	x.noPeer = why
+	return x
 }
 
 // apartAs is a loss over two hosts beside which a peer's on one machine stands.
@@ -64,7 +77,9 @@ func (r *run) peerLosses() []*loss {
 	}
 	if r.hostsToBeHad() {
 		for _, x := range hostLosses {
-			need(x.peer)
+			if x.noPeer == "" {
+				need(x.peer)
+			}
 		}
 	}
 	return list
@@ -109,94 +124,4 @@ func (h *hostsLab) pair(ctx context.Context) (p lostPair, err error) {
 	p.writer, errs[0] = h.bed.member(p.writerZone, h.i.id)
 	p.standby, errs[1] = h.bed.member(p.standbyZone, h.i.id)
 	return p, errors.Join(errs[:]...)
-}
-
-// loseHost is a loss of the writer's host, which comes back once the other one serves.
-func (h *hostsLab) loseHost(ctx context.Context, p lostPair) (float64, error) {
-	host, err := h.bed.host(p.writerZone)
-	if err != nil {
-		return 0, err
-	}
-	from := time.Now()
-	if err := h.bed.switchOff(ctx, host); err != nil {
-		return 0, err
-	}
-	if err := more(ctx, h.pulse, pulseRows); err != nil {
-		return 0, err
-	}
-	if err := h.bed.switchOn(host); err != nil {
-		return 0, err
-	}
-	return h.swapped(ctx, p, from)
-}
-
-// loseStandbyHost is the same of the standby's, until commits do without it.
-func (h *hostsLab) loseStandbyHost(ctx context.Context, p lostPair) (float64, error) {
-	host, err := h.bed.host(p.standbyZone)
-	if err != nil {
-		return 0, err
-	}
-	return h.without(ctx, p, func() error { return h.bed.switchOff(ctx, host) }, func() error { return h.bed.switchOn(host) })
-}
-
-// switchOff is a loss of power. Its cable is pulled first: what a kernel says of processes
-// that end, for it goes on running here, reaches nobody, as nothing does from a host without
-// power. Then its processes end, and its addresses are nowhere.
-func (b *hostsBed) switchOff(ctx context.Context, host *benchHost) error {
-	return b.Try(func(t testing.TB) {
-		host.machine.Plug(t, false)
-		host.Kill(t)
-		host.EndWardens(t)
-		if err := host.EndDatabases(ctx); err != nil {
-			t.Fatal(err)
-		}
-		host.machine.Forget(t)
-	})
-}
-
-func (b *hostsBed) switchOn(host *benchHost) error {
-	return b.Try(func(t testing.TB) {
-		host.machine.Plug(t, true)
-		host.Start(t)
-	})
-}
-
-// freeze stops the whole host, and has it go on once the other one serves.
-func (h *hostsLab) freeze(ctx context.Context, p lostPair) (float64, error) {
-	host, err := h.bed.host(p.writerZone)
-	if err != nil {
-		return 0, err
-	}
-	from := time.Now()
-	thaw, err := h.stop(host)
-	if err != nil {
-		return 0, err
-	}
-	if err := more(ctx, h.pulse, pulseRows); err != nil {
-		return 0, err
-	}
-	if err := thaw(); err != nil {
-		return 0, err
-	}
-	return h.swapped(ctx, p, from)
-}
-
-// loseStandby stops the whole host of the standby until commits do without it.
-func (h *hostsLab) loseStandby(ctx context.Context, p lostPair) (float64, error) {
-	host, err := h.bed.host(p.standbyZone)
-	if err != nil {
-		return 0, err
-	}
-	var thaw func() error
-	return h.without(ctx, p, func() (err error) {
-		thaw, err = h.stop(host)
-		return err
-	}, func() error { return thaw() })
-}
-
-// stop freezes a host, as far as it has to do with the instance.
-func (h *hostsLab) stop(host *benchHost) (thaw func() error, err error) {
-	var goOn func()
-	err = h.bed.Try(func(t testing.TB) { goOn = host.FreezeAll(t, h.i.id) })
-	return func() error { return h.bed.Try(func(testing.TB) { goOn() }) }, err
 }

@@ -163,7 +163,7 @@ func fasterRow(peers []*tally, ours ...*tally) row {
 				like = x.peer
 			}
 			for _, t := range peers {
-				if own == nil || len(own.seen(x)) == 0 || t.rounds(like) == 0 {
+				if own == nil || x.noPeer != "" || len(own.seen(x)) == 0 || t.rounds(like) == 0 {
 					continue
 				}
 				all += 2
