@@ -39,8 +39,8 @@ for a failover in order. Meanwhile a client writes a numbered row every 10 ms th
 endpoint, as an application would.
 
 A cut (--cut) loses what the server and the others say to each other, both ways; clients
-reach it. It is for servers that are all on this machine, and needs root and BPF (Linux 5.8,
-control groups of version 2); where that is not to be had, it is refused.
+reach it. It needs root and BPF (Linux 5.8, control groups of version 2) on the hosts of all
+servers; where that is not to be had, it is refused.
 
 An instance has a writer and a standby. A cluster has a writer and two readers, of which
 one is struck (on this host, if one is); both are the writer and that one. Which reader is
@@ -49,8 +49,9 @@ same of an instance's standby. kurabe explain NAME shows numbers, zones and host
 client then reads every 10 ms through the reader endpoint of a cluster. Where an instance
 and a cluster have one name, cluster:NAME is the cluster.
 
-A server on another host is killed by that host's agent, within 10 seconds or not at all; an
-event tells of it. To be frozen or cut off a server has to be on this machine.
+A server on another host is killed, frozen or cut off by that host's agent, within 10 seconds
+or not at all; an event tells of it. The agent ends a freeze or a cut when the time is up, and
+when it has heard nothing of the drill for 10 seconds.
 
 At the end it tells
   - the longest time without an acknowledgement, and the longest wait of one commit,

@@ -56,8 +56,7 @@ func (f *drillFlags) prepare(ctx context.Context, name string, order drill.Order
 			Engine: aws.ToString(i.Engine), Address: aws.ToString(i.Endpoint.Address), Port: int(aws.ToInt32(i.Endpoint.Port)),
 			User: user, Database: database, CAFile: filepath.Join(data, "ca.pem"),
 		},
-		// This link, not our path: after an upgrade on disk we are still the old program.
-		Data: data, Host: host.ID, Guard: []string{"/proc/self/exe", "drill-guard"},
+		Data: data, Host: host.ID, Guard: drillGuard,
 	}
 	if reads != "" {
 		d.Reads = d.Login

@@ -103,18 +103,18 @@ func (s drillService) Failover(ctx context.Context) error {
 const strikeTime = drill.PermitTime + drillAskTime
 
 // Permit implements drill.Service.
-func (s drillService) Permit(ctx context.Context, of drill.Server) (p drill.Permit, err error) {
+func (s drillService) Permit(ctx context.Context, of drill.Server, f drill.Fault) (p drill.Permit, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
 	defer cancel()
-	body, err := s.c.post(ctx, "/kurabe/drill/permit", s.strikeQuery(of.ID, of.PID))
+	body, err := s.c.post(ctx, "/kurabe/drill/permit", s.strikeQuery(of.ID, of.PID, f))
 	if err != nil {
 		return p, err
 	}
 	if err := json.Unmarshal(body, &p); err != nil {
 		return p, err
 	}
-	if p.Server != of.ID || p.PID != of.PID || p.Host != of.Host {
-		return p, fmt.Errorf("the permit is for process %d of %s on host %s", p.PID, p.Server, p.Host)
+	if p.Server != of.ID || p.PID != of.PID || p.Host != of.Host || !p.Is(f) { // an older service knows killing only
+		return p, fmt.Errorf("the permit is for process %d of %s on host %s to be %s", p.PID, p.Server, p.Host, p.Done())
 	}
 	return p, nil
 }
@@ -123,12 +123,33 @@ func (s drillService) Permit(ctx context.Context, of drill.Server) (p drill.Perm
 func (s drillService) Strike(ctx context.Context, p drill.Permit) error {
 	ctx, cancel := context.WithTimeout(ctx, strikeTime)
 	defer cancel()
-	query := s.strikeQuery(p.Server, p.PID)
+	query := s.strikeQuery(p.Server, p.PID, p.Fault)
 	query.Set("permit", p.Key)
 	_, err := s.c.post(ctx, "/kurabe/drill/strike", query)
 	return err
 }
 
-func (s drillService) strikeQuery(server kurabe.InstanceID, pid int) url.Values {
-	return url.Values{"name": {s.name}, "server": {string(server)}, "pid": {strconv.Itoa(pid)}}
+// Hold implements drill.Service.
+func (s drillService) Hold(ctx context.Context, p drill.Permit, end bool) (h drill.Held, err error) {
+	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
+	defer cancel()
+	query := url.Values{"host": {string(p.Host)}, "server": {string(p.Server)}, "permit": {p.Key}, "end": {strconv.FormatBool(end)}}
+	body, err := s.c.post(ctx, "/kurabe/drill/hold", query)
+	if err != nil {
+		return h, err
+	}
+	return h, json.Unmarshal(body, &h)
+}
+
+func (s drillService) strikeQuery(server kurabe.InstanceID, pid int, f drill.Fault) url.Values {
+	query := url.Values{"name": {s.name}, "server": {string(server)}, "pid": {strconv.Itoa(pid)}}
+	if !f.Lasts() {
+		return query
+	}
+	query.Set("action", string(f.Action))
+	query.Set("for", f.For.String())
+	for _, peer := range f.Peers {
+		query.Add("peer", peer.String())
+	}
+	return query
 }

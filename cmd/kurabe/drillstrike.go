@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"strconv"
 
 	"kurabe"
 	"kurabe/internal/control"
@@ -16,17 +15,23 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// The questions to a host of a drill that runs on another one.
+// The questions to a host of a drill that runs on another one. A permit for what lasts has a
+// kind of its own: a host that does not know it would take it for one to kill.
 const (
-	askDrillPermit = "drill-permit"
-	askDrillStrike = "drill-strike"
+	askDrillPermit        = "drill-permit"
+	askDrillPermitLasting = "drill-permit-lasting"
+	askDrillStrike        = "drill-strike"
+	askDrillHold          = "drill-hold"
 )
 
-// drillQuestion asks for a permit to kill a server that runs as a process, or shows one.
+// drillQuestion asks for a permit to do something to a server that runs as a process, shows
+// one, or has what it began go on or end.
 type drillQuestion struct {
 	Server kurabe.InstanceID
-	PID    int    `json:",omitempty"`
-	Key    string `json:",omitempty"`
+	PID    int         `json:",omitempty"`
+	Key    string      `json:",omitempty"`
+	Fault  drill.Fault `json:",omitzero"`
+	End    bool        `json:",omitempty"`
 }
 
 // hostDrills answers these on their host.
@@ -35,26 +40,33 @@ type hostDrills struct {
 	log     *slog.Logger
 }
 
+// drillGuard runs drill.GuardMain. This link, not our path: after an upgrade on disk we are
+// still the old program.
+var drillGuard = []string{"/proc/self/exe", "drill-guard"}
+
 func newHostDrills(host kurabe.HostID, base string, log *slog.Logger) hostDrills {
-	return hostDrills{drill.NewPermits(host, filepath.Join(base, "instances")), log}
+	return hostDrills{drill.NewPermits(host, filepath.Join(base, "instances"), drillGuard), log}
 }
 
-func (h hostDrills) answer(kind string, body json.RawMessage) (any, error) {
+func (h hostDrills) answer(ctx context.Context, kind string, body json.RawMessage) (any, error) {
 	var q drillQuestion
 	if err := json.Unmarshal(body, &q); err != nil {
 		return nil, err
 	}
-	if kind == askDrillPermit {
-		return h.permits.Give(q.Server, q.PID)
+	switch kind {
+	case askDrillPermit, askDrillPermitLasting:
+		return h.permits.Give(q.Server, q.PID, q.Fault)
+	case askDrillHold:
+		return h.permits.Hold(ctx, q.Server, q.Key, q.End)
 	}
-	err := h.permits.Use(q.Server, q.Key)
+	err := h.permits.Use(q.Server, q.Key, q.Fault)
 	if err == nil {
-		h.log.Info("server killed for a drill", logkey.Instance, q.Server)
+		h.log.Info("server struck for a drill: "+q.Fault.Done(), logkey.Instance, q.Server)
 	}
 	return struct{}{}, err
 }
 
-// strikes answers /kurabe/drill/permit and /kurabe/drill/strike.
+// strikes answers /kurabe/drill/permit, /kurabe/drill/strike and /kurabe/drill/hold.
 type strikes struct {
 	control *control.Control
 	self    kurabe.HostID
@@ -64,55 +76,61 @@ type strikes struct {
 
 // permit asks for what strike needs; nothing is done.
 func (s strikes) permit(r *http.Request) (any, error) {
-	query := r.URL.Query()
-	server, pid, err := victimOf(r)
+	server, pid, fault, err := victimOf(r)
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.control.DrillTarget(query.Get("name"), server, pid)
+	m, err := s.control.DrillTarget(r.URL.Query().Get("name"), server, pid)
 	if err != nil {
 		return nil, err
+	}
+	kind := askDrillPermit
+	if fault.Lasts() {
+		kind = askDrillPermitLasting
 	}
 	var p drill.Permit
-	return &p, s.ask(r.Context(), m.Host, askDrillPermit, drillQuestion{Server: server, PID: pid}, &p)
+	return &p, s.ask(r.Context(), m.Host, kind, drillQuestion{Server: server, PID: pid, Fault: fault}, &p)
 }
 
 // strike tells users, and has it done.
 func (s strikes) strike(r *http.Request) (any, error) {
-	query := r.URL.Query()
-	server, pid, err := victimOf(r)
+	server, pid, fault, err := victimOf(r)
 	if err != nil {
 		return nil, err
 	}
-	key := query.Get("permit")
-	if key == "" {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "a permit is needed: ask for it at /kurabe/drill/permit")
+	key, err := keyOf(r)
+	if err != nil {
+		return nil, err
 	}
-	m, err := s.control.TellDrill(r.Context(), query.Get("name"), server, pid)
+	m, err := s.control.TellDrill(r.Context(), r.URL.Query().Get("name"), server, pid, fault.Done())
 	if err != nil {
 		return nil, err
 	}
 	var done struct{}
-	return done, s.ask(r.Context(), m.Host, askDrillStrike, drillQuestion{Server: server, Key: key}, &done)
+	return done, s.ask(r.Context(), m.Host, askDrillStrike, drillQuestion{Server: server, Key: key, Fault: fault}, &done)
 }
 
-// victimOf reads which process of which server is meant.
-func victimOf(r *http.Request) (kurabe.InstanceID, int, error) {
+// hold has what strike began go on or end. The server may have ended by now, or be none of the
+// instance any more: its host is named, and knows by the key what is meant.
+func (s strikes) hold(r *http.Request) (any, error) {
 	query := r.URL.Query()
-	pid, err := strconv.Atoi(query.Get("pid"))
-	if err != nil || pid < 1 {
-		return "", 0, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "pid %.40q is no number of a process", query.Get("pid"))
+	key, err := keyOf(r)
+	if err != nil {
+		return nil, err
 	}
-	return kurabe.InstanceID(query.Get("server")), pid, nil
+	var held drill.Held
+	q := drillQuestion{Server: kurabe.InstanceID(query.Get("server")), Key: key, End: query.Get("end") == "true"}
+	return &held, s.ask(r.Context(), kurabe.HostID(query.Get("host")), askDrillHold, q, &held)
 }
 
+// ask asks the host that has the server.
 func (s strikes) ask(ctx context.Context, host kurabe.HostID, kind string, q drillQuestion, answer any) error {
 	if host == s.self {
 		body, err := json.Marshal(q)
 		if err != nil {
 			return err
 		}
-		said, err := s.own.answer(kind, body)
+		said, err := s.own.answer(ctx, kind, body)
 		if err != nil {
 			return err
 		}
@@ -129,8 +147,11 @@ func (s strikes) ask(ctx context.Context, host kurabe.HostID, kind string, q dri
 		return err
 	}
 	why := "nothing was done"
-	if kind == askDrillStrike {
-		why = fmt.Sprintf("whether the server was killed is not known; later than %v from now on it is not", drill.PermitTime)
+	switch kind {
+	case askDrillStrike:
+		why = fmt.Sprintf("whether the server was %s is not known; later than %v from now on it is not", q.Fault.Done(), drill.PermitTime)
+	case askDrillHold:
+		why = fmt.Sprintf("what was done lasts for %v at most without a word that it hears", drill.HoldTime)
 	}
 	return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: fmt.Sprintf("host %s does not answer, or cannot: %s (%v)", host, why, err), Err: err}
 }

@@ -82,8 +82,8 @@ func hostAnswerer(local control.LogSource, lags func() []kurabe.ReplicaLag, dril
 		switch kind {
 		case askReplicaLag:
 			return lags(), nil
-		case askDrillPermit, askDrillStrike:
-			return drills.answer(kind, body)
+		case askDrillPermit, askDrillPermitLasting, askDrillStrike, askDrillHold:
+			return drills.answer(ctx, kind, body)
 		}
 		var q logQuestion
 		if err := json.Unmarshal(body, &q); err != nil {

@@ -376,6 +376,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	struck := strikes{c, s.host.ID, s.drills, s.links}
 	server.Handle("POST /kurabe/drill/permit", server.Signed(struck.permit))
 	server.Handle("POST /kurabe/drill/strike", server.Signed(struck.strike))
+	server.Handle("POST /kurabe/drill/hold", server.Signed(struck.hold))
 	hosts := hostRequests{c, ca.Digest(), s.hostAddress, s.canHaveServers, s.outside.flags()}
 	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
 	server.Handle("GET /kurabe/hosts/leaving", server.Signed(s.leaving))

@@ -31,10 +31,10 @@ func (c *Control) DrillTarget(name string, server kurabe.InstanceID, pid int) (k
 	return m, nil
 }
 
-// TellDrill tells users that a drill is about to kill a server, and says where that is. It is
-// told before: whoever dies between the two has told of a fault that did not come, and there
+// TellDrill tells users what a drill is about to have done to a server ("killed"), and says
+// where that is. It is told before: whoever dies between the two has told of a fault that did not come, and there
 // is none that nobody has told of.
-func (c *Control) TellDrill(ctx context.Context, name string, server kurabe.InstanceID, pid int) (m kurabe.Member, err error) {
+func (c *Control) TellDrill(ctx context.Context, name string, server kurabe.InstanceID, pid int, done string) (m kurabe.Member, err error) {
 	err = c.update(ctx, func() (*store.Change, error) {
 		if m, err = c.DrillTarget(name, server, pid); err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (c *Control) TellDrill(ctx context.Context, name string, server kurabe.Inst
 		}
 		return store.NewChange().AddEvent(kurabe.Event{
 			At: c.Now().UTC(), Source: i.Spec.Name, SourceType: source, SourceID: string(i.ID), ID: "KURABE-EVENT-0051", Categories: []string{"notification"},
-			Message: fmt.Sprintf("A drill has the server %d in zone %s killed (process %d)", server.Number(), m.Zone, pid),
+			Message: fmt.Sprintf("A drill has the server %d in zone %s %s (process %d)", server.Number(), m.Zone, done, pid),
 		}), nil
 	})
 	return m, err

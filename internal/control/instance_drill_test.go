@@ -44,7 +44,7 @@ func TestDrillTarget(t *testing.T) {
 			c.report.Host = "h1"
 			mustCommit(t, w, store.NewChange().PutReport(c.report))
 			_, failure := w.DrillTarget("orders", c.server, c.pid)
-			m, err := w.TellDrill(t.Context(), "orders", c.server, c.pid)
+			m, err := w.TellDrill(t.Context(), "orders", c.server, c.pid, "frozen for 3s")
 			told := slices.DeleteFunc(w.View.Events(testNow, testNow.Add(time.Second)), func(e kurabe.Event) bool { return e.ID != "KURABE-EVENT-0051" })
 			if c.text != "" {
 				wantCode(t, failure, c.code, c.text)
@@ -57,12 +57,12 @@ func TestDrillTarget(t *testing.T) {
 			if failure != nil || err != nil || m.ID != c.server || m.Host != c.report.Host {
 				t.Errorf("%+v, %v, %v", m, failure, err)
 			}
-			if len(told) != 1 || !strings.Contains(told[0].Message, "has the server 2 in zone") || !strings.Contains(told[0].Message, "(process 7)") {
+			if len(told) != 1 || !strings.Contains(told[0].Message, "has the server 2 in zone") || !strings.Contains(told[0].Message, " frozen for 3s ") || !strings.Contains(told[0].Message, "(process 7)") {
 				t.Errorf("%+v", told)
 			}
 		})
 	}
 	w := newTestWorld(t)
-	_, err := w.TellDrill(t.Context(), "nobody", second, 7)
+	_, err := w.TellDrill(t.Context(), "nobody", second, 7, "killed")
 	wantCode(t, err, kurabe.CodeInstanceNotFound, "nobody")
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
 	"time"
 
 	"kurabe/internal/netcut"
@@ -11,41 +14,55 @@ import (
 )
 
 // cutOff are the servers of a group with those whom each is to reach no more: one from the
-// others, and they from it. It refuses what cannot be cut here.
-func (d *Drill) cutOff(l Look, off target) (list []netcut.Process, err error) {
-	if err := netcut.Probe(); err != nil {
-		return nil, fmt.Errorf("this machine cannot cut servers off from each other: %w", err)
-	}
-	for _, s := range l.Servers {
-		switch {
-		case s.Host != d.Host:
-			return nil, fmt.Errorf("%s is on %s: a cut is made of packets on one machine, so it is for servers that are all on this one (%s)", s.ID, s.Host, d.Host)
-		case !s.Address.IsValid():
-			return nil, fmt.Errorf("it is not known where %s listens", s.ID)
+// others, and they from it. Those of this host are cut off here, the others by their hosts.
+// It refuses what cannot be cut.
+func (d *Drill) cutOff(ctx context.Context, l Look, off Server) (here []netcut.Process, far []target, err error) {
+	if slices.ContainsFunc(l.Servers, func(s Server) bool { return s.Host == d.Host }) {
+		if err := netcut.Probe(); err != nil {
+			return nil, nil, fmt.Errorf("this machine cannot cut servers off from each other: %w", err)
 		}
 	}
 	for _, s := range l.Servers {
+		if !s.Address.IsValid() {
+			return nil, nil, fmt.Errorf("it is not known where %s listens", s.ID)
+		}
+	}
+	for _, s := range l.Servers {
+		if s.Host != d.Host {
+			t, err := d.permitted(ctx, s, Fault{Action: Cut, For: d.Order.For, Peers: peers(l, s, off)})
+			if err != nil {
+				return nil, nil, err
+			}
+			far = append(far, t)
+			continue
+		}
 		t, err := find(d.Data, s)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		p, err := part(l, t, off.Server)
+		p, err := part(l, t, off)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		list = append(list, p)
+		here = append(here, p)
 	}
-	return list, nil
+	return here, far, nil
 }
 
-// part is a server's part in a cut: the one that is cut off reaches nobody, and nobody it.
-func part(l Look, t target, off Server) (p netcut.Process, err error) {
-	p.PID = t.process.PID
+// peers are those whom a server is to reach no more: the one that is cut off all, the others
+// that one.
+func peers(l Look, of, off Server) (list []netip.Addr) {
 	for _, s := range l.Servers {
-		if (t.ID == off.ID) != (s.ID == off.ID) {
-			p.Peers = append(p.Peers, s.Address)
+		if (of.ID == off.ID) != (s.ID == off.ID) {
+			list = append(list, s.Address.Unmap())
 		}
 	}
+	return list
+}
+
+// part is a server's part in a cut on this host.
+func part(l Look, t target, off Server) (p netcut.Process, err error) {
+	p.PID, p.Peers = t.process.PID, peers(l, t.Server, off)
 	p.Workers, err = proc.Survivors(t.dataDir)
 	return p, err
 }
@@ -53,25 +70,51 @@ func part(l Look, t target, off Server) (p netcut.Process, err error) {
 // cut has what a server and the others say to each other be lost for a time, or until ctx
 // ends. Its end is the kernel's business: neither our death nor a freeze of ours delays it.
 func (r *run) cut(ctx context.Context, t target) (failure error) {
-	list, err := r.cutOff(r.before, t)
+	here, far, err := r.cutOff(ctx, r.before, t.Server)
 	if err != nil {
 		return err
 	}
-	c, err := netcut.Start(list, r.Order.For)
-	if err != nil {
-		return err
+	var c *netcut.Cut
+	if len(here) > 0 {
+		if c, err = netcut.Start(here, r.Order.For); err != nil {
+			return err
+		}
+		defer func() { failure = errors.Join(failure, c.Close()) }()
 	}
 	r.fault = time.Now()
-	defer func() { failure = errors.Join(failure, c.Close()) }()
-	r.watch.note(r.fault, FromDrill, "cuts process %d off from the other servers: %s, %s", t.process.PID, name(t.ID), r.side(t))
+	r.watch.note(r.fault, FromDrill, "cuts process %d off from the other servers: %s, %s", t.pid(), name(t.ID), r.side(t))
 	ctx, cancel := context.WithDeadline(ctx, r.fault.Add(r.Order.For))
 	defer cancel()
-	if err := r.hold(ctx, c, list, t); err != nil {
-		return err
+	var holding sync.WaitGroup
+	var held []Held
+	var farFailure error
+	holding.Go(func() {
+		if held, farFailure = r.last(ctx, far); farFailure != nil {
+			cancel()
+		}
+	})
+	if c != nil {
+		if failure = r.hold(ctx, c, here, t.Server); failure != nil {
+			cancel()
+		}
 	}
-	lost, err := c.Lost()
-	if err != nil {
-		return err
+	holding.Wait()
+	if failure = errors.Join(failure, farFailure); failure != nil {
+		return failure
+	}
+	return r.reachable(c, held)
+}
+
+// reachable tells of the end of a cut, of which the part of this host is nil without one.
+func (r *run) reachable(c *netcut.Cut, held []Held) (err error) {
+	lost := uint64(0)
+	if c != nil {
+		if lost, err = c.Lost(); err != nil {
+			return err
+		}
+	}
+	for _, h := range held {
+		lost += h.Lost
 	}
 	r.watch.note(time.Now(), FromDrill, "has the servers reach each other again; %d packets were lost", lost)
 	if lost == 0 {
@@ -80,9 +123,9 @@ func (r *run) cut(ctx context.Context, t target) (failure error) {
 	return nil
 }
 
-// hold has servers cut off that are started meanwhile, too, as soon as they are seen, until
-// ctx ends.
-func (r *run) hold(ctx context.Context, c *netcut.Cut, list []netcut.Process, off target) error {
+// hold has servers of this host cut off that are started meanwhile, too, as soon as they are
+// seen, until ctx ends.
+func (r *run) hold(ctx context.Context, c *netcut.Cut, list []netcut.Process, off Server) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	known := map[int]bool{}
@@ -97,11 +140,14 @@ func (r *run) hold(ctx context.Context, c *netcut.Cut, list []netcut.Process, of
 		}
 		look, _ := r.watch.newest()
 		for _, s := range look.Servers {
+			if s.Host != r.Host {
+				continue
+			}
 			t, err := find(r.Data, s) // what the host tells is late
 			if err != nil || known[t.process.PID] || !s.Address.IsValid() {
 				continue
 			}
-			p, err := part(look, t, off.Server)
+			p, err := part(look, t, off)
 			if err == nil {
 				err = c.Add(p)
 			}

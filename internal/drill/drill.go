@@ -67,7 +67,7 @@ func (d *Drill) Check(ctx context.Context) (Look, error) {
 	}
 	list, err := d.targets(ctx, l)
 	if err == nil && d.Order.Action == Cut {
-		_, err = d.cutOff(l, list[0])
+		_, _, err = d.cutOff(ctx, l, list[0].Server)
 	}
 	return l, err
 }
@@ -93,11 +93,14 @@ func (d *Drill) target(ctx context.Context, s Server) (target, error) {
 	case s.Host == d.Host:
 		return find(d.Data, s)
 	case d.Order.Action == Cut:
-		return target{}, fmt.Errorf("%s is on %s: a cut is made of packets on one machine, so it is for servers that are all on this one (%s)", s.ID, s.Host, d.Host)
-	case d.Order.Action != Kill:
-		return target{}, fmt.Errorf("%s is on %s, and this is %s: nobody there would have it go on if this drill died; a freeze is for servers on this machine, --kill for any", s.ID, s.Host, d.Host)
+		return target{Server: s}, nil
 	}
-	p, err := d.Service.Permit(ctx, s)
+	return d.permitted(ctx, s, Fault{Action: d.Order.Action, For: d.Order.For})
+}
+
+// permitted is a server of another host, which permits to do something to it.
+func (d *Drill) permitted(ctx context.Context, s Server, f Fault) (target, error) {
+	p, err := d.Service.Permit(ctx, s, f)
 	if err != nil {
 		return target{}, fmt.Errorf("%s is on %s: %w", s.ID, s.Host, err)
 	}

@@ -130,7 +130,7 @@ func (o Order) sides(l Look, here kurabe.HostID) (list []Server, err error) {
 }
 
 // target is a server that is to be struck: the process of it, or, of one on another host, what
-// that host permits.
+// that host permits. Of one there that is to be cut off the permits are asked for last (cutOff).
 type target struct {
 	Server
 	process proc.Process
@@ -140,10 +140,10 @@ type target struct {
 
 // pid is that of its process, on its host.
 func (t target) pid() int {
-	if t.permit != nil {
-		return t.permit.PID
+	if t.process.PID > 0 {
+		return t.process.PID
 	}
-	return t.process.PID
+	return t.Server.PID
 }
 
 // name is that of a server in the words of the drill.

@@ -27,7 +27,7 @@ const farServer = kurabe.InstanceID("db-A~2")
 func newFar(t *testing.T) *far {
 	t.Helper()
 	homes := t.TempDir()
-	f := &far{Permits: NewPermits("h2", homes)}
+	f := &far{Permits: NewPermits("h2", homes, guardCommand)}
 	f.now = func() int64 { return int64(f.clock) }
 	f.start(t)
 	return f
@@ -50,7 +50,7 @@ func (f *far) start(t *testing.T) {
 
 func (f *far) give(t *testing.T) Permit {
 	t.Helper()
-	p, err := f.Give(farServer, f.process.PID)
+	p, err := f.Give(farServer, f.process.PID, Fault{})
 	if err != nil || p.PID != f.process.PID || p.StartTime != f.process.StartTime || p.Server != farServer || p.Host != "h2" || p.Key == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -82,12 +82,12 @@ func TestPermit(t *testing.T) {
 		t.Fatal("a permit alone kills")
 	}
 	f.clock += PermitTime - 1
-	if err := f.Use(farServer, p.Key); err != nil || !f.dead(t) {
+	if err := f.Use(farServer, p.Key, Fault{}); err != nil || !f.dead(t) {
 		t.Fatalf("%v", err)
 	}
 	f.start(t)
 	f.clock += permitKept
-	if err := f.Use(farServer, p.Key); err != nil || !f.process.Alive() {
+	if err := f.Use(farServer, p.Key, Fault{}); err != nil || !f.process.Alive() {
 		t.Errorf("a second time: %v, alive %v", err, f.process.Alive())
 	}
 }
@@ -98,13 +98,13 @@ func TestPermitRefuses(t *testing.T) {
 	f := newFar(t)
 	late := f.give(t)
 	f.clock += PermitTime
-	wantRefused(t, f, f.Use(farServer, late.Key), "nothing was done to db-A~2: the word came later than 10s")
+	wantRefused(t, f, f.Use(farServer, late.Key, Fault{}), "nothing was done to db-A~2: the word came later than 10s")
 
 	p := f.give(t)
-	again := &far{Permits: NewPermits("h2", f.homes), process: f.process}
-	wantRefused(t, f, again.Use(farServer, p.Key), "started anew")
-	wantRefused(t, f, f.Use("db-A", p.Key), "knows of no such permit")
-	wantRefused(t, f, f.Use(farServer, ""), "knows of no such permit")
+	again := &far{Permits: NewPermits("h2", f.homes, guardCommand), process: f.process}
+	wantRefused(t, f, again.Use(farServer, p.Key, Fault{}), "started anew")
+	wantRefused(t, f, f.Use("db-A", p.Key, Fault{}), "knows of no such permit")
+	wantRefused(t, f, f.Use(farServer, "", Fault{}), "knows of no such permit")
 
 	if err := f.process.Signal(9); err != nil || !f.dead(t) {
 		t.Fatal(err)
@@ -112,14 +112,14 @@ func TestPermitRefuses(t *testing.T) {
 	was := f.process
 	f.start(t)
 	for range 2 {
-		wantRefused(t, f, f.Use(farServer, p.Key), "had ended before")
+		wantRefused(t, f, f.Use(farServer, p.Key, Fault{}), "had ended before")
 	}
-	_, err := f.Give(farServer, was.PID)
+	_, err := f.Give(farServer, was.PID, Fault{})
 	wantRefused(t, f, err, "by now, not")
-	_, err = f.Give("db-B", 1)
+	_, err = f.Give("db-B", 1, Fault{})
 	wantRefused(t, f, err, "no living process on host h2")
 	for _, id := range []kurabe.InstanceID{"", "..", "db-A/../db-A~2", "db-A~02", "db-A~2/"} {
-		if _, err := f.Give(id, f.process.PID); kurabe.CodeOf(err) != kurabe.CodeInvalidParameterValue {
+		if _, err := f.Give(id, f.process.PID, Fault{}); kurabe.CodeOf(err) != kurabe.CodeInvalidParameterValue {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestPermitAtOnce(t *testing.T) {
 	errs := make([]error, 8)
 	var wait sync.WaitGroup
 	for n := range errs {
-		wait.Go(func() { errs[n] = f.Use(farServer, p.Key) })
+		wait.Go(func() { errs[n] = f.Use(farServer, p.Key, Fault{}) })
 	}
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil || !f.dead(t) {
@@ -145,68 +145,12 @@ func TestPermitsAreBounded(t *testing.T) {
 	for range permitsMax {
 		f.give(t)
 	}
-	if _, err := f.Give(farServer, f.process.PID); kurabe.CodeOf(err) != kurabe.CodeThrottled {
+	if _, err := f.Give(farServer, f.process.PID, Fault{}); kurabe.CodeOf(err) != kurabe.CodeThrottled {
 		t.Errorf("%v", err)
 	}
 	f.clock += PermitTime + permitKept
 	f.give(t)
 	if len(f.given) != 1 {
 		t.Errorf("%d are kept", len(f.given))
-	}
-}
-
-// scripted is a service with servers on other hosts.
-type scripted struct {
-	Service
-	refuse  error
-	strikes chan Permit
-}
-
-func (s *scripted) Permit(_ context.Context, of Server) (Permit, error) {
-	return Permit{Key: "k" + string(of.ID), Server: of.ID, Host: of.Host, PID: of.PID}, s.refuse
-}
-
-func (s *scripted) Strike(ctx context.Context, p Permit) error {
-	s.strikes <- p
-	return errors.Join(s.refuse, ctx.Err())
-}
-
-// What is on another host is killed by that, and nothing else is done to it.
-func TestKillFar(t *testing.T) {
-	s := &scripted{strikes: make(chan Permit, 9)}
-	d := &Drill{Order: Order{Action: Kill, Side: Both, Cluster: true, Which: Which{}}, Service: s, Host: "elsewhere"}
-	list, err := d.targets(t.Context(), ring())
-	if err != nil || len(list) != 2 || list[0].pid() != 10 || list[1].pid() != 11 {
-		t.Fatalf("%+v, %v", list, err)
-	}
-	r := &run{Drill: d, watch: &watch{}, before: ring(), killed: map[victim]bool{}}
-	d.Say = func(string) {}
-	over, cancel := context.WithCancel(t.Context())
-	cancel() // an interrupted drill still hears what became of it
-	if err := r.strike(over, list); err != nil {
-		t.Fatal(err)
-	}
-	got := map[kurabe.InstanceID]bool{(<-s.strikes).Server: true, (<-s.strikes).Server: true}
-	if !got["db-A"] || !got["db-A~2"] || len(s.strikes) != 0 || !r.killed[victim{"db-A", 10}] || !r.killed[victim{"db-A~2", 11}] || len(r.struck) != 2 || r.fault.IsZero() {
-		t.Errorf("%v, %+v", got, r)
-	}
-	told := ""
-	for _, e := range r.watch.timeline() {
-		told += e.Text + "\n"
-	}
-	for _, want := range []string{"has host h1 kill process 10: server 1, writer", "host h2 has killed process 11"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("%q is missing in\n%s", want, told)
-		}
-	}
-	s.refuse = errors.New("no such permit")
-	if err := r.kill(t.Context(), list[:1]); err == nil || !strings.Contains(err.Error(), "have db-A killed by host h1: no such permit") {
-		t.Error(err)
-	}
-	for _, o := range []Order{{Action: Freeze, Side: Reader, For: time.Second, Cluster: true}, {Action: Cut, Side: Reader, For: time.Second, Cluster: true}} {
-		d.Order = o
-		if _, err := d.targets(t.Context(), ring()); err == nil || !strings.Contains(err.Error(), "db-A~2 is on h2") {
-			t.Errorf("%v: %v", o, err)
-		}
 	}
 }

@@ -18,11 +18,14 @@ type Service interface {
 	Events(ctx context.Context, from time.Time) ([]Event, error)
 	// Failover asks for a failover in order.
 	Failover(ctx context.Context) error
-	// Permit asks the host of a server for the right to kill the process that was seen.
-	Permit(ctx context.Context, s Server) (Permit, error)
+	// Permit asks the host of a server for the right to do something to the process that was seen.
+	Permit(ctx context.Context, s Server, f Fault) (Permit, error)
 	// Strike has the host do what it permitted. After an error that is no refusal it may have
 	// done it, and does it no more once the permit is over.
 	Strike(ctx context.Context, p Permit) error
+	// Hold has a freeze or a cut go on that a permit has begun, or end, and says what is known of
+	// it. The host ends it by itself after HoldTime without a word.
+	Hold(ctx context.Context, p Permit, end bool) (Held, error)
 }
 
 // Event is one thing that users were told.

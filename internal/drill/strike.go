@@ -50,7 +50,7 @@ func (r *run) kill(ctx context.Context, targets []target) error {
 	var far sync.WaitGroup
 	for n, t := range targets {
 		if t.permit != nil {
-			far.Go(func() { errs[n] = r.killFar(ctx, t) })
+			far.Go(func() { errs[n] = r.strikeFar(ctx, t) })
 		}
 	}
 	for n, t := range targets {
@@ -70,16 +70,6 @@ func (r *run) kill(ctx context.Context, targets []target) error {
 	return errors.Join(errs...)
 }
 
-// killFar has a server's own host kill it.
-func (r *run) killFar(ctx context.Context, t target) error {
-	// What was ordered has to be known, so the question is not cut off.
-	if err := r.Service.Strike(context.WithoutCancel(ctx), *t.permit); err != nil {
-		return fmt.Errorf("have %s killed by host %s: %w", t.ID, t.Host, err)
-	}
-	r.watch.note(time.Now(), FromDrill, "host %s has killed process %d", t.Host, t.pid())
-	return nil
-}
-
 func (r *run) side(t target) Side {
 	if t.ID == r.before.Writer {
 		return Writer
@@ -93,6 +83,9 @@ func (r *run) side(t target) Side {
 // freeze stops a server for a time, or until ctx ends, and has it go on. Meanwhile a guard
 // is there for our own death.
 func (r *run) freeze(ctx context.Context, t target) (failure error) {
+	if t.permit != nil {
+		return r.freezeFar(ctx, t)
+	}
 	g, err := startGuard(r.Guard, t.dataDir, r.Order.For)
 	if err != nil {
 		return err
@@ -112,9 +105,11 @@ func (r *run) freeze(ctx context.Context, t target) (failure error) {
 	frozen, cancel := context.WithTimeout(ctx, time.Until(r.fault.Add(r.Order.For)))
 	defer cancel()
 	if t.process.Wait(frozen) == nil {
-		r.watch.note(time.Now(), FromDrill, "process %d was ended while it was frozen: the service does not wait for a server that hangs", t.process.PID)
+		r.watch.note(time.Now(), FromDrill, endedFrozen, t.process.PID)
 		return nil
 	}
 	r.watch.note(time.Now(), FromDrill, "has process %d go on", t.process.PID)
 	return nil
 }
+
+const endedFrozen = "process %d was ended while it was frozen: the service does not wait for a server that hangs"

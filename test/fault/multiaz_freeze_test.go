@@ -13,8 +13,9 @@ import (
 	"kurabe/internal/harness"
 )
 
-// freezeRounds are how often something hangs, by engine: each of freezes at least once.
-var freezeRounds = map[string]int{"postgres": 12, "mariadb": 6}
+// freezeRounds are how often something hangs, by engine: each of freezes once, and twice when
+// all is asked for.
+var freezeRounds = map[string]int{"postgres": map[bool]int{true: 12, false: 6}[harness.Whole()], "mariadb": 6}
 
 // freezeWithin is longer than it takes to notice a server that hangs, so that some are
 // thawed before, some amid a failover, and some after it.

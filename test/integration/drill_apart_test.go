@@ -21,7 +21,7 @@ type drilledApart struct {
 }
 
 // TestDrillApart loses servers that are on other machines than the service: their hosts kill
-// them, once.
+// them, once, and freeze them and cut them off, for a time.
 func TestDrillApart(t *testing.T) {
 	onceIsEnough(t)
 	b := newApartBed(t)
@@ -32,6 +32,11 @@ func TestDrillApart(t *testing.T) {
 		inTurn(t, "the writer is killed", d.apartWriter)
 		inTurn(t, "the standby of a zone is killed", d.apartStandby)
 		inTurn(t, "both are killed", d.apartBoth)
+		inTurn(t, "the standby is frozen", d.apartStandbyFrozen)
+		inTurn(t, "the writer is frozen", d.apartWriterFrozen)
+		inTurn(t, "the standby is cut off", d.apartCut)
+		inTurn(t, "a freeze without its drill", d.apartDrillDies)
+		inTurn(t, "a freeze without its agent", d.apartAgentDies)
 		p.pulse.Stop()
 		p.pulse.Verify(t)
 		p.Delete(t)
@@ -39,8 +44,8 @@ func TestDrillApart(t *testing.T) {
 }
 
 // rehearseApart rehearses once nothing is missing, and demands that users were told of each
-// server that was struck, once.
-func (d *drilledApart) rehearseApart(t *testing.T, args ...string) drill.Report {
+// server that its host was to strike, once.
+func (d *drilledApart) rehearseApart(t *testing.T, hosts int, args ...string) drill.Report {
 	t.Helper()
 	d.apart.waitWhole(t)
 	harness.Wait(t, gapBound, "a drill is not refused", func() string {
@@ -57,11 +62,14 @@ func (d *drilledApart) rehearseApart(t *testing.T, args ...string) drill.Report 
 	}
 	d.apart.waitWhole(t)
 	told := slices.DeleteFunc(d.apart.EventsFrom(t, from), func(e string) bool { return !strings.Contains(e, "A drill has the server") })
-	if len(told) != len(r.Struck) || len(r.Struck) == 0 {
+	if len(told) != hosts || len(r.Struck) == 0 {
 		t.Errorf("%v were struck, and users were told %q", r.Struck, told)
 	}
 	for _, id := range r.Struck {
-		wantTold(t, r, map[drill.Source]string{drill.FromDrill: "has killed process", drill.FromHost: fmt.Sprintf("server %d: it does not run", id.Number()), drill.FromEvent: fmt.Sprintf("A drill has the server %d", id.Number())})
+		wantTold(t, r, map[drill.Source]string{drill.FromEvent: fmt.Sprintf("A drill has the server %d", id.Number())})
+		if args[0] == "--kill" {
+			wantTold(t, r, map[drill.Source]string{drill.FromDrill: "has killed process", drill.FromHost: fmt.Sprintf("server %d: it does not run", id.Number())})
+		}
 	}
 	return r
 }
@@ -74,8 +82,7 @@ func (d *drilledApart) apartRefusals(t *testing.T) {
 		args []string
 		says string
 	}{
-		"a freeze":            {[]string{"--freeze", "standby"}, "nobody there would have it go on"},
-		"a cut":               {[]string{"--cut", "standby"}, "servers that are all on this one"},
+		"a freeze for long":   {[]string{"--freeze", "standby", "--for", "1h"}, "is not between"},
 		"where nobody is":     {[]string{"--kill", "standby=us-east-1z"}, "--kill standby=us-east-1z: there is no such standby; choose of: "},
 		"the writer's zone":   {[]string{"--kill", "standby=" + writer.zone}, "that is the writer at this moment"},
 		"no number":           {[]string{"--kill", "standby=0"}, "counted from 1"},
@@ -94,7 +101,7 @@ func (d *drilledApart) apartRefusals(t *testing.T) {
 
 func (d *drilledApart) apartWriter(t *testing.T) {
 	was, _ := d.roles(t)
-	r := d.rehearseApart(t, "--kill", "writer")
+	r := d.rehearseApart(t, 1, "--kill", "writer")
 	if r.After.Epoch <= r.Before.Epoch || r.After.Writer.Server != r.Before.Standby.Server || r.Errors == 0 || !slices.Equal(r.Struck, []kurabe.InstanceID{r.Before.Writer.Server}) {
 		t.Errorf("%+v, then %+v, %d errors, struck %v", r.Before, r.After, r.Errors, r.Struck)
 	}
@@ -107,7 +114,7 @@ func (d *drilledApart) apartWriter(t *testing.T) {
 // apartStandby: an agent that is started anew does not repeat what it did.
 func (d *drilledApart) apartStandby(t *testing.T) {
 	_, standby := d.roles(t)
-	r := d.rehearseApart(t, "--kill", "standby="+standby.zone)
+	r := d.rehearseApart(t, 1, "--kill", "standby="+standby.zone)
 	if r.After.Epoch != r.Before.Epoch || r.After.Standby.Process == r.Before.Standby.Process || !slices.Equal(r.Struck, []kurabe.InstanceID{r.Before.Standby.Server}) {
 		t.Errorf("%+v, then %+v, struck %v", r.Before, r.After, r.Struck)
 	}
@@ -122,7 +129,7 @@ func (d *drilledApart) apartStandby(t *testing.T) {
 }
 
 func (d *drilledApart) apartBoth(t *testing.T) {
-	if r := d.rehearseApart(t, "--kill", "both"); len(r.Struck) != 2 {
+	if r := d.rehearseApart(t, 2, "--kill", "both"); len(r.Struck) != 2 {
 		t.Errorf("%+v, then %+v, struck %v", r.Before, r.After, r.Struck)
 	}
 }

@@ -1,0 +1,110 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// holdEvery is how often another host is told to keep a freeze or a cut up.
+	holdEvery = time.Second
+	// holdPatience is how long its end is asked for: after HoldTime it has ended by itself.
+	holdPatience = HoldTime + 2*time.Second
+)
+
+// strikeFar has a server's own host do to it what it permitted.
+func (r *run) strikeFar(ctx context.Context, t target) error {
+	// What was ordered has to be known, so the question is not cut off.
+	if err := r.Service.Strike(context.WithoutCancel(ctx), *t.permit); err != nil {
+		return fmt.Errorf("have %s %s by host %s: %w", t.ID, t.permit.Done(), t.Host, err)
+	}
+	r.watch.note(time.Now(), FromDrill, "host %s has %s", t.Host, t.permit.did(t.pid()))
+	return nil
+}
+
+// freezeFar has another host freeze a server of its own for a time, or until ctx ends.
+func (r *run) freezeFar(ctx context.Context, t target) error {
+	r.fault = time.Now()
+	r.watch.note(r.fault, FromDrill, "has host %s freeze process %d and its children: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
+	frozen, cancel := context.WithDeadline(ctx, r.fault.Add(r.Order.For))
+	defer cancel()
+	held, err := r.last(frozen, []target{t})
+	switch {
+	case err != nil:
+		return err
+	case held[0].Ended:
+		r.watch.note(time.Now(), FromDrill, endedFrozen, t.pid())
+	default:
+		r.watch.note(time.Now(), FromDrill, "host %s has process %d go on", t.Host, t.pid())
+	}
+	return nil
+}
+
+// last has other hosts do what they permitted, at once, and keep it up until ctx ends. What
+// each of them has to say comes in the order of the targets.
+func (r *run) last(ctx context.Context, list []target) ([]Held, error) {
+	held, errs := make([]Held, len(list)), make([]error, len(list))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	for n, t := range list {
+		all.Go(func() {
+			if errs[n] = r.strikeFar(ctx, t); errs[n] != nil {
+				cancel() // a part of a fault is none
+				_, end := r.endFar(ctx, t)
+				errs[n] = errors.Join(errs[n], end)
+				return
+			}
+			held[n], errs[n] = r.holdFar(ctx, t)
+		})
+	}
+	all.Wait()
+	return held, errors.Join(errs...)
+}
+
+// holdFar has another host keep up what it does until ctx ends, and then end it.
+func (r *run) holdFar(ctx context.Context, t target) (Held, error) {
+	tick := time.NewTicker(holdEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return r.endFar(ctx, t)
+		case <-tick.C:
+		}
+		// One word that is not heard means nothing; of many that are not the host has its own idea.
+		if h, err := r.Service.Hold(ctx, *t.permit, false); err == nil && h.Over {
+			return r.ended(h, t)
+		}
+	}
+}
+
+// endFar has another host end what it does.
+func (r *run) endFar(ctx context.Context, t target) (h Held, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdPatience)
+	defer cancel()
+	err = retry(ctx, func() (err error) {
+		h, err = r.Service.Hold(ctx, *t.permit, true)
+		return err
+	})
+	if err != nil {
+		return h, fmt.Errorf("whether %s is still %s is not known; its host ends that by itself, %v after the last word at the latest: %w", t.ID, t.permit.Done(), HoldTime, err)
+	}
+	return r.ended(h, t)
+}
+
+// ended says what went wrong while it lasted.
+func (r *run) ended(h Held, t target) (Held, error) {
+	switch {
+	case h.Failure != "":
+		return h, fmt.Errorf("host %s: %s", t.Host, h.Failure)
+	case h.Forgotten:
+		r.watch.note(time.Now(), FromDrill, "the agent of host %s was started anew, which ended it", t.Host)
+	case h.Silent:
+		r.watch.note(time.Now(), FromDrill, "host %s had no word of the drill for %v, and so ended it", t.Host, HoldTime)
+	}
+	return h, nil
+}
