@@ -12,6 +12,7 @@ import (
 // clients saw.
 func TestNotices(t *testing.T) {
 	const seeds, length = 10, 5 * time.Minute
+	t.Setenv("TMPDIR", t.TempDir()) // what is wrong is drawn there, which nobody has to see here
 	pair, alone := shape{kurabe.Postgres, 3, false, false}, shape{kurabe.MariaDB, 1, false, false}
 	for name, c := range map[string]struct {
 		shape
