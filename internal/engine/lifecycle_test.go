@@ -39,6 +39,7 @@ func TestNext(t *testing.T) {
 		{"new from a snapshot", kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Origin: &kurabe.Origin{Snapshot: "snap-a"}}, Observation{Home: true, LimitsGroup: true, CertificateCurrent: true, SettingsCurrent: true, Applied: Applied{LimitsSet: true}}, []StepName{StepRestoreSnapshot, StepStart, StepWaitReady, StepEnsureMaster, StepProbe}},
 		{"restored long ago", kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Password: kurabe.Password{Seq: 1}, Origin: &kurabe.Origin{Snapshot: "snap-a"}}, up, nil},
 		{"crashed", running, with(made, func(o *Observation) { o.Record = true }), []StepName{StepNoteCrash, StepStart, StepWaitReady, StepProbe}},
+		{"ended before it was ready", running, with(made, func(o *Observation) { o.Record, o.Stillborn = true, true }), []StepName{StepWaitReady, StepStart, StepWaitReady, StepProbe}},
 		{"crashed with survivors", running, with(made, func(o *Observation) { o.Record, o.Survivors = true, true }), []StepName{StepNoteCrash, StepEndSurvivors, StepStart, StepWaitReady, StepProbe}},
 		{"restart comes before new settings", kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 2, Password: kurabe.Password{Seq: 1}}, with(up, func(o *Observation) { o.SettingsCurrent = false }), []StepName{StepStop, StepWriteSettings, StepStart, StepWaitReady, StepProbe}},
 		{"dynamic settings", running, with(up, func(o *Observation) { o.SettingsCurrent = false }), []StepName{StepWriteSettings, StepReload}},

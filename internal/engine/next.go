@@ -41,7 +41,7 @@ func nextRunning(a kurabe.Assignment, o Observation) []StepName {
 	add(!o.CertificateCurrent, StepIssueCertificate)
 	add(!o.SettingsCurrent, StepWriteSettings)
 	add(otherLimits(a, o), StepSetLimits)
-	add(dead, StepNoteCrash)
+	add(dead, o.burial())
 	add(!running && o.Survivors, StepEndSurvivors)
 	add(!running, StepStart)
 

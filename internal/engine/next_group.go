@@ -59,7 +59,7 @@ func (s *list) add(when bool, name StepName) {
 // first: it may serve a client yet whose server is to be another one.
 func (s *list) bury(o Observation) {
 	s.add(!o.Running && o.Survivors, StepEndSurvivors)
-	s.add(!o.Running && o.Record, StepNoteCrash)
+	s.add(!o.Running && o.Record, o.burial())
 }
 
 func (s *list) home(o Observation) {
@@ -186,6 +186,7 @@ func nextHold(a kurabe.Assignment, o Observation) []StepName {
 // nextYield: one that has stopped cleanly already has yielded.
 func nextYield(o Observation) []StepName {
 	var s list
+	o.Stillborn = false // it is to be down anyway
 	s.bury(o)
 	s.add(o.Running || o.Applied.Stopped && !o.Applied.Yielded, StepYield)
 	return s
@@ -193,6 +194,7 @@ func nextYield(o Observation) []StepName {
 
 func nextRest(o Observation) []StepName {
 	var s list
+	o.Stillborn = false
 	s.add(o.Running, StepFence)
 	s.bury(o)
 	return s

@@ -15,6 +15,7 @@ type Observation struct {
 	// Record: a process was started and not stopped by us. Running: it lives.
 	Record, Running bool
 	Survivors       bool // processes in the data folder although the recorded one is dead
+	Stillborn       bool // the recorded one, of this boot of the host, has ended before it was ready
 
 	Process   string // identity of the running process
 	PID       int

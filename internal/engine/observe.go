@@ -115,7 +115,22 @@ func (l *Lifecycle) observeProcess(id kurabe.InstanceID, h Home, o *Observation)
 		return fmt.Errorf("look at the lock of %s: %w", h.Dir, err)
 	}
 	o.Survivors = held && !copying && !l.holds(id)
+	if n := o.Applied; o.Record && n.Process != "" && !n.Ready && !n.Stopped {
+		if o.Stillborn, err = proc.SameBoot(h.RecordFile()); err != nil {
+			return fmt.Errorf("look at the start of the server of %s: %w", h.Dir, err)
+		}
+	}
 	return nil
+}
+
+// burial is the step that does away with the record of a server that ended by itself. One that
+// was never ready has failed to start, although it ended before anybody waited for it: were that
+// a crash, nobody would ever say that it cannot start, nor why.
+func (o Observation) burial() StepName {
+	if o.Stillborn {
+		return StepWaitReady
+	}
+	return StepNoteCrash
 }
 
 // identity names one process of one boot of the host.
