@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/proc"
 )
 
 // dying is a stub whose server says why it ends.
@@ -17,6 +19,20 @@ func (dying) StartFailure(string) (kurabe.FailureKind, string) {
 
 func (dying) ErrorLog(i Instance, _ []string) string { return i.Home.StartLog() }
 
+// ends waits until the server has ended by itself.
+func (p *place) ends() {
+	p.t.Helper()
+	server, alive, err := proc.Find(p.home().RecordFile())
+	ctx, cancel := context.WithTimeout(p.t.Context(), 20*time.Second)
+	defer cancel()
+	if alive && err == nil {
+		err = server.Wait(ctx)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // A server that has ended before anybody looked has failed to start, and says why, each time.
 func TestStillborn(t *testing.T) {
 	for _, role := range []*kurabe.Role{nil, {Duty: kurabe.DutyWrite}} {
@@ -24,11 +40,7 @@ func TestStillborn(t *testing.T) {
 		p.a.Role, p.l.c.Driver, p.argv = role, dying{p.stub}, []string{"/bin/false"}
 		for n := range 3 {
 			p.must(StepStart)
-			for deadline := time.Now().Add(20 * time.Second); p.running(); time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("it lives")
-				}
-			}
+			p.ends()
 			o, err := p.l.Observe(t.Context(), p.a)
 			if err != nil || !o.Stillborn {
 				t.Fatalf("start %d: %+v, %v", n, o, err)
@@ -43,8 +55,7 @@ func TestStillborn(t *testing.T) {
 		}
 		p.must(StepStart)
 		p.note(func(a *Applied) { a.Ready = true })
-		for deadline := time.Now().Add(20 * time.Second); p.running() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		}
+		p.ends()
 		if o, err := p.l.Observe(t.Context(), p.a); err != nil || o.Stillborn || o.burial() != StepNoteCrash {
 			t.Errorf("one that was ready: %+v, %v", o, err)
 		}
