@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -202,5 +203,10 @@ func diesInItsFirstRecovery(t *testing.T, n *enginetest.Bed) {
 	// Its children die of it, or are killed before the next start, as here.
 	if err := proc.KillSurvivors(t.Context(), n.Home().DataDir()); err != nil {
 		t.Fatal(err)
+	}
+	// It has failed to start, whoever ended it; an agent tries again.
+	var failed *engine.StartError
+	if err := n.TrySatisfy(t.Context()); !errors.As(err, &failed) {
+		t.Fatalf("what becomes of it: %v", err)
 	}
 }
