@@ -46,15 +46,24 @@ const noInnoDB = "Unknown/unsupported storage engine: InnoDB"
 // StartFailure implements engine.Driver. The reason is the server's own words.
 func (d *Driver) StartFailure(logTail string) (kurabe.FailureKind, string) {
 	var causes, summaries []string
+	warned := ""
 	for _, text := range lastStart(strings.Split(logTail, "\n")) {
 		words, severe := message(text)
 		switch {
 		case !severe:
+			if len(summaries) == 0 && !strings.Contains(text, "[Note]") && strings.TrimSpace(words) != "" {
+				warned = words
+			}
 		case summary.MatchString(words):
 			summaries = append(summaries, words)
 		default:
 			causes = append(causes, words)
 		}
+	}
+	// It warns of some things, such as a folder that it cannot use, and then gives up because of
+	// them.
+	if len(causes) == 0 && warned != "" && slices.Equal(summaries, []string{"Aborting"}) {
+		causes = []string{warned}
 	}
 	// A cause before its summary; without a cause the summary.
 	said := slices.Concat(causes, summaries)

@@ -51,6 +51,10 @@ func TestStartFailure(t *testing.T) {
 			banner + "2026-11-21  4:43:12 0 [ERROR] InnoDB: Error number 28 means 'No space left on device'\n",
 			kurabe.FailureStorage, "InnoDB: Error number 28 means 'No space left on device'",
 		},
+		"a warning is all": {
+			banner + "2026-11-21  4:43:12 0 [Warning] Can't create test file '/h/data/m.lower-test' (Errcode: 13 \"Permission denied\")\n2026-11-21  4:43:12 0 [ERROR] Aborting\n",
+			kurabe.FailureOther, `Can't create test file '/h/data/m.lower-test' (Errcode: 13 "Permission denied")`,
+		},
 		"a crash": {
 			banner + "261121  4:43:12 [ERROR] mariadbd got signal 11 ;\nSorry, we probably made a mistake\n",
 			kurabe.FailureOther, "mariadbd got signal 11 ;",
