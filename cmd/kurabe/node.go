@@ -79,8 +79,13 @@ func (f *hostFlags) enter() (string, error) {
 	return data, enterData(data)
 }
 
-// enterData makes the data folder. As root, where a parent bars the engines'
-// users, it starts the program again so that they see the folder elsewhere.
+// pathMost is how long the path of a data folder may be for the engines. MariaDB has 512 bytes
+// for a path (FN_REFLEN), and folders and files below take their part of them: with longer ones
+// it starts at times, and at times it ends without a reason.
+const pathMost = 300
+
+// enterData makes the data folder. As root, where a parent bars the engines' users or the path
+// is too long for them, it starts the program again so that they see the folder elsewhere.
 func enterData(data string) error {
 	mode := os.FileMode(0o700)
 	if os.Getuid() == 0 {
@@ -93,7 +98,7 @@ func enterData(data string) error {
 		return fmt.Errorf("data folder: %w", err)
 	}
 	const nobody = 65534
-	if os.Getuid() != 0 || proc.Bound() != "" || proc.Traversable(data, nobody, nobody) {
+	if os.Getuid() != 0 || proc.Bound() != "" || len(data) <= pathMost && proc.Traversable(data, nobody, nobody) {
 		return nil
 	}
 	h, err := loadHostFile(data, "")
@@ -101,7 +106,11 @@ func enterData(data string) error {
 		return err
 	}
 	err = proc.ReexecBound(data, filepath.Join("/run/kurabe", string(h.ID)))
-	return fmt.Errorf("the engines' users may not enter a parent of %s, and it cannot be shown to them elsewhere (%w); choose another folder with --data, for example /var/lib/kurabe", data, err)
+	why := "the engines' users may not enter a parent of " + data
+	if len(data) > pathMost {
+		why = fmt.Sprintf("the path %s has %d bytes, and the engines have room for %d", data, len(data), pathMost)
+	}
+	return fmt.Errorf("%s, and it cannot be shown to them elsewhere (%w); choose another folder with --data, for example /var/lib/kurabe", why, err)
 }
 
 // node is one host: what runs databases on a machine, with or without a service around it.
