@@ -60,10 +60,14 @@ func (d *Driver) StartFailure(logTail string) (kurabe.FailureKind, string) {
 			causes = append(causes, words)
 		}
 	}
-	// It warns of some things, such as a folder that it cannot use, and then gives up because of
-	// them.
+	// It gives up because of some things that it only warns of. A warning need not be the cause,
+	// so it says no more than that, but of a disk that is full.
 	if len(causes) == 0 && warned != "" && slices.Equal(summaries, []string{"Aborting"}) {
-		causes = []string{warned}
+		kind := kurabe.FailureOther
+		if failures[0].text.MatchString(warned) {
+			kind = failures[0].kind
+		}
+		return kind, "Aborting; it had warned: " + warned
 	}
 	// A cause before its summary; without a cause the summary.
 	said := slices.Concat(causes, summaries)

@@ -53,7 +53,7 @@ func TestStartFailure(t *testing.T) {
 		},
 		"a warning is all": {
 			banner + "2026-11-21  4:43:12 0 [Warning] Can't create test file '/h/data/m.lower-test' (Errcode: 13 \"Permission denied\")\n2026-11-21  4:43:12 0 [ERROR] Aborting\n",
-			kurabe.FailureOther, `Can't create test file '/h/data/m.lower-test' (Errcode: 13 "Permission denied")`,
+			kurabe.FailureOther, `Aborting; it had warned: Can't create test file '/h/data/m.lower-test' (Errcode: 13 "Permission denied")`,
 		},
 		"a crash": {
 			banner + "261121  4:43:12 [ERROR] mariadbd got signal 11 ;\nSorry, we probably made a mistake\n",
