@@ -2,15 +2,12 @@
 
    - A writer counts those of whom its commits wait for, and nobody else's. The
      server itself would end a commit's wait at the first answer, whosever it is.
-   - A follower answers for what it has on its disk, and says what it has there
-     when it is looked at.  */
+   - A follower answers for what it has on its disk (relay.c).
+   - It answers again where an answer may have been lost.  */
 
 #include "kurabe_guard.h"
-#include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #define WEAK __attribute__((weak))
 extern WEAK int report_reply(void *master, uint32_t server_id, const char *file,
@@ -23,6 +20,11 @@ extern WEAK void begin_to_send(void)
 extern WEAK void receive_log(void) __asm__("handle_slave_io");
 extern WEAK int send_answer(void *slave, void *master_info)
   __asm__("_ZN20Repl_semi_sync_slave11slave_replyEP11Master_info");
+extern WEAK int read_packet(void *slave, unsigned char *packet,
+                            unsigned long bytes, int *asked,
+                            const unsigned char **event,
+                            unsigned long *event_bytes)
+  __asm__("_ZN20Repl_semi_sync_slave22slave_read_sync_headerEPKhmPiPS1_Pm");
 
 char guard_counts;
 
@@ -133,104 +135,54 @@ static int report_counted(void *master, uint32_t server_id, const char *file,
   return result;
 }
 
-/* ---- what a follower has ---- */
-
-/* The server syncs what it has received after so many events, of which a
-   transaction has five; synced after each, a follower is slower than its writer.
-   So it does not sync at all, and here it does, before it answers. */
-#define RELAY_PREFIX "mysql-relay." /* group_render.go */
-
-struct relay
-{
-  int fd;
-  unsigned long number;
-};
-
-/* Of the only thread that receives. */
-static struct relay received= {-1, 0};
-
-/* Of whoever looks. */
-static pthread_mutex_t look_lock= PTHREAD_MUTEX_INITIALIZER;
-static struct relay looked_at= {-1, 0};
-
-static int open_relay(struct relay *relay, unsigned long number)
-{
-  char name[64];
-  int fd;
-  snprintf(name, sizeof(name), RELAY_PREFIX "%06lu", number);
-  fd= open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0)
-    return -1;
-  if (relay->fd >= 0)
-  {
-    fdatasync(relay->fd); /* the server has done so when it went on */
-    close(relay->fd);
-  }
-  relay->fd= fd;
-  relay->number= number;
-  return 0;
-}
-
-static int open_newest_relay(struct relay *relay)
-{
-  unsigned long newest= 0;
-  struct dirent *entry;
-  DIR *dir= opendir(".");
-  if (!dir)
-    return -1;
-  while ((entry= readdir(dir)))
-  {
-    const char *number= entry->d_name + sizeof(RELAY_PREFIX) - 1;
-    if (!strncmp(entry->d_name, RELAY_PREFIX, sizeof(RELAY_PREFIX) - 1) &&
-        *number && strspn(number, "0123456789") == strlen(number) &&
-        strtoul(number, NULL, 10) > newest)
-      newest= strtoul(number, NULL, 10);
-  }
-  closedir(dir);
-  errno= ENOENT;
-  return newest ? open_relay(relay, newest) : -1;
-}
-
-/* The numbers begin anew when the server forgets whom it followed; the file that
-   was open has no name then. */
-static int sync_relay(struct relay *relay)
-{
-  struct stat st;
-  if (relay->fd >= 0 && (fstat(relay->fd, &st) || st.st_nlink == 0))
-  {
-    close(relay->fd);
-    relay->fd= -1;
-  }
-  if (relay->fd < 0 && open_newest_relay(relay))
-    return -1;
-  while (!open_relay(relay, relay->number + 1))
-    ;
-  return fdatasync(relay->fd);
-}
+/* ---- what a follower answers ---- */
 
 /* Stands for the answer. Without one the commit goes on waiting. */
 static int answer_when_synced(void *slave, void *master_info)
 {
-  if (!sync_relay(&received))
+  if (!guard_sync_received())
     return send_answer(slave, master_info);
-  guard_complain("cannot sync", RELAY_PREFIX);
+  guard_complain("cannot open", "what was received");
   return 1;
 }
 
-/* A follower is not asked for an answer where another one was faster. Who wants
-   to know what it has for certain reads how far it is, and then this: ON when
-   all that is on its disk. */
-int guard_show_synced(MYSQL_THD thd, struct st_mysql_show_var *var, void *to,
-                      struct system_status_var *unused,
-                      enum enum_var_type scope)
+/* ---- an answer that was lost ---- */
+
+/* A follower that dies when it has a commit and has not answered for it yet, or
+   whose answer ends with the connection, asks for what comes after that commit
+   when it comes again. It would not be asked for an answer then, and the commit
+   would wait until a later one is answered for, which there may never be. So two
+   kinds of packets ask for an answer, whatever their source says: the list that
+   it makes up where the follower's log ends, which tells the follower its place,
+   and the one that says that there is nothing to send. */
+#define HEADER_BYTES 2 /* of the packet: a magic number and flags, then the event */
+#define ASKS 1
+#define EVENT_TYPE_AT 4
+#define EVENT_FLAGS_AT 17
+#define EVENT_BYTES_MIN 19
+#define GTID_LIST 163
+#define MADE_UP 0x20
+#define HEARTBEAT 27
+
+static int tells_place(const unsigned char *event, unsigned long bytes)
 {
-  (void) thd; (void) unused; (void) scope;
-  pthread_mutex_lock(&look_lock);
-  *(char *) to= !sync_relay(&looked_at) || errno == ENOENT;
-  pthread_mutex_unlock(&look_lock);
-  var->type= SHOW_BOOL;
-  var->value= to;
-  return 0;
+  return bytes >= EVENT_BYTES_MIN &&
+         (event[EVENT_TYPE_AT] == HEARTBEAT ||
+          (event[EVENT_TYPE_AT] == GTID_LIST &&
+           event[EVENT_FLAGS_AT] & MADE_UP));
+}
+
+/* Stands for the reading of a packet. Without a header nobody answers at all. */
+static int read_and_ask(void *slave, unsigned char *packet, unsigned long bytes,
+                        int *asked, const unsigned char **event,
+                        unsigned long *event_bytes)
+{
+  int failed= read_packet(slave, packet, bytes, asked, event, event_bytes);
+  if (failed || *event != packet + HEADER_BYTES ||
+      !tells_place(*event, *event_bytes))
+    return failed;
+  packet[1]|= ASKS;
+  return read_packet(slave, packet, bytes, asked, event, event_bytes);
 }
 
 /* ---- the changes ---- */
@@ -247,8 +199,12 @@ static const struct
   {take_answer, (void *) report_reply, (void *) report_counted,
    "cannot choose", "whose answer counts"},
   {begin_to_send, (void *) report_reply, (void *) report_counted,
-   "cannot choose", "who has what is waited for"}
+   "cannot choose", "who has what is waited for"},
+  {receive_log, (void *) read_packet, (void *) read_and_ask,
+   "cannot give again", "an answer that was lost"}
 };
+#define TELLS_APART 3 /* as many of them are needed for that */
+
 /* Changes the calls, each by way of the next GUARD_JUMP_BYTES of spare; 0 when a
    follower would answer for what it may lose. A server in which the others are not
    found can wait for its only follower, whose every answer counts. */
@@ -260,7 +216,8 @@ int guard_prepare_answers(char *spare)
                        changes[i].ours))
     {
       guard_complain(changes[i].what, changes[i].name);
-      return i > 0;
+      break;
     }
-  return guard_counts= 1;
+  guard_counts= i >= TELLS_APART;
+  return i > 0;
 }

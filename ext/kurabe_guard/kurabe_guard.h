@@ -72,9 +72,13 @@ int guard_watch_stop(void);
 void guard_unwatch_stop(void);
 
 /* Answers of followers (answer.c). */
-#define GUARD_ANSWER_CHANGES 3
+#define GUARD_ANSWER_CHANGES 4
 int guard_prepare_answers(char *spare);
 void guard_count_answers(const char *note);
+
+/* The log that a follower receives (relay.c). What was received when it is called is
+   on disk when it returns 0; errno says why it is not known what was. */
+int guard_sync_received(void);
 int guard_show_synced(MYSQL_THD thd, struct st_mysql_show_var *var, void *to,
                       struct system_status_var *unused,
                       enum enum_var_type scope);
