@@ -154,7 +154,7 @@ func changeSource(i engine.Instance) string {
 		"MASTER_USER=" + quoteLiteral(memberName(i.Instance)), "MASTER_PASSWORD=''",
 		"MASTER_SSL=1", "MASTER_SSL_VERIFY_SERVER_CERT=1", "MASTER_SSL_CA=" + quoteLiteral(filepath.Join(tls, authorityFile)),
 		"MASTER_SSL_CERT=" + quoteLiteral(filepath.Join(tls, certificateFile)), "MASTER_SSL_KEY=" + quoteLiteral(filepath.Join(tls, keyFile)),
-		"MASTER_CONNECT_RETRY=" + strconv.Itoa(retrySeconds), "MASTER_HEARTBEAT_PERIOD=" + strconv.Itoa(heartbeatSeconds), "MASTER_USE_GTID=slave_pos",
+		"MASTER_CONNECT_RETRY=" + strconv.Itoa(retrySeconds), "MASTER_HEARTBEAT_PERIOD=" + heartbeatSeconds, "MASTER_USE_GTID=slave_pos",
 	}
 	return "CHANGE MASTER TO " + strings.Join(words, ", ")
 }

@@ -12,11 +12,12 @@ import (
 // data folder, as the binary log does; kurabe_guard knows the name.
 const relayLogName = "mysql-relay"
 
-// Times of the stream from a writer to its follower, in seconds: the writer says something
-// each second, a follower gives up one that has been silent for three, and tries again
-// after one; the first try is at once.
+// Times of the stream from a writer to its follower, in seconds: a follower gives up a writer
+// that has been silent for three, and tries again after one; the first try is at once. A writer
+// with nothing to send says so four times a second: it finds out that a connection has ended
+// only when it sends something, and while commits wait for an answer there is nothing to send.
 const (
-	heartbeatSeconds = 1
+	heartbeatSeconds = "0.25"
 	silentSeconds    = 3
 	retrySeconds     = 1
 )
