@@ -16,6 +16,9 @@ type Login = pulse.Login
 // Session is one session of a client, of either engine.
 type Session = pulse.Session
 
+// LoginTime is how long a client waits for a login.
+const LoginTime = pulse.LoginTime
+
 // Open opens a session.
 func Open(ctx context.Context, l Login) (Session, error) { return pulse.Open(ctx, l) }
 

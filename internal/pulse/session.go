@@ -42,12 +42,12 @@ type Session interface {
 	Close()
 }
 
-// openTime bounds a login.
-const openTime = 5 * time.Second
+// LoginTime bounds a login.
+const LoginTime = 5 * time.Second
 
 // Open opens a session.
 func Open(ctx context.Context, l Login) (Session, error) {
-	ctx, cancel := context.WithTimeout(ctx, openTime)
+	ctx, cancel := context.WithTimeout(ctx, LoginTime)
 	defer cancel()
 	config, err := l.tls()
 	if err != nil {
@@ -138,7 +138,7 @@ type mariaDBSession struct {
 func openMariaDB(ctx context.Context, l Login, config *tls.Config) (Session, error) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.TLS = l.User, l.Password, "tcp", l.Host(), l.Database, config
-	c.Timeout, c.Logger = openTime, &mysql.NopLogger{} // the caller hears of it
+	c.Timeout, c.Logger = LoginTime, &mysql.NopLogger{} // the caller hears of it
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TestLoginHosts(t *testing.T) {
 	if c.ValidateConnect == nil || c.Password != l.Password || c.Database != l.Database {
 		t.Errorf("checked %t, password %q, database %q", c.ValidateConnect != nil, c.Password, c.Database)
 	}
-	if whole := c.ConnectTimeout * time.Duration(len(l.Hosts)); whole != 4*time.Second || whole >= openTime {
-		t.Errorf("%v for all hosts, of %v", whole, openTime)
+	if whole := c.ConnectTimeout * time.Duration(len(l.Hosts)); whole != 4*time.Second || whole >= LoginTime {
+		t.Errorf("%v for all hosts, of %v", whole, LoginTime)
 	}
 }

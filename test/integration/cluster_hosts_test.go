@@ -96,7 +96,7 @@ func (b *clusterApart) struck(t *testing.T, strike func(h *apartHost) (back func
 	b.pulse.WaitMore(t, beatsAfter)
 	gap := b.pulse.Gap(from)
 	t.Logf("clients waited for %v", gap.Round(time.Millisecond))
-	if gap > 10*time.Second {
+	if gap > hostBar {
 		t.Errorf("clients waited for %v", gap)
 	}
 	now := b.writerHost(t)
