@@ -62,10 +62,20 @@ int guard_is_member(const char *user)
   return user && !strncmp(user, MEMBER_PREFIX, sizeof(MEMBER_PREFIX) - 1);
 }
 
+static int is_looker(const char *user)
+{
+  return user && !strncmp(user, LOOK_PREFIX, sizeof(LOOK_PREFIX) - 1);
+}
+
+int guard_looks_on(MYSQL_THD thd)
+{
+  size_t length;
+  return !guard_is_service && is_looker(thd_priv_user(thd, &length));
+}
+
 static int is_of_group(const char *user)
 {
-  return guard_is_member(user) ||
-         (user && !strncmp(user, LOOK_PREFIX, sizeof(LOOK_PREFIX) - 1));
+  return guard_is_member(user) || is_looker(user);
 }
 
 /* ---- commits that wait ---- */

@@ -434,6 +434,7 @@ static struct st_mysql_sys_var *variables[]=
 /* Of the simple kind: it is called for those only who ask for it by name. */
 static struct st_mysql_show_var status[]=
 {
+  {"Kurabe_guard_asked", (void *) guard_show_asked, SHOW_SIMPLE_FUNC},
   {"Kurabe_guard_synced", (void *) guard_show_synced, SHOW_SIMPLE_FUNC},
   {NULL, NULL, SHOW_LONG}
 };

@@ -68,6 +68,8 @@ void guard_set_group(char on);
 /* Says whether a thread applies what another server has logged. */
 int guard_applies_log(MYSQL_THD thd);
 int guard_is_member(const char *user);
+/* Says whether a session is that of a host that looks at its writer's followers. */
+int guard_looks_on(MYSQL_THD thd);
 int guard_watch_stop(void);
 void guard_unwatch_stop(void);
 
@@ -82,5 +84,11 @@ int guard_sync_received(void);
 int guard_show_synced(MYSQL_THD thd, struct st_mysql_show_var *var, void *to,
                       struct system_status_var *unused,
                       enum enum_var_type scope);
+
+/* When this follower was asked last whether it follows (asked.c). */
+void guard_note_look(MYSQL_THD thd);
+int guard_show_asked(MYSQL_THD thd, struct st_mysql_show_var *var, void *to,
+                     struct system_status_var *unused,
+                     enum enum_var_type scope);
 
 #endif

@@ -104,7 +104,8 @@ int guard_show_synced(MYSQL_THD thd, struct st_mysql_show_var *var, void *to,
                       struct system_status_var *unused,
                       enum enum_var_type scope)
 {
-  (void) thd; (void) unused; (void) scope;
+  (void) unused; (void) scope;
+  guard_note_look(thd);
   pthread_mutex_lock(&look_lock);
   *(char *) to= !sync_relay(&looked_at) || errno == ENOENT;
   pthread_mutex_unlock(&look_lock);

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
 	"kurabe"
 )
@@ -28,7 +29,7 @@ func (s *server) stop() {
 
 func (s *server) die() {
 	s.binlog.torn = s.binlog.torn || s.running && s.binlog.runs
-	s.running, s.hung = false, false
+	s.running, s.hung, s.asked = false, false, time.Time{}
 }
 
 // refusal is what is reported of a start that came to nothing.

@@ -147,7 +147,7 @@ func (f *groupFleet) vouch(s *server) {
 	f.seen["vouches"]++
 	for _, id := range s.waits {
 		if follows(id) {
-			f.servers[id].arrived = f.w.Now
+			f.servers[id].arrived, f.servers[id].asked = f.w.Now, f.w.Now
 		}
 	}
 }
@@ -155,10 +155,15 @@ func (f *groupFleet) vouch(s *server) {
 // lastWord is from when the one who is promoted counts what the writer before it may still
 // serve. PostgreSQL counts from when its log came in last: what a writer goes by is a record
 // in that, and who is promoted has as much of the log as any other. It does so as early as it
-// may, which is when the record came.
-func (f *groupFleet) lastWord() time.Time {
+// may, which is when the record came. MariaDB counts from when it was asked last, which it knows
+// of itself and of this run.
+func (f *groupFleet) lastWord(s *server, role kurabe.Role) time.Time {
 	if f.w.Spec.Engine != kurabe.Postgres {
-		return f.w.Now
+		if s.asked.IsZero() || len(role.Followers) > 1 {
+			return f.w.Now
+		}
+		f.seen["asked"]++
+		return s.asked
 	}
 	var last time.Time
 	for _, s := range f.servers {
@@ -346,7 +351,7 @@ func TestGroupOverHosts(t *testing.T) {
 		}
 	})
 	t.Log(fmt.Sprint(seen))
-	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen", "acks of two", "held promotions", "upgrades", "refusals", "taken back", "silences"} {
+	for _, what := range []string{"acks", "takeovers", "joins", "losses", "vouches", "expiries", "outlasted", "swaps", "choices", "chosen", "acks of two", "held promotions", "upgrades", "refusals", "taken back", "silences", "asked"} {
 		if seen[what] == 0 {
 			t.Errorf("no run had any %s, so this proves nothing", what)
 		}

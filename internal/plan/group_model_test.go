@@ -50,6 +50,7 @@ type server struct {
 	leased                   bool
 	lease, vouched, outlasts time.Time
 	arrived                  time.Time // of the log by which a writer knew last that it follows
+	asked                    time.Time // when it was asked last whether it does, in this run
 	silent                   []kurabe.InstanceID
 	silentAt                 int // its host's newest word when these had become silent
 	outlasted, compared      kurabe.Epoch
@@ -401,7 +402,10 @@ func (f *groupFleet) recovers(t tester) {
 	f.upToDate()
 	f.fit()
 	clear(f.fullHosts)
-	for range 4 {
+	whole := func() bool {
+		return f.usable() && (!s.Now.MultiAZ || f.w.Group != nil && len(f.w.Group.Sync) == f.wanted())
+	}
+	for n := 0; n < 4 || n < 12 && !whole(); n++ { // an order to start may wait for startPauseMax
 		f.calm(t)
 	}
 	f.reboot(t)

@@ -146,7 +146,7 @@ func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
 		return false
 	}
 	if s.follower && a.Role != nil && a.Role.Outlasts && s.outlasted != a.Role.Epoch {
-		s.outlasts, s.outlasted = f.lastWord().Add(kurabe.OutlastTime), a.Role.Epoch
+		s.outlasts, s.outlasted = f.lastWord(s, *a.Role).Add(kurabe.OutlastTime), a.Role.Epoch
 		f.seen["outlasted"]++
 	}
 	if s.follower && a.Role != nil && a.Role.Blocks {

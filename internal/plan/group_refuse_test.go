@@ -44,6 +44,7 @@ func (f *groupFleet) starts(s *server, a kurabe.Assignment, seq int64) bool {
 	}
 	s.started = max(s.started, seq)
 	s.failed = attempts{a.Generation, s.failed.tries + 1, kind}
+	s.binlog.refused = false // this is why now
 	return false
 }
 

@@ -129,9 +129,10 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 	return db, nil
 }
 
-// lookQuery is asked at once: an answer of two round trips is old when it is there. What was
-// received is put on disk after it was looked at.
-const lookQuery = "SHOW SLAVE STATUS; " + syncedQuery
+// lookQuery is asked at once: an answer of two round trips is old when it is there. That it is
+// asked is noted before it is answered (LastWord), and what was received is put on disk after it
+// was looked at.
+const lookQuery = askedQuery + "; SHOW SLAVE STATUS; " + syncedQuery
 
 func (p *peer) ask(ctx context.Context, writer engine.Instance, db *sql.DB) error {
 	reaching, cancel := context.WithTimeout(ctx, reachLimit)
@@ -148,15 +149,15 @@ func (p *peer) ask(ctx context.Context, writer engine.Instance, db *sql.DB) erro
 	if err != nil {
 		return err
 	}
-	if len(all) != 2 || len(all[0]) != 1 {
+	if len(all) != 3 || len(all[1]) != 1 {
 		return errors.New("the follower follows nobody")
 	}
-	s, err := parseSlave(all[0][0])
+	s, err := parseSlave(all[1][0])
 	if err != nil {
 		return err
 	}
 	// It was not asked to answer where another one was faster, and syncs when it answers.
-	if marks := all[1]; len(marks) > 0 && !isOn.MatchString(marks[0]["Value"]) {
+	if marks := all[2]; len(marks) > 0 && !isOn.MatchString(marks[0]["Value"]) {
 		return errUnsynced
 	}
 	if s.receives == "Yes" && s.host == writer.Listens() && s.port == writer.Port { // a promotion ends that
