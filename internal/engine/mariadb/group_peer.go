@@ -118,7 +118,8 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.User, config.Passwd = lookName(writer.Instance), password.Reveal()
 	config.Net, config.Addr, config.TLS, config.Logger = "tcp", net.JoinHostPort(at.host, at.port), tlsConfig, silent{}
-	config.Timeout, config.ReadTimeout, config.WriteTimeout = reachLimit, peerLimit, peerLimit
+	// TLS begins under the deadline of the greeting; an answer has a bound of its own (ask).
+	config.Timeout, config.ReadTimeout, config.WriteTimeout = reachLimit, reachLimit, reachLimit
 	config.MultiStatements = true // lookQuery, and nothing else
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
