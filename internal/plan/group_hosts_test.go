@@ -159,7 +159,8 @@ func (f *groupFleet) vouch(s *server) {
 // of itself and of this run.
 func (f *groupFleet) lastWord(s *server, role kurabe.Role) time.Time {
 	if f.w.Spec.Engine != kurabe.Postgres {
-		if s.asked.IsZero() || len(role.Followers) > 1 {
+		members := slices.DeleteFunc(slices.Clone(role.Followers), func(id kurabe.InstanceID) bool { return id.Owner() != s.id.Owner() })
+		if s.asked.IsZero() || f.w.Spec.Cluster || len(members) > 1 {
 			return f.w.Now
 		}
 		f.seen["asked"]++

@@ -17,9 +17,10 @@ var _ engine.Outlaster = (*Driver)(nil)
 // LastWord implements engine.Outlaster: by the guard's note of when this server was asked last.
 // The writer's word from a follower is its answer that it follows, and is worth no more than from
 // when it was asked, which was before the note; a server that was promoted gives none any more.
-// Another follower may have been asked later.
+// Another follower may have been asked later: of a cluster nothing is known, where one that leaves
+// is not named any more. Read replicas do not count, since their answers do not.
 func (d *Driver) LastWord(ctx context.Context, i engine.Instance) (at int64, err error) {
-	if i.Role == nil || len(i.Role.Followers) > 1 {
+	if i.Role == nil || i.ReaderAddress != "" || len(followersOf(i)) > 1 {
 		return 0, nil
 	}
 	state, err := readFollowing(i.Home)

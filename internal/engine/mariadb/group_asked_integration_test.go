@@ -31,12 +31,14 @@ func (p pair) lookAsBefore(t *testing.T) {
 func TestGroupLastWord(t *testing.T) {
 	enginetest.OnceIsEnough(t)
 	for name, c := range map[string]struct {
-		before, restarted, another bool
+		before, restarted, another, cluster, replica bool
 	}{
 		"it was asked":                          {},
 		"it was asked as before":                {before: true},
 		"it was started again since":            {restarted: true},
 		"another one may have been asked since": {another: true},
+		"it is of a cluster":                    {cluster: true},
+		"it has a read replica":                 {replica: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t)
@@ -57,13 +59,18 @@ func TestGroupLastWord(t *testing.T) {
 			}
 			p.promote(t)
 			i := p.follower.Instance()
+			role := *i.Role
 			if c.another {
-				role := *i.Role
 				role.Followers = []kurabe.InstanceID{i.Instance.Member(1), i.Instance.Member(3)}
-				i.Role = &role
+			}
+			if c.replica {
+				role.Followers = append(role.Followers, "db-AAAAAAAAAAAAAAAAAAAAAAAAAA")
+			}
+			if i.Role = &role; c.cluster {
+				i.ReaderAddress = i.Address
 			}
 			at, err := d.LastWord(t.Context(), i)
-			known := !c.before && !c.restarted && !c.another
+			known := !c.before && !c.restarted && !c.another && !c.cluster
 			if err != nil || known != (at != 0) || known && (at < before || at > between) {
 				t.Errorf("it was asked last at %d, %v; want %v, from %d to %d", at, err, known, before, between)
 			}
