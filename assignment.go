@@ -42,6 +42,12 @@ type Assignment struct {
 	Port      int    `json:"port"`
 	// ReaderAddress is the reader endpoint of a DB cluster, which the host of its writer has.
 	ReaderAddress string `json:"readerAddress,omitempty"`
+	// Names are those by which clients reach the server, beside its addresses; none where
+	// endpoints have no names.
+	Names []string `json:"names,omitempty"`
+	// Topology are the servers that clients can reach one by one, which the database shows to
+	// drivers that look for a new writer themselves.
+	Topology []TopologyServer `json:"topology,omitempty"`
 	// Role is what the server is in its group; nil of an instance with one server.
 	Role   *Role  `json:"role,omitempty"`
 	Limits Limits `json:"limits"`
@@ -68,4 +74,10 @@ type Assignment struct {
 	// Boot rises when the server must restart; a server that runs with a lower
 	// one is restarted.
 	Boot int64 `json:"boot"`
+}
+
+// TopologyServer is one server as drivers of clients see it.
+type TopologyServer struct {
+	ID       string `json:"id"`       // its DbiResourceId
+	Endpoint string `json:"endpoint"` // a name where endpoints have names, else an address
 }

@@ -1,6 +1,8 @@
 package kurabe
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"strings"
 	"time"
@@ -31,4 +33,11 @@ func CutNameKey(key string) (name string, cluster bool) { return strings.CutPref
 // ServerName is what users call a server of a cluster, a DB instance to them.
 func ServerName(cluster string, server InstanceID) string {
 	return fmt.Sprintf("%s-instance-%d", cluster, server.Number())
+}
+
+// ServerResourceID is the DbiResourceId of a server of a cluster. It has RDS's form, which the
+// server's own id lacks, and does not change when the writer does.
+func ServerResourceID(server InstanceID) string {
+	sum := sha256.Sum256([]byte("server of a cluster\x00" + server))
+	return "db-" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])
 }

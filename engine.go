@@ -55,6 +55,10 @@ func (e EngineName) CopiesWhileCommitsWait() bool { return e == Postgres }
 // nobody can kill one of MariaDB there.
 func (e EngineName) CancelsWaits() bool { return e == Postgres }
 
+// ShowsTopology says whether the database tells drivers which servers there are: AWS's driver
+// wrappers ask PostgreSQL's rds_tools; of MariaDB they know no cluster.
+func (e EngineName) ShowsTopology() bool { return e == Postgres }
+
 // LicenseModel is what DescribeDBInstances says of the engine's licence.
 func (e EngineName) LicenseModel() string {
 	if e == MariaDB {

@@ -57,6 +57,7 @@ var rooms = []room{
 	{"internal/plan", []string{".", "internal/event"}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import (event: words only)"},
 	{"internal/reconcile", []string{".", "internal/event", "internal/store", "internal/plan"}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
 	{"internal/hostlink", []string{".", "internal/store", "internal/pki"}, []string{xsys}, "carries assignments and reports; it stands between the agent and the store, so that the agent cannot see the store (pki: who is at the other end; x/sys: the clock of leases)"},
+	{"internal/nameserver", nil, []string{"github.com/miekg/dns", "golang.org/x/net"}, "answers for names and asks its caller what they lead to: it knows no store (x/net: how many connections at once)"},
 	{"internal/netaddr", nil, []string{xsys, "github.com/vishvananda/netlink"}, "addresses on this machine's interfaces, whoever listens there"},
 	{"internal/warden", []string{"internal/proc", "internal/netaddr", "internal/volume"}, []string{xsys}, "ends a server at the end of its lease when the agent cannot: it knows no instance, role or epoch, and what it needs to kill is small enough to be read on one page"},
 	{"internal/agent", []string{".", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},

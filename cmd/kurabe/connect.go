@@ -34,6 +34,9 @@ the cluster.`,
 			if i.Endpoint == nil {
 				return fmt.Errorf("%s has no endpoint yet: it is %s", args[0], aws.ToString(i.DBInstanceStatus))
 			}
+			if err := c.resolve(cmd.Context(), &i); err != nil {
+				return err
+			}
 			argv, env := f.clientCommand(i)
 			program, ok := lookPath(argv[0])
 			if !ok {

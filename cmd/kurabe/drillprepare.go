@@ -49,6 +49,12 @@ func (f *drillFlags) prepare(ctx context.Context, name string, order drill.Order
 	if database == "" && aws.ToString(i.Engine) == "postgres" { // others have sessions without one
 		database = "postgres"
 	}
+	if err := c.resolve(ctx, &i); err != nil {
+		return nil, i, err
+	}
+	if reads, err = c.addressOf(ctx, reads); err != nil {
+		return nil, i, err
+	}
 	address, _ := netip.ParseAddr(aws.ToString(i.Endpoint.Address)) // a name is no address of a server
 	d := &drill.Drill{
 		Instance: name, Engine: aws.ToString(i.Engine), Order: order, Service: drillService{c, key, address}, Timeout: f.timeout,

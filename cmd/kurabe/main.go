@@ -64,6 +64,6 @@ by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else in the file credentials of 
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), labCommand(), recoverCommand(), drillCommand(), drillGuardCommand())
+	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), labCommand(), recoverCommand(), drillCommand(), drillGuardCommand())
 	return root
 }

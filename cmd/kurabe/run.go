@@ -72,11 +72,11 @@ func demo(ctx context.Context, s *service, f serverFlags) error {
 		fmt.Printf("%s was stopped by StopDBInstance and stays so; its data is kept.\n", demoName)
 		return nil
 	}
-	printDemo(flags, i, s.url)
+	printDemo(ctx, c, flags, i, s.url)
 	return nil
 }
 
-func printDemo(f clientFlags, i types.DBInstance, url string) {
+func printDemo(ctx context.Context, c *client, f clientFlags, i types.DBInstance, url string) {
 	if i.Endpoint == nil {
 		fmt.Printf("%s is %s.\n", demoName, aws.ToString(i.DBInstanceStatus))
 		return
@@ -92,5 +92,5 @@ func printDemo(f clientFlags, i types.DBInstance, url string) {
 
 Ctrl-C stops the service and its databases; data stays in %s.
 `, demoName, aws.ToString(i.DBInstanceStatus), aws.ToString(i.Engine), aws.ToString(i.EngineVersion), endpoint(i),
-		f.shellCommand(i), filepath.Join(f.data, credentialsFile), url, f.region, filepath.Join(f.data, credentialsFile), url, os.Args[0], filepath.Clean(f.data))
+		c.shellCommand(ctx, f, i), filepath.Join(f.data, credentialsFile), url, f.region, filepath.Join(f.data, credentialsFile), url, os.Args[0], filepath.Clean(f.data))
 }

@@ -20,6 +20,7 @@ type serverFlags struct {
 	listen, region, account, zones, zone, hostListen string
 	peerListen, join, tokenFile                      string
 	verifyEvery                                      time.Duration
+	names                                            nameFlags
 	etcd                                             etcdFlags
 	set                                              *pflag.FlagSet // to tell a default from what was asked for
 	joinedScope                                      *string        // scopeRegion of the service that this server has joined
@@ -48,6 +49,7 @@ func (f *serverFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.hostListen, "host-listen", "", "address and port at which other hosts join, such as 10.0.0.1:7381 (default: none do)")
 	fs.StringVar(&f.peerListen, "peer-listen", "", "address and port at which other servers reach the state store of this one, when there are any (default: the port after --host-listen)")
 	f.etcd.add(fs)
+	f.names.add(fs)
 	fs.DurationVar(&f.verifyEvery, "verify-every", defaultVerifyEvery, "how often a backup of each DB instance is restored and checked, 0 for never")
 }
 
@@ -86,6 +88,9 @@ func (f *serverFlags) check() error {
 		return err
 	}
 	if err := f.etcd.check(); err != nil {
+		return err
+	}
+	if err := f.names.check(); err != nil {
 		return err
 	}
 	if f.hostListen != "" {

@@ -339,6 +339,9 @@ func (s *service) newControl(f *serverFlags, kv store.KV, ca *pki.CA) *control.C
 
 func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
 	c := s.newControl(f, kv, ca)
+	if err := s.startNames(loopCtx, f, kv, c); err != nil {
+		return err
+	}
 	token, err := metricsToken(data)
 	if err != nil {
 		return fmt.Errorf("token of metrics: %w", err)
@@ -369,6 +372,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	follow := s.newFollowings()
 	server.Handle("GET /kurabe/following", server.Signed(func(r *http.Request) (any, error) { return follow.look(r.Context()), nil }))
 	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, follow.look})
+	server.Handle("GET /kurabe/endpoints", server.Signed(func(*http.Request) (any, error) { return c.NamedEndpoints(), nil }))
 	server.Handle("GET /kurabe/occupied", server.Signed(func(*http.Request) (any, error) { return reconcile.Occupied(s.view), nil }))
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
 	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))

@@ -1,8 +1,6 @@
 package control
 
 import (
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"slices"
 	"strconv"
@@ -78,8 +76,7 @@ func (i Instance) ResourceID() string { return resourceID(i.Spec, i.Server) }
 func resourceID(spec *kurabe.InstanceSpec, server *kurabe.ServerStatus) string {
 	switch {
 	case server != nil:
-		sum := sha256.Sum256([]byte("server of a cluster\x00" + server.ID))
-		return "db-" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])
+		return kurabe.ServerResourceID(server.ID)
 	case spec.Cluster:
 		return ClusterResourceID(spec.ID)
 	}

@@ -32,7 +32,7 @@ func (l *Lifecycle) issueCertificate(ctx context.Context, i Instance) error {
 	if err != nil {
 		return fmt.Errorf("make key: %w", err)
 	}
-	certificate, authority, err := l.c.Sign(ctx, csrPEM, i.clientsUse(), nil)
+	certificate, authority, err := l.c.Sign(ctx, csrPEM, i.clientsUse(), i.Names)
 	if err != nil {
 		return fmt.Errorf("have the certificate signed: %w", err)
 	}
@@ -95,7 +95,7 @@ func parseCertificate(data []byte) (*x509.Certificate, error) {
 // endpoint, other members to where it listens, and a follower shows it to its source; the
 // first server of an instance keeps the one that it has until it follows.
 func (i Instance) fits(c *x509.Certificate) error {
-	for _, address := range i.clientsUse() {
+	for _, address := range append(i.clientsUse(), i.Names...) {
 		if err := c.VerifyHostname(address); err != nil {
 			return err
 		}

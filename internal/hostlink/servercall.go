@@ -131,21 +131,22 @@ func (s *Server) sign(ctx context.Context, host kurabe.HostID, q SignRequest) (C
 	}
 	for _, e := range entries {
 		a, err := store.DecodeAssignment(e)
-		if err == nil && len(q.DNSNames) == 0 && mayBe(a, csr.Subject.CommonName, q.IPs) {
+		if err == nil && mayBe(a, csr.Subject.CommonName, q) {
 			return s.Link.Sign(ctx, q)
 		}
 	}
-	return Certificate{}, fmt.Errorf("%w: host %s runs no server %.80q at %v", ErrRefused, host, csr.Subject.CommonName, q.IPs)
+	return Certificate{}, fmt.Errorf("%w: host %s runs no server %.80q at %v %.200q", ErrRefused, host, csr.Subject.CommonName, q.IPs, q.DNSNames)
 }
 
 // mayBe says whether the server of an assignment may have a certificate of that name and
 // those addresses: engine.Instance.CertificateName has the rule.
-func mayBe(a kurabe.Assignment, name string, ips []net.IP) bool {
+func mayBe(a kurabe.Assignment, name string, q SignRequest) bool {
 	want := a.Name
 	if a.Role != nil {
 		want = string(a.Instance)
 	}
-	return name == want && !slices.ContainsFunc(ips, func(ip net.IP) bool {
+	foreign := func(dnsName string) bool { return !slices.Contains(a.Names, dnsName) }
+	return name == want && !slices.ContainsFunc(q.DNSNames, foreign) && !slices.ContainsFunc(q.IPs, func(ip net.IP) bool {
 		return !slices.Contains([]string{a.Address, a.ListensAt, a.ReaderAddress}, ip.String())
 	})
 }

@@ -85,6 +85,7 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 	if d.rests[m.ID] && a.Goal == kurabe.GoalRunning {
 		a.Goal = kurabe.GoalStopped
 	}
+	d.nameEndpoints(&a)
 	return a
 }
 

@@ -26,7 +26,9 @@ type World struct {
 	Source   *Upstream
 	Replicas []kurabe.InstanceID
 	// Heir is the replica that is to take the place of this instance, nil of none.
-	Heir    *Upstream
+	Heir *Upstream
+	// Domain is what the names of endpoints end with.
+	Domain  kurabe.EndpointDomain
 	Catalog *kurabe.Catalog // of the version that the spec wants; nil: not read yet
 	Hosts   []kurabe.HostReport
 	// Closed says of hosts why nothing new is placed on them, Lost since when they are not

@@ -29,6 +29,7 @@ func TestKeysComeApartAgain(t *testing.T) {
 		hostReportKey("h"):                    {kind: KindHostReport, host: "h"},
 		catalogKey("h", kurabe.MariaDB, "10"): {kind: KindCatalog, host: "h", engine: kurabe.MariaDB, version: "10"},
 		parameterGroupKey("g"):                {kind: KindParameterGroup, name: "g"},
+		endpointDomain:                        {kind: KindEndpointDomain},
 		subnetGroupKey("g"):                   {kind: KindSubnetGroup, name: "g"},
 		eventKey("0-1"):                       {kind: KindEvent, name: "0-1"},
 		PlannerElectionKey:                    {kind: KindElection, name: "planner"},

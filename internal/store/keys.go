@@ -12,22 +12,23 @@ const Root = "/kurabe/v1/"
 
 // The prefixes under Root, one per kind of record.
 const (
-	instanceSpecs   = Root + "spec/instance/"        // <id>: InstanceSpec; written by the API
-	parameterGroups = Root + "spec/parameter-group/" // <name>: ParameterGroup; written by the API
-	subnetGroups    = Root + "spec/subnet-group/"    // <name>: SubnetGroup; written by the API
-	instanceNames   = Root + "name/instance/"        // <name>: nameRecord; makes names unique
-	instanceStatus  = Root + "status/instance/"      // <id>: InstanceStatus; written by the planner
-	assignments     = Root + "assignment/"           // <host>/<member id>: Assignment; written by the planner
-	groups          = Root + "group/"                // <instance id>: Group; written by the planner
-	snapshotSpecs   = Root + "spec/snapshot/"        // <id>: SnapshotSpec; written by the API, automated ones by the planner
-	snapshotNames   = Root + "name/snapshot/"        // <name>: nameRecord; makes names unique
-	snapshotStatus  = Root + "status/snapshot/"      // <id>: SnapshotStatus; written by the planner
-	snapshotOrders  = Root + "snapshot-assignment/"  // <host>/<id>: SnapshotAssignment; written by the planner
-	reports         = Root + "report/"               // <host>/…; written by that host's agent
-	joinedHosts     = Root + "host/"                 // <host>: JoinedHost; written by the API
-	joinTokens      = Root + "join-token/"           // <id>: JoinToken; written by the API
-	presences       = Root + "presence/"             // <host>: Presence; written by the server that hears the host
-	events          = Root + "event/"                // <seq>: Event; written by the planner and the API
+	instanceSpecs   = Root + "spec/instance/"               // <id>: InstanceSpec; written by the API
+	parameterGroups = Root + "spec/parameter-group/"        // <name>: ParameterGroup; written by the API
+	subnetGroups    = Root + "spec/subnet-group/"           // <name>: SubnetGroup; written by the API
+	endpointDomain  = Root + "spec/service/endpoint-domain" // EndpointDomain; written by a server that is told one at its start
+	instanceNames   = Root + "name/instance/"               // <name>: nameRecord; makes names unique
+	instanceStatus  = Root + "status/instance/"             // <id>: InstanceStatus; written by the planner
+	assignments     = Root + "assignment/"                  // <host>/<member id>: Assignment; written by the planner
+	groups          = Root + "group/"                       // <instance id>: Group; written by the planner
+	snapshotSpecs   = Root + "spec/snapshot/"               // <id>: SnapshotSpec; written by the API, automated ones by the planner
+	snapshotNames   = Root + "name/snapshot/"               // <name>: nameRecord; makes names unique
+	snapshotStatus  = Root + "status/snapshot/"             // <id>: SnapshotStatus; written by the planner
+	snapshotOrders  = Root + "snapshot-assignment/"         // <host>/<id>: SnapshotAssignment; written by the planner
+	reports         = Root + "report/"                      // <host>/…; written by that host's agent
+	joinedHosts     = Root + "host/"                        // <host>: JoinedHost; written by the API
+	joinTokens      = Root + "join-token/"                  // <id>: JoinToken; written by the API
+	presences       = Root + "presence/"                    // <host>: Presence; written by the server that hears the host
+	events          = Root + "event/"                       // <seq>: Event; written by the planner and the API
 
 	formatKey = Root + "format" // written when the store is made
 
@@ -67,6 +68,7 @@ const (
 	KindJoinedHost
 	KindJoinToken
 	KindPresence
+	KindEndpointDomain
 )
 
 // keyParts is a key taken apart; only the fields of its kind are set.
@@ -195,6 +197,10 @@ func parseNamedKey(kind, name string) keyParts {
 		return keyParts{kind: KindParameterGroup, name: name}
 	case "spec/subnet-group":
 		return keyParts{kind: KindSubnetGroup, name: name}
+	case "spec/service":
+		if name == "endpoint-domain" {
+			return keyParts{kind: KindEndpointDomain}
+		}
 	}
 	return keyParts{}
 }

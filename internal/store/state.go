@@ -27,6 +27,7 @@ type state struct {
 	catalogs        map[catalogID]map[kurabe.HostID]*kurabe.Catalog
 	parameterGroups map[string]Record[kurabe.ParameterGroup]
 	subnetGroups    map[string]Record[kurabe.SubnetGroup]
+	domain          Record[kurabe.EndpointDomain]
 	events          eventList
 	// corrupt are the records that did not decode.
 	corrupt map[string]*CorruptError
@@ -125,19 +126,10 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		}
 		s.catalogs[id][p.host] = &c
 		return touch{all: true}, nil
-	case KindParameterGroup:
-		g, err := decode[kurabe.ParameterGroup](e)
-		if err != nil {
-			return touch{}, err
-		}
-		s.parameterGroups[p.name] = Record[kurabe.ParameterGroup]{g, e.ModRevision}
-		return touch{instances: s.usersOf(p.name)}, nil
-	case KindSubnetGroup:
-		g, err := decode[kurabe.SubnetGroup](e)
-		if err != nil {
-			return touch{}, err
-		}
-		s.subnetGroups[p.name] = Record[kurabe.SubnetGroup]{g, e.ModRevision}
+	case KindParameterGroup, KindSubnetGroup:
+		return s.putGroup(p, e)
+	case KindEndpointDomain:
+		return s.putDomain(e)
 	case KindEvent:
 		ev, err := decode[kurabe.Event](e)
 		if err != nil {
@@ -152,6 +144,23 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		}
 	}
 	return touch{}, nil
+}
+
+// putGroup brings a parameter group or a subnet group in.
+func (s *state) putGroup(p keyParts, e Entry) (touch, error) {
+	if p.kind == KindSubnetGroup {
+		g, err := decode[kurabe.SubnetGroup](e)
+		if err == nil {
+			s.subnetGroups[p.name] = Record[kurabe.SubnetGroup]{g, e.ModRevision}
+		}
+		return touch{}, err
+	}
+	g, err := decode[kurabe.ParameterGroup](e)
+	if err != nil {
+		return touch{}, err
+	}
+	s.parameterGroups[p.name] = Record[kurabe.ParameterGroup]{g, e.ModRevision}
+	return touch{instances: s.usersOf(p.name)}, nil
 }
 
 // remove takes a deleted record out.
@@ -184,6 +193,9 @@ func (s *state) remove(key string) touch {
 		return touch{instances: s.usersOf(p.name)}
 	case KindSubnetGroup:
 		delete(s.subnetGroups, p.name)
+	case KindEndpointDomain:
+		s.domain = Record[kurabe.EndpointDomain]{}
+		return touch{all: true}
 	case KindEvent:
 		s.events.remove(p.name)
 	case KindJoinedHost:

@@ -51,7 +51,7 @@ func (s *Service) cluster(i control.Instance) *types.DBCluster {
 	if !i.LatestRestorable.IsZero() {
 		out.EarliestRestorableTime, out.LatestRestorableTime = aws.Time(i.EarliestRestorable), aws.Time(i.LatestRestorable)
 	}
-	shapeClusterStatus(out, i.Status)
+	s.shapeClusterStatus(out, i)
 	return out
 }
 
@@ -63,9 +63,10 @@ func clusterMember(i control.Instance, m kurabe.ServerStatus) types.DBClusterMem
 }
 
 // shapeClusterStatus adds what is known only once the cluster has come up.
-func shapeClusterStatus(out *types.DBCluster, st kurabe.InstanceStatus) {
+func (s *Service) shapeClusterStatus(out *types.DBCluster, i control.Instance) {
+	st := i.Status
 	if !st.AvailableAt.IsZero() {
-		out.Endpoint, out.ReaderEndpoint = optional(st.Address), optional(st.ReaderAddress)
+		out.Endpoint, out.ReaderEndpoint = optional(s.c.Endpoint(i)), optional(s.c.ReaderEndpoint(i))
 	}
 	if !st.CertificateExpiresAt.IsZero() {
 		out.CertificateDetails = &types.CertificateDetails{CAIdentifier: aws.String(st.Applied.CACertificate), ValidTill: aws.Time(st.CertificateExpiresAt)}
@@ -99,7 +100,7 @@ func zonesOf(servers []kurabe.ServerStatus) []string {
 
 // shapeServer makes the shape of a cluster's server out of that of the cluster as an
 // instance: what it has of its own, and nothing of what belongs to the whole.
-func shapeServer(out *types.DBInstance, i control.Instance) {
+func (s *Service) shapeServer(out *types.DBInstance, i control.Instance) {
 	m := i.Server
 	out.DBClusterIdentifier, out.PromotionTier = aws.String(i.Cluster), aws.Int32(promotionTier)
 	out.AvailabilityZone, out.SecondaryAvailabilityZone, out.MultiAZ = optional(m.Zone), nil, aws.Bool(false)
@@ -107,6 +108,6 @@ func shapeServer(out *types.DBInstance, i control.Instance) {
 	out.Endpoint, out.InstanceCreateTime, out.LatestRestorableTime = nil, nil, nil
 	if !m.CreatedAt.IsZero() {
 		out.InstanceCreateTime = aws.Time(m.CreatedAt)
-		out.Endpoint = &types.Endpoint{Address: aws.String(m.Address), Port: aws.Int32(int32(i.Settings().Port)), HostedZoneId: aws.String(hostedZone)}
+		out.Endpoint = &types.Endpoint{Address: aws.String(s.c.Endpoint(i)), Port: aws.Int32(int32(i.Settings().Port)), HostedZoneId: aws.String(hostedZone)}
 	}
 }

@@ -14,8 +14,8 @@ import (
 // autoStart is how long an instance stays stopped (see internal/plan).
 const autoStart = 7 * 24 * time.Hour
 
-// hostedZone is what Endpoint.HostedZoneId says: endpoints are addresses, so no
-// zone of a name server belongs to them, but declarative tools demand a value.
+// hostedZone is what Endpoint.HostedZoneId says: no zone of Route 53 belongs to endpoints,
+// but declarative tools demand a value.
 const hostedZone = "KURABE"
 
 // instance translates a read model into AWS's shape. Everything that RDS returns
@@ -63,10 +63,10 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 	if !i.LatestRestorable.IsZero() {
 		out.LatestRestorableTime = aws.Time(i.LatestRestorable)
 	}
-	shapeStatus(out, i.Status)
+	s.shapeStatus(out, i)
 	shapeReplication(out, i)
 	if i.Server != nil {
-		shapeServer(out, i)
+		s.shapeServer(out, i)
 	}
 	return out
 }
@@ -80,10 +80,11 @@ func retentionDays(i control.Instance) int {
 }
 
 // shapeStatus adds what is known only once the instance has come up.
-func shapeStatus(out *types.DBInstance, st kurabe.InstanceStatus) {
+func (s *Service) shapeStatus(out *types.DBInstance, i control.Instance) {
+	st := i.Status
 	if !st.AvailableAt.IsZero() {
 		out.InstanceCreateTime = aws.Time(st.AvailableAt)
-		out.Endpoint = &types.Endpoint{Address: aws.String(st.Address), Port: aws.Int32(int32(st.Port)), HostedZoneId: aws.String(hostedZone)}
+		out.Endpoint = &types.Endpoint{Address: aws.String(s.c.Endpoint(i)), Port: aws.Int32(int32(st.Port)), HostedZoneId: aws.String(hostedZone)}
 	}
 	if !st.CertificateExpiresAt.IsZero() {
 		out.CertificateDetails = &types.CertificateDetails{CAIdentifier: out.CACertificateIdentifier, ValidTill: aws.Time(st.CertificateExpiresAt)}

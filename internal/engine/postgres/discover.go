@@ -70,6 +70,8 @@ func (d *Driver) discoverOne(ctx context.Context, major int, libc []string) (kur
 	if err != nil {
 		return kurabe.EngineVersion{}, err
 	}
+	extensions = append(extensions, topologyExtension)
+	slices.Sort(extensions)
 	bin, err := d.ensureTree(version, source)
 	if err != nil {
 		return kurabe.EngineVersion{}, fmt.Errorf("make the private tree: %w", err)

@@ -108,7 +108,7 @@ func plumbing(i engine.Instance) []line {
 	if majorOf(i.Version) >= allowAlterSystemMajor {
 		lines = append(lines, line{"allow_alter_system", "off"})
 	}
-	return append(lines, groupSettings(i)...)
+	return append(append(lines, topologySettings(i)...), groupSettings(i)...)
 }
 
 // slotKeepBytes is how much log may wait for whoever stores it elsewhere. When that

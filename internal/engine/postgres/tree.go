@@ -112,7 +112,11 @@ func (s source) fingerprint() (string, error) {
 		// Of what is only linked the content does not matter.
 		fmt.Fprintln(h, entry.Name(), linked, len(text), text)
 	}
-	return hex.EncodeToString(h.Sum(nil))[:12], nil
+	err = eachOwnFile(func(name, text string) error {
+		_, err := fmt.Fprintln(h, name, len(text), text)
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil))[:12], err
 }
 
 func hashFile(h hash.Hash, path string) error {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,7 +32,21 @@ func fillExtensions(from, to string) error {
 			return err
 		}
 	}
-	return nil
+	return eachOwnFile(func(name, text string) error { return writeReadable(filepath.Join(to, name), text) })
+}
+
+// eachOwnFile calls do with each file of the service's own extensions.
+func eachOwnFile(do func(name, text string) error) error {
+	return fs.WalkDir(ownFiles, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := ownFiles.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return do(entry.Name(), string(text))
+	})
 }
 
 // extensionFile decides what becomes of one file: linked, rewritten, or (no

@@ -1,0 +1,122 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/netip"
+
+	"kurabe"
+	"kurabe/internal/store"
+)
+
+// Endpoint is where clients are told to reach an instance, a cluster's writer or a server of
+// a cluster: a name where endpoints have names, else an address. It is "" while there is none.
+func (c *Control) Endpoint(i Instance) string {
+	address, domain := i.endpointAddress(false), c.View.EndpointDomain().Value
+	switch {
+	case address == "" || !domain.Named():
+		return address
+	case i.Spec.Cluster && i.Server == nil:
+		return domain.Cluster(i.Name)
+	}
+	return domain.Instance(i.Name)
+}
+
+// ReaderEndpoint is where clients are told to reach the standbys of a cluster.
+func (c *Control) ReaderEndpoint(i Instance) string {
+	address, domain := i.endpointAddress(true), c.View.EndpointDomain().Value
+	if address == "" || !domain.Named() {
+		return address
+	}
+	return domain.ClusterReader(i.Name)
+}
+
+// endpointAddress is the address behind an endpoint, "" until it has come up once.
+func (i Instance) endpointAddress(reader bool) string {
+	switch {
+	case i.Server != nil && !i.Server.CreatedAt.IsZero():
+		return cmp.Or(i.Server.Address, i.Status.Address)
+	case i.Server != nil || i.Status.AvailableAt.IsZero():
+		return ""
+	case reader:
+		return i.Status.ReaderAddress
+	}
+	return i.Status.Address
+}
+
+// ResolveEndpoint returns the address behind the name of an endpoint. Names of what is not
+// there, or not yet, have none; within says whether the service answers for the name at all.
+func (c *Control) ResolveEndpoint(name string) (address netip.Addr, within bool) {
+	domain := c.View.EndpointDomain().Value
+	of, ok := domain.Find(name)
+	if !ok {
+		return netip.Addr{}, domain.Within(name)
+	}
+	i, err := c.of(of.Cluster).Instance(of.Name)
+	if err != nil {
+		return netip.Addr{}, true
+	}
+	address, _ = netip.ParseAddr(i.endpointAddress(of.Reader)) // none is no address
+	return address, true
+}
+
+// EndpointDomain is what the names of endpoints end with, ID.REGION.rds.SUFFIX.
+func (c *Control) EndpointDomain() string { return c.View.EndpointDomain().Value.String() }
+
+// SetEndpointSuffix has the names of endpoints end with another suffix, "" for no names. The
+// id of the service's domain is made once.
+func SetEndpointSuffix(ctx context.Context, kv store.KV, view *store.View, region, suffix string) error {
+	for {
+		was := view.EndpointDomain()
+		next := was.Value
+		if next.ID == "" {
+			next = kurabe.NewEndpointDomain(region, suffix)
+		}
+		next.Region, next.Suffix = region, suffix
+		if next == was.Value || suffix == "" && was.Value.ID == "" {
+			return nil
+		}
+		revision, err := store.NewChange().PutEndpointDomain(next, was.ModRevision).Commit(ctx, kv)
+		if err == nil {
+			return view.WaitRevision(ctx, revision)
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		if err := view.WaitRevision(ctx, view.Revision()+1); err != nil {
+			return err
+		}
+	}
+}
+
+// NamedEndpoint is the name of an endpoint and the address behind it.
+type NamedEndpoint struct {
+	Name, Address string
+}
+
+// NamedEndpoints are all endpoints that have come up, of instances, clusters and the servers
+// of clusters; none where endpoints have no names.
+func (c *Control) NamedEndpoints() []NamedEndpoint {
+	list := []NamedEndpoint{}
+	if !c.View.EndpointDomain().Value.Named() {
+		return list
+	}
+	add := func(name, address string) {
+		if name != "" && address != "" {
+			list = append(list, NamedEndpoint{name, address})
+		}
+	}
+	for _, stored := range c.View.Instances() {
+		for _, of := range []*Control{c.of(false), c.of(true)} {
+			for _, s := range of.shown(stored) {
+				i := of.readShown(s)
+				add(of.Endpoint(i), i.endpointAddress(false))
+				if i.Spec.Cluster && i.Server == nil {
+					add(of.ReaderEndpoint(i), i.endpointAddress(true))
+				}
+			}
+		}
+	}
+	return list
+}
