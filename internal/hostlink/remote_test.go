@@ -226,7 +226,7 @@ func TestHostSpeaksForItselfOnly(t *testing.T) {
 func TestCertificatesOfOwnServersOnly(t *testing.T) {
 	f := fresh(t)
 	ctx := t.Context()
-	single := kurabe.Assignment{Host: "h1", Instance: "db-1", Name: "shop", Address: "10.0.0.7"}
+	single := kurabe.Assignment{Host: "h1", Instance: "db-1", Name: "shop", Address: "10.0.0.7", Names: []string{"shop.c0.db.test"}}
 	member := kurabe.Assignment{Host: "h1", Instance: "db-2~2", Name: "pair", Address: "10.0.0.8", ListensAt: "10.0.0.9", ReaderAddress: "10.0.0.11", Role: &kurabe.Role{}}
 	other := kurabe.Assignment{Host: "h2", Instance: "db-3", Name: "theirs", Address: "10.0.0.10"}
 	if _, err := store.NewChange().PutAssignment(single, 0).PutAssignment(member, 0).PutAssignment(other, 0).Commit(ctx, f.kv); err != nil {
@@ -254,6 +254,10 @@ func TestCertificatesOfOwnServersOnly(t *testing.T) {
 		}
 		if _, err := h1.Sign(ctx, q); (err == nil) != c.ok || err != nil && !errors.Is(err, hostlink.ErrRefused) {
 			t.Errorf("%s at %v: %v", c.name, c.ips, err)
+		}
+		q.DNSNames = []string{"shop.c0.db.test"}
+		if _, err := h1.Sign(ctx, q); (err == nil) != (c.ok && c.name == "shop") {
+			t.Errorf("%s with shop's name: %v", c.name, err)
 		}
 		q.DNSNames = []string{"x"}
 		if _, err := h1.Sign(ctx, q); !errors.Is(err, hostlink.ErrRefused) {

@@ -1,13 +1,14 @@
 -- The functions that AWS's driver wrappers ask on RDS. They say what the service has written
 -- into the server's settings. Nothing here is looked up on the caller's path: the bodies have
--- one of their own, and every name of the script is qualified.
+-- one of their own, and every name of the script is qualified. The wrappers use the first two in
+-- FROM and in WHERE, so they return one value and no set.
 \echo Use "CREATE EXTENSION rds_tools" to load this file. \quit
 
-CREATE FUNCTION @extschema@.dbi_resource_id(OUT dbi_resource_id pg_catalog.text) RETURNS SETOF pg_catalog.text
+CREATE FUNCTION @extschema@.dbi_resource_id() RETURNS pg_catalog.text
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT nullif(current_setting('kurabe.resource_id', true), '') $$;
 
-CREATE FUNCTION @extschema@.multi_az_db_cluster_source_dbi_resource_id(OUT multi_az_db_cluster_source_dbi_resource_id pg_catalog.text) RETURNS SETOF pg_catalog.text
+CREATE FUNCTION @extschema@.multi_az_db_cluster_source_dbi_resource_id() RETURNS pg_catalog.text
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT nullif(current_setting(CASE WHEN pg_is_in_recovery() THEN 'kurabe.source_resource_id' ELSE 'kurabe.resource_id' END, true), '') $$;
 
