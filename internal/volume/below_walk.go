@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -106,13 +108,54 @@ func (v *visited) open() (*os.File, error) {
 
 // statAt is Lstat of a name in an open folder.
 func statAt(dir *os.File, name string) (fs.FileInfo, error) {
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
+	info := &statInfo{name: name}
+	// One call for each of a hundred thousand files.
+	if err := unix.Fstatat(int(dir.Fd()), name, (*unix.Stat_t)(unsafe.Pointer(&info.st)), unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil, &fs.PathError{Op: "lstat", Path: filepath.Join(dir.Name(), name), Err: err}
 	}
-	file := os.NewFile(uintptr(fd), name)
-	defer file.Close()
-	return file.Stat()
+	return info, nil
+}
+
+// statInfo is what the kernel says of a file.
+type statInfo struct {
+	name string
+	st   syscall.Stat_t
+}
+
+func (i *statInfo) Name() string       { return i.name }
+func (i *statInfo) Size() int64        { return i.st.Size }
+func (i *statInfo) ModTime() time.Time { return time.Unix(i.st.Mtim.Unix()) }
+func (i *statInfo) IsDir() bool        { return i.Mode().IsDir() }
+func (i *statInfo) Sys() any           { return &i.st }
+
+func (i *statInfo) Mode() fs.FileMode {
+	mode := fs.FileMode(i.st.Mode & 0o777)
+	if i.st.Mode&syscall.S_ISUID != 0 {
+		mode |= fs.ModeSetuid
+	}
+	if i.st.Mode&syscall.S_ISGID != 0 {
+		mode |= fs.ModeSetgid
+	}
+	if i.st.Mode&syscall.S_ISVTX != 0 {
+		mode |= fs.ModeSticky
+	}
+	switch i.st.Mode & syscall.S_IFMT {
+	case syscall.S_IFREG:
+		return mode
+	case syscall.S_IFDIR:
+		return mode | fs.ModeDir
+	case syscall.S_IFLNK:
+		return mode | fs.ModeSymlink
+	case syscall.S_IFIFO:
+		return mode | fs.ModeNamedPipe
+	case syscall.S_IFSOCK:
+		return mode | fs.ModeSocket
+	case syscall.S_IFCHR:
+		return mode | fs.ModeDevice | fs.ModeCharDevice
+	case syscall.S_IFBLK:
+		return mode | fs.ModeDevice
+	}
+	return mode | fs.ModeIrregular
 }
 
 // ownerOf is whom something belongs to.
