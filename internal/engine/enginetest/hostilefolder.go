@@ -96,7 +96,9 @@ func (f hostileFolder) give(t *testing.T) {
 	if u == nil {
 		return
 	}
-	err := filepath.WalkDir(f.dir, func(path string, _ fs.DirEntry, err error) error { return errors.Join(err, os.Lchown(path, u.UID, u.GID)) })
+	err := filepath.WalkDir(f.dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, u.UID, u.GID))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

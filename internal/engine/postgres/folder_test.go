@@ -13,6 +13,9 @@ import (
 	"kurabe/internal/engine/enginetest"
 )
 
+// layBytes is a segment of a folder that no server reads.
+const layBytes = 8 << 10
+
 // layData makes what a data folder has that the service looks at while no server runs.
 func layData(t *testing.T, dir string) {
 	t.Helper()
@@ -20,7 +23,7 @@ func layData(t *testing.T, dir string) {
 	control := binary.LittleEndian.AppendUint64(nil, id)
 	control = append(control, make([]byte, controlBytesMin-len(control))...)
 	control = binary.LittleEndian.AppendUint32(control, crc32.Checksum(control, castagnoli))
-	segment := make([]byte, testSegment)
+	segment := make([]byte, layBytes)
 	binary.LittleEndian.PutUint16(segment[walInfoAt:], walLongHeader)
 	binary.LittleEndian.PutUint64(segment[walSystemIDAt:], id)
 	files := map[string]string{
@@ -62,7 +65,7 @@ func TestFolderOfATenant(t *testing.T) {
 		{Name: "add a file", Places: []string{"backup_label"}, Do: func(dir string) error { _, err := writeFile(dir, "backup_label", []byte("text")); return err }},
 		{Name: "slots", Places: []string{"pg_replslot", "pg_replslot/one"}, Do: dropSlots},
 		{Name: "take a segment", Places: []string{log, "pg_wal/000000010000000000000002"}, Do: func(dir string) error {
-			p := &private{i: i, data: dir, control: control{segments: segments{testSegment}}}
+			p := &private{i: i, data: dir, control: control{segments: segments{layBytes}}}
 			return p.takeSegment(filepath.Join(dir, log), filepath.Join(dir, "pg_wal", "000000010000000000000002"), 100)
 		}},
 		{Name: "tablespaces", Places: []string{"pg_tblspc"}, Do: refuseTablespaces},
