@@ -92,7 +92,7 @@ var folderOnly = map[string][]string{
 	"internal/engine/mariadb/workshop.go":       {"os.MkdirTemp", "os.Remove", "os.RemoveAll"},
 	"internal/engine/mariadb/replayserver.go":   {"os.MkdirTemp", "os.Remove"},
 	"internal/engine/reserve.go":                {"syscall.Statfs"},
-	"internal/volume/below_walk.go":             {"unix.Openat"},
+	"internal/volume/below_walk.go":             {"unix.Fstatat", "unix.Openat"},
 	"internal/volume/below_socket.go":           {`"unix"`},
 	"internal/proc/record.go":                   {"unix.Renameat"},
 	"internal/proc/survivors.go":                {"unix.Stat"},
