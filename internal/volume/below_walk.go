@@ -2,7 +2,6 @@ package volume
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,11 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errDeep ends a walk that would hold too many folders.
-var errDeep = fmt.Errorf("lies deeper than %d folders", walkDepthMax)
-
-// walkDepthMax bounds the folders that a walk keeps open. Engines make three of them.
-const walkDepthMax = 256
+// walkHoldMax bounds the folders that a walk keeps open. Engines make three of them; what
+// somebody else makes deeper is entered by its path, which is as free of links.
+const walkHoldMax = 64
 
 // WalkDir is filepath.WalkDir that holds the folders which it has entered: what it finds is
 // below its root, wherever links that somebody makes meanwhile lead. The details of an
@@ -27,7 +24,7 @@ func (r *Root) WalkDir(root string, fn fs.WalkDirFunc) error {
 	if err != nil {
 		err = fn(root, nil, err)
 	} else {
-		w := &walk{fn: fn}
+		w := &walk{root: r, fn: fn}
 		err = w.visit(root, fs.FileInfoToDirEntry(info), func() (*os.File, error) { return r.OpenDir(root) })
 	}
 	if errors.Is(err, fs.SkipDir) || errors.Is(err, fs.SkipAll) {
@@ -37,6 +34,7 @@ func (r *Root) WalkDir(root string, fn fs.WalkDirFunc) error {
 }
 
 type walk struct {
+	root  *Root
 	fn    fs.WalkDirFunc
 	depth int
 }
@@ -64,8 +62,12 @@ func (w *walk) visit(path string, entry fs.DirEntry, open func() (*os.File, erro
 	w.depth++
 	defer func() { w.depth-- }()
 	for _, e := range entries {
-		e := &visited{DirEntry: e, dir: dir}
-		err := w.visit(filepath.Join(path, e.Name()), e, e.open)
+		below := filepath.Join(path, e.Name())
+		open := func() (*os.File, error) { return w.root.OpenDir(below) }
+		if v, held := e.(*visited); held {
+			open = v.open
+		}
+		err := w.visit(below, e, open)
 		if errors.Is(err, fs.SkipDir) {
 			return nil
 		}
@@ -76,9 +78,11 @@ func (w *walk) visit(path string, entry fs.DirEntry, open func() (*os.File, erro
 	return nil
 }
 
+// enter lists a folder, which stays open unless too many are.
 func (w *walk) enter(path string, open func() (*os.File, error)) (*os.File, []fs.DirEntry, error) {
-	if w.depth >= walkDepthMax {
-		return nil, nil, &fs.PathError{Op: "walk", Path: path, Err: errDeep}
+	if w.depth >= walkHoldMax {
+		entries, err := w.root.ReadDir(path)
+		return nil, entries, err
 	}
 	dir, err := open()
 	if err != nil {
@@ -86,6 +90,9 @@ func (w *walk) enter(path string, open func() (*os.File, error)) (*os.File, []fs
 	}
 	entries, err := dir.ReadDir(-1)
 	sortEntries(entries)
+	for n, e := range entries {
+		entries[n] = &visited{DirEntry: e, dir: dir}
+	}
 	return dir, entries, err
 }
 
