@@ -20,6 +20,7 @@ import (
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/snapshot"
+	"kurabe/internal/volume"
 )
 
 // osUsers are the accounts that engines run as when the service is root, those
@@ -53,8 +54,8 @@ func newHost(ctx context.Context, h hostFile, at standing, seen string, link hos
 			}
 		}
 		l := engine.NewLifecycle(engine.Config{
-			Driver: driver, Homes: filepath.Join(seen, "instances"), Templates: filepath.Join(seen, "templates"),
-			Snapshots: filepath.Join(seen, "snapshots"), Runtime: "/run/kurabe", Fetch: fetch, User: user, Sign: signer(link), Levers: host.Levers, Now: time.Now,
+			Driver: driver, Homes: placeIn(seen, "instances"), Templates: placeIn(seen, "templates"),
+			Snapshots: placeIn(seen, "snapshots"), Runtime: "/run/kurabe", Fetch: fetch, User: user, Sign: signer(link), Levers: host.Levers, Now: time.Now,
 			CopyBytesPerSecondMax: copyRate << 20,
 		}, versions)
 		engines[driver.Name()] = l
@@ -71,9 +72,19 @@ func newHost(ctx context.Context, h hostFile, at standing, seen string, link hos
 	return host, engines, nil
 }
 
+// placeIn is a folder of ours in the data folder. An administrator may have put it on another
+// disk by a link: the data folder is nobody else's to write.
+func placeIn(seen, name string) string {
+	path := filepath.Join(seen, name)
+	if place, err := volume.Resolve(path); err == nil {
+		return place
+	}
+	return path
+}
+
 // snapshotsOf is the folder of a host's snapshots.
 func snapshotsOf(seen string) snapshot.Store {
-	return snapshot.Store{Dir: filepath.Join(seen, "snapshots")}
+	return snapshot.Store{Dir: placeIn(seen, "snapshots")}
 }
 
 // archive keeps snapshots in the repository of backups, at the rate of any copy.

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,7 +44,7 @@ func CopyTree(ctx context.Context, src, dst string, opts CopyOptions) (err error
 			err = fmt.Errorf("copy %s to %s: %w", src, dst, err)
 		}
 	}()
-	if _, err := os.Lstat(dst); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Lstat(dst); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fs.ErrExist, err)
 	}
 	temp := dst + tempSuffix
@@ -61,8 +59,8 @@ func CopyTree(ctx context.Context, src, dst string, opts CopyOptions) (err error
 			return err
 		}
 	}
-	// Not os.Rename, which replaces an empty folder that somebody made meanwhile.
-	if err := unix.Renameat2(unix.AT_FDCWD, temp, unix.AT_FDCWD, dst, unix.RENAME_NOREPLACE); err != nil {
+	// Not Rename, which replaces an empty folder that somebody made meanwhile.
+	if err := RenameNew(temp, dst); err != nil {
 		return err
 	}
 	if opts.Sync {
@@ -78,21 +76,27 @@ type folder struct {
 	info fs.FileInfo
 }
 
+// copied is one entry on its way to a worker.
+type copied struct {
+	rel  string
+	kind fs.FileMode
+}
+
 func copyInto(ctx context.Context, src, dst string, opts CopyOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if opts.Workers < 1 {
 		opts.Workers = min(copyWorkersMax, runtime.NumCPU())
 	}
-	files := make(chan string, opts.Workers)
+	files := make(chan copied, opts.Workers)
 	var workers sync.WaitGroup
 	for range opts.Workers {
 		workers.Go(func() {
-			for rel := range files {
+			for c := range files {
 				if ctx.Err() != nil {
 					continue // drain
 				}
-				if err := copyEntry(ctx, filepath.Join(src, rel), filepath.Join(dst, rel), opts); err != nil {
+				if err := copyEntry(ctx, filepath.Join(src, c.rel), filepath.Join(dst, c.rel), c.kind, opts); err != nil {
 					cancel(err)
 				}
 			}
@@ -117,9 +121,9 @@ func copyInto(ctx context.Context, src, dst string, opts CopyOptions) error {
 }
 
 // walkCopy makes the folders and hands out everything else.
-func walkCopy(ctx context.Context, src, dst string, opts CopyOptions, files chan<- string) ([]folder, error) {
+func walkCopy(ctx context.Context, src, dst string, opts CopyOptions, files chan<- copied) ([]folder, error) {
 	var folders []folder
-	err := filepath.WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
+	err := WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -134,7 +138,7 @@ func walkCopy(ctx context.Context, src, dst string, opts CopyOptions, files chan
 			return nil
 		}
 		if !entry.IsDir() {
-			files <- rel
+			files <- copied{rel, entry.Type()}
 			return nil
 		}
 		info, err := entry.Info()
@@ -143,7 +147,7 @@ func walkCopy(ctx context.Context, src, dst string, opts CopyOptions, files chan
 		}
 		made := filepath.Join(dst, rel)
 		folders = append(folders, folder{made, info})
-		return os.Mkdir(made, 0o700)
+		return Mkdir(made, 0o700)
 	})
 	return folders, err
 }
@@ -156,20 +160,20 @@ func (o CopyOptions) vanished(err error) error {
 	return err
 }
 
-func copyEntry(ctx context.Context, src, dst string, opts CopyOptions) error {
-	info, err := os.Lstat(src)
-	if err != nil {
-		return opts.vanished(err)
-	}
-	switch mode := info.Mode(); {
+func copyEntry(ctx context.Context, src, dst string, mode fs.FileMode, opts CopyOptions) error {
+	switch {
 	case mode.IsRegular():
-		return copyFile(ctx, src, dst, info, opts)
+		return copyFile(ctx, src, dst, opts)
 	case mode&fs.ModeSymlink != 0:
-		target, err := os.Readlink(src)
+		info, err := Lstat(src)
 		if err != nil {
 			return opts.vanished(err)
 		}
-		if err := os.Symlink(target, dst); err != nil {
+		target, err := Readlink(src)
+		if err != nil {
+			return opts.vanished(err)
+		}
+		if err := Symlink(target, dst); err != nil {
 			return err
 		}
 		return giveOwner(dst, info, opts)
@@ -185,25 +189,29 @@ func giveMode(path string, info fs.FileInfo, opts CopyOptions) error {
 	if err := giveOwner(path, info, opts); err != nil {
 		return err
 	}
-	return os.Chmod(path, info.Mode())
+	return Chmod(path, info.Mode())
 }
 
 func giveOwner(path string, info fs.FileInfo, opts CopyOptions) error {
-	uid, gid := opts.UID, opts.GID
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if ok && uid == -1 {
-		uid = int(st.Uid)
+	return Give(path, opts.owner(info))
+}
+
+// owner is that of the copy of something.
+func (o CopyOptions) owner(of fs.FileInfo) Owner {
+	was := ownerOf(of)
+	if o.UID != -1 {
+		was.UID = o.UID
 	}
-	if ok && gid == -1 {
-		gid = int(st.Gid)
+	if o.GID != -1 {
+		was.GID = o.GID
 	}
-	return os.Lchown(path, uid, gid)
+	return was
 }
 
 // syncFS writes out a whole file system: one call, where fsync of a thousand files
 // would wait a thousand times. It also waits for what others have written there.
 func syncFS(path string) error {
-	dir, err := os.Open(path)
+	dir, err := OpenDir(path)
 	if err != nil {
 		return err
 	}
