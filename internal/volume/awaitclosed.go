@@ -21,7 +21,7 @@ const closedPoll = time.Millisecond
 // file open, which a lease tells (fcntl(2), F_SETLEASE: a read lease is given only when
 // there is no writer). Nobody else may open the file meanwhile.
 func AwaitClosed(ctx context.Context, path string) error {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := Open(path)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func AwaitClosed(ctx context.Context, path string) error {
 // somebody else's. Allocating what is allocated changes nothing, and waits for the
 // direct writes that are under way, on ext4 and XFS.
 func awaitDirect(path string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package volume
 import (
 	"context"
 	"io/fs"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +16,7 @@ const behindEvery = 100 * time.Millisecond
 // of it at its end would have the commits of databases on the same disk wait behind that. It
 // is about when, not about safety, so errors are of no consequence.
 func WriteBehind(ctx context.Context, dir string) {
-	root, err := os.OpenRoot(dir)
+	root, err := OpenRoot(dir)
 	if err != nil {
 		return
 	}
@@ -38,8 +37,8 @@ func WriteBehind(ctx context.Context, dir string) {
 
 // writeChanged notes when the files were changed last, and begins to write those that were
 // since the look before. Times are compared with each other only, not with a clock.
-func writeChanged(ctx context.Context, root *os.Root, changed map[string]time.Time, write bool) {
-	_ = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+func writeChanged(ctx context.Context, root *Root, changed map[string]time.Time, write bool) {
+	_ = root.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return ctx.Err() // what goes while it is looked at is of no interest
 		}
@@ -55,8 +54,8 @@ func writeChanged(ctx context.Context, root *os.Root, changed map[string]time.Ti
 	})
 }
 
-func beginWrite(root *os.Root, path string) {
-	file, err := root.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+func beginWrite(root *Root, path string) {
+	file, err := root.Open(path)
 	if err != nil {
 		return
 	}

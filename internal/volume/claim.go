@@ -13,7 +13,7 @@ import (
 // there, to a file of somebody else's.
 func Claim(path string) ([]File, error) {
 	var files []File
-	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+	err := WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -25,7 +25,7 @@ func Claim(path string) ([]File, error) {
 		if !info.IsDir() && (!info.Mode().IsRegular() || !ok || st.Nlink != 1) {
 			return &fs.PathError{Op: "claim", Path: name, Err: errors.New("neither a folder nor a file with one name")}
 		}
-		if err := os.Lchown(name, os.Getuid(), os.Getgid()); err != nil {
+		if err := Give(name, Owner{os.Getuid(), os.Getgid()}); err != nil {
 			return err
 		}
 		if info.IsDir() {

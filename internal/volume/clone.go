@@ -38,7 +38,7 @@ type Clone struct {
 // NewClone begins a clone of src in dst, which must not exist. Skip is that of
 // CopyOptions. Close gives up what it holds.
 func NewClone(src, dst string, skip func(rel string) bool) (*Clone, error) {
-	if err := os.Mkdir(dst, 0o700); err != nil {
+	if err := Mkdir(dst, 0o700); err != nil {
 		return nil, transferError(src, dst, err)
 	}
 	return &Clone{src: src, dst: dst, skip: skip, dirs: map[string]fs.FileMode{}, files: map[string]*cloneFile{}}, nil
@@ -73,7 +73,7 @@ func (c *Clone) Finish() ([]File, error) {
 	}
 	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
 	for _, rel := range c.dirsDeepestFirst() {
-		if err := os.Chmod(filepath.Join(c.dst, rel), c.dirs[rel]); err != nil {
+		if err := Chmod(filepath.Join(c.dst, rel), c.dirs[rel]); err != nil {
 			return nil, transferError(c.src, c.dst, err)
 		}
 	}
@@ -119,7 +119,7 @@ type walked struct {
 func (c *Clone) walk(ctx context.Context) (walked, error) {
 	found := walked{modes: map[string]fs.FileMode{}, files: map[string]uint64{}}
 	vanished := CopyOptions{Live: true}.vanished
-	err := filepath.WalkDir(c.src, func(path string, entry fs.DirEntry, err error) error {
+	err := WalkDir(c.src, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -173,7 +173,7 @@ func (c *Clone) arrange(found walked) error {
 			continue
 		}
 		delete(c.files, rel)
-		if err := errors.Join(f.close(), os.Remove(filepath.Join(c.dst, rel))); err != nil {
+		if err := errors.Join(f.close(), Remove(filepath.Join(c.dst, rel))); err != nil {
 			return err
 		}
 	}
@@ -182,13 +182,13 @@ func (c *Clone) arrange(found walked) error {
 			continue
 		}
 		delete(c.dirs, rel)
-		if err := os.Remove(filepath.Join(c.dst, rel)); err != nil {
+		if err := Remove(filepath.Join(c.dst, rel)); err != nil {
 			return err
 		}
 	}
 	for _, rel := range found.dirs {
 		if _, ok := c.dirs[rel]; !ok {
-			if err := os.Mkdir(filepath.Join(c.dst, rel), 0o700); err != nil {
+			if err := Mkdir(filepath.Join(c.dst, rel), 0o700); err != nil {
 				return err
 			}
 		}
@@ -283,7 +283,7 @@ type cloneFile struct {
 // openCloneFile opens a file, which is checked again as its folder is another user's,
 // and makes its clone, still empty.
 func openCloneFile(src, dst string) (*cloneFile, error) {
-	in, err := os.OpenFile(src, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	in, err := Open(src)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ func openCloneFile(src, dst string) (*cloneFile, error) {
 	if !info.Mode().IsRegular() || !ok {
 		return nil, errors.Join(&fs.PathError{Op: "clone", Path: src, Err: errors.New("is no file any more")}, in.Close())
 	}
-	out, err := os.OpenFile(dst, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := Create(dst)
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}

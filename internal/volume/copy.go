@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -46,7 +45,7 @@ func CopyTree(ctx context.Context, src, dst string, opts CopyOptions) (err error
 			err = fmt.Errorf("copy %s to %s: %w", src, dst, err)
 		}
 	}()
-	if _, err := os.Lstat(dst); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Lstat(dst); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fs.ErrExist, err)
 	}
 	temp := dst + tempSuffix
@@ -61,8 +60,8 @@ func CopyTree(ctx context.Context, src, dst string, opts CopyOptions) (err error
 			return err
 		}
 	}
-	// Not os.Rename, which replaces an empty folder that somebody made meanwhile.
-	if err := unix.Renameat2(unix.AT_FDCWD, temp, unix.AT_FDCWD, dst, unix.RENAME_NOREPLACE); err != nil {
+	// Not Rename, which replaces an empty folder that somebody made meanwhile.
+	if err := RenameNew(temp, dst); err != nil {
 		return err
 	}
 	if opts.Sync {
@@ -119,7 +118,7 @@ func copyInto(ctx context.Context, src, dst string, opts CopyOptions) error {
 // walkCopy makes the folders and hands out everything else.
 func walkCopy(ctx context.Context, src, dst string, opts CopyOptions, files chan<- string) ([]folder, error) {
 	var folders []folder
-	err := filepath.WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
+	err := WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -143,7 +142,7 @@ func walkCopy(ctx context.Context, src, dst string, opts CopyOptions, files chan
 		}
 		made := filepath.Join(dst, rel)
 		folders = append(folders, folder{made, info})
-		return os.Mkdir(made, 0o700)
+		return Mkdir(made, 0o700)
 	})
 	return folders, err
 }
@@ -157,7 +156,7 @@ func (o CopyOptions) vanished(err error) error {
 }
 
 func copyEntry(ctx context.Context, src, dst string, opts CopyOptions) error {
-	info, err := os.Lstat(src)
+	info, err := Lstat(src)
 	if err != nil {
 		return opts.vanished(err)
 	}
@@ -165,11 +164,11 @@ func copyEntry(ctx context.Context, src, dst string, opts CopyOptions) error {
 	case mode.IsRegular():
 		return copyFile(ctx, src, dst, info, opts)
 	case mode&fs.ModeSymlink != 0:
-		target, err := os.Readlink(src)
+		target, err := Readlink(src)
 		if err != nil {
 			return opts.vanished(err)
 		}
-		if err := os.Symlink(target, dst); err != nil {
+		if err := Symlink(target, dst); err != nil {
 			return err
 		}
 		return giveOwner(dst, info, opts)
@@ -185,7 +184,7 @@ func giveMode(path string, info fs.FileInfo, opts CopyOptions) error {
 	if err := giveOwner(path, info, opts); err != nil {
 		return err
 	}
-	return os.Chmod(path, info.Mode())
+	return Chmod(path, info.Mode())
 }
 
 func giveOwner(path string, info fs.FileInfo, opts CopyOptions) error {
@@ -197,13 +196,13 @@ func giveOwner(path string, info fs.FileInfo, opts CopyOptions) error {
 	if ok && gid == -1 {
 		gid = int(st.Gid)
 	}
-	return os.Lchown(path, uid, gid)
+	return Give(path, Owner{uid, gid})
 }
 
 // syncFS writes out a whole file system: one call, where fsync of a thousand files
 // would wait a thousand times. It also waits for what others have written there.
 func syncFS(path string) error {
-	dir, err := os.Open(path)
+	dir, err := OpenDir(path)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,12 @@ import (
 
 // copyFile clones, or copies what is not holes.
 func copyFile(ctx context.Context, src, dst string, info fs.FileInfo, opts CopyOptions) (err error) {
-	in, err := os.OpenFile(src, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	in, err := Open(src)
 	if err != nil {
 		return opts.vanished(err)
 	}
 	defer in.Close()
-	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := Create(dst)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"syscall"
 	"unsafe"
 
@@ -56,7 +54,7 @@ func OwnBytesSlowly(ctx context.Context, path string, share int) (int64, error) 
 func ownBytes(path string, between func() error) (int64, error) {
 	var sum int64
 	ask := &fiemap{}
-	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+	err := WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil {
 			err = between()
 		}
@@ -87,7 +85,7 @@ func ownBytes(path string, between func() error) (int64, error) {
 }
 
 func sharedBytes(path string, ask *fiemap, between func() error) (int64, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	file, err := Open(path)
 	if err != nil {
 		return 0, err
 	}

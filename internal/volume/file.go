@@ -3,11 +3,9 @@ package volume
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
+	"strings"
 )
 
 // tempSuffix marks what is not complete, or not wanted any more.
@@ -33,7 +31,7 @@ func atomicWrite(path string, data []byte, mode os.FileMode, own func(*os.File) 
 		}
 	}()
 	// Made with mode 0600, so a secret is at no moment readable for others.
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+tempSuffix)
+	file, err := CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+tempSuffix)
 	if err != nil {
 		return err
 	}
@@ -41,10 +39,10 @@ func atomicWrite(path string, data []byte, mode os.FileMode, own func(*os.File) 
 	_, err = file.Write(data)
 	err = errors.Join(err, own(file), file.Chmod(mode), file.Sync(), file.Close())
 	if err == nil {
-		err = os.Rename(temp, path)
+		err = Rename(temp, path)
 	}
 	if err != nil {
-		_ = os.Remove(temp)
+		_ = Remove(temp)
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
@@ -52,7 +50,7 @@ func atomicWrite(path string, data []byte, mode os.FileMode, own func(*os.File) 
 
 // SyncDir makes the names in a folder last: a rename is safe only after it.
 func SyncDir(path string) error {
-	dir, err := os.Open(path)
+	dir, err := OpenDir(path)
 	if err != nil {
 		return err
 	}
@@ -62,18 +60,10 @@ func SyncDir(path string) error {
 // EnsureDir makes a folder, its parents included, and gives it this mode and
 // owner. A uid or gid of -1 is left alone; giving to others needs root.
 func EnsureDir(path string, mode os.FileMode, uid, gid int) error {
-	if err := os.MkdirAll(path, mode); err != nil {
+	if err := MkdirAll(path, mode); err != nil {
 		return err
 	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	// A link could be led elsewhere between this look and the chown.
-	if !info.IsDir() {
-		return &fs.PathError{Op: "make folder", Path: path, Err: unix.ENOTDIR}
-	}
-	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	dir, err := OpenDir(path)
 	if err != nil {
 		return err
 	}
@@ -90,20 +80,27 @@ func EnsureDir(path string, mode os.FileMode, uid, gid int) error {
 // HasDir says whether a folder is there as EnsureDir leaves it. One that whoever made it
 // died over is not: it is there before it has its mode and owner.
 func HasDir(path string, mode os.FileMode, uid, gid int) bool {
-	var st unix.Stat_t
-	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+	info, err := Lstat(path)
+	if err != nil || !info.IsDir() {
 		return false
 	}
-	return os.FileMode(st.Mode).Perm() == mode && (uid == -1 || int(st.Uid) == uid) && (gid == -1 || int(st.Gid) == gid)
+	owner := ownerOf(info)
+	return info.Mode().Perm() == mode && (uid == -1 || owner.UID == uid) && (gid == -1 || owner.GID == gid)
 }
 
 // Clean removes what crashes have left in a folder, and names it.
 func Clean(dir string) ([]string, error) {
-	leftovers, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*"+tempSuffix))
+	entries, err := ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, ignoreMissing(err)
 	}
-	for _, path := range leftovers {
+	var leftovers []string
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), tempSuffix) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		leftovers = append(leftovers, path)
 		if err := RemoveTree(dir, path); err != nil {
 			return nil, fmt.Errorf("clean %s: %w", dir, err)
 		}

@@ -25,7 +25,7 @@ func RemoveTree(root, path string) error {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	// All below goes through this handle, which no link can lead out of.
-	base, err := os.OpenRoot(root)
+	base, err := OpenRoot(root)
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
@@ -60,7 +60,7 @@ func RemoveTree(root, path string) error {
 // which it has while it is removed.
 func Remains(path string) bool {
 	for _, name := range []string{path, condemned(path)} {
-		if _, err := os.Lstat(name); err == nil {
+		if _, err := Lstat(name); err == nil {
 			return true
 		}
 	}
@@ -85,23 +85,19 @@ const shrinkPauseMax = 100 * time.Millisecond
 // a file in one go, and tells a disk that wants to know of them: for gigabytes that kept
 // the commits of the databases beside waiting for 40 to 90 ms, over and over. At most half
 // of the time goes to it. What fails here is RemoveAll's to report.
-func shrink(base *os.Root, rel string) {
-	_ = fs.WalkDir(base.FS(), rel, func(name string, entry fs.DirEntry, err error) error {
+func shrink(base *Root, rel string) {
+	_ = base.WalkDir(rel, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return nil
 		}
-		file, err := base.OpenFile(name, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		file, err := base.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
 			return nil
 		}
 		defer file.Close()
-		// Asked of the open file: whoever owns the folder could have put another there. A
-		// file with a second name lives on under that.
+		// A file with a second name lives on under that: it was not opened.
 		info, err := file.Stat()
-		if err != nil || !info.Mode().IsRegular() || info.Size() <= shrinkStep {
-			return nil
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink != 1 {
+		if err != nil || info.Size() <= shrinkStep {
 			return nil
 		}
 		for size := info.Size() - shrinkStep; size > 0; size -= shrinkStep {
@@ -134,7 +130,7 @@ func below(root, path string) (string, error) {
 
 // prepareRemoval refuses mounts inside of the tree, which may be anybody's, and
 // opens folders that we own but may not write.
-func prepareRemoval(base *os.Root, rel string) error {
+func prepareRemoval(base *Root, rel string) error {
 	top, err := base.Lstat(rel)
 	if err != nil || !top.IsDir() {
 		return err
@@ -144,8 +140,8 @@ func prepareRemoval(base *os.Root, rel string) error {
 		return err
 	}
 	device := deviceOf(parent)
-	return fs.WalkDir(base.FS(), rel, func(name string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrPermission) {
+	return base.WalkDir(rel, func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, errDeep) {
 			return nil // Opened below is what could be; RemoveAll reports the rest.
 		}
 		if err != nil || !entry.IsDir() {

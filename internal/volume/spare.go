@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 )
 
 // spareUnit is what the length of a file with a spare is a multiple of: enough for
@@ -41,7 +39,7 @@ func WriteSpared(path string, data []byte, mode os.FileMode) error {
 // RemoveSpared removes the file with its spare. That it is gone already is no error.
 func RemoveSpared(path string) error {
 	for _, name := range []string{spareOf(path), path} {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -56,7 +54,7 @@ func pad(data []byte) []byte {
 // swapSpare writes in place and changes the names. Until then the file has its old
 // content, whatever becomes of the spare.
 func swapSpare(path string, padded []byte, mode os.FileMode) error {
-	spare, err := os.OpenFile(spareOf(path), os.O_WRONLY|unix.O_NOFOLLOW, 0)
+	spare, err := OpenFile(spareOf(path), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -70,7 +68,7 @@ func swapSpare(path string, padded []byte, mode os.FileMode) error {
 	if err = errors.Join(err, spare.Chmod(mode), spare.Sync(), spare.Close()); err != nil {
 		return err
 	}
-	if err := unix.Renameat2(unix.AT_FDCWD, spareOf(path), unix.AT_FDCWD, path, unix.RENAME_EXCHANGE); err != nil {
+	if err := Exchange(spareOf(path), path); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
@@ -79,7 +77,7 @@ func swapSpare(path string, padded []byte, mode os.FileMode) error {
 // keepSpare makes the spare as long as the file, with its space taken. It may fail: the
 // file is written already, and the next write does without.
 func keepSpare(path string, size int, mode os.FileMode) {
-	if info, err := os.Lstat(spareOf(path)); err == nil && info.Mode().IsRegular() && info.Size() == int64(size) {
+	if info, err := Lstat(spareOf(path)); err == nil && info.Mode().IsRegular() && info.Size() == int64(size) {
 		return
 	}
 	_ = AtomicWrite(spareOf(path), bytes.Repeat([]byte("\n"), size), mode)

@@ -20,9 +20,9 @@ import (
 // in fs/xfs/xfs_log_cil.c), so one file that is made and synced after all of them
 // brings them along. What was copied beside clones is synced file by file.
 func SyncTransferred(dir string, files []File) error {
-	var info unix.Statfs_t
-	if err := unix.Statfs(dir, &info); err != nil {
-		return &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	info, err := statfs(dir)
+	if err != nil {
+		return err
 	}
 	// An empty one has no more to write than a clone; PostgreSQL has hundreds of them.
 	copied := slices.DeleteFunc(slices.Clone(files), func(f File) bool { return f.Cloned || f.Size == 0 })
@@ -39,11 +39,11 @@ func SyncTransferred(dir string, files []File) error {
 	if err := syncOpened(last, os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
 		return err
 	}
-	return os.Remove(last)
+	return Remove(last)
 }
 
 func syncOpened(path string, flags int) error {
-	file, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	file, err := OpenFile(path, flags, 0o600)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ const unshareChunk = 1 << 20
 // writes over such a block in place has to find another one each time, which a commit
 // waits for. A file system that cannot do that is left alone.
 func Unshare(ctx context.Context, path string, pace *Pace) error {
-	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -58,12 +57,12 @@ func Transfer(ctx context.Context, src, dst string, opts TransferOptions) (files
 	if err != nil {
 		return nil, false, transferError(src, dst, err)
 	}
-	if err := errors.Join(os.Mkdir(dst, 0o700), opts.give(dst)); err != nil {
+	if err := errors.Join(Mkdir(dst, 0o700), opts.give(dst)); err != nil {
 		return nil, false, transferError(src, dst, err)
 	}
 	for _, dir := range list.dirs {
 		made := filepath.Join(dst, dir.rel)
-		if err := errors.Join(os.Mkdir(made, 0o700), opts.give(made)); err != nil {
+		if err := errors.Join(Mkdir(made, 0o700), opts.give(made)); err != nil {
 			return nil, false, transferError(src, dst, err)
 		}
 	}
@@ -74,7 +73,7 @@ func Transfer(ctx context.Context, src, dst string, opts TransferOptions) (files
 	}
 	// Deepest first: the mode of a parent may forbid to enter.
 	for _, dir := range slices.Backward(list.dirs) {
-		if err := os.Chmod(filepath.Join(dst, dir.rel), dir.mode); err != nil {
+		if err := Chmod(filepath.Join(dst, dir.rel), dir.mode); err != nil {
 			return nil, false, transferError(src, dst, err)
 		}
 	}
@@ -86,7 +85,7 @@ func (o TransferOptions) give(path string) error {
 	if o.Owner == nil {
 		return nil
 	}
-	return os.Lchown(path, o.Owner.UID, o.Owner.GID)
+	return Give(path, *o.Owner)
 }
 
 func transferError(src, dst string, err error) error {
@@ -108,7 +107,7 @@ type surveyedDir struct {
 func survey(ctx context.Context, src string, opts TransferOptions) (surveyed, error) {
 	var all surveyed
 	vanished := CopyOptions{Live: opts.Live}.vanished
-	err := filepath.WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
+	err := WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

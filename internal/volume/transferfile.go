@@ -39,7 +39,7 @@ func newCopier(t *transfer) *copier {
 
 // file clones one file, or copies and sums it.
 func (c *copier) file(ctx context.Context, rel string) (err error) {
-	in, err := os.OpenFile(filepath.Join(c.src, rel), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	in, err := Open(filepath.Join(c.src, rel))
 	if err != nil {
 		return CopyOptions{Live: c.opts.Live}.vanished(err)
 	}
@@ -48,7 +48,7 @@ func (c *copier) file(ctx context.Context, rel string) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(filepath.Join(c.dst, rel), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := Create(filepath.Join(c.dst, rel))
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (c *copier) file(ctx context.Context, rel string) (err error) {
 	c.add(f)
 	// The owner first, as that clears bits of the mode.
 	if c.opts.Owner != nil {
-		if err := out.Chown(c.opts.Owner.UID, c.opts.Owner.GID); err != nil {
+		if err := c.opts.Owner.of(out); err != nil {
 			return err
 		}
 	}
@@ -201,7 +201,7 @@ func (t *Trickle) Close() error {
 
 // SumFile reads a file and returns the CRC-32C of its content and its size.
 func SumFile(ctx context.Context, path string, pace *Pace) (sum uint32, size int64, err error) {
-	in, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	in, err := Open(path)
 	if err != nil {
 		return 0, 0, err
 	}

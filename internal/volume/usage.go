@@ -3,8 +3,6 @@ package volume
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +18,7 @@ func UsedBytes(path string) (int64, error) {
 	type inode struct{ dev, ino uint64 }
 	linked := map[inode]bool{}
 	var sum int64
-	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+	err := WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
 		var info fs.FileInfo
 		if err == nil {
 			info, err = entry.Info()
@@ -51,30 +49,40 @@ func UsedBytes(path string) (int64, error) {
 // FreeBytes is what an unprivileged user may still allocate: engines are, and the
 // reserve of root is of no use to them.
 func FreeBytes(path string) (int64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
-		return 0, &fs.PathError{Op: "statfs", Path: path, Err: err}
+	st, err := statfs(path)
+	if err != nil {
+		return 0, err
 	}
 	return int64(st.Bavail) * st.Frsize, nil
 }
 
+// statfs asks of the file system on which a path lies.
+func statfs(path string) (st unix.Statfs_t, err error) {
+	fd, err := anywhere.open(path, unix.O_PATH, 0)
+	if err == nil {
+		err = unix.Fstatfs(fd, &st)
+		_ = unix.Close(fd)
+	}
+	return st, anywhere.failed("statfs", path, err)
+}
+
 // Reflink tries if files in a folder can be cloned without copying.
 func Reflink(dir string) bool {
-	src, err := os.CreateTemp(dir, ".reflink.*"+tempSuffix)
+	src, err := CreateTemp(dir, ".reflink.*"+tempSuffix)
 	if err != nil {
 		return false
 	}
 	defer func() {
 		_ = src.Close()
-		_ = os.Remove(src.Name())
+		_ = Remove(src.Name())
 	}()
-	dst, err := os.CreateTemp(dir, ".reflink.*"+tempSuffix)
+	dst, err := CreateTemp(dir, ".reflink.*"+tempSuffix)
 	if err != nil {
 		return false
 	}
 	defer func() {
 		_ = dst.Close()
-		_ = os.Remove(dst.Name())
+		_ = Remove(dst.Name())
 	}()
 	if _, err := src.Write(make([]byte, 4096)); err != nil {
 		return false

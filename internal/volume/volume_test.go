@@ -111,7 +111,7 @@ func TestEnsureDir(t *testing.T) {
 	}
 	link := filepath.Join(filepath.Dir(dir), "link")
 	_ = os.Symlink("/etc", link)
-	if err := EnsureDir(link, 0o700, -1, -1); !errors.Is(err, syscall.ENOTDIR) {
+	if err := EnsureDir(link, 0o700, -1, -1); !errors.Is(err, ErrLink) {
 		t.Errorf("through a link: %v", err)
 	}
 }
