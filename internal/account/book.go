@@ -1,6 +1,7 @@
 package account
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
 
@@ -207,13 +209,20 @@ func (b *Book) change(name string, do func(page)) error {
 	return b.save(next)
 }
 
-// Sweep releases the ids of names of which exists says that nothing is there.
-func (b *Book) Sweep(exists func(name string) bool) error {
-	var err error
+// Sweep releases the ids of names of which exists says that nothing is there, and ends
+// what still runs as one.
+func (b *Book) Sweep(ctx context.Context, exists func(name string) bool) error {
+	var errs error
 	for _, name := range b.Names() {
-		if !exists(name) {
-			err = errors.Join(err, b.Release(name))
+		e, ok := b.Find(name)
+		if !ok || exists(name) {
+			continue
 		}
+		err := proc.KillOwned(ctx, e.ID)
+		if err == nil {
+			err = b.Release(name)
+		}
+		errs = errors.Join(errs, err)
 	}
-	return err
+	return errs
 }

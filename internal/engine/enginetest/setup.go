@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/account"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 	"kurabe/internal/pki"
@@ -98,7 +99,15 @@ func NewBed(t *testing.T, s Setup) *Bed {
 
 func lifecycle(t *testing.T, s Setup, versions []kurabe.EngineVersion) *engine.Lifecycle {
 	t.Helper()
+	var accounts *account.Book
+	if s.User != nil {
+		var err error
+		if accounts, err = account.Open(filepath.Join(s.Root, "accounts.json"), account.Options{Etc: "/etc"}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return engine.NewLifecycle(engine.Config{
+		Accounts: accounts,
 		Driver: s.Driver, Homes: filepath.Join(s.Root, "homes"), Templates: Shared(t, "templates"),
 		Snapshots: filepath.Join(s.Root, "snapshots"),
 		Runtime:   runtimeDir(t), User: s.User, Sign: signer(t, filepath.Join(s.Root, "pki")), Now: time.Now,
@@ -173,7 +182,7 @@ func (b *Bed) Home() engine.Home { return b.Lifecycle.Home(b.Want.Instance) }
 // Instance is what the lifecycle hands to the driver, where nothing is bound.
 func (b *Bed) Instance() engine.Instance {
 	home := b.Home()
-	return engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.User, SeenDir: home.Dir}
+	return engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.Lifecycle.Account(b.Want.Instance), SeenDir: home.Dir}
 }
 
 // Set wants these settings too, in a copy: the assignment before must not change.
