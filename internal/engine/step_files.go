@@ -107,7 +107,7 @@ func (l *Lifecycle) EnsureTemplate(ctx context.Context, v kurabe.EngineVersion, 
 	if exists(r.Dir) && (!ours || ownTemplate(r.Dir)) {
 		return r, nil
 	}
-	if ours { // one of an earlier version belongs to an account that tenants' code has run as
+	if exists(r.Dir) { // one of an earlier version belongs to an account that tenants' code has run as
 		if err := volume.RemoveTree(l.c.Templates, r.Dir); err != nil {
 			return r, err
 		}
