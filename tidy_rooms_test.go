@@ -80,7 +80,7 @@ var rooms = []room{
 	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
 	{"internal/metrics", []string{"."}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},
 	{"internal/load", []string{"."}, []string{pgx, mysql}, "samples sessions of a database"},
-	{"internal/logs", []string{"."}, nil, "reads the files that engines write"},
+	{"internal/logs", []string{".", "internal/volume"}, nil, "reads the files that engines write, without following their links"},
 	{"internal/audit", []string{"."}, nil, "activity streams, spool to sink"},
 	{"internal/pki", nil, nil, "keys and certificates; a mistake here must be readable on one page"},
 	{"internal/logkey", nil, nil, "imported by all, so it imports nothing"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"kurabe"
 	"kurabe/internal/volume"
@@ -132,7 +131,7 @@ func (n Applied) of(process string) Applied {
 // nothing was.
 func readApplied(h Home) (Applied, error) {
 	var a Applied
-	data, err := os.ReadFile(h.AppliedFile())
+	data, err := volume.ReadFile(h.AppliedFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return a, nil
 	}

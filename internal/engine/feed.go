@@ -60,7 +60,7 @@ func (l *Lifecycle) Feed(ctx context.Context, a kurabe.Assignment, to Ask) error
 		Ask: to, Dir: filepath.Join(i.Home.FeedDir(), string(to.ID)), CAFile: i.authority(), BytesPerSecondMax: l.c.CopyBytesPerSecondMax,
 		Certificate: func(ctx context.Context) (tls.Certificate, error) { return l.memberCertificate(ctx, i) },
 	}
-	if err := os.Mkdir(i.Home.FeedDir(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := volume.Mkdir(i.Home.FeedDir(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("feed %s: %w", to.ID, err)
 	}
 	err = volume.RemoveTree(i.Home.FeedDir(), r.Dir)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -142,13 +141,13 @@ func identity(p proc.Process) string {
 // current says whether the rendered files are what is on disk, for the engine to read, and
 // no others.
 func current(dir string, files map[string]string, gid int) bool {
-	entries, err := os.ReadDir(dir)
+	entries, err := volume.ReadDir(dir)
 	if err != nil || len(entries) != len(files) {
 		return false
 	}
 	for name, want := range files {
 		path := filepath.Join(dir, name)
-		have, err := os.ReadFile(path)
+		have, err := volume.ReadFile(path)
 		if err != nil || string(have) != want || !readableBy(path, gid) {
 			return false
 		}
@@ -168,13 +167,13 @@ func fingerprint(files map[string]string, h Home) string {
 	for _, name := range names {
 		fmt.Fprintf(sum, "%s\x00%s\x00", name, files[name])
 	}
-	certificate, _ := os.ReadFile(filepath.Join(h.TLSDir(), certificateFile))
+	certificate, _ := volume.ReadFile(filepath.Join(h.TLSDir(), certificateFile))
 	sum.Write(certificate)
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 func exists(path string) bool {
-	_, err := os.Lstat(path)
+	_, err := volume.Lstat(path)
 	return err == nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"kurabe"
@@ -34,7 +33,7 @@ func (l *Lifecycle) Prepare(ctx context.Context, v kurabe.EngineVersion) (kurabe
 	}
 	path := filepath.Join(filepath.Dir(r.Dir), "catalog.json")
 	var saved savedCatalog
-	if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &saved) == nil &&
+	if data, err := volume.ReadFile(path); err == nil && json.Unmarshal(data, &saved) == nil &&
 		saved.Format == catalogFormat && saved.BinDir == v.BinDir && len(saved.Catalog.Parameters) > 0 {
 		return withOwn(saved.Catalog), nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -103,9 +102,9 @@ func giveTree(dir string, user *proc.Credential) error {
 	if user == nil {
 		return nil
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := volume.ReadDir(dir)
 	for _, e := range entries {
-		err = errors.Join(err, os.Lchown(filepath.Join(dir, e.Name()), user.UID, user.GID))
+		err = errors.Join(err, volume.Give(filepath.Join(dir, e.Name()), *OwnerFor(user)))
 	}
 	return err
 }

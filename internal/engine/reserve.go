@@ -63,7 +63,7 @@ func (r *fileReserve) Bytes() int64 { return r.bytes }
 
 // Held implements Reserve.
 func (r *fileReserve) Held() bool {
-	info, err := os.Lstat(r.path)
+	info, err := volume.Lstat(r.path)
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
@@ -73,7 +73,7 @@ func (r *fileReserve) Held() bool {
 
 // Make implements Reserve.
 func (r *fileReserve) Make() error {
-	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	f, err := volume.OpenFile(r.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the reserve: %w", err)
 	}
@@ -86,7 +86,7 @@ func (r *fileReserve) Make() error {
 
 // Free implements Reserve.
 func (r *fileReserve) Free() error {
-	if err := os.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := volume.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("free the reserve: %w", err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"kurabe"
@@ -87,7 +86,7 @@ func openSource(ctx context.Context, store snapshot.Store, archive *snapshot.Arc
 	}
 	err = fmt.Errorf("%w, and %w", snapshot.ErrMissing, snapshot.ErrNotArchived)
 	// Without the folder of all snapshots its disk may only not be mounted yet.
-	if _, gone := os.Lstat(store.Dir); gone == nil {
+	if _, gone := volume.Lstat(store.Dir); gone == nil {
 		err = &snapshot.DamagedError{Snapshot: id, Err: err}
 	}
 	return snapshotSource{}, fmt.Errorf("%s: %w", id, err)

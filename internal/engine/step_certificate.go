@@ -6,13 +6,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"kurabe"
 	"kurabe/internal/pki"
+	"kurabe/internal/volume"
 )
 
 // Files below Home.TLSDir.
@@ -72,7 +72,7 @@ func (i Instance) CertificateName() string {
 // that the assignment needs.
 func (l *Lifecycle) certificate(i Instance) (ends time.Time, current bool) {
 	path := filepath.Join(i.Home.TLSDir(), certificateFile)
-	data, err := os.ReadFile(path)
+	data, err := volume.ReadFile(path)
 	if _, gid := owner(i.User); err != nil || !readableBy(path, gid) {
 		return time.Time{}, false
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -21,7 +20,7 @@ func (h Home) FreshDir() string { return h.DataDir() + ".fresh" }
 
 // unnamed are the folders beside the data that are being made, or removed, or were.
 func (h Home) unnamed() []string {
-	entries, _ := os.ReadDir(h.Dir) // where none can be read, none can be made either
+	entries, _ := volume.ReadDir(h.Dir) // where none can be read, none can be made either
 	var found []string
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), filepath.Base(h.DataDir())+".") {

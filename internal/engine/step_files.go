@@ -39,6 +39,15 @@ func owner(user *proc.Credential) (uid, gid int) {
 	return user.UID, user.GID
 }
 
+// OwnerFor is whom files that an engine works with are given to, nil where it runs as the
+// service. All that changes hands below a home does so as this says.
+func OwnerFor(user *proc.Credential) *volume.Owner {
+	if user == nil {
+		return nil
+	}
+	return &volume.Owner{UID: user.UID, GID: user.GID}
+}
+
 // homeDir is one of the folders that an instance has from its first step on.
 type homeDir struct {
 	path     string
@@ -113,7 +122,7 @@ func (l *Lifecycle) EnsureTemplate(ctx context.Context, v kurabe.EngineVersion, 
 		}
 	}
 	for _, dir := range []string{l.c.Templates, filepath.Dir(filepath.Dir(r.Dir)), filepath.Dir(r.Dir)} {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
+		if err := volume.MkdirAll(dir, 0o711); err != nil {
 			return r, fmt.Errorf("make template: %w", err)
 		}
 	}
@@ -160,7 +169,7 @@ func (l *Lifecycle) copyTemplate(ctx context.Context, i Instance) error {
 			return fmt.Errorf("give the data folder its identity: %w", err)
 		}
 	}
-	if err := os.Rename(fresh, i.Home.DataDir()); err != nil {
+	if err := volume.Rename(fresh, i.Home.DataDir()); err != nil {
 		return fmt.Errorf("copy template: %w", err)
 	}
 	return volume.SyncDir(i.Home.Dir)
@@ -172,20 +181,20 @@ func (l *Lifecycle) writeSettings(i Instance) error {
 	_, gid := owner(i.User)
 	for name, content := range files {
 		path := filepath.Join(i.Home.ConfDir(), name)
-		if have, err := os.ReadFile(path); err == nil && string(have) == content && readableBy(path, gid) {
+		if have, err := volume.ReadFile(path); err == nil && string(have) == content && readableBy(path, gid) {
 			continue
 		}
 		if err := writeFor(path, []byte(content), confMode, gid); err != nil {
 			return fmt.Errorf("write settings: %w", err)
 		}
 	}
-	entries, err := os.ReadDir(i.Home.ConfDir())
+	entries, err := volume.ReadDir(i.Home.ConfDir())
 	if err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
 	for _, e := range entries {
 		if _, ok := files[e.Name()]; !ok {
-			if err := os.RemoveAll(filepath.Join(i.Home.ConfDir(), e.Name())); err != nil {
+			if err := volume.RemoveAll(filepath.Join(i.Home.ConfDir(), e.Name())); err != nil {
 				return fmt.Errorf("write settings: %w", err)
 			}
 		}
@@ -204,7 +213,7 @@ func writeFor(path string, data []byte, mode os.FileMode, gid int) error {
 // readableBy says whether a file is of the engine's group. Earlier versions gave it to
 // the group after it had its name, and could die in between.
 func readableBy(path string, gid int) bool {
-	info, err := os.Stat(path)
+	info, err := volume.Stat(path)
 	if err != nil {
 		return false
 	}
@@ -217,7 +226,7 @@ func (l *Lifecycle) removeHome(ctx context.Context, i Instance) error {
 	// The mount point first, since whoever dies in between finds the rest by the home. It is
 	// no more than that: the mount itself lived in the engine's namespace.
 	if i.SeenDir != i.Home.Dir {
-		if err := os.Remove(i.SeenDir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(i.SeenDir); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove mount point: %w", err)
 		}
 	}

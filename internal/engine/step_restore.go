@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/snapshot"
@@ -50,7 +49,7 @@ func (l *Lifecycle) restore(ctx context.Context, i Instance) error {
 		_ = volume.RemoveTree(i.Home.Dir, fresh)
 		return err
 	}
-	if err := os.Rename(fresh, i.Home.DataDir()); err != nil {
+	if err := volume.Rename(fresh, i.Home.DataDir()); err != nil {
 		return err
 	}
 	return volume.SyncDir(i.Home.Dir)

@@ -46,7 +46,7 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 	}
 	// What is on disk now is what the server will read: the note is written
 	// first, so a death in between costs a reload, never a missing one.
-	if err := os.Truncate(i.Home.StartLog(), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := volume.Truncate(i.Home.StartLog(), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("start %s: %w", i.Engine, err)
 	}
 	if s, ok := l.c.Driver.(Settler); ok {
@@ -121,7 +121,7 @@ func (l *Lifecycle) waitReady(ctx context.Context, i Instance) error {
 func (l *Lifecycle) startFailed(ctx context.Context, i Instance) error {
 	waitQuiet(ctx, i.Home)
 	kind, message := l.c.Driver.StartFailure(l.logTail(i))
-	if err := os.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := volume.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget the failed start: %w", err)
 	}
 	if m, ok := l.c.Driver.(Mender); ok {
@@ -156,7 +156,7 @@ func waitQuiet(ctx context.Context, h Home) {
 // logTail is the end of the start log and of the newest error log.
 func (l *Lifecycle) logTail(i Instance) string {
 	var names []string
-	entries, _ := os.ReadDir(i.Home.LogDir())
+	entries, _ := volume.ReadDir(i.Home.LogDir())
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -164,7 +164,7 @@ func (l *Lifecycle) logTail(i Instance) string {
 }
 
 func tail(path string) string {
-	f, err := os.Open(path)
+	f, err := volume.Open(path)
 	if err != nil {
 		return ""
 	}
@@ -221,7 +221,7 @@ func (l *Lifecycle) end(ctx context.Context, i Instance, sig syscall.Signal) err
 
 // forgetRecord makes the end of a server one that we wanted.
 func forgetRecord(i Instance) error {
-	if err := os.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := volume.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("stop %s: %w", i.Engine, err)
 	}
 	return volume.SyncDir(filepath.Dir(i.Home.RecordFile()))
@@ -247,7 +247,7 @@ func (l *Lifecycle) noteCrash(i Instance) error {
 			return err
 		}
 	}
-	if err := os.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := volume.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget the ended server: %w", err)
 	}
 	return nil

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/volume"
 )
 
 // Rotator is implemented by a driver whose server does not rotate its logs by
@@ -86,7 +86,7 @@ func (l *Lifecycle) rotationDue(i Instance, files []fs.FileInfo) bool {
 			newestOther = f.ModTime()
 		}
 	}
-	born, err := os.Stat(i.Home.TLSDir())
+	born, err := volume.Stat(i.Home.TLSDir())
 	if newestOther.IsZero() && err == nil {
 		newestOther = born.ModTime()
 	}
@@ -95,7 +95,7 @@ func (l *Lifecycle) rotationDue(i Instance, files []fs.FileInfo) bool {
 
 // logFiles lists the regular files of a log folder, newest first.
 func logFiles(dir string) ([]fs.FileInfo, error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := volume.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -120,7 +120,7 @@ func removeOldLogs(dir string, files []fs.FileInfo, now time.Time) error {
 		if n == 0 || now.Sub(f.ModTime()) < logAgeMax && kept <= logBytesMax {
 			continue
 		}
-		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove old log: %w", err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"syscall"
 
@@ -65,7 +64,7 @@ func (v *verifying) compareSizes(data string, known []volume.File) error {
 			v.add("the list of files names %q", f.Path)
 			continue
 		}
-		info, err := os.Lstat(filepath.Join(data, f.Path))
+		info, err := volume.Lstat(filepath.Join(data, f.Path))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			v.add("file %s is missing", f.Path)

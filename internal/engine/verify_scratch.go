@@ -93,7 +93,7 @@ func (v *verifying) close() error {
 func (s *Snapshots) SweepVerified(ctx context.Context) error {
 	var errs error
 	for _, l := range s.engines {
-		entries, err := os.ReadDir(l.scratchDir())
+		entries, err := volume.ReadDir(l.scratchDir())
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = errors.Join(errs, err)
 		}
@@ -138,7 +138,7 @@ func (l *Lifecycle) sweep(ctx context.Context, dir string, id kurabe.SnapshotID)
 // removeScratch ends what works in a scratch folder, and removes it. Servers work in
 // the data, the engines' tools at most two folders deep beside it.
 func removeScratch(ctx context.Context, root, dir string) error {
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err := volume.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, place := range scratchPlaces(dir) {
@@ -152,16 +152,23 @@ func removeScratch(ctx context.Context, root, dir string) error {
 func scratchPlaces(dir string) []string {
 	places := []string{dir}
 	data := Home{Dir: dir}.DataDir()
-	for _, deeper := range [2]string{"*", filepath.Join("*", "*")} {
-		found, err := filepath.Glob(filepath.Join(dir, deeper))
-		if err != nil {
-			continue // only a pattern can be wrong
-		}
-		for _, path := range found {
-			if info, err := os.Lstat(path); err == nil && info.IsDir() && filepath.Dir(path) != data {
-				places = append(places, path)
-			}
+	for _, place := range foldersIn(dir) {
+		places = append(places, place)
+		if place != data {
+			places = append(places, foldersIn(place)...)
 		}
 	}
 	return places
+}
+
+// foldersIn names the folders of a folder, as far as it can be read.
+func foldersIn(dir string) []string {
+	entries, _ := volume.ReadDir(dir)
+	var folders []string
+	for _, e := range entries {
+		if e.IsDir() {
+			folders = append(folders, filepath.Join(dir, e.Name()))
+		}
+	}
+	return folders
 }

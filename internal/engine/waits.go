@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"kurabe"
 	"kurabe/internal/volume"
@@ -90,7 +89,7 @@ func (c *waitCounter) Read(ctx context.Context, a kurabe.Assignment, elsewhere i
 }
 
 func readWaitsNote(h Home) (n waitsNote, err error) {
-	data, err := os.ReadFile(h.WaitsFile())
+	data, err := volume.ReadFile(h.WaitsFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return n, nil
 	}
@@ -117,7 +116,7 @@ func forgetWaits(i Instance) error {
 	if i.Role != nil {
 		return nil
 	}
-	if err := os.Remove(i.Home.WaitsFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := volume.Remove(i.Home.WaitsFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget the waits of %s: %w", i.Instance, err)
 	}
 	return nil

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/volume"
 )
 
 // maxFiles bounds a listing: a year of hourly files.
@@ -66,7 +66,7 @@ func (s *Source) each(ctx context.Context, id kurabe.InstanceID, engine kurabe.E
 	if err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := volume.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/volume"
 )
 
 // Read returns whole lines of a file, at most lines of them: from marker on ("0"
@@ -76,16 +77,12 @@ func (s *Source) open(ctx context.Context, id kurabe.InstanceID, engine kurabe.E
 	}
 	// A link that took the file's place since the listing is refused, and a pipe
 	// does not make us wait for its writer.
-	file, err := os.OpenFile(filepath.Join(dir, local), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
+	file, err := volume.Open(filepath.Join(dir, local))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, volume.ErrLink) || errors.Is(err, volume.ErrNotFile) || errors.Is(err, volume.ErrSecondName) {
 		return nil, missing
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
-	}
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		_ = file.Close()
-		return nil, missing
 	}
 	return file, nil
 }

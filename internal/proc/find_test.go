@@ -199,21 +199,31 @@ func threads(t *testing.T) int {
 
 func TestSurvivorsByInode(t *testing.T) {
 	b := newBed(t)
-	link := filepath.Join(b.dir, "link")
-	if err := os.Symlink(b.data, link); err != nil {
-		t.Fatal(err)
-	}
+	link, moved := filepath.Join(b.dir, "link"), filepath.Join(b.dir, "moved")
 	cmd := exec.Command("/bin/sleep", "60")
 	cmd.Dir = b.data
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	left, err := Survivors(link)
+	if err := errors.Join(os.Rename(b.data, moved), os.Symlink(moved, link)); err != nil {
+		t.Fatal(err)
+	}
+	// A link is somebody's who wants to have others killed.
+	if left, err := Survivors(link); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("by a link: %v, %v", left, err)
+	}
+	if err := errors.Join(KillSurvivors(deadline(t), link), Resume(link)); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("killed by a link: %v", err)
+	}
+	if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Fatal(err)
+	}
+	left, err := Survivors(moved)
 	if err != nil || len(left) != 1 || left[0] != cmd.Process.Pid {
 		t.Errorf("survivors = %v, %v", left, err)
 	}
 	// It is a child that somebody else reaps: KillSurvivors must leave that to them.
-	if err := KillSurvivors(deadline(t), link); err != nil {
+	if err := KillSurvivors(deadline(t), moved); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {

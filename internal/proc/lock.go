@@ -38,7 +38,7 @@ func (e *LockHeldError) Retryable() bool { return true }
 // LockHeld looks if any process of an engine's tree is alive. It takes a shared
 // lock for an instant, which takeLock allows for.
 func LockHeld(lockFile string) (bool, error) {
-	file, err := os.Open(lockFile)
+	file, err := openFile(lockFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -72,10 +72,9 @@ const (
 
 // takeLock opens and locks the file and returns the descriptor, close-on-exec.
 func takeLock(path string) (int, error) {
-	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_CLOEXEC | unix.O_NOFOLLOW
-	fd, err := unix.Open(path, flags, 0o600)
+	fd, err := openNoLink(path, unix.O_RDWR|unix.O_CREAT, 0o600)
 	if err != nil {
-		return -1, &fs.PathError{Op: "open", Path: path, Err: err}
+		return -1, err
 	}
 	for range lockTries {
 		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)

@@ -8,6 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // recordBytesMax bounds what we read back: tags are nonces and hashes.
@@ -45,23 +48,26 @@ func writeRecord(spec Spec) error {
 	// A fixed name: the lock makes us the only writer, and a leftover of a killed
 	// shim is replaced. O_EXCL after Remove refuses a planted link.
 	temp := spec.RecordFile + ".tmp"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeFile(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	fd, err := openNoLink(temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
+	file := os.NewFile(uintptr(fd), temp)
 	_, err = file.Write(raw)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	return os.Rename(temp, spec.RecordFile)
+	return inFolder(temp, func(dir int, name string) error {
+		return unix.Renameat(dir, name, dir, filepath.Base(spec.RecordFile))
+	})
 }
 
 // readRecord gives found=false if there is no record.
 func readRecord(path string) (rec record, found bool, err error) {
-	file, err := os.Open(path)
+	file, err := openFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return record{}, false, nil
 	}
@@ -93,6 +99,6 @@ func dropRecord(spec Spec, pid int) {
 	}
 	defer unlock()
 	if rec, found, err := readRecord(spec.RecordFile); err == nil && found && rec.PID == pid {
-		_ = os.Remove(spec.RecordFile) // A record left behind names a dead process.
+		_ = removeFile(spec.RecordFile) // A record left behind names a dead process.
 	}
 }

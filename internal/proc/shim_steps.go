@@ -70,10 +70,9 @@ func openLog(spec Spec) error {
 		path = os.DevNull
 	}
 	// Without blocking: somebody may have put a pipe there, which nobody reads.
-	const flags = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
-	fd, err := unix.Open(path, flags, 0o640)
+	fd, err := openNoLink(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NONBLOCK, 0o640)
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
+		return err
 	}
 	defer unix.Close(fd)
 	if path != os.DevNull {
@@ -124,7 +123,13 @@ func enterView(from, to string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("detach mounts: %w", err)
 	}
-	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	// Opened in this table of mounts: a bind takes no folder of another one.
+	source, err := openNoLink(from, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(source)
+	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", source), to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("bind %s as %s: %w", from, to, err)
 	}
 	return nil

@@ -17,9 +17,9 @@ import (
 // inside a bind. Zombies do not count, neither do we. Without root only our own
 // user's processes can be seen.
 func Survivors(dataDir string) ([]int, error) {
-	var dir unix.Stat_t
-	if err := unix.Stat(dataDir, &dir); err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: dataDir, Err: err}
+	dir, err := statDir(dataDir)
+	if err != nil {
+		return nil, err
 	}
 	all, err := pids()
 	if err != nil {
@@ -54,9 +54,9 @@ const (
 func KillSurvivors(ctx context.Context, dataDir string) error {
 	ctx, cancel := context.WithTimeout(ctx, killSurvivorsTime)
 	defer cancel()
-	var dir unix.Stat_t
-	if err := unix.Stat(dataDir, &dir); err != nil {
-		return &fs.PathError{Op: "stat", Path: dataDir, Err: err}
+	dir, err := statDir(dataDir)
+	if err != nil {
+		return err
 	}
 	for range killRoundsMax {
 		found, err := Survivors(dataDir)

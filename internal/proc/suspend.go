@@ -8,8 +8,6 @@ import (
 	"slices"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Bounds of Suspend: a process that waits for the disk stops only after that.
@@ -92,9 +90,9 @@ func Resume(dataDir string) error {
 
 // signalWorkers signals processes that work in a data folder, and none that does not.
 func signalWorkers(found []int, dataDir string, sig syscall.Signal) error {
-	var dir unix.Stat_t
-	if err := unix.Stat(dataDir, &dir); err != nil {
-		return &os.PathError{Op: "stat", Path: dataDir, Err: err}
+	dir, err := statDir(dataDir)
+	if err != nil {
+		return err
 	}
 	var errs []error
 	for _, pid := range found {

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // Marks tell the processes of one server from all others. One is enough to be found; a
@@ -41,9 +39,8 @@ func NewTree(marks Marks) *Tree { return &Tree{marks: marks} }
 // Look finds out what the files of the marks say now. It alone needs the disk. What is
 // missing is no error: it may come, or never have been.
 func (t *Tree) Look() error {
-	var dir unix.Stat_t
-	dirErr := unix.Stat(t.marks.DataDir, &dir)
-	lock, lockErr := os.Open(t.marks.LockFile)
+	dir, dirErr := statDir(t.marks.DataDir)
+	lock, lockErr := openFile(t.marks.LockFile)
 	server, found, recordErr := Find(t.marks.RecordFile)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -106,16 +106,16 @@ type fetching struct {
 	sums  map[string]uint32
 	opts  volume.TransferOptions
 	pace  *volume.Pace
-	root  *os.Root // of the folder that is made: nothing is written outside
+	root  *volume.Root // of the folder that is made: nothing is written outside
 	total int64
 	done  atomic.Int64
 }
 
 func (f *fetching) run(ctx context.Context, dst string, l layout) (err error) {
-	if err := os.Mkdir(dst, 0o700); err != nil {
+	if err := volume.Mkdir(dst, 0o700); err != nil {
 		return err
 	}
-	if f.root, err = os.OpenRoot(dst); err != nil {
+	if f.root, err = volume.OpenRoot(dst); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.root.Close()) }()
@@ -148,7 +148,7 @@ func (f *fetching) give(name string) error {
 	if f.opts.Owner == nil {
 		return nil
 	}
-	return f.root.Lchown(name, f.opts.Owner.UID, f.opts.Owner.GID)
+	return f.root.Give(name, *f.opts.Owner)
 }
 
 // pack reads one pack to its end: only then has the repository checked all of it.
@@ -209,7 +209,7 @@ func unexpectedEnd(err error) error {
 
 // file writes one file and compares it with its checksum; from is what in reads.
 func (f *fetching) file(ctx context.Context, in io.Reader, from *noted, m member, buf []byte) (err error) {
-	out, err := f.root.OpenFile(m.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := f.root.Create(m.Path)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (f *fetching) file(ctx context.Context, in io.Reader, from *noted, m member
 	}
 	// The owner first, as that clears bits of the mode.
 	if f.opts.Owner != nil {
-		if err := out.Chown(f.opts.Owner.UID, f.opts.Owner.GID); err != nil {
+		if err := f.opts.Owner.Own(out); err != nil {
 			return err
 		}
 	}

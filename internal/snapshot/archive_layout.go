@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -79,7 +78,7 @@ func divide(dataDir, listSum string, files []volume.File, packBytes int64) (layo
 // PostgreSQL does not start without some.
 func folders(dataDir string) (pack, error) {
 	var all pack
-	err := filepath.WalkDir(dataDir, func(name string, entry fs.DirEntry, err error) error {
+	err := volume.WalkDir(dataDir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() || name == dataDir {
 			return err
 		}
@@ -95,7 +94,7 @@ func folders(dataDir string) (pack, error) {
 }
 
 func describe(dataDir string, f volume.File) (member, error) {
-	info, err := os.Lstat(filepath.Join(dataDir, f.Path))
+	info, err := volume.Lstat(filepath.Join(dataDir, f.Path))
 	if err != nil {
 		return member{}, err
 	}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"kurabe"
 	"kurabe/internal/blob"
+	"kurabe/internal/volume"
 )
 
 // Archived is a snapshot that was found, or why its record cannot be used.
@@ -107,7 +107,7 @@ func (a *Archive) readOne(ctx context.Context, store blob.Store, id kurabe.Snaps
 
 // All reads the record of each complete snapshot in the folder, in the order of ids.
 func (s Store) All() ([]Archived, error) {
-	entries, err := os.ReadDir(s.Dir)
+	entries, err := volume.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -199,7 +198,7 @@ func (p *pushing) put(ctx context.Context, name string, of pack) error {
 
 // write makes the tar of a pack. It depends on the members alone.
 func (p *pushing) write(ctx context.Context, w io.Writer, of pack) error {
-	root, err := os.OpenRoot(p.dir)
+	root, err := volume.OpenRoot(p.dir)
 	if err != nil {
 		return err
 	}
@@ -230,7 +229,7 @@ func (m member) header() *tar.Header {
 
 // file writes the content of one file and compares it with its checksum before the
 // pack can end.
-func (p *pushing) file(ctx context.Context, w io.Writer, root *os.Root, m member, buf []byte) error {
+func (p *pushing) file(ctx context.Context, w io.Writer, root *volume.Root, m member, buf []byte) error {
 	in, err := root.Open(m.Path)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 
@@ -76,9 +75,9 @@ func (s Store) Find(id kurabe.SnapshotID) (Record, State, error) {
 	if !idForm.MatchString(string(id)) {
 		return Record{}, Absent, fmt.Errorf("%q is no id of a snapshot", id)
 	}
-	raw, err := os.ReadFile(filepath.Join(s.Path(id), recordName))
+	raw, err := volume.ReadFile(filepath.Join(s.Path(id), recordName))
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(s.Path(id)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := volume.Lstat(s.Path(id)); errors.Is(err, fs.ErrNotExist) {
 			return Record{}, Absent, nil
 		}
 		return Record{}, Partial, nil
@@ -119,10 +118,10 @@ func (s Store) Begin(id kurabe.SnapshotID) error {
 	}
 	// The folder of all may be on a disk of its own that is not mounted, so it is
 	// made, but its parents are not.
-	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := volume.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make folder of snapshots: %w", err)
 	}
-	if err := os.Mkdir(s.Path(id), 0o700); err != nil {
+	if err := volume.Mkdir(s.Path(id), 0o700); err != nil {
 		return fmt.Errorf("make folder of snapshot: %w", err)
 	}
 	return nil
@@ -167,8 +166,8 @@ func (s Store) Remove(id kurabe.SnapshotID) error {
 		return fmt.Errorf("%q is no id of a snapshot", id)
 	}
 	dir := s.Path(id)
-	if _, err := os.Lstat(dir); err == nil {
-		err := os.Remove(filepath.Join(dir, recordName))
+	if _, err := volume.Lstat(dir); err == nil {
+		err := volume.Remove(filepath.Join(dir, recordName))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove snapshot %s: %w", id, err)
 		}
@@ -176,7 +175,7 @@ func (s Store) Remove(id kurabe.SnapshotID) error {
 			return fmt.Errorf("remove snapshot %s: %w", id, err)
 		}
 	}
-	if _, err := os.Lstat(s.Dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err := volume.Lstat(s.Dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	// One that was cut off while it was removed has a name of its own.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -31,7 +30,7 @@ func (s Store) writeList(id kurabe.SnapshotID, files []volume.File) (string, err
 
 // List returns the files of a snapshot as they were when it was complete.
 func (s Store) List(r Record) ([]volume.File, error) {
-	raw, err := os.ReadFile(filepath.Join(s.Path(r.Snapshot), listName(r.ListSum)))
+	raw, err := volume.ReadFile(filepath.Join(s.Path(r.Snapshot), listName(r.ListSum)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, damaged(r.Snapshot, "the list of its files is missing")
 	}
@@ -59,7 +58,7 @@ func (s Store) Check(r Record) ([]volume.File, error) {
 		if !filepath.IsLocal(f.Path) {
 			return nil, damaged(r.Snapshot, "its list names %q", f.Path)
 		}
-		info, err := os.Lstat(filepath.Join(s.Data(r.Snapshot), f.Path))
+		info, err := volume.Lstat(filepath.Join(s.Data(r.Snapshot), f.Path))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, damaged(r.Snapshot, "file %s is missing", f.Path)

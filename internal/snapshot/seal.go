@@ -43,7 +43,7 @@ func (s Store) Seal(r Record, files []volume.File) error {
 	if err != nil || now.ListSum == old {
 		return err
 	}
-	err = os.Remove(filepath.Join(s.Path(r.Snapshot), listName(old)))
+	err = volume.Remove(filepath.Join(s.Path(r.Snapshot), listName(old)))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -160,7 +160,7 @@ func (r *Root) WriteNew(name string, data []byte, mode fs.FileMode, owner *Owner
 	}
 	_, err = file.Write(data)
 	if owner != nil {
-		err = errors.Join(err, owner.of(file))
+		err = errors.Join(err, owner.Own(file))
 	}
 	return errors.Join(err, file.Chmod(mode), file.Close())
 }
@@ -174,8 +174,8 @@ func (r *Root) Truncate(name string, size int64) error {
 	return errors.Join(file.Truncate(size), file.Close())
 }
 
-// of makes him the owner of an open file.
-func (o Owner) of(file *os.File) error { return file.Chown(o.UID, o.GID) }
+// Own makes him the owner of an open file.
+func (o Owner) Own(file *os.File) error { return file.Chown(o.UID, o.GID) }
 
 func sortEntries(entries []fs.DirEntry) {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })

@@ -74,7 +74,7 @@ func (c *copier) file(ctx context.Context, rel string) (err error) {
 	c.add(f)
 	// The owner first, as that clears bits of the mode.
 	if c.opts.Owner != nil {
-		if err := c.opts.Owner.of(out); err != nil {
+		if err := c.opts.Owner.Own(out); err != nil {
 			return err
 		}
 	}

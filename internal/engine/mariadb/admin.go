@@ -9,11 +9,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // The frames of kurabe_guard.c.
@@ -55,16 +55,9 @@ var preamble = []string{
 	"SET SESSION sql_log_off = 1, slow_query_log = 0, sql_log_bin = 0",
 }
 
-// openAdmin opens a session. The socket's path may be longer than an address can
-// hold, so it is dialled through a descriptor of its folder.
+// openAdmin opens a session.
 func openAdmin(ctx context.Context, i engine.Instance) (*admin, error) {
-	dir, err := os.Open(i.Home.RunDir())
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), adminSocketName))
+	conn, err := volume.DialSocket(ctx, filepath.Join(i.Home.RunDir(), adminSocketName))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w: %w", engine.ErrNotReady, err)
 	}

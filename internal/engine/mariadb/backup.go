@@ -138,7 +138,7 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 		return fmt.Errorf("adopt: %w", err)
 	}
 	for _, name := range append([]string{"ib_buffer_pool", followFile}, replicationFiles...) {
-		if err := os.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("adopt: %w", err)
 		}
 	}
@@ -146,7 +146,7 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 		return fmt.Errorf("adopt: %w", err)
 	}
 	temp := filepath.Join(dataDir, tempDir)
-	if err := os.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := volume.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("adopt: %w", err)
 	}
 	return w.give(temp)
@@ -156,12 +156,12 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 // plugin closes when it starts.
 func (w *workshop) guard(dataDir string) error {
 	system := filepath.Join(dataDir, systemSchema)
-	if err := os.Chmod(system, 0o700); err != nil {
+	if err := volume.Chmod(system, 0o700); err != nil {
 		return err
 	}
 	for name, text := range triggerFiles() {
 		path := filepath.Join(system, name)
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), w.give(path)); err != nil {
+		if err := w.write(path, text); err != nil {
 			return err
 		}
 	}

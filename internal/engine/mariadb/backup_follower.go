@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -183,7 +182,7 @@ func behind(ctx context.Context, dir string, want gtid) (kurabe.LogPosition, err
 }
 
 func findBehind(ctx context.Context, dir string, want gtid) (at kurabe.LogPosition, err error) {
-	root, err := os.OpenRoot(dir)
+	root, err := volume.OpenRoot(dir)
 	if err != nil {
 		return at, err
 	}
@@ -209,7 +208,7 @@ func findBehind(ctx context.Context, dir string, want gtid) (at kurabe.LogPositi
 // searchBinlog reads a file up to the end of a transaction, or of what it begins with if that is
 // the newest before it. It is not found in a file that begins behind it, or without a word of
 // what was before, as one does whose server died when it had made it.
-func searchBinlog(ctx context.Context, root *os.Root, name string, want gtid) (place, bool, error) {
+func searchBinlog(ctx context.Context, root *volume.Root, name string, want gtid) (place, bool, error) {
 	p := place{at: kurabe.LogPosition{File: name}}
 	file, size, err := openBinlog(root, name)
 	if err != nil {

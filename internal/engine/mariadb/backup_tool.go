@@ -65,7 +65,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 		volume.AtomicWrite(options, []byte(toolSettings(i, w.name, password, bytesPerSecondMax)), 0o600),
 	)
 	if err == nil {
-		err = os.Chown(options, uid, gid)
+		err = volume.Give(options, volume.Owner{UID: uid, GID: gid})
 	}
 	if err == nil {
 		err = withAdmin(ctx, i, func(a *admin) error { return makeCopier(ctx, a, w.name, password) })
@@ -103,7 +103,7 @@ func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest
 		return begun, err
 	}
 	defer func() { failure = errors.Join(failure, files.close()) }()
-	said, err := os.OpenFile(w.path(toolLog), os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	said, err := volume.Create(w.path(toolLog))
 	if err != nil {
 		return begun, err
 	}
@@ -122,7 +122,7 @@ func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest
 	if streamErr := stream.end(); streamErr != nil && ctx.Err() == nil {
 		err = errors.Join(streamErr, err)
 	}
-	log, readErr := os.ReadFile(w.path(toolLog))
+	log, readErr := volume.ReadFile(w.path(toolLog))
 	if err == nil && readErr == nil && !completed.Match(log) {
 		err = errors.New("it does not say that the copy is complete")
 	}
@@ -199,12 +199,12 @@ func (w *copyShop) position() (kurabe.LogPosition, error) {
 // readSmall reads a file of a folder that the engine's user can write.
 func readSmall(dir, name string) (string, error) {
 	const most = 4096
-	root, err := os.OpenRoot(dir)
+	root, err := volume.OpenRoot(dir)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	file, err := root.Open(name)
 	if err != nil {
 		return "", err
 	}
@@ -219,7 +219,7 @@ var toolFiles = []string{"backup-my.cnf", "ib_buffer_pool"}
 // deliver moves the finished copy to where it was asked for, as the service's.
 func (w *copyShop) deliver(ctx context.Context, r engine.CopyRequest) ([]volume.File, error) {
 	made := w.path(copyData)
-	entries, err := os.ReadDir(made)
+	entries, err := volume.ReadDir(made)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (w *copyShop) deliver(ctx context.Context, r engine.CopyRequest) ([]volume.
 			ours = ours || name == f
 		}
 		if ours {
-			if err := os.Remove(filepath.Join(made, name)); err != nil {
+			if err := volume.Remove(filepath.Join(made, name)); err != nil {
 				return nil, err
 			}
 		}
@@ -239,7 +239,7 @@ func (w *copyShop) deliver(ctx context.Context, r engine.CopyRequest) ([]volume.
 	if err != nil {
 		return nil, err
 	}
-	err = os.Rename(made, r.Dir)
+	err = volume.Rename(made, r.Dir)
 	if errors.Is(err, syscall.EXDEV) {
 		files, _, err = volume.Transfer(ctx, made, r.Dir, volume.TransferOptions{})
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // variable is one row of information_schema.SYSTEM_VARIABLES.
@@ -64,7 +64,7 @@ func (w *workshop) serveOnce(ctx context.Context, statements string) error {
 	path := filepath.Join(w.dir, "init.sql")
 	// Of one line each: an init file has a statement per line.
 	text := strings.ReplaceAll(statements, "\n ", " ") + "SHUTDOWN;\n"
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err := volume.WriteNew(path, []byte(text), 0o644, nil); err != nil {
 		return err
 	}
 	return w.serve(ctx, "mariadbd --init-file", []string{

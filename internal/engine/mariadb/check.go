@@ -10,6 +10,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
+	"kurabe/internal/volume"
 )
 
 // Bounds of what a check reports: the first problems tell what to do.
@@ -62,10 +63,14 @@ func (d *Driver) check(ctx context.Context, i engine.Instance, dataDir string, r
 		found.add(err.Error())
 		err = nil
 	}
-	// The server is gone, so its files are at rest.
-	if err = errors.Join(err, s.close()); err == nil {
-		err = checkPages(ctx, i, dataDir, &found)
+	if err == nil {
+		err = s.endLeft(ctx)
 	}
+	// The server is gone, so its files are at rest.
+	if err == nil {
+		err = s.checkPages(ctx, &found)
+	}
+	err = errors.Join(err, s.close())
 	if err == nil && checked.Marker.IsZero() && !r.Marker.IsZero() {
 		found.add("the marker is missing")
 	}
@@ -123,21 +128,28 @@ func (s *privateServer) checkTables(ctx context.Context, found *problems) error 
 	return nil
 }
 
-// checkPages sums up every page of InnoDB's tables, also those that no index leads to.
-func checkPages(ctx context.Context, i engine.Instance, dataDir string, found *problems) error {
-	tool, err := findPageTool(i)
+// checkPages sums up every page of InnoDB's tables, also those that no index leads to. The
+// files are the engine's user's, and so is the tool that reads them.
+func (s *privateServer) checkPages(ctx context.Context, found *problems) error {
+	tool, err := findPageTool(s.i)
 	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(dataDir, func(path string, entry fs.DirEntry, err error) error {
+	return volume.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || !holdsPages(entry.Name()) || len(*found) >= problemsMax {
 			return err
 		}
-		name, err := filepath.Rel(dataDir, path)
+		name, err := filepath.Rel(s.dir, path)
 		if err != nil {
 			return err
 		}
-		_, err = proc.Run(ctx, proc.Tool{Name: pageTool, Argv: []string{tool, path}, Env: toolEnv(), Dir: "/", Cgroups: i.Cgroups})
+		run := proc.Tool{
+			Name: pageTool, Argv: []string{tool, filepath.Join(s.seen, name)}, Env: toolEnv(), Dir: "/", User: s.i.User, Cgroups: s.i.Cgroups,
+		}
+		if s.bound {
+			run.BindAs, run.BindFrom = s.seen, s.dir
+		}
+		_, err = proc.Run(ctx, run)
 		var failed *proc.ToolError
 		if errors.As(err, &failed) {
 			found.add(name + ": " + failed.Error())

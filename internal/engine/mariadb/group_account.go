@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -131,7 +130,7 @@ func leftAccounts(ctx context.Context, a *admin, i engine.Instance) ([]string, e
 func lookFile(h engine.Home) string { return filepath.Join(h.Dir, "look.secret") }
 
 func readLookPassword(h engine.Home) (logkey.Secret, error) {
-	text, err := os.ReadFile(lookFile(h))
+	text, err := volume.ReadFile(lookFile(h))
 	return logkey.Secret(strings.TrimSpace(string(text))), err
 }
 
@@ -150,7 +149,7 @@ func keepLookPassword(i engine.Instance) (logkey.Secret, error) {
 // issuerName is the name of the authority as the server compares it with that of a
 // certificate: OpenSSL's line form, X509_NAME_oneline.
 func issuerName(caFile string) (string, error) {
-	text, err := os.ReadFile(caFile)
+	text, err := volume.ReadFile(caFile)
 	if err != nil {
 		return "", err
 	}

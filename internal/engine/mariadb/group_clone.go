@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -31,7 +30,7 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) er
 	if err != nil {
 		return fmt.Errorf("clone: %w", err)
 	}
-	if _, err := os.Lstat(i.Home.DataDir()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := volume.Lstat(i.Home.DataDir()); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clone %s: there is a data folder already: %w", source.ID, errors.Join(err, fs.ErrExist))
 	}
 	fresh := i.Home.FreshDir()
@@ -44,7 +43,7 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) er
 		return fmt.Errorf("clone %s: %w", source.ID, errors.Join(err, volume.RemoveTree(i.Home.Dir, fresh)))
 	}
 	faultpoint.Reach("before", "name-clone")
-	if err := os.Rename(fresh, i.Home.DataDir()); err != nil {
+	if err := volume.Rename(fresh, i.Home.DataDir()); err != nil {
 		return fmt.Errorf("clone %s: %w", source.ID, err)
 	}
 	return volume.SyncDir(i.Home.Dir)
@@ -96,7 +95,7 @@ func beginLog(dataDir, position string, first int64, w *workshop) error {
 	}
 	for name, text := range map[string]string{binlogName + ".state": b.String(), binlogFile(first - 1): ""} {
 		path := filepath.Join(dataDir, name)
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), w.give(path)); err != nil {
+		if err := w.write(path, text); err != nil {
 			return err
 		}
 	}
@@ -110,7 +109,7 @@ func forgetPlace(dataDir string) error {
 	if err != nil || len(names) < 2 {
 		return err
 	}
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return err
 	}
@@ -140,12 +139,7 @@ func (w *workshop) giveAll(dir string) error {
 	if w.user == nil {
 		return nil
 	}
-	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, w.user.UID, w.user.GID)
-	})
+	return volume.GiveTree(dir, *engine.OwnerFor(w.user))
 }
 
 func sourceOf(i engine.Instance) (kurabe.Source, error) {

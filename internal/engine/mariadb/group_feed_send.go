@@ -10,7 +10,6 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
-	"os"
 	"path/filepath"
 
 	"kurabe/internal/engine"
@@ -20,7 +19,7 @@ import (
 // sendFiles sends a copy as the tool's stream, which the other end can read anyway, and
 // returns the sum of all of it.
 func sendFiles(ctx context.Context, r engine.FeedRequest, files []volume.File, p *feedPeer) ([]byte, error) {
-	root, err := os.OpenRoot(r.Dir)
+	root, err := volume.OpenRoot(r.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +58,7 @@ func (w *feedWriter) Write(text []byte) (int, error) {
 // fileSender writes files as chunks of a stream.
 type fileSender struct {
 	ctx  context.Context
-	root *os.Root
+	root *volume.Root
 	to   *bufio.Writer
 	pace *volume.Pace
 	part []byte

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"path/filepath"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // networkCopy is the transport from another host: whoever runs the source there brings the
@@ -76,7 +76,7 @@ func (t *taking) take() (position string, failure error) {
 	if list, err := parseGTIDs(size.Position); err != nil || len(list) == 0 {
 		return "", errors.Join(fmt.Errorf("%w: its position is %q", errFeed, size.Position), err)
 	}
-	if err := os.Mkdir(t.dir, 0o700); err != nil {
+	if err := volume.Mkdir(t.dir, 0o700); err != nil {
 		return "", err
 	}
 	files, err := newStreamFiles(t.ctx, t.dir, engine.CopyRequest{}, size.Bytes)

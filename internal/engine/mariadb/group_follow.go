@@ -13,6 +13,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
+	"kurabe/internal/volume"
 )
 
 // applyPoll is how often a server is asked whether it has applied all. Clients wait for it
@@ -106,7 +107,7 @@ func setPosition(ctx context.Context, a *admin, i engine.Instance, position stri
 }
 
 func setSchema(i engine.Instance, mode os.FileMode) error {
-	root, err := os.OpenRoot(i.Home.DataDir())
+	root, err := volume.OpenRoot(i.Home.DataDir())
 	if err != nil {
 		return err
 	}

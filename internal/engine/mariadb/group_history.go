@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
+
+	"kurabe/internal/volume"
 )
 
 // lastLogged is the newest transaction in the binary logs of a folder that no server works
@@ -24,7 +25,7 @@ func newestLogged(dataDir string) ([]gtid, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func newestLogged(dataDir string) ([]gtid, error) {
 
 // loggedIn is what a file begins with and has in it. One is empty whose server died when it
 // had made it.
-func loggedIn(root *os.Root, name string) (list []gtid, empty bool, err error) {
+func loggedIn(root *volume.Root, name string) (list []gtid, empty bool, err error) {
 	file, size, err := openBinlog(root, name)
 	if err != nil {
 		return nil, false, err

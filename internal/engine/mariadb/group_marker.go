@@ -50,7 +50,7 @@ func writeFollowing(dataDir string, f following) error {
 }
 
 func removeFollowing(dataDir string) error {
-	if err := os.Remove(filepath.Join(dataDir, followFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := volume.Remove(filepath.Join(dataDir, followFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return volume.SyncDir(dataDir)

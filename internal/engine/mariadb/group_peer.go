@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
+	"kurabe/internal/volume"
 )
 
 const (
@@ -210,7 +210,7 @@ func measureLog(dataDir string) (logSizes, error) {
 	names, err := binlogs(dataDir)
 	var sizes logSizes
 	for _, name := range names {
-		if info, err := os.Lstat(filepath.Join(dataDir, name)); err == nil { // else it was purged
+		if info, err := volume.Lstat(filepath.Join(dataDir, name)); err == nil { // else it was purged
 			sizes = append(sizes, logSize{name, info.Size()})
 		}
 	}

@@ -74,7 +74,7 @@ func (d *Driver) rejoin(ctx context.Context, i engine.Instance, caFile string) e
 	}
 	w := &workshop{user: i.User}
 	for _, name := range replicationFiles {
-		if err := os.Remove(filepath.Join(data, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(data, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // relayPlace is a place in the logs that a follower has received.
@@ -83,7 +82,7 @@ func lastApplied(ctx context.Context, a *admin) ([]gtid, error) {
 // none. Transactions are applied in their order, so it is the one behind the last that was.
 // Where none of the files' was applied it is the place that the server has noted.
 func leftFrom(dataDir string, noted relayPlace, last []gtid) (from relayPlace, left bool, err error) {
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return noted, false, err
 	}
@@ -124,8 +123,8 @@ func relayNumber(file string) (int64, error) {
 // readRelay calls for each transaction where it begins. Events say where they end in the
 // source's log, not in this one, so only their lengths are gone by. What is torn at the end
 // was not received in full.
-func readRelay(root *os.Root, name string, begins func(at int64, g gtid)) error {
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+func readRelay(root *volume.Root, name string, begins func(at int64, g gtid)) error {
+	file, err := root.Open(name)
 	if err != nil {
 		return err
 	}

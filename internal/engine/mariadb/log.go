@@ -21,7 +21,7 @@ var _ engine.Logger = (*Driver)(nil)
 // reads the files.
 type binaryLog struct {
 	admin *admin
-	root  *os.Root // the data folder
+	root  *volume.Root // the data folder
 	dir   string
 	read  place // how far Copy has come
 	// group: followers need the log, too, and commits may wait for them.
@@ -38,7 +38,7 @@ func (d *Driver) OpenLog(ctx context.Context, i engine.Instance) (engine.Log, er
 	l := &binaryLog{admin: a, dir: i.Home.DataDir(), group: i.Role != nil}
 	err = l.usable(ctx)
 	if err == nil {
-		l.root, err = os.OpenRoot(l.dir)
+		l.root, err = volume.OpenRoot(l.dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the binary log: %w", errors.Join(err, a.close()))
@@ -337,7 +337,7 @@ func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
 // dropFiles removes the binary logs of a folder that no server writes them to, but
 // for the name of the newest.
 func dropFiles(dataDir string, names []string) error {
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return err
 	}
@@ -360,7 +360,7 @@ func dropFiles(dataDir string, names []string) error {
 	return volume.SyncDir(dataDir)
 }
 
-func truncate(root *os.Root, name string) error {
+func truncate(root *volume.Root, name string) error {
 	file, err := root.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 	return errors.Join(err, closeFile(file))
 }

@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // Bounds of binary logs that nobody fetches: a tenth of the storage, so that they do
@@ -41,7 +42,7 @@ func boundLog(ctx context.Context, i engine.Instance) error {
 	}
 	var sum int64
 	for n := len(names) - 1; n > 0; n-- {
-		if info, err := os.Lstat(filepath.Join(i.Home.DataDir(), names[n])); err == nil {
+		if info, err := volume.Lstat(filepath.Join(i.Home.DataDir(), names[n])); err == nil {
 			sum += info.Size()
 		}
 		if sum <= unreadBytesMax(i) {

@@ -9,10 +9,10 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // binlogName begins the names of the binary logs in the data folder, as on RDS. They
@@ -38,7 +38,7 @@ func binlogFile(number int64) string { return fmt.Sprintf("%s.%06d", binlogName,
 
 // binlogs lists the binary logs of a data folder, oldest first.
 func binlogs(dataDir string) ([]string, error) {
-	entries, err := os.ReadDir(dataDir)
+	entries, err := volume.ReadDir(dataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +56,11 @@ func binlogs(dataDir string) ([]string, error) {
 
 // openBinlog opens a file of the server's folder and tells its length. The engine's
 // user could have put a link there, to a file of somebody else's.
-func openBinlog(root *os.Root, name string) (*os.File, int64, error) {
+func openBinlog(root *volume.Root, name string) (*os.File, int64, error) {
 	if binlogNumber(name) == 0 {
 		return nil, 0, fmt.Errorf("%q is no name of a binary log", name)
 	}
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	file, err := root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, fmt.Errorf("%s: %w", name, engine.ErrLogGone)
 	}
@@ -92,7 +92,7 @@ func readTail(dataDir string) (tail, error) {
 	if err != nil || len(names) == 0 {
 		return tail{}, err
 	}
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return tail{}, err
 	}

@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"syscall"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 var _ engine.Mender = (*Driver)(nil)
@@ -43,7 +43,7 @@ func markInUse(dataDir string) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func markInUse(dataDir string) error {
 	if err != nil {
 		return err
 	}
-	file, err := root.OpenFile(name, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	file, err := root.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"regexp"
 	"strconv"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
+	"kurabe/internal/volume"
 )
 
 // probePrefix begins the names of the probe's users and schemas. The rest is
@@ -121,7 +121,7 @@ func endpoint(i engine.Instance) string { return net.JoinHostPort(i.Address, str
 func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) { return tlsTo(i.Address, caFile) }
 
 func tlsTo(address, caFile string) (*tls.Config, error) {
-	text, err := os.ReadFile(caFile)
+	text, err := volume.ReadFile(caFile)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
+	"kurabe/internal/volume"
 )
 
 // relayName begins the names under which the log is given to the private server: its
@@ -66,7 +67,7 @@ func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan
 		return err
 	}
 	for _, name := range replicationFiles {
-		if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -96,7 +97,7 @@ func (s *privateServer) settle(ctx context.Context) error {
 		return err
 	}
 	for _, name := range append(names, binlogName+".index", binlogName+".state") {
-		if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -132,7 +133,7 @@ func (s *privateServer) hand(plan replayPlan) error {
 		to := s.path(relayFile(n))
 		err := f.handTo(to)
 		if err == nil {
-			err = errors.Join(os.Chmod(to, 0o600), w.give(to))
+			err = errors.Join(volume.Chmod(to, 0o600), w.give(to))
 		}
 		if err != nil {
 			return err
@@ -148,12 +149,12 @@ func (f replayFile) handTo(to string) error {
 	if f.skip > 0 {
 		return f.splice(from, to)
 	}
-	err := os.Rename(from, to)
+	err := volume.Rename(from, to)
 	if errors.Is(err, syscall.EXDEV) {
 		err = copyPlain(from, to)
 	}
 	if err == nil && f.cut > 0 {
-		err = os.Truncate(to, f.cut)
+		err = volume.Truncate(to, f.cut)
 	}
 	return err
 }
@@ -161,7 +162,7 @@ func (f replayFile) handTo(to string) error {
 // splice leaves a part out. Events of a log that came from elsewhere name their places there,
 // so the server does not mind that theirs are others.
 func (f replayFile) splice(from, to string) error {
-	source, err := os.Open(from)
+	source, err := volume.Open(from)
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (f replayFile) splice(from, to string) error {
 		}
 		cut = info.Size()
 	}
-	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	target, err := volume.Create(to)
 	if err != nil {
 		return err
 	}
@@ -183,12 +184,12 @@ func (f replayFile) splice(from, to string) error {
 }
 
 func copyPlain(from, to string) error {
-	source, err := os.Open(from)
+	source, err := volume.Open(from)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	target, err := volume.Create(to)
 	if err != nil {
 		return err
 	}
@@ -299,11 +300,5 @@ func sameGTIDs(position string, wanted map[uint32]string) bool {
 
 // dialLong dials a socket whose path may be longer than an address can hold.
 func dialLong(ctx context.Context, _, path string) (net.Conn, error) {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, "unix", filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), filepath.Base(path)))
+	return volume.DialSocket(ctx, path)
 }

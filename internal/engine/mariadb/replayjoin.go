@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 
 	"kurabe"
+	"kurabe/internal/volume"
 )
 
 // The logs of servers that wrote one after the other overlap: the file with which the later
@@ -182,7 +182,7 @@ func (s *logScan) note(id gtid) {
 
 // placeAt reads a file up to an offset.
 func placeAt(dir string, at kurabe.LogPosition) (place, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := volume.OpenRoot(dir)
 	if err != nil {
 		return place{}, err
 	}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // replayPlan is how far a log is applied.
@@ -121,7 +121,7 @@ func (s *logScan) ends(number int, names []string) (first, last int64) {
 }
 
 func (s *logScan) file(number int, name string) error {
-	root, err := os.OpenRoot(s.dir(number))
+	root, err := volume.OpenRoot(s.dir(number))
 	if err != nil {
 		return err
 	}

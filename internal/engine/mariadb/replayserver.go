@@ -75,17 +75,17 @@ func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*priva
 	}
 	// The copy is as the guard left it: closed, and with triggers that refuse.
 	system := filepath.Join(dataDir, systemSchema)
-	if err := os.Chmod(system, 0o700); err != nil {
+	if err := volume.Chmod(system, 0o700); err != nil {
 		return nil, err
 	}
 	for name := range triggerFiles() {
-		if err := os.Remove(filepath.Join(system, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(system, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
 	w := workshop{user: i.User}
 	for _, dir := range []string{filepath.Join(dataDir, privateDir), filepath.Join(dataDir, tempDir)} {
-		if err := errors.Join(volume.RemoveTree(dataDir, dir), os.Mkdir(dir, 0o700), w.give(dir)); err != nil {
+		if err := errors.Join(volume.RemoveTree(dataDir, dir), volume.Mkdir(dir, 0o700), w.give(dir)); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +127,7 @@ func (s *privateServer) close() error {
 	defer cancel()
 	err := s.endLeft(late)
 	for _, suffix := range []string{".json", ".lock", ".log"} {
-		if e := os.Remove(s.beside(suffix)); !errors.Is(e, os.ErrNotExist) {
+		if e := volume.Remove(s.beside(suffix)); !errors.Is(e, os.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}
@@ -178,8 +178,7 @@ func (s *privateServer) settings(o privateOptions) string {
 
 // write makes a file that the server reads.
 func (s *privateServer) write(name, text string) error {
-	path := s.path(name)
-	return errors.Join(os.WriteFile(path, []byte(text), 0o600), (&workshop{user: s.i.User}).give(path))
+	return (&workshop{user: s.i.User}).write(s.path(name), text)
 }
 
 // start starts the server and waits until it lets us in, or has ended.
@@ -201,7 +200,7 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 	if err := s.write(privateSettings, s.settings(o)); err != nil {
 		return err
 	}
-	_ = os.Remove(s.path(privateErrors)) // Of an earlier start, whose words are not of this one.
+	_ = volume.Remove(s.path(privateErrors)) // Of an earlier start, whose words are not of this one.
 	argv := []string{serverPath(s.i.Version.BinDir), "--defaults-file=" + s.seenPath(privateSettings)}
 	if s.i.User == nil && os.Geteuid() == 0 {
 		argv = append(argv, "--user=root")
@@ -244,7 +243,7 @@ func (s *privateServer) until(ctx context.Context, met func() bool) error {
 
 // died says why the server ended, in its own words.
 func (s *privateServer) died() error {
-	first, _ := os.ReadFile(s.beside(".log"))
+	first, _ := volume.ReadFile(s.beside(".log"))
 	_, words := (&Driver{}).StartFailure(string(first) + "\n" + s.log())
 	return &serverDied{words}
 }
@@ -257,7 +256,7 @@ func (e *serverDied) Error() string { return "the server ended: " + e.words }
 // log is the end of the server's error log.
 func (s *privateServer) log() string {
 	const most = 64 << 10
-	text, err := os.ReadFile(s.path(privateErrors))
+	text, err := volume.ReadFile(s.path(privateErrors))
 	if err != nil {
 		return ""
 	}

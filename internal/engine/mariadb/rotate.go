@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // rotatedForm is the hour in the name of a finished log, as RDS writes it:
@@ -36,15 +37,15 @@ func (d *Driver) RotateLogs(ctx context.Context, i engine.Instance, now time.Tim
 
 // rename leaves alone what is absent, empty or done.
 func rename(from, to string) error {
-	info, err := os.Lstat(from)
+	info, err := volume.Lstat(from)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil || info.Size() == 0 {
 		return err
 	}
-	if _, err := os.Lstat(to); err == nil {
+	if _, err := volume.Lstat(to); err == nil {
 		return nil
 	}
-	return os.Rename(from, to)
+	return volume.Rename(from, to)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,7 +29,7 @@ func (d *Driver) AwaitWrites(ctx context.Context, i engine.Instance) error {
 	ctx, cancel := context.WithTimeout(ctx, settleMost)
 	defer cancel()
 	dataDir := i.Home.DataDir()
-	return filepath.WalkDir(dataDir, func(path string, entry fs.DirEntry, err error) error {
+	return volume.WalkDir(dataDir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return nil

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"kurabe/internal/engine"
@@ -22,7 +20,7 @@ const streamFilesMax = 64
 // link.
 type streamFiles struct {
 	ctx    context.Context
-	root   *os.Root
+	root   *volume.Root
 	open   map[string]*volume.Trickle
 	pace   *volume.Pace
 	report func(done int64)
@@ -30,7 +28,7 @@ type streamFiles struct {
 }
 
 func newStreamFiles(ctx context.Context, dir string, r engine.CopyRequest, total int64) (*streamFiles, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := volume.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +88,7 @@ func (s *streamFiles) file(name string) (*volume.Trickle, error) {
 			return nil, err
 		}
 	}
-	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := s.root.Create(name)
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +111,7 @@ func (w *copyShop) give(dir string) error {
 	if w.i.User == nil {
 		return nil
 	}
-	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, w.i.User.UID, w.i.User.GID)
-	})
+	return volume.GiveTree(dir, *engine.OwnerFor(w.i.User))
 }
 
 // streaming reads a stream in the background.

@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // tempDir is a folder for temporary files below the data folder, so that they
@@ -34,7 +33,7 @@ func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) err
 		return fmt.Errorf("make template: %w", err)
 	}
 	defer w.close()
-	if err := errors.Join(syncFileSystem(w.dir), os.Rename(w.data(), r.Dir)); err != nil {
+	if err := errors.Join(volume.SyncFS(w.dir), volume.Rename(w.data(), r.Dir)); err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
 	return nil
@@ -77,24 +76,14 @@ func (w *workshop) furnish() error {
 	}
 	for name, text := range files {
 		path := filepath.Join(w.data(), name)
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), w.give(path)); err != nil {
+		if err := w.write(path, text); err != nil {
 			return err
 		}
 	}
 	// What a bootstrap leaves for the next start to warm up with.
-	if err := os.Remove(filepath.Join(w.data(), "ib_buffer_pool")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := volume.Remove(filepath.Join(w.data(), "ib_buffer_pool")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	temp := filepath.Join(w.data(), tempDir)
-	return errors.Join(os.Mkdir(temp, 0o700), w.give(temp))
-}
-
-// syncFileSystem makes everything below dir durable in one call.
-func syncFileSystem(dir string) error {
-	file, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	return unix.Syncfs(int(file.Fd()))
+	return errors.Join(volume.Mkdir(temp, 0o700), w.give(temp))
 }

@@ -11,6 +11,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
+	"kurabe/internal/volume"
 )
 
 // workshop is a scratch folder in which one data folder is made. Where a parent
@@ -24,27 +25,27 @@ type workshop struct {
 
 // openWorkshop makes a fresh folder below r.Scratch.
 func openWorkshop(r engine.TemplateRequest) (*workshop, error) {
-	if err := os.MkdirAll(r.Scratch, 0o711); err != nil {
+	if err := volume.MkdirAll(r.Scratch, 0o711); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(r.Scratch, "making-")
+	dir, err := volume.MkdirTemp(r.Scratch, "making-")
 	if err != nil {
 		return nil, err
 	}
 	w := &workshop{version: r.Version, user: r.User, dir: dir, seen: dir}
-	if err := os.Mkdir(w.data(), 0o700); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	if err := volume.Mkdir(w.data(), 0o700); err != nil {
+		return nil, errors.Join(err, volume.RemoveAll(dir))
 	}
 	if w.user == nil {
 		return w, nil
 	}
 	if err := errors.Join(w.give(dir), w.give(w.data())); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, volume.RemoveAll(dir))
 	}
 	if !proc.Traversable(r.Scratch, w.user.UID, w.user.GID) {
 		// The mount is in the programs' own namespace; here the folder stays empty.
 		if w.seen, err = os.MkdirTemp("", "kurabe-"); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(dir))
+			return nil, errors.Join(err, volume.RemoveAll(dir))
 		}
 	}
 	return w, nil
@@ -55,12 +56,17 @@ func (w *workshop) give(path string) error {
 	if w.user == nil {
 		return nil
 	}
-	return os.Chown(path, w.user.UID, w.user.GID)
+	return volume.Give(path, *engine.OwnerFor(w.user))
+}
+
+// write makes a file that the engine's user owns, in place of what bears its name.
+func (w *workshop) write(path, text string) error {
+	return volume.WriteNew(path, []byte(text), 0o600, engine.OwnerFor(w.user))
 }
 
 func (w *workshop) close() {
-	_ = os.RemoveAll(w.dir) // Scratch; the next start of the service finds no use in it.
-	_ = os.Remove(filepath.Dir(w.dir))
+	_ = volume.RemoveAll(w.dir) // Scratch; the next start of the service finds no use in it.
+	_ = volume.Remove(filepath.Dir(w.dir))
 	if w.seen != w.dir {
 		_ = os.Remove(w.seen)
 	}
@@ -103,7 +109,7 @@ func (w *workshop) answer(ctx context.Context, query string, run func(ctx contex
 	if err := run(ctx, fmt.Sprintf(query, into)+";\n"); err != nil {
 		return nil, err
 	}
-	raw, err := os.ReadFile(filepath.Join(w.dir, name))
+	raw, err := volume.ReadFile(filepath.Join(w.dir, name))
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.Co
 // refuseTablespaces: a copy of the folder alone would lack their files. No user can
 // make one (DESIGN.md), so this says that something is very wrong.
 func refuseTablespaces(dataDir string) error {
-	entries, err := os.ReadDir(filepath.Join(dataDir, "pg_tblspc"))
+	entries, err := volume.ReadDir(filepath.Join(dataDir, "pg_tblspc"))
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func readControl(path string) ([]byte, error) {
 	var err error
 	for range controlTries {
 		var control []byte
-		if control, err = os.ReadFile(path); err != nil {
+		if control, err = volume.ReadFile(path); err != nil {
 			return nil, err
 		}
 		if _, err = controlCRC(control); err == nil {
@@ -163,12 +163,12 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 		manifestFile, "postmaster.pid", "postmaster.opts", "recovery.signal", "standby.signal",
 		"current_logfiles", labelDoneFile, "tablespace_map.old",
 	} {
-		if err := os.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("adopt: %w", err)
 		}
 	}
 	// ALTER SYSTEM of the source, if it was ever used, ends here.
-	if err := errors.Join(bareSettings(dataDir), dropSlots(dataDir)); err != nil {
+	if err := errors.Join(bareSettings(dataDir, engine.OwnerFor(i.User)), dropSlots(dataDir)); err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"hash/crc32"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,7 +49,7 @@ func leftOutLive(rel string) bool {
 
 // writeFile adds a file of our own to a copy.
 func writeFile(dir, rel string, content []byte) (volume.File, error) {
-	err := os.WriteFile(filepath.Join(dir, rel), content, 0o600)
+	err := volume.WriteNew(filepath.Join(dir, rel), content, 0o600, nil)
 	return volume.File{Path: rel, Size: int64(len(content)), Sum: crc32.Checksum(content, castagnoli), Summed: true}, err
 }
 

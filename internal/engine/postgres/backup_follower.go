@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -260,7 +259,7 @@ func cutLog(dir string, s segments, b *backupMode, logs []volume.File) error {
 	}
 	rel := filepath.Join(walDir, b.position.File)
 	path := filepath.Join(dir, rel)
-	if err := errors.Join(os.Truncate(path, b.position.Offset), os.Truncate(path, s.bytes)); err != nil {
+	if err := errors.Join(volume.Truncate(path, b.position.Offset), volume.Truncate(path, s.bytes)); err != nil {
 		return err
 	}
 	for n := range logs {

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -81,7 +80,7 @@ func entryOf(f volume.File, modified string) manifestEntry {
 
 // Seal implements engine.Copier: the manifest again, with sums.
 func (d *Driver) Seal(dataDir string, files []volume.File) error {
-	raw, err := os.ReadFile(filepath.Join(dataDir, manifestFile))
+	raw, err := volume.ReadFile(filepath.Join(dataDir, manifestFile))
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/jackc/pgx/v5"
 
@@ -111,14 +110,11 @@ func warmLog(ctx context.Context, conn *pgx.Conn, dataDir string) {
 		return
 	}
 	// The folder is the engine's user's: a pipe of that name must not hold us.
-	f, err := os.OpenFile(filepath.Join(dataDir, walDir, name), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := volume.Open(filepath.Join(dataDir, walDir, name))
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return
-	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(f, segmentBytesMax)) // it is about time only
 }
 
@@ -152,7 +148,7 @@ func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logResc
 		have[name] = true
 	}
 	from, to := filepath.Join(dataDir, walDir), filepath.Join(dir, walDir)
-	entries, err := os.ReadDir(from)
+	entries, err := volume.ReadDir(from)
 	if err != nil {
 		return nil, false, err
 	}
@@ -168,7 +164,7 @@ func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logResc
 	}
 	// The folder is there, empty, as the rest was copied.
 	for _, path := range []string{filepath.Join(to, "archive_status"), filepath.Join(to, "summaries"), to} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, false, err
 		}
 	}
@@ -187,7 +183,7 @@ func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logResc
 	for n := range files {
 		files[n].Path = filepath.Join(walDir, files[n].Path)
 	}
-	return files, cloned && l.cloned, os.Mkdir(filepath.Join(to, "archive_status"), 0o700)
+	return files, cloned && l.cloned, volume.Mkdir(filepath.Join(to, "archive_status"), 0o700)
 }
 
 // Rewritten implements engine.Copier: segments are used again.

@@ -124,7 +124,7 @@ func (l *logRescue) round(ctx context.Context) error {
 
 // complete lists the backup's segments before the current one that were not taken yet.
 func (l *logRescue) complete(current string) ([]string, error) {
-	entries, err := os.ReadDir(l.from)
+	entries, err := volume.ReadDir(l.from)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (l *logRescue) complete(current string) ([]string, error) {
 }
 
 func (l *logRescue) take(ctx context.Context, wanted []string) error {
-	if err := os.Mkdir(l.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := volume.Mkdir(l.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	dir := filepath.Join(l.dir, strconv.Itoa(l.rounds))
@@ -162,13 +162,13 @@ func (l *logRescue) take(ctx context.Context, wanted []string) error {
 func (l *logRescue) deliver(to string) ([]volume.File, error) {
 	var files []volume.File
 	for name, f := range l.files {
-		if err := os.Rename(f.path, filepath.Join(to, name)); err != nil {
+		if err := volume.Rename(f.path, filepath.Join(to, name)); err != nil {
 			return nil, err
 		}
 		f.Path = name
 		files = append(files, f.File)
 	}
-	return files, os.RemoveAll(l.dir)
+	return files, volume.RemoveAll(l.dir)
 }
 
 // whole says whether the segments from first to last are all there.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"kurabe/internal/engine"
@@ -31,10 +30,10 @@ func (d *Driver) Resume(ctx context.Context, i engine.Instance) error {
 		return nil
 	}
 	label, done := filepath.Join(dir, labelFile), filepath.Join(dir, labelDoneFile)
-	if _, err := os.Lstat(label); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := volume.Lstat(label); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, err := os.Lstat(done); err != nil {
+	if _, err := volume.Lstat(done); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -44,7 +43,7 @@ func (d *Driver) Resume(ctx context.Context, i engine.Instance) error {
 	if err != nil || !c.unended {
 		return err
 	}
-	if err := os.Rename(done, label); err != nil {
+	if err := volume.Rename(done, label); err != nil {
 		return fmt.Errorf("begin the recovery of a copy again: %w", err)
 	}
 	return volume.SyncDir(dir)

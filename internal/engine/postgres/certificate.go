@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // sameCertificate compares what the server shows with what is in TLSDir.
@@ -71,7 +71,7 @@ func shownCertificate(ctx context.Context, i engine.Instance) ([]byte, error) {
 }
 
 func leaf(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
+	text, err := volume.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func leaf(path string) ([]byte, error) {
 }
 
 func readRoots(caFile string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(caFile)
+	text, err := volume.ReadFile(caFile)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // applicationName is how the service's sessions show in pg_stat_activity.
@@ -123,16 +124,9 @@ func sessionConfig(host string, port int, role string) (*pgx.ConnConfig, error) 
 	return config, nil
 }
 
-// dialSocket reaches a socket whose path is longer than an address can hold,
-// through a descriptor of its folder.
+// dialSocket reaches the server's socket, wherever somebody has put links.
 func dialSocket(ctx context.Context, dir string, port int) (net.Conn, error) {
-	folder, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Close()
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/.s.PGSQL.%d", folder.Fd(), port))
+	return volume.DialSocket(ctx, filepath.Join(dir, fmt.Sprintf(".s.PGSQL.%d", port)))
 }
 
 // connectError tells "not yet" from "wrong".

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // A member of a group is known to the server that it follows by these names: its session
@@ -110,6 +110,6 @@ func keepsOut(i engine.Instance) bool {
 
 // IsFollower implements engine.Replicator.
 func (d *Driver) IsFollower(h engine.Home) bool {
-	_, err := os.Lstat(filepath.Join(h.DataDir(), standbyFile))
+	_, err := volume.Lstat(filepath.Join(h.DataDir(), standbyFile))
 	return err == nil
 }

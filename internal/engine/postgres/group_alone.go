@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
+	"kurabe/internal/volume"
 )
 
 var _ engine.Reckoner = (*Driver)(nil)
@@ -107,7 +107,7 @@ func ownHistory(dataDir string, timeline uint32) ([]stretch, error) {
 	if timeline <= firstTimeline {
 		return parseHistory("", timeline)
 	}
-	file, err := os.Open(filepath.Join(dataDir, historyFile(timeline)))
+	file, err := volume.Open(filepath.Join(dataDir, historyFile(timeline)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the history of timeline %d is gone", timeline)
 	}

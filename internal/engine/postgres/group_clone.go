@@ -26,7 +26,7 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) er
 	if err != nil {
 		return fmt.Errorf("clone: %w", err)
 	}
-	if _, err := os.Lstat(i.Home.DataDir()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := volume.Lstat(i.Home.DataDir()); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clone %s: there is a data folder already: %w", source.ID, errors.Join(err, fs.ErrExist))
 	}
 	fresh := i.Home.FreshDir()
@@ -42,7 +42,7 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) er
 	if err := unmark(i.Home); err != nil {
 		return fmt.Errorf("clone %s: %w", source.ID, err)
 	}
-	if err := os.Rename(fresh, i.Home.DataDir()); err != nil {
+	if err := volume.Rename(fresh, i.Home.DataDir()); err != nil {
 		return fmt.Errorf("clone %s: %w", source.ID, err)
 	}
 	return volume.SyncDir(i.Home.Dir)
@@ -130,7 +130,7 @@ func (d *Driver) renewSlot(ctx context.Context, i engine.Instance, caFile string
 
 // putStandbySignal makes a data folder that of a follower, for good.
 func putStandbySignal(dataDir string, user *proc.Credential) error {
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func putStandbySignal(dataDir string, user *proc.Credential) error {
 	if err != nil {
 		return err
 	}
-	if user != nil {
-		err = file.Chown(user.UID, user.GID)
+	if owner := engine.OwnerFor(user); owner != nil {
+		err = owner.Own(file)
 	}
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err

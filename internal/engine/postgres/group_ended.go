@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // What the server writes of a commit that ends its wait for a follower (SyncRepWaitForLSN, the
@@ -103,7 +103,7 @@ func (d *Driver) ReadWaits(ctx context.Context, i engine.Instance, from engine.L
 
 // errorLogs are the names of the server's own logs, oldest first.
 func errorLogs(dir string) (names []string, err error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := volume.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("list logs: %w", err)
 	}
@@ -122,7 +122,7 @@ func newestEnd(dir string, names []string) (engine.LogPlace, kurabe.WaitCount, e
 		return engine.LogPlace{File: logNamePrefix}, kurabe.WaitCount{}, nil
 	}
 	newest := names[len(names)-1]
-	info, err := os.Stat(filepath.Join(dir, newest))
+	info, err := volume.Stat(filepath.Join(dir, newest))
 	if err != nil {
 		return engine.LogPlace{}, kurabe.WaitCount{}, err
 	}
@@ -132,7 +132,7 @@ func newestEnd(dir string, names []string) (engine.LogPlace, kurabe.WaitCount, e
 // readEnded counts in a file from an offset on, to the end of its last whole line, or a little
 // further than the budget.
 func readEnded(ctx context.Context, path string, offset, budget int64) (total kurabe.WaitCount, end int64, err error) {
-	file, err := os.Open(path)
+	file, err := volume.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return total, offset, nil // removed meanwhile
 	}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // floors are what a server that follows must not have less of than the one that wrote the
@@ -40,7 +40,7 @@ func (d *Driver) Floors(ctx context.Context, i engine.Instance) ([]string, error
 	}
 	var before string
 	if c.state != controlShutDownFollower && c.state != controlShutDown {
-		text, err := os.ReadFile(filepath.Join(i.Home.DataDir(), optionsFile))
+		text, err := volume.ReadFile(filepath.Join(i.Home.DataDir(), optionsFile))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"sync"
@@ -26,7 +25,7 @@ const rewindMark = ".rewinding"
 func markPath(h engine.Home) string { return h.DataDir() + rewindMark }
 
 func unmark(h engine.Home) error {
-	if err := os.Remove(markPath(h)); err != nil {
+	if err := volume.Remove(markPath(h)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -56,7 +55,7 @@ func (d *Driver) Rejoin(ctx context.Context, i engine.Instance, caFile string) e
 }
 
 func (d *Driver) rejoin(ctx context.Context, i engine.Instance, caFile string) error {
-	switch _, err := os.Lstat(markPath(i.Home)); {
+	switch _, err := volume.Lstat(markPath(i.Home)); {
 	case err == nil:
 		return fmt.Errorf("%w: pg_rewind was cut off in the midst of it", engine.ErrRebuild)
 	case !errors.Is(err, fs.ErrNotExist):
@@ -209,7 +208,7 @@ var rewoundFrom = regexp.MustCompile(`(?m)^START WAL LOCATION: ([0-9A-F]+/[0-9A-
 // where to begin, and it goes on from its own end, which is not before its last checkpoint.
 func (d *Driver) sourceHolds(ctx context.Context, i engine.Instance, caFile string, own control) error {
 	needs := own.checkpoint
-	label, err := os.ReadFile(filepath.Join(i.Home.DataDir(), "backup_label"))
+	label, err := volume.ReadFile(filepath.Join(i.Home.DataDir(), "backup_label"))
 	if err == nil {
 		from := rewoundFrom.FindSubmatch(label)
 		if from == nil {

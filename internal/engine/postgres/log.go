@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // logSlot makes the server keep its log until it is stored elsewhere.
@@ -60,7 +63,7 @@ func openLog(ctx context.Context, conn *pgx.Conn, dataDir string) (*walLog, erro
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -306,6 +309,6 @@ func dropLogSlot(ctx context.Context, conn *pgx.Conn) error {
 // hasSegment says whether a server has a segment, of whatever timeline.
 func hasSegment(dataDir, name string) bool {
 	const timelineDigits = 8
-	found, err := filepath.Glob(filepath.Join(dataDir, walDir, "*"+name[timelineDigits:]))
-	return err == nil && len(found) > 0
+	entries, _ := volume.ReadDir(filepath.Join(dataDir, walDir))
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), name[timelineDigits:]) })
 }

@@ -10,10 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // copyBytes is how much of a segment is read, checked and written at a time.
@@ -21,7 +20,7 @@ const copyBytes = 1 << 20
 
 // segmentReader copies from the segments of a running server.
 type segmentReader struct {
-	root     *os.Root // the data folder; no link of the engine's account leads out of it
+	root     *volume.Root // the data folder; no link of the engine's account leads out of it
 	segments segments
 	pages    pageCheck
 	past     lineage // of the timeline that was asked for last
@@ -87,7 +86,7 @@ func (r *segmentReader) copy(ctx context.Context, from, to kurabe.LogPosition, w
 // open refuses what is not a whole segment. The server makes them at full length
 // before it gives them their name.
 func (r *segmentReader) open(name string) (*os.File, error) {
-	file, err := r.root.OpenFile(filepath.Join(walDir, name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := r.root.Open(filepath.Join(walDir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: there is no segment %s", engine.ErrLogGone, name)
 	}

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"kurabe"
 	"kurabe/internal/engine"
 )
@@ -53,7 +51,7 @@ func (r *segmentReader) history(timeline uint32) (lineage, error) {
 		return r.past, nil
 	}
 	var text []byte
-	file, err := r.root.OpenFile(historyFile(timeline), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := r.root.Open(historyFile(timeline))
 	if err == nil {
 		text, err = io.ReadAll(io.LimitReader(file, historyBytesMost))
 		err = errors.Join(err, file.Close())

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+
+	"kurabe/internal/volume"
 )
 
 // slotDir has a folder for each slot.
@@ -14,12 +15,12 @@ const slotDir = "pg_replslot"
 // dropSlots empties a copied data folder of them: a slot of the source would hold
 // back the log of whoever comes after it, for a reader that does not know it.
 func dropSlots(dataDir string) error {
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return fmt.Errorf("drop slots: %w", err)
 	}
 	defer root.Close()
-	entries, err := fs.ReadDir(root.FS(), slotDir)
+	entries, err := root.ReadDir(slotDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

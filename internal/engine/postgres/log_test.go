@@ -13,6 +13,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 const (
@@ -214,7 +215,7 @@ func (f *failing) Write([]byte) (int, error) { return 0, os.ErrDeadlineExceeded 
 
 func readerOf(t *testing.T, dir string) *segmentReader {
 	t.Helper()
-	root, err := os.OpenRoot(dir)
+	root, err := volume.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

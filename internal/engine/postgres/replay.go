@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -154,7 +153,7 @@ func (p *private) scanFrom(s span) lsn {
 	segments := p.control.segments
 	if s.before != 0 {
 		begin := segments.begin(min(s.before, s.after-1))
-		if _, err := os.Lstat(filepath.Join(p.data, walDir, segments.position(s.past.at(segments, begin), begin).File)); err == nil {
+		if _, err := volume.Lstat(filepath.Join(p.data, walDir, segments.position(s.past.at(segments, begin), begin).File)); err == nil {
 			return begin
 		}
 	}
@@ -195,7 +194,7 @@ func (p *private) reached(s span, g goal) error {
 
 // newestHistory is the text of the history file that the promoted server wrote.
 func newestHistory(dir string) (string, error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := volume.ReadDir(dir)
 	if err != nil {
 		return "", err
 	}
@@ -208,6 +207,6 @@ func newestHistory(dir string) (string, error) {
 	if newest == "" {
 		return "", &recoveryError{"the server was not promoted"}
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, newest))
+	raw, err := volume.ReadFile(filepath.Join(dir, newest))
 	return string(raw), err
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -80,13 +81,12 @@ func checkpointEnd(ctx context.Context, i engine.Instance) (control, lsn, error)
 
 // ownControl is that of an instance's data folder.
 func ownControl(ctx context.Context, i engine.Instance) (control, error) {
-	out, err := proc.Run(ctx, proc.Tool{
-		Name: controlTool, Argv: []string{filepath.Join(i.Version.BinDir, controlTool), i.Home.DataDir()}, Env: toolEnv(), Dir: "/",
-	})
+	var out bytes.Buffer
+	err := memberTool(ctx, i, proc.Tool{Dir: "/", Argv: []string{controlTool, seenPath(i, i.Home.DataDir())}, Stdout: &out})
 	if err != nil {
 		return control{}, err
 	}
-	return parseControlData(string(out))
+	return parseControlData(out.String())
 }
 
 // parseControlData reads the tool's lines of a name, a colon and a value. It warns of

@@ -10,13 +10,14 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // joinLog puts the segments of servers that wrote later to those of the first one. The same
 // name is the same segment, and the later server's has all of it that is a part of the history.
 func joinLog(r engine.ReplayRequest) error {
 	for _, dir := range r.Joined {
-		entries, err := os.ReadDir(dir)
+		entries, err := volume.ReadDir(dir)
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func findLineage(dir string, s segments, from, to uint32, limit lsn) (lineage, e
 
 // findForks reads the first segment of a timeline.
 func findForks(dir string, s segments, timeline uint32, limit lsn, forks map[uint32]fork) error {
-	entries, err := os.ReadDir(dir)
+	entries, err := volume.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -126,15 +127,15 @@ func (p *private) keepTo(s span, g goal) (span, error) {
 	border := segments.begin(g.target)
 	have, want := segments.position(s.past.at(segments, border), border).File, segments.position(s.past[n].timeline, border).File
 	if have != want {
-		if err := os.Rename(filepath.Join(dir, have), filepath.Join(dir, want)); err != nil {
+		if err := volume.Rename(filepath.Join(dir, have), filepath.Join(dir, want)); err != nil {
 			return s, err
 		}
 	}
 	s.past = append(slices.Clone(s.past[:n]), stretch{s.past[n].timeline, endless})
-	entries, err := os.ReadDir(dir)
+	entries, err := volume.ReadDir(dir)
 	for _, e := range entries {
 		if newest := fmt.Sprintf("%08X", s.past[n].timeline); walSegment.MatchString(e.Name()) && e.Name()[:len(newest)] > newest {
-			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+			err = errors.Join(err, volume.Remove(filepath.Join(dir, e.Name())))
 		}
 	}
 	return s, err
@@ -146,14 +147,5 @@ func (p *private) writeHistory(past lineage) error {
 		return nil
 	}
 	path := filepath.Join(p.data, historyFile(past[len(past)-1].timeline))
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := os.WriteFile(path, []byte(past.text()), 0o600); err != nil {
-		return err
-	}
-	if u := p.i.User; u != nil {
-		return os.Chown(path, u.UID, u.GID)
-	}
-	return nil
+	return volume.WriteNew(path, []byte(past.text()), 0o600, engine.OwnerFor(p.i.User))
 }

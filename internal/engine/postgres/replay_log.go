@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // span is the part of a log that a request gives: from the snapshot to where it ends.
@@ -72,7 +73,7 @@ func (s *span) markBefore(r engine.ReplayRequest, c control) error {
 // the last one is of other times: a stopped server's segments for later use.
 func (p *private) takeLog(dir string, s span) error {
 	to := filepath.Join(p.data, walDir)
-	if info, err := os.Lstat(to); err != nil || !info.IsDir() {
+	if info, err := volume.Lstat(to); err != nil || !info.IsDir() {
 		return errors.Join(err, fmt.Errorf("%s is no folder", walDir))
 	}
 	segments, last := p.control.segments, ""
@@ -83,7 +84,7 @@ func (p *private) takeLog(dir string, s span) error {
 		}
 	}
 	end := segments.position(s.past.at(segments, s.after), s.after)
-	entries, err := os.ReadDir(to)
+	entries, err := volume.ReadDir(to)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (p *private) takeLog(dir string, s span) error {
 		name := e.Name()
 		beyond := walSegment.MatchString(name) && (name[8:] > end.File[8:] || name[8:] == end.File[8:] && end.Offset == 0)
 		if beyond || strings.HasSuffix(name, ".partial") {
-			if err := os.Remove(filepath.Join(to, name)); err != nil {
+			if err := volume.Remove(filepath.Join(to, name)); err != nil {
 				return err
 			}
 		}
@@ -103,7 +104,7 @@ func (p *private) takeLog(dir string, s span) error {
 // takeSegment moves one segment, of which the first bytes count. The rest becomes
 // empty, as in a segment that is being written.
 func (p *private) takeSegment(from, to string, bytes int64) error {
-	info, err := os.Lstat(from)
+	info, err := volume.Lstat(from)
 	if err != nil {
 		return &recoveryError{fmt.Sprintf("segment %s is missing", filepath.Base(from))}
 	}
@@ -113,35 +114,35 @@ func (p *private) takeSegment(from, to string, bytes int64) error {
 	if err := move(from, to); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(to, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
+	file, err := volume.OpenFile(to, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	err = errors.Join(file.Truncate(bytes), file.Truncate(p.control.segments.bytes), file.Chmod(0o600))
-	if u := p.i.User; u != nil {
-		err = errors.Join(err, file.Chown(u.UID, u.GID))
+	if owner := engine.OwnerFor(p.i.User); owner != nil {
+		err = errors.Join(err, owner.Own(file))
 	}
 	return errors.Join(err, file.Close())
 }
 
 // move renames a file, or copies it from another file system.
 func move(from, to string) error {
-	err := os.Rename(from, to)
+	err := volume.Rename(from, to)
 	if !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
-	in, err := os.Open(from)
+	in, err := volume.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := volume.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	out, err := volume.Create(to)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close(), os.Remove(from))
+	return errors.Join(err, out.Close(), volume.Remove(from))
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"kurabe/internal/volume"
 )
 
 // A scanner reads the records of a part of the log, as recovery will. It says
@@ -68,7 +70,7 @@ func (s *scanner) load(at lsn) (pageHeader, error) {
 			var err error
 			s.opened = begin
 			name := s.segments.position(s.timelineAt(begin), begin).File
-			s.file, err = os.Open(filepath.Join(s.dir, name))
+			s.file, err = volume.Open(filepath.Join(s.dir, name))
 			if errors.Is(err, fs.ErrNotExist) {
 				return pageHeader{}, fmt.Errorf("segment %s is missing", name)
 			}

@@ -243,7 +243,7 @@ func (p *private) failure() error {
 }
 
 func readTail(path string, most int64) (string, error) {
-	file, err := os.Open(path)
+	file, err := volume.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kurabe/internal/engine"
 	"kurabe/internal/volume"
 )
 
@@ -96,7 +97,7 @@ func (p *private) writeFiles(extra []line) error {
 			return err
 		}
 		if u := p.i.User; u != nil {
-			if err := os.Chown(path, os.Getuid(), u.GID); err != nil {
+			if err := volume.Give(path, volume.Owner{UID: os.Getuid(), GID: u.GID}); err != nil {
 				return err
 			}
 		}
@@ -109,7 +110,7 @@ const signalFile = "recovery.signal"
 
 // signal puts it there; the server removes it when recovery is over.
 func (p *private) signal() error {
-	root, err := os.OpenRoot(p.data)
+	root, err := volume.OpenRoot(p.data)
 	if err != nil {
 		return err
 	}
@@ -118,8 +119,8 @@ func (p *private) signal() error {
 	if err != nil {
 		return err
 	}
-	if u := p.i.User; u != nil {
-		err = file.Chown(u.UID, u.GID)
+	if owner := engine.OwnerFor(p.i.User); owner != nil {
+		err = owner.Own(file)
 	}
 	return cmp.Or(err, file.Close())
 }

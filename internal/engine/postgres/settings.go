@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // setting is one row of pg_settings.
@@ -47,7 +47,7 @@ func readSettings(ctx context.Context, r engine.TemplateRequest, modules []strin
 	if err != nil {
 		return nil, err
 	}
-	raw, err := os.ReadFile(filepath.Join(w.dir, answer))
+	raw, err := volume.ReadFile(filepath.Join(w.dir, answer))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"kurabe/internal/volume"
 )
 
 // Copies of one template share its system identifier, by which PostgreSQL tells
@@ -42,7 +44,7 @@ var (
 // off half-way it leaves a folder that does not start, and that is made anew.
 func (d *Driver) Individualize(dataDir string) error {
 	path := filepath.Join(dataDir, "global", "pg_control")
-	control, err := os.ReadFile(path)
+	control, err := volume.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("give a system identifier: %w", err)
 	}
@@ -83,7 +85,7 @@ func controlCRC(control []byte) (int, error) {
 // stampSegments puts the new identifier into every log segment. Segments that
 // were only preallocated have no header yet.
 func stampSegments(walDir string, old, fresh uint64) error {
-	entries, err := os.ReadDir(walDir)
+	entries, err := volume.ReadDir(walDir)
 	if err != nil {
 		return err
 	}
@@ -110,7 +112,7 @@ func stampSegments(walDir string, old, fresh uint64) error {
 }
 
 func readHead(path string, n int) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := volume.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +124,7 @@ func readHead(path string, n int) ([]byte, error) {
 
 // overwrite keeps owner, mode and length of the file.
 func overwrite(path string, at int64, data []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	file, err := volume.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

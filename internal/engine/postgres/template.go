@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // MakeTemplate implements engine.Driver: initdb, then the service's roles and
@@ -34,10 +34,10 @@ func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) err
 	if err := w.singleUser(ctx, single{database: adminDatabase, statements: slices.Concat(probeTableSQL(), markerTableSQL())}); err != nil {
 		return fmt.Errorf("make template: own database: %w", err)
 	}
-	if err := errors.Join(bareSettings(w.data()), syncFileSystem(w.dir)); err != nil {
+	if err := errors.Join(bareSettings(w.data(), engine.OwnerFor(w.user)), volume.SyncFS(w.dir)); err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
-	if err := os.Rename(w.data(), r.Dir); err != nil {
+	if err := volume.Rename(w.data(), r.Dir); err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
 	return nil
@@ -45,7 +45,7 @@ func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) err
 
 // bareSettings removes what initdb guessed. The server is always started with
 // the rendered files; one started by hand without them admits nobody.
-func bareSettings(dir string) error {
+func bareSettings(dir string, owner *volume.Owner) error {
 	files := map[string]string{
 		"postgresql.conf":      "# Kurabe renders the settings of an instance into its conf folder.\nlisten_addresses = ''\n",
 		"postgresql.auto.conf": "# ALTER SYSTEM is not used.\n",
@@ -53,8 +53,7 @@ func bareSettings(dir string) error {
 		"pg_ident.conf":        "",
 	}
 	for name, text := range files {
-		// Truncating keeps the owner and mode that initdb gave.
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		if err := volume.WriteNew(filepath.Join(dir, name), []byte(text), 0o600, owner); err != nil {
 			return err
 		}
 	}

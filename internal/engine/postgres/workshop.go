@@ -11,6 +11,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
+	"kurabe/internal/volume"
 )
 
 // workshop is a scratch folder in which one data folder is made. Where a parent
@@ -24,10 +25,10 @@ type workshop struct {
 
 // openWorkshop makes a fresh folder below r.Scratch.
 func openWorkshop(r engine.TemplateRequest) (*workshop, error) {
-	if err := os.MkdirAll(r.Scratch, 0o711); err != nil {
+	if err := volume.MkdirAll(r.Scratch, 0o711); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(r.Scratch, "making-")
+	dir, err := volume.MkdirTemp(r.Scratch, "making-")
 	if err != nil {
 		return nil, err
 	}
@@ -35,21 +36,21 @@ func openWorkshop(r engine.TemplateRequest) (*workshop, error) {
 	if w.user == nil {
 		return w, nil
 	}
-	if err := os.Chown(dir, w.user.UID, w.user.GID); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	if err := volume.Give(dir, *engine.OwnerFor(w.user)); err != nil {
+		return nil, errors.Join(err, volume.RemoveAll(dir))
 	}
 	if !proc.Traversable(r.Scratch, w.user.UID, w.user.GID) {
 		// The mount is in the programs' own namespace; here the folder stays empty.
 		if w.seen, err = os.MkdirTemp("", "kurabe-"); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(dir))
+			return nil, errors.Join(err, volume.RemoveAll(dir))
 		}
 	}
 	return w, nil
 }
 
 func (w *workshop) close() {
-	_ = os.RemoveAll(w.dir) // Scratch; the next start of the service finds no use in it.
-	_ = os.Remove(filepath.Dir(w.dir))
+	_ = volume.RemoveAll(w.dir) // Scratch; the next start of the service finds no use in it.
+	_ = volume.Remove(filepath.Dir(w.dir))
 	if w.seen != w.dir {
 		_ = os.Remove(w.seen)
 	}
