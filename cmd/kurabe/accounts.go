@@ -1,22 +1,19 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"kurabe/internal/account"
-	"kurabe/internal/volume"
 )
 
 // noAccounts is the value of --account-ids that gives no instance a user of its own.
 const noAccounts = "none"
 
-// openAccounts opens the book of user ids below the service's folder, and releases those
-// of what is gone; nil without root, where all is one user's.
-func openAccounts(ctx context.Context, seen, ids string) (*account.Book, error) {
+// openAccounts opens the book of user ids below the service's folder; nil without root, where all is one user's.
+func openAccounts(seen, ids string) (*account.Book, error) {
 	if os.Getuid() != 0 {
 		if ids != "" && ids != noAccounts {
 			return nil, errors.New("--account-ids needs root, which alone may run programs as other users")
@@ -33,10 +30,6 @@ func openAccounts(ctx context.Context, seen, ids string) (*account.Book, error) 
 	book, err := account.Open(filepath.Join(seen, "accounts.json"), o)
 	if err != nil {
 		return nil, fmt.Errorf("--account-ids: %w", err)
-	}
-	err = book.Sweep(ctx, func(name string) bool { return volume.Remains(filepath.Join(seen, name)) })
-	if err != nil {
-		return nil, fmt.Errorf("release the user ids of what is gone: %w", err)
 	}
 	return book, nil
 }

@@ -162,7 +162,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 	n.drills = newHostDrills(h.ID, n.base, n.log)
 	n.link = hostlink.NewRemote(hostlink.RemoteConfig{
 		Life: life, Server: n.self.saved.Server, Servers: n.self.saved.Servers, Learned: n.self.learned(n.log), Roots: n.self.roots, Identity: n.self.certificate,
-		Answer: hostAnswerer(logs.New(filepath.Join(n.base, "instances")), n.lags, n.drills), Log: n.log,
+		Answer: hostAnswerer(logs.New(placeIn(n.base, "instances")), n.lags, n.drills), Log: n.log,
 	})
 	n.say = n.link.Alive
 	if err := n.takePlace(ctx, life, firstTime); err != nil {

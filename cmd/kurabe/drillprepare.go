@@ -18,6 +18,7 @@ import (
 	"kurabe/internal/drill"
 	"kurabe/internal/logkey"
 	"kurabe/internal/pulse"
+	"kurabe/internal/volume"
 )
 
 // prepare refuses what cannot be rehearsed; it changes nothing.
@@ -98,7 +99,7 @@ func drillable(i types.DBInstance) error {
 
 // hostHere is what this machine is called in the data folder, which must be a service's.
 func (f *drillFlags) hostHere() (data string, h hostFile, err error) {
-	if data, err = filepath.Abs(f.data); err != nil {
+	if data, err = volume.Resolve(f.data); err != nil {
 		return data, h, err
 	}
 	raw, err := os.ReadFile(filepath.Join(data, "host.json"))

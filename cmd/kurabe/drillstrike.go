@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 
 	"kurabe"
 	"kurabe/internal/control"
@@ -45,7 +44,7 @@ type hostDrills struct {
 var drillGuard = []string{"/proc/self/exe", "drill-guard"}
 
 func newHostDrills(host kurabe.HostID, base string, log *slog.Logger) hostDrills {
-	return hostDrills{drill.NewPermits(host, filepath.Join(base, "instances"), drillGuard), log}
+	return hostDrills{drill.NewPermits(host, placeIn(base, "instances"), drillGuard), log}
 }
 
 func (h hostDrills) answer(ctx context.Context, kind string, body json.RawMessage) (any, error) {

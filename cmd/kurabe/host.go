@@ -21,6 +21,7 @@ import (
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/snapshot"
+	"kurabe/internal/volume"
 )
 
 // osUsers are the accounts that engines run as when the service is root, those
@@ -63,13 +64,18 @@ func newHost(ctx context.Context, h hostFile, at standing, p hostParts, copyRate
 			}
 		}
 		l := engine.NewLifecycle(engine.Config{
-			Driver: driver, Homes: filepath.Join(seen, "instances"), Templates: filepath.Join(seen, "templates"),
-			Snapshots: filepath.Join(seen, "snapshots"), Runtime: "/run/kurabe", Fetch: p.fetch, User: user, Accounts: p.accounts, Sign: signer(link), Levers: host.Levers, Now: time.Now,
+			Driver: driver, Homes: placeIn(seen, "instances"), Templates: placeIn(seen, "templates"),
+			Snapshots: placeIn(seen, "snapshots"), Runtime: "/run/kurabe", Fetch: p.fetch, User: user, Accounts: p.accounts, Sign: signer(link), Levers: host.Levers, Now: time.Now,
 			CopyBytesPerSecondMax: copyRate << 20,
 		}, versions)
 		engines[driver.Name()] = l
 		host.Engines = append(host.Engines, agent.Installed{Lifecycle: l, Versions: versions})
 		log.Info("engine found", logkey.Engine, driver.Name(), "versions", len(versions))
+	}
+	if p.accounts != nil && len(host.Engines) > 0 {
+		if err := host.Engines[0].Lifecycle.SweepAccounts(ctx); err != nil {
+			return nil, nil, fmt.Errorf("release the user ids of what is gone: %w", err)
+		}
 	}
 	mode := os.FileMode(0o700)
 	if os.Getuid() == 0 {
@@ -84,9 +90,19 @@ func newHost(ctx context.Context, h hostFile, at standing, p hostParts, copyRate
 	return host, engines, nil
 }
 
+// placeIn is a folder of ours in the data folder. An administrator may have put it on another
+// disk by a link: the data folder is nobody else's to write.
+func placeIn(seen, name string) string {
+	path := filepath.Join(seen, name)
+	if place, err := volume.Resolve(path); err == nil {
+		return place
+	}
+	return path
+}
+
 // snapshotsOf is the folder of a host's snapshots.
 func snapshotsOf(seen string) snapshot.Store {
-	return snapshot.Store{Dir: filepath.Join(seen, "snapshots")}
+	return snapshot.Store{Dir: placeIn(seen, "snapshots")}
 }
 
 // archive keeps snapshots in the repository of backups, at the rate of any copy.

@@ -72,9 +72,10 @@ func (f *hostFlags) logger() (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format %q is neither text nor json", f.logFormat)
 }
 
-// enter makes the data folder, and returns its path.
+// enter makes the data folder, and returns its path. Links that lead to it are followed here,
+// and none is from there on: whoever owns a folder further down could have made it.
 func (f *hostFlags) enter() (string, error) {
-	data, err := filepath.Abs(f.data)
+	data, err := volume.Resolve(f.data)
 	if err != nil {
 		return "", err
 	}
@@ -161,7 +162,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	if err != nil {
 		return err
 	}
-	accounts, err := openAccounts(ctx, seen, n.flags.accountIDs)
+	accounts, err := openAccounts(seen, n.flags.accountIDs)
 	if err != nil {
 		return err
 	}
@@ -174,9 +175,9 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	n.leases = hostlink.NewLeases(hostlink.Boottime)
 	n.sockets = sklookup.New(sklookup.PinFolder(string(h.ID)), n.log)
 	n.agent = agent.New(agent.Config{
-		Host: h.ID, Link: link, Engines: engines, Homes: filepath.Join(seen, "instances"),
+		Host: h.ID, Link: link, Engines: engines, Homes: placeIn(seen, "instances"),
 		Usage: func(id kurabe.InstanceID) (int64, error) {
-			return engine.Home{Dir: filepath.Join(seen, "instances", string(id))}.Used()
+			return engine.Home{Dir: filepath.Join(placeIn(seen, "instances"), string(id))}.Used()
 		},
 		Free: func() int64 {
 			free, err := volume.FreeBytes(seen)
@@ -186,7 +187,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 			return free
 		},
 		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, OpenEndpoint: agent.Gateway(n.sockets),
-		Addresses: addresses, Leases: n.leases, Guards: wardens{filepath.Join(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+		Addresses: addresses, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("logs", func() error { return logs.Run(loopCtx) })

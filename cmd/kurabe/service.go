@@ -333,7 +333,7 @@ func (s *service) newControl(f *serverFlags, kv store.KV, ca *pki.CA) *control.C
 	return control.New(control.Config{
 		KV: kv, View: s.view, RemoveMember: s.removeMember, Region: f.region, Account: f.account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
-		Logs:      logFiles{logs.New(filepath.Join(s.base, "instances")), s.host.ID, s.view, s.links},
+		Logs:      logFiles{logs.New(placeIn(s.base, "instances")), s.host.ID, s.view, s.links},
 	})
 }
 

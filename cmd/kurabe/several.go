@@ -138,7 +138,7 @@ func (s *service) makeHome(ca *pki.CA, local hostlink.Link) error {
 	}
 	c := hostlink.RemoteConfig{
 		Life: life, Server: s.entrance.link, Roots: s.entrance.roots, Identity: func() *tls.Certificate { return &own },
-		Answer: hostAnswerer(logs.New(filepath.Join(s.base, "instances")), s.lags, s.drills), Log: s.log,
+		Answer: hostAnswerer(logs.New(placeIn(s.base, "instances")), s.lags, s.drills), Log: s.log,
 	}
 	if s.servers != nil {
 		c.Servers = s.servers.Links

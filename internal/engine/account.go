@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"kurabe"
 	"kurabe/internal/faultpoint"
@@ -12,43 +14,61 @@ import (
 	"kurabe/internal/volume"
 )
 
-// Names in the book of accounts are paths below the service's folder, so that whoever
-// reads the book sees by the folder whether a name is needed any more.
-func (l *Lifecycle) accountName(dir string) string {
-	return filepath.Join(filepath.Base(filepath.Dir(dir)), filepath.Base(dir))
-}
+// What an account of the book is for: the first part of its name there.
+const (
+	forInstance = "instances/"
+	forScratch  = "scratch/"
+	forTemplate = "templates/"
+)
 
 // credential is an account of the book's.
 func credential(id int) *proc.Credential {
 	return &proc.Credential{UID: id, GID: id, Name: "kurabe-" + strconv.Itoa(id)}
 }
 
-// account is whose a folder is: its own, or else the one that all had who came before
-// there were any.
-func (l *Lifecycle) account(dir string) (_ *proc.Credential, own bool) {
+// booked is the account of a name in the book.
+func (l *Lifecycle) booked(name string) (*proc.Credential, bool) {
 	if l.c.Accounts == nil || l.c.User == nil {
-		return l.c.User, false
+		return nil, false
 	}
-	e, ok := l.c.Accounts.Find(l.accountName(dir))
+	e, ok := l.c.Accounts.Find(name)
 	if !ok {
-		return l.c.User, false
+		return nil, false
 	}
 	return credential(e.ID), true
 }
 
-// Account is whom the files of an instance belong to, nil for ourselves.
+// Account is whom the files of an instance belong to, nil for ourselves. Of a home that the
+// book does not have, its own files say it: an earlier version gave all to one account.
 func (l *Lifecycle) Account(id kurabe.InstanceID) *proc.Credential {
-	user, _ := l.account(l.Home(id).Dir)
-	return user
+	if user, ok := l.booked(forInstance + string(id)); ok || l.c.User == nil || l.c.Accounts == nil {
+		return cmpUser(user, l.c.User)
+	}
+	info, err := volume.Lstat(l.Home(id).RunDir())
+	if err != nil {
+		return l.c.User
+	}
+	// Only root gives folders away.
+	if of := volume.OwnerOf(info); of.UID > 0 && of.UID != l.c.User.UID {
+		return credential(of.UID)
+	}
+	return l.c.User
 }
 
-// takeAccount gives a folder that is about to be made an account of its own.
-func (l *Lifecycle) takeAccount(dir string) (*proc.Credential, error) {
-	if !l.givesAccounts() {
-		user, _ := l.account(dir)
-		return user, nil
+func cmpUser(first, second *proc.Credential) *proc.Credential {
+	if first != nil {
+		return first
 	}
-	e, err := l.c.Accounts.Take(l.accountName(dir), false)
+	return second
+}
+
+// takeAccount gives a name of the book an account of its own, where that is done.
+func (l *Lifecycle) takeAccount(name string) (*proc.Credential, error) {
+	if !l.givesAccounts() {
+		user, _ := l.booked(name)
+		return cmpUser(user, l.c.User), nil
+	}
+	e, err := l.c.Accounts.Take(name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -59,30 +79,48 @@ func (l *Lifecycle) givesAccounts() bool {
 	return l.c.Accounts != nil && l.c.User != nil && !l.c.Accounts.Off()
 }
 
-// dropAccount ends what runs as the account of a folder that is gone, and gives it back.
-func (l *Lifecycle) dropAccount(ctx context.Context, dir string) error {
-	user, own := l.account(dir)
-	if !own {
+// dropAccount ends what runs as the account of a name of which nothing is left, and gives
+// the account back.
+func (l *Lifecycle) dropAccount(ctx context.Context, name string) error {
+	user, ok := l.booked(name)
+	if !ok {
 		return nil
 	}
 	if err := proc.KillOwned(ctx, user.UID); err != nil {
 		return err
 	}
-	return l.c.Accounts.Release(l.accountName(dir))
+	return l.c.Accounts.Release(name)
+}
+
+// SweepAccounts gives back the accounts of instances and of copies of which a death has left
+// the entry alone. No step may be under way.
+func (l *Lifecycle) SweepAccounts(ctx context.Context) error {
+	if l.c.Accounts == nil || !exists(l.c.Homes) {
+		return nil // The homes may be on a disk that is not there.
+	}
+	return l.c.Accounts.Sweep(ctx, func(name string) bool {
+		if id, ok := strings.CutPrefix(name, forInstance); ok {
+			return volume.Remains(filepath.Join(l.c.Homes, id))
+		}
+		if id, ok := strings.CutPrefix(name, forScratch); ok {
+			return volume.Remains(filepath.Join(l.scratchDir(), id))
+		}
+		return true
+	})
 }
 
 // otherAccount says whether the files of a home are to be another account's when its
 // server starts next: those of a version that had one for all, or of a service that gives
 // out none any more.
-func (l *Lifecycle) otherAccount(h Home) bool {
-	if l.c.Accounts == nil || l.c.User == nil {
+func (l *Lifecycle) otherAccount(i Instance) bool {
+	if l.c.Accounts == nil || l.c.User == nil || !exists(i.Home.Dir) {
 		return false
 	}
-	e, ok := l.c.Accounts.Find(l.accountName(h.Dir))
+	e, ok := l.c.Accounts.Find(forInstance + string(i.Instance))
 	if l.c.Accounts.Off() {
-		return ok
+		return ok || i.User.UID != l.c.User.UID
 	}
-	return exists(h.Dir) && (!ok || e.Moving)
+	return !ok || e.Moving
 }
 
 // handOver gives the home of a server that does not run to the account that it is to have.
@@ -92,9 +130,8 @@ func (l *Lifecycle) handOver(ctx context.Context, i Instance) error {
 	if err := l.resting(ctx, i); err != nil {
 		return fmt.Errorf("hand the files over: %w", err)
 	}
-	name := l.accountName(i.Home.Dir)
-	to := l.c.User
-	if !l.c.Accounts.Off() {
+	name, to := forInstance+string(i.Instance), l.c.User
+	if l.givesAccounts() {
 		e, err := l.c.Accounts.Take(name, true)
 		if err != nil {
 			return fmt.Errorf("hand the files over: %w", err)
@@ -102,20 +139,17 @@ func (l *Lifecycle) handOver(ctx context.Context, i Instance) error {
 		to = credential(e.ID)
 	}
 	faultpoint.Reach("after", "take-account")
-	dir, err := volume.Resolve(i.Home.Dir) // of a pool it is a link of ours
+	err := volume.HandOver(i.Home.Dir, volume.Owner{UID: to.UID, GID: to.GID})
 	if err == nil {
-		err = volume.HandOver(dir, volume.Owner{UID: to.UID, GID: to.GID})
-	}
-	if err == nil {
-		err = volume.SyncFS(dir)
+		err = volume.SyncFS(i.Home.Dir)
 	}
 	if err != nil {
 		return fmt.Errorf("hand the files over: %w", err)
 	}
-	if l.c.Accounts.Off() {
-		return l.c.Accounts.Release(name)
+	if l.givesAccounts() {
+		return l.c.Accounts.Settle(name)
 	}
-	return l.c.Accounts.Settle(name)
+	return l.c.Accounts.Release(name)
 }
 
 // resting refuses while anything works in the data.
@@ -139,13 +173,9 @@ func Seclude(user *proc.Credential, show []string, give ...string) *proc.Seclusi
 // beforeStart puts the step that hands the files over before the one that runs programs
 // as their owner.
 func beforeStart(steps []StepName, o Observation) []StepName {
-	if !o.OtherAccount {
+	at := slices.Index(steps, StepStart)
+	if !o.OtherAccount || at < 0 {
 		return steps
 	}
-	for n, s := range steps {
-		if s == StepStart {
-			return append(append(append([]StepName{}, steps[:n]...), StepHandOver), steps[n:]...)
-		}
-	}
-	return steps
+	return slices.Insert(steps, at, StepHandOver)
 }

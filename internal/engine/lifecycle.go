@@ -71,7 +71,7 @@ func (l *Lifecycle) Home(id kurabe.InstanceID) Home {
 func (l *Lifecycle) instance(a kurabe.Assignment) Instance {
 	a.Settings = enginesOnly(a.Settings)
 	i := Instance{Assignment: a, Home: l.Home(a.Instance), Version: l.version(a.Version)}
-	i.User, _ = l.account(i.Home.Dir)
+	i.User = l.Account(a.Instance)
 	i.SeenDir = i.Home.Dir
 	if bound(i.User, i.Home.Dir) {
 		i.SeenDir = filepath.Join(l.c.Runtime, string(a.Instance))

@@ -76,7 +76,7 @@ func hasHome(i Instance) bool {
 func (l *Lifecycle) makeHome(i Instance) error {
 	if !exists(i.Home.Dir) {
 		var err error
-		if i.User, err = l.takeAccount(i.Home.Dir); err != nil {
+		if i.User, err = l.takeAccount(forInstance + string(i.Instance)); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (l *Lifecycle) template(v kurabe.EngineVersion, locale string) TemplateRequ
 func (l *Lifecycle) EnsureTemplate(ctx context.Context, v kurabe.EngineVersion, locale string) (TemplateRequest, error) {
 	r := l.template(v, locale)
 	var err error
-	if r.User, err = l.takeAccount(filepath.Join(l.c.Templates, string(v.Engine))); err != nil {
+	if r.User, err = l.takeAccount(forTemplate + string(v.Engine)); err != nil {
 		return r, fmt.Errorf("make template: %w", err)
 	}
 	l.mu.Lock()
@@ -233,7 +233,7 @@ func (l *Lifecycle) removeHome(ctx context.Context, i Instance) error {
 	if err := volume.RemoveTree(l.c.Homes, i.Home.Dir); err != nil {
 		return fmt.Errorf("remove %s: %w", i.Home.Dir, err)
 	}
-	if err := l.dropAccount(ctx, i.Home.Dir); err != nil {
+	if err := l.dropAccount(ctx, forInstance+string(i.Instance)); err != nil {
 		return fmt.Errorf("give the account of %s back: %w", i.Home.Dir, err)
 	}
 	return nil

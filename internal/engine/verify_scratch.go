@@ -28,7 +28,7 @@ func (v *verifying) open(ctx context.Context) error {
 		return fmt.Errorf("remove what an earlier one left: %w", err)
 	}
 	var err error
-	if v.user, err = l.takeAccount(dir); err != nil {
+	if v.user, err = l.takeAccount(forScratch + string(v.request.Snapshot)); err != nil {
 		return err
 	}
 	// Accounts pass through the one, and nobody but the copy's own enters the other.
@@ -118,8 +118,7 @@ func (l *Lifecycle) sweep(ctx context.Context, dir string, id kurabe.SnapshotID)
 			return err
 		}
 	}
-	home := filepath.Join(l.scratchDir(), string(id)) // dir may have the name that it is removed by
-	if user, own := l.account(home); own {
+	if user, own := l.booked(forScratch + string(id)); own {
 		if err := proc.KillOwned(ctx, user.UID); err != nil {
 			return err
 		}
@@ -132,7 +131,7 @@ func (l *Lifecycle) sweep(ctx context.Context, dir string, id kurabe.SnapshotID)
 			return err
 		}
 	}
-	return l.dropAccount(ctx, home)
+	return l.dropAccount(ctx, forScratch+string(id))
 }
 
 // removeScratch ends what works in a scratch folder, and removes it. Servers work in

@@ -14,6 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/blob"
+	"kurabe/internal/volume"
 )
 
 // Fetched is what Fetch has written.
@@ -97,7 +98,7 @@ func writeParts(ctx context.Context, parts []*plan, got *Fetched, dir string) (e
 	defer func() {
 		if err != nil {
 			for _, folder := range got.Joined {
-				_ = os.RemoveAll(folder)
+				_ = volume.RemoveAll(folder)
 			}
 		}
 	}()
@@ -107,7 +108,7 @@ func writeParts(ctx context.Context, parts []*plan, got *Fetched, dir string) (e
 			to = filepath.Join(dir, fmt.Sprintf("joined-%d", n))
 			got.Joined = append(got.Joined, to)
 		}
-		if err := os.MkdirAll(to, 0o700); err != nil {
+		if err := volume.MkdirAll(to, 0o700); err != nil {
 			return err
 		}
 		files, bytes := p.files()
@@ -118,7 +119,7 @@ func writeParts(ctx context.Context, parts []*plan, got *Fetched, dir string) (e
 		if err := p.write(ctx, files, to); err != nil {
 			if n > 0 { // the files of the first part were complete
 				for _, name := range got.Files {
-					_ = os.Remove(filepath.Join(dir, name))
+					_ = volume.Remove(filepath.Join(dir, name))
 				}
 			}
 			return err
@@ -288,7 +289,7 @@ func (p *plan) check(ctx context.Context) error {
 		}
 		switch {
 		case !x.pushed:
-			if _, err := os.Stat(x.path); errors.Is(err, fs.ErrNotExist) && p.repo != nil {
+			if _, err := volume.Stat(x.path); errors.Is(err, fs.ErrNotExist) && p.repo != nil {
 				if _, err := p.repo.Stat(ctx, p.name(x)); err != nil { // pushed meanwhile
 					return judgeRead(p.name(x), err)
 				}
@@ -312,17 +313,17 @@ func (p *plan) write(ctx context.Context, names []string, dir string) (err error
 		for name, file := range files {
 			err = errors.Join(err, file.Close())
 			if err != nil {
-				_ = os.Remove(filepath.Join(dir, name))
+				_ = volume.Remove(filepath.Join(dir, name))
 			}
 		}
 		if err != nil { // also those closed before the error
 			for name := range files {
-				_ = os.Remove(filepath.Join(dir, name))
+				_ = volume.Remove(filepath.Join(dir, name))
 			}
 		}
 	}()
 	for _, name := range names {
-		file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		file, err := volume.Create(filepath.Join(dir, name))
 		if err != nil {
 			return err
 		}

@@ -115,8 +115,8 @@ func statAt(dir *os.File, name string) (fs.FileInfo, error) {
 	return file.Stat()
 }
 
-// ownerOf is whom something belongs to.
-func ownerOf(info fs.FileInfo) Owner {
+// OwnerOf is whom something belongs to.
+func OwnerOf(info fs.FileInfo) Owner {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return Owner{-1, -1}
