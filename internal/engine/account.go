@@ -42,7 +42,7 @@ func (l *Lifecycle) booked(name string) (*proc.Credential, bool) {
 // book does not have, its own files say it: an earlier version gave all to one account.
 func (l *Lifecycle) Account(id kurabe.InstanceID) *proc.Credential {
 	if user, ok := l.booked(forInstance + string(id)); ok || l.c.User == nil || l.c.Accounts == nil {
-		return cmpUser(user, l.c.User)
+		return orUser(user, l.c.User)
 	}
 	info, err := volume.Lstat(l.Home(id).RunDir())
 	if err != nil {
@@ -55,7 +55,7 @@ func (l *Lifecycle) Account(id kurabe.InstanceID) *proc.Credential {
 	return l.c.User
 }
 
-func cmpUser(first, second *proc.Credential) *proc.Credential {
+func orUser(first, second *proc.Credential) *proc.Credential {
 	if first != nil {
 		return first
 	}
@@ -66,7 +66,7 @@ func cmpUser(first, second *proc.Credential) *proc.Credential {
 func (l *Lifecycle) takeAccount(name string) (*proc.Credential, error) {
 	if !l.givesAccounts() {
 		user, _ := l.booked(name)
-		return cmpUser(user, l.c.User), nil
+		return orUser(user, l.c.User), nil
 	}
 	e, err := l.c.Accounts.Take(name, false)
 	if err != nil {
