@@ -16,6 +16,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
+	"kurabe/internal/volume"
 )
 
 // RunAccounts looks at what one instance can reach of another, of its own verification and
@@ -139,7 +140,7 @@ func (d *planting) Check(ctx context.Context, i engine.Instance, dataDir string,
 	}
 	d.users = append(d.users, uid)
 	_, planted := proc.Run(ctx, proc.Tool{
-		Name: "plant", Argv: []string{"/bin/sh", "-c", "setsid sh -c 'trap \"\" HUP TERM INT; cd /; sleep 600' >/dev/null 2>&1 & sleep 0.1"},
+		Name: "plant", Argv: []string{"/bin/sh", "-c", Daemon},
 		Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", User: i.User, Cgroups: i.Cgroups,
 	})
 	if left, e := proc.Owned(uid); planted != nil || e != nil || len(left) == 0 {
@@ -397,4 +398,43 @@ func (b *Bed) allOwnedBy(t *testing.T, uid int) {
 	if running, err := proc.Owned(uid); err != nil || len(running) == 0 {
 		t.Errorf("the server does not run as %d: %v", uid, err)
 	}
+}
+
+// Daemon leaves a process in no session, group or folder of whom it was started by.
+const Daemon = "setsid sh -c 'trap \"\" HUP TERM INT; cd /; sleep 600' >/dev/null 2>&1 & sleep 0.1"
+
+// Attack is a script and what it would reach.
+type Attack struct{ Name, Script string }
+
+// SecludedAttacks are what code in a secluded server tries, of a file of the host that
+// anybody may read and of a running instance.
+func SecludedAttacks(witness string, b *Bed) []Attack {
+	return []Attack{
+		{"read a file of the host", "cat >/dev/null; cat " + witness},
+		{"see another process", fmt.Sprintf("cat >/dev/null; tr '\\0' ' ' < /proc/%d/cmdline | grep -q test", os.Getpid())},
+		{"list instances", "cat >/dev/null; ls " + filepath.Dir(b.Home().Dir) + " | grep -q " + string(b.Want.Instance)},
+		{"reach an endpoint", fmt.Sprintf("cat >/dev/null; bash -c 'echo > /dev/tcp/%s/%d'", b.Want.Address, b.Want.Port)},
+		{"see who has an account here", "cat >/dev/null; grep -q '^nobody:' /etc/passwd"},
+		{"see the machine's devices", "cat >/dev/null; ls /sys/kernel"},
+	}
+}
+
+// CopyBeside is a copy of a snapshot of the instance in a folder of an account of its own,
+// and what a driver is told of it.
+func (b *Bed) CopyBeside(t *testing.T) (engine.Instance, string) {
+	t.Helper()
+	id, _ := b.Take(t)
+	user := &proc.Credential{UID: 654_301, GID: 654_301, Name: "kurabe-654301"}
+	home := engine.Home{Dir: filepath.Join(b.Root, "beside")}
+	if err := volume.EnsureDir(home.Dir, 0o750, os.Getuid(), user.GID); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := volume.Transfer(t.Context(), filepath.Join(b.Root, "snapshots", string(id), "data"), home.DataDir(),
+		volume.TransferOptions{Owner: &volume.Owner{UID: user.UID, GID: user.GID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := b.Instance()
+	i.Home, i.SeenDir, i.User = home, home.Dir, user
+	return i, home.DataDir()
 }
