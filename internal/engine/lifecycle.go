@@ -72,6 +72,9 @@ func (l *Lifecycle) instance(a kurabe.Assignment) Instance {
 	a.Settings = enginesOnly(a.Settings)
 	i := Instance{Assignment: a, Home: l.Home(a.Instance), Version: l.version(a.Version)}
 	i.User = l.Account(a.Instance)
+	if a.Role != nil && a.Role.Source != nil {
+		i.SourceUser = l.Account(a.Role.Source.ID)
+	}
 	i.SeenDir = i.Home.Dir
 	if bound(i.User, i.Home.Dir) {
 		i.SeenDir = filepath.Join(l.c.Runtime, string(a.Instance))

@@ -32,6 +32,9 @@ func RunAccounts(t *testing.T, s Setup) {
 	t.Run("a removed instance gives its account back", func(t *testing.T) { givesBack(t, b) })
 }
 
+// Account is whom the files of the instance belong to, nil for ourselves.
+func (b *Bed) Account() *proc.Credential { return b.Lifecycle.Account(b.Want.Instance) }
+
 // asAccount runs a script as an account, with no rights but its own.
 func asAccount(t *testing.T, user *proc.Credential, text string) (string, error) {
 	t.Helper()

@@ -206,7 +206,11 @@ func (b *Bed) Home() engine.Home { return b.Lifecycle.Home(b.Want.Instance) }
 // Instance is what the lifecycle hands to the driver, where nothing is bound.
 func (b *Bed) Instance() engine.Instance {
 	home := b.Home()
-	return engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.Lifecycle.Account(b.Want.Instance), SeenDir: home.Dir}
+	i := engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.Account(), SeenDir: home.Dir}
+	if b.Want.Role != nil && b.Want.Role.Source != nil {
+		i.SourceUser = b.Lifecycle.Account(b.Want.Role.Source.ID)
+	}
+	return i
 }
 
 // Set wants these settings too, in a copy: the assignment before must not change.
