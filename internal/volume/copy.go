@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,21 +76,27 @@ type folder struct {
 	info fs.FileInfo
 }
 
+// copied is one entry on its way to a worker.
+type copied struct {
+	rel  string
+	kind fs.FileMode
+}
+
 func copyInto(ctx context.Context, src, dst string, opts CopyOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if opts.Workers < 1 {
 		opts.Workers = min(copyWorkersMax, runtime.NumCPU())
 	}
-	files := make(chan string, opts.Workers)
+	files := make(chan copied, opts.Workers)
 	var workers sync.WaitGroup
 	for range opts.Workers {
 		workers.Go(func() {
-			for rel := range files {
+			for c := range files {
 				if ctx.Err() != nil {
 					continue // drain
 				}
-				if err := copyEntry(ctx, filepath.Join(src, rel), filepath.Join(dst, rel), opts); err != nil {
+				if err := copyEntry(ctx, filepath.Join(src, c.rel), filepath.Join(dst, c.rel), c.kind, opts); err != nil {
 					cancel(err)
 				}
 			}
@@ -116,7 +121,7 @@ func copyInto(ctx context.Context, src, dst string, opts CopyOptions) error {
 }
 
 // walkCopy makes the folders and hands out everything else.
-func walkCopy(ctx context.Context, src, dst string, opts CopyOptions, files chan<- string) ([]folder, error) {
+func walkCopy(ctx context.Context, src, dst string, opts CopyOptions, files chan<- copied) ([]folder, error) {
 	var folders []folder
 	err := WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
@@ -133,7 +138,7 @@ func walkCopy(ctx context.Context, src, dst string, opts CopyOptions, files chan
 			return nil
 		}
 		if !entry.IsDir() {
-			files <- rel
+			files <- copied{rel, entry.Type()}
 			return nil
 		}
 		info, err := entry.Info()
@@ -155,15 +160,15 @@ func (o CopyOptions) vanished(err error) error {
 	return err
 }
 
-func copyEntry(ctx context.Context, src, dst string, opts CopyOptions) error {
-	info, err := Lstat(src)
-	if err != nil {
-		return opts.vanished(err)
-	}
-	switch mode := info.Mode(); {
+func copyEntry(ctx context.Context, src, dst string, mode fs.FileMode, opts CopyOptions) error {
+	switch {
 	case mode.IsRegular():
-		return copyFile(ctx, src, dst, info, opts)
+		return copyFile(ctx, src, dst, opts)
 	case mode&fs.ModeSymlink != 0:
+		info, err := Lstat(src)
+		if err != nil {
+			return opts.vanished(err)
+		}
 		target, err := Readlink(src)
 		if err != nil {
 			return opts.vanished(err)
@@ -188,15 +193,19 @@ func giveMode(path string, info fs.FileInfo, opts CopyOptions) error {
 }
 
 func giveOwner(path string, info fs.FileInfo, opts CopyOptions) error {
-	uid, gid := opts.UID, opts.GID
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if ok && uid == -1 {
-		uid = int(st.Uid)
+	return Give(path, opts.owner(info))
+}
+
+// owner is that of the copy of something.
+func (o CopyOptions) owner(of fs.FileInfo) Owner {
+	was := OwnerOf(of)
+	if o.UID != -1 {
+		was.UID = o.UID
 	}
-	if ok && gid == -1 {
-		gid = int(st.Gid)
+	if o.GID != -1 {
+		was.GID = o.GID
 	}
-	return Give(path, Owner{uid, gid})
+	return was
 }
 
 // syncFS writes out a whole file system: one call, where fsync of a thousand files

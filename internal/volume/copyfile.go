@@ -10,12 +10,16 @@ import (
 )
 
 // copyFile clones, or copies what is not holes.
-func copyFile(ctx context.Context, src, dst string, info fs.FileInfo, opts CopyOptions) (err error) {
+func copyFile(ctx context.Context, src, dst string, opts CopyOptions) (err error) {
 	in, err := Open(src)
 	if err != nil {
 		return opts.vanished(err)
 	}
 	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
 	out, err := Create(dst)
 	if err != nil {
 		return err
@@ -27,7 +31,8 @@ func copyFile(ctx context.Context, src, dst string, info fs.FileInfo, opts CopyO
 			return &fs.PathError{Op: "copy", Path: src, Err: err}
 		}
 	}
-	return giveMode(dst, info, opts)
+	// The owner first, as that clears bits of the mode.
+	return errors.Join(opts.owner(info).Own(out), out.Chmod(info.Mode()))
 }
 
 // chunkBytes bounds one system call, so that cancelling does not wait for a file of

@@ -9,6 +9,6 @@
 // Most of these folders belong to engines, whose users may be hostile: nothing here, and
 // nothing that root does there, follows a link (Root, and the functions of a path).
 //
-// Called by engine, agent and snapshot. It knows nothing of what is in the files;
-// it is not for use inside an engine's own data folder. Imports nothing of ours.
+// Called by engine, agent and snapshot. It knows nothing of what is in the files.
+// Imports nothing of ours.
 package volume

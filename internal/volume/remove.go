@@ -141,13 +141,16 @@ func prepareRemoval(base *Root, rel string) error {
 	}
 	device := deviceOf(parent)
 	return base.WalkDir(rel, func(name string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, errDeep) {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENAMETOOLONG) {
 			return nil // Opened below is what could be; RemoveAll reports the rest.
 		}
 		if err != nil || !entry.IsDir() {
 			return ignoreMissing(err)
 		}
 		info, err := entry.Info()
+		if errors.Is(err, syscall.ENAMETOOLONG) {
+			return fs.SkipDir
+		}
 		if err != nil {
 			return ignoreMissing(err)
 		}

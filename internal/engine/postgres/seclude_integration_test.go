@@ -52,4 +52,3 @@ func TestSecludedServer(t *testing.T) {
 		t.Errorf("it left %v, %v", left, err)
 	}
 }
-

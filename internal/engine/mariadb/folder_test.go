@@ -1,0 +1,120 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/volume"
+)
+
+// layData makes what a data folder has that the service looks at while no server runs.
+func layData(t *testing.T, dir string) {
+	t.Helper()
+	files := map[string]string{
+		"mysql/db.frm": "definition", "ib_buffer_pool": "1,2\n", followFile: "{}", "master.info": "33\n", "relay-log.info": "5\n",
+		"shop/ledger.ibd": "page", "mysql-error.log": "[Note]\n",
+	}
+	for name := range triggerFiles() {
+		files[filepath.Join(systemSchema, name)] = "old trigger"
+	}
+	if err := os.Mkdir(filepath.Join(dir, privateDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// layLogs is layData with two binary logs.
+func layLogs(t *testing.T, dir string) {
+	t.Helper()
+	layData(t, dir)
+	for _, number := range []int64{1, 2} {
+		text := logMagic + strings.Repeat("\x00", 100)
+		if err := os.WriteFile(filepath.Join(dir, binlogFile(number)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFolderOfATenant does what the service does in a data folder while no server runs.
+func TestFolderOfATenant(t *testing.T) {
+	user := enginetest.Nobody()
+	i := engine.Instance{User: user}
+	w := &workshop{user: user}
+	var triggers []string
+	for name := range triggerFiles() {
+		triggers = append(triggers, filepath.Join(systemSchema, name))
+		break // They are written alike.
+	}
+	private := func(dir string) error {
+		s, err := openPrivate(t.Context(), i, dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(s.write(privateSettings, "[mysqld]\n"), s.close())
+	}
+	enginetest.RunFolderDeeds(t, layData, []enginetest.FolderDeed{
+		{
+			Name: "adopt", Do: func(dir string) error { return (&Driver{}).Adopt(i, dir) },
+			Places: append(triggers, systemSchema, "ib_buffer_pool", followFile, "master.info", tempDir),
+		},
+		{Name: "guard", Places: append(triggers, systemSchema), Do: w.guard},
+		{Name: "private server", Places: append(triggers, systemSchema, privateDir, tempDir, filepath.Join(privateDir, privateSettings)), Do: private},
+		{Name: "begin the log", Places: []string{binlogName + ".state", binlogFile(6)}, Do: func(dir string) error { return beginLog(dir, "0-1-5", 7, w) }},
+		{Name: "follow", Places: []string{followFile}, Do: func(dir string) error { return errors.Join(writeFollowing(dir, following{}), removeFollowing(dir)) }},
+		{Name: "rotate", Places: []string{"mysql-error.log", "mysql-error.log.1"}, Do: func(dir string) error {
+			return rename(filepath.Join(dir, "mysql-error.log"), filepath.Join(dir, "mysql-error.log.1"))
+		}},
+		{Name: "give", Places: []string{"shop", "shop/ledger.ibd"}, Do: w.giveAll},
+		{Name: "claim", Places: []string{"shop", "shop/ledger.ibd"}, Do: func(dir string) error { _, err := volume.Claim(dir); return err }},
+		{Name: "hand over", Places: []string{"shop/ledger.ibd", relayFile(0), relayName + ".index"}, Do: func(dir string) error {
+			s := &privateServer{i: i, dir: dir, seen: dir}
+			return s.hand(replayPlan{files: []replayFile{{dir: filepath.Join(dir, "shop"), name: "ledger.ibd", cut: 2}}})
+		}},
+	})
+	enginetest.RunFolderDeeds(t, layLogs, []enginetest.FolderDeed{
+		{Name: "mark the log", Places: []string{binlogFile(2)}, Do: markInUse},
+		{Name: "drop the log", Places: []string{binlogFile(1), binlogFile(2), binlogName + ".index"}, Do: func(dir string) error {
+			names, err := binlogs(dir)
+			return errors.Join(err, dropFiles(dir, names))
+		}},
+		{Name: "forget a place", Places: []string{binlogFile(1), binlogFile(2)}, Do: forgetPlace},
+	})
+}
+
+// TestNothingOfOthersIsRead: what links lead to is not what an answer says.
+func TestNothingOfOthersIsRead(t *testing.T) {
+	secret, dir := filepath.Join(t.TempDir(), "secret"), t.TempDir()
+	if err := os.WriteFile(secret, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &privateServer{dir: dir}
+	if err := os.Mkdir(filepath.Join(dir, privateDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{s.path(privateErrors), filepath.Join(dir, followFile), filepath.Join(dir, "answer")} {
+		if err := os.Symlink(secret, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := s.log(); strings.Contains(text, "hunter2") {
+		t.Errorf("log: %q", text)
+	}
+	if text, err := readSmall(dir, followFile); err == nil || strings.Contains(text, "hunter2") {
+		t.Errorf("small: %q, %v", text, err)
+	}
+	w := &workshop{dir: dir}
+	if rows, err := w.answer(t.Context(), "%s", func(_ context.Context, _ string) error { return nil }); err == nil {
+		t.Errorf("answer: %q, %v", rows, err)
+	}
+}
