@@ -141,12 +141,8 @@ func (l *Lifecycle) EnsureTemplate(ctx context.Context, v kurabe.EngineVersion, 
 // ownTemplate says whether a template is the service's own: nobody else may change what
 // all instances begin with.
 func ownTemplate(dir string) bool {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Getuid()
+	info, err := volume.Lstat(dir)
+	return err == nil && volume.OwnerOf(info).UID == os.Getuid()
 }
 
 // copyTemplate gives the instance its data folder. It appears by rename, so a
