@@ -58,6 +58,9 @@ var folderFree = map[string]string{
 	"internal/proc/tree_find.go":                 "/proc and control groups",
 	"internal/proc/bound.go":                     "the data folder of the service and a mount point of its own, before anything runs",
 	"internal/proc/traverse.go":                  "looks at the modes of the folders above, and tells nothing else of them",
+	"internal/proc/seclude.go":                   "a root in memory that no engine's user has been in yet; what is shown in it is opened by the service's own paths, without a link at their end",
+	"internal/proc/owned.go":                     "/proc",
+	"internal/volume/handover.go":                "the owner of what the helper has open, of user and group each",
 	"internal/proc/shim_steps.go":                "/proc, control groups, and a mount point of the service; the folder that is bound is opened by the helper",
 	"internal/proc/record.go":                    "renames within a folder that the helper has opened",
 	"internal/engine/postgres/tree.go":           "programs, which belong to root: links are what such a tree is made of",
@@ -97,7 +100,11 @@ var folderOnly = map[string][]string{
 	"internal/proc/record.go":                   {"unix.Renameat"},
 	"internal/proc/survivors.go":                {"unix.Stat"},
 	"internal/proc/lock.go":                     {"os.ReadDir", "os.ReadFile", "unix.Stat"},
-	"internal/proc/shim_steps.go":               {"os.WriteFile", "os.ReadDir", "os.MkdirAll", "unix.Mount"},
+	"internal/proc/seclude.go": {"os.Lstat", "os.MkdirAll", "os.Symlink", "os.WriteFile", "os.Chmod", "os.ReadDir", "os.ReadFile",
+		"unix.Mount", "unix.Unmount", "unix.Open", "unix.Readlinkat"},
+	"internal/proc/owned.go":      {"os.ReadFile"},
+	"internal/volume/handover.go": {"unix.Fchownat"},
+	"internal/proc/shim_steps.go": {"os.WriteFile", "os.ReadDir", "os.MkdirAll", "unix.Mount"},
 }
 
 // TestTidyFolders: see folderRooms.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/account"
 	"kurabe/internal/agent"
 	"kurabe/internal/cgroup"
 	"kurabe/internal/control"
@@ -35,8 +36,17 @@ func verifiers() map[kurabe.EngineName]control.Verifier {
 	}
 }
 
+// hostParts are what a host's engines are built on.
+type hostParts struct {
+	seen     string // the service's folder
+	link     hostlink.Link
+	fetch    engine.Fetch
+	accounts *account.Book // nil: none but the packages'
+}
+
 // newHost finds the engines and levers of this machine.
-func newHost(ctx context.Context, h hostFile, at standing, seen string, link hostlink.Link, fetch engine.Fetch, copyRate int64, log *slog.Logger) (*agent.Host, map[kurabe.EngineName]engine.Engine, error) {
+func newHost(ctx context.Context, h hostFile, at standing, p hostParts, copyRate int64, log *slog.Logger) (*agent.Host, map[kurabe.EngineName]engine.Engine, error) {
+	seen, link := p.seen, p.link
 	host := &agent.Host{
 		ID: h.ID, Zones: at.zones, Server: at.server, AddressPool: h.AddressPool, Network: h.network(), DataDir: seen, Link: link, Log: log, Now: time.Now,
 		Levers: cgroup.Detect("/sys/fs/cgroup", "kurabe-"+string(h.ID)),
@@ -55,16 +65,24 @@ func newHost(ctx context.Context, h hostFile, at standing, seen string, link hos
 		}
 		l := engine.NewLifecycle(engine.Config{
 			Driver: driver, Homes: placeIn(seen, "instances"), Templates: placeIn(seen, "templates"),
-			Snapshots: placeIn(seen, "snapshots"), Runtime: "/run/kurabe", Fetch: fetch, User: user, Sign: signer(link), Levers: host.Levers, Now: time.Now,
+			Snapshots: placeIn(seen, "snapshots"), Runtime: "/run/kurabe", Fetch: p.fetch, User: user, Accounts: p.accounts, Sign: signer(link), Levers: host.Levers, Now: time.Now,
 			CopyBytesPerSecondMax: copyRate << 20,
 		}, versions)
 		engines[driver.Name()] = l
 		host.Engines = append(host.Engines, agent.Installed{Lifecycle: l, Versions: versions})
 		log.Info("engine found", logkey.Engine, driver.Name(), "versions", len(versions))
 	}
+	if p.accounts != nil && len(host.Engines) > 0 {
+		if err := host.Engines[0].Lifecycle.SweepAccounts(ctx); err != nil {
+			return nil, nil, fmt.Errorf("release the user ids of what is gone: %w", err)
+		}
+	}
 	mode := os.FileMode(0o700)
 	if os.Getuid() == 0 {
 		mode = 0o711
+		if err := proc.Secludes(); err != nil {
+			log.Warn("servers that verify and replay are not secluded from this machine", logkey.Error, err)
+		}
 	}
 	if err := os.MkdirAll(filepath.Join(seen, "instances"), mode); err != nil {
 		return nil, nil, fmt.Errorf("make instances folder: %w", err)

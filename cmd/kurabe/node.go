@@ -28,6 +28,7 @@ import (
 type hostFlags struct {
 	data, addressPool, logFormat, logLevel string
 	copyRate                               int64 // MiB/s
+	accountIDs                             string
 	stopDatabases                          bool
 	backups                                repositoryFlags
 	pool                                   poolFlags
@@ -38,6 +39,7 @@ func (f *hostFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.data, "data", defaultData, "folder for everything that is kept")
 	fs.StringVar(&f.addressPool, "address-pool", "", "network of the endpoints: a loopback one, or a part of the network of an interface of this machine that nobody else uses, such as 10.0.0.64/27; needs root (default: a /24 below 127.66.0.0/16, chosen once)")
 	fs.Int64Var(&f.copyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, and a copy is sent to a follower on another host (MariaDB), 0 for no bound; a clone costs none")
+	fs.StringVar(&f.accountIDs, "account-ids", "", "range of user ids, as 700000-799999, out of which each DB instance gets one of its own; nobody else on this machine may use them; needs root; none runs all instances of an engine as one user (default: the first free range of 100000 from 700000 on, chosen once)")
 	f.pool.add(fs)
 	f.backups.add(c)
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json, on standard error")
@@ -160,7 +162,11 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	if err != nil {
 		return err
 	}
-	host, engines, err := newHost(ctx, h, at, seen, link, logs.fetch, n.flags.copyRate, n.log)
+	accounts, err := openAccounts(seen, n.flags.accountIDs)
+	if err != nil {
+		return err
+	}
+	host, engines, err := newHost(ctx, h, at, hostParts{seen, link, logs.fetch, accounts}, n.flags.copyRate, n.log)
 	if err != nil {
 		return err
 	}

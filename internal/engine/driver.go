@@ -15,6 +15,8 @@ type Instance struct {
 	Home    Home
 	Version kurabe.EngineVersion
 	User    *proc.Credential
+	// SourceUser is that of the source that the role names, where that is on this host.
+	SourceUser *proc.Credential
 	// Cgroups are files of control groups that every process which the driver starts
 	// for the instance by itself joins; none as a rule.
 	Cgroups []string

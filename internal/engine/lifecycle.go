@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/account"
 	"kurabe/internal/cgroup"
 	"kurabe/internal/proc"
 	"kurabe/internal/snapshot"
@@ -27,11 +28,13 @@ type Config struct {
 	// they can be clones.
 	Snapshots string
 	// Fetch gives a part of an instance's log for a restore to a moment.
-	Fetch  Fetch
-	User   *proc.Credential // nil: as the service itself
-	Sign   Signer
-	Levers cgroup.Levers
-	Now    func() time.Time
+	Fetch Fetch
+	User  *proc.Credential // nil: as the service itself
+	// Accounts gives each instance a user of its own; nil: all are User's.
+	Accounts *account.Book
+	Sign     Signer
+	Levers   cgroup.Levers
+	Now      func() time.Time
 	// CopyBytesPerSecondMax bounds what is sent to a follower on another host, 0 does not.
 	CopyBytesPerSecondMax int64
 }
@@ -67,9 +70,13 @@ func (l *Lifecycle) Home(id kurabe.InstanceID) Home {
 // instance gathers what the driver needs to know.
 func (l *Lifecycle) instance(a kurabe.Assignment) Instance {
 	a.Settings = enginesOnly(a.Settings)
-	i := Instance{Assignment: a, Home: l.Home(a.Instance), Version: l.version(a.Version), User: l.c.User}
+	i := Instance{Assignment: a, Home: l.Home(a.Instance), Version: l.version(a.Version)}
+	i.User = l.Account(a.Instance)
+	if a.Role != nil && a.Role.Source != nil {
+		i.SourceUser = l.Account(a.Role.Source.ID)
+	}
 	i.SeenDir = i.Home.Dir
-	if l.bound(i.Home.Dir) {
+	if bound(i.User, i.Home.Dir) {
 		i.SeenDir = filepath.Join(l.c.Runtime, string(a.Instance))
 	}
 	return i
@@ -113,8 +120,8 @@ func (l *Lifecycle) version(want string) kurabe.EngineVersion {
 
 // bound says whether the engine's user is barred from the folder by one of its
 // parents (a service below /root), so that it must see it elsewhere.
-func (l *Lifecycle) bound(dir string) bool {
-	return l.c.User != nil && !proc.Traversable(filepath.Dir(dir), l.c.User.UID, l.c.User.GID)
+func bound(user *proc.Credential, dir string) bool {
+	return user != nil && !proc.Traversable(filepath.Dir(dir), user.UID, user.GID)
 }
 
 // Steps implements Engine.
@@ -157,6 +164,8 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 		return l.noteCrash(i)
 	case StepEndSurvivors:
 		return l.endSurvivors(ctx, i)
+	case StepHandOver:
+		return l.handOver(ctx, i)
 	case StepStart:
 		if l.holds(i.Instance) {
 			return errCopying
@@ -182,7 +191,7 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 	case StepRemoveLimits:
 		return l.removeLimits(ctx, i)
 	case StepRemoveHome:
-		return l.removeHome(i)
+		return l.removeHome(ctx, i)
 	}
 	return l.doInGroup(ctx, name, i)
 }
@@ -213,6 +222,8 @@ func stepTimeout(name StepName) time.Duration {
 		return templateStep
 	case StepRestoreSnapshot, StepClone, StepRejoin:
 		return restoreStep
+	case StepHandOver:
+		return templateStep
 	case StepWaitReady:
 		return readyStep
 	case StepStop, StepRemoveHome, StepYield, StepDiscardData:

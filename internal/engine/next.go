@@ -11,9 +11,9 @@ func Next(a kurabe.Assignment, o Observation) []StepName {
 	switch a.Goal {
 	case kurabe.GoalRunning:
 		if a.Role != nil {
-			return nextInGroup(a, o)
+			return beforeStart(nextInGroup(a, o), o)
 		}
-		return nextRunning(a, o)
+		return beforeStart(nextRunning(a, o), o)
 	case kurabe.GoalStopped:
 		return nextStopped(o)
 	case kurabe.GoalAbsent:

@@ -25,6 +25,9 @@ type Observation struct {
 	// Wait returns nil when the running process has ended; nil when none runs.
 	Wait func(ctx context.Context) error
 
+	// OtherAccount: the files are to be another account's when the server starts next.
+	OtherAccount bool
+
 	Applied            Applied
 	SettingsCurrent    bool   // the rendered files are on disk
 	Fingerprint        string // of the settings and certificate on disk
@@ -74,6 +77,7 @@ type StepName string
 // group.
 const (
 	StepMakeHome         StepName = "make-home"
+	StepHandOver         StepName = "hand-over"
 	StepCopyTemplate     StepName = "copy-template"
 	StepRestoreSnapshot  StepName = "restore-snapshot" // in its place, for an instance with an origin
 	StepIssueCertificate StepName = "issue-certificate"

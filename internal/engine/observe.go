@@ -36,6 +36,7 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 	if !exists(h.Dir) {
 		return o, nil
 	}
+	o.OtherAccount = l.otherAccount(i)
 	var err error
 	if o.Applied, err = readApplied(h); err != nil {
 		return o, err

@@ -75,7 +75,7 @@ func TestRemovalThatWasCutOff(t *testing.T) {
 	if steps := Next(a, o); !slices.Equal(steps, []StepName{StepRemoveHome}) {
 		t.Fatalf("the steps are %v", steps)
 	}
-	if err := l.removeHome(l.instance(a)); err != nil {
+	if err := l.removeHome(t.Context(), l.instance(a)); err != nil {
 		t.Fatal(err)
 	}
 	if o, err = l.Observe(t.Context(), a); err != nil || o.Remains || exists(rest) {

@@ -74,6 +74,12 @@ func hasHome(i Instance) bool {
 }
 
 func (l *Lifecycle) makeHome(i Instance) error {
+	if !exists(i.Home.Dir) {
+		var err error
+		if i.User, err = l.takeAccount(forInstance + string(i.Instance)); err != nil {
+			return err
+		}
+	}
 	for _, d := range homeDirs(i) {
 		if err := volume.EnsureDir(d.path, d.mode, d.uid, d.gid); err != nil {
 			return err
@@ -93,6 +99,10 @@ func (l *Lifecycle) template(v kurabe.EngineVersion, locale string) TemplateRequ
 // template wait for each other.
 func (l *Lifecycle) EnsureTemplate(ctx context.Context, v kurabe.EngineVersion, locale string) (TemplateRequest, error) {
 	r := l.template(v, locale)
+	var err error
+	if r.User, err = l.takeAccount(forTemplate + string(v.Engine)); err != nil {
+		return r, fmt.Errorf("make template: %w", err)
+	}
 	l.mu.Lock()
 	making := l.making[r.Dir]
 	if making == nil {
@@ -102,8 +112,14 @@ func (l *Lifecycle) EnsureTemplate(ctx context.Context, v kurabe.EngineVersion, 
 	l.mu.Unlock()
 	making.Lock()
 	defer making.Unlock()
-	if exists(r.Dir) {
+	ours := l.givesAccounts()
+	if exists(r.Dir) && (!ours || ownTemplate(r.Dir)) {
 		return r, nil
+	}
+	if exists(r.Dir) { // one of an earlier version belongs to an account that tenants' code has run as
+		if err := volume.RemoveTree(l.c.Templates, r.Dir); err != nil {
+			return r, err
+		}
 	}
 	for _, dir := range []string{l.c.Templates, filepath.Dir(filepath.Dir(r.Dir)), filepath.Dir(r.Dir)} {
 		if err := volume.MkdirAll(dir, 0o711); err != nil {
@@ -113,7 +129,20 @@ func (l *Lifecycle) EnsureTemplate(ctx context.Context, v kurabe.EngineVersion, 
 	if err := l.c.Driver.MakeTemplate(ctx, r); err != nil {
 		return r, fmt.Errorf("make template of %s %s: %w", v.Engine, v.Version, err)
 	}
+	if !ours {
+		return r, nil
+	}
+	if _, err := volume.Claim(r.Dir); err != nil {
+		return r, fmt.Errorf("make template of %s %s: %w", v.Engine, v.Version, err)
+	}
 	return r, nil
+}
+
+// ownTemplate says whether a template is the service's own: nobody else may change what
+// all instances begin with.
+func ownTemplate(dir string) bool {
+	info, err := volume.Lstat(dir)
+	return err == nil && volume.OwnerOf(info).UID == os.Getuid()
 }
 
 // copyTemplate gives the instance its data folder. It appears by rename, so a
@@ -189,7 +218,7 @@ func readableBy(path string, gid int) bool {
 }
 
 // removeHome removes everything that belongs to the instance.
-func (l *Lifecycle) removeHome(i Instance) error {
+func (l *Lifecycle) removeHome(ctx context.Context, i Instance) error {
 	// The mount point first, since whoever dies in between finds the rest by the home. It is
 	// no more than that: the mount itself lived in the engine's namespace.
 	if i.SeenDir != i.Home.Dir {
@@ -199,6 +228,9 @@ func (l *Lifecycle) removeHome(i Instance) error {
 	}
 	if err := volume.RemoveTree(l.c.Homes, i.Home.Dir); err != nil {
 		return fmt.Errorf("remove %s: %w", i.Home.Dir, err)
+	}
+	if err := l.dropAccount(ctx, forInstance+string(i.Instance)); err != nil {
+		return fmt.Errorf("give the account of %s back: %w", i.Home.Dir, err)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 	command := l.c.Driver.Command(i)
 	spec := proc.Spec{
 		Name: string(i.Engine) + " " + i.Name, Argv: command.Argv, Env: command.Env, Dir: i.Home.DataDir(),
-		User: l.c.User, StdoutStderr: i.Home.StartLog(), LockFile: i.Home.LockFile(), RecordFile: i.Home.RecordFile(),
+		User: i.User, StdoutStderr: i.Home.StartLog(), LockFile: i.Home.LockFile(), RecordFile: i.Home.RecordFile(),
 		OOMScoreAdj: command.OOMScoreAdj,
 		Tags:        map[string]string{bootTag: strconv.FormatInt(i.Boot, 10), versionTag: i.Version.Version}, Nofile: nofile,
 	}

@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/cgroup"
+	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
 
@@ -70,7 +71,8 @@ type verifying struct {
 	request VerifyRequest
 	from    snapshotSource
 	l       *Lifecycle
-	home    Home // in the scratch folder; "" until that is made
+	home    Home             // in the scratch folder; "" until that is made
+	user    *proc.Credential // of the copy alone: nobody's whom it was taken of
 	group   *cgroup.Group
 	result  kurabe.Verification
 }
@@ -125,7 +127,7 @@ func (v *verifying) instance() Instance {
 			MasterUsername: r.Source.MasterUsername, Locale: r.Source.Locale, Settings: enginesOnly(v.request.Settings),
 			Limits: kurabe.Limits{CPUs: verifyCPUs, MemoryBytes: verifyMemoryBytes},
 		},
-		Home: v.home, Version: v.l.version(r.Facts.EngineVersion), User: v.l.c.User, SeenDir: v.home.Dir,
+		Home: v.home, Version: v.l.version(r.Facts.EngineVersion), User: v.user, SeenDir: v.home.Dir,
 	}
 	if v.group != nil {
 		i.Cgroups = v.group.ProcsFiles()
@@ -217,7 +219,7 @@ func (v *verifying) fetch(ctx context.Context, i Instance) (*ReplayRequest, erro
 // copy brings the data into the scratch folder and compares all content with its
 // sums. whole is false when what is missing leaves nothing to check.
 func (v *verifying) copy(ctx context.Context) (whole bool, err error) {
-	uid, gid := owner(v.l.c.User)
+	uid, gid := owner(v.user)
 	opts := volume.TransferOptions{
 		Owner: &volume.Owner{UID: uid, GID: gid}, BytesPerSecondMax: v.s.BytesPerSecondMax, Progress: v.request.Progress,
 	}

@@ -24,18 +24,26 @@ const scratchClose = time.Minute
 func (v *verifying) open(ctx context.Context) error {
 	l := v.l
 	dir := filepath.Join(l.scratchDir(), string(v.request.Snapshot))
-	if err := removeScratch(ctx, l.scratchDir(), dir); err != nil {
+	if err := l.sweep(ctx, dir, v.request.Snapshot); err != nil {
 		return fmt.Errorf("remove what an earlier one left: %w", err)
 	}
-	mode := os.FileMode(0o700)
-	if l.c.User != nil {
-		mode = 0o711 // the engine's user passes through
+	var err error
+	if v.user, err = l.takeAccount(forScratch + string(v.request.Snapshot)); err != nil {
+		return err
 	}
+	// Accounts pass through the one, and nobody but the copy's own enters the other.
+	mode, inner := os.FileMode(0o700), os.FileMode(privateMode)
+	if v.user != nil {
+		mode, inner = 0o711, homeMode
+	}
+	_, gid := owner(v.user)
 	v.home = Home{Dir: dir}
-	for _, path := range []string{l.scratchDir(), dir} {
-		if err := volume.EnsureDir(path, mode, -1, -1); err != nil {
-			return fmt.Errorf("make the scratch folder: %w", err)
-		}
+	err = volume.EnsureDir(l.scratchDir(), mode, -1, -1)
+	if err == nil {
+		err = volume.EnsureDir(dir, inner, -1, gid)
+	}
+	if err != nil {
+		return fmt.Errorf("make the scratch folder: %w", err)
 	}
 	return v.throttle()
 }
@@ -77,13 +85,7 @@ func (v *verifying) oomKills() int64 {
 func (v *verifying) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), scratchClose)
 	defer cancel()
-	err := removeScratch(ctx, v.l.scratchDir(), v.home.Dir)
-	if v.group != nil {
-		if e := v.group.Remove(ctx); !errors.Is(e, fs.ErrNotExist) {
-			err = errors.Join(err, e)
-		}
-	}
-	return err
+	return v.l.sweep(ctx, v.home.Dir, v.request.Snapshot)
 }
 
 // SweepVerified ends the processes and removes the folders that killed verifications
@@ -107,18 +109,29 @@ func (s *Snapshots) SweepVerified(ctx context.Context) error {
 	return nil
 }
 
+// sweep ends all of a verification, whatever a tenant's code in it has become, and only
+// then removes its folder: by its control group, by its account, and by where it works.
 func (l *Lifecycle) sweep(ctx context.Context, dir string, id kurabe.SnapshotID) error {
+	group, grouped := l.c.Levers.Find(string(id))
+	if grouped {
+		if err := group.Kill(ctx); err != nil {
+			return err
+		}
+	}
+	if user, own := l.booked(forScratch + string(id)); own {
+		if err := proc.KillOwned(ctx, user.UID); err != nil {
+			return err
+		}
+	}
 	if err := removeScratch(ctx, l.scratchDir(), dir); err != nil {
 		return err
 	}
-	group, ok := l.c.Levers.Find(string(id))
-	if !ok {
-		return nil
+	if grouped {
+		if err := group.Remove(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	if err := group.Remove(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return l.dropAccount(ctx, forScratch+string(id))
 }
 
 // removeScratch ends what works in a scratch folder, and removes it. Servers work in

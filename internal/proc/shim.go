@@ -107,6 +107,16 @@ func becomeOrdered() (step string, err error) {
 			return "write record", err
 		}
 	}
+	switch {
+	case spec.Seclude != nil:
+		if err := enterSeclusion(spec.Spec); err != nil {
+			return "seclude", err
+		}
+	case spec.ShowUser:
+		if err := showUser(spec.User); err != nil {
+			return "show user", err
+		}
+	}
 	return execAs(spec.Spec)
 }
 

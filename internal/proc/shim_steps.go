@@ -6,10 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,6 +35,12 @@ func applyLimits(spec Spec) error {
 		err := unix.Setpriority(unix.PRIO_PROCESS, 0, spec.Nice)
 		if err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("set priority: %w", err)
+		}
+	}
+	// What an engine has in its memory is a tenant's: no file of it is left when it dies.
+	if spec.User != nil {
+		if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+			return fmt.Errorf("no core files: %w", err)
 		}
 	}
 	if spec.Nofile == 0 {
@@ -159,34 +163,6 @@ func closeOnExecFrom(first int) error {
 		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= first {
 			unix.CloseOnExec(fd)
 		}
-	}
-	return nil
-}
-
-// become changes to the user for good. Groups first: afterwards we may not. The
-// syscall package changes all threads, x/sys only the calling one.
-func become(user *Credential) error {
-	if user == nil {
-		return nil
-	}
-	if os.Geteuid() != 0 {
-		if os.Geteuid() == user.UID && os.Getegid() == user.GID {
-			return nil
-		}
-		return fmt.Errorf("running as uid %d, only root can start a process as uid %d", os.Geteuid(), user.UID)
-	}
-	groups := slices.Clone(user.Groups)
-	if groups == nil {
-		groups = []int{}
-	}
-	if err := syscall.Setgroups(groups); err != nil {
-		return fmt.Errorf("set groups: %w", err)
-	}
-	if err := syscall.Setresgid(user.GID, user.GID, user.GID); err != nil {
-		return fmt.Errorf("set gid %d: %w", user.GID, err)
-	}
-	if err := syscall.Setresuid(user.UID, user.UID, user.UID); err != nil {
-		return fmt.Errorf("set uid %d: %w", user.UID, err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package proc
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 )
 
 // Credential is the user a process runs as.
@@ -10,6 +11,9 @@ type Credential struct {
 	UID    int   `json:"uid"`
 	GID    int   `json:"gid"`
 	Groups []int `json:"groups,omitempty"` // supplementary; empty means none
+	// Name is shown to tools and secluded processes where the system's files have none
+	// for UID; "" where they have.
+	Name string `json:"name,omitempty"`
 }
 
 // Spec describes a long-lived process. Paths are absolute paths of the host.
@@ -46,12 +50,17 @@ type Spec struct {
 	// stays a host path and is translated. Needs root.
 	BindAs   string `json:"bind_as,omitempty"`
 	BindFrom string `json:"bind_from,omitempty"`
+
+	// Seclude gives the process a machine of its own. Paths of it are those that are
+	// shown or given; what is bound has to be given by its BindAs.
+	Seclude *Seclusion `json:"seclude,omitempty"`
 }
 
 // order is what the shim gets: a Spec and what only short tools need.
 type order struct {
 	Spec
 	KeepStdio bool `json:"keep_stdio,omitempty"` // use the descriptors we were given
+	ShowUser  bool `json:"show_user,omitempty"`  // in /etc/passwd, see showUser
 }
 
 const defaultUmask = 0o077
@@ -83,6 +92,13 @@ func (s Spec) check() error {
 	}
 	if s.Dir == "" {
 		return fmt.Errorf("%s: no working directory", s.Name)
+	}
+	if s.Seclude != nil {
+		for _, path := range slices.Concat(s.Seclude.Show, s.Seclude.Give) {
+			if !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
+				return fmt.Errorf("%s: %q cannot be shown to a secluded process", s.Name, path)
+			}
+		}
 	}
 	return nil
 }

@@ -122,6 +122,9 @@ func prepareShim(o order) (*shimCommand, error) {
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{orderRead, reportWrite} // shimOrderFD, shimReportFD
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if o.Seclude != nil {
+		cmd.SysProcAttr.Cloneflags = secludedSpaces
+	}
 	return &shimCommand{
 		cmd: cmd, name: o.Name, lockFile: o.LockFile, order: raw,
 		orderWrite: orderWrite, reportRead: reportRead,

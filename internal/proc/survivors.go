@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -75,30 +74,7 @@ func KillSurvivors(ctx context.Context, dataDir string) error {
 }
 
 func killAll(ctx context.Context, found []int, dev, ino uint64) error {
-	var dying []*handle
-	for _, pid := range found {
-		h, err := openHandle(pid)
-		if errors.Is(err, os.ErrProcessDone) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		// Again, now that the pidfd is ours: the pid may have been reused.
-		if !worksIn(pid, dev, ino) {
-			continue
-		}
-		if err := h.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return err
-		}
-		dying = append(dying, h)
-	}
-	for _, h := range dying {
-		if err := h.wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return killEach(ctx, found, func(pid int) bool { return worksIn(pid, dev, ino) })
 }
 
 // gone recognises the error of reading /proc/PID of a process that just ended.

@@ -29,6 +29,7 @@ type Tool struct {
 	Nofile   uint64
 	BindAs   string
 	BindFrom string
+	Seclude  *Seclusion
 
 	StdoutBytesMax int // 0 means 1 MiB; more output is an error
 
@@ -75,11 +76,12 @@ func Run(ctx context.Context, tool Tool) ([]byte, error) {
 		Name: tool.Name, Argv: tool.Argv, Env: tool.Env, Dir: tool.Dir, User: tool.User,
 		LockFile: tool.LockFile, Cgroups: tool.Cgroups, Umask: tool.Umask, Nofile: tool.Nofile,
 		BindAs: tool.BindAs, BindFrom: tool.BindFrom, RecordFile: tool.RecordFile,
+		Seclude: tool.Seclude,
 	}.withDefaults()
 	if err := spec.check(); err != nil {
 		return nil, fmt.Errorf("run %w", err)
 	}
-	shim, err := prepareShim(order{Spec: spec, KeepStdio: true})
+	shim, err := prepareShim(order{Spec: spec, KeepStdio: true, ShowUser: spec.User != nil && spec.User.Name != ""})
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", tool.Name, err)
 	}

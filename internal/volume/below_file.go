@@ -70,7 +70,7 @@ func (r *Root) fit(fd int, name string, flags int) error {
 		if err != nil {
 			return err
 		}
-		if int(st.Uid) != ownerOf(above).UID {
+		if int(st.Uid) != OwnerOf(above).UID {
 			return ErrSecondName
 		}
 	}

@@ -165,8 +165,8 @@ func (i *statInfo) Mode() fs.FileMode {
 	return mode | fs.ModeIrregular
 }
 
-// ownerOf is whom something belongs to.
-func ownerOf(info fs.FileInfo) Owner {
+// OwnerOf is whom something belongs to.
+func OwnerOf(info fs.FileInfo) Owner {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return Owner{-1, -1}

@@ -198,7 +198,7 @@ func giveOwner(path string, info fs.FileInfo, opts CopyOptions) error {
 
 // owner is that of the copy of something.
 func (o CopyOptions) owner(of fs.FileInfo) Owner {
-	was := ownerOf(of)
+	was := OwnerOf(of)
 	if o.UID != -1 {
 		was.UID = o.UID
 	}

@@ -84,7 +84,7 @@ func HasDir(path string, mode os.FileMode, uid, gid int) bool {
 	if err != nil || !info.IsDir() {
 		return false
 	}
-	owner := ownerOf(info)
+	owner := OwnerOf(info)
 	return info.Mode().Perm() == mode && (uid == -1 || owner.UID == uid) && (gid == -1 || owner.GID == gid)
 }
 

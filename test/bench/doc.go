@@ -18,6 +18,9 @@
 // same server. Their clients follow a schedule, and a latency counts from it. A run
 // needs up to five times the largest size on the disk, and an hour or more with 10.
 //
+// A user of its own for each instance ("accounts") is priced by two services that are the
+// same but for that, in turn: an instance is made, a snapshot taken and restored.
+//
 // The failovers ("failover") have Patroni beside them when they are asked for by name:
 // pairs of the same PostgreSQL under Debian's release and the current one, each with its
 // own settings and with the fastest that it accepts (--peers; --quick: Debian's, fastest), which

@@ -38,6 +38,7 @@ const (
 type lab struct {
 	dir, data, bin, secret string
 	keep                   bool
+	flags                  []string // of the service, beside those that all have
 	out                    *report
 	hosts                  *hostsBed // its databases are on machines in miniature; nil: here
 
@@ -105,7 +106,7 @@ func (l *lab) start(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	defer log.Close()
-	cmd := exec.Command(l.bin, "server", "--data", l.data, "--listen", "127.0.0.1:0", "--region", region)
+	cmd := exec.Command(l.bin, append([]string{"server", "--data", l.data, "--listen", "127.0.0.1:0", "--region", region}, l.flags...)...)
 	cmd.Env = append(os.Environ(), "KURABE_ROOT_ACCESS_KEY="+accessKey, "KURABE_ROOT_SECRET_KEY="+l.secret)
 	cmd.Stderr = log
 	// Ctrl-C at the terminal reaches the benchmark alone, which ends the rest in

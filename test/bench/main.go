@@ -54,6 +54,7 @@ var parts = []part{
 	{[]string{"tpcb", "select", "sysbench"}, speed},
 	{[]string{"io"}, limits},
 	{[]string{"snapshot"}, snapshots},
+	{[]string{"accounts"}, accounts},
 	{[]string{"log"}, logPrice},
 	{[]string{"moment"}, moment},
 	{[]string{"service"}, idle},
@@ -124,7 +125,7 @@ func exitOn(err error) {
 
 func parseFlags() (settings, error) {
 	var s settings
-	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,log,moment,service,fleet,lab,failover,hosts,replica,clusters (default: all)")
+	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,accounts,log,moment,service,fleet,lab,failover,hosts,replica,clusters (default: all)")
 	flag.BoolVar(&s.Quick, "quick", false, "small sizes: shows that everything runs, not how fast")
 	flag.IntVar(&s.Blocks, "blocks", 0, "blocks of each comparison (default 8; 6 with --quick, the least that has an interval)")
 	flag.IntVar(&s.Seconds, "seconds", 0, "seconds of one measurement under load (default 8; 1 with --quick)")

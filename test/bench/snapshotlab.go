@@ -185,7 +185,11 @@ const snapshotPoll = 10 * time.Millisecond
 // takeSnapshot takes one through the API and returns when it is available.
 func (s *snapshotLab) takeSnapshot(ctx context.Context) error {
 	s.serial++
-	name := fmt.Sprintf("bench-%d", s.serial)
+	return s.takeNamed(ctx, fmt.Sprintf("bench-%d", s.serial))
+}
+
+// takeNamed takes a snapshot of that name and returns when it is available.
+func (s *snapshotLab) takeNamed(ctx context.Context, name string) error {
 	if _, err := s.api.CreateDBSnapshot(ctx, &rds.CreateDBSnapshotInput{DBInstanceIdentifier: aws.String(s.i.name), DBSnapshotIdentifier: aws.String(name)}); err != nil {
 		return err
 	}

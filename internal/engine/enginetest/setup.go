@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/account"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 	"kurabe/internal/pki"
@@ -41,6 +43,7 @@ type Setup struct {
 	Driver   engine.Driver
 	Verifier engine.Verifier
 	User     *proc.Credential // the account of the engine, nil for our own
+	OneUser  bool             // all instances run as User, as with versions that gave them none
 	Root     string           // an empty folder
 
 	Settings map[string]string // of a small instance
@@ -99,10 +102,40 @@ func NewBed(t *testing.T, s Setup) *Bed {
 func lifecycle(t *testing.T, s Setup, versions []kurabe.EngineVersion) *engine.Lifecycle {
 	t.Helper()
 	return engine.NewLifecycle(engine.Config{
-		Driver: s.Driver, Homes: filepath.Join(s.Root, "homes"), Templates: Shared(t, "templates"),
+		Accounts: book(t, s),
+		Driver:   s.Driver, Homes: filepath.Join(s.Root, "homes"), Templates: Shared(t, "templates"),
 		Snapshots: filepath.Join(s.Root, "snapshots"),
 		Runtime:   runtimeDir(t), User: s.User, Sign: signer(t, filepath.Join(s.Root, "pki")), Now: time.Now,
 	}, versions)
+}
+
+// books has the book of accounts of each folder: several beds may share one.
+var books struct {
+	sync.Mutex
+	of map[string]*account.Book
+}
+
+// book is that of a setup, nil where all is ours.
+func book(t *testing.T, s Setup) *account.Book {
+	t.Helper()
+	if s.User == nil {
+		return nil
+	}
+	path := filepath.Join(s.Root, "accounts.json")
+	books.Lock()
+	defer books.Unlock()
+	if b := books.of[path]; b != nil && b.Off() == s.OneUser {
+		return b
+	}
+	b, err := account.Open(path, account.Options{Etc: "/etc", Off: s.OneUser})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if books.of == nil {
+		books.of = map[string]*account.Book{}
+	}
+	books.of[path] = b
+	return b
 }
 
 // runtimeDir is short and open to the engine's user, unlike what Root may be.
@@ -173,7 +206,11 @@ func (b *Bed) Home() engine.Home { return b.Lifecycle.Home(b.Want.Instance) }
 // Instance is what the lifecycle hands to the driver, where nothing is bound.
 func (b *Bed) Instance() engine.Instance {
 	home := b.Home()
-	return engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.User, SeenDir: home.Dir}
+	i := engine.Instance{Assignment: b.Want, Home: home, Version: b.Version, User: b.Account(), SeenDir: home.Dir}
+	if b.Want.Role != nil && b.Want.Role.Source != nil {
+		i.SourceUser = b.Lifecycle.Account(b.Want.Role.Source.ID)
+	}
+	return i
 }
 
 // Set wants these settings too, in a copy: the assignment before must not change.

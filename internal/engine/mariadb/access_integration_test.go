@@ -163,12 +163,12 @@ func TestReloadTakesBack(t *testing.T) {
 func TestGuard(t *testing.T) {
 	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
-	if b.User != nil {
+	if b.Account() != nil {
 		out, err := proc.Run(t.Context(), proc.Tool{
 			Name: "stranger", Argv: []string{"/usr/bin/perl", "-MIO::Socket::UNIX", "-e",
 				`$SIG{PIPE} = "IGNORE"; $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "no: $!"; print $s pack("NA*", 8, "SELECT 1"); $s->flush; print read($s, $x, 4) || 0`,
 				filepath.Join(b.Home().RunDir(), adminSocketName)},
-			Env: toolEnv(), Dir: "/", User: b.User,
+			Env: toolEnv(), Dir: "/", User: b.Account(),
 		})
 		if err != nil || strings.TrimSpace(string(out)) == "4" {
 			t.Errorf("the guard answers the engine's own user: %q, %v", out, err)
@@ -199,7 +199,7 @@ func TestGuard(t *testing.T) {
 	}
 	i := b.Instance()
 	command := b.Driver.Command(i)
-	_, err = proc.Run(ctx, proc.Tool{Name: "mariadbd", Argv: command.Argv, Env: command.Env, Dir: b.Home().DataDir(), User: b.User})
+	_, err = proc.Run(ctx, proc.Tool{Name: "mariadbd", Argv: command.Argv, Env: command.Env, Dir: b.Home().DataDir(), User: b.Account()})
 	if err == nil {
 		t.Fatal("the server ran without a guard and ended well")
 	}

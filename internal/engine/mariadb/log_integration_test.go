@@ -149,8 +149,8 @@ func scratch(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID) (*enginetest
 	n.Want.Log = true
 	home := n.Home()
 	owner := &volume.Owner{UID: os.Getuid(), GID: os.Getgid()}
-	if b.User != nil {
-		owner = &volume.Owner{UID: b.User.UID, GID: b.User.GID}
+	if n.Account() != nil {
+		owner = &volume.Owner{UID: n.Account().UID, GID: n.Account().GID}
 	}
 	if err := volume.EnsureDir(home.Dir, 0o750, os.Getuid(), owner.GID); err != nil {
 		t.Fatal(err)

@@ -208,6 +208,7 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 	spec := proc.Spec{
 		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: toolEnv(), Dir: s.dir, User: s.i.User, Cgroups: s.i.Cgroups, Nofile: toolNofile,
 		StdoutStderr: s.beside(".log"), LockFile: s.lock, RecordFile: s.beside(".json"),
+		Seclude: engine.Seclude(s.i.User, programs(s.i.Version), s.seen),
 	}
 	if s.bound {
 		spec.BindAs, spec.BindFrom = s.seen, s.dir

@@ -86,7 +86,7 @@ func (w *workshop) serve(ctx context.Context, name string, options []string, std
 	if w.user == nil && os.Geteuid() == 0 {
 		argv = append(argv, "--user=root") // It refuses root unless told so.
 	}
-	tool := proc.Tool{Name: name, Argv: argv, Env: toolEnv(), Dir: w.dir, User: w.user, Stdin: []byte(stdin)}
+	tool := proc.Tool{Name: name, Argv: argv, Env: toolEnv(), Dir: w.dir, User: w.user, Stdin: []byte(stdin), Seclude: engine.Seclude(w.user, programs(w.version), w.seen)}
 	if w.seen != w.dir {
 		tool.BindAs, tool.BindFrom = w.seen, w.dir
 	}
@@ -136,4 +136,14 @@ func readCharsets(ctx context.Context, v kurabe.EngineVersion) ([]string, error)
 		return nil, err
 	}
 	return offeredCharsets(names), nil
+}
+
+// programs are the folders of a version's programs and of what belongs to them, beside
+// the system's.
+func programs(v kurabe.EngineVersion) []string {
+	prefix := filepath.Dir(v.BinDir)
+	if strings.HasPrefix(prefix+"/", "/usr/") {
+		return nil
+	}
+	return []string{prefix}
 }

@@ -170,8 +170,8 @@ func restored(t *testing.T, b *enginetest.Bed, snapshot string) string {
 	}
 	dir := filepath.Join(home, "data")
 	opts := volume.TransferOptions{Cached: true}
-	if b.User != nil {
-		opts.Owner = &volume.Owner{UID: b.User.UID, GID: b.User.GID}
+	if b.Account() != nil {
+		opts.Owner = &volume.Owner{UID: b.Account().UID, GID: b.Account().GID}
 	}
 	if _, _, err := volume.Transfer(t.Context(), snapshot, dir, opts); err != nil {
 		t.Fatal(err)

@@ -132,12 +132,17 @@ func (p *private) bind() (as, from string) {
 	return p.seen, filepath.Dir(p.data)
 }
 
+// secluded: what runs on the data sees the folder that they are in, and its programs.
+func (p *private) secluded() *proc.Seclusion {
+	return engine.Seclude(p.i.User, programs(p.i.Version), p.seen)
+}
+
 // tool runs one of the version's tools as the server's account.
 func (p *private) tool(ctx context.Context, argv ...string) ([]byte, error) {
 	as, from := p.bind()
 	return proc.Run(ctx, proc.Tool{
 		Name: argv[0], Argv: append([]string{filepath.Join(p.i.Version.BinDir, argv[0])}, argv[1:]...), Env: toolEnv(),
-		Dir: p.home().RunDir(), User: p.i.User, Cgroups: p.i.Cgroups, BindAs: as, BindFrom: from,
+		Dir: p.home().RunDir(), User: p.i.User, Cgroups: p.i.Cgroups, BindAs: as, BindFrom: from, Seclude: p.secluded(),
 	})
 }
 
@@ -180,7 +185,7 @@ func (p *private) start(ctx context.Context, extra []line) (*pgx.Conn, error) {
 			"-c", "config_file=" + p.seenPath(filepath.Join(p.work, settingsFile)),
 		},
 		StdoutStderr: filepath.Join(p.work, privateLog), LockFile: p.lock,
-		RecordFile: filepath.Join(p.work, privateRecord), BindAs: as, BindFrom: from,
+		RecordFile: filepath.Join(p.work, privateRecord), BindAs: as, BindFrom: from, Seclude: p.secluded(),
 	})
 	if err != nil {
 		return nil, err

@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"kurabe"
 )
 
 // A private tree is a relocated installation. The server finds its share and
@@ -39,6 +42,20 @@ var copied = []string{"postgres", "initdb"}
 type source struct {
 	bin, lib, share string
 	major           int
+}
+
+// programs are the folders in which a server finds its programs and what belongs to them,
+// beside the system's: its tree, and what that leads to.
+func programs(v kurabe.EngineVersion) []string {
+	top := strings.TrimSuffix(v.BinDir, "/"+filepath.Join(treeLib(majorOf(v)), "bin"))
+	shown := []string{top}
+	for _, link := range []string{filepath.Join(filepath.Dir(v.BinDir), "lib"), filepath.Join(v.BinDir, "pg_controldata"), filepath.Join(top, treeShare(majorOf(v)), "timezonesets")} {
+		to, err := filepath.EvalSymlinks(link)
+		if err == nil && !strings.HasPrefix(to, "/usr/") && !strings.HasPrefix(to, top+"/") {
+			shown = append(shown, filepath.Dir(to))
+		}
+	}
+	return slices.DeleteFunc(shown, func(dir string) bool { return strings.HasPrefix(dir+"/", "/usr/") })
 }
 
 // ensureTree returns the folder of the programs in the tree of this version.

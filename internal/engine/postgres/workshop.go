@@ -62,7 +62,7 @@ func (w *workshop) data() string { return filepath.Join(w.dir, "data") }
 func (w *workshop) run(ctx context.Context, name string, argv []string, stdin string) error {
 	tool := proc.Tool{
 		Name: name, Argv: append([]string{filepath.Join(w.version.BinDir, argv[0])}, argv[1:]...),
-		Env: toolEnv(), Dir: w.dir, User: w.user, Stdin: []byte(stdin),
+		Env: toolEnv(), Dir: w.dir, User: w.user, Stdin: []byte(stdin), Seclude: engine.Seclude(w.user, programs(w.version), w.seen),
 	}
 	if w.seen != w.dir {
 		tool.BindAs, tool.BindFrom = w.seen, w.dir
