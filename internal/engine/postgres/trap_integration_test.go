@@ -54,8 +54,7 @@ func TestTraps(t *testing.T) {
 		t.Errorf("verifying sound data with traps in it: %v, %q", err, v.Problems)
 	}
 	// What was left out is told: five indexes of each database, also of one that nobody could
-	// enter, and one more of the first. What is the
-	// engine's own is compared.
+	// enter, and one more of the first. What calls the engine's own alone is compared.
 	notes := strings.Join(v.Notes, "\n")
 	for index, told := range map[string]bool{"shop.evil.by_value": true, "shop.evil.by_sum": false, "shop.evil.by_class": true, "18 more indexes": true} {
 		if strings.Contains(notes, index) != told {
