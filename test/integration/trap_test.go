@@ -20,6 +20,8 @@ type trapBed struct {
 	trap enginetest.Trap
 }
 
+const trapGroup = "trapped"
+
 // TestTrapsAllOperations lets the service do all that it does, over a tenant's traps: none of
 // them is sprung, and each operation comes to its end.
 func TestTrapsAllOperations(t *testing.T) {
@@ -28,6 +30,8 @@ func TestTrapsAllOperations(t *testing.T) {
 	s.NeedEngine(t, "postgres", s.Engines(t))
 	in := harness.Request("trapped", "postgres")
 	in.BackupRetentionPeriod = aws.Int32(1)
+	makeParameterGroup(t, s, trapGroup, "postgres")
+	in.DBParameterGroupName = aws.String(trapGroup)
 	b := &trapBed{s.MustCreate(t, in), enginetest.NewTrap(t)}
 	b.plant(t)
 	for _, part := range []struct {
@@ -99,13 +103,10 @@ func (b *trapBed) password(t *testing.T) {
 }
 
 func (b *trapBed) parameter(t *testing.T) {
-	const group = "trapped"
-	makeParameterGroup(t, b.Service, group, "postgres")
-	_, err := b.Service.ModifyDBParameterGroup(t.Context(), &rds.ModifyDBParameterGroupInput{DBParameterGroupName: aws.String(group), Parameters: []types.Parameter{
+	_, err := b.Service.ModifyDBParameterGroup(t.Context(), &rds.ModifyDBParameterGroupInput{DBParameterGroupName: aws.String(trapGroup), Parameters: []types.Parameter{
 		{ParameterName: aws.String("work_mem"), ParameterValue: aws.String("12345"), ApplyMethod: types.ApplyMethodImmediate},
 	}})
 	must(t, err)
-	b.Modify(t, func(in *rds.ModifyDBInstanceInput) { in.DBParameterGroupName = aws.String(group) })
 	harness.Wait(t, cloneTime, "the parameter holds", func() string {
 		if have := b.Query(t, "SHOW work_mem"); have != "12345kB" {
 			return have

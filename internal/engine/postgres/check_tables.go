@@ -200,7 +200,7 @@ func (c *checking) notes() []string {
 	} {
 		for k, full := range n.indexes {
 			if k == notesMost {
-				notes = append(notes, fmt.Sprintf("%d more indexes: %s", len(n.indexes)-k, n.words))
+				notes = append(notes, fmt.Sprintf("%d more indexes likewise", len(n.indexes)-k))
 				break
 			}
 			notes = append(notes, fmt.Sprintf("btree index %q: %s", full, n.words))
