@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -117,21 +118,26 @@ func (b *trapBed) parameter(t *testing.T) {
 }
 
 func (b *trapBed) snapshot(t *testing.T) {
-	_, err := b.Service.CreateDBSnapshot(t.Context(), &rds.CreateDBSnapshotInput{DBInstanceIdentifier: aws.String(b.Name), DBSnapshotIdentifier: aws.String("trapped")})
+	_, err := b.Service.CreateDBSnapshot(t.Context(), &rds.CreateDBSnapshotInput{DBInstanceIdentifier: aws.String(b.Name), DBSnapshotIdentifier: aws.String("taken")})
 	must(t, err)
-	waitSnapshot(t, b.Service, "trapped", "available")
+	waitSnapshot(t, b.Service, "taken", "available")
 }
 
+// verification is of a snapshot, and of the automated one with the log after it.
 func (b *trapBed) verification(t *testing.T) {
-	out, err := kurabeCommand(b.Service, harness.Binary(t), "verify", "trapped")
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	for _, name := range []string{"taken", b.Name} {
+		out, err := kurabeCommand(b.Service, harness.Binary(t), "verify", name)
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if !strings.Contains(out, "shop.evil.by_value") {
+			t.Errorf("%s was verified without the traps: %s", name, out)
+		}
 	}
-	t.Log(out)
 }
 
 func (b *trapBed) restore(t *testing.T) {
-	i := restored(t, b.Service, "trapped", b.Instance)
+	i := restored(t, b.Service, "taken", b.Instance)
 	i.WaitStatus(t, "available")
 	i.Delete(t)
 }
@@ -170,8 +176,12 @@ func (b *trapBed) replica(t *testing.T) {
 	r.WaitReplicating(t)
 	b.trap.MustRest(t, "a read replica")
 	r.Promote(t, 0)
-	r.WaitEvent(t, "promoted")
-	r.WaitStatus(t, "available")
+	r.WaitLike(t, "is an instance of its own", func(d types.DBInstance) string {
+		if source := aws.ToString(d.ReadReplicaSourceDBInstanceIdentifier); source != "" || aws.ToString(d.DBInstanceStatus) != "available" {
+			return "its source is " + source + ", it is " + aws.ToString(d.DBInstanceStatus)
+		}
+		return ""
+	})
 	b.trap.MustRest(t, "its promotion")
 	r.Delete(t)
 }
