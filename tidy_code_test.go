@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,7 +183,7 @@ func eachCall(s source, visit func(name string, n ast.Node)) {
 		if err != nil {
 			continue
 		}
-		base := path[strings.LastIndexByte(path, '/')+1:]
+		base := packageName(path)
 		local := base
 		if spec.Name != nil {
 			local = spec.Name.Name
@@ -199,6 +200,14 @@ func eachCall(s source, visit func(name string, n ast.Node)) {
 		}
 		return true
 	})
+}
+
+var majorElement = regexp.MustCompile(`/v[0-9]+$`)
+
+// packageName is the last element of a path that is not a major version.
+func packageName(path string) string {
+	path = majorElement.ReplaceAllString(path, "")
+	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
 func importsOf(s source) []string {

@@ -24,6 +24,8 @@ type Verification struct {
 	// VerifyProblemsMax of VerifyProblemCharsMax characters.
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems,omitempty"`
+	// Notes say what was not looked at, and why; within the same bounds.
+	Notes []string `json:"notes,omitempty"`
 	// Marker is the time that the service had written into the database last; zero
 	// when there is none.
 	Marker time.Time `json:"marker,omitzero"`

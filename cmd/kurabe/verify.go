@@ -118,6 +118,9 @@ func printVerified(w io.Writer, name string, v kurabe.Verification) error {
 	if !v.Until.IsZero() {
 		fmt.Fprintf(w, "  log replayed to       %s\n", v.Until.Local().Format(time.DateTime))
 	}
+	for _, n := range v.Notes {
+		fmt.Fprintf(w, "  %s\n", n)
+	}
 	return nil
 }
 

@@ -77,4 +77,5 @@ type CheckRequest struct {
 type Checked struct {
 	Marker   time.Time // of the row that was found
 	Problems []string  // in the words of the engine's tools; none when all is well
+	Notes    []string  // what was not looked at, and why
 }

@@ -79,11 +79,16 @@ type verifying struct {
 
 // add notes damage, within the bounds of a result.
 func (v *verifying) add(format string, args ...any) {
-	if len(v.result.Problems) >= kurabe.VerifyProblemsMax {
-		return
+	v.result.Problems = bounded(v.result.Problems, fmt.Sprintf(format, args...))
+}
+
+// bounded adds a line to a list of a result.
+func bounded(list []string, line string) []string {
+	if len(list) >= kurabe.VerifyProblemsMax {
+		return list
 	}
-	text := []rune(strings.ToValidUTF8(fmt.Sprintf(format, args...), "?"))
-	v.result.Problems = append(v.result.Problems, string(text[:min(len(text), kurabe.VerifyProblemCharsMax)]))
+	text := []rune(strings.ToValidUTF8(line, "?"))
+	return append(list, string(text[:min(len(text), kurabe.VerifyProblemCharsMax)]))
 }
 
 func (v *verifying) run(ctx context.Context) error {
@@ -164,6 +169,9 @@ func (v *verifying) check(ctx context.Context, logger Logger, i Instance) error 
 	for _, p := range checked.Problems {
 		// Where the copy was is nobody's business.
 		v.add("%s", strings.ReplaceAll(p, v.home.DataDir()+"/", ""))
+	}
+	for _, note := range checked.Notes {
+		v.result.Notes = bounded(v.result.Notes, note)
 	}
 	v.result.Marker = checked.Marker
 	if r.Replay != nil {

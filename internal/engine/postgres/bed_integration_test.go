@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -106,3 +107,18 @@ func refusal(err error) string {
 }
 
 func portText(b *enginetest.Bed) string { return strconv.Itoa(b.Want.Port) }
+
+// masterIn is a session of the master user in a database that is named as SQL writes it.
+func masterIn(t *testing.T, b *enginetest.Bed, database string) *pgx.Conn {
+	t.Helper()
+	config, err := clientConfig(b.Login())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Database = strings.ReplaceAll(strings.Trim(database, `"`), `""`, `"`)
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}

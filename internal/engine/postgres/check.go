@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ const (
 	// heapAllIndexedBytesMax: up to this size of the data each row is also looked for
 	// in the indexes, which reads every table once more for each of them.
 	heapAllIndexedBytesMax = 4 << 30
-	// amcheckMajorMin is the first version that has pg_amcheck.
+	// amcheckMajorMin is the first version that can check tables.
 	amcheckMajorMin = 14
 	// Bounds of what is reported: the first damage says enough.
 	problemsMax     = 50
@@ -27,7 +26,7 @@ const (
 )
 
 // Check implements engine.Logger. The tables and indexes are checked by the running
-// server (pg_amcheck), then every page by its checksum (pg_checksums).
+// server (amcheck), then every page by its checksum (pg_checksums).
 func (d *Driver) Check(ctx context.Context, i engine.Instance, dataDir string, r engine.CheckRequest) (engine.Checked, error) {
 	c := &checking{}
 	err := c.run(ctx, d, i, dataDir, r)
@@ -43,7 +42,7 @@ func (d *Driver) Check(ctx context.Context, i engine.Instance, dataDir string, r
 	if len(c.problems) == 0 && c.marker.Before(r.Marker) {
 		c.add(fmt.Sprintf("the marker row is of %s, and must not be older than %s", spell(c.marker), spell(r.Marker)))
 	}
-	return engine.Checked{Marker: c.marker, Problems: c.problems}, nil
+	return engine.Checked{Marker: c.marker, Problems: c.problems, Notes: c.notes()}, nil
 }
 
 func spell(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
@@ -52,6 +51,8 @@ func spell(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 type checking struct {
 	marker   time.Time
 	problems []string
+	alone    []string // indexes of which only the structure was checked
+	foreign  []string // indexes that were not checked
 }
 
 func (c *checking) add(words string) {
@@ -113,51 +114,12 @@ func (d *Driver) recoverSnapshot(ctx context.Context, i engine.Instance, dataDir
 
 // visit asks the running server.
 func (c *checking) visit(ctx context.Context, p *private, conn *pgx.Conn, thorough bool) error {
-	err := c.tables(ctx, p, thorough)
+	err := c.tables(ctx, p, conn, thorough)
 	var markerErr error
 	if c.marker, markerErr = readMarker(ctx, conn); markerErr != nil {
 		c.add(markerErr.Error())
 	}
 	return err
-}
-
-// tables runs pg_amcheck in all databases. It comes in as the service does, so it
-// runs as our own account; the socket's path may be too long for it, so it is told to
-// look into its working folder.
-func (c *checking) tables(ctx context.Context, p *private, thorough bool) error {
-	argv := []string{
-		filepath.Join(p.i.Version.BinDir, "pg_amcheck"), "--all", "--maintenance-db=" + adminDatabase, "--install-missing",
-		"--host=/proc/self/cwd", fmt.Sprintf("--port=%d", privatePort), "--username=" + adminRole, "--no-password",
-	}
-	if thorough {
-		argv = append(argv, "--heapallindexed")
-	}
-	out, err := proc.Run(ctx, proc.Tool{
-		Name: "pg_amcheck", Argv: argv, Env: append(toolEnv(), "PGOPTIONS="+sessionOptions(majorOf(p.i.Version))),
-		Dir: p.home().RunDir(), Cgroups: p.i.Cgroups,
-	})
-	const damageFound = 2
-	var failed *proc.ToolError
-	if errors.As(err, &failed) && failed.Exit.Signal == 0 && failed.Exit.Code == damageFound {
-		c.add(string(out))
-		c.add(failed.Stderr)
-		if len(c.problems) == 0 {
-			c.add(failed.Error())
-		}
-		return nil
-	}
-	return err
-}
-
-// sessionOptions are the settings of the service's sessions, in the form that other
-// programs hand over: nothing that a client set for its database may rule them.
-func sessionOptions(major int) string {
-	escape := strings.NewReplacer(`\`, `\\`, " ", `\ `)
-	var options []string
-	for name, value := range silentSession(major) {
-		options = append(options, "-c "+name+"="+escape.Replace(value))
-	}
-	return strings.Join(options, " ")
 }
 
 // sums runs pg_checksums on the stopped cluster.

@@ -4,7 +4,8 @@
 // What lives here: which versions are installed and what they offer (discover,
 // tree, extension, locale), how a data folder is made (template, roles, sysid),
 // what can be set (catalog, rule), what is rendered (render, access) and how a
-// live server is asked (conn, ready, master, probe, reload). What must not: when
+// live server is asked (door, conn, ready, master, probe, reload). Every session
+// begins at the door (door.go), with what keeps a tenant's code out. What must not: when
 // any of it happens (package engine), starting processes (package proc), and the
 // wire names of the API.
 //

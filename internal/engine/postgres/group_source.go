@@ -72,15 +72,9 @@ func followInfo(i engine.Instance) string {
 // hours of copying.
 const toolSilence = "60s"
 
-// idleMajorMin is the first version that ends idle sessions, as a user may have asked for.
-const idleMajorMin = 14
-
 // toolInfo is that of the sessions of a tool.
 func toolInfo(i engine.Instance, caFile string, more ...line) string {
-	options := "-c wal_sender_timeout=" + toolSilence
-	if majorOf(i.Version) >= idleMajorMin {
-		options += " -c idle_session_timeout=0"
-	}
+	options := clientOptions(majorOf(i.Version)) + " -c wal_sender_timeout=" + toolSilence
 	return sourceInfo(i, caFile, append(more, line{"application_name", cloneName(i.Instance)}, line{"options", options})...)
 }
 
@@ -130,8 +124,7 @@ func (d *Driver) memberConn(ctx context.Context, i engine.Instance, caFile, addr
 	config.TLSConfig = &tls.Config{
 		RootCAs: roots, ServerName: address, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12,
 	}
-	config.RuntimeParams = ownSession(i, silentSession(majorOf(i.Version)))
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := enter(ctx, i, config, asService)
 	if err != nil {
 		return nil, connectError(err)
 	}

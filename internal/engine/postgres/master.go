@@ -93,7 +93,8 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, i engine.Instance) error {
 }
 
 // ensureDatabase cannot be in a transaction: CREATE DATABASE refuses one. Cut
-// off, it leaves no database or a whole one.
+// off, it leaves no database or a whole one. template0: where the folder is a restored one, a
+// tenant may have objects in template1, or a session that holds it.
 func ensureDatabase(ctx context.Context, conn *pgx.Conn, i engine.Instance) error {
 	if i.DatabaseName == "" || i.DatabaseName == defaultDatabase {
 		return nil
@@ -102,7 +103,7 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, i engine.Instance) erro
 	if err != nil || found {
 		return err
 	}
-	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE DATABASE %s OWNER %s", quoteName(i.DatabaseName), quoteName(i.MasterUsername)))
+	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE template0", quoteName(i.DatabaseName), quoteName(i.MasterUsername)))
 	return err
 }
 

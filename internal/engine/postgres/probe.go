@@ -65,8 +65,7 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 		return fmt.Errorf("probe: %w", err)
 	}
 	config.Password, config.TLSConfig = login.Password.Reveal(), tlsConfig
-	config.RuntimeParams = ownSession(i, plainSession(majorOf(i.Version)))
-	if err := writeAsClient(ctx, config); err != nil {
+	if err := writeAsClient(ctx, i, config); err != nil {
 		return fmt.Errorf("probe %s: %w", endpoint(i), err)
 	}
 	return nil
@@ -99,8 +98,8 @@ func makeProbe(ctx context.Context, admin *pgx.Conn, i engine.Instance, login pr
 }
 
 // writeAsClient logs in over the endpoint and has a write acknowledged.
-func writeAsClient(ctx context.Context, config *pgx.ConnConfig) error {
-	conn, err := pgx.ConnectConfig(ctx, config)
+func writeAsClient(ctx context.Context, i engine.Instance, config *pgx.ConnConfig) error {
+	conn, err := enter(ctx, i, config, asClient)
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
 	}

@@ -33,6 +33,7 @@ type private struct {
 	lock    string // held while it lives
 	control control
 	scratch bool // the data will be thrown away
+	bared   bool // and its clients rule no session in it any more
 	process proc.Process
 }
 
