@@ -33,7 +33,7 @@ extern WEAK struct acceptor *acceptor __asm__("ssl_acceptor_fd");
 extern WEAK MYSQL_THD this_thread(void) __asm__("_current_thd");
 extern WEAK void dispatch(void)
   __asm__("_Z16dispatch_command19enum_server_commandP3THDPcjb");
-extern WEAK void end_senders(MYSQL_THD thd, uint32_t server_id)
+extern WEAK char end_senders(MYSQL_THD thd, uint32_t server_id)
   __asm__("_Z24kill_zombie_dump_threadsP3THDj");
 extern WEAK void send_log(MYSQL_THD thd, char *file, unsigned long long at,
                           unsigned short flags)
@@ -211,12 +211,12 @@ static void refuse(uint32_t id)
 
 static __thread uint32_t refused;
 
-/* Stands for the end of whoever sends the log to the same id. */
-static void end_own_senders(MYSQL_THD thd, uint32_t id)
+/* Stands for the end of whoever sends the log to the same id, and for the news
+   that one has not ended. */
+static char end_own_senders(MYSQL_THD thd, uint32_t id)
 {
   refused= may_use(thd, id) ? 0 : id;
-  if (!refused)
-    end_senders(thd, id);
+  return refused ? 0 : end_senders(thd, id);
 }
 
 /* Stands for the sending that follows it. */
