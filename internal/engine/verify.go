@@ -80,8 +80,23 @@ func (v *verifying) add(format string, args ...any) {
 	if len(v.result.Problems) >= kurabe.VerifyProblemsMax {
 		return
 	}
-	text := []rune(strings.ToValidUTF8(fmt.Sprintf(format, args...), "?"))
-	v.result.Problems = append(v.result.Problems, string(text[:min(len(text), kurabe.VerifyProblemCharsMax)]))
+	v.result.Problems = append(v.result.Problems, bounded(fmt.Sprintf(format, args...)))
+}
+
+func bounded(text string) string {
+	runes := []rune(strings.ToValidUTF8(text, "?"))
+	return string(runes[:min(len(runes), kurabe.VerifyProblemCharsMax)])
+}
+
+// leave notes what could not be checked, within the same bounds.
+func (v *verifying) leave(unchecked []string) {
+	for n, u := range unchecked {
+		if more := len(unchecked) - n; more > 1 && n == kurabe.VerifyProblemsMax-1 {
+			v.result.Unchecked = append(v.result.Unchecked, fmt.Sprintf("and %d more", more))
+			return
+		}
+		v.result.Unchecked = append(v.result.Unchecked, bounded(u))
+	}
 }
 
 func (v *verifying) run(ctx context.Context) error {
@@ -163,6 +178,7 @@ func (v *verifying) check(ctx context.Context, logger Logger, i Instance) error 
 		// Where the copy was is nobody's business.
 		v.add("%s", strings.ReplaceAll(p, v.home.DataDir()+"/", ""))
 	}
+	v.leave(checked.Unchecked)
 	v.result.Marker = checked.Marker
 	if r.Replay != nil {
 		v.result.Until = r.Replay.At

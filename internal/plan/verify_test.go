@@ -176,3 +176,16 @@ func TestUntrustedBackupIsReplacedOnce(t *testing.T) {
 		})
 	}
 }
+
+func TestVerificationTellsWhatItCouldNotCheck(t *testing.T) {
+	s := verifySim(t, 0)
+	s.w.Report.Verified = &kurabe.Verification{
+		Seq: 1, At: monday, OK: true, Duration: time.Minute, Unchecked: []string{"shop.a: its tablespace was discarded", "shop.b: so was its", "shop.c: too", "shop.d: too"},
+	}
+	for _, e := range plan.NextSnapshot(s.w).Events {
+		if strings.Contains(e.Message, "no damage was found") && strings.Contains(e.Message, "; not checked: shop.a: its tablespace was discarded; shop.b: so was its; shop.c: too; and 1 more") {
+			return
+		}
+	}
+	t.Errorf("%+v", plan.NextSnapshot(s.w).Events)
+}
