@@ -24,10 +24,8 @@ type Verification struct {
 	// VerifyProblemsMax of VerifyProblemCharsMax characters.
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems,omitempty"`
-	// Unchecked says which tables could not be checked and why, by what a user did to them;
-	// that is no damage. It has the bounds of Problems, and the last one says how many more
-	// there are.
-	Unchecked []string `json:"unchecked,omitempty"`
+	// Notes say what was not looked at, and why; within the same bounds.
+	Notes []string `json:"notes,omitempty"`
 	// Marker is the time that the service had written into the database last; zero
 	// when there is none.
 	Marker time.Time `json:"marker,omitzero"`

@@ -112,14 +112,14 @@ func printVerified(w io.Writer, name string, v kurabe.Verification) error {
 		return fmt.Errorf("snapshot %s cannot be trusted: damage was found in %s", name, v.Duration.Round(time.Millisecond))
 	}
 	fmt.Fprintf(w, "snapshot %s was restored and verified in %s\n", name, v.Duration.Round(time.Millisecond))
-	for _, u := range v.Unchecked {
-		fmt.Fprintf(w, "  not checked           %s\n", u)
-	}
 	if !v.Marker.IsZero() {
 		fmt.Fprintf(w, "  newest marker in it   %s\n", v.Marker.Local().Format(time.DateTime))
 	}
 	if !v.Until.IsZero() {
 		fmt.Fprintf(w, "  log replayed to       %s\n", v.Until.Local().Format(time.DateTime))
+	}
+	for _, n := range v.Notes {
+		fmt.Fprintf(w, "  %s\n", n)
 	}
 	return nil
 }

@@ -77,7 +77,5 @@ type CheckRequest struct {
 type Checked struct {
 	Marker   time.Time // of the row that was found
 	Problems []string  // in the words of the engine's tools; none when all is well
-	// Unchecked are the tables in which there is nothing to check, each with the reason: what a
-	// user did to them. They are no damage.
-	Unchecked []string
+	Notes    []string  // what was not looked at, and why
 }

@@ -77,26 +77,16 @@ type verifying struct {
 
 // add notes damage, within the bounds of a result.
 func (v *verifying) add(format string, args ...any) {
-	if len(v.result.Problems) >= kurabe.VerifyProblemsMax {
-		return
-	}
-	v.result.Problems = append(v.result.Problems, bounded(fmt.Sprintf(format, args...)))
+	v.result.Problems = bounded(v.result.Problems, fmt.Sprintf(format, args...))
 }
 
-func bounded(text string) string {
-	runes := []rune(strings.ToValidUTF8(text, "?"))
-	return string(runes[:min(len(runes), kurabe.VerifyProblemCharsMax)])
-}
-
-// leave notes what could not be checked, within the same bounds.
-func (v *verifying) leave(unchecked []string) {
-	for n, u := range unchecked {
-		if more := len(unchecked) - n; more > 1 && n == kurabe.VerifyProblemsMax-1 {
-			v.result.Unchecked = append(v.result.Unchecked, fmt.Sprintf("and %d more", more))
-			return
-		}
-		v.result.Unchecked = append(v.result.Unchecked, bounded(u))
+// bounded adds a line to a list of a result.
+func bounded(list []string, line string) []string {
+	if len(list) >= kurabe.VerifyProblemsMax {
+		return list
 	}
+	text := []rune(strings.ToValidUTF8(line, "?"))
+	return append(list, string(text[:min(len(text), kurabe.VerifyProblemCharsMax)]))
 }
 
 func (v *verifying) run(ctx context.Context) error {
@@ -178,7 +168,9 @@ func (v *verifying) check(ctx context.Context, logger Logger, i Instance) error 
 		// Where the copy was is nobody's business.
 		v.add("%s", strings.ReplaceAll(p, v.home.DataDir()+"/", ""))
 	}
-	v.leave(checked.Unchecked)
+	for _, note := range checked.Notes {
+		v.result.Notes = bounded(v.result.Notes, note)
+	}
 	v.result.Marker = checked.Marker
 	if r.Replay != nil {
 		v.result.Until = r.Replay.At

@@ -92,8 +92,8 @@ func (d *snapshotDraft) verified(v *kurabe.Verification) {
 		id, categories = "KURABE-EVENT-0009", []string{"failure", "backup"}
 		text = "The backup " + d.w.Spec.Name + " cannot be trusted: " + firstOf(v.Problems)
 	}
-	if len(v.Unchecked) > 0 {
-		text += "; not checked: " + firstOf(v.Unchecked)
+	if len(v.Notes) > 0 {
+		text += "; " + firstOf(v.Notes)
 	}
 	d.because(text)
 	d.event(id, text, categories...)

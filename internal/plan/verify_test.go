@@ -180,10 +180,10 @@ func TestUntrustedBackupIsReplacedOnce(t *testing.T) {
 func TestVerificationTellsWhatItCouldNotCheck(t *testing.T) {
 	s := verifySim(t, 0)
 	s.w.Report.Verified = &kurabe.Verification{
-		Seq: 1, At: monday, OK: true, Duration: time.Minute, Unchecked: []string{"shop.a: its tablespace was discarded", "shop.b: so was its", "shop.c: too", "shop.d: too"},
+		Seq: 1, At: monday, OK: true, Duration: time.Minute, Notes: []string{"shop.a was not checked", "nor was shop.b", "nor shop.c", "nor shop.d"},
 	}
 	for _, e := range plan.NextSnapshot(s.w).Events {
-		if strings.Contains(e.Message, "no damage was found") && strings.Contains(e.Message, "; not checked: shop.a: its tablespace was discarded; shop.b: so was its; shop.c: too; and 1 more") {
+		if strings.Contains(e.Message, "no damage was found") && strings.Contains(e.Message, "; shop.a was not checked; nor was shop.b; nor shop.c; and 1 more") {
 			return
 		}
 	}

@@ -118,8 +118,11 @@ func (s *privateServer) checkTables(ctx context.Context, checked *engine.Checked
 			found.add(p)
 		}
 		if t.unchecked != "" {
-			checked.Unchecked = append(checked.Unchecked, table["s"]+"."+table["t"]+": "+t.unchecked)
+			checked.Notes = append(checked.Notes, table["s"]+"."+table["t"]+" was not checked: "+t.unchecked)
 		}
+	}
+	if more := len(checked.Notes) - problemsMax; more > 0 {
+		checked.Notes = append(checked.Notes[:problemsMax-1], fmt.Sprintf("%d more tables were not checked", more+1))
 	}
 	return nil
 }

@@ -95,7 +95,9 @@ func TestTraps(t *testing.T) {
 		"a password": func() {
 			b.Want.Password.Seq++
 		},
-		"a parameter": func() { b.Set(map[string]string{"event_scheduler": "ON", "log_bin_trust_function_creators": "1", "long_query_time": "3"}) },
+		"a parameter": func() {
+			b.Set(map[string]string{"event_scheduler": "ON", "log_bin_trust_function_creators": "1", "long_query_time": "3"})
+		},
 	} {
 		change()
 		b.Want.Generation++
@@ -116,14 +118,14 @@ func TestTraps(t *testing.T) {
 		if err != nil || len(checked.Problems) > 0 {
 			t.Fatalf("%+v, %v", checked, err)
 		}
-		said := strings.Join(checked.Unchecked, "\n")
-		for _, table := range []string{"shop.gone: ", "shop.both: ", "shop.nothing: "} {
+		said := strings.Join(checked.Notes, "\n")
+		for _, table := range []string{"shop.gone was not checked: ", "shop.both was not checked: ", "shop.nothing was not checked: "} {
 			if !strings.Contains(said, table) {
 				t.Errorf("%s is not among what was not checked: %s", table, said)
 			}
 		}
-		if len(checked.Unchecked) != 3 {
-			t.Errorf("not checked: %q", checked.Unchecked)
+		if len(checked.Notes) != 3 {
+			t.Errorf("not checked: %q", checked.Notes)
 		}
 		unsprung(t, fresh, n.Want.MasterUsername, "a verification")
 	})
