@@ -221,8 +221,12 @@ func (b *mariaTraps) replica(t *testing.T) {
 	r.WaitReplicating(t)
 	b.unsprung(t, "a read replica")
 	r.Promote(t, 0)
-	r.WaitEvent(t, "promoted")
-	r.WaitStatus(t, "available")
+	r.WaitLike(t, "is an instance of its own", func(d types.DBInstance) string {
+		if source := aws.ToString(d.ReadReplicaSourceDBInstanceIdentifier); source != "" || aws.ToString(d.DBInstanceStatus) != "available" {
+			return "its source is " + source + ", it is " + aws.ToString(d.DBInstanceStatus)
+		}
+		return ""
+	})
 	b.unsprung(t, "its promotion")
 	r.Delete(t)
 }
