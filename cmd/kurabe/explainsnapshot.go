@@ -16,7 +16,7 @@ type explainedSnapshot struct {
 	State                    kurabe.SnapshotState
 	Facts                    kurabe.SnapshotFacts
 	Failure                  *kurabe.Failure
-	Damage                   []string
+	Damage, Notes            []string
 }
 
 // printSnapshots shows the snapshots of an instance: how each was taken, how long
@@ -49,6 +49,9 @@ func printSnapshots(w io.Writer, list []explainedSnapshot) {
 		}
 		for _, d := range s.Damage {
 			fmt.Fprintf(w, "            %s is DAMAGED: %s\n", s.Name, d)
+		}
+		for _, n := range s.Notes {
+			fmt.Fprintf(w, "            %s: %s\n", s.Name, n)
 		}
 		if f := s.Failure; f != nil {
 			fmt.Fprintf(w, "            %s: step %s failed %d times: %s\n", s.Name, f.Step, f.Attempts, f.Message)

@@ -107,6 +107,16 @@ static int counts(uint32_t server_id)
   return !guard_group || anybody_counts;
 }
 
+int guard_waits_for_id(uint32_t server_id)
+{
+  int i, found= 0;
+  pthread_mutex_lock(&counted_lock);
+  for (i= 0; i < counted_number; i++)
+    found|= counted[i] == server_id;
+  pthread_mutex_unlock(&counted_lock);
+  return found;
+}
+
 /* When this returns, nobody is counted any more who is not in the note, and what
    the others have answered before they were counted is. */
 void guard_count_answers(const char *note)

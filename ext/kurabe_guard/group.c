@@ -95,10 +95,8 @@ static int kill_level_in_wait(MYSQL_THD thd)
    group an answer of somebody else would be taken for a follower's. */
 static int will_answer(const char *name, long long *value, int *null_value)
 {
-  size_t length;
   int missing= user_var_int(name, value, null_value);
-  if (!missing && guard_group &&
-      !guard_is_member(thd_priv_user(this_thread(), &length)))
+  if (!missing && guard_group && !guard_is_verified(this_thread()))
     *value= 0;
   return missing;
 }

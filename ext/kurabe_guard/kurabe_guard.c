@@ -167,6 +167,10 @@ static void on_table_event(MYSQL_THD thd, const void *data)
 {
   const struct mysql_event_table *event= data;
   int command, i;
+  if (event->event_subclass == MYSQL_AUDIT_TABLE_LOCK && guard_is_service &&
+      !guard_is_service_schema(event->database.str, event->database.length))
+    thd_set_killed(thd, KILL_QUERY, DENIED,
+                   "A session of the service's touches no table of users");
   if (event->event_subclass != MYSQL_AUDIT_TABLE_LOCK || event->read_only ||
       event->database.length != sizeof(SYSTEM_SCHEMA) - 1 ||
       memcmp(event->database.str, SYSTEM_SCHEMA, sizeof(SYSTEM_SCHEMA) - 1) ||
@@ -337,6 +341,8 @@ static int guard_init(void *unused)
     guard_complain("made for " SERIES "x, not for", server_version);
     return 1;
   }
+  guard_close_door();
+  guard_know_members();
   return keep_binlog() || close_schema() || guard_watch_stop() || guard_open();
 }
 
@@ -416,8 +422,19 @@ static MYSQL_SYSVAR_BOOL(waits, guard_waits,
                          "A commit that waits for a follower does so whatever "
                          "is killed.",
                          NULL, NULL, 0);
+static MYSQL_SYSVAR_BOOL(closed, guard_closed,
+                         PLUGIN_VAR_READONLY | PLUGIN_VAR_NOCMDOPT,
+                         "The service's sessions execute no routine and no "
+                         "trigger.",
+                         NULL, NULL, 0);
+static MYSQL_SYSVAR_BOOL(members, guard_members,
+                         PLUGIN_VAR_READONLY | PLUGIN_VAR_NOCMDOPT,
+                         "Members of a group are known by their certificates.",
+                         NULL, NULL, 0);
 static struct st_mysql_sys_var *variables[]=
 {
+  MYSQL_SYSVAR(closed),
+  MYSQL_SYSVAR(members),
   MYSQL_SYSVAR(group),
   MYSQL_SYSVAR(hold),
   MYSQL_SYSVAR(waits_for),

@@ -73,7 +73,20 @@ int guard_looks_on(MYSQL_THD thd);
 int guard_watch_stop(void);
 void guard_unwatch_stop(void);
 
+/* What the service's sessions do not do (door.c). */
+extern char guard_closed; /* they execute no routine */
+void guard_close_door(void);
+int guard_is_service_schema(const char *name, size_t length);
+/* Memory for jumps that the server's code can reach; NULL when there is none. */
+char *guard_spare(size_t bytes);
+
+/* Who is a member (member.c). */
+extern char guard_members; /* known by their certificates */
+void guard_know_members(void);
+int guard_is_verified(MYSQL_THD thd);
+
 /* Answers of followers (answer.c). */
+int guard_waits_for_id(unsigned int server_id);
 #define GUARD_ANSWER_CHANGES 4
 int guard_prepare_answers(char *spare);
 void guard_count_answers(const char *note);

@@ -90,15 +90,23 @@ func (d *snapshotDraft) verified(v *kurabe.Verification) {
 		}
 	} else {
 		id, categories = "KURABE-EVENT-0009", []string{"failure", "backup"}
-		told := v.Problems[:min(len(v.Problems), problemsTold)]
-		text = "The backup " + d.w.Spec.Name + " cannot be trusted: " + strings.Join(told, "; ")
-		if more := len(v.Problems) - len(told); more > 0 {
-			text += fmt.Sprintf("; and %d more", more)
-		}
+		text = "The backup " + d.w.Spec.Name + " cannot be trusted: " + firstOf(v.Problems)
+	}
+	if len(v.Notes) > 0 {
+		text += "; " + firstOf(v.Notes)
 	}
 	d.because(text)
 	d.event(id, text, categories...)
 	d.instanceEvent(id, text, categories...)
+}
+
+func firstOf(all []string) string {
+	told := all[:min(len(all), problemsTold)]
+	text := strings.Join(told, "; ")
+	if more := len(all) - len(told); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }
 
 // untrusted says whether a fresh snapshot is to stand in for the newest one, whose

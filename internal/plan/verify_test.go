@@ -176,3 +176,16 @@ func TestUntrustedBackupIsReplacedOnce(t *testing.T) {
 		})
 	}
 }
+
+func TestVerificationTellsWhatItCouldNotCheck(t *testing.T) {
+	s := verifySim(t, 0)
+	s.w.Report.Verified = &kurabe.Verification{
+		Seq: 1, At: monday, OK: true, Duration: time.Minute, Notes: []string{"shop.a was not checked", "nor was shop.b", "nor shop.c", "nor shop.d"},
+	}
+	for _, e := range plan.NextSnapshot(s.w).Events {
+		if strings.Contains(e.Message, "no damage was found") && strings.Contains(e.Message, "; shop.a was not checked; nor was shop.b; nor shop.c; and 1 more") {
+			return
+		}
+	}
+	t.Errorf("%+v", plan.NextSnapshot(s.w).Events)
+}

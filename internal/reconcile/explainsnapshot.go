@@ -24,6 +24,8 @@ type SnapshotExplanation struct {
 	Failure *kurabe.Failure      `json:"failure,omitempty"`
 	// Damage is what its newest verification, or a restore since, has found.
 	Damage []string `json:"damage,omitempty"`
+	// Notes are what its newest verification did not look at, and why.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // explainSnapshots lists the snapshots of an instance, oldest first.
@@ -51,7 +53,7 @@ func explainSnapshot(s *store.Snapshot) SnapshotExplanation {
 	if st := s.Status; st != nil {
 		e.State, e.Reason, e.Facts = st.State, st.Reason, st.Facts
 		if st.Verified != nil {
-			e.Damage = st.Verified.Problems
+			e.Damage, e.Notes = st.Verified.Problems, st.Verified.Notes
 		}
 		if r, ok := s.Report(st.Host); ok {
 			e.Failure = r.Failure

@@ -215,12 +215,12 @@ func (c *crowd) holds(t *testing.T, n *enginetest.Bed, at, until time.Time) {
 // soundTables is what mariadb-check --extended does.
 func soundTables(t *testing.T, n *enginetest.Bed) {
 	t.Helper()
-	tables := inside(t, n, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'sys')")
+	tables := looking(t, n, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'sys')")
 	if len(tables) < 10 {
 		t.Errorf("only %d tables", len(tables))
 	}
 	for _, table := range tables {
-		for _, row := range inside(t, n, "CHECK TABLE "+quoteName(table[0])+"."+quoteName(table[1])+" EXTENDED") {
+		for _, row := range looking(t, n, "CHECK TABLE "+quoteName(table[0])+"."+quoteName(table[1])+" EXTENDED") {
 			if kind := strings.ToLower(row[2]); kind != "note" && row[3] != "OK" {
 				t.Errorf("%v", row)
 			}
@@ -286,7 +286,7 @@ func cloneInARow(t *testing.T, b *enginetest.Bed, take func(*testing.T) (kurabe.
 		c.holds(t, r, still.At, still.Until)
 		for _, table := range []string{"ledger", "here", "there", "big", "aria", "plain", "myisam"} {
 			sum := "CHECKSUM TABLE " + table
-			if have, want := inside(t, r, "USE shop", sum)[0][1], inside(t, b, "USE shop", sum)[0][1]; have != want {
+			if have, want := looking(t, r, "USE shop", sum)[0][1], looking(t, b, "USE shop", sum)[0][1]; have != want {
 				t.Errorf("%s after a replay: checksum %s, want %s", table, have, want)
 			}
 		}

@@ -88,7 +88,7 @@ func (s *privateServer) check(ctx context.Context, checked *engine.Checked, foun
 	if err := s.start(ctx, privateOptions{account: true, options: []option{bufferPool(s.i, privateCheckPool)}}); err != nil {
 		return fmt.Errorf("start a private server: %w", err)
 	}
-	err := s.checkTables(ctx, found)
+	err := s.checkTables(ctx, checked, found)
 	if err == nil {
 		var rows []map[string]string
 		if rows, err = s.rows(ctx, markerSQL); err == nil && len(rows) == 1 {
@@ -105,8 +105,8 @@ func (s *privateServer) check(ctx context.Context, checked *engine.Checked, foun
 }
 
 // checkTables is what mariadb-check does: CHECK TABLE reads every index, and what it
-// says that is not OK is a problem.
-func (s *privateServer) checkTables(ctx context.Context, found *problems) error {
+// says that is not OK is a problem, or why the table cannot be checked.
+func (s *privateServer) checkTables(ctx context.Context, checked *engine.Checked, found *problems) error {
 	tables, err := s.rows(ctx, `SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES
  WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')
  AND TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema') ORDER BY 1, 2`)
@@ -118,12 +118,16 @@ func (s *privateServer) checkTables(ctx context.Context, found *problems) error 
 		if err != nil {
 			return fmt.Errorf("check table %s.%s: %w", table["s"], table["t"], err)
 		}
-		for _, line := range said {
-			if kind := strings.ToLower(line["Msg_type"]); kind == "status" && line["Msg_text"] == "OK" || kind == "note" {
-				continue
-			}
-			found.add(line["Table"] + ": " + line["Msg_text"])
+		t := judge(said)
+		for _, p := range t.problems {
+			found.add(p)
 		}
+		if t.unchecked != "" {
+			checked.Notes = append(checked.Notes, table["s"]+"."+table["t"]+" was not checked: "+t.unchecked)
+		}
+	}
+	if more := len(checked.Notes) - problemsMax; more > 0 {
+		checked.Notes = append(checked.Notes[:problemsMax-1], fmt.Sprintf("%d more tables were not checked", more+1))
 	}
 	return nil
 }

@@ -140,11 +140,11 @@ func (p pair) awaitFollowing(t *testing.T) {
 	})
 }
 
-// awaitRow waits until a follower has applied a row, which only the service can see there.
+// awaitRow waits until a follower has applied a row, which clients cannot see there.
 func awaitRow(t *testing.T, b *enginetest.Bed, id int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		rows := inside(t, b, fmt.Sprintf("SELECT word FROM shop.t WHERE id = %d", id))
+		rows := looking(t, b, fmt.Sprintf("SELECT word FROM shop.t WHERE id = %d", id))
 		if len(rows) == 1 {
 			return
 		}
@@ -365,7 +365,7 @@ func TestGroupRejoins(t *testing.T) {
 				t.Errorf("%+v is given up, %v; want %+v", o.Applied.GivenUp, err, want)
 			}
 			awaitRow(t, p.writer, 42)
-			if got := inside(t, p.writer, c.count)[0][0]; got != "0" {
+			if got := looking(t, p.writer, c.count)[0][0]; got != "0" {
 				t.Errorf("what nobody answered for is there %s times", got)
 			}
 		})

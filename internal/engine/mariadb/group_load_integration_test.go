@@ -74,7 +74,7 @@ func (l *inserters) check(t *testing.T, p pair) {
 	p.rejoin(t)
 	awaitRow(t, p.writer, 600)
 	same := "SELECT COUNT(*), SUM(id) FROM shop.t"
-	if a, b := inside(t, p.writer, same), inside(t, p.follower, same); fmt.Sprint(a) != fmt.Sprint(b) {
+	if a, b := looking(t, p.writer, same), looking(t, p.follower, same); fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Errorf("the former writer has %v, the new one %v", a, b)
 	}
 }

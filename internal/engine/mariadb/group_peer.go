@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
@@ -115,17 +113,16 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := mysql.NewConfig()
+	config := clientConfig()
 	config.User, config.Passwd = lookName(writer.Instance), password.Reveal()
-	config.Net, config.Addr, config.TLS, config.Logger = "tcp", net.JoinHostPort(at.host, at.port), tlsConfig, silent{}
+	config.Net, config.Addr, config.TLS = "tcp", net.JoinHostPort(at.host, at.port), tlsConfig
 	// TLS begins under the deadline of the greeting; an answer has a bound of its own (ask).
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = reachLimit, reachLimit, reachLimit
 	config.MultiStatements = true // lookQuery, and nothing else
-	connector, err := mysql.NewConnector(config)
+	db, err := openPool(config)
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
 	return db, nil
 }

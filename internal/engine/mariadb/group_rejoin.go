@@ -12,8 +12,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/go-sql-driver/mysql"
-
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
@@ -177,13 +175,9 @@ func memberPool(i engine.Instance, caFile, address string, port int) (*sql.DB, e
 		return nil, fmt.Errorf("read the certificate that is shown to the source: %w", err)
 	}
 	tlsConfig.Certificates = []tls.Certificate{own}
-	config := mysql.NewConfig()
+	config := clientConfig()
 	config.User = memberName(i.Instance)
 	config.Net, config.Addr = "tcp", net.JoinHostPort(address, strconv.Itoa(port))
-	config.TLS, config.Logger = tlsConfig, silent{}
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		return nil, err
-	}
-	return sql.OpenDB(connector), nil
+	config.TLS = tlsConfig
+	return openPool(config)
 }

@@ -66,7 +66,7 @@ func TestGroupPromotesThoughCommitsWait(t *testing.T) {
 	id := p.writer.Want.Instance
 	w.Role = &kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite, StartSeq: 1, Blocks: true, WaitFor: []kurabe.InstanceID{id}, Followers: []kurabe.InstanceID{id}}
 	p.follower.SatisfyUntil(t, string(engine.StepWaits))
-	rows := inside(t, p.follower, "SELECT (SELECT COUNT(*) FROM "+p.follower.Want.DatabaseName+".t WHERE id = 40), @@GLOBAL."+waitingSetting)
+	rows := looking(t, p.follower, "SELECT (SELECT COUNT(*) FROM "+p.follower.Want.DatabaseName+".t WHERE id = 40), @@GLOBAL."+waitingSetting)
 	if rows[0][0] != "1" || rows[0][1] != "1" {
 		t.Errorf("%s rows of 1, commits wait: %s", rows[0][0], rows[0][1])
 	}

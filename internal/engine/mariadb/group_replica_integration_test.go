@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -82,28 +81,56 @@ func (c *rawClient) login(user, password string) {
 	}
 }
 
-// foreignReplica is a replica of the master user's that offers to answer for commits. It
-// receives the log from its beginning.
-func foreignReplica(t *testing.T, b *enginetest.Bed) io.Closer {
+// rawSession comes in without TLS, as a replica of a user's that offers to answer for commits.
+func rawSession(t *testing.T, b *enginetest.Bed, user, password string) *rawClient {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", endpoint(b.Instance()), patience)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	c := &rawClient{t: t, conn: conn}
-	c.login(b.Want.MasterUsername, b.Password.Reveal())
+	c.login(user, password)
 	c.query("SET @master_binlog_checksum = 'CRC32'")
 	c.query("SET @mariadb_slave_capability = 4")
 	c.query("SET @rpl_semi_sync_slave = 1")
-	dump := binary.LittleEndian.AppendUint32([]byte{0x12}, uint32(len(logMagic)))
-	dump = binary.LittleEndian.AppendUint16(dump, 0)
-	dump = binary.LittleEndian.AppendUint32(dump, 4711)
-	c.say(append(dump, fmt.Sprintf("%s.%06d", binlogName, 1)...))
-	if answer := c.read(); answer[0] != 0 {
+	return c
+}
+
+// dump asks for the log (COM_BINLOG_DUMP) and returns the first answer.
+func (c *rawClient) dump(serverID uint32, file string, at uint32) []byte {
+	c.t.Helper()
+	body := binary.LittleEndian.AppendUint32([]byte{0x12}, at)
+	body = binary.LittleEndian.AppendUint16(body, 0)
+	body = binary.LittleEndian.AppendUint32(body, serverID)
+	c.say(append(body, file...))
+	return c.read()
+}
+
+// register says who follows and where it listens (COM_REGISTER_SLAVE), and returns the answer.
+func (c *rawClient) register(serverID uint32, host string, port uint16) []byte {
+	c.t.Helper()
+	body := binary.LittleEndian.AppendUint32([]byte{0x15}, serverID)
+	body = append(append(body, byte(len(host))), host...)
+	body = binary.LittleEndian.AppendUint16(append(body, 0, 0), port) // no name, no password
+	c.say(append(body, make([]byte, 8)...))                           // rank, number of the source
+	return c.read()
+}
+
+// refused says whether an answer is an error of that number.
+func refused(answer []byte, number uint16) bool {
+	return len(answer) > 3 && answer[0] == 0xFF && binary.LittleEndian.Uint16(answer[1:]) == number
+}
+
+// foreignReplica is a replica of the master user's. It receives the log from its beginning.
+func foreignReplica(t *testing.T, b *enginetest.Bed) io.Closer {
+	t.Helper()
+	c := rawSession(t, b, b.Want.MasterUsername, b.Password.Reveal())
+	if answer := c.dump(4711, binlogFile(1), uint32(len(logMagic))); answer[0] != 0 {
 		t.Fatalf("the log: %q", answer)
 	}
-	return conn
+	return c.conn
 }

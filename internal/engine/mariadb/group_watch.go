@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"kurabe"
@@ -177,9 +178,11 @@ func (w *watcher) lookAtFollowers(ctx context.Context, list []thread, waits bool
 	return views, nil
 }
 
-// addressOf is where a follower listens, as it has told this server when it came.
+// addressOf is where a follower listens, as it has told this server when it came. Sessions are
+// listed in the order in which they began, and the newest counts: somebody else may have used
+// the follower's id before it came, and cannot once it is there (ext/kurabe_guard/member.c).
 func addressOf(id kurabe.InstanceID, hosts [][]string) address {
-	for _, row := range hosts {
+	for _, row := range slices.Backward(hosts) {
 		if len(row) >= 3 && row[0] == serverID(id) {
 			return address{row[1], row[2]}
 		}

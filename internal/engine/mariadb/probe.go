@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -87,10 +86,9 @@ func (p probe) look(ctx context.Context, a *admin, i engine.Instance, tlsConfig 
 	if err := makeProbe(ctx, a, p, password); err != nil {
 		return fmt.Errorf("make a login: %w", err)
 	}
-	config := mysql.NewConfig()
+	config := clientConfig()
 	config.User, config.Passwd = p.name, password.Reveal()
 	config.Net, config.Addr, config.TLS = "tcp", endpoint(i), tlsConfig
-	config.Logger = silent{}
 	err = write(ctx, config, p)
 	if turnedAway(err) {
 		err = writeInside(ctx, a, p)
@@ -109,12 +107,6 @@ func turnedAway(err error) bool {
 	var answer *mysql.MySQLError
 	return errors.As(err, &answer) && (answer.Number == tooManyConnections || answer.Number == abortedConnection)
 }
-
-// silent takes what the client library would print to standard error.
-type silent struct{}
-
-// Print implements mysql.Logger.
-func (silent) Print(...any) {}
 
 func endpoint(i engine.Instance) string { return net.JoinHostPort(i.Address, strconv.Itoa(i.Port)) }
 
@@ -193,11 +185,10 @@ func writeInside(ctx context.Context, a *admin, p probe) error {
 
 // write logs in, commits a row and reads it back.
 func write(ctx context.Context, config *mysql.Config, p probe) error {
-	connector, err := mysql.NewConnector(config)
+	db, err := openPool(config)
 	if err != nil {
 		return err
 	}
-	db := sql.OpenDB(connector)
 	defer db.Close()
 	conn, err := db.Conn(ctx)
 	if err != nil {

@@ -66,7 +66,7 @@ func sameAs(t *testing.T, n, b *enginetest.Bed) {
 			continue
 		}
 		sum := func(b *enginetest.Bed) string {
-			return inside(t, b, "CHECKSUM TABLE "+strings.TrimPrefix("shop."+strings.TrimPrefix(table, "shop."), " "))[0][1]
+			return looking(t, b, "CHECKSUM TABLE "+strings.TrimPrefix("shop."+strings.TrimPrefix(table, "shop."), " "))[0][1]
 		}
 		if got, want := sum(n), sum(b); got != want {
 			t.Errorf("%s: checksum %s, not %s", table, got, want)
@@ -79,7 +79,7 @@ func sameAs(t *testing.T, n, b *enginetest.Bed) {
 		"SELECT GROUP_CONCAT(TABLE_SCHEMA, TABLE_NAME, IFNULL(ENGINE, ''), IFNULL(TABLE_COLLATION, '') ORDER BY 1) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('shop', 'other')",
 		"SELECT COUNT(*) FROM mysql.gtid_slave_pos", "SELECT COUNT(*) FROM mysql.global_priv WHERE User LIKE 'rdsprivate%'", "SELECT @@gtid_slave_pos",
 	} {
-		if got, want := inside(t, n, q)[0][0], inside(t, b, q)[0][0]; got != want {
+		if got, want := looking(t, n, q)[0][0], looking(t, b, q)[0][0]; got != want {
 			t.Errorf("%s: %s, not %s", q, got, want)
 		}
 	}

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
@@ -190,10 +188,11 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 			return err
 		}
 		who := quoteLiteral(s.name) + "@'localhost'"
-		err = s.write(privateInit, "SET SESSION sql_mode = 0;\n"+
-			"CREATE USER "+who+" IDENTIFIED VIA "+nativePlugin+" USING "+quoteLiteral(verifier)+";\n"+
-			"GRANT ALL PRIVILEGES ON *.* TO "+who+";\n")
-		if err != nil {
+		text := "SET SESSION sql_mode = 0;\nCREATE USER " + who + " IDENTIFIED VIA " + nativePlugin + " USING " + quoteLiteral(verifier) + ";\n"
+		for _, rights := range privateRights {
+			text += "GRANT " + rights + " TO " + who + ";\n"
+		}
+		if err := s.write(privateInit, text); err != nil {
 			return err
 		}
 	}
@@ -221,7 +220,9 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 	if !o.account {
 		return s.until(ctx, func() bool { return strings.Contains(s.log(), "ready for connections") })
 	}
-	s.open()
+	if err := s.open(); err != nil {
+		return err
+	}
 	return s.until(ctx, func() bool { return s.db.PingContext(ctx) == nil })
 }
 
@@ -265,17 +266,16 @@ func (s *privateServer) log() string {
 
 // open makes the pool of the only account. The folder of the socket is dialled
 // through a descriptor, as its path may be longer than an address.
-func (s *privateServer) open() {
-	config := mysql.NewConfig()
-	config.User, config.Passwd, config.Logger = s.name, s.password.Reveal(), silent{}
+func (s *privateServer) open() (err error) {
+	config := clientConfig()
+	config.User, config.Passwd = s.name, s.password.Reveal()
 	config.Net, config.Addr = "private", s.path(privateSocket)
 	config.DialFunc = dialLong
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		connector = nil
+	if s.db, err = openPool(config); err != nil {
+		return err
 	}
-	s.db = sql.OpenDB(connector)
 	s.db.SetMaxOpenConns(1)
+	return nil
 }
 
 // stop shuts the server down cleanly, without its account.

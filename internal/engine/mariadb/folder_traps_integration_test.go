@@ -1,0 +1,13 @@
+//go:build integration
+
+package mariadb
+
+import (
+	"testing"
+
+	"kurabe/internal/engine/enginetest"
+)
+
+func TestTenantsTraps(t *testing.T) {
+	enginetest.RunTraps(t, setup(t, enginetest.Reachable(t)))
+}
