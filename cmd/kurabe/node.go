@@ -15,6 +15,7 @@ import (
 	"kurabe"
 	"kurabe/internal/agent"
 	"kurabe/internal/engine"
+	"kurabe/internal/gateway"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
@@ -179,7 +180,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 			}
 			return free
 		},
-		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, OpenEndpoint: agent.Gateway(n.sockets),
+		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, OpenEndpoint: agent.Gateway(n.sockets), Reserve: gateway.Reserve,
 		Addresses: addresses, Leases: n.leases, Guards: wardens{filepath.Join(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
