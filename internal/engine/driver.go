@@ -120,6 +120,11 @@ type Floorer interface {
 	Floors(ctx context.Context, i Instance) ([]string, error)
 }
 
+// Demander is a Driver that says what its parameters make a server take.
+type Demander interface {
+	Demands() kurabe.Demands
+}
+
 // Resumer is a Driver whose server, started again after it died, may not find by itself what
 // it was about when it was started first.
 type Resumer interface {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"kurabe"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -31,6 +32,9 @@ const nofile = 65536
 
 // start starts the server; it does not wait until it is ready.
 func (l *Lifecycle) start(ctx context.Context, i Instance) error {
+	if err := l.fits(i); err != nil {
+		return err
+	}
 	command := l.c.Driver.Command(i)
 	spec := proc.Spec{
 		Name: string(i.Engine) + " " + i.Name, Argv: command.Argv, Env: command.Env, Dir: i.Home.DataDir(),
@@ -80,6 +84,22 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 		a.obeys(i.Role) // it began with all that a follower has to know
 	})
 	return errors.Join(err, forgetWaits(i))
+}
+
+// fits refuses a server whose settings would take more than the instance has, before it has
+// taken anything: a file of the wanted size on the host's disk harms its neighbours as well.
+// The API has refused them; storage or class can have been others then.
+func (l *Lifecycle) fits(i Instance) error {
+	d, ok := l.c.Driver.(Demander)
+	if !ok {
+		return nil
+	}
+	any := func(name string) bool { _, set := i.Settings[name]; return set }
+	e := d.Demands().Excess(i.Settings, any, kurabe.Sizes{MemoryBytes: i.Limits.MemoryBytes, StorageBytes: i.Limits.StorageBytes})
+	if e == nil {
+		return nil
+	}
+	return &StartError{Kind: kurabe.FailureParameters, Message: e.Error()}
 }
 
 // waitReady waits until the server accepts statements, or has ended.
