@@ -220,7 +220,8 @@ func (n *node) loop(name string, run func() error) {
 	}()
 }
 
-// Time limits of an end: SIGTERM ends the service within 5 s whatever hangs;
+// Time limits of an end: SIGTERM ends the loops within 5 s and the rest in as long, whatever
+// hangs; with a full disk a loop can wait for a state store that waits for itself.
 // databases that are to stop get as long as a checkpoint may take.
 const (
 	endLimit          = 4500 * time.Millisecond
@@ -229,14 +230,11 @@ const (
 
 // end ends what runs: stopLoops, then the databases if they are to stop, then closeRest.
 func (n *node) end(failure error, stopLoops, closeRest func()) error {
-	n.announceLeave()
 	n.log.Info("it ends", "databases", map[bool]string{false: "keep running", true: "are stopped"}[n.flags.stopDatabases])
-	hardStop := time.AfterFunc(endLimit, func() {
-		n.log.Error("the end took too long; databases are untouched")
-		os.Exit(3)
+	n.inTime(func() {
+		n.announceLeave()
+		stopLoops()
 	})
-	stopLoops()
-	hardStop.Stop()
 	if n.flags.stopDatabases {
 		stopCtx, cancel := context.WithTimeout(context.Background(), stopDatabasesTime)
 		defer cancel()
@@ -244,8 +242,19 @@ func (n *node) end(failure error, stopLoops, closeRest func()) error {
 			failure = fmt.Errorf("stop databases: %w", err)
 		}
 	}
-	closeRest()
+	n.inTime(closeRest)
 	return failure
+}
+
+// inTime ends the process when a part of its end hangs. There is no other way to end a
+// goroutine, and nothing is lost: databases run on, and the state is written as it goes.
+func (n *node) inTime(part func()) {
+	hardStop := time.AfterFunc(endLimit, func() {
+		n.log.Error("the end took too long; databases are untouched")
+		os.Exit(3)
+	})
+	defer hardStop.Stop()
+	part()
 }
 
 // stop ends the loops; databases keep running.
