@@ -22,6 +22,8 @@ type Instance struct {
 	// the same, or a short bind mount where a parent folder bars its user. Paths
 	// inside rendered files and arguments use it; Kurabe's own use Home.
 	SeenDir string
+	// Fresh: its data was restored and no server has served on it yet.
+	Fresh bool
 	// Held: the rendered access rules let no client in, only the service and members of
 	// the group.
 	Held bool

@@ -2,11 +2,16 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -64,6 +69,11 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 		}
 	}
 	if f, ok := l.c.Driver.(Floorer); ok {
+		applied, err := readApplied(i.Home)
+		if err != nil {
+			return err
+		}
+		i.Fresh = i.Origin != nil && !applied.Master
 		floors, err := f.Floors(ctx, i)
 		if err != nil {
 			return fmt.Errorf("start %s: look what the data wants: %w", i.Engine, err)
@@ -132,7 +142,10 @@ func (l *Lifecycle) waitReady(ctx context.Context, i Instance) error {
 			// has loaded is not known, so it is told to load it again.
 			a.Ran(identity(p), "")
 		}
-		a.Ready = true
+		a.Ready, a.Accepted = true, sumOf(i)
+		if i.Origin != nil && !a.Master {
+			a.Accepted = acceptedMore
+		}
 	})
 }
 
@@ -141,6 +154,9 @@ func (l *Lifecycle) waitReady(ctx context.Context, i Instance) error {
 func (l *Lifecycle) startFailed(ctx context.Context, i Instance) error {
 	waitQuiet(ctx, i.Home)
 	kind, message := l.c.Driver.StartFailure(l.logTail(i))
+	if applied, err := readApplied(i.Home); err == nil && kind == kurabe.FailureOther && refusesNews(i, applied, message) {
+		kind = kurabe.FailureParameters
+	}
 	if err := os.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget the failed start: %w", err)
 	}
@@ -150,6 +166,36 @@ func (l *Lifecycle) startFailed(ctx context.Context, i Instance) error {
 		}
 	}
 	return &StartError{Kind: kind, Message: message}
+}
+
+// killed are the words of a server that did not end by itself.
+var killed = regexp.MustCompile(`terminated by signal|got signal|Assertion failure`)
+
+// refusesNews says whether a server that ended before it was ready did so for its settings: it
+// ended by itself and with a word on it, and what differs from its last start, or from the
+// template that it is made of, is what it was to run with. No list of its words would know all
+// that an engine can say against a setting.
+func refusesNews(i Instance, a Applied, message string) bool {
+	if message == NoReason || killed.MatchString(message) {
+		return false
+	}
+	if a.Accepted == "" {
+		return i.Origin == nil && i.Role == nil && !a.Master // made of the template, and never come up
+	}
+	return a.Accepted != sumOf(i)
+}
+
+// acceptedMore is Accepted of a server that was started with more than its own settings say
+// (Floorer): whether it comes up with those alone its next start shows.
+const acceptedMore = "more"
+
+// sumOf is a sum of what a server is to run with.
+func sumOf(i Instance) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(i.Settings)) {
+		fmt.Fprintf(h, "%q=%q\n", name, i.Settings[name])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // lastWords is how long the rest of a process tree may take to write down why its
