@@ -67,6 +67,8 @@ type Catalog struct {
 	Version    string      `json:"version"`
 	Family     string      `json:"family"`
 	Parameters []Parameter `json:"parameters"`
+	// Demands are what parameters make the server take; none from a host of before there were any.
+	Demands Demands `json:"demands,omitempty"`
 }
 
 // Find returns the parameter with that name.
@@ -87,6 +89,28 @@ func (c *Catalog) Find(name string) (Parameter, bool) {
 		return c.Parameters[lo], true
 	}
 	return Parameter{}, false
+}
+
+// Resolve is pure: the value of every parameter that is not the engine's own
+// default, formulas evaluated. A formula that cannot be evaluated keeps the
+// engine's default; the API refuses such formulas before they get here.
+func (c *Catalog) Resolve(g *ParameterGroup, v FormulaVars) map[string]string {
+	values := map[string]string{}
+	for _, p := range c.Parameters {
+		raw, set := p.Default, p.System && p.HasDefault
+		if g != nil {
+			if user, ok := g.Values[p.Name]; ok && p.Modifiable {
+				raw, set = user.Value, true
+			}
+		}
+		if !set {
+			continue
+		}
+		if value, err := v.Evaluate(raw); err == nil {
+			values[p.Name] = value
+		}
+	}
+	return values
 }
 
 // ParameterValue is one parameter that a user set in a group.

@@ -32,11 +32,19 @@ const (
 // reservedUsers are names that the engines or the service keep. RDS reserves
 // words of the engine too ("user", "admin" for PostgreSQL).
 var reservedUsers = map[EngineName][]string{
-	Postgres: {"admin", "all", "any", "authorization", "both", "case", "current_user", "default", "group", "kurabe",
+	Postgres: {"admin", "all", "any", "authorization", "both", "case", "current_role", "current_user", "default", "group", "kurabe",
 		"none", "postgres_fdw", "public", "rdsadmin", "rdsrepladmin", "rds_superuser", "rds_replication", "rds_iam",
 		"rds_password", "rds_ad", "rdstopmgr", "rdsproxyadmin", "rdswriteforwarduser", "replication", "session_user", "table", "user", "where"},
 	MariaDB: {"root", "rdsadmin", "rdsrepladmin", "rdsproxyadmin", "rds_superuser_role", "mysql", "mariadb", "kurabe",
 		"public", "replication", "user", "default", "current_user"},
+}
+
+// reservedUserPrefixes begin the names of accounts that the engine or the service makes. The
+// drivers ask the same list (ReservedUser): a name that passes here and not there would be an
+// instance that is never made.
+var reservedUserPrefixes = map[EngineName][]string{
+	Postgres: {"pg_", "rds_", "rdsprobe_"},
+	MariaDB:  {"rdsbackup_", "rdslook_", "rdsmember_", "rdsprivate_", "rdsprobe_"},
 }
 
 // reservedDatabases are databases that the engine or the service keeps.
@@ -89,11 +97,26 @@ func CheckMasterUsername(engine EngineName, name string) error {
 	if len(name) > longest || !rule.MatchString(name) {
 		return Errorf(CodeInvalidParameterValue, "The parameter MasterUsername is not a valid identifier for engine %s: 1 to %d letters, digits or underscores, a letter first", engine, longest)
 	}
-	lower := strings.ToLower(name)
-	if contains(reservedUsers[engine], lower) || engine == Postgres && (strings.HasPrefix(lower, "pg_") || strings.HasPrefix(lower, "rds_")) {
+	if ReservedUser(engine, name) {
 		return Errorf(CodeInvalidParameterValue, "MasterUsername %s cannot be used as it is a reserved word used by the engine", name)
 	}
 	return nil
+}
+
+// ReservedUser says whether the engine or the service keeps a name of an account.
+func ReservedUser(engine EngineName, name string) bool {
+	lower := strings.ToLower(name)
+	for _, prefix := range reservedUserPrefixes[engine] {
+		if strings.HasPrefix(lower, prefix) {
+			return true
+		}
+	}
+	return contains(reservedUsers[engine], lower)
+}
+
+// ReservedDatabase says the same of a name of a database.
+func ReservedDatabase(engine EngineName, name string) bool {
+	return contains(reservedDatabases[engine], strings.ToLower(name))
 }
 
 // CheckDatabaseName checks DBName for the engine; "" means no database.
@@ -108,7 +131,7 @@ func CheckDatabaseName(engine EngineName, name string) error {
 	if len(name) > longest || !rule.MatchString(name) {
 		return Errorf(CodeInvalidParameterValue, "The parameter DBName must begin with a letter and contain only letters, digits and underscores, at most %d of them, for engine %s", longest, engine)
 	}
-	if contains(reservedDatabases[engine], strings.ToLower(name)) {
+	if ReservedDatabase(engine, name) {
 		return Errorf(CodeInvalidParameterValue, "DBName %s cannot be used as it is a reserved word used by the engine", name)
 	}
 	return nil

@@ -28,6 +28,7 @@ func TestMasterNames(t *testing.T) {
 		{Postgres, "boss", true}, {Postgres, "admin", false}, {Postgres, "rdsadmin", false}, {Postgres, "PG_x", false},
 		{Postgres, "1x", false}, {Postgres, "a b", false}, {Postgres, `a"b`, false}, {Postgres, strings.Repeat("a", 64), false},
 		{MariaDB, "admin", true}, {MariaDB, "root", false}, {MariaDB, strings.Repeat("a", 17), false}, {MariaDB, "a'b", false},
+		{Postgres, "rdsprobe_x", false}, {Postgres, "current_role", false}, {MariaDB, "rdsprobe_x", false}, {MariaDB, "RDSmember_1", false}, {MariaDB, "rdsapp", true},
 	} {
 		if err := CheckMasterUsername(c.engine, c.user); (err == nil) != c.ok {
 			t.Errorf("%s %q: %v", c.engine, c.user, err)

@@ -114,9 +114,8 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 		}
 	}
 	if n.agent == nil || failure != nil && ctx.Err() == nil {
-		n.stop()
-		n.closeHost()
-		n.leave()
+		n.inTime(n.stop)
+		n.inTime(func() { n.closeHost(); n.leave() })
 		return failure
 	}
 	return n.end(nil, n.stop, func() { n.closeHost(); n.leave() })

@@ -15,6 +15,7 @@ import (
 	"kurabe"
 	"kurabe/internal/agent"
 	"kurabe/internal/engine"
+	"kurabe/internal/gateway"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
@@ -186,7 +187,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 			}
 			return free
 		},
-		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, OpenEndpoint: agent.Gateway(n.sockets),
+		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, OpenEndpoint: agent.Gateway(n.sockets), Reserve: gateway.Reserve,
 		Addresses: addresses, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
@@ -226,7 +227,8 @@ func (n *node) loop(name string, run func() error) {
 	}()
 }
 
-// Time limits of an end: SIGTERM ends the service within 5 s whatever hangs;
+// Time limits of an end: SIGTERM ends the loops within 5 s and the rest in as long, whatever
+// hangs; with a full disk a loop can wait for a state store that waits for itself.
 // databases that are to stop get as long as a checkpoint may take.
 const (
 	endLimit          = 4500 * time.Millisecond
@@ -235,14 +237,11 @@ const (
 
 // end ends what runs: stopLoops, then the databases if they are to stop, then closeRest.
 func (n *node) end(failure error, stopLoops, closeRest func()) error {
-	n.announceLeave()
 	n.log.Info("it ends", "databases", map[bool]string{false: "keep running", true: "are stopped"}[n.flags.stopDatabases])
-	hardStop := time.AfterFunc(endLimit, func() {
-		n.log.Error("the end took too long; databases are untouched")
-		os.Exit(3)
+	n.inTime(func() {
+		n.announceLeave()
+		stopLoops()
 	})
-	stopLoops()
-	hardStop.Stop()
 	if n.flags.stopDatabases {
 		stopCtx, cancel := context.WithTimeout(context.Background(), stopDatabasesTime)
 		defer cancel()
@@ -250,8 +249,19 @@ func (n *node) end(failure error, stopLoops, closeRest func()) error {
 			failure = fmt.Errorf("stop databases: %w", err)
 		}
 	}
-	closeRest()
+	n.inTime(closeRest)
 	return failure
+}
+
+// inTime ends the process when a part of its end hangs. There is no other way to end a
+// goroutine, and nothing is lost: databases run on, and the state is written as it goes.
+func (n *node) inTime(part func()) {
+	hardStop := time.AfterFunc(endLimit, func() {
+		n.log.Error("the end took too long; databases are untouched")
+		os.Exit(3)
+	})
+	defer hardStop.Stop()
+	part()
 }
 
 // stop ends the loops; databases keep running.

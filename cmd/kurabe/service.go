@@ -88,8 +88,9 @@ func startService(ctx context.Context, f *serverFlags, data string, log *slog.Lo
 		default:
 		}
 		listener.Close()
-		s.stopControl()
-		s.close()
+		log.Info("the start is given up", logkey.Error, err) // should the end not come to its own words
+		s.inTime(s.stopControl)
+		s.inTime(s.close)
 		return nil, err
 	}
 	return s, nil

@@ -32,6 +32,8 @@ type Config struct {
 	// OpenEndpoint holds the endpoints of writers that listen elsewhere; nil: by
 	// gateway.Open.
 	OpenEndpoint OpenEndpoint
+	// Reserve holds addresses while no server has them; nil: nobody does.
+	Reserve Reserve
 	// OpenReaders holds the reader endpoints of clusters; nil: by gateway.OpenReaders.
 	OpenReaders OpenReaders
 	// Addresses are those that servers listen at; nil: all are there by themselves, as

@@ -103,6 +103,7 @@ type bed struct {
 	held    []*noted
 	logs    Logs
 	leases  *testLeases    // nil: nobody has one
+	reserve Reserve        // nil: nobody holds addresses without a server
 	network *fakeAddresses // nil: all addresses are there by themselves
 
 	mu     sync.Mutex // guards the rest: a timer may wake a worker at any virtual moment
@@ -204,7 +205,7 @@ func (b *bed) start() {
 	}
 	c := Config{
 		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: driven}, OpenEndpoint: b.openEndpoint, Logs: b.logs,
-		Homes: filepath.Join(b.dir, "instances"), Usage: b.usage, Free: b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: testLook,
+		Homes: filepath.Join(b.dir, "instances"), Usage: b.usage, Free: b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: testLook, Reserve: b.reserve,
 	}
 	if b.leases != nil {
 		c.Leases, c.Guards, c.Boottime = b.leases, b.leases, b.leases.now

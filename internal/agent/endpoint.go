@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -61,6 +62,8 @@ const (
 	// this host is about to write, as long as the gateway keeps a client. It spares clients
 	// a refused connection.
 	endpointLinger = 10 * time.Second
+	// vacantRetry is how soon the endpoint of an instance that is stopped is tried again.
+	vacantRetry = 5 * time.Second
 	// endpointPatience is after which time an address that cannot be held is logged.
 	endpointPatience = 2 * time.Second
 )
@@ -77,8 +80,13 @@ type endpoints struct {
 	// guarded says whether the lease of a writer holds at this moment; nil: each does.
 	guarded func(kurabe.InstanceID) bool
 
-	mu     sync.Mutex // guards claims
+	mu     sync.Mutex // guards claims and stopped
 	claims map[kurabe.InstanceID]map[kurabe.InstanceID]claim
+	// stopped are the endpoints of instances whose servers here are all stopped.
+	stopped map[kurabe.InstanceID]map[kurabe.InstanceID]netip.AddrPort
+
+	reserve Reserve
+	vacant  map[netip.AddrPort]io.Closer // endpoints that are reserved; of the goroutine of run
 
 	held map[kurabe.InstanceID]*heldEndpoint // by instance; of the goroutine of run
 }
@@ -102,6 +110,7 @@ func newEndpoints(c Config) *endpoints {
 	e := &endpoints{
 		open: c.OpenEndpoint, readers: c.OpenReaders, addresses: &addresses{}, log: c.Log, now: c.Now, wake: make(chan struct{}, 1),
 		claims: map[kurabe.InstanceID]map[kurabe.InstanceID]claim{}, held: map[kurabe.InstanceID]*heldEndpoint{},
+		stopped: map[kurabe.InstanceID]map[kurabe.InstanceID]netip.AddrPort{}, reserve: c.Reserve, vacant: map[netip.AddrPort]io.Closer{},
 	}
 	if e.open == nil {
 		e.open = Gateway(nil)
@@ -115,6 +124,7 @@ func newEndpoints(c Config) *endpoints {
 // claim takes note of a new assignment. Whether the server takes clients stays as it was
 // while it is the same writer's.
 func (e *endpoints) claim(a kurabe.Assignment) {
+	defer e.vacate(a)
 	c, err := claimOf(a)
 	if err != nil {
 		e.log.Error("endpoint cannot be held", logkey.Instance, a.Instance, logkey.Error, err)
@@ -159,6 +169,9 @@ func (e *endpoints) lease(id kurabe.InstanceID, epoch kurabe.Epoch, holds bool) 
 
 // drop forgets a server.
 func (e *endpoints) drop(id kurabe.InstanceID) {
+	e.mu.Lock()
+	e.goneLocked(id)
+	e.mu.Unlock()
 	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) { delete(claims, id) })
 }
 
@@ -179,6 +192,11 @@ func (e *endpoints) change(owner kurabe.InstanceID, change func(map[kurabe.Insta
 	} else {
 		e.claims[owner] = after
 	}
+	e.look()
+}
+
+// look has run look again.
+func (e *endpoints) look() {
 	select {
 	case e.wake <- struct{}{}:
 	default:
@@ -190,6 +208,9 @@ func (e *endpoints) run(ctx context.Context) {
 	defer func() {
 		for owner, h := range e.held {
 			e.end(owner, h, Endpoint.Leave)
+		}
+		for _, held := range e.vacant {
+			_ = held.Close()
 		}
 	}()
 	for {
@@ -209,6 +230,9 @@ func (e *endpoints) run(ctx context.Context) {
 // hold makes all endpoints what they are to be, and says when to look again though nothing
 // wakes it; 0: not at all.
 func (e *endpoints) hold() (again time.Duration) {
+	if e.reserveStopped() {
+		again = vacantRetry
+	}
 	e.mu.Lock()
 	claims := maps.Clone(e.claims) // the inner maps are never changed
 	e.mu.Unlock()
@@ -218,10 +242,7 @@ func (e *endpoints) hold() (again time.Duration) {
 		}
 	}
 	for owner, of := range claims {
-		pause := e.holdOne(owner, of)
-		if pause > 0 && (again == 0 || pause < again) {
-			again = pause
-		}
+		again = sooner(again, e.holdOne(owner, of))
 	}
 	return again
 }

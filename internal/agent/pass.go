@@ -31,6 +31,7 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 		// assignment may cut the pause short.
 		if rest := w.retryAt.Sub(w.agent.Now()); rest > 0 {
 			w.lookOn(ctx, a)
+			w.lookVacant(ctx, a)
 			return w.retryReport(rest)
 		}
 		e, ok := w.agent.Engines[a.Engine]
@@ -51,6 +52,7 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 		w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
 		w.keepLog(ctx, a, o)
 		steps := w.fit(a, o, e.Steps(a, o))
+		w.keepVacant(a, o, startsNow(steps))
 		if len(steps) == 0 {
 			return w.satisfied(ctx, a, o)
 		}

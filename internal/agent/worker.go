@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,7 +55,9 @@ type worker struct {
 	lease       *lease     // of a writer that has one, nil without
 	guarded     bool       // there may be a guard that is needed no more
 	looksOn     bool       // keepLease was called before
-	used        int64      // what usage knew at the last look
+	vacant      io.Closer  // holds vacantAt while no server listens there
+	vacantAt    netip.AddrPort
+	used        int64 // what usage knew at the last look
 
 	usage   usage       // guards itself
 	feeds   feeds       // guards itself
@@ -133,6 +137,7 @@ func (w *worker) run(ctx context.Context) {
 		if w.lease != nil {
 			w.lease.cancel()
 		}
+		w.leaveVacant()
 	}()
 	for {
 		w.acceptAgain()

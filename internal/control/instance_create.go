@@ -90,6 +90,9 @@ func (c *Control) storeNew(ctx context.Context, spec kurabe.InstanceSpec, versio
 		if err := c.requireGroups(change, &spec, version); err != nil {
 			return nil, err
 		}
+		if err := c.requireDemands(&spec, version.Family); err != nil {
+			return nil, err
+		}
 		if also == nil {
 			return change, nil
 		}

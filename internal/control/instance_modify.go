@@ -69,7 +69,10 @@ func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceCha
 		if err != nil {
 			return err
 		}
-		return c.requireGroups(change, s, version)
+		if err := c.requireGroups(change, s, version); err != nil || !demandsMoved(before, *s) {
+			return err
+		}
+		return c.requireDemands(s, version.Family)
 	})
 }
 

@@ -51,6 +51,8 @@ func (c *Control) FamilyParameters(family string) ([]GroupParameter, error) {
 	return groupParameters(cat, nil), nil
 }
 
+const unknownToAll = "no installed version knows it"
+
 // groupParameters lays a group's values over a catalog. A value that the catalog
 // does not know (it was set for a version that is gone) is shown too, so that it
 // can be seen and reset. cat may be nil.
@@ -64,7 +66,7 @@ func groupParameters(cat *kurabe.Catalog, values map[string]kurabe.ParameterValu
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if _, known := cat.Find(name); !known {
-			unknown := kurabe.Parameter{Name: name, Type: "string", Apply: kurabe.ApplyStatic, Fixed: "no installed version knows it"}
+			unknown := kurabe.Parameter{Name: name, Type: "string", Apply: kurabe.ApplyStatic, Fixed: unknownToAll}
 			list = append(list, groupParameter(unknown, values))
 		}
 	}
@@ -78,7 +80,8 @@ func groupParameter(p kurabe.Parameter, values map[string]kurabe.ParameterValue)
 	if p.System {
 		out.Source = SourceSystem
 	}
-	if user, ok := values[p.Name]; ok {
+	// A value of a parameter that has been closed since is of no effect, so it is not shown as one.
+	if user, ok := values[p.Name]; ok && (p.Modifiable || p.Fixed == unknownToAll) {
 		out.Value, out.HasValue, out.Source, out.Method = user.Value, true, SourceUser, user.Method
 	}
 	return out

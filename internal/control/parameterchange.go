@@ -50,6 +50,9 @@ func (c *Control) ModifyParameterGroup(ctx context.Context, name string, changes
 			delete(g.Later, p.Name)
 			c.parameterEvent(change, g.Name, p.Name, *wish.Value, method)
 		}
+		if err := c.checkGroupDemands(cat, g, changes); err != nil {
+			return err
+		}
 		return checkGroupSize(g)
 	})
 }

@@ -23,6 +23,10 @@ type Applied struct {
 	Loaded  string `json:"loaded"` // fingerprint of the settings it has loaded
 	Probed  bool   `json:"probed"` // a client has logged in over the endpoint and written
 
+	// Accepted are the settings, as one sum, with which a server has come up on this data; "" of
+	// one that none has, as far as is known.
+	Accepted string `json:"accepted,omitempty"`
+
 	Limits    kurabe.Limits `json:"limits"`
 	LimitsSet bool          `json:"limitsSet"`
 	Crashes   int64         `json:"crashes"`

@@ -24,6 +24,8 @@ type Instance struct {
 	// the same, or a short bind mount where a parent folder bars its user. Paths
 	// inside rendered files and arguments use it; Kurabe's own use Home.
 	SeenDir string
+	// Fresh: its data was restored and no server has served on it yet.
+	Fresh bool
 	// Held: the rendered access rules let no client in, only the service and members of
 	// the group.
 	Held bool
@@ -120,6 +122,11 @@ type Floorer interface {
 	// Floors are further arguments for the start of a server on Home.DataDir, on which none
 	// runs. They win over the rendered files.
 	Floors(ctx context.Context, i Instance) ([]string, error)
+}
+
+// Demander is a Driver that says what its parameters make a server take.
+type Demander interface {
+	Demands() kurabe.Demands
 }
 
 // Resumer is a Driver whose server, started again after it died, may not find by itself what

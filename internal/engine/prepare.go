@@ -12,7 +12,7 @@ import (
 
 // catalogFormat rises when the meaning of a saved catalogue changes, so that an
 // old one is read from the engine again.
-const catalogFormat = 1
+const catalogFormat = 2
 
 type savedCatalog struct {
 	Format  int

@@ -2,16 +2,22 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"kurabe"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -31,6 +37,9 @@ const nofile = 65536
 
 // start starts the server; it does not wait until it is ready.
 func (l *Lifecycle) start(ctx context.Context, i Instance) error {
+	if err := l.fits(i); err != nil {
+		return err
+	}
 	command := l.c.Driver.Command(i)
 	spec := proc.Spec{
 		Name: string(i.Engine) + " " + i.Name, Argv: command.Argv, Env: command.Env, Dir: i.Home.DataDir(),
@@ -60,6 +69,11 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 		}
 	}
 	if f, ok := l.c.Driver.(Floorer); ok {
+		applied, err := readApplied(i.Home)
+		if err != nil {
+			return err
+		}
+		i.Fresh = i.Origin != nil && !applied.Master
 		floors, err := f.Floors(ctx, i)
 		if err != nil {
 			return fmt.Errorf("start %s: look what the data wants: %w", i.Engine, err)
@@ -80,6 +94,22 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 		a.obeys(i.Role) // it began with all that a follower has to know
 	})
 	return errors.Join(err, forgetWaits(i))
+}
+
+// fits refuses a server whose settings would take more than the instance has, before it has
+// taken anything: a file of the wanted size on the host's disk harms its neighbours as well.
+// The API has refused them; storage or class can have been others then.
+func (l *Lifecycle) fits(i Instance) error {
+	d, ok := l.c.Driver.(Demander)
+	if !ok {
+		return nil
+	}
+	any := func(name string) bool { _, set := i.Settings[name]; return set }
+	e := d.Demands().Excess(i.Settings, any, kurabe.Sizes{MemoryBytes: i.Limits.MemoryBytes, StorageBytes: i.Limits.StorageBytes})
+	if e == nil {
+		return nil
+	}
+	return &StartError{Kind: kurabe.FailureParameters, Message: e.Error()}
 }
 
 // waitReady waits until the server accepts statements, or has ended.
@@ -112,7 +142,10 @@ func (l *Lifecycle) waitReady(ctx context.Context, i Instance) error {
 			// has loaded is not known, so it is told to load it again.
 			a.Ran(identity(p), "")
 		}
-		a.Ready = true
+		a.Ready, a.Accepted = true, sumOf(i)
+		if i.Origin != nil && !a.Master {
+			a.Accepted = acceptedMore
+		}
 	})
 }
 
@@ -121,6 +154,9 @@ func (l *Lifecycle) waitReady(ctx context.Context, i Instance) error {
 func (l *Lifecycle) startFailed(ctx context.Context, i Instance) error {
 	waitQuiet(ctx, i.Home)
 	kind, message := l.c.Driver.StartFailure(l.logTail(i))
+	if applied, err := readApplied(i.Home); err == nil && kind == kurabe.FailureOther && refusesNews(i, applied, message) {
+		kind = kurabe.FailureParameters
+	}
 	if err := volume.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget the failed start: %w", err)
 	}
@@ -130,6 +166,36 @@ func (l *Lifecycle) startFailed(ctx context.Context, i Instance) error {
 		}
 	}
 	return &StartError{Kind: kind, Message: message}
+}
+
+// killed are the words of a server that did not end by itself.
+var killed = regexp.MustCompile(`terminated by signal|got signal|Assertion failure`)
+
+// refusesNews says whether a server that ended before it was ready did so for its settings: it
+// ended by itself and with a word on it, and what differs from its last start, or from the
+// template that it is made of, is what it was to run with. No list of its words would know all
+// that an engine can say against a setting.
+func refusesNews(i Instance, a Applied, message string) bool {
+	if message == NoReason || killed.MatchString(message) {
+		return false
+	}
+	if a.Accepted == "" {
+		return i.Origin == nil && i.Role == nil && !a.Master // made of the template, and never come up
+	}
+	return a.Accepted != sumOf(i)
+}
+
+// acceptedMore is Accepted of a server that was started with more than its own settings say
+// (Floorer): whether it comes up with those alone its next start shows.
+const acceptedMore = "more"
+
+// sumOf is a sum of what a server is to run with.
+func sumOf(i Instance) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(i.Settings)) {
+		fmt.Fprintf(h, "%q=%q\n", name, i.Settings[name])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // lastWords is how long the rest of a process tree may take to write down why its

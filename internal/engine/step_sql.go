@@ -28,6 +28,9 @@ func (l *Lifecycle) setPassword(ctx context.Context, i Instance) error {
 
 // reload makes settings and certificate on disk true of the running server.
 func (l *Lifecycle) reload(ctx context.Context, i Instance) error {
+	if err := l.fits(i); err != nil { // some are taken by a running server as well
+		return err
+	}
 	loaded := fingerprint(l.c.Driver.Render(i), i.Home)
 	if err := noteReload(i); err != nil {
 		return fmt.Errorf("reload: %w", err)

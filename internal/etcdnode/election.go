@@ -190,7 +190,27 @@ func (l *Leadership) campaign(ctx context.Context, id string) error {
 		case <-wctx.Done():
 		}
 	}()
-	for w := range l.client.Watch(wctx, l.Key, clientv3.WithRev(held.ModRevision+1)) {
+	watch := make(chan clientv3.WatchResponse)
+	go func() { // the node may hang, and say nothing of an end
+		defer close(watch)
+		for w := range l.client.Watch(wctx, l.Key, clientv3.WithRev(held.ModRevision+1)) {
+			select {
+			case watch <- w:
+			case <-wctx.Done():
+				return
+			}
+		}
+	}()
+	for wctx.Err() == nil {
+		var w clientv3.WatchResponse
+		open := false
+		select {
+		case w, open = <-watch:
+		case <-wctx.Done():
+		}
+		if !open {
+			break
+		}
 		if err := w.Err(); err != nil || len(w.Events) > 0 {
 			return err
 		}

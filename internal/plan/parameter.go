@@ -7,28 +7,6 @@ import (
 	"kurabe"
 )
 
-// Resolve is pure: the value of every parameter that is not the engine's own
-// default, formulas evaluated. A formula that cannot be evaluated keeps the
-// engine's default; the API refuses such formulas before they get here.
-func Resolve(c *kurabe.Catalog, g *kurabe.ParameterGroup, v kurabe.FormulaVars) map[string]string {
-	values := map[string]string{}
-	for _, p := range c.Parameters {
-		raw, set := p.Default, p.System && p.HasDefault
-		if g != nil {
-			if user, ok := g.Values[p.Name]; ok && p.Modifiable {
-				raw, set = user.Value, true
-			}
-		}
-		if !set {
-			continue
-		}
-		if value, err := v.Evaluate(raw); err == nil {
-			values[p.Name] = value
-		}
-	}
-	return values
-}
-
 // Vars are what formulas may name, for an instance with these settings.
 func Vars(s kurabe.InstanceSettings, hostCPUs int) kurabe.FormulaVars {
 	v := kurabe.FormulaVars{StorageBytes: int64(s.StorageGiB) * kurabe.GiB, Port: s.Port, CPUs: hostCPUs}
@@ -51,7 +29,7 @@ func (d *draft) planParameters(wanted kurabe.InstanceSettings, booting bool) {
 			cpus = h.CPUs
 		}
 	}
-	target := Resolve(d.w.Catalog, d.w.Parameters, Vars(wanted, cpus))
+	target := d.w.Catalog.Resolve(d.w.Parameters, Vars(wanted, cpus))
 	retry := d.mayStart() && !maps.Equal(target, d.next.Settings)
 	if retry {
 		d.because("the parameters changed: the server is started with the new ones")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -235,6 +236,30 @@ func TestRefusedParameter(t *testing.T) {
 	s.want(kurabe.StateIncompatibleParameters)
 	s.wantEvent("RDS-EVENT-0035")
 	s.w.Parameters = parameterGroup(nil)
+	s.settle()
+	s.want(kurabe.StateAvailable)
+}
+
+// Whatever a server that does not come up says of why, another value of its parameters alone has
+// it started again.
+func TestOtherParametersAreTriedAtOnce(t *testing.T) {
+	s := attachedSim(t)
+	s.w.Parameters = parameterGroup(map[string]kurabe.ParameterValue{"shared_buffers": {Value: "999999999", Method: kurabe.ApplyPendingReboot}})
+	s.settle()
+	s.w.Spec.RebootSeq++
+	s.step()
+	for _, kind := range []kurabe.FailureKind{kurabe.FailureOther, kurabe.FailureStorage} {
+		s.w.Report = &kurabe.InstanceReport{Host: "h1", Instance: s.w.Spec.ID, Generation: s.w.Assignment.Generation,
+			Failure: &kurabe.Failure{Kind: kind, Step: kurabe.StepWaitReady, Message: "never heard of", Attempts: 7}}
+		s.step()
+		s.want(kurabe.StateRebooting)
+		boot := s.w.Assignment.Boot
+		s.w.Parameters = parameterGroup(map[string]kurabe.ParameterValue{"shared_buffers": {Value: strconv.Itoa(int(1000 + boot)), Method: kurabe.ApplyPendingReboot}})
+		s.step()
+		if s.w.Assignment.Boot != boot+1 || s.w.Assignment.Settings["shared_buffers"] != strconv.Itoa(int(1000+boot)) {
+			t.Fatalf("%s: boot %d, %v", kind, s.w.Assignment.Boot, s.w.Assignment.Settings)
+		}
+	}
 	s.settle()
 	s.want(kurabe.StateAvailable)
 }

@@ -105,6 +105,9 @@ func (d *draft) takeBack(w kurabe.Assignment) {
 // mayStart says whether a server that does not come up may do so with other parameters.
 func (d *draft) mayStart() bool {
 	r, a := d.w.Report, d.w.Assignment
+	if r != nil && a != nil && a.Role == nil && r.Generation == a.Generation && !r.Running && r.Failure != nil && slices.Contains(contentSteps, r.Failure.Step) {
+		return true // whatever it says of why
+	}
 	return d.status.State == kurabe.StateIncompatibleParameters || d.newestRefused() || r != nil && a != nil && r.Generation == a.Generation && refusesOrder(r, *a)
 }
 

@@ -216,6 +216,33 @@ func late(err error) error {
 	return err
 }
 
+// opened is a watch whose opening may hang: the node answers nothing while it waits for a disk
+// that is full, not even that the watch has ended.
+func opened(ctx context.Context, open func() clientv3.WatchChan) <-chan clientv3.WatchResponse {
+	out := make(chan clientv3.WatchResponse)
+	go func() { // ends with the client at last
+		defer close(out)
+		for r := range open() {
+			select {
+			case out <- r:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// received is the next of a watch, none once ctx has ended or the watch has.
+func received(ctx context.Context, in <-chan clientv3.WatchResponse) (clientv3.WatchResponse, bool) {
+	select {
+	case r, open := <-in:
+		return r, open
+	case <-ctx.Done():
+		return clientv3.WatchResponse{}, false
+	}
+}
+
 // Watch implements KV.
 func (s etcdKV) Watch(ctx context.Context, prefix string, fromRevision int64) <-chan Batch {
 	out := make(chan Batch)
@@ -227,8 +254,14 @@ func (s etcdKV) Watch(ctx context.Context, prefix string, fromRevision int64) <-
 		if s.bound != 0 {
 			wctx = clientv3.WithRequireLeader(wctx)
 		}
-		in := s.client.Watch(wctx, s.real(prefix), clientv3.WithPrefix(), clientv3.WithRev(fromRevision))
-		for r := range in {
+		in := opened(wctx, func() clientv3.WatchChan {
+			return s.client.Watch(wctx, s.real(prefix), clientv3.WithPrefix(), clientv3.WithRev(fromRevision))
+		})
+		for {
+			r, open := received(ctx, in)
+			if !open {
+				break
+			}
 			b := Batch{Revision: r.Header.GetRevision(), Resync: r.Err() != nil}
 			for _, e := range r.Events {
 				b.Events = append(b.Events, KeyEvent{

@@ -54,7 +54,7 @@ func (d *Driver) ReadCatalog(ctx context.Context, r engine.TemplateRequest) (kur
 		}
 	}
 	return kurabe.Catalog{
-		Engine: kurabe.MariaDB, Version: r.Version.Version, Family: r.Version.Family, Parameters: describe(variables),
+		Engine: kurabe.MariaDB, Version: r.Version.Version, Family: r.Version.Family, Parameters: describe(variables), Demands: demands,
 	}, nil
 }
 

@@ -46,6 +46,31 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// A variable that nobody has looked at is no user's, whatever it is; of texts not even one
+// that was looked at, unless there is a reason.
+func TestUnseenIsFixed(t *testing.T) {
+	for _, v := range []variable{
+		{Name: "of_the_next_version", Scope: "GLOBAL", Type: "BIGINT UNSIGNED", ReadOnly: "NO", Argument: ptr("REQUIRED")},
+		{Name: "path_of_the_next_version", Scope: "GLOBAL", Type: "VARCHAR", ReadOnly: "YES", Argument: ptr("REQUIRED")},
+		{Name: "debug_dbug", Scope: "SESSION", Type: "VARCHAR", ReadOnly: "NO", Argument: ptr("OPTIONAL")},
+		{Name: "max_connections", Scope: "GLOBAL", Type: "VARCHAR", ReadOnly: "NO", Argument: ptr("REQUIRED")}, // were it text one day
+	} {
+		if fixedReason(v) == "" {
+			t.Errorf("%s is a user's", v.Name)
+		}
+	}
+	for name, reason := range free {
+		if len(reason) < 10 || fixed[name] != "" || looked()[name] {
+			t.Errorf("%s is free without a reason, or fixed, or has closed values", name)
+		}
+	}
+	for name := range looked() {
+		if fixed[name] != "" {
+			t.Errorf("%s is both fixed and a user's", name)
+		}
+	}
+}
+
 func TestChanges(t *testing.T) {
 	i := instance(map[string]string{
 		"max_connections": "85", "local_infile": "0", "long_query_time": "2.5", "sql_mode": "ANSI", "innodb_buffer_pool_size": "64M", "time_zone": "Asia/Tokyo",

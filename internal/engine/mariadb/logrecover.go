@@ -23,12 +23,36 @@ var leftPrepared = regexp.MustCompile(`Found \d+ prepared transactions!`)
 // prepared. The server then demands a guess (--tc-heuristic-recover). The log has the
 // answer: marked as in use, as after any crash, it is read, and what it holds is
 // committed.
+//
+// What a start has allocated for a redo log of another size goes as well: until it is there
+// whole and takes the place of the one that there is, it is nobody's.
 func (d *Driver) AfterFailedStart(i engine.Instance, message string) error {
+	if err := removeResizedLog(i.Home.DataDir()); err != nil {
+		return fmt.Errorf("remove what was allocated for the log: %w", err)
+	}
 	if !keepsBinlog(i) || !leftPrepared.MatchString(message) {
 		return nil
 	}
 	if err := markInUse(i.Home.DataDir()); err != nil {
 		return fmt.Errorf("have the server recover from its binary log: %w", err)
+	}
+	return nil
+}
+
+// resizedLog is the redo log that is made beside the one in force.
+const resizedLog = "ib_logfile101"
+
+func removeResizedLog(dataDir string) error {
+	root, err := os.OpenRoot(dataDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if info, err := root.Lstat(redoLog + "0"); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil // then the other one may be all that there is
+	}
+	if err := root.Remove(resizedLog); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	return nil
 }

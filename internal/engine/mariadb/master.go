@@ -62,13 +62,39 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 		if err != nil {
 			return err
 		}
-		statements = append(statements, "ALTER USER "+account(i.MasterUsername)+identified(i)+" ACCOUNT UNLOCK")
-		return execLogged(ctx, a, i, append(statements, ownerSQL...)...)
+		if err := execLogged(ctx, a, i, statements...); err != nil {
+			return err
+		}
+		require, err := liftedRequire(ctx, a, i.MasterUsername)
+		if err != nil {
+			return err
+		}
+		open := "ALTER USER " + account(i.MasterUsername) + identified(i) + require + lifted
+		if err := execLogged(ctx, a, i, append([]string{open}, ownerSQL...)...); err != nil {
+			return err
+		}
+		// The bounds that the server has counted by until now.
+		return a.exec(ctx, "FLUSH LOCAL PRIVILEGES")
 	})
 	if err != nil {
 		return fmt.Errorf("set password: %w", err)
 	}
 	return nil
+}
+
+// lifted is what a master user may have done to itself, taken back.
+const lifted = " WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 MAX_USER_CONNECTIONS 0 MAX_STATEMENT_TIME 0" +
+	" ACCOUNT UNLOCK PASSWORD EXPIRE DEFAULT"
+
+// liftedRequire takes back the demand for a certificate of the client's, which nobody may have
+// any more; that for TLS stays.
+func liftedRequire(ctx context.Context, a *admin, master string) (string, error) {
+	const anyTLS = "1" // SSL_TYPE_ANY; 2 and 3 want a certificate, 0 nothing
+	rows, err := a.query(ctx, "SELECT IFNULL(JSON_VALUE(Priv, '$.ssl_type'), 0) FROM mysql.global_priv WHERE Host = '%' AND User = "+quoteLiteral(master))
+	if err != nil || len(rows) == 0 || rows[0][0] <= anyTLS {
+		return "", err
+	}
+	return " REQUIRE SSL", nil
 }
 
 // masterSQL makes the user with its password unless it exists, and its rights.

@@ -1,6 +1,10 @@
 package mariadb
 
-import "strings"
+import (
+	_ "embed"
+	"strings"
+	"sync"
+)
 
 // system are the values that Kurabe gives where the engine's own would not do:
 // RDS's formulas of the class, and what the service relies on.
@@ -50,6 +54,7 @@ const (
 	whyCommand     = "it is a command in the form of a setting"
 	whyAlias       = "it is another name of a parameter, and two values would meet"
 	whyBuild       = "it shows how the server was built or what it does"
+	whyUnseen      = "whether a user may set it has not been decided yet"
 )
 
 var fixed = map[string]string{
@@ -112,6 +117,43 @@ var unlike = map[string]bool{
 	"log_bin_trust_function_creators": true, "log_bin_compress": true, "log_bin_compress_min_len": true,
 }
 
+//go:embed looked.txt
+var lookedText string
+
+// looked are the names of the variables with closed values (numbers, switches,
+// words of a list) that somebody has looked at and found a user's to set. One that
+// a newer version of the server brings is not among them and stays fixed until
+// then: docs/checklists/new-parameter.md.
+var looked = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for name := range strings.FieldsSeq(lookedText) {
+		names[name] = true
+	}
+	return names
+})
+
+// free are the variables of free text that a user may set, each with what keeps its
+// text harmless. No other text is a user's: a path, a command or a library can be in
+// it.
+var free = map[string]string{
+	"date_format":                     "the server ignores it",
+	"datetime_format":                 "the server ignores it",
+	"default_storage_engine":          "the name of an engine that is loaded; loading one is the service's",
+	"default_tmp_storage_engine":      "the name of an engine that is loaded; loading one is the service's",
+	"ft_boolean_syntax":               "signs that the server checks",
+	"init_connect":                    "statements that run with the rights of whoever connects",
+	"innodb_ft_server_stopword_table": "the name of an InnoDB table, of which one column is compared with words",
+	"innodb_ft_user_stopword_table":   "the name of an InnoDB table, of which one column is compared with words",
+	"innodb_monitor_disable":          "names of counters",
+	"innodb_monitor_enable":           "names of counters",
+	"innodb_monitor_reset":            "names of counters",
+	"innodb_monitor_reset_all":        "names of counters",
+	"session_track_system_variables":  "names of variables, of which a client is told",
+	"system_versioning_asof":          "a moment that the server checks",
+	"time_format":                     "the server ignores it",
+	"time_zone":                       "a zone out of the server's tables",
+}
+
 // options are the variables that the server's command line calls otherwise, or
 // does not tell of in information_schema.
 var options = map[string]string{
@@ -152,13 +194,16 @@ func fixedReason(v variable) string {
 	switch {
 	case v.Scope == "SESSION ONLY":
 		return whySession
-	case options[v.Name] != "":
-		return ""
-	case v.Argument == nil && v.ReadOnly == "YES":
+	case options[v.Name] == "" && v.Argument == nil && v.ReadOnly == "YES":
 		return whyBuild
-	case v.Argument == nil:
+	case options[v.Name] == "" && v.Argument == nil:
 		// No file can carry it, so it would be lost with the next start.
 		return whySession
+	case looked()[v.Name] && !freeText(v) || free[v.Name] != "":
+		return ""
 	}
-	return ""
+	return whyUnseen
 }
+
+// freeText says whether the server takes any text for a variable.
+func freeText(v variable) bool { return dataType(v) == "string" && v.Type != "ENUM" }

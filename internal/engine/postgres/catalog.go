@@ -27,7 +27,7 @@ func (d *Driver) ReadCatalog(ctx context.Context, r engine.TemplateRequest) (kur
 	}
 	return kurabe.Catalog{
 		Engine: kurabe.Postgres, Version: r.Version.Version, Family: r.Version.Family,
-		Parameters: describe(rows, offer{modules: modules, extensions: r.Version.Extensions}),
+		Parameters: describe(rows, offer{modules: modules, extensions: r.Version.Extensions}), Demands: demands,
 	}, nil
 }
 

@@ -51,6 +51,32 @@ func TestSessionsLoadNoModuleOfTheServer(t *testing.T) {
 	}
 }
 
+// A parameter that nobody has looked at is no user's, whatever it is; of texts not even one
+// that was looked at, unless there is a reason.
+func TestUnseenIsFixed(t *testing.T) {
+	for _, row := range []setting{
+		{Name: "extension_destdir", Context: "superuser", VarType: "string", Category: "File Locations"},
+		{Name: "of_the_next_version", Context: "sighup", VarType: "integer"},
+		{Name: "next.module", Context: "user", VarType: "bool"},
+		{Name: "text_of_the_next_version", Context: "user", VarType: "string"},
+		{Name: "work_mem", Context: "user", VarType: "string"}, // were it text one day
+	} {
+		if fixedReason(row) == "" {
+			t.Errorf("%s is a user's", row.Name)
+		}
+	}
+	for name, reason := range free {
+		if len(reason) < 10 || fixed[name] != "" || looked()[name] {
+			t.Errorf("%s is free without a reason, or fixed, or has closed values", name)
+		}
+	}
+	for name := range looked() {
+		if fixed[name] != "" {
+			t.Errorf("%s is both fixed and a user's", name)
+		}
+	}
+}
+
 // What Kurabe sets by itself must not be a user's to set, and each reason must
 // be one.
 func TestRules(t *testing.T) {

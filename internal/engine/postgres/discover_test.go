@@ -3,6 +3,8 @@ package postgres
 import (
 	"slices"
 	"testing"
+
+	"kurabe"
 )
 
 func TestParseVersion(t *testing.T) {
@@ -44,13 +46,39 @@ func TestOfferedLocales(t *testing.T) {
 	}
 }
 
+// One list for the API and the driver: what passes there is made here.
 func TestReserved(t *testing.T) {
+	verifier, err := Verifier("First-password-1")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]bool{
-		"rdsadmin": true, "RDSADMIN": true, "rds_superuser": true, "pg_monitor": true, "rdsprobe_1": true,
-		"template1": true, "master": false, "postgres": false, "rds": false,
+		"rdsadmin": true, "RDSADMIN": true, "rds_superuser": true, "pg_monitor": true, probeRolePrefix + "1": true,
+		"current_role": true, "master": false, "postgres": false, "rds": false,
 	} {
-		if Reserved(name) != want {
-			t.Errorf("%s: %v", name, !want)
+		i := sample("names", nil)
+		i.Password.Verifier, i.MasterUsername, i.DatabaseName = verifier, "master", "shop"
+		i.MasterUsername = name
+		driver, api := checkNames(i), kurabe.CheckMasterUsername(kurabe.Postgres, name)
+		if (driver != nil) != want || (api != nil) != want {
+			t.Errorf("user %s: the driver says %v, the API %v", name, driver, api)
+		}
+	}
+	for name, want := range map[string]bool{adminDatabase: true, "template1": true, "rds_shop": false, "public": false, "pg_shop": false} {
+		i := sample("names", nil)
+		i.Password.Verifier, i.MasterUsername, i.DatabaseName = verifier, "master", "shop"
+		i.DatabaseName = name
+		driver, api := checkNames(i), kurabe.CheckDatabaseName(kurabe.Postgres, name)
+		if (driver != nil) != want || (api != nil) != want {
+			t.Errorf("database %s: the driver says %v, the API %v", name, driver, api)
+		}
+	}
+}
+
+func TestLocksOut(t *testing.T) {
+	for value, want := range map[string]bool{"1": true, "1ms": true, "500us": true, "0.5s": true, "0": false, "1s": false, "30s": false, "1000": false, "x": false, "2min": false} {
+		if locksOut(value) != want {
+			t.Errorf("%s: %v", value, !want)
 		}
 	}
 }

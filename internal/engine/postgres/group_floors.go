@@ -30,8 +30,12 @@ const optionsFile = "postmaster.opts"
 // that is, as of what it has replayed. One that was killed replays some of that again, and
 // may meet settings of long before: it starts with what it ran with when it replayed them
 // first, which is why every follower is told all of them as arguments.
+//
+// One whose data was restored starts for the first time with as much as their source had: it may
+// hold prepared transactions, or end a recovery that a follower began. What its own parameters
+// say holds from its next start on.
 func (d *Driver) Floors(ctx context.Context, i engine.Instance) ([]string, error) {
-	if !d.IsFollower(i.Home) {
+	if !d.IsFollower(i.Home) && !i.Fresh {
 		return nil, nil
 	}
 	c, err := ownControl(ctx, i)

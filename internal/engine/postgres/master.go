@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -45,9 +50,12 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 		if err := ensureRole(ctx, conn, i); err != nil {
 			return err
 		}
-		_, err := conn.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD %s VALID UNTIL 'infinity'",
+		_, err := conn.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD %s VALID UNTIL 'infinity' CONNECTION LIMIT -1",
 			quoteName(i.MasterUsername), quoteLiteral(i.Password.Verifier)))
-		return err
+		if err != nil {
+			return err
+		}
+		return liftTimeouts(ctx, conn, i.MasterUsername)
 	})
 	if err != nil {
 		return fmt.Errorf("set master password: %w", err)
@@ -55,13 +63,66 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 	return nil
 }
 
+// leastTimeout is how long a session of the master user has at least for a statement or
+// between two. With less it could not undo the setting itself.
+const leastTimeout = time.Second
+
+// timeouts are the settings by which a role can lock itself out.
+var timeouts = []string{"idle_in_transaction_session_timeout", "idle_session_timeout", "lock_timeout", "statement_timeout", "transaction_timeout"}
+
+// liftTimeouts takes back those of the role's own settings that end its sessions before they
+// can do anything; longer ones are the user's wish.
+func liftTimeouts(ctx context.Context, conn *pgx.Conn, role string) error {
+	rows, err := conn.Query(ctx, `SELECT coalesce(d.datname, ''), c.setting FROM pg_catalog.pg_db_role_setting s
+		JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) s.setrole LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.setdatabase,
+		pg_catalog.unnest(s.setconfig) c(setting) WHERE r.rolname OPERATOR(pg_catalog.=) $1`, role)
+	if err != nil {
+		return err
+	}
+	type own struct{ database, setting string }
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o own, err error) { return o, row.Scan(&o.database, &o.setting) })
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		name, value, _ := strings.Cut(o.setting, "=")
+		if !slices.Contains(timeouts, name) || !locksOut(value) {
+			continue
+		}
+		where := ""
+		if o.database != "" {
+			where = " IN DATABASE " + quoteName(o.database)
+		}
+		if _, err := conn.Exec(ctx, "ALTER ROLE "+quoteName(role)+where+" RESET "+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var timeoutForm = regexp.MustCompile(`^\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*$`)
+
+// locksOut says whether a timeout as the engine writes it, in milliseconds without a unit, is
+// one that is on and shorter than leastTimeout.
+func locksOut(value string) bool {
+	m := timeoutForm.FindStringSubmatch(value)
+	if m == nil {
+		return false
+	}
+	number, err := strconv.ParseFloat(m[1], 64)
+	unit := map[string]time.Duration{
+		"us": time.Microsecond, "": time.Millisecond, "ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
+	}[m[2]]
+	return err == nil && number > 0 && number*float64(unit) < float64(leastTimeout)
+}
+
 // checkNames asserts what the control room has promised: a reserved name here
 // would hand the service's own role to a user.
 func checkNames(i engine.Instance) error {
 	switch {
-	case i.MasterUsername == "" || Reserved(i.MasterUsername):
+	case i.MasterUsername == "" || kurabe.ReservedUser(kurabe.Postgres, i.MasterUsername):
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "MasterUsername %s cannot be used as it is a reserved word used by the engine", i.MasterUsername)
-	case i.DatabaseName != "" && Reserved(i.DatabaseName):
+	case kurabe.ReservedDatabase(kurabe.Postgres, i.DatabaseName):
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "DBName %s cannot be used as it is a reserved word used by the engine", i.DatabaseName)
 	case !verifierForm.MatchString(i.Password.Verifier):
 		return errors.New("the password of the assignment is not a SCRAM-SHA-256 verifier")

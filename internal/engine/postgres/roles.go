@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -13,16 +12,6 @@ const (
 	superuserRole = "rds_superuser" // what a master user is a member of
 	probeSchema   = "service"
 )
-
-// Reserved says whether a user may not give this name to a role or a database
-// when creating an instance.
-func Reserved(name string) bool {
-	name = strings.ToLower(name)
-	return slices.Contains([]string{
-		adminRole, superuserRole, "template0", "template1", "public", "none",
-		"current_user", "session_user", "current_role",
-	}, name) || strings.HasPrefix(name, "pg_") || strings.HasPrefix(name, "rds_") || strings.HasPrefix(name, probeRolePrefix)
-}
 
 // lent are the predefined roles that rds_superuser holds and may pass on.
 var lent = []string{"pg_monitor", "pg_signal_backend", "pg_checkpoint", "pg_use_reserved_connections", "pg_create_subscription", "pg_maintain"}

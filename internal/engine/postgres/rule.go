@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	_ "embed"
 	"strings"
+	"sync"
 
 	"kurabe"
 )
@@ -58,6 +60,7 @@ var narrowed = map[string]string{
 	"log_destination":          "stderr,csvlog",
 	"ssl_max_protocol_version": ",TLSv1.2,TLSv1.3",
 	"ssl_min_protocol_version": "TLSv1.2,TLSv1.3",
+	"timezone_abbreviations":   "Default,Australia,India", // the files of timezonesets that are whole by themselves
 }
 
 // The reasons why the engine could change something and a user may not.
@@ -75,9 +78,13 @@ const (
 	whySession     = "it holds for one session or transaction and has no lasting value"
 	whyDeveloper   = "it is for developers of the engine"
 	whyBuild       = "it shows how the server was built or its data folder made"
+	whyUnseen      = "whether a user may set it has not been decided yet"
 )
 
 var fixed = map[string]string{
+	"plperl.on_init": whyPrograms, "plperl.on_plperl_init": whyPrograms, "plperl.on_plperlu_init": whyPrograms,
+	"pltcl.start_proc": whyPrograms, "pltclu.start_proc": whyPrograms,
+
 	"allow_alter_system": whyPlumbing, "cluster_name": whyPlumbing, "config_file": whyPlumbing, "data_directory": whyPlumbing,
 	"data_directory_mode": whyPlumbing, "external_pid_file": whyPlumbing, "listen_addresses": whyPlumbing, "port": whyPlumbing,
 	"stats_temp_directory": whyPlumbing, "unix_socket_directories": whyPlumbing, "unix_socket_group": whyPlumbing,
@@ -92,7 +99,8 @@ var fixed = map[string]string{
 	"archive_cleanup_command": whyPrograms, "archive_command": whyPrograms, "recovery_end_command": whyPrograms,
 	"restore_command": whyPrograms, "ssl_passphrase_command": whyPrograms, "ssl_passphrase_command_supports_reload": whyPrograms,
 	"archive_library": whyLibraries, "dynamic_library_path": whyLibraries, "extension_control_path": whyLibraries,
-	"jit_provider": whyLibraries, "local_preload_libraries": whyLibraries,
+	"extension_destdir": whyLibraries, // Debian's patch: control files and libraries of extensions from below it
+	"jit_provider":      whyLibraries, "local_preload_libraries": whyLibraries,
 
 	"fsync": whyDurability, "full_page_writes": whyDurability, "wal_sync_method": whyDurability, "data_sync_retry": whyDurability,
 	"recovery_init_sync_method": whyDurability,
@@ -120,8 +128,53 @@ var fixed = map[string]string{
 	"client_encoding": whyFormat, "standard_conforming_strings": whyFormat,
 }
 
-// fixedReason says why a parameter is not modifiable, "" when it is. The
-// engine's own categories decide for what this file does not name.
+//go:embed looked.txt
+var lookedText string
+
+// looked are the names of the parameters with closed values (numbers, switches,
+// words of a list) that somebody has looked at and found a user's to set. One that
+// a newer version of the engine or of a module brings is not among them and stays
+// fixed until then: docs/checklists/new-parameter.md.
+var looked = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for name := range strings.FieldsSeq(lookedText) {
+		names[name] = true
+	}
+	return names
+})
+
+// free are the parameters of free text that a user may set, each with what keeps
+// its text harmless. No other text is a user's: a path, a command or a library can
+// be in it.
+var free = map[string]string{
+	"application_name":                 "a label of sessions; the form of log lines has no place for it",
+	"createrole_self_grant":            "words that the server checks, about what a role that it makes grants itself",
+	"datestyle":                        "words that the server checks",
+	"default_table_access_method":      "a name, looked up in the catalogue of the database",
+	"default_tablespace":               "a name, looked up in the catalogue; only the service could make another tablespace",
+	"default_text_search_config":       "a name, looked up in the catalogue of the database",
+	"lc_monetary":                      "a locale of the host; the C library takes no name with a slash",
+	"lc_numeric":                       "a locale of the host; the C library takes no name with a slash",
+	"lc_time":                          "a locale of the host; the C library takes no name with a slash",
+	"log_destination":                  "narrowed to the logs that the service reads",
+	"pgaudit.log":                      "words that the module checks",
+	"pgaudit.log_level":                "words that the module checks",
+	"pgaudit.role":                     "the name of a role, compared and not obeyed",
+	"restrict_nonsystem_relation_kind": "words that the server checks",
+	"search_path":                      "names of schemas; the service's sessions have a path of their own",
+	"session_preload_libraries":        "narrowed to the modules on offer",
+	"shared_preload_libraries":         "narrowed to the modules on offer",
+	"ssl_ciphers":                      "names that OpenSSL checks",
+	"ssl_ecdh_curve":                   "a name that OpenSSL checks",
+	"ssl_groups":                       "names that OpenSSL checks",
+	"ssl_tls13_ciphers":                "names that OpenSSL checks",
+	"temp_tablespaces":                 "names, looked up in the catalogue; only the service could make another tablespace",
+	"timezone":                         "a zone of the server's own list; it takes no path out of its folder",
+	"timezone_abbreviations":           "narrowed to the files that the server brings",
+}
+
+// fixedReason says why a parameter is not modifiable, "" when it is. What nobody has
+// looked at is not.
 func fixedReason(row setting) string {
 	if reason, ok := fixed[row.Name]; ok {
 		return reason
@@ -134,13 +187,11 @@ func fixedReason(row setting) string {
 	case row.Category == "Developer Options":
 		return whyDeveloper
 	}
-	return fixedByClass[row.Name]
-}
-
-// fixedByClass are module parameters that run code or write files.
-var fixedByClass = map[string]string{
-	"plperl.on_init": whyPrograms, "plperl.on_plperl_init": whyPrograms, "plperl.on_plperlu_init": whyPrograms,
-	"pltcl.start_proc": whyPrograms, "pltclu.start_proc": whyPrograms,
+	name := strings.ToLower(row.Name)
+	if looked()[name] && (row.VarType != "string" || len(row.Enum) > 0) || free[name] != "" {
+		return ""
+	}
+	return whyUnseen
 }
 
 // Kurabe's own parameters.
