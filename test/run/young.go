@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +43,22 @@ func becomeYoung(argv []string) error {
 	if err != nil {
 		return err
 	}
-	back := strconv.FormatInt(youngAge-up.Sec, 10)
+	back := strconv.FormatInt(youngAge-up.Sec+timeOffset(), 10)
 	return syscall.Exec(unshare, append([]string{unshare, "--time", "--boottime", back, "--monotonic", back, "--"}, argv...), os.Environ())
+}
+
+// timeOffset is by how many seconds the namespace that we are in is off the machine, from which
+// the kernel counts: not 0 in a young program.
+func timeOffset() int64 {
+	text, err := os.ReadFile("/proc/self/timens_offsets")
+	if err != nil {
+		return 0 // a kernel without
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "boottime" {
+			seconds, _ := strconv.ParseInt(f[1], 10, 64)
+			return seconds
+		}
+	}
+	return 0
 }
