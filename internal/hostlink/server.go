@@ -61,6 +61,7 @@ type Server struct {
 	asked   map[string]asked
 	told    map[refusal]struct{}  // refusals that the log has
 	spoke   map[refusal]time.Time // when hosts last spoke of what they have
+	budgets map[kurabe.HostID]budget
 }
 
 // stream is the newest stream of assignments of a host.
@@ -71,7 +72,7 @@ type stream struct {
 
 // NewServer returns a Server; Serve runs it.
 func NewServer(c ServerConfig) *Server {
-	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}, told: map[refusal]struct{}{}, spoke: map[refusal]time.Time{}}
+	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}, told: map[refusal]struct{}{}, spoke: map[refusal]time.Time{}, budgets: map[kurabe.HostID]budget{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+joinPath, s.join)
 	mux.Handle("POST "+enterPath, s.server(s.enter))
