@@ -28,7 +28,7 @@ func TestAttackHostFillsTheState(t *testing.T) {
 	}
 	h1, h2 := f.agent(t, "h1"), f.agent(t, "h2")
 	const most = 1200 // reports of 90 KB: 100 MB
-	large := kurabe.InstanceReport{Host: "h1", Instance: "db-1", Problems: []kurabe.Problem{{Message: strings.Repeat("x", 90<<10)}}}
+	large := kurabe.InstanceReport{Host: "h1", Instance: "db-1", LastCrash: strings.Repeat("x", 90<<10)}
 	said := 0
 	for ; said < most && h1.PutReport(t.Context(), large) == nil; said++ {
 	}
