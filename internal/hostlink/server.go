@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/connlimit"
 	"kurabe/internal/logkey"
 	"kurabe/internal/pki"
 	"kurabe/internal/store"
@@ -85,7 +86,8 @@ func NewServer(c ServerConfig) *Server {
 	}, func() *tls.Certificate { return &s.Identity }, nil)
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: callTime, ReadTimeout: callTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		ConnState: connlimit.New(connectionsMax).Watch,
+		ErrorLog:  slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 		// One stream and a few calls for each host need no second version of HTTP.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		TLSConfig: &tls.Config{
