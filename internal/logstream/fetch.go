@@ -14,6 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/blob"
+	"kurabe/internal/volume"
 )
 
 // Fetched is what Fetch has written.
@@ -89,7 +90,36 @@ func (s *Store) fetch(ctx context.Context, id kurabe.InstanceID, from kurabe.Log
 			return Fetched{}, err
 		}
 	}
+	if err := room(parts, dir); err != nil {
+		return Fetched{}, err
+	}
 	return got, writeParts(ctx, parts, &got, dir)
+}
+
+// spareBytes stay free beside what is fetched: databases on the same disk write on.
+const spareBytes = 512 << 20
+
+// room refuses to write parts that would fill the disk. Their lengths are what their names in a
+// repository say, and an object of a few KB can unpack to any of them.
+func room(parts []*plan, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	free, err := volume.FreeBytes(dir)
+	if err != nil {
+		return err
+	}
+	left := free - spareBytes
+	for _, p := range parts {
+		for _, x := range p.needed() { // a sum could run over
+			bytes := x.cut(p.end) - x.Start
+			if bytes > left {
+				return fmt.Errorf("the log that is needed is longer than the %s that are free on the disk of %s", kurabe.FormatBytes(free), dir)
+			}
+			left -= bytes
+		}
+	}
+	return nil
 }
 
 // writeParts writes the first part into dir and each other one into a folder in it.
