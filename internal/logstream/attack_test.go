@@ -4,8 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"kurabe"
+	"kurabe/internal/blob"
+	"kurabe/internal/volume"
 )
 
 // The names of pieces in a repository of others say how long they are, and a few KB can unpack
@@ -39,4 +42,25 @@ func TestAttackLongLog(t *testing.T) {
 			t.Errorf("%s: %v is there, %v", name, entries, err)
 		}
 	}
+}
+
+// Whoever fetches a log asks for room first.
+func TestAttackLogOfAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, filepath.Join(quickDir(t), "spool"), blob.NewMemory())
+		b.start()
+		defer b.stopAll()
+		snaps := b.twoRuns()
+		last := snaps[len(snaps)-1]
+		b.want(last.at, last.from, last.at)
+		freeBytes = func(string) (int64, error) { return 100, nil }
+		defer func() { freeBytes = volume.FreeBytes }()
+		dir := filepath.Join(quickDir(t), "fetched")
+		if _, err := b.store.Fetch(t.Context(), db, last.from, last.at, last.at, dir); err == nil {
+			t.Error("a disk was filled")
+		}
+		if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+			t.Errorf("%d files were written", len(entries))
+		}
+	})
 }

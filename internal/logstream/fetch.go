@@ -96,8 +96,10 @@ func (s *Store) fetch(ctx context.Context, id kurabe.InstanceID, from kurabe.Log
 	return got, writeParts(ctx, parts, &got, dir)
 }
 
-// spareBytes stay free beside what is fetched: databases on the same disk write on.
-const spareBytes = 512 << 20
+// sparePart of what is free stays so beside what is fetched: databases on the same disk write on.
+const sparePart = 20
+
+var freeBytes = volume.FreeBytes // a variable for the tests alone
 
 // room refuses to write parts that would fill the disk. Their lengths are what their names in a
 // repository say, and an object of a few KB can unpack to any of them.
@@ -105,11 +107,11 @@ func room(parts []*plan, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	free, err := volume.FreeBytes(dir)
+	free, err := freeBytes(dir)
 	if err != nil {
 		return err
 	}
-	left := free - spareBytes
+	left := free - free/sparePart
 	for _, p := range parts {
 		for _, x := range p.needed() { // a sum could run over
 			bytes := x.cut(p.end) - x.Start
