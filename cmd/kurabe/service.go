@@ -18,6 +18,7 @@ import (
 	"kurabe/internal/api"
 	"kurabe/internal/api/rds"
 	"kurabe/internal/api/sts"
+	"kurabe/internal/connlimit"
 	"kurabe/internal/control"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
@@ -326,6 +327,11 @@ const (
 	readTimeout   = 30 * time.Second
 	writeTimeout  = 60 * time.Second
 	idleTimeout   = 2 * time.Minute
+	// headerBytesMax is far above what a signed request has, and below what many could fill
+	// the memory with.
+	headerBytesMax = 64 << 10
+	// connectionsMax bounds the connections from one address, signed or not.
+	connectionsMax = 2048
 )
 
 // newControl is the use cases over the service's state.
@@ -395,7 +401,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/import", server.Signed(imports.start))
 	server.Handle("GET /kurabe/import", server.Signed(imports.look))
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.url = "http://" + listener.Addr().String()
 	s.loop("API", func() error {
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -84,6 +84,7 @@ func newS3(ctx context.Context, loc location) (*S3, error) {
 	if cfg.Region == "" {
 		return nil, &LocationError{loc.String(), "parameter region", "say which one: …?region=eu-west-1, or set AWS_REGION"}
 	}
+	cfg.HTTPClient = boundedClient{cfg.HTTPClient}
 	s := &S3{bucket: loc.bucket, where: loc.String(), partBytes: partBytesFirst, stall: stallTimeout, pause: resumePause}
 	if loc.prefix != "" {
 		s.prefix = loc.prefix + "/"
@@ -134,7 +135,7 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 // Clean implements Store: it aborts uploads in parts that have begun long ago and
 // not ended. They cost money and no listing of objects shows them.
 func (s *S3) Clean(ctx context.Context, olderThan time.Duration) (int, error) {
-	before, removed := time.Now().Add(-olderThan), 0
+	before, removed, pages := time.Now().Add(-olderThan), 0, pager{}
 	in := &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &s.prefix}
 	for {
 		page, err := within(ctx, func(ctx context.Context) (*s3.ListMultipartUploadsOutput, error) {
@@ -158,6 +159,9 @@ func (s *S3) Clean(ctx context.Context, olderThan time.Duration) (int, error) {
 		}
 		if !aws.ToBool(page.IsTruncated) || page.NextKeyMarker == nil {
 			return removed, nil
+		}
+		if err := pages.turn(aws.ToString(page.NextKeyMarker)+" "+aws.ToString(page.NextUploadIdMarker), len(page.Uploads)); err != nil {
+			return removed, s.fail("clean", "", err)
 		}
 		in.KeyMarker, in.UploadIdMarker = page.NextKeyMarker, page.NextUploadIdMarker
 	}

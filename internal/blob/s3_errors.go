@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -134,8 +136,8 @@ func (s *S3) writeMark(ctx context.Context, text []byte) error {
 		return s.fail("init", "", err)
 	}
 	for _, object := range page.Contents {
-		if *object.Key != s.prefix+markName && *object.Key != s.prefix {
-			return &Error{Op: "init", Where: s.where, Kind: ErrOtherRepository, Err: errors.New(*object.Key + " lies in it"), Hint: "name an empty prefix"}
+		if key := aws.ToString(object.Key); key != s.prefix+markName && key != s.prefix {
+			return &Error{Op: "init", Where: s.where, Kind: ErrOtherRepository, Err: fmt.Errorf("%.*q lies in it", nameBytesMax, key), Hint: "name an empty prefix"}
 		}
 	}
 	err = s.send(ctx, markName, text, true)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"time"
 
@@ -168,34 +167,4 @@ func (r *s3Reader) Close() error {
 	r.hangUp()
 	r.cancel()
 	return nil
-}
-
-// List implements Store. S3 gives keys in the order of their bytes, 1,000 a page.
-func (s *S3) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
-		if err := checkPrefix(prefix); err != nil {
-			yield(Info{}, s.fail("list", prefix, err))
-			return
-		}
-		in := &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: s.key(prefix)}
-		for {
-			page, err := within(ctx, func(ctx context.Context) (*s3.ListObjectsV2Output, error) {
-				return s.client.ListObjectsV2(ctx, in)
-			})
-			if err != nil {
-				yield(Info{}, s.fail("list", prefix, err))
-				return
-			}
-			for _, object := range page.Contents {
-				name := aws.ToString(object.Key)[len(s.prefix):]
-				if listed(name) && !yield(Info{name, aws.ToInt64(object.Size), aws.ToTime(object.LastModified)}, nil) {
-					return
-				}
-			}
-			if !aws.ToBool(page.IsTruncated) || page.NextContinuationToken == nil {
-				return
-			}
-			in.ContinuationToken = page.NextContinuationToken
-		}
-	}
 }

@@ -13,34 +13,46 @@ import (
 // outlaster is a driver that knows, or not, when its server gave its last word.
 type outlaster struct {
 	stub
-	ago time.Duration // 0: it does not know
+	at  int64 // 0: it does not know
 	err error
 }
 
-func (o *outlaster) LastWord(context.Context, Instance) (int64, error) {
-	if o.ago == 0 || o.err != nil {
-		return 0, o.err
-	}
-	return proc.Boottime() - int64(o.ago), nil
-}
+func (o *outlaster) LastWord(context.Context, Instance) (int64, error) { return o.at, o.err }
 
 func TestOutlastRest(t *testing.T) {
+	// The word of a moment ago is given before the machine's start where that was a moment ago.
+	now := proc.Boottime()
+	halfAgo := max(1, now-int64(kurabe.OutlastTime/2))
 	for name, c := range map[string]struct {
 		driver      Driver
 		least, most time.Duration
 	}{
 		"the engine cannot tell":      {&stub{}, kurabe.OutlastTime, kurabe.OutlastTime},
 		"it does not know":            {&outlaster{}, kurabe.OutlastTime / 2, kurabe.OutlastTime},
-		"it does not answer":          {&outlaster{ago: time.Hour, err: errors.New("no")}, kurabe.OutlastTime / 2, kurabe.OutlastTime},
-		"the word is long over":       {&outlaster{ago: time.Hour}, 0, 0},
-		"the word is of a moment ago": {&outlaster{ago: kurabe.OutlastTime / 2}, 1, kurabe.OutlastTime / 2},
+		"it does not answer":          {&outlaster{at: 1, err: errors.New("no")}, kurabe.OutlastTime / 2, kurabe.OutlastTime},
+		"the word is of the start":    {&outlaster{at: 1}, 0, restOf(1, now)},
+		"the word is of a moment ago": {&outlaster{at: halfAgo}, 0, restOf(halfAgo, now)},
 	} {
 		l := &Lifecycle{c: Config{Driver: c.driver}}
 		if got := l.outlastRest(t.Context(), Instance{}); got < c.least || got > c.most {
 			t.Errorf("%s: waits for %v, want %v to %v", name, got, c.least, c.most)
 		}
 	}
-	if got := restOf(int64(time.Hour), 0); got != kurabe.OutlastTime {
-		t.Errorf("a moment that is to come: %v", got)
+}
+
+func TestRestOf(t *testing.T) {
+	const now = int64(time.Hour)
+	for name, c := range map[string]struct {
+		ago, want time.Duration
+	}{
+		"a moment that is to come": {-time.Hour, kurabe.OutlastTime},
+		"now":                      {0, kurabe.OutlastTime},
+		"a moment ago":             {kurabe.OutlastTime / 2, kurabe.OutlastTime / 2},
+		"as long ago as it takes":  {kurabe.OutlastTime, 0},
+		"long ago":                 {time.Hour - 1, 0},
+	} {
+		if got := restOf(now-int64(c.ago), now); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/connlimit"
 	"kurabe/internal/logkey"
 	"kurabe/internal/pki"
 	"kurabe/internal/store"
@@ -61,6 +62,7 @@ type Server struct {
 	asked   map[string]asked
 	told    map[refusal]struct{}  // refusals that the log has
 	spoke   map[refusal]time.Time // when hosts last spoke of what they have
+	budgets map[kurabe.HostID]budget
 }
 
 // stream is the newest stream of assignments of a host.
@@ -71,7 +73,7 @@ type stream struct {
 
 // NewServer returns a Server; Serve runs it.
 func NewServer(c ServerConfig) *Server {
-	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}, told: map[refusal]struct{}{}, spoke: map[refusal]time.Time{}}
+	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}, told: map[refusal]struct{}{}, spoke: map[refusal]time.Time{}, budgets: map[kurabe.HostID]budget{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+joinPath, s.join)
 	mux.Handle("POST "+enterPath, s.server(s.enter))
@@ -84,7 +86,8 @@ func NewServer(c ServerConfig) *Server {
 	}, func() *tls.Certificate { return &s.Identity }, nil)
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: callTime, ReadTimeout: callTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		ConnState: connlimit.New(connectionsMax).Watch,
+		ErrorLog:  slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 		// One stream and a few calls for each host need no second version of HTTP.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		TLSConfig: &tls.Config{

@@ -24,6 +24,10 @@ type certAnswer struct{ CertPEM []byte }
 func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID) {
 	ctx, cancel := context.WithTimeout(r.Context(), callTime)
 	defer cancel()
+	if err := s.spend(host, r); err != nil {
+		refuse(w, statusOf(err), err)
+		return
+	}
 	var out any = struct{}{}
 	var err error
 	switch r.PathValue("call") {
@@ -68,7 +72,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 	case callPutHost:
 		_, err = take(w, r, func(q kurabe.HostReport) (any, error) { return nil, s.putHost(ctx, host, q) })
 	case callPutCatalog:
-		_, err = take(w, r, func(q catalogRequest) (any, error) { return nil, s.Link.PutCatalog(ctx, host, q.Catalog) })
+		_, err = take(w, r, func(q catalogRequest) (any, error) { return nil, s.putCatalog(ctx, host, q.Catalog) })
 	case callSign:
 		out, err = take(w, r, func(q SignRequest) (any, error) { return s.sign(ctx, host, q) })
 	case callAnswer:
@@ -112,6 +116,20 @@ func (s *Server) putHost(ctx context.Context, host kurabe.HostID, h kurabe.HostR
 		return fmt.Errorf("%w: host %s has joined with the zones %v, not with %v", ErrRefused, host, joined.Value.Zones, h.Zones)
 	}
 	return own(host, h.Host, func() error { return s.Link.PutHost(ctx, h) })
+}
+
+// putCatalog takes note of the parameters of an engine version that the host has. There is a
+// record for each version, which nothing removes before the host: so there are not many.
+func (s *Server) putCatalog(ctx context.Context, host kurabe.HostID, c kurabe.Catalog) error {
+	entries, _, err := s.KV.List(ctx, store.CatalogPrefix(host))
+	if err != nil {
+		return err
+	}
+	key := store.CatalogPrefix(host) + string(c.Engine) + "/" + c.Version
+	if len(entries) >= catalogsMax && !slices.ContainsFunc(entries, func(e store.Entry) bool { return e.Key == key }) {
+		return fmt.Errorf("%w: host %s has told of %d engine versions already", ErrRefused, host, len(entries))
+	}
+	return s.Link.PutCatalog(ctx, host, c)
 }
 
 // sign signs for servers that the host runs, and no other name or address: members of a

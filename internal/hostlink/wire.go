@@ -41,6 +41,9 @@ const (
 )
 
 const (
+	// connectionsMax bounds the connections from one address: a host has a stream and some calls
+	// under way, and a few hosts may stand behind one address.
+	connectionsMax = 256
 	// joinBytesMax bounds what a stranger may send, who has shown nothing yet.
 	joinBytesMax = 64 << 10
 	// bodyBytesMax bounds a request: a catalog is the largest, below 1 MB.

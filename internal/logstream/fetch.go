@@ -90,7 +90,38 @@ func (s *Store) fetch(ctx context.Context, id kurabe.InstanceID, from kurabe.Log
 			return Fetched{}, err
 		}
 	}
+	if err := room(parts, dir); err != nil {
+		return Fetched{}, err
+	}
 	return got, writeParts(ctx, parts, &got, dir)
+}
+
+// sparePart of what is free stays so beside what is fetched: databases on the same disk write on.
+const sparePart = 20
+
+var freeBytes = volume.FreeBytes // a variable for the tests alone
+
+// room refuses to write parts that would fill the disk. Their lengths are what their names in a
+// repository say, and an object of a few KB can unpack to any of them.
+func room(parts []*plan, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	free, err := freeBytes(dir)
+	if err != nil {
+		return err
+	}
+	left := free - free/sparePart
+	for _, p := range parts {
+		for _, x := range p.needed() { // a sum could run over
+			bytes := x.cut(p.end) - x.Start
+			if bytes > left {
+				return fmt.Errorf("the log that is needed is longer than the %s that are free on the disk of %s", kurabe.FormatBytes(free), dir)
+			}
+			left -= bytes
+		}
+	}
+	return nil
 }
 
 // writeParts writes the first part into dir and each other one into a folder in it.

@@ -79,7 +79,23 @@ func archivedContent(ctx context.Context, store blob.Store, r Record) ([]volume.
 	case err != nil:
 		return nil, l, wrong("%s: %w", layoutName, err)
 	}
-	return files, l, nil
+	return files, l, checkSize(files, r.Facts.SizeBytes)
+}
+
+// checkSize demands that the files of a list are together as long as its record says: for that
+// room was found, and a pack of a few KB can unpack to any length.
+func checkSize(files []volume.File, recorded int64) error {
+	left := recorded
+	for _, f := range files { // a sum could run over
+		if f.Size > left {
+			return wrong("its files are longer than the %s of its record", kurabe.FormatBytes(recorded))
+		}
+		left -= f.Size
+	}
+	if left != 0 {
+		return wrong("its files are shorter than the %s of its record", kurabe.FormatBytes(recorded))
+	}
+	return nil
 }
 
 // archivedList reads the list that a record names.

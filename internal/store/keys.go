@@ -128,8 +128,11 @@ func hostReportKey(host kurabe.HostID) string { return reports + string(host) + 
 
 func logReportKey(host kurabe.HostID) string { return reports + string(host) + "/log" }
 
+// CatalogPrefix is above the catalogs that a host has told of.
+func CatalogPrefix(host kurabe.HostID) string { return reports + string(host) + "/catalog/" }
+
 func catalogKey(host kurabe.HostID, engine kurabe.EngineName, version string) string {
-	return reports + string(host) + "/catalog/" + string(engine) + "/" + version
+	return CatalogPrefix(host) + string(engine) + "/" + version
 }
 
 // AssignmentPrefix is the prefix of the instances assigned to a host, which its

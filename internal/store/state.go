@@ -25,6 +25,7 @@ type state struct {
 	planner         kurabe.HostID // of the elected planner
 	logs            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog
 	catalogs        map[catalogID]map[kurabe.HostID]*kurabe.Catalog
+	agreements      agreements // of catalogs
 	parameterGroups map[string]Record[kurabe.ParameterGroup]
 	subnetGroups    map[string]Record[kurabe.SubnetGroup]
 	domain          Record[kurabe.EndpointDomain]

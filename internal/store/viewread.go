@@ -114,12 +114,12 @@ func (v *View) Hosts() []kurabe.HostReport {
 	return out
 }
 
-// Catalog returns the parameters of an engine version, from the first host, by
-// id, that has it; nil when none has.
+// Catalog returns the parameters of an engine version, as the hosts have them that are believed;
+// nil when none has it.
 func (v *View) Catalog(engine kurabe.EngineName, version string) *kurabe.Catalog {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return firstCatalog(v.state.catalogs[catalogID{engine, version}])
+	return v.state.catalog(catalogID{engine, version})
 }
 
 // Catalogs returns one catalog per engine and version, by engine and version
@@ -128,20 +128,13 @@ func (v *View) Catalogs() []*kurabe.Catalog {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	out := make([]*kurabe.Catalog, 0, len(v.state.catalogs))
-	for _, byHost := range v.state.catalogs {
-		out = append(out, firstCatalog(byHost))
+	for id := range v.state.catalogs {
+		out = append(out, v.state.catalog(id))
 	}
 	slices.SortFunc(out, func(a, b *kurabe.Catalog) int {
 		return cmp.Or(cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Version, b.Version))
 	})
 	return out
-}
-
-func firstCatalog(byHost map[kurabe.HostID]*kurabe.Catalog) *kurabe.Catalog {
-	if len(byHost) == 0 {
-		return nil
-	}
-	return byHost[slices.Min(slices.Collect(maps.Keys(byHost)))]
 }
 
 // ParameterGroup returns a stored parameter group by its key (kurabe.NameKey); the default

@@ -7,6 +7,9 @@
 //
 //	go build -o .cache/test-run ./test/run && .cache/test-run [-v] [-whole|-rest] [suite ...]
 //
+// Pure tests run as if the machine had just started, in a zone and a language of their own
+// (young.go), where the kernel and the user's rights allow that.
+//
 // Without a suite it runs all of them. Tests that take long are named in left.txt and run
 // with -whole, or by themselves with -rest: a change has to be proved in a quarter of an
 // hour, a release may take longer.

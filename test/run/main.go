@@ -24,6 +24,10 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == isolatedFlag {
 		os.Exit(harness.Contained(func() int { return runInside(os.Args[2:]) }))
 	}
+	if len(os.Args) > 2 && os.Args[1] == youngFlag {
+		fmt.Fprintln(os.Stderr, "test/run:", becomeYoung(os.Args[2:]))
+		os.Exit(1)
+	}
 	verbose := flag.Bool("v", false, "print the name of every test")
 	whole := flag.Bool("whole", false, "run the tests that take long too (left.txt)")
 	rest := flag.Bool("rest", false, "run those alone, after a run without")
@@ -52,6 +56,7 @@ type runner struct {
 	whole   bool      // nothing is left out
 	rest    bool      // only what others leave out is run
 	left    leftTests // what that is
+	env     []string  // what a suite's tests find beside the environment of this program
 	skips   []string  // "package test: reason", for the summary
 
 	leftOut  int           // how many tests that were
