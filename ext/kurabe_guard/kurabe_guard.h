@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SYSTEM_SCHEMA "mysql"
+
 /* The beginnings of the names of accounts by which members of a group come in:
    to follow, and to look (group.go). */
 #define MEMBER_PREFIX "rdsmember_"
@@ -62,6 +64,7 @@ int guard_write_jump(void *at, void *to);
 int guard_redirect(void *function, void *callee, void *spare, void *to);
 
 /* Groups (group.c). */
+#define GUARD_GROUP_CHANGES 4
 void guard_prepare_group(char *spare, size_t bytes);
 void guard_on_connection(MYSQL_THD thd, const void *event);
 void guard_set_group(char on);
@@ -72,6 +75,13 @@ int guard_is_member(const char *user);
 int guard_looks_on(MYSQL_THD thd);
 int guard_watch_stop(void);
 void guard_unwatch_stop(void);
+
+/* Sessions of the service that come in as clients do (door.c). */
+void guard_prepare_door(char *spare, size_t bytes);
+void guard_count_session(const void *event);
+
+/* Lists of the system schema (schema.c). */
+void guard_hide_triggers(void);
 
 /* Answers of followers (answer.c). */
 #define GUARD_ANSWER_CHANGES 4
