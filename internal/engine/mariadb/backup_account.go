@@ -82,7 +82,7 @@ func toolSettings(i engine.Instance, name string, password logkey.Secret, bytesP
 		// with 5 for 30 to 50.
 		{"log_copy_interval", "5"},
 		// A client that holds LOCK TABLES would otherwise be waited for without end.
-		{"ftwrl_wait_timeout", "60"},
+		{"ftwrl_wait_timeout", "20"},
 	}
 	var b strings.Builder
 	b.WriteString("[mariadb-backup]\n")
