@@ -16,13 +16,21 @@ func TestEd25519(t *testing.T) {
 	if readPassword(b.Instance(), b.Driver.(*Driver).pluginDir) == "" {
 		t.Skipf("no %s: scripts/install.sh fetches it", passwordFile)
 	}
-	b.MustQuery(t, "CREATE USER ed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('Ed-password-1')")
-	b.MustQuery(t, "GRANT SELECT ON shop.* TO ed@'%'")
+	makeEd25519(t, b)
 	b.MustQuery(t, "INSERT INTO t VALUES (5, 'behind the account')")
 	awaitRow(t, p.follower, 5)
-	id, _ := b.Take(t)
 	comesIn(t, b)
-	comesIn(t, b.Restore(t, id))
+
+	alone := enginetest.Serving(t, setup(t, enginetest.Reachable(t)))
+	makeEd25519(t, alone)
+	id, _ := alone.Take(t)
+	comesIn(t, alone.Restore(t, id))
+}
+
+func makeEd25519(t *testing.T, b *enginetest.Bed) {
+	t.Helper()
+	b.MustQuery(t, "CREATE USER ed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('Ed-password-1')")
+	b.MustQuery(t, "GRANT SELECT ON shop.* TO ed@'%'")
 }
 
 func comesIn(t *testing.T, b *enginetest.Bed) {
