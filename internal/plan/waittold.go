@@ -20,7 +20,9 @@ const (
 var changing = regexp.MustCompile(`[0-9a-f]{16,}|[0-9]+`)
 
 // gist is what makes one reason another than before.
-func gist(f *kurabe.Failure) string { return f.Step + "\x00" + changing.ReplaceAllString(f.Message, "#") }
+func gist(f *kurabe.Failure) string {
+	return f.Step + "\x00" + changing.ReplaceAllString(f.Message, "#")
+}
 
 // isTold says of a failure that it has been met often enough, or for long enough.
 func isTold(f *kurabe.Failure, now time.Time) bool {

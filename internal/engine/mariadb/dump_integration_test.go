@@ -180,7 +180,9 @@ func TestDumps(t *testing.T) {
 	b := enginetest.Serving(t, setup(t, enginetest.Reachable(t)))
 	ours, theirs := bedServer(b), plainServer(t)
 	ours.must(t, []byte(everything), "mariadb")
-	dump := func(s server, args ...string) []byte { return s.must(t, nil, "mariadb-dump", append(whole, args...)...) }
+	dump := func(s server, args ...string) []byte {
+		return s.must(t, nil, "mariadb-dump", append(whole, args...)...)
+	}
 
 	t.Run("into the same server, over what is there", func(t *testing.T) {
 		text := dump(ours, "--databases", "all_kinds")
