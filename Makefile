@@ -19,6 +19,9 @@ guard := $(wildcard ext/kurabe_guard/Makefile)
 # The headers of the MariaDB server: installed, or fetched by scripts/install.sh.
 headers = $(firstword $(patsubst %/mysql/service_sql.h,%,$(wildcard /usr/include/mariadb/server/mysql/service_sql.h $(CURDIR)/.cache/mariadb-headers/mysql/service_sql.h)))
 
+# The server's own plugins that the package with its program alone has not.
+plugins = $(wildcard $(CURDIR)/.cache/mariadb-plugins/usr/lib/mysql/plugin/*.so)
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help install-run install-test install-bench build run test whole check race integration compat unit fault repro vm bench fuzz golden gen lint tidy hooks clean
@@ -40,6 +43,7 @@ build: install-run ## Build bin/kurabe (static) and the MariaDB plugin
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/kurabe ./cmd/kurabe
 	$(if $(guard),$(if $(headers),@$(MAKE) --no-print-directory -C ext/kurabe_guard OUT=$(CURDIR)/bin SERVER=$(headers),@echo "kurabe_guard: not built, the headers of the MariaDB server are missing"))
+	$(if $(plugins),@cp $(plugins) bin/)
 
 run: build ## Install what is missing, build, start the service with a demo; Ctrl-C stops it all
 	@exec bin/kurabe run --data "$(DATA)" --listen "$(LISTEN)"

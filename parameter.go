@@ -46,9 +46,12 @@ func ServiceParameters() []Parameter {
 // Parameter is one parameter of an engine version, as the engine itself
 // describes it.
 type Parameter struct {
-	Name        string    `json:"name"`
-	Type        string    `json:"type"`              // boolean, integer, float, string, list (AWS's DataType words)
-	Allowed     string    `json:"allowed,omitempty"` // "1-65535" or "on,off,try" (AWS's AllowedValues)
+	Name    string `json:"name"`
+	Type    string `json:"type"`              // boolean, integer, float, string, list (AWS's DataType words)
+	Allowed string `json:"allowed,omitempty"` // "1-65535" or "on,off,try" (AWS's AllowedValues)
+	// AlsoAllowed are further notations of allowed values that the engine takes, as numbers
+	// of an enumeration; AWS does not list them.
+	AlsoAllowed string    `json:"alsoAllowed,omitempty"`
 	Apply       ApplyType `json:"apply"`
 	Modifiable  bool      `json:"modifiable"`
 	Default     string    `json:"default,omitempty"` // the engine's built-in value, or Kurabe's formula when System

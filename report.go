@@ -7,13 +7,15 @@ type FailureKind string
 
 // The kinds. Parameters: the engine refuses its settings. Network: the address
 // or port is taken. Snapshot, Log: what is to be restored is damaged, and after
-// RestoreTries it is not tried again. Other: tried again with backoff.
+// RestoreTries it is not tried again. Held: clients hold locks, which is nobody's fault
+// and may last. Other: tried again with backoff.
 const (
 	FailureParameters FailureKind = "parameters"
 	FailureNetwork    FailureKind = "network"
 	FailureStorage    FailureKind = "storage"
 	FailureSnapshot   FailureKind = "snapshot"
 	FailureLog        FailureKind = "log"
+	FailureHeld       FailureKind = "held"
 	FailureOther      FailureKind = "other"
 )
 
@@ -39,6 +41,8 @@ type Failure struct {
 	Message  string      `json:"message"` // the engine's own words where it has any
 	Attempts int         `json:"attempts"`
 	At       time.Time   `json:"at"`
+	// Since is when the first of these attempts failed, zero where the host does not say it.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // InstanceReport is what a host sees of one instance. Only that host's agent

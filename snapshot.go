@@ -172,6 +172,8 @@ type SnapshotStatus struct {
 	// Instead is why a standby on another host than the writer's was asked for it in vain, "" where
 	// none was.
 	Instead string `json:"instead,omitempty"`
+	// SeenWait is what was told of why it is not taken yet.
+	SeenWait string `json:"seenWait,omitempty"`
 	// Verified is the newest verification, nil before the first one; Verifying says
 	// how far the one under way is, "" for none.
 	Verified  *Verification `json:"verified,omitempty"`

@@ -86,8 +86,10 @@ type InstanceStatus struct {
 	SeenCrashes  int64  `json:"seenCrashes"`
 	SeenOOMKills int64  `json:"seenOOMKills"`
 	SeenFailure  string `json:"seenFailure,omitempty"`
-	StorageAlarm int    `json:"storageAlarm"` // percent last announced: 0, 90, 100
-	AddressTries int    `json:"addressTries"`
+	// SeenWaits are what was told of the other servers: why each does not get on.
+	SeenWaits    map[InstanceID]string `json:"seenWaits,omitempty"`
+	StorageAlarm int                   `json:"storageAlarm"` // percent last announced: 0, 90, 100
+	AddressTries int                   `json:"addressTries"`
 
 	// Storage is what the planner remembers of the instance's storage.
 	Storage StorageHistory `json:"storage,omitzero"`

@@ -325,6 +325,45 @@ mariadb_headers() {
 	rm -rf "$work"
 }
 
+# unpack takes files out of a package that is not installed, of the server's version
+# where it has one: unpack FOLDER PACKAGE PATTERN...
+unpack() {
+	local to=$1 package=$2 work version status=0
+	shift 2
+	have apt-get && have dpkg-deb || { say "nothing of $package: this is no Debian"; return 1; }
+	mkdir -p "$to"
+	work=$(mktemp -d "$root/.cache/unpack.XXXXXX")
+	version=$(dpkg-query -W -f '${Version}' mariadb-server-core 2>/dev/null || true)
+	(cd "$work" && { apt-get download -qq "$package=$version" || apt-get download -qq "$package"; } 2>fetch.log &&
+		dpkg-deb --fsys-tarfile "$package"_*.deb | tar -x -C "$to" --wildcards "$@" 2>>fetch.log) || {
+		tail -n 3 "$work/fetch.log" >&2
+		say "could not fetch $package; after an apt-get update by root, run this again"
+		status=1
+	}
+	rm -rf "$work"
+	return $status
+}
+
+# mariadb_plugins are those of Debian's package of the whole server that users may
+# have: the package with the program alone has none.
+mariadb_plugins() {
+	local name=auth_ed25519.so to=$root/.cache/mariadb-plugins
+	[ ! -e "/usr/lib/mysql/plugin/$name" ] && [ ! -e "$to/usr/lib/mysql/plugin/$name" ] && have mariadbd || return 0
+	say "The plugin $name goes to .cache/mariadb-plugins (out of package mariadb-server, 4 MB to fetch, not installed)"
+	unpack "$to" mariadb-server "./usr/lib/mysql/plugin/$name" || return 0
+}
+
+# client_programs dump and load databases in the tests. The packages hold more than
+# that, or would bring a configuration with them.
+client_programs() {
+	local to=$root/.cache/clients
+	[ ! -e "$to/done" ] && have mariadbd || return 0
+	say "Programs for the tests go to .cache/clients (mariadb-dump and mydumper, 3 MB to fetch, not installed)"
+	unpack "$to" mariadb-client ./usr/bin/mariadb-dump &&
+		unpack "$to" mydumper ./usr/bin/mydumper ./usr/bin/myloader &&
+		unpack "$to" libpcre3 './lib/*/libpcre.so.3*' && touch "$to/done" || return 0
+}
+
 python_environment() {
 	local list=$root/test/compat/requirements.txt venv=$root/.cache/venv
 	[ -f "$list" ] || return 0
@@ -341,5 +380,6 @@ system_part
 if $system_only; then exit; fi
 "$root/scripts/go.sh" >/dev/null
 mariadb_headers
-if [ "$purpose" != run ]; then python_environment; fi
+mariadb_plugins
+if [ "$purpose" != run ]; then client_programs; python_environment; fi
 if [ "$purpose" = bench ]; then "$root/scripts/patroni.sh"; fi

@@ -141,7 +141,8 @@ static const struct
 void guard_prepare_group(char *spare, size_t bytes)
 {
   size_t i;
-  if (bytes < (1 + CHANGES + GUARD_ANSWER_CHANGES) * GUARD_JUMP_BYTES ||
+  _Static_assert(1 + CHANGES == GUARD_GROUP_CHANGES, "its room is counted");
+  if (bytes < (GUARD_GROUP_CHANGES + GUARD_ANSWER_CHANGES) * GUARD_JUMP_BYTES ||
       !this_thread || !applies_log || !&shutdown_wait_for_slaves ||
       !&binlog_dump_thread_count || !&rpl_semi_sync_master_wait_sessions)
   {

@@ -59,14 +59,14 @@ enum command
   CREATE_PACKAGE_BODY= 152, DROP_PACKAGE_BODY= 153
 };
 
-#define SYSTEM_SCHEMA "mysql"
-
 /* Each of them can make a right or load a library when written to by hand, or
    holds code. All have a trigger file in the template. */
 enum writers
 {
   NOBODY,
   ACCOUNTS, /* statements that are made for it */
+  DROPPED,  /* DROP FUNCTION, which looks there first for a name without a schema;
+               a row that it could take away is one that nobody could make */
   ANYBODY   /* the triggers alone */
 };
 static const struct
@@ -82,7 +82,7 @@ static const struct
   {"procs_priv", ACCOUNTS},
   {"proxies_priv", ACCOUNTS},
   {"roles_mapping", ACCOUNTS},
-  {"func", NOBODY},
+  {"func", DROPPED},
   {"plugin", NOBODY},
   {"servers", NOBODY},
   /* Their code runs with the rights of an account, and none has any worth
@@ -194,7 +194,8 @@ static void on_table_event(MYSQL_THD thd, const void *data)
     if (strcmp(guarded[i].name, event->table.str))
       continue;
     if (guarded[i].writers == NOBODY ||
-        (guarded[i].writers == ACCOUNTS && !is_for_accounts(command)))
+        (guarded[i].writers == ACCOUNTS && !is_for_accounts(command)) ||
+        (guarded[i].writers == DROPPED && command != DROP_FUNCTION))
       thd_set_killed(thd, KILL_QUERY, DENIED,
                      "This table of schema mysql is changed by account "
                      "statements only");
@@ -273,11 +274,12 @@ static int must_recover(void)
 
 static int keep_binlog(void)
 {
+  const size_t groups=
+    (GUARD_GROUP_CHANGES + GUARD_ANSWER_CHANGES) * GUARD_JUMP_BYTES;
   size_t bytes;
-  if (!opt_bin_log)
+  char *spare;
+  if (!opt_bin_log && must_recover())
   {
-    if (!must_recover())
-      return 0;
     errno= EBUSY;
     guard_complain("the server died while it wrote a binary log, and must "
                    "start with one once more to recover from",
@@ -290,9 +292,12 @@ static int keep_binlog(void)
     return -1;
   }
   /* The rest of the function is never run again. */
+  spare= (char *) reset_master + GUARD_JUMP_BYTES;
   bytes= guard_function_bytes((void *) reset_master);
-  guard_prepare_group((char *) reset_master + GUARD_JUMP_BYTES,
-                      bytes < GUARD_JUMP_BYTES ? 0 : bytes - GUARD_JUMP_BYTES);
+  bytes-= bytes < GUARD_JUMP_BYTES ? bytes : GUARD_JUMP_BYTES;
+  if (opt_bin_log)
+    guard_prepare_group(spare, bytes);
+  guard_prepare_door(spare + groups, bytes < groups ? 0 : bytes - groups);
   return 0;
 }
 
@@ -303,7 +308,10 @@ static void on_event(MYSQL_THD thd, unsigned int event_class, const void *data)
   if (event_class == MYSQL_AUDIT_TABLE_CLASS)
     on_table_event(thd, data);
   else if (event_class == MYSQL_AUDIT_CONNECTION_CLASS)
+  {
+    guard_count_session(data);
     guard_on_connection(thd, data);
+  }
 }
 
 /* Without write permission in the folder no table, view or trigger of the
@@ -343,6 +351,7 @@ static int guard_init(void *unused)
   }
   guard_close_door();
   guard_know_members();
+  guard_hide_triggers();
   return keep_binlog() || close_schema() || guard_watch_stop() || guard_open();
 }
 

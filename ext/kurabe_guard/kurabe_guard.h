@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SYSTEM_SCHEMA "mysql"
+
 /* The beginnings of the names of accounts by which members of a group come in:
    to follow, and to look (group.go). */
 #define MEMBER_PREFIX "rdsmember_"
@@ -62,6 +64,7 @@ int guard_write_jump(void *at, void *to);
 int guard_redirect(void *function, void *callee, void *spare, void *to);
 
 /* Groups (group.c). */
+#define GUARD_GROUP_CHANGES 4
 void guard_prepare_group(char *spare, size_t bytes);
 void guard_on_connection(MYSQL_THD thd, const void *event);
 void guard_set_group(char on);
@@ -84,6 +87,12 @@ char *guard_spare(size_t bytes);
 extern char guard_members; /* known by their certificates */
 void guard_know_members(void);
 int guard_is_verified(MYSQL_THD thd);
+/* Sessions of the service that come in as clients do (place.c). */
+void guard_prepare_door(char *spare, size_t bytes);
+void guard_count_session(const void *event);
+
+/* Lists of the system schema (schema.c). */
+void guard_hide_triggers(void);
 
 /* Answers of followers (answer.c). */
 int guard_waits_for_id(unsigned int server_id);

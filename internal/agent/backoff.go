@@ -42,11 +42,11 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	if errors.As(err, &lost) {
 		kind = lost.Kind
 	}
-	attempts := 1
-	if w.failure != nil && w.failure.Step == step {
-		attempts = w.failure.Attempts + 1
+	if errors.Is(err, engine.ErrHeld) {
+		kind = kurabe.FailureHeld
 	}
-	w.failure = &kurabe.Failure{Kind: kind, Step: step, Message: message, Attempts: attempts, At: w.agent.Now().UTC()}
+	w.failure = failedAgain(w.failure, kurabe.Failure{Kind: kind, Step: step, Message: message, At: w.agent.Now().UTC()})
+	attempts := w.failure.Attempts
 	w.log.Log(ctx, triedAgain(step, attempts), "step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
 	w.tellOr(ctx, a, o, step, false)
 	pause := backoff(attempts - 1)
@@ -58,6 +58,16 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	}
 	w.retryAt, w.retryGen = w.agent.Now().Add(pause), a.Generation
 	return w.retryReport(pause)
+}
+
+// failedAgain counts the attempts of a step. One that was held by clients was not in the way
+// of itself, and begins anew.
+func failedAgain(before *kurabe.Failure, now kurabe.Failure) *kurabe.Failure {
+	now.Attempts, now.Since = 1, now.At
+	if before != nil && before.Step == now.Step && (before.Kind == kurabe.FailureHeld) == (now.Kind == kurabe.FailureHeld) {
+		now.Attempts, now.Since = before.Attempts+1, before.Since
+	}
+	return &now
 }
 
 // cloneTries is how often a copy may be refused before that is odd: its source is told to let

@@ -184,7 +184,7 @@ func TestFailureKinds(t *testing.T) {
 				}
 				b.start()
 				b.send(c.assignment)
-				c.want.Attempts, c.want.At = 1, time.Now().UTC()
+				c.want.Attempts, c.want.At, c.want.Since = 1, time.Now().UTC(), time.Now().UTC()
 				if r := b.last(); r.Failure == nil || *r.Failure != c.want || r.Done || r.Generation != 1 {
 					b.Errorf("report %+v, failure %+v; want %+v", r, r.Failure, c.want)
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 	"kurabe/internal/snapshot"
 )
@@ -198,11 +199,12 @@ func (u *snapshotUnit) gone(ctx context.Context, a kurabe.SnapshotAssignment) ti
 
 // failed notes a failed step and returns when to try again.
 func (u *snapshotUnit) failed(ctx context.Context, a kurabe.SnapshotAssignment, step string, err error) time.Duration {
-	attempts := 1
-	if u.failure != nil && u.failure.Step == step {
-		attempts = u.failure.Attempts + 1
+	kind := kurabe.FailureOther
+	if errors.Is(err, engine.ErrHeld) {
+		kind = kurabe.FailureHeld
 	}
-	u.failure = &kurabe.Failure{Kind: kurabe.FailureOther, Step: step, Message: err.Error(), Attempts: attempts, At: u.agent.Now().UTC()}
+	u.failure = failedAgain(u.failure, kurabe.Failure{Kind: kind, Step: step, Message: err.Error(), At: u.agent.Now().UTC()})
+	attempts := u.failure.Attempts
 	u.log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
 	r := kurabe.SnapshotReport{Generation: a.Generation}
 	if facts := u.whole(); facts != nil {

@@ -32,6 +32,9 @@ func (c *Control) ModifyParameterGroup(ctx context.Context, name string, changes
 	return c.editParameters(ctx, name, func(g *kurabe.ParameterGroup, cat *kurabe.Catalog, change *store.Change) error {
 		worlds := c.formulaWorlds(cat.Engine)
 		for _, wish := range changes {
+			if isOwnValue(cat, wish) {
+				continue
+			}
 			p, method, err := modifiableParameter(cat, wish)
 			if err != nil {
 				return err
@@ -160,6 +163,19 @@ func modifiableParameter(cat *kurabe.Catalog, wish ParameterChange) (kurabe.Para
 	method, err := checkMethod(p, wish.Method)
 	return p, method, err
 }
+
+// isOwnValue says of a wish that it asks for the value that a parameter has, and nobody can
+// change. That is granted, and nothing is written: the value stays the service's.
+func isOwnValue(cat *kurabe.Catalog, wish ParameterChange) bool {
+	p, ok := cat.Find(strings.ToLower(wish.Name))
+	if !ok || p.Modifiable || !p.HasDefault || wish.Value == nil {
+		return false
+	}
+	return strings.EqualFold(*wish.Value, p.Default) ||
+		p.Type == "boolean" && containsFold(booleanWords, *wish.Value) && isTrue(*wish.Value) == isTrue(p.Default)
+}
+
+func isTrue(word string) bool { return containsFold([]string{"1", "on", "true", "yes"}, word) }
 
 func unknownParameter(name string) error {
 	return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Could not find parameter with name: %s", name)

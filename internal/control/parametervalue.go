@@ -108,7 +108,7 @@ func allowsValue(p kurabe.Parameter, value string) bool {
 		}
 		return true
 	}
-	return allowsItem(p.Allowed, value)
+	return allowsItem(p.Allowed, value) || p.AlsoAllowed != "" && allowsItem(p.AlsoAllowed, value)
 }
 
 // allowsItem compares with AllowedValues: a list of words and ranges, ""

@@ -4,3 +4,7 @@ import "errors"
 
 // ErrNotReady says that the server is starting or recovering; ask again.
 var ErrNotReady = errors.New("the server does not accept connections yet")
+
+// ErrHeld says that clients hold locks which a step waits for: it is bounded, and tried again
+// for as long as they do.
+var ErrHeld = errors.New("clients hold locks that are waited for")

@@ -64,21 +64,26 @@ func build(tags string) (string, error) {
 	return path, copyGuard(root, dir)
 }
 
-// guard is the plugin of MariaDB's servers, which the service looks for beside
-// itself. Without it the service offers no MariaDB.
-const guard = "kurabe_guard.so"
+// guards are the plugins of MariaDB's servers, which the service looks for beside
+// itself. Without the first one the service offers no MariaDB.
+var guards = []string{"kurabe_guard.so", "auth_ed25519.so"}
 
 func copyGuard(root, dir string) error {
 	built := filepath.Join(root, "bin")
 	if path := os.Getenv("KURABE_BIN"); path != "" {
 		built = filepath.Dir(path)
 	}
-	data, err := os.ReadFile(filepath.Join(built, guard))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	for _, guard := range guards {
+		data, err := os.ReadFile(filepath.Join(built, guard))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, guard), data, 0o755)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, guard), data, 0o755)
+	return nil
 }

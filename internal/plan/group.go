@@ -179,7 +179,7 @@ var (
 func (d *draft) tellGroup() {
 	d.status.SecondZone = ""
 	if d.group == nil {
-		d.status.Epoch = 0
+		d.status.Epoch, d.status.SeenWaits = 0, nil
 		return
 	}
 	d.status.Epoch = d.group.Epoch
@@ -191,4 +191,5 @@ func (d *draft) tellGroup() {
 		d.status.SecondZone = m.Zone
 	}
 	d.tellServers()
+	d.tellWaiting()
 }

@@ -199,11 +199,12 @@ func (d *snapshotDraft) take() {
 		d.done()
 		d.damaged()
 		d.verify(r)
-	case r.Failure != nil && r.Failure.Attempts >= SnapshotTries:
+	case r.Failure != nil && r.Failure.Attempts >= SnapshotTries && !d.held(r.Failure):
 		d.fail(r.Failure.Step + ": " + r.Failure.Message)
 	case r.Failure != nil:
 		d.status.Reason = r.Failure.Step + ": " + r.Failure.Message
 		d.because(d.status.Reason)
+		d.tellWait(r.Failure)
 	default:
 		d.status.Reason = ""
 		d.because(fmt.Sprintf("host %s has copied %d %%", d.next.Host, r.Facts.Percent))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -271,4 +272,34 @@ func TestSnapshotInsteadOfAStandbys(t *testing.T) {
 			t.Errorf("%q: told %d times, %+v", why, told, s.w.Status.Facts)
 		}
 	}
+}
+
+// Locks of clients do not make a snapshot fail; that it waits is told, once.
+func TestSnapshotWaitsForLocks(t *testing.T) {
+	s := newSnapSim(t)
+	s.step()
+	began, told := s.w.Now, 0
+	held := func(kind kurabe.FailureKind, attempts int) {
+		s.report(func(r *kurabe.SnapshotReport) {
+			r.Failure = &kurabe.Failure{Kind: kind, Step: "take-snapshot", Message: "clients hold locks", Attempts: attempts, At: s.w.Now, Since: began}
+		})
+		s.step()
+		told = 0
+		for _, e := range s.events {
+			if e == "KURABE-EVENT-0062" {
+				told++
+			}
+		}
+	}
+	for attempts := 1; attempts <= 20; attempts++ {
+		held(kurabe.FailureHeld, attempts)
+		s.want(kurabe.SnapshotCreating)
+		s.w.Now = s.w.Now.Add(time.Minute)
+	}
+	if told != 2 { // of the snapshot, and of its instance
+		t.Errorf("told %d times", told)
+	}
+	s.w.Now = began.Add(7 * time.Hour)
+	held(kurabe.FailureHeld, 99)
+	s.want(kurabe.SnapshotFailed)
 }

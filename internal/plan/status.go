@@ -80,9 +80,8 @@ func (d *draft) working(r *kurabe.InstanceReport) {
 	if f := r.Failure; f != nil {
 		d.status.Reason = f.Step + ": " + f.Message
 		d.because(d.status.Reason)
-		// One event for each new reason, not for each try.
-		if key := f.Step + "\x00" + f.Message; f.Attempts >= startTries && d.status.SeenFailure != key {
-			d.status.SeenFailure = key
+		if d.isTold(f) && d.status.SeenFailure != gist(f) {
+			d.status.SeenFailure = gist(f)
 			d.event("KURABE-EVENT-0002", "Step "+f.Step+" does not succeed and is tried again: "+f.Message, "failure")
 		}
 	}

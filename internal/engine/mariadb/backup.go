@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -43,7 +44,19 @@ func (d *Driver) CopyRunning(ctx context.Context, i engine.Instance, r engine.Co
 	if err != nil && !errors.Is(cloneErr, errNoClone) {
 		err = fmt.Errorf("%w; before that, clone: %w", err, cloneErr)
 	}
-	return copied, err
+	return copied, held(err)
+}
+
+// toolHeld is what the tool says when it has waited for ftwrl_wait_timeout.
+var toolHeld = regexp.MustCompile(`Lock wait timeout exceeded|Unable to obtain lock`)
+
+// held says of an error whose cause are locks of clients: FLUSH TABLES WITH READ LOCK, LOCK
+// TABLES, a statement that lasts.
+func held(err error) error {
+	if err == nil || !inTheWay(err) && !toolHeld.MatchString(err.Error()) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", engine.ErrHeld, err)
 }
 
 // copyByTool follows the redo log while it copies: InnoDB's files alone are consistent

@@ -19,8 +19,8 @@ const copierPrefix = "rdsbackup_"
 var copierForm = regexp.MustCompile(`^` + copierPrefix + `[0-9a-f]{32}$`)
 
 // copierRights are all that the tool needs. The master user has each of them, so
-// whoever takes the account over wins nothing. Like a client, it is turned away when
-// max_connections are taken or init_connect fails; the snapshot is then tried again.
+// whoever takes the account over wins nothing but a place beside max_connections
+// (decision 62).
 const copierRights = "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR"
 
 func makeCopier(ctx context.Context, a *admin, name string, password logkey.Secret) error {
@@ -82,7 +82,7 @@ func toolSettings(i engine.Instance, name string, password logkey.Secret, bytesP
 		// with 5 for 30 to 50.
 		{"log_copy_interval", "5"},
 		// A client that holds LOCK TABLES would otherwise be waited for without end.
-		{"ftwrl_wait_timeout", "60"},
+		{"ftwrl_wait_timeout", "20"},
 	}
 	var b strings.Builder
 	b.WriteString("[mariadb-backup]\n")

@@ -79,7 +79,7 @@ func describe(variables []variable) []kurabe.Parameter {
 	parameters := make([]kurabe.Parameter, 0, len(variables))
 	for _, v := range variables {
 		p := kurabe.Parameter{
-			Name: v.Name, Type: dataType(v), Allowed: allowedValues(v), Apply: kurabe.ApplyDynamic,
+			Name: v.Name, Type: dataType(v), Allowed: allowedValues(v), AlsoAllowed: numbers(v), Apply: kurabe.ApplyDynamic,
 			Description: v.Comment, Fixed: fixedReason(v),
 		}
 		if v.ReadOnly == "YES" {
@@ -92,7 +92,7 @@ func describe(variables []variable) []kurabe.Parameter {
 			p.Default, p.HasDefault, p.System = value, true, true
 		}
 		if value, ok := narrowed[p.Name]; ok {
-			p.Allowed = value
+			p.Allowed, p.AlsoAllowed = value, ""
 		}
 		p.Modifiable = p.Fixed == ""
 		parameters = append(parameters, p)
@@ -144,6 +144,18 @@ func allowedValues(v variable) string {
 		return *v.Words
 	}
 	return ""
+}
+
+// numbers are those of an enumeration's words, which the server counts from 0 and takes too.
+func numbers(v variable) string {
+	if v.Type != "ENUM" || v.Words == nil || isSwitch(v) {
+		return ""
+	}
+	all := make([]string, 1+strings.Count(*v.Words, ","))
+	for n := range all {
+		all[n] = strconv.Itoa(n)
+	}
+	return strings.Join(all, ",")
 }
 
 // plain writes a bound without an exponent, which AWS never has.

@@ -3,6 +3,7 @@ package mariadb
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -26,10 +27,12 @@ var prefixes = []string{"/usr", "/usr/local", "/usr/local/mysql"}
 // each instance's settings folder: the one place that every engine's user can reach and
 // none can write.
 type Driver struct {
-	guard    string
-	guardErr error
-	prefixes []string
-	roles    sync.Map // by home, a lock (roleLock)
+	guard string
+	// pluginDir is where the guard comes from.
+	pluginDir string
+	guardErr  error
+	prefixes  []string
+	roles     sync.Map // by home, a lock (roleLock)
 }
 
 var _ engine.Driver = (*Driver)(nil)
@@ -44,7 +47,7 @@ func New(c Config) *Driver {
 	if err != nil {
 		d.guardErr = fmt.Errorf("the plugin that guards the accounts is missing: %w", err)
 	}
-	d.guard = string(guard)
+	d.guard, d.pluginDir = string(guard), filepath.Dir(c.Guard)
 	return d
 }
 

@@ -175,6 +175,7 @@ var denied = []denial{
 	{"define a view as another", []string{"CREATE DEFINER = 'mariadb.sys'@'localhost' VIEW shop.d AS SELECT 1"}, []uint16{needs}},
 	{"put rights into a certificate's name", []string{`CREATE OR REPLACE USER j1@'%' REQUIRE SUBJECT 'a","access":18446744073709551615,"b":"'`, "FLUSH PRIVILEGES"}, nil},
 	{"put rights behind a multi-byte character", []string{"SET NAMES sjis", `CREATE OR REPLACE USER j2@'%' REQUIRE ISSUER 0x8F5C222C22616363657373223A3138343436373434303733373039353531363135`, "FLUSH PRIVILEGES"}, []uint16{syntax}},
+	{"put rights into a verifier of ed25519", []string{`CREATE OR REPLACE USER j4@'%' IDENTIFIED VIA ed25519 USING 'x","access":18446744073709551615'`}, []uint16{1372}},
 	{"put rights into a verifier", []string{`CREATE OR REPLACE USER j3@'%' IDENTIFIED VIA mysql_native_password USING 'x","access":18446744073709551615'`}, []uint16{1372}},
 
 	{"drop a procedure of the service", []string{"DROP PROCEDURE mysql.RDS_Kill"}, []uint16{guardSays}},

