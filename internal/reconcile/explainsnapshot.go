@@ -24,6 +24,8 @@ type SnapshotExplanation struct {
 	Failure *kurabe.Failure      `json:"failure,omitempty"`
 	// Damage is what its newest verification, or a restore since, has found.
 	Damage []string `json:"damage,omitempty"`
+	// VerifiedAt is when its newest verification ended, if that found no damage.
+	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 }
 
 // explainSnapshots lists the snapshots of an instance, oldest first.
@@ -52,6 +54,9 @@ func explainSnapshot(s *store.Snapshot) SnapshotExplanation {
 		e.State, e.Reason, e.Facts = st.State, st.Reason, st.Facts
 		if st.Verified != nil {
 			e.Damage = st.Verified.Problems
+			if st.Verified.OK {
+				e.VerifiedAt = st.Verified.At
+			}
 		}
 		if r, ok := s.Report(st.Host); ok {
 			e.Failure = r.Failure
