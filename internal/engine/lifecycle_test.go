@@ -23,7 +23,7 @@ func TestReplacedVersion(t *testing.T) {
 func TestNext(t *testing.T) {
 	running := kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Password: kurabe.Password{Seq: 1}}
 	made := Observation{Home: true, Remains: true, Data: true, SettingsCurrent: true, CertificateCurrent: true, LimitsGroup: true, Fingerprint: "f",
-		Applied: Applied{Master: true, PasswordSeq: 1, LimitsSet: true}}
+		Applied: Applied{Master: true, PasswordSeq: 1, PasswordNoted: true, LimitsSet: true}}
 	up := made
 	up.Record, up.Running, up.Process, up.Boot = true, true, "p", 1
 	up.Applied.Process, up.Applied.Ready, up.Applied.Probed, up.Applied.Loaded = "p", true, true, "f"
