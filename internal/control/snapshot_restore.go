@@ -114,7 +114,7 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 		return s, version, err
 	}
 	if s.Now.StorageGiB < of.Settings.StorageGiB {
-		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "AllocatedStorage of %d GiB is less than the %d GiB of snapshot %s: storage never shrinks", s.Now.StorageGiB, of.Settings.StorageGiB, from.Spec.Name)
+		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsStorageSize+". Snapshot %s has %d GiB, and storage never shrinks.", s.Engine, s.Now.StorageType, s.Now.StorageGiB, from.Spec.Name, of.Settings.StorageGiB)
 	}
 	s.ParameterGroup = nameOr(n.ParameterGroup, kurabe.DefaultGroup(version.Family))
 	s.OptionGroup = nameOr(n.OptionGroup, DefaultOptionGroup(version))

@@ -99,11 +99,14 @@ func zonesOf(servers []kurabe.ServerStatus) []string {
 
 // shapeServer makes the shape of a cluster's server out of that of the cluster as an
 // instance: what it has of its own, and nothing of what belongs to the whole.
-func shapeServer(out *types.DBInstance, i control.Instance) {
+func (s *Service) shapeServer(out *types.DBInstance, i control.Instance) {
 	m := i.Server
 	out.DBClusterIdentifier, out.PromotionTier = aws.String(i.Cluster), aws.Int32(promotionTier)
 	out.AvailabilityZone, out.SecondaryAvailabilityZone, out.MultiAZ = optional(m.Zone), nil, aws.Bool(false)
-	out.DBParameterGroups, out.PendingModifiedValues = []types.DBParameterGroupStatus{}, &types.PendingModifiedValues{}
+	// As on RDS: the parameters are those of the cluster's group, and the default one of instances
+	// adds nothing. Tools look for one.
+	out.DBParameterGroups = []types.DBParameterGroupStatus{{DBParameterGroupName: aws.String(s.c.DefaultGroupOf(i)), ParameterApplyStatus: aws.String("in-sync")}}
+	out.PendingModifiedValues = &types.PendingModifiedValues{}
 	out.Endpoint, out.InstanceCreateTime, out.LatestRestorableTime = nil, nil, nil
 	if !m.CreatedAt.IsZero() {
 		out.InstanceCreateTime = aws.Time(m.CreatedAt)

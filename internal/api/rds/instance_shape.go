@@ -66,7 +66,7 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 	shapeStatus(out, i.Status)
 	shapeReplication(out, i)
 	if i.Server != nil {
-		shapeServer(out, i)
+		s.shapeServer(out, i)
 	}
 	return out
 }
