@@ -45,6 +45,7 @@ func TestNext(t *testing.T) {
 		{"dynamic settings", running, with(up, func(o *Observation) { o.SettingsCurrent = false }), []StepName{StepWriteSettings, StepReload}},
 		{"written and not loaded", running, with(up, func(o *Observation) { o.Fingerprint = "g" }), []StepName{StepReload}},
 		{"new password", kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Password: kurabe.Password{Seq: 2}}, up, []StepName{StepSetPassword}},
+		{"a password that the data does not name yet", running, with(up, func(o *Observation) { o.Applied.PasswordNoted = false }), []StepName{StepSetPassword}},
 		{"note of an earlier process", running, with(up, func(o *Observation) { o.Applied.Process = "old" }), []StepName{StepWaitReady, StepReload, StepProbe}},
 		{"stop", kurabe.Assignment{Goal: kurabe.GoalStopped}, up, []StepName{StepStop}},
 		{"stopped", kurabe.Assignment{Goal: kurabe.GoalStopped}, made, nil},
