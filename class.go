@@ -1,6 +1,8 @@
 package kurabe
 
 import (
+	_ "embed" // of classTable
+	"fmt"
 	"sort"
 	"strings"
 )
@@ -23,53 +25,44 @@ type Class struct {
 	Enforced bool
 }
 
-// size is one member of a family: vCPUs and memory in MiB.
-type size struct {
-	name     string
-	cpus     int
-	memoryMB int64
-}
+// classTable is the one table of AWS's classes, with its source.
+//
+//go:embed classes.tsv
+var classTable string
 
-// general, burst and memory-optimised families of RDS, by memory for each vCPU.
-// Source: the RDS user guide, "Hardware specifications for DB instance classes".
-var families = map[string][]size{
-	"t2":  {{"micro", 1, 1024}, {"small", 1, 2048}, {"medium", 2, 4096}, {"large", 2, 8192}, {"xlarge", 4, 16384}, {"2xlarge", 8, 32768}},
-	"t3":  burst,
-	"t4g": burst,
-	"m1":  {{"small", 1, 1740}, {"medium", 1, 3840}, {"large", 2, 7680}},
-	"m3":  {{"medium", 1, 3840}, {"large", 2, 7680}, {"xlarge", 4, 15360}, {"2xlarge", 8, 30720}},
-	"m4":  doubling(2, 8192, "large", "xlarge", "2xlarge", "4xlarge"),
-	"m5":  general, "m6g": general, "m6i": general, "m7g": general, "m7i": general, "m8g": general,
-	"r4": memoryOptimised, "r5": memoryOptimised, "r6g": memoryOptimised, "r6i": memoryOptimised,
-	"r7g": memoryOptimised, "r7i": memoryOptimised, "r8g": memoryOptimised,
-	"local": {{"micro", 0, 1024}, {"small", 0, 2048}, {"medium", 0, 4096}, {"large", 0, 8192}, {"xlarge", 0, 16384}, {"2xlarge", 0, 32768}},
-}
-
-var (
-	burst           = []size{{"micro", 2, 1024}, {"small", 2, 2048}, {"medium", 2, 4096}, {"large", 2, 8192}, {"xlarge", 4, 16384}, {"2xlarge", 8, 32768}}
-	general         = doubling(2, 8192, "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge")
-	memoryOptimised = doubling(2, 16384, "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge")
-)
-
-// doubling makes sizes that each double the one before.
-func doubling(cpus int, memoryMB int64, names ...string) []size {
-	sizes := make([]size, len(names))
-	for i, n := range names {
-		sizes[i] = size{n, cpus << i, memoryMB << i}
-	}
-	return sizes
-}
+// localSizes are those of the classes of our own: memory in MiB.
+var localSizes = map[string]int64{"micro": 1024, "small": 2048, "medium": 4096, "large": 8192, "xlarge": 16384, "2xlarge": 32768}
 
 var classes = func() map[string]Class {
-	m := map[string]Class{}
-	for family, sizes := range families {
-		for _, s := range sizes {
-			name := "db." + family + "." + s.name
-			m[name] = Class{name, s.cpus, s.memoryMB << 20, family != "local"}
-		}
+	m := readClasses(classTable)
+	for size, memoryMB := range localSizes {
+		name := LocalClassPrefix + size
+		m[name] = Class{Name: name, MemoryBytes: memoryMB << 20}
 	}
 	return m
 }()
+
+// readClasses reads the table. A line that is none is our mistake.
+func readClasses(table string) map[string]Class {
+	m := map[string]Class{}
+	for line := range strings.Lines(table) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		var c Class
+		var memoryMB int64
+		if n, err := fmt.Sscanf(line, "%s\t%d\t%d", &c.Name, &c.CPUs, &memoryMB); n != 3 || err != nil {
+			panic("classes.tsv: " + line)
+		}
+		if _, twice := m[c.Name]; twice {
+			panic("classes.tsv has twice " + c.Name)
+		}
+		c.MemoryBytes, c.Enforced = memoryMB<<20, true
+		m[c.Name] = c
+	}
+	return m
+}
 
 // FindClass returns the class with that name.
 func FindClass(name string) (Class, bool) {

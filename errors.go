@@ -57,6 +57,12 @@ const (
 	CodeInvalidClusterBackup    Code = "invalid-cluster-automated-backup-state"
 	CodeResourceNotFound        Code = "resource-not-found"
 	CodeInvalidVPCNetworkState  Code = "invalid-vpc-network-state"
+	CodeSubscriptionNotFound    Code = "subscription-not-found"
+	CodeGlobalClusterNotFound   Code = "global-cluster-not-found"
+	CodeProxyNotFound           Code = "proxy-not-found"
+	CodeReservedNotFound        Code = "reserved-instance-not-found"
+	CodeOfferingNotFound        Code = "reserved-instances-offering-not-found"
+	CodeBlueGreenNotFound       Code = "blue-green-deployment-not-found"
 )
 
 // Codes lists every Code, so that tests can walk them.
@@ -75,6 +81,7 @@ var Codes = []Code{
 	CodeClusterNotFound, CodeClusterExists, CodeInvalidClusterState, CodeClusterQuota, CodeClusterGroupNotFound,
 	CodeClusterSnapshotNotFound, CodeClusterSnapshotExists, CodeInvalidClusterSnapshot,
 	CodeClusterBackupNotFound, CodeInvalidClusterBackup, CodeResourceNotFound, CodeInvalidVPCNetworkState,
+	CodeSubscriptionNotFound, CodeGlobalClusterNotFound, CodeProxyNotFound, CodeReservedNotFound, CodeOfferingNotFound, CodeBlueGreenNotFound,
 }
 
 // Error is an error that a user may see. Message is safe for users; Err is the

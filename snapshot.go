@@ -109,6 +109,10 @@ type SnapshotSpec struct {
 	// VerifySeq rises with each wish to have it verified: see Verification.
 	VerifySeq int64 `json:"verifySeq,omitempty"`
 
+	// GoneAs is the name that the instance had when it was deleted, where that is another than
+	// in Source: by it its retained backups are found.
+	GoneAs string `json:"goneAs,omitempty"`
+
 	OptionGroup string    `json:"optionGroup"`
 	Tags        []Tag     `json:"tags,omitempty"`
 	Deleting    *Deletion `json:"deleting,omitempty"`

@@ -1,6 +1,9 @@
 package kurabe
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // InstanceSettings are the properties of an instance whose change may wait for
 // the maintenance window.
@@ -29,6 +32,26 @@ func (s InstanceSettings) KeepsLog() bool { return s.RetentionDays > 0 }
 type Password struct {
 	Seq      int64  `json:"seq"`
 	Verifier string `json:"verifier"`
+	// Of is the instance at which it was asked for, "": the one whose spec this is. The
+	// two name it (see Note): numbers of other instances say nothing.
+	Of InstanceID `json:"of,omitempty"`
+	// Inherited: nobody has asked for a password since the data was written, which has one
+	// already. What users made of it and of their rights by SQL stays.
+	Inherited bool `json:"inherited,omitempty"`
+}
+
+// From is the password as another instance has it that takes it over from this one.
+func (p Password) From(id InstanceID) Password {
+	if p.Of == "" {
+		p.Of = id.Owner()
+	}
+	return p
+}
+
+// Note names the password in the data in which it was set. It goes where the data goes: to
+// standbys, read replicas, snapshots and moments.
+func (p Password) Note(id InstanceID) string {
+	return string(p.From(id).Of) + " " + strconv.FormatInt(p.Seq, 10)
 }
 
 // Power is whether the user wants the instance to run. Seq rises with each

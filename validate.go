@@ -68,9 +68,9 @@ func FoldIdentifier(parameter, name string) (string, error) {
 func checkIdentifier(parameter, folded string, longest int) error {
 	switch {
 	case len(folded) > longest:
-		return Errorf(CodeInvalidParameterValue, "The parameter %s is not a valid identifier because it is longer than %d characters.", parameter, longest)
+		return Errorf(CodeInvalidParameterValue, WordsTooLong, parameter, longest)
 	case !identifierRule.MatchString(folded):
-		return Errorf(CodeInvalidParameterValue, "The parameter %s is not a valid identifier. Identifiers must begin with a letter; must contain only ASCII letters, digits, and hyphens; and must not end with a hyphen or contain two consecutive hyphens.", parameter)
+		return Errorf(CodeInvalidParameterValue, WordsIdentifier, parameter)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func CheckMasterUsername(engine EngineName, name string) error {
 		return Errorf(CodeInvalidParameterValue, "The parameter MasterUsername is not a valid identifier for engine %s: 1 to %d letters, digits or underscores, a letter first", engine, longest)
 	}
 	if ReservedUser(engine, name) {
-		return Errorf(CodeInvalidParameterValue, "MasterUsername %s cannot be used as it is a reserved word used by the engine", name)
+		return Errorf(CodeInvalidParameterValue, WordsReservedUser, name)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func CheckDatabaseName(engine EngineName, name string) error {
 		return Errorf(CodeInvalidParameterValue, "The parameter DBName must begin with a letter and contain only letters, digits and underscores, at most %d of them, for engine %s", longest, engine)
 	}
 	if ReservedDatabase(engine, name) {
-		return Errorf(CodeInvalidParameterValue, "DBName %s cannot be used as it is a reserved word used by the engine", name)
+		return Errorf(CodeInvalidParameterValue, WordsReservedDatabase, name)
 	}
 	return nil
 }
@@ -144,18 +144,16 @@ func CheckMasterPassword(engine EngineName, password string) error {
 	if engine == MariaDB {
 		longest = maxMariaDBPass
 	}
-	bad := len(password) < minPassword || len(password) > longest
-	for i := 0; i < len(password) && !bad; i++ {
-		c := password[i]
-		if c <= ' ' || c > '~' {
-			return Errorf(CodeInvalidParameterValue, "The parameter MasterUserPassword is not a valid password. Only printable ASCII characters besides '/', '@', '\"', ' ' may be used.")
-		}
-		if c == '/' || c == '@' || c == '"' {
-			return Errorf(CodeInvalidParameterValue, "The parameter MasterUserPassword is not a valid password. Only printable ASCII characters besides '/', '@', '\"', ' ' may be used.")
-		}
+	if len(password) < minPassword {
+		return Errorf(CodeInvalidParameterValue, WordsPasswordShort, minPassword)
 	}
-	if bad {
-		return Errorf(CodeInvalidParameterValue, "The parameter MasterUserPassword is not a valid password because it is shorter than %d characters or longer than %d.", minPassword, longest)
+	if len(password) > longest {
+		return Errorf(CodeInvalidParameterValue, WordsPasswordLong, longest)
+	}
+	for _, c := range []byte(password) {
+		if c <= ' ' || c > '~' || c == '/' || c == '@' || c == '"' {
+			return Errorf(CodeInvalidParameterValue, WordsPasswordText)
+		}
 	}
 	return nil
 }

@@ -7,11 +7,6 @@ import "time"
 const (
 	VerifyProblemsMax     = 20
 	VerifyProblemCharsMax = 500
-	VerifiedTag           = "kurabe:last-verified-restore" // on snapshots: when the last good verification ended
-	DamagedTag            = "kurabe:damage-found"          // on snapshots: when the last verification or restore met damage
-	MethodTag             = "kurabe:method"                // on snapshots: SnapshotCloned or SnapshotCopied
-	OccupiedTag           = "kurabe:occupied-bytes"        // on snapshots: SnapshotFacts.OccupiedBytes
-	ReservedTagPrefix     = "kurabe:"                      // of tags that the service sets
 )
 
 // Verification is what came out of restoring a snapshot beside everything else: its

@@ -17,6 +17,7 @@ type explainedSnapshot struct {
 	Facts                    kurabe.SnapshotFacts
 	Failure                  *kurabe.Failure
 	Damage, Notes            []string
+	VerifiedAt               time.Time
 }
 
 // printSnapshots shows the snapshots of an instance: how each was taken, how long
@@ -46,6 +47,9 @@ func printSnapshots(w io.Writer, list []explainedSnapshot) {
 		}
 		if why := s.Facts.Instead; why != "" {
 			fmt.Fprintf(w, "            %s was taken from the server that serves clients: %s\n", s.Name, why)
+		}
+		if !s.VerifiedAt.IsZero() {
+			fmt.Fprintf(w, "            %s was restored and verified: %s\n", s.Name, when(s.VerifiedAt))
 		}
 		for _, d := range s.Damage {
 			fmt.Fprintf(w, "            %s is DAMAGED: %s\n", s.Name, d)

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"kurabe"
 	"kurabe/internal/logkey"
 	"kurabe/internal/metrics"
 	"kurabe/internal/volume"
@@ -49,7 +48,7 @@ func metricsToken(data string) (logkey.Secret, error) {
 type metricsPage struct {
 	token logkey.Secret
 	ready func() error
-	look  func(context.Context) []kurabe.Following
+	look  func(context.Context) metrics.Page
 }
 
 // ServeHTTP implements http.Handler.
@@ -65,9 +64,9 @@ func (p metricsPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		say(w, http.StatusServiceUnavailable, "the service does not follow its state now")
 		return
 	}
-	list := p.look(r.Context())
+	page := p.look(r.Context())
 	w.Header().Set("Content-Type", metrics.ContentType)
-	_ = metrics.Render(w, list, time.Now()) // a scraper that has gone is not our failure
+	_ = metrics.Render(w, page, time.Now()) // a scraper that has gone is not our failure
 }
 
 // say answers a scraper, which is no client of AWS, with a line of text.

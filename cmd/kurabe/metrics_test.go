@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/metrics"
 )
 
 // The token is made once, and what a person puts in its place counts.
@@ -42,9 +43,9 @@ func TestMetricsToken(t *testing.T) {
 func TestMetricsPage(t *testing.T) {
 	const token = "0123456789abcdef"
 	asked, trouble := 0, error(nil)
-	p := metricsPage{token: token, ready: func() error { return trouble }, look: func(context.Context) []kurabe.Following {
+	p := metricsPage{token: token, ready: func() error { return trouble }, look: func(context.Context) metrics.Page {
 		asked++
-		return []kurabe.Following{{Name: "shop", Standbys: true, Synced: true}}
+		return metrics.Page{Following: []kurabe.Following{{Name: "shop", Standbys: true, Synced: true}}}
 	}}
 	get := func(authorization string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)

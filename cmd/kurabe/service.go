@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
 	"kurabe/internal/logs"
+	"kurabe/internal/metrics"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
 	"kurabe/internal/store"
@@ -378,7 +381,14 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	}))
 	follow := s.newFollowings()
 	server.Handle("GET /kurabe/following", server.Signed(func(r *http.Request) (any, error) { return follow.look(r.Context()), nil }))
-	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, follow.look})
+	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, func(ctx context.Context) metrics.Page {
+		return metrics.Page{Following: follow.look(ctx), Snapshots: reconcile.Snapshots(s.view)}
+	}})
+	server.Handle("GET /kurabe/snapshots", server.Signed(func(r *http.Request) (any, error) {
+		return slices.DeleteFunc(reconcile.Snapshots(s.view), func(k kurabe.SnapshotKnown) bool {
+			return isOther(r, "instance", k.Instance) || isOther(r, "name", k.Name)
+		}), nil
+	}))
 	server.Handle("GET /kurabe/endpoints", server.Signed(func(*http.Request) (any, error) { return c.NamedEndpoints(), nil }))
 	server.Handle("GET /kurabe/occupied", server.Signed(func(*http.Request) (any, error) { return reconcile.Occupied(s.view), nil }))
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
@@ -447,4 +457,10 @@ func (s *service) close() {
 		}
 	}
 	s.leave()
+}
+
+// isOther says whether a query asks for another value of a key than this one.
+func isOther(r *http.Request, key, value string) bool {
+	asked := r.URL.Query().Get(key)
+	return asked != "" && !strings.EqualFold(asked, value)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -35,12 +34,12 @@ deleting it would free on the disk by now, as of the last look at it.`,
 			if len(args) > 0 {
 				in.DBInstanceIdentifier = aws.String(args[0])
 			}
-			occupied, err := c.occupied(cmd.Context())
+			known, err := c.knownSnapshots(cmd.Context())
 			if err != nil {
 				return err
 			}
 			table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(table, "NAME\tINSTANCE\tTYPE\tENGINE\tSTORAGE\tSTATUS\tTAKEN\tOCCUPIES")
+			fmt.Fprintln(table, "NAME\tINSTANCE\tTYPE\tENGINE\tSTORAGE\tSTATUS\tTAKEN\tOCCUPIES\tVERIFIED")
 			pages := rds.NewDescribeDBSnapshotsPaginator(c.Client, in)
 			for pages.HasMorePages() {
 				page, err := pages.NextPage(cmd.Context())
@@ -48,9 +47,9 @@ deleting it would free on the disk by now, as of the last look at it.`,
 					return friendly(err)
 				}
 				for _, s := range page.DBSnapshots {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s %s\t%d GiB\t%s\t%s\t%s\n", aws.ToString(s.DBSnapshotIdentifier), aws.ToString(s.DBInstanceIdentifier),
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s %s\t%d GiB\t%s\t%s\t%s\t%s\n", aws.ToString(s.DBSnapshotIdentifier), aws.ToString(s.DBInstanceIdentifier),
 						aws.ToString(s.SnapshotType), aws.ToString(s.Engine), aws.ToString(s.EngineVersion), aws.ToInt32(s.AllocatedStorage),
-						snapshotStatus(s), takenAt(s), occupied.of(s))
+						known.status(s), takenAt(s), known.occupies(s), known.verified(s))
 				}
 			}
 			return table.Flush()
@@ -61,29 +60,47 @@ deleting it would free on the disk by now, as of the last look at it.`,
 	return c
 }
 
-// occupiedBytes is what snapshots occupy, by name.
-type occupiedBytes map[string]int64
+// knownSnapshots is what the service knows of snapshots beyond RDS's members, by name.
+type knownSnapshots map[string]kurabe.SnapshotKnown
 
-func (c *client) occupied(ctx context.Context) (occupiedBytes, error) {
-	body, err := c.get(ctx, "/kurabe/occupied", url.Values{})
+func (c *client) knownSnapshots(ctx context.Context) (knownSnapshots, error) {
+	body, err := c.get(ctx, "/kurabe/snapshots", url.Values{})
 	if err != nil {
 		return nil, err
 	}
-	var o occupiedBytes
-	return o, json.Unmarshal(body, &o)
+	var list []kurabe.SnapshotKnown
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, err
+	}
+	known := knownSnapshots{}
+	for _, k := range list {
+		if !k.Cluster {
+			known[k.Name] = k
+		}
+	}
+	return known, nil
 }
 
-func (o occupiedBytes) of(s types.DBSnapshot) string {
-	if bytes, known := o[aws.ToString(s.DBSnapshotIdentifier)]; known {
-		return kurabe.FormatBytes(bytes)
+// occupies tells how a snapshot was taken and what it occupies.
+func (k knownSnapshots) occupies(s types.DBSnapshot) string {
+	if one := k[aws.ToString(s.DBSnapshotIdentifier)]; one.Taken {
+		return kurabe.FormatBytes(one.OccupiedBytes)
 	}
 	return "-"
 }
 
-// snapshotStatus says how far one is that is not there yet.
-func snapshotStatus(s types.DBSnapshot) string {
+// verified is when a snapshot was last restored and found sound.
+func (k knownSnapshots) verified(s types.DBSnapshot) string {
+	if at := k[aws.ToString(s.DBSnapshotIdentifier)].VerifiedAt; !at.IsZero() {
+		return when(at)
+	}
+	return "-"
+}
+
+// status says how far one is that is not there yet, and whether one is damaged.
+func (k knownSnapshots) status(s types.DBSnapshot) string {
 	status := aws.ToString(s.Status)
-	if slices.ContainsFunc(s.TagList, func(t types.Tag) bool { return aws.ToString(t.Key) == kurabe.DamagedTag }) {
+	if !k[aws.ToString(s.DBSnapshotIdentifier)].DamagedAt.IsZero() {
 		return status + ", damaged"
 	}
 	if status == "creating" || status == "copying" {

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"kurabe/internal/aws/fault"
 	"kurabe/internal/aws/query"
+	"kurabe/internal/aws/sigv4"
 )
 
 // maxHandling bounds a handler. Requests only store and read records; botocore
@@ -34,6 +36,8 @@ type call struct {
 	model       *query.Model // nil until the service is known
 	action      string
 	accessKeyID string
+	region      string // that it was signed for, where any one is taken
+	foreign     string // the signing name of a service that is not here
 	status      int
 	err         error
 }
@@ -48,6 +52,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	var f *fault.Fault
 	if err != nil {
 		f = faultOf(err)
+		f.Message = regions{s.config.Region, s.config.Account}.outward(f.Message, c.region)
 		c.status, c.err, body = f.Status, err, c.encodeFault(h, r, f)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -79,6 +84,11 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request, c *call) (body []
 // new client's CBOR or JSON request may look like a form to whoever looks at the
 // body first.
 func (s *Server) route(w http.ResponseWriter, r *http.Request, c *call) ([]byte, error) {
+	// Before anything is verified: of a service that is not here no signature is right.
+	if name := sigv4.ServiceOf(r); name != "" && !slices.Contains(s.names, name) {
+		c.foreign = name
+		return nil, s.unknownProtocol("service " + name)
+	}
 	switch {
 	case r.Header.Get(headerProtocol) != "":
 		return nil, s.unknownProtocol("protocol " + r.Header.Get(headerProtocol))

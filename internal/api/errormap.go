@@ -69,6 +69,13 @@ var wires = map[kurabe.Code]wire{
 	kurabe.CodeInvalidClusterBackup:    {"InvalidDBClusterAutomatedBackupStateFault", 400},
 
 	kurabe.CodeResourceNotFound: {"ResourceNotFoundFault", 404},
+
+	kurabe.CodeSubscriptionNotFound:  {"SubscriptionNotFound", 404},
+	kurabe.CodeGlobalClusterNotFound: {"GlobalClusterNotFoundFault", 404},
+	kurabe.CodeProxyNotFound:         {"DBProxyNotFoundFault", 404},
+	kurabe.CodeReservedNotFound:      {"ReservedDBInstanceNotFound", 404},
+	kurabe.CodeOfferingNotFound:      {"ReservedDBInstancesOfferingNotFound", 404},
+	kurabe.CodeBlueGreenNotFound:     {"BlueGreenDeploymentNotFoundFault", 404},
 }
 
 // internalMessage is AWS's text for InternalFailure. The cause is in our log, under the request id.

@@ -3,7 +3,9 @@ package api
 import (
 	"encoding/binary"
 	"encoding/json"
+	"encoding/xml"
 	"net/http"
+	"slices"
 	"strings"
 
 	"kurabe/internal/aws/fault"
@@ -29,10 +31,43 @@ func (c *call) encodeFault(h http.Header, r *http.Request, f *fault.Fault) []byt
 	case r.Header.Get(headerTarget) != "" || strings.HasPrefix(kind, "application/json"):
 		h.Set("Content-Type", "application/json")
 		h.Set("X-Amzn-ErrorType", f.Code)
-		body, _ := json.Marshal(map[string]string{"__type": f.Code, "message": f.Message}) // strings always marshal
-		return body
+		return jsonFault(f)
+	}
+	if c.foreign != "" {
+		return c.foreignFault(h, r, f)
 	}
 	return c.model.EncodeFault(f, c.id)
+}
+
+// xmlServices are those of AWS whose clients read an error in XML although they send no form.
+var xmlServices = []string{"s3", "s3express", "s3-outposts", "route53", "cloudfront", "s3-object-lambda"}
+
+// foreignFault is read by clients of the REST protocols, of EC2's and of the query protocol.
+func (c *call) foreignFault(h http.Header, r *http.Request, f *fault.Fault) []byte {
+	switch form := strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"); {
+	case c.foreign == "ec2":
+		return []byte("<Response><Errors><Error><Code>" + escaped(f.Code) + "</Code><Message>" + escaped(f.Message) +
+			"</Message></Error></Errors><RequestID>" + c.id + "</RequestID></Response>")
+	case slices.Contains(xmlServices, c.foreign):
+		h.Set("Content-Type", "application/xml")
+		return []byte("<Error><Code>" + escaped(f.Code) + "</Code><Message>" + escaped(f.Message) + "</Message><RequestId>" + c.id + "</RequestId></Error>")
+	case form || r.URL.Query().Has("Action"):
+		return c.model.EncodeFault(f, c.id)
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Amzn-ErrorType", f.Code)
+	return jsonFault(f)
+}
+
+func escaped(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // a builder takes everything
+	return b.String()
+}
+
+func jsonFault(f *fault.Fault) []byte {
+	body, _ := json.Marshal(map[string]string{"__type": f.Code, "message": f.Message}) // strings always marshal
+	return body
 }
 
 // cborFault is the map {"__type": code, "message": message}.

@@ -47,3 +47,25 @@ func TestForeignProtocols(t *testing.T) {
 		}
 	})
 }
+
+// A service that is not here is said to be that, in its own protocol, and no signature is judged.
+func TestForeignServices(t *testing.T) {
+	const form = "application/x-www-form-urlencoded; charset=utf-8"
+	for _, c := range []struct{ service, method, kind, body, want string }{
+		{"monitoring", "POST", form, "Action=ListMetrics&Version=2010-08-01", "<ErrorResponse><Error><Type>Sender</Type><Code>UnknownOperationException</Code>"},
+		{"ec2", "POST", form, "Action=DescribeVpcs&Version=2016-11-15", "<Response><Errors><Error><Code>UnknownOperationException</Code>"},
+		{"s3", "PUT", "", "", "<Error><Code>UnknownOperationException</Code>"},
+		{"lambda", "GET", "", "", `{"__type":"UnknownOperationException"`},
+		{"pi", "POST", "application/x-amz-json-1.1", "{}", `{"__type":"UnknownOperationException"`},
+	} {
+		w := send(t, New(testConfig(rdsService())), c.body, func(r *http.Request) {
+			r.Method = c.method
+			r.Header.Set("Content-Type", c.kind)
+			scope := r.Header.Get("Authorization")
+			r.Header.Set("Authorization", strings.Replace(scope, "/rds/", "/"+c.service+"/", 1))
+		})
+		if w.Code != 404 || !strings.HasPrefix(w.Body.String(), c.want) || !strings.Contains(w.Body.String(), "No service here answers the service "+c.service) {
+			t.Errorf("%s: %d %s", c.service, w.Code, w.Body)
+		}
+	}
+}

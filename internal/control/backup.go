@@ -98,11 +98,14 @@ func (c *Control) AutomatedBackups(f BackupFilter, marker string, max int) ([]Au
 			byID[i.ID] = AutomatedBackup{Source: kurabe.SourceOf(i.Spec, have.Status), Schedule: i.Spec.BackupWindow, Tags: i.Spec.Tags}
 		}
 	}
-	newest := map[kurabe.InstanceID]*store.Snapshot{}
+	newest, named := map[kurabe.InstanceID]*store.Snapshot{}, map[kurabe.InstanceID]string{}
 	for _, s := range c.View.Snapshots() {
 		id := s.Spec.Source.Instance
 		if _, there := c.View.Instance(id); there || s.Spec.Source.Cluster != c.cluster || s.Spec.Kind != kurabe.SnapshotAutomated || s.Spec.Deleting != nil {
 			continue
+		}
+		if s.Spec.GoneAs != "" {
+			named[id] = s.Spec.GoneAs
 		}
 		// The newest says best what the instance was.
 		if have := newest[id]; have == nil || c.newer(s, have) {
@@ -112,6 +115,9 @@ func (c *Control) AutomatedBackups(f BackupFilter, marker string, max int) ([]Au
 	}
 	var list []AutomatedBackup
 	for id, b := range byID {
+		if name := named[id]; name != "" && b.State == BackupRetained {
+			b.Source.Name = name
+		}
 		b.Window = c.restorable(id)
 		if b.State == "" {
 			b.State = BackupActive

@@ -132,10 +132,10 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 // checkNames checks users, databases, locale, zone and tags.
 func (c *Control) checkNames(s *kurabe.InstanceSpec, n NewInstance, v kurabe.EngineVersion) error {
 	if n.MasterUsername == "" {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter MasterUsername must be provided and must not be blank.")
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsBlank, "MasterUsername")
 	}
 	if n.MasterPassword == "" {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter MasterUserPassword must be provided and must not be blank.")
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsBlank, "MasterUserPassword")
 	}
 	if err := kurabe.CheckMasterUsername(s.Engine, n.MasterUsername); err != nil {
 		return err

@@ -234,7 +234,7 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 func (c *Control) growStorage(i Instance, w *kurabe.InstanceSettings, gib int) error {
 	have := i.Settings().StorageGiB
 	if gib < have {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Invalid storage size for engine name %s and storage type %s: %d. Storage cannot shrink; it is %d GiB.", i.Spec.Engine, w.StorageType, gib, have)
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsStorageSize+". Storage cannot shrink; it is %d GiB.", i.Spec.Engine, w.StorageType, gib, have)
 	}
 	t, ok := kurabe.FindStorageType(w.StorageType)
 	gib = t.GrowStorage(have, gib)

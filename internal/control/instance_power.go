@@ -67,6 +67,9 @@ func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string
 		}
 		s.Deleting = &kurabe.Deletion{At: c.Now().UTC(), KeepBackups: keepBackups}
 		s.Action = kurabe.StateDeleting
+		if keepBackups {
+			c.keepName(i, change)
+		}
 		c.promoteReplicas(i.Spec.ID, change)
 		if finalSnapshot == "" {
 			return nil
@@ -81,6 +84,23 @@ func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string
 		s.Deleting.FinalSnapshot, err = c.snapshotBefore(change, "FinalDBSnapshotIdentifier", finalSnapshot, i)
 		return err
 	})
+}
+
+// keepName notes the name that an instance has last with its newest automated snapshot: the
+// instance is gone when somebody looks for its backups.
+func (c *Control) keepName(i Instance, change *store.Change) {
+	list := c.automated(i.Spec.ID)
+	if len(list) == 0 {
+		return
+	}
+	newest := list[len(list)-1]
+	if newest.Spec.Source.Name == i.Name {
+		return
+	}
+	spec := *newest.Spec
+	spec.GoneAs = i.Name
+	spec.Revision++
+	change.PutSnapshot(spec, newest.SpecMod)
 }
 
 // Deletable says why an instance cannot be deleted whatever else is asked for.

@@ -111,7 +111,7 @@ func (c *Control) replicaSpec(from *store.Instance, n NewInstance) (kurabe.Insta
 	of, has := from.Spec, c.read(from).Settings()
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating, Source: from.ID,
-		Engine: of.Engine, MasterUsername: of.MasterUsername, Password: of.Password, DatabaseName: of.DatabaseName, Locale: of.Locale,
+		Engine: of.Engine, MasterUsername: of.MasterUsername, Password: of.Password.From(from.ID), DatabaseName: of.DatabaseName, Locale: of.Locale,
 		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
 		Tags: n.Tags, ParameterGroupSeq: 1,
 	}
@@ -190,7 +190,7 @@ func (c *Control) promote(s *kurabe.InstanceSpec) {
 		if !ok {
 			return
 		}
-		s.Password = source.Spec.Password
+		s.Password = source.Spec.Password.From(id)
 		id = kurabe.Followed(*source.Spec, source.Status)
 	}
 }

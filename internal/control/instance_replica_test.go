@@ -39,7 +39,7 @@ func TestCreateReplicaTakesWhatItsSourceHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := i.Spec
-	if s.Source != "db-SHOP" || i.Source != "shop" || !i.IsReplica() || s.Name != "reads" || s.MasterUsername != "boss" || s.Password != (kurabe.Password{Seq: 3, Verifier: "v3"}) {
+	if s.Source != "db-SHOP" || i.Source != "shop" || !i.IsReplica() || s.Name != "reads" || s.MasterUsername != "boss" || s.Password != (kurabe.Password{Seq: 3, Verifier: "v3", Of: "db-SHOP"}) {
 		t.Errorf("%+v, source %q", s, i.Source)
 	}
 	if s.Now.Class != "db.local.micro" || s.Now.StorageGiB != 30 || s.Now.RetentionDays != 0 || s.Now.MultiAZ || s.Now.Port != 5432 || s.ParameterGroup != "default.postgres15" {
@@ -108,7 +108,7 @@ func TestPromotedReplicaOfAReplica(t *testing.T) {
 	addReplica(t, c, "reads", "db-SHOP")
 	addReplica(t, c, "lower", "db-READS")
 	i, err := c.PromoteReplica(t.Context(), "lower", nil, nil)
-	if err != nil || i.Spec.Password != (kurabe.Password{Seq: 3, Verifier: "v3"}) {
+	if err != nil || i.Spec.Password != (kurabe.Password{Seq: 3, Verifier: "v3", Of: "db-SHOP"}) {
 		t.Errorf("%+v, %v", i.Spec.Password, err)
 	}
 	addReplica(t, c, "other", "db-READS")

@@ -54,7 +54,7 @@ func (c *Control) SwitchoverReplica(ctx context.Context, name string) (Instance,
 		yielding.Action = kurabe.StateModifying
 		yielding.Revision++
 		change.PutInstance(yielding, source.SpecMod)
-		s.Password = source.Spec.Password
+		s.Password = source.Spec.Password.From(source.ID)
 		keep(s, from.Settings().RetentionDays)
 		s.Action = kurabe.StateModifying
 		return nil

@@ -27,7 +27,7 @@ func TestSwitchoverReplica(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := i.Spec; s.Password != (kurabe.Password{Seq: 3, Verifier: "v3"}) || s.Now.RetentionDays != 7 || s.Revision != 2 || i.State != kurabe.StateModifying || i.Source != "shop" {
+	if s := i.Spec; s.Password != (kurabe.Password{Seq: 3, Verifier: "v3", Of: "db-SHOP"}) || s.Now.RetentionDays != 7 || s.Revision != 2 || i.State != kurabe.StateModifying || i.Source != "shop" {
 		t.Errorf("%+v, %s", s, i.State)
 	}
 	source, err := c.Instance("shop")

@@ -156,3 +156,12 @@ func (c *Control) ownParameterGroup(name, what string) (store.Record[kurabe.Para
 	}
 	return g, err
 }
+
+// DefaultGroupOf is the default parameter group of the version that an instance runs.
+func (c *Control) DefaultGroupOf(i Instance) string {
+	v, err := c.engineVersion(string(i.Spec.Engine), i.EngineVersion())
+	if err != nil {
+		return i.Spec.ParameterGroup // a version that is on no host any more
+	}
+	return kurabe.DefaultGroup(v.Family)
+}

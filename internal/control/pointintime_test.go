@@ -97,28 +97,3 @@ func TestClockWentBack(t *testing.T) {
 		}
 	}
 }
-
-// What was found is shown with the snapshot, and nobody else can say so.
-func TestDamageIsShown(t *testing.T) {
-	c := newTestWorld(t)
-	addSnapshotOf(t, c, "by-hand", kurabe.SnapshotManual, testNow)
-	tags := func() map[string]string {
-		s, err := c.Snapshot("by-hand")
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := map[string]string{}
-		for _, tag := range s.ShownTags() {
-			out[tag.Key] = tag.Value
-		}
-		return out
-	}
-	setVerified(t, c, "by-hand", kurabe.SnapshotAvailable, &kurabe.Verification{At: testNow, Problems: []string{"x"}})
-	if got := tags(); got[kurabe.DamagedTag] != "2026-11-21T12:00:00Z" || got[kurabe.VerifiedTag] != "" || got["team"] != "blue" {
-		t.Errorf("%v", got)
-	}
-	setVerified(t, c, "by-hand", kurabe.SnapshotAvailable, &kurabe.Verification{At: testNow, OK: true})
-	if got := tags(); got[kurabe.DamagedTag] != "" || got[kurabe.VerifiedTag] == "" {
-		t.Errorf("%v", got)
-	}
-}

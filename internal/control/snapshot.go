@@ -114,7 +114,7 @@ func (c *Control) CreateSnapshot(ctx context.Context, name, instance string, tag
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if err := checkSnapshotTags(tags); err != nil {
+	if err := kurabe.CheckTags(tags); err != nil {
 		return Snapshot{}, err
 	}
 	var id kurabe.SnapshotID
@@ -203,7 +203,7 @@ func (c *Control) CopySnapshot(ctx context.Context, source, target string, tags 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if err := checkSnapshotTags(tags); err != nil {
+	if err := kurabe.CheckTags(tags); err != nil {
 		return Snapshot{}, err
 	}
 	var id kurabe.SnapshotID

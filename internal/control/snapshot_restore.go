@@ -83,11 +83,14 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 	of := from.Spec.Source
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
-		Engine: of.Engine, MasterUsername: of.MasterUsername, Password: of.Password, DatabaseName: of.DatabaseName, Locale: of.Locale,
+		Engine: of.Engine, MasterUsername: of.MasterUsername, DatabaseName: of.DatabaseName, Locale: of.Locale,
 		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
 		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.cluster,
 		Origin: &kurabe.Origin{Snapshot: from.ID, Name: from.Spec.Name},
 	}
+	// As on RDS, the data keeps its users: the password is that of the moment that it shows.
+	s.Password = of.Password.From(of.Instance)
+	s.Password.Inherited = true
 	if err := sameSource(of, n); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
@@ -111,7 +114,7 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 		return s, version, err
 	}
 	if s.Now.StorageGiB < of.Settings.StorageGiB {
-		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "AllocatedStorage of %d GiB is less than the %d GiB of snapshot %s: storage never shrinks", s.Now.StorageGiB, of.Settings.StorageGiB, from.Spec.Name)
+		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsStorageSize+". Snapshot %s has %d GiB, and storage never shrinks.", s.Engine, s.Now.StorageType, s.Now.StorageGiB, from.Spec.Name, of.Settings.StorageGiB)
 	}
 	s.ParameterGroup = nameOr(n.ParameterGroup, kurabe.DefaultGroup(version.Family))
 	s.OptionGroup = nameOr(n.OptionGroup, DefaultOptionGroup(version))

@@ -7,33 +7,21 @@ import (
 	"kurabe"
 )
 
-// shownTags are the keys of the tags by which the service tells what it knows of a
-// snapshot. They are not stored, and do not count among the tags that it may have.
-var shownTags = []string{kurabe.VerifiedTag, kurabe.DamagedTag, kurabe.MethodTag, kurabe.OccupiedTag}
-
-// checkOwnTags refuses tags that only the service may set or remove.
+// checkOwnTags refuses keys that only our own commands (clone, lab) may set.
 func checkOwnTags(keys ...string) error {
 	for _, key := range keys {
 		if reservedTag(key) {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Tag keys beginning with %q are reserved: %q", kurabe.ReservedTagPrefix, key)
+			return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Tag keys beginning with %q are reserved: %q", reservedTagPrefix, key)
 		}
 	}
 	return nil
 }
 
-func reservedTag(key string) bool {
-	return strings.HasPrefix(strings.ToLower(key), kurabe.ReservedTagPrefix)
-}
+// reservedTagPrefix begins the marks of our own commands.
+const reservedTagPrefix = "kurabe:"
 
-// checkSnapshotTags checks the tags that a new snapshot is given. Marks of our own
-// commands (kurabe:clone) are among them; what the service itself shows is not.
-func checkSnapshotTags(tags []kurabe.Tag) error {
-	for _, t := range tags {
-		if slices.Contains(shownTags, t.Key) {
-			return checkOwnTags(t.Key)
-		}
-	}
-	return kurabe.CheckTags(tags)
+func reservedTag(key string) bool {
+	return strings.HasPrefix(strings.ToLower(key), reservedTagPrefix)
 }
 
 // inherited are those of a resource's tags that pass to what is made of it: a mark of

@@ -113,3 +113,16 @@ func TestExpiryMeetsReaders(t *testing.T) {
 		})
 	}
 }
+
+// The users of a restored instance are those of its data: nobody has asked for a password since.
+func TestRestoreInheritsThePassword(t *testing.T) {
+	c := newTestWorld(t)
+	spec := newTestSpec("orders")
+	spec.Password = kurabe.Password{Seq: 3, Verifier: "v3"}
+	addInstance(t, c, spec)
+	mustSnapshot(t, c, "by-hand", "orders")
+	i, err := c.RestoreSnapshot(t.Context(), "by-hand", NewInstance{Name: "back"})
+	if err != nil || i.Spec.Password != (kurabe.Password{Seq: 3, Verifier: "v3", Of: spec.ID, Inherited: true}) {
+		t.Errorf("%+v, %v", i.Spec.Password, err)
+	}
+}

@@ -1,15 +1,11 @@
 package control
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"kurabe"
 )
-
-// awsSubnet is the form of EC2's subnet ids: 8 hex digits of old, 17 today.
-var awsSubnet = regexp.MustCompile(`^subnet-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
 const (
 	subnetPrefix = "subnet-"
@@ -19,13 +15,10 @@ const (
 
 // placeSubnets gives each subnet its zone.
 //
-// Kurabe has one flat network, so a subnet is a label that stands for a zone.
-// The ids "subnet-ZONE" of the default group name theirs. Any other id of EC2's
-// form is taken as well, so that configurations written for AWS work unchanged:
-// in the order of their text, each takes the zone that has the fewest subnets of
-// the list so far, the first of c.Zones among equals. The outcome depends on the
-// set of ids alone, and a list covers as many zones as it can: two ids cover two
-// zones.
+// Kurabe has one flat network, so a subnet is a label that stands for a zone: those of the
+// default group, "subnet-ZONE". Another id is that of no subnet, as it would be on RDS, unless
+// a group has it: earlier versions gave zones to all ids of EC2's form, and their groups keep
+// them.
 func (c *Control) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
@@ -35,26 +28,22 @@ func (c *Control) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
 	}
 	zones := map[string]string{}
 	count := map[string]int{}
-	var labels, bad []string
+	var bad []string
+	kept := c.keptSubnets()
 	for _, id := range ids {
 		zone := strings.TrimPrefix(id, subnetPrefix)
-		switch {
-		case zone != id && slices.Contains(c.Zones, zone):
-			zones[id] = zone
-			count[zone]++
-		case awsSubnet.MatchString(id):
-			labels = append(labels, id)
-		default:
-			bad = append(bad, id)
+		if zone == id || !slices.Contains(c.Zones, zone) {
+			zone = kept[id]
 		}
+		if zone == "" {
+			bad = append(bad, id)
+			continue
+		}
+		zones[id] = zone
+		count[zone]++
 	}
 	if len(bad) > 0 {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidSubnet, "Some input subnets in :[%s] are invalid.", strings.Join(bad, ", "))
-	}
-	for _, id := range labels {
-		zone := slices.MinFunc(c.Zones, func(a, b string) int { return count[a] - count[b] })
-		zones[id] = zone
-		count[zone]++
 	}
 	if len(count) < minZones {
 		covered := "none"
@@ -68,6 +57,17 @@ func (c *Control) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
 		list[n] = kurabe.Subnet{ID: id, Zone: zones[id]}
 	}
 	return list, nil
+}
+
+// keptSubnets are the zones of the subnets that groups have, by id.
+func (c *Control) keptSubnets() map[string]string {
+	kept := map[string]string{}
+	for _, g := range c.View.SubnetGroups() {
+		for _, s := range g.Value.Subnets {
+			kept[s.ID] = s.Zone
+		}
+	}
+	return kept
 }
 
 // defaultSubnets has one subnet in each zone.

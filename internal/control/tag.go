@@ -52,7 +52,7 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 		if err != nil {
 			return nil, err
 		}
-		return readSnapshot(s).ShownTags(), nil
+		return s.Spec.Tags, nil
 	case c.words().group:
 		g, err := c.ParameterGroup(name)
 		return g.Tags, err
@@ -105,10 +105,9 @@ func (c *Control) AddTags(ctx context.Context, arn string, tags []kurabe.Tag) er
 }
 
 // RemoveTags takes tags off a resource; a key that it does not have is no error.
+// Marks of our own commands go like others: a tool that declares the tags of a resource
+// could not come to rest otherwise.
 func (c *Control) RemoveTags(ctx context.Context, arn string, keys []string) error {
-	if err := checkOwnTags(keys...); err != nil {
-		return err
-	}
 	return c.editTags(ctx, arn, func(have []kurabe.Tag) []kurabe.Tag {
 		return slices.DeleteFunc(slices.Clone(have), func(t kurabe.Tag) bool { return slices.Contains(keys, t.Key) })
 	})

@@ -12,7 +12,7 @@ func TestTags(t *testing.T) {
 	c := newTestWorld(t)
 	mustGroup(t, c, "g")
 	addInstance(t, c, newTestSpec("orders"))
-	if _, err := c.CreateSubnetGroup(t.Context(), "net", "d", []string{"subnet-00000001", "subnet-00000002"}, nil); err != nil {
+	if _, err := c.CreateSubnetGroup(t.Context(), "net", "d", []string{"subnet-us-east-1a", "subnet-us-east-1b"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, arn := range []string{c.ARN("db", "orders"), c.ARN("pg", "g"), c.ARN("subgrp", "net")} {

@@ -2,9 +2,6 @@ package control
 
 import (
 	"context"
-	"slices"
-	"strconv"
-	"time"
 
 	"kurabe"
 	"kurabe/internal/store"
@@ -98,56 +95,10 @@ func (c *Control) toVerify(name string) (*store.Snapshot, error) {
 	return newest, nil
 }
 
-// verifiedTag adds the tag that tells of a good verification; at is zero without one.
-func verifiedTag(tags []kurabe.Tag, at time.Time) []kurabe.Tag {
-	// Nobody else's word counts.
-	out := slices.DeleteFunc(slices.Clone(tags), func(t kurabe.Tag) bool { return slices.Contains(shownTags, t.Key) })
-	if at.IsZero() {
-		return out
-	}
-	return append(out, kurabe.Tag{Key: kurabe.VerifiedTag, Value: at.UTC().Format(time.RFC3339)})
-}
-
-// goodSince is when the newest verification ended, if that found no damage.
-func goodSince(status *kurabe.SnapshotStatus) time.Time {
-	if status == nil || status.Verified == nil || !status.Verified.OK {
-		return time.Time{}
-	}
-	return status.Verified.At
-}
-
 // damageFound is the newest verification if it found damage, else nil.
 func damageFound(status *kurabe.SnapshotStatus) *kurabe.Verification {
 	if status == nil || status.Verified == nil || status.Verified.OK {
 		return nil
 	}
 	return status.Verified
-}
-
-// ShownTags are the tags of a snapshot, and those that tell what is known of it.
-func (s Snapshot) ShownTags() []kurabe.Tag {
-	tags := verifiedTag(s.Spec.Tags, goodSince(&s.Status))
-	if v := damageFound(&s.Status); v != nil {
-		tags = append(tags, kurabe.Tag{Key: kurabe.DamagedTag, Value: v.At.UTC().Format(time.RFC3339)})
-	}
-	if s.State != kurabe.SnapshotAvailable {
-		return tags // how it will have been made, and what it will occupy, is not known
-	}
-	facts := s.Status.Facts
-	if facts.Method != "" {
-		tags = append(tags, kurabe.Tag{Key: kurabe.MethodTag, Value: string(facts.Method)})
-	}
-	return append(tags, kurabe.Tag{Key: kurabe.OccupiedTag, Value: strconv.FormatInt(facts.OccupiedBytes, 10)})
-}
-
-// BackupTags are the tags of automated backups, and the one that tells of the newest
-// good verification of any of them.
-func (c *Control) BackupTags(b AutomatedBackup) []kurabe.Tag {
-	var newest time.Time
-	for _, s := range c.automated(b.Source.Instance) {
-		if at := goodSince(s.Status); at.After(newest) {
-			newest = at
-		}
-	}
-	return verifiedTag(b.Tags, newest)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"kurabe"
 	"kurabe/internal/store"
 )
@@ -66,38 +68,44 @@ func TestVerifyChooses(t *testing.T) {
 	}
 }
 
-func TestTagOfAVerification(t *testing.T) {
+// The tags of a snapshot are the user's: what a verification finds is in none of them.
+func TestAVerificationIsNoTag(t *testing.T) {
 	c := newTestWorld(t)
 	addInstance(t, c, newTestSpec("orders"))
-	spec := addSnapshotOf(t, c, "rds:orders-1", kurabe.SnapshotAutomated, testNow)
+	addSnapshotOf(t, c, "rds:orders-1", kurabe.SnapshotAutomated, testNow)
 	arn := c.ARN("snapshot", "rds:orders-1")
-	backups := AutomatedBackup{Source: spec.Source, Tags: []kurabe.Tag{{Key: kurabe.VerifiedTag, Value: "1999-01-01T00:00:00Z"}}}
-	value := func(tags []kurabe.Tag) string {
-		found := ""
-		for _, tag := range tags {
-			if tag.Key == kurabe.VerifiedTag {
-				found += tag.Value
-			}
-		}
-		return found
+	had, err := c.Tags(arn)
+	if err != nil || len(had) != 1 {
+		t.Fatal(had, err)
 	}
-	want := func(wanted string) {
-		t.Helper()
-		tags, err := c.Tags(arn)
-		if err != nil || tags[0].Key != "team" || value(tags) != wanted || value(c.BackupTags(backups)) != wanted {
-			t.Errorf("%v, %v, %v; want %q", tags, err, c.BackupTags(backups), wanted)
+	for n, v := range []*kurabe.Verification{{Seq: 1, OK: true, At: testNow}, {Seq: 2, At: testNow, Problems: []string{"x"}}} {
+		setVerified(t, c, "rds:orders-1", kurabe.SnapshotAvailable, v)
+		if got, err := c.Tags(arn); err != nil || !cmp.Equal(got, had) {
+			t.Errorf("verification %d: %v, %v", n, got, err)
 		}
 	}
-	want("")
-	setVerified(t, c, "rds:orders-1", kurabe.SnapshotAvailable, &kurabe.Verification{Seq: 1, OK: true, At: testNow})
-	want("2026-11-21T12:00:00Z")
-	setVerified(t, c, "rds:orders-1", kurabe.SnapshotAvailable, &kurabe.Verification{Seq: 2, At: testNow})
-	want("")
-	for _, key := range []string{kurabe.VerifiedTag, "Kurabe:mine"} {
-		wantCode(t, c.AddTags(t.Context(), arn, []kurabe.Tag{{Key: key}}), kurabe.CodeInvalidParameterValue, "reserved")
-		wantCode(t, c.RemoveTags(t.Context(), arn, []string{key}), kurabe.CodeInvalidParameterValue, "reserved")
-	}
-	if err := c.AddTags(t.Context(), arn, []kurabe.Tag{{Key: "more"}}); err != nil {
+	wantCode(t, c.AddTags(t.Context(), arn, tags("Kurabe:mine")), kurabe.CodeInvalidParameterValue, "reserved")
+	if err := c.AddTags(t.Context(), arn, tags("more")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A tool that declares the tags of a resource removes every other one.
+func TestEveryTagCanBeRemoved(t *testing.T) {
+	c := newTestWorld(t)
+	addInstance(t, c, newTestSpec("orders"))
+	mustSnapshot(t, c, "by-hand", "orders", tags("team", "kurabe:clone", "kurabe:method")...)
+	arn := c.ARN("snapshot", "by-hand")
+	have, err := c.Tags(arn)
+	if err != nil || len(have) != 3 {
+		t.Fatal(have, err)
+	}
+	for _, tag := range have {
+		if err := c.RemoveTags(t.Context(), arn, []string{tag.Key}); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := c.Tags(arn); err != nil || len(left) != 0 {
+		t.Error(left, err)
 	}
 }

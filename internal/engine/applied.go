@@ -16,6 +16,8 @@ import (
 type Applied struct {
 	Master      bool  `json:"master"`      // EnsureMaster came through
 	PasswordSeq int64 `json:"passwordSeq"` // newest password given
+	// PasswordNoted: it is noted in the data, too, which services of before did not do.
+	PasswordNoted bool `json:"passwordNoted,omitempty"`
 	// Process names the server process that the rest of the note speaks of:
 	// the note of an earlier process is void.
 	Process string `json:"process"`
@@ -97,6 +99,11 @@ func holdsPromoted(r kurabe.Role) bool { return r.Blocks && len(r.WaitFor) > 0 }
 // others, one of them may be about to take its place, unless the start was ordered.
 func (n *Applied) MayStart(r kurabe.Role) bool {
 	return len(r.WaitFor) == 0 || n.Stopped || r.StartSeq > n.Started
+}
+
+// hasPassword says whether the master password is seen to.
+func (n *Applied) hasPassword(p kurabe.Password) bool {
+	return n.PasswordSeq >= p.Seq && n.PasswordNoted
 }
 
 // discards says whether a follower's data is to go, for a clone to take its place.

@@ -88,10 +88,14 @@ type Driver interface {
 	Ready(ctx context.Context, i Instance) error
 	// EnsureMaster makes the master user, its role and the initial database as
 	// the assignment says, whatever of it exists already. It sets the password
-	// only when it creates the user.
+	// only when it creates the user. Where the password is inherited it makes nothing of
+	// the user's: only what the service itself needs.
 	EnsureMaster(ctx context.Context, i Instance) error
-	// SetPassword gives the master user the assignment's verifier.
+	// SetPassword gives the master user the assignment's verifier and its rights, and notes
+	// that in the data; where the note is there already it does nothing. NotePassword
+	// writes the note alone.
 	SetPassword(ctx context.Context, i Instance) error
+	NotePassword(ctx context.Context, i Instance) error
 	// Reload makes the rendered dynamic settings, the certificate and the
 	// access rules true of the running server.
 	Reload(ctx context.Context, i Instance) error

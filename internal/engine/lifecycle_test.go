@@ -23,7 +23,7 @@ func TestReplacedVersion(t *testing.T) {
 func TestNext(t *testing.T) {
 	running := kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Password: kurabe.Password{Seq: 1}}
 	made := Observation{Home: true, Remains: true, Data: true, SettingsCurrent: true, CertificateCurrent: true, LimitsGroup: true, Fingerprint: "f",
-		Applied: Applied{Master: true, PasswordSeq: 1, LimitsSet: true}}
+		Applied: Applied{Master: true, PasswordSeq: 1, PasswordNoted: true, LimitsSet: true}}
 	up := made
 	up.Record, up.Running, up.Process, up.Boot = true, true, "p", 1
 	up.Applied.Process, up.Applied.Ready, up.Applied.Probed, up.Applied.Loaded = "p", true, true, "f"
@@ -48,6 +48,7 @@ func TestNext(t *testing.T) {
 		{"dynamic settings", running, with(up, func(o *Observation) { o.SettingsCurrent = false }), []StepName{StepWriteSettings, StepReload}},
 		{"written and not loaded", running, with(up, func(o *Observation) { o.Fingerprint = "g" }), []StepName{StepReload}},
 		{"new password", kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Password: kurabe.Password{Seq: 2}}, up, []StepName{StepSetPassword}},
+		{"a password that the data does not name yet", running, with(up, func(o *Observation) { o.Applied.PasswordNoted = false }), []StepName{StepSetPassword}},
 		{"note of an earlier process", running, with(up, func(o *Observation) { o.Applied.Process = "old" }), []StepName{StepWaitReady, StepReload, StepProbe}},
 		{"stop", kurabe.Assignment{Goal: kurabe.GoalStopped}, up, []StepName{StepStop}},
 		{"stopped", kurabe.Assignment{Goal: kurabe.GoalStopped}, made, nil},

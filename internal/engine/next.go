@@ -47,11 +47,11 @@ func nextRunning(a kurabe.Assignment, o Observation) []StepName {
 
 	note := o.Applied
 	if !running || note.Process != o.Process {
-		note = Applied{Master: note.Master, PasswordSeq: note.PasswordSeq}
+		note = Applied{Master: note.Master, PasswordSeq: note.PasswordSeq, PasswordNoted: note.PasswordNoted}
 	}
 	add(!note.Ready, StepWaitReady)
 	add(!note.Master, StepEnsureMaster)
-	add(note.Master && note.PasswordSeq < a.Password.Seq, StepSetPassword)
+	add(note.Master && !note.hasPassword(a.Password), StepSetPassword)
 	add(running && (note.Loaded != o.Fingerprint || !o.SettingsCurrent || !o.CertificateCurrent), StepReload)
 	add(!note.Probed, StepProbe)
 	return steps

@@ -127,7 +127,7 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 	release := running && held && (covered(role, o) || role.Opens)
 	s.add(release, StepRelease)
 	s.add(!note.Master, StepEnsureMaster)
-	s.add(note.Master && note.PasswordSeq < a.Password.Seq, StepSetPassword)
+	s.add(note.Master && !note.hasPassword(a.Password), StepSetPassword)
 	s.add(!note.Probed && (!held || release), StepProbe)
 	return s
 }

@@ -21,7 +21,7 @@ func member(role kurabe.Role) kurabe.Assignment {
 // made is a server of a group that does not run and never did.
 func made() Observation {
 	return Observation{Home: true, Remains: true, Data: true, SettingsCurrent: true, CertificateCurrent: true, LimitsGroup: true, Fingerprint: "f",
-		Applied: Applied{Master: true, PasswordSeq: 1, LimitsSet: true}}
+		Applied: Applied{Master: true, PasswordSeq: 1, PasswordNoted: true, LimitsSet: true}}
 }
 
 // up is a writer that obeys in full, and waits for another member.

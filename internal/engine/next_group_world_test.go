@@ -241,9 +241,9 @@ func (w *world) liveDeed(name StepName) deed {
 			w.loaded, w.unsure = w.written, false
 		}, after: func(n *Applied) { n.Loaded = w.loaded }}
 	case StepEnsureMaster:
-		return deed{after: func(n *Applied) { n.Master, n.PasswordSeq = true, w.a.Password.Seq }}
+		return deed{after: func(n *Applied) { n.Master, n.PasswordSeq, n.PasswordNoted = true, w.a.Password.Seq, true }}
 	case StepSetPassword:
-		return deed{after: func(n *Applied) { n.PasswordSeq = w.a.Password.Seq }}
+		return deed{after: func(n *Applied) { n.PasswordSeq, n.PasswordNoted = w.a.Password.Seq, true }}
 	case StepProbe:
 		w.must(!held(w.a, o.Applied), name, "clients are kept out")
 		return deed{after: func(n *Applied) { n.Probed = true }}

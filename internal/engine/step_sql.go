@@ -6,24 +6,39 @@ import (
 	"path/filepath"
 )
 
-// ensureMaster makes the master user and the initial database.
+// ensureMaster makes the master user and the initial database. Data that came from elsewhere
+// has its users: of these nothing is made, unless somebody has asked for a password since.
 func (l *Lifecycle) ensureMaster(ctx context.Context, i Instance) error {
 	if err := l.c.Driver.EnsureMaster(ctx, i); err != nil {
 		return fmt.Errorf("make the master user: %w", err)
 	}
 	// A password that changed before the user existed went in with it; one that
 	// changed while an earlier try was cut off is set again.
-	if err := l.c.Driver.SetPassword(ctx, i); err != nil {
-		return fmt.Errorf("make the master user: %w", err)
+	if !i.Password.Inherited {
+		if err := l.c.Driver.SetPassword(ctx, i); err != nil {
+			return fmt.Errorf("make the master user: %w", err)
+		}
 	}
-	return note(i.Home, func(a *Applied) { a.Master, a.PasswordSeq = true, i.Password.Seq })
+	return note(i.Home, func(a *Applied) { a.Master, a.PasswordSeq, a.PasswordNoted = true, i.Password.Seq, true })
 }
 
+// setPassword gives the master user the password that was asked for, unless the data says
+// that it has had it: then it may have another one by now, and fewer rights, by SQL.
 func (l *Lifecycle) setPassword(ctx context.Context, i Instance) error {
-	if err := l.c.Driver.SetPassword(ctx, i); err != nil {
+	applied, err := readApplied(i.Home)
+	switch {
+	case err != nil:
+		return err
+	case i.Password.Inherited:
+	case applied.PasswordSeq >= i.Password.Seq:
+		err = l.c.Driver.NotePassword(ctx, i)
+	default:
+		err = l.c.Driver.SetPassword(ctx, i)
+	}
+	if err != nil {
 		return fmt.Errorf("set the master password: %w", err)
 	}
-	return note(i.Home, func(a *Applied) { a.PasswordSeq = i.Password.Seq })
+	return note(i.Home, func(a *Applied) { a.PasswordSeq, a.PasswordNoted = i.Password.Seq, true })
 }
 
 // reload makes settings and certificate on disk true of the running server.

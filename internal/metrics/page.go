@@ -16,7 +16,23 @@ const ContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 // family is one metric: a sample for each thing that has it.
 type family struct {
 	name, kind, unit, help string
-	samples                func(f kurabe.Following, now time.Time) []sample
+	samples                func(p Page, now time.Time) []sample
+}
+
+// Page is what a page tells of.
+type Page struct {
+	Following []kurabe.Following
+	Snapshots []kurabe.SnapshotKnown
+}
+
+// following makes the samples of all that follows of those of one.
+func following(one func(kurabe.Following, time.Time) []sample) func(Page, time.Time) []sample {
+	return func(p Page, now time.Time) (list []sample) {
+		for _, f := range p.Following {
+			list = append(list, one(f, now)...)
+		}
+		return list
+	}
 }
 
 type sample struct {
@@ -38,15 +54,18 @@ func (l labels) String() string {
 
 // families are all that a page has, in order.
 var families = []family{
-	{"kurabe_replica_lag_seconds", "gauge", "seconds", "How old what a follower shows is, as ReplicaLag of RDS; -1 while it does not follow.", lags},
-	{"kurabe_standby_in_sync", "gauge", "", "1 while a standby has every commit that was acknowledged, else 0.", inSync},
-	{"kurabe_unprotected_seconds", "gauge", "seconds", "For how long commits have gone on without a standby that has them; 0 while one has.", unprotected},
-	{"kurabe_failovers", "counter", "", "Failovers that were completed since the instance was made.", failovers},
-	{"kurabe_ended_waits", "counter", "", "Commits that ended their wait for the standby before it had answered, by what ended it, since the instance was made.", endedWaits},
+	{"kurabe_replica_lag_seconds", "gauge", "seconds", "How old what a follower shows is, as ReplicaLag of RDS; -1 while it does not follow.", following(lags)},
+	{"kurabe_standby_in_sync", "gauge", "", "1 while a standby has every commit that was acknowledged, else 0.", following(inSync)},
+	{"kurabe_unprotected_seconds", "gauge", "seconds", "For how long commits have gone on without a standby that has them; 0 while one has.", following(unprotected)},
+	{"kurabe_failovers", "counter", "", "Failovers that were completed since the instance was made.", following(failovers)},
+	{"kurabe_ended_waits", "counter", "", "Commits that ended their wait for the standby before it had answered, by what ended it, since the instance was made.", following(endedWaits)},
+	{"kurabe_snapshot_occupied_bytes", "gauge", "bytes", "What would be free on the disk if the snapshot were deleted, as of the last look.", occupied},
+	{"kurabe_snapshot_damaged", "gauge", "", "1 for a snapshot whose newest verification or restore met damage, 0 for one that was verified and found sound.", damaged},
+	{"kurabe_verified_restore_timestamp_seconds", "gauge", "seconds", "When the newest good verification of a snapshot of the instance ended.", verified},
 }
 
 // Render writes the page.
-func Render(w io.Writer, list []kurabe.Following, now time.Time) error {
+func Render(w io.Writer, page Page, now time.Time) error {
 	var b strings.Builder
 	for _, f := range families {
 		fmt.Fprintf(&b, "# TYPE %s %s\n", f.name, f.kind)
@@ -58,10 +77,8 @@ func Render(w io.Writer, list []kurabe.Following, now time.Time) error {
 		if f.kind == "counter" {
 			name += "_total"
 		}
-		for _, one := range list {
-			for _, s := range f.samples(one, now) {
-				fmt.Fprintf(&b, "%s{%s} %s\n", name, s.labels, strconv.FormatFloat(s.value, 'f', -1, 64))
-			}
+		for _, s := range f.samples(page, now) {
+			fmt.Fprintf(&b, "%s{%s} %s\n", name, s.labels, strconv.FormatFloat(s.value, 'f', -1, 64))
 		}
 	}
 	b.WriteString("# EOF\n")

@@ -21,6 +21,11 @@ func TestRender(t *testing.T) {
 		}},
 		{Name: "new", Standbys: true}, // nobody knows since when
 	}
+	taken := kurabe.SnapshotKnown{Name: "nightly", Instance: "shop", Kind: kurabe.SnapshotManual, Taken: true, OccupiedBytes: 4096, VerifiedAt: now}
+	bad := kurabe.SnapshotKnown{Name: "older", Instance: "ring", Cluster: true, Kind: kurabe.SnapshotManual, Taken: true, DamagedAt: now}
+	older := taken
+	older.Name, older.VerifiedAt, older.OccupiedBytes = "weekly", now.Add(-time.Hour), 0
+	page := Page{list, []kurabe.SnapshotKnown{taken, bad, {Name: "new", Instance: "shop"}, older}}
 	const want = `# TYPE kurabe_replica_lag_seconds gauge
 # UNIT kurabe_replica_lag_seconds seconds
 # HELP kurabe_replica_lag_seconds How old what a follower shows is, as ReplicaLag of RDS; -1 while it does not follow.
@@ -46,10 +51,25 @@ kurabe_failovers_total{instance="new"} 0
 # HELP kurabe_ended_waits Commits that ended their wait for the standby before it had answered, by what ended it, since the instance was made.
 kurabe_ended_waits_total{instance="shop",by="cancel"} 3
 kurabe_ended_waits_total{instance="shop",by="session"} 1
+# TYPE kurabe_snapshot_occupied_bytes gauge
+# UNIT kurabe_snapshot_occupied_bytes bytes
+# HELP kurabe_snapshot_occupied_bytes What would be free on the disk if the snapshot were deleted, as of the last look.
+kurabe_snapshot_occupied_bytes{instance="shop",snapshot="nightly",kind="manual"} 4096
+kurabe_snapshot_occupied_bytes{cluster="ring",snapshot="older",kind="manual"} 0
+kurabe_snapshot_occupied_bytes{instance="shop",snapshot="weekly",kind="manual"} 0
+# TYPE kurabe_snapshot_damaged gauge
+# HELP kurabe_snapshot_damaged 1 for a snapshot whose newest verification or restore met damage, 0 for one that was verified and found sound.
+kurabe_snapshot_damaged{instance="shop",snapshot="nightly",kind="manual"} 0
+kurabe_snapshot_damaged{cluster="ring",snapshot="older",kind="manual"} 1
+kurabe_snapshot_damaged{instance="shop",snapshot="weekly",kind="manual"} 0
+# TYPE kurabe_verified_restore_timestamp_seconds gauge
+# UNIT kurabe_verified_restore_timestamp_seconds seconds
+# HELP kurabe_verified_restore_timestamp_seconds When the newest good verification of a snapshot of the instance ended.
+kurabe_verified_restore_timestamp_seconds{instance="shop"} 1700000000
 # EOF
 `
 	var b strings.Builder
-	if err := Render(&b, list, now); err != nil || b.String() != want {
+	if err := Render(&b, page, now); err != nil || b.String() != want {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

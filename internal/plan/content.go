@@ -31,6 +31,8 @@ func (d *draft) planContent() {
 	if p := d.password(); n.Password.Seq != p.Seq {
 		n.Password = p
 		d.acting(first || d.follows(), kurabe.StateResettingCredentials, "a new master password")
+	} else if n.Password != p && !d.follows() {
+		n.Password = p // the same one: who asked for it is told otherwise
 	}
 	if s.RebootSeq > d.status.RebootSeq {
 		d.status.RebootSeq = s.RebootSeq

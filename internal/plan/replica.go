@@ -118,7 +118,7 @@ func (d *draft) password() kurabe.Password {
 		return d.w.Spec.Password
 	}
 	if up := d.w.Source; up != nil && up.Assignment != nil {
-		return up.Assignment.Password
+		return up.Assignment.Password.From(up.Assignment.Instance)
 	}
 	return d.next.Password
 }

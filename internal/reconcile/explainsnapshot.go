@@ -26,6 +26,8 @@ type SnapshotExplanation struct {
 	Damage []string `json:"damage,omitempty"`
 	// Notes are what its newest verification did not look at, and why.
 	Notes []string `json:"notes,omitempty"`
+	// VerifiedAt is when its newest verification ended, if that found no damage.
+	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 }
 
 // explainSnapshots lists the snapshots of an instance, oldest first.
@@ -54,6 +56,10 @@ func explainSnapshot(s *store.Snapshot) SnapshotExplanation {
 		e.State, e.Reason, e.Facts = st.State, st.Reason, st.Facts
 		if st.Verified != nil {
 			e.Damage, e.Notes = st.Verified.Problems, st.Verified.Notes
+			e.Damage = st.Verified.Problems
+			if st.Verified.OK {
+				e.VerifiedAt = st.Verified.At
+			}
 		}
 		if r, ok := s.Report(st.Host); ok {
 			e.Failure = r.Failure

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"kurabe"
 	"kurabe/internal/store"
 )
@@ -32,5 +34,33 @@ func TestExplainSnapshot(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// What a verification found is known of a snapshot, and what it occupies once it is taken.
+func TestSnapshots(t *testing.T) {
+	at := time.Unix(5, 0)
+	spec := &kurabe.SnapshotSpec{ID: "snap-1", Name: "nightly", Kind: kurabe.SnapshotManual, Source: kurabe.SnapshotSource{Name: "shop"}}
+	status := kurabe.SnapshotStatus{State: kurabe.SnapshotAvailable, Facts: kurabe.SnapshotFacts{Method: kurabe.SnapshotCloned, OccupiedBytes: 7, SizeBytes: 9, Percent: 100}}
+	half, good, bad := status, status, status
+	half.State, half.Facts.Percent = kurabe.SnapshotCreating, 50
+	good.Verified = &kurabe.Verification{OK: true, At: at}
+	bad.Verified = &kurabe.Verification{At: at, Problems: []string{"x"}}
+	base := kurabe.SnapshotKnown{Name: "nightly", Instance: "shop", Kind: kurabe.SnapshotManual, State: kurabe.SnapshotAvailable, Taken: true, Method: kurabe.SnapshotCloned, OccupiedBytes: 7, SizeBytes: 9}
+	sound, spoilt := base, base
+	sound.VerifiedAt, spoilt.DamagedAt, spoilt.Problems = at, at, []string{"x"}
+	for name, c := range map[string]struct {
+		status *kurabe.SnapshotStatus
+		want   kurabe.SnapshotKnown
+	}{
+		"not planned": {nil, kurabe.SnapshotKnown{Name: "nightly", Instance: "shop", Kind: kurabe.SnapshotManual, State: kurabe.SnapshotCreating}},
+		"half":        {&half, kurabe.SnapshotKnown{Name: "nightly", Instance: "shop", Kind: kurabe.SnapshotManual, State: kurabe.SnapshotCreating}},
+		"taken":       {&status, base},
+		"verified":    {&good, sound},
+		"damaged":     {&bad, spoilt},
+	} {
+		if diff := cmp.Diff(c.want, knownSnapshot(&store.Snapshot{ID: "snap-1", Spec: spec, Status: c.status})); diff != "" {
+			t.Error(name, diff)
+		}
 	}
 }

@@ -147,7 +147,7 @@ def test_group_of_another_family_is_refused(rds, offered, group, engine):
 
 
 def test_subnet_groups(rds):
-    two = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+    two = ["subnet-us-east-1a", "subnet-us-east-1b"]
     made = rds.create_db_subnet_group(
         DBSubnetGroupName="Main", DBSubnetGroupDescription="d", SubnetIds=two, Tags=[{"Key": "k", "Value": "v"}]
     )["DBSubnetGroup"]
@@ -165,6 +165,7 @@ def test_subnet_groups(rds):
         (fails.DBSubnetGroupAlreadyExistsFault, {"DBSubnetGroupName": "main", "SubnetIds": two}),
         (fails.DBSubnetGroupDoesNotCoverEnoughAZs, {"DBSubnetGroupName": "x", "SubnetIds": two[:1]}),
         (fails.InvalidSubnet, {"DBSubnetGroupName": "x", "SubnetIds": ["teapot", *two]}),
+        (fails.InvalidSubnet, {"DBSubnetGroupName": "x", "SubnetIds": ["subnet-0123456789abcdef0", *two]}),
     ]:
         with pytest.raises(wrong):
             rds.create_db_subnet_group(DBSubnetGroupDescription="d", **wish)
@@ -179,7 +180,7 @@ def test_subnet_groups(rds):
 def test_groups_in_use_stay(rds, resident):
     now = resident.describe()
     with pytest.raises(rds.exceptions.InvalidDBSubnetGroupStateFault):
-        rds.modify_db_subnet_group(DBSubnetGroupName=now["DBSubnetGroup"]["DBSubnetGroupName"], SubnetIds=["subnet-00000001", "subnet-00000002"])
+        rds.modify_db_subnet_group(DBSubnetGroupName=now["DBSubnetGroup"]["DBSubnetGroupName"], SubnetIds=["subnet-us-east-1a", "subnet-us-east-1b"])
 
 
 def test_option_groups(rds, resident):

@@ -159,7 +159,7 @@ func (l *lostBackup) wantRetained(t *testing.T, s *harness.Service) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	d := out.DBSnapshots[0]
-	if tags := userTags(d); aws.ToString(d.SnapshotType) != "automated" || !strings.HasPrefix(aws.ToString(d.DBSnapshotIdentifier), "rds:"+l.Name) || len(tags) != 1 || aws.ToString(tags[0].Value) != "billing" {
+	if tags := d.TagList; aws.ToString(d.SnapshotType) != "automated" || !strings.HasPrefix(aws.ToString(d.DBSnapshotIdentifier), "rds:"+l.Name) || len(tags) != 1 || aws.ToString(tags[0].Value) != "billing" {
 		t.Errorf("%+v", d)
 	}
 }

@@ -188,7 +188,7 @@ func wantShelved(t *testing.T, s *harness.Service) {
 					available++
 				}
 				number := strings.TrimLeft(strings.TrimPrefix(aws.ToString(d.DBSnapshotIdentifier), "rds:lost-"), "0")
-				if tags := userTags(d); len(tags) == 1 && aws.ToString(tags[0].Key) == "number" && strings.TrimLeft(aws.ToString(tags[0].Value), "0") == number {
+				if tags := d.TagList; len(tags) == 1 && aws.ToString(tags[0].Key) == "number" && strings.TrimLeft(aws.ToString(tags[0].Value), "0") == number {
 					tagged++
 				} else {
 					untagged = fmt.Sprintf("%s has %+v", aws.ToString(d.DBSnapshotIdentifier), d.TagList)

@@ -39,11 +39,6 @@ func waitSnapshot(t *testing.T, s *harness.Service, name, status string) types.D
 	return have
 }
 
-// userTags are the tags of a snapshot without what the service shows of it.
-func userTags(d types.DBSnapshot) []types.Tag {
-	return slices.DeleteFunc(slices.Clone(d.TagList), func(tag types.Tag) bool { return strings.HasPrefix(aws.ToString(tag.Key), "kurabe:") })
-}
-
 // archived lists the snapshots that are complete in a repository that is a folder.
 func archived(repository string) []string {
 	found, _ := filepath.Glob(filepath.Join(repository, "snapshots", "*", "snapshot.json"))

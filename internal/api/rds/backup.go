@@ -34,7 +34,7 @@ func (s *Service) automatedBackup(b control.AutomatedBackup) *types.DBInstanceAu
 		LicenseModel: aws.String(of.Engine.LicenseModel()), OptionGroupName: optional(of.OptionGroup),
 		StorageType: aws.String(of.Settings.StorageType), BackupRetentionPeriod: aws.Int32(int32(of.Settings.RetentionDays)),
 		BackupTarget: aws.String("region"), Encrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false),
-		MultiTenant: aws.Bool(false), DedicatedLogVolume: aws.Bool(false), TagList: tagList(s.c.BackupTags(b)),
+		MultiTenant: aws.Bool(false), DedicatedLogVolume: aws.Bool(false), TagList: tagList(b.Tags),
 		DBInstanceAutomatedBackupsReplications: []types.DBInstanceAutomatedBackupsReplication{},
 	}
 	if !b.Window.Latest.IsZero() {

@@ -104,7 +104,10 @@ func (s *Service) shapeServer(out *types.DBInstance, i control.Instance) {
 	m := i.Server
 	out.DBClusterIdentifier, out.PromotionTier = aws.String(i.Cluster), aws.Int32(promotionTier)
 	out.AvailabilityZone, out.SecondaryAvailabilityZone, out.MultiAZ = optional(m.Zone), nil, aws.Bool(false)
-	out.DBParameterGroups, out.PendingModifiedValues = []types.DBParameterGroupStatus{}, &types.PendingModifiedValues{}
+	// As on RDS: the parameters are those of the cluster's group, and the default one of instances
+	// adds nothing. Tools look for one.
+	out.DBParameterGroups = []types.DBParameterGroupStatus{{DBParameterGroupName: aws.String(s.c.DefaultGroupOf(i)), ParameterApplyStatus: aws.String("in-sync")}}
+	out.PendingModifiedValues = &types.PendingModifiedValues{}
 	out.Endpoint, out.InstanceCreateTime, out.LatestRestorableTime = nil, nil, nil
 	if !m.CreatedAt.IsZero() {
 		out.InstanceCreateTime = aws.Time(m.CreatedAt)

@@ -84,6 +84,10 @@ func TestServersOfAClusterAreInstances(t *testing.T) {
 	for _, i := range must(w.client.DescribeDBInstances(ctx, &rds.DescribeDBInstancesInput{}))(t).DBInstances {
 		names = append(names, *i.DBInstanceIdentifier)
 		ids[*i.DbiResourceId] = true
+		// The servers of the cluster have one too: tools read the first.
+		if len(i.DBParameterGroups) != 1 || *i.DBParameterGroups[0].DBParameterGroupName != "default.postgres15" {
+			t.Errorf("%s: %+v", *i.DBInstanceIdentifier, i.DBParameterGroups)
+		}
 	}
 	if !slices.Equal(names, []string{"orders", "orders-instance-1", "orders-instance-2", "orders-instance-3"}) || len(ids) != 4 {
 		t.Fatal(names, ids)

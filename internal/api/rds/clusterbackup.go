@@ -32,7 +32,7 @@ func (s *Service) clusterBackup(b control.AutomatedBackup) types.DBClusterAutoma
 		MasterUsername: aws.String(of.MasterUsername), Engine: aws.String(string(of.Engine)), EngineMode: aws.String(engineMode),
 		EngineVersion: aws.String(of.Settings.EngineVersion), LicenseModel: aws.String(of.Engine.LicenseModel()),
 		StorageType: aws.String(of.Settings.StorageType), BackupRetentionPeriod: aws.Int32(int32(of.Settings.RetentionDays)),
-		StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false), TagList: tagList(s.c.BackupTags(b)),
+		StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false), TagList: tagList(b.Tags),
 	}
 	if of.Zone != "" {
 		out.AvailabilityZones = []string{of.Zone} // of the server that they are taken of

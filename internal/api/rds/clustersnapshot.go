@@ -34,7 +34,7 @@ func (s *Service) clusterSnapshot(m control.Snapshot) *types.DBClusterSnapshot {
 		LicenseModel: aws.String(of.Engine.LicenseModel()), MasterUsername: aws.String(of.MasterUsername),
 		AllocatedStorage: aws.Int32(int32(of.Settings.StorageGiB)), StorageType: aws.String(of.Settings.StorageType),
 		Port: aws.Int32(int32(of.Settings.Port)), AvailabilityZones: []string{}, VpcId: aws.String(control.NetworkID),
-		StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false), TagList: tagList(m.ShownTags()),
+		StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false), TagList: tagList(m.Spec.Tags),
 	}
 	if of.Zone != "" {
 		out.AvailabilityZones = []string{of.Zone} // of the server that it was taken of

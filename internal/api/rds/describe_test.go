@@ -22,7 +22,7 @@ func TestEngineVersionsByRealClient(t *testing.T) {
 	}
 	list := describe(rds.DescribeDBEngineVersionsInput{Engine: aws.String("postgres"), EngineVersion: aws.String("15"), ListSupportedCharacterSets: aws.Bool(true)})
 	if len(list) != 2 || len(list[0].ValidUpgradeTarget) != 1 || *list[0].ValidUpgradeTarget[0].EngineVersion != "15.18" || *list[0].MajorEngineVersion != "15" ||
-		len(list[1].SupportedCharacterSets) != 2 || *list[1].DefaultCharacterSet.CharacterSetName != "C" || *list[0].SupportsReadReplica {
+		len(list[1].SupportedCharacterSets) != 2 || *list[1].DefaultCharacterSet.CharacterSetName != "C" || !*list[0].SupportsReadReplica {
 		t.Errorf("%+v", list)
 	}
 	if list := describe(rds.DescribeDBEngineVersionsInput{Engine: aws.String("postgres"), DefaultOnly: aws.Bool(true)}); len(list) != 1 || *list[0].EngineVersion != "15.18" {

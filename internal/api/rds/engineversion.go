@@ -97,7 +97,7 @@ func (s *Service) engineVersion(v control.InstalledVersion) types.DBEngineVersio
 		SupportsCertificateRotationWithoutRestart: aws.Bool(false),
 		SupportsBabelfish:                         aws.Bool(false), SupportsGlobalDatabases: aws.Bool(false), SupportsIntegrations: aws.Bool(false),
 		SupportsLimitlessDatabase: aws.Bool(false), SupportsLocalWriteForwarding: aws.Bool(false),
-		SupportsLogExportsToCloudwatchLogs: aws.Bool(false), SupportsParallelQuery: aws.Bool(false), SupportsReadReplica: aws.Bool(false),
+		SupportsLogExportsToCloudwatchLogs: aws.Bool(false), SupportsParallelQuery: aws.Bool(false), SupportsReadReplica: aws.Bool(true),
 	}
 	if len(v.Locales) > 0 {
 		set := characterSet(v.Locales[0])

@@ -78,14 +78,14 @@ func filter(name string, values ...string) []types.Filter {
 func TestSubnetAndOptionGroupsByRealClient(t *testing.T) {
 	w, ctx := newTestWorld(t), t.Context()
 	created := must(w.client.CreateDBSubnetGroup(ctx, &rds.CreateDBSubnetGroupInput{
-		DBSubnetGroupName: aws.String("Net"), DBSubnetGroupDescription: aws.String("d"), SubnetIds: []string{"subnet-0123456789abcdef0", "subnet-0123456789abcdef1"},
+		DBSubnetGroupName: aws.String("Net"), DBSubnetGroupDescription: aws.String("d"), SubnetIds: []string{"subnet-us-east-1a", "subnet-us-east-1b"},
 	}))(t).DBSubnetGroup
 	if *created.DBSubnetGroupName != "net" || *created.VpcId != "vpc-kurabe" || len(created.Subnets) != 2 || *created.SubnetGroupStatus != "Complete" ||
 		*created.Subnets[1].SubnetAvailabilityZone.Name != "us-east-1b" || created.Subnets[0].SubnetOutpost == nil {
 		t.Errorf("%+v", created)
 	}
 	_, err := w.client.CreateDBSubnetGroup(ctx, &rds.CreateDBSubnetGroupInput{
-		DBSubnetGroupName: aws.String("one"), DBSubnetGroupDescription: aws.String("d"), SubnetIds: []string{"subnet-0123456789abcdef0"},
+		DBSubnetGroupName: aws.String("one"), DBSubnetGroupDescription: aws.String("d"), SubnetIds: []string{"subnet-us-east-1a"},
 	})
 	wantCode(t, err, "DBSubnetGroupDoesNotCoverEnoughAZs", "Current AZ coverage: us-east-1a.")
 	_, err = w.client.ModifyDBSubnetGroup(ctx, &rds.ModifyDBSubnetGroupInput{DBSubnetGroupName: aws.String("net"), SubnetIds: []string{"sn-1", "sn-2"}})

@@ -58,11 +58,11 @@ func (s *Service) orderable(o control.Orderable) types.OrderableDBInstanceOption
 		SupportedEngineModes: []string{engineMode}, SupportedNetworkTypes: []string{"IPV4"}, SupportedActivityStreamModes: []string{},
 		AvailableProcessorFeatures:               []types.AvailableProcessorFeature{},
 		AvailableAdditionalStorageVolumesOptions: []types.AvailableAdditionalStorageVolumesOption{},
-		MultiAZCapable:                           aws.Bool(o.MultiAZ), ReadReplicaCapable: aws.Bool(false), OutpostCapable: aws.Bool(false),
+		MultiAZCapable:                           aws.Bool(o.MultiAZ), ReadReplicaCapable: aws.Bool(true), OutpostCapable: aws.Bool(false),
 		SupportsAdditionalStorageVolumes: aws.Bool(false), SupportsClusters: aws.Bool(o.Cluster), SupportsDedicatedLogVolume: aws.Bool(false),
 		SupportsEnhancedMonitoring: aws.Bool(false), SupportsGlobalDatabases: aws.Bool(false), SupportsHttpEndpoint: aws.Bool(false),
 		SupportsIAMDatabaseAuthentication: aws.Bool(false), SupportsKerberosAuthentication: aws.Bool(false),
-		SupportsPerformanceInsights: aws.Bool(false), SupportsStorageAutoscaling: aws.Bool(false), SupportsStorageEncryption: aws.Bool(false),
+		SupportsPerformanceInsights: aws.Bool(false), SupportsStorageAutoscaling: aws.Bool(true), SupportsStorageEncryption: aws.Bool(false),
 	}
 	if t.ProvisionIOPS {
 		out.MinIopsPerDbInstance, out.MaxIopsPerDbInstance = count(t.MinIOPS), count(t.MaxIOPS)
@@ -92,7 +92,7 @@ func storageOptions(choice control.StorageChoice) types.ValidStorageOptions {
 		return []types.Range{{From: count(from), To: count(to), Step: count(1)}}
 	}
 	out := types.ValidStorageOptions{
-		StorageType: aws.String(t.Name), StorageSize: span(choice.MinGiB, t.MaxGiB), SupportsStorageAutoscaling: aws.Bool(false),
+		StorageType: aws.String(t.Name), StorageSize: span(choice.MinGiB, t.MaxGiB), SupportsStorageAutoscaling: aws.Bool(true),
 		ProvisionedIops: []types.Range{}, IopsToStorageRatio: []types.DoubleRange{},
 		ProvisionedStorageThroughput: []types.Range{}, StorageThroughputToIopsRatio: []types.DoubleRange{},
 	}

@@ -95,6 +95,9 @@ const noDomain = "there is no Active Directory"
 // honoured and not true anyway.
 func refuse(in any, honoured map[string]bool) error {
 	v := reflect.ValueOf(in).Elem()
+	if err := refuseMonitoring(v); err != nil {
+		return err
+	}
 	for n := range v.NumField() {
 		name := v.Type().Field(n).Name
 		field := v.Field(n)
@@ -108,6 +111,23 @@ func refuse(in any, honoured map[string]bool) error {
 		if !t.allows(field) {
 			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "%s cannot be honoured: %s", name, t.reason)
 		}
+	}
+	return nil
+}
+
+// refuseMonitoring says what RDS says of an interval without a role, and of a role without an
+// interval. Both together are refused as what is not offered.
+func refuseMonitoring(in reflect.Value) error {
+	interval, role := in.FieldByName("MonitoringInterval"), in.FieldByName("MonitoringRoleArn")
+	if !interval.IsValid() || !role.IsValid() {
+		return nil
+	}
+	on := !interval.IsNil() && interval.Elem().Int() != 0
+	switch named := !role.IsNil() && role.Elem().String() != ""; {
+	case on && !named:
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsMonitoringRole+" MonitoringInterval cannot be honoured: Enhanced Monitoring is not offered yet.")
+	case named && !on:
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsMonitoringInterval+" MonitoringRoleArn cannot be honoured: Enhanced Monitoring is not offered yet.")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (s *Service) snapshot(m control.Snapshot) *types.DBSnapshot {
 		Port: aws.Int32(int32(of.Settings.Port)), AvailabilityZone: optional(of.Zone), VpcId: aws.String(control.NetworkID),
 		OptionGroupName: optional(spec.OptionGroup), SnapshotTarget: aws.String("region"),
 		Encrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false), MultiTenant: aws.Bool(false),
-		DedicatedLogVolume: aws.Bool(false), ProcessorFeatures: []types.ProcessorFeature{}, TagList: tagList(m.ShownTags()),
+		DedicatedLogVolume: aws.Bool(false), ProcessorFeatures: []types.ProcessorFeature{}, TagList: tagList(m.Spec.Tags),
 	}
 	if !of.CreatedAt.IsZero() {
 		out.InstanceCreateTime = aws.Time(of.CreatedAt)

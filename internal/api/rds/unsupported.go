@@ -20,16 +20,16 @@ RevokeDBSecurityGroupIngress`,
 	"there is one certificate authority, which needs no default": `
 ModifyCertificates`,
 	"event subscriptions are not built yet": `
-AddSourceIdentifierToSubscription CreateEventSubscription DeleteEventSubscription DescribeEventSubscriptions
+AddSourceIdentifierToSubscription CreateEventSubscription DeleteEventSubscription
 ModifyEventSubscription RemoveSourceIdentifierFromSubscription`,
 	"DB proxies are not built yet": `
-CreateDBProxy CreateDBProxyEndpoint DeleteDBProxy DeleteDBProxyEndpoint DeregisterDBProxyTargets DescribeDBProxies
+CreateDBProxy CreateDBProxyEndpoint DeleteDBProxy DeleteDBProxyEndpoint DeregisterDBProxyTargets
 DescribeDBProxyEndpoints DescribeDBProxyTargetGroups DescribeDBProxyTargets ModifyDBProxy ModifyDBProxyEndpoint
 ModifyDBProxyTargetGroup RegisterDBProxyTargets`,
 	"activity streams are not built yet": `
 ModifyActivityStream StartActivityStream StopActivityStream`,
 	"blue/green deployments are not built yet": `
-CreateBlueGreenDeployment DeleteBlueGreenDeployment DescribeBlueGreenDeployments SwitchoverBlueGreenDeployment`,
+CreateBlueGreenDeployment DeleteBlueGreenDeployment SwitchoverBlueGreenDeployment`,
 	"custom endpoints belong to Aurora; a Multi-AZ DB cluster has one for its writer, one for its readers and one for each server": `
 CreateDBClusterEndpoint DeleteDBClusterEndpoint DescribeDBClusterEndpoints ModifyDBClusterEndpoint`,
 	"a DB cluster is no read replica here": `
@@ -38,7 +38,7 @@ PromoteReadReplicaDBCluster`,
 BacktrackDBCluster CreateDBShardGroup DeleteDBShardGroup DescribeDBClusterBacktracks DescribeDBShardGroups
 DescribeServerlessV2PlatformVersions ModifyCurrentDBClusterCapacity ModifyDBShardGroup RebootDBShardGroup`,
 	"one service spans one region": `
-CreateGlobalCluster DeleteGlobalCluster DescribeGlobalClusters FailoverGlobalCluster ModifyGlobalCluster
+CreateGlobalCluster DeleteGlobalCluster FailoverGlobalCluster ModifyGlobalCluster
 RemoveFromGlobalCluster SwitchoverGlobalCluster`,
 	"the data API is not built yet": `
 DisableHttpEndpoint EnableHttpEndpoint`,
@@ -50,10 +50,10 @@ CancelExportTask DescribeExportTasks RestoreDBClusterFromS3 RestoreDBInstanceFro
 CreateIntegration DeleteIntegration DescribeIntegrations ModifyIntegration`,
 	"it belongs to Oracle and SQL Server, which it does not run": `
 CreateCustomDBEngineVersion CreateTenantDatabase DeleteCustomDBEngineVersion DeleteTenantDatabase
-DescribeDBSnapshotTenantDatabases DescribeTenantDatabases ModifyCustomDBEngineVersion ModifyTenantDatabase`,
+DescribeDBSnapshotTenantDatabases ModifyCustomDBEngineVersion ModifyTenantDatabase`,
 	"nothing is sold, so nothing is reserved": `
-CancelDBCapacityReservation CreateDBCapacityReservation DescribeDBCapacityReservations DescribeReservedDBInstances
-DescribeReservedDBInstancesOfferings ModifyDBCapacityReservation PurchaseReservedDBInstancesOffering`,
+CancelDBCapacityReservation CreateDBCapacityReservation DescribeDBCapacityReservations
+ModifyDBCapacityReservation PurchaseReservedDBInstancesOffering`,
 	"recommendations are not built yet": `
 DescribeDBRecommendations ModifyDBRecommendation`,
 })

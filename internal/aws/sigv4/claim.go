@@ -93,3 +93,13 @@ func (c *claim) parseExpires(query url.Values) error {
 	c.expires = time.Duration(seconds) * time.Second
 	return nil
 }
+
+// ServiceOf is the signing name that a request claims to be for, "" of one that does not say.
+// Nobody has verified it.
+func ServiceOf(r *http.Request) string {
+	c, err := claimOf(r, r.URL.Query())
+	if err != nil {
+		return ""
+	}
+	return c.service
+}

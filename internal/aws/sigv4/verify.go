@@ -38,6 +38,7 @@ type Verifier struct {
 type Signer struct {
 	AccessKeyID string
 	Service     string // the signing name in the credential's scope
+	Region      string // in that scope
 }
 
 // Verify checks the signature of r, whose body has been read. services are the
@@ -75,7 +76,7 @@ func (v *Verifier) Verify(r *http.Request, body []byte, services ...string) (Sig
 	if subtle.ConstantTimeCompare([]byte(want), []byte(c.signature)) != 1 {
 		return Signer{}, wrongSignature()
 	}
-	return Signer{AccessKeyID: c.accessKeyID, Service: c.service}, nil
+	return Signer{AccessKeyID: c.accessKeyID, Service: c.service, Region: c.region}, nil
 }
 
 // checkScope compares what the credential is for with what it is used for.

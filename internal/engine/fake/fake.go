@@ -137,9 +137,9 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	case engine.StepWaitReady:
 		return e.ready(i, a)
 	case engine.StepEnsureMaster:
-		o.Applied.Master, o.Applied.PasswordSeq = true, a.Password.Seq
+		o.Applied.Master, o.Applied.PasswordSeq, o.Applied.PasswordNoted = true, a.Password.Seq, true
 	case engine.StepSetPassword:
-		o.Applied.PasswordSeq = a.Password.Seq
+		o.Applied.PasswordSeq, o.Applied.PasswordNoted = a.Password.Seq, true
 	case engine.StepReload:
 		i.reload(a)
 	case engine.StepProbe:

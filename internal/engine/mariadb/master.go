@@ -27,6 +27,9 @@ const logged = "SET SESSION sql_log_bin = 1"
 
 // EnsureMaster implements engine.Driver.
 func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
+	if i.Password.Inherited {
+		return nil
+	}
 	err := withAdmin(ctx, i, func(a *admin) error {
 		statements, err := masterSQL(i)
 		if err != nil {
@@ -58,6 +61,10 @@ const ownerGrant = "GRANT TRIGGER, EXECUTE ON mysql.* TO 'mariadb.sys'@'localhos
 // that a master user has taken from itself, and the user if it is gone.
 func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 	err := withAdmin(ctx, i, func(a *admin) error {
+		rows, err := a.query(ctx, passwordNoteSQL)
+		if err != nil || len(rows) == 1 && rows[0][0] == i.Password.Note(i.Instance) {
+			return err
+		}
 		statements, err := masterSQL(i)
 		if err != nil {
 			return err
@@ -74,7 +81,11 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		// The bounds that the server has counted by until now.
-		return a.exec(ctx, "FLUSH LOCAL PRIVILEGES")
+		if err := a.exec(ctx, "FLUSH LOCAL PRIVILEGES"); err != nil {
+			return err
+		}
+		// The note comes last: were it there without the password, nobody would set that.
+		return execLogged(ctx, a, i, notePasswordSQL(i))
 	})
 	if err != nil {
 		return fmt.Errorf("set password: %w", err)
@@ -95,6 +106,22 @@ func liftedRequire(ctx context.Context, a *admin, master string) (string, error)
 		return "", err
 	}
 	return " REQUIRE SSL", nil
+}
+
+// NotePassword implements engine.Driver.
+func (d *Driver) NotePassword(ctx context.Context, i engine.Instance) error {
+	return withAdmin(ctx, i, func(a *admin) error { return execLogged(ctx, a, i, notePasswordSQL(i)) })
+}
+
+// passwordNoteName is the routine whose comment names the newest master password that was set
+// in this data (kurabe.Password.Note). It is in the binary log, and guarded, as the marker is.
+const passwordNoteName = "rds_master_password"
+
+const passwordNoteSQL = "SELECT comment FROM mysql.proc WHERE db = 'mysql' AND name = '" + passwordNoteName + "' AND type = 'PROCEDURE'"
+
+func notePasswordSQL(i engine.Instance) string {
+	return fmt.Sprintf("CREATE OR REPLACE DEFINER=`mariadb.sys`@`localhost` PROCEDURE mysql.%s() SQL SECURITY DEFINER COMMENT %s SELECT 1",
+		passwordNoteName, quoteLiteral(i.Password.Note(i.Instance)))
 }
 
 // masterSQL makes the user with its password unless it exists, and its rights.

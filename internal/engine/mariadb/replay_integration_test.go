@@ -105,6 +105,8 @@ func mayNot(t *testing.T, b *enginetest.Bed) {
 		{"choose a domain", []string{"SET SESSION gtid_domain_id = 7"}, []uint16{needs}},
 		{"write the marker", []string{"CREATE OR REPLACE PROCEDURE mysql.rds_heartbeat2() COMMENT '1' SELECT 1"}, []uint16{guardSays}},
 		{"change the marker", []string{"ALTER PROCEDURE mysql.rds_heartbeat2 COMMENT '1'"}, []uint16{guardSays, 1305}},
+		{"write the note of the master password", []string{"CREATE OR REPLACE PROCEDURE mysql.rds_master_password() COMMENT '1' SELECT 1"}, []uint16{guardSays}},
+		{"drop the note of the master password", []string{"DROP PROCEDURE mysql.rds_master_password"}, []uint16{guardSays, 1305}},
 		{"change its row", []string{"UPDATE mysql.proc SET comment = '1'"}, []uint16{signalled}},
 	} {
 		t.Run(c.name, func(t *testing.T) { deny(t, db, c) })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -26,6 +27,9 @@ func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 		return err
 	}
 	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
+		if i.Password.Inherited {
+			return execAll(ctx, conn, featureRoleSQL())
+		}
 		if err := ensureRole(ctx, conn, i); err != nil {
 			return err
 		}
@@ -47,15 +51,23 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 		return err
 	}
 	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
-		if err := ensureRole(ctx, conn, i); err != nil {
+		if noted, err := readPasswordNote(ctx, conn); err != nil || noted == i.Password.Note(i.Instance) {
 			return err
 		}
-		_, err := conn.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD %s VALID UNTIL 'infinity' CONNECTION LIMIT -1",
-			quoteName(i.MasterUsername), quoteLiteral(i.Password.Verifier)))
-		if err != nil {
-			return err
-		}
-		return liftTimeouts(ctx, conn, i.MasterUsername)
+		return pgx.BeginFunc(ctx, conn, func(pgx.Tx) error {
+			if err := ensureRole(ctx, conn, i); err != nil {
+				return err
+			}
+			_, err := conn.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD %s VALID UNTIL 'infinity' CONNECTION LIMIT -1",
+				quoteName(i.MasterUsername), quoteLiteral(i.Password.Verifier)))
+			if err != nil {
+				return err
+			}
+			if err := liftTimeouts(ctx, conn, i.MasterUsername); err != nil {
+				return err
+			}
+			return writePasswordNote(ctx, conn, i)
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("set master password: %w", err)
@@ -114,6 +126,40 @@ func locksOut(value string) bool {
 		"us": time.Microsecond, "": time.Millisecond, "ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
 	}[m[2]]
 	return err == nil && number > 0 && number*float64(unit) < float64(leastTimeout)
+}
+
+// NotePassword implements engine.Driver.
+func (d *Driver) NotePassword(ctx context.Context, i engine.Instance) error {
+	return d.withAdmin(ctx, i, func(conn *pgx.Conn) error { return writePasswordNote(ctx, conn, i) })
+}
+
+// passwordTable has one row that names the newest master password which was set in this data
+// (kurabe.Password.Note). It lies where no client may enter, and goes with the data.
+const passwordTable = probeSchema + ".master_password"
+
+// writePasswordNote makes the table too: data folders of before it do not have it.
+func writePasswordNote(ctx context.Context, conn *pgx.Conn, i engine.Instance) error {
+	err := execAll(ctx, conn, []string{
+		"CREATE TABLE IF NOT EXISTS " + passwordTable + " (one boolean PRIMARY KEY DEFAULT true CHECK (one), note text NOT NULL)",
+		"INSERT INTO " + passwordTable + " AS p (one, note) VALUES (true, " + quoteLiteral(i.Password.Note(i.Instance)) + ") ON CONFLICT (one) DO UPDATE SET note = excluded.note",
+	})
+	if err != nil {
+		return fmt.Errorf("note the master password: %w", err)
+	}
+	return nil
+}
+
+// readPasswordNote returns "" of data in which none was noted.
+func readPasswordNote(ctx context.Context, conn *pgx.Conn) (note string, err error) {
+	err = conn.QueryRow(ctx, "SELECT note FROM "+passwordTable).Scan(&note)
+	pg := (*pgconn.PgError)(nil)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), errors.As(err, &pg) && pg.Code == undefinedTable:
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read the note of the master password: %w", err)
+	}
+	return note, nil
 }
 
 // checkNames asserts what the control room has promised: a reserved name here

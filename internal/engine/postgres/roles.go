@@ -29,6 +29,25 @@ var fileRoles = []string{"pg_read_server_files", "pg_write_server_files", "pg_ex
 
 const fileRolesMajorMax = 15
 
+// featureRoles are roles that RDS has and scripts name. None of them has any right.
+//
+//   - rds_iam: its members log in with a token on RDS. Nobody does here.
+//   - rds_replication: its members replicate on RDS.
+//   - rds_password: with rds.restrict_password_commands on RDS, who may set passwords.
+var featureRoles = []string{"rds_iam", "rds_replication", "rds_password"}
+
+// featureRoleSQL makes those that are missing. rds_superuser may pass them on, and is no
+// member itself: a member of rds_iam has no password on RDS.
+func featureRoleSQL() []string {
+	return []string{fmt.Sprintf(`DO $kurabe$
+DECLARE r text;
+BEGIN
+	FOR r IN SELECT n FROM pg_catalog.unnest(%s) n WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = n) LOOP
+		EXECUTE pg_catalog.format('CREATE ROLE %%I NOLOGIN', r);
+	END LOOP;
+END $kurabe$`, textArray(featureRoles))}
+}
+
 // settable are the superuser's parameters that rds_superuser may set for a
 // session, role or database, where the server has grantable parameters (15).
 // None of them loads a library, runs a function, reads a file or turns off a
@@ -63,6 +82,7 @@ BEGIN
 		EXECUTE pg_catalog.format('GRANT %%I TO rds_superuser WITH ADMIN OPTION', r);
 	END LOOP;
 END $kurabe$`, textArray(lent))}
+	statements = append(statements, featureRoleSQL()...)
 	if major <= fileRolesMajorMax {
 		return append(append(statements, fileRoleSQL()...), settableSQL(major)...)
 	}

@@ -1,0 +1,31 @@
+package rds
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+)
+
+// What tools ask for when they take stock is empty, and by its name not found.
+func TestNothing(t *testing.T) {
+	w, ctx := newTestWorld(t), t.Context()
+	if out := must(w.client.DescribeDBProxies(ctx, &rds.DescribeDBProxiesInput{}))(t); len(out.DBProxies) != 0 {
+		t.Error(out.DBProxies)
+	}
+	_, err := w.client.DescribeDBProxies(ctx, &rds.DescribeDBProxiesInput{DBProxyName: aws.String("front")})
+	wantCode(t, err, "DBProxyNotFoundFault", "front")
+	_, err = w.client.DescribeTenantDatabases(ctx, &rds.DescribeTenantDatabasesInput{DBInstanceIdentifier: aws.String("nope")})
+	wantCode(t, err, "DBInstanceNotFound", "nope")
+	_, err = w.client.DescribeEventSubscriptions(ctx, &rds.DescribeEventSubscriptionsInput{Marker: aws.String("x")})
+	wantCode(t, err, "InvalidParameterValue", "Marker")
+}
+
+// The words of RDS come first, then why it is so here.
+func TestMonitoringWords(t *testing.T) {
+	w, ctx := newTestWorld(t), t.Context()
+	_, err := w.client.ModifyDBInstance(ctx, &rds.ModifyDBInstanceInput{DBInstanceIdentifier: aws.String("orders"), MonitoringInterval: aws.Int32(60)})
+	wantCode(t, err, "InvalidParameterCombination", "A MonitoringRoleARN value is required if you specify a MonitoringInterval value other than 0.")
+	_, err = w.client.ModifyDBInstance(ctx, &rds.ModifyDBInstanceInput{DBInstanceIdentifier: aws.String("orders"), MonitoringRoleArn: aws.String("arn:aws:iam::1:role/r")})
+	wantCode(t, err, "InvalidParameterCombination", "You must specify a MonitoringInterval value other than 0 when you specify a MonitoringRoleARN value.")
+}

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"reflect"
+	"strings"
+)
+
+// regions makes the resources of one region those of every region that clients name. It is for
+// a service that nobody has given a region: a client that is set to eu-west-1 compares the ARNs
+// that it gets with those that it has made itself.
+//
+// Inside there is one region. ARNs are translated at the door: those of a request to the one
+// region, those of the answer to that which the request was signed for. Tags are the users' and
+// pass as they are.
+type regions struct {
+	own, account string
+}
+
+// arnParts are "arn", partition, service, region, account and the rest.
+const arnParts = 6
+
+// inward returns an ARN of any region as one of ours; other text passes.
+func (g regions) inward(text string) string {
+	parts := strings.SplitN(text, ":", arnParts)
+	if len(parts) != arnParts || parts[0] != "arn" || parts[2] != "rds" || parts[4] != g.account || parts[3] == "" {
+		return text
+	}
+	return "arn:aws:rds:" + g.own + ":" + g.account + ":" + parts[5]
+}
+
+// outward returns a text with our ARNs as those of another region.
+func (g regions) outward(text, region string) string {
+	ours := "arn:aws:rds:" + g.own + ":" + g.account + ":"
+	if region == "" || region == g.own || !strings.Contains(text, ours) {
+		return text
+	}
+	return strings.ReplaceAll(text, ours, "arn:aws:rds:"+region+":"+g.account+":")
+}
+
+// each runs an edit on every text of a value, which is a pointer to an input or output of an
+// action. Texts are replaced, never changed: others may hold them too.
+func each(v reflect.Value, edit func(string) string) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return
+		}
+		if v.Elem().Kind() != reflect.String {
+			each(v.Elem(), edit)
+			return
+		}
+		if had := v.Elem().String(); v.CanSet() && edit(had) != had {
+			next := reflect.New(v.Type().Elem())
+			next.Elem().SetString(edit(had))
+			v.Set(next)
+		}
+	case reflect.String:
+		if had := v.String(); v.CanSet() && edit(had) != had {
+			v.SetString(edit(had))
+		}
+	case reflect.Slice:
+		for n := range v.Len() {
+			each(v.Index(n), edit)
+		}
+	case reflect.Struct:
+		if v.Type().Name() == "Tag" {
+			return
+		}
+		for n := range v.NumField() {
+			if v.Type().Field(n).IsExported() {
+				each(v.Field(n), edit)
+			}
+		}
+	}
+}
+
+// translate edits every text of an input or output.
+func translate(value any, edit func(string) string) { each(reflect.ValueOf(value), edit) }
