@@ -24,7 +24,6 @@ var doorPrograms = map[string]string{
 	"discover.go":       "postgres --version",
 	"group_source.go":   "pg_basebackup and pg_rewind, with the door's settings (toolInfo)",
 	"locale.go":         "locale -a and pg_config, which connect to nothing",
-	"replay_control.go": "pg_controldata, which connects to nothing",
 	"replay_server.go":  "the private server, and tools on its stopped data folder",
 	"workshop.go":       "initdb, and postgres --single on what it made: no tenant was there",
 }

@@ -72,6 +72,7 @@ var folderFree = map[string]string{
 	"internal/engine/mariadb/bootstrap.go":       "programs, which belong to root",
 	"internal/engine/mariadb/timezone.go":        "/usr/share/zoneinfo, which is full of links",
 	"internal/engine/mariadb/driver.go":          "the plugin's file, which belongs to root",
+	"internal/engine/mariadb/password.go":        "the plugin's file, which belongs to root",
 	"internal/engine/postgres/workshop.go":       "a mount point in the system's folder for temporary files, where only its owner can replace it",
 	"internal/engine/postgres/replay_server.go":  "a mount point in the system's folder for temporary files, where only its owner can replace it",
 	"internal/engine/mariadb/workshop.go":        "a mount point in the system's folder for temporary files, where only its owner can replace it",
@@ -189,7 +190,6 @@ var toolsAsUs = map[string]string{
 	"internal/engine/postgres/discover.go": "asks a program for its version",
 	"internal/engine/mariadb/discover.go":  "asks a program for its version",
 	"internal/engine/postgres/locale.go":   "asks the system for its locales",
-	"internal/engine/postgres/check.go":    "a client of the server, which lets the service's account in by its name; it opens no file of the server's",
 }
 
 // TestTidyTools: the engines' tools run as the engine's user.

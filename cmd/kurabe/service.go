@@ -398,13 +398,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/drill/permit", server.Signed(struck.permit))
 	server.Handle("POST /kurabe/drill/strike", server.Signed(struck.strike))
 	server.Handle("POST /kurabe/drill/hold", server.Signed(struck.hold))
-	hosts := hostRequests{c, ca.Digest(), s.hostAddress, s.canHaveServers, s.outside.flags()}
-	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
-	server.Handle("GET /kurabe/hosts/leaving", server.Signed(s.leaving))
-	server.Handle("POST /kurabe/hosts/token", server.Signed(hosts.token))
-	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))
-	server.Handle("POST /kurabe/hosts/remove", server.Signed(hosts.remove))
-	server.Handle("POST /kurabe/hosts/give-up", server.Signed(hosts.giveUp))
+	s.handleHosts(server, c, ca)
 	server.Handle("GET /kurabe/state/backup", server.SignedFile(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
 	imports := importRequests{newImporter(s.archive, snapshotsOf(s.base), c, s.log), s.repo}
 	s.loop("import", func() error { return imports.Run(loopCtx) })
@@ -420,6 +414,17 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 		return nil
 	})
 	return nil
+}
+
+// handleHosts takes requests about the machines that run databases.
+func (s *service) handleHosts(server *api.Server, c *control.Control, ca *pki.CA) {
+	hosts := hostRequests{c, ca.Digest(), s.hostAddress, s.canHaveServers, s.outside.flags()}
+	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
+	server.Handle("GET /kurabe/hosts/leaving", server.Signed(s.leaving))
+	server.Handle("POST /kurabe/hosts/token", server.Signed(hosts.token))
+	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))
+	server.Handle("POST /kurabe/hosts/remove", server.Signed(hosts.remove))
+	server.Handle("POST /kurabe/hosts/give-up", server.Signed(hosts.giveUp))
 }
 
 // wait returns when the service is to end: nil when it was asked to.

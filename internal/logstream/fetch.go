@@ -104,7 +104,7 @@ var freeBytes = volume.FreeBytes // a variable for the tests alone
 // room refuses to write parts that would fill the disk. Their lengths are what their names in a
 // repository say, and an object of a few KB can unpack to any of them.
 func room(parts []*plan, dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := volume.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	free, err := freeBytes(dir)

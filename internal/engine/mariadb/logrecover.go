@@ -43,7 +43,7 @@ func (d *Driver) AfterFailedStart(i engine.Instance, message string) error {
 const resizedLog = "ib_logfile101"
 
 func removeResizedLog(dataDir string) error {
-	root, err := os.OpenRoot(dataDir)
+	root, err := volume.OpenRoot(dataDir)
 	if err != nil {
 		return err
 	}
