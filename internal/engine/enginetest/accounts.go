@@ -343,15 +343,15 @@ func (b *Bed) killHanding(t *testing.T, after time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moving := func() bool {
+	booked := func() bool {
 		text, err := os.ReadFile(filepath.Join(b.Root, "accounts.json"))
-		return err == nil && strings.Contains(string(text), `"moving":true`)
+		return err == nil && strings.Contains(string(text), string(b.Want.Instance))
 	}
 	given := func() bool { // the first folder of an engine's own has changed hands
 		info, err := os.Lstat(b.Home().DataDir())
 		return err == nil && int(info.Sys().(*syscall.Stat_t).Uid) != b.User.UID
 	}
-	for deadline := time.Now().Add(passTime); !(moving() && (after == 0 || given())) && child.Alive(); time.Sleep(time.Millisecond / 4) {
+	for deadline := time.Now().Add(passTime); !(booked() && (after == 0 || given())) && child.Alive(); time.Sleep(time.Millisecond / 4) {
 		if time.Now().After(deadline) {
 			t.Fatal("the child never began")
 		}
@@ -371,7 +371,7 @@ func (b *Bed) killHanding(t *testing.T, after time.Duration) {
 		}
 		return err
 	})
-	t.Logf("killed %v after it began (book says moving: %v): owners %v, %v: %.80s", after, moving(), owners, err, text)
+	t.Logf("killed %v after it began (the book has it: %v): owners %v, %v: %.80s", after, booked(), owners, err, text)
 }
 
 // allOwnedBy demands that nothing in the home is another account's, and that the server is
