@@ -163,7 +163,7 @@ func closed(c io.Closer, err error) error {
 func TestNoLinkIsFollowed(t *testing.T) {
 	for _, kind := range links {
 		for deed, do := range deeds {
-			t.Run(kind+"/"+deed, func(t *testing.T) {
+			t.Run(kind+", "+deed, func(t *testing.T) {
 				tr := newTrap(t)
 				name := tr.lay(t, kind)
 				before := tr.state(t)
@@ -186,7 +186,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 func TestNothingButFilesIsOpened(t *testing.T) {
 	for _, kind := range others {
 		for _, deed := range []string{"open", "append", "cut", "create", "read", "truncate", "sum"} {
-			t.Run(kind+"/"+deed, func(t *testing.T) {
+			t.Run(kind+", "+deed, func(t *testing.T) {
 				name := newTrap(t).lay(t, kind)
 				if err := quickly(t, func() error { return deeds[deed](name) }); err == nil {
 					t.Error("it was done")

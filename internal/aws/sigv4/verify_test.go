@@ -177,7 +177,7 @@ func TestVerify(t *testing.T) {
 			}
 			signer, err := testVerifier().Verify(r, []byte(c.body), "rds")
 			if c.code == "" {
-				if err != nil || signer != (Signer{AccessKeyID: testKey, Service: "rds"}) {
+				if err != nil || signer != (Signer{AccessKeyID: testKey, Service: "rds", Region: "us-east-1"}) {
 					t.Fatalf("got %v, %v", signer, err)
 				}
 				return

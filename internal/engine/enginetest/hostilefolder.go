@@ -36,7 +36,7 @@ func Nobody() *proc.Credential {
 // it is: contents, modes, owners and names.
 func RunFolderDeeds(t *testing.T, lay func(t *testing.T, dir string), deeds []FolderDeed) {
 	for _, d := range deeds {
-		t.Run(d.Name+"/without a trap", func(t *testing.T) {
+		t.Run(d.Name+", without a trap", func(t *testing.T) {
 			f := newHostileFolder(t, lay)
 			f.give(t)
 			if err := d.Do(f.dir); err != nil {
@@ -45,7 +45,7 @@ func RunFolderDeeds(t *testing.T, lay func(t *testing.T, dir string), deeds []Fo
 		})
 		for _, place := range d.Places {
 			for kind, set := range folderTraps {
-				t.Run(d.Name+"/"+place+"/"+kind, func(t *testing.T) {
+				t.Run(d.Name+", "+strings.ReplaceAll(place, "/", " ")+", "+kind, func(t *testing.T) {
 					f := newHostileFolder(t, lay)
 					f.give(t)
 					if err := set(f, place); err != nil {
