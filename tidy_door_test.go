@@ -21,11 +21,11 @@ const (
 
 // doorPrograms are the files of the room that run programs.
 var doorPrograms = map[string]string{
-	"discover.go":       "postgres --version",
-	"group_source.go":   "pg_basebackup and pg_rewind, with the door's settings (toolInfo)",
-	"locale.go":         "locale -a and pg_config, which connect to nothing",
-	"replay_server.go":  "the private server, and tools on its stopped data folder",
-	"workshop.go":       "initdb, and postgres --single on what it made: no tenant was there",
+	"discover.go":      "postgres --version",
+	"group_source.go":  "pg_basebackup and pg_rewind, with the door's settings (toolInfo)",
+	"locale.go":        "locale -a and pg_config, which connect to nothing",
+	"replay_server.go": "the private server, and tools on its stopped data folder",
+	"workshop.go":      "initdb, and postgres --single on what it made: no tenant was there",
 }
 
 // clientPrograms open sessions of their own and call what they find by names that are not ours

@@ -52,7 +52,7 @@ func (w *worker) pass(ctx context.Context) time.Duration {
 		w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
 		w.keepLog(ctx, a, o)
 		steps := w.fit(a, o, e.Steps(a, o))
-		w.keepVacant(a, o, startsNow(steps))
+		w.keepVacant(a, o, takesAddress(steps))
 		if len(steps) == 0 {
 			return w.satisfied(ctx, a, o)
 		}

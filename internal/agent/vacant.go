@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/netip"
+	"slices"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -60,8 +61,11 @@ func (w *worker) leaveVacant() {
 	w.vacant, w.vacantAt = nil, netip.AddrPort{}
 }
 
-// startsNow says whether a step lets a server have its address.
-func startsNow(steps []engine.Step) bool { return len(steps) > 0 && steps[0].Name == engine.StepStart }
+// takesAddress says whether the next step lets the server have its address, or takes it itself:
+// a copy from another host is brought to where the server is going to listen.
+func takesAddress(steps []engine.Step) bool {
+	return len(steps) > 0 && slices.Contains([]engine.StepName{engine.StepStart, engine.StepClone, engine.StepRejoin}, steps[0].Name)
+}
 
 // vacate takes note of whether all that this host knows of an instance is that it is stopped:
 // then its endpoint, which no server of it listens at, has no gateway either.

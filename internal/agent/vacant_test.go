@@ -121,3 +121,17 @@ func TestVacantEndpoint(t *testing.T) {
 		f.expect(t, "removed")
 	})
 }
+
+// What the next step takes itself is not held: a copy from another host comes in there.
+func TestTakesAddress(t *testing.T) {
+	for step, want := range map[engine.StepName]bool{
+		engine.StepStart: true, engine.StepClone: true, engine.StepRejoin: true, engine.StepCopyTemplate: false, engine.StepRestoreSnapshot: false,
+	} {
+		if got := takesAddress([]engine.Step{{Name: step}}); got != want {
+			t.Errorf("%s: %v", step, got)
+		}
+	}
+	if takesAddress(nil) {
+		t.Error("nothing to do takes an address")
+	}
+}
