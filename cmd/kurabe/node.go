@@ -78,7 +78,7 @@ func (f *hostFlags) logger() (*slog.Logger, error) {
 func (f *hostFlags) enter() (string, error) {
 	data, err := volume.Resolve(f.data)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("data folder %s: %w", f.data, err)
 	}
 	return data, enterData(data)
 }

@@ -350,7 +350,7 @@ def test_incompatible_parameters_and_back(server, rds, postgres):
     """A server that cannot start with its parameters says so, and comes back once
     the group is mended; botocore's waiter fails on that status."""
     rds.create_db_parameter_group(DBParameterGroupName="broken", DBParameterGroupFamily="postgres15", Description="d")
-    set_parameter(rds, "broken", "shared_buffers", str(100 * GIB // 8192), "pending-reboot")
+    set_parameter(rds, "broken", "min_wal_size", "2", "pending-reboot")  # the server wants two segments of log
     db = instances.create(server, postgres, wait=False, DBParameterGroupName="broken")
     waiter = rds.get_waiter("db_instance_available")
     with pytest.raises(botocore.exceptions.WaiterError, match="incompatible-parameters"):

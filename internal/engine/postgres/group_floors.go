@@ -31,16 +31,20 @@ const optionsFile = "postmaster.opts"
 // may meet settings of long before: it starts with what it ran with when it replayed them
 // first, which is why every follower is told all of them as arguments.
 //
-// One whose data was restored starts for the first time with as much as their source had: it may
-// hold prepared transactions, or end a recovery that a follower began. What its own parameters
-// say holds from its next start on.
+// One whose data was restored is no follower: nobody reads while it recovers, so it needs room
+// for the prepared transactions of its source and for nothing else. It has that room until its
+// next start, if its own parameters say less.
 func (d *Driver) Floors(ctx context.Context, i engine.Instance) ([]string, error) {
-	if !d.IsFollower(i.Home) && !i.Fresh {
+	follows := d.IsFollower(i.Home)
+	if !follows && !i.Fresh {
 		return nil, nil
 	}
 	c, err := ownControl(ctx, i)
 	if err != nil {
 		return nil, err
+	}
+	if !follows {
+		return preparedArgs(i, c), nil
 	}
 	var before string
 	if c.state != controlShutDownFollower && c.state != controlShutDown {
@@ -51,6 +55,20 @@ func (d *Driver) Floors(ctx context.Context, i engine.Instance) ([]string, error
 		before = string(text)
 	}
 	return floorArgs(i, c, before), nil
+}
+
+// preparedFloor is the one that recovery needs whether or not anybody reads meanwhile
+// (RestoreTwoPhaseData and PrescanPreparedTransactions of the server).
+const preparedFloor = "max_prepared_transactions"
+
+// preparedArgs are none where the parameters of the instance have room enough.
+func preparedArgs(i engine.Instance, c control) []string {
+	need, err := strconv.Atoi(c.settings[preparedFloor])
+	own, _ := strconv.Atoi(i.Settings[preparedFloor]) // not set: the server's default is 0
+	if err != nil || need <= own {
+		return nil
+	}
+	return []string{"-c", preparedFloor + "=" + strconv.Itoa(need)}
 }
 
 // optionForm is one of floorArgs as the server notes it.

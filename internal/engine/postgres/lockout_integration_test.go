@@ -19,6 +19,7 @@ func TestNewPasswordLetsIn(t *testing.T) {
 			b := running(t)
 			b.MustQuery(t, "ALTER ROLE master SET lock_timeout = '30s'")
 			b.MustQuery(t, c.sql)
+			b.Want.Password.Seq++
 			if err := b.Driver.SetPassword(t.Context(), instanceOf(b)); err != nil {
 				t.Fatal(err)
 			}
