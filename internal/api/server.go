@@ -30,8 +30,8 @@ type Config struct {
 type Server struct {
 	config   Config
 	verifier sigv4.Verifier
-	names    []string           // signing names of all services
-	versions map[string]Service // by the Version that a form names
+	names    []string               // signing names of all services
+	versions map[string]Service     // by the Version that a form names
 	targets  map[string]JSONService // by what their X-Amz-Target begins with
 	mux      *http.ServeMux
 }
