@@ -108,6 +108,8 @@ def test_cluster(server, custodian):
     assert named(custodian("rds-cluster", OURS, {"Status": "stopped"}, actions=["start"]), "DBClusterIdentifier") == [ring.name]
     ring.whole(300)
     of = {"DBClusterIdentifier": ring.name}
-    assert named(custodian("rds-cluster-snapshot", of, actions=["delete"]), "DBClusterIdentifier") == [ring.name]
-    assert named(custodian("rds-cluster", OURS, actions=[{"type": "delete", "skip-snapshot": True}]), "DBClusterIdentifier") == [ring.name]
+    assert named(custodian("rds-cluster-snapshot", of, {"SnapshotType": "manual"}, actions=["delete"]), "DBClusterIdentifier") == [ring.name]
+    # The servers of a Multi-AZ DB cluster are not deleted one by one, here as on RDS.
+    delete = {"type": "delete", "skip-snapshot": True, "delete-instances": False}
+    assert named(custodian("rds-cluster", OURS, actions=[delete]), "DBClusterIdentifier") == [ring.name]
     harness.wait_for("cluster gone", lambda: not clusters.exists(server, ring.name), 180)
