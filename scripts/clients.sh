@@ -20,7 +20,7 @@ python() {
 		"$venv/bin/pip" install --quiet --disable-pip-version-check --requirement test/clients/python/requirements.txt >&2
 		local wheel
 		wheel=$(mktemp -d)
-		trap 'rm -rf "$wheel"' EXIT
+		trap "rm -rf '$wheel'" EXIT # a local name is gone by then
 		"$venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --dest "$wheel" "ansible==$ansible" >&2
 		"$venv/bin/python" - "$wheel" "$venv/collections" <<- 'EOF'
 			import pathlib, sys, zipfile
@@ -36,7 +36,7 @@ python() {
 run() {
 	local passed=0 failed=0 skipped=0 out
 	out=$(mktemp)
-	trap 'rm -f "$out"' EXIT
+	trap "rm -f '$out'" EXIT
 	for each in test/clients/*/run.sh; do
 		echo "== $each"
 		local code=0
