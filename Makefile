@@ -24,7 +24,7 @@ plugins = $(wildcard $(CURDIR)/.cache/mariadb-plugins/usr/lib/mysql/plugin/*.so)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install-run install-test install-bench build run test whole check race integration compat unit fault repro vm bench fuzz golden gen lint tidy hooks clean
+.PHONY: help install-run install-test install-bench build run test whole check race integration compat clients unit fault repro vm bench fuzz golden gen lint tidy hooks clean
 
 help: ## This list
 	@awk -v fault='$(fault)' -F ':.*## ' '/^[a-z-]+:.*## / && !(fault == "" && /^(fault|repro):/) { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -71,6 +71,9 @@ integration: install-test build ## Tests with real servers; as root also once mo
 
 compat: install-test build ## boto3 and the AWS CLI against a running service
 	@$(RUN_SUITES) compat
+
+clients: install-test build ## Ansible, Cloud Custodian, AWS's driver wrapper and others against a running service; fetches them
+	@scripts/clients.sh
 
 ifneq ($(fault),)
 fault: export KURABE_HISTORY_TIME ?= 30m

@@ -35,6 +35,8 @@ type call struct {
 	read        time.Time    // when its body had come, by our own clock
 	model       *query.Model // nil until the service is known
 	action      string
+	service     string // the signing name of a service without a model
+	kind        string // Content-Type of the answer
 	accessKeyID string
 	region      string // that it was signed for, where any one is taken
 	foreign     string // the signing name of a service that is not here
@@ -44,11 +46,11 @@ type call struct {
 
 // serveAPI answers one request of an AWS client.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
-	c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK}
+	c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK, kind: query.ContentType}
 	body, err := s.guard(w, r, c)
 	h := w.Header()
 	h.Set("x-amzn-RequestId", c.id)
-	h.Set("Content-Type", query.ContentType)
+	h.Set("Content-Type", c.kind)
 	var f *fault.Fault
 	if err != nil {
 		f = faultOf(err)
@@ -89,7 +91,11 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, c *call) ([]byte,
 		c.foreign = name
 		return nil, s.unknownProtocol("service " + name)
 	}
+	prefix, _, _ := strings.Cut(r.Header.Get(headerTarget), ".")
+	service, isJSON := s.targets[prefix]
 	switch {
+	case isJSON && r.Method == http.MethodPost && r.Header.Get(headerProtocol) == "":
+		return s.serveJSON(w, r, c, service)
 	case r.Header.Get(headerProtocol) != "":
 		return nil, s.unknownProtocol("protocol " + r.Header.Get(headerProtocol))
 	case r.Header.Get(headerTarget) != "":
@@ -111,4 +117,30 @@ func (s *Server) identify(ctx context.Context, c *call) (context.Context, contex
 	ctx = WithIdentity(ctx, Identity{Account: s.config.Account, Region: s.config.Region, AccessKeyID: c.accessKeyID})
 	ctx = context.WithValue(ctx, requestIDKey{}, c.id)
 	return context.WithTimeout(ctx, maxHandling)
+}
+
+// signed keeps who has signed a request.
+func (c *call) signed(s *Server, signer sigv4.Signer) {
+	c.accessKeyID = signer.AccessKeyID
+	if s.config.ScopeRegion == "" {
+		c.region = signer.Region
+	}
+}
+
+// run calls an operation, with the ARNs of its input and its output translated at the door.
+func (s *Server) run(r *http.Request, c *call, op Operation, in any) (any, error) {
+	here := regions{s.config.Region, s.config.Account}
+	if c.region != "" {
+		translate(in, here.inward)
+	}
+	ctx, cancel := s.identify(r.Context(), c)
+	defer cancel()
+	out, err := op.handle(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if c.region != "" && c.region != here.own {
+		translate(out, func(text string) string { return here.outward(text, c.region) })
+	}
+	return out, nil
 }

@@ -40,7 +40,10 @@ func (s *Server) log(ctx context.Context, c *call, f *fault.Fault) {
 func (c *call) name() string {
 	const most = 100
 	action := c.action[:min(most, len(c.action))]
-	if c.model == nil {
+	switch {
+	case c.service != "":
+		return c.service + ":" + action
+	case c.model == nil:
 		return action
 	}
 	return c.model.Service + ":" + action

@@ -35,10 +35,7 @@ func (s *Server) serveQuery(w http.ResponseWriter, r *http.Request, c *call) ([]
 	if err != nil {
 		return nil, err
 	}
-	c.accessKeyID = signer.AccessKeyID
-	if s.config.ScopeRegion == "" {
-		c.region = signer.Region
-	}
+	c.signed(s, signer)
 	if formErr != nil {
 		return nil, formErr
 	}
@@ -57,18 +54,9 @@ func (s *Server) serveQuery(w http.ResponseWriter, r *http.Request, c *call) ([]
 	if err := refuseUnknown(form); err != nil {
 		return nil, err
 	}
-	here := regions{s.config.Region, s.config.Account}
-	if c.region != "" {
-		translate(in, here.inward)
-	}
-	ctx, cancel := s.identify(r.Context(), c)
-	defer cancel()
-	out, err := op.handle(ctx, in)
+	out, err := s.run(r, c, op, in)
 	if err != nil {
 		return nil, err
-	}
-	if c.region != "" && c.region != here.own {
-		translate(out, func(text string) string { return here.outward(text, c.region) })
 	}
 	return c.model.EncodeResult(c.action, c.id, out), nil
 }

@@ -18,6 +18,7 @@ type Config struct {
 	ScopeRegion string // that credentials must be scoped to; "" accepts any
 	Account     string
 	Services    []Service
+	JSON        []JSONService
 	Log         *slog.Logger
 	Now         func() time.Time // time.Now unless set
 
@@ -29,8 +30,9 @@ type Config struct {
 type Server struct {
 	config   Config
 	verifier sigv4.Verifier
-	names    []string           // signing names of all services
-	versions map[string]Service // by the Version that a form names
+	names    []string               // signing names of all services
+	versions map[string]Service     // by the Version that a form names
+	targets  map[string]JSONService // by what their X-Amz-Target begins with
 	mux      *http.ServeMux
 }
 
@@ -44,6 +46,7 @@ func New(c Config) *Server {
 		config:   c,
 		verifier: sigv4.Verifier{Lookup: c.Credentials, Region: c.ScopeRegion, Now: c.Now},
 		versions: map[string]Service{},
+		targets:  map[string]JSONService{},
 		mux:      http.NewServeMux(),
 	}
 	for _, service := range c.Services {
@@ -51,6 +54,12 @@ func New(c Config) *Server {
 		must.True(!twice, "an API version belongs to one service: "+service.Model.Version)
 		s.versions[service.Model.Version] = service
 		s.names = append(s.names, service.Model.Service)
+	}
+	for _, service := range c.JSON {
+		_, twice := s.targets[service.Target]
+		must.True(!twice, "a target belongs to one service: "+service.Target)
+		s.targets[service.Target] = service
+		s.names = append(s.names, service.Name)
 	}
 	s.mux.HandleFunc("GET /healthz", s.healthz)
 	s.mux.HandleFunc("/", s.serveAPI)

@@ -1,0 +1,44 @@
+package control
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"kurabe"
+)
+
+// Tagged is a resource with its tags.
+type Tagged struct {
+	ARN, Kind string
+	Tags      []kurabe.Tag
+}
+
+// Tagged lists all resources that have tags, those of clusters included, by ARN.
+func (c *Control) Tagged() []Tagged {
+	var list []Tagged
+	add := func(kind, name string, tags []kurabe.Tag) {
+		if len(tags) > 0 {
+			list = append(list, Tagged{c.ARN(kind, name), kind, tags})
+		}
+	}
+	for _, of := range []*Control{c, c.Clusters()} {
+		w := of.words()
+		instances, _ := of.Instances(InstanceFilter{}, "", math.MaxInt)
+		for _, i := range instances {
+			add(w.db, i.Name, i.Spec.Tags)
+		}
+		snapshots, _ := of.Snapshots(SnapshotFilter{}, "", math.MaxInt)
+		for _, s := range snapshots {
+			add(w.snapshot, s.Spec.Name, s.Spec.Tags)
+		}
+		for _, g := range of.ParameterGroups() {
+			add(w.group, g.Name, g.Tags)
+		}
+	}
+	for _, g := range c.SubnetGroups() {
+		add("subgrp", g.Name, g.Tags)
+	}
+	slices.SortFunc(list, func(a, b Tagged) int { return strings.Compare(a.ARN, b.ARN) })
+	return list
+}
