@@ -1,6 +1,6 @@
 #!/bin/sh
 # The AWS SDK for Java v2, AWS's JDBC wrapper and Flyway, against a service of their own.
-# Words after it choose parts: sdk, flyway, wrapper.
+# Words after it choose parts: sdk, flyway, cluster, instance.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(cd "$here/../../.." && pwd)/.cache/clients/java

@@ -8,7 +8,7 @@ public final class Main {
   private Main() {}
 
   public static void main(String[] words) throws Exception {
-    Set<String> parts = Set.of(words.length > 0 ? words : new String[] {"sdk", "flyway", "wrapper"});
+    Set<String> parts = Set.of(words.length > 0 ? words : new String[] {"sdk", "flyway", "cluster", "instance"});
     Check check = new Check();
     try (Service service = new Service()) {
       for (String engine : List.of("postgres", "mariadb")) {
@@ -24,8 +24,11 @@ public final class Main {
           check.that(engine + ": delete", () -> Sdk.delete(service, db.name()));
         }
       }
-      if (parts.contains("wrapper")) {
-        new Wrapper(service).run(check);
+      if (parts.contains("cluster")) {
+        new Wrapper(service).cluster(check);
+      }
+      if (parts.contains("instance")) {
+        new Wrapper(service).instance(check);
       }
     }
     System.exit(check.finish());

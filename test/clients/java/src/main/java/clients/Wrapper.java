@@ -35,8 +35,11 @@ final class Wrapper {
     this.service = service;
   }
 
-  void run(Check check) {
+  static {
     RdsUtils.setPrepareHostFunc(h -> h.replace(Service.SUFFIX, ".rds.amazonaws.com"));
+  }
+
+  void cluster(Check check) {
     Database ring = Database.small("postgres", "java-ring");
     check.that("wrapper: a DB cluster", () -> createCluster(ring));
     for (int time = 1; time <= TIMES; time++) {
@@ -51,7 +54,9 @@ final class Wrapper {
       service.rds.deleteDBCluster(r -> r.dbClusterIdentifier(ring.name()).skipFinalSnapshot(true));
       service.waiter.waitUntilDBClusterDeleted(r -> r.dbClusterIdentifier(ring.name()));
     });
+  }
 
+  void instance(Check check) {
     Database pair = Database.small("postgres", "java-pair");
     check.that("wrapper: a Multi-AZ instance", () -> createPair(pair));
     for (int time = 1; time <= TIMES; time++) {
@@ -105,6 +110,8 @@ final class Wrapper {
     Properties p = Service.login(db);
     p.setProperty("wrapperPlugins", "failover2");
     p.setProperty("wrapperDialect", "rds-multi-az-pg-cluster");
+    p.setProperty("clusterId", db.name()); // else the wrapper takes all databases of a program for one
+    p.setProperty("failoverTimeoutMs", "60000");
     String pattern = "?" + host.substring(host.indexOf('.')).replaceFirst("^\\.cluster-", ".");
     p.setProperty("clusterInstanceHostPattern", pattern + ":" + port);
     return DriverManager.getConnection(Service.url("jdbc:aws-wrapper:postgresql:", host, port, db), p);
