@@ -23,8 +23,10 @@ import (
 // hostsFile is where every resolver of this machine looks first.
 const hostsFile = "/etc/hosts"
 
-// namesEvery is how often the names that a command sees are brought up to date.
-const namesEvery = time.Second
+// namesEvery is how often the names that a command sees are brought up to date. What is made is
+// listed before it is available, and takes longer than this until then: so a command that was
+// told a name finds it. A resolver keeps a name that was not there for seconds (Java: ten).
+const namesEvery = 200 * time.Millisecond
 
 // insideVariable tells the process in the new namespace which file it is to see.
 const insideVariable = "KURABE_EXEC_HOSTS"
@@ -37,7 +39,7 @@ func execCommand() *cobra.Command {
 		Long: `Run a command that finds the names of endpoints, whatever this machine's resolver knows:
 the command, and what it starts, see a file of hosts of their own, in which the names stand.
 Nobody else does; the machine's own file stays as it is. Names of what is created meanwhile
-are added within a second. It needs no root where users may make namespaces.
+are added before it is available. It needs no root where users may make namespaces.
 
 Only a service that was started with --endpoint-suffix has such names.`,
 		Args: cobra.MinimumNArgs(1),

@@ -95,11 +95,13 @@ type NamedEndpoint struct {
 	Name, Address string
 }
 
-// NamedEndpoints are all endpoints that have come up, of instances, clusters and the servers
-// of clusters; none where endpoints have no names.
+// NamedEndpoints are all endpoints of instances, clusters and the servers of clusters, also of
+// those that are made: whoever keeps a list of names then has the name before anybody is told
+// it. There are none where endpoints have no names.
 func (c *Control) NamedEndpoints() []NamedEndpoint {
 	list := []NamedEndpoint{}
-	if !c.View.EndpointDomain().Value.Named() {
+	domain := c.View.EndpointDomain().Value
+	if !domain.Named() {
 		return list
 	}
 	add := func(name, address string) {
@@ -111,6 +113,7 @@ func (c *Control) NamedEndpoints() []NamedEndpoint {
 		for _, of := range []*Control{c.of(false), c.of(true)} {
 			for _, s := range of.shown(stored) {
 				i := of.readShown(s)
+				i.comeUp(stored)
 				add(of.Endpoint(i), i.endpointAddress(false))
 				if i.Spec.Cluster && i.Server == nil {
 					add(of.ReaderEndpoint(i), i.endpointAddress(true))
@@ -119,4 +122,18 @@ func (c *Control) NamedEndpoints() []NamedEndpoint {
 		}
 	}
 	return list
+}
+
+// comeUp makes of what is still made what it is to be: with the addresses that were chosen
+// for it, as one that is available.
+func (i *Instance) comeUp(stored *store.Instance) {
+	if i.Status.AvailableAt.IsZero() && len(stored.Assignments) > 0 {
+		a := stored.Assignments[0].Value // every server of a group has the same endpoint
+		i.Status.Address, i.Status.ReaderAddress, i.Status.AvailableAt = a.Address, a.ReaderAddress, i.Spec.CreatedAt
+	}
+	if i.Server != nil && i.Server.CreatedAt.IsZero() && i.Server.Address != "" {
+		s := *i.Server
+		s.CreatedAt = i.Spec.CreatedAt
+		i.Server = &s
+	}
 }

@@ -1,0 +1,3 @@
+CALL fill();
+DROP FUNCTION IF EXISTS never_made(integer);
+CREATE EXTENSION IF NOT EXISTS pgcrypto;

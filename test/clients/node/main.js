@@ -1,0 +1,14 @@
+// The SDK makes the instances by whose names the drivers then connect.
+
+import { finish } from "./check.js";
+import { drivers } from "./drivers.js";
+import { remove, sdk } from "./sdk.js";
+
+for (const engine of ["postgres", "mariadb"]) {
+  const db = await sdk(engine);
+  if (db) {
+    await drivers(db);
+    await remove(db);
+  }
+}
+process.exitCode = finish();
