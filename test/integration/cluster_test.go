@@ -18,6 +18,10 @@ import (
 	"kurabe/internal/harness"
 )
 
+// readsOfWriterMost: a session at the standby that is chosen is cut beside its promotion, and
+// not before it, so one read may meet the new writer.
+const readsOfWriterMost = 1
+
 // clusterBed is a DB cluster, and a client that writes into it all the time.
 type clusterBed struct {
 	s     *harness.Service
@@ -253,7 +257,7 @@ func (b *clusterBed) losesEach(t *testing.T) {
 			if reads.standby == 0 {
 				t.Errorf("nobody read at a standby: %v", reads.newest)
 			}
-			if c.name != bothKilled && c.name != standbyHangs && reads.writer > 0 {
+			if c.name != bothKilled && c.name != standbyHangs && reads.writer > readsOfWriterMost {
 				t.Errorf("%d of %d reads came to the writer", reads.writer, reads.standby+reads.writer)
 			}
 		})
