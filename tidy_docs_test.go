@@ -155,3 +155,24 @@ func identifiers(t *testing.T) map[string]bool {
 	}
 	return found
 }
+
+// TestTidyDecisions keeps the table of decisions and their pages of one mind.
+func TestTidyDecisions(t *testing.T) {
+	docs := documents(t)
+	table := docs["docs/decisions/README.md"]
+	form := regexp.MustCompile(`^# (\d+)\. (.+)\n\nStatus: (Current|Superseded)[^\n]*\. Date: \d{4}-\d\d-\d\d\.\n\n`)
+	for path, text := range docs {
+		name, ok := strings.CutPrefix(path, "docs/decisions/")
+		if !ok || name == "README.md" {
+			continue
+		}
+		m := form.FindStringSubmatch(text)
+		if m == nil {
+			t.Errorf("%s does not begin with \"# N. Title\", an empty line and \"Status: Current. Date: YYYY-MM-DD.\"", path)
+			continue
+		}
+		if row := "| " + m[1] + " | [" + m[2] + "](" + name + ") |"; !strings.Contains(table, row) {
+			t.Errorf("docs/decisions/README.md has no row %q", row)
+		}
+	}
+}
