@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // compat runs the Python tests in the environment that scripts/install.sh made.
@@ -19,30 +20,42 @@ func (r *runner) compat(ctx context.Context) (total, error) {
 	if len(files) == 0 {
 		return total{}, errAbsent
 	}
+	t, failed, err := r.pytest(ctx, "test/compat")
+	for file, n := range failed {
+		r.retries = append(r.retries, retry{"compat " + file, n, func(r *runner, ctx context.Context) (total, error) {
+			t, _, err := r.pytest(ctx, file)
+			return t, err
+		}})
+	}
+	return t, err
+}
+
+// pytest runs a file or a folder of tests. failed counts the failures of each file.
+func (r *runner) pytest(ctx context.Context, what string) (t total, failed map[string]int, err error) {
 	venv := filepath.Join(r.root, ".cache", "venv", "bin")
 	python := filepath.Join(venv, "python")
 	if _, err := os.Stat(python); err != nil {
-		return total{}, fmt.Errorf("no Python environment; run scripts/install.sh test: %w", err)
+		return t, nil, fmt.Errorf("no Python environment; run scripts/install.sh test: %w", err)
 	}
 	report := filepath.Join(r.root, ".cache", "compat.xml")
 	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return total{}, err
+		return t, nil, err
 	}
-	cmd := r.command(ctx, r.isolated(python, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-v", "--tb=short", "-rs", "--color=no", "--junitxml="+report, "test/compat")...)
+	cmd := r.command(ctx, r.isolated(python, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-v", "--tb=short", "-rs", "--color=no", "--junitxml="+report, what)...)
 	cmd.Env = append(os.Environ(), "PATH="+venv+":"+os.Getenv("PATH"))
 	cmd.Env = append(cmd.Env, r.binaryEnv()...)
 	cmd.Stdout, cmd.Stderr = r.out, r.out
 	runErr := cmd.Run()
 	r.used(cmd)
-	t, skips, err := readJUnit(report)
+	t, failed, skips, err := readJUnit(report)
 	r.skips = append(r.skips, skips...)
 	if err != nil {
-		return t, errors.Join(runErr, err)
+		return t, failed, errors.Join(runErr, err)
 	}
 	if runErr != nil && t.failed == 0 {
-		return t, fmt.Errorf("pytest: %w", runErr)
+		return t, failed, fmt.Errorf("pytest: %w", runErr)
 	}
-	return t, nil
+	return t, failed, nil
 }
 
 type junit struct {
@@ -59,22 +72,23 @@ type junit struct {
 	} `xml:"testsuite"`
 }
 
-func readJUnit(path string) (total, []string, error) {
-	var t total
+// readJUnit counts the tests of a report, and the failures of each file of tests.
+func readJUnit(path string) (t total, failed map[string]int, skips []string, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return t, nil, fmt.Errorf("pytest left no report: %w", err)
+		return t, nil, nil, fmt.Errorf("pytest left no report: %w", err)
 	}
 	var report junit
 	if err := xml.Unmarshal(data, &report); err != nil {
-		return t, nil, fmt.Errorf("read report of pytest: %w", err)
+		return t, nil, nil, fmt.Errorf("read report of pytest: %w", err)
 	}
-	var skips []string
+	failed = map[string]int{}
 	for _, s := range report.Suites {
 		for _, c := range s.Cases {
 			switch {
 			case c.Failure != nil || c.Error != nil:
 				t.failed++
+				failed[fileOf(c.Class)]++
 			case c.Skipped != nil:
 				t.skipped++
 				skips = append(skips, c.Class+" "+c.Name+": "+c.Skipped.Message)
@@ -83,5 +97,14 @@ func readJUnit(path string) (total, []string, error) {
 			}
 		}
 	}
-	return t, skips, nil
+	return t, failed, skips, nil
+}
+
+// fileOf is the file of a class of a report: pytest names "test.compat.test_x.TestX".
+func fileOf(class string) string {
+	words := strings.Split(class, ".")
+	for len(words) > 1 && !strings.HasPrefix(words[len(words)-1], "test_") {
+		words = words[:len(words)-1]
+	}
+	return strings.Join(words, "/") + ".py"
 }

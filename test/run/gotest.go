@@ -59,6 +59,10 @@ func (r *runner) tagged(ctx context.Context, suite, tag string, want func(folder
 		return total{}, fmt.Errorf("KURABE_HISTORY_TIME: %w", err)
 	}
 	args := []string{"-p=1", "-tags=" + tag, "-count=1", "-timeout=" + (taggedTime + history).String(), "-run=" + found.pattern()}
+	r.again = func(r *runner, ctx context.Context, pkg, test string) (total, error) {
+		return r.goTest(ctx, "-tags="+tag, "-count=1", "-timeout="+taggedTime.String(), "-run=^"+test+"$", pkg)
+	}
+	defer func() { r.again = nil }()
 	return r.goTest(ctx, append(args, found.packages()...)...)
 }
 
@@ -144,6 +148,9 @@ func (r *runner) finish(p *tally, e event) total {
 		fmt.Fprint(r.out, p.packageOutput())
 		failures = p.failures()
 		r.failures = append(r.failures, failures...)
+		if r.again != nil {
+			r.retries = append(r.retries, retriesOf(p, r.again)...)
+		}
 	}
 	if t != (total{}) {
 		fmt.Fprintf(r.out, "%s %-40s %s (%.1fs)\n", word, strings.TrimPrefix(p.name, "kurabe/"), t, e.Elapsed)

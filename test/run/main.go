@@ -62,6 +62,8 @@ type runner struct {
 	leftOut  int           // how many tests that were
 	cpu      time.Duration // of the processors, by what the suite has run so far
 	failures []string      // lines of the summary: "package test", and its reasons
+	again    testRun       // how the suite that runs would run one of its tests again; nil: not
+	retries  []retry       // what failed and may be run again
 }
 
 // prepare adds to the wishes of a run what it needs.
@@ -106,6 +108,7 @@ func run(ctx context.Context, wishes runner, names []string) (total, error) {
 	}
 	got, more := r.together(ctx, beside)
 	all.add(got)
+	r.runAgain(ctx, &all)
 	r.summary(append(lines, more...))
 	if ctx.Err() != nil {
 		return all, errors.New("stopped before the end")
@@ -121,7 +124,7 @@ func (r *runner) together(ctx context.Context, lanes [][]suite) (total, []string
 	var wait sync.WaitGroup
 	for n, lane := range lanes {
 		c := *r
-		runners[n], c.skips, c.failures, c.leftOut, c.out = &c, nil, nil, 0, out
+		runners[n], c.skips, c.failures, c.retries, c.leftOut, c.out = &c, nil, nil, nil, 0, out
 		wait.Go(func() { totals[n], lines[n] = c.inOrder(ctx, lane, n > 0) })
 	}
 	wait.Wait()
@@ -129,6 +132,7 @@ func (r *runner) together(ctx context.Context, lanes [][]suite) (total, []string
 	for n, c := range runners {
 		all.add(totals[n])
 		r.skips, r.failures = append(r.skips, c.skips...), append(r.failures, c.failures...)
+		r.retries = append(r.retries, c.retries...)
 		r.leftOut += c.leftOut
 	}
 	return all, slices.Concat(lines...)
@@ -229,7 +233,7 @@ func (r *runner) summary(lines []string) {
 	}
 	for i, f := range r.failures {
 		switch {
-		case i < maxFailureLines, strings.HasPrefix(f, failedMark): // the name, whatever there is no room for
+		case i < maxFailureLines, strings.HasPrefix(f, failedMark), strings.HasPrefix(f, unsteadyMark): // the name, whatever there is no room for
 			fmt.Println("  ", f)
 		case i == maxFailureLines:
 			fmt.Println("   …")

@@ -130,9 +130,12 @@ func TestReadJUnit(t *testing.T) {
 	if err := os.WriteFile(path, []byte(report), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got, skips, err := readJUnit(path)
+	got, failures, skips, err := readJUnit(path)
 	if want := (total{1, 2, 1}); err != nil || got != want {
 		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	if failures["m.py"] != 2 {
+		t.Errorf("failures = %v, want two in m.py", failures)
 	}
 	if want := []string{"m later: no terraform"}; !slices.Equal(skips, want) {
 		t.Errorf("skips = %q, want %q", skips, want)

@@ -147,6 +147,9 @@ var (
 // failedMark begins the line of a failed test, before what it said.
 const failedMark = "failed: "
 
+// unsteadyMark replaces it where the test passed when it was run again, alone.
+const unsteadyMark = "failed beside others, passed alone: "
+
 // Bounds of what the summary repeats of a failed test.
 const (
 	maxReasons    = 6

@@ -29,6 +29,15 @@ func (r *runner) unprivileged(ctx context.Context) (t total, err error) {
 	if found = r.leave("unprivileged", found); len(found) == 0 {
 		return t, errAbsent
 	}
+	r.again = func(r *runner, ctx context.Context, pkg, test string) (total, error) {
+		return r.asNobody(ctx, taggedTests{"./" + strings.TrimPrefix(pkg, "kurabe/"): {test}})
+	}
+	defer func() { r.again = nil }()
+	return r.asNobody(ctx, found)
+}
+
+// asNobody compiles the tests and runs them as the user without rights.
+func (r *runner) asNobody(ctx context.Context, found taggedTests) (t total, err error) {
 	bed, err := newBed(r)
 	if err != nil {
 		return t, err
