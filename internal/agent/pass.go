@@ -181,7 +181,7 @@ type tidier interface {
 
 func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
 	t, ok := w.agent.Engines[a.Engine].(tidier)
-	if !ok {
+	if !ok || w.hangs() {
 		return
 	}
 	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return t.Tidy(ctx, a) })
