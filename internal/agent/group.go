@@ -15,16 +15,11 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// roleEngine is an engine whose servers can follow one another.
-type roleEngine interface {
-	// OpenWatch begins to look at the running server of an instance.
-	OpenWatch(ctx context.Context, a kurabe.Assignment) (engine.Watcher, error)
-}
-
 // roleWatch looks at one process of a server until its watch ends. The worker begins and ends
 // it and reads what it has seen, and waits for it never: the server may hang.
 type roleWatch struct {
 	worker  *worker
+	engine  engine.Engine
 	process string // its identity, see engine.Observation
 	alone   bool   // it is in no group: all that is asked is whether it answers
 	cancel  context.CancelFunc
@@ -60,9 +55,8 @@ func (w *worker) watchRole(ctx context.Context, a kurabe.Assignment, o *engine.O
 // keepWatch: one that is in no group is looked at when it serves, and by another watch once it
 // is in one.
 func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Observation) {
-	e, ok := w.agent.Engines[a.Engine].(roleEngine)
 	process := ""
-	if ok && (a.Role != nil && o.Running || o.Serving() && a.Goal == kurabe.GoalRunning) {
+	if a.Role != nil && o.Running || o.Serving() && a.Goal == kurabe.GoalRunning {
 		process = o.Process
 	}
 	if w.role != nil && (w.role.process != process || w.role.alone != (a.Role == nil)) {
@@ -74,20 +68,20 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	g := &roleWatch{worker: w, process: process, alone: a.Role == nil, cancel: cancel}
+	g := &roleWatch{worker: w, engine: w.agent.Engines[a.Engine], process: process, alone: a.Role == nil, cancel: cancel}
 	g.sight.alone = g.alone
 	g.poke = watch.Subscribe(ctx, watch.Process{PID: o.PID, Name: process, Wait: &w.agent.wait}, watch.Purpose[engine.Watcher]{
 		Every: g.sight.every(), Limit: g.limit, For: g.shape, Failed: g.failed,
 		Open: func(asking context.Context) (engine.Watcher, error) {
 			a, _ := w.assignment()
-			return e.OpenWatch(asking, a)
+			return g.engine.OpenWatch(asking, a)
 		},
 		Ask: func(asking context.Context, s engine.Watcher) error { return g.look(ctx, asking, s) },
 	})
 	w.role = g
 	w.watched.Store(g)
-	if c, counts := e.(waitsEngine); counts && !g.alone {
-		w.agent.wait.Go(func() { g.countWaits(ctx, c) })
+	if !g.alone {
+		w.agent.wait.Go(func() { g.countWaits(ctx) })
 	}
 }
 

@@ -124,12 +124,6 @@ type message struct {
 	Servers  []string  `json:",omitempty"` // HOST:PORT of all, at first and when they change
 }
 
-// dropRequest names what is to be dropped.
-type dropRequest struct {
-	Instance kurabe.InstanceID
-	Snapshot kurabe.SnapshotID
-}
-
 // ErrRefused says that the service does not let this host in, or not do this: trying
 // again does not help until a person has done something.
 var ErrRefused = errors.New("refused by the service")

@@ -62,7 +62,7 @@ func changeGroup(change *store.Change, i *store.Instance, r plan.Result) {
 	for _, id := range r.MembersGone {
 		for _, a := range i.Assignments {
 			if a.Value.Instance == id {
-				change.DeleteAssignment(a.Value.Host, id, a.ModRevision)
+				change.DeleteAssignment(a.Value.Host, id.Ref(), a.ModRevision)
 			}
 		}
 	}

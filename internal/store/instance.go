@@ -165,18 +165,6 @@ func (c *Change) PutStatus(s kurabe.InstanceStatus, statusMod int64) *Change {
 	return c.Require(key, statusMod).put(key, s, string(s.ID))
 }
 
-// PutAssignment writes an assignment that was read at mod, 0 for the first one.
-func (c *Change) PutAssignment(a kurabe.Assignment, mod int64) *Change {
-	key := assignmentKey(a.Host, a.Instance)
-	return c.Require(key, mod).put(key, a, string(a.Host), string(a.Instance))
-}
-
-// DeleteAssignment removes the assignment of a server that was read at mod.
-func (c *Change) DeleteAssignment(host kurabe.HostID, id kurabe.InstanceID, mod int64) *Change {
-	key := assignmentKey(host, id)
-	return c.Require(key, mod).Delete(key)
-}
-
 // DeleteInstance removes every record of an instance but its reports, which
 // are their agents' to drop, and gives its names back. It conflicts when one of
 // them changed since i was read, or a group was made of it.
@@ -196,7 +184,7 @@ func (c *Change) DeleteInstance(i *Instance) *Change {
 		c.Delete(groupKey(i.ID))
 	}
 	for _, a := range i.Assignments {
-		c.DeleteAssignment(a.Value.Host, a.Value.Instance, a.ModRevision)
+		c.DeleteAssignment(a.Value.Host, a.Value.Instance.Ref(), a.ModRevision)
 	}
 	return c
 }

@@ -99,30 +99,41 @@ func presenceKey(id kurabe.HostID) string           { return presences + string(
 // ServerElectionKey is held by the server that runs with the name of that host.
 func ServerElectionKey(id kurabe.HostID) string { return serverElections + string(id) }
 
-func assignmentKey(host kurabe.HostID, id kurabe.InstanceID) string {
-	return AssignmentPrefix(host) + string(id)
+// kindKeys says where the words about things of a kind are, and what they are.
+type kindKeys struct {
+	assignments string // before <host>/<id>
+	reports     string // after report/<host>/
+	decode      func(Entry) (kurabe.Word, error)
 }
 
-func instanceReportKey(host kurabe.HostID, id kurabe.InstanceID) string {
-	return InstanceReportPrefix(host) + string(id)
+var kinds = map[kurabe.Kind]kindKeys{
+	kurabe.KindServer:   {assignments, "/instance/", word[kurabe.Assignment]},
+	kurabe.KindSnapshot: {snapshotOrders, "/snapshot/", word[kurabe.SnapshotAssignment]},
+}
+
+func word[A kurabe.Word](e Entry) (kurabe.Word, error) { return decode[A](e) }
+
+// AssignmentPrefix is the prefix of the things of a kind assigned to a host, which its agent
+// watches, ThingReportPrefix of what the host reports of them.
+func AssignmentPrefix(host kurabe.HostID, kind kurabe.Kind) string {
+	return kinds[kind].assignments + string(host) + "/"
+}
+
+// ThingReportPrefix see AssignmentPrefix.
+func ThingReportPrefix(host kurabe.HostID, kind kurabe.Kind) string {
+	return reports + string(host) + kinds[kind].reports
+}
+
+func assignmentKey(host kurabe.HostID, ref kurabe.Ref) string {
+	return AssignmentPrefix(host, ref.Kind) + ref.ID
+}
+
+func reportKey(host kurabe.HostID, ref kurabe.Ref) string {
+	return ThingReportPrefix(host, ref.Kind) + ref.ID
 }
 
 // ReportPrefix is the prefix of everything that a host reports.
 func ReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/" }
-
-// InstanceReportPrefix is the prefix of what a host reports of its instances.
-func InstanceReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/instance/" }
-
-func snapshotAssignmentKey(host kurabe.HostID, id kurabe.SnapshotID) string {
-	return SnapshotAssignmentPrefix(host) + string(id)
-}
-
-func snapshotReportKey(host kurabe.HostID, id kurabe.SnapshotID) string {
-	return SnapshotReportPrefix(host) + string(id)
-}
-
-// SnapshotReportPrefix is the prefix of what a host reports of its snapshots.
-func SnapshotReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/snapshot/" }
 
 func hostReportKey(host kurabe.HostID) string { return reports + string(host) + "/host" }
 
@@ -134,13 +145,6 @@ func CatalogPrefix(host kurabe.HostID) string { return reports + string(host) + 
 func catalogKey(host kurabe.HostID, engine kurabe.EngineName, version string) string {
 	return CatalogPrefix(host) + string(engine) + "/" + version
 }
-
-// AssignmentPrefix is the prefix of the instances assigned to a host, which its
-// agent watches.
-func AssignmentPrefix(host kurabe.HostID) string { return assignments + string(host) + "/" }
-
-// SnapshotAssignmentPrefix is AssignmentPrefix for snapshots.
-func SnapshotAssignmentPrefix(host kurabe.HostID) string { return snapshotOrders + string(host) + "/" }
 
 // parseKey takes a key apart.
 func parseKey(key string) keyParts {
