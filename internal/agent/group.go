@@ -223,6 +223,16 @@ func (g *roleWatch) answering() (mute time.Time, answers bool) {
 	return time.Time{}, g.sight.view != nil
 }
 
+// answers says whether a server may be asked although nothing waits for it: one that hangs, or
+// that no look has shown yet, would hold up its worker.
+func (w *worker) answers() bool {
+	if w.role == nil {
+		return true
+	}
+	_, answers := w.role.answering()
+	return answers
+}
+
 // view is the newest answer, nil without one to go by.
 func (g *roleWatch) view() *engine.RoleView {
 	g.mu.Lock()

@@ -149,7 +149,7 @@ func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Ob
 }
 
 func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
-	if w.hangs() {
+	if !w.answers() {
 		return
 	}
 	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return w.agent.Engines[a.Engine].Tidy(ctx, a) })

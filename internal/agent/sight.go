@@ -10,13 +10,13 @@ import (
 
 // How a server of a group is looked at, and what is made of it. lookLimit is how long one
 // look waits. One in no group, whose place nobody takes, is only told of: aloneEvery and
-// aloneLimit let it be slow, and are 10 s before it is. A follower tells how far it is once a second, so SilentMost is half a second
+// aloneLimit cost the idle service next to nothing, and are 16 s before that. A follower tells how far it is once a second, so SilentMost is half a second
 // more; StuckAfter is two looks that nobody answered, and the pause between them.
 const (
 	lookEvery  = 250 * time.Millisecond
 	lookLimit  = time.Second
-	aloneEvery = 2 * time.Second
-	aloneLimit = 3 * time.Second
+	aloneEvery = 4 * time.Second
+	aloneLimit = 4 * time.Second
 	SilentMost = 1500 * time.Millisecond
 	StuckAfter = 2 * (lookEvery + lookLimit)
 	// nearBytes are what a follower may lack when commits begin to wait for it: they take

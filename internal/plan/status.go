@@ -190,7 +190,7 @@ func (d *draft) doneStopped() {
 }
 
 // muteTold is for how long the only server of an instance does not answer when users are told.
-const muteTold = 10 * time.Second
+const muteTold = 15 * time.Second
 
 // tellMute tells once that it does not answer, and once that it does again, be it after a
 // restart. A group has somebody to take its place.

@@ -28,7 +28,6 @@ func TestServerThatHangsIsTold(t *testing.T) {
 	}
 	s.Kill(t)
 	s.Start(t)
-	s.WaitReady(t)
 	for _, i := range instances {
 		i.WaitStatus(t, "available")
 		if err := syscall.Kill(pids[i], syscall.SIGCONT); err != nil {
