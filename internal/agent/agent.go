@@ -28,6 +28,8 @@ type Config struct {
 	Snapshots Snapshots
 	// Logs keeps the host's continuous logs; nil: it keeps none.
 	Logs Logs
+	// Deeds are the tasks that this host can do, by kind.
+	Deeds map[kurabe.Kind]Deed
 	// OpenEndpoint holds the endpoints of writers that listen elsewhere; nil: by
 	// gateway.Open.
 	OpenEndpoint OpenEndpoint
@@ -62,6 +64,7 @@ type Agent struct {
 	Config
 	workers   *units[kurabe.InstanceID, kurabe.Assignment, *worker]
 	snapshots *snapshotUnits
+	tasks     []*taskUnits
 	endpoints *endpoints
 	addresses addresses
 
@@ -84,7 +87,7 @@ func New(c Config) *Agent {
 		unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
 	}
 	a.workers = newUnits[kurabe.InstanceID, kurabe.Assignment](kurabe.KindServer, &a.wait, a.newWorker)
-	a.snapshots = newSnapshotUnits(a)
+	a.snapshots, a.tasks = newSnapshotUnits(a), a.newTasks()
 	a.endpoints.addresses, a.endpoints.guarded = &a.addresses, a.leaseHolds
 	return a
 }
@@ -118,6 +121,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		// Servers come first: a snapshot is taken of one as its assignment says.
 		a.workers.obey(ctx, update)
 		a.snapshots.obey(ctx, update)
+		for _, d := range a.tasks {
+			d.obey(ctx, update)
+		}
 	}
 	a.wait.Wait()
 	return ctx.Err()

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -317,8 +318,8 @@ func (u *unit[ID, A, R]) leave(ctx context.Context) {
 		if err == nil {
 			err = u.agent.Link.DropReport(ctx, u.agent.Host, u.ref)
 		}
-		if err == nil || ctx.Err() != nil {
-			return
+		if err == nil || ctx.Err() != nil || errors.Is(err, hostlink.ErrRefused) {
+			return // a service of an earlier version does not know the kind
 		}
 		u.log.Warn("report not dropped", logkey.Error, err)
 		timer := time.NewTimer(saveRetry)
@@ -460,7 +461,7 @@ func (s *units[ID, A, U]) obey(ctx context.Context, update hostlink.Update) {
 	named := map[ID]bool{}
 	var orders []A
 	for _, w := range update.Orders {
-		if a, ok := w.(A); ok {
+		if a, ok := w.(A); ok && a.Envelope().Kind == s.kind {
 			orders = append(orders, a)
 			named[ID(a.Envelope().ID)] = true
 		}

@@ -3,6 +3,7 @@ package hostlink
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"kurabe"
@@ -23,6 +24,9 @@ func (s *Server) putReport(ctx context.Context, host kurabe.HostID, r kurabe.Wor
 	id := said.ID
 	if err := own(host, said.Host); err != nil {
 		return err
+	}
+	if !slices.Contains(kurabe.Kinds, said.Kind) {
+		return fmt.Errorf("%w: there is no kind %.40q", ErrRefused, said.Kind)
 	}
 	e, err := s.KV.Get(ctx, store.AssignmentPrefix(host, said.Kind)+id)
 	if err != nil {

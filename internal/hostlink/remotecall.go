@@ -60,12 +60,14 @@ func (r *Remote) Renew(ctx context.Context, csrPEM []byte) ([]byte, error) {
 
 // PutReport implements Link.
 func (r *Remote) PutReport(ctx context.Context, report kurabe.Word) error {
-	return r.call(ctx, reportTime, putCalls[report.Envelope().Kind], report, nil)
+	put, _ := callsOf(report.Envelope().Kind)
+	return r.call(ctx, reportTime, put, report, nil)
 }
 
 // DropReport implements Link.
 func (r *Remote) DropReport(ctx context.Context, _ kurabe.HostID, ref kurabe.Ref) error {
-	return r.call(ctx, reportTime, dropCalls[ref.Kind], dropOf(ref), nil)
+	_, drop := callsOf(ref.Kind)
+	return r.call(ctx, reportTime, drop, dropOf(ref), nil)
 }
 
 // PutLogs implements Link.

@@ -51,6 +51,15 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropReport(ctx, host, q.Instance.Ref()) })
 	case callDropSnapshotReport:
 		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropReport(ctx, host, q.Snapshot.Ref()) })
+	case callPutTaskReport:
+		_, err = take(w, r, func(q kurabe.TaskReport) (any, error) { return nil, s.putReport(ctx, host, q) })
+	case callDropTaskReport:
+		_, err = take(w, r, func(q dropRequest) (any, error) {
+			if !slices.Contains(kurabe.Kinds, q.Task.Kind) {
+				return nil, fmt.Errorf("%w: there is no kind %.40q", ErrRefused, q.Task.Kind)
+			}
+			return nil, s.Link.DropReport(ctx, host, q.Task)
+		})
 	case callPutLogs:
 		_, err = take(w, r, func(q kurabe.LogReport) (any, error) {
 			if err := own(host, q.Host); err != nil {

@@ -27,6 +27,8 @@ const (
 	callDropReport         = "drop-report"
 	callPutSnapshotReport  = "put-snapshot-report"
 	callDropSnapshotReport = "drop-snapshot-report"
+	callPutTaskReport      = "put-task-report"
+	callDropTaskReport     = "drop-task-report"
 	callPutLogs            = "put-logs"
 	callPutHost            = "put-host"
 	callPutCatalog         = "put-catalog"

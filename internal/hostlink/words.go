@@ -16,6 +16,8 @@ type wireUpdate struct {
 	Snapshots          []kurabe.SnapshotAssignment
 	Withdrawn          []kurabe.InstanceID
 	WithdrawnSnapshots []kurabe.SnapshotID
+	Tasks              []kurabe.Task `json:",omitempty"`
+	WithdrawnTasks     []kurabe.Ref  `json:",omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -27,6 +29,8 @@ func (u Update) MarshalJSON() ([]byte, error) {
 			w.Assignments = append(w.Assignments, a)
 		case kurabe.SnapshotAssignment:
 			w.Snapshots = append(w.Snapshots, a)
+		case kurabe.Task:
+			w.Tasks = append(w.Tasks, a)
 		}
 	}
 	for _, ref := range u.Withdrawn {
@@ -35,6 +39,8 @@ func (u Update) MarshalJSON() ([]byte, error) {
 			w.Withdrawn = append(w.Withdrawn, kurabe.InstanceID(ref.ID))
 		case kurabe.KindSnapshot:
 			w.WithdrawnSnapshots = append(w.WithdrawnSnapshots, kurabe.SnapshotID(ref.ID))
+		default:
+			w.WithdrawnTasks = append(w.WithdrawnTasks, ref)
 		}
 	}
 	return json.Marshal(w)
@@ -53,31 +59,44 @@ func (u *Update) UnmarshalJSON(data []byte) error {
 	for _, a := range w.Snapshots {
 		u.Orders = append(u.Orders, a)
 	}
+	for _, a := range w.Tasks {
+		u.Orders = append(u.Orders, a)
+	}
 	for _, id := range w.Withdrawn {
 		u.Withdrawn = append(u.Withdrawn, id.Ref())
 	}
 	for _, id := range w.WithdrawnSnapshots {
 		u.Withdrawn = append(u.Withdrawn, id.Ref())
 	}
+	u.Withdrawn = append(u.Withdrawn, w.WithdrawnTasks...)
 	return nil
 }
 
-// putCalls are the calls by which a host reports of things, dropCalls those by which it says
-// that there is nothing to see of one any more.
-var (
-	putCalls  = map[kurabe.Kind]string{kurabe.KindServer: callPutReport, kurabe.KindSnapshot: callPutSnapshotReport}
-	dropCalls = map[kurabe.Kind]string{kurabe.KindServer: callDropReport, kurabe.KindSnapshot: callDropSnapshotReport}
-)
+// callsOf are the call by which a host reports of a thing, and that by which it says that
+// there is nothing to see of it any more.
+func callsOf(kind kurabe.Kind) (put, drop string) {
+	switch kind {
+	case kurabe.KindServer:
+		return callPutReport, callDropReport
+	case kurabe.KindSnapshot:
+		return callPutSnapshotReport, callDropSnapshotReport
+	}
+	return callPutTaskReport, callDropTaskReport
+}
 
 // dropRequest names what is to be dropped.
 type dropRequest struct {
 	Instance kurabe.InstanceID
 	Snapshot kurabe.SnapshotID
+	Task     kurabe.Ref
 }
 
 func dropOf(ref kurabe.Ref) dropRequest {
-	if ref.Kind == kurabe.KindSnapshot {
+	switch ref.Kind {
+	case kurabe.KindServer:
+		return dropRequest{Instance: kurabe.InstanceID(ref.ID)}
+	case kurabe.KindSnapshot:
 		return dropRequest{Snapshot: kurabe.SnapshotID(ref.ID)}
 	}
-	return dropRequest{Instance: kurabe.InstanceID(ref.ID)}
+	return dropRequest{Task: ref}
 }

@@ -2,6 +2,7 @@ package hostlink
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 
@@ -40,5 +41,17 @@ func TestUpdateOnTheNetwork(t *testing.T) {
 				t.Errorf("heard %+v (%v); want %+v", heard, err, c.now)
 			}
 		})
+	}
+}
+
+// What the version before does not know is beside what it does.
+func TestTasksOnTheNetwork(t *testing.T) {
+	task := kurabe.Task{Kind: kurabe.KindLogCheck, Host: "h", Instance: "db-1", Generation: 2}
+	server := kurabe.Assignment{Host: "h", Instance: "db-1", Generation: 3, Goal: kurabe.GoalRunning}
+	now := Update{Orders: []kurabe.Word{server, task}, Withdrawn: []kurabe.Ref{{Kind: kurabe.KindLogCheck, ID: "db-2"}}}
+	said, err := json.Marshal(now)
+	var heard Update
+	if err = errors.Join(err, json.Unmarshal(said, &heard)); err != nil || !reflect.DeepEqual(heard, now) {
+		t.Errorf("%s is heard as %+v (%v)", said, heard, err)
 	}
 }

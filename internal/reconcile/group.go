@@ -20,6 +20,12 @@ func addServers(i *store.Instance, w *plan.World) {
 			w.Reports[id] = &r
 		}
 	}
+	for _, o := range i.Tasks {
+		w.Tasks = append(w.Tasks, o.Value)
+	}
+	for _, r := range i.TaskReports {
+		w.TaskReports = append(w.TaskReports, r.Value)
+	}
 	w.Assignment, w.Report = w.Members[i.Writer()], w.Reports[i.Writer()]
 }
 

@@ -24,6 +24,8 @@ func TestKeysComeApartAgain(t *testing.T) {
 		snapshotSpecKey("snap-1"):                             {kind: KindSnapshotSpec, snapshot: "snap-1"},
 		snapshotStatusKey("snap-1"):                           {kind: KindSnapshotStatus, snapshot: "snap-1"},
 		snapshotNameKey("rds:n-2026-11-21"):                   {kind: KindSnapshotName, name: "rds:n-2026-11-21"},
+		assignmentKey("h", kurabe.Task{Kind: kurabe.KindLogCheck, Instance: "db-1"}.Envelope().Ref): {kind: KindTask, host: "h", instance: "db-1", task: kurabe.KindLogCheck},
+		reportKey("h", kurabe.Task{Kind: kurabe.KindLogCheck, Instance: "db-1"}.Envelope().Ref): {kind: KindTaskReport, host: "h", instance: "db-1", task: kurabe.KindLogCheck},
 		assignmentKey("h", kurabe.SnapshotID("snap-1").Ref()): {kind: KindSnapshotAssignment, host: "h", snapshot: "snap-1"},
 		reportKey("h", kurabe.SnapshotID("snap-1").Ref()):     {kind: KindSnapshotReport, host: "h", snapshot: "snap-1"},
 		hostReportKey("h"):                                    {kind: KindHostReport, host: "h"},

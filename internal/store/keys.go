@@ -24,6 +24,7 @@ const (
 	snapshotNames   = Root + "name/snapshot/"               // <name>: nameRecord; makes names unique
 	snapshotStatus  = Root + "status/snapshot/"             // <id>: SnapshotStatus; written by the planner
 	snapshotOrders  = Root + "snapshot-assignment/"         // <host>/<id>: SnapshotAssignment; written by the planner
+	tasks           = Root + "task/"                        // <kind>/<host>/<instance id>: Task; written by the planner
 	reports         = Root + "report/"                      // <host>/…; written by that host's agent
 	joinedHosts     = Root + "host/"                        // <host>: JoinedHost; written by the API
 	joinTokens      = Root + "join-token/"                  // <id>: JoinToken; written by the API
@@ -59,6 +60,8 @@ const (
 	KindSnapshotStatus
 	KindSnapshotAssignment
 	KindSnapshotReport
+	KindTask
+	KindTaskReport
 	KindHostReport
 	KindLogReport
 	KindCatalog
@@ -77,6 +80,7 @@ type keyParts struct {
 	instance kurabe.InstanceID // of an assignment or a report the id of the server, ID~2
 	snapshot kurabe.SnapshotID
 	host     kurabe.HostID
+	task     kurabe.Kind
 	name     string // of a group, instance or snapshot, or an event's seq
 	engine   kurabe.EngineName
 	version  string
@@ -109,6 +113,7 @@ type kindKeys struct {
 var kinds = map[kurabe.Kind]kindKeys{
 	kurabe.KindServer:   {assignments, "/instance/", word[kurabe.Assignment]},
 	kurabe.KindSnapshot: {snapshotOrders, "/snapshot/", word[kurabe.SnapshotAssignment]},
+	kurabe.KindLogCheck: {tasks + string(kurabe.KindLogCheck) + "/", "/task/" + string(kurabe.KindLogCheck) + "/", word[kurabe.Task]},
 }
 
 func word[A kurabe.Word](e Entry) (kurabe.Word, error) { return decode[A](e) }
@@ -177,6 +182,8 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindAssignment, host: kurabe.HostID(s[1]), instance: kurabe.InstanceID(s[2])}
 	case len(s) == 3 && s[0] == "snapshot-assignment":
 		return keyParts{kind: KindSnapshotAssignment, host: kurabe.HostID(s[1]), snapshot: kurabe.SnapshotID(s[2])}
+	case len(s) == 4 && s[0] == "task":
+		return keyParts{kind: KindTask, task: kurabe.Kind(s[1]), host: kurabe.HostID(s[2]), instance: kurabe.InstanceID(s[3])}
 	case len(s) >= 3 && s[0] == "report":
 		return parseReportKey(kurabe.HostID(s[1]), s[2:])
 	case len(s) == 3:
@@ -223,6 +230,8 @@ func parseReportKey(host kurabe.HostID, s []string) keyParts {
 		return keyParts{kind: KindInstanceReport, host: host, instance: kurabe.InstanceID(s[1])}
 	case len(s) == 2 && s[0] == "snapshot":
 		return keyParts{kind: KindSnapshotReport, host: host, snapshot: kurabe.SnapshotID(s[1])}
+	case len(s) == 3 && s[0] == "task":
+		return keyParts{kind: KindTaskReport, task: kurabe.Kind(s[1]), host: host, instance: kurabe.InstanceID(s[2])}
 	case len(s) == 3 && s[0] == "catalog":
 		return keyParts{kind: KindCatalog, host: host, engine: kurabe.EngineName(s[1]), version: s[2]}
 	}
