@@ -1,6 +1,10 @@
 package engine
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"kurabe/internal/daemon"
+)
 
 // Home is the folder of one instance on its host. Everything that belongs to
 // the instance is below it, so removing it leaves nothing behind.
@@ -51,3 +55,8 @@ func (h Home) WaitsFile() string { return filepath.Join(h.Dir, "waits.json") }
 // StartLog receives the standard output and error of the engine before its own
 // log opens.
 func (h Home) StartLog() string { return filepath.Join(h.Dir, "start.log") }
+
+// Daemon is the server of the instance, as far as that runs at all.
+func (h Home) Daemon() daemon.Daemon {
+	return daemon.Daemon{Work: h.DataDir(), Lock: h.LockFile(), Record: h.RecordFile(), Log: h.StartLog(), From: h.Dir, Seen: h.Dir}
+}

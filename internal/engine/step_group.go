@@ -101,33 +101,13 @@ func (l *Lifecycle) fence(ctx context.Context, i Instance) error {
 	if err := l.endNow(ctx, i); err != nil {
 		return err
 	}
-	return forgetRecord(i)
+	return i.Home.Daemon().Forget()
 }
 
 // endNow is fence without forgetting the record: what follows is a crash.
 func (l *Lifecycle) endNow(ctx context.Context, i Instance) error {
-	p, alive, err := proc.Find(i.Home.RecordFile())
-	if err != nil {
-		return err
-	}
-	if alive {
-		if err := p.Signal(syscall.Signal(l.c.Driver.KillSignal())); err != nil && p.Alive() {
-			return fmt.Errorf("fence %s: %w", i.Instance, err)
-		}
-		grace, cancel := context.WithTimeout(ctx, fenceGrace)
-		waited := p.Wait(grace)
-		cancel()
-		if waited != nil {
-			if err := p.Signal(syscall.SIGKILL); err != nil && p.Alive() {
-				return fmt.Errorf("fence %s: %w", i.Instance, err)
-			}
-		}
-	}
-	// The first process does not take the others along when it is killed.
-	if err := l.endSurvivors(ctx, i); err != nil {
-		return fmt.Errorf("fence %s: %w", i.Instance, err)
-	}
-	if err := p.Wait(ctx); err != nil {
+	rest := func(ctx context.Context) error { return l.endSurvivors(ctx, i) }
+	if err := i.Home.Daemon().Kill(ctx, syscall.Signal(l.c.Driver.KillSignal()), fenceGrace, rest); err != nil {
 		return fmt.Errorf("fence %s: %w", i.Instance, err)
 	}
 	return nil

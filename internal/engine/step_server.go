@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,22 +17,13 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/daemon"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
 
-// Poll intervals for conditions that nothing announces: 5 ms at first, so that a
-// fast start is seen at once, growing to a quarter of a second.
-const (
-	pollFirst = 5 * time.Millisecond
-	pollMost  = 250 * time.Millisecond
-)
-
 // maxLogTail is how much of an error log is read for the engine's last words.
 const maxLogTail = 16 << 10
-
-// nofile is the engine's limit of open files, enough for the classes offered.
-const nofile = 65536
 
 // start starts the server; it does not wait until it is ready.
 func (l *Lifecycle) start(ctx context.Context, i Instance) error {
@@ -42,13 +32,8 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 	}
 	command := l.c.Driver.Command(i)
 	spec := proc.Spec{
-		Name: string(i.Engine) + " " + i.Name, Argv: command.Argv, Env: command.Env, Dir: i.Home.DataDir(),
-		User: i.User, StdoutStderr: i.Home.StartLog(), LockFile: i.Home.LockFile(), RecordFile: i.Home.RecordFile(),
-		OOMScoreAdj: command.OOMScoreAdj,
-		Tags:        map[string]string{bootTag: strconv.FormatInt(i.Boot, 10), versionTag: i.Version.Version}, Nofile: nofile,
-	}
-	if i.SeenDir != i.Home.Dir {
-		spec.BindAs, spec.BindFrom = i.SeenDir, i.Home.Dir
+		Name: string(i.Engine) + " " + i.Name, Argv: command.Argv, Env: command.Env, User: i.User, OOMScoreAdj: command.OOMScoreAdj,
+		Tags: map[string]string{bootTag: strconv.FormatInt(i.Boot, 10), versionTag: i.Version.Version},
 	}
 	if group, ok := l.c.Levers.Find(groupName(i.Instance)); ok {
 		spec.Cgroups = group.ProcsFiles()
@@ -84,7 +69,9 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", i.Engine, err)
 	}
-	p, err := proc.Start(ctx, spec)
+	server := i.Home.Daemon()
+	server.Seen = i.SeenDir
+	p, err := server.Start(ctx, spec)
 	if err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", i.Engine, err), forget())
 	}
@@ -114,27 +101,22 @@ func (l *Lifecycle) fits(i Instance) error {
 
 // waitReady waits until the server accepts statements, or has ended.
 func (l *Lifecycle) waitReady(ctx context.Context, i Instance) error {
-	p, alive, err := proc.Find(i.Home.RecordFile())
+	p, _, err := i.Home.Daemon().Find()
 	if err != nil {
 		return err
 	}
-	for wait := pollFirst; ; wait = min(wait*5/4, pollMost) {
-		if !alive || !p.Alive() {
-			return l.startFailed(ctx, i)
-		}
+	err = daemon.Await(ctx, p, func() (bool, error) {
 		err := l.c.Driver.Ready(ctx, i)
-		if err == nil {
-			break
+		if errors.Is(err, ErrNotReady) {
+			return false, nil
 		}
-		if !errors.Is(err, ErrNotReady) {
-			return fmt.Errorf("wait for %s: %w", i.Engine, err)
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("wait for %s: %w", i.Engine, context.Cause(ctx))
-		}
-		pause, cancel := context.WithTimeout(ctx, wait)
-		p.Wait(pause) // returns at once when the server ends
-		cancel()
+		return err == nil, err
+	})
+	if errors.Is(err, daemon.ErrEnded) {
+		return l.startFailed(ctx, i)
+	}
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w", i.Engine, err)
 	}
 	return note(i.Home, func(a *Applied) {
 		if a.Process != identity(p) {
@@ -152,13 +134,15 @@ func (l *Lifecycle) waitReady(ctx context.Context, i Instance) error {
 // startFailed removes the record of a server that never came up, so that it does
 // not count as a crash, and says why in the engine's words.
 func (l *Lifecycle) startFailed(ctx context.Context, i Instance) error {
-	waitQuiet(ctx, i.Home)
+	quiet, cancel := context.WithTimeout(ctx, lastWords)
+	i.Home.Daemon().Quiet(quiet)
+	cancel()
 	kind, message := l.c.Driver.StartFailure(l.logTail(i))
 	if applied, err := readApplied(i.Home); err == nil && kind == kurabe.FailureOther && refusesNews(i, applied, message) {
 		kind = kurabe.FailureParameters
 	}
-	if err := volume.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("forget the failed start: %w", err)
+	if err := i.Home.Daemon().Forget(); err != nil {
+		return err
 	}
 	if m, ok := l.c.Driver.(Mender); ok {
 		if err := m.AfterFailedStart(i, message); err != nil {
@@ -202,23 +186,6 @@ func sumOf(i Instance) string {
 // first process ended: PostgreSQL's log has a process of its own.
 const lastWords = 2 * time.Second
 
-// waitQuiet waits until nothing of the engine lives, or lastWords are over.
-func waitQuiet(ctx context.Context, h Home) {
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
-	defer cancel()
-	for {
-		if held, err := proc.LockHeld(h.LockFile()); err != nil || !held || ctx.Err() != nil {
-			return
-		}
-		timer := time.NewTimer(pollFirst)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
-}
-
 // logTail is the end of the start log and of the newest error log.
 func (l *Lifecycle) logTail(i Instance) string {
 	var names []string
@@ -259,20 +226,9 @@ func (l *Lifecycle) kill(ctx context.Context, i Instance) error {
 }
 
 func (l *Lifecycle) end(ctx context.Context, i Instance, sig syscall.Signal) error {
-	p, alive, err := proc.Find(i.Home.RecordFile())
+	p, asked, err := i.Home.Daemon().Stop(ctx, sig)
 	if err != nil {
-		return err
-	}
-	asked := false
-	if alive {
-		err := p.Signal(sig)
-		if err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return fmt.Errorf("stop %s: %w", i.Engine, err)
-		}
-		asked = err == nil
-		if err := p.Wait(ctx); err != nil {
-			return fmt.Errorf("stop %s: %w", i.Engine, err)
-		}
+		return fmt.Errorf("stop %s: %w", i.Engine, err)
 	}
 	if err := l.endSurvivors(ctx, i); err != nil {
 		return err
@@ -282,15 +238,7 @@ func (l *Lifecycle) end(ctx context.Context, i Instance, sig syscall.Signal) err
 			return err
 		}
 	}
-	return forgetRecord(i)
-}
-
-// forgetRecord makes the end of a server one that we wanted.
-func forgetRecord(i Instance) error {
-	if err := volume.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("stop %s: %w", i.Engine, err)
-	}
-	return volume.SyncDir(filepath.Dir(i.Home.RecordFile()))
+	return i.Home.Daemon().Forget()
 }
 
 // noteCrash counts a server that ended although nobody stopped it.
@@ -313,8 +261,5 @@ func (l *Lifecycle) noteCrash(i Instance) error {
 			return err
 		}
 	}
-	if err := volume.Remove(i.Home.RecordFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("forget the ended server: %w", err)
-	}
-	return nil
+	return i.Home.Daemon().Forget()
 }

@@ -150,7 +150,7 @@ func (s *privateServer) checkPages(ctx context.Context, found *problems) error {
 		run := proc.Tool{
 			Name: pageTool, Argv: []string{tool, filepath.Join(s.seen, name)}, Env: toolEnv(), Dir: "/", User: s.i.User, Cgroups: s.i.Cgroups,
 		}
-		if s.bound {
+		if s.seen != s.dir {
 			run.BindAs, run.BindFrom = s.seen, s.dir
 		}
 		_, err = proc.Run(ctx, run)

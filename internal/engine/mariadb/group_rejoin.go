@@ -129,7 +129,7 @@ func recoverOnce(ctx context.Context, i engine.Instance) error {
 	if err != nil {
 		return err
 	}
-	s.lock = i.Home.LockFile()
+	s.server.Lock = i.Home.LockFile()
 	var options []option
 	if atLeast(i.Version.Version, truncates) {
 		options = append(options, option{"init_rpl_role", "SLAVE"})

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"kurabe/internal/daemon"
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
@@ -48,8 +49,7 @@ type privateServer struct {
 	i        engine.Instance
 	dir      string // the data folder
 	seen     string // as the server sees it
-	lock     string // held while it lives
-	bound    bool
+	server   daemon.Daemon
 	process  proc.Process
 	name     string
 	password logkey.Secret
@@ -67,7 +67,7 @@ type privateOptions struct {
 // is ended.
 func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*privateServer, error) {
 	s := &privateServer{i: i, dir: dataDir, seen: dataDir}
-	s.lock = s.beside(".lock")
+	s.server = daemon.Daemon{Work: dataDir, Lock: s.beside(".lock"), Record: s.beside(".json"), Log: s.beside(".log"), From: dataDir, Seen: dataDir}
 	if err := s.endLeft(ctx); err != nil {
 		return nil, fmt.Errorf("end an earlier private server: %w", err)
 	}
@@ -101,7 +101,7 @@ func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*priva
 		if s.seen, err = os.MkdirTemp("", "kurabe-"); err != nil {
 			return nil, err
 		}
-		s.bound = true
+		s.server.Seen = s.seen
 	}
 	return s, nil
 }
@@ -115,14 +115,7 @@ func (s *privateServer) path(name string) string { return filepath.Join(s.dir, p
 func (s *privateServer) seenPath(name string) string { return filepath.Join(s.seen, privateDir, name) }
 
 func (s *privateServer) endLeft(ctx context.Context) error {
-	p, alive, err := proc.Find(s.beside(".json"))
-	if err != nil || !alive {
-		return err
-	}
-	if err := p.Signal(killSignal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	return p.Wait(ctx)
+	return s.server.Kill(ctx, killSignal, copyCleanup, nil)
 }
 
 // close ends whatever runs, at once, and removes what was the server's.
@@ -138,7 +131,7 @@ func (s *privateServer) close() error {
 			err = errors.Join(err, e)
 		}
 	}
-	if s.bound {
+	if s.seen != s.dir {
 		_ = os.Remove(s.seen)
 	}
 	return errors.Join(err, volume.RemoveTree(s.dir, filepath.Join(s.dir, privateDir)))
@@ -217,15 +210,11 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 		argv = append(argv, "--user=root")
 	}
 	spec := proc.Spec{
-		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: toolEnv(), Dir: s.dir, User: s.i.User, Cgroups: s.i.Cgroups, Nofile: toolNofile,
-		StdoutStderr: s.beside(".log"), LockFile: s.lock, RecordFile: s.beside(".json"),
+		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: toolEnv(), User: s.i.User, Cgroups: s.i.Cgroups,
 		Seclude: engine.Seclude(s.i.User, programs(s.i.Version), s.seen),
 	}
-	if s.bound {
-		spec.BindAs, spec.BindFrom = s.seen, s.dir
-	}
 	var err error
-	if s.process, err = proc.Start(ctx, spec); err != nil {
+	if s.process, err = s.server.Start(ctx, spec); err != nil {
 		return err
 	}
 	faultpoint.Reach("after", "start-private")
@@ -240,18 +229,11 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 
 // until waits for a condition of the server, or for its end.
 func (s *privateServer) until(ctx context.Context, met func() bool) error {
-	for pause := 5 * time.Millisecond; !met(); pause = min(pause*5/4, 250*time.Millisecond) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if !s.process.Alive() {
-			return s.died()
-		}
-		wait, cancel := context.WithTimeout(ctx, pause)
-		_ = s.process.Wait(wait) // returns at once when the server ends
-		cancel()
+	err := daemon.Await(ctx, s.process, func() (bool, error) { return met(), nil })
+	if errors.Is(err, daemon.ErrEnded) {
+		return s.died()
 	}
-	return nil
+	return err
 }
 
 // died says why the server ended, in its own words.

@@ -206,9 +206,8 @@ func (g *group) start(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	command.Argv = append(command.Argv, floors...)
-	_, err = proc.Start(t.Context(), proc.Spec{
-		Name: "postgres " + string(i.Instance), Argv: command.Argv, Env: command.Env, Dir: i.Home.DataDir(), User: i.User,
-		StdoutStderr: i.Home.StartLog(), LockFile: i.Home.LockFile(), RecordFile: i.Home.RecordFile(), Nofile: privateNofile,
+	_, err = i.Home.Daemon().Start(t.Context(), proc.Spec{
+		Name: "postgres " + string(i.Instance), Argv: command.Argv, Env: command.Env, User: i.User,
 	})
 	if err != nil {
 		t.Fatal(err)

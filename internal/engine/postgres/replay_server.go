@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe"
+	"kurabe/internal/daemon"
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/proc"
@@ -30,7 +31,7 @@ type private struct {
 	data    string // the data folder, as we see it
 	work    string // settings, socket, log and lock, as we see it
 	seen    string // the parent of both, as the server sees it
-	lock    string // held while it lives
+	server  daemon.Daemon
 	control control
 	scratch bool // the data will be thrown away
 	bared   bool // and its clients rule no session in it any more
@@ -44,14 +45,11 @@ const (
 	privateLock   = "lock"
 	privateRecord = "process.json"
 	privatePort   = 5432 // the name of the socket; there is no TCP
-	privateNofile = 65536
 	// privateLogBytes is how much of the log's end is looked at for last words.
 	privateLogBytes = 64 << 10
 	// privateEnd is how long an immediate shutdown may take: the server gives its
 	// children five seconds.
-	privateEnd      = 10 * time.Second
-	privatePoll     = 5 * time.Millisecond
-	privatePollMost = 250 * time.Millisecond
+	privateEnd = 10 * time.Second
 )
 
 // recoveryError is that the server could not bring the data to where it should be,
@@ -64,8 +62,11 @@ func (e *recoveryError) Error() string { return e.words }
 // from the data folder what would hinder a server on it or belongs to its source.
 func (d *Driver) openPrivate(ctx context.Context, i engine.Instance, dataDir string) (p *private, err error) {
 	p = &private{d: d, i: i, data: dataDir, work: dataDir + privateSuffix}
-	p.lock = filepath.Join(p.work, privateLock)
-	if err := p.endLeftover(ctx); err != nil {
+	p.server = daemon.Daemon{
+		Work: p.data, Lock: filepath.Join(p.work, privateLock), Record: filepath.Join(p.work, privateRecord), Log: filepath.Join(p.work, privateLog),
+		From: filepath.Dir(p.data), Seen: filepath.Dir(p.data),
+	}
+	if err := p.end(ctx); err != nil {
 		return nil, fmt.Errorf("end what an earlier private server left: %w", err)
 	}
 	defer func() {
@@ -83,18 +84,12 @@ func (d *Driver) openPrivate(ctx context.Context, i engine.Instance, dataDir str
 	return p, err
 }
 
-func (p *private) endLeftover(ctx context.Context) error {
-	old, alive, err := proc.Find(filepath.Join(p.work, privateRecord))
-	if err == nil && alive {
-		err = endServer(ctx, old, p.data)
+// end ends the server at once, also one of an earlier service, and removes the folder.
+func (p *private) end(ctx context.Context) error {
+	if err := p.server.Kill(ctx, syscall.SIGQUIT, privateEnd, nil); err != nil {
+		return err
 	}
-	if err == nil {
-		err = proc.KillSurvivors(ctx, p.data)
-	}
-	if err == nil {
-		err = volume.RemoveTree(filepath.Dir(p.work), p.work)
-	}
-	return err
+	return volume.RemoveTree(filepath.Dir(p.work), p.work)
 }
 
 // makeWork: the server may read the folder and write in the socket's alone. It could
@@ -151,25 +146,11 @@ func (p *private) tool(ctx context.Context, argv ...string) ([]byte, error) {
 func (p *private) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*privateEnd)
 	defer cancel()
-	var err error
-	if p.process.Alive() {
-		err = endServer(ctx, p.process, p.data)
-	}
+	err := p.end(ctx)
 	if p.seen != "" && p.seen != filepath.Dir(p.data) {
 		err = errors.Join(err, os.Remove(p.seen))
 	}
-	return errors.Join(err, volume.RemoveTree(filepath.Dir(p.work), p.work))
-}
-
-// endServer ends a server at once and returns when nothing of it is left.
-func endServer(ctx context.Context, server proc.Process, dataDir string) error {
-	_ = server.Signal(syscall.SIGQUIT) // It may be gone by now.
-	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), privateEnd)
-	defer cancel()
-	if err := server.Wait(short); err == nil {
-		return nil
-	}
-	return proc.KillSurvivors(context.WithoutCancel(ctx), dataDir)
+	return err
 }
 
 // start starts the server with these settings, and waits until it can be written to.
@@ -177,16 +158,15 @@ func (p *private) start(ctx context.Context, extra []line) (*pgx.Conn, error) {
 	if err := p.writeFiles(extra); err != nil {
 		return nil, err
 	}
-	as, from := p.bind()
+	p.server.Seen = p.seen
 	var err error
-	p.process, err = proc.Start(ctx, proc.Spec{
-		Name: "postgres private " + p.i.Name, Env: p.d.Command(p.i).Env, Dir: p.data, User: p.i.User, Cgroups: p.i.Cgroups, Nofile: privateNofile,
+	p.process, err = p.server.Start(ctx, proc.Spec{
+		Name: "postgres private " + p.i.Name, Env: p.d.Command(p.i).Env, User: p.i.User, Cgroups: p.i.Cgroups,
 		Argv: []string{
 			filepath.Join(p.i.Version.BinDir, "postgres"), "-D", p.seenPath(p.data),
 			"-c", "config_file=" + p.seenPath(filepath.Join(p.work, settingsFile)),
 		},
-		StdoutStderr: filepath.Join(p.work, privateLog), LockFile: p.lock,
-		RecordFile: filepath.Join(p.work, privateRecord), BindAs: as, BindFrom: from, Seclude: p.secluded(),
+		Seclude: p.secluded(),
 	})
 	if err != nil {
 		return nil, err
@@ -199,27 +179,21 @@ func (p *private) start(ctx context.Context, extra []line) (*pgx.Conn, error) {
 func (p *private) waitReady(ctx context.Context) (*pgx.Conn, error) {
 	i := p.i
 	i.Home, i.Port = p.home(), privatePort
-	for wait := privatePoll; ; wait = min(wait*5/4, privatePollMost) {
-		conn, err := p.d.adminConn(ctx, i)
-		if err == nil {
-			return conn, nil // There is no hot standby: who is let in meets the primary.
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if !p.process.Alive() {
-			return nil, p.failure()
-		}
+	var conn *pgx.Conn
+	err := daemon.Await(ctx, p.process, func() (met bool, err error) {
+		conn, err = p.d.adminConn(ctx, i)
 		// A connection that breaks off is of a server that is about to end: the next look
 		// at the process tells. Only what the server itself answers is final.
 		var answer *pgconn.PgError
-		if !errors.Is(err, engine.ErrNotReady) && errors.As(err, &answer) {
-			return nil, err
+		if errors.Is(err, engine.ErrNotReady) || !errors.As(err, &answer) {
+			return err == nil, nil // There is no hot standby: who is let in meets the primary.
 		}
-		pause, cancel := context.WithTimeout(ctx, wait)
-		_ = p.process.Wait(pause) // returns at once when the server ends
-		cancel()
+		return false, err
+	})
+	if errors.Is(err, daemon.ErrEnded) {
+		return nil, p.failure()
 	}
+	return conn, err
 }
 
 // failure says why a server ended: with a recoveryError when data or log are at fault.
