@@ -68,7 +68,7 @@ func doorProblems(s source, path string, ran map[string]bool) []string {
 			problems = append(problems, at+" opens a session with "+call+": enter in "+doorFile+" does, with what keeps a tenant's code out")
 		case call == "sql.Open" || call == "sql.OpenDB":
 			problems = append(problems, at+" opens sessions with "+call+": enter in "+doorFile+" does")
-		case call == "proc.Run" || call == "proc.Start":
+		case call == "proc.Run" || call == "proc.Start" || call == "proc.Spec":
 			if ran[name] = true; doorPrograms[name] == "" {
 				problems = append(problems, at+" runs a program: say in doorPrograms which, and why it opens no session in a tenant's database")
 			}

@@ -53,7 +53,7 @@ func TestTidyMariaDBDoor(t *testing.T) {
 				if path != mariadbDoor {
 					t.Errorf("%s opens a session with %s: openPool of %s does", at, call, mariadbDoor)
 				}
-			case inside && (call == "proc.Run" || call == "proc.Start"):
+			case inside && (call == "proc.Run" || call == "proc.Start" || call == "proc.Spec"):
 				name := filepath.Base(path)
 				ran[name] = true
 				if mariadbPrograms[name] == "" {
