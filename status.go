@@ -156,6 +156,8 @@ type InstanceStatus struct {
 	Servers       []ServerStatus `json:"servers,omitempty"`
 
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+	// Tasks says of each kind when it was done last, and what came of it.
+	Tasks map[Kind]TaskStatus `json:"tasks,omitempty"`
 }
 
 // Refusal is what became of the content that was ordered with a boot: a server could not start

@@ -55,13 +55,13 @@ func FindStorageType(name string) (StorageType, bool) {
 
 // CompleteStorage fills in what the storage type sets by itself (gp3's base
 // figures) and validates the rest. Errors name the API's parameter.
-func (s *InstanceSettings) CompleteStorage() error {
+func (s *InstanceSettings) CompleteStorage(engine EngineName) error {
 	t, ok := FindStorageType(s.StorageType)
 	if !ok {
 		return Errorf(CodeStorageTypeNotSupported, "StorageType %q is not offered; choose local, gp2, gp3, io1 or io2", s.StorageType)
 	}
 	if s.StorageGiB < t.MinGiB || s.StorageGiB > t.MaxGiB {
-		return Errorf(CodeInvalidParameterValue, "Invalid storage size for storage type %s: AllocatedStorage must be from %d to %d GiB, not %d", t.Name, t.MinGiB, t.MaxGiB, s.StorageGiB)
+		return Errorf(CodeInvalidParameterValue, WordsStorageSize+". AllocatedStorage must be from %d to %d GiB.", engine, t.Name, s.StorageGiB, t.MinGiB, t.MaxGiB)
 	}
 	if s.ThroughputMiB != 0 && t.Name != "gp3" {
 		return Errorf(CodeInvalidParameterCombo, "You can't specify StorageThroughput for storage type %s", t.Name)
@@ -73,16 +73,16 @@ func (s *InstanceSettings) CompleteStorage() error {
 		return nil
 	}
 	if t.Name == "gp3" {
-		return s.completeGP3(t)
+		return s.completeGP3(engine, t)
 	}
 	if s.IOPS == 0 {
 		return Errorf(CodeInvalidParameterCombo, "You must specify Iops for storage type %s", t.Name)
 	}
-	return s.checkIOPS(t)
+	return s.checkIOPS(engine, t)
 }
 
 // completeGP3 applies gp3's rule: below 400 GiB its figures are fixed.
-func (s *InstanceSettings) completeGP3(t StorageType) error {
+func (s *InstanceSettings) completeGP3(engine EngineName, t StorageType) error {
 	base, throughput := GP3BaseIOPS, GP3BaseThroughput
 	if s.StorageGiB >= GP3StripeGiB {
 		base, throughput = gp3StripedIOPS, gp3StripedMiB
@@ -94,7 +94,7 @@ func (s *InstanceSettings) completeGP3(t StorageType) error {
 		s.ThroughputMiB = throughput
 	}
 	if s.StorageGiB < GP3StripeGiB && (s.IOPS != base || s.ThroughputMiB != throughput) {
-		return Errorf(CodeInvalidParameterCombo, "You can't specify IOPS or storage throughput for engine and a storage size less than %d: gp3 has %d IOPS and %d MiB/s there", GP3StripeGiB, base, throughput)
+		return Errorf(CodeInvalidParameterCombo, WordsGP3Small+" gp3 has %d IOPS and %d MiB/s there.", engine, GP3StripeGiB, base, throughput)
 	}
 	if s.ThroughputMiB < throughput || s.ThroughputMiB > maxGP3Throughput {
 		return Errorf(CodeInvalidParameterValue, "StorageThroughput must be from %d to %d MiB/s, not %d", throughput, maxGP3Throughput, s.ThroughputMiB)
@@ -102,15 +102,15 @@ func (s *InstanceSettings) completeGP3(t StorageType) error {
 	if s.IOPS < base {
 		return Errorf(CodeInvalidParameterValue, "Iops must be at least %d for gp3 of %d GiB, not %d", base, s.StorageGiB, s.IOPS)
 	}
-	return s.checkIOPS(t)
+	return s.checkIOPS(engine, t)
 }
 
-func (s *InstanceSettings) checkIOPS(t StorageType) error {
+func (s *InstanceSettings) checkIOPS(engine EngineName, t StorageType) error {
 	if s.IOPS < t.MinIOPS || s.IOPS > t.MaxIOPS {
 		return Errorf(CodeInvalidParameterValue, "Iops must be from %d to %d for storage type %s, not %d", t.MinIOPS, t.MaxIOPS, t.Name, s.IOPS)
 	}
 	if s.IOPS > t.MaxRatio*s.StorageGiB {
-		return Errorf(CodeInvalidParameterCombo, "Iops to GiB ratio for storage type %s must not exceed %d: %d IOPS need at least %d GiB", t.Name, t.MaxRatio, s.IOPS, (s.IOPS+t.MaxRatio-1)/t.MaxRatio)
+		return Errorf(CodeInvalidParameterCombo, WordsIOPSRatio+". It must not exceed %d: %d IOPS need at least %d GiB.", engine, t.Name, float64(s.IOPS)/float64(s.StorageGiB), t.MaxRatio, s.IOPS, (s.IOPS+t.MaxRatio-1)/t.MaxRatio)
 	}
 	return nil
 }

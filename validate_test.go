@@ -77,7 +77,7 @@ func TestStorage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.in
-			err := s.CompleteStorage()
+			err := s.CompleteStorage(Postgres)
 			if CodeOf(err) != c.code || err == nil && s.IOPS != c.iops {
 				t.Fatalf("%v, IOPS %d", err, s.IOPS)
 			}

@@ -188,7 +188,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 			}
 			return free
 		},
-		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, OpenEndpoint: agent.Gateway(n.sockets), Reserve: gateway.Reserve,
+		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, OpenEndpoint: agent.Gateway(n.sockets), Reserve: gateway.Reserve,
 		Addresses: addresses, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })

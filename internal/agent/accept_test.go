@@ -202,7 +202,7 @@ func TestStepOfAnOldLookIsNotBegun(t *testing.T) {
 		looks := 0
 		b.onLook(func(ctx context.Context, _ kurabe.InstanceID) error {
 			if looks++; looks == 1 {
-				b.agent.take(ctx, with(wanted(2), kurabe.GoalStopped))
+				b.agent.workers.get(ctx, "db-1").receive(with(wanted(2), kurabe.GoalStopped))
 			}
 			return nil
 		})

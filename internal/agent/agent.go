@@ -10,7 +10,6 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
-	"kurabe/internal/logkey"
 )
 
 // Usage tells what an instance occupies on disk, in bytes.
@@ -29,6 +28,8 @@ type Config struct {
 	Snapshots Snapshots
 	// Logs keeps the host's continuous logs; nil: it keeps none.
 	Logs Logs
+	// Deeds are the tasks that this host can do, by kind.
+	Deeds map[kurabe.Kind]Deed
 	// OpenEndpoint holds the endpoints of writers that listen elsewhere; nil: by
 	// gateway.Open.
 	OpenEndpoint OpenEndpoint
@@ -61,12 +62,13 @@ const defaultLook = 30 * time.Second
 // Agent obeys assignments on one host.
 type Agent struct {
 	Config
+	workers   *units[kurabe.InstanceID, kurabe.Assignment, *worker]
 	snapshots *snapshotUnits
+	tasks     []*taskUnits
 	endpoints *endpoints
 	addresses addresses
 
-	mu       sync.Mutex // guards workers and unneeded
-	workers  map[kurabe.InstanceID]*worker
+	mu       sync.Mutex                 // guards unneeded
 	unneeded map[kurabe.InstanceID]bool // logs that could not be removed
 	wait     sync.WaitGroup
 	loaded   chan struct{} // closed when every saved assignment has its worker
@@ -81,10 +83,11 @@ func New(c Config) *Agent {
 		c.Boottime = hostlink.Boottime
 	}
 	a := &Agent{
-		Config: c, snapshots: newSnapshotUnits(), endpoints: newEndpoints(c),
-		addresses: addresses{of: c.Addresses, want: map[string][]netip.Addr{}},
-		workers:   map[kurabe.InstanceID]*worker{}, unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
+		Config: c, endpoints: newEndpoints(c), addresses: addresses{of: c.Addresses, want: map[string][]netip.Addr{}},
+		unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
 	}
+	a.workers = newUnits[kurabe.InstanceID, kurabe.Assignment](kurabe.KindServer, &a.wait, a.newWorker)
+	a.snapshots, a.tasks = newSnapshotUnits(a), a.newTasks()
 	a.endpoints.addresses, a.endpoints.guarded = &a.addresses, a.leaseHolds
 	return a
 }
@@ -107,7 +110,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.wait.Go(func() { a.endpoints.run(ctx) })
 	for _, s := range saved {
-		a.worker(ctx, s.Instance).give(s)
+		a.workers.get(ctx, s.Instance).give(s)
 	}
 	startSnapshots(ctx)
 	close(a.loaded)
@@ -115,16 +118,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.wait.Go(func() { a.watchLogs(ctx) })
 	a.wait.Go(func() { a.watchOccupied(ctx) })
 	for update := range a.Link.Assignments(ctx, a.Host) {
-		if update.Full {
-			a.withdrawOthers(ctx, update.Assignments)
+		// Servers come first: a snapshot is taken of one as its assignment says.
+		a.workers.obey(ctx, update)
+		a.snapshots.obey(ctx, update)
+		for _, d := range a.tasks {
+			d.obey(ctx, update)
 		}
-		for _, assignment := range update.Assignments {
-			a.take(ctx, assignment)
-		}
-		for _, id := range update.Withdrawn {
-			a.withdraw(ctx, id)
-		}
-		a.obeySnapshots(ctx, update)
 	}
 	a.wait.Wait()
 	return ctx.Err()
@@ -138,92 +137,15 @@ func (a *Agent) WaitLooked(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	a.mu.Lock()
-	var looked []chan struct{}
-	for _, w := range a.workers {
-		looked = append(looked, w.looked)
+	for _, w := range a.workers.list() {
+		if err := w.awaitLook(ctx); err != nil {
+			return err
+		}
 	}
-	a.mu.Unlock()
 	for _, u := range a.snapshots.list() {
-		looked = append(looked, u.looked)
-	}
-	for _, c := range looked {
-		select {
-		case <-c:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := u.awaitLook(ctx); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// take saves an assignment, unless it is stale, and wakes its worker.
-func (a *Agent) take(ctx context.Context, assignment kurabe.Assignment) {
-	w := a.worker(ctx, assignment.Instance)
-	have, known := w.newest()
-	log := a.Log.With(logkey.Instance, assignment.Instance, logkey.Generation, assignment.Generation)
-	if known {
-		fresh, err := newer(have, assignment)
-		if err != nil {
-			log.Warn("assignment refused", logkey.Error, err)
-			return
-		}
-		if !fresh {
-			w.wake()
-			return
-		}
-	}
-	if err := w.accept(assignment); err != nil {
-		log.Error("assignment not saved", logkey.Error, err)
-		w.wake()
-	}
-}
-
-// withdrawOthers withdraws what a full update does not name: its record went
-// while nobody listened.
-func (a *Agent) withdrawOthers(ctx context.Context, all []kurabe.Assignment) {
-	named := map[kurabe.InstanceID]bool{}
-	for _, assignment := range all {
-		named[assignment.Instance] = true
-	}
-	a.mu.Lock()
-	var others []kurabe.InstanceID
-	for id := range a.workers {
-		if !named[id] {
-			others = append(others, id)
-		}
-	}
-	a.mu.Unlock()
-	for _, id := range others {
-		a.withdraw(ctx, id)
-	}
-}
-
-// withdraw forgets an instance whose records are gone. Its data is gone too when
-// its last assignment said so; otherwise it stays and is obeyed on. Of an
-// instance that is not known only a report of an earlier life can be left.
-func (a *Agent) withdraw(ctx context.Context, id kurabe.InstanceID) {
-	w := a.worker(ctx, id)
-	if have, known := w.assignment(); known && have.Goal != kurabe.GoalAbsent {
-		a.Log.Warn("assignment withdrawn without an order to remove the instance; it is kept", logkey.Instance, id)
-		return
-	}
-	w.retire()
-}
-
-// worker returns the worker of an instance and starts it at first.
-func (a *Agent) worker(ctx context.Context, id kurabe.InstanceID) *worker {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if w, ok := a.workers[id]; ok {
-		return w
-	}
-	w := newWorker(a, id)
-	a.workers[id] = w
-	a.wait.Add(1)
-	go func() {
-		defer a.wait.Done()
-		w.run(ctx)
-	}()
-	return w
 }

@@ -45,8 +45,7 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	if errors.Is(err, engine.ErrHeld) {
 		kind = kurabe.FailureHeld
 	}
-	w.failure = failedAgain(w.failure, kurabe.Failure{Kind: kind, Step: step, Message: message, At: w.agent.Now().UTC()})
-	attempts := w.failure.Attempts
+	attempts := w.fails(kind, step, message)
 	w.log.Log(ctx, triedAgain(step, attempts), "step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
 	w.tellOr(ctx, a, o, step, false)
 	pause := backoff(attempts - 1)
@@ -56,8 +55,7 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		w.log.Error("step failed and is given up", logkey.Step, step, logkey.Generation, a.Generation, logkey.Error, err)
 		pause = forGood
 	}
-	w.retryAt, w.retryGen = w.agent.Now().Add(pause), a.Generation
-	return w.retryReport(pause)
+	return w.restFor(pause)
 }
 
 // failedAgain counts the attempts of a step. One that was held by clients was not in the way

@@ -57,24 +57,24 @@ func (s *script) Assignments(ctx context.Context, _ kurabe.HostID) <-chan hostli
 	return out
 }
 
-func (s *script) PutReport(ctx context.Context, r kurabe.InstanceReport) error {
+func (s *script) PutReport(ctx context.Context, r kurabe.Word) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tried = append(s.tried, time.Now())
 	if err := errors.Join(ctx.Err(), s.down); err != nil {
 		return err
 	}
-	s.heard, s.at = append(s.heard, r), append(s.at, time.Now())
+	s.heard, s.at = append(s.heard, r.(kurabe.InstanceReport)), append(s.at, time.Now())
 	return nil
 }
 
-func (s *script) DropReport(_ context.Context, _ kurabe.HostID, id kurabe.InstanceID) error {
+func (s *script) DropReport(_ context.Context, _ kurabe.HostID, ref kurabe.Ref) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
 		return s.down
 	}
-	s.dropped = append(s.dropped, id)
+	s.dropped = append(s.dropped, kurabe.InstanceID(ref.ID))
 	return nil
 }
 
@@ -237,7 +237,7 @@ func (b *bed) stop() error {
 
 // send delivers assignments and lets the agent settle.
 func (b *bed) send(list ...kurabe.Assignment) {
-	b.link.updates <- hostlink.Update{Assignments: list}
+	b.link.updates <- hostlink.Update{Orders: words(list)}
 	synctest.Wait()
 }
 
@@ -299,4 +299,11 @@ func (b *bed) wantServing(generation kurabe.Generation) {
 	if r := b.last(); !b.engine.Running("db-1") || !r.Done || !r.Running || r.Generation != generation || r.Failure != nil {
 		b.Errorf("running %v, report %+v; want it served at generation %d", b.engine.Running("db-1"), r, generation)
 	}
+}
+
+func words[A kurabe.Word](list []A) (out []kurabe.Word) {
+	for _, a := range list {
+		out = append(out, a)
+	}
+	return out
 }

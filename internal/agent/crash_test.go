@@ -105,7 +105,7 @@ func TestOneWorkerPerInstance(t *testing.T) {
 			for _, id := range []kurabe.InstanceID{"db-1", "db-2", "db-3"} {
 				a := wanted(generation)
 				a.Instance, a.Boot = id, int64(generation)
-				b.link.updates <- hostlink.Update{Assignments: []kurabe.Assignment{a}}
+				b.link.updates <- hostlink.Update{Orders: []kurabe.Word{a}}
 			}
 			time.Sleep(stepTime) // virtual: in the midst of steps
 		}

@@ -35,11 +35,6 @@ const (
 // of the reserve is less, it is that.
 const diskEnd = 32 << 20
 
-// reserver is an engine that knows the reserve of the disk.
-type reserver interface {
-	Reserve() (engine.Reserve, error)
-}
-
 // diskWatch is what the watch of the disk remembers. Only its goroutine uses it.
 type diskWatch struct {
 	agent   *Agent
@@ -78,10 +73,8 @@ type watched struct {
 }
 
 func (a *Agent) watched() []watched {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	var list []watched
-	for _, w := range a.workers {
+	for _, w := range a.workers.list() {
 		if assignment, known := w.assignment(); known && assignment.Limits.StorageBytes > 0 {
 			list = append(list, watched{w, assignment})
 		}
@@ -120,10 +113,8 @@ func (d *diskWatch) look() {
 // reserve is that of the instances' disk, nil when no engine here knows one.
 func (a *Agent) reserve() engine.Reserve {
 	for _, e := range a.Engines {
-		if r, ok := e.(reserver); ok {
-			if reserve, err := r.Reserve(); err == nil {
-				return reserve
-			}
+		if reserve, err := e.Reserve(); err == nil {
+			return reserve
 		}
 	}
 	return nil

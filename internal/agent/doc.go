@@ -9,6 +9,9 @@
 // has one worker, so its steps never overlap; nothing is removed because a
 // record is missing, only because an assignment says absent.
 //
+// What is common to all kinds is in unit.go; a kind has its look and its steps (kind). Tasks
+// leave nothing but a result (task.go).
+//
 // A snapshot is obeyed in the same way by a unit of its own (snapshot*.go): two of
 // one instance are taken one after the other, and one that was complete is never
 // taken again, because it would show another moment under the same name.

@@ -13,19 +13,12 @@ var errCut = errors.New("cut short by a newer assignment")
 
 // during does what may take its time and is ended by a newer assignment.
 func (w *worker) during(ctx context.Context, a kurabe.Assignment, step string, do func(context.Context) error) error {
-	limited, cut := context.WithCancelCause(ctx)
-	defer cut(nil)
-	w.mu.Lock()
-	if w.have.Generation != a.Generation {
-		w.mu.Unlock()
-		return errCut
+	limited, end, err := w.cuttable(ctx, a)
+	if err != nil {
+		return err
 	}
-	w.cut = func() { cut(errCut) }
-	w.mu.Unlock()
-	err := w.attended(ctx, a, step, func() error { return do(limited) })
-	w.mu.Lock()
-	w.cut = nil
-	w.mu.Unlock()
+	defer end()
+	err = w.attended(ctx, a, step, func() error { return do(limited) })
 	if err != nil && context.Cause(limited) == errCut {
 		err = errCut
 	}
@@ -54,7 +47,7 @@ func (w *worker) attended(ctx context.Context, a kurabe.Assignment, step string,
 		case err := <-done:
 			return err
 		case <-w.news:
-			w.tell(ctx, a, step, true)
+			w.tellNow(ctx, a, step, true)
 		}
 	}
 }
@@ -62,7 +55,7 @@ func (w *worker) attended(ctx context.Context, a kurabe.Assignment, step string,
 // lookOn is what is done in the pause before a failed step is tried again.
 func (w *worker) lookOn(ctx context.Context, a kurabe.Assignment) {
 	if a.Role != nil && w.failure != nil {
-		w.tell(ctx, a, w.failure.Step, false)
+		w.tellNow(ctx, a, w.failure.Step, false)
 	}
 	w.resend(ctx)
 }
@@ -70,14 +63,14 @@ func (w *worker) lookOn(ctx context.Context, a kurabe.Assignment) {
 // tellOr reports what is true now of a server of a group, and of others what was seen
 // before: nothing is told of those in between, so it cannot be older than what was told.
 func (w *worker) tellOr(ctx context.Context, a kurabe.Assignment, o engine.Observation, step string, done bool) {
-	if a.Role == nil || !w.tell(ctx, a, step, false) {
+	if a.Role == nil || !w.tellNow(ctx, a, step, false) {
 		w.report(ctx, a, o, step, done)
 	}
 }
 
-// tell looks and reports, and does nothing else; under says that the step is under way. It
+// tellNow looks and reports, and does nothing else; under says that the step is under way. It
 // returns false when it could not look.
-func (w *worker) tell(ctx context.Context, a kurabe.Assignment, step string, under bool) bool {
+func (w *worker) tellNow(ctx context.Context, a kurabe.Assignment, step string, under bool) bool {
 	e, ok := w.agent.Engines[a.Engine]
 	if !ok {
 		return false

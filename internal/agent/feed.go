@@ -10,11 +10,6 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// feeder is an engine whose servers are copied for followers on other hosts by this one.
-type feeder interface {
-	Feed(ctx context.Context, a kurabe.Assignment, to engine.Ask) error
-}
-
 // feedAgain is the pause after a copy, also after one that could not be brought: a question
 // may be seen for two seconds longer than it is asked.
 const feedAgain = 3 * time.Second
@@ -49,15 +44,14 @@ func (f *feeds) end(id kurabe.InstanceID) {
 // feed brings a copy of the server to each follower that asks for one. It ends with the
 // server's process, and with the look at it.
 func (g *roleWatch) feed(ctx context.Context, a kurabe.Assignment, asks []engine.Ask) {
-	e, ok := g.worker.agent.Engines[a.Engine].(feeder)
 	for _, ask := range asks {
-		if !ok || !g.worker.feeds.begin(ask.ID) {
+		if !g.worker.feeds.begin(ask.ID) {
 			continue
 		}
 		g.worker.agent.wait.Go(func() {
 			defer g.worker.feeds.end(ask.ID)
 			log, began := g.worker.log.With(logkey.To, ask.ID), g.worker.agent.Now()
-			err := e.Feed(ctx, a, ask)
+			err := g.engine.Feed(ctx, a, ask)
 			switch {
 			case err == nil:
 				log.Info("copy brought to a follower on another host", logkey.DurationMS, g.worker.agent.Now().Sub(began).Milliseconds())

@@ -17,18 +17,12 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// roleEngine is an engine whose servers can follow one another.
-type roleEngine interface {
-	// OpenWatch begins to look at the running server of an instance.
-	OpenWatch(ctx context.Context, a kurabe.Assignment) (engine.Watcher, error)
-}
-
 // roleWatch looks at one process of a server of a group until it is cancelled. The worker
 // begins and ends it and reads what it has seen, and waits for it never: the server may
 // hang.
 type roleWatch struct {
 	worker  *worker
-	engine  roleEngine
+	engine  engine.Engine
 	pid     int
 	process string // its identity, see engine.Observation
 	cancel  context.CancelFunc
@@ -65,9 +59,8 @@ func (w *worker) watchRole(ctx context.Context, a kurabe.Assignment, o *engine.O
 }
 
 func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Observation) {
-	e, ok := w.agent.Engines[a.Engine].(roleEngine)
 	process := ""
-	if ok && a.Role != nil && o.Running {
+	if a.Role != nil && o.Running {
 		process = o.Process
 	}
 	if w.role != nil && w.role.process != process {
@@ -79,13 +72,11 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	g := &roleWatch{worker: w, engine: e, pid: o.PID, process: process, cancel: cancel, poked: make(chan struct{}, 1)}
+	g := &roleWatch{worker: w, engine: w.agent.Engines[a.Engine], pid: o.PID, process: process, cancel: cancel, poked: make(chan struct{}, 1)}
 	w.role = g
 	w.watched.Store(g)
 	w.agent.wait.Go(func() { g.run(ctx) })
-	if c, counts := e.(waitsEngine); counts {
-		w.agent.wait.Go(func() { g.countWaits(ctx, c) })
-	}
+	w.agent.wait.Go(func() { g.countWaits(ctx) })
 }
 
 // run looks until ctx ends, and tells the worker of what matters.

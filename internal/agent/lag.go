@@ -47,14 +47,8 @@ func (s *sight) lag(now time.Time) (lag time.Duration, reason string) {
 // Lags says how far each server of this host that follows another one is behind, by id. It
 // asks no server: what is told is of the newest look.
 func (a *Agent) Lags() []kurabe.ReplicaLag {
-	a.mu.Lock()
-	workers := make([]*worker, 0, len(a.workers))
-	for _, w := range a.workers {
-		workers = append(workers, w)
-	}
-	a.mu.Unlock()
 	list := []kurabe.ReplicaLag{}
-	for _, w := range workers {
+	for _, w := range a.workers.list() {
 		have, known := w.assignment()
 		if known && have.Goal == kurabe.GoalRunning && have.Role != nil && have.Role.Duty == kurabe.DutyFollow {
 			list = append(list, w.lag())

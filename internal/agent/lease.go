@@ -136,11 +136,9 @@ func (l *lease) holds() bool {
 
 // leaseHolds says whether the lease of a writer holds at this moment, whatever was told of it.
 func (a *Agent) leaseHolds(id kurabe.InstanceID) bool {
-	a.mu.Lock()
-	w := a.workers[id]
-	a.mu.Unlock()
-	if w == nil || a.Leases == nil {
-		return w != nil
+	w, there := a.workers.find(id)
+	if !there || a.Leases == nil {
+		return there
 	}
 	l := w.guards.Load()
 	return l != nil && l.holds()
@@ -288,13 +286,11 @@ func (a *Agent) AwaitLeases(ctx context.Context) {
 	ticker := time.NewTicker(leaseEvery / 8)
 	defer ticker.Stop()
 	for {
-		a.mu.Lock()
 		behind := false
-		for id, w := range a.workers {
+		for _, w := range a.workers.list() {
 			l := w.guards.Load()
-			behind = behind || l != nil && l.holds() && l.enforced() < a.Leases.Until(id)
+			behind = behind || l != nil && l.holds() && l.enforced() < a.Leases.Until(w.id)
 		}
-		a.mu.Unlock()
 		if !behind {
 			return
 		}

@@ -42,13 +42,6 @@ type Logs interface {
 	All() []kurabe.InstanceLog
 }
 
-// logKeeper is an engine whose instances have a log that can be followed.
-type logKeeper interface {
-	OpenLog(ctx context.Context, a kurabe.Assignment) (engine.Log, error)
-	HoldLog(ctx context.Context, a kurabe.Assignment, from kurabe.LogPosition) error
-	DropLog(ctx context.Context, a kurabe.Assignment) error
-}
-
 const (
 	// logReport is how often the logs are told of. A mark is made at each full second,
 	// so that one made soon after is told while it is fresh.
@@ -68,10 +61,10 @@ type follower struct {
 // keepLog follows the log of a server that serves, if it is to be kept, or ends that.
 // Only the worker's goroutine calls it.
 func (w *worker) keepLog(ctx context.Context, a kurabe.Assignment, o engine.Observation) {
-	e, ok := w.agent.Engines[a.Engine].(logKeeper)
-	if !ok || w.agent.Logs == nil {
+	if w.agent.Logs == nil {
 		return
 	}
+	e := w.agent.Engines[a.Engine]
 	w.ended()
 	w.holdLog(ctx, e, a, o)
 	switch {
@@ -110,7 +103,7 @@ func (w *worker) losesLog(a kurabe.Assignment, o engine.Observation) bool {
 	return !a.Writes() || !o.Running || o.Role != nil && !w.takesClients(a, o)
 }
 
-func (w *worker) follow(ctx context.Context, e logKeeper) {
+func (w *worker) follow(ctx context.Context, e engine.Engine) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower{cancel: cancel, done: make(chan struct{})}
 	w.follower = f
@@ -126,7 +119,7 @@ func (w *worker) follow(ctx context.Context, e logKeeper) {
 }
 
 // openLog looks at the log as the newest assignment says.
-func (w *worker) openLog(e logKeeper) OpenLog {
+func (w *worker) openLog(e engine.Engine) OpenLog {
 	return func(ctx context.Context) (engine.Log, error) {
 		a, _ := w.assignment()
 		log, err := e.OpenLog(ctx, a)
@@ -221,7 +214,7 @@ func (w *worker) ended() {
 // finishLog keeps the end of the log of an instance that goes, when its automated
 // backups stay. It is tried once: an instance whose server is broken can go too. Of a
 // group the writer's log is the one to keep.
-func (w *worker) finishLog(ctx context.Context, e logKeeper, a kurabe.Assignment) {
+func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assignment) {
 	w.unfollow()
 	owner := w.id.Owner()
 	if len(w.agent.automated(owner)) == 0 {
@@ -241,7 +234,7 @@ func (w *worker) finishLog(ctx context.Context, e logKeeper, a kurabe.Assignment
 
 // dropLog has a server hold back no log that nobody follows, once for each process of
 // it, and removes what was kept when no automated snapshot needs it.
-func (w *worker) dropLog(ctx context.Context, e logKeeper, a kurabe.Assignment, o engine.Observation) {
+func (w *worker) dropLog(ctx context.Context, e engine.Engine, a kurabe.Assignment, o engine.Observation) {
 	if o.Serving() && w.logDropped != o.Process {
 		if err := e.DropLog(ctx, a); err != nil {
 			w.log.Warn("log still held back", logkey.Error, err)
@@ -419,10 +412,8 @@ func (a *Agent) keepTrimmed(ctx context.Context) {
 // LogChanged has the workers of an instance look again: a run of its log began or
 // ended.
 func (a *Agent) LogChanged(id kurabe.InstanceID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for member, w := range a.workers {
-		if member.Owner() == id {
+	for _, w := range a.workers.list() {
+		if w.id.Owner() == id {
 			w.wake()
 		}
 	}

@@ -25,7 +25,7 @@ const (
 // holdLog has a standby keep the log that is not kept yet, for the case that it is promoted:
 // the run of the log then goes on from there. One that is to hold nothing is told so once.
 // Only the worker's goroutine calls it.
-func (w *worker) holdLog(ctx context.Context, e logKeeper, a kurabe.Assignment, o engine.Observation) {
+func (w *worker) holdLog(ctx context.Context, e engine.Engine, a kurabe.Assignment, o engine.Observation) {
 	stands := a.Goal == kurabe.GoalRunning && o.Running && a.Role != nil && a.Role.Duty == kurabe.DutyFollow
 	switch {
 	case stands && a.Log && w.holder == nil:
@@ -52,7 +52,7 @@ func (w *worker) holdLog(ctx context.Context, e logKeeper, a kurabe.Assignment, 
 
 // holdOn tells it again and again. What fails is tried again: without it there may be a gap,
 // which would be told.
-func (w *worker) holdOn(ctx context.Context, e logKeeper) {
+func (w *worker) holdOn(ctx context.Context, e engine.Engine) {
 	told, before, next := "", kurabe.LogPosition{}, time.Time{}
 	for ctx.Err() == nil {
 		a, _ := w.assignment()
@@ -95,7 +95,7 @@ func (w *worker) keptElsewhere(ctx context.Context, before kurabe.LogPosition) k
 	return at
 }
 
-func (w *worker) tellHold(ctx context.Context, e logKeeper, a kurabe.Assignment, at kurabe.LogPosition) string {
+func (w *worker) tellHold(ctx context.Context, e engine.Engine, a kurabe.Assignment, at kurabe.LogPosition) string {
 	limited, cancel := context.WithTimeout(ctx, holdLimit)
 	defer cancel()
 	if err := e.HoldLog(limited, a, at); err != nil && ctx.Err() == nil {

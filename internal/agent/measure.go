@@ -54,7 +54,7 @@ func (w *worker) measure(a kurabe.Assignment) {
 	}
 	u.mu.Lock()
 	if crosses(w.used, u.bytes, a.Limits.StorageBytes) {
-		w.sent = false
+		w.unsent = true
 	}
 	w.used = u.bytes
 	if !u.watched {

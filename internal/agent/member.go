@@ -9,17 +9,12 @@ import (
 // members are the assignments in force of the servers of an instance that this host has,
 // by number.
 func (a *Agent) members(owner kurabe.InstanceID) []kurabe.Assignment {
-	a.mu.Lock()
 	var list []kurabe.Assignment
-	for id, w := range a.workers {
-		if id.Owner() != owner {
-			continue
-		}
-		if have, known := w.assignment(); known {
+	for _, w := range a.workers.list() {
+		if have, known := w.assignment(); known && w.id.Owner() == owner {
 			list = append(list, have)
 		}
 	}
-	a.mu.Unlock()
 	slices.SortFunc(list, func(a, b kurabe.Assignment) int { return a.Instance.Number() - b.Instance.Number() })
 	return list
 }

@@ -161,7 +161,7 @@ func TestSnapshotIsOfTheWriter(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
 		for _, a := range []kurabe.Assignment{elsewhere(member(1, kurabe.DutyFollow, 2)), member(2, kurabe.DutyWrite, 2)} {
 			a.Generation = 2
-			b.send(hostlink.Update{Assignments: []kurabe.Assignment{a}})
+			b.send(hostlink.Update{Orders: []kurabe.Word{a}})
 		}
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.pass(50 * time.Second)
@@ -170,11 +170,11 @@ func TestSnapshotIsOfTheWriter(t *testing.T) {
 			t.Fatalf("it is taken of %q", id)
 		}
 		deposed := of(member(2, kurabe.DutyRest, 3), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest})
-		b.send(hostlink.Update{Assignments: []kurabe.Assignment{deposed}})
+		b.send(hostlink.Update{Orders: []kurabe.Word{deposed}})
 		if id := unit.takes().writer; id != "" {
 			t.Errorf("nobody writes, and it is taken of %q", id)
 		}
-		b.send(hostlink.Update{Assignments: []kurabe.Assignment{of(elsewhere(member(1, kurabe.DutyWrite, 3)), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite})}})
+		b.send(hostlink.Update{Orders: []kurabe.Word{of(elsewhere(member(1, kurabe.DutyWrite, 3)), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite})}})
 		b.pass(90 * time.Second)
 		if id := unit.takes().writer; id != "db-1" {
 			t.Errorf("it is taken of %q", id)
@@ -183,7 +183,7 @@ func TestSnapshotIsOfTheWriter(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		// A follower that goes is no loss.
-		b.send(hostlink.Update{Assignments: []kurabe.Assignment{with(of(deposed, 4, *deposed.Role), kurabe.GoalAbsent)}})
+		b.send(hostlink.Update{Orders: []kurabe.Word{with(of(deposed, 4, *deposed.Role), kurabe.GoalAbsent)}})
 		b.pass(20 * time.Second)
 		b.wantDone("snap-1", 1)
 		if id := unit.takes().writer; id != "" {

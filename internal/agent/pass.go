@@ -11,70 +11,51 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// pass does steps until nothing is left to do or one fails, and returns when to
-// look again.
-func (w *worker) pass(ctx context.Context) time.Duration {
-	for ctx.Err() == nil {
-		a, known := w.assignment()
-		if !known {
-			w.unknown(ctx)
-			return w.retryReport(w.agent.Look)
+// pass does one step, unless nothing is left to do or one failed a moment ago.
+func (w *worker) pass(ctx context.Context, a kurabe.Assignment) time.Duration {
+	w.keepLease(ctx, a)
+	if rest := w.rest(); rest > 0 {
+		w.lookOn(ctx, a)
+		w.lookVacant(ctx, a)
+		return w.retryReport(rest)
+	}
+	e, ok := w.agent.Engines[a.Engine]
+	if !ok {
+		return w.failed(ctx, a, engine.Observation{}, "find-engine", errors.New("engine "+string(a.Engine)+" is not offered by this host"))
+	}
+	o, err := e.Observe(ctx, a)
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0
 		}
-		w.began = true
-		w.keepLease(ctx, a)
-		if w.retryGen != a.Generation {
-			// A new assignment may be the cure. Told beside the new generation, the old
-			// failure would be taken for its own.
-			w.failure, w.retryAt = nil, time.Time{}
-		}
-		// The end of a server that could not start wakes the worker too: only a new
-		// assignment may cut the pause short.
-		if rest := w.retryAt.Sub(w.agent.Now()); rest > 0 {
-			w.lookOn(ctx, a)
-			w.lookVacant(ctx, a)
-			return w.retryReport(rest)
-		}
-		e, ok := w.agent.Engines[a.Engine]
-		if !ok {
-			return w.failed(ctx, a, engine.Observation{}, "find-engine", errors.New("engine "+string(a.Engine)+" is not offered by this host"))
-		}
-		o, err := e.Observe(ctx, a)
-		if err != nil {
-			if ctx.Err() != nil {
-				return 0
-			}
-			return w.failed(ctx, a, o, "observe", err)
-		}
-		if err := w.needAddresses(a, o); err != nil {
-			return w.failed(ctx, a, o, "hold-address", err)
-		}
-		w.see(ctx, a, &o)
-		w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
-		w.keepLog(ctx, a, o)
-		steps := w.fit(a, o, e.Steps(a, o))
-		w.keepVacant(a, o, takesAddress(steps))
-		if len(steps) == 0 {
-			return w.satisfied(ctx, a, o)
-		}
-		if pause := w.crashPause(a, steps); pause > 0 {
-			w.report(ctx, a, o, string(steps[0].Name), false)
-			return w.retryReport(pause)
-		}
+		return w.failed(ctx, a, o, "observe", err)
+	}
+	if err := w.needAddresses(a, o); err != nil {
+		return w.failed(ctx, a, o, "hold-address", err)
+	}
+	w.see(ctx, a, &o)
+	w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
+	w.keepLog(ctx, a, o)
+	steps := w.fit(a, o, e.Steps(a, o))
+	w.keepVacant(a, o, takesAddress(steps))
+	if len(steps) == 0 {
+		return w.satisfied(ctx, a, o)
+	}
+	if pause := w.crashPause(a, steps); pause > 0 {
 		w.report(ctx, a, o, string(steps[0].Name), false)
-		if err := w.step(ctx, a, steps[0]); err != nil {
-			if ctx.Err() != nil {
-				return 0
-			}
-			if errors.Is(err, errCut) {
-				continue
-			}
-			return w.failed(ctx, a, o, string(steps[0].Name), err)
+		return w.retryReport(pause)
+	}
+	w.report(ctx, a, o, string(steps[0].Name), false)
+	if err := w.step(ctx, a, steps[0]); err != nil {
+		if ctx.Err() != nil || errors.Is(err, errCut) {
+			return 0
 		}
-		// A server that starts and then does not come up fails at a later step each
-		// time: the streak ends only when that step itself succeeds.
-		if w.failure != nil && w.failure.Step == string(steps[0].Name) {
-			w.failure = nil
-		}
+		return w.failed(ctx, a, o, string(steps[0].Name), err)
+	}
+	// A server that starts and then does not come up fails at a later step each
+	// time: the streak ends only when that step itself succeeds.
+	if w.failure != nil && w.failure.Step == string(steps[0].Name) {
+		w.failure = nil
 	}
 	return 0
 }
@@ -96,10 +77,8 @@ func (w *worker) fit(a kurabe.Assignment, o engine.Observation, steps []engine.S
 		return steps
 	}
 	if o.Running && (w.hangs() || w.lease != nil && w.lease.over()) {
-		e, can := w.agent.Engines[a.Engine].(fencer)
-		if can {
-			return []engine.Step{{Name: engine.StepFence, Do: func(ctx context.Context) error { return e.Fence(ctx, a) }}}
-		}
+		fence := func(ctx context.Context) error { return w.agent.Engines[a.Engine].Fence(ctx, a) }
+		return []engine.Step{{Name: engine.StepFence, Do: fence}}
 	}
 	if !o.Running && !w.leased(a) {
 		for n, s := range steps {
@@ -109,11 +88,6 @@ func (w *worker) fit(a kurabe.Assignment, o engine.Observation, steps []engine.S
 		}
 	}
 	return steps
-}
-
-// fencer is an engine that can end a server at once.
-type fencer interface {
-	Fence(ctx context.Context, a kurabe.Assignment) error
 }
 
 // see has the process that a look has shown watched, and adds what was seen of it to the
@@ -174,17 +148,8 @@ func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	return w.retryReport(w.agent.Look)
 }
 
-// tidier is an engine that keeps its logs in bounds.
-type tidier interface {
-	Tidy(ctx context.Context, a kurabe.Assignment) error
-}
-
 func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
-	t, ok := w.agent.Engines[a.Engine].(tidier)
-	if !ok {
-		return
-	}
-	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return t.Tidy(ctx, a) })
+	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return w.agent.Engines[a.Engine].Tidy(ctx, a) })
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errCut) {
 		w.log.Warn("logs not tidied", logkey.Error, err)
 	}

@@ -37,7 +37,7 @@ func TestAbsentIsRemoved(t *testing.T) {
 		if len(b.link.dropped) > 0 {
 			b.Error("the report is dropped before the planner has taken the assignment back")
 		}
-		b.link.updates <- hostlink.Update{Withdrawn: []kurabe.InstanceID{"db-1"}}
+		b.link.updates <- hostlink.Update{Withdrawn: []kurabe.Ref{kurabe.InstanceID("db-1").Ref()}}
 		synctest.Wait()
 		b.wantForgotten()
 	})
@@ -46,9 +46,7 @@ func TestAbsentIsRemoved(t *testing.T) {
 // wantForgotten checks that nothing of the instance is left with the agent.
 func (b *bed) wantForgotten() {
 	b.Helper()
-	b.agent.mu.Lock()
-	workers := len(b.agent.workers)
-	b.agent.mu.Unlock()
+	workers := len(b.agent.workers.list())
 	if workers > 0 || !slices.Equal(b.link.dropped, []kurabe.InstanceID{"db-1"}) {
 		b.Errorf("%d workers, dropped reports of %v", workers, b.link.dropped)
 	}
@@ -63,21 +61,19 @@ func TestRemovedIsForgottenByAFullUpdate(t *testing.T) {
 		b.start()
 		b.send(wanted(1))
 		b.send(with(wanted(2), kurabe.GoalAbsent))
-		b.link.updates <- hostlink.Update{Full: true, Assignments: []kurabe.Assignment{with(wanted(2), kurabe.GoalAbsent)}}
+		b.link.updates <- hostlink.Update{Full: true, Orders: []kurabe.Word{with(wanted(2), kurabe.GoalAbsent)}}
 		synctest.Wait()
 		if len(b.link.dropped) > 0 {
 			b.Fatal("the report is dropped although the assignment is there")
 		}
 		other := wanted(1)
 		other.Instance = "db-2"
-		b.link.updates <- hostlink.Update{Full: true, Assignments: []kurabe.Assignment{other}}
+		b.link.updates <- hostlink.Update{Full: true, Orders: []kurabe.Word{other}}
 		synctest.Wait()
 		if !b.engine.Running("db-2") {
 			b.Error("the instance that the update names does not run")
 		}
-		b.agent.mu.Lock()
-		_, left := b.agent.workers["db-1"]
-		b.agent.mu.Unlock()
+		_, left := b.agent.workers.find("db-1")
 		if left || !slices.Equal(b.link.dropped, []kurabe.InstanceID{"db-1"}) {
 			b.Errorf("a worker is left: %v; dropped reports of %v", left, b.link.dropped)
 		}
@@ -90,7 +86,7 @@ func TestReportOfAnEarlierLifeIsDropped(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.start()
 		b.link.setDown(errTest)
-		b.link.updates <- hostlink.Update{Full: true, Withdrawn: []kurabe.InstanceID{"db-1"}}
+		b.link.updates <- hostlink.Update{Full: true, Withdrawn: []kurabe.Ref{kurabe.InstanceID("db-1").Ref()}}
 		synctest.Wait()
 		time.Sleep(2*saveRetry + time.Second) // virtual
 		if len(b.link.dropped) > 0 {
@@ -119,7 +115,7 @@ func TestWithdrawnDuringRemoval(t *testing.T) {
 		b.start()
 		b.send(wanted(1))
 		b.send(with(wanted(2), kurabe.GoalAbsent))
-		b.link.updates <- hostlink.Update{Withdrawn: []kurabe.InstanceID{"db-1"}}
+		b.link.updates <- hostlink.Update{Withdrawn: []kurabe.Ref{kurabe.InstanceID("db-1").Ref()}}
 		synctest.Wait()
 		b.wantSaved(2)
 		close(release)

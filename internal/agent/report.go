@@ -3,14 +3,10 @@ package agent
 import (
 	"context"
 	"reflect"
-	"time"
 
 	"kurabe"
 	"kurabe/internal/engine"
 )
-
-// reportRetry is how soon a report that could not be delivered is tried again.
-const reportRetry = time.Second
 
 // report tells the planner what is seen, when it differs from what it was told.
 func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Observation, step string, done bool) {
@@ -28,41 +24,8 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		r.LogBegan, r.LogSince, r.LogFrom, r.LogEnded = shape.began, shape.since, shape.from, shape.ended
 		r.LogContinues = shape.continues
 	}
-	defer w.look()
-	w.mu.Lock()
-	if w.refused != nil {
-		// The newer one is what the user waits for.
-		r.Generation, r.Failure, r.Done, r.Absent = w.waiting.Generation, w.refused, false, false
-	}
-	w.mu.Unlock()
-	if w.sent && sameNews(w.reported, r) {
-		return
-	}
-	w.reported, w.sent = r, false
-	w.resend(ctx)
-}
-
-// resend delivers the newest report, unless that was done.
-func (w *worker) resend(ctx context.Context) {
-	if w.sent || w.reported.Instance == "" {
-		return
-	}
-	err := w.agent.Link.PutReport(ctx, w.reported)
-	w.sent = err == nil
-	if w.sent {
-		w.untold = untold{}
-	} else if ctx.Err() == nil {
-		w.untold.tell(w.log, "report not delivered", err)
-	}
-}
-
-// look notes that the instance was looked at. Only this goroutine calls it.
-func (w *worker) look() {
-	select {
-	case <-w.looked:
-	default:
-		close(w.looked)
-	}
+	w.tell(ctx, r)
+	w.look()
 }
 
 // usageNews is how much the occupied space must change to be worth a report.
@@ -71,15 +34,11 @@ const usageNews = 16 << 20
 // sameNews says whether two reports tell the same. Steps in between are not
 // news: a creation would write a dozen records. What a server waits for for who knows how
 // long is.
-func sameNews(a, b kurabe.InstanceReport) bool {
+func (w *worker) sameNews(a, b kurabe.InstanceReport) bool {
 	if diff := a.UsedBytes - b.UsedBytes; diff < usageNews && diff > -usageNews && (a.UsedBytes == 0) == (b.UsedBytes == 0) {
 		b.UsedBytes = a.UsedBytes
 	}
-	if a.Failure != nil && b.Failure != nil && a.Failure.Attempts >= maxAttemptsNews {
-		f := *b.Failure
-		f.At, f.Attempts = a.Failure.At, a.Failure.Attempts
-		b.Failure = &f
-	}
+	b.Failure = asBefore(a.Failure, b.Failure)
 	if !isAwaited(b.Step) {
 		a.Step, b.Step = "", ""
 	}
@@ -142,15 +101,4 @@ func (w *worker) takesClients(a kurabe.Assignment, o engine.Observation) bool {
 		return a.Writes() && r.Writing && r.Epoch == a.Role.Epoch
 	}
 	return o.Running && o.Applied.Ready && o.Applied.Process == o.Process
-}
-
-// maxAttemptsNews is from which try on a failure with the same words is no news.
-const maxAttemptsNews = 10
-
-// retryReport shortens a pause while the newest report is not delivered.
-func (w *worker) retryReport(pause time.Duration) time.Duration {
-	if !w.sent {
-		return min(pause, reportRetry)
-	}
-	return pause
 }

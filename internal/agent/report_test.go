@@ -98,7 +98,7 @@ func TestSameNews(t *testing.T) {
 		{"many tries, other words", failing(maxAttemptsNews, "no"), failing(maxAttemptsNews+1, "never"), false},
 	} {
 		before := fmt.Sprintf("%+v", c.b.Failure)
-		if got := sameNews(c.a, c.b); got != c.same {
+		if got := (*worker)(nil).sameNews(c.a, c.b); got != c.same {
 			t.Errorf("%s: %v", c.name, got)
 		}
 		if after := fmt.Sprintf("%+v", c.b.Failure); after != before {

@@ -210,7 +210,7 @@ func TestPassWithoutAssignmentIsNoLook(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.start()
 		ctx, cancel := context.WithCancel(context.Background())
-		w := b.agent.worker(ctx, "db-2")
+		w := b.agent.workers.get(ctx, "db-2")
 		synctest.Wait()
 		select {
 		case <-w.looked:
@@ -228,7 +228,7 @@ func TestMissingRecordRemovesNothing(t *testing.T) {
 		update hostlink.Update
 	}{
 		{"a full update without it", hostlink.Update{Full: true}},
-		{"its assignment withdrawn", hostlink.Update{Withdrawn: []kurabe.InstanceID{"db-1"}}},
+		{"its assignment withdrawn", hostlink.Update{Withdrawn: []kurabe.Ref{kurabe.InstanceID("db-1").Ref()}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(b *bed) {

@@ -7,26 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 
 	"kurabe"
 	"kurabe/internal/volume"
 )
-
-// newer says whether an assignment takes the place of the one in force. A lower
-// generation comes from a planner that was deposed; the same generation with
-// other content from two planners at once: neither is obeyed.
-func newer(have, next kurabe.Assignment) (bool, error) {
-	switch {
-	case next.Generation < have.Generation:
-		return false, fmt.Errorf("generation %d is older than %d, which is in force", next.Generation, have.Generation)
-	case next.Generation > have.Generation:
-		return true, nil
-	case !reflect.DeepEqual(have, next):
-		return false, fmt.Errorf("generation %d is in force with other content", have.Generation)
-	}
-	return false, nil
-}
 
 // savedExt tells a saved assignment from one that was saved by half.
 const savedExt = ".json"

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"kurabe"
-	"kurabe/internal/hostlink"
-	"kurabe/internal/logkey"
+	"kurabe/internal/engine"
 	"kurabe/internal/snapshot"
 )
 
@@ -24,12 +23,36 @@ type Snapshots interface {
 	// idempotent: what an earlier try left is removed first. When it returns without
 	// error, the folder is complete. When ctx ends it returns soon.
 	Take(ctx context.Context, a kurabe.SnapshotAssignment, of kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
+	// TakeStandby is Take of a running standby of the server that writes, whose assignment is
+	// of; an error says nothing against Take. TakeFar is that where the server that writes is
+	// on another host.
+	TakeStandby(ctx context.Context, a kurabe.SnapshotAssignment, of, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
+	TakeFar(ctx context.Context, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
 	// Copy makes a snapshot out of another one on this host, under the same terms.
 	Copy(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
 	// Sealed says whether the checksums of a complete snapshot are on record; Seal
 	// reads it and records them. It changes nothing else, and may be cut off.
 	Sealed(id kurabe.SnapshotID) (bool, error)
 	Seal(ctx context.Context, id kurabe.SnapshotID) error
+	// Archives says whether there is a repository of backups in which snapshots are kept too.
+	// Find and Remove then speak of both, and Copy reads from either.
+	Archives() bool
+	// Archived says whether the snapshot is complete in the repository; the error says
+	// that this cannot be told just now. It answers from memory or soon.
+	Archived(id kurabe.SnapshotID) (bool, error)
+	// Archive brings a complete, sealed snapshot there. It may be cut off and repeated,
+	// and goes on with what is missing. It runs beside a Copy of the same snapshot.
+	Archive(ctx context.Context, id kurabe.SnapshotID, progress func(done, total int64)) error
+	// Verify looks for damage in a complete snapshot. Damage is a result; an error says
+	// what hindered. It may be cut off and repeated, leaves nothing behind, and is
+	// called once at a time.
+	Verify(ctx context.Context, r engine.VerifyRequest) (kurabe.Verification, error)
+	// SweepVerified removes what killed verifications left, before the first Verify.
+	SweepVerified(ctx context.Context) error
+	// Occupied is what removing a snapshot would free, in bytes, 0 for one without a
+	// folder here. It may run beside everything else, works slowly, and ends soon after
+	// ctx.
+	Occupied(ctx context.Context, id kurabe.SnapshotID) (int64, error)
 	// Remove leaves nothing of a snapshot; removing an absent one is no error.
 	Remove(ctx context.Context, id kurabe.SnapshotID) error
 }
@@ -49,101 +72,16 @@ const snapshotsAtOnce = 2
 
 // snapshotUnits are the snapshots of one host.
 type snapshotUnits struct {
+	*units[kurabe.SnapshotID, kurabe.SnapshotAssignment, *snapshotUnit]
 	slots chan struct{} // holds one entry for each take or copy under way
 	lines lines
-
-	mu    sync.Mutex // guards units
-	units map[kurabe.SnapshotID]*snapshotUnit
 }
 
-func newSnapshotUnits() *snapshotUnits {
+func newSnapshotUnits(a *Agent) *snapshotUnits {
 	return &snapshotUnits{
-		slots: make(chan struct{}, snapshotsAtOnce), lines: lines{waiting: map[string]*line{}},
-		units: map[kurabe.SnapshotID]*snapshotUnit{},
+		newUnits[kurabe.SnapshotID, kurabe.SnapshotAssignment](kurabe.KindSnapshot, &a.wait, a.newSnapshotUnit),
+		make(chan struct{}, snapshotsAtOnce), lines{waiting: map[string]*line{}},
 	}
-}
-
-// list returns the units of the moment.
-func (s *snapshotUnits) list() []*snapshotUnit {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := make([]*snapshotUnit, 0, len(s.units))
-	for _, u := range s.units {
-		list = append(list, u)
-	}
-	return list
-}
-
-// snapshot returns the unit of a snapshot and starts it at first.
-func (a *Agent) snapshot(ctx context.Context, id kurabe.SnapshotID) *snapshotUnit {
-	s := a.snapshots
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u, ok := s.units[id]; ok {
-		return u
-	}
-	u := newSnapshotUnit(a, id)
-	s.units[id] = u
-	a.wait.Add(1)
-	go func() {
-		defer a.wait.Done()
-		u.run(ctx)
-	}()
-	return u
-}
-
-// obeySnapshots is what an update says of snapshots. Instances come first: a
-// snapshot is taken of one as its assignment says.
-func (a *Agent) obeySnapshots(ctx context.Context, update hostlink.Update) {
-	if update.Full {
-		named := map[kurabe.SnapshotID]bool{}
-		for _, s := range update.Snapshots {
-			named[s.Snapshot] = true
-		}
-		for _, u := range a.snapshots.list() {
-			if !named[u.id] {
-				a.withdrawSnapshot(ctx, u.id)
-			}
-		}
-	}
-	for _, s := range update.Snapshots {
-		a.takeSnapshot(ctx, s)
-	}
-	for _, id := range update.WithdrawnSnapshots {
-		a.withdrawSnapshot(ctx, id)
-	}
-}
-
-// takeSnapshot saves an assignment, unless it is stale, and wakes its unit.
-func (a *Agent) takeSnapshot(ctx context.Context, s kurabe.SnapshotAssignment) {
-	u := a.snapshot(ctx, s.Snapshot)
-	log := a.Log.With(logkey.Snapshot, s.Snapshot, logkey.Generation, s.Generation)
-	if have, known := u.newest(); known {
-		fresh, err := newerSnapshot(have, s)
-		if err != nil {
-			log.Warn("assignment refused", logkey.Error, err)
-			return
-		}
-		if !fresh {
-			u.wake()
-			return
-		}
-	}
-	if err := u.accept(s); err != nil {
-		log.Error("assignment not saved", logkey.Error, err)
-		u.wake()
-	}
-}
-
-// withdrawSnapshot forgets a snapshot whose records are gone. As with instances,
-// data goes only by an order.
-func (a *Agent) withdrawSnapshot(ctx context.Context, id kurabe.SnapshotID) {
-	u := a.snapshot(ctx, id)
-	if have, known := u.assignment(); known && have.Goal != kurabe.SnapshotAbsent {
-		a.Log.Warn("assignment withdrawn without an order to remove the snapshot; it is kept", logkey.Snapshot, id)
-		return
-	}
-	u.retire()
 }
 
 // sourceChanged tells the snapshots of an instance that an assignment of it changed. An

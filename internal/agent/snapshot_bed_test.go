@@ -50,13 +50,11 @@ func (l *snapshotLink) Assignments(ctx context.Context, _ kurabe.HostID) <-chan 
 	return out
 }
 
-func (l *snapshotLink) PutReport(context.Context, kurabe.InstanceReport) error { return nil }
-
-func (l *snapshotLink) DropReport(context.Context, kurabe.HostID, kurabe.InstanceID) error {
-	return nil
-}
-
-func (l *snapshotLink) PutSnapshotReport(_ context.Context, r kurabe.SnapshotReport) error {
+func (l *snapshotLink) PutReport(_ context.Context, w kurabe.Word) error {
+	r, ok := w.(kurabe.SnapshotReport)
+	if !ok {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down == nil {
@@ -65,10 +63,12 @@ func (l *snapshotLink) PutSnapshotReport(_ context.Context, r kurabe.SnapshotRep
 	return l.down
 }
 
-func (l *snapshotLink) DropSnapshotReport(_ context.Context, _ kurabe.HostID, id kurabe.SnapshotID) error {
+func (l *snapshotLink) DropReport(_ context.Context, _ kurabe.HostID, ref kurabe.Ref) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dropped = append(l.dropped, id)
+	if ref.Kind == kurabe.KindSnapshot {
+		l.dropped = append(l.dropped, kurabe.SnapshotID(ref.ID))
+	}
 	return nil
 }
 
@@ -104,7 +104,7 @@ func inSnapshotBubble(t *testing.T, test func(*snapshotBed)) {
 				t.Error(w)
 			}
 		}()
-		b.send(hostlink.Update{Assignments: []kurabe.Assignment{sourceInstance("db-1", 1)}})
+		b.send(hostlink.Update{Orders: []kurabe.Word{sourceInstance("db-1", 1)}})
 		test(b)
 	})
 }
@@ -136,7 +136,7 @@ func (b *snapshotBed) send(u hostlink.Update) {
 }
 
 func (b *snapshotBed) order(list ...kurabe.SnapshotAssignment) {
-	b.send(hostlink.Update{Snapshots: list})
+	b.send(hostlink.Update{Orders: words(list)})
 }
 
 // pass lets virtual time go by.

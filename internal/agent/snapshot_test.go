@@ -48,7 +48,7 @@ func TestSnapshotIsTakenReportedAndRemoved(t *testing.T) {
 		if _, err := os.Stat(b.agent.savedSnapshotFile("snap-1")); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("its assignment is still saved: %v", err)
 		}
-		b.send(hostlink.Update{WithdrawnSnapshots: []kurabe.SnapshotID{"snap-1"}})
+		b.send(hostlink.Update{Withdrawn: []kurabe.Ref{kurabe.SnapshotID("snap-1").Ref()}})
 		if len(b.link.dropped) != 1 || len(b.agent.snapshots.list()) != 0 {
 			t.Errorf("dropped %v, %d units are left", b.link.dropped, len(b.agent.snapshots.list()))
 		}
@@ -192,7 +192,7 @@ func TestTakeEndsWhenItsInstanceIsToGo(t *testing.T) {
 		inSnapshotBubble(t, func(b *snapshotBed) {
 			b.order(takeOf("snap-1", "db-1", 1))
 			b.pass(50 * time.Second)
-			b.send(hostlink.Update{Assignments: []kurabe.Assignment{absent}})
+			b.send(hostlink.Update{Orders: []kurabe.Word{absent}})
 			b.wantFailure("snap-1", stepTakeSnapshot, errSourceGone.Error())
 			b.order(removalOf(takeOf("snap-1", "db-1", 1)))
 			if _, state, _ := b.folder.Find("snap-1"); state != snapshot.Absent {
@@ -202,15 +202,15 @@ func TestTakeEndsWhenItsInstanceIsToGo(t *testing.T) {
 	})
 	t.Run("before", func(t *testing.T) {
 		inSnapshotBubble(t, func(b *snapshotBed) {
-			b.send(hostlink.Update{Assignments: []kurabe.Assignment{absent}, Snapshots: []kurabe.SnapshotAssignment{takeOf("snap-1", "db-1", 1)}})
+			b.send(hostlink.Update{Orders: []kurabe.Word{absent, takeOf("snap-1", "db-1", 1)}})
 			b.wantFailure("snap-1", stepTakeSnapshot, errSourceGone.Error())
 		})
 	})
 	t.Run("its records are gone", func(t *testing.T) {
 		inSnapshotBubble(t, func(b *snapshotBed) {
-			b.send(hostlink.Update{Assignments: []kurabe.Assignment{absent}})
+			b.send(hostlink.Update{Orders: []kurabe.Word{absent}})
 			b.pass(time.Second)
-			b.send(hostlink.Update{Full: true, Snapshots: []kurabe.SnapshotAssignment{takeOf("snap-1", "db-1", 1)}})
+			b.send(hostlink.Update{Full: true, Orders: []kurabe.Word{takeOf("snap-1", "db-1", 1)}})
 			b.pass(time.Minute)
 			b.wantFailure("snap-1", stepTakeSnapshot, "no such DB instance")
 		})
@@ -224,7 +224,7 @@ func TestSnapshotWaitsForItsInstancesAssignment(t *testing.T) {
 		if len(b.heard()) != 0 {
 			t.Errorf("it did not wait: %+v", b.heard())
 		}
-		b.send(hostlink.Update{Assignments: []kurabe.Assignment{sourceInstance("db-2", 1)}})
+		b.send(hostlink.Update{Orders: []kurabe.Word{sourceInstance("db-2", 1)}})
 		b.pass(101 * time.Second)
 		b.wantDone("snap-2", 1)
 	})
@@ -232,7 +232,7 @@ func TestSnapshotWaitsForItsInstancesAssignment(t *testing.T) {
 
 func TestSnapshotsOfOneInstanceTakeTurns(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
-		b.send(hostlink.Update{Assignments: []kurabe.Assignment{sourceInstance("db-2", 1), sourceInstance("db-3", 1)}})
+		b.send(hostlink.Update{Orders: []kurabe.Word{sourceInstance("db-2", 1), sourceInstance("db-3", 1)}})
 		b.order(takeOf("snap-1a", "db-1", 1), takeOf("snap-1b", "db-1", 1), takeOf("snap-2", "db-2", 1), takeOf("snap-3", "db-3", 1))
 		b.pass(210 * time.Second) // four takes of 100 s, two at a time
 		for _, id := range []kurabe.SnapshotID{"snap-1a", "snap-1b", "snap-2", "snap-3"} {
@@ -269,7 +269,7 @@ func TestWithdrawnSnapshotIsKept(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.pass(101 * time.Second)
-		b.send(hostlink.Update{Full: true, Assignments: []kurabe.Assignment{sourceInstance("db-1", 1)}})
+		b.send(hostlink.Update{Full: true, Orders: []kurabe.Word{sourceInstance("db-1", 1)}})
 		b.pass(time.Minute)
 		b.wantDone("snap-1", 1)
 		if len(b.link.dropped) > 0 {

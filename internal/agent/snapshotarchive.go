@@ -12,40 +12,22 @@ import (
 // stepArchiveSnapshot brings a sealed snapshot into the repository of backups.
 const stepArchiveSnapshot = "archive-snapshot"
 
-// Archiver is what Snapshots may be besides: those of a host whose snapshots are kept
-// in a repository of backups too. Find and Remove then speak of both, and Copy reads
-// from either.
-type Archiver interface {
-	// Archives says whether there is a repository for snapshots at all.
-	Archives() bool
-	// Archived says whether the snapshot is complete in the repository; the error says
-	// that this cannot be told just now. It answers from memory or soon.
-	Archived(id kurabe.SnapshotID) (bool, error)
-	// Archive brings a complete, sealed snapshot there. It may be cut off and repeated,
-	// and goes on with what is missing. It runs beside a Copy of the same snapshot.
-	Archive(ctx context.Context, id kurabe.SnapshotID, progress func(done, total int64)) error
-}
-
-// archiver is nil where snapshots are in their folders only.
-func (u *snapshotUnit) archiver() Archiver {
-	if x, ok := u.agent.Snapshots.(Archiver); ok && x.Archives() {
-		return x
-	}
-	return nil
+// archives says whether snapshots are not in their folders only.
+func (u *snapshotUnit) archives() bool {
+	return u.agent.Snapshots != nil && u.agent.Snapshots.Archives()
 }
 
 // archived has a snapshot that is whole, and has its checksums, in the repository as
 // well. What cannot be archived is tried again at the next look; nothing waits for
 // it. It returns when that is, pause if nothing hinders.
 func (u *snapshotUnit) archived(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts, pause time.Duration) time.Duration {
-	x := u.archiver()
-	if x == nil || u.failure != nil || ctx.Err() != nil {
+	if !u.archives() || u.failure != nil || ctx.Err() != nil {
 		return pause
 	}
 	if sealed, err := u.agent.Snapshots.Sealed(u.id); err != nil || !sealed {
 		return pause
 	}
-	there, err := x.Archived(u.id)
+	there, err := u.agent.Snapshots.Archived(u.id)
 	if err != nil {
 		u.log.Debug("cannot tell if the snapshot is archived", logkey.Error, err)
 		return min(pause, u.agent.Look) // the repository may be opening
@@ -78,8 +60,8 @@ func (u *snapshotUnit) note(ctx context.Context, a kurabe.SnapshotAssignment, fa
 
 // archivedElsewhere asks the repository for a snapshot that is not here.
 func (u *snapshotUnit) archivedElsewhere() (there bool, unknown error) {
-	if x := u.archiver(); x != nil {
-		return x.Archived(u.id)
+	if u.archives() {
+		return u.agent.Snapshots.Archived(u.id)
 	}
 	return false, nil
 }

@@ -18,7 +18,6 @@ import (
 )
 
 // What a host has can be archived.
-var _ Archiver = (*engine.Snapshots)(nil)
 
 // archivedSnapshots are fake snapshots with a fake repository.
 type archivedSnapshots struct {
@@ -118,7 +117,7 @@ func withArchive(t *testing.T, test func(*snapshotBed, *archivedSnapshots)) {
 		s := &archivedSnapshots{Snapshots: b.folder, uploadTime: time.Hour, there: map[kurabe.SnapshotID]kurabe.SnapshotFacts{}}
 		b.stop()
 		b.startArchiving(s)
-		b.send(hostlink.Update{Assignments: []kurabe.Assignment{sourceInstance("db-1", 1)}})
+		b.send(hostlink.Update{Orders: []kurabe.Word{sourceInstance("db-1", 1)}})
 		test(b, s)
 	})
 }

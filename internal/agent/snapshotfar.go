@@ -11,10 +11,6 @@ import (
 // takeFar makes the snapshot of a standby whose writer is on another host. Nothing else here can
 // be copied in its place: when that fails the planner has the writer's host take it.
 func (u *snapshotUnit) takeFar(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
-	taker, able := u.agent.Snapshots.(StandbyTaker)
-	if !able {
-		return errors.New("this host copies no standby")
-	}
 	if _, err := u.farStandby(a); err != nil {
 		return err
 	}
@@ -25,7 +21,7 @@ func (u *snapshotUnit) takeFar(ctx context.Context, a kurabe.SnapshotAssignment,
 		return err
 	}
 	u.instead = ""
-	_, err = taker.TakeFar(ctx, a, standby, progress)
+	_, err = u.agent.Snapshots.TakeFar(ctx, a, standby, progress)
 	return err
 }
 

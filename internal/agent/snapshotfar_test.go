@@ -12,7 +12,7 @@ import (
 func (b *snapshotBed) standbyHere(generation kurabe.Generation, epoch kurabe.Epoch) {
 	b.Helper()
 	role := kurabe.Role{Epoch: epoch, Duty: kurabe.DutyFollow, Source: &kurabe.Source{ID: "db-1", Host: "h1", Address: "10.0.0.1", Port: 5432}}
-	b.send(hostlink.Update{Assignments: []kurabe.Assignment{of(follows(generation), generation, role)}})
+	b.send(hostlink.Update{Orders: []kurabe.Word{of(follows(generation), generation, role)}})
 }
 
 // farOf is the order to take a snapshot of it.

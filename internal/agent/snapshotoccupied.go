@@ -9,15 +9,6 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// Occupier is what Snapshots may be besides: those that can tell what one occupies by
-// now.
-type Occupier interface {
-	// Occupied is what removing a snapshot would free, in bytes, 0 for one without a
-	// folder here. It may run beside everything else, works slowly, and ends soon after
-	// ctx.
-	Occupied(ctx context.Context, id kurabe.SnapshotID) (int64, error)
-}
-
 // A snapshot that shares its blocks comes to own them as its source is written to, so
 // the free space of the disk moves by as much. Each is looked at again when that has
 // moved by occupiedMove since, but not within occupiedPace. XFS takes the space when a
@@ -65,8 +56,7 @@ type occupiedWatch struct {
 
 // watchOccupied has the figures of all snapshots follow the disk until ctx ends.
 func (a *Agent) watchOccupied(ctx context.Context) {
-	x, ok := a.Snapshots.(Occupier)
-	if !ok {
+	if a.Snapshots == nil {
 		return
 	}
 	w := &occupiedWatch{agent: a, free: -1, looks: map[kurabe.SnapshotID]occupiedLook{}}
@@ -74,7 +64,7 @@ func (a *Agent) watchOccupied(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		for _, u := range w.due() {
-			w.look(ctx, x, u)
+			w.look(ctx, u)
 		}
 		select {
 		case <-ctx.Done():
@@ -122,13 +112,13 @@ func (w *occupiedWatch) moved() int64 {
 	return max(w.free-before, before-w.free)
 }
 
-func (w *occupiedWatch) look(ctx context.Context, x Occupier, u *snapshotUnit) {
+func (w *occupiedWatch) look(ctx context.Context, u *snapshotUnit) {
 	if ctx.Err() != nil {
 		return
 	}
 	before := w.looks[u.id]
 	l := occupiedLook{at: w.agent.Now(), bytes: before.bytes}
-	bytes, err := x.Occupied(ctx, u.id)
+	bytes, err := w.agent.Snapshots.Occupied(ctx, u.id)
 	if err == nil {
 		l.bytes, l.again = bytes, before.stir >= occupiedMove || bytes != before.bytes
 	}
@@ -142,12 +132,12 @@ func (w *occupiedWatch) look(ctx context.Context, x Occupier, u *snapshotUnit) {
 
 // occupies takes note of a look, and wakes the unit with news.
 func (u *snapshotUnit) occupies(bytes int64) {
-	u.mu.Lock()
+	u.state.Lock()
 	news := bytes > 0 && u.facts != nil && occupiedNews(u.facts.OccupiedBytes, bytes)
 	if news {
 		u.own = bytes
 	}
-	u.mu.Unlock()
+	u.state.Unlock()
 	if news {
 		u.wake()
 	}
@@ -157,8 +147,8 @@ func (u *snapshotUnit) occupies(bytes int64) {
 // its record says, which is of the time when it was taken; 0 is that of one in the
 // repository only. What was told last is on disk and stands until a look has news.
 func (u *snapshotUnit) occupied(recorded int64) int64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.state.Lock()
+	defer u.state.Unlock()
 	if recorded == 0 {
 		return 0
 	}

@@ -6,12 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 )
 
 // What a host has can tell what it occupies.
-var _ Occupier = (*engine.Snapshots)(nil)
 
 const mib = 1 << 20
 

@@ -25,75 +25,64 @@ const snapshotPatience = 2
 // errSourceGone is why a step ends when its instance is to go.
 var errSourceGone = errors.New("the DB instance is being deleted")
 
-// pass does what the snapshot needs until nothing is left to do or a step fails, and
-// returns when to look again.
-func (u *snapshotUnit) pass(ctx context.Context) time.Duration {
-	did := ""
-	for ctx.Err() == nil {
-		a, known := u.assignment()
-		if !known {
-			u.report(ctx, kurabe.SnapshotReport{})
-			return u.retryReport(u.agent.Look)
-		}
-		u.began = true
-		if u.retryGen != a.Generation {
-			// A new assignment may be the cure, and must not carry the old one's failure.
-			u.failure, u.retryAt = nil, time.Time{}
-		}
-		if rest := u.retryAt.Sub(u.agent.Now()); rest > 0 {
-			u.resend(ctx)
-			return u.retryReport(rest)
-		}
-		facts, state, err := u.find()
-		if err != nil && (a.Goal != kurabe.SnapshotAbsent || u.agent.Snapshots == nil) {
-			return u.failed(ctx, a, stepFindSnapshot, err)
-		}
-		step := u.next(a, state)
-		if err != nil {
-			step = stepRemoveSnapshot // whatever it is
-		}
-		if err == nil && state != snapshot.Complete && (step == "" || step == stepFindSnapshot) {
-			// It is not here. Before that is said to be a loss, or the end of it, the
-			// repository must have spoken.
-			if there, unknown := u.archivedElsewhere(); unknown != nil || there {
-				if wait, done := u.elsewhere(ctx, a, unknown); done {
-					return wait
-				}
-				step = stepRemoveSnapshot
-			}
-		}
-		switch {
-		case step == "" && a.Goal == kurabe.SnapshotAbsent:
-			return u.gone(ctx, a)
-		case step == "":
-			pause := u.settled(ctx, a, facts)
-			u.look() // what follows may take hours, too
-			u.adoptLog(ctx, a, facts)
-			return u.verified(ctx, a, u.archived(ctx, a, facts, u.sealed(ctx, a, pause)))
-		case step == did:
-			return u.failed(ctx, a, step, fmt.Errorf("it was done, and yet the folder is %s", state))
-		case step == stepFindSnapshot && u.whole() == nil:
-			return u.failed(ctx, a, step, errors.New("the snapshot was imported, and is neither on this host nor in its repository of backups"))
-		case step == stepFindSnapshot:
-			return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete and its folder is %s now", state))
-		case step == stepTakeSnapshot:
-			if rest := u.awaitSource(a); rest > 0 {
-				return u.retryReport(rest)
-			}
-		}
-		u.look() // the step may take hours
-		if err := u.step(ctx, a, step); err != nil {
-			if ctx.Err() != nil {
-				return 0
-			}
-			if errors.Is(err, errCut) {
-				continue
-			}
-			return u.failed(ctx, a, step, err)
-		}
-		did = step
+// pass does what the snapshot needs.
+func (u *snapshotUnit) pass(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
+	if rest := u.rest(); rest > 0 {
+		u.resend(ctx)
+		return u.retryReport(rest)
 	}
-	return 0
+	pause, step := u.once(ctx, a)
+	u.did = step
+	return pause
+}
+
+// once does one step, and says which, or returns when to look again.
+func (u *snapshotUnit) once(ctx context.Context, a kurabe.SnapshotAssignment) (pause time.Duration, did string) {
+	facts, state, err := u.find()
+	if err != nil && (a.Goal != kurabe.SnapshotAbsent || u.agent.Snapshots == nil) {
+		return u.failed(ctx, a, stepFindSnapshot, err), ""
+	}
+	step := u.next(a, state)
+	if err != nil {
+		step = stepRemoveSnapshot // whatever it is
+	}
+	if err == nil && state != snapshot.Complete && (step == "" || step == stepFindSnapshot) {
+		// It is not here. Before that is said to be a loss, or the end of it, the
+		// repository must have spoken.
+		if there, unknown := u.archivedElsewhere(); unknown != nil || there {
+			if wait, done := u.elsewhere(ctx, a, unknown); done {
+				return wait, ""
+			}
+			step = stepRemoveSnapshot
+		}
+	}
+	switch {
+	case step == "" && a.Goal == kurabe.SnapshotAbsent:
+		return u.gone(ctx, a), ""
+	case step == "":
+		pause := u.settled(ctx, a, facts)
+		u.look() // what follows may take hours, too
+		u.adoptLog(ctx, a, facts)
+		return u.verified(ctx, a, u.archived(ctx, a, facts, u.sealed(ctx, a, pause))), ""
+	case step == u.did:
+		return u.failed(ctx, a, step, fmt.Errorf("it was done, and yet the folder is %s", state)), ""
+	case step == stepFindSnapshot && u.whole() == nil:
+		return u.failed(ctx, a, step, errors.New("the snapshot was imported, and is neither on this host nor in its repository of backups")), ""
+	case step == stepFindSnapshot:
+		return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete and its folder is %s now", state)), ""
+	case step == stepTakeSnapshot:
+		if rest := u.awaitSource(a); rest > 0 {
+			return u.retryReport(rest), ""
+		}
+	}
+	u.look() // the step may take hours
+	switch err := u.step(ctx, a, step); {
+	case ctx.Err() != nil, errors.Is(err, errCut):
+		return 0, u.did
+	case err != nil:
+		return u.failed(ctx, a, step, err), ""
+	}
+	return 0, step
 }
 
 // find looks at the folder.
@@ -142,7 +131,7 @@ func (u *snapshotUnit) settled(ctx context.Context, a kurabe.SnapshotAssignment,
 	facts.OccupiedBytes = u.occupied(facts.OccupiedBytes)
 	have := u.whole()
 	// What is here does not say so; archived finds out if it is still true.
-	facts.Archived = facts.Archived || have != nil && have.Archived && u.archiver() != nil
+	facts.Archived = facts.Archived || have != nil && have.Archived && u.archives()
 	if facts.Instead = u.instead; have != nil {
 		facts.Instead = have.Instead
 	}
@@ -153,7 +142,7 @@ func (u *snapshotUnit) settledAs(ctx context.Context, a kurabe.SnapshotAssignmen
 	// Should the folder vanish later, the failure is to tell of the loss, and nobody
 	// may take the snapshot anew.
 	if have := u.whole(); have == nil || *have != facts {
-		if err := u.complete(facts); err != nil {
+		if err := u.keep(&facts, nil); err != nil {
 			return u.failed(ctx, a, "save-assignment", err)
 		}
 	}
@@ -203,15 +192,12 @@ func (u *snapshotUnit) failed(ctx context.Context, a kurabe.SnapshotAssignment, 
 	if errors.Is(err, engine.ErrHeld) {
 		kind = kurabe.FailureHeld
 	}
-	u.failure = failedAgain(u.failure, kurabe.Failure{Kind: kind, Step: step, Message: err.Error(), At: u.agent.Now().UTC()})
-	attempts := u.failure.Attempts
+	attempts := u.fails(kind, step, err.Error())
 	u.log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
 	r := kurabe.SnapshotReport{Generation: a.Generation}
 	if facts := u.whole(); facts != nil {
 		r.Facts = *facts
 	}
 	u.report(ctx, r)
-	pause := backoff(attempts + snapshotPatience)
-	u.retryAt, u.retryGen = u.agent.Now().Add(pause), a.Generation
-	return u.retryReport(pause)
+	return u.restFor(backoff(attempts + snapshotPatience))
 }

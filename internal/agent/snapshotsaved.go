@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 
 	"kurabe"
@@ -24,19 +23,6 @@ type savedSnapshot struct {
 	Facts      *kurabe.SnapshotFacts     `json:"facts,omitempty"`
 	// Verified is the newest verification, so that none is repeated after a restart.
 	Verified *kurabe.Verification `json:"verified,omitempty"`
-}
-
-// newerSnapshot is newer for snapshots.
-func newerSnapshot(have, next kurabe.SnapshotAssignment) (bool, error) {
-	switch {
-	case next.Generation < have.Generation:
-		return false, fmt.Errorf("generation %d is older than %d, which is in force", next.Generation, have.Generation)
-	case next.Generation > have.Generation:
-		return true, nil
-	case !reflect.DeepEqual(have, next):
-		return false, fmt.Errorf("generation %d is in force with other content", have.Generation)
-	}
-	return false, nil
 }
 
 // The folder of saved orders lies beside that of the instances, for the same
@@ -89,11 +75,13 @@ func (a *Agent) loadSnapshots() (start func(ctx context.Context), err error) {
 	return func(ctx context.Context) {
 		a.sweepVerified(ctx)
 		for _, s := range list {
-			a.snapshot(ctx, s.Assignment.Snapshot).give(s)
+			u := a.snapshots.get(ctx, s.Assignment.Snapshot)
+			u.knows(s.Facts, s.Verified)
+			u.give(s.Assignment)
 		}
 		for id, err := range unreadable {
 			a.Log.Error("saved assignment of a snapshot cannot be read", logkey.Snapshot, id, logkey.Error, err)
-			a.snapshot(ctx, id).doubt()
+			a.snapshots.get(ctx, id).knows(&kurabe.SnapshotFacts{}, nil)
 		}
 	}, nil
 }

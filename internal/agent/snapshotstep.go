@@ -48,15 +48,11 @@ func (p *progress) facts() kurabe.SnapshotFacts {
 // ends before step does.
 func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, step string) error {
 	began := u.agent.Now()
-	stepCtx, cut := context.WithCancelCause(ctx)
-	defer cut(nil)
-	u.mu.Lock()
-	if u.have.Generation != a.Generation {
-		u.mu.Unlock()
-		return errCut
+	stepCtx, end, err := u.cuttable(ctx, a)
+	if err != nil {
+		return err
 	}
-	u.cut = cut
-	u.mu.Unlock()
+	defer end()
 	var p progress
 	done := make(chan error, 1)
 	go func() { done <- u.do(stepCtx, a, step, p.note) }()
@@ -75,9 +71,6 @@ func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, st
 			u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Facts: p.facts()})
 			continue
 		case err := <-done:
-			u.mu.Lock()
-			u.cut = nil
-			u.mu.Unlock()
 			cause := context.Cause(stepCtx)
 			switch {
 			case err == nil:
@@ -110,7 +103,7 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 	case stepSealSnapshot:
 		err = u.agent.Snapshots.Seal(ctx, u.id)
 	case stepArchiveSnapshot:
-		err = u.archiver().Archive(ctx, u.id, progress)
+		err = u.agent.Snapshots.Archive(ctx, u.id, progress)
 	case stepVerifySnapshot:
 		err = u.verify(ctx, a, progress)
 	case stepRemoveSnapshot:
@@ -157,57 +150,19 @@ func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, s
 	}
 }
 
-// report tells the planner what is seen, when it differs from what it was told.
+// report tells the planner what is seen.
 func (u *snapshotUnit) report(ctx context.Context, r kurabe.SnapshotReport) {
 	r.Host, r.Snapshot, r.Failure = u.agent.Host, u.id, u.failure
 	if !r.Absent {
 		r.Verified, r.Verifying = u.result(), u.verifying
 	}
-	u.mu.Lock()
-	known := u.known
-	if u.refused != nil {
-		// The newer one is what the user waits for.
-		r.Generation, r.Failure, r.Done, r.Absent = u.waiting.Generation, u.refused, false, false
-	}
-	u.mu.Unlock()
-	if !known && r.Failure == nil || u.sent && sameSnapshotNews(u.reported, r) {
-		return
-	}
-	u.reported, u.sent = r, false
-	u.resend(ctx)
+	u.tell(ctx, r)
 }
 
-// resend delivers the newest report, unless that was done.
-func (u *snapshotUnit) resend(ctx context.Context) {
-	if u.sent || u.reported.Snapshot == "" {
-		return
-	}
-	err := u.agent.Link.PutSnapshotReport(ctx, u.reported)
-	u.sent = err == nil
-	if u.sent {
-		u.untold = untold{}
-	} else if ctx.Err() == nil {
-		u.untold.tell(u.log, "report not delivered", err)
-	}
-}
-
-// sameSnapshotNews says whether two reports tell the same.
-func sameSnapshotNews(a, b kurabe.SnapshotReport) bool {
+func (u *snapshotUnit) sameNews(a, b kurabe.SnapshotReport) bool {
 	if moved := b.Facts.Percent - a.Facts.Percent; a.Done == b.Done && moved < progressStep && moved > -progressStep && !b.Done {
 		b.Facts = a.Facts
 	}
-	if a.Failure != nil && b.Failure != nil && a.Failure.Attempts >= maxAttemptsNews {
-		f := *b.Failure
-		f.At, f.Attempts = a.Failure.At, a.Failure.Attempts
-		b.Failure = &f
-	}
+	b.Failure = asBefore(a.Failure, b.Failure)
 	return reflect.DeepEqual(a, b)
-}
-
-// retryReport shortens a pause while the newest report is not delivered.
-func (u *snapshotUnit) retryReport(pause time.Duration) time.Duration {
-	if !u.sent && u.reported.Snapshot != "" {
-		return min(pause, reportRetry)
-	}
-	return pause
 }

@@ -10,15 +10,6 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// StandbyTaker is what Snapshots may be besides: those that can be taken of a standby.
-type StandbyTaker interface {
-	// TakeStandby is Take of a running standby of the server that writes, whose assignment is
-	// of. An error says nothing against Take.
-	TakeStandby(ctx context.Context, a kurabe.SnapshotAssignment, of, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
-	// TakeFar is that where the server that writes is on another host.
-	TakeFar(ctx context.Context, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) (kurabe.SnapshotFacts, error)
-}
-
 // taking is what a snapshot is being taken of: the server that writes, and the standby that is
 // copied in its place, "" for none. Both are "" while nothing is taken.
 type taking struct {
@@ -58,12 +49,8 @@ func (u *snapshotUnit) take(ctx context.Context, a kurabe.SnapshotAssignment, pr
 		return err
 	}
 	standbys, why := u.agent.standbys(of)
-	taker, able := u.agent.Snapshots.(StandbyTaker)
 	for _, standby := range standbys {
-		if !able {
-			break
-		}
-		if err = u.takeStandby(ctx, taker, a, standby, progress); err == nil || ctx.Err() != nil {
+		if err = u.takeStandby(ctx, a, standby, progress); err == nil || ctx.Err() != nil {
 			u.instead = ""
 			return err
 		}
@@ -79,7 +66,7 @@ func (u *snapshotUnit) take(ctx context.Context, a kurabe.SnapshotAssignment, pr
 }
 
 // takeStandby takes it of one standby.
-func (u *snapshotUnit) takeStandby(ctx context.Context, taker StandbyTaker, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) error {
+func (u *snapshotUnit) takeStandby(ctx context.Context, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) error {
 	of, err := u.sourceOf(a)
 	if err != nil {
 		return err
@@ -93,7 +80,7 @@ func (u *snapshotUnit) takeStandby(ctx context.Context, taker StandbyTaker, a ku
 	if !slices.ContainsFunc(again, func(m kurabe.Assignment) bool { return m.Instance == standby.Instance }) {
 		return errors.New("it is no standby any more that has every commit")
 	}
-	_, err = taker.TakeStandby(ctx, a, of, standby, progress)
+	_, err = u.agent.Snapshots.TakeStandby(ctx, a, of, standby, progress)
 	return err
 }
 
@@ -151,14 +138,14 @@ func (u *snapshotUnit) takeFrom(a kurabe.SnapshotAssignment) (kurabe.Assignment,
 }
 
 func (u *snapshotUnit) setTaking(t taking) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.state.Lock()
+	defer u.state.Unlock()
 	u.taking = t
 }
 
 // takes is what the snapshot is being taken of.
 func (u *snapshotUnit) takes() taking {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.state.Lock()
+	defer u.state.Unlock()
 	return u.taking
 }

@@ -15,7 +15,7 @@ func (b *snapshotBed) pairHere(generation kurabe.Generation, waitFor ...kurabe.I
 	b.Helper()
 	role := kurabe.Role{Epoch: 1, Duty: kurabe.DutyWrite, Followers: ids(second), WaitFor: waitFor}
 	writer, standby = of(member(1, kurabe.DutyWrite, 1), generation, role), follows(generation)
-	b.send(hostlink.Update{Assignments: []kurabe.Assignment{writer, standby}})
+	b.send(hostlink.Update{Orders: []kurabe.Word{writer, standby}})
 	return writer, standby
 }
 
@@ -43,10 +43,10 @@ func TestSnapshotLosesItsStandby(t *testing.T) {
 	}{
 		"commits wait for it no more": {func(b *snapshotBed) { b.pairHere(3) }, "no standby has every commit"},
 		"it is to rest": {func(b *snapshotBed) {
-			b.send(hostlink.Update{Assignments: []kurabe.Assignment{of(follows(3), 3, kurabe.Role{Epoch: 1, Duty: kurabe.DutyRest})}})
+			b.send(hostlink.Update{Orders: []kurabe.Word{of(follows(3), 3, kurabe.Role{Epoch: 1, Duty: kurabe.DutyRest})}})
 		}, "no standby has every commit"},
 		"it goes": {func(b *snapshotBed) {
-			b.send(hostlink.Update{Assignments: []kurabe.Assignment{with(follows(3), kurabe.GoalAbsent)}})
+			b.send(hostlink.Update{Orders: []kurabe.Word{with(follows(3), kurabe.GoalAbsent)}})
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,16 +14,6 @@ import (
 // stepVerifySnapshot restores a snapshot beside everything else and looks for damage.
 const stepVerifySnapshot = "verify-snapshot"
 
-// Verifier is what Snapshots may be besides: those whose snapshots can be verified.
-type Verifier interface {
-	// Verify looks for damage in a complete snapshot. Damage is a result; an error says
-	// what hindered. It may be cut off and repeated, leaves nothing behind, and is
-	// called once at a time.
-	Verify(ctx context.Context, r engine.VerifyRequest) (kurabe.Verification, error)
-	// SweepVerified removes what killed verifications left, before the first Verify.
-	SweepVerified(ctx context.Context) error
-}
-
 const (
 	// verifyRetry is the pause after a verification that something hindered.
 	verifyRetry = 10 * time.Minute
@@ -35,8 +25,7 @@ const (
 // it takes as long as a copy and nothing waits for it. What cannot be verified is
 // tried again later. It returns when to look again, pause if nothing hinders.
 func (u *snapshotUnit) verified(ctx context.Context, a kurabe.SnapshotAssignment, pause time.Duration) time.Duration {
-	x, ok := u.agent.Snapshots.(Verifier)
-	if !ok || a.Verify <= u.verifiedSeq() || u.failure != nil || u.whole() == nil || ctx.Err() != nil {
+	if a.Verify <= u.verifiedSeq() || u.failure != nil || u.whole() == nil || ctx.Err() != nil {
 		return pause
 	}
 	if rest := u.verifyAt.Sub(u.agent.Now()); rest > 0 && u.verifyGen == a.Generation {
@@ -45,7 +34,6 @@ func (u *snapshotUnit) verified(ctx context.Context, a kurabe.SnapshotAssignment
 	if sealed, err := u.agent.Snapshots.Sealed(u.id); err != nil || !sealed {
 		return pause // what it would be compared with is not there yet
 	}
-	u.verifier = x
 	u.tellVerifying(ctx, a, "waiting for its turn")
 	err := u.step(ctx, a, stepVerifySnapshot)
 	u.verifying = ""
@@ -94,12 +82,12 @@ func (u *snapshotUnit) verify(ctx context.Context, a kurabe.SnapshotAssignment, 
 	if of, known := u.agent.writer(a.Source.Instance); known {
 		r.Settings = of.Settings
 	}
-	v, err := u.verifier.Verify(ctx, r)
+	v, err := u.agent.Snapshots.Verify(ctx, r)
 	if err != nil {
 		return err
 	}
 	v.Seq = a.Verify
-	return u.keepVerified(v)
+	return u.keep(nil, &v)
 }
 
 // logEnd is the newest moment to which the log brings a snapshot, zero when it does
@@ -128,31 +116,10 @@ func (u *snapshotUnit) verifiedSeq() int64 {
 	return 0
 }
 
-// result is that of the newest verification.
-func (u *snapshotUnit) result() *kurabe.Verification {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.verification
-}
-
-func (u *snapshotUnit) keepVerified(v kurabe.Verification) error {
-	u.saving.Lock()
-	defer u.saving.Unlock()
-	have, _ := u.assignment()
-	if err := u.agent.saveSnapshot(savedSnapshot{Assignment: have, Facts: u.whole(), Verified: &v}); err != nil {
-		return fmt.Errorf("save the result: %w", err)
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.verification = &v
-	return nil
-}
-
 // sweepVerified removes what verifications left when the service was killed; those of
 // this service wait until it is done.
 func (a *Agent) sweepVerified(ctx context.Context) {
-	x, ok := a.Snapshots.(Verifier)
-	if !ok {
+	if a.Snapshots == nil {
 		return
 	}
 	leave, err := a.snapshots.lines.enter(ctx, stepVerifySnapshot)
@@ -161,7 +128,7 @@ func (a *Agent) sweepVerified(ctx context.Context) {
 	}
 	a.wait.Go(func() {
 		defer leave()
-		if err := x.SweepVerified(ctx); err != nil && ctx.Err() == nil {
+		if err := a.Snapshots.SweepVerified(ctx); err != nil && ctx.Err() == nil {
 			a.Log.Warn("leftovers not removed", logkey.Error, err)
 		}
 	})

@@ -101,7 +101,7 @@ func TestVerificationIsDoneAgainAfterAnEnd(t *testing.T) {
 		b.order(verifyOf("snap-1", 3))
 		b.pass(50 * time.Second)
 		b.stop()
-		b.link.updates <- hostlink.Update{Snapshots: []kurabe.SnapshotAssignment{removalOf(verifyOf("snap-1", 3))}}
+		b.link.updates <- hostlink.Update{Orders: []kurabe.Word{removalOf(verifyOf("snap-1", 3))}}
 		b.start()
 		b.pass(time.Hour)
 		if r := b.last("snap-1"); !r.Absent || r.Verified != nil || b.folder.Scratch() != 0 {

@@ -9,11 +9,6 @@ import (
 	"kurabe"
 )
 
-// Stopper ends a server cleanly.
-type Stopper interface {
-	Stop(ctx context.Context, a kurabe.Assignment) error
-}
-
 // StopAll ends every server of this host cleanly, once Run has returned. The
 // assignments stay: the next service starts them again. Servers that follow others
 // end after those, so that they have all of their log.
@@ -38,18 +33,18 @@ func (a *Agent) stopAll(ctx context.Context, saved []kurabe.Assignment) error {
 	var wait sync.WaitGroup
 	errs := make([]error, len(saved))
 	for n, s := range saved {
-		stopper, ok := a.Engines[s.Engine].(Stopper)
+		e, ok := a.Engines[s.Engine]
 		if !ok || s.Goal != kurabe.GoalRunning {
 			continue
 		}
 		wait.Go(func() {
-			if err := stopper.Stop(ctx, s); err != nil {
+			if err := e.Stop(ctx, s); err != nil {
 				errs[n] = fmt.Errorf("%s: %w", s.Name, err)
 				return
 			}
 			// What was reported last is true no more.
 			r := kurabe.InstanceReport{Host: a.Host, Instance: s.Instance, Generation: s.Generation}
-			if w, ok := a.workers[s.Instance]; ok {
+			if w, ok := a.workers.find(s.Instance); ok {
 				r = w.reported
 				r.Done, r.Running, r.PID = false, false, 0
 				r.Role = stoppedRole(r.Role)

@@ -82,7 +82,7 @@ func TestVacantAddress(t *testing.T) {
 		b.send(wanted(3))
 		time.Sleep(time.Second) // virtual
 		synctest.Wait()
-		b.agent.workers["db-1"].wake()
+		b.agent.workers.list()[0].wake()
 		synctest.Wait()
 		f.expect(t, "failing", at)
 		b.before(nil)

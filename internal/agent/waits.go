@@ -8,12 +8,6 @@ import (
 	"kurabe/internal/engine"
 )
 
-// waitsEngine is an engine that counts commits which end their wait for a standby early.
-type waitsEngine interface {
-	// CountWaits begins to count, nil where the server does not tell.
-	CountWaits(a kurabe.Assignment) (engine.WaitCounter, error)
-}
-
 const (
 	// waitsEvery is how often it is read what a server has written of them.
 	waitsEvery = time.Second
@@ -24,14 +18,14 @@ const (
 
 // countWaits counts until ctx ends. It is no part of a look: the disk on which the server writes
 // may be slow, and that is no reason to take the server for one that hangs.
-func (g *roleWatch) countWaits(ctx context.Context, e waitsEngine) {
+func (g *roleWatch) countWaits(ctx context.Context) {
 	var counter engine.WaitCounter
 	var untold untold
 	for {
 		a, _ := g.worker.assignment()
 		news, err := false, error(nil)
 		if counter == nil {
-			if counter, err = e.CountWaits(a); err == nil && counter == nil {
+			if counter, err = g.engine.CountWaits(a); err == nil && counter == nil {
 				return
 			}
 		}

@@ -12,7 +12,7 @@ import (
 func (c *Control) checkZones(zones []string) error {
 	for _, zone := range zones {
 		if !slices.Contains(c.Zones, zone) {
-			return kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, "AvailabilityZone %s does not exist; the zones are %s", zone, strings.Join(c.Zones, ", "))
+			return kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, kurabe.WordsZone+" The zones are %s.", zone, strings.Join(c.Zones, ", "))
 		}
 	}
 	if len(zones) == 0 {

@@ -54,7 +54,7 @@ func (c *Control) requireFamily(family string) (*kurabe.Catalog, error) {
 	}
 	have := strings.Join(c.families(), ", ")
 	if have == "" {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "ParameterGroupFamily %s is not a valid parameter group family: no engine has been found yet", family)
+		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsFamily+": no engine has been found yet", family)
 	}
-	return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "ParameterGroupFamily %s is not a valid parameter group family; installed: %s", family, have)
+	return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsFamily+"; installed: %s", family, have)
 }

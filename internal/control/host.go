@@ -272,8 +272,8 @@ func (c *Control) dropReports(ctx context.Context, id kurabe.HostID, gone bool) 
 	if !gone {
 		return nil
 	}
-	for _, prefix := range []string{store.InstanceReportPrefix(id), store.SnapshotReportPrefix(id)} {
-		entries, _, err := c.KV.List(ctx, prefix)
+	for _, kind := range kurabe.Kinds {
+		entries, _, err := c.KV.List(ctx, store.ThingReportPrefix(id, kind))
 		if err != nil {
 			return c.storeError(err)
 		}

@@ -56,7 +56,7 @@ func (c *Control) engineVersions(engine kurabe.EngineName) []kurabe.EngineVersio
 func (c *Control) engineVersion(engine, version string) (kurabe.EngineVersion, error) {
 	name := kurabe.EngineName(strings.ToLower(engine))
 	if name != kurabe.Postgres && name != kurabe.MariaDB {
-		return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB engine: %s. Kurabe runs postgres and mariadb.", engine)
+		return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsEngine+". Kurabe runs postgres and mariadb.", engine)
 	}
 	if len(c.View.Hosts()) == 0 {
 		return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeUnavailable, "no host has reported yet; try again in a moment")
@@ -77,7 +77,7 @@ func (c *Control) engineVersion(engine, version string) (kurabe.EngineVersion, e
 	if len(have) == 0 {
 		return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot find any version of %s: no host has it installed", name)
 	}
-	return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot find version %s for %s; installed: %s", version, name, strings.Join(have, ", "))
+	return kurabe.EngineVersion{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsVersion+"; installed: %s", version, name, strings.Join(have, ", "))
 }
 
 // checkFit says whether any host can hold the class and enforce the storage
@@ -85,7 +85,7 @@ func (c *Control) engineVersion(engine, version string) (kurabe.EngineVersion, e
 func (c *Control) checkFit(s kurabe.InstanceSettings) error {
 	class, ok := kurabe.FindClass(s.Class)
 	if !ok {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB Instance class: %s", s.Class)
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsClass, s.Class)
 	}
 	why := "no host has reported yet"
 	var storage error
@@ -110,7 +110,7 @@ func (c *Control) checkFit(s kurabe.InstanceSettings) error {
 func (c *Control) checkCapacity(s kurabe.InstanceSpec, except kurabe.InstanceID) error {
 	class, ok := kurabe.FindClass(s.Now.Class)
 	if !ok {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB Instance class: %s", s.Now.Class)
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsClass, s.Now.Class)
 	}
 	var total, reserved int64
 	for _, h := range c.View.Hosts() {
@@ -156,19 +156,19 @@ func ReservedBytes(i *store.Instance) int64 {
 // conflict when one of them goes away meanwhile.
 func (c *Control) requireGroups(change *store.Change, s *kurabe.InstanceSpec, v kurabe.EngineVersion) error {
 	if s.OptionGroup != DefaultOptionGroup(v) {
-		return kurabe.Errorf(kurabe.CodeOptionGroupNotFound, "Specified OptionGroupName: %s not found.", s.OptionGroup)
+		return kurabe.Errorf(kurabe.CodeOptionGroupNotFound, kurabe.WordsOptionGroupNotFound, s.OptionGroup)
 	}
 	if s.ParameterGroup != kurabe.DefaultGroup(v.Family) {
 		key := kurabe.NameKey(s.ParameterGroup, s.Cluster)
-		g, ok := c.View.ParameterGroup(key)
+		g, err := c.of(s.Cluster).parameterGroup(s.ParameterGroup)
 		switch {
-		case !ok && s.Cluster:
-			return kurabe.Errorf(kurabe.CodeClusterGroupNotFound, "DBClusterParameterGroup not found: %s", s.ParameterGroup)
-		case !ok:
-			return kurabe.Errorf(kurabe.CodeParameterGroupNotFound, "DBParameterGroup not found: %s", s.ParameterGroup)
+		case err != nil && s.Cluster:
+			return kurabe.Errorf(kurabe.CodeClusterGroupNotFound, kurabe.WordsClusterGroupNotFound, s.ParameterGroup)
+		case err != nil:
+			return err
 		}
 		if g.Value.Family != v.Family {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "The parameter group %s with DBParameterGroupFamily %s cannot be used for this instance. Please use a parameter group with DBParameterGroupFamily %s", g.Value.Name, g.Value.Family, v.Family)
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsGroupFamily, g.Value.Name, g.Value.Family, v.Family)
 		}
 		change.RequireParameterGroup(key, g.ModRevision)
 	}
@@ -202,7 +202,7 @@ func setMaxStorage(s *kurabe.InstanceSpec, gib *int) error {
 		return nil
 	}
 	if *gib != 0 && float64(*gib) < float64(s.Now.StorageGiB)*maxStorageGrowthFactor {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Max storage size must be greater than storage size")
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsMaxStorage)
 	}
 	s.MaxStorageGiB = *gib
 	return nil

@@ -154,7 +154,7 @@ func (c *Control) checkNames(s *kurabe.InstanceSpec, n NewInstance, v kurabe.Eng
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "CharacterSetName %q is not offered by %s %s here; offered: %s", n.Locale, v.Engine, v.Version, strings.Join(v.Locales, ", "))
 	}
 	if n.Zone != "" && !slices.Contains(c.Zones, n.Zone) {
-		return kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, "AvailabilityZone %s does not exist; the zones are %s", n.Zone, strings.Join(c.Zones, ", "))
+		return kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, kurabe.WordsZone+" The zones are %s.", n.Zone, strings.Join(c.Zones, ", "))
 	}
 	if err := c.checkZones(n.Zones); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (c *Control) checkNames(s *kurabe.InstanceSpec, n NewInstance, v kurabe.Eng
 func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	now := &s.Now
 	if n.MultiAZ && n.Zone != "" {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Requesting a specific availability zone is not valid for Multi-AZ instances.")
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsZoneOfPair)
 	}
 	now.Class, now.StorageType, now.MultiAZ = n.Class, nameOr(n.StorageType, defaultStorageType), n.MultiAZ || s.Cluster
 	if n.StorageType == nil && intOr(n.IOPS, 0) != 0 {
@@ -186,7 +186,7 @@ func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	if err := checkRetention(now.RetentionDays); err != nil {
 		return err
 	}
-	if err := now.CompleteStorage(); err != nil {
+	if err := now.CompleteStorage(s.Engine); err != nil {
 		return err
 	}
 	if err := setMaxStorage(s, n.MaxStorageGiB); err != nil {
@@ -237,5 +237,5 @@ func setWindows(s *kurabe.InstanceSpec, backup, maintenance *string) error {
 			return nil
 		}
 	}
-	return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The backup window and maintenance window must not overlap.")
+	return kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsWindows)
 }

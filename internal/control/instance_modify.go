@@ -48,10 +48,10 @@ func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceCha
 	}
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
 		if !slices.Contains(modifiable, i.State) {
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s is not in available state: %s is %s.", c.words().title, i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsNotAvailable+" %s is %s.", i.Name, i.State)
 		}
 		if m.empty() && !(m.ApplyImmediately && (s.Next != nil || s.NextName != "")) {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "No modifications were requested")
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsNoChange)
 		}
 		if err := checkReplication(i, m); err != nil {
 			return err
@@ -206,7 +206,7 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		}
 	}
 	w.IOPS, w.ThroughputMiB = intOr(m.IOPS, w.IOPS), intOr(m.ThroughputMiB, w.ThroughputMiB)
-	if err := w.CompleteStorage(); err != nil {
+	if err := w.CompleteStorage(i.Spec.Engine); err != nil {
 		return err
 	}
 	if *w == before {
@@ -289,14 +289,14 @@ func (c *Control) upgrade(i Instance, w *kurabe.InstanceSettings, version string
 	}
 	have, err := c.engineVersion(string(i.Spec.Engine), i.Settings().EngineVersion)
 	if err == nil && have.Family != v.Family {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot upgrade %s from %s to %s: major version upgrades are not offered", i.Spec.Engine, have.Version, v.Version)
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsUpgrade+": major version upgrades are not offered", i.Spec.Engine, have.Version, v.Version)
 	}
 	if kurabe.CompareVersions(v.Version, i.Settings().EngineVersion) < 0 {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot upgrade %s from %s to %s: a version cannot go back", i.Spec.Engine, i.Settings().EngineVersion, v.Version)
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsUpgrade+": a version cannot go back", i.Spec.Engine, i.Settings().EngineVersion, v.Version)
 	}
 	for _, h := range c.hostsOf(i.Spec.ID) {
 		if v.Version != i.Settings().EngineVersion && !h.Offers(v.Engine, v.Version) {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot upgrade %s from %s to %s: host %s, which a server of the %s is on, does not have it. Install it there, and restart the service on that host", i.Spec.Engine, i.Settings().EngineVersion, v.Version, h.Host, c.words().noun)
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsUpgrade+": host %s, which a server of the %s is on, does not have it. Install it there, and restart the service on that host", i.Spec.Engine, i.Settings().EngineVersion, v.Version, h.Host, c.words().noun)
 		}
 	}
 	w.EngineVersion = v.Version

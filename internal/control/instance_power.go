@@ -14,7 +14,7 @@ func (c *Control) RebootInstance(ctx context.Context, name string) (Instance, er
 		switch i.State {
 		case kurabe.StateAvailable, kurabe.StateIncompatibleParameters, kurabe.StateIncompatibleNetwork:
 		default:
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Invalid DB %s State: %s is %s, and only an available one can be rebooted.", i.kind(), i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsBusyToReboot+" %s is %s, and only an available one can be rebooted.", i.kind(), i.Name, i.State)
 		}
 		s.RebootSeq++
 		s.Action = kurabe.StateRebooting
@@ -27,7 +27,7 @@ func (c *Control) RebootInstance(ctx context.Context, name string) (Instance, er
 func (c *Control) StopInstance(ctx context.Context, name, snapshot string) (Instance, error) {
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
 		if i.State != kurabe.StateAvailable {
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s %s is not in available state: it is %s.", i.kind(), i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsNotAvailableToStop+" It is %s.", i.kind(), i.Name, i.State)
 		}
 		if err := checkStop(i); err != nil {
 			return err
@@ -75,7 +75,7 @@ func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string
 			return nil
 		}
 		if i.IsReplica() {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier can not be specified when deleting a read replica: its data is that of %s. Specify SkipFinalSnapshot.", i.Source)
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsReplicaSnapshot+": its data is that of %s. Specify SkipFinalSnapshot.", i.Source)
 		}
 		if !slices.Contains(snapshotable, i.State) && i.State != kurabe.StateFailed {
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s %s is %s: no final snapshot can be taken of it. SkipFinalSnapshot=true deletes without one.", i.kind(), i.Name, i.State)
@@ -122,7 +122,7 @@ func deletable(i Instance) error {
 	case i.Spec.Deleting != nil && i.State != kurabe.StateFailed:
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s %s is already being deleted.", i.kind(), i.Name)
 	case i.Spec.DeletionProtection:
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot delete protected %s, please disable deletion protection and try again.", protected)
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsProtected, protected)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (c *Control) RecoverInstance(ctx context.Context, name string, epoch kurabe
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
 		stored, ok := c.View.Instance(s.ID)
 		if !ok {
-			return kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", name)
+			return kurabe.Errorf(kurabe.CodeInstanceNotFound, kurabe.WordsInstanceNotFound, name)
 		}
 		if why := notRecoverable(stored, epoch, to); why != "" {
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s is not recovered with a loss: %s.", i.Name, why)

@@ -53,7 +53,7 @@ func (c *Control) CreateReplica(ctx context.Context, source string, n NewInstanc
 	err = c.storeNew(ctx, spec, version, func(change *store.Change) error {
 		now, ok := c.View.Instance(from.ID)
 		if !ok {
-			return kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", from.Name())
+			return kurabe.Errorf(kurabe.CodeInstanceNotFound, kurabe.WordsInstanceNotFound, from.Name())
 		}
 		if err := c.checkReplicable(now); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (c *Control) checkReplicable(from *store.Instance) error {
 	case c.switching(i):
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s is being switched over; make the read replica when that is done.", i.Name)
 	case !i.IsReplica() && !(i.Settings().KeepsLog() && i.Spec.Now.KeepsLog()):
-		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Automated backups are not enabled for this database instance. To enable automated backups, use ModifyDBInstance to set the backup retention period to a non-zero value.")
+		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsReplicaBackups)
 	case len(i.Replicas) >= maxReplicas:
 		return kurabe.Errorf(kurabe.CodeInstanceQuota, "DB instance %s has %d read replicas already, the most that its log is sent to; make a replica of a replica.", i.Name, len(i.Replicas))
 	}
@@ -124,7 +124,7 @@ func (c *Control) replicaSpec(from *store.Instance, n NewInstance) (kurabe.Insta
 		return s, version, err
 	}
 	if n.Zone != "" && !slices.Contains(c.Zones, n.Zone) {
-		return s, version, kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, "AvailabilityZone %s does not exist; the zones are %s", n.Zone, strings.Join(c.Zones, ", "))
+		return s, version, kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, kurabe.WordsZone+" The zones are %s.", n.Zone, strings.Join(c.Zones, ", "))
 	}
 	if n.MultiAZ {
 		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: a read replica has one server here. Promote it, and convert it then.")
@@ -216,7 +216,7 @@ func checkReplication(i Instance, m InstanceChange) error {
 	case i.IsReplica() && m.MasterPassword != nil:
 		return refuse("%s is a read replica: its users are those of its source. Change MasterUserPassword of %s, or promote the read replica.", i.Name, i.Source)
 	case i.IsReplica() && days > 0:
-		return refuse("%s is a read replica, and has no automated backups of its own here. Promote it, and set BackupRetentionPeriod with that.", i.Name)
+		return refuse(kurabe.WordsBackupsOfReplica+". Promote %s, and set BackupRetentionPeriod with that.", i.Spec.Engine, i.Name)
 	case i.IsReplica() && m.MultiAZ != nil && *m.MultiAZ:
 		return refuse("%s is a read replica, which has one server here. Promote it, and convert it then.", i.Name)
 	case len(i.Replicas) > 0 && m.RetentionDays != nil && days == 0:

@@ -165,7 +165,7 @@ func TestWhatReplicationForbids(t *testing.T) {
 	_, err = c.CreateSnapshot(t.Context(), "snap", "reads", nil)
 	wantCode(t, err, kurabe.CodeInvalidInstanceState, "its source, shop")
 	_, err = c.DeleteInstance(t.Context(), "reads", "final", false)
-	wantCode(t, err, kurabe.CodeInvalidParameterCombo, "read replica")
+	wantCode(t, err, kurabe.CodeInvalidParameterCombo, "replica instance")
 	class := "db.local.small"
 	if _, err := c.ModifyInstance(t.Context(), "reads", InstanceChange{Class: &class, ApplyImmediately: true}); err != nil {
 		t.Errorf("another class: %v", err)

@@ -83,7 +83,7 @@ func (c *Control) checkConversion(i Instance, wanted kurabe.InstanceSettings) er
 	case i.State == kurabe.StateStopped:
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "You can't modify MultiAZ of a stopped DB instance. Start the DB instance, and then modify it.")
 	case wanted.MultiAZ && i.State != kurabe.StateAvailable: // a standby is made of a server that runs
-		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Database instance is not in available state: %s is %s, and only an available one can be converted to Multi-AZ.", i.Name, i.State)
+		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsNotAvailable+" %s is %s, and only an available one can be converted to Multi-AZ.", i.Name, i.State)
 	}
 	return nil
 }
@@ -94,9 +94,9 @@ func (c *Control) FailoverInstance(ctx context.Context, name string) (Instance, 
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, _ *store.Change) error {
 		switch {
 		case !s.Wanted(i.Status.AppliedNext).MultiAZ:
-			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Cannot force failover since the instance is not configured for multi-AZ.")
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsNoFailover)
 		case i.State != kurabe.StateAvailable:
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Invalid DB Instance State: %s is %s, and only an available one can be rebooted with a failover.", i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsBusyToReboot+" %s is %s, and only an available one can be rebooted with a failover.", i.kind(), i.Name, i.State)
 		case !i.Status.BlockedAt.IsZero():
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot force failover of %s: %s", i.Name, whyBlocked(i))
 		case !i.HasStandby():

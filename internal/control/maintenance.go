@@ -172,7 +172,7 @@ func (c *Control) ApplyMaintenance(ctx context.Context, arn, action, optIn strin
 			return noSuchAction(arn, action)
 		}
 		if !slices.Contains(modifiable, i.State) {
-			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Database instance is not in available state: %s is %s.", i.Name, i.State)
+			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsNotAvailable+" %s is %s.", i.Name, i.State)
 		}
 		before := *s
 		settle(s, i.names, change)

@@ -40,7 +40,7 @@ func (c *Control) OptionGroup(name string) (OptionGroup, error) {
 			return g, nil
 		}
 	}
-	return OptionGroup{}, kurabe.Errorf(kurabe.CodeOptionGroupNotFound, "Specified OptionGroupName: %s not found.", name)
+	return OptionGroup{}, kurabe.Errorf(kurabe.CodeOptionGroupNotFound, kurabe.WordsOptionGroupNotFound, name)
 }
 
 // ChangeOptionGroup says why an option group cannot be changed or deleted.

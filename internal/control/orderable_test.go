@@ -39,7 +39,7 @@ func TestOrderables(t *testing.T) {
 		if o.Storage.ProvisionIOPS && o.Storage.Name != "gp3" {
 			s.IOPS = o.Storage.MinIOPS
 		}
-		if err := s.CompleteStorage(); err != nil {
+		if err := s.CompleteStorage(kurabe.Postgres); err != nil {
 			t.Errorf("%+v: %v", s, err)
 		}
 		if err := c.checkFit(s); err != nil {

@@ -103,7 +103,7 @@ func (c *Control) ResetParameterGroup(ctx context.Context, name string, changes 
 func (c *Control) editParameters(ctx context.Context, name string, edit func(*kurabe.ParameterGroup, *kurabe.Catalog, *store.Change) error) (string, error) {
 	folded := name
 	err := c.update(ctx, func() (*store.Change, error) {
-		record, err := c.ownParameterGroup(name, "modified")
+		record, err := c.ownParameterGroup(name, errDefaultGroup)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +178,7 @@ func isOwnValue(cat *kurabe.Catalog, wish ParameterChange) bool {
 func isTrue(word string) bool { return containsFold([]string{"1", "on", "true", "yes"}, word) }
 
 func unknownParameter(name string) error {
-	return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Could not find parameter with name: %s", name)
+	return kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsParameter, name)
 }
 
 // checkMethod completes and checks the apply method of a parameter.
@@ -191,7 +191,7 @@ func checkMethod(p kurabe.Parameter, method kurabe.ApplyMethod) (kurabe.ApplyMet
 	case method != kurabe.ApplyImmediate:
 		return "", kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid apply method: %s; valid are immediate and pending-reboot", method)
 	case p.Apply == kurabe.ApplyStatic:
-		return "", kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "cannot use immediate apply method for static parameter")
+		return "", kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsStaticParameter)
 	}
 	return method, nil
 }

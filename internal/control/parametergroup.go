@@ -33,7 +33,11 @@ func (c *Control) parameterGroup(name string) (store.Record[kurabe.ParameterGrou
 			return store.Record[kurabe.ParameterGroup]{Value: c.defaultParameterGroup(family)}, nil
 		}
 	}
-	return store.Record[kurabe.ParameterGroup]{}, kurabe.Errorf(kurabe.CodeParameterGroupNotFound, "DBParameterGroup not found: %s", name)
+	text := kurabe.WordsGroupNotFound
+	if c.cluster {
+		text = kurabe.WordsClusterGroupNotFound
+	}
+	return store.Record[kurabe.ParameterGroup]{}, kurabe.Errorf(kurabe.CodeParameterGroupNotFound, text, name)
 }
 
 func (c *Control) defaultParameterGroup(family string) kurabe.ParameterGroup {
@@ -134,13 +138,13 @@ func checkGroupDescription(text string) error {
 func (c *Control) DeleteParameterGroup(ctx context.Context, name string) error {
 	return c.update(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
-		g, err := c.ownParameterGroup(name, "deleted")
+		g, err := c.ownParameterGroup(name, kurabe.Errorf(kurabe.CodeInvalidParameterGroup, kurabe.WordsDefaultGroupDeleted, name))
 		if err != nil {
 			return nil, err
 		}
 		for _, i := range c.View.Instances() {
 			if i.Spec.Cluster == c.cluster && i.Spec.ParameterGroup == g.Value.Name {
-				return nil, kurabe.Errorf(kurabe.CodeInvalidParameterGroup, "One or more %ss are still members of this parameter group %s, so the group cannot be deleted", strings.ToLower(c.words().title), g.Value.Name)
+				return nil, kurabe.Errorf(kurabe.CodeInvalidParameterGroup, kurabe.WordsGroupInUse, strings.ToLower(c.words().title), g.Value.Name)
 			}
 		}
 		// An instance that takes the group up meanwhile makes this conflict.
@@ -149,13 +153,16 @@ func (c *Control) DeleteParameterGroup(ctx context.Context, name string) error {
 }
 
 // ownParameterGroup returns a group that may be changed.
-func (c *Control) ownParameterGroup(name, what string) (store.Record[kurabe.ParameterGroup], error) {
+func (c *Control) ownParameterGroup(name string, refusal error) (store.Record[kurabe.ParameterGroup], error) {
 	g, err := c.parameterGroup(name)
 	if err == nil && strings.HasPrefix(g.Value.Name, defaultGroupPrefix) {
-		return g, kurabe.Errorf(kurabe.CodeInvalidParameterGroup, "The DB parameter group %s is a default group and cannot be %s", g.Value.Name, what)
+		return g, refusal
 	}
 	return g, err
 }
+
+// errDefaultGroup is RDS's refusal to change a default group.
+var errDefaultGroup = kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsDefaultGroupModified)
 
 // DefaultGroupOf is the default parameter group of the version that an instance runs.
 func (c *Control) DefaultGroupOf(i Instance) string {

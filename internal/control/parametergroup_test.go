@@ -42,7 +42,7 @@ func TestParameterGroupLifecycle(t *testing.T) {
 	if want := []string{"copy", "default.mariadb10.11", "default.postgres15", "my-pg"}; !slices.Equal(names, want) {
 		t.Errorf("%v, want %v", names, want)
 	}
-	wantCode(t, c.DeleteParameterGroup(t.Context(), "default.postgres15"), kurabe.CodeInvalidParameterGroup, "default group")
+	wantCode(t, c.DeleteParameterGroup(t.Context(), "default.postgres15"), kurabe.CodeInvalidParameterGroup, "Default DBParameterGroup cannot be deleted")
 	wantCode(t, c.DeleteParameterGroup(t.Context(), "nope"), kurabe.CodeParameterGroupNotFound, "DBParameterGroup not found: nope")
 	spec := newTestSpec("orders")
 	spec.ParameterGroup = "my-pg"
@@ -139,7 +139,7 @@ func TestModifyParameterGroup(t *testing.T) {
 func TestModifyDefaultGroup(t *testing.T) {
 	c := newTestWorld(t)
 	_, err := c.ModifyParameterGroup(t.Context(), "default.postgres15", []ParameterChange{set("autovacuum", "0", "")})
-	wantCode(t, err, kurabe.CodeInvalidParameterGroup, "cannot be modified")
+	wantCode(t, err, kurabe.CodeInvalidParameterValue, "Cannot modify a default parameter group.")
 }
 
 func TestResetParameterGroup(t *testing.T) {

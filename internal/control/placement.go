@@ -9,7 +9,7 @@ import (
 func (c *Control) checkPlace(s kurabe.InstanceSpec) error {
 	class, ok := kurabe.FindClass(s.Now.Class)
 	if !ok {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB Instance class: %s", s.Now.Class)
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsClass, s.Now.Class)
 	}
 	p := kurabe.Placement{Engine: s.Engine, Version: s.Now.EngineVersion, Class: class, Limits: s.Now.Limits(), Zone: s.Zone, Servers: int(servers(s.Now, s.Cluster))}
 	if s.Origin != nil {

@@ -59,7 +59,11 @@ func (c *Control) findSnapshot(name string) (*store.Snapshot, error) {
 }
 
 func (c *Control) noSnapshot(name string) error {
-	return kurabe.Errorf(kurabe.CodeSnapshotNotFound, "%sSnapshot %s not found.", strings.TrimSuffix(c.words().is, "Instance"), name)
+	text := kurabe.WordsSnapshotNotFound
+	if c.cluster {
+		text = kurabe.WordsClusterSnapshotNotFound
+	}
+	return kurabe.Errorf(kurabe.CodeSnapshotNotFound, text, name)
 }
 
 // SnapshotFilter narrows a list; empty fields match everything.
@@ -100,7 +104,7 @@ func (c *Control) snapshotParameter(role string) string {
 func foldSnapshotName(parameter, name string) (string, error) {
 	folded := strings.ToLower(name)
 	if folded == "" || len(folded) > maxSnapshotName || !snapshotName.MatchString(folded) {
-		return "", kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter %s is not a valid identifier. Identifiers must begin with a letter; must contain only ASCII letters, digits, and hyphens; and must not end with a hyphen or contain two consecutive hyphens; at most %d characters.", parameter, maxSnapshotName)
+		return "", kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsIdentifier+" It has at most %d characters.", parameter, maxSnapshotName)
 	}
 	return folded, nil
 }
@@ -128,7 +132,7 @@ func (c *Control) CreateSnapshot(ctx context.Context, name, instance string, tag
 		}
 		have := c.read(i)
 		if !slices.Contains(snapshotable, have.State) {
-			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot create a snapshot because the %s %s is not currently in the available state: it is %s.", strings.ToLower(c.words().title), have.Name, have.State)
+			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsSnapshotState+" It is %s.", strings.ToLower(c.words().title), have.Name, have.State)
 		}
 		if have.IsReplica() {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot create a snapshot of %s: it is a read replica. Take one of its source, %s, or promote it.", have.Name, have.Source)
@@ -182,7 +186,7 @@ func (c *Control) addSnapshot(change *store.Change, s kurabe.SnapshotSpec) error
 
 func (c *Control) snapshotNameFree(name string) error {
 	if _, taken := c.View.SnapshotByName(c.key(name)); taken {
-		return kurabe.Errorf(kurabe.CodeSnapshotExists, "Cannot create the snapshot because a snapshot with the identifier %s already exists.", name)
+		return kurabe.Errorf(kurabe.CodeSnapshotExists, kurabe.WordsSnapshotExists, name)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (c *Control) storeRestored(ctx context.Context, from *store.Snapshot, spec 
 	err := c.storeNew(ctx, spec, version, func(change *store.Change) error {
 		now, ok := c.View.Snapshot(from.ID)
 		if !ok {
-			return kurabe.Errorf(kurabe.CodeSnapshotNotFound, "DBSnapshot %s not found.", from.Spec.Name)
+			return kurabe.Errorf(kurabe.CodeSnapshotNotFound, kurabe.WordsSnapshotNotFound, from.Spec.Name)
 		}
 		if err := checkRestorable(now); err != nil {
 			return err

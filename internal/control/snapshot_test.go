@@ -65,7 +65,7 @@ func expiry(s *store.Snapshot) *store.Change {
 	status := *s.Status
 	status.State = kurabe.SnapshotDeleting
 	return store.NewChange().RequireSnapshot(s.ID, s.SpecMod).PutSnapshotStatus(status, s.StatusMod).
-		PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: s.ID, Goal: kurabe.SnapshotAbsent}, 0)
+		PutAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: s.ID, Goal: kurabe.SnapshotAbsent}, 0)
 }
 
 // Of an expiry and of a request that needs the files one loses, whichever is first.

@@ -43,14 +43,14 @@ func (c *Control) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
 		count[zone]++
 	}
 	if len(bad) > 0 {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidSubnet, "Some input subnets in :[%s] are invalid.", strings.Join(bad, ", "))
+		return nil, kurabe.Errorf(kurabe.CodeInvalidSubnet, kurabe.WordsSubnets, strings.Join(bad, ", "))
 	}
 	if len(count) < minZones {
 		covered := "none"
 		for zone := range count {
 			covered = zone
 		}
-		return nil, kurabe.Errorf(kurabe.CodeSubnetGroupAZCoverage, "The DB subnet group doesn't meet Availability Zone (AZ) coverage requirement. Current AZ coverage: %s. Add subnets to cover at least %d AZs.", covered, minZones)
+		return nil, kurabe.Errorf(kurabe.CodeSubnetGroupAZCoverage, kurabe.WordsZonesCovered, covered, minZones)
 	}
 	list := make([]kurabe.Subnet, len(ids))
 	for n, id := range ids {

@@ -30,7 +30,7 @@ func (c *Control) SubnetGroup(name string) (kurabe.SubnetGroup, error) {
 	if g, ok := c.View.SubnetGroup(folded); ok {
 		return g.Value, nil
 	}
-	return kurabe.SubnetGroup{}, kurabe.Errorf(kurabe.CodeSubnetGroupNotFound, "DB subnet group '%s' does not exist.", name)
+	return kurabe.SubnetGroup{}, kurabe.Errorf(kurabe.CodeSubnetGroupNotFound, kurabe.WordsSubnetGroupNotFound, name)
 }
 
 // SubnetGroups lists every group by name, the default one included.
@@ -133,7 +133,7 @@ func (c *Control) DeleteSubnetGroup(ctx context.Context, name string) error {
 		}
 		for _, i := range c.View.Instances() {
 			if i.Spec.SubnetGroup == g.Value.Name {
-				return nil, kurabe.Errorf(kurabe.CodeInvalidSubnetGroupState, "Cannot delete the subnet group '%s' because at least one database instance: %s is still using it.", g.Value.Name, i.Name())
+				return nil, kurabe.Errorf(kurabe.CodeInvalidSubnetGroupState, kurabe.WordsSubnetGroupInUse, g.Value.Name, i.Name())
 			}
 		}
 		// An instance that takes the group up meanwhile makes this conflict.

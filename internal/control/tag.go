@@ -138,7 +138,7 @@ func (c *Control) editTags(ctx context.Context, arn string, edit func([]kurabe.T
 		return err
 	case c.words().group:
 		return c.update(ctx, func() (*store.Change, error) {
-			g, err := c.ownParameterGroup(name, "tagged")
+			g, err := c.ownParameterGroup(name, errDefaultGroup)
 			if err != nil {
 				return nil, err
 			}

@@ -30,7 +30,7 @@ func (c *Control) Verify(ctx context.Context, name string) (Verified, error) {
 	err = c.update(ctx, func() (*store.Change, error) {
 		now, ok := c.View.Snapshot(s.ID)
 		if !ok {
-			return nil, kurabe.Errorf(kurabe.CodeSnapshotNotFound, "DBSnapshot %s not found.", name)
+			return nil, kurabe.Errorf(kurabe.CodeSnapshotNotFound, kurabe.WordsSnapshotNotFound, name)
 		}
 		if have := readSnapshot(now); have.State != kurabe.SnapshotAvailable {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidSnapshotState, "Cannot verify the snapshot %s because it is not available: it is %s.", now.Spec.Name, have.State)

@@ -58,7 +58,7 @@ func TestVerifyChooses(t *testing.T) {
 	setVerified(t, c, "by-hand", kurabe.SnapshotAvailable, &kurabe.Verification{Seq: 1, OK: true, At: testNow})
 	c.mustVerify(t, "by-hand", "by-hand", 2)
 	s, _ := c.View.SnapshotByName("by-hand")
-	mustCommit(t, c, store.NewChange().PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: s.ID, Verify: 5}, 0))
+	mustCommit(t, c, store.NewChange().PutAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: s.ID, Verify: 5}, 0))
 	c.mustVerify(t, "by-hand", "by-hand", 5) // the schedule's
 	setVerified(t, c, "by-hand", kurabe.SnapshotFailed, nil)
 	_, err = c.Verify(t.Context(), "by-hand")

@@ -124,6 +124,27 @@ type Engine interface {
 	// Steps lists what is left to do, in order; none when the assignment is
 	// true. The caller does the first one and looks again.
 	Steps(a kurabe.Assignment, o Observation) []Step
+	// Stop ends a server cleanly, Fence at once.
+	Stop(ctx context.Context, a kurabe.Assignment) error
+	Fence(ctx context.Context, a kurabe.Assignment) error
+	// Tidy keeps the logs for people in bounds.
+	Tidy(ctx context.Context, a kurabe.Assignment) error
+	// OOMKills counts what the kernel killed for the memory limit of an instance.
+	OOMKills(id kurabe.InstanceID) (int64, bool)
+	// Reserve is that of the instances' disk.
+	Reserve() (Reserve, error)
+	// OpenWatch begins to look at the running server of an instance.
+	OpenWatch(ctx context.Context, a kurabe.Assignment) (Watcher, error)
+	// CountWaits begins to count commits which end their wait for a standby early, nil where the
+	// server does not tell.
+	CountWaits(a kurabe.Assignment) (WaitCounter, error)
+	// Feed brings a copy of a server to a follower on another host.
+	Feed(ctx context.Context, a kurabe.Assignment, to Ask) error
+	// OpenLog looks at the log of a running server; HoldLog has a standby hold it from a place on,
+	// DropLog has the server hold none.
+	OpenLog(ctx context.Context, a kurabe.Assignment) (Log, error)
+	HoldLog(ctx context.Context, a kurabe.Assignment, from kurabe.LogPosition) error
+	DropLog(ctx context.Context, a kurabe.Assignment) error
 }
 
 // StartError is why a server did not come up, in the engine's own words.

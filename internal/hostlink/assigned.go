@@ -3,6 +3,7 @@ package hostlink
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"kurabe"
@@ -16,10 +17,18 @@ import (
 // refusalsMax bounds what is remembered of refusals that the log has.
 const refusalsMax = 1000
 
-// speaksOf refuses what a host says of something that is not assigned to it. The store is
+// putReport refuses what a host says of something that is not assigned to it. The store is
 // asked and not the view: an agent may know of an assignment before that does.
-func (s *Server) speaksOf(ctx context.Context, host kurabe.HostID, prefix, id string, do func() error) error {
-	e, err := s.KV.Get(ctx, prefix+id)
+func (s *Server) putReport(ctx context.Context, host kurabe.HostID, r kurabe.Word) error {
+	said := r.Envelope()
+	id := said.ID
+	if err := own(host, said.Host); err != nil {
+		return err
+	}
+	if !slices.Contains(kurabe.Kinds, said.Kind) {
+		return fmt.Errorf("%w: there is no kind %.40q", ErrRefused, said.Kind)
+	}
+	e, err := s.KV.Get(ctx, store.AssignmentPrefix(host, said.Kind)+id)
 	if err != nil {
 		return err
 	}
@@ -30,7 +39,7 @@ func (s *Server) speaksOf(ctx context.Context, host kurabe.HostID, prefix, id st
 		}
 		s.spoke[refusal{host, id}] = s.Now()
 		s.mu.Unlock()
-		return do()
+		return s.Link.PutReport(ctx, r)
 	}
 	s.refused(host, id)
 	return fmt.Errorf("%w: host %s speaks of %.80q, which it was not given", ErrRefused, host, id)
@@ -72,14 +81,14 @@ func (s *Server) ownLogs(ctx context.Context, host kurabe.HostID, r kurabe.LogRe
 	for _, l := range r.Logs {
 		if !s.View.Keeps(host, l.Instance) {
 			if given == nil {
-				entries, _, err := s.KV.List(ctx, store.AssignmentPrefix(host))
+				entries, _, err := s.KV.List(ctx, store.AssignmentPrefix(host, kurabe.KindServer))
 				if err != nil {
 					return r, err
 				}
 				given = map[kurabe.InstanceID]bool{}
 				for _, e := range entries {
-					if _, id, ok := store.AssignmentOf(e.Key); ok {
-						given[id.Owner()] = true
+					if ref, ok := store.AssignmentOf(e.Key); ok {
+						given[kurabe.InstanceID(ref.ID).Owner()] = true
 					}
 				}
 			}

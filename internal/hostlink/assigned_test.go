@@ -19,8 +19,8 @@ func TestHostSpeaksOfWhatItHas(t *testing.T) {
 	revision, err := store.NewChange().CreateSnapshot(snapshot).
 		PutAssignment(kurabe.Assignment{Host: "h1", Instance: "db-1"}, 0).PutAssignment(kurabe.Assignment{Host: "h1", Instance: "db-2~2"}, 0).
 		PutAssignment(kurabe.Assignment{Host: "h2", Instance: "db-2"}, 0).PutAssignment(kurabe.Assignment{Host: "h2", Instance: "db-3"}, 0).
-		PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: "snap-1"}, 0).
-		PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h2", Snapshot: "snap-2"}, 0).Commit(ctx, f.kv)
+		PutAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: "snap-1"}, 0).
+		PutAssignment(kurabe.SnapshotAssignment{Host: "h2", Snapshot: "snap-2"}, 0).Commit(ctx, f.kv)
 	if err == nil {
 		err = f.view.WaitRevision(ctx, revision)
 	}
@@ -37,7 +37,7 @@ func TestHostSpeaksOfWhatItHas(t *testing.T) {
 		}
 	}
 	for id, ok := range map[kurabe.SnapshotID]bool{"snap-1": true, "snap-2": false, "snap-9": false} {
-		err := h1.PutSnapshotReport(ctx, kurabe.SnapshotReport{Host: "h1", Snapshot: id})
+		err := h1.PutReport(ctx, kurabe.SnapshotReport{Host: "h1", Snapshot: id})
 		if (err == nil) != ok || err != nil && !errors.Is(err, hostlink.ErrRefused) {
 			t.Errorf("report of %q: %v", id, err)
 		}
@@ -78,7 +78,7 @@ func (h1 spokesman) logs(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What was its own when it was told of first stays so.
-	if _, err := store.NewChange().Delete(store.AssignmentPrefix("h1")+"db-1").Commit(t.Context(), h1.f.kv); err != nil {
+	if _, err := store.NewChange().Delete(store.AssignmentPrefix("h1", kurabe.KindServer)+"db-1").Commit(t.Context(), h1.f.kv); err != nil {
 		t.Fatal(err)
 	}
 	if err := h1.PutLogs(t.Context(), kurabe.LogReport{Host: "h1", Logs: logs}); err != nil {

@@ -88,15 +88,15 @@ func TestAttackHostNames(t *testing.T) {
 	for _, id := range []string{"db-1", "../h2/db-1", "../../h2/db-1", "/h2/db-1", "h2/db-1", "", ".", "..", "db-1/../../h2/db-1", "db-1\x00", strings.Repeat("x", 1<<16)} {
 		for name, err := range map[string]error{
 			"report":          h1.PutReport(ctx, kurabe.InstanceReport{Host: "h1", Instance: kurabe.InstanceID(id)}),
-			"snapshot report": h1.PutSnapshotReport(ctx, kurabe.SnapshotReport{Host: "h1", Snapshot: kurabe.SnapshotID(id)}),
+			"snapshot report": h1.PutReport(ctx, kurabe.SnapshotReport{Host: "h1", Snapshot: kurabe.SnapshotID(id)}),
 			"catalog":         h1.PutCatalog(ctx, "h1", kurabe.Catalog{Engine: "../../h2/catalog/postgres", Version: id}),
 		} {
 			if err == nil {
 				t.Errorf("%s of %.40q is taken", name, id)
 			}
 		}
-		_ = h1.DropReport(ctx, "h1", kurabe.InstanceID(id))
-		_ = h1.DropSnapshotReport(ctx, "h1", kurabe.SnapshotID(id))
+		_ = h1.DropReport(ctx, "h1", kurabe.InstanceID(id).Ref())
+		_ = h1.DropReport(ctx, "h1", kurabe.SnapshotID(id).Ref())
 		_ = h1.PutLogs(ctx, kurabe.LogReport{Host: "h1", Logs: []kurabe.InstanceLog{{Instance: kurabe.InstanceID(id)}}})
 	}
 	after, _, err := f.kv.List(ctx, store.Root)

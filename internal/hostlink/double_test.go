@@ -48,8 +48,8 @@ func told(t *testing.T, updates <-chan hostlink.Update, id kurabe.InstanceID) {
 	for end := time.After(30 * time.Second); ; {
 		select {
 		case u := <-updates:
-			for _, a := range u.Assignments {
-				if a.Instance == id {
+			for _, a := range u.Orders {
+				if a.Envelope().Ref == id.Ref() {
 					return
 				}
 			}

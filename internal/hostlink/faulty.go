@@ -92,23 +92,13 @@ func (f *Faulty) watch(ctx context.Context, host kurabe.HostID, out chan<- Updat
 }
 
 // PutReport implements Link.
-func (f *Faulty) PutReport(ctx context.Context, r kurabe.InstanceReport) error {
+func (f *Faulty) PutReport(ctx context.Context, r kurabe.Word) error {
 	return f.call(ctx, func() error { return f.link.PutReport(ctx, r) })
 }
 
 // DropReport implements Link.
-func (f *Faulty) DropReport(ctx context.Context, host kurabe.HostID, id kurabe.InstanceID) error {
-	return f.call(ctx, func() error { return f.link.DropReport(ctx, host, id) })
-}
-
-// PutSnapshotReport implements Link.
-func (f *Faulty) PutSnapshotReport(ctx context.Context, r kurabe.SnapshotReport) error {
-	return f.call(ctx, func() error { return f.link.PutSnapshotReport(ctx, r) })
-}
-
-// DropSnapshotReport implements Link.
-func (f *Faulty) DropSnapshotReport(ctx context.Context, host kurabe.HostID, id kurabe.SnapshotID) error {
-	return f.call(ctx, func() error { return f.link.DropSnapshotReport(ctx, host, id) })
+func (f *Faulty) DropReport(ctx context.Context, host kurabe.HostID, ref kurabe.Ref) error {
+	return f.call(ctx, func() error { return f.link.DropReport(ctx, host, ref) })
 }
 
 // PutLogs implements Link.

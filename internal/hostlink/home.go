@@ -83,23 +83,13 @@ func (h *Home) near(ctx context.Context, host kurabe.HostID, out chan<- Update) 
 }
 
 // PutReport implements Link.
-func (h *Home) PutReport(ctx context.Context, r kurabe.InstanceReport) error {
+func (h *Home) PutReport(ctx context.Context, r kurabe.Word) error {
 	return h.link().PutReport(ctx, r)
 }
 
 // DropReport implements Link.
-func (h *Home) DropReport(ctx context.Context, host kurabe.HostID, id kurabe.InstanceID) error {
-	return h.link().DropReport(ctx, host, id)
-}
-
-// PutSnapshotReport implements Link.
-func (h *Home) PutSnapshotReport(ctx context.Context, r kurabe.SnapshotReport) error {
-	return h.link().PutSnapshotReport(ctx, r)
-}
-
-// DropSnapshotReport implements Link.
-func (h *Home) DropSnapshotReport(ctx context.Context, host kurabe.HostID, id kurabe.SnapshotID) error {
-	return h.link().DropSnapshotReport(ctx, host, id)
+func (h *Home) DropReport(ctx context.Context, host kurabe.HostID, ref kurabe.Ref) error {
+	return h.link().DropReport(ctx, host, ref)
 }
 
 // PutLogs implements Link.

@@ -37,7 +37,7 @@ func TestCutOffHostHearsAfterwards(t *testing.T) {
 	kv := store.NewMemory()
 	link := hostlink.NewFaulty(local(t, kv, nil), hostlink.Faults{}, 1)
 	updates := link.Assignments(ctx, "h")
-	if u := <-updates; !u.Full || len(u.Assignments) != 0 {
+	if u := <-updates; !u.Full || len(u.Orders) != 0 {
 		t.Fatalf("first update %+v", u)
 	}
 	link.SetDown(true)
@@ -51,7 +51,7 @@ func TestCutOffHostHearsAfterwards(t *testing.T) {
 	for {
 		select {
 		case u := <-updates:
-			if len(u.Assignments) == 1 {
+			if len(u.Orders) == 1 {
 				return
 			}
 		case <-ctx.Done():
@@ -67,10 +67,10 @@ func TestUnreadableAssignmentsAreNeitherGivenNorWithdrawn(t *testing.T) {
 	updates := local(t, kv, nil).Assignments(ctx, "h")
 	<-updates
 	for _, c := range []*store.Change{
-		store.NewChange().Put(store.AssignmentPrefix("h")+"db-1", []byte("{")),
-		store.NewChange().Put(store.SnapshotAssignmentPrefix("h")+"snap-1", []byte("{")),
+		store.NewChange().Put(store.AssignmentPrefix("h", kurabe.KindServer)+"db-1", []byte("{")),
+		store.NewChange().Put(store.AssignmentPrefix("h", kurabe.KindSnapshot)+"snap-1", []byte("{")),
 		store.NewChange().PutAssignment(kurabe.Assignment{Host: "h", Instance: "db-2"}, 0).
-			PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h", Snapshot: "snap-2"}, 0),
+			PutAssignment(kurabe.SnapshotAssignment{Host: "h", Snapshot: "snap-2"}, 0),
 	} {
 		if _, err := c.Commit(ctx, kv); err != nil {
 			t.Fatal(err)
@@ -80,13 +80,10 @@ func TestUnreadableAssignmentsAreNeitherGivenNorWithdrawn(t *testing.T) {
 	for len(heard) < 2 {
 		select {
 		case u := <-updates:
-			for _, a := range u.Assignments {
-				heard[string(a.Instance)] = true
+			for _, a := range u.Orders {
+				heard[a.Envelope().ID] = true
 			}
-			for _, a := range u.Snapshots {
-				heard[string(a.Snapshot)] = true
-			}
-			if u.Full || len(u.Withdrawn)+len(u.WithdrawnSnapshots) > 0 {
+			if u.Full || len(u.Withdrawn) > 0 {
 				t.Errorf("update %+v", u)
 			}
 		case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,32 +77,44 @@ func (l *Local) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upda
 func (l *Local) follow(ctx context.Context, host kurabe.HostID, out chan<- Update) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Snapshots first: each was ordered after its instance was assigned.
-	snapshots, snapshotRevision, err := l.assigned(ctx, store.SnapshotReportPrefix(host), store.SnapshotAssignmentPrefix(host))
-	if err != nil {
-		return false, err
+	full, revisions := Update{Full: true}, map[kurabe.Kind]int64{}
+	// The last kind first: a snapshot was ordered after its server was assigned.
+	for _, kind := range slices.Backward(kurabe.Kinds) {
+		events, revision, err := l.assigned(ctx, store.ThingReportPrefix(host, kind), store.AssignmentPrefix(host, kind))
+		if err != nil {
+			return false, err
+		}
+		l.add(&full, events)
+		revisions[kind] = revision
 	}
-	instances, instanceRevision, err := l.assigned(ctx, store.InstanceReportPrefix(host), store.AssignmentPrefix(host))
-	if err != nil {
-		return false, err
-	}
-	if !deliver(ctx, out, l.update(true, append(instances, snapshots...))) {
+	if !deliver(ctx, out, full) {
 		return true, nil
 	}
-	ofInstances := l.kv.Watch(ctx, store.AssignmentPrefix(host), instanceRevision+1)
-	ofSnapshots := l.kv.Watch(ctx, store.SnapshotAssignmentPrefix(host), snapshotRevision+1)
+	batches := make(chan store.Batch)
+	for kind, revision := range revisions {
+		go func() { // ends with ctx
+			for batch := range l.kv.Watch(ctx, store.AssignmentPrefix(host, kind), revision+1) {
+				select {
+				case batches <- batch:
+				case <-ctx.Done():
+					return
+				}
+			}
+			cancel()
+		}()
+	}
 	for {
-		var batch store.Batch
-		var ok bool
 		select {
-		case batch, ok = <-ofInstances:
-		case batch, ok = <-ofSnapshots:
-		}
-		if !ok || batch.Resync {
+		case <-ctx.Done():
 			return true, nil
-		}
-		if update := l.update(false, batch.Events); !update.empty() && !deliver(ctx, out, update) {
-			return true, nil
+		case batch := <-batches:
+			if batch.Resync {
+				return true, nil
+			}
+			var update Update
+			if l.add(&update, batch.Events); !update.empty() && !deliver(ctx, out, update) {
+				return true, nil
+			}
 		}
 	}
 }
@@ -133,36 +146,24 @@ func (l *Local) assigned(ctx context.Context, reports, assignments string) ([]st
 	return events, revision, nil
 }
 
-// update makes an update of events. A record that cannot be read is left out: the
-// agent keeps to what it was told last, and the store's view reports it.
-func (l *Local) update(full bool, events []store.KeyEvent) Update {
-	u := Update{Full: full}
+// add puts events into an update. A record that cannot be read is left out: the agent keeps to
+// what it was told last, and the store's view reports it.
+func (l *Local) add(u *Update, events []store.KeyEvent) {
 	for _, e := range events {
-		if _, id, ok := store.AssignmentOf(e.Key); ok {
-			if err := add(&u.Assignments, &u.Withdrawn, id, e, store.DecodeAssignment); err != nil {
-				l.log.Error("assignment cannot be read", logkey.Instance, id, logkey.Error, err)
+		ref, ok := store.AssignmentOf(e.Key)
+		switch {
+		case !ok:
+		case e.Deleted:
+			u.Withdrawn = append(u.Withdrawn, ref)
+		default:
+			a, err := store.DecodeAssignment(e.Entry)
+			if err != nil {
+				l.log.Error("assignment cannot be read", "kind", string(ref.Kind), "id", ref.ID, logkey.Error, err)
+				continue
 			}
-		}
-		if _, id, ok := store.SnapshotAssignmentOf(e.Key); ok {
-			if err := add(&u.Snapshots, &u.WithdrawnSnapshots, id, e, store.DecodeSnapshotAssignment); err != nil {
-				l.log.Error("assignment cannot be read", logkey.Snapshot, id, logkey.Error, err)
-			}
+			u.Orders = append(u.Orders, a)
 		}
 	}
-	return u
-}
-
-// add puts one event into one of two lists.
-func add[A any, ID ~string](given *[]A, withdrawn *[]ID, id ID, e store.KeyEvent, decode func(store.Entry) (A, error)) error {
-	if e.Deleted {
-		*withdrawn = append(*withdrawn, id)
-		return nil
-	}
-	a, err := decode(e.Entry)
-	if err == nil {
-		*given = append(*given, a)
-	}
-	return err
 }
 
 func deliver(ctx context.Context, out chan<- Update, u Update) bool {
@@ -175,23 +176,13 @@ func deliver(ctx context.Context, out chan<- Update, u Update) bool {
 }
 
 // PutReport implements Link.
-func (l *Local) PutReport(ctx context.Context, r kurabe.InstanceReport) error {
+func (l *Local) PutReport(ctx context.Context, r kurabe.Word) error {
 	return l.commit(ctx, "put report", store.NewChange().PutReport(r))
 }
 
 // DropReport implements Link.
-func (l *Local) DropReport(ctx context.Context, host kurabe.HostID, id kurabe.InstanceID) error {
-	return l.commit(ctx, "drop report", store.NewChange().DropReport(host, id))
-}
-
-// PutSnapshotReport implements Link.
-func (l *Local) PutSnapshotReport(ctx context.Context, r kurabe.SnapshotReport) error {
-	return l.commit(ctx, "put snapshot report", store.NewChange().PutSnapshotReport(r))
-}
-
-// DropSnapshotReport implements Link.
-func (l *Local) DropSnapshotReport(ctx context.Context, host kurabe.HostID, id kurabe.SnapshotID) error {
-	return l.commit(ctx, "drop snapshot report", store.NewChange().DropSnapshotReport(host, id))
+func (l *Local) DropReport(ctx context.Context, host kurabe.HostID, ref kurabe.Ref) error {
+	return l.commit(ctx, "drop report", store.NewChange().DropReport(host, ref))
 }
 
 // PutLogs implements Link.

@@ -202,7 +202,7 @@ func TestHostSpeaksForItselfOnly(t *testing.T) {
 	ctx := t.Context()
 	for name, err := range map[string]error{
 		"report":          h1.PutReport(ctx, kurabe.InstanceReport{Host: "h2", Instance: "db-1"}),
-		"snapshot report": h1.PutSnapshotReport(ctx, kurabe.SnapshotReport{Host: "h2", Snapshot: "s"}),
+		"snapshot report": h1.PutReport(ctx, kurabe.SnapshotReport{Host: "h2", Snapshot: "s"}),
 		"logs":            h1.PutLogs(ctx, kurabe.LogReport{Host: "h2"}),
 		"host":            h1.PutHost(ctx, kurabe.HostReport{Host: "h2"}),
 		"zones":           h1.PutHost(ctx, kurabe.HostReport{Host: "h1", Zones: []string{"b"}}),
@@ -215,10 +215,10 @@ func TestHostSpeaksForItselfOnly(t *testing.T) {
 	if _, err := store.NewChange().PutReport(kurabe.InstanceReport{Host: "h2", Instance: "db-1"}).Commit(ctx, f.kv); err != nil {
 		t.Fatal(err)
 	}
-	if err := h1.DropReport(ctx, "h2", "db-1"); err != nil { // its own, which is not there
+	if err := h1.DropReport(ctx, "h2", kurabe.InstanceID("db-1").Ref()); err != nil { // its own, which is not there
 		t.Fatal(err)
 	}
-	if entries, _, err := f.kv.List(ctx, store.InstanceReportPrefix("h2")); err != nil || len(entries) != 1 {
+	if entries, _, err := f.kv.List(ctx, store.ThingReportPrefix("h2", kurabe.KindServer)); err != nil || len(entries) != 1 {
 		t.Errorf("h1 has dropped a report of h2 (%v)", err)
 	}
 }

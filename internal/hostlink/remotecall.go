@@ -59,23 +59,15 @@ func (r *Remote) Renew(ctx context.Context, csrPEM []byte) ([]byte, error) {
 }
 
 // PutReport implements Link.
-func (r *Remote) PutReport(ctx context.Context, report kurabe.InstanceReport) error {
-	return r.call(ctx, reportTime, callPutReport, report, nil)
+func (r *Remote) PutReport(ctx context.Context, report kurabe.Word) error {
+	put, _ := callsOf(report.Envelope().Kind)
+	return r.call(ctx, reportTime, put, report, nil)
 }
 
 // DropReport implements Link.
-func (r *Remote) DropReport(ctx context.Context, _ kurabe.HostID, id kurabe.InstanceID) error {
-	return r.call(ctx, reportTime, callDropReport, dropRequest{Instance: id}, nil)
-}
-
-// PutSnapshotReport implements Link.
-func (r *Remote) PutSnapshotReport(ctx context.Context, report kurabe.SnapshotReport) error {
-	return r.call(ctx, reportTime, callPutSnapshotReport, report, nil)
-}
-
-// DropSnapshotReport implements Link.
-func (r *Remote) DropSnapshotReport(ctx context.Context, _ kurabe.HostID, id kurabe.SnapshotID) error {
-	return r.call(ctx, reportTime, callDropSnapshotReport, dropRequest{Snapshot: id}, nil)
+func (r *Remote) DropReport(ctx context.Context, _ kurabe.HostID, ref kurabe.Ref) error {
+	_, drop := callsOf(ref.Kind)
+	return r.call(ctx, reportTime, drop, dropOf(ref), nil)
 }
 
 // PutLogs implements Link.

@@ -44,30 +44,32 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 			return certAnswer{cert}, err
 		})
 	case callPutReport:
-		_, err = take(w, r, func(q kurabe.InstanceReport) (any, error) {
-			return nil, own(host, q.Host, func() error {
-				return s.speaksOf(ctx, host, store.AssignmentPrefix(host), string(q.Instance), func() error { return s.Link.PutReport(ctx, q) })
-			})
-		})
-	case callDropReport:
-		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropReport(ctx, host, q.Instance) })
+		_, err = take(w, r, func(q kurabe.InstanceReport) (any, error) { return nil, s.putReport(ctx, host, q) })
 	case callPutSnapshotReport:
-		_, err = take(w, r, func(q kurabe.SnapshotReport) (any, error) {
-			return nil, own(host, q.Host, func() error {
-				return s.speaksOf(ctx, host, store.SnapshotAssignmentPrefix(host), string(q.Snapshot), func() error { return s.Link.PutSnapshotReport(ctx, q) })
-			})
-		})
+		_, err = take(w, r, func(q kurabe.SnapshotReport) (any, error) { return nil, s.putReport(ctx, host, q) })
+	case callDropReport:
+		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropReport(ctx, host, q.Instance.Ref()) })
 	case callDropSnapshotReport:
-		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropSnapshotReport(ctx, host, q.Snapshot) })
+		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.Link.DropReport(ctx, host, q.Snapshot.Ref()) })
+	case callPutTaskReport:
+		_, err = take(w, r, func(q kurabe.TaskReport) (any, error) { return nil, s.putReport(ctx, host, q) })
+	case callDropTaskReport:
+		_, err = take(w, r, func(q dropRequest) (any, error) {
+			if !slices.Contains(kurabe.Kinds, q.Task.Kind) {
+				return nil, fmt.Errorf("%w: there is no kind %.40q", ErrRefused, q.Task.Kind)
+			}
+			return nil, s.Link.DropReport(ctx, host, q.Task)
+		})
 	case callPutLogs:
 		_, err = take(w, r, func(q kurabe.LogReport) (any, error) {
-			return nil, own(host, q.Host, func() error {
-				q, err := s.ownLogs(ctx, host, q)
-				if err != nil {
-					return err
-				}
-				return s.Link.PutLogs(ctx, q)
-			})
+			if err := own(host, q.Host); err != nil {
+				return nil, err
+			}
+			q, err := s.ownLogs(ctx, host, q)
+			if err != nil {
+				return nil, err
+			}
+			return nil, s.Link.PutLogs(ctx, q)
 		})
 	case callPutHost:
 		_, err = take(w, r, func(q kurabe.HostReport) (any, error) { return nil, s.putHost(ctx, host, q) })
@@ -99,11 +101,12 @@ func take[Q any](w http.ResponseWriter, r *http.Request, do func(Q) (any, error)
 	return do(q)
 }
 
-func own(host, named kurabe.HostID, do func() error) error {
+// own refuses what a host says of another one.
+func own(host, named kurabe.HostID) error {
 	if named != host {
 		return fmt.Errorf("%w: host %s speaks for host %.40q", ErrRefused, host, named)
 	}
-	return do()
+	return nil
 }
 
 // putHost takes note of what a host is: it has the zones that it joined with, and is a
@@ -113,7 +116,10 @@ func (s *Server) putHost(ctx context.Context, host kurabe.HostID, h kurabe.HostR
 	if !ok || !slices.Equal(h.Zones, joined.Value.Zones) || h.Server != (joined.Value.Server != nil) {
 		return fmt.Errorf("%w: host %s has joined with the zones %v, not with %v", ErrRefused, host, joined.Value.Zones, h.Zones)
 	}
-	return own(host, h.Host, func() error { return s.Link.PutHost(ctx, h) })
+	if err := own(host, h.Host); err != nil {
+		return err
+	}
+	return s.Link.PutHost(ctx, h)
 }
 
 // putCatalog takes note of the parameters of an engine version that the host has. There is a
@@ -141,13 +147,14 @@ func (s *Server) sign(ctx context.Context, host kurabe.HostID, q SignRequest) (C
 	if err != nil {
 		return Certificate{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	entries, _, err := s.KV.List(ctx, store.AssignmentPrefix(host))
+	entries, _, err := s.KV.List(ctx, store.AssignmentPrefix(host, kurabe.KindServer))
 	if err != nil {
 		return Certificate{}, err
 	}
 	for _, e := range entries {
-		a, err := store.DecodeAssignment(e)
-		if err == nil && mayBe(a, csr.Subject.CommonName, q) {
+		w, err := store.DecodeAssignment(e)
+		a, ok := w.(kurabe.Assignment)
+		if err == nil && ok && mayBe(a, csr.Subject.CommonName, q) {
 			return s.Link.Sign(ctx, q)
 		}
 	}

@@ -29,6 +29,8 @@ const (
 	callDropReport         = "drop-report"
 	callPutSnapshotReport  = "put-snapshot-report"
 	callDropSnapshotReport = "drop-snapshot-report"
+	callPutTaskReport      = "put-task-report"
+	callDropTaskReport     = "drop-task-report"
 	callPutLogs            = "put-logs"
 	callPutHost            = "put-host"
 	callPutCatalog         = "put-catalog"
@@ -124,12 +126,6 @@ type message struct {
 	Update   *Update         `json:",omitempty"`
 	Question *hostread.Frame `json:",omitempty"`
 	Servers  []string        `json:",omitempty"` // HOST:PORT of all, at first and when they change
-}
-
-// dropRequest names what is to be dropped.
-type dropRequest struct {
-	Instance kurabe.InstanceID
-	Snapshot kurabe.SnapshotID
 }
 
 // ErrRefused says that the service does not let this host in, or not do this: trying

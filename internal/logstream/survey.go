@@ -177,7 +177,7 @@ func (s *Store) mendLocked(inst *instance, folder string, more []*piece) error {
 	}
 	switch {
 	case gone != "" && ended == "":
-		ended = fmt.Sprintf("piece %s is missing in the repository", gone)
+		ended = fmt.Sprintf("piece %s is missing in the repository, or damaged", gone)
 	case !here:
 		ended = noWord
 	}

@@ -36,6 +36,7 @@ func Next(w World) Result {
 	}
 	d.tellVersion()
 	d.readReport()
+	d.planTasks()
 	d.planBackup()
 	return d.finish()
 }

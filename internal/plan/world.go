@@ -52,6 +52,9 @@ type World struct {
 	// was never planned.
 	BackingUp bool
 	Final     *kurabe.SnapshotStatus
+	// Tasks are what was ordered beside the servers, TaskReports what came of it.
+	Tasks       []kurabe.Task
+	TaskReports []kurabe.TaskReport
 	// Backups are the automated snapshots of the instance, in any order.
 	Backups []Backup
 }
@@ -69,6 +72,8 @@ type Result struct {
 	Events      []kurabe.Event
 	// Snapshot is an automated snapshot to be made.
 	Snapshot *kurabe.SnapshotSpec
+	// Tasks are to be ordered, TasksGone are to go.
+	Tasks, TasksGone []kurabe.Task
 	// Gone: nothing of the instance is left; its records are to be removed.
 	Gone bool
 	// Unheard are the hosts that must not have been heard again when this is written: others

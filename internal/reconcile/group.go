@@ -20,6 +20,12 @@ func addServers(i *store.Instance, w *plan.World) {
 			w.Reports[id] = &r
 		}
 	}
+	for _, o := range i.Tasks {
+		w.Tasks = append(w.Tasks, o.Value)
+	}
+	for _, r := range i.TaskReports {
+		w.TaskReports = append(w.TaskReports, r.Value)
+	}
 	w.Assignment, w.Report = w.Members[i.Writer()], w.Reports[i.Writer()]
 }
 
@@ -62,7 +68,7 @@ func changeGroup(change *store.Change, i *store.Instance, r plan.Result) {
 	for _, id := range r.MembersGone {
 		for _, a := range i.Assignments {
 			if a.Value.Instance == id {
-				change.DeleteAssignment(a.Value.Host, id, a.ModRevision)
+				change.DeleteAssignment(a.Value.Host, id.Ref(), a.ModRevision)
 			}
 		}
 	}

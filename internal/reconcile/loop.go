@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -246,13 +247,26 @@ func (l *Loop) change(i *store.Instance, w plan.World, r plan.Result) *store.Cha
 		change.PutAssignment(*r.Assignment, assignmentMod(i, *r.Assignment))
 	}
 	changeGroup(change, i, r)
+	mod := func(o kurabe.Task) int64 {
+		n := slices.IndexFunc(i.Tasks, func(h store.Record[kurabe.Task]) bool { return h.Value.Kind == o.Kind && h.Value.Host == o.Host })
+		if n < 0 {
+			return 0
+		}
+		return i.Tasks[n].ModRevision
+	}
+	for _, o := range r.Tasks {
+		change.PutAssignment(o, mod(o))
+	}
+	for _, o := range r.TasksGone {
+		change.DeleteAssignment(o.Host, o.Envelope().Ref, mod(o))
+	}
 	return change
 }
 
 // unchanged says that a plan writes no record.
 func unchanged(r plan.Result) bool {
 	return r.Status == nil && r.Assignment == nil && r.Snapshot == nil && r.Group == nil && !r.GroupGone &&
-		len(r.Members) == 0 && len(r.MembersGone) == 0
+		len(r.Members) == 0 && len(r.MembersGone) == 0 && len(r.Tasks)+len(r.TasksGone) == 0
 }
 
 func (l *Loop) prune(ctx context.Context, now time.Time) {

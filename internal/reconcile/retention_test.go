@@ -178,7 +178,7 @@ func TestDeletionTakesImportedBackups(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		t.Run(fmt.Sprintf("its instance is gone: %v", gone), func(t *testing.T) {
 			change := store.NewChange().
-				PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: "snap-a", Generation: 1, Goal: kurabe.SnapshotPresent}, 0)
+				PutAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: "snap-a", Generation: 1, Goal: kurabe.SnapshotPresent}, 0)
 			backup{id: "snap-a", at: 1, change: imported}.put(change)
 			if !gone {
 				change.CreateInstance(kurabe.InstanceSpec{ID: "db-1", Name: "orders", Deleting: &kurabe.Deletion{At: noon}}).

@@ -77,15 +77,15 @@ func snapshotChange(s *store.Snapshot, r plan.SnapshotResult) *store.Change {
 	}
 	if r.Assignment != nil {
 		have, _ := s.Assignment(r.Assignment.Host)
-		change.PutSnapshotAssignment(*r.Assignment, have.ModRevision)
+		change.PutAssignment(*r.Assignment, have.ModRevision)
 	}
 	if r.Former != nil {
 		have, _ := s.Assignment(r.Former.Host)
-		change.PutSnapshotAssignment(*r.Former, have.ModRevision)
+		change.PutAssignment(*r.Former, have.ModRevision)
 	}
 	for _, host := range r.FormerGone {
 		have, _ := s.Assignment(host)
-		change.DeleteSnapshotAssignment(host, s.ID, have.ModRevision)
+		change.DeleteAssignment(host, s.ID.Ref(), have.ModRevision)
 	}
 	return change
 }

@@ -51,9 +51,9 @@ func TestSnapshotWorld(t *testing.T) {
 		PutSnapshotStatus(kurabe.SnapshotStatus{ID: "snap-1", State: kurabe.SnapshotAvailable}, 0).
 		PutSnapshotStatus(kurabe.SnapshotStatus{ID: "snap-copy", State: kurabe.SnapshotCopying}, 0).
 		PutSnapshotStatus(kurabe.SnapshotStatus{ID: "snap-done", State: kurabe.SnapshotAvailable}, 0).
-		PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h", Snapshot: "snap-1", Generation: 4}, 0).
-		PutSnapshotReport(kurabe.SnapshotReport{Host: "other", Snapshot: "snap-1", Generation: 9}).
-		PutSnapshotReport(kurabe.SnapshotReport{Host: "h", Snapshot: "snap-1", Generation: 4}).
+		PutAssignment(kurabe.SnapshotAssignment{Host: "h", Snapshot: "snap-1", Generation: 4}, 0).
+		PutReport(kurabe.SnapshotReport{Host: "other", Snapshot: "snap-1", Generation: 9}).
+		PutReport(kurabe.SnapshotReport{Host: "h", Snapshot: "snap-1", Generation: 4}).
 		PutAssignment(kurabe.Assignment{Host: "h", Instance: "db-1", Name: "orders"}, 0).
 		PutAssignment(kurabe.Assignment{Host: "h", Instance: "db-2", Name: "restoring", Origin: from}, 0).
 		PutAssignment(kurabe.Assignment{Host: "h", Instance: "db-3", Name: "restored", Origin: from}, 0).

@@ -14,15 +14,19 @@ import (
 type placeOf struct {
 	host   kurabe.HostID
 	member kurabe.InstanceID
+	task   kurabe.Kind // of a task, whose member is "" too
 }
 
-func assignedTo(a kurabe.Assignment) placeOf                 { return placeOf{a.Host, a.Instance} }
-func reportedBy(r kurabe.InstanceReport) placeOf             { return placeOf{r.Host, r.Instance} }
+func assignedTo(a kurabe.Assignment) placeOf                 { return placeOf{host: a.Host, member: a.Instance} }
+func reportedBy(r kurabe.InstanceReport) placeOf             { return placeOf{host: r.Host, member: r.Instance} }
 func snapshotAssignedTo(a kurabe.SnapshotAssignment) placeOf { return placeOf{host: a.Host} }
 func snapshotReportedBy(r kurabe.SnapshotReport) placeOf     { return placeOf{host: r.Host} }
 
+func orderedOf(d kurabe.Task) placeOf    { return placeOf{host: d.Host, task: d.Kind} }
+func doneBy(r kurabe.TaskReport) placeOf { return placeOf{host: r.Host, task: r.Kind} }
+
 func comparePlaces(a, b placeOf) int {
-	return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.member.Number(), b.member.Number()))
+	return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.member.Number(), b.member.Number()), cmp.Compare(a.task, b.task))
 }
 
 // recordOf returns the record of one place.

@@ -55,7 +55,7 @@ func TestViewFollowsAGroup(t *testing.T) {
 	if other, _ := v.Any("db-10"); len(other.Assignments) != 0 || other.Group != nil {
 		t.Errorf("of another instance: %+v", other)
 	}
-	mustSee(t, v, mustCommit(t, kv, NewChange().DeleteAssignment("h1", "db-1~2", mod).DropReport("h1", "db-1~2")))
+	mustSee(t, v, mustCommit(t, kv, NewChange().DeleteAssignment("h1", kurabe.InstanceID("db-1~2").Ref(), mod).DropReport("h1", kurabe.InstanceID("db-1~2").Ref())))
 	i, _ = v.Instance("db-1")
 	if _, there := i.AssignmentOf("db-1~2"); there || len(i.Assignments) != 3 || len(i.Reports) != 1 || i.Reports[0].Value.Instance != "db-1" {
 		t.Errorf("one server less: %+v", i)
@@ -64,7 +64,7 @@ func TestViewFollowsAGroup(t *testing.T) {
 	if i, _ := v.Any("db-1"); i.Group != nil || i.GroupMod != 0 || len(i.Assignments) != 0 || len(i.Reports) != 1 {
 		t.Errorf("after its deletion: %+v; want the report", i)
 	}
-	mustSee(t, v, mustCommit(t, kv, NewChange().DropReport("h1", "db-1")))
+	mustSee(t, v, mustCommit(t, kv, NewChange().DropReport("h1", kurabe.InstanceID("db-1").Ref())))
 	if _, ok := v.Any("db-1"); ok {
 		t.Error("something is left")
 	}
@@ -183,11 +183,11 @@ func TestUnreadableRecordsAreNotAbsent(t *testing.T) {
 		{"group", groupKey("db-1"), "{", true},
 		{"group without a writer", groupKey("db-1"), `{"instance":"db-1","epoch":3}`, true},
 		{"group of another instance", groupKey("db-1"), `{"instance":"db-2","writer":"db-2","last":1,"members":[{"id":"db-2"}]}`, true},
-		{"assignment", assignmentKey("h1", "db-1"), "{", true},
-		{"assignment of a standby", assignmentKey("h1", "db-1~2"), "{", true},
-		{"assignment of a server that cannot be", assignmentKey("h1", "db-1~x"), `{"host":"h1","instance":"db-1~x"}`, true},
-		{"assignment of the other server", assignmentKey("h1", "db-1"), `{"host":"h1","instance":"db-1~2"}`, true},
-		{"report", instanceReportKey("h1", "db-1~2"), "{", false},
+		{"assignment", assignmentKey("h1", kurabe.InstanceID("db-1").Ref()), "{", true},
+		{"assignment of a standby", assignmentKey("h1", kurabe.InstanceID("db-1~2").Ref()), "{", true},
+		{"assignment of a server that cannot be", assignmentKey("h1", kurabe.InstanceID("db-1~x").Ref()), `{"host":"h1","instance":"db-1~x"}`, true},
+		{"assignment of the other server", assignmentKey("h1", kurabe.InstanceID("db-1").Ref()), `{"host":"h1","instance":"db-1~2"}`, true},
+		{"report", reportKey("h1", kurabe.InstanceID("db-1~2").Ref()), "{", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kv := NewMemory()

@@ -1,28 +1,36 @@
 package store
 
-import "kurabe"
+import (
+	"errors"
+
+	"kurabe"
+)
 
 // Each record of a host has one writer, that host's agent, so nothing here is
 // compared: the newest report is the true one.
 
-// PutReport writes what a host sees of a server of an instance.
-func (c *Change) PutReport(r kurabe.InstanceReport) *Change {
-	return c.put(instanceReportKey(r.Host, r.Instance), r, string(r.Host), string(r.Instance))
+// PutReport writes what a host sees of a thing.
+func (c *Change) PutReport(r kurabe.Word) *Change {
+	e := r.Envelope()
+	return c.put(reportKey(e.Host, e.Ref), r, string(e.Host), e.ID)
 }
 
-// DropReport removes what a host said of a server of an instance.
-func (c *Change) DropReport(host kurabe.HostID, id kurabe.InstanceID) *Change {
-	return c.Delete(instanceReportKey(host, id))
+// DropReport removes what a host said of a thing.
+func (c *Change) DropReport(host kurabe.HostID, ref kurabe.Ref) *Change {
+	return c.Delete(reportKey(host, ref))
 }
 
-// PutSnapshotReport writes what a host sees of a snapshot.
-func (c *Change) PutSnapshotReport(r kurabe.SnapshotReport) *Change {
-	return c.put(snapshotReportKey(r.Host, r.Snapshot), r, string(r.Host), string(r.Snapshot))
+// PutAssignment writes an assignment that was read at mod, 0 for the first one.
+func (c *Change) PutAssignment(a kurabe.Word, mod int64) *Change {
+	e := a.Envelope()
+	key := assignmentKey(e.Host, e.Ref)
+	return c.Require(key, mod).put(key, a, string(e.Host), e.ID)
 }
 
-// DropSnapshotReport removes what a host said of a snapshot.
-func (c *Change) DropSnapshotReport(host kurabe.HostID, id kurabe.SnapshotID) *Change {
-	return c.Delete(snapshotReportKey(host, id))
+// DeleteAssignment removes an assignment that was read at mod.
+func (c *Change) DeleteAssignment(host kurabe.HostID, ref kurabe.Ref, mod int64) *Change {
+	key := assignmentKey(host, ref)
+	return c.Require(key, mod).Delete(key)
 }
 
 // PutHost writes what a host is and can do.
@@ -59,23 +67,25 @@ func (c *Change) PutCatalog(host kurabe.HostID, cat kurabe.Catalog) *Change {
 	return c.Put(key, value)
 }
 
-// DecodeAssignment reads an assignment's entry, for whoever watches a host's
-// assignments.
-func DecodeAssignment(e Entry) (kurabe.Assignment, error) { return decode[kurabe.Assignment](e) }
-
-// AssignmentOf says which server of an instance an assignment's key speaks of.
-func AssignmentOf(key string) (kurabe.HostID, kurabe.InstanceID, bool) {
-	p := parseKey(key)
-	return p.host, p.instance, p.kind == KindAssignment
+// DecodeAssignment reads an assignment's entry, for whoever watches a host's assignments.
+func DecodeAssignment(e Entry) (kurabe.Word, error) {
+	ref, ok := AssignmentOf(e.Key)
+	if !ok {
+		return nil, &CorruptError{Key: e.Key, Err: errors.New("it is no assignment")}
+	}
+	return kinds[ref.Kind].decode(e)
 }
 
-// DecodeSnapshotAssignment is DecodeAssignment for snapshots.
-func DecodeSnapshotAssignment(e Entry) (kurabe.SnapshotAssignment, error) {
-	return decode[kurabe.SnapshotAssignment](e)
-}
-
-// SnapshotAssignmentOf says which snapshot an assignment's key speaks of.
-func SnapshotAssignmentOf(key string) (kurabe.HostID, kurabe.SnapshotID, bool) {
-	p := parseKey(key)
-	return p.host, p.snapshot, p.kind == KindSnapshotAssignment
+// AssignmentOf says of what thing an assignment's key speaks.
+func AssignmentOf(key string) (kurabe.Ref, bool) {
+	switch p := parseKey(key); p.kind {
+	case KindAssignment:
+		return p.instance.Ref(), true
+	case KindSnapshotAssignment:
+		return p.snapshot.Ref(), true
+	case KindTask:
+		_, known := kinds[p.task] // of a later version otherwise
+		return kurabe.Ref{Kind: p.task, ID: string(p.instance)}, known
+	}
+	return kurabe.Ref{}, false
 }

@@ -26,6 +26,9 @@ type Instance struct {
 	// one host by the server's number.
 	Assignments []Record[kurabe.Assignment]
 	Reports     []Record[kurabe.InstanceReport]
+	// Tasks are what hosts do for it again and again, with what came of that.
+	Tasks       []Record[kurabe.Task]
+	TaskReports []Record[kurabe.TaskReport]
 	// Unreadable are the keys, sorted, of its spec, status, group and assignments that
 	// are there and do not decode. What else is here may then be old, or a part: nothing
 	// may be decided from it.
@@ -82,7 +85,7 @@ func (i *Instance) names() *map[string]int64     { return &i.Names }
 func (i *Instance) hasSpec() bool                { return i.Spec != nil }
 
 func (i *Instance) empty() bool {
-	return i.Spec == nil && i.Status == nil && i.Group == nil && len(i.Assignments) == 0 && len(i.Reports) == 0 &&
+	return i.Spec == nil && i.Status == nil && i.Group == nil && len(i.Assignments) == 0 && len(i.Reports) == 0 && len(i.Tasks) == 0 && len(i.TaskReports) == 0 &&
 		len(i.Names) == 0 && len(i.Unreadable) == 0
 }
 
@@ -165,18 +168,6 @@ func (c *Change) PutStatus(s kurabe.InstanceStatus, statusMod int64) *Change {
 	return c.Require(key, statusMod).put(key, s, string(s.ID))
 }
 
-// PutAssignment writes an assignment that was read at mod, 0 for the first one.
-func (c *Change) PutAssignment(a kurabe.Assignment, mod int64) *Change {
-	key := assignmentKey(a.Host, a.Instance)
-	return c.Require(key, mod).put(key, a, string(a.Host), string(a.Instance))
-}
-
-// DeleteAssignment removes the assignment of a server that was read at mod.
-func (c *Change) DeleteAssignment(host kurabe.HostID, id kurabe.InstanceID, mod int64) *Change {
-	key := assignmentKey(host, id)
-	return c.Require(key, mod).Delete(key)
-}
-
 // DeleteInstance removes every record of an instance but its reports, which
 // are their agents' to drop, and gives its names back. It conflicts when one of
 // them changed since i was read, or a group was made of it.
@@ -195,8 +186,11 @@ func (c *Change) DeleteInstance(i *Instance) *Change {
 	if i.Group != nil {
 		c.Delete(groupKey(i.ID))
 	}
+	for _, o := range i.Tasks {
+		c.DeleteAssignment(o.Value.Host, o.Value.Envelope().Ref, o.ModRevision)
+	}
 	for _, a := range i.Assignments {
-		c.DeleteAssignment(a.Value.Host, a.Value.Instance, a.ModRevision)
+		c.DeleteAssignment(a.Value.Host, a.Value.Instance.Ref(), a.ModRevision)
 	}
 	return c
 }

@@ -22,7 +22,10 @@ func (c *Change) DropCatalog(host kurabe.HostID, engine kurabe.EngineName, versi
 
 // RequireUnassigned demands that nothing was assigned to a host after revision.
 func (c *Change) RequireUnassigned(host kurabe.HostID, revision int64) *Change {
-	return c.RequireUnwritten(AssignmentPrefix(host), revision).RequireUnwritten(SnapshotAssignmentPrefix(host), revision)
+	for _, kind := range kurabe.Kinds {
+		c.RequireUnwritten(AssignmentPrefix(host, kind), revision)
+	}
+	return c
 }
 
 // PutJoinToken writes a token that was read at mod; 0 demands that there is none.

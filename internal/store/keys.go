@@ -24,6 +24,7 @@ const (
 	snapshotNames   = Root + "name/snapshot/"               // <name>: nameRecord; makes names unique
 	snapshotStatus  = Root + "status/snapshot/"             // <id>: SnapshotStatus; written by the planner
 	snapshotOrders  = Root + "snapshot-assignment/"         // <host>/<id>: SnapshotAssignment; written by the planner
+	tasks           = Root + "task/"                        // <kind>/<host>/<instance id>: Task; written by the planner
 	reports         = Root + "report/"                      // <host>/…; written by that host's agent
 	joinedHosts     = Root + "host/"                        // <host>: JoinedHost; written by the API
 	joinTokens      = Root + "join-token/"                  // <id>: JoinToken; written by the API
@@ -59,6 +60,8 @@ const (
 	KindSnapshotStatus
 	KindSnapshotAssignment
 	KindSnapshotReport
+	KindTask
+	KindTaskReport
 	KindHostReport
 	KindLogReport
 	KindCatalog
@@ -77,6 +80,7 @@ type keyParts struct {
 	instance kurabe.InstanceID // of an assignment or a report the id of the server, ID~2
 	snapshot kurabe.SnapshotID
 	host     kurabe.HostID
+	task     kurabe.Kind
 	name     string // of a group, instance or snapshot, or an event's seq
 	engine   kurabe.EngineName
 	version  string
@@ -99,30 +103,42 @@ func presenceKey(id kurabe.HostID) string           { return presences + string(
 // ServerElectionKey is held by the server that runs with the name of that host.
 func ServerElectionKey(id kurabe.HostID) string { return serverElections + string(id) }
 
-func assignmentKey(host kurabe.HostID, id kurabe.InstanceID) string {
-	return AssignmentPrefix(host) + string(id)
+// kindKeys says where the words about things of a kind are, and what they are.
+type kindKeys struct {
+	assignments string // before <host>/<id>
+	reports     string // after report/<host>/
+	decode      func(Entry) (kurabe.Word, error)
 }
 
-func instanceReportKey(host kurabe.HostID, id kurabe.InstanceID) string {
-	return InstanceReportPrefix(host) + string(id)
+var kinds = map[kurabe.Kind]kindKeys{
+	kurabe.KindServer:   {assignments, "/instance/", word[kurabe.Assignment]},
+	kurabe.KindSnapshot: {snapshotOrders, "/snapshot/", word[kurabe.SnapshotAssignment]},
+	kurabe.KindLogCheck: {tasks + string(kurabe.KindLogCheck) + "/", "/task/" + string(kurabe.KindLogCheck) + "/", word[kurabe.Task]},
+}
+
+func word[A kurabe.Word](e Entry) (kurabe.Word, error) { return decode[A](e) }
+
+// AssignmentPrefix is the prefix of the things of a kind assigned to a host, which its agent
+// watches, ThingReportPrefix of what the host reports of them.
+func AssignmentPrefix(host kurabe.HostID, kind kurabe.Kind) string {
+	return kinds[kind].assignments + string(host) + "/"
+}
+
+// ThingReportPrefix see AssignmentPrefix.
+func ThingReportPrefix(host kurabe.HostID, kind kurabe.Kind) string {
+	return reports + string(host) + kinds[kind].reports
+}
+
+func assignmentKey(host kurabe.HostID, ref kurabe.Ref) string {
+	return AssignmentPrefix(host, ref.Kind) + ref.ID
+}
+
+func reportKey(host kurabe.HostID, ref kurabe.Ref) string {
+	return ThingReportPrefix(host, ref.Kind) + ref.ID
 }
 
 // ReportPrefix is the prefix of everything that a host reports.
 func ReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/" }
-
-// InstanceReportPrefix is the prefix of what a host reports of its instances.
-func InstanceReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/instance/" }
-
-func snapshotAssignmentKey(host kurabe.HostID, id kurabe.SnapshotID) string {
-	return SnapshotAssignmentPrefix(host) + string(id)
-}
-
-func snapshotReportKey(host kurabe.HostID, id kurabe.SnapshotID) string {
-	return SnapshotReportPrefix(host) + string(id)
-}
-
-// SnapshotReportPrefix is the prefix of what a host reports of its snapshots.
-func SnapshotReportPrefix(host kurabe.HostID) string { return reports + string(host) + "/snapshot/" }
 
 func hostReportKey(host kurabe.HostID) string { return reports + string(host) + "/host" }
 
@@ -134,13 +150,6 @@ func CatalogPrefix(host kurabe.HostID) string { return reports + string(host) + 
 func catalogKey(host kurabe.HostID, engine kurabe.EngineName, version string) string {
 	return CatalogPrefix(host) + string(engine) + "/" + version
 }
-
-// AssignmentPrefix is the prefix of the instances assigned to a host, which its
-// agent watches.
-func AssignmentPrefix(host kurabe.HostID) string { return assignments + string(host) + "/" }
-
-// SnapshotAssignmentPrefix is AssignmentPrefix for snapshots.
-func SnapshotAssignmentPrefix(host kurabe.HostID) string { return snapshotOrders + string(host) + "/" }
 
 // parseKey takes a key apart.
 func parseKey(key string) keyParts {
@@ -173,6 +182,8 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindAssignment, host: kurabe.HostID(s[1]), instance: kurabe.InstanceID(s[2])}
 	case len(s) == 3 && s[0] == "snapshot-assignment":
 		return keyParts{kind: KindSnapshotAssignment, host: kurabe.HostID(s[1]), snapshot: kurabe.SnapshotID(s[2])}
+	case len(s) == 4 && s[0] == "task":
+		return keyParts{kind: KindTask, task: kurabe.Kind(s[1]), host: kurabe.HostID(s[2]), instance: kurabe.InstanceID(s[3])}
 	case len(s) >= 3 && s[0] == "report":
 		return parseReportKey(kurabe.HostID(s[1]), s[2:])
 	case len(s) == 3:
@@ -219,6 +230,8 @@ func parseReportKey(host kurabe.HostID, s []string) keyParts {
 		return keyParts{kind: KindInstanceReport, host: host, instance: kurabe.InstanceID(s[1])}
 	case len(s) == 2 && s[0] == "snapshot":
 		return keyParts{kind: KindSnapshotReport, host: host, snapshot: kurabe.SnapshotID(s[1])}
+	case len(s) == 3 && s[0] == "task":
+		return keyParts{kind: KindTaskReport, task: kurabe.Kind(s[1]), host: host, instance: kurabe.InstanceID(s[2])}
 	case len(s) == 3 && s[0] == "catalog":
 		return keyParts{kind: KindCatalog, host: host, engine: kurabe.EngineName(s[1]), version: s[2]}
 	}

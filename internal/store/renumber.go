@@ -28,6 +28,8 @@ func Renumber(e Entry, at time.Time) (value []byte, keep bool, err error) {
 		})
 	case KindSnapshotAssignment:
 		return renumbered(e, func(a *kurabe.SnapshotAssignment) { a.Generation += orders })
+	case KindTask:
+		return renumbered(e, func(d *kurabe.Task) { d.Generation += orders })
 	case KindGroup:
 		return renumbered(e, func(g *kurabe.Group) { g.Epoch += epochs })
 	}

@@ -11,7 +11,7 @@ func TestRenumber(t *testing.T) {
 	kv := NewMemory()
 	change := NewChange().
 		PutAssignment(kurabe.Assignment{Host: "h1", Instance: "db-1", Generation: 3, Role: &kurabe.Role{Epoch: 2, Source: &kurabe.Source{Epoch: 1}}}, 0).
-		PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: "snap-1", Generation: 4}, 0).
+		PutAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: "snap-1", Generation: 4}, 0).
 		PutJoinedHost(kurabe.JoinedHost{ID: "h2"}, 0).PutJoinToken(kurabe.JoinToken{ID: "t1"}, 0)
 	mod, err := change.Commit(t.Context(), kv)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestRenumber(t *testing.T) {
 	if len(view.joined) != 1 || len(view.presence)+len(view.tokens) != 0 || view.planner != "" {
 		t.Errorf("joined %v, presence %v, tokens %v, planner %q", view.joined, view.presence, view.tokens, view.planner)
 	}
-	if _, _, err := Renumber(Entry{Key: assignmentKey("h1", "db-1"), Value: []byte("x")}, time.Now()); err == nil {
+	if _, _, err := Renumber(Entry{Key: assignmentKey("h1", kurabe.InstanceID("db-1").Ref()), Value: []byte("x")}, time.Now()); err == nil {
 		t.Error("an unreadable assignment is restored")
 	}
 }

@@ -123,19 +123,6 @@ func (c *Change) PutSnapshotStatus(s kurabe.SnapshotStatus, statusMod int64) *Ch
 	return c.Require(key, statusMod).put(key, s, string(s.ID))
 }
 
-// PutSnapshotAssignment writes an assignment that was read at mod, 0 for the
-// first one.
-func (c *Change) PutSnapshotAssignment(a kurabe.SnapshotAssignment, mod int64) *Change {
-	key := snapshotAssignmentKey(a.Host, a.Snapshot)
-	return c.Require(key, mod).put(key, a, string(a.Host), string(a.Snapshot))
-}
-
-// DeleteSnapshotAssignment removes an assignment that was read at mod.
-func (c *Change) DeleteSnapshotAssignment(host kurabe.HostID, id kurabe.SnapshotID, mod int64) *Change {
-	key := snapshotAssignmentKey(host, id)
-	return c.Require(key, mod).Delete(key)
-}
-
 // DeleteSnapshot removes every record of a snapshot but its reports, which are
 // their agents' to drop, and gives its name back. It conflicts when one of them
 // changed since s was read.
@@ -152,7 +139,7 @@ func (c *Change) DeleteSnapshot(s *Snapshot) *Change {
 		c.Require(key, s.StatusMod).Delete(key)
 	}
 	for _, a := range s.Assignments {
-		c.DeleteSnapshotAssignment(a.Value.Host, s.ID, a.ModRevision)
+		c.DeleteAssignment(a.Value.Host, s.ID.Ref(), a.ModRevision)
 	}
 	return c
 }

@@ -27,8 +27,8 @@ func TestViewFollowsASnapshot(t *testing.T) {
 	}
 	mustSee(t, v, mustCommit(t, kv, NewChange().
 		PutSnapshotStatus(kurabe.SnapshotStatus{ID: "snap-1", State: kurabe.SnapshotAvailable}, 0).
-		PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h", Snapshot: "snap-1", Generation: 1}, 0).
-		PutSnapshotReport(kurabe.SnapshotReport{Host: "h", Snapshot: "snap-1", Generation: 1, Done: true})))
+		PutAssignment(kurabe.SnapshotAssignment{Host: "h", Snapshot: "snap-1", Generation: 1}, 0).
+		PutReport(kurabe.SnapshotReport{Host: "h", Snapshot: "snap-1", Generation: 1, Done: true})))
 	s, ok := v.SnapshotByName("b")
 	if !ok || s.ID != "snap-1" || s.Status.State != kurabe.SnapshotAvailable {
 		t.Fatalf("snapshot %+v", s)
@@ -49,7 +49,7 @@ func TestViewFollowsASnapshot(t *testing.T) {
 	if left := v.SnapshotLeftovers(); len(left) != 1 || left[0].ID != "snap-1" || len(left[0].Reports) != 1 {
 		t.Errorf("leftovers %+v; want the report", left)
 	}
-	mustSee(t, v, mustCommit(t, kv, NewChange().DropSnapshotReport("h", "snap-1").CreateSnapshot(snapshotSpec("snap-4", "b", "db-1"))))
+	mustSee(t, v, mustCommit(t, kv, NewChange().DropReport("h", kurabe.SnapshotID("snap-1").Ref()).CreateSnapshot(snapshotSpec("snap-4", "b", "db-1"))))
 	if _, ok := v.AnySnapshot("snap-1"); ok {
 		t.Error("something is left")
 	}
@@ -83,7 +83,7 @@ func TestSnapshotsAndInstancesAreLinked(t *testing.T) {
 		instances []kurabe.InstanceID
 		snapshots []kurabe.SnapshotID
 	}{
-		{"a snapshot's report", NewChange().PutSnapshotReport(kurabe.SnapshotReport{Host: "h", Snapshot: "snap-1"}),
+		{"a snapshot's report", NewChange().PutReport(kurabe.SnapshotReport{Host: "h", Snapshot: "snap-1"}),
 			[]kurabe.InstanceID{"db-1", "db-restored"}, []kurabe.SnapshotID{"snap-1", "snap-copy"}},
 		{"a copy's status", NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{ID: "snap-copy"}, 0),
 			[]kurabe.InstanceID{"db-1"}, []kurabe.SnapshotID{"snap-1", "snap-copy"}},

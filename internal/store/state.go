@@ -88,7 +88,7 @@ func (s *state) put(e Entry) touch {
 
 func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 	switch p.kind {
-	case KindInstanceSpec, KindInstanceStatus, KindGroup, KindAssignment, KindInstanceReport:
+	case KindInstanceSpec, KindInstanceStatus, KindGroup, KindAssignment, KindInstanceReport, KindTask, KindTaskReport:
 		return s.putInstance(p, e)
 	case KindInstanceName:
 		owners, err := s.instances.putName(p.name, e)
@@ -169,7 +169,7 @@ func (s *state) remove(key string) touch {
 	delete(s.corrupt, key)
 	p := parseKey(key)
 	switch p.kind {
-	case KindInstanceSpec, KindInstanceStatus, KindGroup, KindAssignment, KindInstanceReport:
+	case KindInstanceSpec, KindInstanceStatus, KindGroup, KindAssignment, KindInstanceReport, KindTask, KindTaskReport:
 		return s.removeInstance(p, key)
 	case KindInstanceName:
 		return touch{instances: s.instances.removeName(p.name)}

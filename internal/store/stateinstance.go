@@ -79,6 +79,18 @@ func (i *Instance) put(p keyParts, e Entry) error {
 			return err
 		}
 		i.Reports = withRecord(i.Reports, Record[kurabe.InstanceReport]{r, e.ModRevision}, reportedBy)
+	case KindTask:
+		o, err := decode[kurabe.Task](e)
+		if err != nil {
+			return err
+		}
+		i.Tasks = withRecord(i.Tasks, Record[kurabe.Task]{o, e.ModRevision}, orderedOf)
+	case KindTaskReport:
+		r, err := decode[kurabe.TaskReport](e)
+		if err != nil {
+			return err
+		}
+		i.TaskReports = withRecord(i.TaskReports, Record[kurabe.TaskReport]{r, e.ModRevision}, doneBy)
 	}
 	return nil
 }
@@ -117,9 +129,13 @@ func (s *state) removeInstance(p keyParts, key string) touch {
 	case KindGroup:
 		next.Group, next.GroupMod = nil, 0
 	case KindAssignment:
-		next.Assignments = withoutRecord(next.Assignments, placeOf{p.host, p.instance}, assignedTo)
+		next.Assignments = withoutRecord(next.Assignments, placeOf{host: p.host, member: p.instance}, assignedTo)
 	case KindInstanceReport:
-		next.Reports = withoutRecord(next.Reports, placeOf{p.host, p.instance}, reportedBy)
+		next.Reports = withoutRecord(next.Reports, placeOf{host: p.host, member: p.instance}, reportedBy)
+	case KindTask:
+		next.Tasks = withoutRecord(next.Tasks, placeOf{host: p.host, task: p.task}, orderedOf)
+	case KindTaskReport:
+		next.TaskReports = withoutRecord(next.TaskReports, placeOf{host: p.host, task: p.task}, doneBy)
 	}
 	next.Unreadable = withoutKey(next.Unreadable, key)
 	return s.swapInstance(next)

@@ -110,7 +110,7 @@ func TestViewFollowsAnInstance(t *testing.T) {
 	if _, taken := v.NameOwner("b"); taken {
 		t.Error("the name was not given back")
 	}
-	mustSee(t, v, mustCommit(t, kv, NewChange().DropReport("h1", "db-1")))
+	mustSee(t, v, mustCommit(t, kv, NewChange().DropReport("h1", kurabe.InstanceID("db-1").Ref())))
 	if _, ok := v.Any("db-1"); ok {
 		t.Error("something is left")
 	}
@@ -327,9 +327,9 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	case 10:
 		c.PutSnapshotStatus(kurabe.SnapshotStatus{ID: snap, SpecRevision: seq}, 0)
 	case 11:
-		c.PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: host, Snapshot: snap, Source: kurabe.SnapshotSource{Instance: id}}, 0)
+		c.PutAssignment(kurabe.SnapshotAssignment{Host: host, Snapshot: snap, Source: kurabe.SnapshotSource{Instance: id}}, 0)
 	case 12:
-		c.PutSnapshotReport(kurabe.SnapshotReport{Host: host, Snapshot: snap, Generation: kurabe.Generation(seq)})
+		c.PutReport(kurabe.SnapshotReport{Host: host, Snapshot: snap, Generation: kurabe.Generation(seq)})
 	case 13:
 		takeName(c, snapshotNameKey("rds:"+name), "rds:"+name, snap)
 	case 14:

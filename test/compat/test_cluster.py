@@ -139,7 +139,7 @@ def test_life_of_a_parameter_group(rds, server, family, engine):
     assert server.cli("describe-db-cluster-parameter-groups", "--db-cluster-parameter-group-name", name)["DBClusterParameterGroups"]
     defaults = rds.describe_engine_default_cluster_parameters(DBParameterGroupFamily=family)["EngineDefaults"]
     assert defaults["Parameters"] and server.cli("describe-engine-default-cluster-parameters", "--db-parameter-group-family", family)
-    refused("InvalidDBParameterGroupState", "default group", rds.delete_db_cluster_parameter_group, DBClusterParameterGroupName=f"default.{family}")
+    refused("InvalidDBParameterGroupState", "Default DBParameterGroup cannot be deleted", rds.delete_db_cluster_parameter_group, DBClusterParameterGroupName=f"default.{family}")
     for group in (name, f"{name}2"):
         rds.delete_db_cluster_parameter_group(DBClusterParameterGroupName=group)
     server.cli("delete-db-cluster-parameter-group", "--db-cluster-parameter-group-name", f"{name}3")

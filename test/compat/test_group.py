@@ -106,9 +106,10 @@ def test_parameter_group_errors(rds, group, family, engine):
         )
     with pytest.raises(fails.ClientError, match="InvalidParameterValue"):
         rds.create_db_parameter_group(DBParameterGroupName="x", DBParameterGroupFamily="oracle-ee-19", Description="d")
-    for refused in (rds.delete_db_parameter_group, lambda **w: rds.reset_db_parameter_group(ResetAllParameters=True, **w)):
-        with pytest.raises(fails.InvalidDBParameterGroupStateFault):
-            refused(DBParameterGroupName=f"default.{family}")
+    with pytest.raises(fails.InvalidDBParameterGroupStateFault):
+        rds.delete_db_parameter_group(DBParameterGroupName=f"default.{family}")
+    with pytest.raises(fails.ClientError, match="Cannot modify a default parameter group"):
+        rds.reset_db_parameter_group(ResetAllParameters=True, DBParameterGroupName=f"default.{family}")
     static, fixed = engine.static[0], {"postgres": "fsync", "mariadb": "datadir"}[engine.name]
     for name, value, method, said in [
         (static, engine.static[1], "immediate", "static parameter"), (fixed, "0", "pending-reboot", "cannot be modified"),
@@ -214,3 +215,17 @@ def test_tags_of_unknown_resources(rds):
         ):
             with pytest.raises(rds.exceptions.ClientError, match="NotFound|InvalidParameterValue"):
                 call(resource)
+
+
+def test_numbers_of_enumerations(rds, group, engine):
+    """An enumeration takes the notations that its engine takes, and no others."""
+    name, taken, refused = {
+        "mariadb": ("event_scheduler", ["1", "ON", "0"], ["7", "-1", "maybe"]),
+        "postgres": ("synchronous_commit", ["1", "true", "on", "off"], ["7", "perhaps"]),
+    }[engine.name]
+    for value in taken:
+        set_one(rds, group, name, value, "immediate")
+        assert parameters(rds, group)[name]["ParameterValue"] == value
+    for value in refused:
+        with pytest.raises(rds.exceptions.ClientError, match=f"Invalid parameter value: {value} for: {name}"):
+            set_one(rds, group, name, value, "immediate")

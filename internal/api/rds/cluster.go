@@ -98,7 +98,7 @@ func (s *Service) describeDBClusters(_ context.Context, in *rds.DescribeDBCluste
 	}
 	list, next := s.clusters().Instances(filter, after, max)
 	if len(list) == 0 && name != "" { // it is there, but another filter does not match it
-		return nil, kurabe.Errorf(kurabe.CodeClusterNotFound, "DBCluster %s not found.", strings.ToLower(name))
+		return nil, kurabe.Errorf(kurabe.CodeClusterNotFound, kurabe.WordsClusterNotFound, strings.ToLower(name))
 	}
 	return &rds.DescribeDBClustersOutput{
 		DBClusters: mapped(list, func(i control.Instance) types.DBCluster { return *s.cluster(i) }), Marker: packMarker(next),

@@ -73,11 +73,11 @@ func TestOrderableByRealClient(t *testing.T) {
 // The largest throughput that is told is the largest that is taken.
 func TestThroughputMax(t *testing.T) {
 	s := kurabe.InstanceSettings{StorageType: "gp3", StorageGiB: 400, ThroughputMiB: gp3ThroughputMax}
-	if err := s.CompleteStorage(); err != nil {
+	if err := s.CompleteStorage(kurabe.Postgres); err != nil {
 		t.Error(err)
 	}
 	s.ThroughputMiB++
-	if s.CompleteStorage() == nil {
+	if s.CompleteStorage(kurabe.Postgres) == nil {
 		t.Error("more is taken")
 	}
 }

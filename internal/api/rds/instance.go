@@ -86,7 +86,7 @@ func (s *Service) describeDBInstances(_ context.Context, in *rds.DescribeDBInsta
 	list, next := s.c.Instances(filter, after, max)
 	if len(list) == 0 && name != "" {
 		if absent == nil { // it is there, but another filter does not match it
-			absent = kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", strings.ToLower(name))
+			absent = kurabe.Errorf(kurabe.CodeInstanceNotFound, kurabe.WordsInstanceNotFound, strings.ToLower(name))
 		}
 		return nil, absent
 	}
@@ -167,9 +167,9 @@ func (s *Service) deleteDBInstance(ctx context.Context, in *rds.DeleteDBInstance
 func checkFinalSnapshot(skip *bool, name string) error {
 	switch {
 	case isTrue(skip) && name != "":
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier can not be specified when deleting with SkipFinalSnapshot")
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsSkippedSnapshot)
 	case !isTrue(skip) && name == "":
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "FinalDBSnapshotIdentifier is required unless SkipFinalSnapshot is specified.")
+		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsFinalSnapshot)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (s *Service) copyDBSnapshot(ctx context.Context, in *rds.CopyDBSnapshotInpu
 		return nil, err
 	}
 	if group := str(in.OptionGroupName); group != "" && group != from.Spec.OptionGroup {
-		return nil, kurabe.Errorf(kurabe.CodeOptionGroupNotFound, "Specified OptionGroupName: %s not found.", group)
+		return nil, kurabe.Errorf(kurabe.CodeOptionGroupNotFound, kurabe.WordsOptionGroupNotFound, group)
 	}
 	m, err := s.c.CopySnapshot(ctx, from.Spec.Name, str(in.TargetDBSnapshotIdentifier), tagsOf(in.Tags), isTrue(in.CopyTags))
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Service) modifyDBSnapshot(ctx context.Context, in *rds.ModifyDBSnapshot
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "EngineVersion cannot be honoured: a snapshot keeps the files of version %s; restore it and modify the EngineVersion of the instance", m.Spec.Source.Settings.EngineVersion)
 	}
 	if group := str(in.OptionGroupName); group != "" && group != m.Spec.OptionGroup {
-		return nil, kurabe.Errorf(kurabe.CodeOptionGroupNotFound, "Specified OptionGroupName: %s not found.", group)
+		return nil, kurabe.Errorf(kurabe.CodeOptionGroupNotFound, kurabe.WordsOptionGroupNotFound, group)
 	}
 	return &rds.ModifyDBSnapshotOutput{DBSnapshot: s.snapshot(m)}, nil
 }

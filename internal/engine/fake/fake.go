@@ -262,3 +262,28 @@ func (e *Engine) Left(id kurabe.InstanceID) bool {
 	i, ok := e.instances[id]
 	return ok && (i.o.Home || i.o.Running || i.o.LimitsGroup)
 }
+
+// What an Engine does not do; beds that need it have engines of their own.
+
+// Tidy has no logs to tidy.
+func (e *Engine) Tidy(context.Context, kurabe.Assignment) error { return nil }
+
+// Reserve knows none.
+func (e *Engine) Reserve() (engine.Reserve, error) { return nil, errNone }
+
+// CountWaits does not tell.
+func (e *Engine) CountWaits(kurabe.Assignment) (engine.WaitCounter, error) { return nil, nil }
+
+// Feed brings no copy.
+func (e *Engine) Feed(context.Context, kurabe.Assignment, engine.Ask) error { return errNone }
+
+// OpenLog knows no log.
+func (e *Engine) OpenLog(context.Context, kurabe.Assignment) (engine.Log, error) { return nil, errNone }
+
+// HoldLog holds none.
+func (e *Engine) HoldLog(context.Context, kurabe.Assignment, kurabe.LogPosition) error { return nil }
+
+// DropLog has none to drop.
+func (e *Engine) DropLog(context.Context, kurabe.Assignment) error { return nil }
+
+var errNone = errors.New("fake: there is none")

@@ -86,3 +86,14 @@ func (s *Snapshots) Scratch() int {
 	defer s.mu.Unlock()
 	return len(s.scratch)
 }
+
+// Archives has no repository.
+func (s *Snapshots) Archives() bool { return false }
+
+// Archived see Archives.
+func (s *Snapshots) Archived(kurabe.SnapshotID) (bool, error) { return false, nil }
+
+// Archive see Archives.
+func (s *Snapshots) Archive(context.Context, kurabe.SnapshotID, func(done, total int64)) error {
+	return errNone
+}

@@ -104,23 +104,15 @@ func (f *follower) until(t *testing.T, want map[string]kurabe.Generation) {
 			if u.Full {
 				f.have, f.full = map[string]kurabe.Generation{}, true
 			}
-			for _, a := range u.Assignments {
-				if a.Host != host {
-					t.Fatalf("assignment of %s", a.Host)
+			for _, a := range u.Orders {
+				e := a.Envelope()
+				if e.Host != host {
+					t.Fatalf("assignment of %s", e.Host)
 				}
-				f.have[string(a.Instance)] = a.Generation
+				f.have[e.ID] = e.Generation
 			}
-			for _, a := range u.Snapshots {
-				if a.Host != host {
-					t.Fatalf("assignment of %s", a.Host)
-				}
-				f.have[string(a.Snapshot)] = a.Generation
-			}
-			for _, id := range u.Withdrawn {
-				delete(f.have, string(id))
-			}
-			for _, id := range u.WithdrawnSnapshots {
-				delete(f.have, string(id))
+			for _, ref := range u.Withdrawn {
+				delete(f.have, ref.ID)
 			}
 		case <-ctx.Done():
 			t.Fatalf("have %v; want %v", f.have, want)
@@ -140,12 +132,12 @@ func testAssignments(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	f.until(t, map[string]kurabe.Generation{"db-1": 1})
 	second := mustCommit(t, kv, store.NewChange().PutAssignment(assignment("db-1", 2), first).PutAssignment(assignment("db-2", 1), 0))
 	f.until(t, map[string]kurabe.Generation{"db-1": 2, "db-2": 1})
-	mustCommit(t, kv, store.NewChange().DeleteAssignment(host, "db-2", second))
+	mustCommit(t, kv, store.NewChange().DeleteAssignment(host, kurabe.InstanceID("db-2").Ref(), second))
 	f.until(t, map[string]kurabe.Generation{"db-1": 2})
 	// Servers of one instance are told of as any two are: the end of one is not the other's.
 	standby := mustCommit(t, kv, store.NewChange().PutAssignment(assignment("db-1~2", 1), 0))
 	f.until(t, map[string]kurabe.Generation{"db-1": 2, "db-1~2": 1})
-	mustCommit(t, kv, store.NewChange().DeleteAssignment(host, "db-1~2", standby))
+	mustCommit(t, kv, store.NewChange().DeleteAssignment(host, kurabe.InstanceID("db-1~2").Ref(), standby))
 	f.until(t, map[string]kurabe.Generation{"db-1": 2})
 }
 
@@ -159,7 +151,7 @@ func testCompacted(t *testing.T, kv *store.Memory, link hostlink.Link) {
 		want[id] = kurabe.Generation(n)
 		kv.Compact(rev) // while the link may not have read it
 		id = fmt.Sprintf("snap-%02d", n)
-		kv.Compact(mustCommit(t, kv, store.NewChange().PutSnapshotAssignment(snapshot(id, n), 0)))
+		kv.Compact(mustCommit(t, kv, store.NewChange().PutAssignment(snapshot(id, n), 0)))
 		want[id] = kurabe.Generation(n)
 	}
 	f.until(t, want)
@@ -193,8 +185,8 @@ func testReports(t *testing.T, kv *store.Memory, link hostlink.Link) {
 	if i, ok := view.Any("db-1"); !ok || len(i.Reports) != 2 || i.Reports[1].Value.Role.Epoch != 7 {
 		t.Errorf("reports of two servers: %+v", i)
 	}
-	eventually(t, func() error { return link.DropReport(ctx, host, "db-1~2") })
-	eventually(t, func() error { return link.DropReport(ctx, host, "db-1") })
+	eventually(t, func() error { return link.DropReport(ctx, host, kurabe.InstanceID("db-1~2").Ref()) })
+	eventually(t, func() error { return link.DropReport(ctx, host, kurabe.InstanceID("db-1").Ref()) })
 	see(t, kv, view)
 	if i, ok := view.Any("db-1"); !ok || len(i.Reports) != 0 {
 		t.Errorf("after the drop: %+v", i)

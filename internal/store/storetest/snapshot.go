@@ -44,8 +44,8 @@ func testSnapshots(t *testing.T, kv store.KV, _ Backend) {
 	second.Name = "other"
 	conflict("one beyond a quota counted before", store.NewChange().RequireSnapshotsUnwritten(before).CreateSnapshot(second))
 	see(store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{ID: "snap-1", State: kurabe.SnapshotCreating}, 0).
-		PutSnapshotAssignment(kurabe.SnapshotAssignment{Host: "h", Snapshot: "snap-1", Generation: 1, Source: spec.Source}, 0).
-		PutSnapshotReport(kurabe.SnapshotReport{Host: "h", Snapshot: "snap-1", Done: true}))
+		PutAssignment(kurabe.SnapshotAssignment{Host: "h", Snapshot: "snap-1", Generation: 1, Source: spec.Source}, 0).
+		PutReport(kurabe.SnapshotReport{Host: "h", Snapshot: "snap-1", Done: true}))
 	s, ok := view.SnapshotByName(name)
 	if !ok || s.Status == nil || len(s.Assignments) != 1 || len(s.Reports) != 1 {
 		t.Fatalf("snapshot %+v", s)
@@ -55,7 +55,7 @@ func testSnapshots(t *testing.T, kv store.KV, _ Backend) {
 	conflict("a deletion of what was read before", store.NewChange().DeleteSnapshot(s))
 	s, _ = view.Snapshot("snap-1")
 	see(store.NewChange().DeleteSnapshot(s))
-	see(store.NewChange().DropSnapshotReport("h", "snap-1"))
+	see(store.NewChange().DropReport("h", kurabe.SnapshotID("snap-1").Ref()))
 	if left, _, err := kv.List(ctx, store.Root); err != nil || len(left) != 0 {
 		t.Errorf("left are %v, %v", left, err)
 	}

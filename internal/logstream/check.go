@@ -1,0 +1,91 @@
+package logstream
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/logkey"
+)
+
+// checkBytesPerSecond bounds how fast a check reads the repository.
+const checkBytesPerSecond = 16 << 20
+
+// Check reads all of the log of an instance that is in the repository and compares its
+// checksums. A piece that is missing or damaged when it is read twice belongs to no run from
+// then on, so that nothing claims to reach over it.
+func (s *Store) Check(ctx context.Context, id kurabe.InstanceID) (kurabe.TaskResult, error) {
+	var result kurabe.TaskResult
+	repo, err := s.cfg.Repository()
+	if err != nil {
+		return result, fmt.Errorf("check the log of %s: %w", id, err)
+	}
+	inst, ok := s.find(id)
+	if !ok {
+		return result, nil
+	}
+	var parts []*plan
+	s.mu.Lock()
+	for _, r := range inst.runs {
+		p := &plan{id: id, folder: r.folder, repo: repo}
+		for _, x := range r.pieces {
+			if x.pushed {
+				p.pieces = append(p.pieces, *x)
+			}
+		}
+		parts = append(parts, p)
+	}
+	s.mu.Unlock()
+	pieces, bytes := 0, int64(0)
+	for _, p := range parts {
+		for _, x := range p.pieces {
+			x.path = "" // the repository is to be read
+			err := p.copyPiece(ctx, x, x.End-x.Start, io.Discard)
+			if isDamage(err) { // once, it may have happened on the way
+				err = p.copyPiece(ctx, x, x.End-x.Start, io.Discard)
+			}
+			if isDamage(err) {
+				var lost bool
+				if lost, err = s.lose(ctx, inst, p, x, err); lost {
+					result.Problems = append(result.Problems, kurabe.TaskProblem{From: x.From.At, Text: fmt.Sprintf("piece %s is missing or damaged", x.span)})
+				}
+			}
+			if err != nil {
+				return result, fmt.Errorf("check the log of %s: %w", id, err)
+			}
+			pieces, bytes = pieces+1, bytes+x.End-x.Start
+			wait(ctx, time.Duration(x.End-x.Start)*time.Second/checkBytesPerSecond)
+		}
+	}
+	result.Summary = fmt.Sprintf("%d pieces with %d bytes were read", pieces, bytes)
+	return result, ctx.Err()
+}
+
+// lose takes a damaged piece out of its run; false when Trim was faster. Its marks go from the
+// repository, without which nobody learns of it again.
+func (s *Store) lose(ctx context.Context, inst *instance, p *plan, x piece, why error) (bool, error) {
+	if err := inst.change.take(ctx); err != nil {
+		return false, err
+	}
+	defer inst.change.give()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost := false
+	for _, r := range inst.runs {
+		for _, o := range r.pieces {
+			if r.folder == p.folder && o.span == x.span && o.pushed {
+				o.dropped, lost = true, true
+			}
+		}
+	}
+	if !lost {
+		return false, nil
+	}
+	s.logger(inst).Error("a piece of the stored log is damaged", logkey.Error, why)
+	if err := s.mendLocked(inst, p.folder, nil); err != nil {
+		return true, err
+	}
+	return true, p.repo.Delete(ctx, p.name(x)+marksSuffix)
+}

@@ -1,0 +1,68 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/plan"
+)
+
+// TestLogCheck: the host of the writer is to check the log once a day, while one is kept; what
+// it found is told once, with the time that cannot be restored any more.
+func TestLogCheck(t *testing.T) {
+	s := newSim(t)
+	s.w.Spec.Now.RetentionDays = 7
+	s.settle()
+	ask := func(after time.Duration) plan.Result {
+		t.Helper()
+		s.w.Now = s.w.Now.Add(after)
+		r := plan.Next(s.w)
+		if r.Status != nil {
+			s.w.Status = r.Status
+		}
+		return r
+	}
+	told := func(r plan.Result) (all []string) {
+		for _, e := range r.Events {
+			if e.ID == "KURABE-EVENT-0071" {
+				all = append(all, e.Message)
+			}
+		}
+		return all
+	}
+	if r := ask(time.Minute); len(r.Tasks) > 0 {
+		t.Fatalf("of an instance that is new: %+v", r.Tasks)
+	}
+	r := ask(25 * time.Hour)
+	if len(r.Tasks) != 1 || r.Tasks[0].Kind != kurabe.KindLogCheck || r.Tasks[0].Host != s.w.Assignment.Host || r.Tasks[0].Generation != 1 {
+		t.Fatalf("after a day: %+v", r.Tasks)
+	}
+	s.w.Tasks = r.Tasks
+	if r := ask(48 * time.Hour); len(r.Tasks)+len(r.TasksGone) > 0 {
+		t.Fatalf("while it is being done: %+v", r)
+	}
+	from := s.w.Now.Add(-time.Hour)
+	s.w.Backups = []plan.Backup{{ID: "snap-1", State: kurabe.SnapshotAvailable, TakenAt: from, UsableAt: from.Add(30 * time.Minute)}}
+	s.w.TaskReports = []kurabe.TaskReport{{Task: s.w.Tasks[0], Done: true, TaskResult: kurabe.TaskResult{Problems: []kurabe.TaskProblem{{From: from, Text: "piece X is missing or damaged"}}}}}
+	all := told(ask(time.Minute))
+	if len(all) != 1 || !strings.Contains(all[0], "no moment after "+from.UTC().Format(time.RFC3339)+" and before "+from.Add(30*time.Minute).UTC().Format(time.RFC3339)) {
+		t.Fatalf("told %q", all)
+	}
+	if all := told(ask(time.Minute)); len(all) > 0 {
+		t.Fatalf("told again: %q", all)
+	}
+	if r := ask(25 * time.Hour); len(r.Tasks) != 1 || r.Tasks[0].Generation != 2 {
+		t.Fatalf("after another day: %+v", r.Tasks)
+	}
+	s.w.Tasks[0].Host = "elsewhere" // its writer has moved
+	if r := ask(time.Minute); len(r.TasksGone) != 1 || r.TasksGone[0].Host != "elsewhere" || len(r.Tasks) != 1 || r.Tasks[0].Generation != 2 {
+		t.Fatalf("after a move: %+v", r)
+	}
+	s.w.Status.Applied.RetentionDays, s.w.Spec.Now.RetentionDays = 0, 0
+	s.w.Spec.Revision++
+	if r := ask(time.Minute); len(r.TasksGone) != 1 || len(r.Tasks) > 0 {
+		t.Fatalf("without a log: %+v", r)
+	}
+}
