@@ -96,7 +96,7 @@ var rooms = []room{
 	{"test/...", []string{"*"}, []string{"*"}, "tests from the outside"},
 }
 
-// guard keeps one import path to a few rooms. Tests may use os/exec everywhere.
+// guard keeps one import path to a few rooms. Tests and suites may use os/exec everywhere.
 type guard struct {
 	prefix string
 	rooms  []string

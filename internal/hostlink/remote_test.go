@@ -147,7 +147,7 @@ func TestRemote(t *testing.T) { hostlinktest.Run(t, remote) }
 
 func TestFaultyRemote(t *testing.T) {
 	hostlinktest.Run(t, func(t *testing.T, kv store.KV, signer hostlink.Signer) hostlink.Link {
-		return hostlink.NewFaulty(remote(t, kv, signer), hostlink.Faults{DropRequest: 0.3, DropAnswer: 0.3, Duplicate: 0.3, Cut: 0.5}, 1)
+		return hostlinktest.NewFaulty(remote(t, kv, signer), hostlinktest.Faults{DropRequest: 0.3, DropAnswer: 0.3, Duplicate: 0.3, Cut: 0.5}, 1)
 	})
 }
 
