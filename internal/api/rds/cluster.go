@@ -29,7 +29,7 @@ func (s *Service) clusterRows() []row {
 
 // clusterOp is an action that answers with the errors of clusters.
 func clusterOp[In, Out any](name string, handle func(context.Context, *In) (*Out, error)) row {
-	return api.Op(name, func(ctx context.Context, in *In) (*Out, error) {
+	return api.Write(name, func(ctx context.Context, in *In) (*Out, error) {
 		out, err := handle(ctx, in)
 		return out, control.AsCluster(err)
 	})
@@ -45,7 +45,7 @@ var createClusterHonours = names("DBClusterIdentifier", "DBClusterInstanceClass"
 	"Tags", "TagSpecifications")
 
 func (s *Service) createDBCluster(ctx context.Context, in *rds.CreateDBClusterInput) (*rds.CreateDBClusterOutput, error) {
-	if err := refuse(in, createClusterHonours); err != nil {
+	if err := s.refuse(in, createClusterHonours); err != nil {
 		return nil, err
 	}
 	if str(in.DBClusterInstanceClass) == "" {
@@ -111,7 +111,7 @@ var modifyClusterHonours = names("DBClusterIdentifier", "ApplyImmediately", "All
 	"CACertificateIdentifier", "NewDBClusterIdentifier")
 
 func (s *Service) modifyDBCluster(ctx context.Context, in *rds.ModifyDBClusterInput) (*rds.ModifyDBClusterOutput, error) {
-	if err := refuse(in, modifyClusterHonours); err != nil {
+	if err := s.refuse(in, modifyClusterHonours); err != nil {
 		return nil, err
 	}
 	var password *logkey.Secret

@@ -15,9 +15,9 @@ import (
 // replicaRows are the actions on read replicas.
 func (s *Service) replicaRows() []row {
 	return []row{
-		api.Op("CreateDBInstanceReadReplica", s.createDBInstanceReadReplica),
-		api.Op("PromoteReadReplica", s.promoteReadReplica),
-		api.Op("SwitchoverReadReplica", s.switchoverReadReplica),
+		api.Write("CreateDBInstanceReadReplica", s.createDBInstanceReadReplica),
+		api.Write("PromoteReadReplica", s.promoteReadReplica),
+		api.Write("SwitchoverReadReplica", s.switchoverReadReplica),
 	}
 }
 
@@ -27,7 +27,7 @@ var replicaHonours = names("DBInstanceIdentifier", "SourceDBInstanceIdentifier",
 	"Tags", "TagSpecifications", "SourceRegion", "PreSignedUrl")
 
 func (s *Service) createDBInstanceReadReplica(ctx context.Context, in *rds.CreateDBInstanceReadReplicaInput) (*rds.CreateDBInstanceReadReplicaOutput, error) {
-	if err := refuse(in, replicaHonours); err != nil {
+	if err := s.refuse(in, replicaHonours); err != nil {
 		return nil, err
 	}
 	if region := str(in.SourceRegion); region != "" && region != s.c.Region {
