@@ -65,6 +65,11 @@ type InstanceReport struct {
 	StartedAt     time.Time `json:"startedAt,omitzero"`
 	EngineVersion string    `json:"engineVersion,omitempty"`
 
+	// Mute is since when the server, which has answered, does not answer any more; Answers says
+	// that it does. Neither: nobody knows yet.
+	Mute    time.Time `json:"mute,omitzero"`
+	Answers bool      `json:"answers,omitempty"`
+
 	// Crashes and OOMKills count since the instance was made; LastCrash is the
 	// newest one's last words.
 	Crashes   int64  `json:"crashes"`

@@ -86,6 +86,8 @@ type InstanceStatus struct {
 	SeenCrashes  int64  `json:"seenCrashes"`
 	SeenOOMKills int64  `json:"seenOOMKills"`
 	SeenFailure  string `json:"seenFailure,omitempty"`
+	// SeenMute is since when the server does not answer, as was told; zero once it does.
+	SeenMute time.Time `json:"seenMute,omitzero"`
 	// SeenWaits are what was told of the other servers: why each does not get on.
 	SeenWaits    map[InstanceID]string `json:"seenWaits,omitempty"`
 	StorageAlarm int                   `json:"storageAlarm"` // percent last announced: 0, 90, 100

@@ -3,35 +3,29 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"reflect"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/watch"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
 
-// roleWatch looks at one process of a server of a group until it is cancelled. The worker
-// begins and ends it and reads what it has seen, and waits for it never: the server may
-// hang.
+// roleWatch looks at one process of a server until its watch ends. The worker begins and ends
+// it and reads what it has seen, and waits for it never: the server may hang.
 type roleWatch struct {
 	worker  *worker
 	engine  engine.Engine
-	pid     int
 	process string // its identity, see engine.Observation
+	alone   bool   // it is in no group: all that is asked is whether it answers
 	cancel  context.CancelFunc
-	poked   chan struct{} // capacity 1: look now
-	proves  atomic.Bool   // its followers are to be asked whether they follow now
-
-	// The session belongs to the goroutine of run.
-	session engine.Watcher // nil: none is open
-	of      kurabe.Role    // of the assignment that it was opened with
+	poke    func()      // look now: something was done to the server
+	proves  atomic.Bool // its followers are to be asked whether they follow now
+	told    roleNews    // of the goroutine that looks
 
 	mu    sync.Mutex // guards the rest
 	sight sight
@@ -47,23 +41,25 @@ type roleWatch struct {
 	await  context.CancelFunc
 }
 
-// watchRole has a running server of a group looked at, and no other, and adds what was
-// seen to an observation. Only the worker's goroutine calls it.
+// watchRole has a running server looked at, and no other, and adds what was seen of one of a
+// group to an observation. Only the worker's goroutine calls it.
 func (w *worker) watchRole(ctx context.Context, a kurabe.Assignment, o *engine.Observation) {
 	w.keepWatch(ctx, a, *o)
-	if w.role == nil {
+	if w.role == nil || w.role.alone {
 		return
 	}
 	w.role.settle(settled{o.WaitsFor(), o.SeenTo()})
 	o.Role, o.Covered = w.role.view(), w.role.report(a.Role.Followers).Covered
 }
 
+// keepWatch: one that is in no group is looked at when it serves, and by another watch once it
+// is in one.
 func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Observation) {
 	process := ""
-	if a.Role != nil && o.Running {
+	if a.Role != nil && o.Running || o.Serving() && a.Goal == kurabe.GoalRunning {
 		process = o.Process
 	}
-	if w.role != nil && w.role.process != process {
+	if w.role != nil && (w.role.process != process || w.role.alone != (a.Role == nil)) {
 		w.role.cancel()
 		w.role = nil
 		w.watched.Store(nil)
@@ -72,113 +68,92 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	g := &roleWatch{worker: w, engine: w.agent.Engines[a.Engine], pid: o.PID, process: process, cancel: cancel, poked: make(chan struct{}, 1)}
+	g := &roleWatch{worker: w, engine: w.agent.Engines[a.Engine], process: process, alone: a.Role == nil, cancel: cancel}
+	g.sight.alone = g.alone
+	g.poke = watch.Subscribe(ctx, watch.Process{PID: o.PID, Name: process, Wait: &w.agent.wait}, watch.Purpose[engine.Watcher]{
+		Every: g.sight.every(), Limit: g.limit, For: g.shape, Failed: g.failed,
+		Open: func(asking context.Context) (engine.Watcher, error) {
+			a, _ := w.assignment()
+			return g.engine.OpenWatch(asking, a)
+		},
+		Ask: func(asking context.Context, s engine.Watcher) error { return g.look(ctx, asking, s) },
+	})
 	w.role = g
 	w.watched.Store(g)
-	w.agent.wait.Go(func() { g.run(ctx) })
-	w.agent.wait.Go(func() { g.countWaits(ctx) })
-}
-
-// run looks until ctx ends, and tells the worker of what matters.
-func (g *roleWatch) run(ctx context.Context) {
-	defer g.close()
-	var told roleNews
-	for {
-		began := g.worker.agent.Now()
-		g.look(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if news := g.news(); !reflect.DeepEqual(news, told) {
-			told = news
-			g.worker.stir()
-		}
-		timer := time.NewTimer(lookEvery - g.worker.agent.Now().Sub(began))
-		select {
-		case <-ctx.Done():
-		case <-g.poked:
-		case <-timer.C:
-		}
-		timer.Stop()
+	if !g.alone {
+		w.agent.wait.Go(func() { g.countWaits(ctx) })
 	}
 }
 
-// poke has the next look come at once: something was done to the server.
-func (g *roleWatch) poke() {
-	select {
-	case g.poked <- struct{}{}:
-	default:
-	}
+func (g *roleWatch) limit() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sight.limit(g.worker.agent.Now())
 }
 
-// look asks once.
-func (g *roleWatch) look(ctx context.Context) {
+// shape is what of an assignment a session is opened for. It is kept otherwise: how long a
+// follower has said nothing is known over one session.
+func (g *roleWatch) shape() any {
 	a, _ := g.worker.assignment()
 	if a.Role == nil {
-		return // the worker is about to end this
+		return nil
 	}
-	if stopped(g.pid, g.process) {
-		g.note(func(s *sight, now time.Time) { s.unanswered(now) })
-		return
+	return kurabe.Role{Duty: a.Role.Duty, Followers: slices.Sorted(slices.Values(a.Role.Followers)), Source: a.Role.Source}
+}
+
+// look asks once; ctx lasts as long as the watch.
+func (g *roleWatch) look(ctx, asking context.Context, session engine.Watcher) error {
+	a, _ := g.worker.assignment()
+	if g.alone != (a.Role == nil) {
+		return nil // the worker is about to end this
 	}
 	g.mu.Lock()
-	done, turn, limit := g.done, g.turn, g.sight.limit(g.worker.agent.Now())
+	done, turn := g.done, g.turn
 	var ended int64
 	if g.waits != nil {
 		ended = g.waits.Sum()
 	}
 	g.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	view, err := g.ask(limited, a)
-	switch {
-	case ctx.Err() != nil:
-	case err == nil:
-		g.feed(ctx, a, view.Asks)
-		g.note(func(s *sight, now time.Time) {
-			if g.turn != turn {
-				done = settled{}
-			}
-			s.answered(now, view, done)
-			s.ended(ended, view)
-		})
-		g.confirm(ctx, a.Role.Followers)
-	case limited.Err() != nil, errors.Is(err, syscall.EAGAIN):
-		// EAGAIN: nobody takes the sessions that wait at the socket already.
-		g.close()
-		g.note(func(s *sight, now time.Time) { s.unanswered(now) })
-	default:
-		g.close()
-		g.worker.log.Debug("server not looked at", logkey.Error, err)
-		g.note(func(s *sight, now time.Time) { s.refused(now) })
-	}
-}
-
-// ask looks over the session, which is opened when there is none, or when the server is to
-// do something else or to follow another one. It is kept otherwise: how long a follower has
-// said nothing is known over one session.
-func (g *roleWatch) ask(ctx context.Context, a kurabe.Assignment) (engine.RoleView, error) {
-	if g.session != nil && (g.of.Duty != a.Role.Duty || !sameMembers(g.of.Followers, a.Role.Followers) || !reflect.DeepEqual(g.of.Source, a.Role.Source)) {
-		g.close()
-	}
-	if g.session == nil {
-		s, err := g.engine.OpenWatch(ctx, a)
-		if err != nil {
-			return engine.RoleView{}, err
-		}
-		g.session, g.of = s, *a.Role
-	}
-	if p, can := g.session.(engine.Prover); can {
+	if p, can := session.(engine.Prover); can {
 		p.Prove(g.proves.Load())
 	}
-	return g.session.Look(ctx)
+	view, err := session.Look(asking)
+	if err != nil {
+		return err
+	}
+	g.feed(ctx, a, view.Asks)
+	g.note(func(s *sight, now time.Time) {
+		if g.turn != turn {
+			done = settled{}
+		}
+		s.answered(now, view, done)
+		s.ended(ended, view)
+	})
+	if !g.alone {
+		g.confirm(ctx, a.Role.Followers)
+	}
+	g.tell()
+	return nil
 }
 
-// close ends the session without waiting: a server that hangs says no goodbye.
-func (g *roleWatch) close() {
-	if g.session != nil {
-		g.worker.agent.wait.Go(g.session.Close)
-		g.session = nil
+// failed takes in that a look has shown nothing.
+func (g *roleWatch) failed(err error) {
+	g.note(func(s *sight, now time.Time) {
+		if errors.Is(err, watch.ErrUnanswered) {
+			s.unanswered(now)
+			return
+		}
+		g.worker.log.Debug("server not looked at", logkey.Error, err)
+		s.refused(now)
+	})
+	g.tell()
+}
+
+// tell wakes the worker with what matters.
+func (g *roleWatch) tell() {
+	if news := g.news(); !reflect.DeepEqual(news, g.told) {
+		g.told = news
+		g.worker.stir()
 	}
 }
 
@@ -237,6 +212,27 @@ func (w *worker) hangs() bool {
 	return g.sight.stuck()
 }
 
+// answering is since when the server does not answer any more, zero where that is not so, and
+// whether it does. Neither is known at first.
+func (g *roleWatch) answering() (mute time.Time, answers bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sight.stuck() {
+		return g.sight.since.UTC(), false
+	}
+	return time.Time{}, g.sight.view != nil
+}
+
+// answers says whether a server may be asked although nothing waits for it: one that hangs, or
+// that no look has shown yet, would hold up its worker.
+func (w *worker) answers() bool {
+	if w.role == nil {
+		return true
+	}
+	_, answers := w.role.answering()
+	return answers
+}
+
 // view is the newest answer, nil without one to go by.
 func (g *roleWatch) view() *engine.RoleView {
 	g.mu.Lock()
@@ -274,14 +270,17 @@ type roleNews struct {
 	paused    bool
 	reached   bool // Role.Reach
 	streaming map[kurabe.InstanceID]bool
+	mute      time.Time
+	answers   bool
 }
 
 func (g *roleWatch) news() roleNews {
 	a, _ := g.worker.assignment()
-	if a.Role == nil {
-		return roleNews{}
+	mute, answers := g.answering()
+	if a.Role == nil || g.alone {
+		return roleNews{mute: mute, answers: answers}
 	}
-	n := roleNews{report: g.report(a.Role.Followers), streaming: map[kurabe.InstanceID]bool{}}
+	n := roleNews{mute: mute, answers: answers, report: g.report(a.Role.Followers), streaming: map[kurabe.InstanceID]bool{}}
 	n.report.Position = min(n.report.Position, 1) // that it is known is news
 	n.reached = g.reached(*a.Role)
 	if v := g.view(); v != nil {
@@ -291,18 +290,4 @@ func (g *roleWatch) news() roleNews {
 		}
 	}
 	return n
-}
-
-// stopped says whether a process is in the state T, in which a signal has put it: there is
-// no need to ask it. One that has the pid of another is not.
-func stopped(pid int, process string) bool {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	// Fields 3 and 22 of proc(5); the command's name, which ends at the last ), may hold
-	// anything.
-	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-	const stateField, startField = 0, 22 - 3
-	return len(fields) > startField && fields[stateField] == "T" && fmt.Sprintf("%d@%s", pid, fields[startField]) == process
 }

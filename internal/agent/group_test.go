@@ -252,7 +252,8 @@ func TestPositionIsNoNews(t *testing.T) {
 	})
 }
 
-// A process is looked at while it runs and has a role, over one session.
+// A process is looked at while it runs, over one session: of a server in no group whether it
+// answers.
 func TestWatchEndsWithWhatItWatches(t *testing.T) {
 	for name, end := range map[string]func(*bed){
 		"its server dies":    func(b *bed) { b.engine.Crash("db-1") },
@@ -270,12 +271,53 @@ func TestWatchEndsWithWhatItWatches(t *testing.T) {
 				}
 				end(b)
 				synctest.Wait()
-				if n := b.group.sessions(); n != 0 {
+				left := 0
+				if name == "it has no role" {
+					left = 1
+				}
+				if n := b.group.sessions(); n != left {
 					t.Errorf("%d sessions are left", n)
 				}
 			})
 		})
 	}
+}
+
+// The only server of an instance that hangs is reported once, with the time of its last answer,
+// also by an agent that was started meanwhile; so is its next answer. Nothing is done to it.
+func TestMuteServer(t *testing.T) {
+	inGroup(t, func(b *bed) {
+		b.start()
+		b.send(wanted(1))
+		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() } // virtual
+		pass(time.Minute)
+		if r := b.lastOf("db-1"); !r.Answers || !r.Mute.IsZero() {
+			t.Fatalf("at first: %+v", r)
+		}
+		steps, reports, hung := len(b.steps()), len(b.heard()), time.Now()
+		b.group.say("db-1", hangs)
+		pass(time.Hour)
+		if more := b.heard()[reports:]; len(more) != 1 || more[0].Answers || more[0].Mute.After(hung) || hung.Sub(more[0].Mute) > aloneEvery {
+			t.Errorf("after an hour: %+v; hung at %v", more, hung)
+		}
+		if n := b.group.sessions(); n > 1 {
+			t.Errorf("%d sessions are open", n)
+		}
+		b.stop()
+		b.start()
+		if r := b.lastOf("db-1"); r.Answers {
+			t.Errorf("the next agent begins with %+v", r)
+		}
+		pass(time.Minute)
+		if r := b.lastOf("db-1"); r.Answers || r.Mute.IsZero() {
+			t.Errorf("the next agent says %+v", r)
+		}
+		b.group.say("db-1", nil)
+		pass(time.Minute)
+		if r := b.lastOf("db-1"); !r.Answers || !r.Mute.IsZero() || len(b.steps()) != steps {
+			t.Errorf("it answers again: %+v, %v", r, b.steps()[steps:])
+		}
+	})
 }
 
 // What a server was asked before it waited for a follower says nothing of what was written

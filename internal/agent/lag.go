@@ -60,7 +60,7 @@ func (a *Agent) Lags() []kurabe.ReplicaLag {
 
 func (w *worker) lag() kurabe.ReplicaLag {
 	g := w.watched.Load()
-	if g == nil {
+	if g == nil || g.alone {
 		return kurabe.ReplicaLag{Server: w.id, Seconds: kurabe.ReplicaLagNone, Reason: "its server does not run"}
 	}
 	g.mu.Lock()

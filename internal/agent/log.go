@@ -236,7 +236,12 @@ func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assign
 // it, and removes what was kept when no automated snapshot needs it.
 func (w *worker) dropLog(ctx context.Context, e engine.Engine, a kurabe.Assignment, o engine.Observation) {
 	if o.Serving() && w.logDropped != o.Process {
-		if err := e.DropLog(ctx, a); err != nil {
+		if !w.answers() {
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, holdLimit)
+		defer cancel()
+		if err := e.DropLog(limited, a); err != nil {
 			w.log.Warn("log still held back", logkey.Error, err)
 			return
 		}

@@ -149,6 +149,9 @@ func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Ob
 }
 
 func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
+	if !w.answers() {
+		return
+	}
 	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return w.agent.Engines[a.Engine].Tidy(ctx, a) })
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errCut) {
 		w.log.Warn("logs not tidied", logkey.Error, err)

@@ -17,6 +17,9 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		Crashes: o.Applied.Crashes, LastCrash: o.Applied.LastCrash, OOMKills: o.OOMKills,
 		UsedBytes: w.used, DiskEnds: w.usage.diskEnds(), CertificateExpiresAt: o.CertificateExpires,
 	}
+	if w.role != nil && w.role.process == o.Process {
+		r.Mute, r.Answers = w.role.answering()
+	}
 	r.Role = w.roleReport(a, o)
 	if w.agent.Logs != nil && a.Log && a.Writes() {
 		l, _ := w.agent.Logs.Log(w.id.Owner())
@@ -63,7 +66,7 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 		return nil
 	}
 	var r kurabe.RoleReport
-	if w.role != nil && o.Running && w.role.process == o.Process {
+	if w.role != nil && !w.role.alone && o.Running && w.role.process == o.Process {
 		r = w.role.report(a.Role.Followers)
 		if a.Role.Duty == kurabe.DutyYield {
 			r.Silent = w.role.hanging(r.Silent)

@@ -29,8 +29,8 @@ func TestRestartAdopts(t *testing.T) {
 		b.wantSaved(3)
 		reports, steps := len(b.heard()), len(b.steps())
 		b.start()
-		if got := b.heard()[reports:]; len(got) != 1 || !got[0].Done || got[0].Generation != 3 {
-			t.Errorf("the new agent reports %+v; want one, done at 3", got)
+		if got := b.heard()[reports:]; len(got) != 2 || !got[0].Done || got[0].Generation != 3 || got[0].Answers || !got[1].Answers {
+			t.Errorf("the new agent reports %+v; want one, done at 3, and that the server answers", got)
 		}
 		if len(b.steps()) != steps || b.engine.Starts("db-1") != 1 {
 			t.Errorf("it was not adopted: %d starts, steps %v", b.engine.Starts("db-1"), b.steps()[steps:])

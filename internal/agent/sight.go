@@ -9,11 +9,14 @@ import (
 )
 
 // How a server of a group is looked at, and what is made of it. lookLimit is how long one
-// look waits. A follower tells how far it is once a second, so SilentMost is half a second
+// look waits. One in no group, whose place nobody takes, is only told of: aloneEvery and
+// aloneLimit cost the idle service next to nothing, and are 16 s before that. A follower tells how far it is once a second, so SilentMost is half a second
 // more; StuckAfter is two looks that nobody answered, and the pause between them.
 const (
 	lookEvery  = 250 * time.Millisecond
 	lookLimit  = time.Second
+	aloneEvery = 4 * time.Second
+	aloneLimit = 4 * time.Second
 	SilentMost = 1500 * time.Millisecond
 	StuckAfter = 2 * (lookEvery + lookLimit)
 	// nearBytes are what a follower may lack when commits begin to wait for it: they take
@@ -24,6 +27,7 @@ const (
 // sight is what looks at one process have shown. It knows no clock: whoever looks brings
 // the time.
 type sight struct {
+	alone   bool                       // it is in no group, and has answered an earlier service if not this one
 	view    *engine.RoleView           // the newest answer, nil before the first
 	seenAt  time.Time                  // of view
 	writing time.Time                  // since when it was seen to write, zero: not yet
@@ -48,6 +52,22 @@ type sight struct {
 	// mute is for how long nothing has answered, at triedAt.
 	mute    time.Duration
 	triedAt time.Time
+	since   time.Time // of mute: the newest answer, or the first look
+}
+
+// every and longest are the pause between two looks, and how long one may wait.
+func (s *sight) every() time.Duration {
+	if s.alone {
+		return aloneEvery
+	}
+	return lookEvery
+}
+
+func (s *sight) longest() time.Duration {
+	if s.alone {
+		return aloneLimit
+	}
+	return lookLimit
 }
 
 // arrival is a place in the log of a follower, and when it was there.
@@ -138,7 +158,10 @@ func (s *sight) unanswered(now time.Time) {
 	if s.triedAt.IsZero() {
 		s.triedAt = now
 	}
-	s.mute += min(now.Sub(s.triedAt), lookEvery+lookLimit)
+	if s.mute == 0 {
+		s.since = s.triedAt
+	}
+	s.mute += min(now.Sub(s.triedAt), s.every()+s.longest())
 	s.triedAt = now
 }
 
@@ -146,15 +169,18 @@ func (s *sight) unanswered(now time.Time) {
 // stuck when it is.
 func (s *sight) limit(now time.Time) time.Duration {
 	if s.view == nil || s.stuck() {
-		return lookLimit
+		return s.longest()
 	}
-	rest := StuckAfter - s.mute - min(now.Sub(s.triedAt), lookEvery+lookLimit)
-	return max(min(rest, lookLimit), lookEvery)
+	step := s.every() + s.longest()
+	rest := 2*step - s.mute - min(now.Sub(s.triedAt), step)
+	return max(min(rest, s.longest()), s.every())
 }
 
 // stuck says whether a server that has answered does so no more. One that never did is
 // starting.
-func (s *sight) stuck() bool { return s.view != nil && s.mute >= StuckAfter }
+func (s *sight) stuck() bool {
+	return (s.view != nil || s.alone) && s.mute >= 2*(s.every()+s.longest())
+}
 
 // current is the newest answer, nil when it is too old to go by.
 func (s *sight) current(now time.Time) *engine.RoleView {

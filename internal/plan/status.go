@@ -27,6 +27,7 @@ func (d *draft) readReport() {
 	if r.Instance == d.next.Instance {
 		d.countCrashes(r) // of one that was just deposed the failover's events tell
 	}
+	d.tellMute(r)
 	if !r.CertificateExpiresAt.IsZero() {
 		d.status.CertificateExpiresAt = r.CertificateExpiresAt
 	}
@@ -186,6 +187,26 @@ func (d *draft) doneStopped() {
 	}
 	d.status.State = kurabe.StateStopped
 	d.endWindow()
+}
+
+// muteTold is for how long the only server of an instance does not answer when users are told.
+const muteTold = 15 * time.Second
+
+// tellMute tells once that it does not answer, and once that it does again, be it after a
+// restart. A group has somebody to take its place.
+func (d *draft) tellMute(r *kurabe.InstanceReport) {
+	switch seen := d.status.SeenMute; {
+	case d.group != nil || d.next.Goal != kurabe.GoalRunning:
+		d.status.SeenMute = time.Time{}
+	case seen.IsZero() && !r.Mute.IsZero() && d.w.Now.Before(r.Mute.Add(muteTold)):
+		d.lookAgain(r.Mute.Add(muteTold))
+	case seen.IsZero() && !r.Mute.IsZero():
+		d.status.SeenMute = r.Mute
+		d.event("KURABE-EVENT-0063", "The database process runs and does not answer, since "+r.Mute.Format(time.RFC3339), "availability")
+	case !seen.IsZero() && r.Answers:
+		d.status.SeenMute = time.Time{}
+		d.event("KURABE-EVENT-0064", "The database answers again; it had not since "+seen.Format(time.RFC3339), "availability")
+	}
 }
 
 // countCrashes announces what happened since the last look.

@@ -18,6 +18,7 @@ import (
 // watcher looks at one server over one session.
 type watcher struct {
 	conn     *pgx.Conn
+	alone    bool // it is in no group: all that is asked is whether it answers
 	owner    kurabe.InstanceID
 	instance kurabe.InstanceID
 	process  string        // of the server (processSQL)
@@ -47,7 +48,7 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 	if err != nil {
 		return nil, fmt.Errorf("open watch: %w", err)
 	}
-	w := &watcher{conn: conn, owner: i.Instance.Owner(), instance: i.Instance, arrivals: &d.arrivals, heard: map[kurabe.InstanceID]heard{}, replicas: map[string]kurabe.InstanceID{}}
+	w := &watcher{conn: conn, alone: i.Role == nil, owner: i.Instance.Owner(), instance: i.Instance, arrivals: &d.arrivals, heard: map[kurabe.InstanceID]heard{}, replicas: map[string]kurabe.InstanceID{}}
 	if follows(i) && i.Role.Source != nil {
 		w.source = *i.Role.Source
 	}
@@ -124,6 +125,10 @@ type followerRow struct {
 
 // Look implements engine.Watcher.
 func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
+	if w.alone {
+		_, err := w.conn.Exec(ctx, "SELECT 1")
+		return engine.RoleView{}, err
+	}
 	if err := w.challenge(ctx); err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
 	}
