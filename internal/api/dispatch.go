@@ -32,11 +32,12 @@ const minAnswer = time.Millisecond
 type call struct {
 	id          string
 	started     time.Time
-	read        time.Time    // when its body had come, by our own clock
-	model       *query.Model // nil until the service is known
+	read        time.Time // when its body had come, by our own clock
+	service     *Service  // nil until it is known
+	protocol    Protocol  // nil until it is known
 	action      string
-	service     string // the signing name of a service without a model
-	kind        string // Content-Type of the answer
+	version     string // that a form names
+	reads       bool   // it changes nothing
 	accessKeyID string
 	region      string // that it was signed for, where any one is taken
 	foreign     string // the signing name of a service that is not here
@@ -46,14 +47,17 @@ type call struct {
 
 // serveAPI answers one request of an AWS client.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
-	c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK, kind: query.ContentType}
+	c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK}
 	body, err := s.guard(w, r, c)
 	h := w.Header()
 	h.Set("x-amzn-RequestId", c.id)
-	h.Set("Content-Type", c.kind)
+	h.Set("Content-Type", query.ContentType)
+	if c.protocol != nil {
+		h.Set("Content-Type", c.protocol.mediaType())
+	}
 	var f *fault.Fault
 	if err != nil {
-		f = faultOf(err)
+		f = c.service.faultOf(err)
 		f.Message = regions{s.config.Region, s.config.Account}.outward(f.Message, c.region)
 		c.status, c.err, body = f.Status, err, c.encodeFault(h, r, f)
 	}
@@ -87,15 +91,16 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request, c *call) (body []
 // body first.
 func (s *Server) route(w http.ResponseWriter, r *http.Request, c *call) ([]byte, error) {
 	// Before anything is verified: of a service that is not here no signature is right.
-	if name := sigv4.ServiceOf(r); name != "" && !slices.Contains(s.names, name) {
+	name := sigv4.ServiceOf(r)
+	if name != "" && !slices.Contains(s.names, name) {
 		c.foreign = name
 		return nil, s.unknownProtocol("service " + name)
 	}
-	prefix, _, _ := strings.Cut(r.Header.Get(headerTarget), ".")
-	service, isJSON := s.targets[prefix]
+	prefix, action, _ := strings.Cut(r.Header.Get(headerTarget), ".")
 	switch {
-	case isJSON && r.Method == http.MethodPost && r.Header.Get(headerProtocol) == "":
-		return s.serveJSON(w, r, c, service)
+	case s.targets[prefix] != nil && r.Method == http.MethodPost && r.Header.Get(headerProtocol) == "":
+		c.service, c.action = s.targets[prefix], action
+		c.protocol, _ = protocolOf[JSON](c.service)
 	case r.Header.Get(headerProtocol) != "":
 		return nil, s.unknownProtocol("protocol " + r.Header.Get(headerProtocol))
 	case r.Header.Get(headerTarget) != "":
@@ -103,7 +108,76 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, c *call) ([]byte,
 	case r.Method != http.MethodPost && r.Method != http.MethodGet:
 		return nil, fault.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "Send POST or GET.")
 	}
-	return s.serveQuery(w, r, c)
+	return s.serve(w, r, c, name)
+}
+
+// serve answers a request of a service here. Nothing of its body is parsed before its
+// signature is verified: whoever has no key costs a hash. claimed is the signing name that the
+// request says it is signed for.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed string) ([]byte, error) {
+	names := s.names
+	switch {
+	case c.service != nil:
+		names = []string{c.service.Name}
+	case claimed != "":
+		// A form names its service in itself, by a version; that is compared below.
+		c.service, names = s.byName[claimed], []string{claimed}
+	}
+	body, err := sigv4.ReadBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	c.read = time.Now()
+	signer, err := s.verifier.Verify(r, body, names...)
+	if err != nil {
+		return nil, err
+	}
+	c.signed(s, signer)
+	in := input{body: body}
+	if c.protocol == nil {
+		if in.form, err = s.readForm(r, c, body); err != nil {
+			return nil, err
+		}
+	}
+	op, err := c.find()
+	if err != nil {
+		return nil, err
+	}
+	c.reads = op.Reads
+	wish := op.newInput()
+	if err := c.protocol.decode(in, wish); err != nil {
+		return nil, err
+	}
+	out, err := s.run(r, c, op, wish)
+	if err != nil {
+		return nil, err
+	}
+	return c.protocol.encode(c.action, c.id, out)
+}
+
+// readForm parses a form and finds the service that it is for, which has to be that of the
+// signature.
+func (s *Server) readForm(r *http.Request, c *call, body []byte) (*query.Form, error) {
+	form, err := query.Parse(r.URL.RawQuery, string(body))
+	if err != nil {
+		return nil, err
+	}
+	c.action, c.version = form.Take("Action"), form.Take("Version")
+	service := s.versions[c.version]
+	p, ok := protocolOf[Query](service)
+	switch {
+	case c.action == "":
+		return nil, fault.New(http.StatusBadRequest, "MissingAction", "The request is missing an action or a required parameter.")
+	case !ok:
+		return nil, unknownAction(c.action, c.version)
+	case service != c.service:
+		return nil, sigv4.WrongService(service.Name)
+	}
+	c.protocol = p
+	if r.Header.Get("Authorization") == "" { // presigned: the signature is in the query
+		form.TakePrefix("X-Amz-")
+	}
+	return form, nil
 }
 
 // unknownProtocol answers what no service here speaks.
@@ -115,7 +189,6 @@ func (s *Server) unknownProtocol(what string) error {
 // identify returns the context that a handler runs in.
 func (s *Server) identify(ctx context.Context, c *call) (context.Context, context.CancelFunc) {
 	ctx = WithIdentity(ctx, Identity{Account: s.config.Account, Region: s.config.Region, AccessKeyID: c.accessKeyID})
-	ctx = context.WithValue(ctx, requestIDKey{}, c.id)
 	return context.WithTimeout(ctx, maxHandling)
 }
 
@@ -135,6 +208,11 @@ func (s *Server) run(r *http.Request, c *call, op Operation, in any) (any, error
 	}
 	ctx, cancel := s.identify(r.Context(), c)
 	defer cancel()
+	if op.Permit != nil {
+		if err := op.Permit(ctx, in); err != nil {
+			return nil, err
+		}
+	}
 	out, err := op.handle(ctx, in)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kurabe/internal/aws/fault"
+	"kurabe/internal/aws/query"
 )
 
 // Clients of services that do not speak awsQuery cannot read its XML: a wrong
@@ -36,7 +37,13 @@ func (c *call) encodeFault(h http.Header, r *http.Request, f *fault.Fault) []byt
 	if c.foreign != "" {
 		return c.foreignFault(h, r, f)
 	}
-	return c.model.EncodeFault(f, c.id)
+	return c.model().EncodeFault(f, c.id)
+}
+
+// model is that of the service's forms, nil where it has none or is not known.
+func (c *call) model() *query.Model {
+	p, _ := protocolOf[Query](c.service)
+	return p.Model
 }
 
 // xmlServices are those of AWS whose clients read an error in XML although they send no form.
@@ -52,7 +59,7 @@ func (c *call) foreignFault(h http.Header, r *http.Request, f *fault.Fault) []by
 		h.Set("Content-Type", "application/xml")
 		return []byte("<Error><Code>" + escaped(f.Code) + "</Code><Message>" + escaped(f.Message) + "</Message><RequestId>" + c.id + "</RequestId></Error>")
 	case form || r.URL.Query().Has("Action"):
-		return c.model.EncodeFault(f, c.id)
+		return c.model().EncodeFault(f, c.id)
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Amzn-ErrorType", f.Code)

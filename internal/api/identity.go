@@ -17,7 +17,6 @@ type Identity struct {
 func (i Identity) ARN() string { return "arn:aws:iam::" + i.Account + ":root" }
 
 type identityKey struct{}
-type requestIDKey struct{}
 
 // WithIdentity returns a context in which i asks.
 func WithIdentity(ctx context.Context, i Identity) context.Context {
@@ -28,12 +27,6 @@ func WithIdentity(ctx context.Context, i Identity) context.Context {
 func IdentityFrom(ctx context.Context) Identity {
 	i, _ := ctx.Value(identityKey{}).(Identity)
 	return i
-}
-
-// RequestIDFrom returns the id of the request that ctx serves.
-func RequestIDFrom(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
 }
 
 // newRequestID returns a random UUID (version 4), the form of AWS's request ids.

@@ -14,7 +14,7 @@ import (
 func (s *Server) log(ctx context.Context, c *call, f *fault.Fault) {
 	level := slog.LevelInfo
 	switch {
-	case f == nil && isRead(c.action):
+	case f == nil && c.reads:
 		level = slog.LevelDebug
 	case f != nil && f.Status == http.StatusInternalServerError && ctx.Err() == nil:
 		level = slog.LevelError
@@ -40,11 +40,8 @@ func (s *Server) log(ctx context.Context, c *call, f *fault.Fault) {
 func (c *call) name() string {
 	const most = 100
 	action := c.action[:min(most, len(c.action))]
-	switch {
-	case c.service != "":
-		return c.service + ":" + action
-	case c.model == nil:
+	if c.service == nil {
 		return action
 	}
-	return c.model.Service + ":" + action
+	return c.service.Name + ":" + action
 }

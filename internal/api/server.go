@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"kurabe/internal/aws/sigv4"
@@ -18,7 +19,6 @@ type Config struct {
 	ScopeRegion string // that credentials must be scoped to; "" accepts any
 	Account     string
 	Services    []Service
-	JSON        []JSONService
 	Log         *slog.Logger
 	Now         func() time.Time // time.Now unless set
 
@@ -30,10 +30,8 @@ type Config struct {
 type Server struct {
 	config   Config
 	verifier sigv4.Verifier
-	names    []string               // signing names of all services
-	versions map[string]Service     // by the Version that a form names
-	targets  map[string]JSONService // by what their X-Amz-Target begins with
-	mux      *http.ServeMux
+	services
+	mux *http.ServeMux
 }
 
 // New returns a ready Server.
@@ -45,21 +43,8 @@ func New(c Config) *Server {
 	s := &Server{
 		config:   c,
 		verifier: sigv4.Verifier{Lookup: c.Credentials, Region: c.ScopeRegion, Now: c.Now},
-		versions: map[string]Service{},
-		targets:  map[string]JSONService{},
+		services: newServices(slices.Clone(c.Services)),
 		mux:      http.NewServeMux(),
-	}
-	for _, service := range c.Services {
-		_, twice := s.versions[service.Model.Version]
-		must.True(!twice, "an API version belongs to one service: "+service.Model.Version)
-		s.versions[service.Model.Version] = service
-		s.names = append(s.names, service.Model.Service)
-	}
-	for _, service := range c.JSON {
-		_, twice := s.targets[service.Target]
-		must.True(!twice, "a target belongs to one service: "+service.Target)
-		s.targets[service.Target] = service
-		s.names = append(s.names, service.Name)
 	}
 	s.mux.HandleFunc("GET /healthz", s.healthz)
 	s.mux.HandleFunc("/", s.serveAPI)

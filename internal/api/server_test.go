@@ -40,16 +40,16 @@ func send(t *testing.T, s *Server, form string, tamper func(*http.Request)) *htt
 
 func testRows() []Operation {
 	return []Operation{
-		Op("DescribeDBInstances", func(context.Context, *rds.DescribeDBInstancesInput) (*rds.DescribeDBInstancesOutput, error) {
+		Read("DescribeDBInstances", func(context.Context, *rds.DescribeDBInstancesInput) (*rds.DescribeDBInstancesOutput, error) {
 			return &rds.DescribeDBInstancesOutput{}, nil
 		}),
-		Op("DeleteDBInstance", func(context.Context, *rds.DeleteDBInstanceInput) (*rds.DeleteDBInstanceOutput, error) {
+		Write("DeleteDBInstance", func(context.Context, *rds.DeleteDBInstanceInput) (*rds.DeleteDBInstanceOutput, error) {
 			return nil, errors.New("disk on fire")
 		}),
-		Op("RebootDBInstance", func(context.Context, *rds.RebootDBInstanceInput) (*rds.RebootDBInstanceOutput, error) {
+		Write("RebootDBInstance", func(context.Context, *rds.RebootDBInstanceInput) (*rds.RebootDBInstanceOutput, error) {
 			panic("boom")
 		}),
-		Op("StartDBInstance", func(context.Context, *rds.StartDBInstanceInput) (*rds.StartDBInstanceOutput, error) {
+		Write("StartDBInstance", func(context.Context, *rds.StartDBInstanceInput) (*rds.StartDBInstanceOutput, error) {
 			return nil, nil
 		}),
 	}

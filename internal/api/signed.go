@@ -13,11 +13,11 @@ import (
 // query protocol's form, so one client code reads them.
 func (s *Server) Signed(answer func(r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK, action: "Describe " + r.URL.Path}
+		c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK, action: r.URL.Path, service: s.byName["rds"], reads: r.Method == http.MethodGet}
 		body, err := s.answerSigned(w, r, c, answer)
 		w.Header().Set("Content-Type", "application/json")
 		if err != nil {
-			f := faultOf(err)
+			f := c.service.faultOf(err)
 			c.status, c.err, body = f.Status, err, (*query.Model)(nil).EncodeFault(f, c.id)
 			w.Header().Set("Content-Type", query.ContentType)
 		}
@@ -50,14 +50,14 @@ func (s *Server) answerSigned(w http.ResponseWriter, r *http.Request, c *call, a
 // before the first one is told as ever, later the answer is cut off.
 func (s *Server) SignedFile(write func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK, action: "Describe " + r.URL.Path}
+		c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK, action: r.URL.Path, service: s.byName["rds"], reads: r.Method == http.MethodGet}
 		sent := &counted{ResponseWriter: w}
 		w.Header().Set("x-amzn-RequestId", c.id)
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Content-Type", "application/octet-stream")
 		_, err := s.answerSigned(w, r, c, func(r *http.Request) (any, error) { return nil, write(sent, r) })
 		if err != nil {
-			f := faultOf(err)
+			f := c.service.faultOf(err)
 			c.status, c.err = f.Status, err
 			if sent.begun {
 				s.log(r.Context(), c, nil)

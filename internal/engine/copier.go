@@ -17,6 +17,12 @@ type Copier interface {
 	// nothing by half. Sessions go on; the server is left as it was, also when we
 	// die in the middle.
 	CopyRunning(ctx context.Context, i Instance, r CopyRequest) (Copied, error)
+	// CopyFollower is CopyRunning of a running follower: what the copy has is what was
+	// acknowledged by writer before the call, and Copied.Position is in the log of writer. A
+	// server that is started on the copy, once adopted, follows nobody. It fails rather than
+	// to have less, also when the follower is not one of that writer by the end. A writer on
+	// another host is nil: it is the follower's source, who is asked over the network.
+	CopyFollower(ctx context.Context, writer *Instance, follower Instance, r CopyRequest) (Copied, error)
 	// CopyStopped copies the data folder of an instance that no server works on; the
 	// caller sees to that.
 	CopyStopped(ctx context.Context, i Instance, r CopyRequest) (Copied, error)
@@ -36,16 +42,6 @@ type Copier interface {
 	// SweepCopy removes what a cut-off CopyRunning left in the home and the server,
 	// unless one is under way.
 	SweepCopy(ctx context.Context, i Instance) error
-}
-
-// FollowerCopier is a Copier whose running followers can be copied in place of their writer.
-type FollowerCopier interface {
-	// CopyFollower is CopyRunning of a running follower: what the copy has is what was
-	// acknowledged by writer before the call, and Copied.Position is in the log of writer. A
-	// server that is started on the copy, once adopted, follows nobody. It fails rather than
-	// to have less, also when the follower is not one of that writer by the end. A writer on
-	// another host is nil: it is the follower's source, who is asked over the network.
-	CopyFollower(ctx context.Context, writer *Instance, follower Instance, r CopyRequest) (Copied, error)
 }
 
 // CopyRequest asks for a copy of a data folder for keeping.

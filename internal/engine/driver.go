@@ -108,8 +108,21 @@ type Driver interface {
 	StopSignal() int
 	KillSignal() int
 
+	// Demands says what its parameters make a server take.
+	Demands() kurabe.Demands
+	// Preparations come before each start of a server, in order, on data on which none runs.
+	Preparations() []Preparation
+
 	Copier
 	Logger
+	Replicator
+}
+
+// Preparation is one; it may give further arguments for the start, which win over the rendered
+// files.
+type Preparation struct {
+	What string // for an error
+	Do   func(ctx context.Context, i Instance) (arguments []string, err error)
 }
 
 // Mender is a Driver whose server can leave data on which it refuses to start, although
@@ -118,33 +131,6 @@ type Mender interface {
 	// AfterFailedStart makes the next start possible where message, which is
 	// StartFailure's, says that it would fail in the same way. No server runs.
 	AfterFailedStart(i Instance, message string) error
-}
-
-// Floorer is a Driver whose server may not start with less of some settings than the data
-// wants.
-type Floorer interface {
-	// Floors are further arguments for the start of a server on Home.DataDir, on which none
-	// runs. They win over the rendered files.
-	Floors(ctx context.Context, i Instance) ([]string, error)
-}
-
-// Demander is a Driver that says what its parameters make a server take.
-type Demander interface {
-	Demands() kurabe.Demands
-}
-
-// Resumer is a Driver whose server, started again after it died, may not find by itself what
-// it was about when it was started first.
-type Resumer interface {
-	// Resume prepares the data of Home.DataDir, on which no server runs, for the next start.
-	Resume(ctx context.Context, i Instance) error
-}
-
-// Settler is a Driver whose server's writes can go on when its process has ended.
-type Settler interface {
-	// AwaitWrites returns when nothing that an earlier server has begun to write reaches
-	// the data folder any more. No server runs.
-	AwaitWrites(ctx context.Context, i Instance) error
 }
 
 // Verifier turns a password into what the engine checks it with. It is pure

@@ -42,8 +42,8 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 		return o, err
 	}
 	i.Held = held(a, o.Applied)
-	if r, ok := l.c.Driver.(Replicator); ok && a.Role != nil && o.Data {
-		o.Follower = r.IsFollower(h)
+	if a.Role != nil && o.Data {
+		o.Follower = l.c.Driver.IsFollower(h)
 	}
 	if err := l.observeProcess(a.Instance, h, &o); err != nil {
 		return o, err

@@ -3,13 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"kurabe"
 )
 
-// Replicator is a Driver whose servers can follow another one. Every method is idempotent
+// Replicator has servers follow another one. Every method is idempotent
 // and takes its time limit from ctx; caFile is the certificate of the authority that
 // signed those of all members.
 type Replicator interface {
@@ -32,6 +31,22 @@ type Replicator interface {
 	Waits(ctx context.Context, i Instance) error
 	// OpenWatch opens a session by which a running server can be looked at.
 	OpenWatch(ctx context.Context, i Instance) (Watcher, error)
+	// CommittedAlone counts the transactions that are committed in the data folder and are
+	// not in the log of the source. Its server has ended, and nothing was done to the data
+	// since. ErrUncounted when nobody can tell.
+	CommittedAlone(ctx context.Context, i Instance, caFile string) (int64, error)
+	// EaseStop has the running server write out now what a clean stop would have to.
+	EaseStop(ctx context.Context, i Instance) error
+	// LogEnd is where the log of a server ends that was stopped cleanly, in the unit of
+	// RoleView.Position. It is read from the data folder.
+	LogEnd(ctx context.Context, i Instance) (int64, error)
+	// Hold returns when the running follower, which has loaded that it is to follow nobody,
+	// gets nothing any more, and how far its log is: in the unit of RoleView.Position.
+	Hold(ctx context.Context, i Instance) (position int64, err error)
+	// LastWord is a moment of CLOCK_BOOTTIME, in nanoseconds, after which the running server,
+	// which was promoted, has given no proof to anybody that it follows, nor has another
+	// follower whose log is no longer; 0 when none is known.
+	LastWord(ctx context.Context, i Instance) (at int64, err error)
 }
 
 // Refuser is a Replicator whose server acknowledges commits on its way down that no
@@ -43,14 +58,6 @@ type Refuser interface {
 	RefuseClients(ctx context.Context, i Instance) error
 }
 
-// Reckoner is a Replicator that counts what is given up when its server becomes a follower.
-type Reckoner interface {
-	// CommittedAlone counts the transactions that are committed in the data folder and are
-	// not in the log of the source. Its server has ended, and nothing was done to the data
-	// since. ErrUncounted when nobody can tell.
-	CommittedAlone(ctx context.Context, i Instance, caFile string) (int64, error)
-}
-
 // ErrUncounted says that it cannot be known what a server has committed alone.
 var ErrUncounted = errors.New("what was committed here alone cannot be counted")
 
@@ -60,35 +67,6 @@ type Comparer interface {
 	// Compare returns nil when the log of the running replica goes on in that of its source,
 	// and ErrRebuild when only a clone helps.
 	Compare(ctx context.Context, i Instance, caFile string) error
-}
-
-// Easer is a Replicator whose server can be spared a part of its stop while it still serves.
-type Easer interface {
-	// EaseStop has the running server write out now what a clean stop would have to.
-	EaseStop(ctx context.Context, i Instance) error
-}
-
-// Ender is a Replicator whose read replicas can take the place of their source.
-type Ender interface {
-	// LogEnd is where the log of a server ends that was stopped cleanly, in the unit of
-	// RoleView.Position. It is read from the data folder.
-	LogEnd(ctx context.Context, i Instance) (int64, error)
-}
-
-// Holder is a Replicator of whose followers several can be waited for at a time.
-type Holder interface {
-	// Hold returns when the running follower, which has loaded that it is to follow nobody,
-	// gets nothing any more, and how far its log is: in the unit of RoleView.Position.
-	Hold(ctx context.Context, i Instance) (position int64, err error)
-}
-
-// Outlaster is a Replicator that can tell by when the writer before this one heard this one
-// last, so that Role.Outlasts is obeyed sooner.
-type Outlaster interface {
-	// LastWord is a moment of CLOCK_BOOTTIME, in nanoseconds, after which the running server,
-	// which was promoted, has given no proof to anybody that it follows, nor has another
-	// follower whose log is no longer; 0 when none is known.
-	LastWord(ctx context.Context, i Instance) (at int64, err error)
 }
 
 // SourceProber is a Replicator that can ask a follower's source whether a clone can be made
@@ -119,7 +97,7 @@ type RoleView struct {
 	Writing   bool
 	Following bool
 	// Paused: a follower applies nothing before it is restarted, since its source has more of
-	// a limit than it (Floorer).
+	// a limit than it (max_connections for example).
 	Paused bool
 	// Position is how far its log is durable: of a writer what it has flushed, of a
 	// follower what it has received and flushed.
@@ -166,24 +144,11 @@ var ErrRebuild = errors.New("the data cannot be rewound; it must be cloned")
 
 // OpenWatch opens a session by which the running server of a group can be looked at.
 func (l *Lifecycle) OpenWatch(ctx context.Context, a kurabe.Assignment) (Watcher, error) {
-	r, err := l.replicator()
-	if err != nil {
-		return nil, err
-	}
 	i, err := l.informed(a)
 	if err != nil {
 		return nil, err
 	}
-	return r.OpenWatch(ctx, i)
-}
-
-// replicator is the driver, if its servers can follow one another.
-func (l *Lifecycle) replicator() (Replicator, error) {
-	r, ok := l.c.Driver.(Replicator)
-	if !ok {
-		return nil, fmt.Errorf("servers of %s cannot follow one another here; make the instance a Single-AZ one (MultiAZ false)", l.c.Driver.Name())
-	}
-	return r, nil
+	return l.c.Driver.OpenWatch(ctx, i)
 }
 
 // Fence ends the server of an instance at once, also one that hangs. What it leaves is a

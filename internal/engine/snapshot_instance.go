@@ -126,10 +126,6 @@ func (l *Lifecycle) copyOf(ctx context.Context, o origin, i Instance, r CopyRequ
 // copyFollower copies the data folder of a running standby, whose writer is nil where that is on
 // another host.
 func (l *Lifecycle) copyFollower(ctx context.Context, writer *Instance, i Instance, r CopyRequest) (Copied, error) {
-	d, ok := l.c.Driver.(FollowerCopier)
-	if !ok {
-		return Copied{}, fmt.Errorf("a standby of %s cannot be copied", l.c.Driver.Name())
-	}
 	_, alive, err := proc.Find(i.Home.RecordFile())
 	if err == nil && !alive {
 		err = ErrNotReady
@@ -137,5 +133,5 @@ func (l *Lifecycle) copyFollower(ctx context.Context, writer *Instance, i Instan
 	if err != nil {
 		return Copied{}, fmt.Errorf("find the standby in %s: %w", i.Home.Dir, err)
 	}
-	return d.CopyFollower(ctx, writer, i, r)
+	return l.c.Driver.CopyFollower(ctx, writer, i, r)
 }

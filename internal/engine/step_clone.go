@@ -103,10 +103,7 @@ func (l *Lifecycle) reckon(ctx context.Context, i Instance, r Replicator) error 
 	if err != nil || applied.Rejoining {
 		return err
 	}
-	alone := int64(0)
-	if c, ok := r.(Reckoner); ok {
-		alone, err = c.CommittedAlone(ctx, i, i.authority())
-	}
+	alone, err := r.CommittedAlone(ctx, i, i.authority())
 	if errors.Is(err, ErrUncounted) {
 		alone, err = kurabe.GivenUpUnknown, nil
 	}

@@ -29,10 +29,7 @@ func (l *Lifecycle) doInGroup(ctx context.Context, name StepName, i Instance) er
 	case StepOutlast:
 		return l.outlast(ctx, i)
 	}
-	r, err := l.replicator()
-	if err != nil {
-		return err
-	}
+	r := l.c.Driver
 	switch name {
 	case StepClone:
 		return l.clone(ctx, i, r)
@@ -136,11 +133,7 @@ func (l *Lifecycle) endNow(ctx context.Context, i Instance) error {
 // followNobody makes a running follower one of nobody. That it does so is noted with how far its log is, which
 // no older look may be taken for.
 func (l *Lifecycle) followNobody(ctx context.Context, i Instance, r Replicator) error {
-	h, ok := r.(Holder)
-	if !ok {
-		return errors.New("a server of this engine cannot cease to follow and remain a follower")
-	}
-	at, err := h.Hold(ctx, i)
+	at, err := r.Hold(ctx, i)
 	if err != nil {
 		return fmt.Errorf("have %s follow nobody: %w", i.Instance, err)
 	}
@@ -269,11 +262,7 @@ func (l *Lifecycle) logEnd(ctx context.Context, i Instance) (int64, error) {
 	if !i.Role.Gives {
 		return 0, nil
 	}
-	e, ok := l.c.Driver.(Ender)
-	if !ok {
-		return 0, fmt.Errorf("nobody can tell where the log of %s ends", i.Instance)
-	}
-	end, err := e.LogEnd(ctx, i)
+	end, err := l.c.Driver.LogEnd(ctx, i)
 	if err != nil {
 		return 0, fmt.Errorf("find the end of the log of %s: %w", i.Instance, err)
 	}
@@ -284,13 +273,9 @@ func (l *Lifecycle) logEnd(ctx context.Context, i Instance) (int64, error) {
 // have to write out, with nobody served, is written now (80 MB of pages, and 90 files of log to
 // remove, had them wait for 1.8 s). What comes of it nothing depends on.
 func (l *Lifecycle) ease(ctx context.Context, i Instance) {
-	e, can := l.c.Driver.(Easer)
-	if !can {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, easeTime)
 	defer cancel()
-	_ = e.EaseStop(ctx, i)
+	_ = l.c.Driver.EaseStop(ctx, i)
 }
 
 // turnAway is a kindness: who comes now would be cut off in a moment. The stop refuses

@@ -40,9 +40,11 @@ type stub struct {
 
 const script = "/bin/sh"
 
-func (s *stub) Name() kurabe.EngineName { return kurabe.Postgres }
-func (s *stub) StopSignal() int         { return int(syscall.SIGTERM) }
-func (s *stub) KillSignal() int         { return int(syscall.SIGQUIT) }
+func (s *stub) Name() kurabe.EngineName     { return kurabe.Postgres }
+func (s *stub) Demands() kurabe.Demands     { return nil }
+func (s *stub) Preparations() []Preparation { return nil }
+func (s *stub) StopSignal() int             { return int(syscall.SIGTERM) }
+func (s *stub) KillSignal() int             { return int(syscall.SIGQUIT) }
 func (s *stub) Command(Instance) Command {
 	return Command{Argv: s.argv}
 }
@@ -84,6 +86,11 @@ func (s *stub) Followers(context.Context, Instance) error { return nil }
 func (s *stub) Waits(context.Context, Instance) error     { s.waited++; return nil }
 func (s *stub) OpenWatch(context.Context, Instance) (Watcher, error) {
 	return nil, cmp.Or(s.unseen, ErrNotReady)
+}
+
+func (s *stub) EaseStop(context.Context, Instance) error { return nil }
+func (s *stub) LogEnd(context.Context, Instance) (int64, error) {
+	return 0, errors.New("nobody can tell")
 }
 
 // place is one instance of a stub, with data.
@@ -390,19 +397,6 @@ func TestWaitsAreMadeAgain(t *testing.T) {
 	p.must(StepWaits)
 	if n := p.applied(); n.WaitsStale || !sameMembers(n.Waits, waiting.WaitFor) || p.waited != 2 {
 		t.Errorf("%+v", n)
-	}
-}
-
-func TestNoReplicator(t *testing.T) {
-	p := newPlace(t, following)
-	p.l.c.Driver = struct{ Driver }{p.stub}
-	for _, step := range []StepName{StepClone, StepRejoin, StepPromote, StepFollowers, StepWaits} {
-		if err := p.do(step); err == nil || !strings.Contains(err.Error(), "MultiAZ") {
-			t.Errorf("%s: %v", step, err)
-		}
-	}
-	if _, err := p.l.OpenWatch(t.Context(), p.a); err == nil {
-		t.Error("it looks at what cannot be seen")
 	}
 }
 

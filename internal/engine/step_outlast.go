@@ -27,14 +27,10 @@ func (l *Lifecycle) outlast(ctx context.Context, i Instance) error {
 // outlastRest is what is left to wait of kurabe.OutlastTime: all of it, counted from now, when
 // nobody knows when that word was given.
 func (l *Lifecycle) outlastRest(ctx context.Context, i Instance) time.Duration {
-	o, can := l.c.Driver.(Outlaster)
-	if !can {
-		return kurabe.OutlastTime
-	}
 	began := proc.Boottime()
 	ctx, cancel := context.WithTimeout(ctx, lastWordTime)
 	defer cancel()
-	at, err := o.LastWord(ctx, i)
+	at, err := l.c.Driver.LastWord(ctx, i)
 	if err != nil || at <= 0 {
 		at = began
 	}

@@ -27,7 +27,6 @@ func TestOutlastRest(t *testing.T) {
 		driver      Driver
 		least, most time.Duration
 	}{
-		"the engine cannot tell":      {&stub{}, kurabe.OutlastTime, kurabe.OutlastTime},
 		"it does not know":            {&outlaster{}, kurabe.OutlastTime / 2, kurabe.OutlastTime},
 		"it does not answer":          {&outlaster{at: 1, err: errors.New("no")}, kurabe.OutlastTime / 2, kurabe.OutlastTime},
 		"the word is of the start":    {&outlaster{at: 1}, 0, restOf(1, now)},

@@ -58,27 +58,17 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 	if err := volume.Truncate(i.Home.StartLog(), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("start %s: %w", i.Engine, err)
 	}
-	if s, ok := l.c.Driver.(Settler); ok {
-		if err := s.AwaitWrites(ctx, i); err != nil {
-			return fmt.Errorf("start %s: wait for what an earlier server has written: %w", i.Engine, err)
-		}
+	applied, err := readApplied(i.Home)
+	if err != nil {
+		return err
 	}
-	if r, ok := l.c.Driver.(Resumer); ok {
-		if err := r.Resume(ctx, i); err != nil {
-			return fmt.Errorf("start %s: resume what an earlier server began: %w", i.Engine, err)
-		}
-	}
-	if f, ok := l.c.Driver.(Floorer); ok {
-		applied, err := readApplied(i.Home)
+	i.Fresh = i.Origin != nil && !applied.Master
+	for _, p := range l.c.Driver.Preparations() {
+		more, err := p.Do(ctx, i)
 		if err != nil {
-			return err
+			return fmt.Errorf("start %s: %s: %w", i.Engine, p.What, err)
 		}
-		i.Fresh = i.Origin != nil && !applied.Master
-		floors, err := f.Floors(ctx, i)
-		if err != nil {
-			return fmt.Errorf("start %s: look what the data wants: %w", i.Engine, err)
-		}
-		spec.Argv = append(spec.Argv, floors...)
+		spec.Argv = append(spec.Argv, more...)
 	}
 	forget, err := l.beginInGroup(&i)
 	if err != nil {
@@ -100,12 +90,8 @@ func (l *Lifecycle) start(ctx context.Context, i Instance) error {
 // taken anything: a file of the wanted size on the host's disk harms its neighbours as well.
 // The API has refused them; storage or class can have been others then.
 func (l *Lifecycle) fits(i Instance) error {
-	d, ok := l.c.Driver.(Demander)
-	if !ok {
-		return nil
-	}
 	any := func(name string) bool { _, set := i.Settings[name]; return set }
-	e := d.Demands().Excess(i.Settings, any, kurabe.Sizes{MemoryBytes: i.Limits.MemoryBytes, StorageBytes: i.Limits.StorageBytes})
+	e := l.c.Driver.Demands().Excess(i.Settings, any, kurabe.Sizes{MemoryBytes: i.Limits.MemoryBytes, StorageBytes: i.Limits.StorageBytes})
 	if e == nil {
 		return nil
 	}
@@ -186,7 +172,7 @@ func refusesNews(i Instance, a Applied, message string) bool {
 }
 
 // acceptedMore is Accepted of a server that was started with more than its own settings say
-// (Floorer): whether it comes up with those alone its next start shows.
+// (Preparation): whether it comes up with those alone its next start shows.
 const acceptedMore = "more"
 
 // sumOf is a sum of what a server is to run with.

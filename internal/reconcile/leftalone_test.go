@@ -35,7 +35,7 @@ func TestBrokenInstanceIsLeftAlone(t *testing.T) {
 			term := Term{Fence: store.Fence{Key: election.Key, ModRevision: election.ModRevision}}
 			var log bytes.Buffer
 			l := New(Config{KV: kv, View: view, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})), Now: time.Now})
-			l.again, l.againSnapshot = map[kurabe.InstanceID]time.Time{}, map[kurabe.SnapshotID]time.Time{}
+			l.again = map[kurabe.Ref]time.Time{}
 			look := func() (*store.Instance, *store.Snapshot) {
 				l.plan(ctx, term, newFleet(view), "db-1", noon)
 				l.planSnapshot(ctx, term, "snap-1", noon)

@@ -48,9 +48,8 @@ const (
 // Loop plans while it is elected.
 type Loop struct {
 	Config
-	again         map[kurabe.InstanceID]time.Time // when time alone may change a plan
-	againSnapshot map[kurabe.SnapshotID]time.Time
-	told          map[kurabe.InstanceID]string // why instances are left alone, as the log has it
+	again map[kurabe.Ref]time.Time     // when time alone may change a plan
+	told  map[kurabe.InstanceID]string // why instances are left alone, as the log has it
 
 	first    sync.Once
 	answered chan struct{} // closed after the first pass over everything
@@ -104,7 +103,7 @@ func (l *Loop) serve(ctx context.Context, term Term) {
 	}
 	wake, stop := l.View.Subscribe()
 	defer stop()
-	l.again, l.againSnapshot = map[kurabe.InstanceID]time.Time{}, map[kurabe.SnapshotID]time.Time{}
+	l.again = map[kurabe.Ref]time.Time{}
 	scan, prune := l.Now(), l.Now()
 	for ctx.Err() == nil {
 		now := l.Now()
@@ -118,7 +117,12 @@ func (l *Loop) serve(ctx context.Context, term Term) {
 			prune = now.Add(pruneEvery)
 			l.prune(ctx, now)
 		}
-		next := earliest(earliest(scan, l.again), l.againSnapshot)
+		next := scan
+		for _, t := range l.again {
+			if t.Before(next) {
+				next = t
+			}
+		}
 		timer := time.NewTimer(max(next.Sub(l.Now()), time.Millisecond))
 		select {
 		case <-ctx.Done():
@@ -129,21 +133,11 @@ func (l *Loop) serve(ctx context.Context, term Term) {
 	}
 }
 
-// earliest is the first of several moments.
-func earliest[ID comparable](first time.Time, again map[ID]time.Time) time.Time {
-	for _, t := range again {
-		if t.Before(first) {
-			first = t
-		}
-	}
-	return first
-}
-
 // pass plans every instance and snapshot that may need it.
 func (l *Loop) pass(ctx context.Context, term Term, dirty store.Dirty, now time.Time) {
 	fleet := newFleet(l.View)
 	for _, i := range l.View.Instances() {
-		due, waiting := l.again[i.ID]
+		due, waiting := l.again[i.ID.Ref()]
 		_, touched := dirty.Instances[i.ID]
 		if ctx.Err() != nil {
 			return
@@ -162,7 +156,7 @@ func (l *Loop) pass(ctx context.Context, term Term, dirty store.Dirty, now time.
 
 // plan plans one instance and writes what changed.
 func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.InstanceID, now time.Time) {
-	delete(l.again, id)
+	delete(l.again, id.Ref())
 	i, ok := l.View.Instance(id)
 	if !ok || l.leftAlone(i) {
 		return
@@ -171,21 +165,16 @@ func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.Inst
 	l.addHeard(&w)
 	result := plan.Next(w)
 	log := l.Log.With(logkey.Instance, id)
-	if !result.LookAgain.IsZero() {
-		l.again[id] = result.LookAgain
-	}
 	planned := func() {
 		fleet.planned(i, result)
-		log.Info("planned", logkey.Generation, generation(result, w), logkey.Status, state(result, w), logkey.Reason, result.Reasons)
+		log.Info("planned", logkey.Generation, generation(result.Assignment, w.Assignment), logkey.Status, state(result, w), logkey.Reason, result.Reasons)
 	}
 	change := l.change(i, w, result)
 	changeFollowers(change, fleet.linked, result)
 	for _, host := range result.Unheard {
 		change.RequireUnheard(host, fleet.presence[host])
 	}
-	if pause := l.write(ctx, term, change, log, planned); pause > 0 {
-		l.again[id] = now.Add(pause)
-	}
+	l.write(ctx, term, id.Ref(), result.LookAgain, change, log, planned)
 }
 
 // addHeard tells when the hosts of an instance with several servers have spoken.
@@ -201,11 +190,15 @@ func (l *Loop) addHeard(w *plan.World) {
 	}
 }
 
-// write commits a plan and waits until the view shows it, so that the plans that
-// follow see it. It returns after which pause to decide again, 0 for no need.
-func (l *Loop) write(ctx context.Context, term Term, change *store.Change, log *slog.Logger, planned func()) time.Duration {
+// write commits the plan of a thing and waits until the view shows it, so that the plans that
+// follow see it. It notes when to decide again: at a moment that the plan names, zero for none,
+// or after a pause when it could not be written.
+func (l *Loop) write(ctx context.Context, term Term, ref kurabe.Ref, again time.Time, change *store.Change, log *slog.Logger, planned func()) {
+	if !again.IsZero() {
+		l.again[ref] = again
+	}
 	if change.Empty() {
-		return 0
+		return
 	}
 	revision, err := change.RequireElected(term.Fence).Commit(ctx, l.KV)
 	switch {
@@ -215,12 +208,11 @@ func (l *Loop) write(ctx context.Context, term Term, change *store.Change, log *
 			log.Warn("view does not follow", logkey.Error, err)
 		}
 	case errors.Is(err, store.ErrConflict):
-		return retryPause // somebody wrote first
+		l.again[ref] = l.Now().Add(retryPause) // somebody wrote first
 	case ctx.Err() == nil:
 		log.Warn("plan not stored", logkey.Error, err)
-		return electPause
+		l.again[ref] = l.Now().Add(electPause)
 	}
-	return 0
 }
 
 // change is the transaction of a plan. It compares the spec and everything else
@@ -281,12 +273,12 @@ func (l *Loop) prune(ctx context.Context, now time.Time) {
 	}
 }
 
-func generation(r plan.Result, w plan.World) kurabe.Generation {
-	switch {
-	case r.Assignment != nil:
-		return r.Assignment.Generation
-	case w.Assignment != nil:
-		return w.Assignment.Generation
+// generation is that of the first word that there is.
+func generation[A kurabe.Word](words ...*A) kurabe.Generation {
+	for _, w := range words {
+		if w != nil {
+			return (*w).Envelope().Generation
+		}
 	}
 	return 0
 }

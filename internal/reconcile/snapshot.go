@@ -24,9 +24,9 @@ func (l *Loop) dueSnapshots(dirty store.Dirty, now time.Time) []kurabe.SnapshotI
 		return due
 	}
 	due = slices.Collect(maps.Keys(dirty.Snapshots))
-	for id, at := range l.againSnapshot {
-		if !now.Before(at) {
-			due = append(due, id)
+	for ref, at := range l.again {
+		if ref.Kind == kurabe.KindSnapshot && !now.Before(at) {
+			due = append(due, kurabe.SnapshotID(ref.ID))
 		}
 	}
 	slices.Sort(due)
@@ -35,7 +35,7 @@ func (l *Loop) dueSnapshots(dirty store.Dirty, now time.Time) []kurabe.SnapshotI
 
 // planSnapshot plans one snapshot and writes what changed.
 func (l *Loop) planSnapshot(ctx context.Context, term Term, id kurabe.SnapshotID, now time.Time) {
-	delete(l.againSnapshot, id)
+	delete(l.again, id.Ref())
 	s, ok := l.View.Snapshot(id)
 	if !ok {
 		return
@@ -49,14 +49,9 @@ func (l *Loop) planSnapshot(ctx context.Context, term Term, id kurabe.SnapshotID
 	result := plan.NextSnapshot(w)
 	log := l.Log.With(logkey.Snapshot, id)
 	planned := func() {
-		log.Info("planned", logkey.Generation, snapshotGeneration(result, w), logkey.Status, snapshotState(result, w), logkey.Reason, result.Reasons)
+		log.Info("planned", logkey.Generation, generation(result.Assignment, w.Assignment), logkey.Status, snapshotState(result, w), logkey.Reason, result.Reasons)
 	}
-	if !result.LookAgain.IsZero() {
-		l.againSnapshot[id] = result.LookAgain
-	}
-	if pause := l.write(ctx, term, snapshotChange(s, result), log, planned); pause > 0 {
-		l.againSnapshot[id] = now.Add(pause)
-	}
+	l.write(ctx, term, id.Ref(), result.LookAgain, snapshotChange(s, result), log, planned)
 }
 
 // snapshotChange is change for snapshots.
@@ -217,16 +212,6 @@ func beingTaken(s *store.Snapshot) bool {
 		return s.Spec.Deleting == nil
 	}
 	return s.Status.State == kurabe.SnapshotCreating
-}
-
-func snapshotGeneration(r plan.SnapshotResult, w plan.SnapshotWorld) kurabe.Generation {
-	switch {
-	case r.Assignment != nil:
-		return r.Assignment.Generation
-	case w.Assignment != nil:
-		return w.Assignment.Generation
-	}
-	return 0
 }
 
 func snapshotState(r plan.SnapshotResult, w plan.SnapshotWorld) kurabe.SnapshotState {

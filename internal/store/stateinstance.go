@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,79 +42,60 @@ func (s *state) putInstance(p keyParts, e Entry) (touch, error) {
 func (i *Instance) put(p keyParts, e Entry) error {
 	switch p.kind {
 	case KindInstanceSpec:
-		spec, err := decode[kurabe.InstanceSpec](e)
-		if err == nil && spec.ID != p.instance {
-			err = fmt.Errorf("it speaks of instance %q", spec.ID)
-		}
-		if err != nil {
-			return err
-		}
-		i.Spec, i.SpecMod = &spec, e.ModRevision
+		return putOne(&i.Spec, &i.SpecMod, e, func(s kurabe.InstanceSpec) error { return speaksOf(s.ID, p.instance) })
 	case KindInstanceStatus:
-		status, err := decode[kurabe.InstanceStatus](e)
-		if err != nil {
-			return err
-		}
-		i.Status, i.StatusMod = &status, e.ModRevision
+		return putOne(&i.Status, &i.StatusMod, e, nil)
 	case KindGroup:
-		group, err := decodeGroup(p, e)
-		if err != nil {
-			return err
-		}
-		i.Group, i.GroupMod = &group, e.ModRevision
+		return putOne(&i.Group, &i.GroupMod, e, func(g kurabe.Group) error { return cmp.Or(speaksOf(g.Instance, p.instance), checkGroup(g)) })
 	case KindAssignment:
-		a, err := decode[kurabe.Assignment](e)
-		if err == nil {
-			err = p.sameServer(a.Host, a.Instance)
-		}
-		if err != nil {
-			return err
-		}
-		i.Assignments = withRecord(i.Assignments, Record[kurabe.Assignment]{a, e.ModRevision}, assignedTo)
+		return putWord(&i.Assignments, e, p, assignedTo)
 	case KindInstanceReport:
-		r, err := decode[kurabe.InstanceReport](e)
-		if err == nil {
-			err = p.sameServer(r.Host, r.Instance)
-		}
-		if err != nil {
-			return err
-		}
-		i.Reports = withRecord(i.Reports, Record[kurabe.InstanceReport]{r, e.ModRevision}, reportedBy)
+		return putWord(&i.Reports, e, p, reportedBy)
 	case KindTask:
-		o, err := decode[kurabe.Task](e)
-		if err != nil {
-			return err
-		}
-		i.Tasks = withRecord(i.Tasks, Record[kurabe.Task]{o, e.ModRevision}, orderedOf)
-	case KindTaskReport:
-		r, err := decode[kurabe.TaskReport](e)
-		if err != nil {
-			return err
-		}
-		i.TaskReports = withRecord(i.TaskReports, Record[kurabe.TaskReport]{r, e.ModRevision}, doneBy)
+		return putWord(&i.Tasks, e, p, orderedOf)
 	}
-	return nil
+	return putWord(&i.TaskReports, e, p, doneBy)
 }
 
-// decodeGroup reads the record of who may write. One that contradicts itself is no better
-// than one that does not decode.
-func decodeGroup(p keyParts, e Entry) (kurabe.Group, error) {
-	g, err := decode[kurabe.Group](e)
-	if err == nil && g.Instance != p.instance {
-		err = fmt.Errorf("it speaks of instance %q", g.Instance)
+// putOne brings in a record of which a thing has one, unless it contradicts itself: that is no
+// better than one that does not decode.
+func putOne[T any](to **T, mod *int64, e Entry, check func(T) error) error {
+	v, err := decode[T](e)
+	if err == nil && check != nil {
+		err = check(v)
 	}
 	if err == nil {
-		err = checkGroup(g)
+		*to, *mod = &v, e.ModRevision
 	}
-	return g, err
+	return err
 }
 
-// sameServer says why a record does not belong under its key.
-func (p keyParts) sameServer(host kurabe.HostID, id kurabe.InstanceID) error {
+// putWord brings in a word of a host, of which a thing may have many.
+func putWord[W kurabe.Word](to *[]Record[W], e Entry, p keyParts, place func(W) placeOf) error {
+	w, err := decode[W](e)
+	if err == nil {
+		err = p.same(w.Envelope())
+	}
+	if err == nil {
+		*to = withRecord(*to, Record[W]{w, e.ModRevision}, place)
+	}
+	return err
+}
+
+func speaksOf[ID ~string](it, of ID) error {
+	if it == of {
+		return nil
+	}
+	return fmt.Errorf("it speaks of %q", it)
+}
+
+// same says why a word does not belong under its key.
+func (p keyParts) same(e kurabe.Envelope) error {
+	server := p.kind == KindAssignment || p.kind == KindInstanceReport
 	switch {
-	case id != p.instance || host != p.host:
-		return fmt.Errorf("it speaks of instance %q on host %q", id, host)
-	case id.Number() == 0:
+	case e.Host != p.host || e.ID != cmp.Or(string(p.instance), string(p.snapshot)):
+		return fmt.Errorf("it speaks of %q on host %q", e.ID, e.Host)
+	case server && p.instance.Number() == 0:
 		return errors.New("its id is that of no server of an instance")
 	}
 	return nil

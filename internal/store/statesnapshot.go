@@ -1,48 +1,23 @@
 package store
 
-import (
-	"fmt"
-
-	"kurabe"
-)
+import "kurabe"
 
 // putSnapshot brings in one of the records that a Snapshot is made of.
 func (s *state) putSnapshot(p keyParts, e Entry) (touch, error) {
 	next := s.snapshots.copyOf(p.snapshot)
+	var err error
 	switch p.kind {
 	case KindSnapshotSpec:
-		spec, err := decode[kurabe.SnapshotSpec](e)
-		if err == nil && spec.ID != p.snapshot {
-			err = fmt.Errorf("it speaks of snapshot %q", spec.ID)
-		}
-		if err != nil {
-			return touch{}, err
-		}
-		next.Spec, next.SpecMod = &spec, e.ModRevision
+		err = putOne(&next.Spec, &next.SpecMod, e, func(s kurabe.SnapshotSpec) error { return speaksOf(s.ID, p.snapshot) })
 	case KindSnapshotStatus:
-		status, err := decode[kurabe.SnapshotStatus](e)
-		if err != nil {
-			return touch{}, err
-		}
-		next.Status, next.StatusMod = &status, e.ModRevision
+		err = putOne(&next.Status, &next.StatusMod, e, nil)
 	case KindSnapshotAssignment:
-		a, err := decode[kurabe.SnapshotAssignment](e)
-		if err == nil && (a.Snapshot != p.snapshot || a.Host != p.host) {
-			err = fmt.Errorf("it speaks of snapshot %q on host %q", a.Snapshot, a.Host)
-		}
-		if err != nil {
-			return touch{}, err
-		}
-		next.Assignments = withRecord(next.Assignments, Record[kurabe.SnapshotAssignment]{a, e.ModRevision}, snapshotAssignedTo)
+		err = putWord(&next.Assignments, e, p, snapshotAssignedTo)
 	case KindSnapshotReport:
-		r, err := decode[kurabe.SnapshotReport](e)
-		if err == nil && (r.Snapshot != p.snapshot || r.Host != p.host) {
-			err = fmt.Errorf("it speaks of snapshot %q on host %q", r.Snapshot, r.Host)
-		}
-		if err != nil {
-			return touch{}, err
-		}
-		next.Reports = withRecord(next.Reports, Record[kurabe.SnapshotReport]{r, e.ModRevision}, snapshotReportedBy)
+		err = putWord(&next.Reports, e, p, snapshotReportedBy)
+	}
+	if err != nil {
+		return touch{}, err
 	}
 	return s.swapSnapshot(next), nil
 }

@@ -14,8 +14,8 @@ import (
 // accountRows are the actions on the account as a whole.
 func (s *Service) accountRows() []row {
 	return []row{
-		api.Op("DescribeAccountAttributes", s.describeAccountAttributes),
-		api.Op("DescribeSourceRegions", s.describeSourceRegions),
+		api.Read("DescribeAccountAttributes", s.describeAccountAttributes),
+		api.Read("DescribeSourceRegions", s.describeSourceRegions),
 	}
 }
 

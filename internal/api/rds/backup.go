@@ -15,9 +15,9 @@ import (
 // backupRows are the actions on automated backups.
 func (s *Service) backupRows() []row {
 	return []row{
-		api.Op("DescribeDBInstanceAutomatedBackups", s.describeDBInstanceAutomatedBackups),
-		api.Op("DeleteDBInstanceAutomatedBackup", s.deleteDBInstanceAutomatedBackup),
-		api.Op("RestoreDBInstanceToPointInTime", s.restoreDBInstanceToPointInTime),
+		api.Read("DescribeDBInstanceAutomatedBackups", s.describeDBInstanceAutomatedBackups),
+		api.Write("DeleteDBInstanceAutomatedBackup", s.deleteDBInstanceAutomatedBackup),
+		api.Write("RestoreDBInstanceToPointInTime", s.restoreDBInstanceToPointInTime),
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // certificateRows are the actions on certificate authorities.
 func (s *Service) certificateRows() []row {
-	return []row{api.Op("DescribeCertificates", s.describeCertificates)}
+	return []row{api.Read("DescribeCertificates", s.describeCertificates)}
 }
 
 func (s *Service) describeCertificates(_ context.Context, in *rds.DescribeCertificatesInput) (*rds.DescribeCertificatesOutput, error) {

@@ -29,7 +29,7 @@ func (s *Service) clusterRows() []row {
 
 // clusterOp is an action that answers with the errors of clusters.
 func clusterOp[In, Out any](name string, handle func(context.Context, *In) (*Out, error)) row {
-	return api.Op(name, func(ctx context.Context, in *In) (*Out, error) {
+	return api.Write(name, func(ctx context.Context, in *In) (*Out, error) {
 		out, err := handle(ctx, in)
 		return out, control.AsCluster(err)
 	})

@@ -16,14 +16,14 @@ import (
 // families and the parameters of the engines, and RDS's errors of DB parameter groups.
 func (s *Service) clusterParameterGroupRows() []row {
 	return []row{
-		api.Op("CreateDBClusterParameterGroup", s.createDBClusterParameterGroup),
-		api.Op("CopyDBClusterParameterGroup", s.copyDBClusterParameterGroup),
-		api.Op("DescribeDBClusterParameterGroups", s.describeDBClusterParameterGroups),
-		api.Op("ModifyDBClusterParameterGroup", s.modifyDBClusterParameterGroup),
-		api.Op("ResetDBClusterParameterGroup", s.resetDBClusterParameterGroup),
-		api.Op("DeleteDBClusterParameterGroup", s.deleteDBClusterParameterGroup),
-		api.Op("DescribeDBClusterParameters", s.describeDBClusterParameters),
-		api.Op("DescribeEngineDefaultClusterParameters", s.describeEngineDefaultClusterParameters),
+		api.Write("CreateDBClusterParameterGroup", s.createDBClusterParameterGroup),
+		api.Write("CopyDBClusterParameterGroup", s.copyDBClusterParameterGroup),
+		api.Read("DescribeDBClusterParameterGroups", s.describeDBClusterParameterGroups),
+		api.Write("ModifyDBClusterParameterGroup", s.modifyDBClusterParameterGroup),
+		api.Write("ResetDBClusterParameterGroup", s.resetDBClusterParameterGroup),
+		api.Write("DeleteDBClusterParameterGroup", s.deleteDBClusterParameterGroup),
+		api.Read("DescribeDBClusterParameters", s.describeDBClusterParameters),
+		api.Read("DescribeEngineDefaultClusterParameters", s.describeEngineDefaultClusterParameters),
 	}
 }
 

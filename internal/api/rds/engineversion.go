@@ -16,8 +16,8 @@ import (
 // engineVersionRows are the actions on engine versions.
 func (s *Service) engineVersionRows() []row {
 	return []row{
-		api.Op("DescribeDBEngineVersions", s.describeDBEngineVersions),
-		api.Op("DescribeDBMajorEngineVersions", s.describeDBMajorEngineVersions),
+		api.Read("DescribeDBEngineVersions", s.describeDBEngineVersions),
+		api.Read("DescribeDBMajorEngineVersions", s.describeDBMajorEngineVersions),
 	}
 }
 

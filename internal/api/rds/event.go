@@ -16,8 +16,8 @@ import (
 // eventRows are the actions on events.
 func (s *Service) eventRows() []row {
 	return []row{
-		api.Op("DescribeEvents", s.describeEvents),
-		api.Op("DescribeEventCategories", s.describeEventCategories),
+		api.Read("DescribeEvents", s.describeEvents),
+		api.Read("DescribeEventCategories", s.describeEventCategories),
 	}
 }
 

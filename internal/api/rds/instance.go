@@ -16,13 +16,13 @@ import (
 // instanceRows are the actions on DB instances.
 func (s *Service) instanceRows() []row {
 	return []row{
-		api.Op("CreateDBInstance", s.createDBInstance),
-		api.Op("DescribeDBInstances", s.describeDBInstances),
-		api.Op("ModifyDBInstance", s.modifyDBInstance),
-		api.Op("DeleteDBInstance", s.deleteDBInstance),
-		api.Op("RebootDBInstance", s.rebootDBInstance),
-		api.Op("StartDBInstance", s.startDBInstance),
-		api.Op("StopDBInstance", s.stopDBInstance),
+		api.Write("CreateDBInstance", s.createDBInstance),
+		api.Read("DescribeDBInstances", s.describeDBInstances),
+		api.Write("ModifyDBInstance", s.modifyDBInstance),
+		api.Write("DeleteDBInstance", s.deleteDBInstance),
+		api.Write("RebootDBInstance", s.rebootDBInstance),
+		api.Write("StartDBInstance", s.startDBInstance),
+		api.Write("StopDBInstance", s.stopDBInstance),
 	}
 }
 

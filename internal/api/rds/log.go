@@ -16,8 +16,8 @@ import (
 // logRows are the actions on log files.
 func (s *Service) logRows() []row {
 	return []row{
-		api.Op("DescribeDBLogFiles", s.describeDBLogFiles),
-		api.Op("DownloadDBLogFilePortion", s.downloadDBLogFilePortion),
+		api.Read("DescribeDBLogFiles", s.describeDBLogFiles),
+		api.Read("DownloadDBLogFilePortion", s.downloadDBLogFilePortion),
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // maintenanceRows are the actions on what waits for a maintenance window.
 func (s *Service) maintenanceRows() []row {
 	return []row{
-		api.Op("DescribePendingMaintenanceActions", s.describePendingMaintenanceActions),
-		api.Op("ApplyPendingMaintenanceAction", s.applyPendingMaintenanceAction),
+		api.Read("DescribePendingMaintenanceActions", s.describePendingMaintenanceActions),
+		api.Write("ApplyPendingMaintenanceAction", s.applyPendingMaintenanceAction),
 	}
 }
 

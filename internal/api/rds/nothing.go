@@ -14,49 +14,49 @@ import (
 // all of it, so the truth is an empty list; asked for by its name, a thing is not found.
 func (s *Service) nothingRows() []row {
 	return []row{
-		api.Op("DescribeEventSubscriptions", func(_ context.Context, in *rds.DescribeEventSubscriptionsInput) (*rds.DescribeEventSubscriptionsOutput, error) {
+		api.Read("DescribeEventSubscriptions", func(_ context.Context, in *rds.DescribeEventSubscriptionsInput) (*rds.DescribeEventSubscriptionsOutput, error) {
 			err := nothing(in.Filters, in.Marker, in.MaxRecords)
 			if name := str(in.SubscriptionName); err == nil && name != "" {
 				err = kurabe.Errorf(kurabe.CodeSubscriptionNotFound, "Event Subscription %s not found.", name)
 			}
 			return &rds.DescribeEventSubscriptionsOutput{EventSubscriptionsList: []types.EventSubscription{}}, err
 		}),
-		api.Op("DescribeGlobalClusters", func(_ context.Context, in *rds.DescribeGlobalClustersInput) (*rds.DescribeGlobalClustersOutput, error) {
+		api.Read("DescribeGlobalClusters", func(_ context.Context, in *rds.DescribeGlobalClustersInput) (*rds.DescribeGlobalClustersOutput, error) {
 			err := nothing(in.Filters, in.Marker, in.MaxRecords, "db-cluster-id", "region")
 			if name := str(in.GlobalClusterIdentifier); err == nil && name != "" {
 				err = kurabe.Errorf(kurabe.CodeGlobalClusterNotFound, "Global cluster %s not found", name)
 			}
 			return &rds.DescribeGlobalClustersOutput{GlobalClusters: []types.GlobalCluster{}}, err
 		}),
-		api.Op("DescribeDBProxies", func(_ context.Context, in *rds.DescribeDBProxiesInput) (*rds.DescribeDBProxiesOutput, error) {
+		api.Read("DescribeDBProxies", func(_ context.Context, in *rds.DescribeDBProxiesInput) (*rds.DescribeDBProxiesOutput, error) {
 			err := nothing(in.Filters, in.Marker, in.MaxRecords)
 			if name := str(in.DBProxyName); err == nil && name != "" {
 				err = kurabe.Errorf(kurabe.CodeProxyNotFound, "DBProxy %s not found", name)
 			}
 			return &rds.DescribeDBProxiesOutput{DBProxies: []types.DBProxy{}}, err
 		}),
-		api.Op("DescribeReservedDBInstances", func(_ context.Context, in *rds.DescribeReservedDBInstancesInput) (*rds.DescribeReservedDBInstancesOutput, error) {
+		api.Read("DescribeReservedDBInstances", func(_ context.Context, in *rds.DescribeReservedDBInstancesInput) (*rds.DescribeReservedDBInstancesOutput, error) {
 			err := nothing(in.Filters, in.Marker, in.MaxRecords)
 			if name := str(in.ReservedDBInstanceId); err == nil && name != "" {
 				err = kurabe.Errorf(kurabe.CodeReservedNotFound, "Reserved DB Instance %s not found", name)
 			}
 			return &rds.DescribeReservedDBInstancesOutput{ReservedDBInstances: []types.ReservedDBInstance{}}, err
 		}),
-		api.Op("DescribeReservedDBInstancesOfferings", func(_ context.Context, in *rds.DescribeReservedDBInstancesOfferingsInput) (*rds.DescribeReservedDBInstancesOfferingsOutput, error) {
+		api.Read("DescribeReservedDBInstancesOfferings", func(_ context.Context, in *rds.DescribeReservedDBInstancesOfferingsInput) (*rds.DescribeReservedDBInstancesOfferingsOutput, error) {
 			err := nothing(in.Filters, in.Marker, in.MaxRecords)
 			if name := str(in.ReservedDBInstancesOfferingId); err == nil && name != "" {
 				err = kurabe.Errorf(kurabe.CodeOfferingNotFound, "Reserved DB Instances offering %s not found", name)
 			}
 			return &rds.DescribeReservedDBInstancesOfferingsOutput{ReservedDBInstancesOfferings: []types.ReservedDBInstancesOffering{}}, err
 		}),
-		api.Op("DescribeTenantDatabases", func(_ context.Context, in *rds.DescribeTenantDatabasesInput) (*rds.DescribeTenantDatabasesOutput, error) {
+		api.Read("DescribeTenantDatabases", func(_ context.Context, in *rds.DescribeTenantDatabasesInput) (*rds.DescribeTenantDatabasesOutput, error) {
 			err := nothing(in.Filters, in.Marker, in.MaxRecords, "tenant-db-name", "tenant-database-resource-id", "dbi-resource-id")
 			if name := str(in.DBInstanceIdentifier); err == nil && name != "" {
 				_, err = s.c.Instance(name)
 			}
 			return &rds.DescribeTenantDatabasesOutput{TenantDatabases: []types.TenantDatabase{}}, err
 		}),
-		api.Op("DescribeBlueGreenDeployments", func(_ context.Context, in *rds.DescribeBlueGreenDeploymentsInput) (*rds.DescribeBlueGreenDeploymentsOutput, error) {
+		api.Read("DescribeBlueGreenDeployments", func(_ context.Context, in *rds.DescribeBlueGreenDeploymentsInput) (*rds.DescribeBlueGreenDeploymentsOutput, error) {
 			err := nothing(in.Filters, in.Marker, in.MaxRecords, "blue-green-deployment-identifier", "blue-green-deployment-name", "source", "target")
 			if name := str(in.BlueGreenDeploymentIdentifier); err == nil && name != "" {
 				err = kurabe.Errorf(kurabe.CodeBlueGreenNotFound, "BlueGreenDeployment %s not found.", name)

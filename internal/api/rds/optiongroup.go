@@ -17,11 +17,11 @@ import (
 // its reason says all there is to say.
 func (s *Service) optionGroupRows() []row {
 	return []row{
-		api.Op("DescribeOptionGroups", s.describeOptionGroups),
-		api.Op("DescribeOptionGroupOptions", s.describeOptionGroupOptions),
-		api.Op("CopyOptionGroup", s.copyOptionGroup),
-		api.Op("ModifyOptionGroup", s.modifyOptionGroup),
-		api.Op("DeleteOptionGroup", s.deleteOptionGroup),
+		api.Read("DescribeOptionGroups", s.describeOptionGroups),
+		api.Read("DescribeOptionGroupOptions", s.describeOptionGroupOptions),
+		api.Write("CopyOptionGroup", s.copyOptionGroup),
+		api.Write("ModifyOptionGroup", s.modifyOptionGroup),
+		api.Write("DeleteOptionGroup", s.deleteOptionGroup),
 	}
 }
 

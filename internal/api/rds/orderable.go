@@ -15,8 +15,8 @@ import (
 // orderableRows are the actions that tell what can be created or modified.
 func (s *Service) orderableRows() []row {
 	return []row{
-		api.Op("DescribeOrderableDBInstanceOptions", s.describeOrderableDBInstanceOptions),
-		api.Op("DescribeValidDBInstanceModifications", s.describeValidDBInstanceModifications),
+		api.Read("DescribeOrderableDBInstanceOptions", s.describeOrderableDBInstanceOptions),
+		api.Read("DescribeValidDBInstanceModifications", s.describeValidDBInstanceModifications),
 	}
 }
 

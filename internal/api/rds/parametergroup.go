@@ -16,14 +16,14 @@ import (
 // parameterGroupRows are the actions on DB parameter groups.
 func (s *Service) parameterGroupRows() []row {
 	return []row{
-		api.Op("CreateDBParameterGroup", s.createDBParameterGroup),
-		api.Op("CopyDBParameterGroup", s.copyDBParameterGroup),
-		api.Op("DescribeDBParameterGroups", s.describeDBParameterGroups),
-		api.Op("ModifyDBParameterGroup", s.modifyDBParameterGroup),
-		api.Op("ResetDBParameterGroup", s.resetDBParameterGroup),
-		api.Op("DeleteDBParameterGroup", s.deleteDBParameterGroup),
-		api.Op("DescribeDBParameters", s.describeDBParameters),
-		api.Op("DescribeEngineDefaultParameters", s.describeEngineDefaultParameters),
+		api.Write("CreateDBParameterGroup", s.createDBParameterGroup),
+		api.Write("CopyDBParameterGroup", s.copyDBParameterGroup),
+		api.Read("DescribeDBParameterGroups", s.describeDBParameterGroups),
+		api.Write("ModifyDBParameterGroup", s.modifyDBParameterGroup),
+		api.Write("ResetDBParameterGroup", s.resetDBParameterGroup),
+		api.Write("DeleteDBParameterGroup", s.deleteDBParameterGroup),
+		api.Read("DescribeDBParameters", s.describeDBParameters),
+		api.Read("DescribeEngineDefaultParameters", s.describeEngineDefaultParameters),
 	}
 }
 

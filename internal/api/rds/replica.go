@@ -15,9 +15,9 @@ import (
 // replicaRows are the actions on read replicas.
 func (s *Service) replicaRows() []row {
 	return []row{
-		api.Op("CreateDBInstanceReadReplica", s.createDBInstanceReadReplica),
-		api.Op("PromoteReadReplica", s.promoteReadReplica),
-		api.Op("SwitchoverReadReplica", s.switchoverReadReplica),
+		api.Write("CreateDBInstanceReadReplica", s.createDBInstanceReadReplica),
+		api.Write("PromoteReadReplica", s.promoteReadReplica),
+		api.Write("SwitchoverReadReplica", s.switchoverReadReplica),
 	}
 }
 

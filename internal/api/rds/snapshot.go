@@ -15,13 +15,13 @@ import (
 // snapshotRows are the actions on DB snapshots.
 func (s *Service) snapshotRows() []row {
 	return []row{
-		api.Op("CreateDBSnapshot", s.createDBSnapshot),
-		api.Op("CopyDBSnapshot", s.copyDBSnapshot),
-		api.Op("DescribeDBSnapshots", s.describeDBSnapshots),
-		api.Op("DescribeDBSnapshotAttributes", s.describeDBSnapshotAttributes),
-		api.Op("ModifyDBSnapshot", s.modifyDBSnapshot),
-		api.Op("DeleteDBSnapshot", s.deleteDBSnapshot),
-		api.Op("RestoreDBInstanceFromDBSnapshot", s.restoreDBInstanceFromDBSnapshot),
+		api.Write("CreateDBSnapshot", s.createDBSnapshot),
+		api.Write("CopyDBSnapshot", s.copyDBSnapshot),
+		api.Read("DescribeDBSnapshots", s.describeDBSnapshots),
+		api.Read("DescribeDBSnapshotAttributes", s.describeDBSnapshotAttributes),
+		api.Write("ModifyDBSnapshot", s.modifyDBSnapshot),
+		api.Write("DeleteDBSnapshot", s.deleteDBSnapshot),
+		api.Write("RestoreDBInstanceFromDBSnapshot", s.restoreDBInstanceFromDBSnapshot),
 	}
 }
 

@@ -15,10 +15,10 @@ import (
 // subnetGroupRows are the actions on DB subnet groups.
 func (s *Service) subnetGroupRows() []row {
 	return []row{
-		api.Op("CreateDBSubnetGroup", s.createDBSubnetGroup),
-		api.Op("DescribeDBSubnetGroups", s.describeDBSubnetGroups),
-		api.Op("ModifyDBSubnetGroup", s.modifyDBSubnetGroup),
-		api.Op("DeleteDBSubnetGroup", s.deleteDBSubnetGroup),
+		api.Write("CreateDBSubnetGroup", s.createDBSubnetGroup),
+		api.Read("DescribeDBSubnetGroups", s.describeDBSubnetGroups),
+		api.Write("ModifyDBSubnetGroup", s.modifyDBSubnetGroup),
+		api.Write("DeleteDBSubnetGroup", s.deleteDBSubnetGroup),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"kurabe/internal/control"
 )
 
-// row is one action: api.Op("CreateDBInstance", s.createDBInstance).
+// row is one action: api.Write("CreateDBInstance", s.createDBInstance).
 type row = api.Operation
 
 // Service answers the actions of RDS.
@@ -31,5 +31,7 @@ func (s *Service) ops() []row {
 
 // API returns the service as the dispatcher wants it.
 func (s *Service) API() api.Service {
-	return api.Service{Model: query.RDS, Ops: api.Table(query.RDS, s.ops()...), NotOffered: whyNot}
+	return api.Service{
+		Name: query.RDS.Service, Protocols: []api.Protocol{api.Query{Model: query.RDS}}, Ops: api.Table(s.ops()...), Errors: errorCodes, NotOffered: whyNot,
+	}
 }

@@ -24,9 +24,3 @@ func TestEveryActionWorksOrHasAReason(t *testing.T) {
 		}
 	}
 }
-
-func TestTableIsValid(t *testing.T) {
-	if api := New(nil).API(); len(api.Ops) > actionsOfRDS || api.Model != query.RDS {
-		t.Fatal("table") // API panics on an unknown action and on one given twice
-	}
-}

@@ -14,9 +14,9 @@ import (
 // tagRows are the actions on the tags of any resource.
 func (s *Service) tagRows() []row {
 	return []row{
-		api.Op("AddTagsToResource", s.addTagsToResource),
-		api.Op("RemoveTagsFromResource", s.removeTagsFromResource),
-		api.Op("ListTagsForResource", s.listTagsForResource),
+		api.Write("AddTagsToResource", s.addTagsToResource),
+		api.Write("RemoveTagsFromResource", s.removeTagsFromResource),
+		api.Read("ListTagsForResource", s.listTagsForResource),
 	}
 }
 

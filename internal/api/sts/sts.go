@@ -13,8 +13,8 @@ import (
 // API returns the service.
 func API() api.Service {
 	return api.Service{
-		Model: query.STS,
-		Ops:   api.Table(query.STS, api.Op("GetCallerIdentity", getCallerIdentity)),
+		Name: query.STS.Service, Protocols: []api.Protocol{api.Query{Model: query.STS}},
+		Ops: api.Table(api.Read("GetCallerIdentity", getCallerIdentity)),
 		NotOffered: func(string) string {
 			return "it issues no temporary credentials and has no roles"
 		},

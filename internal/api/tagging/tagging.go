@@ -26,16 +26,16 @@ const (
 )
 
 // API returns the service.
-func API(c *control.Control) api.JSONService {
+func API(c *control.Control) api.Service {
 	s := service{c}
-	return api.JSONService{
-		Name: "tagging", Target: "ResourceGroupsTaggingAPI_20170126",
-		Ops: api.JSONTable(
-			api.Op("GetResources", s.getResources),
-			api.Op("GetTagKeys", s.getTagKeys),
-			api.Op("GetTagValues", s.getTagValues),
-			api.Op("TagResources", s.tagResources),
-			api.Op("UntagResources", s.untagResources),
+	return api.Service{
+		Name: "tagging", Protocols: []api.Protocol{api.JSON{Target: "ResourceGroupsTaggingAPI_20170126", Version: "1.1"}},
+		Ops: api.Table(
+			api.Read("GetResources", s.getResources),
+			api.Read("GetTagKeys", s.getTagKeys),
+			api.Read("GetTagValues", s.getTagValues),
+			api.Write("TagResources", s.tagResources),
+			api.Write("UntagResources", s.untagResources),
 		),
 		NotOffered: func(string) string { return "there are no tag policies and no reports on them" },
 	}

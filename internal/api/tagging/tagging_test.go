@@ -46,7 +46,7 @@ func testService(t *testing.T) *api.Server {
 	}
 	return api.New(api.Config{
 		Credentials: func(string) (logkey.Secret, bool) { return "secret", true }, Region: "us-east-1", Account: "000000000000",
-		JSON: []api.JSONService{API(c)}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Services: []api.Service{API(c)}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 }
 

@@ -2,6 +2,7 @@ package sigv4
 
 import (
 	"net/http"
+	"strings"
 
 	"kurabe/internal/aws/fault"
 )
@@ -23,6 +24,11 @@ func invalidToken(why string) error {
 
 func mismatch(format string, args ...any) error {
 	return fault.New(http.StatusForbidden, "SignatureDoesNotMatch", format, args...)
+}
+
+// WrongService refuses a credential that is scoped to another service than services.
+func WrongService(services ...string) error {
+	return mismatch("Credential should be scoped to correct service: '%s'.", strings.Join(services, "' or '"))
 }
 
 func wrongSignature() error {

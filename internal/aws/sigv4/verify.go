@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"kurabe/internal/logkey"
@@ -88,7 +87,7 @@ func (v *Verifier) checkScope(c *claim, services []string) error {
 		return mismatch("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: "+
 			"'%s' != '%s', from '%s'.", clip(c.date), c.signedAt.Format(dateLayout), c.timestamp)
 	case !slices.Contains(services, c.service):
-		return mismatch("Credential should be scoped to correct service: '%s'.", strings.Join(services, "' or '"))
+		return WrongService(services...)
 	case v.Region != "" && c.region != v.Region:
 		return mismatch("Credential should be scoped to a valid region: '%s', not '%s'.", v.Region, clip(c.region))
 	}

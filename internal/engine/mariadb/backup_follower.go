@@ -16,8 +16,6 @@ import (
 	"kurabe/internal/volume"
 )
 
-var _ engine.FollowerCopier = (*Driver)(nil)
-
 // followerFreeze is how long a follower may stand still: less than it takes to be given up,
 // which is 1.5 s without an answer, as commits wait for it meanwhile.
 var followerFreeze = proc.FreezeLimits{Stop: 250 * time.Millisecond, Hold: 750 * time.Millisecond}
@@ -26,7 +24,7 @@ var followerFreeze = proc.FreezeLimits{Stop: 250 * time.Millisecond, Hold: 750 *
 // group does so within a second.
 const caughtUpMost = 30 * time.Second
 
-// CopyFollower implements engine.FollowerCopier, where files can be cloned. The follower goes on
+// CopyFollower implements engine.Driver, where files can be cloned. The follower goes on
 // to receive, and to answer, but for the instant; what it does not do is to apply. So the writer
 // notices the instant, and nothing of what leads to it. Where files can only be copied the tool
 // would need an account, which a follower cannot make.

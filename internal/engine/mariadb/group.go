@@ -16,9 +16,8 @@ import (
 )
 
 var (
-	_ engine.Replicator = (*Driver)(nil)
-	_ engine.Refuser    = (*Driver)(nil)
-	_ engine.Feeder     = (*Driver)(nil)
+	_ engine.Refuser = (*Driver)(nil)
+	_ engine.Feeder  = (*Driver)(nil)
 )
 
 // A member of a group comes to the server that it follows as the first, by its

@@ -26,7 +26,7 @@ const (
 	lookRights   = "SLAVE MONITOR, BINLOG MONITOR"
 )
 
-// Followers implements engine.Replicator: an account for each follower, and one by which
+// Followers implements engine.Driver: an account for each follower, and one by which
 // this server's host looks at them. They are made by logged statements, so that all members
 // have the same ones: a user's statement that names one then does the same everywhere.
 // What a follower that is away has not received is bounded (logbound.go).

@@ -7,9 +7,7 @@ import (
 	"kurabe/internal/engine"
 )
 
-var _ engine.Reckoner = (*Driver)(nil)
-
-// CommittedAlone implements engine.Reckoner by the numbers of transactions in the binary
+// CommittedAlone implements engine.Driver by the numbers of transactions in the binary
 // log. Those that are only prepared in the engine, because nobody has answered for them,
 // are among those that it counts.
 func (d *Driver) CommittedAlone(ctx context.Context, i engine.Instance, caFile string) (int64, error) {

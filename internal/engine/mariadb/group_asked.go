@@ -12,9 +12,7 @@ import (
 // CLOCK_BOOTTIME in nanoseconds. Asked by such a host it notes that.
 const askedQuery = `SHOW GLOBAL STATUS LIKE 'Kurabe\_guard\_asked'`
 
-var _ engine.Outlaster = (*Driver)(nil)
-
-// LastWord implements engine.Outlaster: by the guard's note of when this server was asked last.
+// LastWord implements engine.Driver: by the guard's note of when this server was asked last.
 // The writer's word from a follower is its answer that it follows, and is worth no more than from
 // when it was asked, which was before the note; a server that was promoted gives none any more.
 // Another follower may have been asked later: of a cluster nothing is known, where one that leaves

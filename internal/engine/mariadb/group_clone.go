@@ -23,7 +23,7 @@ type transport interface {
 	copyTo(ctx context.Context, dir string) (position string, err error)
 }
 
-// Clone implements engine.Replicator: a copy as for a snapshot, with its place in the
+// Clone implements engine.Driver: a copy as for a snapshot, with its place in the
 // source's history in the file that makes it a follower's.
 func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) error {
 	source, err := sourceOf(i)

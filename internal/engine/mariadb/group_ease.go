@@ -9,8 +9,6 @@ import (
 	"kurabe/internal/engine"
 )
 
-var _ engine.Easer = (*Driver)(nil)
-
 const (
 	// easyPages are so few that a clean stop has written them at once: 8 MB of the usual size.
 	easyPages = 512

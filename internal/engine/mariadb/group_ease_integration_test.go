@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"kurabe/internal/engine"
 )
 
 // TestEaseStop: a server that is about to stop has few pages to write, while others write, and
@@ -35,7 +33,7 @@ func TestEaseStop(t *testing.T) {
 		before = pages()
 	}
 	done := make(chan error, 1)
-	go func() { done <- p.writer.Driver.(engine.Easer).EaseStop(t.Context(), p.writer.Instance()) }()
+	go func() { done <- p.writer.Driver.EaseStop(t.Context(), p.writer.Instance()) }()
 	began := time.Now()
 	for n := 0; ; n++ {
 		p.writer.MustQuery(t, fmt.Sprintf("INSERT INTO large (text) VALUES ('meanwhile %d')", n))

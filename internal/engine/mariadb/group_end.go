@@ -8,9 +8,7 @@ import (
 	"kurabe/internal/engine"
 )
 
-var _ engine.Ender = (*Driver)(nil)
-
-// LogEnd implements engine.Ender: the number of the newest transaction in the binary log.
+// LogEnd implements engine.Driver: the number of the newest transaction in the binary log.
 // Numbers of one writer tell its history, so who has applied that one has all.
 func (d *Driver) LogEnd(ctx context.Context, i engine.Instance) (int64, error) {
 	if err := d.AwaitWrites(ctx, i); err != nil {

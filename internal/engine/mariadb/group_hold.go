@@ -9,8 +9,6 @@ import (
 	"kurabe/internal/engine"
 )
 
-var _ engine.Holder = (*Driver)(nil)
-
 // receiveNothing has a follower cease to receive: from then on nothing that its source writes is
 // acknowledged by its answer. What it has received it goes on applying. The note comes first, or
 // who looks at the server could set it going again.

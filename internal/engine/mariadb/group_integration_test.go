@@ -96,7 +96,7 @@ func (p pair) waitForFollower(t *testing.T) {
 }
 
 // replicator is the driver behind a bed.
-func replicator(b *enginetest.Bed) engine.Replicator { return b.Driver.(engine.Replicator) }
+func replicator(b *enginetest.Bed) engine.Replicator { return b.Driver }
 
 // await looks at a server until what it says is as it should be.
 func await(t *testing.T, b *enginetest.Bed, what string, met func(engine.RoleView) bool) engine.RoleView {

@@ -12,7 +12,12 @@ import (
 	"kurabe/internal/volume"
 )
 
-var _ engine.Settler = (*Driver)(nil)
+// Preparations implements engine.Driver.
+func (d *Driver) Preparations() []engine.Preparation {
+	return []engine.Preparation{{What: "wait for what an earlier server has written", Do: func(ctx context.Context, i engine.Instance) ([]string, error) {
+		return nil, d.AwaitWrites(ctx, i)
+	}}}
+}
 
 // redoLog is how the files of InnoDB's log are called, one since 10.5.
 const redoLog = "ib_logfile"
@@ -21,7 +26,7 @@ const redoLog = "ib_logfile"
 // longer is one on which no server should be started.
 const settleMost = time.Minute
 
-// AwaitWrites implements engine.Settler. InnoDB writes its pages by io_uring, and a
+// AwaitWrites returns when nothing that an earlier server has begun to write reaches the data any more. InnoDB writes its pages by io_uring, and a
 // server that was killed leaves writes behind, which would land while the next one
 // recovers: an older page over a newer one. An init system that waits for seconds never
 // sees this.

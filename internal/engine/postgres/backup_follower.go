@@ -14,8 +14,6 @@ import (
 	"kurabe/internal/volume"
 )
 
-var _ engine.FollowerCopier = (*Driver)(nil)
-
 const (
 	// caughtUpMost is how long a follower may take to apply what its writer had written when
 	// the files were copied. One of a group does so within a second.

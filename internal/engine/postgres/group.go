@@ -26,8 +26,6 @@ const (
 // removes it when it is promoted.
 const standbyFile = "standby.signal"
 
-var _ engine.Replicator = (*Driver)(nil)
-
 // memberName is that of a follower in a server of the instance owner.
 func memberName(owner, id kurabe.InstanceID) string {
 	if id.Owner() == owner {

@@ -17,9 +17,7 @@ import (
 	"kurabe/internal/volume"
 )
 
-var _ engine.Reckoner = (*Driver)(nil)
-
-// CommittedAlone implements engine.Reckoner by the server's own reader of its log. The
+// CommittedAlone implements engine.Driver by the server's own reader of its log. The
 // commits of the server's upkeep are among those that it counts.
 func (d *Driver) CommittedAlone(ctx context.Context, i engine.Instance, caFile string) (int64, error) {
 	if d.IsFollower(i.Home) {

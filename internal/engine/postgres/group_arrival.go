@@ -57,9 +57,7 @@ func (s *arrivals) by(id kurabe.InstanceID, process string, end lsn) int64 {
 	return 0
 }
 
-var _ engine.Outlaster = (*Driver)(nil)
-
-// LastWord implements engine.Outlaster: by the log. The writer's word from a follower is a
+// LastWord implements engine.Driver: by the log. The writer's word from a follower is a
 // record that the follower has flushed (proof), and is worth no more than from when that was
 // written. All that this server has was written before it was seen here.
 func (d *Driver) LastWord(ctx context.Context, i engine.Instance) (at int64, err error) {

@@ -201,7 +201,7 @@ func (g *group) start(t *testing.T, n int) {
 	t.Helper()
 	i := g.m[n]
 	command := g.d.Command(i)
-	floors, err := g.d.Floors(t.Context(), i)
+	floors, err := g.d.floors(t.Context(), i)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 var _ engine.SourceProber = (*Driver)(nil)
 
-// Clone implements engine.Replicator: pg_basebackup, with the log of that time streamed
+// Clone implements engine.Driver: pg_basebackup, with the log of that time streamed
 // beside it. The slot of this member holds the log from before the copy begins until the
 // new follower asks for it.
 func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) error {

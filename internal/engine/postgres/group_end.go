@@ -9,10 +9,7 @@ import (
 	"kurabe/internal/engine"
 )
 
-var (
-	_ engine.Ender = (*Driver)(nil)
-	_ engine.Easer = (*Driver)(nil)
-)
+var ()
 
 // LogEnd implements engine.Ender. The last thing that a clean stop writes is a checkpoint;
 // whoever has its end has all.
@@ -27,7 +24,7 @@ func (d *Driver) LogEnd(ctx context.Context, i engine.Instance) (int64, error) {
 	return int64(end), nil
 }
 
-// EaseStop implements engine.Easer: the checkpoint of the stop has only to write what was
+// EaseStop implements engine.Driver: the checkpoint of the stop has only to write what was
 // changed since this one.
 func (d *Driver) EaseStop(ctx context.Context, i engine.Instance) error {
 	return d.withAdmin(ctx, i, func(conn *pgx.Conn) error {

@@ -20,12 +20,10 @@ var floors = map[string]int{
 	"max_connections": 100, "max_locks_per_transaction": 64, "max_prepared_transactions": 0, "max_wal_senders": 10, "max_worker_processes": 8,
 }
 
-var _ engine.Floorer = (*Driver)(nil)
-
 // optionsFile is where a server notes the arguments that it was started with.
 const optionsFile = "postmaster.opts"
 
-// Floors implements engine.Floorer. A follower that has not replayed yet that its writer has
+// floors are for a server that may not start with less of some settings than the data wants. A follower that has not replayed yet that its writer has
 // less of something now, must start with as much as before. Its control file says how much
 // that is, as of what it has replayed. One that was killed replays some of that again, and
 // may meet settings of long before: it starts with what it ran with when it replayed them
@@ -34,7 +32,7 @@ const optionsFile = "postmaster.opts"
 // One whose data was restored is no follower: nobody reads while it recovers, so it needs room
 // for the prepared transactions of its source and for nothing else. It has that room until its
 // next start, if its own parameters say less.
-func (d *Driver) Floors(ctx context.Context, i engine.Instance) ([]string, error) {
+func (d *Driver) floors(ctx context.Context, i engine.Instance) ([]string, error) {
 	follows := d.IsFollower(i.Home)
 	if !follows && !i.Fresh {
 		return nil, nil

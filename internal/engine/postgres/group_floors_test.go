@@ -35,7 +35,7 @@ func TestFloorArgs(t *testing.T) {
 			t.Errorf("%s: %s", c.name, got)
 		}
 	}
-	if args, err := New(Config{ServiceUser: "root"}).Floors(context.Background(), dataFolder(t)); args != nil || err != nil {
+	if args, err := New(Config{ServiceUser: "root"}).floors(context.Background(), dataFolder(t)); args != nil || err != nil {
 		t.Errorf("of a writer: %v, %v", args, err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"kurabe/internal/engine"
 )
 
-var _ engine.Holder = (*Driver)(nil)
-
 // heldSQL says whether a follower has come to the end of all log that is there, and gets none:
 // its receiver is gone, and the process that applies waits to look again whether there is
 // more. What a receiver has got in is on disk when it is gone (WalRcvDie flushes), and what a

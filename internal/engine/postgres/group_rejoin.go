@@ -34,7 +34,7 @@ func unmark(h engine.Home) error {
 	return volume.SyncDir(h.Dir)
 }
 
-// Rejoin implements engine.Replicator: what this server wrote that the source does not have
+// Rejoin implements engine.Driver: what this server wrote that the source does not have
 // is taken back by pg_rewind. The file that makes it a follower is written last, so where
 // that is, an earlier try came through.
 func (d *Driver) Rejoin(ctx context.Context, i engine.Instance, caFile string) error {
