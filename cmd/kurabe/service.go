@@ -360,7 +360,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server := api.New(api.Config{
 		Region: f.region, ScopeRegion: f.scopeRegion(), Account: f.account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c)},
-		Ready: func(context.Context) error { return errors.Join(s.view.Healthy(), s.outside.healthy()) },
+		Ready:    func(context.Context) error { return errors.Join(s.view.Healthy(), s.outside.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.root.secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.root.accessKey)) == 1
 		},

@@ -128,3 +128,14 @@ func (w *worker) crashPause(a kurabe.Assignment, steps []engine.Step) time.Durat
 func starts(steps []engine.Step) bool {
 	return slices.ContainsFunc(steps, func(s engine.Step) bool { return s.Name == engine.StepStart })
 }
+
+// wait waits for d, and says whether ctx lasts.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}

@@ -54,15 +54,7 @@ func (a *Agent) watchDisk(ctx context.Context) {
 		return
 	}
 	d := &diskWatch{agent: a, free: -1}
-	ticker := time.NewTicker(diskLook)
-	defer ticker.Stop()
-	for {
-		d.look()
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for d.look(); wait(ctx, diskLook); d.look() {
 	}
 }
 

@@ -58,12 +58,7 @@ func (g *roleWatch) feed(ctx context.Context, a kurabe.Assignment, asks []engine
 			case ctx.Err() == nil:
 				log.Warn("no copy brought to a follower on another host", logkey.Error, err)
 			}
-			timer := time.NewTimer(feedAgain)
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			}
+			wait(ctx, feedAgain)
 		})
 	}
 }

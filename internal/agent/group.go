@@ -41,9 +41,9 @@ type roleWatch struct {
 	await  context.CancelFunc
 }
 
-// watchRole has a running server looked at, and no other, and adds what was seen of one of a
-// group to an observation. Only the worker's goroutine calls it.
-func (w *worker) watchRole(ctx context.Context, a kurabe.Assignment, o *engine.Observation) {
+// see has a running server looked at, and no other, and adds what was seen of one of a group
+// to an observation. Only the worker's goroutine calls it.
+func (w *worker) see(ctx context.Context, a kurabe.Assignment, o *engine.Observation) {
 	w.keepWatch(ctx, a, *o)
 	if w.role == nil || w.role.alone {
 		return
@@ -52,11 +52,10 @@ func (w *worker) watchRole(ctx context.Context, a kurabe.Assignment, o *engine.O
 	o.Role, o.Covered = w.role.view(), w.role.report(a.Role.Followers).Covered
 }
 
-// keepWatch: one that is in no group is looked at when it serves, and by another watch once it
-// is in one.
+// keepWatch watches one process, and by another watch once the server is in a group or in none.
 func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Observation) {
 	process := ""
-	if a.Role != nil && o.Running || o.Serving() && a.Goal == kurabe.GoalRunning {
+	if o.Running {
 		process = o.Process
 	}
 	if w.role != nil && (w.role.process != process || w.role.alone != (a.Role == nil)) {
@@ -70,8 +69,9 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	ctx, cancel := context.WithCancel(ctx)
 	g := &roleWatch{worker: w, engine: w.agent.Engines[a.Engine], process: process, alone: a.Role == nil, cancel: cancel}
 	g.sight.alone = g.alone
+	every, _ := g.sight.pace()
 	g.poke = watch.Subscribe(ctx, watch.Process{PID: o.PID, Name: process, Wait: &w.agent.wait}, watch.Purpose[engine.Watcher]{
-		Every: g.sight.every(), Limit: g.limit, For: g.shape, Failed: g.failed,
+		Every: every, Limit: g.limit, For: g.shape, Failed: g.failed,
 		Open: func(asking context.Context) (engine.Watcher, error) {
 			a, _ := w.assignment()
 			return g.engine.OpenWatch(asking, a)
@@ -82,6 +82,13 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	w.watched.Store(g)
 	if !g.alone {
 		w.agent.wait.Go(func() { g.countWaits(ctx) })
+	}
+	if o.Wait != nil {
+		w.agent.wait.Go(func() {
+			if o.Wait(ctx) == nil {
+				w.stir()
+			}
+		})
 	}
 }
 

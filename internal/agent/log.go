@@ -378,12 +378,8 @@ func (a *Agent) watchLogs(ctx context.Context) {
 	for {
 		now := a.Now()
 		next := now.Truncate(logReport).Add(logReport + logReportAfter)
-		timer := time.NewTimer(next.Sub(now))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !wait(ctx, next.Sub(now)) {
 			return
-		case <-timer.C:
 		}
 		all := a.Logs.All()
 		teller.wake(a, all)
@@ -401,16 +397,9 @@ func (a *Agent) watchLogs(ctx context.Context) {
 // keepTrimmed removes every minute what nobody needs. It waits for the repository, and
 // a report of how far the logs reach must not.
 func (a *Agent) keepTrimmed(ctx context.Context) {
-	for {
+	for more := true; more; more = wait(ctx, trimEvery) {
 		a.trimLogs(ctx, a.Logs.All())
 		a.removeUnneeded(ctx)
-		timer := time.NewTimer(trimEvery)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
 	}
 }
 

@@ -74,12 +74,7 @@ func (w *worker) holdOn(ctx context.Context, e engine.Engine) {
 			}
 			told = text
 		}
-		timer := time.NewTimer(holdEvery)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		wait(ctx, holdEvery)
 	}
 }
 

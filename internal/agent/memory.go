@@ -16,15 +16,8 @@ const memoryLook = 4 * time.Second
 // process. Beside it the disk is watched, at a pace of its own.
 func (a *Agent) watchMemory(ctx context.Context) {
 	a.wait.Go(func() { a.watchDisk(ctx) })
-	ticker := time.NewTicker(memoryLook)
-	defer ticker.Stop()
 	seen := map[kurabe.InstanceID]int64{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for wait(ctx, memoryLook) {
 		for _, w := range a.workers.list() {
 			assignment, _ := w.assignment()
 			e, ok := a.Engines[assignment.Engine]

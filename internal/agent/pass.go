@@ -90,13 +90,6 @@ func (w *worker) fit(a kurabe.Assignment, o engine.Observation, steps []engine.S
 	return steps
 }
 
-// see has the process that a look has shown watched, and adds what was seen of it to the
-// look.
-func (w *worker) see(ctx context.Context, a kurabe.Assignment, o *engine.Observation) {
-	w.watch(ctx, *o)
-	w.watchRole(ctx, a, o)
-}
-
 // longStep is after which time a step is told of before its end: it waits for something, a
 // recovery for example.
 const longStep = 10 * time.Second

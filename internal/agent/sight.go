@@ -55,19 +55,18 @@ type sight struct {
 	since   time.Time // of mute: the newest answer, or the first look
 }
 
-// every and longest are the pause between two looks, and how long one may wait.
-func (s *sight) every() time.Duration {
+// pace is the pause between two looks, and how long one may wait.
+func (s *sight) pace() (every, limit time.Duration) {
 	if s.alone {
-		return aloneEvery
+		return aloneEvery, aloneLimit
 	}
-	return lookEvery
+	return lookEvery, lookLimit
 }
 
-func (s *sight) longest() time.Duration {
-	if s.alone {
-		return aloneLimit
-	}
-	return lookLimit
+// stuckAfter is two looks that nobody answered, and the pause between them.
+func (s *sight) stuckAfter() time.Duration {
+	every, limit := s.pace()
+	return 2 * (every + limit)
 }
 
 // arrival is a place in the log of a follower, and when it was there.
@@ -161,26 +160,24 @@ func (s *sight) unanswered(now time.Time) {
 	if s.mute == 0 {
 		s.since = s.triedAt
 	}
-	s.mute += min(now.Sub(s.triedAt), s.every()+s.longest())
+	s.mute += min(now.Sub(s.triedAt), s.stuckAfter()/2)
 	s.triedAt = now
 }
 
 // limit is how long the next look may wait, so that a server which hangs is known to be
 // stuck when it is.
 func (s *sight) limit(now time.Time) time.Duration {
+	every, limit := s.pace()
 	if s.view == nil || s.stuck() {
-		return s.longest()
+		return limit
 	}
-	step := s.every() + s.longest()
-	rest := 2*step - s.mute - min(now.Sub(s.triedAt), step)
-	return max(min(rest, s.longest()), s.every())
+	rest := s.stuckAfter() - s.mute - min(now.Sub(s.triedAt), every+limit)
+	return max(min(rest, limit), every)
 }
 
 // stuck says whether a server that has answered does so no more. One that never did is
 // starting.
-func (s *sight) stuck() bool {
-	return (s.view != nil || s.alone) && s.mute >= 2*(s.every()+s.longest())
-}
+func (s *sight) stuck() bool { return (s.view != nil || s.alone) && s.mute >= s.stuckAfter() }
 
 // current is the newest answer, nil when it is too old to go by.
 func (s *sight) current(now time.Time) *engine.RoleView {

@@ -60,16 +60,9 @@ func (a *Agent) watchOccupied(ctx context.Context) {
 		return
 	}
 	w := &occupiedWatch{agent: a, free: -1, looks: map[kurabe.SnapshotID]occupiedLook{}}
-	ticker := time.NewTicker(occupiedTick)
-	defer ticker.Stop()
-	for {
+	for more := true; more; more = wait(ctx, occupiedTick) {
 		for _, u := range w.due() {
 			w.look(ctx, u)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
 		}
 	}
 }

@@ -322,12 +322,7 @@ func (u *unit[ID, A, R]) leave(ctx context.Context) {
 			return // a service of an earlier version does not know the kind
 		}
 		u.log.Warn("report not dropped", logkey.Error, err)
-		timer := time.NewTimer(saveRetry)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		wait(ctx, saveRetry)
 	}
 }
 

@@ -42,12 +42,7 @@ func (g *roleWatch) countWaits(ctx context.Context) {
 		if news {
 			pause = waitsPause
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		wait(ctx, pause)
 	}
 }
 

@@ -18,15 +18,13 @@ type worker struct {
 	news chan struct{} // capacity 1: there is something to tell, also in the midst of a step
 
 	// The rest belongs to the goroutine of run.
-	crashes     int       // in a row
-	crashed     time.Time // newest crash seen
-	startAt     time.Time // a start that was ordered after a crash is not made before
-	follower    *follower // of the log, nil while nobody follows it
-	holder      func()    // ends that a standby is told what to hold of it, nil while it is not
-	logFinished bool      // the end of the log was kept, or could not be
-	logDropped  string    // process that holds back no log
-	watching    string    // process whose end wakes us
-	unwatch     context.CancelFunc
+	crashes     int        // in a row
+	crashed     time.Time  // newest crash seen
+	startAt     time.Time  // a start that was ordered after a crash is not made before
+	follower    *follower  // of the log, nil while nobody follows it
+	holder      func()     // ends that a standby is told what to hold of it, nil while it is not
+	logFinished bool       // the end of the log was kept, or could not be
+	logDropped  string     // process that holds back no log
 	role        *roleWatch // of the running server of a group, nil without one
 	lease       *lease     // of a writer that has one, nil without
 	guarded     bool       // there may be a guard that is needed no more
@@ -70,9 +68,6 @@ func (w *worker) unknown(ctx context.Context, waiting kurabe.Assignment, waits b
 
 // end ends what looks at the server, and holds its address.
 func (w *worker) end() {
-	if w.unwatch != nil {
-		w.unwatch()
-	}
 	if w.role != nil {
 		w.role.cancel()
 	}
@@ -89,28 +84,4 @@ func (w *worker) stir() {
 	default:
 	}
 	w.wake()
-}
-
-// watch has the end of the running process wake the worker.
-func (w *worker) watch(ctx context.Context, o engine.Observation) {
-	if o.Process == w.watching {
-		return
-	}
-	if w.unwatch != nil {
-		w.unwatch()
-		w.unwatch = nil
-	}
-	w.watching = o.Process
-	if o.Wait == nil {
-		return
-	}
-	watched, cancel := context.WithCancel(ctx)
-	w.unwatch = cancel
-	w.agent.wait.Add(1)
-	go func() {
-		defer w.agent.wait.Done()
-		if o.Wait(watched) == nil {
-			w.stir()
-		}
-	}()
 }
