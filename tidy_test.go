@@ -80,7 +80,7 @@ func TestTidyImports(t *testing.T) {
 // forbidden returns why a package of the room may not import that path, or "".
 func forbidden(r room, to string, test bool) string {
 	for _, g := range guards {
-		if !under(to, g.prefix) || test && g.tests || slices.ContainsFunc(g.rooms, func(x string) bool { return x == r.path }) {
+		if !under(to, g.prefix) || (test || isTestOnly(r)) && g.tests || slices.ContainsFunc(g.rooms, func(x string) bool { return x == r.path }) {
 			continue
 		}
 		return g.why

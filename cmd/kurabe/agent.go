@@ -16,7 +16,6 @@ import (
 
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
-	"kurabe/internal/logs"
 	"kurabe/internal/volume"
 )
 
@@ -158,10 +157,10 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 	if err != nil {
 		return err
 	}
-	n.drills = newHostDrills(h.ID, n.base, n.log)
+	n.handleReads(h.ID)
 	n.link = hostlink.NewRemote(hostlink.RemoteConfig{
 		Life: life, Server: n.self.saved.Server, Servers: n.self.saved.Servers, Learned: n.self.learned(n.log), Roots: n.self.roots, Identity: n.self.certificate,
-		Answer: hostAnswerer(logs.New(placeIn(n.base, "instances")), n.lags, n.drills), Log: n.log,
+		Reads: n.reads, Log: n.log,
 	})
 	n.say = n.link.Alive
 	if err := n.takePlace(ctx, life, firstTime); err != nil {

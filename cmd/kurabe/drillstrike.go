@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,17 +10,17 @@ import (
 	"kurabe"
 	"kurabe/internal/control"
 	"kurabe/internal/drill"
-	"kurabe/internal/hostlink"
+	"kurabe/internal/hostread"
 	"kurabe/internal/logkey"
 )
 
 // The questions to a host of a drill that runs on another one. A permit for what lasts has a
 // kind of its own: a host that does not know it would take it for one to kill.
-const (
-	askDrillPermit        = "drill-permit"
-	askDrillPermitLasting = "drill-permit-lasting"
-	askDrillStrike        = "drill-strike"
-	askDrillHold          = "drill-hold"
+var (
+	drillPermit        = hostread.Kind[drillQuestion, drill.Permit]{Name: "drill-permit", Class: hostread.Failover}
+	drillPermitLasting = hostread.Kind[drillQuestion, drill.Permit]{Name: "drill-permit-lasting", Class: hostread.Failover}
+	drillStrike        = hostread.Kind[drillQuestion, struct{}]{Name: "drill-strike", Class: hostread.Failover}
+	drillHold          = hostread.Kind[drillQuestion, drill.Held]{Name: "drill-hold", Class: hostread.Failover}
 )
 
 // drillQuestion asks for a permit to do something to a server that runs as a process, shows
@@ -33,44 +33,32 @@ type drillQuestion struct {
 	End    bool        `json:",omitempty"`
 }
 
-// hostDrills answers these on their host.
-type hostDrills struct {
-	permits *drill.Permits
-	log     *slog.Logger
-}
-
 // drillGuard runs drill.GuardMain. This link, not our path: after an upgrade on disk we are
 // still the old program.
 var drillGuard = []string{"/proc/self/exe", "drill-guard"}
 
-func newHostDrills(host kurabe.HostID, base string, log *slog.Logger) hostDrills {
-	return hostDrills{drill.NewPermits(host, placeIn(base, "instances"), drillGuard), log}
-}
-
-func (h hostDrills) answer(ctx context.Context, kind string, body json.RawMessage) (any, error) {
-	var q drillQuestion
-	if err := json.Unmarshal(body, &q); err != nil {
-		return nil, err
+// handleDrills has a host answer these.
+func handleDrills(h *hostread.Handlers, permits *drill.Permits, log *slog.Logger) {
+	give := func(_ context.Context, q drillQuestion) (drill.Permit, error) {
+		return permits.Give(q.Server, q.PID, q.Fault)
 	}
-	switch kind {
-	case askDrillPermit, askDrillPermitLasting:
-		return h.permits.Give(q.Server, q.PID, q.Fault)
-	case askDrillHold:
-		return h.permits.Hold(ctx, q.Server, q.Key, q.End)
-	}
-	err := h.permits.Use(q.Server, q.Key, q.Fault)
-	if err == nil {
-		h.log.Info("server struck for a drill: "+q.Fault.Done(), logkey.Instance, q.Server)
-	}
-	return struct{}{}, err
+	hostread.Handle(h, drillPermit, give)
+	hostread.Handle(h, drillPermitLasting, give)
+	hostread.Handle(h, drillStrike, func(_ context.Context, q drillQuestion) (done struct{}, err error) {
+		if err = permits.Use(q.Server, q.Key, q.Fault); err == nil {
+			log.Info("server struck for a drill: "+q.Fault.Done(), logkey.Instance, q.Server)
+		}
+		return done, err
+	})
+	hostread.Handle(h, drillHold, func(ctx context.Context, q drillQuestion) (drill.Held, error) {
+		return permits.Hold(ctx, q.Server, q.Key, q.End)
+	})
 }
 
 // strikes answers /kurabe/drill/permit, /kurabe/drill/strike and /kurabe/drill/hold.
 type strikes struct {
 	control *control.Control
-	self    kurabe.HostID
-	own     hostDrills
-	links   *hostlink.Server // nil: there are no other hosts
+	hosts   hostread.Hosts
 }
 
 // permit asks for what strike needs; nothing is done.
@@ -83,12 +71,11 @@ func (s strikes) permit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind := askDrillPermit
+	kind := drillPermit
 	if fault.Lasts() {
-		kind = askDrillPermitLasting
+		kind = drillPermitLasting
 	}
-	var p drill.Permit
-	return &p, s.ask(r.Context(), m.Host, kind, drillQuestion{Server: server, PID: pid, Fault: fault}, &p)
+	return askDrill(r.Context(), s.hosts, m.Host, kind, drillQuestion{Server: server, PID: pid, Fault: fault}, "nothing was done")
 }
 
 // strike tells users, and has it done.
@@ -105,8 +92,8 @@ func (s strikes) strike(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var done struct{}
-	return done, s.ask(r.Context(), m.Host, askDrillStrike, drillQuestion{Server: server, Key: key, Fault: fault}, &done)
+	return askDrill(r.Context(), s.hosts, m.Host, drillStrike, drillQuestion{Server: server, Key: key, Fault: fault},
+		fmt.Sprintf("whether the server was %s is not known; later than %v from now on it is not", fault.Done(), drill.PermitTime))
 }
 
 // hold has what strike began go on or end. The server may have ended by now, or be none of the
@@ -117,40 +104,16 @@ func (s strikes) hold(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var held drill.Held
 	q := drillQuestion{Server: kurabe.InstanceID(query.Get("server")), Key: key, End: query.Get("end") == "true"}
-	return &held, s.ask(r.Context(), kurabe.HostID(query.Get("host")), askDrillHold, q, &held)
+	return askDrill(r.Context(), s.hosts, kurabe.HostID(query.Get("host")), drillHold, q,
+		fmt.Sprintf("what was done lasts for %v at most without a word that it hears", drill.HoldTime))
 }
 
-// ask asks the host that has the server.
-func (s strikes) ask(ctx context.Context, host kurabe.HostID, kind string, q drillQuestion, answer any) error {
-	if host == s.self {
-		body, err := json.Marshal(q)
-		if err != nil {
-			return err
-		}
-		said, err := s.own.answer(ctx, kind, body)
-		if err != nil {
-			return err
-		}
-		if body, err = json.Marshal(said); err != nil {
-			return err
-		}
-		return json.Unmarshal(body, answer)
+// askDrill asks the host that has the server. why says what is known when it does not answer.
+func askDrill[A any](ctx context.Context, hosts hostread.Hosts, host kurabe.HostID, k hostread.Kind[drillQuestion, A], q drillQuestion, why string) (A, error) {
+	a, err := hostread.Ask(ctx, hosts, host, k, q)
+	if cause := errors.Unwrap(err); cause != nil && kurabe.CodeOf(err) == kurabe.CodeUnavailable {
+		err = &kurabe.Error{Code: kurabe.CodeUnavailable, Message: fmt.Sprintf("host %s does not answer, or cannot: %s (%v)", host, why, cause), Err: err}
 	}
-	if s.links == nil {
-		return kurabe.Errorf(kurabe.CodeUnavailable, "it is on host %s, and the service was started without --host-listen", host)
-	}
-	err := s.links.Ask(ctx, host, kind, q, answer)
-	if code := kurabe.CodeOf(err); err == nil || code != kurabe.CodeInternal {
-		return err
-	}
-	why := "nothing was done"
-	switch kind {
-	case askDrillStrike:
-		why = fmt.Sprintf("whether the server was %s is not known; later than %v from now on it is not", q.Fault.Done(), drill.PermitTime)
-	case askDrillHold:
-		why = fmt.Sprintf("what was done lasts for %v at most without a word that it hears", drill.HoldTime)
-	}
-	return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: fmt.Sprintf("host %s does not answer, or cannot: %s (%v)", host, why, err), Err: err}
+	return a, err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
 	"net/netip"
@@ -11,24 +10,25 @@ import (
 
 	"kurabe"
 	"kurabe/internal/drill"
+	"kurabe/internal/hostread"
 )
 
 // A host answers what a drill asks, with a reason that its user reads.
 func TestHostDrills(t *testing.T) {
-	answer := hostAnswerer(nil, nil, newHostDrills("h1", t.TempDir(), slog.New(slog.DiscardHandler)))
-	for kind, says := range map[string]string{
-		askDrillPermit: "db-A has no living process on host h1", askDrillPermitLasting: "db-A has no living process on host h1",
-		askDrillStrike: "knows of no such permit",
+	host := hostread.Hosts{Here: hostread.NewHandlers("h1")}
+	handleDrills(host.Here, drill.NewPermits("h1", t.TempDir(), drillGuard), slog.New(slog.DiscardHandler))
+	q := drillQuestion{Server: "db-A", PID: 7, Key: "k"}
+	_, permit := hostread.Ask(t.Context(), host, "h1", drillPermit, q)
+	_, lasting := hostread.Ask(t.Context(), host, "h1", drillPermitLasting, q)
+	_, strike := hostread.Ask(t.Context(), host, "h1", drillStrike, q)
+	for says, err := range map[string]error{
+		"db-A has no living process on host h1": permit, "has no living process on host h1": lasting, "knows of no such permit": strike,
 	} {
-		_, err := answer(t.Context(), kind, json.RawMessage(`{"Server":"db-A","PID":7,"Key":"k"}`))
 		if kurabe.CodeOf(err) != kurabe.CodeInvalidInstanceState || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", kind, err)
-		}
-		if _, err := answer(t.Context(), kind, json.RawMessage(`{`)); err == nil {
-			t.Errorf("%s: half a question is answered", kind)
+			t.Errorf("%s: %v", says, err)
 		}
 	}
-	if h, err := answer(t.Context(), askDrillHold, json.RawMessage(`{"Server":"db-A","Key":"k"}`)); err != nil || h != (drill.Held{Over: true, Forgotten: true}) {
+	if h, err := hostread.Ask(t.Context(), host, "h1", drillHold, q); err != nil || h != (drill.Held{Over: true, Forgotten: true}) {
 		t.Errorf("%+v, %v", h, err)
 	}
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/hostread"
 	"kurabe/internal/reconcile"
 )
 
-// askReplicaLag is the question of how far the servers of a host are behind that follow.
-const askReplicaLag = "replica-lag"
+// replicaLag asks how far the servers of a host are behind that follow.
+var replicaLag = hostread.Kind[struct{}, []kurabe.ReplicaLag]{Name: "replica-lag", Class: hostread.Lag}
 
 const (
 	// lagFresh bounds how often hosts are asked, however many people look.
@@ -31,21 +32,14 @@ type followings struct {
 	newest []kurabe.Following
 }
 
-// newFollowings asks the agent of this host itself, and others over their links.
 func (s *service) newFollowings() *followings {
 	return &followings{
 		records: func() []kurabe.Following { return reconcile.Following(s.view) },
-		ask: func(ctx context.Context, host kurabe.HostID) (lags []kurabe.ReplicaLag, err error) {
-			switch {
-			case host == s.host.ID:
-				return s.lags(), nil
-			case host == "":
+		ask: func(ctx context.Context, host kurabe.HostID) ([]kurabe.ReplicaLag, error) {
+			if host == "" {
 				return nil, kurabe.Errorf(kurabe.CodeUnavailable, "it has no host yet")
-			case s.links == nil:
-				return nil, kurabe.Errorf(kurabe.CodeUnavailable, "it is on host %s, and the service was started without --host-listen", host)
 			}
-			err = s.links.Ask(ctx, host, askReplicaLag, struct{}{}, &lags)
-			return lags, err
+			return hostread.Ask(ctx, s.hosts(), host, replicaLag, struct{}{})
 		},
 	}
 }

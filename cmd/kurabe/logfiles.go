@@ -2,19 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"kurabe"
-	"kurabe/internal/control"
-	"kurabe/internal/hostlink"
+	"kurabe/internal/drill"
+	"kurabe/internal/hostread"
+	"kurabe/internal/logs"
 	"kurabe/internal/store"
 )
 
 // The questions that hosts are asked about log files.
-const (
-	askLogList = "log-list"
-	askLogRead = "log-read"
+var (
+	logList = hostread.Kind[logQuestion, []kurabe.LogFile]{Name: "log-list", Class: hostread.Logs}
+	logRead = hostread.Kind[logQuestion, kurabe.LogPortion]{Name: "log-read", Class: hostread.Logs}
 )
 
 // logQuestion asks for the log files of a server, or for a piece of one.
@@ -25,76 +24,61 @@ type logQuestion struct {
 	Lines        int
 }
 
-// logFiles reads log files where they are: here, or on the joined host of the server.
-type logFiles struct {
-	local control.LogSource
-	self  kurabe.HostID
-	view  *store.View
-	links *hostlink.Server // nil: all is here
+// handleReads has this host answer all questions.
+func (n *node) handleReads(host kurabe.HostID) {
+	n.reads = hostread.NewHandlers(host)
+	local := logs.New(placeIn(n.base, "instances"))
+	hostread.Handle(n.reads, logList, func(ctx context.Context, q logQuestion) ([]kurabe.LogFile, error) {
+		return local.List(ctx, q.Instance, q.Engine)
+	})
+	hostread.Handle(n.reads, logRead, func(ctx context.Context, q logQuestion) (kurabe.LogPortion, error) {
+		return local.Read(ctx, q.Instance, q.Engine, q.Name, q.Marker, q.Lines)
+	})
+	// The agent is there before anybody can ask: questions come with its assignments.
+	hostread.Handle(n.reads, replicaLag, func(context.Context, struct{}) ([]kurabe.ReplicaLag, error) { return n.agent.Lags(), nil })
+	handleDrills(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drillGuard), n.log)
 }
 
-// elsewhere is the joined host that has a server, "" when its files are here.
-func (l logFiles) elsewhere(id kurabe.InstanceID) kurabe.HostID {
-	i, ok := l.view.Any(id.Owner())
-	if !ok {
-		return ""
+// hosts are what this server asks.
+func (s *service) hosts() hostread.Hosts {
+	h := hostread.Hosts{Here: s.reads}
+	if s.links != nil {
+		h.Far = s.links.Carry
 	}
-	a, ok := i.AssignmentOf(id)
-	if !ok || a.Value.Host == l.self {
-		return ""
+	return h
+}
+
+// logFiles reads log files where they are.
+type logFiles struct {
+	hosts hostread.Hosts
+	self  kurabe.HostID
+	view  *store.View
+}
+
+// host is where a server's files are.
+func (l logFiles) host(id kurabe.InstanceID) kurabe.HostID {
+	if i, ok := l.view.Any(id.Owner()); ok {
+		if a, ok := i.AssignmentOf(id); ok {
+			return a.Value.Host
+		}
 	}
-	return a.Value.Host
+	return l.self
 }
 
 // List implements control.LogSource.
-func (l logFiles) List(ctx context.Context, id kurabe.InstanceID, engine kurabe.EngineName) (list []kurabe.LogFile, err error) {
-	host := l.elsewhere(id)
-	if host == "" {
-		return l.local.List(ctx, id, engine)
-	}
-	return list, l.ask(ctx, host, askLogList, logQuestion{Instance: id, Engine: engine}, &list)
+func (l logFiles) List(ctx context.Context, id kurabe.InstanceID, engine kurabe.EngineName) ([]kurabe.LogFile, error) {
+	return hostread.Ask(ctx, l.hosts, l.host(id), logList, logQuestion{Instance: id, Engine: engine})
 }
 
-// Read implements control.LogSource.
+// Read implements control.LogSource: a portion is the first chunk of the file from a marker on.
 func (l logFiles) Read(ctx context.Context, id kurabe.InstanceID, engine kurabe.EngineName, name, marker string, lines int) (p kurabe.LogPortion, err error) {
-	host := l.elsewhere(id)
-	if host == "" {
-		return l.local.Read(ctx, id, engine, name, marker, lines)
+	for p, err = range hostread.Stream(ctx, l.hosts, l.host(id), logRead, logQuestion{id, engine, name, marker, lines}, nextPortion) {
+		break
 	}
-	return p, l.ask(ctx, host, askLogRead, logQuestion{id, engine, name, marker, lines}, &p)
+	return p, err
 }
 
-func (l logFiles) ask(ctx context.Context, host kurabe.HostID, kind string, q logQuestion, answer any) error {
-	if l.links == nil {
-		return kurabe.Errorf(kurabe.CodeUnavailable, "the log files are on host %s, and the service was started without --host-listen", host)
-	}
-	err := l.links.Ask(ctx, host, kind, q, answer)
-	if code := kurabe.CodeOf(err); err == nil || code != kurabe.CodeInternal {
-		return err
-	}
-	return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: fmt.Sprintf("the log files are on host %s, which does not answer; try again", host), Err: err}
-}
-
-// hostAnswerer answers what logFiles, followings and strikes ask. lags are those of the host's
-// agent.
-func hostAnswerer(local control.LogSource, lags func() []kurabe.ReplicaLag, drills hostDrills) hostlink.Answerer {
-	return func(ctx context.Context, kind string, body json.RawMessage) (any, error) {
-		switch kind {
-		case askReplicaLag:
-			return lags(), nil
-		case askDrillPermit, askDrillPermitLasting, askDrillStrike, askDrillHold:
-			return drills.answer(ctx, kind, body)
-		}
-		var q logQuestion
-		if err := json.Unmarshal(body, &q); err != nil {
-			return nil, err
-		}
-		switch kind {
-		case askLogList:
-			return local.List(ctx, q.Instance, q.Engine)
-		case askLogRead:
-			return local.Read(ctx, q.Instance, q.Engine, q.Name, q.Marker, q.Lines)
-		}
-		return nil, fmt.Errorf("a newer service asks for %.40q", kind)
-	}
+func nextPortion(q *logQuestion, p kurabe.LogPortion) bool {
+	q.Marker = p.Marker
+	return p.More
 }

@@ -17,6 +17,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/gateway"
 	"kurabe/internal/hostlink"
+	"kurabe/internal/hostread"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/sklookup"
@@ -131,7 +132,7 @@ type node struct {
 	host    *agent.Host
 	sockets *sklookup.Table
 	leases  *hostlink.Leases
-	drills  hostDrills
+	reads   *hostread.Handlers
 	// say tells the service that this host is there.
 	say func(context.Context, hostlink.Alive) (hostlink.AliveAnswer, error)
 
@@ -198,10 +199,6 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	}
 	return nil
 }
-
-// lags are those of the agent, which is there before anybody can ask: questions come with its
-// assignments.
-func (n *node) lags() []kurabe.ReplicaLag { return n.agent.Lags() }
 
 // prepareHost makes the engines' versions ready. Most requests need to know their
 // parameters, and only a first start waits here for long.

@@ -18,6 +18,7 @@ import (
 	"kurabe"
 	"kurabe/internal/agent"
 	"kurabe/internal/api"
+	"kurabe/internal/api/ec2"
 	"kurabe/internal/api/rds"
 	"kurabe/internal/api/sts"
 	"kurabe/internal/api/tagging"
@@ -26,7 +27,6 @@ import (
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
-	"kurabe/internal/logs"
 	"kurabe/internal/metrics"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
@@ -106,7 +106,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if s.hostFile, err = loadHostFile(data, f.addressPool); err != nil {
 		return err
 	}
-	s.drills = newHostDrills(s.hostFile.ID, s.base, s.log)
+	s.handleReads(s.hostFile.ID)
 	if err := s.enterOutside(f, data); err != nil {
 		return err
 	}
@@ -344,7 +344,7 @@ func (s *service) newControl(f *serverFlags, kv store.KV, ca *pki.CA) *control.C
 	return control.New(control.Config{
 		KV: kv, View: s.view, RemoveMember: s.removeMember, Region: f.region, Account: f.account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
-		Logs:      logFiles{logs.New(placeIn(s.base, "instances")), s.host.ID, s.view, s.links},
+		Logs:      logFiles{s.hosts(), s.host.ID, s.view},
 	})
 }
 
@@ -359,7 +359,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	}
 	server := api.New(api.Config{
 		Region: f.region, ScopeRegion: f.scopeRegion(), Account: f.account, Log: s.log, Now: time.Now,
-		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c)},
+		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c)},
 		Ready:    func(context.Context) error { return errors.Join(s.view.Healthy(), s.outside.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.root.secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.root.accessKey)) == 1
@@ -395,7 +395,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
 	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))
 	server.Handle("POST /kurabe/recover", server.Signed(recoverer{c}.accept))
-	struck := strikes{c, s.host.ID, s.drills, s.links}
+	struck := strikes{c, s.hosts()}
 	server.Handle("POST /kurabe/drill/permit", server.Signed(struck.permit))
 	server.Handle("POST /kurabe/drill/strike", server.Signed(struck.strike))
 	server.Handle("POST /kurabe/drill/hold", server.Signed(struck.hold))

@@ -18,7 +18,6 @@ import (
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
-	"kurabe/internal/logs"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
 	"kurabe/internal/store"
@@ -138,7 +137,7 @@ func (s *service) makeHome(ca *pki.CA, local hostlink.Link) error {
 	}
 	c := hostlink.RemoteConfig{
 		Life: life, Server: s.entrance.link, Roots: s.entrance.roots, Identity: func() *tls.Certificate { return &own },
-		Answer: hostAnswerer(logs.New(placeIn(s.base, "instances")), s.lags, s.drills), Log: s.log,
+		Reads: s.reads, Log: s.log,
 	}
 	if s.servers != nil {
 		c.Servers = s.servers.Links

@@ -23,9 +23,9 @@ type roleWatch struct {
 	process string // its identity, see engine.Observation
 	alone   bool   // it is in no group: all that is asked is whether it answers
 	cancel  context.CancelFunc
-	poke    func()      // look now: something was done to the server
-	proves  atomic.Bool // its followers are to be asked whether they follow now
-	told    roleNews    // of the goroutine that looks
+	poked   chan struct{} // capacity 1: look now
+	proves  atomic.Bool   // its followers are to be asked whether they follow now
+	told    roleNews      // of the goroutine that looks
 
 	mu    sync.Mutex // guards the rest
 	sight sight
@@ -67,11 +67,11 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	g := &roleWatch{worker: w, engine: w.agent.Engines[a.Engine], process: process, alone: a.Role == nil, cancel: cancel}
+	g := &roleWatch{worker: w, engine: w.agent.Engines[a.Engine], process: process, alone: a.Role == nil, cancel: cancel, poked: make(chan struct{}, 1)}
 	g.sight.alone = g.alone
 	every, _ := g.sight.pace()
-	g.poke = watch.Subscribe(ctx, watch.Process{PID: o.PID, Name: process, Wait: &w.agent.wait}, watch.Purpose[engine.Watcher]{
-		Every: every, Limit: g.limit, For: g.shape, Failed: g.failed,
+	watch.Subscribe(ctx, watch.Process{PID: o.PID, Name: process, Wait: &w.agent.wait}, watch.Purpose[engine.Watcher]{
+		Every: every, Limit: g.limit, Poked: g.poked, For: g.shape, Failed: g.failed,
 		Open: func(asking context.Context) (engine.Watcher, error) {
 			a, _ := w.assignment()
 			return g.engine.OpenWatch(asking, a)
@@ -89,6 +89,14 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 				w.stir()
 			}
 		})
+	}
+}
+
+// poke has the next look come at once: something was done to the server.
+func (g *roleWatch) poke() {
+	select {
+	case g.poked <- struct{}{}:
+	default:
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 // sight is what looks at one process have shown. It knows no clock: whoever looks brings
 // the time.
 type sight struct {
-	alone   bool                       // it is in no group, and has answered an earlier service if not this one
+	alone   bool                       // it is in no group: what has not answered yet is stuck, too
 	view    *engine.RoleView           // the newest answer, nil before the first
 	seenAt  time.Time                  // of view
 	writing time.Time                  // since when it was seen to write, zero: not yet

@@ -164,7 +164,7 @@ func (s *Server) readForm(r *http.Request, c *call, body []byte) (*query.Form, e
 	}
 	c.action, c.version = form.Take("Action"), form.Take("Version")
 	service := s.versions[c.version]
-	p, ok := protocolOf[Query](service)
+	p, ok := protocolOf[formProtocol](service)
 	switch {
 	case c.action == "":
 		return nil, fault.New(http.StatusBadRequest, "MissingAction", "The request is missing an action or a required parameter.")

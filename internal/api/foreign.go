@@ -34,6 +34,9 @@ func (c *call) encodeFault(h http.Header, r *http.Request, f *fault.Fault) []byt
 		h.Set("X-Amzn-ErrorType", f.Code)
 		return jsonFault(f)
 	}
+	if _, ok := protocolOf[EC2](c.service); ok {
+		return ec2Fault(f, c.id)
+	}
 	if c.foreign != "" {
 		return c.foreignFault(h, r, f)
 	}
@@ -42,8 +45,10 @@ func (c *call) encodeFault(h http.Header, r *http.Request, f *fault.Fault) []byt
 
 // model is that of the service's forms, nil where it has none or is not known.
 func (c *call) model() *query.Model {
-	p, _ := protocolOf[Query](c.service)
-	return p.Model
+	if p, ok := protocolOf[formProtocol](c.service); ok {
+		return p.model()
+	}
+	return nil
 }
 
 // xmlServices are those of AWS whose clients read an error in XML although they send no form.
@@ -53,8 +58,7 @@ var xmlServices = []string{"s3", "s3express", "s3-outposts", "route53", "cloudfr
 func (c *call) foreignFault(h http.Header, r *http.Request, f *fault.Fault) []byte {
 	switch form := strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"); {
 	case c.foreign == "ec2":
-		return []byte("<Response><Errors><Error><Code>" + escaped(f.Code) + "</Code><Message>" + escaped(f.Message) +
-			"</Message></Error></Errors><RequestID>" + c.id + "</RequestID></Response>")
+		return ec2Fault(f, c.id)
 	case slices.Contains(xmlServices, c.foreign):
 		h.Set("Content-Type", "application/xml")
 		return []byte("<Error><Code>" + escaped(f.Code) + "</Code><Message>" + escaped(f.Message) + "</Message><RequestId>" + c.id + "</RequestId></Error>")

@@ -21,7 +21,7 @@ type Service struct {
 	NotOffered func(action string) (reason string)
 }
 
-// Protocol is one way to write requests and answers: Query or JSON.
+// Protocol is one way to write requests and answers: Query, EC2 or JSON.
 type Protocol interface {
 	// has says whether the model of the service has the action, offered or not.
 	has(action string) bool
@@ -30,6 +30,12 @@ type Protocol interface {
 	// accepted parameter is a promise.
 	decode(in input, into any) error
 	encode(action, requestID string, out any) ([]byte, error)
+}
+
+// formProtocol is a protocol whose requests are forms.
+type formProtocol interface {
+	Protocol
+	model() *query.Model
 }
 
 // input is a request after its signature was verified.
@@ -99,9 +105,10 @@ func newServices(list []Service) services {
 				must.True(p.has(action), "an operation is an action of its model: "+action)
 			}
 			switch p := p.(type) {
-			case Query:
-				must.True(s.versions[p.Model.Version] == nil, "an API version belongs to one service: "+p.Model.Version)
-				s.versions[p.Model.Version] = service
+			case formProtocol:
+				version := p.model().Version
+				must.True(s.versions[version] == nil, "an API version belongs to one service: "+version)
+				s.versions[version] = service
 			case JSON:
 				must.True(s.targets[p.Target] == nil, "a target belongs to one service: "+p.Target)
 				s.targets[p.Target] = service

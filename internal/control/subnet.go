@@ -1,6 +1,8 @@
 package control
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -15,10 +17,9 @@ const (
 
 // placeSubnets gives each subnet its zone.
 //
-// Kurabe has one flat network, so a subnet is a label that stands for a zone: those of the
-// default group, "subnet-ZONE". Another id is that of no subnet, as it would be on RDS, unless
-// a group has it: earlier versions gave zones to all ids of EC2's form, and their groups keep
-// them.
+// Kurabe has one flat network, so a subnet is a label that stands for a zone. The subnets are
+// those that EC2's API lists; "subnet-ZONE", under which earlier versions showed the default
+// ones, is still taken, and listed from then on.
 func (c *Control) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
@@ -29,12 +30,15 @@ func (c *Control) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
 	zones := map[string]string{}
 	count := map[string]int{}
 	var bad []string
-	kept := c.keptSubnets()
+	known := map[string]string{}
+	for _, zone := range c.Zones {
+		known[subnetPrefix+zone] = zone
+	}
+	for _, s := range c.Subnets() {
+		known[s.ID] = s.Zone
+	}
 	for _, id := range ids {
-		zone := strings.TrimPrefix(id, subnetPrefix)
-		if zone == id || !slices.Contains(c.Zones, zone) {
-			zone = kept[id]
-		}
+		zone := known[id]
 		if zone == "" {
 			bad = append(bad, id)
 			continue
@@ -59,22 +63,39 @@ func (c *Control) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
 	return list, nil
 }
 
-// keptSubnets are the zones of the subnets that groups have, by id.
-func (c *Control) keptSubnets() map[string]string {
-	kept := map[string]string{}
+// Subnets lists the default subnet of each zone, then by id those that groups of earlier
+// versions have.
+func (c *Control) Subnets() []kurabe.Subnet {
+	list, kept := c.DefaultSubnets(), []kurabe.Subnet(nil)
 	for _, g := range c.View.SubnetGroups() {
 		for _, s := range g.Value.Subnets {
-			kept[s.ID] = s.Zone
+			if !slices.Contains(list, s) {
+				kept = append(kept, s)
+			}
 		}
 	}
-	return kept
+	slices.SortFunc(kept, func(a, b kurabe.Subnet) int { return strings.Compare(a.ID, b.ID) })
+	return append(list, slices.Compact(kept)...)
 }
 
-// defaultSubnets has one subnet in each zone.
-func (c *Control) defaultSubnets() []kurabe.Subnet {
+// DefaultSubnets has one subnet in each zone.
+func (c *Control) DefaultSubnets() []kurabe.Subnet {
 	list := make([]kurabe.Subnet, len(c.Zones))
 	for n, zone := range c.Zones {
-		list[n] = kurabe.Subnet{ID: subnetPrefix + zone, Zone: zone}
+		list[n] = kurabe.Subnet{ID: c.networkID(subnetPrefix, zone), Zone: zone}
 	}
 	return list
+}
+
+// NetworkID is the one network of the service, as EC2's VpcId.
+func (c *Control) NetworkID() string { return c.networkID("vpc-", "") }
+
+// SecurityGroupID is the default security group of the network, the only one.
+func (c *Control) SecurityGroupID() string { return c.networkID("sg-", "") }
+
+// networkID is an id of EC2's form, always the same for an account, a region and a zone.
+func (c *Control) networkID(prefix, zone string) string {
+	const digits = 17
+	sum := sha256.Sum256([]byte(strings.Join([]string{c.Account, c.Region, prefix, zone}, "/")))
+	return prefix + hex.EncodeToString(sum[:])[:digits]
 }

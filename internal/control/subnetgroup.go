@@ -10,9 +10,6 @@ import (
 	"kurabe/internal/store"
 )
 
-// NetworkID is the one network of the service, as AWS's VpcId.
-const NetworkID = "vpc-kurabe"
-
 const (
 	defaultSubnetGroup = "default"
 	maxSubnetGroups    = 100 // twice RDS's default quota
@@ -25,7 +22,7 @@ var subnetGroupName = regexp.MustCompile(`^[a-z0-9._ -]{1,255}$`)
 func (c *Control) SubnetGroup(name string) (kurabe.SubnetGroup, error) {
 	folded := strings.ToLower(strings.TrimPrefix(name, c.ARN("subgrp", "")))
 	if folded == defaultSubnetGroup {
-		return kurabe.SubnetGroup{Name: defaultSubnetGroup, Description: "default", Subnets: c.defaultSubnets()}, nil
+		return kurabe.SubnetGroup{Name: defaultSubnetGroup, Description: "default", Subnets: c.DefaultSubnets()}, nil
 	}
 	if g, ok := c.View.SubnetGroup(folded); ok {
 		return g.Value, nil

@@ -44,6 +44,13 @@ func (a *aim) several() bool {
 	return len(a.all) > 1
 }
 
+// others are all servers but the one that is spoken to.
+func (a *aim) others() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(a.all), func(one string) bool { return one == a.at })
+}
+
 // learn takes note of all servers.
 func (a *aim) learn(all []string) {
 	a.mu.Lock()

@@ -24,11 +24,10 @@ type budget struct {
 	at   time.Time
 }
 
-// spend takes a call off a host's budget. What says that the host is there, or answers a
-// question, is not kept.
+// spend takes a call off a host's budget. What says that the host is there is not kept.
 func (s *Server) spend(host kurabe.HostID, r *http.Request) error {
 	switch r.PathValue("call") {
-	case callAlive, callAnswer, callRenew, callSign:
+	case callAlive, callRenew, callSign:
 		return nil
 	}
 	if r.ContentLength < 0 {

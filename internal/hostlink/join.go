@@ -68,7 +68,7 @@ func Join(ctx context.Context, server string, t Token, q JoinRequest) (JoinAnswe
 	defer client.CloseIdleConnections()
 	q.TokenID, q.Secret = t.ID, t.Secret.Reveal()
 	var out JoinAnswer
-	if err := post(ctx, client, server, joinPath, q, &out); err != nil {
+	if err := post(ctx, client, server, joinPath, "", q, &out); err != nil {
 		return JoinAnswer{}, nil, err
 	}
 	return out, rootPEM, nil

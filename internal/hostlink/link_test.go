@@ -21,12 +21,12 @@ func local(_ *testing.T, kv store.KV, signer hostlink.Signer) hostlink.Link {
 func TestLocal(t *testing.T) { hostlinktest.Run(t, local) }
 
 func TestFaulty(t *testing.T) {
-	faults := hostlink.Faults{
+	faults := hostlinktest.Faults{
 		DropRequest: 0.3, DropAnswer: 0.3, Duplicate: 0.3, Cut: 0.5, Delay: 0.5, DelayMax: 2 * time.Millisecond,
 	}
 	for seed := range uint64(5) {
 		hostlinktest.Run(t, func(t *testing.T, kv store.KV, signer hostlink.Signer) hostlink.Link {
-			return hostlink.NewFaulty(local(t, kv, signer), faults, seed)
+			return hostlinktest.NewFaulty(local(t, kv, signer), faults, seed)
 		})
 	}
 }
@@ -35,7 +35,7 @@ func TestCutOffHostHearsAfterwards(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	kv := store.NewMemory()
-	link := hostlink.NewFaulty(local(t, kv, nil), hostlink.Faults{}, 1)
+	link := hostlinktest.NewFaulty(local(t, kv, nil), hostlinktest.Faults{}, 1)
 	updates := link.Assignments(ctx, "h")
 	if u := <-updates; !u.Full || len(u.Orders) != 0 {
 		t.Fatalf("first update %+v", u)
@@ -44,7 +44,7 @@ func TestCutOffHostHearsAfterwards(t *testing.T) {
 	if _, err := store.NewChange().PutAssignment(kurabe.Assignment{Host: "h", Instance: "db-1"}, 0).Commit(ctx, kv); err != nil {
 		t.Fatal(err)
 	}
-	if err := link.PutHost(ctx, kurabe.HostReport{Host: "h"}); !errors.Is(err, hostlink.ErrInjected) {
+	if err := link.PutHost(ctx, kurabe.HostReport{Host: "h"}); !errors.Is(err, hostlinktest.ErrInjected) {
 		t.Errorf("call while down: %v", err)
 	}
 	link.SetDown(false)

@@ -2,7 +2,6 @@ package hostlink
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/hostread"
 	"kurabe/internal/logkey"
 	"kurabe/internal/pki"
 )
@@ -35,8 +35,8 @@ type RemoteConfig struct {
 	Life string
 	// Identity gives the host's certificate, which may be renewed.
 	Identity func() *tls.Certificate
-	// Answer answers the service's questions; nil: there is nothing to ask.
-	Answer Answerer
+	// Reads answers the service's questions; nil: there is nothing to ask.
+	Reads *hostread.Handlers
 	// Dial connects to a server of the service; nil: over TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Log  *slog.Logger
@@ -46,9 +46,8 @@ type RemoteConfig struct {
 // one that the certificate is of; the service refuses any other.
 type Remote struct {
 	RemoteConfig
-	http      *http.Client
-	aim       *aim
-	answering chan struct{} // questions under way
+	http *http.Client
+	aim  *aim
 
 	telling sync.Mutex
 	told    string // the trouble that was logged
@@ -64,7 +63,10 @@ var ErrNoLink = errors.New("no link to the service")
 
 // NewRemote returns a Link over the network.
 func NewRemote(c RemoteConfig) *Remote {
-	r := &Remote{RemoteConfig: c, aim: newAim(c), answering: make(chan struct{}, questionsMax)}
+	if c.Reads == nil {
+		c.Reads = hostread.NewHandlers("")
+	}
+	r := &Remote{RemoteConfig: c, aim: newAim(c)}
 	r.life, r.end = context.WithCancelCause(context.Background()) // until it is known better
 	r.http = clientFor(func(chain []*x509.Certificate) error {
 		_, err := pki.VerifyParty(chain, c.Roots, pki.PartyServer)
@@ -101,6 +103,9 @@ func (r *Remote) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upd
 	out := make(chan Update)
 	go func() {
 		defer close(out)
+		var straight sync.WaitGroup
+		defer straight.Wait()
+		straight.Go(func() { r.answerOthers(ctx) })
 		pause := retryPauseMin
 		for ctx.Err() == nil {
 			at := r.aim.now()
@@ -182,13 +187,26 @@ func (r *Remote) tell(host kurabe.HostID, err error) {
 	}
 }
 
-// follow reads one stream until it ends or falls silent. It says whether there was one.
+// follow delivers the assignments of one stream.
 func (r *Remote) follow(ctx context.Context, at string, out chan<- Update) (bool, error) {
+	return r.read(ctx, at, assignmentsPath, func(ctx context.Context, m message) error {
+		r.up()
+		r.tell("", nil)
+		r.aim.learn(m.Servers)
+		if m.Update != nil && !deliver(ctx, out, *m.Update) {
+			return because(ctx, ctx.Err())
+		}
+		return nil
+	})
+}
+
+// read reads one stream until it ends, falls silent or take fails. It says whether there was one.
+func (r *Remote) read(ctx context.Context, at, path string, take func(context.Context, message) error) (bool, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(r.patience(), func() { cancel(errors.New("the service has fallen silent")) })
 	defer silence.Stop()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at+assignmentsPath, nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at+path, nil)
 	if err != nil {
 		return false, err
 	}
@@ -205,18 +223,17 @@ func (r *Remote) follow(ctx context.Context, at string, out chan<- Update) (bool
 	lines.Buffer(nil, lineBytesMax)
 	for lines.Scan() {
 		silence.Reset(r.patience())
-		r.up()
-		r.tell("", nil)
 		var m message
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return true, fmt.Errorf("read an update: %w", err)
 		}
-		r.aim.learn(m.Servers)
 		if m.Question != nil {
-			r.answer(ctx, *m.Question)
+			r.Reads.Take(ctx, *m.Question, func(ctx context.Context, a hostread.Frame) {
+				_ = post(ctx, r.http, at, callPath+callAnswer, r.Life, a, nil) // the asker's time runs out
+			})
 		}
-		if m.Update != nil && !deliver(ctx, out, *m.Update) {
-			return true, because(ctx, ctx.Err())
+		if err := take(ctx, m); err != nil {
+			return true, err
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -262,42 +279,8 @@ func failed(a *http.Response) error {
 	return errors.New(e.Error)
 }
 
-// answer answers a question beside the stream.
-func (r *Remote) answer(ctx context.Context, q Question) {
-	select {
-	case r.answering <- struct{}{}:
-	default:
-		return // the asker's time runs out
-	}
-	go func() {
-		defer func() { <-r.answering }()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
-		defer cancel()
-		a := Answer{ID: q.ID}
-		err := errors.New("this host answers no questions")
-		if r.Answer != nil {
-			var body any
-			if body, err = r.Answer(ctx, q.Kind, q.Body); err == nil {
-				a.Body, err = json.Marshal(body)
-			}
-		}
-		if err != nil {
-			a.Error = &AnswerError{Message: err.Error()}
-			var e *kurabe.Error
-			if errors.As(err, &e) {
-				a.Error = &AnswerError{e.Code, e.Message}
-			}
-		}
-		_ = r.call(ctx, callTime, callAnswer, a, nil) // the asker's time runs out
-	}()
-}
-
 // call does one call within a time. It fails at once while there is no link.
 func (r *Remote) call(ctx context.Context, limit time.Duration, name string, body, out any) error {
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	life := r.linked()
@@ -305,22 +288,8 @@ func (r *Remote) call(ctx context.Context, limit time.Duration, name string, bod
 	if life.Err() != nil {
 		return fmt.Errorf("%s: %w", name, ErrNoLink)
 	}
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.aim.now()+callPath+name, bytes.NewReader(encoded))
-	if err != nil {
-		return err
-	}
-	q.Header.Set(lifeHeader, r.Life)
-	a, err := r.http.Do(q)
-	if err != nil {
+	if err := post(ctx, r.http, r.aim.now(), callPath+name, r.Life, body, out); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	defer a.Body.Close()
-	if err := failed(a); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	if out == nil {
-		_, err = io.Copy(io.Discard, io.LimitReader(a.Body, 64<<10)) // so that the connection is used again
-		return err
-	}
-	return json.NewDecoder(io.LimitReader(a.Body, bodyBytesMax)).Decode(out)
+	return nil
 }

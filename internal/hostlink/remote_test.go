@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"kurabe"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/hostlink/hostlinktest"
+	"kurabe/internal/hostread"
 	"kurabe/internal/pki"
 	"kurabe/internal/store"
 )
@@ -126,9 +126,9 @@ func (f *far) party(t *testing.T, p pki.Party) *tls.Certificate {
 	return &c
 }
 
-func (f *far) link(identity *tls.Certificate, answer hostlink.Answerer) *hostlink.Remote {
+func (f *far) link(identity *tls.Certificate, reads *hostread.Handlers) *hostlink.Remote {
 	return hostlink.NewRemote(hostlink.RemoteConfig{
-		Server: f.addr, Roots: f.roots, Identity: func() *tls.Certificate { return identity }, Answer: answer, Log: quiet(),
+		Server: f.addr, Roots: f.roots, Identity: func() *tls.Certificate { return identity }, Reads: reads, Log: quiet(),
 	})
 }
 
@@ -147,7 +147,7 @@ func TestRemote(t *testing.T) { hostlinktest.Run(t, remote) }
 
 func TestFaultyRemote(t *testing.T) {
 	hostlinktest.Run(t, func(t *testing.T, kv store.KV, signer hostlink.Signer) hostlink.Link {
-		return hostlink.NewFaulty(remote(t, kv, signer), hostlink.Faults{DropRequest: 0.3, DropAnswer: 0.3, Duplicate: 0.3, Cut: 0.5}, 1)
+		return hostlinktest.NewFaulty(remote(t, kv, signer), hostlinktest.Faults{DropRequest: 0.3, DropAnswer: 0.3, Duplicate: 0.3, Cut: 0.5}, 1)
 	})
 }
 
@@ -318,27 +318,6 @@ func TestNobodyWaitsForALostLink(t *testing.T) {
 		if err := h1.PutReport(ctx, report); !errors.Is(err, hostlink.ErrNoLink) {
 			t.Fatal(err)
 		}
-	}
-}
-
-func TestQuestions(t *testing.T) {
-	f := fresh(t)
-	link := f.link(f.party(t, pki.Party{Kind: pki.PartyAgent, ID: "h1"}), func(_ context.Context, kind string, body json.RawMessage) (any, error) {
-		if kind != "echo" {
-			return nil, kurabe.Errorf(kurabe.CodeLogFileNotFound, "no file")
-		}
-		return body, nil
-	})
-	var got string
-	if err := f.server.Ask(t.Context(), "h1", "echo", "hello", &got); err == nil || !strings.Contains(err.Error(), "not heard") {
-		t.Errorf("before it is there: %v", err)
-	}
-	<-link.Assignments(t.Context(), "h1")
-	if err := f.server.Ask(t.Context(), "h1", "echo", "hello", &got); err != nil || got != "hello" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if err := f.server.Ask(t.Context(), "h1", "other", nil, &got); kurabe.CodeOf(err) != kurabe.CodeLogFileNotFound {
-		t.Errorf("an error for the user: %v", err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/connlimit"
+	"kurabe/internal/hostread"
 	"kurabe/internal/logkey"
 	"kurabe/internal/pki"
 	"kurabe/internal/store"
@@ -58,27 +59,29 @@ type Server struct {
 
 	mu      sync.Mutex // guards the rest
 	heard   map[kurabe.HostID]*hearing
-	streams map[kurabe.HostID]*stream
-	asked   map[string]asked
-	told    map[refusal]struct{}  // refusals that the log has
-	spoke   map[refusal]time.Time // when hosts last spoke of what they have
+	streams map[kurabe.HostID][]*stream // the newest is the last
+	asked   map[string]asked            // questions under way, by ID
+	told    map[refusal]struct{}        // refusals that the log has
+	spoke   map[refusal]time.Time       // when hosts last spoke of what they have
 	budgets map[kurabe.HostID]budget
 }
 
-// stream is the newest stream of assignments of a host.
+// stream is what a host reads, of assignments with questions or of questions alone.
 type stream struct {
-	questions chan Question
+	questions chan hostread.Frame
 	ended     chan struct{}
 }
 
 // NewServer returns a Server; Serve runs it.
 func NewServer(c ServerConfig) *Server {
-	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID]*stream{}, asked: map[string]asked{}, told: map[refusal]struct{}{}, spoke: map[refusal]time.Time{}, budgets: map[kurabe.HostID]budget{}}
+	s := &Server{ServerConfig: c, started: c.Now(), heard: map[kurabe.HostID]*hearing{}, streams: map[kurabe.HostID][]*stream{}, asked: map[string]asked{}, told: map[refusal]struct{}{}, spoke: map[refusal]time.Time{}, budgets: map[kurabe.HostID]budget{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+joinPath, s.join)
 	mux.Handle("POST "+enterPath, s.server(s.enter))
-	mux.Handle("POST "+askPath, s.server(s.askedByServer))
+	mux.Handle("POST "+askPath, s.server(s.relay))
 	mux.Handle("GET "+assignmentsPath, s.known(s.assignments))
+	mux.Handle("GET "+questionsPath, s.letIn(pki.PartyAgent, s.admitted, s.questions))
+	mux.Handle("POST "+callPath+callAnswer, s.letIn(pki.PartyAgent, s.admitted, s.answered))
 	mux.Handle("POST "+callPath+"{call}", s.known(s.call))
 	s.others = clientFor(func(chain []*x509.Certificate) error {
 		_, err := pki.VerifyParty(chain, c.Roots, pki.PartyServer)
@@ -86,8 +89,8 @@ func NewServer(c ServerConfig) *Server {
 	}, func() *tls.Certificate { return &s.Identity }, nil)
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: callTime, ReadTimeout: callTime, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ConnState: connlimit.New(connectionsMax).Watch,
-		ErrorLog:  slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		ConnState: connlimit.New(connectionsMax).Watch, ConnContext: noticeLoss,
+		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 		// One stream and a few calls for each host need no second version of HTTP.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		TLSConfig: &tls.Config{
@@ -165,16 +168,36 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 
 // assignments streams what a host must run, and questions.
 func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe.HostID) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	s.stream(w, r, host, s.Link.Assignments(ctx, host), func() bool {
+		e, elected := s.elected()
+		return elected && s.has(e, host, lifeIn(r))
+	})
+}
+
+// questions streams questions alone, to a host whose assignments come from another server.
+func (s *Server) questions(w http.ResponseWriter, r *http.Request, host kurabe.HostID) {
+	right := func() bool {
+		said, _ := s.View.Presence(host)
+		return said.Life == lifeIn(r)
+	}
+	if !right() {
+		refuse(w, http.StatusServiceUnavailable, errors.New("the host has its place no more, or not yet"))
+		return
+	}
+	s.stream(w, r, host, nil, right)
+}
+
+// stream streams updates and questions until right says no more that the host is to get them.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, host kurabe.HostID, updates <-chan Update, right func() bool) {
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Time{}); err != nil {
 		refuse(w, http.StatusInternalServerError, err)
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	st := &stream{make(chan Question, questionsMax), make(chan struct{})}
+	st := &stream{make(chan hostread.Frame, questionsMax), make(chan struct{})}
 	defer s.open(host, st)()
-	updates := s.Link.Assignments(ctx, host)
 	out := json.NewEncoder(w)
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -190,8 +213,10 @@ func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe
 		case q := <-st.questions:
 			m.Question = &q
 		case <-ticker.C:
+		case <-r.Context().Done():
+			return
 		}
-		if e, elected := s.elected(); !elected || !s.admitted(host) || !s.has(e, host, lifeIn(r)) {
+		if !right() || !s.admitted(host) {
 			return // deposed, or the host was removed, or is another machine now
 		}
 		if servers := s.servers(); !slices.Equal(servers, told) {
@@ -204,18 +229,16 @@ func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe
 	}
 }
 
-// open makes a stream the one that questions go out with.
+// open makes a stream the one that questions go out with, until it is closed.
 func (s *Server) open(host kurabe.HostID, st *stream) (closed func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.streams[host] = st
+	s.streams[host] = append(s.streams[host], st)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		close(st.ended)
-		if s.streams[host] == st {
-			delete(s.streams, host)
-		}
+		s.streams[host] = slices.DeleteFunc(s.streams[host], func(one *stream) bool { return one == st })
 	}
 }
 

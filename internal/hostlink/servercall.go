@@ -77,8 +77,6 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 		_, err = take(w, r, func(q catalogRequest) (any, error) { return nil, s.putCatalog(ctx, host, q.Catalog) })
 	case callSign:
 		out, err = take(w, r, func(q SignRequest) (any, error) { return s.sign(ctx, host, q) })
-	case callAnswer:
-		_, err = take(w, r, func(q Answer) (any, error) { s.answered(host, q); return nil, nil })
 	default:
 		err = fmt.Errorf("%w: there is no call %.40q", ErrRefused, r.PathValue("call"))
 	}

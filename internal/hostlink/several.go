@@ -80,42 +80,12 @@ func Enter(ctx context.Context, server string, roots *x509.CertPool, identity tl
 	}, func() *tls.Certificate { return &identity }, nil)
 	defer client.CloseIdleConnections()
 	var a EnterAnswer
-	return a, post(ctx, client, server, enterPath, struct{}{}, &a)
+	return a, post(ctx, client, server, enterPath, "", struct{}{}, &a)
 }
 
-// relayed is a question to a host that another server's user has.
-type relayed struct {
-	Host kurabe.HostID
-	Kind string
-	Body json.RawMessage
-}
-
-// relay asks through the planner's server, to which every host has its link.
-func (s *Server) relay(ctx context.Context, q relayed) (Answer, error) {
-	planner := s.planner()
-	if planner == "" {
-		return Answer{}, fmt.Errorf("%w: %s; no planner is elected", errNotHeard, q.Host)
-	}
-	var a Answer
-	return a, post(ctx, s.others, planner, askPath, q, &a)
-}
-
-// askedByServer answers relay.
-func (s *Server) askedByServer(w http.ResponseWriter, r *http.Request, _ kurabe.HostID) {
-	var q relayed
-	if !read(w, r, bodyBytesMax, &q) {
-		return
-	}
-	a, err := s.ask(r.Context(), q)
-	if err != nil {
-		refuse(w, statusOf(err), err)
-		return
-	}
-	answer(w, a)
-}
-
-// post sends one request to a server and decodes its answer.
-func post(ctx context.Context, client *http.Client, server, path string, body, out any) error {
+// post sends one request to a server, of a life of a host or "", and decodes its answer into out
+// if that is not nil.
+func post(ctx context.Context, client *http.Client, server, path, life string, body, out any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -126,12 +96,17 @@ func post(ctx context.Context, client *http.Client, server, path string, body, o
 	if err != nil {
 		return err
 	}
+	q.Header.Set(lifeHeader, life)
 	a, err := client.Do(q)
 	if err != nil {
 		return err
 	}
 	defer a.Body.Close()
 	if err := failed(a); err != nil {
+		return err
+	}
+	if out == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(a.Body, 64<<10)) // so that the connection is used again
 		return err
 	}
 	if err := json.NewDecoder(io.LimitReader(a.Body, bodyBytesMax)).Decode(out); err != nil {

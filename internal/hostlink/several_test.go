@@ -3,7 +3,6 @@ package hostlink_test
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"kurabe"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/hostlink/hostlinktest"
+	"kurabe/internal/hostread"
 	"kurabe/internal/pki"
 	"kurabe/internal/store"
 )
@@ -104,7 +104,7 @@ func TestAgentFollowsThePlanner(t *testing.T) {
 	link := hostlink.NewRemote(hostlink.RemoteConfig{
 		Server: s.all[1].addr, Roots: s.all[0].roots, Identity: func() *tls.Certificate { return identity }, Log: quiet(),
 		Learned: func(all []string) { learned <- all },
-		Answer:  func(context.Context, string, json.RawMessage) (any, error) { return "here", nil },
+		Reads:   readsOf("h1"),
 	})
 	beats := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
@@ -126,8 +126,7 @@ func TestAgentFollowsThePlanner(t *testing.T) {
 		t.Logf("%s: %s", what, time.Since(began))
 		// Whoever is asked on another server has the host asked all the same.
 		for i, f := range s.all {
-			var answer string
-			if err := f.server.Ask(t.Context(), "h1", "k", nil, &answer); i > 0 && err != nil {
+			if _, err := hostread.Ask(t.Context(), asks(f), "h1", echo, "k"); i > 0 && err != nil {
 				t.Errorf("%s: asked at server %d: %v", what, i, err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/hostread"
 )
 
 // The link over the network is HTTP/1.1 in TLS 1.3, with JSON bodies. Both ends show
@@ -16,6 +17,7 @@ const (
 	enterPath       = "/link/v1/enter"
 	askPath         = "/link/v1/ask"
 	assignmentsPath = "/link/v1/assignments"
+	questionsPath   = "/link/v1/questions"
 	callPath        = "/link/v1/call/"
 )
 
@@ -118,12 +120,12 @@ type errorAnswer struct {
 	Servers []string `json:",omitempty"`
 }
 
-// message is a line of the stream of assignments; an empty one says that the server is
-// there.
+// message is a line of the stream of assignments, or of one of questions alone; an empty one
+// says that the server is there.
 type message struct {
-	Update   *Update   `json:",omitempty"`
-	Question *Question `json:",omitempty"`
-	Servers  []string  `json:",omitempty"` // HOST:PORT of all, at first and when they change
+	Update   *Update         `json:",omitempty"`
+	Question *hostread.Frame `json:",omitempty"`
+	Servers  []string        `json:",omitempty"` // HOST:PORT of all, at first and when they change
 }
 
 // ErrRefused says that the service does not let this host in, or not do this: trying

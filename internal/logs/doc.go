@@ -5,6 +5,6 @@
 // lead out of an instance's log folder; links and everything else that is no
 // regular file are not there. It follows no file and keeps none open: each
 // portion is one bounded read. It knows this host's files; those of another one are
-// read there, where its agent is asked over its link (cmd/kurabe, hostAnswerer).
+// read there, where hostread asks for them.
 // Called by internal/control, over control.LogSource.
 package logs

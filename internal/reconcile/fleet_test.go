@@ -20,6 +20,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	"kurabe/internal/hostlink"
+	"kurabe/internal/hostlink/hostlinktest"
 	"kurabe/internal/reconcile"
 	"kurabe/internal/store"
 )
@@ -144,7 +145,7 @@ type fleetHost struct {
 	homes  string
 	engine *flaky
 	folder *flakySnapshots
-	link   *hostlink.Faulty
+	link   *hostlinktest.Faulty
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -211,14 +212,14 @@ func (f *fleet) depose() {
 	}
 }
 
-var fleetFaults = hostlink.Faults{DropRequest: 0.1, DropAnswer: 0.1, Duplicate: 0.1, Cut: 0.05, Delay: 0.3, DelayMax: 2 * time.Second}
+var fleetFaults = hostlinktest.Faults{DropRequest: 0.1, DropAnswer: 0.1, Duplicate: 0.1, Cut: 0.05, Delay: 0.3, DelayMax: 2 * time.Second}
 
 func (f *fleet) addHost(ctx context.Context, n int, seed uint64, dir string) {
 	h := &fleetHost{
 		id: kurabe.HostID(fmt.Sprintf("host-%d", n)), homes: filepath.Join(dir, fmt.Sprint(n), "instances"),
 		engine: &flaky{Engine: fake.New(), rand: rand.New(rand.NewPCG(seed, uint64(n))), hurt: map[string]bool{}, under: map[kurabe.InstanceID]engine.StepName{}},
 		folder: newFlakySnapshots(seed + uint64(n)),
-		link:   hostlink.NewFaulty(hostlink.NewLocal(f.kv, nil, f.log), fleetFaults, seed+uint64(n)),
+		link:   hostlinktest.NewFaulty(hostlink.NewLocal(f.kv, nil, f.log), fleetFaults, seed+uint64(n)),
 	}
 	if err := os.MkdirAll(h.homes, 0o700); err != nil {
 		f.t.Fatal(err)

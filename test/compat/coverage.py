@@ -19,6 +19,11 @@ botocore's model. An action that is not there answers `UnsupportedOperation`, HT
 400, with the reason below; it never pretends.
 """
 
+# What works of other services.
+OTHERS = [("sts", "GetCallerIdentity")] + [
+    ("ec2", f"Describe{what}") for what in ("AvailabilityZones", "Regions", "SecurityGroups", "Subnets", "Vpcs")
+]
+
 
 def refusal(server, action):
     """Why the service refuses an action whatever its parameters; None if it does not."""
@@ -49,8 +54,10 @@ def page(server):
     lines = [OPENING, f"Of {total} actions in botocore's model {len(works)} work.", ""]
     lines += ["## Works", "", "| action | shown with boto3 by | shown with the AWS CLI by |", "| --- | --- | --- |"]
     lines += [f"| {action} | {files(by['boto3'])} | {files(by['cli'])} |" for action, by in works]
-    by = wire.successes["sts", "GetCallerIdentity"]
-    lines += [f"| sts:GetCallerIdentity | {files(by['boto3'])} | {files(by['cli'])} |", ""]
+    for service, action in OTHERS:
+        by = wire.successes[service, action]
+        lines += [f"| {service}:{action} | {files(by['boto3'])} | {files(by['cli'])} |"]
+    lines += [""]
     lines += ["## Looks at its parameters and always declines", ""]
     lines += ["Option groups cannot be changed: engines load what their parameters name. Only the `default:` groups exist.", ""]
     lines += [f"- {action}" for action in declines] + ["", "## Not there", ""]

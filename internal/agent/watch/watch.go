@@ -25,6 +25,8 @@ type Purpose[S Session] struct {
 	// next one, opening a session included.
 	Every time.Duration
 	Limit func() time.Duration
+	// Poked has the next question come at once. nil: none ever does.
+	Poked <-chan struct{}
 	// Open opens the session, For says for what: another one is opened when that has
 	// changed. nil: it never does.
 	Open func(context.Context) (S, error)
@@ -42,17 +44,10 @@ type Process struct {
 	Wait *sync.WaitGroup // for what is asked of it
 }
 
-// Subscribe asks a process for a purpose until ctx ends, and then ends the session. poke has
-// the next question come at once. Neither waits: the server may hang.
-func Subscribe[S Session](ctx context.Context, of Process, p Purpose[S]) (poke func()) {
-	poked := make(chan struct{}, 1)
-	of.Wait.Go(func() { (&subscription[S]{Purpose: p, process: of}).run(ctx, poked) })
-	return func() {
-		select {
-		case poked <- struct{}{}:
-		default:
-		}
-	}
+// Subscribe asks a process for a purpose until ctx ends, and then ends the session. It waits
+// for neither: the server may hang.
+func Subscribe[S Session](ctx context.Context, of Process, p Purpose[S]) {
+	of.Wait.Go(func() { (&subscription[S]{Purpose: p, process: of}).run(ctx) })
 }
 
 type subscription[S Session] struct {
@@ -64,7 +59,7 @@ type subscription[S Session] struct {
 	closed  chan struct{} // by the end of the session before; nil: there was none
 }
 
-func (s *subscription[S]) run(ctx context.Context, poked <-chan struct{}) {
+func (s *subscription[S]) run(ctx context.Context) {
 	defer s.close()
 	for {
 		timer := time.NewTimer(s.Every)
@@ -78,7 +73,7 @@ func (s *subscription[S]) run(ctx context.Context, poked <-chan struct{}) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-poked:
+		case <-s.Poked:
 		case <-timer.C:
 		}
 		if timer.Stop(); ctx.Err() != nil {

@@ -75,7 +75,8 @@ func TestSlowPokedAndAnew(t *testing.T) {
 		var s server
 		var asked atomic.Int64
 		var duty atomic.Int64
-		poke := watch.Subscribe(ctx, watch.Process{Wait: &wait}, watch.Purpose[session]{Every: time.Minute, Limit: second, Open: s.connect,
+		poked := make(chan struct{}, 1)
+		watch.Subscribe(ctx, watch.Process{Wait: &wait}, watch.Purpose[session]{Every: time.Minute, Poked: poked, Limit: second, Open: s.connect,
 			For: func() any { return duty.Load() },
 			Ask: func(context.Context, session) error {
 				asked.Add(1)
@@ -88,7 +89,7 @@ func TestSlowPokedAndAnew(t *testing.T) {
 		}
 		duty.Store(1)
 		for range 100 {
-			poke()
+			offer(poked, struct{}{})
 		}
 		time.Sleep(20 * time.Minute) // virtual
 		if n := asked.Load(); n != 9 || s.opened.Load() != 2 || s.most.Load() > 2 {

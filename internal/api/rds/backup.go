@@ -29,7 +29,7 @@ func (s *Service) automatedBackup(b control.AutomatedBackup) *types.DBInstanceAu
 		DBInstanceIdentifier: aws.String(of.Name), DBInstanceAutomatedBackupsArn: aws.String(s.c.BackupARN(of.Instance)),
 		RestoreWindow: &types.RestoreWindow{}, Status: aws.String(string(b.State)), PreferredBackupWindow: optional(b.Schedule),
 		AllocatedStorage: aws.Int32(int32(of.Settings.StorageGiB)), Port: aws.Int32(int32(of.Settings.Port)),
-		AvailabilityZone: optional(of.Zone), VpcId: aws.String(control.NetworkID), MasterUsername: aws.String(of.MasterUsername),
+		AvailabilityZone: optional(of.Zone), VpcId: aws.String(s.c.NetworkID()), MasterUsername: aws.String(of.MasterUsername),
 		Engine: aws.String(string(of.Engine)), EngineVersion: aws.String(of.Settings.EngineVersion),
 		LicenseModel: aws.String(of.Engine.LicenseModel()), OptionGroupName: optional(of.OptionGroup),
 		StorageType: aws.String(of.Settings.StorageType), BackupRetentionPeriod: aws.Int32(int32(of.Settings.RetentionDays)),
@@ -107,7 +107,7 @@ var pointHonours = names("SourceDBInstanceIdentifier", "SourceDbiResourceId", "S
 	"CopyTagsToSnapshot", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
 
 func (s *Service) restoreDBInstanceToPointInTime(ctx context.Context, in *rds.RestoreDBInstanceToPointInTimeInput) (*rds.RestoreDBInstanceToPointInTimeOutput, error) {
-	if err := refuse(in, pointHonours); err != nil {
+	if err := s.refuse(in, pointHonours); err != nil {
 		return nil, err
 	}
 	tags, err := createTags(in.Tags, in.TagSpecifications, "db")

@@ -45,7 +45,7 @@ var createClusterHonours = names("DBClusterIdentifier", "DBClusterInstanceClass"
 	"Tags", "TagSpecifications")
 
 func (s *Service) createDBCluster(ctx context.Context, in *rds.CreateDBClusterInput) (*rds.CreateDBClusterOutput, error) {
-	if err := refuse(in, createClusterHonours); err != nil {
+	if err := s.refuse(in, createClusterHonours); err != nil {
 		return nil, err
 	}
 	if str(in.DBClusterInstanceClass) == "" {
@@ -111,7 +111,7 @@ var modifyClusterHonours = names("DBClusterIdentifier", "ApplyImmediately", "All
 	"CACertificateIdentifier", "NewDBClusterIdentifier")
 
 func (s *Service) modifyDBCluster(ctx context.Context, in *rds.ModifyDBClusterInput) (*rds.ModifyDBClusterOutput, error) {
-	if err := refuse(in, modifyClusterHonours); err != nil {
+	if err := s.refuse(in, modifyClusterHonours); err != nil {
 		return nil, err
 	}
 	var password *logkey.Secret

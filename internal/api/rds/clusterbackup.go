@@ -28,7 +28,7 @@ func (s *Service) clusterBackup(b control.AutomatedBackup) types.DBClusterAutoma
 		DBClusterIdentifier: aws.String(of.Name), DBClusterAutomatedBackupsArn: aws.String(s.clusters().BackupARN(of.Instance)),
 		Region: aws.String(s.c.Region), RestoreWindow: &types.RestoreWindow{}, Status: aws.String(string(b.State)),
 		PreferredBackupWindow: optional(b.Schedule), AllocatedStorage: aws.Int32(int32(of.Settings.StorageGiB)),
-		Port: aws.Int32(int32(of.Settings.Port)), AvailabilityZones: []string{}, VpcId: aws.String(control.NetworkID),
+		Port: aws.Int32(int32(of.Settings.Port)), AvailabilityZones: []string{}, VpcId: aws.String(s.c.NetworkID()),
 		MasterUsername: aws.String(of.MasterUsername), Engine: aws.String(string(of.Engine)), EngineMode: aws.String(engineMode),
 		EngineVersion: aws.String(of.Settings.EngineVersion), LicenseModel: aws.String(of.Engine.LicenseModel()),
 		StorageType: aws.String(of.Settings.StorageType), BackupRetentionPeriod: aws.Int32(int32(of.Settings.RetentionDays)),
@@ -98,7 +98,7 @@ var clusterPointHonours = names("DBClusterIdentifier", "SourceDBClusterIdentifie
 const fullCopy = "full-copy"
 
 func (s *Service) restoreDBClusterToPointInTime(ctx context.Context, in *rds.RestoreDBClusterToPointInTimeInput) (*rds.RestoreDBClusterToPointInTimeOutput, error) {
-	if err := refuse(in, clusterPointHonours); err != nil {
+	if err := s.refuse(in, clusterPointHonours); err != nil {
 		return nil, err
 	}
 	if kind := str(in.RestoreType); kind != "" && kind != fullCopy {

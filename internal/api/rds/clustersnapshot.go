@@ -33,7 +33,7 @@ func (s *Service) clusterSnapshot(m control.Snapshot) *types.DBClusterSnapshot {
 		Engine: aws.String(string(of.Engine)), EngineVersion: aws.String(of.Settings.EngineVersion), EngineMode: aws.String(engineMode),
 		LicenseModel: aws.String(of.Engine.LicenseModel()), MasterUsername: aws.String(of.MasterUsername),
 		AllocatedStorage: aws.Int32(int32(of.Settings.StorageGiB)), StorageType: aws.String(of.Settings.StorageType),
-		Port: aws.Int32(int32(of.Settings.Port)), AvailabilityZones: []string{}, VpcId: aws.String(control.NetworkID),
+		Port: aws.Int32(int32(of.Settings.Port)), AvailabilityZones: []string{}, VpcId: aws.String(s.c.NetworkID()),
 		StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false), TagList: tagList(m.Spec.Tags),
 	}
 	if of.Zone != "" {
@@ -69,7 +69,7 @@ func (s *Service) createDBClusterSnapshot(ctx context.Context, in *rds.CreateDBC
 var copyClusterSnapshotHonours = names("SourceDBClusterSnapshotIdentifier", "TargetDBClusterSnapshotIdentifier", "CopyTags", "Tags", "SourceRegion", "PreSignedUrl")
 
 func (s *Service) copyDBClusterSnapshot(ctx context.Context, in *rds.CopyDBClusterSnapshotInput) (*rds.CopyDBClusterSnapshotOutput, error) {
-	if err := refuse(in, copyClusterSnapshotHonours); err != nil {
+	if err := s.refuse(in, copyClusterSnapshotHonours); err != nil {
 		return nil, err
 	}
 	if region := str(in.SourceRegion); region != "" && region != s.c.Region {
@@ -157,7 +157,7 @@ var restoreClusterHonours = names("DBClusterIdentifier", "SnapshotIdentifier", "
 	"BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot", "Tags", "TagSpecifications")
 
 func (s *Service) restoreDBClusterFromSnapshot(ctx context.Context, in *rds.RestoreDBClusterFromSnapshotInput) (*rds.RestoreDBClusterFromSnapshotOutput, error) {
-	if err := refuse(in, restoreClusterHonours); err != nil {
+	if err := s.refuse(in, restoreClusterHonours); err != nil {
 		return nil, err
 	}
 	tags, err := createTags(in.Tags, in.TagSpecifications, "cluster")

@@ -2,6 +2,7 @@ package rds
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -80,7 +81,7 @@ func TestSubnetAndOptionGroupsByRealClient(t *testing.T) {
 	created := must(w.client.CreateDBSubnetGroup(ctx, &rds.CreateDBSubnetGroupInput{
 		DBSubnetGroupName: aws.String("Net"), DBSubnetGroupDescription: aws.String("d"), SubnetIds: []string{"subnet-us-east-1a", "subnet-us-east-1b"},
 	}))(t).DBSubnetGroup
-	if *created.DBSubnetGroupName != "net" || *created.VpcId != "vpc-kurabe" || len(created.Subnets) != 2 || *created.SubnetGroupStatus != "Complete" ||
+	if *created.DBSubnetGroupName != "net" || !strings.HasPrefix(*created.VpcId, "vpc-") || len(created.Subnets) != 2 || *created.SubnetGroupStatus != "Complete" ||
 		*created.Subnets[1].SubnetAvailabilityZone.Name != "us-east-1b" || created.Subnets[0].SubnetOutpost == nil {
 		t.Errorf("%+v", created)
 	}

@@ -33,7 +33,7 @@ var createHonours = names("DBInstanceIdentifier", "DBInstanceClass", "Engine", "
 	"CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
 
 func (s *Service) createDBInstance(ctx context.Context, in *rds.CreateDBInstanceInput) (*rds.CreateDBInstanceOutput, error) {
-	if err := refuse(in, createHonours); err != nil {
+	if err := s.refuse(in, createHonours); err != nil {
 		return nil, err
 	}
 	if err := checkLicense(str(in.Engine), in.LicenseModel); err != nil {
@@ -112,7 +112,7 @@ var modifyHonours = names("DBInstanceIdentifier", "ApplyImmediately", "Allocated
 	"NewDBInstanceIdentifier", "Engine", "MultiAZ")
 
 func (s *Service) modifyDBInstance(ctx context.Context, in *rds.ModifyDBInstanceInput) (*rds.ModifyDBInstanceOutput, error) {
-	if err := refuse(in, modifyHonours); err != nil {
+	if err := s.refuse(in, modifyHonours); err != nil {
 		return nil, err
 	}
 	have, err := s.c.Instance(str(in.DBInstanceIdentifier))

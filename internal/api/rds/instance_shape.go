@@ -48,7 +48,7 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 			DBParameterGroupName: aws.String(spec.ParameterGroup), ParameterApplyStatus: aws.String(applyStatus(i)),
 		}},
 		OptionGroupMemberships: []types.OptionGroupMembership{{OptionGroupName: aws.String(spec.OptionGroup), Status: aws.String("in-sync")}},
-		DBSecurityGroups:       []types.DBSecurityGroupMembership{}, VpcSecurityGroups: []types.VpcSecurityGroupMembership{},
+		DBSecurityGroups:       []types.DBSecurityGroupMembership{}, VpcSecurityGroups: s.securityGroups(),
 		DomainMemberships: []types.DomainMembership{}, AssociatedRoles: []types.DBInstanceRole{},
 	}
 	if have.IOPS > 0 {

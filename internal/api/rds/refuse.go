@@ -3,6 +3,7 @@ package rds
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"kurabe"
 )
@@ -31,7 +32,7 @@ var truths = map[string]truth{
 	"EnableCloudwatchLogsExports":        {nil, "log exports are not offered yet; DownloadDBLogFilePortion reads the logs"},
 	"CloudwatchLogsExportConfiguration":  {nil, "log exports are not offered yet; DownloadDBLogFilePortion reads the logs"},
 	"PubliclyAccessible":                 {[]any{false}, "an endpoint has one address, of its host's --address-pool, and no public one beside it"},
-	"VpcSecurityGroupIds":                {nil, "security groups are not offered yet; who reaches an endpoint is decided by its host's --address-pool"},
+	"VpcSecurityGroupIds":                {nil, "there is one security group, the default one that DescribeSecurityGroups shows; who reaches an endpoint is decided by its host's --address-pool"},
 	"DBSecurityGroups":                   {nil, "DB security groups belonged to EC2-Classic"},
 	"NetworkType":                        {[]any{"IPV4"}, "endpoints have IPv4 addresses only"},
 	"DedicatedLogVolume":                 {[]any{false}, "an instance has one volume"},
@@ -93,7 +94,7 @@ const noDomain = "there is no Active Directory"
 
 // refuse goes through the fields of a request and refuses what is set, not
 // honoured and not true anyway.
-func refuse(in any, honoured map[string]bool) error {
+func (s *Service) refuse(in any, honoured map[string]bool) error {
 	v := reflect.ValueOf(in).Elem()
 	if err := refuseMonitoring(v); err != nil {
 		return err
@@ -101,6 +102,9 @@ func refuse(in any, honoured map[string]bool) error {
 	for n := range v.NumField() {
 		name := v.Type().Field(n).Name
 		field := v.Field(n)
+		if name == "VpcSecurityGroupIds" && slices.Equal(field.Interface().([]string), []string{s.c.SecurityGroupID()}) {
+			continue // every instance is in it
+		}
 		if honoured[name] || !v.Type().Field(n).IsExported() || unset(field) {
 			continue
 		}

@@ -27,7 +27,7 @@ var replicaHonours = names("DBInstanceIdentifier", "SourceDBInstanceIdentifier",
 	"Tags", "TagSpecifications", "SourceRegion", "PreSignedUrl")
 
 func (s *Service) createDBInstanceReadReplica(ctx context.Context, in *rds.CreateDBInstanceReadReplicaInput) (*rds.CreateDBInstanceReadReplicaOutput, error) {
-	if err := refuse(in, replicaHonours); err != nil {
+	if err := s.refuse(in, replicaHonours); err != nil {
 		return nil, err
 	}
 	if region := str(in.SourceRegion); region != "" && region != s.c.Region {

@@ -35,7 +35,7 @@ func (s *Service) snapshot(m control.Snapshot) *types.DBSnapshot {
 		Engine: aws.String(string(of.Engine)), EngineVersion: aws.String(of.Settings.EngineVersion),
 		LicenseModel: aws.String(of.Engine.LicenseModel()), MasterUsername: aws.String(of.MasterUsername),
 		AllocatedStorage: aws.Int32(int32(of.Settings.StorageGiB)), StorageType: aws.String(of.Settings.StorageType),
-		Port: aws.Int32(int32(of.Settings.Port)), AvailabilityZone: optional(of.Zone), VpcId: aws.String(control.NetworkID),
+		Port: aws.Int32(int32(of.Settings.Port)), AvailabilityZone: optional(of.Zone), VpcId: aws.String(s.c.NetworkID()),
 		OptionGroupName: optional(spec.OptionGroup), SnapshotTarget: aws.String("region"),
 		Encrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false), MultiTenant: aws.Bool(false),
 		DedicatedLogVolume: aws.Bool(false), ProcessorFeatures: []types.ProcessorFeature{}, TagList: tagList(m.Spec.Tags),
@@ -76,7 +76,7 @@ func (s *Service) createDBSnapshot(ctx context.Context, in *rds.CreateDBSnapshot
 var copySnapshotHonours = names("SourceDBSnapshotIdentifier", "TargetDBSnapshotIdentifier", "CopyTags", "Tags", "OptionGroupName", "SourceRegion", "PreSignedUrl")
 
 func (s *Service) copyDBSnapshot(ctx context.Context, in *rds.CopyDBSnapshotInput) (*rds.CopyDBSnapshotOutput, error) {
-	if err := refuse(in, copySnapshotHonours); err != nil {
+	if err := s.refuse(in, copySnapshotHonours); err != nil {
 		return nil, err
 	}
 	if region := str(in.SourceRegion); region != "" && region != s.c.Region {
@@ -228,7 +228,7 @@ func (s *Service) snapshotToRestore(name, cluster string) (control.Snapshot, str
 }
 
 func (s *Service) restoreDBInstanceFromDBSnapshot(ctx context.Context, in *rds.RestoreDBInstanceFromDBSnapshotInput) (*rds.RestoreDBInstanceFromDBSnapshotOutput, error) {
-	if err := refuse(in, restoreHonours); err != nil {
+	if err := s.refuse(in, restoreHonours); err != nil {
 		return nil, err
 	}
 	from, arn, err := s.snapshotToRestore(str(in.DBSnapshotIdentifier), str(in.DBClusterSnapshotIdentifier))

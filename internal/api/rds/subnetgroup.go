@@ -9,7 +9,6 @@ import (
 
 	"kurabe"
 	"kurabe/internal/api"
-	"kurabe/internal/control"
 )
 
 // subnetGroupRows are the actions on DB subnet groups.
@@ -26,7 +25,7 @@ func (s *Service) subnetGroupRows() []row {
 func (s *Service) subnetGroup(g kurabe.SubnetGroup) *types.DBSubnetGroup {
 	return &types.DBSubnetGroup{
 		DBSubnetGroupName: aws.String(g.Name), DBSubnetGroupDescription: aws.String(g.Description),
-		DBSubnetGroupArn: aws.String(s.c.ARN("subgrp", g.Name)), VpcId: aws.String(control.NetworkID),
+		DBSubnetGroupArn: aws.String(s.c.ARN("subgrp", g.Name)), VpcId: aws.String(s.c.NetworkID()),
 		SubnetGroupStatus: aws.String("Complete"), SupportedNetworkTypes: []string{"IPV4"},
 		Subnets: mapped(g.Subnets, func(n kurabe.Subnet) types.Subnet {
 			return types.Subnet{
@@ -35,6 +34,11 @@ func (s *Service) subnetGroup(g kurabe.SubnetGroup) *types.DBSubnetGroup {
 			}
 		}),
 	}
+}
+
+// securityGroups are those of every instance: the default one of the network.
+func (s *Service) securityGroups() []types.VpcSecurityGroupMembership {
+	return []types.VpcSecurityGroupMembership{{VpcSecurityGroupId: aws.String(s.c.SecurityGroupID()), Status: aws.String("active")}}
 }
 
 func (s *Service) createDBSubnetGroup(ctx context.Context, in *rds.CreateDBSubnetGroupInput) (*rds.CreateDBSubnetGroupOutput, error) {

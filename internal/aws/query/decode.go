@@ -86,7 +86,7 @@ func (m *Model) decodeList(n *node, v reflect.Value, element string) error {
 	if err := noValue(n, "a list"); err != nil {
 		return err
 	}
-	items, err := listItems(n, element)
+	items, err := m.listItems(n, element)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,12 @@ func (m *Model) decodeList(n *node, v reflect.Value, element string) error {
 	return nil
 }
 
-// listItems returns the elements X.<element>.1, X.<element>.2, … in order. A gap
-// is refused: it means that an element was lost on the way.
-func listItems(n *node, element string) ([]*node, error) {
+// listItems returns the elements X.<element>.1, X.<element>.2, …, or X.1, X.2, … of a flat
+// model, in order. A gap is refused: it means that an element was lost on the way.
+func (m *Model) listItems(n *node, element string) ([]*node, error) {
+	if m.Flat {
+		return numbered(n, n)
+	}
 	holder := n.children[element]
 	if plain := n.children[defaultElement]; plain != nil && plain != holder {
 		if holder != nil {
@@ -116,6 +119,11 @@ func listItems(n *node, element string) ([]*node, error) {
 	if err := noValue(holder, "a list"); err != nil {
 		return nil, err
 	}
+	return numbered(n, holder)
+}
+
+// numbered returns the children 1, 2, … of what holds the elements of list n.
+func numbered(n, holder *node) ([]*node, error) {
 	if len(holder.children) > MaxListItems {
 		return nil, malformed("The list %s has more than %d elements.", n.key, MaxListItems)
 	}
@@ -135,7 +143,7 @@ func (m *Model) decodeMap(n *node, v reflect.Value) error {
 	if err := noValue(n, "a map"); err != nil {
 		return err
 	}
-	entries, err := listItems(n, "entry")
+	entries, err := m.listItems(n, "entry")
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,31 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+func TestDecodeFlat(t *testing.T) {
+	flat := &Model{Flat: true}
+	type filter struct {
+		Name  string
+		Value []string
+	}
+	decode := func(form string) (got struct{ Filter []filter }, left []string, err error) {
+		f, err := Parse(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = flat.Decode(f, &got)
+		return got, f.Unconsumed(), err
+	}
+	got, left, err := decode("Filter.1.Name=a&Filter.1.Value.1=x&Filter.1.Value.2=y&Filter.2.Name=b")
+	if want := []filter{{"a", []string{"x", "y"}}, {Name: "b"}}; err != nil || len(left) > 0 || !reflect.DeepEqual(got.Filter, want) {
+		t.Errorf("%+v, left %q, %v", got, left, err)
+	}
+	for _, form := range []string{"Filter.2.Name=a", "Filter.member.1.Name=a", "Filter=a", "Filter.1=a"} {
+		if got, _, err := decode(form); !errors.As(err, new(*fault.Fault)) {
+			t.Errorf("%s: %+v, %v", form, got, err)
+		}
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	list := &strings.Builder{}
 	for i := range MaxListItems + 1 {

@@ -18,6 +18,7 @@ type Model struct {
 	Service   string // signing name, "rds"
 	Version   string // "2014-10-31"
 	Namespace string // of the XML replies
+	Flat      bool   // elements are X.1, as EC2 has them, not X.member.1
 
 	actions  map[string]bool     // every action; false when its reply has no result element
 	elements map[string]string   // "Field" or "Type.Field" to the element name of the list

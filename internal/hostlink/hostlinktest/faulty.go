@@ -1,4 +1,4 @@
-package hostlink
+package hostlinktest
 
 import (
 	"context"
@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/hostlink"
 )
 
 // ErrInjected is the failure that Faulty makes up.
-var ErrInjected = errors.New("hostlink: injected failure")
+var ErrInjected = errors.New("injected failure")
 
 // Faults says how often, from 0 to 1, each thing goes wrong.
 type Faults struct {
@@ -27,9 +28,9 @@ type Faults struct {
 	DelayMax time.Duration
 }
 
-// Faulty is a Link that fails as networks do.
+// Faulty is a hostlink.Link that fails as networks do.
 type Faulty struct {
-	link   Link
+	link   hostlink.Link
 	faults Faults
 
 	mu   sync.Mutex // guards rand and down
@@ -38,7 +39,7 @@ type Faulty struct {
 }
 
 // NewFaulty wraps a link; the seed makes a run repeatable.
-func NewFaulty(link Link, faults Faults, seed uint64) *Faulty {
+func NewFaulty(link hostlink.Link, faults Faults, seed uint64) *Faulty {
 	return &Faulty{link: link, faults: faults, rand: rand.New(rand.NewPCG(seed, seed))}
 }
 
@@ -53,9 +54,9 @@ func (f *Faulty) SetDown(down bool) {
 	f.down = down
 }
 
-// Assignments implements Link.
-func (f *Faulty) Assignments(ctx context.Context, host kurabe.HostID) <-chan Update {
-	out := make(chan Update)
+// Assignments implements hostlink.Link.
+func (f *Faulty) Assignments(ctx context.Context, host kurabe.HostID) <-chan hostlink.Update {
+	out := make(chan hostlink.Update)
 	go func() {
 		defer close(out)
 		for ctx.Err() == nil {
@@ -74,7 +75,7 @@ func (f *Faulty) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upd
 }
 
 // watch forwards one watch until it is cut.
-func (f *Faulty) watch(ctx context.Context, host kurabe.HostID, out chan<- Update) {
+func (f *Faulty) watch(ctx context.Context, host kurabe.HostID, out chan<- hostlink.Update) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for u := range f.link.Assignments(ctx, host) {
@@ -91,40 +92,40 @@ func (f *Faulty) watch(ctx context.Context, host kurabe.HostID, out chan<- Updat
 	}
 }
 
-// PutReport implements Link.
+// PutReport implements hostlink.Link.
 func (f *Faulty) PutReport(ctx context.Context, r kurabe.Word) error {
 	return f.call(ctx, func() error { return f.link.PutReport(ctx, r) })
 }
 
-// DropReport implements Link.
+// DropReport implements hostlink.Link.
 func (f *Faulty) DropReport(ctx context.Context, host kurabe.HostID, ref kurabe.Ref) error {
 	return f.call(ctx, func() error { return f.link.DropReport(ctx, host, ref) })
 }
 
-// PutLogs implements Link.
+// PutLogs implements hostlink.Link.
 func (f *Faulty) PutLogs(ctx context.Context, r kurabe.LogReport) error {
 	return f.call(ctx, func() error { return f.link.PutLogs(ctx, r) })
 }
 
-// PutHost implements Link.
+// PutHost implements hostlink.Link.
 func (f *Faulty) PutHost(ctx context.Context, h kurabe.HostReport) error {
 	return f.call(ctx, func() error { return f.link.PutHost(ctx, h) })
 }
 
-// PutCatalog implements Link.
+// PutCatalog implements hostlink.Link.
 func (f *Faulty) PutCatalog(ctx context.Context, host kurabe.HostID, c kurabe.Catalog) error {
 	return f.call(ctx, func() error { return f.link.PutCatalog(ctx, host, c) })
 }
 
-// Sign implements Link.
-func (f *Faulty) Sign(ctx context.Context, r SignRequest) (Certificate, error) {
-	var cert Certificate
+// Sign implements hostlink.Link.
+func (f *Faulty) Sign(ctx context.Context, r hostlink.SignRequest) (hostlink.Certificate, error) {
+	var cert hostlink.Certificate
 	err := f.call(ctx, func() (err error) {
 		cert, err = f.link.Sign(ctx, r)
 		return err
 	})
 	if err != nil {
-		return Certificate{}, err
+		return hostlink.Certificate{}, err
 	}
 	return cert, nil
 }
@@ -168,4 +169,13 @@ func (f *Faulty) isDown() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.down
+}
+
+func deliver(ctx context.Context, out chan<- hostlink.Update, u hostlink.Update) bool {
+	select {
+	case out <- u:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
