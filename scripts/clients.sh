@@ -3,13 +3,16 @@
 #
 #   scripts/clients.sh           runs every test/clients/*/run.sh in turn and ends with the totals
 #   scripts/clients.sh python    installs the clients in Python into .cache/clients-venv and prints its folder
+#   scripts/clients.sh provider  builds Terraform's AWS provider into .cache/terraform and prints its folder
 #
-# A run.sh ends with a line "N passed, N failed, N skipped" and with 0 if nothing failed.
+# A run.sh ends with a line "N passed, N failed, N skipped" and with 0 if nothing failed. It is
+# ended after `bound`, as Ctrl-C ends it; what it has started it then cleans up.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Of the package "ansible", some 600 MB unpacked, the collection amazon.aws alone is taken.
 ansible=12.3.0
+bound=1h
 
 python() {
 	local venv=$PWD/.cache/clients-venv wanted
@@ -33,6 +36,18 @@ python() {
 	echo "$venv"
 }
 
+provider() {
+	local out=$PWD/.cache/terraform wanted
+	wanted=$(cat test/clients/terraform/go.mod test/clients/terraform/main.go | cksum)
+	if [ "$(cat "$out/built" 2> /dev/null)" != "$wanted" ]; then
+		echo "Terraform's AWS provider is built in .cache/terraform (some minutes, 200 MB)" >&2
+		mkdir -p "$out"
+		(cd test/clients/terraform && "$("$OLDPWD/scripts/go.sh")" build -trimpath -ldflags='-s -w' -o "$out/terraform-provider-aws" .) >&2
+		echo "$wanted" > "$out/built"
+	fi
+	echo "$out"
+}
+
 run() {
 	local passed=0 failed=0 skipped=0 out
 	out=$(mktemp)
@@ -40,7 +55,7 @@ run() {
 	for each in test/clients/*/run.sh; do
 		echo "== $each"
 		local code=0
-		"$each" 2>&1 | tee "$out" || code=$?
+		timeout --signal=INT --kill-after=2m "$bound" "$each" 2>&1 | tee "$out" || code=$?
 		if [[ "$(tail -n 1 "$out")" =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
 			passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) skipped=$((skipped + BASH_REMATCH[3]))
 			# It failed and names no test: that is one failure.
@@ -55,6 +70,6 @@ run() {
 }
 
 case "${1:-run}" in
-	python | run) "${1:-run}" ;;
-	*) echo "usage: $0 [python]" >&2; exit 2 ;;
+	python | provider | run) "${1:-run}" ;;
+	*) echo "usage: $0 [python | provider]" >&2; exit 2 ;;
 esac

@@ -3,4 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 venv=$(scripts/clients.sh python)
+KURABE_TERRAFORM=$(scripts/clients.sh provider)
+export KURABE_TERRAFORM
 exec "$venv/bin/python" -B -m pytest -q -p no:cacheprovider --tb=short test/clients/python "$@"
