@@ -24,7 +24,7 @@ plugins = $(wildcard $(CURDIR)/.cache/mariadb-plugins/usr/lib/mysql/plugin/*.so)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install-run install-test install-bench build run test whole check race integration compat clients unit fault repro vm bench fuzz golden gen lint tidy hooks clean
+.PHONY: help install-run install-test install-bench build run test whole check race integration compat clients upgrade unit fault repro vm bench fuzz golden gen lint tidy hooks clean
 
 help: ## This list
 	@awk -v fault='$(fault)' -F ':.*## ' '/^[a-z-]+:.*## / && !(fault == "" && /^(fault|repro):/) { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +74,9 @@ compat: install-test build ## boto3 and the AWS CLI against a running service
 
 clients: install-test build ## Ansible, Cloud Custodian, AWS's driver wrapper and others against a running service; fetches them
 	@scripts/clients.sh
+
+upgrade: install-test build ## Earlier program and this one in turn, under writing clients: make upgrade FROM=commit
+	KURABE_EARLIER_BIN=$$(scripts/earlier.sh $(or $(FROM),HEAD~1)) .cache/venv/bin/python -B -m pytest -p no:cacheprovider -q test/upgrade
 
 ifneq ($(fault),)
 fault: export KURABE_HISTORY_TIME ?= 30m
