@@ -77,7 +77,7 @@ class TestReadReplica:
             (state, "has read replicas", lambda: rds.stop_db_instance(DBInstanceIdentifier=source.name)),
             (state, "live on its log", lambda: source.modify(wait=False, BackupRetentionPeriod=0)),
             (state, "of its source", lambda: replica.modify(wait=False, MasterUserPassword=engines.new_password())),
-            (state, "Promote it", lambda: replica.modify(wait=False, BackupRetentionPeriod=1)),
+            (state, "DB Backups not supported on a read replica", lambda: replica.modify(wait=False, BackupRetentionPeriod=1)),
             (state, "Take one of its source", lambda: rds.create_db_snapshot(DBInstanceIdentifier=replica.name, DBSnapshotIdentifier="s")),
             (state, "is not a read replica", lambda: rds.promote_read_replica(DBInstanceIdentifier=source.name)),
             (state, "is not a read replica", lambda: rds.switchover_read_replica(DBInstanceIdentifier=source.name)),
