@@ -82,7 +82,7 @@ class TestReadReplica:
             (state, "is not a read replica", lambda: rds.promote_read_replica(DBInstanceIdentifier=source.name)),
             (state, "is not a read replica", lambda: rds.switchover_read_replica(DBInstanceIdentifier=source.name)),
             (rds.exceptions.DBInstanceNotFoundFault, "not found", lambda: rds.switchover_read_replica(DBInstanceIdentifier="nobody")),
-            (combination, "deleting a read replica", lambda: rds.delete_db_instance(DBInstanceIdentifier=replica.name, FinalDBSnapshotIdentifier="s")),
+            (combination, "deleting a replica instance", lambda: rds.delete_db_instance(DBInstanceIdentifier=replica.name, FinalDBSnapshotIdentifier="s")),
             (combination, "ReplicaMode", lambda: rds.create_db_instance_read_replica(
                 DBInstanceIdentifier="x", SourceDBInstanceIdentifier=source.name, ReplicaMode="mounted")),
         ):  # fmt: skip
