@@ -28,6 +28,7 @@ var testEdges = map[string][]string{
 	"internal/etcdnode":  {"internal/pki"},                                           // several nodes behind real certificates
 	"internal/gateway":   {"internal/sklookup"},                                      // the real shortcut
 	"internal/api/...":   {"internal/logs"},                                          // real log files below a real client
+	"internal/engine":    {"internal/agent/watch"},                                   // several purposes in one real server
 	"internal/reconcile": {"internal/agent", "internal/hostlink", "internal/engine"}, // a whole fleet in one bubble
 }
 

@@ -20,7 +20,7 @@ const (
 // may be slow, and that is no reason to take the server for one that hangs.
 func (g *roleWatch) countWaits(ctx context.Context) {
 	var counter engine.WaitCounter
-	var untold untold
+	var once logOnce
 	for {
 		a, _ := g.worker.assignment()
 		news, err := false, error(nil)
@@ -36,7 +36,7 @@ func (g *roleWatch) countWaits(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			untold.tell(g.worker.log, "waits not counted", err)
+			once.tell(g.worker.log, "waits not counted", err)
 		}
 		pause := waitsEvery
 		if news {

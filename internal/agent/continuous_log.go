@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/watch"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
@@ -111,7 +112,13 @@ func (w *worker) follow(ctx context.Context, e engine.Engine) {
 	go func() {
 		defer w.agent.wait.Done()
 		defer close(f.done)
-		err := w.agent.Logs.Follow(ctx, w.id.Owner(), w.id, w.openLog(e))
+		open := w.openLog(e)
+		err := w.agent.Logs.Follow(ctx, w.id.Owner(), w.id, func(ctx context.Context) (engine.Log, error) {
+			if w.hangs() {
+				return nil, watch.ErrUnanswered
+			}
+			return open(ctx)
+		})
 		if err != nil && ctx.Err() == nil {
 			w.log.Error("log not followed any more", logkey.Error, err)
 		}
@@ -374,7 +381,7 @@ func (a *Agent) watchLogs(ctx context.Context) {
 	a.wait.Go(func() { a.keepTrimmed(ctx) })
 	teller := logTeller{shape: map[kurabe.InstanceID]logShape{}}
 	var told []kurabe.InstanceLog
-	var trouble untold
+	var trouble logOnce
 	for {
 		now := a.Now()
 		next := now.Truncate(logReport).Add(logReport + logReportAfter)
@@ -386,7 +393,7 @@ func (a *Agent) watchLogs(ctx context.Context) {
 		if !reflect.DeepEqual(all, told) {
 			err := a.Link.PutLogs(ctx, kurabe.LogReport{Host: a.Host, At: a.Now().UTC(), Logs: all})
 			if err == nil {
-				told, trouble = all, untold{}
+				told, trouble = all, logOnce{}
 			} else if ctx.Err() == nil {
 				trouble.tell(a.Log, "report of logs not delivered", err)
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/watch"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
@@ -27,11 +28,15 @@ const (
 // Only the worker's goroutine calls it.
 func (w *worker) holdLog(ctx context.Context, e engine.Engine, a kurabe.Assignment, o engine.Observation) {
 	stands := a.Goal == kurabe.GoalRunning && o.Running && a.Role != nil && a.Role.Duty == kurabe.DutyFollow
+	if w.holder != nil && !(stands && a.Log && w.heldBy == o.Process) {
+		w.holder()
+		w.holder = nil
+	}
 	switch {
 	case stands && a.Log && w.holder == nil:
 		held, cancel := context.WithCancel(ctx)
-		w.holder = cancel
-		w.agent.wait.Go(func() { w.holdOn(held, e) })
+		w.holder, w.heldBy = cancel, o.Process
+		w.subscribeHold(held, e, o)
 	case stands && !a.Log && w.logDropped != o.Process:
 		limited, cancel := context.WithTimeout(ctx, holdLimit)
 		defer cancel()
@@ -44,38 +49,37 @@ func (w *worker) holdLog(ctx context.Context, e engine.Engine, a kurabe.Assignme
 			return err
 		})
 	}
-	if w.holder != nil && !(stands && a.Log) {
-		w.holder()
-		w.holder = nil
-	}
 }
 
-// holdOn tells it again and again. What fails is tried again: without it there may be a gap,
-// which would be told.
-func (w *worker) holdOn(ctx context.Context, e engine.Engine) {
-	told, before, next := "", kurabe.LogPosition{}, time.Time{}
-	for ctx.Err() == nil {
-		a, _ := w.assignment()
-		// One round late: the newest may be what the writer alone has, and the run then goes
-		// on from an older place.
-		at := before
-		if from := sourceHost(a); from == "" || from == a.Host {
-			log, _ := w.agent.Logs.Log(w.id.Owner())
-			before = log.Last().Position
-		} else if began := w.agent.Now(); !began.Before(next) {
-			before = w.keptElsewhere(ctx, before)
+// subscribeHold tells it again and again. What fails is tried again: without it there may be a
+// gap, which would be told.
+func (w *worker) subscribeHold(ctx context.Context, e engine.Engine, o engine.Observation) {
+	var at, before kurabe.LogPosition
+	var next time.Time
+	watch.Subscribe(ctx, w.process(o, w.hangs), watch.Purpose[engine.LogHolder]{
+		Every: holdEvery, Limit: func() time.Duration { return holdLimit },
+		Due: func(ctx context.Context) bool {
+			a, _ := w.assignment()
+			// One round late: the newest may be what the writer alone has, and the run then goes
+			// on from an older place.
 			at = before
-			next = began.Add(max(elsewhereEvery, elsewhereShare*w.agent.Now().Sub(began)))
-		}
-		if at.File != "" {
-			text := w.tellHold(ctx, e, a, at)
-			if text != told && text != "" {
-				w.log.Debug("standby holds no log", logkey.Error, text)
+			if from := sourceHost(a); from == "" || from == a.Host {
+				log, _ := w.agent.Logs.Log(w.id.Owner())
+				before = log.Last().Position
+			} else if began := w.agent.Now(); !began.Before(next) {
+				before = w.keptElsewhere(ctx, before)
+				at = before
+				next = began.Add(max(elsewhereEvery, elsewhereShare*w.agent.Now().Sub(began)))
 			}
-			told = text
-		}
-		wait(ctx, holdEvery)
-	}
+			return at.File != ""
+		},
+		Open: func(ctx context.Context) (engine.LogHolder, error) {
+			a, _ := w.assignment()
+			return e.OpenLogHolder(ctx, a)
+		},
+		Ask:    func(ctx context.Context, s engine.LogHolder) error { return s.Hold(ctx, at) },
+		Failed: func(err error) { w.log.Debug("standby holds no log", logkey.Error, err) },
+	})
 }
 
 // keptElsewhere is up to where the writer's host has brought the log into a repository that
@@ -88,13 +92,4 @@ func (w *worker) keptElsewhere(ctx context.Context, before kurabe.LogPosition) k
 		return before
 	}
 	return at
-}
-
-func (w *worker) tellHold(ctx context.Context, e engine.Engine, a kurabe.Assignment, at kurabe.LogPosition) string {
-	limited, cancel := context.WithTimeout(ctx, holdLimit)
-	defer cancel()
-	if err := e.HoldLog(limited, a, at); err != nil && ctx.Err() == nil {
-		return err.Error()
-	}
-	return ""
 }

@@ -6,11 +6,11 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// untold says once why a report is not delivered, and not each time that it is tried again:
+// logOnce says once why a report is not delivered, and not each time that it is tried again:
 // the service may be away for hours.
-type untold struct{ said string }
+type logOnce struct{ said string }
 
-func (u *untold) tell(log *slog.Logger, what string, err error) {
+func (u *logOnce) tell(log *slog.Logger, what string, err error) {
 	if said := err.Error(); said != u.said {
 		u.said = said
 		log.Warn(what, logkey.Error, err)

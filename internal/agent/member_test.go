@@ -266,13 +266,24 @@ func (e *watchedEngine) OpenLog(_ context.Context, a kurabe.Assignment) (engine.
 	return nil, nil
 }
 
-// HoldLog notes from where on a standby holds the log.
-func (e *watchedEngine) HoldLog(_ context.Context, a kurabe.Assignment, from kurabe.LogPosition) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.held = append(e.held, heldLog{a.Instance, from})
+// OpenLogHolder notes from where on a standby holds the log.
+func (e *watchedEngine) OpenLogHolder(_ context.Context, a kurabe.Assignment) (engine.LogHolder, error) {
+	return logHolder{e, a.Instance}, nil
+}
+
+type logHolder struct {
+	e  *watchedEngine
+	by kurabe.InstanceID
+}
+
+func (h logHolder) Hold(_ context.Context, from kurabe.LogPosition) error {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	h.e.held = append(h.e.held, heldLog{h.by, from})
 	return nil
 }
+
+func (logHolder) Close() {}
 
 // heldLog is what a standby was told to hold.
 type heldLog struct {

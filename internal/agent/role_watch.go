@@ -70,7 +70,7 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	g := &roleWatch{worker: w, engine: w.agent.Engines[a.Engine], process: process, alone: a.Role == nil, cancel: cancel, poked: make(chan struct{}, 1)}
 	g.sight.alone = g.alone
 	every, _ := g.sight.pace()
-	watch.Subscribe(ctx, watch.Process{PID: o.PID, Name: process, Wait: &w.agent.wait}, watch.Purpose[engine.Watcher]{
+	watch.Subscribe(ctx, w.process(o, nil), watch.Purpose[engine.Watcher]{
 		Every: every, Limit: g.limit, Poked: g.poked, For: g.shape, Failed: g.failed,
 		Open: func(asking context.Context) (engine.Watcher, error) {
 			a, _ := w.assignment()
@@ -90,6 +90,11 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 			}
 		})
 	}
+}
+
+// process is that of the newest observation, as its subscribers need it.
+func (w *worker) process(o engine.Observation, hangs func() bool) watch.Process {
+	return watch.Process{PID: o.PID, Name: o.Process, Wait: &w.agent.wait, Hangs: hangs}
 }
 
 // poke has the next look come at once: something was done to the server.

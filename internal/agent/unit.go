@@ -80,7 +80,7 @@ type unit[ID ~string, A kurabe.Word, R report[R]] struct {
 	retryGen kurabe.Generation
 	reported R
 	unsent   bool // reported is not delivered yet
-	untold   untold
+	failing  logOnce
 }
 
 func newUnit[ID ~string, A kurabe.Word, R report[R]](k kind[A, R], a *Agent, id ID, ref kurabe.Ref, key string) unit[ID, A, R] {
@@ -348,9 +348,9 @@ func (u *unit[ID, A, R]) resend(ctx context.Context) {
 	err := u.agent.Link.PutReport(ctx, u.reported)
 	u.unsent = err != nil
 	if err == nil {
-		u.untold = untold{}
+		u.failing = logOnce{}
 	} else if ctx.Err() == nil {
-		u.untold.tell(u.log, "report not delivered", err)
+		u.failing.tell(u.log, "report not delivered", err)
 	}
 }
 

@@ -23,6 +23,7 @@ type worker struct {
 	startAt     time.Time  // a start that was ordered after a crash is not made before
 	follower    *follower  // of the log, nil while nobody follows it
 	holder      func()     // ends that a standby is told what to hold of it, nil while it is not
+	heldBy      string     // process that is told so
 	logFinished bool       // the end of the log was kept, or could not be
 	logDropped  string     // process that holds back no log
 	role        *roleWatch // of the running server of a group, nil without one

@@ -15,11 +15,8 @@ type Logger interface {
 	// OpenLog looks at the log of a running server through a session of its own,
 	// which lasts until Close. ErrNotReady while no server answers.
 	OpenLog(ctx context.Context, i Instance) (Log, error)
-	// HoldLog has a running follower keep the log from a position of its writer's on, and
-	// hold nothing back that is older, so that what is kept of the log can go on if it is
-	// promoted. It is repeated, and does nothing to a server that writes. What it costs is
-	// bounded as on the writer.
-	HoldLog(ctx context.Context, i Instance, from kurabe.LogPosition) error
+	// OpenLogHolder opens a session in a running follower, by which it is told what to keep.
+	OpenLogHolder(ctx context.Context, i Instance) (LogHolder, error)
 	// DropLog has the running server hold back no log for us any more. It may be
 	// repeated, and needs no OpenLog.
 	DropLog(ctx context.Context, i Instance) error
@@ -31,6 +28,16 @@ type Logger interface {
 	// Check recovers a data folder that was copied from a snapshot, and that no server
 	// works on, by a private server, and looks for damage with the engine's own tools.
 	Check(ctx context.Context, i Instance, dataDir string, r CheckRequest) (Checked, error)
+}
+
+// LogHolder has one running follower keep log, over one session. After an error it is of no
+// more use but to be closed.
+type LogHolder interface {
+	// Hold has it keep the log from a position of its primary's on, and hold nothing back that
+	// is older, so that the kept log can go on after a promotion. It is repeated, and does
+	// nothing to a primary. What it costs is bounded as on the primary.
+	Hold(ctx context.Context, from kurabe.LogPosition) error
+	Close()
 }
 
 // ErrLogGone says that the server no longer has the log that was asked for: what

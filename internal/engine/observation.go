@@ -140,10 +140,10 @@ type Engine interface {
 	CountWaits(a kurabe.Assignment) (WaitCounter, error)
 	// Feed brings a copy of a server to a follower on another host.
 	Feed(ctx context.Context, a kurabe.Assignment, to Ask) error
-	// OpenLog looks at the log of a running server; HoldLog has a standby hold it from a place on,
-	// DropLog has the server hold none.
+	// OpenLog looks at the log of a running server, OpenLogHolder has a standby hold it, DropLog
+	// has the server hold none.
 	OpenLog(ctx context.Context, a kurabe.Assignment) (Log, error)
-	HoldLog(ctx context.Context, a kurabe.Assignment, from kurabe.LogPosition) error
+	OpenLogHolder(ctx context.Context, a kurabe.Assignment) (LogHolder, error)
 	DropLog(ctx context.Context, a kurabe.Assignment) error
 }
 

@@ -33,9 +33,9 @@ func (l *Lifecycle) OpenLog(ctx context.Context, a kurabe.Assignment) (Log, erro
 	return l.c.Driver.OpenLog(ctx, l.instance(a))
 }
 
-// HoldLog has a running follower keep the log from a position on.
-func (l *Lifecycle) HoldLog(ctx context.Context, a kurabe.Assignment, from kurabe.LogPosition) error {
-	return l.c.Driver.HoldLog(ctx, l.instance(a), from)
+// OpenLogHolder opens a session by which a running follower is told which log to keep.
+func (l *Lifecycle) OpenLogHolder(ctx context.Context, a kurabe.Assignment) (LogHolder, error) {
+	return l.c.Driver.OpenLogHolder(ctx, l.instance(a))
 }
 
 // DropLog has the running server of an instance hold back no log any more.

@@ -31,6 +31,9 @@ type Purpose[S Session] struct {
 	// changed. nil: it never does.
 	Open func(context.Context) (S, error)
 	For  func() any
+	// Due says before each question whether there is one, and may take its time over that. nil:
+	// there always is.
+	Due func(context.Context) bool
 	// Ask asks once and takes in the answer. After an error its session is closed.
 	Ask func(context.Context, S) error
 	// Failed takes in why there is no answer.
@@ -42,6 +45,9 @@ type Process struct {
 	PID  int
 	Name string          // the pid, "@" and the start time of proc(5)
 	Wait *sync.WaitGroup // for what is asked of it
+	// Hangs says whether the server is known to give no answer: then it is not asked. nil for
+	// the purpose that finds out.
+	Hangs func() bool
 }
 
 // Subscribe asks a process for a purpose until ctx ends, and then ends the session. It waits
@@ -82,9 +88,13 @@ func (s *subscription[S]) run(ctx context.Context) {
 	}
 }
 
-// ask asks once. A process that a signal has stopped is not asked, and its session kept.
+// ask asks once. A process that a signal has stopped, or that is known to hang, is not asked,
+// and its session kept: what waits at its door while nobody opens is a pile as well.
 func (s *subscription[S]) ask(ctx context.Context) (err error) {
-	if s.process.stopped() {
+	if s.Due != nil && !s.Due(ctx) {
+		return nil
+	}
+	if s.process.stopped() || s.process.Hangs != nil && s.process.Hangs() {
 		s.Failed(ErrUnanswered)
 		return nil
 	}

@@ -66,6 +66,39 @@ func TestHangingPurposeIsAlone(t *testing.T) {
 	})
 }
 
+// A server that is known to hang is asked by nobody but the purpose that finds out, and has no
+// session more; a purpose that has nothing to ask has none.
+func TestHangingServerIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wait sync.WaitGroup
+		var s, idle server
+		var hangs atomic.Bool
+		var asked, failed atomic.Int64
+		of := watch.Process{Wait: &wait, Hangs: hangs.Load}
+		watch.Subscribe(ctx, of, watch.Purpose[session]{Every: time.Second, Limit: second, Open: s.connect,
+			Ask: func(context.Context, session) error { asked.Add(1); return nil },
+			Failed: func(err error) {
+				if !errors.Is(err, watch.ErrUnanswered) {
+					t.Error(err)
+				}
+				failed.Add(1)
+			}})
+		watch.Subscribe(ctx, of, watch.Purpose[session]{Every: time.Second, Limit: second, Open: idle.connect,
+			Due: func(context.Context) bool { return false }})
+		time.Sleep(10*time.Second - time.Millisecond) // virtual
+		hangs.Store(true)
+		time.Sleep(10 * time.Second) // virtual
+		hangs.Store(false)
+		time.Sleep(10 * time.Second) // virtual
+		cancel()
+		wait.Wait()
+		if asked.Load() != 20 || failed.Load() != 10 || s.opened.Load() != 1 || idle.opened.Load() != 0 {
+			t.Errorf("asked %d times, not %d; %d sessions, %d of an idle purpose", asked.Load(), failed.Load(), s.opened.Load(), idle.opened.Load())
+		}
+	})
+}
+
 // Who takes an answer in slowly loses those in between. A question that is poked comes at once,
 // and a session for something else is another one.
 func TestSlowPokedAndAnew(t *testing.T) {

@@ -280,8 +280,10 @@ func (e *Engine) Feed(context.Context, kurabe.Assignment, engine.Ask) error { re
 // OpenLog knows no log.
 func (e *Engine) OpenLog(context.Context, kurabe.Assignment) (engine.Log, error) { return nil, errNone }
 
-// HoldLog holds none.
-func (e *Engine) HoldLog(context.Context, kurabe.Assignment, kurabe.LogPosition) error { return nil }
+// OpenLogHolder holds none.
+func (e *Engine) OpenLogHolder(context.Context, kurabe.Assignment) (engine.LogHolder, error) {
+	return nil, errNone
+}
 
 // DropLog has none to drop.
 func (e *Engine) DropLog(context.Context, kurabe.Assignment) error { return nil }

@@ -297,9 +297,16 @@ func purge(ctx context.Context, a *admin, before string) error {
 	return a.exec(ctx, "PURGE BINARY LOGS TO "+sqltext.Literal(before))
 }
 
-// HoldLog implements engine.Logger. Of a group nothing but the bound purges a file
+// OpenLogHolder implements engine.Logger. Of a group nothing but the bound purges a file
 // (binlog_bound.go), also on a follower, whose own files have what it has received.
-func (d *Driver) HoldLog(context.Context, engine.Instance, kurabe.LogPosition) error { return nil }
+func (d *Driver) OpenLogHolder(context.Context, engine.Instance) (engine.LogHolder, error) {
+	return noHolder{}, nil
+}
+
+type noHolder struct{}
+
+func (noHolder) Hold(context.Context, kurabe.LogPosition) error { return nil }
+func (noHolder) Close()                                         {}
 
 // DropLog implements engine.Logger. A server that still writes a binary log keeps the
 // newest file; one that writes none keeps its name, without content: the numbers of a

@@ -25,3 +25,7 @@ func TestLongBarredPath(t *testing.T) {
 	b.Satisfy(t)
 	b.MustQuery(t, "SELECT 1")
 }
+
+func TestSamplersOfAHungServer(t *testing.T) {
+	enginetest.RunHang(t, setup(t, enginetest.Reachable(t)))
+}

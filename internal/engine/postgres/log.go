@@ -240,51 +240,63 @@ func (l *walLog) Close() error {
 	return errors.Join(l.conn.Close(ctx), l.reader.root.Close())
 }
 
-// HoldLog implements engine.Logger. The slot of a standby outlives its promotion. It moves no
-// farther than what is replayed, and max_slot_wal_keep_size bounds it as on the writer.
-func (d *Driver) HoldLog(ctx context.Context, i engine.Instance, from kurabe.LogPosition) error {
-	err := d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
-		var bytes int64
-		var recovering, found, lost bool
-		err := conn.QueryRow(ctx, `SELECT c.setting::bigint, pg_catalog.pg_is_in_recovery(), s.slot_name IS NOT NULL,
-				coalesce(s.wal_status = 'lost' OR s.restart_lsn IS NULL, false)
-			FROM pg_catalog.pg_settings c LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = $1
-			WHERE c.name = 'wal_segment_size'`, logSlot).Scan(&bytes, &recovering, &found, &lost)
-		if err != nil || !recovering {
-			return err // the session that reads a writer's log holds it
-		}
-		s, err := newSegments(bytes)
-		if err != nil {
-			return err
-		}
-		_, at, err := s.place(from)
-		if err != nil {
-			return err
-		}
-		if !found || lost {
-			// What is gone already cannot be held: then it need not hold anything. What has
-			// not come in yet is not gone.
-			ahead := false
-			err := conn.QueryRow(ctx, "SELECT coalesce(pg_catalog.pg_last_wal_replay_lsn() < $1::text::pg_lsn, true)", at.String()).Scan(&ahead)
-			if err == nil {
-				err = dropLogSlot(ctx, conn)
-			}
-			if err != nil || !ahead && !hasSegment(i.Home.DataDir(), s.position(1, at).File) {
-				return err
-			}
-			if err := makeLogSlot(ctx, conn, false); err != nil {
-				return err
-			}
-		}
-		_, err = conn.Exec(ctx, `SELECT pg_catalog.pg_replication_slot_advance(slot_name, least($2::text::pg_lsn, pg_catalog.pg_last_wal_replay_lsn()))
-			FROM pg_catalog.pg_replication_slots
-			WHERE slot_name = $1 AND restart_lsn < least($2::text::pg_lsn, pg_catalog.pg_last_wal_replay_lsn())`, logSlot, at.String())
-		return err
-	})
+// holder is the session by which a follower is told which log to keep.
+type holder struct {
+	conn    *pgx.Conn
+	dataDir string
+}
+
+// OpenLogHolder implements engine.Logger.
+func (d *Driver) OpenLogHolder(ctx context.Context, i engine.Instance) (engine.LogHolder, error) {
+	conn, err := d.adminConn(ctx, i)
 	if err != nil {
-		return fmt.Errorf("hold the log from %s on: %w", from, err)
+		return nil, fmt.Errorf("open a session to hold the log: %w", err)
 	}
-	return nil
+	return &holder{conn, i.Home.DataDir()}, nil
+}
+
+// Close implements engine.LogHolder.
+func (h *holder) Close() { closeConn(context.Background(), h.conn) }
+
+// Hold implements engine.LogHolder. The slot of a standby outlives its promotion. It moves no
+// farther than what is replayed, and max_slot_wal_keep_size bounds it as on the primary.
+func (h *holder) Hold(ctx context.Context, from kurabe.LogPosition) error {
+	var bytes int64
+	var recovering, found, lost bool
+	err := h.conn.QueryRow(ctx, `SELECT c.setting::bigint, pg_catalog.pg_is_in_recovery(), s.slot_name IS NOT NULL,
+			coalesce(s.wal_status = 'lost' OR s.restart_lsn IS NULL, false)
+		FROM pg_catalog.pg_settings c LEFT JOIN pg_catalog.pg_replication_slots s ON s.slot_name = $1
+		WHERE c.name = 'wal_segment_size'`, logSlot).Scan(&bytes, &recovering, &found, &lost)
+	if err != nil || !recovering {
+		return err // the session that reads a writer's log holds it
+	}
+	s, err := newSegments(bytes)
+	if err != nil {
+		return err
+	}
+	_, at, err := s.place(from)
+	if err != nil {
+		return err
+	}
+	if !found || lost {
+		// What is gone already cannot be held: then it need not hold anything. What has
+		// not come in yet is not gone.
+		ahead := false
+		err := h.conn.QueryRow(ctx, "SELECT coalesce(pg_catalog.pg_last_wal_replay_lsn() < $1::text::pg_lsn, true)", at.String()).Scan(&ahead)
+		if err == nil {
+			err = dropLogSlot(ctx, h.conn)
+		}
+		if err != nil || !ahead && !hasSegment(h.dataDir, s.position(1, at).File) {
+			return err
+		}
+		if err := makeLogSlot(ctx, h.conn, false); err != nil {
+			return err
+		}
+	}
+	_, err = h.conn.Exec(ctx, `SELECT pg_catalog.pg_replication_slot_advance(slot_name, least($2::text::pg_lsn, pg_catalog.pg_last_wal_replay_lsn()))
+		FROM pg_catalog.pg_replication_slots
+		WHERE slot_name = $1 AND restart_lsn < least($2::text::pg_lsn, pg_catalog.pg_last_wal_replay_lsn())`, logSlot, at.String())
+	return err
 }
 
 // DropLog implements engine.Logger.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"kurabe"
 	"kurabe/internal/engine"
 )
 
@@ -36,13 +37,7 @@ func TestLogGoesOn(t *testing.T) {
 	g.bed.MustQuery(t, "INSERT INTO ledger VALUES (1)")
 	step(first)
 	_, kept := first.newest()
-	hold := func() {
-		t.Helper()
-		if err := g.d.HoldLog(t.Context(), g.m[1], kept.Position); err != nil {
-			t.Fatal(err)
-		}
-	}
-	hold()
+	g.holdLog(t, 1, kept.Position)
 	// What the service is not there to read: segments, and restartpoints that would let go.
 	for n := range 4 {
 		g.bed.MustQuery(t, fmt.Sprintf("INSERT INTO ledger VALUES (%d)", n+2))
@@ -50,7 +45,7 @@ func TestLogGoesOn(t *testing.T) {
 		g.has(t, 1, []int{1, 2, 3, 4, 5}[:n+2]...)
 		g.admin(t, 1, "CHECKPOINT")
 	}
-	hold()
+	g.holdLog(t, 1, kept.Position)
 	g.kill(t, 0)
 	if err := g.d.Promote(t.Context(), g.m[1]); err != nil {
 		t.Fatal(err)
@@ -105,9 +100,7 @@ func TestHoldLog(t *testing.T) {
 		if err := g.d.DropLog(t.Context(), g.m[1]); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.d.HoldLog(t.Context(), g.m[1], at); err != nil {
-			t.Fatal(err)
-		}
+		g.holdLog(t, 1, at)
 		slots := 0
 		err := g.d.withAdmin(t.Context(), g.m[1], func(conn *pgx.Conn) error {
 			return conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_name = $1", logSlot).Scan(&slots)
@@ -132,6 +125,19 @@ func (k *kept) hasRows(t *testing.T, second *archive, from time.Time, rows int) 
 		if !have[n] {
 			t.Errorf("row %d is missing of %v", n, have)
 		}
+	}
+}
+
+// holdLog has a follower keep its log from a position on.
+func (g *group) holdLog(t *testing.T, n int, from kurabe.LogPosition) {
+	t.Helper()
+	h, err := g.d.OpenLogHolder(t.Context(), g.m[n])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := h.Hold(t.Context(), from); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -11,3 +11,7 @@ import (
 func TestSuite(t *testing.T) { enginetest.Run(t, setup(t, enginetest.Reachable(t))) }
 
 func TestLongBarredPath(t *testing.T) { enginetest.LongBarredPath(t, setup) }
+
+func TestSamplersOfAHungServer(t *testing.T) {
+	enginetest.RunHang(t, setup(t, enginetest.Reachable(t)))
+}
