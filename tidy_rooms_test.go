@@ -68,7 +68,7 @@ var rooms = []room{
 	{"internal/agent", []string{".", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
 	{"internal/engine", []string{".", "internal/daemon", "internal/proc", "internal/account", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},
 	{"internal/engine/postgres", []string{".", "internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, []string{pgx, xsys, xtext}, "all knowledge of PostgreSQL (x/text: SASLprep of passwords, x/sys: syncfs)"},
-	{"internal/engine/mariadb", []string{".", "internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, []string{mysql, xsys}, "all knowledge of MariaDB"},
+	{"internal/engine/mariadb/...", []string{".", "internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, []string{mysql, xsys}, "all knowledge of MariaDB"},
 	{"internal/engine/fake", []string{".", "internal/engine", "internal/proc", "internal/volume"}, nil, "a scripted engine for tests of the fleet"},
 	{"internal/proc", nil, []string{xsys}, "runs processes and knows nothing of engines"},
 	{"internal/daemon", []string{"internal/proc", "internal/volume"}, nil, "keeps processes that outlive the service, whatever they serve"},

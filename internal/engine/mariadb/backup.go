@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -118,15 +120,15 @@ func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.Co
 	if err := d.AwaitWrites(ctx, i); err != nil {
 		return copied, fmt.Errorf("wait for what the server has written: %w", err)
 	}
-	t, err := readTail(i.Home.DataDir())
+	t, err := binlog.ReadTail(i.Home.DataDir())
 	if err != nil {
 		return copied, fmt.Errorf("read where the binary log ends: %w", err)
 	}
-	if i.Log && t.end.Offset > 0 {
-		copied.Position = t.end
+	if i.Log && t.End.Offset > 0 {
+		copied.Position = t.End
 	}
 	files, cloned, err := volume.Transfer(ctx, i.Home.DataDir(), r.Dir, volume.TransferOptions{
-		Skip: func(rel string) bool { return leftOut(rel) || t.past(rel) }, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
+		Skip: func(rel string) bool { return leftOut(rel) || t.Past(rel) }, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
 	})
 	copied.Files, copied.Method = files, engine.Method(cloned)
 	return copied, err

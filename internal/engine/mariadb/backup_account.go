@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
@@ -29,20 +31,20 @@ func makeCopier(ctx context.Context, a *admin, name string, password logkey.Secr
 		return err
 	}
 	return a.execAll(ctx,
-		"CREATE USER "+account(name)+" IDENTIFIED VIA "+nativePlugin+" USING "+quoteLiteral(verifier)+" REQUIRE SSL",
-		"GRANT "+copierRights+" ON *.* TO "+account(name),
+		"CREATE USER "+sqltext.Account(name)+" IDENTIFIED VIA "+nativePlugin+" USING "+sqltext.Literal(verifier)+" REQUIRE SSL",
+		"GRANT "+copierRights+" ON *.* TO "+sqltext.Account(name),
 	)
 }
 
 // dropCopier also ends its sessions: dropping an account does not, and the server
 // would stay in a backup stage as long as one lives.
 func dropCopier(ctx context.Context, a *admin, name string) error {
-	return a.execAll(ctx, "KILL HARD CONNECTION USER "+account(name), "DROP USER IF EXISTS "+account(name))
+	return a.execAll(ctx, "KILL HARD CONNECTION USER "+sqltext.Account(name), "DROP USER IF EXISTS "+sqltext.Account(name))
 }
 
 // dropLeftCopiers looks for the forms of our own names only.
 func dropLeftCopiers(ctx context.Context, a *admin) error {
-	rows, err := a.query(ctx, "SELECT User FROM mysql.global_priv WHERE User LIKE "+quoteLiteral(likeEscapes.Replace(copierPrefix)+"%"))
+	rows, err := a.query(ctx, "SELECT User FROM mysql.global_priv WHERE User LIKE "+sqltext.Literal(sqltext.LikeEscapes.Replace(copierPrefix)+"%"))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe"
 	"kurabe/internal/engine"
 )
@@ -44,7 +47,7 @@ func (w *followed) close() {
 func (w *followed) isFar() bool { return w != nil && w.here == nil }
 
 // newest is the newest transaction that the writer has written.
-func (w *followed) newest(ctx context.Context) (g gtid, err error) {
+func (w *followed) newest(ctx context.Context) (g binlog.GTID, err error) {
 	if !w.isFar() {
 		err = withAdmin(ctx, *w.here, func(a *admin) (err error) {
 			g, err = ownNewest(ctx, a)
@@ -71,11 +74,11 @@ func (w *followed) ask(ctx context.Context, statement string) (string, error) {
 // behind is the place right behind a transaction in the writer's log. That of another host
 // cannot be read here: the follower says where it has applied that log to, and the writer which
 // transaction it has there.
-func (w *followed) behind(ctx context.Context, want gtid, said kurabe.LogPosition) (kurabe.LogPosition, error) {
+func (w *followed) behind(ctx context.Context, want binlog.GTID, said kurabe.LogPosition) (kurabe.LogPosition, error) {
 	if !w.isFar() {
 		return behind(ctx, w.here.Home.DataDir(), want)
 	}
-	text, err := w.ask(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", quoteLiteral(said.File), said.Offset))
+	text, err := w.ask(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", sqltext.Literal(said.File), said.Offset))
 	if err != nil {
 		return said, fmt.Errorf("ask the writer what its log has at %s: %w", said, err)
 	}
@@ -107,7 +110,7 @@ func (c *cloning) noteApplied(ctx context.Context, a *admin) error {
 	defer cancel()
 	for {
 		have, err := applied(ctx, a)
-		if err == nil && uint64(have) >= c.shows.seq {
+		if err == nil && uint64(have) >= c.shows.Seq {
 			break
 		}
 		if err == nil {

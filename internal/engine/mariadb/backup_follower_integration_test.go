@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe"
 	"kurabe/internal/engine/enginetest"
 )
@@ -46,7 +48,7 @@ func TestSnapshotOfAStandby(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if name := e.Name(); name == followFile || binlogNumber(name) > 0 || strings.HasPrefix(name, relayLogName) || strings.HasSuffix(name, "master.info") || name == "relay-log.info" {
+			if name := e.Name(); name == followFile || binlog.FileNumber(name) > 0 || strings.HasPrefix(name, binlog.RelayLogName) || strings.HasSuffix(name, "master.info") || name == "relay-log.info" {
 				t.Errorf("%s is in the copy", name)
 			}
 		}

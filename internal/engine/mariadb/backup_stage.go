@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe"
 	"kurabe/internal/engine"
 )
@@ -103,7 +105,7 @@ func (s *stage) flush(ctx context.Context) (err error) {
 }
 
 func (s *stage) lsn(ctx context.Context, name string) (uint64, error) {
-	rows, err := s.admin.query(ctx, "SHOW GLOBAL STATUS LIKE "+quoteLiteral(name))
+	rows, err := s.admin.query(ctx, "SHOW GLOBAL STATUS LIKE "+sqltext.Literal(name))
 	if err != nil {
 		return 0, err
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
@@ -191,7 +193,7 @@ func (w *copyShop) position() (kurabe.LogPosition, error) {
 		if len(fields) < 2 {
 			return kurabe.LogPosition{}, fmt.Errorf("%s: no position", name)
 		}
-		return parsePosition(fields[0], fields[1])
+		return binlog.ParsePosition(fields[0], fields[1])
 	}
 	return kurabe.LogPosition{}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -114,7 +116,7 @@ func (s *privateServer) checkTables(ctx context.Context, checked *engine.Checked
 		return err
 	}
 	for _, table := range tables {
-		said, err := s.rows(ctx, "CHECK TABLE "+quoteName(table["s"])+"."+quoteName(table["t"])+" EXTENDED")
+		said, err := s.rows(ctx, "CHECK TABLE "+sqltext.Name(table["s"])+"."+sqltext.Name(table["t"])+" EXTENDED")
 		if err != nil {
 			return fmt.Errorf("check table %s.%s: %w", table["s"], table["t"], err)
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/engine/enginetest"
 )
 
@@ -31,7 +33,7 @@ func TestProbeSpringsNoTrap(t *testing.T) {
 	b := enginetest.Serving(t, setup(t, enginetest.Reachable(t)))
 	p := probe{name: probePrefix + randomHex()}
 	for _, s := range append(append(traps, p.before()...), p.write()[0],
-		"CREATE TRIGGER "+quoteName(p.name)+".fired BEFORE INSERT ON "+p.table()+" FOR EACH ROW INSERT INTO trap.proof VALUES ('probe', USER(), CURRENT_USER())") {
+		"CREATE TRIGGER "+sqltext.Name(p.name)+".fired BEFORE INSERT ON "+p.table()+" FOR EACH ROW INSERT INTO trap.proof VALUES ('probe', USER(), CURRENT_USER())") {
 		b.MustQuery(t, s)
 	}
 	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error { return a.execAll(t.Context(), p.write()[1:]...) })

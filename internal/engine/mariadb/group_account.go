@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
@@ -29,7 +31,7 @@ const (
 // Followers implements engine.Driver: an account for each follower, and one by which
 // this server's host looks at them. They are made by logged statements, so that all members
 // have the same ones: a user's statement that names one then does the same everywhere.
-// What a follower that is away has not received is bounded (logbound.go).
+// What a follower that is away has not received is bounded (binlog_bound.go).
 func (d *Driver) Followers(ctx context.Context, i engine.Instance) error {
 	if i.Role == nil {
 		return nil
@@ -49,14 +51,14 @@ func (d *Driver) Followers(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		for _, name := range left {
-			statements = append(statements, "DROP USER IF EXISTS "+account(name))
+			statements = append(statements, "DROP USER IF EXISTS "+sqltext.Account(name))
 		}
 		if len(statements) > 0 {
 			err = execLogged(ctx, a, i, statements...)
 		}
 		for _, name := range left {
 			// One that has come in already stays in without its account.
-			err = errors.Join(err, a.exec(ctx, "KILL HARD CONNECTION USER "+account(name)))
+			err = errors.Join(err, a.exec(ctx, "KILL HARD CONNECTION USER "+sqltext.Account(name)))
 		}
 		return err
 	})
@@ -78,7 +80,7 @@ func accountSQL(i engine.Instance) ([]string, error) {
 	var statements []string
 	for _, id := range i.Role.Followers {
 		statements = append(statements, madeSQL(memberName(id),
-			" IDENTIFIED VIA "+nativePlugin+" USING '' REQUIRE SUBJECT "+quoteLiteral("/CN="+string(id))+" AND ISSUER "+quoteLiteral(issuer), memberRights)...)
+			" IDENTIFIED VIA "+nativePlugin+" USING '' REQUIRE SUBJECT "+sqltext.Literal("/CN="+string(id))+" AND ISSUER "+sqltext.Literal(issuer), memberRights)...)
 	}
 	password, err := keepLookPassword(i)
 	if err != nil {
@@ -89,11 +91,11 @@ func accountSQL(i engine.Instance) ([]string, error) {
 		return nil, err
 	}
 	return append(statements, madeSQL(lookName(i.Instance),
-		" IDENTIFIED VIA "+nativePlugin+" USING "+quoteLiteral(verifier)+" REQUIRE SSL", lookRights)...), nil
+		" IDENTIFIED VIA "+nativePlugin+" USING "+sqltext.Literal(verifier)+" REQUIRE SSL", lookRights)...), nil
 }
 
 func madeSQL(name, how, rights string) []string {
-	who := account(name)
+	who := sqltext.Account(name)
 	// A group's default_password_lifetime is for users.
 	how += " ACCOUNT UNLOCK PASSWORD EXPIRE NEVER"
 	return []string{

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
@@ -85,7 +88,7 @@ func (d *Driver) makeClone(ctx context.Context, i engine.Instance, from transpor
 // does that has to take back what came after. An empty file takes the number before the
 // first one: the server goes on from there.
 func beginLog(dataDir, position string, first int64, w *workshop) error {
-	list, err := parseGTIDs(position)
+	list, err := binlog.ParseGTIDs(position)
 	if err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func beginLog(dataDir, position string, first int64, w *workshop) error {
 	for _, g := range list {
 		b.WriteString(g.String() + "\n")
 	}
-	for name, text := range map[string]string{binlogName + ".state": b.String(), binlogFile(first - 1): ""} {
+	for name, text := range map[string]string{binlog.BaseName + ".state": b.String(), binlog.FileName(first - 1): ""} {
 		path := filepath.Join(dataDir, name)
 		if err := w.write(path, text); err != nil {
 			return err
@@ -105,7 +108,7 @@ func beginLog(dataDir, position string, first int64, w *workshop) error {
 // forgetPlace removes the file that took a number, once the server has begun its own log: it
 // does not know it, and would never purge it.
 func forgetPlace(dataDir string) error {
-	names, err := binlogs(dataDir)
+	names, err := binlog.List(dataDir)
 	if err != nil || len(names) < 2 {
 		return err
 	}
@@ -175,7 +178,7 @@ func localSource(i engine.Instance) engine.Instance {
 // copyTo implements transport. The copy is of one moment, and the source says how far its
 // binary log was at that moment (the tool's info file, or the instant of the cloning); from
 // that it reads the position itself. Until the copy follows, the log behind that place is
-// what the source keeps anyway (logbound.go).
+// what the source keeps anyway (binlog_bound.go).
 func (c localCopy) copyTo(ctx context.Context, dir string) (string, error) {
 	copied, err := c.driver.CopyRunning(ctx, c.source, engine.CopyRequest{Dir: dir})
 	if err != nil {
@@ -191,7 +194,7 @@ func gtidAt(ctx context.Context, source engine.Instance, at kurabe.LogPosition) 
 	}
 	var position string
 	err := withAdmin(ctx, source, func(a *admin) error {
-		rows, err := a.query(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", quoteLiteral(at.File), at.Offset))
+		rows, err := a.query(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", sqltext.Literal(at.File), at.Offset))
 		if err == nil {
 			position = rows[0][0]
 		}

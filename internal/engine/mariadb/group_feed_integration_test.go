@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
@@ -236,7 +238,7 @@ func TestGroupFarRefused(t *testing.T) {
 		t.Errorf("the stranger hears %v", err)
 	}
 
-	inside(t, p.writer, "DROP USER "+account(memberName(p.follower.Want.Instance)))
+	inside(t, p.writer, "DROP USER "+sqltext.Account(memberName(p.follower.Want.Instance)))
 	demand("ask " + string(p.writer.Want.Instance) + " for a copy")
 	p.writer.Crash(t)
 	demand("ask " + string(p.writer.Want.Instance) + " for a copy")

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
@@ -58,7 +61,7 @@ var errNoFollower = errors.New("its data is not that of a follower")
 
 // begin is for data that has never followed: it says from where on.
 func begin(ctx context.Context, a *admin, i engine.Instance, position string) error {
-	if _, err := parseGTIDs(position); err != nil {
+	if _, err := binlog.ParseGTIDs(position); err != nil {
 		return err
 	}
 	if err := shut(ctx, a, i); err != nil {
@@ -102,7 +105,7 @@ func setPosition(ctx context.Context, a *admin, i engine.Instance, position stri
 	if err := setSchema(i, schemaOpen); err != nil {
 		return err
 	}
-	err := a.exec(ctx, "SET GLOBAL gtid_slave_pos = "+quoteLiteral(position))
+	err := a.exec(ctx, "SET GLOBAL gtid_slave_pos = "+sqltext.Literal(position))
 	return errors.Join(err, setSchema(i, schemaClosed))
 }
 
@@ -151,10 +154,10 @@ func startSlave(ctx context.Context, a *admin) error {
 func changeSource(i engine.Instance) string {
 	tls, source := i.Seen().TLSDir(), i.Role.Source
 	words := []string{
-		"MASTER_HOST=" + quoteLiteral(source.Address), "MASTER_PORT=" + strconv.Itoa(source.Port),
-		"MASTER_USER=" + quoteLiteral(memberName(i.Instance)), "MASTER_PASSWORD=''",
-		"MASTER_SSL=1", "MASTER_SSL_VERIFY_SERVER_CERT=1", "MASTER_SSL_CA=" + quoteLiteral(filepath.Join(tls, authorityFile)),
-		"MASTER_SSL_CERT=" + quoteLiteral(filepath.Join(tls, certificateFile)), "MASTER_SSL_KEY=" + quoteLiteral(filepath.Join(tls, keyFile)),
+		"MASTER_HOST=" + sqltext.Literal(source.Address), "MASTER_PORT=" + strconv.Itoa(source.Port),
+		"MASTER_USER=" + sqltext.Literal(memberName(i.Instance)), "MASTER_PASSWORD=''",
+		"MASTER_SSL=1", "MASTER_SSL_VERIFY_SERVER_CERT=1", "MASTER_SSL_CA=" + sqltext.Literal(filepath.Join(tls, authorityFile)),
+		"MASTER_SSL_CERT=" + sqltext.Literal(filepath.Join(tls, certificateFile)), "MASTER_SSL_KEY=" + sqltext.Literal(filepath.Join(tls, keyFile)),
 		"MASTER_CONNECT_RETRY=" + strconv.Itoa(retrySeconds), "MASTER_HEARTBEAT_PERIOD=" + heartbeatSeconds, "MASTER_USE_GTID=slave_pos",
 	}
 	return "CHANGE MASTER TO " + strings.Join(words, ", ")

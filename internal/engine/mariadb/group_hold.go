@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe/internal/engine"
 )
 
@@ -39,7 +41,7 @@ func (d *Driver) Hold(ctx context.Context, i engine.Instance) (position int64, e
 	case state == nil:
 		err = errNoFollower
 	case state.Position != "":
-		position, err = sequence(state.Position) // it has followed nobody yet
+		position, err = binlog.Sequence(state.Position) // it has followed nobody yet
 	case !state.Holds:
 		err = fmt.Errorf("%w: it has not ceased to receive", engine.ErrNotReady)
 	default:

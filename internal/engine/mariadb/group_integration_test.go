@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
@@ -232,12 +235,12 @@ func (p pair) rejoin(t *testing.T) {
 // checkLogs: what is kept of one member's log is never taken for a part of another's.
 func (p pair) checkLogs(t *testing.T) {
 	t.Helper()
-	of, err := binlogs(p.writer.Home().DataDir())
-	also, otherErr := binlogs(p.follower.Home().DataDir())
+	of, err := binlog.List(p.writer.Home().DataDir())
+	also, otherErr := binlog.List(p.follower.Home().DataDir())
 	if err := errors.Join(err, otherErr); err != nil || len(of) == 0 || len(also) == 0 {
 		t.Fatalf("%v, %v, %v", of, also, err)
 	}
-	if slices.ContainsFunc(of, func(name string) bool { return slices.Contains(also, name) }) || binlogNumber(also[0]) != firstLogNumber(p.follower.Instance()) {
+	if slices.ContainsFunc(of, func(name string) bool { return slices.Contains(also, name) }) || binlog.FileNumber(also[0]) != firstLogNumber(p.follower.Instance()) {
 		t.Errorf("the logs of the writer are %v, those of its follower %v", of, also)
 	}
 }
@@ -406,14 +409,14 @@ func TestGroupClonesWhatCannotFollow(t *testing.T) {
 	p.follower.Crash(t)
 	p.writer.MustQuery(t, "INSERT INTO t VALUES (300, 'missed')")
 	inside(t, p.writer, "FLUSH BINARY LOGS")
-	names, err := binlogs(p.writer.Home().DataDir())
+	names, err := binlog.List(p.writer.Home().DataDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The server keeps a log that its recovery may need until it has noted that it does not.
 	for deadline := time.Now().Add(patience); ; {
-		inside(t, p.writer, "PURGE BINARY LOGS TO "+quoteLiteral(names[len(names)-1]))
-		if left, err := binlogs(p.writer.Home().DataDir()); err != nil || len(left) == 1 {
+		inside(t, p.writer, "PURGE BINARY LOGS TO "+sqltext.Literal(names[len(names)-1]))
+		if left, err := binlog.List(p.writer.Home().DataDir()); err != nil || len(left) == 1 {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"testing"
 
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/engine/enginetest"
 )
 
@@ -38,9 +41,9 @@ func TestGroupMembersAreKnown(t *testing.T) {
 	id := uint32(n)
 	const password = "Taken-over-1"
 	takeOver := []string{
-		"ALTER USER " + account(member) + " IDENTIFIED BY '" + password + "' REQUIRE NONE",
-		"CREATE OR REPLACE USER " + account(memberPrefix+"evil") + " IDENTIFIED BY '" + password + "'",
-		"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO " + account(memberPrefix+"evil"),
+		"ALTER USER " + sqltext.Account(member) + " IDENTIFIED BY '" + password + "' REQUIRE NONE",
+		"CREATE OR REPLACE USER " + sqltext.Account(memberPrefix+"evil") + " IDENTIFIED BY '" + password + "'",
+		"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO " + sqltext.Account(memberPrefix+"evil"),
 	}
 	users := map[string]string{p.writer.Want.MasterUsername: p.writer.Password.Reveal(), member: password, memberPrefix + "evil": password}
 	hostile := func(t *testing.T) {
@@ -56,7 +59,7 @@ func TestGroupMembersAreKnown(t *testing.T) {
 			if answer := rawSession(t, p.writer, user, password).register(id, "127.0.0.9", 9); !refused(answer, notAllowed) {
 				t.Errorf("%s comes as the follower: %q", user, answer)
 			}
-			if answer := rawSession(t, p.writer, user, password).dump(id, binlogFile(1), uint32(len(logMagic))); !refused(answer, notAllowed) {
+			if answer := rawSession(t, p.writer, user, password).dump(id, binlog.FileName(1), uint32(len(binlog.Magic))); !refused(answer, notAllowed) {
 				t.Errorf("%s asks for the log as the follower: %q", user, answer)
 			}
 		}

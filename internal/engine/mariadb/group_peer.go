@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
@@ -204,7 +206,7 @@ type logSize struct {
 }
 
 func measureLog(dataDir string) (logSizes, error) {
-	names, err := binlogs(dataDir)
+	names, err := binlog.List(dataDir)
 	var sizes logSizes
 	for _, name := range names {
 		if info, err := volume.Lstat(filepath.Join(dataDir, name)); err == nil { // else it was purged

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strconv"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
@@ -59,7 +61,7 @@ func (d *Driver) rejoin(ctx context.Context, i engine.Instance, caFile string) e
 	}
 	faultpoint.Reach("after", "recover-follower")
 	data := i.Home.DataDir()
-	own, found, err := lastLogged(data)
+	own, found, err := binlog.LastLogged(data)
 	switch {
 	case err != nil:
 		return err
@@ -67,7 +69,7 @@ func (d *Driver) rejoin(ctx context.Context, i engine.Instance, caFile string) e
 		return fmt.Errorf("%w: its binary log names no transaction", engine.ErrRebuild)
 	}
 	// What the source has it keeps, so what it had a moment ago it has now.
-	if err := source.refuse(own); err != nil {
+	if err := source.Refuse(own); err != nil {
 		return err
 	}
 	w := &workshop{user: i.User}
@@ -92,11 +94,11 @@ const recoverTries = 2
 // holds the lock of the instance: while it lives, also after us, no other can start.
 func recoverAsFollower(ctx context.Context, i engine.Instance) error {
 	data := i.Home.DataDir()
-	t, err := readTail(data)
+	t, err := binlog.ReadTail(data)
 	if err != nil {
 		return err
 	}
-	if !t.closed && !atLeast(i.Version.Version, truncates) {
+	if !t.Closed && !atLeast(i.Version.Version, truncates) {
 		return fmt.Errorf("%w: MariaDB %s cannot take back what nobody answered for", engine.ErrRebuild, i.Version.Version)
 	}
 	for try := 1; ; try++ {
@@ -108,7 +110,7 @@ func recoverAsFollower(ctx context.Context, i engine.Instance) error {
 		if try == recoverTries || !leftPrepared.MatchString(died.words) {
 			return judgeDeath(err, died)
 		}
-		if err := markInUse(data); err != nil {
+		if err := binlog.MarkInUse(data); err != nil {
 			return err
 		}
 	}
@@ -142,22 +144,22 @@ func recoverOnce(ctx context.Context, i engine.Instance) error {
 }
 
 // askSource asks a writer for its history, as the member that is to follow it.
-func askSource(ctx context.Context, i engine.Instance, caFile string) (history, error) {
+func askSource(ctx context.Context, i engine.Instance, caFile string) (binlog.History, error) {
 	db, err := sourcePool(i, caFile)
 	if err != nil {
-		return history{}, err
+		return binlog.History{}, err
 	}
 	defer db.Close()
 	var readOnly bool
 	var state, applied string
 	err = db.QueryRowContext(ctx, "SELECT @@GLOBAL.read_only, @@GLOBAL.gtid_binlog_state, @@GLOBAL.gtid_slave_pos").Scan(&readOnly, &state, &applied)
 	if err != nil {
-		return history{}, fmt.Errorf("ask the source: %w", err)
+		return binlog.History{}, fmt.Errorf("ask the source: %w", err)
 	}
 	if readOnly && answers(i) { // a replica may follow a replica
-		return history{}, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
+		return binlog.History{}, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
 	}
-	return parseHistory(state, applied)
+	return binlog.ParseHistory(state, applied)
 }
 
 func sourcePool(i engine.Instance, caFile string) (*sql.DB, error) {

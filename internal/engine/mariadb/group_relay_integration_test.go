@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
@@ -76,7 +78,7 @@ func TestGroupPromotesThoughCommitsWait(t *testing.T) {
 // refuses to do, and leaves it like that.
 func readFromTheBeginning(t *testing.T, follower *enginetest.Bed) {
 	file := inside(t, follower, "STOP SLAVE", "SHOW SLAVE STATUS")[0][7]
-	inside(t, follower, fmt.Sprintf("CHANGE MASTER TO MASTER_USE_GTID=no, RELAY_LOG_FILE=%s, RELAY_LOG_POS=4", quoteLiteral(file)),
+	inside(t, follower, fmt.Sprintf("CHANGE MASTER TO MASTER_USE_GTID=no, RELAY_LOG_FILE=%s, RELAY_LOG_POS=4", sqltext.Literal(file)),
 		"SET GLOBAL slave_parallel_threads = 0", "START SLAVE SQL_THREAD")
 	err := withAdmin(t.Context(), follower.Instance(), func(a *admin) error { return awaitRead(t.Context(), a) })
 	if err == nil {

@@ -5,12 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/engine"
 )
-
-// relayLogName begins the names of the logs that a follower has received. They lie in the
-// data folder, as the binary log does; kurabe_guard knows the name.
-const relayLogName = "mysql-relay"
 
 // Times of the stream from a writer to its follower, in seconds: a follower gives up a writer
 // that has been silent for three, and tries again after one; the first try is at once. A writer
@@ -53,7 +52,7 @@ func groupSettings(i engine.Instance) []option {
 		{"innodb_flush_log_at_trx_commit", "1"},
 		{"log_slave_updates", "1"},
 		{"gtid_strict_mode", "1"},
-		{"gtid_domain_id", strconv.Itoa(groupDomain)},
+		{"gtid_domain_id", strconv.Itoa(binlog.GroupDomain)},
 
 		{"rpl_semi_sync_master_enabled", flag(len(waitsFor(i)) > 0)},
 		{"rpl_semi_sync_master_wait_point", "AFTER_SYNC"},
@@ -67,8 +66,8 @@ func groupSettings(i engine.Instance) []option {
 		{"slave_net_timeout", strconv.Itoa(silentSeconds)},
 		{"slave_parallel_threads", strconv.Itoa(applyThreads)},
 		{"slave_parallel_mode", "conservative"},
-		{"relay_log", relayLogName},
-		{"relay_log_index", relayLogName + ".index"},
+		{"relay_log", binlog.RelayLogName},
+		{"relay_log_index", binlog.RelayLogName + ".index"},
 		{"relay_log_purge", "1"},
 		// What was received is kept over a start: it may have been answered for.
 		{"relay_log_recovery", "0"},
@@ -78,9 +77,9 @@ func groupSettings(i engine.Instance) []option {
 		{"report_port", strconv.Itoa(i.Port)},
 		// What the probe writes, perhaps to a schema that was made unlogged; and a server's
 		// note of how far it is, which a user may have changed in the writer.
-		{"replicate_wild_ignore_table", likeEscapes.Replace(systemSchema + "." + probeTable)},
-		{"replicate_wild_ignore_table", likeEscapes.Replace(probePrefix) + strings.Repeat("_", 32) + ".%"},
-		{"replicate_wild_ignore_table", likeEscapes.Replace(systemSchema + ".gtid_slave_pos")},
+		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(systemSchema + "." + probeTable)},
+		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(probePrefix) + strings.Repeat("_", 32) + ".%"},
+		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(systemSchema + ".gtid_slave_pos")},
 	}
 }
 

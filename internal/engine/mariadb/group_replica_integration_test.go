@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe/internal/engine/enginetest"
 )
 
@@ -129,7 +131,7 @@ func refused(answer []byte, number uint16) bool {
 func foreignReplica(t *testing.T, b *enginetest.Bed) io.Closer {
 	t.Helper()
 	c := rawSession(t, b, b.Want.MasterUsername, b.Password.Reveal())
-	if answer := c.dump(4711, binlogFile(1), uint32(len(logMagic))); answer[0] != 0 {
+	if answer := c.dump(4711, binlog.FileName(1), uint32(len(binlog.Magic))); answer[0] != 0 {
 		t.Fatalf("the log: %q", answer)
 	}
 	return c.conn

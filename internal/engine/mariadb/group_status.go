@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe/internal/engine"
 )
 
@@ -99,7 +101,7 @@ func parseSlave(row map[string]string) (*slaveStatus, error) {
 	s.port, s.sourceAt, s.relayAt = int(number("Master_Port")), number("Read_Master_Log_Pos"), number("Relay_Log_Pos")
 	s.appliedAt = number("Exec_Master_Log_Pos")
 	s.whyNot.number, s.whyNotApply.number = int(number("Last_IO_Errno")), int(number("Last_SQL_Errno"))
-	received, err := sequence(row["Gtid_IO_Pos"])
+	received, err := binlog.Sequence(row["Gtid_IO_Pos"])
 	s.received = received
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
@@ -119,5 +121,5 @@ func applied(ctx context.Context, a *admin) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return sequence(rows[0][0])
+	return binlog.Sequence(rows[0][0])
 }

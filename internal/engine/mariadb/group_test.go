@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"pgregory.net/rapid"
 
 	"kurabe"
@@ -129,20 +131,20 @@ func TestLogOfAClone(t *testing.T) {
 	if err := beginLog(dir, "0-1-5,1-2-7", firstLogNumber(i), &workshop{}); err != nil {
 		t.Fatal(err)
 	}
-	names, err := binlogs(dir)
-	if err != nil || len(names) != 1 || binlogNumber(names[0]) != firstLogNumber(i)-1 {
+	names, err := binlog.List(dir)
+	if err != nil || len(names) != 1 || binlog.FileNumber(names[0]) != firstLogNumber(i)-1 {
 		t.Errorf("%v, %v", names, err)
 	}
-	if end, err := readTail(dir); err != nil || !end.closed {
+	if end, err := binlog.ReadTail(dir); err != nil || !end.Closed {
 		t.Errorf("there is nothing to recover, and it says %+v, %v", end, err)
 	}
-	if err := errors.Join(forgetPlace(dir), os.WriteFile(filepath.Join(dir, binlogFile(firstLogNumber(i))), []byte("begun"), 0o600), forgetPlace(dir), forgetPlace(dir)); err != nil {
+	if err := errors.Join(forgetPlace(dir), os.WriteFile(filepath.Join(dir, binlog.FileName(firstLogNumber(i))), []byte("begun"), 0o600), forgetPlace(dir), forgetPlace(dir)); err != nil {
 		t.Error(err)
 	}
-	if left, err := binlogs(dir); err != nil || len(left) != 1 || binlogNumber(left[0]) != firstLogNumber(i) {
+	if left, err := binlog.List(dir); err != nil || len(left) != 1 || binlog.FileNumber(left[0]) != firstLogNumber(i) {
 		t.Errorf("%v, %v", left, err)
 	}
-	if state, err := os.ReadFile(filepath.Join(dir, binlogName+".state")); err != nil || string(state) != "0-1-5\n1-2-7\n" {
+	if state, err := os.ReadFile(filepath.Join(dir, binlog.BaseName+".state")); err != nil || string(state) != "0-1-5\n1-2-7\n" {
 		t.Errorf("%q, %v", state, err)
 	}
 	seen := map[int64]bool{}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe"
 	"kurabe/internal/engine"
 )
@@ -119,7 +121,7 @@ func (w *watcher) lookAtWriter(ctx context.Context) (engine.RoleView, error) {
 		return engine.RoleView{}, err
 	}
 	v := engine.RoleView{Writing: rows[0][0] == "0"}
-	if v.Inserted, err = sequence(rows[0][1]); err != nil {
+	if v.Inserted, err = binlog.Sequence(rows[0][1]); err != nil {
 		return v, err
 	}
 	v.Position = v.Inserted

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"testing"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine/enginetest"
@@ -19,7 +21,7 @@ import (
 func looking(t *testing.T, b *enginetest.Bed, statements ...string) [][]string {
 	t.Helper()
 	const name, password = lookPrefix + "test", "Look-at-it-1"
-	inside(t, b, "CREATE OR REPLACE USER "+account(name)+" IDENTIFIED BY '"+password+"'", "GRANT SELECT, PROCESS, BINLOG MONITOR ON *.* TO "+account(name))
+	inside(t, b, "CREATE OR REPLACE USER "+sqltext.Account(name)+" IDENTIFIED BY '"+password+"'", "GRANT SELECT, PROCESS, BINLOG MONITOR ON *.* TO "+sqltext.Account(name))
 	defer inside(t, b, dropUser(name))
 	i := b.Instance()
 	i.Address = i.Listens()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/engine"
 )
 
@@ -36,7 +38,7 @@ func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		if i.DatabaseName != "" {
-			statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+quoteName(i.DatabaseName))
+			statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+sqltext.Name(i.DatabaseName))
 		}
 		return execLogged(ctx, a, i, statements...)
 	})
@@ -76,7 +78,7 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 		if err != nil {
 			return err
 		}
-		open := "ALTER USER " + account(i.MasterUsername) + identified(i) + require + lifted
+		open := "ALTER USER " + sqltext.Account(i.MasterUsername) + identified(i) + require + lifted
 		if err := execLogged(ctx, a, i, append([]string{open}, ownerSQL...)...); err != nil {
 			return err
 		}
@@ -101,7 +103,7 @@ const lifted = " WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTI
 // any more; that for TLS stays.
 func liftedRequire(ctx context.Context, a *admin, master string) (string, error) {
 	const anyTLS = "1" // SSL_TYPE_ANY; 2 and 3 want a certificate, 0 nothing
-	rows, err := a.query(ctx, "SELECT IFNULL(JSON_VALUE(Priv, '$.ssl_type'), 0) FROM mysql.global_priv WHERE Host = '%' AND User = "+quoteLiteral(master))
+	rows, err := a.query(ctx, "SELECT IFNULL(JSON_VALUE(Priv, '$.ssl_type'), 0) FROM mysql.global_priv WHERE Host = '%' AND User = "+sqltext.Literal(master))
 	if err != nil || len(rows) == 0 || rows[0][0] <= anyTLS {
 		return "", err
 	}
@@ -121,7 +123,7 @@ const passwordNoteSQL = "SELECT comment FROM mysql.proc WHERE db = 'mysql' AND n
 
 func notePasswordSQL(i engine.Instance) string {
 	return fmt.Sprintf("CREATE OR REPLACE DEFINER=`mariadb.sys`@`localhost` PROCEDURE mysql.%s() SQL SECURITY DEFINER COMMENT %s SELECT 1",
-		passwordNoteName, quoteLiteral(i.Password.Note(i.Instance)))
+		passwordNoteName, sqltext.Literal(i.Password.Note(i.Instance)))
 }
 
 // masterSQL makes the user with its password unless it exists, and its rights.
@@ -130,11 +132,11 @@ func masterSQL(i engine.Instance) ([]string, error) {
 		return nil, fmt.Errorf("the verifier of %s is not one of %s", i.MasterUsername, nativePlugin)
 	}
 	return []string{
-		"CREATE USER IF NOT EXISTS " + account(i.MasterUsername) + identified(i),
-		"GRANT " + masterRights + " ON *.* TO " + account(i.MasterUsername) + " WITH GRANT OPTION",
+		"CREATE USER IF NOT EXISTS " + sqltext.Account(i.MasterUsername) + identified(i),
+		"GRANT " + masterRights + " ON *.* TO " + sqltext.Account(i.MasterUsername) + " WITH GRANT OPTION",
 	}, nil
 }
 
 func identified(i engine.Instance) string {
-	return " IDENTIFIED VIA " + nativePlugin + " USING " + quoteLiteral(i.Password.Verifier)
+	return " IDENTIFIED VIA " + nativePlugin + " USING " + sqltext.Literal(i.Password.Verifier)
 }

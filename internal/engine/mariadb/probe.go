@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"time"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine"
@@ -136,18 +138,18 @@ func makeProbe(ctx context.Context, a *admin, p probe, password logkey.Secret) e
 	if err != nil {
 		return err
 	}
-	login := "CREATE USER " + account(p.name) + " IDENTIFIED VIA " + nativePlugin + " USING " + quoteLiteral(verifier) + " REQUIRE SSL"
+	login := "CREATE USER " + sqltext.Account(p.name) + " IDENTIFIED VIA " + nativePlugin + " USING " + sqltext.Literal(verifier) + " REQUIRE SSL"
 	return a.execAll(ctx, append(p.before(), login, p.grant())...)
 }
 
 // dropUser and dropSchema take away what a probe made. A schema is dropped where one can
 // be only: the statement is one that defines.
-func dropUser(name string) string   { return "DROP USER IF EXISTS " + account(name) }
-func dropSchema(name string) string { return "DROP DATABASE IF EXISTS " + quoteName(name) }
+func dropUser(name string) string   { return "DROP USER IF EXISTS " + sqltext.Account(name) }
+func dropSchema(name string) string { return "DROP DATABASE IF EXISTS " + sqltext.Name(name) }
 
 // dropLeftProbes looks for the forms of our own names only.
 func dropLeftProbes(ctx context.Context, a *admin) error {
-	pattern := quoteLiteral(likeEscapes.Replace(probePrefix) + "%")
+	pattern := sqltext.Literal(sqltext.LikeEscapes.Replace(probePrefix) + "%")
 	rows, err := a.query(ctx, "SELECT User, 'user' FROM mysql.global_priv WHERE User LIKE "+pattern+
 		" UNION SELECT SCHEMA_NAME, 'schema' FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE "+pattern)
 	if err != nil {

@@ -3,6 +3,8 @@ package mariadb
 import (
 	"context"
 	"fmt"
+
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // probeTable is where the probe writes: it stands in the system schema since the
@@ -41,7 +43,7 @@ func (p probe) table() string {
 	if p.standing {
 		return "mysql." + probeTable
 	}
-	return quoteName(p.name) + ".probe"
+	return sqltext.Name(p.name) + ".probe"
 }
 
 // before is what must be made before the login.
@@ -49,7 +51,7 @@ func (p probe) before() []string {
 	if p.standing {
 		return nil
 	}
-	return []string{"CREATE DATABASE " + quoteName(p.name)}
+	return []string{"CREATE DATABASE " + sqltext.Name(p.name)}
 }
 
 // after is what must be taken away.
@@ -62,14 +64,14 @@ func (p probe) after() []string {
 
 func (p probe) grant() string {
 	if p.standing {
-		return "GRANT SELECT, INSERT, DELETE ON " + p.table() + " TO " + account(p.name)
+		return "GRANT SELECT, INSERT, DELETE ON " + p.table() + " TO " + sqltext.Account(p.name)
 	}
-	return "GRANT CREATE, SELECT, INSERT, DELETE ON " + quoteName(likeEscapes.Replace(p.name)) + ".* TO " + account(p.name)
+	return "GRANT CREATE, SELECT, INSERT, DELETE ON " + sqltext.Name(sqltext.LikeEscapes.Replace(p.name)) + ".* TO " + sqltext.Account(p.name)
 }
 
 // write commits a row.
 func (p probe) write() []string {
-	row := "REPLACE INTO " + p.table() + " (id, word) VALUES (1, " + quoteLiteral(p.name) + ")"
+	row := "REPLACE INTO " + p.table() + " (id, word) VALUES (1, " + sqltext.Literal(p.name) + ")"
 	if p.standing {
 		return []string{row}
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine/enginetest"
@@ -116,9 +118,9 @@ func loginAs(b *enginetest.Bed, user string) enginetest.Login {
 
 func makeUser(t *testing.T, b *enginetest.Bed, user string, grants ...string) {
 	t.Helper()
-	b.MustQuery(t, "CREATE USER "+account(user)+" IDENTIFIED BY 'Other-password-1'")
+	b.MustQuery(t, "CREATE USER "+sqltext.Account(user)+" IDENTIFIED BY 'Other-password-1'")
 	for _, grant := range grants {
-		b.MustQuery(t, "GRANT "+grant+" TO "+account(user))
+		b.MustQuery(t, "GRANT "+grant+" TO "+sqltext.Account(user))
 	}
 }
 

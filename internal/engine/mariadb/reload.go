@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/engine"
 )
 
@@ -152,5 +154,5 @@ func literal(v running, value string) string {
 		}
 		return m[1] + " * " + factor
 	}
-	return quoteLiteral(value)
+	return sqltext.Literal(value)
 }

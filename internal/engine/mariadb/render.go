@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe"
 	"kurabe/internal/engine"
 )
@@ -131,8 +133,8 @@ func binlogging(i engine.Instance) []option {
 	return []option{
 		// Relative to the data folder: the index then names files of its own folder,
 		// also in a copy.
-		{"log_bin", binlogName},
-		{"log_bin_index", binlogName + ".index"},
+		{"log_bin", binlog.BaseName},
+		{"log_bin_index", binlog.BaseName + ".index"},
 		{"sync_binlog", "1"},
 		{"binlog_format", "ROW"},
 		{"binlog_checksum", "CRC32"},

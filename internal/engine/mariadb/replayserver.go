@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/daemon"
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
@@ -164,7 +167,7 @@ func (s *privateServer) settings(o privateOptions) string {
 		options = append(options, passwordOption)
 	}
 	if o.binlog {
-		options = append(options, option{"log_bin", binlogName}, option{"log_bin_index", binlogName + ".index"}, option{"sync_binlog", "1"})
+		options = append(options, option{"log_bin", binlog.BaseName}, option{"log_bin_index", binlog.BaseName + ".index"}, option{"sync_binlog", "1"})
 	} else {
 		options = append(options, option{"skip_log_bin", "1"})
 	}
@@ -192,8 +195,8 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 		if err != nil {
 			return err
 		}
-		who := quoteLiteral(s.name) + "@'localhost'"
-		text := "SET SESSION sql_mode = 0;\nCREATE USER " + who + " IDENTIFIED VIA " + nativePlugin + " USING " + quoteLiteral(verifier) + ";\n"
+		who := sqltext.Literal(s.name) + "@'localhost'"
+		text := "SET SESSION sql_mode = 0;\nCREATE USER " + who + " IDENTIFIED VIA " + nativePlugin + " USING " + sqltext.Literal(verifier) + ";\n"
 		for _, rights := range privateRights {
 			text += "GRANT " + rights + " TO " + who + ";\n"
 		}
@@ -275,7 +278,7 @@ func (s *privateServer) open() (err error) {
 // stop shuts the server down cleanly, without its account.
 func (s *privateServer) stop(ctx context.Context) error {
 	if s.db != nil {
-		err := s.exec(ctx, "DROP USER IF EXISTS "+quoteLiteral(s.name)+"@'localhost'")
+		err := s.exec(ctx, "DROP USER IF EXISTS "+sqltext.Literal(s.name)+"@'localhost'")
 		err = errors.Join(err, s.db.Close())
 		s.db = nil
 		if err != nil {

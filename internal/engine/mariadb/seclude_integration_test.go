@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/proc"
 )
@@ -67,7 +69,7 @@ func TestSecludedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(script string) string {
-		rows, err := s.rows(t.Context(), "SELECT kurabe_run("+quoteLiteral("exec </dev/null; "+script)+") AS code")
+		rows, err := s.rows(t.Context(), "SELECT kurabe_run("+sqltext.Literal("exec </dev/null; "+script)+") AS code")
 		if err != nil || len(rows) != 1 {
 			t.Fatal(rows, err)
 		}

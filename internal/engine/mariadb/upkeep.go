@@ -3,6 +3,8 @@ package mariadb
 import (
 	"context"
 	"fmt"
+
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // upkeep makes true of a server what an earlier template or service left
@@ -72,7 +74,7 @@ func holder(user, host string, role bool) string {
 	case host == "" && user == "PUBLIC":
 		return user
 	case role:
-		return quoteName(user)
+		return sqltext.Name(user)
 	}
-	return quoteLiteral(user) + "@" + quoteLiteral(host)
+	return sqltext.Literal(user) + "@" + sqltext.Literal(host)
 }

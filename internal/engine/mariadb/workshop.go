@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kurabe/internal/engine/mariadb/sqltext"
+
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/proc"
@@ -105,7 +107,7 @@ func (w *workshop) bootstrap(ctx context.Context, statements string, options ...
 // returns its only column, one string a row.
 func (w *workshop) answer(ctx context.Context, query string, run func(ctx context.Context, statements string) error) ([]string, error) {
 	const name = "answer"
-	into := fmt.Sprintf("INTO OUTFILE %s FIELDS ESCAPED BY ''", quoteLiteral(filepath.Join(w.seen, name)))
+	into := fmt.Sprintf("INTO OUTFILE %s FIELDS ESCAPED BY ''", sqltext.Literal(filepath.Join(w.seen, name)))
 	if err := run(ctx, fmt.Sprintf(query, into)+";\n"); err != nil {
 		return nil, err
 	}

@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"kurabe/internal/engine/mariadb/binlog"
+
 	"kurabe/internal/engine"
 )
 
 func TestAfterFailedStart(t *testing.T) {
 	const said = "Found 1 prepared transactions! It means that server was not shut down properly last time"
-	closed := logMagic + string(make([]byte, 40))
+	closed := binlog.Magic + string(make([]byte, 40))
 	for name, c := range map[string]struct {
 		newest, message string
 		log, marked     bool
@@ -27,7 +29,7 @@ func TestAfterFailedStart(t *testing.T) {
 			if err := os.Mkdir(i.Home.DataDir(), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			files := map[string]string{binlogFile(9): closed, binlogFile(10): c.newest}
+			files := map[string]string{binlog.FileName(9): closed, binlog.FileName(10): c.newest}
 			for name, content := range files {
 				if err := os.WriteFile(filepath.Join(i.Home.DataDir(), name), []byte(content), 0o600); err != nil {
 					t.Fatal(err)
@@ -38,8 +40,8 @@ func TestAfterFailedStart(t *testing.T) {
 			}
 			if c.marked {
 				marked := []byte(c.newest)
-				marked[fileFlagsAt] |= inUseFlag
-				files[binlogFile(10)] = string(marked)
+				marked[binlog.FileFlagsAt] |= binlog.InUseFlag
+				files[binlog.FileName(10)] = string(marked)
 			}
 			for name, want := range files {
 				got, err := os.ReadFile(filepath.Join(i.Home.DataDir(), name))

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"kurabe/internal/engine/mariadb/binlog"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -33,7 +34,7 @@ func boundLog(ctx context.Context, i engine.Instance) error {
 	if !keepsBinlog(i) || i.Goal != kurabe.GoalRunning {
 		return nil
 	}
-	names, err := binlogs(i.Home.DataDir())
+	names, err := binlog.List(i.Home.DataDir())
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -57,18 +58,6 @@ func boundLog(ctx context.Context, i engine.Instance) error {
 	return nil
 }
 
-// past says what a copy of a stopped server's folder has no use for: binary logs that
-// its recovery does not read.
-func (t tail) past(rel string) bool {
-	if !strings.HasPrefix(rel, binlogName+".") {
-		return false
-	}
-	if t.closed || t.from == "" {
-		return true
-	}
-	return binlogNumber(rel) > 0 && (kurabe.LogPosition{File: rel}).Compare(kurabe.LogPosition{File: t.from}) < 0
-}
-
 // recoverTime is how long a crashed server's copy may take to recover when no caller
 // says.
 const recoverTime = time.Hour
@@ -76,7 +65,7 @@ const recoverTime = time.Hour
 // adoptLog removes the binary log from a copy. That of a crashed server is first
 // recovered with it: without it, InnoDB rolls back commits that were acknowledged.
 func adoptLog(i engine.Instance, dataDir string) error {
-	names, err := binlogs(dataDir)
+	names, err := binlog.List(dataDir)
 	if err != nil || len(names) == 0 {
 		return err
 	}

@@ -3,9 +3,10 @@ package mariadb
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
+
+	"kurabe/internal/engine/mariadb/binlog"
 
 	"kurabe/internal/engine"
 	"kurabe/internal/volume"
@@ -33,7 +34,7 @@ func (d *Driver) AfterFailedStart(i engine.Instance, message string) error {
 	if !keepsBinlog(i) || !leftPrepared.MatchString(message) {
 		return nil
 	}
-	if err := markInUse(i.Home.DataDir()); err != nil {
+	if err := binlog.MarkInUse(i.Home.DataDir()); err != nil {
 		return fmt.Errorf("have the server recover from its binary log: %w", err)
 	}
 	return nil
@@ -55,40 +56,4 @@ func removeResizedLog(dataDir string) error {
 		return err
 	}
 	return nil
-}
-
-// fileFlagsAt is where a file has the flags of its first event, which are its own. The
-// event's checksum leaves out whether it is in use.
-const fileFlagsAt = int64(len(logMagic) + flagsAt)
-
-// markInUse is for the newest binary log of a folder that no server runs on.
-func markInUse(dataDir string) error {
-	names, err := binlogs(dataDir)
-	if err != nil || len(names) == 0 {
-		return err
-	}
-	root, err := volume.OpenRoot(dataDir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	name := names[len(names)-1]
-	read, size, err := openBinlog(root, name)
-	if err != nil {
-		return err
-	}
-	flags := make([]byte, 1)
-	_, err = read.ReadAt(flags, fileFlagsAt)
-	if err = errors.Join(err, read.Close()); size <= fileFlagsAt || errors.Is(err, io.EOF) {
-		return nil // it holds no event
-	}
-	if err != nil {
-		return err
-	}
-	file, err := root.OpenFile(name, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteAt([]byte{flags[0] | inUseFlag}, fileFlagsAt)
-	return errors.Join(err, file.Sync(), file.Close())
 }

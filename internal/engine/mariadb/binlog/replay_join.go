@@ -1,4 +1,4 @@
-package mariadb
+package binlog
 
 import (
 	"errors"
@@ -14,18 +14,18 @@ import (
 // The logs of servers that wrote one after the other overlap: the file with which the later
 // one goes on begins before the place, and the earlier one may have transactions behind it
 // that nobody else had. A transaction's number and its writer say which are the same: who has
-// one has all before it, in the same order (group_gtid.go).
+// one has all before it, in the same order (gtid.go).
 
 // joins is what a logScan knows of the history that it has read.
 type joins struct {
-	base    gtid       // newest before the snapshot's place
-	last    gtid       // newest that was read, or base
+	base    GTID       // newest before the snapshot's place
+	last    GTID       // newest that was read, or base
 	history []authored // of all that was read, in its order
 	// limit is the newest that is read of this server's, 0 for all.
 	limit uint64
 	// joining: the first transaction that the servers before have not is still to come.
 	joining bool
-	pred    place // of the last event that was left out
+	pred    Place // of the last event that was left out
 	openAt  int64 // where the newest transaction begins in its file
 }
 
@@ -49,8 +49,8 @@ func (s *logScan) dir(number int) string {
 func (s *logScan) clone() *logScan {
 	c := *s
 	c.files, c.pending, c.history = slices.Clone(s.files), slices.Clone(s.pending), slices.Clone(s.history)
-	c.plan.scheduled = slices.Clone(s.plan.scheduled)
-	c.seen, c.plan.reached = maps.Clone(s.seen), maps.Clone(s.plan.reached)
+	c.plan.Scheduled = slices.Clone(s.plan.Scheduled)
+	c.seen, c.plan.Reached = maps.Clone(s.seen), maps.Clone(s.plan.Reached)
 	return &c
 }
 
@@ -62,21 +62,21 @@ func (s *logScan) parts() (*logScan, error) {
 		if err != nil {
 			return s, fmt.Errorf("read the log, %s: %w", s.r.From.File, err)
 		}
-		s.base, s.last = base.newest, base.newest
+		s.base, s.last = base.Newest, base.Newest
 	}
 	before := []*logScan{s.clone()}
 	err := s.one(0)
 	for number := 1; number <= len(s.r.Joined) && err == nil; number++ {
 		before = append(before, s.clone())
-		if err = s.goOn(number); err != nil || s.pred.newest == before[number].last {
+		if err = s.goOn(number); err != nil || s.pred.Newest == before[number].last {
 			continue
 		}
 		from := number - 1
-		for from > 0 && before[from].last.seq >= s.pred.newest.seq {
+		for from > 0 && before[from].last.Seq >= s.pred.Newest.Seq {
 			from--
 		}
 		again := before[from].clone()
-		again.limit = s.pred.newest.seq
+		again.limit = s.pred.Newest.Seq
 		if from == 0 {
 			err = again.one(0)
 		} else {
@@ -87,8 +87,8 @@ func (s *logScan) parts() (*logScan, error) {
 		if err == nil {
 			err = again.goOn(number)
 		}
-		if err == nil && again.pred.newest != before[number].last {
-			err = fmt.Errorf("the log of a later server goes on from transaction %s, and the one before it ends with transaction %s", again.pred.newest, before[number].last)
+		if err == nil && again.pred.Newest != before[number].last {
+			err = fmt.Errorf("the log of a later server goes on from transaction %s, and the one before it ends with transaction %s", again.pred.Newest, before[number].last)
 		}
 		s = again
 	}
@@ -99,108 +99,108 @@ func (s *logScan) parts() (*logScan, error) {
 func (s *logScan) goOn(number int) error {
 	files := len(s.files)
 	if s.groups.open { // nobody was told of it
-		s.files[files-1].cut = s.openAt
+		s.files[files-1].Cut = s.openAt
 	}
 	s.pending = nil
-	s.joining, s.ended, s.pred, s.groups = true, true, place{}, grouper{}
+	s.joining, s.ended, s.pred, s.groups = true, true, Place{}, Grouper{}
 	if err := s.one(number); err != nil {
 		return err
 	}
 	if s.joining { // it has nothing that the others have not
 		s.files = s.files[:files]
 	}
-	if !s.pred.known || !s.covers(s.pred.newest) {
-		return fmt.Errorf("the log of a later server goes on from transaction %s, which the one before it does not have", s.pred.newest)
+	if !s.pred.Known || !s.covers(s.pred.Newest) {
+		return fmt.Errorf("the log of a later server goes on from transaction %s, which the one before it does not have", s.pred.Newest)
 	}
 	return nil
 }
 
 // join leaves out what the servers before have, and says whether an event is to be read.
-func (s *logScan) join(e event) (mine bool, err error) {
+func (s *logScan) join(e Event) (mine bool, err error) {
 	id, begins := e.begins()
 	if begins {
-		s.openAt = e.at
+		s.openAt = e.At
 	}
-	if !begins || id.domain != groupDomain {
+	if !begins || id.domain != GroupDomain {
 		if s.joining {
-			s.pred.add(e)
+			s.pred.Add(e)
 		}
 		return !s.joining, nil
 	}
 	f := &s.files[len(s.files)-1]
-	if s.limit > 0 && id.seq > s.limit {
-		f.cut = e.at
+	if s.limit > 0 && id.Seq > s.limit {
+		f.Cut = e.At
 		return false, errLimit
 	}
 	if !s.joining {
 		return true, nil
 	}
 	if f.head == 0 {
-		f.head = e.at
+		f.head = e.At
 	}
 	if s.covers(id) {
-		s.pred.add(e)
+		s.pred.Add(e)
 		return false, nil
 	}
-	if s.joining = false; e.at > f.head {
-		f.skip = e.at
+	if s.joining = false; e.At > f.head {
+		f.skip = e.At
 	}
 	// The files before this one have nothing new.
-	first := slices.IndexFunc(s.files, func(o replayFile) bool { return o.dir == f.dir })
+	first := slices.IndexFunc(s.files, func(o ReplayFile) bool { return o.Dir == f.Dir })
 	s.files = slices.Delete(s.files, first, len(s.files)-1)
-	s.seen[id.domain], s.broken = s.pred.newest, false
+	s.seen[id.domain], s.broken = s.pred.Newest, false
 	return true, nil
 }
 
 // begins is the transaction that an event begins.
-func (e event) begins() (gtid, bool) {
-	var g grouper
-	g.add(e)
+func (e Event) begins() (GTID, bool) {
+	var g Grouper
+	g.Add(e)
 	return g.current.gtid, g.open
 }
 
 // covers says whether the servers before have a transaction.
-func (s *logScan) covers(id gtid) bool {
-	if id.seq < s.base.seq || id == s.base {
+func (s *logScan) covers(id GTID) bool {
+	if id.Seq < s.base.Seq || id == s.base {
 		return true
 	}
-	return slices.ContainsFunc(s.history, func(w authored) bool { return w.server == id.server && id.seq >= w.lo && id.seq <= w.hi })
+	return slices.ContainsFunc(s.history, func(w authored) bool { return w.server == id.Server && id.Seq >= w.lo && id.Seq <= w.hi })
 }
 
 // note remembers a transaction that was read.
-func (s *logScan) note(id gtid) {
-	if id.domain != groupDomain {
+func (s *logScan) note(id GTID) {
+	if id.domain != GroupDomain {
 		return
 	}
 	s.last = id
-	if n := len(s.history) - 1; n >= 0 && s.history[n].server == id.server && s.history[n].hi+1 == id.seq {
-		s.history[n].hi = id.seq
+	if n := len(s.history) - 1; n >= 0 && s.history[n].server == id.Server && s.history[n].hi+1 == id.Seq {
+		s.history[n].hi = id.Seq
 		return
 	}
-	s.history = append(s.history, authored{id.server, id.seq, id.seq})
+	s.history = append(s.history, authored{id.Server, id.Seq, id.Seq})
 }
 
 // placeAt reads a file up to an offset.
-func placeAt(dir string, at kurabe.LogPosition) (place, error) {
+func placeAt(dir string, at kurabe.LogPosition) (Place, error) {
 	root, err := volume.OpenRoot(dir)
 	if err != nil {
-		return place{}, err
+		return Place{}, err
 	}
 	defer root.Close()
-	file, _, err := openBinlog(root, at.File)
+	file, _, err := Open(root, at.File)
 	if err != nil {
-		return place{}, err
+		return Place{}, err
 	}
 	defer file.Close()
-	r := eventReader{source: file, until: at.Offset, copyTo: io.Discard}
-	p := place{at: kurabe.LogPosition{File: at.File}}
+	r := Reader{Source: file, Until: at.Offset, CopyTo: io.Discard}
+	p := Place{At: kurabe.LogPosition{File: at.File}}
 	if at.Offset == 0 {
 		return p, nil
 	}
-	for err = r.readMagic(); err == nil; {
-		var e event
-		if e, err = r.next(); err == nil {
-			p.add(e)
+	for err = r.ReadMagic(); err == nil; {
+		var e Event
+		if e, err = r.Next(); err == nil {
+			p.Add(e)
 		}
 	}
 	if errors.Is(err, io.EOF) {

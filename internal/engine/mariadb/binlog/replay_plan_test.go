@@ -1,4 +1,4 @@
-package mariadb
+package binlog
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ type logText struct {
 
 func newLogText(started bool) *logText {
 	l := &logText{}
-	l.WriteString(logMagic)
+	l.WriteString(Magic)
 	body := make([]byte, formatTypesAt-headerBytes+3)
 	binary.LittleEndian.PutUint16(body, 4)
 	if started {
@@ -47,7 +47,7 @@ func (l *logText) add(kind byte, seconds uint32, body []byte) {
 	raw = append(raw, body...)
 	sum := crc32.ChecksumIEEE(raw)
 	if kind == formatEvent {
-		raw[flagsAt] |= inUseFlag
+		raw[flagsAt] |= InUseFlag
 	}
 	l.Write(binary.LittleEndian.AppendUint32(raw, sum))
 }
@@ -56,7 +56,7 @@ func (l *logText) gtid(seq uint64, seconds uint32, flags byte) {
 	body := make([]byte, 19)
 	binary.LittleEndian.PutUint64(body, seq)
 	body[gtidFlagsAt] = flags
-	l.add(gtidEvent, seconds, body)
+	l.add(GTIDEvent, seconds, body)
 }
 
 func (l *logText) statement(text string) {
@@ -67,11 +67,11 @@ func (l *logText) statement(text string) {
 func (l *logText) transaction(seq uint64, seconds uint32) int64 {
 	l.gtid(seq, seconds, 0)
 	l.statement("INSERT")
-	l.add(xidEvent, seconds, make([]byte, 8))
+	l.add(XIDEvent, seconds, make([]byte, 8))
 	return int64(l.Len())
 }
 
-func (l *logText) end() { l.add(rotateEvent, 0, append(make([]byte, 8), binlogFile(2)...)) }
+func (l *logText) end() { l.add(rotateEvent, 0, append(make([]byte, 8), FileName(2)...)) }
 
 // madeLogs are two files.
 type madeLogs struct {
@@ -113,16 +113,16 @@ func TestPlanReplay(t *testing.T) {
 		harm  func(m *madeLogs)
 	}{
 		"a mark at the moment": {at: second(10), until: second(10), want: func(m madeLogs) (kurabe.LogPosition, uint64) {
-			return kurabe.LogPosition{File: binlogFile(2), Offset: m.after}, 10
+			return kurabe.LogPosition{File: FileName(2), Offset: m.after}, 10
 		}},
 		"a crash leaves half a transaction": {torn: true, at: second(10), until: second(10), want: func(m madeLogs) (kurabe.LogPosition, uint64) {
-			return kurabe.LogPosition{File: binlogFile(2), Offset: m.after}, 10
+			return kurabe.LogPosition{File: FileName(2), Offset: m.after}, 10
 		}},
 		"the times decide, but for one that cannot be": {at: second(4), until: second(60), want: func(m madeLogs) (kurabe.LogPosition, uint64) {
-			return kurabe.LogPosition{File: binlogFile(2), Offset: m.after}, 8
+			return kurabe.LogPosition{File: FileName(2), Offset: m.after}, 8
 		}},
 		"nothing is that old": {at: second(1), until: second(60), want: func(m madeLogs) (kurabe.LogPosition, uint64) {
-			return kurabe.LogPosition{File: binlogFile(1), Offset: m.from}, 0
+			return kurabe.LogPosition{File: FileName(1), Offset: m.from}, 0
 		}},
 		"a transaction is missing": {at: second(10), until: second(10), harm: func(m *madeLogs) {
 			m.two = newLogText(false)
@@ -140,13 +140,13 @@ func TestPlanReplay(t *testing.T) {
 			}
 			dir := t.TempDir()
 			for n, text := range []*logText{m.one, m.two} {
-				if err := os.WriteFile(filepath.Join(dir, binlogFile(int64(n+1))), text.Bytes(), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, FileName(int64(n+1))), text.Bytes(), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			plan, err := planReplay(engine.ReplayRequest{
-				Dir: dir, From: kurabe.LogPosition{File: binlogFile(1), Offset: m.from}, At: c.at,
-				After: kurabe.LogMark{At: c.until, Until: c.until, Position: kurabe.LogPosition{File: binlogFile(2), Offset: m.after}},
+			plan, err := PlanReplay(engine.ReplayRequest{
+				Dir: dir, From: kurabe.LogPosition{File: FileName(1), Offset: m.from}, At: c.at,
+				After: kurabe.LogMark{At: c.until, Until: c.until, Position: kurabe.LogPosition{File: FileName(2), Offset: m.after}},
 			})
 			if c.want == nil {
 				if err == nil {
@@ -155,7 +155,7 @@ func TestPlanReplay(t *testing.T) {
 				return
 			}
 			stop, seq := c.want(m)
-			if err != nil || plan.reached[0].seq != seq || plan.stop.File != stop.File || seq != 8 && plan.stop != stop {
+			if err != nil || plan.Reached[0].Seq != seq || plan.Stop.File != stop.File || seq != 8 && plan.Stop != stop {
 				t.Errorf("%+v, %v, want %v and %d", plan, err, stop, seq)
 			}
 		})
@@ -164,11 +164,11 @@ func TestPlanReplay(t *testing.T) {
 
 func TestParseScheduled(t *testing.T) {
 	for text, want := range map[string]scheduledChange{
-		"CREATE DEFINER=`a`@`%` EVENT ev ON SCHEDULE EVERY 1 DAY DO SET @disable = 1":                               {name: scheduledName{"s", "ev"}, created: true},
-		"CREATE OR REPLACE DEFINER=`a`@`%` EVENT IF NOT EXISTS `o``x`.`Ev` ON SCHEDULE EVERY 1 DAY DISABLE DO DO 1": {name: scheduledName{"o`x", "ev"}, created: true, status: statusDisabled},
-		"ALTER DEFINER=`a`@`%` EVENT ev RENAME TO o.e2 ENABLE COMMENT 'DISABLE'":                                    {name: scheduledName{"s", "ev"}, renamed: scheduledName{"o", "e2"}, status: statusEnabled},
-		"/*!50106 ALTER*/ EVENT ev # DO\n DISABLE ON SLAVE":                                                         {name: scheduledName{"s", "ev"}, status: statusReplica},
-		"ALTER EVENT ev ON SCHEDULE AT '2030-01-01 DISABLE'":                                                        {name: scheduledName{"s", "ev"}},
+		"CREATE DEFINER=`a`@`%` EVENT ev ON SCHEDULE EVERY 1 DAY DO SET @disable = 1":                               {name: EventName{"s", "ev"}, created: true},
+		"CREATE OR REPLACE DEFINER=`a`@`%` EVENT IF NOT EXISTS `o``x`.`Ev` ON SCHEDULE EVERY 1 DAY DISABLE DO DO 1": {name: EventName{"o`x", "ev"}, created: true, status: statusDisabled},
+		"ALTER DEFINER=`a`@`%` EVENT ev RENAME TO o.e2 ENABLE COMMENT 'DISABLE'":                                    {name: EventName{"s", "ev"}, renamed: EventName{"o", "e2"}, status: statusEnabled},
+		"/*!50106 ALTER*/ EVENT ev # DO\n DISABLE ON SLAVE":                                                         {name: EventName{"s", "ev"}, status: StatusReplica},
+		"ALTER EVENT ev ON SCHEDULE AT '2030-01-01 DISABLE'":                                                        {name: EventName{"s", "ev"}},
 	} {
 		if got, ok := parseScheduled("s", text); !ok || got != want {
 			t.Errorf("%s: %+v, %v", text, got, ok)
@@ -179,9 +179,9 @@ func TestParseScheduled(t *testing.T) {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}
-	all := schedule{{"s", "kept"}: statusDisabled, {"s", "old"}: statusDisabled}
-	all.follow([]scheduledChange{{name: scheduledName{"s", "old"}, renamed: scheduledName{"s", "new"}}, {name: scheduledName{"s", "made"}, created: true}})
-	if all[scheduledName{"s", "new"}] != statusDisabled || all[scheduledName{"s", "made"}] != statusEnabled || len(all) != 3 {
+	all := Schedule{{"s", "kept"}: statusDisabled, {"s", "old"}: statusDisabled}
+	all.Follow([]scheduledChange{{name: EventName{"s", "old"}, renamed: EventName{"s", "new"}}, {name: EventName{"s", "made"}, created: true}})
+	if all[EventName{"s", "new"}] != statusDisabled || all[EventName{"s", "made"}] != statusEnabled || len(all) != 3 {
 		t.Error(all)
 	}
 }
@@ -194,22 +194,22 @@ func FuzzEvents(f *testing.F) {
 	l.end()
 	f.Add(l.Bytes())
 	f.Add(l.Bytes()[:l.Len()-3])
-	f.Add([]byte(logMagic))
+	f.Add([]byte(Magic))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var copied bytes.Buffer
-		r := eventReader{source: bytes.NewReader(text), until: int64(len(text)), copyTo: &copied}
-		var g grouper
-		err := r.readMagic()
+		r := Reader{Source: bytes.NewReader(text), Until: int64(len(text)), CopyTo: &copied}
+		var g Grouper
+		err := r.ReadMagic()
 		for err == nil {
-			var e event
-			if e, err = r.next(); err == nil {
-				g.add(e)
+			var e Event
+			if e, err = r.Next(); err == nil {
+				g.Add(e)
 				e.scheduled()
 				e.checkpoint()
 			}
 		}
-		if int64(copied.Len()) != r.at || r.at > int64(len(text)) {
-			t.Fatalf("%d bytes copied up to %d of %d", copied.Len(), r.at, len(text))
+		if int64(copied.Len()) != r.At || r.At > int64(len(text)) {
+			t.Fatalf("%d bytes copied up to %d of %d", copied.Len(), r.At, len(text))
 		}
 		if errors.Is(err, io.EOF) && copied.Len() != len(text) {
 			t.Fatal("a whole file is not copied")

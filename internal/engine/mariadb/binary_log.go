@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"time"
+
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/sqltext"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -23,7 +26,7 @@ type binaryLog struct {
 	admin *admin
 	root  *volume.Root // the data folder
 	dir   string
-	read  place // how far Copy has come
+	read  binlog.Place // how far Copy has come
 	// group: followers need the log, too, and commits may wait for them.
 	group bool
 }
@@ -55,7 +58,7 @@ func (l *binaryLog) usable(ctx context.Context) error {
 	switch r := rows[0]; {
 	case r[0] != "1":
 		return fmt.Errorf("%w: the server was started without a binary log", engine.ErrNotReady)
-	case r[1] != "1" || r[2] != "CRC32" || filepath.Base(r[3]) != binlogName:
+	case r[1] != "1" || r[2] != "CRC32" || filepath.Base(r[3]) != binlog.BaseName:
 		return fmt.Errorf("the binary log is not as the service sets it: sync_binlog %s, binlog_checksum %s, name %s", r[1], r[2], r[3])
 	}
 	return nil
@@ -65,7 +68,7 @@ func (l *binaryLog) usable(ctx context.Context) error {
 func (l *binaryLog) Close() error { return errors.Join(l.root.Close(), l.admin.close()) }
 
 // Begin implements engine.Log. Nothing but Release and the bound on unread logs
-// (logbound.go) purges a file.
+// (binlog_bound.go) purges a file.
 func (l *binaryLog) Begin(ctx context.Context) (kurabe.LogPosition, error) {
 	now, err := l.position(ctx)
 	if err != nil {
@@ -90,15 +93,7 @@ func (l *binaryLog) position(ctx context.Context) (kurabe.LogPosition, error) {
 	if len(rows) != 1 || len(rows[0]) < 2 {
 		return kurabe.LogPosition{}, errors.New("the server says nothing of its binary log")
 	}
-	return parsePosition(rows[0][0], rows[0][1])
-}
-
-func parsePosition(file, offset string) (kurabe.LogPosition, error) {
-	n, err := strconv.ParseInt(offset, 10, 64)
-	if binlogNumber(file) == 0 || err != nil || n < 0 {
-		return kurabe.LogPosition{}, fmt.Errorf("%q, %q is no position of the binary log", file, offset)
-	}
-	return kurabe.LogPosition{File: file, Offset: n}, nil
+	return binlog.ParsePosition(rows[0][0], rows[0][1])
 }
 
 // Resume implements engine.Log: the file is there, and an event ends at the place.
@@ -118,7 +113,7 @@ func (l *binaryLog) resume(ctx context.Context, from kurabe.LogPosition) error {
 		return fmt.Errorf("%w: it ends at %s", engine.ErrLogGone, now)
 	}
 	if from.Offset == 0 {
-		file, _, err := openBinlog(l.root, from.File)
+		file, _, err := binlog.Open(l.root, from.File)
 		return errors.Join(err, closeFile(file))
 	}
 	at, _, err := l.copyFile(ctx, kurabe.LogPosition{File: from.File}, from.Offset, io.Discard)
@@ -160,7 +155,7 @@ func (l *binaryLog) copy(ctx context.Context, from, to kurabe.LogPosition, w io.
 	if from.Compare(to) >= 0 {
 		return from, nil
 	}
-	successor := binlogFile(binlogNumber(from.File) + 1)
+	successor := binlog.FileName(binlog.FileNumber(from.File) + 1)
 	_, missing := l.root.Lstat(successor)
 	if from.File == to.File {
 		inside, err := l.inside(to)
@@ -174,11 +169,11 @@ func (l *binaryLog) copy(ctx context.Context, from, to kurabe.LogPosition, w io.
 		return from, fmt.Errorf("%w: %s does not follow: %w", engine.ErrLogGone, successor, missing)
 	}
 	at, last, err := l.copyFile(ctx, from, wholeFile, w)
-	if err == nil && !last.ends() && at == from.Offset && from.Offset > 0 {
+	if err == nil && !last.Ends() && at == from.Offset && from.Offset > 0 {
 		// All of it was copied before, so its last event was not read just now.
 		last, err = l.lastEvent(ctx, from.File)
 	}
-	if err == nil && !last.ends() {
+	if err == nil && !last.Ends() {
 		err = l.survivedCrash(ctx)
 	}
 	if err != nil {
@@ -189,7 +184,7 @@ func (l *binaryLog) copy(ctx context.Context, from, to kurabe.LogPosition, w io.
 
 // inside says whether a position is one within its file.
 func (l *binaryLog) inside(p kurabe.LogPosition) (bool, error) {
-	file, size, err := openBinlog(l.root, p.File)
+	file, size, err := binlog.Open(l.root, p.File)
 	if err != nil {
 		return false, err
 	}
@@ -210,55 +205,55 @@ func (l *binaryLog) survivedCrash(ctx context.Context) error {
 const wholeFile = -1
 
 // lastEvent reads a file again, up to its end or its torn tail.
-func (l *binaryLog) lastEvent(ctx context.Context, name string) (event, error) {
+func (l *binaryLog) lastEvent(ctx context.Context, name string) (binlog.Event, error) {
 	_, last, err := l.copyFile(ctx, kurabe.LogPosition{File: name}, wholeFile, io.Discard)
 	return last, err
 }
 
 // copyFile copies whole events up to a length and returns where it stopped, and the
 // last event. Anything that does not follow is ErrLogGone.
-func (l *binaryLog) copyFile(ctx context.Context, from kurabe.LogPosition, until int64, w io.Writer) (int64, event, error) {
-	file, size, err := openBinlog(l.root, from.File)
+func (l *binaryLog) copyFile(ctx context.Context, from kurabe.LogPosition, until int64, w io.Writer) (int64, binlog.Event, error) {
+	file, size, err := binlog.Open(l.root, from.File)
 	if err != nil {
-		return from.Offset, event{}, err
+		return from.Offset, binlog.Event{}, err
 	}
 	defer file.Close()
 	if until == wholeFile {
 		until = size
 	}
 	if until > size || from.Offset > size {
-		return from.Offset, event{}, fmt.Errorf("%w: %s has %d bytes", engine.ErrLogGone, from.File, size)
+		return from.Offset, binlog.Event{}, fmt.Errorf("%w: %s has %d bytes", engine.ErrLogGone, from.File, size)
 	}
-	r := &eventReader{source: file, at: from.Offset, until: until, copyTo: &targetWriter{to: w}}
+	r := &binlog.Reader{Source: file, At: from.Offset, Until: until, CopyTo: &targetWriter{to: w}}
 	if w == io.Discard {
-		r.copyTo = w
+		r.CopyTo = w
 	}
-	var last event
+	var last binlog.Event
 	if from.Offset == 0 {
-		l.read = place{at: from}
-		err = r.readMagic()
-		l.read.at.Offset = r.at
-	} else if l.read.at != from {
-		l.read = place{at: from} // of which nothing is known
+		l.read = binlog.Place{At: from}
+		err = r.ReadMagic()
+		l.read.At.Offset = r.At
+	} else if l.read.At != from {
+		l.read = binlog.Place{At: from} // of which nothing is known
 	}
 	for err == nil {
 		if err = ctx.Err(); err != nil {
-			return r.at, last, context.Cause(ctx)
+			return r.At, last, context.Cause(ctx)
 		}
-		var e event
-		if e, err = r.next(); err == nil {
+		var e binlog.Event
+		if e, err = r.Next(); err == nil {
 			last = e
-			l.read.add(e)
+			l.read.Add(e)
 		}
 	}
 	var failed *writeError
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, errTorn):
-		return r.at, last, nil
+	case errors.Is(err, io.EOF), errors.Is(err, binlog.ErrTorn):
+		return r.At, last, nil
 	case errors.As(err, &failed):
-		return r.at, last, failed.err
+		return r.At, last, failed.err
 	}
-	return r.at, last, fmt.Errorf("%w: %s: %w", engine.ErrLogGone, from.File, err)
+	return r.At, last, fmt.Errorf("%w: %s: %w", engine.ErrLogGone, from.File, err)
 }
 
 // targetWriter tells an error of the target from one of the log.
@@ -278,12 +273,12 @@ func (w *targetWriter) Write(p []byte) (int, error) {
 }
 
 // Release implements engine.Log. In a group a follower that was away for a while needs
-// what is fetched already: there the bound alone (logbound.go) purges.
+// what is fetched already: there the bound alone (binlog_bound.go) purges.
 func (l *binaryLog) Release(ctx context.Context, before kurabe.LogPosition) error {
 	if l.group {
 		return nil
 	}
-	names, err := binlogs(l.dir)
+	names, err := binlog.List(l.dir)
 	if err == nil && len(names) > 0 && (kurabe.LogPosition{File: names[0]}).Compare(kurabe.LogPosition{File: before.File}) < 0 {
 		err = purge(ctx, l.admin, before.File)
 	}
@@ -296,14 +291,14 @@ func (l *binaryLog) Release(ctx context.Context, before kurabe.LogPosition) erro
 // purge has the server remove what is older than a file. One that it does not know is
 // an error of its own.
 func purge(ctx context.Context, a *admin, before string) error {
-	if binlogNumber(before) == 0 {
+	if binlog.FileNumber(before) == 0 {
 		return fmt.Errorf("%q is no name of a binary log", before)
 	}
-	return a.exec(ctx, "PURGE BINARY LOGS TO "+quoteLiteral(before))
+	return a.exec(ctx, "PURGE BINARY LOGS TO "+sqltext.Literal(before))
 }
 
 // OpenLogHolder implements engine.Logger. Of a group nothing but the bound purges a file
-// (logbound.go), also on a follower, whose own files have what it has received.
+// (binlog_bound.go), also on a follower, whose own files have what it has received.
 func (d *Driver) OpenLogHolder(context.Context, engine.Instance) (engine.LogHolder, error) {
 	return noHolder{}, nil
 }
@@ -322,7 +317,7 @@ func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
 		return nil
 	}
 	err := withAdmin(ctx, i, func(a *admin) error {
-		names, err := binlogs(i.Home.DataDir())
+		names, err := binlog.List(i.Home.DataDir())
 		if err != nil || len(names) == 0 {
 			return err
 		}
@@ -349,9 +344,9 @@ func dropFiles(dataDir string, names []string) error {
 		return err
 	}
 	defer root.Close()
-	for _, name := range append([]string{binlogName + ".index", binlogName + ".state"}, names...) {
+	for _, name := range append([]string{binlog.BaseName + ".index", binlog.BaseName + ".state"}, names...) {
 		if len(names) > 0 && name == names[len(names)-1] {
-			file, _, err := openBinlog(root, name)
+			file, _, err := binlog.Open(root, name)
 			if err == nil {
 				err = errors.Join(file.Close(), root.Chmod(name, 0o600), truncate(root, name))
 			}
@@ -370,4 +365,61 @@ func dropFiles(dataDir string, names []string) error {
 func truncate(root *volume.Root, name string) error {
 	file, err := root.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 	return errors.Join(err, closeFile(file))
+}
+
+// Two servers of an instance number their files for themselves; what they have in common are
+// the numbers of transactions. The newest one before a place is therefore noted with each
+// mark, and tells another server's log where it goes on.
+
+// State implements engine.Log.
+func (l *binaryLog) State(at kurabe.LogPosition) string {
+	ended := at.Offset == 0 && at.File == binlog.FileName(binlog.FileNumber(l.read.At.File)+1)
+	if !l.read.Known || l.read.Within() || l.read.At != at && !ended {
+		return ""
+	}
+	return l.read.Newest.String()
+}
+
+// Continue implements engine.Log. Who has the same number from the same writer has the same
+// history up to it.
+func (l *binaryLog) Continue(ctx context.Context, after kurabe.LogMark) (kurabe.LogPosition, error) {
+	from, err := l.goOn(ctx, after.State)
+	if err != nil {
+		return kurabe.LogPosition{}, fmt.Errorf("continue the binary log after %q: %w", after.State, err)
+	}
+	return from, nil
+}
+
+func (l *binaryLog) goOn(ctx context.Context, state string) (from kurabe.LogPosition, err error) {
+	list, err := binlog.ParseGTIDs(state)
+	if err != nil {
+		return from, err
+	}
+	want, ok := binlog.Newest(list)
+	if !ok {
+		return from, fmt.Errorf("%w: nothing is known of the place", engine.ErrElsewhere)
+	}
+	names, err := binlog.List(l.dir)
+	if err != nil {
+		return from, err
+	}
+	for _, name := range slices.Backward(names) {
+		first, err := binlog.FirstOf(l.root, name)
+		switch {
+		case errors.Is(err, engine.ErrLogGone), err == nil && first.At.Offset == 0:
+			continue // purged meanwhile, or it took a number only
+		case err != nil:
+			return from, err
+		case first.Newest.Seq > want.Seq:
+			continue
+		case first.Newest == want:
+			return kurabe.LogPosition{File: name}, nil
+		}
+		has, err := binlog.Contains(ctx, l.root, name, want)
+		if err == nil && !has {
+			err = fmt.Errorf("%w: %s does not have transaction %s", engine.ErrElsewhere, name, want)
+		}
+		return kurabe.LogPosition{File: name}, err
+	}
+	return from, fmt.Errorf("%w: the oldest file begins after transaction %s", engine.ErrLogGone, want)
 }

@@ -1,52 +1,40 @@
-package mariadb
+package binlog
 
 import (
 	"encoding/binary"
-	"strconv"
 )
-
-// gtid names a group of events: a transaction, or a statement that is one.
-type gtid struct {
-	domain, server uint32
-	seq            uint64
-}
-
-// String is as the server writes it.
-func (g gtid) String() string {
-	return strconv.FormatUint(uint64(g.domain), 10) + "-" + strconv.FormatUint(uint64(g.server), 10) + "-" + strconv.FormatUint(g.seq, 10)
-}
 
 // group is one group in a file. seconds is when its last statement began.
 type group struct {
-	gtid    gtid
-	end     int64
+	gtid    GTID
+	End     int64
 	seconds uint32
 }
 
-// grouper finds the groups among the events of a log, across its files.
-type grouper struct {
+// Grouper finds the groups among the events of a log, across its files.
+type Grouper struct {
 	open       bool // within a group
 	standalone bool
 	current    group
 }
 
-// add takes the next event and says whether it is the last of a group.
-func (g *grouper) add(e event) (group, bool) {
+// Add takes the next event and says whether it is the last of a group.
+func (g *Grouper) Add(e Event) (group, bool) {
 	switch {
 	case e.startsServer():
 		g.open = false // The server that began the group died within.
 		return group{}, false
-	case e.kind == gtidEvent && len(e.body) >= gtidBodyBytesLeast:
+	case e.Kind == GTIDEvent && len(e.body) >= GTIDBodyBytesLeast:
 		g.open, g.standalone = true, e.body[gtidFlagsAt]&standaloneFlag != 0
-		g.current = group{seconds: e.seconds, gtid: gtid{
-			seq: binary.LittleEndian.Uint64(e.body), domain: binary.LittleEndian.Uint32(e.body[8:]), server: e.server,
+		g.current = group{seconds: e.seconds, gtid: GTID{
+			Seq: binary.LittleEndian.Uint64(e.body), domain: binary.LittleEndian.Uint32(e.body[8:]), Server: e.server,
 		}}
 		return group{}, false
-	case !g.open || !(g.standalone && !auxiliary(e.kind) || g.endedBy(e)):
+	case !g.open || !(g.standalone && !auxiliary(e.Kind) || g.endedBy(e)):
 		return group{}, false
 	}
 	g.open = false
-	g.current.end = e.end
+	g.current.End = e.end
 	return g.current, true
 }
 
@@ -57,9 +45,9 @@ func auxiliary(kind byte) bool {
 	return kind == intVar || kind == random || kind == userVar || kind == annotate
 }
 
-func (g *grouper) endedBy(e event) bool {
-	switch e.kind {
-	case xidEvent, xaPrepareEvent:
+func (g *Grouper) endedBy(e Event) bool {
+	switch e.Kind {
+	case XIDEvent, xaPrepareEvent:
 		return true
 	case queryEvent:
 		text := e.query()
@@ -69,7 +57,7 @@ func (g *grouper) endedBy(e event) bool {
 }
 
 // query is the statement of an event.
-func (e event) query() string {
+func (e Event) query() string {
 	if len(e.body) < queryPostHeaderBytes {
 		return ""
 	}
@@ -84,8 +72,8 @@ func (e event) query() string {
 
 // checkpoint is the file that a recovery after a crash begins with, "" when the event
 // says nothing of it.
-func (e event) checkpoint() string {
-	if e.kind != checkpointEvent || len(e.body) < checkpointNameBytes {
+func (e Event) checkpoint() string {
+	if e.Kind != checkpointEvent || len(e.body) < checkpointNameBytes {
 		return ""
 	}
 	length := binary.LittleEndian.Uint32(e.body)

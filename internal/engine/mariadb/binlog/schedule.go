@@ -1,11 +1,12 @@
-package mariadb
+package binlog
 
 import (
 	"bytes"
 	"compress/zlib"
-	"context"
 	"io"
 	"strings"
+
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // A replication thread makes every event of the scheduler that it creates or alters
@@ -14,26 +15,26 @@ import (
 
 // scheduledChange is what one statement says of an event of the scheduler.
 type scheduledChange struct {
-	name    scheduledName
-	renamed scheduledName // zero: it keeps its name
+	name    EventName
+	renamed EventName // zero: it keeps its name
 	created bool
 	status  string // of mysql.event; "" when the statement does not say
 }
 
-type scheduledName struct{ schema, name string }
+type EventName struct{ Schema, Name string }
 
-// schedule is the status of each event.
-type schedule map[scheduledName]string
+// Schedule is the status of each event.
+type Schedule map[EventName]string
 
 // Words of mysql.event.
 const (
 	statusEnabled  = "ENABLED"
 	statusDisabled = "DISABLED"
-	statusReplica  = "SLAVESIDE_DISABLED"
+	StatusReplica  = "SLAVESIDE_DISABLED"
 )
 
-// follow does to the schedule what the statements did.
-func (s schedule) follow(changes []scheduledChange) {
+// Follow does to the schedule what the statements did.
+func (s Schedule) Follow(changes []scheduledChange) {
 	for _, c := range changes {
 		status, there := s[c.name]
 		switch {
@@ -43,56 +44,27 @@ func (s schedule) follow(changes []scheduledChange) {
 			status = statusEnabled
 		}
 		delete(s, c.name)
-		if c.renamed != (scheduledName{}) {
+		if c.renamed != (EventName{}) {
 			c.name = c.renamed
 		}
 		s[c.name] = status
 	}
 }
 
-func (s *privateServer) readSchedule(ctx context.Context) (schedule, error) {
-	rows, err := s.rows(ctx, "SELECT db, name, status FROM mysql.event")
-	all := schedule{}
-	for _, r := range rows {
-		all[scheduledName{r["db"], strings.ToLower(r["name"])}] = r["status"]
-	}
-	return all, err
-}
-
-// writeSchedule: names of events are the same in any case.
-func (s *privateServer) writeSchedule(ctx context.Context, all schedule) error {
-	have, err := s.readSchedule(ctx)
-	if err != nil {
-		return err
-	}
-	for name, status := range have {
-		wanted, known := all[name]
-		if status != statusReplica || !known || wanted == status {
-			continue
-		}
-		_, err := s.db.ExecContext(ctx, "UPDATE mysql.event SET status = "+quoteLiteral(wanted)+
-			" WHERE db = "+quoteLiteral(name.schema)+" AND LOWER(name) = "+quoteLiteral(name.name))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // scheduled reads an event of the log that is about an event of the scheduler.
-func (e event) scheduled() (scheduledChange, bool) {
-	if e.kind != queryEvent && e.kind != queryCompressedEvent || len(e.body) < queryPostHeaderBytes {
+func (e Event) scheduled() (scheduledChange, bool) {
+	if e.Kind != queryEvent && e.Kind != queryCompressedEvent || len(e.body) < queryPostHeaderBytes {
 		return scheduledChange{}, false
 	}
 	schema, text := e.schema(), e.query()
-	if e.kind == queryCompressedEvent {
+	if e.Kind == queryCompressedEvent {
 		text = inflate(text)
 	}
 	return parseScheduled(schema, text)
 }
 
 // schema is the one that a statement was executed in.
-func (e event) schema() string {
+func (e Event) schema() string {
 	length := int(e.body[8])
 	at := queryPostHeaderBytes + int(e.body[11]) + int(e.body[12])<<8
 	if at+length > len(e.body) {
@@ -123,51 +95,61 @@ func inflate(text string) string {
 // parseScheduled reads CREATE and ALTER EVENT up to the body. What DROP leaves needs no
 // status.
 func parseScheduled(schema, text string) (scheduledChange, bool) {
-	w := words{rest: text}
+	w := sqltext.Lexer{Rest: text}
 	var c scheduledChange
-	switch first := w.next(); {
-	case first.is("CREATE"):
+	switch first := w.Next(); {
+	case first.Is("CREATE"):
 		c.created = true
-	case !first.is("ALTER"):
+	case !first.Is("ALTER"):
 		return c, false
 	}
 	// [OR REPLACE] [DEFINER = …]: an EVENT comes before anything that another
 	// statement has a name for.
 	for n := 0; ; n++ {
-		word := w.next()
-		if word.is("EVENT") {
+		word := w.Next()
+		if word.Is("EVENT") {
 			break
 		}
-		if n == 12 || word.text == "" || word.is("TABLE", "PROCEDURE", "FUNCTION", "TRIGGER", "VIEW", "USER", "DATABASE", "SCHEMA") {
+		if n == 12 || word.Text == "" || word.Is("TABLE", "PROCEDURE", "FUNCTION", "TRIGGER", "VIEW", "USER", "DATABASE", "SCHEMA") {
 			return c, false
 		}
 	}
-	word := w.next()
-	if word.is("IF") {
-		for !word.is("EXISTS") && word.text != "" {
-			word = w.next()
+	word := w.Next()
+	if word.Is("IF") {
+		for !word.Is("EXISTS") && word.Text != "" {
+			word = w.Next()
 		}
-		word = w.next()
+		word = w.Next()
 	}
-	c.name, word = w.name(schema, word)
-	for word.text != "" && !word.is("DO", "COMMENT") {
+	c.name, word = nameIn(&w, schema, word)
+	for word.Text != "" && !word.Is("DO", "COMMENT") {
 		switch {
-		case word.is("RENAME"):
-			w.next() // TO
-			c.renamed, word = w.name(schema, w.next())
+		case word.Is("RENAME"):
+			w.Next() // TO
+			c.renamed, word = nameIn(&w, schema, w.Next())
 			continue
-		case word.is("ENABLE"):
+		case word.Is("ENABLE"):
 			c.status = statusEnabled
-		case word.is("DISABLE"):
+		case word.Is("DISABLE"):
 			c.status = statusDisabled
-			if word = w.next(); word.is("ON") {
-				c.status = statusReplica
-				word = w.next()
+			if word = w.Next(); word.Is("ON") {
+				c.status = StatusReplica
+				word = w.Next()
 			} else {
 				continue
 			}
 		}
-		word = w.next()
+		word = w.Next()
 	}
-	return c, c.name.name != ""
+	return c, c.name.Name != ""
+}
+
+// nameIn reads [schema.]name that begins with first, and the word after it.
+func nameIn(w *sqltext.Lexer, schema string, first sqltext.Word) (EventName, sqltext.Word) {
+	after := w.Next()
+	if after.Text != "." || after.Quoted {
+		return EventName{schema, strings.ToLower(first.Text)}, after
+	}
+	second := w.Next()
+	return EventName{first.Text, strings.ToLower(second.Text)}, w.Next()
 }

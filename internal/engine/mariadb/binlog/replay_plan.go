@@ -1,4 +1,4 @@
-package mariadb
+package binlog
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"kurabe"
@@ -13,40 +15,25 @@ import (
 	"kurabe/internal/volume"
 )
 
-// replayPlan is how far a log is applied.
-type replayPlan struct {
-	files []replayFile // the log, oldest first, up to that of stop
-	stop  kurabe.LogPosition
-	// reached is the last group of each domain before stop, none when there is
+// ReplayPlan is how far a log is applied.
+type ReplayPlan struct {
+	Files []ReplayFile // the log, oldest first, up to that of stop
+	Stop  kurabe.LogPosition
+	// Reached is the last group of each domain before stop, none when there is
 	// nothing to apply.
-	reached map[uint32]gtid
-	// scheduled are the statements about events of the scheduler up to stop.
-	scheduled []scheduledChange
-}
-
-// replayFile is what of a file is applied: all up to cut (0: to its end), without what lies
-// between head, behind the events that describe the file, and skip (0: nothing).
-type replayFile struct {
-	dir, name       string
-	head, skip, cut int64
-}
-
-// place is where something of a file is in what is handed to the server.
-func (f replayFile) place(offset int64) int64 {
-	if f.skip == 0 {
-		return offset
-	}
-	return offset - (f.skip - f.head)
+	Reached map[uint32]GTID
+	// Scheduled are the statements about events of the scheduler up to stop.
+	Scheduled []scheduledChange
 }
 
 // logScan reads the whole log of a request, before a server sees any of it.
 type logScan struct {
 	r       engine.ReplayRequest
-	plan    replayPlan
-	files   []replayFile // that were read
+	plan    ReplayPlan
+	files   []ReplayFile // that were read
 	stopsIn int          // number of the file of plan.stop
-	groups  grouper
-	seen    map[uint32]gtid // newest of each domain, of half groups too
+	groups  Grouper
+	seen    map[uint32]GTID // newest of each domain, of half groups too
 	ended   bool            // the file before was complete
 	owner   uint32          // whose file it is
 	broken  bool            // a server died since the last group
@@ -56,15 +43,15 @@ type logScan struct {
 	joins
 }
 
-// planReplay checks every event of the log and finds where to stop: between the marks
+// PlanReplay checks every event of the log and finds where to stop: between the marks
 // around the moment, at the first transaction that was begun at the moment or later.
 // Nothing behind it was acknowledged before. The times are seconds of the beginnings
 // and can be set by clients: what claims to be later than the mark after it says
 // nothing.
-func planReplay(r engine.ReplayRequest) (replayPlan, error) {
-	s := &logScan{r: r, seen: map[uint32]gtid{}}
-	s.plan.reached = map[uint32]gtid{}
-	s.plan.stop = r.From
+func PlanReplay(r engine.ReplayRequest) (ReplayPlan, error) {
+	s := &logScan{r: r, seen: map[uint32]GTID{}}
+	s.plan.Reached = map[uint32]GTID{}
+	s.plan.Stop = r.From
 	if r.After.At.Before(r.At) || len(r.Joined) == 0 && r.After.Position.Compare(r.From) < 0 {
 		return s.plan, fmt.Errorf("the log ends at %s, before the moment or the snapshot", r.After.Position)
 	}
@@ -72,8 +59,8 @@ func planReplay(r engine.ReplayRequest) (replayPlan, error) {
 	if err != nil {
 		return s.plan, err
 	}
-	s.plan.files = s.files[:s.stopsIn+1]
-	s.plan.files[s.stopsIn].cut = s.plan.stop.Offset
+	s.plan.Files = s.files[:s.stopsIn+1]
+	s.plan.Files[s.stopsIn].Cut = s.plan.Stop.Offset
 	return s.plan, nil
 }
 
@@ -81,7 +68,7 @@ func planReplay(r engine.ReplayRequest) (replayPlan, error) {
 // mark if it is the last.
 func (s *logScan) one(number int) error {
 	dir := s.dir(number)
-	names, err := binlogs(dir)
+	names, err := List(dir)
 	if err != nil {
 		return err
 	}
@@ -95,7 +82,7 @@ func (s *logScan) one(number int) error {
 		return fmt.Errorf("the log is not complete: %d files from number %d to %d", len(names), first, last)
 	}
 	for _, name := range names {
-		s.files = append(s.files, replayFile{dir: dir, name: name})
+		s.files = append(s.files, ReplayFile{Dir: dir, Name: name})
 		if err := s.file(number, name); err != nil {
 			if errors.Is(err, errLimit) {
 				return nil
@@ -109,13 +96,13 @@ func (s *logScan) one(number int) error {
 // ends are the numbers of the first and the last file that there must be.
 func (s *logScan) ends(number int, names []string) (first, last int64) {
 	if len(names) > 0 {
-		first, last = binlogNumber(names[0]), binlogNumber(names[len(names)-1])
+		first, last = FileNumber(names[0]), FileNumber(names[len(names)-1])
 	}
 	if number == 0 {
-		first = binlogNumber(s.r.From.File)
+		first = FileNumber(s.r.From.File)
 	}
 	if number == len(s.r.Joined) {
-		last = binlogNumber(s.r.After.Position.File)
+		last = FileNumber(s.r.After.Position.File)
 	}
 	return first, last
 }
@@ -126,15 +113,15 @@ func (s *logScan) file(number int, name string) error {
 		return err
 	}
 	defer root.Close()
-	file, size, err := openBinlog(root, name)
+	file, size, err := Open(root, name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	r := eventReader{source: file, until: size, copyTo: io.Discard}
+	r := Reader{Source: file, Until: size, CopyTo: io.Discard}
 	if number == len(s.r.Joined) && name == s.r.After.Position.File {
-		if r.until = s.r.After.Position.Offset; r.until > size {
-			return fmt.Errorf("it has %d bytes, not the %d that it must have", size, r.until)
+		if r.Until = s.r.After.Position.Offset; r.Until > size {
+			return fmt.Errorf("it has %d bytes, not the %d that it must have", size, r.Until)
 		}
 	} else if size == 0 {
 		// Its server died when it had made the file. Another start follows.
@@ -143,20 +130,20 @@ func (s *logScan) file(number int, name string) error {
 	}
 	switch {
 	case number == 0 && name == s.r.From.File && s.r.From.Offset > 0:
-		r.at, s.ended = s.r.From.Offset, true
+		r.At, s.ended = s.r.From.Offset, true
 	default:
-		if err := r.readMagic(); err != nil {
+		if err := r.ReadMagic(); err != nil {
 			return err
 		}
 	}
 	return s.events(number, name, &r)
 }
 
-func (s *logScan) events(number int, name string, r *eventReader) error {
-	first, fromStart := true, r.at == int64(len(logMagic))
-	begins := len(s.files) == 1 || s.joining && s.files[len(s.files)-2].dir != s.dir(number)
+func (s *logScan) events(number int, name string, r *Reader) error {
+	first, fromStart := true, r.At == int64(len(Magic))
+	begins := len(s.files) == 1 || s.joining && s.files[len(s.files)-2].Dir != s.dir(number)
 	for {
-		e, err := r.next()
+		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -166,34 +153,34 @@ func (s *logScan) events(number int, name string, r *eventReader) error {
 		if first && fromStart && !begins && !s.ended && !e.startsServer() {
 			return errors.New("the file before it has no end, and no server was started with this one")
 		}
-		if e.kind == formatEvent {
+		if e.Kind == formatEvent {
 			s.owner = e.server
 		}
 		s.broken = s.broken || e.startsServer()
-		first, s.ended = false, e.ends()
+		first, s.ended = false, e.Ends()
 		if err := s.event(number, name, e); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *logScan) event(number int, name string, e event) error {
+func (s *logScan) event(number int, name string, e Event) error {
 	if mine, err := s.join(e); err != nil || !mine {
 		return err
 	}
-	g, whole := s.groups.add(e)
+	g, whole := s.groups.Add(e)
 	if change, ok := e.scheduled(); ok && !s.done {
 		s.pending = append(s.pending, change)
 	}
-	if e.kind == gtidEvent && s.groups.open {
+	if e.Kind == GTIDEvent && s.groups.open {
 		id := s.groups.current.gtid
 		// The server counts without a gap. What a crash left half it may count or not, and one
 		// that was promoted leaves out the number of what it had received half. Of what it was
 		// sent it logs nothing that changed nothing here.
 		before := s.seen[id.domain]
-		skips := id.seq > before.seq && (id.server != before.server || id.server != s.owner)
-		if before.seq > 0 && id.seq != before.seq+1 && !skips && !(s.broken && id.seq >= before.seq) {
-			return fmt.Errorf("transaction %s follows number %d: some are missing", id, before.seq)
+		skips := id.Seq > before.Seq && (id.Server != before.Server || id.Server != s.owner)
+		if before.Seq > 0 && id.Seq != before.Seq+1 && !skips && !(s.broken && id.Seq >= before.Seq) {
+			return fmt.Errorf("transaction %s follows number %d: some are missing", id, before.Seq)
 		}
 		s.seen[id.domain], s.broken = id, false
 	}
@@ -204,14 +191,14 @@ func (s *logScan) event(number int, name string, e event) error {
 	if s.done {
 		return nil
 	}
-	end := kurabe.LogPosition{File: name, Offset: g.end}
+	end := kurabe.LogPosition{File: name, Offset: g.End}
 	if (number > s.r.BeforeIn || number == s.r.BeforeIn && end.Compare(s.r.Before.Position) > 0) && s.later(g) {
 		s.done = true
 		return nil
 	}
-	s.plan.scheduled, s.pending = append(s.plan.scheduled, s.pending...), nil
-	s.plan.reached[g.gtid.domain] = g.gtid
-	s.plan.stop, s.stopsIn = end, len(s.files)-1
+	s.plan.Scheduled, s.pending = append(s.plan.Scheduled, s.pending...), nil
+	s.plan.Reached[g.gtid.domain] = g.gtid
+	s.plan.Stop, s.stopsIn = end, len(s.files)-1
 	return nil
 }
 
@@ -222,11 +209,25 @@ func (s *logScan) later(g group) bool {
 	return !at.Before(s.r.At) && !at.After(s.r.After.Until)
 }
 
-// has says whether a server's gtid_slave_pos shows that all groups were applied.
-func (p replayPlan) has(position string) bool {
+// Has says whether a server's gtid_slave_pos shows that all groups were applied.
+func (p ReplayPlan) Has(position string) bool {
 	have := map[uint32]string{}
-	for _, id := range slices.Collect(maps.Values(p.reached)) {
+	for _, id := range slices.Collect(maps.Values(p.Reached)) {
 		have[id.domain] = id.String()
 	}
 	return sameGTIDs(position, have)
+}
+
+// sameGTIDs compares a gtid_slave_pos with the groups wanted, by domain.
+func sameGTIDs(position string, wanted map[uint32]string) bool {
+	found := 0
+	for id := range strings.SplitSeq(position, ",") {
+		domain, _, _ := strings.Cut(id, "-")
+		n, err := strconv.ParseUint(domain, 10, 32)
+		if err != nil || wanted[uint32(n)] != id {
+			return false
+		}
+		found++
+	}
+	return found == len(wanted)
 }
