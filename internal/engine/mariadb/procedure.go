@@ -3,7 +3,7 @@ package mariadb
 import "fmt"
 
 // procedure is one of RDS's, in the system schema. It runs with the rights of
-// mariadb.sys, which are none, and asks kurabe_guard (call.c) by setting a
+// mariadb.sys, which are none, and asks kurabe_guard (procedures.c) by setting a
 // variable that takes a value from that account alone. So who may call it is who
 // may execute it, and nobody needs a right that also changes settings.
 type procedure struct{ name, parameters, variable, value string }
