@@ -49,7 +49,7 @@ const (
 var rooms = []room{
 	{".", nil, nil, "nouns and rules that every room shares: if it imported a room, every room would import that"},
 	{"cmd/...", []string{"*"}, []string{"*"}, "flags and wiring: the only place that knows all parts"},
-	{"internal/aws/...", nil, []string{sdk, smithy}, "wire formats know no service, so a codec can be tested against the SDK alone"},
+	{"internal/aws/...", nil, []string{sdk, smithy, "github.com/fxamacker/cbor/v2"}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control"}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
 	{"internal/event", []string{"."}, nil, "names and words that others tell with; it knows nothing of when"},
 	{"internal/control", []string{".", "internal/event", "internal/store"}, nil, "a request ends when its spec is stored: control can reach neither an agent nor an engine"},
@@ -64,7 +64,8 @@ var rooms = []room{
 	{"internal/netaddr", nil, []string{xsys, "github.com/vishvananda/netlink"}, "addresses on this machine's interfaces, whoever listens there"},
 	{"internal/warden", []string{"internal/proc", "internal/netaddr", "internal/volume"}, []string{xsys}, "ends a server at the end of its lease when the agent cannot: it knows no instance, role or epoch, and what it needs to kill is small enough to be read on one page"},
 	{"internal/agent/watch", nil, nil, "keeps sessions and knows neither what is asked in them nor what an answer means"},
-	{"internal/agent", []string{".", "internal/agent/watch", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
+	{"internal/agent/replication", []string{".", "internal/engine"}, nil, "judges what looks at a server have shown, and looks at none"},
+	{"internal/agent", []string{".", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
 	{"internal/engine", []string{".", "internal/daemon", "internal/proc", "internal/account", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},
 	{"internal/engine/postgres", []string{".", "internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, []string{pgx, xsys, xtext}, "all knowledge of PostgreSQL (x/text: SASLprep of passwords, x/sys: syncfs)"},
 	{"internal/engine/mariadb/...", []string{".", "internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, []string{mysql, xsys}, "all knowledge of MariaDB"},

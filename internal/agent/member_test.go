@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/replication"
 	"kurabe/internal/engine"
 	"kurabe/internal/gateway"
 	"kurabe/internal/hostlink"
@@ -53,7 +54,7 @@ func (b *bed) promoted(generation kurabe.Generation) {
 	b.send(follows(1))
 	b.send(of(elsewhere(member(1, kurabe.DutyRest, 2)), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest}),
 		of(follows(1), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite}))
-	time.Sleep(lookEvery) // virtual
+	time.Sleep(replication.LookEvery) // virtual
 	synctest.Wait()
 	if r := b.lastOf(second); !r.Running || !r.Role.Writing || !r.Done {
 		b.Fatalf("%+v, %+v, steps %v", r, r.Role, b.steps())
@@ -105,7 +106,7 @@ func TestEndpointOfAPromotedServer(t *testing.T) {
 		}
 		b.held[0].mu.Unlock()
 		b.start()
-		time.Sleep(lookEvery) // virtual
+		time.Sleep(replication.LookEvery) // virtual
 		synctest.Wait()
 		if list, closed := b.routes(); len(b.held) != 2 || closed || list[len(list)-1] != leads {
 			t.Errorf("%d opened, led %+v", len(b.held), list)

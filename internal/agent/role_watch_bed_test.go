@@ -12,6 +12,13 @@ import (
 	"kurabe/internal/engine/fake"
 )
 
+const (
+	second = kurabe.InstanceID("db-1~2")
+	third  = kurabe.InstanceID("db-1~3")
+)
+
+func ids(list ...kurabe.InstanceID) []kurabe.InstanceID { return list }
+
 // watchedEngine is a fake engine whose servers can be looked at. What they say is up to the
 // test.
 type watchedEngine struct {

@@ -1,4 +1,4 @@
-package agent
+package replication
 
 import (
 	"slices"
@@ -8,26 +8,27 @@ import (
 	"kurabe/internal/engine"
 )
 
-// How a server of a group is looked at, and what is made of it. lookLimit is how long one
-// look waits. One in no group, whose place nobody takes, is only told of: aloneEvery and
-// aloneLimit cost the idle service next to nothing, and are 16 s before that. A follower tells how far it is once a second, so SilentMost is half a second
-// more; StuckAfter is two looks that nobody answered, and the pause between them.
+// How a server of a group is looked at, and what is made of it. LookLimit is how long one
+// look waits. One in no group, whose place nobody takes, is only told of: AloneEvery and
+// aloneLimit cost the idle service next to nothing, and are 16 s before that. A follower
+// tells how far it is once a second, so SilentMost is half a second more; StuckAfter is two
+// looks that nobody answered, and the pause between them.
 const (
-	lookEvery  = 250 * time.Millisecond
-	lookLimit  = time.Second
-	aloneEvery = 4 * time.Second
+	LookEvery  = 250 * time.Millisecond
+	LookLimit  = time.Second
+	AloneEvery = 4 * time.Second
 	aloneLimit = 4 * time.Second
 	SilentMost = 1500 * time.Millisecond
-	StuckAfter = 2 * (lookEvery + lookLimit)
+	StuckAfter = 2 * (LookEvery + LookLimit)
 	// nearBytes are what a follower may lack when commits begin to wait for it: they take
 	// as long as it takes to send that, a fraction of a second.
 	nearBytes = 16 << 20
 )
 
-// sight is what looks at one process have shown. It knows no clock: whoever looks brings
+// State is what looks at one process have shown. It knows no clock: whoever looks brings
 // the time.
-type sight struct {
-	alone   bool                       // it is in no group: what has not answered yet is stuck, too
+type State struct {
+	Alone   bool                       // it is in no group: what has not answered yet is stuck, too
 	view    *engine.RoleView           // the newest answer, nil before the first
 	seenAt  time.Time                  // of view
 	writing time.Time                  // since when it was seen to write, zero: not yet
@@ -47,25 +48,26 @@ type sight struct {
 	// behind: some of that has been there for behindAfter, and not all is newer than a look.
 	behind bool
 	// endedBy is the end of what was written when endedCount commits had ended their wait early;
-	// elsewhere is how many of them another server has.
-	endedCount, endedBy, elsewhere int64
+	// EndedElsewhere is how many of them another server has.
+	endedCount, endedBy int64
+	EndedElsewhere      int64
 	// mute is for how long nothing has answered, at triedAt.
 	mute    time.Duration
 	triedAt time.Time
 	since   time.Time // of mute: the newest answer, or the first look
 }
 
-// pace is the pause between two looks, and how long one may wait.
-func (s *sight) pace() (every, limit time.Duration) {
-	if s.alone {
-		return aloneEvery, aloneLimit
+// Pace is the pause between two looks, and how long one may wait.
+func (s *State) Pace() (every, limit time.Duration) {
+	if s.Alone {
+		return AloneEvery, aloneLimit
 	}
-	return lookEvery, lookLimit
+	return LookEvery, LookLimit
 }
 
 // stuckAfter is two looks that nobody answered, and the pause between them.
-func (s *sight) stuckAfter() time.Duration {
-	every, limit := s.pace()
+func (s *State) stuckAfter() time.Duration {
+	every, limit := s.Pace()
 	return 2 * (every + limit)
 }
 
@@ -76,14 +78,14 @@ type arrival struct {
 }
 
 // receivedMost is enough to know to a second how old what is not applied is.
-const receivedMost = int(kurabe.ReaderLagMost/lookEvery) + 2
+const receivedMost = int(kurabe.ReaderLagMost/LookEvery) + 2
 
 // behindAfter is how old what a follower has not applied is when it counts as behind. Half of
 // that and it does no more: a report at each look would be a flood.
-const behindAfter = 2 * lookEvery
+const behindAfter = 2 * LookEvery
 
 // age keeps account of what a follower has not applied yet.
-func (s *sight) age(now time.Time, v engine.RoleView) {
+func (s *State) age(now time.Time, v engine.RoleView) {
 	if v.Following {
 		s.followed = now
 	}
@@ -99,25 +101,37 @@ func (s *sight) age(now time.Time, v engine.RoleView) {
 }
 
 // late says whether what a follower shows is older than ReaderLagMost, for all that is known.
-func (s *sight) late() bool {
+func (s *State) late() bool {
 	if s.view.Writing {
 		return false
 	}
 	return s.seenAt.Sub(s.followed) >= kurabe.ReaderLagMost || len(s.received) > 0 && s.seenAt.Sub(s.received[0].at) >= kurabe.ReaderLagMost
 }
 
-// settled is what a process was made to do by now, nil as far as that is under way.
-type settled struct {
-	// waits are those whom it waits for: while that is not done, some sessions may not wait
-	// for them yet although the server names them, and what they write has no mark.
-	waits []kurabe.InstanceID
-	// slots are those for whom it holds its log back.
-	slots []kurabe.InstanceID
+// Mute is since when the server does not answer any more, zero where that is not so, and
+// whether it does. Neither is known at first.
+func (s *State) Mute() (since time.Time, answers bool) {
+	if s.Stuck() {
+		return s.since.UTC(), false
+	}
+	return time.Time{}, s.view != nil
 }
 
-// answered takes an answer in; done is what was done before it was asked for.
-func (s *sight) answered(now time.Time, v engine.RoleView, done settled) {
-	waits := done.waits
+// Unmark forgets what followers lacked when commits began to wait for them.
+func (s *State) Unmark() { s.marked, s.mark = nil, 0 }
+
+// InForce is what a process was made to do by now, nil as far as that is under way.
+type InForce struct {
+	// WaitsFor are those whom it waits for: while that is not done, some sessions may not wait
+	// for them yet although the server names them, and what they write has no mark.
+	WaitsFor []kurabe.InstanceID
+	// Slots are those for whom it holds its log back.
+	Slots []kurabe.InstanceID
+}
+
+// Answered takes an answer in; done is what was done before it was asked for.
+func (s *State) Answered(now time.Time, v engine.RoleView, done InForce) {
+	waits := done.WaitsFor
 	s.view, s.seenAt = &v, now
 	s.age(now, v)
 	s.freshen(now, v)
@@ -129,7 +143,7 @@ func (s *sight) answered(now time.Time, v engine.RoleView, done settled) {
 		s.met = map[kurabe.InstanceID]bool{}
 	}
 	near, lost := map[kurabe.InstanceID]bool{}, map[kurabe.InstanceID]bool{}
-	for _, id := range done.slots {
+	for _, id := range done.Slots {
 		lost[id] = v.Slots != nil && !slices.Contains(v.Slots, id)
 	}
 	for id, f := range v.Followers {
@@ -141,19 +155,19 @@ func (s *sight) answered(now time.Time, v engine.RoleView, done settled) {
 	}
 	s.near, s.lost = near, lost
 	switch {
-	case len(waits) == 0 || !v.Writing || !sameMembers(waits, v.WaitsFor):
-		s.marked, s.mark = nil, 0
-	case !sameMembers(waits, s.marked):
+	case len(waits) == 0 || !v.Writing || !SameMembers(waits, v.WaitsFor):
+		s.Unmark()
+	case !SameMembers(waits, s.marked):
 		s.marked, s.mark = slices.Sorted(slices.Values(waits)), v.Inserted
 	}
 }
 
-// refused takes in that a look failed at once. Who says no is alive.
-func (s *sight) refused(now time.Time) { s.mute, s.triedAt = 0, now }
+// Refused takes in that a look failed at once. Who says no is alive.
+func (s *State) Refused(now time.Time) { s.mute, s.triedAt = 0, now }
 
-// unanswered takes in that a look had no answer. Only so much counts as one look takes:
+// Unanswered takes in that a look had no answer. Only so much counts as one look takes:
 // when the whole machine stood still, it was not the server that did not answer.
-func (s *sight) unanswered(now time.Time) {
+func (s *State) Unanswered(now time.Time) {
 	if s.triedAt.IsZero() {
 		s.triedAt = now
 	}
@@ -164,38 +178,38 @@ func (s *sight) unanswered(now time.Time) {
 	s.triedAt = now
 }
 
-// limit is how long the next look may wait, so that a server which hangs is known to be
+// Limit is how long the next look may wait, so that a server which hangs is known to be
 // stuck when it is.
-func (s *sight) limit(now time.Time) time.Duration {
-	every, limit := s.pace()
-	if s.view == nil || s.stuck() {
+func (s *State) Limit(now time.Time) time.Duration {
+	every, limit := s.Pace()
+	if s.view == nil || s.Stuck() {
 		return limit
 	}
 	rest := s.stuckAfter() - s.mute - min(now.Sub(s.triedAt), every+limit)
 	return max(min(rest, limit), every)
 }
 
-// stuck says whether a server that has answered does so no more. One that never did is
+// Stuck says whether a server that has answered does so no more. One that never did is
 // starting.
-func (s *sight) stuck() bool { return (s.view != nil || s.alone) && s.mute >= s.stuckAfter() }
+func (s *State) Stuck() bool { return (s.view != nil || s.Alone) && s.mute >= s.stuckAfter() }
 
-// current is the newest answer, nil when it is too old to go by.
-func (s *sight) current(now time.Time) *engine.RoleView {
+// Current is the newest answer, nil when it is too old to go by.
+func (s *State) Current(now time.Time) *engine.RoleView {
 	if s.view == nil || now.Sub(s.seenAt) >= StuckAfter {
 		return nil
 	}
 	return s.view
 }
 
-// report is what is told. What a writer has said of itself stays true while it says
+// Report is what is told. What a writer has said of itself stays true while it says
 // nothing, since it cannot become anything else; a follower that says nothing may not
 // follow any more.
-func (s *sight) report(now time.Time, followers []kurabe.InstanceID) kurabe.RoleReport {
+func (s *State) Report(now time.Time, followers []kurabe.InstanceID) kurabe.RoleReport {
 	if s.view == nil {
 		return kurabe.RoleReport{}
 	}
 	v := s.view
-	r := kurabe.RoleReport{Leading: v.Writing, Writing: v.Writing, Following: v.Following && s.current(now) != nil, Stuck: s.stuck(), Late: s.late(), Behind: s.behind, Position: v.Position}
+	r := kurabe.RoleReport{Leading: v.Writing, Writing: v.Writing, Following: v.Following && s.Current(now) != nil, Stuck: s.Stuck(), Late: s.late(), Behind: s.behind, Position: v.Position}
 	if !v.Writing {
 		return r
 	}
@@ -222,9 +236,9 @@ func (s *sight) report(now time.Time, followers []kurabe.InstanceID) kurabe.Role
 	return r
 }
 
-// followedAt is the newest moment at which one of these is known to have followed, 0 without
+// FollowedAt is the newest moment at which one of these is known to have followed, 0 without
 // one. None of them takes over before all of them follow no more.
-func (s *sight) followedAt(any []kurabe.InstanceID) int64 {
+func (s *State) FollowedAt(any []kurabe.InstanceID) int64 {
 	if s.view == nil || !s.view.Writing {
 		return 0
 	}
@@ -238,7 +252,7 @@ func (s *sight) followedAt(any []kurabe.InstanceID) int64 {
 // silent says whether a follower was not heard of, at the newest answer. One that has
 // never been connected to this writer gets the time to do so: a writer that has just
 // begun has none that is.
-func (s *sight) silent(id kurabe.InstanceID) bool {
+func (s *State) silent(id kurabe.InstanceID) bool {
 	f, there := s.view.Followers[id]
 	if there && f.Streaming {
 		return f.HeardAgo >= SilentMost
@@ -246,7 +260,7 @@ func (s *sight) silent(id kurabe.InstanceID) bool {
 	return s.met[id] || s.seenAt.Sub(s.writing) >= SilentMost
 }
 
-func (s *sight) hanging(ids []kurabe.InstanceID) (hang []kurabe.InstanceID) {
+func (s *State) Hanging(ids []kurabe.InstanceID) (hang []kurabe.InstanceID) {
 	for _, id := range ids {
 		if f, there := s.view.Followers[id]; there && f.Streaming { // who is named was looked at
 			hang = append(hang, id)
@@ -255,7 +269,24 @@ func (s *sight) hanging(ids []kurabe.InstanceID) (hang []kurabe.InstanceID) {
 	return hang
 }
 
-// sameMembers says whether two lists name the same, in whatever order.
-func sameMembers(a, b []kurabe.InstanceID) bool {
+// SameMembers says whether two lists name the same, in whatever order.
+func SameMembers(a, b []kurabe.InstanceID) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// Ended keeps account of whether another server has what had ended its wait early, count in all,
+// when the server was asked. What a writer had written by then contains them.
+func (s *State) Ended(count int64, v engine.RoleView) {
+	if !v.Writing { // what it had alone was given up, and is counted as that
+		s.EndedElsewhere = count
+		return
+	}
+	if count > s.endedCount {
+		s.endedCount, s.endedBy = count, v.Inserted
+	}
+	for _, id := range v.WaitsFor {
+		if f, there := v.Followers[id]; there && f.Flushed >= s.endedBy {
+			s.EndedElsewhere = s.endedCount
+		}
+	}
 }

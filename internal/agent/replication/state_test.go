@@ -1,4 +1,4 @@
-package agent
+package replication
 
 import (
 	"reflect"
@@ -22,26 +22,26 @@ type glance struct {
 	settled []kurabe.InstanceID // for whom it was made to wait
 }
 
-func (g glance) take(s *sight, now time.Time) {
+func (g glance) take(s *State, now time.Time) {
 	switch {
 	case g.view != nil:
-		s.answered(now, *g.view, settled{waits: g.settled})
+		s.Answered(now, *g.view, InForce{WaitsFor: g.settled})
 	case g.hangs:
-		s.unanswered(now)
+		s.Unanswered(now)
 	default:
-		s.refused(now)
+		s.Refused(now)
 	}
 }
 
 // reported is what a sequence of looks comes to.
 func reported(followers []kurabe.InstanceID, looks []glance) kurabe.RoleReport {
-	var s sight
+	var s State
 	now := time.Unix(1000, 0)
 	for _, g := range looks {
 		now = now.Add(g.after)
 		g.take(&s, now)
 	}
-	return s.report(now, followers)
+	return s.Report(now, followers)
 }
 
 // writes is a writer's answer; each follower is streaming and has all up to flushed.
@@ -59,7 +59,7 @@ type upTo = map[kurabe.InstanceID]int64
 
 // A follower is covered when it has all that was written before commits waited for it.
 func TestCovered(t *testing.T) {
-	const look = lookEvery
+	const look = LookEvery
 	two := ids(second)
 	for _, c := range []struct {
 		name  string
@@ -103,7 +103,7 @@ func withFollower(f engine.FollowerView) *engine.RoleView {
 }
 
 func TestSilent(t *testing.T) {
-	const look = lookEvery
+	const look = LookEvery
 	streams, catchesUp := engine.FollowerView{Streaming: true}, engine.FollowerView{}
 	for _, c := range []struct {
 		name  string
@@ -137,7 +137,7 @@ func TestSilent(t *testing.T) {
 }
 
 func TestNear(t *testing.T) {
-	const look = lookEvery
+	const look = LookEvery
 	lacks := func(bytes int64) glance {
 		return glance{look, writes(1<<40, nil, upTo{second: 1<<40 - bytes}), false, nil}
 	}
@@ -184,13 +184,13 @@ func TestLost(t *testing.T) {
 		{"an engine without slots", two, engine.RoleView{Writing: true}, false},
 		{"this one follows itself", two, engine.RoleView{Slots: []kurabe.InstanceID{}}, false},
 	} {
-		var s sight
+		var s State
 		now := time.Unix(1000, 0)
-		s.answered(now, c.view, settled{slots: c.made})
-		if got := s.report(now, two).Lost; (len(got) == 1) != c.want {
+		s.Answered(now, c.view, InForce{Slots: c.made})
+		if got := s.Report(now, two).Lost; (len(got) == 1) != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
-		if got := s.report(now, nil).Lost; got != nil {
+		if got := s.Report(now, nil).Lost; got != nil {
 			t.Errorf("%s: %v is to follow no more", c.name, got)
 		}
 	}
@@ -200,17 +200,17 @@ func TestLost(t *testing.T) {
 // nothing, keeps it from handing over.
 func TestHangingWhileItStops(t *testing.T) {
 	now := time.Unix(1000, 0)
-	var s sight
-	s.answered(now, *writes(7, ids(second), upTo{second: 7}), settled{waits: ids(second)})
+	var s State
+	s.Answered(now, *writes(7, ids(second), upTo{second: 7}), InForce{WaitsFor: ids(second)})
 	gone, hangs := engine.RoleView{Writing: true}, writes(7, ids(second), upTo{second: 7})
 	hangs.Followers[second] = engine.FollowerView{Streaming: true, HeardAgo: SilentMost}
 	for _, c := range []struct {
 		view engine.RoleView
 		want []kurabe.InstanceID
 	}{{gone, nil}, {*hangs, ids(second)}} {
-		s.answered(now, c.view, settled{waits: ids(second)})
-		silent := s.report(now, ids(second)).Silent
-		if got := s.hanging(silent); len(silent) != 1 || !reflect.DeepEqual(got, c.want) {
+		s.Answered(now, c.view, InForce{WaitsFor: ids(second)})
+		silent := s.Report(now, ids(second)).Silent
+		if got := s.Hanging(silent); len(silent) != 1 || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%+v: %v is silent, %v hangs", c.view, silent, got)
 		}
 	}
@@ -220,14 +220,14 @@ func TestHangingWhileItStops(t *testing.T) {
 func hanging(looks int) []glance {
 	var list []glance
 	for range looks {
-		list = append(list, glance{after: lookEvery + lookLimit, hangs: true})
+		list = append(list, glance{after: LookEvery + LookLimit, hangs: true})
 	}
 	return list
 }
 
 func TestStuck(t *testing.T) {
-	serves := glance{after: lookEvery, view: writes(1, nil, nil)}
-	refuses := glance{after: lookEvery}
+	serves := glance{after: LookEvery, view: writes(1, nil, nil)}
+	refuses := glance{after: LookEvery}
 	then := func(list ...[]glance) (all []glance) {
 		for _, l := range list {
 			all = append(all, l...)
@@ -266,7 +266,7 @@ func TestStuck(t *testing.T) {
 func seenStopped(looks int) []glance {
 	var list []glance
 	for range looks {
-		list = append(list, glance{after: lookEvery, hangs: true})
+		list = append(list, glance{after: LookEvery, hangs: true})
 	}
 	return list
 }
@@ -275,19 +275,19 @@ func seenStopped(looks int) []glance {
 func TestOldViews(t *testing.T) {
 	follows := engine.RoleView{Following: true, Position: 7}
 	now := time.Unix(1000, 0)
-	var s sight
-	s.answered(now, follows, settled{})
-	if r := s.report(now.Add(StuckAfter-1), nil); !r.Following || r.Position != 7 || s.current(now.Add(StuckAfter-1)) == nil {
+	var s State
+	s.Answered(now, follows, InForce{})
+	if r := s.Report(now.Add(StuckAfter-1), nil); !r.Following || r.Position != 7 || s.Current(now.Add(StuckAfter-1)) == nil {
 		t.Errorf("%+v", r)
 	}
-	if r := s.report(now.Add(StuckAfter), nil); r.Following || r.Position != 7 || s.current(now.Add(StuckAfter)) != nil {
+	if r := s.Report(now.Add(StuckAfter), nil); r.Following || r.Position != 7 || s.Current(now.Add(StuckAfter)) != nil {
 		t.Errorf("it may follow no more: %+v", r)
 	}
-	s.answered(now, *writes(9, ids(second), nil), settled{})
-	if r := s.report(now.Add(time.Hour), nil); !r.Writing || !reflect.DeepEqual(r.WaitsFor, ids(second)) {
+	s.Answered(now, *writes(9, ids(second), nil), InForce{})
+	if r := s.Report(now.Add(time.Hour), nil); !r.Writing || !reflect.DeepEqual(r.WaitsFor, ids(second)) {
 		t.Errorf("a writer cannot become anything else: %+v", r)
 	}
-	if r := (&sight{}).report(now, ids(second)); !reflect.DeepEqual(r, kurabe.RoleReport{}) {
+	if r := (&State{}).Report(now, ids(second)); !reflect.DeepEqual(r, kurabe.RoleReport{}) {
 		t.Errorf("of what was never seen: %+v", r)
 	}
 }
@@ -296,16 +296,16 @@ func TestOldViews(t *testing.T) {
 // over, and not much later.
 func TestLimit(t *testing.T) {
 	for _, late := range []time.Duration{0, time.Millisecond, 40 * time.Millisecond, 200 * time.Millisecond} {
-		var s sight
+		var s State
 		began := time.Unix(1000, 0)
 		now := began
-		s.answered(now, *writes(1, nil, nil), settled{})
-		now = now.Add(lookEvery)
-		for !s.stuck() {
-			now = now.Add(s.limit(now) + late)
-			s.unanswered(now)
+		s.Answered(now, *writes(1, nil, nil), InForce{})
+		now = now.Add(LookEvery)
+		for !s.Stuck() {
+			now = now.Add(s.Limit(now) + late)
+			s.Unanswered(now)
 		}
-		if took := now.Sub(began); took < StuckAfter || took > StuckAfter+4*late+lookEvery {
+		if took := now.Sub(began); took < StuckAfter || took > StuckAfter+4*late+LookEvery {
 			t.Errorf("looks that end %v late: stuck after %v", late, took)
 		}
 	}
@@ -321,18 +321,18 @@ func TestLate(t *testing.T) {
 		looks []glance
 		want  bool
 	}{
-		"it has applied all":                    {[]glance{{lookEvery, follows(9, 9), false, nil}, {time.Hour, follows(9, 9), false, nil}}, false},
-		"it was idle for long":                  {[]glance{{lookEvery, follows(9, 9), false, nil}, {time.Hour, follows(10, 9), false, nil}}, false},
-		"it applies nothing":                    {[]glance{{lookEvery, follows(9, 5), false, nil}, {most, follows(9, 5), false, nil}}, true},
-		"a moment earlier":                      {[]glance{{lookEvery, follows(9, 5), false, nil}, {most - 1, follows(9, 5), false, nil}}, false},
-		"it goes on, as far behind":             {[]glance{{lookEvery, follows(9, 5), false, nil}, {most / 2, follows(20, 9), false, nil}, {most / 2, follows(30, 19), false, nil}}, false},
-		"it goes on, and is further behind":     {[]glance{{lookEvery, follows(9, 5), false, nil}, {most / 2, follows(20, 6), false, nil}, {most / 2, follows(30, 8), false, nil}}, true},
-		"it has caught up":                      {[]glance{{lookEvery, follows(9, 5), false, nil}, {most, follows(9, 5), false, nil}, {lookEvery, follows(9, 9), false, nil}}, false},
-		"what came in between is what it lacks": {[]glance{{lookEvery, follows(9, 5), false, nil}, {lookEvery, follows(12, 5), false, nil}, {most, follows(14, 9), false, nil}}, true},
-		"it follows no more":                    {[]glance{{lookEvery, follows(9, 9), false, nil}, {most, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, true},
-		"it follows no more since a moment ago": {[]glance{{lookEvery, follows(9, 9), false, nil}, {most - 1, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, false},
-		"it never did":                          {[]glance{{lookEvery, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, true},
-		"it was promoted before it had all":     {[]glance{{lookEvery, follows(9, 5), false, nil}, {most, writes(9, nil, nil), false, nil}}, false},
+		"it has applied all":                    {[]glance{{LookEvery, follows(9, 9), false, nil}, {time.Hour, follows(9, 9), false, nil}}, false},
+		"it was idle for long":                  {[]glance{{LookEvery, follows(9, 9), false, nil}, {time.Hour, follows(10, 9), false, nil}}, false},
+		"it applies nothing":                    {[]glance{{LookEvery, follows(9, 5), false, nil}, {most, follows(9, 5), false, nil}}, true},
+		"a moment earlier":                      {[]glance{{LookEvery, follows(9, 5), false, nil}, {most - 1, follows(9, 5), false, nil}}, false},
+		"it goes on, as far behind":             {[]glance{{LookEvery, follows(9, 5), false, nil}, {most / 2, follows(20, 9), false, nil}, {most / 2, follows(30, 19), false, nil}}, false},
+		"it goes on, and is further behind":     {[]glance{{LookEvery, follows(9, 5), false, nil}, {most / 2, follows(20, 6), false, nil}, {most / 2, follows(30, 8), false, nil}}, true},
+		"it has caught up":                      {[]glance{{LookEvery, follows(9, 5), false, nil}, {most, follows(9, 5), false, nil}, {LookEvery, follows(9, 9), false, nil}}, false},
+		"what came in between is what it lacks": {[]glance{{LookEvery, follows(9, 5), false, nil}, {LookEvery, follows(12, 5), false, nil}, {most, follows(14, 9), false, nil}}, true},
+		"it follows no more":                    {[]glance{{LookEvery, follows(9, 9), false, nil}, {most, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, true},
+		"it follows no more since a moment ago": {[]glance{{LookEvery, follows(9, 9), false, nil}, {most - 1, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, false},
+		"it never did":                          {[]glance{{LookEvery, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, true},
+		"it was promoted before it had all":     {[]glance{{LookEvery, follows(9, 5), false, nil}, {most, writes(9, nil, nil), false, nil}}, false},
 	} {
 		if got := reported(nil, c.looks).Late; got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -349,22 +349,22 @@ func TestBehind(t *testing.T) {
 		want              bool
 	}
 	for name, looks := range map[string][]look{
-		"it applies as it comes": {{0, 9, 9, false}, {lookEvery, 20, 19, false}, {lookEvery, 40, 39, false}, {lookEvery, 60, 59, false}, {lookEvery, 60, 60, false}},
-		"it was idle for long":   {{0, 9, 9, false}, {time.Hour, 10, 9, false}, {lookEvery, 10, 9, false}, {lookEvery, 10, 9, true}, {lookEvery, 10, 10, false}},
-		"it catches up slowly": {{0, 9, 5, false}, {behindAfter, 20, 5, true}, {lookEvery, 30, 9, true}, {lookEvery, 40, 20, true}, {lookEvery, 50, 30, true},
-			{lookEvery / 2, 60, 45, false}, {lookEvery / 2, 61, 60, false}},
+		"it applies as it comes": {{0, 9, 9, false}, {LookEvery, 20, 19, false}, {LookEvery, 40, 39, false}, {LookEvery, 60, 59, false}, {LookEvery, 60, 60, false}},
+		"it was idle for long":   {{0, 9, 9, false}, {time.Hour, 10, 9, false}, {LookEvery, 10, 9, false}, {LookEvery, 10, 9, true}, {LookEvery, 10, 10, false}},
+		"it catches up slowly": {{0, 9, 5, false}, {behindAfter, 20, 5, true}, {LookEvery, 30, 9, true}, {LookEvery, 40, 20, true}, {LookEvery, 50, 30, true},
+			{LookEvery / 2, 60, 45, false}, {LookEvery / 2, 61, 60, false}},
 	} {
-		var s sight
+		var s State
 		now := time.Unix(1000, 0)
 		for n, l := range looks {
 			now = now.Add(l.after)
-			s.answered(now, engine.RoleView{Following: true, Position: l.position, Applied: l.applied}, settled{})
-			if got := s.report(now, nil).Behind; got != l.want {
+			s.Answered(now, engine.RoleView{Following: true, Position: l.position, Applied: l.applied}, InForce{})
+			if got := s.Report(now, nil).Behind; got != l.want {
 				t.Errorf("%s, look %d: %v", name, n, got)
 			}
 		}
-		s.answered(now.Add(time.Hour), engine.RoleView{Writing: true, Position: 99}, settled{})
-		if s.report(now, nil).Behind {
+		s.Answered(now.Add(time.Hour), engine.RoleView{Writing: true, Position: 99}, InForce{})
+		if s.Report(now, nil).Behind {
 			t.Errorf("%s: a writer is behind", name)
 		}
 	}
@@ -374,10 +374,27 @@ func TestBehind(t *testing.T) {
 func TestLeads(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, writing := range []bool{true, false} {
-		var s sight
-		s.answered(now, engine.RoleView{Writing: writing}, settled{})
-		if r := s.report(now, nil); r.Leading != writing {
+		var s State
+		s.Answered(now, engine.RoleView{Writing: writing}, InForce{})
+		if r := s.Report(now, nil); r.Leading != writing {
 			t.Errorf("no follower %v: leads %v", writing, r.Leading)
 		}
+	}
+}
+
+// What a server had alone that follows by now was given up, or is nobody's alone.
+func TestEndedWaitsOfAFollower(t *testing.T) {
+	var s State
+	s.Ended(3, *writes(100, ids(second), upTo{second: 50}))
+	if s.EndedElsewhere != 0 {
+		t.Errorf("%d are elsewhere", s.EndedElsewhere)
+	}
+	s.Ended(3, *writes(200, ids(third), upTo{second: 150, third: 50}))
+	if s.EndedElsewhere != 0 {
+		t.Errorf("one for whom nobody waits has %d", s.EndedElsewhere)
+	}
+	s.Ended(4, engine.RoleView{Following: true})
+	if s.EndedElsewhere != 4 {
+		t.Errorf("a follower: %d", s.EndedElsewhere)
 	}
 }
