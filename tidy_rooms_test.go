@@ -49,7 +49,7 @@ const (
 var rooms = []room{
 	{".", nil, nil, "nouns and rules that every room shares: if it imported a room, every room would import that"},
 	{"cmd/...", []string{"*"}, []string{"*"}, "flags and wiring: the only place that knows all parts"},
-	{"internal/aws/...", nil, []string{sdk, smithy}, "wire formats know no service, so a codec can be tested against the SDK alone"},
+	{"internal/aws/...", nil, []string{sdk, smithy, "github.com/fxamacker/cbor/v2"}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control"}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
 	{"internal/event", []string{"."}, nil, "names and words that others tell with; it knows nothing of when"},
 	{"internal/control", []string{".", "internal/event", "internal/store"}, nil, "a request ends when its spec is stored: control can reach neither an agent nor an engine"},

@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"kurabe"
-	"kurabe/internal/aws/query"
 	"kurabe/internal/aws/sdkhttp"
+	"kurabe/internal/aws/shape"
 	"kurabe/internal/logkey"
 )
 
@@ -39,7 +39,7 @@ func testConfig(services ...Service) Config {
 var testErrors = Errors{kurabe.CodeInstanceNotFound: {"DBInstanceNotFound", 404}, kurabe.CodeInvalidInstanceState: {"InvalidDBInstanceState", 400}}
 
 func rdsService(rows ...Operation) Service {
-	return Service{Name: "rds", Protocols: []Protocol{Query{query.RDS}}, Ops: Table(rows...), Errors: testErrors, NotOffered: func(string) string { return "no reason" }}
+	return Service{Name: "rds", Protocols: []Protocol{Query{shape.RDS}}, Ops: Table(rows...), Errors: testErrors, NotOffered: func(string) string { return "no reason" }}
 }
 
 // rdsClient is the real client against a real port.
@@ -103,10 +103,10 @@ func TestEveryActionRoundTrips(t *testing.T) {
 	var in, out any // what arrived; what is answered
 	server := New(testConfig(rdsService()))
 	client := reflect.ValueOf(rdsClient(t, server, testSecret))
-	service, seen := server.versions[query.RDS.Version], 0
+	service, seen := server.versions[shape.RDS.Version], 0
 	for i := range client.NumMethod() {
 		name, method := client.Type().Method(i).Name, client.Method(i)
-		if !query.RDS.Has(name) {
+		if !shape.RDS.Has(name) {
 			continue // Options and the like
 		}
 		seen++
@@ -128,8 +128,8 @@ func TestEveryActionRoundTrips(t *testing.T) {
 		wantSame(t, name+" request", sent.Interface(), in)
 		wantSame(t, name+" reply", out, reply[0].Interface())
 	}
-	if seen != len(query.RDS.Actions()) {
-		t.Errorf("the client has %d of %d actions", seen, len(query.RDS.Actions()))
+	if seen != len(shape.RDS.Actions()) {
+		t.Errorf("the client has %d of %d actions", seen, len(shape.RDS.Actions()))
 	}
 }
 
@@ -182,7 +182,7 @@ func TestRealClientWithWrongSecret(t *testing.T) {
 
 // A presigned GetCallerIdentity is how other systems let a caller prove who it is.
 func TestPresignedGet(t *testing.T) {
-	s := New(testConfig(Service{Name: "sts", Protocols: []Protocol{Query{query.STS}}, Ops: Table(
+	s := New(testConfig(Service{Name: "sts", Protocols: []Protocol{Query{shape.STS}}, Ops: Table(
 		Read("GetCallerIdentity", func(ctx context.Context, _ *sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
 			return &sts.GetCallerIdentityOutput{Arn: aws.String(IdentityFrom(ctx).ARN()), UserId: aws.String("me")}, nil
 		}))}))

@@ -27,7 +27,7 @@ func parseTime(text string) (time.Time, error) {
 	return t.UTC(), err
 }
 
-func (m *Model) decodeScalar(n *node, v reflect.Value) error {
+func decodeScalar(n *node, v reflect.Value) error {
 	if len(n.children) > 0 {
 		return malformed("The parameter %s is a value and has no members.", n.key)
 	}
