@@ -36,7 +36,7 @@ func (g *roleWatch) countWaits(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			once.tell(g.worker.log, "waits not counted", err)
+			once.tell(g.worker.log, "commit waits not counted", err)
 		}
 		pause := waitsEvery
 		if news {

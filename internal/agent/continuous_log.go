@@ -120,7 +120,7 @@ func (w *worker) follow(ctx context.Context, e engine.Engine) {
 			return open(ctx)
 		})
 		if err != nil && ctx.Err() == nil {
-			w.log.Error("log not followed any more", logkey.Error, err)
+			w.log.Error("continuous log stopped", logkey.Error, err)
 		}
 	}()
 }
@@ -153,7 +153,7 @@ type leasedLog struct {
 func (l leasedLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
 	m, err := l.Log.Mark(ctx)
 	if err == nil && l.over() { // asked after the reading, so that it is true of that
-		return kurabe.LogMark{}, errors.New("the server is to write no more, or its lease is over")
+		return kurabe.LogMark{}, errors.New("the server must not write any more, or its lease has ended")
 	}
 	return m, err
 }
@@ -235,7 +235,7 @@ func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assign
 	ctx, cancel := context.WithTimeout(ctx, finishLimit)
 	defer cancel()
 	if err := w.agent.Logs.Finish(ctx, owner, w.id, w.openLog(e)); err != nil {
-		w.log.Warn("end of the log not kept", logkey.Error, err)
+		w.log.Warn("the end of the log could not be stored", logkey.Error, err)
 	}
 }
 
@@ -249,7 +249,7 @@ func (w *worker) dropLog(ctx context.Context, e engine.Engine, a kurabe.Assignme
 		limited, cancel := context.WithTimeout(ctx, holdLimit)
 		defer cancel()
 		if err := e.DropLog(limited, a); err != nil {
-			w.log.Warn("log still held back", logkey.Error, err)
+			w.log.Warn("the server could not be told to release its log", logkey.Error, err)
 			return
 		}
 		w.logDropped = o.Process
@@ -395,7 +395,7 @@ func (a *Agent) watchLogs(ctx context.Context) {
 			if err == nil {
 				told, trouble = all, logOnce{}
 			} else if ctx.Err() == nil {
-				trouble.tell(a.Log, "report of logs not delivered", err)
+				trouble.tell(a.Log, "log report not delivered", err)
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func (w *worker) disarm(ctx context.Context, a kurabe.Assignment) bool {
 		err = guard.Disarm(limited)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.log.Warn("guard not ended, tried again", logkey.Error, err)
+		w.log.Warn("could not stop the warden, retrying", logkey.Error, err)
 	}
 	return err == nil
 }
@@ -178,7 +178,7 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 		}
 		if text := textOf(err); text != trouble && ctx.Err() == nil {
 			if trouble = text; err != nil {
-				l.worker.log.Error("lease of the writer not guarded, tried again", logkey.Error, err)
+				l.worker.log.Error("could not start the warden of the primary's lease, retrying", logkey.Error, err)
 			}
 		}
 		now := l.state()
@@ -214,7 +214,7 @@ func (l *lease) state() endpoint.LeaseState {
 // tell has log and worker know of another state.
 func (l *lease) tell(now endpoint.LeaseState) {
 	if now == endpoint.LeaseOver {
-		l.worker.log.Warn("lease of the writer is over: neither the service nor its standby was heard in time")
+		l.worker.log.Warn("the primary's lease ended: neither the service nor the standby was heard in time")
 	}
 	l.worker.stir()
 }

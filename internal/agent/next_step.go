@@ -98,7 +98,7 @@ const longStep = 10 * time.Second
 func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) error {
 	began := w.agent.Now()
 	long := time.AfterFunc(longStep, func() {
-		w.log.Warn("step not done yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
+		w.log.Warn("step not finished yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
 	})
 	defer long.Stop()
 	err := w.during(ctx, a, string(s.Name), func(ctx context.Context) error {
@@ -147,6 +147,6 @@ func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
 	}
 	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return w.agent.Engines[a.Engine].Tidy(ctx, a) })
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errCut) {
-		w.log.Warn("logs not tidied", logkey.Error, err)
+		w.log.Warn("old logs not removed", logkey.Error, err)
 	}
 }

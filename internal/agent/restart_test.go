@@ -279,7 +279,7 @@ func TestUnreadableAssignmentStopsTheAgent(t *testing.T) {
 				}
 				b.start()
 				err := b.stop()
-				if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), "restore it or") {
+				if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), "restore it, or") {
 					b.Errorf("%v; want an error that names %s, says %q and what to do", err, path, c.words)
 				}
 				if text, err := os.ReadFile(path); err != nil || string(text) != c.text {

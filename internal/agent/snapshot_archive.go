@@ -29,7 +29,7 @@ func (u *snapshotUnit) archived(ctx context.Context, a kurabe.SnapshotAssignment
 	}
 	there, err := u.agent.Snapshots.Archived(u.id)
 	if err != nil {
-		u.log.Debug("cannot tell if the snapshot is archived", logkey.Error, err)
+		u.log.Debug("could not look for the snapshot's archive", logkey.Error, err)
 		return min(pause, u.agent.Look) // the repository may be opening
 	}
 	if !there {

@@ -65,11 +65,11 @@ func (u *snapshotUnit) once(ctx context.Context, a kurabe.SnapshotAssignment) (p
 		u.adoptLog(ctx, a, facts)
 		return u.verified(ctx, a, u.archived(ctx, a, facts, u.sealed(ctx, a, pause))), ""
 	case step == u.did:
-		return u.failed(ctx, a, step, fmt.Errorf("it was done, and yet the folder is %s", state)), ""
+		return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete, but its folder is now %s", state)), ""
 	case step == stepFindSnapshot && u.whole() == nil:
-		return u.failed(ctx, a, step, errors.New("the snapshot was imported, and is neither on this host nor in its repository of backups")), ""
+		return u.failed(ctx, a, step, errors.New("the imported snapshot is neither on this host nor in its backup repository")), ""
 	case step == stepFindSnapshot:
-		return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete and its folder is %s now", state)), ""
+		return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete, but its folder is now %s", state)), ""
 	case step == stepTakeSnapshot:
 		if rest := u.awaitSource(a); rest > 0 {
 			return u.retryReport(rest), ""
@@ -92,7 +92,7 @@ func (u *snapshotUnit) find() (kurabe.SnapshotFacts, snapshot.State, error) {
 	}
 	facts, state, err := u.agent.Snapshots.Find(u.id)
 	if err == nil && state != snapshot.Absent && state != snapshot.Partial && state != snapshot.Complete {
-		err = fmt.Errorf("the state of the folder is %q, which means nothing", state)
+		err = fmt.Errorf("unknown snapshot folder state %q", state)
 	}
 	return facts, state, err
 }
@@ -193,7 +193,7 @@ func (u *snapshotUnit) failed(ctx context.Context, a kurabe.SnapshotAssignment, 
 		kind = kurabe.FailureHeld
 	}
 	attempts := u.fails(kind, step, err.Error())
-	u.log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
+	u.log.Warn("step failed, retrying", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
 	r := kurabe.SnapshotReport{Generation: a.Generation}
 	if facts := u.whole(); facts != nil {
 		r.Facts = *facts

@@ -93,7 +93,7 @@ func (a *Agent) loadSnapshot(id kurabe.SnapshotID) (savedSnapshot, error) {
 		err = json.Unmarshal(data, &s)
 	}
 	if err == nil && s.Assignment.Snapshot != id {
-		err = fmt.Errorf("it speaks of snapshot %q", s.Assignment.Snapshot)
+		err = fmt.Errorf("it belongs to snapshot %q", s.Assignment.Snapshot)
 	}
 	return s, err
 }

@@ -117,7 +117,7 @@ func (w *occupiedWatch) look(ctx context.Context, u *snapshotUnit) {
 	}
 	w.looks[u.id] = l
 	if err != nil {
-		u.log.Debug("cannot tell what the snapshot occupies", logkey.Error, err)
+		u.log.Debug("could not measure the snapshot's disk space", logkey.Error, err)
 		return
 	}
 	u.occupies(bytes)

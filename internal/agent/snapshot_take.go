@@ -78,7 +78,7 @@ func (u *snapshotUnit) takeStandby(ctx context.Context, a kurabe.SnapshotAssignm
 	}
 	again, _ := u.agent.standbys(of)
 	if !slices.ContainsFunc(again, func(m kurabe.Assignment) bool { return m.Instance == standby.Instance }) {
-		return errors.New("it is no standby any more that has every commit")
+		return errors.New("it is no longer a standby with every commit")
 	}
 	_, err = u.agent.Snapshots.TakeStandby(ctx, a, of, standby, progress)
 	return err
@@ -111,7 +111,7 @@ func (u *snapshotUnit) sourceOf(a kurabe.SnapshotAssignment) (kurabe.Assignment,
 	of, known := u.agent.writer(a.Of)
 	switch {
 	case !known && len(u.agent.members(a.Of)) > 0, known && of.Goal != kurabe.GoalAbsent && !of.Writes():
-		return of, errors.New("no server of the DB instance writes just now")
+		return of, errors.New("the DB instance has no primary at this moment")
 	case !known:
 		return of, errors.New("this host has no such DB instance")
 	case of.Goal == kurabe.GoalAbsent:

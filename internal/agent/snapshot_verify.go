@@ -45,7 +45,7 @@ func (u *snapshotUnit) verified(ctx context.Context, a kurabe.SnapshotAssignment
 	case err != nil:
 		u.log.Warn("snapshot not verified", logkey.Error, err)
 		u.verifyAt, u.verifyGen = u.agent.Now().Add(verifyRetry), a.Generation
-		u.tellVerifying(ctx, a, fmt.Sprintf("it is tried again, as something hindered it: %v", err))
+		u.tellVerifying(ctx, a, fmt.Sprintf("interrupted, retrying: %v", err))
 		return min(u.retryReport(pause), verifyRetry)
 	}
 	u.tellVerifying(ctx, a, "")
@@ -69,9 +69,9 @@ func (u *snapshotUnit) verifyGoesOn(ctx context.Context, a kurabe.SnapshotAssign
 	switch {
 	case total == 0:
 	case done < total:
-		u.tellVerifying(ctx, a, fmt.Sprintf("%d %% are copied", done*100/total/verifyStep*verifyStep))
+		u.tellVerifying(ctx, a, fmt.Sprintf("%d %% copied", done*100/total/verifyStep*verifyStep))
 	default:
-		u.tellVerifying(ctx, a, "the copy is recovered and checked")
+		u.tellVerifying(ctx, a, "recovering and checking the copy")
 	}
 }
 

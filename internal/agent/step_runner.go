@@ -9,7 +9,7 @@ import (
 )
 
 // errCut says that a newer assignment ended the step.
-var errCut = errors.New("cut short by a newer assignment")
+var errCut = errors.New("interrupted by a newer assignment")
 
 // during does what may take its time and is ended by a newer assignment.
 func (w *worker) during(ctx context.Context, a kurabe.Assignment, step string, do func(context.Context) error) error {

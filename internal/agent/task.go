@@ -95,7 +95,7 @@ func (u *taskUnit) pass(ctx context.Context, a kurabe.Task) time.Duration {
 		case errors.Is(err, errCut):
 			return u.agent.Look // there is an order that wakes it, or none any more
 		}
-		u.log.Warn("task not done, tried again", "kind", u.ref.Kind, logkey.Error, err)
+		u.log.Warn("task failed, retrying", "kind", u.ref.Kind, logkey.Error, err)
 		rest = u.restFor(backoff(u.fails(kurabe.FailureOther, string(u.ref.Kind), err.Error()) + snapshotPatience))
 	}
 	if rest > 0 {

@@ -172,7 +172,7 @@ func (u *unit[ID, A, R]) acceptAgain() {
 	u.saving.Lock()
 	defer u.saving.Unlock()
 	if a, waits := u.unsaved(); waits && u.acceptLocked(a) == nil {
-		u.log.Info("assignment saved at last", logkey.Generation, a.Envelope().Generation)
+		u.log.Info("assignment saved after retries", logkey.Generation, a.Envelope().Generation)
 	}
 }
 
@@ -231,7 +231,7 @@ func (u *unit[ID, A, R]) cutStep(why error) {
 // report of an earlier life can be left.
 func (u *unit[ID, A, R]) withdraw() {
 	if have, known := u.assignment(); known && !have.Envelope().Absent {
-		u.log.Warn("assignment withdrawn without an order to remove it; it is kept", "kind", u.ref.Kind)
+		u.log.Warn("assignment withdrawn without an order to remove the server; the server is kept", "kind", u.ref.Kind)
 		return
 	}
 	u.kind.retires()
@@ -321,7 +321,7 @@ func (u *unit[ID, A, R]) leave(ctx context.Context) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, hostlink.ErrRefused) {
 			return // a service of an earlier version does not know the kind
 		}
-		u.log.Warn("report not dropped", logkey.Error, err)
+		u.log.Warn("report not removed", logkey.Error, err)
 		wait(ctx, saveRetry)
 	}
 }

@@ -102,7 +102,7 @@ func TestPermitRefuses(t *testing.T) {
 
 	p := f.give(t)
 	again := &far{Permits: NewPermits("h2", f.homes, guardCommand), process: f.process}
-	wantRefused(t, f, again.Use(farServer, p.Key, Fault{}), "started anew")
+	wantRefused(t, f, again.Use(farServer, p.Key, Fault{}), "restarted")
 	wantRefused(t, f, f.Use("db-A", p.Key, Fault{}), "knows of no such permit")
 	wantRefused(t, f, f.Use(farServer, "", Fault{}), "knows of no such permit")
 
@@ -112,10 +112,10 @@ func TestPermitRefuses(t *testing.T) {
 	was := f.process
 	f.start(t)
 	for range 2 {
-		wantRefused(t, f, f.Use(farServer, p.Key, Fault{}), "had ended before")
+		wantRefused(t, f, f.Use(farServer, p.Key, Fault{}), "had already ended")
 	}
 	_, err := f.Give(farServer, was.PID, Fault{})
-	wantRefused(t, f, err, "by now, not")
+	wantRefused(t, f, err, ", not")
 	_, err = f.Give("db-B", 1, Fault{})
 	wantRefused(t, f, err, "no living process on host h2")
 	for _, id := range []kurabe.InstanceID{"", "..", "db-A/../db-A~2", "db-A~02", "db-A~2/"} {
