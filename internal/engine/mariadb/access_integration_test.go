@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
 )
 
@@ -113,8 +115,8 @@ func find(t *testing.T, where, text string, secrets []string) {
 func dump(t *testing.T, b *enginetest.Bed, table string) string {
 	t.Helper()
 	var text strings.Builder
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-		rows, err := a.query(t.Context(), "SELECT * FROM "+table)
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+		rows, err := a.Query(t.Context(), "SELECT * FROM "+table)
 		fmt.Fprint(&text, rows)
 		return err
 	})
@@ -167,7 +169,7 @@ func TestGuard(t *testing.T) {
 		out, err := proc.Run(t.Context(), proc.Tool{
 			Name: "stranger", Argv: []string{"/usr/bin/perl", "-MIO::Socket::UNIX", "-e",
 				`$SIG{PIPE} = "IGNORE"; $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "no: $!"; print $s pack("NA*", 8, "SELECT 1"); $s->flush; print read($s, $x, 4) || 0`,
-				filepath.Join(b.Home().RunDir(), adminSocketName)},
+				filepath.Join(b.Home().RunDir(), guard.SocketName)},
 			Env: toolEnv(), Dir: "/", User: b.Account(),
 		})
 		if err != nil || strings.TrimSpace(string(out)) == "4" {
@@ -177,11 +179,11 @@ func TestGuard(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// A session that says nothing does not hold up the shutdown.
-	idle, err := openAdmin(ctx, b.Instance())
+	idle, err := guard.Open(ctx, b.Instance())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer idle.close()
+	defer idle.Close()
 	process := b.Process(t)
 	begin := time.Now()
 	if err := process.Signal(15); err != nil {
@@ -242,7 +244,7 @@ func TestOldTLS(t *testing.T) {
 // handshake asks for TLS as a client does: the server's greeting is read, and a
 // short answer with the TLS flag sent.
 func handshake(b *enginetest.Bed, version uint16) error {
-	conn, err := net.DialTimeout("tcp", endpoint(b.Instance()), time.Second)
+	conn, err := net.DialTimeout("tcp", door.Endpoint(b.Instance()), time.Second)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -174,7 +174,7 @@ func (w *workshop) guard(dataDir string) error {
 	if err := volume.Chmod(system, 0o700); err != nil {
 		return err
 	}
-	for name, text := range triggerFiles() {
+	for name, text := range guard.TriggerFiles() {
 		path := filepath.Join(system, name)
 		if err := w.write(path, text); err != nil {
 			return err
@@ -186,7 +186,7 @@ func (w *workshop) guard(dataDir string) error {
 // Welcome implements engine.Copier: the account that the snapshot was taken with is
 // in it, like all others.
 func (d *Driver) Welcome(ctx context.Context, i engine.Instance) error {
-	return withAdmin(ctx, i, func(a *admin) error { return dropLeftCopiers(ctx, a) })
+	return guard.With(ctx, i, func(a *guard.Session) error { return dropLeftCopiers(ctx, a) })
 }
 
 // SweepCopy implements engine.Copier.
@@ -210,7 +210,7 @@ func (d *Driver) SweepCopy(ctx context.Context, i engine.Instance) error {
 	if err := endTool(ctx, i.Home.CopyDir()); err != nil {
 		return err
 	}
-	err = withAdmin(ctx, i, func(a *admin) error { return dropLeftCopiers(ctx, a) })
+	err = guard.With(ctx, i, func(a *guard.Session) error { return dropLeftCopiers(ctx, a) })
 	if errors.Is(err, engine.ErrNotReady) {
 		return volume.RemoveTree(i.Home.CopyDir(), filepath.Join(i.Home.CopyDir(), copyData))
 	}

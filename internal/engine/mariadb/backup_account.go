@@ -8,9 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/logkey"
 )
 
@@ -25,12 +26,12 @@ var copierForm = regexp.MustCompile(`^` + copierPrefix + `[0-9a-f]{32}$`)
 // (decision 62).
 const copierRights = "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR"
 
-func makeCopier(ctx context.Context, a *admin, name string, password logkey.Secret) error {
+func makeCopier(ctx context.Context, a *guard.Session, name string, password logkey.Secret) error {
 	verifier, err := Verifier(password)
 	if err != nil {
 		return err
 	}
-	return a.execAll(ctx,
+	return a.ExecAll(ctx,
 		"CREATE USER "+sqltext.Account(name)+" IDENTIFIED VIA "+nativePlugin+" USING "+sqltext.Literal(verifier)+" REQUIRE SSL",
 		"GRANT "+copierRights+" ON *.* TO "+sqltext.Account(name),
 	)
@@ -38,13 +39,13 @@ func makeCopier(ctx context.Context, a *admin, name string, password logkey.Secr
 
 // dropCopier also ends its sessions: dropping an account does not, and the server
 // would stay in a backup stage as long as one lives.
-func dropCopier(ctx context.Context, a *admin, name string) error {
-	return a.execAll(ctx, "KILL HARD CONNECTION USER "+sqltext.Account(name), "DROP USER IF EXISTS "+sqltext.Account(name))
+func dropCopier(ctx context.Context, a *guard.Session, name string) error {
+	return a.ExecAll(ctx, "KILL HARD CONNECTION USER "+sqltext.Account(name), "DROP USER IF EXISTS "+sqltext.Account(name))
 }
 
 // dropLeftCopiers looks for the forms of our own names only.
-func dropLeftCopiers(ctx context.Context, a *admin) error {
-	rows, err := a.query(ctx, "SELECT User FROM mysql.global_priv WHERE User LIKE "+sqltext.Literal(sqltext.LikeEscapes.Replace(copierPrefix)+"%"))
+func dropLeftCopiers(ctx context.Context, a *guard.Session) error {
+	rows, err := a.Query(ctx, "SELECT User FROM mysql.global_priv WHERE User LIKE "+sqltext.Literal(sqltext.LikeEscapes.Replace(copierPrefix)+"%"))
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func toolSettings(i engine.Instance, name string, password logkey.Secret, bytesP
 		threads = 1 // keeps any rate that is set, and leaves the processors to clients
 	}
 	seen := i.Seen()
-	host, port, _ := net.SplitHostPort(endpoint(i))
+	host, port, _ := net.SplitHostPort(door.Endpoint(i))
 	options := []option{
 		{"user", name},
 		{"password", password.Reveal()},

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // cloneBed is a serving instance on a file system that clones.

@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // followed is the writer of a follower that is copied: on this host, or on another one, where
@@ -30,7 +31,7 @@ func askedWriter(i engine.Instance, here *engine.Instance) (*followed, error) {
 	if here != nil {
 		return &followed{here: here}, nil
 	}
-	db, err := sourcePool(i, filepath.Join(i.Home.TLSDir(), authorityFile))
+	db, err := door.SourcePool(i, filepath.Join(i.Home.TLSDir(), door.AuthorityFile))
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (w *followed) isFar() bool { return w != nil && w.here == nil }
 // newest is the newest transaction that the writer has written.
 func (w *followed) newest(ctx context.Context) (g binlog.GTID, err error) {
 	if !w.isFar() {
-		err = withAdmin(ctx, *w.here, func(a *admin) (err error) {
+		err = guard.With(ctx, *w.here, func(a *guard.Session) (err error) {
 			g, err = ownNewest(ctx, a)
 			return err
 		})
@@ -105,7 +106,7 @@ func (c *cloning) mark(ctx context.Context) error {
 const noteMost = time.Second
 
 // noteApplied asks a follower at rest where it is in its writer's log, and for its marker.
-func (c *cloning) noteApplied(ctx context.Context, a *admin) error {
+func (c *cloning) noteApplied(ctx context.Context, a *guard.Session) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, noteMost, fmt.Errorf("it does not note that it has applied %s", c.shows))
 	defer cancel()
 	for {
@@ -128,7 +129,7 @@ func (c *cloning) noteApplied(ctx context.Context, a *admin) error {
 		return errors.New("it follows nobody any more")
 	}
 	c.applied = kurabe.LogPosition{File: s.appliedFile, Offset: s.appliedAt}
-	rows, err := a.query(ctx, markerSQL)
+	rows, err := a.Query(ctx, markerSQL)
 	if err != nil || len(rows) != 1 {
 		return err // it has none yet
 	}

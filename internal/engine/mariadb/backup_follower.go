@@ -10,10 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -73,7 +74,7 @@ func (c *cloning) holdFollower(ctx context.Context) (*stage, error) {
 	if err := c.awaitWriter(ctx); err != nil {
 		return nil, err
 	}
-	a, err := openAdmin(ctx, c.i)
+	a, err := guard.Open(ctx, c.i)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +89,10 @@ func (c *cloning) holdFollower(ctx context.Context) (*stage, error) {
 // to receive, and to answer.
 func (c *cloning) rest(ctx context.Context, s *stage) error {
 	seconds := followerSeconds
-	if reads(c.i) {
+	if role.Reads(c.i) {
 		seconds = readerSeconds
 	}
-	err := s.admin.execAll(ctx,
+	err := s.admin.ExecAll(ctx,
 		fmt.Sprintf("SET SESSION lock_wait_timeout = %d, max_statement_time = %d", seconds, seconds),
 		"FLUSH TABLES WITH READ LOCK", "SET SESSION max_statement_time = 0")
 	if err != nil {
@@ -108,7 +109,7 @@ func (c *cloning) rest(ctx context.Context, s *stage) error {
 			return err
 		}
 	}
-	rows, err := s.admin.query(ctx, "SHOW ENGINE INNODB STATUS")
+	rows, err := s.admin.Query(ctx, "SHOW ENGINE INNODB STATUS")
 	switch {
 	case err != nil:
 		return err
@@ -130,7 +131,7 @@ func (c *cloning) awaitWriter(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, caughtUpMost, fmt.Errorf("it has not applied transaction %s within %s", want, caughtUpMost))
 	defer cancel()
-	err = withAdmin(limited, c.i, func(a *admin) error {
+	err = guard.With(limited, c.i, func(a *guard.Session) error {
 		for {
 			have, err := applied(limited, a)
 			if err != nil || uint64(have) >= want.Seq {
@@ -150,8 +151,8 @@ func (c *cloning) awaitWriter(ctx context.Context) error {
 
 // ownNewest is the newest transaction in a server's own log. A follower's has all that it has
 // applied, and its note of how far it is follows a commit a little later.
-func ownNewest(ctx context.Context, a *admin) (binlog.GTID, error) {
-	rows, err := a.query(ctx, newestSQL)
+func ownNewest(ctx context.Context, a *guard.Session) (binlog.GTID, error) {
+	rows, err := a.Query(ctx, newestSQL)
 	if err != nil {
 		return binlog.GTID{}, err
 	}

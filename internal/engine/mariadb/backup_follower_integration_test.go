@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 // takeStandby takes a snapshot of the follower, as one that commits wait for.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/volume"
 )
 
@@ -18,7 +19,7 @@ func TestRestoredIsGuarded(t *testing.T) {
 	b.Satisfy(t)
 	b.MustQuery(t, "CREATE USER other@'%' IDENTIFIED BY 'Other-password-1'")
 	id, _ := b.Take(t)
-	for name := range triggerFiles() {
+	for name := range guard.TriggerFiles() {
 		if _, err := os.Stat(filepath.Join(b.Root, "snapshots", string(id), "data", systemSchema, name)); err != nil {
 			t.Error(err)
 		}

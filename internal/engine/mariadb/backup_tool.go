@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -70,7 +70,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 		err = volume.Give(options, volume.Owner{UID: uid, GID: gid})
 	}
 	if err == nil {
-		err = withAdmin(ctx, i, func(a *admin) error { return makeCopier(ctx, a, w.name, password) })
+		err = guard.With(ctx, i, func(a *guard.Session) error { return makeCopier(ctx, a, w.name, password) })
 	}
 	if err != nil {
 		w.close()
@@ -86,7 +86,7 @@ func (w *copyShop) path(name string) string { return filepath.Join(w.dir, name) 
 func (w *copyShop) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), copyCleanup)
 	defer cancel()
-	err := withAdmin(ctx, w.i, func(a *admin) error { return dropCopier(ctx, a, w.name) })
+	err := guard.With(ctx, w.i, func(a *guard.Session) error { return dropCopier(ctx, a, w.name) })
 	w.release()
 	if err != nil {
 		_ = volume.RemoveTree(w.dir, w.path(copyData))

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/volume"
 )
 
@@ -23,7 +23,7 @@ var _ engine.Logger = (*Driver)(nil)
 // binaryLog implements engine.Log: it asks the server where its binary log ends, and
 // reads the files.
 type binaryLog struct {
-	admin *admin
+	admin *guard.Session
 	root  *volume.Root // the data folder
 	dir   string
 	read  binlog.Place // how far Copy has come
@@ -34,7 +34,7 @@ type binaryLog struct {
 // OpenLog implements engine.Logger. A server that has not been restarted since the
 // log was asked for has none, and is not ready.
 func (d *Driver) OpenLog(ctx context.Context, i engine.Instance) (engine.Log, error) {
-	a, err := openAdmin(ctx, i)
+	a, err := guard.Open(ctx, i)
 	if err != nil {
 		return nil, fmt.Errorf("open the binary log: %w", err)
 	}
@@ -44,14 +44,14 @@ func (d *Driver) OpenLog(ctx context.Context, i engine.Instance) (engine.Log, er
 		l.root, err = volume.OpenRoot(l.dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the binary log: %w", errors.Join(err, a.close()))
+		return nil, fmt.Errorf("open the binary log: %w", errors.Join(err, a.Close()))
 	}
 	return l, nil
 }
 
 // usable: what Mark promises rests on these settings.
 func (l *binaryLog) usable(ctx context.Context) error {
-	rows, err := l.admin.query(ctx, "SELECT @@GLOBAL.log_bin, @@GLOBAL.sync_binlog, @@GLOBAL.binlog_checksum, @@GLOBAL.log_bin_basename")
+	rows, err := l.admin.Query(ctx, "SELECT @@GLOBAL.log_bin, @@GLOBAL.sync_binlog, @@GLOBAL.binlog_checksum, @@GLOBAL.log_bin_basename")
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (l *binaryLog) usable(ctx context.Context) error {
 }
 
 // Close implements engine.Log.
-func (l *binaryLog) Close() error { return errors.Join(l.root.Close(), l.admin.close()) }
+func (l *binaryLog) Close() error { return errors.Join(l.root.Close(), l.admin.Close()) }
 
 // Begin implements engine.Log. Nothing but Release and the bound on unread logs
 // (binlog_bound.go) purges a file.
@@ -86,7 +86,7 @@ func (l *binaryLog) position(ctx context.Context) (kurabe.LogPosition, error) {
 			return kurabe.LogPosition{}, err
 		}
 	}
-	rows, err := l.admin.query(ctx, "SHOW MASTER STATUS")
+	rows, err := l.admin.Query(ctx, "SHOW MASTER STATUS")
 	if err != nil {
 		return kurabe.LogPosition{}, err
 	}
@@ -194,7 +194,7 @@ func (l *binaryLog) inside(p kurabe.LogPosition) (bool, error) {
 // survivedCrash: a file without an end is one of a server that died. What it says is
 // what the server recovered only if the engine's own log was as durable.
 func (l *binaryLog) survivedCrash(ctx context.Context) error {
-	rows, err := l.admin.query(ctx, "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")
+	rows, err := l.admin.Query(ctx, "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")
 	if err == nil && rows[0][0] != "1" {
 		err = fmt.Errorf("%w: the server crashed with innodb_flush_log_at_trx_commit=%s, and may have lost what its binary log has", engine.ErrLogGone, rows[0][0])
 	}
@@ -290,11 +290,11 @@ func (l *binaryLog) Release(ctx context.Context, before kurabe.LogPosition) erro
 
 // purge has the server remove what is older than a file. One that it does not know is
 // an error of its own.
-func purge(ctx context.Context, a *admin, before string) error {
+func purge(ctx context.Context, a *guard.Session, before string) error {
 	if binlog.FileNumber(before) == 0 {
 		return fmt.Errorf("%q is no name of a binary log", before)
 	}
-	return a.exec(ctx, "PURGE BINARY LOGS TO "+sqltext.Literal(before))
+	return a.Exec(ctx, "PURGE BINARY LOGS TO "+sqltext.Literal(before))
 }
 
 // OpenLogHolder implements engine.Logger. Of a group nothing but the bound purges a file
@@ -316,12 +316,12 @@ func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
 	if i.Role != nil {
 		return nil
 	}
-	err := withAdmin(ctx, i, func(a *admin) error {
+	err := guard.With(ctx, i, func(a *guard.Session) error {
 		names, err := binlog.List(i.Home.DataDir())
 		if err != nil || len(names) == 0 {
 			return err
 		}
-		rows, err := a.query(ctx, "SELECT @@GLOBAL.log_bin")
+		rows, err := a.Query(ctx, "SELECT @@GLOBAL.log_bin")
 		if err != nil {
 			return err
 		}

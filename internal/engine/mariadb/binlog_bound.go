@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/volume"
 )
 
@@ -31,7 +32,7 @@ func unreadBytesMax(i engine.Instance) int64 {
 // ErrLogGone, and a follower that has been away for so long is cloned. The server of this series has no such bound of its own (a later one
 // calls it max_binlog_total_size), so it holds while the service runs.
 func boundLog(ctx context.Context, i engine.Instance) error {
-	if !keepsBinlog(i) || i.Goal != kurabe.GoalRunning {
+	if !role.KeepsBinlog(i) || i.Goal != kurabe.GoalRunning {
 		return nil
 	}
 	names, err := binlog.List(i.Home.DataDir())
@@ -49,7 +50,7 @@ func boundLog(ctx context.Context, i engine.Instance) error {
 		if sum <= unreadBytesMax(i) {
 			continue
 		}
-		err := withAdmin(ctx, i, func(a *admin) error { return purge(ctx, a, names[n]) })
+		err := guard.With(ctx, i, func(a *guard.Session) error { return purge(ctx, a, names[n]) })
 		if err != nil {
 			return fmt.Errorf("bound the binary log: %w", err)
 		}

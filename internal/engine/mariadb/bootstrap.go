@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 const systemSchema = "mysql"
@@ -36,12 +38,12 @@ DELETE FROM mysql.proxies_priv;
 DROP DATABASE IF EXISTS test;
 `)
 	b.WriteString(probeTableSQL + ";\n")
-	for _, p := range procedures {
-		b.WriteString(p.sql() + ";\n")
+	for _, p := range guard.Procedures {
+		b.WriteString(p.SQL() + ";\n")
 	}
 	b.WriteString(timeZoneSQL(zoneDir))
 	// The triggers run with its rights, and a trigger needs one on its table; so
 	// do the procedures.
-	b.WriteString("FLUSH PRIVILEGES;\n" + ownerGrant + ";\n")
+	b.WriteString("FLUSH PRIVILEGES;\n" + guard.OwnerGrant + ";\n")
 	return b.String(), nil
 }

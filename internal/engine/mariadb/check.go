@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )

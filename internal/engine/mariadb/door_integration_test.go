@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // traps are what a user can lay in a schema of its own: each leaves a row in trap.proof that says
@@ -36,8 +36,8 @@ func TestProbeSpringsNoTrap(t *testing.T) {
 		"CREATE TRIGGER "+sqltext.Name(p.name)+".fired BEFORE INSERT ON "+p.table()+" FOR EACH ROW INSERT INTO trap.proof VALUES ('probe', USER(), CURRENT_USER())") {
 		b.MustQuery(t, s)
 	}
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error { return a.execAll(t.Context(), p.write()[1:]...) })
-	if said := new(serverError); !errors.As(err, &said) || said.Number != guardSays {
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error { return a.ExecAll(t.Context(), p.write()[1:]...) })
+	if said := new(guard.Error); !errors.As(err, &said) || said.Number != guardSays {
 		t.Errorf("the write of a probe: %v", err)
 	}
 	if got := b.MustQuery(t, "SELECT IFNULL(GROUP_CONCAT(what, ' as ', rights), '') FROM trap.proof"); got != "" {
@@ -64,9 +64,9 @@ func TestServiceTouchesNothingOfUsers(t *testing.T) {
 		"UPDATE mysql.rds_probe, trap.bait SET mysql.rds_probe.word = 'x'", "CHECK TABLE trap.bait", "TRUNCATE trap.bait", "PREPARE s FROM 'SELECT trap.d()'; EXECUTE s",
 		"EXECUTE IMMEDIATE 'CALL trap.p()'", "CREATE TABLE trap.made AS SELECT * FROM trap.bait",
 	} {
-		err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-			_, err := a.query(t.Context(), statement)
-			return errors.Join(err, a.exec(t.Context(), "SELECT 1")) // it goes on
+		err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+			_, err := a.Query(t.Context(), statement)
+			return errors.Join(err, a.Exec(t.Context(), "SELECT 1")) // it goes on
 		})
 		if err == nil && !strings.HasPrefix(statement, "CHECK") {
 			t.Errorf("the service may: %s", statement)

@@ -6,9 +6,9 @@ import (
 	"os"
 	"regexp"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/volume"
 )
 
@@ -31,7 +31,7 @@ func (d *Driver) AfterFailedStart(i engine.Instance, message string) error {
 	if err := removeResizedLog(i.Home.DataDir()); err != nil {
 		return fmt.Errorf("remove what was allocated for the log: %w", err)
 	}
-	if !keepsBinlog(i) || !leftPrepared.MatchString(message) {
+	if !role.KeepsBinlog(i) || !leftPrepared.MatchString(message) {
 		return nil
 	}
 	if err := binlog.MarkInUse(i.Home.DataDir()); err != nil {

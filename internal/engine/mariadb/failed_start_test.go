@@ -5,9 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 func TestAfterFailedStart(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/volume"
 )
 
@@ -22,7 +22,7 @@ func layData(t *testing.T, dir string) {
 		"mysql/db.frm": "definition", "ib_buffer_pool": "1,2\n", followFile: "{}", "master.info": "33\n", "relay-log.info": "5\n",
 		"shop/ledger.ibd": "page", "mysql-error.log": "[Note]\n",
 	}
-	for name := range triggerFiles() {
+	for name := range guard.TriggerFiles() {
 		files[filepath.Join(systemSchema, name)] = "old trigger"
 	}
 	if err := os.Mkdir(filepath.Join(dir, privateDir), 0o700); err != nil {
@@ -54,7 +54,7 @@ func TestFolderOfATenant(t *testing.T) {
 	i := engine.Instance{User: user}
 	w := &workshop{user: user}
 	var triggers []string
-	for name := range triggerFiles() {
+	for name := range guard.TriggerFiles() {
 		triggers = append(triggers, filepath.Join(systemSchema, name))
 		break // They are written alike.
 	}

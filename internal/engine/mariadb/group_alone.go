@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 // CommittedAlone implements engine.Driver by the numbers of transactions in the binary

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kurabe/internal/engine/mariadb/binlog"
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
@@ -193,8 +193,8 @@ func gtidAt(ctx context.Context, source engine.Instance, at kurabe.LogPosition) 
 		return "", errors.New("the source writes no binary log; it must restart with one first")
 	}
 	var position string
-	err := withAdmin(ctx, source, func(a *admin) error {
-		rows, err := a.query(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", sqltext.Literal(at.File), at.Offset))
+	err := guard.With(ctx, source, func(a *guard.Session) error {
+		rows, err := a.Query(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", sqltext.Literal(at.File), at.Offset))
 		if err == nil {
 			position = rows[0][0]
 		}

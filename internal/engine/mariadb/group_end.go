@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 // LogEnd implements engine.Driver: the number of the newest transaction in the binary log.

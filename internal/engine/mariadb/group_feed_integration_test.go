@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // farPair is a pair whose homes are on two hosts, as far as a driver can tell: neither is
@@ -224,9 +225,9 @@ func TestGroupFarRefused(t *testing.T) {
 	stranger.Role = &kurabe.Role{Epoch: 1, Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{p.follower.Want.Instance}}
 	h := serve(t, p.writer, func(ctx context.Context, _ kurabe.Assignment, to engine.Ask) error {
 		home := p.writer.Lifecycle.Home(stranger.Instance)
-		authority, err := os.ReadFile(filepath.Join(p.writer.Home().TLSDir(), authorityFile))
+		authority, err := os.ReadFile(filepath.Join(p.writer.Home().TLSDir(), door.AuthorityFile))
 		err = errors.Join(err, os.MkdirAll(home.TLSDir(), 0o755), os.MkdirAll(home.DataDir(), 0o755),
-			os.WriteFile(filepath.Join(home.TLSDir(), authorityFile), authority, 0o600))
+			os.WriteFile(filepath.Join(home.TLSDir(), door.AuthorityFile), authority, 0o600))
 		if err != nil {
 			return err
 		}
@@ -238,7 +239,7 @@ func TestGroupFarRefused(t *testing.T) {
 		t.Errorf("the stranger hears %v", err)
 	}
 
-	inside(t, p.writer, "DROP USER "+sqltext.Account(memberName(p.follower.Want.Instance)))
+	inside(t, p.writer, "DROP USER "+sqltext.Account(role.MemberName(p.follower.Want.Instance)))
 	demand("ask " + string(p.writer.Want.Instance) + " for a copy")
 	p.writer.Crash(t)
 	demand("ask " + string(p.writer.Want.Instance) + " for a copy")

@@ -10,9 +10,8 @@ import (
 	"io"
 	"path/filepath"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/volume"
 )
 

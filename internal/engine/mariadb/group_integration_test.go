@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // Times of these tests: patience only ends a failure, unanswered is how long a commit must
@@ -72,7 +72,7 @@ func (p pair) tell(t *testing.T) {
 	for _, b := range []*enginetest.Bed{p.writer, p.follower} {
 		text, err := os.ReadFile(filepath.Join(b.Home().LogDir(), errorLog))
 		t.Logf("%s: %v\n%s", b.Want.Instance, err, lastOf(string(text), 60))
-		_ = withAdmin(context.Background(), b.Instance(), func(a *admin) error {
+		_ = guard.With(context.Background(), b.Instance(), func(a *guard.Session) error {
 			s, err := askSlave(context.Background(), a)
 			t.Logf("%s follows: %+v, %v", b.Want.Instance, s, err)
 			return nil

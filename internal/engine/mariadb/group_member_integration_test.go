@@ -6,10 +6,11 @@ import (
 	"strconv"
 	"testing"
 
-	"kurabe/internal/engine/mariadb/binlog"
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 const notAllowed = 1227
@@ -17,10 +18,10 @@ const notAllowed = 1227
 // followerSession is the number of the session by which a writer sends its follower the log.
 func (p pair) followerSession(t *testing.T) string {
 	t.Helper()
-	name := memberName(p.follower.Want.Instance)
+	name := role.MemberName(p.follower.Want.Instance)
 	found := ""
 	for _, row := range inside(t, p.writer, "SHOW PROCESSLIST") {
-		if row[1] == name && row[4] == dumpCommand {
+		if row[1] == name && row[4] == guard.DumpCommand {
 			found = row[0]
 		}
 	}
@@ -33,8 +34,8 @@ func TestGroupMembersAreKnown(t *testing.T) {
 	enginetest.OnceIsEnough(t)
 	p := newPair(t)
 	p.waitForFollower(t)
-	member := memberName(p.follower.Want.Instance)
-	n, err := strconv.ParseUint(serverID(p.follower.Want.Instance), 10, 32)
+	member := role.MemberName(p.follower.Want.Instance)
+	n, err := strconv.ParseUint(role.ServerID(p.follower.Want.Instance), 10, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +43,10 @@ func TestGroupMembersAreKnown(t *testing.T) {
 	const password = "Taken-over-1"
 	takeOver := []string{
 		"ALTER USER " + sqltext.Account(member) + " IDENTIFIED BY '" + password + "' REQUIRE NONE",
-		"CREATE OR REPLACE USER " + sqltext.Account(memberPrefix+"evil") + " IDENTIFIED BY '" + password + "'",
-		"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO " + sqltext.Account(memberPrefix+"evil"),
+		"CREATE OR REPLACE USER " + sqltext.Account(role.MemberPrefix+"evil") + " IDENTIFIED BY '" + password + "'",
+		"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO " + sqltext.Account(role.MemberPrefix+"evil"),
 	}
-	users := map[string]string{p.writer.Want.MasterUsername: p.writer.Password.Reveal(), member: password, memberPrefix + "evil": password}
+	users := map[string]string{p.writer.Want.MasterUsername: p.writer.Password.Reveal(), member: password, role.MemberPrefix + "evil": password}
 	hostile := func(t *testing.T) {
 		t.Helper()
 		for _, s := range takeOver {

@@ -9,10 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -111,17 +112,17 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := tlsTo(at.host, filepath.Join(writer.Home.TLSDir(), authorityFile))
+	tlsConfig, err := door.TLSConfig(at.host, filepath.Join(writer.Home.TLSDir(), door.AuthorityFile))
 	if err != nil {
 		return nil, err
 	}
-	config := clientConfig()
-	config.User, config.Passwd = lookName(writer.Instance), password.Reveal()
+	config := door.ClientConfig()
+	config.User, config.Passwd = role.LookName(writer.Instance), password.Reveal()
 	config.Net, config.Addr, config.TLS = "tcp", net.JoinHostPort(at.host, at.port), tlsConfig
 	// TLS begins under the deadline of the greeting; an answer has a bound of its own (ask).
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = reachLimit, reachLimit, reachLimit
 	config.MultiStatements = true // lookQuery, and nothing else
-	db, err := openPool(config)
+	db, err := door.OpenPool(config)
 	if err != nil {
 		return nil, err
 	}

@@ -2,19 +2,16 @@ package mariadb
 
 import (
 	"context"
-	"crypto/tls"
-	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
-
-	"kurabe/internal/engine/mariadb/binlog"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
@@ -145,7 +142,7 @@ func recoverOnce(ctx context.Context, i engine.Instance) error {
 
 // askSource asks a writer for its history, as the member that is to follow it.
 func askSource(ctx context.Context, i engine.Instance, caFile string) (binlog.History, error) {
-	db, err := sourcePool(i, caFile)
+	db, err := door.SourcePool(i, caFile)
 	if err != nil {
 		return binlog.History{}, err
 	}
@@ -156,30 +153,8 @@ func askSource(ctx context.Context, i engine.Instance, caFile string) (binlog.Hi
 	if err != nil {
 		return binlog.History{}, fmt.Errorf("ask the source: %w", err)
 	}
-	if readOnly && answers(i) { // a replica may follow a replica
+	if readOnly && role.Answers(i) { // a replica may follow a replica
 		return binlog.History{}, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
 	}
 	return binlog.ParseHistory(state, applied)
-}
-
-func sourcePool(i engine.Instance, caFile string) (*sql.DB, error) {
-	return memberPool(i, caFile, i.Role.Source.Address, i.Role.Source.Port)
-}
-
-// memberPool comes in by the certificate of this member's server.
-func memberPool(i engine.Instance, caFile, address string, port int) (*sql.DB, error) {
-	tlsConfig, err := tlsTo(address, caFile)
-	if err != nil {
-		return nil, err
-	}
-	own, err := tls.LoadX509KeyPair(filepath.Join(i.Home.TLSDir(), certificateFile), filepath.Join(i.Home.TLSDir(), keyFile))
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate that is shown to the source: %w", err)
-	}
-	tlsConfig.Certificates = []tls.Certificate{own}
-	config := clientConfig()
-	config.User = memberName(i.Instance)
-	config.Net, config.Addr = "tcp", net.JoinHostPort(address, strconv.Itoa(port))
-	config.TLS = tlsConfig
-	return openPool(config)
 }

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"kurabe/internal/engine/mariadb/binlog"
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // applyLeft applies what a server has received that was started anew, or that reads its
@@ -24,17 +25,17 @@ import (
 // A writer whose commits wait from its start on would wait here for an answer to what it
 // applies, and nobody follows it before it has been promoted. No client is in, and each of
 // them waits for what is written when it has begun to wait again.
-func applyLeft(ctx context.Context, a *admin, i engine.Instance) error {
-	if err := a.execAll(ctx, "SET GLOBAL "+waitingSetting+" = 0", "STOP SLAVE"); err != nil {
+func applyLeft(ctx context.Context, a *guard.Session, i engine.Instance) error {
+	if err := a.ExecAll(ctx, "SET GLOBAL "+waitingSetting+" = 0", "STOP SLAVE"); err != nil {
 		return err
 	}
 	if err := applyUnwaited(ctx, a, i); err != nil {
 		return err
 	}
-	return a.exec(ctx, "SET GLOBAL "+waitingSetting+" = "+flag(len(waitsFor(i)) > 0))
+	return a.Exec(ctx, "SET GLOBAL "+waitingSetting+" = "+flag(len(role.WaitsFor(i)) > 0))
 }
 
-func applyUnwaited(ctx context.Context, a *admin, i engine.Instance) error {
+func applyUnwaited(ctx context.Context, a *guard.Session, i engine.Instance) error {
 	s, err := askSlave(ctx, a)
 	if err != nil || s == nil || s.relayFile == "" {
 		return err
@@ -47,20 +48,20 @@ func applyUnwaited(ctx context.Context, a *admin, i engine.Instance) error {
 	if err != nil || !left {
 		return err
 	}
-	err = a.execAll(ctx, "SET GLOBAL slave_parallel_threads = 0",
+	err = a.ExecAll(ctx, "SET GLOBAL slave_parallel_threads = 0",
 		fmt.Sprintf("CHANGE MASTER TO MASTER_USE_GTID=no, RELAY_LOG_FILE=%s, RELAY_LOG_POS=%d", sqltext.Literal(from.File), from.At),
 		"START SLAVE SQL_THREAD")
 	if err == nil {
 		err = awaitRead(ctx, a)
 	}
-	return errors.Join(err, a.execAll(ctx, "STOP SLAVE", "SET GLOBAL slave_parallel_threads = "+strconv.Itoa(applyThreads)))
+	return errors.Join(err, a.ExecAll(ctx, "STOP SLAVE", "SET GLOBAL slave_parallel_threads = "+strconv.Itoa(applyThreads)))
 }
 
 // lastApplied are the newest transactions that the server has: one whose statement is a
 // transaction of its own may be in its binary log and not yet be noted, one that it filters
 // out is noted and not in its log.
-func lastApplied(ctx context.Context, a *admin) ([]binlog.GTID, error) {
-	rows, err := a.query(ctx, "SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_pos")
+func lastApplied(ctx context.Context, a *guard.Session) ([]binlog.GTID, error) {
+	rows, err := a.Query(ctx, "SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_pos")
 	if err != nil {
 		return nil, err
 	}

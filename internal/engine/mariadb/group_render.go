@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // Times of the stream from a writer to its follower, in seconds: a follower gives up a writer
@@ -43,8 +43,8 @@ func groupSettings(i engine.Instance) []option {
 	}
 	return []option{
 		{"kurabe_guard_group", "1"},
-		{"kurabe_guard_hold", flag(keepsOut(i))},
-		{"kurabe_guard_waits_for", waitText(waitsFor(i))},
+		{"kurabe_guard_hold", flag(role.KeepsOut(i))},
+		{"kurabe_guard_waits_for", role.WaitText(role.WaitsFor(i))},
 		{"read_only", "1"},
 		{eventScheduler, "OFF"},
 		// What the binary log has the engine must have, too, or a writer that comes back
@@ -54,11 +54,11 @@ func groupSettings(i engine.Instance) []option {
 		{"gtid_strict_mode", "1"},
 		{"gtid_domain_id", strconv.Itoa(binlog.GroupDomain)},
 
-		{"rpl_semi_sync_master_enabled", flag(len(waitsFor(i)) > 0)},
+		{"rpl_semi_sync_master_enabled", flag(len(role.WaitsFor(i)) > 0)},
 		{"rpl_semi_sync_master_wait_point", "AFTER_SYNC"},
 		{"rpl_semi_sync_master_wait_no_slave", "1"},
 		{"rpl_semi_sync_master_timeout", strconv.FormatInt(waitMost.Milliseconds(), 10)},
-		{"rpl_semi_sync_slave_enabled", flag(answers(i))},
+		{"rpl_semi_sync_slave_enabled", flag(role.Answers(i))},
 		// A stop of the stream tells its source; one that is dead must not be waited for.
 		{"rpl_semi_sync_slave_kill_conn_timeout", "1"},
 
@@ -96,7 +96,7 @@ var byHand = map[string]bool{"read_only": true, eventScheduler: true}
 // followsWhom is a line of the settings file that no server reads: another source is then
 // another file, and loaded like one.
 func followsWhom(i engine.Instance) string {
-	if !follows(i) || i.Role.Source == nil {
+	if !role.Follows(i) || i.Role.Source == nil {
 		return ""
 	}
 	s := i.Role.Source

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/door"
 )
 
 // rawClient speaks the protocol as far as a replica does.
@@ -86,7 +86,7 @@ func (c *rawClient) login(user, password string) {
 // rawSession comes in without TLS, as a replica of a user's that offers to answer for commits.
 func rawSession(t *testing.T, b *enginetest.Bed, user, password string) *rawClient {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", endpoint(b.Instance()), patience)
+	conn, err := net.DialTimeout("tcp", door.Endpoint(b.Instance()), patience)
 	if err != nil {
 		t.Fatal(err)
 	}

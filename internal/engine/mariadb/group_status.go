@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 // slaveColumns are those of SHOW SLAVE STATUS in 10.11, in order. A session of the
@@ -59,8 +60,8 @@ type reason struct {
 func (r reason) String() string { return fmt.Sprintf("error %d: %s", r.number, withoutQuery(r.text)) }
 
 // askSlave returns nil when a server has nobody to follow.
-func askSlave(ctx context.Context, a *admin) (*slaveStatus, error) {
-	rows, err := a.query(ctx, "SHOW SLAVE STATUS")
+func askSlave(ctx context.Context, a *guard.Session) (*slaveStatus, error) {
+	rows, err := a.Query(ctx, "SHOW SLAVE STATUS")
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -112,12 +113,12 @@ func parseSlave(row map[string]string) (*slaveStatus, error) {
 // of says whether a follower has been told to follow the source of the assignment.
 func (s *slaveStatus) of(i engine.Instance) bool {
 	source := i.Role.Source
-	return source != nil && s.host == source.Address && s.port == source.Port && s.user == memberName(i.Instance) && s.usesGTID
+	return source != nil && s.host == source.Address && s.port == source.Port && s.user == role.MemberName(i.Instance) && s.usesGTID
 }
 
 // applied is the number of the newest transaction that was applied.
-func applied(ctx context.Context, a *admin) (int64, error) {
-	rows, err := a.query(ctx, "SELECT @@GLOBAL.gtid_slave_pos")
+func applied(ctx context.Context, a *guard.Session) (int64, error) {
+	rows, err := a.Query(ctx, "SELECT @@GLOBAL.gtid_slave_pos")
 	if err != nil {
 		return 0, err
 	}

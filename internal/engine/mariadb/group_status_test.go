@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 // slaveRow is what a follower says that is well.
 func slaveRow(changed map[string]string) map[string]string {
 	row := map[string]string{
-		"Master_Host": "127.66.0.7", "Master_User": memberName(follower().Instance), "Master_Port": "3306", "Master_Log_File": "mysql-bin-changelog.000004",
+		"Master_Host": "127.66.0.7", "Master_User": role.MemberName(follower().Instance), "Master_Port": "3306", "Master_Log_File": "mysql-bin-changelog.000004",
 		"Read_Master_Log_Pos": "700", "Relay_Log_File": "mysql-relay.000002", "Relay_Log_Pos": "900", "Relay_Master_Log_File": "mysql-bin-changelog.000003", "Exec_Master_Log_Pos": "600", "Slave_IO_Running": "Yes", "Slave_SQL_Running": "Yes",
 		"Last_IO_Errno": "0", "Last_SQL_Errno": "0", "Using_Gtid": "Slave_Pos", "Gtid_IO_Pos": "0-1-17", "Seconds_Behind_Master": "0",
 	}

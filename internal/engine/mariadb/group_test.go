@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"pgregory.net/rapid"
 
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/pki"
 )
 
@@ -64,22 +65,22 @@ func TestKeepsOut(t *testing.T) {
 		"without a group": {alone, false}, "a writer": {writer(), false}, "one that is held": {held, true}, "a follower": {follower(), true},
 		"one that yields": {member(1, kurabe.Role{Duty: kurabe.DutyYield}), true}, "one that rests": {member(1, kurabe.Role{Duty: kurabe.DutyRest}), true},
 	} {
-		if got := keepsOut(c.i); got != c.want {
+		if got := role.KeepsOut(c.i); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
 func TestKeepsBinlog(t *testing.T) {
-	role := &kurabe.Role{Duty: kurabe.DutyWrite}
+	writer := &kurabe.Role{Duty: kurabe.DutyWrite}
 	for name, c := range map[string]struct {
 		a    kurabe.Assignment
 		want bool
 	}{
-		"nobody needs it": {kurabe.Assignment{}, false}, "backups": {kurabe.Assignment{Log: true}, true}, "followers": {kurabe.Assignment{Role: role, Binlog: true}, true},
-		"a role needs it, whatever is said": {kurabe.Assignment{Role: role}, true}, "until the restart": {kurabe.Assignment{Binlog: true}, true},
+		"nobody needs it": {kurabe.Assignment{}, false}, "backups": {kurabe.Assignment{Log: true}, true}, "followers": {kurabe.Assignment{Role: writer, Binlog: true}, true},
+		"a role needs it, whatever is said": {kurabe.Assignment{Role: writer}, true}, "until the restart": {kurabe.Assignment{Binlog: true}, true},
 	} {
-		if got := keepsBinlog(engine.Instance{Assignment: c.a}); got != c.want {
+		if got := role.KeepsBinlog(engine.Instance{Assignment: c.a}); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -87,23 +88,23 @@ func TestKeepsBinlog(t *testing.T) {
 
 func TestMemberNames(t *testing.T) {
 	a, b := kurabe.NewInstanceID(), kurabe.NewInstanceID()
-	names := []string{memberName(a), memberName(a.Member(2)), lookName(a), memberName(b), "rdsmember_2", "admin"}
+	names := []string{role.MemberName(a), role.MemberName(a.Member(2)), role.LookName(a), role.MemberName(b), "rdsmember_2", "admin"}
 	slices.Sort(names)
 	if len(slices.Compact(names)) != 6 {
 		t.Errorf("two have one name: %v", names)
 	}
 	for name, want := range map[string]bool{
-		memberName(a): true, lookName(a.Member(12)): true, "rdsmember_2": false, "rdsmember_0_01234567": false, "rdsmember_2_0123456": false,
+		role.MemberName(a): true, role.LookName(a.Member(12)): true, "rdsmember_2": false, "rdsmember_0_01234567": false, "rdsmember_2_0123456": false,
 		"xrdsmember_2_01234567": false, "rdsprobe_2_01234567": false,
 	} {
-		if memberForm.MatchString(name) != want {
+		if role.MemberForm.MatchString(name) != want {
 			t.Errorf("%s: not %v", name, want)
 		}
 	}
 	for name, want := range map[string]kurabe.InstanceID{
-		memberName(a): a, memberName(a.Member(13)): a.Member(13), memberName(b.Member(2)): "", lookName(a): "", "rdsmember_2": "", "rdsmember_0_01234567": "", "root": "",
+		role.MemberName(a): a, role.MemberName(a.Member(13)): a.Member(13), role.MemberName(b.Member(2)): "", role.LookName(a): "", "rdsmember_2": "", "rdsmember_0_01234567": "", "root": "",
 	} {
-		if id, ours := memberOf(a, name); ours != (want != "") || ours && id != want {
+		if id, ours := role.MemberOf(a, name); ours != (want != "") || ours && id != want {
 			t.Errorf("%s is of %q, %v; want %q", name, id, ours, want)
 		}
 	}
@@ -116,7 +117,7 @@ func TestWaitTextIsReadBack(t *testing.T) {
 		for _, n := range rapid.SliceOfDistinct(rapid.IntRange(1, 99), rapid.ID).Draw(t, "numbers") {
 			ids = append(ids, owner.Member(n))
 		}
-		got := waitedFor(owner, waitText(ids))
+		got := role.WaitedFor(owner, role.WaitText(ids))
 		slices.Sort(ids)
 		slices.Sort(got)
 		if !slices.Equal(got, ids) {
@@ -203,7 +204,7 @@ func TestChangeSource(t *testing.T) {
 	i.Role.Source.Address = `127.0.0.1' , MASTER_USE_GTID=no \`
 	got := changeSource(i)
 	for _, part := range []string{
-		`MASTER_HOST='127.0.0.1\' , MASTER_USE_GTID=no \\'`, "MASTER_PORT=3306", "MASTER_USER='" + memberName(i.Instance) + "'", "MASTER_PASSWORD=''",
+		`MASTER_HOST='127.0.0.1\' , MASTER_USE_GTID=no \\'`, "MASTER_PORT=3306", "MASTER_USER='" + role.MemberName(i.Instance) + "'", "MASTER_PASSWORD=''",
 		"MASTER_SSL_VERIFY_SERVER_CERT=1", "MASTER_SSL_KEY='/run/kurabe/a/tls/server.key'", "MASTER_USE_GTID=slave_pos", "MASTER_HEARTBEAT_PERIOD=0.25",
 	} {
 		if !strings.Contains(got, part) {
@@ -219,7 +220,7 @@ func TestAccountsOfMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Mkdir(i.Home.TLSDir(), 0o700), os.WriteFile(filepath.Join(i.Home.TLSDir(), authorityFile), authority.PEM(), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(i.Home.TLSDir(), 0o700), os.WriteFile(filepath.Join(i.Home.TLSDir(), door.AuthorityFile), authority.PEM(), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	first, err := accountSQL(i)
@@ -256,7 +257,7 @@ func TestLocalSource(t *testing.T) {
 	if s.Home.Dir != "/var/lib/kurabe/homes/"+string(i.Instance.Owner())+"~3" || s.SeenDir != "/run/kurabe/"+string(i.Instance.Owner())+"~3" {
 		t.Errorf("%s, %s", s.Home.Dir, s.SeenDir)
 	}
-	if s.Instance != i.Role.Source.ID || s.Listens() != i.Role.Source.Address || !writes(s) || i.Role.Duty != kurabe.DutyFollow {
+	if s.Instance != i.Role.Source.ID || s.Listens() != i.Role.Source.Address || !role.Writes(s) || i.Role.Duty != kurabe.DutyFollow {
 		t.Errorf("%+v", s.Assignment)
 	}
 }

@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/volume"
 )
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // TestStartChangesNoDefinition: definitions right after a recovery are how MariaDB is
@@ -31,8 +32,8 @@ func TestStartChangesNoDefinition(t *testing.T) {
 func definitions(t *testing.T, b *enginetest.Bed) string {
 	t.Helper()
 	var said []string
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-		rows, err := a.query(t.Context(), `SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+		rows, err := a.Query(t.Context(), `SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS
  WHERE VARIABLE_NAME REGEXP '^COM_(CREATE|DROP|ALTER|TRUNCATE|RENAME)' AND VARIABLE_NAME NOT REGEXP '_(USER|ROLE)$' AND VARIABLE_VALUE > 0`)
 		for _, row := range rows {
 			said = append(said, strings.Join(row, " "))
@@ -75,7 +76,7 @@ func openly(t *testing.T, b *enginetest.Bed, statement string) {
 	if err := os.Chmod(system, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := withAdmin(t.Context(), b.Instance(), func(a *admin) error { return a.exec(t.Context(), statement) }); err != nil {
+	if err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error { return a.Exec(t.Context(), statement) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(system, 0o500); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
 )
 
@@ -27,8 +28,8 @@ type probe struct {
 // newProbe looks which table the instance has. One whose data is older than the table
 // has none, and none can be made in the closed folder of the system schema: the probe
 // makes a schema of its own there.
-func newProbe(ctx context.Context, a *admin) (probe, error) {
-	rows, err := a.query(ctx, "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'mysql' AND TABLE_NAME = '"+probeTable+"' AND ENGINE = 'InnoDB'")
+func newProbe(ctx context.Context, a *guard.Session) (probe, error) {
+	rows, err := a.Query(ctx, "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'mysql' AND TABLE_NAME = '"+probeTable+"' AND ENGINE = 'InnoDB'")
 	if err != nil {
 		return probe{}, fmt.Errorf("look for mysql.%s: %w", probeTable, err)
 	}

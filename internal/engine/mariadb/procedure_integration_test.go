@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // errorNumber is the error that a server answered with, 0 for none.
@@ -181,8 +181,8 @@ func TestKillSparesTheService(t *testing.T) {
 	}
 	inside(t, b, fmt.Sprintf("KILL %d", s.id))
 	<-s.ended
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-		mine, err := a.query(t.Context(), "SELECT CONNECTION_ID()")
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+		mine, err := a.Query(t.Context(), "SELECT CONNECTION_ID()")
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func TestKillSparesTheService(t *testing.T) {
 		for _, id := range append(strings.Split(listed, ","), mine[0][0]) {
 			_, _ = query(t.Context(), b.Login(), "CALL mysql.rds_kill("+id+")")
 		}
-		return a.exec(t.Context(), "SELECT 1")
+		return a.Exec(t.Context(), "SELECT 1")
 	})
 	if err != nil {
 		t.Errorf("the service's own session: %v", err)
@@ -274,7 +274,7 @@ func TestUpkeep(t *testing.T) {
 	b.MustQuery(t, "CALL mysql.rds_innodb_buffer_pool_dump_now()")
 	b.MustQuery(t, fmt.Sprintf("CALL mysql.rds_kill(%d)", s.id))
 	<-s.ended
-	if rows := inside(t, b, fmt.Sprintf("SELECT User FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.access') & %d <> 0", uint64(connectionAdmin))); len(rows) > 0 {
+	if rows := inside(t, b, fmt.Sprintf("SELECT User FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.access') & %d <> 0", uint64(guard.ConnectionAdmin))); len(rows) > 0 {
 		t.Errorf("still hold the right: %v", rows)
 	}
 }

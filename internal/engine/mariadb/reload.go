@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // running is a variable of the live server.
@@ -26,11 +26,11 @@ const runningQuery = `SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_OR
 // rendered; those that are rendered no longer, or that somebody has set in the
 // running server, their own defaults. Static ones wait for a restart.
 func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
-	err := withAdmin(ctx, i, func(a *admin) error {
+	err := guard.With(ctx, i, func(a *guard.Session) error {
 		if err := letGo(ctx, a, i); err != nil {
 			return err
 		}
-		rows, err := a.query(ctx, runningQuery)
+		rows, err := a.Query(ctx, runningQuery)
 		if err != nil {
 			return err
 		}
@@ -39,14 +39,14 @@ func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
 			variables = append(variables, running{name: r[0], value: r[1], origin: r[2], kind: r[3], readOnly: r[4] == "YES"})
 		}
 		for _, change := range changes(i, variables) {
-			if err := a.exec(ctx, change.statement()); err != nil {
+			if err := a.Exec(ctx, change.statement()); err != nil {
 				return fmt.Errorf("set %s: %w", change.name, err)
 			}
 		}
-		if err := a.exec(ctx, "FLUSH LOCAL SSL"); err != nil {
+		if err := a.Exec(ctx, "FLUSH LOCAL SSL"); err != nil {
 			return err
 		}
-		if err := upkeep(ctx, a); err != nil {
+		if err := guard.Upkeep(ctx, a); err != nil {
 			return err
 		}
 		return d.assume(ctx, a, i)

@@ -1,18 +1,16 @@
 package mariadb
 
 import (
-	"fmt"
-	"hash/fnv"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
-	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 // The files in Home.ConfDir. The folder is the server's plugin folder too, so it
@@ -28,13 +26,6 @@ const (
 	errorLog   = "mysql-error.log"
 	slowLog    = "mysql-slowquery.log"
 	generalLog = "mysql-general.log"
-)
-
-// adminSocket is relative to the data folder, where the server works. An
-// absolute path would meet the 107 bytes that a socket address can hold.
-const (
-	adminSocketName = "admin.sock"
-	adminSocket     = "../run/" + adminSocketName
 )
 
 // Render implements engine.Driver.
@@ -97,12 +88,12 @@ func plumbing(i engine.Instance) []option {
 		{"port", strconv.Itoa(i.Port)},
 		{"extra_port", "0"},
 		{"skip_name_resolve", "1"},
-		{"server_id", serverID(i.Instance)},
+		{"server_id", role.ServerID(i.Instance)},
 
 		{"plugin_dir", seen.ConfDir()},
 		{"plugin_load_add", strings.TrimSuffix(guardFile, ".so")},
 		{"kurabe_guard", "FORCE_PLUS_PERMANENT"},
-		{"kurabe_guard_socket", adminSocket},
+		{"kurabe_guard_socket", guard.SocketSetting},
 		{"kurabe_guard_peer_uid", peerUID(i)},
 		// A folder that the server can neither write nor find data in.
 		{"secure_file_priv", seen.ConfDir()},
@@ -127,7 +118,7 @@ func plumbing(i engine.Instance) []option {
 // and where it is 1, sync_binlog means that an acknowledged commit is on the disk in the
 // log too.
 func binlogging(i engine.Instance) []option {
-	if !keepsBinlog(i) {
+	if !role.KeepsBinlog(i) {
 		return nil
 	}
 	return []option{
@@ -147,13 +138,6 @@ func binlogging(i engine.Instance) []option {
 
 // binlogBytes is when the server begins another file: some seconds of a busy one.
 const binlogBytes = 64 << 20
-
-// serverID is a number of the instance's own, as replication needs it.
-func serverID(id kurabe.InstanceID) string {
-	sum := fnv.New32a()
-	fmt.Fprint(sum, id)
-	return strconv.FormatUint(uint64(max(sum.Sum32(), 1)), 10)
-}
 
 // peerUID is whom the guard listens to: root where the engine has a user of its
 // own, else the server's own.

@@ -7,6 +7,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/proc"
 )
 
@@ -80,7 +81,7 @@ func TestCharacterSet(t *testing.T) {
 func TestServerIDsDiffer(t *testing.T) {
 	seen := map[string]bool{"0": true}
 	for range 1000 {
-		id := serverID(kurabe.NewInstanceID())
+		id := role.ServerID(kurabe.NewInstanceID())
 		if seen[id] {
 			t.Fatalf("server_id %s twice", id)
 		}

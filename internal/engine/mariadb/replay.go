@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/sqltext"
-
-	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
@@ -229,11 +227,6 @@ func withoutQuery(text string) string {
 	text, _, _ = strings.Cut(text, " Query: ")
 	text, _, _ = strings.Cut(text, "Default database: ")
 	return text
-}
-
-// dialLong dials a socket whose path may be longer than an address can hold.
-func dialLong(ctx context.Context, _, path string) (net.Conn, error) {
-	return volume.DialSocket(ctx, path)
 }
 
 func (s *privateServer) readSchedule(ctx context.Context) (binlog.Schedule, error) {

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 // The parts build on each other and share one server.

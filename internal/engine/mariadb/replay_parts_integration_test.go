@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 // tornLog: what a crash left half is not applied.

@@ -12,11 +12,13 @@ import (
 	"syscall"
 	"time"
 
-	"kurabe/internal/engine/mariadb/binlog"
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe/internal/daemon"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
@@ -79,7 +81,7 @@ func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*priva
 	if err := volume.Chmod(system, 0o700); err != nil {
 		return nil, err
 	}
-	for name := range triggerFiles() {
+	for name := range guard.TriggerFiles() {
 		if err := volume.Remove(filepath.Join(system, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
@@ -157,7 +159,7 @@ func (s *privateServer) settings(o privateOptions) string {
 		{"event_scheduler", "OFF"}, {"general_log", "0"}, {"slow_query_log", "0"}, {"performance_schema", "0"},
 		{"init_connect", ""}, {"max_connections", "10"}, {"max_statement_time", "0"}, {"secure_timestamp", "NO"},
 		{"userstat", "0"}, {"innodb_buffer_pool_load_at_startup", "0"}, {"innodb_buffer_pool_dump_at_shutdown", "0"},
-		{"server_id", serverID(s.i.Instance)}, {"skip_slave_start", "1"}, {"read_only", "0"},
+		{"server_id", role.ServerID(s.i.Instance)}, {"skip_slave_start", "1"}, {"read_only", "0"},
 		{"ignore_db_dirs", tempDir}, {"ignore_db_dirs", privateDir},
 	}...)
 	if len(s.i.Cgroups) > 0 && s.i.Limits.MemoryBytes > 0 {
@@ -197,7 +199,7 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 		}
 		who := sqltext.Literal(s.name) + "@'localhost'"
 		text := "SET SESSION sql_mode = 0;\nCREATE USER " + who + " IDENTIFIED VIA " + nativePlugin + " USING " + sqltext.Literal(verifier) + ";\n"
-		for _, rights := range privateRights {
+		for _, rights := range door.PrivateRights {
 			text += "GRANT " + rights + " TO " + who + ";\n"
 		}
 		if err := s.write(privateInit, text); err != nil {
@@ -264,11 +266,11 @@ func (s *privateServer) log() string {
 // open makes the pool of the only account. The folder of the socket is dialled
 // through a descriptor, as its path may be longer than an address.
 func (s *privateServer) open() (err error) {
-	config := clientConfig()
+	config := door.ClientConfig()
 	config.User, config.Passwd = s.name, s.password.Reveal()
 	config.Net, config.Addr = "private", s.path(privateSocket)
-	config.DialFunc = dialLong
-	if s.db, err = openPool(config); err != nil {
+	config.DialFunc = door.DialLong
+	if s.db, err = door.OpenPool(config); err != nil {
 		return err
 	}
 	s.db.SetMaxOpenConns(1)

@@ -6,18 +6,19 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 func TestFollowersOfASource(t *testing.T) {
 	const source, replica = kurabe.InstanceID("db-S"), kurabe.InstanceID("db-R")
 	i := engine.Instance{Assignment: kurabe.Assignment{Instance: source, Role: &kurabe.Role{Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{source.Member(2), replica}}}}
-	if own := followersOf(i); !slices.Equal(own, []kurabe.InstanceID{source.Member(2)}) {
+	if own := role.GroupFollowers(i); !slices.Equal(own, []kurabe.InstanceID{source.Member(2)}) {
 		t.Errorf("its own followers: %v", own)
 	}
 	for name, want := range map[string]kurabe.InstanceID{
-		memberName(source.Member(2)): source.Member(2), memberName(replica): replica, memberName("db-X"): "", lookName(source): "", "root": "",
+		role.MemberName(source.Member(2)): source.Member(2), role.MemberName(replica): replica, role.MemberName("db-X"): "", role.LookName(source): "", "root": "",
 	} {
-		if id, ours := followerOf(i, name); ours != (want != "") || ours && id != want {
+		if id, ours := role.FollowerOf(i, name); ours != (want != "") || ours && id != want {
 			t.Errorf("%s is %q, %v; want %q", name, id, ours, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/volume"
 )
 
@@ -26,8 +27,8 @@ func (d *Driver) RotateLogs(ctx context.Context, i engine.Instance, now time.Tim
 			return fmt.Errorf("rotate logs: %w", err)
 		}
 	}
-	err := withAdmin(ctx, i, func(a *admin) error {
-		return a.execAll(ctx, "FLUSH LOCAL ERROR LOGS", "FLUSH LOCAL SLOW LOGS", "FLUSH LOCAL GENERAL LOGS")
+	err := guard.With(ctx, i, func(a *guard.Session) error {
+		return a.ExecAll(ctx, "FLUSH LOCAL ERROR LOGS", "FLUSH LOCAL SLOW LOGS", "FLUSH LOCAL GENERAL LOGS")
 	})
 	if err != nil {
 		return fmt.Errorf("rotate logs: %w", err)

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/proc"
 )
 
@@ -49,9 +49,9 @@ func TestSecludedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What the account may not, whoever is in its server's place may; so it has all rights here.
-	rights := privateRights
-	privateRights = []string{"ALL PRIVILEGES ON *.*"}
-	t.Cleanup(func() { privateRights = rights })
+	rights := door.PrivateRights
+	door.PrivateRights = []string{"ALL PRIVILEGES ON *.*"}
+	t.Cleanup(func() { door.PrivateRights = rights })
 	s, err := openPrivate(t.Context(), i, data)
 	if err != nil {
 		t.Fatal(err)

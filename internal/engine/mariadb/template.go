@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/volume"
 )
 
@@ -71,7 +72,7 @@ func (w *workshop) furnish() error {
 		// mariadb-upgrade finds that there is nothing to do.
 		"mysql_upgrade_info": w.version.Version + "-MariaDB",
 	}
-	for name, text := range triggerFiles() {
+	for name, text := range guard.TriggerFiles() {
 		files[filepath.Join(systemSchema, name)] = text
 	}
 	for name, text := range files {

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // The proof is a CSV file: it can be read of any copy, and no statement's end takes a row back.
@@ -104,7 +104,7 @@ func TestTraps(t *testing.T) {
 		change()
 		b.Want.Generation++
 		b.Satisfy(t)
-		if err := b.Driver.Probe(t.Context(), b.Instance(), filepath.Join(b.Home().TLSDir(), authorityFile)); err != nil {
+		if err := b.Driver.Probe(t.Context(), b.Instance(), filepath.Join(b.Home().TLSDir(), door.AuthorityFile)); err != nil {
 			t.Errorf("a probe after %s: %v", name, err)
 		}
 		look(t, b, name)

@@ -38,7 +38,3 @@ func TestMasterSQL(t *testing.T) {
 		t.Error("it takes anything for a verifier")
 	}
 }
-
-func TestTriggerFile(t *testing.T) {
-	enginetest.Golden(t, "global_priv.TRG", triggerFile("global_priv"))
-}

@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kurabe/internal/engine/mariadb/sqltext"
-
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )

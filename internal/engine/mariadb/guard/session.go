@@ -1,4 +1,4 @@
-package mariadb
+package guard
 
 import (
 	"context"
@@ -28,17 +28,17 @@ const (
 // adminTimeout bounds a statement when the caller's context does not.
 const adminTimeout = time.Minute
 
-// serverError is an error that the server answered with.
-type serverError struct {
+// Error is an error that the server answered with.
+type Error struct {
 	Number  uint32
 	Message string
 }
 
-func (e *serverError) Error() string { return fmt.Sprintf("error %d: %s", e.Number, e.Message) }
+func (e *Error) Error() string { return fmt.Sprintf("error %d: %s", e.Number, e.Message) }
 
-// admin is a session of the service's own: it belongs to no account, has all
+// Session is a session of the service's own: it belongs to no account, has all
 // rights, and is not in the process list.
-type admin struct {
+type Session struct {
 	conn net.Conn
 }
 
@@ -55,55 +55,55 @@ var preamble = []string{
 	"SET SESSION sql_log_off = 1, slow_query_log = 0, sql_log_bin = 0",
 }
 
-// openAdmin opens a session.
-func openAdmin(ctx context.Context, i engine.Instance) (*admin, error) {
-	conn, err := volume.DialSocket(ctx, filepath.Join(i.Home.RunDir(), adminSocketName))
+// Open opens a session.
+func Open(ctx context.Context, i engine.Instance) (*Session, error) {
+	conn, err := volume.DialSocket(ctx, filepath.Join(i.Home.RunDir(), SocketName))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w: %w", engine.ErrNotReady, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	a := &admin{conn}
+	a := &Session{conn}
 	for _, statement := range preamble {
-		if err := a.exec(ctx, statement); err != nil {
-			return nil, errors.Join(err, a.close())
+		if err := a.Exec(ctx, statement); err != nil {
+			return nil, errors.Join(err, a.Close())
 		}
 	}
 	return a, nil
 }
 
-// withAdmin runs f in a session of its own.
-func withAdmin(ctx context.Context, i engine.Instance, f func(*admin) error) error {
-	a, err := openAdmin(ctx, i)
+// With runs f in a session of its own.
+func With(ctx context.Context, i engine.Instance, f func(*Session) error) error {
+	a, err := Open(ctx, i)
 	if err != nil {
 		return err
 	}
 	err = f(a)
-	return errors.Join(err, a.close())
+	return errors.Join(err, a.Close())
 }
 
-func (a *admin) close() error { return a.conn.Close() }
+func (a *Session) Close() error { return a.conn.Close() }
 
-// execAll runs statements in order until one fails.
-func (a *admin) execAll(ctx context.Context, statements ...string) error {
+// ExecAll runs statements in order until one fails.
+func (a *Session) ExecAll(ctx context.Context, statements ...string) error {
 	for _, s := range statements {
-		if err := a.exec(ctx, s); err != nil {
+		if err := a.Exec(ctx, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// exec runs one statement and forgets its rows. An error does not show the
+// Exec runs one statement and forgets its rows. An error does not show the
 // statement, which may hold a verifier.
-func (a *admin) exec(ctx context.Context, statement string) error {
-	_, err := a.query(ctx, statement)
+func (a *Session) Exec(ctx context.Context, statement string) error {
+	_, err := a.Query(ctx, statement)
 	return err
 }
 
-// query runs one statement and returns its rows; a NULL is the empty string.
-func (a *admin) query(ctx context.Context, statement string) ([][]string, error) {
+// Query runs one statement and returns its rows; a NULL is the empty string.
+func (a *Session) Query(ctx context.Context, statement string) ([][]string, error) {
 	// The deadline of ctx is not the connection's: that could pass a moment earlier, and the
 	// error would be a timeout's and not the cause of ctx.
 	if err := a.conn.SetDeadline(time.Now().Add(adminTimeout)); err != nil {
@@ -118,7 +118,7 @@ func (a *admin) query(ctx context.Context, statement string) ([][]string, error)
 	return rows, err
 }
 
-func (a *admin) exchange(statement string) ([][]string, error) {
+func (a *Session) exchange(statement string) ([][]string, error) {
 	request := binary.BigEndian.AppendUint32(nil, uint32(len(statement)))
 	if _, err := a.conn.Write(append(request, statement...)); err != nil {
 		return nil, err
@@ -137,3 +137,10 @@ func (a *admin) exchange(statement string) ([][]string, error) {
 	}
 	return decodeAnswer(body)
 }
+
+// SocketSetting is relative to the data folder, where the server works. An
+// absolute path would meet the 107 bytes that a socket address can hold.
+const (
+	SocketName    = "admin.sock"
+	SocketSetting = "../run/" + SocketName
+)

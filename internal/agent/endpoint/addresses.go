@@ -1,8 +1,9 @@
-package agent
+package endpoint
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"sync"
@@ -11,20 +12,21 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// Addresses makes addresses ones of this machine: those of its pool, and endpoints of
+// Network makes addresses ones of this machine: those of its pool, and endpoints of
 // another host's pool that have come here with their writer. Held are all that it has made
 // so, Announce tells the neighbours of one that may have been elsewhere before.
-type Addresses interface {
+type Network interface {
 	Hold(netip.Addr) error
 	Drop(netip.Addr) error
 	Held() ([]netip.Addr, error)
 	Announce(netip.Addr) error
 }
 
-// addresses are those that the servers of this host listen at, and the endpoints that it
+// Addresses are those that the servers of this host listen at, and the endpoints that it
 // holds for them. A server that is stopped keeps its own: its clients are refused at once.
-type addresses struct {
-	of   Addresses // nil: all are there by themselves
+type Addresses struct {
+	log  *slog.Logger
+	of   Network // nil: all are there by themselves
 	mu   sync.Mutex
 	want map[string][]netip.Addr // by whoever wants them
 }
@@ -32,10 +34,10 @@ type addresses struct {
 // endpointOf is who wants the endpoint of an instance, whose writer listens elsewhere.
 func endpointOf(owner kurabe.InstanceID) string { return "endpoint " + string(owner) }
 
-// need holds what a server listens at, before it is started, and gives up what it no
+// Need holds what a server listens at, before it is started, and gives up what it no
 // longer does. The endpoint of a writer without a lease (leased) may be another host's by
 // now.
-func (s *addresses) need(a kurabe.Assignment, leased bool) error {
+func (s *Addresses) Need(a kurabe.Assignment, leased bool) error {
 	if s.of == nil {
 		return nil
 	}
@@ -57,7 +59,7 @@ func (s *addresses) need(a kurabe.Assignment, leased bool) error {
 
 // hold makes these addresses the ones that somebody wants, and gives up what nobody does
 // any more.
-func (s *addresses) hold(whose string, want []netip.Addr) error {
+func (s *Addresses) hold(whose string, want []netip.Addr) error {
 	if s.of == nil {
 		return nil
 	}
@@ -88,15 +90,16 @@ func (s *addresses) hold(whose string, want []netip.Addr) error {
 	return nil
 }
 
-// again holds what they want once more, in case that it was taken away.
-func (s *addresses) again(whose ...string) error {
+// Again holds once more what a server and the endpoint of its instance want, in case that it
+// was taken away.
+func (s *Addresses) Again(id kurabe.InstanceID) error {
 	if s.of == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for _, w := range whose {
+	for _, w := range []string{endpointOf(id.Owner()), string(id)} {
 		for _, address := range s.want[w] {
 			if err := s.of.Hold(address); err != nil {
 				errs = append(errs, err)
@@ -110,7 +113,7 @@ func (s *addresses) again(whose ...string) error {
 
 // holdsEndpoint says whether a server has the address of its endpoint by itself, since it
 // listens there. A standby's is held by whoever writes, and that of a writer which listens
-// elsewhere comes with the endpoint (endpoint.go).
+// elsewhere comes with the endpoint (Table).
 func holdsEndpoint(a kurabe.Assignment, leased bool) bool {
 	switch {
 	case a.ListensAt != "":
@@ -121,7 +124,7 @@ func holdsEndpoint(a kurabe.Assignment, leased bool) bool {
 	return a.Role.Duty != kurabe.DutyFollow && leased
 }
 
-func (s *addresses) neededLocked(address netip.Addr) bool {
+func (s *Addresses) neededLocked(address netip.Addr) bool {
 	for _, want := range s.want {
 		if slices.Contains(want, address) {
 			return true
@@ -130,46 +133,46 @@ func (s *addresses) neededLocked(address netip.Addr) bool {
 	return false
 }
 
-// holdAddresses holds what the saved assignments need, before anything is done to their servers,
+// HoldSaved holds what the saved assignments need, before anything is done to their servers,
 // and gives up what an earlier life has left.
-func (a *Agent) holdAddresses(saved []kurabe.Assignment) {
-	if a.addresses.of == nil {
+func (s *Addresses) HoldSaved(saved []kurabe.Assignment) {
+	if s.of == nil {
 		return
 	}
 	later := map[netip.Addr]string{} // and who sees to it
-	for _, s := range saved {
+	for _, a := range saved {
 		// What is held under a lease, or with an endpoint, is seen to in a moment; to drop it
 		// meanwhile would cut clients off.
-		if endpoint, err := netip.ParseAddr(s.Address); err == nil && s.Role != nil && s.Role.Duty == kurabe.DutyWrite {
-			later[endpoint] = string(s.Instance)
-			if s.ListensAt != "" {
-				later[endpoint] = endpointOf(s.Instance.Owner())
+		if endpoint, err := netip.ParseAddr(a.Address); err == nil && a.Role != nil && a.Role.Duty == kurabe.DutyWrite {
+			later[endpoint] = string(a.Instance)
+			if a.ListensAt != "" {
+				later[endpoint] = endpointOf(a.Instance.Owner())
 			}
-			if reader, err := netip.ParseAddr(s.ReaderAddress); err == nil {
-				later[reader] = endpointOf(s.Instance.Owner())
+			if reader, err := netip.ParseAddr(a.ReaderAddress); err == nil {
+				later[reader] = endpointOf(a.Instance.Owner())
 			}
 		}
 		// Whether there is a lease is not known yet, and its worker holds it then.
-		if err := a.addresses.need(s, s.Role == nil || !s.Role.Leased); err != nil {
-			a.Log.Error("address not held, tried again", logkey.Instance, s.Instance, logkey.Error, err)
+		if err := s.Need(a, a.Role == nil || !a.Role.Leased); err != nil {
+			s.log.Error("address not held, tried again", logkey.Instance, a.Instance, logkey.Error, err)
 		}
 	}
-	held, err := a.addresses.of.Held()
+	held, err := s.of.Held()
 	if err != nil {
-		a.Log.Error("addresses cannot be listed", logkey.Error, err)
+		s.log.Error("addresses cannot be listed", logkey.Error, err)
 	}
-	a.addresses.mu.Lock()
-	defer a.addresses.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, address := range held {
-		if a.addresses.neededLocked(address) {
+		if s.neededLocked(address) {
 			continue
 		}
 		if whose, kept := later[address]; kept {
-			a.addresses.want[whose] = append(a.addresses.want[whose], address)
+			s.want[whose] = append(s.want[whose], address)
 			continue
 		}
-		if err := a.addresses.of.Drop(address); err != nil {
-			a.Log.Error("address not given up", logkey.Address, address, logkey.Error, err)
+		if err := s.of.Drop(address); err != nil {
+			s.log.Error("address not given up", logkey.Address, address, logkey.Error, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package endpoint
 
 import (
 	"context"
@@ -22,8 +22,8 @@ type Endpoint interface {
 	Leave() error
 }
 
-// OpenEndpoint holds an address.
-type OpenEndpoint func(netip.AddrPort) (Endpoint, error)
+// Open holds an address.
+type Open func(netip.AddrPort) (Endpoint, error)
 
 // ReaderEndpoint is an address by which clients come to one of several servers, as
 // gateway.Readers.
@@ -44,7 +44,7 @@ func openReaders(address netip.AddrPort) (ReaderEndpoint, error) {
 }
 
 // Gateway holds the addresses of real clients. shortcut may be nil.
-func Gateway(shortcut gateway.Shortcut) OpenEndpoint {
+func Gateway(shortcut gateway.Shortcut) Open {
 	return func(address netip.AddrPort) (Endpoint, error) {
 		e, err := gateway.Open(address, gateway.Options{Shortcut: shortcut})
 		if err != nil {
@@ -55,40 +55,50 @@ func Gateway(shortcut gateway.Shortcut) OpenEndpoint {
 }
 
 const (
-	// endpointRetry is how soon an address is tried again that a deposed server still
+	// retryPause is how soon an address is tried again that a deposed server still
 	// holds: clients wait for it.
-	endpointRetry = 50 * time.Millisecond
-	// endpointLinger is how long an endpoint stays without a writer when another server of
+	retryPause = 50 * time.Millisecond
+	// Linger is how long an endpoint stays without a writer when another server of
 	// this host is about to write, as long as the gateway keeps a client. It spares clients
 	// a refused connection.
-	endpointLinger = 10 * time.Second
-	// vacantRetry is how soon the endpoint of an instance that is stopped is tried again.
-	vacantRetry = 5 * time.Second
-	// endpointPatience is after which time an address that cannot be held is logged.
-	endpointPatience = 2 * time.Second
+	Linger = 10 * time.Second
+	// reserveRetry is how soon the endpoint of an instance that is stopped is tried again.
+	reserveRetry = 5 * time.Second
+	// patience is after which time an address that cannot be held is logged.
+	patience = 2 * time.Second
 )
 
-// endpoints are those that this host holds for writers which listen elsewhere. Workers
+// Config is what a Table needs.
+type Config struct {
+	// Open holds the endpoints of writers that listen elsewhere; nil: by gateway.Open.
+	Open Open
+	// OpenReaders holds the reader endpoints of clusters; nil: by gateway.OpenReaders.
+	OpenReaders OpenReaders
+	// Network has the addresses that servers listen at; nil: all are there by themselves, as
+	// loopback ones are.
+	Network Network
+	// Reserve holds addresses while no server has them; nil: nobody does.
+	Reserve Reserve
+	// Guarded says whether the lease of a writer holds at this moment; nil: each does.
+	Guarded func(kurabe.InstanceID) bool
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Table has the endpoints that this host holds for writers which listen elsewhere. Workers
 // claim; one goroutine opens, leads and closes, so that no worker waits for an address.
-type endpoints struct {
-	open      OpenEndpoint
-	readers   OpenReaders
-	addresses *addresses // where endpoints are
-	log       *slog.Logger
-	now       func() time.Time
+type Table struct {
+	Config
+	Addresses *Addresses    // where endpoints and servers are
 	wake      chan struct{} // capacity 1: the claims have changed
-	// guarded says whether the lease of a writer holds at this moment; nil: each does.
-	guarded func(kurabe.InstanceID) bool
 
 	mu     sync.Mutex // guards claims and stopped
 	claims map[kurabe.InstanceID]map[kurabe.InstanceID]claim
 	// stopped are the endpoints of instances whose servers here are all stopped.
 	stopped map[kurabe.InstanceID]map[kurabe.InstanceID]netip.AddrPort
 
-	reserve Reserve
-	vacant  map[netip.AddrPort]io.Closer // endpoints that are reserved; of the goroutine of run
-
-	held map[kurabe.InstanceID]*heldEndpoint // by instance; of the goroutine of run
+	reserved map[netip.AddrPort]io.Closer        // endpoints of those; of the goroutine of Run
+	held     map[kurabe.InstanceID]*heldEndpoint // by instance; of the goroutine of Run
 }
 
 // heldEndpoint is the endpoint of one instance.
@@ -106,31 +116,32 @@ type heldEndpoint struct {
 	led       kurabe.Epoch // whose writer clients were led to, the newest; 0: to none yet
 }
 
-func newEndpoints(c Config) *endpoints {
-	e := &endpoints{
-		open: c.OpenEndpoint, readers: c.OpenReaders, addresses: &addresses{}, log: c.Log, now: c.Now, wake: make(chan struct{}, 1),
+// New returns a Table; Run makes it act.
+func New(c Config) *Table {
+	e := &Table{
+		Config: c, Addresses: &Addresses{of: c.Network, log: c.Log, want: map[string][]netip.Addr{}}, wake: make(chan struct{}, 1),
 		claims: map[kurabe.InstanceID]map[kurabe.InstanceID]claim{}, held: map[kurabe.InstanceID]*heldEndpoint{},
-		stopped: map[kurabe.InstanceID]map[kurabe.InstanceID]netip.AddrPort{}, reserve: c.Reserve, vacant: map[netip.AddrPort]io.Closer{},
+		stopped: map[kurabe.InstanceID]map[kurabe.InstanceID]netip.AddrPort{}, reserved: map[netip.AddrPort]io.Closer{},
 	}
-	if e.open == nil {
-		e.open = Gateway(nil)
+	if e.Open == nil {
+		e.Open = Gateway(nil)
 	}
-	if e.readers == nil {
-		e.readers = openReaders
+	if e.OpenReaders == nil {
+		e.OpenReaders = openReaders
 	}
 	return e
 }
 
-// claim takes note of a new assignment. Whether the server takes clients stays as it was
+// Claim takes note of a new assignment. Whether the server takes clients stays as it was
 // while it is the same writer's.
-func (e *endpoints) claim(a kurabe.Assignment) {
-	defer e.vacate(a)
+func (e *Table) Claim(a kurabe.Assignment) {
+	defer e.noteStopped(a)
 	c, err := claimOf(a)
 	if err != nil {
-		e.log.Error("endpoint cannot be held", logkey.Instance, a.Instance, logkey.Error, err)
+		e.Log.Error("endpoint cannot be held", logkey.Instance, a.Instance, logkey.Error, err)
 	}
 	if c == nil {
-		e.drop(a.Instance)
+		e.Drop(a.Instance)
 		return
 	}
 	e.change(a.Instance.Owner(), func(claims map[kurabe.InstanceID]claim) {
@@ -145,9 +156,9 @@ func (e *endpoints) claim(a kurabe.Assignment) {
 	})
 }
 
-// takes says whether a server takes clients, as was seen under an assignment, and which
+// Takes says whether a server takes clients, as was seen under an assignment, and which
 // process it is.
-func (e *endpoints) takes(id kurabe.InstanceID, generation kurabe.Generation, open bool, pid int) {
+func (e *Table) Takes(id kurabe.InstanceID, generation kurabe.Generation, open bool, pid int) {
 	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) {
 		if c, ok := claims[id]; ok && c.generation == generation {
 			c.open, c.pid = open, pid
@@ -156,26 +167,26 @@ func (e *endpoints) takes(id kurabe.InstanceID, generation kurabe.Generation, op
 	})
 }
 
-// lease says whether the lease of a writer of an epoch holds. That of another epoch says
+// Lease says whether the lease of a writer of an epoch holds. That of another epoch says
 // nothing of the one that is claimed.
-func (e *endpoints) lease(id kurabe.InstanceID, epoch kurabe.Epoch, holds bool) {
+func (e *Table) Lease(id kurabe.InstanceID, epoch kurabe.Epoch, holds bool) {
 	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) {
 		if c, ok := claims[id]; ok && c.leased && c.epoch == epoch {
-			c.lease = map[bool]leaseState{true: leaseHolds, false: leaseOver}[holds]
+			c.lease = map[bool]LeaseState{true: LeaseHolds, false: LeaseOver}[holds]
 			claims[id] = c
 		}
 	})
 }
 
-// drop forgets a server.
-func (e *endpoints) drop(id kurabe.InstanceID) {
+// Drop forgets a server.
+func (e *Table) Drop(id kurabe.InstanceID) {
 	e.mu.Lock()
 	e.goneLocked(id)
 	e.mu.Unlock()
 	e.change(id.Owner(), func(claims map[kurabe.InstanceID]claim) { delete(claims, id) })
 }
 
-func (e *endpoints) change(owner kurabe.InstanceID, change func(map[kurabe.InstanceID]claim)) {
+func (e *Table) change(owner kurabe.InstanceID, change func(map[kurabe.InstanceID]claim)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.claims[owner]
@@ -196,20 +207,20 @@ func (e *endpoints) change(owner kurabe.InstanceID, change func(map[kurabe.Insta
 }
 
 // look has run look again.
-func (e *endpoints) look() {
+func (e *Table) look() {
 	select {
 	case e.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run holds what is claimed until ctx ends. Then nothing that needs this process is left.
-func (e *endpoints) run(ctx context.Context) {
+// Run holds what is claimed until ctx ends. Then nothing that needs this process is left.
+func (e *Table) Run(ctx context.Context) {
 	defer func() {
 		for owner, h := range e.held {
 			e.end(owner, h, Endpoint.Leave)
 		}
-		for _, held := range e.vacant {
+		for _, held := range e.reserved {
 			_ = held.Close()
 		}
 	}()
@@ -229,9 +240,9 @@ func (e *endpoints) run(ctx context.Context) {
 
 // hold makes all endpoints what they are to be, and says when to look again though nothing
 // wakes it; 0: not at all.
-func (e *endpoints) hold() (again time.Duration) {
+func (e *Table) hold() (again time.Duration) {
 	if e.reserveStopped() {
-		again = vacantRetry
+		again = reserveRetry
 	}
 	e.mu.Lock()
 	claims := maps.Clone(e.claims) // the inner maps are never changed
@@ -247,13 +258,13 @@ func (e *endpoints) hold() (again time.Duration) {
 	return again
 }
 
-func (e *endpoints) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceID]claim) (again time.Duration) {
+func (e *Table) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceID]claim) (again time.Duration) {
 	h := e.held[owner]
 	if h == nil {
 		h = &heldEndpoint{}
 	}
 	want := wantHeld(claims, h.epoch)
-	now := e.now()
+	now := e.Now()
 	switch {
 	case !want.keep, want.linger && h.endpoint == nil:
 		e.close(owner, h)
@@ -264,7 +275,7 @@ func (e *endpoints) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceI
 		if h.idle.IsZero() {
 			h.idle = now
 		}
-		if again = h.idle.Add(endpointLinger).Sub(now); again <= 0 {
+		if again = h.idle.Add(Linger).Sub(now); again <= 0 {
 			e.close(owner, h)
 			return 0
 		}
@@ -277,10 +288,10 @@ func (e *endpoints) holdOne(owner kurabe.InstanceID, claims map[kurabe.InstanceI
 	}
 	e.held[owner] = h
 	if h.endpoint == nil && !e.openOne(owner, h, want, now) {
-		return endpointRetry
+		return retryPause
 	}
 	if want.reader.IsValid() && !e.lead(owner, h, want, now) {
-		again = sooner(again, endpointRetry)
+		again = sooner(again, retryPause)
 	}
 	if err := h.endpoint.Follow(want.route); err != nil {
 		e.trouble(owner, h, err)
@@ -299,65 +310,65 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // openOne tries to hold an address.
-func (e *endpoints) openOne(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) bool {
+func (e *Table) openOne(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) bool {
 	address := want.address
-	err := e.addresses.hold(endpointOf(owner), want.addresses())
+	err := e.Addresses.hold(endpointOf(owner), want.addresses())
 	var endpoint Endpoint
 	if err == nil {
-		endpoint, err = e.open(address)
+		endpoint, err = e.Open(address)
 	}
 	if err != nil {
 		if h.failing.IsZero() {
 			h.failing = now
 		}
-		if now.Sub(h.failing) >= endpointPatience {
+		if now.Sub(h.failing) >= patience {
 			e.trouble(owner, h, err)
 		}
 		return false
 	}
 	h.endpoint, h.address, h.failing, h.told = endpoint, address, time.Time{}, ""
 	h.since, h.announced = now, 0
-	e.log.Info("endpoint held", logkey.Instance, owner, logkey.Address, address)
+	e.Log.Info("endpoint held", logkey.Instance, owner, logkey.Address, address)
 	return true
 }
 
 // lead has the reader endpoint lead to the standbys, and says whether its address is held.
 // Between two writers it is left as it is.
-func (e *endpoints) lead(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) bool {
+func (e *Table) lead(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) bool {
 	if h.readers == nil {
-		readers, err := e.readers(want.reader)
+		readers, err := e.OpenReaders(want.reader)
 		if err != nil {
-			if now.Sub(h.since) >= endpointPatience {
+			if now.Sub(h.since) >= patience {
 				e.trouble(owner, h, err)
 			}
 			return false
 		}
 		h.readers, h.readersAt = readers, want.reader
-		e.log.Info("reader endpoint held", logkey.Instance, owner, logkey.Address, want.reader)
+		e.Log.Info("reader endpoint held", logkey.Instance, owner, logkey.Address, want.reader)
 	}
 	h.readers.Lead(want.spread())
 	return true
 }
 
 // trouble is logged once.
-func (e *endpoints) trouble(owner kurabe.InstanceID, h *heldEndpoint, err error) {
+func (e *Table) trouble(owner kurabe.InstanceID, h *heldEndpoint, err error) {
 	if text := err.Error(); text != h.told {
 		h.told = text
-		e.log.Warn("endpoint not led to its writer", logkey.Instance, owner, logkey.Error, err)
+		e.Log.Warn("endpoint not led to its writer", logkey.Instance, owner, logkey.Error, err)
 	}
 }
 
 // close gives an endpoint up, if it is held.
-func (e *endpoints) close(owner kurabe.InstanceID, h *heldEndpoint) {
+func (e *Table) close(owner kurabe.InstanceID, h *heldEndpoint) {
 	e.end(owner, h, Endpoint.Close)
-	if err := e.addresses.hold(endpointOf(owner), nil); err != nil {
+	if err := e.Addresses.hold(endpointOf(owner), nil); err != nil {
 		e.trouble(owner, h, err)
 	}
 }
 
-func (e *endpoints) end(owner kurabe.InstanceID, h *heldEndpoint, how func(Endpoint) error) {
+func (e *Table) end(owner kurabe.InstanceID, h *heldEndpoint, how func(Endpoint) error) {
 	delete(e.held, owner)
-	log := e.log.With(logkey.Instance, owner, logkey.Address, h.address)
+	log := e.Log.With(logkey.Instance, owner, logkey.Address, h.address)
 	if h.readers != nil {
 		if err := h.readers.Close(); err != nil {
 			log.Warn("reader endpoint not closed cleanly", logkey.Error, err)

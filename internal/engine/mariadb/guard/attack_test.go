@@ -1,4 +1,4 @@
-package mariadb
+package guard
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func TestAttackGuard(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a compiler, and seconds")
 	}
-	source, err := filepath.Abs("../../../ext/kurabe_guard")
+	source, err := filepath.Abs("../../../../ext/kurabe_guard")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package agent
+package endpoint
 
 import (
 	"fmt"
@@ -27,17 +27,17 @@ type claim struct {
 	// elsewhere: it follows a writer on another host, which has the endpoint. leased: another
 	// host may take it over; then it is held while lease says so.
 	elsewhere, leased bool
-	lease             leaseState
+	lease             LeaseState
 }
 
-// leaseState is what is known of the lease of a writer that has one.
-type leaseState int
+// LeaseState is what is known of the lease of a writer that has one.
+type LeaseState int
 
 // Not known: what is there stays as it is.
 const (
-	leaseUnknown leaseState = iota
-	leaseHolds
-	leaseOver
+	LeaseUnknown LeaseState = iota
+	LeaseHolds
+	LeaseOver
 )
 
 // claimOf is nil when the server has nothing to do with an endpoint that others could hold.
@@ -54,8 +54,8 @@ func claimOf(a kurabe.Assignment) (*claim, error) {
 		return c, nil
 	}
 	var err error
-	if c.endpoint, err = addrPort(a.Address, a.Port); err == nil {
-		c.server, err = addrPort(a.ListensAt, a.Port)
+	if c.endpoint, err = AddrPort(a.Address, a.Port); err == nil {
+		c.server, err = AddrPort(a.ListensAt, a.Port)
 	}
 	if err == nil {
 		err = c.claimReaders(a)
@@ -70,18 +70,18 @@ func (c *claim) claimReaders(a kurabe.Assignment) (err error) {
 	if a.ReaderAddress == "" {
 		return nil
 	}
-	if c.reader, err = addrPort(a.ReaderAddress, a.Port); err != nil || a.Role == nil {
+	if c.reader, err = AddrPort(a.ReaderAddress, a.Port); err != nil || a.Role == nil {
 		return err
 	}
 	for n, address := range a.Role.Readers[:min(len(a.Role.Readers), len(c.readers))] {
-		if c.readers[n], err = addrPort(address, a.Port); err != nil {
+		if c.readers[n], err = AddrPort(address, a.Port); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func addrPort(address string, port int) (netip.AddrPort, error) {
+func AddrPort(address string, port int) (netip.AddrPort, error) {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
 		return netip.AddrPort{}, err
@@ -153,9 +153,9 @@ func wantHeld(claims map[kurabe.InstanceID]claim, epoch kurabe.Epoch) held {
 	switch {
 	case away:
 		return held{}
-	case writer != nil && writer.leased && writer.lease == leaseOver:
+	case writer != nil && writer.leased && writer.lease == LeaseOver:
 		return held{} // another host may have it by now
-	case writer != nil && writer.leased && writer.holds && writer.lease == leaseUnknown:
+	case writer != nil && writer.leased && writer.holds && writer.lease == LeaseUnknown:
 		return held{keep: true, asItIs: true}
 	case writer == nil, writer.grouped && writer.epoch < newest, two:
 		return held{keep: true, linger: true, route: nobody}

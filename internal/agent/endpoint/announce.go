@@ -1,4 +1,4 @@
-package agent
+package endpoint
 
 import (
 	"net/netip"
@@ -13,24 +13,24 @@ var announcements = []time.Duration{0, 100 * time.Millisecond, 500 * time.Millis
 
 // announce tells the neighbours where an endpoint is, and when it is to be told again; 0: when
 // something changes, or never.
-func (e *endpoints) announce(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) (again time.Duration) {
+func (e *Table) announce(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) (again time.Duration) {
 	if want.route.Writer.IsValid() {
 		h.led = kurabe.Epoch(want.route.Epoch)
 	}
-	if e.addresses.of == nil || h.announced == len(announcements) || gone(h, want) {
+	if e.Addresses.of == nil || h.announced == len(announcements) || gone(h, want) {
 		return 0
 	}
 	if rest := h.since.Add(announcements[h.announced]).Sub(now); rest > 0 {
 		return rest
 	}
-	if want.leased != "" && e.guarded != nil && !e.guarded(want.leased) {
-		return endpointRetry // either it goes on, or somebody says in a moment that it is over
+	if want.leased != "" && e.Guarded != nil && !e.Guarded(want.leased) {
+		return retryPause // either it goes on, or somebody says in a moment that it is over
 	}
 	for _, at := range []netip.AddrPort{h.address, h.readersAt} {
 		if !at.IsValid() {
 			continue
 		}
-		if err := e.addresses.of.Announce(at.Addr()); err != nil {
+		if err := e.Addresses.of.Announce(at.Addr()); err != nil {
 			e.trouble(owner, h, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package mariadb
+package guard
 
 import (
 	"encoding/binary"
@@ -20,7 +20,7 @@ func decodeAnswer(body []byte) ([][]string, error) {
 		if r.short {
 			return nil, errShortAnswer
 		}
-		return nil, &serverError{number, string(r.rest)}
+		return nil, &Error{number, string(r.rest)}
 	case kind[0] == answerRows:
 		return r.rows()
 	}

@@ -1,4 +1,4 @@
-package mariadb
+package guard
 
 import (
 	"context"
@@ -7,15 +7,15 @@ import (
 	"kurabe/internal/engine/mariadb/sqltext"
 )
 
-// upkeep makes true of a server what an earlier template or service left
+// Upkeep makes true of a server what an earlier template or service left
 // otherwise: the procedures are there and the service's, and nobody holds a
 // right that the master user has no longer. Nothing is written when it is true.
 //
 // A server that still runs an earlier plugin is left as it is until it starts
 // anew: the procedures would have nobody to ask.
-func upkeep(ctx context.Context, a *admin) error {
+func Upkeep(ctx context.Context, a *Session) error {
 	const able = `SHOW GLOBAL VARIABLES LIKE 'kurabe\_guard\_buffer\_pool'`
-	if rows, err := a.query(ctx, able); err != nil || len(rows) == 0 {
+	if rows, err := a.Query(ctx, able); err != nil || len(rows) == 0 {
 		return err
 	}
 	if err := keepProcedures(ctx, a); err != nil {
@@ -27,8 +27,8 @@ func upkeep(ctx context.Context, a *admin) error {
 	return nil
 }
 
-func keepProcedures(ctx context.Context, a *admin) error {
-	rows, err := a.query(ctx, `SELECT name, CONCAT_WS('|', definer, security_type, param_list, body) FROM mysql.proc
+func keepProcedures(ctx context.Context, a *Session) error {
+	rows, err := a.Query(ctx, `SELECT name, CONCAT_WS('|', definer, security_type, param_list, body) FROM mysql.proc
  WHERE db = 'mysql' AND type = 'PROCEDURE' AND name LIKE 'rds\\_%'`)
 	if err != nil {
 		return err
@@ -38,29 +38,29 @@ func keepProcedures(ctx context.Context, a *admin) error {
 		there[row[0]] = row[1]
 	}
 	var statements []string
-	for _, p := range procedures {
+	for _, p := range Procedures {
 		if there[p.name] != "mariadb.sys@localhost|DEFINER|"+p.parameters+"|"+p.body() {
-			statements = append(statements, p.sql())
+			statements = append(statements, p.SQL())
 		}
 	}
 	if len(statements) == 0 {
 		return nil
 	}
-	return a.execAll(ctx, append(statements, ownerSQL...)...)
+	return a.ExecAll(ctx, append(statements, OwnerSQL...)...)
 }
 
-// connectionAdmin is the bit of the right in mysql.global_priv.
-const connectionAdmin = 1 << 32
+// ConnectionAdmin is the bit of the right in mysql.global_priv.
+const ConnectionAdmin = 1 << 32
 
 // takeBack revokes CONNECTION ADMIN from the accounts and roles that have it.
 // Sessions that are open keep it to their end.
-func takeBack(ctx context.Context, a *admin) error {
-	rows, err := a.query(ctx, fmt.Sprintf("SELECT User, Host, JSON_VALUE(Priv, '$.is_role') FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.access') & %d <> 0", uint64(connectionAdmin)))
+func takeBack(ctx context.Context, a *Session) error {
+	rows, err := a.Query(ctx, fmt.Sprintf("SELECT User, Host, JSON_VALUE(Priv, '$.is_role') FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.access') & %d <> 0", uint64(ConnectionAdmin)))
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		if err := a.exec(ctx, "REVOKE CONNECTION ADMIN ON *.* FROM "+holder(row[0], row[1], row[2] != "")); err != nil {
+		if err := a.Exec(ctx, "REVOKE CONNECTION ADMIN ON *.* FROM "+holder(row[0], row[1], row[2] != "")); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package agent
+package endpoint
 
 import (
 	"net/netip"
@@ -7,6 +7,15 @@ import (
 	"kurabe"
 	"kurabe/internal/gateway"
 )
+
+const (
+	second = kurabe.InstanceID("db-1~2")
+	third  = kurabe.InstanceID("db-1~3")
+)
+
+func wanted(generation kurabe.Generation) kurabe.Assignment {
+	return kurabe.Assignment{Host: "h", Instance: "db-1", Name: "shop", Generation: generation, Goal: kurabe.GoalRunning, Engine: kurabe.Postgres, Address: "127.66.0.1", Port: 5432}
+}
 
 // member is an assignment of a server of instance db-1, which listens at 127.66.9.NUMBER
 // unless it is the first. The first two follow each other.
@@ -26,6 +35,12 @@ func member(number int, duty kurabe.Duty, epoch kurabe.Epoch) kurabe.Assignment 
 // elsewhere has a server listen at an address of its own.
 func elsewhere(a kurabe.Assignment) kurabe.Assignment {
 	a.ListensAt = netip.AddrFrom4([4]byte{127, 66, 9, byte(a.Instance.Number())}).String()
+	return a
+}
+
+// with is an assignment of another goal.
+func with(a kurabe.Assignment, goal kurabe.Goal) kurabe.Assignment {
+	a.Goal = goal
 	return a
 }
 
@@ -113,15 +128,15 @@ func TestWantHeldOverHosts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		members []kurabe.Assignment
-		lease   leaseState
+		lease   LeaseState
 		want    func(held) bool
 	}{
-		{"it follows a writer elsewhere", []kurabe.Assignment{far(member(2, kurabe.DutyFollow, 3))}, leaseUnknown, func(h held) bool { return h == held{} }},
-		{"and another one here does not know", []kurabe.Assignment{far(member(2, kurabe.DutyFollow, 3)), member(3, kurabe.DutyWrite, 2)}, leaseUnknown, func(h held) bool { return h == held{} }},
-		{"it follows one on this host", []kurabe.Assignment{near}, leaseUnknown, func(h held) bool { return h.keep && h.linger }},
-		{"its lease holds", []kurabe.Assignment{leased}, leaseHolds, func(h held) bool { return h.keep && !h.asItIs && h.address.IsValid() }},
-		{"its lease is over", []kurabe.Assignment{leased}, leaseOver, func(h held) bool { return h == held{} }},
-		{"it is not known", []kurabe.Assignment{leased}, leaseUnknown, func(h held) bool { return h.keep && h.asItIs }},
+		{"it follows a writer elsewhere", []kurabe.Assignment{far(member(2, kurabe.DutyFollow, 3))}, LeaseUnknown, func(h held) bool { return h == held{} }},
+		{"and another one here does not know", []kurabe.Assignment{far(member(2, kurabe.DutyFollow, 3)), member(3, kurabe.DutyWrite, 2)}, LeaseUnknown, func(h held) bool { return h == held{} }},
+		{"it follows one on this host", []kurabe.Assignment{near}, LeaseUnknown, func(h held) bool { return h.keep && h.linger }},
+		{"its lease holds", []kurabe.Assignment{leased}, LeaseHolds, func(h held) bool { return h.keep && !h.asItIs && h.address.IsValid() }},
+		{"its lease is over", []kurabe.Assignment{leased}, LeaseOver, func(h held) bool { return h == held{} }},
+		{"it is not known", []kurabe.Assignment{leased}, LeaseUnknown, func(h held) bool { return h.keep && h.asItIs }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 20 { // in any order

@@ -1,28 +1,28 @@
-package mariadb
+package guard
 
 import (
 	"fmt"
 	"strings"
 )
 
-// guarded are the tables that say who may do what, load libraries or hold code;
+// Guarded are the tables that say who may do what, load libraries or hold code;
 // the list is kurabe_guard's too. An account statement writes to them directly,
 // every other statement through the row interface that fires triggers.
-var guarded = []string{
+var Guarded = []string{
 	"columns_priv", "db", "event", "func", "global_priv", "plugin", "proc", "procs_priv", "proxies_priv",
 	"roles_mapping", "servers", "tables_priv",
 }
 
-// triggerFiles are the trigger files of the guarded tables, by name. They are
+// TriggerFiles are the trigger files of the guarded tables, by name. They are
 // written by hand: the server makes none in its own schema, but obeys them.
 //
 // The .TRN files that go with triggers are left out on purpose. They are how DROP
 // TRIGGER finds its table; with one, in the closed folder, it fails to change the
 // .TRG file but forgets the trigger in memory, which under LOCK TABLES is a hole
 // (DESIGN.md, "what nearly worked").
-func triggerFiles() map[string]string {
+func TriggerFiles() map[string]string {
 	files := map[string]string{}
-	for _, table := range guarded {
+	for _, table := range Guarded {
 		files[table+".TRG"] = triggerFile(table)
 	}
 	return files

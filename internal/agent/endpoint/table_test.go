@@ -1,4 +1,4 @@
-package agent
+package endpoint
 
 import (
 	"bufio"
@@ -11,24 +11,24 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/endpoint/endpointtest"
 	"kurabe/internal/gateway"
 )
 
-// patience ends a test that hangs; nothing waits that long.
-const patience = 20 * time.Second
+// testPatience ends a test that hangs; nothing waits that long.
+const testPatience = 20 * time.Second
 
 // until waits for a condition that nothing announces.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testPatience); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not in %v: %s", patience, what)
+			t.Fatalf("not in %v: %s", testPatience, what)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func connect(address string, port int) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(testPatience))
 	return &client{c, bufio.NewReader(c)}, nil
 }
 
@@ -120,14 +120,14 @@ const (
 )
 
 // beginEndpoints runs endpoints over real sockets.
-func beginEndpoints(t *testing.T) *endpoints {
+func beginEndpoints(t *testing.T) *Table {
 	t.Helper()
-	e := newEndpoints(Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	e := New(Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.run(ctx)
+		e.Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -149,8 +149,8 @@ func TestEndpointFollowsTheWriter(t *testing.T) {
 	serve(t, "first", firstAddress, port)
 	serve(t, "second", secondAddress, port)
 	e := beginEndpoints(t)
-	e.claim(on(elsewhere(member(1, kurabe.DutyRest, 2)), port, 1))
-	e.claim(on(member(2, kurabe.DutyWrite, 2), port, 1))
+	e.Claim(on(elsewhere(member(1, kurabe.DutyRest, 2)), port, 1))
+	e.Claim(on(member(2, kurabe.DutyWrite, 2), port, 1))
 	var c *client
 	until(t, "the endpoint is held", func() (ok bool) {
 		var err error
@@ -159,32 +159,32 @@ func TestEndpointFollowsTheWriter(t *testing.T) {
 	})
 	defer c.Close()
 	fmt.Fprintln(c, "early") // before the writer takes clients
-	e.takes(second, 1, true, 0)
+	e.Takes(second, 1, true, 0)
 	if got, err := c.lines.ReadString('\n'); err != nil || got != "second early\n" {
 		t.Fatalf("%q, %v", got, err)
 	}
 
 	// In order: sessions end when their server says so, new ones wait for the next writer.
-	e.claim(on(elsewhere(member(1, kurabe.DutyFollow, 2)), port, 2))
-	e.claim(on(member(2, kurabe.DutyYield, 2), port, 2))
+	e.Claim(on(elsewhere(member(1, kurabe.DutyFollow, 2)), port, 2))
+	e.Claim(on(member(2, kurabe.DutyYield, 2), port, 2))
 	c.says(t, "still", "second still")
 	waits, err := connect(endpointAddress, port)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer waits.Close()
-	e.claim(on(member(2, kurabe.DutyFollow, 3), port, 3))
-	e.claim(on(elsewhere(member(1, kurabe.DutyWrite, 3)), port, 3))
-	e.takes("db-1", 3, true, 0)
+	e.Claim(on(member(2, kurabe.DutyFollow, 3), port, 3))
+	e.Claim(on(elsewhere(member(1, kurabe.DutyWrite, 3)), port, 3))
+	e.Takes("db-1", 3, true, 0)
 	c.cut(t)
 	waits.says(t, "now", "first now")
 
 	// After a death, and what was seen of the writer before counts no more.
-	e.claim(on(elsewhere(member(1, kurabe.DutyRest, 4)), port, 4))
-	e.takes("db-1", 3, true, 0)
+	e.Claim(on(elsewhere(member(1, kurabe.DutyRest, 4)), port, 4))
+	e.Takes("db-1", 3, true, 0)
 	waits.cut(t)
-	e.claim(on(member(2, kurabe.DutyWrite, 4), port, 4))
-	e.takes(second, 4, true, 0)
+	e.Claim(on(member(2, kurabe.DutyWrite, 4), port, 4))
+	e.Takes(second, 4, true, 0)
 	last, err := connect(endpointAddress, port)
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestEndpointFollowsTheWriter(t *testing.T) {
 	last.says(t, "again", "second again")
 
 	// Another assignment of the same writer changes nothing.
-	e.claim(on(member(2, kurabe.DutyWrite, 4), port, 5))
+	e.Claim(on(member(2, kurabe.DutyWrite, 4), port, 5))
 	last.says(t, "on", "second on")
 	fresh, err := connect(endpointAddress, port)
 	if err != nil {
@@ -202,8 +202,8 @@ func TestEndpointFollowsTheWriter(t *testing.T) {
 	defer fresh.Close()
 	fresh.says(t, "too", "second too")
 
-	e.drop(second)
-	e.drop("db-1")
+	e.Drop(second)
+	e.Drop("db-1")
 	last.cut(t)
 	until(t, "the endpoint is given up", func() bool { return isFree(endpointAddress, port) })
 }
@@ -218,8 +218,8 @@ func TestEndpointWaitsForTheAddress(t *testing.T) {
 	}
 	defer deposed.Close()
 	e := beginEndpoints(t)
-	e.claim(on(member(2, kurabe.DutyWrite, 2), port, 1))
-	e.takes(second, 1, true, 0)
+	e.Claim(on(member(2, kurabe.DutyWrite, 2), port, 1))
+	e.Takes(second, 1, true, 0)
 	if _, err := gateway.Open(netip.MustParseAddrPort(fmt.Sprintf("%s:%d", endpointAddress, port)), gateway.Options{}); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Fatalf("the address is not in use: %v", err)
 	}
@@ -235,55 +235,23 @@ func TestEndpointWaitsForTheAddress(t *testing.T) {
 	})
 }
 
-// noted is an endpoint that only notes what becomes of it.
-type noted struct {
-	mu     sync.Mutex // guards the rest
-	routes []gateway.Route
-	closed bool
-	left   bool
-}
-
-func (n *noted) Follow(r gateway.Route) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.routes) > 0 && r.Epoch < n.routes[len(n.routes)-1].Epoch {
-		return gateway.ErrDeposed
-	}
-	n.routes = append(n.routes, r)
-	return nil
-}
-
-func (n *noted) Close() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.closed = true
-	return nil
-}
-
-func (n *noted) Leave() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.left = true
-	return nil
-}
-
 // notedEndpoints are endpoints that are held by the test's own hand, at its own time.
 type notedEndpoints struct {
-	*endpoints
+	*Table
 	time   time.Time
 	refuse error
-	opened []*noted
+	opened []*endpointtest.Endpoint
 }
 
 func newNotedEndpoints() *notedEndpoints {
 	n := &notedEndpoints{time: time.Unix(1000, 0)}
-	n.endpoints = newEndpoints(Config{
+	n.Table = New(Config{
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return n.time },
-		OpenEndpoint: func(netip.AddrPort) (Endpoint, error) {
+		Open: func(netip.AddrPort) (Endpoint, error) {
 			if n.refuse != nil {
 				return nil, n.refuse
 			}
-			n.opened = append(n.opened, &noted{})
+			n.opened = append(n.opened, &endpointtest.Endpoint{})
 			return n.opened[len(n.opened)-1], nil
 		},
 	})
@@ -293,42 +261,42 @@ func newNotedEndpoints() *notedEndpoints {
 // An endpoint outlives its writer for as long as its clients wait, and no longer.
 func TestEndpointLingers(t *testing.T) {
 	n := newNotedEndpoints()
-	n.claim(member(2, kurabe.DutyWrite, 2))
-	n.claim(elsewhere(member(1, kurabe.DutyRest, 2)))
+	n.Claim(member(2, kurabe.DutyWrite, 2))
+	n.Claim(elsewhere(member(1, kurabe.DutyRest, 2)))
 	if again := n.hold(); again != 0 || len(n.opened) != 1 {
 		t.Fatalf("%v, %d opened", again, len(n.opened))
 	}
-	n.claim(member(2, kurabe.DutyRest, 3))
-	if again := n.hold(); again != endpointLinger || n.opened[0].closed {
-		t.Errorf("looks again after %v, closed %v", again, n.opened[0].closed)
+	n.Claim(member(2, kurabe.DutyRest, 3))
+	if again := n.hold(); again != Linger || n.opened[0].Closed {
+		t.Errorf("looks again after %v, closed %v", again, n.opened[0].Closed)
 	}
-	n.time = n.time.Add(endpointLinger - time.Second)
-	if again := n.hold(); again != time.Second || n.opened[0].closed {
-		t.Errorf("looks again after %v, closed %v", again, n.opened[0].closed)
+	n.time = n.time.Add(Linger - time.Second)
+	if again := n.hold(); again != time.Second || n.opened[0].Closed {
+		t.Errorf("looks again after %v, closed %v", again, n.opened[0].Closed)
 	}
 	// A writer in time finds it.
-	n.claim(elsewhere(member(1, kurabe.DutyWrite, 3)))
+	n.Claim(elsewhere(member(1, kurabe.DutyWrite, 3)))
 	n.hold()
-	n.claim(elsewhere(member(1, kurabe.DutyRest, 4)))
-	if again := n.hold(); again != endpointLinger || len(n.opened) != 1 || n.opened[0].closed {
-		t.Errorf("looks again after %v, %d opened, closed %v", again, len(n.opened), n.opened[0].closed)
+	n.Claim(elsewhere(member(1, kurabe.DutyRest, 4)))
+	if again := n.hold(); again != Linger || len(n.opened) != 1 || n.opened[0].Closed {
+		t.Errorf("looks again after %v, %d opened, closed %v", again, len(n.opened), n.opened[0].Closed)
 	}
-	n.time = n.time.Add(endpointLinger)
-	if again := n.hold(); again != 0 || !n.opened[0].closed || len(n.held) != 0 {
-		t.Errorf("looks again after %v, closed %v, %d held", again, n.opened[0].closed, len(n.held))
+	n.time = n.time.Add(Linger)
+	if again := n.hold(); again != 0 || !n.opened[0].Closed || len(n.held) != 0 {
+		t.Errorf("looks again after %v, closed %v, %d held", again, n.opened[0].Closed, len(n.held))
 	}
 	want := []gateway.Route{{Epoch: 2}, {Epoch: 3}, {Epoch: 3}, {Epoch: 3}, {Epoch: 4}}
-	if !slices.Equal(n.opened[0].routes, want) {
-		t.Errorf("%+v, want %+v", n.opened[0].routes, want)
+	if !slices.Equal(n.opened[0].Routes, want) {
+		t.Errorf("%+v, want %+v", n.opened[0].Routes, want)
 	}
 }
 
 // The first writer of a group holds the endpoint itself: nobody tries to take it.
 func TestEndpointIsLeftToWhoHoldsIt(t *testing.T) {
 	n := newNotedEndpoints()
-	n.claim(wanted(1))
-	n.claim(member(1, kurabe.DutyWrite, 1))
-	n.claim(member(2, kurabe.DutyFollow, 1))
+	n.Claim(wanted(1))
+	n.Claim(member(1, kurabe.DutyWrite, 1))
+	n.Claim(member(2, kurabe.DutyFollow, 1))
 	if again := n.hold(); again != 0 || len(n.opened) != 0 {
 		t.Errorf("looks again after %v, %d opened", again, len(n.opened))
 	}
@@ -337,22 +305,22 @@ func TestEndpointIsLeftToWhoHoldsIt(t *testing.T) {
 // What cannot be held is tried again soon, and another address is another endpoint.
 func TestEndpointIsTriedAgain(t *testing.T) {
 	n := newNotedEndpoints()
-	n.refuse = errTest
+	n.refuse = errors.New("test")
 	a := member(2, kurabe.DutyWrite, 2)
-	n.claim(a)
+	n.Claim(a)
 	for range 3 {
-		if again := n.hold(); again != endpointRetry {
+		if again := n.hold(); again != retryPause {
 			t.Errorf("looks again after %v", again)
 		}
-		n.time = n.time.Add(endpointPatience)
+		n.time = n.time.Add(patience)
 	}
 	n.refuse = nil
 	if again := n.hold(); again != 0 || len(n.opened) != 1 {
 		t.Errorf("looks again after %v, %d opened", again, len(n.opened))
 	}
 	a.Generation, a.Address = 2, "127.66.0.2"
-	n.claim(a)
-	if n.hold(); len(n.opened) != 2 || !n.opened[0].closed || n.opened[1].closed {
+	n.Claim(a)
+	if n.hold(); len(n.opened) != 2 || !n.opened[0].Closed || n.opened[1].Closed {
 		t.Errorf("%d opened", len(n.opened))
 	}
 }
@@ -387,24 +355,24 @@ func TestReaderEndpoint(t *testing.T) {
 		})
 		return c
 	}
-	e.claim(cluster(member(1, kurabe.DutyWrite, 1), 1, secondAddress, thirdAddress))
-	e.claim(cluster(member(2, kurabe.DutyFollow, 1), 1))
-	e.takes("db-1", 1, true, 0)
+	e.Claim(cluster(member(1, kurabe.DutyWrite, 1), 1, secondAddress, thirdAddress))
+	e.Claim(cluster(member(2, kurabe.DutyFollow, 1), 1))
+	e.Takes("db-1", 1, true, 0)
 	stays, ends := read("third"), read("second")
 
-	e.claim(cluster(member(1, kurabe.DutyRest, 2), 2))
-	e.claim(cluster(member(2, kurabe.DutyWrite, 3), 3, thirdAddress))
-	e.takes(second, 3, true, 0)
+	e.Claim(cluster(member(1, kurabe.DutyRest, 2), 2))
+	e.Claim(cluster(member(2, kurabe.DutyWrite, 3), 3, thirdAddress))
+	e.Takes(second, 3, true, 0)
 	ends.cut(t)
 	stays.says(t, "on", "third on")
-	e.claim(cluster(member(1, kurabe.DutyFollow, 3), 4))
-	e.claim(cluster(member(2, kurabe.DutyWrite, 3), 5))
+	e.Claim(cluster(member(1, kurabe.DutyFollow, 3), 4))
+	e.Claim(cluster(member(2, kurabe.DutyWrite, 3), 5))
 	read("second") // for want of readers
-	e.claim(cluster(member(2, kurabe.DutyWrite, 3), 6, firstAddress))
+	e.Claim(cluster(member(2, kurabe.DutyWrite, 3), 6, firstAddress))
 	read("first")
 
-	e.drop(second)
-	e.drop("db-1")
+	e.Drop(second)
+	e.Drop("db-1")
 	stays.cut(t)
 	until(t, "the reader endpoint is given up", func() bool { return isFree(readerAddress, port) })
 }

@@ -1,4 +1,4 @@
-package mariadb
+package guard
 
 import "testing"
 
@@ -10,10 +10,10 @@ func TestProcedureSQL(t *testing.T) {
 			"EXECUTE IMMEDIATE CONCAT('SET SESSION kurabe_guard_buffer_pool = ', QUOTE('dump_now'))",
 	}
 	seen := 0
-	for _, p := range procedures {
+	for _, p := range Procedures {
 		if text, ok := want[p.name]; ok {
 			seen++
-			if got := p.sql(); got != text {
+			if got := p.SQL(); got != text {
 				t.Errorf("%s\n got %s\nwant %s", p.name, got, text)
 			}
 		}
