@@ -265,7 +265,7 @@ func TestUnreadableAssignmentStopsTheAgent(t *testing.T) {
 		{"cut short", "db-1.json", whole[:20], "unexpected end of JSON input"},
 		{"empty", "db-1.json", "", "unexpected end of JSON input"},
 		{"of no instance", "db-1.json", "{}", "it names no instance"},
-		{"of another instance", "db-2.json", whole, "it speaks of instance db-1"},
+		{"of another instance", "db-2.json", whole, "it belongs to instance db-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(b *bed) {

@@ -66,7 +66,7 @@ func TestKillFar(t *testing.T) {
 	if !got["db-A"] || !got["db-A~2"] || len(s.strikes) != 0 || !r.killed[victim{"db-A", 10}] || !r.killed[victim{"db-A~2", 11}] || len(r.struck) != 2 || r.fault.IsZero() {
 		t.Errorf("%v, %+v", got, r)
 	}
-	wantNoted(t, r, "has host h1 kill process 10: server 1, writer", "host h2 has killed process 11")
+	wantNoted(t, r, "host h1 kills process 10: server 1, writer", "host h2 has killed process 11")
 	s.refuse = errors.New("no such permit")
 	if err := r.kill(t.Context(), list[:1]); err == nil || !strings.Contains(err.Error(), "have db-A killed by host h1: no such permit") {
 		t.Error(err)
@@ -87,7 +87,7 @@ func TestLastFar(t *testing.T) {
 	}{
 		"frozen": {Order{Action: Freeze, Side: Reader, For: FreezeMin}, nil,
 			func(_ int, end bool) (Held, error) { return Held{Over: end}, nil }, "",
-			[]string{"has host h2 freeze process 11", "host h2 has frozen process 11", "host h2 resumes process 11"}, 1},
+			[]string{"host h2 freezes process 11", "host h2 has frozen process 11", "host h2 resumes process 11"}, 1},
 		"killed while it was frozen": {Order{Action: Freeze, Side: Reader, For: time.Hour}, nil,
 			func(int, bool) (Held, error) { return Held{Over: true, Ended: true}, nil }, "", []string{"process 11 was killed while it was frozen"}, 1},
 		"a word is not heard": {Order{Action: Freeze, Side: Writer, For: FreezeMin}, nil,

@@ -105,7 +105,7 @@ func (d *drilledApart) apartWriter(t *testing.T) {
 	if r.After.Epoch <= r.Before.Epoch || r.After.Writer.Server != r.Before.Standby.Server || r.Errors == 0 || !slices.Equal(r.Struck, []kurabe.InstanceID{r.Before.Writer.Server}) {
 		t.Errorf("%+v, then %+v, %d errors, struck %v", r.Before, r.After, r.Errors, r.Struck)
 	}
-	wantTold(t, r, map[drill.Source]string{drill.FromDrill: fmt.Sprintf("kill process %d: ", r.Before.Writer.Process), drill.FromPlanner: fmt.Sprint("epoch ", r.After.Epoch)})
+	wantTold(t, r, map[drill.Source]string{drill.FromDrill: fmt.Sprintf("kills process %d: ", r.Before.Writer.Process), drill.FromPlanner: fmt.Sprint("epoch ", r.After.Epoch)})
 	if now, _ := d.roles(t); now == was {
 		t.Errorf("the writer is in zone %s yet", was.zone)
 	}
