@@ -13,8 +13,8 @@ import (
 // begin in the door, and programs are run by few, each listed with what it runs.
 const (
 	mariadbRoom = "internal/engine/mariadb"
-	mariadbDoor = mariadbRoom + "/door.go"
-	adminSocket = mariadbRoom + "/admin.go" // the guard's socket, whose dialling is of the door too
+	mariadbDoor = mariadbRoom + "/door/door.go"
+	guardSocket = mariadbRoom + "/guard/session.go" // the guard's socket, whose dialling is of the door too
 )
 
 // mariadbClients are the rooms outside that come in as a user, with a user's password.
@@ -37,7 +37,7 @@ func TestTidyMariaDBDoor(t *testing.T) {
 	ran := map[string]bool{}
 	for _, s := range sources(t) {
 		path := filepath.ToSlash(s.path)
-		inside := s.room() == mariadbRoom
+		inside := s.room() == mariadbRoom || strings.HasPrefix(s.room(), mariadbRoom+"/")
 		if s.test || !inside && clientOfMariaDB(path) {
 			continue
 		}
@@ -51,10 +51,10 @@ func TestTidyMariaDBDoor(t *testing.T) {
 			switch {
 			case strings.HasPrefix(call, "mysql.New") || strings.HasPrefix(call, "mysql.Parse") || inside && strings.HasPrefix(call, "sql.Open"):
 				if path != mariadbDoor {
-					t.Errorf("%s opens a session with %s: openPool of %s does", at, call, mariadbDoor)
+					t.Errorf("%s opens a session with %s: OpenPool of %s does", at, call, mariadbDoor)
 				}
 			case inside && (call == "proc.Run" || call == "proc.Start" || call == "proc.Spec"):
-				name := filepath.Base(path)
+				name := strings.TrimPrefix(path, mariadbRoom+"/")
 				ran[name] = true
 				if mariadbPrograms[name] == "" {
 					t.Errorf("%s runs a program, which may open a session or run as root: list it with what it runs", at)
@@ -63,8 +63,8 @@ func TestTidyMariaDBDoor(t *testing.T) {
 		})
 		if text, err := os.ReadFile(s.path); err != nil {
 			t.Error(err)
-		} else if inside && path != adminSocket && strings.Contains(string(text), "adminSocketName)") {
-			t.Errorf("%s dials the guard's socket: openAdmin of %s does", path, adminSocket)
+		} else if inside && path != guardSocket && strings.Contains(string(text), "SocketName)") {
+			t.Errorf("%s dials the guard's socket: Open of %s does", path, guardSocket)
 		}
 	}
 	for name := range mariadbPrograms {

@@ -51,7 +51,7 @@ elsewhere as long as two copies.`,
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%s is %s at %s\n  %s\n", args[1], aws.ToString(i.DBInstanceStatus), endpoint(i), c.shellCommand(cmd.Context(), f, i))
+			fmt.Printf("%s is %s at %s\n  %s\n", args[1], aws.ToString(i.DBInstanceStatus), endpointText(i), c.shellCommand(cmd.Context(), f, i))
 			return nil
 		},
 	}

@@ -60,7 +60,7 @@ login file that "kurabe connect" uses; the service itself keeps only a verifier.
 				return err
 			}
 			if !noWait {
-				fmt.Printf("%s is available at %s\n  %s\n", n.name, endpoint(i), c.shellCommand(cmd.Context(), f, i))
+				fmt.Printf("%s is available at %s\n  %s\n", n.name, endpointText(i), c.shellCommand(cmd.Context(), f, i))
 			}
 			if n.cluster && !noWait {
 				return c.printReaders(cmd.Context(), n.name)

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 
 	"kurabe"
-	"kurabe/internal/agent"
+	"kurabe/internal/agent/endpoint"
 	"kurabe/internal/netaddr"
 	"kurabe/internal/volume"
 )
@@ -76,7 +76,7 @@ func checkPool(text string) error {
 }
 
 // addresses makes the endpoints' addresses ones of this machine, nil where they are.
-func (h hostFile) addresses() (agent.Addresses, error) {
+func (h hostFile) addresses() (endpoint.Network, error) {
 	prefix, err := netip.ParsePrefix(h.AddressPool)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ type movable struct {
 	own netip.Prefix
 }
 
-// Hold implements agent.Addresses.
+// Hold implements endpoint.Network.
 func (m movable) Hold(a netip.Addr) error {
 	if m.own.Contains(a) {
 		return m.Pool.Hold(a)
@@ -117,7 +117,7 @@ func (m movable) Hold(a netip.Addr) error {
 	return m.HoldMoving(a)
 }
 
-// Drop implements agent.Addresses.
+// Drop implements endpoint.Network.
 func (m movable) Drop(a netip.Addr) error {
 	if m.own.Contains(a) {
 		return m.Pool.Drop(a)
@@ -125,7 +125,7 @@ func (m movable) Drop(a netip.Addr) error {
 	return m.DropMoving(a)
 }
 
-// Held implements agent.Addresses.
+// Held implements endpoint.Network.
 func (m movable) Held() ([]netip.Addr, error) {
 	own, err := m.Pool.Held()
 	if err != nil {
@@ -135,5 +135,5 @@ func (m movable) Held() ([]netip.Addr, error) {
 	return append(own, moving...), err
 }
 
-// Announce implements agent.Addresses.
+// Announce implements endpoint.Network.
 func (m movable) Announce(a netip.Addr) error { return netaddr.Announce(a) }

@@ -43,7 +43,7 @@ cluster; and for how long there has been no standby that has every commit.`,
 					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
 						aws.ToString(i.EngineVersion), aws.ToString(i.DBInstanceClass), aws.ToInt32(i.AllocatedStorage),
 						aws.ToString(i.StorageType), used, free, statusOf(e, aws.ToString(i.DBInstanceStatus)),
-						replicationColumn(follow[aws.ToString(i.DBInstanceIdentifier)], time.Now()), endpoint(i))
+						replicationColumn(follow[aws.ToString(i.DBInstanceIdentifier)], time.Now()), endpointText(i))
 				}
 			}
 			if err := table.Flush(); err != nil {
@@ -74,7 +74,7 @@ func storageOf(e explanation) (string, string) {
 	return kurabe.FormatBytes(used), kurabe.FormatBytes(free)
 }
 
-func endpoint(i types.DBInstance) string {
+func endpointText(i types.DBInstance) string {
 	if i.Endpoint == nil {
 		return "-"
 	}

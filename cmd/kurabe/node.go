@@ -14,6 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent"
+	"kurabe/internal/agent/endpoint"
 	"kurabe/internal/engine"
 	"kurabe/internal/gateway"
 	"kurabe/internal/hostlink"
@@ -188,8 +189,8 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 			}
 			return free
 		},
-		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, OpenEndpoint: agent.Gateway(n.sockets), Reserve: gateway.Reserve,
-		Addresses: addresses, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
+		Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("logs", func() error { return logs.Run(loopCtx) })

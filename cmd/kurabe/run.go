@@ -91,6 +91,6 @@ func printDemo(ctx context.Context, c *client, f clientFlags, i types.DBInstance
   more          %s --help
 
 Ctrl-C stops the service and its databases; data stays in %s.
-`, demoName, aws.ToString(i.DBInstanceStatus), aws.ToString(i.Engine), aws.ToString(i.EngineVersion), endpoint(i),
+`, demoName, aws.ToString(i.DBInstanceStatus), aws.ToString(i.Engine), aws.ToString(i.EngineVersion), endpointText(i),
 		c.shellCommand(ctx, f, i), filepath.Join(f.data, credentialsFile), url, f.region, filepath.Join(f.data, credentialsFile), url, os.Args[0], filepath.Clean(f.data))
 }

@@ -1,4 +1,4 @@
-/* What a session of the service's does not do, whoever asks it to (door.go of
+/* What a session of the service's does not do, whoever asks it to (door/door.go of
    engine/mariadb, which opens them, says what follows from it).
 
    Such a session has all rights, and the thread that runs it passes the guard's

@@ -45,7 +45,7 @@ void guard_close(void);
 /* Runs work in a session of the service, on a thread of its own, and waits for
    it; -1 when there is no such thread or session. */
 int guard_execute(void (*work)(MYSQL *session, void *arg), void *arg);
-/* Variables that only the procedures of schema mysql can set (call.c). */
+/* Variables that only the procedures of schema mysql can set (procedures.c). */
 int guard_check_kill(MYSQL_THD thd, struct st_mysql_sys_var *var, void *save,
                      struct st_mysql_value *value);
 int guard_check_kill_query(MYSQL_THD thd, struct st_mysql_sys_var *var,
@@ -55,7 +55,7 @@ int guard_check_pool(MYSQL_THD thd, struct st_mysql_sys_var *var, void *save,
 /* Writes an error with the text of errno to the server's log. */
 void guard_complain(const char *what, const char *name);
 
-/* Changes to the server's code (patch.c): errno says why one cannot be made. */
+/* Changes to the server's code (hotpatch.c): errno says why one cannot be made. */
 #define GUARD_JUMP_BYTES 16
 size_t guard_function_bytes(void *function);
 int guard_write_jump(void *at, void *to);
@@ -107,7 +107,7 @@ int guard_show_synced(MYSQL_THD thd, struct st_mysql_show_var *var, void *to,
                       struct system_status_var *unused,
                       enum enum_var_type scope);
 
-/* When this follower was asked last whether it follows (asked.c). */
+/* When this follower was asked last whether it follows (follow_proof.c). */
 void guard_note_look(MYSQL_THD thd);
 int guard_show_asked(MYSQL_THD thd, struct st_mysql_show_var *var, void *to,
                      struct system_status_var *unused,

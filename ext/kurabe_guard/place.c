@@ -5,7 +5,7 @@
      for everybody else.
    - They are not counted against max_user_connections.
    - They do not run init_connect, but statements of their own, which give a
-     session the settings that the service's other sessions have (admin.go).
+     session the settings that the service's other sessions have (guard/session.go).
 
    None of this is a right of the account, which a user with CREATE USER could
    take over. Whoever does so wins a place beyond max_connections, and no more. */

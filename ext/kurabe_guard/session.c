@@ -274,7 +274,7 @@ struct errand
 
 static void *errand_thread(void *from)
 {
-  /* No log, as in the sessions of the service (admin.go). */
+  /* No log, as in the sessions of the service (guard/session.go). */
   static const char preamble[]=
     "SET SESSION sql_log_off = 1, slow_query_log = 0, sql_log_bin = 0";
   struct errand *e= from;

@@ -3,11 +3,11 @@ package agent
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/endpoint"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
 )
@@ -30,16 +30,8 @@ type Config struct {
 	Logs Logs
 	// Deeds are the tasks that this host can do, by kind.
 	Deeds map[kurabe.Kind]Deed
-	// OpenEndpoint holds the endpoints of writers that listen elsewhere; nil: by
-	// gateway.Open.
-	OpenEndpoint OpenEndpoint
-	// Reserve holds addresses while no server has them; nil: nobody does.
-	Reserve Reserve
-	// OpenReaders holds the reader endpoints of clusters; nil: by gateway.OpenReaders.
-	OpenReaders OpenReaders
-	// Addresses are those that servers listen at; nil: all are there by themselves, as
-	// loopback ones are.
-	Addresses Addresses
+	// Endpoint is how endpoints and addresses are held; New sets the rest of it.
+	Endpoint endpoint.Config
 	// Leases and Guards are for writers that a server on another host may replace; nil: there
 	// are none.
 	Leases Leases
@@ -65,8 +57,7 @@ type Agent struct {
 	workers   *units[kurabe.InstanceID, kurabe.Assignment, *worker]
 	snapshots *snapshotUnits
 	tasks     []*taskUnits
-	endpoints *endpoints
-	addresses addresses
+	endpoints *endpoint.Table
 
 	mu       sync.Mutex                 // guards unneeded
 	unneeded map[kurabe.InstanceID]bool // logs that could not be removed
@@ -83,12 +74,13 @@ func New(c Config) *Agent {
 		c.Boottime = hostlink.Boottime
 	}
 	a := &Agent{
-		Config: c, endpoints: newEndpoints(c), addresses: addresses{of: c.Addresses, want: map[string][]netip.Addr{}},
+		Config:   c,
 		unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
 	}
 	a.workers = newUnits[kurabe.InstanceID, kurabe.Assignment](kurabe.KindServer, &a.wait, a.newWorker)
 	a.snapshots, a.tasks = newSnapshotUnits(a), a.newTasks()
-	a.endpoints.addresses, a.endpoints.guarded = &a.addresses, a.leaseHolds
+	c.Endpoint.Log, c.Endpoint.Now, c.Endpoint.Guarded = c.Log, c.Now, a.leaseHolds
+	a.endpoints = endpoint.New(c.Endpoint)
 	return a
 }
 
@@ -103,12 +95,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.holdAddresses(saved)
+	a.endpoints.Addresses.HoldSaved(saved)
 	// Endpoints come before anything that is done to servers: clients wait for them.
 	for _, s := range saved {
-		a.endpoints.claim(s)
+		a.endpoints.Claim(s)
 	}
-	a.wait.Go(func() { a.endpoints.run(ctx) })
+	a.wait.Go(func() { a.endpoints.Run(ctx) })
 	for _, s := range saved {
 		a.workers.get(ctx, s.Instance).give(s)
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/endpoint"
+	"kurabe/internal/agent/endpoint/endpointtest"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	"kurabe/internal/hostlink"
@@ -100,11 +102,11 @@ type bed struct {
 	group   *watchedEngine
 	feeding *feedingEngine // in its place, which answers followers on other hosts
 	waits   *tallied       // in its place, which counts commits that end their wait early
-	held    []*noted
+	held    []*endpointtest.Endpoint
 	logs    Logs
-	leases  *testLeases    // nil: nobody has one
-	reserve Reserve        // nil: nobody holds addresses without a server
-	network *fakeAddresses // nil: all addresses are there by themselves
+	leases  *testLeases           // nil: nobody has one
+	reserve endpoint.Reserve      // nil: nobody holds addresses without a server
+	network *endpointtest.Network // nil: all addresses are there by themselves
 
 	mu     sync.Mutex // guards the rest: a timer may wake a worker at any virtual moment
 	did    []string   // "step@generation" of each step begun
@@ -204,14 +206,14 @@ func (b *bed) start() {
 		driven = b.waits
 	}
 	c := Config{
-		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: driven}, OpenEndpoint: b.openEndpoint, Logs: b.logs,
-		Homes: filepath.Join(b.dir, "instances"), Usage: b.usage, Free: b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: testLook, Reserve: b.reserve,
+		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: driven}, Endpoint: endpoint.Config{Open: b.openEndpoint, Reserve: b.reserve}, Logs: b.logs,
+		Homes: filepath.Join(b.dir, "instances"), Usage: b.usage, Free: b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: testLook,
 	}
 	if b.leases != nil {
 		c.Leases, c.Guards, c.Boottime = b.leases, b.leases, b.leases.now
 	}
 	if b.network != nil {
-		c.Addresses = b.network
+		c.Endpoint.Network = b.network
 	}
 	b.agent = New(c)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -221,10 +223,10 @@ func (b *bed) start() {
 }
 
 // openEndpoint opens none that anybody could connect to.
-func (b *bed) openEndpoint(netip.AddrPort) (Endpoint, error) {
+func (b *bed) openEndpoint(netip.AddrPort) (endpoint.Endpoint, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held = append(b.held, &noted{})
+	b.held = append(b.held, &endpointtest.Endpoint{})
 	return b.held[len(b.held)-1], nil
 }
 

@@ -49,7 +49,7 @@ func (g *roleWatch) countWaits(ctx context.Context) {
 // readWaits counts once, and says whether there are more than before.
 func (g *roleWatch) readWaits(ctx context.Context, counter engine.WaitCounter, a kurabe.Assignment) (news bool, err error) {
 	g.mu.Lock()
-	elsewhere := g.sight.elsewhere
+	elsewhere := g.state.EndedElsewhere
 	g.mu.Unlock()
 	n, err := counter.Read(ctx, a, elsewhere)
 	if err != nil {
@@ -68,23 +68,6 @@ func (g *roleWatch) waitsReport() *kurabe.ServerWaits {
 		return nil
 	}
 	n := *g.waits
-	n.Alone = n.Alone && n.Sum() > g.sight.elsewhere
+	n.Alone = n.Alone && n.Sum() > g.state.EndedElsewhere
 	return &n
-}
-
-// ended keeps account of whether another server has what had ended its wait early, count in all,
-// when the server was asked. What a writer had written by then contains them.
-func (s *sight) ended(count int64, v engine.RoleView) {
-	if !v.Writing { // what it had alone was given up, and is counted as that
-		s.elsewhere = count
-		return
-	}
-	if count > s.endedCount {
-		s.endedCount, s.endedBy = count, v.Inserted
-	}
-	for _, id := range v.WaitsFor {
-		if f, there := v.Followers[id]; there && f.Flushed >= s.endedBy {
-			s.elsewhere = s.endedCount
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/replication"
 	"kurabe/internal/engine"
 )
 
@@ -66,11 +67,11 @@ func TestEndedWaitsAreTold(t *testing.T) {
 		}
 		told(waitsEvery, 0, false)
 		e.set(func(n *tally) { n.says.Cancelled = 2 })
-		told(waitsEvery+lookEvery, 2, true)
+		told(waitsEvery+replication.LookEvery, 2, true)
 		e.set(func(*tally) { flushed = 2000 })
-		told(2*lookEvery, 2, false)
+		told(2*replication.LookEvery, 2, false)
 		e.set(func(n *tally) { n.says.Cancelled, flushed = 3, 1999 })
-		told(2*lookEvery, 2, false) // the next count comes after a pause
+		told(2*replication.LookEvery, 2, false) // the next count comes after a pause
 		told(waitsPause, 3, true)
 		e.set(func(n *tally) { n.err = errTest })
 		told(waitsPause, 3, true)
@@ -88,21 +89,4 @@ func (e *tallied) set(change func(*tally)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	change(&e.count)
-}
-
-// What a server had alone that follows by now was given up, or is nobody's alone.
-func TestEndedWaitsOfAFollower(t *testing.T) {
-	var s sight
-	s.ended(3, *writes(100, ids(second), upTo{second: 50}))
-	if s.elsewhere != 0 {
-		t.Errorf("%d are elsewhere", s.elsewhere)
-	}
-	s.ended(3, *writes(200, ids(third), upTo{second: 150, third: 50}))
-	if s.elsewhere != 0 {
-		t.Errorf("one for whom nobody waits has %d", s.elsewhere)
-	}
-	s.ended(4, engine.RoleView{Following: true})
-	if s.elsewhere != 4 {
-		t.Errorf("a follower: %d", s.elsewhere)
-	}
 }

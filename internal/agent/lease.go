@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/endpoint"
 	"kurabe/internal/logkey"
 )
 
@@ -160,7 +161,7 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 	defer close(l.done)
 	var guard Guard
 	var trouble string
-	told, fresh := leaseUnknown, false
+	told, fresh := endpoint.LeaseUnknown, false
 	ticker := time.NewTicker(leaseEvery)
 	defer ticker.Stop()
 	for {
@@ -172,7 +173,7 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 		if fresh = fresh || none && guard != nil; fresh && l.holds() {
 			// The one before may have ended the lease that was, also that of the epoch before, and
 			// taken the endpoint's address away.
-			again := l.worker.agent.addresses.again(endpointOf(l.worker.id.Owner()), string(l.worker.id))
+			again := l.worker.agent.endpoints.Addresses.Again(l.worker.id)
 			fresh, err = again != nil, errors.Join(err, again)
 		}
 		if text := textOf(err); text != trouble && ctx.Err() == nil {
@@ -181,14 +182,14 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 			}
 		}
 		now := l.state()
-		if now != leaseUnknown && ctx.Err() == nil {
+		if now != endpoint.LeaseUnknown && ctx.Err() == nil {
 			// Each time: an order that came meanwhile has the endpoint begin with what it knows.
-			l.worker.agent.endpoints.lease(l.worker.id, l.epoch, now == leaseHolds)
+			l.worker.agent.endpoints.Lease(l.worker.id, l.epoch, now == endpoint.LeaseHolds)
 		}
 		if now != told && ctx.Err() == nil {
 			told = now
 			l.tell(now)
-		} else if now == leaseOver {
+		} else if now == endpoint.LeaseOver {
 			l.worker.stir() // a server that was started nevertheless is ended
 		}
 		select {
@@ -200,19 +201,19 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 }
 
 // state is what is known of the lease.
-func (l *lease) state() leaseState {
+func (l *lease) state() endpoint.LeaseState {
 	switch {
 	case l.holds():
-		return leaseHolds
+		return endpoint.LeaseHolds
 	case l.over():
-		return leaseOver
+		return endpoint.LeaseOver
 	}
-	return leaseUnknown
+	return endpoint.LeaseUnknown
 }
 
 // tell has log and worker know of another state.
-func (l *lease) tell(now leaseState) {
-	if now == leaseOver {
+func (l *lease) tell(now endpoint.LeaseState) {
+	if now == endpoint.LeaseOver {
 		l.worker.log.Warn("lease of the writer is over: neither the service nor its standby was heard in time")
 	}
 	l.worker.stir()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/endpoint/endpointtest"
 )
 
 // leasedElsewhere is a leased writer that listens behind its endpoint.
@@ -22,14 +23,14 @@ func inLeasedEndpoint(t *testing.T, test func(b *bed, endpoint netip.Addr)) {
 	t.Helper()
 	inGroup(t, func(b *bed) {
 		b.leases = &testLeases{b: b, began: time.Now(), grants: true, wanted: map[kurabe.InstanceID]kurabe.Epoch{}}
-		b.network = &fakeAddresses{}
+		b.network = &endpointtest.Network{}
 		b.startWriter()
 		b.send(leasedElsewhere(3, 1))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		endpoint := netip.MustParseAddr(leasedElsewhere(3, 1).Address)
-		if !slices.Contains(b.network.held, endpoint) || b.endpoints() != 1 {
-			b.Fatalf("%d endpoints, at %v", b.endpoints(), b.network.held)
+		if !slices.Contains(b.network.Here, endpoint) || b.endpoints() != 1 {
+			b.Fatalf("%d endpoints, at %v", b.endpoints(), b.network.Here)
 		}
 		test(b, endpoint)
 	})
@@ -51,12 +52,12 @@ func TestAddressIsTakenBackUnderTheNextLease(t *testing.T) {
 		b.leases.mu.Unlock()
 		guard.timer.Stop()
 		guard.gone()
-		b.network.held = nil
+		b.network.Here = nil
 		b.send(leasedElsewhere(4, 2))
 		time.Sleep(2 * leaseEvery)
 		synctest.Wait()
-		if !slices.Contains(b.network.held, endpoint) {
-			b.Errorf("clients find nobody at %v: %v is held", endpoint, b.network.held)
+		if !slices.Contains(b.network.Here, endpoint) {
+			b.Errorf("clients find nobody at %v: %v is held", endpoint, b.network.Here)
 		}
 	})
 }
@@ -64,22 +65,22 @@ func TestAddressIsTakenBackUnderTheNextLease(t *testing.T) {
 // An order puts the endpoint back to what it knows of itself, while the lease goes on.
 func TestEndpointKnowsItsLeaseAgain(t *testing.T) {
 	inLeasedEndpoint(t, func(b *bed, endpoint netip.Addr) {
-		b.agent.endpoints.drop("db-1")
+		b.agent.endpoints.Drop("db-1")
 		synctest.Wait()
-		if slices.Contains(b.network.held, endpoint) {
-			b.Fatalf("it is held for nobody: %v", b.network.held)
+		if slices.Contains(b.network.Here, endpoint) {
+			b.Fatalf("it is held for nobody: %v", b.network.Here)
 		}
-		b.agent.endpoints.claim(leasedElsewhere(3, 1))
+		b.agent.endpoints.Claim(leasedElsewhere(3, 1))
 		time.Sleep(2 * leaseEvery)
 		synctest.Wait()
-		if !slices.Contains(b.network.held, endpoint) || b.endpoints() != 2 {
-			b.Errorf("%d endpoints, at %v", b.endpoints(), b.network.held)
+		if !slices.Contains(b.network.Here, endpoint) || b.endpoints() != 2 {
+			b.Errorf("%d endpoints, at %v", b.endpoints(), b.network.Here)
 		}
 		// What is known of another epoch's lease is no word of this one's.
-		b.agent.endpoints.lease("db-1", 2, false)
+		b.agent.endpoints.Lease("db-1", 2, false)
 		synctest.Wait()
-		if !slices.Contains(b.network.held, endpoint) || b.endpoints() != 2 {
-			b.Errorf("%d endpoints, at %v", b.endpoints(), b.network.held)
+		if !slices.Contains(b.network.Here, endpoint) || b.endpoints() != 2 {
+			b.Errorf("%d endpoints, at %v", b.endpoints(), b.network.Here)
 		}
 	})
 }

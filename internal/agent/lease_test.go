@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/replication"
 	"kurabe/internal/engine"
 )
 
@@ -233,7 +234,7 @@ func TestLeaseByTheStandby(t *testing.T) {
 func TestLeaseOfOneThatHangs(t *testing.T) {
 	inLease(t, func(b *bed) {
 		b.group.say("db-1", hangs)
-		time.Sleep(StuckAfter + 2*time.Second)
+		time.Sleep(replication.StuckAfter + 2*time.Second)
 		synctest.Wait()
 		if r := b.lastMember("db-1"); r.Running || r.Role.Stuck {
 			b.Errorf("it is left to answer again: %+v, %+v", r, r.Role)

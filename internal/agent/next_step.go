@@ -34,7 +34,7 @@ func (w *worker) pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 		return w.failed(ctx, a, o, "hold-address", err)
 	}
 	w.see(ctx, a, &o)
-	w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
+	w.agent.endpoints.Takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
 	w.keepLog(ctx, a, o)
 	steps := w.fit(a, o, e.Steps(a, o))
 	w.keepVacant(a, o, takesAddress(steps))
@@ -66,7 +66,7 @@ func (w *worker) needAddresses(a kurabe.Assignment, o engine.Observation) error 
 	if a.Goal == kurabe.GoalAbsent {
 		return nil
 	}
-	return w.agent.addresses.need(a, w.mayHold(a, o.Running))
+	return w.agent.endpoints.Addresses.Need(a, w.mayHold(a, o.Running))
 }
 
 // fit leaves out what a writer may not do that has no lease. It ends one that hangs, since it
@@ -120,7 +120,7 @@ func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) e
 func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Observation) time.Duration {
 	w.failure = nil
 	if a.Goal == kurabe.GoalAbsent {
-		if err := w.agent.addresses.need(a, false); err != nil {
+		if err := w.agent.endpoints.Addresses.Need(a, false); err != nil {
 			return w.failed(ctx, a, o, "give-address-up", err)
 		}
 		w.report(ctx, a, o, "", true)

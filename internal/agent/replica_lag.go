@@ -3,46 +3,9 @@ package agent
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"kurabe"
-	"kurabe/internal/engine"
 )
-
-// freshen takes in whether a follower has said that nothing is left to apply, and has nothing:
-// MariaDB says so as well where the clocks are apart by more than it lags.
-func (s *sight) freshen(now time.Time, v engine.RoleView) {
-	if v.Following && v.Lag == 0 && v.Applied >= v.Position {
-		s.fresh = now
-	}
-}
-
-// lag is how old what a follower shows is. Its own word is the age of the newest transaction
-// that it has applied, which is that of the last one of an idle source, too, and goes by the
-// clocks of two hosts: so it is never taken for older than from when it had applied all, nor
-// for younger than what it has received and not applied.
-func (s *sight) lag(now time.Time) (lag time.Duration, reason string) {
-	switch {
-	case s.view == nil:
-		return 0, "its server has not answered yet"
-	case s.current(now) == nil:
-		return 0, "its server does not answer"
-	case s.view.Writing:
-		return 0, "it writes"
-	case s.view.Paused:
-		return 0, "it applies nothing before it is restarted, since its source has more of a limit"
-	case !s.view.Following:
-		return 0, "nothing comes from its source"
-	}
-	lag = max(s.view.Lag, 0) // also where it cannot tell
-	if len(s.received) > 0 {
-		lag = max(lag, s.seenAt.Sub(s.received[0].at))
-	}
-	if !s.fresh.IsZero() {
-		lag = min(lag, s.seenAt.Sub(s.fresh))
-	}
-	return lag, ""
-}
 
 // Lags says how far each server of this host that follows another one is behind, by id. It
 // asks no server: what is told is of the newest look.
@@ -64,7 +27,7 @@ func (w *worker) lag() kurabe.ReplicaLag {
 		return kurabe.ReplicaLag{Server: w.id, Seconds: kurabe.ReplicaLagNone, Reason: "its server does not run"}
 	}
 	g.mu.Lock()
-	lag, reason := g.sight.lag(w.agent.Now())
+	lag, reason := g.state.Lag(w.agent.Now())
 	g.mu.Unlock()
 	if reason != "" {
 		return kurabe.ReplicaLag{Server: w.id, Seconds: kurabe.ReplicaLagNone, Reason: reason}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/replication"
 	"kurabe/internal/agent/watch"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
@@ -28,11 +29,11 @@ type roleWatch struct {
 	told    roleNews      // of the goroutine that looks
 
 	mu    sync.Mutex // guards the rest
-	sight sight
+	state replication.State
 	waits *kurabe.ServerWaits // as counted last; nil: not yet
 	// done is what the server was made to do; turn rises when that changes, so that a look
 	// which was under way meanwhile is held against nothing.
-	done settled
+	done replication.InForce
 	turn int
 	// silent are the followers that are not heard, heard says that the service was since they
 	// are just these; await ends the wait for that.
@@ -48,7 +49,7 @@ func (w *worker) see(ctx context.Context, a kurabe.Assignment, o *engine.Observa
 	if w.role == nil || w.role.alone {
 		return
 	}
-	w.role.settle(settled{o.WaitsFor(), o.SeenTo()})
+	w.role.settle(replication.InForce{WaitsFor: o.WaitsFor(), Slots: o.SeenTo()})
 	o.Role, o.Covered = w.role.view(), w.role.report(a.Role.Followers).Covered
 }
 
@@ -68,8 +69,8 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	g := &roleWatch{worker: w, engine: w.agent.Engines[a.Engine], process: process, alone: a.Role == nil, cancel: cancel, poked: make(chan struct{}, 1)}
-	g.sight.alone = g.alone
-	every, _ := g.sight.pace()
+	g.state.Alone = g.alone
+	every, _ := g.state.Pace()
 	watch.Subscribe(ctx, w.process(o, nil), watch.Purpose[engine.Watcher]{
 		Every: every, Limit: g.limit, Poked: g.poked, For: g.shape, Failed: g.failed,
 		Open: func(asking context.Context) (engine.Watcher, error) {
@@ -108,7 +109,7 @@ func (g *roleWatch) poke() {
 func (g *roleWatch) limit() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.sight.limit(g.worker.agent.Now())
+	return g.state.Limit(g.worker.agent.Now())
 }
 
 // shape is what of an assignment a session is opened for. It is kept otherwise: how long a
@@ -142,12 +143,12 @@ func (g *roleWatch) look(ctx, asking context.Context, session engine.Watcher) er
 		return err
 	}
 	g.feed(ctx, a, view.Asks)
-	g.note(func(s *sight, now time.Time) {
+	g.note(func(s *replication.State, now time.Time) {
 		if g.turn != turn {
-			done = settled{}
+			done = replication.InForce{}
 		}
-		s.answered(now, view, done)
-		s.ended(ended, view)
+		s.Answered(now, view, done)
+		s.Ended(ended, view)
 	})
 	if !g.alone {
 		g.confirm(ctx, a.Role.Followers)
@@ -158,13 +159,13 @@ func (g *roleWatch) look(ctx, asking context.Context, session engine.Watcher) er
 
 // failed takes in that a look has shown nothing.
 func (g *roleWatch) failed(err error) {
-	g.note(func(s *sight, now time.Time) {
+	g.note(func(s *replication.State, now time.Time) {
 		if errors.Is(err, watch.ErrUnanswered) {
-			s.unanswered(now)
+			s.Unanswered(now)
 			return
 		}
 		g.worker.log.Debug("server not looked at", logkey.Error, err)
-		s.refused(now)
+		s.Refused(now)
 	})
 	g.tell()
 }
@@ -177,25 +178,25 @@ func (g *roleWatch) tell() {
 	}
 }
 
-func (g *roleWatch) note(change func(s *sight, now time.Time)) {
+func (g *roleWatch) note(change func(s *replication.State, now time.Time)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	change(&g.sight, g.worker.agent.Now())
+	change(&g.state, g.worker.agent.Now())
 }
 
 // settle says what the server was made to do by now. What others lacked before is forgotten
 // when it waits for others.
-func (g *roleWatch) settle(done settled) {
+func (g *roleWatch) settle(done replication.InForce) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	waits, slots := sameMembers(done.waits, g.done.waits), sameMembers(done.slots, g.done.slots)
+	waits, slots := replication.SameMembers(done.WaitsFor, g.done.WaitsFor), replication.SameMembers(done.Slots, g.done.Slots)
 	if waits && slots {
 		return
 	}
 	g.done = done
 	g.turn++
 	if !waits {
-		g.sight.marked, g.sight.mark = nil, 0
+		g.state.Unmark()
 	}
 	g.poke()
 }
@@ -218,7 +219,7 @@ func (w *worker) vouchedAt() int64 {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.sight.followedAt(a.Role.WaitFor)
+	return g.state.FollowedAt(a.Role.WaitFor)
 }
 
 // hangs says whether the server is one that does not answer any more.
@@ -229,7 +230,7 @@ func (w *worker) hangs() bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.sight.stuck()
+	return g.state.Stuck()
 }
 
 // answering is since when the server does not answer any more, zero where that is not so, and
@@ -237,10 +238,7 @@ func (w *worker) hangs() bool {
 func (g *roleWatch) answering() (mute time.Time, answers bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.sight.stuck() {
-		return g.sight.since.UTC(), false
-	}
-	return time.Time{}, g.sight.view != nil
+	return g.state.Mute()
 }
 
 // answers says whether a server may be asked although nothing waits for it: one that hangs, or
@@ -257,13 +255,13 @@ func (w *worker) answers() bool {
 func (g *roleWatch) view() *engine.RoleView {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.sight.current(g.worker.agent.Now())
+	return g.state.Current(g.worker.agent.Now())
 }
 
 func (g *roleWatch) report(followers []kurabe.InstanceID) kurabe.RoleReport {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r := g.sight.report(g.worker.agent.Now(), followers)
+	r := g.state.Report(g.worker.agent.Now(), followers)
 	r.Waits = g.waitsReport()
 	r.Unheard = g.unheardLocked(r.Silent)
 	return r
@@ -274,7 +272,7 @@ func (g *roleWatch) report(followers []kurabe.InstanceID) kurabe.RoleReport {
 func (g *roleWatch) hanging(ids []kurabe.InstanceID) []kurabe.InstanceID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.sight.hanging(ids)
+	return g.state.Hanging(ids)
 }
 
 // reached says whether a follower has as much of its log for good as its role asks for.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,34 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 )
+
+const (
+	second = kurabe.InstanceID("db-1~2")
+	third  = kurabe.InstanceID("db-1~3")
+)
+
+// member is an assignment of a server of instance db-1, which listens at 127.66.9.NUMBER
+// unless it is the first. The first two follow each other.
+func member(number int, duty kurabe.Duty, epoch kurabe.Epoch) kurabe.Assignment {
+	a := wanted(1)
+	a.Instance = a.Instance.Member(number)
+	a.Role = &kurabe.Role{Epoch: epoch, Duty: duty}
+	if number > 1 {
+		a.ListensAt = netip.AddrFrom4([4]byte{127, 66, 9, byte(number)}).String()
+	}
+	if duty == kurabe.DutyFollow {
+		a.Role.Source = &kurabe.Source{ID: a.Instance.Member(3 - min(number, 2)), Address: a.Address, Port: a.Port}
+	}
+	return a
+}
+
+// elsewhere has a server listen at an address of its own.
+func elsewhere(a kurabe.Assignment) kurabe.Assignment {
+	a.ListensAt = netip.AddrFrom4([4]byte{127, 66, 9, byte(a.Instance.Number())}).String()
+	return a
+}
+
+func ids(list ...kurabe.InstanceID) []kurabe.InstanceID { return list }
 
 // watchedEngine is a fake engine whose servers can be looked at. What they say is up to the
 // test.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/replication"
 	"kurabe/internal/engine"
 )
 
@@ -23,7 +24,7 @@ func TestFollowerOnlyFollows(t *testing.T) {
 			t.Errorf("without its source: %+v, %+v", r, r.Role)
 		}
 		b.group.say(second, nil)
-		time.Sleep(lookEvery) // virtual
+		time.Sleep(replication.LookEvery) // virtual
 		synctest.Wait()
 		if r := b.lastOf(second); !r.Done || !r.Running || !r.Role.Following || r.Role.Writing || r.Role.Position < 1000 {
 			t.Errorf("%+v, %+v", r, r.Role)
@@ -82,7 +83,7 @@ func TestDeadWriterWaitsForTheOrder(t *testing.T) {
 			if took := time.Since(began); took > pauseMostGroup {
 				t.Errorf("death %d: started %v after the order", n, took)
 			}
-			time.Sleep(2 * lookEvery) // virtual
+			time.Sleep(2 * replication.LookEvery) // virtual
 			synctest.Wait()
 			if r := b.lastOf("db-1"); !r.Running || !r.Role.Writing || !r.Done || r.Role.Started != n {
 				t.Fatalf("start %d: %+v, %+v", n, r, r.Role)
@@ -176,18 +177,18 @@ func TestStuckIsTold(t *testing.T) {
 					}
 				}
 				b.group.say("db-1", c.says)
-				time.Sleep(StuckAfter - time.Millisecond) // virtual
+				time.Sleep(replication.StuckAfter - time.Millisecond) // virtual
 				synctest.Wait()
 				if r := b.lastOf("db-1"); r.Role.Stuck {
 					t.Errorf("too early: %+v", r.Role)
 				}
-				time.Sleep(lookEvery + time.Millisecond) // virtual
+				time.Sleep(replication.LookEvery + time.Millisecond) // virtual
 				synctest.Wait()
 				if r := b.lastOf("db-1"); r.Role.Stuck != c.stuck || !r.Running || !r.Role.Writing || c.stuck && r.Done {
 					t.Errorf("%+v, %+v", r, r.Role)
 				}
 				b.group.say("db-1", nil)
-				time.Sleep(lookLimit + lookEvery) // virtual
+				time.Sleep(replication.LookLimit + replication.LookEvery) // virtual
 				synctest.Wait()
 				if r := b.lastOf("db-1"); r.Role.Stuck {
 					t.Errorf("it answers again: %+v", r.Role)
@@ -244,7 +245,7 @@ func TestPositionIsNoNews(t *testing.T) {
 		b.group.say("db-1", func(context.Context) (engine.RoleView, error) {
 			return engine.RoleView{Writing: true, Position: 1 << 40, WaitsFor: ids(second)}, nil
 		})
-		time.Sleep(lookEvery) // virtual
+		time.Sleep(replication.LookEvery) // virtual
 		synctest.Wait()
 		if r := b.lastOf("db-1"); !reflect.DeepEqual(r.Role.Silent, ids(second)) || r.Role.Position != 1<<40 {
 			t.Errorf("%+v", r.Role)
@@ -297,7 +298,7 @@ func TestMuteServer(t *testing.T) {
 		steps, reports, hung := len(b.steps()), len(b.heard()), time.Now()
 		b.group.say("db-1", hangs)
 		pass(time.Hour)
-		if more := b.heard()[reports:]; len(more) != 1 || more[0].Answers || more[0].Mute.After(hung) || hung.Sub(more[0].Mute) > aloneEvery {
+		if more := b.heard()[reports:]; len(more) != 1 || more[0].Answers || more[0].Mute.After(hung) || hung.Sub(more[0].Mute) > replication.AloneEvery {
 			t.Errorf("after an hour: %+v; hung at %v", more, hung)
 		}
 		if n := b.group.sessions(); n > 1 {
@@ -328,7 +329,8 @@ func TestMarkIsOfTheWaiting(t *testing.T) {
 		b.send(wanted(1))
 		view := func(inserted, flushed int64) func(context.Context) (engine.RoleView, error) {
 			return func(context.Context) (engine.RoleView, error) {
-				return *writes(inserted, ids(second), upTo{second: flushed}), nil
+				return engine.RoleView{Writing: true, Position: inserted, Inserted: inserted, WaitsFor: ids(second),
+					Followers: map[kurabe.InstanceID]engine.FollowerView{second: {Streaming: true, Flushed: flushed}}}, nil
 			}
 		}
 		b.group.say("db-1", view(100, 100))
@@ -349,7 +351,7 @@ func TestMarkIsOfTheWaiting(t *testing.T) {
 			t.Errorf("it lacks what was written since: %+v", r.Role)
 		}
 		b.group.say("db-1", view(1000, 900))
-		time.Sleep(lookEvery) // virtual
+		time.Sleep(replication.LookEvery) // virtual
 		synctest.Wait()
 		if r := b.lastOf("db-1"); !slices.Equal(r.Role.Covered, ids(second)) {
 			t.Errorf("%+v", r.Role)
@@ -374,7 +376,7 @@ func TestReachIsTold(t *testing.T) {
 			t.Errorf("one short of it: %+v", r.Role)
 		}
 		kept(5000)
-		time.Sleep(2 * lookEvery) // virtual
+		time.Sleep(2 * replication.LookEvery) // virtual
 		synctest.Wait()
 		if r := b.lastOf(second); !r.Role.Reached {
 			t.Errorf("with all of it: %+v", r.Role)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"kurabe/internal/agent/replication"
 	"kurabe/internal/engine"
 )
 
@@ -22,7 +23,7 @@ func TestSilenceIsConfirmed(t *testing.T) {
 			defer mu.Unlock()
 			f := v.Followers[second]
 			if f.FollowedAt = b.leases.now(); silent {
-				f.HeardAgo = SilentMost
+				f.HeardAgo = replication.SilentMost
 			}
 			v.Followers[second] = f
 			return v, nil
@@ -31,7 +32,7 @@ func TestSilenceIsConfirmed(t *testing.T) {
 			mu.Lock()
 			silent = to
 			mu.Unlock()
-			time.Sleep(2 * lookEvery)
+			time.Sleep(2 * replication.LookEvery)
 			synctest.Wait()
 		}
 		want := func(what string, silent, unheard bool) {
@@ -52,7 +53,7 @@ func TestSilenceIsConfirmed(t *testing.T) {
 		synctest.Wait()
 		want("as long as that", true, true)
 		b.leases.setGrants(true)
-		time.Sleep(lookEvery)
+		time.Sleep(replication.LookEvery)
 		synctest.Wait()
 		want("once the service is heard", true, false)
 		b.leases.setGrants(false)

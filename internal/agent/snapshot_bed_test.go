@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/endpoint"
+	"kurabe/internal/agent/endpoint/endpointtest"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	"kurabe/internal/hostlink"
@@ -115,8 +117,8 @@ func (b *snapshotBed) start() {
 	b.agent = New(Config{
 		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: fake.New()}, Snapshots: b.folder,
 		Homes: filepath.Join(b.dir, "instances"), Usage: func(kurabe.InstanceID) (int64, error) { return 0, nil },
-		OpenEndpoint: func(netip.AddrPort) (Endpoint, error) { return &noted{}, nil },
-		Free:         b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: time.Hour,
+		Endpoint: endpoint.Config{Open: func(netip.AddrPort) (endpoint.Endpoint, error) { return &endpointtest.Endpoint{}, nil }},
+		Free:     b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: time.Hour,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan error, 1)

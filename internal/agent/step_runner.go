@@ -82,7 +82,7 @@ func (w *worker) tellNow(ctx context.Context, a kurabe.Assignment, step string, 
 	w.see(ctx, a, &o)
 	name := engine.StepName(step)
 	if !under || name != engine.StepRelease { // at whose beginning nobody is let in yet
-		w.agent.endpoints.takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
+		w.agent.endpoints.Takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
 	}
 	if under && endsServer[name] && !o.Running {
 		// Half of the truth: that it has ended would be told without that it was to, and

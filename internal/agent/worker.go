@@ -52,11 +52,11 @@ func (a *Agent) newWorker(id kurabe.InstanceID) *worker {
 
 func (w *worker) save(a kurabe.Assignment) error { return w.agent.save(a) }
 func (w *worker) forget() error                  { return w.agent.forget(w.id) }
-func (w *worker) retires()                       { w.agent.endpoints.drop(w.id) }
+func (w *worker) retires()                       { w.agent.endpoints.Drop(w.id) }
 
 // obeys: the endpoint is of whoever writes by now, and so are snapshots.
 func (w *worker) obeys(a kurabe.Assignment) {
-	w.agent.endpoints.claim(a)
+	w.agent.endpoints.Claim(a)
 	w.agent.sourceChanged(a)
 }
 

@@ -35,33 +35,29 @@ type call struct {
 	started     time.Time
 	read        time.Time // when its body had come, by our own clock
 	service     *Service  // nil until it is known
-	protocol    Protocol  // nil until it is known
+	protocol    Protocol  // that it looks like, until it is known
 	action      string
 	version     string // that a form names
 	reads       bool   // it changes nothing
 	accessKeyID string
 	region      string // that it was signed for, where any one is taken
-	foreign     string // the signing name of a service that is not here
 	status      int
 	err         error
 }
 
 // serveAPI answers one request of an AWS client.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
-	c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK}
+	c := &call{id: newRequestID(), started: s.config.Now(), status: http.StatusOK, protocol: Query{}}
 	body, err := s.guard(w, r, c)
 	h := w.Header()
 	h.Set("x-amzn-RequestId", c.id)
-	h.Set("Content-Type", query.ContentType)
-	if c.protocol != nil {
-		h.Set("Content-Type", c.protocol.mediaType())
-	}
 	var f *fault.Fault
 	if err != nil {
 		f = c.service.faultOf(err)
 		f.Message = regions{s.config.Region, s.config.Account}.outward(f.Message, c.region)
-		c.status, c.err, body = f.Status, err, c.encodeFault(h, r, f)
+		c.status, c.err, body = f.Status, err, c.protocol.refuse(h, f, c.id)
 	}
+	c.protocol.head(h)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store") // replies may hold passwords
 	c.settle()
@@ -93,32 +89,48 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request, c *call) (body []
 func (s *Server) route(w http.ResponseWriter, r *http.Request, c *call) ([]byte, error) {
 	// Before anything is verified: of a service that is not here no signature is right.
 	name := sigv4.ServiceOf(r)
+	c.protocol = s.spoken(r, name)
 	if name != "" && !slices.Contains(s.names, name) {
-		c.foreign = name
 		return nil, s.unknownProtocol("service " + name)
 	}
-	prefix, action, _ := strings.Cut(r.Header.Get(headerTarget), ".")
+	protocol, target := r.Header.Get(headerProtocol), r.Header.Get(headerTarget)
 	switch {
-	case s.targets[prefix] != nil && r.Method == http.MethodPost && r.Header.Get(headerProtocol) == "":
-		c.service, c.action = s.targets[prefix], action
-		c.protocol, _ = protocolOf[JSON](c.service)
-	case r.Header.Get(headerProtocol) != "":
-		return nil, s.unknownProtocol("protocol " + r.Header.Get(headerProtocol))
-	case r.Header.Get(headerTarget) != "":
-		return nil, s.unknownProtocol("target " + r.Header.Get(headerTarget))
+	case protocol != "" && protocol != protocolCBOR:
+		return nil, s.unknownProtocol("protocol " + protocol)
+	case protocol != "":
+		_, path, _ := strings.Cut(r.URL.Path, "/service/")
+		service, action, _ := strings.Cut(path, "/operation/")
+		if !bind[CBOR](s, r, c, service, action) {
+			return nil, s.unknownProtocol("protocol " + protocol + " at " + r.URL.Path)
+		}
+	case target != "":
+		service, action, _ := strings.Cut(target, ".")
+		if !bind[JSON](s, r, c, service, action) {
+			return nil, s.unknownProtocol("target " + target)
+		}
 	case r.Method != http.MethodPost && r.Method != http.MethodGet:
 		return nil, fault.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "Send POST or GET.")
 	}
 	return s.serve(w, r, c, name)
 }
 
+// bind finds the service and the action of a request that names them outside its body.
+func bind[P documentProtocol](s *Server, r *http.Request, c *call, target, action string) bool {
+	p, ok := protocolOf[P](s.targets[target])
+	if !ok || p.target() != target || r.Method != http.MethodPost {
+		return false
+	}
+	c.service, c.protocol, c.action = s.targets[target], p, action
+	return true
+}
+
 // serve answers a request of a service here. Nothing of its body is parsed before its
 // signature is verified: whoever has no key costs a hash. claimed is the signing name that the
 // request says it is signed for.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed string) ([]byte, error) {
-	names := s.names
+	names, form := s.names, c.service == nil
 	switch {
-	case c.service != nil:
+	case !form:
 		names = []string{c.service.Name}
 	case claimed != "":
 		// A form names its service in itself, by a version; that is compared below.
@@ -135,7 +147,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed 
 	}
 	c.signed(s, signer)
 	in := input{body: body}
-	if c.protocol == nil {
+	if form {
 		if in.form, err = s.readForm(r, c, body); err != nil {
 			return nil, err
 		}

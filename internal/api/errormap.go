@@ -8,7 +8,7 @@ import (
 	"kurabe/internal/aws/fault"
 )
 
-// common are the errors of every service.
+// common are the errors of every service that has no others for them.
 var common = Errors{
 	kurabe.CodeInternal:              {"InternalFailure", 500},
 	kurabe.CodeInvalidParameterValue: {"InvalidParameterValue", 400},
@@ -30,8 +30,10 @@ func (s *Service) faultOf(err error) *fault.Fault {
 	var e *kurabe.Error
 	if errors.As(err, &e) && e.Code != kurabe.CodeInternal {
 		w, ok := common[e.Code]
-		if s != nil && !ok {
-			w, ok = s.Errors[e.Code]
+		if s != nil {
+			if own, has := s.Errors[e.Code]; has {
+				w, ok = own, true
+			}
 		}
 		if ok {
 			return fault.New(w.Status, w.Code, "%s", e.Message)

@@ -62,6 +62,18 @@ func each(v reflect.Value, edit func(string) string) {
 		for n := range v.Len() {
 			each(v.Index(n), edit)
 		}
+	case reflect.Map: // by ARN, where its values are structs; one of texts is the users', as tags are
+		if v.Type().Elem().Kind() != reflect.Struct || v.IsNil() {
+			return
+		}
+		next := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for entries := v.MapRange(); entries.Next(); {
+			value := reflect.New(v.Type().Elem()).Elem()
+			value.Set(entries.Value())
+			each(value, edit)
+			next.SetMapIndex(reflect.ValueOf(edit(entries.Key().String())), value)
+		}
+		v.Set(next)
 	case reflect.Struct:
 		if v.Type().Name() == "Tag" {
 			return

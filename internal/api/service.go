@@ -7,6 +7,7 @@ import (
 	"kurabe"
 	"kurabe/internal/aws/fault"
 	"kurabe/internal/aws/query"
+	"kurabe/internal/aws/shape"
 	"kurabe/internal/must"
 )
 
@@ -17,25 +18,35 @@ type Service struct {
 	Ops       map[string]Operation // by action; use Table
 	Errors    Errors               // its own errors, beside those that all services have
 
-	// NotOffered says why an action has no row in Ops.
+	// NotOffered says why an action of the model has no row in Ops. A service without it has no
+	// actions but those.
 	NotOffered func(action string) (reason string)
 }
 
-// Protocol is one way to write requests and answers: Query, EC2 or JSON.
+// Protocol is one way to write requests and answers: Query, EC2, JSON or CBOR.
 type Protocol interface {
 	// has says whether the model of the service has the action, offered or not.
 	has(action string) bool
-	mediaType() string
+	// head sets the headers of every answer.
+	head(h http.Header)
 	// decode reads the input of an action. A member that no part of us reads is refused: an
 	// accepted parameter is a promise.
 	decode(in input, into any) error
 	encode(action, requestID string, out any) ([]byte, error)
+	// refuse writes the answer to a request that failed, and what the headers say of it.
+	refuse(h http.Header, f *fault.Fault, requestID string) []byte
 }
 
-// formProtocol is a protocol whose requests are forms.
+// formProtocol is a protocol whose requests are forms; the version in them names the service.
 type formProtocol interface {
 	Protocol
-	model() *query.Model
+	forms() *shape.Model
+}
+
+// documentProtocol is a protocol whose requests name their service outside the body.
+type documentProtocol interface {
+	Protocol
+	target() string
 }
 
 // input is a request after its signature was verified.
@@ -70,8 +81,11 @@ func (c *call) find() (Operation, error) {
 	if op, ok := c.service.Ops[c.action]; ok {
 		return op, nil
 	}
-	if !c.protocol.has(c.action) {
-		return Operation{}, unknownAction(c.action, c.version)
+	if c.service.NotOffered == nil || !c.protocol.has(c.action) {
+		if _, form := c.protocol.(formProtocol); form {
+			return Operation{}, unknownAction(c.action, c.version)
+		}
+		return Operation{}, fault.New(http.StatusNotFound, "UnknownOperationException", "The service has no operation %.100s.", c.action)
 	}
 	// It is 400, not 501: SDKs and Terraform retry a 5xx, and asking again is no use.
 	return Operation{}, fault.New(http.StatusBadRequest, "UnsupportedOperation",
@@ -90,7 +104,7 @@ type services struct {
 	names    []string // signing names
 	byName   map[string]*Service
 	versions map[string]*Service // by the Version that a form names
-	targets  map[string]*Service // by the first part of X-Amz-Target
+	targets  map[string]*Service // by what documentProtocol's target says
 }
 
 func newServices(list []Service) services {
@@ -106,12 +120,13 @@ func newServices(list []Service) services {
 			}
 			switch p := p.(type) {
 			case formProtocol:
-				version := p.model().Version
+				version := p.forms().Version
 				must.True(s.versions[version] == nil, "an API version belongs to one service: "+version)
 				s.versions[version] = service
-			case JSON:
-				must.True(s.targets[p.Target] == nil, "a target belongs to one service: "+p.Target)
-				s.targets[p.Target] = service
+			case documentProtocol:
+				other := s.targets[p.target()]
+				must.True(other == nil || other == service, "a target belongs to one service: "+p.target())
+				s.targets[p.target()] = service
 			}
 		}
 	}

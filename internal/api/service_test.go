@@ -12,6 +12,7 @@ import (
 
 	"kurabe/internal/aws/fault"
 	"kurabe/internal/aws/query"
+	"kurabe/internal/aws/shape"
 )
 
 // A form is parsed only after its signature: whoever has no key makes us read and hash it.
@@ -40,7 +41,7 @@ func TestUnsignedFormIsNotParsed(t *testing.T) {
 
 // A credential for one service opens no other one.
 func TestFormOfAnotherService(t *testing.T) {
-	sts := Service{Name: "sts", Protocols: []Protocol{Query{query.STS}}, Ops: Table(), NotOffered: func(string) string { return "" }}
+	sts := Service{Name: "sts", Protocols: []Protocol{Query{shape.STS}}, Ops: Table(), NotOffered: func(string) string { return "" }}
 	s := New(testConfig(rdsService(testRows()...), sts))
 	w := send(t, s, "Action=GetCallerIdentity&Version=2011-06-15", nil)
 	if body := w.Body.String(); w.Code != http.StatusForbidden || !strings.Contains(body, "Credential should be scoped to correct service: &#39;sts&#39;") {

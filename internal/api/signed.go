@@ -18,7 +18,7 @@ func (s *Server) Signed(answer func(r *http.Request) (any, error)) http.Handler 
 		w.Header().Set("Content-Type", "application/json")
 		if err != nil {
 			f := c.service.faultOf(err)
-			c.status, c.err, body = f.Status, err, (*query.Model)(nil).EncodeFault(f, c.id)
+			c.status, c.err, body = f.Status, err, query.EncodeFault(nil, f, c.id)
 			w.Header().Set("Content-Type", query.ContentType)
 		}
 		w.Header().Set("x-amzn-RequestId", c.id)
@@ -65,7 +65,7 @@ func (s *Server) SignedFile(write func(w http.ResponseWriter, r *http.Request) e
 			}
 			w.Header().Set("Content-Type", query.ContentType)
 			w.WriteHeader(c.status)
-			_, _ = w.Write((*query.Model)(nil).EncodeFault(f, c.id))
+			_, _ = w.Write(query.EncodeFault(nil, f, c.id))
 		}
 		s.log(r.Context(), c, nil)
 	})

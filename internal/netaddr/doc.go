@@ -10,5 +10,5 @@
 // "eth0:kurabe", so that a start finds it as well. Who may hold it is decided elsewhere: two
 // hosts that hold one address take clients from each other.
 //
-// Called by internal/agent, over agent.Addresses, and by internal/warden.
+// Called by internal/agent, over endpoint.Network, and by internal/warden.
 package netaddr

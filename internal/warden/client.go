@@ -51,13 +51,6 @@ func (w *Warden) Extend(ctx context.Context, until int64, guards Target) error {
 	return err
 }
 
-// Revoke ends the lease now: after nil the warden is killing the server. Wait for its end
-// to know that the server is dead, and see LastFence.
-func (w *Warden) Revoke(ctx context.Context) error {
-	_, err := w.ask(ctx, request{Op: opRevoke})
-	return err
-}
-
 // Disarm ends the warden and leaves the server alone. ErrEnded says that it is too late.
 func (w *Warden) Disarm(ctx context.Context) error {
 	if _, err := w.ask(ctx, request{Op: opDisarm}); err != nil {
@@ -73,15 +66,8 @@ func (w *Warden) Until(ctx context.Context) (int64, error) {
 	return a.Until, err
 }
 
-// Alive is false as soon as the warden has ended, for whatever reason: its server is then
-// without one, or dead.
-func (w *Warden) Alive() bool { return w.process.Alive() }
-
 // Wait returns nil when the warden has ended, or an error that wraps the context's.
 func (w *Warden) Wait(ctx context.Context) error { return w.process.Wait(ctx) }
-
-// PID is the warden's process.
-func (w *Warden) PID() int { return w.process.PID }
 
 // Close forgets the warden, which goes on.
 func (w *Warden) Close() {

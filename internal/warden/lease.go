@@ -110,13 +110,6 @@ func (l *lease) endLocked(reason string) {
 	}
 }
 
-// revoke ends the lease now.
-func (l *lease) revoke() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.endLocked("the lease was revoked")
-}
-
 // disarm ends the warden's duty, unless its hour has come.
 func (l *lease) disarm() error {
 	l.mu.Lock()

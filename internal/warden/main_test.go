@@ -44,7 +44,7 @@ func agentMain(raw string) {
 	if err != nil {
 		fmt.Println("failed:", err)
 	} else {
-		fmt.Println("pid", w.PID())
+		fmt.Println("pid", w.process.PID)
 	}
 	select {}
 }

@@ -24,7 +24,6 @@ type op string
 const (
 	opHello   op = "hello"
 	opExtend  op = "extend"
-	opRevoke  op = "revoke"
 	opDisarm  op = "disarm"
 	opSucceed op = "succeed"
 )
@@ -79,7 +78,7 @@ func (r request) check() error {
 		return fmt.Errorf("message of version %d, this warden speaks %d", r.Version, protocol)
 	}
 	switch r.Op {
-	case opHello, opRevoke, opDisarm:
+	case opHello, opDisarm:
 	case opExtend:
 		if r.Until <= 0 || len(r.Addresses) > addressesMax {
 			return fmt.Errorf("a lease until %d with %d addresses", r.Until, len(r.Addresses))

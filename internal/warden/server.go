@@ -121,8 +121,6 @@ func (s *server) obey(r request, peer int) answer {
 			default:
 			}
 		}
-	case opRevoke:
-		s.lease.revoke()
 	case opDisarm:
 		err = s.lease.disarm()
 	case opSucceed:

@@ -41,7 +41,7 @@ func TestGarbageChangesNothing(t *testing.T) {
 		}
 		conn.Close()
 	}
-	if got, err := w.Until(deadline(t)); got != end || err != nil || !w.Alive() {
+	if got, err := w.Until(deadline(t)); got != end || err != nil || !w.process.Alive() {
 		t.Fatalf("lease until %d, want %d, %v", got, end, err)
 	}
 	killed(t, pids, end)
@@ -92,15 +92,15 @@ func TestWardenKilled(t *testing.T) {
 	b := newBed(t)
 	w := b.ensure(t)
 	extend(t, w, time.Minute)
-	if err := syscall.Kill(w.PID(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(w.process.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	ended(t, w)
-	if w.Alive() {
+	if w.process.Alive() {
 		t.Error("alive")
 	}
 	next := b.ensure(t)
-	if got, err := next.Until(deadline(t)); got != 0 || err != nil || next.PID() == w.PID() {
+	if got, err := next.Until(deadline(t)); got != 0 || err != nil || next.process.PID == w.process.PID {
 		t.Errorf("the next one has a lease until %d, %v", got, err)
 	}
 }

@@ -2,7 +2,9 @@ package warden
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -15,6 +17,15 @@ import (
 // lateMax is how long after the end of a lease its server may live, on a busy machine.
 const lateMax = 300 * time.Millisecond
 
+// note is what a warden of the bed has left.
+func (b *bed) note() (n Note, found bool, err error) {
+	raw, err := os.ReadFile(b.config.file(noteName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, false, nil
+	}
+	return n, true, errors.Join(err, json.Unmarshal(raw, &n))
+}
+
 func TestEndOfLease(t *testing.T) {
 	b := newBed(t)
 	w := b.ensure(t)
@@ -26,15 +37,12 @@ func TestEndOfLease(t *testing.T) {
 		t.Errorf("ended %v after the end of its lease", late)
 	}
 	ended(t, w)
-	note, found, err := LastFence(b.config)
+	note, found, err := b.note()
 	if err != nil || !found || note.Until != end || note.Boottime < end || note.Killed < len(pids) || len(note.Left) > 0 {
 		t.Errorf("note %+v %v %v", note, found, err)
 	}
 	if held, err := proc.LockHeld(b.config.LockFile); held || err != nil {
 		t.Errorf("lock held: %v %v", held, err)
-	}
-	if err := errors.Join(Forget(b.config), Forget(b.config)); err != nil {
-		t.Error(err)
 	}
 	// The next one begins anew.
 	if end, err := b.ensure(t).Until(deadline(t)); end != 0 || err != nil {
@@ -52,7 +60,7 @@ func TestExtendKeepsAlive(t *testing.T) {
 		t.Errorf("backwards: %v", err)
 	}
 	until(t, first+int64(100*time.Millisecond))
-	if dead(pids) || !w.Alive() {
+	if dead(pids) || !w.process.Alive() {
 		t.Fatal("ended although the lease was extended")
 	}
 	killed(t, pids, end)
@@ -118,7 +126,7 @@ func TestStoppedWarden(t *testing.T) {
 	w := b.ensure(t)
 	_, pids := b.start(t)
 	end := extend(t, w, 300*time.Millisecond)
-	if err := syscall.Kill(w.PID(), syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(w.process.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	until(t, end+int64(200*time.Millisecond))
@@ -132,7 +140,7 @@ func TestStoppedWarden(t *testing.T) {
 		t.Errorf("a stopped warden answered: %v", err)
 	}
 	went := Now()
-	if err := syscall.Kill(w.PID(), syscall.SIGCONT); err != nil {
+	if err := syscall.Kill(w.process.PID, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	if late := killed(t, pids, went); late > lateMax {
@@ -145,7 +153,7 @@ func TestDisarm(t *testing.T) {
 	w := b.ensure(t)
 	_, pids := b.start(t)
 	end := extend(t, w, 500*time.Millisecond)
-	if err := w.Disarm(deadline(t)); err != nil || w.Alive() {
+	if err := w.Disarm(deadline(t)); err != nil || w.process.Alive() {
 		t.Fatal("disarm:", err)
 	}
 	until(t, end+int64(100*time.Millisecond))
@@ -154,25 +162,9 @@ func TestDisarm(t *testing.T) {
 			t.Errorf("process %d is dead", pid)
 		}
 	}
-	if _, found, err := LastFence(b.config); found || err != nil {
+	if _, found, err := b.note(); found || err != nil {
 		t.Errorf("a note is left: %v", err)
 	}
-}
-
-func TestRevoke(t *testing.T) {
-	b := newBed(t)
-	w := b.ensure(t)
-	_, pids := b.start(t)
-	extend(t, w, time.Minute)
-	now := Now()
-	if err := w.Revoke(deadline(t)); err != nil {
-		t.Fatal(err)
-	}
-	killed(t, pids, now)
-	if err := w.Disarm(deadline(t)); err == nil {
-		t.Error("disarmed after its end")
-	}
-	ended(t, w)
 }
 
 func TestSignals(t *testing.T) {
@@ -181,7 +173,7 @@ func TestSignals(t *testing.T) {
 	_, pids := b.start(t)
 	end := extend(t, w, 600*time.Millisecond)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGPIPE} {
-		if err := syscall.Kill(w.PID(), sig); err != nil {
+		if err := syscall.Kill(w.process.PID, sig); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := w.Until(deadline(t)); err != nil || got != end {
@@ -191,7 +183,7 @@ func TestSignals(t *testing.T) {
 	killed(t, pids, end)
 	ended(t, w)
 	w = b.ensure(t)
-	if err := syscall.Kill(w.PID(), syscall.SIGTERM); err != nil {
+	if err := syscall.Kill(w.process.PID, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	ended(t, w) // without a lease it goes
@@ -209,7 +201,7 @@ func TestTwoEnsures(t *testing.T) {
 				return
 			}
 			defer w.Close()
-			pids[i] = w.PID()
+			pids[i] = w.process.PID
 		})
 	}
 	all.Wait()
@@ -229,8 +221,8 @@ func TestSucceed(t *testing.T) {
 	end := extend(t, w, 1500*time.Millisecond)
 	b.config.Cgroups = []string{"/nonexistent/cgroup.procs"}
 	next := b.ensure(t)
-	if next.PID() != w.PID() || !w.Alive() {
-		t.Errorf("pid %d became %d", w.PID(), next.PID())
+	if next.process.PID != w.process.PID || !w.process.Alive() {
+		t.Errorf("pid %d became %d", w.process.PID, next.process.PID)
 	}
 	if got, err := next.Until(deadline(t)); got != end || err != nil {
 		t.Errorf("lease until %d, want %d, %v", got, end, err)

@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent"
+	"kurabe/internal/agent/endpoint"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	"kurabe/internal/gateway"
@@ -187,7 +188,7 @@ func (h *farHost) switchOn() {
 	a := agent.New(agent.Config{
 		Host: h.id, Link: link, Homes: filepath.Join(h.link.dir, string(h.id), "instances"), Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: h.engine},
 		Usage: func(kurabe.InstanceID) (int64, error) { return 40 << 20, nil }, Log: log, Now: time.Now, Boottime: hostlink.Boottime, Leases: leases, Guards: h.guards,
-		OpenEndpoint: func(netip.AddrPort) (agent.Endpoint, error) { return farEndpoint{}, nil },
+		Endpoint: endpoint.Config{Open: func(netip.AddrPort) (endpoint.Endpoint, error) { return farEndpoint{}, nil }},
 	})
 	h.loops.Go(func() { _ = leases.Beat(ctx, link.Alive) })
 	h.loops.Go(func() { _ = a.Run(ctx) })
@@ -221,11 +222,11 @@ func (h *farHost) switchOff(servers []kurabe.InstanceID) {
 // farEndpoint is one that no client comes to.
 type farEndpoint struct{}
 
-// Follow implements agent.Endpoint.
+// Follow implements endpoint.Endpoint.
 func (farEndpoint) Follow(gateway.Route) error { return nil }
 
-// Close implements agent.Endpoint.
+// Close implements endpoint.Endpoint.
 func (farEndpoint) Close() error { return nil }
 
-// Leave implements agent.Endpoint.
+// Leave implements endpoint.Endpoint.
 func (farEndpoint) Leave() error { return nil }

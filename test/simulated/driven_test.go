@@ -79,18 +79,18 @@ func (d *driven) Fence(ctx context.Context, a kurabe.Assignment) error {
 	return d.Engine.Fence(ctx, a)
 }
 
-// endpoint leads clients to a writer that listens elsewhere.
-type endpoint struct {
+// heldEndpoint leads clients to a writer that listens elsewhere.
+type heldEndpoint struct {
 	h     *host
 	at    netip.AddrPort
 	route gateway.Route
 }
 
 // openEndpoint is how an agent holds one.
-func (h *host) openEndpoint(at netip.AddrPort) *endpoint {
+func (h *host) openEndpoint(at netip.AddrPort) *heldEndpoint {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := &endpoint{h: h, at: at}
+	e := &heldEndpoint{h: h, at: at}
 	if old := h.endpoints[at]; old != nil { // the kernel's way outlives an agent
 		e.route = gateway.Route{Epoch: 0}
 	}
@@ -98,8 +98,8 @@ func (h *host) openEndpoint(at netip.AddrPort) *endpoint {
 	return e
 }
 
-// Follow implements agent.Endpoint.
-func (e *endpoint) Follow(r gateway.Route) error {
+// Follow implements endpoint.Endpoint.
+func (e *heldEndpoint) Follow(r gateway.Route) error {
 	e.h.mu.Lock()
 	defer e.h.mu.Unlock()
 	if r.Epoch < e.route.Epoch {
@@ -109,8 +109,8 @@ func (e *endpoint) Follow(r gateway.Route) error {
 	return nil
 }
 
-// Close implements agent.Endpoint.
-func (e *endpoint) Close() error {
+// Close implements endpoint.Endpoint.
+func (e *heldEndpoint) Close() error {
 	e.h.mu.Lock()
 	defer e.h.mu.Unlock()
 	if e.h.endpoints[e.at] == e {
@@ -119,14 +119,14 @@ func (e *endpoint) Close() error {
 	return nil
 }
 
-// Leave implements agent.Endpoint: sessions that the kernel leads go on, and new ones are led.
-func (e *endpoint) Leave() error { return nil }
+// Leave implements endpoint.Endpoint: sessions that the kernel leads go on, and new ones are led.
+func (e *heldEndpoint) Leave() error { return nil }
 
 // readers is a reader endpoint that nobody comes to.
 type readers struct{}
 
-// Lead implements agent.ReaderEndpoint.
+// Lead implements endpoint.ReaderEndpoint.
 func (readers) Lead(gateway.Spread) {}
 
-// Close implements agent.ReaderEndpoint.
+// Close implements endpoint.ReaderEndpoint.
 func (readers) Close() error { return nil }

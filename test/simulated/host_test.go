@@ -14,6 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent"
+	"kurabe/internal/agent/endpoint"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	"kurabe/internal/hostlink"
@@ -38,7 +39,7 @@ type host struct {
 	disk      disk
 	spent     bool // the reserve of its disk is given up
 	held      map[netip.Addr]bool
-	endpoints map[netip.AddrPort]*endpoint
+	endpoints map[netip.AddrPort]*heldEndpoint
 	listens   map[kurabe.InstanceID]string // of each server, the address
 }
 
@@ -89,10 +90,12 @@ func (h *host) startAgent() {
 	leases := hostlink.NewLeases(h.boottime)
 	c := agent.Config{
 		Host: h.id, Link: l.link, Homes: h.homes, Log: log, Now: h.w.clockOf(string(h.id)), Boottime: h.boottime, Leases: leases, Guards: h.guards,
-		Usage: h.usage, Free: h.free, Addresses: h.addresses(),
-		Engines:      map[kurabe.EngineName]engine.Engine{kurabe.Postgres: &driven{h.engine, h, l}, kurabe.MariaDB: &driven{h.engine, h, l}},
-		OpenEndpoint: func(at netip.AddrPort) (agent.Endpoint, error) { return h.openEndpoint(at), nil },
-		OpenReaders:  func(netip.AddrPort) (agent.ReaderEndpoint, error) { return readers{}, nil },
+		Usage: h.usage, Free: h.free,
+		Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: &driven{h.engine, h, l}, kurabe.MariaDB: &driven{h.engine, h, l}},
+		Endpoint: endpoint.Config{
+			Network: h.addresses(), Open: func(at netip.AddrPort) (endpoint.Endpoint, error) { return h.openEndpoint(at), nil },
+			OpenReaders: func(netip.AddrPort) (endpoint.ReaderEndpoint, error) { return readers{}, nil },
+		},
 	}
 	a := agent.New(c)
 	l.loops.Go(func() {
@@ -154,7 +157,7 @@ func (h *host) powerOff() {
 	h.w.wire.change(func() { h.w.wire.still[string(h.id)] = true })
 	h.mu.Lock()
 	h.off, h.still = true, false
-	h.held, h.endpoints = map[netip.Addr]bool{}, map[netip.AddrPort]*endpoint{}
+	h.held, h.endpoints = map[netip.Addr]bool{}, map[netip.AddrPort]*heldEndpoint{}
 	h.mu.Unlock()
 	if h.agent != nil {
 		h.agent.open(true)
@@ -177,15 +180,15 @@ func (h *host) powerOn() {
 	h.startAgent()
 }
 
-// addresses is the host as agent.Addresses, nil of one whose addresses are all there.
-func (h *host) addresses() agent.Addresses {
+// addresses is the host as endpoint.Network, nil of one whose addresses are all there.
+func (h *host) addresses() endpoint.Network {
 	if len(h.w.hosts) == 1 {
 		return nil
 	}
 	return h
 }
 
-// Hold implements agent.Addresses.
+// Hold implements endpoint.Network.
 func (h *host) Hold(a netip.Addr) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,7 +196,7 @@ func (h *host) Hold(a netip.Addr) error {
 	return nil
 }
 
-// Drop implements agent.Addresses.
+// Drop implements endpoint.Network.
 func (h *host) Drop(a netip.Addr) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,14 +204,14 @@ func (h *host) Drop(a netip.Addr) error {
 	return nil
 }
 
-// Held implements agent.Addresses.
+// Held implements endpoint.Network.
 func (h *host) Held() ([]netip.Addr, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(h.held), netip.Addr.Compare), nil
 }
 
-// Announce implements agent.Addresses.
+// Announce implements endpoint.Network.
 func (h *host) Announce(a netip.Addr) error {
 	h.w.announce(a, h)
 	return nil

@@ -170,7 +170,7 @@ var (
 func (w *world) addHost(n int, e *fake.Engine, dir string) {
 	h := &host{
 		w: w, id: kurabe.HostID(fmt.Sprintf("host-%d", n+1)), homes: filepath.Join(dir, "instances"), engine: e, rate: 0.97 + 0.06*w.rand.Float64(),
-		booted: time.Now(), boot: 1, held: map[netip.Addr]bool{}, endpoints: map[netip.AddrPort]*endpoint{}, listens: map[kurabe.InstanceID]string{},
+		booted: time.Now(), boot: 1, held: map[netip.Addr]bool{}, endpoints: map[netip.AddrPort]*heldEndpoint{}, listens: map[kurabe.InstanceID]string{},
 	}
 	h.guards = h.newGuards(e)
 	e.Host, e.Boottime, e.Full = h.id, h.boottime, h.isFull

@@ -8,18 +8,15 @@ import (
 	"kurabe"
 	"kurabe/internal/api"
 	"kurabe/internal/aws/fault"
-	"kurabe/internal/aws/query"
+	"kurabe/internal/aws/shape"
 	"kurabe/internal/control"
 )
-
-// wire is the form of EC2's requests and answers.
-var wire = &query.Model{Service: "ec2", Version: "2016-11-15", Namespace: "http://ec2.amazonaws.com/doc/2016-11-15/", Flat: true}
 
 // API returns the service.
 func API(c *control.Control) api.Service {
 	s := service{c}
 	return api.Service{
-		Name: "ec2", Protocols: []api.Protocol{api.EC2{Query: api.Query{Model: wire}}},
+		Name: shape.EC2.Service, Protocols: []api.Protocol{api.EC2{Query: api.Query{Model: shape.EC2}}},
 		Ops: api.Table(
 			api.Read("DescribeAvailabilityZones", s.zones),
 			api.Read("DescribeRegions", s.regions),

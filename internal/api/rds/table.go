@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"kurabe/internal/api"
-	"kurabe/internal/aws/query"
+	"kurabe/internal/aws/shape"
 	"kurabe/internal/control"
 )
 
@@ -32,6 +32,6 @@ func (s *Service) ops() []row {
 // API returns the service as the dispatcher wants it.
 func (s *Service) API() api.Service {
 	return api.Service{
-		Name: query.RDS.Service, Protocols: []api.Protocol{api.Query{Model: query.RDS}}, Ops: api.Table(s.ops()...), Errors: errorCodes, NotOffered: whyNot,
+		Name: shape.RDS.Service, Protocols: []api.Protocol{api.Query{Model: shape.RDS}}, Ops: api.Table(s.ops()...), Errors: errorCodes, NotOffered: whyNot,
 	}
 }

@@ -3,7 +3,7 @@ package rds
 import (
 	"testing"
 
-	"kurabe/internal/aws/query"
+	"kurabe/internal/aws/shape"
 )
 
 // botocore's model has 164 actions; the SDK has 4 more, of capacity reservations.
@@ -12,7 +12,7 @@ const actionsOfRDS = 168
 // Each action either works or says why it does not, never both: a reason that
 // outlived its action's row would tell users a lie in docs/coverage.md.
 func TestEveryActionWorksOrHasAReason(t *testing.T) {
-	actions := query.RDS.Actions()
+	actions := shape.RDS.Actions()
 	if len(actions) != actionsOfRDS {
 		t.Errorf("%d actions, want %d", len(actions), actionsOfRDS)
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"kurabe/internal/api"
-	"kurabe/internal/aws/query"
+	"kurabe/internal/aws/shape"
 )
 
 // API returns the service.
 func API() api.Service {
 	return api.Service{
-		Name: query.STS.Service, Protocols: []api.Protocol{api.Query{Model: query.STS}},
+		Name: shape.STS.Service, Protocols: []api.Protocol{api.Query{Model: shape.STS}},
 		Ops: api.Table(api.Read("GetCallerIdentity", getCallerIdentity)),
 		NotOffered: func(string) string {
 			return "it issues no temporary credentials and has no roles"

@@ -2,7 +2,6 @@ package tagging
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"kurabe"
 	"kurabe/internal/api"
 	"kurabe/internal/aws/fault"
+	"kurabe/internal/aws/shape"
 	"kurabe/internal/control"
 )
 
@@ -29,7 +29,7 @@ const (
 func API(c *control.Control) api.Service {
 	s := service{c}
 	return api.Service{
-		Name: "tagging", Protocols: []api.Protocol{api.JSON{Target: "ResourceGroupsTaggingAPI_20170126", Version: "1.1"}},
+		Name: shape.Tagging.Service, Protocols: []api.Protocol{api.JSON{Target: "ResourceGroupsTaggingAPI_20170126", Version: "1.1", Model: shape.Tagging}},
 		Ops: api.Table(
 			api.Read("GetResources", s.getResources),
 			api.Read("GetTagKeys", s.getTagKeys),
@@ -196,27 +196,14 @@ type untagResourcesInput struct {
 }
 
 type changedOutput struct {
-	FailedResourcesMap failures
+	FailedResourcesMap map[string]failure // by ARN
 }
 
 // failure is a resource that was not changed, and why.
 type failure struct {
-	ARN          string `json:"-"`
 	StatusCode   int
 	ErrorCode    string
 	ErrorMessage string
-}
-
-// failures is a map by ARN on the wire, and a list here: ARNs are translated in lists.
-type failures []failure
-
-// MarshalJSON implements json.Marshaler.
-func (f failures) MarshalJSON() ([]byte, error) {
-	wire := map[string]failure{}
-	for _, one := range f {
-		wire[one.ARN] = one
-	}
-	return json.Marshal(wire)
 }
 
 func (s service) tagResources(ctx context.Context, in *tagResourcesInput) (*changedOutput, error) {
@@ -243,7 +230,7 @@ func change(arns []string, edit func(arn string) error) (*changedOutput, error) 
 	if len(arns) < 1 || len(arns) > maxChanged {
 		return nil, invalid("ResourceARNList has 1 to %d members.", maxChanged)
 	}
-	out := &changedOutput{}
+	out := &changedOutput{map[string]failure{}}
 	for _, arn := range arns {
 		err := edit(arn)
 		var e *kurabe.Error
@@ -252,9 +239,7 @@ func change(arns []string, edit func(arn string) error) (*changedOutput, error) 
 		case !errors.As(err, &e) || ours(e.Code):
 			return nil, err
 		default:
-			out.FailedResourcesMap = append(out.FailedResourcesMap, failure{
-				arn, http.StatusBadRequest, "InvalidParameterException", strings.TrimSpace(e.Message),
-			})
+			out.FailedResourcesMap[arn] = failure{http.StatusBadRequest, "InvalidParameterException", strings.TrimSpace(e.Message)}
 		}
 	}
 	return out, nil

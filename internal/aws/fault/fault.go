@@ -20,5 +20,10 @@ func New(status int, code, format string, args ...any) *Fault {
 // Error implements error.
 func (f *Fault) Error() string { return f.Code + ": " + f.Message }
 
-// Sender says whether the client is to blame; SDKs retry what is not the sender's.
-func (f *Fault) Sender() bool { return f.Status < http.StatusInternalServerError }
+// Blame says whose mistake it is: SDKs retry what is not the sender's.
+func (f *Fault) Blame() string {
+	if f.Status < http.StatusInternalServerError {
+		return "Sender"
+	}
+	return "Receiver"
+}

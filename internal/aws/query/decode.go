@@ -5,23 +5,27 @@ import (
 	"strconv"
 
 	"kurabe/internal/aws/fault"
+	"kurabe/internal/aws/shape"
 )
+
+// decoder fills structs of one service.
+type decoder struct{ model *shape.Model }
 
 // Decode fills in, a pointer to one of the SDK's input structs, from the form.
 // It refuses malformed values and absent required members with a *fault.Fault.
 // What it has no place for stays in f.Unconsumed.
-func (m *Model) Decode(f *Form, in any) error {
-	return m.decodeStruct(&f.root, reflect.ValueOf(in).Elem())
+func Decode(m *shape.Model, f *Form, in any) error {
+	return decoder{m}.structure(&f.root, reflect.ValueOf(in).Elem())
 }
 
-func (m *Model) decodeStruct(n *node, v reflect.Value) error {
-	for _, f := range m.fieldsOf(v.Type()) {
-		if child := n.children[f.wire]; child != nil {
-			if err := m.decodeValue(child, v.Field(f.index), f.element); err != nil {
+func (d decoder) structure(n *node, v reflect.Value) error {
+	for _, f := range d.model.Fields(v.Type()) {
+		if child := n.children[f.Wire]; child != nil {
+			if err := d.value(child, v.Field(f.Index), f.Element); err != nil {
 				return err
 			}
 		}
-		if f.required && isAbsent(v.Field(f.index)) {
+		if f.Required && isAbsent(v.Field(f.Index)) {
 			return missing(n, f)
 		}
 	}
@@ -36,39 +40,39 @@ func isAbsent(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-func missing(n *node, f field) error {
-	name := f.wire
+func missing(n *node, f shape.Field) error {
+	name := f.Wire
 	if n.key != "" {
-		name = n.key + "." + f.wire
+		name = n.key + "." + f.Wire
 	}
 	return fault.New(400, "MissingParameter", "The request must contain the parameter %s.", name)
 }
 
-// decodeValue fills one member; element names the elements if it is a list.
-func (m *Model) decodeValue(n *node, v reflect.Value, element string) error {
+// value fills one member; element names the elements if it is a list.
+func (d decoder) value(n *node, v reflect.Value, element string) error {
 	switch {
 	case v.Kind() == reflect.Pointer:
 		target := reflect.New(v.Type().Elem())
-		if err := m.decodeValue(n, target.Elem(), element); err != nil {
+		if err := d.value(n, target.Elem(), element); err != nil {
 			return err
 		}
 		v.Set(target)
 		return nil
 	case v.Type() == timeType || v.Type() == blobType:
-		return m.decodeScalar(n, v)
+		return decodeScalar(n, v)
 	}
 	switch v.Kind() {
 	case reflect.Struct:
 		if err := noValue(n, "a structure"); err != nil {
 			return err
 		}
-		return m.decodeStruct(n, v)
+		return d.structure(n, v)
 	case reflect.Slice:
-		return m.decodeList(n, v, element)
+		return d.list(n, v, element)
 	case reflect.Map:
-		return m.decodeMap(n, v)
+		return d.entries(n, v)
 	default:
-		return m.decodeScalar(n, v)
+		return decodeScalar(n, v)
 	}
 }
 
@@ -82,17 +86,17 @@ func noValue(n *node, kind string) error {
 	return nil
 }
 
-func (m *Model) decodeList(n *node, v reflect.Value, element string) error {
+func (d decoder) list(n *node, v reflect.Value, element string) error {
 	if err := noValue(n, "a list"); err != nil {
 		return err
 	}
-	items, err := m.listItems(n, element)
+	items, err := d.items(n, element)
 	if err != nil {
 		return err
 	}
 	out := reflect.MakeSlice(v.Type(), len(items), len(items))
 	for i, item := range items {
-		if err := m.decodeValue(item, out.Index(i), defaultElement); err != nil {
+		if err := d.value(item, out.Index(i), shape.DefaultElement); err != nil {
 			return err
 		}
 	}
@@ -100,16 +104,16 @@ func (m *Model) decodeList(n *node, v reflect.Value, element string) error {
 	return nil
 }
 
-// listItems returns the elements X.<element>.1, X.<element>.2, …, or X.1, X.2, … of a flat
+// items returns the elements X.<element>.1, X.<element>.2, …, or X.1, X.2, … of a flat
 // model, in order. A gap is refused: it means that an element was lost on the way.
-func (m *Model) listItems(n *node, element string) ([]*node, error) {
-	if m.Flat {
+func (d decoder) items(n *node, element string) ([]*node, error) {
+	if d.model.Flat {
 		return numbered(n, n)
 	}
 	holder := n.children[element]
-	if plain := n.children[defaultElement]; plain != nil && plain != holder {
+	if plain := n.children[shape.DefaultElement]; plain != nil && plain != holder {
 		if holder != nil {
-			return nil, malformed("The list %s mixes the element names %s and %s.", n.key, element, defaultElement)
+			return nil, malformed("The list %s mixes the element names %s and %s.", n.key, element, shape.DefaultElement)
 		}
 		holder = plain
 	}
@@ -138,12 +142,12 @@ func numbered(n, holder *node) ([]*node, error) {
 	return items, nil
 }
 
-// decodeMap reads X.entry.N.key and X.entry.N.value.
-func (m *Model) decodeMap(n *node, v reflect.Value) error {
+// entries reads X.entry.N.key and X.entry.N.value.
+func (d decoder) entries(n *node, v reflect.Value) error {
 	if err := noValue(n, "a map"); err != nil {
 		return err
 	}
-	entries, err := m.listItems(n, "entry")
+	entries, err := d.items(n, "entry")
 	if err != nil {
 		return err
 	}
@@ -155,7 +159,7 @@ func (m *Model) decodeMap(n *node, v reflect.Value) error {
 			if child == nil {
 				return malformed("The map entry %s has no %s.", entry.key, name)
 			}
-			if err := m.decodeValue(child, target, defaultElement); err != nil {
+			if err := d.value(child, target, shape.DefaultElement); err != nil {
 				return err
 			}
 		}

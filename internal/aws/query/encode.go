@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kurabe/internal/aws/fault"
+	"kurabe/internal/aws/shape"
 )
 
 // ContentType is the media type of every reply.
@@ -18,10 +19,10 @@ const ContentType = "text/xml"
 // EncodeResult writes the reply to an action. out is a pointer to the SDK's
 // output struct. Absent members are omitted, except that a list at the top of
 // the result is written empty: clients index into it without asking.
-func (m *Model) EncodeResult(action, requestID string, out any) []byte {
+func EncodeResult(m *shape.Model, action, requestID string, out any) []byte {
 	w := &writer{model: m}
 	fmt.Fprintf(&w.buf, `<%sResponse xmlns="%s">`, action, m.Namespace)
-	if m.actions[action] {
+	if m.HasResult(action) {
 		w.open(action + "Result")
 		if v := reflect.ValueOf(out); v.Kind() == reflect.Pointer && !v.IsNil() {
 			w.structure(v.Elem(), true)
@@ -37,19 +38,15 @@ func (m *Model) EncodeResult(action, requestID string, out any) []byte {
 
 // EncodeFault writes the reply to a request that failed. m may be nil when the
 // request did not even name a service.
-func (m *Model) EncodeFault(f *fault.Fault, requestID string) []byte {
+func EncodeFault(m *shape.Model, f *fault.Fault, requestID string) []byte {
 	w := &writer{model: m}
 	if m != nil {
 		fmt.Fprintf(&w.buf, `<ErrorResponse xmlns="%s">`, m.Namespace)
 	} else {
 		w.open("ErrorResponse")
 	}
-	blame := "Receiver"
-	if f.Sender() {
-		blame = "Sender"
-	}
 	w.open("Error")
-	w.text("Type", blame)
+	w.text("Type", f.Blame())
 	w.text("Code", f.Code)
 	w.text("Message", f.Message)
 	w.close("Error")
@@ -61,7 +58,7 @@ func (m *Model) EncodeFault(f *fault.Fault, requestID string) []byte {
 // writer builds one document. Writing to its buffer cannot fail.
 type writer struct {
 	buf   bytes.Buffer
-	model *Model
+	model *shape.Model
 }
 
 func (w *writer) open(name string)  { w.buf.WriteString("<" + name + ">") }
@@ -74,13 +71,13 @@ func (w *writer) text(name, value string) {
 }
 
 func (w *writer) structure(v reflect.Value, top bool) {
-	for _, f := range w.model.fieldsOf(v.Type()) {
-		member := v.Field(f.index)
-		if top && member.Kind() == reflect.Slice && member.IsNil() {
-			w.text(f.wire, "")
+	for _, f := range w.model.Fields(v.Type()) {
+		member := v.Field(f.Index)
+		if top && member.Kind() == reflect.Slice && member.Type() != blobType && member.IsNil() {
+			w.text(f.Wire, "")
 			continue
 		}
-		w.value(f.wire, f.element, member)
+		w.value(f.Wire, f.Element, member)
 	}
 }
 
@@ -98,7 +95,7 @@ func (w *writer) value(name, element string, v reflect.Value) {
 		return
 	}
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return
 		}
@@ -128,17 +125,21 @@ func (w *writer) list(name, element string, v reflect.Value) {
 	}
 	w.open(name)
 	for i := range v.Len() {
-		item := v.Index(i)
-		if item.Kind() == reflect.String { // an empty string is still an element
-			w.text(element, item.String())
-			continue
-		}
-		w.value(element, defaultElement, item)
+		w.item(element, v.Index(i))
 	}
 	w.close(name)
 }
 
-// entries writes a map of strings in the order of its keys.
+// item writes an element of a list or map: an empty string is one, too.
+func (w *writer) item(name string, v reflect.Value) {
+	if v.Kind() == reflect.String {
+		w.text(name, v.String())
+		return
+	}
+	w.value(name, shape.DefaultElement, v)
+}
+
+// entries writes a map in the order of its keys.
 func (w *writer) entries(name string, v reflect.Value) {
 	if v.IsNil() {
 		return
@@ -149,7 +150,7 @@ func (w *writer) entries(name string, v reflect.Value) {
 	for _, key := range keys {
 		w.open("entry")
 		w.text("key", key.String())
-		w.text("value", v.MapIndex(key).String())
+		w.item("value", v.MapIndex(key))
 		w.close("entry")
 	}
 	w.close(name)

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"kurabe/internal/aws/fault"
+	"kurabe/internal/aws/shape"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -28,16 +29,16 @@ func TestEncodeGolden(t *testing.T) {
 		name string
 		got  []byte
 	}{
-		{"create-instance", RDS.EncodeResult("CreateDBInstance", requestID, &rds.CreateDBInstanceOutput{DBInstance: goldenInstance()})},
-		{"describe-nothing", RDS.EncodeResult("DescribeDBInstances", requestID, &rds.DescribeDBInstancesOutput{})},
-		{"no-output", RDS.EncodeResult("DescribeDBInstances", requestID, (*rds.DescribeDBInstancesOutput)(nil))},
-		{"no-result", RDS.EncodeResult("AddTagsToResource", requestID, &rds.AddTagsToResourceOutput{})},
-		{"empty-result", RDS.EncodeResult("DeregisterDBProxyTargets", requestID, &rds.DeregisterDBProxyTargetsOutput{})},
-		{"map", RDS.EncodeResult("CreateIntegration", requestID, &rds.CreateIntegrationOutput{
+		{"create-instance", EncodeResult(shape.RDS, "CreateDBInstance", requestID, &rds.CreateDBInstanceOutput{DBInstance: goldenInstance()})},
+		{"describe-nothing", EncodeResult(shape.RDS, "DescribeDBInstances", requestID, &rds.DescribeDBInstancesOutput{})},
+		{"no-output", EncodeResult(shape.RDS, "DescribeDBInstances", requestID, (*rds.DescribeDBInstancesOutput)(nil))},
+		{"no-result", EncodeResult(shape.RDS, "AddTagsToResource", requestID, &rds.AddTagsToResourceOutput{})},
+		{"empty-result", EncodeResult(shape.RDS, "DeregisterDBProxyTargets", requestID, &rds.DeregisterDBProxyTargetsOutput{})},
+		{"map", EncodeResult(shape.RDS, "CreateIntegration", requestID, &rds.CreateIntegrationOutput{
 			AdditionalEncryptionContext: map[string]string{"b": "<2>", "a": "1"}})},
-		{"sts", STS.EncodeResult("GetCallerIdentity", requestID, &sts.GetCallerIdentityOutput{Account: aws.String("000000000000")})},
-		{"sender-fault", RDS.EncodeFault(fault.New(404, "DBInstanceNotFound", "DBInstance <a&b> not found."), requestID)},
-		{"receiver-fault", (*Model)(nil).EncodeFault(fault.New(500, "InternalFailure", "x"), requestID)},
+		{"sts", EncodeResult(shape.STS, "GetCallerIdentity", requestID, &sts.GetCallerIdentityOutput{Account: aws.String("000000000000")})},
+		{"sender-fault", EncodeFault(shape.RDS, fault.New(404, "DBInstanceNotFound", "DBInstance <a&b> not found."), requestID)},
+		{"receiver-fault", EncodeFault(nil, fault.New(500, "InternalFailure", "x"), requestID)},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

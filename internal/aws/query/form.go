@@ -5,7 +5,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"kurabe/internal/aws/fault"
+	"kurabe/internal/aws/shape"
 )
 
 // Bounds of one request. The largest real one, ModifyOptionGroup with every
@@ -54,11 +56,11 @@ func Parse(texts ...string) (*Form, error) {
 func (f *Form) add(pair string) error {
 	rawKey, rawValue, _ := strings.Cut(pair, "=")
 	key, err := url.QueryUnescape(rawKey)
-	if err != nil || key == "" || len(key) > MaxKeyBytes || !isText(key) {
+	if err != nil || key == "" || len(key) > MaxKeyBytes || !shape.IsText(key) {
 		return malformed("A parameter name of the request is not well formed.")
 	}
 	value, err := url.QueryUnescape(rawValue)
-	if err != nil || !isText(value) {
+	if err != nil || !shape.IsText(value) {
 		return malformed("The value of parameter %s is not well formed text.", key)
 	}
 	if strings.Count(key, ".") >= MaxDepth {
@@ -89,19 +91,6 @@ func (n *node) child(segment, key string) *node {
 		n.children[segment] = c
 	}
 	return c
-}
-
-// isText says whether XML can carry s, so that what is stored reads back the same.
-func isText(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
-			return false
-		}
-	}
-	return true
 }
 
 // Take returns a parameter at the top of the form and counts it as consumed.
@@ -138,4 +127,8 @@ func (f *Form) Unconsumed() []string {
 	}
 	walk(&f.root)
 	return out
+}
+
+func malformed(format string, args ...any) *fault.Fault {
+	return fault.New(400, "MalformedInput", format, args...)
 }

@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
 )
 
@@ -113,8 +116,8 @@ func find(t *testing.T, where, text string, secrets []string) {
 func dump(t *testing.T, b *enginetest.Bed, table string) string {
 	t.Helper()
 	var text strings.Builder
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-		rows, err := a.query(t.Context(), "SELECT * FROM "+table)
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+		rows, err := a.Query(t.Context(), "SELECT * FROM "+table)
 		fmt.Fprint(&text, rows)
 		return err
 	})
@@ -167,8 +170,8 @@ func TestGuard(t *testing.T) {
 		out, err := proc.Run(t.Context(), proc.Tool{
 			Name: "stranger", Argv: []string{"/usr/bin/perl", "-MIO::Socket::UNIX", "-e",
 				`$SIG{PIPE} = "IGNORE"; $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "no: $!"; print $s pack("NA*", 8, "SELECT 1"); $s->flush; print read($s, $x, 4) || 0`,
-				filepath.Join(b.Home().RunDir(), adminSocketName)},
-			Env: toolEnv(), Dir: "/", User: b.Account(),
+				filepath.Join(b.Home().RunDir(), guard.SocketName)},
+			Env: conf.ToolEnv(), Dir: "/", User: b.Account(),
 		})
 		if err != nil || strings.TrimSpace(string(out)) == "4" {
 			t.Errorf("the guard answers the engine's own user: %q, %v", out, err)
@@ -177,11 +180,11 @@ func TestGuard(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// A session that says nothing does not hold up the shutdown.
-	idle, err := openAdmin(ctx, b.Instance())
+	idle, err := guard.Open(ctx, b.Instance())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer idle.close()
+	defer idle.Close()
 	process := b.Process(t)
 	begin := time.Now()
 	if err := process.Signal(15); err != nil {
@@ -193,7 +196,7 @@ func TestGuard(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("the shutdown took %v", took)
 	}
-	schema := filepath.Join(b.Home().DataDir(), systemSchema)
+	schema := filepath.Join(b.Home().DataDir(), conf.SystemSchema)
 	if err := errors.Join(os.Chmod(schema, 0o700), os.Remove(filepath.Join(schema, "db.TRG"))); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +206,7 @@ func TestGuard(t *testing.T) {
 	if err == nil {
 		t.Fatal("the server ran without a guard and ended well")
 	}
-	text, _ := os.ReadFile(filepath.Join(b.Home().LogDir(), errorLog))
+	text, _ := os.ReadFile(filepath.Join(b.Home().LogDir(), conf.ErrorLog))
 	if _, reason := b.Driver.StartFailure(string(text)); !strings.Contains(reason, "the guard is missing from mysql/db.TRG") {
 		t.Errorf("reason: %s", reason)
 	}
@@ -219,11 +222,11 @@ func TestRotateLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old, err := os.ReadFile(filepath.Join(b.Home().LogDir(), errorLog+".2026-11-21.04"))
+	old, err := os.ReadFile(filepath.Join(b.Home().LogDir(), conf.ErrorLog+".2026-11-21.04"))
 	if err != nil || !bytes.Contains(old, []byte("ready for connections")) {
 		t.Errorf("the finished log: %s, %v", old, err)
 	}
-	if _, err := os.Stat(filepath.Join(b.Home().LogDir(), errorLog)); err != nil {
+	if _, err := os.Stat(filepath.Join(b.Home().LogDir(), conf.ErrorLog)); err != nil {
 		t.Errorf("the new log: %v", err)
 	}
 }
@@ -242,7 +245,7 @@ func TestOldTLS(t *testing.T) {
 // handshake asks for TLS as a client does: the server's greeting is read, and a
 // short answer with the TLS flag sent.
 func handshake(b *enginetest.Bed, version uint16) error {
-	conn, err := net.DialTimeout("tcp", endpoint(b.Instance()), time.Second)
+	conn, err := net.DialTimeout("tcp", door.Endpoint(b.Instance()), time.Second)
 	if err != nil {
 		return err
 	}

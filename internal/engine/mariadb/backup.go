@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -104,11 +107,11 @@ func (d *Driver) copyByTool(ctx context.Context, i engine.Instance, r engine.Cop
 func findTool(i engine.Instance) (string, error) {
 	prefix := filepath.Dir(i.Version.BinDir)
 	for _, dir := range []string{"bin", "sbin"} {
-		if path := filepath.Join(prefix, dir, toolName); exists(path) {
+		if path := filepath.Join(prefix, dir, toolName); conf.Exists(path) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("a snapshot of a running MariaDB needs the program %s, which is not installed beside %s", toolName, serverPath(i.Version.BinDir))
+	return "", fmt.Errorf("a snapshot of a running MariaDB needs the program %s, which is not installed beside %s", toolName, conf.ServerPath(i.Version.BinDir))
 }
 
 // CopyStopped implements engine.Copier. The binary log stays out, but for what the
@@ -118,15 +121,15 @@ func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.Co
 	if err := d.AwaitWrites(ctx, i); err != nil {
 		return copied, fmt.Errorf("wait for what the server has written: %w", err)
 	}
-	t, err := readTail(i.Home.DataDir())
+	t, err := binlog.ReadTail(i.Home.DataDir())
 	if err != nil {
 		return copied, fmt.Errorf("read where the binary log ends: %w", err)
 	}
-	if i.Log && t.end.Offset > 0 {
-		copied.Position = t.end
+	if i.Log && t.End.Offset > 0 {
+		copied.Position = t.End
 	}
 	files, cloned, err := volume.Transfer(ctx, i.Home.DataDir(), r.Dir, volume.TransferOptions{
-		Skip: func(rel string) bool { return leftOut(rel) || t.past(rel) }, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
+		Skip: func(rel string) bool { return leftOut(rel) || t.Past(rel) }, BytesPerSecondMax: r.BytesPerSecondMax, Progress: r.Progress,
 	})
 	copied.Files, copied.Method = files, engine.Method(cloned)
 	return copied, err
@@ -136,7 +139,7 @@ func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.Co
 // files, of the server and of statements that a crash cut off.
 func leftOut(rel string) bool {
 	base := filepath.Base(rel)
-	return filepath.Dir(rel) == tempDir || base == "ibtmp1" || base == "ddl_recovery-backup.log" || strings.HasSuffix(base, ".pid")
+	return filepath.Dir(rel) == conf.TempDir || base == "ibtmp1" || base == "ddl_recovery-backup.log" || strings.HasSuffix(base, ".pid")
 }
 
 // Seal implements engine.Copier: no tool of the engine's reads sums.
@@ -158,7 +161,7 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 	if err := w.guard(dataDir); err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
-	temp := filepath.Join(dataDir, tempDir)
+	temp := filepath.Join(dataDir, conf.TempDir)
 	if err := volume.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("adopt: %w", err)
 	}
@@ -168,11 +171,11 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 // guard writes the triggers of the system schema into a data folder, which the server's
 // plugin closes when it starts.
 func (w *workshop) guard(dataDir string) error {
-	system := filepath.Join(dataDir, systemSchema)
+	system := filepath.Join(dataDir, conf.SystemSchema)
 	if err := volume.Chmod(system, 0o700); err != nil {
 		return err
 	}
-	for name, text := range triggerFiles() {
+	for name, text := range guard.TriggerFiles() {
 		path := filepath.Join(system, name)
 		if err := w.write(path, text); err != nil {
 			return err
@@ -184,7 +187,7 @@ func (w *workshop) guard(dataDir string) error {
 // Welcome implements engine.Copier: the account that the snapshot was taken with is
 // in it, like all others.
 func (d *Driver) Welcome(ctx context.Context, i engine.Instance) error {
-	return withAdmin(ctx, i, func(a *admin) error { return dropLeftCopiers(ctx, a) })
+	return guard.With(ctx, i, func(a *guard.Session) error { return dropLeftCopiers(ctx, a) })
 }
 
 // SweepCopy implements engine.Copier.
@@ -192,7 +195,7 @@ func (d *Driver) SweepCopy(ctx context.Context, i engine.Instance) error {
 	if err := boundLog(ctx, i); err != nil && !errors.Is(err, engine.ErrNotReady) {
 		return err
 	}
-	if !exists(i.Home.CopyDir()) {
+	if !conf.Exists(i.Home.CopyDir()) {
 		return nil
 	}
 	release, err := proc.Hold(filepath.Join(i.Home.CopyDir(), copyLock))
@@ -208,7 +211,7 @@ func (d *Driver) SweepCopy(ctx context.Context, i engine.Instance) error {
 	if err := endTool(ctx, i.Home.CopyDir()); err != nil {
 		return err
 	}
-	err = withAdmin(ctx, i, func(a *admin) error { return dropLeftCopiers(ctx, a) })
+	err = guard.With(ctx, i, func(a *guard.Session) error { return dropLeftCopiers(ctx, a) })
 	if errors.Is(err, engine.ErrNotReady) {
 		return volume.RemoveTree(i.Home.CopyDir(), filepath.Join(i.Home.CopyDir(), copyData))
 	}

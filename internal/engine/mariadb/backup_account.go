@@ -9,6 +9,10 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/logkey"
 )
 
@@ -23,26 +27,26 @@ var copierForm = regexp.MustCompile(`^` + copierPrefix + `[0-9a-f]{32}$`)
 // (decision 62).
 const copierRights = "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR"
 
-func makeCopier(ctx context.Context, a *admin, name string, password logkey.Secret) error {
+func makeCopier(ctx context.Context, a *guard.Session, name string, password logkey.Secret) error {
 	verifier, err := Verifier(password)
 	if err != nil {
 		return err
 	}
-	return a.execAll(ctx,
-		"CREATE USER "+account(name)+" IDENTIFIED VIA "+nativePlugin+" USING "+quoteLiteral(verifier)+" REQUIRE SSL",
-		"GRANT "+copierRights+" ON *.* TO "+account(name),
+	return a.ExecAll(ctx,
+		"CREATE USER "+sqltext.Account(name)+" IDENTIFIED VIA "+nativePlugin+" USING "+sqltext.Literal(verifier)+" REQUIRE SSL",
+		"GRANT "+copierRights+" ON *.* TO "+sqltext.Account(name),
 	)
 }
 
 // dropCopier also ends its sessions: dropping an account does not, and the server
 // would stay in a backup stage as long as one lives.
-func dropCopier(ctx context.Context, a *admin, name string) error {
-	return a.execAll(ctx, "KILL HARD CONNECTION USER "+account(name), "DROP USER IF EXISTS "+account(name))
+func dropCopier(ctx context.Context, a *guard.Session, name string) error {
+	return a.ExecAll(ctx, "KILL HARD CONNECTION USER "+sqltext.Account(name), "DROP USER IF EXISTS "+sqltext.Account(name))
 }
 
 // dropLeftCopiers looks for the forms of our own names only.
-func dropLeftCopiers(ctx context.Context, a *admin) error {
-	rows, err := a.query(ctx, "SELECT User FROM mysql.global_priv WHERE User LIKE "+quoteLiteral(likeEscapes.Replace(copierPrefix)+"%"))
+func dropLeftCopiers(ctx context.Context, a *guard.Session) error {
+	rows, err := a.Query(ctx, "SELECT User FROM mysql.global_priv WHERE User LIKE "+sqltext.Literal(sqltext.LikeEscapes.Replace(copierPrefix)+"%"))
 	if err != nil {
 		return err
 	}
@@ -65,24 +69,24 @@ func toolSettings(i engine.Instance, name string, password logkey.Secret, bytesP
 		threads = 1 // keeps any rate that is set, and leaves the processors to clients
 	}
 	seen := i.Seen()
-	host, port, _ := net.SplitHostPort(endpoint(i))
-	options := []option{
-		{"user", name},
-		{"password", password.Reveal()},
-		{"protocol", "tcp"},
-		{"host", host},
-		{"port", port},
-		{"ssl_ca", filepath.Join(seen.TLSDir(), "ca.pem")},
-		{"ssl_verify_server_cert", "1"},
-		{"datadir", seen.DataDir()},
-		{"plugin_dir", "/nonexistent"},
-		{"parallel", strconv.Itoa(threads)},
+	host, port, _ := net.SplitHostPort(door.Endpoint(i))
+	options := []conf.Option{
+		{Name: "user", Value: name},
+		{Name: "password", Value: password.Reveal()},
+		{Name: "protocol", Value: "tcp"},
+		{Name: "host", Value: host},
+		{Name: "port", Value: port},
+		{Name: "ssl_ca", Value: filepath.Join(seen.TLSDir(), "ca.pem")},
+		{Name: "ssl_verify_server_cert", Value: "1"},
+		{Name: "datadir", Value: seen.DataDir()},
+		{Name: "plugin_dir", Value: "/nonexistent"},
+		{Name: "parallel", Value: strconv.Itoa(threads)},
 		// How often the log is looked at, in ms. Commits wait for the last look, which ends
 		// the copy: with the default of a second for all of it, with 50 for 75 to 100 ms,
 		// with 5 for 30 to 50.
-		{"log_copy_interval", "5"},
+		{Name: "log_copy_interval", Value: "5"},
 		// A client that holds LOCK TABLES would otherwise be waited for without end.
-		{"ftwrl_wait_timeout", "20"},
+		{Name: "ftwrl_wait_timeout", Value: "20"},
 	}
 	var b strings.Builder
 	b.WriteString("[mariadb-backup]\n")

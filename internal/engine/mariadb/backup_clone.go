@@ -12,6 +12,8 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -49,7 +51,7 @@ type cloning struct {
 	takenAt  time.Time
 	position kurabe.LogPosition
 	frozen   proc.Frozen
-	shows    gtid // of a follower: the newest transaction in it
+	shows    binlog.GTID // of a follower: the newest transaction in it
 	// applied and markedAt are of one whose writer is on another host: how far it says to be in the
 	// writer's log, and the time of the marker in it.
 	applied  kurabe.LogPosition
@@ -95,7 +97,7 @@ func (c *cloning) of(ctx context.Context, r engine.CopyRequest) (*cloning, []vol
 
 // notCloned is left out: the binary log too, as nothing of a commit is in it alone.
 func notCloned(rel string) bool {
-	return leftOut(rel) || strings.HasPrefix(rel, binlogName+".")
+	return leftOut(rel) || strings.HasPrefix(rel, binlog.BaseName+".")
 }
 
 // atLeast compares a version as 10.11.19 or 10.11.19-1; one that cannot be read is too
@@ -126,7 +128,7 @@ func (c *cloning) run(ctx context.Context, r engine.CopyRequest) ([]volume.File,
 		if try == cloneTries || !passes(err) || ctx.Err() != nil {
 			return nil, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := guard.Pause(ctx, wait); err != nil {
 			return nil, err
 		}
 		wait *= 2

@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // cloneBed is a serving instance on a file system that clones.
@@ -220,7 +221,7 @@ func soundTables(t *testing.T, n *enginetest.Bed) {
 		t.Errorf("only %d tables", len(tables))
 	}
 	for _, table := range tables {
-		for _, row := range looking(t, n, "CHECK TABLE "+quoteName(table[0])+"."+quoteName(table[1])+" EXTENDED") {
+		for _, row := range looking(t, n, "CHECK TABLE "+sqltext.Name(table[0])+"."+sqltext.Name(table[1])+" EXTENDED") {
 			if kind := strings.ToLower(row[2]); kind != "note" && row[3] != "OK" {
 				t.Errorf("%v", row)
 			}

@@ -10,6 +10,10 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // followed is the writer of a follower that is copied: on this host, or on another one, where
@@ -27,7 +31,7 @@ func askedWriter(i engine.Instance, here *engine.Instance) (*followed, error) {
 	if here != nil {
 		return &followed{here: here}, nil
 	}
-	db, err := sourcePool(i, filepath.Join(i.Home.TLSDir(), authorityFile))
+	db, err := door.SourcePool(i, filepath.Join(i.Home.TLSDir(), door.AuthorityFile))
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +48,9 @@ func (w *followed) close() {
 func (w *followed) isFar() bool { return w != nil && w.here == nil }
 
 // newest is the newest transaction that the writer has written.
-func (w *followed) newest(ctx context.Context) (g gtid, err error) {
+func (w *followed) newest(ctx context.Context) (g binlog.GTID, err error) {
 	if !w.isFar() {
-		err = withAdmin(ctx, *w.here, func(a *admin) (err error) {
+		err = guard.With(ctx, *w.here, func(a *guard.Session) (err error) {
 			g, err = ownNewest(ctx, a)
 			return err
 		})
@@ -71,11 +75,11 @@ func (w *followed) ask(ctx context.Context, statement string) (string, error) {
 // behind is the place right behind a transaction in the writer's log. That of another host
 // cannot be read here: the follower says where it has applied that log to, and the writer which
 // transaction it has there.
-func (w *followed) behind(ctx context.Context, want gtid, said kurabe.LogPosition) (kurabe.LogPosition, error) {
+func (w *followed) behind(ctx context.Context, want binlog.GTID, said kurabe.LogPosition) (kurabe.LogPosition, error) {
 	if !w.isFar() {
 		return behind(ctx, w.here.Home.DataDir(), want)
 	}
-	text, err := w.ask(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", quoteLiteral(said.File), said.Offset))
+	text, err := w.ask(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", sqltext.Literal(said.File), said.Offset))
 	if err != nil {
 		return said, fmt.Errorf("ask the writer what its log has at %s: %w", said, err)
 	}
@@ -102,16 +106,16 @@ func (c *cloning) mark(ctx context.Context) error {
 const noteMost = time.Second
 
 // noteApplied asks a follower at rest where it is in its writer's log, and for its marker.
-func (c *cloning) noteApplied(ctx context.Context, a *admin) error {
+func (c *cloning) noteApplied(ctx context.Context, a *guard.Session) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, noteMost, fmt.Errorf("it does not note that it has applied %s", c.shows))
 	defer cancel()
 	for {
 		have, err := applied(ctx, a)
-		if err == nil && uint64(have) >= c.shows.seq {
+		if err == nil && uint64(have) >= c.shows.Seq {
 			break
 		}
 		if err == nil {
-			err = pause(ctx, applyPoll)
+			err = guard.Pause(ctx, applyPoll)
 		}
 		if err != nil {
 			return errors.Join(err, context.Cause(ctx))
@@ -125,7 +129,7 @@ func (c *cloning) noteApplied(ctx context.Context, a *admin) error {
 		return errors.New("it follows nobody any more")
 	}
 	c.applied = kurabe.LogPosition{File: s.appliedFile, Offset: s.appliedAt}
-	rows, err := a.query(ctx, markerSQL)
+	rows, err := a.Query(ctx, markerSQL)
 	if err != nil || len(rows) != 1 {
 		return err // it has none yet
 	}

@@ -12,6 +12,9 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -50,7 +53,7 @@ func (d *Driver) CopyFollower(ctx context.Context, writer *engine.Instance, i en
 // notClonedOfFollower is left out of the copy of one: what it has received is applied, and whom
 // it follows is nothing to the copy.
 func notClonedOfFollower(rel string) bool {
-	return notCloned(rel) || strings.HasPrefix(rel, relayLogName) || rel == followFile || slices.Contains(replicationFiles, rel)
+	return notCloned(rel) || strings.HasPrefix(rel, binlog.RelayLogName) || rel == followFile || slices.Contains(replicationFiles, rel)
 }
 
 // followerSeconds is how long a follower may take to end what it applies: nobody waits for it
@@ -71,7 +74,7 @@ func (c *cloning) holdFollower(ctx context.Context) (*stage, error) {
 	if err := c.awaitWriter(ctx); err != nil {
 		return nil, err
 	}
-	a, err := openAdmin(ctx, c.i)
+	a, err := guard.Open(ctx, c.i)
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +89,10 @@ func (c *cloning) holdFollower(ctx context.Context) (*stage, error) {
 // to receive, and to answer.
 func (c *cloning) rest(ctx context.Context, s *stage) error {
 	seconds := followerSeconds
-	if reads(c.i) {
+	if role.Reads(c.i) {
 		seconds = readerSeconds
 	}
-	err := s.admin.execAll(ctx,
+	err := s.admin.ExecAll(ctx,
 		fmt.Sprintf("SET SESSION lock_wait_timeout = %d, max_statement_time = %d", seconds, seconds),
 		"FLUSH TABLES WITH READ LOCK", "SET SESSION max_statement_time = 0")
 	if err != nil {
@@ -106,7 +109,7 @@ func (c *cloning) rest(ctx context.Context, s *stage) error {
 			return err
 		}
 	}
-	rows, err := s.admin.query(ctx, "SHOW ENGINE INNODB STATUS")
+	rows, err := s.admin.Query(ctx, "SHOW ENGINE INNODB STATUS")
 	switch {
 	case err != nil:
 		return err
@@ -128,13 +131,13 @@ func (c *cloning) awaitWriter(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, caughtUpMost, fmt.Errorf("it has not applied transaction %s within %s", want, caughtUpMost))
 	defer cancel()
-	err = withAdmin(limited, c.i, func(a *admin) error {
+	err = guard.With(limited, c.i, func(a *guard.Session) error {
 		for {
 			have, err := applied(limited, a)
-			if err != nil || uint64(have) >= want.seq {
+			if err != nil || uint64(have) >= want.Seq {
 				return err
 			}
-			if err := pause(limited, applyPoll); err != nil {
+			if err := guard.Pause(limited, applyPoll); err != nil {
 				return err
 			}
 		}
@@ -148,22 +151,22 @@ func (c *cloning) awaitWriter(ctx context.Context) error {
 
 // ownNewest is the newest transaction in a server's own log. A follower's has all that it has
 // applied, and its note of how far it is follows a commit a little later.
-func ownNewest(ctx context.Context, a *admin) (gtid, error) {
-	rows, err := a.query(ctx, newestSQL)
+func ownNewest(ctx context.Context, a *guard.Session) (binlog.GTID, error) {
+	rows, err := a.Query(ctx, newestSQL)
 	if err != nil {
-		return gtid{}, err
+		return binlog.GTID{}, err
 	}
 	return parseNewest(rows[0][0])
 }
 
 const newestSQL = "SELECT @@GLOBAL.gtid_binlog_pos"
 
-func parseNewest(text string) (gtid, error) {
-	list, err := parseGTIDs(text)
+func parseNewest(text string) (binlog.GTID, error) {
+	list, err := binlog.ParseGTIDs(text)
 	if err != nil {
-		return gtid{}, err
+		return binlog.GTID{}, err
 	}
-	g, ok := newest(list)
+	g, ok := binlog.Newest(list)
 	if !ok {
 		return g, errors.New("its binary log has no transaction yet")
 	}
@@ -171,7 +174,7 @@ func parseNewest(text string) (gtid, error) {
 }
 
 // behind is the place right behind a transaction in the log of a server.
-func behind(ctx context.Context, dir string, want gtid) (kurabe.LogPosition, error) {
+func behind(ctx context.Context, dir string, want binlog.GTID) (kurabe.LogPosition, error) {
 	at, err := findBehind(ctx, dir, want)
 	if err != nil {
 		return at, fmt.Errorf("find transaction %s in the writer's log: %w", want, err)
@@ -179,13 +182,13 @@ func behind(ctx context.Context, dir string, want gtid) (kurabe.LogPosition, err
 	return at, nil
 }
 
-func findBehind(ctx context.Context, dir string, want gtid) (at kurabe.LogPosition, err error) {
+func findBehind(ctx context.Context, dir string, want binlog.GTID) (at kurabe.LogPosition, err error) {
 	root, err := volume.OpenRoot(dir)
 	if err != nil {
 		return at, err
 	}
 	defer root.Close()
-	names, err := binlogs(dir)
+	names, err := binlog.List(dir)
 	if err != nil {
 		return at, err
 	}
@@ -194,10 +197,10 @@ func findBehind(ctx context.Context, dir string, want gtid) (at kurabe.LogPositi
 		switch {
 		case err != nil:
 			return at, fmt.Errorf("%s: %w", filepath.Base(name), err)
-		case found && p.newest != want:
-			return at, fmt.Errorf("%s has %s in its place", name, p.newest)
+		case found && p.Newest != want:
+			return at, fmt.Errorf("%s has %s in its place", name, p.Newest)
 		case found:
-			return p.at, nil
+			return p.At, nil
 		}
 	}
 	return at, engine.ErrLogGone
@@ -206,33 +209,33 @@ func findBehind(ctx context.Context, dir string, want gtid) (at kurabe.LogPositi
 // searchBinlog reads a file up to the end of a transaction, or of what it begins with if that is
 // the newest before it. It is not found in a file that begins behind it, or without a word of
 // what was before, as one does whose server died when it had made it.
-func searchBinlog(ctx context.Context, root *volume.Root, name string, want gtid) (place, bool, error) {
-	p := place{at: kurabe.LogPosition{File: name}}
-	file, size, err := openBinlog(root, name)
+func searchBinlog(ctx context.Context, root *volume.Root, name string, want binlog.GTID) (binlog.Place, bool, error) {
+	p := binlog.Place{At: kurabe.LogPosition{File: name}}
+	file, size, err := binlog.Open(root, name)
 	if err != nil {
 		return p, false, err
 	}
 	defer file.Close()
-	r := &eventReader{source: file, until: size, copyTo: io.Discard}
+	r := &binlog.Reader{Source: file, Until: size, CopyTo: io.Discard}
 	first := true
-	for err = r.readMagic(); err == nil; {
+	for err = r.ReadMagic(); err == nil; {
 		if ctx.Err() != nil {
 			return p, false, context.Cause(ctx)
 		}
-		var e event
-		if e, err = r.next(); err != nil {
+		var e binlog.Event
+		if e, err = r.Next(); err != nil {
 			break
 		}
-		p.add(e)
-		if !p.known || p.within() {
+		p.Add(e)
+		if !p.Known || p.Within() {
 			continue
 		}
-		if p.newest.seq >= want.seq {
-			return p, !first || p.newest == want, nil
+		if p.Newest.Seq >= want.Seq {
+			return p, !first || p.Newest == want, nil
 		}
 		first = false
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, errTorn) {
+	if errors.Is(err, io.EOF) || errors.Is(err, binlog.ErrTorn) {
 		err = nil
 	}
 	return p, false, err

@@ -11,6 +11,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 // takeStandby takes a snapshot of the follower, as one that commits wait for.
@@ -46,7 +47,7 @@ func TestSnapshotOfAStandby(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if name := e.Name(); name == followFile || binlogNumber(name) > 0 || strings.HasPrefix(name, relayLogName) || strings.HasSuffix(name, "master.info") || name == "relay-log.info" {
+			if name := e.Name(); name == followFile || binlog.FileNumber(name) > 0 || strings.HasPrefix(name, binlog.RelayLogName) || strings.HasSuffix(name, "master.info") || name == "relay-log.info" {
 				t.Errorf("%s is in the copy", name)
 			}
 		}

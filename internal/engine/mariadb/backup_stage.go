@@ -9,6 +9,8 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 // stage is a server in which nothing commits: InnoDB works on, every other engine's
 // tables are closed, no DDL goes on. It ends with its session, so also with us.
 type stage struct {
-	admin    *admin
+	admin    *guard.Session
 	takenAt  time.Time          // everything acknowledged before is in the files
 	position kurabe.LogPosition // of the binary log, zero of a server that writes none
 	ends     string             // the statement that does
@@ -39,7 +41,7 @@ type stage struct {
 // openStage takes the server there. Clients wait for it as long as they do for the
 // tool's own copy, and less than two seconds if somebody is in the way.
 func openStage(ctx context.Context, i engine.Instance) (*stage, error) {
-	a, err := openAdmin(ctx, i)
+	a, err := guard.Open(ctx, i)
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +54,10 @@ func openStage(ctx context.Context, i engine.Instance) (*stage, error) {
 
 func (s *stage) enter(ctx context.Context) error {
 	// The first two close tables that nobody uses, and let everybody work.
-	if err := s.admin.execAll(ctx, "BACKUP STAGE START", "BACKUP STAGE FLUSH"); err != nil {
+	if err := s.admin.ExecAll(ctx, "BACKUP STAGE START", "BACKUP STAGE FLUSH"); err != nil {
 		return fmt.Errorf("begin a backup stage: %w", err)
 	}
-	err := s.admin.execAll(ctx,
+	err := s.admin.ExecAll(ctx,
 		fmt.Sprintf("SET SESSION lock_wait_timeout = %d, max_statement_time = %g", stageLock, stageSeconds),
 		"BACKUP STAGE BLOCK_DDL", "BACKUP STAGE BLOCK_COMMIT", "SET SESSION max_statement_time = 0")
 	if err != nil {
@@ -78,7 +80,7 @@ func (s *stage) enter(ctx context.Context) error {
 // we die meanwhile, commits are safer than they were meant to be until the next reload.
 func (s *stage) flush(ctx context.Context) (err error) {
 	const setting = "@@GLOBAL.innodb_flush_log_at_trx_commit"
-	rows, err := s.admin.query(ctx, "SELECT "+setting)
+	rows, err := s.admin.Query(ctx, "SELECT "+setting)
 	if err != nil {
 		return err
 	}
@@ -87,12 +89,12 @@ func (s *stage) flush(ctx context.Context) (err error) {
 		return err
 	}
 	if usual := rows[0][0]; usual == "0" || usual == "2" {
-		if err := s.admin.exec(ctx, "SET "+setting+" = 1"); err != nil {
+		if err := s.admin.Exec(ctx, "SET "+setting+" = 1"); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, s.admin.exec(ctx, "SET "+setting+" = "+usual)) }()
+		defer func() { err = errors.Join(err, s.admin.Exec(ctx, "SET "+setting+" = "+usual)) }()
 	}
-	if err := s.admin.exec(ctx, "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"); err != nil {
+	if err := s.admin.Exec(ctx, "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS"); err != nil {
 		return err
 	}
 	have, err := s.lsn(ctx, "Innodb_lsn_flushed")
@@ -103,7 +105,7 @@ func (s *stage) flush(ctx context.Context) (err error) {
 }
 
 func (s *stage) lsn(ctx context.Context, name string) (uint64, error) {
-	rows, err := s.admin.query(ctx, "SHOW GLOBAL STATUS LIKE "+quoteLiteral(name))
+	rows, err := s.admin.Query(ctx, "SHOW GLOBAL STATUS LIKE "+sqltext.Literal(name))
 	if err != nil {
 		return 0, err
 	}
@@ -117,7 +119,7 @@ func (s *stage) lsn(ctx context.Context, name string) (uint64, error) {
 // MASTER STATUS leaves a row without content in a session of the service's, which the
 // server stumbles over (10.11.19).
 func (s *stage) logPosition(ctx context.Context) (kurabe.LogPosition, error) {
-	rows, err := s.admin.query(ctx, "SELECT @@GLOBAL.log_bin")
+	rows, err := s.admin.Query(ctx, "SELECT @@GLOBAL.log_bin")
 	if err != nil || rows[0][0] != "1" {
 		return kurabe.LogPosition{}, err
 	}
@@ -129,12 +131,12 @@ func (s *stage) logPosition(ctx context.Context) (kurabe.LogPosition, error) {
 func (s *stage) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stageEnd)
 	defer cancel()
-	err := s.admin.exec(ctx, s.ends)
-	return errors.Join(err, s.admin.close())
+	err := s.admin.Exec(ctx, s.ends)
+	return errors.Join(err, s.admin.Close())
 }
 
 // inTheWay says of an error that clients have kept the server busy.
 func inTheWay(err error) bool {
-	var said *serverError
+	var said *guard.Error
 	return errors.As(err, &said) && (said.Number == errLockWait || said.Number == errStatementTimeout)
 }

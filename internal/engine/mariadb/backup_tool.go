@@ -14,6 +14,10 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -47,7 +51,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 	if i.User != nil {
 		uid, gid = i.User.UID, i.User.GID
 	}
-	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + randomHex()}
+	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + door.RandomHex()}
 	// The engine's user may pass through and write where we do not: it could otherwise
 	// put links there.
 	if err := volume.EnsureDir(w.dir, 0o750, os.Getuid(), gid); err != nil {
@@ -57,7 +61,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 	if w.release, err = proc.Hold(w.path(copyLock)); err != nil {
 		return nil, err
 	}
-	password := logkey.Secret(randomHex())
+	password := logkey.Secret(door.RandomHex())
 	options := w.path(toolOptions)
 	err = errors.Join(
 		volume.EnsureDir(w.path(copyData), 0o700, os.Getuid(), os.Getgid()),
@@ -68,7 +72,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 		err = volume.Give(options, volume.Owner{UID: uid, GID: gid})
 	}
 	if err == nil {
-		err = withAdmin(ctx, i, func(a *admin) error { return makeCopier(ctx, a, w.name, password) })
+		err = guard.With(ctx, i, func(a *guard.Session) error { return makeCopier(ctx, a, w.name, password) })
 	}
 	if err != nil {
 		w.close()
@@ -84,7 +88,7 @@ func (w *copyShop) path(name string) string { return filepath.Join(w.dir, name) 
 func (w *copyShop) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), copyCleanup)
 	defer cancel()
-	err := withAdmin(ctx, w.i, func(a *admin) error { return dropCopier(ctx, a, w.name) })
+	err := guard.With(ctx, w.i, func(a *guard.Session) error { return dropCopier(ctx, a, w.name) })
 	w.release()
 	if err != nil {
 		_ = volume.RemoveTree(w.dir, w.path(copyData))
@@ -110,7 +114,7 @@ func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest
 	defer said.Close()
 	stream := startStreaming(files)
 	run := proc.Tool{
-		Name: toolName + " " + w.i.Name, Env: toolEnv(), Dir: w.dir, User: w.i.User,
+		Name: toolName + " " + w.i.Name, Env: conf.ToolEnv(), Dir: w.dir, User: w.i.User,
 		Argv: []string{tool, "--defaults-file=" + filepath.Join(w.seen, toolOptions), "--backup", "--stream=xbstream",
 			"--target-dir=" + filepath.Join(w.seen, copyTemp), "--tmpdir=" + filepath.Join(w.seen, copyTemp)},
 		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile, Stdout: stream.pipe, Stderr: said,
@@ -158,7 +162,7 @@ func moment(log string, otherwise time.Time) time.Time {
 // prepare makes the copy one that a server starts on at once.
 func (w *copyShop) prepare(ctx context.Context, tool string, bytesPerSecondMax int64) error {
 	run := proc.Tool{
-		Name: toolName + " --prepare", Env: toolEnv(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
+		Name: toolName + " --prepare", Env: conf.ToolEnv(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
 		// Recorded: one that outlived us would fill the folder while it is removed.
 		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord),
 		Argv: []string{tool, "--no-defaults", "--prepare", "--use-memory=" + prepareMemory, "--target-dir=" + filepath.Join(w.seen, copyData)},
@@ -191,7 +195,7 @@ func (w *copyShop) position() (kurabe.LogPosition, error) {
 		if len(fields) < 2 {
 			return kurabe.LogPosition{}, fmt.Errorf("%s: no position", name)
 		}
-		return parsePosition(fields[0], fields[1])
+		return binlog.ParsePosition(fields[0], fields[1])
 	}
 	return kurabe.LogPosition{}, nil
 }

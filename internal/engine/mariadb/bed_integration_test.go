@@ -15,6 +15,8 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // guardPath is where `make build` puts the plugin.
@@ -50,7 +52,7 @@ func setup(t *testing.T, root string) enginetest.Setup {
 func open(l enginetest.Login) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.DBName = l.User, l.Password.Reveal(), l.Database
-	config.Net, config.Addr, config.Logger = "tcp", endpoint(engine.Instance{Assignment: kurabe.Assignment{Address: l.Address, Port: l.Port}}), silent{}
+	config.Net, config.Addr, config.Logger = "tcp", door.Endpoint(engine.Instance{Assignment: kurabe.Assignment{Address: l.Address, Port: l.Port}}), door.Silent{}
 	config.AllowAllFiles = true
 	if l.CAFile != "" {
 		verified, err := tlsFor(engine.Instance{Assignment: kurabe.Assignment{Address: l.Address}}, l.CAFile)
@@ -107,9 +109,9 @@ func first(ctx context.Context, conn *sql.Conn, statement string) (string, error
 func inside(t *testing.T, b *enginetest.Bed, statements ...string) [][]string {
 	t.Helper()
 	var rows [][]string
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) (err error) {
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) (err error) {
 		for _, s := range statements {
-			if rows, err = a.query(t.Context(), s); err != nil {
+			if rows, err = a.Query(t.Context(), s); err != nil {
 				return fmt.Errorf("%s: %w", s, err)
 			}
 		}

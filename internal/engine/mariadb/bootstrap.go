@@ -5,16 +5,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-)
 
-const systemSchema = "mysql"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
+)
 
 // The scripts that mariadb-install-db runs, but for the one that makes root and
 // the one that makes a schema for everybody.
-const systemTables = "mysql_system_tables.sql"
-
 var scripts = []string{
-	systemTables, "mysql_performance_tables.sql", "fill_help_tables.sql", "maria_add_gis_sp_bootstrap.sql", "mysql_sys_schema.sql",
+	conf.SystemTables, "mysql_performance_tables.sql", "fill_help_tables.sql", "maria_add_gis_sp_bootstrap.sql", "mysql_sys_schema.sql",
 }
 
 // systemSQL makes the system schemas of a server that has no account but
@@ -22,7 +21,7 @@ var scripts = []string{
 // them and cannot log in.
 func systemSQL(share string) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE DATABASE %s;\nUSE %s;\n", systemSchema, systemSchema)
+	fmt.Fprintf(&b, "CREATE DATABASE %s;\nUSE %s;\n", conf.SystemSchema, conf.SystemSchema)
 	for _, name := range scripts {
 		text, err := os.ReadFile(filepath.Join(share, name))
 		if err != nil {
@@ -36,12 +35,12 @@ DELETE FROM mysql.proxies_priv;
 DROP DATABASE IF EXISTS test;
 `)
 	b.WriteString(probeTableSQL + ";\n")
-	for _, p := range procedures {
-		b.WriteString(p.sql() + ";\n")
+	for _, p := range guard.Procedures {
+		b.WriteString(p.SQL() + ";\n")
 	}
 	b.WriteString(timeZoneSQL(zoneDir))
 	// The triggers run with its rights, and a trigger needs one on its table; so
 	// do the procedures.
-	b.WriteString("FLUSH PRIVILEGES;\n" + ownerGrant + ";\n")
+	b.WriteString("FLUSH PRIVILEGES;\n" + guard.OwnerGrant + ";\n")
 	return b.String(), nil
 }

@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // traps are what a user can lay in a schema of its own: each leaves a row in trap.proof that says
@@ -29,13 +33,13 @@ var traps = []string{
 func TestProbeSpringsNoTrap(t *testing.T) {
 	enginetest.OnceIsEnough(t)
 	b := enginetest.Serving(t, setup(t, enginetest.Reachable(t)))
-	p := probe{name: probePrefix + randomHex()}
+	p := probe{name: conf.ProbePrefix + door.RandomHex()}
 	for _, s := range append(append(traps, p.before()...), p.write()[0],
-		"CREATE TRIGGER "+quoteName(p.name)+".fired BEFORE INSERT ON "+p.table()+" FOR EACH ROW INSERT INTO trap.proof VALUES ('probe', USER(), CURRENT_USER())") {
+		"CREATE TRIGGER "+sqltext.Name(p.name)+".fired BEFORE INSERT ON "+p.table()+" FOR EACH ROW INSERT INTO trap.proof VALUES ('probe', USER(), CURRENT_USER())") {
 		b.MustQuery(t, s)
 	}
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error { return a.execAll(t.Context(), p.write()[1:]...) })
-	if said := new(serverError); !errors.As(err, &said) || said.Number != guardSays {
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error { return a.ExecAll(t.Context(), p.write()[1:]...) })
+	if said := new(guard.Error); !errors.As(err, &said) || said.Number != guardSays {
 		t.Errorf("the write of a probe: %v", err)
 	}
 	if got := b.MustQuery(t, "SELECT IFNULL(GROUP_CONCAT(what, ' as ', rights), '') FROM trap.proof"); got != "" {
@@ -62,9 +66,9 @@ func TestServiceTouchesNothingOfUsers(t *testing.T) {
 		"UPDATE mysql.rds_probe, trap.bait SET mysql.rds_probe.word = 'x'", "CHECK TABLE trap.bait", "TRUNCATE trap.bait", "PREPARE s FROM 'SELECT trap.d()'; EXECUTE s",
 		"EXECUTE IMMEDIATE 'CALL trap.p()'", "CREATE TABLE trap.made AS SELECT * FROM trap.bait",
 	} {
-		err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-			_, err := a.query(t.Context(), statement)
-			return errors.Join(err, a.exec(t.Context(), "SELECT 1")) // it goes on
+		err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+			_, err := a.Query(t.Context(), statement)
+			return errors.Join(err, a.Exec(t.Context(), "SELECT 1")) // it goes on
 		})
 		if err == nil && !strings.HasPrefix(statement, "CHECK") {
 			t.Errorf("the service may: %s", statement)

@@ -10,6 +10,9 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/volume"
 )
 
@@ -20,8 +23,8 @@ func layData(t *testing.T, dir string) {
 		"mysql/db.frm": "definition", "ib_buffer_pool": "1,2\n", followFile: "{}", "master.info": "33\n", "relay-log.info": "5\n",
 		"shop/ledger.ibd": "page", "mysql-error.log": "[Note]\n",
 	}
-	for name := range triggerFiles() {
-		files[filepath.Join(systemSchema, name)] = "old trigger"
+	for name := range guard.TriggerFiles() {
+		files[filepath.Join(conf.SystemSchema, name)] = "old trigger"
 	}
 	if err := os.Mkdir(filepath.Join(dir, privateDir), 0o700); err != nil {
 		t.Fatal(err)
@@ -39,8 +42,8 @@ func layLogs(t *testing.T, dir string) {
 	t.Helper()
 	layData(t, dir)
 	for _, number := range []int64{1, 2} {
-		text := logMagic + strings.Repeat("\x00", 100)
-		if err := os.WriteFile(filepath.Join(dir, binlogFile(number)), []byte(text), 0o600); err != nil {
+		text := binlog.Magic + strings.Repeat("\x00", 100)
+		if err := os.WriteFile(filepath.Join(dir, binlog.FileName(number)), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,8 +55,8 @@ func TestFolderOfATenant(t *testing.T) {
 	i := engine.Instance{User: user}
 	w := &workshop{user: user}
 	var triggers []string
-	for name := range triggerFiles() {
-		triggers = append(triggers, filepath.Join(systemSchema, name))
+	for name := range guard.TriggerFiles() {
+		triggers = append(triggers, filepath.Join(conf.SystemSchema, name))
 		break // They are written alike.
 	}
 	private := func(dir string) error {
@@ -66,11 +69,11 @@ func TestFolderOfATenant(t *testing.T) {
 	enginetest.RunFolderDeeds(t, layData, []enginetest.FolderDeed{
 		{
 			Name: "adopt", Do: func(dir string) error { return (&Driver{}).Adopt(i, dir) },
-			Places: append(triggers, systemSchema, "ib_buffer_pool", followFile, "master.info", tempDir),
+			Places: append(triggers, conf.SystemSchema, "ib_buffer_pool", followFile, "master.info", conf.TempDir),
 		},
-		{Name: "guard", Places: append(triggers, systemSchema), Do: w.guard},
-		{Name: "private server", Places: append(triggers, systemSchema, privateDir, tempDir, filepath.Join(privateDir, privateSettings)), Do: private},
-		{Name: "begin the log", Places: []string{binlogName + ".state", binlogFile(6)}, Do: func(dir string) error { return beginLog(dir, "0-1-5", 7, w) }},
+		{Name: "guard", Places: append(triggers, conf.SystemSchema), Do: w.guard},
+		{Name: "private server", Places: append(triggers, conf.SystemSchema, privateDir, conf.TempDir, filepath.Join(privateDir, privateSettings)), Do: private},
+		{Name: "begin the log", Places: []string{binlog.BaseName + ".state", binlog.FileName(6)}, Do: func(dir string) error { return beginLog(dir, "0-1-5", 7, w) }},
 		{Name: "follow", Places: []string{followFile}, Do: func(dir string) error { return errors.Join(writeFollowing(dir, following{}), removeFollowing(dir)) }},
 		{Name: "rotate", Places: []string{"mysql-error.log", "mysql-error.log.1"}, Do: func(dir string) error {
 			return rename(filepath.Join(dir, "mysql-error.log"), filepath.Join(dir, "mysql-error.log.1"))
@@ -79,16 +82,16 @@ func TestFolderOfATenant(t *testing.T) {
 		{Name: "claim", Places: []string{"shop", "shop/ledger.ibd"}, Do: func(dir string) error { _, err := volume.Claim(dir); return err }},
 		{Name: "hand over", Places: []string{"shop/ledger.ibd", relayFile(0), relayName + ".index"}, Do: func(dir string) error {
 			s := &privateServer{i: i, dir: dir, seen: dir}
-			return s.hand(replayPlan{files: []replayFile{{dir: filepath.Join(dir, "shop"), name: "ledger.ibd", cut: 2}}})
+			return s.hand(binlog.ReplayPlan{Files: []binlog.ReplayFile{{Dir: filepath.Join(dir, "shop"), Name: "ledger.ibd", Cut: 2}}})
 		}},
 	})
 	enginetest.RunFolderDeeds(t, layLogs, []enginetest.FolderDeed{
-		{Name: "mark the log", Places: []string{binlogFile(2)}, Do: markInUse},
-		{Name: "drop the log", Places: []string{binlogFile(1), binlogFile(2), binlogName + ".index"}, Do: func(dir string) error {
-			names, err := binlogs(dir)
+		{Name: "mark the log", Places: []string{binlog.FileName(2)}, Do: binlog.MarkInUse},
+		{Name: "drop the log", Places: []string{binlog.FileName(1), binlog.FileName(2), binlog.BaseName + ".index"}, Do: func(dir string) error {
+			names, err := binlog.List(dir)
 			return errors.Join(err, dropFiles(dir, names))
 		}},
-		{Name: "forget a place", Places: []string{binlogFile(1), binlogFile(2)}, Do: forgetPlace},
+		{Name: "forget a place", Places: []string{binlog.FileName(1), binlog.FileName(2)}, Do: forgetPlace},
 	})
 }
 

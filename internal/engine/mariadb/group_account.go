@@ -11,11 +11,13 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
-	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/logkey"
 	"kurabe/internal/volume"
 )
@@ -29,34 +31,34 @@ const (
 // Followers implements engine.Driver: an account for each follower, and one by which
 // this server's host looks at them. They are made by logged statements, so that all members
 // have the same ones: a user's statement that names one then does the same everywhere.
-// What a follower that is away has not received is bounded (logbound.go).
+// What a follower that is away has not received is bounded (binlog_bound.go).
 func (d *Driver) Followers(ctx context.Context, i engine.Instance) error {
 	if i.Role == nil {
 		return nil
 	}
-	err := withAdmin(ctx, i, func(a *admin) error {
+	err := guard.With(ctx, i, func(a *guard.Session) error {
 		statements, err := accountSQL(i)
 		if err != nil {
 			return err
 		}
-		if follows(i) {
+		if role.Follows(i) {
 			// What it logged itself its source would not have. Who follows it is cloned of it
 			// afterwards, and has the accounts by that; those of others are its source's.
-			return a.execAll(ctx, statements...)
+			return a.ExecAll(ctx, statements...)
 		}
 		left, err := leftAccounts(ctx, a, i)
 		if err != nil {
 			return err
 		}
 		for _, name := range left {
-			statements = append(statements, "DROP USER IF EXISTS "+account(name))
+			statements = append(statements, "DROP USER IF EXISTS "+sqltext.Account(name))
 		}
 		if len(statements) > 0 {
 			err = execLogged(ctx, a, i, statements...)
 		}
 		for _, name := range left {
 			// One that has come in already stays in without its account.
-			err = errors.Join(err, a.exec(ctx, "KILL HARD CONNECTION USER "+account(name)))
+			err = errors.Join(err, a.Exec(ctx, "KILL HARD CONNECTION USER "+sqltext.Account(name)))
 		}
 		return err
 	})
@@ -71,14 +73,14 @@ func accountSQL(i engine.Instance) ([]string, error) {
 	if len(i.Role.Followers) == 0 {
 		return nil, nil
 	}
-	issuer, err := issuerName(filepath.Join(i.Home.TLSDir(), authorityFile))
+	issuer, err := issuerName(filepath.Join(i.Home.TLSDir(), door.AuthorityFile))
 	if err != nil {
 		return nil, err
 	}
 	var statements []string
 	for _, id := range i.Role.Followers {
-		statements = append(statements, madeSQL(memberName(id),
-			" IDENTIFIED VIA "+nativePlugin+" USING '' REQUIRE SUBJECT "+quoteLiteral("/CN="+string(id))+" AND ISSUER "+quoteLiteral(issuer), memberRights)...)
+		statements = append(statements, madeSQL(role.MemberName(id),
+			" IDENTIFIED VIA "+nativePlugin+" USING '' REQUIRE SUBJECT "+sqltext.Literal("/CN="+string(id))+" AND ISSUER "+sqltext.Literal(issuer), memberRights)...)
 	}
 	password, err := keepLookPassword(i)
 	if err != nil {
@@ -88,12 +90,12 @@ func accountSQL(i engine.Instance) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(statements, madeSQL(lookName(i.Instance),
-		" IDENTIFIED VIA "+nativePlugin+" USING "+quoteLiteral(verifier)+" REQUIRE SSL", lookRights)...), nil
+	return append(statements, madeSQL(role.LookName(i.Instance),
+		" IDENTIFIED VIA "+nativePlugin+" USING "+sqltext.Literal(verifier)+" REQUIRE SSL", lookRights)...), nil
 }
 
 func madeSQL(name, how, rights string) []string {
-	who := account(name)
+	who := sqltext.Account(name)
 	// A group's default_password_lifetime is for users.
 	how += " ACCOUNT UNLOCK PASSWORD EXPIRE NEVER"
 	return []string{
@@ -104,21 +106,21 @@ func madeSQL(name, how, rights string) []string {
 }
 
 // leftAccounts are those of members that are none any more, and of a former writer.
-func leftAccounts(ctx context.Context, a *admin, i engine.Instance) ([]string, error) {
+func leftAccounts(ctx context.Context, a *guard.Session, i engine.Instance) ([]string, error) {
 	var wanted []string
 	for _, id := range i.Role.Followers {
-		wanted = append(wanted, memberName(id))
+		wanted = append(wanted, role.MemberName(id))
 	}
 	if len(i.Role.Followers) > 0 {
-		wanted = append(wanted, lookName(i.Instance))
+		wanted = append(wanted, role.LookName(i.Instance))
 	}
-	rows, err := a.query(ctx, "SELECT User FROM mysql.global_priv WHERE Host = '%' AND User LIKE 'rds%'")
+	rows, err := a.Query(ctx, "SELECT User FROM mysql.global_priv WHERE Host = '%' AND User LIKE 'rds%'")
 	if err != nil {
 		return nil, err
 	}
 	var left []string
 	for _, row := range rows {
-		if memberForm.MatchString(row[0]) && !slices.Contains(wanted, row[0]) {
+		if role.MemberForm.MatchString(row[0]) && !slices.Contains(wanted, row[0]) {
 			left = append(left, row[0])
 		}
 	}
@@ -142,7 +144,7 @@ func keepLookPassword(i engine.Instance) (logkey.Secret, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	password = logkey.Secret(randomHex())
+	password = logkey.Secret(door.RandomHex())
 	return password, volume.AtomicWrite(lookFile(i.Home), []byte(password.Reveal()+"\n"), 0o600)
 }
 
@@ -186,15 +188,4 @@ func onelineName(der []byte) (string, error) {
 		}
 	}
 	return b.String(), nil
-}
-
-// memberOf is the member of an instance that an account's name is of.
-func memberOf(owner kurabe.InstanceID, name string) (kurabe.InstanceID, bool) {
-	number, _, _ := strings.Cut(strings.TrimPrefix(name, memberPrefix), "_")
-	n, err := strconv.Atoi(number)
-	if err != nil || n < 1 {
-		return "", false
-	}
-	id := owner.Member(n)
-	return id, memberName(id) == name
 }

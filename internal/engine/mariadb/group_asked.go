@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 // askedQuery asks the guard when the host of a writer asked last whether the server follows, of
@@ -18,13 +20,13 @@ const askedQuery = `SHOW GLOBAL STATUS LIKE 'Kurabe\_guard\_asked'`
 // Another follower may have been asked later: of a cluster nothing is known, where one that leaves
 // is not named any more. Read replicas do not count, since their answers do not.
 func (d *Driver) LastWord(ctx context.Context, i engine.Instance) (at int64, err error) {
-	if i.Role == nil || i.ReaderAddress != "" || len(followersOf(i)) > 1 {
+	if i.Role == nil || i.ReaderAddress != "" || len(role.GroupFollowers(i)) > 1 {
 		return 0, nil
 	}
 	state, err := readFollowing(i.Home)
 	if err == nil && state == nil {
-		err = withAdmin(ctx, i, func(a *admin) error {
-			rows, err := a.query(ctx, askedQuery)
+		err = guard.With(ctx, i, func(a *guard.Session) error {
+			rows, err := a.Query(ctx, askedQuery)
 			if err != nil || len(rows) == 0 { // the guard is of an earlier service
 				return err
 			}

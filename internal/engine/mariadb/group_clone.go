@@ -11,6 +11,10 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
@@ -52,7 +56,7 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) er
 // transportTo: a server's folder is on its host from its first day to its last.
 func (d *Driver) transportTo(i engine.Instance, caFile string) transport {
 	source := localSource(i)
-	if !exists(source.Home.Dir) {
+	if !conf.Exists(source.Home.Dir) {
 		return networkCopy{i, caFile}
 	}
 	return localCopy{d, source}
@@ -85,7 +89,7 @@ func (d *Driver) makeClone(ctx context.Context, i engine.Instance, from transpor
 // does that has to take back what came after. An empty file takes the number before the
 // first one: the server goes on from there.
 func beginLog(dataDir, position string, first int64, w *workshop) error {
-	list, err := parseGTIDs(position)
+	list, err := binlog.ParseGTIDs(position)
 	if err != nil {
 		return err
 	}
@@ -93,7 +97,7 @@ func beginLog(dataDir, position string, first int64, w *workshop) error {
 	for _, g := range list {
 		b.WriteString(g.String() + "\n")
 	}
-	for name, text := range map[string]string{binlogName + ".state": b.String(), binlogFile(first - 1): ""} {
+	for name, text := range map[string]string{binlog.BaseName + ".state": b.String(), binlog.FileName(first - 1): ""} {
 		path := filepath.Join(dataDir, name)
 		if err := w.write(path, text); err != nil {
 			return err
@@ -105,7 +109,7 @@ func beginLog(dataDir, position string, first int64, w *workshop) error {
 // forgetPlace removes the file that took a number, once the server has begun its own log: it
 // does not know it, and would never purge it.
 func forgetPlace(dataDir string) error {
-	names, err := binlogs(dataDir)
+	names, err := binlog.List(dataDir)
 	if err != nil || len(names) < 2 {
 		return err
 	}
@@ -175,7 +179,7 @@ func localSource(i engine.Instance) engine.Instance {
 // copyTo implements transport. The copy is of one moment, and the source says how far its
 // binary log was at that moment (the tool's info file, or the instant of the cloning); from
 // that it reads the position itself. Until the copy follows, the log behind that place is
-// what the source keeps anyway (logbound.go).
+// what the source keeps anyway (binlog_bound.go).
 func (c localCopy) copyTo(ctx context.Context, dir string) (string, error) {
 	copied, err := c.driver.CopyRunning(ctx, c.source, engine.CopyRequest{Dir: dir})
 	if err != nil {
@@ -190,8 +194,8 @@ func gtidAt(ctx context.Context, source engine.Instance, at kurabe.LogPosition) 
 		return "", errors.New("the source writes no binary log; it must restart with one first")
 	}
 	var position string
-	err := withAdmin(ctx, source, func(a *admin) error {
-		rows, err := a.query(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", quoteLiteral(at.File), at.Offset))
+	err := guard.With(ctx, source, func(a *guard.Session) error {
+		rows, err := a.Query(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", sqltext.Literal(at.File), at.Offset))
 		if err == nil {
 			position = rows[0][0]
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 const (
@@ -28,7 +29,7 @@ func (d *Driver) EaseStop(ctx context.Context, i engine.Instance) error {
 			<-written
 		}
 	}()
-	return withAdmin(ctx, i, func(watch *admin) error {
+	return guard.With(ctx, i, func(watch *guard.Session) error {
 		for {
 			pages, err := unwritten(ctx, watch)
 			if err != nil || pages <= easyPages {
@@ -37,7 +38,7 @@ func (d *Driver) EaseStop(ctx context.Context, i engine.Instance) error {
 			if !begun {
 				begun = true
 				go func() {
-					written <- withAdmin(ctx, i, func(a *admin) error { return a.exec(ctx, "SET GLOBAL innodb_log_checkpoint_now = 1") })
+					written <- guard.With(ctx, i, func(a *guard.Session) error { return a.Exec(ctx, "SET GLOBAL innodb_log_checkpoint_now = 1") })
 				}()
 			}
 			select {
@@ -51,8 +52,8 @@ func (d *Driver) EaseStop(ctx context.Context, i engine.Instance) error {
 }
 
 // unwritten is how many changed pages of InnoDB are not in its files yet.
-func unwritten(ctx context.Context, a *admin) (int64, error) {
-	rows, err := a.query(ctx, `SHOW GLOBAL STATUS LIKE 'Innodb\_buffer\_pool\_pages\_dirty'`)
+func unwritten(ctx context.Context, a *guard.Session) (int64, error) {
+	rows, err := a.Query(ctx, `SHOW GLOBAL STATUS LIKE 'Innodb\_buffer\_pool\_pages\_dirty'`)
 	if err != nil {
 		return 0, err
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // TestEaseStop: a server that is about to stop has few pages to write, while others write, and
@@ -14,7 +16,7 @@ func TestEaseStop(t *testing.T) {
 	p := newPair(t)
 	p.writer.MustQuery(t, "CREATE TABLE large (id bigint AUTO_INCREMENT PRIMARY KEY, text char(200) NOT NULL)")
 	pages := func() (n int64) {
-		err := withAdmin(t.Context(), p.writer.Instance(), func(a *admin) (err error) {
+		err := guard.With(t.Context(), p.writer.Instance(), func(a *guard.Session) (err error) {
 			n, err = unwritten(t.Context(), a)
 			return err
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 // LogEnd implements engine.Driver: the number of the newest transaction in the binary log.
@@ -14,12 +15,12 @@ func (d *Driver) LogEnd(ctx context.Context, i engine.Instance) (int64, error) {
 	if err := d.AwaitWrites(ctx, i); err != nil {
 		return 0, fmt.Errorf("wait for what the server has written: %w", err)
 	}
-	last, found, err := lastLogged(i.Home.DataDir())
+	last, found, err := binlog.LastLogged(i.Home.DataDir())
 	if err != nil {
 		return 0, err
 	}
 	if !found {
 		return 0, errors.New("its binary log names no transaction")
 	}
-	return int64(last.seq), nil
+	return int64(last.Seq), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
@@ -73,7 +74,7 @@ const feedProtocol = "kurabe-feed-1"
 // feedTLS is what both ends demand of each other: the authority's signature, and the name
 // of the member.
 func feedTLS(address, caFile string, member kurabe.InstanceID) (*tls.Config, error) {
-	config, err := tlsTo(address, caFile)
+	config, err := door.TLSConfig(address, caFile)
 	if err != nil {
 		return nil, err
 	}

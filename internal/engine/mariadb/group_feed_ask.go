@@ -14,6 +14,9 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 // feedWait is how long a follower waits to be brought its copy before it says that nobody
@@ -90,7 +93,7 @@ func (c networkCopy) tls(source kurabe.InstanceID) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := tls.LoadX509KeyPair(filepath.Join(c.i.Home.TLSDir(), certificateFile), filepath.Join(c.i.Home.TLSDir(), keyFile))
+	own, err := tls.LoadX509KeyPair(filepath.Join(c.i.Home.TLSDir(), door.CertificateFile), filepath.Join(c.i.Home.TLSDir(), door.KeyFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of the server: %w", err)
 	}
@@ -166,7 +169,7 @@ func (d *feedDoor) turnedAway() string {
 // goes to the follower alone, which is known by its certificate. So who needs a copy says so,
 // and nothing about it is in anybody's orders.
 func ask(ctx context.Context, i engine.Instance, caFile string, where netip.AddrPort) error {
-	db, err := sourcePool(i, caFile)
+	db, err := door.SourcePool(i, caFile)
 	if err != nil {
 		return err
 	}
@@ -199,11 +202,11 @@ func askSQL(where netip.AddrPort) string {
 var askForm = regexp.MustCompile(`^DO 'kurabe: copy to ([0-9a-f.:\[\]]{3,60})', SLEEP\(`)
 
 // asks are those of the list of a server's sessions.
-func asks(i engine.Instance, list []thread) []engine.Ask {
+func asks(i engine.Instance, list []guard.Thread) []engine.Ask {
 	var found []engine.Ask
 	for _, t := range list {
-		m := askForm.FindStringSubmatch(t.text)
-		id, ours := followerOf(i, t.user)
+		m := askForm.FindStringSubmatch(t.Text)
+		id, ours := role.FollowerOf(i, t.User)
 		if m == nil || !ours {
 			continue
 		}

@@ -15,6 +15,10 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // farPair is a pair whose homes are on two hosts, as far as a driver can tell: neither is
@@ -62,9 +66,9 @@ func serve(t *testing.T, b *enginetest.Bed, feed func(ctx context.Context, a kur
 						h.errs = append(h.errs, err)
 					}
 					h.mu.Unlock()
-					_ = pause(ctx, (askSeconds+1)*time.Second) // as the agent's
+					_ = guard.Pause(ctx, (askSeconds+1)*time.Second) // as the agent's
 				}
-				_ = pause(ctx, 50*time.Millisecond)
+				_ = guard.Pause(ctx, 50*time.Millisecond)
 			}
 			if w != nil {
 				w.Close()
@@ -173,7 +177,7 @@ func TestGroupFarCut(t *testing.T) {
 			ctx, cancel := context.WithCancel(ctx)
 			var watched sync.WaitGroup
 			watched.Go(func() {
-				for !c.met() && pause(ctx, time.Millisecond) == nil {
+				for !c.met() && guard.Pause(ctx, time.Millisecond) == nil {
 				}
 				cancel()
 			})
@@ -222,9 +226,9 @@ func TestGroupFarRefused(t *testing.T) {
 	stranger.Role = &kurabe.Role{Epoch: 1, Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{p.follower.Want.Instance}}
 	h := serve(t, p.writer, func(ctx context.Context, _ kurabe.Assignment, to engine.Ask) error {
 		home := p.writer.Lifecycle.Home(stranger.Instance)
-		authority, err := os.ReadFile(filepath.Join(p.writer.Home().TLSDir(), authorityFile))
+		authority, err := os.ReadFile(filepath.Join(p.writer.Home().TLSDir(), door.AuthorityFile))
 		err = errors.Join(err, os.MkdirAll(home.TLSDir(), 0o755), os.MkdirAll(home.DataDir(), 0o755),
-			os.WriteFile(filepath.Join(home.TLSDir(), authorityFile), authority, 0o600))
+			os.WriteFile(filepath.Join(home.TLSDir(), door.AuthorityFile), authority, 0o600))
 		if err != nil {
 			return err
 		}
@@ -236,7 +240,7 @@ func TestGroupFarRefused(t *testing.T) {
 		t.Errorf("the stranger hears %v", err)
 	}
 
-	inside(t, p.writer, "DROP USER "+account(memberName(p.follower.Want.Instance)))
+	inside(t, p.writer, "DROP USER "+sqltext.Account(role.MemberName(p.follower.Want.Instance)))
 	demand("ask " + string(p.writer.Want.Instance) + " for a copy")
 	p.writer.Crash(t)
 	demand("ask " + string(p.writer.Want.Instance) + " for a copy")

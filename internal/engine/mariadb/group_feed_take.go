@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/volume"
 )
 
@@ -73,7 +74,7 @@ func (t *taking) take() (position string, failure error) {
 	if err := engine.NeedRoom(filepath.Dir(t.dir), size.Bytes); err != nil {
 		return "", err
 	}
-	if list, err := parseGTIDs(size.Position); err != nil || len(list) == 0 {
+	if list, err := binlog.ParseGTIDs(size.Position); err != nil || len(list) == 0 {
 		return "", errors.Join(fmt.Errorf("%w: its position is %q", errFeed, size.Position), err)
 	}
 	if err := volume.Mkdir(t.dir, 0o700); err != nil {

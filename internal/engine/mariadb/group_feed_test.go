@@ -19,6 +19,8 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/volume"
 )
 
@@ -212,17 +214,17 @@ func TestAsks(t *testing.T) {
 		user, text string
 		want       []engine.Ask
 	}{
-		"a member":             {memberName(standby), askSQL(at), []engine.Ask{{ID: standby, At: at}}},
-		"IPv6":                 {memberName(standby), askSQL(netip.MustParseAddrPort("[fd00::1]:3306")), []engine.Ask{{ID: standby, At: netip.MustParseAddrPort("[fd00::1]:3306")}}},
+		"a member":             {role.MemberName(standby), askSQL(at), []engine.Ask{{ID: standby, At: at}}},
+		"IPv6":                 {role.MemberName(standby), askSQL(netip.MustParseAddrPort("[fd00::1]:3306")), []engine.Ask{{ID: standby, At: netip.MustParseAddrPort("[fd00::1]:3306")}}},
 		"a user":               {"app", askSQL(at), nil},
-		"another statement":    {memberName(standby), "SELECT 1", nil},
-		"nothing":              {memberName(standby), "", nil},
-		"no address":           {memberName(standby), "DO 'kurabe: copy to 10.0.0:1', SLEEP(2)", nil},
-		"this machine's own":   {memberName(standby), askSQL(netip.MustParseAddrPort("127.0.0.1:2379")), nil},
-		"nowhere":              {memberName(standby), askSQL(netip.MustParseAddrPort("[::ffff:0.0.0.0]:22")), nil},
-		"one of another group": {memberName(kurabe.InstanceID("db-BBBBBBBBBBBBBBBBBBBBBBBBBB")), askSQL(at), nil},
+		"another statement":    {role.MemberName(standby), "SELECT 1", nil},
+		"nothing":              {role.MemberName(standby), "", nil},
+		"no address":           {role.MemberName(standby), "DO 'kurabe: copy to 10.0.0:1', SLEEP(2)", nil},
+		"this machine's own":   {role.MemberName(standby), askSQL(netip.MustParseAddrPort("127.0.0.1:2379")), nil},
+		"nowhere":              {role.MemberName(standby), askSQL(netip.MustParseAddrPort("[::ffff:0.0.0.0]:22")), nil},
+		"one of another group": {role.MemberName(kurabe.InstanceID("db-BBBBBBBBBBBBBBBBBBBBBBBBBB")), askSQL(at), nil},
 	} {
-		if got := asks(i, []thread{{"1", c.user, "Query", c.text}}); !reflect.DeepEqual(got, c.want) {
+		if got := asks(i, []guard.Thread{{ID: "1", User: c.user, Command: "Query", Text: c.text}}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -12,6 +12,12 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
@@ -22,7 +28,7 @@ const applyPoll = 10 * time.Millisecond
 
 // follow has a server follow the source of its assignment. What it has received it applies
 // first: it may have answered for that, and whoever it answered may be dead.
-func (d *Driver) follow(ctx context.Context, a *admin, i engine.Instance) error {
+func (d *Driver) follow(ctx context.Context, a *guard.Session, i engine.Instance) error {
 	if i.Role.Source == nil {
 		return errors.New("the assignment's role names no source to follow")
 	}
@@ -57,8 +63,8 @@ var errUnable = errors.New("the guard in this server cannot serve a group; the s
 var errNoFollower = errors.New("its data is not that of a follower")
 
 // begin is for data that has never followed: it says from where on.
-func begin(ctx context.Context, a *admin, i engine.Instance, position string) error {
-	if _, err := parseGTIDs(position); err != nil {
+func begin(ctx context.Context, a *guard.Session, i engine.Instance, position string) error {
+	if _, err := binlog.ParseGTIDs(position); err != nil {
 		return err
 	}
 	if err := shut(ctx, a, i); err != nil {
@@ -68,12 +74,12 @@ func begin(ctx context.Context, a *admin, i engine.Instance, position string) er
 	if err := dropLeftCopiers(ctx, a); err != nil {
 		return err
 	}
-	err := a.execAll(ctx, "STOP SLAVE", "RESET SLAVE ALL")
+	err := a.ExecAll(ctx, "STOP SLAVE", "RESET SLAVE ALL")
 	if err == nil {
 		err = setPosition(ctx, a, i, position)
 	}
 	if err == nil {
-		err = a.exec(ctx, changeSource(i))
+		err = a.Exec(ctx, changeSource(i))
 	}
 	if err != nil {
 		return fmt.Errorf("begin to follow at %s: %w", position, err)
@@ -98,11 +104,11 @@ const (
 // setPosition empties a table of the system schema, which makes its file anew, so the
 // folder is open meanwhile. No client is in a follower; a promotion closes it again if we
 // die here.
-func setPosition(ctx context.Context, a *admin, i engine.Instance, position string) error {
+func setPosition(ctx context.Context, a *guard.Session, i engine.Instance, position string) error {
 	if err := setSchema(i, schemaOpen); err != nil {
 		return err
 	}
-	err := a.exec(ctx, "SET GLOBAL gtid_slave_pos = "+quoteLiteral(position))
+	err := a.Exec(ctx, "SET GLOBAL gtid_slave_pos = "+sqltext.Literal(position))
 	return errors.Join(err, setSchema(i, schemaClosed))
 }
 
@@ -112,11 +118,11 @@ func setSchema(i engine.Instance, mode os.FileMode) error {
 		return err
 	}
 	defer root.Close()
-	return root.Chmod(systemSchema, mode)
+	return root.Chmod(conf.SystemSchema, mode)
 }
 
 // resume goes on, with the same source or another one.
-func resume(ctx context.Context, a *admin, i engine.Instance, state following) error {
+func resume(ctx context.Context, a *guard.Session, i engine.Instance, state following) error {
 	s, err := askSlave(ctx, a)
 	if err != nil {
 		return err
@@ -127,7 +133,7 @@ func resume(ctx context.Context, a *admin, i engine.Instance, state following) e
 	if err := settleReceived(ctx, a, i); err != nil {
 		return fmt.Errorf("apply what was received: %w", err)
 	}
-	if err := a.exec(ctx, changeSource(i)); err != nil {
+	if err := a.Exec(ctx, changeSource(i)); err != nil {
 		return fmt.Errorf("follow %s: %w", i.Role.Source.ID, err)
 	}
 	if state.Holds {
@@ -138,8 +144,8 @@ func resume(ctx context.Context, a *admin, i engine.Instance, state following) e
 	return startSlave(ctx, a)
 }
 
-func startSlave(ctx context.Context, a *admin) error {
-	if err := a.exec(ctx, "START SLAVE"); err != nil {
+func startSlave(ctx context.Context, a *guard.Session) error {
+	if err := a.Exec(ctx, "START SLAVE"); err != nil {
 		return fmt.Errorf("start to follow: %w", err)
 	}
 	return nil
@@ -151,21 +157,14 @@ func startSlave(ctx context.Context, a *admin) error {
 func changeSource(i engine.Instance) string {
 	tls, source := i.Seen().TLSDir(), i.Role.Source
 	words := []string{
-		"MASTER_HOST=" + quoteLiteral(source.Address), "MASTER_PORT=" + strconv.Itoa(source.Port),
-		"MASTER_USER=" + quoteLiteral(memberName(i.Instance)), "MASTER_PASSWORD=''",
-		"MASTER_SSL=1", "MASTER_SSL_VERIFY_SERVER_CERT=1", "MASTER_SSL_CA=" + quoteLiteral(filepath.Join(tls, authorityFile)),
-		"MASTER_SSL_CERT=" + quoteLiteral(filepath.Join(tls, certificateFile)), "MASTER_SSL_KEY=" + quoteLiteral(filepath.Join(tls, keyFile)),
-		"MASTER_CONNECT_RETRY=" + strconv.Itoa(retrySeconds), "MASTER_HEARTBEAT_PERIOD=" + heartbeatSeconds, "MASTER_USE_GTID=slave_pos",
+		"MASTER_HOST=" + sqltext.Literal(source.Address), "MASTER_PORT=" + strconv.Itoa(source.Port),
+		"MASTER_USER=" + sqltext.Literal(role.MemberName(i.Instance)), "MASTER_PASSWORD=''",
+		"MASTER_SSL=1", "MASTER_SSL_VERIFY_SERVER_CERT=1", "MASTER_SSL_CA=" + sqltext.Literal(filepath.Join(tls, door.AuthorityFile)),
+		"MASTER_SSL_CERT=" + sqltext.Literal(filepath.Join(tls, door.CertificateFile)), "MASTER_SSL_KEY=" + sqltext.Literal(filepath.Join(tls, door.KeyFile)),
+		"MASTER_CONNECT_RETRY=" + strconv.Itoa(conf.RetrySeconds), "MASTER_HEARTBEAT_PERIOD=" + conf.HeartbeatSeconds, "MASTER_USE_GTID=slave_pos",
 	}
 	return "CHANGE MASTER TO " + strings.Join(words, ", ")
 }
-
-// Files in Home.TLSDir.
-const (
-	keyFile         = "server.key"
-	certificateFile = "server.crt"
-	authorityFile   = "ca.pem"
-)
 
 // settleReceived returns when nothing more is received, and all that was is applied. A
 // transaction of which a part was received is not: nobody has answered for it.
@@ -174,7 +173,7 @@ const (
 // anew does not: it would throw away what it has received (start_slave_threads purges the
 // relay logs where positions are GTIDs), so it is told to read its files on. One that was told
 // that already has not come to their end for certain, and its threads know of no newest one.
-func settleReceived(ctx context.Context, a *admin, i engine.Instance) error {
+func settleReceived(ctx context.Context, a *guard.Session, i engine.Instance) error {
 	s, err := askSlave(ctx, a)
 	if err != nil || s == nil {
 		return err
@@ -188,10 +187,10 @@ func settleReceived(ctx context.Context, a *admin, i engine.Instance) error {
 		return failed
 	case lives:
 		if !s.applies {
-			err = a.exec(ctx, "START SLAVE SQL_THREAD")
+			err = a.Exec(ctx, "START SLAVE SQL_THREAD")
 		}
 		if err == nil {
-			err = a.exec(ctx, "STOP SLAVE IO_THREAD")
+			err = a.Exec(ctx, "STOP SLAVE IO_THREAD")
 		}
 		if err == nil {
 			err = awaitApplied(ctx, a)
@@ -202,12 +201,12 @@ func settleReceived(ctx context.Context, a *admin, i engine.Instance) error {
 	if err != nil {
 		return err
 	}
-	return a.exec(ctx, "STOP SLAVE")
+	return a.Exec(ctx, "STOP SLAVE")
 }
 
 // awaitApplied is for a server whose threads have run since it was started: it knows the
 // newest transaction that it has received in full.
-func awaitApplied(ctx context.Context, a *admin) error {
+func awaitApplied(ctx context.Context, a *guard.Session) error {
 	var clients readers
 	for {
 		s, err := askSlave(ctx, a)
@@ -232,14 +231,14 @@ func awaitApplied(ctx context.Context, a *admin) error {
 		if !s.applies {
 			return errors.New("the server has ceased to apply what it has received")
 		}
-		if err := pause(ctx, applyPoll); err != nil {
+		if err := guard.Pause(ctx, applyPoll); err != nil {
 			return err
 		}
 	}
 }
 
 // awaitRead returns when the applying thread has nothing more to read.
-func awaitRead(ctx context.Context, a *admin) error {
+func awaitRead(ctx context.Context, a *guard.Session) error {
 	var clients readers
 	for {
 		s, err := askSlave(ctx, a)
@@ -262,7 +261,7 @@ func awaitRead(ctx context.Context, a *admin) error {
 		if err != nil {
 			return err
 		}
-		if err := pause(ctx, applyPoll); err != nil {
+		if err := guard.Pause(ctx, applyPoll); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"kurabe/internal/engine/mariadb/role"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 // that its source refuses, or that cannot apply a transaction, is not what its source is;
 // it is cloned.
 func (w *watcher) heal(ctx context.Context, s slaveStatus) error {
-	if !follows(w.i) {
+	if !role.Follows(w.i) {
 		return nil
 	}
 	switch what, why := s.verdict(); what {
@@ -75,6 +77,6 @@ func (w *watcher) nudge(ctx context.Context, thread string) error {
 		return err
 	}
 	// Whether it helped the next look shows.
-	_ = w.admin.exec(ctx, "START SLAVE "+thread)
+	_ = w.admin.Exec(ctx, "START SLAVE "+thread)
 	return nil
 }

@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // receiveNothing has a follower cease to receive: from then on nothing that its source writes is
 // acknowledged by its answer. What it has received it goes on applying. The note comes first, or
 // who looks at the server could set it going again.
-func (d *Driver) receiveNothing(ctx context.Context, a *admin, i engine.Instance, state following) error {
+func (d *Driver) receiveNothing(ctx context.Context, a *guard.Session, i engine.Instance, state following) error {
 	lock := d.roleLock(i.Home)
 	lock.Lock()
 	defer lock.Unlock()
@@ -22,7 +25,7 @@ func (d *Driver) receiveNothing(ctx context.Context, a *admin, i engine.Instance
 			return err
 		}
 	}
-	if err := a.exec(ctx, "STOP SLAVE IO_THREAD"); err != nil {
+	if err := a.Exec(ctx, "STOP SLAVE IO_THREAD"); err != nil {
 		return fmt.Errorf("cease to receive: %w", err)
 	}
 	return nil
@@ -39,11 +42,11 @@ func (d *Driver) Hold(ctx context.Context, i engine.Instance) (position int64, e
 	case state == nil:
 		err = errNoFollower
 	case state.Position != "":
-		position, err = sequence(state.Position) // it has followed nobody yet
+		position, err = binlog.Sequence(state.Position) // it has followed nobody yet
 	case !state.Holds:
 		err = fmt.Errorf("%w: it has not ceased to receive", engine.ErrNotReady)
 	default:
-		err = withAdmin(ctx, i, func(a *admin) error {
+		err = guard.With(ctx, i, func(a *guard.Session) error {
 			position, err = heldAt(ctx, a, i)
 			return err
 		})
@@ -56,7 +59,7 @@ func (d *Driver) Hold(ctx context.Context, i engine.Instance) (position int64, e
 
 // heldAt is how far a follower is that receives nothing: as far as it has received, if it has
 // gone on all the time. One that was started anew knows that only when it has applied all.
-func heldAt(ctx context.Context, a *admin, i engine.Instance) (int64, error) {
+func heldAt(ctx context.Context, a *guard.Session, i engine.Instance) (int64, error) {
 	s, err := askSlave(ctx, a)
 	if err != nil {
 		return 0, err
@@ -84,12 +87,12 @@ var errUnsynced = errors.New("what it has received could not be put on its disk;
 
 // synced returns when what the server has received is on its disk. A server whose guard is of an
 // earlier service sees to that only before it answers.
-func synced(ctx context.Context, a *admin) error {
-	rows, err := a.query(ctx, syncedQuery)
+func synced(ctx context.Context, a *guard.Session) error {
+	rows, err := a.Query(ctx, syncedQuery)
 	switch {
 	case err != nil || len(rows) == 0:
 		return err
-	case len(rows[0]) != 2 || !isOn.MatchString(rows[0][1]):
+	case len(rows[0]) != 2 || !conf.IsOn(rows[0][1]):
 		return errUnsynced
 	}
 	return nil
@@ -108,7 +111,7 @@ type readers struct {
 
 // mind ends their sessions, and lets no others in, once nothing is applied because of them
 // perhaps. Whoever is let in again is in for what the server then is.
-func (r *readers) mind(ctx context.Context, a *admin, applied int64) error {
+func (r *readers) mind(ctx context.Context, a *guard.Session, applied int64) error {
 	now := time.Now()
 	if r.since.IsZero() || applied != r.at {
 		r.at, r.since = applied, now

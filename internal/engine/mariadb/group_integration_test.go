@@ -18,6 +18,10 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // Times of these tests: patience only ends a failure, unanswered is how long a commit must
@@ -67,9 +71,9 @@ func joinPair(t *testing.T, p pair) pair {
 // tell shows what both have said last.
 func (p pair) tell(t *testing.T) {
 	for _, b := range []*enginetest.Bed{p.writer, p.follower} {
-		text, err := os.ReadFile(filepath.Join(b.Home().LogDir(), errorLog))
+		text, err := os.ReadFile(filepath.Join(b.Home().LogDir(), conf.ErrorLog))
 		t.Logf("%s: %v\n%s", b.Want.Instance, err, lastOf(string(text), 60))
-		_ = withAdmin(context.Background(), b.Instance(), func(a *admin) error {
+		_ = guard.With(context.Background(), b.Instance(), func(a *guard.Session) error {
 			s, err := askSlave(context.Background(), a)
 			t.Logf("%s follows: %+v, %v", b.Want.Instance, s, err)
 			return nil
@@ -121,7 +125,7 @@ func awaitView(t *testing.T, r engine.Replicator, i engine.Instance, what string
 		if met(v) {
 			return v
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := guard.Pause(ctx, 20*time.Millisecond); err != nil {
 			t.Fatalf("wait for %s: %+v", what, v)
 		}
 	}
@@ -151,7 +155,7 @@ func awaitRow(t *testing.T, b *enginetest.Bed, id int) {
 		if time.Now().After(deadline) {
 			t.Fatalf("row %d does not arrive", id)
 		}
-		if err := pause(t.Context(), 20*time.Millisecond); err != nil {
+		if err := guard.Pause(t.Context(), 20*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,12 +236,12 @@ func (p pair) rejoin(t *testing.T) {
 // checkLogs: what is kept of one member's log is never taken for a part of another's.
 func (p pair) checkLogs(t *testing.T) {
 	t.Helper()
-	of, err := binlogs(p.writer.Home().DataDir())
-	also, otherErr := binlogs(p.follower.Home().DataDir())
+	of, err := binlog.List(p.writer.Home().DataDir())
+	also, otherErr := binlog.List(p.follower.Home().DataDir())
 	if err := errors.Join(err, otherErr); err != nil || len(of) == 0 || len(also) == 0 {
 		t.Fatalf("%v, %v, %v", of, also, err)
 	}
-	if slices.ContainsFunc(of, func(name string) bool { return slices.Contains(also, name) }) || binlogNumber(also[0]) != firstLogNumber(p.follower.Instance()) {
+	if slices.ContainsFunc(of, func(name string) bool { return slices.Contains(also, name) }) || binlog.FileNumber(also[0]) != firstLogNumber(p.follower.Instance()) {
 		t.Errorf("the logs of the writer are %v, those of its follower %v", of, also)
 	}
 }
@@ -406,14 +410,14 @@ func TestGroupClonesWhatCannotFollow(t *testing.T) {
 	p.follower.Crash(t)
 	p.writer.MustQuery(t, "INSERT INTO t VALUES (300, 'missed')")
 	inside(t, p.writer, "FLUSH BINARY LOGS")
-	names, err := binlogs(p.writer.Home().DataDir())
+	names, err := binlog.List(p.writer.Home().DataDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The server keeps a log that its recovery may need until it has noted that it does not.
 	for deadline := time.Now().Add(patience); ; {
-		inside(t, p.writer, "PURGE BINARY LOGS TO "+quoteLiteral(names[len(names)-1]))
-		if left, err := binlogs(p.writer.Home().DataDir()); err != nil || len(left) == 1 {
+		inside(t, p.writer, "PURGE BINARY LOGS TO "+sqltext.Literal(names[len(names)-1]))
+		if left, err := binlog.List(p.writer.Home().DataDir()); err != nil || len(left) == 1 {
 			break
 		}
 		if time.Now().After(deadline) {

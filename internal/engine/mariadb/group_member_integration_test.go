@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 const notAllowed = 1227
@@ -14,10 +18,10 @@ const notAllowed = 1227
 // followerSession is the number of the session by which a writer sends its follower the log.
 func (p pair) followerSession(t *testing.T) string {
 	t.Helper()
-	name := memberName(p.follower.Want.Instance)
+	name := role.MemberName(p.follower.Want.Instance)
 	found := ""
 	for _, row := range inside(t, p.writer, "SHOW PROCESSLIST") {
-		if row[1] == name && row[4] == dumpCommand {
+		if row[1] == name && row[4] == guard.DumpCommand {
 			found = row[0]
 		}
 	}
@@ -30,19 +34,19 @@ func TestGroupMembersAreKnown(t *testing.T) {
 	enginetest.OnceIsEnough(t)
 	p := newPair(t)
 	p.waitForFollower(t)
-	member := memberName(p.follower.Want.Instance)
-	n, err := strconv.ParseUint(serverID(p.follower.Want.Instance), 10, 32)
+	member := role.MemberName(p.follower.Want.Instance)
+	n, err := strconv.ParseUint(role.ServerID(p.follower.Want.Instance), 10, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := uint32(n)
 	const password = "Taken-over-1"
 	takeOver := []string{
-		"ALTER USER " + account(member) + " IDENTIFIED BY '" + password + "' REQUIRE NONE",
-		"CREATE OR REPLACE USER " + account(memberPrefix+"evil") + " IDENTIFIED BY '" + password + "'",
-		"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO " + account(memberPrefix+"evil"),
+		"ALTER USER " + sqltext.Account(member) + " IDENTIFIED BY '" + password + "' REQUIRE NONE",
+		"CREATE OR REPLACE USER " + sqltext.Account(role.MemberPrefix+"evil") + " IDENTIFIED BY '" + password + "'",
+		"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO " + sqltext.Account(role.MemberPrefix+"evil"),
 	}
-	users := map[string]string{p.writer.Want.MasterUsername: p.writer.Password.Reveal(), member: password, memberPrefix + "evil": password}
+	users := map[string]string{p.writer.Want.MasterUsername: p.writer.Password.Reveal(), member: password, role.MemberPrefix + "evil": password}
 	hostile := func(t *testing.T) {
 		t.Helper()
 		for _, s := range takeOver {
@@ -56,7 +60,7 @@ func TestGroupMembersAreKnown(t *testing.T) {
 			if answer := rawSession(t, p.writer, user, password).register(id, "127.0.0.9", 9); !refused(answer, notAllowed) {
 				t.Errorf("%s comes as the follower: %q", user, answer)
 			}
-			if answer := rawSession(t, p.writer, user, password).dump(id, binlogFile(1), uint32(len(logMagic))); !refused(answer, notAllowed) {
+			if answer := rawSession(t, p.writer, user, password).dump(id, binlog.FileName(1), uint32(len(binlog.Magic))); !refused(answer, notAllowed) {
 				t.Errorf("%s asks for the log as the follower: %q", user, answer)
 			}
 		}

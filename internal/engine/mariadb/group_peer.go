@@ -11,6 +11,11 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -93,7 +98,7 @@ func (p *peer) run(ctx context.Context, writer engine.Instance) {
 			_ = db.Close()
 			db = nil
 		}
-		if pause(ctx, max(0, peerEvery-time.Since(began))) != nil {
+		if guard.Pause(ctx, max(0, peerEvery-time.Since(began))) != nil {
 			break
 		}
 	}
@@ -109,17 +114,17 @@ func lookPool(writer engine.Instance, at address) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := tlsTo(at.host, filepath.Join(writer.Home.TLSDir(), authorityFile))
+	tlsConfig, err := door.TLSConfig(at.host, filepath.Join(writer.Home.TLSDir(), door.AuthorityFile))
 	if err != nil {
 		return nil, err
 	}
-	config := clientConfig()
-	config.User, config.Passwd = lookName(writer.Instance), password.Reveal()
+	config := door.ClientConfig()
+	config.User, config.Passwd = role.LookName(writer.Instance), password.Reveal()
 	config.Net, config.Addr, config.TLS = "tcp", net.JoinHostPort(at.host, at.port), tlsConfig
 	// TLS begins under the deadline of the greeting; an answer has a bound of its own (ask).
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = reachLimit, reachLimit, reachLimit
 	config.MultiStatements = true // lookQuery, and nothing else
-	db, err := openPool(config)
+	db, err := door.OpenPool(config)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +160,7 @@ func (p *peer) ask(ctx context.Context, writer engine.Instance, db *sql.DB) erro
 		return err
 	}
 	// It was not asked to answer where another one was faster, and syncs when it answers.
-	if marks := all[2]; len(marks) > 0 && !isOn.MatchString(marks[0]["Value"]) {
+	if marks := all[2]; len(marks) > 0 && !conf.IsOn(marks[0]["Value"]) {
 		return errUnsynced
 	}
 	if s.receives == "Yes" && s.host == writer.Listens() && s.port == writer.Port { // a promotion ends that
@@ -204,7 +209,7 @@ type logSize struct {
 }
 
 func measureLog(dataDir string) (logSizes, error) {
-	names, err := binlogs(dataDir)
+	names, err := binlog.List(dataDir)
 	var sizes logSizes
 	for _, name := range names {
 		if info, err := volume.Lstat(filepath.Join(dataDir, name)); err == nil { // else it was purged

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/proc"
 )
@@ -38,10 +39,10 @@ func (d *Driver) promote(ctx context.Context, i engine.Instance) error {
 	if err == nil {
 		err = openWrites(ctx, a, i)
 	}
-	return errors.Join(err, a.close())
+	return errors.Join(err, a.Close())
 }
 
-func (d *Driver) endFollowing(ctx context.Context, a *admin, i engine.Instance) error {
+func (d *Driver) endFollowing(ctx context.Context, a *guard.Session, i engine.Instance) error {
 	state, err := readFollowing(i.Home)
 	switch {
 	case err != nil || state == nil:
@@ -58,20 +59,20 @@ func (d *Driver) endFollowing(ctx context.Context, a *admin, i engine.Instance) 
 		return fmt.Errorf("apply what was received: %w", err)
 	}
 	faultpoint.Reach("after", "settle-received")
-	if err := a.exec(ctx, "RESET SLAVE ALL"); err != nil {
+	if err := a.Exec(ctx, "RESET SLAVE ALL"); err != nil {
 		return fmt.Errorf("follow nobody: %w", err)
 	}
 	return removeFollowing(i.Home.DataDir())
 }
 
 // awaitAdmin waits for a server that was started just now.
-func awaitAdmin(ctx context.Context, i engine.Instance) (*admin, error) {
+func awaitAdmin(ctx context.Context, i engine.Instance) (*guard.Session, error) {
 	server, _, err := proc.Find(i.Home.RecordFile())
 	if err != nil {
 		return nil, err
 	}
 	for {
-		a, err := openAdmin(ctx, i)
+		a, err := guard.Open(ctx, i)
 		if err == nil || !errors.Is(err, engine.ErrNotReady) {
 			return a, err
 		}

@@ -8,14 +8,16 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 // RefuseClients implements engine.Refuser. Events of the scheduler write as clients do.
 func (d *Driver) RefuseClients(ctx context.Context, i engine.Instance) error {
-	err := withAdmin(ctx, i, func(a *admin) error {
-		rows, err := a.query(ctx, "SELECT @@GLOBAL.event_scheduler")
+	err := guard.With(ctx, i, func(a *guard.Session) error {
+		rows, err := a.Query(ctx, "SELECT @@GLOBAL.event_scheduler")
 		if err == nil {
-			err = a.exec(ctx, "SET GLOBAL kurabe_guard_hold = 1")
+			err = a.Exec(ctx, "SET GLOBAL kurabe_guard_hold = 1")
 		}
 		if err == nil {
 			err = setScheduler(ctx, a, rows[0][0], "OFF")
@@ -45,7 +47,7 @@ const goodbyeMost = time.Second
 // endSessions ends those of clients, and returns when none is left; whoever comes now is
 // turned away. A stop in the midst of commits would end the thread that takes their
 // answers first.
-func endSessions(ctx context.Context, a *admin) error {
+func endSessions(ctx context.Context, a *guard.Session) error {
 	for began := time.Now(); ; {
 		left, err := killClients(ctx, a)
 		if err != nil {
@@ -54,7 +56,7 @@ func endSessions(ctx context.Context, a *admin) error {
 		if left == 0 || time.Since(began) > goodbyeMost {
 			return nil
 		}
-		if err := pause(ctx, applyPoll); err != nil {
+		if err := guard.Pause(ctx, applyPoll); err != nil {
 			return err
 		}
 	}
@@ -63,18 +65,18 @@ func endSessions(ctx context.Context, a *admin) error {
 // leaveOthers ends the sessions by which a writer sends its log to those for whom its commits
 // do not wait: a stop waits until everybody has all of it, and one of them may hang. They have
 // the rest from whoever writes next.
-func leaveOthers(ctx context.Context, a *admin, i engine.Instance) error {
-	waited := waitsFor(i)
+func leaveOthers(ctx context.Context, a *guard.Session, i engine.Instance) error {
+	waited := role.WaitsFor(i)
 	if len(waited) == 0 {
 		return nil
 	}
-	list, err := threads(ctx, a)
+	list, err := guard.Threads(ctx, a)
 	if err != nil {
 		return err
 	}
 	for _, t := range list {
-		id, ours := followerOf(i, t.user)
-		if t.command != dumpCommand || ours && slices.Contains(waited, id) {
+		id, ours := role.FollowerOf(i, t.User)
+		if t.Command != guard.DumpCommand || ours && slices.Contains(waited, id) {
 			continue
 		}
 		if err := kill(ctx, a, t); err != nil {
@@ -85,9 +87,9 @@ func leaveOthers(ctx context.Context, a *admin, i engine.Instance) error {
 }
 
 // kill ends a session, which may have ended by itself.
-func kill(ctx context.Context, a *admin, t thread) error {
-	err := a.exec(ctx, "KILL HARD CONNECTION "+t.id)
-	var said *serverError
+func kill(ctx context.Context, a *guard.Session, t guard.Thread) error {
+	err := a.Exec(ctx, "KILL HARD CONNECTION "+t.ID)
+	var said *guard.Error
 	if errors.As(err, &said) && said.Number == errNoThread {
 		return nil
 	}
@@ -95,14 +97,14 @@ func kill(ctx context.Context, a *admin, t thread) error {
 }
 
 // killClients says how many there were.
-func killClients(ctx context.Context, a *admin) (int, error) {
-	list, err := threads(ctx, a)
+func killClients(ctx context.Context, a *guard.Session) (int, error) {
+	list, err := guard.Threads(ctx, a)
 	if err != nil {
 		return 0, err
 	}
 	found := 0
 	for _, t := range list {
-		if slices.Contains(ownCommands, t.command) || slices.Contains(ownUsers, t.user) || memberForm.MatchString(t.user) {
+		if slices.Contains(guard.OwnCommands, t.Command) || slices.Contains(guard.OwnUsers, t.User) || role.MemberForm.MatchString(t.User) {
 			continue
 		}
 		found++

@@ -2,17 +2,17 @@ package mariadb
 
 import (
 	"context"
-	"crypto/tls"
-	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
@@ -59,7 +59,7 @@ func (d *Driver) rejoin(ctx context.Context, i engine.Instance, caFile string) e
 	}
 	faultpoint.Reach("after", "recover-follower")
 	data := i.Home.DataDir()
-	own, found, err := lastLogged(data)
+	own, found, err := binlog.LastLogged(data)
 	switch {
 	case err != nil:
 		return err
@@ -67,7 +67,7 @@ func (d *Driver) rejoin(ctx context.Context, i engine.Instance, caFile string) e
 		return fmt.Errorf("%w: its binary log names no transaction", engine.ErrRebuild)
 	}
 	// What the source has it keeps, so what it had a moment ago it has now.
-	if err := source.refuse(own); err != nil {
+	if err := source.Refuse(own); err != nil {
 		return err
 	}
 	w := &workshop{user: i.User}
@@ -92,11 +92,11 @@ const recoverTries = 2
 // holds the lock of the instance: while it lives, also after us, no other can start.
 func recoverAsFollower(ctx context.Context, i engine.Instance) error {
 	data := i.Home.DataDir()
-	t, err := readTail(data)
+	t, err := binlog.ReadTail(data)
 	if err != nil {
 		return err
 	}
-	if !t.closed && !atLeast(i.Version.Version, truncates) {
+	if !t.Closed && !atLeast(i.Version.Version, truncates) {
 		return fmt.Errorf("%w: MariaDB %s cannot take back what nobody answered for", engine.ErrRebuild, i.Version.Version)
 	}
 	for try := 1; ; try++ {
@@ -108,7 +108,7 @@ func recoverAsFollower(ctx context.Context, i engine.Instance) error {
 		if try == recoverTries || !leftPrepared.MatchString(died.words) {
 			return judgeDeath(err, died)
 		}
-		if err := markInUse(data); err != nil {
+		if err := binlog.MarkInUse(data); err != nil {
 			return err
 		}
 	}
@@ -130,9 +130,9 @@ func recoverOnce(ctx context.Context, i engine.Instance) error {
 		return err
 	}
 	s.server.Lock = i.Home.LockFile()
-	var options []option
+	var options []conf.Option
 	if atLeast(i.Version.Version, truncates) {
-		options = append(options, option{"init_rpl_role", "SLAVE"})
+		options = append(options, conf.Option{Name: "init_rpl_role", Value: "SLAVE"})
 	}
 	err = s.start(ctx, privateOptions{binlog: true, options: options})
 	if err == nil {
@@ -142,42 +142,20 @@ func recoverOnce(ctx context.Context, i engine.Instance) error {
 }
 
 // askSource asks a writer for its history, as the member that is to follow it.
-func askSource(ctx context.Context, i engine.Instance, caFile string) (history, error) {
-	db, err := sourcePool(i, caFile)
+func askSource(ctx context.Context, i engine.Instance, caFile string) (binlog.History, error) {
+	db, err := door.SourcePool(i, caFile)
 	if err != nil {
-		return history{}, err
+		return binlog.History{}, err
 	}
 	defer db.Close()
 	var readOnly bool
 	var state, applied string
 	err = db.QueryRowContext(ctx, "SELECT @@GLOBAL.read_only, @@GLOBAL.gtid_binlog_state, @@GLOBAL.gtid_slave_pos").Scan(&readOnly, &state, &applied)
 	if err != nil {
-		return history{}, fmt.Errorf("ask the source: %w", err)
+		return binlog.History{}, fmt.Errorf("ask the source: %w", err)
 	}
-	if readOnly && answers(i) { // a replica may follow a replica
-		return history{}, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
+	if readOnly && role.Answers(i) { // a replica may follow a replica
+		return binlog.History{}, fmt.Errorf("%w: the source does not write yet", engine.ErrNotReady)
 	}
-	return parseHistory(state, applied)
-}
-
-func sourcePool(i engine.Instance, caFile string) (*sql.DB, error) {
-	return memberPool(i, caFile, i.Role.Source.Address, i.Role.Source.Port)
-}
-
-// memberPool comes in by the certificate of this member's server.
-func memberPool(i engine.Instance, caFile, address string, port int) (*sql.DB, error) {
-	tlsConfig, err := tlsTo(address, caFile)
-	if err != nil {
-		return nil, err
-	}
-	own, err := tls.LoadX509KeyPair(filepath.Join(i.Home.TLSDir(), certificateFile), filepath.Join(i.Home.TLSDir(), keyFile))
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate that is shown to the source: %w", err)
-	}
-	tlsConfig.Certificates = []tls.Certificate{own}
-	config := clientConfig()
-	config.User = memberName(i.Instance)
-	config.Net, config.Addr = "tcp", net.JoinHostPort(address, strconv.Itoa(port))
-	config.TLS = tlsConfig
-	return openPool(config)
+	return binlog.ParseHistory(state, applied)
 }

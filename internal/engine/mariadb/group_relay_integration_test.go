@@ -9,6 +9,8 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // manyApplied take more than a moment to be met one by one.
@@ -76,9 +78,9 @@ func TestGroupPromotesThoughCommitsWait(t *testing.T) {
 // refuses to do, and leaves it like that.
 func readFromTheBeginning(t *testing.T, follower *enginetest.Bed) {
 	file := inside(t, follower, "STOP SLAVE", "SHOW SLAVE STATUS")[0][7]
-	inside(t, follower, fmt.Sprintf("CHANGE MASTER TO MASTER_USE_GTID=no, RELAY_LOG_FILE=%s, RELAY_LOG_POS=4", quoteLiteral(file)),
+	inside(t, follower, fmt.Sprintf("CHANGE MASTER TO MASTER_USE_GTID=no, RELAY_LOG_FILE=%s, RELAY_LOG_POS=4", sqltext.Literal(file)),
 		"SET GLOBAL slave_parallel_threads = 0", "START SLAVE SQL_THREAD")
-	err := withAdmin(t.Context(), follower.Instance(), func(a *admin) error { return awaitRead(t.Context(), a) })
+	err := guard.With(t.Context(), follower.Instance(), func(a *guard.Session) error { return awaitRead(t.Context(), a) })
 	if err == nil {
 		t.Error("it has applied again what it had")
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/door"
 )
 
 // rawClient speaks the protocol as far as a replica does.
@@ -84,7 +86,7 @@ func (c *rawClient) login(user, password string) {
 // rawSession comes in without TLS, as a replica of a user's that offers to answer for commits.
 func rawSession(t *testing.T, b *enginetest.Bed, user, password string) *rawClient {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", endpoint(b.Instance()), patience)
+	conn, err := net.DialTimeout("tcp", door.Endpoint(b.Instance()), patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +131,7 @@ func refused(answer []byte, number uint16) bool {
 func foreignReplica(t *testing.T, b *enginetest.Bed) io.Closer {
 	t.Helper()
 	c := rawSession(t, b, b.Want.MasterUsername, b.Password.Reveal())
-	if answer := c.dump(4711, binlogFile(1), uint32(len(logMagic))); answer[0] != 0 {
+	if answer := c.dump(4711, binlog.FileName(1), uint32(len(binlog.Magic))); answer[0] != 0 {
 		t.Fatalf("the log: %q", answer)
 	}
 	return c.conn

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 // slaveColumns are those of SHOW SLAVE STATUS in 10.11, in order. A session of the
@@ -57,8 +60,8 @@ type reason struct {
 func (r reason) String() string { return fmt.Sprintf("error %d: %s", r.number, withoutQuery(r.text)) }
 
 // askSlave returns nil when a server has nobody to follow.
-func askSlave(ctx context.Context, a *admin) (*slaveStatus, error) {
-	rows, err := a.query(ctx, "SHOW SLAVE STATUS")
+func askSlave(ctx context.Context, a *guard.Session) (*slaveStatus, error) {
+	rows, err := a.Query(ctx, "SHOW SLAVE STATUS")
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -99,7 +102,7 @@ func parseSlave(row map[string]string) (*slaveStatus, error) {
 	s.port, s.sourceAt, s.relayAt = int(number("Master_Port")), number("Read_Master_Log_Pos"), number("Relay_Log_Pos")
 	s.appliedAt = number("Exec_Master_Log_Pos")
 	s.whyNot.number, s.whyNotApply.number = int(number("Last_IO_Errno")), int(number("Last_SQL_Errno"))
-	received, err := sequence(row["Gtid_IO_Pos"])
+	received, err := binlog.Sequence(row["Gtid_IO_Pos"])
 	s.received = received
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
@@ -110,14 +113,14 @@ func parseSlave(row map[string]string) (*slaveStatus, error) {
 // of says whether a follower has been told to follow the source of the assignment.
 func (s *slaveStatus) of(i engine.Instance) bool {
 	source := i.Role.Source
-	return source != nil && s.host == source.Address && s.port == source.Port && s.user == memberName(i.Instance) && s.usesGTID
+	return source != nil && s.host == source.Address && s.port == source.Port && s.user == role.MemberName(i.Instance) && s.usesGTID
 }
 
 // applied is the number of the newest transaction that was applied.
-func applied(ctx context.Context, a *admin) (int64, error) {
-	rows, err := a.query(ctx, "SELECT @@GLOBAL.gtid_slave_pos")
+func applied(ctx context.Context, a *guard.Session) (int64, error) {
+	rows, err := a.Query(ctx, "SELECT @@GLOBAL.gtid_slave_pos")
 	if err != nil {
 		return 0, err
 	}
-	return sequence(rows[0][0])
+	return binlog.Sequence(rows[0][0])
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // What the service asks of a server beside other things makes no files of temporary tables:
@@ -22,7 +23,9 @@ func TestGroupMakesNoFiles(t *testing.T) {
 	if err := errors.Join(r.Followers(t.Context(), i), r.Waits(t.Context(), i), r.(*Driver).RefuseClients(t.Context(), i)); err != nil {
 		t.Fatal(err)
 	}
-	err := withAdmin(t.Context(), i, func(a *admin) error { return errors.Join(upkeep(t.Context(), a), unstalled(t.Context(), a)) })
+	err := guard.With(t.Context(), i, func(a *guard.Session) error {
+		return errors.Join(guard.Upkeep(t.Context(), a), unstalled(t.Context(), a))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 // waitingSetting has commits wait for a follower.
@@ -21,7 +24,7 @@ func (d *Driver) Waits(ctx context.Context, i engine.Instance) error {
 	if i.Role == nil {
 		return nil
 	}
-	err := withAdmin(ctx, i, func(a *admin) error {
+	err := guard.With(ctx, i, func(a *guard.Session) error {
 		if len(i.Role.WaitFor) == 0 {
 			return letGo(ctx, a, i)
 		}
@@ -35,32 +38,32 @@ func (d *Driver) Waits(ctx context.Context, i engine.Instance) error {
 
 // letGo ends the waiting of commits where nobody is to be waited for, before anything else
 // is asked of a server in which perhaps nothing goes on.
-func letGo(ctx context.Context, a *admin, i engine.Instance) error {
-	if i.Role == nil || len(waitsFor(i)) > 0 {
+func letGo(ctx context.Context, a *guard.Session, i engine.Instance) error {
+	if i.Role == nil || len(role.WaitsFor(i)) > 0 {
 		return nil
 	}
-	if err := a.exec(ctx, "SET GLOBAL "+waitingSetting+" = 0"); err != nil {
+	if err := a.Exec(ctx, "SET GLOBAL "+waitingSetting+" = 0"); err != nil {
 		return fmt.Errorf("let commits go on alone: %w", err)
 	}
 	return nil
 }
 
-func waitsAsOrdered(ctx context.Context, a *admin, i engine.Instance) error {
+func waitsAsOrdered(ctx context.Context, a *guard.Session, i engine.Instance) error {
 	can, err := askGuard(ctx, a)
 	switch {
 	case err != nil:
 		return err
 	case !can.wait:
 		return errors.New("the guard in the running server cannot keep a commit waiting whose session is killed; restart the server, and see its error log if that does not help")
-	case !can.count && (len(i.Role.WaitFor) > 1 || len(followersOf(i)) > 1):
+	case !can.count && (len(i.Role.WaitFor) > 1 || len(role.GroupFollowers(i)) > 1):
 		// The first answer would end the wait, whosever it is.
 		return errors.New("the guard in the running server cannot tell the answers of two followers apart; restart the server, and see its error log if that does not help")
 	}
-	rows, err := a.query(ctx, "SELECT @@GLOBAL."+waitingSetting+", @@GLOBAL.rpl_semi_sync_master_wait_point, @@GLOBAL.kurabe_guard_waits_for")
+	rows, err := a.Query(ctx, "SELECT @@GLOBAL."+waitingSetting+", @@GLOBAL.rpl_semi_sync_master_wait_point, @@GLOBAL.kurabe_guard_waits_for")
 	if err != nil {
 		return err
 	}
-	if want := waitText(i.Role.WaitFor); rows[0][0] != "1" || rows[0][1] != "AFTER_SYNC" || rows[0][2] != want {
+	if want := role.WaitText(i.Role.WaitFor); rows[0][0] != "1" || rows[0][1] != "AFTER_SYNC" || rows[0][2] != want {
 		return fmt.Errorf("%s is %s, at %s, for %q, not for %q; have it load its settings first", waitingSetting, rows[0][0], rows[0][1], rows[0][2], want)
 	}
 	status, err := semiSync(ctx, a)
@@ -79,8 +82,8 @@ type ability struct {
 	sync   bool // a follower puts on disk what it says that it has
 }
 
-func askGuard(ctx context.Context, a *admin) (ability, error) {
-	rows, err := a.query(ctx, `SHOW GLOBAL VARIABLES LIKE 'kurabe\_guard\_%'`)
+func askGuard(ctx context.Context, a *guard.Session) (ability, error) {
+	rows, err := a.Query(ctx, `SHOW GLOBAL VARIABLES LIKE 'kurabe\_guard\_%'`)
 	var can ability
 	for _, row := range rows {
 		if len(row) != 2 {
@@ -88,9 +91,9 @@ func askGuard(ctx context.Context, a *admin) (ability, error) {
 		}
 		switch strings.ToLower(row[0]) {
 		case "kurabe_guard_waits":
-			can.groups, can.wait = true, isOn.MatchString(row[1])
+			can.groups, can.wait = true, conf.IsOn(row[1])
 		case "kurabe_guard_counts":
-			can.sync, can.count = true, isOn.MatchString(row[1])
+			can.sync, can.count = true, conf.IsOn(row[1])
 		}
 	}
 	return can, err
@@ -106,8 +109,8 @@ type waiting struct {
 // semiSync asks for it. The server answers whatever its commits wait for: it takes no lock
 // that one of them holds, unlike SHOW MASTER STATUS, which waits with the second group of
 // commits.
-func semiSync(ctx context.Context, a *admin) (waiting, error) {
-	rows, err := a.query(ctx, "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_master\\_%'")
+func semiSync(ctx context.Context, a *guard.Session) (waiting, error) {
+	rows, err := a.Query(ctx, "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_master\\_%'")
 	if err != nil {
 		return waiting{}, err
 	}
@@ -118,7 +121,7 @@ func semiSync(ctx context.Context, a *admin) (waiting, error) {
 		}
 		switch strings.ToLower(row[0]) {
 		case "rpl_semi_sync_master_status":
-			w.on = isOn.MatchString(row[1])
+			w.on = conf.IsOn(row[1])
 		case "rpl_semi_sync_master_wait_sessions":
 			w.sessions = row[1]
 		case "rpl_semi_sync_master_yes_tx":
@@ -142,7 +145,7 @@ var errStalled = fmt.Errorf("%w: commits wait for a follower that does not answe
 // that asks where the log ends, would wait with them, also when nobody waits for it any
 // more, and take one of the few sessions that the guard has: so many that the order to go
 // on without the follower could not come in.
-func unstalled(ctx context.Context, a *admin) error {
+func unstalled(ctx context.Context, a *guard.Session) error {
 	first, err := semiSync(ctx, a)
 	for began := time.Now(); err == nil; {
 		var now waiting
@@ -152,14 +155,14 @@ func unstalled(ctx context.Context, a *admin) error {
 		if time.Since(began) > stallMost {
 			return errStalled
 		}
-		err = pause(ctx, stallPoll)
+		err = guard.Pause(ctx, stallPoll)
 	}
 	return err
 }
 
 // execLogged runs statements that go into the binary log, where there is one. What a
 // follower logs of its own would be in the way of what its source logs.
-func execLogged(ctx context.Context, a *admin, i engine.Instance, statements ...string) error {
+func execLogged(ctx context.Context, a *guard.Session, i engine.Instance, statements ...string) error {
 	if state, err := readFollowing(i.Home); err != nil || state != nil {
 		return errors.Join(err, errors.New("a server that follows logs nothing of its own"))
 	}
@@ -168,5 +171,5 @@ func execLogged(ctx context.Context, a *admin, i engine.Instance, statements ...
 			return err
 		}
 	}
-	return a.execAll(ctx, append([]string{logged}, statements...)...)
+	return a.ExecAll(ctx, append([]string{logged}, statements...)...)
 }

@@ -9,6 +9,9 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
 )
 
 // watcher looks at one server over one session, and at the followers of a writer over one
@@ -16,7 +19,7 @@ import (
 type watcher struct {
 	driver *Driver
 	i      engine.Instance
-	admin  *admin
+	admin  *guard.Session
 	can    ability
 	peers  map[kurabe.InstanceID]*peer
 	// written is the newest transaction of the look before.
@@ -27,13 +30,13 @@ type watcher struct {
 
 // OpenWatch implements engine.Replicator.
 func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watcher, error) {
-	a, err := openAdmin(ctx, i)
+	a, err := guard.Open(ctx, i)
 	if err != nil {
 		return nil, fmt.Errorf("open watch: %w", err)
 	}
 	w := &watcher{driver: d, i: i, admin: a, peers: map[kurabe.InstanceID]*peer{}, bounded: time.Now()}
 	if w.can, err = askGuard(ctx, a); err != nil {
-		return nil, fmt.Errorf("open watch: %w", errors.Join(err, a.close()))
+		return nil, fmt.Errorf("open watch: %w", errors.Join(err, a.Close()))
 	}
 	return w, nil
 }
@@ -43,14 +46,14 @@ func (w *watcher) Close() {
 	for _, p := range w.peers {
 		p.close()
 	}
-	_ = w.admin.close() // whatever it says, the session is gone
+	_ = w.admin.Close() // whatever it says, the session is gone
 }
 
 // Look implements engine.Watcher. Positions are numbers of transactions: equal ones of two
 // members mean the same history.
 func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	if w.i.Role == nil {
-		return engine.RoleView{}, w.admin.exec(ctx, "SELECT 1")
+		return engine.RoleView{}, w.admin.Exec(ctx, "SELECT 1")
 	}
 	state, err := readFollowing(w.i.Home)
 	var v engine.RoleView
@@ -60,8 +63,8 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 		v, err = w.lookAtFollower(ctx)
 		v.Following = v.Following && state.Rebuild == ""
 		if err == nil && len(w.i.Role.Followers) > 0 { // a replica has replicas
-			var list []thread
-			list, err = threads(ctx, w.admin)
+			var list []guard.Thread
+			list, err = guard.Threads(ctx, w.admin)
 			v.Asks = asks(w.i, list)
 		}
 	default:
@@ -97,7 +100,7 @@ func (w *watcher) lookAtFollower(ctx context.Context) (engine.RoleView, error) {
 		}
 		v.Position = s.received
 	}
-	v.Following = follows(w.i) && s.of(w.i) && s.receives == "Yes" && s.sourceFile != "" && s.applies
+	v.Following = role.Follows(w.i) && s.of(w.i) && s.receives == "Yes" && s.sourceFile != "" && s.applies
 	if time.Since(w.bounded) >= boundEvery {
 		// What fails is tried again, and says nothing of the server.
 		_ = boundLog(ctx, w.i)
@@ -114,12 +117,12 @@ func (w *watcher) lookAtWriter(ctx context.Context) (engine.RoleView, error) {
 	if w.can.groups {
 		note = "@@GLOBAL.kurabe_guard_waits_for"
 	}
-	rows, err := w.admin.query(ctx, "SELECT @@GLOBAL.read_only, @@GLOBAL.gtid_binlog_pos, @@GLOBAL."+waitingSetting+", "+note)
+	rows, err := w.admin.Query(ctx, "SELECT @@GLOBAL.read_only, @@GLOBAL.gtid_binlog_pos, @@GLOBAL."+waitingSetting+", "+note)
 	if err != nil {
 		return engine.RoleView{}, err
 	}
 	v := engine.RoleView{Writing: rows[0][0] == "0"}
-	if v.Inserted, err = sequence(rows[0][1]); err != nil {
+	if v.Inserted, err = binlog.Sequence(rows[0][1]); err != nil {
 		return v, err
 	}
 	v.Position = v.Inserted
@@ -130,10 +133,10 @@ func (w *watcher) lookAtWriter(ctx context.Context) (engine.RoleView, error) {
 			return v, err
 		}
 		if status.on {
-			v.WaitsFor = waitedFor(w.i.Instance.Owner(), rows[0][3])
+			v.WaitsFor = role.WaitedFor(w.i.Instance.Owner(), rows[0][3])
 		}
 	}
-	list, err := threads(ctx, w.admin)
+	list, err := guard.Threads(ctx, w.admin)
 	if err != nil {
 		return v, err
 	}
@@ -144,8 +147,8 @@ func (w *watcher) lookAtWriter(ctx context.Context) (engine.RoleView, error) {
 
 // lookAtFollowers: a follower is there when a session of its sends it the log. Any member is
 // looked at: those of the assignment may have become others since the session was opened.
-func (w *watcher) lookAtFollowers(ctx context.Context, list []thread, waits bool, inserted int64) (map[kurabe.InstanceID]engine.FollowerView, error) {
-	hosts, err := w.admin.query(ctx, "SHOW SLAVE HOSTS")
+func (w *watcher) lookAtFollowers(ctx context.Context, list []guard.Thread, waits bool, inserted int64) (map[kurabe.InstanceID]engine.FollowerView, error) {
+	hosts, err := w.admin.Query(ctx, "SHOW SLAVE HOSTS")
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +160,8 @@ func (w *watcher) lookAtFollowers(ctx context.Context, list []thread, waits bool
 	w.written = inserted
 	views := map[kurabe.InstanceID]engine.FollowerView{}
 	for _, t := range list {
-		id, ours := followerOf(w.i, t.user)
-		if !ours || t.command != dumpCommand {
+		id, ours := role.FollowerOf(w.i, t.User)
+		if !ours || t.Command != guard.DumpCommand {
 			continue
 		}
 		p := w.peers[id]
@@ -183,7 +186,7 @@ func (w *watcher) lookAtFollowers(ctx context.Context, list []thread, waits bool
 // the follower's id before it came, and cannot once it is there (ext/kurabe_guard/member.c).
 func addressOf(id kurabe.InstanceID, hosts [][]string) address {
 	for _, row := range slices.Backward(hosts) {
-		if len(row) >= 3 && row[0] == serverID(id) {
+		if len(row) >= 3 && row[0] == role.ServerID(id) {
 			return address{row[1], row[2]}
 		}
 	}

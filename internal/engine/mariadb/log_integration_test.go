@@ -15,6 +15,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/volume"
 )
 
@@ -119,7 +120,7 @@ func (s *stream) request(t *testing.T, from kurabe.LogPosition, at time.Time) en
 	if err := os.Mkdir(r.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	names, err := binlogs(s.dir)
+	names, err := binlog.List(s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func restore(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID, r engine.Rep
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if strings.Contains(e.Name(), "relay") || strings.Contains(e.Name(), "master.info") || e.Name() == privateDir || strings.HasPrefix(e.Name(), binlogName) {
+		if strings.Contains(e.Name(), "relay") || strings.Contains(e.Name(), "master.info") || e.Name() == privateDir || strings.HasPrefix(e.Name(), binlog.BaseName) {
 			t.Errorf("%s is left", e.Name())
 		}
 	}

@@ -11,20 +11,23 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // looking runs statements that read users' tables, which no session of the service's may,
 // at a server that may let no client in: an account with the name of one that looks does it
-// (lookPrefix), and is taken away again. It returns the rows of the last.
+// (LookPrefix), and is taken away again. It returns the rows of the last.
 func looking(t *testing.T, b *enginetest.Bed, statements ...string) [][]string {
 	t.Helper()
-	const name, password = lookPrefix + "test", "Look-at-it-1"
-	inside(t, b, "CREATE OR REPLACE USER "+account(name)+" IDENTIFIED BY '"+password+"'", "GRANT SELECT, PROCESS, BINLOG MONITOR ON *.* TO "+account(name))
+	const name, password = role.LookPrefix + "test", "Look-at-it-1"
+	inside(t, b, "CREATE OR REPLACE USER "+sqltext.Account(name)+" IDENTIFIED BY '"+password+"'", "GRANT SELECT, PROCESS, BINLOG MONITOR ON *.* TO "+sqltext.Account(name))
 	defer inside(t, b, dropUser(name))
 	i := b.Instance()
 	i.Address = i.Listens()
 	config := mysql.NewConfig()
-	config.User, config.Passwd, config.Net, config.Addr, config.Logger = name, password, "tcp", endpoint(i), silent{}
+	config.User, config.Passwd, config.Net, config.Addr, config.Logger = name, password, "tcp", door.Endpoint(i), door.Silent{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // markerName is the routine whose comment holds the time of the newest marker, in
@@ -24,7 +25,7 @@ func mark(ctx context.Context, i engine.Instance, at time.Time) error {
 	if state, err := readFollowing(i.Home); err != nil || state != nil {
 		return err
 	}
-	err := withAdmin(ctx, i, func(a *admin) error {
+	err := guard.With(ctx, i, func(a *guard.Session) error {
 		return execLogged(ctx, a, i,
 			fmt.Sprintf("CREATE OR REPLACE DEFINER=`mariadb.sys`@`localhost` PROCEDURE mysql.%s() SQL SECURITY DEFINER COMMENT '%d' SELECT 1",
 				markerName, at.UnixMilli()))

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // masterRights are RDS's for the master user of MariaDB. SUPER, FILE and SHUTDOWN
@@ -30,13 +32,13 @@ func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 	if i.Password.Inherited {
 		return nil
 	}
-	err := withAdmin(ctx, i, func(a *admin) error {
+	err := guard.With(ctx, i, func(a *guard.Session) error {
 		statements, err := masterSQL(i)
 		if err != nil {
 			return err
 		}
 		if i.DatabaseName != "" {
-			statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+quoteName(i.DatabaseName))
+			statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+sqltext.Name(i.DatabaseName))
 		}
 		return execLogged(ctx, a, i, statements...)
 	})
@@ -46,22 +48,11 @@ func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 	return nil
 }
 
-// ownerSQL restores the owner of the server's own views and of the guards'
-// triggers and procedures, which TRUNCATE can take away. Without it they refuse
-// everybody.
-var ownerSQL = []string{
-	"CREATE USER IF NOT EXISTS 'mariadb.sys'@'localhost' ACCOUNT LOCK PASSWORD EXPIRE",
-	"GRANT SELECT, DELETE ON mysql.global_priv TO 'mariadb.sys'@'localhost'",
-	ownerGrant,
-}
-
-const ownerGrant = "GRANT TRIGGER, EXECUTE ON mysql.* TO 'mariadb.sys'@'localhost'"
-
 // SetPassword implements engine.Driver. As on RDS it also gives back the rights
 // that a master user has taken from itself, and the user if it is gone.
 func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
-	err := withAdmin(ctx, i, func(a *admin) error {
-		rows, err := a.query(ctx, passwordNoteSQL)
+	err := guard.With(ctx, i, func(a *guard.Session) error {
+		rows, err := a.Query(ctx, passwordNoteSQL)
 		if err != nil || len(rows) == 1 && rows[0][0] == i.Password.Note(i.Instance) {
 			return err
 		}
@@ -76,12 +67,12 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 		if err != nil {
 			return err
 		}
-		open := "ALTER USER " + account(i.MasterUsername) + identified(i) + require + lifted
-		if err := execLogged(ctx, a, i, append([]string{open}, ownerSQL...)...); err != nil {
+		open := "ALTER USER " + sqltext.Account(i.MasterUsername) + identified(i) + require + lifted
+		if err := execLogged(ctx, a, i, append([]string{open}, guard.OwnerSQL...)...); err != nil {
 			return err
 		}
 		// The bounds that the server has counted by until now.
-		if err := a.exec(ctx, "FLUSH LOCAL PRIVILEGES"); err != nil {
+		if err := a.Exec(ctx, "FLUSH LOCAL PRIVILEGES"); err != nil {
 			return err
 		}
 		// The note comes last: were it there without the password, nobody would set that.
@@ -99,9 +90,9 @@ const lifted = " WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTI
 
 // liftedRequire takes back the demand for a certificate of the client's, which nobody may have
 // any more; that for TLS stays.
-func liftedRequire(ctx context.Context, a *admin, master string) (string, error) {
+func liftedRequire(ctx context.Context, a *guard.Session, master string) (string, error) {
 	const anyTLS = "1" // SSL_TYPE_ANY; 2 and 3 want a certificate, 0 nothing
-	rows, err := a.query(ctx, "SELECT IFNULL(JSON_VALUE(Priv, '$.ssl_type'), 0) FROM mysql.global_priv WHERE Host = '%' AND User = "+quoteLiteral(master))
+	rows, err := a.Query(ctx, "SELECT IFNULL(JSON_VALUE(Priv, '$.ssl_type'), 0) FROM mysql.global_priv WHERE Host = '%' AND User = "+sqltext.Literal(master))
 	if err != nil || len(rows) == 0 || rows[0][0] <= anyTLS {
 		return "", err
 	}
@@ -110,7 +101,7 @@ func liftedRequire(ctx context.Context, a *admin, master string) (string, error)
 
 // NotePassword implements engine.Driver.
 func (d *Driver) NotePassword(ctx context.Context, i engine.Instance) error {
-	return withAdmin(ctx, i, func(a *admin) error { return execLogged(ctx, a, i, notePasswordSQL(i)) })
+	return guard.With(ctx, i, func(a *guard.Session) error { return execLogged(ctx, a, i, notePasswordSQL(i)) })
 }
 
 // passwordNoteName is the routine whose comment names the newest master password that was set
@@ -121,7 +112,7 @@ const passwordNoteSQL = "SELECT comment FROM mysql.proc WHERE db = 'mysql' AND n
 
 func notePasswordSQL(i engine.Instance) string {
 	return fmt.Sprintf("CREATE OR REPLACE DEFINER=`mariadb.sys`@`localhost` PROCEDURE mysql.%s() SQL SECURITY DEFINER COMMENT %s SELECT 1",
-		passwordNoteName, quoteLiteral(i.Password.Note(i.Instance)))
+		passwordNoteName, sqltext.Literal(i.Password.Note(i.Instance)))
 }
 
 // masterSQL makes the user with its password unless it exists, and its rights.
@@ -130,11 +121,11 @@ func masterSQL(i engine.Instance) ([]string, error) {
 		return nil, fmt.Errorf("the verifier of %s is not one of %s", i.MasterUsername, nativePlugin)
 	}
 	return []string{
-		"CREATE USER IF NOT EXISTS " + account(i.MasterUsername) + identified(i),
-		"GRANT " + masterRights + " ON *.* TO " + account(i.MasterUsername) + " WITH GRANT OPTION",
+		"CREATE USER IF NOT EXISTS " + sqltext.Account(i.MasterUsername) + identified(i),
+		"GRANT " + masterRights + " ON *.* TO " + sqltext.Account(i.MasterUsername) + " WITH GRANT OPTION",
 	}, nil
 }
 
 func identified(i engine.Instance) string {
-	return " IDENTIFIED VIA " + nativePlugin + " USING " + quoteLiteral(i.Password.Verifier)
+	return " IDENTIFIED VIA " + nativePlugin + " USING " + sqltext.Literal(i.Password.Verifier)
 }

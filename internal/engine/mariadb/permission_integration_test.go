@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // run executes statements in one session of the master user and returns the
@@ -252,8 +253,8 @@ func deny(t *testing.T, db *sql.DB, c denial) {
 // on the disk and, after a reload, in memory.
 func noNewRights(t *testing.T, b *enginetest.Bed) {
 	t.Helper()
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-		rows, err := a.query(t.Context(), `SELECT g.User FROM mysql.global_priv g, mysql.global_priv m
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+		rows, err := a.Query(t.Context(), `SELECT g.User FROM mysql.global_priv g, mysql.global_priv m
 			WHERE m.User = 'master' AND JSON_VALUE(g.Priv, '$.access') & ~JSON_VALUE(m.Priv, '$.access') <> 0
 			OR JSON_VALUE(m.Priv, '$.access') & ((1 << 15) | (1 << 9) | (1 << 7)) <> 0`)
 		if err != nil {
@@ -262,7 +263,7 @@ func noNewRights(t *testing.T, b *enginetest.Bed) {
 		if len(rows) > 0 {
 			return fmt.Errorf("has more rights than the master user: %v", rows)
 		}
-		return a.exec(t.Context(), "FLUSH PRIVILEGES")
+		return a.Exec(t.Context(), "FLUSH PRIVILEGES")
 	})
 	if err != nil {
 		t.Error(err)
@@ -281,9 +282,9 @@ func intact(t *testing.T, b *enginetest.Bed) {
 			b.Want.Boot, b.Want.Generation = b.Want.Boot+1, b.Want.Generation+1
 			b.Satisfy(t)
 		}
-		err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-			for _, table := range guarded {
-				rows, err := a.query(t.Context(), "CHECK TABLE mysql."+table)
+		err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+			for _, table := range guard.Guarded {
+				rows, err := a.Query(t.Context(), "CHECK TABLE mysql."+table)
 				if err != nil || len(rows) != 1 || rows[0][3] != "OK" {
 					return fmt.Errorf("%s: %v %w", table, rows, err)
 				}

@@ -2,29 +2,24 @@ package mariadb
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/logkey"
-	"kurabe/internal/volume"
 )
 
-// probePrefix begins the names of the probe's users and schemas. The rest is
-// random, so that no name of a user is ever taken for one.
-const probePrefix = "rdsprobe_"
-
-var probeForm = regexp.MustCompile(`^` + probePrefix + `[0-9a-f]{32}$`)
+var probeForm = regexp.MustCompile(`^` + conf.ProbePrefix + `[0-9a-f]{32}$`)
 
 // probeCleanup bounds taking the user away when the caller's time is up.
 const probeCleanup = 5 * time.Second
@@ -45,18 +40,18 @@ const (
 // answers on its endpoint that it turns clients away, for what its group says,
 // is up; that it writes, a session of the service's own then shows.
 func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (err error) {
-	if reads(i) {
+	if role.Reads(i) {
 		return d.probeRead(ctx, i, caFile)
 	}
 	tlsConfig, err := tlsFor(i, caFile)
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
-	a, err := openAdmin(ctx, i)
+	a, err := guard.Open(ctx, i)
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
-	defer a.close()
+	defer a.Close()
 	if err := dropLeftProbes(ctx, a); err != nil {
 		return fmt.Errorf("probe: clean up after an earlier one: %w", err)
 	}
@@ -76,19 +71,19 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 }
 
 // look makes the login, writes with it, and takes it away.
-func (p probe) look(ctx context.Context, a *admin, i engine.Instance, tlsConfig *tls.Config) (err error) {
-	password := logkey.Secret(randomHex())
+func (p probe) look(ctx context.Context, a *guard.Session, i engine.Instance, tlsConfig *tls.Config) (err error) {
+	password := logkey.Secret(door.RandomHex())
 	defer func() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeCleanup)
 		defer cancel()
-		err = errors.Join(err, a.execAll(late, p.after()...))
+		err = errors.Join(err, a.ExecAll(late, p.after()...))
 	}()
 	if err := makeProbe(ctx, a, p, password); err != nil {
 		return fmt.Errorf("make a login: %w", err)
 	}
-	config := clientConfig()
+	config := door.ClientConfig()
 	config.User, config.Passwd = p.name, password.Reveal()
-	config.Net, config.Addr, config.TLS = "tcp", endpoint(i), tlsConfig
+	config.Net, config.Addr, config.TLS = "tcp", door.Endpoint(i), tlsConfig
 	err = write(ctx, config, p)
 	if turnedAway(err) {
 		err = writeInside(ctx, a, p)
@@ -99,7 +94,7 @@ func (p probe) look(ctx context.Context, a *admin, i engine.Instance, tlsConfig 
 // answered says that a server has refused a statement, and not that none was reached.
 func answered(err error) bool {
 	var client *mysql.MySQLError
-	var own *serverError
+	var own *guard.Error
 	return errors.As(err, &client) || errors.As(err, &own)
 }
 
@@ -108,47 +103,29 @@ func turnedAway(err error) bool {
 	return errors.As(err, &answer) && (answer.Number == tooManyConnections || answer.Number == abortedConnection)
 }
 
-func endpoint(i engine.Instance) string { return net.JoinHostPort(i.Address, strconv.Itoa(i.Port)) }
-
-func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) { return tlsTo(i.Address, caFile) }
-
-func tlsTo(address, caFile string) (*tls.Config, error) {
-	text, err := volume.ReadFile(caFile)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate", caFile)
-	}
-	return &tls.Config{RootCAs: roots, ServerName: address, MinVersion: tls.VersionTLS12}, nil
-}
-
-func randomHex() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails since Go 1.24
-	return hex.EncodeToString(b[:])
+func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) {
+	return door.TLSConfig(i.Address, caFile)
 }
 
 // makeProbe makes the login, which may write to its table and nothing else.
-func makeProbe(ctx context.Context, a *admin, p probe, password logkey.Secret) error {
+func makeProbe(ctx context.Context, a *guard.Session, p probe, password logkey.Secret) error {
 	verifier, err := Verifier(password)
 	if err != nil {
 		return err
 	}
-	login := "CREATE USER " + account(p.name) + " IDENTIFIED VIA " + nativePlugin + " USING " + quoteLiteral(verifier) + " REQUIRE SSL"
-	return a.execAll(ctx, append(p.before(), login, p.grant())...)
+	login := "CREATE USER " + sqltext.Account(p.name) + " IDENTIFIED VIA " + nativePlugin + " USING " + sqltext.Literal(verifier) + " REQUIRE SSL"
+	return a.ExecAll(ctx, append(p.before(), login, p.grant())...)
 }
 
 // dropUser and dropSchema take away what a probe made. A schema is dropped where one can
 // be only: the statement is one that defines.
-func dropUser(name string) string   { return "DROP USER IF EXISTS " + account(name) }
-func dropSchema(name string) string { return "DROP DATABASE IF EXISTS " + quoteName(name) }
+func dropUser(name string) string   { return "DROP USER IF EXISTS " + sqltext.Account(name) }
+func dropSchema(name string) string { return "DROP DATABASE IF EXISTS " + sqltext.Name(name) }
 
 // dropLeftProbes looks for the forms of our own names only.
-func dropLeftProbes(ctx context.Context, a *admin) error {
-	pattern := quoteLiteral(likeEscapes.Replace(probePrefix) + "%")
-	rows, err := a.query(ctx, "SELECT User, 'user' FROM mysql.global_priv WHERE User LIKE "+pattern+
+func dropLeftProbes(ctx context.Context, a *guard.Session) error {
+	pattern := sqltext.Literal(sqltext.LikeEscapes.Replace(conf.ProbePrefix) + "%")
+	rows, err := a.Query(ctx, "SELECT User, 'user' FROM mysql.global_priv WHERE User LIKE "+pattern+
 		" UNION SELECT SCHEMA_NAME, 'schema' FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE "+pattern)
 	if err != nil {
 		return err
@@ -161,7 +138,7 @@ func dropLeftProbes(ctx context.Context, a *admin) error {
 		if row[1] == "schema" {
 			drop = dropSchema(row[0])
 		}
-		if err := a.exec(ctx, drop); err != nil {
+		if err := a.Exec(ctx, drop); err != nil {
 			return err
 		}
 	}
@@ -169,11 +146,11 @@ func dropLeftProbes(ctx context.Context, a *admin) error {
 }
 
 // writeInside does what write does, in a session of the service's own.
-func writeInside(ctx context.Context, a *admin, p probe) error {
-	if err := a.execAll(ctx, p.write()...); err != nil {
+func writeInside(ctx context.Context, a *guard.Session, p probe) error {
+	if err := a.ExecAll(ctx, p.write()...); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	rows, err := a.query(ctx, p.read())
+	rows, err := a.Query(ctx, p.read())
 	if err == nil && (len(rows) != 1 || rows[0][0] != p.name) {
 		err = errors.New("what was written is not there")
 	}
@@ -185,7 +162,7 @@ func writeInside(ctx context.Context, a *admin, p probe) error {
 
 // write logs in, commits a row and reads it back.
 func write(ctx context.Context, config *mysql.Config, p probe) error {
-	db, err := openPool(config)
+	db, err := door.OpenPool(config)
 	if err != nil {
 		return err
 	}

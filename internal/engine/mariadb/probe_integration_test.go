@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // TestStartChangesNoDefinition: definitions right after a recovery are how MariaDB is
@@ -31,8 +33,8 @@ func TestStartChangesNoDefinition(t *testing.T) {
 func definitions(t *testing.T, b *enginetest.Bed) string {
 	t.Helper()
 	var said []string
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-		rows, err := a.query(t.Context(), `SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+		rows, err := a.Query(t.Context(), `SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS
  WHERE VARIABLE_NAME REGEXP '^COM_(CREATE|DROP|ALTER|TRUNCATE|RENAME)' AND VARIABLE_NAME NOT REGEXP '_(USER|ROLE)$' AND VARIABLE_VALUE > 0`)
 		for _, row := range rows {
 			said = append(said, strings.Join(row, " "))
@@ -49,8 +51,8 @@ func definitions(t *testing.T, b *enginetest.Bed) string {
 // The probe makes itself a schema then, which is gone afterwards.
 func TestProbeWithoutItsTable(t *testing.T) {
 	for name, statement := range map[string]string{
-		"older data": "DROP TABLE mysql." + probeTable,
-		"broken":     "ALTER TABLE mysql." + probeTable + " DISCARD TABLESPACE",
+		"older data": "DROP TABLE mysql." + conf.ProbeTable,
+		"broken":     "ALTER TABLE mysql." + conf.ProbeTable + " DISCARD TABLESPACE",
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := logBed(t, nil)
@@ -71,11 +73,11 @@ func TestProbeWithoutItsTable(t *testing.T) {
 // openly runs a statement while the folder of the system schema is open.
 func openly(t *testing.T, b *enginetest.Bed, statement string) {
 	t.Helper()
-	system := filepath.Join(b.Home().DataDir(), systemSchema)
+	system := filepath.Join(b.Home().DataDir(), conf.SystemSchema)
 	if err := os.Chmod(system, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := withAdmin(t.Context(), b.Instance(), func(a *admin) error { return a.exec(t.Context(), statement) }); err != nil {
+	if err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error { return a.Exec(t.Context(), statement) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(system, 0o500); err != nil {

@@ -16,6 +16,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // errorNumber is the error that a server answered with, 0 for none.
@@ -116,9 +119,9 @@ func loginAs(b *enginetest.Bed, user string) enginetest.Login {
 
 func makeUser(t *testing.T, b *enginetest.Bed, user string, grants ...string) {
 	t.Helper()
-	b.MustQuery(t, "CREATE USER "+account(user)+" IDENTIFIED BY 'Other-password-1'")
+	b.MustQuery(t, "CREATE USER "+sqltext.Account(user)+" IDENTIFIED BY 'Other-password-1'")
 	for _, grant := range grants {
-		b.MustQuery(t, "GRANT "+grant+" TO "+account(user))
+		b.MustQuery(t, "GRANT "+grant+" TO "+sqltext.Account(user))
 	}
 }
 
@@ -166,8 +169,8 @@ func TestKillSparesTheService(t *testing.T) {
 	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	restartWith(t, b, map[string]string{"event_scheduler": "ON"})
-	makeUser(t, b, probePrefix+"0123456789abcdef0123456789abcdef")
-	s := newSleeper(t, loginAs(b, probePrefix+"0123456789abcdef0123456789abcdef"))
+	makeUser(t, b, conf.ProbePrefix+"0123456789abcdef0123456789abcdef")
+	s := newSleeper(t, loginAs(b, conf.ProbePrefix+"0123456789abcdef0123456789abcdef"))
 	s.asleep(t, b)
 	scheduler := b.MustQuery(t, "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'event_scheduler'")
 	for _, id := range []string{scheduler, strconv.FormatInt(s.id, 10)} {
@@ -179,8 +182,8 @@ func TestKillSparesTheService(t *testing.T) {
 	}
 	inside(t, b, fmt.Sprintf("KILL %d", s.id))
 	<-s.ended
-	err := withAdmin(t.Context(), b.Instance(), func(a *admin) error {
-		mine, err := a.query(t.Context(), "SELECT CONNECTION_ID()")
+	err := guard.With(t.Context(), b.Instance(), func(a *guard.Session) error {
+		mine, err := a.Query(t.Context(), "SELECT CONNECTION_ID()")
 		if err != nil {
 			return err
 		}
@@ -188,7 +191,7 @@ func TestKillSparesTheService(t *testing.T) {
 		for _, id := range append(strings.Split(listed, ","), mine[0][0]) {
 			_, _ = query(t.Context(), b.Login(), "CALL mysql.rds_kill("+id+")")
 		}
-		return a.exec(t.Context(), "SELECT 1")
+		return a.Exec(t.Context(), "SELECT 1")
 	})
 	if err != nil {
 		t.Errorf("the service's own session: %v", err)
@@ -272,7 +275,7 @@ func TestUpkeep(t *testing.T) {
 	b.MustQuery(t, "CALL mysql.rds_innodb_buffer_pool_dump_now()")
 	b.MustQuery(t, fmt.Sprintf("CALL mysql.rds_kill(%d)", s.id))
 	<-s.ended
-	if rows := inside(t, b, fmt.Sprintf("SELECT User FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.access') & %d <> 0", uint64(connectionAdmin))); len(rows) > 0 {
+	if rows := inside(t, b, fmt.Sprintf("SELECT User FROM mysql.global_priv WHERE JSON_VALUE(Priv, '$.access') & %d <> 0", uint64(guard.ConnectionAdmin))); len(rows) > 0 {
 		t.Errorf("still hold the right: %v", rows)
 	}
 }

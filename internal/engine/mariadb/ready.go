@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // Ready implements engine.Driver. The guard opens its socket when the server has
@@ -12,11 +13,11 @@ import (
 // database is brought up to date before anybody is told that it is ready, and a server of
 // a group takes up its role: a follower then follows, a writer writes.
 func (d *Driver) Ready(ctx context.Context, i engine.Instance) error {
-	return withAdmin(ctx, i, func(a *admin) error {
-		if err := a.exec(ctx, "SELECT 1"); err != nil {
+	return guard.With(ctx, i, func(a *guard.Session) error {
+		if err := a.Exec(ctx, "SELECT 1"); err != nil {
 			return fmt.Errorf("ask whether ready: %w", err)
 		}
-		if err := upkeep(ctx, a); err != nil {
+		if err := guard.Upkeep(ctx, a); err != nil {
 			return fmt.Errorf("ask whether ready: %w", err)
 		}
 		if err := d.assume(ctx, a, i); err != nil {

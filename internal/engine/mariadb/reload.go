@@ -9,6 +9,10 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/parameter"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // running is a variable of the live server.
@@ -24,11 +28,11 @@ const runningQuery = `SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_OR
 // rendered; those that are rendered no longer, or that somebody has set in the
 // running server, their own defaults. Static ones wait for a restart.
 func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
-	err := withAdmin(ctx, i, func(a *admin) error {
+	err := guard.With(ctx, i, func(a *guard.Session) error {
 		if err := letGo(ctx, a, i); err != nil {
 			return err
 		}
-		rows, err := a.query(ctx, runningQuery)
+		rows, err := a.Query(ctx, runningQuery)
 		if err != nil {
 			return err
 		}
@@ -37,14 +41,14 @@ func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
 			variables = append(variables, running{name: r[0], value: r[1], origin: r[2], kind: r[3], readOnly: r[4] == "YES"})
 		}
 		for _, change := range changes(i, variables) {
-			if err := a.exec(ctx, change.statement()); err != nil {
+			if err := a.Exec(ctx, change.statement()); err != nil {
 				return fmt.Errorf("set %s: %w", change.name, err)
 			}
 		}
-		if err := a.exec(ctx, "FLUSH LOCAL SSL"); err != nil {
+		if err := a.Exec(ctx, "FLUSH LOCAL SSL"); err != nil {
 			return err
 		}
-		if err := upkeep(ctx, a); err != nil {
+		if err := guard.Upkeep(ctx, a); err != nil {
 			return err
 		}
 		return d.assume(ctx, a, i)
@@ -70,14 +74,14 @@ func (c change) statement() string {
 // all is in place that it rests on.
 func changes(i engine.Instance, variables []running) []change {
 	wanted := map[string]string{}
-	for _, o := range append(plumbing(i), chosen(i)...) {
-		wanted[variableOf(o.name)] = o.value
+	for _, o := range append(conf.Plumbing(i), conf.Chosen(i)...) {
+		wanted[parameter.VariableOf(o.Name)] = o.Value
 	}
 	var all []change
 	for _, v := range variables {
 		value, ok := wanted[v.name]
 		switch {
-		case v.readOnly || commands[v.name] || i.Role != nil && byHand[v.name]:
+		case v.readOnly || commands[v.name] || i.Role != nil && conf.ByHand[v.name]:
 		case ok && !same(v, value):
 			all = append(all, change{v.name, literal(v, value)})
 		case !ok && (v.origin == "SQL" || v.origin == "CONFIG") && wanted[aliases[v.name]] == "":
@@ -120,16 +124,9 @@ var aliases = map[string]string{
 	"character_set_database": "character_set_server", "collation_database": "collation_server",
 }
 
-var (
-	isOn   = regexp.MustCompile(`(?i)^(1|on|true)$`)
-	isOff  = regexp.MustCompile(`(?i)^(0|off|false)$`)
-	number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
-	suffix = regexp.MustCompile(`(?i)^([0-9]+)([kmgtpe])$`)
-)
-
 func same(v running, value string) bool {
 	if v.kind == "BOOLEAN" {
-		return isOn.MatchString(value) == isOn.MatchString(v.value)
+		return conf.IsOn(value) == conf.IsOn(v.value)
 	}
 	return strings.EqualFold(v.value, value)
 }
@@ -138,9 +135,9 @@ func same(v running, value string) bool {
 // and the letters that an option may end with are unknown.
 func literal(v running, value string) string {
 	switch {
-	case v.kind == "BOOLEAN" && isOn.MatchString(value):
+	case v.kind == "BOOLEAN" && conf.IsOn(value):
 		return "1"
-	case v.kind == "BOOLEAN" && isOff.MatchString(value):
+	case v.kind == "BOOLEAN" && off.MatchString(value):
 		return "0"
 	case number.MatchString(value) && v.kind != "VARCHAR":
 		return value
@@ -152,5 +149,11 @@ func literal(v running, value string) string {
 		}
 		return m[1] + " * " + factor
 	}
-	return quoteLiteral(value)
+	return sqltext.Literal(value)
 }
+
+var (
+	off    = regexp.MustCompile(`(?i)^(0|off|false)$`)
+	number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+	suffix = regexp.MustCompile(`(?i)^([0-9]+)([kmgtpe])$`)
+)

@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
@@ -29,7 +30,7 @@ const replayPoll = 100 * time.Millisecond
 // knows each kind of event, leaves out what a crash tore, and stops at the first
 // statement that does not do what it did.
 func (d *Driver) Replay(ctx context.Context, i engine.Instance, dataDir string, r engine.ReplayRequest) error {
-	plan, err := planReplay(r)
+	plan, err := binlog.PlanReplay(r)
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
@@ -42,12 +43,12 @@ func (d *Driver) Replay(ctx context.Context, i engine.Instance, dataDir string, 
 		err = context.Cause(ctx)
 	}
 	if err := errors.Join(err, s.close()); err != nil {
-		return fmt.Errorf("replay to %s: %w", plan.stop, err)
+		return fmt.Errorf("replay to %s: %w", plan.Stop, err)
 	}
 	return nil
 }
 
-func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan replayPlan) error {
+func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan binlog.ReplayPlan) error {
 	if err := s.settle(ctx); err != nil {
 		return fmt.Errorf("recover the snapshot: %w", err)
 	}
@@ -57,7 +58,7 @@ func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan
 	if err := s.start(ctx, privateOptions{account: true, options: s.replaySettings()}); err != nil {
 		return fmt.Errorf("start a private server: %w", err)
 	}
-	if len(plan.reached) > 0 {
+	if len(plan.Reached) > 0 {
 		if err := s.apply(ctx, r, plan); err != nil {
 			return err
 		}
@@ -80,11 +81,11 @@ var replicationFiles = []string{"master.info", "relay-log.info", "multi-master.i
 // settle recovers a copy of a server that had crashed, by means of the binary log in
 // it, and removes that: what follows is another's.
 func (s *privateServer) settle(ctx context.Context) error {
-	t, err := readTail(s.dir)
+	t, err := binlog.ReadTail(s.dir)
 	if err != nil {
 		return err
 	}
-	if t.from != "" && !t.closed {
+	if t.From != "" && !t.Closed {
 		if err := s.start(ctx, privateOptions{binlog: true}); err != nil {
 			return err
 		}
@@ -92,11 +93,11 @@ func (s *privateServer) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	names, err := binlogs(s.dir)
+	names, err := binlog.List(s.dir)
 	if err != nil {
 		return err
 	}
-	for _, name := range append(names, binlogName+".index", binlogName+".state") {
+	for _, name := range append(names, binlog.BaseName+".index", binlog.BaseName+".state") {
 		if err := volume.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -106,32 +107,32 @@ func (s *privateServer) settle(ctx context.Context) error {
 
 // replaySettings: the folder is thrown away when the server dies, and written by a
 // clean shutdown otherwise, so nothing needs to be durable before.
-func (s *privateServer) replaySettings() []option {
-	return []option{
-		{"innodb_flush_log_at_trx_commit", "0"}, {"innodb_doublewrite", "0"},
-		{"relay_log", s.seenPath(relayName)}, {"relay_log_index", s.seenPath(relayName + ".index")},
-		{"relay_log_info_file", s.seenPath("relay-log.info")}, {"master_info_file", s.seenPath("master.info")},
-		{"relay_log_purge", "0"}, {"relay_log_recovery", "0"}, {"sync_relay_log_info", "0"}, {"log_slave_updates", "0"},
+func (s *privateServer) replaySettings() []conf.Option {
+	return []conf.Option{
+		{Name: "innodb_flush_log_at_trx_commit", Value: "0"}, {Name: "innodb_doublewrite", Value: "0"},
+		{Name: "relay_log", Value: s.seenPath(relayName)}, {Name: "relay_log_index", Value: s.seenPath(relayName + ".index")},
+		{Name: "relay_log_info_file", Value: s.seenPath("relay-log.info")}, {Name: "master_info_file", Value: s.seenPath("master.info")},
+		{Name: "relay_log_purge", Value: "0"}, {Name: "relay_log_recovery", Value: "0"}, {Name: "sync_relay_log_info", Value: "0"}, {Name: "log_slave_updates", Value: "0"},
 		// The source may have been this very instance.
-		{"replicate_same_server_id", "1"}, {"slave_sql_verify_checksum", "1"}, {"slave_skip_errors", "OFF"},
-		{"slave_max_allowed_packet", strconv.Itoa(eventBytesMax)}, {"slave_exec_mode", "STRICT"},
+		{Name: "replicate_same_server_id", Value: "1"}, {Name: "slave_sql_verify_checksum", Value: "1"}, {Name: "slave_skip_errors", Value: "OFF"},
+		{Name: "slave_max_allowed_packet", Value: strconv.Itoa(binlog.EventBytesMax)}, {Name: "slave_exec_mode", Value: "STRICT"},
 		// What the probe writes: to its table, or to a schema that is made by a session
 		// which is not logged. No name of a user's schema has this form (dropLeftProbes).
-		{"replicate_wild_ignore_table", likeEscapes.Replace(systemSchema + "." + probeTable)},
-		{"replicate_wild_ignore_table", likeEscapes.Replace(probePrefix) + strings.Repeat("_", 32) + ".%"},
-		{"slave_parallel_threads", "0"}, {"slave_run_triggers_for_rbr", "NO"},
+		{Name: "replicate_wild_ignore_table", Value: sqltext.LikeEscapes.Replace(conf.SystemSchema + "." + conf.ProbeTable)},
+		{Name: "replicate_wild_ignore_table", Value: sqltext.LikeEscapes.Replace(conf.ProbePrefix) + strings.Repeat("_", 32) + ".%"},
+		{Name: "slave_parallel_threads", Value: "0"}, {Name: "slave_run_triggers_for_rbr", Value: "NO"},
 	}
 }
 
 func relayFile(n int) string { return fmt.Sprintf("%s.%06d", relayName, n+1) }
 
 // hand gives the log to the server as its relay logs, cut at the stop.
-func (s *privateServer) hand(plan replayPlan) error {
+func (s *privateServer) hand(plan binlog.ReplayPlan) error {
 	var index strings.Builder
 	w := &workshop{user: s.i.User}
-	for n, f := range plan.files {
+	for n, f := range plan.Files {
 		to := s.path(relayFile(n))
-		err := f.handTo(to)
+		err := f.HandTo(to)
 		if err == nil {
 			err = errors.Join(volume.Chmod(to, 0o600), w.give(to))
 		}
@@ -143,74 +144,20 @@ func (s *privateServer) hand(plan replayPlan) error {
 	return s.write(relayName+".index", index.String())
 }
 
-// handTo makes a file of the server's of what is applied.
-func (f replayFile) handTo(to string) error {
-	from := filepath.Join(f.dir, f.name)
-	if f.skip > 0 {
-		return f.splice(from, to)
-	}
-	err := volume.Rename(from, to)
-	if errors.Is(err, syscall.EXDEV) {
-		err = copyPlain(from, to)
-	}
-	if err == nil && f.cut > 0 {
-		err = volume.Truncate(to, f.cut)
-	}
-	return err
-}
-
-// splice leaves a part out. Events of a log that came from elsewhere name their places there,
-// so the server does not mind that theirs are others.
-func (f replayFile) splice(from, to string) error {
-	source, err := volume.Open(from)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	cut := f.cut
-	if cut == 0 {
-		info, err := source.Stat()
-		if err != nil {
-			return err
-		}
-		cut = info.Size()
-	}
-	target, err := volume.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(target, io.MultiReader(io.NewSectionReader(source, 0, f.head), io.NewSectionReader(source, f.skip, cut-f.skip)))
-	return errors.Join(err, target.Close())
-}
-
-func copyPlain(from, to string) error {
-	source, err := volume.Open(from)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	target, err := volume.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Close())
-}
-
 // apply runs the replication thread to the stop, and makes sure that it got there.
-func (s *privateServer) apply(ctx context.Context, r engine.ReplayRequest, plan replayPlan) error {
+func (s *privateServer) apply(ctx context.Context, r engine.ReplayRequest, plan binlog.ReplayPlan) error {
 	schedule, err := s.readSchedule(ctx)
 	if err != nil {
 		return fmt.Errorf("read the events of the scheduler: %w", err)
 	}
-	n := len(plan.files) - 1
-	last, end := relayFile(n), plan.files[n].place(plan.stop.Offset)
-	start := max(r.From.Offset, int64(len(logMagic)))
+	n := len(plan.Files) - 1
+	last, end := relayFile(n), plan.Files[n].Place(plan.Stop.Offset)
+	start := max(r.From.Offset, int64(len(binlog.Magic)))
 	for _, statement := range []string{
 		fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_USER='none', MASTER_USE_GTID=no, RELAY_LOG_FILE=%s, RELAY_LOG_POS=%d",
-			quoteLiteral(relayFile(0)), start),
+			sqltext.Literal(relayFile(0)), start),
 		"SET GLOBAL gtid_slave_pos = ''",
-		fmt.Sprintf("START SLAVE SQL_THREAD UNTIL RELAY_LOG_FILE=%s, RELAY_LOG_POS=%d", quoteLiteral(last), end),
+		fmt.Sprintf("START SLAVE SQL_THREAD UNTIL RELAY_LOG_FILE=%s, RELAY_LOG_POS=%d", sqltext.Literal(last), end),
 	} {
 		if err := s.exec(ctx, statement); err != nil {
 			return fmt.Errorf("apply the log: %w", err)
@@ -225,7 +172,7 @@ func (s *privateServer) apply(ctx context.Context, r engine.ReplayRequest, plan 
 			return fmt.Errorf("forget the replication: %w", err)
 		}
 	}
-	schedule.follow(plan.scheduled)
+	schedule.Follow(plan.Scheduled)
 	if err := s.writeSchedule(ctx, schedule); err != nil {
 		return fmt.Errorf("enable the events of the scheduler: %w", err)
 	}
@@ -233,7 +180,7 @@ func (s *privateServer) apply(ctx context.Context, r engine.ReplayRequest, plan 
 }
 
 // applied waits for the end of the thread, and for all groups.
-func (s *privateServer) applied(ctx context.Context, plan replayPlan) error {
+func (s *privateServer) applied(ctx context.Context, plan binlog.ReplayPlan) error {
 	for {
 		rows, err := s.rows(ctx, "SHOW SLAVE STATUS")
 		if err != nil {
@@ -253,26 +200,15 @@ func (s *privateServer) applied(ctx context.Context, plan replayPlan) error {
 		if err != nil {
 			return err
 		}
-		if plan.has(position[0]["p"]) {
+		if plan.Has(position[0]["p"]) {
 			return nil
 		}
 		if row["Slave_SQL_Running"] == "No" {
-			return fmt.Errorf("it stopped at %s:%s with %s, not at %v", row["Relay_Log_File"], row["Relay_Log_Pos"], position[0]["p"], plan.reached)
+			return fmt.Errorf("it stopped at %s:%s with %s, not at %v", row["Relay_Log_File"], row["Relay_Log_Pos"], position[0]["p"], plan.Reached)
 		}
-		if err := pause(ctx, replayPoll); err != nil {
+		if err := guard.Pause(ctx, replayPoll); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
 	}
 }
 
@@ -284,21 +220,31 @@ func withoutQuery(text string) string {
 	return text
 }
 
-// sameGTIDs compares a gtid_slave_pos with the groups wanted, by domain.
-func sameGTIDs(position string, wanted map[uint32]string) bool {
-	found := 0
-	for id := range strings.SplitSeq(position, ",") {
-		domain, _, _ := strings.Cut(id, "-")
-		n, err := strconv.ParseUint(domain, 10, 32)
-		if err != nil || wanted[uint32(n)] != id {
-			return false
-		}
-		found++
+func (s *privateServer) readSchedule(ctx context.Context) (binlog.Schedule, error) {
+	rows, err := s.rows(ctx, "SELECT db, name, status FROM mysql.event")
+	all := binlog.Schedule{}
+	for _, r := range rows {
+		all[binlog.EventName{Schema: r["db"], Name: strings.ToLower(r["name"])}] = r["status"]
 	}
-	return found == len(wanted)
+	return all, err
 }
 
-// dialLong dials a socket whose path may be longer than an address can hold.
-func dialLong(ctx context.Context, _, path string) (net.Conn, error) {
-	return volume.DialSocket(ctx, path)
+// writeSchedule: names of events are the same in any case.
+func (s *privateServer) writeSchedule(ctx context.Context, all binlog.Schedule) error {
+	have, err := s.readSchedule(ctx)
+	if err != nil {
+		return err
+	}
+	for name, status := range have {
+		wanted, known := all[name]
+		if status != binlog.StatusReplica || !known || wanted == status {
+			continue
+		}
+		_, err := s.db.ExecContext(ctx, "UPDATE mysql.event SET status = "+sqltext.Literal(wanted)+
+			" WHERE db = "+sqltext.Literal(name.Schema)+" AND LOWER(name) = "+sqltext.Literal(name.Name))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

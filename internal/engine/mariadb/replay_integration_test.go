@@ -10,6 +10,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 // The parts build on each other and share one server.
@@ -46,7 +47,7 @@ func TestContinuousLog(t *testing.T) {
 	if err := s.log.Release(t.Context(), s.at); err != nil {
 		t.Fatal(err)
 	}
-	if names, err := binlogs(b.Home().DataDir()); err != nil || len(names) != 1 || names[0] != s.at.File {
+	if names, err := binlog.List(b.Home().DataDir()); err != nil || len(names) != 1 || names[0] != s.at.File {
 		t.Errorf("after a release: %v, %v", names, err)
 	}
 	if err := s.log.Resume(t.Context(), facts.Position); !errors.Is(err, engine.ErrLogGone) {
@@ -81,7 +82,7 @@ func TestContinuousLog(t *testing.T) {
 // withoutLogs: binary logs are no part of a snapshot.
 func withoutLogs(t *testing.T, dir string) {
 	t.Helper()
-	if names, err := filepath.Glob(filepath.Join(dir, binlogName+"*")); err != nil || len(names) > 0 {
+	if names, err := filepath.Glob(filepath.Join(dir, binlog.BaseName+"*")); err != nil || len(names) > 0 {
 		t.Errorf("binary logs: %v, %v", names, err)
 	}
 }

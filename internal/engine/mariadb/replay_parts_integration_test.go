@@ -16,6 +16,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/binlog"
 )
 
 // tornLog: what a crash left half is not applied.
@@ -95,7 +96,7 @@ func damagedLog(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID, s *stream
 	n, fresh := scratch(t, b, id)
 	replay := func(harm func(r *engine.ReplayRequest, names []string)) error {
 		r := s.request(t, from, at)
-		names, err := binlogs(r.Dir)
+		names, err := binlog.List(r.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,7 @@ func damagedLog(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID, s *stream
 // tear takes the end of the last transaction from the file that a crash ended.
 func tear(t *testing.T, dir string) {
 	t.Helper()
-	names, err := binlogs(dir)
+	names, err := binlog.List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,21 +147,21 @@ func tear(t *testing.T, dir string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := eventReader{source: file, until: info.Size(), copyTo: io.Discard}
-		var last, end event
-		err = r.readMagic()
+		r := binlog.Reader{Source: file, Until: info.Size(), CopyTo: io.Discard}
+		var last, end binlog.Event
+		err = r.ReadMagic()
 		for err == nil {
-			var e event
-			if e, err = r.next(); err == nil {
+			var e binlog.Event
+			if e, err = r.Next(); err == nil {
 				last = e
 			}
-			if e.kind == xidEvent {
+			if e.Kind == binlog.XIDEvent {
 				end = e
 			}
 		}
 		_ = file.Close()
-		if errors.Is(err, io.EOF) && !last.ends() && end.at > 0 {
-			truncateTo(t, filepath.Join(dir, name), end.at)
+		if errors.Is(err, io.EOF) && !last.Ends() && end.At > 0 {
+			truncateTo(t, filepath.Join(dir, name), end.At)
 			return
 		}
 	}
@@ -210,15 +211,15 @@ func lastGroup(t *testing.T, path string) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := eventReader{source: file, until: info.Size(), copyTo: io.Discard}
-	var g grouper
+	r := binlog.Reader{Source: file, Until: info.Size(), CopyTo: io.Discard}
+	var g binlog.Grouper
 	var before, last int64
-	err = r.readMagic()
+	err = r.ReadMagic()
 	for err == nil {
-		var e event
-		if e, err = r.next(); err == nil {
-			if whole, ok := g.add(e); ok {
-				before, last = last, whole.end
+		var e binlog.Event
+		if e, err = r.Next(); err == nil {
+			if whole, ok := g.Add(e); ok {
+				before, last = last, whole.End
 			}
 		}
 	}
@@ -254,7 +255,7 @@ func checks(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID, s *stream, fa
 // drops: switched off, nothing is left but a name that no later log takes again.
 func drops(t *testing.T, b *enginetest.Bed) {
 	driver := b.Driver.(*Driver)
-	before, err := binlogs(b.Home().DataDir())
+	before, err := binlog.List(b.Home().DataDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,13 +269,13 @@ func drops(t *testing.T, b *enginetest.Bed) {
 			t.Fatal(err)
 		}
 	}
-	if used, err := filepath.Glob(filepath.Join(b.Home().DataDir(), binlogName+"*")); err != nil || len(used) != 1 {
+	if used, err := filepath.Glob(filepath.Join(b.Home().DataDir(), binlog.BaseName+"*")); err != nil || len(used) != 1 {
 		t.Errorf("left: %v, %v", used, err)
 	}
 	b.Want.Log, b.Want.Boot, b.Want.Generation = true, b.Want.Boot+1, b.Want.Generation+1
 	b.Satisfy(t)
 	now := inside(t, b, "SHOW MASTER STATUS")[0][0]
-	if binlogNumber(now) <= binlogNumber(before[len(before)-1]) {
+	if binlog.FileNumber(now) <= binlog.FileNumber(before[len(before)-1]) {
 		t.Errorf("%s follows %v", now, before)
 	}
 	for n := range 20 {
@@ -309,7 +310,7 @@ func drops(t *testing.T, b *enginetest.Bed) {
 // last writing says that all ended well, and recovers all the same.
 func closedTooEarly(t *testing.T, b *enginetest.Bed, rows string) (newest string) {
 	t.Helper()
-	names, err := binlogs(b.Home().DataDir())
+	names, err := binlog.List(b.Home().DataDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,10 +320,10 @@ func closedTooEarly(t *testing.T, b *enginetest.Bed, rows string) (newest string
 		t.Fatal(err)
 	}
 	flags := make([]byte, 1)
-	if _, err := file.ReadAt(flags, fileFlagsAt); err != nil || flags[0]&inUseFlag == 0 {
+	if _, err := file.ReadAt(flags, binlog.FileFlagsAt); err != nil || flags[0]&binlog.InUseFlag == 0 {
 		t.Fatalf("the log of a server that was killed has the flags %v, %v", flags, err)
 	}
-	_, err = file.WriteAt([]byte{flags[0] &^ inUseFlag}, fileFlagsAt)
+	_, err = file.WriteAt([]byte{flags[0] &^ binlog.InUseFlag}, binlog.FileFlagsAt)
 	if err = errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}

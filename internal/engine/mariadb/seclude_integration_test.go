@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/proc"
 )
 
@@ -47,9 +49,9 @@ func TestSecludedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What the account may not, whoever is in its server's place may; so it has all rights here.
-	rights := privateRights
-	privateRights = []string{"ALL PRIVILEGES ON *.*"}
-	t.Cleanup(func() { privateRights = rights })
+	rights := door.PrivateRights
+	door.PrivateRights = []string{"ALL PRIVILEGES ON *.*"}
+	t.Cleanup(func() { door.PrivateRights = rights })
 	s, err := openPrivate(t.Context(), i, data)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +69,7 @@ func TestSecludedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(script string) string {
-		rows, err := s.rows(t.Context(), "SELECT kurabe_run("+quoteLiteral("exec </dev/null; "+script)+") AS code")
+		rows, err := s.rows(t.Context(), "SELECT kurabe_run("+sqltext.Literal("exec </dev/null; "+script)+") AS code")
 		if err != nil || len(rows) != 1 {
 			t.Fatal(rows, err)
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // zoneDir is the host's time zone database. Where it is missing an instance has
@@ -49,7 +51,7 @@ func timeZoneSQL(root string) string {
 	for _, body := range slices.Sorted(maps.Keys(names)) {
 		b.WriteString("INSERT INTO mysql.time_zone (Use_leap_seconds) VALUES ('N');\nSET @zone = LAST_INSERT_ID();\n")
 		for _, name := range names[body] {
-			fmt.Fprintf(&b, "INSERT INTO mysql.time_zone_name VALUES (%s, @zone);\n", quoteLiteral(name))
+			fmt.Fprintf(&b, "INSERT INTO mysql.time_zone_name VALUES (%s, @zone);\n", sqltext.Literal(name))
 		}
 		b.WriteString(body)
 	}
@@ -119,7 +121,7 @@ func (z zone) sql() string {
 		if t.isDST {
 			isDST = 1
 		}
-		types = append(types, fmt.Sprintf("(@zone,%d,%d,%d,%s)", n, t.offset, isDST, quoteLiteral(t.name[:min(nameMax, len(t.name))])))
+		types = append(types, fmt.Sprintf("(@zone,%d,%d,%d,%s)", n, t.offset, isDST, sqltext.Literal(t.name[:min(nameMax, len(t.name))])))
 	}
 	for _, t := range z.transitions {
 		transitions = append(transitions, fmt.Sprintf("(@zone,%d,%d)", t.at, t.zoneType))

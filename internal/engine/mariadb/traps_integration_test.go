@@ -13,6 +13,8 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/sqltext"
 )
 
 // The proof is a CSV file: it can be read of any copy, and no statement's end takes a row back.
@@ -31,10 +33,10 @@ func layTraps(t *testing.T, b *enginetest.Bed) {
 		for _, name := range []string{
 			"CONCAT_WS", "JSON_VALUE", "BINLOG_GTID_POS", "IFNULL", "QUOTE", "LOWER", "SLEEP", "VERSION", "version_major", "rds_kill", "rds_heartbeat2", "bt_check",
 		} {
-			statements = append(statements, fmt.Sprintf("CREATE OR REPLACE FUNCTION %s.%s (a TEXT) RETURNS INT SQL SECURITY INVOKER BEGIN "+note+"; RETURN 1; END", schema, quoteName(name), "function"))
+			statements = append(statements, fmt.Sprintf("CREATE OR REPLACE FUNCTION %s.%s (a TEXT) RETURNS INT SQL SECURITY INVOKER BEGIN "+note+"; RETURN 1; END", schema, sqltext.Name(name), "function"))
 		}
 		for _, name := range []string{"global_priv", "proc", "event", "TABLES", "SYSTEM_VARIABLES", "PROCESSLIST", "rds_probe", "user", "probe"} {
-			statements = append(statements, fmt.Sprintf("CREATE OR REPLACE SQL SECURITY INVOKER VIEW %s.%s AS SELECT %[1]s.JSON_VALUE('x') AS User, 1 AS Host, 2 AS name, 3 AS comment, 4 AS id, 5 AS word", schema, quoteName(name)))
+			statements = append(statements, fmt.Sprintf("CREATE OR REPLACE SQL SECURITY INVOKER VIEW %s.%s AS SELECT %[1]s.JSON_VALUE('x') AS User, 1 AS Host, 2 AS name, 3 AS comment, 4 AS id, 5 AS word", schema, sqltext.Name(name)))
 		}
 		statements = append(statements,
 			fmt.Sprintf("CREATE PROCEDURE %s.rds_kill(a INT) SQL SECURITY INVOKER "+note, schema, "procedure"),
@@ -102,7 +104,7 @@ func TestTraps(t *testing.T) {
 		change()
 		b.Want.Generation++
 		b.Satisfy(t)
-		if err := b.Driver.Probe(t.Context(), b.Instance(), filepath.Join(b.Home().TLSDir(), authorityFile)); err != nil {
+		if err := b.Driver.Probe(t.Context(), b.Instance(), filepath.Join(b.Home().TLSDir(), door.AuthorityFile)); err != nil {
 			t.Errorf("a probe after %s: %v", name, err)
 		}
 		look(t, b, name)
