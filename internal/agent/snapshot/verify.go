@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"context"
@@ -25,14 +25,14 @@ const (
 // verified has a whole snapshot verified when that is wanted, after everything else:
 // it takes as long as a copy and nothing waits for it. What cannot be verified is
 // tried again later. It returns when to look again, pause if nothing hinders.
-func (u *snapshotUnit) verified(ctx context.Context, a kurabe.SnapshotAssignment, pause time.Duration) time.Duration {
+func (u *worker) verified(ctx context.Context, a kurabe.SnapshotAssignment, pause time.Duration) time.Duration {
 	if a.Verify <= u.verifiedSeq() || u.Failure != nil || u.whole() == nil || ctx.Err() != nil {
 		return pause
 	}
-	if rest := u.verifyAt.Sub(u.agent.Now()); rest > 0 && u.verifyGen == a.Generation {
+	if rest := u.verifyAt.Sub(u.set.Host.Now()); rest > 0 && u.verifyGen == a.Generation {
 		return min(pause, rest)
 	}
-	if sealed, err := u.agent.Snapshots.Sealed(u.ID); err != nil || !sealed {
+	if sealed, err := u.set.Folders.Sealed(u.ID); err != nil || !sealed {
 		return pause // what it would be compared with is not there yet
 	}
 	u.tellVerifying(ctx, a, "waiting for its turn")
@@ -45,7 +45,7 @@ func (u *snapshotUnit) verified(ctx context.Context, a kurabe.SnapshotAssignment
 		return pause
 	case err != nil:
 		u.Log.Warn("snapshot not verified", logkey.Error, err)
-		u.verifyAt, u.verifyGen = u.agent.Now().Add(verifyRetry), a.Generation
+		u.verifyAt, u.verifyGen = u.set.Host.Now().Add(verifyRetry), a.Generation
 		u.tellVerifying(ctx, a, fmt.Sprintf("it is tried again, as something hindered it: %v", err))
 		return min(u.RetryReport(pause), verifyRetry)
 	}
@@ -54,7 +54,7 @@ func (u *snapshotUnit) verified(ctx context.Context, a kurabe.SnapshotAssignment
 }
 
 // tellVerifying reports a whole snapshot with how far its verification is.
-func (u *snapshotUnit) tellVerifying(ctx context.Context, a kurabe.SnapshotAssignment, how string) {
+func (u *worker) tellVerifying(ctx context.Context, a kurabe.SnapshotAssignment, how string) {
 	u.verifying = how
 	if len(u.verifying) > kurabe.VerifyProblemCharsMax {
 		u.verifying = u.verifying[:kurabe.VerifyProblemCharsMax]
@@ -63,7 +63,7 @@ func (u *snapshotUnit) tellVerifying(ctx context.Context, a kurabe.SnapshotAssig
 }
 
 // verifyGoesOn reports how far the copying of a verification is.
-func (u *snapshotUnit) verifyGoesOn(ctx context.Context, a kurabe.SnapshotAssignment, p *progress) {
+func (u *worker) verifyGoesOn(ctx context.Context, a kurabe.SnapshotAssignment, p *progress) {
 	p.mu.Lock()
 	done, total := p.done, p.total
 	p.mu.Unlock()
@@ -78,12 +78,12 @@ func (u *snapshotUnit) verifyGoesOn(ctx context.Context, a kurabe.SnapshotAssign
 
 // verify is the deed: the log is replayed too as far as this host has it, and the
 // result is on disk before anybody hears of it.
-func (u *snapshotUnit) verify(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
+func (u *worker) verify(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
 	r := engine.VerifyRequest{Snapshot: u.ID, Progress: progress, Until: u.logEnd(a)}
-	if of, known := u.agent.writer(a.Source.Instance); known {
+	if of, known := u.set.writer(a.Source.Instance); known {
 		r.Settings = of.Settings
 	}
-	v, err := u.agent.Snapshots.Verify(ctx, r)
+	v, err := u.set.Folders.Verify(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -93,12 +93,12 @@ func (u *snapshotUnit) verify(ctx context.Context, a kurabe.SnapshotAssignment, 
 
 // logEnd is the newest moment to which the log brings a snapshot, zero when it does
 // not reach past the snapshot itself.
-func (u *snapshotUnit) logEnd(a kurabe.SnapshotAssignment) time.Time {
+func (u *worker) logEnd(a kurabe.SnapshotAssignment) time.Time {
 	facts := u.whole()
-	if u.agent.Logs == nil || facts.Position.File == "" {
+	if u.set.Logs == nil || facts.Position.File == "" {
 		return time.Time{}
 	}
-	log, ok := u.agent.Logs.Log(a.Source.Instance)
+	log, ok := u.set.Logs.Log(a.Source.Instance)
 	if !ok {
 		return time.Time{}
 	}
@@ -110,7 +110,7 @@ func (u *snapshotUnit) logEnd(a kurabe.SnapshotAssignment) time.Time {
 }
 
 // verifiedSeq is the number of the newest verification that was done, 0 for none.
-func (u *snapshotUnit) verifiedSeq() int64 {
+func (u *worker) verifiedSeq() int64 {
 	if v := u.result(); v != nil {
 		return v.Seq
 	}
@@ -119,18 +119,18 @@ func (u *snapshotUnit) verifiedSeq() int64 {
 
 // sweepVerified removes what verifications left when the service was killed; those of
 // this service wait until it is done.
-func (a *Agent) sweepVerified(ctx context.Context) {
-	if a.Snapshots == nil {
+func (s *Set) sweepVerified(ctx context.Context) {
+	if s.Folders == nil {
 		return
 	}
-	leave, err := a.snapshots.lines.enter(ctx, stepVerifySnapshot)
+	leave, err := s.Host.Lines.Enter(ctx, stepVerifySnapshot)
 	if err != nil {
 		return
 	}
-	a.host.Wait.Go(func() {
+	s.Host.Wait.Go(func() {
 		defer leave()
-		if err := a.Snapshots.SweepVerified(ctx); err != nil && ctx.Err() == nil {
-			a.Log.Warn("leftovers not removed", logkey.Error, err)
+		if err := s.Folders.SweepVerified(ctx); err != nil && ctx.Err() == nil {
+			s.Host.Log.Warn("leftovers not removed", logkey.Error, err)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"context"
@@ -47,8 +47,8 @@ func (p *progress) facts() kurabe.SnapshotFacts {
 
 // step does one step and reports its progress. The deed has its own goroutine, which
 // ends before step does.
-func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, step string) error {
-	began := u.agent.Now()
+func (u *worker) step(ctx context.Context, a kurabe.SnapshotAssignment, step string) error {
+	began := u.set.Host.Now()
 	stepCtx, end, err := u.Cuttable(ctx, a)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, st
 			cause := context.Cause(stepCtx)
 			switch {
 			case err == nil:
-				u.Log.Info("step done", logkey.Step, step, logkey.Generation, a.Generation, logkey.DurationMS, u.agent.Now().Sub(began).Milliseconds())
+				u.Log.Info("step done", logkey.Step, step, logkey.Generation, a.Generation, logkey.DurationMS, u.set.Host.Now().Sub(began).Milliseconds())
 				// A streak of failures ends when the step itself succeeds.
 				if u.Failure != nil && u.Failure.Step == step {
 					u.Failure = nil
@@ -89,7 +89,7 @@ func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, st
 }
 
 // do waits for its turn and acts.
-func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step string, progress func(done, total int64)) error {
+func (u *worker) do(ctx context.Context, a kurabe.SnapshotAssignment, step string, progress func(done, total int64)) error {
 	leave, err := u.enter(ctx, a, step)
 	if err != nil {
 		return err
@@ -100,15 +100,15 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 	case stepTakeSnapshot:
 		err = u.take(ctx, a, progress)
 	case stepCopySnapshot:
-		_, err = u.agent.Snapshots.Copy(ctx, a, progress)
+		_, err = u.set.Folders.Copy(ctx, a, progress)
 	case stepSealSnapshot:
-		err = u.agent.Snapshots.Seal(ctx, u.ID)
+		err = u.set.Folders.Seal(ctx, u.ID)
 	case stepArchiveSnapshot:
-		err = u.agent.Snapshots.Archive(ctx, u.ID, progress)
+		err = u.set.Folders.Archive(ctx, u.ID, progress)
 	case stepVerifySnapshot:
 		err = u.verify(ctx, a, progress)
 	case stepRemoveSnapshot:
-		err = u.agent.Snapshots.Remove(ctx, u.ID)
+		err = u.set.Folders.Remove(ctx, u.ID)
 	}
 	faultpoint.Reach("after", step)
 	return err
@@ -117,10 +117,10 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 // enter waits until nobody else works on the same files, and for a slot. A removal
 // frees a disk and does not wait for slots. An upload may take a day: it only reads,
 // so it waits for other uploads alone, and keeps neither a copy nor a take waiting.
-func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, step string) (leave func(), err error) {
-	s := u.agent.snapshots
+func (u *worker) enter(ctx context.Context, a kurabe.SnapshotAssignment, step string) (leave func(), err error) {
+	s := u.set
 	if step == stepArchiveSnapshot || step == stepVerifySnapshot {
-		return s.lines.enter(ctx, step)
+		return s.Host.Lines.Enter(ctx, step)
 	}
 	thing := string(u.ID)
 	switch step {
@@ -129,13 +129,13 @@ func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, s
 	case stepCopySnapshot:
 		thing = string(a.From)
 	}
-	next, err := s.lines.enter(ctx, thing)
+	next, err := s.Host.Lines.Enter(ctx, thing)
 	if err != nil || step == stepRemoveSnapshot {
 		return next, err
 	}
 	if step == stepSealSnapshot {
 		// It only reads, one at a time: a snapshot that somebody waits for goes first.
-		leave, err := s.lines.enter(ctx, step)
+		leave, err := s.Host.Lines.Enter(ctx, step)
 		if err != nil {
 			next()
 			return nil, err
@@ -152,15 +152,15 @@ func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, s
 }
 
 // report tells the planner what is seen.
-func (u *snapshotUnit) report(ctx context.Context, r kurabe.SnapshotReport) {
-	r.Host, r.Snapshot, r.Failure = u.agent.Host, u.ID, u.Failure
+func (u *worker) report(ctx context.Context, r kurabe.SnapshotReport) {
+	r.Host, r.Snapshot, r.Failure = u.set.Host.ID, u.ID, u.Failure
 	if !r.Absent {
 		r.Verified, r.Verifying = u.result(), u.verifying
 	}
 	u.Tell(ctx, r)
 }
 
-func (u *snapshotUnit) SameNews(a, b kurabe.SnapshotReport) bool {
+func (u *worker) SameNews(a, b kurabe.SnapshotReport) bool {
 	if moved := b.Facts.Percent - a.Facts.Percent; a.Done == b.Done && moved < progressStep && moved > -progressStep && !b.Done {
 		b.Facts = a.Facts
 	}

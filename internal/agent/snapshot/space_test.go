@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"context"
@@ -8,28 +8,28 @@ import (
 	"kurabe"
 )
 
-// takeFar makes the snapshot of a standby whose writer is on another host. Nothing else here can
+// takeRemoteStandby makes the snapshot of a standby whose writer is on another host. Nothing else here can
 // be copied in its place: when that fails the planner has the writer's host take it.
-func (u *snapshotUnit) takeFar(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
-	if _, err := u.farStandby(a); err != nil {
+func (u *worker) takeRemoteStandby(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
+	if _, err := u.remoteStandby(a); err != nil {
 		return err
 	}
-	u.setTaking(taking{standby: a.Standby, far: a.Epoch})
+	u.setTaking(taking{standby: a.Standby, remote: a.Epoch})
 	// From here on a change cuts this. One that came before that has to be seen here.
-	standby, err := u.farStandby(a)
+	standby, err := u.remoteStandby(a)
 	if err != nil {
 		return err
 	}
 	u.instead = ""
-	_, err = u.agent.Snapshots.TakeFar(ctx, a, standby, progress)
+	_, err = u.set.Folders.TakeFar(ctx, a, standby, progress)
 	return err
 }
 
-// farStandby is the assignment of the standby to copy. It must follow the writer that the order
+// remoteStandby is the assignment of the standby to copy. It must follow the writer that the order
 // is about: what was acknowledged before that was given is in the log of this one, or of an
 // earlier one, and a writer of an earlier time could lack it.
-func (u *snapshotUnit) farStandby(a kurabe.SnapshotAssignment) (kurabe.Assignment, error) {
-	for _, m := range u.agent.members(a.Of) {
+func (u *worker) remoteStandby(a kurabe.SnapshotAssignment) (kurabe.Assignment, error) {
+	for _, m := range u.set.Members(a.Of) {
 		switch {
 		case m.Instance != a.Standby:
 		case m.Goal == kurabe.GoalAbsent:
@@ -46,11 +46,11 @@ func (u *snapshotUnit) farStandby(a kurabe.SnapshotAssignment) (kurabe.Assignmen
 }
 
 // sourceHere says whether the assignment of the server to copy has come.
-func (u *snapshotUnit) sourceHere(a kurabe.SnapshotAssignment) bool {
+func (u *worker) sourceHere(a kurabe.SnapshotAssignment) bool {
 	if a.Standby != "" {
-		_, err := u.farStandby(a)
+		_, err := u.remoteStandby(a)
 		return err == nil || errors.Is(err, errSourceGone)
 	}
-	_, known := u.agent.writer(a.Of)
+	_, known := u.set.writer(a.Of)
 	return known
 }

@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"cmp"
@@ -11,9 +11,9 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// snapshotUnit drives one snapshot.
-type snapshotUnit struct {
-	agent *Agent
+// worker drives one snapshot.
+type worker struct {
+	set *Set
 	unit.Unit[kurabe.SnapshotID, kurabe.SnapshotAssignment, kurabe.SnapshotReport]
 
 	state  sync.Mutex            // guards what follows; taken after saving
@@ -35,45 +35,45 @@ type snapshotUnit struct {
 	verifyGen kurabe.Generation // while this is in force
 }
 
-func (a *Agent) newSnapshotUnit(id kurabe.SnapshotID) *snapshotUnit {
-	u := &snapshotUnit{agent: a}
-	u.Unit = unit.New[kurabe.SnapshotID, kurabe.SnapshotAssignment, kurabe.SnapshotReport](u, a.host, id, id.Ref(), logkey.Snapshot)
+func (s *Set) newWorker(id kurabe.SnapshotID) *worker {
+	u := &worker{set: s}
+	u.Unit = unit.New[kurabe.SnapshotID, kurabe.SnapshotAssignment, kurabe.SnapshotReport](u, s.Host, id, id.Ref(), logkey.Snapshot)
 	return u
 }
 
 // Save puts an assignment on disk, with what is known of the snapshot.
-func (u *snapshotUnit) Save(a kurabe.SnapshotAssignment) error {
-	return u.agent.saveSnapshot(savedSnapshot{Assignment: a, Facts: u.whole(), Verified: u.result()})
+func (u *worker) Save(a kurabe.SnapshotAssignment) error {
+	return u.set.save(saved{Assignment: a, Facts: u.whole(), Verified: u.result()})
 }
 
-func (u *snapshotUnit) Forget() error                   { return u.agent.forgetSnapshot(u.ID) }
-func (u *snapshotUnit) Obeys(kurabe.SnapshotAssignment) {}
-func (u *snapshotUnit) Retires()                        {}
-func (u *snapshotUnit) End()                            {}
+func (u *worker) Forget() error                   { return u.set.forget(u.ID) }
+func (u *worker) Obeys(kurabe.SnapshotAssignment) {}
+func (u *worker) Retires()                        {}
+func (u *worker) End()                            {}
 
 // Unknown tells the user why nothing happens.
-func (u *snapshotUnit) Unknown(ctx context.Context, _ kurabe.SnapshotAssignment, waits bool) {
+func (u *worker) Unknown(ctx context.Context, _ kurabe.SnapshotAssignment, waits bool) {
 	if waits {
 		u.report(ctx, kurabe.SnapshotReport{})
 	}
 }
 
 // whole are the facts of the snapshot if it ever was complete.
-func (u *snapshotUnit) whole() *kurabe.SnapshotFacts {
+func (u *worker) whole() *kurabe.SnapshotFacts {
 	u.state.Lock()
 	defer u.state.Unlock()
 	return u.facts
 }
 
 // result is that of the newest verification.
-func (u *snapshotUnit) result() *kurabe.Verification {
+func (u *worker) result() *kurabe.Verification {
 	u.state.Lock()
 	defer u.state.Unlock()
 	return u.verification
 }
 
 // knows puts what was saved in place; nil stands for what stays.
-func (u *snapshotUnit) knows(facts *kurabe.SnapshotFacts, v *kurabe.Verification) {
+func (u *worker) knows(facts *kurabe.SnapshotFacts, v *kurabe.Verification) {
 	u.state.Lock()
 	defer u.state.Unlock()
 	u.facts, u.verification = cmp.Or(facts, u.facts), cmp.Or(v, u.verification)
@@ -81,11 +81,11 @@ func (u *snapshotUnit) knows(facts *kurabe.SnapshotFacts, v *kurabe.Verification
 
 // keep saves what has come to be known of the snapshot, before anybody hears of it: nil
 // stands for what stays.
-func (u *snapshotUnit) keep(facts *kurabe.SnapshotFacts, v *kurabe.Verification) error {
+func (u *worker) keep(facts *kurabe.SnapshotFacts, v *kurabe.Verification) error {
 	u.Saving.Lock()
 	defer u.Saving.Unlock()
 	have, _ := u.Assignment()
-	err := u.agent.saveSnapshot(savedSnapshot{Assignment: have, Facts: cmp.Or(facts, u.whole()), Verified: cmp.Or(v, u.result())})
+	err := u.set.save(saved{Assignment: have, Facts: cmp.Or(facts, u.whole()), Verified: cmp.Or(v, u.result())})
 	if err == nil {
 		u.knows(facts, v)
 	}

@@ -1,24 +1,23 @@
-package agent
+package snapshot
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"kurabe"
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
-	"kurabe/internal/snapshot"
+	folder "kurabe/internal/snapshot"
 )
 
-// Snapshots makes, finds and removes the folders of snapshots. The agent never
+// Folders makes, finds and removes the folders of snapshots. A Set never
 // calls Take, Copy, Seal and Remove for one snapshot at the same time, nor two Takes of
 // one instance, nor Remove while a Copy reads that snapshot.
-type Snapshots interface {
+type Folders interface {
 	// Find looks at the folder of a snapshot. The facts are those of the manifest;
-	// snapshot.Complete is one whose manifest, written last, is durable. An error means
+	// folder.Complete is one whose manifest, written last, is durable. An error means
 	// that it cannot be told what is there.
-	Find(id kurabe.SnapshotID) (facts kurabe.SnapshotFacts, state snapshot.State, err error)
+	Find(id kurabe.SnapshotID) (facts kurabe.SnapshotFacts, state folder.State, err error)
 	// Take makes the snapshot of the instance as its saved assignment says; progress
 	// may be called from any goroutine with the bytes done and in total. It is
 	// idempotent: what an earlier try left is removed first. When it returns without
@@ -71,32 +70,56 @@ const (
 // disk busy, and each that is added slows down the databases beside it.
 const snapshotsAtOnce = 2
 
-// snapshotUnits are the snapshots of one host.
-type snapshotUnits struct {
-	*unit.Table[kurabe.SnapshotID, kurabe.SnapshotAssignment, *snapshotUnit]
+// Logs are the continuous logs of the host, as far as snapshots go.
+type Logs interface {
+	// Log says what there is of one instance's.
+	Log(id kurabe.InstanceID) (kurabe.InstanceLog, bool)
+	// Adopt keeps the log that other hosts brought into the repository and that goes with a
+	// snapshot which was imported.
+	Adopt(ctx context.Context, id kurabe.InstanceID, takenAt time.Time, from kurabe.LogPosition) error
+}
+
+// Config is what a Set needs.
+type Config struct {
+	Host *unit.Host
+	Dir  string // of the saved assignments
+	// Folders makes the snapshots; nil: this host keeps none, and says so when it is to.
+	Folders Folders
+	Logs    Logs // nil: there are none
+	// Members are the assignments in force of the servers of an instance here, by number.
+	Members func(kurabe.InstanceID) []kurabe.Assignment
+	// DropLog removes the log of an instance if nobody needs it any more.
+	DropLog func(context.Context, kurabe.InstanceID)
+	// Free tells the free bytes of the disk, a negative number when it cannot; nil: nobody can.
+	Free func() int64
+}
+
+// Set has the snapshots of one host.
+type Set struct {
+	Config
+	*unit.Table[kurabe.SnapshotID, kurabe.SnapshotAssignment, *worker]
 	slots chan struct{} // holds one entry for each take or copy under way
-	lines lines
 }
 
-func newSnapshotUnits(a *Agent) *snapshotUnits {
-	return &snapshotUnits{
-		unit.NewTable[kurabe.SnapshotID, kurabe.SnapshotAssignment](kurabe.KindSnapshot, a.host, a.newSnapshotUnit),
-		make(chan struct{}, snapshotsAtOnce), lines{waiting: map[string]*line{}},
-	}
+// New returns a Set; Load takes up what is saved.
+func New(c Config) *Set {
+	s := &Set{Config: c, slots: make(chan struct{}, snapshotsAtOnce)}
+	s.Table = unit.NewTable[kurabe.SnapshotID, kurabe.SnapshotAssignment](kurabe.KindSnapshot, c.Host, s.newWorker)
+	return s
 }
 
-// sourceChanged tells the snapshots of an instance that an assignment of it changed. An
+// SourceChanged tells the snapshots of an instance that an assignment of it changed. An
 // instance that is to be absent loses its files any moment: what is taken of them now
 // would fail in a way that nobody understands. And what is taken of a server that writes
 // no more, or of a standby that commits do not wait for any more, is taken again.
-func (a *Agent) sourceChanged(source kurabe.Assignment) {
+func (s *Set) SourceChanged(source kurabe.Assignment) {
 	owner := source.Instance.Owner()
-	for _, u := range a.snapshots.List() {
+	for _, u := range s.List() {
 		have, known := u.Assignment()
 		if !known || have.Of != owner || have.Goal == kurabe.SnapshotAbsent {
 			continue
 		}
-		writer, known := a.writer(owner)
+		writer, known := s.writer(owner)
 		switch {
 		case known && writer.Goal == kurabe.GoalAbsent:
 			u.CutStep(errSourceGone)
@@ -107,43 +130,22 @@ func (a *Agent) sourceChanged(source kurabe.Assignment) {
 	}
 }
 
-// line is who waits for one thing; turn holds one entry while somebody has it.
-type line struct {
-	turn  chan struct{}
-	users int
-}
-
-// lines let those in one after the other that ask for the same thing.
-type lines struct {
-	mu      sync.Mutex // guards waiting
-	waiting map[string]*line
-}
-
-// enter waits for the turn; leave gives it to the next. The error is the reason
-// that ctx gives.
-func (l *lines) enter(ctx context.Context, thing string) (leave func(), err error) {
-	l.mu.Lock()
-	q, ok := l.waiting[thing]
-	if !ok {
-		q = &line{turn: make(chan struct{}, 1)}
-		l.waiting[thing] = q
-	}
-	q.users++
-	l.mu.Unlock()
-	drop := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if q.users--; q.users == 0 {
-			delete(l.waiting, thing)
+// Automated lists when the automated snapshots of an instance on this host were
+// taken; zero for one that is in the making.
+func (s *Set) Automated(id kurabe.InstanceID) []time.Time {
+	var list []time.Time
+	for _, u := range s.List() {
+		have, known := u.Assignment()
+		if !known || have.Kind != kurabe.SnapshotAutomated || have.Source.Instance != id || have.Goal == kurabe.SnapshotAbsent {
+			continue
 		}
+		var at time.Time
+		if facts := u.whole(); facts != nil {
+			at = facts.TakenAt
+		}
+		list = append(list, at)
 	}
-	select {
-	case q.turn <- struct{}{}:
-		return func() { <-q.turn; drop() }, nil
-	case <-ctx.Done():
-		drop()
-		return nil, context.Cause(ctx)
-	}
+	return list
 }
 
 // sourceGrace is how long a snapshot waits for the assignment of its instance: they

@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
-	"kurabe/internal/snapshot"
+	folder "kurabe/internal/snapshot"
 )
 
 // snapshotLooks is how many looks at instances go by between two at a snapshot that
@@ -18,16 +18,19 @@ import (
 // thousands.
 const snapshotLooks = 10
 
-// snapshotPatience makes the pauses between tries longer than those of an instance,
+// Patience makes the pauses between tries longer than those of an instance,
 // for which people wait: with 1 to 2 s at first, the five tries that the planner
 // grants take 15 s and more, in which a server comes back from a crash.
-const snapshotPatience = 2
+const Patience = 2
+
+// adoptLimit is how long a repository may take that is asked for a log.
+const adoptLimit = 30 * time.Second
 
 // errSourceGone is why a step ends when its instance is to go.
 var errSourceGone = errors.New("the DB instance is being deleted")
 
 // Pass does what the snapshot needs.
-func (u *snapshotUnit) Pass(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
+func (u *worker) Pass(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
 	if rest := u.Rest(); rest > 0 {
 		u.Resend(ctx)
 		return u.RetryReport(rest)
@@ -38,16 +41,16 @@ func (u *snapshotUnit) Pass(ctx context.Context, a kurabe.SnapshotAssignment) ti
 }
 
 // once does one step, and says which, or returns when to look again.
-func (u *snapshotUnit) once(ctx context.Context, a kurabe.SnapshotAssignment) (pause time.Duration, did string) {
+func (u *worker) once(ctx context.Context, a kurabe.SnapshotAssignment) (pause time.Duration, did string) {
 	facts, state, err := u.find()
-	if err != nil && (a.Goal != kurabe.SnapshotAbsent || u.agent.Snapshots == nil) {
+	if err != nil && (a.Goal != kurabe.SnapshotAbsent || u.set.Folders == nil) {
 		return u.failed(ctx, a, stepFindSnapshot, err), ""
 	}
 	step := u.next(a, state)
 	if err != nil {
 		step = stepRemoveSnapshot // whatever it is
 	}
-	if err == nil && state != snapshot.Complete && (step == "" || step == stepFindSnapshot) {
+	if err == nil && state != folder.Complete && (step == "" || step == stepFindSnapshot) {
 		// It is not here. Before that is said to be a loss, or the end of it, the
 		// repository must have spoken.
 		if there, unknown := u.archivedElsewhere(); unknown != nil || there {
@@ -87,21 +90,21 @@ func (u *snapshotUnit) once(ctx context.Context, a kurabe.SnapshotAssignment) (p
 }
 
 // find looks at the folder.
-func (u *snapshotUnit) find() (kurabe.SnapshotFacts, snapshot.State, error) {
-	if u.agent.Snapshots == nil {
+func (u *worker) find() (kurabe.SnapshotFacts, folder.State, error) {
+	if u.set.Folders == nil {
 		return kurabe.SnapshotFacts{}, "", errors.New("this host keeps no snapshots")
 	}
-	facts, state, err := u.agent.Snapshots.Find(u.ID)
-	if err == nil && state != snapshot.Absent && state != snapshot.Partial && state != snapshot.Complete {
+	facts, state, err := u.set.Folders.Find(u.ID)
+	if err == nil && state != folder.Absent && state != folder.Partial && state != folder.Complete {
 		err = fmt.Errorf("the state of the folder is %q, which means nothing", state)
 	}
 	return facts, state, err
 }
 
 // next is the step that is missing, "" for none.
-func (u *snapshotUnit) next(a kurabe.SnapshotAssignment, state snapshot.State) string {
+func (u *worker) next(a kurabe.SnapshotAssignment, state folder.State) string {
 	switch {
-	case a.Goal == kurabe.SnapshotAbsent && state == snapshot.Absent, a.Goal != kurabe.SnapshotAbsent && state == snapshot.Complete:
+	case a.Goal == kurabe.SnapshotAbsent && state == folder.Absent, a.Goal != kurabe.SnapshotAbsent && state == folder.Complete:
 		return ""
 	case a.Goal == kurabe.SnapshotAbsent:
 		return stepRemoveSnapshot
@@ -114,8 +117,8 @@ func (u *snapshotUnit) next(a kurabe.SnapshotAssignment, state snapshot.State) s
 }
 
 // awaitSource says how much longer to wait for the assignment of the instance.
-func (u *snapshotUnit) awaitSource(a kurabe.SnapshotAssignment) time.Duration {
-	now := u.agent.Now()
+func (u *worker) awaitSource(a kurabe.SnapshotAssignment) time.Duration {
+	now := u.set.Host.Now()
 	if u.sourceHere(a) {
 		u.sourceAt = time.Time{}
 		return 0
@@ -127,7 +130,7 @@ func (u *snapshotUnit) awaitSource(a kurabe.SnapshotAssignment) time.Duration {
 }
 
 // settled: the snapshot is there, whole.
-func (u *snapshotUnit) settled(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) time.Duration {
+func (u *worker) settled(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) time.Duration {
 	facts.Percent, facts.TakenAt = 100, facts.TakenAt.UTC().Round(0) // as it is after a restart
 	facts.OccupiedBytes = u.occupied(facts.OccupiedBytes)
 	have := u.whole()
@@ -139,7 +142,7 @@ func (u *snapshotUnit) settled(ctx context.Context, a kurabe.SnapshotAssignment,
 	return u.settledAs(ctx, a, facts)
 }
 
-func (u *snapshotUnit) settledAs(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) time.Duration {
+func (u *worker) settledAs(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) time.Duration {
 	// Should the folder vanish later, the failure is to tell of the loss, and nobody
 	// may take the snapshot anew.
 	if have := u.whole(); have == nil || *have != facts {
@@ -149,17 +152,17 @@ func (u *snapshotUnit) settledAs(ctx context.Context, a kurabe.SnapshotAssignmen
 	}
 	u.Failure = nil
 	u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Done: true, Facts: facts})
-	return u.RetryReport(snapshotLooks * u.agent.Look)
+	return u.RetryReport(snapshotLooks * u.set.Host.Look)
 }
 
 // sealed puts the checksums of a snapshot on record, once it is told of: a clone is
 // there at once, and reading it takes as long as a copy. What cannot be sealed is
 // tried again at the next look. It returns when that is, pause if nothing hinders.
-func (u *snapshotUnit) sealed(ctx context.Context, a kurabe.SnapshotAssignment, pause time.Duration) time.Duration {
+func (u *worker) sealed(ctx context.Context, a kurabe.SnapshotAssignment, pause time.Duration) time.Duration {
 	if u.Failure != nil {
 		return pause
 	}
-	done, err := u.agent.Snapshots.Sealed(u.ID)
+	done, err := u.set.Folders.Sealed(u.ID)
 	if err == nil && !done {
 		err = u.step(ctx, a, stepSealSnapshot)
 	}
@@ -173,22 +176,22 @@ func (u *snapshotUnit) sealed(ctx context.Context, a kurabe.SnapshotAssignment, 
 }
 
 // gone: nothing is left of the snapshot.
-func (u *snapshotUnit) gone(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
+func (u *worker) gone(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
 	u.Failure = nil
 	if a.Kind == kurabe.SnapshotAutomated {
 		// The last one takes the log with it, before its own record goes: nobody would
 		// know of the log afterwards.
-		u.agent.removeLog(ctx, a.Source.Instance)
+		u.set.DropLog(ctx, a.Source.Instance)
 	}
 	u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Done: true, Absent: true})
-	if err := u.agent.forgetSnapshot(u.ID); err != nil {
+	if err := u.set.forget(u.ID); err != nil {
 		return u.failed(ctx, a, "forget-assignment", err)
 	}
-	return u.RetryReport(u.agent.Look)
+	return u.RetryReport(u.set.Host.Look)
 }
 
 // failed notes a failed step and returns when to try again.
-func (u *snapshotUnit) failed(ctx context.Context, a kurabe.SnapshotAssignment, step string, err error) time.Duration {
+func (u *worker) failed(ctx context.Context, a kurabe.SnapshotAssignment, step string, err error) time.Duration {
 	kind := kurabe.FailureOther
 	if errors.Is(err, engine.ErrHeld) {
 		kind = kurabe.FailureHeld
@@ -200,5 +203,18 @@ func (u *snapshotUnit) failed(ctx context.Context, a kurabe.SnapshotAssignment, 
 		r.Facts = *facts
 	}
 	u.report(ctx, r)
-	return u.RestFor(unit.Backoff(attempts + snapshotPatience))
+	return u.RestFor(unit.Backoff(attempts + Patience))
+}
+
+// adoptLog keeps the log that goes with an automated snapshot which was imported.
+func (u *worker) adoptLog(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) {
+	imported := a.Of == "" && a.From == ""
+	if u.set.Logs == nil || !imported || a.Kind != kurabe.SnapshotAutomated || facts.Position.File == "" {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, adoptLimit)
+	defer cancel()
+	if err := u.set.Logs.Adopt(limited, a.Source.Instance, facts.TakenAt, facts.Position); err != nil && ctx.Err() == nil {
+		u.Log.Warn("log not adopted", logkey.Error, err)
+	}
 }

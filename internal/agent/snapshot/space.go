@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"context"
@@ -50,17 +50,17 @@ func (l occupiedLook) due(now time.Time) bool {
 
 // occupiedWatch looks at what snapshots occupy. Only its goroutine uses it.
 type occupiedWatch struct {
-	agent *Agent
+	set   *Set
 	free  int64 // at the last tick, negative while it cannot be told
 	looks map[kurabe.SnapshotID]occupiedLook
 }
 
-// watchOccupied has the figures of all snapshots follow the disk until ctx ends.
-func (a *Agent) watchOccupied(ctx context.Context) {
-	if a.Snapshots == nil {
+// WatchSpace has the figures of all snapshots follow the disk until ctx ends.
+func (s *Set) WatchSpace(ctx context.Context) {
+	if s.Folders == nil {
 		return
 	}
-	w := &occupiedWatch{agent: a, free: -1, looks: map[kurabe.SnapshotID]occupiedLook{}}
+	w := &occupiedWatch{set: s, free: -1, looks: map[kurabe.SnapshotID]occupiedLook{}}
 	for more := true; more; more = unit.Wait(ctx, occupiedTick) {
 		for _, u := range w.due() {
 			w.look(ctx, u)
@@ -69,11 +69,11 @@ func (a *Agent) watchOccupied(ctx context.Context) {
 }
 
 // due lists the snapshots to look at, those first that were not looked at the longest.
-func (w *occupiedWatch) due() []*snapshotUnit {
-	now, moved := w.agent.Now(), w.moved()
+func (w *occupiedWatch) due() []*worker {
+	now, moved := w.set.Host.Now(), w.moved()
 	looks := map[kurabe.SnapshotID]occupiedLook{}
-	var list []*snapshotUnit
-	for _, u := range w.agent.snapshots.List() {
+	var list []*worker
+	for _, u := range w.set.List() {
 		if a, known := u.Assignment(); !known || a.Goal == kurabe.SnapshotAbsent || u.whole() == nil {
 			continue
 		}
@@ -85,7 +85,7 @@ func (w *occupiedWatch) due() []*snapshotUnit {
 		}
 	}
 	w.looks = looks
-	slices.SortFunc(list, func(a, b *snapshotUnit) int { return looks[a.ID].at.Compare(looks[b.ID].at) })
+	slices.SortFunc(list, func(a, b *worker) int { return looks[a.ID].at.Compare(looks[b.ID].at) })
 	return list
 }
 
@@ -94,8 +94,8 @@ func (w *occupiedWatch) due() []*snapshotUnit {
 func (w *occupiedWatch) moved() int64 {
 	before := w.free
 	w.free = -1
-	if w.agent.Free != nil {
-		w.free = w.agent.Free()
+	if w.set.Free != nil {
+		w.free = w.set.Free()
 	}
 	switch {
 	case w.free < 0:
@@ -106,13 +106,13 @@ func (w *occupiedWatch) moved() int64 {
 	return max(w.free-before, before-w.free)
 }
 
-func (w *occupiedWatch) look(ctx context.Context, u *snapshotUnit) {
+func (w *occupiedWatch) look(ctx context.Context, u *worker) {
 	if ctx.Err() != nil {
 		return
 	}
 	before := w.looks[u.ID]
-	l := occupiedLook{at: w.agent.Now(), bytes: before.bytes}
-	bytes, err := w.agent.Snapshots.Occupied(ctx, u.ID)
+	l := occupiedLook{at: w.set.Host.Now(), bytes: before.bytes}
+	bytes, err := w.set.Folders.Occupied(ctx, u.ID)
 	if err == nil {
 		l.bytes, l.again = bytes, before.stir >= occupiedMove || bytes != before.bytes
 	}
@@ -125,7 +125,7 @@ func (w *occupiedWatch) look(ctx context.Context, u *snapshotUnit) {
 }
 
 // occupies takes note of a look, and wakes the unit with news.
-func (u *snapshotUnit) occupies(bytes int64) {
+func (u *worker) occupies(bytes int64) {
 	u.state.Lock()
 	news := bytes > 0 && u.facts != nil && occupiedNews(u.facts.OccupiedBytes, bytes)
 	if news {
@@ -140,7 +140,7 @@ func (u *snapshotUnit) occupies(bytes int64) {
 // occupied is what is told of the space that a complete snapshot occupies, given what
 // its record says, which is of the time when it was taken; 0 is that of one in the
 // repository only. What was told last is on disk and stands until a look has news.
-func (u *snapshotUnit) occupied(recorded int64) int64 {
+func (u *worker) occupied(recorded int64) int64 {
 	u.state.Lock()
 	defer u.state.Unlock()
 	if recorded == 0 {

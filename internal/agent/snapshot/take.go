@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // copied in its place, "" for none. Both are "" while nothing is taken.
 type taking struct {
 	writer, standby kurabe.InstanceID
-	far             kurabe.Epoch // of a writer on another host, 0 of one here
+	remote          kurabe.Epoch // of a writer on another host, 0 of one here
 }
 
 // spoiled says whether a changed assignment ends that: the server writes no more, the standby is
@@ -26,7 +26,7 @@ func (t taking) spoiled(by kurabe.Assignment) bool {
 	case t.writer:
 		return !by.Writes() || by.Goal == kurabe.GoalAbsent || t.standby != "" && !waitsFor(by, t.standby)
 	case t.standby:
-		return by.Goal != kurabe.GoalRunning || by.Role == nil || by.Role.Duty != kurabe.DutyFollow || t.far != 0 && by.Role.Epoch != t.far
+		return by.Goal != kurabe.GoalRunning || by.Role == nil || by.Role.Duty != kurabe.DutyFollow || t.remote != 0 && by.Role.Epoch != t.remote
 	}
 	return false
 }
@@ -38,17 +38,17 @@ func waitsFor(writer kurabe.Assignment, id kurabe.InstanceID) bool {
 // take makes the snapshot, of a standby if there is one here that has every commit: clients are
 // then not in its way, nor it in theirs. Where that fails the server that writes is copied, and
 // it is noted why.
-func (u *snapshotUnit) take(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
+func (u *worker) take(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
 	// Only now: it may have changed while others had their turn.
 	defer u.setTaking(taking{})
 	if a.Standby != "" {
-		return u.takeFar(ctx, a, progress)
+		return u.takeRemoteStandby(ctx, a, progress)
 	}
 	of, err := u.takeFrom(a)
 	if err != nil {
 		return err
 	}
-	standbys, why := u.agent.standbys(of)
+	standbys, why := u.set.standbys(of)
 	for _, standby := range standbys {
 		if err = u.takeStandby(ctx, a, standby, progress); err == nil || ctx.Err() != nil {
 			u.instead = ""
@@ -61,12 +61,12 @@ func (u *snapshotUnit) take(ctx context.Context, a kurabe.SnapshotAssignment, pr
 	if of, err = u.takeFrom(a); err != nil {
 		return err
 	}
-	_, err = u.agent.Snapshots.Take(ctx, a, of, progress)
+	_, err = u.set.Folders.Take(ctx, a, of, progress)
 	return err
 }
 
 // takeStandby takes it of one standby.
-func (u *snapshotUnit) takeStandby(ctx context.Context, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) error {
+func (u *worker) takeStandby(ctx context.Context, a kurabe.SnapshotAssignment, standby kurabe.Assignment, progress func(done, total int64)) error {
 	of, err := u.sourceOf(a)
 	if err != nil {
 		return err
@@ -76,22 +76,22 @@ func (u *snapshotUnit) takeStandby(ctx context.Context, a kurabe.SnapshotAssignm
 	if of, err = u.sourceOf(a); err != nil {
 		return err
 	}
-	again, _ := u.agent.standbys(of)
+	again, _ := u.set.standbys(of)
 	if !slices.ContainsFunc(again, func(m kurabe.Assignment) bool { return m.Instance == standby.Instance }) {
 		return errors.New("it is no standby any more that has every commit")
 	}
-	_, err = u.agent.Snapshots.TakeStandby(ctx, a, of, standby, progress)
+	_, err = u.set.Folders.TakeStandby(ctx, a, of, standby, progress)
 	return err
 }
 
 // standbys are the assignments of those on this host that have every commit of a writer, or why
 // there is none although others of its group are here.
-func (a *Agent) standbys(of kurabe.Assignment) (list []kurabe.Assignment, why string) {
+func (s *Set) standbys(of kurabe.Assignment) (list []kurabe.Assignment, why string) {
 	if of.Role == nil || of.Goal != kurabe.GoalRunning {
 		return nil, ""
 	}
 	here := 0
-	for _, m := range a.members(of.Instance.Owner()) {
+	for _, m := range s.Members(of.Instance.Owner()) {
 		switch {
 		case m.Instance == of.Instance || m.Goal == kurabe.GoalAbsent:
 		case m.StandsBy(of):
@@ -107,10 +107,10 @@ func (a *Agent) standbys(of kurabe.Assignment) (list []kurabe.Assignment, why st
 }
 
 // sourceOf is the assignment of the server that writes, or why there is none to take of.
-func (u *snapshotUnit) sourceOf(a kurabe.SnapshotAssignment) (kurabe.Assignment, error) {
-	of, known := u.agent.writer(a.Of)
+func (u *worker) sourceOf(a kurabe.SnapshotAssignment) (kurabe.Assignment, error) {
+	of, known := u.set.writer(a.Of)
 	switch {
-	case !known && len(u.agent.members(a.Of)) > 0, known && of.Goal != kurabe.GoalAbsent && !of.Writes():
+	case !known && len(u.set.Members(a.Of)) > 0, known && of.Goal != kurabe.GoalAbsent && !of.Writes():
 		return of, errors.New("no server of the DB instance writes just now")
 	case !known:
 		return of, errors.New("this host has no such DB instance")
@@ -122,7 +122,7 @@ func (u *snapshotUnit) sourceOf(a kurabe.SnapshotAssignment) (kurabe.Assignment,
 
 // takeFrom is sourceOf for a take that begins now: from here on it is cut when that server
 // is to write no more.
-func (u *snapshotUnit) takeFrom(a kurabe.SnapshotAssignment) (kurabe.Assignment, error) {
+func (u *worker) takeFrom(a kurabe.SnapshotAssignment) (kurabe.Assignment, error) {
 	for {
 		of, err := u.sourceOf(a)
 		if err != nil {
@@ -137,14 +137,14 @@ func (u *snapshotUnit) takeFrom(a kurabe.SnapshotAssignment) (kurabe.Assignment,
 	}
 }
 
-func (u *snapshotUnit) setTaking(t taking) {
+func (u *worker) setTaking(t taking) {
 	u.state.Lock()
 	defer u.state.Unlock()
 	u.taking = t
 }
 
 // takes is what the snapshot is being taken of.
-func (u *snapshotUnit) takes() taking {
+func (u *worker) takes() taking {
 	u.state.Lock()
 	defer u.state.Unlock()
 	return u.taking

@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"testing"
@@ -15,19 +15,19 @@ func (b *snapshotBed) standbyHere(generation kurabe.Generation, epoch kurabe.Epo
 	b.send(hostlink.Update{Orders: []kurabe.Word{of(follows(generation), generation, role)}})
 }
 
-// farOf is the order to take a snapshot of it.
-func farOf(generation kurabe.Generation) kurabe.SnapshotAssignment {
+// remoteOf is the order to take a snapshot of it.
+func remoteOf(generation kurabe.Generation) kurabe.SnapshotAssignment {
 	a := takeOf("snap-1", "db-1", generation)
 	a.Standby, a.Epoch = second, 1
 	return a
 }
 
-func TestSnapshotOfAFarStandby(t *testing.T) {
+func TestSnapshotOfARemoteStandby(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
 		b.standbyHere(2, 1)
-		b.order(farOf(1))
+		b.order(remoteOf(1))
 		b.pass(50 * time.Second)
-		if got := b.agent.snapshots.List()[0].takes(); got != (taking{standby: second, far: 1}) {
+		if got := b.set.List()[0].takes(); got != (taking{standby: second, remote: 1}) {
 			t.Errorf("it is taken of %v", got)
 		}
 		b.pass(60 * time.Second)
@@ -39,14 +39,14 @@ func TestSnapshotOfAFarStandby(t *testing.T) {
 }
 
 // What an agent that died has left is made anew, by the order that it is told again.
-func TestFarSnapshotAfterARestart(t *testing.T) {
+func TestRemoteSnapshotAfterARestart(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
 		b.standbyHere(2, 1)
-		b.order(farOf(1))
+		b.order(remoteOf(1))
 		b.pass(50 * time.Second)
 		b.stop()
 		b.start()
-		b.order(farOf(1))
+		b.order(remoteOf(1))
 		b.pass(10 * time.Second)
 		if r := b.last("snap-1"); r.Failure != nil {
 			t.Errorf("it does not wait for its standby: %+v", r.Failure)
@@ -62,17 +62,17 @@ func TestFarSnapshotAfterARestart(t *testing.T) {
 
 // A standby of another writer than the order is about could lack what was acknowledged: what is
 // under way ends, and the planner is told.
-func TestFarStandbyOfAnotherEpoch(t *testing.T) {
+func TestRemoteStandbyOfAnotherEpoch(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
 		b.standbyHere(2, 1)
-		b.order(farOf(1))
+		b.order(remoteOf(1))
 		b.pass(50 * time.Second)
 		b.standbyHere(3, 2)
 		b.pass(time.Minute)
 		if r := b.last("snap-1"); r.Done || r.Failure == nil || r.Facts.TakenFrom != "" {
 			t.Errorf("%+v", r)
 		}
-		a := farOf(2)
+		a := remoteOf(2)
 		a.Goal = kurabe.SnapshotAbsent
 		b.order(a)
 		b.pass(10 * time.Second)

@@ -1,11 +1,13 @@
-package agent
+package snapshot
 
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,16 +15,15 @@ import (
 	"time"
 
 	"kurabe"
-	"kurabe/internal/agent/endpoint"
-	"kurabe/internal/agent/endpoint/endpointtest"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	"kurabe/internal/hostlink"
-	"kurabe/internal/snapshot"
+	folder "kurabe/internal/snapshot"
 )
 
 // What a host has is what the agent needs.
-var _ Snapshots = (*engine.Snapshots)(nil)
+var _ Folders = (*engine.Snapshots)(nil)
 
 // snapshotLink is a control plane in the hands of a test, as far as snapshots go.
 type snapshotLink struct {
@@ -81,7 +82,10 @@ type snapshotBed struct {
 	folder *fake.Snapshots
 	link   *snapshotLink
 	free   func() int64 // of the disk, nil: nobody can tell
-	agent  *Agent
+	keeps  Folders      // in place of folder
+	set    *Set
+	mu     sync.Mutex                              // guards here
+	here   map[kurabe.InstanceID]kurabe.Assignment // of servers
 	cancel context.CancelFunc
 	done   chan error
 }
@@ -95,7 +99,7 @@ func inSnapshotBubble(t *testing.T, test func(*snapshotBed)) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	synctest.Test(t, func(t *testing.T) {
-		b := &snapshotBed{T: t, dir: dir, folder: fake.NewSnapshots(), link: &snapshotLink{updates: make(chan hostlink.Update, 16)}}
+		b := &snapshotBed{T: t, dir: dir, folder: fake.NewSnapshots(), link: &snapshotLink{updates: make(chan hostlink.Update, 16)}, here: map[kurabe.InstanceID]kurabe.Assignment{}}
 		b.folder.TakeTime = 100 * time.Second
 		b.start()
 		defer func() {
@@ -114,16 +118,56 @@ func inSnapshotBubble(t *testing.T, test func(*snapshotBed)) {
 // start starts an agent, as a new process would, and lets it settle.
 func (b *snapshotBed) start() {
 	b.Helper()
-	b.agent = New(Config{
-		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: fake.New()}, Snapshots: b.folder,
-		Homes: filepath.Join(b.dir, "instances"), Usage: func(kurabe.InstanceID) (int64, error) { return 0, nil },
-		Endpoint: endpoint.Config{Open: func(netip.AddrPort) (endpoint.Endpoint, error) { return &endpointtest.Endpoint{}, nil }},
-		Free:     b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: time.Hour,
-	})
+	host := &unit.Host{ID: "h", Link: b.link, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: time.Hour}
+	var folders Folders = b.folder
+	if b.keeps != nil {
+		folders = b.keeps
+	}
+	b.set = New(Config{Host: host, Dir: filepath.Join(b.dir, "snapshot-assignments"), Folders: folders, Members: b.members, Free: b.free,
+		DropLog: func(context.Context, kurabe.InstanceID) {}})
+	load, err := b.set.Load()
+	if err != nil {
+		b.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan error, 1)
-	go func() { b.done <- b.agent.Run(ctx) }()
+	set := b.set
+	go func() {
+		load(ctx)
+		host.Wait.Go(func() { set.WatchSpace(ctx) })
+		for u := range b.link.Assignments(ctx, "h") {
+			for _, w := range u.Orders {
+				if a, ok := w.(kurabe.Assignment); ok {
+					b.mu.Lock()
+					b.here[a.Instance] = a
+					b.mu.Unlock()
+					set.SourceChanged(a)
+				}
+			}
+			b.mu.Lock()
+			maps.DeleteFunc(b.here, func(_ kurabe.InstanceID, a kurabe.Assignment) bool {
+				return u.Full && a.Goal == kurabe.GoalAbsent && !slices.ContainsFunc(u.Orders, func(w kurabe.Word) bool { return w.Envelope().ID == string(a.Instance) })
+			})
+			b.mu.Unlock()
+			set.Obey(ctx, u)
+		}
+		host.Wait.Wait()
+		b.done <- ctx.Err()
+	}()
 	synctest.Wait()
+}
+
+// members are the servers of an instance here.
+func (b *snapshotBed) members(owner kurabe.InstanceID) (list []kurabe.Assignment) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, a := range b.here {
+		if id.Owner() == owner {
+			list = append(list, a)
+		}
+	}
+	slices.SortFunc(list, func(a, b kurabe.Assignment) int { return a.Instance.Number() - b.Instance.Number() })
+	return list
 }
 
 func (b *snapshotBed) stop() {
@@ -169,7 +213,7 @@ func (b *snapshotBed) wantDone(id kurabe.SnapshotID, generation kurabe.Generatio
 	b.Helper()
 	_, state, _ := b.folder.Find(id)
 	r := b.last(id)
-	if state != snapshot.Complete || !r.Done || r.Absent || r.Generation != generation || r.Failure != nil || r.Facts.Percent != 100 || r.Facts.SizeBytes != fake.SnapshotBytes {
+	if state != folder.Complete || !r.Done || r.Absent || r.Generation != generation || r.Failure != nil || r.Facts.Percent != 100 || r.Facts.SizeBytes != fake.SnapshotBytes {
 		b.Errorf("%s is %s, reported %+v; want it done at generation %d", id, state, r, generation)
 	}
 }
@@ -198,4 +242,55 @@ func removalOf(a kurabe.SnapshotAssignment) kurabe.SnapshotAssignment {
 	a.Generation++
 	a.Goal = kurabe.SnapshotAbsent
 	return a
+}
+
+const second = kurabe.InstanceID("db-1~2")
+
+func ids(list ...kurabe.InstanceID) []kurabe.InstanceID { return list }
+
+// with is an assignment of another goal.
+func with(a kurabe.Assignment, goal kurabe.Goal) kurabe.Assignment {
+	a.Goal = goal
+	return a
+}
+
+// member is an assignment of a server of instance db-1, which listens at 127.66.9.NUMBER
+// unless it is the first. The first two follow each other.
+func member(number int, duty kurabe.Duty, epoch kurabe.Epoch) kurabe.Assignment {
+	a := sourceInstance("db-1", 1)
+	a.Instance = a.Instance.Member(number)
+	a.Role = &kurabe.Role{Epoch: epoch, Duty: duty}
+	if number > 1 {
+		a.ListensAt = netip.AddrFrom4([4]byte{127, 66, 9, byte(number)}).String()
+	}
+	if duty == kurabe.DutyFollow {
+		a.Role.Source = &kurabe.Source{ID: a.Instance.Member(3 - min(number, 2)), Address: a.Address, Port: a.Port}
+	}
+	return a
+}
+
+// elsewhere has a server listen at an address of its own.
+func elsewhere(a kurabe.Assignment) kurabe.Assignment {
+	a.ListensAt = netip.AddrFrom4([4]byte{127, 66, 9, byte(a.Instance.Number())}).String()
+	return a
+}
+
+// follows is an assignment of the second server to follow the first.
+func follows(generation kurabe.Generation) kurabe.Assignment {
+	a := member(2, kurabe.DutyFollow, 1)
+	a.Generation = generation
+	return a
+}
+
+// of changes the generation and the role of an assignment.
+func of(a kurabe.Assignment, generation kurabe.Generation, role kurabe.Role) kurabe.Assignment {
+	a.Generation, a.Role = generation, &role
+	return a
+}
+
+func words[A kurabe.Word](list []A) (out []kurabe.Word) {
+	for _, a := range list {
+		out = append(out, a)
+	}
+	return out
 }

@@ -1,4 +1,4 @@
-package agent
+package snapshot
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 	"kurabe"
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/hostlink"
-	"kurabe/internal/snapshot"
+	folder "kurabe/internal/snapshot"
 )
 
 func TestSnapshotIsTakenReportedAndRemoved(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
 		a := takeOf("snap-1", "db-1", 1)
 		b.order(a)
-		if _, err := os.Stat(b.agent.savedSnapshotFile("snap-1")); err != nil {
+		if _, err := os.Stat(b.set.file("snap-1")); err != nil {
 			t.Errorf("it is obeyed and not saved: %v", err)
 		}
 		b.pass(99 * time.Second)
@@ -46,12 +46,12 @@ func TestSnapshotIsTakenReportedAndRemoved(t *testing.T) {
 		if r := b.last("snap-1"); !r.Absent || !r.Done || r.Generation != 2 {
 			t.Errorf("after the removal: %+v", r)
 		}
-		if _, err := os.Stat(b.agent.savedSnapshotFile("snap-1")); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(b.set.file("snap-1")); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("its assignment is still saved: %v", err)
 		}
 		b.send(hostlink.Update{Withdrawn: []kurabe.Ref{kurabe.SnapshotID("snap-1").Ref()}})
-		if len(b.link.dropped) != 1 || len(b.agent.snapshots.List()) != 0 {
-			t.Errorf("dropped %v, %d units are left", b.link.dropped, len(b.agent.snapshots.List()))
+		if len(b.link.dropped) != 1 || len(b.set.List()) != 0 {
+			t.Errorf("dropped %v, %d units are left", b.link.dropped, len(b.set.List()))
 		}
 	})
 }
@@ -91,7 +91,7 @@ func TestSnapshotStartsAgainAfterARestart(t *testing.T) {
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.pass(50 * time.Second)
 		b.stop()
-		if _, state, _ := b.folder.Find("snap-1"); state != snapshot.Partial {
+		if _, state, _ := b.folder.Find("snap-1"); state != folder.Partial {
 			t.Fatalf("the folder is %s", state)
 		}
 		b.start() // nobody tells it again
@@ -123,7 +123,7 @@ func TestLostSnapshotIsAFailureAndNeverTakenAgain(t *testing.T) {
 		{"with a manifest that cannot be read", "cannot be read", true, func(b *snapshotBed) { b.folder.Damage("snap-1") }},
 		{"and its order is unreadable", "absent", true, func(b *snapshotBed) {
 			b.folder.Lose("snap-1")
-			if err := os.WriteFile(b.agent.savedSnapshotFile("snap-1"), []byte("{"), 0o600); err != nil {
+			if err := os.WriteFile(b.set.file("snap-1"), []byte("{"), 0o600); err != nil {
 				b.Error(err)
 			}
 		}},
@@ -196,7 +196,7 @@ func TestTakeEndsWhenItsInstanceIsToGo(t *testing.T) {
 			b.send(hostlink.Update{Orders: []kurabe.Word{absent}})
 			b.wantFailure("snap-1", stepTakeSnapshot, errSourceGone.Error())
 			b.order(removalOf(takeOf("snap-1", "db-1", 1)))
-			if _, state, _ := b.folder.Find("snap-1"); state != snapshot.Absent {
+			if _, state, _ := b.folder.Find("snap-1"); state != folder.Absent {
 				t.Errorf("the folder is %s", state)
 			}
 		})
@@ -242,9 +242,6 @@ func TestSnapshotsOfOneInstanceTakeTurns(t *testing.T) {
 		if n := b.folder.Most(); n != snapshotsAtOnce {
 			t.Errorf("%d at once; want %d", n, snapshotsAtOnce)
 		}
-		if n := len(b.agent.snapshots.lines.waiting); n != 0 {
-			t.Errorf("%d lines are left", n)
-		}
 	})
 }
 
@@ -255,12 +252,12 @@ func TestRemovalWaitsForACopyOfIt(t *testing.T) {
 		b.order(kurabe.SnapshotAssignment{Generation: 1, Host: "h", Snapshot: "snap-2", Goal: kurabe.SnapshotPresent, From: "snap-1"})
 		b.pass(50 * time.Second)
 		b.order(removalOf(takeOf("snap-1", "db-1", 1)))
-		if _, state, _ := b.folder.Find("snap-1"); state != snapshot.Complete {
+		if _, state, _ := b.folder.Find("snap-1"); state != folder.Complete {
 			t.Errorf("the copied snapshot is %s", state)
 		}
 		b.pass(51 * time.Second)
 		b.wantDone("snap-2", 1)
-		if _, state, _ := b.folder.Find("snap-1"); state != snapshot.Absent {
+		if _, state, _ := b.folder.Find("snap-1"); state != folder.Absent {
 			t.Errorf("the removed snapshot is %s", state)
 		}
 	})
@@ -281,16 +278,16 @@ func TestWithdrawnSnapshotIsKept(t *testing.T) {
 
 func TestSnapshotOrderThatCannotBeSavedIsNotObeyed(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
-		if err := os.WriteFile(b.agent.savedSnapshotDir(), nil, 0o600); err != nil { // no folder can be made
+		if err := os.WriteFile(b.set.Dir, nil, 0o600); err != nil { // no folder can be made
 			t.Fatal(err)
 		}
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.pass(10 * time.Second)
 		b.wantFailure("snap-1", "save-assignment", "")
-		if _, state, _ := b.folder.Find("snap-1"); state != snapshot.Absent {
+		if _, state, _ := b.folder.Find("snap-1"); state != folder.Absent {
 			t.Errorf("the folder is %s", state)
 		}
-		if err := os.Remove(b.agent.savedSnapshotDir()); err != nil {
+		if err := os.Remove(b.set.Dir); err != nil {
 			t.Fatal(err)
 		}
 		b.pass(110 * time.Second)
@@ -313,7 +310,7 @@ func TestSnapshotReportIsToldAgainUntilHeard(t *testing.T) {
 
 func TestHostWithoutSnapshotsSaysSo(t *testing.T) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
-		b.agent.Snapshots = nil
+		b.set.Folders = nil
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.wantFailure("snap-1", stepFindSnapshot, "keeps no snapshots")
 	})

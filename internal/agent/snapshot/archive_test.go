@@ -1,20 +1,16 @@
-package agent
+package snapshot
 
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"path/filepath"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"kurabe"
-	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	"kurabe/internal/hostlink"
-	"kurabe/internal/snapshot"
+	folder "kurabe/internal/snapshot"
 )
 
 // What a host has can be archived.
@@ -41,18 +37,18 @@ func (s *archivedSnapshots) Archived(id kurabe.SnapshotID) (bool, error) {
 	return ok && s.down == nil, s.down
 }
 
-func (s *archivedSnapshots) Find(id kurabe.SnapshotID) (kurabe.SnapshotFacts, snapshot.State, error) {
+func (s *archivedSnapshots) Find(id kurabe.SnapshotID) (kurabe.SnapshotFacts, folder.State, error) {
 	facts, state, err := s.Snapshots.Find(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if there, ok := s.there[id]; ok && s.down == nil && err == nil && state != snapshot.Complete {
-		return there, snapshot.Complete, nil
+	if there, ok := s.there[id]; ok && s.down == nil && err == nil && state != folder.Complete {
+		return there, folder.Complete, nil
 	}
 	return facts, state, err
 }
 
 func (s *archivedSnapshots) Sealed(id kurabe.SnapshotID) (bool, error) {
-	if _, state, _ := s.Snapshots.Find(id); state != snapshot.Complete {
+	if _, state, _ := s.Snapshots.Find(id); state != folder.Complete {
 		return true, nil
 	}
 	return s.Snapshots.Sealed(id)
@@ -116,30 +112,17 @@ func withArchive(t *testing.T, test func(*snapshotBed, *archivedSnapshots)) {
 	inSnapshotBubble(t, func(b *snapshotBed) {
 		s := &archivedSnapshots{Snapshots: b.folder, uploadTime: time.Hour, there: map[kurabe.SnapshotID]kurabe.SnapshotFacts{}}
 		b.stop()
-		b.startArchiving(s)
+		b.keeps = s
+		b.start()
 		b.send(hostlink.Update{Orders: []kurabe.Word{sourceInstance("db-1", 1)}})
 		test(b, s)
 	})
 }
 
-// startArchiving is start for a host with a repository.
-func (b *snapshotBed) startArchiving(s *archivedSnapshots) {
-	b.Helper()
-	b.agent = New(Config{
-		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: fake.New()}, Snapshots: s,
-		Homes: filepath.Join(b.dir, "instances"), Usage: func(kurabe.InstanceID) (int64, error) { return 0, nil },
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: time.Hour,
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	b.cancel, b.done = cancel, make(chan error, 1)
-	go func() { b.done <- b.agent.Run(ctx) }()
-	synctest.Wait()
-}
-
 // wantKept checks that a snapshot is reported as complete although it is not here.
 func (b *snapshotBed) wantKept(id kurabe.SnapshotID) {
 	b.Helper()
-	if _, state, _ := b.folder.Find(id); state == snapshot.Complete {
+	if _, state, _ := b.folder.Find(id); state == folder.Complete {
 		b.Errorf("%s is here", id)
 	}
 	if r := b.last(id); !r.Done || r.Absent || r.Failure != nil || !r.Facts.Archived {
@@ -200,7 +183,7 @@ func TestRepositoryIsAway(t *testing.T) {
 		b.folder.Lose("snap-1")
 		s.fail(errors.New("unplugged"))
 		b.stop()
-		b.startArchiving(s) // nothing is remembered
+		b.start() // nothing is remembered
 		b.pass(24 * time.Hour)
 		b.wantKept("snap-1")
 		b.order(takeOf("snap-2", "db-1", 1))
