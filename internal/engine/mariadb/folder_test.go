@@ -12,6 +12,7 @@ import (
 	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/volume"
 )
 
@@ -52,7 +53,6 @@ func layLogs(t *testing.T, dir string) {
 func TestFolderOfATenant(t *testing.T) {
 	user := enginetest.Nobody()
 	i := engine.Instance{User: user}
-	w := &workshop{user: user}
 	var triggers []string
 	for name := range guard.TriggerFiles() {
 		triggers = append(triggers, filepath.Join(systemSchema, name))
@@ -70,17 +70,17 @@ func TestFolderOfATenant(t *testing.T) {
 			Name: "adopt", Do: func(dir string) error { return (&Driver{}).Adopt(i, dir) },
 			Places: append(triggers, systemSchema, "ib_buffer_pool", followFile, "master.info", tempDir),
 		},
-		{Name: "guard", Places: append(triggers, systemSchema), Do: w.guard},
+		{Name: "guard", Places: append(triggers, systemSchema), Do: func(dir string) error { return writeTriggers(dir, user) }},
 		{Name: "private server", Places: append(triggers, systemSchema, privateDir, tempDir, filepath.Join(privateDir, privateSettings)), Do: private},
-		{Name: "begin the log", Places: []string{binlog.BaseName + ".state", binlog.FileName(6)}, Do: func(dir string) error { return beginLog(dir, "0-1-5", 7, w) }},
+		{Name: "begin the log", Places: []string{binlog.BaseName + ".state", binlog.FileName(6)}, Do: func(dir string) error { return beginLog(dir, "0-1-5", 7, user) }},
 		{Name: "follow", Places: []string{followFile}, Do: func(dir string) error { return errors.Join(writeFollowing(dir, following{}), removeFollowing(dir)) }},
 		{Name: "rotate", Places: []string{"mysql-error.log", "mysql-error.log.1"}, Do: func(dir string) error {
 			return rename(filepath.Join(dir, "mysql-error.log"), filepath.Join(dir, "mysql-error.log.1"))
 		}},
-		{Name: "give", Places: []string{"shop", "shop/ledger.ibd"}, Do: w.giveAll},
+		{Name: "give", Places: []string{"shop", "shop/ledger.ibd"}, Do: func(dir string) error { return engine.GiveTree(dir, user) }},
 		{Name: "claim", Places: []string{"shop", "shop/ledger.ibd"}, Do: func(dir string) error { _, err := volume.Claim(dir); return err }},
 		{Name: "hand over", Places: []string{"shop/ledger.ibd", relayFile(0), relayName + ".index"}, Do: func(dir string) error {
-			s := &privateServer{i: i, dir: dir, seen: dir}
+			s := &privateServer{i: i, Server: scratch.Server{Folder: scratch.Folder{Dir: dir, User: user}}}
 			return s.hand(binlog.ReplayPlan{Files: []binlog.ReplayFile{{Dir: filepath.Join(dir, "shop"), Name: "ledger.ibd", Cut: 2}}})
 		}},
 	})
@@ -100,7 +100,7 @@ func TestNothingOfOthersIsRead(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &privateServer{dir: dir}
+	s := &privateServer{Server: scratch.Server{Folder: scratch.Folder{Dir: dir}}}
 	if err := os.Mkdir(filepath.Join(dir, privateDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestNothingOfOthersIsRead(t *testing.T) {
 	if text, err := readSmall(dir, followFile); err == nil || strings.Contains(text, "hunter2") {
 		t.Errorf("small: %q, %v", text, err)
 	}
-	w := &workshop{dir: dir}
+	w := &initializer{Folder: scratch.Folder{Dir: dir}}
 	if rows, err := w.answer(t.Context(), "%s", func(_ context.Context, _ string) error { return nil }); err == nil {
 		t.Errorf("answer: %q, %v", rows, err)
 	}

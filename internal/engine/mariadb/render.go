@@ -11,6 +11,7 @@ import (
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/scratch"
 )
 
 // The files in Home.ConfDir. The folder is the server's plugin folder too, so it
@@ -153,12 +154,9 @@ func peerUID(i engine.Instance) string {
 func (d *Driver) Command(i engine.Instance) engine.Command {
 	return engine.Command{
 		Argv: []string{serverPath(i.Version.BinDir), "--defaults-file=" + filepath.Join(i.Seen().ConfDir(), settingsFile)},
-		Env:  toolEnv(),
+		Env:  scratch.Env(),
 	}
 }
 
 // toolEnv is the whole environment of a program: messages in English, so that we
 // can read them, and no setting of the caller's that could redirect it.
-func toolEnv() []string {
-	return []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/nonexistent"}
-}

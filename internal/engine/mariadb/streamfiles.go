@@ -106,14 +106,6 @@ func (s *streamFiles) end(name string) error {
 	return f.Close()
 }
 
-// give hands a folder of ours over to the engine's user.
-func (w *copyShop) give(dir string) error {
-	if w.i.User == nil {
-		return nil
-	}
-	return volume.GiveTree(dir, *engine.OwnerFor(w.i.User))
-}
-
 // streaming reads a stream in the background.
 type streaming struct {
 	pipe *io.PipeWriter
