@@ -1,6 +1,7 @@
 package kurabe_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"path"
@@ -15,7 +16,7 @@ import (
 // put a link, a pipe or a name of another file in the place of anything in it, between any
 // two looks: so all of them go through internal/volume, which follows no link and opens
 // nothing but files.
-var folderRooms = []string{"internal/engine", "internal/engine/postgres", "internal/engine/mariadb", "internal/engine/fake", "internal/snapshot", "internal/logs", "internal/logstream", "internal/volume", "internal/proc"}
+var folderRooms = []string{"internal/engine", "internal/engine/postgres", "internal/engine/mariadb", "internal/engine/scratch", "internal/engine/fake", "internal/snapshot", "internal/logs", "internal/logstream", "internal/volume", "internal/proc"}
 
 // folderCalls are what takes a path, by the package that it is of. "*" is everything.
 var folderCalls = map[string][]string{
@@ -40,67 +41,64 @@ var folderWords = []string{"cp", "mv", "rm", "ln", "chown", "chmod", "find", "ta
 
 // folderFree are files that may, with the reason. Each must need it.
 var folderFree = map[string]string{
-	"internal/volume/below.go":                   "the helper itself",
-	"internal/volume/below_walk.go":              "the helper itself",
-	"internal/volume/below_socket.go":            "the helper itself",
-	"internal/volume/lock.go":                    "the lock lies in the data folder of the service",
-	"internal/volume/pool.go":                    "the image lies in the data folder of the service",
-	"internal/volume/pool_loop.go":               "devices, and where the kernel says that they are mounted",
-	"internal/volume/pool_mount.go":              "image and mount point lie in the data folder of the service",
-	"internal/volume/pool_space.go":              "the image, and a file in the top folder of the pool, are the service's",
-	"internal/proc/nolink.go":                    "the helper of a room that imports no other",
-	"internal/proc/stat.go":                      "/proc",
-	"internal/proc/started.go":                   "/proc",
-	"internal/proc/pace.go":                      "/proc",
-	"internal/proc/survivors.go":                 "/proc: the folder in which a process works is a link by nature",
-	"internal/proc/lock.go":                      "/proc: what a process has open",
-	"internal/proc/freeze_thread.go":             "/proc",
-	"internal/proc/tree_find.go":                 "/proc and control groups",
-	"internal/proc/bound.go":                     "the data folder of the service and a mount point of its own, before anything runs",
-	"internal/proc/traverse.go":                  "looks at the modes of the folders above, and tells nothing else of them",
-	"internal/proc/seclude.go":                   "a root in memory that no engine's user has been in yet; what is shown in it is opened by the service's own paths, without a link at their end",
-	"internal/proc/owned.go":                     "/proc",
-	"internal/volume/handover.go":                "the owner of what the helper has open, of user and group each",
-	"internal/proc/shim_steps.go":                "/proc, control groups, and a mount point of the service; the folder that is bound is opened by the helper",
-	"internal/proc/record.go":                    "renames within a folder that the helper has opened",
-	"internal/engine/postgres/tree.go":           "programs, which belong to root: links are what such a tree is made of",
-	"internal/engine/postgres/tree_extension.go": "programs, which belong to root: links are what such a tree is made of",
-	"internal/engine/postgres/extension.go":      "programs, which belong to root",
-	"internal/engine/postgres/catalog.go":        "programs, which belong to root",
-	"internal/engine/postgres/discover.go":       "programs, which belong to root and to which links lead",
-	"internal/engine/mariadb/discover.go":        "programs, which belong to root and to which links lead",
-	"internal/engine/mariadb/bootstrap.go":       "programs, which belong to root",
-	"internal/engine/mariadb/timezone.go":        "/usr/share/zoneinfo, which is full of links",
-	"internal/engine/mariadb/driver.go":          "the plugin's file, which belongs to root",
-	"internal/engine/mariadb/password.go":        "the plugin's file, which belongs to root",
-	"internal/engine/postgres/workshop.go":       "a mount point in the system's folder for temporary files, where only its owner can replace it",
-	"internal/engine/postgres/replay_server.go":  "a mount point in the system's folder for temporary files, where only its owner can replace it",
-	"internal/engine/mariadb/workshop.go":        "a mount point in the system's folder for temporary files, where only its owner can replace it",
-	"internal/engine/mariadb/replayserver.go":    "a mount point in the system's folder for temporary files, where only its owner can replace it",
-	"internal/engine/reserve.go":                 "the size of the disk below a folder of the service",
-	"internal/logstream/config.go":               "the spool is the service's alone",
-	"internal/logstream/store.go":                "the spool is the service's alone",
-	"internal/logstream/load.go":                 "the spool is the service's alone",
-	"internal/logstream/index.go":                "the spool is the service's alone",
-	"internal/logstream/spoolfile.go":            "the spool is the service's alone",
-	"internal/logstream/follow.go":               "the spool is the service's alone",
-	"internal/logstream/trim.go":                 "the spool is the service's alone",
-	"internal/logstream/adopt.go":                "the spool is the service's alone",
+	"internal/volume/below.go":                        "the helper itself",
+	"internal/volume/below_walk.go":                   "the helper itself",
+	"internal/volume/below_socket.go":                 "the helper itself",
+	"internal/volume/lock.go":                         "the lock lies in the data folder of the service",
+	"internal/volume/pool.go":                         "the image lies in the data folder of the service",
+	"internal/volume/pool_loop.go":                    "devices, and where the kernel says that they are mounted",
+	"internal/volume/pool_mount.go":                   "image and mount point lie in the data folder of the service",
+	"internal/volume/pool_space.go":                   "the image, and a file in the top folder of the pool, are the service's",
+	"internal/proc/nolink.go":                         "the helper of a room that imports no other",
+	"internal/proc/stat.go":                           "/proc",
+	"internal/proc/started.go":                        "/proc",
+	"internal/proc/pace.go":                           "/proc",
+	"internal/proc/survivors.go":                      "/proc: the folder in which a process works is a link by nature",
+	"internal/proc/lock.go":                           "/proc: what a process has open",
+	"internal/proc/freeze_thread.go":                  "/proc",
+	"internal/proc/tree_find.go":                      "/proc and control groups",
+	"internal/proc/bound.go":                          "the data folder of the service and a mount point of its own, before anything runs",
+	"internal/proc/traverse.go":                       "looks at the modes of the folders above, and tells nothing else of them",
+	"internal/proc/seclude.go":                        "a root in memory that no engine's user has been in yet; what is shown in it is opened by the service's own paths, without a link at their end",
+	"internal/proc/owned.go":                          "/proc",
+	"internal/volume/handover.go":                     "the owner of what the helper has open, of user and group each",
+	"internal/proc/shim_steps.go":                     "/proc, control groups, and a mount point of the service; the folder that is bound is opened by the helper",
+	"internal/proc/record.go":                         "renames within a folder that the helper has opened",
+	"internal/engine/postgres/tree.go":                "programs, which belong to root: links are what such a tree is made of",
+	"internal/engine/postgres/tree_extension.go":      "programs, which belong to root: links are what such a tree is made of",
+	"internal/engine/postgres/extension.go":           "programs, which belong to root",
+	"internal/engine/postgres/catalog.go":             "programs, which belong to root",
+	"internal/engine/postgres/discover.go":            "programs, which belong to root and to which links lead",
+	"internal/engine/mariadb/discover.go":             "programs, which belong to root and to which links lead",
+	"internal/engine/mariadb/bootstrap.go":            "programs, which belong to root",
+	"internal/engine/mariadb/timezone.go":             "/usr/share/zoneinfo, which is full of links",
+	"internal/engine/mariadb/driver.go":               "the plugin's file, which belongs to root",
+	"internal/engine/mariadb/conf/password_plugin.go": "the plugin's file, which belongs to root",
+	"internal/engine/mariadb/conf/programs.go":        "programs, which belong to root",
+	"internal/engine/scratch/folder.go":               "a mount point in the system's folder for temporary files, where only its owner can replace it",
+	"internal/engine/mariadb/init_data.go":            "a folder among the system's temporary files, which only its owner can replace",
+	"internal/engine/reserve.go":                      "the size of the disk below a folder of the service",
+	"internal/logstream/config.go":                    "the spool is the service's alone",
+	"internal/logstream/store.go":                     "the spool is the service's alone",
+	"internal/logstream/load.go":                      "the spool is the service's alone",
+	"internal/logstream/index.go":                     "the spool is the service's alone",
+	"internal/logstream/spoolfile.go":                 "the spool is the service's alone",
+	"internal/logstream/follow.go":                    "the spool is the service's alone",
+	"internal/logstream/trim.go":                      "the spool is the service's alone",
+	"internal/logstream/adopt.go":                     "the spool is the service's alone",
 }
 
 // folderOnly narrows a reason to the calls that it is good for: these files work in folders
 // of engines as well.
 var folderOnly = map[string][]string{
-	"internal/engine/postgres/workshop.go":      {"os.MkdirTemp", "os.Remove"},
-	"internal/engine/postgres/replay_server.go": {"os.MkdirTemp", "os.Remove"},
-	"internal/engine/mariadb/workshop.go":       {"os.MkdirTemp", "os.Remove", "os.RemoveAll"},
-	"internal/engine/mariadb/replayserver.go":   {"os.MkdirTemp", "os.Remove"},
-	"internal/engine/reserve.go":                {"syscall.Statfs"},
-	"internal/volume/below_walk.go":             {"unix.Fstatat", "unix.Openat"},
-	"internal/volume/below_socket.go":           {`"unix"`},
-	"internal/proc/record.go":                   {"unix.Renameat"},
-	"internal/proc/survivors.go":                {"unix.Stat"},
-	"internal/proc/lock.go":                     {"os.ReadDir", "os.ReadFile", "unix.Stat"},
+	"internal/engine/scratch/folder.go":    {"os.MkdirTemp", "os.Remove"},
+	"internal/engine/mariadb/init_data.go": {"os.MkdirTemp", "os.RemoveAll"},
+	"internal/engine/reserve.go":           {"syscall.Statfs"},
+	"internal/volume/below_walk.go":        {"unix.Fstatat", "unix.Openat"},
+	"internal/volume/below_socket.go":      {`"unix"`},
+	"internal/proc/record.go":              {"unix.Renameat"},
+	"internal/proc/survivors.go":           {"unix.Stat"},
+	"internal/proc/lock.go":                {"os.ReadDir", "os.ReadFile", "unix.Stat"},
 	"internal/proc/seclude.go": {"os.Lstat", "os.MkdirAll", "os.Symlink", "os.WriteFile", "os.Chmod", "os.ReadDir", "os.ReadFile",
 		"unix.Mount", "unix.Unmount", "unix.Open", "unix.Readlinkat"},
 	"internal/proc/owned.go":      {"os.ReadFile"},
@@ -207,11 +205,13 @@ func TestTidyTools(t *testing.T) {
 		if s.test || !strings.HasPrefix(path.Dir(name), "internal/engine/") || path.Base(path.Dir(name)) == "enginetest" {
 			continue
 		}
-		given := map[ast.Node]bool{} // tools whose user memberTool fills in
+		given := map[ast.Node]bool{} // tools whose user memberTool or a scratch folder fills in
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "memberTool" {
+				f, isName := n.Fun.(*ast.Ident)
+				method, isMethod := n.Fun.(*ast.SelectorExpr)
+				if isName && f.Name == "memberTool" || isMethod && (method.Sel.Name == "Run" || method.Sel.Name == "Start") && fmt.Sprint(method.X) != "proc" {
 					for _, arg := range n.Args {
 						given[arg] = true
 					}

@@ -13,6 +13,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -127,7 +128,7 @@ func (c *cloning) run(ctx context.Context, r engine.CopyRequest) ([]volume.File,
 		if try == cloneTries || !passes(err) || ctx.Err() != nil {
 			return nil, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := guard.Pause(ctx, wait); err != nil {
 			return nil, err
 		}
 		wait *= 2

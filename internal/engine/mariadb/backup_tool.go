@@ -15,6 +15,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/scratch"
 	"kurabe/internal/logkey"
@@ -50,7 +51,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 	if i.User != nil {
 		uid, gid = i.User.UID, i.User.GID
 	}
-	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + randomHex()}
+	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + door.RandomHex()}
 	// The engine's user may pass through and write where we do not: it could otherwise
 	// put links there.
 	if err := volume.EnsureDir(w.dir, 0o750, os.Getuid(), gid); err != nil {
@@ -60,7 +61,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 	if w.release, err = proc.Hold(w.path(copyLock)); err != nil {
 		return nil, err
 	}
-	password := logkey.Secret(randomHex())
+	password := logkey.Secret(door.RandomHex())
 	options := w.path(toolOptions)
 	err = errors.Join(
 		volume.EnsureDir(w.path(copyData), 0o700, os.Getuid(), os.Getgid()),

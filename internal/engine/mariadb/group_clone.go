@@ -12,6 +12,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/faultpoint"
@@ -56,7 +57,7 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) er
 // transportTo: a server's folder is on its host from its first day to its last.
 func (d *Driver) transportTo(i engine.Instance, caFile string) transport {
 	source := localSource(i)
-	if !exists(source.Home.Dir) {
+	if !conf.Exists(source.Home.Dir) {
 		return networkCopy{i, caFile}
 	}
 	return localCopy{d, source}

@@ -16,6 +16,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/engine/mariadb/sqltext"
 )
@@ -65,9 +66,9 @@ func serve(t *testing.T, b *enginetest.Bed, feed func(ctx context.Context, a kur
 						h.errs = append(h.errs, err)
 					}
 					h.mu.Unlock()
-					_ = pause(ctx, (askSeconds+1)*time.Second) // as the agent's
+					_ = guard.Pause(ctx, (askSeconds+1)*time.Second) // as the agent's
 				}
-				_ = pause(ctx, 50*time.Millisecond)
+				_ = guard.Pause(ctx, 50*time.Millisecond)
 			}
 			if w != nil {
 				w.Close()
@@ -176,7 +177,7 @@ func TestGroupFarCut(t *testing.T) {
 			ctx, cancel := context.WithCancel(ctx)
 			var watched sync.WaitGroup
 			watched.Go(func() {
-				for !c.met() && pause(ctx, time.Millisecond) == nil {
+				for !c.met() && guard.Pause(ctx, time.Millisecond) == nil {
 				}
 				cancel()
 			})

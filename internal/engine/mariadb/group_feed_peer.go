@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // What source and follower say to each other while a copy is brought. Each is a frame: its
@@ -61,7 +63,7 @@ func openFeed(ctx context.Context, conn net.Conn) (context.Context, *feedPeer) {
 	p := &feedPeer{conn: conn, freed: context.AfterFunc(ctx, func() { conn.Close() })}
 	ctx, p.end = context.WithCancelCause(ctx)
 	p.pulse.Go(func() {
-		for pause(ctx, feedEvery) == nil {
+		for guard.Pause(ctx, feedEvery) == nil {
 			if err := p.send(feedStill, nil); err != nil {
 				p.end(err)
 				return

@@ -9,6 +9,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
@@ -30,8 +31,8 @@ func openInitializer(r engine.TemplateRequest) (*initializer, error) {
 // else with the SHUTDOWN of its init file.
 func (w *initializer) serve(ctx context.Context, name string, options []string, stdin string) error {
 	argv := append([]string{
-		serverPath(w.version.BinDir), "--no-defaults", "--datadir=" + w.Seen(w.Data()),
-		"--basedir=" + filepath.Dir(w.version.BinDir), "--lc-messages-dir=" + shareDir(w.version.BinDir),
+		conf.ServerPath(w.version.BinDir), "--no-defaults", "--datadir=" + w.Seen(w.Data()),
+		"--basedir=" + filepath.Dir(w.version.BinDir), "--lc-messages-dir=" + conf.ShareDir(w.version.BinDir),
 		"--log-warnings=0", "--tmpdir=" + w.Seen(w.Dir),
 	}, options...)
 	if w.User == nil && os.Geteuid() == 0 {
@@ -82,7 +83,7 @@ func readCharsets(ctx context.Context, v kurabe.EngineVersion) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	return offeredCharsets(names), nil
+	return conf.OfferedCharsets(names), nil
 }
 
 // programs are the folders of a version's programs and of what belongs to them, beside

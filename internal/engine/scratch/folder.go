@@ -71,7 +71,8 @@ func (f *Folder) Seen(path string) string {
 	return cmp.Or(f.seen, f.Dir) + strings.TrimPrefix(path, f.Dir)
 }
 
-// Env is the environment of an engine's programs.
+// Env is the whole environment of an engine's program: messages in English, so that the
+// service can read them, and no setting of the caller's that could redirect it.
 func Env() []string {
 	return []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/nonexistent"}
 }

@@ -1,4 +1,4 @@
-package mariadb
+package conf
 
 import (
 	"os"
@@ -8,10 +8,10 @@ import (
 	"kurabe/internal/engine"
 )
 
-// passwordFile is the plugin by which accounts of the server have passwords of ed25519. It
+// PasswordFile is the plugin by which accounts of the server have passwords of ed25519. It
 // is part of the server's whole package, which a host need not have; without it, such an
 // account can be neither made nor used on this host.
-const passwordFile = "auth_ed25519.so"
+const PasswordFile = "auth_ed25519.so"
 
 // passwordPlugin finds the plugin: with the server, in a folder that is named, or beside this
 // program, where the build puts it. "" where there is none.
@@ -22,15 +22,15 @@ func passwordPlugin(binDir string, dirs ...string) string {
 		dirs = append(dirs, filepath.Dir(self))
 	}
 	for _, dir := range dirs {
-		if path := filepath.Join(dir, passwordFile); dir != "" && exists(path) {
+		if path := filepath.Join(dir, PasswordFile); dir != "" && Exists(path) {
 			return path
 		}
 	}
 	return ""
 }
 
-// readPassword returns the plugin's bytes, none where it cannot be read.
-func readPassword(i engine.Instance, dirs ...string) string {
+// ReadPassword returns the plugin's bytes, none where it cannot be read.
+func ReadPassword(i engine.Instance, dirs ...string) string {
 	path := passwordPlugin(i.Version.BinDir, dirs...)
 	if path == "" {
 		return ""
@@ -42,5 +42,5 @@ func readPassword(i engine.Instance, dirs ...string) string {
 	return string(text)
 }
 
-// passwordOption has a server load the plugin of its plugin folder.
-var passwordOption = option{"plugin_load_add", strings.TrimSuffix(passwordFile, ".so")}
+// PasswordOption has a server load the plugin of its plugin folder.
+var PasswordOption = Option{"plugin_load_add", strings.TrimSuffix(PasswordFile, ".so")}

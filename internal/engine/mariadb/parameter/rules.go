@@ -1,4 +1,4 @@
-package mariadb
+package parameter
 
 import (
 	_ "embed"
@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// system are the values that Kurabe gives where the engine's own would not do:
+// System are the values that Kurabe gives where the engine's own would not do:
 // RDS's formulas of the class, and what the service relies on.
 //
 // RDS gives the buffer pool 3/4 of a memory that leaves out what its host needs.
 // Here DBInstanceClassMemory is the class's whole memory, enforced by a control
 // group, and 3/4 does not fit: DESIGN.md has the sum and the measurement.
-var system = map[string]string{
+var System = map[string]string{
 	"aria_pagecache_buffer_size": "{DBInstanceClassMemory/64}",
 	"innodb_buffer_pool_size":    "{DBInstanceClassMemory*5/8}",
 	"innodb_log_file_size":       "134217728",
@@ -54,7 +54,7 @@ const (
 	whyCommand     = "it is a command in the form of a setting"
 	whyAlias       = "it is another name of a parameter, and two values would meet"
 	whyBuild       = "it shows how the server was built or what it does"
-	whyUnseen      = "whether a user may set it has not been decided yet"
+	WhyUnseen      = "whether a user may set it has not been decided yet"
 )
 
 var fixed = map[string]string{
@@ -120,11 +120,11 @@ var unlike = map[string]bool{
 //go:embed looked.txt
 var lookedText string
 
-// looked are the names of the variables with closed values (numbers, switches,
+// Looked are the names of the variables with closed values (numbers, switches,
 // words of a list) that somebody has looked at and found a user's to set. One that
 // a newer version of the server brings is not among them and stays fixed until
 // then: docs/checklists/new-parameter.md.
-var looked = sync.OnceValue(func() map[string]bool {
+var Looked = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for name := range strings.FieldsSeq(lookedText) {
 		names[name] = true
@@ -132,10 +132,10 @@ var looked = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// free are the variables of free text that a user may set, each with what keeps its
+// Free are the variables of free text that a user may set, each with what keeps its
 // text harmless. No other text is a user's: a path, a command or a library can be in
 // it.
-var free = map[string]string{
+var Free = map[string]string{
 	"date_format":                     "the server ignores it",
 	"datetime_format":                 "the server ignores it",
 	"default_storage_engine":          "the name of an engine that is loaded; loading one is the service's",
@@ -164,15 +164,15 @@ var options = map[string]string{
 	"tx_read_only": "transaction_read_only",
 }
 
-// optionOf and variableOf go from one name to the other.
-func optionOf(variable string) string {
+// OptionOf and VariableOf go from one name to the other.
+func OptionOf(variable string) string {
 	if name, ok := options[variable]; ok {
 		return name
 	}
 	return variable
 }
 
-func variableOf(option string) string {
+func VariableOf(option string) string {
 	for variable, name := range options {
 		if name == option {
 			return variable
@@ -182,7 +182,7 @@ func variableOf(option string) string {
 }
 
 // fixedReason says why a parameter is not modifiable, "" when it is.
-func fixedReason(v variable) string {
+func fixedReason(v Variable) string {
 	if reason, ok := fixed[v.Name]; ok {
 		return reason
 	}
@@ -199,11 +199,11 @@ func fixedReason(v variable) string {
 	case options[v.Name] == "" && v.Argument == nil:
 		// No file can carry it, so it would be lost with the next start.
 		return whySession
-	case looked()[v.Name] && !freeText(v) || free[v.Name] != "":
+	case Looked()[v.Name] && !freeText(v) || Free[v.Name] != "":
 		return ""
 	}
-	return whyUnseen
+	return WhyUnseen
 }
 
 // freeText says whether the server takes any text for a variable.
-func freeText(v variable) bool { return dataType(v) == "string" && v.Type != "ENUM" }
+func freeText(v Variable) bool { return dataType(v) == "string" && v.Type != "ENUM" }

@@ -1,4 +1,4 @@
-package mariadb
+package conf
 
 import (
 	"slices"
@@ -17,15 +17,15 @@ import (
 // of two names that differ in an emoji or a rare kanji only. utf8mb4_bin and not
 // nopad_bin, because MySQL knows the former too.
 const (
-	defaultCharset   = "utf8mb4"
+	DefaultCharset   = "utf8mb4"
 	defaultCollation = "utf8mb4_bin"
 )
 
-// offeredCharsets are the names that the server has, the default first.
-func offeredCharsets(names []string) []string {
-	rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == defaultCharset })
+// OfferedCharsets are the names that the server has, the default first.
+func OfferedCharsets(names []string) []string {
+	rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == DefaultCharset })
 	slices.Sort(rest)
-	return append([]string{defaultCharset}, slices.Compact(rest)...)
+	return append([]string{DefaultCharset}, slices.Compact(rest)...)
 }
 
 // characterSet are the settings that an instance's locale stands for. The server
@@ -43,11 +43,11 @@ func characterSet(a kurabe.Assignment) map[string]string {
 		// that belong to any Unicode set.
 		name, _, _ := strings.Cut(chosen, "_")
 		if strings.HasPrefix(name, "uca") {
-			name = defaultCharset
+			name = DefaultCharset
 		}
 		return map[string]string{set: name}
-	case a.Locale == "" || a.Locale == defaultCharset:
-		return map[string]string{set: defaultCharset, collation: defaultCollation}
+	case a.Locale == "" || a.Locale == DefaultCharset:
+		return map[string]string{set: DefaultCharset, collation: defaultCollation}
 	}
 	return map[string]string{set: a.Locale}
 }

@@ -1,4 +1,4 @@
-package mariadb
+package conf
 
 import (
 	"maps"
@@ -10,31 +10,32 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/parameter"
 	"kurabe/internal/engine/mariadb/role"
-	"kurabe/internal/engine/scratch"
 )
 
 // The files in Home.ConfDir. The folder is the server's plugin folder too, so it
 // has no other library to load than ours.
 const (
-	settingsFile = "my.cnf"
+	SettingsFile = "my.cnf"
 	guardFile    = "kurabe_guard.so"
 )
 
 // The logs below Home.LogDir. The API shows them as error/mysql-error.log,
 // slowquery/mysql-slowquery.log and general/mysql-general.log.
 const (
-	errorLog   = "mysql-error.log"
-	slowLog    = "mysql-slowquery.log"
-	generalLog = "mysql-general.log"
+	ErrorLog   = "mysql-error.log"
+	SlowLog    = "mysql-slowquery.log"
+	GeneralLog = "mysql-general.log"
 )
 
-// Render implements engine.Driver.
-func (d *Driver) Render(i engine.Instance) map[string]string {
-	files := map[string]string{settingsFile: renderSettings(i), guardFile: d.guard}
-	if plugin := readPassword(i, d.pluginDir); plugin != "" {
-		files[passwordFile] = plugin
-		files[settingsFile] += "\n# Of the host.\n" + passwordOption.String()
+// Render are the files of an instance's settings folder, by name. pluginDir is where other
+// plugins of the host may be.
+func Render(i engine.Instance, guardPlugin, pluginDir string) map[string]string {
+	files := map[string]string{SettingsFile: renderSettings(i), guardFile: guardPlugin}
+	if plugin := ReadPassword(i, pluginDir); plugin != "" {
+		files[PasswordFile] = plugin
+		files[SettingsFile] += "\n# Of the host.\n" + PasswordOption.String()
 	}
 	return files
 }
@@ -42,47 +43,47 @@ func (d *Driver) Render(i engine.Instance) map[string]string {
 func renderSettings(i engine.Instance) string {
 	var b strings.Builder
 	b.WriteString("# Rendered by Kurabe. Changes are overwritten.\n" + followsWhom(i) + "[mariadbd]\n\n# The service's own.\n")
-	for _, o := range plumbing(i) {
+	for _, o := range Plumbing(i) {
 		b.WriteString(o.String())
 	}
 	b.WriteString("\n# The parameter group's.\n")
-	for _, o := range chosen(i) {
+	for _, o := range Chosen(i) {
 		b.WriteString(o.String())
 	}
 	return b.String()
 }
 
-// chosen are the settings of the parameter group, in the order of their names,
+// Chosen are the settings of the parameter group, in the order of their names,
 // and the character set of the instance unless the group has one.
-func chosen(i engine.Instance) []option {
+func Chosen(i engine.Instance) []Option {
 	own := map[string]bool{}
-	for _, o := range plumbing(i) {
-		own[o.name] = true
+	for _, o := range Plumbing(i) {
+		own[o.Name] = true
 	}
 	settings := characterSet(i.Assignment)
 	maps.Copy(settings, i.Settings)
-	var options []option
+	var options []Option
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		// The service's own wins; both can only meet by a mistake of ours.
 		if !own[name] && optionName.MatchString(name) {
-			options = append(options, option{optionOf(name), settings[name]})
+			options = append(options, Option{parameter.OptionOf(name), settings[name]})
 		}
 	}
 	return options
 }
 
-// plumbing is what the service sets and nobody else may.
-func plumbing(i engine.Instance) []option {
+// Plumbing is what the service sets and nobody else may.
+func Plumbing(i engine.Instance) []Option {
 	seen := i.Seen()
-	share := shareDir(i.Version.BinDir)
-	own := append(binlogging(i), []option{
+	share := ShareDir(i.Version.BinDir)
+	own := append(binlogging(i), []Option{
 		{"basedir", filepath.Dir(i.Version.BinDir)},
 		{"lc_messages_dir", share},
 		{"character_sets_dir", filepath.Join(share, "charsets")},
 		{"datadir", seen.DataDir()},
-		{"tmpdir", filepath.Join(seen.DataDir(), tempDir)},
+		{"tmpdir", filepath.Join(seen.DataDir(), TempDir)},
 		{"pid_file", filepath.Join(seen.RunDir(), "mysqld.pid")},
-		{"ignore_db_dirs", tempDir},
+		{"ignore_db_dirs", TempDir},
 		// No local socket: a client on it would be at host "localhost".
 		{"socket", ""},
 		{"bind_address", i.Listens()},
@@ -104,9 +105,9 @@ func plumbing(i engine.Instance) []option {
 		{"ssl_cert", filepath.Join(seen.TLSDir(), "server.crt")},
 		{"ssl_ca", filepath.Join(seen.TLSDir(), "ca.pem")},
 
-		{"log_error", filepath.Join(seen.LogDir(), errorLog)},
-		{"slow_query_log_file", filepath.Join(seen.LogDir(), slowLog)},
-		{"general_log_file", filepath.Join(seen.LogDir(), generalLog)},
+		{"log_error", filepath.Join(seen.LogDir(), ErrorLog)},
+		{"slow_query_log_file", filepath.Join(seen.LogDir(), SlowLog)},
+		{"general_log_file", filepath.Join(seen.LogDir(), GeneralLog)},
 		{"innodb_checksum_algorithm", "full_crc32"},
 		{"innodb_doublewrite", "1"},
 	}...)
@@ -118,11 +119,11 @@ func plumbing(i engine.Instance) []option {
 // but the service purges, so that what is not kept elsewhere yet is there after any time;
 // and where it is 1, sync_binlog means that an acknowledged commit is on the disk in the
 // log too.
-func binlogging(i engine.Instance) []option {
+func binlogging(i engine.Instance) []Option {
 	if !role.KeepsBinlog(i) {
 		return nil
 	}
-	return []option{
+	return []Option{
 		// Relative to the data folder: the index then names files of its own folder,
 		// also in a copy.
 		{"log_bin", binlog.BaseName},
@@ -148,15 +149,3 @@ func peerUID(i engine.Instance) string {
 	}
 	return "0"
 }
-
-// Command implements engine.Driver. The options come first in the file's favour:
-// --defaults-file keeps the host's own /etc/mysql out.
-func (d *Driver) Command(i engine.Instance) engine.Command {
-	return engine.Command{
-		Argv: []string{serverPath(i.Version.BinDir), "--defaults-file=" + filepath.Join(i.Seen().ConfDir(), settingsFile)},
-		Env:  scratch.Env(),
-	}
-}
-
-// toolEnv is the whole environment of a program: messages in English, so that we
-// can read them, and no setting of the caller's that could redirect it.

@@ -1,4 +1,4 @@
-package mariadb
+package parameter
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 func ptr(s string) *string { return &s }
 
 func TestDescribe(t *testing.T) {
-	variables := []variable{
+	variables := []Variable{
 		{Name: "max_connections", Scope: "GLOBAL", Type: "BIGINT UNSIGNED", Default: ptr("151"), Min: ptr("10"), Max: ptr("100000"), ReadOnly: "NO", Argument: ptr("REQUIRED")},
 		{Name: "long_query_time", Scope: "SESSION", Type: "DOUBLE", Default: ptr("10.000000"), Min: ptr("0"), Max: ptr("31536000"), ReadOnly: "NO", Argument: ptr("REQUIRED")},
 		{Name: "local_infile", Scope: "GLOBAL", Type: "BOOLEAN", Default: ptr("ON"), Words: ptr("OFF,ON"), ReadOnly: "NO", Argument: ptr("OPTIONAL")},
@@ -30,7 +30,7 @@ func TestDescribe(t *testing.T) {
 		{Name: "log_bin", Scope: "GLOBAL", Type: "VARCHAR", ReadOnly: "YES", Argument: ptr("OPTIONAL")},
 		{Name: "log_bin_trust_function_creators", Scope: "GLOBAL", Type: "BOOLEAN", Default: ptr("OFF"), ReadOnly: "NO", Argument: ptr("OPTIONAL")},
 	}
-	parameters := describe(variables)
+	parameters := Describe(variables)
 	text, err := json.MarshalIndent(parameters, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestDescribe(t *testing.T) {
 // A variable that nobody has looked at is no user's, whatever it is; of texts not even one
 // that was looked at, unless there is a reason.
 func TestUnseenIsFixed(t *testing.T) {
-	for _, v := range []variable{
+	for _, v := range []Variable{
 		{Name: "of_the_next_version", Scope: "GLOBAL", Type: "BIGINT UNSIGNED", ReadOnly: "NO", Argument: ptr("REQUIRED")},
 		{Name: "path_of_the_next_version", Scope: "GLOBAL", Type: "VARCHAR", ReadOnly: "YES", Argument: ptr("REQUIRED")},
 		{Name: "debug_dbug", Scope: "SESSION", Type: "VARCHAR", ReadOnly: "NO", Argument: ptr("OPTIONAL")},
@@ -59,51 +59,14 @@ func TestUnseenIsFixed(t *testing.T) {
 			t.Errorf("%s is a user's", v.Name)
 		}
 	}
-	for name, reason := range free {
-		if len(reason) < 10 || fixed[name] != "" || looked()[name] {
+	for name, reason := range Free {
+		if len(reason) < 10 || fixed[name] != "" || Looked()[name] {
 			t.Errorf("%s is free without a reason, or fixed, or has closed values", name)
 		}
 	}
-	for name := range looked() {
+	for name := range Looked() {
 		if fixed[name] != "" {
 			t.Errorf("%s is both fixed and a user's", name)
 		}
 	}
-}
-
-func TestChanges(t *testing.T) {
-	i := instance(map[string]string{
-		"max_connections": "85", "local_infile": "0", "long_query_time": "2.5", "sql_mode": "ANSI", "innodb_buffer_pool_size": "64M", "time_zone": "Asia/Tokyo",
-		"innodb_log_buffer_size": "1",
-	})
-	variables := []running{
-		{name: "max_connections", value: "151", kind: "BIGINT UNSIGNED"},
-		{name: "local_infile", value: "OFF", kind: "BOOLEAN"},
-		{name: "long_query_time", value: "10.000000", kind: "DOUBLE"},
-		{name: "sql_mode", value: "STRICT_TRANS_TABLES", kind: "SET"},
-		{name: "innodb_buffer_pool_size", value: "134217728", kind: "BIGINT UNSIGNED"},
-		{name: "innodb_log_buffer_size", value: "16777216", kind: "INT UNSIGNED", readOnly: true},
-		{name: "time_zone", value: "SYSTEM", kind: "VARCHAR"},
-		{name: "wait_timeout", value: "3", origin: "SQL", kind: "BIGINT UNSIGNED"},
-		{name: "interactive_timeout", value: "28800", origin: "COMPILE-TIME", kind: "BIGINT UNSIGNED"},
-		{name: "back_log", value: "80", origin: "AUTO", kind: "BIGINT UNSIGNED"},
-		{name: "general_log_file", value: "/tmp/x", origin: "SQL", kind: "VARCHAR"},
-		{name: "log_slow_query_time", value: "10.000000", origin: "CONFIG", kind: "DOUBLE"},
-	}
-	var text string
-	for _, c := range changes(i, variables) {
-		text += c.statement() + ";\n"
-	}
-	enginetest.Golden(t, "changes.sql", text)
-}
-
-func TestTimeZoneSQL(t *testing.T) {
-	if !exists(zoneDir + "/Asia/Tokyo") {
-		t.Skip("no time zones on this host")
-	}
-	location, err := load(zoneDir, "Asia/Tokyo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	enginetest.Golden(t, "tokyo.sql", zoneOf(location).sql())
 }

@@ -1,4 +1,4 @@
-package mariadb
+package conf
 
 import (
 	"strconv"
@@ -16,9 +16,9 @@ import (
 // with nothing to send says so four times a second: it finds out that a connection has ended
 // only when it sends something, and while commits wait for an answer there is nothing to send.
 const (
-	heartbeatSeconds = "0.25"
+	HeartbeatSeconds = "0.25"
 	silentSeconds    = 3
-	retrySeconds     = 1
+	RetrySeconds     = 1
 )
 
 // waitMost is how long the server itself would have a commit wait before it went on
@@ -26,9 +26,9 @@ const (
 // record of the group to say.
 const waitMost = 100 * 365 * 24 * time.Hour
 
-// applyThreads apply side by side what its writer committed at one time, in its order. One
+// ApplyThreads apply side by side what its writer committed at one time, in its order. One
 // alone would fall behind a writer with many clients.
-const applyThreads = 8
+const ApplyThreads = 8
 
 // groupSettings are what a server has for its group, beyond what every server has, and what
 // overrules the user's own choice. A server that runs takes them all up, but for those that
@@ -37,16 +37,16 @@ const applyThreads = 8
 //
 // It is started without the right to write, and without events, whatever its duty: a
 // follower that was told to write has to be promoted first (openWrites).
-func groupSettings(i engine.Instance) []option {
+func groupSettings(i engine.Instance) []Option {
 	if i.Role == nil {
 		return nil
 	}
-	return []option{
+	return []Option{
 		{"kurabe_guard_group", "1"},
-		{"kurabe_guard_hold", flag(role.KeepsOut(i))},
+		{"kurabe_guard_hold", Flag(role.KeepsOut(i))},
 		{"kurabe_guard_waits_for", role.WaitText(role.WaitsFor(i))},
 		{"read_only", "1"},
-		{eventScheduler, "OFF"},
+		{EventScheduler, "OFF"},
 		// What the binary log has the engine must have, too, or a writer that comes back
 		// lacks what it has sent.
 		{"innodb_flush_log_at_trx_commit", "1"},
@@ -54,17 +54,17 @@ func groupSettings(i engine.Instance) []option {
 		{"gtid_strict_mode", "1"},
 		{"gtid_domain_id", strconv.Itoa(binlog.GroupDomain)},
 
-		{"rpl_semi_sync_master_enabled", flag(len(role.WaitsFor(i)) > 0)},
+		{"rpl_semi_sync_master_enabled", Flag(len(role.WaitsFor(i)) > 0)},
 		{"rpl_semi_sync_master_wait_point", "AFTER_SYNC"},
 		{"rpl_semi_sync_master_wait_no_slave", "1"},
 		{"rpl_semi_sync_master_timeout", strconv.FormatInt(waitMost.Milliseconds(), 10)},
-		{"rpl_semi_sync_slave_enabled", flag(role.Answers(i))},
+		{"rpl_semi_sync_slave_enabled", Flag(role.Answers(i))},
 		// A stop of the stream tells its source; one that is dead must not be waited for.
 		{"rpl_semi_sync_slave_kill_conn_timeout", "1"},
 
 		{"skip_slave_start", "1"},
 		{"slave_net_timeout", strconv.Itoa(silentSeconds)},
-		{"slave_parallel_threads", strconv.Itoa(applyThreads)},
+		{"slave_parallel_threads", strconv.Itoa(ApplyThreads)},
 		{"slave_parallel_mode", "conservative"},
 		{"relay_log", binlog.RelayLogName},
 		{"relay_log_index", binlog.RelayLogName + ".index"},
@@ -77,21 +77,21 @@ func groupSettings(i engine.Instance) []option {
 		{"report_port", strconv.Itoa(i.Port)},
 		// What the probe writes, perhaps to a schema that was made unlogged; and a server's
 		// note of how far it is, which a user may have changed in the writer.
-		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(systemSchema + "." + probeTable)},
-		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(probePrefix) + strings.Repeat("_", 32) + ".%"},
-		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(systemSchema + ".gtid_slave_pos")},
+		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(SystemSchema + "." + ProbeTable)},
+		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(ProbePrefix) + strings.Repeat("_", 32) + ".%"},
+		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(SystemSchema + ".gtid_slave_pos")},
 	}
 }
 
-func flag(on bool) string {
+func Flag(on bool) string {
 	if on {
 		return "1"
 	}
 	return "0"
 }
 
-// byHand are settings that a server of a group gets by openWrites, once it may.
-var byHand = map[string]bool{"read_only": true, eventScheduler: true}
+// ByHand are settings that a server of a group gets by openWrites, once it may.
+var ByHand = map[string]bool{"read_only": true, EventScheduler: true}
 
 // followsWhom is a line of the settings file that no server reads: another source is then
 // another file, and loaded like one.

@@ -1,4 +1,4 @@
-package mariadb
+package conf
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// option is one line of the rendered file.
-type option struct{ name, value string }
+// Option is one line of the rendered file.
+type Option struct{ Name, Value string }
 
 // optionName is what may stand before an equals sign. The catalogue holds no
 // other name; a record that does must not be able to write a second line.
@@ -24,10 +24,10 @@ var optionEscapes = strings.NewReplacer("\x00", "", `\`, `\\`, `"`, `\"`, "\n", 
 // String is the line. What cannot be written faithfully becomes an option that
 // no server knows, so that it refuses to start and names it, where leaving it
 // out would be silently running with another value.
-func (o option) String() string {
-	text := fmt.Sprintf("%s = \"%s\"\n", o.name, optionEscapes.Replace(o.value))
+func (o Option) String() string {
+	text := fmt.Sprintf("%s = \"%s\"\n", o.Name, optionEscapes.Replace(o.Value))
 	if len(text) > optionBytesMax {
-		return fmt.Sprintf("value_too_long_of_%s = 1\n", o.name)
+		return fmt.Sprintf("value_too_long_of_%s = 1\n", o.Name)
 	}
 	return text
 }
