@@ -51,6 +51,8 @@ var rooms = []room{
 	{"cmd/...", []string{"*"}, []string{"*"}, "flags and wiring: the only place that knows all parts"},
 	{"internal/aws/...", nil, []string{sdk, smithy, "github.com/fxamacker/cbor/v2"}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control"}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
+	{"internal/api/kurabe/...", []string{".", "internal/api/...", "internal/control", "internal/reconcile", "internal/drill", "internal/hostlink", "internal/hostread", "internal/importer"}, nil, "what the service tells and does beside AWS's APIs: it shows plans (reconcile), lets hosts in (hostlink) and asks them (hostread, drill)"},
+	{"internal/importer", []string{".", "internal/control", "internal/snapshot"}, nil, "takes up snapshots that are not on record: it reads the repository and has control write"},
 	{"internal/event", []string{"."}, nil, "names and words that others tell with; it knows nothing of when"},
 	{"internal/control", []string{".", "internal/event", "internal/store"}, nil, "a request ends when its spec is stored: control can reach neither an agent nor an engine"},
 	{"internal/store", []string{"."}, []string{etcd, grpc}, "typed records; who may write what is decided by its callers' roles, not by their imports"},
@@ -66,7 +68,8 @@ var rooms = []room{
 	{"internal/agent/watch", nil, nil, "keeps sessions and knows neither what is asked in them nor what an answer means"},
 	{"internal/agent/replication", []string{".", "internal/engine"}, nil, "judges what looks at a server have shown, and looks at none"},
 	{"internal/agent/endpoint", []string{".", "internal/gateway"}, nil, "holds addresses and leads clients by what assignments say; it knows no server and no step"},
-	{"internal/agent", []string{".", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
+	{"internal/agent/unit", []string{".", "internal/hostlink"}, nil, "what is common to all that a host is assigned; it knows no kind"},
+	{"internal/agent", []string{".", "internal/agent/unit", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
 	{"internal/engine", []string{".", "internal/daemon", "internal/proc", "internal/account", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},
 	{"internal/engine/scratch", []string{"internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, nil, "folders and private servers of data that are no instance's yet, whatever the engine"},
 	{"internal/engine/postgres", []string{".", "internal/engine", "internal/engine/scratch", "internal/daemon", "internal/proc", "internal/volume"}, []string{pgx, xsys, xtext}, "all knowledge of PostgreSQL (x/text: SASLprep of passwords, x/sys: syncfs)"},
@@ -84,7 +87,7 @@ var rooms = []room{
 	{"internal/sklookup", nil, []string{xsys, "github.com/cilium/ebpf", "github.com/vishvananda/netlink"}, "gives connections to sockets, whosever they are; with netcut the only place that loads a program into the kernel"},
 	{"internal/netcut", nil, []string{xsys, "github.com/cilium/ebpf", "github.com/vishvananda/netlink"}, "loses what processes say to each other for a time: it knows no server"},
 	{"internal/pulse", nil, []string{pgx, mysql}, "a client that knows endpoints only, so that it sees what any client sees"},
-	{"internal/drill", []string{".", "internal/engine", "internal/netcut", "internal/proc", "internal/pulse"}, nil, "rehearses a fault of a running service: it signals its servers and watches what is told of them; it decides nothing"},
+	{"internal/drill", []string{".", "internal/engine", "internal/hostread", "internal/netcut", "internal/proc", "internal/pulse"}, nil, "rehearses a fault of a running service: it signals its servers and watches what is told of them; it decides nothing (hostread: strikes on other hosts)"},
 	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},
 	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
 	{"internal/metrics", []string{"."}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},
@@ -113,7 +116,7 @@ type guard struct {
 var guards = []guard{
 	{etcd, []string{"internal/store", "internal/etcdnode", "internal/harness", "test/..."}, false, "all state goes through typed records; a second user of etcd would be a second schema"},
 	{"os/exec", []string{"internal/proc", "internal/harness", "cmd/...", "lab/...", "test/..."}, true, "proc locks, records and reaps; a process started elsewhere is one that nobody finds again"},
-	{"math/rand", []string{"internal/store", "internal/reconcile", "internal/hostlink", "internal/agent", "internal/proxy", "internal/harness", "lab/...", "test/..."}, true, "only for jitter; identifiers and secrets come from crypto/rand"},
+	{"math/rand", []string{"internal/store", "internal/reconcile", "internal/hostlink", "internal/agent/unit", "internal/proxy", "internal/harness", "lab/...", "test/..."}, true, "only for jitter; identifiers and secrets come from crypto/rand"},
 	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway", "lab/load/raw"}, false, "only for system calls"},
 }
 
