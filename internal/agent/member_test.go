@@ -19,7 +19,7 @@ import (
 )
 
 func TestWriterOf(t *testing.T) {
-	const w, f, y, r = kurabe.DutyWrite, kurabe.DutyFollow, kurabe.DutyYield, kurabe.DutyRest
+	const w, f, y, r = kurabe.DutyWrite, kurabe.DutyFollow, kurabe.DutyStepDown, kurabe.DutyFenced
 	absent := func(a kurabe.Assignment) kurabe.Assignment { return with(a, kurabe.GoalAbsent) }
 	type list = []kurabe.Assignment
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestWriterOf(t *testing.T) {
 func (b *bed) promoted(generation kurabe.Generation) {
 	b.Helper()
 	b.send(follows(1))
-	b.send(of(elsewhere(member(1, kurabe.DutyRest, 2)), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest}),
+	b.send(of(elsewhere(member(1, kurabe.DutyFenced, 2)), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced}),
 		of(follows(1), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite}))
 	time.Sleep(replication.LookEvery) // virtual
 	synctest.Wait()
@@ -117,7 +117,7 @@ func TestEndpointOfAPromotedServer(t *testing.T) {
 		if list, closed := b.routes(); !under.Load() || closed || list[len(list)-1] != nobody {
 			t.Errorf("starting: %v, led %+v", under.Load(), list)
 		}
-		b.send(of(follows(1), 4, kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest}))
+		b.send(of(follows(1), 4, kurabe.Role{Epoch: 3, Duty: kurabe.DutyFenced}))
 		if list, _ := b.routes(); list[len(list)-1] != (gateway.Route{Epoch: 3}) {
 			t.Errorf("deposed: led %+v", list)
 		}
@@ -168,7 +168,7 @@ func TestSnapshotIsOfTheWriter(t *testing.T) {
 		if id := unit.takes().writer; id != second {
 			t.Fatalf("it is taken of %q", id)
 		}
-		deposed := of(member(2, kurabe.DutyRest, 3), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest})
+		deposed := of(member(2, kurabe.DutyFenced, 3), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyFenced})
 		b.send(hostlink.Update{Orders: []kurabe.Word{deposed}})
 		if id := unit.takes().writer; id != "" {
 			t.Errorf("nobody writes, and it is taken of %q", id)
@@ -316,7 +316,7 @@ func TestLogIsOfTheWriter(t *testing.T) {
 			t.Fatalf("followed %v, opened of %v", got, b.group.logOf)
 		}
 		began := time.Now()
-		b.send(logged(of(elsewhere(member(1, kurabe.DutyRest, 2)), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest})),
+		b.send(logged(of(elsewhere(member(1, kurabe.DutyFenced, 2)), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced})),
 			logged(of(follows(1), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite})))
 		if b.engine.Running("db-1") || time.Since(began) > 0 {
 			t.Errorf("it runs after %v: %v", time.Since(began), b.engine.Running("db-1"))
@@ -327,7 +327,7 @@ func TestLogIsOfTheWriter(t *testing.T) {
 			t.Errorf("followed %v, opened of %v", got, b.group.logOf)
 		}
 		// The log goes with the last server that has one.
-		b.send(with(logged(of(elsewhere(member(1, kurabe.DutyRest, 2)), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest})), kurabe.GoalAbsent))
+		b.send(with(logged(of(elsewhere(member(1, kurabe.DutyFenced, 2)), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced})), kurabe.GoalAbsent))
 		if len(logs.ended) != 0 {
 			t.Error("the log is removed although its writer stays")
 		}

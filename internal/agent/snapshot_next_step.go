@@ -133,8 +133,8 @@ func (u *snapshotUnit) settled(ctx context.Context, a kurabe.SnapshotAssignment,
 	have := u.whole()
 	// What is here does not say so; archived finds out if it is still true.
 	facts.Archived = facts.Archived || have != nil && have.Archived && u.archives()
-	if facts.Instead = u.instead; have != nil {
-		facts.Instead = have.Instead
+	if facts.StandbySkipped = u.instead; have != nil {
+		facts.StandbySkipped = have.StandbySkipped
 	}
 	return u.settledAs(ctx, a, facts)
 }
@@ -191,7 +191,7 @@ func (u *snapshotUnit) gone(ctx context.Context, a kurabe.SnapshotAssignment) ti
 func (u *snapshotUnit) failed(ctx context.Context, a kurabe.SnapshotAssignment, step string, err error) time.Duration {
 	kind := kurabe.FailureOther
 	if errors.Is(err, engine.ErrHeld) {
-		kind = kurabe.FailureHeld
+		kind = kurabe.FailureLocked
 	}
 	attempts := u.Fails(kind, step, err.Error())
 	u.Log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
