@@ -225,7 +225,7 @@ func (w *worker) ended() {
 func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assignment) {
 	w.unfollow()
 	owner := w.ID.Owner()
-	if len(w.agent.automated(owner)) == 0 {
+	if len(w.agent.snapshots.Automated(owner)) == 0 {
 		w.agent.removeLog(ctx, owner)
 		return
 	}
@@ -262,28 +262,10 @@ func (w *worker) dropLog(ctx context.Context, e engine.Engine, a kurabe.Assignme
 	w.agent.removeLog(ctx, owner)
 }
 
-// automated lists when the automated snapshots of an instance on this host were
-// taken; zero for one that is in the making.
-func (a *Agent) automated(id kurabe.InstanceID) []time.Time {
-	var list []time.Time
-	for _, u := range a.snapshots.List() {
-		have, known := u.Assignment()
-		if !known || have.Kind != kurabe.SnapshotAutomated || have.Source.Instance != id || have.Goal == kurabe.SnapshotAbsent {
-			continue
-		}
-		var at time.Time
-		if facts := u.whole(); facts != nil {
-			at = facts.TakenAt
-		}
-		list = append(list, at)
-	}
-	return list
-}
-
 // removeLog removes the log of an instance that neither follows it nor has automated
 // snapshots. A standby of a server on another host will follow another one.
 func (a *Agent) removeLog(ctx context.Context, id kurabe.InstanceID) {
-	if a.Logs == nil || len(a.automated(id)) > 0 {
+	if a.Logs == nil || len(a.snapshots.Automated(id)) > 0 {
 		return
 	}
 	if slices.ContainsFunc(a.members(id), func(m kurabe.Assignment) bool {
@@ -308,19 +290,6 @@ func (a *Agent) removeLog(ctx context.Context, id kurabe.InstanceID) {
 		return
 	}
 	a.unneeded[id] = true
-}
-
-// adoptLog keeps the log that goes with an automated snapshot which was imported.
-func (u *snapshotUnit) adoptLog(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) {
-	imported := a.Of == "" && a.From == ""
-	if u.agent.Logs == nil || !imported || a.Kind != kurabe.SnapshotAutomated || facts.Position.File == "" {
-		return
-	}
-	limited, cancel := context.WithTimeout(ctx, finishLimit)
-	defer cancel()
-	if err := u.agent.Logs.Adopt(limited, a.Source.Instance, facts.TakenAt, facts.Position); err != nil && ctx.Err() == nil {
-		u.Log.Warn("log not adopted", logkey.Error, err)
-	}
 }
 
 // removeUnneeded tries again to remove logs that could not be removed. Others that
@@ -437,7 +406,7 @@ func (t *logTeller) wake(a *Agent, all []kurabe.InstanceLog) {
 func (a *Agent) trimLogs(ctx context.Context, all []kurabe.InstanceLog) {
 	for _, l := range all {
 		var oldest time.Time
-		for _, at := range a.automated(l.Instance) {
+		for _, at := range a.snapshots.Automated(l.Instance) {
 			if !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
 				oldest = at
 			}

@@ -162,27 +162,6 @@ func TestWaitLookedDoesNotWaitForAStep(t *testing.T) {
 	})
 }
 
-// The checksums of a snapshot may take hours, and nobody waits for them.
-func TestWaitLookedDoesNotWaitForASeal(t *testing.T) {
-	inSnapshotBubble(t, func(b *snapshotBed) {
-		b.folder.SealTime = time.Hour
-		b.order(takeOf("snap-1", "db-1", 1))
-		b.pass(101 * time.Second)
-		b.wantDone("snap-1", 1)
-		b.stop()
-		b.start()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // virtual
-		defer cancel()
-		if err := b.agent.WaitLooked(ctx); err != nil {
-			b.Error(err)
-		}
-		b.pass(2 * time.Hour)
-		if sealed, err := b.folder.Sealed("snap-1"); err != nil || !sealed {
-			b.Errorf("sealed in the end: %v, %v", sealed, err)
-		}
-	})
-}
-
 // Run returns when the steps under way have: nobody acts on an instance after it.
 func TestRunWaitsForTheStep(t *testing.T) {
 	inBubble(t, func(b *bed) {

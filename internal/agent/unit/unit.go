@@ -61,6 +61,8 @@ type Host struct {
 	Look time.Duration
 	// Wait is for the goroutines of the units.
 	Wait sync.WaitGroup
+	// Lines are for deeds of which one at a time is enough.
+	Lines Lines
 }
 
 // ErrCut says that a newer assignment ended the step.
