@@ -13,6 +13,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -185,4 +186,4 @@ func (c *cloning) instant(ctx context.Context) error {
 }
 
 // Rewritten implements engine.Copier: the redo log is a circle.
-func (d *Driver) Rewritten() []string { return []string{redoLog + "*", "aria_log.*"} }
+func (d *Driver) Rewritten() []string { return []string{conf.RedoLog + "*", "aria_log.*"} }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/transfer"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -102,28 +102,28 @@ func (w *copyShop) close() {
 // a burst a second, and leave a gigabyte to be written when commits have to be.
 func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest, bytes int64) (_ time.Time, failure error) {
 	begun := time.Now()
-	files, err := newStreamFiles(ctx, w.path(copyData), r, bytes)
+	files, err := transfer.NewStreamFiles(ctx, w.path(copyData), r, bytes)
 	if err != nil {
 		return begun, err
 	}
-	defer func() { failure = errors.Join(failure, files.close()) }()
+	defer func() { failure = errors.Join(failure, files.Close()) }()
 	said, err := volume.Create(w.path(toolLog))
 	if err != nil {
 		return begun, err
 	}
 	defer said.Close()
-	stream := startStreaming(files)
+	stream := transfer.StartStreaming(files)
 	run := proc.Tool{
 		Name: toolName + " " + w.i.Name, Env: conf.ToolEnv(), Dir: w.dir, User: w.i.User,
 		Argv: []string{tool, "--defaults-file=" + filepath.Join(w.seen, toolOptions), "--backup", "--stream=xbstream",
 			"--target-dir=" + filepath.Join(w.seen, copyTemp), "--tmpdir=" + filepath.Join(w.seen, copyTemp)},
-		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile, Stdout: stream.pipe, Stderr: said,
+		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile, Stdout: stream.Pipe, Stderr: said,
 	}
 	if w.i.SeenDir != w.i.Home.Dir {
 		run.BindAs, run.BindFrom = w.i.SeenDir, w.i.Home.Dir
 	}
 	_, err = proc.Run(ctx, run)
-	if streamErr := stream.end(); streamErr != nil && ctx.Err() == nil {
+	if streamErr := stream.End(); streamErr != nil && ctx.Err() == nil {
 		err = errors.Join(streamErr, err)
 	}
 	log, readErr := volume.ReadFile(w.path(toolLog))
@@ -200,23 +200,6 @@ func (w *copyShop) position() (kurabe.LogPosition, error) {
 	return kurabe.LogPosition{}, nil
 }
 
-// readSmall reads a file of a folder that the engine's user can write.
-func readSmall(dir, name string) (string, error) {
-	const most = 4096
-	root, err := volume.OpenRoot(dir)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	file, err := root.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, most))
-	return string(text), err
-}
-
 // toolFiles are what the tool leaves in a copy for itself.
 var toolFiles = []string{"backup-my.cnf", "ib_buffer_pool"}
 
@@ -255,4 +238,12 @@ func lastLines(log string) string {
 	const most = 5
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-most):], "\n")
+}
+
+// give hands a folder of ours over to the engine's user.
+func (w *copyShop) give(dir string) error {
+	if w.i.User == nil {
+		return nil
+	}
+	return volume.GiveTree(dir, *engine.OwnerFor(w.i.User))
 }

@@ -19,6 +19,7 @@ import (
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/engine/mariadb/sqltext"
+	"kurabe/internal/engine/mariadb/transfer"
 )
 
 // farPair is a pair whose homes are on two hosts, as far as a driver can tell: neither is
@@ -66,7 +67,7 @@ func serve(t *testing.T, b *enginetest.Bed, feed func(ctx context.Context, a kur
 						h.errs = append(h.errs, err)
 					}
 					h.mu.Unlock()
-					_ = guard.Pause(ctx, (askSeconds+1)*time.Second) // as the agent's
+					_ = guard.Pause(ctx, (transfer.AskSeconds+1)*time.Second) // as the agent's
 				}
 				_ = guard.Pause(ctx, 50*time.Millisecond)
 			}
@@ -209,8 +210,8 @@ func TestGroupFarCut(t *testing.T) {
 // TestGroupFarRefused: nobody comes, or somebody else does.
 func TestGroupFarRefused(t *testing.T) {
 	enginetest.OnceIsEnough(t)
-	feedWait = 2 * (askSeconds + 2) * time.Second // one question of before may be heard, and a pause made
-	t.Cleanup(func() { feedWait = time.Minute })
+	transfer.AskWait = 2 * (transfer.AskSeconds + 2) * time.Second // one question of before may be heard, and a pause made
+	t.Cleanup(func() { transfer.AskWait = time.Minute })
 	p := farPair(t, enginetest.Reachable(t), enginetest.Reachable(t))
 	p.begin(t)
 	demand := func(says string) {

@@ -1,4 +1,4 @@
-package mariadb
+package transfer
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package mariadb
+package transfer
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/volume"
 )
 
@@ -27,7 +27,7 @@ type streamFiles struct {
 	done   int64
 }
 
-func newStreamFiles(ctx context.Context, dir string, r engine.CopyRequest, total int64) (*streamFiles, error) {
+func NewStreamFiles(ctx context.Context, dir string, r engine.CopyRequest, total int64) (*streamFiles, error) {
 	root, err := volume.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func newStreamFiles(ctx context.Context, dir string, r engine.CopyRequest, total
 	}, nil
 }
 
-// close ends what a stream left open.
-func (s *streamFiles) close() error {
+// Close ends what a stream left open.
+func (s *streamFiles) Close() error {
 	var err error
 	for _, f := range s.open {
 		err = errors.Join(err, f.Close())
@@ -57,7 +57,7 @@ func (s *streamFiles) write(name string, at int64, part []byte) error {
 	if err != nil {
 		return err
 	}
-	if ofInnoDB(name) {
+	if conf.IsInnoDBFile(name) {
 		if err := s.pace.Wait(s.ctx, int64(len(part))); err != nil {
 			return err
 		}
@@ -68,12 +68,6 @@ func (s *streamFiles) write(name string, at int64, part []byte) error {
 	s.done += int64(len(part))
 	s.report(s.done)
 	return nil
-}
-
-// ofInnoDB says that a file is one of InnoDB's tables; its log is not among them.
-func ofInnoDB(name string) bool {
-	base := path.Base(name)
-	return strings.HasSuffix(base, ".ibd") || strings.HasPrefix(base, "ibdata") || strings.HasPrefix(base, "undo")
 }
 
 func (s *streamFiles) file(name string) (*volume.Trickle, error) {
@@ -106,24 +100,16 @@ func (s *streamFiles) end(name string) error {
 	return f.Close()
 }
 
-// give hands a folder of ours over to the engine's user.
-func (w *copyShop) give(dir string) error {
-	if w.i.User == nil {
-		return nil
-	}
-	return volume.GiveTree(dir, *engine.OwnerFor(w.i.User))
-}
-
 // streaming reads a stream in the background.
 type streaming struct {
-	pipe *io.PipeWriter
+	Pipe *io.PipeWriter
 	done chan error
 }
 
-// startStreaming returns where the tool's output goes.
-func startStreaming(files *streamFiles) *streaming {
+// StartStreaming returns where the tool's output goes.
+func StartStreaming(files *streamFiles) *streaming {
 	in, out := io.Pipe()
-	s := &streaming{pipe: out, done: make(chan error, 1)}
+	s := &streaming{Pipe: out, done: make(chan error, 1)}
 	go func() {
 		err := readStream(in, files)
 		in.CloseWithError(err) // whatever else is written fails, and the tool ends
@@ -132,8 +118,8 @@ func startStreaming(files *streamFiles) *streaming {
 	return s
 }
 
-// end says that nothing more comes, and waits for what did.
-func (s *streaming) end() error {
-	s.pipe.Close() // never fails
+// End says that nothing more comes, and waits for what did.
+func (s *streaming) End() error {
+	s.Pipe.Close() // never fails
 	return <-s.done
 }

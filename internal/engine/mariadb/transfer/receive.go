@@ -1,4 +1,4 @@
-package mariadb
+package transfer
 
 import (
 	"bytes"
@@ -15,23 +15,18 @@ import (
 	"kurabe/internal/volume"
 )
 
-// networkCopy is the transport from another host: whoever runs the source there brings the
-// copy, because a server's files are its host's alone (Feed).
-type networkCopy struct {
-	i      engine.Instance // the follower
-	caFile string
-}
-
-// copyTo implements transport.
-func (c networkCopy) copyTo(ctx context.Context, dir string) (string, error) {
-	conn, err := c.awaitSource(ctx)
+// Receive makes dir, which is absent, a prepared copy of the data of the source on another host,
+// and returns its place in the source's history. Whoever runs the source there brings the copy,
+// because a server's files are its host's alone (Send). caFile is the authority's certificate.
+func Receive(ctx context.Context, i engine.Instance, caFile, dir string) (position string, err error) {
+	conn, err := awaitSource(ctx, i, caFile)
 	if err != nil {
 		return "", err
 	}
 	ctx, p := openFeed(ctx, conn)
 	defer p.close()
 	t := &taking{ctx: ctx, peer: p, dir: dir, buffer: make([]byte, feedDataMax), sum: sha256.New()}
-	position, err := t.take()
+	position, err = t.take()
 	if err == nil {
 		err = p.send(feedTaken, nil)
 	}
@@ -42,7 +37,7 @@ func (c networkCopy) copyTo(ctx context.Context, dir string) (string, error) {
 	if !errors.As(err, &said) {
 		p.refuse(err)
 	}
-	return "", fmt.Errorf("take a copy of %s over the network: %w", c.i.Role.Source.ID, errors.Join(context.Cause(ctx), err))
+	return "", fmt.Errorf("take a copy of %s over the network: %w", i.Role.Source.ID, errors.Join(context.Cause(ctx), err))
 }
 
 // taking is a copy that comes in.
@@ -80,12 +75,12 @@ func (t *taking) take() (position string, failure error) {
 	if err := volume.Mkdir(t.dir, 0o700); err != nil {
 		return "", err
 	}
-	files, err := newStreamFiles(t.ctx, t.dir, engine.CopyRequest{}, size.Bytes)
+	files, err := NewStreamFiles(t.ctx, t.dir, engine.CopyRequest{}, size.Bytes)
 	if err != nil {
 		return "", err
 	}
 	sink := &boundedFiles{to: files, bytes: size.Bytes, left: size}
-	if err := errors.Join(readStream(t, sink), files.close()); err != nil {
+	if err := errors.Join(readStream(t, sink), files.Close()); err != nil {
 		return "", err
 	}
 	switch {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 )
 
@@ -28,7 +29,7 @@ func TestNewer(t *testing.T) {
 		{"lower", wanted(4), false, "generation 4 is older than 5"},
 		{"same generation, other content", other, false, "generation 5 is in force with other content"},
 	} {
-		fresh, err := newer(wanted(5), c.next)
+		fresh, err := unit.Newer(wanted(5), c.next)
 		if fresh != c.fresh || (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v, %v; want %v, %q", c.name, fresh, err, c.fresh, c.words)
 		}
@@ -64,7 +65,7 @@ func TestAssignmentIsSavedBeforeObeyed(t *testing.T) {
 			list, err := b.agent.loadSaved()
 			if err != nil || len(list) != 1 {
 				b.Errorf("at %s: %d assignments are saved, %v", step, len(list), err)
-			} else if _, err := newer(list[0], a); err != nil || list[0].Generation != a.Generation {
+			} else if _, err := unit.Newer(list[0], a); err != nil || list[0].Generation != a.Generation {
 				b.Errorf("at %s of generation %d, %d is saved: %v", step, a.Generation, list[0].Generation, err)
 			}
 			return nil
@@ -109,16 +110,16 @@ func TestUnsavedAssignmentIsNotObeyed(t *testing.T) {
 		b.start()
 		unblock := b.blockSaving()
 		b.send(wanted(1))
-		time.Sleep(3 * saveRetry) // virtual
+		time.Sleep(3 * unit.SaveRetry) // virtual
 		synctest.Wait()
 		if f := b.last().Failure; f == nil || f.Kind != kurabe.FailureStorage || f.Step != "save-assignment" || f.Attempts < 3 || b.last().Generation != 1 {
-			b.Errorf("report %+v, failure %+v; want a failure of storage, tried every %v", b.last(), f, saveRetry)
+			b.Errorf("report %+v, failure %+v; want a failure of storage, tried every %v", b.last(), f, unit.SaveRetry)
 		}
 		if len(b.steps()) > 0 {
 			b.Errorf("it was obeyed: %v", b.steps())
 		}
 		unblock()
-		time.Sleep(saveRetry) // virtual
+		time.Sleep(unit.SaveRetry) // virtual
 		synctest.Wait()
 		b.wantSaved(1)
 		b.wantServing(1)
@@ -143,7 +144,7 @@ func TestUnsavedAssignmentLeavesTheOldInForce(t *testing.T) {
 			b.Errorf("what was not saved was obeyed: %v", b.steps())
 		}
 		unblock()
-		time.Sleep(saveRetry) // virtual
+		time.Sleep(unit.SaveRetry) // virtual
 		synctest.Wait()
 		b.wantSaved(3)
 		if r := b.last(); b.engine.Running("db-1") || !r.Done || r.Generation != 3 || r.Failure != nil {
@@ -161,7 +162,7 @@ func TestStaleAssignmentDoesNotReplaceTheWaiting(t *testing.T) {
 		b.send(with(wanted(3), kurabe.GoalStopped))
 		unblock()
 		b.send(with(wanted(2), kurabe.GoalAbsent))
-		time.Sleep(saveRetry) // virtual
+		time.Sleep(unit.SaveRetry) // virtual
 		synctest.Wait()
 		b.wantSaved(3)
 		if slices.ContainsFunc(b.steps(), func(s string) bool { return strings.HasSuffix(s, "@2") }) {
@@ -202,7 +203,7 @@ func TestStepOfAnOldLookIsNotBegun(t *testing.T) {
 		looks := 0
 		b.onLook(func(ctx context.Context, _ kurabe.InstanceID) error {
 			if looks++; looks == 1 {
-				b.agent.workers.get(ctx, "db-1").receive(with(wanted(2), kurabe.GoalStopped))
+				b.agent.workers.Get(ctx, "db-1").Receive(with(wanted(2), kurabe.GoalStopped))
 			}
 			return nil
 		})

@@ -1,4 +1,4 @@
-package mariadb
+package transfer
 
 import (
 	"context"
@@ -19,14 +19,13 @@ import (
 // feedDial bounds coming to a follower that waits; it may have given up meanwhile.
 const feedDial = 10 * time.Second
 
-// Feed implements engine.Feeder. What can be sent is made first, in one instant or by the
-// tool, and beside the data: so however slow the network is, the server is not held up for
-// it, and the redo log that the tool has to follow does not run away from it.
-func (d *Driver) Feed(ctx context.Context, i engine.Instance, r engine.FeedRequest) error {
-	bytes, err := volume.UsedBytes(i.Home.DataDir())
-	if err != nil {
-		return err
-	}
+// MakeCopy makes what is sent, in the folder of the request, and says where in the source's history
+// it is.
+type MakeCopy func(ctx context.Context) (files []volume.File, position string, err error)
+
+// Send brings a follower the copy that it asks for. bytes is about how large that will be; it is
+// made when the follower has room for it.
+func Send(ctx context.Context, r engine.FeedRequest, bytes int64, makeCopy MakeCopy) error {
 	conn, err := dialFeed(ctx, r)
 	if err != nil {
 		return err
@@ -39,7 +38,7 @@ func (d *Driver) Feed(ctx context.Context, i engine.Instance, r engine.FeedReque
 	answers := p.answers()
 	err = answers.await(ctx, feedGo)
 	if err == nil {
-		err = d.sendCopy(ctx, i, r, p)
+		err = p.sendCopy(ctx, r, makeCopy)
 	}
 	if err == nil {
 		err = answers.await(ctx, feedTaken)
@@ -91,27 +90,21 @@ func feedTLS(address, caFile string, member kurabe.InstanceID) (*tls.Config, err
 	return config, nil
 }
 
-// sendCopy makes the copy and sends it.
-func (d *Driver) sendCopy(ctx context.Context, i engine.Instance, r engine.FeedRequest, p *feedPeer) error {
-	source := i
-	source.Address, source.ListensAt = i.Listens(), ""
-	copied, err := d.CopyRunning(ctx, source, engine.CopyRequest{Dir: r.Dir, BytesPerSecondMax: r.BytesPerSecondMax})
-	if err != nil {
-		return err
-	}
-	position, err := gtidAt(ctx, source, copied.Position)
+// sendCopy has the copy made and sends it.
+func (p *feedPeer) sendCopy(ctx context.Context, r engine.FeedRequest, makeCopy MakeCopy) error {
+	files, position, err := makeCopy(ctx)
 	if err != nil {
 		return err
 	}
 	faultpoint.Reach("before", "send-feed")
-	size := feedSize{Files: len(copied.Files), Position: position}
-	for _, f := range copied.Files {
+	size := feedSize{Files: len(files), Position: position}
+	for _, f := range files {
 		size.Bytes += f.Size
 	}
 	if err := p.sendJSON(feedCopy, size); err != nil {
 		return err
 	}
-	sum, err := sendFiles(ctx, r, copied.Files, p)
+	sum, err := sendFiles(ctx, r, files, p)
 	if err != nil {
 		return err
 	}

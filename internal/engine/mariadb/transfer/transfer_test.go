@@ -1,4 +1,4 @@
-package mariadb
+package transfer
 
 import (
 	"bytes"
@@ -224,7 +224,7 @@ func TestAsks(t *testing.T) {
 		"nowhere":              {role.MemberName(standby), askSQL(netip.MustParseAddrPort("[::ffff:0.0.0.0]:22")), nil},
 		"one of another group": {role.MemberName(kurabe.InstanceID("db-BBBBBBBBBBBBBBBBBBBBBBBBBB")), askSQL(at), nil},
 	} {
-		if got := asks(i, []guard.Thread{{ID: "1", User: c.user, Command: "Query", Text: c.text}}); !reflect.DeepEqual(got, c.want) {
+		if got := Asks(i, []guard.Thread{{ID: "1", User: c.user, Command: "Query", Text: c.text}}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

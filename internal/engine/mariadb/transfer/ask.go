@@ -1,4 +1,4 @@
-package mariadb
+package transfer
 
 import (
 	"context"
@@ -12,20 +12,19 @@ import (
 	"sync"
 	"time"
 
-	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
 )
 
-// feedWait is how long a follower waits to be brought its copy before it says that nobody
+// AskWait is how long a follower waits to be brought its copy before it says that nobody
 // comes. It then asks again. Tests wait less.
-var feedWait = time.Minute
+var AskWait = time.Minute
 
 const (
-	// askSeconds is how long one statement asks: that much longer it may seem to ask.
-	askSeconds = 2
+	// AskSeconds is how long one statement asks: that much longer it may seem to ask.
+	AskSeconds = 2
 	// askTimeout bounds a session with a source that does not answer.
 	askTimeout = 10 * time.Second
 
@@ -36,14 +35,14 @@ const (
 
 // awaitSource listens where the server will, asks the source for a copy, and returns the
 // connection by which it comes. Whoever else comes is turned away.
-func (c networkCopy) awaitSource(ctx context.Context) (net.Conn, error) {
-	source := *c.i.Role.Source
-	at, err := netip.ParseAddr(c.i.Listens())
+func awaitSource(ctx context.Context, i engine.Instance, caFile string) (net.Conn, error) {
+	source := *i.Role.Source
+	at, err := netip.ParseAddr(i.Listens())
 	if err != nil {
 		return nil, err
 	}
-	where := netip.AddrPortFrom(at, uint16(c.i.Port))
-	config, err := c.tls(source.ID)
+	where := netip.AddrPortFrom(at, uint16(i.Port))
+	config, err := ownTLS(i, caFile)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +50,13 @@ func (c networkCopy) awaitSource(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wait for the copy of %s: %w", source.ID, err)
 	}
-	waits, cancel := context.WithTimeout(ctx, feedWait)
+	waits, cancel := context.WithTimeout(ctx, AskWait)
 	defer cancel()
 	d := &feedDoor{listener: l, config: config, came: make(chan net.Conn, 1)}
 	asked := make(chan error, 1)
 	var both sync.WaitGroup
 	both.Go(func() { d.serve(waits) })
-	both.Go(func() { asked <- ask(waits, c.i, c.caFile, where) })
+	both.Go(func() { asked <- ask(waits, i, caFile, where) })
 	var conn net.Conn
 	select {
 	case conn = <-d.came:
@@ -84,16 +83,16 @@ func (c networkCopy) awaitSource(ctx context.Context) (net.Conn, error) {
 	case err != nil:
 		return nil, fmt.Errorf("ask %s for a copy: %w", source.ID, err)
 	}
-	return nil, fmt.Errorf("%s was asked for a copy, and its host has not come to %s within %s%s", source.ID, where, feedWait, d.turnedAway())
+	return nil, fmt.Errorf("%s was asked for a copy, and its host has not come to %s within %s%s", source.ID, where, AskWait, d.turnedAway())
 }
 
-// tls is what one that comes must show: the certificate of the source.
-func (c networkCopy) tls(source kurabe.InstanceID) (*tls.Config, error) {
-	config, err := feedTLS("", c.caFile, source)
+// ownTLS is what one that comes must show: the certificate of the source.
+func ownTLS(i engine.Instance, caFile string) (*tls.Config, error) {
+	config, err := feedTLS("", caFile, i.Role.Source.ID)
 	if err != nil {
 		return nil, err
 	}
-	own, err := tls.LoadX509KeyPair(filepath.Join(c.i.Home.TLSDir(), door.CertificateFile), filepath.Join(c.i.Home.TLSDir(), door.KeyFile))
+	own, err := tls.LoadX509KeyPair(filepath.Join(i.Home.TLSDir(), door.CertificateFile), filepath.Join(i.Home.TLSDir(), door.KeyFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of the server: %w", err)
 	}
@@ -196,13 +195,13 @@ func ask(ctx context.Context, i engine.Instance, caFile string, where netip.Addr
 }
 
 func askSQL(where netip.AddrPort) string {
-	return "DO 'kurabe: copy to " + where.String() + "', SLEEP(" + strconv.Itoa(askSeconds) + ")"
+	return "DO 'kurabe: copy to " + where.String() + "', SLEEP(" + strconv.Itoa(AskSeconds) + ")"
 }
 
 var askForm = regexp.MustCompile(`^DO 'kurabe: copy to ([0-9a-f.:\[\]]{3,60})', SLEEP\(`)
 
-// asks are those of the list of a server's sessions.
-func asks(i engine.Instance, list []guard.Thread) []engine.Ask {
+// Asks are those of the list of a server's sessions.
+func Asks(i engine.Instance, list []guard.Thread) []engine.Ask {
 	var found []engine.Ask
 	for _, t := range list {
 		m := askForm.FindStringSubmatch(t.Text)

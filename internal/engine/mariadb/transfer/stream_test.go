@@ -1,4 +1,4 @@
-package mariadb
+package transfer
 
 import (
 	"bytes"
@@ -42,11 +42,11 @@ func TestStreamFiles(t *testing.T) {
 		part("shop/t.ibd", 5, "second") + last("shop/t.ibd") + last("shop/empty.frm")
 	dir := t.TempDir()
 	var reported int64
-	files, err := newStreamFiles(t.Context(), dir, engine.CopyRequest{Progress: func(done, _ int64) { reported = done }}, 1<<40)
+	files, err := NewStreamFiles(t.Context(), dir, engine.CopyRequest{Progress: func(done, _ int64) { reported = done }}, 1<<40)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(readStream(strings.NewReader(stream), files), files.close()); err != nil {
+	if err := errors.Join(readStream(strings.NewReader(stream), files), files.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"ibdata1": large + "rest", "shop/t.ibd": "firstsecond", "shop/empty.frm": ""} {
@@ -78,11 +78,11 @@ func TestDamagedStream(t *testing.T) {
 		"far away":          {part("./a", -1, "x"), "bytes at"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files, err := newStreamFiles(t.Context(), t.TempDir(), engine.CopyRequest{}, 1)
+			files, err := NewStreamFiles(t.Context(), t.TempDir(), engine.CopyRequest{}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer files.close()
+			defer files.Close()
 			if err := readStream(strings.NewReader(c.stream), files); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -95,11 +95,11 @@ func TestStreamEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
 	cancel(stop)
-	files, err := newStreamFiles(ctx, t.TempDir(), engine.CopyRequest{BytesPerSecondMax: 1}, 1)
+	files, err := NewStreamFiles(ctx, t.TempDir(), engine.CopyRequest{BytesPerSecondMax: 1}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer files.close()
+	defer files.Close()
 	if err := readStream(strings.NewReader(part("./a.ibd", 0, "x")), files); !errors.Is(err, stop) {
 		t.Errorf("%v", err)
 	}
