@@ -26,9 +26,9 @@ def whole(request, offered):
 def test_every_service_is_on_the_page(server):
     """A service that is not here is refused with the names of those that are."""
     client = server.client("kms")
-    with pytest.raises(client.exceptions.ClientError, match="this endpoint is that of (.*)[.]$") as refused:
+    with pytest.raises(client.exceptions.ClientError, match="this endpoint serves (.*)[.]$") as refused:
         client.list_keys()
-    told = re.search("that of (.*)[.]$", str(refused.value))[1].split(" and ")
+    told = re.search("serves (.*)[.]$", str(refused.value))[1].split(", ")
     assert sorted(told) == sorted(wire.model(s).signing_name for s in wire.SERVICES)
 
 

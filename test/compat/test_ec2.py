@@ -56,7 +56,7 @@ def test_filters(server):
     ("describe_regions", {"RegionNames": ["mars-1"]}, "InvalidParameterValue", "mars-1"),
     ("describe_vpcs", {"Filters": [{"Name": "cidr", "Values": ["10.0.0.0/8"]}]}, "InvalidParameterValue", "The filter 'cidr' is invalid"),
     ("describe_vpcs", {"DryRun": True}, "DryRunOperation", "DryRun flag is set"),
-    ("describe_instances", {}, "UnsupportedOperation", "the network that databases are in"),
+    ("describe_instances", {}, "UnsupportedOperation", "the network of the databases"),
     ("describe_availability_zones", {"ZoneIds": ["use1-az1"]}, "InvalidParameterValue", "unknown parameter ZoneId.1"),
 ])  # fmt: skip
 def test_refused(server, call, arguments, code, text):

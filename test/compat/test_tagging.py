@@ -54,7 +54,7 @@ def test_with_the_cli(server):
 
 def test_refused(server):
     tagging = server.client("resourcegroupstaggingapi")
-    with pytest.raises(tagging.exceptions.InvalidParameterException, match="no tag policies"):
+    with pytest.raises(tagging.exceptions.InvalidParameterException, match="Tag policies are not supported"):
         tagging.get_resources(IncludeComplianceDetails=True)
-    with pytest.raises(tagging.exceptions.ClientError, match="UnsupportedOperation.*no reports"):
+    with pytest.raises(tagging.exceptions.ClientError, match="UnsupportedOperation.*reports on them are not supported"):
         tagging.describe_report_creation()
