@@ -2,24 +2,23 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 )
 
 // following asks how what follows stands, by kurabe.NameKey; empty where the service has no
 // such answer, as an older one.
 func (c *client) following(ctx context.Context) map[string]kurabe.Following {
 	byName := map[string]kurabe.Following{}
-	body, err := c.get(ctx, "/kurabe/following", nil)
-	var list []kurabe.Following
-	if err != nil || json.Unmarshal(body, &list) != nil {
+	out, err := ask[ownapi.DescribeReplicationOutput](ctx, c, "DescribeReplication", nil)
+	if err != nil {
 		return byName
 	}
-	for _, f := range list {
+	for _, f := range out.Replication {
 		byName[kurabe.NameKey(f.Name, f.Cluster)] = f
 		for _, one := range f.Followers {
 			if one.Kind == kurabe.FollowerReader { // an instance to users

@@ -10,7 +10,7 @@ import (
 )
 
 // explainedGroup mirrors the servers of an instance with several in the answer of
-// /kurabe/explain.
+// Explain.
 type explainedGroup struct {
 	Epoch                        kurabe.Epoch
 	Writer, Handover, Recovering kurabe.InstanceID

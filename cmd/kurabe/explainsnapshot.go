@@ -9,7 +9,7 @@ import (
 	"kurabe"
 )
 
-// explainedSnapshot mirrors one of the snapshots in the answer of /kurabe/explain.
+// explainedSnapshot mirrors one of the snapshots in the answer of Explain.
 type explainedSnapshot struct {
 	Name, CopyOfName, Reason string
 	Kind                     kurabe.SnapshotKind

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -156,7 +157,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed 
 		return nil, err
 	}
 	c.reads = op.Reads
-	wish := op.newInput()
+	wish := reflect.New(op.In).Interface()
 	if err := c.protocol.decode(in, wish); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package hostlink
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
@@ -30,6 +31,12 @@ func NewToken(authority string) Token {
 	rand.Read(id[:])     // never fails
 	rand.Read(secret[:]) // never fails
 	return Token{hex.EncodeToString(id[:]), logkey.Secret(hex.EncodeToString(secret[:])), authority}
+}
+
+// SecretHash is kept of a token's secret.
+func SecretHash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
 }
 
 // Text is the token as a person carries it.

@@ -157,7 +157,7 @@ class Server:
         env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")} | {
             "AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_DEFAULT_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "AWS_MAX_ATTEMPTS": "1", "AWS_PAGER": "", "HTTP_PROXY": nowhere, "HTTPS_PROXY": nowhere, "NO_PROXY": "127.0.0.1",
+            "AWS_MAX_ATTEMPTS": "1", "AWS_DATA_PATH": wire.MODELS, "AWS_PAGER": "", "HTTP_PROXY": nowhere, "HTTPS_PROXY": nowhere, "NO_PROXY": "127.0.0.1",
         }  # fmt: skip
         for lower in ("http_proxy", "https_proxy", "no_proxy"):
             env[lower] = env[lower.upper()]

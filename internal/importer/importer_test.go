@@ -1,4 +1,4 @@
-package main
+package importer
 
 import (
 	"context"
@@ -86,12 +86,12 @@ func ids(n int) []kurabe.SnapshotID {
 }
 
 // inImport runs a test with an importer whose time is virtual.
-func inImport(t *testing.T, s *shelf, test func(t *testing.T, i *importer, b *book)) {
+func inImport(t *testing.T, s *shelf, test func(t *testing.T, i *Importer, b *book)) {
 	t.Helper()
 	local := snapshot.Store{Dir: filepath.Join(t.TempDir(), "snapshots")}
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{ids: map[kurabe.SnapshotID]bool{}}
-		i := &importer{archive: s, local: local, records: b, log: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1)}
+		i := &Importer{archive: s, local: local, records: b, log: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1)}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- i.Run(ctx) }()
@@ -103,7 +103,7 @@ func inImport(t *testing.T, s *shelf, test func(t *testing.T, i *importer, b *bo
 	})
 }
 
-func (i *importer) view(from int) importProgress {
+func (i *Importer) view(from int) Progress {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.viewLocked(from)
@@ -114,11 +114,11 @@ func (i *importer) view(from int) importProgress {
 func TestImportGoesOnInTheService(t *testing.T) {
 	all := ids(2500)
 	s := &shelf{ids: all, delay: 4 * time.Second}
-	inImport(t, s, func(t *testing.T, i *importer, b *book) {
+	inImport(t, s, func(t *testing.T, i *Importer, b *book) {
 		b.ids[all[0]] = true
-		first := i.begin()
+		first := i.Begin()
 		time.Sleep(time.Hour) // virtual
-		v := i.begin()        // joins
+		v := i.Begin()        // joins
 		if v.Job != first.Job || !v.Running || v.Imported < 890 || v.Imported > 910 || v.Known != 1 {
 			t.Errorf("after an hour: %+v", v)
 		}
@@ -134,7 +134,7 @@ func TestImportGoesOnInTheService(t *testing.T) {
 			t.Error("what is on record was read")
 		}
 		s.read = nil
-		again := i.begin()
+		again := i.Begin()
 		time.Sleep(time.Second)
 		if v := i.view(0); v.Job != again.Job || again.Job == first.Job || v.Running || v.Known != 2500 || v.Imported != 0 || len(s.read) > 0 {
 			t.Errorf("repeated: %+v, read %d", v, len(s.read))
@@ -146,15 +146,15 @@ func TestImportGoesOnInTheService(t *testing.T) {
 func TestImportIsTakenUp(t *testing.T) {
 	s := &shelf{ids: ids(100), delay: time.Second}
 	var had map[kurabe.SnapshotID]bool
-	inImport(t, s, func(t *testing.T, i *importer, b *book) {
-		i.begin()
+	inImport(t, s, func(t *testing.T, i *Importer, b *book) {
+		i.Begin()
 		time.Sleep(50*time.Second + time.Second/2)
 		had = b.ids
 	})
 	s.read = nil
-	inImport(t, s, func(t *testing.T, i *importer, b *book) {
+	inImport(t, s, func(t *testing.T, i *Importer, b *book) {
 		b.ids = had
-		i.begin()
+		i.Begin()
 		time.Sleep(time.Minute)
 		if v := i.view(0); v.Running || v.Known != 50 || v.Imported != 50 || len(s.read) != 50 {
 			t.Errorf("%+v, read %d", v, len(s.read))
@@ -169,8 +169,8 @@ func TestImportOfAStoreThatBreaks(t *testing.T) {
 	for n := 0; n < 40; n += 4 {
 		s.breaks[all[n]] = errors.New("the line was cut")
 	}
-	inImport(t, s, func(t *testing.T, i *importer, _ *book) {
-		i.begin()
+	inImport(t, s, func(t *testing.T, i *Importer, _ *book) {
+		i.Begin()
 		synctest.Wait()
 		if v := i.view(0); !v.Running || v.Waiting != "the line was cut" {
 			t.Errorf("%+v", v)
@@ -181,9 +181,9 @@ func TestImportOfAStoreThatBreaks(t *testing.T) {
 		}
 	})
 	gone := &goneShelf{}
-	inImport(t, &shelf{}, func(t *testing.T, i *importer, _ *book) {
+	inImport(t, &shelf{}, func(t *testing.T, i *Importer, _ *book) {
 		i.archive = gone
-		i.begin()
+		i.Begin()
 		time.Sleep(time.Hour)
 		if v := i.view(0); v.Running || v.Failed != "nobody answers" || gone.asked != importTries {
 			t.Errorf("%+v, asked %d times", v, gone.asked)
@@ -201,14 +201,14 @@ func (g *goneShelf) Each(context.Context, func(kurabe.SnapshotID) bool, func(sna
 // Where one of two records cannot be read, the other counts.
 func TestImportFromFolderAndRepository(t *testing.T) {
 	s := &shelf{ids: []kurabe.SnapshotID{"snap-both", "snap-torn"}}
-	inImport(t, s, func(t *testing.T, i *importer, _ *book) {
+	inImport(t, s, func(t *testing.T, i *Importer, _ *book) {
 		for _, id := range []kurabe.SnapshotID{"snap-torn", "snap-tornonly"} {
 			dir := filepath.Join(i.local.Dir, string(id))
 			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "snapshot.json"), []byte("{"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		i.begin()
+		i.Begin()
 		time.Sleep(time.Second)
 		v := i.view(0)
 		if v.Running || v.Imported != 2 || v.Refused != 1 || v.Results[2].ID != "snap-tornonly" || v.Results[2].Reason == "" {

@@ -1,13 +1,10 @@
-package main
+package importer
 
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -17,8 +14,8 @@ import (
 	"kurabe/internal/snapshot"
 )
 
-// importProgress is how far an import is: the answer of /kurabe/import.
-type importProgress struct {
+// Progress is how far an import is.
+type Progress struct {
 	Job     string
 	Running bool
 	// What was looked at so far, each snapshot once.
@@ -51,10 +48,10 @@ type snapshotRecords interface {
 	ImportSnapshot(ctx context.Context, f control.ImportedSnapshot) (control.ImportResult, error)
 }
 
-// importer takes up snapshots that are not on record, one import at a time. It belongs
+// Importer takes up snapshots that are not on record, one import at a time. It belongs
 // to the service and not to a request: thousands of snapshots in a slow store take
 // longer than anybody keeps a connection.
-type importer struct {
+type Importer struct {
 	archive archivedSnapshots // nil: snapshots are not archived
 	local   snapshot.Store
 	records snapshotRecords
@@ -63,31 +60,32 @@ type importer struct {
 	wake chan struct{} // holds one entry when a job waits for Run
 
 	mu   sync.Mutex // guards job and what is in it
-	job  importProgress
+	job  Progress
 	seen map[kurabe.SnapshotID]bool // by the job
 }
 
-func newImporter(archive *snapshot.Archive, local snapshot.Store, records snapshotRecords, log *slog.Logger) *importer {
-	i := &importer{local: local, records: records, log: log, wake: make(chan struct{}, 1)}
+// New makes one that reads archive, which may be nil, and the folder of this host.
+func New(archive *snapshot.Archive, local snapshot.Store, records snapshotRecords, log *slog.Logger) *Importer {
+	i := &Importer{local: local, records: records, log: log, wake: make(chan struct{}, 1)}
 	if archive != nil {
 		i.archive = archive
 	}
 	return i
 }
 
-// begin starts an import, or joins the one that is under way.
-func (i *importer) begin() importProgress {
+// Begin starts an import, or joins the one that is under way.
+func (i *Importer) Begin() Progress {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.job.Running {
-		i.job, i.seen = importProgress{Job: rand.Text(), Running: true}, map[kurabe.SnapshotID]bool{}
+		i.job, i.seen = Progress{Job: rand.Text(), Running: true}, map[kurabe.SnapshotID]bool{}
 		i.wake <- struct{}{} // has room: Run took the last one before that ended
 	}
 	return i.viewLocked(0)
 }
 
 // viewLocked is the progress with the results from one on.
-func (i *importer) viewLocked(from int) importProgress {
+func (i *Importer) viewLocked(from int) Progress {
 	v := i.job
 	v.Told = len(i.job.Results)
 	from = min(max(from, 0), v.Told)
@@ -95,8 +93,8 @@ func (i *importer) viewLocked(from int) importProgress {
 	return v
 }
 
-// Run does what begin asks for, until ctx ends.
-func (i *importer) Run(ctx context.Context) error {
+// Run does what Begin asks for, until ctx ends.
+func (i *Importer) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -123,7 +121,7 @@ func (i *importer) Run(ctx context.Context) error {
 
 // run walks until everything was looked at. A store that breaks off is asked again, as
 // long as that brings anything new.
-func (i *importer) run(ctx context.Context) error {
+func (i *Importer) run(ctx context.Context) error {
 	for try, had := 1, 0; ; try++ {
 		err := i.walk(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -153,7 +151,7 @@ func (i *importer) run(ctx context.Context) error {
 
 // walk looks at what is in the folder of this host, and then in the repository. Where
 // one of two records cannot be read, the other counts.
-func (i *importer) walk(ctx context.Context) error {
+func (i *Importer) walk(ctx context.Context) error {
 	here, err := i.local.All()
 	if err != nil {
 		return err
@@ -180,7 +178,7 @@ func (i *importer) walk(ctx context.Context) error {
 }
 
 // skip says that a snapshot need not be read: it is on record.
-func (i *importer) skip(id kurabe.SnapshotID) bool {
+func (i *Importer) skip(id kurabe.SnapshotID) bool {
 	r, known := i.records.KnownSnapshot(id)
 	if known {
 		i.note(r)
@@ -188,7 +186,7 @@ func (i *importer) skip(id kurabe.SnapshotID) bool {
 	return known
 }
 
-func (i *importer) take(ctx context.Context, f snapshot.Archived) error {
+func (i *Importer) take(ctx context.Context, f snapshot.Archived) error {
 	if i.skip(f.ID) {
 		return nil
 	}
@@ -210,7 +208,7 @@ func importable(f snapshot.Archived) control.ImportedSnapshot {
 }
 
 // note counts a result, and keeps it for who follows.
-func (i *importer) note(r control.ImportResult) {
+func (i *Importer) note(r control.ImportResult) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.seen[r.ID] {
@@ -231,38 +229,13 @@ func (i *importer) note(r control.ImportResult) {
 	}
 }
 
-// importRequests answers /kurabe/import.
-type importRequests struct {
-	*importer
-	repository *repository
-}
-
-// start answers POST: what can be told at once is refused at once.
-func (i importRequests) start(r *http.Request) (any, error) {
-	id := r.URL.Query().Get("repository")
-	open, err := i.repository.get()
-	// Without an id to compare, an import can wait until the repository is open.
-	mayWait := id == "" && (i.archive == nil || errors.Is(err, errOpening))
-	if err != nil && !mayWait {
-		return nil, &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the repository of backups cannot be used: " + err.Error(), Err: err}
-	}
-	if id != "" && (open.ID != id || i.archive == nil) {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The service does not keep snapshots in that repository but in %s; start it with the same --backup-repository.", i.repository.location)
-	}
-	return i.begin(), nil
-}
-
-// look answers GET.
-func (i importRequests) look(r *http.Request) (any, error) {
-	query := r.URL.Query()
-	from, err := strconv.Atoi(query.Get("from"))
-	if err != nil {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "from %.40q is no number", query.Get("from"))
-	}
+// Look is the progress of a job with the results from one on; false of a job that is not the
+// newest, or was one of another process.
+func (i *Importer) Look(job string, from int) (Progress, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if job := query.Get("job"); job == "" || job != i.job.Job {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "There is no such import: the service was restarted, or another import was begun since.")
+	if job == "" || job != i.job.Job {
+		return Progress{}, false
 	}
-	return i.viewLocked(from), nil
+	return i.viewLocked(from), true
 }
