@@ -68,7 +68,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	b.MustQuery(t, "SELECT 'a statement of a client'")
 	before := b.Password
 	b.Password = "Second-password-2"
-	verifier, err := Verifier(b.Password)
+	verifier, err := door.Verifier(b.Password)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/replica"
 	"kurabe/internal/engine/mariadb/transfer"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
@@ -51,7 +52,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 	if i.User != nil {
 		uid, gid = i.User.UID, i.User.GID
 	}
-	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + door.RandomHex()}
+	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: replica.CopierPrefix + door.RandomHex()}
 	// The engine's user may pass through and write where we do not: it could otherwise
 	// put links there.
 	if err := volume.EnsureDir(w.dir, 0o750, os.Getuid(), gid); err != nil {
@@ -88,7 +89,7 @@ func (w *copyShop) path(name string) string { return filepath.Join(w.dir, name) 
 func (w *copyShop) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), copyCleanup)
 	defer cancel()
-	err := guard.With(ctx, w.i, func(a *guard.Session) error { return dropCopier(ctx, a, w.name) })
+	err := guard.With(ctx, w.i, func(a *guard.Session) error { return replica.DropCopier(ctx, a, w.name) })
 	w.release()
 	if err != nil {
 		_ = volume.RemoveTree(w.dir, w.path(copyData))
@@ -184,7 +185,7 @@ var positionFiles = []string{"mariadb_backup_binlog_info", "xtrabackup_binlog_in
 // none.
 func (w *copyShop) position() (kurabe.LogPosition, error) {
 	for _, name := range positionFiles {
-		text, err := readSmall(w.path(copyData), name)
+		text, err := conf.ReadSmall(w.path(copyData), name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/replica"
 	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
@@ -194,7 +195,7 @@ func (s *privateServer) applied(ctx context.Context, plan binlog.ReplayPlan) err
 		}
 		row := rows[0]
 		if number := row["Last_SQL_Errno"]; number != "0" {
-			return fmt.Errorf("error %s at %s:%s: %s", number, row["Relay_Log_File"], row["Relay_Log_Pos"], withoutQuery(row["Last_SQL_Error"]))
+			return fmt.Errorf("error %s at %s:%s: %s", number, row["Relay_Log_File"], row["Relay_Log_Pos"], replica.WithoutQuery(row["Last_SQL_Error"]))
 		}
 		position, err := s.rows(ctx, "SELECT @@GLOBAL.gtid_slave_pos AS p")
 		if err != nil {
@@ -210,14 +211,6 @@ func (s *privateServer) applied(ctx context.Context, plan binlog.ReplayPlan) err
 			return err
 		}
 	}
-}
-
-// withoutQuery leaves out the statement that the server quotes: it may hold a
-// verifier.
-func withoutQuery(text string) string {
-	text, _, _ = strings.Cut(text, " Query: ")
-	text, _, _ = strings.Cut(text, "Default database: ")
-	return text
 }
 
 func (s *privateServer) readSchedule(ctx context.Context) (binlog.Schedule, error) {

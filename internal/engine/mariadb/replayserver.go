@@ -194,12 +194,12 @@ func (s *privateServer) write(name, text string) error {
 func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 	if o.account {
 		s.name, s.password = privatePrefix+door.RandomHex(), logkey.Secret(door.RandomHex())
-		verifier, err := Verifier(s.password)
+		verifier, err := door.Verifier(s.password)
 		if err != nil {
 			return err
 		}
 		who := sqltext.Literal(s.name) + "@'localhost'"
-		text := "SET SESSION sql_mode = 0;\nCREATE USER " + who + " IDENTIFIED VIA " + nativePlugin + " USING " + sqltext.Literal(verifier) + ";\n"
+		text := "SET SESSION sql_mode = 0;\nCREATE USER " + who + " IDENTIFIED VIA " + door.NativePlugin + " USING " + sqltext.Literal(verifier) + ";\n"
 		for _, rights := range door.PrivateRights {
 			text += "GRANT " + rights + " TO " + who + ";\n"
 		}
@@ -309,61 +309,7 @@ func (s *privateServer) exec(ctx context.Context, statement string) error {
 }
 
 func (s *privateServer) rows(ctx context.Context, statement string) ([]map[string]string, error) {
-	return named(ctx, s.db, statement)
-}
-
-// named reads a result as text by column; a NULL is the empty string.
-func named(ctx context.Context, db *sql.DB, statement string) ([]map[string]string, error) {
-	all, err := namedAll(ctx, db, statement)
-	if err != nil {
-		return nil, err
-	}
-	return all[0], nil
-}
-
-// asker is a pool of sessions, or one of them.
-type asker interface {
-	QueryContext(ctx context.Context, statement string, args ...any) (*sql.Rows, error)
-}
-
-// namedAll is named of several statements in one text, each with its answer.
-func namedAll(ctx context.Context, db asker, statements string) ([][]map[string]string, error) {
-	rows, err := db.QueryContext(ctx, statements)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all [][]map[string]string
-	for more := true; more; more = rows.NextResultSet() {
-		one, err := namedRows(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, rows.Err()
-}
-
-func namedRows(rows *sql.Rows) (all []map[string]string, err error) {
-	names, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	values, targets := make([]sql.NullString, len(names)), make([]any, len(names))
-	for n := range names {
-		targets[n] = &values[n]
-	}
-	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			return nil, err
-		}
-		row := map[string]string{}
-		for n, name := range names {
-			row[name] = values[n].String
-		}
-		all = append(all, row)
-	}
-	return all, rows.Err()
+	return door.Named(ctx, s.db, statement)
 }
 
 // bufferPool is the class's, or less.
