@@ -160,7 +160,7 @@ func names(ids []kurabe.InstanceID) string {
 // find finds the process of a server by its record, and refuses one that we may not signal.
 func find(data string, s Server) (target, error) {
 	home := engine.Home{Dir: filepath.Join(data, "instances", string(s.ID))}
-	p, found, err := proc.Find(home.RecordFile())
+	p, found, err := home.Daemon().Find()
 	if errors.Is(err, fs.ErrPermission) {
 		return target{}, fmt.Errorf("the record of the process of %s cannot be read: run the drill as root, or as the user of the service (%w)", s.ID, err)
 	}

@@ -83,7 +83,7 @@ func (p *Permits) Give(server kurabe.InstanceID, pid int, f Fault) (Permit, erro
 		return Permit{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "invalid server id %.80q", server)
 	}
 	home := engine.Home{Dir: filepath.Join(p.homes, string(server))}
-	process, found, err := proc.Find(home.RecordFile())
+	process, found, err := home.Daemon().Find()
 	switch {
 	case err != nil:
 		return Permit{}, fmt.Errorf("look up the process of %s: %w", server, err)
