@@ -176,7 +176,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 	lookCtx, looked := context.WithTimeout(ctx, startTime)
 	defer looked()
 	if err := n.agent.WaitLooked(lookCtx); err != nil && ctx.Err() == nil {
-		n.log.Warn("databases were not looked at yet", logkey.Error, err)
+		n.log.Warn("databases not observed yet", logkey.Error, err)
 	}
 	n.leases.Looked()
 	n.prepareHost(prepareCtx, loopCtx)

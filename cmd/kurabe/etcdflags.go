@@ -46,7 +46,7 @@ func (f *etcdFlags) check() error {
 	}
 	prefix := strings.TrimSuffix(f.prefix, "/") + "/"
 	if !strings.HasPrefix(prefix, "/") || prefix == "/" || strings.Contains(prefix, "//") {
-		return fmt.Errorf("--etcd-prefix %q is no prefix such as /kurabe/ or /databases/paris/", f.prefix)
+		return fmt.Errorf("invalid --etcd-prefix %q; examples: /kurabe/, /databases/paris/", f.prefix)
 	}
 	f.prefix = prefix
 	access, err := f.access()

@@ -264,7 +264,7 @@ func (s *service) tryOutside(ctx, loopCtx context.Context, ca *pki.CA) error {
 		late = attempt.Err() != nil
 	}
 	if err != nil && late && s.outside.known && ctx.Err() == nil {
-		s.log.Warn("state store is not reached; databases are looked after meanwhile", logkey.Error, err)
+		s.log.Warn("state store not reachable; the agent keeps running the databases", logkey.Error, err)
 		return nil
 	}
 	if err != nil {

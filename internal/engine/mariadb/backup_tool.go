@@ -14,10 +14,10 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/replica"
-	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/transfer"
 	"kurabe/internal/engine/scratch"
 	"kurabe/internal/logkey"
@@ -130,7 +130,7 @@ func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest
 	}
 	log, readErr := volume.ReadFile(w.path(toolLog))
 	if err == nil && readErr == nil && !completed.Match(log) {
-		err = errors.New("it does not say that the copy is complete")
+		err = errors.New("its output does not report a complete copy")
 	}
 	if err = errors.Join(err, readErr); err != nil {
 		return begun, fmt.Errorf("%w: %s", err, lastLines(string(log)))
