@@ -44,8 +44,8 @@ type Host struct {
 
 	telling sync.Mutex // held from a change until it is told: reports keep their order
 
-	mu     sync.Mutex // guards the rest
-	report kurabe.HostReport
+	mu         sync.Mutex // guards the rest
+	report     kurabe.HostReport
 	unreported bool // the newest report was not delivered
 }
 
