@@ -121,7 +121,7 @@ func (w *worker) follow(ctx context.Context, e engine.Engine) {
 			return open(ctx)
 		})
 		if err != nil && ctx.Err() == nil {
-			w.Log.Error("log not followed any more", logkey.Error, err)
+			w.Log.Error("continuous log stopped", logkey.Error, err)
 		}
 	}()
 }
@@ -154,7 +154,7 @@ type leasedLog struct {
 func (l leasedLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
 	m, err := l.Log.Mark(ctx)
 	if err == nil && l.over() { // asked after the reading, so that it is true of that
-		return kurabe.LogMark{}, errors.New("the server is to write no more, or its lease is over")
+		return kurabe.LogMark{}, errors.New("the server must not write any more, or its lease has ended")
 	}
 	return m, err
 }
@@ -236,7 +236,7 @@ func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assign
 	ctx, cancel := context.WithTimeout(ctx, finishLimit)
 	defer cancel()
 	if err := w.agent.Logs.Finish(ctx, owner, w.ID, w.openLog(e)); err != nil {
-		w.Log.Warn("end of the log not kept", logkey.Error, err)
+		w.Log.Warn("the end of the log could not be stored", logkey.Error, err)
 	}
 }
 
@@ -250,7 +250,7 @@ func (w *worker) dropLog(ctx context.Context, e engine.Engine, a kurabe.Assignme
 		limited, cancel := context.WithTimeout(ctx, holdLimit)
 		defer cancel()
 		if err := e.DropLog(limited, a); err != nil {
-			w.Log.Warn("log still held back", logkey.Error, err)
+			w.Log.Warn("the server could not be told to release its log", logkey.Error, err)
 			return
 		}
 		w.logDropped = o.Process
@@ -365,7 +365,7 @@ func (a *Agent) watchLogs(ctx context.Context) {
 			if err == nil {
 				told, trouble = all, unit.LogOnce{}
 			} else if ctx.Err() == nil {
-				trouble.Warn(a.Log, "report of logs not delivered", err)
+				trouble.Warn(a.Log, "log report not delivered", err)
 			}
 		}
 	}

@@ -244,7 +244,7 @@ func TestUnreadableAssignmentStopsTheAgent(t *testing.T) {
 		{"cut short", "db-1.json", whole[:20], "unexpected end of JSON input"},
 		{"empty", "db-1.json", "", "unexpected end of JSON input"},
 		{"of no instance", "db-1.json", "{}", "it names no instance"},
-		{"of another instance", "db-2.json", whole, "it speaks of instance db-1"},
+		{"of another instance", "db-2.json", whole, "it belongs to instance db-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(b *bed) {
@@ -258,7 +258,7 @@ func TestUnreadableAssignmentStopsTheAgent(t *testing.T) {
 				}
 				b.start()
 				err := b.stop()
-				if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), "restore it or") {
+				if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), "restore it, or") {
 					b.Errorf("%v; want an error that names %s, says %q and what to do", err, path, c.words)
 				}
 				if text, err := os.ReadFile(path); err != nil || string(text) != c.text {

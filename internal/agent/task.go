@@ -98,7 +98,7 @@ func (u *taskUnit) Pass(ctx context.Context, a kurabe.Task) time.Duration {
 		case errors.Is(err, unit.ErrCut):
 			return u.agent.Look // there is an order that wakes it, or none any more
 		}
-		u.Log.Warn("task not done, tried again", "kind", u.Ref.Kind, logkey.Error, err)
+		u.Log.Warn("task failed, retrying", "kind", u.Ref.Kind, logkey.Error, err)
 		rest = u.RestFor(unit.Backoff(u.Fails(kurabe.FailureOther, string(u.Ref.Kind), err.Error()) + snapshot.Patience))
 	}
 	if rest > 0 {

@@ -30,7 +30,7 @@ func (u *worker) archived(ctx context.Context, a kurabe.SnapshotAssignment, fact
 	}
 	there, err := u.set.Folders.Archived(u.ID)
 	if err != nil {
-		u.Log.Debug("cannot tell if the snapshot is archived", logkey.Error, err)
+		u.Log.Debug("could not look for the snapshot's archive", logkey.Error, err)
 		return min(pause, u.set.Host.Look) // the repository may be opening
 	}
 	if !there {

@@ -212,7 +212,7 @@ func TestImportedSnapshotIsFound(t *testing.T) {
 		b.wantFailure("snap-1", stepFindSnapshot, "unplugged")
 		s.fail(nil)
 		b.pass(time.Hour)
-		b.wantFailure("snap-1", stepFindSnapshot, "neither on this host nor in its repository")
+		b.wantFailure("snap-1", stepFindSnapshot, "neither on this host nor in its backup repository")
 		s.put("snap-1", kurabe.SnapshotFacts{SizeBytes: fake.SnapshotBytes, Percent: 100, Archived: true})
 		b.pass(time.Hour)
 		b.wantKept("snap-1")

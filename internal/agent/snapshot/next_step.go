@@ -69,11 +69,11 @@ func (u *worker) once(ctx context.Context, a kurabe.SnapshotAssignment) (pause t
 		u.adoptLog(ctx, a, facts)
 		return u.verified(ctx, a, u.archived(ctx, a, facts, u.sealed(ctx, a, pause))), ""
 	case step == u.did:
-		return u.failed(ctx, a, step, fmt.Errorf("it was done, and yet the folder is %s", state)), ""
+		return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete, but its folder is now %s", state)), ""
 	case step == stepFindSnapshot && u.whole() == nil:
-		return u.failed(ctx, a, step, errors.New("the snapshot was imported, and is neither on this host nor in its repository of backups")), ""
+		return u.failed(ctx, a, step, errors.New("the imported snapshot is neither on this host nor in its backup repository")), ""
 	case step == stepFindSnapshot:
-		return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete and its folder is %s now", state)), ""
+		return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete, but its folder is now %s", state)), ""
 	case step == stepTakeSnapshot:
 		if rest := u.awaitSource(a); rest > 0 {
 			return u.RetryReport(rest), ""
@@ -96,7 +96,7 @@ func (u *worker) find() (kurabe.SnapshotFacts, folder.State, error) {
 	}
 	facts, state, err := u.set.Folders.Find(u.ID)
 	if err == nil && state != folder.Absent && state != folder.Partial && state != folder.Complete {
-		err = fmt.Errorf("the state of the folder is %q, which means nothing", state)
+		err = fmt.Errorf("unknown snapshot folder state %q", state)
 	}
 	return facts, state, err
 }
@@ -197,7 +197,7 @@ func (u *worker) failed(ctx context.Context, a kurabe.SnapshotAssignment, step s
 		kind = kurabe.FailureHeld
 	}
 	attempts := u.Fails(kind, step, err.Error())
-	u.Log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
+	u.Log.Warn("step failed, retrying", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
 	r := kurabe.SnapshotReport{Generation: a.Generation}
 	if facts := u.whole(); facts != nil {
 		r.Facts = *facts

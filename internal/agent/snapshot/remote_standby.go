@@ -35,9 +35,9 @@ func (u *worker) remoteStandby(a kurabe.SnapshotAssignment) (kurabe.Assignment, 
 		case m.Goal == kurabe.GoalAbsent:
 			return m, errSourceGone
 		case m.Goal != kurabe.GoalRunning || m.Role == nil || m.Role.Duty != kurabe.DutyFollow || m.Role.Source == nil:
-			return m, fmt.Errorf("%s is no standby any more", a.Standby)
+			return m, fmt.Errorf("%s is no longer a standby", a.Standby)
 		case m.Role.Epoch != a.Epoch:
-			return m, fmt.Errorf("%s follows the writer of epoch %d, and not of %d", a.Standby, m.Role.Epoch, a.Epoch)
+			return m, fmt.Errorf("%s follows the primary of epoch %d, not of epoch %d", a.Standby, m.Role.Epoch, a.Epoch)
 		default:
 			return m, nil
 		}

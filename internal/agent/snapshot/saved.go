@@ -86,7 +86,7 @@ func (s *Set) read(id kurabe.SnapshotID) (what saved, err error) {
 		err = json.Unmarshal(data, &what)
 	}
 	if err == nil && what.Assignment.Snapshot != id {
-		err = fmt.Errorf("it speaks of snapshot %q", what.Assignment.Snapshot)
+		err = fmt.Errorf("it belongs to snapshot %q", what.Assignment.Snapshot)
 	}
 	return what, err
 }

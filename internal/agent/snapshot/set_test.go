@@ -182,7 +182,7 @@ func TestTakeThatIsNotCompleteIsAFailure(t *testing.T) {
 		}
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.pass(101 * time.Second)
-		b.wantFailure("snap-1", stepTakeSnapshot, "the folder is partial")
+		b.wantFailure("snap-1", stepTakeSnapshot, "its folder is now partial")
 	})
 }
 

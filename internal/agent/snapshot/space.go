@@ -118,7 +118,7 @@ func (w *occupiedWatch) look(ctx context.Context, u *worker) {
 	}
 	w.looks[u.ID] = l
 	if err != nil {
-		u.Log.Debug("cannot tell what the snapshot occupies", logkey.Error, err)
+		u.Log.Debug("could not measure the snapshot's disk space", logkey.Error, err)
 		return
 	}
 	u.occupies(bytes)

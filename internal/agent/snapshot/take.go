@@ -78,7 +78,7 @@ func (u *worker) takeStandby(ctx context.Context, a kurabe.SnapshotAssignment, s
 	}
 	again, _ := u.set.standbys(of)
 	if !slices.ContainsFunc(again, func(m kurabe.Assignment) bool { return m.Instance == standby.Instance }) {
-		return errors.New("it is no standby any more that has every commit")
+		return errors.New("it is no longer a standby with every commit")
 	}
 	_, err = u.set.Folders.TakeStandby(ctx, a, of, standby, progress)
 	return err
@@ -111,7 +111,7 @@ func (u *worker) sourceOf(a kurabe.SnapshotAssignment) (kurabe.Assignment, error
 	of, known := u.set.writer(a.Of)
 	switch {
 	case !known && len(u.set.Members(a.Of)) > 0, known && of.Goal != kurabe.GoalAbsent && !of.Writes():
-		return of, errors.New("no server of the DB instance writes just now")
+		return of, errors.New("the DB instance has no primary at this moment")
 	case !known:
 		return of, errors.New("this host has no such DB instance")
 	case of.Goal == kurabe.GoalAbsent:

@@ -46,7 +46,7 @@ func (u *worker) verified(ctx context.Context, a kurabe.SnapshotAssignment, paus
 	case err != nil:
 		u.Log.Warn("snapshot not verified", logkey.Error, err)
 		u.verifyAt, u.verifyGen = u.set.Host.Now().Add(verifyRetry), a.Generation
-		u.tellVerifying(ctx, a, fmt.Sprintf("it is tried again, as something hindered it: %v", err))
+		u.tellVerifying(ctx, a, fmt.Sprintf("interrupted, retrying: %v", err))
 		return min(u.RetryReport(pause), verifyRetry)
 	}
 	u.tellVerifying(ctx, a, "")
@@ -70,9 +70,9 @@ func (u *worker) verifyGoesOn(ctx context.Context, a kurabe.SnapshotAssignment, 
 	switch {
 	case total == 0:
 	case done < total:
-		u.tellVerifying(ctx, a, fmt.Sprintf("%d %% are copied", done*100/total/verifyStep*verifyStep))
+		u.tellVerifying(ctx, a, fmt.Sprintf("%d %% copied", done*100/total/verifyStep*verifyStep))
 	default:
-		u.tellVerifying(ctx, a, "the copy is recovered and checked")
+		u.tellVerifying(ctx, a, "recovering and checking the copy")
 	}
 }
 
