@@ -122,7 +122,7 @@ func TestDrillOrder(t *testing.T) {
 		want  drill.Order
 		says  string
 	}{
-		{drillFlags{kill: "reader=3"}, drill.Order{Action: drill.Kill, Side: drill.Reader, Which: drill.Which{Number: 3}}, ""},
+		{drillFlags{kill: "reader=3"}, drill.Order{Action: drill.Kill, Side: drill.Reader, Server: drill.ServerSelector{Number: 3}}, ""},
 		{drillFlags{freeze: "standby", duration: 1}, drill.Order{Action: drill.Freeze, Side: drill.Standby, For: 1}, ""},
 		{drillFlags{failover: true}, drill.Order{Action: drill.Failover}, ""},
 		{drillFlags{}, drill.Order{}, ""},

@@ -135,8 +135,8 @@ func TestWaitLooked(t *testing.T) {
 		default:
 		}
 		close(look)
-		if got := <-waited; got != reports+1 {
-			b.Errorf("it ended after %d reports; want %d", got-reports, 1)
+		if got := <-waited; got == reports { // there may be more by then
+			b.Error("it ended before the look was reported")
 		}
 	})
 }

@@ -142,7 +142,7 @@ func (g *roleWatch) look(ctx, asking context.Context, session engine.Watcher) er
 	if err != nil {
 		return err
 	}
-	g.feed(ctx, a, view.Asks)
+	g.pushClones(ctx, a, view.Asks)
 	g.note(func(s *replication.State, now time.Time) {
 		if g.turn != turn {
 			done = replication.InForce{}

@@ -64,8 +64,8 @@ type given struct {
 	until   int64
 	forget  int64 // from then on it need not be known
 	used    bool
-	failure error    // of its use
-	lasting *lasting // what its use has begun
+	failure error // of its use
+	hold    *hold // what its use has begun
 }
 
 // NewPermits returns the permits of a host that has its servers' homes in a folder. Guard is the
@@ -83,7 +83,7 @@ func (p *Permits) Give(server kurabe.InstanceID, pid int, f Fault) (Permit, erro
 		return Permit{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "invalid server id %.80q", server)
 	}
 	home := engine.Home{Dir: filepath.Join(p.homes, string(server))}
-	process, found, err := proc.Find(home.RecordFile())
+	process, found, err := home.Daemon().Find()
 	switch {
 	case err != nil:
 		return Permit{}, fmt.Errorf("look up the process of %s: %w", server, err)

@@ -150,7 +150,6 @@ func (d *Driver) Seal(string, []volume.File) error { return nil }
 // may be older than they are, and what would make it another's replica goes, and
 // another's binary log, when what it alone has has been recovered.
 func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
-	w := &workshop{user: i.User}
 	if err := adoptLog(i, dataDir); err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
@@ -159,26 +158,26 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 			return fmt.Errorf("adopt: %w", err)
 		}
 	}
-	if err := w.guard(dataDir); err != nil {
+	if err := writeTriggers(dataDir, i.User); err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
 	temp := filepath.Join(dataDir, conf.TempDir)
 	if err := volume.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("adopt: %w", err)
 	}
-	return w.give(temp)
+	return engine.Give(temp, i.User)
 }
 
-// guard writes the triggers of the system schema into a data folder, which the server's
+// writeTriggers writes the triggers of the system schema into a data folder, which the server's
 // plugin closes when it starts.
-func (w *workshop) guard(dataDir string) error {
+func writeTriggers(dataDir string, user *proc.Credential) error {
 	system := filepath.Join(dataDir, conf.SystemSchema)
 	if err := volume.Chmod(system, 0o700); err != nil {
 		return err
 	}
 	for name, text := range guard.TriggerFiles() {
 		path := filepath.Join(system, name)
-		if err := w.write(path, text); err != nil {
+		if err := volume.WriteNew(path, []byte(text), 0o600, engine.OwnerFor(user)); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/replica"
 	"kurabe/internal/engine/mariadb/transfer"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -115,7 +116,7 @@ func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest
 	defer said.Close()
 	stream := transfer.StartStreaming(files)
 	run := proc.Tool{
-		Name: toolName + " " + w.i.Name, Env: conf.ToolEnv(), Dir: w.dir, User: w.i.User,
+		Name: toolName + " " + w.i.Name, Env: scratch.Env(), Dir: w.dir, User: w.i.User,
 		Argv: []string{tool, "--defaults-file=" + filepath.Join(w.seen, toolOptions), "--backup", "--stream=xbstream",
 			"--target-dir=" + filepath.Join(w.seen, copyTemp), "--tmpdir=" + filepath.Join(w.seen, copyTemp)},
 		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile, Stdout: stream.Pipe, Stderr: said,
@@ -134,7 +135,7 @@ func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest
 	if err = errors.Join(err, readErr); err != nil {
 		return begun, fmt.Errorf("%w: %s", err, lastLines(string(log)))
 	}
-	return moment(string(log), begun), w.give(w.path(copyData))
+	return moment(string(log), begun), engine.GiveTree(w.path(copyData), w.i.User)
 }
 
 // toolNofile is a descriptor for each table, as the server needs.
@@ -163,7 +164,7 @@ func moment(log string, otherwise time.Time) time.Time {
 // prepare makes the copy one that a server starts on at once.
 func (w *copyShop) prepare(ctx context.Context, tool string, bytesPerSecondMax int64) error {
 	run := proc.Tool{
-		Name: toolName + " --prepare", Env: conf.ToolEnv(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
+		Name: toolName + " --prepare", Env: scratch.Env(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
 		// Recorded: one that outlived us would fill the folder while it is removed.
 		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord),
 		Argv: []string{tool, "--no-defaults", "--prepare", "--use-memory=" + prepareMemory, "--target-dir=" + filepath.Join(w.seen, copyData)},

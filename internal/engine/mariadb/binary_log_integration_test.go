@@ -143,8 +143,8 @@ func (s *stream) request(t *testing.T, from kurabe.LogPosition, at time.Time) en
 	return r
 }
 
-// scratch is a copy of a snapshot's data folder, and a new instance for it.
-func scratch(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID) (*enginetest.Bed, string) {
+// freshCopy is a copy of a snapshot's data folder, and a new instance for it.
+func freshCopy(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID) (*enginetest.Bed, string) {
 	t.Helper()
 	n := b.From(t, id)
 	n.Want.Log = true
@@ -167,7 +167,7 @@ func scratch(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID) (*enginetest
 // restore brings a snapshot to a moment and serves what came of it.
 func restore(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID, r engine.ReplayRequest) *enginetest.Bed {
 	t.Helper()
-	n, fresh := scratch(t, b, id)
+	n, fresh := freshCopy(t, b, id)
 	driver := b.Driver.(*Driver)
 	begin := time.Now()
 	if err := driver.Replay(t.Context(), n.Instance(), fresh, r); err != nil {

@@ -18,6 +18,7 @@ import (
 	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/engine/mariadb/transfer"
 	"kurabe/internal/faultpoint"
+	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
 
@@ -76,14 +77,13 @@ func (d *Driver) makeClone(ctx context.Context, i engine.Instance, caFile, fresh
 		return err
 	}
 	faultpoint.Reach("after", "copy-data")
-	w := &workshop{user: i.User}
-	if err := w.giveAll(fresh); err != nil {
+	if err := engine.GiveTree(fresh, i.User); err != nil {
 		return err
 	}
 	if err := d.Adopt(i, fresh); err != nil {
 		return err
 	}
-	if err := beginLog(fresh, position, firstLogNumber(i), w); err != nil {
+	if err := beginLog(fresh, position, firstLogNumber(i), i.User); err != nil {
 		return err
 	}
 	if err := replica.WriteFollowing(fresh, replica.Following{Position: position}); err != nil {
@@ -96,7 +96,7 @@ func (d *Driver) makeClone(ctx context.Context, i engine.Instance, caFile, fresh
 // when it has no log yet. Without it nobody could follow from that very place, as a writer
 // does that has to take back what came after. An empty file takes the number before the
 // first one: the server goes on from there.
-func beginLog(dataDir, position string, first int64, w *workshop) error {
+func beginLog(dataDir, position string, first int64, user *proc.Credential) error {
 	list, err := binlog.ParseGTIDs(position)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func beginLog(dataDir, position string, first int64, w *workshop) error {
 	}
 	for name, text := range map[string]string{binlog.BaseName + ".state": b.String(), binlog.FileName(first - 1): ""} {
 		path := filepath.Join(dataDir, name)
-		if err := w.write(path, text); err != nil {
+		if err := volume.WriteNew(path, []byte(text), 0o600, engine.OwnerFor(user)); err != nil {
 			return err
 		}
 	}
@@ -126,14 +126,6 @@ func firstLogNumber(i engine.Instance) int64 {
 	sum := fnv.New32a()
 	fmt.Fprint(sum, i.Instance, " ", i.Role.Epoch)
 	return 2 + int64(sum.Sum32()%firstNumbers)
-}
-
-// giveAll makes the engine's user the owner of a tree that is the service's.
-func (w *workshop) giveAll(dir string) error {
-	if w.user == nil {
-		return nil
-	}
-	return volume.GiveTree(dir, *engine.OwnerFor(w.user))
 }
 
 func sourceOf(i engine.Instance) (kurabe.Source, error) {

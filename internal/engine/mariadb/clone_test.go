@@ -15,7 +15,7 @@ import (
 // Two members, or one that was cloned again, have no file of the same name.
 func TestLogOfAClone(t *testing.T) {
 	dir, i := t.TempDir(), mariadbtest.Follower()
-	if err := beginLog(dir, "0-1-5,1-2-7", firstLogNumber(i), &workshop{}); err != nil {
+	if err := beginLog(dir, "0-1-5,1-2-7", firstLogNumber(i), nil); err != nil {
 		t.Fatal(err)
 	}
 	names, err := binlog.List(dir)

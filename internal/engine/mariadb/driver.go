@@ -12,6 +12,7 @@ import (
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/replica"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/logkey"
 )
 
@@ -80,7 +81,7 @@ func (d *Driver) Render(i engine.Instance) map[string]string {
 func (d *Driver) Command(i engine.Instance) engine.Command {
 	return engine.Command{
 		Argv: []string{conf.ServerPath(i.Version.BinDir), "--defaults-file=" + filepath.Join(i.Seen().ConfDir(), conf.SettingsFile)},
-		Env:  conf.ToolEnv(),
+		Env:  scratch.Env(),
 	}
 }
 

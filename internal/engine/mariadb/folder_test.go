@@ -14,6 +14,7 @@ import (
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/replica"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/volume"
 )
 
@@ -54,7 +55,6 @@ func layLogs(t *testing.T, dir string) {
 func TestFolderOfATenant(t *testing.T) {
 	user := enginetest.Nobody()
 	i := engine.Instance{User: user}
-	w := &workshop{user: user}
 	var triggers []string
 	for name := range guard.TriggerFiles() {
 		triggers = append(triggers, filepath.Join(conf.SystemSchema, name))
@@ -72,19 +72,19 @@ func TestFolderOfATenant(t *testing.T) {
 			Name: "adopt", Do: func(dir string) error { return (&Driver{}).Adopt(i, dir) },
 			Places: append(triggers, conf.SystemSchema, "ib_buffer_pool", replica.FollowFile, "master.info", conf.TempDir),
 		},
-		{Name: "guard", Places: append(triggers, conf.SystemSchema), Do: w.guard},
+		{Name: "guard", Places: append(triggers, conf.SystemSchema), Do: func(dir string) error { return writeTriggers(dir, user) }},
 		{Name: "private server", Places: append(triggers, conf.SystemSchema, privateDir, conf.TempDir, filepath.Join(privateDir, privateSettings)), Do: private},
-		{Name: "begin the log", Places: []string{binlog.BaseName + ".state", binlog.FileName(6)}, Do: func(dir string) error { return beginLog(dir, "0-1-5", 7, w) }},
+		{Name: "begin the log", Places: []string{binlog.BaseName + ".state", binlog.FileName(6)}, Do: func(dir string) error { return beginLog(dir, "0-1-5", 7, user) }},
 		{Name: "follow", Places: []string{replica.FollowFile}, Do: func(dir string) error {
 			return errors.Join(replica.WriteFollowing(dir, replica.Following{}), replica.RemoveFollowing(dir))
 		}},
 		{Name: "rotate", Places: []string{"mysql-error.log", "mysql-error.log.1"}, Do: func(dir string) error {
 			return rename(filepath.Join(dir, "mysql-error.log"), filepath.Join(dir, "mysql-error.log.1"))
 		}},
-		{Name: "give", Places: []string{"shop", "shop/ledger.ibd"}, Do: w.giveAll},
+		{Name: "give", Places: []string{"shop", "shop/ledger.ibd"}, Do: func(dir string) error { return engine.GiveTree(dir, user) }},
 		{Name: "claim", Places: []string{"shop", "shop/ledger.ibd"}, Do: func(dir string) error { _, err := volume.Claim(dir); return err }},
 		{Name: "hand over", Places: []string{"shop/ledger.ibd", relayFile(0), relayName + ".index"}, Do: func(dir string) error {
-			s := &privateServer{i: i, dir: dir, seen: dir}
+			s := &privateServer{i: i, Server: scratch.Server{Folder: scratch.Folder{Dir: dir, User: user}}}
 			return s.hand(binlog.ReplayPlan{Files: []binlog.ReplayFile{{Dir: filepath.Join(dir, "shop"), Name: "ledger.ibd", Cut: 2}}})
 		}},
 	})
@@ -104,7 +104,7 @@ func TestNothingOfOthersIsRead(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &privateServer{dir: dir}
+	s := &privateServer{Server: scratch.Server{Folder: scratch.Folder{Dir: dir}}}
 	if err := os.Mkdir(filepath.Join(dir, privateDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestNothingOfOthersIsRead(t *testing.T) {
 	if text, err := conf.ReadSmall(dir, replica.FollowFile); err == nil || strings.Contains(text, "hunter2") {
 		t.Errorf("small: %q, %v", text, err)
 	}
-	w := &workshop{dir: dir}
+	w := &initializer{Folder: scratch.Folder{Dir: dir}}
 	if rows, err := w.answer(t.Context(), "%s", func(_ context.Context, _ string) error { return nil }); err == nil {
 		t.Errorf("answer: %q, %v", rows, err)
 	}

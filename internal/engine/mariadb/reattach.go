@@ -70,13 +70,12 @@ func (d *Driver) rejoin(ctx context.Context, i engine.Instance, caFile string) e
 	if err := source.Refuse(own); err != nil {
 		return err
 	}
-	w := &workshop{user: i.User}
 	for _, name := range replicationFiles {
 		if err := volume.Remove(filepath.Join(data, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
-	if err := w.guard(data); err != nil {
+	if err := writeTriggers(data, i.User); err != nil {
 		return err
 	}
 	if err := volume.SyncFS(data); err != nil {
@@ -129,12 +128,12 @@ func recoverOnce(ctx context.Context, i engine.Instance) error {
 	if err != nil {
 		return err
 	}
-	s.server.Lock = i.Home.LockFile()
+	s.Daemon.Lock = i.Home.LockFile()
 	var options []conf.Option
 	if atLeast(i.Version.Version, truncates) {
 		options = append(options, conf.Option{Name: "init_rpl_role", Value: "SLAVE"})
 	}
-	err = s.start(ctx, privateOptions{binlog: true, options: options})
+	err = s.launch(ctx, privateOptions{binlog: true, options: options})
 	if err == nil {
 		err = s.stop(ctx)
 	}

@@ -56,7 +56,7 @@ func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan
 	if err := s.hand(plan); err != nil {
 		return fmt.Errorf("hand over the log: %w", err)
 	}
-	if err := s.start(ctx, privateOptions{account: true, options: s.replaySettings()}); err != nil {
+	if err := s.launch(ctx, privateOptions{account: true, options: s.replaySettings()}); err != nil {
 		return fmt.Errorf("start a private server: %w", err)
 	}
 	if len(plan.Reached) > 0 {
@@ -69,7 +69,7 @@ func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan
 		return err
 	}
 	for _, name := range replicationFiles {
-		if err := volume.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(s.Dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -82,24 +82,24 @@ var replicationFiles = []string{"master.info", "relay-log.info", "multi-master.i
 // settle recovers a copy of a server that had crashed, by means of the binary log in
 // it, and removes that: what follows is another's.
 func (s *privateServer) settle(ctx context.Context) error {
-	t, err := binlog.ReadTail(s.dir)
+	t, err := binlog.ReadTail(s.Dir)
 	if err != nil {
 		return err
 	}
 	if t.From != "" && !t.Closed {
-		if err := s.start(ctx, privateOptions{binlog: true}); err != nil {
+		if err := s.launch(ctx, privateOptions{binlog: true}); err != nil {
 			return err
 		}
 		if err := s.stop(ctx); err != nil {
 			return err
 		}
 	}
-	names, err := binlog.List(s.dir)
+	names, err := binlog.List(s.Dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range append(names, binlog.BaseName+".index", binlog.BaseName+".state") {
-		if err := volume.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(s.Dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -130,12 +130,11 @@ func relayFile(n int) string { return fmt.Sprintf("%s.%06d", relayName, n+1) }
 // hand gives the log to the server as its relay logs, cut at the stop.
 func (s *privateServer) hand(plan binlog.ReplayPlan) error {
 	var index strings.Builder
-	w := &workshop{user: s.i.User}
 	for n, f := range plan.Files {
 		to := s.path(relayFile(n))
 		err := f.HandTo(to)
 		if err == nil {
-			err = errors.Join(volume.Chmod(to, 0o600), w.give(to))
+			err = errors.Join(volume.Chmod(to, 0o600), engine.Give(to, s.User))
 		}
 		if err != nil {
 			return err
@@ -185,7 +184,7 @@ func (s *privateServer) applied(ctx context.Context, plan binlog.ReplayPlan) err
 	for {
 		rows, err := s.rows(ctx, "SHOW SLAVE STATUS")
 		if err != nil {
-			if !s.process.Alive() {
+			if !s.Process.Alive() {
 				return s.died()
 			}
 			return err

@@ -9,7 +9,6 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/faultpoint"
-	"kurabe/internal/proc"
 )
 
 // startPoll is how often it is tried to get a session of a server that starts.
@@ -67,7 +66,7 @@ func (r *Roles) endFollowing(ctx context.Context, a *guard.Session, i engine.Ins
 
 // awaitAdmin waits for a server that was started just now.
 func awaitAdmin(ctx context.Context, i engine.Instance) (*guard.Session, error) {
-	server, _, err := proc.Find(i.Home.RecordFile())
+	server, _, err := i.Home.Daemon().Find()
 	if err != nil {
 		return nil, err
 	}

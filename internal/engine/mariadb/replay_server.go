@@ -20,7 +20,7 @@ import (
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/engine/mariadb/sqltext"
-	"kurabe/internal/faultpoint"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -50,16 +50,13 @@ const privateCheckPool = 256 << 20
 const privateStop = 30 * time.Minute
 
 // privateServer is a server on a data folder that nobody else can reach: no network,
-// a socket in a folder of its own, no guard. Paths that it sees begin with seen.
+// a socket in a folder of its own, no guard.
 type privateServer struct {
-	i        engine.Instance
-	dir      string // the data folder
-	seen     string // as the server sees it
-	server   daemon.Daemon
-	process  proc.Process
-	name     string
-	password logkey.Secret
-	db       *sql.DB
+	scratch.Server // its folder is that of the data
+	i              engine.Instance
+	name           string
+	password       logkey.Secret
+	db             *sql.DB
 }
 
 // privateOptions are what differs between the uses of a private server.
@@ -72,9 +69,13 @@ type privateOptions struct {
 // openPrivate prepares the folder. What an earlier service left of a server on it
 // is ended.
 func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*privateServer, error) {
-	s := &privateServer{i: i, dir: dataDir, seen: dataDir}
-	s.server = daemon.Daemon{Work: dataDir, Lock: s.beside(".lock"), Record: s.beside(".json"), Log: s.beside(".log"), From: dataDir, Seen: dataDir}
-	if err := s.endLeft(ctx); err != nil {
+	s := &privateServer{i: i}
+	s.Server = scratch.Server{
+		Folder: scratch.Folder{Dir: dataDir, User: i.User, Programs: programs(i.Version), Cgroups: i.Cgroups},
+		Signal: killSignal, Grace: copyCleanup, Ended: s.died,
+	}
+	s.Daemon = daemon.Daemon{Work: dataDir, Lock: s.beside(".lock"), Record: s.beside(".json"), Log: s.beside(".log")}
+	if err := s.End(ctx); err != nil {
 		return nil, fmt.Errorf("end an earlier private server: %w", err)
 	}
 	// The copy is as the guard left it: closed, and with triggers that refuse.
@@ -87,7 +88,6 @@ func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*priva
 			return nil, err
 		}
 	}
-	w := workshop{user: i.User}
 	for _, dir := range []string{filepath.Join(dataDir, privateDir), filepath.Join(dataDir, conf.TempDir)} {
 		if err := errors.Join(volume.RemoveTree(dataDir, dir), volume.Mkdir(dir, 0o700)); err != nil {
 			return nil, err
@@ -98,49 +98,34 @@ func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*priva
 				return nil, err
 			}
 		}
-		if err := w.give(dir); err != nil {
+		if err := engine.Give(dir, i.User); err != nil {
 			return nil, err
 		}
 	}
-	if i.User != nil && !proc.Traversable(filepath.Dir(dataDir), i.User.UID, i.User.GID) {
-		var err error
-		if s.seen, err = os.MkdirTemp("", "kurabe-"); err != nil {
-			return nil, err
-		}
-		s.server.Seen = s.seen
-	}
-	return s, nil
+	return s, s.Open()
 }
 
 // beside is a file of the service's beside the data folder, which the engine's user
 // cannot write.
-func (s *privateServer) beside(suffix string) string { return s.dir + ".private" + suffix }
+func (s *privateServer) beside(suffix string) string { return s.Dir + ".private" + suffix }
 
-func (s *privateServer) path(name string) string { return filepath.Join(s.dir, privateDir, name) }
+func (s *privateServer) path(name string) string { return filepath.Join(s.Dir, privateDir, name) }
 
-func (s *privateServer) seenPath(name string) string { return filepath.Join(s.seen, privateDir, name) }
-
-func (s *privateServer) endLeft(ctx context.Context) error {
-	return s.server.Kill(ctx, killSignal, copyCleanup, nil)
-}
+func (s *privateServer) seenPath(name string) string { return s.Seen(s.path(name)) }
 
 // close ends whatever runs, at once, and removes what was the server's.
 func (s *privateServer) close() error {
 	if s.db != nil {
 		_ = s.db.Close()
 	}
-	late, cancel := context.WithTimeout(context.Background(), copyCleanup)
-	defer cancel()
-	err := s.endLeft(late)
-	for _, suffix := range []string{".json", ".lock", ".log"} {
-		if e := volume.Remove(s.beside(suffix)); !errors.Is(e, os.ErrNotExist) {
-			err = errors.Join(err, e)
+	return s.Close(func() (err error) {
+		for _, suffix := range []string{".json", ".lock", ".log"} {
+			if e := volume.Remove(s.beside(suffix)); !errors.Is(e, os.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
 		}
-	}
-	if s.seen != s.dir {
-		_ = os.Remove(s.seen)
-	}
-	return errors.Join(err, volume.RemoveTree(s.dir, filepath.Join(s.dir, privateDir)))
+		return errors.Join(err, volume.RemoveTree(s.Dir, filepath.Join(s.Dir, privateDir)))
+	})
 }
 
 // settings are the instance's own, as what statements do may depend on them, and then
@@ -150,12 +135,12 @@ func (s *privateServer) settings(o privateOptions) string {
 	options := append(conf.Chosen(s.i), []conf.Option{
 		{Name: "basedir", Value: filepath.Dir(s.i.Version.BinDir)}, {Name: "lc_messages_dir", Value: share},
 		{Name: "character_sets_dir", Value: filepath.Join(share, "charsets")},
-		{Name: "datadir", Value: s.seen}, {Name: "tmpdir", Value: filepath.Join(s.seen, conf.TempDir)},
+		{Name: "datadir", Value: s.Seen(s.Dir)}, {Name: "tmpdir", Value: s.Seen(filepath.Join(s.Dir, conf.TempDir))},
 		{Name: "pid_file", Value: s.seenPath("pid")}, {Name: "log_error", Value: s.seenPath(privateErrors)},
 		// Relative to the data folder: the path may be longer than an address.
 		{Name: "socket", Value: filepath.Join(privateDir, privateSocket)},
 		{Name: "skip_networking", Value: "1"}, {Name: "skip_name_resolve", Value: "1"}, {Name: "ssl", Value: "0"}, {Name: "tls_version", Value: "TLSv1.2"},
-		{Name: "plugin_dir", Value: filepath.Join(s.seen, privateDir)}, {Name: "secure_file_priv", Value: filepath.Join(s.seen, privateDir)},
+		{Name: "plugin_dir", Value: s.seenPath("")}, {Name: "secure_file_priv", Value: s.seenPath("")},
 		{Name: "symbolic_links", Value: "0"}, {Name: "innodb_checksum_algorithm", Value: "full_crc32"},
 		{Name: "event_scheduler", Value: "OFF"}, {Name: "general_log", Value: "0"}, {Name: "slow_query_log", Value: "0"}, {Name: "performance_schema", Value: "0"},
 		{Name: "init_connect", Value: ""}, {Name: "max_connections", Value: "10"}, {Name: "max_statement_time", Value: "0"}, {Name: "secure_timestamp", Value: "NO"},
@@ -187,11 +172,11 @@ func (s *privateServer) settings(o privateOptions) string {
 
 // write makes a file that the server reads.
 func (s *privateServer) write(name, text string) error {
-	return (&workshop{user: s.i.User}).write(s.path(name), text)
+	return volume.WriteNew(s.path(name), []byte(text), 0o600, engine.OwnerFor(s.User))
 }
 
-// start starts the server and waits until it lets us in, or has ended.
-func (s *privateServer) start(ctx context.Context, o privateOptions) error {
+// launch starts the server and waits until it lets us in, or has ended.
+func (s *privateServer) launch(ctx context.Context, o privateOptions) error {
 	if o.account {
 		s.name, s.password = privatePrefix+door.RandomHex(), logkey.Secret(door.RandomHex())
 		verifier, err := door.Verifier(s.password)
@@ -215,19 +200,13 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 	if s.i.User == nil && os.Geteuid() == 0 {
 		argv = append(argv, "--user=root")
 	}
-	spec := proc.Spec{
-		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: conf.ToolEnv(), User: s.i.User, Cgroups: s.i.Cgroups,
-		Seclude: engine.Seclude(s.i.User, programs(s.i.Version), s.seen),
-	}
-	var err error
-	if s.process, err = s.server.Start(ctx, spec); err != nil {
+	if err := s.Start(ctx, proc.Spec{Name: "private mariadbd " + s.i.Name, Argv: argv}); err != nil {
 		return err
 	}
-	faultpoint.Reach("after", "start-private")
 	if !o.account {
 		return s.until(ctx, func() bool { return strings.Contains(s.log(), "ready for connections") })
 	}
-	if err := s.open(); err != nil {
+	if err := s.connect(); err != nil {
 		return err
 	}
 	return s.until(ctx, func() bool { return s.db.PingContext(ctx) == nil })
@@ -235,17 +214,12 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 
 // until waits for a condition of the server, or for its end.
 func (s *privateServer) until(ctx context.Context, met func() bool) error {
-	err := daemon.Await(ctx, s.process, func() (bool, error) { return met(), nil })
-	if errors.Is(err, daemon.ErrEnded) {
-		return s.died()
-	}
-	return err
+	return s.Await(ctx, func() (bool, error) { return met(), nil })
 }
 
 // died says why the server ended, in its own words.
 func (s *privateServer) died() error {
-	first, _ := volume.ReadFile(s.beside(".log"))
-	_, words := (&Driver{}).StartFailure(string(first) + "\n" + s.log())
+	_, words := (&Driver{}).StartFailure(engine.Tail(s.Daemon.Log, privateLogBytes) + "\n" + s.log())
 	return &serverDied{words}
 }
 
@@ -255,18 +229,14 @@ type serverDied struct{ words string }
 func (e *serverDied) Error() string { return "the server ended: " + e.words }
 
 // log is the end of the server's error log.
-func (s *privateServer) log() string {
-	const most = 64 << 10
-	text, err := volume.ReadFile(s.path(privateErrors))
-	if err != nil {
-		return ""
-	}
-	return strings.ToValidUTF8(string(text[max(0, len(text)-most):]), "?")
-}
+func (s *privateServer) log() string { return engine.Tail(s.path(privateErrors), privateLogBytes) }
 
-// open makes the pool of the only account. The folder of the socket is dialled
+// privateLogBytes is how much of a log's end is looked at.
+const privateLogBytes = 64 << 10
+
+// connect makes the pool of the only account. The folder of the socket is dialled
 // through a descriptor, as its path may be longer than an address.
-func (s *privateServer) open() (err error) {
+func (s *privateServer) connect() (err error) {
 	config := door.ClientConfig()
 	config.User, config.Passwd = s.name, s.password.Reveal()
 	config.Net, config.Addr = "private", s.path(privateSocket)
@@ -288,15 +258,15 @@ func (s *privateServer) stop(ctx context.Context) error {
 			return fmt.Errorf("remove the private account: %w", err)
 		}
 	}
-	if err := s.process.Signal(syscall.SIGTERM); err != nil {
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop the private server: %w: %w", err, s.died())
 	}
 	wait, cancel := context.WithTimeout(ctx, privateStop)
 	defer cancel()
-	if err := s.process.Wait(wait); err != nil {
+	if err := s.Process.Wait(wait); err != nil {
 		return fmt.Errorf("stop the private server: %w", err)
 	}
-	if exit, known := s.process.Exit(); known && (exit.Code != 0 || exit.Signal != 0) {
+	if exit, known := s.Process.Exit(); known && (exit.Code != 0 || exit.Signal != 0) {
 		return fmt.Errorf("stop the private server: %v: %w", exit, s.died())
 	}
 	return nil
