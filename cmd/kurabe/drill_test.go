@@ -89,7 +89,7 @@ func TestDrillLook(t *testing.T) {
 	if l := e.drillLook(netip.Addr{}); l.Lacks() != "" || l.Epoch != 3 {
 		t.Errorf("%+v lacks %q", l, l.Lacks())
 	}
-	for name, r := range map[string]kurabe.RoleReport{"follows": {Following: true}, "hangs": {Writing: true, Stuck: true}, "runs": {}} {
+	for name, r := range map[string]kurabe.RoleReport{"follows": {Following: true}, "hangs": {Writing: true, Unresponsive: true}, "runs": {}} {
 		e.Group.Servers[1] = server("db-A~2", r)
 		if l := e.drillLook(netip.Addr{}); !strings.HasPrefix(l.Lacks(), "db-A~2") {
 			t.Errorf("a writer that %s: %q", name, l.Lacks())

@@ -328,7 +328,7 @@ func TestDiskEnds(t *testing.T) {
 				d.give(c.free - d.Free())
 				pass(2 * time.Second)
 			}
-			if r := b.lastOf("db-1"); r.DiskEnds != c.ends || r.OutOfRoom() != "" || !r.Running {
+			if r := b.lastOf("db-1"); r.DiskExhausted != c.ends || r.OutOfRoom() != "" || !r.Running {
 				b.Errorf("%d bytes are free: %+v", c.free, r)
 			}
 		}

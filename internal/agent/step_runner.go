@@ -115,7 +115,7 @@ func isAwaited(step string) bool {
 func (w *worker) awaits(a kurabe.Assignment, o engine.Observation) (step string, done bool) {
 	r := w.roleReport(a, o)
 	switch {
-	case r != nil && r.Stuck:
+	case r != nil && r.Unresponsive:
 		return awaitsAnswer, false
 	case engine.Done(a, o):
 		return "", true
