@@ -8,6 +8,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent/endpoint"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
 )
@@ -54,15 +55,15 @@ const defaultLook = 30 * time.Second
 // Agent obeys assignments on one host.
 type Agent struct {
 	Config
-	workers   *units[kurabe.InstanceID, kurabe.Assignment, *worker]
+	host      *unit.Host
+	workers   *unit.Table[kurabe.InstanceID, kurabe.Assignment, *worker]
 	snapshots *snapshotUnits
 	tasks     []*taskUnits
 	endpoints *endpoint.Table
 
 	mu       sync.Mutex                 // guards unneeded
 	unneeded map[kurabe.InstanceID]bool // logs that could not be removed
-	wait     sync.WaitGroup
-	loaded   chan struct{} // closed when every saved assignment has its worker
+	loaded   chan struct{}              // closed when every saved assignment has its worker
 }
 
 // New returns an Agent; Run starts it.
@@ -74,10 +75,10 @@ func New(c Config) *Agent {
 		c.Boottime = hostlink.Boottime
 	}
 	a := &Agent{
-		Config:   c,
+		Config: c, host: &unit.Host{ID: c.Host, Link: c.Link, Log: c.Log, Now: c.Now, Look: c.Look},
 		unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
 	}
-	a.workers = newUnits[kurabe.InstanceID, kurabe.Assignment](kurabe.KindServer, &a.wait, a.newWorker)
+	a.workers = unit.NewTable[kurabe.InstanceID, kurabe.Assignment](kurabe.KindServer, a.host, a.newWorker)
 	a.snapshots, a.tasks = newSnapshotUnits(a), a.newTasks()
 	c.Endpoint.Log, c.Endpoint.Now, c.Endpoint.Guarded = c.Log, c.Now, a.leaseHolds
 	a.endpoints = endpoint.New(c.Endpoint)
@@ -100,24 +101,24 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, s := range saved {
 		a.endpoints.Claim(s)
 	}
-	a.wait.Go(func() { a.endpoints.Run(ctx) })
+	a.host.Wait.Go(func() { a.endpoints.Run(ctx) })
 	for _, s := range saved {
-		a.workers.get(ctx, s.Instance).give(s)
+		a.workers.Get(ctx, s.Instance).Give(s)
 	}
 	startSnapshots(ctx)
 	close(a.loaded)
-	a.wait.Go(func() { a.watchMemory(ctx) })
-	a.wait.Go(func() { a.watchLogs(ctx) })
-	a.wait.Go(func() { a.watchOccupied(ctx) })
+	a.host.Wait.Go(func() { a.watchMemory(ctx) })
+	a.host.Wait.Go(func() { a.watchLogs(ctx) })
+	a.host.Wait.Go(func() { a.watchOccupied(ctx) })
 	for update := range a.Link.Assignments(ctx, a.Host) {
 		// Servers come first: a snapshot is taken of one as its assignment says.
-		a.workers.obey(ctx, update)
-		a.snapshots.obey(ctx, update)
+		a.workers.Obey(ctx, update)
+		a.snapshots.Obey(ctx, update)
 		for _, d := range a.tasks {
-			d.obey(ctx, update)
+			d.Obey(ctx, update)
 		}
 	}
-	a.wait.Wait()
+	a.host.Wait.Wait()
 	return ctx.Err()
 }
 
@@ -129,13 +130,13 @@ func (a *Agent) WaitLooked(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for _, w := range a.workers.list() {
-		if err := w.awaitLook(ctx); err != nil {
+	for _, w := range a.workers.List() {
+		if err := w.AwaitLook(ctx); err != nil {
 			return err
 		}
 	}
-	for _, u := range a.snapshots.list() {
-		if err := u.awaitLook(ctx); err != nil {
+	for _, u := range a.snapshots.List() {
+		if err := u.AwaitLook(ctx); err != nil {
 			return err
 		}
 	}

@@ -4,20 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
-)
-
-// Pauses after a failed step: the second try comes at once, then they double
-// from the first to the most.
-const (
-	pauseFirst = 500 * time.Millisecond
-	pauseMost  = 30 * time.Second
 )
 
 // forGood is longer than a service runs.
@@ -45,27 +38,17 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	if errors.Is(err, engine.ErrHeld) {
 		kind = kurabe.FailureHeld
 	}
-	attempts := w.fails(kind, step, message)
-	w.log.Log(ctx, triedAgain(step, attempts), "step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
+	attempts := w.Fails(kind, step, message)
+	w.Log.Log(ctx, triedAgain(step, attempts), "step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
 	w.tellOr(ctx, a, o, step, false)
-	pause := backoff(attempts - 1)
-	if w.failure.Final() {
+	pause := unit.Backoff(attempts - 1)
+	if w.Failure.Final() {
 		// Each try would read all of a backup to find the same. What makes it worth
 		// another is a person's doing: a new assignment, or a restart of the service.
-		w.log.Error("step failed and is given up", logkey.Step, step, logkey.Generation, a.Generation, logkey.Error, err)
+		w.Log.Error("step failed and is given up", logkey.Step, step, logkey.Generation, a.Generation, logkey.Error, err)
 		pause = forGood
 	}
-	return w.restFor(pause)
-}
-
-// failedAgain counts the attempts of a step. One that was held by clients was not in the way
-// of itself, and begins anew.
-func failedAgain(before *kurabe.Failure, now kurabe.Failure) *kurabe.Failure {
-	now.Attempts, now.Since = 1, now.At
-	if before != nil && before.Step == now.Step && (before.Kind == kurabe.FailureHeld) == (now.Kind == kurabe.FailureHeld) {
-		now.Attempts, now.Since = before.Attempts+1, before.Since
-	}
-	return &now
+	return w.RestFor(pause)
 }
 
 // cloneTries is how often a copy may be refused before that is odd: its source is told to let
@@ -78,17 +61,6 @@ func triedAgain(step string, attempts int) slog.Level {
 		return slog.LevelInfo
 	}
 	return slog.LevelWarn
-}
-
-// backoff is the pause before try n+1, with jitter so that many instances do
-// not act as one.
-func backoff(n int) time.Duration {
-	if n <= 0 {
-		return pauseFirst / 5
-	}
-	pause := pauseFirst << min(n-1, 10)
-	pause = min(pause, pauseMost)
-	return pause/2 + rand.N(pause/2)
 }
 
 // crashPause says how long to hold back a restart: not at all after the first
@@ -104,12 +76,12 @@ func (w *worker) crashPause(a kurabe.Assignment, steps []engine.Step) time.Durat
 	if now.Sub(w.crashed) > crashCalm {
 		w.crashes = 0
 	}
-	most := pauseMost
+	most := unit.PauseMost
 	if a.Role != nil {
 		most = pauseMostGroup
 	}
 	if w.crashes > 0 {
-		until := w.crashed.Add(min(pauseFirst<<min(w.crashes, 10), most))
+		until := w.crashed.Add(min(unit.PauseFirst<<min(w.crashes, 10), most))
 		switch {
 		case a.Role != nil && !starts(steps):
 			// It waits for an order: that it died is noted and told at once, and what is
@@ -127,15 +99,4 @@ func (w *worker) crashPause(a kurabe.Assignment, steps []engine.Step) time.Durat
 // starts says whether the server is to be started.
 func starts(steps []engine.Step) bool {
 	return slices.ContainsFunc(steps, func(s engine.Step) bool { return s.Name == engine.StepStart })
-}
-
-// wait waits for d, and says whether ctx lasts.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return ctx.Err() == nil
 }

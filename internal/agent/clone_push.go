@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
@@ -48,9 +49,9 @@ func (g *roleWatch) feed(ctx context.Context, a kurabe.Assignment, asks []engine
 		if !g.worker.feeds.begin(ask.ID) {
 			continue
 		}
-		g.worker.agent.wait.Go(func() {
+		g.worker.agent.host.Wait.Go(func() {
 			defer g.worker.feeds.end(ask.ID)
-			log, began := g.worker.log.With(logkey.To, ask.ID), g.worker.agent.Now()
+			log, began := g.worker.Log.With(logkey.To, ask.ID), g.worker.agent.Now()
 			err := g.engine.Feed(ctx, a, ask)
 			switch {
 			case err == nil:
@@ -58,7 +59,7 @@ func (g *roleWatch) feed(ctx context.Context, a kurabe.Assignment, asks []engine
 			case ctx.Err() == nil:
 				log.Warn("no copy brought to a follower on another host", logkey.Error, err)
 			}
-			wait(ctx, feedAgain)
+			unit.Wait(ctx, feedAgain)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 )
 
@@ -20,9 +21,9 @@ const (
 // may be slow, and that is no reason to take the server for one that hangs.
 func (g *roleWatch) countWaits(ctx context.Context) {
 	var counter engine.WaitCounter
-	var once logOnce
+	var once unit.LogOnce
 	for {
-		a, _ := g.worker.assignment()
+		a, _ := g.worker.Assignment()
 		news, err := false, error(nil)
 		if counter == nil {
 			if counter, err = g.engine.CountWaits(a); err == nil && counter == nil {
@@ -36,13 +37,13 @@ func (g *roleWatch) countWaits(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			once.tell(g.worker.log, "waits not counted", err)
+			once.Warn(g.worker.Log, "waits not counted", err)
 		}
 		pause := waitsEvery
 		if news {
 			pause = waitsPause
 		}
-		wait(ctx, pause)
+		unit.Wait(ctx, pause)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/agent/watch"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
@@ -108,19 +109,19 @@ func (w *worker) follow(ctx context.Context, e engine.Engine) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower{cancel: cancel, done: make(chan struct{})}
 	w.follower = f
-	w.agent.wait.Add(1)
+	w.agent.host.Wait.Add(1)
 	go func() {
-		defer w.agent.wait.Done()
+		defer w.agent.host.Wait.Done()
 		defer close(f.done)
 		open := w.openLog(e)
-		err := w.agent.Logs.Follow(ctx, w.id.Owner(), w.id, func(ctx context.Context) (engine.Log, error) {
+		err := w.agent.Logs.Follow(ctx, w.ID.Owner(), w.ID, func(ctx context.Context) (engine.Log, error) {
 			if w.hangs() {
 				return nil, watch.ErrUnanswered
 			}
 			return open(ctx)
 		})
 		if err != nil && ctx.Err() == nil {
-			w.log.Error("log not followed any more", logkey.Error, err)
+			w.Log.Error("log not followed any more", logkey.Error, err)
 		}
 	}()
 }
@@ -128,13 +129,13 @@ func (w *worker) follow(ctx context.Context, e engine.Engine) {
 // openLog looks at the log as the newest assignment says.
 func (w *worker) openLog(e engine.Engine) OpenLog {
 	return func(ctx context.Context) (engine.Log, error) {
-		a, _ := w.assignment()
+		a, _ := w.Assignment()
 		log, err := e.OpenLog(ctx, a)
 		if err != nil {
 			return nil, err
 		}
 		return leasedLog{log, func() bool {
-			a, _ := w.assignment()
+			a, _ := w.Assignment()
 			l := w.guards.Load()
 			return !a.Writes() || l != nil && l.over()
 		}}, nil
@@ -175,9 +176,9 @@ func (w *worker) letGo() {
 	}
 	f.ending = true
 	f.cancel()
-	w.agent.wait.Go(func() {
+	w.agent.host.Wait.Go(func() {
 		<-f.done
-		w.wake()
+		w.Wake()
 	})
 }
 
@@ -185,7 +186,7 @@ func (w *worker) letGo() {
 // it is the writer again does not go on from there, whatever its files look like. Where that
 // one is on this host, it is followed in the same log, which sees the end itself.
 func (w *worker) endLog(a kurabe.Assignment) {
-	owner := w.id.Owner()
+	owner := w.ID.Owner()
 	if w.follower != nil || sourceHost(a) == "" || sourceHost(a) == a.Host {
 		return
 	}
@@ -194,7 +195,7 @@ func (w *worker) endLog(a kurabe.Assignment) {
 		return
 	}
 	if err := w.agent.Logs.End(owner, kurabe.WrittenElsewhere); err != nil {
-		w.log.Warn("log not ended", logkey.Error, err)
+		w.Log.Warn("log not ended", logkey.Error, err)
 	}
 }
 
@@ -223,7 +224,7 @@ func (w *worker) ended() {
 // group the writer's log is the one to keep.
 func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assignment) {
 	w.unfollow()
-	owner := w.id.Owner()
+	owner := w.ID.Owner()
 	if len(w.agent.automated(owner)) == 0 {
 		w.agent.removeLog(ctx, owner)
 		return
@@ -234,8 +235,8 @@ func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assign
 	w.logFinished = true
 	ctx, cancel := context.WithTimeout(ctx, finishLimit)
 	defer cancel()
-	if err := w.agent.Logs.Finish(ctx, owner, w.id, w.openLog(e)); err != nil {
-		w.log.Warn("end of the log not kept", logkey.Error, err)
+	if err := w.agent.Logs.Finish(ctx, owner, w.ID, w.openLog(e)); err != nil {
+		w.Log.Warn("end of the log not kept", logkey.Error, err)
 	}
 }
 
@@ -249,14 +250,14 @@ func (w *worker) dropLog(ctx context.Context, e engine.Engine, a kurabe.Assignme
 		limited, cancel := context.WithTimeout(ctx, holdLimit)
 		defer cancel()
 		if err := e.DropLog(limited, a); err != nil {
-			w.log.Warn("log still held back", logkey.Error, err)
+			w.Log.Warn("log still held back", logkey.Error, err)
 			return
 		}
 		w.logDropped = o.Process
 	}
-	owner := w.id.Owner()
+	owner := w.ID.Owner()
 	if err := w.agent.Logs.End(owner, "automated backups were switched off"); err != nil {
-		w.log.Warn("log not ended", logkey.Error, err)
+		w.Log.Warn("log not ended", logkey.Error, err)
 	}
 	w.agent.removeLog(ctx, owner)
 }
@@ -265,8 +266,8 @@ func (w *worker) dropLog(ctx context.Context, e engine.Engine, a kurabe.Assignme
 // taken; zero for one that is in the making.
 func (a *Agent) automated(id kurabe.InstanceID) []time.Time {
 	var list []time.Time
-	for _, u := range a.snapshots.list() {
-		have, known := u.assignment()
+	for _, u := range a.snapshots.List() {
+		have, known := u.Assignment()
 		if !known || have.Kind != kurabe.SnapshotAutomated || have.Source.Instance != id || have.Goal == kurabe.SnapshotAbsent {
 			continue
 		}
@@ -318,7 +319,7 @@ func (u *snapshotUnit) adoptLog(ctx context.Context, a kurabe.SnapshotAssignment
 	limited, cancel := context.WithTimeout(ctx, finishLimit)
 	defer cancel()
 	if err := u.agent.Logs.Adopt(limited, a.Source.Instance, facts.TakenAt, facts.Position); err != nil && ctx.Err() == nil {
-		u.log.Warn("log not adopted", logkey.Error, err)
+		u.Log.Warn("log not adopted", logkey.Error, err)
 	}
 }
 
@@ -378,14 +379,14 @@ func (a *Agent) watchLogs(ctx context.Context) {
 	if a.Logs == nil {
 		return
 	}
-	a.wait.Go(func() { a.keepTrimmed(ctx) })
+	a.host.Wait.Go(func() { a.keepTrimmed(ctx) })
 	teller := logTeller{shape: map[kurabe.InstanceID]logShape{}}
 	var told []kurabe.InstanceLog
-	var trouble logOnce
+	var trouble unit.LogOnce
 	for {
 		now := a.Now()
 		next := now.Truncate(logReport).Add(logReport + logReportAfter)
-		if !wait(ctx, next.Sub(now)) {
+		if !unit.Wait(ctx, next.Sub(now)) {
 			return
 		}
 		all := a.Logs.All()
@@ -393,9 +394,9 @@ func (a *Agent) watchLogs(ctx context.Context) {
 		if !reflect.DeepEqual(all, told) {
 			err := a.Link.PutLogs(ctx, kurabe.LogReport{Host: a.Host, At: a.Now().UTC(), Logs: all})
 			if err == nil {
-				told, trouble = all, logOnce{}
+				told, trouble = all, unit.LogOnce{}
 			} else if ctx.Err() == nil {
-				trouble.tell(a.Log, "report of logs not delivered", err)
+				trouble.Warn(a.Log, "report of logs not delivered", err)
 			}
 		}
 	}
@@ -404,7 +405,7 @@ func (a *Agent) watchLogs(ctx context.Context) {
 // keepTrimmed removes every minute what nobody needs. It waits for the repository, and
 // a report of how far the logs reach must not.
 func (a *Agent) keepTrimmed(ctx context.Context) {
-	for more := true; more; more = wait(ctx, trimEvery) {
+	for more := true; more; more = unit.Wait(ctx, trimEvery) {
 		a.trimLogs(ctx, a.Logs.All())
 		a.removeUnneeded(ctx)
 	}
@@ -413,9 +414,9 @@ func (a *Agent) keepTrimmed(ctx context.Context) {
 // LogChanged has the workers of an instance look again: a run of its log began or
 // ended.
 func (a *Agent) LogChanged(id kurabe.InstanceID) {
-	for _, w := range a.workers.list() {
-		if w.id.Owner() == id {
-			w.wake()
+	for _, w := range a.workers.List() {
+		if w.ID.Owner() == id {
+			w.Wake()
 		}
 	}
 }

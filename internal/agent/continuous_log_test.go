@@ -68,7 +68,7 @@ func TestReportsOfLogsWaitForNoRepository(t *testing.T) {
 		a := New(Config{Host: "host-1", Link: link, Logs: logs, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 		a.unneeded["db-1"] = true
 		ctx, cancel := context.WithCancel(t.Context())
-		a.wait.Go(func() { a.watchLogs(ctx) })
+		a.host.Wait.Go(func() { a.watchLogs(ctx) })
 		const reports = 10
 		time.Sleep((reports + 1) * logReport)
 		if logs.stuck.Load() != 1 {
@@ -78,6 +78,6 @@ func TestReportsOfLogsWaitForNoRepository(t *testing.T) {
 			t.Errorf("only %d reports in the time of %d", n, reports)
 		}
 		cancel()
-		a.wait.Wait()
+		a.host.Wait.Wait()
 	})
 }

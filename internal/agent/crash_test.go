@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
 )
@@ -34,7 +35,7 @@ func TestCrashedServerIsRestarted(t *testing.T) {
 			}
 			want := time.Duration(0)
 			if n > 0 {
-				want = min(pauseFirst<<n, pauseMost)
+				want = min(unit.PauseFirst<<n, unit.PauseMost)
 			}
 			if took := time.Since(began); took != want {
 				b.Errorf("crash %d: restarted after %v, want %v", n+1, took, want)
@@ -51,7 +52,7 @@ func TestCrashedServerIsRestarted(t *testing.T) {
 		synctest.Wait()
 		b.wantServing(1)
 		b.engine.Crash("db-1")
-		time.Sleep(2 * pauseFirst) // virtual
+		time.Sleep(2 * unit.PauseFirst) // virtual
 		synctest.Wait()
 		b.wantServing(1)
 	})

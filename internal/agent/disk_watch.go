@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
@@ -54,7 +55,7 @@ func (a *Agent) watchDisk(ctx context.Context) {
 		return
 	}
 	d := &diskWatch{agent: a, free: -1}
-	for d.look(); wait(ctx, diskLook); d.look() {
+	for d.look(); unit.Wait(ctx, diskLook); d.look() {
 	}
 }
 
@@ -66,8 +67,8 @@ type watched struct {
 
 func (a *Agent) watched() []watched {
 	var list []watched
-	for _, w := range a.workers.list() {
-		if assignment, known := w.assignment(); known && assignment.Limits.StorageBytes > 0 {
+	for _, w := range a.workers.List() {
+		if assignment, known := w.Assignment(); known && assignment.Limits.StorageBytes > 0 {
 			list = append(list, watched{w, assignment})
 		}
 	}
@@ -160,7 +161,7 @@ func (d *diskWatch) tellEnd(list []watched) {
 		w.usage.ends = d.ends
 		w.usage.mu.Unlock()
 		if news {
-			w.wake()
+			w.Wake()
 		}
 	}
 }
@@ -199,7 +200,7 @@ func (d *diskWatch) walk(list []watched) {
 		if began.Before(d.restTil) {
 			return
 		}
-		used, err := d.agent.Usage(w.id)
+		used, err := d.agent.Usage(w.ID)
 		now := d.agent.Now()
 		d.restTil = now.Add(walkShare * now.Sub(began))
 		if err != nil {
@@ -207,7 +208,7 @@ func (d *diskWatch) walk(list []watched) {
 		}
 		before := w.usage.measured(used, now, d.free)
 		if crosses(before, used, w.a.Limits.StorageBytes) || max(used-before, before-used) >= usageNews {
-			w.wake()
+			w.Wake()
 		}
 	}
 }
@@ -224,7 +225,7 @@ func (d *diskWatch) keepRoom(list []watched) {
 	picked := map[kurabe.InstanceID]bool{}
 	for _, w := range list {
 		w.usage.mu.Lock()
-		picked[w.id.Owner()] = picked[w.id.Owner()] || w.usage.room != ""
+		picked[w.ID.Owner()] = picked[w.ID.Owner()] || w.usage.room != ""
 		w.usage.mu.Unlock()
 	}
 	var grow []watched
@@ -232,7 +233,7 @@ func (d *diskWatch) keepRoom(list []watched) {
 		switch running := w.a.Goal == kurabe.GoalRunning; {
 		case !d.full || !running:
 			d.setRoom(w, d.full)
-		case picked[w.id.Owner()]:
+		case picked[w.ID.Owner()]:
 			leaving = true
 			d.setRoom(w, true)
 		case w.grows(d.agent.Now()):
@@ -243,7 +244,7 @@ func (d *diskWatch) keepRoom(list []watched) {
 	}
 	slices.SortFunc(grow, func(a, b watched) int { return cmp.Compare(b.weight(), a.weight()) })
 	for _, w := range grow {
-		d.setRoom(w, urgent || !leaving && w.id.Owner() == grow[0].id.Owner())
+		d.setRoom(w, urgent || !leaving && w.ID.Owner() == grow[0].ID.Owner())
 	}
 }
 
@@ -261,7 +262,7 @@ func (d *diskWatch) setRoom(w watched, full bool) {
 	}
 	w.usage.mu.Unlock()
 	if news {
-		w.wake()
+		w.Wake()
 	}
 }
 

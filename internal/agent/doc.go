@@ -9,7 +9,7 @@
 // has one worker, so its steps never overlap; nothing is removed because a
 // record is missing, only because an assignment says absent.
 //
-// What is common to all kinds is in unit.go; a kind has its look and its steps (kind). Tasks
+// What is common to all kinds is in unit; a kind has its look and its steps (kind). Tasks
 // leave nothing but a result (task.go).
 //
 // A snapshot is obeyed in the same way by a unit of its own (snapshot*.go): two of

@@ -10,20 +10,21 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 )
 
 func TestBackoff(t *testing.T) {
-	if got := backoff(0); got != pauseFirst/5 {
+	if got := unit.Backoff(0); got != unit.PauseFirst/5 {
 		t.Errorf("the second try comes after %v", got)
 	}
 	seen := map[time.Duration]bool{}
 	for n := 1; n < 2000; n++ {
-		most := pauseMost
+		most := unit.PauseMost
 		if n < 7 { // 0.5 s doubled six times is more than 30 s
-			most = pauseFirst << (n - 1)
+			most = unit.PauseFirst << (n - 1)
 		}
-		got := backoff(n)
+		got := unit.Backoff(n)
 		if got < most/2 || got >= most {
 			t.Fatalf("before try %d: %v; want from %v to %v", n+1, got, most/2, most)
 		}
@@ -76,10 +77,10 @@ func TestFailedStepBacksOff(t *testing.T) {
 		}
 		for n := 1; n < len(tries); n++ {
 			pause := tries[n].at.Sub(tries[n-1].at)
-			most := min(pauseFirst<<min(max(n-2, 0), 10), pauseMost)
+			most := min(unit.PauseFirst<<min(max(n-2, 0), 10), unit.PauseMost)
 			least := most / 2
 			if n == 1 {
-				least, most = pauseFirst/5, pauseFirst/5
+				least, most = unit.PauseFirst/5, unit.PauseFirst/5
 			}
 			if pause < least || pause > most {
 				b.Errorf("pause before try %d: %v; want from %v to %v", n+1, pause, least, most)
@@ -111,7 +112,7 @@ func TestNewAssignmentEndsThePause(t *testing.T) {
 				b.Errorf("report %d of generation %d: %+v", n+1, r.Generation, r.Failure)
 			}
 		}
-		time.Sleep(pauseFirst) // virtual
+		time.Sleep(unit.PauseFirst) // virtual
 		synctest.Wait()
 		if f := b.last().Failure; len(tried()) < before+2 || f == nil || f.Attempts < 2 {
 			b.Errorf("the second try of the new one did not come soon: %v, %+v", tried()[before:], f)
@@ -199,14 +200,14 @@ func TestFailureOfALookIsOver(t *testing.T) {
 		b.failAt(engine.StepStart, errTest)
 		b.start()
 		b.send(wanted(1))
-		time.Sleep(pauseFirst) // virtual
+		time.Sleep(unit.PauseFirst) // virtual
 		synctest.Wait()
 		if f := b.last().Failure; f == nil || f.Attempts < 2 {
 			b.Fatalf("failure %+v", f)
 		}
 		b.onLook(func(context.Context, kurabe.InstanceID) error { return errTest })
 		for b.last().Failure.Step != "observe" {
-			time.Sleep(pauseFirst / 10) // virtual
+			time.Sleep(unit.PauseFirst / 10) // virtual
 			synctest.Wait()
 		}
 		if f := b.last().Failure; f.Attempts != 1 {
@@ -214,13 +215,13 @@ func TestFailureOfALookIsOver(t *testing.T) {
 		}
 		b.onLook(nil)
 		b.before(nil)
-		time.Sleep(pauseFirst) // virtual
+		time.Sleep(unit.PauseFirst) // virtual
 		synctest.Wait()
 		b.wantServing(1)
 		b.onLook(func(context.Context, kurabe.InstanceID) error { return errTest })
 		b.send(wanted(1))
 		b.onLook(nil)
-		time.Sleep(pauseFirst) // virtual
+		time.Sleep(unit.PauseFirst) // virtual
 		synctest.Wait()
 		b.wantServing(1)
 	})

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/cgroup"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
@@ -135,7 +136,7 @@ func (h *Host) Prepare(ctx context.Context) {
 // ends.
 func (h *Host) Run(ctx context.Context) error {
 	next, try := time.Now().Add(reportEvery), 2
-	again := time.Now().Add(backoff(try))
+	again := time.Now().Add(unit.Backoff(try))
 	for {
 		pause := min(time.Until(next), spaceEvery)
 		if h.unprepared() {
@@ -153,7 +154,7 @@ func (h *Host) Run(ctx context.Context) error {
 		if !time.Now().Before(again) {
 			h.prepareRest(ctx)
 			try++
-			again = time.Now().Add(backoff(try))
+			again = time.Now().Add(unit.Backoff(try))
 		}
 		total, free := space(h.DataDir)
 		if owes || !time.Now().Before(next) || spaceMoved(h.Report().FreeBytes, free) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/cgroup"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
@@ -160,7 +161,7 @@ func TestHostPreparesWhatItCan(t *testing.T) {
 		synctest.Wait()
 		check(false, errTest.Error())
 		driver.mend("16.4")
-		time.Sleep(pauseMost) // virtual
+		time.Sleep(unit.PauseMost) // virtual
 		synctest.Wait()
 		check(true, "")
 		if driver.tries["15.18"] != 1 || driver.tries["9.6"] != 0 || driver.tries["16.4"] < 600/30 || driver.tries["16.4"] > 60 {

@@ -86,7 +86,7 @@ func (w *worker) keepLease(ctx context.Context, a kurabe.Assignment) {
 	if w.lease != nil || epoch == 0 {
 		return
 	}
-	w.agent.Leases.Want(w.id, epoch)
+	w.agent.Leases.Want(w.ID, epoch)
 	ctx, cancel := context.WithCancel(ctx)
 	l := &lease{worker: w, epoch: epoch, cancel: cancel, done: make(chan struct{})}
 	if first {
@@ -94,14 +94,14 @@ func (w *worker) keepLease(ctx context.Context, a kurabe.Assignment) {
 	}
 	w.lease = l
 	w.guards.Store(l)
-	w.agent.wait.Go(func() { l.run(ctx, a) })
+	w.agent.host.Wait.Go(func() { l.run(ctx, a) })
 }
 
 // disarm ends the guard of a server that needs none any more, and says whether there is none.
 // One of an earlier life of this process is found, too: its end would be that of the server.
 func (w *worker) disarm(ctx context.Context, a kurabe.Assignment) bool {
 	if w.agent.Leases != nil {
-		w.agent.Leases.Drop(w.id)
+		w.agent.Leases.Drop(w.ID)
 	}
 	limited, cancel := context.WithTimeout(ctx, guardTime)
 	defer cancel()
@@ -110,7 +110,7 @@ func (w *worker) disarm(ctx context.Context, a kurabe.Assignment) bool {
 		err = guard.Disarm(limited)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.log.Warn("guard not ended, tried again", logkey.Error, err)
+		w.Log.Warn("guard not ended, tried again", logkey.Error, err)
 	}
 	return err == nil
 }
@@ -137,7 +137,7 @@ func (l *lease) holds() bool {
 
 // leaseHolds says whether the lease of a writer holds at this moment, whatever was told of it.
 func (a *Agent) leaseHolds(id kurabe.InstanceID) bool {
-	w, there := a.workers.find(id)
+	w, there := a.workers.Find(id)
 	if !there || a.Leases == nil {
 		return there
 	}
@@ -173,18 +173,18 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 		if fresh = fresh || none && guard != nil; fresh && l.holds() {
 			// The one before may have ended the lease that was, also that of the epoch before, and
 			// taken the endpoint's address away.
-			again := l.worker.agent.endpoints.Addresses.Again(l.worker.id)
+			again := l.worker.agent.endpoints.Addresses.Again(l.worker.ID)
 			fresh, err = again != nil, errors.Join(err, again)
 		}
 		if text := textOf(err); text != trouble && ctx.Err() == nil {
 			if trouble = text; err != nil {
-				l.worker.log.Error("lease of the writer not guarded, tried again", logkey.Error, err)
+				l.worker.Log.Error("lease of the writer not guarded, tried again", logkey.Error, err)
 			}
 		}
 		now := l.state()
 		if now != endpoint.LeaseUnknown && ctx.Err() == nil {
 			// Each time: an order that came meanwhile has the endpoint begin with what it knows.
-			l.worker.agent.endpoints.Lease(l.worker.id, l.epoch, now == endpoint.LeaseHolds)
+			l.worker.agent.endpoints.Lease(l.worker.ID, l.epoch, now == endpoint.LeaseHolds)
 		}
 		if now != told && ctx.Err() == nil {
 			told = now
@@ -214,7 +214,7 @@ func (l *lease) state() endpoint.LeaseState {
 // tell has log and worker know of another state.
 func (l *lease) tell(now endpoint.LeaseState) {
 	if now == endpoint.LeaseOver {
-		l.worker.log.Warn("lease of the writer is over: neither the service nor its standby was heard in time")
+		l.worker.Log.Warn("lease of the writer is over: neither the service nor its standby was heard in time")
 	}
 	l.worker.stir()
 }
@@ -223,7 +223,7 @@ func (l *lease) tell(now endpoint.LeaseState) {
 // have said.
 func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) error {
 	w := l.worker
-	now, until := w.agent.Boottime(), w.agent.Leases.Until(w.id)
+	now, until := w.agent.Boottime(), w.agent.Leases.Until(w.ID)
 	w.prove(until-now < int64(proveBelow))
 	if at := w.vouchedAt(); at > 0 {
 		until = max(until, at+int64(kurabe.VouchTime))
@@ -288,9 +288,9 @@ func (a *Agent) AwaitLeases(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		behind := false
-		for _, w := range a.workers.list() {
+		for _, w := range a.workers.List() {
 			l := w.guards.Load()
-			behind = behind || l != nil && l.holds() && l.enforced() < a.Leases.Until(w.id)
+			behind = behind || l != nil && l.holds() && l.enforced() < a.Leases.Until(w.ID)
 		}
 		if !behind {
 			return

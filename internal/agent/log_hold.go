@@ -59,12 +59,12 @@ func (w *worker) subscribeHold(ctx context.Context, e engine.Engine, o engine.Ob
 	watch.Subscribe(ctx, w.process(o, w.hangs), watch.Purpose[engine.LogHolder]{
 		Every: holdEvery, Limit: func() time.Duration { return holdLimit },
 		Due: func(ctx context.Context) bool {
-			a, _ := w.assignment()
+			a, _ := w.Assignment()
 			// One round late: the newest may be what the writer alone has, and the run then goes
 			// on from an older place.
 			at = before
 			if from := sourceHost(a); from == "" || from == a.Host {
-				log, _ := w.agent.Logs.Log(w.id.Owner())
+				log, _ := w.agent.Logs.Log(w.ID.Owner())
 				before = log.Last().Position
 			} else if began := w.agent.Now(); !began.Before(next) {
 				before = w.keptElsewhere(ctx, before)
@@ -74,11 +74,11 @@ func (w *worker) subscribeHold(ctx context.Context, e engine.Engine, o engine.Ob
 			return at.File != ""
 		},
 		Open: func(ctx context.Context) (engine.LogHolder, error) {
-			a, _ := w.assignment()
+			a, _ := w.Assignment()
 			return e.OpenLogHolder(ctx, a)
 		},
 		Ask:    func(ctx context.Context, s engine.LogHolder) error { return s.Hold(ctx, at) },
-		Failed: func(err error) { w.log.Debug("standby holds no log", logkey.Error, err) },
+		Failed: func(err error) { w.Log.Debug("standby holds no log", logkey.Error, err) },
 	})
 }
 
@@ -87,7 +87,7 @@ func (w *worker) subscribeHold(ctx context.Context, e engine.Engine, o engine.Ob
 func (w *worker) keptElsewhere(ctx context.Context, before kurabe.LogPosition) kurabe.LogPosition {
 	limited, cancel := context.WithTimeout(ctx, elsewhereLimit)
 	defer cancel()
-	at, there, err := w.agent.Logs.Elsewhere(limited, w.id.Owner())
+	at, there, err := w.agent.Logs.Elsewhere(limited, w.ID.Owner())
 	if err != nil || !there {
 		return before
 	}

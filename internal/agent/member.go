@@ -10,8 +10,8 @@ import (
 // by number.
 func (a *Agent) members(owner kurabe.InstanceID) []kurabe.Assignment {
 	var list []kurabe.Assignment
-	for _, w := range a.workers.list() {
-		if have, known := w.assignment(); known && w.id.Owner() == owner {
+	for _, w := range a.workers.List() {
+		if have, known := w.Assignment(); known && w.ID.Owner() == owner {
 			list = append(list, have)
 		}
 	}

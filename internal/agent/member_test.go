@@ -164,7 +164,7 @@ func TestSnapshotIsOfTheWriter(t *testing.T) {
 		}
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.pass(50 * time.Second)
-		unit := b.agent.snapshots.list()[0]
+		unit := b.agent.snapshots.List()[0]
 		if id := unit.takes().writer; id != second {
 			t.Fatalf("it is taken of %q", id)
 		}

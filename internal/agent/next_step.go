@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 )
 
-// pass does one step, unless nothing is left to do or one failed a moment ago.
-func (w *worker) pass(ctx context.Context, a kurabe.Assignment) time.Duration {
+// Pass does one step, unless nothing is left to do or one failed a moment ago.
+func (w *worker) Pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 	w.keepLease(ctx, a)
-	if rest := w.rest(); rest > 0 {
+	if rest := w.Rest(); rest > 0 {
 		w.lookOn(ctx, a)
 		w.lookVacant(ctx, a)
-		return w.retryReport(rest)
+		return w.RetryReport(rest)
 	}
 	e, ok := w.agent.Engines[a.Engine]
 	if !ok {
@@ -34,7 +35,7 @@ func (w *worker) pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 		return w.failed(ctx, a, o, "hold-address", err)
 	}
 	w.see(ctx, a, &o)
-	w.agent.endpoints.Takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
+	w.agent.endpoints.Takes(w.ID, a.Generation, w.takesClients(a, o), o.PID)
 	w.keepLog(ctx, a, o)
 	steps := w.fit(a, o, e.Steps(a, o))
 	w.keepVacant(a, o, takesAddress(steps))
@@ -43,19 +44,19 @@ func (w *worker) pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 	}
 	if pause := w.crashPause(a, steps); pause > 0 {
 		w.report(ctx, a, o, string(steps[0].Name), false)
-		return w.retryReport(pause)
+		return w.RetryReport(pause)
 	}
 	w.report(ctx, a, o, string(steps[0].Name), false)
 	if err := w.step(ctx, a, steps[0]); err != nil {
-		if ctx.Err() != nil || errors.Is(err, errCut) {
+		if ctx.Err() != nil || errors.Is(err, unit.ErrCut) {
 			return 0
 		}
 		return w.failed(ctx, a, o, string(steps[0].Name), err)
 	}
 	// A server that starts and then does not come up fails at a later step each
 	// time: the streak ends only when that step itself succeeds.
-	if w.failure != nil && w.failure.Step == string(steps[0].Name) {
-		w.failure = nil
+	if w.Failure != nil && w.Failure.Step == string(steps[0].Name) {
+		w.Failure = nil
 	}
 	return 0
 }
@@ -98,7 +99,7 @@ const longStep = 10 * time.Second
 func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) error {
 	began := w.agent.Now()
 	long := time.AfterFunc(longStep, func() {
-		w.log.Warn("step not done yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
+		w.Log.Warn("step not done yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
 	})
 	defer long.Stop()
 	err := w.during(ctx, a, string(s.Name), func(ctx context.Context) error {
@@ -108,7 +109,7 @@ func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) e
 		return err
 	})
 	if err == nil {
-		w.log.Info("step done", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
+		w.Log.Info("step done", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
 		if w.role != nil {
 			w.role.poke() // it may be another server by now
 		}
@@ -118,7 +119,7 @@ func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) e
 
 // satisfied: no step is left, so the assignment is true, or waits for others.
 func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Observation) time.Duration {
-	w.failure = nil
+	w.Failure = nil
 	if a.Goal == kurabe.GoalAbsent {
 		if err := w.agent.endpoints.Addresses.Need(a, false); err != nil {
 			return w.failed(ctx, a, o, "give-address-up", err)
@@ -127,7 +128,7 @@ func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Ob
 		if err := w.agent.forget(a.Instance); err != nil {
 			return w.failed(ctx, a, o, "forget-assignment", err)
 		}
-		return w.retryReport(w.agent.Look)
+		return w.RetryReport(w.agent.Look)
 	}
 	step, done := w.awaits(a, o)
 	if a.Role != nil {
@@ -138,7 +139,7 @@ func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	w.tidy(ctx, a)
 	w.measure(a)
 	w.tellOr(ctx, a, o, step, done)
-	return w.retryReport(w.agent.Look)
+	return w.RetryReport(w.agent.Look)
 }
 
 func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
@@ -146,7 +147,7 @@ func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
 		return
 	}
 	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return w.agent.Engines[a.Engine].Tidy(ctx, a) })
-	if err != nil && ctx.Err() == nil && !errors.Is(err, errCut) {
-		w.log.Warn("logs not tidied", logkey.Error, err)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, unit.ErrCut) {
+		w.Log.Warn("logs not tidied", logkey.Error, err)
 	}
 }

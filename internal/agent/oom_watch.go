@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 )
 
 // memoryLook is how often the counters of killed processes are read. When the
@@ -15,20 +16,20 @@ const memoryLook = 4 * time.Second
 // watchMemory wakes the worker of an instance in which the kernel killed a
 // process. Beside it the disk is watched, at a pace of its own.
 func (a *Agent) watchMemory(ctx context.Context) {
-	a.wait.Go(func() { a.watchDisk(ctx) })
+	a.host.Wait.Go(func() { a.watchDisk(ctx) })
 	seen := map[kurabe.InstanceID]int64{}
-	for wait(ctx, memoryLook) {
-		for _, w := range a.workers.list() {
-			assignment, _ := w.assignment()
+	for unit.Wait(ctx, memoryLook) {
+		for _, w := range a.workers.List() {
+			assignment, _ := w.Assignment()
 			e, ok := a.Engines[assignment.Engine]
 			if !ok {
 				continue
 			}
-			if kills, ok := e.OOMKills(w.id); ok {
-				if kills > seen[w.id] {
-					w.wake()
+			if kills, ok := e.OOMKills(w.ID); ok {
+				if kills > seen[w.ID] {
+					w.Wake()
 				}
-				seen[w.id] = kills
+				seen[w.ID] = kills
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
 )
@@ -46,7 +47,7 @@ func TestAbsentIsRemoved(t *testing.T) {
 // wantForgotten checks that nothing of the instance is left with the agent.
 func (b *bed) wantForgotten() {
 	b.Helper()
-	workers := len(b.agent.workers.list())
+	workers := len(b.agent.workers.List())
 	if workers > 0 || !slices.Equal(b.link.dropped, []kurabe.InstanceID{"db-1"}) {
 		b.Errorf("%d workers, dropped reports of %v", workers, b.link.dropped)
 	}
@@ -73,7 +74,7 @@ func TestRemovedIsForgottenByAFullUpdate(t *testing.T) {
 		if !b.engine.Running("db-2") {
 			b.Error("the instance that the update names does not run")
 		}
-		_, left := b.agent.workers.find("db-1")
+		_, left := b.agent.workers.Find("db-1")
 		if left || !slices.Equal(b.link.dropped, []kurabe.InstanceID{"db-1"}) {
 			b.Errorf("a worker is left: %v; dropped reports of %v", left, b.link.dropped)
 		}
@@ -88,12 +89,12 @@ func TestReportOfAnEarlierLifeIsDropped(t *testing.T) {
 		b.link.setDown(errTest)
 		b.link.updates <- hostlink.Update{Full: true, Withdrawn: []kurabe.Ref{kurabe.InstanceID("db-1").Ref()}}
 		synctest.Wait()
-		time.Sleep(2*saveRetry + time.Second) // virtual
+		time.Sleep(2*unit.SaveRetry + time.Second) // virtual
 		if len(b.link.dropped) > 0 {
 			b.Fatal("dropped while the link is down")
 		}
 		b.link.setDown(nil)
-		time.Sleep(saveRetry) // virtual
+		time.Sleep(unit.SaveRetry) // virtual
 		synctest.Wait()
 		b.wantForgotten()
 		if len(b.steps()) > 0 {

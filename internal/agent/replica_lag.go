@@ -11,8 +11,8 @@ import (
 // asks no server: what is told is of the newest look.
 func (a *Agent) Lags() []kurabe.ReplicaLag {
 	list := []kurabe.ReplicaLag{}
-	for _, w := range a.workers.list() {
-		have, known := w.assignment()
+	for _, w := range a.workers.List() {
+		have, known := w.Assignment()
 		if known && have.Goal == kurabe.GoalRunning && have.Role != nil && have.Role.Duty == kurabe.DutyFollow {
 			list = append(list, w.lag())
 		}
@@ -24,13 +24,13 @@ func (a *Agent) Lags() []kurabe.ReplicaLag {
 func (w *worker) lag() kurabe.ReplicaLag {
 	g := w.watched.Load()
 	if g == nil || g.alone {
-		return kurabe.ReplicaLag{Server: w.id, Seconds: kurabe.ReplicaLagNone, Reason: "its server does not run"}
+		return kurabe.ReplicaLag{Server: w.ID, Seconds: kurabe.ReplicaLagNone, Reason: "its server does not run"}
 	}
 	g.mu.Lock()
 	lag, reason := g.state.Lag(w.agent.Now())
 	g.mu.Unlock()
 	if reason != "" {
-		return kurabe.ReplicaLag{Server: w.id, Seconds: kurabe.ReplicaLagNone, Reason: reason}
+		return kurabe.ReplicaLag{Server: w.ID, Seconds: kurabe.ReplicaLagNone, Reason: reason}
 	}
-	return kurabe.ReplicaLag{Server: w.id, Seconds: lag.Seconds()}
+	return kurabe.ReplicaLag{Server: w.ID, Seconds: lag.Seconds()}
 }

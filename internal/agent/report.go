@@ -5,13 +5,14 @@ import (
 	"reflect"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 )
 
 // report tells the planner what is seen, when it differs from what it was told.
 func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Observation, step string, done bool) {
 	r := kurabe.InstanceReport{
-		Host: w.agent.Host, Instance: w.id, Generation: a.Generation, Done: done, Step: step, Failure: w.failure,
+		Host: w.agent.Host, Instance: w.ID, Generation: a.Generation, Done: done, Step: step, Failure: w.Failure,
 		Running: o.Running, Serving: o.Serving(), PID: o.PID, Boot: o.Boot, StartedAt: o.StartedAt.UTC(), EngineVersion: o.Version,
 		Absent:  done && a.Goal == kurabe.GoalAbsent,
 		Crashes: o.Applied.Crashes, LastCrash: o.Applied.LastCrash, OOMKills: o.OOMKills,
@@ -22,26 +23,26 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	}
 	r.Role = w.roleReport(a, o)
 	if w.agent.Logs != nil && a.Log && a.Writes() {
-		l, _ := w.agent.Logs.Log(w.id.Owner())
+		l, _ := w.agent.Logs.Log(w.ID.Owner())
 		shape := shapeOf(l)
 		r.LogBegan, r.LogSince, r.LogFrom, r.LogEnded = shape.began, shape.since, shape.from, shape.ended
 		r.LogContinues = shape.continues
 	}
-	w.tell(ctx, r)
-	w.look()
+	w.Tell(ctx, r)
+	w.Looked()
 }
 
 // usageNews is how much the occupied space must change to be worth a report.
 const usageNews = 16 << 20
 
-// sameNews says whether two reports tell the same. Steps in between are not
+// SameNews says whether two reports tell the same. Steps in between are not
 // news: a creation would write a dozen records. What a server waits for for who knows how
 // long is.
-func (w *worker) sameNews(a, b kurabe.InstanceReport) bool {
+func (w *worker) SameNews(a, b kurabe.InstanceReport) bool {
 	if diff := a.UsedBytes - b.UsedBytes; diff < usageNews && diff > -usageNews && (a.UsedBytes == 0) == (b.UsedBytes == 0) {
 		b.UsedBytes = a.UsedBytes
 	}
-	b.Failure = asBefore(a.Failure, b.Failure)
+	b.Failure = unit.AsBefore(a.Failure, b.Failure)
 	if !isAwaited(b.Step) {
 		a.Step, b.Step = "", ""
 	}

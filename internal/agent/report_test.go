@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 )
 
@@ -30,7 +31,7 @@ func TestReportIsToldAgain(t *testing.T) {
 				synctest.Wait()
 				b.link.setDown(nil)
 				back := time.Now()
-				time.Sleep(reportRetry) // virtual
+				time.Sleep(unit.ReportRetry) // virtual
 				synctest.Wait()
 				r := b.last()
 				if at := b.link.at[len(b.link.at)-1]; r.Generation != 2 || r.Done != (c.how == nil) || (r.Failure == nil) != (c.how == nil) || at.Before(back) {
@@ -93,12 +94,12 @@ func TestSameNews(t *testing.T) {
 		{"another process", base, changed(base, func(r *kurabe.InstanceReport) { r.PID++ }), false},
 		{"a failure", base, failing(1, "no"), false},
 		{"a failure is over", failing(20, "no"), base, false},
-		{"one more try", failing(maxAttemptsNews-1, "no"), failing(maxAttemptsNews, "no"), false},
-		{"one of very many tries", failing(maxAttemptsNews, "no"), failing(maxAttemptsNews+1, "no"), true},
-		{"many tries, other words", failing(maxAttemptsNews, "no"), failing(maxAttemptsNews+1, "never"), false},
+		{"one more try", failing(unit.MaxAttemptsNews-1, "no"), failing(unit.MaxAttemptsNews, "no"), false},
+		{"one of very many tries", failing(unit.MaxAttemptsNews, "no"), failing(unit.MaxAttemptsNews+1, "no"), true},
+		{"many tries, other words", failing(unit.MaxAttemptsNews, "no"), failing(unit.MaxAttemptsNews+1, "never"), false},
 	} {
 		before := fmt.Sprintf("%+v", c.b.Failure)
-		if got := (*worker)(nil).sameNews(c.a, c.b); got != c.same {
+		if got := (*worker)(nil).SameNews(c.a, c.b); got != c.same {
 			t.Errorf("%s: %v", c.name, got)
 		}
 		if after := fmt.Sprintf("%+v", c.b.Failure); after != before {

@@ -82,7 +82,7 @@ func TestVacantAddress(t *testing.T) {
 		b.send(wanted(3))
 		time.Sleep(time.Second) // virtual
 		synctest.Wait()
-		b.agent.workers.list()[0].wake()
+		b.agent.workers.List()[0].Wake()
 		synctest.Wait()
 		f.expect(t, "failing", at)
 		b.before(nil)

@@ -210,12 +210,12 @@ func TestPassWithoutAssignmentIsNoLook(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.start()
 		ctx, cancel := context.WithCancel(context.Background())
-		w := b.agent.workers.get(ctx, "db-2")
+		w := b.agent.workers.Get(ctx, "db-2")
 		synctest.Wait()
-		select {
-		case <-w.looked:
+		short, end := context.WithTimeout(ctx, time.Second) // virtual
+		defer end()
+		if w.AwaitLook(short) == nil {
 			b.Error("the instance counts as looked at")
-		default:
 		}
 		cancel()
 	})

@@ -74,7 +74,7 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	watch.Subscribe(ctx, w.process(o, nil), watch.Purpose[engine.Watcher]{
 		Every: every, Limit: g.limit, Poked: g.poked, For: g.shape, Failed: g.failed,
 		Open: func(asking context.Context) (engine.Watcher, error) {
-			a, _ := w.assignment()
+			a, _ := w.Assignment()
 			return g.engine.OpenWatch(asking, a)
 		},
 		Ask: func(asking context.Context, s engine.Watcher) error { return g.look(ctx, asking, s) },
@@ -82,10 +82,10 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	w.role = g
 	w.watched.Store(g)
 	if !g.alone {
-		w.agent.wait.Go(func() { g.countWaits(ctx) })
+		w.agent.host.Wait.Go(func() { g.countWaits(ctx) })
 	}
 	if o.Wait != nil {
-		w.agent.wait.Go(func() {
+		w.agent.host.Wait.Go(func() {
 			if o.Wait(ctx) == nil {
 				w.stir()
 			}
@@ -95,7 +95,7 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 
 // process is that of the newest observation, as its subscribers need it.
 func (w *worker) process(o engine.Observation, hangs func() bool) watch.Process {
-	return watch.Process{PID: o.PID, Name: o.Process, Wait: &w.agent.wait, Hangs: hangs}
+	return watch.Process{PID: o.PID, Name: o.Process, Wait: &w.agent.host.Wait, Hangs: hangs}
 }
 
 // poke has the next look come at once: something was done to the server.
@@ -115,7 +115,7 @@ func (g *roleWatch) limit() time.Duration {
 // shape is what of an assignment a session is opened for. It is kept otherwise: how long a
 // follower has said nothing is known over one session.
 func (g *roleWatch) shape() any {
-	a, _ := g.worker.assignment()
+	a, _ := g.worker.Assignment()
 	if a.Role == nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (g *roleWatch) shape() any {
 
 // look asks once; ctx lasts as long as the watch.
 func (g *roleWatch) look(ctx, asking context.Context, session engine.Watcher) error {
-	a, _ := g.worker.assignment()
+	a, _ := g.worker.Assignment()
 	if g.alone != (a.Role == nil) {
 		return nil // the worker is about to end this
 	}
@@ -164,7 +164,7 @@ func (g *roleWatch) failed(err error) {
 			s.Unanswered(now)
 			return
 		}
-		g.worker.log.Debug("server not looked at", logkey.Error, err)
+		g.worker.Log.Debug("server not looked at", logkey.Error, err)
 		s.Refused(now)
 	})
 	g.tell()
@@ -212,7 +212,7 @@ func (w *worker) prove(on bool) {
 // vouchedAt is a moment at which one of those whom the writer waits for is known to have
 // followed it, 0 without one.
 func (w *worker) vouchedAt() int64 {
-	a, _ := w.assignment()
+	a, _ := w.Assignment()
 	g := w.watched.Load()
 	if g == nil || a.Role == nil || len(a.Role.WaitFor) == 0 {
 		return 0
@@ -293,7 +293,7 @@ type roleNews struct {
 }
 
 func (g *roleWatch) news() roleNews {
-	a, _ := g.worker.assignment()
+	a, _ := g.worker.Assignment()
 	mute, answers := g.answering()
 	if a.Role == nil || g.alone {
 		return roleNews{mute: mute, answers: answers}

@@ -22,7 +22,7 @@ func (g *roleWatch) confirm(ctx context.Context, followers []kurabe.InstanceID) 
 	}
 	ctx, g.await = context.WithCancel(ctx)
 	g.silent, g.heard = silent, false
-	g.worker.agent.wait.Go(func() {
+	g.worker.agent.host.Wait.Go(func() {
 		if leases.Confirm(ctx) != nil {
 			return
 		}
@@ -38,7 +38,7 @@ func (g *roleWatch) confirm(ctx context.Context, followers []kurabe.InstanceID) 
 // unheardLocked says whether a writer that can be replaced from another host has not heard the
 // service since these are silent.
 func (g *roleWatch) unheardLocked(silent []kurabe.InstanceID) bool {
-	a, _ := g.worker.assignment()
+	a, _ := g.worker.Assignment()
 	if a.Role == nil || !a.Role.Leased || g.worker.agent.Leases == nil || len(silent) == 0 {
 		return false
 	}

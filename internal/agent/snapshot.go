@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/snapshot"
 )
@@ -72,14 +73,14 @@ const snapshotsAtOnce = 2
 
 // snapshotUnits are the snapshots of one host.
 type snapshotUnits struct {
-	*units[kurabe.SnapshotID, kurabe.SnapshotAssignment, *snapshotUnit]
+	*unit.Table[kurabe.SnapshotID, kurabe.SnapshotAssignment, *snapshotUnit]
 	slots chan struct{} // holds one entry for each take or copy under way
 	lines lines
 }
 
 func newSnapshotUnits(a *Agent) *snapshotUnits {
 	return &snapshotUnits{
-		newUnits[kurabe.SnapshotID, kurabe.SnapshotAssignment](kurabe.KindSnapshot, &a.wait, a.newSnapshotUnit),
+		unit.NewTable[kurabe.SnapshotID, kurabe.SnapshotAssignment](kurabe.KindSnapshot, a.host, a.newSnapshotUnit),
 		make(chan struct{}, snapshotsAtOnce), lines{waiting: map[string]*line{}},
 	}
 }
@@ -90,19 +91,19 @@ func newSnapshotUnits(a *Agent) *snapshotUnits {
 // no more, or of a standby that commits do not wait for any more, is taken again.
 func (a *Agent) sourceChanged(source kurabe.Assignment) {
 	owner := source.Instance.Owner()
-	for _, u := range a.snapshots.list() {
-		have, known := u.assignment()
+	for _, u := range a.snapshots.List() {
+		have, known := u.Assignment()
 		if !known || have.Of != owner || have.Goal == kurabe.SnapshotAbsent {
 			continue
 		}
 		writer, known := a.writer(owner)
 		switch {
 		case known && writer.Goal == kurabe.GoalAbsent:
-			u.cutStep(errSourceGone)
+			u.CutStep(errSourceGone)
 		case u.takes().spoiled(source):
-			u.cutStep(errCut)
+			u.CutStep(unit.ErrCut)
 		}
-		u.wake()
+		u.Wake()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/logkey"
 )
 
@@ -21,26 +22,26 @@ func (u *snapshotUnit) archives() bool {
 // well. What cannot be archived is tried again at the next look; nothing waits for
 // it. It returns when that is, pause if nothing hinders.
 func (u *snapshotUnit) archived(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts, pause time.Duration) time.Duration {
-	if !u.archives() || u.failure != nil || ctx.Err() != nil {
+	if !u.archives() || u.Failure != nil || ctx.Err() != nil {
 		return pause
 	}
-	if sealed, err := u.agent.Snapshots.Sealed(u.id); err != nil || !sealed {
+	if sealed, err := u.agent.Snapshots.Sealed(u.ID); err != nil || !sealed {
 		return pause
 	}
-	there, err := u.agent.Snapshots.Archived(u.id)
+	there, err := u.agent.Snapshots.Archived(u.ID)
 	if err != nil {
-		u.log.Debug("cannot tell if the snapshot is archived", logkey.Error, err)
+		u.Log.Debug("cannot tell if the snapshot is archived", logkey.Error, err)
 		return min(pause, u.agent.Look) // the repository may be opening
 	}
 	if !there {
 		u.note(ctx, a, facts, false)
 		err = u.step(ctx, a, stepArchiveSnapshot)
-		if errors.Is(err, errCut) {
+		if errors.Is(err, unit.ErrCut) {
 			return 0
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				u.log.Warn("snapshot not archived", logkey.Error, err)
+				u.Log.Warn("snapshot not archived", logkey.Error, err)
 			}
 			return min(pause, u.agent.Look)
 		}
@@ -61,7 +62,7 @@ func (u *snapshotUnit) note(ctx context.Context, a kurabe.SnapshotAssignment, fa
 // archivedElsewhere asks the repository for a snapshot that is not here.
 func (u *snapshotUnit) archivedElsewhere() (there bool, unknown error) {
 	if u.archives() {
-		return u.agent.Snapshots.Archived(u.id)
+		return u.agent.Snapshots.Archived(u.ID)
 	}
 	return false, nil
 }

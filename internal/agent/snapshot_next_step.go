@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 	"kurabe/internal/snapshot"
@@ -25,11 +26,11 @@ const snapshotPatience = 2
 // errSourceGone is why a step ends when its instance is to go.
 var errSourceGone = errors.New("the DB instance is being deleted")
 
-// pass does what the snapshot needs.
-func (u *snapshotUnit) pass(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
-	if rest := u.rest(); rest > 0 {
-		u.resend(ctx)
-		return u.retryReport(rest)
+// Pass does what the snapshot needs.
+func (u *snapshotUnit) Pass(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
+	if rest := u.Rest(); rest > 0 {
+		u.Resend(ctx)
+		return u.RetryReport(rest)
 	}
 	pause, step := u.once(ctx, a)
 	u.did = step
@@ -61,7 +62,7 @@ func (u *snapshotUnit) once(ctx context.Context, a kurabe.SnapshotAssignment) (p
 		return u.gone(ctx, a), ""
 	case step == "":
 		pause := u.settled(ctx, a, facts)
-		u.look() // what follows may take hours, too
+		u.Looked() // what follows may take hours, too
 		u.adoptLog(ctx, a, facts)
 		return u.verified(ctx, a, u.archived(ctx, a, facts, u.sealed(ctx, a, pause))), ""
 	case step == u.did:
@@ -72,12 +73,12 @@ func (u *snapshotUnit) once(ctx context.Context, a kurabe.SnapshotAssignment) (p
 		return u.failed(ctx, a, step, fmt.Errorf("the snapshot was complete and its folder is %s now", state)), ""
 	case step == stepTakeSnapshot:
 		if rest := u.awaitSource(a); rest > 0 {
-			return u.retryReport(rest), ""
+			return u.RetryReport(rest), ""
 		}
 	}
-	u.look() // the step may take hours
+	u.Looked() // the step may take hours
 	switch err := u.step(ctx, a, step); {
-	case ctx.Err() != nil, errors.Is(err, errCut):
+	case ctx.Err() != nil, errors.Is(err, unit.ErrCut):
 		return 0, u.did
 	case err != nil:
 		return u.failed(ctx, a, step, err), ""
@@ -90,7 +91,7 @@ func (u *snapshotUnit) find() (kurabe.SnapshotFacts, snapshot.State, error) {
 	if u.agent.Snapshots == nil {
 		return kurabe.SnapshotFacts{}, "", errors.New("this host keeps no snapshots")
 	}
-	facts, state, err := u.agent.Snapshots.Find(u.id)
+	facts, state, err := u.agent.Snapshots.Find(u.ID)
 	if err == nil && state != snapshot.Absent && state != snapshot.Partial && state != snapshot.Complete {
 		err = fmt.Errorf("the state of the folder is %q, which means nothing", state)
 	}
@@ -146,44 +147,44 @@ func (u *snapshotUnit) settledAs(ctx context.Context, a kurabe.SnapshotAssignmen
 			return u.failed(ctx, a, "save-assignment", err)
 		}
 	}
-	u.failure = nil
+	u.Failure = nil
 	u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Done: true, Facts: facts})
-	return u.retryReport(snapshotLooks * u.agent.Look)
+	return u.RetryReport(snapshotLooks * u.agent.Look)
 }
 
 // sealed puts the checksums of a snapshot on record, once it is told of: a clone is
 // there at once, and reading it takes as long as a copy. What cannot be sealed is
 // tried again at the next look. It returns when that is, pause if nothing hinders.
 func (u *snapshotUnit) sealed(ctx context.Context, a kurabe.SnapshotAssignment, pause time.Duration) time.Duration {
-	if u.failure != nil {
+	if u.Failure != nil {
 		return pause
 	}
-	done, err := u.agent.Snapshots.Sealed(u.id)
+	done, err := u.agent.Snapshots.Sealed(u.ID)
 	if err == nil && !done {
 		err = u.step(ctx, a, stepSealSnapshot)
 	}
-	if errors.Is(err, errCut) {
+	if errors.Is(err, unit.ErrCut) {
 		return 0
 	}
 	if err != nil && ctx.Err() == nil {
-		u.log.Warn("snapshot not sealed", logkey.Error, err)
+		u.Log.Warn("snapshot not sealed", logkey.Error, err)
 	}
 	return pause
 }
 
 // gone: nothing is left of the snapshot.
 func (u *snapshotUnit) gone(ctx context.Context, a kurabe.SnapshotAssignment) time.Duration {
-	u.failure = nil
+	u.Failure = nil
 	if a.Kind == kurabe.SnapshotAutomated {
 		// The last one takes the log with it, before its own record goes: nobody would
 		// know of the log afterwards.
 		u.agent.removeLog(ctx, a.Source.Instance)
 	}
 	u.report(ctx, kurabe.SnapshotReport{Generation: a.Generation, Done: true, Absent: true})
-	if err := u.agent.forgetSnapshot(u.id); err != nil {
+	if err := u.agent.forgetSnapshot(u.ID); err != nil {
 		return u.failed(ctx, a, "forget-assignment", err)
 	}
-	return u.retryReport(u.agent.Look)
+	return u.RetryReport(u.agent.Look)
 }
 
 // failed notes a failed step and returns when to try again.
@@ -192,12 +193,12 @@ func (u *snapshotUnit) failed(ctx context.Context, a kurabe.SnapshotAssignment, 
 	if errors.Is(err, engine.ErrHeld) {
 		kind = kurabe.FailureHeld
 	}
-	attempts := u.fails(kind, step, err.Error())
-	u.log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
+	attempts := u.Fails(kind, step, err.Error())
+	u.Log.Warn("step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)
 	r := kurabe.SnapshotReport{Generation: a.Generation}
 	if facts := u.whole(); facts != nil {
 		r.Facts = *facts
 	}
 	u.report(ctx, r)
-	return u.restFor(backoff(attempts + snapshotPatience))
+	return u.RestFor(unit.Backoff(attempts + snapshotPatience))
 }

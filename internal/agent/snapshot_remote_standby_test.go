@@ -27,7 +27,7 @@ func TestSnapshotOfAFarStandby(t *testing.T) {
 		b.standbyHere(2, 1)
 		b.order(farOf(1))
 		b.pass(50 * time.Second)
-		if got := b.agent.snapshots.list()[0].takes(); got != (taking{standby: second, far: 1}) {
+		if got := b.agent.snapshots.List()[0].takes(); got != (taking{standby: second, far: 1}) {
 			t.Errorf("it is taken of %v", got)
 		}
 		b.pass(60 * time.Second)

@@ -75,13 +75,13 @@ func (a *Agent) loadSnapshots() (start func(ctx context.Context), err error) {
 	return func(ctx context.Context) {
 		a.sweepVerified(ctx)
 		for _, s := range list {
-			u := a.snapshots.get(ctx, s.Assignment.Snapshot)
+			u := a.snapshots.Get(ctx, s.Assignment.Snapshot)
 			u.knows(s.Facts, s.Verified)
-			u.give(s.Assignment)
+			u.Give(s.Assignment)
 		}
 		for id, err := range unreadable {
 			a.Log.Error("saved assignment of a snapshot cannot be read", logkey.Snapshot, id, logkey.Error, err)
-			a.snapshots.get(ctx, id).knows(&kurabe.SnapshotFacts{}, nil)
+			a.snapshots.Get(ctx, id).knows(&kurabe.SnapshotFacts{}, nil)
 		}
 	}, nil
 }

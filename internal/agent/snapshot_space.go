@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/logkey"
 )
 
@@ -60,7 +61,7 @@ func (a *Agent) watchOccupied(ctx context.Context) {
 		return
 	}
 	w := &occupiedWatch{agent: a, free: -1, looks: map[kurabe.SnapshotID]occupiedLook{}}
-	for more := true; more; more = wait(ctx, occupiedTick) {
+	for more := true; more; more = unit.Wait(ctx, occupiedTick) {
 		for _, u := range w.due() {
 			w.look(ctx, u)
 		}
@@ -72,19 +73,19 @@ func (w *occupiedWatch) due() []*snapshotUnit {
 	now, moved := w.agent.Now(), w.moved()
 	looks := map[kurabe.SnapshotID]occupiedLook{}
 	var list []*snapshotUnit
-	for _, u := range w.agent.snapshots.list() {
-		if a, known := u.assignment(); !known || a.Goal == kurabe.SnapshotAbsent || u.whole() == nil {
+	for _, u := range w.agent.snapshots.List() {
+		if a, known := u.Assignment(); !known || a.Goal == kurabe.SnapshotAbsent || u.whole() == nil {
 			continue
 		}
-		l := w.looks[u.id]
+		l := w.looks[u.ID]
 		l.stir += moved
-		looks[u.id] = l
+		looks[u.ID] = l
 		if l.due(now) {
 			list = append(list, u)
 		}
 	}
 	w.looks = looks
-	slices.SortFunc(list, func(a, b *snapshotUnit) int { return looks[a.id].at.Compare(looks[b.id].at) })
+	slices.SortFunc(list, func(a, b *snapshotUnit) int { return looks[a.ID].at.Compare(looks[b.ID].at) })
 	return list
 }
 
@@ -109,15 +110,15 @@ func (w *occupiedWatch) look(ctx context.Context, u *snapshotUnit) {
 	if ctx.Err() != nil {
 		return
 	}
-	before := w.looks[u.id]
+	before := w.looks[u.ID]
 	l := occupiedLook{at: w.agent.Now(), bytes: before.bytes}
-	bytes, err := w.agent.Snapshots.Occupied(ctx, u.id)
+	bytes, err := w.agent.Snapshots.Occupied(ctx, u.ID)
 	if err == nil {
 		l.bytes, l.again = bytes, before.stir >= occupiedMove || bytes != before.bytes
 	}
-	w.looks[u.id] = l
+	w.looks[u.ID] = l
 	if err != nil {
-		u.log.Debug("cannot tell what the snapshot occupies", logkey.Error, err)
+		u.Log.Debug("cannot tell what the snapshot occupies", logkey.Error, err)
 		return
 	}
 	u.occupies(bytes)
@@ -132,7 +133,7 @@ func (u *snapshotUnit) occupies(bytes int64) {
 	}
 	u.state.Unlock()
 	if news {
-		u.wake()
+		u.Wake()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 )
@@ -48,7 +49,7 @@ func (p *progress) facts() kurabe.SnapshotFacts {
 // ends before step does.
 func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, step string) error {
 	began := u.agent.Now()
-	stepCtx, end, err := u.cuttable(ctx, a)
+	stepCtx, end, err := u.Cuttable(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -74,12 +75,12 @@ func (u *snapshotUnit) step(ctx context.Context, a kurabe.SnapshotAssignment, st
 			cause := context.Cause(stepCtx)
 			switch {
 			case err == nil:
-				u.log.Info("step done", logkey.Step, step, logkey.Generation, a.Generation, logkey.DurationMS, u.agent.Now().Sub(began).Milliseconds())
+				u.Log.Info("step done", logkey.Step, step, logkey.Generation, a.Generation, logkey.DurationMS, u.agent.Now().Sub(began).Milliseconds())
 				// A streak of failures ends when the step itself succeeds.
-				if u.failure != nil && u.failure.Step == step {
-					u.failure = nil
+				if u.Failure != nil && u.Failure.Step == step {
+					u.Failure = nil
 				}
-			case errors.Is(cause, errCut), errors.Is(cause, errSourceGone):
+			case errors.Is(cause, unit.ErrCut), errors.Is(cause, errSourceGone):
 				err = cause
 			}
 			return err
@@ -101,13 +102,13 @@ func (u *snapshotUnit) do(ctx context.Context, a kurabe.SnapshotAssignment, step
 	case stepCopySnapshot:
 		_, err = u.agent.Snapshots.Copy(ctx, a, progress)
 	case stepSealSnapshot:
-		err = u.agent.Snapshots.Seal(ctx, u.id)
+		err = u.agent.Snapshots.Seal(ctx, u.ID)
 	case stepArchiveSnapshot:
-		err = u.agent.Snapshots.Archive(ctx, u.id, progress)
+		err = u.agent.Snapshots.Archive(ctx, u.ID, progress)
 	case stepVerifySnapshot:
 		err = u.verify(ctx, a, progress)
 	case stepRemoveSnapshot:
-		err = u.agent.Snapshots.Remove(ctx, u.id)
+		err = u.agent.Snapshots.Remove(ctx, u.ID)
 	}
 	faultpoint.Reach("after", step)
 	return err
@@ -121,7 +122,7 @@ func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, s
 	if step == stepArchiveSnapshot || step == stepVerifySnapshot {
 		return s.lines.enter(ctx, step)
 	}
-	thing := string(u.id)
+	thing := string(u.ID)
 	switch step {
 	case stepTakeSnapshot:
 		thing = string(a.Of)
@@ -152,17 +153,17 @@ func (u *snapshotUnit) enter(ctx context.Context, a kurabe.SnapshotAssignment, s
 
 // report tells the planner what is seen.
 func (u *snapshotUnit) report(ctx context.Context, r kurabe.SnapshotReport) {
-	r.Host, r.Snapshot, r.Failure = u.agent.Host, u.id, u.failure
+	r.Host, r.Snapshot, r.Failure = u.agent.Host, u.ID, u.Failure
 	if !r.Absent {
 		r.Verified, r.Verifying = u.result(), u.verifying
 	}
-	u.tell(ctx, r)
+	u.Tell(ctx, r)
 }
 
-func (u *snapshotUnit) sameNews(a, b kurabe.SnapshotReport) bool {
+func (u *snapshotUnit) SameNews(a, b kurabe.SnapshotReport) bool {
 	if moved := b.Facts.Percent - a.Facts.Percent; a.Done == b.Done && moved < progressStep && moved > -progressStep && !b.Done {
 		b.Facts = a.Facts
 	}
-	b.Failure = asBefore(a.Failure, b.Failure)
+	b.Failure = unit.AsBefore(a.Failure, b.Failure)
 	return reflect.DeepEqual(a, b)
 }

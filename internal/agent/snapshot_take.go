@@ -54,7 +54,7 @@ func (u *snapshotUnit) take(ctx context.Context, a kurabe.SnapshotAssignment, pr
 			u.instead = ""
 			return err
 		}
-		u.log.Warn("standby not copied", logkey.Instance, standby.Instance, logkey.Error, err)
+		u.Log.Warn("standby not copied", logkey.Instance, standby.Instance, logkey.Error, err)
 		why = fmt.Sprintf("the standby %s could not be copied: %s", standby.Instance, err)
 	}
 	u.instead = why

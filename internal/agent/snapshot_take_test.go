@@ -24,7 +24,7 @@ func TestSnapshotOfAStandby(t *testing.T) {
 		b.pairHere(2, second)
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.pass(50 * time.Second)
-		if got := b.agent.snapshots.list()[0].takes(); got != (taking{writer: "db-1", standby: second}) {
+		if got := b.agent.snapshots.List()[0].takes(); got != (taking{writer: "db-1", standby: second}) {
 			t.Errorf("it is taken of %v", got)
 		}
 		b.pass(60 * time.Second)
@@ -55,7 +55,7 @@ func TestSnapshotLosesItsStandby(t *testing.T) {
 				b.order(takeOf("snap-1", "db-1", 1))
 				b.pass(50 * time.Second)
 				c.change(b)
-				if got := b.agent.snapshots.list()[0].takes(); got != (taking{writer: "db-1"}) {
+				if got := b.agent.snapshots.List()[0].takes(); got != (taking{writer: "db-1"}) {
 					t.Errorf("it is taken of %v", got)
 				}
 				b.pass(110 * time.Second)

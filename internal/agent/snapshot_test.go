@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/snapshot"
 )
@@ -49,8 +50,8 @@ func TestSnapshotIsTakenReportedAndRemoved(t *testing.T) {
 			t.Errorf("its assignment is still saved: %v", err)
 		}
 		b.send(hostlink.Update{Withdrawn: []kurabe.Ref{kurabe.SnapshotID("snap-1").Ref()}})
-		if len(b.link.dropped) != 1 || len(b.agent.snapshots.list()) != 0 {
-			t.Errorf("dropped %v, %d units are left", b.link.dropped, len(b.agent.snapshots.list()))
+		if len(b.link.dropped) != 1 || len(b.agent.snapshots.List()) != 0 {
+			t.Errorf("dropped %v, %d units are left", b.link.dropped, len(b.agent.snapshots.List()))
 		}
 	})
 }
@@ -305,7 +306,7 @@ func TestSnapshotReportIsToldAgainUntilHeard(t *testing.T) {
 		b.link.mu.Lock()
 		b.link.down = nil
 		b.link.mu.Unlock()
-		b.pass(2 * reportRetry)
+		b.pass(2 * unit.ReportRetry)
 		b.wantDone("snap-1", 1)
 	})
 }

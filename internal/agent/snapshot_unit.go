@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/logkey"
 )
 
 // snapshotUnit drives one snapshot.
 type snapshotUnit struct {
-	unit[kurabe.SnapshotID, kurabe.SnapshotAssignment, kurabe.SnapshotReport]
+	agent *Agent
+	unit.Unit[kurabe.SnapshotID, kurabe.SnapshotAssignment, kurabe.SnapshotReport]
 
 	state  sync.Mutex            // guards what follows; taken after saving
 	facts  *kurabe.SnapshotFacts // of the complete snapshot, nil while it never was
@@ -34,23 +36,23 @@ type snapshotUnit struct {
 }
 
 func (a *Agent) newSnapshotUnit(id kurabe.SnapshotID) *snapshotUnit {
-	u := &snapshotUnit{}
-	u.unit = newUnit[kurabe.SnapshotID, kurabe.SnapshotAssignment, kurabe.SnapshotReport](u, a, id, id.Ref(), logkey.Snapshot)
+	u := &snapshotUnit{agent: a}
+	u.Unit = unit.New[kurabe.SnapshotID, kurabe.SnapshotAssignment, kurabe.SnapshotReport](u, a.host, id, id.Ref(), logkey.Snapshot)
 	return u
 }
 
-// save puts an assignment on disk, with what is known of the snapshot.
-func (u *snapshotUnit) save(a kurabe.SnapshotAssignment) error {
+// Save puts an assignment on disk, with what is known of the snapshot.
+func (u *snapshotUnit) Save(a kurabe.SnapshotAssignment) error {
 	return u.agent.saveSnapshot(savedSnapshot{Assignment: a, Facts: u.whole(), Verified: u.result()})
 }
 
-func (u *snapshotUnit) forget() error                   { return u.agent.forgetSnapshot(u.id) }
-func (u *snapshotUnit) obeys(kurabe.SnapshotAssignment) {}
-func (u *snapshotUnit) retires()                        {}
-func (u *snapshotUnit) end()                            {}
+func (u *snapshotUnit) Forget() error                   { return u.agent.forgetSnapshot(u.ID) }
+func (u *snapshotUnit) Obeys(kurabe.SnapshotAssignment) {}
+func (u *snapshotUnit) Retires()                        {}
+func (u *snapshotUnit) End()                            {}
 
-// unknown tells the user why nothing happens.
-func (u *snapshotUnit) unknown(ctx context.Context, _ kurabe.SnapshotAssignment, waits bool) {
+// Unknown tells the user why nothing happens.
+func (u *snapshotUnit) Unknown(ctx context.Context, _ kurabe.SnapshotAssignment, waits bool) {
 	if waits {
 		u.report(ctx, kurabe.SnapshotReport{})
 	}
@@ -80,9 +82,9 @@ func (u *snapshotUnit) knows(facts *kurabe.SnapshotFacts, v *kurabe.Verification
 // keep saves what has come to be known of the snapshot, before anybody hears of it: nil
 // stands for what stays.
 func (u *snapshotUnit) keep(facts *kurabe.SnapshotFacts, v *kurabe.Verification) error {
-	u.saving.Lock()
-	defer u.saving.Unlock()
-	have, _ := u.assignment()
+	u.Saving.Lock()
+	defer u.Saving.Unlock()
+	have, _ := u.Assignment()
 	err := u.agent.saveSnapshot(savedSnapshot{Assignment: have, Facts: cmp.Or(facts, u.whole()), Verified: cmp.Or(v, u.result())})
 	if err == nil {
 		u.knows(facts, v)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
@@ -25,31 +26,31 @@ const (
 // it takes as long as a copy and nothing waits for it. What cannot be verified is
 // tried again later. It returns when to look again, pause if nothing hinders.
 func (u *snapshotUnit) verified(ctx context.Context, a kurabe.SnapshotAssignment, pause time.Duration) time.Duration {
-	if a.Verify <= u.verifiedSeq() || u.failure != nil || u.whole() == nil || ctx.Err() != nil {
+	if a.Verify <= u.verifiedSeq() || u.Failure != nil || u.whole() == nil || ctx.Err() != nil {
 		return pause
 	}
 	if rest := u.verifyAt.Sub(u.agent.Now()); rest > 0 && u.verifyGen == a.Generation {
 		return min(pause, rest)
 	}
-	if sealed, err := u.agent.Snapshots.Sealed(u.id); err != nil || !sealed {
+	if sealed, err := u.agent.Snapshots.Sealed(u.ID); err != nil || !sealed {
 		return pause // what it would be compared with is not there yet
 	}
 	u.tellVerifying(ctx, a, "waiting for its turn")
 	err := u.step(ctx, a, stepVerifySnapshot)
 	u.verifying = ""
 	switch {
-	case errors.Is(err, errCut):
+	case errors.Is(err, unit.ErrCut):
 		return 0
 	case ctx.Err() != nil:
 		return pause
 	case err != nil:
-		u.log.Warn("snapshot not verified", logkey.Error, err)
+		u.Log.Warn("snapshot not verified", logkey.Error, err)
 		u.verifyAt, u.verifyGen = u.agent.Now().Add(verifyRetry), a.Generation
 		u.tellVerifying(ctx, a, fmt.Sprintf("it is tried again, as something hindered it: %v", err))
-		return min(u.retryReport(pause), verifyRetry)
+		return min(u.RetryReport(pause), verifyRetry)
 	}
 	u.tellVerifying(ctx, a, "")
-	return u.retryReport(pause)
+	return u.RetryReport(pause)
 }
 
 // tellVerifying reports a whole snapshot with how far its verification is.
@@ -78,7 +79,7 @@ func (u *snapshotUnit) verifyGoesOn(ctx context.Context, a kurabe.SnapshotAssign
 // verify is the deed: the log is replayed too as far as this host has it, and the
 // result is on disk before anybody hears of it.
 func (u *snapshotUnit) verify(ctx context.Context, a kurabe.SnapshotAssignment, progress func(done, total int64)) error {
-	r := engine.VerifyRequest{Snapshot: u.id, Progress: progress, Until: u.logEnd(a)}
+	r := engine.VerifyRequest{Snapshot: u.ID, Progress: progress, Until: u.logEnd(a)}
 	if of, known := u.agent.writer(a.Source.Instance); known {
 		r.Settings = of.Settings
 	}
@@ -126,7 +127,7 @@ func (a *Agent) sweepVerified(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	a.wait.Go(func() {
+	a.host.Wait.Go(func() {
 		defer leave()
 		if err := a.Snapshots.SweepVerified(ctx); err != nil && ctx.Err() == nil {
 			a.Log.Warn("leftovers not removed", logkey.Error, err)

@@ -2,25 +2,22 @@ package agent
 
 import (
 	"context"
-	"errors"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 )
 
-// errCut says that a newer assignment ended the step.
-var errCut = errors.New("cut short by a newer assignment")
-
 // during does what may take its time and is ended by a newer assignment.
 func (w *worker) during(ctx context.Context, a kurabe.Assignment, step string, do func(context.Context) error) error {
-	limited, end, err := w.cuttable(ctx, a)
+	limited, end, err := w.Cuttable(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer end()
 	err = w.attended(ctx, a, step, func() error { return do(limited) })
-	if err != nil && context.Cause(limited) == errCut {
-		err = errCut
+	if err != nil && context.Cause(limited) == unit.ErrCut {
+		err = unit.ErrCut
 	}
 	return err
 }
@@ -54,10 +51,10 @@ func (w *worker) attended(ctx context.Context, a kurabe.Assignment, step string,
 
 // lookOn is what is done in the pause before a failed step is tried again.
 func (w *worker) lookOn(ctx context.Context, a kurabe.Assignment) {
-	if a.Role != nil && w.failure != nil {
-		w.tellNow(ctx, a, w.failure.Step, false)
+	if a.Role != nil && w.Failure != nil {
+		w.tellNow(ctx, a, w.Failure.Step, false)
 	}
-	w.resend(ctx)
+	w.Resend(ctx)
 }
 
 // tellOr reports what is true now of a server of a group, and of others what was seen
@@ -82,7 +79,7 @@ func (w *worker) tellNow(ctx context.Context, a kurabe.Assignment, step string, 
 	w.see(ctx, a, &o)
 	name := engine.StepName(step)
 	if !under || name != engine.StepRelease { // at whose beginning nobody is let in yet
-		w.agent.endpoints.Takes(w.id, a.Generation, w.takesClients(a, o), o.PID)
+		w.agent.endpoints.Takes(w.ID, a.Generation, w.takesClients(a, o), o.PID)
 	}
 	if under && endsServer[name] && !o.Running {
 		// Half of the truth: that it has ended would be told without that it was to, and

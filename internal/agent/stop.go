@@ -44,8 +44,8 @@ func (a *Agent) stopAll(ctx context.Context, saved []kurabe.Assignment) error {
 			}
 			// What was reported last is true no more.
 			r := kurabe.InstanceReport{Host: a.Host, Instance: s.Instance, Generation: s.Generation}
-			if w, ok := a.workers.find(s.Instance); ok {
-				r = w.reported
+			if w, ok := a.workers.Find(s.Instance); ok {
+				r = w.Reported
 				r.Done, r.Running, r.PID = false, false, 0
 				r.Role = stoppedRole(r.Role)
 			}

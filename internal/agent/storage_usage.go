@@ -54,7 +54,7 @@ func (w *worker) measure(a kurabe.Assignment) {
 	}
 	u.mu.Lock()
 	if crosses(w.used, u.bytes, a.Limits.StorageBytes) {
-		w.unsent = true
+		w.Unsent = true
 	}
 	w.used = u.bytes
 	if !u.watched {
@@ -86,11 +86,11 @@ func (w *worker) walkAside(a kurabe.Assignment, free int64) {
 	if !w.walking.CompareAndSwap(false, true) {
 		return
 	}
-	w.agent.wait.Go(func() {
+	w.agent.host.Wait.Go(func() {
 		news := w.walk(a, free)
 		w.walking.Store(false)
 		if news {
-			w.wake()
+			w.Wake()
 		}
 	})
 }
@@ -101,7 +101,7 @@ func (w *worker) judgeRoom() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.room != "" {
-		w.failure = &kurabe.Failure{Kind: kurabe.FailureStorage, Step: kurabe.StepKeepRoom, Message: u.room, Attempts: 1, At: u.roomAt.UTC()}
+		w.Failure = &kurabe.Failure{Kind: kurabe.FailureStorage, Step: kurabe.StepKeepRoom, Message: u.room, Attempts: 1, At: u.roomAt.UTC()}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 	"kurabe/internal/volume"
@@ -21,7 +22,8 @@ type Deed func(ctx context.Context, id kurabe.InstanceID) (kurabe.TaskResult, er
 
 // taskUnit drives a task of one kind for one instance.
 type taskUnit struct {
-	unit[kurabe.InstanceID, kurabe.Task, kurabe.TaskReport]
+	agent *Agent
+	unit.Unit[kurabe.InstanceID, kurabe.Task, kurabe.TaskReport]
 	deed  Deed
 	saved savedTask // guarded by saving
 }
@@ -32,17 +34,17 @@ type savedTask struct {
 	Report kurabe.TaskReport `json:"report"`
 }
 
-type taskUnits = units[kurabe.InstanceID, kurabe.Task, *taskUnit]
+type taskUnits = unit.Table[kurabe.InstanceID, kurabe.Task, *taskUnit]
 
 // newTasks makes the tables of the tasks that this host can do.
 func (a *Agent) newTasks() (all []*taskUnits) {
 	for kind, deed := range a.Deeds {
-		all = append(all, newUnits[kurabe.InstanceID, kurabe.Task](kind, &a.wait, func(id kurabe.InstanceID) *taskUnit {
-			u := &taskUnit{deed: deed}
-			u.unit = newUnit[kurabe.InstanceID, kurabe.Task, kurabe.TaskReport](u, a, id, kurabe.Ref{Kind: kind, ID: string(id)}, logkey.Instance)
+		all = append(all, unit.NewTable[kurabe.InstanceID, kurabe.Task](kind, a.host, func(id kurabe.InstanceID) *taskUnit {
+			u := &taskUnit{agent: a, deed: deed}
+			u.Unit = unit.New[kurabe.InstanceID, kurabe.Task, kurabe.TaskReport](u, a.host, id, kurabe.Ref{Kind: kind, ID: string(id)}, logkey.Instance)
 			// What cannot be read is ordered again.
 			if data, err := os.ReadFile(u.file()); err == nil && json.Unmarshal(data, &u.saved) == nil && u.saved.Order.Instance == id {
-				u.give(u.saved.Order)
+				u.Give(u.saved.Order)
 			}
 			return u
 		}))
@@ -51,10 +53,10 @@ func (a *Agent) newTasks() (all []*taskUnits) {
 }
 
 func (u *taskUnit) file() string {
-	return filepath.Join(filepath.Dir(u.agent.Homes), "tasks", string(u.ref.Kind), string(u.id)+savedExt)
+	return filepath.Join(filepath.Dir(u.agent.Homes), "tasks", string(u.Ref.Kind), string(u.ID)+savedExt)
 }
 
-func (u *taskUnit) save(a kurabe.Task) error { return u.put(savedTask{a, u.saved.Report}) }
+func (u *taskUnit) Save(a kurabe.Task) error { return u.put(savedTask{a, u.saved.Report}) }
 
 func (u *taskUnit) put(s savedTask) error {
 	data, err := json.Marshal(s)
@@ -70,66 +72,66 @@ func (u *taskUnit) put(s savedTask) error {
 	return err
 }
 
-func (u *taskUnit) forget() error                              { return volume.RemoveSpared(u.file()) }
-func (u *taskUnit) obeys(kurabe.Task)                          {}
-func (u *taskUnit) retires()                                   { u.cutStep(errCut) }
-func (u *taskUnit) end()                                       {}
-func (u *taskUnit) unknown(context.Context, kurabe.Task, bool) {}
-func (u *taskUnit) sameNews(a, b kurabe.TaskReport) bool {
-	b.Failure = asBefore(a.Failure, b.Failure)
+func (u *taskUnit) Forget() error                              { return volume.RemoveSpared(u.file()) }
+func (u *taskUnit) Obeys(kurabe.Task)                          {}
+func (u *taskUnit) Retires()                                   { u.CutStep(unit.ErrCut) }
+func (u *taskUnit) End()                                       {}
+func (u *taskUnit) Unknown(context.Context, kurabe.Task, bool) {}
+func (u *taskUnit) SameNews(a, b kurabe.TaskReport) bool {
+	b.Failure = unit.AsBefore(a.Failure, b.Failure)
 	return reflect.DeepEqual(a, b)
 }
 
-// pass does the task if it was not done as often as it is ordered.
-func (u *taskUnit) pass(ctx context.Context, a kurabe.Task) time.Duration {
-	u.saving.Lock()
+// Pass does the task if it was not done as often as it is ordered.
+func (u *taskUnit) Pass(ctx context.Context, a kurabe.Task) time.Duration {
+	u.Saving.Lock()
 	done := u.saved.Report
-	u.saving.Unlock()
-	u.look() // what follows may take hours
-	rest := u.rest()
+	u.Saving.Unlock()
+	u.Looked() // what follows may take hours
+	rest := u.Rest()
 	if done.Generation < a.Generation && rest <= 0 {
 		err := u.do(ctx, a)
 		switch {
 		case ctx.Err() != nil, err == nil:
 			return 0
-		case errors.Is(err, errCut):
+		case errors.Is(err, unit.ErrCut):
 			return u.agent.Look // there is an order that wakes it, or none any more
 		}
-		u.log.Warn("task not done, tried again", "kind", u.ref.Kind, logkey.Error, err)
-		rest = u.restFor(backoff(u.fails(kurabe.FailureOther, string(u.ref.Kind), err.Error()) + snapshotPatience))
+		u.Log.Warn("task not done, tried again", "kind", u.Ref.Kind, logkey.Error, err)
+		rest = u.RestFor(unit.Backoff(u.Fails(kurabe.FailureOther, string(u.Ref.Kind), err.Error()) + snapshotPatience))
 	}
 	if rest > 0 {
-		u.tell(ctx, kurabe.TaskReport{Task: a, Failure: u.failure})
-		return u.retryReport(rest)
+		u.Tell(ctx, kurabe.TaskReport{Task: a, Failure: u.Failure})
+		return u.RetryReport(rest)
 	}
-	u.tell(ctx, done)
-	return u.retryReport(u.agent.Look)
+	u.Tell(ctx, done)
+	return u.RetryReport(u.agent.Look)
 }
 
 // do does it when others of the kind have had their turn, and keeps what came of it before
 // anybody hears of it.
 func (u *taskUnit) do(ctx context.Context, a kurabe.Task) error {
-	limited, end, err := u.cuttable(ctx, a)
+	limited, end, err := u.Cuttable(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer end()
-	leave, err := u.agent.snapshots.lines.enter(limited, string(u.ref.Kind))
+	leave, err := u.agent.snapshots.lines.enter(limited, string(u.Ref.Kind))
 	if err != nil {
 		return err
 	}
 	defer leave()
-	faultpoint.Reach("before", string(u.ref.Kind))
-	result, err := u.deed(limited, u.id)
-	if context.Cause(limited) == errCut {
-		return errCut
+	faultpoint.Reach("before", string(u.Ref.Kind))
+	result, err := u.deed(limited, u.ID)
+	if context.Cause(limited) == unit.ErrCut {
+		return unit.ErrCut
 	}
 	if err != nil {
 		return err
 	}
-	faultpoint.Reach("after", string(u.ref.Kind))
-	u.saving.Lock()
-	defer u.saving.Unlock()
+	faultpoint.Reach("after", string(u.Ref.Kind))
+	u.Saving.Lock()
+	defer u.Saving.Unlock()
 	result.Problems = result.Problems[:min(len(result.Problems), kurabe.TaskProblemsMax)]
 	return u.put(savedTask{a, kurabe.TaskReport{Task: a, Done: true, At: u.agent.Now().UTC(), TaskResult: result}})
 }

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
 
 // worker drives one server of an instance.
 type worker struct {
-	unit[kurabe.InstanceID, kurabe.Assignment, kurabe.InstanceReport]
+	agent *Agent
+	unit.Unit[kurabe.InstanceID, kurabe.Assignment, kurabe.InstanceReport]
 	news chan struct{} // capacity 1: there is something to tell, also in the midst of a step
 
 	// The rest belongs to the goroutine of run.
@@ -45,30 +47,30 @@ type worker struct {
 }
 
 func (a *Agent) newWorker(id kurabe.InstanceID) *worker {
-	w := &worker{news: make(chan struct{}, 1)}
-	w.unit = newUnit[kurabe.InstanceID, kurabe.Assignment, kurabe.InstanceReport](w, a, id, id.Ref(), logkey.Instance)
+	w := &worker{agent: a, news: make(chan struct{}, 1)}
+	w.Unit = unit.New[kurabe.InstanceID, kurabe.Assignment, kurabe.InstanceReport](w, a.host, id, id.Ref(), logkey.Instance)
 	return w
 }
 
-func (w *worker) save(a kurabe.Assignment) error { return w.agent.save(a) }
-func (w *worker) forget() error                  { return w.agent.forget(w.id) }
-func (w *worker) retires()                       { w.agent.endpoints.Drop(w.id) }
+func (w *worker) Save(a kurabe.Assignment) error { return w.agent.save(a) }
+func (w *worker) Forget() error                  { return w.agent.forget(w.ID) }
+func (w *worker) Retires()                       { w.agent.endpoints.Drop(w.ID) }
 
 // obeys: the endpoint is of whoever writes by now, and so are snapshots.
-func (w *worker) obeys(a kurabe.Assignment) {
+func (w *worker) Obeys(a kurabe.Assignment) {
 	w.agent.endpoints.Claim(a)
 	w.agent.sourceChanged(a)
 }
 
-// unknown tells the user why nothing happens.
-func (w *worker) unknown(ctx context.Context, waiting kurabe.Assignment, waits bool) {
+// Unknown tells the user why nothing happens.
+func (w *worker) Unknown(ctx context.Context, waiting kurabe.Assignment, waits bool) {
 	if waits {
 		w.report(ctx, waiting, engine.Observation{}, "", false)
 	}
 }
 
-// end ends what looks at the server, and holds its address.
-func (w *worker) end() {
+// End ends what looks at the server, and holds its address.
+func (w *worker) End() {
 	if w.role != nil {
 		w.role.cancel()
 	}
@@ -84,5 +86,5 @@ func (w *worker) stir() {
 	case w.news <- struct{}{}:
 	default:
 	}
-	w.wake()
+	w.Wake()
 }

@@ -23,10 +23,19 @@ import (
 // send signs a form for rds and returns the recorded reply.
 func send(t *testing.T, s *Server, form string, tamper func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequest("POST", "http://h/", strings.NewReader(form))
-	sum := sha256.Sum256([]byte(form))
+	return sendAs(t, s, "rds", form, nil, tamper)
+}
+
+// sendAs signs a request for a service after prepare and before tamper.
+func sendAs(t *testing.T, s *Server, service, body string, prepare, tamper func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest("POST", "http://h/", strings.NewReader(body))
+	if prepare != nil {
+		prepare(r)
+	}
+	sum := sha256.Sum256([]byte(body))
 	err := v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: testKey, SecretAccessKey: testSecret},
-		r, hex.EncodeToString(sum[:]), "rds", "us-east-1", time.Now())
+		r, hex.EncodeToString(sum[:]), service, "us-east-1", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/base64"
 	"encoding/json"
@@ -41,7 +42,7 @@ var (
 func (f filler) structure(tree any, v reflect.Value, path string) error {
 	members, ok := tree.(map[string]any)
 	if !ok {
-		return unreadable("%s is not a structure", path)
+		return unreadable("%.100s is not a structure", cmp.Or(path, "it"))
 	}
 	taken := 0
 	for _, m := range f.model.Fields(v.Type()) {
@@ -49,7 +50,7 @@ func (f filler) structure(tree any, v reflect.Value, path string) error {
 		x, given := members[m.Wire]
 		if given {
 			taken++
-			if err := f.value(x, member, path+"."+m.Wire); err != nil {
+			if err := f.value(x, member, below(path, m.Wire)); err != nil {
 				return err
 			}
 		}
@@ -63,15 +64,21 @@ func (f filler) structure(tree any, v reflect.Value, path string) error {
 	known := f.model.Fields(v.Type())
 	for name := range members {
 		if !slices.ContainsFunc(known, func(m shape.Field) bool { return m.Wire == name }) {
-			return unreadable("unknown member %.100s", path+"."+name)
+			return unreadable("unknown member %.100s", below(path, name))
 		}
 	}
 	return nil
 }
 
+func below(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
 // missing is said in AWS's words, and in those of the query protocol to its clients' successors.
-func (f filler) missing(path string) error {
-	name := path[1:]
+func (f filler) missing(name string) error {
 	if f.model.Compatible {
 		return fault.New(http.StatusBadRequest, "MissingParameter", "The request must contain the parameter %s.", name)
 	}
@@ -97,7 +104,7 @@ func (f filler) value(x any, v reflect.Value, path string) error {
 	if t, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		text, ok := x.(string)
 		if !ok || t.UnmarshalText([]byte(text)) != nil {
-			return unreadable("%s does not have its form", path)
+			return unreadable("%.100s does not have its form", path)
 		}
 		return nil
 	}
@@ -116,7 +123,7 @@ func (f filler) value(x any, v reflect.Value, path string) error {
 func (f filler) list(x any, v reflect.Value, path string) error {
 	items, ok := x.([]any)
 	if !ok {
-		return unreadable("%s is not a list", path)
+		return unreadable("%.100s is not a list", path)
 	}
 	out := reflect.MakeSlice(v.Type(), len(items), len(items))
 	for n, item := range items {
@@ -131,15 +138,15 @@ func (f filler) list(x any, v reflect.Value, path string) error {
 func (f filler) entries(x any, v reflect.Value, path string) error {
 	members, ok := x.(map[string]any)
 	if !ok {
-		return unreadable("%s is not a map", path)
+		return unreadable("%.100s is not a map", path)
 	}
 	out := reflect.MakeMapWithSize(v.Type(), len(members))
 	for name, item := range members {
 		if !shape.IsText(name) {
-			return unreadable("a name in %s is not text", path)
+			return unreadable("a name in %.100s is not text", path)
 		}
 		value := reflect.New(v.Type().Elem()).Elem()
-		if err := f.element(item, value, path+"."+name); err != nil {
+		if err := f.element(item, value, below(path, name)); err != nil {
 			return err
 		}
 		out.SetMapIndex(reflect.ValueOf(name).Convert(v.Type().Key()), value)
@@ -252,7 +259,7 @@ func (f filler) time(x any) (time.Time, bool) {
 			at = time.UnixMilli(int64(math.Round(seconds * 1000)))
 		}
 	}
-	at = at.UTC().Truncate(time.Millisecond)
+	at = at.UTC().Round(time.Millisecond)
 	return at, ok && at.Year() >= 1 && at.Unix() < maxSeconds
 }
 

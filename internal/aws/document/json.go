@@ -28,6 +28,9 @@ func DecodeJSON(m *shape.Model, body []byte, in any) error {
 	if err == nil && !errors.Is(skip(d.Token()), io.EOF) {
 		err = errors.New("more than one value")
 	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return unreadable("%.200s", err.Error())
 	}
@@ -48,8 +51,6 @@ func (r *jsonReader) value(depth int) (any, error) {
 	}
 	token, err := r.d.Token()
 	switch {
-	case errors.Is(err, io.EOF):
-		return nil, io.ErrUnexpectedEOF
 	case err != nil:
 		return nil, err
 	case token == json.Delim('{'):

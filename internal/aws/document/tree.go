@@ -35,7 +35,7 @@ func (g grower) structure(v reflect.Value, top bool) any {
 		member := v.Field(f.Index)
 		switch {
 		case f.Omit && (member.IsZero() || member.Kind() == reflect.Slice && member.Len() == 0):
-		case top && member.Kind() == reflect.Slice && member.IsNil():
+		case top && member.Kind() == reflect.Slice && member.Type() != blobType && member.IsNil():
 			tree[f.Wire] = []any{}
 		case !absent(member):
 			tree[f.Wire] = g.value(member)

@@ -73,7 +73,7 @@ func (w *writer) text(name, value string) {
 func (w *writer) structure(v reflect.Value, top bool) {
 	for _, f := range w.model.Fields(v.Type()) {
 		member := v.Field(f.Index)
-		if top && member.Kind() == reflect.Slice && member.IsNil() {
+		if top && member.Kind() == reflect.Slice && member.Type() != blobType && member.IsNil() {
 			w.text(f.Wire, "")
 			continue
 		}
@@ -95,7 +95,7 @@ func (w *writer) value(name, element string, v reflect.Value) {
 		return
 	}
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return
 		}
@@ -125,17 +125,21 @@ func (w *writer) list(name, element string, v reflect.Value) {
 	}
 	w.open(name)
 	for i := range v.Len() {
-		item := v.Index(i)
-		if item.Kind() == reflect.String { // an empty string is still an element
-			w.text(element, item.String())
-			continue
-		}
-		w.value(element, shape.DefaultElement, item)
+		w.item(element, v.Index(i))
 	}
 	w.close(name)
 }
 
-// entries writes a map of strings in the order of its keys.
+// item writes an element of a list or map: an empty string is one, too.
+func (w *writer) item(name string, v reflect.Value) {
+	if v.Kind() == reflect.String {
+		w.text(name, v.String())
+		return
+	}
+	w.value(name, shape.DefaultElement, v)
+}
+
+// entries writes a map in the order of its keys.
 func (w *writer) entries(name string, v reflect.Value) {
 	if v.IsNil() {
 		return
@@ -146,7 +150,7 @@ func (w *writer) entries(name string, v reflect.Value) {
 	for _, key := range keys {
 		w.open("entry")
 		w.text("key", key.String())
-		w.text("value", v.MapIndex(key).String())
+		w.item("value", v.MapIndex(key))
 		w.close("entry")
 	}
 	w.close(name)

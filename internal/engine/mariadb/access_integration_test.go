@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
@@ -170,7 +171,7 @@ func TestGuard(t *testing.T) {
 			Name: "stranger", Argv: []string{"/usr/bin/perl", "-MIO::Socket::UNIX", "-e",
 				`$SIG{PIPE} = "IGNORE"; $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "no: $!"; print $s pack("NA*", 8, "SELECT 1"); $s->flush; print read($s, $x, 4) || 0`,
 				filepath.Join(b.Home().RunDir(), guard.SocketName)},
-			Env: toolEnv(), Dir: "/", User: b.Account(),
+			Env: conf.ToolEnv(), Dir: "/", User: b.Account(),
 		})
 		if err != nil || strings.TrimSpace(string(out)) == "4" {
 			t.Errorf("the guard answers the engine's own user: %q, %v", out, err)
@@ -195,7 +196,7 @@ func TestGuard(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("the shutdown took %v", took)
 	}
-	schema := filepath.Join(b.Home().DataDir(), systemSchema)
+	schema := filepath.Join(b.Home().DataDir(), conf.SystemSchema)
 	if err := errors.Join(os.Chmod(schema, 0o700), os.Remove(filepath.Join(schema, "db.TRG"))); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func TestGuard(t *testing.T) {
 	if err == nil {
 		t.Fatal("the server ran without a guard and ended well")
 	}
-	text, _ := os.ReadFile(filepath.Join(b.Home().LogDir(), errorLog))
+	text, _ := os.ReadFile(filepath.Join(b.Home().LogDir(), conf.ErrorLog))
 	if _, reason := b.Driver.StartFailure(string(text)); !strings.Contains(reason, "the guard is missing from mysql/db.TRG") {
 		t.Errorf("reason: %s", reason)
 	}
@@ -221,11 +222,11 @@ func TestRotateLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old, err := os.ReadFile(filepath.Join(b.Home().LogDir(), errorLog+".2026-11-21.04"))
+	old, err := os.ReadFile(filepath.Join(b.Home().LogDir(), conf.ErrorLog+".2026-11-21.04"))
 	if err != nil || !bytes.Contains(old, []byte("ready for connections")) {
 		t.Errorf("the finished log: %s, %v", old, err)
 	}
-	if _, err := os.Stat(filepath.Join(b.Home().LogDir(), errorLog)); err != nil {
+	if _, err := os.Stat(filepath.Join(b.Home().LogDir(), conf.ErrorLog)); err != nil {
 		t.Errorf("the new log: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -106,11 +107,11 @@ func (d *Driver) copyByTool(ctx context.Context, i engine.Instance, r engine.Cop
 func findTool(i engine.Instance) (string, error) {
 	prefix := filepath.Dir(i.Version.BinDir)
 	for _, dir := range []string{"bin", "sbin"} {
-		if path := filepath.Join(prefix, dir, toolName); exists(path) {
+		if path := filepath.Join(prefix, dir, toolName); conf.Exists(path) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("a snapshot of a running MariaDB needs the program %s, which is not installed beside %s", toolName, serverPath(i.Version.BinDir))
+	return "", fmt.Errorf("a snapshot of a running MariaDB needs the program %s, which is not installed beside %s", toolName, conf.ServerPath(i.Version.BinDir))
 }
 
 // CopyStopped implements engine.Copier. The binary log stays out, but for what the
@@ -138,7 +139,7 @@ func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.Co
 // files, of the server and of statements that a crash cut off.
 func leftOut(rel string) bool {
 	base := filepath.Base(rel)
-	return filepath.Dir(rel) == tempDir || base == "ibtmp1" || base == "ddl_recovery-backup.log" || strings.HasSuffix(base, ".pid")
+	return filepath.Dir(rel) == conf.TempDir || base == "ibtmp1" || base == "ddl_recovery-backup.log" || strings.HasSuffix(base, ".pid")
 }
 
 // Seal implements engine.Copier: no tool of the engine's reads sums.
@@ -160,7 +161,7 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 	if err := w.guard(dataDir); err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
-	temp := filepath.Join(dataDir, tempDir)
+	temp := filepath.Join(dataDir, conf.TempDir)
 	if err := volume.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("adopt: %w", err)
 	}
@@ -170,7 +171,7 @@ func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
 // guard writes the triggers of the system schema into a data folder, which the server's
 // plugin closes when it starts.
 func (w *workshop) guard(dataDir string) error {
-	system := filepath.Join(dataDir, systemSchema)
+	system := filepath.Join(dataDir, conf.SystemSchema)
 	if err := volume.Chmod(system, 0o700); err != nil {
 		return err
 	}
@@ -194,7 +195,7 @@ func (d *Driver) SweepCopy(ctx context.Context, i engine.Instance) error {
 	if err := boundLog(ctx, i); err != nil && !errors.Is(err, engine.ErrNotReady) {
 		return err
 	}
-	if !exists(i.Home.CopyDir()) {
+	if !conf.Exists(i.Home.CopyDir()) {
 		return nil
 	}
 	release, err := proc.Hold(filepath.Join(i.Home.CopyDir(), copyLock))

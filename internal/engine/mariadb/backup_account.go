@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
@@ -69,23 +70,23 @@ func toolSettings(i engine.Instance, name string, password logkey.Secret, bytesP
 	}
 	seen := i.Seen()
 	host, port, _ := net.SplitHostPort(door.Endpoint(i))
-	options := []option{
-		{"user", name},
-		{"password", password.Reveal()},
-		{"protocol", "tcp"},
-		{"host", host},
-		{"port", port},
-		{"ssl_ca", filepath.Join(seen.TLSDir(), "ca.pem")},
-		{"ssl_verify_server_cert", "1"},
-		{"datadir", seen.DataDir()},
-		{"plugin_dir", "/nonexistent"},
-		{"parallel", strconv.Itoa(threads)},
+	options := []conf.Option{
+		{Name: "user", Value: name},
+		{Name: "password", Value: password.Reveal()},
+		{Name: "protocol", Value: "tcp"},
+		{Name: "host", Value: host},
+		{Name: "port", Value: port},
+		{Name: "ssl_ca", Value: filepath.Join(seen.TLSDir(), "ca.pem")},
+		{Name: "ssl_verify_server_cert", Value: "1"},
+		{Name: "datadir", Value: seen.DataDir()},
+		{Name: "plugin_dir", Value: "/nonexistent"},
+		{Name: "parallel", Value: strconv.Itoa(threads)},
 		// How often the log is looked at, in ms. Commits wait for the last look, which ends
 		// the copy: with the default of a second for all of it, with 50 for 75 to 100 ms,
 		// with 5 for 30 to 50.
-		{"log_copy_interval", "5"},
+		{Name: "log_copy_interval", Value: "5"},
 		// A client that holds LOCK TABLES would otherwise be waited for without end.
-		{"ftwrl_wait_timeout", "20"},
+		{Name: "ftwrl_wait_timeout", Value: "20"},
 	}
 	var b strings.Builder
 	b.WriteString("[mariadb-backup]\n")

@@ -13,6 +13,8 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -127,7 +129,7 @@ func (c *cloning) run(ctx context.Context, r engine.CopyRequest) ([]volume.File,
 		if try == cloneTries || !passes(err) || ctx.Err() != nil {
 			return nil, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := guard.Pause(ctx, wait); err != nil {
 			return nil, err
 		}
 		wait *= 2
@@ -184,4 +186,4 @@ func (c *cloning) instant(ctx context.Context) error {
 }
 
 // Rewritten implements engine.Copier: the redo log is a circle.
-func (d *Driver) Rewritten() []string { return []string{redoLog + "*", "aria_log.*"} }
+func (d *Driver) Rewritten() []string { return []string{conf.RedoLog + "*", "aria_log.*"} }

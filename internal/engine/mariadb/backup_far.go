@@ -115,7 +115,7 @@ func (c *cloning) noteApplied(ctx context.Context, a *guard.Session) error {
 			break
 		}
 		if err == nil {
-			err = pause(ctx, applyPoll)
+			err = guard.Pause(ctx, applyPoll)
 		}
 		if err != nil {
 			return errors.Join(err, context.Cause(ctx))

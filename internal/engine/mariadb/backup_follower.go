@@ -137,7 +137,7 @@ func (c *cloning) awaitWriter(ctx context.Context) error {
 			if err != nil || uint64(have) >= want.Seq {
 				return err
 			}
-			if err := pause(limited, applyPoll); err != nil {
+			if err := guard.Pause(limited, applyPoll); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/volume"
 )
@@ -20,7 +21,7 @@ func TestRestoredIsGuarded(t *testing.T) {
 	b.MustQuery(t, "CREATE USER other@'%' IDENTIFIED BY 'Other-password-1'")
 	id, _ := b.Take(t)
 	for name := range guard.TriggerFiles() {
-		if _, err := os.Stat(filepath.Join(b.Root, "snapshots", string(id), "data", systemSchema, name)); err != nil {
+		if _, err := os.Stat(filepath.Join(b.Root, "snapshots", string(id), "data", conf.SystemSchema, name)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -32,7 +33,7 @@ func TestRestoredIsGuarded(t *testing.T) {
 			t.Errorf("%s: it is allowed", statement)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(n.Home().DataDir(), systemSchema)); err != nil || info.Mode().Perm() != 0o500 {
+	if info, err := os.Stat(filepath.Join(n.Home().DataDir(), conf.SystemSchema)); err != nil || info.Mode().Perm() != 0o500 {
 		t.Errorf("the schema's folder: %v, %v", info, err)
 	}
 	if n.MustQuery(t, "SELECT @@server_id") == b.MustQuery(t, "SELECT @@server_id") {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,7 +14,10 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/transfer"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -49,7 +51,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 	if i.User != nil {
 		uid, gid = i.User.UID, i.User.GID
 	}
-	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + randomHex()}
+	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + door.RandomHex()}
 	// The engine's user may pass through and write where we do not: it could otherwise
 	// put links there.
 	if err := volume.EnsureDir(w.dir, 0o750, os.Getuid(), gid); err != nil {
@@ -59,7 +61,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 	if w.release, err = proc.Hold(w.path(copyLock)); err != nil {
 		return nil, err
 	}
-	password := logkey.Secret(randomHex())
+	password := logkey.Secret(door.RandomHex())
 	options := w.path(toolOptions)
 	err = errors.Join(
 		volume.EnsureDir(w.path(copyData), 0o700, os.Getuid(), os.Getgid()),
@@ -100,28 +102,28 @@ func (w *copyShop) close() {
 // a burst a second, and leave a gigabyte to be written when commits have to be.
 func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest, bytes int64) (_ time.Time, failure error) {
 	begun := time.Now()
-	files, err := newStreamFiles(ctx, w.path(copyData), r, bytes)
+	files, err := transfer.NewStreamFiles(ctx, w.path(copyData), r, bytes)
 	if err != nil {
 		return begun, err
 	}
-	defer func() { failure = errors.Join(failure, files.close()) }()
+	defer func() { failure = errors.Join(failure, files.Close()) }()
 	said, err := volume.Create(w.path(toolLog))
 	if err != nil {
 		return begun, err
 	}
 	defer said.Close()
-	stream := startStreaming(files)
+	stream := transfer.StartStreaming(files)
 	run := proc.Tool{
-		Name: toolName + " " + w.i.Name, Env: toolEnv(), Dir: w.dir, User: w.i.User,
+		Name: toolName + " " + w.i.Name, Env: conf.ToolEnv(), Dir: w.dir, User: w.i.User,
 		Argv: []string{tool, "--defaults-file=" + filepath.Join(w.seen, toolOptions), "--backup", "--stream=xbstream",
 			"--target-dir=" + filepath.Join(w.seen, copyTemp), "--tmpdir=" + filepath.Join(w.seen, copyTemp)},
-		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile, Stdout: stream.pipe, Stderr: said,
+		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile, Stdout: stream.Pipe, Stderr: said,
 	}
 	if w.i.SeenDir != w.i.Home.Dir {
 		run.BindAs, run.BindFrom = w.i.SeenDir, w.i.Home.Dir
 	}
 	_, err = proc.Run(ctx, run)
-	if streamErr := stream.end(); streamErr != nil && ctx.Err() == nil {
+	if streamErr := stream.End(); streamErr != nil && ctx.Err() == nil {
 		err = errors.Join(streamErr, err)
 	}
 	log, readErr := volume.ReadFile(w.path(toolLog))
@@ -160,7 +162,7 @@ func moment(log string, otherwise time.Time) time.Time {
 // prepare makes the copy one that a server starts on at once.
 func (w *copyShop) prepare(ctx context.Context, tool string, bytesPerSecondMax int64) error {
 	run := proc.Tool{
-		Name: toolName + " --prepare", Env: toolEnv(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
+		Name: toolName + " --prepare", Env: conf.ToolEnv(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
 		// Recorded: one that outlived us would fill the folder while it is removed.
 		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord),
 		Argv: []string{tool, "--no-defaults", "--prepare", "--use-memory=" + prepareMemory, "--target-dir=" + filepath.Join(w.seen, copyData)},
@@ -196,23 +198,6 @@ func (w *copyShop) position() (kurabe.LogPosition, error) {
 		return binlog.ParsePosition(fields[0], fields[1])
 	}
 	return kurabe.LogPosition{}, nil
-}
-
-// readSmall reads a file of a folder that the engine's user can write.
-func readSmall(dir, name string) (string, error) {
-	const most = 4096
-	root, err := volume.OpenRoot(dir)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	file, err := root.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, most))
-	return string(text), err
 }
 
 // toolFiles are what the tool leaves in a copy for itself.
@@ -253,4 +238,12 @@ func lastLines(log string) string {
 	const most = 5
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-most):], "\n")
+}
+
+// give hands a folder of ours over to the engine's user.
+func (w *copyShop) give(dir string) error {
+	if w.i.User == nil {
+		return nil
+	}
+	return volume.GiveTree(dir, *engine.OwnerFor(w.i.User))
 }

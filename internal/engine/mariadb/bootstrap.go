@@ -6,17 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 )
 
-const systemSchema = "mysql"
-
 // The scripts that mariadb-install-db runs, but for the one that makes root and
 // the one that makes a schema for everybody.
-const systemTables = "mysql_system_tables.sql"
-
 var scripts = []string{
-	systemTables, "mysql_performance_tables.sql", "fill_help_tables.sql", "maria_add_gis_sp_bootstrap.sql", "mysql_sys_schema.sql",
+	conf.SystemTables, "mysql_performance_tables.sql", "fill_help_tables.sql", "maria_add_gis_sp_bootstrap.sql", "mysql_sys_schema.sql",
 }
 
 // systemSQL makes the system schemas of a server that has no account but
@@ -24,7 +21,7 @@ var scripts = []string{
 // them and cannot log in.
 func systemSQL(share string) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE DATABASE %s;\nUSE %s;\n", systemSchema, systemSchema)
+	fmt.Fprintf(&b, "CREATE DATABASE %s;\nUSE %s;\n", conf.SystemSchema, conf.SystemSchema)
 	for _, name := range scripts {
 		text, err := os.ReadFile(filepath.Join(share, name))
 		if err != nil {

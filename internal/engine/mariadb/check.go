@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -86,7 +87,7 @@ func (s *privateServer) check(ctx context.Context, checked *engine.Checked, foun
 	if err := s.settle(ctx); err != nil {
 		return fmt.Errorf("recover the snapshot: %w", err)
 	}
-	if err := s.start(ctx, privateOptions{account: true, options: []option{bufferPool(s.i, privateCheckPool)}}); err != nil {
+	if err := s.start(ctx, privateOptions{account: true, options: []conf.Option{bufferPool(s.i, privateCheckPool)}}); err != nil {
 		return fmt.Errorf("start a private server: %w", err)
 	}
 	err := s.checkTables(ctx, checked, found)
@@ -149,7 +150,7 @@ func (s *privateServer) checkPages(ctx context.Context, found *problems) error {
 			return err
 		}
 		run := proc.Tool{
-			Name: pageTool, Argv: []string{tool, filepath.Join(s.seen, name)}, Env: toolEnv(), Dir: "/", User: s.i.User, Cgroups: s.i.Cgroups,
+			Name: pageTool, Argv: []string{tool, filepath.Join(s.seen, name)}, Env: conf.ToolEnv(), Dir: "/", User: s.i.User, Cgroups: s.i.Cgroups,
 		}
 		if s.seen != s.dir {
 			run.BindAs, run.BindFrom = s.seen, s.dir
@@ -171,9 +172,9 @@ func holdsPages(name string) bool { return strings.HasSuffix(name, ".ibd") }
 func findPageTool(i engine.Instance) (string, error) {
 	prefix := filepath.Dir(i.Version.BinDir)
 	for _, dir := range []string{"bin", "sbin"} {
-		if path := filepath.Join(prefix, dir, pageTool); exists(path) {
+		if path := filepath.Join(prefix, dir, pageTool); conf.Exists(path) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("a check needs the program %s, which is not installed beside %s", pageTool, serverPath(i.Version.BinDir))
+	return "", fmt.Errorf("a check needs the program %s, which is not installed beside %s", pageTool, conf.ServerPath(i.Version.BinDir))
 }

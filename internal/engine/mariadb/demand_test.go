@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/engine/mariadb/parameter"
 )
 
 // What the service gives by itself fits every class and the smallest storage, and what is a
@@ -13,7 +14,7 @@ func TestDefaultsFit(t *testing.T) {
 		const storage = 5 * kurabe.GiB
 		vars := kurabe.FormulaVars{MemoryBytes: class.MemoryBytes, CPUs: max(class.CPUs, 1), StorageBytes: storage}
 		settings := map[string]string{}
-		for name, formula := range system {
+		for name, formula := range parameter.System {
 			value, err := vars.Evaluate(formula)
 			if err != nil {
 				t.Fatal(err)
@@ -25,7 +26,7 @@ func TestDefaultsFit(t *testing.T) {
 		}
 	}
 	for name, d := range demands {
-		if !looked()[name] {
+		if !parameter.Looked()[name] {
 			t.Errorf("%s is no user's to set", name)
 		}
 		for _, other := range d.Times {

@@ -3,7 +3,6 @@ package mariadb
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/proc"
 )
 
@@ -26,7 +26,7 @@ func (d *Driver) Discover(ctx context.Context) ([]kurabe.EngineVersion, error) {
 	for _, prefix := range d.prefixes {
 		for _, dir := range []string{"sbin", "bin", "libexec"} {
 			binDir := filepath.Join(prefix, dir)
-			real, err := filepath.EvalSymlinks(serverPath(binDir))
+			real, err := filepath.EvalSymlinks(conf.ServerPath(binDir))
 			if err != nil || seen[real] {
 				continue
 			}
@@ -53,7 +53,7 @@ func (d *Driver) Discover(ctx context.Context) ([]kurabe.EngineVersion, error) {
 
 func (d *Driver) discoverOne(ctx context.Context, binDir string) (kurabe.EngineVersion, bool, error) {
 	out, err := proc.Run(ctx, proc.Tool{
-		Name: "mariadbd --version", Argv: []string{serverPath(binDir), "--no-defaults", "--version"}, Env: toolEnv(), Dir: "/",
+		Name: "mariadbd --version", Argv: []string{conf.ServerPath(binDir), "--no-defaults", "--version"}, Env: conf.ToolEnv(), Dir: "/",
 	})
 	if err != nil {
 		return kurabe.EngineVersion{}, false, err
@@ -64,7 +64,7 @@ func (d *Driver) discoverOne(ctx context.Context, binDir string) (kurabe.EngineV
 	}
 	v := kurabe.EngineVersion{
 		Engine: kurabe.MariaDB, Version: version, Family: "mariadb" + majorOf(version), BinDir: binDir,
-		Locales: []string{defaultCharset},
+		Locales: []string{conf.DefaultCharset},
 	}
 	if v.Reason = d.unusable(v); v.Reason != "" {
 		return v, true, nil
@@ -83,7 +83,7 @@ func (d *Driver) unusable(v kurabe.EngineVersion) string {
 	if d.guardErr != nil {
 		return d.guardErr.Error()
 	}
-	if _, err := os.Stat(filepath.Join(shareDir(v.BinDir), systemTables)); err != nil {
+	if _, err := os.Stat(filepath.Join(conf.ShareDir(v.BinDir), conf.SystemTables)); err != nil {
 		return "the scripts that make the system tables are missing: " + err.Error()
 	}
 	return ""
@@ -104,31 +104,4 @@ func parseVersion(text string) (string, bool) {
 func majorOf(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")
-}
-
-// serverPath is the server in binDir, by its name of today or its old one.
-func serverPath(binDir string) string {
-	path := filepath.Join(binDir, "mariadbd")
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		if old := filepath.Join(binDir, "mysqld"); exists(old) {
-			return old
-		}
-	}
-	return path
-}
-
-// shareDir is where the messages, character sets and scripts are.
-func shareDir(binDir string) string {
-	share := filepath.Join(filepath.Dir(binDir), "share")
-	for _, name := range []string{"mysql", "mariadb", "."} {
-		if exists(filepath.Join(share, name, systemTables)) {
-			return filepath.Join(share, name)
-		}
-	}
-	return filepath.Join(share, "mysql")
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
 )
@@ -31,7 +33,7 @@ var traps = []string{
 func TestProbeSpringsNoTrap(t *testing.T) {
 	enginetest.OnceIsEnough(t)
 	b := enginetest.Serving(t, setup(t, enginetest.Reachable(t)))
-	p := probe{name: probePrefix + randomHex()}
+	p := probe{name: conf.ProbePrefix + door.RandomHex()}
 	for _, s := range append(append(traps, p.before()...), p.write()[0],
 		"CREATE TRIGGER "+sqltext.Name(p.name)+".fired BEFORE INSERT ON "+p.table()+" FOR EACH ROW INSERT INTO trap.proof VALUES ('probe', USER(), CURRENT_USER())") {
 		b.MustQuery(t, s)

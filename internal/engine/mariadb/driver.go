@@ -9,6 +9,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 )
 
 // Config is what a Driver needs to know of its host.
@@ -60,3 +61,17 @@ func (d *Driver) StopSignal() int { return int(syscall.SIGTERM) }
 // KillSignal ends the server at once. It is one process, so nothing survives it,
 // and recovery replays the log.
 func (d *Driver) KillSignal() int { return int(syscall.SIGKILL) }
+
+// Render implements engine.Driver.
+func (d *Driver) Render(i engine.Instance) map[string]string {
+	return conf.Render(i, d.guard, d.pluginDir)
+}
+
+// Command implements engine.Driver. The options come first in the file's favour:
+// --defaults-file keeps the host's own /etc/mysql out.
+func (d *Driver) Command(i engine.Instance) engine.Command {
+	return engine.Command{
+		Argv: []string{conf.ServerPath(i.Version.BinDir), "--defaults-file=" + filepath.Join(i.Seen().ConfDir(), conf.SettingsFile)},
+		Env:  conf.ToolEnv(),
+	}
+}

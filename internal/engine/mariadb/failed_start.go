@@ -8,6 +8,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/volume"
 )
@@ -49,7 +50,7 @@ func removeResizedLog(dataDir string) error {
 		return err
 	}
 	defer root.Close()
-	if info, err := root.Lstat(redoLog + "0"); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+	if info, err := root.Lstat(conf.RedoLog + "0"); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return nil // then the other one may be all that there is
 	}
 	if err := root.Remove(resizedLog); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -8,6 +8,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 )
 
 // failures tell what a last message is about, most telling first. Of what is said with one
@@ -141,8 +142,8 @@ func timeOf(text string) string {
 // ErrorLog implements engine.Driver. Finished logs have an hour after their name;
 // before there is a log, the answer is what the server said at its start.
 func (d *Driver) ErrorLog(i engine.Instance, names []string) string {
-	if slices.Contains(names, errorLog) {
-		return filepath.Join(i.Home.LogDir(), errorLog)
+	if slices.Contains(names, conf.ErrorLog) {
+		return filepath.Join(i.Home.LogDir(), conf.ErrorLog)
 	}
 	return i.Home.StartLog()
 }

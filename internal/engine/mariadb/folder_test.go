@@ -11,6 +11,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/volume"
 )
@@ -23,7 +24,7 @@ func layData(t *testing.T, dir string) {
 		"shop/ledger.ibd": "page", "mysql-error.log": "[Note]\n",
 	}
 	for name := range guard.TriggerFiles() {
-		files[filepath.Join(systemSchema, name)] = "old trigger"
+		files[filepath.Join(conf.SystemSchema, name)] = "old trigger"
 	}
 	if err := os.Mkdir(filepath.Join(dir, privateDir), 0o700); err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func TestFolderOfATenant(t *testing.T) {
 	w := &workshop{user: user}
 	var triggers []string
 	for name := range guard.TriggerFiles() {
-		triggers = append(triggers, filepath.Join(systemSchema, name))
+		triggers = append(triggers, filepath.Join(conf.SystemSchema, name))
 		break // They are written alike.
 	}
 	private := func(dir string) error {
@@ -68,10 +69,10 @@ func TestFolderOfATenant(t *testing.T) {
 	enginetest.RunFolderDeeds(t, layData, []enginetest.FolderDeed{
 		{
 			Name: "adopt", Do: func(dir string) error { return (&Driver{}).Adopt(i, dir) },
-			Places: append(triggers, systemSchema, "ib_buffer_pool", followFile, "master.info", tempDir),
+			Places: append(triggers, conf.SystemSchema, "ib_buffer_pool", followFile, "master.info", conf.TempDir),
 		},
-		{Name: "guard", Places: append(triggers, systemSchema), Do: w.guard},
-		{Name: "private server", Places: append(triggers, systemSchema, privateDir, tempDir, filepath.Join(privateDir, privateSettings)), Do: private},
+		{Name: "guard", Places: append(triggers, conf.SystemSchema), Do: w.guard},
+		{Name: "private server", Places: append(triggers, conf.SystemSchema, privateDir, conf.TempDir, filepath.Join(privateDir, privateSettings)), Do: private},
 		{Name: "begin the log", Places: []string{binlog.BaseName + ".state", binlog.FileName(6)}, Do: func(dir string) error { return beginLog(dir, "0-1-5", 7, w) }},
 		{Name: "follow", Places: []string{followFile}, Do: func(dir string) error { return errors.Join(writeFollowing(dir, following{}), removeFollowing(dir)) }},
 		{Name: "rotate", Places: []string{"mysql-error.log", "mysql-error.log.1"}, Do: func(dir string) error {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
 )
@@ -61,7 +62,7 @@ func openWrites(ctx context.Context, a *guard.Session, i engine.Instance) error 
 		}
 	}
 	want := "OFF"
-	if isOn.MatchString(i.Settings[eventScheduler]) && !role.KeepsOut(i) {
+	if conf.IsOn(i.Settings[conf.EventScheduler]) && !role.KeepsOut(i) {
 		want = "ON"
 	}
 	return setScheduler(ctx, a, rows[0][1], want)
@@ -76,8 +77,6 @@ func setScheduler(ctx context.Context, a *guard.Session, have, want string) erro
 	}
 	return nil
 }
-
-const eventScheduler = "event_scheduler"
 
 // roleLock is held while the role of a server changes: what looks at it must not set a
 // follower going again that is being promoted.

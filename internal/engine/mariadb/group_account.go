@@ -144,7 +144,7 @@ func keepLookPassword(i engine.Instance) (logkey.Secret, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	password = logkey.Secret(randomHex())
+	password = logkey.Secret(door.RandomHex())
 	return password, volume.AtomicWrite(lookFile(i.Home), []byte(password.Reveal()+"\n"), 0o600)
 }
 

@@ -12,19 +12,13 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
+	"kurabe/internal/engine/mariadb/transfer"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
-
-// transport brings a copy of the source's data here. What a copy is, and what it becomes,
-// is the same wherever the source is.
-type transport interface {
-	// copyTo makes dir, which is absent, a prepared copy of the data of the running
-	// source, and returns where in the source's history the copy is.
-	copyTo(ctx context.Context, dir string) (position string, err error)
-}
 
 // Clone implements engine.Driver: a copy as for a snapshot, with its place in the
 // source's history in the file that makes it a follower's.
@@ -39,7 +33,7 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) er
 	fresh := i.Home.FreshDir()
 	err = volume.RemoveTree(i.Home.Dir, fresh)
 	if err == nil {
-		err = d.makeClone(ctx, i, d.transportTo(i, caFile), fresh)
+		err = d.makeClone(ctx, i, caFile, fresh)
 	}
 	if err != nil {
 		// Half a copy is of no use, and its space is not ours to keep.
@@ -52,17 +46,31 @@ func (d *Driver) Clone(ctx context.Context, i engine.Instance, caFile string) er
 	return volume.SyncDir(i.Home.Dir)
 }
 
-// transportTo: a server's folder is on its host from its first day to its last.
-func (d *Driver) transportTo(i engine.Instance, caFile string) transport {
+// bringCopy makes dir, which is absent, a prepared copy of the data of the running source, and
+// returns where in the source's history the copy is. A source on this host is copied here: a
+// server's folder is on its host from its first day to its last. Until the copy follows, the log
+// behind that place is what the source keeps anyway (binlog_bound.go).
+func (d *Driver) bringCopy(ctx context.Context, i engine.Instance, caFile, dir string) (position string, err error) {
 	source := localSource(i)
-	if !exists(source.Home.Dir) {
-		return networkCopy{i, caFile}
+	if !conf.Exists(source.Home.Dir) {
+		return transfer.Receive(ctx, i, caFile, dir)
 	}
-	return localCopy{d, source}
+	_, position, err = d.copyAt(ctx, source, engine.CopyRequest{Dir: dir})
+	return position, err
 }
 
-func (d *Driver) makeClone(ctx context.Context, i engine.Instance, from transport, fresh string) error {
-	position, err := from.copyTo(ctx, fresh)
+// copyAt copies a running server, with the place of the copy in its history. The copy is of one
+// moment, and the server says how far its binary log was at that moment (the tool's info file, or
+// the instant of the cloning); from that it reads the position itself.
+func (d *Driver) copyAt(ctx context.Context, source engine.Instance, r engine.CopyRequest) (copied engine.Copied, position string, err error) {
+	if copied, err = d.CopyRunning(ctx, source, r); err == nil {
+		position, err = gtidAt(ctx, source, copied.Position)
+	}
+	return copied, position, err
+}
+
+func (d *Driver) makeClone(ctx context.Context, i engine.Instance, caFile, fresh string) error {
+	position, err := d.bringCopy(ctx, i, caFile, fresh)
 	if err != nil {
 		return err
 	}
@@ -152,13 +160,6 @@ func sourceOf(i engine.Instance) (kurabe.Source, error) {
 	return *i.Role.Source, nil
 }
 
-// localCopy is the transport within one host: the source's folder and its admin socket are
-// at hand.
-type localCopy struct {
-	driver *Driver
-	source engine.Instance
-}
-
 // localSource is the source as the driver acts on it, which is reached where it listens.
 // Members of a group have the same settings, and their homes lie side by side.
 func localSource(i engine.Instance) engine.Instance {
@@ -173,18 +174,6 @@ func localSource(i engine.Instance) engine.Instance {
 		s.SeenDir = filepath.Join(filepath.Dir(i.SeenDir), string(source.ID))
 	}
 	return s
-}
-
-// copyTo implements transport. The copy is of one moment, and the source says how far its
-// binary log was at that moment (the tool's info file, or the instant of the cloning); from
-// that it reads the position itself. Until the copy follows, the log behind that place is
-// what the source keeps anyway (binlog_bound.go).
-func (c localCopy) copyTo(ctx context.Context, dir string) (string, error) {
-	copied, err := c.driver.CopyRunning(ctx, c.source, engine.CopyRequest{Dir: dir})
-	if err != nil {
-		return "", err
-	}
-	return gtidAt(ctx, c.source, copied.Position)
 }
 
 // gtidAt is the place of a copy of a server in its history.
@@ -204,4 +193,20 @@ func gtidAt(ctx context.Context, source engine.Instance, at kurabe.LogPosition) 
 		err = fmt.Errorf("the source does not know which transaction its log has at %s", at)
 	}
 	return position, err
+}
+
+// Feed implements engine.Feeder. What can be sent is made first, in one instant or by the
+// tool, and beside the data: so however slow the network is, the server is not held up for
+// it, and the redo log that the tool has to follow does not run away from it.
+func (d *Driver) Feed(ctx context.Context, i engine.Instance, r engine.FeedRequest) error {
+	bytes, err := volume.UsedBytes(i.Home.DataDir())
+	if err != nil {
+		return err
+	}
+	return transfer.Send(ctx, r, bytes, func(ctx context.Context) ([]volume.File, string, error) {
+		source := i
+		source.Address, source.ListensAt = i.Listens(), ""
+		copied, position, err := d.copyAt(ctx, source, engine.CopyRequest{Dir: r.Dir, BytesPerSecondMax: r.BytesPerSecondMax})
+		return copied.Files, position, err
+	})
 }

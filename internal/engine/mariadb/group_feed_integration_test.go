@@ -16,8 +16,10 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/engine/mariadb/sqltext"
+	"kurabe/internal/engine/mariadb/transfer"
 )
 
 // farPair is a pair whose homes are on two hosts, as far as a driver can tell: neither is
@@ -65,9 +67,9 @@ func serve(t *testing.T, b *enginetest.Bed, feed func(ctx context.Context, a kur
 						h.errs = append(h.errs, err)
 					}
 					h.mu.Unlock()
-					_ = pause(ctx, (askSeconds+1)*time.Second) // as the agent's
+					_ = guard.Pause(ctx, (transfer.AskSeconds+1)*time.Second) // as the agent's
 				}
-				_ = pause(ctx, 50*time.Millisecond)
+				_ = guard.Pause(ctx, 50*time.Millisecond)
 			}
 			if w != nil {
 				w.Close()
@@ -176,7 +178,7 @@ func TestGroupFarCut(t *testing.T) {
 			ctx, cancel := context.WithCancel(ctx)
 			var watched sync.WaitGroup
 			watched.Go(func() {
-				for !c.met() && pause(ctx, time.Millisecond) == nil {
+				for !c.met() && guard.Pause(ctx, time.Millisecond) == nil {
 				}
 				cancel()
 			})
@@ -208,8 +210,8 @@ func TestGroupFarCut(t *testing.T) {
 // TestGroupFarRefused: nobody comes, or somebody else does.
 func TestGroupFarRefused(t *testing.T) {
 	enginetest.OnceIsEnough(t)
-	feedWait = 2 * (askSeconds + 2) * time.Second // one question of before may be heard, and a pause made
-	t.Cleanup(func() { feedWait = time.Minute })
+	transfer.AskWait = 2 * (transfer.AskSeconds + 2) * time.Second // one question of before may be heard, and a pause made
+	t.Cleanup(func() { transfer.AskWait = time.Minute })
 	p := farPair(t, enginetest.Reachable(t), enginetest.Reachable(t))
 	p.begin(t)
 	demand := func(says string) {

@@ -13,6 +13,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
@@ -117,7 +118,7 @@ func setSchema(i engine.Instance, mode os.FileMode) error {
 		return err
 	}
 	defer root.Close()
-	return root.Chmod(systemSchema, mode)
+	return root.Chmod(conf.SystemSchema, mode)
 }
 
 // resume goes on, with the same source or another one.
@@ -160,7 +161,7 @@ func changeSource(i engine.Instance) string {
 		"MASTER_USER=" + sqltext.Literal(role.MemberName(i.Instance)), "MASTER_PASSWORD=''",
 		"MASTER_SSL=1", "MASTER_SSL_VERIFY_SERVER_CERT=1", "MASTER_SSL_CA=" + sqltext.Literal(filepath.Join(tls, door.AuthorityFile)),
 		"MASTER_SSL_CERT=" + sqltext.Literal(filepath.Join(tls, door.CertificateFile)), "MASTER_SSL_KEY=" + sqltext.Literal(filepath.Join(tls, door.KeyFile)),
-		"MASTER_CONNECT_RETRY=" + strconv.Itoa(retrySeconds), "MASTER_HEARTBEAT_PERIOD=" + heartbeatSeconds, "MASTER_USE_GTID=slave_pos",
+		"MASTER_CONNECT_RETRY=" + strconv.Itoa(conf.RetrySeconds), "MASTER_HEARTBEAT_PERIOD=" + conf.HeartbeatSeconds, "MASTER_USE_GTID=slave_pos",
 	}
 	return "CHANGE MASTER TO " + strings.Join(words, ", ")
 }
@@ -230,7 +231,7 @@ func awaitApplied(ctx context.Context, a *guard.Session) error {
 		if !s.applies {
 			return errors.New("the server has ceased to apply what it has received")
 		}
-		if err := pause(ctx, applyPoll); err != nil {
+		if err := guard.Pause(ctx, applyPoll); err != nil {
 			return err
 		}
 	}
@@ -260,7 +261,7 @@ func awaitRead(ctx context.Context, a *guard.Session) error {
 		if err != nil {
 			return err
 		}
-		if err := pause(ctx, applyPoll); err != nil {
+		if err := guard.Pause(ctx, applyPoll); err != nil {
 			return err
 		}
 	}

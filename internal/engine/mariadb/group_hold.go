@@ -8,6 +8,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 )
 
@@ -91,7 +92,7 @@ func synced(ctx context.Context, a *guard.Session) error {
 	switch {
 	case err != nil || len(rows) == 0:
 		return err
-	case len(rows[0]) != 2 || !isOn.MatchString(rows[0][1]):
+	case len(rows[0]) != 2 || !conf.IsOn(rows[0][1]):
 		return errUnsynced
 	}
 	return nil

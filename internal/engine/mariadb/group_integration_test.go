@@ -19,6 +19,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
 )
@@ -70,7 +71,7 @@ func joinPair(t *testing.T, p pair) pair {
 // tell shows what both have said last.
 func (p pair) tell(t *testing.T) {
 	for _, b := range []*enginetest.Bed{p.writer, p.follower} {
-		text, err := os.ReadFile(filepath.Join(b.Home().LogDir(), errorLog))
+		text, err := os.ReadFile(filepath.Join(b.Home().LogDir(), conf.ErrorLog))
 		t.Logf("%s: %v\n%s", b.Want.Instance, err, lastOf(string(text), 60))
 		_ = guard.With(context.Background(), b.Instance(), func(a *guard.Session) error {
 			s, err := askSlave(context.Background(), a)
@@ -124,7 +125,7 @@ func awaitView(t *testing.T, r engine.Replicator, i engine.Instance, what string
 		if met(v) {
 			return v
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := guard.Pause(ctx, 20*time.Millisecond); err != nil {
 			t.Fatalf("wait for %s: %+v", what, v)
 		}
 	}
@@ -154,7 +155,7 @@ func awaitRow(t *testing.T, b *enginetest.Bed, id int) {
 		if time.Now().After(deadline) {
 			t.Fatalf("row %d does not arrive", id)
 		}
-		if err := pause(t.Context(), 20*time.Millisecond); err != nil {
+		if err := guard.Pause(t.Context(), 20*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // Each client numbers its rows from its own thousand thousands on.
@@ -48,7 +49,7 @@ func startLoad(t *testing.T, p pair) *inserters {
 			}
 		})
 	}
-	if err := pause(t.Context(), loadTime); err != nil {
+	if err := guard.Pause(t.Context(), loadTime); err != nil {
 		t.Fatal(err)
 	}
 	return l

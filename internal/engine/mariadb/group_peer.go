@@ -12,7 +12,9 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -96,7 +98,7 @@ func (p *peer) run(ctx context.Context, writer engine.Instance) {
 			_ = db.Close()
 			db = nil
 		}
-		if pause(ctx, max(0, peerEvery-time.Since(began))) != nil {
+		if guard.Pause(ctx, max(0, peerEvery-time.Since(began))) != nil {
 			break
 		}
 	}
@@ -158,7 +160,7 @@ func (p *peer) ask(ctx context.Context, writer engine.Instance, db *sql.DB) erro
 		return err
 	}
 	// It was not asked to answer where another one was faster, and syncs when it answers.
-	if marks := all[2]; len(marks) > 0 && !isOn.MatchString(marks[0]["Value"]) {
+	if marks := all[2]; len(marks) > 0 && !conf.IsOn(marks[0]["Value"]) {
 		return errUnsynced
 	}
 	if s.receives == "Yes" && s.host == writer.Listens() && s.port == writer.Port { // a promotion ends that

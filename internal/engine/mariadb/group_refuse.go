@@ -56,7 +56,7 @@ func endSessions(ctx context.Context, a *guard.Session) error {
 		if left == 0 || time.Since(began) > goodbyeMost {
 			return nil
 		}
-		if err := pause(ctx, applyPoll); err != nil {
+		if err := guard.Pause(ctx, applyPoll); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/faultpoint"
@@ -129,9 +130,9 @@ func recoverOnce(ctx context.Context, i engine.Instance) error {
 		return err
 	}
 	s.server.Lock = i.Home.LockFile()
-	var options []option
+	var options []conf.Option
 	if atLeast(i.Version.Version, truncates) {
-		options = append(options, option{"init_rpl_role", "SLAVE"})
+		options = append(options, conf.Option{Name: "init_rpl_role", Value: "SLAVE"})
 	}
 	err = s.start(ctx, privateOptions{binlog: true, options: options})
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
 	"kurabe/internal/engine/mariadb/sqltext"
@@ -32,7 +33,7 @@ func applyLeft(ctx context.Context, a *guard.Session, i engine.Instance) error {
 	if err := applyUnwaited(ctx, a, i); err != nil {
 		return err
 	}
-	return a.Exec(ctx, "SET GLOBAL "+waitingSetting+" = "+flag(len(role.WaitsFor(i)) > 0))
+	return a.Exec(ctx, "SET GLOBAL "+waitingSetting+" = "+conf.Flag(len(role.WaitsFor(i)) > 0))
 }
 
 func applyUnwaited(ctx context.Context, a *guard.Session, i engine.Instance) error {
@@ -54,7 +55,7 @@ func applyUnwaited(ctx context.Context, a *guard.Session, i engine.Instance) err
 	if err == nil {
 		err = awaitRead(ctx, a)
 	}
-	return errors.Join(err, a.ExecAll(ctx, "STOP SLAVE", "SET GLOBAL slave_parallel_threads = "+strconv.Itoa(applyThreads)))
+	return errors.Join(err, a.ExecAll(ctx, "STOP SLAVE", "SET GLOBAL slave_parallel_threads = "+strconv.Itoa(conf.ApplyThreads)))
 }
 
 // lastApplied are the newest transactions that the server has: one whose statement is a

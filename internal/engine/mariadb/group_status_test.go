@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/mariadbtest"
 	"kurabe/internal/engine/mariadb/role"
 )
 
 // slaveRow is what a follower says that is well.
 func slaveRow(changed map[string]string) map[string]string {
 	row := map[string]string{
-		"Master_Host": "127.66.0.7", "Master_User": role.MemberName(follower().Instance), "Master_Port": "3306", "Master_Log_File": "mysql-bin-changelog.000004",
+		"Master_Host": "127.66.0.7", "Master_User": role.MemberName(mariadbtest.Follower().Instance), "Master_Port": "3306", "Master_Log_File": "mysql-bin-changelog.000004",
 		"Read_Master_Log_Pos": "700", "Relay_Log_File": "mysql-relay.000002", "Relay_Log_Pos": "900", "Relay_Master_Log_File": "mysql-bin-changelog.000003", "Exec_Master_Log_Pos": "600", "Slave_IO_Running": "Yes", "Slave_SQL_Running": "Yes",
 		"Last_IO_Errno": "0", "Last_SQL_Errno": "0", "Using_Gtid": "Slave_Pos", "Gtid_IO_Pos": "0-1-17", "Seconds_Behind_Master": "0",
 	}
@@ -24,7 +25,7 @@ func slaveRow(changed map[string]string) map[string]string {
 
 func TestParseSlave(t *testing.T) {
 	s, err := parseSlave(slaveRow(nil))
-	if err != nil || !s.of(follower()) || s.received != 17 || s.sourceAt != 700 || s.relayAt != 900 || s.appliedFile != "mysql-bin-changelog.000003" || s.appliedAt != 600 || !s.applies || s.receives != "Yes" {
+	if err != nil || !s.of(mariadbtest.Follower()) || s.received != 17 || s.sourceAt != 700 || s.relayAt != 900 || s.appliedFile != "mysql-bin-changelog.000003" || s.appliedAt != 600 || !s.applies || s.receives != "Yes" {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	for text, want := range map[string]time.Duration{"0": 0, "17": 17 * time.Second, "": engine.LagUnknown, "NULL": engine.LagUnknown} {
@@ -43,7 +44,7 @@ func TestParseSlave(t *testing.T) {
 	for name, changed := range map[string]map[string]string{
 		"another host": {"Master_Host": "127.0.0.1"}, "another port": {"Master_Port": "1"}, "another account": {"Master_User": "root"}, "by places": {"Using_Gtid": "No"},
 	} {
-		if s, err := parseSlave(slaveRow(changed)); err != nil || s.of(follower()) {
+		if s, err := parseSlave(slaveRow(changed)); err != nil || s.of(mariadbtest.Follower()) {
 			t.Errorf("%s: it is of the assignment; %v", name, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
 )
@@ -90,9 +91,9 @@ func askGuard(ctx context.Context, a *guard.Session) (ability, error) {
 		}
 		switch strings.ToLower(row[0]) {
 		case "kurabe_guard_waits":
-			can.groups, can.wait = true, isOn.MatchString(row[1])
+			can.groups, can.wait = true, conf.IsOn(row[1])
 		case "kurabe_guard_counts":
-			can.sync, can.count = true, isOn.MatchString(row[1])
+			can.sync, can.count = true, conf.IsOn(row[1])
 		}
 	}
 	return can, err
@@ -120,7 +121,7 @@ func semiSync(ctx context.Context, a *guard.Session) (waiting, error) {
 		}
 		switch strings.ToLower(row[0]) {
 		case "rpl_semi_sync_master_status":
-			w.on = isOn.MatchString(row[1])
+			w.on = conf.IsOn(row[1])
 		case "rpl_semi_sync_master_wait_sessions":
 			w.sessions = row[1]
 		case "rpl_semi_sync_master_yes_tx":
@@ -154,7 +155,7 @@ func unstalled(ctx context.Context, a *guard.Session) error {
 		if time.Since(began) > stallMost {
 			return errStalled
 		}
-		err = pause(ctx, stallPoll)
+		err = guard.Pause(ctx, stallPoll)
 	}
 	return err
 }

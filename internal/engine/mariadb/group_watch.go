@@ -12,6 +12,7 @@ import (
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/engine/mariadb/transfer"
 )
 
 // watcher looks at one server over one session, and at the followers of a writer over one
@@ -65,7 +66,7 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 		if err == nil && len(w.i.Role.Followers) > 0 { // a replica has replicas
 			var list []guard.Thread
 			list, err = guard.Threads(ctx, w.admin)
-			v.Asks = asks(w.i, list)
+			v.Asks = transfer.Asks(w.i, list)
 		}
 	default:
 		v, err = w.lookAtWriter(ctx)
@@ -140,7 +141,7 @@ func (w *watcher) lookAtWriter(ctx context.Context) (engine.RoleView, error) {
 	if err != nil {
 		return v, err
 	}
-	v.Asks = asks(w.i, list)
+	v.Asks = transfer.Asks(w.i, list)
 	v.Followers, err = w.lookAtFollowers(ctx, list, waits, v.Inserted)
 	return v, err
 }

@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
 )
 
 // Accounts may have passwords of ed25519, in a restored instance and a follower too.
 func TestEd25519(t *testing.T) {
 	p := newPair(t)
 	b := p.writer
-	if readPassword(b.Instance(), b.Driver.(*Driver).pluginDir) == "" {
-		t.Skipf("no %s: scripts/install.sh fetches it", passwordFile)
+	if conf.ReadPassword(b.Instance(), b.Driver.(*Driver).pluginDir) == "" {
+		t.Skipf("no %s: scripts/install.sh fetches it", conf.PasswordFile)
 	}
 	makeEd25519(t, b)
 	b.MustQuery(t, "INSERT INTO t VALUES (5, 'behind the account')")

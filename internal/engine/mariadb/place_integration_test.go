@@ -14,6 +14,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/guard"
 )
 
 // narrow are settings that hinder whoever comes in: the last one fails for accounts of the
@@ -124,7 +125,7 @@ func awaitPlace(t *testing.T, b *enginetest.Bed) {
 		if err == nil {
 			return
 		}
-		if pause(ctx, peerEvery) != nil {
+		if guard.Pause(ctx, peerEvery) != nil {
 			t.Fatalf("a place that is free again is not given: %v", err)
 		}
 	}

@@ -2,9 +2,7 @@ package mariadb
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
@@ -20,11 +19,7 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// probePrefix begins the names of the probe's users and schemas. The rest is
-// random, so that no name of a user is ever taken for one.
-const probePrefix = "rdsprobe_"
-
-var probeForm = regexp.MustCompile(`^` + probePrefix + `[0-9a-f]{32}$`)
+var probeForm = regexp.MustCompile(`^` + conf.ProbePrefix + `[0-9a-f]{32}$`)
 
 // probeCleanup bounds taking the user away when the caller's time is up.
 const probeCleanup = 5 * time.Second
@@ -77,7 +72,7 @@ func (d *Driver) Probe(ctx context.Context, i engine.Instance, caFile string) (e
 
 // look makes the login, writes with it, and takes it away.
 func (p probe) look(ctx context.Context, a *guard.Session, i engine.Instance, tlsConfig *tls.Config) (err error) {
-	password := logkey.Secret(randomHex())
+	password := logkey.Secret(door.RandomHex())
 	defer func() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeCleanup)
 		defer cancel()
@@ -112,12 +107,6 @@ func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) {
 	return door.TLSConfig(i.Address, caFile)
 }
 
-func randomHex() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails since Go 1.24
-	return hex.EncodeToString(b[:])
-}
-
 // makeProbe makes the login, which may write to its table and nothing else.
 func makeProbe(ctx context.Context, a *guard.Session, p probe, password logkey.Secret) error {
 	verifier, err := Verifier(password)
@@ -135,7 +124,7 @@ func dropSchema(name string) string { return "DROP DATABASE IF EXISTS " + sqltex
 
 // dropLeftProbes looks for the forms of our own names only.
 func dropLeftProbes(ctx context.Context, a *guard.Session) error {
-	pattern := sqltext.Literal(sqltext.LikeEscapes.Replace(probePrefix) + "%")
+	pattern := sqltext.Literal(sqltext.LikeEscapes.Replace(conf.ProbePrefix) + "%")
 	rows, err := a.Query(ctx, "SELECT User, 'user' FROM mysql.global_priv WHERE User LIKE "+pattern+
 		" UNION SELECT SCHEMA_NAME, 'schema' FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE "+pattern)
 	if err != nil {

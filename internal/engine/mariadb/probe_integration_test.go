@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 )
 
@@ -50,8 +51,8 @@ func definitions(t *testing.T, b *enginetest.Bed) string {
 // The probe makes itself a schema then, which is gone afterwards.
 func TestProbeWithoutItsTable(t *testing.T) {
 	for name, statement := range map[string]string{
-		"older data": "DROP TABLE mysql." + probeTable,
-		"broken":     "ALTER TABLE mysql." + probeTable + " DISCARD TABLESPACE",
+		"older data": "DROP TABLE mysql." + conf.ProbeTable,
+		"broken":     "ALTER TABLE mysql." + conf.ProbeTable + " DISCARD TABLESPACE",
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := logBed(t, nil)
@@ -72,7 +73,7 @@ func TestProbeWithoutItsTable(t *testing.T) {
 // openly runs a statement while the folder of the system schema is open.
 func openly(t *testing.T, b *enginetest.Bed, statement string) {
 	t.Helper()
-	system := filepath.Join(b.Home().DataDir(), systemSchema)
+	system := filepath.Join(b.Home().DataDir(), conf.SystemSchema)
 	if err := os.Chmod(system, 0o700); err != nil {
 		t.Fatal(err)
 	}

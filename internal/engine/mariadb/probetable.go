@@ -4,45 +4,41 @@ import (
 	"context"
 	"fmt"
 
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
 )
 
-// probeTable is where the probe writes: it stands in the system schema since the
-// template was made. The probe makes none at each start: definitions right after a
-// recovery, and a death soon after, are how MariaDB is damaged most easily (DESIGN.md,
-// section 10).
-const probeTable = "rds_probe"
-
 const (
 	probeColumns  = " (id INT NOT NULL PRIMARY KEY, word VARCHAR(64) NOT NULL) ENGINE=InnoDB CHARACTER SET ascii"
-	probeTableSQL = "CREATE TABLE mysql." + probeTable + probeColumns + " COMMENT='written to by the service when it looks whether a client can write'"
+	probeTableSQL = "CREATE TABLE mysql." + conf.ProbeTable + probeColumns + " COMMENT='written to by the service when it looks whether a client can write'"
 )
 
 // probe is one look: a login, and the table that it may write to.
 type probe struct {
 	name     string // of the login, and what is written
-	standing bool   // the instance has probeTable
+	standing bool   // the instance has ProbeTable
 }
 
 // newProbe looks which table the instance has. One whose data is older than the table
 // has none, and none can be made in the closed folder of the system schema: the probe
 // makes a schema of its own there.
 func newProbe(ctx context.Context, a *guard.Session) (probe, error) {
-	rows, err := a.Query(ctx, "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'mysql' AND TABLE_NAME = '"+probeTable+"' AND ENGINE = 'InnoDB'")
+	rows, err := a.Query(ctx, "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'mysql' AND TABLE_NAME = '"+conf.ProbeTable+"' AND ENGINE = 'InnoDB'")
 	if err != nil {
-		return probe{}, fmt.Errorf("look for mysql.%s: %w", probeTable, err)
+		return probe{}, fmt.Errorf("look for mysql.%s: %w", conf.ProbeTable, err)
 	}
-	return probe{name: probePrefix + randomHex(), standing: len(rows) == 1}, nil
+	return probe{name: conf.ProbePrefix + door.RandomHex(), standing: len(rows) == 1}, nil
 }
 
 // elsewhere is a look that needs no table of the system schema.
-func (p probe) elsewhere() probe { return probe{name: probePrefix + randomHex()} }
+func (p probe) elsewhere() probe { return probe{name: conf.ProbePrefix + door.RandomHex()} }
 
 // table is its name in a statement.
 func (p probe) table() string {
 	if p.standing {
-		return "mysql." + probeTable
+		return "mysql." + conf.ProbeTable
 	}
 	return sqltext.Name(p.name) + ".probe"
 }

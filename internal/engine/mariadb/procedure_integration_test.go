@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
 )
@@ -168,8 +169,8 @@ func TestKillSparesTheService(t *testing.T) {
 	b := enginetest.NewBed(t, setup(t, enginetest.Reachable(t)))
 	b.Satisfy(t)
 	restartWith(t, b, map[string]string{"event_scheduler": "ON"})
-	makeUser(t, b, probePrefix+"0123456789abcdef0123456789abcdef")
-	s := newSleeper(t, loginAs(b, probePrefix+"0123456789abcdef0123456789abcdef"))
+	makeUser(t, b, conf.ProbePrefix+"0123456789abcdef0123456789abcdef")
+	s := newSleeper(t, loginAs(b, conf.ProbePrefix+"0123456789abcdef0123456789abcdef"))
 	s.asleep(t, b)
 	scheduler := b.MustQuery(t, "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'event_scheduler'")
 	for _, id := range []string{scheduler, strconv.FormatInt(s.id, 10)} {

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/parameter"
 	"kurabe/internal/engine/mariadb/sqltext"
 )
 
@@ -72,14 +74,14 @@ func (c change) statement() string {
 // all is in place that it rests on.
 func changes(i engine.Instance, variables []running) []change {
 	wanted := map[string]string{}
-	for _, o := range append(plumbing(i), chosen(i)...) {
-		wanted[variableOf(o.name)] = o.value
+	for _, o := range append(conf.Plumbing(i), conf.Chosen(i)...) {
+		wanted[parameter.VariableOf(o.Name)] = o.Value
 	}
 	var all []change
 	for _, v := range variables {
 		value, ok := wanted[v.name]
 		switch {
-		case v.readOnly || commands[v.name] || i.Role != nil && byHand[v.name]:
+		case v.readOnly || commands[v.name] || i.Role != nil && conf.ByHand[v.name]:
 		case ok && !same(v, value):
 			all = append(all, change{v.name, literal(v, value)})
 		case !ok && (v.origin == "SQL" || v.origin == "CONFIG") && wanted[aliases[v.name]] == "":
@@ -122,16 +124,9 @@ var aliases = map[string]string{
 	"character_set_database": "character_set_server", "collation_database": "collation_server",
 }
 
-var (
-	isOn   = regexp.MustCompile(`(?i)^(1|on|true)$`)
-	isOff  = regexp.MustCompile(`(?i)^(0|off|false)$`)
-	number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
-	suffix = regexp.MustCompile(`(?i)^([0-9]+)([kmgtpe])$`)
-)
-
 func same(v running, value string) bool {
 	if v.kind == "BOOLEAN" {
-		return isOn.MatchString(value) == isOn.MatchString(v.value)
+		return conf.IsOn(value) == conf.IsOn(v.value)
 	}
 	return strings.EqualFold(v.value, value)
 }
@@ -140,9 +135,9 @@ func same(v running, value string) bool {
 // and the letters that an option may end with are unknown.
 func literal(v running, value string) string {
 	switch {
-	case v.kind == "BOOLEAN" && isOn.MatchString(value):
+	case v.kind == "BOOLEAN" && conf.IsOn(value):
 		return "1"
-	case v.kind == "BOOLEAN" && isOff.MatchString(value):
+	case v.kind == "BOOLEAN" && off.MatchString(value):
 		return "0"
 	case number.MatchString(value) && v.kind != "VARCHAR":
 		return value
@@ -156,3 +151,9 @@ func literal(v running, value string) string {
 	}
 	return sqltext.Literal(value)
 }
+
+var (
+	off    = regexp.MustCompile(`(?i)^(0|off|false)$`)
+	number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+	suffix = regexp.MustCompile(`(?i)^([0-9]+)([kmgtpe])$`)
+)

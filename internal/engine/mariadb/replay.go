@@ -12,6 +12,8 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
@@ -105,20 +107,20 @@ func (s *privateServer) settle(ctx context.Context) error {
 
 // replaySettings: the folder is thrown away when the server dies, and written by a
 // clean shutdown otherwise, so nothing needs to be durable before.
-func (s *privateServer) replaySettings() []option {
-	return []option{
-		{"innodb_flush_log_at_trx_commit", "0"}, {"innodb_doublewrite", "0"},
-		{"relay_log", s.seenPath(relayName)}, {"relay_log_index", s.seenPath(relayName + ".index")},
-		{"relay_log_info_file", s.seenPath("relay-log.info")}, {"master_info_file", s.seenPath("master.info")},
-		{"relay_log_purge", "0"}, {"relay_log_recovery", "0"}, {"sync_relay_log_info", "0"}, {"log_slave_updates", "0"},
+func (s *privateServer) replaySettings() []conf.Option {
+	return []conf.Option{
+		{Name: "innodb_flush_log_at_trx_commit", Value: "0"}, {Name: "innodb_doublewrite", Value: "0"},
+		{Name: "relay_log", Value: s.seenPath(relayName)}, {Name: "relay_log_index", Value: s.seenPath(relayName + ".index")},
+		{Name: "relay_log_info_file", Value: s.seenPath("relay-log.info")}, {Name: "master_info_file", Value: s.seenPath("master.info")},
+		{Name: "relay_log_purge", Value: "0"}, {Name: "relay_log_recovery", Value: "0"}, {Name: "sync_relay_log_info", Value: "0"}, {Name: "log_slave_updates", Value: "0"},
 		// The source may have been this very instance.
-		{"replicate_same_server_id", "1"}, {"slave_sql_verify_checksum", "1"}, {"slave_skip_errors", "OFF"},
-		{"slave_max_allowed_packet", strconv.Itoa(binlog.EventBytesMax)}, {"slave_exec_mode", "STRICT"},
+		{Name: "replicate_same_server_id", Value: "1"}, {Name: "slave_sql_verify_checksum", Value: "1"}, {Name: "slave_skip_errors", Value: "OFF"},
+		{Name: "slave_max_allowed_packet", Value: strconv.Itoa(binlog.EventBytesMax)}, {Name: "slave_exec_mode", Value: "STRICT"},
 		// What the probe writes: to its table, or to a schema that is made by a session
 		// which is not logged. No name of a user's schema has this form (dropLeftProbes).
-		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(systemSchema + "." + probeTable)},
-		{"replicate_wild_ignore_table", sqltext.LikeEscapes.Replace(probePrefix) + strings.Repeat("_", 32) + ".%"},
-		{"slave_parallel_threads", "0"}, {"slave_run_triggers_for_rbr", "NO"},
+		{Name: "replicate_wild_ignore_table", Value: sqltext.LikeEscapes.Replace(conf.SystemSchema + "." + conf.ProbeTable)},
+		{Name: "replicate_wild_ignore_table", Value: sqltext.LikeEscapes.Replace(conf.ProbePrefix) + strings.Repeat("_", 32) + ".%"},
+		{Name: "slave_parallel_threads", Value: "0"}, {Name: "slave_run_triggers_for_rbr", Value: "NO"},
 	}
 }
 
@@ -204,20 +206,9 @@ func (s *privateServer) applied(ctx context.Context, plan binlog.ReplayPlan) err
 		if row["Slave_SQL_Running"] == "No" {
 			return fmt.Errorf("it stopped at %s:%s with %s, not at %v", row["Relay_Log_File"], row["Relay_Log_Pos"], position[0]["p"], plan.Reached)
 		}
-		if err := pause(ctx, replayPoll); err != nil {
+		if err := guard.Pause(ctx, replayPoll); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"kurabe/internal/daemon"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/role"
@@ -65,7 +66,7 @@ type privateServer struct {
 type privateOptions struct {
 	binlog  bool // recover with the binary log that is in the folder
 	account bool // somebody wants to come in
-	options []option
+	options []conf.Option
 }
 
 // openPrivate prepares the folder. What an earlier service left of a server on it
@@ -77,7 +78,7 @@ func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*priva
 		return nil, fmt.Errorf("end an earlier private server: %w", err)
 	}
 	// The copy is as the guard left it: closed, and with triggers that refuse.
-	system := filepath.Join(dataDir, systemSchema)
+	system := filepath.Join(dataDir, conf.SystemSchema)
 	if err := volume.Chmod(system, 0o700); err != nil {
 		return nil, err
 	}
@@ -87,13 +88,13 @@ func openPrivate(ctx context.Context, i engine.Instance, dataDir string) (*priva
 		}
 	}
 	w := workshop{user: i.User}
-	for _, dir := range []string{filepath.Join(dataDir, privateDir), filepath.Join(dataDir, tempDir)} {
+	for _, dir := range []string{filepath.Join(dataDir, privateDir), filepath.Join(dataDir, conf.TempDir)} {
 		if err := errors.Join(volume.RemoveTree(dataDir, dir), volume.Mkdir(dir, 0o700)); err != nil {
 			return nil, err
 		}
-		if plugin := readPassword(i, i.Home.ConfDir()); plugin != "" && filepath.Base(dir) == privateDir {
+		if plugin := conf.ReadPassword(i, i.Home.ConfDir()); plugin != "" && filepath.Base(dir) == privateDir {
 			// The log may make accounts whose passwords are the plugin's.
-			if err := volume.WriteNew(filepath.Join(dir, passwordFile), []byte(plugin), 0o644, nil); err != nil {
+			if err := volume.WriteNew(filepath.Join(dir, conf.PasswordFile), []byte(plugin), 0o644, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -145,36 +146,36 @@ func (s *privateServer) close() error {
 // settings are the instance's own, as what statements do may depend on them, and then
 // what makes the server private: of two values the later counts.
 func (s *privateServer) settings(o privateOptions) string {
-	share := shareDir(s.i.Version.BinDir)
-	options := append(chosen(s.i), []option{
-		{"basedir", filepath.Dir(s.i.Version.BinDir)}, {"lc_messages_dir", share},
-		{"character_sets_dir", filepath.Join(share, "charsets")},
-		{"datadir", s.seen}, {"tmpdir", filepath.Join(s.seen, tempDir)},
-		{"pid_file", s.seenPath("pid")}, {"log_error", s.seenPath(privateErrors)},
+	share := conf.ShareDir(s.i.Version.BinDir)
+	options := append(conf.Chosen(s.i), []conf.Option{
+		{Name: "basedir", Value: filepath.Dir(s.i.Version.BinDir)}, {Name: "lc_messages_dir", Value: share},
+		{Name: "character_sets_dir", Value: filepath.Join(share, "charsets")},
+		{Name: "datadir", Value: s.seen}, {Name: "tmpdir", Value: filepath.Join(s.seen, conf.TempDir)},
+		{Name: "pid_file", Value: s.seenPath("pid")}, {Name: "log_error", Value: s.seenPath(privateErrors)},
 		// Relative to the data folder: the path may be longer than an address.
-		{"socket", filepath.Join(privateDir, privateSocket)},
-		{"skip_networking", "1"}, {"skip_name_resolve", "1"}, {"ssl", "0"}, {"tls_version", "TLSv1.2"},
-		{"plugin_dir", filepath.Join(s.seen, privateDir)}, {"secure_file_priv", filepath.Join(s.seen, privateDir)},
-		{"symbolic_links", "0"}, {"innodb_checksum_algorithm", "full_crc32"},
-		{"event_scheduler", "OFF"}, {"general_log", "0"}, {"slow_query_log", "0"}, {"performance_schema", "0"},
-		{"init_connect", ""}, {"max_connections", "10"}, {"max_statement_time", "0"}, {"secure_timestamp", "NO"},
-		{"userstat", "0"}, {"innodb_buffer_pool_load_at_startup", "0"}, {"innodb_buffer_pool_dump_at_shutdown", "0"},
-		{"server_id", role.ServerID(s.i.Instance)}, {"skip_slave_start", "1"}, {"read_only", "0"},
-		{"ignore_db_dirs", tempDir}, {"ignore_db_dirs", privateDir},
+		{Name: "socket", Value: filepath.Join(privateDir, privateSocket)},
+		{Name: "skip_networking", Value: "1"}, {Name: "skip_name_resolve", Value: "1"}, {Name: "ssl", Value: "0"}, {Name: "tls_version", Value: "TLSv1.2"},
+		{Name: "plugin_dir", Value: filepath.Join(s.seen, privateDir)}, {Name: "secure_file_priv", Value: filepath.Join(s.seen, privateDir)},
+		{Name: "symbolic_links", Value: "0"}, {Name: "innodb_checksum_algorithm", Value: "full_crc32"},
+		{Name: "event_scheduler", Value: "OFF"}, {Name: "general_log", Value: "0"}, {Name: "slow_query_log", Value: "0"}, {Name: "performance_schema", Value: "0"},
+		{Name: "init_connect", Value: ""}, {Name: "max_connections", Value: "10"}, {Name: "max_statement_time", Value: "0"}, {Name: "secure_timestamp", Value: "NO"},
+		{Name: "userstat", Value: "0"}, {Name: "innodb_buffer_pool_load_at_startup", Value: "0"}, {Name: "innodb_buffer_pool_dump_at_shutdown", Value: "0"},
+		{Name: "server_id", Value: role.ServerID(s.i.Instance)}, {Name: "skip_slave_start", Value: "1"}, {Name: "read_only", Value: "0"},
+		{Name: "ignore_db_dirs", Value: conf.TempDir}, {Name: "ignore_db_dirs", Value: privateDir},
 	}...)
 	if len(s.i.Cgroups) > 0 && s.i.Limits.MemoryBytes > 0 {
 		options = append(options, bufferPool(s.i, s.i.Limits.MemoryBytes/4)) // the group's bound is for all of the server
 	}
-	if exists(s.path(passwordFile)) {
-		options = append(options, passwordOption)
+	if conf.Exists(s.path(conf.PasswordFile)) {
+		options = append(options, conf.PasswordOption)
 	}
 	if o.binlog {
-		options = append(options, option{"log_bin", binlog.BaseName}, option{"log_bin_index", binlog.BaseName + ".index"}, option{"sync_binlog", "1"})
+		options = append(options, conf.Option{Name: "log_bin", Value: binlog.BaseName}, conf.Option{Name: "log_bin_index", Value: binlog.BaseName + ".index"}, conf.Option{Name: "sync_binlog", Value: "1"})
 	} else {
-		options = append(options, option{"skip_log_bin", "1"})
+		options = append(options, conf.Option{Name: "skip_log_bin", Value: "1"})
 	}
 	if o.account {
-		options = append(options, option{"init_file", s.seenPath(privateInit)})
+		options = append(options, conf.Option{Name: "init_file", Value: s.seenPath(privateInit)})
 	}
 	var b strings.Builder
 	b.WriteString("[mariadbd]\n")
@@ -192,7 +193,7 @@ func (s *privateServer) write(name, text string) error {
 // start starts the server and waits until it lets us in, or has ended.
 func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 	if o.account {
-		s.name, s.password = privatePrefix+randomHex(), logkey.Secret(randomHex())
+		s.name, s.password = privatePrefix+door.RandomHex(), logkey.Secret(door.RandomHex())
 		verifier, err := Verifier(s.password)
 		if err != nil {
 			return err
@@ -210,12 +211,12 @@ func (s *privateServer) start(ctx context.Context, o privateOptions) error {
 		return err
 	}
 	_ = volume.Remove(s.path(privateErrors)) // Of an earlier start, whose words are not of this one.
-	argv := []string{serverPath(s.i.Version.BinDir), "--defaults-file=" + s.seenPath(privateSettings)}
+	argv := []string{conf.ServerPath(s.i.Version.BinDir), "--defaults-file=" + s.seenPath(privateSettings)}
 	if s.i.User == nil && os.Geteuid() == 0 {
 		argv = append(argv, "--user=root")
 	}
 	spec := proc.Spec{
-		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: toolEnv(), User: s.i.User, Cgroups: s.i.Cgroups,
+		Name: "private mariadbd " + s.i.Name, Argv: argv, Env: conf.ToolEnv(), User: s.i.User, Cgroups: s.i.Cgroups,
 		Seclude: engine.Seclude(s.i.User, programs(s.i.Version), s.seen),
 	}
 	var err error
@@ -366,10 +367,10 @@ func namedRows(rows *sql.Rows) (all []map[string]string, err error) {
 }
 
 // bufferPool is the class's, or less.
-func bufferPool(i engine.Instance, most int64) option {
+func bufferPool(i engine.Instance, most int64) conf.Option {
 	have, err := strconv.ParseInt(i.Settings["innodb_buffer_pool_size"], 10, 64)
 	if err != nil || have <= 0 || have > most {
 		have = most
 	}
-	return option{"innodb_buffer_pool_size", strconv.FormatInt(have, 10)}
+	return conf.Option{Name: "innodb_buffer_pool_size", Value: strconv.FormatInt(have, 10)}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/volume"
 )
@@ -21,7 +22,7 @@ const rotatedForm = "2006-01-02.15"
 // server begin new ones. A log that this hour's name is taken for stays, so it
 // may be called as often as one likes. Removing old ones is the caller's.
 func (d *Driver) RotateLogs(ctx context.Context, i engine.Instance, now time.Time) error {
-	for _, name := range []string{errorLog, slowLog, generalLog} {
+	for _, name := range []string{conf.ErrorLog, conf.SlowLog, conf.GeneralLog} {
 		path := filepath.Join(i.Home.LogDir(), name)
 		if err := rename(path, path+"."+now.UTC().Format(rotatedForm)); err != nil {
 			return fmt.Errorf("rotate logs: %w", err)

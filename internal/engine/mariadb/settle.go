@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/volume"
 )
 
@@ -18,9 +19,6 @@ func (d *Driver) Preparations() []engine.Preparation {
 		return nil, d.AwaitWrites(ctx, i)
 	}}}
 }
-
-// redoLog is how the files of InnoDB's log are called, one since 10.5.
-const redoLog = "ib_logfile"
 
 // settleMost is how long the writes of a dead server may take: a disk that hangs for
 // longer is one on which no server should be started.
@@ -40,7 +38,7 @@ func (d *Driver) AwaitWrites(ctx context.Context, i engine.Instance) error {
 			return nil
 		case err != nil:
 			return err
-		case !entry.Type().IsRegular() || !ofInnoDB(entry.Name()) && !strings.HasPrefix(entry.Name(), redoLog):
+		case !entry.Type().IsRegular() || !conf.IsInnoDBFile(entry.Name()) && !strings.HasPrefix(entry.Name(), conf.RedoLog):
 			return nil
 		}
 		if err := volume.AwaitClosed(ctx, path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -10,13 +10,10 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/volume"
 )
-
-// tempDir is a folder for temporary files below the data folder, so that they
-// count as the instance's storage. A name with a dot is no schema.
-const tempDir = ".tmp"
 
 // redoBytes is the log of a template. It is what every copy copies; a server
 // makes itself another of the size that its settings say when it starts.
@@ -42,7 +39,7 @@ func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) err
 
 // makeData makes a complete data folder in a workshop.
 func (d *Driver) makeData(ctx context.Context, r engine.TemplateRequest) (*workshop, error) {
-	statements, err := systemSQL(shareDir(r.Version.BinDir))
+	statements, err := systemSQL(conf.ShareDir(r.Version.BinDir))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +70,7 @@ func (w *workshop) furnish() error {
 		"mysql_upgrade_info": w.version.Version + "-MariaDB",
 	}
 	for name, text := range guard.TriggerFiles() {
-		files[filepath.Join(systemSchema, name)] = text
+		files[filepath.Join(conf.SystemSchema, name)] = text
 	}
 	for name, text := range files {
 		path := filepath.Join(w.data(), name)
@@ -85,6 +82,6 @@ func (w *workshop) furnish() error {
 	if err := volume.Remove(filepath.Join(w.data(), "ib_buffer_pool")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	temp := filepath.Join(w.data(), tempDir)
+	temp := filepath.Join(w.data(), conf.TempDir)
 	return errors.Join(volume.Mkdir(temp, 0o700), w.give(temp))
 }

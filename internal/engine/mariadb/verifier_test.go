@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/mariadbtest"
 	"kurabe/internal/logkey"
 )
 
@@ -26,7 +27,7 @@ func TestVerifier(t *testing.T) {
 }
 
 func TestMasterSQL(t *testing.T) {
-	i := instance(nil)
+	i := mariadbtest.Instance(nil)
 	i.MasterUsername = "o'neil\\"
 	statements, err := masterSQL(i)
 	if err != nil {

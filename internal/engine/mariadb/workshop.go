@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -80,14 +81,14 @@ func (w *workshop) data() string { return filepath.Join(w.dir, "data") }
 // else with the SHUTDOWN of its init file.
 func (w *workshop) serve(ctx context.Context, name string, options []string, stdin string) error {
 	argv := append([]string{
-		serverPath(w.version.BinDir), "--no-defaults", "--datadir=" + filepath.Join(w.seen, "data"),
-		"--basedir=" + filepath.Dir(w.version.BinDir), "--lc-messages-dir=" + shareDir(w.version.BinDir),
+		conf.ServerPath(w.version.BinDir), "--no-defaults", "--datadir=" + filepath.Join(w.seen, "data"),
+		"--basedir=" + filepath.Dir(w.version.BinDir), "--lc-messages-dir=" + conf.ShareDir(w.version.BinDir),
 		"--log-warnings=0", "--tmpdir=" + w.seen,
 	}, options...)
 	if w.user == nil && os.Geteuid() == 0 {
 		argv = append(argv, "--user=root") // It refuses root unless told so.
 	}
-	tool := proc.Tool{Name: name, Argv: argv, Env: toolEnv(), Dir: w.dir, User: w.user, Stdin: []byte(stdin), Seclude: engine.Seclude(w.user, programs(w.version), w.seen)}
+	tool := proc.Tool{Name: name, Argv: argv, Env: conf.ToolEnv(), Dir: w.dir, User: w.user, Stdin: []byte(stdin), Seclude: engine.Seclude(w.user, programs(w.version), w.seen)}
 	if w.seen != w.dir {
 		tool.BindAs, tool.BindFrom = w.seen, w.dir
 	}
@@ -136,7 +137,7 @@ func readCharsets(ctx context.Context, v kurabe.EngineVersion) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	return offeredCharsets(names), nil
+	return conf.OfferedCharsets(names), nil
 }
 
 // programs are the folders of a version's programs and of what belongs to them, beside

@@ -141,7 +141,7 @@ def model_file(service, version, ident, members, folder):
             assert all("output" not in op or op["output"]["resultWrapper"] == a + "Result" for a, op in operations.items())
     if "awsQueryCompatible" in meta:
         faults = {n: s["error"].get("code", n) for n, s in model["shapes"].items() if s.get("exception")}
-        blocks.append(("Errors", pairs({code: name for name, code in faults.items() if code != name})))
+        blocks.append(("Errors", pairs({code: name for name, code in faults.items() if faults.get(code) != code})))
     fields = [f'\t{k}: "{v}",' for k, v in lines if v] + [f"\t{k}: true," for k, v in flags if v]
     fields += [f"\t{k}: `\n{wrapped(v)}`," for k, v in blocks if v]
     test = folder == TEST

@@ -1,0 +1,43 @@
+package conf
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// ServerPath is the server in binDir, by its name of today or its old one.
+func ServerPath(binDir string) string {
+	path := filepath.Join(binDir, "mariadbd")
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if old := filepath.Join(binDir, "mysqld"); Exists(old) {
+			return old
+		}
+	}
+	return path
+}
+
+// ShareDir is where the messages, character sets and scripts are.
+func ShareDir(binDir string) string {
+	share := filepath.Join(filepath.Dir(binDir), "share")
+	for _, name := range []string{"mysql", "mariadb", "."} {
+		if Exists(filepath.Join(share, name, SystemTables)) {
+			return filepath.Join(share, name)
+		}
+	}
+	return filepath.Join(share, "mysql")
+}
+
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// SystemTables is the script that makes the system tables, among the server's messages.
+const SystemTables = "mysql_system_tables.sql"
+
+// ToolEnv is the whole environment of a program: messages in English, so that we
+// can read them, and no setting of the caller's that could redirect it.
+func ToolEnv() []string {
+	return []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/nonexistent"}
+}
