@@ -54,7 +54,7 @@ type plan struct {
 	pieces []piece
 	first  kurabe.LogPosition // in the first file that is needed, zero: any
 	end    kurabe.LogPosition // nothing from there on is needed
-	repo  *blob.Repository
+	repo   *blob.Repository
 	repoIs error // why repo is nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
+	"kurabe/internal/blob/blobtest"
 	"kurabe/internal/harness"
 )
 
@@ -121,7 +122,8 @@ func archiveOne(t *testing.T, s *harness.Service, repository string) ([]*harness
 func TestImportFromTheRepository(t *testing.T) {
 	folder := harness.Folder(t, false)
 	repository, key := filepath.Join(folder, "repository"), filepath.Join(folder, "key")
-	if err := os.WriteFile(key, []byte(blobtest.KeyText(t).Reveal()), 0o600); err != nil {
+	secret := blobtest.KeyText(t)
+	if err := os.WriteFile(key, []byte(secret.Reveal()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	flags := []string{"--backup-repository", repository, "--backup-key-file", key, "--copy-rate", "0"}

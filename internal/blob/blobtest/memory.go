@@ -33,7 +33,7 @@ type memoryObject struct {
 
 // Fault is what one call on a Memory suffers.
 type Fault struct {
-	Gone          bool          // there is nothing, not even a mark: another bucket answers
+	Gone     bool          // there is nothing, not even a mark: another bucket answers
 	Err      error         // the call fails with it and does nothing
 	Delay    time.Duration // the call begins so much later
 	Lose     bool          // Put, Delete: says nil and does nothing: what a broken store does
