@@ -24,11 +24,11 @@ type Following struct {
 	// Source is the name of the instance that it is a read replica of.
 	Source string `json:"source,omitempty"`
 	// Standbys says that there are to be servers that can take over; of what has one server, the
-	// next four mean nothing. Synced: one of them has every commit. Without one, AloneSince is
+	// next four mean nothing. Synced: one of them has every commit. Without one, UnprotectedSince is
 	// from when on what was written would be lost with the writer.
-	Standbys   bool      `json:"standbys,omitempty"`
-	Synced     bool      `json:"synced,omitempty"`
-	AloneSince time.Time `json:"aloneSince,omitzero"`
+	Standbys         bool      `json:"standbys,omitempty"`
+	Synced           bool      `json:"synced,omitempty"`
+	UnprotectedSince time.Time `json:"aloneSince,omitzero"`
 	// Failovers counts those since the instance was made.
 	Failovers int64 `json:"failovers,omitempty"`
 	// Waits counts the commits since then that ended their wait for a standby early; nil where
@@ -37,16 +37,16 @@ type Following struct {
 	Followers []Follower `json:"followers"` // by number; never null
 }
 
-// Alone is for how long commits have gone on without a standby that has them, 0 while one does;
+// Unprotected is for how long commits have gone on without a standby that has them, 0 while one does;
 // false when that is not known, or there is to be no standby.
-func (f Following) Alone(now time.Time) (time.Duration, bool) {
+func (f Following) Unprotected(now time.Time) (time.Duration, bool) {
 	switch {
-	case !f.Standbys || !f.Synced && f.AloneSince.IsZero():
+	case !f.Standbys || !f.Synced && f.UnprotectedSince.IsZero():
 		return 0, false
 	case f.Synced:
 		return 0, true
 	}
-	return max(0, now.Sub(f.AloneSince)), true
+	return max(0, now.Sub(f.UnprotectedSince)), true
 }
 
 // FollowerKind is what a follower is to users.

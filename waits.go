@@ -30,19 +30,19 @@ func (c WaitCount) Since(earlier WaitCount) WaitCount {
 // ServerWaits is what one server tells of them.
 type ServerWaits struct {
 	WaitCount // since it came into its group
-	// Alone: no other server is known to have the newest of them.
-	Alone bool `json:"alone,omitempty"`
-	// Unseen: the server was told not to write of them, so there may be more.
-	Unseen bool `json:"unseen,omitempty"`
+	// Unreplicated: no other server is known to have the newest of them.
+	Unreplicated bool `json:"alone,omitempty"`
+	// Uncounted: the server was told not to write of them, so there may be more.
+	Uncounted bool `json:"unseen,omitempty"`
 }
 
 // EndedWaits is what users are told of them.
 type EndedWaits struct {
-	WaitCount           // since the instance was made
-	Told      WaitCount `json:"told,omitzero"` // those of them that events have told of
-	ToldAt    time.Time `json:"toldAt,omitzero"`
-	// AloneAt is the server that alone had those which were told last, "" when that is over.
-	AloneAt InstanceID `json:"aloneAt,omitempty"`
-	// Unseen: see ServerWaits, of the writer.
-	Unseen bool `json:"unseen,omitempty"`
+	WaitCount             // since the instance was made
+	Announced   WaitCount `json:"told,omitzero"` // those of them that events have told of
+	AnnouncedAt time.Time `json:"toldAt,omitzero"`
+	// UnreplicatedAt is the server that alone had those which were told last, "" when that is over.
+	UnreplicatedAt InstanceID `json:"aloneAt,omitempty"`
+	// Uncounted: see ServerWaits, of the primary.
+	Uncounted bool `json:"unseen,omitempty"`
 }

@@ -2,24 +2,23 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 )
 
 // following asks how what follows stands, by kurabe.NameKey; empty where the service has no
 // such answer, as an older one.
 func (c *client) following(ctx context.Context) map[string]kurabe.Following {
 	byName := map[string]kurabe.Following{}
-	body, err := c.get(ctx, "/kurabe/following", nil)
-	var list []kurabe.Following
-	if err != nil || json.Unmarshal(body, &list) != nil {
+	out, err := ask[ownapi.DescribeReplicationOutput](ctx, c, "DescribeReplication", nil)
+	if err != nil {
 		return byName
 	}
-	for _, f := range list {
+	for _, f := range out.Replication {
 		byName[kurabe.NameKey(f.Name, f.Cluster)] = f
 		for _, one := range f.Followers {
 			if one.Kind == kurabe.FollowerReader { // an instance to users
@@ -59,7 +58,7 @@ func shortLag(f kurabe.Follower) string {
 
 // aloneWords says since when a loss of the writer would lose commits, "" when it would not.
 func aloneWords(f kurabe.Following, now time.Time) string {
-	alone, known := f.Alone(now)
+	alone, known := f.Unprotected(now)
 	switch {
 	case !f.Standbys || f.Synced:
 		return ""

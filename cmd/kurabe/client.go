@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -21,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/aws/sdkhttp"
 	"kurabe/internal/logkey"
 )
@@ -99,34 +103,49 @@ func (c *client) find(ctx context.Context, name string) (types.DBInstance, error
 	return out.DBInstances[0], nil
 }
 
-// get asks for one of Kurabe's own pages.
-func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	return c.ask(ctx, http.MethodGet, path, query)
-}
-
-// post asks the service to do something that is Kurabe's own.
-func (c *client) post(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	return c.ask(ctx, http.MethodPost, path, query)
-}
-
 // answerBytesMax: a snapshot takes 200 bytes of an answer.
 const answerBytesMax = 16 << 20
 
-// ask sends a signed request without a body, and returns the answer's.
-func (c *client) ask(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
-	var body bytes.Buffer
-	err := c.fetch(ctx, method, path, query, &body, answerBytesMax)
-	return body.Bytes(), err
+// ask calls an action of the service "kurabe". It never returns nil: after an error, what it
+// returns is empty.
+func ask[Out any](ctx context.Context, c *client, action string, in any) (*Out, error) {
+	out := new(Out)
+	body := []byte("{}")
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return out, err
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.flags.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return out, err
+	}
+	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	r.Header.Set("X-Amz-Target", ownapi.Target+"."+action)
+	var answer bytes.Buffer
+	if err := c.send(r, body, "kurabe", &answer, answerBytesMax); err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(answer.Bytes(), out); err != nil {
+		return out, fmt.Errorf("read the answer of %s: %w", action, err)
+	}
+	return out, nil
 }
 
-// fetch is ask for an answer that is written to out, up to a size.
-func (c *client) fetch(ctx context.Context, method, path string, query url.Values, out io.Writer, bytesMax int64) error {
-	r, err := http.NewRequestWithContext(ctx, method, c.flags.endpoint+path+"?"+query.Encode(), http.NoBody)
+// fetch writes the answer at a path of the service to out, up to a size.
+func (c *client) fetch(ctx context.Context, path string, out io.Writer, bytesMax int64) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.flags.endpoint+path, http.NoBody)
 	if err != nil {
 		return err
 	}
-	const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	if err := v4.NewSigner().SignHTTP(ctx, c.creds, r, emptyHash, "rds", c.flags.region, time.Now()); err != nil {
+	return c.send(r, nil, "rds", out, bytesMax)
+}
+
+// send signs a request for a service, and writes what it answers to out.
+func (c *client) send(r *http.Request, body []byte, service string, out io.Writer, bytesMax int64) error {
+	hash := sha256.Sum256(body)
+	if err := v4.NewSigner().SignHTTP(r.Context(), c.creds, r, hex.EncodeToString(hash[:]), service, c.flags.region, time.Now()); err != nil {
 		return err
 	}
 	response, err := http.DefaultClient.Do(r)
@@ -138,14 +157,19 @@ func (c *client) fetch(ctx context.Context, method, path string, query url.Value
 		_, err := io.Copy(out, io.LimitReader(response.Body, bytesMax))
 		return err
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
+	said, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
 	if err != nil {
 		return err
 	}
 	var e struct {
-		Error struct{ Code, Message string }
+		Code    string `json:"__type"`
+		Message string
+		Error   struct{ Code, Message string } // of a path, in XML
 	}
-	if xml.Unmarshal(body, &e) == nil && e.Error.Code != "" {
+	if json.Unmarshal(said, &e) == nil && e.Code != "" {
+		return fmt.Errorf("%s: %s", e.Code, e.Message)
+	}
+	if xml.Unmarshal(said, &e) == nil && e.Error.Code != "" {
 		return fmt.Errorf("%s: %s", e.Error.Code, e.Error.Message)
 	}
 	return fmt.Errorf("the service answers %s", response.Status)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -77,7 +76,7 @@ func (c *client) listClusters(ctx context.Context, w io.Writer, follow map[strin
 		}
 		for _, d := range page.DBClusters {
 			writer, readers := serversOf(d)
-			e := c.explained(ctx, url.Values{"name": {kurabe.NameKey(aws.ToString(d.DBClusterIdentifier), true)}})
+			e, _, _ := c.explain(ctx, kurabe.NameKey(aws.ToString(d.DBClusterIdentifier), true)) // it may be gone by now
 			fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(d.DBClusterIdentifier), aws.ToString(d.Engine), aws.ToString(d.EngineVersion),
 				aws.ToString(d.DBClusterInstanceClass), statusOf(e, aws.ToString(d.Status)), writer, readers,
 				replicationColumn(follow[kurabe.NameKey(aws.ToString(d.DBClusterIdentifier), true)], time.Now()), at(d.Endpoint, d.Port), at(d.ReaderEndpoint, d.Port))

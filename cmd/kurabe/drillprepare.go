@@ -63,7 +63,7 @@ func (f *drillFlags) prepare(ctx context.Context, name string, order drill.Order
 			Engine: aws.ToString(i.Engine), Address: aws.ToString(i.Endpoint.Address), Port: int(aws.ToInt32(i.Endpoint.Port)),
 			User: user, Database: database, CAFile: filepath.Join(data, "ca.pem"),
 		},
-		Data: data, Host: host.ID, Guard: drillGuard,
+		Data: data, Host: host.ID, Guard: drill.GuardCommand,
 	}
 	if reads != "" {
 		d.Reads = d.Login

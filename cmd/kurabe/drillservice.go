@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/drill"
 )
 
@@ -31,13 +29,9 @@ const drillAskTime = 5 * time.Second
 func (s drillService) Look(ctx context.Context) (drill.Look, error) {
 	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
 	defer cancel()
-	body, err := s.c.get(ctx, "/kurabe/explain", url.Values{"name": {s.name}})
+	e, _, err := s.c.explain(ctx, s.name)
 	if err != nil {
 		return drill.Look{}, err
-	}
-	var e explanation
-	if err := json.Unmarshal(body, &e); err != nil {
-		return drill.Look{}, fmt.Errorf("read what the service tells of %s: %w", s.name, err)
 	}
 	if e.Status == nil {
 		return drill.Look{}, errors.New(s.name + " has no status yet")
@@ -51,7 +45,7 @@ func (e explanation) drillLook(endpoint netip.Addr) drill.Look {
 	if e.Group == nil {
 		return l
 	}
-	l.Epoch, l.Writer, l.Handover, l.Choosing, l.Sync = e.Group.Epoch, e.Group.Writer, e.Group.Handover, e.Group.Choosing, e.Group.Sync
+	l.Epoch, l.Writer, l.Handover, l.Electing, l.SyncSet = e.Group.Epoch, e.Group.Writer, e.Group.Handover, e.Group.Choosing, e.Group.Sync
 	for _, s := range e.Group.Servers {
 		one := drill.Server{ID: s.ID, Host: s.Host, Zone: s.Zone, Address: endpoint, Doing: "its host has not told of it"}
 		if s.ListensAt != "" {
@@ -59,7 +53,7 @@ func (e explanation) drillLook(endpoint netip.Addr) drill.Look {
 		}
 		if r := s.Report; r != nil {
 			one.PID, one.Doing = r.PID, doing(r)
-			one.Ready = s.Goal == kurabe.GoalRunning && r.Running && r.Role != nil && !r.Role.Stuck &&
+			one.Ready = s.Goal == kurabe.GoalRunning && r.Running && r.Role != nil && !r.Role.Unresponsive &&
 				(s.ID == l.Writer && r.Role.Writing || s.ID != l.Writer && r.Role.Following)
 		}
 		l.Servers = append(l.Servers, one)
@@ -106,14 +100,12 @@ const strikeTime = drill.PermitTime + drillAskTime
 func (s drillService) Permit(ctx context.Context, of drill.Server, f drill.Fault) (p drill.Permit, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
 	defer cancel()
-	body, err := s.c.post(ctx, "/kurabe/drill/permit", s.strikeQuery(of.ID, of.PID, f))
+	out, err := ask[ownapi.PermitDrillOutput](ctx, s.c, "PermitDrill", s.target(of.ID, of.PID, f))
 	if err != nil {
 		return p, err
 	}
-	if err := json.Unmarshal(body, &p); err != nil {
-		return p, err
-	}
-	if p.Server != of.ID || p.PID != of.PID || p.Host != of.Host || !p.Is(f) { // an older service knows killing only
+	p = out.Permit
+	if p.Server != of.ID || p.PID != of.PID || p.Host != of.Host || !p.Is(f) { // an older host knows killing only
 		return p, fmt.Errorf("the permit is for process %d of %s on host %s to be %s", p.PID, p.Server, p.Host, p.Done())
 	}
 	return p, nil
@@ -123,33 +115,23 @@ func (s drillService) Permit(ctx context.Context, of drill.Server, f drill.Fault
 func (s drillService) Strike(ctx context.Context, p drill.Permit) error {
 	ctx, cancel := context.WithTimeout(ctx, strikeTime)
 	defer cancel()
-	query := s.strikeQuery(p.Server, p.PID, p.Fault)
-	query.Set("permit", p.Key)
-	_, err := s.c.post(ctx, "/kurabe/drill/strike", query)
+	in := ownapi.StrikeDrillInput{Target: s.target(p.Server, p.PID, p.Fault), Key: p.Key}
+	_, err := ask[ownapi.StrikeDrillOutput](ctx, s.c, "StrikeDrill", in)
 	return err
 }
 
 // Hold implements drill.Service.
-func (s drillService) Hold(ctx context.Context, p drill.Permit, end bool) (h drill.Held, err error) {
+func (s drillService) Hold(ctx context.Context, p drill.Permit, end bool) (drill.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
 	defer cancel()
-	query := url.Values{"host": {string(p.Host)}, "server": {string(p.Server)}, "permit": {p.Key}, "end": {strconv.FormatBool(end)}}
-	body, err := s.c.post(ctx, "/kurabe/drill/hold", query)
-	if err != nil {
-		return h, err
-	}
-	return h, json.Unmarshal(body, &h)
+	out, err := ask[ownapi.HoldDrillOutput](ctx, s.c, "HoldDrill", ownapi.HoldDrillInput{Host: p.Host, Server: p.Server, Key: p.Key, End: end})
+	return out.Held, err
 }
 
-func (s drillService) strikeQuery(server kurabe.InstanceID, pid int, f drill.Fault) url.Values {
-	query := url.Values{"name": {s.name}, "server": {string(server)}, "pid": {strconv.Itoa(pid)}}
+// target is what is to be done to which process of which server.
+func (s drillService) target(server kurabe.InstanceID, pid int, f drill.Fault) ownapi.PermitDrillInput {
 	if !f.Lasts() {
-		return query
+		f = drill.Fault{} // as hosts of the version before know it
 	}
-	query.Set("action", string(f.Action))
-	query.Set("for", f.For.String())
-	for _, peer := range f.Peers {
-		query.Add("peer", peer.String())
-	}
-	return query
+	return ownapi.PermitDrillInput{Name: s.name, Server: server, PID: pid, Fault: f}
 }

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"sort"
 	"strings"
@@ -13,9 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 )
 
-// explanation mirrors the answer of /kurabe/explain.
+// explanation mirrors the answer of the action Explain.
 type explanation struct {
 	Spec       kurabe.InstanceSpec
 	Status     *kurabe.InstanceStatus
@@ -54,17 +56,13 @@ the same.`,
 			if err != nil {
 				return err
 			}
-			body, err := c.get(cmd.Context(), "/kurabe/explain", url.Values{"name": {args[0]}})
+			e, body, err := c.explain(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if raw {
 				fmt.Println(string(body))
 				return nil
-			}
-			var e explanation
-			if err := json.Unmarshal(body, &e); err != nil {
-				return err
 			}
 			e.addFollowing(c.following(cmd.Context()))
 			e.print(os.Stdout)
@@ -75,6 +73,21 @@ the same.`,
 	c.ValidArgsFunction = f.instanceNames
 	c.Flags().BoolVar(&raw, "json", false, "print the records themselves")
 	return c
+}
+
+// explain asks for what is known of an instance, or a cluster by its name or kurabe.NameKey. body
+// is the answer's text.
+func (c *client) explain(ctx context.Context, name string) (e explanation, body []byte, err error) {
+	out, err := ask[struct{ Explanation json.RawMessage }](ctx, c, "Explain", ownapi.ExplainInput{Name: name})
+	if err != nil {
+		return e, nil, err
+	}
+	if err := json.Unmarshal(out.Explanation, &e); err != nil {
+		return e, nil, fmt.Errorf("read what the service tells of %s: %w", name, err)
+	}
+	var text bytes.Buffer
+	err = json.Indent(&text, out.Explanation, "", "  ")
+	return e, text.Bytes(), err
 }
 
 // addFollowing adds what hosts say now, which is in no record.

@@ -9,7 +9,7 @@ import (
 	"kurabe"
 )
 
-// explainedBackups mirrors the automated backups in the answer of /kurabe/explain.
+// explainedBackups mirrors the automated backups in the answer of Explain.
 type explainedBackups struct {
 	At, Earliest, Latest, DueAt time.Time
 	RetentionDays               int

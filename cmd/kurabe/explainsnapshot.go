@@ -9,7 +9,7 @@ import (
 	"kurabe"
 )
 
-// explainedSnapshot mirrors one of the snapshots in the answer of /kurabe/explain.
+// explainedSnapshot mirrors one of the snapshots in the answer of Explain.
 type explainedSnapshot struct {
 	Name, CopyOfName, Reason string
 	Kind                     kurabe.SnapshotKind
@@ -45,7 +45,7 @@ func printSnapshots(w io.Writer, list []explainedSnapshot) {
 		if s.Reason != "" {
 			fmt.Fprintf(w, "            %s: %s\n", s.Name, s.Reason)
 		}
-		if why := s.Facts.Instead; why != "" {
+		if why := s.Facts.StandbySkipped; why != "" {
 			fmt.Fprintf(w, "            %s was taken from the server that serves clients: %s\n", s.Name, why)
 		}
 		if !s.VerifiedAt.IsZero() {

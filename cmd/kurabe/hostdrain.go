@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -16,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/reconcile"
 )
 
@@ -34,18 +32,15 @@ The host is drained from the first moment on. Ctrl-C ends the waiting and nothin
 --undo takes the drain back.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			query := url.Values{"host": {args[0]}}
-			if undo {
-				query.Set("undo", "1")
-			}
+			in := ownapi.DrainHostInput{Host: kurabe.HostID(args[0]), Undo: undo}
 			if undo || noWait {
-				return f.changeHost(cmd.Context(), "/drain", query, args[0])
+				return f.changeHost(cmd.Context(), "DrainHost", in, args[0])
 			}
 			c, err := f.client()
 			if err != nil {
 				return err
 			}
-			if _, err := c.hosts(cmd.Context(), http.MethodPost, "/drain", query); err != nil {
+			if _, err := c.hosts(cmd.Context(), "DrainHost", in); err != nil {
 				return err
 			}
 			return c.waitDrained(cmd.Context(), args[0])
@@ -62,12 +57,9 @@ func (c *client) waitDrained(ctx context.Context, host string) error {
 	waiting, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	p := newProgress(os.Stderr, host)
-	look := func() (servers []reconcile.Leaving, err error) {
-		body, err := c.get(waiting, "/kurabe/hosts/leaving", url.Values{"host": {host}})
-		if err != nil {
-			return nil, err
-		}
-		return servers, json.Unmarshal(body, &servers)
+	look := func() ([]reconcile.Leaving, error) {
+		out, err := ask[ownapi.DescribeLeavingServersOutput](waiting, c, "DescribeLeavingServers", ownapi.HostInput{Host: kurabe.HostID(host)})
+		return out.Servers, err
 	}
 	servers, err := untilLeft(waiting, look, p.show)
 	p.end()
@@ -78,7 +70,7 @@ func (c *client) waitDrained(ctx context.Context, host string) error {
 		return err
 	}
 	printStays(os.Stdout, servers)
-	hosts, err := c.hosts(ctx, http.MethodGet, "", nil)
+	hosts, err := c.hosts(ctx, "DescribeHosts", nil)
 	if err != nil {
 		return err
 	}
@@ -108,7 +100,7 @@ func untilLeft(ctx context.Context, look func() ([]reconcile.Leaving, error), sh
 // leavingNames are those that are about to leave, not more than people read.
 func leavingNames(servers []reconcile.Leaving) (names []string) {
 	for _, l := range servers {
-		if l.Stays == "" {
+		if l.CannotLeave == "" {
 			names = append(names, fmt.Sprintf("%s (%s)", l.Name, l.State))
 		}
 	}
@@ -127,12 +119,6 @@ func printStays(w io.Writer, servers []reconcile.Leaving) {
 		if l.Cluster {
 			kind = "DB cluster"
 		}
-		fmt.Fprintf(w, "%s %s stays: %s\n", kind, l.Name, l.Stays)
+		fmt.Fprintf(w, "%s %s stays: %s\n", kind, l.Name, l.CannotLeave)
 	}
-}
-
-// leaving answers /kurabe/hosts/leaving.
-func (s *service) leaving(r *http.Request) (any, error) {
-	id := kurabe.HostID(r.URL.Query().Get("host"))
-	return reconcile.LeavingHost(s.view, id, time.Now()), nil
 }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -15,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/control"
 )
 
@@ -37,7 +36,7 @@ may well serve their clients; they are shown as "unreachable".`,
 			if err != nil {
 				return err
 			}
-			hosts, err := c.hosts(cmd.Context(), "GET", "", nil)
+			hosts, err := c.hosts(cmd.Context(), "DescribeHosts", nil)
 			if err != nil {
 				return err
 			}
@@ -62,18 +61,14 @@ func hostsTokenCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			query, what := url.Values{"validity": {validity.String()}}, "agent"
+			what := "agent"
 			if server {
-				query.Set("server", "1")
 				what = "server --listen ADDRESS:7380 --host-listen ADDRESS:7381"
 			}
-			body, err := c.post(cmd.Context(), "/kurabe/hosts/token", query)
+			in := ownapi.CreateJoinTokenInput{ValiditySeconds: validity.Seconds(), Server: server}
+			i, err := ask[ownapi.CreateJoinTokenOutput](cmd.Context(), c, "CreateJoinToken", in)
 			if err != nil {
 				return err
-			}
-			var i joinInvitation
-			if err := json.Unmarshal(body, &i); err != nil {
-				return fmt.Errorf("the service's answer: %w", err)
 			}
 			if only {
 				fmt.Println(i.Token)
@@ -98,7 +93,7 @@ func hostsRemoveCommand() *cobra.Command {
 		Short: "Let a host in no more, on which nothing is left",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.changeHost(cmd.Context(), "/remove", url.Values{"host": {args[0]}}, args[0])
+			return f.changeHost(cmd.Context(), "RemoveHost", ownapi.HostInput{Host: kurabe.HostID(args[0])}, args[0])
 		},
 	}
 	f.add(c)
@@ -123,7 +118,7 @@ name of the host first, unless --yes.`,
 			if err != nil {
 				return err
 			}
-			hosts, err := c.hosts(cmd.Context(), "GET", "", nil)
+			hosts, err := c.hosts(cmd.Context(), "DescribeHosts", nil)
 			if err != nil {
 				return err
 			}
@@ -135,7 +130,7 @@ name of the host first, unless --yes.`,
 			if !yes && !confirmed("All of it is given up. This CANNOT BE TAKEN BACK.", args[0]) {
 				return errors.New("nothing was changed")
 			}
-			return f.changeHost(cmd.Context(), "/give-up", url.Values{"host": {args[0]}}, args[0])
+			return f.changeHost(cmd.Context(), "GiveUpHost", ownapi.HostInput{Host: kurabe.HostID(args[0])}, args[0])
 		},
 	}
 	f.add(c)
@@ -143,12 +138,12 @@ name of the host first, unless --yes.`,
 	return c
 }
 
-func (f *clientFlags) changeHost(ctx context.Context, path string, query url.Values, id string) error {
+func (f *clientFlags) changeHost(ctx context.Context, action string, in any, id string) error {
 	c, err := f.client()
 	if err != nil {
 		return err
 	}
-	hosts, err := c.hosts(ctx, "POST", path, query)
+	hosts, err := c.hosts(ctx, action, in)
 	if err != nil {
 		return err
 	}
@@ -165,16 +160,10 @@ func printLeft(w io.Writer, hosts []control.HostInfo, id string) error {
 	return printHosts(w, hosts, time.Now())
 }
 
-func (c *client) hosts(ctx context.Context, method, path string, query url.Values) ([]control.HostInfo, error) {
-	body, err := c.ask(ctx, method, "/kurabe/hosts"+path, query)
-	if err != nil {
-		return nil, err
-	}
-	var hosts []control.HostInfo
-	if err := json.Unmarshal(body, &hosts); err != nil {
-		return nil, fmt.Errorf("the service's answer: %w", err)
-	}
-	return hosts, nil
+// hosts asks for an action that answers with all hosts.
+func (c *client) hosts(ctx context.Context, action string, in any) ([]control.HostInfo, error) {
+	out, err := ask[ownapi.HostsOutput](ctx, c, action, in)
+	return out.Hosts, err
 }
 
 func printHosts(w io.Writer, hosts []control.HostInfo, now time.Time) error {

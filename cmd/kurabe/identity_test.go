@@ -74,7 +74,7 @@ func newDoor(t *testing.T) *door {
 func (d *door) token(t *testing.T) string {
 	t.Helper()
 	token := hostlink.NewToken(d.ca.Digest())
-	if _, err := d.control.AddJoinToken(t.Context(), token.ID, hashOf(token.Secret.Reveal()), time.Hour); err != nil {
+	if _, err := d.control.AddJoinToken(t.Context(), token.ID, hostlink.SecretHash(token.Secret.Reveal()), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	return token.Text()

@@ -2,21 +2,19 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/blob"
 	"kurabe/internal/control"
+	"kurabe/internal/importer"
 )
 
 func importCommand() *cobra.Command {
@@ -42,17 +40,17 @@ go on unless the service uses the same one.`,
 			if err != nil {
 				return err
 			}
-			query := url.Values{}
+			var in ownapi.StartImportInput
 			if r.location != "" {
 				id, err := r.identify(cmd.Context())
 				if err != nil {
 					return err
 				}
-				query.Set("repository", id)
+				in.RepositoryID = id
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return c.followImport(ctx, query)
+			return c.followImport(ctx, in)
 		},
 	}
 	f.add(c)
@@ -79,11 +77,12 @@ func (f repositoryFlags) identify(ctx context.Context) (string, error) {
 }
 
 // followImport has the service import, and shows what comes of it until it is done.
-func (c *client) followImport(ctx context.Context, query url.Values) error {
-	v, err := c.askImport(ctx, http.MethodPost, query)
+func (c *client) followImport(ctx context.Context, in ownapi.StartImportInput) error {
+	out, err := ask[ownapi.ImportOutput](ctx, c, "StartImport", in)
 	if err != nil {
 		return err
 	}
+	v := out.Import
 	p := newProgress(os.Stderr, "import")
 	shown := 0
 	for {
@@ -109,20 +108,12 @@ func (c *client) followImport(ctx context.Context, query url.Values) error {
 			return ctx.Err()
 		case <-time.After(pollEvery):
 		}
-		if v, err = c.askImport(ctx, http.MethodGet, url.Values{"job": {v.Job}, "from": {strconv.Itoa(shown)}}); err != nil {
+		if out, err = ask[ownapi.ImportOutput](ctx, c, "DescribeImport", ownapi.DescribeImportInput{Job: v.Job, From: shown}); err != nil {
 			p.end()
 			return fmt.Errorf("%w; what was imported stays: repeat the command to go on", err)
 		}
+		v = out.Import
 	}
-}
-
-func (c *client) askImport(ctx context.Context, method string, query url.Values) (importProgress, error) {
-	var v importProgress
-	body, err := c.ask(ctx, method, "/kurabe/import", query)
-	if err != nil {
-		return v, err
-	}
-	return v, json.Unmarshal(body, &v)
 }
 
 func printImported(w io.Writer, results []control.ImportResult) {
@@ -135,7 +126,7 @@ func printImported(w io.Writer, results []control.ImportResult) {
 	}
 }
 
-func endOfImport(w io.Writer, v importProgress) error {
+func endOfImport(w io.Writer, v importer.Progress) error {
 	fmt.Fprintf(w, "%d imported, %d known before, %d refused\n", v.Imported, v.Known, v.Refused)
 	switch {
 	case v.Failed != "":

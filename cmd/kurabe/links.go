@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"kurabe"
@@ -60,7 +57,7 @@ type gate struct {
 }
 
 func (g gate) admit(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinAnswer, error) {
-	if err := g.control.CheckJoinToken(q.TokenID, hashOf(q.Secret)); err != nil {
+	if err := g.control.CheckJoinToken(q.TokenID, hostlink.SecretHash(q.Secret)); err != nil {
 		return hostlink.JoinAnswer{}, err
 	}
 	key, err := pki.KeyDigest(q.CSRPEM)
@@ -79,7 +76,7 @@ func (g gate) admit(ctx context.Context, q hostlink.JoinRequest) (hostlink.JoinA
 	if err != nil {
 		return hostlink.JoinAnswer{}, err
 	}
-	err = g.control.AdmitHost(ctx, q.TokenID, hashOf(q.Secret), h)
+	err = g.control.AdmitHost(ctx, q.TokenID, hostlink.SecretHash(q.Secret), h)
 	if err != nil {
 		return hostlink.JoinAnswer{}, err
 	}
@@ -175,69 +172,4 @@ func (s *service) canHaveServers(ctx context.Context) error {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "no server can join: %v", err)
 	}
 	return err
-}
-
-func hashOf(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
-}
-
-// hostRequests answers /kurabe/hosts.
-type hostRequests struct {
-	control   *control.Control
-	authority string
-	address   string                      // "" when no host can join
-	servers   func(context.Context) error // why no server can join
-	state     string                      // see joinInvitation
-}
-
-func (h hostRequests) list(*http.Request) (any, error) { return h.control.Hosts(), nil }
-
-// joinInvitation is what lets a host in.
-type joinInvitation struct {
-	Token     string
-	Address   string
-	ExpiresAt time.Time
-	State     string // flags that a server needs for the state that this one has
-}
-
-func (h hostRequests) token(r *http.Request) (any, error) {
-	if h.address == "" {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "no host can join: start the service with --host-listen ADDRESS:PORT")
-	}
-	validity, err := time.ParseDuration(r.URL.Query().Get("validity"))
-	if err != nil {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "validity %.40q is no duration", r.URL.Query().Get("validity"))
-	}
-	add, state := h.control.AddJoinToken, ""
-	if r.URL.Query().Get("server") != "" {
-		if err := h.servers(r.Context()); err != nil {
-			return nil, err
-		}
-		add, state = h.control.AddServerToken, h.state
-	}
-	t := hostlink.NewToken(h.authority)
-	stored, err := add(r.Context(), t.ID, hashOf(t.Secret.Reveal()), validity)
-	return joinInvitation{t.Text(), h.address, stored.ExpiresAt, state}, err
-}
-
-func (h hostRequests) drain(r *http.Request) (any, error) {
-	query := r.URL.Query()
-	return h.after(h.control.DrainHost(r.Context(), kurabe.HostID(query.Get("host")), query.Get("undo") == ""))
-}
-
-func (h hostRequests) remove(r *http.Request) (any, error) {
-	return h.after(h.control.RemoveHost(r.Context(), kurabe.HostID(r.URL.Query().Get("host"))))
-}
-
-func (h hostRequests) giveUp(r *http.Request) (any, error) {
-	return h.after(h.control.GiveUpHost(r.Context(), kurabe.HostID(r.URL.Query().Get("host"))))
-}
-
-// after answers with the hosts as they are after a change.
-func (h hostRequests) after(err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return h.control.Hosts(), nil
 }

@@ -36,7 +36,7 @@ func (n *node) handleReads(host kurabe.HostID) {
 	})
 	// The agent is there before anybody can ask: questions come with its assignments.
 	hostread.Handle(n.reads, replicaLag, func(context.Context, struct{}) ([]kurabe.ReplicaLag, error) { return n.agent.Lags(), nil })
-	handleDrills(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drillGuard), n.log)
+	drill.Handle(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drill.GuardCommand), n.log)
 }
 
 // hosts are what this server asks.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -41,7 +38,7 @@ cluster; and for how long there has been no standby that has every commit.`,
 					return friendly(err)
 				}
 				for _, i := range page.DBInstances {
-					e := c.explained(cmd.Context(), url.Values{"name": {aws.ToString(i.DBInstanceIdentifier)}})
+					e, _, _ := c.explain(cmd.Context(), aws.ToString(i.DBInstanceIdentifier)) // it may be gone by now
 					used, free := storageOf(e)
 					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
 						aws.ToString(i.EngineVersion), aws.ToString(i.DBInstanceClass), aws.ToInt32(i.AllocatedStorage),
@@ -57,16 +54,6 @@ cluster; and for how long there has been no standby that has every commit.`,
 	}
 	f.add(c)
 	return c
-}
-
-// explained is what the service knows of an instance that the API of RDS has no word for; of
-// one that it tells nothing of, nothing.
-func (c *client) explained(ctx context.Context, of url.Values) (e explanation) {
-	body, err := c.get(ctx, "/kurabe/explain", of)
-	if err != nil || json.Unmarshal(body, &e) != nil {
-		return explanation{}
-	}
-	return e
 }
 
 // statusOf is the status as the API tells it, and that commits wait.

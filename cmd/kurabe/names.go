@@ -2,17 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/spf13/pflag"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/control"
 	"kurabe/internal/nameserver"
 	"kurabe/internal/store"
@@ -70,12 +69,9 @@ func (s *service) startNames(loopCtx context.Context, f *serverFlags, kv store.K
 }
 
 // namedEndpoints asks for the names of all endpoints.
-func (c *client) namedEndpoints(ctx context.Context) (list []control.NamedEndpoint, err error) {
-	body, err := c.get(ctx, "/kurabe/endpoints", url.Values{})
-	if err != nil {
-		return nil, err
-	}
-	return list, json.Unmarshal(body, &list)
+func (c *client) namedEndpoints(ctx context.Context) ([]control.NamedEndpoint, error) {
+	out, err := ask[ownapi.DescribeEndpointsOutput](ctx, c, "DescribeEndpoints", nil)
+	return out.Endpoints, err
 }
 
 // resolve puts the address in the place of an endpoint's name: this machine's resolver need

@@ -2,20 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"kurabe"
-	"kurabe/internal/control"
+	ownapi "kurabe/internal/api/kurabe"
 )
 
 func recoverCommand() *cobra.Command {
@@ -58,16 +53,9 @@ The exit status is 0 when the loss was accepted, 1 otherwise.`,
 var errNotAccepted = errors.New("nothing was changed; to go on, add --accept-data-loss")
 
 func (c *client) recover(ctx context.Context, name string, accept, yes bool) error {
-	body, err := c.get(ctx, "/kurabe/explain", url.Values{"name": {name}})
+	e, _, err := c.explain(ctx, name)
 	if err != nil {
 		return err
-	}
-	var e struct {
-		Spec  kurabe.InstanceSpec
-		Group *explainedGroup
-	}
-	if err := json.Unmarshal(body, &e); err != nil {
-		return fmt.Errorf("the service's answer: %w", err)
 	}
 	if e.Group == nil {
 		return fmt.Errorf("%s has one server: restore a backup instead", name)
@@ -86,8 +74,8 @@ func (c *client) recover(ctx context.Context, name string, accept, yes bool) err
 	if !yes && !confirmed("This CANNOT BE TAKEN BACK.", name) {
 		return errors.New("nothing was changed")
 	}
-	query := url.Values{"name": {name}, "epoch": {strconv.FormatInt(int64(e.Group.Epoch), 10)}, "to": {string(to.ID)}}
-	if _, err := c.post(ctx, "/kurabe/recover", query); err != nil {
+	in := ownapi.AcceptDataLossInput{Name: name, Epoch: int64(e.Group.Epoch), To: to.ID}
+	if _, err := ask[ownapi.AcceptDataLossOutput](ctx, c, "AcceptDataLoss", in); err != nil {
 		return err
 	}
 	fmt.Printf("The loss is accepted. %s takes over as soon as the old server has ended: see kurabe explain %s\n", to.ID, name)
@@ -140,21 +128,4 @@ func amount(engine kurabe.EngineName, n int64) string {
 		return fmt.Sprintf("%d transactions", n)
 	}
 	return kurabe.FormatBytes(n) + " of log"
-}
-
-// recoverer answers /kurabe/recover.
-type recoverer struct{ control *control.Control }
-
-func (v recoverer) accept(r *http.Request) (any, error) {
-	query := r.URL.Query()
-	epoch, err := strconv.ParseInt(query.Get("epoch"), 10, 64)
-	if err != nil {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "epoch %.40q is no number", query.Get("epoch"))
-	}
-	if _, err := v.control.RecoverInstance(r.Context(), query.Get("name"), kurabe.Epoch(epoch), kurabe.InstanceID(query.Get("to"))); err != nil {
-		return nil, err
-	}
-	return struct {
-		At time.Time `json:"at"`
-	}{time.Now().UTC()}, nil
 }

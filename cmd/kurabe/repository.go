@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kurabe"
 	"kurabe/internal/blob"
 	"kurabe/internal/logkey"
 	"kurabe/internal/volume"
@@ -195,6 +196,21 @@ func writeRepositories(path string, known map[string]string) error {
 	}
 	if err := volume.AtomicWrite(path, append(raw, '\n'), 0o600); err != nil {
 		return fmt.Errorf("remember the repository of backups: %w", err)
+	}
+	return nil
+}
+
+// checkImport refuses an import from the repository of an id, "" for this one. archived: snapshots
+// are kept in it.
+func (r *repository) checkImport(id string, archived bool) error {
+	open, err := r.get()
+	// Without an id to compare, an import can wait until the repository is open.
+	mayWait := id == "" && (!archived || errors.Is(err, errOpening))
+	if err != nil && !mayWait {
+		return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the repository of backups cannot be used: " + err.Error(), Err: err}
+	}
+	if id != "" && (open.ID != id || !archived) {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The service does not keep snapshots in that repository but in %s; start it with the same --backup-repository.", r.location)
 	}
 	return nil
 }

@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"reflect"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"kurabe/internal/agent"
 	"kurabe/internal/api"
 	"kurabe/internal/api/ec2"
+	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/api/rds"
 	"kurabe/internal/api/sts"
 	"kurabe/internal/api/tagging"
@@ -26,6 +25,7 @@ import (
 	"kurabe/internal/control"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
+	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
 	"kurabe/internal/metrics"
 	"kurabe/internal/pki"
@@ -256,11 +256,11 @@ func (s *service) openState(ctx, loopCtx context.Context, data string, ca *pki.C
 	if s.outside != nil {
 		return s.outside.gate, s.outside.enter(ctx, loopCtx, ca.Digest(), s.loop)
 	}
-	options := etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log, Several: s.servers != nil}
+	options := etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log, MultiNode: s.servers != nil}
 	if s.entrance != nil && s.entrance.link != "" {
 		options.Peers = &s.entrance.files
 	}
-	if options.Several {
+	if options.MultiNode {
 		s.log.Info("state store starts, and waits for a majority of the servers", "servers", s.servers.Links)
 	}
 	node, err := etcdnode.Start(ctx, options)
@@ -268,7 +268,7 @@ func (s *service) openState(ctx, loopCtx context.Context, data string, ca *pki.C
 		return nil, err
 	}
 	s.etcd, s.members = node, node
-	if options.Several {
+	if options.MultiNode {
 		if err := errors.Join(node.OpenPeers(ctx), node.Promote(ctx)); err != nil {
 			return nil, err
 		}
@@ -357,9 +357,10 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	if err != nil {
 		return fmt.Errorf("token of metrics: %w", err)
 	}
+	own := s.newAPI(loopCtx, c, ca)
 	server := api.New(api.Config{
 		Region: f.region, ScopeRegion: f.scopeRegion(), Account: f.account, Log: s.log, Now: time.Now,
-		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c)},
+		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), own.Service()},
 		Ready:    func(context.Context) error { return errors.Join(s.view.Healthy(), s.outside.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.root.secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.root.accessKey)) == 1
@@ -369,42 +370,11 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 		w.Header().Set("Content-Type", "application/x-pem-file")
 		w.Write(ca.PEM())
 	}))
-	server.Handle("GET /kurabe/explain", server.Signed(func(r *http.Request) (any, error) {
-		name := r.URL.Query().Get("name")
-		i, ok := s.view.InstanceByName(name)
-		if !ok {
-			i, ok = s.view.InstanceByName(kurabe.NameKey(name, true))
-		}
-		if !ok {
-			return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", name)
-		}
-		return reconcile.Explain(s.view, i, time.Now()), nil
-	}))
-	follow := s.newFollowings()
-	server.Handle("GET /kurabe/following", server.Signed(func(r *http.Request) (any, error) { return follow.look(r.Context()), nil }))
 	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, func(ctx context.Context) metrics.Page {
-		return metrics.Page{Following: follow.look(ctx), Snapshots: reconcile.Snapshots(s.view)}
+		return metrics.Page{Following: own.Following(ctx), Snapshots: reconcile.Snapshots(s.view)}
 	}})
-	server.Handle("GET /kurabe/snapshots", server.Signed(func(r *http.Request) (any, error) {
-		return slices.DeleteFunc(reconcile.Snapshots(s.view), func(k kurabe.SnapshotKnown) bool {
-			return isOther(r, "instance", k.Instance) || isOther(r, "name", k.Name)
-		}), nil
-	}))
-	server.Handle("GET /kurabe/endpoints", server.Signed(func(*http.Request) (any, error) { return c.NamedEndpoints(), nil }))
-	server.Handle("GET /kurabe/occupied", server.Signed(func(*http.Request) (any, error) { return reconcile.Occupied(s.view), nil }))
-	server.Handle("POST /kurabe/verify", server.Signed(verifier{c}.wish))
-	server.Handle("GET /kurabe/verify", server.Signed(verifier{c}.look))
-	server.Handle("POST /kurabe/recover", server.Signed(recoverer{c}.accept))
-	struck := strikes{c, s.hosts()}
-	server.Handle("POST /kurabe/drill/permit", server.Signed(struck.permit))
-	server.Handle("POST /kurabe/drill/strike", server.Signed(struck.strike))
-	server.Handle("POST /kurabe/drill/hold", server.Signed(struck.hold))
-	s.handleHosts(server, c, ca)
 	server.Handle("GET /kurabe/state/backup", server.SignedFile(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
-	imports := importRequests{newImporter(s.archive, snapshotsOf(s.base), c, s.log), s.repo}
-	s.loop("import", func() error { return imports.Run(loopCtx) })
-	server.Handle("POST /kurabe/import", server.Signed(imports.start))
-	server.Handle("GET /kurabe/import", server.Signed(imports.look))
+	own.Mount(server)
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.url = "http://" + listener.Addr().String()
@@ -417,15 +387,14 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	return nil
 }
 
-// handleHosts takes requests about the machines that run databases.
-func (s *service) handleHosts(server *api.Server, c *control.Control, ca *pki.CA) {
-	hosts := hostRequests{c, ca.Digest(), s.hostAddress, s.canHaveServers, s.outside.flags()}
-	server.Handle("GET /kurabe/hosts", server.Signed(hosts.list))
-	server.Handle("GET /kurabe/hosts/leaving", server.Signed(s.leaving))
-	server.Handle("POST /kurabe/hosts/token", server.Signed(hosts.token))
-	server.Handle("POST /kurabe/hosts/drain", server.Signed(hosts.drain))
-	server.Handle("POST /kurabe/hosts/remove", server.Signed(hosts.remove))
-	server.Handle("POST /kurabe/hosts/give-up", server.Signed(hosts.giveUp))
+// newAPI makes the service "kurabe".
+func (s *service) newAPI(loopCtx context.Context, c *control.Control, ca *pki.CA) ownapi.API {
+	imports := importer.New(s.archive, snapshotsOf(s.base), c, s.log)
+	s.loop("import", func() error { return imports.Run(loopCtx) })
+	return ownapi.API{Config: ownapi.Config{
+		Control: c, Hosts: s.hosts(), Importer: imports, CheckImport: func(id string) error { return s.repo.checkImport(id, s.archive != nil) },
+		Following: s.newFollowings().look, Authority: ca.Digest(), JoinAddress: s.hostAddress, CheckServers: s.canHaveServers, ServerOptions: s.outside.flags(),
+	}}
 }
 
 // wait returns when the service is to end: nil when it was asked to.
@@ -463,10 +432,4 @@ func (s *service) close() {
 		}
 	}
 	s.leave()
-}
-
-// isOther says whether a query asks for another value of a key than this one.
-func isOther(r *http.Request, key, value string) bool {
-	asked := r.URL.Query().Get(key)
-	return asked != "" && !strings.EqualFold(asked, value)
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 )
 
 func snapshotsCommand() *cobra.Command {
@@ -64,16 +63,12 @@ deleting it would free on the disk by now, as of the last look at it.`,
 type knownSnapshots map[string]kurabe.SnapshotKnown
 
 func (c *client) knownSnapshots(ctx context.Context) (knownSnapshots, error) {
-	body, err := c.get(ctx, "/kurabe/snapshots", url.Values{})
+	out, err := ask[ownapi.DescribeSnapshotsOutput](ctx, c, "DescribeSnapshots", nil)
 	if err != nil {
 		return nil, err
 	}
-	var list []kurabe.SnapshotKnown
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, err
-	}
 	known := knownSnapshots{}
-	for _, k := range list {
+	for _, k := range out.Snapshots {
 		if !k.Cluster {
 			known[k.Name] = k
 		}

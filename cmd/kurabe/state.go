@@ -56,7 +56,7 @@ With --etcd-endpoints they are read from an etcd of yours, where no service has 
 				return err
 			}
 			return writeState(args[0], func(w io.Writer) error {
-				return c.fetch(cmd.Context(), "GET", "/kurabe/state/backup", nil, w, stateBytesMax)
+				return c.fetch(cmd.Context(), "/kurabe/state/backup", w, stateBytesMax)
 			})
 		},
 	}

@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/control"
 )
 
@@ -41,10 +38,11 @@ is 1 when damage was found. It may be ended: the verification goes on.`,
 			if err != nil {
 				return err
 			}
-			wish, err := c.askVerify(cmd.Context(), args[0])
+			out, err := ask[ownapi.VerificationOutput](cmd.Context(), c, "StartVerification", ownapi.StartVerificationInput{Name: args[0]})
 			if err != nil {
 				return err
 			}
+			wish := out.Verification
 			if noWait {
 				fmt.Printf("verification %d of snapshot %s is asked for\n", wish.Seq, wish.Snapshot)
 				return nil
@@ -62,29 +60,16 @@ is 1 when damage was found. It may be ended: the verification goes on.`,
 	return c
 }
 
-func (c *client) askVerify(ctx context.Context, name string) (control.Verified, error) {
-	var v control.Verified
-	body, err := c.post(ctx, "/kurabe/verify", url.Values{"name": {name}})
-	if err != nil {
-		return v, err
-	}
-	return v, json.Unmarshal(body, &v)
-}
-
 // waitVerified shows how far a verification is until it has a result.
 func (c *client) waitVerified(ctx context.Context, wish control.Verified) (kurabe.Verification, error) {
 	p := newProgress(os.Stderr, wish.Snapshot)
 	defer p.end()
-	query := url.Values{"name": {wish.Snapshot}, "seq": {strconv.FormatInt(wish.Seq, 10)}}
 	for {
-		body, err := c.get(ctx, "/kurabe/verify", query)
+		out, err := ask[ownapi.VerificationOutput](ctx, c, "DescribeVerification", ownapi.DescribeVerificationInput{SnapshotName: wish.Snapshot, Seq: wish.Seq})
 		if err != nil {
 			return kurabe.Verification{}, err
 		}
-		var v control.Verified
-		if err := json.Unmarshal(body, &v); err != nil {
-			return kurabe.Verification{}, err
-		}
+		v := out.Verification
 		switch {
 		case v.Newest != nil && v.Newest.Seq >= wish.Seq:
 			return *v.Newest, nil
@@ -122,24 +107,4 @@ func printVerified(w io.Writer, name string, v kurabe.Verification) error {
 		fmt.Fprintf(w, "  %s\n", n)
 	}
 	return nil
-}
-
-// verifier answers /kurabe/verify.
-type verifier struct{ control *control.Control }
-
-func (v verifier) wish(r *http.Request) (any, error) {
-	name := r.URL.Query().Get("name")
-	if name == "" {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "name must be that of a DB instance or a snapshot")
-	}
-	return v.control.Verify(r.Context(), name)
-}
-
-func (v verifier) look(r *http.Request) (any, error) {
-	query := r.URL.Query()
-	seq, err := strconv.ParseInt(query.Get("seq"), 10, 64)
-	if err != nil && query.Get("seq") != "" {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "seq %.40q is no number", query.Get("seq"))
-	}
-	return v.control.Verification(query.Get("name"), seq)
 }

@@ -37,7 +37,7 @@ func (g *roleWatch) countWaits(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			once.Warn(g.worker.Log, "waits not counted", err)
+			once.Warn(g.worker.Log, "commit waits not counted", err)
 		}
 		pause := waitsEvery
 		if news {
@@ -69,6 +69,6 @@ func (g *roleWatch) waitsReport() *kurabe.ServerWaits {
 		return nil
 	}
 	n := *g.waits
-	n.Alone = n.Alone && n.Sum() > g.state.EndedElsewhere
+	n.Unreplicated = n.Unreplicated && n.Sum() > g.state.EndedElsewhere
 	return &n
 }

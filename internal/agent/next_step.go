@@ -17,7 +17,7 @@ func (w *worker) Pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 	w.keepLease(ctx, a)
 	if rest := w.Rest(); rest > 0 {
 		w.lookOn(ctx, a)
-		w.lookVacant(ctx, a)
+		w.reserveAgain(ctx, a)
 		return w.RetryReport(rest)
 	}
 	e, ok := w.agent.Engines[a.Engine]
@@ -38,7 +38,7 @@ func (w *worker) Pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 	w.agent.endpoints.Takes(w.ID, a.Generation, w.takesClients(a, o), o.PID)
 	w.keepLog(ctx, a, o)
 	steps := w.fit(a, o, e.Steps(a, o))
-	w.keepVacant(a, o, takesAddress(steps))
+	w.keepReserved(a, o, takesAddress(steps))
 	if len(steps) == 0 {
 		return w.satisfied(ctx, a, o)
 	}
@@ -99,10 +99,10 @@ const longStep = 10 * time.Second
 func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) error {
 	began := w.agent.Now()
 	long := time.AfterFunc(longStep, func() {
-		w.Log.Warn("step not done yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
+		w.Log.Warn("step not finished yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
 	})
 	defer long.Stop()
-	err := w.during(ctx, a, string(s.Name), func(ctx context.Context) error {
+	err := w.runStep(ctx, a, string(s.Name), func(ctx context.Context) error {
 		faultpoint.Reach("before", string(s.Name))
 		err := s.Do(ctx)
 		faultpoint.Reach("after", string(s.Name))
@@ -148,6 +148,6 @@ func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
 	}
 	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return w.agent.Engines[a.Engine].Tidy(ctx, a) })
 	if err != nil && ctx.Err() == nil && !errors.Is(err, unit.ErrCut) {
-		w.Log.Warn("logs not tidied", logkey.Error, err)
+		w.Log.Warn("old logs not removed", logkey.Error, err)
 	}
 }

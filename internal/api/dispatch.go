@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -156,7 +157,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed 
 		return nil, err
 	}
 	c.reads = op.Reads
-	wish := op.newInput()
+	wish := reflect.New(op.In).Interface()
 	if err := c.protocol.decode(in, wish); err != nil {
 		return nil, err
 	}
@@ -194,8 +195,7 @@ func (s *Server) readForm(r *http.Request, c *call, body []byte) (*query.Form, e
 
 // unknownProtocol answers what no service here speaks.
 func (s *Server) unknownProtocol(what string) error {
-	return fault.New(http.StatusNotFound, "UnknownOperationException", "No service here answers the %.100s; this endpoint is that of %s.",
-		what, strings.Join(s.names, " and "))
+	return fault.New(http.StatusNotFound, "UnknownOperationException", "Unknown %.100s: this endpoint serves %s.", what, strings.Join(s.names, ", "))
 }
 
 // identify returns the context that a handler runs in.

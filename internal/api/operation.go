@@ -1,6 +1,9 @@
 package api
 
-import "context"
+import (
+	"context"
+	"reflect"
+)
 
 // Operation is one row of a service's table: an action and its handler.
 type Operation struct {
@@ -10,8 +13,9 @@ type Operation struct {
 	// Permit says why a signer may not do it, nil if it may. Without it every signer may.
 	Permit func(ctx context.Context, in any) error
 
-	newInput func() any
-	handle   func(ctx context.Context, in any) (any, error)
+	In, Out reflect.Type // the structs of input and output
+
+	handle func(ctx context.Context, in any) (any, error)
 }
 
 // Read makes a row of an action that changes nothing. In and Out are the SDK's input and
@@ -28,8 +32,7 @@ func Read[In, Out any](name string, handle func(context.Context, *In) (*Out, err
 // Write makes a row of an action that may change something.
 func Write[In, Out any](name string, handle func(context.Context, *In) (*Out, error)) Operation {
 	return Operation{
-		Name:     name,
-		newInput: func() any { return new(In) },
+		Name: name, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](),
 		handle: func(ctx context.Context, in any) (any, error) {
 			out, err := handle(ctx, in.(*In))
 			if err != nil {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"net/http"
 	"strings"
@@ -78,7 +79,8 @@ func escaped(text string) string {
 
 // JSON is the protocol awsJson: the header X-Amz-Target names the action, the body holds its
 // input. Without a Model, inputs and outputs are plain structs: a member is named by its field or
-// by the tag `json:"name"`, with omitempty or omitzero; times are seconds since the epoch.
+// by the tag `json:"name"`, with omitempty or omitzero; outputs are as encoding/json writes them,
+// with times in ISO 8601.
 type JSON struct {
 	Target  string // the part before the action in X-Amz-Target
 	Version string // "1.0" or "1.1"; "" for REST, of which only errors are written
@@ -100,6 +102,9 @@ func (p JSON) head(h http.Header) {
 func (p JSON) decode(in input, into any) error { return document.DecodeJSON(p.model(), in.body, into) }
 
 func (p JSON) encode(_, _ string, out any) ([]byte, error) {
+	if p.Model == nil {
+		return json.Marshal(out)
+	}
 	return document.EncodeJSON(p.model(), out)
 }
 

@@ -128,9 +128,9 @@ func echo(model interface{ Has(string) bool }, client any) (rows []Operation) {
 		if m := methods.Method(i); model.Has(m.Name) {
 			input := m.Type.In(2).Elem()
 			rows = append(rows, Operation{
-				Name:     m.Name,
-				newInput: func() any { return reflect.New(input).Interface() },
-				handle:   func(_ context.Context, in any) (any, error) { return in, nil },
+				Name:   m.Name,
+				In:     input,
+				handle: func(_ context.Context, in any) (any, error) { return in, nil },
 			})
 		}
 	}

@@ -105,9 +105,9 @@ func roundTrips(t *testing.T, service *Service, model *shape.Model, of any, but 
 		(&filler{n: 1000}).fill(answer.Elem(), "")
 		out = answer.Interface()
 		service.Ops[name] = Operation{
-			Name:     name,
-			newInput: func() any { return reflect.New(sent.Type().Elem()).Interface() },
-			handle:   func(_ context.Context, got any) (any, error) { in = got; return out, nil },
+			Name:   name,
+			In:     sent.Type().Elem(),
+			handle: func(_ context.Context, got any) (any, error) { in = got; return out, nil },
 		}
 		reply := method.Call([]reflect.Value{reflect.ValueOf(t.Context()), sent})
 		if err, _ := reply[1].Interface().(error); err != nil {

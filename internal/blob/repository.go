@@ -65,7 +65,7 @@ type mark struct {
 const (
 	markVersion  = 1
 	markBytesMax = 64 << 10
-	markComment  = "This marks a repository of database backups made by Kurabe. Without this file they are not found."
+	markComment  = "This file marks a repository of database backups made by Kurabe. Without it, Kurabe does not find the backups."
 )
 
 // Place is a Store that can hold the mark of a repository.
@@ -168,7 +168,7 @@ func openAt(ctx context.Context, where Place, o Options) (*Repository, error) {
 			id, err = io.ReadAll(r)
 		}
 		if err != nil || string(id) != m.ID {
-			return nil, bad(ErrKey, err, "this is not the key that the repository was made with")
+			return nil, bad(ErrKey, err, "the repository was created with another key")
 		}
 	}
 	return &Repository{Store: NewSealed(where, o.Key), ID: m.ID, raw: where, key: o.Key}, nil

@@ -9,7 +9,7 @@ import (
 )
 
 // frozen has the host's server frozen by a permit.
-func (f *far) frozen(t *testing.T, lasts time.Duration) Permit {
+func (f *remoteHost) frozen(t *testing.T, lasts time.Duration) Permit {
 	t.Helper()
 	fault := Fault{Action: Freeze, For: lasts}
 	p, err := f.Give(farServer, f.process.PID, fault)
@@ -25,13 +25,13 @@ func (f *far) frozen(t *testing.T, lasts time.Duration) Permit {
 	return p
 }
 
-func (f *far) goesOn(t *testing.T) {
+func (f *remoteHost) goesOn(t *testing.T) {
 	t.Helper()
 	await(t, "the server goes on", func() bool { return state(t, f.process) != "T" })
 }
 
 // over waits for the end, and returns what is told of it.
-func (f *far) over(t *testing.T, p Permit) (h Held) {
+func (f *remoteHost) over(t *testing.T, p Permit) (h Held) {
 	t.Helper()
 	await(t, "it is over", func() (over bool) {
 		var err error
@@ -45,7 +45,7 @@ func (f *far) over(t *testing.T, p Permit) (h Held) {
 
 // What is frozen is so until the drill has it go on; who asks twice freezes once.
 func TestFreezeOfAHost(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	p := f.frozen(t, FreezeMax)
 	if h, err := f.Hold(t.Context(), farServer, p.Key, false); err != nil || h != (Held{}) || state(t, f.process) != "T" {
 		t.Errorf("%+v, %v, %s", h, err, state(t, f.process))
@@ -58,7 +58,7 @@ func TestFreezeOfAHost(t *testing.T) {
 			t.Errorf("a second time: %v", err)
 		}
 	}
-	wantRefused(t, f, f.Use(farServer, p.Key, Fault{}), "it is to be killed, and the permit is for it to be frozen for 10m0s")
+	wantRefused(t, f, f.Use(farServer, p.Key, Fault{}), "the request says killed, the permit says frozen for 10m0s")
 	for server, key := range map[kurabe.InstanceID]string{"db-A": p.Key, farServer: f.give(t).Key} {
 		if h, err := f.Hold(t.Context(), server, key, true); err != nil || h != (Held{Over: true, Forgotten: true}) {
 			t.Errorf("%s: %+v, %v", server, h, err)
@@ -69,7 +69,7 @@ func TestFreezeOfAHost(t *testing.T) {
 // It ends by itself: with its time, without a word of the drill, and with the server.
 func TestFreezeOfAHostEnds(t *testing.T) {
 	t.Run("its time is up", func(t *testing.T) {
-		f := newFar(t)
+		f := newRemoteHost(t)
 		p := f.frozen(t, FreezeMin)
 		f.goesOn(t)
 		if h := f.over(t, p); h != (Held{Over: true}) {
@@ -77,7 +77,7 @@ func TestFreezeOfAHostEnds(t *testing.T) {
 		}
 	})
 	t.Run("the drill says nothing", func(t *testing.T) {
-		f := newFar(t)
+		f := newRemoteHost(t)
 		f.silence = 50 * time.Millisecond
 		p := f.frozen(t, FreezeMax)
 		f.goesOn(t)
@@ -86,7 +86,7 @@ func TestFreezeOfAHostEnds(t *testing.T) {
 		}
 	})
 	t.Run("the server is killed", func(t *testing.T) {
-		f := newFar(t)
+		f := newRemoteHost(t)
 		p := f.frozen(t, FreezeMax)
 		if err := f.process.Signal(9); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestFreezeOfAHostEnds(t *testing.T) {
 
 // The start of a guard takes time, after which a permit may be over, and can fail.
 func TestFreezeOfAHostIsNotBegun(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	fault := Fault{Action: Freeze, For: FreezeMax}
 	p, err := f.Give(farServer, f.process.PID, fault)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestFreezeOfAHostIsNotBegun(t *testing.T) {
 		looks++
 		return int64(looks-1) * int64(PermitTime)
 	}
-	wantRefused(t, f, f.Use(farServer, p.Key, fault), "the word came later than 10s")
+	wantRefused(t, f, f.Use(farServer, p.Key, fault), "the request came later than 10s")
 	if looks < 2 || state(t, f.process) == "T" {
 		t.Errorf("looked at the clock %d times, %s", looks, state(t, f.process))
 	}
@@ -125,7 +125,7 @@ func TestFreezeOfAHostIsNotBegun(t *testing.T) {
 
 // What a host is asked for is checked before anything is looked up.
 func TestPermitOfNoFault(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	for _, fault := range []Fault{{Action: "burn"}, {Action: Freeze}, {Action: Cut, For: time.Second}, {Action: Cut, For: time.Second, Peers: []netip.Addr{{}}}} {
 		if _, err := f.Give(farServer, f.process.PID, fault); kurabe.CodeOf(err) != kurabe.CodeInvalidParameterValue {
 			t.Errorf("%+v: %v", fault, err)

@@ -47,10 +47,10 @@ func (r *run) failoverCall() string {
 func (r *run) kill(ctx context.Context, targets []target) error {
 	r.fault = time.Now()
 	errs := make([]error, len(targets))
-	var far sync.WaitGroup
+	var remote sync.WaitGroup
 	for n, t := range targets {
 		if t.permit != nil {
-			far.Go(func() { errs[n] = r.strikeFar(ctx, t) })
+			remote.Go(func() { errs[n] = r.strikeRemote(ctx, t) })
 		}
 	}
 	for n, t := range targets {
@@ -63,10 +63,10 @@ func (r *run) kill(ctx context.Context, targets []target) error {
 		if t.permit == nil {
 			r.watch.note(r.fault, FromDrill, "kills process %d: %s, %s", t.pid(), name(t.ID), r.side(t))
 		} else {
-			r.watch.note(r.fault, FromDrill, "has host %s kill process %d: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
+			r.watch.note(r.fault, FromDrill, "host %s kills process %d: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
 		}
 	}
-	far.Wait()
+	remote.Wait()
 	return errors.Join(errs...)
 }
 
@@ -84,7 +84,7 @@ func (r *run) side(t target) Side {
 // is there for our own death.
 func (r *run) freeze(ctx context.Context, t target) (failure error) {
 	if t.permit != nil {
-		return r.freezeFar(ctx, t)
+		return r.freezeRemote(ctx, t)
 	}
 	g, err := startGuard(r.Guard, t.dataDir, r.Order.For)
 	if err != nil {
@@ -108,8 +108,8 @@ func (r *run) freeze(ctx context.Context, t target) (failure error) {
 		r.watch.note(time.Now(), FromDrill, endedFrozen, t.process.PID)
 		return nil
 	}
-	r.watch.note(time.Now(), FromDrill, "has process %d go on", t.process.PID)
+	r.watch.note(time.Now(), FromDrill, "resumes process %d", t.process.PID)
 	return nil
 }
 
-const endedFrozen = "process %d was ended while it was frozen: the service does not wait for a server that hangs"
+const endedFrozen = "process %d was killed while it was frozen: the service ends a server that hangs"

@@ -16,10 +16,10 @@ func (d *draft) takePolicy() {
 	policy := d.next.Settings[kurabe.ParameterStandbyLost]
 	switch {
 	case !strings.EqualFold(policy, kurabe.StandbyLostBlock) || !d.status.Applied.MultiAZ || d.status.Move != "":
-		g.Blocks = false
-	case len(g.Sync) > 0 && !g.Blocks:
+		g.RequireStandby = false
+	case len(g.SyncSet) > 0 && !g.RequireStandby:
 		d.because("commits go on alone no more: " + kurabe.ParameterStandbyLost + " is " + policy)
-		g.Blocks = true
+		g.RequireStandby = true
 	}
 }
 
@@ -29,16 +29,16 @@ func (d *draft) takePolicy() {
 // either case.
 func (d *draft) giveWay(s writerState) {
 	g := d.group
-	anew := slices.ContainsFunc(g.Sync, func(id kurabe.InstanceID) bool {
+	anew := slices.ContainsFunc(g.SyncSet, func(id kurabe.InstanceID) bool {
 		r, a := d.reported(id), d.assigned(id)
 		return d.lost(id) || r != nil && a != nil && d.broken(r, *a)
 	})
 	reads := s.leading && !s.writing && d.w.Spec.Engine.CopiesWhileCommitsWait()
 	switch {
 	case anew:
-		d.because(fmt.Sprintf("%v has to be made anew; commits wait", g.Sync))
+		d.because(fmt.Sprintf("%v has to be made anew; commits wait", g.SyncSet))
 	case reads:
-		d.because(fmt.Sprintf("clients may read without %v; commits wait", g.Sync))
+		d.because(fmt.Sprintf("clients may read without %v; commits wait", g.SyncSet))
 	default:
 		return
 	}
@@ -52,13 +52,13 @@ func (d *draft) tellBlocked() {
 		d.status.BlockedAt = time.Time{}
 		return
 	}
-	known := !s.lost && s.report != nil && s.report.Role != nil && s.report.Role.Epoch == g.Epoch && s.report.Running && !s.report.Role.Stuck
-	waits := g.Blocks && known && !slices.ContainsFunc(g.Sync, func(id kurabe.InstanceID) bool { return !slices.Contains(s.report.Role.Silent, id) })
+	known := !s.lost && s.report != nil && s.report.Role != nil && s.report.Role.Epoch == g.Epoch && s.report.Running && !s.report.Role.Unresponsive
+	waits := g.RequireStandby && known && !slices.ContainsFunc(g.SyncSet, func(id kurabe.InstanceID) bool { return !slices.Contains(s.report.Role.SilentFollowers, id) })
 	switch {
-	case !g.Blocks && !since.IsZero():
+	case !g.RequireStandby && !since.IsZero():
 		d.event("KURABE-EVENT-0029", "Commits go on, with one server alone until a standby has every commit. They had waited since "+since.UTC().Format(time.RFC3339), "notification")
 		d.status.BlockedAt = time.Time{}
-	case g.Blocks && known && !waits && !since.IsZero():
+	case g.RequireStandby && known && !waits && !since.IsZero():
 		d.event("KURABE-EVENT-0029", "Commits go on: another server has them. They had waited since "+since.UTC().Format(time.RFC3339), "recovery")
 		d.status.BlockedAt = time.Time{}
 	case waits && since.IsZero():

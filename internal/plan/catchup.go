@@ -16,7 +16,7 @@ const catchUpMost = 10 * time.Second
 // nearly full has no time.
 func (d *draft) catchesUp(to kurabe.InstanceID) bool {
 	r := d.heard(to)
-	if d.leaving || r == nil || r.Role == nil || !r.Role.Behind {
+	if d.handOverForDisk || r == nil || r.Role == nil || !r.Role.ApplyLags {
 		return false
 	}
 	if d.status.CatchUpBy.IsZero() {

@@ -19,7 +19,7 @@ func TestFailoverWaitsForWhoIsBehind(t *testing.T) {
 			}
 			f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
 			f.calm(t)
-			if f.writer() != writer.id || f.w.Group.Handover != "" || f.w.Status.CatchUpBy.IsZero() {
+			if f.writer() != writer.id || f.w.Group.HandoverTo != "" || f.w.Status.CatchUpBy.IsZero() {
 				t.Fatalf("%+v, waits until %v", f.w.Group, f.w.Status.CatchUpBy)
 			}
 			f.slow = !catchesUp

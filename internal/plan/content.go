@@ -54,7 +54,7 @@ func (d *draft) planContent() {
 // failsOverWithParameters says whether a failover that the user asks for has parameters take
 // effect that wait for a reboot, as on RDS. Once they are in an assignment none waits.
 func (d *draft) failsOverWithParameters() bool {
-	return d.w.Spec.FailoverSeq > d.status.FailoverSeq && len(d.status.PendingParameters) > 0 && d.status.Refused.Boot == 0 && d.group != nil && len(d.group.Sync) > 0
+	return d.w.Spec.FailoverSeq > d.status.FailoverSeq && len(d.status.PendingParameters) > 0 && d.status.FailedRollout.Boot == 0 && d.group != nil && len(d.group.SyncSet) > 0
 }
 
 // planSettingsChange compares what is applied with what is wanted.

@@ -21,18 +21,18 @@ const (
 // server with every commit and with room, which takes its place, rather than that nobody serves.
 func (d *draft) leavesDisk() bool {
 	h, g := &d.status.Storage, d.group
-	if g == nil || g.Switch != "" || g.Recovering != "" || !slices.ContainsFunc(g.Sync, d.refuge) {
+	if g == nil || g.SwitchoverTo != "" || g.ForcedPrimary != "" || !slices.ContainsFunc(g.SyncSet, d.refuge) {
 		return false
 	}
-	if h.LeavesBy.IsZero() {
-		h.LeavesBy = d.w.Now.Add(leaveTime)
+	if h.HandOverBy.IsZero() {
+		h.HandOverBy = d.w.Now.Add(leaveTime)
 	}
-	d.within(&h.LeavesBy, leaveTime)
-	if !d.w.Now.Before(h.LeavesBy) {
+	d.within(&h.HandOverBy, leaveTime)
+	if !d.w.Now.Before(h.HandOverBy) {
 		return false
 	}
-	d.lookAgain(h.LeavesBy)
-	d.leaving = true
+	d.lookAgain(h.HandOverBy)
+	d.handOverForDisk = true
 	return true
 }
 
@@ -40,22 +40,22 @@ func (d *draft) leavesDisk() bool {
 func (d *draft) refuge(id kurabe.InstanceID) bool {
 	m, _ := d.group.Member(id)
 	h := d.status.Storage
-	left := slices.Contains(h.Left, id) && d.w.Now.Before(h.LeftAt.Add(leftAgain))
+	left := slices.Contains(h.HandedOverFrom, id) && d.w.Now.Before(h.HandedOverAt.Add(leftAgain))
 	return d.elsewhere(m) && !m.Leaving && d.able(id) && d.noRoom(id) == "" && !left
 }
 
 // noteLeft remembers whose disk was left.
 func (d *draft) noteLeft(from kurabe.InstanceID) {
 	h := &d.status.Storage
-	if h.LeavesBy.IsZero() {
+	if h.HandOverBy.IsZero() {
 		return
 	}
 	left := []kurabe.InstanceID{from}
-	if d.w.Now.Before(h.LeftAt.Add(leftAgain)) {
-		left = append(left, h.Left...)
+	if d.w.Now.Before(h.HandedOverAt.Add(leftAgain)) {
+		left = append(left, h.HandedOverFrom...)
 	}
-	h.Left, h.LeftAt, h.LeavesBy = left, d.w.Now, time.Time{}
-	d.leaving = false
+	h.HandedOverFrom, h.HandedOverAt, h.HandOverBy = left, d.w.Now, time.Time{}
+	d.handOverForDisk = false
 }
 
 // stopsForRoom says whether the instance is stopped because there is no room for it, or is
@@ -74,7 +74,7 @@ func (d *draft) stopsForRoom() bool {
 
 // goesOn says whether what an instance runs with is to be kept in order: it runs, or is stopped
 // by nobody's wish.
-func (d *draft) goesOn() bool { return d.next.Goal == kurabe.GoalRunning || d.forRoom }
+func (d *draft) goesOn() bool { return d.next.Goal == kurabe.GoalRunning || d.stoppedForDisk }
 
 // ran says whether a server was to run, or would have been if there had been room for it.
 func (d *draft) ran(old kurabe.Assignment) bool {
@@ -84,16 +84,16 @@ func (d *draft) ran(old kurabe.Assignment) bool {
 // wasStopped says whether a server was stopped because there was no room for it.
 func (d *draft) wasStopped(old kurabe.Assignment) bool {
 	w := d.assigned(d.group.Writer)
-	return old.Goal == kurabe.GoalStopped && (d.forRoom || w != nil && w.Goal == kurabe.GoalRunning)
+	return old.Goal == kurabe.GoalStopped && (d.stoppedForDisk || w != nil && w.Goal == kurabe.GoalRunning)
 }
 
 // rest finds the standbys that stay stopped because their disk is nearly full.
 func (d *draft) rest() {
-	d.rests = map[kurabe.InstanceID]bool{}
+	d.fullStandbys = map[kurabe.InstanceID]bool{}
 	for _, m := range d.standbys() {
 		a, r := d.assigned(m.ID), d.heard(m.ID)
 		if a != nil && d.wasStopped(*a) && (r == nil || r.Generation != a.Generation || !r.Done || r.LacksRoom() != "") {
-			d.rests[m.ID] = true
+			d.fullStandbys[m.ID] = true
 			d.because(fmt.Sprintf("%s stays stopped until its host's disk has room", m.ID))
 		}
 	}
@@ -105,10 +105,10 @@ func (d *draft) rest() {
 // over.
 func (d *draft) stopFull() {
 	g, s := d.group, d.writerState()
-	if d.leaves == nil {
-		d.leaves = map[kurabe.InstanceID]bool{}
+	if d.leavingMembers == nil {
+		d.leavingMembers = map[kurabe.InstanceID]bool{}
 	}
-	if g.Handover != "" || g.Heir != "" || g.Choosing || !d.status.Applied.MultiAZ {
+	if g.HandoverTo != "" || g.HandoverCandidate != "" || g.Electing || !d.status.Applied.MultiAZ {
 		return
 	}
 	if !s.writing {
@@ -117,18 +117,18 @@ func (d *draft) stopFull() {
 	}
 	for _, m := range d.standbys() {
 		r := d.heard(m.ID)
-		if d.rests[m.ID] || r == nil || r.LacksRoom() == "" || !d.elsewhere(m) || d.rebuilds(m.ID) || r.Running && (r.Role == nil || r.Role.Writing || r.Role.Epoch != g.Epoch) {
+		if d.fullStandbys[m.ID] || r == nil || r.LacksRoom() == "" || !d.elsewhere(m) || d.rebuilds(m.ID) || r.Running && (r.Role == nil || r.Role.Writing || r.Role.Epoch != g.Epoch) {
 			continue
 		}
 		others := func(id kurabe.InstanceID) bool {
-			return id != m.ID && !d.rests[id] && !d.leaves[id] && !slices.Contains(s.report.Role.Silent, id)
+			return id != m.ID && !d.fullStandbys[id] && !d.leavingMembers[id] && !slices.Contains(s.report.Role.SilentFollowers, id)
 		}
 		switch {
-		case g.Has(m.ID) && slices.ContainsFunc(g.Sync, others):
+		case g.InSyncSet(m.ID) && slices.ContainsFunc(g.SyncSet, others):
 			d.because(fmt.Sprintf("%s stops once commits wait for others: %s", m.ID, r.LacksRoom()))
-			d.leaves[m.ID] = true
+			d.leavingMembers[m.ID] = true
 			continue
-		case g.Has(m.ID) && !g.Blocks:
+		case g.InSyncSet(m.ID) && !g.RequireStandby:
 			d.setSync(nil)
 		}
 		d.stopStandby(m, r.LacksRoom())
@@ -143,20 +143,20 @@ func (d *draft) keepLeaves() {
 		return
 	}
 	for _, m := range d.standbys() {
-		if r := d.heard(m.ID); d.group.Has(m.ID) && r != nil && r.LacksRoom() != "" && d.elsewhere(m) && !slices.Contains(a.Role.WaitFor, m.ID) {
-			d.leaves[m.ID] = true
+		if r := d.heard(m.ID); d.group.InSyncSet(m.ID) && r != nil && r.LacksRoom() != "" && d.elsewhere(m) && !slices.Contains(a.Role.WaitFor, m.ID) {
+			d.leavingMembers[m.ID] = true
 		}
 	}
 }
 
 func (d *draft) stopStandby(m kurabe.Member, why string) {
-	d.rests[m.ID] = true
+	d.fullStandbys[m.ID] = true
 	d.because(fmt.Sprintf("%s is stopped: %s", m.ID, why))
 	commits := "Commits go on with the other standby"
 	switch {
-	case d.group.Has(m.ID) || d.group.Blocks && len(d.group.Sync) == 0:
+	case d.group.InSyncSet(m.ID) || d.group.RequireStandby && len(d.group.SyncSet) == 0:
 		commits = "Commits wait until it is back"
-	case len(d.group.Sync) == 0:
+	case len(d.group.SyncSet) == 0:
 		commits = "Commits go on without it: until it is back, what is written would be lost with the writer"
 	}
 	d.event("KURABE-EVENT-0045", fmt.Sprintf("The standby in zone %s is stopped: %s. %s. It is started again when there is room", m.Zone, why, commits), "low storage")
@@ -168,7 +168,7 @@ func (d *draft) tellRests() {
 		return
 	}
 	for _, m := range d.group.Members {
-		if d.rests[m.ID] {
+		if d.fullStandbys[m.ID] {
 			d.status.Reason = fmt.Sprintf("The standby in zone %s is stopped: the disk of its host is nearly full. It is started again when there is room", m.Zone)
 		}
 	}

@@ -18,7 +18,7 @@ func apartPair(t *testing.T, engine kurabe.EngineName) (f *groupFleet, writer, s
 	f.calm(t)
 	f.calm(t)
 	f.whole(t)
-	return f, f.servers[f.writer()], f.servers[f.w.Group.Sync[0]]
+	return f, f.servers[f.writer()], f.servers[f.w.Group.SyncSet[0]]
 }
 
 // A writer whose disk is nearly full hands over to the other host, and is stopped there. It is
@@ -59,7 +59,7 @@ func TestStandbyOnAFullDiskIsStopped(t *testing.T) {
 		if standby.running || f.writer() != writer.id || f.times("KURABE-EVENT-0045") != 1 {
 			t.Fatalf("%s: %+v, %+v", policy, standby, f.w.Group)
 		}
-		if waits := len(f.acked) == acked; waits != f.w.Group.Blocks {
+		if waits := len(f.acked) == acked; waits != f.w.Group.RequireStandby {
 			t.Errorf("%s: commits wait: %v", policy, waits)
 		}
 		standby.full = false
@@ -123,7 +123,7 @@ func TestDisksThatFillInTurn(t *testing.T) {
 		}
 		f.calm(t)
 	}
-	f.w.Status.Storage.LeftAt = f.w.Now.Add(time.Hour) // however long it takes to be whole again
+	f.w.Status.Storage.HandedOverAt = f.w.Now.Add(time.Hour) // however long it takes to be whole again
 	first.full = false
 	f.rests(t)
 	f.whole(t)
@@ -136,7 +136,7 @@ func TestDisksThatFillInTurn(t *testing.T) {
 	second.full = false
 	f.rests(t)
 	second.full = true
-	f.w.Status.Storage.LeftAt = f.w.Now.Add(-time.Hour)
+	f.w.Status.Storage.HandedOverAt = f.w.Now.Add(-time.Hour)
 	f.rests(t)
 	if f.writer() != first.id {
 		t.Errorf("%s writes: %+v", f.writer(), f.w.Status)
@@ -150,11 +150,11 @@ func TestReaderOnAFullDiskIsStopped(t *testing.T) {
 	f.calm(t)
 	f.calm(t)
 	f.whole(t)
-	writer, full, other := f.servers[f.writer()], f.servers[f.w.Group.Sync[0]], f.servers[f.w.Group.Sync[1]]
+	writer, full, other := f.servers[f.writer()], f.servers[f.w.Group.SyncSet[0]], f.servers[f.w.Group.SyncSet[1]]
 	full.full = true
 	f.rests(t)
 	f.serves(t, writer)
-	if full.running || f.w.Group.Has(full.id) || !f.w.Group.Has(other.id) || f.told("KURABE-EVENT-0010") {
+	if full.running || f.w.Group.InSyncSet(full.id) || !f.w.Group.InSyncSet(other.id) || f.told("KURABE-EVENT-0010") {
 		t.Fatalf("%+v, %+v", full, f.w.Group)
 	}
 	writer.full = true
@@ -194,7 +194,7 @@ func TestOrdersOfAFullDiskStand(t *testing.T) {
 		f.calm(t)
 		f.calm(t)
 		f.whole(t)
-		writer, full := f.servers[f.writer()], f.servers[f.w.Group.Sync[0]]
+		writer, full := f.servers[f.writer()], f.servers[f.w.Group.SyncSet[0]]
 		if writes {
 			full = writer
 		}
@@ -222,7 +222,7 @@ func TestStopForRoomKeepsWhatRuns(t *testing.T) {
 		}
 		f.calm(t)
 		f.calm(t)
-		writer, standby := f.servers[f.writer()], f.servers[f.w.Group.Sync[0]]
+		writer, standby := f.servers[f.writer()], f.servers[f.w.Group.SyncSet[0]]
 		boot := writer.boot
 		f.tooLarge = true
 		f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.small" })

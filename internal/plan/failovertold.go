@@ -12,7 +12,7 @@ const calledOff = "KURABE-EVENT-0033"
 // tellFailover tells of a failover once, to a server that is "" while it is not known.
 func (d *draft) tellFailover(s writerState, to kurabe.InstanceID) {
 	g := d.group
-	if g.Handover != "" || d.status.Undoing || g.Choosing && !d.w.Spec.Cluster { // it was told of when it was ordered, or begun
+	if g.HandoverTo != "" || d.status.FailoverUndone || g.Electing && !d.w.Spec.Cluster { // it was told of when it was ordered, or begun
 		return
 	}
 	why := ""
@@ -50,7 +50,7 @@ func (d *draft) tellCalledOff() {
 		return
 	}
 	d.event(calledOff, "The failover that was begun is called off: "+why, "failover")
-	d.status.Undoing = true
+	d.status.FailoverUndone = true
 }
 
 // tellActivation tells that the same server is started again.
@@ -66,7 +66,7 @@ func (d *draft) tellActivation() {
 // is of no use to clients yet. So it is with one that was started again, or goes on.
 func (d *draft) completeFailover() {
 	s := &d.status
-	if !s.FailingOver && !s.Activating && !s.Undoing || !d.writerState().writing {
+	if !s.FailingOver && !s.Activating && !s.FailoverUndone || !d.writerState().writing {
 		return
 	}
 	if !s.FailingOver && !d.ordered() {
@@ -76,7 +76,7 @@ func (d *draft) completeFailover() {
 		s.Failovers++
 	}
 	d.tellServes()
-	s.FailingOver, s.Activating, s.Undoing = false, false, false
+	s.FailingOver, s.Activating, s.FailoverUndone = false, false, false
 }
 
 // ordered says whether the writer was told to write, not to yield.
@@ -99,7 +99,7 @@ func (d *draft) tellServes() {
 	case s.FailingOver:
 		d.tell(event.FailoverToStandby.And(". The endpoint leads to it: no DNS name has to follow"))
 		d.tell(event.FailoverDone.And(": the writer is in zone " + d.zone(w)))
-	case s.Undoing:
+	case s.FailoverUndone:
 		d.tell(event.FailoverUndone)
 	}
 }

@@ -32,7 +32,7 @@ func (f *groupFleet) blocks() bool {
 // checkTwo demands of a write that is acknowledged where commits go on alone no more that two
 // servers have it.
 func (f *groupFleet) checkTwo(t tester, s *server, write int) {
-	if f.w.Group == nil || !f.w.Group.Blocks {
+	if f.w.Group == nil || !f.w.Group.RequireStandby {
 		return
 	}
 	f.seen["acks of two"]++
@@ -50,7 +50,7 @@ func (f *groupFleet) checkTwo(t tester, s *server, write int) {
 // reboot is what a user has to do where a copy cannot be made while commits wait.
 func (f *groupFleet) reboot(t tester) {
 	for range 3 { // where an old word of the writer has it copied once more
-		if !f.blocks() || f.w.Spec.Engine.CopiesWhileCommitsWait() || f.w.Group == nil || len(f.w.Group.Sync) > 0 {
+		if !f.blocks() || f.w.Spec.Engine.CopiesWhileCommitsWait() || f.w.Group == nil || len(f.w.Group.SyncSet) > 0 {
 			return
 		}
 		f.seen["reboots"]++
@@ -77,11 +77,11 @@ func blocked(t *testing.T, engine kurabe.EngineName) (f *groupFleet, w, standby 
 	f.calm(t)
 	w = f.servers[f.writer()]
 	standby = f.servers[w.id.Member(2)]
-	if !f.w.Group.Blocks || !f.w.Group.Has(standby.id) || f.w.Status.BlockedAt != (time.Time{}) {
+	if !f.w.Group.RequireStandby || !f.w.Group.InSyncSet(standby.id) || f.w.Status.BlockedAt != (time.Time{}) {
 		t.Fatalf("it is not whole: %+v", f.w.Group)
 	}
 	f.without(t, standby)
-	if f.times("KURABE-EVENT-0028") != 1 || f.w.Status.BlockedAt.IsZero() || !f.w.Group.Has(standby.id) || len(f.w.Members[w.id].Role.WaitFor) != 1 {
+	if f.times("KURABE-EVENT-0028") != 1 || f.w.Status.BlockedAt.IsZero() || !f.w.Group.InSyncSet(standby.id) || len(f.w.Members[w.id].Role.WaitFor) != 1 {
 		t.Fatalf("commits are to wait: %+v, %+v, events %+v", f.w.Group, f.w.Status, f.events)
 	}
 	return f, w, standby
@@ -130,7 +130,7 @@ func TestBlockedGoesOn(t *testing.T) {
 				} else {
 					exit(f)
 					f.without(t, standby)
-					if f.w.Group != nil && f.w.Group.Blocks || len(w.waits) > 0 {
+					if f.w.Group != nil && f.w.Group.RequireStandby || len(w.waits) > 0 {
 						t.Errorf("it still blocks: %+v, waits for %v", f.w.Group, w.waits)
 					}
 				}
@@ -151,7 +151,7 @@ func TestBlockedRestarts(t *testing.T) {
 			w.die()
 			f.without(t, standby)
 			acked := len(f.acked)
-			if !w.running || f.opens(w) != reads || f.w.Group.Has(standby.id) == reads || f.w.Group.Writer != w.id {
+			if !w.running || f.opens(w) != reads || f.w.Group.InSyncSet(standby.id) == reads || f.w.Group.Writer != w.id {
 				t.Fatalf("running %v, open %v, %+v", w.running, f.opens(w), f.w.Group)
 			}
 			f.without(t, standby)
@@ -179,11 +179,11 @@ func TestBlockWaitsUntilWhole(t *testing.T) {
 	f.policy(kurabe.StandbyLostBlock)
 	acked := len(f.acked)
 	f.without(t, standby)
-	if len(f.acked) == acked || f.w.Group.Blocks {
+	if len(f.acked) == acked || f.w.Group.RequireStandby {
 		t.Fatalf("a word alone stops commits: %+v", f.w.Group)
 	}
 	f.calm(t)
-	if !f.w.Group.Blocks {
+	if !f.w.Group.RequireStandby {
 		t.Errorf("it does not block although it is whole: %+v", f.w.Group)
 	}
 }

@@ -68,7 +68,7 @@ func whole(t *testing.T, cluster bool) (*groupFleet, int) {
 	for range 2 {
 		f.calm(t)
 	}
-	if len(f.w.Group.Sync) != f.wanted() {
+	if len(f.w.Group.SyncSet) != f.wanted() {
 		t.Fatalf("%+v", f.w.Group)
 	}
 	return f, len(f.events)
@@ -173,7 +173,7 @@ func TestStartIsNoActivation(t *testing.T) {
 			})
 			f.rests(t)
 		}
-		if f.saga(from) != "" || f.times("RDS-EVENT-0088") != 1 || len(f.w.Group.Sync) != f.wanted() {
+		if f.saga(from) != "" || f.times("RDS-EVENT-0088") != 1 || len(f.w.Group.SyncSet) != f.wanted() {
 			t.Errorf("cluster %v: told are %q, %+v", cluster, f.saga(from), f.w.Group)
 		}
 	}
@@ -185,10 +185,10 @@ func TestFailoverThatIsCalledOff(t *testing.T) {
 	for cluster, want := range map[bool]struct{ soon, end string }{false: {"0013 0033", "0013 0033 0065"}, true: {"0073 0069", "0073 0069"}} {
 		f, from := whole(t, cluster)
 		f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
-		for n := 0; f.w.Group.Handover == "" && n < 5; n++ {
+		for n := 0; f.w.Group.HandoverTo == "" && n < 5; n++ {
 			f.step(t, f.servers[f.writer()])
 		}
-		to := f.servers[f.w.Group.Handover]
+		to := f.servers[f.w.Group.HandoverTo]
 		if to == nil {
 			t.Fatalf("cluster %v: nobody is to take over: %+v", cluster, f.w.Group)
 		}

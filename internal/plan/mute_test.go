@@ -13,10 +13,10 @@ import (
 func TestTellMute(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
 	since := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	mute := kurabe.InstanceReport{Instance: id, Running: true, Mute: since}
+	mute := kurabe.InstanceReport{Instance: id, Running: true, UnresponsiveSince: since}
 	again := mute
-	again.Mute = since.Add(time.Minute) // by an agent that was started meanwhile
-	answers := kurabe.InstanceReport{Instance: id, Running: true, Answers: true}
+	again.UnresponsiveSince = since.Add(time.Minute) // by an agent that was started meanwhile
+	answers := kurabe.InstanceReport{Instance: id, Running: true, Responsive: true}
 	unknown := kurabe.InstanceReport{Instance: id}
 	var status kurabe.InstanceStatus
 	for n, c := range []struct {
@@ -39,7 +39,7 @@ func TestTellMute(t *testing.T) {
 		{7 * time.Minute, answers, kurabe.GoalRunning, ""},
 	} {
 		d := &draft{w: World{Now: since.Add(c.after), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}}, next: kurabe.Assignment{Instance: id, Goal: c.goal}, status: status}
-		d.tellMute(&c.report)
+		d.tellUnresponsive(&c.report)
 		var told []string
 		for _, e := range d.result.Events {
 			told = append(told, e.ID)

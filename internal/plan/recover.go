@@ -13,29 +13,29 @@ import (
 func (d *draft) recover() bool {
 	d.takeRecovery()
 	g := d.group
-	if g.Recovering == "" {
+	if g.ForcedPrimary == "" {
 		return false
 	}
-	if why := d.unfit(g.Recovering); why != "" {
+	if why := d.unfit(g.ForcedPrimary); why != "" {
 		d.because("the recovery is called off: " + why)
 		d.event("KURABE-EVENT-0015", "The recovery with a loss is called off: "+why, "failover")
-		g.Recovering = ""
+		g.ForcedPrimary = ""
 		return false
 	}
 	a, r := d.assigned(g.Writer), d.reported(g.Writer)
-	rests := a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyRest && r != nil && r.Generation == a.Generation && r.Done && !r.Running
+	rests := a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyFenced && r != nil && r.Generation == a.Generation && r.Done && !r.Running
 	m, _ := g.Member(g.Writer)
-	if !rests && !d.w.Gone[m.Host] { // whose end a person vouches for
-		d.because(fmt.Sprintf("%s is to write once it is known that %s has ended: an operator has accepted what is lost", g.Recovering, g.Writer))
+	if !rests && !d.w.RemovedHosts[m.Host] { // whose end a person vouches for
+		d.because(fmt.Sprintf("%s is to write once it is known that %s has ended: an operator has accepted what is lost", g.ForcedPrimary, g.Writer))
 		return true
 	}
-	d.because(fmt.Sprintf("%s has ended; %s writes, and what it lacks is lost", g.Writer, g.Recovering))
-	d.tellBegun(g.Recovering, "")
+	d.because(fmt.Sprintf("%s has ended; %s writes, and what it lacks is lost", g.Writer, g.ForcedPrimary))
+	d.tellBegun(g.ForcedPrimary, "")
 	g.Epoch++
-	g.Writer, g.Recovering = g.Recovering, ""
+	g.Writer, g.ForcedPrimary = g.ForcedPrimary, ""
 	d.setSync(nil)
-	g.Blocks = false  // the one that is left serves, until another one has every commit
-	g.Since = d.w.Now // what was lost before is no risk any more
+	g.RequireStandby = false     // the one that is left serves, until another one has every commit
+	g.UnprotectedSince = d.w.Now // what was lost before is no risk any more
 	return true
 }
 
@@ -51,7 +51,7 @@ func (d *draft) takeRecovery() {
 	switch {
 	case wish.Epoch != g.Epoch:
 		why = fmt.Sprintf("it was accepted in epoch %d, and this is %d", wish.Epoch, g.Epoch)
-	case len(g.Sync) > 0 && d.successor() != "":
+	case len(g.SyncSet) > 0 && d.successor() != "":
 		why = "a standby has every commit"
 	case d.writerState().leading:
 		why = "the server that has every commit runs again"
@@ -61,10 +61,10 @@ func (d *draft) takeRecovery() {
 		d.event("KURABE-EVENT-0015", "The recovery with a loss does not take place: "+why, "failover")
 		return
 	}
-	g.Recovering, g.Handover = wish.To, ""
+	g.ForcedPrimary, g.HandoverTo = wish.To, ""
 	d.acting(false, kurabe.StateRebooting, "a recovery with a loss, to "+string(wish.To))
 	d.event("KURABE-EVENT-0014", fmt.Sprintf("An operator has accepted a loss: the server in zone %s takes over although it lacks commits that were acknowledged since %s",
-		d.zone(wish.To), g.Since.UTC().Format("2006-01-02 15:04:05.000 UTC")), "failover", "notification")
+		d.zone(wish.To), g.UnprotectedSince.UTC().Format("2006-01-02 15:04:05.000 UTC")), "failover", "notification")
 }
 
 // unfit says why a member cannot be given the right to write, "" when it can.
@@ -74,7 +74,7 @@ func (d *draft) unfit(id kurabe.InstanceID) string {
 	switch {
 	case !known, id == d.group.Writer:
 		return string(id) + " is no standby"
-	case r == nil || r.Role == nil || !r.Running || r.Role.Stuck:
+	case r == nil || r.Role == nil || !r.Running || r.Role.Unresponsive:
 		return string(id) + " does not run, or does not answer"
 	case d.rebuilds(id):
 		return string(id) + " is being made anew"

@@ -20,7 +20,7 @@ func recoveryWorld() (*draft, kurabe.InstanceID, kurabe.InstanceID) {
 			Report:     &kurabe.InstanceReport{Instance: id, Generation: 7, Role: &kurabe.RoleReport{Epoch: 3}},
 			Reports:    map[kurabe.InstanceID]*kurabe.InstanceReport{second: {Instance: second, Running: true, Role: &kurabe.RoleReport{Epoch: 3}}},
 		},
-		group: &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Since: time.Unix(50, 0),
+		group: &kurabe.Group{Instance: id, Epoch: 3, Writer: id, UnprotectedSince: time.Unix(50, 0),
 			Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: second, Zone: "b"}}},
 	}
 	d.next.Goal = kurabe.GoalRunning
@@ -40,10 +40,10 @@ func told(d *draft, id string) bool {
 // order to rest, and the word counts once.
 func TestRecovery(t *testing.T) {
 	d, id, second := recoveryWorld()
-	if !d.recover() || d.group.Recovering != second || d.group.Writer != id || d.group.Epoch != 3 || !told(d, "KURABE-EVENT-0014") {
+	if !d.recover() || d.group.ForcedPrimary != second || d.group.Writer != id || d.group.Epoch != 3 || !told(d, "KURABE-EVENT-0014") {
 		t.Fatalf("%+v, %+v", d.group, d.result.Events)
 	}
-	if role := d.writerRole(d.w.Assignment, 0); role.Duty != kurabe.DutyRest {
+	if role := d.writerRole(d.w.Assignment, 0); role.Duty != kurabe.DutyFenced {
 		t.Errorf("the old writer is told to %s", role.Duty)
 	}
 	for name, spoil := range map[string]func(a *kurabe.Assignment, r *kurabe.InstanceReport){
@@ -53,7 +53,7 @@ func TestRecovery(t *testing.T) {
 		"what it has left remains": func(_ *kurabe.Assignment, r *kurabe.InstanceReport) { r.Done = false },
 	} {
 		a := *d.w.Assignment
-		a.Role = &kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest}
+		a.Role = &kurabe.Role{Epoch: 3, Duty: kurabe.DutyFenced}
 		a.Generation = 8
 		r := kurabe.InstanceReport{Instance: id, Generation: 8, Done: true, Role: &kurabe.RoleReport{Epoch: 3}}
 		spoil(&a, &r)
@@ -64,9 +64,9 @@ func TestRecovery(t *testing.T) {
 			t.Errorf("%s: %s writes", name, e.group.Writer)
 		}
 	}
-	d.w.Assignment = &kurabe.Assignment{Instance: id, Generation: 8, Goal: kurabe.GoalRunning, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest}}
+	d.w.Assignment = &kurabe.Assignment{Instance: id, Generation: 8, Goal: kurabe.GoalRunning, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyFenced}}
 	d.w.Report = &kurabe.InstanceReport{Instance: id, Generation: 8, Done: true, Role: &kurabe.RoleReport{Epoch: 3}}
-	if !d.recover() || d.group.Writer != second || d.group.Epoch != 4 || d.group.Recovering != "" || len(d.group.Sync) > 0 || !d.group.Since.Equal(d.w.Now) {
+	if !d.recover() || d.group.Writer != second || d.group.Epoch != 4 || d.group.ForcedPrimary != "" || len(d.group.SyncSet) > 0 || !d.group.UnprotectedSince.Equal(d.w.Now) {
 		t.Errorf("%+v", d.group)
 	}
 	if d.recover() {
@@ -78,21 +78,21 @@ func TestRecovery(t *testing.T) {
 func TestRecoveryOfAnotherTime(t *testing.T) {
 	for name, spoil := range map[string]func(d *draft, id, second kurabe.InstanceID){
 		"another epoch":              func(d *draft, _, _ kurabe.InstanceID) { d.w.Spec.Recovery.Epoch = 2 },
-		"a standby has every commit": func(d *draft, _, second kurabe.InstanceID) { d.group.Sync = []kurabe.InstanceID{second} },
+		"a standby has every commit": func(d *draft, _, second kurabe.InstanceID) { d.group.SyncSet = []kurabe.InstanceID{second} },
 		"the writer writes again": func(d *draft, _, _ kurabe.InstanceID) {
 			d.w.Report.Running, d.w.Report.Role.Writing = true, true
 		},
 		"the writer itself":     func(d *draft, id, _ kurabe.InstanceID) { d.w.Spec.Recovery.To = id },
 		"nobody":                func(d *draft, id, _ kurabe.InstanceID) { d.w.Spec.Recovery.To = id.Member(3) },
 		"one that does not run": func(d *draft, _, second kurabe.InstanceID) { d.w.Reports[second].Running = false },
-		"one that hangs":        func(d *draft, _, second kurabe.InstanceID) { d.w.Reports[second].Role.Stuck = true },
+		"one that hangs":        func(d *draft, _, second kurabe.InstanceID) { d.w.Reports[second].Role.Unresponsive = true },
 		"one that is made anew": func(d *draft, _, second kurabe.InstanceID) {
 			d.w.Members = map[kurabe.InstanceID]*kurabe.Assignment{second: {Instance: second, Role: &kurabe.Role{RebuildSeq: 1}}}
 		},
 	} {
 		d, id, second := recoveryWorld()
 		spoil(d, id, second)
-		if d.recover() || d.group.Recovering != "" || d.group.Writer != id || !told(d, "KURABE-EVENT-0015") {
+		if d.recover() || d.group.ForcedPrimary != "" || d.group.Writer != id || !told(d, "KURABE-EVENT-0015") {
 			t.Errorf("%s: %+v, %+v", name, d.group, d.result.Events)
 		}
 		if d.status.RecoverySeq != 1 {
@@ -108,7 +108,7 @@ func TestRecoveryIsCalledOff(t *testing.T) {
 		t.Fatal("it is not taken up")
 	}
 	d.w.Reports[second].Running = false
-	if d.recover() || d.group.Recovering != "" || d.group.Writer != id || !told(d, "KURABE-EVENT-0015") {
+	if d.recover() || d.group.ForcedPrimary != "" || d.group.Writer != id || !told(d, "KURABE-EVENT-0015") {
 		t.Errorf("%+v", d.group)
 	}
 	if role := d.writerRole(d.w.Assignment, 0); role.Duty != kurabe.DutyWrite {

@@ -13,11 +13,11 @@ import (
 // that is lost says nothing, and a server that is made anew has not tried again.
 func (d *draft) noteRefusal() {
 	w := d.assigned(d.group.Writer)
-	if d.forRoom && d.next.Goal != kurabe.GoalRunning {
+	if d.stoppedForDisk && d.next.Goal != kurabe.GoalRunning {
 		return // nobody tries anything meanwhile
 	}
 	if w == nil || !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || slices.ContainsFunc(d.group.Members, d.startedWithNewest) {
-		d.status.Refused = kurabe.Refusal{}
+		d.status.FailedRollout = kurabe.FailedRollout{}
 		return
 	}
 	for _, m := range d.group.Members {
@@ -33,7 +33,7 @@ func (d *draft) noteRefusal() {
 	case d.newestRefused():
 		d.takeBack(*w)
 	case w.Boot == d.next.Boot || d.current(*w):
-		d.status.Refused = kurabe.Refusal{}
+		d.status.FailedRollout = kurabe.FailedRollout{}
 	}
 }
 
@@ -46,13 +46,13 @@ func (d *draft) proven(a kurabe.Assignment) bool {
 // startedWithNewest says whether a member has come up with the newest content.
 func (d *draft) startedWithNewest(m kurabe.Member) bool {
 	a, r := d.assigned(m.ID), d.heard(m.ID)
-	return a != nil && r != nil && a.Boot == d.next.Boot && r.Running && r.Boot == a.Boot && r.Role != nil && (r.Role.Following || r.Role.Leading)
+	return a != nil && r != nil && a.Boot == d.next.Boot && r.Running && r.Boot == a.Boot && r.Role != nil && (r.Role.Following || r.Role.IsPrimary)
 }
 
 // refuse notes that a server has refused the newest content, and tells it. A failover that
 // the user has asked for is not left over for when nobody expects it any more.
 func (d *draft) refuse(m kurabe.Member, f *kurabe.Failure) {
-	d.status.Refused = kurabe.Refusal{Boot: d.next.Boot, Kind: f.Kind, Message: f.Message}
+	d.status.FailedRollout = kurabe.FailedRollout{Boot: d.next.Boot, Kind: f.Kind, Message: f.Message}
 	d.because(fmt.Sprintf("%s cannot start with what is new; no other server is restarted with it", m.ID))
 	if m.ID != d.group.Writer { // of whose state the status tells
 		d.status.Action = ""
@@ -67,10 +67,10 @@ func (d *draft) refuse(m kurabe.Member, f *kurabe.Failure) {
 // refusal is what a refusal is to users.
 func (d *draft) refusal() string {
 	what, cure := "with what was changed", "take the change back"
-	if d.status.Refused.Kind == kurabe.FailureParameters {
+	if d.status.FailedRollout.Kind == kurabe.FailureParameters {
 		what, cure = "with the DB instance's parameters", "change the DB parameter group"
 	}
-	return fmt.Sprintf("A standby cannot start %s; the DB instance goes on with what it had. To end this, %s. The engine says: %s", what, cure, d.status.Refused.Message)
+	return fmt.Sprintf("A standby cannot start %s; the DB instance goes on with what it had. To end this, %s. The engine says: %s", what, cure, d.status.FailedRollout.Message)
 }
 
 // tellRefused adds to a DB instance that serves that it lacks what was asked for. It stays
@@ -114,11 +114,11 @@ func (d *draft) mayStart() bool {
 // newestRefused says whether a server could not start with the newest content, and baseRefused
 // with what that was when the plan began.
 func (d *draft) newestRefused() bool {
-	return d.status.Refused.Boot > 0 && d.status.Refused.Boot == d.next.Boot
+	return d.status.FailedRollout.Boot > 0 && d.status.FailedRollout.Boot == d.next.Boot
 }
 
 func (d *draft) baseRefused() bool {
-	return d.status.Refused.Boot > 0 && d.status.Refused.Boot == d.baseBoot
+	return d.status.FailedRollout.Boot > 0 && d.status.FailedRollout.Boot == d.baseBoot
 }
 
 // contentSteps are those that can fail by what a server is to start with, between the end of
@@ -167,7 +167,7 @@ func (d *draft) lacksNothing(old kurabe.Assignment) bool {
 // behind says whether a member is to restart yet for what was ordered before.
 func (d *draft) behind(m kurabe.Member) bool {
 	a, w, newest := d.assigned(m.ID), d.assigned(d.group.Writer), d.w.newest()
-	if m.Leaving || d.rests[m.ID] || a == nil || w == nil || a.Boot >= d.baseBoot {
+	if m.Leaving || d.fullStandbys[m.ID] || a == nil || w == nil || a.Boot >= d.baseBoot {
 		return false
 	}
 	return w.Boot >= newest.Boot || !alike(*w, *newest) || !alike(*a, *newest)

@@ -42,7 +42,7 @@ func (f *groupFleet) usable() bool {
 // whole demands that it is, with every standby.
 func (f *groupFleet) whole(t *testing.T) {
 	t.Helper()
-	if !f.usable() || len(f.w.Group.Sync) != f.wanted() {
+	if !f.usable() || len(f.w.Group.SyncSet) != f.wanted() {
 		t.Fatalf("%+v, %+v", f.w.Group, f.w.Status)
 	}
 }
@@ -133,7 +133,7 @@ func TestRefusedClassWaits(t *testing.T) {
 		for range 20 {
 			lost.cut = true
 			f.work(t, lost)
-			f.pass(kurabe.LostAfter / 8)
+			f.pass(kurabe.HostLostAfter / 8)
 		}
 		if f.w.Status == nil || len(f.lost()) != 1 || f.w.Members[writer.id].Boot != boot {
 			t.Fatalf("lost %v: %+v", f.lost(), f.w.Members[writer.id])
@@ -161,7 +161,7 @@ func TestUntriedClassGoesOn(t *testing.T) {
 	for range 20 {
 		lost.cut, f.cut = true, true
 		f.work(t, lost)
-		f.pass(kurabe.LostAfter / 8)
+		f.pass(kurabe.HostLostAfter / 8)
 	}
 	if len(f.lost()) != 1 || writer.boot == boot || !f.opens(writer) {
 		t.Errorf("lost %v, boot %d after %d: %+v", f.lost(), writer.boot, boot, f.w.Group)
@@ -186,7 +186,7 @@ func TestRefusedInACluster(t *testing.T) {
 			t.Errorf("%s was restarted", s.id)
 		}
 	}
-	if down != 1 || len(f.w.Group.Sync) != 1 {
+	if down != 1 || len(f.w.Group.SyncSet) != 1 {
 		t.Fatalf("%d servers are down: %+v", down, f.w.Group)
 	}
 	f.wish(t, func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })

@@ -33,8 +33,8 @@ func (d *draft) tellRoom() {
 	if d.next.Goal != kurabe.GoalRunning || d.noRoom(d.group.Writer) != "" {
 		return
 	}
-	before := d.status.NoRoom
-	d.status.NoRoom = nil
+	before := d.status.StandbysOutOfDisk
+	d.status.StandbysOutOfDisk = nil
 	for _, m := range d.standbys() {
 		why, known := d.noRoom(m.ID), slices.Contains(before, m.ID)
 		if d.heard(m.ID) == nil && known {
@@ -42,7 +42,7 @@ func (d *draft) tellRoom() {
 		}
 		switch {
 		case why != "":
-			d.status.NoRoom = append(d.status.NoRoom, m.ID)
+			d.status.StandbysOutOfDisk = append(d.status.StandbysOutOfDisk, m.ID)
 			d.because(fmt.Sprintf("%s has no room to write: %s", m.ID, why))
 			if !known {
 				d.event("KURABE-EVENT-0041", fmt.Sprintf("The standby in zone %s has no room to write, so no failover that is asked for goes to it: %s", m.Zone, why), "low storage")

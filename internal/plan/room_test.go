@@ -19,7 +19,7 @@ func TestNoFailoverIntoAFullDisk(t *testing.T) {
 		f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
 		f.serves(t, writer)
 		f.whole(t) // it has every commit nevertheless
-		if f.writer() != writer.id || f.w.Group.Handover != "" {
+		if f.writer() != writer.id || f.w.Group.HandoverTo != "" {
 			t.Fatalf("%+v", f.w.Group)
 		}
 		standby.full = false

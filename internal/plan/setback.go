@@ -9,8 +9,8 @@ import "time"
 func (d *draft) meetSetBack() {
 	s := &d.status
 	for _, at := range []*time.Time{
-		&s.RebuiltAt, &s.ReplicationLost, &s.ReplicationLook, &s.StoppedAt, &s.Waits.ToldAt,
-		&s.Storage.ChangedAt, &s.Storage.LowSince, &s.Storage.LeftAt,
+		&s.RebuiltAt, &s.ReplicationBrokenSince, &s.ReplicationCheckedAt, &s.StoppedAt, &s.Waits.AnnouncedAt,
+		&s.Storage.ChangedAt, &s.Storage.LowSince, &s.Storage.HandedOverAt,
 	} {
 		if at.After(d.w.Now) {
 			*at = d.w.Now

@@ -22,7 +22,7 @@ func TestSwitchoverWhileTheClockGoesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newYielder(t)
 			if c.waits {
-				s.w.Report.Role.Near = nil
+				s.w.Report.Role.NearlyCaughtUp = nil
 			}
 			s.turn()
 			s.w.Now = s.w.Now.Add(-setBack)
@@ -32,7 +32,7 @@ func TestSwitchoverWhileTheClockGoesBack(t *testing.T) {
 			}
 			s.w.Now = s.w.Now.Add(c.most)
 			s.turn()
-			if s.told("KURABE-EVENT-0038") != 1 || s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || !s.w.Status.SwitchBy.IsZero() {
+			if s.told("KURABE-EVENT-0038") != 1 || s.w.Group.SwitchoverTo != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || !s.w.Status.SwitchBy.IsZero() {
 				t.Errorf("%+v, %+v", s.w.Group, s.w.Status)
 			}
 		})
@@ -45,7 +45,7 @@ func TestPausesWhileTheClockGoesBack(t *testing.T) {
 	s.w.Spec.Switchover = nil
 	began := s.w.Now.Add(-time.Minute)
 	mark := func(h *kurabe.InstanceStatus) []*time.Time {
-		return []*time.Time{&h.RebuiltAt, &h.StoppedAt, &h.Waits.ToldAt, &h.Storage.ChangedAt, &h.Storage.LeftAt}
+		return []*time.Time{&h.RebuiltAt, &h.StoppedAt, &h.Waits.AnnouncedAt, &h.Storage.ChangedAt, &h.Storage.HandedOverAt}
 	}
 	for _, at := range mark(s.w.Status) {
 		*at = began

@@ -24,10 +24,10 @@ const standbyLook = 2 * time.Second
 func (d *snapshotDraft) chooseStandby() {
 	g := d.w.Group
 	if d.w.Spec.Kind != kurabe.SnapshotManual || g == nil || d.w.Instance.Goal != kurabe.GoalRunning ||
-		g.Writer != d.w.Instance.Instance || g.Handover != "" || g.Switch != "" || g.Choosing || g.Recovering != "" {
+		g.Writer != d.w.Instance.Instance || g.HandoverTo != "" || g.SwitchoverTo != "" || g.Electing || g.ForcedPrimary != "" {
 		return
 	}
-	if slices.ContainsFunc(g.Members, func(m kurabe.Member) bool { return g.Has(m.ID) && m.Host == d.w.Instance.Host }) {
+	if slices.ContainsFunc(g.Members, func(m kurabe.Member) bool { return g.InSyncSet(m.ID) && m.Host == d.w.Instance.Host }) {
 		return // the writer's own host has one, and knows more of it
 	}
 	n := slices.IndexFunc(g.Members, d.canCopy)
@@ -47,7 +47,7 @@ func (d *snapshotDraft) canCopy(m kurabe.Member) bool {
 	if d.w.Instance.Engine == kurabe.MariaDB && !d.w.Clones[m.Host] {
 		return false
 	}
-	return !m.Leaving && d.w.Group.Has(m.ID) && d.w.Away[m.Host] == "" && r != nil && r.Running && r.Role != nil &&
+	return !m.Leaving && d.w.Group.InSyncSet(m.ID) && d.w.ClosedHosts[m.Host] == "" && r != nil && r.Running && r.Role != nil &&
 		r.Role.Following && r.Role.Epoch == d.w.Group.Epoch
 }
 
@@ -70,7 +70,7 @@ func (d *snapshotDraft) reviewStandby() bool {
 	case of == nil || of.Goal == kurabe.GoalAbsent:
 		d.fail("DB instance " + d.w.Spec.Source.Name + " is gone")
 	case of.Host == d.next.Host: // where it has become the writer, or another one has
-		d.status.Instead, d.next.Standby, d.next.Epoch = why, "", 0
+		d.status.StandbySkipped, d.next.Standby, d.next.Epoch = why, "", 0
 		d.because("it is taken of the writer: " + why)
 	default:
 		former := d.next
@@ -78,7 +78,7 @@ func (d *snapshotDraft) reviewStandby() bool {
 		d.result.Former = &former
 		d.next.Host, d.next.Standby, d.next.Epoch, d.next.Generation = of.Host, "", 0, 0
 		d.had = false // that host has had no order of it
-		d.status.Instead, d.status.Host, d.status.Facts = why, of.Host, kurabe.SnapshotFacts{}
+		d.status.StandbySkipped, d.status.Host, d.status.Facts = why, of.Host, kurabe.SnapshotFacts{}
 		d.because(fmt.Sprintf("host %s of the writer takes it: %s", of.Host, why))
 	}
 	return true
@@ -93,8 +93,8 @@ func (d *snapshotDraft) whyNotStandby() string {
 		return "the DB instance has no standby any more"
 	case g.Writer == id:
 		return fmt.Sprintf("the standby %s has become the server that serves", id)
-	case d.w.Away[d.next.Host] != "":
-		return fmt.Sprintf("the host of the standby %s: %s", id, d.w.Away[d.next.Host])
+	case d.w.ClosedHosts[d.next.Host] != "":
+		return fmt.Sprintf("the host of the standby %s: %s", id, d.w.ClosedHosts[d.next.Host])
 	}
 	m, known := g.Member(id)
 	switch {

@@ -12,12 +12,12 @@ import (
 // farSim is a snapshot of a pair whose standby is on another host.
 func farSim(t tester) *snapSim {
 	s := newSnapSim(t)
-	s.w.Group = &kurabe.Group{Instance: "db-A", Epoch: 3, Writer: "db-A", Sync: []kurabe.InstanceID{"db-A~2"},
+	s.w.Group = &kurabe.Group{Instance: "db-A", Epoch: 3, Writer: "db-A", SyncSet: []kurabe.InstanceID{"db-A~2"},
 		Members: []kurabe.Member{{ID: "db-A", Host: "h1"}, {ID: "db-A~2", Host: "h2"}}}
 	s.w.Reports = map[kurabe.InstanceID]*kurabe.InstanceReport{
 		"db-A~2": {Host: "h2", Instance: "db-A~2", Running: true, Role: &kurabe.RoleReport{Epoch: 3, Following: true}},
 	}
-	s.w.Away = map[kurabe.HostID]string{}
+	s.w.ClosedHosts = map[kurabe.HostID]string{}
 	return s
 }
 
@@ -32,11 +32,11 @@ func TestSnapshotOfAFarStandby(t *testing.T) {
 	}
 	s.obey()
 	s.step()
-	if s.w.Status.State != kurabe.SnapshotAvailable || s.w.Status.Instead != "" {
+	if s.w.Status.State != kurabe.SnapshotAvailable || s.w.Status.StandbySkipped != "" {
 		t.Errorf("%+v", s.w.Status)
 	}
 	// Whatever becomes of that host later, the snapshot is there.
-	s.w.Away["h2"] = "it has not been heard"
+	s.w.ClosedHosts["h2"] = "it has not been heard"
 	if r := plan.NextSnapshot(s.w); r.Assignment != nil || r.Former != nil {
 		t.Errorf("%+v", r)
 	}
@@ -56,14 +56,14 @@ func TestFarStandbyOfMariaDB(t *testing.T) {
 func TestNoFarStandby(t *testing.T) {
 	for name, change := range map[string]func(s *snapSim){
 		"automated":          func(s *snapSim) { s.w.Spec.Kind = kurabe.SnapshotAutomated },
-		"nobody has it all":  func(s *snapSim) { s.w.Group.Sync = nil },
-		"its host is lost":   func(s *snapSim) { s.w.Away["h2"] = "it has not been heard" },
+		"nobody has it all":  func(s *snapSim) { s.w.Group.SyncSet = nil },
+		"its host is lost":   func(s *snapSim) { s.w.ClosedHosts["h2"] = "it has not been heard" },
 		"it is to go":        func(s *snapSim) { s.w.Group.Members[1].Leaving = true },
 		"it does not follow": func(s *snapSim) { s.w.Reports["db-A~2"].Role.Following = false },
 		"it is of before":    func(s *snapSim) { s.w.Reports["db-A~2"].Role.Epoch = 2 },
 		"it has not spoken":  func(s *snapSim) { delete(s.w.Reports, "db-A~2") },
-		"a handover":         func(s *snapSim) { s.w.Group.Handover = "db-A~2" },
-		"it is being chosen": func(s *snapSim) { s.w.Group.Choosing = true },
+		"a handover":         func(s *snapSim) { s.w.Group.HandoverTo = "db-A~2" },
+		"it is being chosen": func(s *snapSim) { s.w.Group.Electing = true },
 		"it is stopped":      func(s *snapSim) { s.w.Instance.Goal = kurabe.GoalStopped },
 		"no group":           func(s *snapSim) { s.w.Group = nil },
 		"MariaDB's cannot be cloned": func(s *snapSim) {
@@ -71,7 +71,7 @@ func TestNoFarStandby(t *testing.T) {
 		},
 		"it is on one host": func(s *snapSim) { s.w.Group.Members[1].Host = "h1" },
 		"another one is there": func(s *snapSim) {
-			s.w.Group.Sync, s.w.Group.Members = append(s.w.Group.Sync, "db-A~3"), append(s.w.Group.Members, kurabe.Member{ID: "db-A~3", Host: "h1"})
+			s.w.Group.SyncSet, s.w.Group.Members = append(s.w.Group.SyncSet, "db-A~3"), append(s.w.Group.Members, kurabe.Member{ID: "db-A~3", Host: "h1"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestFarStandbyCalledOff(t *testing.T) {
 				r.Failure = &kurabe.Failure{Step: "take-snapshot", Message: "no room", Attempts: 1}
 			})
 		}, "no room"},
-		"its host is lost":  {func(s *snapSim) { s.w.Away["h2"] = "it has not been heard since noon" }, "not been heard"},
+		"its host is lost":  {func(s *snapSim) { s.w.ClosedHosts["h2"] = "it has not been heard since noon" }, "not been heard"},
 		"it is to go":       {func(s *snapSim) { s.w.Group.Members[1].Leaving = true }, "none any more"},
 		"it is gone":        {func(s *snapSim) { s.w.Group.Members = s.w.Group.Members[:1] }, "none any more"},
 		"another one wrote": {func(s *snapSim) { s.w.Group.Epoch = 5 }, "another server serves"},
@@ -111,14 +111,14 @@ func TestFarStandbyCalledOff(t *testing.T) {
 			if f == nil || f.Host != "h2" || f.Goal != kurabe.SnapshotAbsent || f.Generation != s.w.Assignment.Generation+1 {
 				t.Fatalf("called off: %+v", f)
 			}
-			if a == nil || a.Host != "h1" || a.Goal != kurabe.SnapshotPresent || a.Standby != "" || a.Generation != 1 || r.Status.Host != "h1" || !strings.Contains(r.Status.Instead, c.why) {
+			if a == nil || a.Host != "h1" || a.Goal != kurabe.SnapshotPresent || a.Standby != "" || a.Generation != 1 || r.Status.Host != "h1" || !strings.Contains(r.Status.StandbySkipped, c.why) {
 				t.Fatalf("%+v, %+v", a, r.Status)
 			}
 			s.w.Assignment, s.w.Status, s.w.Report = a, r.Status, nil
 			s.w.Former = []plan.FormerOrder{{Order: *f}}
 			s.obey()
 			s.step()
-			if s.w.Status.State != kurabe.SnapshotAvailable || s.w.Status.Facts.Instead == "" || !slices.Contains(s.events, "KURABE-EVENT-0024") {
+			if s.w.Status.State != kurabe.SnapshotAvailable || s.w.Status.Facts.StandbySkipped == "" || !slices.Contains(s.events, "KURABE-EVENT-0024") {
 				t.Errorf("%+v, %v", s.w.Status, s.events)
 			}
 			s.endsWithFormer(*f)
@@ -155,7 +155,7 @@ func TestFarStandbyTakesOver(t *testing.T) {
 	}
 	s.obey()
 	s.step()
-	if s.w.Status.State != kurabe.SnapshotAvailable || !strings.Contains(s.w.Status.Facts.Instead, "has become the server that serves") {
+	if s.w.Status.State != kurabe.SnapshotAvailable || !strings.Contains(s.w.Status.Facts.StandbySkipped, "has become the server that serves") {
 		t.Errorf("%+v", s.w.Status)
 	}
 }

@@ -17,7 +17,7 @@ func TestStartIsOrderedEverLessOften(t *testing.T) {
 	now := time.Unix(1000, 0)
 	boot := int64(0)
 	look := func() (ordered bool, again time.Time) {
-		r := kurabe.InstanceReport{Instance: id, Generation: 7, Role: &kurabe.RoleReport{Epoch: 3, Started: a.Role.StartSeq}}
+		r := kurabe.InstanceReport{Instance: id, Generation: 7, Role: &kurabe.RoleReport{Epoch: 3, StartedSeq: a.Role.StartSeq}}
 		d := &draft{w: World{Now: now, Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a, Report: &r}, group: g, status: status, next: a}
 		seq := d.startSeq(&a, boot)
 		ordered = seq > a.Role.StartSeq

@@ -15,10 +15,10 @@ var onTheWay = []kurabe.State{
 
 // stays notes that a server cannot leave its host, which is to be emptied.
 func (d *draft) stays(id kurabe.InstanceID, why string) {
-	if d.result.Stays == nil {
-		d.result.Stays = map[kurabe.InstanceID]string{}
+	if d.result.CannotLeave == nil {
+		d.result.CannotLeave = map[kurabe.InstanceID]string{}
 	}
-	d.result.Stays[id] = why
+	d.result.CannotLeave[id] = why
 }
 
 // tellStays notes what keeps the servers on hosts that are to be emptied, beyond what was found
@@ -35,7 +35,7 @@ func (d *draft) tellStays() {
 	kept := 0
 	for _, m := range d.standbys() {
 		d.tellStay(m.ID, m.Host, "")
-		if why := d.result.Stays[m.ID]; why != "" {
+		if why := d.result.CannotLeave[m.ID]; why != "" {
 			none, kept = why, kept+1
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // stay is what cannot leave, and why.
 func (f *groupFleet) stay() map[kurabe.InstanceID]string {
 	f.read()
-	return plan.Next(*f.planned).Stays
+	return plan.Next(*f.planned).CannotLeave
 }
 
 func TestWhatStaysOnADrainedHost(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // tells of it. Nothing is done to its databases, which may serve: they need no control
 // plane.
 func (d *draft) unheard() bool {
-	if d.had && d.w.Gone[d.next.Host] {
+	if d.had && d.w.RemovedHosts[d.next.Host] {
 		d.hostGone()
 		return true
 	}

@@ -14,7 +14,7 @@ func TestTellWaits(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
 	second := id.Member(2)
 	waits := func(cancelled, ended int64, alone bool) *kurabe.ServerWaits {
-		return &kurabe.ServerWaits{WaitCount: kurabe.WaitCount{Cancelled: cancelled, Ended: ended}, Alone: alone}
+		return &kurabe.ServerWaits{WaitCount: kurabe.WaitCount{Cancelled: cancelled, Ended: ended}, Unreplicated: alone}
 	}
 	const told, elsewhere, later = "KURABE-EVENT-0036", "KURABE-EVENT-0037", "later"
 	g := &kurabe.Group{Instance: id, Writer: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: second, Zone: "b"}}}
@@ -50,7 +50,7 @@ func TestTellWaits(t *testing.T) {
 		d.w.Reports[id] = d.w.Report
 		d.tellWaits()
 		status = d.status
-		if at := status.Waits.AloneAt; at != "" && at != c.writer {
+		if at := status.Waits.UnreplicatedAt; at != "" && at != c.writer {
 			t.Errorf("%d, %s: %s is said to have them alone", n, c.name, at)
 		}
 		var got []string
@@ -75,12 +75,12 @@ func TestTellWaits(t *testing.T) {
 // Where the server does not write of them, that is known.
 func TestUnseenWaits(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
-	r := &kurabe.InstanceReport{Instance: id, Role: &kurabe.RoleReport{Waits: &kurabe.ServerWaits{Unseen: true}}}
+	r := &kurabe.InstanceReport{Instance: id, Role: &kurabe.RoleReport{Waits: &kurabe.ServerWaits{Uncounted: true}}}
 	d := &draft{group: &kurabe.Group{Instance: id, Writer: id, Members: []kurabe.Member{{ID: id}}}, w: World{Spec: &kurabe.InstanceSpec{ID: id}, Report: r}}
 	for _, unseen := range []bool{true, false} {
-		r.Role.Waits.Unseen = unseen
+		r.Role.Waits.Uncounted = unseen
 		d.tellWaits()
-		if d.status.Waits.Unseen != unseen {
+		if d.status.Waits.Uncounted != unseen {
 			t.Errorf("%+v", d.status.Waits)
 		}
 	}

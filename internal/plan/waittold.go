@@ -72,7 +72,7 @@ const eventWaits = "KURABE-EVENT-0062"
 
 // held says of a snapshot that its only hindrance is what clients do, which may end.
 func (d *snapshotDraft) held(f *kurabe.Failure) bool {
-	return f.Kind == kurabe.FailureHeld && !f.Since.IsZero() && d.w.Now.Before(f.Since.Add(heldMost))
+	return f.Kind == kurabe.FailureLocked && !f.Since.IsZero() && d.w.Now.Before(f.Since.Add(heldMost))
 }
 
 // tellWait tells why the snapshot is not taken yet.

@@ -11,17 +11,17 @@ import (
 type GroupExplanation struct {
 	Epoch  kurabe.Epoch      `json:"epoch"`
 	Writer kurabe.InstanceID `json:"writer"`
-	// Sync are those that have every commit. Without any, Since is from when on what was
+	// SyncSet are those that have every commit. Without any, Since is from when on what was
 	// written would be lost with the writer.
-	Sync     []kurabe.InstanceID `json:"sync,omitempty"`
+	SyncSet  []kurabe.InstanceID `json:"sync,omitempty"`
 	Since    time.Time           `json:"since,omitzero"`
 	Handover kurabe.InstanceID   `json:"handover,omitempty"`
 	// Switch is the read replica that takes the place of the instance.
 	Switch kurabe.InstanceID `json:"switch,omitempty"`
-	// Blocks: commits go on alone no more.
-	Blocks bool `json:"blocks,omitempty"`
-	// Choosing: nobody may write in this epoch, and whoever of Sync has most is to.
-	Choosing bool `json:"choosing,omitempty"`
+	// RequireStandby: commits go on alone no more.
+	RequireStandby bool `json:"blocks,omitempty"`
+	// Electing: nobody may write in this epoch; the member of SyncSet with the longest log is to.
+	Electing bool `json:"choosing,omitempty"`
 	// Recovering is who is to write although it lacks commits: an operator has accepted that.
 	Recovering kurabe.InstanceID   `json:"recovering,omitempty"`
 	Servers    []ServerExplanation `json:"servers"` // by number
@@ -41,7 +41,7 @@ func explainGroup(w plan.World) *GroupExplanation {
 	if g == nil {
 		return nil
 	}
-	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, Sync: g.Sync, Since: g.Since, Handover: g.Handover, Switch: g.Switch, Choosing: g.Choosing, Blocks: g.Blocks, Recovering: g.Recovering}
+	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, SyncSet: g.SyncSet, Since: g.UnprotectedSince, Handover: g.HandoverTo, Switch: g.SwitchoverTo, Electing: g.Electing, RequireStandby: g.RequireStandby, Recovering: g.ForcedPrimary}
 	for _, m := range g.Members {
 		s := ServerExplanation{Member: m, Report: w.Reports[m.ID]}
 		if a := w.Members[m.ID]; a != nil {

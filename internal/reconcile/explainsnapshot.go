@@ -65,7 +65,7 @@ func explainSnapshot(s *store.Snapshot) SnapshotExplanation {
 			e.Failure = r.Failure
 			if !r.Absent {
 				e.Facts = r.Facts
-				e.Facts.Instead = cmp.Or(r.Facts.Instead, st.Instead)
+				e.Facts.StandbySkipped = cmp.Or(r.Facts.StandbySkipped, st.StandbySkipped)
 			}
 		}
 	}

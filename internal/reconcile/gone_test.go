@@ -22,7 +22,7 @@ func TestHostThatIsGone(t *testing.T) {
 		i, _ := v.Instance(id)
 		return f.world(i, noon)
 	}
-	if w := world("db-1"); !w.Gone["h2"] || w.Closed["h2"] == "" || w.Report == nil || !w.Report.Running || w.Report.Absent {
+	if w := world("db-1"); !w.RemovedHosts["h2"] || w.Closed["h2"] == "" || w.Report == nil || !w.Report.Running || w.Report.Absent {
 		t.Errorf("of one that stays: %+v, closed %q", w.Report, w.Closed["h2"])
 	}
 	if w := world("db-2"); w.Report == nil || !w.Report.Absent || w.Report.Generation != 4 || w.Report.Running {

@@ -15,7 +15,7 @@ type Leaving struct {
 	Server  kurabe.InstanceID
 	State   kurabe.State
 	// Stays is why it cannot leave, "" while it is about to.
-	Stays string `json:",omitempty"`
+	CannotLeave string `json:",omitempty"`
 }
 
 // LeavingHost says of each server that is assigned to a host, which is to be emptied, whether it is
@@ -28,20 +28,20 @@ func LeavingHost(view *store.View, host kurabe.HostID, now time.Time) []Leaving 
 	for _, id := range servers {
 		i, ok := view.Instance(id.Owner())
 		if !ok || i.Spec == nil {
-			list = append(list, Leaving{Name: string(id), Server: id, Stays: "nothing says what it is"})
+			list = append(list, Leaving{Name: string(id), Server: id, CannotLeave: "its record is missing"})
 			continue
 		}
-		l := Leaving{Name: i.Spec.Name, Cluster: i.Spec.Cluster, Server: id, Stays: whyLeftAlone(i)}
+		l := Leaving{Name: i.Spec.Name, Cluster: i.Spec.Cluster, Server: id, CannotLeave: whyLeftAlone(i)}
 		if i.Status != nil {
 			l.State = i.Status.State
 		}
-		if l.Stays == "" {
+		if l.CannotLeave == "" {
 			r, planned := next[i.ID]
 			if !planned {
 				r = plan.Next(f.world(i, now))
 				next[i.ID] = r
 			}
-			l.Stays = r.Stays[id]
+			l.CannotLeave = r.CannotLeave[id]
 		}
 		list = append(list, l)
 	}

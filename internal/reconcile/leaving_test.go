@@ -16,15 +16,15 @@ func TestLeavingHost(t *testing.T) {
 	view := viewOf(t, change)
 	i, _ := view.Instance("db-2")
 	want := []Leaving{
-		{Name: i.Spec.Name, Server: "db-2", State: kurabe.StateStopped, Stays: "it is stopped"},
-		{Name: "db-9", Server: "db-9", Stays: "nothing says what it is"},
+		{Name: i.Spec.Name, Server: "db-2", State: kurabe.StateStopped, CannotLeave: "it is stopped"},
+		{Name: "db-9", Server: "db-9", CannotLeave: "its record is missing"},
 	}
 	if have := LeavingHost(view, "h2", noon); !slices.Equal(have, want) {
 		t.Errorf("%+v, want %+v", have, want)
 	}
 	// Nothing keeps what may be where it is.
 	have := LeavingHost(view, "h1", noon)
-	if len(have) != 2 || have[0].Server != "db-1" || have[1].Server != "db-1~2" || have[0].Stays+have[1].Stays != "" {
+	if len(have) != 2 || have[0].Server != "db-1" || have[1].Server != "db-1~2" || have[0].CannotLeave+have[1].CannotLeave != "" {
 		t.Errorf("%+v", have)
 	}
 	if have := LeavingHost(view, "h7", noon); have == nil || len(have) > 0 {

@@ -51,7 +51,7 @@ func TestAttackWithoutAKey(t *testing.T) {
 		return a.StatusCode, string(text)
 	}
 	for _, path := range []string{
-		"/", "/metrics", "/kurabe/explain?name=x", "/kurabe/following", "/kurabe/occupied", "/kurabe/hosts", "/kurabe/hosts/leaving", "/kurabe/state/backup",
+		"/", "/metrics", "/kurabe/explain?name=x", "/kurabe/following", "/kurabe/hosts", "/kurabe/hosts/leaving", "/kurabe/state/backup",
 		"/kurabe/import", "/kurabe/verify", "/console/", "/console/../credentials", "/%2e%2e/credentials", "//etc/passwd", "/ca.pem/../credentials", "/ca.pem%00",
 		"/../../../etc/passwd", "/debug/pprof/", "/debug/vars", "/link/v1/assignments",
 	} {

@@ -1,0 +1,66 @@
+"""The service "kurabe": a client that botocore makes from the model in docs/models."""
+
+import pytest
+from harness import wait_for
+
+
+@pytest.fixture
+def own(server):
+    return server.client("kurabe")
+
+
+def test_reads(server, own, resident):
+    (host,) = own.describe_hosts()["Hosts"]
+    assert host["Report"]["host"] == host["ID"] and host["Report"]["startedAt"].tzinfo is not None
+    told = own.explain(Name=resident.name)["Explanation"]
+    assert told["spec"]["name"] == resident.name and told["spec"]["password"]["verifier"] == "***"
+    old = server.ask("/kurabe/explain", name=resident.name)
+    assert (old["spec"], old["backups"].keys()) == (told["spec"], told["backups"].keys())
+    assert own.describe_replication()["Replication"] is not None
+    assert own.describe_endpoints()["Endpoints"] == []
+    assert own.describe_leaving_servers(Host="no-such-host")["Servers"] == []
+
+
+def test_verification(server, own, rds, resident):
+    name = f"own-{resident.engine.name}"
+    rds.create_db_snapshot(DBSnapshotIdentifier=name, DBInstanceIdentifier=resident.name)
+    rds.get_waiter("db_snapshot_available").wait(DBSnapshotIdentifier=name, WaiterConfig={"Delay": 1, "MaxAttempts": 90})
+    wish = own.start_verification(Name=name)["Verification"]
+    assert wish["snapshot"] == name and wish["seq"] == 1
+
+    def newest():
+        return own.describe_verification(SnapshotName=name, Seq=wish["seq"])["Verification"].get("newest")
+
+    assert wait_for("the verification", newest, 180)["ok"]
+    (known,) = own.describe_snapshots(SnapshotName=name)["Snapshots"]
+    assert known["instance"] == resident.name and known["verifiedAt"].year >= 2026
+    (old,) = server.ask("/kurabe/snapshots", name=name)
+    assert old["sizeBytes"] == known["sizeBytes"]
+    rds.delete_db_snapshot(DBSnapshotIdentifier=name)
+
+
+def test_import(own):
+    job = own.start_import()["Import"]
+
+    def ended():
+        now = own.describe_import(Job=job["Job"], From=0)["Import"]
+        return None if now["Running"] else now
+
+    assert wait_for("the import", ended, 60)["Refused"] == 0
+    with pytest.raises(own.exceptions.ClientError, match="InvalidParameterValue.*no such import"):
+        own.describe_import(Job="other", From=0)
+
+
+def test_refused(own, resident):
+    with pytest.raises(own.exceptions.InstanceNotFound, match="no-such-instance not found"):
+        own.explain(Name="no-such-instance")
+    with pytest.raises(own.exceptions.HostNotFound):
+        own.drain_host(Host="no-such-host")
+    with pytest.raises(own.exceptions.InvalidState):
+        own.accept_data_loss(Name=resident.name, Epoch=1, To="db-X")
+    with pytest.raises(own.exceptions.InvalidState):
+        own.permit_drill(Name=resident.name, Server="db-X", PID=7)
+    with pytest.raises(own.exceptions.ClientError, match="InvalidParameterCombination.*--host-listen"):
+        own.create_join_token(ValiditySeconds=60)
+    with pytest.raises(own.exceptions.ClientError, match="InvalidParameterValue.*permit is needed"):
+        own.hold_drill(Host="h", Server="db-X")
