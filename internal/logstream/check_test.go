@@ -73,55 +73,52 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckOfAnotherRepository: a repository that says "no such object" of everything costs
-// no mark and no piece, neither by a check nor by surveys nor by Trim, unless it is ours.
-func TestCheckOfAnotherRepository(t *testing.T) {
-	ours := func(t *testing.T) (dir string, repo *blob.Repository) {
-		dir = filepath.Join(quickDir(t), "repository")
+// spoilt makes a repository, and what has another answer in its place for a while.
+type spoilt func(*testing.T) (repo *blob.Repository, spoil, mend func())
+
+// goneForAWhile is in memory; its mark goes too where mark says so.
+func goneForAWhile(mark bool) spoilt {
+	return func(t *testing.T) (*blob.Repository, func(), func()) {
+		m := blobtest.NewMemory()
+		repo, err := blobtest.Repository(context.Background(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var away atomic.Bool
+		m.Faults = func(op, _ string) blobtest.Fault {
+			return blobtest.Fault{Gone: away.Load() && (mark || op != "open")}
+		}
+		return repo, func() { away.Store(true) }, func() { away.Store(false) }
+	}
+}
+
+// replacedBy is a folder in whose place another lies for a while.
+func replacedBy(other func(dir string) error) spoilt {
+	return func(t *testing.T) (*blob.Repository, func(), func()) {
+		dir := filepath.Join(quickDir(t), "repository")
 		repo, err := blob.Init(context.Background(), dir, blob.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		repo.Store = repo.Raw() // a compressor is made once, and belongs to no bubble
-		return dir, repo
-	}
-	// memory is one whose objects are gone for a while.
-	memory := func(mark bool) func(*testing.T) (repo *blob.Repository, spoil, mend func()) {
-		return func(t *testing.T) (*blob.Repository, func(), func()) {
-			m := blobtest.NewMemory()
-			repo, err := blobtest.Repository(context.Background(), m)
+		must := func(err error) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var away atomic.Bool
-			m.Faults = func(op, _ string) blobtest.Fault {
-				return blobtest.Fault{Gone: away.Load() && (mark || op != "open")}
-			}
-			return repo, func() { away.Store(true) }, func() { away.Store(false) }
 		}
+		return repo, func() { must(errors.Join(os.Rename(dir, dir+".ours"), other(dir))) },
+			func() { must(errors.Join(os.RemoveAll(dir), os.Rename(dir+".ours", dir))) }
 	}
-	// folder is one in whose place another lies for a while.
-	folder := func(other func(dir string) error) func(*testing.T) (repo *blob.Repository, spoil, mend func()) {
-		return func(t *testing.T) (*blob.Repository, func(), func()) {
-			dir, repo := ours(t)
-			spoil := func() {
-				if err := errors.Join(os.Rename(dir, dir+".ours"), other(dir)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			mend := func() {
-				if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+".ours", dir)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return repo, spoil, mend
-		}
-	}
-	for name, fresh := range map[string]func(*testing.T) (repo *blob.Repository, spoil, mend func()){
-		"not found for all":      memory(true),
-		"not found but the mark": memory(false),
-		"emptied":                folder(func(dir string) error { return os.Mkdir(dir, 0o700) }),
-		"replaced by another": folder(func(dir string) error {
+}
+
+// TestCheckOfAnotherRepository: a repository that says "no such object" of everything costs
+// no mark and no piece, neither by a check nor by surveys nor by Trim.
+func TestCheckOfAnotherRepository(t *testing.T) {
+	for name, fresh := range map[string]spoilt{
+		"not found for all":      goneForAWhile(true),
+		"not found but the mark": goneForAWhile(false),
+		"emptied":                replacedBy(func(dir string) error { return os.Mkdir(dir, 0o700) }),
+		"replaced by another": replacedBy(func(dir string) error {
 			_, err := blob.Init(context.Background(), dir, blob.Options{})
 			return err
 		}),
