@@ -10,17 +10,17 @@ import (
 )
 
 // noAccounts is the value of --account-ids that gives no instance a user of its own.
-const noAccounts = "none"
+const NoAccounts = "none"
 
 // openAccounts opens the book of user ids below the service's folder; nil without root, where all is one user's.
 func openAccounts(seen, ids string) (*account.Book, error) {
 	if os.Getuid() != 0 {
-		if ids != "" && ids != noAccounts {
+		if ids != "" && ids != NoAccounts {
 			return nil, errors.New("--account-ids needs root, which alone may run programs as other users")
 		}
 		return nil, nil
 	}
-	o := account.Options{Off: ids == noAccounts, Etc: "/etc"}
+	o := account.Options{Off: ids == NoAccounts, Etc: "/etc"}
 	if ids != "" && !o.Off {
 		var err error
 		if o.Span, err = account.ParseSpan(ids); err != nil {

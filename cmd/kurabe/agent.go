@@ -20,16 +20,16 @@ import (
 )
 
 // agentFlags are the flags of an agent on a machine beside the service's.
-type agentFlags struct {
-	hostFlags
-	join, tokenFile, zone string
+type AgentConfig struct {
+	HostConfig
+	Join, TokenFile, Zone string
 }
 
 // joinTokenVariable may hold the token; as an argument everybody would see it.
-const joinTokenVariable = "KURABE_JOIN_TOKEN"
+const JoinTokenVariable = "KURABE_JOIN_TOKEN"
 
 func agentCommand() *cobra.Command {
-	var f agentFlags
+	var f AgentConfig
 	c := &cobra.Command{
 		Use:   "agent",
 		Short: "Run databases of a service on this machine",
@@ -49,22 +49,22 @@ else's: other machines reach the databases at addresses out of it.`,
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			return runAgent(ctx, &f)
+			return RunAgent(ctx, &f)
 		},
 	}
-	f.hostFlags.add(c)
+	f.HostConfig.add(c)
 	f.addStop(c)
-	c.Flags().StringVar(&f.join, "join", "", "address and port at which the service lets hosts in; kept for further starts")
-	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the join token (default: the environment's "+joinTokenVariable+")")
-	c.Flags().StringVar(&f.zone, "zone", "", "availability zone of this machine, or several with commas; chosen when it joins")
+	c.Flags().StringVar(&f.Join, "join", "", "address and port at which the service lets hosts in; kept for further starts")
+	c.Flags().StringVar(&f.TokenFile, "token-file", "", "file with the join token (default: the environment's "+JoinTokenVariable+")")
+	c.Flags().StringVar(&f.Zone, "zone", "", "availability zone of this machine, or several with commas; chosen when it joins")
 	return c
 }
 
-func (f *agentFlags) check() error {
-	if err := checkJoin(f.join); err != nil {
+func (f *AgentConfig) check() error {
+	if err := checkJoin(f.Join); err != nil {
 		return err
 	}
-	return f.hostFlags.check()
+	return f.HostConfig.check()
 }
 
 func checkJoin(join string) error {
@@ -78,13 +78,13 @@ func checkJoin(join string) error {
 }
 
 // agentNode is a running agent.
-type agentNode struct {
+type Agent struct {
 	node
 	link *hostlink.Remote
 	self *identity
 }
 
-func runAgent(ctx context.Context, f *agentFlags) error {
+func RunAgent(ctx context.Context, f *AgentConfig) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	if err != nil {
 		return err
 	}
-	n := &agentNode{node: node{flags: &f.hostFlags, log: log, lock: lock, failed: make(chan error, 1)}}
+	n := &Agent{node: node{flags: &f.HostConfig, log: log, lock: lock, failed: make(chan error, 1)}}
 	startCtx, abort := context.WithCancelCause(ctx)
 	n.abort = abort
 	defer abort(nil)
@@ -121,29 +121,29 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 }
 
 // start is the story of a start: who we are, then the databases, then the rest.
-func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error {
+func (n *Agent) start(ctx context.Context, f *AgentConfig, data string) error {
 	// Before the token is spent: what is wrong here would have to be put right first.
 	var err error
-	if exists(filepath.Join(data, "etcd")) || exists(filepath.Join(data, outsideFile)) {
+	if exists(filepath.Join(data, "etcd")) || exists(filepath.Join(data, externalEtcdFile)) {
 		return fmt.Errorf("%s is the data folder of a service: an agent needs one of its own", data)
 	}
-	h, err := loadHostFile(data, f.addressPool)
+	h, err := loadHostFile(data, f.AddressPool)
 	if err != nil {
 		return err
 	}
 	if _, err := h.addresses(); err != nil {
 		return err
 	}
-	if n.base, n.pool, err = enterBase(ctx, &f.hostFlags, data, n.log); err != nil {
+	if n.base, n.pool, err = enterBase(ctx, &f.HostConfig, data, n.log); err != nil {
 		return err
 	}
-	if n.repo, err = newRepository(f.backups, data, n.log); err != nil {
+	if n.repo, err = newRepository(f.Backups, data, n.log); err != nil {
 		return err
 	}
 	if n.self, err = enterService(ctx, f, data, h, n.log); err != nil {
 		return err
 	}
-	os.Unsetenv(joinTokenVariable) // servers need not inherit it
+	os.Unsetenv(JoinTokenVariable) // servers need not inherit it
 	if err := volume.AtomicWrite(filepath.Join(data, "ca.pem"), n.self.rootPEM, 0o644); err != nil {
 		return fmt.Errorf("certificate authority: %w", err)
 	}
@@ -153,7 +153,7 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 	if n.pool != nil {
 		n.loop("pool", func() error { return n.pool.watch(loopCtx) })
 	}
-	life, err := lifeOf(data)
+	life, err := machineID(data)
 	if err != nil {
 		return err
 	}
@@ -184,20 +184,20 @@ func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error
 }
 
 // zones splits --zone.
-func (f *agentFlags) zones() []string {
-	if f.zone == "" {
+func (f *AgentConfig) zones() []string {
+	if f.Zone == "" {
 		return nil
 	}
-	zones := strings.Split(f.zone, ",")
+	zones := strings.Split(f.Zone, ",")
 	slices.Sort(zones)
 	return slices.Compact(zones)
 }
 
 // token reads the join token.
-func (f *agentFlags) token() (hostlink.Token, error) { return readToken(f.tokenFile) }
+func (f *AgentConfig) token() (hostlink.Token, error) { return readToken(f.TokenFile) }
 
 func readToken(file string) (hostlink.Token, error) {
-	text := os.Getenv(joinTokenVariable)
+	text := os.Getenv(JoinTokenVariable)
 	if file != "" {
 		raw, err := os.ReadFile(file)
 		if err != nil {
@@ -206,7 +206,7 @@ func readToken(file string) (hostlink.Token, error) {
 		text = string(raw)
 	}
 	if text == "" {
-		return hostlink.Token{}, errors.New("this machine has not joined yet: run kurabe hosts token where the service is, and give the token in " + joinTokenVariable + " or --token-file")
+		return hostlink.Token{}, errors.New("this machine has not joined yet: run kurabe hosts token where the service is, and give the token in " + JoinTokenVariable + " or --token-file")
 	}
 	return hostlink.ParseToken(text)
 }

@@ -36,7 +36,7 @@ func (f *clientFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&f.endpoint, "endpoint", envOr("KURABE_ENDPOINT", "http://"+defaultListen), "URL of the service (KURABE_ENDPOINT)")
 	fs.StringVar(&f.data, "data", envOr("KURABE_DATA", defaultData), "data folder of the service, for its credentials (KURABE_DATA)")
-	fs.StringVar(&f.region, "region", envOr("AWS_REGION", envOr("AWS_DEFAULT_REGION", defaultRegion)), "region of the service")
+	fs.StringVar(&f.region, "region", envOr("AWS_REGION", envOr("AWS_DEFAULT_REGION", DefaultRegion)), "region of the service")
 }
 
 func envOr(name, otherwise string) string {
@@ -54,18 +54,18 @@ type client struct {
 }
 
 func (f clientFlags) client() (*client, error) {
-	who := credentials{os.Getenv("AWS_ACCESS_KEY_ID"), logkey.Secret(os.Getenv("AWS_SECRET_ACCESS_KEY"))}
-	if who.accessKey == "" || who.secret == "" {
+	who := Credentials{os.Getenv("AWS_ACCESS_KEY_ID"), logkey.Secret(os.Getenv("AWS_SECRET_ACCESS_KEY"))}
+	if who.AccessKey == "" || who.Secret == "" {
 		var err error
-		if who, err = readCredentials(filepath.Join(f.data, credentialsFile)); err != nil {
+		if who, err = ReadCredentials(filepath.Join(f.data, CredentialsFile)); err != nil {
 			return nil, fmt.Errorf("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name the service's data folder with --data (%w)", err)
 		}
 	}
 	return f.clientAs(who), nil
 }
 
-func (f clientFlags) clientAs(who credentials) *client {
-	creds := aws.Credentials{AccessKeyID: who.accessKey, SecretAccessKey: who.secret.Reveal()}
+func (f clientFlags) clientAs(who Credentials) *client {
+	creds := aws.Credentials{AccessKeyID: who.AccessKey, SecretAccessKey: who.Secret.Reveal()}
 	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return creds, nil })
 	return &client{flags: f, creds: creds, Client: rds.New(rds.Options{
 		Region: f.region, BaseEndpoint: aws.String(f.endpoint), Credentials: provider, HTTPClient: sdkhttp.Client(),

@@ -22,14 +22,14 @@ func TestAsk(t *testing.T) {
 		Followers: []kurabe.Follower{{Server: "db-A~2", Host: "h", Kind: kurabe.FollowerStandby, Lag: &kurabe.ReplicaLag{Server: "db-A~2", Seconds: 1.5}}},
 	}}
 	own := ownapi.API{Config: ownapi.Config{Following: func(context.Context) []kurabe.Following { return want }}}
-	who := credentials{"AKIAEXAMPLE", "secret"}
+	who := Credentials{"AKIAEXAMPLE", "secret"}
 	server := api.New(api.Config{
-		Region: defaultRegion, Account: defaultAccount, Log: slog.New(slog.DiscardHandler), Services: []api.Service{own.Service()},
-		Credentials: func(id string) (logkey.Secret, bool) { return who.secret, id == who.accessKey },
+		Region: DefaultRegion, Account: defaultAccount, Log: slog.New(slog.DiscardHandler), Services: []api.Service{own.Service()},
+		Credentials: func(id string) (logkey.Secret, bool) { return who.Secret, id == who.AccessKey },
 	})
 	web := httptest.NewServer(server)
 	defer web.Close()
-	c := clientFlags{endpoint: web.URL, region: defaultRegion}.clientAs(who)
+	c := clientFlags{endpoint: web.URL, region: DefaultRegion}.clientAs(who)
 	out, err := ask[ownapi.DescribeReplicationOutput](t.Context(), c, "DescribeReplication", nil)
 	if err != nil || !reflect.DeepEqual(out.Replication, want) {
 		t.Errorf("%+v, %v", out.Replication, err)

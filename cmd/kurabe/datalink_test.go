@@ -18,7 +18,7 @@ func TestLinksToTheDataFolder(t *testing.T) {
 	if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink("real", link), os.Mkdir(disk, 0o700), os.Symlink(disk, filepath.Join(real, "instances"))); err != nil {
 		t.Fatal(err)
 	}
-	data, err := (&hostFlags{data: link}).enter()
+	data, err := (&HostConfig{Data: link}).enter()
 	if err != nil || data != real {
 		t.Fatalf("entered %s, %v", data, err)
 	}

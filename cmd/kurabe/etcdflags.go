@@ -15,40 +15,40 @@ import (
 
 // Who we are to an etcd of others; as arguments everybody on the machine would see it.
 const (
-	etcdUserVariable     = "KURABE_ETCD_USER"
-	etcdPasswordVariable = "KURABE_ETCD_PASSWORD"
+	EtcdUserVariable     = "KURABE_ETCD_USER"
+	EtcdPasswordVariable = "KURABE_ETCD_PASSWORD"
 )
 
 // etcdFlags say that the state is kept in an etcd of others, and where.
-type etcdFlags struct {
-	endpoints, prefix, caFile, certFile, keyFile, loginFile string
+type EtcdConfig struct {
+	Endpoints, Prefix, CAFile, CertFile, KeyFile, LoginFile string
 }
 
-func (f *etcdFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.endpoints, "etcd-endpoints", "", "https://HOST:PORT of the members, separated by commas, of an etcd of yours that keeps the state (default: a store of the service's own in DATA/etcd)")
-	fs.StringVar(&f.prefix, "etcd-prefix", store.Family, "what all keys of this service in that etcd begin with; nobody else may have keys there")
-	fs.StringVar(&f.caFile, "etcd-cacert", "", "file with who signs the certificates of that etcd (default: whom this machine trusts)")
-	fs.StringVar(&f.certFile, "etcd-cert", "", "file with the certificate to show it")
-	fs.StringVar(&f.keyFile, "etcd-key", "", "file with the key of that certificate")
-	fs.StringVar(&f.loginFile, "etcd-login-file", "", "file with USER:PASSWORD for that etcd (default: the environment's "+etcdUserVariable+" and "+etcdPasswordVariable+")")
+func (f *EtcdConfig) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.Endpoints, "etcd-endpoints", "", "https://HOST:PORT of the members, separated by commas, of an etcd of yours that keeps the state (default: a store of the service's own in DATA/etcd)")
+	fs.StringVar(&f.Prefix, "etcd-prefix", store.Family, "what all keys of this service in that etcd begin with; nobody else may have keys there")
+	fs.StringVar(&f.CAFile, "etcd-cacert", "", "file with who signs the certificates of that etcd (default: whom this machine trusts)")
+	fs.StringVar(&f.CertFile, "etcd-cert", "", "file with the certificate to show it")
+	fs.StringVar(&f.KeyFile, "etcd-key", "", "file with the key of that certificate")
+	fs.StringVar(&f.LoginFile, "etcd-login-file", "", "file with USER:PASSWORD for that etcd (default: the environment's "+EtcdUserVariable+" and "+EtcdPasswordVariable+")")
 }
 
 // given says that the state is in an etcd of others.
-func (f *etcdFlags) given() bool { return f.endpoints != "" }
+func (f *EtcdConfig) Given() bool { return f.Endpoints != "" }
 
 // check refuses what cannot be meant, and completes the prefix.
-func (f *etcdFlags) check() error {
-	if !f.given() {
-		if f.caFile+f.certFile+f.keyFile+f.loginFile != "" || f.prefix != store.Family {
+func (f *EtcdConfig) Check() error {
+	if !f.Given() {
+		if f.CAFile+f.CertFile+f.KeyFile+f.LoginFile != "" || f.Prefix != store.Family {
 			return errors.New("--etcd-… is for an etcd of yours: name its members with --etcd-endpoints")
 		}
 		return nil
 	}
-	prefix := strings.TrimSuffix(f.prefix, "/") + "/"
+	prefix := strings.TrimSuffix(f.Prefix, "/") + "/"
 	if !strings.HasPrefix(prefix, "/") || prefix == "/" || strings.Contains(prefix, "//") {
-		return fmt.Errorf("--etcd-prefix %q is no prefix such as /kurabe/ or /databases/paris/", f.prefix)
+		return fmt.Errorf("--etcd-prefix %q is no prefix such as /kurabe/ or /databases/paris/", f.Prefix)
 	}
-	f.prefix = prefix
+	f.Prefix = prefix
 	access, err := f.access()
 	if err == nil {
 		err = access.Check()
@@ -60,28 +60,28 @@ func (f *etcdFlags) check() error {
 }
 
 // access is how that etcd is reached.
-func (f *etcdFlags) access() (etcdnode.Access, error) {
+func (f *EtcdConfig) access() (etcdnode.Access, error) {
 	a := etcdnode.Access{
-		Endpoints: strings.Split(f.endpoints, ","), CAFile: f.caFile, CertFile: f.certFile, KeyFile: f.keyFile,
-		User: os.Getenv(etcdUserVariable), Password: logkey.Secret(os.Getenv(etcdPasswordVariable)),
+		Endpoints: strings.Split(f.Endpoints, ","), CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile,
+		User: os.Getenv(EtcdUserVariable), Password: logkey.Secret(os.Getenv(EtcdPasswordVariable)),
 	}
-	if f.loginFile == "" {
+	if f.LoginFile == "" {
 		return a, nil
 	}
-	raw, err := os.ReadFile(f.loginFile)
+	raw, err := os.ReadFile(f.LoginFile)
 	if err != nil {
 		return a, fmt.Errorf("--etcd-login-file: %w", err)
 	}
 	user, password, ok := strings.Cut(strings.TrimRight(string(raw), "\r\n"), ":")
 	if !ok {
-		return a, fmt.Errorf("--etcd-login-file %s: it is not USER:PASSWORD", f.loginFile)
+		return a, fmt.Errorf("--etcd-login-file %s: it is not USER:PASSWORD", f.LoginFile)
 	}
 	a.User, a.Password = user, logkey.Secret(password)
 	return a, nil
 }
 
 // forget takes the password out of the environment: databases need not inherit it.
-func (f *etcdFlags) forget() {
-	os.Unsetenv(etcdUserVariable)
-	os.Unsetenv(etcdPasswordVariable)
+func (f *EtcdConfig) forget() {
+	os.Unsetenv(EtcdUserVariable)
+	os.Unsetenv(EtcdPasswordVariable)
 }

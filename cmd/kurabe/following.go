@@ -32,7 +32,7 @@ type followings struct {
 	newest []kurabe.Following
 }
 
-func (s *service) newFollowings() *followings {
+func (s *Service) newFollowings() *followings {
 	return &followings{
 		records: func() []kurabe.Following { return reconcile.Following(s.view) },
 		ask: func(ctx context.Context, host kurabe.HostID) ([]kurabe.ReplicaLag, error) {

@@ -52,7 +52,7 @@ type identity struct {
 func (i *identity) certificate() *tls.Certificate { return i.newest.Load() }
 
 // enterService reads who we are, and joins the service at first.
-func enterService(ctx context.Context, f *agentFlags, data string, h hostFile, log *slog.Logger) (*identity, error) {
+func enterService(ctx context.Context, f *AgentConfig, data string, h hostFile, log *slog.Logger) (*identity, error) {
 	i := &identity{dir: filepath.Join(data, "link"), host: string(h.ID)}
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func enterService(ctx context.Context, f *agentFlags, data string, h hostFile, l
 			return nil, fmt.Errorf("%s cannot be read (%w); restore it from a backup", filepath.Join(i.dir, joinedFile), err)
 		}
 		if zones := f.zones(); zones != nil && !slices.Equal(zones, i.saved.Zones) {
-			return nil, fmt.Errorf("--zone %s: this machine has joined with %s; to change that, drain and remove it, and join with an empty data folder", f.zone, strings.Join(i.saved.Zones, ","))
+			return nil, fmt.Errorf("--zone %s: this machine has joined with %s; to change that, drain and remove it, and join with an empty data folder", f.Zone, strings.Join(i.saved.Zones, ","))
 		}
 	}
 	if err := i.load(); err != nil {
@@ -84,20 +84,20 @@ func enterService(ctx context.Context, f *agentFlags, data string, h hostFile, l
 		}
 		return i, i.load()
 	}
-	if f.join == "" || f.join == i.saved.Server {
+	if f.Join == "" || f.Join == i.saved.Server {
 		return i, nil
 	}
-	i.saved.Server = f.join
+	i.saved.Server = f.Join
 	return i, i.save()
 }
 
 // join asks the service to let us in.
-func (i *identity) join(ctx context.Context, f *agentFlags) error {
+func (i *identity) join(ctx context.Context, f *AgentConfig) error {
 	token, err := f.token()
 	if err != nil {
 		return err
 	}
-	again := joined{Server: f.join, Zones: f.zones()}
+	again := joined{Server: f.Join, Zones: f.zones()}
 	if again.Server == "" {
 		again.Server = i.saved.Server
 	}

@@ -80,7 +80,7 @@ func (d *door) token(t *testing.T) string {
 	return token.Text()
 }
 
-func enter(t *testing.T, data string, f agentFlags) (*identity, error) {
+func enter(t *testing.T, data string, f AgentConfig) (*identity, error) {
 	t.Helper()
 	return enterService(t.Context(), &f, data, hostFile{ID: "host-1"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 }
@@ -88,8 +88,8 @@ func enter(t *testing.T, data string, f agentFlags) (*identity, error) {
 func TestJoinOutlivesALostAnswer(t *testing.T) {
 	d := newDoor(t)
 	data := t.TempDir()
-	t.Setenv(joinTokenVariable, d.token(t))
-	flags := agentFlags{join: d.address, zone: "b"}
+	t.Setenv(JoinTokenVariable, d.token(t))
+	flags := AgentConfig{Join: d.address, Zone: "b"}
 	d.losing = true
 	if _, err := enter(t, data, flags); err == nil {
 		t.Fatal("joined without an answer")
@@ -99,24 +99,24 @@ func TestJoinOutlivesALostAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatalf("once more: %v", err)
 	}
-	if err := os.Unsetenv(joinTokenVariable); err != nil {
+	if err := os.Unsetenv(JoinTokenVariable); err != nil {
 		t.Fatal(err)
 	}
-	second, err := enter(t, data, agentFlags{})
+	second, err := enter(t, data, AgentConfig{})
 	if err != nil || second.saved.Server != d.address || second.saved.Zones[0] != "b" {
 		t.Fatalf("without a token: %+v, %v", second, err)
 	}
 	if string(first.certificate().Leaf.Raw) != string(second.certificate().Leaf.Raw) {
 		t.Error("another certificate after a start")
 	}
-	if _, err := enter(t, data, agentFlags{zone: "a"}); err == nil || !strings.Contains(err.Error(), "has joined with b") {
+	if _, err := enter(t, data, AgentConfig{Zone: "a"}); err == nil || !strings.Contains(err.Error(), "has joined with b") {
 		t.Errorf("another zone: %v", err)
 	}
-	moved, err := enter(t, data, agentFlags{join: "10.0.0.9:1"})
+	moved, err := enter(t, data, AgentConfig{Join: "10.0.0.9:1"})
 	if err != nil || moved.saved.Server != "10.0.0.9:1" {
 		t.Errorf("another address: %v", err)
 	}
-	if kept, err := enter(t, data, agentFlags{}); err != nil || kept.saved.Server != "10.0.0.9:1" {
+	if kept, err := enter(t, data, AgentConfig{}); err != nil || kept.saved.Server != "10.0.0.9:1" {
 		t.Errorf("the new address is not kept: %v", err)
 	}
 }
@@ -124,8 +124,8 @@ func TestJoinOutlivesALostAnswer(t *testing.T) {
 func TestCertificateIsRenewedOrJoinedForAnew(t *testing.T) {
 	d := newDoor(t)
 	data := t.TempDir()
-	t.Setenv(joinTokenVariable, d.token(t))
-	i, err := enter(t, data, agentFlags{join: d.address, zone: "b"})
+	t.Setenv(JoinTokenVariable, d.token(t))
+	i, err := enter(t, data, AgentConfig{Join: d.address, Zone: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,14 +149,14 @@ func TestCertificateIsRenewedOrJoinedForAnew(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "link", identityFile), append(ended, keyPEM...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Unsetenv(joinTokenVariable); err != nil {
+	if err := os.Unsetenv(JoinTokenVariable); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := enter(t, data, agentFlags{}); err == nil || !strings.Contains(err.Error(), "kurabe hosts token") {
+	if _, err := enter(t, data, AgentConfig{}); err == nil || !strings.Contains(err.Error(), "kurabe hosts token") {
 		t.Errorf("with an ended certificate and no token: %v", err)
 	}
-	t.Setenv(joinTokenVariable, d.token(t))
-	again, err := enter(t, data, agentFlags{})
+	t.Setenv(JoinTokenVariable, d.token(t))
+	again, err := enter(t, data, AgentConfig{})
 	if err != nil || time.Now().After(again.certificate().Leaf.NotAfter) {
 		t.Errorf("not joined anew: %v", err)
 	}
@@ -173,7 +173,7 @@ func TestServerOfAnotherFormatIsRefused(t *testing.T) {
 		"every address":  {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: "0.0.0.0:1", Peer: place.Peer}, Layout: store.Layout}, "all of its own"},
 		"no address":     {hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: place.Link}, Layout: store.Layout}, "HOST:PORT"},
 	} {
-		err := (&service{}).checkServer(c.q)
+		err := (&Service{}).checkServer(c.q)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -182,10 +182,10 @@ func TestServerOfAnotherFormatIsRefused(t *testing.T) {
 
 func TestServerOfAnotherStateIsRefused(t *testing.T) {
 	place := kurabe.ServerPlace{Link: "10.0.0.2:7381"}
-	own := &service{}
-	etcd := &service{outside: &outside{External: etcdnode.NewExternal(etcdnode.ExternalOptions{Seen: etcdnode.Seen{Cluster: 0xab}}), prefix: "/shop/"}}
+	own := &Service{}
+	etcd := &Service{external: &externalEtcd{External: etcdnode.NewExternal(etcdnode.ExternalOptions{Seen: etcdnode.Seen{Cluster: 0xab}}), prefix: "/shop/"}}
 	for name, c := range map[string]struct {
-		s     *service
+		s     *Service
 		state string
 		says  string
 	}{

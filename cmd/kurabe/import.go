@@ -19,7 +19,7 @@ import (
 
 func importCommand() *cobra.Command {
 	var f clientFlags
-	var r repositoryFlags
+	var r RepositoryConfig
 	c := &cobra.Command{
 		Use:   "import",
 		Short: "Take up the snapshots that a repository of backups holds",
@@ -41,7 +41,7 @@ go on unless the service uses the same one.`,
 				return err
 			}
 			var in ownapi.StartImportInput
-			if r.location != "" {
+			if r.Location != "" {
 				id, err := r.identify(cmd.Context())
 				if err != nil {
 					return err
@@ -60,7 +60,7 @@ go on unless the service uses the same one.`,
 }
 
 // identify opens the repository and tells its id.
-func (f repositoryFlags) identify(ctx context.Context) (string, error) {
+func (f RepositoryConfig) identify(ctx context.Context) (string, error) {
 	location, err := f.place("")
 	if err != nil {
 		return "", err

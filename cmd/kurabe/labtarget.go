@@ -70,7 +70,7 @@ func (f *labTargetFlags) place() (place, error) {
 			return place{}, errors.New("--endpoint is empty: name the URL of the service")
 		}
 		if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
-			p.options.CredentialsFile = filepath.Join(f.client.data, credentialsFile)
+			p.options.CredentialsFile = filepath.Join(f.client.data, CredentialsFile)
 		}
 	case p.kind == target.KindRDS:
 		// The environment and the user's files are read where the client is made. A default

@@ -18,7 +18,7 @@ import (
 )
 
 // lifeOf tells this data folder on this machine, until it is started anew, from a copy of it.
-func lifeOf(data string) (string, error) {
+func machineID(data string) (string, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", err
@@ -31,7 +31,7 @@ func lifeOf(data string) (string, error) {
 }
 
 // lifeFile, below DATA/link, has the life in which this host was heard last.
-const lifeFile = "life"
+const machineIDFile = "life"
 
 // doubleTime is how long a start waits for the place of its host: the service has to miss what
 // this machine was before, also when that has announced to be away.
@@ -40,8 +40,8 @@ const doubleTime = awayTime + firstTime + 5*time.Second
 // takePlace makes sure that this machine is the host that its folder says, before any database
 // is touched: a folder that was not used in this life may be a copy. While the service is not
 // reached nobody can tell, and the databases are what matters: it is waited for so long.
-func (n *agentNode) takePlace(ctx context.Context, life string, within time.Duration) error {
-	path := filepath.Join(n.self.dir, lifeFile)
+func (n *Agent) takePlace(ctx context.Context, life string, within time.Duration) error {
+	path := filepath.Join(n.self.dir, machineIDFile)
 	last, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -14,16 +14,16 @@ import (
 )
 
 // node is a start of an agent in a life of a machine.
-func (i *identity) node(life string) *agentNode {
+func (i *identity) node(life string) *Agent {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	link := hostlink.NewRemote(hostlink.RemoteConfig{Server: i.saved.Server, Roots: i.roots, Identity: i.certificate, Life: life, Log: log})
-	return &agentNode{node: node{log: log}, link: link, self: i}
+	return &Agent{node: node{log: log}, link: link, self: i}
 }
 
 func TestTakePlace(t *testing.T) {
 	d, data := newDoor(t), t.TempDir()
-	t.Setenv(joinTokenVariable, d.token(t))
-	self, err := enter(t, data, agentFlags{join: d.address, zone: "b"})
+	t.Setenv(JoinTokenVariable, d.token(t))
+	self, err := enter(t, data, AgentConfig{Join: d.address, Zone: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestTakePlace(t *testing.T) {
 		return self.node(life).takePlace(ctx, life, 100*time.Millisecond)
 	}
 	kept := func() string {
-		text, err := os.ReadFile(filepath.Join(self.dir, lifeFile))
+		text, err := os.ReadFile(filepath.Join(self.dir, machineIDFile))
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestTakePlace(t *testing.T) {
 		t.Errorf("a copy: %v, %q is kept", err, kept())
 	}
 	// A restart does not ask: it would be refused here.
-	if err := os.WriteFile(filepath.Join(self.dir, lifeFile), []byte("b"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(self.dir, machineIDFile), []byte("b"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := take("b"); err != nil {
@@ -65,7 +65,7 @@ func TestLifeOf(t *testing.T) {
 	folder, copied := t.TempDir(), t.TempDir()
 	lives := map[string]int{}
 	for _, data := range []string{folder, copied, folder} {
-		life, err := lifeOf(data)
+		life, err := machineID(data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 const hostCertificateValidity = 180 * 24 * time.Hour
 
 // startLinks answers at the door for other hosts, if there is one.
-func (s *service) startLinks(ctx context.Context, f *serverFlags, kv store.KV, ca *pki.CA, link hostlink.Link) {
+func (s *Service) startLinks(ctx context.Context, f *Config, kv store.KV, ca *pki.CA, link hostlink.Link) {
 	if s.entrance == nil {
 		return
 	}
@@ -51,8 +51,8 @@ func joinAddress(a net.Addr) string {
 type gate struct {
 	ca      *pki.CA
 	control *control.Control
-	s       *service
-	f       *serverFlags
+	s       *Service
+	f       *Config
 	kv      store.KV
 }
 
@@ -104,10 +104,10 @@ func (g gate) signServer(_ context.Context, host kurabe.HostID, csrPEM []byte) (
 }
 
 // checkServer refuses a server that could not work with this one.
-func (s *service) checkServer(q hostlink.ServerRequest) error {
+func (s *Service) checkServer(q hostlink.ServerRequest) error {
 	own, addresses := "", []string{q.Link, q.Peer}
-	if s.outside != nil {
-		own, addresses = s.outside.id(), []string{q.Link}
+	if s.external != nil {
+		own, addresses = s.external.id(), []string{q.Link}
 	}
 	switch {
 	case q.Layout != store.Layout:
@@ -115,7 +115,7 @@ func (s *service) checkServer(q hostlink.ServerRequest) error {
 	case own == "" && q.State != "":
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the servers of this service keep the state themselves: start that one without --etcd-endpoints")
 	case own != q.State:
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the state of this service is in an etcd, with the prefix %s: start that one with --etcd-endpoints and --etcd-prefix of the same", s.outside.prefix)
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the state of this service is in an etcd, with the prefix %s: start that one with --etcd-endpoints and --etcd-prefix of the same", s.external.prefix)
 	}
 	for _, address := range addresses {
 		if _, err := reachable("its address", address); err != nil {
@@ -134,7 +134,7 @@ func (g gate) enter(ctx context.Context, host kurabe.HostID) (hostlink.EnterAnsw
 	if err := g.s.canHaveServers(ctx); err != nil {
 		return hostlink.EnterAnswer{}, err
 	}
-	if err := g.s.becomeSeveral(ctx, g.f, g.kv); err != nil {
+	if err := g.s.becomeOneOfSeveral(ctx, g.f, g.kv); err != nil {
 		return hostlink.EnterAnswer{}, err
 	}
 	cluster := ""
@@ -150,8 +150,8 @@ func (g gate) enter(ctx context.Context, host kurabe.HostID) (hostlink.EnterAnsw
 	}
 	key, err := g.ca.KeyPEM()
 	a := hostlink.EnterAnswer{
-		CAKeyPEM: key, CAPEM: g.ca.PEM(), AccessKey: g.s.root.accessKey, SecretKey: g.s.root.secret.Reveal(),
-		Region: g.f.region, Account: g.f.account, ScopeRegion: g.f.scopeRegion(), Zones: g.f.zoneList(), Cluster: cluster,
+		CAKeyPEM: key, CAPEM: g.ca.PEM(), AccessKey: g.s.Credentials.AccessKey, SecretKey: g.s.Credentials.Secret.Reveal(),
+		Region: g.f.Region, Account: g.f.Account, ScopeRegion: g.f.scopeRegion(), Zones: g.f.zoneList(), Cluster: cluster,
 	}
 	for _, server := range g.s.view.Servers() {
 		a.Servers = append(a.Servers, server.Value.Server.Link)
@@ -160,14 +160,14 @@ func (g gate) enter(ctx context.Context, host kurabe.HostID) (hostlink.EnterAnsw
 }
 
 // canHaveServers says why no other server can join, nil when one can.
-func (s *service) canHaveServers(ctx context.Context) error {
+func (s *Service) canHaveServers(ctx context.Context) error {
 	if s.entrance == nil || s.entrance.link == "" {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "no server can join: start this one with --host-listen ADDRESS:PORT, an address by which the other machines reach it")
 	}
-	if s.outside == nil {
+	if s.external == nil {
 		return nil
 	}
-	err := s.outside.CheckVersion(ctx)
+	err := s.external.CheckVersion(ctx)
 	if errors.Is(err, etcdnode.ErrOld) {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "no server can join: %v", err)
 	}

@@ -40,7 +40,7 @@ func (n *node) handleReads(host kurabe.HostID) {
 }
 
 // hosts are what this server asks.
-func (s *service) hosts() hostread.Hosts {
+func (s *Service) hosts() hostread.Hosts {
 	h := hostread.Hosts{Here: s.reads}
 	if s.links != nil {
 		h.Far = s.links.Carry

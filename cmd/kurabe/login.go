@@ -20,7 +20,7 @@ import (
 // loginDir is where the login files are: in the service's data folder when it is
 // on this machine, else in the user's configuration.
 func (f clientFlags) loginDir() string {
-	if _, err := os.Stat(filepath.Join(f.data, credentialsFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(f.data, CredentialsFile)); err == nil {
 		return filepath.Join(f.data, "logins")
 	}
 	base, err := os.UserConfigDir()

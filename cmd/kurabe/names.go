@@ -18,28 +18,28 @@ import (
 )
 
 // nameFlags are about the names of endpoints.
-type nameFlags struct {
-	suffix, listen string
+type NameConfig struct {
+	Suffix, Listen string
 	set            *pflag.FlagSet
 }
 
-const suffixFlag = "endpoint-suffix"
+const SuffixFlag = "endpoint-suffix"
 
-func (f *nameFlags) add(fs *pflag.FlagSet) {
+func (f *NameConfig) add(fs *pflag.FlagSet) {
 	f.set = fs
-	fs.StringVar(&f.suffix, suffixFlag, "", "domain that the names of endpoints end with, such as db.example: NAME.ID.REGION.rds.db.example. It is kept; an empty one takes the names away (default: what it was, at first none: clients are told addresses)")
-	fs.StringVar(&f.listen, "dns-listen", "", "address and port at which the names of endpoints are answered for, over UDP and TCP, such as 10.0.0.1:53 (default: nowhere; see kurabe exec)")
+	fs.StringVar(&f.Suffix, SuffixFlag, "", "domain that the names of endpoints end with, such as db.example: NAME.ID.REGION.rds.db.example. It is kept; an empty one takes the names away (default: what it was, at first none: clients are told addresses)")
+	fs.StringVar(&f.Listen, "dns-listen", "", "address and port at which the names of endpoints are answered for, over UDP and TCP, such as 10.0.0.1:53 (default: nowhere; see kurabe exec)")
 }
 
-func (f *nameFlags) check() error {
-	if f.suffix != "" {
-		if err := kurabe.CheckEndpointSuffix(f.suffix); err != nil {
-			return fmt.Errorf("--%s: %w", suffixFlag, err)
+func (f *NameConfig) check() error {
+	if f.Suffix != "" {
+		if err := kurabe.CheckEndpointSuffix(f.Suffix); err != nil {
+			return fmt.Errorf("--%s: %w", SuffixFlag, err)
 		}
 	}
-	if f.listen != "" {
-		if _, _, err := net.SplitHostPort(f.listen); err != nil {
-			return fmt.Errorf("--dns-listen %q is not HOST:PORT: %w", f.listen, err)
+	if f.Listen != "" {
+		if _, _, err := net.SplitHostPort(f.Listen); err != nil {
+			return fmt.Errorf("--dns-listen %q is not HOST:PORT: %w", f.Listen, err)
 		}
 	}
 	return nil
@@ -48,18 +48,18 @@ func (f *nameFlags) check() error {
 // startNames notes what the names of endpoints end with, where that was said, and answers for
 // them. A start that says nothing leaves it as it was, so that one of several servers does
 // not take away what another was told.
-func (s *service) startNames(loopCtx context.Context, f *serverFlags, kv store.KV, c *control.Control) error {
-	if f.names.set.Changed(suffixFlag) {
+func (s *Service) startNames(loopCtx context.Context, f *Config, kv store.KV, c *control.Control) error {
+	if f.Names.set.Changed(SuffixFlag) {
 		ctx, done := context.WithTimeout(loopCtx, startTime)
 		defer done()
-		if err := control.SetEndpointSuffix(ctx, kv, s.view, f.region, f.names.suffix); err != nil {
-			return fmt.Errorf("note --%s: %w", suffixFlag, err)
+		if err := control.SetEndpointSuffix(ctx, kv, s.view, f.Region, f.Names.Suffix); err != nil {
+			return fmt.Errorf("note --%s: %w", SuffixFlag, err)
 		}
 	}
-	if f.names.listen == "" {
+	if f.Names.Listen == "" {
 		return nil
 	}
-	server, err := nameserver.Listen(f.names.listen, c)
+	server, err := nameserver.Listen(f.Names.Listen, c)
 	if err != nil {
 		return fmt.Errorf("--dns-listen: %w", err)
 	}

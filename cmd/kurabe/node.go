@@ -28,59 +28,59 @@ import (
 
 // hostFlags are the flags of every program that runs databases: a service, which has the
 // agent of its own machine in it, and an agent of another one.
-type hostFlags struct {
-	data, addressPool, logFormat, logLevel string
-	copyRate                               int64 // MiB/s
-	accountIDs                             string
-	stopDatabases                          bool
-	backups                                repositoryFlags
-	pool                                   poolFlags
+type HostConfig struct {
+	Data, AddressPool, LogFormat, LogLevel string
+	CopyRate                               int64 // MiB/s
+	AccountIDs                             string
+	StopDatabases                          bool
+	Backups                                RepositoryConfig
+	Pool                                   PoolConfig
 }
 
-func (f *hostFlags) add(c *cobra.Command) {
+func (f *HostConfig) add(c *cobra.Command) {
 	fs := c.Flags()
-	fs.StringVar(&f.data, "data", defaultData, "folder for everything that is kept")
-	fs.StringVar(&f.addressPool, "address-pool", "", "network of the endpoints: a loopback one, or a part of the network of an interface of this machine that nobody else uses, such as 10.0.0.64/27; needs root (default: a /24 below 127.66.0.0/16, chosen once)")
-	fs.Int64Var(&f.copyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, and a copy is sent to a follower on another host (MariaDB), 0 for no bound; a clone costs none")
-	fs.StringVar(&f.accountIDs, "account-ids", "", "range of user ids, as 700000-799999, out of which each DB instance gets one of its own; nobody else on this machine may use them; needs root; none runs all instances of an engine as one user (default: the first free range of 100000 from 700000 on, chosen once)")
-	f.pool.add(fs)
-	f.backups.add(c)
-	fs.StringVar(&f.logFormat, "log-format", "text", "text or json, on standard error")
-	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	fs.StringVar(&f.Data, "data", defaultData, "folder for everything that is kept")
+	fs.StringVar(&f.AddressPool, "address-pool", "", "network of the endpoints: a loopback one, or a part of the network of an interface of this machine that nobody else uses, such as 10.0.0.64/27; needs root (default: a /24 below 127.66.0.0/16, chosen once)")
+	fs.Int64Var(&f.CopyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, and a copy is sent to a follower on another host (MariaDB), 0 for no bound; a clone costs none")
+	fs.StringVar(&f.AccountIDs, "account-ids", "", "range of user ids, as 700000-799999, out of which each DB instance gets one of its own; nobody else on this machine may use them; needs root; none runs all instances of an engine as one user (default: the first free range of 100000 from 700000 on, chosen once)")
+	f.Pool.add(fs)
+	f.Backups.add(c)
+	fs.StringVar(&f.LogFormat, "log-format", "text", "text or json, on standard error")
+	fs.StringVar(&f.LogLevel, "log-level", "info", "debug, info, warn or error")
 }
 
-func (f *hostFlags) addStop(c *cobra.Command) {
-	c.Flags().BoolVar(&f.stopDatabases, "stop-databases-on-exit", false, "shut the databases down cleanly at the end")
+func (f *HostConfig) addStop(c *cobra.Command) {
+	c.Flags().BoolVar(&f.StopDatabases, "stop-databases-on-exit", false, "shut the databases down cleanly at the end")
 }
 
-func (f *hostFlags) check() error {
-	if f.copyRate < 0 || f.copyRate > 1<<20 {
-		return fmt.Errorf("--copy-rate %d is not from 0 to %d MiB/s", f.copyRate, 1<<20)
+func (f *HostConfig) check() error {
+	if f.CopyRate < 0 || f.CopyRate > 1<<20 {
+		return fmt.Errorf("--copy-rate %d is not from 0 to %d MiB/s", f.CopyRate, 1<<20)
 	}
 	return nil
 }
 
-func (f *hostFlags) logger() (*slog.Logger, error) {
+func (f *HostConfig) logger() (*slog.Logger, error) {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
 		return nil, fmt.Errorf("--log-level: %w", err)
 	}
 	options := &slog.HandlerOptions{Level: level}
-	switch f.logFormat {
+	switch f.LogFormat {
 	case "text":
 		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
 	}
-	return nil, fmt.Errorf("--log-format %q is neither text nor json", f.logFormat)
+	return nil, fmt.Errorf("--log-format %q is neither text nor json", f.LogFormat)
 }
 
 // enter makes the data folder, and returns its path. Links that lead to it are followed here,
 // and none is from there on: whoever owns a folder further down could have made it.
-func (f *hostFlags) enter() (string, error) {
-	data, err := volume.Resolve(f.data)
+func (f *HostConfig) enter() (string, error) {
+	data, err := volume.Resolve(f.Data)
 	if err != nil {
-		return "", fmt.Errorf("data folder %s: %w", f.data, err)
+		return "", fmt.Errorf("data folder %s: %w", f.Data, err)
 	}
 	return data, enterData(data)
 }
@@ -121,7 +121,7 @@ func enterData(data string) error {
 
 // node is one host: what runs databases on a machine, with or without a service around it.
 type node struct {
-	flags *hostFlags
+	flags *HostConfig
 	log   *slog.Logger
 	lock  *volume.Lock
 	base  string // folder of the databases, as their servers see it
@@ -151,7 +151,7 @@ type standing struct {
 
 // startHost brings up the agent: from here on the databases are watched.
 func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing, link hostlink.Link) error {
-	h, err := loadHostFile(data, n.flags.addressPool)
+	h, err := loadHostFile(data, n.flags.AddressPool)
 	if err != nil {
 		return err
 	}
@@ -165,16 +165,16 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	if err != nil {
 		return err
 	}
-	accounts, err := openAccounts(seen, n.flags.accountIDs)
+	accounts, err := openAccounts(seen, n.flags.AccountIDs)
 	if err != nil {
 		return err
 	}
-	host, engines, err := newHost(ctx, h, at, hostParts{seen, link, logs.fetch, accounts}, n.flags.copyRate, n.log)
+	host, engines, err := newHost(ctx, h, at, hostParts{seen, link, logs.fetch, accounts}, n.flags.CopyRate, n.log)
 	if err != nil {
 		return err
 	}
 	n.host = host
-	n.archive = archive(n.repo, snapshotsOf(seen), n.flags.copyRate)
+	n.archive = archive(n.repo, snapshotsOf(seen), n.flags.CopyRate)
 	n.leases = hostlink.NewLeases(hostlink.Boottime)
 	n.sockets = sklookup.New(sklookup.PinFolder(string(h.ID)), n.log)
 	n.agent = agent.New(agent.Config{
@@ -189,7 +189,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 			}
 			return free
 		},
-		Snapshots: snapshots(host, seen, n.flags.copyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
+		Snapshots: snapshots(host, seen, n.flags.CopyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
 		Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
@@ -235,12 +235,12 @@ const (
 
 // end ends what runs: stopLoops, then the databases if they are to stop, then closeRest.
 func (n *node) end(failure error, stopLoops, closeRest func()) error {
-	n.log.Info("it ends", "databases", map[bool]string{false: "keep running", true: "are stopped"}[n.flags.stopDatabases])
+	n.log.Info("it ends", "databases", map[bool]string{false: "keep running", true: "are stopped"}[n.flags.StopDatabases])
 	n.inTime(func() {
 		n.announceLeave()
 		stopLoops()
 	})
-	if n.flags.stopDatabases {
+	if n.flags.StopDatabases {
 		stopCtx, cancel := context.WithTimeout(context.Background(), stopDatabasesTime)
 		defer cancel()
 		if err := n.agent.StopAll(stopCtx); err != nil && failure == nil {

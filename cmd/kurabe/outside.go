@@ -31,7 +31,7 @@ type stateStore interface {
 }
 
 // outside is the state in an etcd of others.
-type outside struct {
+type externalEtcd struct {
 	*etcdnode.External
 	gate   *store.Gate
 	kv     store.KV // behind the gate, nil until it is known to be ours
@@ -57,7 +57,7 @@ const (
 var errNotReached = errors.New("etcd was not reached yet")
 
 // newOutside is not connected yet; kept is what DATA says of it.
-func newOutside(data string, f *etcdFlags, kept *outsideRecord, host kurabe.HostID, log *slog.Logger) (*outside, error) {
+func newExternalEtcd(data string, f *EtcdConfig, kept *externalEtcdRecord, host kurabe.HostID, log *slog.Logger) (*externalEtcd, error) {
 	access, err := f.access()
 	if err != nil {
 		return nil, err
@@ -65,25 +65,25 @@ func newOutside(data string, f *etcdFlags, kept *outsideRecord, host kurabe.Host
 	f.forget()
 	seen, err := kept.seen()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(data, outsideFile), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(data, externalEtcdFile), err)
 	}
-	o := &outside{gate: store.NewGate(errNotReached), prefix: f.prefix, held: make(chan struct{}), backup: filepath.Join(data, "state-backup.db"), log: log, place: store.ServerElectionKey(host)}
-	if o.self, err = lifeOf(data); err != nil {
+	o := &externalEtcd{gate: store.NewGate(errNotReached), prefix: f.Prefix, held: make(chan struct{}), backup: filepath.Join(data, "state-backup.db"), log: log, place: store.ServerElectionKey(host)}
+	if o.self, err = machineID(data); err != nil {
 		return nil, err
 	}
 	o.External = etcdnode.NewExternal(etcdnode.ExternalOptions{
-		Access: access, Prefix: f.prefix, Key: func(key string) string { return store.KeyAt(f.prefix, key) }, Mark: store.FormatKey,
-		Seen: seen, Keep: func(s etcdnode.Seen) error { return keepOutside(data, f.prefix, s) },
+		Access: access, Prefix: f.Prefix, Key: func(key string) string { return store.KeyAt(f.Prefix, key) }, Mark: store.FormatKey,
+		Seen: seen, Keep: func(s etcdnode.Seen) error { return keepExternalEtcd(data, f.Prefix, s) },
 		Away: o.gate.Shut, Back: o.gate.Open, Log: log,
 	})
 	return o, nil
 }
 
 // id tells this state from every other one.
-func (o *outside) id() string { return fmt.Sprintf("%x%s", o.Seen().Cluster, o.prefix) }
+func (o *externalEtcd) id() string { return fmt.Sprintf("%x%s", o.Seen().Cluster, o.prefix) }
 
 // reach is id, as soon as etcd has answered.
-func (o *outside) reach(ctx context.Context) (string, error) {
+func (o *externalEtcd) reach(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	if err := o.Connect(ctx); err != nil {
@@ -93,7 +93,7 @@ func (o *outside) reach(ctx context.Context) (string, error) {
 }
 
 // open makes sure that what is in etcd is the service's. It may be called again.
-func (o *outside) open(ctx context.Context, service string) error {
+func (o *externalEtcd) open(ctx context.Context, service string) error {
 	if o.kv != nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (o *outside) open(ctx context.Context, service string) error {
 
 // hold keeps the place of this server, until ctx ends, and calls held when it has it for the
 // first time. It ends when somebody else has it.
-func (o *outside) hold(ctx context.Context, held func()) error {
+func (o *externalEtcd) hold(ctx context.Context, held func()) error {
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithCancel(ctx)
 		late := time.AfterFunc(placeTime, cancel)
@@ -150,7 +150,7 @@ func (o *outside) hold(ctx context.Context, held func()) error {
 
 // enter opens the gate as soon as the state is known to be ours and this server has its
 // place. It may be called again.
-func (o *outside) enter(ctx, loopCtx context.Context, service string, loop func(string, func() error)) error {
+func (o *externalEtcd) enter(ctx, loopCtx context.Context, service string, loop func(string, func() error)) error {
 	if err := o.open(ctx, service); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (o *outside) enter(ctx, loopCtx context.Context, service string, loop func(
 }
 
 // Elect waits until etcd answers, and then to be elected.
-func (o *outside) Elect(ctx context.Context, key, id string) (*etcdnode.Leadership, error) {
+func (o *externalEtcd) Elect(ctx context.Context, key, id string) (*etcdnode.Leadership, error) {
 	if err := o.gate.Wait(ctx); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (o *outside) Elect(ctx context.Context, key, id string) (*etcdnode.Leadersh
 }
 
 // BackupTo implements stateStore: all records below the prefix, as of one revision.
-func (o *outside) BackupTo(ctx context.Context, w io.Writer) error {
+func (o *externalEtcd) BackupTo(ctx context.Context, w io.Writer) error {
 	if err := o.gate.Healthy(); err != nil {
 		return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the state store is not reached at this moment", Err: err}
 	}
@@ -200,7 +200,7 @@ func writeBackup(w io.Writer, entries []store.Entry) error {
 }
 
 // keepCopy keeps a copy of the state that is at most a day old, until ctx ends.
-func (o *outside) keepCopy(ctx context.Context) error {
+func (o *externalEtcd) keepCopy(ctx context.Context) error {
 	ticker := time.NewTicker(copyEvery)
 	defer ticker.Stop()
 	for {
@@ -219,7 +219,7 @@ func (o *outside) keepCopy(ctx context.Context) error {
 }
 
 // healthy returns nil while etcd answers, and where there is none.
-func (o *outside) healthy() error {
+func (o *externalEtcd) healthy() error {
 	if o == nil {
 		return nil
 	}
@@ -227,43 +227,43 @@ func (o *outside) healthy() error {
 }
 
 // enterOutside finds out where the state is, and refuses a folder that says otherwise.
-func (s *service) enterOutside(f *serverFlags, data string) error {
-	kept, err := loadOutside(data)
+func (s *Service) enterExternalEtcd(f *Config, data string) error {
+	kept, err := loadExternalEtcd(data)
 	if err != nil {
 		return err
 	}
-	if err := checkOutside(data, &f.etcd, kept); err != nil || !f.etcd.given() {
+	if err := checkExternalEtcd(data, &f.Etcd, kept); err != nil || !f.Etcd.Given() {
 		return err
 	}
-	if s.outside, err = newOutside(data, &f.etcd, kept, s.hostFile.ID, s.log); err != nil {
+	if s.external, err = newExternalEtcd(data, &f.Etcd, kept, s.hostFile.ID, s.log); err != nil {
 		return err
 	}
-	s.etcd, s.outside.known = s.outside, kept != nil
-	s.view = store.NewView(s.outside.gate) // who asks before it is read finds nothing
+	s.etcd, s.external.known = s.external, kept != nil
+	s.view = store.NewView(s.external.gate) // who asks before it is read finds nothing
 	return nil
 }
 
 // tryOutside looks who has the state before anything is done with the databases of this
 // folder, if etcd answers soon. At a first start there are none, and it has to.
-func (s *service) tryOutside(ctx, loopCtx context.Context, ca *pki.CA) error {
-	if s.outside == nil {
+func (s *Service) tryExternalEtcd(ctx, loopCtx context.Context, ca *pki.CA) error {
+	if s.external == nil {
 		return nil
 	}
 	within := firstTime
-	if !s.outside.known {
+	if !s.external.known {
 		within = startTime
 	}
 	attempt, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	err := s.outside.open(attempt, ca.Digest())
+	err := s.external.open(attempt, ca.Digest())
 	late := attempt.Err() != nil
 	if err == nil {
 		attempt, cancel := context.WithTimeout(ctx, 2*placeTime)
 		defer cancel()
-		err = s.outside.enter(attempt, loopCtx, ca.Digest(), s.loop)
+		err = s.external.enter(attempt, loopCtx, ca.Digest(), s.loop)
 		late = attempt.Err() != nil
 	}
-	if err != nil && late && s.outside.known && ctx.Err() == nil {
+	if err != nil && late && s.external.known && ctx.Err() == nil {
 		s.log.Warn("state store is not reached; databases are looked after meanwhile", logkey.Error, err)
 		return nil
 	}
@@ -274,18 +274,18 @@ func (s *service) tryOutside(ctx, loopCtx context.Context, ca *pki.CA) error {
 }
 
 // apartLink is the link of this machine's own agent, where the state needs other machines.
-func (s *service) apartLink(ca *pki.CA) (hostlink.Link, error) {
+func (s *Service) apartLink(ca *pki.CA) (hostlink.Link, error) {
 	if s.servers != nil {
 		return s.homeLink(ca, nil)
 	}
-	local := hostlink.NewLocal(s.outside.gate, ca, s.log)
+	local := hostlink.NewLocal(s.external.gate, ca, s.log)
 	if s.entrance == nil {
 		return local, nil
 	}
 	return s.homeLink(ca, local)
 }
 
-func (s *service) homeLink(ca *pki.CA, local hostlink.Link) (hostlink.Link, error) {
+func (s *Service) homeLink(ca *pki.CA, local hostlink.Link) (hostlink.Link, error) {
 	if err := s.makeHome(ca, local); err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (s *service) homeLink(ca *pki.CA, local hostlink.Link) (hostlink.Link, erro
 }
 
 // flags are those that another server needs too, without what lets it in.
-func (o *outside) flags() string {
+func (o *externalEtcd) flags() string {
 	if o == nil {
 		return ""
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 // reach connects to an etcd of others, for a command.
-func (f *etcdFlags) reach(ctx context.Context) (*etcdnode.External, store.KV, error) {
+func (f *EtcdConfig) reach(ctx context.Context) (*etcdnode.External, store.KV, error) {
 	access, err := f.access()
 	if err != nil {
 		return nil, nil, err
 	}
 	x := etcdnode.NewExternal(etcdnode.ExternalOptions{
-		Access: access, Prefix: f.prefix, Key: func(key string) string { return store.KeyAt(f.prefix, key) }, Mark: store.FormatKey,
+		Access: access, Prefix: f.Prefix, Key: func(key string) string { return store.KeyAt(f.Prefix, key) }, Mark: store.FormatKey,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	ctx, cancel := context.WithTimeout(ctx, startTime)
@@ -29,18 +29,18 @@ func (f *etcdFlags) reach(ctx context.Context) (*etcdnode.External, store.KV, er
 	if err := x.Connect(ctx); err != nil {
 		return nil, nil, errors.Join(err, x.Close())
 	}
-	return x, store.EtcdAt(x.Client(), f.prefix), nil
+	return x, store.EtcdAt(x.Client(), f.Prefix), nil
 }
 
 // backUp writes what is below the prefix.
-func (f *etcdFlags) backUp(ctx context.Context, w io.Writer) error {
+func (f *EtcdConfig) BackUp(ctx context.Context, w io.Writer) error {
 	x, kv, err := f.reach(ctx)
 	if err != nil {
 		return err
 	}
 	entries, _, err := kv.List(ctx, store.Family)
 	if err == nil && len(entries) == 0 {
-		err = fmt.Errorf("there is nothing with the prefix %s", f.prefix)
+		err = fmt.Errorf("there is nothing with the prefix %s", f.Prefix)
 	}
 	if err == nil {
 		err = writeBackup(w, entries)
@@ -72,11 +72,11 @@ func (f restoreFlags) restoreOutside(ctx context.Context, data string, records [
 	err = x.Apart(ctx)
 	if err == nil {
 		err = store.Fill(ctx, kv, ca.Digest(), entries, func() error {
-			return errors.Join(aside(), keepOutside(data, f.etcd.prefix, x.Seen()))
+			return errors.Join(aside(), keepExternalEtcd(data, f.etcd.Prefix, x.Seen()))
 		})
 	}
 	if errors.Is(err, store.ErrFilled) {
-		err = fmt.Errorf("prefix %s: %w: end every server that uses it and remove them (etcdctl del --prefix %s), or take another --etcd-prefix", f.etcd.prefix, err, f.etcd.prefix)
+		err = fmt.Errorf("prefix %s: %w: end every server that uses it and remove them (etcdctl del --prefix %s), or take another --etcd-prefix", f.etcd.Prefix, err, f.etcd.Prefix)
 	}
 	return errors.Join(err, x.Close())
 }

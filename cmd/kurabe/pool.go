@@ -20,33 +20,33 @@ import (
 )
 
 // poolFlags choose where instances, templates and snapshots live.
-type poolFlags struct {
-	kind, size  string
-	preallocate bool
+type PoolConfig struct {
+	Kind, Size  string
+	Preallocate bool
 }
 
 // poolLoop is the only kind of pool; without one the folders are in DATA itself.
-const poolLoop = "loop"
+const PoolLoop = "loop"
 
-func (f *poolFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.kind, "pool", "", "loop: keep instances and snapshots in an XFS of our own, DATA/pool.img, where snapshots are instant; chosen at the first start, needs root")
-	fs.StringVar(&f.size, "pool-size", "", "size of the pool, such as 100GiB; larger than it is: it grows (default: as it is; a new one 80 % of the free disk)")
-	fs.BoolVar(&f.preallocate, "pool-preallocate", false, "take the whole size of the pool from the disk at once, so that nobody else can fill it")
+func (f *PoolConfig) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.Kind, "pool", "", "loop: keep instances and snapshots in an XFS of our own, DATA/pool.img, where snapshots are instant; chosen at the first start, needs root")
+	fs.StringVar(&f.Size, "pool-size", "", "size of the pool, such as 100GiB; larger than it is: it grows (default: as it is; a new one 80 % of the free disk)")
+	fs.BoolVar(&f.Preallocate, "pool-preallocate", false, "take the whole size of the pool from the disk at once, so that nobody else can fill it")
 }
 
 // options are the flags as the pool wants them.
-func (f *poolFlags) options() (volume.PoolOptions, error) {
-	o := volume.PoolOptions{Preallocate: f.preallocate}
+func (f *PoolConfig) options() (volume.PoolOptions, error) {
+	o := volume.PoolOptions{Preallocate: f.Preallocate}
 	switch {
-	case f.kind != "" && f.kind != poolLoop:
-		return o, fmt.Errorf("--pool %q: the only kind of pool is %q", f.kind, poolLoop)
-	case f.kind == "" && (f.size != "" || f.preallocate):
+	case f.Kind != "" && f.Kind != PoolLoop:
+		return o, fmt.Errorf("--pool %q: the only kind of pool is %q", f.Kind, PoolLoop)
+	case f.Kind == "" && (f.Size != "" || f.Preallocate):
 		return o, errors.New("--pool-size and --pool-preallocate are of use with --pool loop only")
-	case f.size == "":
+	case f.Size == "":
 		return o, nil
 	}
 	var err error
-	o.SizeBytes, err = parseSize(f.size)
+	o.SizeBytes, err = ParseSize(f.Size)
 	if err != nil {
 		return o, fmt.Errorf("--pool-size: %w", err)
 	}
@@ -54,7 +54,7 @@ func (f *poolFlags) options() (volume.PoolOptions, error) {
 }
 
 // parseSize reads "100GiB".
-func parseSize(text string) (int64, error) {
+func ParseSize(text string) (int64, error) {
 	for _, u := range []struct {
 		name  string
 		bytes int64
@@ -73,7 +73,7 @@ func parseSize(text string) (int64, error) {
 
 // poolFolders are in the pool when there is one. Each has a link in DATA, so that
 // people find them where they are without a pool; the service does not use the links.
-var poolFolders = []string{"instances", "snapshots", "assignments", "snapshot-assignments"}
+var PoolFolders = []string{"instances", "snapshots", "assignments", "snapshot-assignments"}
 
 // pool is the pool of a running service.
 type pool struct {
@@ -85,7 +85,7 @@ type pool struct {
 }
 
 // poolAt is the pool of a data folder, seen at another path or the same.
-func poolAt(data, seen string) volume.Pool {
+func PoolAt(data, seen string) volume.Pool {
 	return volume.Pool{Image: filepath.Join(data, "pool.img"), Dir: filepath.Join(seen, "pool"), Make: makeXFS}
 }
 
@@ -111,8 +111,8 @@ func makeXFS(ctx context.Context, image string, options []string) error {
 // enterBase says in which folder this service keeps its databases, as their servers
 // see it: the data folder, or the pool, which is made and mounted. The caller holds
 // the lock of data.
-func enterBase(ctx context.Context, f *hostFlags, data string, log *slog.Logger) (string, *pool, error) {
-	options, err := f.pool.options()
+func enterBase(ctx context.Context, f *HostConfig, data string, log *slog.Logger) (string, *pool, error) {
+	options, err := f.Pool.options()
 	if err != nil {
 		return "", nil, err
 	}
@@ -120,10 +120,10 @@ func enterBase(ctx context.Context, f *hostFlags, data string, log *slog.Logger)
 	if bound := proc.Bound(); bound != "" {
 		seen = bound // the same folder, where the engines' users can enter
 	}
-	p := &pool{Pool: poolAt(data, seen), log: log, unmount: f.stopDatabases}
-	if f.pool.kind == "" {
+	p := &pool{Pool: PoolAt(data, seen), log: log, unmount: f.StopDatabases}
+	if f.Pool.Kind == "" {
 		if p.Exists() {
-			return "", nil, fmt.Errorf("the databases of this data folder are in the pool %s: start with --pool %s; to go without it, delete every instance and snapshot, stop the service and run: kurabe pool remove --data %s", p.Image, poolLoop, data)
+			return "", nil, fmt.Errorf("the databases of this data folder are in the pool %s: start with --pool %s; to go without it, delete every instance and snapshot, stop the service and run: kurabe pool remove --data %s", p.Image, PoolLoop, data)
 		}
 		return seen, nil, nil
 	}
@@ -142,7 +142,7 @@ func enterBase(ctx context.Context, f *hostFlags, data string, log *slog.Logger)
 
 // refuseOutside finds databases that a pool would lose sight of.
 func refuseOutside(data string) error {
-	for _, name := range poolFolders {
+	for _, name := range PoolFolders {
 		path := filepath.Join(data, name)
 		info, err := os.Lstat(path)
 		if err != nil || info.Mode()&os.ModeSymlink != 0 {
@@ -158,7 +158,7 @@ func refuseOutside(data string) error {
 // linkFolders puts the links in place. The folders themselves are made, with modes of
 // their own, by those who fill them.
 func linkFolders(data string) error {
-	for _, name := range poolFolders {
+	for _, name := range PoolFolders {
 		path, to := filepath.Join(data, name), filepath.Join("pool", name)
 		if now, err := os.Readlink(path); err == nil && now == to {
 			continue

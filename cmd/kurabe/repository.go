@@ -23,38 +23,38 @@ import (
 )
 
 // repositoryFlags say where backups go.
-type repositoryFlags struct{ location, keyFile string }
+type RepositoryConfig struct{ Location, KeyFile string }
 
-func (f *repositoryFlags) add(c *cobra.Command) {
+func (f *RepositoryConfig) add(c *cobra.Command) {
 	fs := c.Flags()
-	fs.StringVar(&f.location, "backup-repository", "", "folder, or s3://bucket/prefix?endpoint=…, that keeps backups (default DATA/repository, without snapshots)")
-	fs.StringVar(&f.keyFile, "backup-key-file", "", "file with the age key that encrypts the backup repository, chosen when it is made")
+	fs.StringVar(&f.Location, "backup-repository", "", "folder, or s3://bucket/prefix?endpoint=…, that keeps backups (default DATA/repository, without snapshots)")
+	fs.StringVar(&f.KeyFile, "backup-key-file", "", "file with the age key that encrypts the backup repository, chosen when it is made")
 }
 
 // place is the location as blob takes it: folders are absolute.
-func (f repositoryFlags) place(data string) (string, error) {
+func (f RepositoryConfig) place(data string) (string, error) {
 	switch {
-	case f.location == "":
+	case f.Location == "":
 		return filepath.Join(data, "repository"), nil
-	case strings.Contains(f.location, "://"):
-		return f.location, nil
+	case strings.Contains(f.Location, "://"):
+		return f.Location, nil
 	}
-	return filepath.Abs(f.location)
+	return filepath.Abs(f.Location)
 }
 
 // key loads the key, nil for none. Its file may be on a disk that comes later.
-func (f repositoryFlags) key() (*blob.Key, error) {
-	if f.keyFile == "" {
+func (f RepositoryConfig) key() (*blob.Key, error) {
+	if f.KeyFile == "" {
 		return nil, nil
 	}
-	return blob.LoadKey(f.keyFile)
+	return blob.LoadKey(f.KeyFile)
 }
 
 // repository is the service's repository of backups. It is opened in the background
 // and tried again while it cannot be: databases do not wait for it. Once it is open,
 // each call to it finds out by itself if it still is the same.
 type repository struct {
-	flags    repositoryFlags
+	flags    RepositoryConfig
 	location string
 	memory   string // file that remembers which repository is at which location
 	log      *slog.Logger
@@ -68,7 +68,7 @@ var errOpening = errors.New("the repository of backups is being opened")
 
 // newRepository refuses a location that can never be one; whatever else may be wrong
 // may pass.
-func newRepository(f repositoryFlags, data string, log *slog.Logger) (*repository, error) {
+func newRepository(f RepositoryConfig, data string, log *slog.Logger) (*repository, error) {
 	location, err := f.place(data)
 	if err != nil {
 		return nil, fmt.Errorf("--backup-repository: %w", err)
@@ -99,7 +99,7 @@ func (r *repository) get() (*blob.Repository, error) {
 
 // forSnapshots says whether snapshots are kept there too. In the default place, on
 // the disk of the snapshots, that would only take their space twice.
-func (r *repository) forSnapshots() bool { return r.flags.location != "" }
+func (r *repository) forSnapshots() bool { return r.flags.Location != "" }
 
 // The pauses between tries: a disk is mounted by hand, a network comes back.
 const (

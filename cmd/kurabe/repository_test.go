@@ -14,7 +14,7 @@ import (
 	"kurabe/internal/snapshot"
 )
 
-func testRepository(t *testing.T, data string, f repositoryFlags) *repository {
+func testRepository(t *testing.T, data string, f RepositoryConfig) *repository {
 	t.Helper()
 	r, err := newRepository(f, data, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -26,7 +26,7 @@ func testRepository(t *testing.T, data string, f repositoryFlags) *repository {
 // A location is used once with whatever is there, and from then on with that alone.
 func TestRepositoryIsTheOneOfTheFirstStart(t *testing.T) {
 	data, disk := t.TempDir(), filepath.Join(t.TempDir(), "disk")
-	f := repositoryFlags{location: disk}
+	f := RepositoryConfig{Location: disk}
 	first := testRepository(t, data, f)
 	if _, err := first.Store(); !errors.Is(err, errOpening) {
 		t.Errorf("before Run: %v", err)
@@ -72,7 +72,7 @@ func TestRepositoryIsTheOneOfTheFirstStart(t *testing.T) {
 		t.Errorf("another disk: %v", err)
 	}
 	back()
-	other := repositoryFlags{location: filepath.Join(t.TempDir(), "other")}
+	other := RepositoryConfig{Location: filepath.Join(t.TempDir(), "other")}
 	if _, err := testRepository(t, data, other).tryOpen(t.Context()); err != nil {
 		t.Errorf("another location, on purpose: %v", err)
 	}
@@ -84,7 +84,7 @@ func TestRepositoryIsTheOneOfTheFirstStart(t *testing.T) {
 // Run tries again until the disk is there.
 func TestRepositoryComesLater(t *testing.T) {
 	above := filepath.Join(t.TempDir(), "mount")
-	r := testRepository(t, t.TempDir(), repositoryFlags{location: filepath.Join(above, "repository")})
+	r := testRepository(t, t.TempDir(), RepositoryConfig{Location: filepath.Join(above, "repository")})
 	done := make(chan error, 1)
 	go func() { done <- r.Run(t.Context()) }()
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -111,7 +111,7 @@ func TestRepositoryComesLater(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := testRepository(t, t.TempDir(), repositoryFlags{}).Run(ended); err != nil {
+	if err := testRepository(t, t.TempDir(), RepositoryConfig{}).Run(ended); err != nil {
 		t.Errorf("ended: %v", err)
 	}
 }
@@ -119,19 +119,19 @@ func TestRepositoryComesLater(t *testing.T) {
 func TestRepositoryFlags(t *testing.T) {
 	data := t.TempDir()
 	for _, location := range []string{"/", "s3://", "s3://b", "ftp://bucket/x", "s3://key:secret@bucket/x", "s3://bucket/x?endpont=y"} {
-		_, err := newRepository(repositoryFlags{location: location}, data, slog.New(slog.DiscardHandler))
+		_, err := newRepository(RepositoryConfig{Location: location}, data, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), "--backup-repository") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", location, err)
 		}
 	}
-	if r := testRepository(t, data, repositoryFlags{}); r.location != filepath.Join(data, "repository") || r.forSnapshots() || archive(r, snapshot.Store{}, 0) != nil {
+	if r := testRepository(t, data, RepositoryConfig{}); r.location != filepath.Join(data, "repository") || r.forSnapshots() || archive(r, snapshot.Store{}, 0) != nil {
 		t.Errorf("the default: %+v", r)
 	}
 	key := filepath.Join(data, "key")
 	if err := os.WriteFile(key, []byte("AGE-SECRET-KEY-1NONSENSE"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := testRepository(t, data, repositoryFlags{keyFile: key}).tryOpen(t.Context())
+	_, err := testRepository(t, data, RepositoryConfig{KeyFile: key}).tryOpen(t.Context())
 	if err == nil || strings.Contains(err.Error(), "NONSENSE") {
 		t.Errorf("a bad key: %v", err)
 	}

@@ -18,7 +18,7 @@ import (
 const demoName = "demo"
 
 func runCommand() *cobra.Command {
-	var f serverFlags
+	var f Config
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Start the service with a demo database; Ctrl-C stops everything",
@@ -29,7 +29,7 @@ that it runs; the next run finds them with their data.`,
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			err := serve(ctx, &f, func(s *service) error {
+			err := Serve(ctx, &f, func(s *Service) error {
 				err := demo(ctx, s, f)
 				if errors.Is(err, context.Canceled) {
 					return nil // Ctrl-C while it came up
@@ -43,16 +43,16 @@ that it runs; the next run finds them with their data.`,
 		},
 	}
 	f.add(c)
-	f.stopDatabases = true
+	f.StopDatabases = true
 	c.Flags().Lookup("log-level").DefValue = "warn"
-	f.logLevel = "warn"
+	f.LogLevel = "warn"
 	return c
 }
 
 // demo makes the demo instance unless it exists, and prints how to use it.
-func demo(ctx context.Context, s *service, f serverFlags) error {
-	flags := clientFlags{endpoint: s.url, data: f.data, region: f.region}
-	c := flags.clientAs(s.root)
+func demo(ctx context.Context, s *Service, f Config) error {
+	flags := clientFlags{endpoint: s.URL, data: f.Data, region: f.Region}
+	c := flags.clientAs(s.Credentials)
 	var i types.DBInstance
 	var err error
 	if i, err = c.find(ctx, demoName); err != nil {
@@ -72,7 +72,7 @@ func demo(ctx context.Context, s *service, f serverFlags) error {
 		fmt.Printf("%s was stopped by StopDBInstance and stays so; its data is kept.\n", demoName)
 		return nil
 	}
-	printDemo(ctx, c, flags, i, s.url)
+	printDemo(ctx, c, flags, i, s.URL)
 	return nil
 }
 
@@ -92,5 +92,5 @@ func printDemo(ctx context.Context, c *client, f clientFlags, i types.DBInstance
 
 Ctrl-C stops the service and its databases; data stays in %s.
 `, demoName, aws.ToString(i.DBInstanceStatus), aws.ToString(i.Engine), aws.ToString(i.EngineVersion), endpointText(i),
-		c.shellCommand(ctx, f, i), filepath.Join(f.data, credentialsFile), url, f.region, filepath.Join(f.data, credentialsFile), url, os.Args[0], filepath.Clean(f.data))
+		c.shellCommand(ctx, f, i), filepath.Join(f.data, CredentialsFile), url, f.region, filepath.Join(f.data, CredentialsFile), url, os.Args[0], filepath.Clean(f.data))
 }

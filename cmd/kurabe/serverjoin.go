@@ -32,19 +32,19 @@ const (
 
 // enterServers finds out whether this server is one of several, and has it join at first.
 // It changes the flags to what the service has.
-func (s *service) enterServers(ctx context.Context, f *serverFlags, data string) error {
+func (s *Service) enterServers(ctx context.Context, f *Config, data string) error {
 	var err error
 	if s.servers, err = loadServers(data); err != nil {
 		return err
 	}
 	switch {
-	case f.join != "" && s.servers != nil && (hasState(data) || s.outside != nil):
+	case f.Join != "" && s.servers != nil && (hasState(data) || s.external != nil):
 		return fmt.Errorf("%s has joined a service already: start it without --join; to join anew, remove its server and take an empty folder", data)
-	case f.join != "" && s.servers == nil:
+	case f.Join != "" && s.servers == nil:
 		if err := s.joinServers(ctx, f, data); err != nil {
-			return fmt.Errorf("join the service at %s: %w", f.join, err)
+			return fmt.Errorf("join the service at %s: %w", f.Join, err)
 		}
-	case s.servers != nil && s.outside == nil && !hasState(data):
+	case s.servers != nil && s.external == nil && !hasState(data):
 		// A join that was cut, after the last word of the service had arrived, or a state that
 		// a person has put aside since the service has another one.
 		ca, err := pki.Open(filepath.Join(data, "pki"))
@@ -61,19 +61,19 @@ func (s *service) enterServers(ctx context.Context, f *serverFlags, data string)
 		}
 		s.cluster = answer.Cluster
 	}
-	os.Unsetenv(joinTokenVariable) // databases need not inherit it
+	os.Unsetenv(JoinTokenVariable) // databases need not inherit it
 	if s.servers == nil {
 		return f.checkZones()
 	}
-	if f.hostListen == "" {
+	if f.HostListen == "" {
 		return errors.New("the service has several servers, which reach each other at --host-listen: name it, as before")
 	}
 	return f.adopt(s.servers)
 }
 
 // joinServers asks the service to let this server in.
-func (s *service) joinServers(ctx context.Context, f *serverFlags, data string) error {
-	for _, file := range []string{"etcd", outsideFile, "pki/ca.key", "link/" + joinedFile} {
+func (s *Service) joinServers(ctx context.Context, f *Config, data string) error {
+	for _, file := range []string{"etcd", externalEtcdFile, "pki/ca.key", "link/" + joinedFile} {
 		if _, err := os.Stat(filepath.Join(data, file)); err == nil && !s.cutJoin(data) {
 			return fmt.Errorf("%s is in use by a service or an agent already: a server that joins needs an empty folder", data)
 		}
@@ -82,16 +82,16 @@ func (s *service) joinServers(ctx context.Context, f *serverFlags, data string) 
 	if err != nil {
 		return err
 	}
-	if f.zone == "" {
+	if f.Zone == "" {
 		return errors.New("name the zone of this machine with --zone")
 	}
-	token, err := readToken(f.tokenFile)
+	token, err := readToken(f.TokenFile)
 	if err != nil {
 		return err
 	}
 	state := ""
-	if s.outside != nil {
-		if state, err = s.outside.reach(ctx); err != nil {
+	if s.external != nil {
+		if state, err = s.external.reach(ctx); err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,8 @@ func (s *service) joinServers(ctx context.Context, f *serverFlags, data string) 
 	if err != nil {
 		return err
 	}
-	zones := strings.Split(f.zone, ",")
-	answer, root, err := hostlink.Join(ctx, f.join, token, hostlink.JoinRequest{
+	zones := strings.Split(f.Zone, ",")
+	answer, root, err := hostlink.Join(ctx, f.Join, token, hostlink.JoinRequest{
 		Host: s.hostFile.ID, Zones: zones, CSRPEM: csrPEM,
 		Server: &hostlink.ServerRequest{ServerPlace: kurabe.ServerPlace{Link: link, Peer: peer}, Layout: store.Layout, State: state},
 	})
@@ -111,7 +111,7 @@ func (s *service) joinServers(ctx context.Context, f *serverFlags, data string) 
 	if err != nil {
 		return err
 	}
-	entered, err := s.enterAny(ctx, []string{f.join}, root, identity)
+	entered, err := s.enterAny(ctx, []string{f.Join}, root, identity)
 	if err != nil {
 		return err
 	}
@@ -119,13 +119,13 @@ func (s *service) joinServers(ctx context.Context, f *serverFlags, data string) 
 }
 
 // cutJoin says that a join in this folder got its answer, and not to its end.
-func (s *service) cutJoin(data string) bool {
+func (s *Service) cutJoin(data string) bool {
 	_, err := os.Stat(filepath.Join(data, joinKeyFile))
 	return err == nil && !hasState(data)
 }
 
 // enterAny asks servers for what a server needs, until one gives it.
-func (s *service) enterAny(ctx context.Context, links []string, root []byte, identity tls.Certificate) (hostlink.EnterAnswer, error) {
+func (s *Service) enterAny(ctx context.Context, links []string, root []byte, identity tls.Certificate) (hostlink.EnterAnswer, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(root)
 	ctx, cancel := context.WithTimeout(ctx, enterTime)
@@ -149,11 +149,11 @@ func (s *service) enterAny(ctx context.Context, links []string, root []byte, ide
 }
 
 // settle keeps what the service has told. The list of servers is the last to be written.
-func (s *service) settle(data string, zones []string, a hostlink.EnterAnswer) error {
+func (s *Service) settle(data string, zones []string, a hostlink.EnterAnswer) error {
 	if err := pki.Adopt(filepath.Join(data, "pki"), a.CAKeyPEM, a.CAPEM); err != nil {
 		return err
 	}
-	root := credentials{a.AccessKey, logkey.Secret(a.SecretKey)}
+	root := Credentials{a.AccessKey, logkey.Secret(a.SecretKey)}
 	if err := root.save(data); err != nil {
 		return err
 	}
@@ -170,40 +170,40 @@ func (s *service) settle(data string, zones []string, a hostlink.EnterAnswer) er
 }
 
 // adopt changes the flags to what the service has. What was said otherwise is refused.
-func (f *serverFlags) adopt(s *servers) error {
+func (f *Config) adopt(s *servers) error {
 	if s.Joined {
 		for _, c := range []struct{ flag, said, is string }{
-			{"region", f.region, s.Region}, {"account", f.account, s.Account}, {"zones", f.zones, strings.Join(s.Zones, ",")},
-			{"zone", f.zone, strings.Join(s.OwnZones, ",")},
+			{"region", f.Region, s.Region}, {"account", f.Account, s.Account}, {"zones", f.Zones, strings.Join(s.Zones, ",")},
+			{"zone", f.Zone, strings.Join(s.OwnZones, ",")},
 		} {
-			if f.set.Changed(c.flag) && c.said != c.is {
+			if f.Given.Changed(c.flag) && c.said != c.is {
 				return fmt.Errorf("--%s %s: the service that this server has joined has %s", c.flag, c.said, c.is)
 			}
 		}
-		f.region, f.account, f.zones, f.zone = s.Region, s.Account, strings.Join(s.Zones, ","), strings.Join(s.OwnZones, ",")
+		f.Region, f.Account, f.Zones, f.Zone = s.Region, s.Account, strings.Join(s.Zones, ","), strings.Join(s.OwnZones, ",")
 		f.joinedScope = &s.ScopeRegion
 	}
 	return f.checkZones()
 }
 
 // places are where others reach this server: its links, and its member of the state store.
-func (f *serverFlags) places() (link, peer string, err error) {
-	if f.hostListen == "" {
+func (f *Config) places() (link, peer string, err error) {
+	if f.HostListen == "" {
 		return "", "", errors.New("a service of several servers needs --host-listen ADDRESS:PORT on each: there hosts and other servers reach it")
 	}
-	if link, err = reachable("--host-listen", f.hostListen); err != nil {
+	if link, err = reachable("--host-listen", f.HostListen); err != nil {
 		return "", "", err
 	}
 	switch {
-	case f.etcd.given() && f.peerListen != "":
+	case f.Etcd.Given() && f.PeerListen != "":
 		return "", "", errors.New("--peer-listen is for a state store of the servers' own, not for --etcd-endpoints")
-	case f.etcd.given():
+	case f.Etcd.Given():
 		return link, "", nil
-	case f.peerListen == "":
+	case f.PeerListen == "":
 		peer, err = nextPort(link)
 		return link, peer, err
 	}
-	peer, err = reachable("--peer-listen", f.peerListen)
+	peer, err = reachable("--peer-listen", f.PeerListen)
 	return link, peer, err
 }
 

@@ -35,15 +35,15 @@ import (
 )
 
 // service is a running Kurabe.
-type service struct {
+type Service struct {
 	node
-	url  string
-	root credentials
+	URL  string
+	Credentials Credentials
 	etcd stateStore
 	// members are those of the state store where it is the service's own, outside is it where
 	// it is in an etcd of others; the other one is nil.
 	members *etcdnode.Node
-	outside *outside
+	external *externalEtcd
 	view    *store.View
 	http    *http.Server
 	// links are those of joined hosts, nil when none can join.
@@ -68,20 +68,20 @@ const prepareTime = 15 * time.Minute
 
 // startService is the story of a start, in order: whoever may be in the way is
 // found first, then the state, then the databases, then the API.
-func startService(ctx context.Context, f *serverFlags, data string, log *slog.Logger) (*service, error) {
+func startService(ctx context.Context, f *Config, data string, log *slog.Logger) (*Service, error) {
 	lock, err := volume.DirLock(data)
 	if err != nil {
 		return nil, err
 	}
-	s := &service{node: node{flags: &f.hostFlags, log: log, lock: lock, failed: make(chan error, 1)}}
-	listener, err := net.Listen("tcp", f.listen)
+	s := &Service{node: node{flags: &f.HostConfig, log: log, lock: lock, failed: make(chan error, 1)}}
+	listener, err := net.Listen("tcp", f.Listen)
 	if err != nil {
 		s.close()
 		return nil, fmt.Errorf("listen for the API: %w; choose another address with --listen", err)
 	}
 	ctx, s.abort = context.WithCancelCause(ctx)
 	defer s.abort(nil)
-	s.base, s.pool, err = enterBase(ctx, &f.hostFlags, data, log)
+	s.base, s.pool, err = enterBase(ctx, &f.HostConfig, data, log)
 	if err != nil {
 		listener.Close()
 		s.close()
@@ -101,22 +101,22 @@ func startService(ctx context.Context, f *serverFlags, data string, log *slog.Lo
 	return s, nil
 }
 
-func (s *service) start(ctx context.Context, f *serverFlags, data string, listener net.Listener) error {
+func (s *Service) start(ctx context.Context, f *Config, data string, listener net.Listener) error {
 	var err error
-	if s.hostFile, err = loadHostFile(data, f.addressPool); err != nil {
+	if s.hostFile, err = loadHostFile(data, f.AddressPool); err != nil {
 		return err
 	}
 	s.handleReads(s.hostFile.ID)
-	if err := s.enterOutside(f, data); err != nil {
+	if err := s.enterExternalEtcd(f, data); err != nil {
 		return err
 	}
 	if err := s.enterServers(ctx, f, data); err != nil {
 		return err
 	}
-	if s.root, err = rootCredentials(data); err != nil {
+	if s.Credentials, err = rootCredentials(data); err != nil {
 		return fmt.Errorf("root credentials: %w", err)
 	}
-	if s.repo, err = newRepository(f.backups, data, s.log); err != nil {
+	if s.repo, err = newRepository(f.Backups, data, s.log); err != nil {
 		return err
 	}
 	ca, err := openAuthority(data)
@@ -133,7 +133,7 @@ func (s *service) start(ctx context.Context, f *serverFlags, data string, listen
 	if s.pool != nil {
 		s.loop("pool", func() error { return s.pool.watch(loopCtx) })
 	}
-	if s.servers != nil || s.outside != nil {
+	if s.servers != nil || s.external != nil {
 		return s.startApart(ctx, loopCtx, f, data, ca, listener)
 	}
 	kv, err := s.startState(ctx, loopCtx, data, ca)
@@ -183,12 +183,12 @@ func openAuthority(data string) (*pki.CA, error) {
 
 // startApart is start where the state needs other machines: the databases of this one are
 // looked after first, since the others may be long in coming.
-func (s *service) startApart(ctx, loopCtx context.Context, f *serverFlags, data string, ca *pki.CA, listener net.Listener) error {
+func (s *Service) startApart(ctx, loopCtx context.Context, f *Config, data string, ca *pki.CA, listener net.Listener) error {
 	link, err := s.apartLink(ca)
 	if err != nil {
 		return err
 	}
-	if err := s.tryOutside(ctx, loopCtx, ca); err != nil {
+	if err := s.tryExternalEtcd(ctx, loopCtx, ca); err != nil {
 		return err
 	}
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
@@ -226,9 +226,9 @@ func (s *service) startApart(ctx, loopCtx context.Context, f *serverFlags, data 
 
 // startState opens the state store and follows it. Where it needs others it waits for them as
 // long as it takes.
-func (s *service) startState(ctx, loopCtx context.Context, data string, ca *pki.CA) (store.KV, error) {
+func (s *Service) startState(ctx, loopCtx context.Context, data string, ca *pki.CA) (store.KV, error) {
 	startCtx, done := context.WithTimeout(ctx, startTime)
-	if s.servers != nil || s.outside != nil {
+	if s.servers != nil || s.external != nil {
 		startCtx, done = context.WithCancel(ctx)
 	}
 	defer done()
@@ -252,9 +252,9 @@ func (s *service) startState(ctx, loopCtx context.Context, data string, ca *pki.
 }
 
 // openState returns a store that is known to be this service's.
-func (s *service) openState(ctx, loopCtx context.Context, data string, ca *pki.CA) (store.KV, error) {
-	if s.outside != nil {
-		return s.outside.gate, s.outside.enter(ctx, loopCtx, ca.Digest(), s.loop)
+func (s *Service) openState(ctx, loopCtx context.Context, data string, ca *pki.CA) (store.KV, error) {
+	if s.external != nil {
+		return s.external.gate, s.external.enter(ctx, loopCtx, ca.Digest(), s.loop)
 	}
 	options := etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log, Several: s.servers != nil}
 	if s.entrance != nil && s.entrance.link != "" {
@@ -278,7 +278,7 @@ func (s *service) openState(ctx, loopCtx context.Context, data string, ca *pki.C
 }
 
 // planned waits until every instance was planned once, or another server does that.
-func (s *service) planned(ctx context.Context, planner *reconcile.Loop) error {
+func (s *Service) planned(ctx context.Context, planner *reconcile.Loop) error {
 	wake, stop := s.view.Subscribe()
 	defer stop()
 	for {
@@ -296,7 +296,7 @@ func (s *service) planned(ctx context.Context, planner *reconcile.Loop) error {
 }
 
 // seen waits until this process's view shows the host with its versions.
-func (s *service) seen(ctx context.Context, host *agent.Host) error {
+func (s *Service) seen(ctx context.Context, host *agent.Host) error {
 	wake, stop := s.view.Subscribe()
 	defer stop()
 	for {
@@ -312,15 +312,15 @@ func (s *service) seen(ctx context.Context, host *agent.Host) error {
 }
 
 // heard is when a host has spoken over the network, if it has to.
-func (s *service) heard(id kurabe.HostID) (time.Time, bool) {
+func (s *Service) heard(id kurabe.HostID) (time.Time, bool) {
 	if s.links == nil {
 		return time.Time{}, false
 	}
 	return s.links.Heard(id)
 }
 
-func (s *service) startPlanner(ctx context.Context, f *serverFlags, kv store.KV) *reconcile.Loop {
-	loop := reconcile.New(reconcile.Config{KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.verifyEvery, Elect: s.elect, Heard: s.heard})
+func (s *Service) startPlanner(ctx context.Context, f *Config, kv store.KV) *reconcile.Loop {
+	loop := reconcile.New(reconcile.Config{KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.VerifyEvery, Elect: s.elect, Heard: s.heard})
 	s.loop("planner", func() error { return loop.Run(ctx) })
 	return loop
 }
@@ -339,16 +339,16 @@ const (
 )
 
 // newControl is the use cases over the service's state.
-func (s *service) newControl(f *serverFlags, kv store.KV, ca *pki.CA) *control.Control {
+func (s *Service) newControl(f *Config, kv store.KV, ca *pki.CA) *control.Control {
 	info := ca.Info()
 	return control.New(control.Config{
-		KV: kv, View: s.view, RemoveMember: s.removeMember, Region: f.region, Account: f.account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
+		KV: kv, View: s.view, RemoveMember: s.removeMember, Region: f.Region, Account: f.Account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
 		Logs:      logFiles{s.hosts(), s.host.ID, s.view},
 	})
 }
 
-func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
+func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
 	c := s.newControl(f, kv, ca)
 	if err := s.startNames(loopCtx, f, kv, c); err != nil {
 		return err
@@ -359,11 +359,11 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	}
 	own := s.newAPI(loopCtx, c, ca)
 	server := api.New(api.Config{
-		Region: f.region, ScopeRegion: f.scopeRegion(), Account: f.account, Log: s.log, Now: time.Now,
+		Region: f.Region, ScopeRegion: f.scopeRegion(), Account: f.Account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), own.Service()},
-		Ready:    func(context.Context) error { return errors.Join(s.view.Healthy(), s.outside.healthy()) },
+		Ready:    func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
-			return s.root.secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.root.accessKey)) == 1
+			return s.Credentials.Secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.Credentials.AccessKey)) == 1
 		},
 	})
 	server.Handle("GET /ca.pem", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -377,7 +377,7 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 	own.Mount(server)
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
-	s.url = "http://" + listener.Addr().String()
+	s.URL = "http://" + listener.Addr().String()
 	s.loop("API", func() error {
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err
@@ -388,17 +388,17 @@ func (s *service) startAPI(loopCtx context.Context, f *serverFlags, data string,
 }
 
 // newAPI makes the service "kurabe".
-func (s *service) newAPI(loopCtx context.Context, c *control.Control, ca *pki.CA) ownapi.API {
+func (s *Service) newAPI(loopCtx context.Context, c *control.Control, ca *pki.CA) ownapi.API {
 	imports := importer.New(s.archive, snapshotsOf(s.base), c, s.log)
 	s.loop("import", func() error { return imports.Run(loopCtx) })
 	return ownapi.API{Config: ownapi.Config{
 		Control: c, Hosts: s.hosts(), Importer: imports, CheckImport: func(id string) error { return s.repo.checkImport(id, s.archive != nil) },
-		Following: s.newFollowings().look, Authority: ca.Digest(), JoinAddress: s.hostAddress, CheckServers: s.canHaveServers, ServerOptions: s.outside.flags(),
+		Following: s.newFollowings().look, Authority: ca.Digest(), JoinAddress: s.hostAddress, CheckServers: s.canHaveServers, ServerOptions: s.external.flags(),
 	}}
 }
 
 // wait returns when the service is to end: nil when it was asked to.
-func (s *service) wait(ctx context.Context) error {
+func (s *Service) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -410,7 +410,7 @@ func (s *service) wait(ctx context.Context) error {
 }
 
 // stopControl ends API, planner and agent; databases keep running.
-func (s *service) stopControl() {
+func (s *Service) stopControl() {
 	if s.http != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		if s.http.Shutdown(ctx) != nil {
@@ -421,7 +421,7 @@ func (s *service) stopControl() {
 	s.stop()
 }
 
-func (s *service) close() {
+func (s *Service) close() {
 	s.closeHost()
 	if s.entrance != nil {
 		s.entrance.listener.Close() // closed already where links were served

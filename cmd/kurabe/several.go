@@ -39,20 +39,20 @@ type entrance struct {
 }
 
 // openEntrance listens for hosts, if there is to be an entrance. Nobody is answered yet.
-func (s *service) openEntrance(f *serverFlags, data string, ca *pki.CA) error {
-	if f.hostListen == "" {
+func (s *Service) openEntrance(f *Config, data string, ca *pki.CA) error {
+	if f.HostListen == "" {
 		return nil
 	}
 	d := &entrance{data: data, roots: x509.NewCertPool()}
 	d.roots.AppendCertsFromPEM(ca.PEM())
 	var err error
-	if d.listener, err = net.Listen("tcp", f.hostListen); err != nil {
+	if d.listener, err = net.Listen("tcp", f.HostListen); err != nil {
 		return fmt.Errorf("listen for hosts: %w; choose another address with --host-listen", err)
 	}
 	s.entrance = d
 	// With port 0 the real one is known only now.
 	listens := *f
-	listens.hostListen = d.listener.Addr().String()
+	listens.HostListen = d.listener.Addr().String()
 	d.link, d.peer, err = listens.places()
 	if err != nil && s.servers != nil {
 		return err
@@ -84,7 +84,7 @@ func (s *service) openEntrance(f *serverFlags, data string, ca *pki.CA) error {
 
 // knows says whether a server may speak to the state store: one that has a record, and was not
 // given up. What a server of which this one has not heard yet is for, is known in a moment.
-func (s *service) knows(id kurabe.HostID) error {
+func (s *Service) knows(id kurabe.HostID) error {
 	view := s.shown.Load()
 	if view == nil || id == s.hostFile.ID {
 		return nil // it has to hear the others to know anything
@@ -121,7 +121,7 @@ func nextPort(link string) (string, error) {
 }
 
 // makeHome makes the link of this machine's own agent. local is nil of one of several.
-func (s *service) makeHome(ca *pki.CA, local hostlink.Link) error {
+func (s *Service) makeHome(ca *pki.CA, local hostlink.Link) error {
 	party := pki.Party{Kind: pki.PartyAgent, ID: string(s.hostFile.ID)}
 	certPEM, keyPEM, err := ca.Identity(party, pki.ValidityMax)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *service) makeHome(ca *pki.CA, local hostlink.Link) error {
 	if err != nil {
 		return err
 	}
-	life, err := lifeOf(s.entrance.data)
+	life, err := machineID(s.entrance.data)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (s *service) makeHome(ca *pki.CA, local hostlink.Link) error {
 
 // word tells whoever decides that this host is there: this process, while the service has no
 // other server, and the planner's server from then on.
-func (s *service) word(ctx context.Context, q hostlink.Alive) (hostlink.AliveAnswer, error) {
+func (s *Service) word(ctx context.Context, q hostlink.Alive) (hostlink.AliveAnswer, error) {
 	if s.entrance != nil {
 		select {
 		case <-s.entrance.home.Far():
@@ -171,7 +171,7 @@ type lead struct {
 }
 
 // elect waits until this server is the planner.
-func (s *service) elect(ctx context.Context) (reconcile.Term, error) {
+func (s *Service) elect(ctx context.Context) (reconcile.Term, error) {
 	l, err := s.etcd.Elect(ctx, store.PlannerElectionKey, string(s.hostFile.ID))
 	if err != nil {
 		return reconcile.Term{}, err
@@ -185,7 +185,7 @@ func fence(l *etcdnode.Leadership) store.Fence {
 }
 
 // elected says whether this server is the planner at this moment.
-func (s *service) elected() (hostlink.Election, bool) {
+func (s *Service) elected() (hostlink.Election, bool) {
 	l := s.lead.Load()
 	if l == nil || !l.Valid() {
 		return hostlink.Election{}, false
@@ -197,7 +197,7 @@ func (s *service) elected() (hostlink.Election, bool) {
 const yieldEvery = 2 * time.Second
 
 // keepApart keeps etcd's leader on another machine than the planner.
-func (s *service) keepApart(ctx context.Context) error {
+func (s *Service) keepApart(ctx context.Context) error {
 	ticker := time.NewTicker(yieldEvery)
 	defer ticker.Stop()
 	for {
@@ -216,7 +216,7 @@ func (s *service) keepApart(ctx context.Context) error {
 
 // becomeSeveral is what the first server does before a second one can be: it opens its
 // state store for others, and becomes a host like any other. It may be done again.
-func (s *service) becomeSeveral(ctx context.Context, f *serverFlags, kv store.KV) error {
+func (s *Service) becomeOneOfSeveral(ctx context.Context, f *Config, kv store.KV) error {
 	s.entrance.opening.Lock()
 	defer s.entrance.opening.Unlock()
 	if s.members != nil {
@@ -239,7 +239,7 @@ func (s *service) becomeSeveral(ctx context.Context, f *serverFlags, kv store.KV
 }
 
 // register keeps the record of this server true.
-func (s *service) register(ctx context.Context, f *serverFlags, kv store.KV) error {
+func (s *Service) register(ctx context.Context, f *Config, kv store.KV) error {
 	place := kurabe.ServerPlace{Link: s.entrance.link, Peer: s.entrance.peer}
 	h, known := s.view.JoinedHost(s.hostFile.ID)
 	if h.Value.Gone {
@@ -263,7 +263,7 @@ func (s *service) register(ctx context.Context, f *serverFlags, kv store.KV) err
 }
 
 // followServers keeps the list of servers beside the state, until ctx ends.
-func (s *service) followServers(ctx context.Context) error {
+func (s *Service) followServers(ctx context.Context) error {
 	wake, stop := s.view.Subscribe()
 	defer stop()
 	counted := false
@@ -271,7 +271,7 @@ func (s *service) followServers(ctx context.Context) error {
 		// A member of the service's own store is told by that; a server that has none knows by
 		// its record, which it has from when there are several.
 		h, ok := s.view.JoinedHost(s.hostFile.ID)
-		if s.outside != nil && (counted && !ok || h.Value.Gone) {
+		if s.external != nil && (counted && !ok || h.Value.Gone) {
 			return etcdnode.ErrRemoved
 		}
 		counted = ok
@@ -297,7 +297,7 @@ func (s *service) followServers(ctx context.Context) error {
 }
 
 // removeMember takes another server out of the state store.
-func (s *service) removeMember(ctx context.Context, h kurabe.JoinedHost) error {
+func (s *Service) removeMember(ctx context.Context, h kurabe.JoinedHost) error {
 	if h.ID == s.hostFile.ID {
 		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "server %s was asked to remove itself: ask another one, with --endpoint", h.ID)
 	}

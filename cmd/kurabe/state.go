@@ -36,7 +36,7 @@ service: keep a copy of those too.`,
 
 func stateBackupCommand() *cobra.Command {
 	var f clientFlags
-	var outside etcdFlags
+	var outside EtcdConfig
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write all records of a running service, as of one moment, to a new file",
@@ -45,11 +45,11 @@ func stateBackupCommand() *cobra.Command {
 With --etcd-endpoints they are read from an etcd of yours, where no service has to run.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := outside.check(); err != nil {
+			if err := outside.Check(); err != nil {
 				return err
 			}
-			if outside.given() {
-				return writeState(args[0], func(w io.Writer) error { return outside.backUp(cmd.Context(), w) })
+			if outside.Given() {
+				return writeState(args[0], func(w io.Writer) error { return outside.BackUp(cmd.Context(), w) })
 			}
 			c, err := f.client()
 			if err != nil {
@@ -88,7 +88,7 @@ func writeState(path string, write func(io.Writer) error) error {
 type restoreFlags struct {
 	data       string
 	yes, pairs bool
-	etcd       etcdFlags
+	etcd       EtcdConfig
 }
 
 func stateRestoreCommand() *cobra.Command {
@@ -116,7 +116,7 @@ word is taken, and what was written since a failover after it MAY BE LOST.`,
 			if err != nil {
 				return err
 			}
-			if err := f.etcd.check(); err != nil {
+			if err := f.etcd.Check(); err != nil {
 				return err
 			}
 			if err := os.MkdirAll(data, 0o700); err != nil {
@@ -134,7 +134,7 @@ word is taken, and what was written since a failover after it MAY BE LOST.`,
 
 func (f restoreFlags) restore(ctx context.Context, file, data string) error {
 	dir := filepath.Join(data, "etcd")
-	replaces := exists(dir) || exists(filepath.Join(data, outsideFile))
+	replaces := exists(dir) || exists(filepath.Join(data, externalEtcdFile))
 	if replaces && !f.yes && !confirmed("The records in "+data+" are replaced, and kept beside.", filepath.Base(data)) {
 		return errors.New("nothing was changed")
 	}
@@ -144,7 +144,7 @@ func (f restoreFlags) restore(ctx context.Context, file, data string) error {
 		return err
 	}
 	aside := func() error { return putAside(data, ".before-"+now.UTC().Format("20060102T150405")) }
-	if f.etcd.given() {
+	if f.etcd.Given() {
 		err = f.restoreOutside(ctx, data, records, aside)
 	} else {
 		restored := dir + ".restored-" + now.UTC().Format("20060102T150405")
@@ -186,7 +186,7 @@ func exists(path string) bool {
 
 // putAside keeps what says in a data folder where the state is, under other names.
 func putAside(data, ending string) error {
-	for _, name := range []string{"etcd", outsideFile} {
+	for _, name := range []string{"etcd", externalEtcdFile} {
 		path := filepath.Join(data, name)
 		if !exists(path) {
 			continue
