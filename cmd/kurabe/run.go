@@ -12,13 +12,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/spf13/cobra"
+
+	"kurabe/internal/service"
 )
 
 // demoName is the instance that kurabe run makes.
 const demoName = "demo"
 
 func runCommand() *cobra.Command {
-	var f Config
+	var f service.Config
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Start the service with a demo database; Ctrl-C stops everything",
@@ -29,7 +31,7 @@ that it runs; the next run finds them with their data.`,
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			err := Serve(ctx, &f, func(s *Service) error {
+			err := service.Serve(ctx, &f, func(s *service.Service) error {
 				err := demo(ctx, s, f)
 				if errors.Is(err, context.Canceled) {
 					return nil // Ctrl-C while it came up
@@ -42,7 +44,7 @@ that it runs; the next run finds them with their data.`,
 			return err
 		},
 	}
-	f.add(c)
+	addServerFlags(c.Flags(), &f)
 	f.StopDatabases = true
 	c.Flags().Lookup("log-level").DefValue = "warn"
 	f.LogLevel = "warn"
@@ -50,7 +52,7 @@ that it runs; the next run finds them with their data.`,
 }
 
 // demo makes the demo instance unless it exists, and prints how to use it.
-func demo(ctx context.Context, s *Service, f Config) error {
+func demo(ctx context.Context, s *service.Service, f service.Config) error {
 	flags := clientFlags{endpoint: s.URL, data: f.Data, region: f.Region}
 	c := flags.clientAs(s.Credentials)
 	var i types.DBInstance
@@ -92,5 +94,5 @@ func printDemo(ctx context.Context, c *client, f clientFlags, i types.DBInstance
 
 Ctrl-C stops the service and its databases; data stays in %s.
 `, demoName, aws.ToString(i.DBInstanceStatus), aws.ToString(i.Engine), aws.ToString(i.EngineVersion), endpointText(i),
-		c.shellCommand(ctx, f, i), filepath.Join(f.data, CredentialsFile), url, f.region, filepath.Join(f.data, CredentialsFile), url, os.Args[0], filepath.Clean(f.data))
+		c.shellCommand(ctx, f, i), filepath.Join(f.data, service.CredentialsFile), url, f.region, filepath.Join(f.data, service.CredentialsFile), url, os.Args[0], filepath.Clean(f.data))
 }
