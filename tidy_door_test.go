@@ -21,11 +21,15 @@ const (
 
 // doorPrograms are the files of the room that run programs.
 var doorPrograms = map[string]string{
-	"discover.go":      "postgres --version",
-	"group_source.go":  "pg_basebackup and pg_rewind, with the door's settings (toolInfo)",
-	"locale.go":        "locale -a and pg_config, which connect to nothing",
-	"replay_server.go": "the private server, and tools on its stopped data folder",
-	"workshop.go":      "initdb, and postgres --single on what it made: no tenant was there",
+	"group_alone.go":    "pg_waldump, which connects to nothing",
+	"group_clone.go":    "pg_basebackup, as group_source.go does",
+	"group_rejoin.go":   "pg_rewind, as group_source.go does",
+	"replay_control.go": "pg_controldata, which connects to nothing",
+	"discover.go":       "postgres --version",
+	"group_source.go":   "pg_basebackup and pg_rewind, with the door's settings (toolInfo)",
+	"locale.go":         "locale -a and pg_config, which connect to nothing",
+	"replay_server.go":  "the private server, and tools on its stopped data folder",
+	"init_data.go":      "initdb, and postgres --single on what it made: no tenant was there",
 }
 
 // clientPrograms open sessions of their own and call what they find by names that are not ours
@@ -68,7 +72,7 @@ func doorProblems(s source, path string, ran map[string]bool) []string {
 			problems = append(problems, at+" opens a session with "+call+": enter in "+doorFile+" does, with what keeps a tenant's code out")
 		case call == "sql.Open" || call == "sql.OpenDB":
 			problems = append(problems, at+" opens sessions with "+call+": enter in "+doorFile+" does")
-		case call == "proc.Run" || call == "proc.Start" || call == "proc.Spec":
+		case call == "proc.Tool" || call == "proc.Start" || call == "proc.Spec":
 			if ran[name] = true; doorPrograms[name] == "" {
 				problems = append(problems, at+" runs a program: say in doorPrograms which, and why it opens no session in a tenant's database")
 			}

@@ -1,6 +1,7 @@
 package kurabe_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"path"
@@ -15,7 +16,7 @@ import (
 // put a link, a pipe or a name of another file in the place of anything in it, between any
 // two looks: so all of them go through internal/volume, which follows no link and opens
 // nothing but files.
-var folderRooms = []string{"internal/engine", "internal/engine/postgres", "internal/engine/mariadb", "internal/engine/fake", "internal/snapshot", "internal/logs", "internal/logstream", "internal/volume", "internal/proc"}
+var folderRooms = []string{"internal/engine", "internal/engine/postgres", "internal/engine/mariadb", "internal/engine/scratch", "internal/engine/fake", "internal/snapshot", "internal/logs", "internal/logstream", "internal/volume", "internal/proc"}
 
 // folderCalls are what takes a path, by the package that it is of. "*" is everything.
 var folderCalls = map[string][]string{
@@ -74,10 +75,8 @@ var folderFree = map[string]string{
 	"internal/engine/mariadb/driver.go":               "the plugin's file, which belongs to root",
 	"internal/engine/mariadb/conf/password_plugin.go": "the plugin's file, which belongs to root",
 	"internal/engine/mariadb/conf/programs.go":        "programs, which belong to root",
-	"internal/engine/postgres/workshop.go":            "a mount point in the system's folder for temporary files, where only its owner can replace it",
-	"internal/engine/postgres/replay_server.go":       "a mount point in the system's folder for temporary files, where only its owner can replace it",
-	"internal/engine/mariadb/workshop.go":             "a mount point in the system's folder for temporary files, where only its owner can replace it",
-	"internal/engine/mariadb/replayserver.go":         "a mount point in the system's folder for temporary files, where only its owner can replace it",
+	"internal/engine/scratch/folder.go":               "a mount point in the system's folder for temporary files, where only its owner can replace it",
+	"internal/engine/mariadb/init_data.go":            "a folder among the system's temporary files, which only its owner can replace",
 	"internal/engine/reserve.go":                      "the size of the disk below a folder of the service",
 	"internal/logstream/config.go":                    "the spool is the service's alone",
 	"internal/logstream/store.go":                     "the spool is the service's alone",
@@ -92,16 +91,14 @@ var folderFree = map[string]string{
 // folderOnly narrows a reason to the calls that it is good for: these files work in folders
 // of engines as well.
 var folderOnly = map[string][]string{
-	"internal/engine/postgres/workshop.go":      {"os.MkdirTemp", "os.Remove"},
-	"internal/engine/postgres/replay_server.go": {"os.MkdirTemp", "os.Remove"},
-	"internal/engine/mariadb/workshop.go":       {"os.MkdirTemp", "os.Remove", "os.RemoveAll"},
-	"internal/engine/mariadb/replayserver.go":   {"os.MkdirTemp", "os.Remove"},
-	"internal/engine/reserve.go":                {"syscall.Statfs"},
-	"internal/volume/below_walk.go":             {"unix.Fstatat", "unix.Openat"},
-	"internal/volume/below_socket.go":           {`"unix"`},
-	"internal/proc/record.go":                   {"unix.Renameat"},
-	"internal/proc/survivors.go":                {"unix.Stat"},
-	"internal/proc/lock.go":                     {"os.ReadDir", "os.ReadFile", "unix.Stat"},
+	"internal/engine/scratch/folder.go":    {"os.MkdirTemp", "os.Remove"},
+	"internal/engine/mariadb/init_data.go": {"os.MkdirTemp", "os.RemoveAll"},
+	"internal/engine/reserve.go":           {"syscall.Statfs"},
+	"internal/volume/below_walk.go":        {"unix.Fstatat", "unix.Openat"},
+	"internal/volume/below_socket.go":      {`"unix"`},
+	"internal/proc/record.go":              {"unix.Renameat"},
+	"internal/proc/survivors.go":           {"unix.Stat"},
+	"internal/proc/lock.go":                {"os.ReadDir", "os.ReadFile", "unix.Stat"},
 	"internal/proc/seclude.go": {"os.Lstat", "os.MkdirAll", "os.Symlink", "os.WriteFile", "os.Chmod", "os.ReadDir", "os.ReadFile",
 		"unix.Mount", "unix.Unmount", "unix.Open", "unix.Readlinkat"},
 	"internal/proc/owned.go":      {"os.ReadFile"},
@@ -208,11 +205,13 @@ func TestTidyTools(t *testing.T) {
 		if s.test || !strings.HasPrefix(path.Dir(name), "internal/engine/") || path.Base(path.Dir(name)) == "enginetest" {
 			continue
 		}
-		given := map[ast.Node]bool{} // tools whose user memberTool fills in
+		given := map[ast.Node]bool{} // tools whose user memberTool or a scratch folder fills in
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "memberTool" {
+				f, isName := n.Fun.(*ast.Ident)
+				method, isMethod := n.Fun.(*ast.SelectorExpr)
+				if isName && f.Name == "memberTool" || isMethod && (method.Sel.Name == "Run" || method.Sel.Name == "Start") && fmt.Sprint(method.X) != "proc" {
 					for _, arg := range n.Args {
 						given[arg] = true
 					}

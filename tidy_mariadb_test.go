@@ -26,11 +26,11 @@ var mariadbClients = map[string]string{
 
 // mariadbPrograms are the files of the room that run programs.
 var mariadbPrograms = map[string]string{
-	"backup_tool.go":  "mariadb-backup, in a session of an account without rights of its own; its --prepare has none",
-	"check.go":        "innochecksum, which connects to nothing",
-	"discover.go":     "mariadbd --version",
-	"replayserver.go": "the private server, which lets in what the door opens",
-	"workshop.go":     "mariadbd --bootstrap, on what it makes: no user was there",
+	"backup_tool.go":   "mariadb-backup, in a session of an account without rights of its own; its --prepare has none",
+	"check.go":         "innochecksum, which connects to nothing",
+	"discover.go":      "mariadbd --version",
+	"replay_server.go": "the private server, which lets in what the door opens",
+	"init_data.go":     "mariadbd --bootstrap, on what it makes: no user was there",
 }
 
 func TestTidyMariaDBDoor(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTidyMariaDBDoor(t *testing.T) {
 				if path != mariadbDoor {
 					t.Errorf("%s opens a session with %s: OpenPool of %s does", at, call, mariadbDoor)
 				}
-			case inside && (call == "proc.Run" || call == "proc.Start" || call == "proc.Spec"):
+			case inside && (call == "proc.Tool" || call == "proc.Start" || call == "proc.Spec"):
 				name := strings.TrimPrefix(path, mariadbRoom+"/")
 				ran[name] = true
 				if mariadbPrograms[name] == "" {

@@ -10,7 +10,7 @@ import (
 func TestReplicationColumn(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	lag := func(kind kurabe.FollowerKind, instance string, seconds float64) kurabe.Follower {
-		return kurabe.Follower{Kind: kind, Instance: instance, Lag: &kurabe.ReplicaLag{Seconds: seconds, Reason: "nothing comes from its source"}}
+		return kurabe.Follower{Kind: kind, Instance: instance, Lag: &kurabe.ReplicaLag{Seconds: seconds, Reason: "it receives nothing from its source"}}
 	}
 	for want, f := range map[string]kurabe.Following{
 		"-":              {},

@@ -126,8 +126,8 @@ func TestDrillOrder(t *testing.T) {
 		{drillFlags{freeze: "standby", duration: 1}, drill.Order{Action: drill.Freeze, Side: drill.Standby, For: 1}, ""},
 		{drillFlags{failover: true}, drill.Order{Action: drill.Failover}, ""},
 		{drillFlags{}, drill.Order{}, ""},
-		{drillFlags{cut: "reader="}, drill.Order{}, `--cut "reader=": it names none`},
-		{drillFlags{kill: "writer=2"}, drill.Order{}, "say --kill writer"},
+		{drillFlags{cut: "reader="}, drill.Order{}, `--cut "reader=": the choice is empty`},
+		{drillFlags{kill: "writer=2"}, drill.Order{}, "use --kill writer"},
 	} {
 		o, err := c.flags.order()
 		if c.says != "" {

@@ -17,7 +17,7 @@
 #define SYSTEM_SCHEMA "mysql"
 
 /* The beginnings of the names of accounts by which members of a group come in:
-   to follow, and to look (group.go). */
+   to follow, and to look (package role). */
 #define MEMBER_PREFIX "rdsmember_"
 #define LOOK_PREFIX "rdslook_"
 /* And of those that copies are made with (backup_account.go). */

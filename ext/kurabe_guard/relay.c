@@ -11,7 +11,7 @@
 /* The server syncs what it has received after so many events, of which a
    transaction has five; synced after each, a follower is slower than its writer.
    So it does not sync at all, and here it does, before it answers. */
-#define RELAY_PREFIX "mysql-relay." /* group_render.go */
+#define RELAY_PREFIX "mysql-relay." /* binlog.RelayLogName */
 
 struct relay
 {

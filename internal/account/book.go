@@ -56,7 +56,7 @@ func Open(path string, o Options) (*Book, error) {
 	if err == nil {
 		err = json.Unmarshal(raw, &b.page)
 		if err != nil {
-			return nil, fmt.Errorf("%s cannot be read (%w); restore it from a backup: it says whose the files of the databases are", path, err)
+			return nil, fmt.Errorf("%s cannot be read (%w); restore it from a backup: it records which user owns each database's files", path, err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -139,7 +139,7 @@ func (b *Book) Take(name string, moving bool) (Entry, error) {
 		return e, nil
 	}
 	if b.off {
-		return Entry{}, fmt.Errorf("take a user id for %s: none are given", name)
+		return Entry{}, fmt.Errorf("take a user id for %s: no range of user ids is configured", name)
 	}
 	id, err := b.free()
 	if err != nil {

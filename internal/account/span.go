@@ -41,7 +41,7 @@ func ParseSpan(text string) (Span, error) {
 	s := Span{a, b}
 	switch {
 	case !ok || errA != nil || errB != nil:
-		return Span{}, fmt.Errorf("%q is no range of ids such as %d-%d", text, spanFirst, spanFirst+spanDefault-1)
+		return Span{}, fmt.Errorf("invalid range of user ids %q; example: %d-%d", text, spanFirst, spanFirst+spanDefault-1)
 	case s.First < idMin || s.Last > idMax:
 		return Span{}, fmt.Errorf("%s: ids are from %d to %d", s, idMin, idMax)
 	case s.size() < spanMin:
@@ -104,7 +104,7 @@ func (s Span) Check(etc string) error {
 	}
 	for other, path := range all {
 		if s.meets(other) {
-			return fmt.Errorf("the ids %s meet %s of %s", s, other, path)
+			return fmt.Errorf("the user ids %s overlap %s of %s", s, other, path)
 		}
 	}
 	return nil

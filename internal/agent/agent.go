@@ -3,11 +3,13 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"kurabe"
 	"kurabe/internal/agent/endpoint"
+	"kurabe/internal/agent/snapshot"
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
@@ -26,7 +28,7 @@ type Config struct {
 	Usage Usage
 	// Snapshots keeps the host's snapshots; nil: it keeps none, and says so when it is
 	// to take one.
-	Snapshots Snapshots
+	Snapshots snapshot.Folders
 	// Logs keeps the host's continuous logs; nil: it keeps none.
 	Logs Logs
 	// Deeds are the tasks that this host can do, by kind.
@@ -57,7 +59,7 @@ type Agent struct {
 	Config
 	host      *unit.Host
 	workers   *unit.Table[kurabe.InstanceID, kurabe.Assignment, *worker]
-	snapshots *snapshotUnits
+	snapshots *snapshot.Set
 	tasks     []*taskUnits
 	endpoints *endpoint.Table
 
@@ -79,7 +81,14 @@ func New(c Config) *Agent {
 		unneeded: map[kurabe.InstanceID]bool{}, loaded: make(chan struct{}),
 	}
 	a.workers = unit.NewTable[kurabe.InstanceID, kurabe.Assignment](kurabe.KindServer, a.host, a.newWorker)
-	a.snapshots, a.tasks = newSnapshotUnits(a), a.newTasks()
+	sc := snapshot.Config{
+		Host: a.host, Dir: filepath.Join(filepath.Dir(c.Homes), "snapshot-assignments"), Folders: c.Snapshots,
+		Members: a.members, DropLog: a.removeLog, Free: c.Free,
+	}
+	if c.Logs != nil {
+		sc.Logs = c.Logs
+	}
+	a.snapshots, a.tasks = snapshot.New(sc), a.newTasks()
 	c.Endpoint.Log, c.Endpoint.Now, c.Endpoint.Guarded = c.Log, c.Now, a.leaseHolds
 	a.endpoints = endpoint.New(c.Endpoint)
 	return a
@@ -92,7 +101,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	startSnapshots, err := a.loadSnapshots()
+	startSnapshots, err := a.snapshots.Load()
 	if err != nil {
 		return err
 	}
@@ -109,7 +118,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	close(a.loaded)
 	a.host.Wait.Go(func() { a.watchMemory(ctx) })
 	a.host.Wait.Go(func() { a.watchLogs(ctx) })
-	a.host.Wait.Go(func() { a.watchOccupied(ctx) })
+	a.host.Wait.Go(func() { a.snapshots.WatchSpace(ctx) })
 	for update := range a.Link.Assignments(ctx, a.Host) {
 		// Servers come first: a snapshot is taken of one as its assignment says.
 		a.workers.Obey(ctx, update)

@@ -39,13 +39,13 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		kind = kurabe.FailureHeld
 	}
 	attempts := w.Fails(kind, step, message)
-	w.Log.Log(ctx, triedAgain(step, attempts), "step failed and is tried again", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
+	w.Log.Log(ctx, triedAgain(step, attempts), "step failed, retrying", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
 	w.tellOr(ctx, a, o, step, false)
 	pause := unit.Backoff(attempts - 1)
 	if w.Failure.Final() {
 		// Each try would read all of a backup to find the same. What makes it worth
 		// another is a person's doing: a new assignment, or a restart of the service.
-		w.Log.Error("step failed and is given up", logkey.Step, step, logkey.Generation, a.Generation, logkey.Error, err)
+		w.Log.Error("step failed, giving up", logkey.Step, step, logkey.Generation, a.Generation, logkey.Error, err)
 		pause = forGood
 	}
 	return w.RestFor(pause)

@@ -55,9 +55,9 @@ func (g *roleWatch) feed(ctx context.Context, a kurabe.Assignment, asks []engine
 			err := g.engine.Feed(ctx, a, ask)
 			switch {
 			case err == nil:
-				log.Info("copy brought to a follower on another host", logkey.DurationMS, g.worker.agent.Now().Sub(began).Milliseconds())
+				log.Info("copied to a follower on another host", logkey.DurationMS, g.worker.agent.Now().Sub(began).Milliseconds())
 			case ctx.Err() == nil:
-				log.Warn("no copy brought to a follower on another host", logkey.Error, err)
+				log.Warn("copy to a follower on another host failed", logkey.Error, err)
 			}
 			unit.Wait(ctx, feedAgain)
 		})

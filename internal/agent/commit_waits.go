@@ -37,7 +37,7 @@ func (g *roleWatch) countWaits(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			once.Warn(g.worker.Log, "waits not counted", err)
+			once.Warn(g.worker.Log, "commit waits not counted", err)
 		}
 		pause := waitsEvery
 		if news {

@@ -121,7 +121,7 @@ func (w *worker) follow(ctx context.Context, e engine.Engine) {
 			return open(ctx)
 		})
 		if err != nil && ctx.Err() == nil {
-			w.Log.Error("log not followed any more", logkey.Error, err)
+			w.Log.Error("continuous log stopped", logkey.Error, err)
 		}
 	}()
 }
@@ -154,7 +154,7 @@ type leasedLog struct {
 func (l leasedLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
 	m, err := l.Log.Mark(ctx)
 	if err == nil && l.over() { // asked after the reading, so that it is true of that
-		return kurabe.LogMark{}, errors.New("the server is to write no more, or its lease is over")
+		return kurabe.LogMark{}, errors.New("the server must not write any more, or its lease has ended")
 	}
 	return m, err
 }
@@ -225,7 +225,7 @@ func (w *worker) ended() {
 func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assignment) {
 	w.unfollow()
 	owner := w.ID.Owner()
-	if len(w.agent.automated(owner)) == 0 {
+	if len(w.agent.snapshots.Automated(owner)) == 0 {
 		w.agent.removeLog(ctx, owner)
 		return
 	}
@@ -236,7 +236,7 @@ func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assign
 	ctx, cancel := context.WithTimeout(ctx, finishLimit)
 	defer cancel()
 	if err := w.agent.Logs.Finish(ctx, owner, w.ID, w.openLog(e)); err != nil {
-		w.Log.Warn("end of the log not kept", logkey.Error, err)
+		w.Log.Warn("the end of the log could not be stored", logkey.Error, err)
 	}
 }
 
@@ -250,7 +250,7 @@ func (w *worker) dropLog(ctx context.Context, e engine.Engine, a kurabe.Assignme
 		limited, cancel := context.WithTimeout(ctx, holdLimit)
 		defer cancel()
 		if err := e.DropLog(limited, a); err != nil {
-			w.Log.Warn("log still held back", logkey.Error, err)
+			w.Log.Warn("the server could not be told to release its log", logkey.Error, err)
 			return
 		}
 		w.logDropped = o.Process
@@ -262,28 +262,10 @@ func (w *worker) dropLog(ctx context.Context, e engine.Engine, a kurabe.Assignme
 	w.agent.removeLog(ctx, owner)
 }
 
-// automated lists when the automated snapshots of an instance on this host were
-// taken; zero for one that is in the making.
-func (a *Agent) automated(id kurabe.InstanceID) []time.Time {
-	var list []time.Time
-	for _, u := range a.snapshots.List() {
-		have, known := u.Assignment()
-		if !known || have.Kind != kurabe.SnapshotAutomated || have.Source.Instance != id || have.Goal == kurabe.SnapshotAbsent {
-			continue
-		}
-		var at time.Time
-		if facts := u.whole(); facts != nil {
-			at = facts.TakenAt
-		}
-		list = append(list, at)
-	}
-	return list
-}
-
 // removeLog removes the log of an instance that neither follows it nor has automated
 // snapshots. A standby of a server on another host will follow another one.
 func (a *Agent) removeLog(ctx context.Context, id kurabe.InstanceID) {
-	if a.Logs == nil || len(a.automated(id)) > 0 {
+	if a.Logs == nil || len(a.snapshots.Automated(id)) > 0 {
 		return
 	}
 	if slices.ContainsFunc(a.members(id), func(m kurabe.Assignment) bool {
@@ -308,19 +290,6 @@ func (a *Agent) removeLog(ctx context.Context, id kurabe.InstanceID) {
 		return
 	}
 	a.unneeded[id] = true
-}
-
-// adoptLog keeps the log that goes with an automated snapshot which was imported.
-func (u *snapshotUnit) adoptLog(ctx context.Context, a kurabe.SnapshotAssignment, facts kurabe.SnapshotFacts) {
-	imported := a.Of == "" && a.From == ""
-	if u.agent.Logs == nil || !imported || a.Kind != kurabe.SnapshotAutomated || facts.Position.File == "" {
-		return
-	}
-	limited, cancel := context.WithTimeout(ctx, finishLimit)
-	defer cancel()
-	if err := u.agent.Logs.Adopt(limited, a.Source.Instance, facts.TakenAt, facts.Position); err != nil && ctx.Err() == nil {
-		u.Log.Warn("log not adopted", logkey.Error, err)
-	}
 }
 
 // removeUnneeded tries again to remove logs that could not be removed. Others that
@@ -396,7 +365,7 @@ func (a *Agent) watchLogs(ctx context.Context) {
 			if err == nil {
 				told, trouble = all, unit.LogOnce{}
 			} else if ctx.Err() == nil {
-				trouble.Warn(a.Log, "report of logs not delivered", err)
+				trouble.Warn(a.Log, "log report not delivered", err)
 			}
 		}
 	}
@@ -437,7 +406,7 @@ func (t *logTeller) wake(a *Agent, all []kurabe.InstanceLog) {
 func (a *Agent) trimLogs(ctx context.Context, all []kurabe.InstanceLog) {
 	for _, l := range all {
 		var oldest time.Time
-		for _, at := range a.automated(l.Instance) {
+		for _, at := range a.snapshots.Automated(l.Instance) {
 			if !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
 				oldest = at
 			}

@@ -127,14 +127,14 @@ func (d *diskWatch) keepReserve(r engine.Reserve) {
 	}
 	switch {
 	case held && d.free < size/4:
-		log("the disk is full and its reserve given up", r.Free())
+		log("disk full: the reserve of disk space was released", r.Free())
 		held = false
 	case !held && d.free >= 3*size:
 		err := r.Make()
 		if held = err == nil; held {
 			d.free -= size // ours is no movement of an instance
 		} else {
-			log("no reserve of disk space", err)
+			log("could not reserve disk space", err)
 			held = true // the best that there is
 		}
 	}

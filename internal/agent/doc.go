@@ -12,10 +12,6 @@
 // What is common to all kinds is in unit; a kind has its look and its steps (kind). Tasks
 // leave nothing but a result (task.go).
 //
-// A snapshot is obeyed in the same way by a unit of its own (snapshot*.go): two of
-// one instance are taken one after the other, and one that was complete is never
-// taken again, because it would show another moment under the same name.
-//
 // Servers of one instance (members of a group) are obeyed each for itself. Invariants: no
 // worker waits for a server that hangs, so that one can always be fenced; clients are led
 // to the writer of the newest epoch alone. What their followers on other hosts need of

@@ -50,7 +50,7 @@ type Host struct {
 }
 
 // ErrUntold says that the control plane does not know of the host yet. Run tries again.
-var ErrUntold = errors.New("the report of this host was not delivered")
+var ErrUntold = errors.New("host report not delivered")
 
 // hostMemoryKept is what the host keeps for the system and for Kurabe: an
 // eighth, at most 2 GiB.
@@ -302,5 +302,5 @@ func EngineUser(name string) (uid, gid int, err error) {
 			return uid, gid, nil
 		}
 	}
-	return 0, 0, fmt.Errorf("there is no OS user %q to run the engine as; make it (adduser --system --group %s)", name, name)
+	return 0, 0, fmt.Errorf("no OS user %q to run the engine as; create it with: adduser --system --group %s", name, name)
 }

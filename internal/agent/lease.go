@@ -110,7 +110,7 @@ func (w *worker) disarm(ctx context.Context, a kurabe.Assignment) bool {
 		err = guard.Disarm(limited)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.Log.Warn("guard not ended, tried again", logkey.Error, err)
+		w.Log.Warn("could not stop the warden, retrying", logkey.Error, err)
 	}
 	return err == nil
 }
@@ -178,7 +178,7 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 		}
 		if text := textOf(err); text != trouble && ctx.Err() == nil {
 			if trouble = text; err != nil {
-				l.worker.Log.Error("lease of the writer not guarded, tried again", logkey.Error, err)
+				l.worker.Log.Error("could not start the warden of the primary's lease, retrying", logkey.Error, err)
 			}
 		}
 		now := l.state()
@@ -214,7 +214,7 @@ func (l *lease) state() endpoint.LeaseState {
 // tell has log and worker know of another state.
 func (l *lease) tell(now endpoint.LeaseState) {
 	if now == endpoint.LeaseOver {
-		l.worker.Log.Warn("lease of the writer is over: neither the service nor its standby was heard in time")
+		l.worker.Log.Warn("the primary's lease ended: neither the service nor the standby was heard in time")
 	}
 	l.worker.stir()
 }

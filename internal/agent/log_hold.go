@@ -78,7 +78,7 @@ func (w *worker) subscribeHold(ctx context.Context, e engine.Engine, o engine.Ob
 			return e.OpenLogHolder(ctx, a)
 		},
 		Ask:    func(ctx context.Context, s engine.LogHolder) error { return s.Hold(ctx, at) },
-		Failed: func(err error) { w.Log.Debug("standby holds no log", logkey.Error, err) },
+		Failed: func(err error) { w.Log.Debug("standby keeps no log for its followers", logkey.Error, err) },
 	})
 }
 

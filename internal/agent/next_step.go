@@ -99,7 +99,7 @@ const longStep = 10 * time.Second
 func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) error {
 	began := w.agent.Now()
 	long := time.AfterFunc(longStep, func() {
-		w.Log.Warn("step not done yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
+		w.Log.Warn("step not finished yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
 	})
 	defer long.Stop()
 	err := w.during(ctx, a, string(s.Name), func(ctx context.Context) error {
@@ -148,6 +148,6 @@ func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
 	}
 	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return w.agent.Engines[a.Engine].Tidy(ctx, a) })
 	if err != nil && ctx.Err() == nil && !errors.Is(err, unit.ErrCut) {
-		w.Log.Warn("logs not tidied", logkey.Error, err)
+		w.Log.Warn("old logs not removed", logkey.Error, err)
 	}
 }

@@ -24,7 +24,7 @@ func (a *Agent) Lags() []kurabe.ReplicaLag {
 func (w *worker) lag() kurabe.ReplicaLag {
 	g := w.watched.Load()
 	if g == nil || g.alone {
-		return kurabe.ReplicaLag{Server: w.ID, Seconds: kurabe.ReplicaLagNone, Reason: "its server does not run"}
+		return kurabe.ReplicaLag{Server: w.ID, Seconds: kurabe.ReplicaLagNone, Reason: "its server is not running"}
 	}
 	g.mu.Lock()
 	lag, reason := g.state.Lag(w.agent.Now())

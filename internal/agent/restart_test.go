@@ -162,27 +162,6 @@ func TestWaitLookedDoesNotWaitForAStep(t *testing.T) {
 	})
 }
 
-// The checksums of a snapshot may take hours, and nobody waits for them.
-func TestWaitLookedDoesNotWaitForASeal(t *testing.T) {
-	inSnapshotBubble(t, func(b *snapshotBed) {
-		b.folder.SealTime = time.Hour
-		b.order(takeOf("snap-1", "db-1", 1))
-		b.pass(101 * time.Second)
-		b.wantDone("snap-1", 1)
-		b.stop()
-		b.start()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // virtual
-		defer cancel()
-		if err := b.agent.WaitLooked(ctx); err != nil {
-			b.Error(err)
-		}
-		b.pass(2 * time.Hour)
-		if sealed, err := b.folder.Sealed("snap-1"); err != nil || !sealed {
-			b.Errorf("sealed in the end: %v, %v", sealed, err)
-		}
-	})
-}
-
 // Run returns when the steps under way have: nobody acts on an instance after it.
 func TestRunWaitsForTheStep(t *testing.T) {
 	inBubble(t, func(b *bed) {
@@ -265,7 +244,7 @@ func TestUnreadableAssignmentStopsTheAgent(t *testing.T) {
 		{"cut short", "db-1.json", whole[:20], "unexpected end of JSON input"},
 		{"empty", "db-1.json", "", "unexpected end of JSON input"},
 		{"of no instance", "db-1.json", "{}", "it names no instance"},
-		{"of another instance", "db-2.json", whole, "it speaks of instance db-1"},
+		{"of another instance", "db-2.json", whole, "it belongs to instance db-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(b *bed) {
@@ -279,7 +258,7 @@ func TestUnreadableAssignmentStopsTheAgent(t *testing.T) {
 				}
 				b.start()
 				err := b.stop()
-				if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), "restore it or") {
+				if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), "restore it, or") {
 					b.Errorf("%v; want an error that names %s, says %q and what to do", err, path, c.words)
 				}
 				if text, err := os.ReadFile(path); err != nil || string(text) != c.text {

@@ -164,7 +164,7 @@ func (g *roleWatch) failed(err error) {
 			s.Unanswered(now)
 			return
 		}
-		g.worker.Log.Debug("server not looked at", logkey.Error, err)
+		g.worker.Log.Debug("server's role not observed", logkey.Error, err)
 		s.Refused(now)
 	})
 	g.tell()

@@ -66,10 +66,10 @@ func (a *Agent) loadSaved() ([]kurabe.Assignment, error) {
 		case err == nil && s.Instance == "":
 			err = errors.New("it names no instance")
 		case err == nil && e.Name() != string(s.Instance)+savedExt:
-			err = fmt.Errorf("it speaks of instance %s", s.Instance)
+			err = fmt.Errorf("it belongs to instance %s", s.Instance)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("saved assignment %s cannot be read (%w); restore it or, if the instance runs no more, remove the file", filepath.Join(a.savedDir(), e.Name()), err)
+			return nil, fmt.Errorf("saved assignment %s cannot be read (%w); restore it, or remove it if the instance no longer runs", filepath.Join(a.savedDir(), e.Name()), err)
 		}
 		list = append(list, s)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/agent/snapshot"
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
@@ -97,8 +98,8 @@ func (u *taskUnit) Pass(ctx context.Context, a kurabe.Task) time.Duration {
 		case errors.Is(err, unit.ErrCut):
 			return u.agent.Look // there is an order that wakes it, or none any more
 		}
-		u.Log.Warn("task not done, tried again", "kind", u.Ref.Kind, logkey.Error, err)
-		rest = u.RestFor(unit.Backoff(u.Fails(kurabe.FailureOther, string(u.Ref.Kind), err.Error()) + snapshotPatience))
+		u.Log.Warn("task failed, retrying", "kind", u.Ref.Kind, logkey.Error, err)
+		rest = u.RestFor(unit.Backoff(u.Fails(kurabe.FailureOther, string(u.Ref.Kind), err.Error()) + snapshot.Patience))
 	}
 	if rest > 0 {
 		u.Tell(ctx, kurabe.TaskReport{Task: a, Failure: u.Failure})
@@ -116,7 +117,7 @@ func (u *taskUnit) do(ctx context.Context, a kurabe.Task) error {
 		return err
 	}
 	defer end()
-	leave, err := u.agent.snapshots.lines.enter(limited, string(u.Ref.Kind))
+	leave, err := u.agent.host.Lines.Enter(limited, string(u.Ref.Kind))
 	if err != nil {
 		return err
 	}

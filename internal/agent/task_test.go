@@ -113,3 +113,53 @@ func TestTask(t *testing.T) {
 		stop()
 	})
 }
+
+// snapshotLink is a control plane in the hands of a test, as far as snapshots go.
+type snapshotLink struct {
+	hostlink.Link
+	updates chan hostlink.Update
+
+	mu      sync.Mutex // guards the rest
+	down    error
+	heard   []kurabe.SnapshotReport
+	at      []time.Time
+	dropped []kurabe.SnapshotID
+}
+
+func (l *snapshotLink) Assignments(ctx context.Context, _ kurabe.HostID) <-chan hostlink.Update {
+	out := make(chan hostlink.Update)
+	go func() {
+		defer close(out)
+		for {
+			select {
+			case u := <-l.updates:
+				out <- u
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+func (l *snapshotLink) PutReport(_ context.Context, w kurabe.Word) error {
+	r, ok := w.(kurabe.SnapshotReport)
+	if !ok {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down == nil {
+		l.heard, l.at = append(l.heard, r), append(l.at, time.Now())
+	}
+	return l.down
+}
+
+func (l *snapshotLink) DropReport(_ context.Context, _ kurabe.HostID, ref kurabe.Ref) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ref.Kind == kurabe.KindSnapshot {
+		l.dropped = append(l.dropped, kurabe.SnapshotID(ref.ID))
+	}
+	return nil
+}

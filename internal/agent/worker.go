@@ -59,7 +59,7 @@ func (w *worker) Retires()                       { w.agent.endpoints.Drop(w.ID) 
 // obeys: the endpoint is of whoever writes by now, and so are snapshots.
 func (w *worker) Obeys(a kurabe.Assignment) {
 	w.agent.endpoints.Claim(a)
-	w.agent.sourceChanged(a)
+	w.agent.snapshots.SourceChanged(a)
 }
 
 // Unknown tells the user why nothing happens.

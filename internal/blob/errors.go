@@ -12,17 +12,17 @@ import (
 // kinds; ask with errors.Is.
 var (
 	ErrNotFound        = errors.New("no such object")
-	ErrExists          = errors.New("the name holds other content already")
-	ErrName            = errors.New("not a name for an object")
-	ErrNoRepository    = errors.New("there is no repository here")
+	ErrExists          = errors.New("an object with this name and other content exists")
+	ErrName            = errors.New("invalid object name")
+	ErrNoRepository    = errors.New("no repository at this location")
 	ErrOtherRepository = errors.New("this is another repository")
-	ErrKey             = errors.New("the key does not fit")
+	ErrKey             = errors.New("wrong encryption key")
 	ErrDamaged         = errors.New("the object is damaged")
 	ErrDenied          = errors.New("access is denied")
 	ErrFull            = errors.New("no space is left")
-	ErrBusy            = errors.New("the store does not answer as it should")
+	ErrBusy            = errors.New("unexpected answer of the object store")
 	ErrTooLarge        = errors.New("the object is too large")
-	ErrUnsupported     = errors.New("not possible here")
+	ErrUnsupported     = errors.New("not supported at this location")
 )
 
 // Error is what went wrong with one object.
@@ -109,5 +109,5 @@ func (s *source) failed() error {
 	if s.err == nil || s.err == io.EOF {
 		return nil
 	}
-	return fmt.Errorf("read what is to be kept: %w", s.err)
+	return fmt.Errorf("read the content to store: %w", s.err)
 }

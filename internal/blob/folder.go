@@ -64,7 +64,7 @@ func (f *Folder) fail(op, name string, err error) error {
 	case errors.Is(err, unix.EIO):
 		e.Hint = "the disk reports an error: the kernel's log has more"
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EISDIR):
-		e.Kind, e.Hint = ErrName, "a name cannot be the folder of another"
+		e.Kind, e.Hint = ErrName, "a name cannot be a folder of another name"
 	case errors.Is(err, unix.EFBIG):
 		e.Kind = ErrTooLarge
 	}

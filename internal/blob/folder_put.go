@@ -160,7 +160,7 @@ func (f *Folder) publish(ctx context.Context, root *os.Root, file *os.File, temp
 		}
 		return syncFolders(root, name)
 	}
-	return &Error{Op: "put", Name: name, Where: f.dir, Kind: ErrBusy, Hint: "its folder is being removed again and again"}
+	return &Error{Op: "put", Name: name, Where: f.dir, Kind: ErrBusy, Hint: "another process keeps removing its folder"}
 }
 
 // makeFolders makes what is missing. Not root.MkdirAll, whose errors do not tell a

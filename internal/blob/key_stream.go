@@ -32,10 +32,10 @@ func (k *Key) decrypt(r io.Reader) (io.Reader, error) {
 		if len(head) < len(ageIntro) {
 			return nil, errTorn
 		}
-		return nil, errors.New("it is not encrypted, as everything in this repository is")
+		return nil, errors.New("it is not encrypted, but this repository is")
 	}
 	if !bytes.Contains(head, []byte("\n---")) {
-		return nil, errors.New("the head of its encryption has no end")
+		return nil, errors.New("its encryption header does not end")
 	}
 	plain, err := age.Decrypt(in, k.identities...)
 	var noMatch *age.NoIdentityMatchError

@@ -42,7 +42,7 @@ func parseLocation(text string) (location, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" {
-		return bad("scheme", "it is neither an absolute folder (/…) nor s3://bucket/prefix")
+		return bad("scheme", "it must be an absolute folder (/…) or s3://bucket/prefix")
 	}
 	if u.User != nil {
 		text = "s3://…@" + u.Host // not to repeat the secret
@@ -52,7 +52,7 @@ func parseLocation(text string) (location, error) {
 		return bad("bucket", "%q is not the name of a bucket (3-63 of a-z 0-9 . -)", u.Host)
 	}
 	if u.Fragment != "" {
-		return bad("fragment", "nothing may follow a #")
+		return bad("fragment", "fragments (#…) are not allowed")
 	}
 	loc := location{bucket: u.Host, prefix: strings.Trim(u.Path, "/")}
 	if loc.prefix != "" {
@@ -87,11 +87,11 @@ func parseParameters(text, query string, loc *location) error {
 			loc.profile = value
 		case "style":
 			if value != "path" && value != "virtual" {
-				return bad(key, "%q is neither path nor virtual", value)
+				return bad(key, "unknown style %q; use path or virtual", value)
 			}
 			loc.virtual = value == "virtual"
 		default:
-			return bad(key, "there are endpoint, region, profile and style")
+			return bad(key, "the known options are endpoint, region, profile and style")
 		}
 	}
 	if values.Has("style") && loc.endpoint == "" {
@@ -108,9 +108,9 @@ func checkEndpoint(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("%q is no URL like https://host:9000", text)
+		return fmt.Errorf("invalid URL %q; example: https://host:9000", text)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
-		return fmt.Errorf("it is scheme, host and port only")
+		return fmt.Errorf("it may have a scheme, a host and a port only")
 	}
 	return nil
 }

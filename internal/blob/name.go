@@ -28,7 +28,7 @@ func CheckName(name string) error {
 	case len(name) > nameBytesMax:
 		return fmt.Errorf("%w: %d bytes are more than %d", ErrName, len(name), nameBytesMax)
 	case name == markName:
-		return fmt.Errorf("%w: %s is the repository's own", ErrName, markName)
+		return fmt.Errorf("%w: %s is reserved for the repository itself", ErrName, markName)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if !goodPart(part) {

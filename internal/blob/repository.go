@@ -56,7 +56,7 @@ type mark struct {
 const (
 	markVersion  = 1
 	markBytesMax = 64 << 10
-	markComment  = "This marks a repository of database backups made by Kurabe. Without this file they are not found."
+	markComment  = "This file marks a repository of database backups made by Kurabe. Without it, Kurabe does not find the backups."
 )
 
 // place is a Store that can hold a mark. writeMark leaves one alone that is there.
@@ -161,7 +161,7 @@ func openAt(ctx context.Context, where place, o Options) (*Repository, error) {
 			id, err = io.ReadAll(r)
 		}
 		if err != nil || string(id) != m.ID {
-			return nil, bad(ErrKey, err, "this is not the key that the repository was made with")
+			return nil, bad(ErrKey, err, "the repository was created with another key")
 		}
 	}
 	sealed := NewSealed(where, o.Key)

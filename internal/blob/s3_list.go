@@ -73,7 +73,7 @@ func (l *listing) next(key string) error {
 	l.count++
 	switch {
 	case !strings.HasPrefix(key, l.prefix):
-		return fmt.Errorf("%w: key %.*q was not asked for", errListing, nameBytesMax, key)
+		return fmt.Errorf("%w: key %.*q lies outside the requested prefix", errListing, nameBytesMax, key)
 	case l.count > 1 && key <= l.last:
 		return fmt.Errorf("%w: key %.*q comes after %.*q", errListing, nameBytesMax, key, nameBytesMax, l.last)
 	case l.count > listedMax:
@@ -84,7 +84,7 @@ func (l *listing) next(key string) error {
 }
 
 // errListing is a listing that no store gives which does as S3 does.
-var errListing = errors.New("the service lists what cannot be")
+var errListing = errors.New("the object store returned an invalid list")
 
 // pager watches over the pages of one listing.
 type pager struct {

@@ -84,7 +84,7 @@ func (r *s3Reader) open() error {
 	}
 	if out.ContentLength == nil || in.Range != nil && out.ContentRange == nil {
 		drop()
-		return errors.Join(errors.New("the answer does not say which bytes it has"), out.Body.Close())
+		return errors.Join(errors.New("the answer has no valid Content-Range"), out.Body.Close())
 	}
 	r.body, r.drop, r.etag = out.Body, drop, out.ETag
 	r.end = r.pos + *out.ContentLength

@@ -82,11 +82,11 @@ func splitRecord(record []byte) ([]byte, error) {
 }
 
 // errNewer is a version that we do not know.
-var errNewer = errors.New("written by a newer Kurabe")
+var errNewer = errors.New("a newer Kurabe has written it")
 
 func parseHead(record []byte) (name string, err error) {
 	if len(record) < headFixed || string(record[:len(sealMagic)]) != sealMagic || record[len(sealMagic)] != 'H' {
-		return "", errors.New("it does not begin as a sealed object")
+		return "", errors.New("it is not a sealed object")
 	}
 	payload, err := splitRecord(record)
 	if err != nil {
@@ -98,7 +98,7 @@ func parseHead(record []byte) (name string, err error) {
 	rest := payload[len(sealMagic)+2:]
 	name = string(rest[2:])
 	if int(binary.LittleEndian.Uint16(rest)) != len(name) {
-		return "", errors.New("its head has a wrong length")
+		return "", errors.New("its header has a wrong length")
 	}
 	return name, nil
 }
@@ -118,7 +118,7 @@ func parseChunk(record []byte, number uint32) (chunkRecord, error) {
 	content, packed := binary.LittleEndian.Uint32(payload[5:]), binary.LittleEndian.Uint32(payload[9:])
 	switch {
 	case binary.LittleEndian.Uint32(payload[1:]) != number:
-		return chunkRecord{}, fmt.Errorf("chunk %d is not where it should be", number)
+		return chunkRecord{}, fmt.Errorf("chunk %d has a wrong offset", number)
 	case content == 0 || content > chunkBytes || packed == 0 || packed > packedBytesMax:
 		return chunkRecord{}, fmt.Errorf("chunk %d declares impossible sizes (%d, %d)", number, content, packed)
 	}
@@ -133,7 +133,7 @@ type endRecord struct {
 
 func parseEnd(record []byte) (endRecord, error) {
 	if len(record) != endFixed {
-		return endRecord{}, errors.New("its end has a wrong length")
+		return endRecord{}, errors.New("its trailer has a wrong length")
 	}
 	payload, err := splitRecord(record)
 	if err != nil {

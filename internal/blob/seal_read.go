@@ -39,7 +39,7 @@ func newOpener(r io.Reader, name string) (*opener, error) {
 		return nil, err
 	}
 	if there != name {
-		return nil, fmt.Errorf("it was put as %.*q", nameBytesMax, there)
+		return nil, fmt.Errorf("it was stored as %.*q", nameBytesMax, there)
 	}
 	return o, nil
 }
@@ -75,7 +75,7 @@ func (o *opener) nextRecord(most int) error {
 	}
 	size := binary.LittleEndian.Uint32(head[4:])
 	if binary.LittleEndian.Uint32(head[:]) != skippable || size < 5 || size > uint32(most) {
-		return errors.New("there is no record where one should be")
+		return errors.New("a record is missing")
 	}
 	o.record = resize(o.record, int(size))
 	return o.fill(o.record)
@@ -91,7 +91,7 @@ func (o *opener) next() error {
 	case 'E':
 		return o.end()
 	}
-	return errors.New("a record is of no known kind")
+	return errors.New("unknown kind of record")
 }
 
 func (o *opener) chunk() error {
@@ -132,7 +132,7 @@ func (o *opener) end() error {
 	// This also makes the decryption check that nothing was cut off.
 	var more [1]byte
 	if _, err := io.ReadFull(o.r, more[:]); err == nil {
-		return errors.New("something follows its end")
+		return errors.New("it has data after its end")
 	} else if err != io.EOF {
 		return err
 	}

@@ -118,7 +118,7 @@ func (s *Sealed) fail(op, name string, kind, err error) error {
 	case ErrDamaged:
 		e.Hint = "take an older backup, or bring this object back from a copy of the repository"
 	case ErrKey:
-		e.Hint = "it was encrypted with another key"
+		e.Hint = "it is encrypted with another key"
 	}
 	return e
 }

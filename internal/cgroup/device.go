@@ -31,7 +31,7 @@ func parseDevice(text string) (Device, bool) {
 type NoDeviceError struct{ Path, FileSystem string }
 
 func (e *NoDeviceError) Error() string {
-	return fmt.Sprintf("I/O cannot be limited in %s: its file system (%s) is not on a disk of this host", e.Path, e.FileSystem)
+	return fmt.Sprintf("cannot limit I/O in %s: its file system (%s) is not on a disk of this host", e.Path, e.FileSystem)
 }
 
 // Retryable: the data has to be put elsewhere.
@@ -72,7 +72,7 @@ func wholeDisk(sys string, device Device) (Device, error) {
 	}
 	disk, ok := parseDevice(string(raw))
 	if !ok {
-		return Device{}, fmt.Errorf("find disk of %v: %w", device, errors.New("sysfs gives no number"))
+		return Device{}, fmt.Errorf("find disk of %v: %w", device, errors.New("sysfs has no device number"))
 	}
 	return disk, nil
 }

@@ -37,7 +37,7 @@ func (l Limits) negative() bool {
 type UnsupportedError struct{ What, Reason string }
 
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("%s cannot be limited on this host: %s", e.What, e.Reason)
+	return fmt.Sprintf("this host cannot limit %s: %s", e.What, e.Reason)
 }
 
 // Retryable: it takes a change of the host.
@@ -111,7 +111,7 @@ func (l Levers) check(limits Limits) error {
 	case limits.limitsIO() && !l.IO.Enforceable:
 		return &UnsupportedError{ioController.what, l.IO.Reason}
 	case limits.limitsIO() && limits.Device.IsZero():
-		return &UnsupportedError{ioController.what, "no device is known for the data folder"}
+		return &UnsupportedError{ioController.what, "the data folder's device is unknown"}
 	}
 	return nil
 }

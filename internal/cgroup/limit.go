@@ -86,7 +86,7 @@ func (g Group) setCPU(limits Limits) error {
 type MemoryInUseError struct{ LimitBytes, UsedBytes int64 }
 
 func (e *MemoryInUseError) Error() string {
-	return fmt.Sprintf("memory cannot be limited to %d MiB: %d MiB are in use and are not cache",
+	return fmt.Sprintf("cannot limit memory to %d MiB: %d MiB are in use beside the cache",
 		e.LimitBytes>>20, e.UsedBytes>>20)
 }
 

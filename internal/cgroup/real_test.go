@@ -122,7 +122,7 @@ func TestMemoryLimitIsNotLoweredBelowUse(t *testing.T) {
 	start(t, g, `x=$(head -c 40000000 /dev/zero | tr '\0' x); echo full; while :; do sleep 60; done`)
 	eventually(t, "memory in use", func() bool { return stats(t, g).MemoryUnreclaimableBytes > 40_000_000 })
 	err := g.Update(cgroup.Limits{MemoryBytes: 16 << 20})
-	if err == nil || !strings.Contains(err.Error(), "cannot be limited to 16 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "cannot limit memory to 16 MiB") {
 		t.Errorf("error = %v", err)
 	}
 	for _, limit := range []int64{512 << 20, 200 << 20, 0} {

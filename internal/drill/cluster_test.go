@@ -28,7 +28,7 @@ func TestOrderOfACluster(t *testing.T) {
 		"kill a reader":                {Order{Action: Kill, Side: Reader, Cluster: true}, "h3", []kurabe.InstanceID{"db-A~3"}},
 		"freeze a reader for 3s":       {Order{Action: Freeze, Side: Reader, For: 3 * time.Second, Cluster: true}, "h1", []kurabe.InstanceID{"db-A~2"}},
 		"kill the writer and a reader": {Order{Action: Kill, Side: Both, Cluster: true}, "h2", []kurabe.InstanceID{"db-A", "db-A~2"}},
-		"a failover in order":          {Order{Action: Failover, Cluster: true}, "h1", nil},
+		"a planned failover":           {Order{Action: Failover, Cluster: true}, "h1", nil},
 	} {
 		if err := errors.Join(c.order.Check(), c.order.fits()); err != nil || c.order.String() != text {
 			t.Errorf("%s: %q, %v", text, c.order, err)

@@ -50,7 +50,7 @@ const (
 type Refusal struct{ Instance, Lacks string }
 
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("InvalidDBInstanceState: %s is not whole, so nothing is rehearsed: %s", r.Instance, r.Lacks)
+	return fmt.Sprintf("InvalidDBInstanceState: %s is not fully redundant, so the drill does not begin: %s", r.Instance, r.Lacks)
 }
 
 // Check refuses what cannot be rehearsed now. It changes nothing.
@@ -163,7 +163,7 @@ func (d *Drill) Run(ctx context.Context) (*Report, error) {
 	report := r.report(ending, ctx.Err() != nil)
 	d.Say("clearing up")
 	if err := retry(ending, func() error { return engine.clear(ending, d.Login) }); err != nil {
-		failure = errors.Join(failure, fmt.Errorf("the schema %s is left; the next drill drops it: %w", Schema, err))
+		failure = errors.Join(failure, fmt.Errorf("the schema %s remains; the next drill drops it: %w", Schema, err))
 	}
 	return report, failure
 }
@@ -195,7 +195,7 @@ func (r *run) rehearse(ctx context.Context) error {
 			return fmt.Sprintf("%d rows were acknowledged, the newest error: %v", n, newest)
 		}
 		if r.reads != nil && r.reads.answered() == 0 {
-			return "nobody has answered at the reader endpoint"
+			return "no server answers at the reader endpoint"
 		}
 		return l.Lacks()
 	})
@@ -221,7 +221,7 @@ func (r *run) rehearse(ctx context.Context) error {
 
 // recover waits until the instance has lacked nothing for calmTime, with rows acknowledged.
 func (r *run) recover(ctx context.Context) error {
-	r.Say("waiting until it is whole again")
+	r.Say("waiting for full redundancy")
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("not within %v", r.Timeout))
 	defer cancel()
 	acked := 0
@@ -235,7 +235,7 @@ func (r *run) recover(ctx context.Context) error {
 			r.whole, acked = time.Now(), r.pulse.Acked()
 		}
 		if time.Since(r.whole) < calmTime || r.pulse.Acked() < acked+warmRows/2 {
-			return "it is whole, and rows are awaited"
+			return "fully redundant again; waiting for acknowledged rows"
 		}
 		return ""
 	})
@@ -243,7 +243,7 @@ func (r *run) recover(ctx context.Context) error {
 		r.whole = time.Time{}
 	}
 	if err != nil {
-		return fmt.Errorf("%s is not whole again: %w", r.Instance, err)
+		return fmt.Errorf("%s is not fully redundant again: %w", r.Instance, err)
 	}
 	return nil
 }
@@ -251,14 +251,14 @@ func (r *run) recover(ctx context.Context) error {
 // lacks says what is missing after the fault.
 func (r *run) lacks(l Look, asked time.Time) string {
 	if asked.Before(r.calm) {
-		return "the service has not answered since"
+		return "the service has not answered since then"
 	}
 	if r.Order.Action == Failover && l.Epoch == r.before.Epoch {
 		return "no failover was begun"
 	}
 	for _, s := range l.Servers {
 		if r.killed[victim{s.ID, s.PID}] {
-			return fmt.Sprintf("%s has not been seen to be dead", name(s.ID))
+			return fmt.Sprintf("the death of %s was not seen", name(s.ID))
 		}
 	}
 	return l.Lacks()

@@ -134,7 +134,7 @@ func TestOrder(t *testing.T) {
 		"kill the standby":         {Order{Action: Kill, Side: Standby}, false, []kurabe.InstanceID{"db-A~2"}},
 		"kill both servers":        {Order{Action: Kill, Side: Both}, false, []kurabe.InstanceID{"db-A", "db-A~2"}},
 		"freeze the writer for 3s": {Order{Action: Freeze, Side: Writer, For: 3 * time.Second}, false, []kurabe.InstanceID{"db-A"}},
-		"a failover in order":      {Order{Action: Failover}, false, nil},
+		"a planned failover":       {Order{Action: Failover}, false, nil},
 
 		"cut the standby off from the others for 3s":    {Order{Action: Cut, Side: Standby, For: 3 * time.Second}, false, []kurabe.InstanceID{"db-A~2"}},
 		"cut both servers off from the others for 3s":   {Order{Action: Cut, Side: Both, For: 3 * time.Second}, true, nil},
@@ -184,7 +184,7 @@ func TestChanges(t *testing.T) {
 	}
 	want := []string{
 		"planner: epoch 2: server 2 may write, nobody else",
-		"planner: no standby has every commit any more: commits wait for none, and none may take over",
+		"planner: no standby has every commit any more: commits do not wait, and no standby can take over",
 		"host: server 1: it does not run", "host: server 2: it writes", "status: rebooting",
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -31,15 +31,15 @@ func (f Fault) Check() error {
 	}
 	switch {
 	case f.Action != "" && f.Action != Kill && !f.Lasts():
-		return wrong("%.80q is nothing that a host does for a drill: kill, freeze or cut", f.Action)
+		return wrong("unknown fault %.80q; a host can kill, freeze or cut", f.Action)
 	case f.Lasts() && (f.For < FreezeMin || f.For > FreezeMax):
 		return wrong("%v is not between %v and %v", f.For, FreezeMin, FreezeMax)
 	case !f.Lasts() && f.For != 0:
-		return wrong("what is killed is not killed for %v", f.For)
+		return wrong("a kill takes no duration (%v)", f.For)
 	case f.Action != Cut && len(f.Peers) > 0:
-		return wrong("peers are for a cut")
+		return wrong("only a cut takes peers")
 	case f.Action == Cut && (len(f.Peers) == 0 || len(f.Peers) > peersMax):
-		return wrong("a cut from %d peers: 1 to %d are possible", len(f.Peers), peersMax)
+		return wrong("a cut takes 1 to %[2]d peers, not %[1]d", len(f.Peers), peersMax)
 	case slices.ContainsFunc(f.Peers, func(a netip.Addr) bool { return !a.Is4() }):
 		return wrong("only peers with IPv4 addresses can be cut off")
 	}

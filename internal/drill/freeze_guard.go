@@ -56,7 +56,7 @@ func startGuard(command []string, dataDir string, most time.Duration) (*guard, e
 		return nil, fmt.Errorf("start the guard: it ended: %w", failure)
 	case <-late.C:
 		g.end()
-		return nil, fmt.Errorf("start the guard: it says nothing within %v", guardStart)
+		return nil, fmt.Errorf("start the guard: no answer within %v", guardStart)
 	}
 }
 
@@ -88,7 +88,7 @@ func (s *saying) Write(p []byte) (int, error) {
 // the drill, the time, the folder.
 func GuardMain(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 4 {
-		return errors.New("the guard is not for use by hand")
+		return errors.New("the guard is started by kurabe drill only")
 	}
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {

@@ -58,7 +58,7 @@ func TestFreezeOfAHost(t *testing.T) {
 			t.Errorf("a second time: %v", err)
 		}
 	}
-	wantRefused(t, f, f.Use(farServer, p.Key, Fault{}), "it is to be killed, and the permit is for it to be frozen for 10m0s")
+	wantRefused(t, f, f.Use(farServer, p.Key, Fault{}), "the request says killed, the permit says frozen for 10m0s")
 	for server, key := range map[kurabe.InstanceID]string{"db-A": p.Key, farServer: f.give(t).Key} {
 		if h, err := f.Hold(t.Context(), server, key, true); err != nil || h != (Held{Over: true, Forgotten: true}) {
 			t.Errorf("%s: %+v, %v", server, h, err)
@@ -110,7 +110,7 @@ func TestFreezeOfAHostIsNotBegun(t *testing.T) {
 		looks++
 		return int64(looks-1) * int64(PermitTime)
 	}
-	wantRefused(t, f, f.Use(farServer, p.Key, fault), "the word came later than 10s")
+	wantRefused(t, f, f.Use(farServer, p.Key, fault), "the request came later than 10s")
 	if looks < 2 || state(t, f.process) == "T" {
 		t.Errorf("looked at the clock %d times, %s", looks, state(t, f.process))
 	}

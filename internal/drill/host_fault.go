@@ -73,7 +73,7 @@ func (p *Permits) cutLocked(g *given) (*lasting, error) {
 	}
 	// One that is started meanwhile is cut off, too.
 	again := func() (bool, error) {
-		newest, found, err := proc.Find(g.home.RecordFile())
+		newest, found, err := g.home.Daemon().Find()
 		if err != nil || !found || newest.PID == known.PID && newest.StartTime == known.StartTime {
 			return false, nil
 		}

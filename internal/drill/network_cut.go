@@ -24,7 +24,7 @@ func (d *Drill) cutOff(ctx context.Context, l Look, off Server) (here []netcut.P
 	}
 	for _, s := range l.Servers {
 		if !s.Address.IsValid() {
-			return nil, nil, fmt.Errorf("it is not known where %s listens", s.ID)
+			return nil, nil, fmt.Errorf("the address of %s is unknown", s.ID)
 		}
 	}
 	for _, s := range l.Servers {
@@ -82,7 +82,7 @@ func (r *run) cut(ctx context.Context, t target) (failure error) {
 		defer func() { failure = errors.Join(failure, c.Close()) }()
 	}
 	r.fault = time.Now()
-	r.watch.note(r.fault, FromDrill, "cuts process %d off from the other servers: %s, %s", t.pid(), name(t.ID), r.side(t))
+	r.watch.note(r.fault, FromDrill, "cuts off process %d from the other servers: %s, %s", t.pid(), name(t.ID), r.side(t))
 	ctx, cancel := context.WithDeadline(ctx, r.fault.Add(r.Order.For))
 	defer cancel()
 	var holding sync.WaitGroup
@@ -116,9 +116,9 @@ func (r *run) reachable(c *netcut.Cut, held []Held) (err error) {
 	for _, h := range held {
 		lost += h.Lost
 	}
-	r.watch.note(time.Now(), FromDrill, "has the servers reach each other again; %d packets were lost", lost)
+	r.watch.note(time.Now(), FromDrill, "ends the cut; %d packets were dropped", lost)
 	if lost == 0 {
-		return errors.New("no packet was lost: nothing was cut off")
+		return errors.New("no packet was dropped, so the cut had no effect")
 	}
 	return nil
 }

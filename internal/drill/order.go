@@ -62,13 +62,13 @@ func (o Order) Check() error {
 	switch {
 	case o.Action == Kill && (o.Side == Writer || other || o.Side == Both):
 	case o.Action == Kill:
-		return fmt.Errorf("--kill %q is none of writer, standby (reader of a DB cluster) and both", o.Side)
+		return fmt.Errorf("invalid --kill %q; use writer, standby (reader of a DB cluster) or both", o.Side)
 	case o.lasts() && o.Side != Writer && !other:
-		return fmt.Errorf("--%s %q is neither writer nor standby (reader of a DB cluster)", o.Action, o.Side)
+		return fmt.Errorf("invalid --%s %q; use writer or standby (reader of a DB cluster)", o.Action, o.Side)
 	case o.lasts() && (o.For < FreezeMin || o.For > FreezeMax):
 		return fmt.Errorf("--for %v is not between %v and %v", o.For, FreezeMin, FreezeMax)
 	case !o.lasts() && o.Action != Failover:
-		return errors.New("say what to rehearse: --kill, --freeze, --cut or --failover")
+		return errors.New("name the fault: --kill, --freeze, --cut or --failover")
 	}
 	return nil
 }
@@ -80,9 +80,9 @@ func (o Order) lasts() bool { return o.Action == Freeze || o.Action == Cut }
 func (o Order) fits() error {
 	switch {
 	case o.Cluster && o.Side == Standby:
-		return errors.New("a DB cluster has no standby that nobody reads at: say reader")
+		return errors.New("a DB cluster has readers, no standby: use reader")
 	case !o.Cluster && o.Side == Reader:
-		return errors.New("a Multi-AZ instance has no reader: say standby")
+		return errors.New("a Multi-AZ instance has no reader: use standby")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (o Order) String() string {
 	case Cut:
 		return fmt.Sprintf("cut %s off from the others for %v", sides, o.For)
 	}
-	return "a failover in order"
+	return "a planned failover"
 }
 
 // sides are the servers that it is done to.
@@ -160,7 +160,7 @@ func names(ids []kurabe.InstanceID) string {
 // find finds the process of a server by its record, and refuses one that we may not signal.
 func find(data string, s Server) (target, error) {
 	home := engine.Home{Dir: filepath.Join(data, "instances", string(s.ID))}
-	p, found, err := proc.Find(home.RecordFile())
+	p, found, err := home.Daemon().Find()
 	if errors.Is(err, fs.ErrPermission) {
 		return target{}, fmt.Errorf("the record of the process of %s cannot be read: run the drill as root, or as the user of the service (%w)", s.ID, err)
 	}
@@ -168,13 +168,13 @@ func find(data string, s Server) (target, error) {
 		return target{}, fmt.Errorf("look up the process of %s: %w", s.ID, err)
 	}
 	if !found {
-		return target{}, fmt.Errorf("%s has no living process here; is %s the data folder of this service?", s.ID, data)
+		return target{}, fmt.Errorf("%s has no running process on this host; is %s the data folder of this service?", s.ID, data)
 	}
 	switch err := p.Signal(0); {
 	case errors.Is(err, os.ErrProcessDone):
 		return target{}, fmt.Errorf("process %d of %s has just ended", p.PID, s.ID)
 	case errors.Is(err, syscall.EPERM):
-		return target{}, fmt.Errorf("process %d of %s is another user's: run the drill as root", p.PID, s.ID)
+		return target{}, fmt.Errorf("process %d of %s belongs to another user: run the drill as root", p.PID, s.ID)
 	case err != nil:
 		return target{}, err
 	}

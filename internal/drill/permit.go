@@ -80,17 +80,17 @@ func (p *Permits) Give(server kurabe.InstanceID, pid int, f Fault) (Permit, erro
 		return Permit{}, err
 	}
 	if !serverID.MatchString(string(server)) {
-		return Permit{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "%.80q is no id of a server", server)
+		return Permit{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "invalid server id %.80q", server)
 	}
 	home := engine.Home{Dir: filepath.Join(p.homes, string(server))}
-	process, found, err := proc.Find(home.RecordFile())
+	process, found, err := home.Daemon().Find()
 	switch {
 	case err != nil:
 		return Permit{}, fmt.Errorf("look up the process of %s: %w", server, err)
 	case !found:
-		return Permit{}, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s has no living process on host %s", server, p.host)
+		return Permit{}, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s has no running process on host %s", server, p.host)
 	case process.PID != pid:
-		return Permit{}, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s is process %d on host %s by now, not %d: look again", server, process.PID, p.host, pid)
+		return Permit{}, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s is now process %d on host %s, not %d: start the drill again", server, process.PID, p.host, pid)
 	}
 	if err := process.Signal(0); err != nil {
 		return Permit{}, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "the agent of host %s cannot signal process %d of %s: %v", p.host, pid, server, err)
@@ -105,7 +105,7 @@ func (p *Permits) Give(server kurabe.InstanceID, pid int, f Fault) (Permit, erro
 	now := p.now()
 	maps.DeleteFunc(p.given, func(_ string, g *given) bool { return now >= g.forget })
 	if len(p.given) >= permitsMax {
-		return Permit{}, kurabe.Errorf(kurabe.CodeThrottled, "%d drills of servers of host %s were asked for within %v", permitsMax, p.host, PermitTime+permitKept)
+		return Permit{}, kurabe.Errorf(kurabe.CodeThrottled, "too many drills: %d for servers of host %s within %v", permitsMax, p.host, PermitTime+permitKept)
 	}
 	g := &given{home: home, process: process, until: now + int64(PermitTime), forget: now + int64(PermitTime+permitKept),
 		Permit: Permit{Fault: f, Key: rand.Text(), Server: server, Host: p.host, PID: process.PID, StartTime: process.StartTime}}
@@ -121,9 +121,9 @@ func (p *Permits) Use(server kurabe.InstanceID, key string, f Fault) error {
 	g, known := p.given[key]
 	switch {
 	case !known || g.Server != server:
-		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "nothing was done to %s: host %s knows of no such permit, since it is over or its agent was started anew", server, p.host)
+		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s was left alone: host %s has no such permit; it has expired, or the agent was restarted", server, p.host)
 	case !g.Is(f):
-		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "nothing was done to %s: it is to be %s, and the permit is for it to be %s", server, f.Done(), g.Done())
+		return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s was left alone: the request says %s, the permit says %s", server, f.Done(), g.Done())
 	case g.used:
 		return g.failure
 	case p.now() >= g.until:
@@ -142,9 +142,9 @@ func (p *Permits) Use(server kurabe.InstanceID, key string, f Fault) error {
 }
 
 func (p *Permits) late(server kurabe.InstanceID) error {
-	return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "nothing was done to %s: the word came later than %v after host %s had permitted it", server, PermitTime, p.host)
+	return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s was left alone: the request came later than %v after host %s had permitted it", server, PermitTime, p.host)
 }
 
 func (p *Permits) gone(of Permit) error {
-	return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "nothing was done to %s: process %d had ended before", of.Server, of.PID)
+	return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s was left alone: process %d had already ended", of.Server, of.PID)
 }

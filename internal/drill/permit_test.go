@@ -98,13 +98,13 @@ func TestPermitRefuses(t *testing.T) {
 	f := newFar(t)
 	late := f.give(t)
 	f.clock += PermitTime
-	wantRefused(t, f, f.Use(farServer, late.Key, Fault{}), "nothing was done to db-A~2: the word came later than 10s")
+	wantRefused(t, f, f.Use(farServer, late.Key, Fault{}), "db-A~2 was left alone: the request came later than 10s")
 
 	p := f.give(t)
 	again := &far{Permits: NewPermits("h2", f.homes, guardCommand), process: f.process}
-	wantRefused(t, f, again.Use(farServer, p.Key, Fault{}), "started anew")
-	wantRefused(t, f, f.Use("db-A", p.Key, Fault{}), "knows of no such permit")
-	wantRefused(t, f, f.Use(farServer, "", Fault{}), "knows of no such permit")
+	wantRefused(t, f, again.Use(farServer, p.Key, Fault{}), "restarted")
+	wantRefused(t, f, f.Use("db-A", p.Key, Fault{}), "has no such permit")
+	wantRefused(t, f, f.Use(farServer, "", Fault{}), "has no such permit")
 
 	if err := f.process.Signal(9); err != nil || !f.dead(t) {
 		t.Fatal(err)
@@ -112,12 +112,12 @@ func TestPermitRefuses(t *testing.T) {
 	was := f.process
 	f.start(t)
 	for range 2 {
-		wantRefused(t, f, f.Use(farServer, p.Key, Fault{}), "had ended before")
+		wantRefused(t, f, f.Use(farServer, p.Key, Fault{}), "had already ended")
 	}
 	_, err := f.Give(farServer, was.PID, Fault{})
-	wantRefused(t, f, err, "by now, not")
+	wantRefused(t, f, err, ", not")
 	_, err = f.Give("db-B", 1, Fault{})
-	wantRefused(t, f, err, "no living process on host h2")
+	wantRefused(t, f, err, "no running process on host h2")
 	for _, id := range []kurabe.InstanceID{"", "..", "db-A/../db-A~2", "db-A~02", "db-A~2/"} {
 		if _, err := f.Give(id, f.process.PID, Fault{}); kurabe.CodeOf(err) != kurabe.CodeInvalidParameterValue {
 			t.Errorf("%q: %v", id, err)

@@ -28,7 +28,7 @@ func (r *run) strikeFar(ctx context.Context, t target) error {
 // freezeFar has another host freeze a server of its own for a time, or until ctx ends.
 func (r *run) freezeFar(ctx context.Context, t target) error {
 	r.fault = time.Now()
-	r.watch.note(r.fault, FromDrill, "has host %s freeze process %d and its children: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
+	r.watch.note(r.fault, FromDrill, "host %s freezes process %d and its children: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
 	frozen, cancel := context.WithDeadline(ctx, r.fault.Add(r.Order.For))
 	defer cancel()
 	held, err := r.last(frozen, []target{t})
@@ -38,7 +38,7 @@ func (r *run) freezeFar(ctx context.Context, t target) error {
 	case held[0].Ended:
 		r.watch.note(time.Now(), FromDrill, endedFrozen, t.pid())
 	default:
-		r.watch.note(time.Now(), FromDrill, "host %s has process %d go on", t.Host, t.pid())
+		r.watch.note(time.Now(), FromDrill, "host %s resumes process %d", t.Host, t.pid())
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (r *run) endFar(ctx context.Context, t target) (h Held, err error) {
 		return err
 	})
 	if err != nil {
-		return h, fmt.Errorf("whether %s is still %s is not known; its host ends that by itself, %v after the last word at the latest: %w", t.ID, t.permit.Done(), HoldTime, err)
+		return h, fmt.Errorf("cannot tell whether %s is still %s; its host ends the fault by itself, at most %v after the drill's last message: %w", t.ID, t.permit.Done(), HoldTime, err)
 	}
 	return r.ended(h, t)
 }
@@ -102,9 +102,9 @@ func (r *run) ended(h Held, t target) (Held, error) {
 	case h.Failure != "":
 		return h, fmt.Errorf("host %s: %s", t.Host, h.Failure)
 	case h.Forgotten:
-		r.watch.note(time.Now(), FromDrill, "the agent of host %s was started anew, which ended it", t.Host)
+		r.watch.note(time.Now(), FromDrill, "the agent of host %s was restarted, which ended the fault", t.Host)
 	case h.Silent:
-		r.watch.note(time.Now(), FromDrill, "host %s had no word of the drill for %v, and so ended it", t.Host, HoldTime)
+		r.watch.note(time.Now(), FromDrill, "host %s heard nothing of the drill for %v and ended the fault", t.Host, HoldTime)
 	}
 	return h, nil
 }

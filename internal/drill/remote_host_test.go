@@ -66,7 +66,7 @@ func TestKillFar(t *testing.T) {
 	if !got["db-A"] || !got["db-A~2"] || len(s.strikes) != 0 || !r.killed[victim{"db-A", 10}] || !r.killed[victim{"db-A~2", 11}] || len(r.struck) != 2 || r.fault.IsZero() {
 		t.Errorf("%v, %+v", got, r)
 	}
-	wantNoted(t, r, "has host h1 kill process 10: server 1, writer", "host h2 has killed process 11")
+	wantNoted(t, r, "host h1 kills process 10: server 1, writer", "host h2 has killed process 11")
 	s.refuse = errors.New("no such permit")
 	if err := r.kill(t.Context(), list[:1]); err == nil || !strings.Contains(err.Error(), "have db-A killed by host h1: no such permit") {
 		t.Error(err)
@@ -87,29 +87,29 @@ func TestLastFar(t *testing.T) {
 	}{
 		"frozen": {Order{Action: Freeze, Side: Reader, For: FreezeMin}, nil,
 			func(_ int, end bool) (Held, error) { return Held{Over: end}, nil }, "",
-			[]string{"has host h2 freeze process 11", "host h2 has frozen process 11", "host h2 has process 11 go on"}, 1},
-		"ended while it was frozen": {Order{Action: Freeze, Side: Reader, For: time.Hour}, nil,
-			func(int, bool) (Held, error) { return Held{Over: true, Ended: true}, nil }, "", []string{"process 11 was ended while it was frozen"}, 1},
+			[]string{"host h2 freezes process 11", "host h2 has frozen process 11", "host h2 resumes process 11"}, 1},
+		"killed while it was frozen": {Order{Action: Freeze, Side: Reader, For: time.Hour}, nil,
+			func(int, bool) (Held, error) { return Held{Over: true, Ended: true}, nil }, "", []string{"process 11 was killed while it was frozen"}, 1},
 		"a word is not heard": {Order{Action: Freeze, Side: Writer, For: FreezeMin}, nil,
 			func(tries int, end bool) (Held, error) {
 				if tries < 2 {
 					return Held{}, gone
 				}
 				return Held{Over: end}, nil
-			}, "", []string{"host h1 has process 10 go on"}, 1},
+			}, "", []string{"host h1 resumes process 10"}, 1},
 		"it heard nothing": {Order{Action: Freeze, Side: Writer, For: FreezeMin}, nil,
-			func(int, bool) (Held, error) { return Held{Over: true, Silent: true}, nil }, "", []string{"host h1 had no word"}, 1},
-		"its agent was started anew": {Order{Action: Freeze, Side: Writer, For: FreezeMin}, nil,
-			func(int, bool) (Held, error) { return Held{Over: true, Forgotten: true}, nil }, "", []string{"the agent of host h1 was started anew"}, 1},
+			func(int, bool) (Held, error) { return Held{Over: true, Silent: true}, nil }, "", []string{"heard nothing of the drill"}, 1},
+		"the agent was restarted": {Order{Action: Freeze, Side: Writer, For: FreezeMin}, nil,
+			func(int, bool) (Held, error) { return Held{Over: true, Forgotten: true}, nil }, "", []string{"the agent of host h1 was restarted"}, 1},
 		"it does not go on": {Order{Action: Freeze, Side: Writer, For: FreezeMin}, nil,
 			func(int, bool) (Held, error) { return Held{Over: true, Failure: "kill -CONT 10"}, nil }, "host h1: kill -CONT 10", nil, 1},
 		"it is refused": {Order{Action: Freeze, Side: Writer, For: time.Hour}, errors.New("over"),
 			func(int, bool) (Held, error) { return Held{Over: true}, nil }, "have db-A frozen for 1h0m0s by host h1: over", nil, 1},
 		"cut off": {Order{Action: Cut, Side: Reader, For: FreezeMin}, nil,
 			func(_ int, end bool) (Held, error) { return Held{Over: end, Lost: 2}, nil }, "",
-			[]string{"cuts process 11 off from the other servers: server 2, reader", "host h2 has cut process 11 off from 2 other servers", "host h3 has cut process 12 off from another server", "6 packets were lost"}, 3},
+			[]string{"cuts off process 11 from the other servers: server 2, reader", "host h2 has cut process 11 off from 2 other servers", "host h3 has cut process 12 off from another server", "6 packets were dropped"}, 3},
 		"nothing is lost": {Order{Action: Cut, Side: Reader, For: FreezeMin}, nil,
-			func(_ int, end bool) (Held, error) { return Held{Over: end}, nil }, "nothing was cut off", nil, 3},
+			func(_ int, end bool) (Held, error) { return Held{Over: end}, nil }, "had no effect", nil, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tries := make(chan int, 1)

@@ -73,7 +73,7 @@ type Rows struct {
 // Wrong says what no drill should show, "" when nothing is wrong.
 func (r Rows) Wrong() string {
 	if r.Unread != "" {
-		return "the rows cannot be read: " + r.Unread
+		return "cannot read the rows: " + r.Unread
 	}
 	return pulse.Verdict{Acked: r.Acknowledged, Missing: r.Missing, Twice: r.Twice, Strange: r.Strange}.Wrong()
 }
@@ -151,13 +151,13 @@ func (r *run) merge(ctx context.Context, zero time.Time) []Entry {
 	list := append(r.watch.timeline(), r.client(zero)...)
 	events, err := r.Service.Events(ctx, r.began)
 	if err != nil {
-		list = append(list, Entry{At: time.Now(), Source: FromDrill, Text: "the events cannot be read: " + err.Error()})
+		list = append(list, Entry{At: time.Now(), Source: FromDrill, Text: "cannot read the events: " + err.Error()})
 	}
 	for _, e := range events {
 		list = append(list, Entry{At: e.At, Source: FromEvent, Text: e.Text})
 	}
 	if !r.whole.IsZero() {
-		list = append(list, Entry{At: r.whole, Source: FromDrill, Text: "nothing is missing any more"})
+		list = append(list, Entry{At: r.whole, Source: FromDrill, Text: "full redundancy is restored"})
 	}
 	slices.SortStableFunc(list, func(a, b Entry) int { return a.At.Compare(b.At) })
 	for n := range list {

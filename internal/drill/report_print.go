@@ -20,7 +20,7 @@ func (o *Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "\n\nbefore  %s\nafter   %s\n", o.Before.words(), o.After.words())
 	zero := "the fault"
 	if o.Fault.IsZero() {
-		zero = "the beginning; nothing was done to it"
+		zero = "the beginning; the drill left the server alone"
 	}
 	fmt.Fprintf(w, "\nTimeline, in seconds from %s\n", zero)
 	for _, e := range o.Timeline {
@@ -69,13 +69,13 @@ func (o *Report) printFigures(w io.Writer) {
 		line("  of these missing", "not known: %s", o.Rows.Unread)
 	} else {
 		line("  of these missing", "%s", count(len(o.Rows.Missing)))
-		line("Rows there without an acknowledgement", "%d (allowed: the answer may be what was lost)", o.Rows.Unanswered)
+		line("Rows there without an acknowledgement", "%d (allowed: the commit succeeded and its answer was lost)", o.Rows.Unanswered)
 		if odd := len(o.Rows.Twice) + len(o.Rows.Strange); odd > 0 {
 			line("Rows there twice, or never written", "%d", odd)
 		}
 	}
 	if r := o.Reads; r != nil {
-		line("Reads answered at the reader endpoint", "%d, %d of them by the writer", r.Answered, r.AtWriter)
+		line("Reads answered at the reader endpoint", "%d, of which the writer answered %d", r.Answered, r.AtWriter)
 		line("  longest time without one", "%.2f s, which began at %+.3f; %d errors", r.Gap, r.GapFrom, r.Errors)
 	}
 	if o.WholeAfter > 0 {

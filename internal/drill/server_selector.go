@@ -42,21 +42,21 @@ func ParseSide(flag, text string) (Side, Which, error) {
 	}
 	switch {
 	case side == Writer:
-		return wrong("there is one writer: say %s writer", flag)
+		return wrong("there is one writer: use %s writer", flag)
 	case side == Both:
-		return wrong("both are the writer and one that the drill chooses: say %s both, or strike one alone with %s reader=%.80s", flag, flag, which)
+		return wrong("the drill itself chooses the second server of both: use %s both, or strike one server with %s reader=%.80s", flag, flag, which)
 	case side != Standby && side != Reader:
 		return wrong("only reader and standby take a choice: say reader=N, reader=ZONE or reader=HOST")
 	case which == "":
-		return wrong("it names none: say %s=N (a server's number), %s=ZONE or %s=HOST, or %s alone for any", side, side, side, side)
+		return wrong("the choice is empty: use %s=N (a server's number), %s=ZONE or %s=HOST, or %s alone for any", side, side, side, side)
 	case digits.MatchString(which):
 		n, err := strconv.Atoi(which)
 		if err != nil || len(which) > numberDigitsMax || n < 1 || which[0] == '0' {
-			return wrong("%.80s is no number of a server: they are counted from 1 on, as kurabe explain shows", which)
+			return wrong("invalid server number %.80s: numbers begin with 1; kurabe explain shows them", which)
 		}
 		return side, Which{Number: n}, nil
 	case len(which) > whichBytesMax || !places.MatchString(which):
-		return wrong("%.80q is neither a number nor the name of a zone or of a host", which)
+		return wrong("%.80q must be a number, a zone or a host", which)
 	}
 	return side, Which{Place: which}, nil
 }
@@ -112,11 +112,11 @@ func (o Order) unclear(l Look, list, meant []Server) error {
 	w, known := l.Server(l.Writer)
 	switch {
 	case len(meant) > 1:
-		return fmt.Errorf("%s=%s means several: %s; name one by its number", flag, o.Which.said(), seats(meant))
+		return fmt.Errorf("%s=%s matches several servers: %s; name one by its number", flag, o.Which.said(), seats(meant))
 	case known && o.Which.means(w):
-		return fmt.Errorf("%s=%s: that is the writer at this moment (%s); say --%s writer, or choose of: %s", flag, o.Which.said(), name(w.ID), o.Action, seats(list))
+		return fmt.Errorf("%s=%s is the writer at this moment (%s); use --%s writer, or choose one of: %s", flag, o.Which.said(), name(w.ID), o.Action, seats(list))
 	}
-	return fmt.Errorf("%s=%s: there is no such %s; choose of: %s", flag, o.Which.said(), o.Side, seats(list))
+	return fmt.Errorf("%s=%s: no such %s; choose one of: %s", flag, o.Which.said(), o.Side, seats(list))
 }
 
 // said is how it is named in a flag.

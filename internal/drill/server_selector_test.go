@@ -25,21 +25,21 @@ func TestParseSide(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"writer=1":                           "say --kill writer",
+		"writer=1":                           "use --kill writer",
 		"both=2":                             "--kill reader=2",
 		"other=2":                            "only reader and standby",
 		"=2":                                 "only reader and standby",
 		"reader=":                            "reader alone for any",
-		"reader=0":                           "counted from 1",
-		"reader=02":                          "counted from 1",
-		"reader=-1":                          "neither a number nor",
-		"reader=+1":                          "neither a number nor",
-		"reader=12345678901234567890":        "counted from 1",
-		"reader=2=3":                         "neither a number nor",
-		"reader= 2":                          "neither a number nor",
-		"reader=a b":                         "neither a number nor",
-		"reader=../x":                        "neither a number nor",
-		"standby=" + strings.Repeat("x", 64): "neither a number nor",
+		"reader=0":                           "numbers begin with 1",
+		"reader=02":                          "numbers begin with 1",
+		"reader=-1":                          "must be a number",
+		"reader=+1":                          "must be a number",
+		"reader=12345678901234567890":        "numbers begin with 1",
+		"reader=2=3":                         "must be a number",
+		"reader= 2":                          "must be a number",
+		"reader=a b":                         "must be a number",
+		"reader=../x":                        "must be a number",
+		"standby=" + strings.Repeat("x", 64): "must be a number",
 	} {
 		if _, which, err := ParseSide("--kill", text); err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "--kill ") {
 			t.Errorf("%q: %+v, %v", text, which, err)
@@ -80,11 +80,11 @@ func TestWhichReader(t *testing.T) {
 		"by zone":              {ring(), Which{Place: "b"}, "db-A~2", ""},
 		"by host":              {ring(), Which{Place: "h3"}, "db-A~3", ""},
 		"one of two on a host": {crowded, Which{Place: "c"}, "db-A~3", ""},
-		"two on a host":        {crowded, Which{Place: "h2"}, "", "--kill reader=h2 means several: 2 (zone b, host h2), 3 (zone c, host h2)"},
-		"the writer":           {ring(), Which{Number: 1}, "", "--kill reader=1: that is the writer at this moment (server 1); say --kill writer, or choose of: 2 (zone b, host h2), 3"},
-		"the writer's zone":    {ring(), Which{Place: "a"}, "", "that is the writer"},
-		"nobody":               {ring(), Which{Number: 4}, "", "--kill reader=4: there is no such reader; choose of: 2"},
-		"no such zone":         {ring(), Which{Place: "d"}, "", "there is no such reader"},
+		"two on a host":        {crowded, Which{Place: "h2"}, "", "--kill reader=h2 matches several servers: 2 (zone b, host h2), 3 (zone c, host h2)"},
+		"the writer":           {ring(), Which{Number: 1}, "", "--kill reader=1 is the writer at this moment (server 1); use --kill writer, or choose one of: 2 (zone b, host h2), 3"},
+		"the writer's zone":    {ring(), Which{Place: "a"}, "", "is the writer"},
+		"nobody":               {ring(), Which{Number: 4}, "", "--kill reader=4: no such reader; choose one of: 2"},
+		"no such zone":         {ring(), Which{Place: "d"}, "", "no such reader"},
 	} {
 		o := Order{Action: Kill, Side: Reader, Which: c.which, Cluster: true}
 		list, err := o.sides(c.look, "h1")

@@ -63,7 +63,7 @@ func (r *run) kill(ctx context.Context, targets []target) error {
 		if t.permit == nil {
 			r.watch.note(r.fault, FromDrill, "kills process %d: %s, %s", t.pid(), name(t.ID), r.side(t))
 		} else {
-			r.watch.note(r.fault, FromDrill, "has host %s kill process %d: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
+			r.watch.note(r.fault, FromDrill, "host %s kills process %d: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
 		}
 	}
 	far.Wait()
@@ -108,8 +108,8 @@ func (r *run) freeze(ctx context.Context, t target) (failure error) {
 		r.watch.note(time.Now(), FromDrill, endedFrozen, t.process.PID)
 		return nil
 	}
-	r.watch.note(time.Now(), FromDrill, "has process %d go on", t.process.PID)
+	r.watch.note(time.Now(), FromDrill, "resumes process %d", t.process.PID)
 	return nil
 }
 
-const endedFrozen = "process %d was ended while it was frozen: the service does not wait for a server that hangs"
+const endedFrozen = "process %d was killed while it was frozen: the service ends a server that hangs"

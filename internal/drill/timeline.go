@@ -116,28 +116,28 @@ func changes(was, is Look, at time.Time) (list []Entry) {
 	}
 	switch {
 	case is.Choosing && !was.Choosing:
-		add(FromPlanner, "epoch %d: nobody may write; it is found out which of %s has most", is.Epoch, names(is.Sync))
+		add(FromPlanner, "epoch %d: no primary; the planner asks %s for their WAL positions", is.Epoch, names(is.Sync))
 	case !is.Choosing && (is.Epoch != was.Epoch || is.Writer != was.Writer || was.Choosing):
-		add(FromPlanner, "epoch %d: %s may write, nobody else", is.Epoch, name(is.Writer))
+		add(FromPlanner, "epoch %d: %s is the primary", is.Epoch, name(is.Writer))
 	}
 	if !slices.Equal(is.Sync, was.Sync) {
 		add(FromPlanner, "%s", waits(is.Sync))
 	}
 	if is.Handover != was.Handover && is.Handover != "" {
-		add(FromPlanner, "%s is to hand over to %s", name(is.Writer), name(is.Handover))
+		add(FromPlanner, "%s hands over to %s", name(is.Writer), name(is.Handover))
 	}
 	for _, s := range is.Servers {
 		old, there := was.Server(s.ID)
 		switch {
 		case !there:
-			add(FromPlanner, "%s is made, in %s", name(s.ID), s.Zone)
+			add(FromPlanner, "%s is created in %s", name(s.ID), s.Zone)
 		case s.Doing != old.Doing || s.PID != old.PID && s.PID != 0:
 			add(FromHost, "%s: %s%s", name(s.ID), s.Doing, process(s, old))
 		}
 	}
 	for _, s := range was.Servers {
 		if _, there := is.Server(s.ID); !there {
-			add(FromPlanner, "%s is given up", name(s.ID))
+			add(FromPlanner, "%s is removed", name(s.ID))
 		}
 	}
 	if is.Status != was.Status {
@@ -150,7 +150,7 @@ func changes(was, is Look, at time.Time) (list []Entry) {
 func waits(sync []kurabe.InstanceID) string {
 	switch len(sync) {
 	case 0:
-		return "no standby has every commit any more: commits wait for none, and none may take over"
+		return "no standby has every commit any more: commits do not wait, and no standby can take over"
 	case 1:
 		return names(sync) + " has every commit: commits wait for it"
 	}

@@ -48,7 +48,7 @@ func (h Home) FeedDir() string { return filepath.Join(h.Dir, "feed") }
 func (l *Lifecycle) Feed(ctx context.Context, a kurabe.Assignment, to Ask) error {
 	f, ok := l.c.Driver.(Feeder)
 	if !ok || a.Role == nil || !slices.Contains(a.Role.Followers, to.ID) {
-		return fmt.Errorf("feed %s: it is no follower of %s", to.ID, a.Instance)
+		return fmt.Errorf("send a copy to %s: it is no follower of %s", to.ID, a.Instance)
 	}
 	i, err := l.informed(a)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *Lifecycle) memberCertificate(ctx context.Context, i Instance) (tls.Cert
 	}
 	certificate, _, err := l.c.Sign(ctx, csr, []string{i.Listens()}, nil)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("have a certificate signed: %w", err)
+		return tls.Certificate{}, fmt.Errorf("request a certificate: %w", err)
 	}
 	return tls.X509KeyPair(certificate, key)
 }

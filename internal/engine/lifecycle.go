@@ -143,7 +143,7 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 		return err
 	}
 	if i.Version.Version == "" && needsPrograms[name] {
-		return fmt.Errorf("%s %s is not installed on this host, nor a later one of its major; install it again", a.Engine, a.Version)
+		return fmt.Errorf("neither %s %s nor a later minor version is installed on this host; install it again", a.Engine, a.Version)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout(name))
 	defer cancel()

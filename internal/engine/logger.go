@@ -42,7 +42,7 @@ type LogHolder interface {
 
 // ErrLogGone says that the server no longer has the log that was asked for: what
 // follows has a gap.
-var ErrLogGone = errors.New("the server no longer has this part of its log")
+var ErrLogGone = errors.New("the server has removed this part of its log")
 
 // ErrElsewhere is what Log.Continue says of a mark whose place its server never had.
 var ErrElsewhere = logstream.ErrElsewhere

@@ -96,7 +96,7 @@ func (h Home) Used() (int64, error) {
 // observeProcess finds the recorded process, or what it left behind.
 func (l *Lifecycle) observeProcess(id kurabe.InstanceID, h Home, o *Observation) error {
 	o.Record = exists(h.RecordFile())
-	p, alive, err := proc.Find(h.RecordFile())
+	p, alive, err := h.Daemon().Find()
 	if err != nil {
 		return fmt.Errorf("find the server of %s: %w", h.Dir, err)
 	}

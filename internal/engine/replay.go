@@ -79,7 +79,7 @@ func (l *Lifecycle) fetchLog(ctx context.Context, i Instance, r FetchRequest) (R
 	}
 	faultpoint.Reach("after", "fetch-log")
 	for _, dir := range append([]string{r.Dir}, got.Joined...) {
-		err = errors.Join(err, giveTree(dir, i.User))
+		err = errors.Join(err, giveFiles(dir, i.User))
 	}
 	return ReplayRequest{
 		Dir: r.Dir, Joined: got.Joined, From: r.From, At: r.At, Before: got.Before, BeforeIn: got.BeforeIn, After: got.After,
@@ -97,14 +97,11 @@ func (l *Lifecycle) emptyLogDir(i Instance) (string, error) {
 	return dir, volume.EnsureDir(dir, 0o700, uid, gid)
 }
 
-// giveTree makes the engine's user the owner of the files in a folder.
-func giveTree(dir string, user *proc.Credential) error {
-	if user == nil {
-		return nil
-	}
+// giveFiles makes the engine's user the owner of the files in a folder.
+func giveFiles(dir string, user *proc.Credential) error {
 	entries, err := volume.ReadDir(dir)
 	for _, e := range entries {
-		err = errors.Join(err, volume.Give(filepath.Join(dir, e.Name()), *OwnerFor(user)))
+		err = errors.Join(err, Give(filepath.Join(dir, e.Name()), user))
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"kurabe"
-	"kurabe/internal/proc"
 	"kurabe/internal/snapshot"
 )
 
@@ -126,7 +125,7 @@ func (l *Lifecycle) copyOf(ctx context.Context, o origin, i Instance, r CopyRequ
 // copyFollower copies the data folder of a running standby, whose writer is nil where that is on
 // another host.
 func (l *Lifecycle) copyFollower(ctx context.Context, writer *Instance, i Instance, r CopyRequest) (Copied, error) {
-	_, alive, err := proc.Find(i.Home.RecordFile())
+	_, alive, err := i.Home.Daemon().Find()
 	if err == nil && !alive {
 		err = ErrNotReady
 	}

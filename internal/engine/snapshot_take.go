@@ -17,7 +17,7 @@ var errCopying = errors.New("a snapshot of the stopped instance is being taken; 
 func (l *Lifecycle) copyData(ctx context.Context, i Instance, r CopyRequest) (Copied, error) {
 	switch i.Goal {
 	case kurabe.GoalRunning:
-		_, alive, err := proc.Find(i.Home.RecordFile())
+		_, alive, err := i.Home.Daemon().Find()
 		if err != nil {
 			return Copied{}, fmt.Errorf("find the server of %s: %w", i.Home.Dir, err)
 		}

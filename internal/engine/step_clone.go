@@ -162,7 +162,7 @@ func follows(i Instance) error {
 // alone sees to it that nothing works in the data folder, or in what is to become one: no
 // server, and no tool that a service which died has left.
 func (l *Lifecycle) alone(ctx context.Context, i Instance) error {
-	_, alive, err := proc.Find(i.Home.RecordFile())
+	_, alive, err := i.Home.Daemon().Find()
 	switch {
 	case err != nil:
 		return err

@@ -48,6 +48,22 @@ func OwnerFor(user *proc.Credential) *volume.Owner {
 	return &volume.Owner{UID: user.UID, GID: user.GID}
 }
 
+// Give makes the engine's user the owner of a file or folder.
+func Give(path string, user *proc.Credential) error {
+	if user == nil {
+		return nil
+	}
+	return volume.Give(path, *OwnerFor(user))
+}
+
+// GiveTree gives a folder and all in it.
+func GiveTree(path string, user *proc.Credential) error {
+	if user == nil {
+		return nil
+	}
+	return volume.GiveTree(path, *OwnerFor(user))
+}
+
 // homeDir is one of the folders that an instance has from its first step on.
 type homeDir struct {
 	path     string

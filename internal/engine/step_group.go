@@ -200,7 +200,7 @@ const (
 // stop that comes to no end is cut off. What was acknowledged is at the followers in either
 // case, so another one can write.
 func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
-	_, alive, err := proc.Find(i.Home.RecordFile())
+	_, alive, err := i.Home.Daemon().Find()
 	if err != nil {
 		return err
 	}

@@ -179,19 +179,20 @@ func (l *Lifecycle) logTail(i Instance) string {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	return tail(i.Home.StartLog()) + "\n" + tail(l.c.Driver.ErrorLog(i, names))
+	return Tail(i.Home.StartLog(), maxLogTail) + "\n" + Tail(l.c.Driver.ErrorLog(i, names), maxLogTail)
 }
 
-func tail(path string) string {
+// Tail is the end of a log, at most so many bytes; of one that cannot be read, nothing.
+func Tail(path string, bytes int64) string {
 	f, err := volume.Open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > maxLogTail {
-		f.Seek(-maxLogTail, io.SeekEnd)
+	if info, err := f.Stat(); err == nil && info.Size() > bytes {
+		f.Seek(-bytes, io.SeekEnd)
 	}
-	data, _ := io.ReadAll(io.LimitReader(f, maxLogTail))
+	data, _ := io.ReadAll(io.LimitReader(f, bytes))
 	return strings.ToValidUTF8(string(data), "?")
 }
 

@@ -105,7 +105,7 @@ func (v *verifying) compareSums(ctx context.Context, data string, known, files [
 			}
 		}
 		if have.Size != f.Size || f.Summed && have.Sum != f.Sum {
-			v.add("the content of file %s is not what was written", f.Path)
+			v.add("the content of file %s differs from what was written", f.Path)
 		}
 	}
 	return nil

@@ -54,21 +54,21 @@ func (a Access) Check() error {
 	for _, text := range a.Endpoints {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Port() == "" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" {
-			return fmt.Errorf("%q is not https://HOST:PORT", text)
+			return fmt.Errorf("invalid endpoint %q; example: https://HOST:PORT", text)
 		}
 		switch {
 		case u.User != nil:
-			return errors.New("a URL with a user in it: everybody on this machine could see the password")
+			return errors.New("the URL contains a user: every user of this machine could read the password")
 		case u.Scheme == "http" && !loopback(u.Hostname()):
-			return fmt.Errorf("%s has no TLS: the state holds verifiers of passwords and says who may write; use https, or etcd on this machine", text)
+			return fmt.Errorf("%s has no TLS: the state contains password verifiers and decides which server may write; use https, or an etcd on this machine", text)
 		case scheme != "" && scheme != u.Scheme:
-			return errors.New("some are https and some http")
+			return errors.New("endpoints must be all https or all http")
 		}
 		scheme = u.Scheme
 	}
 	switch {
 	case scheme == "http" && a.CAFile+a.CertFile+a.KeyFile != "":
-		return errors.New("certificates are given, and the endpoints are http")
+		return errors.New("certificates need https endpoints")
 	case (a.CertFile == "") != (a.KeyFile == ""):
 		return errors.New("a certificate needs its key, and a key its certificate")
 	case (a.User == "") != (a.Password == ""):

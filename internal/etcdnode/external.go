@@ -36,7 +36,7 @@ var (
 	ErrUnreached = errors.New("etcd does not answer")
 	// ErrOther: it holds something else than it did: it was restored, replaced, or the
 	// records were removed. Hosts obey no order that is older than their last.
-	ErrOther = errors.New("etcd does not hold what it held before")
+	ErrOther = errors.New("the state in etcd is not the earlier one")
 )
 
 // Seen is how far an external etcd had come when it was seen last.
@@ -94,7 +94,7 @@ func (x *External) Connect(ctx context.Context) error {
 		case ctx.Err() != nil && last != nil:
 			err = last // the newest one says that the time was up
 		case last == nil || last.Error() != err.Error():
-			x.Log.Warn("state store is not reached yet, tried again", "endpoints", x.Endpoints, logkey.Error, err)
+			x.Log.Warn("state store not reachable yet, retrying", "endpoints", x.Endpoints, logkey.Error, err)
 		}
 		last = err
 		select {
@@ -134,9 +134,9 @@ func (x *External) seeLocked(r *clientv3.GetResponse) error {
 	now := Seen{r.Header.ClusterId, r.Header.Revision}
 	switch {
 	case x.seen.Cluster != 0 && now.Cluster != x.seen.Cluster:
-		return fmt.Errorf("%w: it is the cluster %x, and was %x", ErrOther, now.Cluster, x.seen.Cluster)
+		return fmt.Errorf("%w: its cluster id is %x and was %x", ErrOther, now.Cluster, x.seen.Cluster)
 	case now.Revision < x.seen.Revision:
-		return fmt.Errorf("%w: it is at revision %d, and was at %d: it was restored from an older copy", ErrOther, now.Revision, x.seen.Revision)
+		return fmt.Errorf("%w: its revision is %d and was %d: it was restored from an older copy", ErrOther, now.Revision, x.seen.Revision)
 	}
 	x.seen, x.answered = now, time.Now()
 	return nil
@@ -166,14 +166,14 @@ func (x *External) Apart(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrUnreached, err)
 		case len(r.Kvs) > 0:
-			return fmt.Errorf("prefix %s lies within %s, which another service has; choose one beside it", x.Prefix, outer)
+			return fmt.Errorf("prefix %s lies within %s of another service; choose one outside", x.Prefix, outer)
 		}
 	}
 	return nil
 }
 
 // ErrOld: a member is older than several servers can count on.
-var ErrOld = errors.New("etcd is too old for several servers: a member of it that leads no more may renew a lease, and two planners count as elected; it needs 3.5.13")
+var ErrOld = errors.New("etcd is too old for several servers: before 3.5.13 a deposed leader may renew a lease, so that two planners count as elected")
 
 // versionMin is the first one in which a member makes sure that it leads before it renews or
 // ends a lease (https://github.com/etcd-io/etcd/pull/17425).
@@ -249,7 +249,7 @@ func (x *External) Adopt(ctx context.Context) error {
 		return err
 	}
 	if len(r.Kvs) == 0 {
-		return fmt.Errorf("%w: %s is not there", ErrOther, x.Key(x.Mark))
+		return fmt.Errorf("%w: %s is missing", ErrOther, x.Key(x.Mark))
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -277,7 +277,7 @@ func (x *External) Maintain(ctx context.Context) error {
 		}
 		kept = time.Now()
 		if err := x.Keep(x.Seen()); err != nil {
-			x.Log.Warn("how far the state store has come is not written down", logkey.Error, err)
+			x.Log.Warn("could not save the revision of the state store", logkey.Error, err)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func (x *External) look(ctx context.Context) bool {
 	if err != nil {
 		if silent := time.Since(x.answered); silent >= awayAfter && !x.away {
 			x.away = true
-			x.Log.Warn("state store does not answer; databases go on, and nothing can be changed", "silent", silent, logkey.Error, err)
+			x.Log.Warn("state store does not answer; databases keep running, and no change is possible", "silent", silent, logkey.Error, err)
 			x.Away(err)
 		}
 		return false

@@ -337,15 +337,15 @@ func TestAccess(t *testing.T) {
 		"three":            {etcdnode.Access{Endpoints: []string{"https://a:1", "https://b:1", "https://10.0.0.1:1"}}, ""},
 		"this machine":     {etcdnode.Access{Endpoints: []string{"http://127.0.0.1:1", "http://localhost:2", "http://[::1]:3"}}, ""},
 		"no TLS":           {etcdnode.Access{Endpoints: []string{"http://10.0.0.1:2379"}}, "no TLS"},
-		"some without TLS": {etcdnode.Access{Endpoints: []string{"https://a:1", "http://127.0.0.1:1"}}, "some are https"},
-		"no scheme":        {etcdnode.Access{Endpoints: []string{"a:2379"}}, "not https://HOST:PORT"},
-		"no port":          {etcdnode.Access{Endpoints: []string{"https://a"}}, "not https://HOST:PORT"},
-		"a path":           {etcdnode.Access{Endpoints: []string{"https://a:1/v3"}}, "not https://HOST:PORT"},
-		"a socket":         {etcdnode.Access{Endpoints: []string{"unix:///run/etcd"}}, "not https://HOST:PORT"},
-		"a password":       {etcdnode.Access{Endpoints: []string{"https://u:p@a:1"}}, "everybody"},
+		"some without TLS": {etcdnode.Access{Endpoints: []string{"https://a:1", "http://127.0.0.1:1"}}, "all https or all http"},
+		"no scheme":        {etcdnode.Access{Endpoints: []string{"a:2379"}}, "example: https://HOST:PORT"},
+		"no port":          {etcdnode.Access{Endpoints: []string{"https://a"}}, "example: https://HOST:PORT"},
+		"a path":           {etcdnode.Access{Endpoints: []string{"https://a:1/v3"}}, "example: https://HOST:PORT"},
+		"a socket":         {etcdnode.Access{Endpoints: []string{"unix:///run/etcd"}}, "example: https://HOST:PORT"},
+		"a password":       {etcdnode.Access{Endpoints: []string{"https://u:p@a:1"}}, "every user"},
 		"a lone key":       {etcdnode.Access{Endpoints: []string{"https://a:1"}, KeyFile: "k"}, "needs its key"},
 		"a lone user":      {etcdnode.Access{Endpoints: []string{"https://a:1"}, User: "u"}, "needs a password"},
-		"keys for nothing": {etcdnode.Access{Endpoints: []string{"http://127.0.0.1:1"}, CAFile: "c"}, "are http"},
+		"keys for nothing": {etcdnode.Access{Endpoints: []string{"http://127.0.0.1:1"}, CAFile: "c"}, "need https"},
 	} {
 		if err := c.a.Check(); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)

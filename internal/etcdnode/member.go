@@ -16,9 +16,9 @@ import (
 var (
 	// ErrUnhealthy: the members that would be left, or the ones that are there, are
 	// too few that have heard each other for the last five seconds. Nothing was changed.
-	ErrUnhealthy = errors.New("too few members of the state store are heard")
+	ErrUnhealthy = errors.New("too few members of the state store answer")
 	// ErrMember: there is one already, which has started.
-	ErrMember = errors.New("there is a member of the state store already")
+	ErrMember = errors.New("this folder already has a member of the state store")
 	// ErrRemoved: another member has taken this one out.
 	ErrRemoved = errors.New("this server was removed from the service")
 )
@@ -75,7 +75,7 @@ func (n *Node) Invite(ctx context.Context, peer string) (cluster string, err err
 			return "", fmt.Errorf("%w at %s", ErrMember, peer)
 		case !there && m.IsLearner:
 			// etcd would drop one of two changes at a time, and not say so for seconds.
-			return "", fmt.Errorf("%w: another one joins at this moment", ErrUnhealthy)
+			return "", fmt.Errorf("%w: another server is joining", ErrUnhealthy)
 		}
 	}
 	if !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool { return member(m).Peer == peer }) {

@@ -103,7 +103,7 @@ func (p *pages) walk(id uint64, low, high []byte) error {
 	}
 	overflow := uint64(le32(head[12:]))
 	if own := le64(head); own != id || overflow >= p.high-id {
-		return fmt.Errorf("page %d says it is page %d with %d pages of overflow", id, own, overflow)
+		return fmt.Errorf("page %d has the number %d and %d overflow pages", id, own, overflow)
 	}
 	for n := id; n <= id+overflow; n++ {
 		if p.entered[n] {

@@ -54,7 +54,7 @@ func (n *Node) OpenPeers(ctx context.Context) error {
 	n.peersMu.Lock()
 	defer n.peersMu.Unlock()
 	if n.peers == nil {
-		return errors.New("open the state store for others: it was started without an address for them")
+		return errors.New("open the state store to other servers: it has no peer address")
 	}
 	if n.peerServer == nil {
 		if err := n.listen(); err != nil {
@@ -71,7 +71,7 @@ func (n *Node) OpenPeers(ctx context.Context) error {
 			continue
 		}
 		if _, err := n.client.MemberUpdate(ctx, m.ID, []string{own}); err != nil {
-			return fmt.Errorf("tell others where this member is: %w", unhealthy(err))
+			return fmt.Errorf("publish this member's address: %w", unhealthy(err))
 		}
 	}
 	return nil

@@ -53,7 +53,7 @@ func CheckBackup(path string) error {
 		return fmt.Errorf("read backup: %w", err)
 	}
 	if !bytes.Equal(sum.Sum(nil), want) {
-		return fmt.Errorf("%w: %s is damaged: its sum differs", ErrBackup, path)
+		return fmt.Errorf("%w: %s is damaged: wrong checksum", ErrBackup, path)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ type Change func(key string, value []byte) (changed []byte, keep bool, err error
 // a lone node. History and leases are not restored.
 func Restore(ctx context.Context, dir string, records []Record, log *slog.Logger) error {
 	if _, err := os.Stat(dir); err == nil {
-		return fmt.Errorf("restore state: %s is there already", dir)
+		return fmt.Errorf("restore state: %s already exists", dir)
 	}
 	n, err := Start(ctx, Options{Dir: dir, Log: log})
 	if err != nil {

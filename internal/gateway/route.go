@@ -18,10 +18,10 @@ type Route struct {
 }
 
 // ErrDeposed is the error of a route of an epoch that is over.
-var ErrDeposed = errors.New("a newer epoch is known")
+var ErrDeposed = errors.New("the epoch is older than the current one")
 
 // ErrTwoWriters is the error of another writer for an epoch that has one.
-var ErrTwoWriters = errors.New("the epoch has another writer")
+var ErrTwoWriters = errors.New("the epoch has another primary")
 
 // routed is the newest route, and who its epoch's writer is, which stays known while no
 // new sessions go there.

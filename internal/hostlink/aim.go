@@ -109,7 +109,7 @@ type misdirected struct {
 
 func (e *misdirected) Error() string {
 	if e.planner == "" {
-		return "no planner is elected at this moment"
+		return "no planner is elected"
 	}
 	return fmt.Sprintf("the planner is at %s", e.planner)
 }

@@ -26,7 +26,7 @@ func (s *Server) putReport(ctx context.Context, host kurabe.HostID, r kurabe.Wor
 		return err
 	}
 	if !slices.Contains(kurabe.Kinds, said.Kind) {
-		return fmt.Errorf("%w: there is no kind %.40q", ErrRefused, said.Kind)
+		return fmt.Errorf("%w: unknown kind %.40q", ErrRefused, said.Kind)
 	}
 	e, err := s.KV.Get(ctx, store.AssignmentPrefix(host, said.Kind)+id)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Server) putReport(ctx context.Context, host kurabe.HostID, r kurabe.Wor
 		return s.Link.PutReport(ctx, r)
 	}
 	s.refused(host, id)
-	return fmt.Errorf("%w: host %s speaks of %.80q, which it was not given", ErrRefused, host, id)
+	return fmt.Errorf("%w: host %s reports %.80q, which is not assigned to it", ErrRefused, host, id)
 }
 
 // lateWord is how long after its last word of what it had a host may say one more that is
@@ -64,7 +64,7 @@ func (s *Server) refused(host kurabe.HostID, id string) {
 	}
 	s.mu.Unlock()
 	if !told {
-		s.Log.Warn("a host speaks of what it was not given", logkey.Host, string(host), "of", fmt.Sprintf("%.80s", id))
+		s.Log.Warn("a host reports a server that is not assigned to it", logkey.Host, string(host), "of", fmt.Sprintf("%.80s", id))
 	}
 }
 

@@ -51,7 +51,7 @@ func TestHostSpeaksOfWhatItHas(t *testing.T) {
 		t.Error("the log tells of a word that was late")
 	}
 	for _, id := range []string{"db-2", "db-3", "db-9", "snap-2"} {
-		if n := strings.Count(f.log.String(), "not given\" host=h1 of="+id+"\n"); n != 1 {
+		if n := strings.Count(f.log.String(), "not assigned to it\" host=h1 of="+id+"\n"); n != 1 {
 			t.Errorf("the log tells of %s %d times", id, n)
 		}
 	}

@@ -31,7 +31,7 @@ func (s *Server) spend(host kurabe.HostID, r *http.Request) error {
 		return nil
 	}
 	if r.ContentLength < 0 {
-		return fmt.Errorf("%w: the call of host %s does not say how long it is", ErrRefused, host)
+		return fmt.Errorf("%w: the call of host %s has no Content-Length", ErrRefused, host)
 	}
 	cost, now := float64(r.ContentLength+callBytes), s.Now()
 	s.mu.Lock()
@@ -44,7 +44,7 @@ func (s *Server) spend(host kurabe.HostID, r *http.Request) error {
 	b.at = now
 	if b.left < cost {
 		s.budgets[host] = b
-		return kurabe.Errorf(kurabe.CodeThrottled, "host %s says more than %d MB in a few minutes", host, spentMost>>20)
+		return kurabe.Errorf(kurabe.CodeThrottled, "host %s sends more than %d MB in a few minutes", host, spentMost>>20)
 	}
 	b.left -= cost
 	s.budgets[host] = b

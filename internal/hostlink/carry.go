@@ -117,7 +117,7 @@ func (s *Server) note(q hostread.Frame, back chan hostread.Frame) (*stream, erro
 		return nil, fmt.Errorf("%w: %s", errNotHeard, q.Host)
 	}
 	if len(s.asked) >= askedMax {
-		return nil, kurabe.Errorf(kurabe.CodeThrottled, "%d questions to hosts are under way; ask again", askedMax)
+		return nil, kurabe.Errorf(kurabe.CodeThrottled, "%d requests to hosts are pending; try again", askedMax)
 	}
 	s.asked[q.ID] = asked{q.Host, back}
 	return streams[len(streams)-1], nil

@@ -48,11 +48,11 @@ func (t Token) Text() string {
 func ParseToken(text string) (Token, error) {
 	f := strings.Split(strings.TrimSpace(text), ".")
 	if len(f) != 4 || f[0] != tokenPrefix {
-		return Token{}, errors.New("that is no join token: kurabe hosts token, on a machine of the service, makes one")
+		return Token{}, errors.New("invalid join token; create one with kurabe hosts token on a machine of the service")
 	}
 	for n, digits := range []int{8, 32, 64} {
 		if b, err := hex.DecodeString(f[n+1]); err != nil || len(b)*2 != digits {
-			return Token{}, errors.New("the join token is damaged: copy all of it")
+			return Token{}, errors.New("the join token is incomplete or damaged: copy all of it")
 		}
 	}
 	return Token{f[1], logkey.Secret(f[2]), f[3]}, nil

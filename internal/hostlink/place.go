@@ -136,13 +136,13 @@ func (s *Server) noteDouble(h *hearing, host kurabe.HostID, from string) {
 	}
 	s.mu.Unlock()
 	if first {
-		s.Log.Info("a host comes from another machine than before, and waits until it is not heard from that one", logkey.Host, string(host), "from", from)
+		s.Log.Info("a host connects from another machine than before; it waits until the former machine is silent", logkey.Host, string(host), "from", from)
 	}
 }
 
 // tellDouble has a change tell of a double: who has a database there has to know.
 func (s *Server) tellDouble(change *store.Change, p kurabe.Presence) {
-	s.Log.Warn("another machine has the identity of a host, and is refused", logkey.Host, string(p.Host), "from", p.Double.From)
+	s.Log.Warn("refused a second machine with the identity of a host", logkey.Host, string(p.Host), "from", p.Double.From)
 	message := fmt.Sprintf("Another machine, at %s, has the identity of host %s and is refused: it is a copy of that machine or of its data folder. End it", p.Double.From, p.Host)
 	servers, _ := s.View.Assigned(p.Host)
 	told := map[kurabe.InstanceID]bool{}

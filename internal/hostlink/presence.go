@@ -73,7 +73,7 @@ func (s *Server) alive(ctx context.Context, e Election, host kurabe.HostID, q Al
 		return AliveAnswer{}, nil // what was decided before is not known here yet
 	}
 	if len(q.Writers) > writersMost {
-		return AliveAnswer{}, fmt.Errorf("%w: host %s names %d writers", ErrRefused, host, len(q.Writers))
+		return AliveAnswer{}, fmt.Errorf("%w: host %s reports %d primaries", ErrRefused, host, len(q.Writers))
 	}
 	q.SilentFor = min(max(q.SilentFor, 0), silentMost)
 	s.mu.Lock()
@@ -185,7 +185,7 @@ func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kura
 	log := s.Log.With(logkey.Host, string(id), "lost", lost)
 	if err := s.write(ctx, e, h, p, joined.ModRevision); err != nil {
 		if ctx.Err() == nil {
-			log.Warn("presence of a host not written, tried again", logkey.Error, err)
+			log.Warn("presence of a host not stored, retrying", logkey.Error, err)
 		}
 		return
 	}

@@ -181,7 +181,7 @@ func (r *Remote) tell(host kurabe.HostID, err error) {
 	}
 	r.told = text
 	if err != nil {
-		r.Log.Warn("no link to the service, tried again; databases run on", logkey.Host, string(host), logkey.Error, err)
+		r.Log.Warn("no link to the service, retrying; databases keep running", logkey.Host, string(host), logkey.Error, err)
 	} else {
 		r.Log.Info("link to the service", logkey.Host, string(host))
 	}
@@ -204,7 +204,7 @@ func (r *Remote) follow(ctx context.Context, at string, out chan<- Update) (bool
 func (r *Remote) read(ctx context.Context, at, path string, take func(context.Context, message) error) (bool, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(r.patience(), func() { cancel(errors.New("the service has fallen silent")) })
+	silence := time.AfterFunc(r.patience(), func() { cancel(errors.New("the service sends nothing any more")) })
 	defer silence.Stop()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at+path, nil)
 	if err != nil {

@@ -53,7 +53,7 @@ func (r *Remote) Renew(ctx context.Context, csrPEM []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(a.CertPEM) == 0 {
-		return nil, errors.New("renew: the service has sent no certificate")
+		return nil, errors.New("renew the certificate: the answer has none")
 	}
 	return a.CertPEM, nil
 }

@@ -138,7 +138,7 @@ func (s *Server) letIn(kind pki.PartyKind, belongs func(kurabe.HostID) bool, nex
 		}
 		id := kurabe.HostID(party.ID)
 		if !belongs(id) {
-			refuse(w, http.StatusForbidden, fmt.Errorf("host %s was removed, or never let in; join again with a new token and an empty data folder", id))
+			refuse(w, http.StatusForbidden, fmt.Errorf("host %s was removed or has never joined; join again with a new token and an empty data folder", id))
 			return
 		}
 		next(w, r, id)
@@ -158,7 +158,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	}
 	a, err := s.Admit(r.Context(), q)
 	if err != nil {
-		s.Log.Warn("host not let in", logkey.Host, fmt.Sprintf("%.64s", q.Host), "from", r.RemoteAddr, logkey.Error, err)
+		s.Log.Warn("host rejected", logkey.Host, fmt.Sprintf("%.64s", q.Host), "from", r.RemoteAddr, logkey.Error, err)
 		refuse(w, statusOf(err), err)
 		return
 	}
@@ -183,7 +183,7 @@ func (s *Server) questions(w http.ResponseWriter, r *http.Request, host kurabe.H
 		return said.Life == lifeIn(r)
 	}
 	if !right() {
-		refuse(w, http.StatusServiceUnavailable, errors.New("the host has its place no more, or not yet"))
+		refuse(w, http.StatusServiceUnavailable, errors.New("the host's identity is in use by another machine, or not confirmed yet"))
 		return
 	}
 	s.stream(w, r, host, nil, right)

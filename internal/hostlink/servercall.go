@@ -56,7 +56,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 	case callDropTaskReport:
 		_, err = take(w, r, func(q dropRequest) (any, error) {
 			if !slices.Contains(kurabe.Kinds, q.Task.Kind) {
-				return nil, fmt.Errorf("%w: there is no kind %.40q", ErrRefused, q.Task.Kind)
+				return nil, fmt.Errorf("%w: unknown kind %.40q", ErrRefused, q.Task.Kind)
 			}
 			return nil, s.Link.DropReport(ctx, host, q.Task)
 		})
@@ -78,7 +78,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 	case callSign:
 		out, err = take(w, r, func(q SignRequest) (any, error) { return s.sign(ctx, host, q) })
 	default:
-		err = fmt.Errorf("%w: there is no call %.40q", ErrRefused, r.PathValue("call"))
+		err = fmt.Errorf("%w: unknown call %.40q", ErrRefused, r.PathValue("call"))
 	}
 	switch {
 	case err == errAnswered:
@@ -104,7 +104,7 @@ func take[Q any](w http.ResponseWriter, r *http.Request, do func(Q) (any, error)
 // own refuses what a host says of another one.
 func own(host, named kurabe.HostID) error {
 	if named != host {
-		return fmt.Errorf("%w: host %s speaks for host %.40q", ErrRefused, host, named)
+		return fmt.Errorf("%w: host %s sends a call of host %.40q", ErrRefused, host, named)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *Server) putCatalog(ctx context.Context, host kurabe.HostID, c kurabe.Ca
 	}
 	key := store.CatalogPrefix(host) + string(c.Engine) + "/" + c.Version
 	if len(entries) >= catalogsMax && !slices.ContainsFunc(entries, func(e store.Entry) bool { return e.Key == key }) {
-		return fmt.Errorf("%w: host %s has told of %d engine versions already", ErrRefused, host, len(entries))
+		return fmt.Errorf("%w: host %s has already reported %d engine versions", ErrRefused, host, len(entries))
 	}
 	return s.Link.PutCatalog(ctx, host, c)
 }

@@ -59,7 +59,7 @@ func (s *Server) server(next func(http.ResponseWriter, *http.Request, kurabe.Hos
 
 func (s *Server) enter(w http.ResponseWriter, r *http.Request, id kurabe.HostID) {
 	if s.Enter == nil {
-		refuse(w, http.StatusForbidden, errors.New("no server can join here"))
+		refuse(w, http.StatusForbidden, errors.New("this service accepts no further server"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTime)

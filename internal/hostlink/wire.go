@@ -130,8 +130,8 @@ type message struct {
 
 // ErrRefused says that the service does not let this host in, or not do this: trying
 // again does not help until a person has done something.
-var ErrRefused = errors.New("refused by the service")
+var ErrRefused = errors.New("the service refused the request")
 
 // ErrDouble is an ErrRefused: the service hears this host from another machine. A machine that
 // was started anew is let in as soon as it is not heard any more; a copy never is.
-var ErrDouble = fmt.Errorf("%w, which hears this host from another machine", ErrRefused)
+var ErrDouble = fmt.Errorf("%w: another machine with this host's identity is connected", ErrRefused)

@@ -26,7 +26,7 @@ func Ask[Q, A any](ctx context.Context, hosts Hosts, host kurabe.HostID, k Kind[
 		return within(ctx, hosts.Here, k.Class, func(ctx context.Context) (A, error) { return fn(ctx, q) })
 	}
 	if hosts.Far == nil {
-		return answer, kurabe.Errorf(kurabe.CodeUnavailable, "it is on host %s, and the service was started without --host-listen", host)
+		return answer, kurabe.Errorf(kurabe.CodeUnavailable, "the server is on host %s, but the service was started without --host-listen", host)
 	}
 	body, err := json.Marshal(q)
 	if err != nil {

@@ -121,7 +121,7 @@ func (h *Handlers) Take(ctx context.Context, f Frame, reply func(context.Context
 func (h *Handlers) answer(ctx context.Context, f Frame) Frame {
 	a := Frame{ID: f.ID}
 	k, known := h.kinds[f.Kind]
-	err := errors.New("the host is older than the question " + f.Kind)
+	err := errors.New("the host's version is too old for the request " + f.Kind)
 	if known {
 		a.Body, err = within(ctx, h, k.class, func(ctx context.Context) (json.RawMessage, error) {
 			said, err := k.wire(ctx, f.Body)
@@ -142,7 +142,7 @@ func (h *Handlers) answer(ctx context.Context, f Frame) Frame {
 
 // within runs a handler in a slot of its class. CodeThrottled when there is none.
 func within[A any](ctx context.Context, h *Handlers, c Class, do func(context.Context) (A, error)) (answer A, err error) {
-	busy := kurabe.Errorf(kurabe.CodeThrottled, "host %s is busy with %d questions of this kind; ask again", h.host, slots[c])
+	busy := kurabe.Errorf(kurabe.CodeThrottled, "host %s is busy with %d requests of this kind; try again", h.host, slots[c])
 	select {
 	case h.slots[c] <- struct{}{}:
 		defer func() { <-h.slots[c] }()

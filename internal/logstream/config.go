@@ -85,7 +85,7 @@ const (
 func (c Config) complete() (Config, error) {
 	switch {
 	case !filepath.IsAbs(c.Spool):
-		return c, fmt.Errorf("spool %q: it must be an absolute path", c.Spool)
+		return c, fmt.Errorf("spool %q: not an absolute path", c.Spool)
 	case c.Repository == nil, c.Gone == nil:
 		return c, errors.New("no Repository or no Gone is given")
 	case c.InstanceBytesMax < 0, c.SpoolBytesMax < 0, c.PieceBytes < 0, c.PieceAge < 0:

@@ -20,9 +20,9 @@ const errTime = "2006-01-02T15:04:05.000Z07:00"
 
 func (e *RangeError) Error() string {
 	if e.To.IsZero() {
-		return fmt.Sprintf("out of range: no run of the log of %s holds this snapshot", e.Instance)
+		return fmt.Sprintf("out of range: no part of the log of %s belongs to this snapshot", e.Instance)
 	}
-	return fmt.Sprintf("out of range: %s is asked for, the log of %s reaches from %s to %s",
+	return fmt.Sprintf("out of range: requested %s, but the log of %s reaches from %s to %s",
 		e.At.UTC().Format(errTime), e.Instance, e.From.UTC().Format(errTime), e.To.UTC().Format(errTime))
 }
 
@@ -61,7 +61,7 @@ func (e *DamagedError) Damaged() bool { return true }
 var ErrFollowed = errors.New("the log is being followed")
 
 // ErrElsewhere is what a Log says of a mark whose place its server never had.
-var ErrElsewhere = errors.New("the server's history does not have this place")
+var ErrElsewhere = errors.New("the server's history does not contain this WAL position")
 
 // gapError ends a run with a reason for people.
 type gapError struct {
@@ -75,6 +75,6 @@ func (e *gapError) Error() string { return e.reason }
 var (
 	errSpoolFull = errors.New("the spool is full")
 	errNoRoom    = errors.New("waiting for room in the spool")
-	errNoMark    = errors.New("nothing of the log was kept before")
+	errNoMark    = errors.New("no log was stored before")
 	errNotYet    = errors.New("the log does not reach its mark yet")
 )

@@ -268,7 +268,7 @@ func (p *plan) after(ctx context.Context, at time.Time, from kurabe.LogPosition)
 		if n := slices.IndexFunc(marks, fits); n >= 0 {
 			return marks[n], nil
 		}
-		return kurabe.LogMark{}, &DamagedError{x.span.String(), errors.New("its marks are not those that were kept")}
+		return kurabe.LogMark{}, &DamagedError{x.span.String(), errors.New("its marks differ from the stored ones")}
 	}
 	return kurabe.LogMark{}, &RangeError{Instance: p.id, At: at}
 }

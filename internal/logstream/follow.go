@@ -332,12 +332,12 @@ func (f *follower) finishRun(reason string) error {
 	p, counts := r.end(), hasMark(r.last())
 	f.s.mu.Unlock()
 	if p == nil || r.joins != nil && !counts {
-		f.s.logger(f.inst).Warn("the log of another server does not go on", logkey.Reason, reason)
+		f.s.logger(f.inst).Warn("the log does not continue on the other server", logkey.Reason, reason)
 		f.alone = true // else it would be tried again for ever
 		return errors.Join(f.abandon(), f.endJoined(reason))
 	}
 	if reason == joinedWord {
-		f.s.logger(f.inst).Info("the log goes on with another server", logkey.Instance, f.server)
+		f.s.logger(f.inst).Info("the log continues on another server", logkey.Instance, f.server)
 	} else {
 		f.s.logger(f.inst).Warn("the log has a gap", logkey.Reason, reason)
 	}
@@ -349,7 +349,7 @@ func (f *follower) finishRun(reason string) error {
 			err = f.cutOff(p, got.place) // what has no mark counts for nothing
 		}
 		if err != nil {
-			f.s.logger(f.inst).Warn("the newest piece of the log is lost", logkey.Error, err)
+			f.s.logger(f.inst).Warn("lost the newest piece of the log", logkey.Error, err)
 		}
 		f.s.mu.Lock()
 		if err != nil {

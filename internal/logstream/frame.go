@@ -23,7 +23,7 @@ const (
 
 // errTorn is a frame that is not whole: what a death in the middle leaves at the end,
 // and damage anywhere else.
-var errTorn = errors.New("a frame of the spool file is not whole")
+var errTorn = errors.New("a frame of the spool file is incomplete")
 
 func appendFrame(b []byte, kind byte, place int64, payload []byte) []byte {
 	var h [frameHeadBytes]byte

@@ -239,7 +239,7 @@ var cuts = map[string]struct {
 		j.server.set(func() {
 			j.server.goesOn = func(kurabe.LogMark) (kurabe.LogPosition, error) { return kurabe.LogPosition{}, ErrElsewhere }
 		})
-	}, "the server's history does not have this place"},
+	}, "the server's history does not contain this WAL position"},
 	"the clock went back": {func(j *joined) {
 		j.server.set(func() { j.server.clock -= time.Hour; j.server.epoch++ })
 	}, "the clock went back from "},

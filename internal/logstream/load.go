@@ -21,7 +21,7 @@ const (
 	// noWord is why a run has ended of which no reason is known.
 	noWord = "its host stopped following it"
 	// missing is the reason before a gap in what had been kept.
-	missingWord = "what follows is missing or damaged: after "
+	missingWord = "the log is missing or damaged after "
 )
 
 func (s *Store) logger(inst *instance) *slog.Logger {
@@ -177,7 +177,7 @@ func (s *Store) arrangeLocked(inst *instance, folder string, pieces []*piece, en
 	whole, left := chains(pieces)
 	s.dropLocked(inst, left)
 	if newest.dropped && ended == "" {
-		ended = missingWord + "its last whole piece"
+		ended = missingWord + "its last complete piece"
 	}
 	var old *run
 	inst.runs = slices.DeleteFunc(inst.runs, func(r *run) bool {

@@ -100,7 +100,7 @@ func parseMarks(text []byte) (head, []kurabe.LogMark, error) {
 		}
 	}
 	if !bytes.Equal(formatMarks(h, marks), text) {
-		return head{}, nil, fmt.Errorf("%w: lines that do not belong together", errMarks)
+		return head{}, nil, fmt.Errorf("%w: contradicting lines", errMarks)
 	}
 	return h, marks, checkHead(h, marks)
 }
@@ -178,12 +178,12 @@ func checkHead(h head, marks []kurabe.LogMark) error {
 		err = errors.Join(checkPart(h.Joins.Run), checkPart(h.Joins.At.File))
 	}
 	if err != nil || h.Start < 0 || h.End < h.Start || h.Next.Compare(h.to()) < 0 {
-		return fmt.Errorf("%w: a range that cannot be (%v)", errMarks, err)
+		return fmt.Errorf("%w: invalid range (%v)", errMarks, err)
 	}
 	last := h.From
 	for _, m := range marks {
 		if m.At.Before(last.At) || m.Until.Before(m.At) || m.Position.Compare(last.Position) < 0 {
-			return fmt.Errorf("%w: they go back", errMarks)
+			return fmt.Errorf("%w: not in order", errMarks)
 		}
 		last = m
 	}

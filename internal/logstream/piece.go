@@ -50,7 +50,7 @@ type run struct {
 }
 
 // joinedWord is why a run has ended from which another one goes on, or is about to.
-const joinedWord = "another server of the instance writes, whose log goes on from there"
+const joinedWord = "the log continues on another server of the instance"
 
 func (r *run) end() *piece {
 	if len(r.pieces) == 0 {

@@ -76,9 +76,9 @@ func (s *Store) pushed(inst *instance, err error) {
 	switch {
 	case text == before:
 	case text != "":
-		s.logger(inst).Warn("log not pushed", logkey.Error, text)
+		s.logger(inst).Warn("log not uploaded", logkey.Error, text)
 	default:
-		s.logger(inst).Info("log is pushed again")
+		s.logger(inst).Info("log uploads work again")
 	}
 }
 

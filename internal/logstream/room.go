@@ -44,7 +44,7 @@ func (s *Store) whyFull(inst *instance) string {
 	if inst.pushing != "" {
 		return inst.pushing
 	}
-	return "the repository takes log more slowly than the server writes it"
+	return "the server writes its log faster than the repository accepts it"
 }
 
 // roomAgain says if a new run may begin: when the spool is half empty, which it gets

@@ -46,7 +46,7 @@ func (f *follower) tick(ctx context.Context, log Log) error {
 			f.waiting = m
 		}
 		if m = f.waiting; m.Position.Compare(f.cur) > 0 {
-			f.trouble(fmt.Errorf("the server's log cannot be read from %s to %s yet", f.cur, m.Position))
+			f.trouble(fmt.Errorf("cannot read the server's log from %s to %s yet", f.cur, m.Position))
 			return errNotYet
 		}
 	}
@@ -184,7 +184,7 @@ func (f *follower) copy(ctx context.Context, log Log, limit kurabe.LogPosition) 
 	want := f.cur
 	want.Offset += w.n
 	if next != want && (next.Offset != 0 || next.Compare(want) <= 0 || checkPart(next.File) != nil) {
-		return next, fmt.Errorf("copy the log from %s: %d bytes came, and it is to go on at %s", f.cur, w.n, next)
+		return next, fmt.Errorf("copy the log from %s: got %d bytes, expected the log up to %s", f.cur, w.n, next)
 	}
 	return next, nil
 }

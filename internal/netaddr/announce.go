@@ -27,7 +27,7 @@ func Announce(address netip.Addr) error {
 		return fmt.Errorf("announce %s: %w", address, err)
 	}
 	if len(held) == 0 {
-		return fmt.Errorf("announce %s: no interface of this machine has it", address)
+		return fmt.Errorf("announce %s: no interface of this machine has this address", address)
 	}
 	var errs []error
 	for _, a := range held {

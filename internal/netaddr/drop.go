@@ -24,7 +24,7 @@ func Drop(address netip.Addr) error {
 		// With what the kernel said of it: the label has to match.
 		link := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Index: a.LinkIndex}}
 		if err := netlink.AddrDel(link, &netlink.Addr{IPNet: a.IPNet}); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-			errs = append(errs, fmt.Errorf("give up %s: %w", address, err))
+			errs = append(errs, fmt.Errorf("remove %s: %w", address, err))
 		}
 	}
 	return errors.Join(errs...)

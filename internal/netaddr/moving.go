@@ -27,7 +27,7 @@ func (p *Pool) label() (string, error) {
 	label := name + labelMark
 	label = label[:min(len(label), labelBytesMax)]
 	if len(label) < len(name)+2 {
-		return "", fmt.Errorf("the name of interface %s is too long to mark an address on it", name)
+		return "", fmt.Errorf("the name of interface %s is too long for the label of an address", name)
 	}
 	return label, nil
 }
@@ -41,14 +41,14 @@ func (p *Pool) HoldMoving(address netip.Addr) error {
 		return err
 	}
 	if err := netlink.AddrAdd(p.link, a); err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("hold %s on %s: %w", address, p.link.Attrs().Name, err)
+		return fmt.Errorf("add %s to %s: %w", address, p.link.Attrs().Name, err)
 	}
 	return nil
 }
 
 func (p *Pool) moving(address netip.Addr) (*netlink.Addr, error) {
 	if !address.Is4() {
-		return nil, fmt.Errorf("hold %s: not built for IPv6, whose addresses bear no mark", address)
+		return nil, fmt.Errorf("add %s: IPv6 is not supported, because its addresses carry no label", address)
 	}
 	label, err := p.label()
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Pool) DropMoving(address netip.Addr) error {
 		return err
 	}
 	if err := netlink.AddrDel(p.link, &netlink.Addr{IPNet: single(address)}); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-		return fmt.Errorf("give up %s on %s: %w", address, p.link.Attrs().Name, err)
+		return fmt.Errorf("remove %s from %s: %w", address, p.link.Attrs().Name, err)
 	}
 	return nil
 }

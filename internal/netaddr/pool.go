@@ -26,7 +26,7 @@ func Open(prefix netip.Prefix) (*Pool, error) {
 		return nil, nil
 	}
 	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("addresses of %s cannot be held without root: a loopback network such as 127.66.0.0/16 can", prefix)
+		return nil, fmt.Errorf("adding addresses of %s needs root; a loopback network such as 127.66.0.0/16 does not", prefix)
 	}
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *Pool) Hold(address netip.Addr) error {
 	// Duplicate address detection would keep a server from it for a second.
 	a.Flags = unix.IFA_F_NODAD
 	if err := netlink.AddrAdd(p.link, a); err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("hold %s on %s: %w", address, p.link.Attrs().Name, err)
+		return fmt.Errorf("add %s to %s: %w", address, p.link.Attrs().Name, err)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (p *Pool) Drop(address netip.Addr) error {
 		return err
 	}
 	if err := netlink.AddrDel(p.link, a); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-		return fmt.Errorf("give up %s on %s: %w", address, p.link.Attrs().Name, err)
+		return fmt.Errorf("remove %s from %s: %w", address, p.link.Attrs().Name, err)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (c *Cut) Add(p Process) error {
 	}
 	for _, peer := range p.Peers {
 		if !peer.Unmap().Is4() {
-			return fmt.Errorf("cut to %s: only IPv4 addresses", peer)
+			return fmt.Errorf("cut to %s: only IPv4 is supported", peer)
 		}
 		if err := c.maps.ends.Put(keyOf(p.PID, peer), uint32(1)); err != nil {
 			return fmt.Errorf("cut process %d from %s: %w", p.PID, peer, err)

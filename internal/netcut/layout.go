@@ -21,7 +21,7 @@ type layout struct {
 func readLayout() (l layout, failure error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
-		return l, fmt.Errorf("the kernel does not describe its types (/sys/kernel/btf/vmlinux): %w", err)
+		return l, fmt.Errorf("the kernel has no type information (/sys/kernel/btf/vmlinux): %w", err)
 	}
 	at := func(to *int32, name string, members ...string) {
 		var s *btf.Struct

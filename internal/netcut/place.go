@@ -41,7 +41,7 @@ func within(pid int) error {
 	for _, line := range strings.Split(string(raw), "\n") {
 		if group, v2 := strings.CutPrefix(line, "0::"); v2 {
 			if strings.HasPrefix(group, "/..") {
-				return fmt.Errorf("process %d is in a control group outside of this machine's view (%s)", pid, group)
+				return fmt.Errorf("process %d is in a control group that this machine cannot see (%s)", pid, group)
 			}
 			return nil
 		}

@@ -124,7 +124,7 @@ func load(dir string, keyPEM, certPEM []byte) (*CA, error) {
 		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, certFile), err)
 	}
 	if !key.PublicKey.Equal(cert.PublicKey) {
-		return nil, fmt.Errorf("certificate authority in %s: %s and %s do not belong together", dir, keyFile, certFile)
+		return nil, fmt.Errorf("certificate authority in %s: the key %s does not match the certificate %s", dir, keyFile, certFile)
 	}
 	if !cert.IsCA || time.Now().After(cert.NotAfter) {
 		return nil, fmt.Errorf("certificate authority in %s: not a root certificate, or expired at %s", dir, cert.NotAfter)
@@ -143,7 +143,7 @@ func (ca *CA) KeyPEM() ([]byte, error) { return encodeKey(ca.key) }
 func Adopt(dir string, keyPEM, certPEM []byte) error {
 	if have, err := os.ReadFile(filepath.Join(dir, certFile)); err == nil {
 		if string(have) != string(certPEM) {
-			return fmt.Errorf("adopt a certificate authority: %s has one of its own", dir)
+			return fmt.Errorf("adopt a certificate authority: %s already has one", dir)
 		}
 		return nil
 	}

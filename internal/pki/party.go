@@ -45,7 +45,7 @@ const partyIDMax = 64
 
 func (p Party) uri() (*url.URL, error) {
 	if p.ID == "" || len(p.ID) > partyIDMax || strings.Trim(p.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return nil, fmt.Errorf("pki: %q is no id of a host", p.ID)
+		return nil, fmt.Errorf("pki: invalid host id %q", p.ID)
 	}
 	return &url.URL{Scheme: partyScheme, Host: string(p.Kind), Path: "/" + p.ID}, nil
 }
@@ -74,11 +74,11 @@ func (ca *CA) SignParty(csrPEM []byte, p Party, validity time.Duration) ([]byte,
 // PartyOf says which end a certificate is of; the caller has verified it.
 func PartyOf(cert *x509.Certificate) (Party, error) {
 	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != partyScheme {
-		return Party{}, errors.New("pki: the certificate is of no end of a link")
+		return Party{}, errors.New("pki: the certificate belongs to no host or server")
 	}
 	p := Party{Kind: PartyKind(cert.URIs[0].Host), ID: strings.TrimPrefix(cert.URIs[0].Path, "/")}
 	if uri, err := p.uri(); err != nil || uri.String() != cert.URIs[0].String() || p.Kind != PartyServer && p.Kind != PartyAgent {
-		return Party{}, fmt.Errorf("pki: %q names no end of a link", cert.URIs[0])
+		return Party{}, fmt.Errorf("pki: %q names no host or server", cert.URIs[0])
 	}
 	return p, nil
 }
@@ -126,14 +126,14 @@ func KeyDigest(csrPEM []byte) (string, error) {
 // lead to the root, and the leaf is of that kind.
 func VerifyParty(chain []*x509.Certificate, roots *x509.CertPool, kind PartyKind) (Party, error) {
 	if len(chain) == 0 {
-		return Party{}, errors.New("pki: no certificate was shown")
+		return Party{}, errors.New("pki: the peer sent no certificate")
 	}
 	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
 		return Party{}, fmt.Errorf("pki: %w", err)
 	}
 	p, err := PartyOf(chain[0])
 	if err == nil && p.Kind != kind {
-		err = fmt.Errorf("pki: the certificate is of the %s %s, not of a %s", p.Kind, p.ID, kind)
+		err = fmt.Errorf("pki: the certificate belongs to the %s %s, not to a %s", p.Kind, p.ID, kind)
 	}
 	return p, err
 }
@@ -148,5 +148,5 @@ func RootByDigest(chain []*x509.Certificate, want string) (*x509.CertPool, []byt
 			return pool, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}), nil
 		}
 	}
-	return nil, nil, errors.New("pki: the server does not belong to the authority that the token names")
+	return nil, nil, errors.New("pki: another authority than the token's signed the server's certificate")
 }

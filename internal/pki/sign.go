@@ -70,7 +70,7 @@ func (ca *CA) Sign(csrPEM []byte, ips []net.IP, dnsNames []string, validity time
 		return nil, fmt.Errorf("pki: a certificate for %d addresses and names; from 1 to %d", len(ips)+len(dnsNames), namesMax)
 	}
 	if slices.ContainsFunc(dnsNames, reserved) {
-		return nil, fmt.Errorf("pki: names below %s are for servers of the service", partyDomain)
+		return nil, fmt.Errorf("pki: names below %s are reserved for servers of the service", partyDomain)
 	}
 	if validity <= 0 || validity > ValidityMax {
 		return nil, fmt.Errorf("pki: validity %s; at most %s", validity, ValidityMax)

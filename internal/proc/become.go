@@ -28,7 +28,7 @@ func become(user *Credential) error {
 	}
 	// The kernel takes -1 for "leave it": the program would be root.
 	if user.UID < 0 || user.GID < 0 {
-		return fmt.Errorf("uid %d and gid %d are no user", user.UID, user.GID)
+		return fmt.Errorf("uid %d with gid %d is no user", user.UID, user.GID)
 	}
 	if user.UID != 0 {
 		if err := dropBounding(); err != nil {

@@ -64,7 +64,7 @@ func (p Process) WhileFrozen(ctx context.Context, limits FreezeLimits, work func
 		return Frozen{}, &FreezeError{PID: p.PID, Reason: "it has ended", Err: os.ErrProcessDone}
 	}
 	if limits.Stop <= 0 || limits.Hold <= 0 {
-		return Frozen{}, &FreezeError{PID: p.PID, Reason: "no time is given for it"}
+		return Frozen{}, &FreezeError{PID: p.PID, Reason: "the deadline is missing"}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -66,11 +66,11 @@ func (t *tracer) seizeNew() (fresh int, err error) {
 	task := fmt.Sprintf("/proc/%d/task", t.process.PID)
 	dir, err := os.Open(task)
 	if err != nil {
-		return 0, &FreezeError{PID: t.process.PID, Reason: "its threads cannot be seen", Err: err}
+		return 0, &FreezeError{PID: t.process.PID, Reason: "cannot list its threads", Err: err}
 	}
 	names, err := dir.Readdirnames(-1)
 	if err = errors.Join(err, dir.Close()); err != nil && !gone(err) {
-		return 0, &FreezeError{PID: t.process.PID, Reason: "its threads cannot be seen", Err: err}
+		return 0, &FreezeError{PID: t.process.PID, Reason: "cannot list its threads", Err: err}
 	}
 	for _, name := range names {
 		tid, err := strconv.Atoi(name)
@@ -139,7 +139,7 @@ func whyNotTraced(pid, tid int) string {
 	if by := tracerOf(pid, tid); by != "" {
 		return "pid " + by + " traces it"
 	}
-	return "we may not trace it"
+	return "no permission to trace it"
 }
 
 // isEnding says whether a thread has ended, or is dead and waits to be buried: "State" in

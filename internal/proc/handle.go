@@ -62,7 +62,7 @@ func newHandle(pid int, child bool) (*handle, error) {
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
 		return nil, os.ErrProcessDone // gone, or the number is a thread's by now
 	case errors.Is(err, unix.ENOSYS):
-		return nil, errors.New("this kernel has no pidfd_open; Linux 5.10 or newer is needed")
+		return nil, errors.New("this kernel has no pidfd_open; Linux 5.10 or later is required")
 	case err != nil:
 		return nil, fmt.Errorf("pidfd of %d: %w", pid, err)
 	}

@@ -24,7 +24,7 @@ type LockHeldError struct {
 
 func (e *LockHeldError) Error() string {
 	if e.PID == 0 {
-		return fmt.Sprintf("lock %s held by a process that is not visible here", e.File)
+		return fmt.Sprintf("lock %s held by a process outside this pid namespace", e.File)
 	}
 	return fmt.Sprintf("lock %s held by pid %d", e.File, e.PID)
 }

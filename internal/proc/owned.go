@@ -57,7 +57,7 @@ func runsAs(pid, uid int) bool {
 // user must be nobody's else: an id that was given for one purpose.
 func KillOwned(ctx context.Context, uid int) error {
 	if uid <= 0 || uid == os.Getuid() {
-		return fmt.Errorf("kill what runs as uid %d: it is no account of a server", uid)
+		return fmt.Errorf("kill processes of uid %d: not the account of a server", uid)
 	}
 	ctx, cancel := context.WithTimeout(ctx, killSurvivorsTime)
 	defer cancel()
@@ -67,10 +67,10 @@ func KillOwned(ctx context.Context, uid int) error {
 			return err
 		}
 		if err := killEach(ctx, found, func(pid int) bool { return runsAs(pid, uid) }); err != nil {
-			return fmt.Errorf("kill what runs as uid %d: %w", uid, err)
+			return fmt.Errorf("kill processes of uid %d: %w", uid, err)
 		}
 	}
-	return fmt.Errorf("kill what runs as uid %d: new processes keep coming", uid)
+	return fmt.Errorf("kill processes of uid %d: new processes keep starting", uid)
 }
 
 // killEach kills those of which is true once we hold them, and waits for their end.

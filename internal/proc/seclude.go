@@ -51,7 +51,7 @@ func coverScene(mode string) (string, error) {
 		return err == nil && info.IsDir()
 	})
 	if at < 0 {
-		return "", fmt.Errorf("none of %v is there", scenes)
+		return "", fmt.Errorf("none of %v exists", scenes)
 	}
 	err := unix.Mount("kurabe", scenes[at], "tmpfs", unix.MS_NOSUID, "mode="+mode+",size="+sceneBytes)
 	if err != nil {

@@ -137,7 +137,7 @@ func execAs(spec Spec) (step string, err error) {
 	// have looked before we took the lock, and seen nothing. An engine never
 	// appears behind its back.
 	if _, err := unix.Write(shimReportFD, []byte{shimReady}); err != nil {
-		return "report", fmt.Errorf("the service that ordered this start is gone: %w", err)
+		return "report", fmt.Errorf("the service that started this shim has ended: %w", err)
 	}
 	return "exec", &os.PathError{Op: "exec", Path: spec.Argv[0], Err: syscall.Exec(spec.Argv[0], spec.Argv, spec.Env)}
 }
@@ -146,7 +146,7 @@ func readOrder() (order, error) {
 	var spec order
 	file := os.NewFile(shimOrderFD, "order")
 	if file == nil {
-		return spec, errors.New("the shim is not for use by hand")
+		return spec, errors.New("the shim is started by the service only")
 	}
 	defer file.Close()
 	raw, err := io.ReadAll(io.LimitReader(file, orderBytesMax))

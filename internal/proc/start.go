@@ -97,7 +97,7 @@ type shimCommand struct {
 func prepareShim(o order) (*shimCommand, error) {
 	// A program that does not do as a shim what a shim does would start itself for ever.
 	if IsShim() {
-		return nil, errors.New("we were started as a shim and went on as a program: main has to look at IsShim first")
+		return nil, errors.New("started as a shim, but ran as a program: main must check IsShim first")
 	}
 	raw, err := json.Marshal(o)
 	if err != nil {

@@ -70,7 +70,7 @@ func KillSurvivors(ctx context.Context, dataDir string) error {
 			return fmt.Errorf("kill survivors in %s: %w", dataDir, err)
 		}
 	}
-	return fmt.Errorf("kill survivors in %s: new ones keep coming", dataDir)
+	return fmt.Errorf("kill survivors in %s: new processes keep starting", dataDir)
 }
 
 func killAll(ctx context.Context, found []int, dev, ino uint64) error {

@@ -83,7 +83,7 @@ func (v Verdict) Wrong() string {
 	if len(v.Missing)+len(v.Twice)+len(v.Strange) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of %d acknowledged rows %d are missing, such as %v; there twice are %v, never written were %v", v.Acked,
+	return fmt.Sprintf("of %d acknowledged rows %d are missing, for example %v; duplicate rows: %v; rows never written: %v", v.Acked,
 		len(v.Missing), v.Missing[:min(len(v.Missing), 10)], v.Twice[:min(len(v.Twice), 10)], v.Strange[:min(len(v.Strange), 10)])
 }
 

@@ -28,7 +28,7 @@ func LeavingHost(view *store.View, host kurabe.HostID, now time.Time) []Leaving 
 	for _, id := range servers {
 		i, ok := view.Instance(id.Owner())
 		if !ok || i.Spec == nil {
-			list = append(list, Leaving{Name: string(id), Server: id, Stays: "nothing says what it is"})
+			list = append(list, Leaving{Name: string(id), Server: id, Stays: "its record is missing"})
 			continue
 		}
 		l := Leaving{Name: i.Spec.Name, Cluster: i.Spec.Cluster, Server: id, Stays: whyLeftAlone(i)}

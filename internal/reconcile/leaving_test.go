@@ -17,7 +17,7 @@ func TestLeavingHost(t *testing.T) {
 	i, _ := view.Instance("db-2")
 	want := []Leaving{
 		{Name: i.Spec.Name, Server: "db-2", State: kurabe.StateStopped, Stays: "it is stopped"},
-		{Name: "db-9", Server: "db-9", Stays: "nothing says what it is"},
+		{Name: "db-9", Server: "db-9", Stays: "its record is missing"},
 	}
 	if have := LeavingHost(view, "h2", noon); !slices.Equal(have, want) {
 		t.Errorf("%+v, want %+v", have, want)

@@ -20,7 +20,7 @@ func (l *Loop) leftAlone(i *store.Instance) bool {
 	}
 	if l.told[i.ID] != why {
 		l.told[i.ID] = why
-		l.Log.Error("instance is left alone", logkey.Instance, i.ID, logkey.Reason, why)
+		l.Log.Error("instance not planned", logkey.Instance, i.ID, logkey.Reason, why)
 	}
 	return true
 }
@@ -29,11 +29,11 @@ func (l *Loop) leftAlone(i *store.Instance) bool {
 // is.
 func whyLeftAlone(i *store.Instance) string {
 	if len(i.Unreadable) > 0 {
-		return "nothing is planned until these records, which cannot be read, are repaired: " + strings.Join(i.Unreadable, ", ")
+		return "no changes until these unreadable records are repaired: " + strings.Join(i.Unreadable, ", ")
 	}
 	// A writer that no host was told of would be placed, as if the instance were new.
 	if _, assigned := i.AssignmentOf(i.Writer()); i.Group != nil && !assigned {
-		return fmt.Sprintf("nothing is planned until its records are repaired: its group says that %s writes, of which no host was told", i.Writer())
+		return fmt.Sprintf("no changes until its records are repaired: the group names %s as primary, but no host has an assignment for it", i.Writer())
 	}
 	return ""
 }

@@ -22,7 +22,7 @@ func TestBrokenInstanceIsLeftAlone(t *testing.T) {
 	}{
 		{"a group that cannot be read", group, store.NewChange().Put(group, []byte("{"))},
 		{"a group without a writer", group, store.NewChange().Put(group, []byte(`{"instance":"db-1"}`))},
-		{"a writer that no host was told of", "db-1~2 writes", store.NewChange().PutGroup(twoServers(), 0)},
+		{"a writer that no host was told of", "db-1~2 as primary", store.NewChange().PutGroup(twoServers(), 0)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()

@@ -205,7 +205,7 @@ func (l *Loop) write(ctx context.Context, term Term, ref kurabe.Ref, again time.
 	case err == nil:
 		planned()
 		if err := l.View.WaitRevision(ctx, revision); err != nil && ctx.Err() == nil {
-			log.Warn("view does not follow", logkey.Error, err)
+			log.Warn("view is not current", logkey.Error, err)
 		}
 	case errors.Is(err, store.ErrConflict):
 		l.again[ref] = l.Now().Add(retryPause) // somebody wrote first

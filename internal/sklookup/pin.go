@@ -85,7 +85,7 @@ func (t *Table) reopen() (failure error) {
 
 func ours(sockets *ebpf.Map, attached link.Link) error {
 	if want := tableSpec(); sockets.Type() != want.Type || sockets.KeySize() != want.KeySize || sockets.MaxEntries() != want.MaxEntries {
-		return errors.New("the table has another layout")
+		return errors.New("the table of endpoints has another layout")
 	}
 	info, err := attached.Info()
 	if err != nil {
@@ -97,7 +97,7 @@ func ours(sockets *ebpf.Map, attached link.Link) error {
 	}
 	of := info.NetNs()
 	if of == nil || uint64(of.NetnsInode) != here.Ino {
-		return errors.New("it is of another network namespace")
+		return errors.New("it belongs to another network namespace")
 	}
 	return nil
 }

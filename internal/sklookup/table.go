@@ -140,8 +140,8 @@ func (t *Table) opened() error {
 		err = t.open()
 	}
 	if err != nil {
-		t.refused = fmt.Errorf("connections cannot be given to servers by socket lookup: %w", err)
-		t.log.Warn("endpoints whose writer listens elsewhere pass through the service", logkey.Error, err)
+		t.refused = fmt.Errorf("cannot pass connections to servers by socket lookup: %w", err)
+		t.log.Warn("endpoints forward their bytes through the service", logkey.Error, err)
 	}
 	return t.refused
 }
@@ -172,7 +172,7 @@ func (t *Table) open() (failure error) {
 	defer closeAtFailure(attached, &failure)
 	if t.folder != "" {
 		if err := t.pin(sockets, attached); err != nil {
-			t.log.Warn("endpoints whose writer listens elsewhere end with the service", logkey.Error, err)
+			t.log.Warn("forwarding endpoints end with the service", logkey.Error, err)
 		}
 	}
 	t.sockets, t.link = sockets, attached

@@ -89,7 +89,7 @@ func (a *Archive) Find(ctx context.Context, id kurabe.SnapshotID) (Record, State
 
 func findArchived(ctx context.Context, store blob.Store, id kurabe.SnapshotID) (Record, State, error) {
 	if !idForm.MatchString(string(id)) {
-		return Record{}, Absent, fmt.Errorf("%q is no id of a snapshot", id)
+		return Record{}, Absent, fmt.Errorf("invalid snapshot id %q", id)
 	}
 	raw, err := readObject(ctx, store, objectOf(id, recordName), recordBytesMax)
 	if errors.Is(err, blob.ErrNotFound) {
@@ -109,7 +109,7 @@ func findArchived(ctx context.Context, store blob.Store, id kurabe.SnapshotID) (
 }
 
 // errNewer is a record that a later program wrote.
-var errNewer = errors.New("its format is later than this program's")
+var errNewer = errors.New("its format is newer than this program")
 
 var sumForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -125,7 +125,7 @@ func parseArchived(raw []byte, id kurabe.SnapshotID) (Record, error) {
 	case r.Format < 1:
 		return r, wrong("its format is %d", r.Format)
 	case r.Snapshot != id:
-		return r, wrong("it is that of %q", r.Snapshot)
+		return r, wrong("it belongs to %q", r.Snapshot)
 	case !r.Sealed || !sumForm.MatchString(r.ListSum):
 		return r, wrong("it names no list of files with checksums")
 	}
@@ -141,7 +141,7 @@ func readObject(ctx context.Context, store blob.Store, name string, most int64) 
 	defer in.Close()
 	raw, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err == nil && int64(len(raw)) > most {
-		err = wrong("%s has more than the %s that it can have", name, kurabe.FormatBytes(most))
+		err = wrong("%s is larger than its bound of %s", name, kurabe.FormatBytes(most))
 	}
 	return raw, err
 }
@@ -150,7 +150,7 @@ func readObject(ctx context.Context, store blob.Store, name string, most int64) 
 // goes first, so that a death in the middle leaves nothing that Find calls complete.
 func (a *Archive) Remove(ctx context.Context, id kurabe.SnapshotID) error {
 	if !idForm.MatchString(string(id)) {
-		return fmt.Errorf("%q is no id of a snapshot", id)
+		return fmt.Errorf("invalid snapshot id %q", id)
 	}
 	store, err := a.repository()
 	if err == nil {

@@ -106,7 +106,7 @@ func archivedList(ctx context.Context, store blob.Store, r Record) ([]volume.Fil
 		return nil, err
 	}
 	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != r.ListSum {
-		return nil, wrong("%s is not the list that was written", name)
+		return nil, wrong("%s differs from the list that was written", name)
 	}
 	var files []volume.File
 	if err := json.Unmarshal(raw, &files); err != nil {
@@ -204,12 +204,12 @@ func (f *fetching) unpack(ctx context.Context, from io.Reader, of pack) error {
 		}
 	}
 	if h, err := in.Next(); err == nil {
-		return wrong("%.100q follows its last member", h.Name)
+		return wrong("%.100q comes after its last member", h.Name)
 	} else if err != io.EOF {
 		return r.failed(err)
 	}
 	if n, err := io.CopyN(io.Discard, r, 1); n > 0 {
-		return wrong("something follows its end")
+		return wrong("it has data after its end")
 	} else if err != io.EOF {
 		return err
 	}
@@ -254,7 +254,7 @@ func (f *fetching) file(ctx context.Context, in io.Reader, from *noted, m member
 		}
 	}
 	if sum != f.sums[m.Path] {
-		return wrong("its content is not what was archived")
+		return wrong("its content differs from the archive")
 	}
 	if err := out.Truncate(m.Size); err != nil {
 		return err

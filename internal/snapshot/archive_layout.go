@@ -118,7 +118,7 @@ func parseLayout(raw []byte, listSum string, files []volume.File) (layout, error
 	case l.Format < 1:
 		return l, fmt.Errorf("its format is %d", l.Format)
 	case l.ListSum != listSum:
-		return l, errors.New("it divides another list of files")
+		return l, errors.New("it belongs to another list of files")
 	}
 	return l, l.check(files)
 }
@@ -164,7 +164,7 @@ func (l layout) check(files []volume.File) error {
 func (m member) check() error {
 	switch {
 	case len(m.Path) > pathBytesMax, m.Path == ".", path.Clean(m.Path) != m.Path, !filepath.IsLocal(m.Path), strings.ContainsAny(m.Path, "\x00\\"):
-		return fmt.Errorf("%.100q is no path below a data folder", m.Path)
+		return fmt.Errorf("invalid path in a data folder %.100q", m.Path)
 	case m.Mode&^uint32(fs.ModePerm) != 0:
 		return fmt.Errorf("%.100q has mode %o", m.Path, m.Mode)
 	case m.Size < 0 || m.Dir && (m.Size != 0 || m.Sparse):

@@ -107,7 +107,7 @@ func finishArchived(ctx context.Context, store blob.Store, r Record, files []vol
 		return err
 	}
 	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != r.ListSum {
-		return errors.New("the list of its files was written in another form, which this program does not write")
+		return errors.New("the list of its files has a format that this program does not write")
 	}
 	if err := store.Put(ctx, objectOf(r.Snapshot, listName(r.ListSum)), bytes.NewReader(raw)); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (p *pushing) file(ctx context.Context, w io.Writer, root *volume.Root, m me
 		p.advance(int64(len(part)))
 	}
 	if sum != p.sums[m.Path] {
-		return fmt.Errorf("its content is not what was written: the disk of this snapshot has damaged it")
+		return fmt.Errorf("its content differs from what was written: the disk has damaged it")
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (s Store) Transfer(ctx context.Context, r Record, dst string, opts volume.T
 			continue // Of the engine's own tools, and no part of the list.
 		}
 		if f.Size != h.Size || f.Summed && h.Summed && f.Sum != h.Sum {
-			return nil, false, damaged(r.Snapshot, "the content of file %s is not what was written", f.Path)
+			return nil, false, damaged(r.Snapshot, "the content of file %s differs from what was written", f.Path)
 		}
 		if !f.Summed {
 			h.Cloned = f.Cloned

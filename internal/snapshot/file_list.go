@@ -38,7 +38,7 @@ func (s Store) List(r Record) ([]volume.File, error) {
 		return nil, fmt.Errorf("read the list of snapshot %s: %w", r.Snapshot, err)
 	}
 	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != r.ListSum {
-		return nil, damaged(r.Snapshot, "the list of its files is not the one that was written")
+		return nil, damaged(r.Snapshot, "the list of its files differs from the one that was written")
 	}
 	var files []volume.File
 	if err := json.Unmarshal(raw, &files); err != nil {

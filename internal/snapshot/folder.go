@@ -73,7 +73,7 @@ func (s Store) Data(id kurabe.SnapshotID) string { return filepath.Join(s.Path(i
 // person must look.
 func (s Store) Find(id kurabe.SnapshotID) (Record, State, error) {
 	if !idForm.MatchString(string(id)) {
-		return Record{}, Absent, fmt.Errorf("%q is no id of a snapshot", id)
+		return Record{}, Absent, fmt.Errorf("invalid snapshot id %q", id)
 	}
 	raw, err := volume.ReadFile(filepath.Join(s.Path(id), recordName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +90,7 @@ func (s Store) Find(id kurabe.SnapshotID) (Record, State, error) {
 		err = fmt.Errorf("its format is %d, this program knows up to %d", r.Format, formatNewest)
 	}
 	if err == nil && r.Snapshot != id {
-		err = fmt.Errorf("it is that of %q", r.Snapshot)
+		err = fmt.Errorf("it belongs to %q", r.Snapshot)
 	}
 	if err != nil {
 		return Record{}, Partial, fmt.Errorf("read the record of snapshot %s: %w", id, err)
@@ -163,7 +163,7 @@ func (s Store) write(r Record, files []volume.File) error {
 // death in the middle leaves nothing that Find calls complete.
 func (s Store) Remove(id kurabe.SnapshotID) error {
 	if !idForm.MatchString(string(id)) {
-		return fmt.Errorf("%q is no id of a snapshot", id)
+		return fmt.Errorf("invalid snapshot id %q", id)
 	}
 	dir := s.Path(id)
 	if _, err := volume.Lstat(dir); err == nil {

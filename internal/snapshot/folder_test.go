@@ -95,7 +95,7 @@ func TestDamage(t *testing.T) {
 			path := filepath.Join(s.Data(r.Snapshot), "a")
 			return errors.Join(os.Remove(path), os.Symlink("sub/b", path))
 		}},
-		{"the list is another", "not the one", false, func(s Store, r Record) error {
+		{"the list is another", "differs from the one", false, func(s Store, r Record) error {
 			return os.WriteFile(filepath.Join(s.Path(r.Snapshot), listName(r.ListSum)), []byte("[]"), 0o600)
 		}},
 		{"the content is another", "content of file a", true, func(s Store, r Record) error {

@@ -15,7 +15,7 @@ import (
 // version, what all of the others agree on is free, and nothing more.
 
 // whyDiffers is why a parameter is not free on which hosts do not agree.
-const whyDiffers = "the hosts of the service do not agree about it"
+const whyDiffers = "the hosts of the service report different values"
 
 // catalog returns the parameters of an engine version, nil when no host has it. Callers hold the
 // view's mu for reading.

@@ -44,7 +44,7 @@ func (c *Change) RequireUnwritten(prefix string, revision int64) *Change {
 // RequireElected demands that the election still holds.
 func (c *Change) RequireElected(f Fence) *Change {
 	if f.Key == "" || f.ModRevision == 0 {
-		return c.fail(errors.New("store: fence of no election"))
+		return c.fail(errors.New("store: not a fence of an election"))
 	}
 	return c.Require(f.Key, f.ModRevision)
 }

@@ -14,7 +14,7 @@ const fillingKey = Root + "filling"
 const fillOps = 10
 
 // ErrFilled: the store holds records.
-var ErrFilled = errors.New("there are records already")
+var ErrFilled = errors.New("the store already has records")
 
 // Fill puts records of a backup into an empty store, or one in which a Fill was cut off. It
 // is no state, and Open refuses it, until the last step, which makes it the service's; before

@@ -37,7 +37,7 @@ func TestOpenOf(t *testing.T) {
 	if _, err := strange.Txn(ctx, nil, []store.Op{{Key: store.Root + "x", Value: []byte("{}")}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.OpenOf(ctx, strange, "us"); err == nil || !strings.Contains(err.Error(), "not come to its end") {
+	if err := store.OpenOf(ctx, strange, "us"); err == nil || !strings.Contains(err.Error(), "a restore was interrupted") {
 		t.Errorf("%v", err)
 	}
 }

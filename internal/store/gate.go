@@ -9,7 +9,7 @@ import (
 )
 
 // ErrAway: the store is not reached at this moment. Nothing was written.
-var ErrAway = errors.New("store: not reached")
+var ErrAway = errors.New("state store not reachable")
 
 // awayWait is how long a read waits for a store that is away: who follows it is quiet
 // meanwhile.

@@ -30,24 +30,24 @@ func (c *Change) DeleteGroup(id kurabe.InstanceID, mod int64) *Change {
 // so one that contradicts itself is as unreadable as one that does not decode.
 func checkGroup(g kurabe.Group) error {
 	if g.Instance == "" || g.Instance != g.Instance.Owner() {
-		return fmt.Errorf("%q is no id of an instance", g.Instance)
+		return fmt.Errorf("invalid instance id %q", g.Instance)
 	}
 	seen := map[kurabe.InstanceID]bool{}
 	for _, m := range g.Members {
 		if n := m.ID.Number(); m.ID.Owner() != g.Instance || n == 0 || n > g.Last || seen[m.ID] {
-			return fmt.Errorf("member %q is none of this instance, twice there, or beyond the last number, %d", m.ID, g.Last)
+			return fmt.Errorf("member %q is foreign, listed twice, or beyond the last number %d", m.ID, g.Last)
 		}
 		seen[m.ID] = true
 	}
 	if !seen[g.Writer] {
-		return fmt.Errorf("the writer, %q, is no member", g.Writer)
+		return fmt.Errorf("the primary %q is no member", g.Writer)
 	}
 	if g.Switch != "" && (g.Switch.Owner() == g.Instance || len(g.Members) != 1) {
-		return fmt.Errorf("%q is to take its place, and it has %d servers", g.Switch, len(g.Members))
+		return fmt.Errorf("%q is to take its place, but it has %d servers", g.Switch, len(g.Members))
 	}
 	for _, id := range g.Sync {
 		if !seen[id] || id == g.Writer {
-			return fmt.Errorf("%q in sync is no member, or writes", id)
+			return fmt.Errorf("%q in the sync set is no member, or is the primary", id)
 		}
 	}
 	return nil

@@ -150,9 +150,9 @@ func TestGroupThatContradictsItself(t *testing.T) {
 		name, words string
 		change      func(*kurabe.Group)
 	}{
-		{"it is of a server", "no id of an instance", func(g *kurabe.Group) { g.Instance = "db-1~2" }},
-		{"a stranger writes", "writer", func(g *kurabe.Group) { g.Writer = "db-1~3" }},
-		{"nobody writes", "writer", func(g *kurabe.Group) { g.Writer = "" }},
+		{"it is of a server", "invalid instance id", func(g *kurabe.Group) { g.Instance = "db-1~2" }},
+		{"a stranger writes", "primary", func(g *kurabe.Group) { g.Writer = "db-1~3" }},
+		{"nobody writes", "primary", func(g *kurabe.Group) { g.Writer = "" }},
 		{"the writer waits for itself", "sync", func(g *kurabe.Group) { g.Sync = []kurabe.InstanceID{"db-1"} }},
 		{"a stranger in sync", "sync", func(g *kurabe.Group) { g.Sync = []kurabe.InstanceID{"db-1~3"} }},
 		{"a server of another instance", "db-2", func(g *kurabe.Group) { g.Members[1].ID = "db-2" }},

@@ -25,7 +25,7 @@ type format struct {
 const Layout = 1
 
 // ErrForeign: the store belongs to another service.
-var ErrForeign = errors.New("these are the records of another service")
+var ErrForeign = errors.New("the records belong to another service")
 
 // Open makes sure that the store is one that this version may use, and marks an
 // empty one. It changes nothing else: a store of another layout, one that holds
@@ -62,7 +62,7 @@ func check(entries []Entry, service string) error {
 	var errs []error
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Key, Root) {
-			return fmt.Errorf("open store: key %s is of another layout, or of somebody else; this version knows %s only", e.Key, Root)
+			return fmt.Errorf("open store: key %s has another layout or belongs to another program; this version knows %s only", e.Key, Root)
 		}
 		check.put(e)
 		if e.Key == formatKey {
@@ -71,7 +71,7 @@ func check(entries []Entry, service string) error {
 		}
 	}
 	if !marked {
-		errs = append(errs, fmt.Errorf("there are %d records but no %s: what was to fill it has not come to its end", len(entries), formatKey))
+		errs = append(errs, fmt.Errorf("there are %d records but no %s: a restore was interrupted", len(entries), formatKey))
 	}
 	for _, c := range check.corruptSorted() {
 		errs = append(errs, c)
@@ -88,7 +88,7 @@ func checkFormat(e Entry, service string) error {
 	case err != nil:
 		return err
 	case f.Layout != Layout:
-		return fmt.Errorf("%s says layout %d; this version knows %d", e.Key, f.Layout, Layout)
+		return fmt.Errorf("%s has layout %d; this version knows %d", e.Key, f.Layout, Layout)
 	case service != "" && f.Service != service:
 		return ErrForeign
 	}

@@ -81,7 +81,7 @@ func (s *shelf[ID, T, U]) swap(next U) {
 func (s *shelf[ID, T, U]) putName(name string, e Entry) ([]ID, error) {
 	r, err := decode[nameRecord[ID]](e)
 	if err == nil && r.ID == "" {
-		err = errors.New("it names nobody")
+		err = errors.New("it names no host")
 	}
 	if err != nil {
 		return nil, err

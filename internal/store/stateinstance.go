@@ -86,7 +86,7 @@ func speaksOf[ID ~string](it, of ID) error {
 	if it == of {
 		return nil
 	}
-	return fmt.Errorf("it speaks of %q", it)
+	return fmt.Errorf("it belongs to %q", it)
 }
 
 // same says why a word does not belong under its key.
@@ -94,9 +94,9 @@ func (p keyParts) same(e kurabe.Envelope) error {
 	server := p.kind == KindAssignment || p.kind == KindInstanceReport
 	switch {
 	case e.Host != p.host || e.ID != cmp.Or(string(p.instance), string(p.snapshot)):
-		return fmt.Errorf("it speaks of %q on host %q", e.ID, e.Host)
+		return fmt.Errorf("it belongs to %q on host %q", e.ID, e.Host)
 	case server && p.instance.Number() == 0:
-		return errors.New("its id is that of no server of an instance")
+		return errors.New("its id belongs to no server of an instance")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ var ErrLink error = linkError{}
 
 type linkError struct{}
 
-func (linkError) Error() string { return "a link lies on this path, and the service follows none" }
+func (linkError) Error() string { return "a symbolic link lies on this path; the service follows none" }
 
 // Is says that the kernel's word for it is meant.
 func (linkError) Is(other error) bool { return other == unix.ELOOP }
@@ -27,7 +27,7 @@ func (linkError) Is(other error) bool { return other == unix.ELOOP }
 var ErrNotFile = errors.New("is not a regular file")
 
 // ErrSecondName is a file that has another name, maybe in a folder of somebody else.
-var ErrSecondName = errors.New("the file has a second name elsewhere")
+var ErrSecondName = errors.New("the file has a second hard link")
 
 // Root is an open folder. All names are below it, and no link is followed: not in the
 // middle of a name and not at its end, not even one that stays inside, since within an

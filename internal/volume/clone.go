@@ -146,7 +146,7 @@ func (c *Clone) walk(ctx context.Context) (walked, error) {
 			found.files[rel] = st.Ino
 		case mode&(fs.ModeSocket|fs.ModeNamedPipe) != 0:
 		default:
-			return &fs.PathError{Op: "clone", Path: path, Err: errors.New("is a " + mode.Type().String() + ", which does not belong in a data folder")}
+			return &fs.PathError{Op: "clone", Path: path, Err: errors.New("is a " + mode.Type().String() + ", which a data folder must not contain")}
 		}
 		return nil
 	})
@@ -293,7 +293,7 @@ func openCloneFile(src, dst string) (*cloneFile, error) {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !info.Mode().IsRegular() || !ok {
-		return nil, errors.Join(&fs.PathError{Op: "clone", Path: src, Err: errors.New("is no file any more")}, in.Close())
+		return nil, errors.Join(&fs.PathError{Op: "clone", Path: src, Err: errors.New("is no longer a file")}, in.Close())
 	}
 	out, err := Create(dst)
 	if err != nil {

@@ -180,7 +180,7 @@ func copyEntry(ctx context.Context, src, dst string, mode fs.FileMode, opts Copy
 	case mode&(fs.ModeSocket|fs.ModeNamedPipe) != 0:
 		return nil // They mean something to a running process only.
 	default:
-		return fmt.Errorf("%s is a %v, which does not belong in a data folder", src, mode.Type())
+		return fmt.Errorf("%s is a %v, which a data folder must not contain", src, mode.Type())
 	}
 }
 

@@ -116,7 +116,7 @@ func (p Pool) sweep() error {
 func (p Pool) create(ctx context.Context, o PoolOptions) error {
 	parent := filepath.Dir(p.Image)
 	if Reflink(parent) {
-		return poolErrorf("%s is on a file system that clones files already: no pool is needed, and it would only cost time", parent)
+		return poolErrorf("the file system of %s already clones files: a pool is not needed and would only cost time", parent)
 	}
 	size, err := newPoolSize(parent, o.SizeBytes)
 	if err != nil {

@@ -81,7 +81,7 @@ func attachLoop(image *os.File) (*os.File, error) {
 			return nil, fmt.Errorf("attach a loop device: %w", err)
 		}
 	}
-	return nil, fmt.Errorf("attach a loop device: each of %d free ones was taken by somebody else", loopTriesMax)
+	return nil, fmt.Errorf("attach a loop device: other processes took each of %d free ones", loopTriesMax)
 }
 
 // openLoop finds the device of the image, or attaches one.

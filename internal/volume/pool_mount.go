@@ -37,7 +37,7 @@ func readSuper(path string) (super, error) {
 	defer file.Close()
 	var raw [48]byte
 	if _, err := file.ReadAt(raw[:], 0); err != nil || string(raw[:4]) != "XFSB" {
-		return super{}, poolErrorf("%s is not an image of XFS (%v); it is left alone: move it away if it is not needed", path, err)
+		return super{}, poolErrorf("%s is not an XFS image (%v); it was left unchanged: move it away if it is not needed", path, err)
 	}
 	return super{uuid: [16]byte(raw[32:48]), blockBytes: binary.BigEndian.Uint32(raw[4:]), blocks: binary.BigEndian.Uint64(raw[8:])}, nil
 }
@@ -69,16 +69,16 @@ func (p Pool) Mounted() (bool, error) {
 	}
 	device, err := openLoopNumber(number)
 	if err != nil {
-		return false, poolErrorf("something else than the pool is mounted at %s (%v): unmount it", p.Dir, err)
+		return false, poolErrorf("another file system is mounted at %s (%v): unmount it", p.Dir, err)
 	}
 	defer device.Close()
 	var image unix.Stat_t
 	if err := unix.Stat(p.Image, &image); err != nil {
-		return false, poolErrorf("a loop device is mounted at %s, and %s is not there: %v", p.Dir, p.Image, err)
+		return false, poolErrorf("a loop device is mounted at %s, but %s is missing: %v", p.Dir, p.Image, err)
 	}
 	info, err := unix.IoctlLoopGetStatus64(int(device.Fd()))
 	if err != nil || !serves(info, &image) {
-		return false, poolErrorf("something else than %s is mounted at %s, from %s: unmount it", p.Image, p.Dir, device.Name())
+		return false, poolErrorf("not %s but another file system is mounted at %s, from %s: unmount it", p.Image, p.Dir, device.Name())
 	}
 	want, err := readSuper(p.Image)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p Pool) Mounted() (bool, error) {
 	}
 	defer dir.Close()
 	if got, err := geometry(dir); err != nil || got.uuid != want.uuid {
-		return false, poolErrorf("what is mounted at %s is not the file system of %s (%v)", p.Dir, p.Image, err)
+		return false, poolErrorf("the file system mounted at %s is not that of %s (%v)", p.Dir, p.Image, err)
 	}
 	return true, nil
 }

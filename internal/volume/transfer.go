@@ -137,7 +137,7 @@ func survey(ctx context.Context, src string, opts TransferOptions) (surveyed, er
 		case mode&(fs.ModeSocket|fs.ModeNamedPipe) != 0:
 		default:
 			// A link could lead the copy out of the folder; engines of ours make none.
-			return &fs.PathError{Op: "copy", Path: path, Err: errors.New("is a " + mode.Type().String() + ", which does not belong in a data folder")}
+			return &fs.PathError{Op: "copy", Path: path, Err: errors.New("is a " + mode.Type().String() + ", which a data folder must not contain")}
 		}
 		return nil
 	})

@@ -139,6 +139,6 @@ func (s *server) end() error {
 	case err := <-written:
 		return err
 	case <-time.After(noteTime):
-		return fmt.Errorf("the note could not be written in %v", noteTime)
+		return fmt.Errorf("could not write the note within %v", noteTime)
 	}
 }

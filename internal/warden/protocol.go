@@ -105,7 +105,7 @@ func (r request) check() error {
 
 func (r request) only(rest bool) error {
 	if !rest {
-		return fmt.Errorf("message %q with what is not its own", r.Op)
+		return fmt.Errorf("message %q with fields of another message", r.Op)
 	}
 	return nil
 }

@@ -245,7 +245,7 @@ func (l *lab) home(i *instance) string {
 
 // pid is the running server's.
 func (l *lab) pid(i *instance) (int, error) {
-	p, alive, err := proc.Find(engine.Home{Dir: l.home(i)}.RecordFile())
+	p, alive, err := (engine.Home{Dir: l.home(i)}).Daemon().Find()
 	if err == nil && !alive {
 		err = fmt.Errorf("the server of %s is not running", i.name)
 	}
@@ -256,7 +256,7 @@ func (l *lab) pid(i *instance) (int, error) {
 // about to go.
 func endServer(ctx context.Context, dir string) error {
 	h := engine.Home{Dir: dir}
-	if p, alive, err := proc.Find(h.RecordFile()); err == nil && alive {
+	if p, alive, err := h.Daemon().Find(); err == nil && alive {
 		// PostgreSQL ends its children on SIGQUIT; MariaDB is one process.
 		_ = p.Signal(syscall.SIGQUIT) // it may have ended by now
 		wait, cancel := context.WithTimeout(ctx, killTime)

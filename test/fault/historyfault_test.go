@@ -61,7 +61,7 @@ var historyFaults = []struct {
 		}
 	}},
 	{"the writer and the service hang", func(t *testing.T, b *struck) { b.hang(t, true, b.guess(t)) }},
-	{"a failover in order", func(t *testing.T, b *struck) { _ = b.failOver(t) }}, // refused without a standby
+	{"a planned failover", func(t *testing.T, b *struck) { _ = b.failOver(t) }}, // refused without a standby
 	{"the service is killed", func(t *testing.T, b *struck) {
 		b.s.Kill(t)
 		b.s.Start(t)

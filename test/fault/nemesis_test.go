@@ -122,7 +122,7 @@ var apartFaults = []apartFault{
 	{"writer and standby are parted", false, func(t *testing.T, p *apart, w, s *apartHost) func() { return p.bed.cut(t, w.machine, s.machine, true) }},
 	{"the standby does not hear the writer", false, func(t *testing.T, p *apart, w, s *apartHost) func() { return p.bed.cut(t, w.machine, s.machine, false) }},
 	{"the writer does not hear the standby", false, func(t *testing.T, p *apart, w, s *apartHost) func() { return p.bed.cut(t, s.machine, w.machine, false) }},
-	{"a failover in order", false, func(t *testing.T, p *apart, _, _ *apartHost) func() {
+	{"a planned failover", false, func(t *testing.T, p *apart, _, _ *apartHost) func() {
 		if p.bed.service.Running() {
 			p.askQuickly(t)
 		}

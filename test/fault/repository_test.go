@@ -74,7 +74,7 @@ func (b *repositoryBed) breaks(t *testing.T, how, words string, does func() (men
 	mark := b.s.Log.Mark()
 	mend := does()
 	b.pour(t, pieceBytes)
-	b.said(t, mark, "log not pushed", words)
+	b.said(t, mark, "log not uploaded", words)
 	b.snapshot(t, "while-"+how)
 	b.s.Kill(t)
 	b.s.Start(t)
@@ -112,7 +112,7 @@ func (b *repositoryBed) overflow(t *testing.T) (before, gap time.Time) {
 	backups := b.s.Log.Mark()
 	b.disk.untouched(t)
 	b.disk.mount(t)
-	b.said(t, backups, "log is pushed again", "the log grows again", "step=take-snapshot") // by itself
+	b.said(t, backups, "log uploads work again", "the log grows again", "step=take-snapshot") // by itself
 	b.i.WaitEvent(t, "is followed again")
 	// What had no mark by the end of the run stays in its file, beside the one that grows.
 	harness.Wait(t, pushTime, "the spool is pushed", func() string {

@@ -85,9 +85,9 @@ func (d *drilledApart) apartRefusals(t *testing.T) {
 		"a freeze for long":   {[]string{"--freeze", "standby", "--for", "1h"}, "is not between"},
 		"where nobody is":     {[]string{"--kill", "standby=us-east-1z"}, "--kill standby=us-east-1z: there is no such standby; choose of: "},
 		"the writer's zone":   {[]string{"--kill", "standby=" + writer.zone}, "that is the writer at this moment"},
-		"no number":           {[]string{"--kill", "standby=0"}, "counted from 1"},
-		"a reader of a pair":  {[]string{"--kill", "reader=2"}, "say standby"},
-		"one of two for both": {[]string{"--kill", "both=2"}, "both are the writer"},
+		"no number":           {[]string{"--kill", "standby=0"}, "numbers begin with 1"},
+		"a reader of a pair":  {[]string{"--kill", "reader=2"}, "use standby"},
+		"one of two for both": {[]string{"--kill", "both=2"}, "chooses the second server of both"},
 	} {
 		out, err := d.command(d.apart.Name, append(c.args, "--yes")...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), c.says) {
@@ -105,7 +105,7 @@ func (d *drilledApart) apartWriter(t *testing.T) {
 	if r.After.Epoch <= r.Before.Epoch || r.After.Writer.Server != r.Before.Standby.Server || r.Errors == 0 || !slices.Equal(r.Struck, []kurabe.InstanceID{r.Before.Writer.Server}) {
 		t.Errorf("%+v, then %+v, %d errors, struck %v", r.Before, r.After, r.Errors, r.Struck)
 	}
-	wantTold(t, r, map[drill.Source]string{drill.FromDrill: fmt.Sprintf("kill process %d: ", r.Before.Writer.Process), drill.FromPlanner: fmt.Sprint("epoch ", r.After.Epoch)})
+	wantTold(t, r, map[drill.Source]string{drill.FromDrill: fmt.Sprintf("kills process %d: ", r.Before.Writer.Process), drill.FromPlanner: fmt.Sprint("epoch ", r.After.Epoch)})
 	if now, _ := d.roles(t); now == was {
 		t.Errorf("the writer is in zone %s yet", was.zone)
 	}

@@ -20,7 +20,7 @@ func (d *drilledApart) apartStandbyFrozen(t *testing.T) {
 	if r.After.Epoch != r.Before.Epoch || r.After.Writer != r.Before.Writer || r.LongestCommit < 1 || r.WholeAfter < 4 {
 		t.Errorf("%+v, then %+v; a commit waited for %v s, whole after %v s", r.Before, r.After, r.LongestCommit, r.WholeAfter)
 	}
-	wantTold(t, r, map[drill.Source]string{drill.FromDrill: "has frozen process", drill.FromPlanner: "commits wait for none", drill.FromEvent: "frozen for 4s"})
+	wantTold(t, r, map[drill.Source]string{drill.FromDrill: "has frozen process", drill.FromPlanner: "commits do not wait", drill.FromEvent: "frozen for 4s"})
 }
 
 // apartWriterFrozen: another one takes its place, and nothing that it had acknowledged is lost.
@@ -41,7 +41,7 @@ func (d *drilledApart) apartCut(t *testing.T) {
 	if r.After.Epoch != r.Before.Epoch || r.After.Writer != r.Before.Writer || r.LongestCommit < 1 || r.WholeAfter < 6 {
 		t.Errorf("%+v, then %+v; a commit waited for %v s, whole after %v s", r.Before, r.After, r.LongestCommit, r.WholeAfter)
 	}
-	wantTold(t, r, map[drill.Source]string{drill.FromDrill: "packets were lost", drill.FromPlanner: "commits wait for none", drill.FromEvent: "cut off from another server for 6s"})
+	wantTold(t, r, map[drill.Source]string{drill.FromDrill: "packets were dropped", drill.FromPlanner: "commits do not wait", drill.FromEvent: "cut off from another server for 6s"})
 }
 
 // frozenFar begins a drill that has the standby frozen for long, and returns once it is.
@@ -85,7 +85,7 @@ func (d *drilledApart) apartAgentDies(t *testing.T) {
 	waitFrozen(t, pid, false)
 	standby.Start(t)
 	must(t, c.Process.Signal(syscall.SIGINT))
-	if err := c.Wait(); err == nil || !strings.Contains(said.String(), "of these missing") || !strings.Contains(said.String(), "was started anew, which ended it") {
+	if err := c.Wait(); err == nil || !strings.Contains(said.String(), "of these missing") || !strings.Contains(said.String(), "was restarted, which ended the fault") {
 		t.Errorf("%v\n%s", err, said)
 	}
 	if frozen(pid) {

@@ -117,7 +117,7 @@ func (b *ringBed) rehearsed(t *testing.T) {
 		wantStruck(t, r, chosen.Server)
 		b.refuse(t, map[string]refusedDrill{
 			"the writer for a reader": {[]string{"ring", "--kill", fmt.Sprint("reader=", r.After.Writer.Server.Number())}, "that is the writer at this moment"},
-			"no such reader":          {[]string{"ring", "--kill", "reader=99"}, "choose of: "},
+			"no such reader":          {[]string{"ring", "--kill", "reader=99"}, "choose one of: "},
 			"several on a host":       {[]string{"ring", "--kill", "reader=" + b.host(t)}, "name one by its number"},
 		})
 	})
@@ -163,7 +163,7 @@ type refusedDrill struct {
 func (b *ringBed) refusals(t *testing.T) {
 	b.refuse(t, map[string]refusedDrill{
 		"a server of it":     {[]string{b.named(t), "--kill", "writer"}, "kurabe drill ring --kill reader"},
-		"a standby":          {[]string{"ring", "--kill", "standby"}, "say reader"},
+		"a standby":          {[]string{"ring", "--kill", "standby"}, "use reader"},
 		"none of that name":  {[]string{"rang", "--kill", "writer"}, "no DB instance and no DB cluster"},
 		"no cluster of that": {[]string{"cluster:rang", "--kill", "writer"}, "no DB cluster"},
 	})

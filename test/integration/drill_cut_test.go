@@ -24,7 +24,7 @@ func TestDrillCut(t *testing.T) {
 		if r.After.Epoch != r.Before.Epoch || r.After.Writer != r.Before.Writer || r.LongestCommit < 1 || r.WholeAfter < 6 {
 			t.Errorf("%+v, then %+v; a commit waited for %v s, whole after %v s", r.Before, r.After, r.LongestCommit, r.WholeAfter)
 		}
-		wantTold(t, r, map[drill.Source]string{drill.FromDrill: "packets were lost", drill.FromPlanner: "commits wait for none", drill.FromEvent: "standby does not answer"})
+		wantTold(t, r, map[drill.Source]string{drill.FromDrill: "packets were dropped", drill.FromPlanner: "commits do not wait", drill.FromEvent: "standby does not answer"})
 		b.AskDelete(t)
 	})
 }

@@ -158,7 +158,7 @@ func (b *drillBed) standbyFrozen(t *testing.T) {
 	if r.After.Epoch != r.Before.Epoch || r.LongestCommit < 1 || r.WholeAfter < 3 {
 		t.Errorf("%+v, then %+v; a commit waited for %v s, whole after %v s", r.Before, r.After, r.LongestCommit, r.WholeAfter)
 	}
-	wantTold(t, r, map[drill.Source]string{drill.FromDrill: "go on", drill.FromPlanner: "commits wait for none", drill.FromEvent: "standby does not answer"})
+	wantTold(t, r, map[drill.Source]string{drill.FromDrill: "resumes", drill.FromPlanner: "commits do not wait", drill.FromEvent: "standby does not answer"})
 }
 
 func (b *drillBed) inOrder(t *testing.T) drill.Report {
@@ -186,7 +186,7 @@ func (b *drillBed) refusals(t *testing.T, solo *harness.Instance) {
 	}{
 		"one zone":             {b.command(solo.Name, "--kill", "writer", "--yes"), "--multi-az"},
 		"nobody confirms":      {b.command(b.Name, "--kill", "writer"), "nothing was done"},
-		"nothing is asked for": {b.command(b.Name, "--yes"), "say what to rehearse"},
+		"nothing is asked for": {b.command(b.Name, "--yes"), "name the fault"},
 		"two things":           {b.command(b.Name, "--failover", "--kill", "both", "--yes"), "failover"},
 	} {
 		out, err := c.command.CombinedOutput()

@@ -157,10 +157,10 @@ func TestEtcdIsShared(t *testing.T) {
 	b := newEtcdBed(t)
 	b.keep(t, "postgres")
 	args := b.etcd.Args()
-	attempt(t, "the same prefix", "records of another service", "", args...)
+	attempt(t, "the same prefix", "records belong to another service", "", args...)
 	attempt(t, "a prefix within", "lies within /kurabe/", "", append(args, "--etcd-prefix", "/kurabe/second")...)
 	other := harness.Start(t, harness.Options{Args: append(args, "--etcd-prefix", "/second/deep")})
-	attempt(t, "a prefix around", "of somebody else", "", append(args, "--etcd-prefix", "/second")...)
+	attempt(t, "a prefix around", "belongs to another program", "", append(args, "--etcd-prefix", "/second")...)
 	twin := other.MustCreate(t, harness.Request("twin", "postgres"))
 	copied := filepath.Join(harness.Folder(t, false), "data")
 	if out, err := exec.Command("cp", "-a", other.Data, copied).CombinedOutput(); err != nil {
@@ -204,12 +204,12 @@ func TestStateMovesBetweenEtcds(t *testing.T) {
 	// Who removes the records ends the service, and no database.
 	c := b.etcd.Client(t)
 	s.Terminate(t)
-	b.state(t, "there are records already", append([]string{"restore", over}, into...)...)
+	b.state(t, "the store already has records", append([]string{"restore", over}, into...)...)
 	s.Start(t)
 	if _, err := c.Delete(t.Context(), "/kurabe/", clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.WaitEnd(t, hostTime); err == nil || !strings.Contains(s.Log.String(), "does not hold what it held") {
+	if err := s.WaitEnd(t, hostTime); err == nil || !strings.Contains(s.Log.String(), "is not the earlier one") {
 		t.Errorf("the service ended with %v", err)
 	}
 	b.uncut(t, "the records are gone")

@@ -39,7 +39,7 @@ func (b *hostsBed) copyIsRefused(t *testing.T, i *harness.Instance) {
 	}
 	late := time.AfterFunc(hostTime, func() { copied.Process.Kill() }) // it runs on, which it must not
 	defer late.Stop()
-	if err := copied.Wait(); err == nil || !strings.Contains(out.String(), "hears this host from another machine") {
+	if err := copied.Wait(); err == nil || !strings.Contains(out.String(), "another machine with this host's identity is connected") {
 		t.Errorf("a copy of the host: %v\n%s", err, out.String())
 	}
 	if _, err := os.Stat(filepath.Join(data, "instances", i.ID)); !os.IsNotExist(err) {

@@ -334,7 +334,7 @@ func TestHostsRefused(t *testing.T) {
 	good := b.token(t)
 	joins := []string{"--join", b.join, "--zone", zoneThere}
 	attempt("no token", "kurabe hosts token", "", joins...)
-	attempt("no token at all", "no join token", "hello", joins...)
+	attempt("no token at all", "invalid join token", "hello", joins...)
 	attempt("half a token", "damaged", good[:len(good)-1], joins...)
 	attempt("no zone", "--zone", good, "--join", b.join)
 	attempt("another zone", "there is no zone", good, "--join", b.join, "--zone", "us-east-1z")
@@ -398,7 +398,7 @@ func TestHostNeverComesBack(t *testing.T) {
 	}
 	b.host.Start(t) // somebody finds it
 	harness.Wait(t, hostTime, "the agent is told", func() string {
-		if strings.Contains(b.host.Log.String(), "was removed, or never let in") {
+		if strings.Contains(b.host.Log.String(), "was removed or has never joined") {
 			return ""
 		}
 		return "it is not"
@@ -432,7 +432,7 @@ func (b *hostsBed) drainAndRemove(t *testing.T) {
 	i.Delete(t)
 	hosts(b.service.HostID(), "remove", id)
 	harness.Wait(t, hostTime, "the agent is told", func() string {
-		if strings.Contains(b.host.Log.String(), "was removed, or never let in") {
+		if strings.Contains(b.host.Log.String(), "was removed or has never joined") {
 			return ""
 		}
 		return fmt.Sprint(len(b.host.Log.String()), " bytes of log")

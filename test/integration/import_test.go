@@ -193,7 +193,7 @@ func wantRefusedRepository(t *testing.T, s *harness.Service, repository string, 
 	mark := s.Log.Mark()
 	s.Start(t)
 	harness.Wait(t, time.Minute, "the log tells of it", func() string {
-		if log := s.Log.Since(mark); !strings.Contains(log, "there is no repository here") || !strings.Contains(log, "is its disk mounted?") {
+		if log := s.Log.Since(mark); !strings.Contains(log, "no repository at this location") || !strings.Contains(log, "is its disk mounted?") {
 			return log
 		}
 		return ""

@@ -181,7 +181,7 @@ func TestMultiAZApart(t *testing.T) {
 			name string
 			run  func(*testing.T, *apart)
 		}{
-			{"a failover in order", apartInOrder},
+			{"a planned failover", apartInOrder},
 			{"another class, and back", apartClass},
 			{"the server dies", apartServerDies},
 			{"the host is lost", apartHostLost},

@@ -91,7 +91,7 @@ func (b *backupBed) copying(t *testing.T, name string) {
 	t.Helper()
 	harness.Wait(t, time.Minute, name+" is being copied", func() string {
 		if f := b.facts(t)[name]; f.Percent < 10 || f.Percent == 100 {
-			return fmt.Sprintf("%d %% are", f.Percent)
+			return fmt.Sprintf("%d %%", f.Percent)
 		}
 		return ""
 	})

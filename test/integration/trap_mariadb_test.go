@@ -239,7 +239,7 @@ func (b *mariaTraps) pair(t *testing.T) {
 	b.unsprung(t, "the conversion")
 	must(t, b.AskFailover(t))
 	b.WaitWhole(t)
-	b.unsprung(t, "a failover in order")
+	b.unsprung(t, "a planned failover")
 	writer, _ := b.Pair(t)
 	must(t, harness.KillServers(writer))
 	harness.Wait(t, trapTime, "another one writes", func() string {

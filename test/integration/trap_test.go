@@ -194,7 +194,7 @@ func (b *trapBed) pair(t *testing.T) {
 	b.trap.MustRest(t, "the conversion")
 	must(t, b.AskFailover(t))
 	b.WaitWhole(t)
-	b.trap.MustRest(t, "a failover in order")
+	b.trap.MustRest(t, "a planned failover")
 	writer, _ := b.Pair(t)
 	must(t, harness.KillServers(writer))
 	harness.Wait(t, cloneTime, "another one writes", func() string {

@@ -247,7 +247,7 @@ var faults = []fault{
 	}},
 	{name: "a disk is nearly full", hosts: 2, alone: true, fills: true, strike: fills(nearlyFull)},
 	{name: "a disk is full", hosts: 2, alone: true, fills: true, strike: fills(fullDisk)},
-	{"a failover in order", 1, true, false, func(w *world) func() {
+	{"a planned failover", 1, true, false, func(w *world) func() {
 		w.edit(func(s *kurabe.InstanceSpec) { s.FailoverSeq++; s.Action = kurabe.StateRebooting })
 		return nil
 	}},

@@ -154,12 +154,12 @@ func (s *Addresses) HoldSaved(saved []kurabe.Assignment) {
 		}
 		// Whether there is a lease is not known yet, and its worker holds it then.
 		if err := s.Need(a, a.Role == nil || !a.Role.Leased); err != nil {
-			s.log.Error("address not held, tried again", logkey.Instance, a.Instance, logkey.Error, err)
+			s.log.Error("could not add an endpoint's address, retrying", logkey.Instance, a.Instance, logkey.Error, err)
 		}
 	}
 	held, err := s.of.Held()
 	if err != nil {
-		s.log.Error("addresses cannot be listed", logkey.Error, err)
+		s.log.Error("could not list the addresses of this host", logkey.Error, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Addresses) HoldSaved(saved []kurabe.Assignment) {
 			continue
 		}
 		if err := s.of.Drop(address); err != nil {
-			s.log.Error("address not given up", logkey.Address, address, logkey.Error, err)
+			s.log.Error("could not remove an endpoint's address", logkey.Address, address, logkey.Error, err)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func TestWantHeldOverHosts(t *testing.T) {
 		{"and another one here does not know", []kurabe.Assignment{far(member(2, kurabe.DutyFollow, 3)), member(3, kurabe.DutyWrite, 2)}, LeaseUnknown, func(h held) bool { return h == held{} }},
 		{"it follows one on this host", []kurabe.Assignment{near}, LeaseUnknown, func(h held) bool { return h.keep && h.linger }},
 		{"its lease holds", []kurabe.Assignment{leased}, LeaseHolds, func(h held) bool { return h.keep && !h.asItIs && h.address.IsValid() }},
-		{"its lease is over", []kurabe.Assignment{leased}, LeaseOver, func(h held) bool { return h == held{} }},
+		{"its lease has ended", []kurabe.Assignment{leased}, LeaseOver, func(h held) bool { return h == held{} }},
 		{"it is not known", []kurabe.Assignment{leased}, LeaseUnknown, func(h held) bool { return h.keep && h.asItIs }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -138,7 +138,7 @@ func (e *Table) Claim(a kurabe.Assignment) {
 	defer e.noteStopped(a)
 	c, err := claimOf(a)
 	if err != nil {
-		e.Log.Error("endpoint cannot be held", logkey.Instance, a.Instance, logkey.Error, err)
+		e.Log.Error("could not serve an endpoint", logkey.Instance, a.Instance, logkey.Error, err)
 	}
 	if c == nil {
 		e.Drop(a.Instance)
@@ -344,7 +344,7 @@ func (e *Table) lead(owner kurabe.InstanceID, h *heldEndpoint, want held, now ti
 			return false
 		}
 		h.readers, h.readersAt = readers, want.reader
-		e.Log.Info("reader endpoint held", logkey.Instance, owner, logkey.Address, want.reader)
+		e.Log.Info("reader endpoint served", logkey.Instance, owner, logkey.Address, want.reader)
 	}
 	h.readers.Lead(want.spread())
 	return true
@@ -354,7 +354,7 @@ func (e *Table) lead(owner kurabe.InstanceID, h *heldEndpoint, want held, now ti
 func (e *Table) trouble(owner kurabe.InstanceID, h *heldEndpoint, err error) {
 	if text := err.Error(); text != h.told {
 		h.told = text
-		e.Log.Warn("endpoint not led to its writer", logkey.Instance, owner, logkey.Error, err)
+		e.Log.Warn("endpoint does not lead to its primary", logkey.Instance, owner, logkey.Error, err)
 	}
 }
 
@@ -380,5 +380,5 @@ func (e *Table) end(owner kurabe.InstanceID, h *heldEndpoint, how func(Endpoint)
 	if err := how(h.endpoint); err != nil {
 		log.Warn("endpoint not closed cleanly", logkey.Error, err)
 	}
-	log.Info("endpoint given up")
+	log.Info("endpoint removed")
 }

@@ -27,9 +27,9 @@ func (s *State) Lag(now time.Time) (lag time.Duration, reason string) {
 	case s.view.Writing:
 		return 0, "it writes"
 	case s.view.Paused:
-		return 0, "it applies nothing before it is restarted, since its source has more of a limit"
+		return 0, "replay is paused until a restart, because its source has a higher limit"
 	case !s.view.Following:
-		return 0, "nothing comes from its source"
+		return 0, "it receives nothing from its source"
 	}
 	lag = max(s.view.Lag, 0) // also where it cannot tell
 	if len(s.received) > 0 {

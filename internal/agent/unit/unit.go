@@ -61,10 +61,12 @@ type Host struct {
 	Look time.Duration
 	// Wait is for the goroutines of the units.
 	Wait sync.WaitGroup
+	// Lines are for deeds of which one at a time is enough.
+	Lines Lines
 }
 
 // ErrCut says that a newer assignment ended the step.
-var ErrCut = errors.New("cut short by a newer assignment")
+var ErrCut = errors.New("interrupted by a newer assignment")
 
 // Unit drives one thing that is assigned to the host: saves, refuses, obeys, reports,
 // retires. Only its own goroutine acts on the thing and reports of it.
@@ -187,7 +189,7 @@ func (u *Unit[ID, A, R]) acceptAgain() {
 	u.Saving.Lock()
 	defer u.Saving.Unlock()
 	if a, waits := u.unsaved(); waits && u.acceptLocked(a) == nil {
-		u.Log.Info("assignment saved at last", logkey.Generation, a.Envelope().Generation)
+		u.Log.Info("assignment saved after retries", logkey.Generation, a.Envelope().Generation)
 	}
 }
 
@@ -246,7 +248,7 @@ func (u *Unit[ID, A, R]) CutStep(why error) {
 // report of an earlier life can be left.
 func (u *Unit[ID, A, R]) Withdraw() {
 	if have, known := u.Assignment(); known && !have.Envelope().Absent {
-		u.Log.Warn("assignment withdrawn without an order to remove it; it is kept", "kind", u.Ref.Kind)
+		u.Log.Warn("assignment withdrawn without an order to remove the server; the server is kept", "kind", u.Ref.Kind)
 		return
 	}
 	u.kind.Retires()
@@ -336,7 +338,7 @@ func (u *Unit[ID, A, R]) leave(ctx context.Context) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, hostlink.ErrRefused) {
 			return // a service of an earlier version does not know the kind
 		}
-		u.Log.Warn("report not dropped", logkey.Error, err)
+		u.Log.Warn("report not removed", logkey.Error, err)
 		Wait(ctx, SaveRetry)
 	}
 }

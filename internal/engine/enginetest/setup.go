@@ -297,7 +297,7 @@ func (b *Bed) MustQuery(t *testing.T, statement string) string {
 // Process is the running server.
 func (b *Bed) Process(t *testing.T) proc.Process {
 	t.Helper()
-	p, alive, err := proc.Find(b.Home().RecordFile())
+	p, alive, err := b.Home().Daemon().Find()
 	if err != nil || !alive {
 		t.Fatalf("the server is not running: %v", err)
 	}
@@ -317,7 +317,7 @@ func (b *Bed) Crash(t *testing.T) {
 func (b *Bed) kill(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), passTime)
 	defer cancel()
-	if p, alive, err := proc.Find(b.Home().RecordFile()); err == nil && alive {
+	if p, alive, err := b.Home().Daemon().Find(); err == nil && alive {
 		_ = p.Signal(syscall.Signal(b.Driver.KillSignal()))
 		if err := p.Wait(ctx); err != nil {
 			t.Errorf("end the server: %v", err)

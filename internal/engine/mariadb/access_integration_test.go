@@ -20,6 +20,7 @@ import (
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
 
@@ -68,7 +69,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	b.MustQuery(t, "SELECT 'a statement of a client'")
 	before := b.Password
 	b.Password = "Second-password-2"
-	verifier, err := Verifier(b.Password)
+	verifier, err := door.Verifier(b.Password)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestGuard(t *testing.T) {
 			Name: "stranger", Argv: []string{"/usr/bin/perl", "-MIO::Socket::UNIX", "-e",
 				`$SIG{PIPE} = "IGNORE"; $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "no: $!"; print $s pack("NA*", 8, "SELECT 1"); $s->flush; print read($s, $x, 4) || 0`,
 				filepath.Join(b.Home().RunDir(), guard.SocketName)},
-			Env: conf.ToolEnv(), Dir: "/", User: b.Account(),
+			Env: scratch.Env(), Dir: "/", User: b.Account(),
 		})
 		if err != nil || strings.TrimSpace(string(out)) == "4" {
 			t.Errorf("the guard answers the engine's own user: %q, %v", out, err)

@@ -14,6 +14,7 @@ import (
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/replica"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -118,7 +119,7 @@ func findTool(i engine.Instance) (string, error) {
 // recovery of a server that did not stop cleanly needs.
 func (d *Driver) CopyStopped(ctx context.Context, i engine.Instance, r engine.CopyRequest) (engine.Copied, error) {
 	copied := engine.Copied{TakenAt: time.Now()}
-	if err := d.AwaitWrites(ctx, i); err != nil {
+	if err := conf.AwaitWrites(ctx, i.Home.DataDir()); err != nil {
 		return copied, fmt.Errorf("wait for what the server has written: %w", err)
 	}
 	t, err := binlog.ReadTail(i.Home.DataDir())
@@ -149,35 +150,34 @@ func (d *Driver) Seal(string, []volume.File) error { return nil }
 // may be older than they are, and what would make it another's replica goes, and
 // another's binary log, when what it alone has has been recovered.
 func (d *Driver) Adopt(i engine.Instance, dataDir string) error {
-	w := &workshop{user: i.User}
 	if err := adoptLog(i, dataDir); err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
-	for _, name := range append([]string{"ib_buffer_pool", followFile}, replicationFiles...) {
+	for _, name := range append([]string{"ib_buffer_pool", replica.FollowFile}, replicationFiles...) {
 		if err := volume.Remove(filepath.Join(dataDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("adopt: %w", err)
 		}
 	}
-	if err := w.guard(dataDir); err != nil {
+	if err := writeTriggers(dataDir, i.User); err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
 	temp := filepath.Join(dataDir, conf.TempDir)
 	if err := volume.Mkdir(temp, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("adopt: %w", err)
 	}
-	return w.give(temp)
+	return engine.Give(temp, i.User)
 }
 
-// guard writes the triggers of the system schema into a data folder, which the server's
+// writeTriggers writes the triggers of the system schema into a data folder, which the server's
 // plugin closes when it starts.
-func (w *workshop) guard(dataDir string) error {
+func writeTriggers(dataDir string, user *proc.Credential) error {
 	system := filepath.Join(dataDir, conf.SystemSchema)
 	if err := volume.Chmod(system, 0o700); err != nil {
 		return err
 	}
 	for name, text := range guard.TriggerFiles() {
 		path := filepath.Join(system, name)
-		if err := w.write(path, text); err != nil {
+		if err := volume.WriteNew(path, []byte(text), 0o600, engine.OwnerFor(user)); err != nil {
 			return err
 		}
 	}
@@ -187,12 +187,12 @@ func (w *workshop) guard(dataDir string) error {
 // Welcome implements engine.Copier: the account that the snapshot was taken with is
 // in it, like all others.
 func (d *Driver) Welcome(ctx context.Context, i engine.Instance) error {
-	return guard.With(ctx, i, func(a *guard.Session) error { return dropLeftCopiers(ctx, a) })
+	return guard.With(ctx, i, func(a *guard.Session) error { return replica.DropLeftCopiers(ctx, a) })
 }
 
 // SweepCopy implements engine.Copier.
 func (d *Driver) SweepCopy(ctx context.Context, i engine.Instance) error {
-	if err := boundLog(ctx, i); err != nil && !errors.Is(err, engine.ErrNotReady) {
+	if err := binlog.BoundLog(ctx, i); err != nil && !errors.Is(err, engine.ErrNotReady) {
 		return err
 	}
 	if !conf.Exists(i.Home.CopyDir()) {
@@ -211,7 +211,7 @@ func (d *Driver) SweepCopy(ctx context.Context, i engine.Instance) error {
 	if err := endTool(ctx, i.Home.CopyDir()); err != nil {
 		return err
 	}
-	err = guard.With(ctx, i, func(a *guard.Session) error { return dropLeftCopiers(ctx, a) })
+	err = guard.With(ctx, i, func(a *guard.Session) error { return replica.DropLeftCopiers(ctx, a) })
 	if errors.Is(err, engine.ErrNotReady) {
 		return volume.RemoveTree(i.Home.CopyDir(), filepath.Join(i.Home.CopyDir(), copyData))
 	}

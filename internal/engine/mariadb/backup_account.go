@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -16,49 +15,20 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// copierPrefix begins the names of the accounts that snapshots are taken with. The
-// rest is random, so that no name of a user is ever taken for one.
-const copierPrefix = "rdsbackup_"
-
-var copierForm = regexp.MustCompile(`^` + copierPrefix + `[0-9a-f]{32}$`)
-
 // copierRights are all that the tool needs. The master user has each of them, so
 // whoever takes the account over wins nothing but a place beside max_connections
 // (decision 62).
 const copierRights = "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR"
 
 func makeCopier(ctx context.Context, a *guard.Session, name string, password logkey.Secret) error {
-	verifier, err := Verifier(password)
+	verifier, err := door.Verifier(password)
 	if err != nil {
 		return err
 	}
 	return a.ExecAll(ctx,
-		"CREATE USER "+sqltext.Account(name)+" IDENTIFIED VIA "+nativePlugin+" USING "+sqltext.Literal(verifier)+" REQUIRE SSL",
+		"CREATE USER "+sqltext.Account(name)+" IDENTIFIED VIA "+door.NativePlugin+" USING "+sqltext.Literal(verifier)+" REQUIRE SSL",
 		"GRANT "+copierRights+" ON *.* TO "+sqltext.Account(name),
 	)
-}
-
-// dropCopier also ends its sessions: dropping an account does not, and the server
-// would stay in a backup stage as long as one lives.
-func dropCopier(ctx context.Context, a *guard.Session, name string) error {
-	return a.ExecAll(ctx, "KILL HARD CONNECTION USER "+sqltext.Account(name), "DROP USER IF EXISTS "+sqltext.Account(name))
-}
-
-// dropLeftCopiers looks for the forms of our own names only.
-func dropLeftCopiers(ctx context.Context, a *guard.Session) error {
-	rows, err := a.Query(ctx, "SELECT User FROM mysql.global_priv WHERE User LIKE "+sqltext.Literal(sqltext.LikeEscapes.Replace(copierPrefix)+"%"))
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if !copierForm.MatchString(row[0]) {
-			continue
-		}
-		if err := dropCopier(ctx, a, row[0]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // toolSettings is the option file of the tool. It alone is read: --defaults-file

@@ -78,7 +78,7 @@ func (c *cloning) of(ctx context.Context, r engine.CopyRequest) (*cloning, []vol
 	if !atLeast(i.Version.Version, frozenSafely) {
 		return nil, nil, fmt.Errorf("%w: MariaDB %s may not bear being stopped", errNoClone, i.Version.Version)
 	}
-	process, alive, err := proc.Find(i.Home.RecordFile())
+	process, alive, err := i.Home.Daemon().Find()
 	if err != nil || !alive {
 		return nil, nil, errors.Join(err, engine.ErrNotReady)
 	}

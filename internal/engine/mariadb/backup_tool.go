@@ -14,10 +14,12 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
-	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/replica"
+	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/transfer"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -51,7 +53,7 @@ func (d *Driver) openCopy(ctx context.Context, i engine.Instance, bytesPerSecond
 	if i.User != nil {
 		uid, gid = i.User.UID, i.User.GID
 	}
-	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: copierPrefix + door.RandomHex()}
+	w := &copyShop{i: i, dir: i.Home.CopyDir(), seen: i.Seen().CopyDir(), name: replica.CopierPrefix + door.RandomHex()}
 	// The engine's user may pass through and write where we do not: it could otherwise
 	// put links there.
 	if err := volume.EnsureDir(w.dir, 0o750, os.Getuid(), gid); err != nil {
@@ -88,7 +90,7 @@ func (w *copyShop) path(name string) string { return filepath.Join(w.dir, name) 
 func (w *copyShop) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), copyCleanup)
 	defer cancel()
-	err := guard.With(ctx, w.i, func(a *guard.Session) error { return dropCopier(ctx, a, w.name) })
+	err := guard.With(ctx, w.i, func(a *guard.Session) error { return replica.DropCopier(ctx, a, w.name) })
 	w.release()
 	if err != nil {
 		_ = volume.RemoveTree(w.dir, w.path(copyData))
@@ -114,7 +116,7 @@ func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest
 	defer said.Close()
 	stream := transfer.StartStreaming(files)
 	run := proc.Tool{
-		Name: toolName + " " + w.i.Name, Env: conf.ToolEnv(), Dir: w.dir, User: w.i.User,
+		Name: toolName + " " + w.i.Name, Env: scratch.Env(), Dir: w.dir, User: w.i.User,
 		Argv: []string{tool, "--defaults-file=" + filepath.Join(w.seen, toolOptions), "--backup", "--stream=xbstream",
 			"--target-dir=" + filepath.Join(w.seen, copyTemp), "--tmpdir=" + filepath.Join(w.seen, copyTemp)},
 		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord), Nofile: toolNofile, Stdout: stream.Pipe, Stderr: said,
@@ -133,7 +135,7 @@ func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest
 	if err = errors.Join(err, readErr); err != nil {
 		return begun, fmt.Errorf("%w: %s", err, lastLines(string(log)))
 	}
-	return moment(string(log), begun), w.give(w.path(copyData))
+	return moment(string(log), begun), engine.GiveTree(w.path(copyData), w.i.User)
 }
 
 // toolNofile is a descriptor for each table, as the server needs.
@@ -162,7 +164,7 @@ func moment(log string, otherwise time.Time) time.Time {
 // prepare makes the copy one that a server starts on at once.
 func (w *copyShop) prepare(ctx context.Context, tool string, bytesPerSecondMax int64) error {
 	run := proc.Tool{
-		Name: toolName + " --prepare", Env: conf.ToolEnv(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
+		Name: toolName + " --prepare", Env: scratch.Env(), Dir: w.dir, User: w.i.User, Nofile: toolNofile,
 		// Recorded: one that outlived us would fill the folder while it is removed.
 		LockFile: w.path(toolLock), RecordFile: w.path(toolRecord),
 		Argv: []string{tool, "--no-defaults", "--prepare", "--use-memory=" + prepareMemory, "--target-dir=" + filepath.Join(w.seen, copyData)},
@@ -184,7 +186,7 @@ var positionFiles = []string{"mariadb_backup_binlog_info", "xtrabackup_binlog_in
 // none.
 func (w *copyShop) position() (kurabe.LogPosition, error) {
 	for _, name := range positionFiles {
-		text, err := readSmall(w.path(copyData), name)
+		text, err := conf.ReadSmall(w.path(copyData), name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

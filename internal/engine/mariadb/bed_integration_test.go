@@ -34,7 +34,7 @@ func guardPath(t *testing.T) string {
 func setup(t *testing.T, root string) enginetest.Setup {
 	t.Helper()
 	return enginetest.Setup{
-		Engine: kurabe.MariaDB, Driver: New(Config{Guard: guardPath(t)}), Verifier: Verifier,
+		Engine: kurabe.MariaDB, Driver: New(Config{Guard: guardPath(t)}), Verifier: door.Verifier,
 		User: enginetest.Account(t, "mysql"), Root: root,
 		Settings: map[string]string{
 			"innodb_buffer_pool_size": "33554432", "max_connections": "20", "innodb_log_file_size": "134217728",

@@ -14,7 +14,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/guard"
-	"kurabe/internal/engine/mariadb/sqltext"
+	"kurabe/internal/engine/mariadb/replica"
 	"kurabe/internal/volume"
 )
 
@@ -68,7 +68,7 @@ func (l *binaryLog) usable(ctx context.Context) error {
 func (l *binaryLog) Close() error { return errors.Join(l.root.Close(), l.admin.Close()) }
 
 // Begin implements engine.Log. Nothing but Release and the bound on unread logs
-// (binlog_bound.go) purges a file.
+// (binlog/bound.go) purges a file.
 func (l *binaryLog) Begin(ctx context.Context) (kurabe.LogPosition, error) {
 	now, err := l.position(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (l *binaryLog) Begin(ctx context.Context) (kurabe.LogPosition, error) {
 // the lock that is held from the write of a group of commits to its sync.
 func (l *binaryLog) position(ctx context.Context) (kurabe.LogPosition, error) {
 	if l.group {
-		if err := unstalled(ctx, l.admin); err != nil {
+		if err := replica.Unstalled(ctx, l.admin); err != nil {
 			return kurabe.LogPosition{}, err
 		}
 	}
@@ -273,14 +273,14 @@ func (w *targetWriter) Write(p []byte) (int, error) {
 }
 
 // Release implements engine.Log. In a group a follower that was away for a while needs
-// what is fetched already: there the bound alone (binlog_bound.go) purges.
+// what is fetched already: there the bound alone (binlog/bound.go) purges.
 func (l *binaryLog) Release(ctx context.Context, before kurabe.LogPosition) error {
 	if l.group {
 		return nil
 	}
 	names, err := binlog.List(l.dir)
 	if err == nil && len(names) > 0 && (kurabe.LogPosition{File: names[0]}).Compare(kurabe.LogPosition{File: before.File}) < 0 {
-		err = purge(ctx, l.admin, before.File)
+		err = binlog.Purge(ctx, l.admin, before.File)
 	}
 	if err != nil {
 		return fmt.Errorf("release the binary log before %s: %w", before, err)
@@ -288,17 +288,8 @@ func (l *binaryLog) Release(ctx context.Context, before kurabe.LogPosition) erro
 	return nil
 }
 
-// purge has the server remove what is older than a file. One that it does not know is
-// an error of its own.
-func purge(ctx context.Context, a *guard.Session, before string) error {
-	if binlog.FileNumber(before) == 0 {
-		return fmt.Errorf("%q is no name of a binary log", before)
-	}
-	return a.Exec(ctx, "PURGE BINARY LOGS TO "+sqltext.Literal(before))
-}
-
 // OpenLogHolder implements engine.Logger. Of a group nothing but the bound purges a file
-// (binlog_bound.go), also on a follower, whose own files have what it has received.
+// (binlog/bound.go), also on a follower, whose own files have what it has received.
 func (d *Driver) OpenLogHolder(context.Context, engine.Instance) (engine.LogHolder, error) {
 	return noHolder{}, nil
 }
@@ -326,7 +317,7 @@ func (d *Driver) DropLog(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		if rows[0][0] == "1" {
-			return purge(ctx, a, names[len(names)-1])
+			return binlog.Purge(ctx, a, names[len(names)-1])
 		}
 		return dropFiles(i.Home.DataDir(), names)
 	})

@@ -20,7 +20,7 @@ func (d *Driver) ReadCatalog(ctx context.Context, r engine.TemplateRequest) (kur
 	if err != nil {
 		return kurabe.Catalog{}, fmt.Errorf("read catalogue: %w", err)
 	}
-	defer w.close()
+	defer w.Remove()
 	lines, err := w.answer(ctx, parameter.VariablesQuery, w.serveOnce)
 	if err != nil {
 		return kurabe.Catalog{}, fmt.Errorf("read catalogue: %w", err)
@@ -38,15 +38,15 @@ func (d *Driver) ReadCatalog(ctx context.Context, r engine.TemplateRequest) (kur
 
 // serveOnce starts a whole server, out of anybody's reach, which runs the
 // statements and ends.
-func (w *workshop) serveOnce(ctx context.Context, statements string) error {
-	path := filepath.Join(w.dir, "init.sql")
+func (w *initializer) serveOnce(ctx context.Context, statements string) error {
+	path := filepath.Join(w.Dir, "init.sql")
 	// Of one line each: an init file has a statement per line.
 	text := strings.ReplaceAll(statements, "\n ", " ") + "SHUTDOWN;\n"
 	if err := volume.WriteNew(path, []byte(text), 0o644, nil); err != nil {
 		return err
 	}
 	return w.serve(ctx, "mariadbd --init-file", []string{
-		"--init-file=" + filepath.Join(w.seen, "init.sql"), "--skip-networking", "--socket=", "--pid-file=" + filepath.Join(w.seen, "mysqld.pid"),
+		"--init-file=" + w.Seen(path), "--skip-networking", "--socket=", "--pid-file=" + w.Seen(filepath.Join(w.Dir, "mysqld.pid")),
 		"--innodb-log-file-size=" + redoBytes, "--innodb-buffer-pool-size=16M",
 	}, "")
 }

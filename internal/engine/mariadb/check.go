@@ -66,7 +66,7 @@ func (d *Driver) check(ctx context.Context, i engine.Instance, dataDir string, r
 		err = nil
 	}
 	if err == nil {
-		err = s.endLeft(ctx)
+		err = s.End(ctx)
 	}
 	// The server is gone, so its files are at rest.
 	if err == nil {
@@ -87,7 +87,7 @@ func (s *privateServer) check(ctx context.Context, checked *engine.Checked, foun
 	if err := s.settle(ctx); err != nil {
 		return fmt.Errorf("recover the snapshot: %w", err)
 	}
-	if err := s.start(ctx, privateOptions{account: true, options: []conf.Option{bufferPool(s.i, privateCheckPool)}}); err != nil {
+	if err := s.launch(ctx, privateOptions{account: true, options: []conf.Option{bufferPool(s.i, privateCheckPool)}}); err != nil {
 		return fmt.Errorf("start a private server: %w", err)
 	}
 	err := s.checkTables(ctx, checked, found)
@@ -100,7 +100,7 @@ func (s *privateServer) check(ctx context.Context, checked *engine.Checked, foun
 	if err == nil {
 		return s.stop(ctx)
 	}
-	if !s.process.Alive() && ctx.Err() == nil {
+	if !s.Process.Alive() && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", s.died(), err)
 	}
 	return err
@@ -141,21 +141,15 @@ func (s *privateServer) checkPages(ctx context.Context, found *problems) error {
 	if err != nil {
 		return err
 	}
-	return volume.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
+	return volume.WalkDir(s.Dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || !holdsPages(entry.Name()) || len(*found) >= problemsMax {
 			return err
 		}
-		name, err := filepath.Rel(s.dir, path)
+		name, err := filepath.Rel(s.Dir, path)
 		if err != nil {
 			return err
 		}
-		run := proc.Tool{
-			Name: pageTool, Argv: []string{tool, filepath.Join(s.seen, name)}, Env: conf.ToolEnv(), Dir: "/", User: s.i.User, Cgroups: s.i.Cgroups,
-		}
-		if s.seen != s.dir {
-			run.BindAs, run.BindFrom = s.seen, s.dir
-		}
-		_, err = proc.Run(ctx, run)
+		_, err = s.Run(ctx, proc.Tool{Name: pageTool, Argv: []string{tool, s.Seen(path)}, Dir: "/"})
 		var failed *proc.ToolError
 		if errors.As(err, &failed) {
 			found.add(name + ": " + failed.Error())

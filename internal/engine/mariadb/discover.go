@@ -12,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
 
@@ -53,7 +54,7 @@ func (d *Driver) Discover(ctx context.Context) ([]kurabe.EngineVersion, error) {
 
 func (d *Driver) discoverOne(ctx context.Context, binDir string) (kurabe.EngineVersion, bool, error) {
 	out, err := proc.Run(ctx, proc.Tool{
-		Name: "mariadbd --version", Argv: []string{conf.ServerPath(binDir), "--no-defaults", "--version"}, Env: conf.ToolEnv(), Dir: "/",
+		Name: "mariadbd --version", Argv: []string{conf.ServerPath(binDir), "--no-defaults", "--version"}, Env: scratch.Env(), Dir: "/",
 	})
 	if err != nil {
 		return kurabe.EngineVersion{}, false, err

@@ -1,15 +1,19 @@
 package mariadb
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/door"
+	"kurabe/internal/engine/mariadb/replica"
+	"kurabe/internal/engine/scratch"
+	"kurabe/internal/logkey"
 )
 
 // Config is what a Driver needs to know of its host.
@@ -28,15 +32,20 @@ var prefixes = []string{"/usr", "/usr/local", "/usr/local/mysql"}
 // each instance's settings folder: the one place that every engine's user can reach and
 // none can write.
 type Driver struct {
+	replica.Roles // what a server does in its group
+
 	guard string
 	// pluginDir is where the guard comes from.
 	pluginDir string
 	guardErr  error
 	prefixes  []string
-	roles     sync.Map // by home, a lock (roleLock)
 }
 
-var _ engine.Driver = (*Driver)(nil)
+var (
+	_ engine.Driver  = (*Driver)(nil)
+	_ engine.Refuser = (*Driver)(nil)
+	_ engine.Feeder  = (*Driver)(nil)
+)
 
 // New returns a driver.
 func New(c Config) *Driver {
@@ -72,6 +81,16 @@ func (d *Driver) Render(i engine.Instance) map[string]string {
 func (d *Driver) Command(i engine.Instance) engine.Command {
 	return engine.Command{
 		Argv: []string{conf.ServerPath(i.Version.BinDir), "--defaults-file=" + filepath.Join(i.Seen().ConfDir(), conf.SettingsFile)},
-		Env:  conf.ToolEnv(),
+		Env:  scratch.Env(),
 	}
 }
+
+// Preparations implements engine.Driver.
+func (d *Driver) Preparations() []engine.Preparation {
+	return []engine.Preparation{{What: "wait for what an earlier server has written", Do: func(ctx context.Context, i engine.Instance) ([]string, error) {
+		return nil, conf.AwaitWrites(ctx, i.Home.DataDir())
+	}}}
+}
+
+// Verifier is engine.Verifier.
+func Verifier(password logkey.Secret) (string, error) { return door.Verifier(password) }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/mariadb/replica"
 )
 
 // server is one that dumps are taken of and restored to.
@@ -136,7 +137,7 @@ func plainServer(t *testing.T) server {
 		}
 		select {
 		case <-t.Context().Done():
-		case <-time.After(peerEvery):
+		case <-time.After(replica.PeerEvery):
 		}
 	}
 }

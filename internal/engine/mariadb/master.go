@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/replica"
 	"kurabe/internal/engine/mariadb/sqltext"
 )
 
@@ -22,11 +24,6 @@ var masterRights = strings.Join([]string{
 	"SLAVE MONITOR",
 }, ", ")
 
-// logged puts what follows into the binary log, where there is one: a restore to a
-// moment shall have the master user and the password of that moment, and statements
-// of users that speak of the master user must find it.
-const logged = "SET SESSION sql_log_bin = 1"
-
 // EnsureMaster implements engine.Driver.
 func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 	if i.Password.Inherited {
@@ -40,7 +37,7 @@ func (d *Driver) EnsureMaster(ctx context.Context, i engine.Instance) error {
 		if i.DatabaseName != "" {
 			statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+sqltext.Name(i.DatabaseName))
 		}
-		return execLogged(ctx, a, i, statements...)
+		return replica.ExecLogged(ctx, a, i, statements...)
 	})
 	if err != nil {
 		return fmt.Errorf("make master user: %w", err)
@@ -60,7 +57,7 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 		if err != nil {
 			return err
 		}
-		if err := execLogged(ctx, a, i, statements...); err != nil {
+		if err := replica.ExecLogged(ctx, a, i, statements...); err != nil {
 			return err
 		}
 		require, err := liftedRequire(ctx, a, i.MasterUsername)
@@ -68,7 +65,7 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		open := "ALTER USER " + sqltext.Account(i.MasterUsername) + identified(i) + require + lifted
-		if err := execLogged(ctx, a, i, append([]string{open}, guard.OwnerSQL...)...); err != nil {
+		if err := replica.ExecLogged(ctx, a, i, append([]string{open}, guard.OwnerSQL...)...); err != nil {
 			return err
 		}
 		// The bounds that the server has counted by until now.
@@ -76,7 +73,7 @@ func (d *Driver) SetPassword(ctx context.Context, i engine.Instance) error {
 			return err
 		}
 		// The note comes last: were it there without the password, nobody would set that.
-		return execLogged(ctx, a, i, notePasswordSQL(i))
+		return replica.ExecLogged(ctx, a, i, notePasswordSQL(i))
 	})
 	if err != nil {
 		return fmt.Errorf("set password: %w", err)
@@ -101,7 +98,7 @@ func liftedRequire(ctx context.Context, a *guard.Session, master string) (string
 
 // NotePassword implements engine.Driver.
 func (d *Driver) NotePassword(ctx context.Context, i engine.Instance) error {
-	return guard.With(ctx, i, func(a *guard.Session) error { return execLogged(ctx, a, i, notePasswordSQL(i)) })
+	return guard.With(ctx, i, func(a *guard.Session) error { return replica.ExecLogged(ctx, a, i, notePasswordSQL(i)) })
 }
 
 // passwordNoteName is the routine whose comment names the newest master password that was set
@@ -117,8 +114,8 @@ func notePasswordSQL(i engine.Instance) string {
 
 // masterSQL makes the user with its password unless it exists, and its rights.
 func masterSQL(i engine.Instance) ([]string, error) {
-	if !verifierForm.MatchString(i.Password.Verifier) {
-		return nil, fmt.Errorf("the verifier of %s is not one of %s", i.MasterUsername, nativePlugin)
+	if !door.VerifierForm.MatchString(i.Password.Verifier) {
+		return nil, fmt.Errorf("the verifier of %s is not one of %s", i.MasterUsername, door.NativePlugin)
 	}
 	return []string{
 		"CREATE USER IF NOT EXISTS " + sqltext.Account(i.MasterUsername) + identified(i),
@@ -127,5 +124,5 @@ func masterSQL(i engine.Instance) ([]string, error) {
 }
 
 func identified(i engine.Instance) string {
-	return " IDENTIFIED VIA " + nativePlugin + " USING " + sqltext.Literal(i.Password.Verifier)
+	return " IDENTIFIED VIA " + door.NativePlugin + " USING " + sqltext.Literal(i.Password.Verifier)
 }

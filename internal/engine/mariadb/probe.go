@@ -109,11 +109,11 @@ func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) {
 
 // makeProbe makes the login, which may write to its table and nothing else.
 func makeProbe(ctx context.Context, a *guard.Session, p probe, password logkey.Secret) error {
-	verifier, err := Verifier(password)
+	verifier, err := door.Verifier(password)
 	if err != nil {
 		return err
 	}
-	login := "CREATE USER " + sqltext.Account(p.name) + " IDENTIFIED VIA " + nativePlugin + " USING " + sqltext.Literal(verifier) + " REQUIRE SSL"
+	login := "CREATE USER " + sqltext.Account(p.name) + " IDENTIFIED VIA " + door.NativePlugin + " USING " + sqltext.Literal(verifier) + " REQUIRE SSL"
 	return a.ExecAll(ctx, append(p.before(), login, p.grant())...)
 }
 
@@ -184,6 +184,29 @@ func write(ctx context.Context, config *mysql.Config, p probe) error {
 	}
 	if err != nil {
 		return fmt.Errorf("read back: %w", err)
+	}
+	return nil
+}
+
+// probeRead logs in over the endpoint as a client does, and reads. In a replica no login can
+// be made for that: the account by which it comes to its source is in its data, too, and
+// comes in by the certificate of this very server.
+func (d *Driver) probeRead(ctx context.Context, i engine.Instance, caFile string) error {
+	db, err := door.MemberPool(i, caFile, i.Listens(), i.Port)
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	defer db.Close()
+	err = db.PingContext(ctx)
+	if err == nil {
+		_, err = db.ExecContext(ctx, "SELECT 1")
+	}
+	if turnedAway(err) {
+		// It answers at its endpoint; that it can be read, a session of the service's shows.
+		err = guard.With(ctx, i, func(a *guard.Session) error { return a.Exec(ctx, "SELECT 1") })
+	}
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (d *Driver) Ready(ctx context.Context, i engine.Instance) error {
 		if err := guard.Upkeep(ctx, a); err != nil {
 			return fmt.Errorf("ask whether ready: %w", err)
 		}
-		if err := d.assume(ctx, a, i); err != nil {
+		if err := d.Assume(ctx, a, i); err != nil {
 			return fmt.Errorf("take up its role: %w", err)
 		}
 		return nil

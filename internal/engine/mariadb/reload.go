@@ -12,6 +12,7 @@ import (
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/parameter"
+	"kurabe/internal/engine/mariadb/replica"
 	"kurabe/internal/engine/mariadb/sqltext"
 )
 
@@ -29,7 +30,7 @@ const runningQuery = `SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_OR
 // running server, their own defaults. Static ones wait for a restart.
 func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
 	err := guard.With(ctx, i, func(a *guard.Session) error {
-		if err := letGo(ctx, a, i); err != nil {
+		if err := replica.LetGo(ctx, a, i); err != nil {
 			return err
 		}
 		rows, err := a.Query(ctx, runningQuery)
@@ -51,7 +52,7 @@ func (d *Driver) Reload(ctx context.Context, i engine.Instance) error {
 		if err := guard.Upkeep(ctx, a); err != nil {
 			return err
 		}
-		return d.assume(ctx, a, i)
+		return d.Assume(ctx, a, i)
 	})
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
@@ -93,7 +94,7 @@ func changes(i engine.Instance, variables []running) []change {
 }
 
 func rank(c change) int {
-	if c.name == waitingSetting {
+	if c.name == replica.WaitingSetting {
 		return 1
 	}
 	return 0

@@ -1,10 +1,13 @@
 package mariadb
 
 import (
+	"slices"
 	"testing"
 
+	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/engine/mariadb/mariadbtest"
+	"kurabe/internal/engine/mariadb/replica"
 )
 
 func TestChanges(t *testing.T) {
@@ -31,4 +34,28 @@ func TestChanges(t *testing.T) {
 		text += c.statement() + ";\n"
 	}
 	enginetest.Golden(t, "changes.sql", text)
+}
+
+func TestReloadOfAGroup(t *testing.T) {
+	variables := []running{
+		{name: replica.WaitingSetting, value: "OFF", origin: "CONFIG", kind: "BOOLEAN"},
+		{name: "read_only", value: "OFF", origin: "SQL", kind: "BOOLEAN"},
+		{name: "event_scheduler", value: "ON", origin: "SQL", kind: "ENUM"},
+		{name: "replicate_wild_ignore_table", value: "a.%,b.%", origin: "CONFIG", kind: "VARCHAR"},
+		{name: "sync_relay_log", value: "10000", origin: "COMPILE-TIME", kind: "INT UNSIGNED"},
+	}
+	statements := func(i engine.Instance) (all []string) {
+		for _, c := range changes(i, variables) {
+			all = append(all, c.statement())
+		}
+		return all
+	}
+	got := statements(mariadbtest.Writer(mariadbtest.Instance(nil).Instance.Member(2)))
+	if want := []string{"SET GLOBAL sync_relay_log = 0", "SET GLOBAL " + replica.WaitingSetting + " = 1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	got = statements(mariadbtest.Instance(nil))
+	if want := []string{"SET GLOBAL read_only = DEFAULT", "SET GLOBAL event_scheduler = DEFAULT", "SET GLOBAL " + replica.WaitingSetting + " = DEFAULT"}; !slices.Equal(got, want) {
+		t.Errorf("without a group: %q, want %q", got, want)
+	}
 }

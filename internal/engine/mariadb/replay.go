@@ -14,6 +14,7 @@ import (
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/replica"
 	"kurabe/internal/engine/mariadb/sqltext"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
@@ -55,7 +56,7 @@ func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan
 	if err := s.hand(plan); err != nil {
 		return fmt.Errorf("hand over the log: %w", err)
 	}
-	if err := s.start(ctx, privateOptions{account: true, options: s.replaySettings()}); err != nil {
+	if err := s.launch(ctx, privateOptions{account: true, options: s.replaySettings()}); err != nil {
 		return fmt.Errorf("start a private server: %w", err)
 	}
 	if len(plan.Reached) > 0 {
@@ -68,7 +69,7 @@ func (s *privateServer) replay(ctx context.Context, r engine.ReplayRequest, plan
 		return err
 	}
 	for _, name := range replicationFiles {
-		if err := volume.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(s.Dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -81,24 +82,24 @@ var replicationFiles = []string{"master.info", "relay-log.info", "multi-master.i
 // settle recovers a copy of a server that had crashed, by means of the binary log in
 // it, and removes that: what follows is another's.
 func (s *privateServer) settle(ctx context.Context) error {
-	t, err := binlog.ReadTail(s.dir)
+	t, err := binlog.ReadTail(s.Dir)
 	if err != nil {
 		return err
 	}
 	if t.From != "" && !t.Closed {
-		if err := s.start(ctx, privateOptions{binlog: true}); err != nil {
+		if err := s.launch(ctx, privateOptions{binlog: true}); err != nil {
 			return err
 		}
 		if err := s.stop(ctx); err != nil {
 			return err
 		}
 	}
-	names, err := binlog.List(s.dir)
+	names, err := binlog.List(s.Dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range append(names, binlog.BaseName+".index", binlog.BaseName+".state") {
-		if err := volume.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := volume.Remove(filepath.Join(s.Dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -129,12 +130,11 @@ func relayFile(n int) string { return fmt.Sprintf("%s.%06d", relayName, n+1) }
 // hand gives the log to the server as its relay logs, cut at the stop.
 func (s *privateServer) hand(plan binlog.ReplayPlan) error {
 	var index strings.Builder
-	w := &workshop{user: s.i.User}
 	for n, f := range plan.Files {
 		to := s.path(relayFile(n))
 		err := f.HandTo(to)
 		if err == nil {
-			err = errors.Join(volume.Chmod(to, 0o600), w.give(to))
+			err = errors.Join(volume.Chmod(to, 0o600), engine.Give(to, s.User))
 		}
 		if err != nil {
 			return err
@@ -184,7 +184,7 @@ func (s *privateServer) applied(ctx context.Context, plan binlog.ReplayPlan) err
 	for {
 		rows, err := s.rows(ctx, "SHOW SLAVE STATUS")
 		if err != nil {
-			if !s.process.Alive() {
+			if !s.Process.Alive() {
 				return s.died()
 			}
 			return err
@@ -194,7 +194,7 @@ func (s *privateServer) applied(ctx context.Context, plan binlog.ReplayPlan) err
 		}
 		row := rows[0]
 		if number := row["Last_SQL_Errno"]; number != "0" {
-			return fmt.Errorf("error %s at %s:%s: %s", number, row["Relay_Log_File"], row["Relay_Log_Pos"], withoutQuery(row["Last_SQL_Error"]))
+			return fmt.Errorf("error %s at %s:%s: %s", number, row["Relay_Log_File"], row["Relay_Log_Pos"], replica.WithoutQuery(row["Last_SQL_Error"]))
 		}
 		position, err := s.rows(ctx, "SELECT @@GLOBAL.gtid_slave_pos AS p")
 		if err != nil {
@@ -210,14 +210,6 @@ func (s *privateServer) applied(ctx context.Context, plan binlog.ReplayPlan) err
 			return err
 		}
 	}
-}
-
-// withoutQuery leaves out the statement that the server quotes: it may hold a
-// verifier.
-func withoutQuery(text string) string {
-	text, _, _ = strings.Cut(text, " Query: ")
-	text, _, _ = strings.Cut(text, "Default database: ")
-	return text
 }
 
 func (s *privateServer) readSchedule(ctx context.Context) (binlog.Schedule, error) {

@@ -93,7 +93,7 @@ func sameAs(t *testing.T, n, b *enginetest.Bed) {
 
 // damagedLog: what is not whole is an error, never an older database.
 func damagedLog(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID, s *stream, from kurabe.LogPosition, at time.Time) {
-	n, fresh := scratch(t, b, id)
+	n, fresh := freshCopy(t, b, id)
 	replay := func(harm func(r *engine.ReplayRequest, names []string)) error {
 		r := s.request(t, from, at)
 		names, err := binlog.List(r.Dir)
@@ -230,7 +230,7 @@ func lastGroup(t *testing.T, path string) int64 {
 }
 
 func checks(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID, s *stream, facts kurabe.SnapshotFacts, at time.Time) {
-	n, fresh := scratch(t, b, id)
+	n, fresh := freshCopy(t, b, id)
 	r := s.request(t, facts.Position, at)
 	begin := time.Now()
 	checked, err := b.Driver.(*Driver).Check(t.Context(), n.Instance(), fresh, engine.CheckRequest{Marker: facts.TakenAt.Add(-time.Minute), Replay: &r})
@@ -238,7 +238,7 @@ func checks(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID, s *stream, fa
 		t.Fatalf("%+v, %v", checked, err)
 	}
 	t.Logf("checked in %v", time.Since(begin).Round(time.Millisecond))
-	n, fresh = scratch(t, b, id)
+	n, fresh = freshCopy(t, b, id)
 	checked, err = b.Driver.(*Driver).Check(t.Context(), n.Instance(), fresh, engine.CheckRequest{Marker: time.Now()})
 	if err != nil || len(checked.Problems) != 1 {
 		t.Errorf("an old marker: %+v, %v", checked, err)

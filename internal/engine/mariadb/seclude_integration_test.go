@@ -62,7 +62,7 @@ func TestSecludedServer(t *testing.T) {
 	if err := s.settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.start(t.Context(), privateOptions{account: true}); err != nil {
+	if err := s.launch(t.Context(), privateOptions{account: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.exec(t.Context(), "CREATE FUNCTION kurabe_run RETURNS INTEGER SONAME 'run.so'"); err != nil {

@@ -30,20 +30,20 @@ func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) err
 	if err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
-	defer w.close()
-	if err := errors.Join(volume.SyncFS(w.dir), volume.Rename(w.data(), r.Dir)); err != nil {
+	defer w.Remove()
+	if err := errors.Join(volume.SyncFS(w.Dir), volume.Rename(w.Data(), r.Dir)); err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
 	return nil
 }
 
-// makeData makes a complete data folder in a workshop.
-func (d *Driver) makeData(ctx context.Context, r engine.TemplateRequest) (*workshop, error) {
+// makeData makes a complete data folder.
+func (d *Driver) makeData(ctx context.Context, r engine.TemplateRequest) (*initializer, error) {
 	statements, err := systemSQL(conf.ShareDir(r.Version.BinDir))
 	if err != nil {
 		return nil, err
 	}
-	w, err := openWorkshop(r)
+	w, err := openInitializer(r)
 	if err != nil {
 		return nil, err
 	}
@@ -53,18 +53,18 @@ func (d *Driver) makeData(ctx context.Context, r engine.TemplateRequest) (*works
 		"--innodb-fast-shutdown=0",
 		"--max-allowed-packet=16M", "--net-buffer-length=16K", "--enforce-storage-engine=")
 	if err != nil {
-		w.close()
+		w.Remove()
 		return nil, fmt.Errorf("system tables: %w", err)
 	}
 	if err := w.furnish(); err != nil {
-		w.close()
+		w.Remove()
 		return nil, err
 	}
 	return w, nil
 }
 
 // furnish adds the files that no statement makes.
-func (w *workshop) furnish() error {
+func (w *initializer) furnish() error {
 	files := map[string]string{
 		// mariadb-upgrade finds that there is nothing to do.
 		"mysql_upgrade_info": w.version.Version + "-MariaDB",
@@ -73,15 +73,15 @@ func (w *workshop) furnish() error {
 		files[filepath.Join(conf.SystemSchema, name)] = text
 	}
 	for name, text := range files {
-		path := filepath.Join(w.data(), name)
-		if err := w.write(path, text); err != nil {
+		path := filepath.Join(w.Data(), name)
+		if err := volume.WriteNew(path, []byte(text), 0o600, engine.OwnerFor(w.User)); err != nil {
 			return err
 		}
 	}
 	// What a bootstrap leaves for the next start to warm up with.
-	if err := volume.Remove(filepath.Join(w.data(), "ib_buffer_pool")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := volume.Remove(filepath.Join(w.Data(), "ib_buffer_pool")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	temp := filepath.Join(w.data(), conf.TempDir)
-	return errors.Join(volume.Mkdir(temp, 0o700), w.give(temp))
+	temp := filepath.Join(w.Data(), conf.TempDir)
+	return errors.Join(volume.Mkdir(temp, 0o700), engine.Give(temp, w.User))
 }

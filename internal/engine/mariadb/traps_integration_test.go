@@ -114,7 +114,7 @@ func TestTraps(t *testing.T) {
 	look(t, b, "a crash")
 
 	t.Run("verification", func(t *testing.T) {
-		n, fresh := scratch(t, b, id)
+		n, fresh := freshCopy(t, b, id)
 		r := s.request(t, facts.Position, still.At)
 		checked, err := b.Driver.(*Driver).Check(t.Context(), n.Instance(), fresh, engine.CheckRequest{Replay: &r})
 		if err != nil || len(checked.Problems) > 0 {
@@ -164,7 +164,7 @@ func trapsOfPair(t *testing.T, b *enginetest.Bed, look func(*testing.T, *enginet
 
 // privateMayNot: what is asked of a private server cannot execute what a user made.
 func privateMayNot(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID) {
-	n, fresh := scratch(t, b, id)
+	n, fresh := freshCopy(t, b, id)
 	s, err := openPrivate(t.Context(), n.Instance(), fresh)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func privateMayNot(t *testing.T, b *enginetest.Bed, id kurabe.SnapshotID) {
 			t.Error(err)
 		}
 	}()
-	if err := errors.Join(s.settle(t.Context()), s.start(t.Context(), privateOptions{account: true})); err != nil {
+	if err := errors.Join(s.settle(t.Context()), s.launch(t.Context(), privateOptions{account: true})); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{

@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
 
@@ -208,7 +209,7 @@ func TestDumpAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	argv := []string{filepath.Join(b.Version.BinDir, "pg_dumpall"), "-U", adminRole, "-h", link, "-p", portText(b)}
-	out, err := proc.Run(t.Context(), proc.Tool{Name: "pg_dumpall", Argv: argv, Env: toolEnv(), Dir: "/"})
+	out, err := proc.Run(t.Context(), proc.Tool{Name: "pg_dumpall", Argv: argv, Env: scratch.Env(), Dir: "/"})
 	if err != nil || !strings.Contains(string(out), "CREATE ROLE master") {
 		t.Errorf("%d bytes, %v", len(out), err)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine"
-	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
 
@@ -190,7 +189,7 @@ func oneTimeline(ctx context.Context, conn *pgx.Conn, timeline int) error {
 
 // awaitReplayed returns when a follower has applied its log up to a place.
 func awaitReplayed(ctx context.Context, conn *pgx.Conn, i engine.Instance, want lsn) error {
-	server, _, err := proc.Find(i.Home.RecordFile())
+	server, _, err := i.Home.Daemon().Find()
 	if err != nil {
 		return err
 	}

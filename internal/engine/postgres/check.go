@@ -108,7 +108,7 @@ func (d *Driver) recoverSnapshot(ctx context.Context, i engine.Instance, dataDir
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	p.scratch = true
+	p.copied = true
 	return p.run(ctx, nil, visit)
 }
 
@@ -127,7 +127,7 @@ func (c *checking) sums(ctx context.Context, p *private) error {
 	if !p.control.checksums {
 		return nil
 	}
-	_, err := p.tool(ctx, "pg_checksums", "--check", "--pgdata="+p.seenPath(p.data))
+	_, err := p.tool(ctx, "pg_checksums", "--check", "--pgdata="+p.Seen(p.data))
 	var failed *proc.ToolError
 	if errors.As(err, &failed) && failed.Exit.Signal == 0 && strings.Contains(failed.Stderr, "checksum verification failed") {
 		c.add(failed.Stderr)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"kurabe"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
 
@@ -57,7 +58,7 @@ func (d *Driver) discoverOne(ctx context.Context, major int, libc []string) (kur
 		major: major,
 	}
 	out, err := proc.Run(ctx, proc.Tool{
-		Name: "postgres --version", Argv: []string{filepath.Join(source.bin, "postgres"), "--version"}, Env: toolEnv(), Dir: "/",
+		Name: "postgres --version", Argv: []string{filepath.Join(source.bin, "postgres"), "--version"}, Env: scratch.Env(), Dir: "/",
 	})
 	if err != nil {
 		return kurabe.EngineVersion{}, err
@@ -84,6 +85,3 @@ func (d *Driver) discoverOne(ctx context.Context, major int, libc []string) (kur
 
 // toolEnv is the whole environment of a tool: messages in English, so that they
 // can be read by us, and no setting of the caller's that could redirect it.
-func toolEnv() []string {
-	return []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/nonexistent"}
-}

@@ -196,7 +196,7 @@ func sessionConfig(host string, port int, role string) (*pgx.ConnConfig, error) 
 // that its owner has closed is no less worth a check. What was only prepared holds its locks
 // for ever, and is of no use in a copy.
 func (p *private) bare(ctx context.Context, conn *pgx.Conn) (databases []string, err error) {
-	if !p.scratch {
+	if !p.copied {
 		return nil, errors.New("the data are not a copy that is thrown away")
 	}
 	err = execAll(ctx, conn, []string{
@@ -216,7 +216,7 @@ func (p *private) bare(ctx context.Context, conn *pgx.Conn) (databases []string,
 
 // databaseConn opens a session in a database of clients, of a throw-away copy.
 func (p *private) databaseConn(ctx context.Context, database string) (*pgx.Conn, error) {
-	if !p.scratch || !p.bared {
+	if !p.copied || !p.bared {
 		return nil, fmt.Errorf("database %s is not one of a copy that clients rule no more", database)
 	}
 	i := p.i

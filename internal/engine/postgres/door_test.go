@@ -56,9 +56,9 @@ func TestDoorRefuses(t *testing.T) {
 
 // A database of clients is entered in a copy alone, and after what they set is taken out.
 func TestDoorOfCopies(t *testing.T) {
-	for _, p := range []*private{{}, {scratch: true}, {bared: true}} {
+	for _, p := range []*private{{}, {copied: true}, {bared: true}} {
 		if _, err := p.databaseConn(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), "is not one of a copy") {
-			t.Errorf("scratch %v, bared %v: %v", p.scratch, p.bared, err)
+			t.Errorf("copied %v, bared %v: %v", p.copied, p.bared, err)
 		}
 	}
 	if _, err := (&private{}).bare(t.Context(), (*pgx.Conn)(nil)); err == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/engine/scratch"
 )
 
 // A follower has the most of what it is to have, of what it has replayed, and of what it
@@ -42,7 +43,7 @@ func TestFloorArgs(t *testing.T) {
 
 // What the data says for others to do is not done by a server that is only to recover it.
 func TestPrivateSettings(t *testing.T) {
-	p := &private{i: member(1, kurabe.Role{Duty: kurabe.DutyWrite}), data: "/srv/kurabe/db-1/data", work: "/srv/kurabe/db-1/data" + privateSuffix, seen: "/srv/kurabe/db-1"}
+	p := &private{i: member(1, kurabe.Role{Duty: kurabe.DutyWrite}), data: "/srv/kurabe/db-1/data", work: "/srv/kurabe/db-1/data" + privateSuffix, Server: scratch.Server{Folder: scratch.Folder{Dir: "/srv/kurabe/db-1"}}}
 	for _, want := range []line{
 		{"max_logical_replication_workers", "0"}, {"autovacuum", "off"}, {"listen_addresses", ""}, {"archive_mode", "off"}, {"shared_preload_libraries", ""},
 	} {

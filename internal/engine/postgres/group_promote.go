@@ -30,7 +30,7 @@ func (d *Driver) Promote(ctx context.Context, i engine.Instance) error {
 }
 
 func (d *Driver) promote(ctx context.Context, i engine.Instance) error {
-	server, _, err := proc.Find(i.Home.RecordFile())
+	server, _, err := i.Home.Daemon().Find()
 	if err != nil {
 		return err
 	}

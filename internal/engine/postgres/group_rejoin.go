@@ -94,7 +94,7 @@ func (d *Driver) finishLog(ctx context.Context, i engine.Instance) (own control,
 		return control{}, damaged(err)
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	p.server.Lock = i.Home.LockFile()
+	p.Daemon.Lock = i.Home.LockFile()
 	if p.control.state != controlShutDown && p.control.state != controlShutDownFollower {
 		err = p.run(ctx, keepLog, nil)
 	}

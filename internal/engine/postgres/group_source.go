@@ -12,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
 
@@ -135,7 +136,7 @@ func (d *Driver) memberConn(ctx context.Context, i engine.Instance, caFile, addr
 // home; the paths among its arguments are as that account sees them. By the folder it works
 // in, one that outlives the service is found and ended before that is touched again.
 func memberTool(ctx context.Context, i engine.Instance, t proc.Tool) error {
-	t.Name, t.Env, t.User, t.Cgroups = t.Argv[0], toolEnv(), i.User, i.Cgroups
+	t.Name, t.Env, t.User, t.Cgroups = t.Argv[0], scratch.Env(), i.User, i.Cgroups
 	t.Argv = append([]string{filepath.Join(i.Version.BinDir, t.Argv[0])}, t.Argv[1:]...)
 	if i.SeenDir != i.Home.Dir {
 		t.BindAs, t.BindFrom = i.SeenDir, i.Home.Dir

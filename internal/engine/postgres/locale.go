@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
 
@@ -30,7 +31,7 @@ var icuLocales = []string{
 // libcLocales lists the UTF-8 locales of the C library. A host without the
 // locale command offers none but C.
 func libcLocales(ctx context.Context) []string {
-	out, err := proc.Run(ctx, proc.Tool{Name: "locale -a", Argv: []string{"/usr/bin/locale", "-a"}, Env: toolEnv(), Dir: "/"})
+	out, err := proc.Run(ctx, proc.Tool{Name: "locale -a", Argv: []string{"/usr/bin/locale", "-a"}, Env: scratch.Env(), Dir: "/"})
 	if err != nil {
 		return nil
 	}
@@ -71,7 +72,7 @@ func offeredLocales(libc []string, major int, icu bool) []string {
 // hasICU asks the installed build, not the version: it is a compile option.
 func (s source) hasICU(ctx context.Context) bool {
 	out, err := proc.Run(ctx, proc.Tool{
-		Name: "pg_config", Argv: []string{filepath.Join(s.bin, "pg_config"), "--configure"}, Env: toolEnv(), Dir: "/",
+		Name: "pg_config", Argv: []string{filepath.Join(s.bin, "pg_config"), "--configure"}, Env: scratch.Env(), Dir: "/",
 	})
 	return err == nil && strings.Contains(string(out), "--with-icu")
 }

@@ -23,6 +23,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
 
@@ -211,7 +212,7 @@ func scansAsTheTool(t *testing.T, k *kept) {
 	}
 	tool := exec.Command(filepath.Join(k.b.Version.BinDir, "pg_waldump"), "--path="+r.Dir,
 		"--start="+s.begin(from).String(), r.From.File, r.After.Position.File)
-	tool.Env = toolEnv()
+	tool.Env = scratch.Env()
 	out, _ := tool.Output() // It ends with an error where the log does.
 	var theirs strings.Builder
 	form := regexp.MustCompile(`lsn: (\S+), prev \S+, desc: (?:(?:COMMIT|ABORT)\S* (\S+ \S+))?`)

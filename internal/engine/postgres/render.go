@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/scratch"
 )
 
 // The files in Home.ConfDir.
@@ -169,7 +170,7 @@ func (d *Driver) Command(i engine.Instance) engine.Command {
 			filepath.Join(i.Version.BinDir, "postgres"),
 			"-D", seen.DataDir(), "-c", "config_file=" + filepath.Join(seen.ConfDir(), settingsFile),
 		},
-		Env: append(toolEnv(),
+		Env: append(scratch.Env(),
 			// Sessions can open connections of their own (dblink, postgres_fdw);
 			// no file of the engine's account may add a password or a service.
 			"PGPASSFILE=/dev/null", "PGSERVICEFILE=/dev/null", "PGSYSCONFDIR=/nonexistent",

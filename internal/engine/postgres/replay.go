@@ -55,7 +55,7 @@ func (d *Driver) replay(ctx context.Context, i engine.Instance, dataDir string, 
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	p.scratch = visit != nil
+	p.copied = visit != nil
 	if err := joinLog(r); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ type visitor func(ctx context.Context, p *private, conn *pgx.Conn) error
 
 // run starts the server, shows it, and stops it cleanly.
 func (p *private) run(ctx context.Context, extra []line, visit visitor) error {
-	conn, err := p.start(ctx, extra)
+	conn, err := p.launch(ctx, extra)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ var controlSettings = map[string]string{
 }
 
 func readControlData(ctx context.Context, p *private) (control, error) {
-	out, err := p.tool(ctx, controlTool, p.seenPath(p.data))
+	out, err := p.tool(ctx, controlTool, p.Seen(p.data))
 	if err != nil {
 		return control{}, err
 	}

@@ -33,7 +33,7 @@ func (p *private) settings() []line {
 	if p.i.Limits.MemoryBytes > 0 {
 		buffers = min(max(p.i.Limits.MemoryBytes/4, privateBuffersMin), privateBuffersMax)
 	}
-	files := func(name string) string { return p.seenPath(filepath.Join(p.work, name)) }
+	files := func(name string) string { return p.Seen(filepath.Join(p.work, name)) }
 	lines := []line{
 		{"listen_addresses", ""},
 		{"port", strconv.Itoa(privatePort)},
@@ -70,7 +70,7 @@ func (p *private) settings() []line {
 		}
 		lines = append(lines, line{name, value})
 	}
-	if p.scratch {
+	if p.copied {
 		lines = append(lines, line{"fsync", "off"})
 	}
 	const eventTriggersMajor = 17

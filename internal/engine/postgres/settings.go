@@ -28,11 +28,11 @@ type setting struct {
 
 // readSettings makes a cluster, asks it and throws it away.
 func readSettings(ctx context.Context, r engine.TemplateRequest, modules []string) ([]setting, error) {
-	w, err := openWorkshop(r)
+	w, err := openInitializer(r)
 	if err != nil {
 		return nil, err
 	}
-	defer w.close()
+	defer w.Remove()
 	if err := w.initdb(ctx, defaultLocale); err != nil {
 		return nil, err
 	}
@@ -42,12 +42,12 @@ func readSettings(ctx context.Context, r engine.TemplateRequest, modules []strin
 		settings: []string{"shared_preload_libraries=" + strings.Join(modules, ",")},
 		statements: []string{fmt.Sprintf(`COPY (SELECT pg_catalog.row_to_json(s) FROM (
 	SELECT name, unit, category, short_desc, context, vartype, min_val, max_val, enumvals, boot_val
-	FROM pg_catalog.pg_settings) s) TO %s`, quoteLiteral(filepath.Join(w.seen, answer)))},
+	FROM pg_catalog.pg_settings) s) TO %s`, quoteLiteral(w.Seen(filepath.Join(w.Dir, answer))))},
 	})
 	if err != nil {
 		return nil, err
 	}
-	raw, err := volume.ReadFile(filepath.Join(w.dir, answer))
+	raw, err := volume.ReadFile(filepath.Join(w.Dir, answer))
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,11 @@ func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) err
 	if !slices.Contains(r.Version.Locales, r.Locale) {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "PostgreSQL %s has no character set %q here", r.Version.Version, r.Locale)
 	}
-	w, err := openWorkshop(r)
+	w, err := openInitializer(r)
 	if err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
-	defer w.close()
+	defer w.Remove()
 	if err := w.initdb(ctx, r.Locale); err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
@@ -34,10 +34,10 @@ func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) err
 	if err := w.singleUser(ctx, single{database: adminDatabase, statements: slices.Concat(probeTableSQL(), markerTableSQL())}); err != nil {
 		return fmt.Errorf("make template: own database: %w", err)
 	}
-	if err := errors.Join(bareSettings(w.data(), engine.OwnerFor(w.user)), volume.SyncFS(w.dir)); err != nil {
+	if err := errors.Join(bareSettings(w.Data(), engine.OwnerFor(w.User)), volume.SyncFS(w.Dir)); err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
-	if err := volume.Rename(w.data(), r.Dir); err != nil {
+	if err := volume.Rename(w.Data(), r.Dir); err != nil {
 		return fmt.Errorf("make template: %w", err)
 	}
 	return nil

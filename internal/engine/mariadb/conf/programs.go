@@ -35,9 +35,3 @@ func Exists(path string) bool {
 
 // SystemTables is the script that makes the system tables, among the server's messages.
 const SystemTables = "mysql_system_tables.sql"
-
-// ToolEnv is the whole environment of a program: messages in English, so that we
-// can read them, and no setting of the caller's that could redirect it.
-func ToolEnv() []string {
-	return []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/nonexistent"}
-}

@@ -36,7 +36,7 @@ import (
 //     of applied rows are off; a replication thread applies rows, and evaluates of a user's
 //     what the server lets stand in a DEFAULT, CHECK or generated column: no routine, no
 //     LOAD_FILE, nothing that reads another table.
-//   - MemberPool (here), lookPool (group_peer.go), the probe's login (probe.go) and
+//   - MemberPool (here), replica.LookPool, the probe's login (probe.go) and
 //     the account of mariadb-backup (backup_account.go): sessions of accounts that have no right
 //     which the master user has not, so nothing is won by being evaluated in them. All but the
 //     last two's statements name no table.

@@ -1,0 +1,9 @@
+package replica
+
+import (
+	"testing"
+
+	"kurabe/internal/engine/enginetest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
