@@ -54,56 +54,55 @@ type Member struct {
 	ListensAt string `json:"listensAt,omitempty"`
 	// Leaving: it is taken out of the group; its record stays until nothing is left of it.
 	Leaving bool `json:"leaving,omitempty"`
-	// GivenUpSeq is the newest GivenUp of its report that users were told of.
-	GivenUpSeq int64 `json:"givenUpSeq,omitempty"`
+	// DiscardedSeq is the newest Discarded of its report that an event has told.
+	DiscardedSeq int64 `json:"givenUpSeq,omitempty"`
 	// Waits is what of its count is part of the instance's.
 	Waits WaitCount `json:"waits,omitzero"`
 }
 
-// Group is the only truth of who may write an instance with several servers. The planner
-// alone writes it, and only over what it has read.
+// Group is the record of the primary of an instance with several servers: only the server that
+// it names may write. The planner alone writes it, and only over the version it has read.
 //
-// A write is acknowledged only when a member of Sync has it, or Sync is empty; with Blocks
-// only when another member has it. Logs are
-// ordered, so of several members the one with most has all that was acknowledged; who that
-// is can be told once none of them can get more. What makes this say less (another member
-// who may have it, or nobody who must) is written here first and obeyed by the database
-// second; what makes it say more is obeyed first and written second.
+// A commit is acknowledged only when a member of SyncSet has it, or SyncSet is empty; with
+// RequireStandby only when another member has it. Logs are ordered, so the member of SyncSet
+// with the longest log has every acknowledged commit; the planner knows which one that is once
+// none of them receives more. A change that weakens this promise (a larger SyncSet, an empty
+// one) is written here before the database obeys it; one that strengthens it, after.
 type Group struct {
-	Instance InstanceID   `json:"instance"`
-	Epoch    Epoch        `json:"epoch"`
-	Writer   InstanceID   `json:"writer"`
-	Sync     []InstanceID `json:"sync,omitempty"` // sorted; never the writer
-	Members  []Member     `json:"members"`        // by number
-	Last     int          `json:"last"`           // the highest number that was ever given
-	// Handover is to whom the writer hands over in order, "" when it does not.
-	Handover InstanceID `json:"handover,omitempty"`
-	// Switch is the read replica that takes the place of this instance, "" of none: its writer
-	// yields, and whoever takes this record away, or empties this field, has decided whether
-	// the replica does. No more than one of the two can be written.
-	Switch InstanceID `json:"switch,omitempty"`
-	// Heir is to be the only one of Sync, so that the writer can hand over to it; "" when
-	// nobody is.
-	Heir InstanceID `json:"heir,omitempty"`
-	// Choosing: the writer is dead or not heard, and nobody gets anything from it any more
-	// since Epoch: whoever of Sync has most is to write.
-	Choosing bool `json:"choosing,omitempty"`
-	// Recovering is who is to write although it is not in Sync, because an operator has
-	// accepted the loss, "" when nobody is. The writer ends first, for good.
-	Recovering InstanceID `json:"recovering,omitempty"`
-	// Outlasts is the epoch whose writer took over from one that was not heard, 0 for none.
-	Outlasts Epoch `json:"outlasts,omitempty"`
-	// Blocks: commits go on alone no more, since one of Sync had every commit while the policy
-	// was StandbyLostBlock. Sync may become empty nevertheless: then nobody may take over, and
-	// commits wait for whoever comes.
-	Blocks bool `json:"blocks,omitempty"`
-	// Since is when Sync became empty although there are other members: what could be
-	// lost with the writer is what was written since.
-	Since time.Time `json:"since,omitzero"`
+	Instance   InstanceID   `json:"instance"`
+	Epoch      Epoch        `json:"epoch"`
+	Writer     InstanceID   `json:"writer"`
+	SyncSet    []InstanceID `json:"sync,omitempty"` // sorted; never the writer
+	Members    []Member     `json:"members"`        // by number
+	LastNumber int          `json:"last"`           // the highest number that was ever given
+	// HandoverTo is the standby to which the primary hands over in order, "" for none.
+	HandoverTo InstanceID `json:"handover,omitempty"`
+	// SwitchoverTo is the read replica that replaces this instance, "" for none. Its primary
+	// steps down; the removal of this record decides for the replica, the emptying of this
+	// field against it. Only one of the two can be written.
+	SwitchoverTo InstanceID `json:"switch,omitempty"`
+	// HandoverCandidate is to become the only member of SyncSet, so that the primary can hand
+	// over to it; "" for none.
+	HandoverCandidate InstanceID `json:"heir,omitempty"`
+	// Electing: the primary is dead or not heard, and no member receives its log since Epoch:
+	// the member of SyncSet with the longest log becomes the primary.
+	Electing bool `json:"choosing,omitempty"`
+	// ForcedPrimary is to become the primary although it is not in SyncSet, because an operator
+	// has accepted the loss; "" for none. The present primary is fenced first.
+	ForcedPrimary InstanceID `json:"recovering,omitempty"`
+	// WaitForOldLease is the epoch whose primary took over from one that was not heard, 0 for none.
+	WaitForOldLease Epoch `json:"outlasts,omitempty"`
+	// RequireStandby: no commit goes on without a standby, since a member of SyncSet had every
+	// commit under the policy StandbyLostBlock. SyncSet may still become empty: then none may
+	// take over, and commits wait for the next standby.
+	RequireStandby bool `json:"blocks,omitempty"`
+	// UnprotectedSince is when SyncSet became empty although there are other members: commits
+	// since then would be lost with the primary.
+	UnprotectedSince time.Time `json:"since,omitzero"`
 }
 
-// Has says whether a member is in Sync.
-func (g *Group) Has(id InstanceID) bool { return slices.Contains(g.Sync, id) }
+// InSyncSet says whether a member is in SyncSet.
+func (g *Group) InSyncSet(id InstanceID) bool { return slices.Contains(g.SyncSet, id) }
 
 // Member returns a member of the group.
 func (g *Group) Member(id InstanceID) (Member, bool) {
@@ -117,6 +116,6 @@ func (g *Group) Member(id InstanceID) (Member, bool) {
 // Clone copies what could be changed.
 func (g *Group) Clone() *Group {
 	c := *g
-	c.Sync, c.Members = slices.Clone(g.Sync), slices.Clone(g.Members)
+	c.SyncSet, c.Members = slices.Clone(g.SyncSet), slices.Clone(g.Members)
 	return &c
 }

@@ -50,9 +50,9 @@ type Presence struct {
 	// SilentFor is how long it has announced to say nothing, in its newest word: its writers
 	// may serve for as long.
 	SilentFor time.Duration `json:"silentFor,omitempty"`
-	// Life is which machine, and from which start of it on, is this host: no other one is heard
+	// MachineRun is which machine, and from which start of it on, is this host: no other one is heard
 	// until the host is lost.
-	Life string `json:"life,omitempty"`
+	MachineRun string `json:"life,omitempty"`
 	// Double is there while another machine comes with the identity of this host.
 	Double *Double `json:"double,omitempty"`
 }

@@ -9,15 +9,15 @@ const (
 	// LeaseTime is how long a host may serve after it sent the word that the service has
 	// answered last.
 	LeaseTime = 3500 * time.Millisecond
-	// LostAfter is the silence after which the service calls a host lost, counted from the
+	// HostLostAfter is the silence after which the service calls a host lost, counted from the
 	// last word that it received. By then the lease has ended: LeaseTime and a tenth, and
 	// half a second to end the server in.
-	LostAfter = 4500 * time.Millisecond
-	// VouchTime is how long a writer may serve after a moment at which its standby followed
+	HostLostAfter = 4500 * time.Millisecond
+	// StandbyLeaseTime is how long a writer may serve after a moment at which its standby followed
 	// it: so losing the service alone ends nothing.
-	VouchTime = 1800 * time.Millisecond
-	// OutlastTime is how long a standby keeps clients out when it takes over from a writer
-	// that is not heard, counted from when it follows no more: VouchTime, a tenth, and what
+	StandbyLeaseTime = 1800 * time.Millisecond
+	// OldLeaseWait is how long a standby keeps clients out when it takes over from a writer
+	// that is not heard, counted from when it follows no more: StandbyLeaseTime, a tenth, and what
 	// it takes to end a server.
-	OutlastTime = 2300 * time.Millisecond
+	OldLeaseWait = 2300 * time.Millisecond
 )

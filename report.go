@@ -7,7 +7,7 @@ type FailureKind string
 
 // The kinds. Parameters: the engine refuses its settings. Network: the address
 // or port is taken. Snapshot, Log: what is to be restored is damaged, and after
-// RestoreTries it is not tried again. Held: clients hold locks, which is nobody's fault
+// RestoreTries it is not tried again. Locked: clients hold locks, which is nobody's fault
 // and may last. Other: tried again with backoff.
 const (
 	FailureParameters FailureKind = "parameters"
@@ -15,7 +15,7 @@ const (
 	FailureStorage    FailureKind = "storage"
 	FailureSnapshot   FailureKind = "snapshot"
 	FailureLog        FailureKind = "log"
-	FailureHeld       FailureKind = "held"
+	FailureLocked     FailureKind = "held"
 	FailureOther      FailureKind = "other"
 )
 
@@ -65,10 +65,10 @@ type InstanceReport struct {
 	StartedAt     time.Time `json:"startedAt,omitzero"`
 	EngineVersion string    `json:"engineVersion,omitempty"`
 
-	// Mute is since when the server, which has answered, does not answer any more; Answers says
-	// that it does. Neither: nobody knows yet.
-	Mute    time.Time `json:"mute,omitzero"`
-	Answers bool      `json:"answers,omitempty"`
+	// UnresponsiveSince is when a server that had answered ceased to; Responsive says that it
+	// answers. Neither: not known yet.
+	UnresponsiveSince time.Time `json:"mute,omitzero"`
+	Responsive        bool      `json:"answers,omitempty"`
 
 	// Crashes and OOMKills count since the instance was made; LastCrash is the
 	// newest one's last words.
@@ -90,8 +90,8 @@ type InstanceReport struct {
 	// Role is nil of an instance with one server.
 	Role *RoleReport `json:"role,omitempty"`
 
-	// DiskEnds: next to nothing can be written on the host's disk, the reserve is used up, too.
-	DiskEnds             bool      `json:"diskEnds,omitempty"`
+	// DiskExhausted: next to nothing can be written on the host's disk, the reserve is used up, too.
+	DiskExhausted        bool      `json:"diskEnds,omitempty"`
 	UsedBytes            int64     `json:"usedBytes"`
 	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
 }

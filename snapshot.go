@@ -155,9 +155,9 @@ type SnapshotFacts struct {
 	// TakenFrom is the server whose files were copied: the one that wrote, or a standby of it.
 	// Empty of a snapshot from before this was noted.
 	TakenFrom InstanceID `json:"takenFrom,omitempty"`
-	// Instead is why it was taken from the server that wrote although a standby was there to be
+	// StandbySkipped is why it was taken from the primary although a standby was there to be
 	// copied, "" where none was, or where it was.
-	Instead string `json:"instead,omitempty"`
+	StandbySkipped string `json:"instead,omitempty"`
 	// Archived says that it is complete in the repository of backups as well.
 	Archived bool `json:"archived,omitempty"`
 	// Host is whose log the position is in: see SnapshotStatus.Placed.
@@ -173,9 +173,9 @@ type SnapshotStatus struct {
 	Since        time.Time     `json:"since"`
 	Host         HostID        `json:"host,omitempty"`
 	Facts        SnapshotFacts `json:"facts"`
-	// Instead is why a standby on another host than the writer's was asked for it in vain, "" where
+	// StandbySkipped is why a standby on another host than the primary's was asked for it in vain, "" where
 	// none was.
-	Instead string `json:"instead,omitempty"`
+	StandbySkipped string `json:"instead,omitempty"`
 	// SeenWait is what was told of why it is not taken yet.
 	SeenWait string `json:"seenWait,omitempty"`
 	// Verified is the newest verification, nil before the first one; Verifying says

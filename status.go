@@ -86,8 +86,8 @@ type InstanceStatus struct {
 	SeenCrashes  int64  `json:"seenCrashes"`
 	SeenOOMKills int64  `json:"seenOOMKills"`
 	SeenFailure  string `json:"seenFailure,omitempty"`
-	// SeenMute is since when the server does not answer, as was told; zero once it does.
-	SeenMute time.Time `json:"seenMute,omitzero"`
+	// SeenUnresponsive is since when the server does not answer, as an event told; zero once it does.
+	SeenUnresponsive time.Time `json:"seenMute,omitzero"`
 	// SeenWaits are what was told of the other servers: why each does not get on.
 	SeenWaits    map[InstanceID]string `json:"seenWaits,omitempty"`
 	StorageAlarm int                   `json:"storageAlarm"` // percent last announced: 0, 90, 100
@@ -121,19 +121,19 @@ type InstanceStatus struct {
 	// not run, and StartOrderedAt is when the last of them was given.
 	StartOrders    int       `json:"startOrders,omitempty"`
 	StartOrderedAt time.Time `json:"startOrderedAt,omitzero"`
-	// BlockedAt is since when commits wait because nobody else has them (Group.Blocks), zero
+	// BlockedAt is since when commits wait because nobody else has them (Group.RequireStandby), zero
 	// while they go on.
 	BlockedAt time.Time `json:"blockedAt,omitzero"`
 	// Waits are the commits that ended their wait for a standby before one had answered.
 	Waits EndedWaits `json:"waits,omitzero"`
-	// Refused is the newest content that a server could not start with, while the writer lacks it.
-	Refused Refusal `json:"refused,omitzero"`
-	// NoRoom are the standbys that have no room to write.
-	NoRoom []InstanceID `json:"noRoom,omitempty"`
-	// Activating: it was started again, because nobody else has every commit. Undoing: a
-	// failover was begun and has come to nothing, and the same server is to write again.
-	Activating bool `json:"activating,omitempty"`
-	Undoing    bool `json:"undoing,omitempty"`
+	// FailedRollout is the newest boot with which a server could not start, while the primary lacks it.
+	FailedRollout FailedRollout `json:"refused,omitzero"`
+	// StandbysOutOfDisk are the standbys whose disk is full.
+	StandbysOutOfDisk []InstanceID `json:"noRoom,omitempty"`
+	// Activating: it was started again, because nobody else has every commit. FailoverUndone:
+	// a failover was begun and abandoned, and the same server becomes the primary again.
+	Activating     bool `json:"activating,omitempty"`
+	FailoverUndone bool `json:"undoing,omitempty"`
 
 	// Source is the instance that it is a read replica of, "" of none. PromoteSeq is the newest
 	// promotion taken up; Replication is how it follows, ReplicationReason why it does not.
@@ -141,12 +141,12 @@ type InstanceStatus struct {
 	PromoteSeq        int64       `json:"promoteSeq,omitempty"`
 	Replication       Replication `json:"replication,omitempty"`
 	ReplicationReason string      `json:"replicationReason,omitempty"`
-	// ReplicationLost is since when it has not followed, zero while it does; ReplicationLook
+	// ReplicationBrokenSince is zero while it follows; ReplicationCheckedAt is
 	// when it was last told to compare itself with its source because of that. Promoting: it is
 	// a replica no more, and has not been seen to write.
-	ReplicationLost time.Time `json:"replicationLost,omitzero"`
-	ReplicationLook time.Time `json:"replicationLook,omitzero"`
-	Promoting       bool      `json:"promoting,omitempty"`
+	ReplicationBrokenSince time.Time `json:"replicationLost,omitzero"`
+	ReplicationCheckedAt   time.Time `json:"replicationLook,omitzero"`
+	Promoting              bool      `json:"promoting,omitempty"`
 	// SwitchSeq is the newest switchover taken up; SwitchBy is until when the one that is under
 	// way has to come through, or else is called off, zero while none is.
 	SwitchSeq int64     `json:"switchSeq,omitempty"`
@@ -162,9 +162,9 @@ type InstanceStatus struct {
 	Tasks map[Kind]TaskStatus `json:"tasks,omitempty"`
 }
 
-// Refusal is what became of the content that was ordered with a boot: a server could not start
-// with it, and these are its words. Boot is 0 of none.
-type Refusal struct {
+// FailedRollout is a boot (of settings or a version) with which a server could not start, and
+// the message of that server. Boot is 0 for none.
+type FailedRollout struct {
 	Boot    int64       `json:"boot"`
 	Kind    FailureKind `json:"kind"`
 	Message string      `json:"message"`
@@ -182,12 +182,12 @@ type ServerStatus struct {
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	// EngineVersion is what it runs, or ran last; "": not known.
 	EngineVersion string `json:"engineVersion,omitempty"`
-	// Writer: clients of the cluster's endpoint speak with it. Sync: it may take over, since
+	// Writer: clients of the cluster's endpoint speak with it. InSyncSet: it may take over, since
 	// it has every commit or is one of those of which one has. Reading: the reader endpoint
 	// may lead to it.
-	Writer  bool `json:"writer,omitempty"`
-	Sync    bool `json:"sync,omitempty"`
-	Reading bool `json:"reading,omitempty"`
+	Writer    bool `json:"writer,omitempty"`
+	InSyncSet bool `json:"sync,omitempty"`
+	Reading   bool `json:"reading,omitempty"`
 }
 
 // Replication is how a read replica follows its source, in RDS's words (DBInstanceStatusInfo).
@@ -226,6 +226,6 @@ type Move string
 
 // The stages.
 const (
-	MoveBegun Move = "begun"
-	MoveEnds  Move = "ends"
+	MoveBegun  Move = "begun"
+	MoveEnding Move = "ends"
 )

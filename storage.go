@@ -180,7 +180,7 @@ func (r *InstanceReport) OutOfRoom() string {
 // LacksRoom says why an instance that has a server elsewhere is better off there: it must not run
 // on this host's disk, or can write nothing there. "" when it can.
 func (r *InstanceReport) LacksRoom() string {
-	if why := r.OutOfRoom(); why != "" || !r.DiskEnds {
+	if why := r.OutOfRoom(); why != "" || !r.DiskExhausted {
 		return why
 	}
 	return "The disk of host " + string(r.Host) + " is full"
@@ -208,12 +208,12 @@ type StorageHistory struct {
 	// is nearly full. Either keeps the instance from running.
 	FullGiB  int  `json:"fullGiB,omitempty"`
 	DiskFull bool `json:"diskFull,omitempty"`
-	// LeavesBy is until when a writer whose disk is nearly full may hand over to another host's
-	// server, before it is stopped; zero: it need not. Left are those that have done so lately,
-	// newest first, and LeftAt is when the newest has.
-	LeavesBy time.Time    `json:"leavesBy,omitzero"`
-	Left     []InstanceID `json:"left,omitempty"`
-	LeftAt   time.Time    `json:"leftAt,omitzero"`
+	// HandOverBy is until when a writer whose disk is nearly full may hand over to another host's
+	// server, before it is stopped; zero: it need not. HandedOverFrom are those that have done so lately,
+	// newest first, and HandedOverAt is when the newest has.
+	HandOverBy     time.Time    `json:"leavesBy,omitzero"`
+	HandedOverFrom []InstanceID `json:"left,omitempty"`
+	HandedOverAt   time.Time    `json:"leftAt,omitzero"`
 }
 
 // StorageSample is what an instance occupied at a moment.

@@ -40,8 +40,8 @@ type TaskProblem struct {
 
 // TaskStatus is the newest time that a task was done of which was told.
 type TaskStatus struct {
-	Told Generation `json:"told,omitempty"`
-	At   time.Time  `json:"at"`
+	Announced Generation `json:"told,omitempty"`
+	At        time.Time  `json:"at"`
 	TaskResult
 }
 

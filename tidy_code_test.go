@@ -126,7 +126,7 @@ func TestTidyFuncLength(t *testing.T) {
 func judgeLength(lines, limit, listed int, exception bool) string {
 	switch {
 	case !exception && lines > limit:
-		return fmt.Sprintf("more than %d; divide it (the parent keeps the ifs, the children compute)", limit)
+		return fmt.Sprintf("more than %d; divide it", limit)
 	case exception && lines > listed:
 		return fmt.Sprintf("it is an exception with %d, and those never grow", listed)
 	case exception && lines <= limit:

@@ -254,3 +254,39 @@ func namesUser(n *ast.CompositeLit) bool {
 		return ok && key.Name == "User"
 	})
 }
+
+// maxFolderFiles bounds the product files of a folder: its list of names has to be read at once.
+const maxFolderFiles = 32
+
+// largeFolders may only shrink: the number is the present one, and a folder that comes within the
+// bound takes its entry along.
+var largeFolders = map[string]int{
+	".":                        34,
+	"cmd/kurabe":               65,
+	"internal/control":         44,
+	"internal/engine":          42,
+	"internal/engine/postgres": 70,
+	"internal/plan":            45,
+	"lab/load":                 34,
+	"test/bench":               55,
+}
+
+func TestTidyFolderSize(t *testing.T) {
+	count := map[string]int{}
+	for _, s := range sources(t) {
+		if !s.test {
+			count[path.Dir(filepath.ToSlash(s.path))]++
+		}
+	}
+	for dir, n := range count {
+		listed, exception := largeFolders[dir]
+		if problem := judgeLength(n, maxFolderFiles, listed, exception); problem != "" {
+			t.Errorf("%s has %d product files: %s", dir, n, problem)
+		}
+	}
+	for dir := range largeFolders {
+		if count[dir] == 0 {
+			t.Errorf("%s is listed as a large folder and does not exist", dir)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func shortLag(f kurabe.Follower) string {
 
 // aloneWords says since when a loss of the writer would lose commits, "" when it would not.
 func aloneWords(f kurabe.Following, now time.Time) string {
-	alone, known := f.Alone(now)
+	alone, known := f.Unprotected(now)
 	switch {
 	case !f.Standbys || f.Synced:
 		return ""

@@ -15,7 +15,7 @@ func TestReplicationColumn(t *testing.T) {
 	for want, f := range map[string]kurabe.Following{
 		"-":              {},
 		"standby: 0.0 s": {Standbys: true, Synced: true, Followers: []kurabe.Follower{lag(kurabe.FollowerStandby, "shop", 0)}},
-		"no standby for 1m30s, standby: not following": {Standbys: true, AloneSince: now.Add(-90 * time.Second), Followers: []kurabe.Follower{lag(kurabe.FollowerStandby, "shop", -1)}},
+		"no standby for 1m30s, standby: not following": {Standbys: true, UnprotectedSince: now.Add(-90 * time.Second), Followers: []kurabe.Follower{lag(kurabe.FollowerStandby, "shop", -1)}},
 		"no standby":     {Standbys: true},
 		"of shop: 2.3 s": {Source: "shop", Followers: []kurabe.Follower{lag(kurabe.FollowerReplica, "reads", 2.26)}},
 		"reader: 0.1 s":  {Name: "ring-instance-2", Followers: []kurabe.Follower{lag(kurabe.FollowerReader, "ring-instance-2", 0.1)}},

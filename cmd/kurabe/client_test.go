@@ -19,7 +19,7 @@ import (
 // The service "kurabe" and the commands understand each other, and so do its old paths.
 func TestAsk(t *testing.T) {
 	want := []kurabe.Following{{
-		Name: "shop", Standbys: true, AloneSince: time.Date(2026, 11, 28, 1, 2, 3, 400e6, time.UTC), Waits: &kurabe.WaitCount{},
+		Name: "shop", Standbys: true, UnprotectedSince: time.Date(2026, 11, 28, 1, 2, 3, 400e6, time.UTC), Waits: &kurabe.WaitCount{},
 		Followers: []kurabe.Follower{{Server: "db-A~2", Host: "h", Kind: kurabe.FollowerStandby, Lag: &kurabe.ReplicaLag{Server: "db-A~2", Seconds: 1.5}}},
 	}}
 	own := ownapi.API{Config: ownapi.Config{Following: func(context.Context) []kurabe.Following { return want }}}

@@ -115,7 +115,7 @@ func (f *drillFlags) order() (o drill.Order, err error) {
 	case f.failover:
 		o.Action = drill.Failover
 	}
-	o.Side, o.Which, err = drill.ParseSide("--"+string(o.Action), side)
+	o.Side, o.Server, err = drill.ParseSide("--"+string(o.Action), side)
 	return o, err
 }
 

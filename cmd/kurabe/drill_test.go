@@ -89,7 +89,7 @@ func TestDrillLook(t *testing.T) {
 	if l := e.drillLook(netip.Addr{}); l.Lacks() != "" || l.Epoch != 3 {
 		t.Errorf("%+v lacks %q", l, l.Lacks())
 	}
-	for name, r := range map[string]kurabe.RoleReport{"follows": {Following: true}, "hangs": {Writing: true, Stuck: true}, "runs": {}} {
+	for name, r := range map[string]kurabe.RoleReport{"follows": {Following: true}, "hangs": {Writing: true, Unresponsive: true}, "runs": {}} {
 		e.Group.Servers[1] = server("db-A~2", r)
 		if l := e.drillLook(netip.Addr{}); !strings.HasPrefix(l.Lacks(), "db-A~2") {
 			t.Errorf("a writer that %s: %q", name, l.Lacks())
@@ -122,7 +122,7 @@ func TestDrillOrder(t *testing.T) {
 		want  drill.Order
 		says  string
 	}{
-		{drillFlags{kill: "reader=3"}, drill.Order{Action: drill.Kill, Side: drill.Reader, Which: drill.Which{Number: 3}}, ""},
+		{drillFlags{kill: "reader=3"}, drill.Order{Action: drill.Kill, Side: drill.Reader, Server: drill.ServerSelector{Number: 3}}, ""},
 		{drillFlags{freeze: "standby", duration: 1}, drill.Order{Action: drill.Freeze, Side: drill.Standby, For: 1}, ""},
 		{drillFlags{failover: true}, drill.Order{Action: drill.Failover}, ""},
 		{drillFlags{}, drill.Order{}, ""},

@@ -45,7 +45,7 @@ func (e explanation) drillLook(endpoint netip.Addr) drill.Look {
 	if e.Group == nil {
 		return l
 	}
-	l.Epoch, l.Writer, l.Handover, l.Choosing, l.Sync = e.Group.Epoch, e.Group.Writer, e.Group.Handover, e.Group.Choosing, e.Group.Sync
+	l.Epoch, l.Writer, l.Handover, l.Electing, l.SyncSet = e.Group.Epoch, e.Group.Writer, e.Group.Handover, e.Group.Choosing, e.Group.Sync
 	for _, s := range e.Group.Servers {
 		one := drill.Server{ID: s.ID, Host: s.Host, Zone: s.Zone, Address: endpoint, Doing: "its host has not told of it"}
 		if s.ListensAt != "" {
@@ -53,7 +53,7 @@ func (e explanation) drillLook(endpoint netip.Addr) drill.Look {
 		}
 		if r := s.Report; r != nil {
 			one.PID, one.Doing = r.PID, doing(r)
-			one.Ready = s.Goal == kurabe.GoalRunning && r.Running && r.Role != nil && !r.Role.Stuck &&
+			one.Ready = s.Goal == kurabe.GoalRunning && r.Running && r.Role != nil && !r.Role.Unresponsive &&
 				(s.ID == l.Writer && r.Role.Writing || s.ID != l.Writer && r.Role.Following)
 		}
 		l.Servers = append(l.Servers, one)

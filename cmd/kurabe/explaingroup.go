@@ -82,12 +82,12 @@ func (g *explainedGroup) print(w io.Writer) {
 func waitWords(w kurabe.EndedWaits) (lines []string) {
 	if w.Sum() > 0 {
 		line := fmt.Sprintf("commits that ended their wait for a standby early: %d cancelled, %d by the end of the session", w.Cancelled, w.Ended)
-		if w.AloneAt != "" {
-			line += "; " + string(w.AloneAt) + " alone has the newest"
+		if w.UnreplicatedAt != "" {
+			line += "; " + string(w.UnreplicatedAt) + " alone has the newest"
 		}
 		lines = append(lines, line)
 	}
-	if w.Unseen {
+	if w.Uncounted {
 		lines = append(lines, "commits that end their wait for a standby early are not seen: log_min_messages or log_destination keeps them out of the server's log")
 	}
 	return lines
@@ -95,7 +95,7 @@ func waitWords(w kurabe.EndedWaits) (lines []string) {
 
 // alone is for how long that has been so.
 func (g *explainedGroup) alone() string {
-	d, known := g.following.Alone(time.Now())
+	d, known := g.following.Unprotected(time.Now())
 	if !known || g.following.Synced {
 		return ""
 	}
@@ -143,8 +143,8 @@ func (s explainedServer) seen() string {
 	if s.Leaving {
 		parts = append(parts, "it is taken out of the group")
 	}
-	if r.Role != nil && len(r.Role.Silent) > 0 {
-		parts = append(parts, "hears nothing of "+joinIDs(r.Role.Silent))
+	if r.Role != nil && len(r.Role.SilentFollowers) > 0 {
+		parts = append(parts, "hears nothing of "+joinIDs(r.Role.SilentFollowers))
 	}
 	if f := r.Failure; f != nil {
 		parts = append(parts, fmt.Sprintf("step %s failed %d times: %s", f.Step, f.Attempts, f.Message))
@@ -156,9 +156,9 @@ func (s explainedServer) seen() string {
 func doing(r *kurabe.InstanceReport) string {
 	role := r.Role
 	switch {
-	case role != nil && role.Stuck:
+	case role != nil && role.Unresponsive:
 		return "it does not answer"
-	case role != nil && role.Yielded && !r.Running:
+	case role != nil && role.SteppedDown && !r.Running:
 		return "it has stopped in order"
 	case r.Absent:
 		return "nothing is left of it"
@@ -166,7 +166,7 @@ func doing(r *kurabe.InstanceReport) string {
 		return "it does not run"
 	case role != nil && role.Writing:
 		return "it writes"
-	case role != nil && role.Leading:
+	case role != nil && role.IsPrimary:
 		return "it keeps clients out until another server has what they would see"
 	case role != nil && role.Following:
 		return "it follows"

@@ -32,7 +32,7 @@ func TestPrintGroup(t *testing.T) {
 			"            db-1~2: zone b on h1 at 127.66.0.2, generation 3: follow; it follows\n",
 		}},
 		{"alone", &explainedGroup{Epoch: 5, Writer: "db-1", Since: time.Date(2026, 7, 1, 5, 0, 10, 0, time.Local), Servers: []explainedServer{
-			with(first, &kurabe.RoleReport{Writing: true, Silent: []kurabe.InstanceID{"db-1~2"}}, func(*kurabe.InstanceReport) {}),
+			with(first, &kurabe.RoleReport{Writing: true, SilentFollowers: []kurabe.InstanceID{"db-1~2"}}, func(*kurabe.InstanceReport) {}),
 			with(second, &kurabe.RoleReport{}, func(r *kurabe.InstanceReport) {
 				r.Running, r.Done, r.Step = false, false, "clone"
 				r.Failure = &kurabe.Failure{Step: "clone", Attempts: 2, Message: "no route"}
@@ -43,16 +43,16 @@ func TestPrintGroup(t *testing.T) {
 			"it does not run, at work on clone, step clone failed 2 times: no route\n",
 		}},
 		{"hands over", &explainedGroup{Epoch: 6, Writer: "db-1", Handover: "db-1~2", Servers: []explainedServer{
-			with(first, &kurabe.RoleReport{Yielded: true}, func(r *kurabe.InstanceReport) { r.Running, r.Generation = false, 6 }),
+			with(first, &kurabe.RoleReport{SteppedDown: true}, func(r *kurabe.InstanceReport) { r.Running, r.Generation = false, 6 }),
 			{Member: kurabe.Member{ID: "db-1~2", Host: "h2", Zone: "b"}},
 		}}, []string{
 			"the writer hands over to db-1~2\n", "it has stopped in order, its host is at generation 6\n",
 			"db-1~2: zone b on h2, not assigned; its host has not told of it\n",
 		}},
-		{"frozen", &explainedGroup{Writer: "db-1", Servers: []explainedServer{with(first, &kurabe.RoleReport{Stuck: true}, func(*kurabe.InstanceReport) {})}}, []string{"it does not answer\n"}},
-		{"commits wait", &explainedGroup{Writer: "db-1", Blocks: true, Servers: []explainedServer{with(first, &kurabe.RoleReport{Leading: true}, func(*kurabe.InstanceReport) {})}},
+		{"frozen", &explainedGroup{Writer: "db-1", Servers: []explainedServer{with(first, &kurabe.RoleReport{Unresponsive: true}, func(*kurabe.InstanceReport) {})}}, []string{"it does not answer\n"}},
+		{"commits wait", &explainedGroup{Writer: "db-1", Blocks: true, Servers: []explainedServer{with(first, &kurabe.RoleReport{IsPrimary: true}, func(*kurabe.InstanceReport) {})}},
 			[]string{"commits go on alone no more: kurabe.standby_lost is block\n", "it keeps clients out until another server has what they would see\n"}},
-		{"waits ended early", &explainedGroup{Writer: "db-1", waits: kurabe.EndedWaits{WaitCount: kurabe.WaitCount{Cancelled: 2, Ended: 1}, AloneAt: "db-1", Unseen: true}}, []string{
+		{"waits ended early", &explainedGroup{Writer: "db-1", waits: kurabe.EndedWaits{WaitCount: kurabe.WaitCount{Cancelled: 2, Ended: 1}, UnreplicatedAt: "db-1", Uncounted: true}}, []string{
 			"commits that ended their wait for a standby early: 2 cancelled, 1 by the end of the session; db-1 alone has the newest\n",
 			"are not seen: log_min_messages or log_destination keeps them out of the server's log\n",
 		}},

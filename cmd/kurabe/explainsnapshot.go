@@ -45,7 +45,7 @@ func printSnapshots(w io.Writer, list []explainedSnapshot) {
 		if s.Reason != "" {
 			fmt.Fprintf(w, "            %s: %s\n", s.Name, s.Reason)
 		}
-		if why := s.Facts.Instead; why != "" {
+		if why := s.Facts.StandbySkipped; why != "" {
 			fmt.Fprintf(w, "            %s was taken from the server that serves clients: %s\n", s.Name, why)
 		}
 		if !s.VerifiedAt.IsZero() {

@@ -100,7 +100,7 @@ func untilLeft(ctx context.Context, look func() ([]reconcile.Leaving, error), sh
 // leavingNames are those that are about to leave, not more than people read.
 func leavingNames(servers []reconcile.Leaving) (names []string) {
 	for _, l := range servers {
-		if l.Stays == "" {
+		if l.CannotLeave == "" {
 			names = append(names, fmt.Sprintf("%s (%s)", l.Name, l.State))
 		}
 	}
@@ -119,6 +119,6 @@ func printStays(w io.Writer, servers []reconcile.Leaving) {
 		if l.Cluster {
 			kind = "DB cluster"
 		}
-		fmt.Fprintf(w, "%s %s stays: %s\n", kind, l.Name, l.Stays)
+		fmt.Fprintf(w, "%s %s stays: %s\n", kind, l.Name, l.CannotLeave)
 	}
 }

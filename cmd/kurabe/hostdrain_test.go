@@ -14,7 +14,7 @@ import (
 )
 
 func leaving(name string, stays string) reconcile.Leaving {
-	return reconcile.Leaving{Name: name, State: kurabe.StateAvailable, Stays: stays}
+	return reconcile.Leaving{Name: name, State: kurabe.StateAvailable, CannotLeave: stays}
 }
 
 // What waits for a drain ends when nothing is left that can leave, and shows what does.

@@ -36,7 +36,7 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		kind = lost.Kind
 	}
 	if errors.Is(err, engine.ErrHeld) {
-		kind = kurabe.FailureHeld
+		kind = kurabe.FailureLocked
 	}
 	attempts := w.Fails(kind, step, message)
 	w.Log.Log(ctx, triedAgain(step, attempts), "step failed, retrying", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)

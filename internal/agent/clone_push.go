@@ -11,19 +11,19 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// feedAgain is the pause after a copy, also after one that could not be brought: a question
+// clonePushPause is the pause after a copy, also after one that could not be brought: a question
 // may be seen for two seconds longer than it is asked.
-const feedAgain = 3 * time.Second
+const clonePushPause = 3 * time.Second
 
-// feeds are the copies of one server that are being brought. Followers are not many, and
+// clonePushes are the copies of one server that are being brought. Followers are not many, and
 // each has one at a time.
-type feeds struct {
+type clonePushes struct {
 	mu    sync.Mutex // guards under
 	under map[kurabe.InstanceID]bool
 }
 
 // begin says whether none is under way to a follower, and that one is from now on.
-func (f *feeds) begin(id kurabe.InstanceID) bool {
+func (f *clonePushes) begin(id kurabe.InstanceID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.under[id] {
@@ -36,21 +36,21 @@ func (f *feeds) begin(id kurabe.InstanceID) bool {
 	return true
 }
 
-func (f *feeds) end(id kurabe.InstanceID) {
+func (f *clonePushes) end(id kurabe.InstanceID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.under, id)
 }
 
-// feed brings a copy of the server to each follower that asks for one. It ends with the
+// pushClones brings a copy of the server to each follower that asks for one. It ends with the
 // server's process, and with the look at it.
-func (g *roleWatch) feed(ctx context.Context, a kurabe.Assignment, asks []engine.Ask) {
+func (g *roleWatch) pushClones(ctx context.Context, a kurabe.Assignment, asks []engine.Ask) {
 	for _, ask := range asks {
-		if !g.worker.feeds.begin(ask.ID) {
+		if !g.worker.clonePushes.begin(ask.ID) {
 			continue
 		}
 		g.worker.agent.host.Wait.Go(func() {
-			defer g.worker.feeds.end(ask.ID)
+			defer g.worker.clonePushes.end(ask.ID)
 			log, began := g.worker.Log.With(logkey.To, ask.ID), g.worker.agent.Now()
 			err := g.engine.Feed(ctx, a, ask)
 			switch {
@@ -59,7 +59,7 @@ func (g *roleWatch) feed(ctx context.Context, a kurabe.Assignment, asks []engine
 			case ctx.Err() == nil:
 				log.Warn("copy to a follower on another host failed", logkey.Error, err)
 			}
-			unit.Wait(ctx, feedAgain)
+			unit.Wait(ctx, clonePushPause)
 		})
 	}
 }

@@ -47,9 +47,9 @@ func (e *feedingEngine) state() (calls []kurabe.InstanceID, under int) {
 	return slices.Sorted(slices.Values(e.calls)), e.under
 }
 
-// TestFeedsWhoAsks: one copy at a time for each follower that asks, again after a pause,
+// TestPushesWhoAsks: one copy at a time for each follower that asks, again after a pause,
 // and none for longer than the server runs.
-func TestFeedsWhoAsks(t *testing.T) {
+func TestPushesWhoAsks(t *testing.T) {
 	inGroup(t, func(b *bed) {
 		e := &feedingEngine{watchedEngine: b.group, hold: make(chan struct{})}
 		asks := func(context.Context) (engine.RoleView, error) {
@@ -72,9 +72,9 @@ func TestFeedsWhoAsks(t *testing.T) {
 		b.group.say("db-1", asks)
 		after(time.Minute, 2, 2)
 		e.hold <- struct{}{} // one fails
-		after(feedAgain/2, 2, 1)
-		after(feedAgain, 3, 2)
+		after(clonePushPause/2, 2, 1)
+		after(clonePushPause, 3, 2)
 		b.engine.Crash("db-1")
-		after(feedAgain, 3, 0)
+		after(clonePushPause, 3, 0)
 	})
 }

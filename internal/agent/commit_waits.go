@@ -69,6 +69,6 @@ func (g *roleWatch) waitsReport() *kurabe.ServerWaits {
 		return nil
 	}
 	n := *g.waits
-	n.Alone = n.Alone && n.Sum() > g.state.EndedElsewhere
+	n.Unreplicated = n.Unreplicated && n.Sum() > g.state.EndedElsewhere
 	return &n
 }

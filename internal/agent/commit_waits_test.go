@@ -37,7 +37,7 @@ func (e *tallied) Read(_ context.Context, _ kurabe.Assignment, elsewhere int64) 
 	c := &e.count
 	c.elsewhere = max(c.elsewhere, elsewhere)
 	n := c.says
-	n.Alone = n.Sum() > c.elsewhere
+	n.Unreplicated = n.Sum() > c.elsewhere
 	return n, c.err
 }
 
@@ -61,7 +61,7 @@ func TestEndedWaitsAreTold(t *testing.T) {
 			time.Sleep(after) // virtual
 			synctest.Wait()
 			w := b.lastOf("db-1").Role.Waits
-			if w == nil || w.Cancelled != count || w.Alone != alone {
+			if w == nil || w.Cancelled != count || w.Unreplicated != alone {
 				t.Errorf("%+v, want %d, alone %v", w, count, alone)
 			}
 		}

@@ -43,6 +43,12 @@ func (d *disk) write() {
 	}
 }
 
+func (d *disk) of(id kurabe.InstanceID) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.used[id]
+}
+
 func (d *disk) Free() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,8 +177,8 @@ func TestFastWriterIsSeenAtItsCap(t *testing.T) {
 		for _, percent := range []int64{90, 100} {
 			mark := int64(20<<30) / 100 * percent
 			for b.last().UsedBytes < mark {
-				if d.used["db-1"] > mark+2*rate {
-					b.Fatalf("at %d %%: nothing was said of %d bytes", percent, d.used["db-1"])
+				if used := d.of("db-1"); used > mark+2*rate {
+					b.Fatalf("at %d %%: nothing was said of %d bytes", percent, used)
 				}
 				pass(100 * time.Millisecond)
 			}
@@ -260,7 +266,7 @@ func TestFullDisk(t *testing.T) {
 					out[id] = true
 					order = append(order, id)
 					pass(2 * time.Second) // the planner takes its time, and nobody else goes meanwhile
-					d.set(id, d.used[id], 0)
+					d.set(id, d.of(id), 0)
 					b.send(capped(id, 2, kurabe.GoalStopped))
 				}
 			}
@@ -322,7 +328,7 @@ func TestDiskEnds(t *testing.T) {
 				d.give(c.free - d.Free())
 				pass(2 * time.Second)
 			}
-			if r := b.lastOf("db-1"); r.DiskEnds != c.ends || r.OutOfRoom() != "" || !r.Running {
+			if r := b.lastOf("db-1"); r.DiskExhausted != c.ends || r.OutOfRoom() != "" || !r.Running {
 				b.Errorf("%d bytes are free: %+v", c.free, r)
 			}
 		}

@@ -226,7 +226,7 @@ func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) e
 	now, until := w.agent.Boottime(), w.agent.Leases.Until(w.ID)
 	w.prove(until-now < int64(proveBelow))
 	if at := w.vouchedAt(); at > 0 {
-		until = max(until, at+int64(kurabe.VouchTime))
+		until = max(until, at+int64(kurabe.StandbyLeaseTime))
 	}
 	limited, cancel := context.WithTimeout(ctx, guardTime)
 	defer cancel()

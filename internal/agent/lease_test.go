@@ -222,7 +222,7 @@ func TestLeaseByTheStandby(t *testing.T) {
 		mu.Lock()
 		follows = false
 		mu.Unlock()
-		time.Sleep(kurabe.VouchTime + time.Second)
+		time.Sleep(kurabe.StandbyLeaseTime + time.Second)
 		synctest.Wait()
 		if r := b.lastMember("db-1"); r.Running {
 			b.Errorf("nobody vouches for it: %+v, %+v", r, r.Role)
@@ -236,7 +236,7 @@ func TestLeaseOfOneThatHangs(t *testing.T) {
 		b.group.say("db-1", hangs)
 		time.Sleep(replication.StuckAfter + 2*time.Second)
 		synctest.Wait()
-		if r := b.lastMember("db-1"); r.Running || r.Role.Stuck {
+		if r := b.lastMember("db-1"); r.Running || r.Role.Unresponsive {
 			b.Errorf("it is left to answer again: %+v, %+v", r, r.Role)
 		}
 	})

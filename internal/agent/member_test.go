@@ -21,7 +21,7 @@ import (
 func (b *bed) promoted(generation kurabe.Generation) {
 	b.Helper()
 	b.send(follows(1))
-	b.send(of(elsewhere(member(1, kurabe.DutyRest, 2)), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest}),
+	b.send(of(elsewhere(member(1, kurabe.DutyFenced, 2)), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced}),
 		of(follows(1), generation, kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite}))
 	time.Sleep(replication.LookEvery) // virtual
 	synctest.Wait()
@@ -84,7 +84,7 @@ func TestEndpointOfAPromotedServer(t *testing.T) {
 		if list, closed := b.routes(); !under.Load() || closed || list[len(list)-1] != nobody {
 			t.Errorf("starting: %v, led %+v", under.Load(), list)
 		}
-		b.send(of(follows(1), 4, kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest}))
+		b.send(of(follows(1), 4, kurabe.Role{Epoch: 3, Duty: kurabe.DutyFenced}))
 		if list, _ := b.routes(); list[len(list)-1] != (gateway.Route{Epoch: 3}) {
 			t.Errorf("deposed: led %+v", list)
 		}
@@ -247,7 +247,7 @@ func TestLogIsOfTheWriter(t *testing.T) {
 			t.Fatalf("followed %v, opened of %v", got, b.group.logOf)
 		}
 		began := time.Now()
-		b.send(logged(of(elsewhere(member(1, kurabe.DutyRest, 2)), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest})),
+		b.send(logged(of(elsewhere(member(1, kurabe.DutyFenced, 2)), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced})),
 			logged(of(follows(1), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite})))
 		if b.engine.Running("db-1") || time.Since(began) > 0 {
 			t.Errorf("it runs after %v: %v", time.Since(began), b.engine.Running("db-1"))
@@ -258,7 +258,7 @@ func TestLogIsOfTheWriter(t *testing.T) {
 			t.Errorf("followed %v, opened of %v", got, b.group.logOf)
 		}
 		// The log goes with the last server that has one.
-		b.send(with(logged(of(elsewhere(member(1, kurabe.DutyRest, 2)), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest})), kurabe.GoalAbsent))
+		b.send(with(logged(of(elsewhere(member(1, kurabe.DutyFenced, 2)), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced})), kurabe.GoalAbsent))
 		if len(logs.ended) != 0 {
 			t.Error("the log is removed although its writer stays")
 		}

@@ -17,7 +17,7 @@ func (w *worker) Pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 	w.keepLease(ctx, a)
 	if rest := w.Rest(); rest > 0 {
 		w.lookOn(ctx, a)
-		w.lookVacant(ctx, a)
+		w.reserveAgain(ctx, a)
 		return w.RetryReport(rest)
 	}
 	e, ok := w.agent.Engines[a.Engine]
@@ -38,7 +38,7 @@ func (w *worker) Pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 	w.agent.endpoints.Takes(w.ID, a.Generation, w.takesClients(a, o), o.PID)
 	w.keepLog(ctx, a, o)
 	steps := w.fit(a, o, e.Steps(a, o))
-	w.keepVacant(a, o, takesAddress(steps))
+	w.keepReserved(a, o, takesAddress(steps))
 	if len(steps) == 0 {
 		return w.satisfied(ctx, a, o)
 	}
@@ -102,7 +102,7 @@ func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) e
 		w.Log.Warn("step not finished yet", logkey.Step, s.Name, logkey.Generation, a.Generation, logkey.DurationMS, w.agent.Now().Sub(began).Milliseconds())
 	})
 	defer long.Stop()
-	err := w.during(ctx, a, string(s.Name), func(ctx context.Context) error {
+	err := w.runStep(ctx, a, string(s.Name), func(ctx context.Context) error {
 		faultpoint.Reach("before", string(s.Name))
 		err := s.Do(ctx)
 		faultpoint.Reach("after", string(s.Name))

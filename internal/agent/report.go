@@ -16,10 +16,10 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		Running: o.Running, Serving: o.Serving(), PID: o.PID, Boot: o.Boot, StartedAt: o.StartedAt.UTC(), EngineVersion: o.Version,
 		Absent:  done && a.Goal == kurabe.GoalAbsent,
 		Crashes: o.Applied.Crashes, LastCrash: o.Applied.LastCrash, OOMKills: o.OOMKills,
-		UsedBytes: w.used, DiskEnds: w.usage.diskEnds(), CertificateExpiresAt: o.CertificateExpires,
+		UsedBytes: w.used, DiskExhausted: w.usage.diskEnds(), CertificateExpiresAt: o.CertificateExpires,
 	}
 	if w.role != nil && w.role.process == o.Process {
-		r.Mute, r.Answers = w.role.answering()
+		r.UnresponsiveSince, r.Responsive = w.role.answering()
 	}
 	r.Role = w.roleReport(a, o)
 	if w.agent.Logs != nil && a.Log && a.Writes() {
@@ -69,16 +69,16 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	var r kurabe.RoleReport
 	if w.role != nil && !w.role.alone && o.Running && w.role.process == o.Process {
 		r = w.role.report(a.Role.Followers)
-		if a.Role.Duty == kurabe.DutyYield {
-			r.Silent = w.role.hanging(r.Silent)
+		if a.Role.Duty == kurabe.DutyStepDown {
+			r.SilentFollowers = w.role.hanging(r.SilentFollowers)
 		}
-		r.Reached = w.role.reached(*a.Role)
+		r.HasSourceEnd = w.role.reached(*a.Role)
 	}
 	r.Writing = r.Writing && !o.Applied.Held
 	r.Leased = a.Role.Leased && w.leased(a)
-	r.Epoch, r.Started, r.Yielded, r.Rebuilt = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.Yielded, o.Applied.Rebuilt
-	r.GivenUp = o.Applied.GivenUp
-	if r.Held = holding(a, o); r.Held {
+	r.Epoch, r.StartedSeq, r.SteppedDown, r.RebuiltSeq = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.Yielded, o.Applied.Rebuilt
+	r.Discarded = o.Applied.GivenUp
+	if r.Detached = holding(a, o); r.Detached {
 		r.Position = o.Applied.HeldAt
 	}
 	if o.Running && r.Position > 0 {
@@ -87,7 +87,7 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	if !o.Running { // what it had, whoever has to decide without it is to know
 		r.Position = w.position.Load()
 	}
-	if r.Yielded && !o.Running && o.Applied.EndedAt > 0 {
+	if r.SteppedDown && !o.Running && o.Applied.EndedAt > 0 {
 		r.Position = o.Applied.EndedAt
 	}
 	return &r
@@ -95,7 +95,7 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 
 // holding says whether a follower follows nobody, as it was told.
 func holding(a kurabe.Assignment, o engine.Observation) bool {
-	return a.Role.Duty == kurabe.DutyHold && engine.Done(a, o)
+	return a.Role.Duty == kurabe.DutyDetached && engine.Done(a, o)
 }
 
 // takesClients says whether clients of the instance may be led to the server.

@@ -83,7 +83,7 @@ func TestSameNews(t *testing.T) {
 		{"another epoch", changed(base, func(r *kurabe.InstanceReport) { r.Role = &kurabe.RoleReport{Epoch: 1} }),
 			changed(base, func(r *kurabe.InstanceReport) { r.Role = &kurabe.RoleReport{Epoch: 2} }), false},
 		{"a follower was lost", changed(base, func(r *kurabe.InstanceReport) { r.Role = &kurabe.RoleReport{Epoch: 1} }),
-			changed(base, func(r *kurabe.InstanceReport) { r.Role = &kurabe.RoleReport{Epoch: 1, Silent: ids(second)} }), false},
+			changed(base, func(r *kurabe.InstanceReport) { r.Role = &kurabe.RoleReport{Epoch: 1, SilentFollowers: ids(second)} }), false},
 		{"it is in a group", base, changed(base, func(r *kurabe.InstanceReport) { r.Role = &kurabe.RoleReport{} }), false},
 		{"little was written", base, changed(base, func(r *kurabe.InstanceReport) { r.UsedBytes += usageNews - 1 }), true},
 		{"much was written", base, changed(base, func(r *kurabe.InstanceReport) { r.UsedBytes += usageNews }), false},

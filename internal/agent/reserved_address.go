@@ -10,11 +10,11 @@ import (
 	"kurabe/internal/engine"
 )
 
-// keepVacant reserves where the server of an instance listens while none runs, so that nobody
+// keepReserved reserves where the server of an instance listens while none runs, so that nobody
 // else of this machine takes the clients of one that is stopped, being made or failing. starts
 // says that the server is about to be started. It is tried again at the next look: until the
 // addresses are here, and while a server that has just ended has sessions there.
-func (w *worker) keepVacant(a kurabe.Assignment, o engine.Observation, starts bool) {
+func (w *worker) keepReserved(a kurabe.Assignment, o engine.Observation, starts bool) {
 	reserve := w.agent.Endpoint.Reserve
 	if reserve == nil {
 		return
@@ -26,36 +26,36 @@ func (w *worker) keepVacant(a kurabe.Assignment, o engine.Observation, starts bo
 	at, err := endpoint.AddrPort(listens, a.Port)
 	// One that runs may have its address only in a moment.
 	if err != nil || starts || o.Running || o.Survivors || a.Goal == kurabe.GoalAbsent {
-		w.leaveVacant()
+		w.releaseReserved()
 		return
 	}
-	if w.vacantAt != at {
-		w.leaveVacant()
+	if w.reservedAt != at {
+		w.releaseReserved()
 	}
-	if w.vacant == nil {
+	if w.reserved == nil {
 		if held, err := reserve(at); err == nil {
-			w.vacant, w.vacantAt = held, at
+			w.reserved, w.reservedAt = held, at
 		}
 	}
 }
 
-// lookVacant is keepVacant between two tries.
-func (w *worker) lookVacant(ctx context.Context, a kurabe.Assignment) {
+// reserveAgain is keepReserved between two tries.
+func (w *worker) reserveAgain(ctx context.Context, a kurabe.Assignment) {
 	e, ok := w.agent.Engines[a.Engine]
-	if !ok || w.agent.Endpoint.Reserve == nil || w.vacant != nil {
+	if !ok || w.agent.Endpoint.Reserve == nil || w.reserved != nil {
 		return
 	}
 	if o, err := e.Observe(ctx, a); err == nil {
-		w.keepVacant(a, o, false)
+		w.keepReserved(a, o, false)
 	}
 }
 
-// leaveVacant gives up what keepVacant holds.
-func (w *worker) leaveVacant() {
-	if w.vacant != nil {
-		_ = w.vacant.Close()
+// releaseReserved gives up what keepReserved holds.
+func (w *worker) releaseReserved() {
+	if w.reserved != nil {
+		_ = w.reserved.Close()
 	}
-	w.vacant, w.vacantAt = nil, netip.AddrPort{}
+	w.reserved, w.reservedAt = nil, netip.AddrPort{}
 }
 
 // takesAddress says whether the next step lets the server have its address, or takes it itself:

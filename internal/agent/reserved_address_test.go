@@ -50,7 +50,7 @@ func (f *fakeReserve) expect(t *testing.T, when string, want ...string) {
 }
 
 // While no server has the address of an instance, nobody else can take it.
-func TestVacantAddress(t *testing.T) {
+func TestReservedAddress(t *testing.T) {
 	const at = "127.66.0.1:5432"
 	inBubble(t, func(b *bed) {
 		f := &fakeReserve{}
@@ -95,7 +95,7 @@ func TestVacantAddress(t *testing.T) {
 }
 
 // The endpoint of a pair that is stopped has neither a gateway nor a server.
-func TestVacantEndpoint(t *testing.T) {
+func TestReservedEndpoint(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		f := &fakeReserve{}
 		b.reserve = f.reserve

@@ -50,7 +50,7 @@ func (w *worker) see(ctx context.Context, a kurabe.Assignment, o *engine.Observa
 		return
 	}
 	w.role.settle(replication.InForce{WaitsFor: o.WaitsFor(), Slots: o.SeenTo()})
-	o.Role, o.Covered = w.role.view(), w.role.report(a.Role.Followers).Covered
+	o.Role, o.Covered = w.role.view(), w.role.report(a.Role.Followers).CaughtUp
 }
 
 // keepWatch watches one process, and by another watch once the server is in a group or in none.
@@ -142,7 +142,7 @@ func (g *roleWatch) look(ctx, asking context.Context, session engine.Watcher) er
 	if err != nil {
 		return err
 	}
-	g.feed(ctx, a, view.Asks)
+	g.pushClones(ctx, a, view.Asks)
 	g.note(func(s *replication.State, now time.Time) {
 		if g.turn != turn {
 			done = replication.InForce{}
@@ -263,7 +263,7 @@ func (g *roleWatch) report(followers []kurabe.InstanceID) kurabe.RoleReport {
 	defer g.mu.Unlock()
 	r := g.state.Report(g.worker.agent.Now(), followers)
 	r.Waits = g.waitsReport()
-	r.Unheard = g.unheardLocked(r.Silent)
+	r.CutOff = g.unheardLocked(r.SilentFollowers)
 	return r
 }
 
@@ -278,7 +278,7 @@ func (g *roleWatch) hanging(ids []kurabe.InstanceID) []kurabe.InstanceID {
 // reached says whether a follower has as much of its log for good as its role asks for.
 func (g *roleWatch) reached(r kurabe.Role) bool {
 	v := g.view()
-	return v != nil && !v.Writing && r.Reach > 0 && v.Kept >= r.Reach
+	return v != nil && !v.Writing && r.SourceEnd > 0 && v.Kept >= r.SourceEnd
 }
 
 // roleNews is what the worker looks again for.
@@ -286,7 +286,7 @@ type roleNews struct {
 	report    kurabe.RoleReport // without the value of Position, which moves all the time
 	seen      bool
 	paused    bool
-	reached   bool // Role.Reach
+	reached   bool // Role.SourceEnd
 	streaming map[kurabe.InstanceID]bool
 	mute      time.Time
 	answers   bool

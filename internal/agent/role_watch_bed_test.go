@@ -201,7 +201,7 @@ func (b *bed) startWriter() {
 	b.start()
 	b.send(wanted(1))
 	b.send(writer(2, 0))
-	if r := b.lastMember("db-1"); !r.Done || !r.Running || !r.Role.Writing || r.Generation != 2 || len(r.Role.Covered) != 1 || b.engine.Starts("db-1") != 1 {
+	if r := b.lastMember("db-1"); !r.Done || !r.Running || !r.Role.Writing || r.Generation != 2 || len(r.Role.CaughtUp) != 1 || b.engine.Starts("db-1") != 1 {
 		b.Fatalf("%d starts, %+v, %+v", b.engine.Starts("db-1"), r, r.Role)
 	}
 }

@@ -66,7 +66,7 @@ func TestDeadWriterWaitsForTheOrder(t *testing.T) {
 			began, starts := time.Now(), b.engine.Starts("db-1")
 			b.engine.Crash("db-1")
 			synctest.Wait()
-			if r := b.lastOf("db-1"); r.Running || r.Done || r.Role.Writing || r.Role.Stuck || r.Role.Started != n-1 || time.Since(began) > 0 {
+			if r := b.lastOf("db-1"); r.Running || r.Done || r.Role.Writing || r.Role.Unresponsive || r.Role.StartedSeq != n-1 || time.Since(began) > 0 {
 				t.Fatalf("death %d: after %v the host says %+v, %+v", n, time.Since(began), r, r.Role)
 			}
 			time.Sleep(10 * time.Second) // virtual, and less than what ends a streak
@@ -85,7 +85,7 @@ func TestDeadWriterWaitsForTheOrder(t *testing.T) {
 			}
 			time.Sleep(2 * replication.LookEvery) // virtual
 			synctest.Wait()
-			if r := b.lastOf("db-1"); !r.Running || !r.Role.Writing || !r.Done || r.Role.Started != n {
+			if r := b.lastOf("db-1"); !r.Running || !r.Role.Writing || !r.Done || r.Role.StartedSeq != n {
 				t.Fatalf("start %d: %+v, %+v", n, r, r.Role)
 			}
 		}
@@ -143,7 +143,7 @@ func TestRestCutsAStep(t *testing.T) {
 		b.group.say("db-1", hangs)
 		time.Sleep(time.Second) // virtual
 		began := time.Now()
-		b.send(of(writer(4, 0), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest}))
+		b.send(of(writer(4, 0), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced}))
 		if r := b.lastOf("db-1"); b.engine.Running("db-1") || r.Running || !r.Done || r.Generation != 4 || time.Since(began) > 0 {
 			t.Errorf("after %v: %+v, steps %v", time.Since(began), r, b.steps())
 		}
@@ -179,18 +179,18 @@ func TestStuckIsTold(t *testing.T) {
 				b.group.say("db-1", c.says)
 				time.Sleep(replication.StuckAfter - time.Millisecond) // virtual
 				synctest.Wait()
-				if r := b.lastOf("db-1"); r.Role.Stuck {
+				if r := b.lastOf("db-1"); r.Role.Unresponsive {
 					t.Errorf("too early: %+v", r.Role)
 				}
 				time.Sleep(replication.LookEvery + time.Millisecond) // virtual
 				synctest.Wait()
-				if r := b.lastOf("db-1"); r.Role.Stuck != c.stuck || !r.Running || !r.Role.Writing || c.stuck && r.Done {
+				if r := b.lastOf("db-1"); r.Role.Unresponsive != c.stuck || !r.Running || !r.Role.Writing || c.stuck && r.Done {
 					t.Errorf("%+v, %+v", r, r.Role)
 				}
 				b.group.say("db-1", nil)
 				time.Sleep(replication.LookLimit + replication.LookEvery) // virtual
 				synctest.Wait()
-				if r := b.lastOf("db-1"); r.Role.Stuck {
+				if r := b.lastOf("db-1"); r.Role.Unresponsive {
 					t.Errorf("it answers again: %+v", r.Role)
 				}
 			})
@@ -247,7 +247,7 @@ func TestPositionIsNoNews(t *testing.T) {
 		})
 		time.Sleep(replication.LookEvery) // virtual
 		synctest.Wait()
-		if r := b.lastOf("db-1"); !reflect.DeepEqual(r.Role.Silent, ids(second)) || r.Role.Position != 1<<40 {
+		if r := b.lastOf("db-1"); !reflect.DeepEqual(r.Role.SilentFollowers, ids(second)) || r.Role.Position != 1<<40 {
 			t.Errorf("%+v", r.Role)
 		}
 	})
@@ -258,7 +258,7 @@ func TestPositionIsNoNews(t *testing.T) {
 func TestWatchEndsWithWhatItWatches(t *testing.T) {
 	for name, end := range map[string]func(*bed){
 		"its server dies":    func(b *bed) { b.engine.Crash("db-1") },
-		"its server is dead": func(b *bed) { b.send(of(writer(3, 0), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest})) },
+		"its server is dead": func(b *bed) { b.send(of(writer(3, 0), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced})) },
 		"it has no role":     func(b *bed) { b.send(wanted(3)) },
 		"it is stopped":      func(b *bed) { b.send(with(writer(3, 0), kurabe.GoalStopped)) },
 	} {
@@ -292,13 +292,13 @@ func TestMuteServer(t *testing.T) {
 		b.send(wanted(1))
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() } // virtual
 		pass(time.Minute)
-		if r := b.lastOf("db-1"); !r.Answers || !r.Mute.IsZero() {
+		if r := b.lastOf("db-1"); !r.Responsive || !r.UnresponsiveSince.IsZero() {
 			t.Fatalf("at first: %+v", r)
 		}
 		steps, reports, hung := len(b.steps()), len(b.heard()), time.Now()
 		b.group.say("db-1", hangs)
 		pass(time.Hour)
-		if more := b.heard()[reports:]; len(more) != 1 || more[0].Answers || more[0].Mute.After(hung) || hung.Sub(more[0].Mute) > replication.AloneEvery {
+		if more := b.heard()[reports:]; len(more) != 1 || more[0].Responsive || more[0].UnresponsiveSince.After(hung) || hung.Sub(more[0].UnresponsiveSince) > replication.AloneEvery {
 			t.Errorf("after an hour: %+v; hung at %v", more, hung)
 		}
 		if n := b.group.sessions(); n > 1 {
@@ -306,16 +306,16 @@ func TestMuteServer(t *testing.T) {
 		}
 		b.stop()
 		b.start()
-		if r := b.lastOf("db-1"); r.Answers {
+		if r := b.lastOf("db-1"); r.Responsive {
 			t.Errorf("the next agent begins with %+v", r)
 		}
 		pass(time.Minute)
-		if r := b.lastOf("db-1"); r.Answers || r.Mute.IsZero() {
+		if r := b.lastOf("db-1"); r.Responsive || r.UnresponsiveSince.IsZero() {
 			t.Errorf("the next agent says %+v", r)
 		}
 		b.group.say("db-1", nil)
 		pass(time.Minute)
-		if r := b.lastOf("db-1"); !r.Answers || !r.Mute.IsZero() || len(b.steps()) != steps {
+		if r := b.lastOf("db-1"); !r.Responsive || !r.UnresponsiveSince.IsZero() || len(b.steps()) != steps {
 			t.Errorf("it answers again: %+v, %v", r, b.steps()[steps:])
 		}
 	})
@@ -338,7 +338,7 @@ func TestMarkIsOfTheWaiting(t *testing.T) {
 		b.send(writer(2, 0))
 		time.Sleep(time.Second) // virtual
 		synctest.Wait()
-		if r := b.lastOf("db-1"); !under.Load() || len(r.Role.Covered) != 0 || !slices.Equal(r.Role.WaitsFor, ids(second)) {
+		if r := b.lastOf("db-1"); !under.Load() || len(r.Role.CaughtUp) != 0 || !slices.Equal(r.Role.WaitsFor, ids(second)) {
 			t.Fatalf("under way: %v, %+v", under.Load(), r.Role)
 		}
 		b.group.say("db-1", view(900, 100))
@@ -347,13 +347,13 @@ func TestMarkIsOfTheWaiting(t *testing.T) {
 		b.send(next) // which cuts the step
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if r := b.lastOf("db-1"); len(r.Role.Covered) != 0 {
+		if r := b.lastOf("db-1"); len(r.Role.CaughtUp) != 0 {
 			t.Errorf("it lacks what was written since: %+v", r.Role)
 		}
 		b.group.say("db-1", view(1000, 900))
 		time.Sleep(replication.LookEvery) // virtual
 		synctest.Wait()
-		if r := b.lastOf("db-1"); !slices.Equal(r.Role.Covered, ids(second)) {
+		if r := b.lastOf("db-1"); !slices.Equal(r.Role.CaughtUp, ids(second)) {
 			t.Errorf("%+v", r.Role)
 		}
 	})
@@ -370,20 +370,20 @@ func TestReachIsTold(t *testing.T) {
 		kept(4999)
 		b.start()
 		a := follows(1)
-		a.Role.Reads, a.Role.Reach = true, 5000
+		a.Role.ServesReads, a.Role.SourceEnd = true, 5000
 		b.send(a)
-		if r := b.lastOf(second); r.Role.Reached {
+		if r := b.lastOf(second); r.Role.HasSourceEnd {
 			t.Errorf("one short of it: %+v", r.Role)
 		}
 		kept(5000)
 		time.Sleep(2 * replication.LookEvery) // virtual
 		synctest.Wait()
-		if r := b.lastOf(second); !r.Role.Reached {
+		if r := b.lastOf(second); !r.Role.HasSourceEnd {
 			t.Errorf("with all of it: %+v", r.Role)
 		}
-		a.Generation, a.Role = 2, &kurabe.Role{Epoch: 1, Duty: kurabe.DutyFollow, Reads: true, Source: a.Role.Source}
+		a.Generation, a.Role = 2, &kurabe.Role{Epoch: 1, Duty: kurabe.DutyFollow, ServesReads: true, Source: a.Role.Source}
 		b.send(a)
-		if r := b.lastOf(second); r.Role.Reached {
+		if r := b.lastOf(second); r.Role.HasSourceEnd {
 			t.Errorf("asked for nothing: %+v", r.Role)
 		}
 	})
@@ -399,10 +399,10 @@ func TestEndIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		a := member(1, kurabe.DutyYield, 2)
-		a.Generation, a.Role.Gives = 2, true
+		a := member(1, kurabe.DutyStepDown, 2)
+		a.Generation, a.Role.HandsOverToReplica = 2, true
 		b.send(a)
-		if r := b.lastOf("db-1"); !r.Done || r.Running || !r.Role.Yielded || r.Role.Position != 3 {
+		if r := b.lastOf("db-1"); !r.Done || r.Running || !r.Role.SteppedDown || r.Role.Position != 3 {
 			t.Errorf("%+v, %+v", r, r.Role)
 		}
 	})

@@ -13,7 +13,7 @@ func (g *roleWatch) confirm(ctx context.Context, followers []kurabe.InstanceID) 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	leases := g.worker.agent.Leases
-	silent := g.state.Report(g.worker.agent.Now(), followers).Silent
+	silent := g.state.Report(g.worker.agent.Now(), followers).SilentFollowers
 	if leases == nil || slices.Equal(silent, g.silent) {
 		return
 	}

@@ -37,8 +37,8 @@ func TestSilenceIsConfirmed(t *testing.T) {
 		}
 		want := func(what string, silent, unheard bool) {
 			t.Helper()
-			if r := b.lastMember("db-1").Role; (len(r.Silent) > 0) != silent || r.Unheard != unheard {
-				b.Errorf("%s: silent %v, unheard %v", what, r.Silent, r.Unheard)
+			if r := b.lastMember("db-1").Role; (len(r.SilentFollowers) > 0) != silent || r.CutOff != unheard {
+				b.Errorf("%s: silent %v, unheard %v", what, r.SilentFollowers, r.CutOff)
 			}
 		}
 		want("before", false, false)

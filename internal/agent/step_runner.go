@@ -8,32 +8,32 @@ import (
 	"kurabe/internal/engine"
 )
 
-// during does what may take its time and is ended by a newer assignment.
-func (w *worker) during(ctx context.Context, a kurabe.Assignment, step string, do func(context.Context) error) error {
+// runStep does what may take its time and is ended by a newer assignment.
+func (w *worker) runStep(ctx context.Context, a kurabe.Assignment, step string, do func(context.Context) error) error {
 	limited, end, err := w.Cuttable(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer end()
-	err = w.attended(ctx, a, step, func() error { return do(limited) })
+	err = w.awaitAndReport(ctx, a, step, func() error { return do(limited) })
 	if err != nil && context.Cause(limited) == unit.ErrCut {
 		err = unit.ErrCut
 	}
 	return err
 }
 
-// upkeep is during for what is no step. A server without a group is waited for as ever:
+// upkeep is runStep for what is no step. A server without a group is waited for as ever:
 // nobody is about to take its place.
 func (w *worker) upkeep(ctx context.Context, a kurabe.Assignment, what string, do func(context.Context) error) error {
 	if a.Role == nil {
 		return do(ctx)
 	}
-	return w.during(ctx, a, what, do)
+	return w.runStep(ctx, a, what, do)
 }
 
-// attended waits for the end of a deed. Of a server of a group it tells meanwhile what
+// awaitAndReport waits for the end of a deed. Of a server of a group it tells meanwhile what
 // there is to tell: that it died, hangs or writes does not wait for a step to be done.
-func (w *worker) attended(ctx context.Context, a kurabe.Assignment, step string, do func() error) error {
+func (w *worker) awaitAndReport(ctx context.Context, a kurabe.Assignment, step string, do func() error) error {
 	if a.Role == nil {
 		return do()
 	}
@@ -115,7 +115,7 @@ func isAwaited(step string) bool {
 func (w *worker) awaits(a kurabe.Assignment, o engine.Observation) (step string, done bool) {
 	r := w.roleReport(a, o)
 	switch {
-	case r != nil && r.Stuck:
+	case r != nil && r.Unresponsive:
 		return awaitsAnswer, false
 	case engine.Done(a, o):
 		return "", true

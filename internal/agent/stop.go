@@ -63,5 +63,5 @@ func stoppedRole(r *kurabe.RoleReport) *kurabe.RoleReport {
 	if r == nil {
 		return nil
 	}
-	return &kurabe.RoleReport{Epoch: r.Epoch, Started: r.Started, Yielded: r.Yielded, GivenUp: r.GivenUp, Position: r.Position}
+	return &kurabe.RoleReport{Epoch: r.Epoch, StartedSeq: r.StartedSeq, SteppedDown: r.SteppedDown, Discarded: r.Discarded, Position: r.Position}
 }

@@ -32,13 +32,13 @@ type worker struct {
 	lease       *lease     // of a writer that has one, nil without
 	guarded     bool       // there may be a guard that is needed no more
 	looksOn     bool       // keepLease was called before
-	vacant      io.Closer  // holds vacantAt while no server listens there
-	vacantAt    netip.AddrPort
+	reserved    io.Closer  // holds reservedAt while no server listens there
+	reservedAt  netip.AddrPort
 	used        int64 // what usage knew at the last look
 
-	usage   usage       // guards itself
-	feeds   feeds       // guards itself
-	walking atomic.Bool // its files are being looked through aside
+	usage       usage       // guards itself
+	clonePushes clonePushes // guards itself
+	walking     atomic.Bool // its files are being looked through aside
 	// position is how far the log of its newest server was seen to be durable.
 	position atomic.Int64
 	// watched is role, for those who are not the goroutine of run.
@@ -77,7 +77,7 @@ func (w *worker) End() {
 	if w.lease != nil {
 		w.lease.cancel()
 	}
-	w.leaveVacant()
+	w.releaseReserved()
 }
 
 // stir has the worker look again, and tell what it sees even if a step is under way.

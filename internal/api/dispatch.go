@@ -195,8 +195,7 @@ func (s *Server) readForm(r *http.Request, c *call, body []byte) (*query.Form, e
 
 // unknownProtocol answers what no service here speaks.
 func (s *Server) unknownProtocol(what string) error {
-	return fault.New(http.StatusNotFound, "UnknownOperationException", "No service here answers the %.100s; this endpoint is that of %s.",
-		what, strings.Join(s.names, " and "))
+	return fault.New(http.StatusNotFound, "UnknownOperationException", "Unknown %.100s: this endpoint serves %s.", what, strings.Join(s.names, ", "))
 }
 
 // identify returns the context that a handler runs in.

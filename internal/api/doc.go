@@ -2,7 +2,7 @@
 // services apart, checks signatures, runs the operation and writes the reply.
 //
 // A Service is a table in a sub-package: its protocols, its operations with their
-// handlers, and its own errors beside those of all services (errormap.go). Bodies are
+// handlers, and its own errors beside those of all services (error_map.go). Bodies are
 // written by the codecs of internal/aws and by protocol.go.
 //
 // Invariants: nothing of a body is parsed before its signature is verified; no operation

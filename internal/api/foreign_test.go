@@ -13,7 +13,7 @@ func TestForeignProtocols(t *testing.T) {
 		name, header, value, code, said, kind string
 		status                                int
 	}{
-		{name: "JSON RPC", header: headerTarget, value: "Pi.Get", status: 404, code: "UnknownOperationException", said: "Pi.Get; this endpoint is that of rds"},
+		{name: "JSON RPC", header: headerTarget, value: "Pi.Get", status: 404, code: "UnknownOperationException", said: "Unknown target Pi.Get: this endpoint serves rds"},
 		{name: "JSON REST", header: "Content-Type", value: "application/json", status: 403, code: "MissingAuthenticationToken", said: "Token"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestForeignProtocols(t *testing.T) {
 	t.Run("CBOR", func(t *testing.T) {
 		w := send(t, New(testConfig(rdsService())), "", func(r *http.Request) { r.Header.Set("smithy-protocol", "rpc-v2-cbor") })
 		const want = "\xa2f__typex\x19UnknownOperationExceptiongmessage"
-		if w.Code != 404 || !strings.HasPrefix(w.Body.String(), want) || !strings.HasSuffix(w.Body.String(), "this endpoint is that of rds.") {
+		if w.Code != 404 || !strings.HasPrefix(w.Body.String(), want) || !strings.HasSuffix(w.Body.String(), "this endpoint serves rds.") {
 			t.Errorf("%d %q", w.Code, w.Body)
 		}
 		if w.Header().Get("smithy-protocol") != "rpc-v2-cbor" || w.Header().Get("Content-Type") != "application/cbor" {
@@ -63,7 +63,7 @@ func TestForeignServices(t *testing.T) {
 			scope := r.Header.Get("Authorization")
 			r.Header.Set("Authorization", strings.Replace(scope, "/rds/", "/"+c.service+"/", 1))
 		})
-		if w.Code != 404 || !strings.HasPrefix(w.Body.String(), c.want) || !strings.Contains(w.Body.String(), "No service here answers the service "+c.service) {
+		if w.Code != 404 || !strings.HasPrefix(w.Body.String(), c.want) || !strings.Contains(w.Body.String(), "Unknown service "+c.service) {
 			t.Errorf("%s: %d %s", c.service, w.Code, w.Body)
 		}
 	}

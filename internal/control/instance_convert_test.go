@@ -93,7 +93,7 @@ func TestFailoverInstance(t *testing.T) {
 	waits.Next, waits.NextSeq = &multi.Now, 1
 	alone, both := testGroup("db-ORDERS", 1), testGroup("db-ORDERS", 2)
 	behind := testGroup("db-ORDERS", 2)
-	behind.Since = testNow
+	behind.UnprotectedSince = testNow
 	for _, c := range []struct {
 		name  string
 		spec  kurabe.InstanceSpec

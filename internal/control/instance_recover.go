@@ -42,15 +42,15 @@ func notRecoverable(i *store.Instance, epoch kurabe.Epoch, to kurabe.InstanceID)
 	switch {
 	case epoch != g.Epoch:
 		return "the situation is another one by now: look again"
-	case len(g.Sync) > 0:
+	case len(g.SyncSet) > 0:
 		return "a standby has every commit, and takes over by itself when the writer ends"
-	case writer.Running && writer.Role != nil && writer.Role.Writing && !writer.Role.Stuck:
+	case writer.Running && writer.Role != nil && writer.Role.Writing && !writer.Role.Unresponsive:
 		return "the server that has every commit writes"
-	case writer.Running && writer.Role != nil && writer.Role.Leading && !writer.Role.Stuck:
+	case writer.Running && writer.Role != nil && writer.Role.IsPrimary && !writer.Role.Unresponsive:
 		return "the server that has every commit runs, and keeps clients out until another one has it, too; set " + kurabe.ParameterStandbyLost + " to " + kurabe.StandbyLostDegrade + " to let them in"
 	case !known || to == g.Writer:
 		return string(to) + " is no standby of it"
-	case !other.Running || other.Role == nil || other.Role.Stuck:
+	case !other.Running || other.Role == nil || other.Role.Unresponsive:
 		return string(to) + " does not run, or does not answer"
 	}
 	return ""

@@ -13,13 +13,13 @@ func TestRecoverInstance(t *testing.T) {
 	second := id.Member(2)
 	alone, both := testGroup(id, 1), testGroup(id, 2)
 	synced := testGroup(id, 2)
-	synced.Sync = []kurabe.InstanceID{second}
+	synced.SyncSet = []kurabe.InstanceID{second}
 	dead := kurabe.InstanceReport{Instance: id, Role: &kurabe.RoleReport{}}
 	writes := kurabe.InstanceReport{Instance: id, Running: true, Role: &kurabe.RoleReport{Writing: true}}
-	stuck := kurabe.InstanceReport{Instance: id, Running: true, Role: &kurabe.RoleReport{Writing: true, Stuck: true}}
+	stuck := kurabe.InstanceReport{Instance: id, Running: true, Role: &kurabe.RoleReport{Writing: true, Unresponsive: true}}
 	runs := kurabe.InstanceReport{Instance: second, Running: true, Role: &kurabe.RoleReport{}}
 	ended := kurabe.InstanceReport{Instance: second, Role: &kurabe.RoleReport{}}
-	hangs := kurabe.InstanceReport{Instance: second, Running: true, Role: &kurabe.RoleReport{Stuck: true}}
+	hangs := kurabe.InstanceReport{Instance: second, Running: true, Role: &kurabe.RoleReport{Unresponsive: true}}
 	for _, c := range []struct {
 		name    string
 		group   *kurabe.Group

@@ -119,7 +119,7 @@ func (c *Control) FailoverCluster(ctx context.Context, name, target string) (Ins
 		if !i.Status.BlockedAt.IsZero() {
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB cluster %s cannot fail over: %s", i.Name, whyBlocked(i))
 		}
-		able := slices.DeleteFunc(slices.Clone(i.Status.Servers), func(m kurabe.ServerStatus) bool { return m.Writer || !m.Sync })
+		able := slices.DeleteFunc(slices.Clone(i.Status.Servers), func(m kurabe.ServerStatus) bool { return m.Writer || !m.InSyncSet })
 		if len(able) == 0 {
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB cluster %s cannot fail over: no reader has every commit at the moment.", i.Name)
 		}
@@ -146,7 +146,7 @@ func failoverTarget(i Instance, name string) (kurabe.InstanceID, error) {
 	switch m := i.Status.Servers[at]; {
 	case m.Writer:
 		return "", kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s is the writer of DB cluster %s already.", name, i.Name)
-	case !m.Sync:
+	case !m.InSyncSet:
 		return "", kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s cannot take over: it does not have every commit of DB cluster %s at the moment (it is %s).", name, i.Name, m.State)
 	default:
 		return m.ID, nil
@@ -164,8 +164,8 @@ func whyNoStandby(g *kurabe.Group) string {
 	switch {
 	case g == nil || len(g.Members) < multiAZZones:
 		return "it has no standby yet"
-	case !g.Since.IsZero():
-		return "its standby does not have what was committed since " + g.Since.UTC().Format(time.RFC3339)
+	case !g.UnprotectedSince.IsZero():
+		return "its standby does not have what was committed since " + g.UnprotectedSince.UTC().Format(time.RFC3339)
 	}
 	return "its standby does not have every commit yet"
 }

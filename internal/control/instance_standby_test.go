@@ -33,7 +33,7 @@ func addAs(t testing.TB, c *Control, spec kurabe.InstanceSpec, edit func(*kurabe
 }
 
 func testGroup(id kurabe.InstanceID, members int) kurabe.Group {
-	g := kurabe.Group{Instance: id, Epoch: 1, Writer: id, Last: members}
+	g := kurabe.Group{Instance: id, Epoch: 1, Writer: id, LastNumber: members}
 	for n := range members {
 		g.Members = append(g.Members, kurabe.Member{ID: id.Member(n + 1), Host: "h1"})
 	}

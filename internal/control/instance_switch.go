@@ -25,7 +25,7 @@ func yields(s *kurabe.InstanceSpec, status kurabe.InstanceStatus, g *kurabe.Grou
 	case s.Switchover != nil && s.Switchover.Seq > status.SwitchSeq:
 		return s.Switchover.To
 	case g != nil:
-		return g.Switch
+		return g.SwitchoverTo
 	}
 	return ""
 }

@@ -62,7 +62,7 @@ func TestSwitchoverUnderWay(t *testing.T) {
 	c := newReplicaWorld(t)
 	addReplica(t, c, "reads", "db-SHOP")
 	g := testGroup("db-SHOP", 1)
-	g.Switch = "db-READS"
+	g.SwitchoverTo = "db-READS"
 	mustCommit(t, c, store.NewChange().PutGroup(g, 0))
 	for _, name := range []string{"shop", "reads"} {
 		_, err := c.DeleteInstance(t.Context(), name, "", false)

@@ -13,7 +13,7 @@ import (
 
 // ring is a DB cluster that lacks nothing, with each server on a host of its own.
 func ring() Look {
-	return Look{Cluster: true, Status: "available", Epoch: 1, Writer: "db-A", Sync: []kurabe.InstanceID{"db-A~2", "db-A~3"}, Servers: []Server{
+	return Look{Cluster: true, Status: "available", Epoch: 1, Writer: "db-A", SyncSet: []kurabe.InstanceID{"db-A~2", "db-A~3"}, Servers: []Server{
 		{ID: "db-A", Host: "h1", Zone: "a", PID: 10, Ready: true}, {ID: "db-A~2", Host: "h2", Zone: "b", PID: 11, Ready: true}, {ID: "db-A~3", Host: "h3", Zone: "c", PID: 12, Ready: true}}}
 }
 
@@ -60,9 +60,9 @@ func TestLooksOfACluster(t *testing.T) {
 	}
 	for lacks, change := range map[string]func(*Look){
 		"it has 2 of its 3 servers":                                     func(l *Look) { l.Servers = l.Servers[:2] },
-		"it is being found out which of server 2 and server 3 has most": func(l *Look) { l.Choosing = true },
-		"no standby has every commit":                                   func(l *Look) { l.Sync = nil },
-		"commits wait for server 3 alone":                               func(l *Look) { l.Sync = l.Sync[1:] },
+		"it is being found out which of server 2 and server 3 has most": func(l *Look) { l.Electing = true },
+		"no standby has every commit":                                   func(l *Look) { l.SyncSet = nil },
+		"commits wait for server 3 alone":                               func(l *Look) { l.SyncSet = l.SyncSet[1:] },
 	} {
 		l := ring()
 		if change(&l); l.Lacks() != lacks {
@@ -74,7 +74,7 @@ func TestLooksOfACluster(t *testing.T) {
 		t.Error(got)
 	}
 	lost := ring()
-	lost.Sync = lost.Sync[1:]
+	lost.SyncSet = lost.SyncSet[1:]
 	if got := place(lost).words(); !strings.HasSuffix(got, "writes, server 3 (c, process 12) has every commit") {
 		t.Error(got)
 	}
@@ -119,8 +119,8 @@ func TestReads(t *testing.T) {
 // Between two writers of a cluster there is an epoch in which nobody may write.
 func TestChoosingIsTold(t *testing.T) {
 	before, choosing, after := ring(), ring(), ring()
-	choosing.Epoch, choosing.Choosing = 2, true
-	after.Epoch, after.Writer, after.Sync = 3, "db-A~2", nil
+	choosing.Epoch, choosing.Electing = 2, true
+	after.Epoch, after.Writer, after.SyncSet = 3, "db-A~2", nil
 	again := ring() // it answers again, and goes on
 	again.Epoch = 2
 	for name, c := range map[string]struct {

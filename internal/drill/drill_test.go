@@ -124,7 +124,7 @@ func TestStartGuard(t *testing.T) {
 }
 
 func TestOrder(t *testing.T) {
-	l := Look{Writer: "db-A", Sync: []kurabe.InstanceID{"db-A~2"}, Servers: []Server{{ID: "db-A"}, {ID: "db-A~2"}}}
+	l := Look{Writer: "db-A", SyncSet: []kurabe.InstanceID{"db-A~2"}, Servers: []Server{{ID: "db-A"}, {ID: "db-A~2"}}}
 	for text, c := range map[string]struct {
 		order   Order
 		refused bool
@@ -173,7 +173,7 @@ func TestOrder(t *testing.T) {
 
 func TestChanges(t *testing.T) {
 	a, b := kurabe.InstanceID("db-A"), kurabe.InstanceID("db-A~2")
-	before := Look{Status: "available", Epoch: 1, Writer: a, Sync: []kurabe.InstanceID{b}, Servers: []Server{{ID: a, PID: 10, Doing: "it writes"}, {ID: b, PID: 11, Doing: "it follows"}}}
+	before := Look{Status: "available", Epoch: 1, Writer: a, SyncSet: []kurabe.InstanceID{b}, Servers: []Server{{ID: a, PID: 10, Doing: "it writes"}, {ID: b, PID: 11, Doing: "it follows"}}}
 	if got := changes(before, before, time.Time{}); got != nil {
 		t.Errorf("of nothing: %v", got)
 	}
@@ -191,7 +191,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	again := after
-	again.Sync, again.Servers = []kurabe.InstanceID{a}, []Server{{ID: b, PID: 11, Doing: "it writes"}, {ID: "db-A~3", Zone: "z"}}
+	again.SyncSet, again.Servers = []kurabe.InstanceID{a}, []Server{{ID: b, PID: 11, Doing: "it writes"}, {ID: "db-A~3", Zone: "z"}}
 	got = nil
 	for _, e := range changes(after, again, time.Time{}) {
 		got = append(got, e.Text)
@@ -230,7 +230,7 @@ func TestMayRemove(t *testing.T) {
 
 func TestLacksAfterTheFault(t *testing.T) {
 	now := time.Now()
-	whole := Look{Status: "available", Epoch: 2, Writer: "db-A", Sync: []kurabe.InstanceID{"db-A~2"},
+	whole := Look{Status: "available", Epoch: 2, Writer: "db-A", SyncSet: []kurabe.InstanceID{"db-A~2"},
 		Servers: []Server{{ID: "db-A", PID: 10, Ready: true}, {ID: "db-A~2", PID: 11, Ready: true}}}
 	for name, c := range map[string]struct {
 		order  Order

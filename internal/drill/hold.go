@@ -24,8 +24,8 @@ type Held struct {
 	Forgotten bool `json:"forgotten,omitempty"`
 }
 
-// lasting is a freeze or a cut under way.
-type lasting struct {
+// hold is a freeze or a cut under way.
+type hold struct {
 	word chan bool     // of the drill; true ends it
 	done chan struct{} // closes when it is over
 	held Held          // then
@@ -35,7 +35,7 @@ type lasting struct {
 }
 
 // keep has it last until its time is up, the drill ends it or says nothing for a time.
-func (l *lasting) keep(most, silence time.Duration) {
+func (l *hold) keep(most, silence time.Duration) {
 	defer close(l.done)
 	over, quiet, tick := time.NewTimer(most), time.NewTimer(silence), time.NewTicker(lookEvery)
 	defer over.Stop()
@@ -63,7 +63,7 @@ func (l *lasting) keep(most, silence time.Duration) {
 
 // say tells it a word of the drill, waits for the end that it may have asked for, and returns
 // what is known.
-func (l *lasting) say(ctx context.Context, end bool) (Held, error) {
+func (l *hold) say(ctx context.Context, end bool) (Held, error) {
 	select {
 	case l.word <- end:
 	case <-l.done:
@@ -88,9 +88,9 @@ func (l *lasting) say(ctx context.Context, end bool) (Held, error) {
 // Hold has what was begun by a permit go on, or end, and says what is known of it.
 func (p *Permits) Hold(ctx context.Context, server kurabe.InstanceID, key string, end bool) (Held, error) {
 	p.mu.Lock()
-	var l *lasting
+	var l *hold
 	if g, known := p.given[key]; known && g.Server == server {
-		l = g.lasting
+		l = g.hold
 	}
 	p.mu.Unlock()
 	if l == nil {
@@ -99,6 +99,6 @@ func (p *Permits) Hold(ctx context.Context, server kurabe.InstanceID, key string
 	return l.say(ctx, end)
 }
 
-func newLasting(look func() (bool, error), end func(*Held) error) *lasting {
-	return &lasting{word: make(chan bool), done: make(chan struct{}), look: look, end: end}
+func newHold(look func() (bool, error), end func(*Held) error) *hold {
+	return &hold{word: make(chan bool), done: make(chan struct{}), look: look, end: end}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // frozen has the host's server frozen by a permit.
-func (f *far) frozen(t *testing.T, lasts time.Duration) Permit {
+func (f *remoteHost) frozen(t *testing.T, lasts time.Duration) Permit {
 	t.Helper()
 	fault := Fault{Action: Freeze, For: lasts}
 	p, err := f.Give(farServer, f.process.PID, fault)
@@ -25,13 +25,13 @@ func (f *far) frozen(t *testing.T, lasts time.Duration) Permit {
 	return p
 }
 
-func (f *far) goesOn(t *testing.T) {
+func (f *remoteHost) goesOn(t *testing.T) {
 	t.Helper()
 	await(t, "the server goes on", func() bool { return state(t, f.process) != "T" })
 }
 
 // over waits for the end, and returns what is told of it.
-func (f *far) over(t *testing.T, p Permit) (h Held) {
+func (f *remoteHost) over(t *testing.T, p Permit) (h Held) {
 	t.Helper()
 	await(t, "it is over", func() (over bool) {
 		var err error
@@ -45,7 +45,7 @@ func (f *far) over(t *testing.T, p Permit) (h Held) {
 
 // What is frozen is so until the drill has it go on; who asks twice freezes once.
 func TestFreezeOfAHost(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	p := f.frozen(t, FreezeMax)
 	if h, err := f.Hold(t.Context(), farServer, p.Key, false); err != nil || h != (Held{}) || state(t, f.process) != "T" {
 		t.Errorf("%+v, %v, %s", h, err, state(t, f.process))
@@ -69,7 +69,7 @@ func TestFreezeOfAHost(t *testing.T) {
 // It ends by itself: with its time, without a word of the drill, and with the server.
 func TestFreezeOfAHostEnds(t *testing.T) {
 	t.Run("its time is up", func(t *testing.T) {
-		f := newFar(t)
+		f := newRemoteHost(t)
 		p := f.frozen(t, FreezeMin)
 		f.goesOn(t)
 		if h := f.over(t, p); h != (Held{Over: true}) {
@@ -77,7 +77,7 @@ func TestFreezeOfAHostEnds(t *testing.T) {
 		}
 	})
 	t.Run("the drill says nothing", func(t *testing.T) {
-		f := newFar(t)
+		f := newRemoteHost(t)
 		f.silence = 50 * time.Millisecond
 		p := f.frozen(t, FreezeMax)
 		f.goesOn(t)
@@ -86,7 +86,7 @@ func TestFreezeOfAHostEnds(t *testing.T) {
 		}
 	})
 	t.Run("the server is killed", func(t *testing.T) {
-		f := newFar(t)
+		f := newRemoteHost(t)
 		p := f.frozen(t, FreezeMax)
 		if err := f.process.Signal(9); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestFreezeOfAHostEnds(t *testing.T) {
 
 // The start of a guard takes time, after which a permit may be over, and can fail.
 func TestFreezeOfAHostIsNotBegun(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	fault := Fault{Action: Freeze, For: FreezeMax}
 	p, err := f.Give(farServer, f.process.PID, fault)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestFreezeOfAHostIsNotBegun(t *testing.T) {
 
 // What a host is asked for is checked before anything is looked up.
 func TestPermitOfNoFault(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	for _, fault := range []Fault{{Action: "burn"}, {Action: Freeze}, {Action: Cut, For: time.Second}, {Action: Cut, For: time.Second, Peers: []netip.Addr{{}}}} {
 		if _, err := f.Give(farServer, f.process.PID, fault); kurabe.CodeOf(err) != kurabe.CodeInvalidParameterValue {
 			t.Errorf("%+v: %v", fault, err)

@@ -24,18 +24,18 @@ func (p *Permits) lastLocked(g *given) error {
 	if err != nil {
 		return err
 	}
-	g.lasting, g.forget = l, p.now()+int64(g.For+guardSlack+permitKept)
+	g.hold, g.forget = l, p.now()+int64(g.For+guardSlack+permitKept)
 	go l.keep(g.For, p.silence)
 	return nil
 }
 
 // freezeLocked stops a server. A guard has it go on when this process dies or hangs.
-func (p *Permits) freezeLocked(g *given) (*lasting, error) {
+func (p *Permits) freezeLocked(g *given) (*hold, error) {
 	watch, err := startGuard(p.guard, g.home.DataDir(), g.For)
 	if err != nil {
 		return nil, err
 	}
-	l := newLasting(func() (bool, error) { return !g.process.Alive(), nil }, func(h *Held) error {
+	l := newHold(func() (bool, error) { return !g.process.Alive(), nil }, func(h *Held) error {
 		defer watch.end() // which tries once more
 		h.Ended = !g.process.Alive()
 		// The folder of one that was given up may be gone.
@@ -57,7 +57,7 @@ func (p *Permits) freezeLocked(g *given) (*lasting, error) {
 
 // cutLocked has the kernel lose what a server and its peers say to each other. The kernel ends
 // it with its time, or with this process.
-func (p *Permits) cutLocked(g *given) (*lasting, error) {
+func (p *Permits) cutLocked(g *given) (*hold, error) {
 	known := g.process
 	of := func() (netcut.Process, error) {
 		workers, err := proc.Survivors(g.home.DataDir())
@@ -87,7 +87,7 @@ func (p *Permits) cutLocked(g *given) (*lasting, error) {
 		}
 		return false, nil
 	}
-	return newLasting(again, func(h *Held) (err error) {
+	return newHold(again, func(h *Held) (err error) {
 		h.Lost, err = c.Lost()
 		return errors.Join(err, c.Close())
 	}), nil

@@ -15,7 +15,7 @@ import (
 // kind of its own: a host that does not know it would take it for one to kill.
 var (
 	permitKind        = hostread.Kind[question, Permit]{Name: "drill-permit", Class: hostread.Failover}
-	permitLastingKind = hostread.Kind[question, Permit]{Name: "drill-permit-lasting", Class: hostread.Failover}
+	permitLastingKind = hostread.Kind[question, Permit]{Name: "drill-permit-hold", Class: hostread.Failover}
 	strikeKind        = hostread.Kind[question, struct{}]{Name: "drill-strike", Class: hostread.Failover}
 	holdKind          = hostread.Kind[question, Held]{Name: "drill-hold", Class: hostread.Failover}
 )

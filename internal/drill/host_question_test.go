@@ -15,10 +15,10 @@ func TestHostDrills(t *testing.T) {
 	Handle(host.Here, NewPermits("h1", t.TempDir(), GuardCommand), slog.New(slog.DiscardHandler))
 	q := question{Server: "db-A", PID: 7, Key: "k"}
 	_, permit := hostread.Ask(t.Context(), host, "h1", permitKind, q)
-	_, lasting := hostread.Ask(t.Context(), host, "h1", permitLastingKind, q)
+	_, hold := hostread.Ask(t.Context(), host, "h1", permitLastingKind, q)
 	_, strike := hostread.Ask(t.Context(), host, "h1", strikeKind, q)
 	for says, err := range map[string]error{
-		"db-A has no living process on host h1": permit, "has no living process on host h1": lasting, "knows of no such permit": strike,
+		"db-A has no living process on host h1": permit, "has no living process on host h1": hold, "knows of no such permit": strike,
 	} {
 		if kurabe.CodeOf(err) != kurabe.CodeInvalidInstanceState || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)

@@ -16,7 +16,7 @@ import (
 // cutOff are the servers of a group with those whom each is to reach no more: one from the
 // others, and they from it. Those of this host are cut off here, the others by their hosts.
 // It refuses what cannot be cut.
-func (d *Drill) cutOff(ctx context.Context, l Look, off Server) (here []netcut.Process, far []target, err error) {
+func (d *Drill) cutOff(ctx context.Context, l Look, off Server) (here []netcut.Process, remote []target, err error) {
 	if slices.ContainsFunc(l.Servers, func(s Server) bool { return s.Host == d.Host }) {
 		if err := netcut.Probe(); err != nil {
 			return nil, nil, fmt.Errorf("this machine cannot cut servers off from each other: %w", err)
@@ -33,7 +33,7 @@ func (d *Drill) cutOff(ctx context.Context, l Look, off Server) (here []netcut.P
 			if err != nil {
 				return nil, nil, err
 			}
-			far = append(far, t)
+			remote = append(remote, t)
 			continue
 		}
 		t, err := find(d.Data, s)
@@ -46,7 +46,7 @@ func (d *Drill) cutOff(ctx context.Context, l Look, off Server) (here []netcut.P
 		}
 		here = append(here, p)
 	}
-	return here, far, nil
+	return here, remote, nil
 }
 
 // peers are those whom a server is to reach no more: the one that is cut off all, the others
@@ -70,7 +70,7 @@ func part(l Look, t target, off Server) (p netcut.Process, err error) {
 // cut has what a server and the others say to each other be lost for a time, or until ctx
 // ends. Its end is the kernel's business: neither our death nor a freeze of ours delays it.
 func (r *run) cut(ctx context.Context, t target) (failure error) {
-	here, far, err := r.cutOff(ctx, r.before, t.Server)
+	here, remote, err := r.cutOff(ctx, r.before, t.Server)
 	if err != nil {
 		return err
 	}
@@ -87,9 +87,9 @@ func (r *run) cut(ctx context.Context, t target) (failure error) {
 	defer cancel()
 	var holding sync.WaitGroup
 	var held []Held
-	var farFailure error
+	var remoteFailure error
 	holding.Go(func() {
-		if held, farFailure = r.last(ctx, far); farFailure != nil {
+		if held, remoteFailure = r.last(ctx, remote); remoteFailure != nil {
 			cancel()
 		}
 	})
@@ -99,7 +99,7 @@ func (r *run) cut(ctx context.Context, t target) (failure error) {
 		}
 	}
 	holding.Wait()
-	if failure = errors.Join(failure, farFailure); failure != nil {
+	if failure = errors.Join(failure, remoteFailure); failure != nil {
 		return failure
 	}
 	return r.reachable(c, held)

@@ -49,9 +49,9 @@ const (
 // Order is what to rehearse.
 type Order struct {
 	Action Action
-	Side   Side          // of Kill, Freeze and Cut
-	Which  Which         // of Reader and Standby
-	For    time.Duration // of Freeze and Cut
+	Side   Side           // of Kill, Freeze and Cut
+	Server ServerSelector // of Reader and Standby
+	For    time.Duration  // of Freeze and Cut
 	// Cluster: it is of a DB cluster.
 	Cluster bool
 }
@@ -90,8 +90,8 @@ func (o Order) fits() error {
 func (o Order) String() string {
 	sides := "the " + string(o.Side)
 	switch {
-	case !o.Which.any():
-		sides += fmt.Sprintf(" (%v)", o.Which)
+	case !o.Server.any():
+		sides += fmt.Sprintf(" (%v)", o.Server)
 	case o.Side == Both && o.Cluster:
 		sides = "the writer and a reader"
 	case o.Side == Both:

@@ -64,8 +64,8 @@ type given struct {
 	until   int64
 	forget  int64 // from then on it need not be known
 	used    bool
-	failure error    // of its use
-	lasting *lasting // what its use has begun
+	failure error // of its use
+	hold    *hold // what its use has begun
 }
 
 // NewPermits returns the permits of a host that has its servers' homes in a folder. Guard is the

@@ -15,8 +15,8 @@ import (
 	"kurabe/internal/proc"
 )
 
-// far is a host with one server, and a clock of its own.
-type far struct {
+// remoteHost is a host with one server, and a clock of its own.
+type remoteHost struct {
 	*Permits
 	process proc.Process
 	clock   time.Duration
@@ -24,16 +24,16 @@ type far struct {
 
 const farServer = kurabe.InstanceID("db-A~2")
 
-func newFar(t *testing.T) *far {
+func newRemoteHost(t *testing.T) *remoteHost {
 	t.Helper()
 	homes := t.TempDir()
-	f := &far{Permits: NewPermits("h2", homes, guardCommand)}
+	f := &remoteHost{Permits: NewPermits("h2", homes, guardCommand)}
 	f.now = func() int64 { return int64(f.clock) }
 	f.start(t)
 	return f
 }
 
-func (f *far) start(t *testing.T) {
+func (f *remoteHost) start(t *testing.T) {
 	t.Helper()
 	home := engine.Home{Dir: filepath.Join(f.homes, string(farServer))}
 	if err := os.MkdirAll(home.DataDir(), 0o700); err != nil {
@@ -48,7 +48,7 @@ func (f *far) start(t *testing.T) {
 	f.process = p
 }
 
-func (f *far) give(t *testing.T) Permit {
+func (f *remoteHost) give(t *testing.T) Permit {
 	t.Helper()
 	p, err := f.Give(farServer, f.process.PID, Fault{})
 	if err != nil || p.PID != f.process.PID || p.StartTime != f.process.StartTime || p.Server != farServer || p.Host != "h2" || p.Key == "" {
@@ -57,14 +57,14 @@ func (f *far) give(t *testing.T) Permit {
 	return p
 }
 
-func (f *far) dead(t *testing.T) bool {
+func (f *remoteHost) dead(t *testing.T) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	return f.process.Wait(ctx) == nil
 }
 
-func wantRefused(t *testing.T, f *far, err error, says string) {
+func wantRefused(t *testing.T, f *remoteHost, err error, says string) {
 	t.Helper()
 	if kurabe.CodeOf(err) != kurabe.CodeInvalidInstanceState || !strings.Contains(err.Error(), says) {
 		t.Errorf("%v, want %q", err, says)
@@ -76,7 +76,7 @@ func wantRefused(t *testing.T, f *far, err error, says string) {
 
 // A permit kills once the process that it was given for; who asks twice hears the same.
 func TestPermit(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	p := f.give(t)
 	if !f.process.Alive() {
 		t.Fatal("a permit alone kills")
@@ -95,13 +95,13 @@ func TestPermit(t *testing.T) {
 // What arrives late, at an agent that was started since, for another server or at a server
 // that was started since does nothing.
 func TestPermitRefuses(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	late := f.give(t)
 	f.clock += PermitTime
 	wantRefused(t, f, f.Use(farServer, late.Key, Fault{}), "db-A~2 was left alone: the request came later than 10s")
 
 	p := f.give(t)
-	again := &far{Permits: NewPermits("h2", f.homes, guardCommand), process: f.process}
+	again := &remoteHost{Permits: NewPermits("h2", f.homes, guardCommand), process: f.process}
 	wantRefused(t, f, again.Use(farServer, p.Key, Fault{}), "restarted")
 	wantRefused(t, f, f.Use("db-A", p.Key, Fault{}), "has no such permit")
 	wantRefused(t, f, f.Use(farServer, "", Fault{}), "has no such permit")
@@ -127,7 +127,7 @@ func TestPermitRefuses(t *testing.T) {
 
 // Of many uses at a time one kills, and all hear of it.
 func TestPermitAtOnce(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	p := f.give(t)
 	errs := make([]error, 8)
 	var wait sync.WaitGroup
@@ -141,7 +141,7 @@ func TestPermitAtOnce(t *testing.T) {
 }
 
 func TestPermitsAreBounded(t *testing.T) {
-	f := newFar(t)
+	f := newRemoteHost(t)
 	for range permitsMax {
 		f.give(t)
 	}

@@ -15,8 +15,8 @@ const (
 	holdPatience = HoldTime + 2*time.Second
 )
 
-// strikeFar has a server's own host do to it what it permitted.
-func (r *run) strikeFar(ctx context.Context, t target) error {
+// strikeRemote has a server's own host do to it what it permitted.
+func (r *run) strikeRemote(ctx context.Context, t target) error {
 	// What was ordered has to be known, so the question is not cut off.
 	if err := r.Service.Strike(context.WithoutCancel(ctx), *t.permit); err != nil {
 		return fmt.Errorf("have %s %s by host %s: %w", t.ID, t.permit.Done(), t.Host, err)
@@ -25,8 +25,8 @@ func (r *run) strikeFar(ctx context.Context, t target) error {
 	return nil
 }
 
-// freezeFar has another host freeze a server of its own for a time, or until ctx ends.
-func (r *run) freezeFar(ctx context.Context, t target) error {
+// freezeRemote has another host freeze a server of its own for a time, or until ctx ends.
+func (r *run) freezeRemote(ctx context.Context, t target) error {
 	r.fault = time.Now()
 	r.watch.note(r.fault, FromDrill, "host %s freezes process %d and its children: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
 	frozen, cancel := context.WithDeadline(ctx, r.fault.Add(r.Order.For))
@@ -52,27 +52,27 @@ func (r *run) last(ctx context.Context, list []target) ([]Held, error) {
 	var all sync.WaitGroup
 	for n, t := range list {
 		all.Go(func() {
-			if errs[n] = r.strikeFar(ctx, t); errs[n] != nil {
+			if errs[n] = r.strikeRemote(ctx, t); errs[n] != nil {
 				cancel() // a part of a fault is none
-				_, end := r.endFar(ctx, t)
+				_, end := r.endRemote(ctx, t)
 				errs[n] = errors.Join(errs[n], end)
 				return
 			}
-			held[n], errs[n] = r.holdFar(ctx, t)
+			held[n], errs[n] = r.holdRemote(ctx, t)
 		})
 	}
 	all.Wait()
 	return held, errors.Join(errs...)
 }
 
-// holdFar has another host keep up what it does until ctx ends, and then end it.
-func (r *run) holdFar(ctx context.Context, t target) (Held, error) {
+// holdRemote has another host keep up what it does until ctx ends, and then end it.
+func (r *run) holdRemote(ctx context.Context, t target) (Held, error) {
 	tick := time.NewTicker(holdEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return r.endFar(ctx, t)
+			return r.endRemote(ctx, t)
 		case <-tick.C:
 		}
 		// One word that is not heard means nothing; of many that are not the host has its own idea.
@@ -82,8 +82,8 @@ func (r *run) holdFar(ctx context.Context, t target) (Held, error) {
 	}
 }
 
-// endFar has another host end what it does.
-func (r *run) endFar(ctx context.Context, t target) (h Held, err error) {
+// endRemote has another host end what it does.
+func (r *run) endRemote(ctx context.Context, t target) (h Held, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdPatience)
 	defer cancel()
 	err = retry(ctx, func() (err error) {

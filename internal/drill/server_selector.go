@@ -10,16 +10,16 @@ import (
 	"kurabe"
 )
 
-// Which names one of several servers that could be meant: by its number, or by the zone or
+// ServerSelector names one of several servers that could be meant: by its number, or by the zone or
 // the host that it is in. The zero value leaves the choice to the drill.
-type Which struct {
+type ServerSelector struct {
 	Number int
 	Place  string
 }
 
 const (
-	// whichBytesMax bounds what is said of a server: a host's name is 13 long, a zone's less.
-	whichBytesMax = 63
+	// selectorBytesMax bounds what is said of a server: a host's name is 13 long, a zone's less.
+	selectorBytesMax = 63
 	// numberDigitsMax bounds a number: servers are counted over the life of an instance.
 	numberDigitsMax = 9
 )
@@ -31,14 +31,14 @@ var (
 
 // ParseSide reads what a flag says: SIDE, or reader=WHICH and standby=WHICH. Whether there is
 // such a side is for Order.Check.
-func ParseSide(flag, text string) (Side, Which, error) {
+func ParseSide(flag, text string) (Side, ServerSelector, error) {
 	word, which, chosen := strings.Cut(text, "=")
 	side := Side(word)
 	if !chosen {
-		return side, Which{}, nil
+		return side, ServerSelector{}, nil
 	}
-	wrong := func(format string, args ...any) (Side, Which, error) {
-		return side, Which{}, fmt.Errorf("%s %.100q: %s", flag, text, fmt.Sprintf(format, args...))
+	wrong := func(format string, args ...any) (Side, ServerSelector, error) {
+		return side, ServerSelector{}, fmt.Errorf("%s %.100q: %s", flag, text, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case side == Writer:
@@ -54,25 +54,25 @@ func ParseSide(flag, text string) (Side, Which, error) {
 		if err != nil || len(which) > numberDigitsMax || n < 1 || which[0] == '0' {
 			return wrong("invalid server number %.80s: numbers begin with 1; kurabe explain shows them", which)
 		}
-		return side, Which{Number: n}, nil
-	case len(which) > whichBytesMax || !places.MatchString(which):
+		return side, ServerSelector{Number: n}, nil
+	case len(which) > selectorBytesMax || !places.MatchString(which):
 		return wrong("%.80q must be a number, a zone or a host", which)
 	}
-	return side, Which{Place: which}, nil
+	return side, ServerSelector{Place: which}, nil
 }
 
 // any: nobody is named.
-func (w Which) any() bool { return w == Which{} }
+func (w ServerSelector) any() bool { return w == ServerSelector{} }
 
 // means says whether a server is the one, or one of those, that is named.
-func (w Which) means(s Server) bool {
+func (w ServerSelector) means(s Server) bool {
 	if w.Number > 0 {
 		return s.ID.Number() == w.Number
 	}
 	return w.Place == s.Zone || w.Place == string(s.Host)
 }
 
-func (w Which) String() string {
+func (w ServerSelector) String() string {
 	if w.Number > 0 {
 		return fmt.Sprintf("server %d", w.Number)
 	}
@@ -83,7 +83,7 @@ func (w Which) String() string {
 // may take over, on this host if there is one.
 func (o Order) other(l Look, here kurabe.HostID) (Server, error) {
 	list := l.synced()
-	if o.Which.any() {
+	if o.Server.any() {
 		for _, s := range list {
 			if s.Host == here {
 				return s, nil
@@ -96,7 +96,7 @@ func (o Order) other(l Look, here kurabe.HostID) (Server, error) {
 	}
 	var meant []Server
 	for _, s := range list {
-		if o.Which.means(s) {
+		if o.Server.means(s) {
 			meant = append(meant, s)
 		}
 	}
@@ -112,15 +112,15 @@ func (o Order) unclear(l Look, list, meant []Server) error {
 	w, known := l.Server(l.Writer)
 	switch {
 	case len(meant) > 1:
-		return fmt.Errorf("%s=%s matches several servers: %s; name one by its number", flag, o.Which.said(), seats(meant))
-	case known && o.Which.means(w):
-		return fmt.Errorf("%s=%s is the writer at this moment (%s); use --%s writer, or choose one of: %s", flag, o.Which.said(), name(w.ID), o.Action, seats(list))
+		return fmt.Errorf("%s=%s matches several servers: %s; name one by its number", flag, o.Server.said(), seats(meant))
+	case known && o.Server.means(w):
+		return fmt.Errorf("%s=%s is the writer at this moment (%s); use --%s writer, or choose one of: %s", flag, o.Server.said(), name(w.ID), o.Action, seats(list))
 	}
-	return fmt.Errorf("%s=%s: no such %s; choose one of: %s", flag, o.Which.said(), o.Side, seats(list))
+	return fmt.Errorf("%s=%s: no such %s; choose one of: %s", flag, o.Server.said(), o.Side, seats(list))
 }
 
 // said is how it is named in a flag.
-func (w Which) said() string {
+func (w ServerSelector) said() string {
 	if w.Number > 0 {
 		return strconv.Itoa(w.Number)
 	}

@@ -13,14 +13,14 @@ func TestParseSide(t *testing.T) {
 		"writer":                {Side: Writer},
 		"both":                  {Side: Both},
 		"reader":                {Side: Reader},
-		"reader=3":              {Side: Reader, Which: Which{Number: 3}},
-		"reader=us-east-1b":     {Side: Reader, Which: Which{Place: "us-east-1b"}},
-		"standby=host-0a1b2c3d": {Side: Standby, Which: Which{Place: "host-0a1b2c3d"}},
+		"reader=3":              {Side: Reader, Server: ServerSelector{Number: 3}},
+		"reader=us-east-1b":     {Side: Reader, Server: ServerSelector{Place: "us-east-1b"}},
+		"standby=host-0a1b2c3d": {Side: Standby, Server: ServerSelector{Place: "host-0a1b2c3d"}},
 		"other":                 {Side: "other"}, // Order.Check refuses it
 		"":                      {},
 	} {
 		side, which, err := ParseSide("--kill", text)
-		if err != nil || side != want.Side || which != want.Which {
+		if err != nil || side != want.Side || which != want.Server {
 			t.Errorf("%q: %q, %+v, %v", text, side, which, err)
 		}
 	}
@@ -72,21 +72,21 @@ func TestWhichReader(t *testing.T) {
 	crowded.Servers[2].Host = "h2"
 	for name, c := range map[string]struct {
 		look  Look
-		which Which
+		which ServerSelector
 		want  kurabe.InstanceID
 		says  string
 	}{
-		"by number":            {ring(), Which{Number: 3}, "db-A~3", ""},
-		"by zone":              {ring(), Which{Place: "b"}, "db-A~2", ""},
-		"by host":              {ring(), Which{Place: "h3"}, "db-A~3", ""},
-		"one of two on a host": {crowded, Which{Place: "c"}, "db-A~3", ""},
-		"two on a host":        {crowded, Which{Place: "h2"}, "", "--kill reader=h2 matches several servers: 2 (zone b, host h2), 3 (zone c, host h2)"},
-		"the writer":           {ring(), Which{Number: 1}, "", "--kill reader=1 is the writer at this moment (server 1); use --kill writer, or choose one of: 2 (zone b, host h2), 3"},
-		"the writer's zone":    {ring(), Which{Place: "a"}, "", "is the writer"},
-		"nobody":               {ring(), Which{Number: 4}, "", "--kill reader=4: no such reader; choose one of: 2"},
-		"no such zone":         {ring(), Which{Place: "d"}, "", "no such reader"},
+		"by number":            {ring(), ServerSelector{Number: 3}, "db-A~3", ""},
+		"by zone":              {ring(), ServerSelector{Place: "b"}, "db-A~2", ""},
+		"by host":              {ring(), ServerSelector{Place: "h3"}, "db-A~3", ""},
+		"one of two on a host": {crowded, ServerSelector{Place: "c"}, "db-A~3", ""},
+		"two on a host":        {crowded, ServerSelector{Place: "h2"}, "", "--kill reader=h2 matches several servers: 2 (zone b, host h2), 3 (zone c, host h2)"},
+		"the writer":           {ring(), ServerSelector{Number: 1}, "", "--kill reader=1 is the writer at this moment (server 1); use --kill writer, or choose one of: 2 (zone b, host h2), 3"},
+		"the writer's zone":    {ring(), ServerSelector{Place: "a"}, "", "is the writer"},
+		"nobody":               {ring(), ServerSelector{Number: 4}, "", "--kill reader=4: no such reader; choose one of: 2"},
+		"no such zone":         {ring(), ServerSelector{Place: "d"}, "", "no such reader"},
 	} {
-		o := Order{Action: Kill, Side: Reader, Which: c.which, Cluster: true}
+		o := Order{Action: Kill, Side: Reader, Server: c.which, Cluster: true}
 		list, err := o.sides(c.look, "h1")
 		if c.says != "" {
 			if err == nil || !strings.Contains(err.Error(), c.says) || list != nil {
@@ -99,9 +99,9 @@ func TestWhichReader(t *testing.T) {
 		}
 	}
 	for text, o := range map[string]Order{
-		"kill the reader (server 3)":                           {Action: Kill, Side: Reader, Which: Which{Number: 3}},
-		"freeze the standby (b) for 3s":                        {Action: Freeze, Side: Standby, Which: Which{Place: "b"}, For: 3 * time.Second},
-		"cut the reader (server 2) off from the others for 3s": {Action: Cut, Side: Reader, Which: Which{Number: 2}, For: 3 * time.Second, Cluster: true},
+		"kill the reader (server 3)":                           {Action: Kill, Side: Reader, Server: ServerSelector{Number: 3}},
+		"freeze the standby (b) for 3s":                        {Action: Freeze, Side: Standby, Server: ServerSelector{Place: "b"}, For: 3 * time.Second},
+		"cut the reader (server 2) off from the others for 3s": {Action: Cut, Side: Reader, Server: ServerSelector{Number: 2}, For: 3 * time.Second, Cluster: true},
 	} {
 		if got := o.String(); got != text {
 			t.Errorf("%q, want %q", got, text)

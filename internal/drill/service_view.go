@@ -43,8 +43,8 @@ type Look struct {
 	Writer   kurabe.InstanceID
 	Handover kurabe.InstanceID
 	// Choosing: nobody may write, and whoever of Sync has most is to.
-	Choosing bool
-	Sync     []kurabe.InstanceID // sorted
+	Electing bool
+	SyncSet  []kurabe.InstanceID // sorted
 	Servers  []Server            // by number
 }
 
@@ -73,7 +73,7 @@ func (l Look) Server(id kurabe.InstanceID) (Server, bool) {
 
 // synced are the servers of Sync: one of them has every commit.
 func (l Look) synced() (list []Server) {
-	for _, id := range l.Sync {
+	for _, id := range l.SyncSet {
 		if s, ok := l.Server(id); ok {
 			list = append(list, s)
 		}
@@ -83,10 +83,10 @@ func (l Look) synced() (list []Server) {
 
 // Standby is a server that may take over: of a pair the one that has every commit.
 func (l Look) Standby() (Server, bool) {
-	if len(l.Sync) == 0 {
+	if len(l.SyncSet) == 0 {
 		return Server{}, false
 	}
-	return l.Server(l.Sync[0])
+	return l.Server(l.SyncSet[0])
 }
 
 // Lacks says what is missing for every server to do what it is there for, "" when nothing.
@@ -98,14 +98,14 @@ func (l Look) Lacks() string {
 		return "it has one server"
 	case l.Cluster && len(l.Servers) < kurabe.ClusterServers:
 		return fmt.Sprintf("it has %d of its %d servers", len(l.Servers), kurabe.ClusterServers)
-	case l.Choosing:
-		return "it is being found out which of " + names(l.Sync) + " has most"
+	case l.Electing:
+		return "it is being found out which of " + names(l.SyncSet) + " has most"
 	case l.Handover != "":
 		return "its writer hands over to " + string(l.Handover)
-	case len(l.Sync) == 0:
+	case len(l.SyncSet) == 0:
 		return "no standby has every commit"
-	case len(l.Sync) < len(l.Servers)-1:
-		return "commits wait for " + names(l.Sync) + " alone"
+	case len(l.SyncSet) < len(l.Servers)-1:
+		return "commits wait for " + names(l.SyncSet) + " alone"
 	}
 	for _, s := range l.Servers {
 		if !s.Ready || s.PID == 0 {

@@ -47,10 +47,10 @@ func (r *run) failoverCall() string {
 func (r *run) kill(ctx context.Context, targets []target) error {
 	r.fault = time.Now()
 	errs := make([]error, len(targets))
-	var far sync.WaitGroup
+	var remote sync.WaitGroup
 	for n, t := range targets {
 		if t.permit != nil {
-			far.Go(func() { errs[n] = r.strikeFar(ctx, t) })
+			remote.Go(func() { errs[n] = r.strikeRemote(ctx, t) })
 		}
 	}
 	for n, t := range targets {
@@ -66,7 +66,7 @@ func (r *run) kill(ctx context.Context, targets []target) error {
 			r.watch.note(r.fault, FromDrill, "host %s kills process %d: %s, %s", t.Host, t.pid(), name(t.ID), r.side(t))
 		}
 	}
-	far.Wait()
+	remote.Wait()
 	return errors.Join(errs...)
 }
 
@@ -84,7 +84,7 @@ func (r *run) side(t target) Side {
 // is there for our own death.
 func (r *run) freeze(ctx context.Context, t target) (failure error) {
 	if t.permit != nil {
-		return r.freezeFar(ctx, t)
+		return r.freezeRemote(ctx, t)
 	}
 	g, err := startGuard(r.Guard, t.dataDir, r.Order.For)
 	if err != nil {

@@ -115,13 +115,13 @@ func changes(was, is Look, at time.Time) (list []Entry) {
 		list = append(list, Entry{At: at, Source: from, Text: fmt.Sprintf(format, args...)})
 	}
 	switch {
-	case is.Choosing && !was.Choosing:
-		add(FromPlanner, "epoch %d: no primary; the planner asks %s for their WAL positions", is.Epoch, names(is.Sync))
-	case !is.Choosing && (is.Epoch != was.Epoch || is.Writer != was.Writer || was.Choosing):
+	case is.Electing && !was.Electing:
+		add(FromPlanner, "epoch %d: no primary; the planner asks %s for their WAL positions", is.Epoch, names(is.SyncSet))
+	case !is.Electing && (is.Epoch != was.Epoch || is.Writer != was.Writer || was.Electing):
 		add(FromPlanner, "epoch %d: %s is the primary", is.Epoch, name(is.Writer))
 	}
-	if !slices.Equal(is.Sync, was.Sync) {
-		add(FromPlanner, "%s", waits(is.Sync))
+	if !slices.Equal(is.SyncSet, was.SyncSet) {
+		add(FromPlanner, "%s", waits(is.SyncSet))
 	}
 	if is.Handover != was.Handover && is.Handover != "" {
 		add(FromPlanner, "%s hands over to %s", name(is.Writer), name(is.Handover))

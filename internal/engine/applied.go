@@ -63,14 +63,14 @@ type Applied struct {
 	Rebuilt   int64 `json:"rebuilt,omitempty"`
 	// Compared is the epoch of the role whose source a read replica was compared with.
 	Compared kurabe.Epoch `json:"compared,omitempty"`
-	// Outlasted is the epoch for which the writer before it was outlasted (Role.Outlasts).
+	// Outlasted is the epoch for which the writer before it was outlasted (Role.WaitForOldLease).
 	Outlasted kurabe.Epoch `json:"outlasted,omitempty"`
 	// HeldEpoch is the newest epoch in which a follower came to follow nobody, HeldAt how far
 	// its log was then.
 	HeldEpoch kurabe.Epoch `json:"heldEpoch,omitempty"`
 	HeldAt    int64        `json:"heldAt,omitempty"`
 	// GivenUp is what the data had alone when it was last made that of a follower.
-	GivenUp kurabe.GivenUp `json:"givenUp,omitzero"`
+	GivenUp kurabe.DiscardedCommits `json:"givenUp,omitzero"`
 }
 
 // Begin notes that a server of a group is about to be started. This is saved before the
@@ -88,12 +88,12 @@ func (n *Applied) Begin(r kurabe.Role) {
 // alone, one that was stopped well may have had them, too, as nobody may have been there to
 // get them.
 func (n *Applied) holds(r kurabe.Role) bool {
-	return r.Duty == kurabe.DutyWrite && len(r.WaitFor) > 0 && (n.Held || !n.Stopped || r.Blocks)
+	return r.Duty == kurabe.DutyWrite && len(r.WaitFor) > 0 && (n.Held || !n.Stopped || r.RequireStandby)
 }
 
 // holdsPromoted says whether a follower must keep clients out when it is made a writer: until
 // its commits wait.
-func holdsPromoted(r kurabe.Role) bool { return r.Blocks && len(r.WaitFor) > 0 }
+func holdsPromoted(r kurabe.Role) bool { return r.RequireStandby && len(r.WaitFor) > 0 }
 
 // MayStart says whether a writer that does not run may be started: while commits wait for
 // others, one of them may be about to take its place, unless the start was ordered.

@@ -16,15 +16,15 @@ func Done(a kurabe.Assignment, o Observation) bool {
 	case kurabe.DutyWrite:
 		return o.Running && !o.Follower && !o.Applied.Held
 	case kurabe.DutyFollow:
-		if a.Role.Reads { // it serves also while its source does not
+		if a.Role.ServesReads { // it serves also while its source does not
 			return o.Running && o.Follower
 		}
 		return o.Running && o.Follower && o.Role != nil && o.Role.Following
-	case kurabe.DutyHold:
+	case kurabe.DutyDetached:
 		return o.Running && o.Follower && o.Applied.HeldEpoch == a.Role.Epoch
-	case kurabe.DutyYield:
+	case kurabe.DutyStepDown:
 		return !o.Running && o.Applied.Yielded
-	case kurabe.DutyRest:
+	case kurabe.DutyFenced:
 		return !o.Running
 	}
 	return false
@@ -36,11 +36,11 @@ func nextInGroup(a kurabe.Assignment, o Observation) []StepName {
 		return nextWriter(a, o)
 	case kurabe.DutyFollow:
 		return nextFollower(a, o)
-	case kurabe.DutyHold:
+	case kurabe.DutyDetached:
 		return nextHold(a, o)
-	case kurabe.DutyYield:
+	case kurabe.DutyStepDown:
 		return nextYield(o)
-	case kurabe.DutyRest:
+	case kurabe.DutyFenced:
 		return nextRest(o)
 	}
 	return nil // Done says that it is not
@@ -102,7 +102,7 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 	}
 	s.add(running && o.Follower, StepPromote)
 	// Clients are kept out until the rules of a writer are loaded, or by not being started.
-	outlast := role.Outlasts && o.Applied.Outlasted != role.Epoch
+	outlast := role.WaitForOldLease && o.Applied.Outlasted != role.Epoch
 	s.add(outlast && (running || !o.Follower), StepOutlast)
 	s.home(o)
 	s.settings(a, o)
@@ -124,7 +124,7 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 	s.add(note.WaitsStale || !sameMembers(note.Waits, role.WaitFor), StepWaits)
 	s.add(!note.FollowersSet || !sameMembers(note.Followers, role.Followers) || note.RoleEpoch != role.Epoch, StepFollowers)
 	// It comes after the waiting is seen to.
-	release := running && held && (covered(role, o) || role.Opens)
+	release := running && held && (covered(role, o) || role.AllowUnprotectedClients)
 	s.add(release, StepRelease)
 	s.add(!note.Master, StepEnsureMaster)
 	s.add(note.Master && !note.hasPassword(a.Password), StepSetPassword)
@@ -156,7 +156,7 @@ func nextFollower(a kurabe.Assignment, o Observation) []StepName {
 	s.add(!note.Ready, StepWaitReady)
 	// Also when only the epoch is another: that the server obeys it is to be noted.
 	s.add(running && (outdated(o, note) || note.RoleEpoch != a.Role.Epoch), StepReload)
-	if a.Role.Reads {
+	if a.Role.ServesReads {
 		s.add(!note.FollowersSet || !sameMembers(note.Followers, a.Role.Followers), StepFollowers)
 		s.add(!note.Probed, StepProbe)
 		// Last, since a source that does not answer must keep nobody from reading.

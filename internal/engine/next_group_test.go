@@ -78,9 +78,9 @@ func TestNextWriter(t *testing.T) {
 	more := waits
 	more.Followers = []kurabe.InstanceID{other, third}
 	blocks := waits
-	blocks.Blocks = true
+	blocks.RequireStandby = true
 	opens := blocks
-	opens.Opens = true
+	opens.AllowUnprotectedClients = true
 	restart := member(waits)
 	restart.Boot = 2
 	held := having(up(), func(o *Observation) { o.Applied.Held, o.Applied.Probed = true, false })
@@ -124,7 +124,7 @@ func TestNextWriter(t *testing.T) {
 // One that holds follows nobody; what is no follower, or has no data to speak of, is left to
 // what it is told next.
 func TestNextHold(t *testing.T) {
-	hold := member(kurabe.Role{Epoch: 3, Duty: kurabe.DutyHold})
+	hold := member(kurabe.Role{Epoch: 3, Duty: kurabe.DutyDetached})
 	told := having(behind(), func(o *Observation) { o.SettingsCurrent = false })
 	holds := having(behind(), func(o *Observation) { o.Applied.HeldEpoch = 3 })
 	checkNext(t, []nextCase{
@@ -182,8 +182,8 @@ func TestNextFollower(t *testing.T) {
 }
 
 func TestNextDown(t *testing.T) {
-	yield := member(kurabe.Role{Duty: kurabe.DutyYield, WaitFor: []kurabe.InstanceID{other}})
-	rest := member(kurabe.Role{Duty: kurabe.DutyRest})
+	yield := member(kurabe.Role{Duty: kurabe.DutyStepDown, WaitFor: []kurabe.InstanceID{other}})
+	rest := member(kurabe.Role{Duty: kurabe.DutyFenced})
 	stopped := having(member(kurabe.Role{Duty: kurabe.DutyWrite}), func(a *kurabe.Assignment) { a.Goal = kurabe.GoalStopped })
 	absent := having(yield, func(a *kurabe.Assignment) { a.Goal = kurabe.GoalAbsent })
 	clean := having(dead(up()), func(o *Observation) { o.Record, o.Applied.Stopped = false, true })
@@ -224,9 +224,9 @@ func TestDone(t *testing.T) {
 		{"a follower that is asked for the first time", follow, behind(), false},
 		{"a follower without its source", follow, having(behind(), func(o *Observation) { o.Role = &RoleView{} }), false},
 		{"a follower", follow, having(behind(), func(o *Observation) { o.Role = &RoleView{Following: true} }), true},
-		{"one that yielded", member(kurabe.Role{Duty: kurabe.DutyYield}), having(dead(up()), func(o *Observation) { o.Applied.Yielded = true }), true},
-		{"one that died before it yielded", member(kurabe.Role{Duty: kurabe.DutyYield}), dead(up()), false},
-		{"one that rests", member(kurabe.Role{Duty: kurabe.DutyRest}), dead(up()), true},
+		{"one that yielded", member(kurabe.Role{Duty: kurabe.DutyStepDown}), having(dead(up()), func(o *Observation) { o.Applied.Yielded = true }), true},
+		{"one that died before it yielded", member(kurabe.Role{Duty: kurabe.DutyStepDown}), dead(up()), false},
+		{"one that rests", member(kurabe.Role{Duty: kurabe.DutyFenced}), dead(up()), true},
 		{"a duty of a later version", member(kurabe.Role{Duty: "dance"}), up(), false},
 		{"stopped", having(follow, func(a *kurabe.Assignment) { a.Goal = kurabe.GoalStopped }), dead(up()), true},
 	} {
@@ -241,7 +241,7 @@ func TestDone(t *testing.T) {
 // A server that takes over from one that nobody hears keeps clients out for a while: after it
 // follows no more, and before it loads the rules of a writer or is started as one.
 func TestNextOutlasts(t *testing.T) {
-	a := member(kurabe.Role{Duty: kurabe.DutyWrite, Outlasts: true})
+	a := member(kurabe.Role{Duty: kurabe.DutyWrite, WaitForOldLease: true})
 	done := func(o *Observation) { o.Applied.Outlasted = 3 }
 	first := func(o Observation) StepName { return append(Next(a, o), "")[0] }
 	before := func(o Observation, one, other StepName) bool {

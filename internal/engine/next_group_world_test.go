@@ -259,9 +259,9 @@ func order(t *rapid.T, before kurabe.Assignment, rebuilt int64) kurabe.Assignmen
 		return rapid.SampledFrom([][]kurabe.InstanceID{nil, {other}, {other, third}}).Draw(t, label)
 	}
 	role := kurabe.Role{Epoch: before.Role.Epoch + kurabe.Epoch(rapid.IntRange(0, 1).Draw(t, "epoch")), StartSeq: before.Role.StartSeq + rapid.Int64Range(0, 1).Draw(t, "start")}
-	role.Duty = rapid.SampledFrom([]kurabe.Duty{kurabe.DutyWrite, kurabe.DutyWrite, kurabe.DutyFollow, kurabe.DutyYield, kurabe.DutyRest}).Draw(t, "duty")
+	role.Duty = rapid.SampledFrom([]kurabe.Duty{kurabe.DutyWrite, kurabe.DutyWrite, kurabe.DutyFollow, kurabe.DutyStepDown, kurabe.DutyFenced}).Draw(t, "duty")
 	switch role.Duty {
-	case kurabe.DutyWrite, kurabe.DutyYield:
+	case kurabe.DutyWrite, kurabe.DutyStepDown:
 		role.Followers, role.WaitFor = subset("followers"), subset("waitFor")
 	case kurabe.DutyFollow:
 		role.Source = &kurabe.Source{ID: other}
@@ -335,7 +335,7 @@ func (w *world) check(steps []StepName, o Observation) {
 		case StepStop:
 			w.must(o.Boot < w.a.Boot, s, "no restart is asked for")
 		case StepFence:
-			w.must(role.Duty == kurabe.DutyRest || role.Duty == kurabe.DutyFollow && (!o.Follower || role.RebuildSeq > o.Applied.Rebuilt), s, "it does what it is to do")
+			w.must(role.Duty == kurabe.DutyFenced || role.Duty == kurabe.DutyFollow && (!o.Follower || role.RebuildSeq > o.Applied.Rebuilt), s, "it does what it is to do")
 		}
 		cuts := slices.Contains([]StepName{StepStop, StepKill, StepFence, StepYield, StepEndSurvivors}, s)
 		w.must(disruptive[s] == cuts, s, "it is thought to cut sessions, or not to")
@@ -359,7 +359,7 @@ func (w *world) settled(o Observation) {
 	case kurabe.DutyWrite:
 		waits := o.Running && o.Applied.Held && len(role.WaitFor) > 0 && !w.covers
 		w.must(waits || !o.Running && !o.Applied.MayStart(role), "", "it should write")
-	case kurabe.DutyYield:
+	case kurabe.DutyStepDown:
 		w.must(!o.Running, "", "it should be down")
 	default:
 		w.must(false, "", "it should obey")

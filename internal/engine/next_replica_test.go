@@ -8,7 +8,7 @@ import (
 )
 
 func TestStepsOfAReplica(t *testing.T) {
-	a := kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Role: &kurabe.Role{Epoch: 4, Duty: kurabe.DutyFollow, Reads: true,
+	a := kurabe.Assignment{Goal: kurabe.GoalRunning, Boot: 1, Role: &kurabe.Role{Epoch: 4, Duty: kurabe.DutyFollow, ServesReads: true,
 		Followers: []kurabe.InstanceID{"db-L"}, Source: &kurabe.Source{ID: "db-S"}}}
 	well := Observation{Home: true, Data: true, Follower: true, Running: true, Process: "p", Boot: 1, SettingsCurrent: true, CertificateCurrent: true, Fingerprint: "f", LimitsGroup: true,
 		Applied: Applied{Process: "p", Ready: true, Loaded: "f", Probed: true, LimitsSet: true, RoleEpoch: 4, Compared: 4, Followers: a.Role.Followers, FollowersSet: true}}

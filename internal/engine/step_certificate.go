@@ -100,7 +100,7 @@ func (i Instance) fits(c *x509.Certificate) error {
 			return err
 		}
 	}
-	if i.Role == nil || i.Role.Duty != kurabe.DutyFollow && i.Role.Duty != kurabe.DutyHold {
+	if i.Role == nil || i.Role.Duty != kurabe.DutyFollow && i.Role.Duty != kurabe.DutyDetached {
 		return nil
 	}
 	return namesMember(c, i.CertificateName())

@@ -105,7 +105,7 @@ func (l *Lifecycle) reckon(ctx context.Context, i Instance, r Replicator) error 
 	}
 	alone, err := r.CommittedAlone(ctx, i, i.authority())
 	if errors.Is(err, ErrUncounted) {
-		alone, err = kurabe.GivenUpUnknown, nil
+		alone, err = kurabe.DiscardedUnknown, nil
 	}
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (l *Lifecycle) reckon(ctx context.Context, i Instance, r Replicator) error 
 	return note(i.Home, func(a *Applied) {
 		a.Rejoining = true
 		if alone != 0 {
-			a.GivenUp = kurabe.GivenUp{Seq: a.GivenUp.Seq + 1, Transactions: alone}
+			a.GivenUp = kurabe.DiscardedCommits{Seq: a.GivenUp.Seq + 1, Transactions: alone}
 		}
 	})
 }

@@ -208,7 +208,7 @@ func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
 		l.ease(ctx, i)
 		l.turnAway(ctx, i)
 		grace := yieldGrace
-		if i.Role.Gives {
+		if i.Role.HandsOverToReplica {
 			grace = giveGrace
 		}
 		graceful, cancel := context.WithTimeout(ctx, grace)
@@ -216,7 +216,7 @@ func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
 		late := graceful.Err() != nil
 		cancel()
 		switch {
-		case err != nil && (late || !i.Role.Gives) && ctx.Err() == nil: // of one that gives, why is to be known
+		case err != nil && (late || !i.Role.HandsOverToReplica) && ctx.Err() == nil: // of one that gives, why is to be known
 			return l.fence(ctx, i) // it has not yielded, but it is dead
 		case err != nil:
 			return err
@@ -239,7 +239,7 @@ func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
 // logEnd is where the log of a server ends that has stopped cleanly: the read replica that is to
 // take its place has to have that much. 0 of one whose record says who has all.
 func (l *Lifecycle) logEnd(ctx context.Context, i Instance) (int64, error) {
-	if !i.Role.Gives {
+	if !i.Role.HandsOverToReplica {
 		return 0, nil
 	}
 	end, err := l.c.Driver.LogEnd(ctx, i)

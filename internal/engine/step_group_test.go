@@ -244,7 +244,7 @@ func TestYield(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlace(t, role)
 			p.obeying(c.exit)
-			p.a.Role.Duty = kurabe.DutyYield
+			p.a.Role.Duty = kurabe.DutyStepDown
 			p.refused = errors.New("it does not listen") // which must not hold up anything
 			p.note(func(n *Applied) { n.Loaded = "these" })
 			err := p.do(StepYield)
@@ -272,7 +272,7 @@ func TestYield(t *testing.T) {
 func TestYieldWithoutEnd(t *testing.T) {
 	p := newPlace(t, kurabe.Role{Duty: kurabe.DutyWrite})
 	p.asked("")
-	p.a.Role.Duty = kurabe.DutyYield
+	p.a.Role.Duty = kurabe.DutyStepDown
 	p.must(StepYield)
 	if n := p.applied(); n.Yielded || n.Stopped || n.Crashes != 0 || p.running() || exists(p.home().RecordFile()) {
 		t.Errorf("running %v, record %v, %+v", p.running(), exists(p.home().RecordFile()), n)
@@ -302,7 +302,7 @@ func TestStopRefusesClients(t *testing.T) {
 		refuses bool
 	}{
 		{"a writer", kurabe.Role{Duty: kurabe.DutyWrite}, StepStop, true},
-		{"one that yields", kurabe.Role{Duty: kurabe.DutyYield}, StepYield, true},
+		{"one that yields", kurabe.Role{Duty: kurabe.DutyStepDown}, StepYield, true},
 		{"a follower", following, StepStop, false},
 		{"a fence", kurabe.Role{Duty: kurabe.DutyWrite}, StepFence, false},
 	} {
@@ -359,7 +359,7 @@ var following = kurabe.Role{Duty: kurabe.DutyFollow, Source: &kurabe.Source{ID: 
 // stopped well may have had commits that nobody else has.
 func TestBlockKeepsClientsOut(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
-		role := kurabe.Role{Duty: kurabe.DutyWrite, WaitFor: []kurabe.InstanceID{other}, Blocks: blocks}
+		role := kurabe.Role{Duty: kurabe.DutyWrite, WaitFor: []kurabe.InstanceID{other}, RequireStandby: blocks}
 		p := newPlace(t, role)
 		if err := p.do(StepPromote); err != nil {
 			t.Fatal(err)

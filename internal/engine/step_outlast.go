@@ -24,7 +24,7 @@ func (l *Lifecycle) outlast(ctx context.Context, i Instance) error {
 	return note(i.Home, func(a *Applied) { a.Outlasted = i.Role.Epoch })
 }
 
-// outlastRest is what is left to wait of kurabe.OutlastTime: all of it, counted from now, when
+// outlastRest is what is left to wait of kurabe.OldLeaseWait: all of it, counted from now, when
 // nobody knows when that word was given.
 func (l *Lifecycle) outlastRest(ctx context.Context, i Instance) time.Duration {
 	began := proc.Boottime()
@@ -37,7 +37,7 @@ func (l *Lifecycle) outlastRest(ctx context.Context, i Instance) time.Duration {
 	return restOf(at, proc.Boottime())
 }
 
-// restOf is how much of kurabe.OutlastTime is left after a moment, at most all of it.
+// restOf is how much of kurabe.OldLeaseWait is left after a moment, at most all of it.
 func restOf(at, now int64) time.Duration {
-	return min(max(0, kurabe.OutlastTime-time.Duration(now-at)), kurabe.OutlastTime)
+	return min(max(0, kurabe.OldLeaseWait-time.Duration(now-at)), kurabe.OldLeaseWait)
 }

@@ -22,13 +22,13 @@ func (o *outlaster) LastWord(context.Context, Instance) (int64, error) { return 
 func TestOutlastRest(t *testing.T) {
 	// The word of a moment ago is given before the machine's start where that was a moment ago.
 	now := proc.Boottime()
-	halfAgo := max(1, now-int64(kurabe.OutlastTime/2))
+	halfAgo := max(1, now-int64(kurabe.OldLeaseWait/2))
 	for name, c := range map[string]struct {
 		driver      Driver
 		least, most time.Duration
 	}{
-		"it does not know":            {&outlaster{}, kurabe.OutlastTime / 2, kurabe.OutlastTime},
-		"it does not answer":          {&outlaster{at: 1, err: errors.New("no")}, kurabe.OutlastTime / 2, kurabe.OutlastTime},
+		"it does not know":            {&outlaster{}, kurabe.OldLeaseWait / 2, kurabe.OldLeaseWait},
+		"it does not answer":          {&outlaster{at: 1, err: errors.New("no")}, kurabe.OldLeaseWait / 2, kurabe.OldLeaseWait},
 		"the word is of the start":    {&outlaster{at: 1}, 0, restOf(1, now)},
 		"the word is of a moment ago": {&outlaster{at: halfAgo}, 0, restOf(halfAgo, now)},
 	} {
@@ -44,10 +44,10 @@ func TestRestOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		ago, want time.Duration
 	}{
-		"a moment that is to come": {-time.Hour, kurabe.OutlastTime},
-		"now":                      {0, kurabe.OutlastTime},
-		"a moment ago":             {kurabe.OutlastTime / 2, kurabe.OutlastTime / 2},
-		"as long ago as it takes":  {kurabe.OutlastTime, 0},
+		"a moment that is to come": {-time.Hour, kurabe.OldLeaseWait},
+		"now":                      {0, kurabe.OldLeaseWait},
+		"a moment ago":             {kurabe.OldLeaseWait / 2, kurabe.OldLeaseWait / 2},
+		"as long ago as it takes":  {kurabe.OldLeaseWait, 0},
 		"long ago":                 {time.Hour - 1, 0},
 	} {
 		if got := restOf(now-int64(c.ago), now); got != c.want {

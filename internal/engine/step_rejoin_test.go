@@ -89,14 +89,14 @@ func TestReckon(t *testing.T) {
 	for n, c := range []struct {
 		alone         int64
 		err, rejoined error
-		want          kurabe.GivenUp
+		want          kurabe.DiscardedCommits
 	}{
-		{7, nil, nil, kurabe.GivenUp{Seq: 1, Transactions: 7}},
-		{0, nil, nil, kurabe.GivenUp{Seq: 1, Transactions: 7}},
-		{0, fmt.Errorf("the log: %w", ErrUncounted), nil, kurabe.GivenUp{Seq: 2, Transactions: kurabe.GivenUpUnknown}},
-		{0, away, nil, kurabe.GivenUp{Seq: 2, Transactions: kurabe.GivenUpUnknown}},
-		{2, nil, away, kurabe.GivenUp{Seq: 3, Transactions: 2}},
-		{9, nil, nil, kurabe.GivenUp{Seq: 3, Transactions: 2}}, // the second try of the one before
+		{7, nil, nil, kurabe.DiscardedCommits{Seq: 1, Transactions: 7}},
+		{0, nil, nil, kurabe.DiscardedCommits{Seq: 1, Transactions: 7}},
+		{0, fmt.Errorf("the log: %w", ErrUncounted), nil, kurabe.DiscardedCommits{Seq: 2, Transactions: kurabe.DiscardedUnknown}},
+		{0, away, nil, kurabe.DiscardedCommits{Seq: 2, Transactions: kurabe.DiscardedUnknown}},
+		{2, nil, away, kurabe.DiscardedCommits{Seq: 3, Transactions: 2}},
+		{9, nil, nil, kurabe.DiscardedCommits{Seq: 3, Transactions: 2}}, // the second try of the one before
 	} {
 		p.alone, p.uncounted, p.unrewindable = c.alone, c.err, c.rejoined
 		err := p.do(StepRejoin)

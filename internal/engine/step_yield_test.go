@@ -29,7 +29,7 @@ func TestYieldToAReplica(t *testing.T) {
 	e := &ender{stub: p.stub, end: 4711, err: errors.New("unreadable")}
 	p.l.c.Driver = e
 	p.obeying(0)
-	p.a.Role.Duty, p.a.Role.Gives = kurabe.DutyYield, true
+	p.a.Role.Duty, p.a.Role.HandsOverToReplica = kurabe.DutyStepDown, true
 	if err := p.do(StepYield); err == nil || p.applied().Yielded || p.running() {
 		t.Fatalf("%v, %+v", err, p.applied())
 	}
@@ -41,14 +41,14 @@ func TestYieldToAReplica(t *testing.T) {
 	if n := p.applied(); !n.Yielded || len(e.eased) != 1 || n.EndedAt != 4711 {
 		t.Errorf("%+v", n)
 	}
-	p.a.Role.Duty, p.a.Role.Gives = kurabe.DutyWrite, false
+	p.a.Role.Duty, p.a.Role.HandsOverToReplica = kurabe.DutyWrite, false
 	p.must(StepStart)
 	if n := p.applied(); n.Yielded || n.EndedAt != 0 {
 		t.Errorf("after a start: %+v", n)
 	}
 	p = newPlace(t, kurabe.Role{Duty: kurabe.DutyWrite})
 	p.obeying(0)
-	p.a.Role.Duty, p.a.Role.Gives = kurabe.DutyYield, true
+	p.a.Role.Duty, p.a.Role.HandsOverToReplica = kurabe.DutyStepDown, true
 	if err := p.do(StepYield); err == nil || p.applied().Yielded {
 		t.Errorf("an engine that cannot tell: %v, %+v", err, p.applied())
 	}
@@ -61,7 +61,7 @@ func TestYieldIsMadeEasier(t *testing.T) {
 	e := &ender{stub: p.stub, err: errors.New("of no interest")}
 	p.l.c.Driver = e
 	p.obeying(0)
-	p.a.Role.Duty = kurabe.DutyYield
+	p.a.Role.Duty = kurabe.DutyStepDown
 	p.must(StepYield)
 	if n := p.applied(); !n.Yielded || len(e.eased) != 1 || !e.eased[0] {
 		t.Errorf("its stop was made easier %v, %+v", e.eased, n)

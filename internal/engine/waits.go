@@ -85,7 +85,7 @@ func (c *waitCounter) Read(ctx context.Context, a kurabe.Assignment, elsewhere i
 		c.saved = n
 	}
 	c.note = n
-	return kurabe.ServerWaits{WaitCount: n.WaitCount, Alone: n.Sum() > n.Elsewhere, Unseen: !c.teller.TellsWaits(i)}, nil
+	return kurabe.ServerWaits{WaitCount: n.WaitCount, Unreplicated: n.Sum() > n.Elsewhere, Uncounted: !c.teller.TellsWaits(i)}, nil
 }
 
 func readWaitsNote(h Home) (n waitsNote, err error) {

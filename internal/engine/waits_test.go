@@ -45,7 +45,7 @@ func TestCountWaits(t *testing.T) {
 	read := func(elsewhere, want int64, alone bool) {
 		t.Helper()
 		n, err := c.Read(t.Context(), p.a, elsewhere)
-		if err != nil || n.Cancelled != want || n.Alone != alone || n.Unseen {
+		if err != nil || n.Cancelled != want || n.Unreplicated != alone || n.Uncounted {
 			t.Errorf("%+v, %v, want %d, alone %v", n, err, want, alone)
 		}
 	}
@@ -70,7 +70,7 @@ func TestCountWaits(t *testing.T) {
 	begin()
 	read(0, 4, false)
 	p.a.Settings = map[string]string{"log_min_messages": "panic"}
-	if n, err := c.Read(t.Context(), p.a, 0); err != nil || !n.Unseen {
+	if n, err := c.Read(t.Context(), p.a, 0); err != nil || !n.Uncounted {
 		t.Errorf("%+v, %v", n, err)
 	}
 	p.a.Settings, p.a.Role = nil, nil

@@ -25,7 +25,7 @@ const (
 	// writer: up to 3 s of this lease, up to 0.5 s until etcd looks at it, then the 5 s of
 	// silence (hostlink) that the new planner counts from its election: 5.5 to 8.5 s until
 	// that writer is known to be lost. It is longer where etcd's leader is lost too, which
-	// YieldLeader keeps on another machine than the planner's: 1 to 2 s until there is
+	// TransferLeader keeps on another machine than the planner's: 1 to 2 s until there is
 	// another one, which counts the lease anew, with an election timeout of 1 s on top:
 	// 10 to 12 s.
 	leaseSeconds = 3

@@ -145,10 +145,10 @@ func (n *Node) Remove(ctx context.Context, peer string) error {
 	return nil
 }
 
-// YieldLeader makes another of three or more nodes etcd's leader where this one is. An
+// TransferLeader makes another of three or more nodes etcd's leader where this one is. An
 // election's holder does it: when its machine is lost, etcd then still has a leader, and
 // counts the lease on instead of anew.
-func (n *Node) YieldLeader(ctx context.Context) error {
+func (n *Node) TransferLeader(ctx context.Context) error {
 	self := n.etcd.Server.MemberID()
 	if n.etcd.Server.Leader() != self {
 		return nil

@@ -61,7 +61,7 @@ func (r *trio) options(t *testing.T, dir, peer string, several bool) Options {
 	if err := errors.Join(os.WriteFile(p.CertFile, certPEM, 0o600), os.WriteFile(p.KeyFile, keyPEM, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	return Options{Dir: dir, Log: silent(), Peers: p, Several: several}
+	return Options{Dir: dir, Log: silent(), Peers: p, MultiNode: several}
 }
 
 func begin(t *testing.T, o Options) *Node {
@@ -185,7 +185,7 @@ func TestThreeNodes(t *testing.T) {
 // leaderDies demands that the others elect another leader of both kinds.
 func (r *trio) leaderDies(t *testing.T, leader *Leadership, first, second, third *Node) {
 	t.Helper()
-	if err := first.YieldLeader(testContext(t)); err != nil {
+	if err := first.TransferLeader(testContext(t)); err != nil {
 		t.Error(err)
 	}
 	if first.etcd.Server.Leader() == first.etcd.Server.MemberID() {

@@ -25,9 +25,9 @@ const (
 	// 560 ms at the start.
 	tickMs     = 100
 	electionMs = 500
-	// electionMsOfSeveral is for nodes with others beside them: a disk that stalls for half
+	// electionMsMultiNode is for nodes with others beside them: a disk that stalls for half
 	// a second must not make them elect another leader.
-	electionMsOfSeveral = 1000
+	electionMsMultiNode = 1000
 	// segmentBytes is the size of one log file; two are made ahead. etcd's own
 	// 64 MB would take 128 MB of disk for a state of 5 MB.
 	segmentBytes = 16 << 20
@@ -56,10 +56,10 @@ type Options struct {
 	// Backup is the file that Maintain writes the whole state to once a day; the
 	// one before gets the ending .1. "" makes none.
 	Backup string
-	// Peers lets there be other nodes, nil for never. Several says that there are some
+	// Peers lets there be other nodes, nil for never. MultiNode says that there are some
 	// already: the start then listens for them, and waits for a majority.
-	Peers   *Peers
-	Several bool
+	Peers     *Peers
+	MultiNode bool
 }
 
 // Node is a running etcd.
@@ -96,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{dir: o.Dir, backup: o.Backup, lock: lock, log: o.Log, fatal: newFatalHook(), peers: o.Peers, several: o.Several}
+	n := &Node{dir: o.Dir, backup: o.Backup, lock: lock, log: o.Log, fatal: newFatalHook(), peers: o.Peers, several: o.MultiNode}
 	if err := n.start(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -183,7 +183,7 @@ func (n *Node) config() *embed.Config {
 	}
 	if n.several {
 		self := url.URL{Scheme: "https", Host: n.peers.Address}
-		c.AdvertisePeerUrls, c.ElectionMs = []url.URL{self}, electionMsOfSeveral
+		c.AdvertisePeerUrls, c.ElectionMs = []url.URL{self}, electionMsMultiNode
 		if n.peers.Cluster == "" {
 			c.InitialCluster = c.InitialClusterFromName(c.Name)
 		}

@@ -103,7 +103,7 @@ func (s *Server) claim(ctx context.Context, e Election, h *hearing, host kurabe.
 	said, known := s.View.Presence(host)
 	s.mu.Lock()
 	had := h.life
-	free := had == "" || h.lost && said.Lost && s.Now().Sub(h.seen) > kurabe.LostAfter
+	free := had == "" || h.lost && said.Lost && s.Now().Sub(h.seen) > kurabe.HostLostAfter
 	s.mu.Unlock()
 	switch {
 	case had == life:
@@ -113,7 +113,7 @@ func (s *Server) claim(ctx context.Context, e Election, h *hearing, host kurabe.
 	case !known:
 		said = kurabe.Presence{Host: host, Since: s.Now().UTC()}
 	}
-	said.Life, said.Double = life, nil
+	said.MachineRun, said.Double = life, nil
 	if err := s.put(ctx, e, said, joined.ModRevision); err != nil {
 		return err
 	}

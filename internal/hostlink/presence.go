@@ -46,7 +46,7 @@ func (s *Server) hearingLocked(e Election, id kurabe.HostID) *hearing {
 	h := s.heard[id]
 	if h == nil || h.election != e.Fence.ModRevision {
 		said, _ := s.View.Presence(id)
-		h = &hearing{election: e.Fence.ModRevision, lost: said.Lost, silent: said.SilentFor, place: place{life: said.Life, seen: s.Now(), refused: said.Double, came: s.Now()}}
+		h = &hearing{election: e.Fence.ModRevision, lost: said.Lost, silent: said.SilentFor, place: place{life: said.MachineRun, seen: s.Now(), refused: said.Double, came: s.Now()}}
 		if said.SilentFor > 0 {
 			h.covered = newest(s.started, e.Since).Add(said.SilentFor)
 		}
@@ -168,7 +168,7 @@ func (s *Server) judge(ctx context.Context, e Election, joined store.Record[kura
 	if !now.Before(h.covered) {
 		h.silent = 0
 	}
-	lost := now.Sub(last) > kurabe.LostAfter
+	lost := now.Sub(last) > kurabe.HostLostAfter
 	h.lost = h.lost || lost
 	decided, silent, double := h.lost, h.silent, h.double(h.last, now)
 	s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *Server) write(ctx context.Context, e Election, h *hearing, p kurabe.Pre
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	s.mu.Lock()
-	p.Life, p.Double = h.life, h.double(h.last, s.Now())
+	p.MachineRun, p.Double = h.life, h.double(h.last, s.Now())
 	s.mu.Unlock()
 	return s.put(ctx, e, p, joined)
 }

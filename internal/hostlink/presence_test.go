@@ -55,7 +55,7 @@ func (b *hearingBed) write(c *store.Change) int64 {
 
 func (b *hearingBed) group(writer kurabe.InstanceID, epoch kurabe.Epoch, mod int64) int64 {
 	b.Helper()
-	return b.write(store.NewChange().PutGroup(kurabe.Group{Instance: "db-A", Epoch: epoch, Writer: writer, Last: 2, Members: []kurabe.Member{{ID: "db-A"}, {ID: "db-A~2"}}}, mod))
+	return b.write(store.NewChange().PutGroup(kurabe.Group{Instance: "db-A", Epoch: epoch, Writer: writer, LastNumber: 2, Members: []kurabe.Member{{ID: "db-A"}, {ID: "db-A~2"}}}, mod))
 }
 
 func (b *hearingBed) look() {
@@ -105,7 +105,7 @@ func TestALostHostIsGrantedNothing(t *testing.T) {
 	b := newHearingBed(t)
 	b.want("at first", b.word(7), true)
 	b.look()
-	b.at = b.at.Add(kurabe.LostAfter)
+	b.at = b.at.Add(kurabe.HostLostAfter)
 	b.look()
 	b.want("lost too early", b.lost(), false)
 	b.at = b.at.Add(time.Millisecond)
@@ -117,7 +117,7 @@ func TestALostHostIsGrantedNothing(t *testing.T) {
 	b.look()
 	b.want("told to be heard again", b.lost(), false)
 	b.want("once that is written", b.word(7), true)
-	b.at = b.at.Add(kurabe.LostAfter + time.Millisecond)
+	b.at = b.at.Add(kurabe.HostLostAfter + time.Millisecond)
 	b.look()
 	b.want("lost", b.lost(), true)
 	b.want("its first word after that", b.word(7), false)
@@ -133,7 +133,7 @@ func TestAHostThatIsAway(t *testing.T) {
 	b := newHearingBed(t)
 	b.say(Alive{SilentFor: 20 * time.Second})
 	b.look()
-	b.at = b.at.Add(20*time.Second + kurabe.LostAfter)
+	b.at = b.at.Add(20*time.Second + kurabe.HostLostAfter)
 	b.look()
 	b.want("lost while it is away", b.lost(), false)
 	b.at = b.at.Add(time.Millisecond)
@@ -145,7 +145,7 @@ func TestAHostThatIsAway(t *testing.T) {
 	b.say(Alive{SilentFor: time.Hour})
 	b.look()
 	b.want("back", b.lost(), false)
-	b.at = b.at.Add(silentMost + kurabe.LostAfter + time.Second)
+	b.at = b.at.Add(silentMost + kurabe.HostLostAfter + time.Second)
 	b.look()
 	b.want("lost although it asked for an hour", b.lost(), true)
 }
@@ -167,7 +167,7 @@ func TestAnAnnouncedSilenceOutlivesTheService(t *testing.T) {
 	b.at = b.at.Add(20 * time.Second)
 	b.look()
 	b.want("lost while its writer may serve", b.lost(), false)
-	b.at = b.at.Add(kurabe.LostAfter + time.Millisecond)
+	b.at = b.at.Add(kurabe.HostLostAfter + time.Millisecond)
 	b.look()
 	b.want("lost after that", b.lost(), true)
 }
@@ -242,7 +242,7 @@ func TestTheHourOfJoiningIsNoWord(t *testing.T) {
 	for _, joined := range []time.Time{b.at.Add(3 * time.Hour), b.at.Add(-12 * time.Hour)} {
 		b.joins(joined)
 		b.look()
-		b.at = b.at.Add(kurabe.LostAfter)
+		b.at = b.at.Add(kurabe.HostLostAfter)
 		b.look()
 		b.want("lost before it can have come", b.lost(), false)
 		b.at = b.at.Add(time.Millisecond)
@@ -251,7 +251,7 @@ func TestTheHourOfJoiningIsNoWord(t *testing.T) {
 		b.word(7)
 		b.look()
 		b.want("heard", b.lost(), false)
-		b.at = b.at.Add(kurabe.LostAfter + time.Millisecond)
+		b.at = b.at.Add(kurabe.HostLostAfter + time.Millisecond)
 		b.look()
 		b.want("lost when it fell silent", b.lost(), true)
 	}
@@ -261,7 +261,7 @@ func TestTheHourOfJoiningIsNoWord(t *testing.T) {
 func TestLostWhileTheClockGoesBack(t *testing.T) {
 	b := newHearingBed(t)
 	b.say(Alive{})
-	b.at = b.at.Add(kurabe.LostAfter + time.Second)
+	b.at = b.at.Add(kurabe.HostLostAfter + time.Second)
 	b.look()
 	since := b.View.LostSince("h1")
 	b.look()
@@ -269,7 +269,7 @@ func TestLostWhileTheClockGoesBack(t *testing.T) {
 	b.at = b.at.Add(-3 * time.Hour)
 	b.serve(b.KV) // which has a monotonic clock of its own, the test's has none
 	b.look()
-	b.at = b.at.Add(kurabe.LostAfter + time.Second)
+	b.at = b.at.Add(kurabe.HostLostAfter + time.Second)
 	b.look()
 	b.want("lost by now", b.lost() && !b.View.LostSince("h1").After(b.at), true)
 	since = b.View.LostSince("h1")

@@ -180,7 +180,7 @@ func (s *Server) assignments(w http.ResponseWriter, r *http.Request, host kurabe
 func (s *Server) questions(w http.ResponseWriter, r *http.Request, host kurabe.HostID) {
 	right := func() bool {
 		said, _ := s.View.Presence(host)
-		return said.Life == lifeIn(r)
+		return said.MachineRun == lifeIn(r)
 	}
 	if !right() {
 		refuse(w, http.StatusServiceUnavailable, errors.New("the host's identity is in use by another machine, or not confirmed yet"))

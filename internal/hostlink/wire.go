@@ -60,7 +60,7 @@ const (
 	// beat is how often either end says that it is there.
 	beat = time.Second
 	// silenceMax is after which silence a connection is given up, and a host is lost.
-	silenceMax = kurabe.LostAfter
+	silenceMax = kurabe.HostLostAfter
 	// aliveTime bounds the word of a host, so that the next one is said while the lease of the
 	// one before runs.
 	aliveTime = 1500 * time.Millisecond

@@ -120,7 +120,7 @@ func inSync(f kurabe.Following, _ time.Time) []sample {
 }
 
 func unprotected(f kurabe.Following, now time.Time) []sample {
-	alone, known := f.Alone(now)
+	alone, known := f.Unprotected(now)
 	if !known {
 		return nil
 	}

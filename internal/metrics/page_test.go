@@ -12,7 +12,7 @@ func TestRender(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	lag := func(seconds float64) *kurabe.ReplicaLag { return &kurabe.ReplicaLag{Seconds: seconds} }
 	list := []kurabe.Following{
-		{Name: "shop", Standbys: true, AloneSince: now.Add(-90 * time.Second), Failovers: 2, Waits: &kurabe.WaitCount{Cancelled: 3, Ended: 1},
+		{Name: "shop", Standbys: true, UnprotectedSince: now.Add(-90 * time.Second), Failovers: 2, Waits: &kurabe.WaitCount{Cancelled: 3, Ended: 1},
 			Followers: []kurabe.Follower{{Server: "db-A~2", Kind: kurabe.FollowerStandby, Instance: "shop", Lag: lag(kurabe.ReplicaLagNone)}}},
 		{Name: "reads", Source: "shop", Followers: []kurabe.Follower{{Server: "db-B", Kind: kurabe.FollowerReplica, Instance: "reads", Lag: lag(0.25)}}},
 		{Name: "ring", Cluster: true, Standbys: true, Synced: true, Followers: []kurabe.Follower{

@@ -23,7 +23,7 @@ func (d *draft) readers() (at []string) {
 
 func (d *draft) readable(id kurabe.InstanceID) bool {
 	r, a := d.heard(id), d.assigned(id)
-	return d.able(id) && a != nil && a.Role != nil && a.Role.Reads && r.Serving && !r.Role.Late
+	return d.able(id) && a != nil && a.Role != nil && a.Role.ServesReads && r.Serving && !r.Role.ReadsStale
 }
 
 // tellServers fills in what users see of each server of a cluster.
@@ -37,7 +37,7 @@ func (d *draft) tellServers() {
 		if m.Leaving {
 			continue
 		}
-		s := kurabe.ServerStatus{ID: m.ID, Host: m.Host, Zone: m.Zone, Address: m.ListensAt, Writer: m.ID == d.group.Writer, Sync: d.group.Has(m.ID)}
+		s := kurabe.ServerStatus{ID: m.ID, Host: m.Host, Zone: m.Zone, Address: m.ListensAt, Writer: m.ID == d.group.Writer, InSyncSet: d.group.InSyncSet(m.ID)}
 		if n := slices.IndexFunc(before, func(o kurabe.ServerStatus) bool { return o.ID == m.ID }); n >= 0 {
 			s.CreatedAt, s.EngineVersion = before[n].CreatedAt, before[n].EngineVersion
 		}
@@ -56,7 +56,7 @@ func (d *draft) tellServers() {
 // serverState is the state of one server, in the words for a DB instance.
 func (d *draft) serverState(s kurabe.ServerStatus) kurabe.State {
 	r := d.heard(s.ID)
-	serves := r != nil && r.Running && r.Serving && r.Role != nil && !r.Role.Stuck && (r.Role.Writing || r.Role.Following)
+	serves := r != nil && r.Running && r.Serving && r.Role != nil && !r.Role.Unresponsive && (r.Role.Writing || r.Role.Following)
 	switch {
 	case d.silent(s.Host):
 		return kurabe.StateUnreachable
@@ -64,7 +64,7 @@ func (d *draft) serverState(s kurabe.ServerStatus) kurabe.State {
 		return kurabe.StateStopped
 	case d.next.Goal == kurabe.GoalStopped:
 		return kurabe.StateStopping
-	case d.rests[s.ID]:
+	case d.fullStandbys[s.ID]:
 		return kurabe.StateStorageFull
 	case serves:
 		return kurabe.StateAvailable

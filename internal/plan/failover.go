@@ -34,26 +34,26 @@ func (d *draft) writerState() writerState {
 	if r == nil || r.Role == nil || a == nil || a.Role == nil || r.Role.Epoch != g.Epoch {
 		return s
 	}
-	s.leading = r.Running && (r.Role.Leading || r.Role.Writing) && !r.Role.Stuck && r.Generation == a.Generation
+	s.leading = r.Running && (r.Role.IsPrimary || r.Role.Writing) && !r.Role.Unresponsive && r.Generation == a.Generation
 	s.writing = s.leading && r.Role.Writing
 	// A start that was ordered and is not used up is under way, unless it fails.
-	ordered := a.Role.Duty == kurabe.DutyWrite && a.Role.StartSeq > r.Role.Started && (r.Failure == nil || r.Failure.Attempts < startTries)
+	ordered := a.Role.Duty == kurabe.DutyWrite && a.Role.StartSeq > r.Role.StartedSeq && (r.Failure == nil || r.Failure.Attempts < startTries)
 	// One that has a lease may go on when it answers again; its host ends it.
-	s.dead = r.Role.Stuck && !a.Role.Leased || !r.Running && !ordered
+	s.dead = r.Role.Unresponsive && !a.Role.Leased || !r.Running && !ordered
 	return s
 }
 
 // able says whether a member's server lives, as a follower.
 func (d *draft) able(id kurabe.InstanceID) bool {
 	r := d.heard(id)
-	return r != nil && r.Role != nil && r.Running && !r.Role.Stuck && !r.Role.Writing
+	return r != nil && r.Role != nil && r.Running && !r.Role.Unresponsive && !r.Role.Writing
 }
 
 // candidate is a member of Sync whose server lives, the one with most of them, "" when there
 // is none. Where it is the only one in Sync, it has all that was acknowledged.
 func (d *draft) candidate() kurabe.InstanceID {
 	var best kurabe.InstanceID
-	for _, id := range d.group.Sync {
+	for _, id := range d.group.SyncSet {
 		r := d.heard(id)
 		if !d.able(id) {
 			continue
@@ -70,12 +70,12 @@ func (d *draft) candidate() kurabe.InstanceID {
 func (d *draft) succeed() {
 	g := d.group
 	s := d.writerState()
-	yields := !s.lost && g.Handover != "" && s.report != nil && s.report.Role != nil && s.report.Role.Yielded && !s.report.Running
-	if !s.dead && !yields && !g.Choosing {
+	yields := !s.lost && g.HandoverTo != "" && s.report != nil && s.report.Role != nil && s.report.Role.SteppedDown && !s.report.Running
+	if !s.dead && !yields && !g.Electing {
 		return
 	}
 	to := d.successor()
-	if to != "" && len(g.Sync) > 1 && !d.chosen() {
+	if to != "" && len(g.SyncSet) > 1 && !d.chosen() {
 		d.choose(s)
 		return
 	}
@@ -89,15 +89,15 @@ func (d *draft) succeed() {
 		d.startsAgain(s)
 		return
 	}
-	outlasts := g.Choosing && g.Outlasts == g.Epoch
-	g.Handover, g.Heir, g.Choosing = "", "", false
+	outlasts := g.Electing && g.WaitForOldLease == g.Epoch
+	g.HandoverTo, g.HandoverCandidate, g.Electing = "", "", false
 	g.Epoch++
 	g.Writer = to
 	if !yields {
 		d.abandon()
 	}
 	if outlasts {
-		g.Outlasts = g.Epoch
+		g.WaitForOldLease = g.Epoch
 	}
 	d.mindUnheard(s)
 	// Nobody waits for the others until they follow the new writer and have caught up.
@@ -108,8 +108,8 @@ func (d *draft) succeed() {
 func (d *draft) mindUnheard(s writerState) {
 	if s.lost {
 		m, _ := d.w.Group.Member(d.w.Group.Writer)
-		d.group.Outlasts = d.group.Epoch
-		d.result.Unheard = append(d.result.Unheard, m.Host)
+		d.group.WaitForOldLease = d.group.Epoch
+		d.result.RequireSilent = append(d.result.RequireSilent, m.Host)
 	}
 }
 
@@ -117,14 +117,14 @@ func (d *draft) mindUnheard(s writerState) {
 // again, by itself (see startSeq).
 func (d *draft) startsAgain(s writerState) {
 	g := d.group
-	if g.Handover != "" || g.Choosing && !d.w.Spec.Cluster { // a failover was told of
-		d.status.Undoing = true
+	if g.HandoverTo != "" || g.Electing && !d.w.Spec.Cluster { // a failover was told of
+		d.status.FailoverUndone = true
 	}
-	g.Handover, g.Heir = "", ""
-	if g.Choosing && (s.lost || !s.dead) {
+	g.HandoverTo, g.HandoverCandidate = "", ""
+	if g.Electing && (s.lost || !s.dead) {
 		return // who may have every commit is waited for
 	}
-	g.Choosing = false
+	g.Electing = false
 	d.because(fmt.Sprintf("%s %s, and nobody else who has all that was acknowledged can take over", g.Writer, s.trouble()))
 	if len(g.Members) > 1 && !s.lost && !s.report.Running && !d.status.Activating && d.status.Action != kurabe.StateStarting { // a start is told of as one
 		d.status.Activating = true
@@ -135,14 +135,14 @@ func (d *draft) startsAgain(s writerState) {
 // successor is who can take over from a dead writer, "" for nobody. Of several members of
 // Sync all have to be heard, since nobody knows which of them has what the others lack.
 func (d *draft) successor() kurabe.InstanceID {
-	for _, id := range d.group.Sync {
-		if !d.able(id) && len(d.group.Sync) > 1 {
+	for _, id := range d.group.SyncSet {
+		if !d.able(id) && len(d.group.SyncSet) > 1 {
 			d.because(fmt.Sprintf("%s may be the one that has every commit, and does not run or is not heard", id))
 			return ""
 		}
 	}
 	to := d.candidate()
-	for _, id := range d.group.Sync {
+	for _, id := range d.group.SyncSet {
 		if to != "" && !d.fresh(id) {
 			d.because(fmt.Sprintf("the host of %s has not spoken lately", id))
 			to = ""
@@ -155,24 +155,24 @@ func (d *draft) successor() kurabe.InstanceID {
 // no commit of the old writer can be acknowledged.
 func (d *draft) choose(s writerState) {
 	g := d.group
-	if g.Choosing {
+	if g.Electing {
 		d.because("it is being found out which of the standbys has most")
 		return
 	}
 	if !d.w.Spec.Cluster { // whose users are told to which server
 		d.tellFailover(s, "")
 	}
-	d.because(fmt.Sprintf("%s %s; one of %v has all that was acknowledged", g.Writer, s.trouble(), g.Sync))
-	g.Handover, g.Heir, g.Choosing = "", "", true
+	d.because(fmt.Sprintf("%s %s; one of %v has all that was acknowledged", g.Writer, s.trouble(), g.SyncSet))
+	g.HandoverTo, g.HandoverCandidate, g.Electing = "", "", true
 	g.Epoch++
 	d.mindUnheard(s)
 }
 
 // chosen says whether it is known which member of Sync has most.
 func (d *draft) chosen() bool {
-	return d.group.Choosing && !slices.ContainsFunc(d.group.Sync, func(id kurabe.InstanceID) bool {
+	return d.group.Electing && !slices.ContainsFunc(d.group.SyncSet, func(id kurabe.InstanceID) bool {
 		r := d.heard(id).Role
-		return r.Epoch != d.group.Epoch || !r.Held
+		return r.Epoch != d.group.Epoch || !r.Detached
 	})
 }
 
@@ -195,7 +195,7 @@ func (d *draft) changedWriter() {
 	if r := d.reported(g.Writer); r != nil {
 		d.status.SeenCrashes, d.status.SeenOOMKills = r.Crashes, r.OOMKills
 	}
-	d.status.FailingOver, d.status.Activating, d.status.Undoing = true, false, false
+	d.status.FailingOver, d.status.Activating, d.status.FailoverUndone = true, false, false
 }
 
 func (d *draft) zone(id kurabe.InstanceID) string {
@@ -209,13 +209,13 @@ func (d *draft) zone(id kurabe.InstanceID) string {
 func (d *draft) handOver() {
 	g := d.group
 	asked := d.w.Spec.FailoverSeq > d.status.FailoverSeq
-	if g.Choosing || d.status.Undoing { // one has come to nothing, and its end is told first
+	if g.Electing || d.status.FailoverUndone { // one has come to nothing, and its end is told first
 		return
 	}
-	if g.Handover != "" {
-		if to := d.candidate(); to == "" || !g.Has(g.Handover) {
+	if g.HandoverTo != "" {
+		if to := d.candidate(); to == "" || !g.InSyncSet(g.HandoverTo) {
 			d.tellCalledOff()
-			g.Handover = ""
+			g.HandoverTo = ""
 		}
 		return
 	}
@@ -224,30 +224,30 @@ func (d *draft) handOver() {
 		d.abandon() // it has become the writer meanwhile
 		asked = false
 	}
-	if !d.leaving && d.rollsFirst() {
+	if !d.handOverForDisk && d.rollsFirst() {
 		d.because("a standby restarts with what the writer lacks, and then takes over")
-		g.Heir = ""
+		g.HandoverCandidate = ""
 		return
 	}
-	moves := d.movesOff() || d.leaving
+	moves := d.movesOff() || d.handOverForDisk
 	if !asked && !moves && !d.rolled() {
-		g.Heir, d.status.CatchUpBy = "", time.Time{}
+		g.HandoverCandidate, d.status.CatchUpBy = "", time.Time{}
 		return
 	}
 	to := d.heir(asked)
-	if to != "" && g.Heir != "" && d.succeeds(g.Heir) && len(g.Sync) > 1 {
-		d.because(fmt.Sprintf("the writer is to wait for %s alone", g.Heir))
+	if to != "" && g.HandoverCandidate != "" && d.succeeds(g.HandoverCandidate) && len(g.SyncSet) > 1 {
+		d.because(fmt.Sprintf("the writer is to wait for %s alone", g.HandoverCandidate))
 		return // it has been told so, and says soon that it does: another choice would begin anew
 	}
 	if to == "" || !s.writing {
 		if asked {
 			d.because("the failover that was asked for waits for a standby that has every commit, has room to write, and whose host has spoken lately")
 		}
-		g.Heir = ""
+		g.HandoverCandidate = ""
 		return
 	}
-	if len(g.Sync) > 1 {
-		g.Heir = to
+	if len(g.SyncSet) > 1 {
+		g.HandoverCandidate = to
 		d.because(fmt.Sprintf("%s is to have every commit, so that the writer can hand over to it", to))
 		return
 	}
@@ -255,10 +255,10 @@ func (d *draft) handOver() {
 		return
 	}
 	d.status.FailoverSeq, d.status.CatchUpBy = d.w.Spec.FailoverSeq, time.Time{}
-	g.Handover, g.Heir = to, ""
+	g.HandoverTo, g.HandoverCandidate = to, ""
 	d.acting(false, kurabe.StateRebooting, "a failover in order, to "+string(to))
 	why := ""
-	if d.leaving {
+	if d.handOverForDisk {
 		why = ": the disk of the writer's host is nearly full"
 	}
 	d.tellBegun(to, why)
@@ -282,8 +282,8 @@ func (d *draft) heir(asked bool) kurabe.InstanceID {
 		return ""
 	}
 	var best kurabe.InstanceID
-	for _, id := range d.group.Sync {
-		if d.succeeds(id) && (!d.leaving || d.refuge(id)) && (best == "" || d.hasRolled(id) && !d.hasRolled(best)) {
+	for _, id := range d.group.SyncSet {
+		if d.succeeds(id) && (!d.handOverForDisk || d.refuge(id)) && (best == "" || d.hasRolled(id) && !d.hasRolled(best)) {
 			best = id
 		}
 	}
@@ -295,14 +295,14 @@ func (d *draft) heir(asked bool) kurabe.InstanceID {
 // told to write, and the writer, which has stopped for that, would start again and stop again.
 func (d *draft) succeeds(id kurabe.InstanceID) bool {
 	w := d.heard(d.group.Writer)
-	silent := w == nil || w.Role == nil || slices.Contains(w.Role.Silent, id)
-	return d.group.Has(id) && d.able(id) && !silent && d.noRoom(id) == "" && d.fresh(id)
+	silent := w == nil || w.Role == nil || slices.Contains(w.Role.SilentFollowers, id)
+	return d.group.InSyncSet(id) && d.able(id) && !silent && d.noRoom(id) == "" && d.fresh(id)
 }
 
 // rolled says whether a standby has restarted with what the writer still lacks.
 func (d *draft) rolled() bool {
 	writer := d.assigned(d.group.Writer)
-	return writer != nil && writer.Boot < d.next.Boot && !d.current(*writer) && slices.ContainsFunc(d.group.Sync, d.hasRolled)
+	return writer != nil && writer.Boot < d.next.Boot && !d.current(*writer) && slices.ContainsFunc(d.group.SyncSet, d.hasRolled)
 }
 
 // hasRolled says whether a member runs with the newest content.

@@ -15,8 +15,8 @@ func (d *draft) planGroup() {
 	d.convert()
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
-		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating, d.status.Undoing = d.w.Spec.FailoverSeq, false, false, false
-		d.status.Refused, d.status.NoRoom = kurabe.Refusal{}, nil
+		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating, d.status.FailoverUndone = d.w.Spec.FailoverSeq, false, false, false
+		d.status.FailedRollout, d.status.StandbysOutOfDisk = kurabe.FailedRollout{}, nil
 		d.dropSwitch()
 		return
 	}
@@ -87,7 +87,7 @@ func (d *draft) beginGroup() bool {
 		return false
 	}
 	id := d.w.Spec.ID
-	d.group = &kurabe.Group{Instance: id, Epoch: 1, Writer: id, Last: 1, Since: d.w.Now,
+	d.group = &kurabe.Group{Instance: id, Epoch: 1, Writer: id, LastNumber: 1, UnprotectedSince: d.w.Now,
 		Members: []kurabe.Member{{ID: id, Host: d.next.Host, Zone: d.status.Zone, ListensAt: d.next.ListensAt}}}
 	if d.status.Applied.MultiAZ {
 		d.because("it is to have a standby in another zone")
@@ -116,7 +116,7 @@ func (d *draft) dismiss() {
 	g, all := d.group, !d.status.Applied.MultiAZ
 	if all {
 		d.setSync(nil)
-		g.Handover, g.Recovering = "", ""
+		g.HandoverTo, g.ForcedPrimary = "", ""
 	}
 	g.Members = slices.DeleteFunc(g.Members, func(m kurabe.Member) bool {
 		a, r := d.assigned(m.ID), d.reported(m.ID)
@@ -155,12 +155,12 @@ func (d *draft) unfollowed() bool {
 func (d *draft) tellGivenUp() {
 	for n, m := range d.group.Members {
 		r := d.reported(m.ID)
-		if r == nil || r.Role == nil || r.Role.GivenUp.Seq <= m.GivenUpSeq {
+		if r == nil || r.Role == nil || r.Role.Discarded.Seq <= m.DiscardedSeq {
 			continue
 		}
-		d.group.Members[n].GivenUpSeq = r.Role.GivenUp.Seq
-		number := strconv.FormatInt(r.Role.GivenUp.Transactions, 10)
-		if r.Role.GivenUp.Transactions == kurabe.GivenUpUnknown {
+		d.group.Members[n].DiscardedSeq = r.Role.Discarded.Seq
+		number := strconv.FormatInt(r.Role.Discarded.Transactions, 10)
+		if r.Role.Discarded.Transactions == kurabe.DiscardedUnknown {
 			number = "an unknown number of"
 		}
 		d.event("KURABE-EVENT-0013", fmt.Sprintf("The former writer in zone %s had committed %s transactions that its standby never had%s. "+
@@ -186,8 +186,8 @@ func (d *draft) tellGroup() {
 	if m, ok := d.group.Member(d.group.Writer); ok {
 		d.status.Zone, d.status.Host = m.Zone, m.Host
 	}
-	if len(d.group.Sync) > 0 {
-		m, _ := d.group.Member(d.group.Sync[0])
+	if len(d.group.SyncSet) > 0 {
+		m, _ := d.group.Member(d.group.SyncSet[0])
 		d.status.SecondZone = m.Zone
 	}
 	d.tellServers()

@@ -91,13 +91,13 @@ func (f *groupFleet) answer(m *machine) {
 
 // judge is the service's look at who is heard; write has the outcome stored.
 func (f *groupFleet) judge(m *machine) {
-	if f.w.Now.Sub(m.last) > kurabe.LostAfter {
+	if f.w.Now.Sub(m.last) > kurabe.HostLostAfter {
 		m.lost = true
 	}
 }
 
 func (f *groupFleet) note(m *machine) {
-	back := m.lost && f.w.Now.Sub(m.last) <= kurabe.LostAfter
+	back := m.lost && f.w.Now.Sub(m.last) <= kurabe.HostLostAfter
 	switch {
 	case back: // also when it was not written: it may have been, for all that is known
 		m.said, m.lost = time.Time{}, false
@@ -143,7 +143,7 @@ func (f *groupFleet) vouch(s *server) {
 	if !s.running || s.hung || s.follower || !slices.ContainsFunc(s.waits, follows) {
 		return
 	}
-	s.vouched = later(s.vouched, f.w.Now.Add(kurabe.VouchTime))
+	s.vouched = later(s.vouched, f.w.Now.Add(kurabe.StandbyLeaseTime))
 	f.seen["vouches"]++
 	for _, id := range s.waits {
 		if follows(id) {
@@ -395,7 +395,7 @@ func TestWriterThatHearsNobody(t *testing.T) {
 				f.pass(500 * time.Millisecond)
 				f.work(t, nil)
 			}
-			if len(f.w.Group.Sync) > 0 {
+			if len(f.w.Group.SyncSet) > 0 {
 				t.Errorf("%s, cluster %v: commits wait: %+v", engine, cluster, f.w.Group)
 			}
 		}
@@ -413,8 +413,8 @@ func TestNoFailoverInOrderToAHostThatIsSilent(t *testing.T) {
 	f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
 	f.read()
 	f.decide(t)
-	if f.w.Group.Handover != "" {
-		t.Fatalf("it hands over to %s", f.w.Group.Handover)
+	if f.w.Group.HandoverTo != "" {
+		t.Fatalf("it hands over to %s", f.w.Group.HandoverTo)
 	}
 	f.calm(t)
 	if f.w.Group.Epoch == epoch {

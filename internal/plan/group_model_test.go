@@ -115,7 +115,7 @@ func (f *groupFleet) read() {
 	w := f.w
 	w.Members, w.Reports = maps.Clone(f.w.Members), maps.Clone(f.w.Reports)
 	w.Assignment, w.Report = w.Members[f.writer()], w.Reports[f.writer()]
-	w.Lost, w.Heard = f.lost(), f.heard()
+	w.Lost, w.HeardAt = f.lost(), f.heard()
 	f.planned, f.readAt = &w, f.revisions()
 }
 
@@ -130,7 +130,7 @@ func (f *groupFleet) decide(t tester) {
 	if after, _ := json.Marshal(w); string(before) != string(after) {
 		t.Fatalf("Next changed its input:\n%s\n%s", before, after)
 	}
-	for _, id := range r.Unheard {
+	for _, id := range r.RequireSilent {
 		if f.machines[id].revision != f.readAt[id] {
 			return // it was heard again meanwhile
 		}
@@ -181,15 +181,15 @@ func (f *groupFleet) checkGroup(t tester, g *kurabe.Group) {
 		return
 	}
 	switch {
-	case g.Writer != old.Writer && (g.Epoch <= old.Epoch || !old.Has(g.Writer)):
-		t.Fatalf("epoch %d, writer %s after epoch %d, writer %s, sync %v", g.Epoch, g.Writer, old.Epoch, old.Writer, old.Sync)
-	case g.Writer == old.Writer && g.Epoch != old.Epoch && !g.Choosing:
+	case g.Writer != old.Writer && (g.Epoch <= old.Epoch || !old.InSyncSet(g.Writer)):
+		t.Fatalf("epoch %d, writer %s after epoch %d, writer %s, sync %v", g.Epoch, g.Writer, old.Epoch, old.Writer, old.SyncSet)
+	case g.Writer == old.Writer && g.Epoch != old.Epoch && !g.Electing:
 		t.Fatalf("epoch %d after %d for the same writer", g.Epoch, old.Epoch)
-	case g.Choosing && !old.Choosing:
+	case g.Electing && !old.Electing:
 		f.seen["choices"]++
 	case g.Epoch > old.Epoch:
 		f.seen["takeovers"]++
-		if len(old.Sync) > 1 {
+		if len(old.SyncSet) > 1 {
 			f.seen["chosen"]++
 		}
 		for id := range f.acked {
@@ -197,7 +197,7 @@ func (f *groupFleet) checkGroup(t tester, g *kurabe.Group) {
 				t.Fatalf("%s is to write without write %d, which was acknowledged", g.Writer, id)
 			}
 		}
-	case len(g.Sync) > len(old.Sync):
+	case len(g.SyncSet) > len(old.SyncSet):
 		f.seen["joins"]++
 	}
 }
@@ -278,29 +278,29 @@ func (f *groupFleet) report(s *server) {
 	r := kurabe.InstanceReport{Host: a.Host, Instance: s.id, Generation: s.have.Generation, Done: done && !s.hung, Boot: s.boot, Running: s.running, EngineVersion: s.runs(),
 		Serving: s.running && !s.hung && !s.held, Absent: a.Goal == kurabe.GoalAbsent}
 	if a.Role != nil {
-		role := &kurabe.RoleReport{Epoch: a.Role.Epoch, Started: s.started, Rebuilt: s.rebuilt, Yielded: s.yielded, Stuck: s.running && s.hung, Position: int64(len(s.log))}
-		role.Leading, role.Writing, role.Leased = s.running && !s.follower, f.opens(s), s.leased
+		role := &kurabe.RoleReport{Epoch: a.Role.Epoch, StartedSeq: s.started, RebuiltSeq: s.rebuilt, SteppedDown: s.yielded, Unresponsive: s.running && s.hung, Position: int64(len(s.log))}
+		role.IsPrimary, role.Writing, role.Leased = s.running && !s.follower, f.opens(s), s.leased
 		role.Following = f.connected(s)
-		role.Behind = s.running && s.follower && (s.behind || f.slow)
-		role.Held = a.Role.Duty == kurabe.DutyHold && s.running && s.follower
-		if role.Leading {
+		role.ApplyLags = s.running && s.follower && (s.behind || f.slow)
+		role.Detached = a.Role.Duty == kurabe.DutyDetached && s.running && s.follower
+		if role.IsPrimary {
 			role.WaitsFor = s.waits
 			for _, id := range a.Role.Followers {
 				if s.lost[id] || s.slotless[id] {
-					role.Lost = append(role.Lost, id)
+					role.NeedRebuild = append(role.NeedRebuild, id)
 				}
 				switch n := f.has(s, id); {
 				case n < 0:
-					role.Silent = append(role.Silent, id)
+					role.SilentFollowers = append(role.SilentFollowers, id)
 				default:
-					role.Near = append(role.Near, id)
+					role.NearlyCaughtUp = append(role.NearlyCaughtUp, id)
 				}
 			}
-			role.Unheard = f.unheard(s, role.Silent)
+			role.CutOff = f.unheard(s, role.SilentFollowers)
 			lack := f.uncovered(s)
-			role.Covered = slices.DeleteFunc(slices.Clone(s.waits), func(id kurabe.InstanceID) bool { return slices.Contains(lack, id) })
+			role.CaughtUp = slices.DeleteFunc(slices.Clone(s.waits), func(id kurabe.InstanceID) bool { return slices.Contains(lack, id) })
 			if !f.lags {
-				role.Replayed = role.Covered
+				role.Replayed = role.CaughtUp
 			}
 		}
 		r.Role = role
@@ -308,7 +308,7 @@ func (f *groupFleet) report(s *server) {
 	if r.Failure = s.refusal(); r.Failure == nil {
 		r.Failure = s.tried()
 	}
-	r.DiskEnds = s.ends
+	r.DiskExhausted = s.ends
 	if r.UsedBytes = s.used; (s.full || f.fullHosts[a.Host]) && r.Failure == nil { // it stands beside Done
 		r.Failure = &kurabe.Failure{Kind: kurabe.FailureStorage, Step: kurabe.StepKeepRoom, Message: "the disk is nearly full", Attempts: 1}
 	}
@@ -403,7 +403,7 @@ func (f *groupFleet) recovers(t tester) {
 	f.fit()
 	clear(f.fullHosts)
 	whole := func() bool {
-		return f.usable() && (!s.Now.MultiAZ || f.w.Group != nil && len(f.w.Group.Sync) == f.wanted())
+		return f.usable() && (!s.Now.MultiAZ || f.w.Group != nil && len(f.w.Group.SyncSet) == f.wanted())
 	}
 	for n := 0; n < 4 || n < 12 && !whole(); n++ { // an order to start may wait for startPauseMax
 		f.calm(t)
@@ -414,7 +414,7 @@ func (f *groupFleet) recovers(t tester) {
 	if !f.usable() {
 		t.Fatalf("it stays %s: %s", f.w.Status.State, state)
 	}
-	if s.Now.MultiAZ && (f.w.Group == nil || len(f.w.Group.Sync) != f.wanted() || f.w.Status.SecondZone == "" || f.w.Status.SecondZone == f.w.Status.Zone) {
+	if s.Now.MultiAZ && (f.w.Group == nil || len(f.w.Group.SyncSet) != f.wanted() || f.w.Status.SecondZone == "" || f.w.Status.SecondZone == f.w.Status.Zone) {
 		t.Fatalf("no standby has every commit: %s", state)
 	}
 	if !s.Now.MultiAZ && len(f.servers) != 1 {

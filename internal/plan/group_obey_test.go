@@ -19,11 +19,11 @@ func (f *groupFleet) obey(s *server) {
 		s.stop()
 	case a.Role == nil:
 		f.write(s, a)
-	case a.Role.Duty == kurabe.DutyRest:
+	case a.Role.Duty == kurabe.DutyFenced:
 		f.rest(s)
-	case a.Role.Duty == kurabe.DutyYield:
+	case a.Role.Duty == kurabe.DutyStepDown:
 		f.yield(s)
-	case a.Role.Duty == kurabe.DutyHold:
+	case a.Role.Duty == kurabe.DutyDetached:
 		if !s.running || !s.follower || s.hung {
 			return
 		}
@@ -145,11 +145,11 @@ func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
 	if s.hung {
 		return false
 	}
-	if s.follower && a.Role != nil && a.Role.Outlasts && s.outlasted != a.Role.Epoch {
-		s.outlasts, s.outlasted = f.lastWord(s, *a.Role).Add(kurabe.OutlastTime), a.Role.Epoch
+	if s.follower && a.Role != nil && a.Role.WaitForOldLease && s.outlasted != a.Role.Epoch {
+		s.outlasts, s.outlasted = f.lastWord(s, *a.Role).Add(kurabe.OldLeaseWait), a.Role.Epoch
 		f.seen["outlasted"]++
 	}
-	if s.follower && a.Role != nil && a.Role.Blocks {
+	if s.follower && a.Role != nil && a.Role.RequireStandby {
 		s.held = true
 		f.seen["held promotions"]++
 	}
@@ -157,7 +157,7 @@ func (f *groupFleet) write(s *server, a kurabe.Assignment) bool {
 	if !slices.Equal(s.waits, waits) {
 		s.waits, s.mark = slices.Clone(waits), len(s.log)
 	}
-	if opens := a.Role != nil && a.Role.Opens; s.held && (opens || len(f.uncovered(s)) < max(1, len(s.waits))) { // one of them is enough
+	if opens := a.Role != nil && a.Role.AllowUnprotectedClients; s.held && (opens || len(f.uncovered(s)) < max(1, len(s.waits))) { // one of them is enough
 		s.held = false
 	}
 	return !f.w.Now.Before(s.outlasts)

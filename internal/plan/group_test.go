@@ -17,16 +17,16 @@ func TestTellGivenUp(t *testing.T) {
 	}
 	g := &kurabe.Group{Instance: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
 	for n, c := range []struct {
-		given kurabe.GivenUp
+		given kurabe.DiscardedCommits
 		want  string
 	}{
-		{kurabe.GivenUp{}, ""},
-		{kurabe.GivenUp{Seq: 1, Transactions: 3}, "zone a had committed 3 transactions"},
-		{kurabe.GivenUp{Seq: 1, Transactions: 3}, ""},
-		{kurabe.GivenUp{Seq: 2, Transactions: kurabe.GivenUpUnknown}, "an unknown number of transactions"},
-		{kurabe.GivenUp{}, ""}, // its home is new
+		{kurabe.DiscardedCommits{}, ""},
+		{kurabe.DiscardedCommits{Seq: 1, Transactions: 3}, "zone a had committed 3 transactions"},
+		{kurabe.DiscardedCommits{Seq: 1, Transactions: 3}, ""},
+		{kurabe.DiscardedCommits{Seq: 2, Transactions: kurabe.DiscardedUnknown}, "an unknown number of transactions"},
+		{kurabe.DiscardedCommits{}, ""}, // its home is new
 	} {
-		w.Report.Role.GivenUp = c.given
+		w.Report.Role.Discarded = c.given
 		d := &draft{w: w, group: g}
 		d.tellGivenUp()
 		var told string
@@ -97,7 +97,7 @@ func TestActivation(t *testing.T) {
 	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
 	a := kurabe.Assignment{Instance: id, Generation: 7, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite}}
 	report := func(running, stuck bool) *kurabe.InstanceReport {
-		return &kurabe.InstanceReport{Instance: id, Generation: 7, Running: running, Role: &kurabe.RoleReport{Epoch: 3, Writing: running, Stuck: stuck}}
+		return &kurabe.InstanceReport{Instance: id, Generation: 7, Running: running, Role: &kurabe.RoleReport{Epoch: 3, Writing: running, Unresponsive: stuck}}
 	}
 	var status kurabe.InstanceStatus
 	for n, c := range []struct {
@@ -132,25 +132,25 @@ func TestActivation(t *testing.T) {
 // not while it may just be yielding.
 func TestUndoneFailover(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
-	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Handover: id.Member(2), Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
+	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, HandoverTo: id.Member(2), Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
 	var status kurabe.InstanceStatus
 	for n, c := range []struct {
 		duty    kurabe.Duty
 		running bool
 		want    string
 	}{
-		{kurabe.DutyYield, true, "KURABE-EVENT-0033"},
+		{kurabe.DutyStepDown, true, "KURABE-EVENT-0033"},
 		{kurabe.DutyWrite, false, "RDS-EVENT-0050"},
 		{kurabe.DutyWrite, true, "RDS-EVENT-0051RDS-EVENT-0065"},
 		{kurabe.DutyWrite, true, ""},
-		{kurabe.DutyYield, false, "RDS-EVENT-0050"}, // both have died meanwhile
+		{kurabe.DutyStepDown, false, "RDS-EVENT-0050"}, // both have died meanwhile
 		{kurabe.DutyWrite, true, "RDS-EVENT-0051RDS-EVENT-0065"},
 	} {
 		a := kurabe.Assignment{Instance: id, Generation: 7, Role: &kurabe.Role{Epoch: 3, Duty: c.duty}}
 		r := &kurabe.InstanceReport{Instance: id, Generation: 7, Running: c.running, Role: &kurabe.RoleReport{Epoch: 3, Writing: c.running}}
 		d := &draft{w: World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a, Report: r}, group: g, status: status}
-		if c.duty == kurabe.DutyYield {
-			g.Handover = id.Member(2)
+		if c.duty == kurabe.DutyStepDown {
+			g.HandoverTo = id.Member(2)
 		}
 		d.succeed()
 		d.handOver()
@@ -160,7 +160,7 @@ func TestUndoneFailover(t *testing.T) {
 		for _, e := range d.result.Events {
 			told += e.ID
 		}
-		if told != c.want || g.Handover != "" {
+		if told != c.want || g.HandoverTo != "" {
 			t.Errorf("%d: told %q, want %q", n, told, c.want)
 		}
 	}
@@ -172,10 +172,10 @@ func TestRecoveryWithoutTheHost(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
 	second := id.Member(2)
 	for _, gone := range []bool{false, true} {
-		g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Recovering: second, Members: []kurabe.Member{{ID: id, Host: "h1", Zone: "a"}, {ID: second, Host: "h2", Zone: "b"}}}
+		g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, ForcedPrimary: second, Members: []kurabe.Member{{ID: id, Host: "h1", Zone: "a"}, {ID: second, Host: "h2", Zone: "b"}}}
 		w := World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &kurabe.Assignment{Instance: id, Role: &kurabe.Role{Epoch: 3}},
 			Reports: map[kurabe.InstanceID]*kurabe.InstanceReport{second: {Instance: second, Running: true, Role: &kurabe.RoleReport{Epoch: 3}}},
-			Lost:    map[kurabe.HostID]time.Time{"h1": time.Unix(0, 0)}, Gone: map[kurabe.HostID]bool{"h1": gone}}
+			Lost:    map[kurabe.HostID]time.Time{"h1": time.Unix(0, 0)}, RemovedHosts: map[kurabe.HostID]bool{"h1": gone}}
 		d := &draft{w: w, group: g}
 		if !d.recover() || g.Writer != map[bool]kurabe.InstanceID{false: id, true: second}[gone] {
 			t.Errorf("gone %v: %+v, %v", gone, g, d.result.Reasons)

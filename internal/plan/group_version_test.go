@@ -199,7 +199,7 @@ func TestMinorVersionOverHosts(t *testing.T) {
 	for range 3 {
 		f.calm(t)
 	}
-	if s := f.w.Status; len(f.w.Group.Sync) != 1 || s.Applied.EngineVersion != "15.18" || f.times("RDS-EVENT-0047") != 0 {
+	if s := f.w.Status; len(f.w.Group.SyncSet) != 1 || s.Applied.EngineVersion != "15.18" || f.times("RDS-EVENT-0047") != 0 {
 		t.Fatalf("%+v %+v", f.w.Group, s)
 	}
 	f.offer(0, "15.20")

@@ -104,7 +104,7 @@ func TestUnheardHost(t *testing.T) {
 func TestHostGivenUp(t *testing.T) {
 	s := newSim(t)
 	s.settle()
-	s.w.Gone, s.events = map[kurabe.HostID]bool{"h1": true}, nil
+	s.w.RemovedHosts, s.events = map[kurabe.HostID]bool{"h1": true}, nil
 	s.step()
 	s.step()
 	if s.w.Status.State != kurabe.StateFailed || len(s.events) != 1 || s.events[0].ID != "KURABE-EVENT-0021" || !strings.Contains(s.w.Status.Reason, "gone for good") {

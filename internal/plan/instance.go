@@ -211,8 +211,8 @@ func (d *draft) planPower() {
 // starts with every parameter as it is wanted now. Servers of a group that were stopped for
 // want of room start as they were.
 func (d *draft) startAgain() {
-	d.forRoom = d.stopsForRoom()
-	if d.had && d.w.Assignment.Goal == kurabe.GoalStopped && d.next.Goal == kurabe.GoalRunning && !d.forRoom {
+	d.stoppedForDisk = d.stopsForRoom()
+	if d.had && d.w.Assignment.Goal == kurabe.GoalStopped && d.next.Goal == kurabe.GoalRunning && !d.stoppedForDisk {
 		d.because("it is to run again")
 		d.next.Boot++
 	}

@@ -82,7 +82,7 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 	if w := d.reported(d.group.Writer); a.Goal == kurabe.GoalStopped && m.ID != d.group.Writer && w != nil && w.Running && old != nil {
 		a.Goal = old.Goal
 	}
-	if d.rests[m.ID] && a.Goal == kurabe.GoalRunning {
+	if d.fullStandbys[m.ID] && a.Goal == kurabe.GoalRunning {
 		a.Goal = kurabe.GoalStopped
 	}
 	d.nameEndpoints(&a)
@@ -103,10 +103,10 @@ func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 	if d.next.Goal != kurabe.GoalRunning { // the standby holds what is new, and tries it first afterwards
 		return d.newestRefused() || len(d.standbys()) > 0 && !lowers(*old, d.next)
 	}
-	if d.group.Choosing && !d.newestRefused() {
+	if d.group.Electing && !d.newestRefused() {
 		return false // its successor waits, and somebody has to have what was ordered
 	}
-	return d.newestRefused() || (len(d.group.Sync) > 0 || slices.ContainsFunc(d.standbys(), d.rolling)) && !lowers(*old, d.next)
+	return d.newestRefused() || (len(d.group.SyncSet) > 0 || slices.ContainsFunc(d.standbys(), d.rolling)) && !lowers(*old, d.next)
 }
 
 // rolling says whether a standby is restarting with the newest content, or has done so and is
@@ -115,17 +115,17 @@ func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 // next: whoever has not said what becomes of that is about to.
 func (d *draft) rolling(m kurabe.Member) bool {
 	a, r, w := d.assigned(m.ID), d.heard(m.ID), d.heard(d.group.Writer)
-	if a == nil || r == nil || r.Role == nil || r.Role.Epoch == 0 || d.rebuilds(m.ID) || d.rests[m.ID] {
+	if a == nil || r == nil || r.Role == nil || r.Role.Epoch == 0 || d.rebuilds(m.ID) || d.fullStandbys[m.ID] {
 		return false
 	}
-	if d.status.Refused.Boot > 0 && (a.Boot != d.next.Boot || r.Generation != a.Generation) {
+	if d.status.FailedRollout.Boot > 0 && (a.Boot != d.next.Boot || r.Generation != a.Generation) {
 		return true
 	}
 	if a.Boot != d.next.Boot || d.failing(r) {
 		return false
 	}
 	// One that its writer does not hear yet has only begun; one that is far behind is not waited for.
-	joins := w != nil && w.Role != nil && r.Role.Following && (slices.Contains(w.Role.Near, m.ID) || slices.Contains(w.Role.Silent, m.ID))
+	joins := w != nil && w.Role != nil && r.Role.Following && (slices.Contains(w.Role.NearlyCaughtUp, m.ID) || slices.Contains(w.Role.SilentFollowers, m.ID))
 	return !d.hasRolled(m.ID) || joins
 }
 
@@ -146,8 +146,8 @@ func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 	if d.next.Goal != kurabe.GoalRunning {
 		return d.newestRefused()
 	}
-	follows := old.Role.Duty == kurabe.DutyFollow || old.Role.Duty == kurabe.DutyHold
-	if d.newestRefused() || follows && (d.group.Choosing || d.writerRestarts()) {
+	follows := old.Role.Duty == kurabe.DutyFollow || old.Role.Duty == kurabe.DutyDetached
+	if d.newestRefused() || follows && (d.group.Electing || d.writerRestarts()) {
 		return true
 	}
 	if !follows {
@@ -155,7 +155,7 @@ func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 	}
 	return slices.ContainsFunc(d.standbys(), func(o kurabe.Member) bool {
 		a, r := d.assigned(o.ID), d.heard(o.ID)
-		if o.ID == m.ID || d.rests[o.ID] || d.unwanted(o) != "" || r == nil || d.failing(r) || a != nil && d.lacksNothing(*a) {
+		if o.ID == m.ID || d.fullStandbys[o.ID] || d.unwanted(o) != "" || r == nil || d.failing(r) || a != nil && d.lacksNothing(*a) {
 			return false
 		}
 		begun := a != nil && a.Boot == d.next.Boot
@@ -216,7 +216,7 @@ func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurab
 		role.StartSeq = old.Role.StartSeq
 		// One in Sync may be the only one that has a commit, in a moment: whatever becomes of
 		// its own note of what it obeyed, there is no order by which it throws its data away.
-		if !g.Has(m.ID) {
+		if !g.InSyncSet(m.ID) {
 			role.RebuildSeq = d.rebuildSeq(m.ID, *old)
 		}
 	}
@@ -227,14 +227,14 @@ func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurab
 	}
 	role.Source = &kurabe.Source{ID: g.Writer, Host: writer.Host, Address: address, Port: d.port()}
 	// One that wrote before is to be dead until there is somebody to follow.
-	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow && old.Role.Duty != kurabe.DutyHold)
+	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow && old.Role.Duty != kurabe.DutyDetached)
 	switch {
 	case wrote && !d.writerState().leading:
-		role.Duty, role.Source = kurabe.DutyRest, nil
-	case g.Choosing && old != nil:
-		role.Duty, role.Source = kurabe.DutyHold, nil
+		role.Duty, role.Source = kurabe.DutyFenced, nil
+	case g.Electing && old != nil:
+		role.Duty, role.Source = kurabe.DutyDetached, nil
 	}
-	role.Reads = d.w.Spec.Cluster && role.Duty != kurabe.DutyRest
+	role.ServesReads = d.w.Spec.Cluster && role.Duty != kurabe.DutyFenced
 	return role
 }
 
@@ -253,7 +253,7 @@ func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
 		return seq
 	}
 	switch {
-	case f.Running && slices.Contains(s.report.Role.Lost, id): // else it may be in the making, and is left to that
+	case f.Running && slices.Contains(s.report.Role.NeedRebuild, id): // else it may be in the making, and is left to that
 		d.because(fmt.Sprintf("%s lacks log that %s has no more; it is made anew", id, d.group.Writer))
 		d.event("KURABE-EVENT-0012", "The standby lacks a part of the log that is not there any more. It is made anew, as a copy of the DB instance", "recovery")
 	case d.broken(f, old):
@@ -263,7 +263,7 @@ func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
 	default:
 		return seq
 	}
-	return max(seq, f.Role.Rebuilt) + 1
+	return max(seq, f.Role.RebuiltSeq) + 1
 }
 
 // rebuildTries is how often a follower's server must have refused to start before its data
@@ -307,7 +307,7 @@ func (d *draft) mayRebuild() bool {
 // lost says whether a member is one that is to be made anew.
 func (d *draft) lost(id kurabe.InstanceID) bool {
 	w := d.reported(d.group.Writer)
-	return d.rebuilds(id) || w != nil && w.Role != nil && slices.Contains(w.Role.Lost, id)
+	return d.rebuilds(id) || w != nil && w.Role != nil && slices.Contains(w.Role.NeedRebuild, id)
 }
 
 // rebuilds says whether a member was told to throw its data away, and it is not known that
@@ -317,7 +317,7 @@ func (d *draft) rebuilds(id kurabe.InstanceID) bool {
 	if a == nil || a.Role == nil || a.Role.RebuildSeq == 0 {
 		return false
 	}
-	return r == nil || r.Role == nil || r.Role.Rebuilt < a.Role.RebuildSeq
+	return r == nil || r.Role == nil || r.Role.RebuiltSeq < a.Role.RebuildSeq
 }
 
 // port is the one at which the writer listens now.
@@ -332,12 +332,12 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 	g := d.group
 	role := &kurabe.Role{Epoch: g.Epoch, Duty: kurabe.DutyWrite, WaitFor: d.waitFor(old)}
 	switch {
-	case g.Recovering != "" || g.Choosing:
-		role.Duty = kurabe.DutyRest
-	case g.Switch != "":
-		role.Duty, role.Gives = kurabe.DutyYield, true
-	case g.Handover != "":
-		role.Duty = kurabe.DutyYield
+	case g.ForcedPrimary != "" || g.Electing:
+		role.Duty = kurabe.DutyFenced
+	case g.SwitchoverTo != "":
+		role.Duty, role.HandsOverToReplica = kurabe.DutyStepDown, true
+	case g.HandoverTo != "":
+		role.Duty = kurabe.DutyStepDown
 	}
 	for _, m := range g.Members {
 		if m.ID == g.Writer || m.Leaving || !d.status.Applied.MultiAZ {
@@ -348,10 +348,10 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 		// has to find a writer that ends with its lease.
 		role.Leased = role.Leased || d.elsewhere(m) && len(role.WaitFor) > 0
 	}
-	role.Blocks = g.Blocks && len(role.WaitFor) > 0
-	role.Opens = role.Blocks && len(g.Sync) == 0 && d.w.Spec.Engine.CopiesWhileCommitsWait()
+	role.RequireStandby = g.RequireStandby && len(role.WaitFor) > 0
+	role.AllowUnprotectedClients = role.RequireStandby && len(g.SyncSet) == 0 && d.w.Spec.Engine.CopiesWhileCommitsWait()
 	role.Readers = d.readers()
-	role.Outlasts = g.Outlasts == g.Epoch
+	role.WaitForOldLease = g.WaitForOldLease == g.Epoch
 	role.Followers = append(role.Followers, d.w.Replicas...)
 	role.StartSeq = d.startSeq(old, boot)
 	return role
@@ -365,11 +365,11 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 	seq, started := old.Role.StartSeq, int64(0)
 	r := d.reported(d.group.Writer)
 	if r != nil && r.Role != nil {
-		started = r.Role.Started
+		started = r.Role.StartedSeq
 	}
 	again := old.Goal != kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning
 	restart := boot > old.Boot
-	dead := d.writerState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning && d.group.Switch == ""
+	dead := d.writerState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning && d.group.SwitchoverTo == ""
 	switch {
 	case again || restart:
 		d.status.StartOrders = 0 // another content, or a user's wish, may be what it lacked
@@ -385,7 +385,7 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 // needs an order like any other writer.
 func (d *draft) chosenIsDown(old *kurabe.Assignment, started int64) bool {
 	r := d.reported(d.group.Writer)
-	return len(d.group.Sync) == 0 && old.Role.Duty == kurabe.DutyWrite && d.next.Goal == kurabe.GoalRunning &&
+	return len(d.group.SyncSet) == 0 && old.Role.Duty == kurabe.DutyWrite && d.next.Goal == kurabe.GoalRunning &&
 		r != nil && r.Role != nil && r.Generation == old.Generation && !r.Running && old.Role.StartSeq <= started
 }
 
@@ -399,22 +399,22 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 		return nil
 	}
 	r := d.reported(g.Writer)
-	known := !d.writerState().lost && r != nil && r.Role != nil && r.Role.Epoch == g.Epoch && r.Running && !r.Role.Stuck
+	known := !d.writerState().lost && r != nil && r.Role != nil && r.Role.Epoch == g.Epoch && r.Running && !r.Role.Unresponsive
 	asked := func(id kurabe.InstanceID) bool {
 		return old != nil && old.Role != nil && old.Role.Epoch == g.Epoch && slices.Contains(old.Role.WaitFor, id)
 	}
-	if len(g.Sync) > 0 {
-		wait := slices.DeleteFunc(slices.Clone(g.Sync), func(id kurabe.InstanceID) bool {
+	if len(g.SyncSet) > 0 {
+		wait := slices.DeleteFunc(slices.Clone(g.SyncSet), func(id kurabe.InstanceID) bool {
 			switch {
-			case g.Heir != "":
-				return id != g.Heir
+			case g.HandoverCandidate != "":
+				return id != g.HandoverCandidate
 			case known:
-				return slices.Contains(r.Role.Silent, id) || d.leaves[id]
+				return slices.Contains(r.Role.SilentFollowers, id) || d.leavingMembers[id]
 			}
 			return !asked(id) // of a writer that tells nothing nothing is known: the order stays
 		})
 		if len(wait) == 0 {
-			return slices.Clone(g.Sync)
+			return slices.Clone(g.SyncSet)
 		}
 		return wait
 	}
@@ -424,12 +424,12 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 			continue
 		}
 		f := d.heard(m.ID)
-		joins := known && f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && !d.rests[m.ID] && (slices.Contains(r.Role.Near, m.ID) || asked(m.ID)) && !slices.Contains(r.Role.Silent, m.ID)
+		joins := known && f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && !d.fullStandbys[m.ID] && (slices.Contains(r.Role.NearlyCaughtUp, m.ID) || asked(m.ID)) && !slices.Contains(r.Role.SilentFollowers, m.ID)
 		if joins || !known && asked(m.ID) {
 			wait = append(wait, m.ID)
 		}
 	}
-	if len(wait) == 0 && g.Blocks {
+	if len(wait) == 0 && g.RequireStandby {
 		for _, m := range d.standbys() {
 			wait = append(wait, m.ID) // whoever comes
 		}

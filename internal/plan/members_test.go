@@ -30,7 +30,7 @@ func wide(t *testing.T) *groupFleet {
 	f.resize("db.t3.small", "16")
 	f.calm(t)
 	f.calm(t)
-	if f.writer() != f.w.Spec.ID || len(f.w.Group.Sync) != 1 {
+	if f.writer() != f.w.Spec.ID || len(f.w.Group.SyncSet) != 1 {
 		t.Fatalf("%+v", f.w.Group)
 	}
 	return f
@@ -83,7 +83,7 @@ func joining(t *testing.T) (f *groupFleet, writer, standby *server) {
 	f.calm(t)
 	writer, standby = f.servers[firstServer], f.servers[secondServer]
 	g := *f.w.Group
-	g.Sync = nil
+	g.SyncSet = nil
 	f.w.Group = &g
 	if !slices.Equal(f.w.Members[firstServer].Role.WaitFor, []kurabe.InstanceID{secondServer}) {
 		t.Fatalf("%+v", f.w.Members[firstServer].Role)
@@ -99,7 +99,7 @@ func TestJoinsByTheNewestOrder(t *testing.T) {
 	f.report(standby)
 	f.deliver(standby)
 	f.report(writer)
-	writer.outbox.Role.Covered, writer.outbox.Role.Silent = nil, nil
+	writer.outbox.Role.CaughtUp, writer.outbox.Role.SilentFollowers = nil, nil
 	f.deliver(writer)
 	f.read()
 	f.decide(t)
@@ -112,16 +112,16 @@ func TestJoinsByTheNewestOrder(t *testing.T) {
 	f.report(writer)
 	f.deliver(writer)
 	r := f.w.Reports[firstServer]
-	if r.Generation != f.w.Members[firstServer].Generation || !slices.Equal(r.Role.Covered, []kurabe.InstanceID{secondServer}) {
+	if r.Generation != f.w.Members[firstServer].Generation || !slices.Equal(r.Role.CaughtUp, []kurabe.InstanceID{secondServer}) {
 		t.Fatalf("%+v, %+v", r, r.Role)
 	}
 	f.read()
 	f.decide(t)
-	if f.w.Group.Sync != nil {
-		t.Errorf("%v joins, and the writer is about to wait for nobody", f.w.Group.Sync)
+	if f.w.Group.SyncSet != nil {
+		t.Errorf("%v joins, and the writer is about to wait for nobody", f.w.Group.SyncSet)
 	}
 	f.calm(t)
-	if len(f.w.Group.Sync) != 1 {
+	if len(f.w.Group.SyncSet) != 1 {
 		t.Errorf("in the end: %+v", f.w.Group)
 	}
 }
@@ -135,17 +135,17 @@ func TestNoRebuildInSync(t *testing.T) {
 	f.deliver(writer)
 	f.read()
 	f.decide(t)
-	if seq := f.w.Members[secondServer].Role.RebuildSeq; seq != 1 || f.w.Group.Sync != nil {
-		t.Fatalf("order %d, sync %v", seq, f.w.Group.Sync)
+	if seq := f.w.Members[secondServer].Role.RebuildSeq; seq != 1 || f.w.Group.SyncSet != nil {
+		t.Fatalf("order %d, sync %v", seq, f.w.Group.SyncSet)
 	}
 	f.calm(t)
 	a := f.w.Members[secondServer]
-	if len(f.w.Group.Sync) != 1 || standby.rebuilt == 0 || a.Role.RebuildSeq != 0 {
+	if len(f.w.Group.SyncSet) != 1 || standby.rebuilt == 0 || a.Role.RebuildSeq != 0 {
 		t.Fatalf("%+v, %d, %+v", f.w.Group, standby.rebuilt, a.Role)
 	}
 	// Whatever its writer says of it then.
 	f.report(writer)
-	writer.outbox.Role.Lost = []kurabe.InstanceID{secondServer}
+	writer.outbox.Role.NeedRebuild = []kurabe.InstanceID{secondServer}
 	f.deliver(writer)
 	f.read()
 	f.decide(t)

@@ -39,8 +39,8 @@ func (d *draft) stage() {
 		d.because("it is to leave its host: " + d.w.Emptied[host])
 		d.event("KURABE-EVENT-0026", "The DB instance is being moved to another host: "+d.w.Emptied[host], "notification")
 	case s.Move == kurabe.MoveBegun && !leaving && (d.group == nil || d.writerState().writing):
-		s.Move = kurabe.MoveEnds
-	case s.Move == kurabe.MoveEnds && (d.group == nil || len(d.group.Members) == 1):
+		s.Move = kurabe.MoveEnding
+	case s.Move == kurabe.MoveEnding && (d.group == nil || len(d.group.Members) == 1):
 		s.Move = ""
 	}
 }
@@ -56,11 +56,11 @@ func (d *draft) writerHost() kurabe.HostID {
 
 // mayMove says whether an instance can be moved without more than a failover in order.
 func (d *draft) mayMove(from kurabe.HostID) bool {
-	if d.status.FailingOver || d.status.Activating || d.status.Undoing {
+	if d.status.FailingOver || d.status.Activating || d.status.FailoverUndone {
 		d.because("it stays until the failover before is over") // whose end is told, which that of a move is not
 		return false
 	}
-	if d.silent(from) || d.group != nil && d.group.Switch != "" || d.status.State != kurabe.StateAvailable || d.next.Goal != kurabe.GoalRunning {
+	if d.silent(from) || d.group != nil && d.group.SwitchoverTo != "" || d.status.State != kurabe.StateAvailable || d.next.Goal != kurabe.GoalRunning {
 		return false
 	}
 	if d.w.Spec.Engine.RestartsForLog() && !hasBinlog(d.next) {

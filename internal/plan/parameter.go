@@ -35,7 +35,7 @@ func (d *draft) planParameters(wanted kurabe.InstanceSettings, booting bool) {
 		d.because("the parameters changed: the server is started with the new ones")
 		d.next.Boot++
 	}
-	if booting || retry || d.next.Goal == kurabe.GoalStopped && !d.forRoom {
+	if booting || retry || d.next.Goal == kurabe.GoalStopped && !d.stoppedForDisk {
 		d.next.Settings = target
 		d.status.GroupSeq, d.status.ParameterGroup = s.ParameterGroupSeq, s.ParameterGroup
 		d.setPending(nil, false)

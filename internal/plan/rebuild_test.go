@@ -15,7 +15,7 @@ func TestRebuildOfWhatCannotStart(t *testing.T) {
 	now := time.Unix(100_000, 0)
 	broken := func() (*draft, *kurabe.InstanceReport, kurabe.Assignment) {
 		a := kurabe.Assignment{Instance: id, Generation: 7, Goal: kurabe.GoalRunning, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite}}
-		f := &kurabe.InstanceReport{Instance: second, Generation: 4, Role: &kurabe.RoleReport{Epoch: 3, Rebuilt: 2},
+		f := &kurabe.InstanceReport{Instance: second, Generation: 4, Role: &kurabe.RoleReport{Epoch: 3, RebuiltSeq: 2},
 			Failure: &kurabe.Failure{Kind: kurabe.FailureOther, Step: "wait-ready", Message: "PANIC: no checkpoint", Attempts: 5}}
 		d := &draft{
 			w: World{Now: now, Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a,
@@ -54,7 +54,7 @@ func TestRebuildOfWhatCannotStart(t *testing.T) {
 			d.w.Members = map[kurabe.InstanceID]*kurabe.Assignment{second: old}
 		},
 		"the writer does not write": func(d *draft, _ *kurabe.InstanceReport, _ *kurabe.Assignment) { d.w.Report.Role.Writing = false },
-		"the writer hangs":          func(d *draft, _ *kurabe.InstanceReport, _ *kurabe.Assignment) { d.w.Report.Role.Stuck = true },
+		"the writer hangs":          func(d *draft, _ *kurabe.InstanceReport, _ *kurabe.Assignment) { d.w.Report.Role.Unresponsive = true },
 	} {
 		d, f, old := broken()
 		spoil(d, f, &old)

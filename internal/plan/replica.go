@@ -92,13 +92,13 @@ func (d *draft) promote(message string) {
 // lead begins the record of who writes, by which a replica becomes a writer.
 func (d *draft) lead() {
 	d.status.PromoteSeq, d.status.Source = d.w.Spec.PromoteSeq, ""
-	d.status.Replication, d.status.ReplicationReason, d.status.ReplicationLost, d.status.ReplicationLook = "", "", time.Time{}, time.Time{}
+	d.status.Replication, d.status.ReplicationReason, d.status.ReplicationBrokenSince, d.status.ReplicationCheckedAt = "", "", time.Time{}, time.Time{}
 	d.status.Promoting = true
 	id, epoch := d.w.Spec.ID, kurabe.Epoch(1)
 	if role := d.next.Role; role != nil {
 		epoch = role.Epoch + 1
 	}
-	d.group = &kurabe.Group{Instance: id, Epoch: epoch, Writer: id, Last: 1, Since: d.w.Now,
+	d.group = &kurabe.Group{Instance: id, Epoch: epoch, Writer: id, LastNumber: 1, UnprotectedSince: d.w.Now,
 		Members: []kurabe.Member{{ID: id, Host: d.next.Host, Zone: d.status.Zone}}}
 	d.status.Action = kurabe.StateModifying
 }
@@ -131,7 +131,7 @@ func (d *draft) planReplica() {
 		d.because("it stays down until the replica that has taken its place lets it in")
 		return
 	}
-	role := kurabe.Role{Epoch: 1, Duty: kurabe.DutyFollow, Reads: true, Followers: d.w.Replicas, Reach: d.w.Source.end(d.w.Spec.ID)}
+	role := kurabe.Role{Epoch: 1, Duty: kurabe.DutyFollow, ServesReads: true, Followers: d.w.Replicas, SourceEnd: d.w.Source.end(d.w.Spec.ID)}
 	var source *kurabe.Source
 	if old != nil && old.Role != nil {
 		role.Epoch, role.RebuildSeq, source = old.Role.Epoch, old.Role.RebuildSeq, old.Role.Source
@@ -174,12 +174,12 @@ func (d *draft) compares() bool {
 	if s.Replication != kurabe.ReplicationBroken || d.next.Goal != kurabe.GoalRunning || up == nil || up.Report == nil || !up.Report.Running {
 		return false
 	}
-	again := s.ReplicationLook.Add(compareAgain)
+	again := s.ReplicationCheckedAt.Add(compareAgain)
 	if d.w.Now.Before(again) {
 		d.lookAgain(again)
 		return false
 	}
-	s.ReplicationLook = d.w.Now
+	s.ReplicationCheckedAt = d.w.Now
 	d.because("it compares itself with its source again")
 	d.lookAgain(d.w.Now.Add(compareAgain))
 	return true
@@ -189,12 +189,12 @@ func (d *draft) compares() bool {
 // no longer what it lacks, or its server cannot start.
 func (d *draft) replicaRebuild(old kurabe.Assignment) int64 {
 	seq, f, up := old.Role.RebuildSeq, d.w.Report, d.w.Source
-	if d.next.Goal != kurabe.GoalRunning || f == nil || f.Role == nil || f.Generation != old.Generation || f.Role.Rebuilt < seq ||
+	if d.next.Goal != kurabe.GoalRunning || f == nil || f.Role == nil || f.Generation != old.Generation || f.Role.RebuiltSeq < seq ||
 		up == nil || up.Report == nil || up.Report.Role == nil || !up.Report.Running {
 		return seq
 	}
 	switch {
-	case f.Running && slices.Contains(up.Report.Role.Lost, d.w.Spec.ID):
+	case f.Running && slices.Contains(up.Report.Role.NeedRebuild, d.w.Spec.ID):
 		d.because("it lacks log that its source has no more; it is made anew")
 		d.event("KURABE-EVENT-0012", "The read replica lacks a part of the log that is not there any more. It is made anew, as a copy of its source", "read replica", "recovery")
 	case d.damaged(f):
@@ -204,7 +204,7 @@ func (d *draft) replicaRebuild(old kurabe.Assignment) int64 {
 	default:
 		return seq
 	}
-	return max(seq, f.Role.Rebuilt) + 1
+	return max(seq, f.Role.RebuiltSeq) + 1
 }
 
 // tellReplication fills in how the replica follows, for users.
@@ -217,14 +217,14 @@ func (d *draft) tellReplication() {
 		if s.Replication == kurabe.ReplicationBroken {
 			d.tell(event.ReplicationResumed)
 		}
-		s.Replication, s.ReplicationReason, s.ReplicationLost, s.ReplicationLook = kurabe.ReplicationRunning, "", time.Time{}, time.Time{}
+		s.Replication, s.ReplicationReason, s.ReplicationBrokenSince, s.ReplicationCheckedAt = kurabe.ReplicationRunning, "", time.Time{}, time.Time{}
 		return
 	case s.Replication != kurabe.ReplicationRunning:
 		return
-	case s.ReplicationLost.IsZero():
-		s.ReplicationLost = d.w.Now
+	case s.ReplicationBrokenSince.IsZero():
+		s.ReplicationBrokenSince = d.w.Now
 	}
-	late := s.ReplicationLost.Add(brokenAfter)
+	late := s.ReplicationBrokenSince.Add(brokenAfter)
 	if d.w.Now.Before(late) {
 		d.lookAgain(late)
 		return
@@ -240,7 +240,7 @@ func (d *draft) whyBroken() string {
 	switch {
 	case r != nil && r.Failure != nil:
 		return r.Failure.Step + ": " + r.Failure.Message
-	case r != nil && r.Role != nil && d.next.Role != nil && r.Role.Rebuilt < d.next.Role.RebuildSeq:
+	case r != nil && r.Role != nil && d.next.Role != nil && r.Role.RebuiltSeq < d.next.Role.RebuildSeq:
 		return "it is being made anew"
 	case r == nil || !r.Running:
 		return "the server of the read replica does not run"

@@ -33,7 +33,7 @@ func (s *sim) obeys(following bool) {
 	a := s.w.Assignment
 	s.w.Report = &kurabe.InstanceReport{Host: a.Host, Instance: a.Instance, Generation: a.Generation, Done: true, Running: true, Serving: true, Boot: a.Boot}
 	if a.Role != nil {
-		s.w.Report.Role = &kurabe.RoleReport{Epoch: a.Role.Epoch, Following: following, Writing: a.Role.Duty == kurabe.DutyWrite, Rebuilt: a.Role.RebuildSeq}
+		s.w.Report.Role = &kurabe.RoleReport{Epoch: a.Role.Epoch, Following: following, Writing: a.Role.Duty == kurabe.DutyWrite, RebuiltSeq: a.Role.RebuildSeq}
 	}
 }
 
@@ -86,7 +86,7 @@ func TestReplicaWaitsForItsSource(t *testing.T) {
 	s.w.Source = let
 	s.turn()
 	a := s.w.Assignment
-	if a == nil || a.Role == nil || a.Role.Duty != kurabe.DutyFollow || !a.Role.Reads || *a.Role.Source != (kurabe.Source{ID: let.Assignment.Instance, Address: "127.66.7.1", Port: 5432, Epoch: 1}) {
+	if a == nil || a.Role == nil || a.Role.Duty != kurabe.DutyFollow || !a.Role.ServesReads || *a.Role.Source != (kurabe.Source{ID: let.Assignment.Instance, Address: "127.66.7.1", Port: 5432, Epoch: 1}) {
 		t.Fatalf("%+v", a)
 	}
 	if a.Password.Verifier != "source's" {
@@ -156,7 +156,7 @@ func TestReplicationIsTold(t *testing.T) {
 func TestLostReplicaIsMadeAnew(t *testing.T) {
 	s := newFollower(t, kurabe.Postgres)
 	s.made(t)
-	s.w.Source.Report.Role.Lost = []kurabe.InstanceID{replicaID}
+	s.w.Source.Report.Role.NeedRebuild = []kurabe.InstanceID{replicaID}
 	s.turn()
 	s.w.Report.Generation = s.w.Assignment.Generation // it has heard of the order, and not obeyed
 	s.turn()

@@ -28,7 +28,7 @@ func pair(t *testing.T, engine kurabe.EngineName) (f *groupFleet, writer, standb
 	f.calm(t)
 	writer, standby = f.servers[firstServer], f.servers[secondServer]
 	boot = f.w.Members[firstServer].Boot
-	if len(f.w.Group.Sync) != 1 || f.w.Members[secondServer].Boot != boot {
+	if len(f.w.Group.SyncSet) != 1 || f.w.Members[secondServer].Boot != boot {
 		t.Fatalf("%+v", f.w.Group)
 	}
 	return f, writer, standby, boot
@@ -64,7 +64,7 @@ func TestWriterServesWhileItsStandbyRestarts(t *testing.T) {
 			f.step(t, writer)
 			kept("down")
 			f.step(t, writer)
-			if len(f.w.Group.Sync) != 0 {
+			if len(f.w.Group.SyncSet) != 0 {
 				t.Fatalf("%+v", f.w.Group)
 			}
 			kept("commits go on alone")
@@ -74,7 +74,7 @@ func TestWriterServesWhileItsStandbyRestarts(t *testing.T) {
 			kept("it starts")
 			f.calm(t)
 			f.calm(t)
-			if f.writer() != secondServer || f.w.Members[firstServer].Boot != boot+1 || len(f.w.Group.Sync) != 1 {
+			if f.writer() != secondServer || f.w.Members[firstServer].Boot != boot+1 || len(f.w.Group.SyncSet) != 1 {
 				t.Errorf("in the end: %+v, %+v", f.w.Group, f.w.Members[firstServer])
 			}
 		})
@@ -137,7 +137,7 @@ func TestNamedWriterIsNotDeposed(t *testing.T) {
 	writer := f.writer()
 	f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq, s.FailoverTo = s.FailoverSeq+1, writer })
 	f.calm(t)
-	if f.writer() != writer || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq || f.w.Group.Heir != "" || f.times("RDS-EVENT-0034") != 1 {
+	if f.writer() != writer || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq || f.w.Group.HandoverCandidate != "" || f.times("RDS-EVENT-0034") != 1 {
 		t.Errorf("%+v, %+v", f.w.Group, f.events)
 	}
 }
@@ -155,10 +155,10 @@ func TestRestartInPlaceKeepsItsHeir(t *testing.T) {
 		f.report(standby)
 		f.deliver(standby)
 		f.report(writer)
-		writer.outbox.Role.Silent, writer.outbox.Role.Near = []kurabe.InstanceID{standby.id}, nil
+		writer.outbox.Role.SilentFollowers, writer.outbox.Role.NearlyCaughtUp = []kurabe.InstanceID{standby.id}, nil
 		f.deliver(writer)
 		f.step(t)
-		if f.w.Group.Has(standby.id) != lives {
+		if f.w.Group.InSyncSet(standby.id) != lives {
 			t.Errorf("it lives: %v, %+v", lives, f.w.Group)
 		}
 	}

@@ -28,11 +28,11 @@ type SnapshotWorld struct {
 	// Instance is what the host of the source instance was told, nil when the
 	// instance is gone or was never assigned.
 	Instance *kurabe.Assignment
-	// Group is that of the source instance, nil for none; Reports are of its servers, and Away
-	// says of hosts why nothing new is to be asked of them.
-	Group   *kurabe.Group
-	Reports map[kurabe.InstanceID]*kurabe.InstanceReport
-	Away    map[kurabe.HostID]string
+	// Group is that of the source instance, nil for none; Reports are of its servers, and
+	// ClosedHosts says of hosts why nothing new is to be asked of them.
+	Group       *kurabe.Group
+	Reports     map[kurabe.InstanceID]*kurabe.InstanceReport
+	ClosedHosts map[kurabe.HostID]string
 	// Clones has the hosts on which files can be cloned.
 	Clones map[kurabe.HostID]bool
 	// From is the status of the snapshot to copy, nil when it is gone.
@@ -192,7 +192,7 @@ func (d *snapshotDraft) take() {
 	}
 	if taken := !d.status.Facts.TakenAt.IsZero(); !taken || !r.Facts.TakenAt.IsZero() {
 		d.status.Facts = r.Facts // a host that has lost it still knows what it was, or we do
-		d.status.Facts.Instead = cmp.Or(r.Facts.Instead, d.status.Instead)
+		d.status.Facts.StandbySkipped = cmp.Or(r.Facts.StandbySkipped, d.status.StandbySkipped)
 	}
 	switch {
 	case r.Done:
@@ -278,7 +278,7 @@ func (d *snapshotDraft) done() {
 
 // instead tells of a snapshot that clients may have felt.
 func (d *snapshotDraft) instead() {
-	if why := d.status.Facts.Instead; why != "" && d.w.Spec.CopyOf == "" {
+	if why := d.status.Facts.StandbySkipped; why != "" && d.w.Spec.CopyOf == "" {
 		d.instanceEvent("KURABE-EVENT-0024", "Snapshot "+d.w.Spec.Name+" was taken from the server that serves clients: "+why, "backup", "notification")
 	}
 }

@@ -253,12 +253,12 @@ func TestSnapshotInsteadOfAStandbys(t *testing.T) {
 		s := newSnapSim(t)
 		s.step()
 		s.report(func(r *kurabe.SnapshotReport) {
-			r.Done, r.Facts = true, kurabe.SnapshotFacts{Percent: 100, TakenFrom: "db-A", Instead: why}
+			r.Done, r.Facts = true, kurabe.SnapshotFacts{Percent: 100, TakenFrom: "db-A", StandbySkipped: why}
 		})
 		for s.step() {
 		}
 		s.report(func(r *kurabe.SnapshotReport) {
-			r.Done, r.Facts = true, kurabe.SnapshotFacts{Percent: 100, OccupiedBytes: 1, TakenFrom: "db-A", Instead: why}
+			r.Done, r.Facts = true, kurabe.SnapshotFacts{Percent: 100, OccupiedBytes: 1, TakenFrom: "db-A", StandbySkipped: why}
 		})
 		for s.step() {
 		}
@@ -268,7 +268,7 @@ func TestSnapshotInsteadOfAStandbys(t *testing.T) {
 				told++
 			}
 		}
-		if want != (told == 1) || told > 1 || s.w.Status.Facts.Instead != why {
+		if want != (told == 1) || told > 1 || s.w.Status.Facts.StandbySkipped != why {
 			t.Errorf("%q: told %d times, %+v", why, told, s.w.Status.Facts)
 		}
 	}
@@ -292,7 +292,7 @@ func TestSnapshotWaitsForLocks(t *testing.T) {
 		}
 	}
 	for attempts := 1; attempts <= 20; attempts++ {
-		held(kurabe.FailureHeld, attempts)
+		held(kurabe.FailureLocked, attempts)
 		s.want(kurabe.SnapshotCreating)
 		s.w.Now = s.w.Now.Add(time.Minute)
 	}
@@ -300,6 +300,6 @@ func TestSnapshotWaitsForLocks(t *testing.T) {
 		t.Errorf("told %d times", told)
 	}
 	s.w.Now = began.Add(7 * time.Hour)
-	held(kurabe.FailureHeld, 99)
+	held(kurabe.FailureLocked, 99)
 	s.want(kurabe.SnapshotFailed)
 }

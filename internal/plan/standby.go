@@ -13,7 +13,7 @@ import (
 const replaceAfter = 5 * time.Minute
 
 // silent says whether nobody hears a host, or ever will.
-func (d *draft) silent(id kurabe.HostID) bool { return d.w.Gone[id] || !d.w.Lost[id].IsZero() }
+func (d *draft) silent(id kurabe.HostID) bool { return d.w.RemovedHosts[id] || !d.w.Lost[id].IsZero() }
 
 // heard is what is said of a member by a host that is heard, nil when nothing is.
 func (d *draft) heard(id kurabe.InstanceID) *kurabe.InstanceReport {
@@ -31,7 +31,7 @@ const freshTime = 2 * time.Second
 // again in a moment: it has spoken by then, or is lost.
 func (d *draft) fresh(id kurabe.InstanceID) bool {
 	m, _ := d.group.Member(id)
-	spoke, speaks := d.w.Heard[m.Host]
+	spoke, speaks := d.w.HeardAt[m.Host]
 	if !speaks || d.w.Now.Sub(spoke) <= freshTime {
 		return true
 	}
@@ -48,7 +48,7 @@ func (d *draft) elsewhere(m kurabe.Member) bool {
 // vouched says whether a standby that has every commit follows the writer now: so it serves,
 // whoever else does not hear it, and its standby has given it the right to.
 func (d *draft) vouched() bool {
-	return slices.ContainsFunc(d.group.Sync, func(id kurabe.InstanceID) bool {
+	return slices.ContainsFunc(d.group.SyncSet, func(id kurabe.InstanceID) bool {
 		r := d.heard(id)
 		return r != nil && r.Role != nil && r.Role.Following && r.Role.Epoch == d.group.Epoch
 	})
@@ -86,8 +86,8 @@ func (d *draft) enlist() {
 		}
 		return
 	}
-	g.Last++
-	m := kurabe.Member{ID: d.w.Spec.ID.Member(g.Last), Host: host.Host, Zone: zone, ListensAt: d.ownAddress(host)}
+	g.LastNumber++
+	m := kurabe.Member{ID: d.w.Spec.ID.Member(g.LastNumber), Host: host.Host, Zone: zone, ListensAt: d.ownAddress(host)}
 	g.Members = append(g.Members, m)
 	d.because(fmt.Sprintf("a standby %s on host %s, zone %s", m.ID, m.Host, m.Zone))
 }
@@ -97,7 +97,7 @@ func noAddress(h kurabe.HostReport) string { return "no address is free in " + h
 // zones are those that have a server which is to stay.
 func (d *draft) zones() (taken []string) {
 	for _, m := range d.group.Members {
-		if !m.Leaving && !d.leaves[m.ID] {
+		if !m.Leaving && !d.leavingMembers[m.ID] {
 			taken = append(taken, m.Zone)
 		}
 	}
@@ -137,7 +137,7 @@ func (d *draft) held() map[kurabe.HostID]int64 {
 // another one can be had. One that has every commit first leaves Sync.
 func (d *draft) replace() {
 	g := d.group
-	if !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || g.Handover != "" || g.Recovering != "" || g.Choosing || !d.writerState().leading {
+	if !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || g.HandoverTo != "" || g.ForcedPrimary != "" || g.Electing || !d.writerState().leading {
 		return
 	}
 	for n, m := range g.Members {
@@ -145,7 +145,7 @@ func (d *draft) replace() {
 		if m.Leaving || m.ID == g.Writer || why == "" {
 			continue
 		}
-		d.leaves = map[kurabe.InstanceID]bool{m.ID: true}
+		d.leavingMembers = map[kurabe.InstanceID]bool{m.ID: true}
 		host, _, none := d.chooseStandby()
 		if none == "" && d.ownAddress(host) == "" {
 			none = noAddress(host)
@@ -153,15 +153,15 @@ func (d *draft) replace() {
 		if none != "" {
 			d.because(fmt.Sprintf("%s stays although %s: %s", m.ID, why, none))
 			d.stays(m.ID, none)
-			d.leaves = nil
+			d.leavingMembers = nil
 			continue
 		}
-		if g.Has(m.ID) && len(g.Sync) > 1 {
+		if g.InSyncSet(m.ID) && len(g.SyncSet) > 1 {
 			d.because(fmt.Sprintf("%s leaves once another one has every commit: %s", m.ID, why))
 			return
 		}
 		g.Members[n].Leaving = true
-		if g.Has(m.ID) {
+		if g.InSyncSet(m.ID) {
 			d.setSync(nil)
 		}
 		d.because(fmt.Sprintf("another standby takes the place of %s: %s", m.ID, why))
@@ -174,7 +174,7 @@ func (d *draft) replace() {
 func (d *draft) unwanted(m kurabe.Member) string {
 	since := d.w.Lost[m.Host]
 	switch {
-	case d.w.Gone[m.Host]:
+	case d.w.RemovedHosts[m.Host]:
 		return fmt.Sprintf("host %s is gone for good", m.Host)
 	case !since.IsZero() && !d.w.Now.Before(since.Add(replaceAfter)):
 		return fmt.Sprintf("host %s has not been heard since %s", m.Host, since.UTC().Format(time.RFC3339))

@@ -22,11 +22,11 @@ func apartFleet(t *testing.T) *groupFleet {
 func (f *groupFleet) wantWhole(t *testing.T) (writer, standby kurabe.HostID) {
 	t.Helper()
 	g := f.w.Group
-	if g == nil || len(g.Members) != 2 || len(g.Sync) != 1 {
+	if g == nil || len(g.Members) != 2 || len(g.SyncSet) != 1 {
 		t.Fatalf("it is not whole: %+v", g)
 	}
 	w, _ := g.Member(g.Writer)
-	s, _ := g.Member(g.Sync[0])
+	s, _ := g.Member(g.SyncSet[0])
 	if w.Host == s.Host || w.Zone == s.Zone {
 		t.Fatalf("both servers are on host %s, zones %s and %s", w.Host, w.Zone, s.Zone)
 	}

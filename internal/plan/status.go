@@ -27,7 +27,7 @@ func (d *draft) readReport() {
 	if r.Instance == d.next.Instance {
 		d.countCrashes(r) // of one that was just deposed the failover's events tell
 	}
-	d.tellMute(r)
+	d.tellUnresponsive(r)
 	if !r.CertificateExpiresAt.IsZero() {
 		d.status.CertificateExpiresAt = r.CertificateExpiresAt
 	}
@@ -64,8 +64,8 @@ func (d *draft) unfinished() bool {
 		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.heard(m.ID); return r != nil && r.Running })
 	}
 	behind := !d.baseRefused() && slices.ContainsFunc(d.group.Members, d.behind)
-	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.Sync) < d.wanted()
-	return young || d.status.Converting || d.status.Promoting || d.group.Handover != "" || d.group.Switch != "" || !d.status.SwitchBy.IsZero() || behind
+	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.SyncSet) < d.wanted()
+	return young || d.status.Converting || d.status.Promoting || d.group.HandoverTo != "" || d.group.SwitchoverTo != "" || !d.status.SwitchBy.IsZero() || behind
 }
 
 // transition is the state to show while a generation is under way.
@@ -192,19 +192,19 @@ func (d *draft) doneStopped() {
 // muteTold is for how long the only server of an instance does not answer when users are told.
 const muteTold = 15 * time.Second
 
-// tellMute tells once that it does not answer, and once that it does again, be it after a
+// tellUnresponsive tells once that it does not answer, and once that it does again, be it after a
 // restart. A group has somebody to take its place.
-func (d *draft) tellMute(r *kurabe.InstanceReport) {
-	switch seen := d.status.SeenMute; {
+func (d *draft) tellUnresponsive(r *kurabe.InstanceReport) {
+	switch seen := d.status.SeenUnresponsive; {
 	case d.group != nil || d.next.Goal != kurabe.GoalRunning:
-		d.status.SeenMute = time.Time{}
-	case seen.IsZero() && !r.Mute.IsZero() && d.w.Now.Before(r.Mute.Add(muteTold)):
-		d.lookAgain(r.Mute.Add(muteTold))
-	case seen.IsZero() && !r.Mute.IsZero():
-		d.status.SeenMute = r.Mute
-		d.event("KURABE-EVENT-0063", "The database process runs and does not answer, since "+r.Mute.Format(time.RFC3339), "availability")
-	case !seen.IsZero() && r.Answers:
-		d.status.SeenMute = time.Time{}
+		d.status.SeenUnresponsive = time.Time{}
+	case seen.IsZero() && !r.UnresponsiveSince.IsZero() && d.w.Now.Before(r.UnresponsiveSince.Add(muteTold)):
+		d.lookAgain(r.UnresponsiveSince.Add(muteTold))
+	case seen.IsZero() && !r.UnresponsiveSince.IsZero():
+		d.status.SeenUnresponsive = r.UnresponsiveSince
+		d.event("KURABE-EVENT-0063", "The database process runs and does not answer, since "+r.UnresponsiveSince.Format(time.RFC3339), "availability")
+	case !seen.IsZero() && r.Responsive:
+		d.status.SeenUnresponsive = time.Time{}
 		d.event("KURABE-EVENT-0064", "The database answers again; it had not since "+seen.Format(time.RFC3339), "availability")
 	}
 }

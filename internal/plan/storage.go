@@ -99,15 +99,15 @@ func (d *draft) watchCap(r *kurabe.InstanceReport) {
 func (d *draft) watchDisk(r *kurabe.InstanceReport) {
 	h, room := &d.status.Storage, r.OutOfRoom()
 	// A host that is obeying an order has yet to look: a writer that leaves does so until then.
-	leaves := r.LacksRoom() != "" || !r.Done && !h.LeavesBy.IsZero()
+	leaves := r.LacksRoom() != "" || !r.Done && !h.HandOverBy.IsZero()
 	switch {
 	case leaves && !h.DiskFull && d.next.Goal == kurabe.GoalRunning && d.leavesDisk():
 		d.because("another server takes over: its host's disk is full, or nearly so")
 	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning:
-		h.DiskFull, h.LeavesBy = true, time.Time{}
+		h.DiskFull, h.HandOverBy = true, time.Time{}
 		d.tell(event.StorageFull.And(": " + room + ". It is started again when there is room."))
 	case room == "" && r.Done: // a look that came to its end would have said so
-		h.DiskFull, h.LeavesBy = false, time.Time{}
+		h.DiskFull, h.HandOverBy = false, time.Time{}
 	}
 }
 

@@ -78,11 +78,11 @@ func switchWorld(all map[kurabe.InstanceID]record, id kurabe.InstanceID, now tim
 		w.Source = switchUpstream(all, source)
 	}
 	heir := pendingHeir(r)
-	if r.group != nil && r.group.Switch != "" {
-		heir = r.group.Switch
+	if r.group != nil && r.group.SwitchoverTo != "" {
+		heir = r.group.SwitchoverTo
 	}
 	if heir != "" {
-		w.Heir = switchUpstream(all, heir)
+		w.SwitchoverTarget = switchUpstream(all, heir)
 	}
 	return w
 }
@@ -103,7 +103,7 @@ func switchUpstream(all map[kurabe.InstanceID]record, id kurabe.InstanceID) *pla
 	up := &plan.Upstream{Assignment: r.order, Report: r.report, Status: r.status, Asked: pendingHeir(r), Siblings: map[kurabe.InstanceID]*kurabe.InstanceStatus{}}
 	switch {
 	case r.group != nil:
-		up.Epoch, up.Switch = r.group.Epoch, r.group.Switch
+		up.Epoch, up.Switch = r.group.Epoch, r.group.SwitchoverTo
 	case r.order != nil && r.order.Role != nil:
 		up.Epoch = r.order.Role.Epoch
 	}
@@ -160,9 +160,9 @@ func (f *switchFleet) count(r plan.Result, was record) {
 	switch {
 	case len(r.Followers) > 0:
 		f.seen["taken over"]++
-	case r.Group != nil && r.Group.Switch != "" && was.group.Switch == "":
+	case r.Group != nil && r.Group.SwitchoverTo != "" && was.group.SwitchoverTo == "":
 		f.seen["begun"]++
-	case r.Group != nil && was.group != nil && was.group.Switch != "" && r.Group.Switch == "":
+	case r.Group != nil && was.group != nil && was.group.SwitchoverTo != "" && r.Group.SwitchoverTo == "":
 		f.seen["called off"]++
 	}
 }

@@ -106,7 +106,7 @@ func (f *switchFleet) obey(s *switchServer, most int) {
 	switch {
 	case a.Instance == "" || s.hung:
 		return
-	case duty == kurabe.DutyYield:
+	case duty == kurabe.DutyStepDown:
 		if s.running && !s.follower {
 			for _, id := range switchIDs {
 				f.replicate(f.servers[id], most)
@@ -187,20 +187,20 @@ func (f *switchFleet) tell(s *switchServer) {
 	if a.Instance == "" || s.hung {
 		return
 	}
-	yields := a.Role != nil && a.Role.Duty == kurabe.DutyYield
+	yields := a.Role != nil && a.Role.Duty == kurabe.DutyStepDown
 	r := kurabe.InstanceReport{Host: a.Host, Instance: s.id, Generation: s.have.Generation, Boot: s.boot, Running: s.running, Serving: s.running,
 		Done: s.have.Generation == a.Generation && s.running != yields && (!yields || s.yielded)}
 	if role := s.have.Role; role != nil {
-		r.Role = &kurabe.RoleReport{Epoch: epochOf(a), Writing: s.open(), Following: f.connected(s), Yielded: s.yielded && !s.running, Position: int64(len(s.log)),
-			Reached: role.Reach > 0 && s.running && s.follower && int64(len(s.log)) >= role.Reach}
-		if r.Role.Yielded {
+		r.Role = &kurabe.RoleReport{Epoch: epochOf(a), Writing: s.open(), Following: f.connected(s), SteppedDown: s.yielded && !s.running, Position: int64(len(s.log)),
+			HasSourceEnd: role.SourceEnd > 0 && s.running && s.follower && int64(len(s.log)) >= role.SourceEnd}
+		if r.Role.SteppedDown {
 			r.Role.Position = s.end
 		}
 		for _, id := range role.Followers {
 			if o := f.servers[id]; s.open() && o.source == s.id && f.connected(o) {
-				r.Role.Near = append(r.Role.Near, id)
+				r.Role.NearlyCaughtUp = append(r.Role.NearlyCaughtUp, id)
 			} else {
-				r.Role.Silent = append(r.Role.Silent, id)
+				r.Role.SilentFollowers = append(r.Role.SilentFollowers, id)
 			}
 		}
 	}

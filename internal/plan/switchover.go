@@ -23,18 +23,18 @@ const (
 // as it is there, this instance may take the word back: so one of them writes, whatever dies.
 func (d *draft) switchOver() bool {
 	g := d.group
-	if g.Switch == "" {
+	if g.SwitchoverTo == "" {
 		return d.beginSwitch()
 	}
 	d.within(&d.status.SwitchBy, switchTakes)
 	why := d.switchFails()
 	if why == "" {
 		d.lookAgain(d.status.SwitchBy)
-		d.because(fmt.Sprintf("its writer yields to its read replica %s", g.Switch))
+		d.because(fmt.Sprintf("its writer yields to its read replica %s", g.SwitchoverTo))
 		return true
 	}
 	d.endSwitch("The switchover is called off, and the DB instance goes on as the source: " + why)
-	g.Switch = ""
+	g.SwitchoverTo = ""
 	return false
 }
 
@@ -60,7 +60,7 @@ func (d *draft) beginSwitch() bool {
 		d.lookAgain(s.SwitchBy)
 		return false
 	}
-	d.group.Switch, s.SwitchSeq, s.SwitchBy = wish.To, wish.Seq, d.w.Now.Add(switchTakes)
+	d.group.SwitchoverTo, s.SwitchSeq, s.SwitchBy = wish.To, wish.Seq, d.w.Now.Add(switchTakes)
 	d.lookAgain(s.SwitchBy)
 	d.because(fmt.Sprintf("its read replica %s lacks little: no client writes here any more", wish.To))
 	d.tell(event.SwitchoverBegun.And(": the DB instance takes no writes from here on, and its read replica takes its place once it has everything"))
@@ -104,7 +104,7 @@ func (d *draft) notYet(to kurabe.InstanceID) string {
 		return "a snapshot is being taken of it"
 	case !s.writing || !s.report.Done:
 		return "its server has not done what it is to"
-	case slices.Contains(s.report.Role.Lost, to) || slices.Contains(s.report.Role.Silent, to) || !slices.Contains(s.report.Role.Near, to):
+	case slices.Contains(s.report.Role.NeedRebuild, to) || slices.Contains(s.report.Role.SilentFollowers, to) || !slices.Contains(s.report.Role.NearlyCaughtUp, to):
 		return "the read replica does not follow, or lacks too much of the log"
 	}
 	return d.heirIsUnfit()
@@ -112,7 +112,7 @@ func (d *draft) notYet(to kurabe.InstanceID) string {
 
 // heirIsUnfit says why the replica cannot take over now, as far as it tells itself.
 func (d *draft) heirIsUnfit() string {
-	h := d.w.Heir
+	h := d.w.SwitchoverTarget
 	if h == nil || h.Assignment == nil || h.Report == nil || h.Report.Role == nil || d.silent(h.Assignment.Host) {
 		return "nothing is known of the read replica"
 	}
@@ -125,15 +125,15 @@ func (d *draft) heirIsUnfit() string {
 // switchFails says why a switchover that is under way comes to nothing.
 func (d *draft) switchFails() string {
 	g, a, r := d.group, d.assigned(d.group.Writer), d.reported(d.group.Writer)
-	obeyed := a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyYield && r != nil && r.Role != nil && r.Generation == a.Generation
+	obeyed := a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyStepDown && r != nil && r.Role != nil && r.Generation == a.Generation
 	switch {
 	case d.next.Goal != kurabe.GoalRunning:
 		return "it is to stop"
 	case d.status.Applied.MultiAZ:
 		return "it is to have a second server"
-	case !slices.Contains(d.w.Replicas, g.Switch):
+	case !slices.Contains(d.w.Replicas, g.SwitchoverTo):
 		return "the read replica is there no more"
-	case obeyed && !r.Running && !r.Role.Yielded:
+	case obeyed && !r.Running && !r.Role.SteppedDown:
 		return "its server ended, and did not stop in order"
 	case d.heirLacks():
 		return "the read replica lost its connection before it had everything"
@@ -146,11 +146,11 @@ func (d *draft) switchFails() string {
 // heirLacks says whether the replica lacks something and gets it no more: the source, which
 // alone has that, is down.
 func (d *draft) heirLacks() bool {
-	h := d.w.Heir
+	h := d.w.SwitchoverTarget
 	if h == nil || h.Assignment == nil || h.Report == nil {
 		return false
 	}
 	a, r := h.Assignment, h.Report
-	return a.Role != nil && a.Role.Reach > 0 && r.Generation == a.Generation && r.Running && r.Role != nil && !r.Role.Following &&
-		r.Role.Position > 0 && r.Role.Position < a.Role.Reach
+	return a.Role != nil && a.Role.SourceEnd > 0 && r.Generation == a.Generation && r.Running && r.Role != nil && !r.Role.Following &&
+		r.Role.Position > 0 && r.Role.Position < a.Role.SourceEnd
 }

@@ -21,12 +21,12 @@ func newYielder(t *testing.T) *sim {
 	s.w.Replicas = []kurabe.InstanceID{replicaID}
 	s.turn()
 	s.obeys(false)
-	s.w.Report.Role.Near = s.w.Replicas
+	s.w.Report.Role.NearlyCaughtUp = s.w.Replicas
 	s.turn()
 	spec := *s.w.Spec
 	spec.Switchover, spec.Revision = &kurabe.Switchover{Seq: 1, To: replicaID}, spec.Revision+1
 	s.w.Spec = &spec
-	s.w.Heir = &plan.Upstream{
+	s.w.SwitchoverTarget = &plan.Upstream{
 		Assignment: &kurabe.Assignment{Instance: replicaID, Host: "h1", Generation: 5, Role: &kurabe.Role{Duty: kurabe.DutyFollow}},
 		Report:     &kurabe.InstanceReport{Generation: 5, Done: true, Running: true, Role: &kurabe.RoleReport{Following: true}},
 	}
@@ -37,12 +37,12 @@ func TestSwitchoverBegins(t *testing.T) {
 	s := newYielder(t)
 	s.turn()
 	a, g := s.w.Assignment, s.w.Group
-	if g.Switch != replicaID || a.Role.Duty != kurabe.DutyYield || !a.Role.Gives || s.w.Status.SwitchSeq != 1 || s.w.Status.State != kurabe.StateModifying || s.told("RDS-EVENT-0233") != 1 {
+	if g.SwitchoverTo != replicaID || a.Role.Duty != kurabe.DutyStepDown || !a.Role.HandsOverToReplica || s.w.Status.SwitchSeq != 1 || s.w.Status.State != kurabe.StateModifying || s.told("RDS-EVENT-0233") != 1 {
 		t.Fatalf("%+v, %+v, %+v", a.Role, g, s.w.Status)
 	}
 	generation := a.Generation
 	s.obeys(false)
-	s.w.Report.Running, s.w.Report.Serving, s.w.Report.Role.Yielded, s.w.Report.Role.Position = false, false, true, 100
+	s.w.Report.Running, s.w.Report.Serving, s.w.Report.Role.SteppedDown, s.w.Report.Role.Position = false, false, true, 100
 	s.turn()
 	if s.w.Assignment.Generation != generation || s.w.Status.State != kurabe.StateModifying {
 		t.Errorf("one that has yielded is told more: %+v, %s", s.w.Assignment, s.w.Status.State)
@@ -50,11 +50,11 @@ func TestSwitchoverBegins(t *testing.T) {
 	// Nobody takes over: it goes on as before, and the wish is used up.
 	s.w.Now = s.w.Now.Add(61 * time.Second)
 	s.turn()
-	if s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0038") != 1 || !s.w.Status.SwitchBy.IsZero() {
+	if s.w.Group.SwitchoverTo != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0038") != 1 || !s.w.Status.SwitchBy.IsZero() {
 		t.Fatalf("%+v, %+v", s.w.Group, s.w.Assignment.Role)
 	}
 	s.obeys(false)
-	s.w.Report.Role.Near = s.w.Replicas
+	s.w.Report.Role.NearlyCaughtUp = s.w.Replicas
 	for range 3 {
 		s.turn()
 	}
@@ -66,16 +66,18 @@ func TestSwitchoverBegins(t *testing.T) {
 // What is missing is waited for, while clients go on, and not for ever.
 func TestSwitchoverWaits(t *testing.T) {
 	for name, lacks := range map[string]func(s *sim){
-		"far behind":           func(s *sim) { s.w.Report.Role.Near = nil },
-		"silent":               func(s *sim) { s.w.Report.Role.Silent = s.w.Replicas },
-		"lost":                 func(s *sim) { s.w.Report.Role.Lost = s.w.Replicas },
+		"far behind":           func(s *sim) { s.w.Report.Role.NearlyCaughtUp = nil },
+		"silent":               func(s *sim) { s.w.Report.Role.SilentFollowers = s.w.Replicas },
+		"lost":                 func(s *sim) { s.w.Report.Role.NeedRebuild = s.w.Replicas },
 		"no such replica":      func(s *sim) { s.w.Replicas = []kurabe.InstanceID{"db-OTHER"} },
 		"a snapshot":           func(s *sim) { s.w.BackingUp = true },
 		"a server at work":     func(s *sim) { s.w.Report.Done = false },
-		"nothing known of it":  func(s *sim) { s.w.Heir = nil },
-		"it does not follow":   func(s *sim) { s.w.Heir.Report.Role.Following = false },
-		"it is told something": func(s *sim) { s.w.Heir.Report.Generation-- },
-		"its host is lost":     func(s *sim) { s.w.Heir.Assignment.Host, s.w.Lost = "h2", map[kurabe.HostID]time.Time{"h2": monday} },
+		"nothing known of it":  func(s *sim) { s.w.SwitchoverTarget = nil },
+		"it does not follow":   func(s *sim) { s.w.SwitchoverTarget.Report.Role.Following = false },
+		"it is told something": func(s *sim) { s.w.SwitchoverTarget.Report.Generation-- },
+		"its host is lost": func(s *sim) {
+			s.w.SwitchoverTarget.Assignment.Host, s.w.Lost = "h2", map[kurabe.HostID]time.Time{"h2": monday}
+		},
 		"it was moved": func(s *sim) {
 			g := s.w.Group.Clone()
 			g.Members[0].ListensAt = "127.66.7.5"
@@ -86,12 +88,12 @@ func TestSwitchoverWaits(t *testing.T) {
 			s := newYielder(t)
 			lacks(s)
 			s.turn()
-			if s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0038") != 0 || s.w.Status.State != kurabe.StateModifying {
+			if s.w.Group.SwitchoverTo != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0038") != 0 || s.w.Status.State != kurabe.StateModifying {
 				t.Fatalf("%+v, %+v", s.w.Group, s.w.Status)
 			}
 			s.w.Now = s.w.Now.Add(31 * time.Second)
 			s.turn()
-			if s.w.Group.Switch != "" || s.w.Status.SwitchSeq != 1 || s.told("KURABE-EVENT-0038") != 1 || s.told("RDS-EVENT-0233") != 0 {
+			if s.w.Group.SwitchoverTo != "" || s.w.Status.SwitchSeq != 1 || s.told("KURABE-EVENT-0038") != 1 || s.told("RDS-EVENT-0233") != 0 {
 				t.Errorf("%+v, %+v", s.w.Group, s.w.Status)
 			}
 		})
@@ -101,7 +103,7 @@ func TestSwitchoverWaits(t *testing.T) {
 // What comes to nothing is called off at once.
 func TestSwitchoverIsCalledOff(t *testing.T) {
 	for name, fails := range map[string]func(s *sim){
-		"its server died":       func(s *sim) { s.w.Report.Role.Yielded = false },
+		"its server died":       func(s *sim) { s.w.Report.Role.SteppedDown = false },
 		"the replica is gone":   func(s *sim) { s.w.Replicas = []kurabe.InstanceID{"db-OTHER"} },
 		"it is to have another": func(s *sim) { spec := *s.w.Spec; spec.Now.MultiAZ = true; s.w.Spec = &spec },
 		"it is to stop": func(s *sim) {
@@ -110,18 +112,18 @@ func TestSwitchoverIsCalledOff(t *testing.T) {
 			s.w.Spec = &spec
 		},
 		"the replica lacks it": func(s *sim) {
-			s.w.Heir.Assignment.Role.Reach = 100
-			s.w.Heir.Report.Role = &kurabe.RoleReport{Position: 99}
+			s.w.SwitchoverTarget.Assignment.Role.SourceEnd = 100
+			s.w.SwitchoverTarget.Report.Role = &kurabe.RoleReport{Position: 99}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newYielder(t)
 			s.turn()
 			s.obeys(false)
-			s.w.Report.Running, s.w.Report.Serving, s.w.Report.Role.Yielded, s.w.Report.Role.Position = false, false, true, 100
+			s.w.Report.Running, s.w.Report.Serving, s.w.Report.Role.SteppedDown, s.w.Report.Role.Position = false, false, true, 100
 			fails(s)
 			s.turn()
-			if s.w.Group.Switch != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0038") != 1 {
+			if s.w.Group.SwitchoverTo != "" || s.w.Assignment.Role.Duty != kurabe.DutyWrite || s.told("KURABE-EVENT-0038") != 1 {
 				t.Errorf("%+v, %+v", s.w.Group, s.w.Assignment.Role)
 			}
 		})
@@ -132,8 +134,8 @@ func TestSwitchoverIsCalledOff(t *testing.T) {
 func yielding(end int64) *plan.Upstream {
 	up := upstream("127.66.7.1", 1)
 	up.Switch = replicaID
-	up.Assignment.Role.Duty, up.Assignment.Role.Gives = kurabe.DutyYield, true
-	up.Report.Running, up.Report.Role = false, &kurabe.RoleReport{Epoch: 1, Yielded: true, Position: end}
+	up.Assignment.Role.Duty, up.Assignment.Role.HandsOverToReplica = kurabe.DutyStepDown, true
+	up.Report.Running, up.Report.Role = false, &kurabe.RoleReport{Epoch: 1, SteppedDown: true, Position: end}
 	up.Status = &kurabe.InstanceStatus{ID: sourceID, State: kurabe.StateModifying, SwitchSeq: 1, SwitchBy: monday, Epoch: 1}
 	up.Siblings = map[kurabe.InstanceID]*kurabe.InstanceStatus{
 		replicaID: {ID: replicaID}, "db-OTHER": {ID: "db-OTHER", Source: sourceID, Replication: kurabe.ReplicationRunning},
@@ -152,14 +154,14 @@ func TestTakeOver(t *testing.T) {
 	s.w.Source = yielding(100)
 	s.turn()
 	follower := *s.w.Assignment
-	if follower.Role.Reach != 100 || follower.Role.Duty != kurabe.DutyFollow || s.w.Status.State != kurabe.StateModifying {
+	if follower.Role.SourceEnd != 100 || follower.Role.Duty != kurabe.DutyFollow || s.w.Status.State != kurabe.StateModifying {
 		t.Fatalf("%+v, %s", follower.Role, s.w.Status.State)
 	}
 	s.obeys(false)
 	if s.turn(); s.w.Group != nil {
 		t.Fatalf("it takes over without all: %+v", s.w.Group)
 	}
-	s.w.Report.Role.Reached = true
+	s.w.Report.Role.HasSourceEnd = true
 	r := s.step()
 	a, g := s.w.Assignment, r.Group
 	want := []kurabe.InstanceID{sourceID, "db-LOWER", "db-OTHER"}
@@ -183,7 +185,7 @@ func TestTakeOverNeedsTheNewestWord(t *testing.T) {
 		"of an older order":    func(up *plan.Upstream) { up.Assignment.Generation++ },
 		"it writes":            func(up *plan.Upstream) { up.Assignment.Role.Duty = kurabe.DutyWrite },
 		"it runs":              func(up *plan.Upstream) { up.Report.Running = true },
-		"it died":              func(up *plan.Upstream) { up.Report.Role.Yielded = false },
+		"it died":              func(up *plan.Upstream) { up.Report.Role.SteppedDown = false },
 		"it has more now":      func(up *plan.Upstream) { up.Report.Role.Position = 101 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +194,7 @@ func TestTakeOverNeedsTheNewestWord(t *testing.T) {
 			s.w.Source = yielding(100)
 			s.turn()
 			s.obeys(false)
-			s.w.Report.Role.Reached = true
+			s.w.Report.Role.HasSourceEnd = true
 			old(s.w.Source)
 			if r := s.step(); r.Group != nil || len(r.Followers) > 0 {
 				t.Errorf("it takes over: %+v", r.Group)
@@ -206,20 +208,20 @@ func TestFormerSourceFollows(t *testing.T) {
 	s := newYielder(t)
 	s.turn()
 	s.obeys(false)
-	s.w.Report.Running, s.w.Report.Serving, s.w.Report.Role.Yielded = false, false, true
+	s.w.Report.Running, s.w.Report.Serving, s.w.Report.Role.SteppedDown = false, false, true
 	status := *s.w.Status
 	status.Source, status.Epoch, status.SwitchBy, status.Action = replicaID, 0, time.Time{}, kurabe.StateModifying
-	s.w.Status, s.w.Group, s.w.Heir = &status, nil, nil
+	s.w.Status, s.w.Group, s.w.SwitchoverTarget = &status, nil, nil
 	s.w.Source = upstream("127.66.7.2", 4)
 	s.w.Source.Assignment.Instance, s.w.Source.Assignment.Role.Followers = replicaID, nil
 	epoch := s.w.Assignment.Role.Epoch
 	s.turn()
-	if s.w.Assignment.Role.Duty != kurabe.DutyYield || s.w.Status.State != kurabe.StateModifying {
+	if s.w.Assignment.Role.Duty != kurabe.DutyStepDown || s.w.Status.State != kurabe.StateModifying {
 		t.Fatalf("%+v, %s", s.w.Assignment.Role, s.w.Status.State)
 	}
 	s.w.Source.Assignment.Role.Followers = []kurabe.InstanceID{sourceID}
 	s.turn()
-	if role := s.w.Assignment.Role; role.Duty != kurabe.DutyFollow || !role.Reads || role.Gives || role.Epoch <= epoch || role.Source.ID != replicaID || s.w.Assignment.Log {
+	if role := s.w.Assignment.Role; role.Duty != kurabe.DutyFollow || !role.ServesReads || role.HandsOverToReplica || role.Epoch <= epoch || role.Source.ID != replicaID || s.w.Assignment.Log {
 		t.Fatalf("%+v", role)
 	}
 	s.obeys(false)

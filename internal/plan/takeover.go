@@ -16,7 +16,7 @@ func (up *Upstream) end(to kurabe.InstanceID) int64 {
 		return 0
 	}
 	a, r := up.Assignment, up.Report
-	yielded := a.Role != nil && a.Role.Duty == kurabe.DutyYield && r.Generation == a.Generation && r.Done && !r.Running && r.Role != nil && r.Role.Yielded
+	yielded := a.Role != nil && a.Role.Duty == kurabe.DutyStepDown && r.Generation == a.Generation && r.Done && !r.Running && r.Role != nil && r.Role.SteppedDown
 	if !yielded {
 		return 0
 	}
@@ -32,8 +32,8 @@ func (d *draft) switching() bool {
 // hasAll says whether a replica has all that its source had, which has stopped for it.
 func (d *draft) hasAll() bool {
 	end, a, r := d.w.Source.end(d.w.Spec.ID), d.w.Assignment, d.w.Report
-	return end > 0 && d.w.Source.Status != nil && a != nil && a.Goal == kurabe.GoalRunning && a.Role != nil && a.Role.Reach == end &&
-		r != nil && r.Generation == a.Generation && r.Running && r.Role != nil && r.Role.Reached && !d.silent(a.Host)
+	return end > 0 && d.w.Source.Status != nil && a != nil && a.Goal == kurabe.GoalRunning && a.Role != nil && a.Role.SourceEnd == end &&
+		r != nil && r.Generation == a.Generation && r.Running && r.Role != nil && r.Role.HasSourceEnd && !d.silent(a.Host)
 }
 
 // takeOver makes a replica the source, and its source a replica, at once: the same
@@ -63,7 +63,7 @@ func (d *draft) takeOver() {
 func demoted(s kurabe.InstanceStatus, by kurabe.InstanceID) kurabe.InstanceStatus {
 	s.PendingParameters = slices.Clone(s.PendingParameters)
 	s.Source, s.Epoch, s.Promoting = by, 0, false
-	s.Replication, s.ReplicationReason, s.ReplicationLost, s.ReplicationLook = "", "", time.Time{}, time.Time{}
+	s.Replication, s.ReplicationReason, s.ReplicationBrokenSince, s.ReplicationCheckedAt = "", "", time.Time{}, time.Time{}
 	s.SwitchBy = time.Time{}
 	s.Action, s.State = kurabe.StateModifying, kurabe.StateModifying
 	return s

@@ -47,8 +47,8 @@ func (d *draft) planTask(k taskKind) {
 		s.At = d.w.Now // one that lives for a short time pays nothing
 	}
 	for _, r := range d.w.TaskReports {
-		if r.Kind == k.kind && r.Host == order.Host && r.Done && r.Generation > s.Told {
-			s = kurabe.TaskStatus{Told: r.Generation, At: d.w.Now, TaskResult: r.TaskResult}
+		if r.Kind == k.kind && r.Host == order.Host && r.Done && r.Generation > s.Announced {
+			s = kurabe.TaskStatus{Announced: r.Generation, At: d.w.Now, TaskResult: r.TaskResult}
 			k.tell(d, r.TaskResult)
 		}
 	}
@@ -56,14 +56,14 @@ func (d *draft) planTask(k taskKind) {
 		d.status.Tasks = map[kurabe.Kind]kurabe.TaskStatus{}
 	}
 	d.status.Tasks[k.kind] = s
-	if order.Generation > s.Told {
+	if order.Generation > s.Announced {
 		return // it is being done
 	}
 	if due := s.At.Add(k.every); due.After(d.w.Now) {
 		d.lookAgain(due)
 		return
 	}
-	order.Generation = s.Told + 1
+	order.Generation = s.Announced + 1
 	d.because(string(k.kind) + " is due")
 	d.result.Tasks = append(d.result.Tasks, order)
 }

@@ -25,8 +25,8 @@ type World struct {
 	// the instances that follow this one, sorted.
 	Source   *Upstream
 	Replicas []kurabe.InstanceID
-	// Heir is the replica that is to take the place of this instance, nil of none.
-	Heir *Upstream
+	// SwitchoverTarget is the replica that is to replace this instance, nil for none.
+	SwitchoverTarget *Upstream
 	// Domain is what the names of endpoints end with.
 	Domain  kurabe.EndpointDomain
 	Catalog *kurabe.Catalog // of the version that the spec wants; nil: not read yet
@@ -38,11 +38,11 @@ type World struct {
 	Emptied    map[kurabe.HostID]string
 	Lost       map[kurabe.HostID]time.Time
 	OriginHost kurabe.HostID
-	// Heard is the newest word of hosts that speak over a network, zero of one that has not
+	// HeardAt is the newest word of hosts that speak over a network, zero of one that has not
 	// spoken. One that is not named needs no word to be heard.
-	Heard map[kurabe.HostID]time.Time
-	// Gone are the hosts that never come back.
-	Gone map[kurabe.HostID]bool
+	HeardAt map[kurabe.HostID]time.Time
+	// RemovedHosts never come back.
+	RemovedHosts map[kurabe.HostID]bool
 	// Addresses are the endpoints of the other instances, Reserved the memory
 	// in bytes that they hold on each host.
 	Addresses map[string]bool
@@ -76,16 +76,16 @@ type Result struct {
 	Tasks, TasksGone []kurabe.Task
 	// Gone: nothing of the instance is left; its records are to be removed.
 	Gone bool
-	// Unheard are the hosts that must not have been heard again when this is written: others
-	// take the place of what they have.
-	Unheard []kurabe.HostID
+	// RequireSilent are the hosts that must not have been heard again when this is written:
+	// others replace their servers.
+	RequireSilent []kurabe.HostID
 	// Followers are the new statuses of other instances, which follow this one from now on: of
 	// the source whose place it has taken, whose record of who writes it goes, and of those
 	// that followed that one.
 	Followers []kurabe.InstanceStatus
-	// Stays says of servers on hosts that are to be emptied why they cannot leave. Others are
-	// about to.
-	Stays map[kurabe.InstanceID]string
+	// CannotLeave says of servers on hosts that are to be emptied why they cannot leave. The
+	// others are about to.
+	CannotLeave map[kurabe.InstanceID]string
 	// Reasons say, for people, why the result is what it is.
 	Reasons []string
 	// LookAgain is when time alone can change the plan; zero: never.
@@ -103,12 +103,12 @@ type draft struct {
 	baseBoot int64
 	// restartsAtOnce: the user asked for the writer's restart itself.
 	restartsAtOnce bool
-	// leaves are the members that are to leave Sync, and then the group.
-	leaves map[kurabe.InstanceID]bool
-	// leaving: the writer is to hand over because its disk is nearly full. rests are the standbys
-	// that are stopped because theirs is. forRoom: so is the instance, or it was until now.
-	leaving, forRoom bool
-	rests            map[kurabe.InstanceID]bool
+	// leavingMembers are to leave the SyncSet, and then the group.
+	leavingMembers map[kurabe.InstanceID]bool
+	// handOverForDisk: the primary is to hand over because its disk is nearly full. fullStandbys
+	// are stopped because theirs is. stoppedForDisk: so is the instance, or it was until now.
+	handOverForDisk, stoppedForDisk bool
+	fullStandbys                    map[kurabe.InstanceID]bool
 	// unplaced is why no standby can be had where one is missing.
 	unplaced string
 	result   Result

@@ -95,7 +95,7 @@ func (f *fleet) planned(i *store.Instance, r plan.Result) {
 
 // world gathers what the plan of one instance may depend on.
 func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
-	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts, Closed: f.closed, Emptied: f.emptied, Lost: f.lost, Gone: f.gone,
+	w := plan.World{Now: now.UTC(), Spec: i.Spec, Status: i.Status, Hosts: f.hosts, Closed: f.closed, Emptied: f.emptied, Lost: f.lost, RemovedHosts: f.gone,
 		Addresses: map[string]bool{}, Reserved: map[kurabe.HostID]int64{}}
 	f.linked = map[kurabe.InstanceID]*store.Instance{}
 	addServers(i, &w)

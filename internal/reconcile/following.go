@@ -26,7 +26,7 @@ func following(view *store.View, i *store.Instance) kurabe.Following {
 		Name: i.Spec.Name, Cluster: i.Spec.Cluster, Standbys: i.Spec.Cluster || i.Status.Applied.MultiAZ,
 		Failovers: i.Status.Failovers, Followers: []kurabe.Follower{},
 	}
-	if f.Standbys && !i.Status.Waits.Unseen {
+	if f.Standbys && !i.Status.Waits.Uncounted {
 		n := i.Status.Waits.WaitCount
 		f.Waits = &n
 	}
@@ -41,7 +41,7 @@ func following(view *store.View, i *store.Instance) kurabe.Following {
 	if g == nil {
 		return f
 	}
-	f.Synced, f.AloneSince = len(g.Sync) > 0, g.Since
+	f.Synced, f.UnprotectedSince = len(g.SyncSet) > 0, g.UnprotectedSince
 	for _, m := range g.Members {
 		if m.ID == g.Writer || m.Leaving {
 			continue

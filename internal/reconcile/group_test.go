@@ -14,7 +14,7 @@ import (
 
 // twoServers is the record of db-1, which has two servers on one host; the second writes.
 func twoServers() kurabe.Group {
-	return kurabe.Group{Instance: "db-1", Epoch: 2, Writer: "db-1~2", Last: 2, Members: []kurabe.Member{
+	return kurabe.Group{Instance: "db-1", Epoch: 2, Writer: "db-1~2", LastNumber: 2, Members: []kurabe.Member{
 		{ID: "db-1", Host: "h1", Zone: "a", ListensAt: "127.66.0.3"}, {ID: "db-1~2", Host: "h1", Zone: "b", ListensAt: "127.66.0.2"},
 	}}
 }

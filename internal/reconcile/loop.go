@@ -171,7 +171,7 @@ func (l *Loop) plan(ctx context.Context, term Term, fleet *fleet, id kurabe.Inst
 	}
 	change := l.change(i, w, result)
 	changeFollowers(change, fleet.linked, result)
-	for _, host := range result.Unheard {
+	for _, host := range result.RequireSilent {
 		change.RequireUnheard(host, fleet.presence[host])
 	}
 	l.write(ctx, term, id.Ref(), result.LookAgain, change, log, planned)
@@ -182,10 +182,10 @@ func (l *Loop) addHeard(w *plan.World) {
 	if l.Heard == nil || w.Group == nil {
 		return
 	}
-	w.Heard = map[kurabe.HostID]time.Time{}
+	w.HeardAt = map[kurabe.HostID]time.Time{}
 	for _, m := range w.Group.Members {
 		if at, speaks := l.Heard(m.Host); speaks {
-			w.Heard[m.Host] = at
+			w.HeardAt[m.Host] = at
 		}
 	}
 }

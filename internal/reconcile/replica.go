@@ -16,13 +16,13 @@ func (f *fleet) addReplication(i *store.Instance, w *plan.World) {
 	}
 	heir := kurabe.InstanceID("")
 	if i.Group != nil {
-		heir = i.Group.Switch
+		heir = i.Group.SwitchoverTo
 	}
 	if heir == "" {
 		heir = asked(i)
 	}
 	if heir != "" {
-		w.Heir = f.upstream(heir)
+		w.SwitchoverTarget = f.upstream(heir)
 	}
 }
 
@@ -55,7 +55,7 @@ func (f *fleet) upstream(id kurabe.InstanceID) *plan.Upstream {
 	}
 	switch {
 	case i.Group != nil:
-		up.Epoch, up.Switch = i.Group.Epoch, i.Group.Switch
+		up.Epoch, up.Switch = i.Group.Epoch, i.Group.SwitchoverTo
 	case up.Assignment != nil && up.Assignment.Role != nil: // a replica itself
 		up.Epoch = up.Assignment.Role.Epoch
 	}

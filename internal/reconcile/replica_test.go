@@ -41,7 +41,7 @@ func TestSourceThatIsNotThere(t *testing.T) {
 // What follows a replica goes by that one's own epoch: it has no record of who writes.
 func TestSourceThatIsAReplica(t *testing.T) {
 	a := serverAt("h1", "db-1", 3, "127.66.0.1", "")
-	a.Role = &kurabe.Role{Epoch: 7, Duty: kurabe.DutyFollow, Reads: true}
+	a.Role = &kurabe.Role{Epoch: 7, Duty: kurabe.DutyFollow, ServesReads: true}
 	v := viewOf(t, store.NewChange().CreateInstance(classed("db-1", "db.t3.micro", func(s *kurabe.InstanceSpec) { s.Source = "db-0" })).PutAssignment(a, 0))
 	if up := newFleet(v).upstream("db-1"); up == nil || up.Gone || up.Epoch != 7 {
 		t.Errorf("%+v", up)

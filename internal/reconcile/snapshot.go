@@ -132,7 +132,7 @@ func addStandbys(view *store.View, i *store.Instance, w *plan.SnapshotWorld) {
 	if w.Group = i.Group; w.Group == nil {
 		return
 	}
-	w.Away, w.Reports, w.Clones = away(view), map[kurabe.InstanceID]*kurabe.InstanceReport{}, map[kurabe.HostID]bool{}
+	w.ClosedHosts, w.Reports, w.Clones = away(view), map[kurabe.InstanceID]*kurabe.InstanceReport{}, map[kurabe.HostID]bool{}
 	for _, h := range view.Hosts() {
 		w.Clones[h.Host] = h.Clones
 	}

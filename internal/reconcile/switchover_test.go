@@ -17,15 +17,15 @@ func yieldingSource() *store.Change {
 	return store.NewChange().CreateInstance(classed("db-1", "db.t3.micro", wish)).CreateInstance(classed("db-2", "db.t3.micro", of)).CreateInstance(classed("db-3", "db.t3.micro", of)).
 		PutStatus(kurabe.InstanceStatus{ID: "db-1"}, 0).PutStatus(kurabe.InstanceStatus{ID: "db-2", Source: "db-1"}, 0).PutStatus(kurabe.InstanceStatus{ID: "db-3", Source: "db-1"}, 0).
 		PutAssignment(serverAt("h1", "db-1", 1, "127.66.0.1", ""), 0).PutAssignment(serverAt("h1", "db-2", 1, "127.66.0.2", ""), 0).
-		PutGroup(kurabe.Group{Instance: "db-1", Epoch: 4, Writer: "db-1", Last: 1, Members: []kurabe.Member{{ID: "db-1", Host: "h1"}}, Switch: "db-2"}, 0)
+		PutGroup(kurabe.Group{Instance: "db-1", Epoch: 4, Writer: "db-1", LastNumber: 1, Members: []kurabe.Member{{ID: "db-1", Host: "h1"}}, SwitchoverTo: "db-2"}, 0)
 }
 
 func TestWorldOfASwitchover(t *testing.T) {
 	v := viewOf(t, yieldingSource())
 	f := newFleet(v)
 	source, _ := v.Instance("db-1")
-	if w := f.world(source, noon); w.Heir == nil || w.Heir.Assignment.Instance != "db-2" || w.Source != nil {
-		t.Errorf("of the source: %+v", w.Heir)
+	if w := f.world(source, noon); w.SwitchoverTarget == nil || w.SwitchoverTarget.Assignment.Instance != "db-2" || w.Source != nil {
+		t.Errorf("of the source: %+v", w.SwitchoverTarget)
 	}
 	heir, _ := v.Instance("db-2")
 	up := f.world(heir, noon).Source
@@ -49,7 +49,7 @@ func TestTakeOverIsCompared(t *testing.T) {
 			over := store.NewChange()
 			changeFollowers(over, f.linked, plan.Result{Followers: []kurabe.InstanceStatus{{ID: "db-1", Source: "db-2"}, {ID: "db-3", Source: "db-2"}}})
 			again := source.Group.Clone()
-			again.Switch = ""
+			again.SwitchoverTo = ""
 			back := store.NewChange()
 			changeGroup(back, source, plan.Result{Group: again})
 			order := []*store.Change{over, back}

@@ -202,7 +202,7 @@ func (s *Service) keepApart(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if _, elected := s.elected(); elected {
-			if err := s.members.YieldLeader(ctx); err != nil && ctx.Err() == nil {
+			if err := s.members.TransferLeader(ctx); err != nil && ctx.Err() == nil {
 				s.log.Debug("leader of the state store not moved, tried again", logkey.Error, err)
 			}
 		}

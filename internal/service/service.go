@@ -245,11 +245,11 @@ func (s *Service) openState(ctx, loopCtx context.Context, data string, ca *pki.C
 	if s.external != nil {
 		return s.external.gate, s.external.enter(ctx, loopCtx, ca.Digest(), s.loop)
 	}
-	options := etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log, Several: s.servers != nil}
+	options := etcdnode.Options{Dir: filepath.Join(data, "etcd"), Backup: filepath.Join(data, "state-backup.db"), Log: s.log, MultiNode: s.servers != nil}
 	if s.entrance != nil && s.entrance.link != "" {
 		options.Peers = &s.entrance.files
 	}
-	if options.Several {
+	if options.MultiNode {
 		s.log.Info("state store starts, and waits for a majority of the servers", "servers", s.servers.Links)
 	}
 	node, err := etcdnode.Start(ctx, options)
@@ -257,7 +257,7 @@ func (s *Service) openState(ctx, loopCtx context.Context, data string, ca *pki.C
 		return nil, err
 	}
 	s.etcd, s.members = node, node
-	if options.Several {
+	if options.MultiNode {
 		if err := errors.Join(node.OpenPeers(ctx), node.Promote(ctx)); err != nil {
 			return nil, err
 		}

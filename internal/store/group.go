@@ -34,18 +34,18 @@ func checkGroup(g kurabe.Group) error {
 	}
 	seen := map[kurabe.InstanceID]bool{}
 	for _, m := range g.Members {
-		if n := m.ID.Number(); m.ID.Owner() != g.Instance || n == 0 || n > g.Last || seen[m.ID] {
-			return fmt.Errorf("member %q is foreign, listed twice, or beyond the last number %d", m.ID, g.Last)
+		if n := m.ID.Number(); m.ID.Owner() != g.Instance || n == 0 || n > g.LastNumber || seen[m.ID] {
+			return fmt.Errorf("member %q is foreign, listed twice, or beyond the last number %d", m.ID, g.LastNumber)
 		}
 		seen[m.ID] = true
 	}
 	if !seen[g.Writer] {
 		return fmt.Errorf("the primary %q is no member", g.Writer)
 	}
-	if g.Switch != "" && (g.Switch.Owner() == g.Instance || len(g.Members) != 1) {
-		return fmt.Errorf("%q is to take its place, but it has %d servers", g.Switch, len(g.Members))
+	if g.SwitchoverTo != "" && (g.SwitchoverTo.Owner() == g.Instance || len(g.Members) != 1) {
+		return fmt.Errorf("%q is to take its place, but it has %d servers", g.SwitchoverTo, len(g.Members))
 	}
-	for _, id := range g.Sync {
+	for _, id := range g.SyncSet {
 		if !seen[id] || id == g.Writer {
 			return fmt.Errorf("%q in the sync set is no member, or is the primary", id)
 		}

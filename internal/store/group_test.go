@@ -12,7 +12,7 @@ import (
 
 // twoServers is the record of db-1, which has two servers; the first writes.
 func twoServers() kurabe.Group {
-	return kurabe.Group{Instance: "db-1", Epoch: 1, Writer: "db-1", Sync: []kurabe.InstanceID{"db-1~2"}, Last: 2, Members: []kurabe.Member{
+	return kurabe.Group{Instance: "db-1", Epoch: 1, Writer: "db-1", SyncSet: []kurabe.InstanceID{"db-1~2"}, LastNumber: 2, Members: []kurabe.Member{
 		{ID: "db-1", Host: "h1", Zone: "a"}, {ID: "db-1~2", Host: "h1", Zone: "b", ListensAt: "127.66.0.2"},
 	}}
 }
@@ -153,14 +153,14 @@ func TestGroupThatContradictsItself(t *testing.T) {
 		{"it is of a server", "invalid instance id", func(g *kurabe.Group) { g.Instance = "db-1~2" }},
 		{"a stranger writes", "primary", func(g *kurabe.Group) { g.Writer = "db-1~3" }},
 		{"nobody writes", "primary", func(g *kurabe.Group) { g.Writer = "" }},
-		{"the writer waits for itself", "sync", func(g *kurabe.Group) { g.Sync = []kurabe.InstanceID{"db-1"} }},
-		{"a stranger in sync", "sync", func(g *kurabe.Group) { g.Sync = []kurabe.InstanceID{"db-1~3"} }},
+		{"the writer waits for itself", "sync", func(g *kurabe.Group) { g.SyncSet = []kurabe.InstanceID{"db-1"} }},
+		{"a stranger in sync", "sync", func(g *kurabe.Group) { g.SyncSet = []kurabe.InstanceID{"db-1~3"} }},
 		{"a server of another instance", "db-2", func(g *kurabe.Group) { g.Members[1].ID = "db-2" }},
 		{"an id of nobody", "db-1~x", func(g *kurabe.Group) { g.Members[1].ID = "db-1~x" }},
-		{"it yields to itself", "take its place", func(g *kurabe.Group) { g.Members, g.Sync, g.Switch = g.Members[:1], nil, "db-1" }},
-		{"it yields and has a standby", "2 servers", func(g *kurabe.Group) { g.Switch = "db-2" }},
+		{"it yields to itself", "take its place", func(g *kurabe.Group) { g.Members, g.SyncSet, g.SwitchoverTo = g.Members[:1], nil, "db-1" }},
+		{"it yields and has a standby", "2 servers", func(g *kurabe.Group) { g.SwitchoverTo = "db-2" }},
 		{"one server twice", "twice", func(g *kurabe.Group) { g.Members[1].ID = "db-1" }},
-		{"a number that is given again", "last number", func(g *kurabe.Group) { g.Last = 1 }},
+		{"a number that is given again", "last number", func(g *kurabe.Group) { g.LastNumber = 1 }},
 	} {
 		g := twoServers()
 		c.change(&g)

@@ -14,9 +14,9 @@ import (
 func TestJudgeFleet(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	lastWord := began.Add(-400 * time.Millisecond) // the newest before the loss
-	known := lastWord.Add(kurabe.LostAfter)
+	known := lastWord.Add(kurabe.HostLostAfter)
 	l := judgeFleet(fleetLoss{Host: "h", Standbys: 3}, began, lastWord, []time.Time{known.Add(250 * time.Millisecond), known.Add(900 * time.Millisecond)})
-	if want := milliseconds(kurabe.LostAfter) - 400; l.KnownMs != want {
+	if want := milliseconds(kurabe.HostLostAfter) - 400; l.KnownMs != want {
 		t.Errorf("known after %v ms, want %v", l.KnownMs, want)
 	}
 	if !slices.Equal(l.DecidedMs, []float64{250, 900}) || l.TotalMs != l.KnownMs+900 {

@@ -68,7 +68,7 @@ func (f *fleetLink) obeyOne(ctx context.Context, order os.Signal) (string, error
 func (f *fleetLink) groups(id kurabe.HostID) (writers map[kurabe.InstanceID]kurabe.InstanceID, standbys int) {
 	writers = map[kurabe.InstanceID]kurabe.InstanceID{}
 	for _, i := range f.view.Instances() {
-		if i.Group == nil || len(i.Group.Sync) == 0 {
+		if i.Group == nil || len(i.Group.SyncSet) == 0 {
 			continue
 		}
 		for _, m := range i.Group.Members {
@@ -141,11 +141,11 @@ func (f *fleetLink) decided(ctx context.Context, writers map[kurabe.InstanceID]k
 	return decided, nil
 }
 
-// judgeFleet puts moments into the terms of the bar. A host is lost kurabe.LostAfter after its
+// judgeFleet puts moments into the terms of the bar. A host is lost kurabe.HostLostAfter after its
 // last word, by the service's own clock; what it takes to look, to write that down and to read
 // it is the planner's time.
 func judgeFleet(l fleetLoss, began, lastWord time.Time, decided []time.Time) *fleetLoss {
-	known := lastWord.Add(kurabe.LostAfter)
+	known := lastWord.Add(kurabe.HostLostAfter)
 	l.KnownMs = milliseconds(known.Sub(began))
 	for _, at := range decided {
 		l.DecidedMs = append(l.DecidedMs, milliseconds(at.Sub(known)))

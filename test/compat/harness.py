@@ -129,9 +129,9 @@ class Server:
 
     # --- clients ---------------------------------------------------------------
 
-    def client(self, service="rds", access_key=ACCESS_KEY, secret_key=SECRET_KEY, **config):
-        """A boto3 client whose replies are checked against botocore's model."""
-        key = (service, access_key, secret_key, tuple(sorted(config.items())), self.url)
+    def client(self, service="rds", access_key=ACCESS_KEY, secret_key=SECRET_KEY, watched=True, **config):
+        """A boto3 client whose replies are checked against botocore's model and recorded, if watched."""
+        key = (service, access_key, secret_key, watched, tuple(sorted(config.items())), self.url)
         if key not in self.clients:
             session = boto3.session.Session(
                 aws_access_key_id=access_key, aws_secret_access_key=secret_key, region_name=REGION
@@ -140,7 +140,8 @@ class Server:
                 service, endpoint_url=self.url,
                 config=Config(retries={"total_max_attempts": 1}, max_pool_connections=40, proxies={}, **config),
             )
-            wire.watch(client)
+            if watched:
+                wire.watch(client)
             self.clients[key] = client
         return self.clients[key]
 
@@ -156,7 +157,7 @@ class Server:
         env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")} | {
             "AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_DEFAULT_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "AWS_MAX_ATTEMPTS": "1", "AWS_PAGER": "", "HTTP_PROXY": nowhere, "HTTPS_PROXY": nowhere, "NO_PROXY": "127.0.0.1",
+            "AWS_MAX_ATTEMPTS": "1", "AWS_DATA_PATH": wire.MODELS, "AWS_PAGER": "", "HTTP_PROXY": nowhere, "HTTPS_PROXY": nowhere, "NO_PROXY": "127.0.0.1",
         }  # fmt: skip
         for lower in ("http_proxy", "https_proxy", "no_proxy"):
             env[lower] = env[lower.upper()]

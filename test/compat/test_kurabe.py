@@ -1,18 +1,12 @@
 """The service "kurabe": a client that botocore makes from the model in docs/models."""
 
-import pathlib
-
 import pytest
 from harness import wait_for
-from test_nothing import foreign
-
-MODELS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "models"
 
 
 @pytest.fixture
-def own(server, monkeypatch):
-    monkeypatch.setenv("AWS_DATA_PATH", str(MODELS))
-    return foreign(server, "kurabe")
+def own(server):
+    return server.client("kurabe")
 
 
 def test_reads(server, own, resident):

@@ -3,7 +3,6 @@
 import contextlib
 
 import pytest
-from test_nothing import foreign
 
 
 @contextlib.contextmanager
@@ -20,7 +19,7 @@ def group(rds, name, **tags):
 
 def test_tags_are_the_same(server):
     """What one API sets the other one shows."""
-    rds, tagging = foreign(server, "rds"), foreign(server, "resourcegroupstaggingapi")
+    rds, tagging = server.rds, server.client("resourcegroupstaggingapi")
     with group(rds, "tagged-one", tagged="yes") as one, group(rds, "tagged-two", tagged="no") as two:
         pages = tagging.get_paginator("get_resources").paginate(
             TagFilters=[{"Key": "tagged", "Values": ["yes", "no"]}], ResourceTypeFilters=["rds:subgrp"], PaginationConfig={"PageSize": 1}
@@ -40,9 +39,22 @@ def test_tags_are_the_same(server):
         assert tagging.get_resources(ResourceARNList=[one, two])["ResourceTagMappingList"] == []
 
 
+def test_with_the_cli(server):
+    def cli(action, *args):
+        return server.cli(action, *args, service="resourcegroupstaggingapi")
+
+    with group(server.rds, "tagged-cli", by="cli") as one:
+        assert cli("tag-resources", "--resource-arn-list", one, "--tags", "by=hand,more=")["FailedResourcesMap"] == {}
+        assert cli("get-resources", "--tag-filters", "Key=by,Values=hand")["ResourceTagMappingList"] == [
+            {"ResourceARN": one, "Tags": [{"Key": "by", "Value": "hand"}, {"Key": "more", "Value": ""}]}
+        ]
+        assert "by" in cli("get-tag-keys")["TagKeys"] and cli("get-tag-values", "--key", "by")["TagValues"] == ["hand"]
+        assert cli("untag-resources", "--resource-arn-list", one, "--tag-keys", "more")["FailedResourcesMap"] == {}
+
+
 def test_refused(server):
-    tagging = foreign(server, "resourcegroupstaggingapi")
-    with pytest.raises(tagging.exceptions.InvalidParameterException, match="no tag policies"):
+    tagging = server.client("resourcegroupstaggingapi")
+    with pytest.raises(tagging.exceptions.InvalidParameterException, match="Tag policies are not supported"):
         tagging.get_resources(IncludeComplianceDetails=True)
-    with pytest.raises(tagging.exceptions.ClientError, match="UnsupportedOperation.*no reports"):
+    with pytest.raises(tagging.exceptions.ClientError, match="UnsupportedOperation.*reports on them are not supported"):
         tagging.describe_report_creation()

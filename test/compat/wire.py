@@ -6,7 +6,9 @@ It also records which action each test called with success.
 
 import collections
 import functools
+import json
 import os
+import pathlib
 import re
 import xml.etree.ElementTree as ET
 
@@ -28,6 +30,13 @@ UNDECLARED = {
 }  # fmt: skip
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+
+# The services behind the port, as botocore calls them. test_coverage compares them with the
+# service's own table.
+SERVICES = ["rds", "ec2", "resourcegroupstaggingapi", "sts", "kurabe"]
+
+MODELS = str(pathlib.Path(__file__).resolve().parents[2] / "docs" / "models")  # of our own
+os.environ["AWS_DATA_PATH"] = MODELS
 
 # successes: (service, action) -> {"boto3": {test, …}, "cli": {test, …}}
 successes = collections.defaultdict(lambda: {"boto3": set(), "cli": set()})
@@ -61,13 +70,16 @@ def watch(client):
     """Has every reply to a boto3 client checked and recorded."""
     service = client.meta.service_model.service_name
 
+    protocol = client.meta.service_model.metadata["protocol"]
+
     def check(http_response, parsed, model, **_):
-        text = http_response.content.decode()
-        if http_response.status_code >= 300:
-            problems = error_problems(model, text)
-        else:
-            problems = reply_problems(model, text)
+        text, problems = http_response.content.decode(), []
+        if http_response.status_code < 300:
             record("boto3", service, model.name)
+        if protocol == "query":
+            problems = (error_problems if http_response.status_code >= 300 else reply_problems)(model, text)
+        elif protocol == "json" and http_response.status_code < 300:
+            document_problems(model.output_shape, json.loads(text), model.name, problems)
         assert not problems, f"{model.name}: " + "; ".join(problems) + "\n" + text[:4000]
 
     client.meta.events.register(f"after-call.{service}", check)
@@ -157,6 +169,27 @@ def walk_structure(shape, element, path, problems):
     for required in shape.required_members:
         if shape.members[required].serialization.get("name", required) not in seen:
             problems.append(f"{path}: {required} is missing")
+
+
+def document_problems(shape, value, path, problems):
+    """What a JSON reply holds that the model does not know, or lacks."""
+    kind = shape.type_name if shape else "structure"
+    types = {"structure": dict, "map": dict, "list": list, "string": str, "boolean": bool, "integer": int, "long": int}
+    if kind == "timestamp" and shape.serialization.get("timestampFormat"):
+        types["timestamp"] = str
+    if value is None or getattr(shape, "is_document_type", False):
+        return  # our own service has nulls for what is not there
+    if not isinstance(value, types.get(kind, (int, float))):
+        problems.append(f"{path}: {value!r} is no {kind}")
+    elif kind == "structure":
+        members = shape.members if shape else {}
+        problems += [f"{path}: unknown member {name}" for name in value if name not in members]
+        problems += [f"{path}: {name} is missing" for name in getattr(shape, "required_members", []) if name not in value]
+        for name in members.keys() & value.keys():
+            document_problems(members[name], value[name], f"{path}.{name}", problems)
+    elif kind in ("list", "map"):
+        for n, item in value.items() if kind == "map" else enumerate(value):
+            document_problems(shape.value if kind == "map" else shape.member, item, f"{path}[{n}]", problems)
 
 
 def walk_scalar(shape, element, path, problems):

@@ -116,9 +116,9 @@ func (p *farSnapshots) kill(t *testing.T, point, name string, soon bool) {
 	if server, there := p.server(holder); !there || server.ID != string(f.TakenFrom) {
 		t.Errorf("%s is of %s, and lies where %s is", name, f.TakenFrom, server.ID)
 	}
-	t.Logf("killed %s it is of %s, in zone %s; %q", point, f.TakenFrom, holder.zone, f.Instead)
-	if !soon && (holder == standby || f.Instead == "") {
-		t.Errorf("%s: it is of %s, whose agent was dead, %q", name, f.TakenFrom, f.Instead)
+	t.Logf("killed %s it is of %s, in zone %s; %q", point, f.TakenFrom, holder.zone, f.StandbySkipped)
+	if !soon && (holder == standby || f.StandbySkipped == "") {
+		t.Errorf("%s: it is of %s, whose agent was dead, %q", name, f.TakenFrom, f.StandbySkipped)
 	}
 }
 

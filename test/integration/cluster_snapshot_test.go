@@ -32,8 +32,8 @@ func TestClusterSnapshot(t *testing.T) {
 		asked := b.snapshot(t, name)
 		end()
 		f := b.recorded(t, name)
-		if string(f.TakenFrom) == writer.ID || string(f.TakenFrom.Owner()) != b.id || f.Instead != "" {
-			t.Errorf("it is of %s, and %s writes: %s", f.TakenFrom, writer.ID, f.Instead)
+		if string(f.TakenFrom) == writer.ID || string(f.TakenFrom.Owner()) != b.id || f.StandbySkipped != "" {
+			t.Errorf("it is of %s, and %s writes: %s", f.TakenFrom, writer.ID, f.StandbySkipped)
 		}
 		b.restores(t, name, asked)
 		b.pulse.WaitMore(t, 50)

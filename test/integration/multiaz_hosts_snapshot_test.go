@@ -40,9 +40,9 @@ func TestMultiAZApartSnapshotMoves(t *testing.T) {
 	p.copying(t, "moved")
 	must(t, harness.KillServers(writer.member(t, p.apart.ID)))
 	f := p.taken(t, "moved", asked)
-	t.Logf("it is of %s: %s", f.TakenFrom, f.Instead)
-	if want := standby.member(t, p.apart.ID).ID; string(f.TakenFrom) != want || f.Instead == "" {
-		t.Errorf("it is of %s, want %s: %q", f.TakenFrom, want, f.Instead)
+	t.Logf("it is of %s: %s", f.TakenFrom, f.StandbySkipped)
+	if want := standby.member(t, p.apart.ID).ID; string(f.TakenFrom) != want || f.StandbySkipped == "" {
+		t.Errorf("it is of %s, want %s: %q", f.TakenFrom, want, f.StandbySkipped)
 	}
 	p.noPart(t, writer)
 	p.waitWhole(t)
@@ -72,8 +72,8 @@ func TestClusterApartSnapshot(t *testing.T) {
 				continue
 			}
 			zones = append(zones, h.zone)
-			if of := string(f.TakenFrom); h == writer || f.Instead != "" || len(h.Homes()) != 1 || of != h.Homes()[0] {
-				t.Errorf("in zone %s it is of %s: %q; the writer is in %s", h.zone, of, f.Instead, writer.zone)
+			if of := string(f.TakenFrom); h == writer || f.StandbySkipped != "" || len(h.Homes()) != 1 || of != h.Homes()[0] {
+				t.Errorf("in zone %s it is of %s: %q; the writer is in %s", h.zone, of, f.StandbySkipped, writer.zone)
 			}
 		}
 		if len(zones) != 1 {
@@ -104,8 +104,8 @@ func (p *apartSnapshots) ofTheStandby(t *testing.T) {
 	asked := p.ask(t, name)
 	f := p.taken(t, name, asked)
 	t.Logf("taken within %s, by %s, at %s; the longest gap between commits meanwhile: %s", f.UsableAt.Sub(asked).Round(time.Millisecond), f.Method, f.Position, p.apart.pulse.Gap(asked).Round(time.Millisecond))
-	if want := standby.member(t, p.apart.ID).ID; string(f.TakenFrom) != want || f.Instead != "" {
-		t.Errorf("it is of %s, and the standby is %s: %q", f.TakenFrom, want, f.Instead)
+	if want := standby.member(t, p.apart.ID).ID; string(f.TakenFrom) != want || f.StandbySkipped != "" {
+		t.Errorf("it is of %s, and the standby is %s: %q", f.TakenFrom, want, f.StandbySkipped)
 	}
 	if want := kurabe.InstanceID(writer.member(t, p.apart.ID).ID); f.Position.File == "" || f.Position.Server != want {
 		t.Errorf("it is at %+v, and %s writes", f.Position, want)
@@ -126,9 +126,9 @@ func (p *apartSnapshots) notHeard(t *testing.T) {
 	asked := p.ask(t, name)
 	waitSnapshot(t, p.bed.service, name, "available")
 	f := p.facts(t)[name]
-	t.Logf("it took %s, of %s: %s", f.UsableAt.Sub(asked).Round(time.Millisecond), f.TakenFrom, f.Instead)
-	if want := writer.member(t, p.apart.ID).ID; string(f.TakenFrom) != want || f.Instead == "" {
-		t.Errorf("it is of %s, and %s writes: %q", f.TakenFrom, want, f.Instead)
+	t.Logf("it took %s, of %s: %s", f.UsableAt.Sub(asked).Round(time.Millisecond), f.TakenFrom, f.StandbySkipped)
+	if want := writer.member(t, p.apart.ID).ID; string(f.TakenFrom) != want || f.StandbySkipped == "" {
+		t.Errorf("it is of %s, and %s writes: %q", f.TakenFrom, want, f.StandbySkipped)
 	}
 	p.apart.WaitEventsFrom(t, asked, name+" was taken from the server that serves clients: ")
 	standby.Thaw(t)

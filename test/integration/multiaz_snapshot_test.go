@@ -47,7 +47,7 @@ func TestMultiAZSnapshotCopied(t *testing.T) {
 		b.copying(t, "bereft")
 		must(t, harness.KillServers(standby))
 		f := b.taken(t, "bereft", asked)
-		if string(f.TakenFrom) != writer.ID || f.Instead == "" {
+		if string(f.TakenFrom) != writer.ID || f.StandbySkipped == "" {
 			t.Errorf("%+v", f)
 		}
 		b.WaitEventsFrom(t, asked, "bereft was taken from the server that serves clients: ")
@@ -61,7 +61,7 @@ func TestMultiAZSnapshotCopied(t *testing.T) {
 		b.taken(t, "inherited", asked)
 		b.settled(t)
 		f := b.taken(t, "settled", b.ask(t, "settled"))
-		t.Logf("the next one is of %s %s", f.TakenFrom, f.Instead)
+		t.Logf("the next one is of %s %s", f.TakenFrom, f.StandbySkipped)
 	})
 	b.pulse.Stop()
 	b.gone(t)
@@ -161,8 +161,8 @@ func (b *backupBed) manual(t *testing.T) {
 	asked := b.ask(t, "manual-"+b.Engine)
 	f := b.taken(t, "manual-"+b.Engine, asked)
 	t.Logf("taken within %s, by %s; the longest gap between commits meanwhile: %s", f.UsableAt.Sub(asked).Round(time.Millisecond), f.Method, b.pulse.Gap(asked).Round(time.Millisecond))
-	if string(f.TakenFrom) != standby.ID || f.Instead != "" {
-		t.Errorf("it is of %s, and the standby is %s: %q", f.TakenFrom, standby.ID, f.Instead)
+	if string(f.TakenFrom) != standby.ID || f.StandbySkipped != "" {
+		t.Errorf("it is of %s, and the standby is %s: %q", f.TakenFrom, standby.ID, f.StandbySkipped)
 	}
 	out, err := b.Service.RestoreDBInstanceFromDBSnapshot(t.Context(), &rds.RestoreDBInstanceFromDBSnapshotInput{
 		DBInstanceIdentifier: aws.String("pair-" + b.Engine), DBSnapshotIdentifier: aws.String("manual-" + b.Engine),
@@ -196,13 +196,13 @@ func (b *backupBed) automated(t *testing.T) {
 			continue
 		}
 		all = append(all, name)
-		if f.Instead == "" && string(f.TakenFrom) != standby.ID {
+		if f.StandbySkipped == "" && string(f.TakenFrom) != standby.ID {
 			t.Errorf("%s is of %s, and the standby is %s", name, f.TakenFrom, standby.ID)
 		}
-		if f.Instead != "" && !slices.ContainsFunc(b.EventsFrom(t, began), func(e string) bool { return strings.Contains(e, f.Instead) }) {
-			t.Errorf("no event says why it is of the writer: %s", f.Instead)
+		if f.StandbySkipped != "" && !slices.ContainsFunc(b.EventsFrom(t, began), func(e string) bool { return strings.Contains(e, f.StandbySkipped) }) {
+			t.Errorf("no event says why it is of the writer: %s", f.StandbySkipped)
 		}
-		t.Logf("%s is of %s %s, at %s", name, f.TakenFrom, f.Instead, f.Position)
+		t.Logf("%s is of %s %s, at %s", name, f.TakenFrom, f.StandbySkipped, f.Position)
 	}
 	if len(all) != 1 {
 		t.Fatalf("automated snapshots: %v", all)

@@ -259,7 +259,7 @@ func (w *world) whole() string {
 		return fmt.Sprintf("it is %s at revision %d of %d (%s)", i.Status.State, i.Status.SpecRevision, i.Spec.Revision, i.Status.Reason)
 	case i.Spec.FailoverSeq > i.Status.FailoverSeq:
 		return "a failover in order is under way"
-	case i.Group == nil || len(i.Group.Sync) != want || i.Group.Handover != "" || i.Group.Choosing:
+	case i.Group == nil || len(i.Group.SyncSet) != want || i.Group.HandoverTo != "" || i.Group.Electing:
 		return fmt.Sprintf("its record is %+v", i.Group)
 	}
 	return ""

@@ -118,7 +118,7 @@ func holdsEndpoint(a kurabe.Assignment, leased bool) bool {
 	switch {
 	case a.ListensAt != "":
 		return false
-	case a.Role == nil, a.Role.Reads:
+	case a.Role == nil, a.Role.ServesReads:
 		return true
 	}
 	return a.Role.Duty != kurabe.DutyFollow && leased

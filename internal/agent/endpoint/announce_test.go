@@ -38,7 +38,9 @@ func TestEndpointIsAnnounced(t *testing.T) {
 		back func(*notedEndpoints, kurabe.Assignment)
 	}{
 		"it hands over": {
-			then: func(n *notedEndpoints, a kurabe.Assignment) { n.Claim(on(member(2, kurabe.DutyYield, 2), a.Port, 2)) },
+			then: func(n *notedEndpoints, a kurabe.Assignment) {
+				n.Claim(on(member(2, kurabe.DutyStepDown, 2), a.Port, 2))
+			},
 			back: func(n *notedEndpoints, a kurabe.Assignment) {
 				a.Generation = 3
 				n.Claim(a)

@@ -47,7 +47,7 @@ func with(a kurabe.Assignment, goal kurabe.Goal) kurabe.Assignment {
 func TestWantHeld(t *testing.T) {
 	endpoint := netip.MustParseAddrPort("127.66.0.1:5432")
 	server2, server3 := netip.MustParseAddrPort("127.66.9.2:5432"), netip.MustParseAddrPort("127.66.9.3:5432")
-	const w, f, y, r = kurabe.DutyWrite, kurabe.DutyFollow, kurabe.DutyYield, kurabe.DutyRest
+	const w, f, y, r = kurabe.DutyWrite, kurabe.DutyFollow, kurabe.DutyStepDown, kurabe.DutyFenced
 	alone := wanted(1)
 	aloneElsewhere := wanted(1)
 	aloneElsewhere.ListensAt = "127.66.9.2"

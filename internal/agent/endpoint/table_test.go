@@ -149,7 +149,7 @@ func TestEndpointFollowsTheWriter(t *testing.T) {
 	serve(t, "first", firstAddress, port)
 	serve(t, "second", secondAddress, port)
 	e := beginEndpoints(t)
-	e.Claim(on(elsewhere(member(1, kurabe.DutyRest, 2)), port, 1))
+	e.Claim(on(elsewhere(member(1, kurabe.DutyFenced, 2)), port, 1))
 	e.Claim(on(member(2, kurabe.DutyWrite, 2), port, 1))
 	var c *client
 	until(t, "the endpoint is held", func() (ok bool) {
@@ -166,7 +166,7 @@ func TestEndpointFollowsTheWriter(t *testing.T) {
 
 	// In order: sessions end when their server says so, new ones wait for the next writer.
 	e.Claim(on(elsewhere(member(1, kurabe.DutyFollow, 2)), port, 2))
-	e.Claim(on(member(2, kurabe.DutyYield, 2), port, 2))
+	e.Claim(on(member(2, kurabe.DutyStepDown, 2), port, 2))
 	c.says(t, "still", "second still")
 	waits, err := connect(endpointAddress, port)
 	if err != nil {
@@ -180,7 +180,7 @@ func TestEndpointFollowsTheWriter(t *testing.T) {
 	waits.says(t, "now", "first now")
 
 	// After a death, and what was seen of the writer before counts no more.
-	e.Claim(on(elsewhere(member(1, kurabe.DutyRest, 4)), port, 4))
+	e.Claim(on(elsewhere(member(1, kurabe.DutyFenced, 4)), port, 4))
 	e.Takes("db-1", 3, true, 0)
 	waits.cut(t)
 	e.Claim(on(member(2, kurabe.DutyWrite, 4), port, 4))
@@ -262,11 +262,11 @@ func newNotedEndpoints() *notedEndpoints {
 func TestEndpointLingers(t *testing.T) {
 	n := newNotedEndpoints()
 	n.Claim(member(2, kurabe.DutyWrite, 2))
-	n.Claim(elsewhere(member(1, kurabe.DutyRest, 2)))
+	n.Claim(elsewhere(member(1, kurabe.DutyFenced, 2)))
 	if again := n.hold(); again != 0 || len(n.opened) != 1 {
 		t.Fatalf("%v, %d opened", again, len(n.opened))
 	}
-	n.Claim(member(2, kurabe.DutyRest, 3))
+	n.Claim(member(2, kurabe.DutyFenced, 3))
 	if again := n.hold(); again != Linger || n.opened[0].Closed {
 		t.Errorf("looks again after %v, closed %v", again, n.opened[0].Closed)
 	}
@@ -277,7 +277,7 @@ func TestEndpointLingers(t *testing.T) {
 	// A writer in time finds it.
 	n.Claim(elsewhere(member(1, kurabe.DutyWrite, 3)))
 	n.hold()
-	n.Claim(elsewhere(member(1, kurabe.DutyRest, 4)))
+	n.Claim(elsewhere(member(1, kurabe.DutyFenced, 4)))
 	if again := n.hold(); again != Linger || len(n.opened) != 1 || n.opened[0].Closed {
 		t.Errorf("looks again after %v, %d opened, closed %v", again, len(n.opened), n.opened[0].Closed)
 	}
@@ -360,7 +360,7 @@ func TestReaderEndpoint(t *testing.T) {
 	e.Takes("db-1", 1, true, 0)
 	stays, ends := read("third"), read("second")
 
-	e.Claim(cluster(member(1, kurabe.DutyRest, 2), 2))
+	e.Claim(cluster(member(1, kurabe.DutyFenced, 2), 2))
 	e.Claim(cluster(member(2, kurabe.DutyWrite, 3), 3, thirdAddress))
 	e.Takes(second, 3, true, 0)
 	ends.cut(t)

@@ -209,25 +209,25 @@ func (s *State) Report(now time.Time, followers []kurabe.InstanceID) kurabe.Role
 		return kurabe.RoleReport{}
 	}
 	v := s.view
-	r := kurabe.RoleReport{Leading: v.Writing, Writing: v.Writing, Following: v.Following && s.Current(now) != nil, Stuck: s.Stuck(), Late: s.late(), Behind: s.behind, Position: v.Position}
+	r := kurabe.RoleReport{IsPrimary: v.Writing, Writing: v.Writing, Following: v.Following && s.Current(now) != nil, Unresponsive: s.Stuck(), ReadsStale: s.late(), ApplyLags: s.behind, Position: v.Position}
 	if !v.Writing {
 		return r
 	}
 	r.WaitsFor = slices.Sorted(slices.Values(v.WaitsFor))
 	for _, id := range slices.Sorted(slices.Values(followers)) {
 		if s.silent(id) {
-			r.Silent = append(r.Silent, id)
+			r.SilentFollowers = append(r.SilentFollowers, id)
 		}
 		if s.near[id] {
-			r.Near = append(r.Near, id)
+			r.NearlyCaughtUp = append(r.NearlyCaughtUp, id)
 		}
 		if s.lost[id] {
-			r.Lost = append(r.Lost, id)
+			r.NeedRebuild = append(r.NeedRebuild, id)
 		}
 	}
 	for _, id := range s.marked {
 		if f, there := v.Followers[id]; there && f.Flushed >= s.mark {
-			r.Covered = append(r.Covered, id)
+			r.CaughtUp = append(r.CaughtUp, id)
 			if f.Replayed >= s.mark {
 				r.Replayed = append(r.Replayed, id)
 			}

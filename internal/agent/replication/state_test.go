@@ -90,7 +90,7 @@ func TestCovered(t *testing.T) {
 		{"one of two", []glance{{look, writes(100, ids(third, second), upTo{second: 100, third: 7}), false, ids(second, third)}}, two},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := reported(ids(second, third), c.looks).Covered; !reflect.DeepEqual(got, c.want) {
+			if got := reported(ids(second, third), c.looks).CaughtUp; !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
@@ -126,13 +126,13 @@ func TestSilent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := reported(ids(second), c.looks)
-			if got := len(r.Silent) == 1 && r.Silent[0] == second; got != c.want || !got && r.Silent != nil {
-				t.Errorf("%v", r.Silent)
+			if got := len(r.SilentFollowers) == 1 && r.SilentFollowers[0] == second; got != c.want || !got && r.SilentFollowers != nil {
+				t.Errorf("%v", r.SilentFollowers)
 			}
 		})
 	}
-	if r := reported(nil, []glance{{look, withFollower(engine.FollowerView{HeardAgo: time.Hour}), false, nil}, {time.Hour, writes(1, nil, nil), false, nil}}); r.Silent != nil {
-		t.Errorf("%v is not to follow", r.Silent)
+	if r := reported(nil, []glance{{look, withFollower(engine.FollowerView{HeardAgo: time.Hour}), false, nil}, {time.Hour, writes(1, nil, nil), false, nil}}); r.SilentFollowers != nil {
+		t.Errorf("%v is not to follow", r.SilentFollowers)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestNear(t *testing.T) {
 		{"it is away", []glance{lacks(0), gone}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := reported(ids(second), c.looks).Near; (len(got) == 1) != c.want {
+			if got := reported(ids(second), c.looks).NearlyCaughtUp; (len(got) == 1) != c.want {
 				t.Errorf("%v", got)
 			}
 		})
@@ -187,10 +187,10 @@ func TestLost(t *testing.T) {
 		var s State
 		now := time.Unix(1000, 0)
 		s.Answered(now, c.view, InForce{Slots: c.made})
-		if got := s.Report(now, two).Lost; (len(got) == 1) != c.want {
+		if got := s.Report(now, two).NeedRebuild; (len(got) == 1) != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
-		if got := s.Report(now, nil).Lost; got != nil {
+		if got := s.Report(now, nil).NeedRebuild; got != nil {
 			t.Errorf("%s: %v is to follow no more", c.name, got)
 		}
 	}
@@ -209,7 +209,7 @@ func TestHangingWhileItStops(t *testing.T) {
 		want []kurabe.InstanceID
 	}{{gone, nil}, {*hangs, ids(second)}} {
 		s.Answered(now, c.view, InForce{WaitsFor: ids(second)})
-		silent := s.Report(now, ids(second)).Silent
+		silent := s.Report(now, ids(second)).SilentFollowers
 		if got := s.Hanging(silent); len(silent) != 1 || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%+v: %v is silent, %v hangs", c.view, silent, got)
 		}
@@ -255,7 +255,7 @@ func TestStuck(t *testing.T) {
 		{"an hour passed in one look", []glance{serves, {after: time.Hour, hangs: true}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := reported(nil, c.looks).Stuck; got != c.want {
+			if got := reported(nil, c.looks).Unresponsive; got != c.want {
 				t.Errorf("stuck: %v", got)
 			}
 		})
@@ -334,7 +334,7 @@ func TestLate(t *testing.T) {
 		"it never did":                          {[]glance{{LookEvery, &engine.RoleView{Position: 9, Applied: 9}, false, nil}}, true},
 		"it was promoted before it had all":     {[]glance{{LookEvery, follows(9, 5), false, nil}, {most, writes(9, nil, nil), false, nil}}, false},
 	} {
-		if got := reported(nil, c.looks).Late; got != c.want {
+		if got := reported(nil, c.looks).ReadsStale; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -359,12 +359,12 @@ func TestBehind(t *testing.T) {
 		for n, l := range looks {
 			now = now.Add(l.after)
 			s.Answered(now, engine.RoleView{Following: true, Position: l.position, Applied: l.applied}, InForce{})
-			if got := s.Report(now, nil).Behind; got != l.want {
+			if got := s.Report(now, nil).ApplyLags; got != l.want {
 				t.Errorf("%s, look %d: %v", name, n, got)
 			}
 		}
 		s.Answered(now.Add(time.Hour), engine.RoleView{Writing: true, Position: 99}, InForce{})
-		if s.Report(now, nil).Behind {
+		if s.Report(now, nil).ApplyLags {
 			t.Errorf("%s: a writer is behind", name)
 		}
 	}
@@ -376,8 +376,8 @@ func TestLeads(t *testing.T) {
 	for _, writing := range []bool{true, false} {
 		var s State
 		s.Answered(now, engine.RoleView{Writing: writing}, InForce{})
-		if r := s.Report(now, nil); r.Leading != writing {
-			t.Errorf("no follower %v: leads %v", writing, r.Leading)
+		if r := s.Report(now, nil); r.IsPrimary != writing {
+			t.Errorf("no follower %v: leads %v", writing, r.IsPrimary)
 		}
 	}
 }

@@ -136,8 +136,8 @@ func (u *worker) settled(ctx context.Context, a kurabe.SnapshotAssignment, facts
 	have := u.whole()
 	// What is here does not say so; archived finds out if it is still true.
 	facts.Archived = facts.Archived || have != nil && have.Archived && u.archives()
-	if facts.Instead = u.instead; have != nil {
-		facts.Instead = have.Instead
+	if facts.StandbySkipped = u.instead; have != nil {
+		facts.StandbySkipped = have.StandbySkipped
 	}
 	return u.settledAs(ctx, a, facts)
 }
@@ -194,7 +194,7 @@ func (u *worker) gone(ctx context.Context, a kurabe.SnapshotAssignment) time.Dur
 func (u *worker) failed(ctx context.Context, a kurabe.SnapshotAssignment, step string, err error) time.Duration {
 	kind := kurabe.FailureOther
 	if errors.Is(err, engine.ErrHeld) {
-		kind = kurabe.FailureHeld
+		kind = kurabe.FailureLocked
 	}
 	attempts := u.Fails(kind, step, err.Error())
 	u.Log.Warn("step failed, retrying", logkey.Step, step, logkey.Generation, a.Generation, logkey.Attempt, attempts, logkey.Error, err)

@@ -32,7 +32,7 @@ func TestSnapshotOfARemoteStandby(t *testing.T) {
 		}
 		b.pass(60 * time.Second)
 		b.wantDone("snap-1", 1)
-		if f := b.last("snap-1").Facts; f.TakenFrom != second || f.Instead != "" {
+		if f := b.last("snap-1").Facts; f.TakenFrom != second || f.StandbySkipped != "" {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -54,7 +54,7 @@ func TestRemoteSnapshotAfterARestart(t *testing.T) {
 		b.standbyHere(2, 1)
 		b.pass(2 * time.Minute)
 		b.wantDone("snap-1", 1)
-		if f := b.last("snap-1").Facts; f.TakenFrom != second || f.Instead != "" {
+		if f := b.last("snap-1").Facts; f.TakenFrom != second || f.StandbySkipped != "" {
 			t.Errorf("%+v", f)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 func TestWriterOf(t *testing.T) {
-	const w, f, y, r = kurabe.DutyWrite, kurabe.DutyFollow, kurabe.DutyYield, kurabe.DutyRest
+	const w, f, y, r = kurabe.DutyWrite, kurabe.DutyFollow, kurabe.DutyStepDown, kurabe.DutyFenced
 	absent := func(a kurabe.Assignment) kurabe.Assignment { return with(a, kurabe.GoalAbsent) }
 	type list = []kurabe.Assignment
 	for _, c := range []struct {
@@ -55,7 +55,7 @@ func TestSnapshotIsOfTheWriter(t *testing.T) {
 		if id := unit.takes().writer; id != second {
 			t.Fatalf("it is taken of %q", id)
 		}
-		deposed := of(member(2, kurabe.DutyRest, 3), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyRest})
+		deposed := of(member(2, kurabe.DutyFenced, 3), 3, kurabe.Role{Epoch: 3, Duty: kurabe.DutyFenced})
 		b.send(hostlink.Update{Orders: []kurabe.Word{deposed}})
 		if id := unit.takes().writer; id != "" {
 			t.Errorf("nobody writes, and it is taken of %q", id)

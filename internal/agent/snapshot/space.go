@@ -12,30 +12,30 @@ import (
 
 // A snapshot that shares its blocks comes to own them as its source is written to, so
 // the free space of the disk moves by as much. Each is looked at again when that has
-// moved by occupiedMove since, but not within occupiedPace. XFS takes the space when a
+// moved by spaceMove since, but not within spacePace. XFS takes the space when a
 // page is dirtied and parts the blocks when it is written back, half a minute later:
 // after a look for such a move, or one that found another figure, comes one more after
-// occupiedSettle. And each is looked at every occupiedAge in any case: a source that is
+// spaceSettle. And each is looked at every spaceAge in any case: a source that is
 // removed leaves its blocks to the snapshot without any free space moving. The looks
 // follow one another and each is slow by itself.
 const (
-	occupiedTick   = 5 * time.Second
-	occupiedPace   = 30 * time.Second
-	occupiedSettle = time.Minute
-	occupiedAge    = 10 * time.Minute
-	occupiedMove   = 64 << 20
-	// occupiedPercent of the figure told last is no news either.
-	occupiedPercent = 5
+	spaceTick   = 5 * time.Second
+	spacePace   = 30 * time.Second
+	spaceSettle = time.Minute
+	spaceAge    = 10 * time.Minute
+	spaceMove   = 64 << 20
+	// spacePercent of the figure told last is no news either.
+	spacePercent = 5
 )
 
-// occupiedNews says whether a figure differs from the one told last by so much that it
+// spaceNews says whether a figure differs from the one told last by so much that it
 // is told.
-func occupiedNews(told, now int64) bool {
-	return max(now-told, told-now) > max(occupiedMove, told/100*occupiedPercent)
+func spaceNews(told, now int64) bool {
+	return max(now-told, told-now) > max(spaceMove, told/100*spacePercent)
 }
 
-// occupiedLook is what is remembered of the newest look at one snapshot.
-type occupiedLook struct {
+// spaceLook is what is remembered of the newest look at one snapshot.
+type spaceLook struct {
 	at    time.Time
 	bytes int64 // what it occupied
 	again bool  // there may be more to see soon
@@ -43,16 +43,16 @@ type occupiedLook struct {
 }
 
 // due says whether it is time for the next look.
-func (l occupiedLook) due(now time.Time) bool {
+func (l spaceLook) due(now time.Time) bool {
 	age := now.Sub(l.at)
-	return age >= occupiedAge || l.again && age >= occupiedSettle || l.stir >= occupiedMove && age >= occupiedPace
+	return age >= spaceAge || l.again && age >= spaceSettle || l.stir >= spaceMove && age >= spacePace
 }
 
-// occupiedWatch looks at what snapshots occupy. Only its goroutine uses it.
-type occupiedWatch struct {
+// spaceWatch looks at what snapshots occupy. Only its goroutine uses it.
+type spaceWatch struct {
 	set   *Set
 	free  int64 // at the last tick, negative while it cannot be told
-	looks map[kurabe.SnapshotID]occupiedLook
+	looks map[kurabe.SnapshotID]spaceLook
 }
 
 // WatchSpace has the figures of all snapshots follow the disk until ctx ends.
@@ -60,8 +60,8 @@ func (s *Set) WatchSpace(ctx context.Context) {
 	if s.Folders == nil {
 		return
 	}
-	w := &occupiedWatch{set: s, free: -1, looks: map[kurabe.SnapshotID]occupiedLook{}}
-	for more := true; more; more = unit.Wait(ctx, occupiedTick) {
+	w := &spaceWatch{set: s, free: -1, looks: map[kurabe.SnapshotID]spaceLook{}}
+	for more := true; more; more = unit.Wait(ctx, spaceTick) {
 		for _, u := range w.due() {
 			w.look(ctx, u)
 		}
@@ -69,9 +69,9 @@ func (s *Set) WatchSpace(ctx context.Context) {
 }
 
 // due lists the snapshots to look at, those first that were not looked at the longest.
-func (w *occupiedWatch) due() []*worker {
+func (w *spaceWatch) due() []*worker {
 	now, moved := w.set.Host.Now(), w.moved()
-	looks := map[kurabe.SnapshotID]occupiedLook{}
+	looks := map[kurabe.SnapshotID]spaceLook{}
 	var list []*worker
 	for _, u := range w.set.List() {
 		if a, known := u.Assignment(); !known || a.Goal == kurabe.SnapshotAbsent || u.whole() == nil {
@@ -91,7 +91,7 @@ func (w *occupiedWatch) due() []*worker {
 
 // moved is by how many bytes the free space moved since the last tick; where nobody
 // can tell, it may have.
-func (w *occupiedWatch) moved() int64 {
+func (w *spaceWatch) moved() int64 {
 	before := w.free
 	w.free = -1
 	if w.set.Free != nil {
@@ -99,22 +99,22 @@ func (w *occupiedWatch) moved() int64 {
 	}
 	switch {
 	case w.free < 0:
-		return occupiedMove
+		return spaceMove
 	case before < 0:
 		return 0
 	}
 	return max(w.free-before, before-w.free)
 }
 
-func (w *occupiedWatch) look(ctx context.Context, u *worker) {
+func (w *spaceWatch) look(ctx context.Context, u *worker) {
 	if ctx.Err() != nil {
 		return
 	}
 	before := w.looks[u.ID]
-	l := occupiedLook{at: w.set.Host.Now(), bytes: before.bytes}
+	l := spaceLook{at: w.set.Host.Now(), bytes: before.bytes}
 	bytes, err := w.set.Folders.Occupied(ctx, u.ID)
 	if err == nil {
-		l.bytes, l.again = bytes, before.stir >= occupiedMove || bytes != before.bytes
+		l.bytes, l.again = bytes, before.stir >= spaceMove || bytes != before.bytes
 	}
 	w.looks[u.ID] = l
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *occupiedWatch) look(ctx context.Context, u *worker) {
 // occupies takes note of a look, and wakes the unit with news.
 func (u *worker) occupies(bytes int64) {
 	u.state.Lock()
-	news := bytes > 0 && u.facts != nil && occupiedNews(u.facts.OccupiedBytes, bytes)
+	news := bytes > 0 && u.facts != nil && spaceNews(u.facts.OccupiedBytes, bytes)
 	if news {
 		u.own = bytes
 	}
@@ -150,7 +150,7 @@ func (u *worker) occupied(recorded int64) int64 {
 	if u.facts != nil && u.facts.OccupiedBytes > 0 {
 		told = u.facts.OccupiedBytes
 	}
-	if u.own > 0 && occupiedNews(told, u.own) {
+	if u.own > 0 && spaceNews(told, u.own) {
 		told = u.own
 	}
 	return told

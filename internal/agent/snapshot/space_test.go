@@ -21,7 +21,7 @@ func TestOccupiedNews(t *testing.T) {
 		{0, 64, false}, {0, 65, true}, {100, 36, false}, {100, 35, true},
 		{10000, 10400, false}, {10000, 10510, true}, {10000, 9600, false}, {10000, 9400, true},
 	} {
-		if got := occupiedNews(c.told*mib, c.now*mib); got != c.want {
+		if got := spaceNews(c.told*mib, c.now*mib); got != c.want {
 			t.Errorf("%d MiB after %d MiB is news: %v", c.now, c.told, got)
 		}
 	}
@@ -56,12 +56,12 @@ func TestGrownSnapshotIsToldOnce(t *testing.T) {
 		b.pass(time.Hour)
 		b.wantOccupied(fake.SnapshotBytes, said)
 		b.folder.Gain("snap-1", mib)
-		b.pass(occupiedAge + occupiedTick)
+		b.pass(spaceAge + spaceTick)
 		b.wantOccupied(fake.SnapshotBytes+65*mib, said+1)
 		b.pass(24 * time.Hour)
 		b.wantOccupied(fake.SnapshotBytes+65*mib, said+1)
 		b.folder.Gain("snap-1", -130*mib) // it shares them with what was restored from it
-		b.pass(occupiedAge + occupiedTick)
+		b.pass(spaceAge + spaceTick)
 		b.wantOccupied(fake.SnapshotBytes-65*mib, said+2)
 	})
 }
@@ -69,7 +69,7 @@ func TestGrownSnapshotIsToldOnce(t *testing.T) {
 func TestOccupiedOutlivesARestart(t *testing.T) {
 	takenBed(t, func(b *snapshotBed) {
 		b.folder.Gain("snap-1", 500*mib)
-		b.pass(occupiedAge + occupiedTick)
+		b.pass(spaceAge + spaceTick)
 		b.stop()
 		said := len(b.heard())
 		b.start()
@@ -101,23 +101,23 @@ func TestOccupiedFollowsTheDisk(t *testing.T) {
 		}
 		before = b.folder.OccupiedLooks()
 		for range 720 { // an hour
-			free.Add(-occupiedMove)
-			b.pass(occupiedTick)
+			free.Add(-spaceMove)
+			b.pass(spaceTick)
 		}
 		if n := b.folder.OccupiedLooks() - before; n < 110 || n > 121 {
 			b.Errorf("%d looks in an hour of writing", n)
 		}
 		b.folder.Gain("snap-1", 200*mib)
 		free.Add(-200 * mib)
-		b.pass(occupiedPace + 2*occupiedTick)
+		b.pass(spacePace + 2*spaceTick)
 		if got := b.last("snap-1").Facts.OccupiedBytes; got != fake.SnapshotBytes+200*mib {
 			b.Errorf("told %d bytes soon after it grew", got)
 		}
-		b.pass(occupiedAge + occupiedTick)
+		b.pass(spaceAge + spaceTick)
 		free.Add(-200 * mib)
-		b.pass(occupiedPace + occupiedTick) // what was dirtied is written back only now
+		b.pass(spacePace + spaceTick) // what was dirtied is written back only now
 		b.folder.Gain("snap-1", 200*mib)
-		b.pass(occupiedSettle + occupiedTick)
+		b.pass(spaceSettle + spaceTick)
 		if got := b.last("snap-1").Facts.OccupiedBytes; got != fake.SnapshotBytes+400*mib {
 			b.Errorf("told %d bytes when all was written back", got)
 		}
@@ -131,7 +131,7 @@ func TestOccupiedOfTheRepository(t *testing.T) {
 		b.order(takeOf("snap-1", "db-1", 1))
 		b.pass(2 * time.Hour)
 		b.folder.Gain("snap-1", 500*mib)
-		b.pass(occupiedAge + occupiedTick)
+		b.pass(spaceAge + spaceTick)
 		if got := b.last("snap-1").Facts.OccupiedBytes; got != fake.SnapshotBytes+500*mib {
 			b.Errorf("told %d bytes", got)
 		}
@@ -158,14 +158,14 @@ func TestOccupiedIsNearTheTruth(t *testing.T) {
 					b.stop()
 					b.start()
 				}
-				b.pass(occupiedAge + occupiedTick)
-				if told := b.last("snap-1").Facts.OccupiedBytes; occupiedNews(told, truth) {
+				b.pass(spaceAge + spaceTick)
+				if told := b.last("snap-1").Facts.OccupiedBytes; spaceNews(told, truth) {
 					b.Fatalf("seed %d: told %d bytes, and it is %d", seed, told, truth)
 				}
 			}
 			heard := b.heard()
 			for n := 1; n < len(heard); n++ {
-				if a, c := heard[n-1], heard[n]; a.Done && c.Done && a.Facts != c.Facts && !occupiedNews(a.Facts.OccupiedBytes, c.Facts.OccupiedBytes) {
+				if a, c := heard[n-1], heard[n]; a.Done && c.Done && a.Facts != c.Facts && !spaceNews(a.Facts.OccupiedBytes, c.Facts.OccupiedBytes) {
 					b.Errorf("seed %d: %d bytes told after %d", seed, c.Facts.OccupiedBytes, a.Facts.OccupiedBytes)
 				}
 			}

@@ -29,7 +29,7 @@ func TestSnapshotOfAStandby(t *testing.T) {
 		}
 		b.pass(60 * time.Second)
 		b.wantDone("snap-1", 1)
-		if f := b.last("snap-1").Facts; f.TakenFrom != second || f.Instead != "" {
+		if f := b.last("snap-1").Facts; f.TakenFrom != second || f.StandbySkipped != "" {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -43,7 +43,7 @@ func TestSnapshotLosesItsStandby(t *testing.T) {
 	}{
 		"commits wait for it no more": {func(b *snapshotBed) { b.pairHere(3) }, "no standby has every commit"},
 		"it is to rest": {func(b *snapshotBed) {
-			b.send(hostlink.Update{Orders: []kurabe.Word{of(follows(3), 3, kurabe.Role{Epoch: 1, Duty: kurabe.DutyRest})}})
+			b.send(hostlink.Update{Orders: []kurabe.Word{of(follows(3), 3, kurabe.Role{Epoch: 1, Duty: kurabe.DutyFenced})}})
 		}, "no standby has every commit"},
 		"it goes": {func(b *snapshotBed) {
 			b.send(hostlink.Update{Orders: []kurabe.Word{with(follows(3), kurabe.GoalAbsent)}})
@@ -60,7 +60,7 @@ func TestSnapshotLosesItsStandby(t *testing.T) {
 				}
 				b.pass(110 * time.Second)
 				b.wantDone("snap-1", 1)
-				if f := b.last("snap-1").Facts; f.TakenFrom != "" || f.Instead != c.why {
+				if f := b.last("snap-1").Facts; f.TakenFrom != "" || f.StandbySkipped != c.why {
 					t.Errorf("%+v", f)
 				}
 			})
@@ -79,7 +79,7 @@ func TestSnapshotOfAStandbyFails(t *testing.T) {
 		b.wantDone("snap-1", 1)
 		for range 2 {
 			f := b.last("snap-1").Facts
-			if f.TakenFrom == second || !strings.Contains(f.Instead, string(second)) || !strings.Contains(f.Instead, "full of holes") {
+			if f.TakenFrom == second || !strings.Contains(f.StandbySkipped, string(second)) || !strings.Contains(f.StandbySkipped, "full of holes") {
 				t.Errorf("%+v", f)
 			}
 			b.stop()

@@ -19,7 +19,7 @@ const (
 // of itself, and begins anew.
 func failedAgain(before *kurabe.Failure, now kurabe.Failure) *kurabe.Failure {
 	now.Attempts, now.Since = 1, now.At
-	if before != nil && before.Step == now.Step && (before.Kind == kurabe.FailureHeld) == (now.Kind == kurabe.FailureHeld) {
+	if before != nil && before.Step == now.Step && (before.Kind == kurabe.FailureLocked) == (now.Kind == kurabe.FailureLocked) {
 		now.Attempts, now.Since = before.Attempts+1, before.Since
 	}
 	return &now

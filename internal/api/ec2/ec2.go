@@ -25,7 +25,7 @@ func API(c *control.Control) api.Service {
 			api.Read("DescribeVpcs", s.vpcs),
 		),
 		NotOffered: func(string) string {
-			return "of EC2 there is the network that databases are in, and it cannot be changed"
+			return "only the network of the databases exists, and it cannot be changed"
 		},
 	}
 }

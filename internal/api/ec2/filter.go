@@ -41,11 +41,11 @@ func find[T any](all []T, r request, id string, of fields[T], absent func(id str
 	case r.dryRun:
 		return nil, fault.New(http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
 	case r.nextToken != "":
-		return nil, fault.New(http.StatusBadRequest, "InvalidNextToken", "The NextToken is not one of this service's.")
+		return nil, fault.New(http.StatusBadRequest, "InvalidNextToken", "Invalid NextToken.")
 	case r.maxResults != nil && (*r.maxResults < 5 || *r.maxResults > maxPerPage || len(r.ids) > 0):
-		return nil, invalid("MaxResults is between 5 and %d and goes with no ids.", maxPerPage)
+		return nil, invalid("MaxResults must be between 5 and %d, and cannot be combined with ids.", maxPerPage)
 	case r.maxResults != nil && len(all) > int(*r.maxResults):
-		return nil, invalid("MaxResults is less than the %d that there are; they come in one page here.", len(all))
+		return nil, invalid("MaxResults is less than the %d results, which are always one page.", len(all))
 	}
 	for _, want := range r.ids {
 		if !slices.ContainsFunc(all, func(one T) bool { return of[id](one) == want }) {
@@ -63,7 +63,7 @@ func find[T any](all []T, r request, id string, of fields[T], absent func(id str
 		case !known && !tags:
 			return nil, invalid("The filter '%.100s' is invalid", f.Name)
 		case len(f.Value) == 0 || len(f.Value) > maxValues:
-			return nil, invalid("The filter '%.100s' has 1 to %d values", f.Name, maxValues)
+			return nil, invalid("The filter '%.100s' must have 1 to %d values", f.Name, maxValues)
 		}
 		pattern, err := wildcards(f.Value)
 		if err != nil {

@@ -28,7 +28,7 @@ func testCluster(t *testing.T, w testWorld) {
 	status := kurabe.InstanceStatus{
 		ID: spec.ID, SpecRevision: 1, State: kurabe.StateAvailable, Applied: now, AvailableAt: at, Address: "127.66.0.1", Port: 6000,
 		ReaderAddress: "127.66.0.2", Host: "h1", Zone: "us-east-1b", Servers: []kurabe.ServerStatus{
-			{ID: "db-CLUSTER", Host: "h1", Zone: "us-east-1a", Address: "127.66.0.3", State: kurabe.StateAvailable, CreatedAt: at, Sync: true, Reading: true},
+			{ID: "db-CLUSTER", Host: "h1", Zone: "us-east-1a", Address: "127.66.0.3", State: kurabe.StateAvailable, CreatedAt: at, InSyncSet: true, Reading: true},
 			{ID: "db-CLUSTER~2", Host: "h1", Zone: "us-east-1b", Address: "127.66.0.4", State: kurabe.StateAvailable, CreatedAt: at, Writer: true},
 			{ID: "db-CLUSTER~3", Host: "h1", Zone: "us-east-1c", Address: "127.66.0.5", State: kurabe.StateCreating},
 		},

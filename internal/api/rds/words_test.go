@@ -246,10 +246,10 @@ func TestWordsAreSaid(t *testing.T) {
 	}
 }
 
-// wordNames are the constants of words.go.
+// wordNames are the constants of rds_texts.go.
 func wordNames(t *testing.T) []string {
 	t.Helper()
-	const path = "../../../words.go"
+	const path = "../../../rds_texts.go"
 	src, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func API() api.Service {
 		Name: shape.STS.Service, Protocols: []api.Protocol{api.Query{Model: shape.STS}},
 		Ops: api.Table(api.Read("GetCallerIdentity", getCallerIdentity)),
 		NotOffered: func(string) string {
-			return "it issues no temporary credentials and has no roles"
+			return "there are no roles and no temporary credentials"
 		},
 	}
 }

@@ -37,7 +37,7 @@ func API(c *control.Control) api.Service {
 			api.Write("TagResources", s.tagResources),
 			api.Write("UntagResources", s.untagResources),
 		),
-		NotOffered: func(string) string { return "there are no tag policies and no reports on them" },
+		NotOffered: func(string) string { return "tag policies and reports on them are not supported" },
 	}
 }
 
@@ -81,21 +81,21 @@ func (in *getResourcesInput) check() error {
 	narrowed := len(in.TagFilters) > 0 || len(in.ResourceTypeFilters) > 0 || in.ResourcesPerPage != nil || in.TagsPerPage != nil || in.PaginationToken != ""
 	switch {
 	case in.IncludeComplianceDetails || in.ExcludeCompliantResources:
-		return invalid("There are no tag policies that a resource could comply with.")
+		return invalid("Tag policies are not supported.")
 	case in.TagsPerPage != nil:
-		return invalid("TagsPerPage is not taken; use ResourcesPerPage.")
+		return invalid("TagsPerPage is not supported; use ResourcesPerPage.")
 	case len(in.ResourceARNList) > maxARNs:
-		return invalid("ResourceARNList has at most %d members.", maxARNs)
+		return invalid("ResourceARNList can have at most %d members.", maxARNs)
 	case len(in.ResourceARNList) > 0 && narrowed:
-		return invalid("ResourceARNList goes with no other parameter.")
+		return invalid("ResourceARNList cannot be combined with other parameters.")
 	case len(in.TagFilters) > maxFilters:
-		return invalid("TagFilters has at most %d members.", maxFilters)
+		return invalid("TagFilters can have at most %d members.", maxFilters)
 	case in.ResourcesPerPage != nil && (*in.ResourcesPerPage < 1 || *in.ResourcesPerPage > maxPerPage):
-		return invalid("ResourcesPerPage is between 1 and %d.", maxPerPage)
+		return invalid("ResourcesPerPage must be between 1 and %d.", maxPerPage)
 	}
 	for _, f := range in.TagFilters {
 		if f.Key == "" || len(f.Values) > maxValues {
-			return invalid("A tag filter has a Key and at most %d values.", maxValues)
+			return invalid("A tag filter must have a Key and at most %d values.", maxValues)
 		}
 	}
 	return nil
@@ -208,7 +208,7 @@ type failure struct {
 
 func (s service) tagResources(ctx context.Context, in *tagResourcesInput) (*changedOutput, error) {
 	if len(in.Tags) < 1 || len(in.Tags) > maxTags {
-		return nil, invalid("Tags has 1 to %d members.", maxTags)
+		return nil, invalid("Tags must have 1 to %d members.", maxTags)
 	}
 	var tags []kurabe.Tag
 	for _, key := range slices.Sorted(maps.Keys(in.Tags)) {
@@ -219,7 +219,7 @@ func (s service) tagResources(ctx context.Context, in *tagResourcesInput) (*chan
 
 func (s service) untagResources(ctx context.Context, in *untagResourcesInput) (*changedOutput, error) {
 	if len(in.TagKeys) < 1 || len(in.TagKeys) > maxTags {
-		return nil, invalid("TagKeys has 1 to %d members.", maxTags)
+		return nil, invalid("TagKeys must have 1 to %d members.", maxTags)
 	}
 	return change(in.ResourceARNList, func(arn string) error { return s.c.RemoveTags(ctx, arn, in.TagKeys) })
 }
@@ -228,7 +228,7 @@ func (s service) untagResources(ctx context.Context, in *untagResourcesInput) (*
 // the request, which may be repeated as it was.
 func change(arns []string, edit func(arn string) error) (*changedOutput, error) {
 	if len(arns) < 1 || len(arns) > maxChanged {
-		return nil, invalid("ResourceARNList has 1 to %d members.", maxChanged)
+		return nil, invalid("ResourceARNList must have 1 to %d members.", maxChanged)
 	}
 	out := &changedOutput{map[string]failure{}}
 	for _, arn := range arns {

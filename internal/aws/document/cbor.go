@@ -38,7 +38,7 @@ func DecodeCBOR(m *shape.Model, body []byte, in any) error {
 			return unreadable("%.200s", err.Error())
 		}
 		if cborItems(body) > maxValues {
-			return unreadable("it holds too many values")
+			return unreadable("too many values")
 		}
 		if err := cborDecoder.Unmarshal(body, &tree); err != nil {
 			return unreadable("%.200s", err.Error())

@@ -147,22 +147,22 @@ func TestEmpty(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	const cannot = "The request's body cannot be read: "
+	const cannot = "Invalid request body: "
 	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	for _, c := range []struct{ name, body, want string }{
 		{"no JSON", `{`, "unexpected EOF"},
 		{"half a list", `{"names":["a"`, "unexpected EOF"},
 		{"two bodies", `{}{}`, "more than one value"},
 		{"rest", `{}x`, "more than one value"},
-		{"a list", `[]`, "it is not a structure"},
-		{"null", `null`, "it is not a structure"},
+		{"a list", `[]`, "the document is not a structure"},
+		{"null", `null`, "the document is not a structure"},
 		{"unknown member", `{"many":[{"name":"a","Name":"b"}]}`, "unknown member many[0].Name"},
 		{"another spelling", `{"Text":"a"}`, "unknown member Text"},
 		{"hidden member", `{"hidden":1}`, "unknown member hidden"},
-		{"twice", `{"text":"a","text":"b"}`, "a name comes twice: text"},
+		{"twice", `{"text":"a","text":"b"}`, "duplicate name text"},
 		{"null in a list", `{"names":[null]}`, "names[0] is null"},
 		{"null in a map", `{"tags":{"a":null}}`, "tags.a is null"},
-		{"a number as text", `{"text":1}`, "text is not text"},
+		{"a number as text", `{"text":1}`, "text is not a string"},
 		{"text as a number", `{"small":"1"}`, "small is not an integer in range"},
 		{"a fraction", `{"small":1.5}`, "small is not an integer in range"},
 		{"too large", `{"small":2147483648}`, "small is not an integer in range"},
@@ -177,26 +177,26 @@ func TestRefusals(t *testing.T) {
 		{"a structure as a list", `{"below":[]}`, "below is not a structure"},
 		{"a list as a map", `{"tags":[]}`, "tags is not a map"},
 		{"a map as a list", `{"names":{}}`, "names is not a list"},
-		{"a union", `{"unions":{"a":1}}`, "unions is not taken by this version of Kurabe"},
-		{"its own form", `{"level":"x"}`, "level does not have its form"},
-		{"NUL", `{"text":"\u0000"}`, "text is not text"},
-		{"NUL in a name", `{"tags":{"\u0000":"a"}}`, "a name in tags is not text"},
+		{"a union", `{"unions":{"a":1}}`, "unions is not supported by this version of Kurabe"},
+		{"its own form", `{"level":"x"}`, "invalid value of level"},
+		{"NUL", `{"text":"\u0000"}`, "text is not a string"},
+		{"NUL in a name", `{"tags":{"\u0000":"a"}}`, "invalid name in tags"},
 		{"no UTF-8", "{\"text\":\"\xff\"}", "it is not UTF-8"},
-		{"deep", `{"names":` + deep + `}`, "it holds too many values"},
-		{"long", `{"reals":[` + strings.Repeat("1,", maxValues) + `1]}`, "it holds too many values"},
+		{"deep", `{"names":` + deep + `}`, "too many or too deeply nested values"},
+		{"long", `{"reals":[` + strings.Repeat("1,", maxValues) + `1]}`, "too many or too deeply nested values"},
 	} {
 		wantFault(t, c.name, DecodeJSON(lower, []byte(c.body), &Everything{}), "SerializationException", cannot+c.want+".")
 	}
 	for _, c := range []struct{ name, body, want string }{
 		{"no CBOR", "a1", "unexpected EOF"},
 		{"two bodies", "a0a0", "cbor: 1 bytes of extraneous data starting at index 1"},
-		{"a list", "80", "it is not a structure"},
+		{"a list", "80", "the document is not a structure"},
 		{"unknown member", "a1617801", "unknown member x"},
 		{"twice", "a26474657874616164746578746162", `cbor: found duplicate map key "text" at map element index 1`},
 		{"a name that is no text", "a10102", "cbor: cannot unmarshal positive integer into Go value of type string"},
 		{"a time that is no tag", "a162617400", "at is not a time"},
 		{"a blob as text", "a164424c4f426161", "BLOB is not a blob"},
-		{"text as a blob", "a164746578744161", "text is not text"},
+		{"text as a blob", "a164746578744161", "text is not a string"},
 		{"a real as an integer", "a165736d616c6cfb3ff0000000000000", "small is not an integer in range"},
 		{"too large", "a1656c617267651bffffffffffffffff", "large is not an integer in range"},
 		{"a large number", "a1656c61726765c249010000000000000000", "large is not an integer in range"},
@@ -204,8 +204,8 @@ func TestRefusals(t *testing.T) {
 		{"undefined in a list", "a1656e616d657381f7", "names[0] is null"},
 		{"no UTF-8", "a1647465787461ff", "cbor: invalid UTF-8 string"},
 		{"deep", "a1656e616d6573" + strings.Repeat("81", maxDepth) + "80", "cbor: exceeded max nested level 32"},
-		{"long", "a1657265616c739a00020000" + strings.Repeat("00", 1<<17), "it holds too many values"},
-		{"many empty maps", "a1646d616e799f" + strings.Repeat("a0", maxValues) + "ff", "it holds too many values"},
+		{"long", "a1657265616c739a00020000" + strings.Repeat("00", 1<<17), "too many values"},
+		{"many empty maps", "a1646d616e799f" + strings.Repeat("a0", maxValues) + "ff", "too many values"},
 	} {
 		body, err := hex.DecodeString(c.body)
 		if err != nil {

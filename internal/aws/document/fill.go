@@ -24,7 +24,7 @@ const (
 )
 
 func unreadable(format string, args ...any) *fault.Fault {
-	return fault.New(http.StatusBadRequest, "SerializationException", "The request's body cannot be read: "+format+".", args...)
+	return fault.New(http.StatusBadRequest, "SerializationException", "Invalid request body: "+format+".", args...)
 }
 
 // filler puts a tree into a struct.
@@ -42,7 +42,7 @@ var (
 func (f filler) structure(tree any, v reflect.Value, path string) error {
 	members, ok := tree.(map[string]any)
 	if !ok {
-		return unreadable("%.100s is not a structure", cmp.Or(path, "it"))
+		return unreadable("%.100s is not a structure", cmp.Or(path, "the document"))
 	}
 	taken := 0
 	for _, m := range f.model.Fields(v.Type()) {
@@ -104,7 +104,7 @@ func (f filler) value(x any, v reflect.Value, path string) error {
 	if t, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		text, ok := x.(string)
 		if !ok || t.UnmarshalText([]byte(text)) != nil {
-			return unreadable("%.100s does not have its form", path)
+			return unreadable("invalid value of %.100s", path)
 		}
 		return nil
 	}
@@ -143,7 +143,7 @@ func (f filler) entries(x any, v reflect.Value, path string) error {
 	out := reflect.MakeMapWithSize(v.Type(), len(members))
 	for name, item := range members {
 		if !shape.IsText(name) {
-			return unreadable("a name in %.100s is not text", path)
+			return unreadable("invalid name in %.100s", path)
 		}
 		value := reflect.New(v.Type().Elem()).Elem()
 		if err := f.element(item, value, below(path, name)); err != nil {
@@ -193,7 +193,7 @@ func (f filler) scalar(x any, v reflect.Value) (want string, ok bool) {
 	case reflect.String:
 		text, ok := x.(string)
 		v.SetString(text)
-		return "text", ok && shape.IsText(text)
+		return "a string", ok && shape.IsText(text)
 	case reflect.Bool:
 		b, ok := x.(bool)
 		v.SetBool(b)
@@ -211,7 +211,7 @@ func (f filler) scalar(x any, v reflect.Value) (want string, ok bool) {
 		v.SetUint(uint64(i))
 		return "an integer in range", ok && i >= 0 && v.Uint() == uint64(i)
 	default: // a union or a document: nobody here reads one
-		return "taken by this version of Kurabe", false
+		return "supported by this version of Kurabe", false
 	}
 }
 

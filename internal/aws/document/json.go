@@ -47,7 +47,7 @@ type jsonReader struct {
 
 func (r *jsonReader) value(depth int) (any, error) {
 	if r.left--; r.left < 0 || depth < 0 {
-		return nil, errors.New("it holds too many values")
+		return nil, errors.New("too many or too deeply nested values")
 	}
 	token, err := r.d.Token()
 	switch {
@@ -78,7 +78,7 @@ func (r *jsonReader) members(depth int) (any, error) {
 		}
 		name, _ := token.(string)
 		if _, twice := tree[name]; twice {
-			return nil, errors.New("a name comes twice: " + name)
+			return nil, errors.New("duplicate name " + name)
 		}
 		if tree[name], err = r.value(depth - 1); err != nil {
 			return nil, err

@@ -67,7 +67,7 @@ func setScalar(v reflect.Value, text string) (want string, ok bool) {
 		v.SetFloat(x)
 		return "a number", err == nil && x-x == 0 // x-x is NaN for NaN and the infinities
 	default: // a union: nobody here reads one
-		return "taken by this version of Kurabe", false
+		return "supported by this version of Kurabe", false
 	}
 }
 

@@ -104,7 +104,7 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 		return err
 	}
 	if step == engine.StepOutlast {
-		timer := time.NewTimer(kurabe.OutlastTime)
+		timer := time.NewTimer(kurabe.OldLeaseWait)
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():

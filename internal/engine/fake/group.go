@@ -61,7 +61,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 	case engine.StepYield:
 		e.stop(i, a, true)
 		n.Yielded = n.Stopped
-		if a.Role.Gives {
+		if a.Role.HandsOverToReplica {
 			n.EndedAt = int64(len(i.log))
 		}
 		return nil
@@ -81,7 +81,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 	switch step {
 	case engine.StepPromote:
 		n.PasswordSeq, n.Ready, n.Probed = 0, false, false
-		n.Held = n.Held || a.Role.Blocks && len(a.Role.WaitFor) > 0
+		n.Held = n.Held || a.Role.RequireStandby && len(a.Role.WaitFor) > 0
 		o.Follower = false
 		i.leads()
 	case engine.StepFollowers:
@@ -94,7 +94,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 		i.waits = a.Role.WaitFor
 		n.Waits, n.WaitsStale = a.Role.WaitFor, false
 	case engine.StepHold:
-		if i.runs.role.Duty != kurabe.DutyHold {
+		if i.runs.role.Duty != kurabe.DutyDetached {
 			return errors.New("it still follows")
 		}
 		n.HeldEpoch, n.HeldAt, n.RoleEpoch = a.Role.Epoch, int64(len(i.log)), a.Role.Epoch

@@ -167,7 +167,7 @@ func TestYields(t *testing.T) {
 	p := newPair(t)
 	p.begin()
 	n := p.write(first, true)
-	if !p.obey(first, kurabe.Role{Epoch: 1, Duty: kurabe.DutyYield}) || !p.obey(second, writes(2, first, false, 0)) || !p.obey(first, follows(2, second)) {
+	if !p.obey(first, kurabe.Role{Epoch: 1, Duty: kurabe.DutyStepDown}) || !p.obey(second, writes(2, first, false, 0)) || !p.obey(first, follows(2, second)) {
 		t.Fatalf("%+v %+v", p.look(first), p.look(second))
 	}
 	if !p.has(second, n) || !p.has(first, n) {
@@ -220,7 +220,7 @@ func TestFrozen(t *testing.T) {
 	if _, err := w.Look(ctx); err == nil {
 		t.Error("it answers")
 	}
-	if !p.obey(first, kurabe.Role{Epoch: 2, Duty: kurabe.DutyRest}) || p.engines[first].Running(first) {
+	if !p.obey(first, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced}) || p.engines[first].Running(first) {
 		t.Error("it cannot be fenced")
 	}
 }

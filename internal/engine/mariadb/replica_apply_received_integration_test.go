@@ -67,7 +67,7 @@ func TestGroupPromotesThoughCommitsWait(t *testing.T) {
 	w.Generation++
 	w.Address, w.ListensAt = w.Listens(), ""
 	id := p.writer.Want.Instance
-	w.Role = &kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite, StartSeq: 1, Blocks: true, WaitFor: []kurabe.InstanceID{id}, Followers: []kurabe.InstanceID{id}}
+	w.Role = &kurabe.Role{Epoch: 2, Duty: kurabe.DutyWrite, StartSeq: 1, RequireStandby: true, WaitFor: []kurabe.InstanceID{id}, Followers: []kurabe.InstanceID{id}}
 	p.follower.SatisfyUntil(t, string(engine.StepWaits))
 	rows := looking(t, p.follower, "SELECT (SELECT COUNT(*) FROM "+p.follower.Want.DatabaseName+".t WHERE id = 40), @@GLOBAL."+replica.WaitingSetting)
 	if rows[0][0] != "1" || rows[0][1] != "1" {

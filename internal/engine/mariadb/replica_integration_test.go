@@ -366,7 +366,7 @@ func TestGroupRejoins(t *testing.T) {
 			p.follower.MustQuery(t, "INSERT INTO t VALUES (42, 'of the new writer')")
 			p.rejoin(t)
 			o, err := p.writer.Lifecycle.Observe(t.Context(), p.writer.Want)
-			if want := (kurabe.GivenUp{Seq: 1, Transactions: 1}); err != nil || o.Applied.GivenUp != want {
+			if want := (kurabe.DiscardedCommits{Seq: 1, Transactions: 1}); err != nil || o.Applied.GivenUp != want {
 				t.Errorf("%+v is given up, %v; want %+v", o.Applied.GivenUp, err, want)
 			}
 			awaitRow(t, p.writer, 42)

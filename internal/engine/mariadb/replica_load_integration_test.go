@@ -98,7 +98,7 @@ func TestGroupYields(t *testing.T) {
 	p.waitForFollower(t)
 	l := startLoad(t, p)
 	p.writer.Want.Generation++
-	p.writer.Want.Role.Duty = kurabe.DutyYield
+	p.writer.Want.Role.Duty = kurabe.DutyStepDown
 	p.writer.Satisfy(t)
 	l.check(t, p)
 }

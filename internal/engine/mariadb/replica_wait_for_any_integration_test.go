@@ -70,7 +70,7 @@ func freeze(t *testing.T, b *enginetest.Bed) (thaw func()) {
 // hold orders a follower to follow nobody, and returns how far it then says that it is.
 func (g trio) hold(t *testing.T, b *enginetest.Bed, epoch kurabe.Epoch) int64 {
 	t.Helper()
-	g.order(t, b, kurabe.Role{Epoch: epoch, Duty: kurabe.DutyHold, Reads: b.Want.Role.Reads})
+	g.order(t, b, kurabe.Role{Epoch: epoch, Duty: kurabe.DutyDetached, ServesReads: b.Want.Role.ServesReads})
 	o, err := b.Lifecycle.Observe(t.Context(), b.Want)
 	if err != nil || o.Applied.HeldEpoch != epoch {
 		t.Fatalf("it does not hold: %+v, %v", o.Applied, err)
@@ -152,7 +152,7 @@ func TestGroupTakesOverFromReaders(t *testing.T) {
 	enginetest.OnceIsEnough(t)
 	g := newTrio(t)
 	follow := *g.follower.Want.Role
-	follow.Reads = true
+	follow.ServesReads = true
 	g.order(t, g.follower, follow)
 	g.writer.MustQuery(t, "INSERT INTO t VALUES (30, 'before')")
 	awaitRow(t, g.follower, 30)

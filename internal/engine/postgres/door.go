@@ -188,6 +188,8 @@ func sessionConfig(host string, port int, role string) (*pgx.ConnConfig, error) 
 	config.Password, config.Fallbacks = "", nil
 	// Prepared statements would only cost a round trip; each runs once.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	// A watch keeps the one statement that it repeats. Room for a thousand costs 50 KB a session.
+	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 4, 0
 	return config, nil
 }
 

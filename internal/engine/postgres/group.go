@@ -97,7 +97,7 @@ func follows(i engine.Instance) bool {
 }
 
 // holds says whether a follower is to follow nobody.
-func holds(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyHold }
+func holds(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyDetached }
 
 // keepsOut says whether a server of a group lets no client in: a follower shows an older
 // state than its writer, which only a read replica is there for, one that yields or rests is

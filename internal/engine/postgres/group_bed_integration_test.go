@@ -167,7 +167,7 @@ func (g *group) write(t *testing.T, n int, waitFor ...kurabe.InstanceID) {
 // hold orders a follower to follow nobody, and returns how far its log is.
 func (g *group) hold(t *testing.T, n int) int64 {
 	t.Helper()
-	g.m[n].Role = &kurabe.Role{Epoch: 1, Duty: kurabe.DutyHold}
+	g.m[n].Role = &kurabe.Role{Epoch: 1, Duty: kurabe.DutyDetached}
 	g.settings(t, n)
 	at, err := g.d.Hold(t.Context(), g.m[n])
 	if err != nil {

@@ -101,7 +101,7 @@ func TestGroupTakesOverFromReaders(t *testing.T) {
 	g := newGroup(t)
 	g.bed.MustQuery(t, "INSERT INTO ledger SELECT generate_series(1, 1000)")
 	role := *g.m[1].Role
-	role.Reads = true
+	role.ServesReads = true
 	g.m[1].Role = &role
 	g.settings(t, 1)
 	g.follows(t, 1)
@@ -127,7 +127,7 @@ func TestGroupTakesOverFromReaders(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), 15*time.Second) // half of what a query may
 	defer cancel()
 	ended := reads()
-	g.m[1].Role = &kurabe.Role{Epoch: 1, Duty: kurabe.DutyHold, Reads: true}
+	g.m[1].Role = &kurabe.Role{Epoch: 1, Duty: kurabe.DutyDetached, ServesReads: true}
 	g.settings(t, 1)
 	if _, err := g.d.Hold(soon, g.m[1]); err != nil {
 		t.Fatal(err)

@@ -47,8 +47,8 @@ func TestGroupAccess(t *testing.T) {
 		"a writer of forced TLS": {force, true, false},
 		"a writer with nobody":   {member(1, kurabe.Role{Duty: kurabe.DutyWrite}), true, false},
 		"a writer that is held":  {held(member(1, kurabe.Role{Duty: kurabe.DutyWrite, Followers: followers})), false, true},
-		"one that yields":        {member(1, kurabe.Role{Duty: kurabe.DutyYield, Followers: followers}), false, true},
-		"one that rests":         {member(1, kurabe.Role{Duty: kurabe.DutyRest}), false, false},
+		"one that yields":        {member(1, kurabe.Role{Duty: kurabe.DutyStepDown, Followers: followers}), false, true},
+		"one that rests":         {member(1, kurabe.Role{Duty: kurabe.DutyFenced}), false, false},
 		"a follower":             {member(2, kurabe.Role{Duty: kurabe.DutyFollow, Source: &kurabe.Source{}}), false, false},
 		"a follower of nobody":   {member(2, kurabe.Role{Duty: kurabe.DutyFollow}), false, false},
 	}

@@ -39,7 +39,7 @@ func TestRender(t *testing.T) {
 		"group-held":     held(member(1, kurabe.Role{Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{"db-1~2"}, WaitFor: []kurabe.InstanceID{"db-1~2"}})),
 		"group-follower": member(2, kurabe.Role{Duty: kurabe.DutyFollow, Source: &kurabe.Source{ID: "db-1", Address: "127.66.0.7", Port: 5432}}),
 	}
-	reader := member(2, kurabe.Role{Duty: kurabe.DutyFollow, Reads: true, Source: &kurabe.Source{ID: "db-1", Address: "127.66.0.7", Port: 5432}})
+	reader := member(2, kurabe.Role{Duty: kurabe.DutyFollow, ServesReads: true, Source: &kurabe.Source{ID: "db-1", Address: "127.66.0.7", Port: 5432}})
 	reader.ReaderAddress = "127.66.0.9"
 	reader.Topology = []kurabe.TopologyServer{{ID: kurabe.ServerResourceID("db-1"), Endpoint: "127.66.0.7"}, {ID: kurabe.ServerResourceID("db-1~2"), Endpoint: "127.66.0.8"}}
 	cases["cluster-reader"] = reader

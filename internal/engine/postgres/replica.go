@@ -14,7 +14,7 @@ import (
 var _ engine.Comparer = (*Driver)(nil)
 
 // reads says whether a server is a read replica: it follows, and lets clients in.
-func reads(i engine.Instance) bool { return follows(i) && i.Role.Reads }
+func reads(i engine.Instance) bool { return follows(i) && i.Role.ServesReads }
 
 // probeRead logs in over the endpoint as a client does, and reads. In a replica no login can
 // be made for that: the service's own role comes in, by the certificate of this very server.

@@ -64,7 +64,7 @@ func TestNamesOfReplicas(t *testing.T) {
 func replicaInstance() engine.Instance {
 	return engine.Instance{Assignment: kurabe.Assignment{Instance: replicaID, Address: "127.66.1.2", Port: 5432,
 		Settings: map[string]string{"max_standby_streaming_delay": "30000"},
-		Role:     &kurabe.Role{Epoch: 2, Duty: kurabe.DutyFollow, Reads: true, Source: &kurabe.Source{ID: sourceID.Member(2), Address: "127.66.1.1", Port: 5432, Epoch: 7}}}}
+		Role:     &kurabe.Role{Epoch: 2, Duty: kurabe.DutyFollow, ServesReads: true, Source: &kurabe.Source{ID: sourceID.Member(2), Address: "127.66.1.1", Port: 5432, Epoch: 7}}}}
 }
 
 func TestReplicaLetsReadersIn(t *testing.T) {
@@ -81,7 +81,7 @@ func TestReplicaLetsReadersIn(t *testing.T) {
 	if !strings.Contains(ident, string(replicaID)) {
 		t.Errorf("it does not know its own certificate, by which it is probed:\n%s", ident)
 	}
-	i.Role.Reads = false
+	i.Role.ServesReads = false
 	if access := renderAccess(i); !strings.Contains(access, "host all all all reject") {
 		t.Errorf("a standby lets clients in:\n%s", access)
 	}

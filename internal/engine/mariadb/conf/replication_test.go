@@ -35,7 +35,7 @@ func TestSettingsOfAReplica(t *testing.T) {
 		reads, answers bool
 	}{{i.Role.Source, false, true}, {i.Role.Source, true, true}, {&other, true, false}} {
 		role, reads := *i.Role, c.reads
-		role.Reads, role.Source = reads, c.source
+		role.ServesReads, role.Source = reads, c.source
 		i.Role = &role
 		have := map[string]string{}
 		for _, o := range groupSettings(i) {

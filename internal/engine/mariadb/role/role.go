@@ -15,7 +15,7 @@ func Writes(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kur
 func Follows(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyFollow }
 
 // Holds says whether a follower is to follow nobody.
-func Holds(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyHold }
+func Holds(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kurabe.DutyDetached }
 
 // Answers says whether a server answers for commits of the one that it follows: it is of the
 // same group. A read replica answers for nothing.
@@ -65,7 +65,7 @@ func WaitedFor(owner kurabe.InstanceID, text string) []kurabe.InstanceID {
 }
 
 // Reads says whether a follower lets clients in: a read replica, or a reader of a cluster.
-func Reads(i engine.Instance) bool { return (Follows(i) || Holds(i)) && i.Role.Reads }
+func Reads(i engine.Instance) bool { return (Follows(i) || Holds(i)) && i.Role.ServesReads }
 
 // GroupFollowers are those of its own group: whoever else follows is a read replica, which
 // answers for nothing.

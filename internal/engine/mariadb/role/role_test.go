@@ -19,7 +19,7 @@ func TestKeepsOut(t *testing.T) {
 		want bool
 	}{
 		"without a group": {alone, false}, "a writer": {mariadbtest.Writer(), false}, "one that is held": {held, true}, "a follower": {mariadbtest.Follower(), true},
-		"one that yields": {mariadbtest.Member(1, kurabe.Role{Duty: kurabe.DutyYield}), true}, "one that rests": {mariadbtest.Member(1, kurabe.Role{Duty: kurabe.DutyRest}), true},
+		"one that yields": {mariadbtest.Member(1, kurabe.Role{Duty: kurabe.DutyStepDown}), true}, "one that rests": {mariadbtest.Member(1, kurabe.Role{Duty: kurabe.DutyFenced}), true},
 	} {
 		if got := KeepsOut(c.i); got != c.want {
 			t.Errorf("%s: %v", name, got)

@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"kurabe"
+)
+
+// waitsPause is between two events that tell of commits which ended their wait early: who ends
+// waits by a time limit does so all the time.
+const waitsPause = 10 * time.Minute
+
+// tellWaits counts the commits that ended their wait for a standby before one had answered, and
+// tells of them: the first at once, more of them as a sum. It also tells when another server
+// has them, if that was not so at first.
+func (d *draft) tellWaits() {
+	s := &d.status.Waits
+	var writer kurabe.ServerWaits
+	for n, m := range d.group.Members {
+		r := d.reported(m.ID)
+		if r == nil || r.Role == nil || r.Role.Waits == nil {
+			continue
+		}
+		s.WaitCount = s.WaitCount.Plus(r.Role.Waits.Since(m.Waits))
+		d.group.Members[n].Waits = r.Role.Waits.WaitCount
+		if m.ID == d.group.Writer {
+			writer, s.Uncounted = *r.Role.Waits, r.Role.Waits.Uncounted
+			if s.UnreplicatedAt == m.ID && !writer.Unreplicated {
+				s.UnreplicatedAt = ""
+				d.event("KURABE-EVENT-0037", "Another server has all commits by now that had ended their wait for the standby before it had answered", "recovery")
+			}
+		}
+	}
+	if s.UnreplicatedAt != "" && s.UnreplicatedAt != d.group.Writer {
+		s.UnreplicatedAt = "" // what nobody else had is counted when that one follows (tellGivenUp)
+	}
+	d.tellEndedWaits(writer.Unreplicated)
+}
+
+// tellEndedWaits tells of those that no event has told of. One whose session ended had no answer,
+// so where another server has it there is nothing to tell: a stop in order ends so.
+func (d *draft) tellEndedWaits(alone bool) {
+	s := &d.status.Waits
+	fresh := s.Since(s.Announced)
+	if fresh.Cancelled == 0 && (fresh.Ended == 0 || !alone) {
+		return
+	}
+	if again := s.AnnouncedAt.Add(waitsPause); d.w.Now.Before(again) {
+		d.lookAgain(again)
+		return
+	}
+	since := ""
+	if !s.AnnouncedAt.IsZero() {
+		since = " since " + s.AnnouncedAt.UTC().Format(time.RFC3339)
+	}
+	where := "Another server has them by now"
+	if alone {
+		where = "No other server is known to have them yet: a failover before that would take them away, and KURABE-EVENT-0013 would count them"
+		s.UnreplicatedAt = d.group.Writer
+	}
+	d.event("KURABE-EVENT-0036", fmt.Sprintf("%d commits ended their wait for the standby before it had answered%s, and other sessions see them: "+
+		"the statements of %d were cancelled, and their clients were told so by a warning; the sessions of %d were ended. %s",
+		fresh.Sum(), since, fresh.Cancelled, fresh.Ended, where), "notification", "availability")
+	s.Announced, s.AnnouncedAt = s.WaitCount, d.w.Now
+}

@@ -1,0 +1,198 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kurabe"
+)
+
+// asksFor has the user set what no server starts with, and ask for what it would take effect
+// with.
+func (f *groupFleet) asksFor(t *testing.T, ask func(s *kurabe.InstanceSpec)) {
+	t.Helper()
+	f.buffers(impossible)
+	f.step(t)
+	if !slices.Equal(f.w.Status.PendingParameters, []string{"shared_buffers"}) {
+		t.Fatalf("pending: %v", f.w.Status.PendingParameters)
+	}
+	f.ask(ask)
+}
+
+// serves demands that clients write all the time until the fleet has come to rest.
+func (f *groupFleet) serves(t *testing.T, writer *server) {
+	t.Helper()
+	for range 3 {
+		acked := len(f.acked)
+		f.calm(t)
+		if len(f.acked) == acked || !f.opens(writer) {
+			t.Fatalf("clients cannot write: %+v, %+v", f.w.Group, f.w.Status)
+		}
+	}
+}
+
+// usable says whether the instance is available, or would be if somebody took the snapshot that
+// backups begin with.
+func (f *groupFleet) usable() bool {
+	now := f.w.Status.State
+	return now == kurabe.StateAvailable || now == kurabe.StateBackingUp && f.w.Spec.Now.KeepsLog()
+}
+
+// whole demands that it is, with every standby.
+func (f *groupFleet) whole(t *testing.T) {
+	t.Helper()
+	if !f.usable() || len(f.w.Group.SyncSet) != f.wanted() {
+		t.Fatalf("%+v, %+v", f.w.Group, f.w.Status)
+	}
+}
+
+func eachEngine(t *testing.T, test func(t *testing.T, engine kurabe.EngineName)) {
+	for _, engine := range []kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB} {
+		t.Run(string(engine), func(t *testing.T) { test(t, engine) })
+	}
+}
+
+// Parameters that the standby cannot start with leave the writer alone, and the standby gets
+// back what it had: what the user has set waits for a reboot again. So does what is mended, and
+// nobody restarts for what is as it was.
+func TestRefusedParametersAreTakenBack(t *testing.T) {
+	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
+		f, writer, standby, boot := pair(t, engine)
+		f.asksFor(t, func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
+		f.serves(t, writer)
+		f.whole(t)
+		if writer.boot != boot || f.writer() != writer.id || !standby.running || f.w.Members[standby.id].Settings["shared_buffers"] == impossible {
+			t.Errorf("writer %s, boot %d after %d; the standby has %+v", f.writer(), writer.boot, boot, f.w.Members[standby.id])
+		}
+		for id, want := range map[string]int{"KURABE-EVENT-0043": 1, "KURABE-EVENT-0044": 1, "KURABE-EVENT-0031": 1, "RDS-EVENT-0013": 0} {
+			if f.times(id) != want {
+				t.Errorf("%s was told %d times, want %d", id, f.times(id), want)
+			}
+		}
+		if s := f.w.Status; s.ParameterApply != "pending-reboot" || !slices.Equal(s.PendingParameters, []string{"shared_buffers"}) || s.FailoverSeq != f.w.Spec.FailoverSeq {
+			t.Errorf("%+v", s)
+		}
+		f.w.Parameters.Values["work_mem"] = kurabe.ParameterValue{Value: "8192", Method: kurabe.ApplyImmediate}
+		f.serves(t, writer)
+		f.buffers("")
+		f.serves(t, writer)
+		f.whole(t)
+		if s := f.w.Status; s.ParameterApply != "in-sync" || writer.boot != boot || writer.obeyed.Settings["work_mem"] != "8192" || standby.obeyed.Settings["work_mem"] != "8192" {
+			t.Errorf("boot %d after %d, %+v, %+v", writer.boot, boot, s, writer.obeyed)
+		}
+		f.buffers("4096")
+		f.step(t)
+		f.wish(t, func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
+		f.whole(t)
+		if f.writer() != standby.id || writer.obeyed.Settings["shared_buffers"] != "4096" || standby.obeyed.Settings["shared_buffers"] != "4096" {
+			t.Errorf("%s writes with %v, beside %v", f.writer(), standby.obeyed.Settings, writer.obeyed.Settings)
+		}
+	})
+}
+
+// A restart in place is the user's own: the standby takes over from a writer that does not come
+// up again, and keeps what it has.
+func TestRefusedInPlace(t *testing.T) {
+	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
+		f, writer, standby, boot := pair(t, engine)
+		f.asksFor(t, func(s *kurabe.InstanceSpec) { s.RebootSeq++ })
+		f.calm(t)
+		f.serves(t, standby)
+		f.whole(t)
+		if f.writer() != standby.id || standby.boot != boot || !writer.running {
+			t.Errorf("%s writes, boot %d after %d: %+v", f.writer(), standby.boot, boot, f.w.Status)
+		}
+	})
+}
+
+// A class with which the standby cannot start waits, however long: the writer keeps what it has
+// also when the host of that standby is lost. What takes no restart does not wait. When it is
+// taken back the standby returns, and nobody else restarts.
+func TestRefusedClassWaits(t *testing.T) {
+	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
+		f := newGroupFleet(engine, false)
+		f.w.Spec.Now.RetentionDays = 1
+		f.spread(2)
+		f.calm(t)
+		f.calm(t)
+		writer, standby := f.servers[firstServer], f.servers[secondServer]
+		boot := writer.boot
+		f.tooLarge = true
+		f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.small" })
+		f.serves(t, writer)
+		if s := f.w.Status; writer.boot != boot || !f.usable() || !strings.Contains(s.Reason, "it cannot start so") || f.times("KURABE-EVENT-0043") != 1 {
+			t.Fatalf("boot %d after %d: %+v", writer.boot, boot, s)
+		}
+		f.ask(func(s *kurabe.InstanceSpec) { s.Password = kurabe.Password{Seq: 2, Verifier: "v2"} })
+		f.serves(t, writer)
+		if writer.obeyed.Password.Seq != 2 {
+			t.Errorf("the password waits: %+v", writer.obeyed)
+		}
+		lost := f.machineOf(standby)
+		for range 20 {
+			lost.cut = true
+			f.work(t, lost)
+			f.pass(kurabe.HostLostAfter / 8)
+		}
+		if f.w.Status == nil || len(f.lost()) != 1 || f.w.Members[writer.id].Boot != boot {
+			t.Fatalf("lost %v: %+v", f.lost(), f.w.Members[writer.id])
+		}
+		f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.micro" })
+		for range 3 {
+			f.calm(t)
+		}
+		f.recovers(t)
+		if writer.boot != boot || f.writer() != writer.id {
+			t.Errorf("%s writes, boot %d after %d", f.writer(), writer.boot, boot)
+		}
+	})
+}
+
+// A host that was lost before it said anything of what is new keeps nobody waiting.
+func TestUntriedClassGoesOn(t *testing.T) {
+	f := newGroupFleet(kurabe.Postgres, false)
+	f.spread(2)
+	f.calm(t)
+	f.calm(t)
+	writer := f.servers[firstServer]
+	boot, lost := writer.boot, f.machineOf(f.servers[secondServer])
+	f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.small" })
+	for range 20 {
+		lost.cut, f.cut = true, true
+		f.work(t, lost)
+		f.pass(kurabe.HostLostAfter / 8)
+	}
+	if len(f.lost()) != 1 || writer.boot == boot || !f.opens(writer) {
+		t.Errorf("lost %v, boot %d after %d: %+v", f.lost(), writer.boot, boot, f.w.Group)
+	}
+}
+
+// In a cluster one reader tries what is new, and the other one goes on beside the writer.
+func TestRefusedInACluster(t *testing.T) {
+	f := newGroupFleet(kurabe.Postgres, true)
+	f.calm(t)
+	f.calm(t)
+	writer := f.servers[f.writer()]
+	boot := writer.boot
+	f.tooLarge = true
+	f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.small" })
+	f.serves(t, writer)
+	down := 0
+	for _, s := range f.servers {
+		if !s.running {
+			down++
+		} else if s.boot != boot {
+			t.Errorf("%s was restarted", s.id)
+		}
+	}
+	if down != 1 || len(f.w.Group.SyncSet) != 1 {
+		t.Fatalf("%d servers are down: %+v", down, f.w.Group)
+	}
+	f.wish(t, func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
+	if f.writer() == writer.id || f.w.Members[f.writer()].Boot != boot {
+		t.Errorf("%s writes, %+v", f.writer(), f.w.Members[f.writer()])
+	}
+	f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.micro" })
+	f.recovers(t)
+}

@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"kurabe"
+	"kurabe/internal/event"
+)
+
+// calledOff is the event of a failover in order that comes to nothing. RDS has none of an
+// instance: its 0034 is of one that comes too late.
+const calledOff = "KURABE-EVENT-0033"
+
+// tellFailover tells of a failover once, to a server that is "" while it is not known.
+func (d *draft) tellFailover(s writerState, to kurabe.InstanceID) {
+	g := d.group
+	if g.HandoverTo != "" || d.status.FailoverUndone || g.Electing && !d.w.Spec.Cluster { // it was told of when it was ordered, or begun
+		return
+	}
+	why := ""
+	if s.lost {
+		why = ": the host of the writer is not heard"
+	}
+	d.tellBegun(to, why)
+}
+
+func (d *draft) tellBegun(to kurabe.InstanceID, why string) {
+	kind := event.FailoverBegun
+	if d.w.Spec.Cluster {
+		kind = event.ClusterFailoverBegun.With(d.serverName(to))
+	}
+	d.tell(kind.And(why))
+}
+
+// abandon drops the user's wish for a failover, if there is one that was not taken up: there
+// was another one just now.
+func (d *draft) abandon() {
+	wish, to := d.w.Spec.FailoverSeq, d.w.Spec.FailoverTo
+	if wish > d.status.FailoverSeq && (to == "" || to == d.group.Writer) {
+		d.status.FailoverSeq = wish
+		d.because("the failover that was asked for is given up: there was one just now")
+		d.tell(event.FailoverAbandoned)
+	}
+}
+
+// tellCalledOff tells that nobody can take over from a writer that was to hand over.
+func (d *draft) tellCalledOff() {
+	const why = "no standby has every commit any more"
+	d.because("the failover is called off: " + why)
+	if d.w.Spec.Cluster {
+		d.tell(event.ClusterFailoverFailed.And(": " + why))
+		return
+	}
+	d.event(calledOff, "The failover that was begun is called off: "+why, "failover")
+	d.status.FailoverUndone = true
+}
+
+// tellActivation tells that the same server is started again.
+func (d *draft) tellActivation() {
+	kind := event.ActivationBegun
+	if d.w.Spec.Cluster {
+		kind = event.ClusterSamePrimary.With(d.serverName(d.group.Writer))
+	}
+	d.tell(kind.And(": no standby has every commit, so the same server is started again"))
+}
+
+// completeFailover tells that a failover is over once the new server writes: that it is to
+// is of no use to clients yet. So it is with one that was started again, or goes on.
+func (d *draft) completeFailover() {
+	s := &d.status
+	if !s.FailingOver && !s.Activating && !s.FailoverUndone || !d.writerState().writing {
+		return
+	}
+	if !s.FailingOver && !d.ordered() {
+		return // it writes still, and may just be stopping
+	}
+	if s.FailingOver && s.Move == "" { // which nobody has lost a server for
+		s.Failovers++
+	}
+	d.tellServes()
+	s.FailingOver, s.Activating, s.FailoverUndone = false, false, false
+}
+
+// ordered says whether the writer was told to write, not to yield.
+func (d *draft) ordered() bool {
+	a := d.assigned(d.group.Writer)
+	return a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyWrite
+}
+
+// tellServes tells which server serves clients: another one, or the same again.
+func (d *draft) tellServes() {
+	s, w := &d.status, d.group.Writer
+	if d.w.Spec.Cluster {
+		d.tell(event.ClusterFailoverDone.With(d.serverName(w)).And(", in zone " + d.zone(w)))
+		return
+	}
+	if s.Activating {
+		d.tell(event.ActivationDone.And(". Commits that waited for the standby when the server ended may be in the database, although their clients had no answer"))
+	}
+	switch {
+	case s.FailingOver:
+		d.tell(event.FailoverToStandby.And(". The endpoint leads to it: no DNS name has to follow"))
+		d.tell(event.FailoverDone.And(": the writer is in zone " + d.zone(w)))
+	case s.FailoverUndone:
+		d.tell(event.FailoverUndone)
+	}
+}
+
+// serverName is what users call a server of a cluster.
+func (d *draft) serverName(id kurabe.InstanceID) string {
+	return kurabe.ServerName(d.w.Spec.EffectiveName(d.status.AppliedNext), id)
+}

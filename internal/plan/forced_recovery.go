@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"fmt"
+
+	"kurabe"
+)
+
+// recover obeys an operator who accepts that what the writer has alone is lost, and says
+// whether it decides. Commits do not wait for anybody then, so that the record names
+// another writer is no fence: first it is known that the old one has ended and was told to
+// stay so.
+func (d *draft) recover() bool {
+	d.takeRecovery()
+	g := d.group
+	if g.ForcedPrimary == "" {
+		return false
+	}
+	if why := d.unfit(g.ForcedPrimary); why != "" {
+		d.because("the recovery is called off: " + why)
+		d.event("KURABE-EVENT-0015", "The recovery with a loss is called off: "+why, "failover")
+		g.ForcedPrimary = ""
+		return false
+	}
+	a, r := d.assigned(g.Writer), d.reported(g.Writer)
+	rests := a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyFenced && r != nil && r.Generation == a.Generation && r.Done && !r.Running
+	m, _ := g.Member(g.Writer)
+	if !rests && !d.w.RemovedHosts[m.Host] { // whose end a person vouches for
+		d.because(fmt.Sprintf("%s is to write once it is known that %s has ended: an operator has accepted what is lost", g.ForcedPrimary, g.Writer))
+		return true
+	}
+	d.because(fmt.Sprintf("%s has ended; %s writes, and what it lacks is lost", g.Writer, g.ForcedPrimary))
+	d.tellBegun(g.ForcedPrimary, "")
+	g.Epoch++
+	g.Writer, g.ForcedPrimary = g.ForcedPrimary, ""
+	d.setSync(nil)
+	g.RequireStandby = false     // the one that is left serves, until another one has every commit
+	g.UnprotectedSince = d.w.Now // what was lost before is no risk any more
+	return true
+}
+
+// takeRecovery takes the operator's word up, once, if the situation is still the one that
+// was looked at.
+func (d *draft) takeRecovery() {
+	wish, g := d.w.Spec.Recovery, d.group
+	if wish == nil || wish.Seq <= d.status.RecoverySeq {
+		return
+	}
+	d.status.RecoverySeq = wish.Seq
+	why := d.unfit(wish.To)
+	switch {
+	case wish.Epoch != g.Epoch:
+		why = fmt.Sprintf("it was accepted in epoch %d, and this is %d", wish.Epoch, g.Epoch)
+	case len(g.SyncSet) > 0 && d.successor() != "":
+		why = "a standby has every commit"
+	case d.writerState().leading:
+		why = "the server that has every commit runs again"
+	}
+	if why != "" {
+		d.because("no recovery: " + why)
+		d.event("KURABE-EVENT-0015", "The recovery with a loss does not take place: "+why, "failover")
+		return
+	}
+	g.ForcedPrimary, g.HandoverTo = wish.To, ""
+	d.acting(false, kurabe.StateRebooting, "a recovery with a loss, to "+string(wish.To))
+	d.event("KURABE-EVENT-0014", fmt.Sprintf("An operator has accepted a loss: the server in zone %s takes over although it lacks commits that were acknowledged since %s",
+		d.zone(wish.To), g.UnprotectedSince.UTC().Format("2006-01-02 15:04:05.000 UTC")), "failover", "notification")
+}
+
+// unfit says why a member cannot be given the right to write, "" when it can.
+func (d *draft) unfit(id kurabe.InstanceID) string {
+	_, known := d.group.Member(id)
+	r := d.heard(id)
+	switch {
+	case !known, id == d.group.Writer:
+		return string(id) + " is no standby"
+	case r == nil || r.Role == nil || !r.Running || r.Role.Unresponsive:
+		return string(id) + " does not run, or does not answer"
+	case d.rebuilds(id):
+		return string(id) + " is being made anew"
+	case r.Role.Writing:
+		return string(id) + " has not ended as a writer"
+	}
+	return ""
+}

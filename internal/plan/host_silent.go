@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"kurabe"
+)
+
+// unheard says whether nobody hears the host of the server that clients speak with, and
+// tells of it. Nothing is done to its databases, which may serve: they need no control
+// plane.
+func (d *draft) unheard() bool {
+	if d.had && d.w.RemovedHosts[d.next.Host] {
+		d.hostGone()
+		return true
+	}
+	since := d.w.Lost[d.next.Host]
+	if !since.IsZero() && d.group != nil && d.vouched() {
+		d.because("host " + string(d.next.Host) + " is not heard; its standby follows it, so it serves")
+		return false
+	}
+	told := d.status.State == kurabe.StateUnreachable
+	switch {
+	case !d.had || since.IsZero() && !told:
+		return false
+	case since.IsZero():
+		d.because("host " + string(d.next.Host) + " is heard again")
+		d.event("KURABE-EVENT-0020", fmt.Sprintf("Host %s is heard again", d.next.Host), "recovery")
+		d.status.State, d.status.Reason = kurabe.StateRebooting, ""
+		return false
+	}
+	why := fmt.Sprintf("host %s has not been heard since %s; the database may serve its clients or not", d.next.Host, since.UTC().Format(time.RFC3339))
+	d.because(why)
+	if !told {
+		d.event("KURABE-EVENT-0019", "The DB instance is unreachable: "+why, "availability", "failure")
+	}
+	d.status.State, d.status.Reason = kurabe.StateUnreachable, why
+	return true
+}
+
+// hostGone ends an instance whose host never comes back: a person has said so.
+func (d *draft) hostGone() {
+	why := fmt.Sprintf("host %s is gone for good, and the database with it; what is in the repository of backups can be imported", d.next.Host)
+	d.because(why)
+	if d.status.State != kurabe.StateFailed {
+		d.event("KURABE-EVENT-0021", "The DB instance is lost: "+why, "failure")
+	}
+	d.status.State, d.status.Action, d.status.Reason = kurabe.StateFailed, "", why
+}

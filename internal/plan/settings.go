@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"slices"
+
+	"kurabe"
+	"kurabe/internal/event"
+)
+
+// planContent fills the assignment with what the spec wants, and raises Boot
+// when the server must restart for it.
+func (d *draft) planContent() {
+	s, n := d.w.Spec, &d.next
+	wanted := s.Wanted(d.status.AppliedNext)
+	wanted.EngineVersion = d.version(wanted.EngineVersion)
+	first := !d.had
+	if name := s.EffectiveName(d.status.AppliedNext); name != n.Name {
+		if s.Cluster && !first {
+			d.tell(event.ClusterRenamed.With(n.Name, name))
+		}
+		n.Name = name
+	}
+	n.Engine, n.MasterUsername, n.DatabaseName, n.Locale = s.Engine, s.MasterUsername, s.DatabaseName, s.Locale
+	defer d.nameEndpoints(n) // what follows decides the rest of it
+	if first {
+		n.Instance, n.Origin = s.ID, s.Origin
+		n.Boot = 1
+		d.status.RebootSeq, d.status.GroupSeq = s.RebootSeq, s.ParameterGroupSeq
+		d.status.ParameterApply = "in-sync"
+	}
+	if p := d.password(); n.Password.Seq != p.Seq {
+		n.Password = p
+		d.acting(first || d.follows(), kurabe.StateResettingCredentials, "a new master password")
+	} else if n.Password != p && !d.follows() {
+		n.Password = p // the same one: who asked for it is told otherwise
+	}
+	if s.RebootSeq > d.status.RebootSeq {
+		d.status.RebootSeq = s.RebootSeq
+		d.restartsAtOnce = true
+		n.Boot++
+		d.acting(first, kurabe.StateRebooting, "the user asked for a reboot")
+	}
+	if d.failsOverWithParameters() {
+		n.Boot++
+		d.because("what waits for a reboot goes to the standby before it takes over")
+	}
+	d.planSettingsChange(wanted, first)
+	n.Limits = wanted.Limits()
+	d.planLog(wanted, first)
+	n.LogSince = d.history().neededSince()
+	d.planParameters(wanted, first || n.Boot != d.baseBoot)
+}
+
+// failsOverWithParameters says whether a failover that the user asks for has parameters take
+// effect that wait for a reboot, as on RDS. Once they are in an assignment none waits.
+func (d *draft) failsOverWithParameters() bool {
+	return d.w.Spec.FailoverSeq > d.status.FailoverSeq && len(d.status.PendingParameters) > 0 && d.status.FailedRollout.Boot == 0 && d.group != nil && len(d.group.SyncSet) > 0
+}
+
+// planSettingsChange compares what is applied with what is wanted.
+func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
+	have, n := d.status.Applied, &d.next
+	n.Version, n.Port = wanted.EngineVersion, wanted.Port
+	d.status.Applied = wanted
+	if first || have == wanted {
+		return
+	}
+	running := n.Goal == kurabe.GoalRunning
+	restart := func(action kurabe.State, why string) {
+		n.Boot++
+		if running {
+			d.acting(false, action, why)
+		}
+	}
+	if have.EngineVersion != wanted.EngineVersion {
+		d.changeVersion(have.EngineVersion, wanted.EngineVersion, restart)
+	}
+	if have.Class != wanted.Class {
+		d.tell(event.NewClass)
+		restart(kurabe.StateModifying, "class "+have.Class+" to "+wanted.Class)
+	}
+	if have.Port != wanted.Port {
+		restart(kurabe.StateModifying, "another port")
+	}
+	if have.MultiAZ != wanted.MultiAZ && running {
+		d.acting(false, kurabe.StateModifying, "another number of zones")
+	}
+	if have.StorageGiB != wanted.StorageGiB {
+		d.tell(event.NewStorage)
+	}
+	switch {
+	case have.KeepsLog() && !wanted.KeepsLog():
+		d.tell(event.BackupsOff)
+	case !have.KeepsLog() && wanted.KeepsLog():
+		d.tell(event.BackupsOn)
+	}
+	if have.StorageGiB != wanted.StorageGiB || have.StorageType != wanted.StorageType || have.IOPS != wanted.IOPS || have.ThroughputMiB != wanted.ThroughputMiB {
+		d.acting(!running, kurabe.StateModifying, "other storage")
+	}
+}
+
+// acting notes what the coming generation is for. The state that users see is
+// the strongest of what is going on: a creation stays a creation.
+func (d *draft) acting(silent bool, action kurabe.State, why string) {
+	d.because(why)
+	if silent {
+		return
+	}
+	weak := []kurabe.State{"", kurabe.StateResettingCredentials, kurabe.StateRebooting, kurabe.StateModifying, kurabe.StateUpgrading}
+	if slices.Index(weak, action) > slices.Index(weak, d.status.Action) && slices.Contains(weak, d.status.Action) {
+		d.status.Action = action
+	}
+}

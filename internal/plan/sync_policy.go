@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kurabe"
+)
+
+// takePolicy notes whether commits may go on alone. They may until somebody has had every
+// commit; a change of the policy alone stops none.
+func (d *draft) takePolicy() {
+	g := d.group
+	policy := d.next.Settings[kurabe.ParameterStandbyLost]
+	switch {
+	case !strings.EqualFold(policy, kurabe.StandbyLostBlock) || !d.status.Applied.MultiAZ || d.status.Move != "":
+		g.RequireStandby = false
+	case len(g.SyncSet) > 0 && !g.RequireStandby:
+		d.because("commits go on alone no more: " + kurabe.ParameterStandbyLost + " is " + policy)
+		g.RequireStandby = true
+	}
+}
+
+// giveWay is shrink where commits wait for as long as it takes. Nobody of Sync answers, and
+// they keep the right to take over; but not if one of them has to be made anew, nor if the
+// writer was started again and keeps clients out, who could read at least. Commits wait in
+// either case.
+func (d *draft) giveWay(s writerState) {
+	g := d.group
+	anew := slices.ContainsFunc(g.SyncSet, func(id kurabe.InstanceID) bool {
+		r, a := d.reported(id), d.assigned(id)
+		return d.lost(id) || r != nil && a != nil && d.broken(r, *a)
+	})
+	reads := s.leading && !s.writing && d.w.Spec.Engine.CopiesWhileCommitsWait()
+	switch {
+	case anew:
+		d.because(fmt.Sprintf("%v has to be made anew; commits wait", g.SyncSet))
+	case reads:
+		d.because(fmt.Sprintf("clients may read without %v; commits wait", g.SyncSet))
+	default:
+		return
+	}
+	d.setSync(nil)
+}
+
+// tellBlocked tells when commits begin to wait for as long as it takes, and when they go on.
+func (d *draft) tellBlocked() {
+	g, s, since := d.group, d.writerState(), d.status.BlockedAt
+	if d.next.Goal != kurabe.GoalRunning {
+		d.status.BlockedAt = time.Time{}
+		return
+	}
+	known := !s.lost && s.report != nil && s.report.Role != nil && s.report.Role.Epoch == g.Epoch && s.report.Running && !s.report.Role.Unresponsive
+	waits := g.RequireStandby && known && !slices.ContainsFunc(g.SyncSet, func(id kurabe.InstanceID) bool { return !slices.Contains(s.report.Role.SilentFollowers, id) })
+	switch {
+	case !g.RequireStandby && !since.IsZero():
+		d.event("KURABE-EVENT-0029", "Commits go on, with one server alone until a standby has every commit. They had waited since "+since.UTC().Format(time.RFC3339), "notification")
+		d.status.BlockedAt = time.Time{}
+	case g.RequireStandby && known && !waits && !since.IsZero():
+		d.event("KURABE-EVENT-0029", "Commits go on: another server has them. They had waited since "+since.UTC().Format(time.RFC3339), "recovery")
+		d.status.BlockedAt = time.Time{}
+	case waits && since.IsZero():
+		exit := ""
+		if !d.w.Spec.Engine.CopiesWhileCommitsWait() {
+			exit = ". If that server has to be made anew, reboot the DB instance: no copy can be made while commits wait"
+		}
+		d.event("KURABE-EVENT-0028", "Commits wait until another server has them, and none answers that has every commit: "+kurabe.ParameterStandbyLost+" is block. "+
+			"To have them go on with one server alone, set it to degrade, or make the DB instance a Single-AZ one (MultiAZ false)"+exit, "failure", "availability")
+		d.status.BlockedAt = d.w.Now
+	}
+	if !d.status.BlockedAt.IsZero() {
+		d.because("commits wait since " + d.status.BlockedAt.UTC().Format(time.RFC3339))
+	}
+}
