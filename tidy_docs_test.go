@@ -81,7 +81,7 @@ func TestTidyDocsIndex(t *testing.T) {
 	index := docs["docs/README.md"]
 	for path := range docs {
 		rel, inDocs := strings.CutPrefix(path, "docs/")
-		if !inDocs || rel == "README.md" || rel == "NEXT.md" || strings.HasPrefix(rel, "decisions/") && rel != "decisions/README.md" {
+		if !inDocs || rel == "README.md" || strings.HasPrefix(rel, "decisions/") && rel != "decisions/README.md" {
 			continue
 		}
 		if !strings.Contains(index, "]("+rel+")") {

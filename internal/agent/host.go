@@ -44,13 +44,13 @@ type Host struct {
 
 	telling sync.Mutex // held from a change until it is told: reports keep their order
 
-	mu     sync.Mutex // guards the rest
-	report kurabe.HostReport
-	untold bool // the newest report was not delivered
+	mu         sync.Mutex // guards the rest
+	report     kurabe.HostReport
+	unreported bool // the newest report was not delivered
 }
 
-// ErrUntold says that the control plane does not know of the host yet. Run tries again.
-var ErrUntold = errors.New("host report not delivered")
+// ErrUnreported says that the control plane does not know of the host yet. Run tries again.
+var ErrUnreported = errors.New("host report not delivered")
 
 // hostMemoryKept is what the host keeps for the system and for Kurabe: an
 // eighth, at most 2 GiB.
@@ -61,8 +61,8 @@ const (
 	// it has moved; spaceEvery is how often it is looked at.
 	reportEvery = 5 * time.Minute
 	spaceEvery  = 10 * time.Second
-	// untoldRetry is how soon a report is told again that could not be delivered.
-	untoldRetry = time.Second
+	// unreportedRetry is how soon a report is told again that could not be delivered.
+	unreportedRetry = time.Second
 	// spaceBytesTold and a sixteenth of what is free are what it has to move by to be
 	// told before that.
 	spaceBytesTold = 256 << 20
@@ -99,19 +99,19 @@ func (h *Host) Announce(ctx context.Context) error {
 func (h *Host) tell(ctx context.Context, r kurabe.HostReport) error {
 	err := h.Link.PutHost(ctx, r)
 	h.mu.Lock()
-	h.untold = err != nil
+	h.unreported = err != nil
 	h.mu.Unlock()
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrUntold, err)
+	return fmt.Errorf("%w: %w", ErrUnreported, err)
 }
 
 // owes says whether the control plane lacks the newest report.
 func (h *Host) owes() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.untold
+	return h.unreported
 }
 
 // Prepare makes every version ready, engines beside each other: its template and
@@ -144,7 +144,7 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 		owes := h.owes()
 		if owes {
-			pause = min(pause, untoldRetry)
+			pause = min(pause, unreportedRetry)
 		}
 		select {
 		case <-ctx.Done():

@@ -47,7 +47,7 @@ func TestOrderOfACluster(t *testing.T) {
 	}
 	for _, o := range []Order{{Action: Kill, Side: Standby, Cluster: true}, {Action: Freeze, Side: Reader, For: time.Second}} {
 		d := &Drill{Order: o} // the service is not even asked
-		if _, err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "say ") {
+		if _, err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "use ") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -127,10 +127,10 @@ func TestChoosingIsTold(t *testing.T) {
 		was, is Look
 		want    string
 	}{
-		"begun":     {before, choosing, "epoch 2: nobody may write; it is found out which of server 2 and server 3 has most"},
-		"chosen":    {choosing, after, "epoch 3: server 2 may write, nobody else"},
-		"not lost":  {choosing, again, "epoch 2: server 1 may write, nobody else"},
-		"both seen": {before, after, "epoch 3: server 2 may write, nobody else"},
+		"begun":     {before, choosing, "epoch 2: no primary; the planner asks server 2 and server 3 for their WAL positions"},
+		"chosen":    {choosing, after, "epoch 3: server 2 is the primary"},
+		"not lost":  {choosing, again, "epoch 2: server 1 is the primary"},
+		"both seen": {before, after, "epoch 3: server 2 is the primary"},
 	} {
 		if list := changes(c.was, c.is, time.Time{}); len(list) == 0 || list[0].Text != c.want {
 			t.Errorf("%s: %+v", name, list)

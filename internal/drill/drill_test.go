@@ -183,7 +183,7 @@ func TestChanges(t *testing.T) {
 		got = append(got, string(e.Source)+": "+e.Text)
 	}
 	want := []string{
-		"planner: epoch 2: server 2 may write, nobody else",
+		"planner: epoch 2: server 2 is the primary",
 		"planner: no standby has every commit any more: commits do not wait, and no standby can take over",
 		"host: server 1: it does not run", "host: server 2: it writes", "status: rebooting",
 	}
@@ -196,7 +196,7 @@ func TestChanges(t *testing.T) {
 	for _, e := range changes(after, again, time.Time{}) {
 		got = append(got, e.Text)
 	}
-	if want := []string{"server 1 has every commit: commits wait for it", "server 3 is made, in z", "server 1 is given up"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"server 1 has every commit: commits wait for it", "server 3 is created in z", "server 1 is removed"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
 }

@@ -18,7 +18,7 @@ func TestHostDrills(t *testing.T) {
 	_, hold := hostread.Ask(t.Context(), host, "h1", permitLastingKind, q)
 	_, strike := hostread.Ask(t.Context(), host, "h1", strikeKind, q)
 	for says, err := range map[string]error{
-		"db-A has no living process on host h1": permit, "has no living process on host h1": hold, "knows of no such permit": strike,
+		"db-A has no running process on host h1": permit, "has no running process on host h1": hold, "has no such permit": strike,
 	} {
 		if kurabe.CodeOf(err) != kurabe.CodeInvalidInstanceState || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)

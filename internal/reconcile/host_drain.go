@@ -15,7 +15,7 @@ type Leaving struct {
 	Server  kurabe.InstanceID
 	State   kurabe.State
 	// Stays is why it cannot leave, "" while it is about to.
-	CannotLeave string `json:",omitempty"`
+	CannotLeave string `json:"Stays,omitempty"`
 }
 
 // LeavingHost says of each server that is assigned to a host, which is to be emptied, whether it is

@@ -177,7 +177,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("logs", func() error { return logs.Run(loopCtx) })
 	n.loop("agent", func() error { return n.agent.Run(loopCtx) })
-	if err := host.Announce(ctx); err != nil && !errors.Is(err, agent.ErrUntold) {
+	if err := host.Announce(ctx); err != nil && !errors.Is(err, agent.ErrUnreported) {
 		return fmt.Errorf("announce this host: %w", err)
 	}
 	return nil

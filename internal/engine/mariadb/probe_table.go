@@ -8,11 +8,7 @@ import (
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/engine/mariadb/guard"
 	"kurabe/internal/engine/mariadb/sqltext"
-)
-
-const (
-	probeColumns  = " (id INT NOT NULL PRIMARY KEY, word VARCHAR(64) NOT NULL) ENGINE=InnoDB CHARACTER SET ascii"
-	probeTableSQL = "CREATE TABLE mysql." + conf.ProbeTable + probeColumns + " COMMENT='written to by the service when it looks whether a client can write'"
+	"kurabe/internal/engine/mariadb/systemtables"
 )
 
 // probe is one look: a login, and the table that it may write to.
@@ -72,7 +68,7 @@ func (p probe) write() []string {
 	if p.standing {
 		return []string{row}
 	}
-	return []string{"CREATE TABLE " + p.table() + probeColumns, row}
+	return []string{"CREATE TABLE " + p.table() + systemtables.ProbeColumns, row}
 }
 
 func (p probe) read() string { return "SELECT word FROM " + p.table() + " WHERE id = 1" }

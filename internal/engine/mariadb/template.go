@@ -12,6 +12,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/systemtables"
 	"kurabe/internal/volume"
 )
 
@@ -39,7 +40,7 @@ func (d *Driver) MakeTemplate(ctx context.Context, r engine.TemplateRequest) err
 
 // makeData makes a complete data folder.
 func (d *Driver) makeData(ctx context.Context, r engine.TemplateRequest) (*initializer, error) {
-	statements, err := systemSQL(conf.ShareDir(r.Version.BinDir))
+	statements, err := systemtables.SQL(conf.ShareDir(r.Version.BinDir))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package mariadb
+package systemtables
 
 import (
 	"fmt"
@@ -16,10 +16,10 @@ var scripts = []string{
 	conf.SystemTables, "mysql_performance_tables.sql", "fill_help_tables.sql", "maria_add_gis_sp_bootstrap.sql", "mysql_sys_schema.sql",
 }
 
-// systemSQL makes the system schemas of a server that has no account but
+// SQL makes the system schemas of a server that has no account but
 // mariadb.sys, which owns the views of the server's own, has no right beyond
 // them and cannot log in.
-func systemSQL(share string) (string, error) {
+func SQL(share string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "CREATE DATABASE %s;\nUSE %s;\n", conf.SystemSchema, conf.SystemSchema)
 	for _, name := range scripts {
@@ -44,3 +44,8 @@ DROP DATABASE IF EXISTS test;
 	b.WriteString("FLUSH PRIVILEGES;\n" + guard.OwnerGrant + ";\n")
 	return b.String(), nil
 }
+
+const (
+	ProbeColumns  = " (id INT NOT NULL PRIMARY KEY, word VARCHAR(64) NOT NULL) ENGINE=InnoDB CHARACTER SET ascii"
+	probeTableSQL = "CREATE TABLE mysql." + conf.ProbeTable + ProbeColumns + " COMMENT='written to by the service when it looks whether a client can write'"
+)

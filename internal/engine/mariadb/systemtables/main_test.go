@@ -1,0 +1,9 @@
+package systemtables
+
+import (
+	"testing"
+
+	"kurabe/internal/engine/enginetest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
