@@ -62,16 +62,3 @@ type Info struct {
 type Cloner interface {
 	Clone(ctx context.Context, name, path string) error
 }
-
-// Used sums up the objects below a prefix, as Info counts them. Blocks that a
-// clone shares with its source count here although they take no space yet.
-func Used(ctx context.Context, s Store, prefix string) (objects, sizeBytes int64, err error) {
-	for info, err := range s.List(ctx, prefix) {
-		if err != nil {
-			return 0, 0, err
-		}
-		objects++
-		sizeBytes += info.SizeBytes
-	}
-	return objects, sizeBytes, nil
-}

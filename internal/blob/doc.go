@@ -3,7 +3,7 @@
 // in it; what they mean is their rooms' business.
 //
 // Store is the contract, and blobtest the suite that every kind of it passes:
-// Folder, S3 and Memory (for tests, with faults on demand). Sealed is a layer over
+// Folder and S3, and a memory for tests. Sealed is a layer over
 // a Store that compresses, checks and, with a Key, encrypts. Init makes a
 // repository once, Open gives it back with its layers; the caller remembers the
 // repository's ID and hands it to every later Open, so that neither an empty mount

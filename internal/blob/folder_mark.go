@@ -17,7 +17,7 @@ import (
 	"kurabe/internal/volume"
 )
 
-func (f *Folder) readMark(ctx context.Context) ([]byte, error) {
+func (f *Folder) ReadMark(ctx context.Context) ([]byte, error) {
 	root, err := f.enter(ctx, "open", "")
 	if err != nil {
 		return nil, err
@@ -32,10 +32,10 @@ func (f *Folder) readMark(ctx context.Context) ([]byte, error) {
 	return mark, f.fail("open", "", err)
 }
 
-// writeMark makes the folder, whose parent must exist, and its mark. Of two at a
+// WriteMark makes the folder, whose parent must exist, and its mark. Of two at a
 // time one wins, and the other reads the winner's. A folder with anything else in
 // it is refused: it is somebody's.
-func (f *Folder) writeMark(_ context.Context, mark []byte) (err error) {
+func (f *Folder) WriteMark(_ context.Context, mark []byte) (err error) {
 	defer func() { err = f.fail("init", "", err) }()
 	err = os.Mkdir(f.dir, folderMode)
 	switch {

@@ -22,7 +22,7 @@ type Key struct {
 // keyFileBytesMax: an identity is 74 bytes, a post-quantum one below 2 KiB.
 const keyFileBytesMax = 64 << 10
 
-// LoadKey reads a key file, as age-keygen or GenerateKey make it. Nobody but its
+// LoadKey reads a key file, as age-keygen makes it. Nobody but its
 // owner may be able to read it.
 func LoadKey(path string) (*Key, error) {
 	file, err := os.Open(path)
@@ -64,16 +64,6 @@ func ParseKey(text logkey.Secret) (*Key, error) {
 		return nil, fmt.Errorf("backup key: the first identity is of a kind that cannot encrypt")
 	}
 	return key, nil
-}
-
-// GenerateKey makes the text of a new key file. Whoever loses it has lost every
-// backup that it encrypted: keep it where the database is not.
-func GenerateKey() (logkey.Secret, error) {
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		return "", err
-	}
-	return logkey.Secret("# Key of Kurabe's backups. Without it they cannot be read. Keep a copy elsewhere.\n" + identity.String() + "\n"), nil
 }
 
 // Format keeps the key out of every log, whatever the verb.

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	blobtest.Run(t, 2<<20, func(*testing.T) blob.Store { return blob.NewMemory() })
+	blobtest.Run(t, 2<<20, func(*testing.T) blob.Store { return blobtest.NewMemory() })
 }
 
 func TestFolder(t *testing.T) {
@@ -33,18 +33,18 @@ func TestS3(t *testing.T) {
 
 func TestSealed(t *testing.T) {
 	for name, fresh := range map[string]func(*testing.T) blob.Store{
-		"Memory": func(*testing.T) blob.Store { return blob.NewMemory() },
+		"Memory": func(*testing.T) blob.Store { return blobtest.NewMemory() },
 		"Folder": func(t *testing.T) blob.Store { return newFolder(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			blobtest.Run(t, 1_300_000, func(t *testing.T) blob.Store { return blob.NewSealed(fresh(t), nil) })
 		})
 		t.Run(name+"Encrypted", func(t *testing.T) {
-			blobtest.Run(t, 1_300_000, func(t *testing.T) blob.Store { return blob.NewSealed(fresh(t), newKey(t)) })
+			blobtest.Run(t, 1_300_000, func(t *testing.T) blob.Store { return blob.NewSealed(fresh(t), blobtest.Key(t)) })
 		})
 	}
 	t.Run("S3Encrypted", func(t *testing.T) {
-		blobtest.Run(t, 1_300_000, func(t *testing.T) blob.Store { return blob.NewSealed(newFakeS3(t), newKey(t)) })
+		blobtest.Run(t, 1_300_000, func(t *testing.T) blob.Store { return blob.NewSealed(newFakeS3(t), blobtest.Key(t)) })
 	})
 }
 
@@ -59,19 +59,6 @@ func newFolder(t testing.TB) *blob.Folder {
 		t.Fatal(err)
 	}
 	return f
-}
-
-func newKey(t testing.TB) *blob.Key {
-	t.Helper()
-	text, err := blob.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := blob.ParseKey(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
 }
 
 // newFakeS3 is a store in a bucket of a server of its own, with small parts.
@@ -143,6 +130,6 @@ func TestRealS3(t *testing.T) {
 		})
 	}
 	run(func(s blob.Store) blob.Store { return s })
-	key := newKey(t)
+	key := blobtest.Key(t)
 	run(func(s blob.Store) blob.Store { return blob.NewSealed(s, key) })
 }

@@ -27,19 +27,28 @@ type Repository struct {
 	Store
 	ID string
 
-	raw    Store
-	sealed *Sealed
+	raw Place
+	key *Key
 }
 
 // Raw is the Store below, for clones and for looking at an object as it is stored.
 // A name is used through one of the two only.
 func (r *Repository) Raw() Store { return r.raw }
 
+// Verify reads the repository's mark anew: nil while the same repository answers that was
+// opened, ErrNoRepository or ErrOtherRepository once it does not. Whoever takes "no such
+// object" for a loss asks this first: an unmounted disk, an emptied folder and a wrong
+// bucket say the same of every object.
+func (r *Repository) Verify(ctx context.Context) error {
+	_, err := openAt(ctx, r.raw, Options{Key: r.key, ID: r.ID})
+	return err
+}
+
 // Cloner is the way to add local files without copying. There is none in S3, and
 // none in an encrypted repository, whose objects are never files as they are.
 func (r *Repository) Cloner() (Cloner, bool) {
 	cloner, ok := r.raw.(Cloner)
-	return cloner, ok && r.sealed.key == nil
+	return cloner, ok && r.key == nil
 }
 
 // mark is the content of markName.
@@ -59,11 +68,13 @@ const (
 	markComment  = "This file marks a repository of database backups made by Kurabe. Without it, Kurabe does not find the backups."
 )
 
-// place is a Store that can hold a mark. writeMark leaves one alone that is there.
-type place interface {
+// Place is a Store that can hold the mark of a repository.
+type Place interface {
 	Store
-	readMark(context.Context) ([]byte, error)
-	writeMark(context.Context, []byte) error
+	// ReadMark reads it anew; ErrNoRepository where there is none.
+	ReadMark(context.Context) ([]byte, error)
+	// WriteMark writes it, and leaves one alone that is there.
+	WriteMark(context.Context, []byte) error
 }
 
 // Init makes a repository at a location that holds nothing yet, and opens it. One
@@ -74,7 +85,7 @@ func Init(ctx context.Context, text string, o Options) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return initAt(ctx, where, o)
+	return InitAt(ctx, where, o)
 }
 
 // Open opens the repository at a location: an absolute folder, or
@@ -87,7 +98,7 @@ func Open(ctx context.Context, text string, o Options) (*Repository, error) {
 	return openAt(ctx, where, o)
 }
 
-func locate(ctx context.Context, text string) (place, error) {
+func locate(ctx context.Context, text string) (Place, error) {
 	loc, err := parseLocation(text)
 	if err != nil {
 		return nil, err
@@ -98,17 +109,13 @@ func locate(ctx context.Context, text string) (place, error) {
 	return newS3(ctx, loc)
 }
 
-// InitMemory is Init for a Memory.
-func InitMemory(ctx context.Context, m *Memory, o Options) (*Repository, error) {
-	return initAt(ctx, m, o)
-}
-
-func initAt(ctx context.Context, where place, o Options) (*Repository, error) {
-	_, err := where.readMark(ctx)
+// InitAt is Init at a place.
+func InitAt(ctx context.Context, where Place, o Options) (*Repository, error) {
+	_, err := where.ReadMark(ctx)
 	if errors.Is(err, ErrNoRepository) {
 		var text []byte
 		if text, err = newMark(o.Key); err == nil {
-			err = where.writeMark(ctx, text)
+			err = where.WriteMark(ctx, text)
 		}
 	}
 	if err != nil {
@@ -132,8 +139,8 @@ func newMark(key *Key) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-func openAt(ctx context.Context, where place, o Options) (*Repository, error) {
-	text, err := where.readMark(ctx)
+func openAt(ctx context.Context, where Place, o Options) (*Repository, error) {
+	text, err := where.ReadMark(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +171,5 @@ func openAt(ctx context.Context, where place, o Options) (*Repository, error) {
 			return nil, bad(ErrKey, err, "the repository was created with another key")
 		}
 	}
-	sealed := NewSealed(where, o.Key)
-	return &Repository{Store: sealed, ID: m.ID, raw: where, sealed: sealed}, nil
+	return &Repository{Store: NewSealed(where, o.Key), ID: m.ID, raw: where, key: o.Key}, nil
 }

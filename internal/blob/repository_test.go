@@ -15,7 +15,7 @@ import (
 
 func TestRepository(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "repo")
-	mine, other := newKey(t), newKey(t)
+	mine, other := blobtest.Key(t), blobtest.Key(t)
 	open := func(o blob.Options) error {
 		_, err := blob.Open(t.Context(), dir, o)
 		return err
@@ -74,10 +74,10 @@ func TestRepositoryWithoutKey(t *testing.T) {
 	if _, ok := repo.Cloner(); !ok {
 		t.Error("a folder does not clone")
 	}
-	if _, err := blob.Open(t.Context(), dir, blob.Options{Key: newKey(t)}); !errors.Is(err, blob.ErrKey) {
+	if _, err := blob.Open(t.Context(), dir, blob.Options{Key: blobtest.Key(t)}); !errors.Is(err, blob.ErrKey) {
 		t.Errorf("a key for a plain repository: %v", err)
 	}
-	m, err := blob.InitMemory(t.Context(), blob.NewMemory(), blob.Options{})
+	m, err := blob.InitAt(t.Context(), blobtest.NewMemory(), blob.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,14 +129,7 @@ func TestLocations(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	first, err := blob.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := blob.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	first, second := blobtest.KeyText(t), blobtest.KeyText(t)
 	path := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(path, []byte(second.Reveal()+first.Reveal()), 0o644); err != nil {
 		t.Fatal(err)
@@ -156,7 +149,7 @@ func TestKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A new key above an old one reads both, and writes with the new.
-	m := blob.NewMemory()
+	m := blobtest.NewMemory()
 	blobtest.Put(t, blob.NewSealed(m, old), "old", []byte("x"))
 	blobtest.Put(t, blob.NewSealed(m, both), "new", []byte("x"))
 	blobtest.Want(t, blob.NewSealed(m, both), "old", []byte("x"))
@@ -182,19 +175,19 @@ func TestKeys(t *testing.T) {
 }
 
 func TestMemoryFaults(t *testing.T) {
-	m := blob.NewMemory()
+	m := blobtest.NewMemory()
 	blobtest.Put(t, m, "a", []byte("abc"))
-	var fault blob.Fault
-	m.Faults = func(op, name string) blob.Fault { return fault }
-	fault = blob.Fault{Err: errors.New("cable")}
+	var fault blobtest.Fault
+	m.Faults = func(op, name string) blobtest.Fault { return fault }
+	fault = blobtest.Fault{Err: errors.New("cable")}
 	if err := m.Put(t.Context(), "b", strings.NewReader("x")); !blob.Retryable(err) || !strings.Contains(err.Error(), "cable") {
 		t.Error(err)
 	}
-	fault = blob.Fault{Lose: true}
+	fault = blobtest.Fault{Lose: true}
 	blobtest.Put(t, m, "b", []byte("x"))
-	fault = blob.Fault{}
+	fault = blobtest.Fault{}
 	blobtest.WantAbsent(t, m, "b")
-	fault = blob.Fault{Truncate: 2}
+	fault = blobtest.Fault{Truncate: 2}
 	r, err := m.Get(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func judgeS3(err error) (hint string, kind error) {
 	return "credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the AWS files, or the host's role", ErrDenied
 }
 
-func (s *S3) readMark(ctx context.Context) ([]byte, error) {
+func (s *S3) ReadMark(ctx context.Context) ([]byte, error) {
 	r, err := s.read(ctx, markName, 0, markBytesMax+1)
 	if errors.Is(err, ErrNotFound) {
 		return nil, &Error{Op: "open", Where: s.where, Kind: ErrNoRepository, Hint: "is it the right bucket and prefix?"}
@@ -127,8 +127,8 @@ func (s *S3) probe(ctx context.Context, text []byte) error {
 	return ctx.Err()
 }
 
-// writeMark refuses a prefix that holds anything: it is somebody's.
-func (s *S3) writeMark(ctx context.Context, text []byte) error {
+// WriteMark refuses a prefix that holds anything: it is somebody's.
+func (s *S3) WriteMark(ctx context.Context, text []byte) error {
 	page, err := within(ctx, func(ctx context.Context) (*s3.ListObjectsV2Output, error) {
 		return s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &s.prefix})
 	})

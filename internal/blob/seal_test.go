@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"kurabe/internal/logkey"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -135,11 +138,15 @@ func TestBomb(t *testing.T) {
 
 func TestNewerVersion(t *testing.T) {
 	payload := append([]byte(sealMagic), 'H', sealVersion+1, 1, 0, 'a')
-	m := NewMemory()
+	repo, err := Init(t.Context(), filepath.Join(t.TempDir(), "repo"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := repo.Raw()
 	if err := m.Put(t.Context(), "a", bytes.NewReader(appendRecord(nil, payload, nil))); err != nil {
 		t.Fatal(err)
 	}
-	_, err := NewSealed(m, nil).Get(t.Context(), "a")
+	_, err = NewSealed(m, nil).Get(t.Context(), "a")
 	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "newer") {
 		t.Error(err)
 	}
@@ -167,11 +174,11 @@ func FuzzOpener(f *testing.F) {
 }
 
 func FuzzDecrypt(f *testing.F) {
-	text, err := GenerateKey()
+	identity, err := age.GenerateX25519Identity()
 	if err != nil {
 		f.Fatal(err)
 	}
-	key, err := ParseKey(text)
+	key, err := ParseKey(logkey.Secret(identity.String()))
 	if err != nil {
 		f.Fatal(err)
 	}

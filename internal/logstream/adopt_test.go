@@ -6,11 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 )
 
 // lived is a host whose server wrote for a while and writes no more, and a snapshot of it.
-func lived(t *testing.T, host string, repo blob.Store) (*bed, snap) {
+func lived(t *testing.T, host string, repo *blobtest.Memory) (*bed, snap) {
 	t.Helper()
 	b := newBed(t, quickDir(t), repo)
 	b.cfg.Host = host
@@ -33,7 +33,7 @@ func lived(t *testing.T, host string, repo blob.Store) (*bed, snap) {
 // other, until an import brings it to a host that has the snapshot.
 func TestHostsShareARepository(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, repo := context.Background(), blob.NewMemory()
+		ctx, repo := context.Background(), blobtest.NewMemory()
 		first, of := lived(t, "host-a", repo)
 		second, _ := lived(t, "host-b", repo)
 		reach := first.log().Last().At
@@ -60,7 +60,7 @@ func TestHostsShareARepository(t *testing.T) {
 			var err error
 			machine.store, err = New(machine.cfg)
 			must(err)
-			must(machine.store.survey(ctx, repo))
+			must(machine.store.survey(ctx, machine.repo))
 			if n := len(machine.log().Runs); n != want {
 				t.Fatalf("%d runs of other hosts are kept, not %d", n, want)
 			}

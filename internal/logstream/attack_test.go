@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"kurabe"
-	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 	"kurabe/internal/volume"
 )
 
@@ -47,7 +47,7 @@ func TestAttackLongLog(t *testing.T) {
 // Whoever fetches a log asks for room first.
 func TestAttackLogOfAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, filepath.Join(quickDir(t), "spool"), blob.NewMemory())
+		b := newBed(t, filepath.Join(quickDir(t), "spool"), blobtest.NewMemory())
 		b.start()
 		defer b.stopAll()
 		snaps := b.twoRuns()

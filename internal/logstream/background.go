@@ -107,17 +107,9 @@ func (s *Store) surveys(ctx context.Context) {
 		}
 		pause = 0
 		every := surveyOther
-		if isFolder(repo) {
+		if _, is := repo.Raw().(*blob.Folder); is {
 			every = surveyFolder
 		}
 		wait(ctx, max(every, surveyShare*time.Since(began)))
 	}
-}
-
-func isFolder(s blob.Store) bool {
-	if layered, ok := s.(interface{ Raw() blob.Store }); ok {
-		s = layered.Raw()
-	}
-	_, ok := s.(*blob.Folder)
-	return ok
 }

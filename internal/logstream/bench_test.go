@@ -22,7 +22,7 @@ func BenchmarkFollow(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	store, err := New(Config{Spool: filepath.Join(dir, "spool"), Repository: func() (blob.Store, error) { return repo, nil },
+	store, err := New(Config{Spool: filepath.Join(dir, "spool"), Repository: func() (*blob.Repository, error) { return repo, nil },
 		Gone: func(err error) bool { return errors.Is(err, errGone) }})
 	if err != nil {
 		b.Fatal(err)

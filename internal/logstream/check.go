@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/blob"
 	"kurabe/internal/logkey"
 )
 
@@ -14,8 +15,8 @@ import (
 const checkBytesPerSecond = 16 << 20
 
 // Check reads all of the log of an instance that is in the repository and compares its
-// checksums. A piece that is missing or damaged when it is read twice belongs to no run from
-// then on, so that nothing claims to reach over it.
+// checksums. A piece that is missing or damaged in a repository that is proven to be ours
+// belongs to no run from then on, so that nothing claims to reach over it.
 func (s *Store) Check(ctx context.Context, id kurabe.InstanceID) (kurabe.TaskResult, error) {
 	var result kurabe.TaskResult
 	repo, err := s.cfg.Repository()
@@ -42,10 +43,9 @@ func (s *Store) Check(ctx context.Context, id kurabe.InstanceID) (kurabe.TaskRes
 	for _, p := range parts {
 		for _, x := range p.pieces {
 			x.path = "" // the repository is to be read
-			err := p.copyPiece(ctx, x, x.End-x.Start, io.Discard)
-			if isDamage(err) { // once, it may have happened on the way
-				err = p.copyPiece(ctx, x, x.End-x.Start, io.Discard)
-			}
+			err := surely(
+				func() error { return p.copyPiece(ctx, x, x.End-x.Start, io.Discard) },
+				func() error { return proveOurs(ctx, repo, parts) })
 			if isDamage(err) {
 				var lost bool
 				if lost, err = s.lose(ctx, inst, p, x, err); lost {
@@ -61,6 +61,43 @@ func (s *Store) Check(ctx context.Context, id kurabe.InstanceID) (kurabe.TaskRes
 	}
 	result.Summary = fmt.Sprintf("%d pieces with %d bytes were read", pieces, bytes)
 	return result, ctx.Err()
+}
+
+// surely repeats a read that found damage, which may have happened on the way, and proves
+// before and after that the repository which answers is the one that the log was put into:
+// an emptied folder, another bucket or a broken service says "no such object" of everything.
+// The error is damage only when all of that has been.
+func surely(read, prove func() error) error {
+	err := read()
+	if !isDamage(err) {
+		return err
+	}
+	if err := prove(); err != nil {
+		return err
+	}
+	if err = read(); !isDamage(err) {
+		return err
+	}
+	if err := prove(); err != nil {
+		return err
+	}
+	return err
+}
+
+// proveOurs says nil when the repository is the one that was opened, and some object of the
+// log can be read in it.
+func proveOurs(ctx context.Context, repo *blob.Repository, parts []*plan) error {
+	if err := repo.Verify(ctx); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		for _, x := range p.pieces {
+			if _, _, err := readMarks(ctx, repo, p.name(x)); !isDamage(err) {
+				return err
+			}
+		}
+	}
+	return errNothing
 }
 
 // lose takes a damaged piece out of its run; false when Trim was faster. Its marks go from the

@@ -3,12 +3,18 @@ package logstream
 import (
 	"bytes"
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 )
 
 // TestCheck: a piece whose bytes are others, or that is gone, is found by a check, is told of
@@ -23,7 +29,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, b := context.Background(), newBed(t, quickDir(t), blob.NewMemory())
+				ctx, b := context.Background(), newBed(t, quickDir(t), blobtest.NewMemory())
 				t.Cleanup(b.stopAll)
 				b.start()
 				time.Sleep(1500 * time.Millisecond)
@@ -65,4 +71,110 @@ func TestCheck(t *testing.T) {
 			})
 		})
 	}
+}
+
+// spoilt makes a repository, and what has another answer in its place for a while.
+type spoilt func(*testing.T) (repo *blob.Repository, spoil, mend func())
+
+// goneForAWhile is in memory; its mark goes too where mark says so.
+func goneForAWhile(mark bool) spoilt {
+	return func(t *testing.T) (*blob.Repository, func(), func()) {
+		m := blobtest.NewMemory()
+		repo, err := blobtest.Repository(context.Background(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var away atomic.Bool
+		m.Faults = func(op, _ string) blobtest.Fault {
+			return blobtest.Fault{Gone: away.Load() && (mark || op != "open")}
+		}
+		return repo, func() { away.Store(true) }, func() { away.Store(false) }
+	}
+}
+
+// replacedBy is a folder in whose place another lies for a while.
+func replacedBy(other func(dir string) error) spoilt {
+	return func(t *testing.T) (*blob.Repository, func(), func()) {
+		dir := filepath.Join(quickDir(t), "repository")
+		repo, err := blob.Init(context.Background(), dir, blob.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		repo.Store = repo.Raw() // a compressor is made once, and belongs to no bubble
+		must := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return repo, func() { must(errors.Join(os.Rename(dir, dir+".ours"), other(dir))) },
+			func() { must(errors.Join(os.RemoveAll(dir), os.Rename(dir+".ours", dir))) }
+	}
+}
+
+// TestCheckOfAnotherRepository: a repository that says "no such object" of everything costs
+// no mark and no piece, neither by a check nor by surveys nor by Trim.
+func TestCheckOfAnotherRepository(t *testing.T) {
+	for name, fresh := range map[string]spoilt{
+		"not found for all":      goneForAWhile(true),
+		"not found but the mark": goneForAWhile(false),
+		"emptied":                replacedBy(func(dir string) error { return os.Mkdir(dir, 0o700) }),
+		"replaced by another": replacedBy(func(dir string) error {
+			_, err := blob.Init(context.Background(), dir, blob.Options{})
+			return err
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				repo, spoil, mend := fresh(t)
+				ctx, b := context.Background(), newBedIn(t, quickDir(t), repo)
+				t.Cleanup(b.stopAll)
+				b.start()
+				time.Sleep(1500 * time.Millisecond)
+				takenAt, from := b.server.snapshot()
+				for range 3 {
+					b.server.write(2500)
+					time.Sleep(2 * time.Minute)
+				}
+				end := b.log().Runs[0].Pushed.At
+				b.want(takenAt, from, end)
+				had := objects(t, repo)
+				spoil()
+				for range 2 {
+					if r, err := b.store.Check(ctx, db); err == nil || len(r.Problems) > 0 {
+						t.Errorf("it was checked: %+v, %v", r, err)
+					}
+				}
+				mend()
+				if now := objects(t, repo); !slices.Equal(now, had) {
+					t.Errorf("the check left %q of %q", now, had)
+				}
+				spoil()
+				time.Sleep(2 * surveyOther)
+				mend()
+				_ = b.store.Trim(ctx, db, takenAt) // may say that less is there than before
+				time.Sleep(2 * surveyOther)
+				if err := b.store.Trim(ctx, db, takenAt); err != nil {
+					t.Error(err)
+				}
+				if now := objects(t, repo); len(now) < len(had) {
+					t.Errorf("surveys and Trim left %q of %q", now, had)
+				}
+				b.want(takenAt, from, end)
+				if r, err := b.store.Check(ctx, db); err != nil || len(r.Problems) > 0 {
+					t.Errorf("after that: %+v, %v", r, err)
+				}
+			})
+		})
+	}
+}
+
+func objects(t *testing.T, repo blob.Store) (names []string) {
+	t.Helper()
+	for info, err := range repo.List(context.Background(), prefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, info.Name)
+	}
+	return names
 }

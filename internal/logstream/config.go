@@ -53,7 +53,7 @@ type Config struct {
 	Spool string
 	// Repository opens the repository, or says why that cannot be now. It is asked
 	// again for each piece, so it should keep what it has opened.
-	Repository func() (blob.Store, error)
+	Repository func() (*blob.Repository, error)
 	// Host marks the runs that are begun here. Those with another's mark in the repository
 	// are left alone, until Adopt; "": there is no other host.
 	Host string

@@ -92,7 +92,7 @@ func crashStore(dir string) (*Store, error) {
 		return nil, err
 	}
 	return New(Config{Spool: filepath.Join(dir, "spool"), PieceBytes: 8 << 10, PieceAge: 40 * time.Millisecond, Now: impatient,
-		Repository: func() (blob.Store, error) { return repo, nil }, Gone: func(err error) bool { return err == errGone }})
+		Repository: func() (*blob.Repository, error) { return repo, nil }, Gone: func(err error) bool { return err == errGone }})
 }
 
 // TestKilled: a process that follows is killed again and again; all that it had ever

@@ -27,7 +27,7 @@ type foreign struct {
 }
 
 // foreigners lists the runs of other hosts, oldest first.
-func (s *Store) foreigners(ctx context.Context, repo blob.Store, id kurabe.InstanceID) ([]foreign, map[place]found, error) {
+func (s *Store) foreigners(ctx context.Context, repo *blob.Repository, id kurabe.InstanceID) ([]foreign, map[place]found, error) {
 	seen, err := list(ctx, repo, id)
 	if err != nil {
 		return nil, nil, err
@@ -48,7 +48,7 @@ func (s *Store) foreigners(ctx context.Context, repo blob.Store, id kurabe.Insta
 }
 
 // newestMarks are those of the newest pieces, the newest first.
-func (f foreign) newestMarks(ctx context.Context, repo blob.Store, id kurabe.InstanceID, most int) (server kurabe.InstanceID, marks []kurabe.LogMark, err error) {
+func (f foreign) newestMarks(ctx context.Context, repo *blob.Repository, id kurabe.InstanceID, most int) (server kurabe.InstanceID, marks []kurabe.LogMark, err error) {
 	for _, at := range slices.Backward(f.spans) {
 		h, own, err := readMarks(ctx, repo, objectName(id, f.folder, at))
 		if err != nil {

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"kurabe"
-	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 )
 
 // moved is an instance whose writer has been on one host and is on another, with one repository.
-func moved(t *testing.T, repo blob.Store) (a *joined, b *bed) {
+func moved(t *testing.T, repo *blobtest.Memory) (a *joined, b *bed) {
 	t.Helper()
 	a = &joined{bed: newBed(t, quickDir(t), repo)}
 	a.cfg.Host, a.first = "host-a", a.server
@@ -42,7 +42,7 @@ func moved(t *testing.T, repo blob.Store) (a *joined, b *bed) {
 // brought into the repository of both, and that host restores moments of the other's time.
 func TestGoesOnElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, repo := context.Background(), blob.NewMemory()
+		ctx, repo := context.Background(), blobtest.NewMemory()
 		a, b := moved(t, repo)
 		idle, err := New(b.cfg)
 		if err != nil {
@@ -108,12 +108,12 @@ func TestGoesOnElsewhere(t *testing.T) {
 func TestGoesOnFromNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
-		repo := blob.NewMemory()
-		repo.Faults = func(op, _ string) blob.Fault {
+		repo := blobtest.NewMemory()
+		repo.Faults = func(op, _ string) blobtest.Fault {
 			if op == "list" && away.Load() {
-				return blob.Fault{Err: errors.New("away")}
+				return blobtest.Fault{Err: errors.New("away")}
 			}
-			return blob.Fault{}
+			return blobtest.Fault{}
 		}
 		_, b := moved(t, repo)
 		away.Store(true)
@@ -128,7 +128,7 @@ func TestGoesOnFromNowhere(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		_, b := moved(t, blob.NewMemory())
+		_, b := moved(t, blobtest.NewMemory())
 		tries := 0
 		b.server.goesOn = func(kurabe.LogMark) (kurabe.LogPosition, error) {
 			tries++
@@ -141,7 +141,7 @@ func TestGoesOnFromNowhere(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		_, b := moved(t, blob.NewMemory())
+		_, b := moved(t, blobtest.NewMemory())
 		b.server.goesOn = func(kurabe.LogMark) (kurabe.LogPosition, error) { return kurabe.LogPosition{}, errGone }
 		b.start()
 		time.Sleep(3 * time.Second)

@@ -76,5 +76,7 @@ var (
 	errSpoolFull = errors.New("the spool is full")
 	errNoRoom    = errors.New("waiting for room in the spool")
 	errNoMark    = errors.New("no log was stored before")
+	errNothing   = errors.New("no object of the log can be read in the repository")
+	errLess      = errors.New("the repository holds less of the log than before")
 	errNotYet    = errors.New("the log does not reach its mark yet")
 )

@@ -16,6 +16,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 )
 
 var errGone = errors.New("gone")
@@ -198,7 +199,7 @@ type bed struct {
 	t        tester
 	server   *server
 	serverID kurabe.InstanceID
-	repo     blob.Store
+	repo     *blob.Repository
 	cfg      Config
 	store    *Store
 	virtual  bool // in a bubble
@@ -229,9 +230,17 @@ func quickDir(t tester) string {
 	return dir
 }
 
-func newBed(t tester, spool string, repo blob.Store) *bed {
-	b := &bed{t: t, server: newServer(), serverID: db, repo: repo, virtual: true}
-	b.cfg = Config{Spool: spool, Repository: func() (blob.Store, error) { return repo, nil }, PieceBytes: 4 << 10,
+func newBed(t tester, spool string, repo *blobtest.Memory) *bed {
+	open, err := blobtest.Repository(context.Background(), repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newBedIn(t, spool, open)
+}
+
+func newBedIn(t tester, spool string, open *blob.Repository) *bed {
+	b := &bed{t: t, server: newServer(), serverID: db, repo: open, virtual: true}
+	b.cfg = Config{Spool: spool, Repository: func() (*blob.Repository, error) { return open, nil }, PieceBytes: 4 << 10,
 		Gone: func(err error) bool { return errors.Is(err, errGone) },
 		Now:  func() time.Time { b.server.mu.Lock(); defer b.server.mu.Unlock(); return b.server.now() }}
 	return b

@@ -54,7 +54,7 @@ type plan struct {
 	pieces []piece
 	first  kurabe.LogPosition // in the first file that is needed, zero: any
 	end    kurabe.LogPosition // nothing from there on is needed
-	repo   blob.Store
+	repo   *blob.Repository
 	repoIs error // why repo is nil
 }
 
@@ -190,7 +190,7 @@ type point struct {
 }
 
 // choose is what Store.choose does. Callers hold mu.
-func (inst *instance) choose(x point, repo blob.Store, repoIs error) ([]*plan, error) {
+func (inst *instance) choose(x point, repo *blob.Repository, repoIs error) ([]*plan, error) {
 	id, from, takenAt, at := inst.id, x.from, x.takenAt, x.at
 	told, of := inst.told()
 	chain := kurabe.InstanceLog{Runs: told}.Chain(takenAt, from)

@@ -4,20 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"kurabe/internal/blob/blobtest"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"kurabe/internal/blob"
 )
 
 // TestFollow: a day of a server in virtual time.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		repo := blob.NewMemory()
+		repo := blobtest.NewMemory()
 		b := newBed(t, quickDir(t), repo)
 		b.server.write(100)
 		b.start()
@@ -111,7 +110,7 @@ func TestGaps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t, quickDir(t), blob.NewMemory())
+				b := newBed(t, quickDir(t), blobtest.NewMemory())
 				b.start()
 				time.Sleep(1500 * time.Millisecond)
 				b.server.write(2500)
@@ -154,12 +153,12 @@ func TestGaps(t *testing.T) {
 func TestRepositoryAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
-		repo := blob.NewMemory()
-		repo.Faults = func(op, _ string) blob.Fault {
+		repo := blobtest.NewMemory()
+		repo.Faults = func(op, _ string) blobtest.Fault {
 			if away.Load() && op == "put" {
-				return blob.Fault{Err: errors.New("full")}
+				return blobtest.Fault{Err: errors.New("full")}
 			}
-			return blob.Fault{}
+			return blobtest.Fault{}
 		}
 		b := newBed(t, quickDir(t), repo)
 		b.cfg.InstanceBytesMax = 64 << 10
@@ -209,7 +208,7 @@ func TestRepositoryAway(t *testing.T) {
 // TestSessions: a session that breaks costs no gap; what stands still is told.
 func TestSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, quickDir(t), blob.NewMemory())
+		b := newBed(t, quickDir(t), blobtest.NewMemory())
 		b.server.record = 700
 		b.start()
 		time.Sleep(2 * time.Second)
@@ -242,7 +241,7 @@ func TestSessions(t *testing.T) {
 func TestTrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		b := newBed(t, quickDir(t), blob.NewMemory())
+		b := newBed(t, quickDir(t), blobtest.NewMemory())
 		b.start()
 		time.Sleep(1500 * time.Millisecond)
 		snaps := b.twoRuns()
@@ -351,7 +350,7 @@ func (b *bed) onlyKnown() {
 // the spool gives it back.
 func TestFinishAndLearn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, quickDir(t), blob.NewMemory())
+		b := newBed(t, quickDir(t), blobtest.NewMemory())
 		b.start()
 		time.Sleep(1500 * time.Millisecond)
 		takenAt, from := b.server.snapshot()

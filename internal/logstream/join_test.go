@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"kurabe"
-	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 )
 
 // otherServer is the second one of the instance.
@@ -50,7 +50,7 @@ type joined struct {
 	moved  time.Time
 }
 
-func newJoined(t *testing.T, repo blob.Store) *joined {
+func newJoined(t *testing.T, repo *blobtest.Memory) *joined {
 	t.Helper()
 	j := &joined{bed: newBed(t, quickDir(t), repo)}
 	j.first = j.server
@@ -120,7 +120,7 @@ func (j *joined) fetch(t *testing.T, x snap, at time.Time, servers ...*server) F
 // any moment can be had from a snapshot of that one.
 func TestJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		repo := blob.NewMemory()
+		repo := blobtest.NewMemory()
 		j := newJoined(t, repo)
 		j.move()
 		l := j.log()
@@ -154,13 +154,13 @@ func TestJoin(t *testing.T) {
 		own := snap{l.Runs[1].First.At, kurabe.LogPosition{Server: otherServer, File: fileName(3), Offset: 900}}
 		j.fetch(t, own, l.Last().At, j.server)
 
-		j.comesBack(t, repo)
+		j.comesBack(t)
 	})
 }
 
 // comesBack has the first server write again, which has all of the second one's; and then
 // all three runs are known from the repository alone, and from the index.
-func (j *joined) comesBack(t *testing.T, repo blob.Store) {
+func (j *joined) comesBack(t *testing.T) {
 	back := j.first
 	back.set(func() {
 		back.ends, back.oldest = append(back.ends, 500), 1
@@ -185,7 +185,7 @@ func (j *joined) comesBack(t *testing.T, repo blob.Store) {
 		}
 		store, err := New(j.cfg)
 		if err == nil {
-			err = store.survey(context.Background(), repo)
+			err = store.survey(context.Background(), j.repo)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -259,7 +259,7 @@ func TestJoinIsCutOff(t *testing.T) {
 	for name, c := range cuts {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j := newJoined(t, blob.NewMemory())
+				j := newJoined(t, blobtest.NewMemory())
 				j.stopRun()
 				j.stopFollow()
 				j.server, j.serverID = after(j.first, j.common), otherServer
@@ -308,7 +308,7 @@ func (b brokenLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
 // stands alone.
 func TestTrimJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := newJoined(t, blob.NewMemory())
+		j := newJoined(t, blobtest.NewMemory())
 		j.move()
 		time.Sleep(2 * time.Minute)
 		if err := j.store.Trim(context.Background(), db, j.x.at); err != nil {
@@ -332,7 +332,7 @@ func TestTrimJoined(t *testing.T) {
 // TestJoinedIsLost: where a part of the former writer's log is lost, nothing goes on from it.
 func TestJoinedIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		repo := blob.NewMemory()
+		repo := blobtest.NewMemory()
 		j := newJoined(t, repo)
 		j.move()
 		time.Sleep(2 * time.Minute)

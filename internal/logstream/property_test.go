@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"kurabe/internal/blob/blobtest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,6 @@ import (
 	"pgregory.net/rapid"
 
 	"kurabe"
-	"kurabe/internal/blob"
 )
 
 // powerLoss starts again on what a loss of power may leave: of each spool file what
@@ -186,15 +186,15 @@ func TestHistories(t *testing.T) {
 
 func newHistory(rt *rapid.T) *history {
 	h := &history{rt: rt, dir: quickDir(rt)}
-	repo := blob.NewMemory()
-	repo.Faults = func(op, _ string) blob.Fault {
+	repo := blobtest.NewMemory()
+	repo.Faults = func(op, _ string) blobtest.Fault {
 		if op != "put" || h.away.Add(-1) < 0 {
-			return blob.Fault{}
+			return blobtest.Fault{}
 		}
 		if h.away.Load()%3 == 1 {
-			return blob.Fault{LoseWord: true, Delay: 1500 * time.Millisecond}
+			return blobtest.Fault{LoseWord: true, Delay: 1500 * time.Millisecond}
 		}
-		return blob.Fault{Err: errors.New("away")}
+		return blobtest.Fault{Err: errors.New("away")}
 	}
 	h.bed = newBed(rt, filepath.Join(h.dir, "disk", "0"), repo)
 	h.server.record = rapid.SampledFrom([]int64{1, 7, 5000}).Draw(rt, "record")

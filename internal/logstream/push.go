@@ -127,7 +127,7 @@ func sameHead(a, b head) bool {
 	return a.span == b.span && a.Sum == b.Sum && a.Next == b.Next
 }
 
-func putContent(ctx context.Context, repo blob.Store, name, path string) error {
+func putContent(ctx context.Context, repo *blob.Repository, name, path string) error {
 	content, err := openContent(path)
 	if err != nil {
 		return err

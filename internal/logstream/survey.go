@@ -18,7 +18,7 @@ const readers = 8
 
 // survey compares what is known with what the repository holds. The first time it
 // also learns what only the repository knows.
-func (s *Store) survey(ctx context.Context, repo blob.Store) error {
+func (s *Store) survey(ctx context.Context, repo *blob.Repository) error {
 	s.mu.Lock()
 	first := !s.listed
 	s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Store) survey(ctx context.Context, repo blob.Store) error {
 }
 
 // meet makes the instances known that only the repository knows.
-func (s *Store) meet(ctx context.Context, repo blob.Store) error {
+func (s *Store) meet(ctx context.Context, repo *blob.Repository) error {
 	for info, err := range repo.List(ctx, prefix) {
 		if err != nil {
 			return fmt.Errorf("list the log: %w", err)
@@ -66,7 +66,7 @@ type place struct {
 	span   span
 }
 
-func list(ctx context.Context, repo blob.Store, id kurabe.InstanceID) (map[place]found, error) {
+func list(ctx context.Context, repo *blob.Repository, id kurabe.InstanceID) (map[place]found, error) {
 	seen := map[place]found{}
 	for info, err := range repo.List(ctx, prefix+string(id)+"/") {
 		if err != nil {
@@ -87,7 +87,7 @@ func list(ctx context.Context, repo blob.Store, id kurabe.InstanceID) (map[place
 
 // surveyOne holds the change token, so that nothing comes or goes meanwhile but by
 // others' hands.
-func (s *Store) surveyOne(ctx context.Context, repo blob.Store, inst *instance) error {
+func (s *Store) surveyOne(ctx context.Context, repo *blob.Repository, inst *instance) error {
 	if err := inst.change.take(ctx); err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (s *Store) surveyOne(ctx context.Context, repo blob.Store, inst *instance) 
 	return s.surveyHeld(ctx, repo, inst)
 }
 
-func (s *Store) surveyHeld(ctx context.Context, repo blob.Store, inst *instance) error {
-	seen, err := list(ctx, repo, inst.id)
+func (s *Store) surveyHeld(ctx context.Context, repo *blob.Repository, inst *instance) error {
+	seen, err := s.listSurely(ctx, repo, inst)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,8 @@ func (s *Store) surveyHeld(ctx context.Context, repo blob.Store, inst *instance)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	inst.surveyed = true
+	// What is seen again later, after all, is learned again.
+	inst.surveyed = len(changed) == 0
 	for folder := range learned {
 		if !slices.Contains(changed, folder) {
 			changed = append(changed, folder)
@@ -125,6 +126,31 @@ func (s *Store) surveyHeld(ctx context.Context, repo blob.Store, inst *instance)
 		}
 	}
 	return s.leaveLocked(inst)
+}
+
+// listSurely lists what the repository holds of an instance. Where something is missing it
+// lists once more, and proves before and after that it is still our repository: what it does
+// not list leaves the index, and what is in no index is deleted by Trim.
+func (s *Store) listSurely(ctx context.Context, repo *blob.Repository, inst *instance) (seen map[place]found, err error) {
+	look := func() error {
+		if seen, err = list(ctx, repo, inst.id); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, r := range inst.runs {
+			for _, p := range r.pieces {
+				if f := seen[place{r.folder, p.span}]; p.pushed && !(f.piece && f.marks) {
+					return &MissingError{p.span.String()}
+				}
+			}
+		}
+		return nil
+	}
+	if err = surely(look, func() error { return repo.Verify(ctx) }); isDamage(err) {
+		err = nil // compareLocked says which
+	}
+	return seen, err
 }
 
 // compareLocked drops pieces that are gone, and gives the folders in which some are
@@ -216,7 +242,7 @@ func (s *Store) saveIndexLocked(inst *instance, folder string) error {
 }
 
 // learn reads the marks of pieces. One whose marks are damaged is as good as missing.
-func (s *Store) learn(ctx context.Context, repo blob.Store, inst *instance, unknown []place, seen map[place]found) (map[string][]*piece, error) {
+func (s *Store) learn(ctx context.Context, repo *blob.Repository, inst *instance, unknown []place, seen map[place]found) (map[string][]*piece, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := map[string][]*piece{}
@@ -226,10 +252,15 @@ func (s *Store) learn(ctx context.Context, repo blob.Store, inst *instance, unkn
 	for range readers {
 		wg.Go(func() {
 			for at := range work {
-				h, marks, err := readMarks(ctx, repo, objectName(inst.id, at.folder, at.span))
-				if err == nil && h.span != at.span {
-					err = &DamagedError{objectName(inst.id, at.folder, at.span), errMarks}
-				}
+				var h head
+				var marks []kurabe.LogMark
+				err := surely(func() (err error) {
+					h, marks, err = readMarks(ctx, repo, objectName(inst.id, at.folder, at.span))
+					if err == nil && h.span != at.span {
+						err = &DamagedError{objectName(inst.id, at.folder, at.span), errMarks}
+					}
+					return err
+				}, func() error { return repo.Verify(ctx) })
 				if isDamage(err) {
 					s.logger(inst).Warn("marks of the log cannot be read", logkey.Error, err)
 					continue
@@ -263,7 +294,7 @@ func (s *Store) learn(ctx context.Context, repo blob.Store, inst *instance, unkn
 }
 
 // readMarks reads the marks of a piece.
-func readMarks(ctx context.Context, repo blob.Store, name string) (head, []kurabe.LogMark, error) {
+func readMarks(ctx context.Context, repo *blob.Repository, name string) (head, []kurabe.LogMark, error) {
 	r, err := repo.Get(ctx, name+marksSuffix)
 	if err != nil {
 		return head{}, nil, judgeRead(name, err)

@@ -46,6 +46,12 @@ func (s *Store) trim(ctx context.Context, inst *instance, keepSince time.Time) e
 		if err := s.surveyHeld(ctx, repo, inst); err != nil {
 			return err
 		}
+		s.mu.Lock()
+		surveyed = inst.surveyed
+		s.mu.Unlock()
+		if !surveyed {
+			return errLess
+		}
 	}
 	faultpoint.Reach("before", "trim-log")
 	s.mu.Lock()
@@ -102,7 +108,7 @@ func (r *run) needless(keepSince time.Time) int {
 
 // sweep deletes the objects of folders known here that belong to nothing, oldest
 // first: what Trim took out, and what half a push left.
-func (s *Store) sweep(ctx context.Context, repo blob.Store, inst *instance) error {
+func (s *Store) sweep(ctx context.Context, repo *blob.Repository, inst *instance) error {
 	type extent struct {
 		known map[span]bool
 		end   kurabe.LogPosition // nothing from here on is touched

@@ -16,7 +16,7 @@ import (
 // instances, and from there in the repository.
 func newLogs(host kurabe.HostID, seen string, r *repository, changed func(kurabe.InstanceID), log *slog.Logger) (hostLogs, error) {
 	s, err := logstream.New(logstream.Config{
-		Host: string(host), Spool: filepath.Join(seen, "logs"), Repository: r.Store, Changed: changed, Log: log,
+		Host: string(host), Spool: filepath.Join(seen, "logs"), Repository: r.get, Changed: changed, Log: log,
 		Gone: func(err error) bool { return errors.Is(err, engine.ErrLogGone) },
 	})
 	return hostLogs{s}, err

@@ -11,6 +11,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 )
 
 // A repository that hangs holds up the first who asks, for a moment, and nobody else.
@@ -50,14 +51,14 @@ func TestKnownOfARepositoryThatHangs(t *testing.T) {
 func TestKnownIsRemembered(t *testing.T) {
 	s, r := sealedSnapshot(t)
 	synctest.Test(t, func(t *testing.T) {
-		memory := blob.NewMemory()
+		memory := blobtest.NewMemory()
 		gets := 0
 		var down error
-		memory.Faults = func(op, name string) blob.Fault {
+		memory.Faults = func(op, name string) blobtest.Fault {
 			if op == "get" && name == objectOf(r.Snapshot, recordName) {
 				gets++
 			}
-			return blob.Fault{Err: down}
+			return blobtest.Fault{Err: down}
 		}
 		want := func(a *Archive, there bool, failure bool, asked int) {
 			t.Helper()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 	"kurabe/internal/volume"
 )
 
@@ -63,7 +64,7 @@ func tarOf(t testing.TB, all []tarMember) []byte {
 func unpackInto(t testing.TB, raw []byte) (dst string, err error) {
 	t.Helper()
 	l, files, _ := hostileCase()
-	memory := blob.NewMemory()
+	memory := blobtest.NewMemory()
 	if err := memory.Put(t.Context(), objectOf("snap-x", packName(0)), bytes.NewReader(raw)); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestHostileLayout(t *testing.T) {
 func TestDamagedObjects(t *testing.T) {
 	s, r := sealedSnapshot(t)
 	for _, sealed := range []bool{true, false} {
-		memory := blob.NewMemory()
+		memory := blobtest.NewMemory()
 		var store blob.Store = memory
 		if sealed {
 			store = blob.NewSealed(memory, nil)
@@ -184,12 +185,12 @@ func TestDamagedObjects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, fault := range []blob.Fault{{Flip: info.SizeBytes / 2}, {Flip: info.SizeBytes - 1}, {Flip: 9}, {Truncate: info.SizeBytes - 20}} {
-				memory.Faults = func(op, asked string) blob.Fault {
+			for _, fault := range []blobtest.Fault{{Flip: info.SizeBytes / 2}, {Flip: info.SizeBytes - 1}, {Flip: 9}, {Truncate: info.SizeBytes - 20}} {
+				memory.Faults = func(op, asked string) blobtest.Fault {
 					if op == "get" && asked == name {
 						return fault
 					}
-					return blob.Fault{}
+					return blobtest.Fault{}
 				}
 				dst, err := fetch(t, a, r.Snapshot, volume.TransferOptions{})
 				if sealed && err == nil {
@@ -210,7 +211,7 @@ func TestDamagedObjects(t *testing.T) {
 // Records that are no records do not hide the others.
 func TestListShowsBadRecords(t *testing.T) {
 	s, r := sealedSnapshot(t)
-	memory := blob.NewMemory()
+	memory := blobtest.NewMemory()
 	a := archiveIn(s, memory)
 	if err := a.Push(t.Context(), r.Snapshot, nil); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 )
 
 // each lists everything.
@@ -29,9 +30,9 @@ func each(t *testing.T, a *Archive) ([]Archived, error) {
 }
 
 // manyRecords is a store with so many snapshots, of which it has the records alone.
-func manyRecords(t *testing.T, n int) (*blob.Memory, []kurabe.SnapshotID) {
+func manyRecords(t *testing.T, n int) (*blobtest.Memory, []kurabe.SnapshotID) {
 	t.Helper()
-	memory := blob.NewMemory()
+	memory := blobtest.NewMemory()
 	var ids []kurabe.SnapshotID
 	for k := range n {
 		id := kurabe.SnapshotID(fmt.Sprintf("snap-%06d", k))
@@ -51,7 +52,7 @@ func manyRecords(t *testing.T, n int) (*blob.Memory, []kurabe.SnapshotID) {
 // slow is a store whose answers take a while. It counts the reads, and those that are
 // under way at the same time, and fails those in broken.
 type slow struct {
-	*blob.Memory
+	*blobtest.Memory
 	delay  time.Duration
 	broken map[string]error
 

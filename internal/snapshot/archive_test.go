@@ -27,6 +27,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 	"kurabe/internal/volume"
 )
 
@@ -160,19 +161,6 @@ func fetch(t *testing.T, a *Archive, id kurabe.SnapshotID, opts volume.TransferO
 	return dst, err
 }
 
-func newKey(t *testing.T) *blob.Key {
-	t.Helper()
-	text, err := blob.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := blob.ParseKey(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
 func fakeS3(t *testing.T) string {
 	t.Helper()
 	backend := s3mem.New()
@@ -197,13 +185,13 @@ func TestArchive(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, encrypted %v", kind, encrypted), func(t *testing.T) {
 				var o blob.Options
 				if encrypted {
-					o.Key = newKey(t)
+					o.Key = blobtest.Key(t)
 				}
 				var repo *blob.Repository
 				var err error
 				switch kind {
 				case "Memory":
-					repo, err = blob.InitMemory(t.Context(), blob.NewMemory(), o)
+					repo, err = blob.InitAt(t.Context(), blobtest.NewMemory(), o)
 				case "Folder":
 					repo, err = blob.Init(t.Context(), filepath.Join(t.TempDir(), "repo"), o)
 				case "S3":
@@ -276,29 +264,29 @@ type puts struct {
 	mu    sync.Mutex
 	names []string
 	cutAt int // the put that fails, from 1
-	fault blob.Fault
+	fault blobtest.Fault
 	op    string
 }
 
-func (p *puts) fault_(op, name string) blob.Fault {
+func (p *puts) fault_(op, name string) blobtest.Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if op != p.op {
-		return blob.Fault{}
+		return blobtest.Fault{}
 	}
 	p.names = append(p.names, name)
 	if len(p.names) == p.cutAt {
 		return p.fault
 	}
-	return blob.Fault{}
+	return blobtest.Fault{}
 }
 
 // A Push that is cut off at any put goes on with what is missing.
 func TestPushIsCutOff(t *testing.T) {
 	s, r := sealedSnapshot(t)
-	for _, fault := range []blob.Fault{{Err: errors.New("cut off")}, {LoseWord: true}} {
+	for _, fault := range []blobtest.Fault{{Err: errors.New("cut off")}, {LoseWord: true}} {
 		for cut := 1; ; cut++ {
-			memory := blob.NewMemory()
+			memory := blobtest.NewMemory()
 			first := &puts{cutAt: cut, fault: fault, op: "put"}
 			memory.Faults = first.fault_
 			a := archiveIn(s, memory)
@@ -339,12 +327,12 @@ func TestPushIsCutOff(t *testing.T) {
 func TestRemovalIsCutOff(t *testing.T) {
 	s, r := sealedSnapshot(t)
 	for cut := 1; ; cut++ {
-		memory := blob.NewMemory()
+		memory := blobtest.NewMemory()
 		a := archiveIn(s, memory)
 		if err := a.Push(t.Context(), r.Snapshot, nil); err != nil {
 			t.Fatal(err)
 		}
-		faults := &puts{cutAt: cut, fault: blob.Fault{Err: errors.New("cut off")}, op: "delete"}
+		faults := &puts{cutAt: cut, fault: blobtest.Fault{Err: errors.New("cut off")}, op: "delete"}
 		memory.Faults = faults.fault_
 		err := a.Remove(t.Context(), r.Snapshot)
 		memory.Faults = nil
@@ -381,7 +369,7 @@ func TestPushRefusesRot(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	memory := blob.NewMemory()
+	memory := blobtest.NewMemory()
 	a := archiveIn(s, memory)
 	err = a.Push(t.Context(), r.Snapshot, nil)
 	if err == nil || !strings.Contains(err.Error(), "base/1/large") || !strings.Contains(err.Error(), "damaged") {
@@ -403,7 +391,7 @@ func TestPushRefusesRot(t *testing.T) {
 
 func TestPushRefuses(t *testing.T) {
 	s, r := made(t) // not sealed
-	a := archiveIn(s, blob.NewMemory())
+	a := archiveIn(s, blobtest.NewMemory())
 	if err := a.Push(t.Context(), r.Snapshot, nil); !errors.Is(err, ErrNotSealed) {
 		t.Errorf("not sealed: %v", err)
 	}
@@ -424,7 +412,7 @@ func TestPushRefuses(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	full, r := sealedSnapshot(t)
-	if err := archiveIn(full, blob.NewMemory()).Push(ended, r.Snapshot, nil); !errors.Is(err, context.Canceled) {
+	if err := archiveIn(full, blobtest.NewMemory()).Push(ended, r.Snapshot, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 	"kurabe/internal/volume"
 )
 
@@ -20,7 +21,7 @@ func TestAttackRecordThatLies(t *testing.T) {
 		"it says zero": func(r *Record) { r.Facts.SizeBytes = 0 },
 		"it says more": func(r *Record) { r.Facts.SizeBytes = 1 << 62 },
 	} {
-		memory := blob.NewMemory()
+		memory := blobtest.NewMemory()
 		a := NewArchive(local, func() (blob.Store, error) { return memory, nil })
 		if err := a.Push(t.Context(), r.Snapshot, nil); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 	"kurabe/internal/volume"
 )
 
@@ -16,21 +17,21 @@ import (
 // other is tried again.
 func TestDamageIsToldFromHindrance(t *testing.T) {
 	s, r := sealedSnapshot(t)
-	key, other := newKey(t), newKey(t)
+	key, other := blobtest.Key(t), blobtest.Key(t)
 	pack := objectOf(r.Snapshot, packName(1))
-	flip := func(object string) func(op, name string) blob.Fault {
-		return func(op, name string) blob.Fault {
+	flip := func(object string) func(op, name string) blobtest.Fault {
+		return func(op, name string) blobtest.Fault {
 			if op == "get" && name == object {
-				return blob.Fault{Flip: 300}
+				return blobtest.Fault{Flip: 300}
 			}
-			return blob.Fault{}
+			return blobtest.Fault{}
 		}
 	}
 	for _, c := range []struct {
 		name    string
 		damaged bool
 		remove  string
-		faults  func(op, name string) blob.Fault
+		faults  func(op, name string) blobtest.Fault
 		key     *blob.Key
 		away    error
 		words   string
@@ -40,18 +41,18 @@ func TestDamageIsToldFromHindrance(t *testing.T) {
 		{name: "a missing pack", damaged: true, remove: pack, words: "no such object"},
 		{name: "a missing list", damaged: true, remove: objectOf(r.Snapshot, listName(r.ListSum)), words: "no such object"},
 		{name: "a missing layout", damaged: true, remove: objectOf(r.Snapshot, layoutName), words: "no such object"},
-		{name: "a line that breaks", faults: func(op, name string) blob.Fault {
+		{name: "a line that breaks", faults: func(op, name string) blobtest.Fault {
 			if op == "get" && name == pack {
-				return blob.Fault{Truncate: 1000}
+				return blobtest.Fault{Truncate: 1000}
 			}
-			return blob.Fault{}
+			return blobtest.Fault{}
 		}},
-		{name: "a store that does not answer", faults: func(op, _ string) blob.Fault { return blob.Fault{Err: errors.New("busy")} }},
+		{name: "a store that does not answer", faults: func(op, _ string) blobtest.Fault { return blobtest.Fault{Err: errors.New("busy")} }},
 		{name: "another key", key: other, words: "key"},
 		{name: "a repository that is not mounted", away: errors.New("is its disk mounted?"), words: "mounted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			memory := blob.NewMemory()
+			memory := blobtest.NewMemory()
 			if err := archiveIn(s, blob.NewSealed(memory, key)).Push(t.Context(), r.Snapshot, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +79,7 @@ func TestEndedContextIsNoDamage(t *testing.T) {
 	s, r := sealedSnapshot(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	a := archiveIn(s, blob.NewMemory())
+	a := archiveIn(s, blobtest.NewMemory())
 	if err := a.Push(t.Context(), r.Snapshot, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -91,16 +92,16 @@ func TestEndedContextIsNoDamage(t *testing.T) {
 // known at once.
 func TestDamagedRecordIsNoFailureOfTheRepository(t *testing.T) {
 	s, r := sealedSnapshot(t)
-	memory := blob.NewMemory()
+	memory := blobtest.NewMemory()
 	sealed := blob.NewSealed(memory, nil)
 	if err := archiveIn(s, sealed).Push(t.Context(), r.Snapshot, nil); err != nil {
 		t.Fatal(err)
 	}
-	memory.Faults = func(op, name string) blob.Fault {
+	memory.Faults = func(op, name string) blobtest.Fault {
 		if op == "get" && name == objectOf("snap-torn", recordName) {
-			return blob.Fault{Flip: 10}
+			return blobtest.Fault{Flip: 10}
 		}
-		return blob.Fault{}
+		return blobtest.Fault{}
 	}
 	if err := sealed.Put(t.Context(), objectOf("snap-torn", recordName), strings.NewReader("{}")); err != nil {
 		t.Fatal(err)

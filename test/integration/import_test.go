@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
-	"kurabe/internal/blob"
+	"kurabe/internal/blob/blobtest"
 	"kurabe/internal/harness"
 )
 
@@ -122,11 +122,8 @@ func archiveOne(t *testing.T, s *harness.Service, repository string) ([]*harness
 func TestImportFromTheRepository(t *testing.T) {
 	folder := harness.Folder(t, false)
 	repository, key := filepath.Join(folder, "repository"), filepath.Join(folder, "key")
-	secret, err := blob.GenerateKey()
-	if err == nil {
-		err = os.WriteFile(key, []byte(secret.Reveal()), 0o600)
-	}
-	if err != nil {
+	secret := blobtest.KeyText(t)
+	if err := os.WriteFile(key, []byte(secret.Reveal()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	flags := []string{"--backup-repository", repository, "--backup-key-file", key, "--copy-rate", "0"}
