@@ -249,3 +249,50 @@ type Origin struct {
 	// Point is the moment to which the snapshot is then brought; nil: to none.
 	Point *RestorePoint `json:"point,omitempty"`
 }
+
+// Bounds of what a verification reports: the first problems say what to do, and a
+// record has to stay small.
+const (
+	VerifyProblemsMax     = 20
+	VerifyProblemCharsMax = 500
+)
+
+// Verification is what came out of restoring a snapshot beside everything else: its
+// files were compared with their sums, a server recovered a copy of them, and the
+// engine's own tools looked for damage in it.
+type Verification struct {
+	Seq int64     `json:"seq"` // of the assignment that asked for it
+	At  time.Time `json:"at"`  // when it ended
+	// OK says that no damage was found; Problems otherwise say which, at most
+	// VerifyProblemsMax of VerifyProblemCharsMax characters.
+	OK       bool     `json:"ok"`
+	Problems []string `json:"problems,omitempty"`
+	// Notes say what was not looked at, and why; within the same bounds.
+	Notes []string `json:"notes,omitempty"`
+	// Marker is the time that the service had written into the database last; zero
+	// when there is none.
+	Marker time.Time `json:"marker,omitzero"`
+	// Until is the moment to which the log was replayed as well, zero without a log.
+	Until    time.Time     `json:"until,omitzero"`
+	Duration time.Duration `json:"duration"` // nanoseconds
+}
+
+// SnapshotKnown is what the service knows of a snapshot beyond RDS's own members. It is no
+// tag: a tool that declares the tags of a resource would fight with the service about it.
+type SnapshotKnown struct {
+	Name     string        `json:"name"`
+	Instance string        `json:"instance"` // the name of what it is of, when it was taken
+	Cluster  bool          `json:"cluster,omitempty"`
+	Kind     SnapshotKind  `json:"kind"`
+	State    SnapshotState `json:"state"`
+	// Method and the sizes are zero until the snapshot was taken, which Taken says.
+	Taken         bool           `json:"taken"`
+	Method        SnapshotMethod `json:"method,omitempty"`
+	SizeBytes     int64          `json:"sizeBytes"`
+	OccupiedBytes int64          `json:"occupiedBytes"`
+	// VerifiedAt is when the newest verification ended, if it found no damage; DamagedAt is
+	// when the newest verification or restore met damage. One of them is zero.
+	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
+	DamagedAt  time.Time `json:"damagedAt,omitzero"`
+	Problems   []string  `json:"problems,omitempty"`
+}

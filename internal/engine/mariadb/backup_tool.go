@@ -241,11 +241,3 @@ func lastLines(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-most):], "\n")
 }
-
-// give hands a folder of ours over to the engine's user.
-func (w *copyShop) give(dir string) error {
-	if w.i.User == nil {
-		return nil
-	}
-	return volume.GiveTree(dir, *engine.OwnerFor(w.i.User))
-}
