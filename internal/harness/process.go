@@ -32,8 +32,18 @@ func names(dir, ending string) []string {
 
 // Processes are the pids that work in an instance's data folder.
 func (s *Service) Processes(id string) []int {
-	pids, _ := proc.Survivors(filepath.Join(s.Data, "instances", id, "data")) // no folder, no process
+	pids, _ := proc.Survivors(s.dataFolder(id)) // no folder, no process
 	return pids
+}
+
+// dataFolder is the data folder of an instance. In a pool the name leads there by a link, which
+// the product follows nowhere.
+func (s *Service) dataFolder(id string) string {
+	name := filepath.Join(s.Data, "instances", id, "data")
+	if folder, err := filepath.EvalSymlinks(name); err == nil {
+		return folder
+	}
+	return name
 }
 
 // copyTool reads a server's folder from within while a clone or a snapshot is made of it.
@@ -77,7 +87,7 @@ func parentOf(pid int) (int, bool) {
 func (s *Service) EndDatabases(ctx context.Context) error {
 	var errs []error
 	for _, id := range s.Homes() {
-		err := proc.KillSurvivors(ctx, filepath.Join(s.Data, "instances", id, "data"))
+		err := proc.KillSurvivors(ctx, s.dataFolder(id))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
