@@ -2,34 +2,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"os"
 	"os/signal"
-	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"kurabe/internal/hostlink"
-	"kurabe/internal/logkey"
-	"kurabe/internal/volume"
+	"kurabe"
+	"kurabe/internal/service"
 )
 
-// agentFlags are the flags of an agent on a machine beside the service's.
-type agentFlags struct {
-	hostFlags
-	join, tokenFile, zone string
-}
-
-// joinTokenVariable may hold the token; as an argument everybody would see it.
-const joinTokenVariable = "KURABE_JOIN_TOKEN"
-
 func agentCommand() *cobra.Command {
-	var f agentFlags
+	var f service.AgentConfig
 	c := &cobra.Command{
 		Use:   "agent",
 		Short: "Run databases of a service on this machine",
@@ -49,164 +33,13 @@ else's: other machines reach the databases at addresses out of it.`,
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			return runAgent(ctx, &f)
+			return service.RunAgent(ctx, &f, func(host kurabe.HostID) { fmt.Println("kurabe agent ready " + string(host)) })
 		},
 	}
-	f.hostFlags.add(c)
-	f.addStop(c)
-	c.Flags().StringVar(&f.join, "join", "", "address and port at which the service lets hosts in; kept for further starts")
-	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the join token (default: the environment's "+joinTokenVariable+")")
-	c.Flags().StringVar(&f.zone, "zone", "", "availability zone of this machine, or several with commas; chosen when it joins")
+	addHostFlags(c.Flags(), &f.HostConfig)
+	addStopFlag(c.Flags(), &f.HostConfig)
+	c.Flags().StringVar(&f.Join, "join", "", "address and port at which the service lets hosts in; kept for further starts")
+	c.Flags().StringVar(&f.TokenFile, "token-file", "", "file with the join token (default: the environment's "+service.JoinTokenVariable+")")
+	c.Flags().StringVar(&f.Zone, "zone", "", "availability zone of this machine, or several with commas; chosen when it joins")
 	return c
-}
-
-func (f *agentFlags) check() error {
-	if err := checkJoin(f.join); err != nil {
-		return err
-	}
-	return f.hostFlags.check()
-}
-
-func checkJoin(join string) error {
-	if join == "" {
-		return nil
-	}
-	if host, port, err := net.SplitHostPort(join); err != nil || host == "" || port == "" {
-		return fmt.Errorf("--join %q is not HOST:PORT", join)
-	}
-	return nil
-}
-
-// agentNode is a running agent.
-type agentNode struct {
-	node
-	link *hostlink.Remote
-	self *identity
-}
-
-func runAgent(ctx context.Context, f *agentFlags) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	log, err := f.logger()
-	if err != nil {
-		return err
-	}
-	data, err := f.enter()
-	if err != nil {
-		return err
-	}
-	lock, err := volume.DirLock(data)
-	if err != nil {
-		return err
-	}
-	n := &agentNode{node: node{flags: &f.hostFlags, log: log, lock: lock, failed: make(chan error, 1)}}
-	startCtx, abort := context.WithCancelCause(ctx)
-	n.abort = abort
-	defer abort(nil)
-	failure := n.start(startCtx, f, data)
-	if failure == nil {
-		fmt.Println("kurabe agent ready " + string(n.host.ID))
-		select {
-		case <-ctx.Done():
-		case failure = <-n.failed:
-		}
-	}
-	if n.agent == nil || failure != nil && ctx.Err() == nil {
-		n.inTime(n.stop)
-		n.inTime(func() { n.closeHost(); n.leave() })
-		return failure
-	}
-	return n.end(nil, n.stop, func() { n.closeHost(); n.leave() })
-}
-
-// start is the story of a start: who we are, then the databases, then the rest.
-func (n *agentNode) start(ctx context.Context, f *agentFlags, data string) error {
-	// Before the token is spent: what is wrong here would have to be put right first.
-	var err error
-	if exists(filepath.Join(data, "etcd")) || exists(filepath.Join(data, outsideFile)) {
-		return fmt.Errorf("%s is the data folder of a service: an agent needs one of its own", data)
-	}
-	h, err := loadHostFile(data, f.addressPool)
-	if err != nil {
-		return err
-	}
-	if _, err := h.addresses(); err != nil {
-		return err
-	}
-	if n.base, n.pool, err = enterBase(ctx, &f.hostFlags, data, n.log); err != nil {
-		return err
-	}
-	if n.repo, err = newRepository(f.backups, data, n.log); err != nil {
-		return err
-	}
-	if n.self, err = enterService(ctx, f, data, h, n.log); err != nil {
-		return err
-	}
-	os.Unsetenv(joinTokenVariable) // servers need not inherit it
-	if err := volume.AtomicWrite(filepath.Join(data, "ca.pem"), n.self.rootPEM, 0o644); err != nil {
-		return fmt.Errorf("certificate authority: %w", err)
-	}
-	var loopCtx context.Context
-	loopCtx, n.cancel = context.WithCancel(context.Background())
-	n.loop("repository of backups", func() error { return n.repo.Run(loopCtx) })
-	if n.pool != nil {
-		n.loop("pool", func() error { return n.pool.watch(loopCtx) })
-	}
-	life, err := lifeOf(data)
-	if err != nil {
-		return err
-	}
-	n.handleReads(h.ID)
-	n.link = hostlink.NewRemote(hostlink.RemoteConfig{
-		Life: life, Server: n.self.saved.Server, Servers: n.self.saved.Servers, Learned: n.self.learned(n.log), Roots: n.self.roots, Identity: n.self.certificate,
-		Reads: n.reads, Log: n.log,
-	})
-	n.say = n.link.Alive
-	if err := n.takePlace(ctx, life, firstTime); err != nil {
-		return err
-	}
-	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
-	defer prepared()
-	n.loop("certificate", func() error { return n.self.keepFresh(loopCtx, n.link, n.log) })
-	if err := n.startHost(prepareCtx, loopCtx, data, standing{zones: n.self.saved.Zones}, n.link); err != nil {
-		return err
-	}
-	// Not before the databases were looked at: what is known of them may be stale.
-	lookCtx, looked := context.WithTimeout(ctx, startTime)
-	defer looked()
-	if err := n.agent.WaitLooked(lookCtx); err != nil && ctx.Err() == nil {
-		n.log.Warn("databases were not looked at yet", logkey.Error, err)
-	}
-	n.leases.Looked()
-	n.prepareHost(prepareCtx, loopCtx)
-	return nil
-}
-
-// zones splits --zone.
-func (f *agentFlags) zones() []string {
-	if f.zone == "" {
-		return nil
-	}
-	zones := strings.Split(f.zone, ",")
-	slices.Sort(zones)
-	return slices.Compact(zones)
-}
-
-// token reads the join token.
-func (f *agentFlags) token() (hostlink.Token, error) { return readToken(f.tokenFile) }
-
-func readToken(file string) (hostlink.Token, error) {
-	text := os.Getenv(joinTokenVariable)
-	if file != "" {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			return hostlink.Token{}, fmt.Errorf("--token-file: %w", err)
-		}
-		text = string(raw)
-	}
-	if text == "" {
-		return hostlink.Token{}, errors.New("this machine has not joined yet: run kurabe hosts token where the service is, and give the token in " + joinTokenVariable + " or --token-file")
-	}
-	return hostlink.ParseToken(text)
 }

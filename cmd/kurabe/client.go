@@ -27,6 +27,7 @@ import (
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/aws/sdkhttp"
 	"kurabe/internal/logkey"
+	"kurabe/internal/service"
 )
 
 // clientFlags tell a client command where the service is and who asks.
@@ -54,18 +55,18 @@ type client struct {
 }
 
 func (f clientFlags) client() (*client, error) {
-	who := credentials{os.Getenv("AWS_ACCESS_KEY_ID"), logkey.Secret(os.Getenv("AWS_SECRET_ACCESS_KEY"))}
-	if who.accessKey == "" || who.secret == "" {
+	who := service.Credentials{AccessKey: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: logkey.Secret(os.Getenv("AWS_SECRET_ACCESS_KEY"))}
+	if who.AccessKey == "" || who.Secret == "" {
 		var err error
-		if who, err = readCredentials(filepath.Join(f.data, credentialsFile)); err != nil {
+		if who, err = service.ReadCredentials(filepath.Join(f.data, service.CredentialsFile)); err != nil {
 			return nil, fmt.Errorf("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name the service's data folder with --data (%w)", err)
 		}
 	}
 	return f.clientAs(who), nil
 }
 
-func (f clientFlags) clientAs(who credentials) *client {
-	creds := aws.Credentials{AccessKeyID: who.accessKey, SecretAccessKey: who.secret.Reveal()}
+func (f clientFlags) clientAs(who service.Credentials) *client {
+	creds := aws.Credentials{AccessKeyID: who.AccessKey, SecretAccessKey: who.Secret.Reveal()}
 	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return creds, nil })
 	return &client{flags: f, creds: creds, Client: rds.New(rds.Options{
 		Region: f.region, BaseEndpoint: aws.String(f.endpoint), Credentials: provider, HTTPClient: sdkhttp.Client(),
@@ -143,9 +144,9 @@ func (c *client) fetch(ctx context.Context, path string, out io.Writer, bytesMax
 }
 
 // send signs a request for a service, and writes what it answers to out.
-func (c *client) send(r *http.Request, body []byte, service string, out io.Writer, bytesMax int64) error {
+func (c *client) send(r *http.Request, body []byte, signedFor string, out io.Writer, bytesMax int64) error {
 	hash := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(r.Context(), c.creds, r, hex.EncodeToString(hash[:]), service, c.flags.region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(r.Context(), c.creds, r, hex.EncodeToString(hash[:]), signedFor, c.flags.region, time.Now()); err != nil {
 		return err
 	}
 	response, err := http.DefaultClient.Do(r)

@@ -13,6 +13,7 @@ import (
 	"kurabe/internal/api"
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/logkey"
+	"kurabe/internal/service"
 )
 
 // The service "kurabe" and the commands understand each other, and so do its old paths.
@@ -22,10 +23,10 @@ func TestAsk(t *testing.T) {
 		Followers: []kurabe.Follower{{Server: "db-A~2", Host: "h", Kind: kurabe.FollowerStandby, Lag: &kurabe.ReplicaLag{Server: "db-A~2", Seconds: 1.5}}},
 	}}
 	own := ownapi.API{Config: ownapi.Config{Following: func(context.Context) []kurabe.Following { return want }}}
-	who := credentials{"AKIAEXAMPLE", "secret"}
+	who := service.Credentials{AccessKey: "AKIAEXAMPLE", Secret: "secret"}
 	server := api.New(api.Config{
 		Region: defaultRegion, Account: defaultAccount, Log: slog.New(slog.DiscardHandler), Services: []api.Service{own.Service()},
-		Credentials: func(id string) (logkey.Secret, bool) { return who.secret, id == who.accessKey },
+		Credentials: func(id string) (logkey.Secret, bool) { return who.Secret, id == who.AccessKey },
 	})
 	web := httptest.NewServer(server)
 	defer web.Close()

@@ -63,7 +63,7 @@ func (f *drillFlags) prepare(ctx context.Context, name string, order drill.Order
 			Engine: aws.ToString(i.Engine), Address: aws.ToString(i.Endpoint.Address), Port: int(aws.ToInt32(i.Endpoint.Port)),
 			User: user, Database: database, CAFile: filepath.Join(data, "ca.pem"),
 		},
-		Data: data, Host: host.ID, Guard: drill.GuardCommand,
+		Data: data, Host: host, Guard: drill.GuardCommand,
 	}
 	if reads != "" {
 		d.Reads = d.Login
@@ -104,23 +104,26 @@ func drillable(i types.DBInstance) error {
 }
 
 // hostHere is what this machine is called in the data folder, which must be a service's.
-func (f *drillFlags) hostHere() (data string, h hostFile, err error) {
+func (f *drillFlags) hostHere() (data string, host kurabe.HostID, err error) {
 	if data, err = volume.Resolve(f.data); err != nil {
-		return data, h, err
+		return data, "", err
 	}
 	raw, err := os.ReadFile(filepath.Join(data, "host.json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return data, h, fmt.Errorf("%s is no data folder of a service: name it with --data, on the machine that the service runs on", data)
+		return data, "", fmt.Errorf("%s is no data folder of a service: name it with --data, on the machine that the service runs on", data)
 	case errors.Is(err, fs.ErrPermission):
-		return data, h, fmt.Errorf("the data folder cannot be read: run the drill as root, or as the user that the service runs as (%w)", err)
+		return data, "", fmt.Errorf("the data folder cannot be read: run the drill as root, or as the user that the service runs as (%w)", err)
 	case err != nil:
-		return data, h, err
+		return data, "", err
+	}
+	var h struct {
+		ID kurabe.HostID `json:"id"`
 	}
 	if err := json.Unmarshal(raw, &h); err != nil {
-		return data, h, fmt.Errorf("read %s: %w", filepath.Join(data, "host.json"), err)
+		return data, "", fmt.Errorf("read %s: %w", filepath.Join(data, "host.json"), err)
 	}
-	return data, h, nil
+	return data, h.ID, nil
 }
 
 // password never comes by an argument, which everybody on the machine can read.

@@ -15,6 +15,7 @@ import (
 	"kurabe"
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/control"
+	"kurabe/internal/service"
 )
 
 func hostsCommand() *cobra.Command {
@@ -75,7 +76,7 @@ func hostsTokenCommand() *cobra.Command {
 				return nil
 			}
 			fmt.Printf("On the new machine, before %s:\n\n  %s=%s \\\n  kurabe %s --data /var/lib/kurabe --join %s --zone ZONE --address-pool NETWORK%s\n",
-				i.ExpiresAt.Local().Format(time.DateTime), joinTokenVariable, i.Token, what, i.Address, i.State)
+				i.ExpiresAt.Local().Format(time.DateTime), service.JoinTokenVariable, i.Token, what, i.Address, i.State)
 			return nil
 		},
 	}

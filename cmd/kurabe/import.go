@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	ownapi "kurabe/internal/api/kurabe"
-	"kurabe/internal/blob"
 	"kurabe/internal/control"
 	"kurabe/internal/importer"
+	"kurabe/internal/service"
 )
 
 func importCommand() *cobra.Command {
 	var f clientFlags
-	var r repositoryFlags
+	var r service.RepositoryConfig
 	c := &cobra.Command{
 		Use:   "import",
 		Short: "Take up the snapshots that a repository of backups holds",
@@ -41,8 +41,8 @@ go on unless the service uses the same one.`,
 				return err
 			}
 			var in ownapi.StartImportInput
-			if r.location != "" {
-				id, err := r.identify(cmd.Context())
+			if r.Location != "" {
+				id, err := r.Identify(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -54,26 +54,9 @@ go on unless the service uses the same one.`,
 		},
 	}
 	f.add(c)
-	r.add(c)
+	addRepositoryFlags(c.Flags(), &r)
 	c.Flags().Lookup("backup-repository").Usage = "the repository that the service must use (default: whichever it uses)"
 	return c
-}
-
-// identify opens the repository and tells its id.
-func (f repositoryFlags) identify(ctx context.Context) (string, error) {
-	location, err := f.place("")
-	if err != nil {
-		return "", err
-	}
-	key, err := f.key()
-	if err != nil {
-		return "", err
-	}
-	open, err := blob.Open(ctx, location, blob.Options{Key: key})
-	if err != nil {
-		return "", err
-	}
-	return open.ID, nil
 }
 
 // followImport has the service import, and shows what comes of it until it is done.

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 
-	"kurabe"
+	"kurabe/internal/service"
 	"kurabe/lab/study"
 	"kurabe/lab/target"
 )
@@ -60,28 +59,15 @@ func (f *labTargetFlags) offered(ctx context.Context, c *client, engine string) 
 	return len(out.DBEngineVersions) > 0, nil
 }
 
-// installed says whether a service of our own would find an engine here. It looks as the
-// service does, and starts none.
+// installed says whether a service of our own would find an engine here.
 func installed(ctx context.Context, engine string) (found bool, failure error) {
-	// A driver keeps there what it makes of an engine while it looks. The name is one that
-	// kurabe lab clean removes when its process is gone.
+	// The name is one that kurabe lab clean removes when its process is gone.
 	dir, err := os.MkdirTemp("", fmt.Sprintf("kurabe-lab-%d-", os.Getpid()))
 	if err != nil {
 		return false, fmt.Errorf("look for engines: %w", err)
 	}
 	defer func() { failure = errors.Join(failure, os.RemoveAll(dir)) }()
-	for _, driver := range drivers(dir) {
-		if string(driver.Name()) != engine {
-			continue
-		}
-		versions, err := driver.Discover(ctx)
-		if err != nil {
-			return false, fmt.Errorf("look for %s: %w", engine, err)
-		}
-		_, reason := engineUser(driver.Name())
-		return reason == "" && slices.ContainsFunc(versions, func(v kurabe.EngineVersion) bool { return v.Reason == "" }), nil
-	}
-	return false, nil
+	return service.HasEngine(ctx, dir, engine)
 }
 
 // urlEngine is the engine of the server that a URL names. Many call a MariaDB mysql://,

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"kurabe/internal/service"
 	"kurabe/lab/load"
 	"kurabe/lab/study"
 	"kurabe/lab/target"
@@ -70,7 +71,7 @@ func (f *labTargetFlags) place() (place, error) {
 			return place{}, errors.New("--endpoint is empty: name the URL of the service")
 		}
 		if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
-			p.options.CredentialsFile = filepath.Join(f.client.data, credentialsFile)
+			p.options.CredentialsFile = filepath.Join(f.client.data, service.CredentialsFile)
 		}
 	case p.kind == target.KindRDS:
 		// The environment and the user's files are read where the client is made. A default

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
 	"kurabe/internal/logkey"
+	"kurabe/internal/service"
 	"kurabe/internal/volume"
 )
 
@@ -20,7 +21,7 @@ import (
 // loginDir is where the login files are: in the service's data folder when it is
 // on this machine, else in the user's configuration.
 func (f clientFlags) loginDir() string {
-	if _, err := os.Stat(filepath.Join(f.data, credentialsFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(f.data, service.CredentialsFile)); err == nil {
 		return filepath.Join(f.data, "logins")
 	}
 	base, err := os.UserConfigDir()

@@ -2,71 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
-	"github.com/spf13/pflag"
 
-	"kurabe"
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/control"
-	"kurabe/internal/nameserver"
-	"kurabe/internal/store"
 )
-
-// nameFlags are about the names of endpoints.
-type nameFlags struct {
-	suffix, listen string
-	set            *pflag.FlagSet
-}
-
-const suffixFlag = "endpoint-suffix"
-
-func (f *nameFlags) add(fs *pflag.FlagSet) {
-	f.set = fs
-	fs.StringVar(&f.suffix, suffixFlag, "", "domain that the names of endpoints end with, such as db.example: NAME.ID.REGION.rds.db.example. It is kept; an empty one takes the names away (default: what it was, at first none: clients are told addresses)")
-	fs.StringVar(&f.listen, "dns-listen", "", "address and port at which the names of endpoints are answered for, over UDP and TCP, such as 10.0.0.1:53 (default: nowhere; see kurabe exec)")
-}
-
-func (f *nameFlags) check() error {
-	if f.suffix != "" {
-		if err := kurabe.CheckEndpointSuffix(f.suffix); err != nil {
-			return fmt.Errorf("--%s: %w", suffixFlag, err)
-		}
-	}
-	if f.listen != "" {
-		if _, _, err := net.SplitHostPort(f.listen); err != nil {
-			return fmt.Errorf("--dns-listen %q is not HOST:PORT: %w", f.listen, err)
-		}
-	}
-	return nil
-}
-
-// startNames notes what the names of endpoints end with, where that was said, and answers for
-// them. A start that says nothing leaves it as it was, so that one of several servers does
-// not take away what another was told.
-func (s *service) startNames(loopCtx context.Context, f *serverFlags, kv store.KV, c *control.Control) error {
-	if f.names.set.Changed(suffixFlag) {
-		ctx, done := context.WithTimeout(loopCtx, startTime)
-		defer done()
-		if err := control.SetEndpointSuffix(ctx, kv, s.view, f.region, f.names.suffix); err != nil {
-			return fmt.Errorf("note --%s: %w", suffixFlag, err)
-		}
-	}
-	if f.names.listen == "" {
-		return nil
-	}
-	server, err := nameserver.Listen(f.names.listen, c)
-	if err != nil {
-		return fmt.Errorf("--dns-listen: %w", err)
-	}
-	s.log.Info("names of endpoints are answered for", "at", server.Addr().String())
-	s.loop("name server", func() error { return server.Run(loopCtx) })
-	return nil
-}
 
 // namedEndpoints asks for the names of all endpoints.
 func (c *client) namedEndpoints(ctx context.Context) ([]control.NamedEndpoint, error) {

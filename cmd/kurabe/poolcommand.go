@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kurabe/internal/service"
 	"kurabe/internal/volume"
 )
 
@@ -22,7 +23,7 @@ func poolCommand() *cobra.Command {
 	data := c.PersistentFlags().String("data", envOr("KURABE_DATA", defaultData), "data folder of the service (KURABE_DATA)")
 	at := func() (volume.Pool, string, error) {
 		folder, err := filepath.Abs(*data)
-		return poolAt(folder, folder), folder, err
+		return service.PoolAt(folder, folder), folder, err
 	}
 	c.AddCommand(
 		&cobra.Command{Use: "show", Short: "Say how full the pool and its disk are", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
@@ -88,7 +89,7 @@ func showPool(p volume.Pool) error {
 }
 
 func growPool(p volume.Pool, text string) error {
-	size, err := parseSize(text)
+	size, err := service.ParseSize(text)
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func removePool(cmd *cobra.Command, p volume.Pool, data string) error {
 	if err := unmountPool(p); err != nil {
 		return err
 	}
-	for _, name := range poolFolders {
+	for _, name := range service.PoolFolders {
 		path := filepath.Join(data, name)
 		if _, err := os.Readlink(path); err == nil {
 			if err := os.Remove(path); err != nil {

@@ -12,13 +12,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/spf13/cobra"
+
+	"kurabe/internal/service"
 )
 
 // demoName is the instance that kurabe run makes.
 const demoName = "demo"
 
 func runCommand() *cobra.Command {
-	var f serverFlags
+	var f service.Config
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Start the service with a demo database; Ctrl-C stops everything",
@@ -29,7 +31,7 @@ that it runs; the next run finds them with their data.`,
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			err := serve(ctx, &f, func(s *service) error {
+			err := service.Serve(ctx, &f, func(s *service.Service) error {
 				err := demo(ctx, s, f)
 				if errors.Is(err, context.Canceled) {
 					return nil // Ctrl-C while it came up
@@ -42,17 +44,17 @@ that it runs; the next run finds them with their data.`,
 			return err
 		},
 	}
-	f.add(c)
-	f.stopDatabases = true
+	addServerFlags(c.Flags(), &f)
+	f.StopDatabases = true
 	c.Flags().Lookup("log-level").DefValue = "warn"
-	f.logLevel = "warn"
+	f.LogLevel = "warn"
 	return c
 }
 
 // demo makes the demo instance unless it exists, and prints how to use it.
-func demo(ctx context.Context, s *service, f serverFlags) error {
-	flags := clientFlags{endpoint: s.url, data: f.data, region: f.region}
-	c := flags.clientAs(s.root)
+func demo(ctx context.Context, s *service.Service, f service.Config) error {
+	flags := clientFlags{endpoint: s.URL, data: f.Data, region: f.Region}
+	c := flags.clientAs(s.Credentials)
 	var i types.DBInstance
 	var err error
 	if i, err = c.find(ctx, demoName); err != nil {
@@ -72,7 +74,7 @@ func demo(ctx context.Context, s *service, f serverFlags) error {
 		fmt.Printf("%s was stopped by StopDBInstance and stays so; its data is kept.\n", demoName)
 		return nil
 	}
-	printDemo(ctx, c, flags, i, s.url)
+	printDemo(ctx, c, flags, i, s.URL)
 	return nil
 }
 
@@ -92,5 +94,5 @@ func printDemo(ctx context.Context, c *client, f clientFlags, i types.DBInstance
 
 Ctrl-C stops the service and its databases; data stays in %s.
 `, demoName, aws.ToString(i.DBInstanceStatus), aws.ToString(i.Engine), aws.ToString(i.EngineVersion), endpointText(i),
-		c.shellCommand(ctx, f, i), filepath.Join(f.data, credentialsFile), url, f.region, filepath.Join(f.data, credentialsFile), url, os.Args[0], filepath.Clean(f.data))
+		c.shellCommand(ctx, f, i), filepath.Join(f.data, service.CredentialsFile), url, f.region, filepath.Join(f.data, service.CredentialsFile), url, os.Args[0], filepath.Clean(f.data))
 }

@@ -3,125 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"kurabe/internal/service"
 )
-
-// serverFlags are the flags that server and run share.
-type serverFlags struct {
-	hostFlags
-	listen, region, account, zones, zone, hostListen string
-	peerListen, join, tokenFile                      string
-	verifyEvery                                      time.Duration
-	names                                            nameFlags
-	etcd                                             etcdFlags
-	set                                              *pflag.FlagSet // to tell a default from what was asked for
-	joinedScope                                      *string        // scopeRegion of the service that this server has joined
-}
-
-// Defaults of a service on one machine.
-const (
-	defaultData    = "./.kurabe"
-	defaultListen  = "127.0.0.1:7380"
-	defaultRegion  = "us-east-1"
-	defaultAccount = "000000000000"
-	// At full speed a copy made clients on the same disk wait ten times as long;
-	// at this rate, three times (internal/engine/postgres/DESIGN.md).
-	defaultCopyRate = 100
-)
-
-func (f *serverFlags) add(c *cobra.Command) {
-	fs := c.Flags()
-	f.hostFlags.add(c)
-	fs.StringVar(&f.listen, "listen", defaultListen, "address and port of the API; port 0 chooses a free one")
-	fs.StringVar(&f.region, "region", defaultRegion, "region of the resources; when given, requests must be signed for it")
-	f.set = fs
-	fs.StringVar(&f.account, "account", defaultAccount, "account id in resource names, 12 digits")
-	fs.StringVar(&f.zones, "zones", "", "availability zones, separated by commas (default REGIONa,REGIONb,REGIONc)")
-	fs.StringVar(&f.zone, "zone", "", "zones of this machine, out of --zones (default: all of them)")
-	fs.StringVar(&f.hostListen, "host-listen", "", "address and port at which other hosts join, such as 10.0.0.1:7381 (default: none do)")
-	fs.StringVar(&f.peerListen, "peer-listen", "", "address and port at which other servers reach the state store of this one, when there are any (default: the port after --host-listen)")
-	f.etcd.add(fs)
-	f.names.add(fs)
-	fs.DurationVar(&f.verifyEvery, "verify-every", defaultVerifyEvery, "how often a backup of each DB instance is restored and checked, 0 for never")
-}
-
-// scopeRegion is the region that requests must be signed for. A service that was
-// given none is the only one its clients know, whatever region they are set to.
-func (f *serverFlags) scopeRegion() string {
-	if f.joinedScope != nil {
-		return *f.joinedScope
-	}
-	if f.set.Changed("region") {
-		return f.region
-	}
-	return ""
-}
-
-func (f *serverFlags) zoneList() []string {
-	if f.zones != "" {
-		return strings.Split(f.zones, ",")
-	}
-	return []string{f.region + "a", f.region + "b", f.region + "c"}
-}
-
-// hostZones are the zones of this machine.
-func (f *serverFlags) hostZones() []string {
-	if f.zone != "" {
-		return strings.Split(f.zone, ",")
-	}
-	return f.zoneList()
-}
-
-func (f *serverFlags) check() error {
-	if err := f.hostFlags.check(); err != nil {
-		return err
-	}
-	if err := checkJoin(f.join); err != nil {
-		return err
-	}
-	if err := f.etcd.check(); err != nil {
-		return err
-	}
-	if err := f.names.check(); err != nil {
-		return err
-	}
-	if f.hostListen != "" {
-		if _, _, err := net.SplitHostPort(f.hostListen); err != nil {
-			return fmt.Errorf("--host-listen %q is not HOST:PORT: %w", f.hostListen, err)
-		}
-	}
-	if f.verifyEvery < 0 {
-		return fmt.Errorf("--verify-every %s is negative", f.verifyEvery)
-	}
-	if len(f.account) != 12 || strings.Trim(f.account, "0123456789") != "" {
-		return fmt.Errorf("--account %q is not 12 digits", f.account)
-	}
-	if _, _, err := net.SplitHostPort(f.listen); err != nil {
-		return fmt.Errorf("--listen %q is not HOST:PORT: %w", f.listen, err)
-	}
-	return nil
-}
-
-// checkZones is possible only when it is known whether the zones are another server's.
-func (f *serverFlags) checkZones() error {
-	for _, zone := range f.hostZones() {
-		if !slices.Contains(f.zoneList(), zone) {
-			return fmt.Errorf("--zone %q is none of the zones %s", zone, strings.Join(f.zoneList(), ", "))
-		}
-	}
-	return nil
-}
 
 func serverCommand() *cobra.Command {
-	var f serverFlags
+	var f service.Config
 	c := &cobra.Command{
 		Use:   "server",
 		Short: "Run the service: API, planner, state store and the agent of this host",
@@ -146,41 +37,15 @@ they are made at the first start and written to DATA/credentials.`,
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			return serve(ctx, &f, func(s *service) error {
-				fmt.Println("kurabe ready " + s.url)
+			return service.Serve(ctx, &f, func(s *service.Service) error {
+				fmt.Println("kurabe ready " + s.URL)
 				return nil
 			})
 		},
 	}
-	f.add(c)
-	f.addStop(c)
-	c.Flags().StringVar(&f.join, "join", "", "address and port of a server of the service (its --host-listen) that this one becomes another server of")
-	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the join token (default: the environment's "+joinTokenVariable+")")
+	addServerFlags(c.Flags(), &f)
+	addStopFlag(c.Flags(), &f.HostConfig)
+	c.Flags().StringVar(&f.Join, "join", "", "address and port of a server of the service (its --host-listen) that this one becomes another server of")
+	c.Flags().StringVar(&f.TokenFile, "token-file", "", "file with the join token (default: the environment's "+service.JoinTokenVariable+")")
 	return c
-}
-
-// serve runs a service until ctx ends or a part of it fails; ready is called
-// once it answers.
-func serve(ctx context.Context, f *serverFlags, ready func(*service) error) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	log, err := f.logger()
-	if err != nil {
-		return err
-	}
-	data, err := f.enter()
-	if err != nil {
-		return err
-	}
-	s, err := startService(ctx, f, data, log)
-	if err != nil {
-		return err
-	}
-	log.Info("service ready", "url", s.url)
-	failure := ready(s)
-	if failure == nil {
-		failure = s.wait(ctx)
-	}
-	return s.end(failure, s.stopControl, s.close)
 }

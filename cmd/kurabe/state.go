@@ -1,20 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"kurabe/internal/etcdnode"
-	"kurabe/internal/store"
+	"kurabe/internal/service"
 )
 
 // stateBytesMax bounds a backup of the state: etcd's quota.
@@ -36,7 +32,7 @@ service: keep a copy of those too.`,
 
 func stateBackupCommand() *cobra.Command {
 	var f clientFlags
-	var outside etcdFlags
+	var external service.EtcdConfig
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write all records of a running service, as of one moment, to a new file",
@@ -45,11 +41,11 @@ func stateBackupCommand() *cobra.Command {
 With --etcd-endpoints they are read from an etcd of yours, where no service has to run.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := outside.check(); err != nil {
+			if err := external.Check(); err != nil {
 				return err
 			}
-			if outside.given() {
-				return writeState(args[0], func(w io.Writer) error { return outside.backUp(cmd.Context(), w) })
+			if external.Given() {
+				return writeState(args[0], func(w io.Writer) error { return external.BackUp(cmd.Context(), w) })
 			}
 			c, err := f.client()
 			if err != nil {
@@ -61,14 +57,14 @@ With --etcd-endpoints they are read from an etcd of yours, where no service has 
 		},
 	}
 	f.add(c)
-	outside.add(c.Flags())
+	addEtcdFlags(c.Flags(), &external)
 	return c
 }
 
 // writeState makes a file that is whole or absent. The verifiers of passwords are in it.
 func writeState(path string, write func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s is there already", path)
+		return fmt.Errorf("%s already exists", path)
 	}
 	out, err := os.CreateTemp(filepath.Dir(path), ".state-*")
 	if err != nil {
@@ -84,15 +80,9 @@ func writeState(path string, write func(io.Writer) error) error {
 	return os.Rename(out.Name(), path)
 }
 
-// restoreFlags are those of kurabe state restore.
-type restoreFlags struct {
-	data       string
-	yes, pairs bool
-	etcd       etcdFlags
-}
-
 func stateRestoreCommand() *cobra.Command {
-	var f restoreFlags
+	var f service.Restore
+	var yes bool
 	c := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put the records of a backup in the place of those in a data folder",
@@ -112,89 +102,26 @@ Of a Multi-AZ instance the backup may not know who writes. With --multi-az-as-of
 word is taken, and what was written since a failover after it MAY BE LOST.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			data, err := filepath.Abs(f.data)
-			if err != nil {
+			var err error
+			if f.Data, err = filepath.Abs(f.Data); err != nil {
 				return err
 			}
-			if err := f.etcd.check(); err != nil {
+			if err := f.Etcd.Check(); err != nil {
 				return err
 			}
-			if err := os.MkdirAll(data, 0o700); err != nil {
+			if err := os.MkdirAll(f.Data, 0o700); err != nil {
 				return err
 			}
-			return alone(data, func() error { return f.restore(cmd.Context(), args[0], data) })
+			f.Say = func(line string) { fmt.Println(line) }
+			f.Confirm = func() bool {
+				return yes || confirmed("The records in "+f.Data+" are replaced, and kept beside.", filepath.Base(f.Data))
+			}
+			return alone(f.Data, func() error { return f.Run(cmd.Context(), args[0]) })
 		},
 	}
-	c.Flags().StringVar(&f.data, "data", envOr("KURABE_DATA", defaultData), "data folder of the service (KURABE_DATA)")
-	c.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
-	f.etcd.add(c.Flags())
-	c.Flags().BoolVar(&f.pairs, "multi-az-as-of-backup", false, "restore Multi-AZ instances too, whose writer may be another one since")
+	c.Flags().StringVar(&f.Data, "data", envOr("KURABE_DATA", defaultData), "data folder of the service (KURABE_DATA)")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	addEtcdFlags(c.Flags(), &f.Etcd)
+	c.Flags().BoolVar(&f.StalePairs, "multi-az-as-of-backup", false, "restore Multi-AZ instances too, whose writer may be another one since")
 	return c
-}
-
-func (f restoreFlags) restore(ctx context.Context, file, data string) error {
-	dir := filepath.Join(data, "etcd")
-	replaces := exists(dir) || exists(filepath.Join(data, outsideFile))
-	if replaces && !f.yes && !confirmed("The records in "+data+" are replaced, and kept beside.", filepath.Base(data)) {
-		return errors.New("nothing was changed")
-	}
-	now := time.Now()
-	records, err := f.records(ctx, file, now)
-	if err != nil {
-		return err
-	}
-	aside := func() error { return putAside(data, ".before-"+now.UTC().Format("20060102T150405")) }
-	if f.etcd.given() {
-		err = f.restoreOutside(ctx, data, records, aside)
-	} else {
-		restored := dir + ".restored-" + now.UTC().Format("20060102T150405")
-		err = etcdnode.Restore(ctx, restored, records, slog.New(slog.DiscardHandler))
-		if err == nil {
-			err = aside()
-		}
-		if err != nil {
-			return errors.Join(err, os.RemoveAll(restored))
-		}
-		err = os.Rename(restored, dir)
-	}
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%d records are restored. Start the service.\n", len(records))
-	return nil
-}
-
-// records reads a backup, and makes its records fit to be restored.
-func (f restoreFlags) records(ctx context.Context, file string, now time.Time) ([]etcdnode.Record, error) {
-	var pairs []string
-	records, err := etcdnode.ReadBackup(ctx, file, func(key string, value []byte) ([]byte, bool, error) {
-		if id, ok := store.GroupOf(key); ok {
-			pairs = append(pairs, string(id))
-		}
-		return store.Renumber(store.Entry{Key: key, Value: value}, now)
-	})
-	if err == nil && len(pairs) > 0 && !f.pairs {
-		err = fmt.Errorf("the backup has instances with several servers (%s), whose writer may be another one by now: their records are restored with --multi-az-as-of-backup only; read kurabe state restore --help", strings.Join(pairs, ", "))
-	}
-	return records, err
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
-// putAside keeps what says in a data folder where the state is, under other names.
-func putAside(data, ending string) error {
-	for _, name := range []string{"etcd", outsideFile} {
-		path := filepath.Join(data, name)
-		if !exists(path) {
-			continue
-		}
-		if err := os.Rename(path, path+ending); err != nil {
-			return err
-		}
-		fmt.Printf("What was there is in %s.\n", path+ending)
-	}
-	return nil
 }

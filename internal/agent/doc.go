@@ -17,5 +17,5 @@
 // to the writer of the newest epoch alone. What their followers on other hosts need of
 // their files is brought beside that (clone_push.go).
 //
-// Called by cmd/kurabe. See DESIGN.md.
+// Called by internal/service. See DESIGN.md.
 package agent

@@ -8,5 +8,5 @@
 // Invariants: nothing of a body is parsed before its signature is verified; no operation
 // runs with a parameter that nobody read; every request gets an id, one reply and at most one
 // log line; a panic of a handler costs one request, not the process.
-// cmd/kurabe builds the Server and mounts what is not an AWS API beside it.
+// internal/service builds the Server and mounts what is not an AWS API beside it.
 package api

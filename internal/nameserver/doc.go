@@ -3,5 +3,5 @@
 // those next. What a name leads to is asked of the caller for each question, so an answer is
 // as old as the state that this server of the service has seen.
 //
-// cmd/kurabe starts it; nothing else may. It imports no store.
+// internal/service starts it; nothing else may. It imports no store.
 package nameserver

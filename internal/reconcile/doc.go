@@ -7,5 +7,5 @@
 // runs every 30 s even if nothing woke. A deposed planner cannot write: its
 // transactions compare a key that its successor has rewritten.
 //
-// Called by cmd/kurabe.
+// Called by internal/service.
 package reconcile

@@ -1,0 +1,99 @@
+package service
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"kurabe/internal/api"
+	"kurabe/internal/api/ec2"
+	ownapi "kurabe/internal/api/kurabe"
+	"kurabe/internal/api/rds"
+	"kurabe/internal/api/sts"
+	"kurabe/internal/api/tagging"
+	"kurabe/internal/connlimit"
+	"kurabe/internal/control"
+	"kurabe/internal/importer"
+	"kurabe/internal/logkey"
+	"kurabe/internal/metrics"
+	"kurabe/internal/pki"
+	"kurabe/internal/reconcile"
+	"kurabe/internal/store"
+)
+
+// Time limits of the API's connections; a request body is at most 1 MiB.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = 60 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// headerBytesMax is far above what a signed request has, and below what many could fill
+	// the memory with.
+	headerBytesMax = 64 << 10
+	// connectionsMax bounds the connections from one address, signed or not.
+	connectionsMax = 2048
+)
+
+// newControl is the use cases over the service's state.
+func (s *Service) newControl(f *Config, kv store.KV, ca *pki.CA) *control.Control {
+	info := ca.Info()
+	return control.New(control.Config{
+		KV: kv, View: s.view, RemoveMember: s.removeMember, Region: f.Region, Account: f.Account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
+		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
+		Logs:      logFiles{s.hosts(), s.host.ID, s.view},
+	})
+}
+
+func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv store.KV, ca *pki.CA, listener net.Listener) error {
+	c := s.newControl(f, kv, ca)
+	if err := s.startNames(loopCtx, f, kv, c); err != nil {
+		return err
+	}
+	token, err := metricsToken(data)
+	if err != nil {
+		return fmt.Errorf("token of metrics: %w", err)
+	}
+	own := s.newAPI(loopCtx, c, ca)
+	server := api.New(api.Config{
+		Region: f.Region, ScopeRegion: f.scopeRegion(), Account: f.Account, Log: s.log, Now: time.Now,
+		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), own.Service()},
+		Ready:    func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
+		Credentials: func(id string) (logkey.Secret, bool) {
+			return s.Credentials.Secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.Credentials.AccessKey)) == 1
+		},
+	})
+	server.Handle("GET /ca.pem", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-pem-file")
+		w.Write(ca.PEM())
+	}))
+	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, func(ctx context.Context) metrics.Page {
+		return metrics.Page{Following: own.Following(ctx), Snapshots: reconcile.Snapshots(s.view)}
+	}})
+	server.Handle("GET /kurabe/state/backup", server.SignedFile(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
+	own.Mount(server)
+	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	s.URL = "http://" + listener.Addr().String()
+	s.loop("API", func() error {
+		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// newAPI makes the service "kurabe".
+func (s *Service) newAPI(loopCtx context.Context, c *control.Control, ca *pki.CA) ownapi.API {
+	imports := importer.New(s.archive, snapshotsOf(s.base), c, s.log)
+	s.loop("import", func() error { return imports.Run(loopCtx) })
+	return ownapi.API{Config: ownapi.Config{
+		Control: c, Hosts: s.hosts(), Importer: imports, CheckImport: func(id string) error { return s.repo.checkImport(id, s.archive != nil) },
+		Following: s.newFollowings().look, Authority: ca.Digest(), JoinAddress: s.hostAddress, CheckServers: s.canHaveServers, ServerOptions: s.external.flags(),
+	}}
+}
