@@ -44,7 +44,7 @@ func readLine(from io.Reader) (string, error) {
 }
 
 // errNoTerminal: there is nobody to ask.
-var errNoTerminal = errors.New("standard input is no terminal")
+var errNoTerminal = errors.New("standard input is not a terminal")
 
 // askPassword reads a password from the terminal without showing it.
 func askPassword(question string) (logkey.Secret, error) {

@@ -47,7 +47,7 @@ func (e explanation) drillLook(endpoint netip.Addr) drill.Look {
 	}
 	l.Epoch, l.Writer, l.Handover, l.Electing, l.SyncSet = e.Group.Epoch, e.Group.Writer, e.Group.Handover, e.Group.Choosing, e.Group.Sync
 	for _, s := range e.Group.Servers {
-		one := drill.Server{ID: s.ID, Host: s.Host, Zone: s.Zone, Address: endpoint, Doing: "its host has not told of it"}
+		one := drill.Server{ID: s.ID, Host: s.Host, Zone: s.Zone, Address: endpoint, Doing: "its host has not reported it"}
 		if s.ListensAt != "" {
 			one.Address, _ = netip.ParseAddr(s.ListensAt)
 		}

@@ -206,7 +206,7 @@ func (e explanation) printHost(w io.Writer) {
 func nextPlan(e explanation) string {
 	switch {
 	case e.Plan.LeftAlone:
-		return "none: the instance is left as it is"
+		return "none: the instance is not planned"
 	case e.Plan.Gone:
 		return "remove the last records"
 	case e.Plan.NewGeneration:

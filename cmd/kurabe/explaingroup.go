@@ -125,7 +125,7 @@ func (s explainedServer) line() string {
 func (s explainedServer) seen() string {
 	r := s.Report
 	if r == nil {
-		return "its host has not told of it"
+		return "its host has not reported it"
 	}
 	parts := []string{doing(r)}
 	if r.Generation != s.Generation {

@@ -64,7 +64,7 @@ With --etcd-endpoints they are read from an etcd of yours, where no service has 
 // writeState makes a file that is whole or absent. The verifiers of passwords are in it.
 func writeState(path string, write func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s is there already", path)
+		return fmt.Errorf("%s already exists", path)
 	}
 	out, err := os.CreateTemp(filepath.Dir(path), ".state-*")
 	if err != nil {

@@ -143,7 +143,7 @@ func (n *Agent) start(ctx context.Context, f *AgentConfig, data string) error {
 	lookCtx, looked := context.WithTimeout(ctx, startTime)
 	defer looked()
 	if err := n.agent.WaitLooked(lookCtx); err != nil && ctx.Err() == nil {
-		n.log.Warn("databases were not looked at yet", logkey.Error, err)
+		n.log.Warn("databases not observed yet", logkey.Error, err)
 	}
 	n.leases.Looked()
 	n.prepareHost(prepareCtx, loopCtx)

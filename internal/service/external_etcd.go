@@ -264,7 +264,7 @@ func (s *Service) tryExternalEtcd(ctx, loopCtx context.Context, ca *pki.CA) erro
 		late = attempt.Err() != nil
 	}
 	if err != nil && late && s.external.known && ctx.Err() == nil {
-		s.log.Warn("state store is not reached; databases are looked after meanwhile", logkey.Error, err)
+		s.log.Warn("state store not reachable; the agent keeps running the databases", logkey.Error, err)
 		return nil
 	}
 	if err != nil {

@@ -35,7 +35,7 @@ func (f *EtcdConfig) Check() error {
 	}
 	prefix := strings.TrimSuffix(f.Prefix, "/") + "/"
 	if !strings.HasPrefix(prefix, "/") || prefix == "/" || strings.Contains(prefix, "//") {
-		return fmt.Errorf("--etcd-prefix %q is no prefix such as /kurabe/ or /databases/paris/", f.Prefix)
+		return fmt.Errorf("invalid --etcd-prefix %q; examples: /kurabe/, /databases/paris/", f.Prefix)
 	}
 	f.Prefix = prefix
 	access, err := f.access()

@@ -243,14 +243,14 @@ func (s *Service) register(ctx context.Context, f *Config, kv store.KV) error {
 	place := kurabe.ServerPlace{Link: s.entrance.link, Peer: s.entrance.peer}
 	h, known := s.view.JoinedHost(s.hostFile.ID)
 	if h.Value.Gone {
-		return fmt.Errorf("server %s was given up; to join anew, take an empty folder", s.hostFile.ID)
+		return fmt.Errorf("server %s was declared lost; to join again, use an empty folder", s.hostFile.ID)
 	}
 	if known && h.Value.Server != nil && *h.Value.Server == place && slices.Equal(h.Value.Zones, f.hostZones()) {
 		return nil
 	}
 	if !known {
 		if s.servers.Joined {
-			return fmt.Errorf("server %s was removed from the service; to join anew, take an empty folder", s.hostFile.ID)
+			return fmt.Errorf("server %s was removed from the service; to join again, use an empty folder", s.hostFile.ID)
 		}
 		h.Value = kurabe.JoinedHost{ID: s.hostFile.ID, JoinedAt: time.Now().UTC()}
 	}

@@ -66,7 +66,7 @@ func checkPool(text string) error {
 	prefix, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil || prefix != prefix.Masked():
-		return fmt.Errorf("--address-pool %q is no network such as 127.66.0.0/16 or 10.0.0.64/27", text)
+		return fmt.Errorf("invalid --address-pool %q; examples: 127.66.0.0/16, 10.0.0.64/27", text)
 	case prefix.Bits() < 8 || prefix.Addr().BitLen()-prefix.Bits() < 2:
 		return fmt.Errorf("--address-pool %q: a pool has 2 to 2^24 addresses beside its first and last", text)
 	case !prefix.Addr().Is4():

@@ -54,7 +54,7 @@ func (n *Agent) takePlace(ctx context.Context, life string, within time.Duration
 		return err
 	}
 	if err != nil {
-		n.log.Warn("service is not reached; databases are looked after meanwhile", logkey.Error, err)
+		n.log.Warn("service not reachable; the agent keeps running the databases", logkey.Error, err)
 		return nil
 	}
 	return volume.AtomicWrite(path, []byte(life), 0o600)

@@ -237,7 +237,7 @@ func (n *node) end(failure error, stopLoops, closeRest func()) error {
 // goroutine, and nothing is lost: databases run on, and the state is written as it goes.
 func (n *node) inTime(part func()) {
 	hardStop := time.AfterFunc(endLimit, func() {
-		n.log.Error("the end took too long; databases are untouched")
+		n.log.Error("the shutdown took too long; databases keep running")
 		os.Exit(3)
 	})
 	defer hardStop.Stop()

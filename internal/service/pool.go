@@ -60,7 +60,7 @@ func ParseSize(text string) (int64, error) {
 			return n * u.bytes, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no size such as 100GiB (whole numbers of MiB, GiB or TiB)", text)
+	return 0, fmt.Errorf("invalid size %q; example: 100GiB (whole numbers of MiB, GiB or TiB)", text)
 }
 
 // poolFolders are in the pool when there is one. Each has a link in DATA, so that
@@ -196,7 +196,7 @@ func (p *pool) look() (headroom int64) {
 	if err != nil {
 		if p.failure != err.Error() {
 			p.failure = err.Error()
-			p.log.Error("the pool cannot be looked after: the disk may fill up unseen", logkey.Error, err)
+			p.log.Error("cannot watch the pool: its disk may fill up unnoticed", logkey.Error, err)
 		}
 		return 0
 	}

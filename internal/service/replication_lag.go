@@ -80,7 +80,7 @@ func (a lagAnswer) tell(f *kurabe.Follower) {
 			return
 		}
 	}
-	f.Lag = &kurabe.ReplicaLag{Server: f.Server, Seconds: kurabe.ReplicaLagNone, Reason: "its host has no server that is to follow"}
+	f.Lag = &kurabe.ReplicaLag{Server: f.Server, Seconds: kurabe.ReplicaLagNone, Reason: "its host has no follower of it"}
 }
 
 // askAll asks each host that has a follower, all at once.

@@ -82,7 +82,7 @@ func startService(ctx context.Context, f *Config, data string, log *slog.Logger)
 		default:
 		}
 		listener.Close()
-		log.Info("the start is given up", logkey.Error, err) // should the end not come to its own words
+		log.Info("start aborted", logkey.Error, err) // should the end not come to its own words
 		s.inTime(s.stopControl)
 		s.inTime(s.close)
 		return nil, err
@@ -188,7 +188,7 @@ func (s *Service) startApart(ctx, loopCtx context.Context, f *Config, data strin
 	lookCtx, looked := context.WithTimeout(ctx, startTime)
 	defer looked()
 	if err := s.agent.WaitLooked(lookCtx); err != nil && ctx.Err() == nil {
-		s.log.Warn("databases were not looked at yet", logkey.Error, err)
+		s.log.Warn("databases not observed yet", logkey.Error, err)
 	}
 	s.leases.Looked()
 	kv, err := s.startState(ctx, loopCtx, data, ca)

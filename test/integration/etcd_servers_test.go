@@ -124,7 +124,7 @@ func (b *serversBed) takeAway(t *testing.T) {
 	ends("was removed from the service")
 	mark := gone.Log.Mark()
 	gone.Launch(t)
-	ends("was removed from the service; to join anew")
+	ends("was removed from the service; to join again")
 	if strings.Contains(gone.Log.Since(mark), "elected planner") {
 		t.Error("a server that was removed has planned")
 	}
@@ -139,7 +139,7 @@ func (b *serversBed) takeAway(t *testing.T) {
 		t.Fatal(out)
 	}
 	gone.Launch(t)
-	ends("was given up")
+	ends("was declared lost")
 }
 
 // TestPairWithoutEtcd: the writer of a pair over two machines goes on while etcd is away, by

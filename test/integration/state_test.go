@@ -42,7 +42,7 @@ func TestStateIsRestored(t *testing.T) {
 	if info, err := os.Stat(backup); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("%v, %v", info, err)
 	}
-	command("is there already", "backup", backup)
+	command("already exists", "backup", backup)
 	command("uses this data folder", "restore", backup, "--yes")
 	// Later orders, and records that the backup does not have.
 	i.Modify(t, func(in *rds.ModifyDBInstanceInput) { in.AllocatedStorage = aws.Int32(25) })

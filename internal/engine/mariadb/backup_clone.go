@@ -76,7 +76,7 @@ func (c *cloning) of(ctx context.Context, r engine.CopyRequest) (*cloning, []vol
 		return nil, nil, errNoClone
 	}
 	if !atLeast(i.Version.Version, frozenSafely) {
-		return nil, nil, fmt.Errorf("%w: MariaDB %s may not bear being stopped", errNoClone, i.Version.Version)
+		return nil, nil, fmt.Errorf("%w: MariaDB %s may not survive a freeze", errNoClone, i.Version.Version)
 	}
 	process, alive, err := i.Home.Daemon().Find()
 	if err != nil || !alive {

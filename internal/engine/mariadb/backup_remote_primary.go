@@ -82,10 +82,10 @@ func (w *followed) behind(ctx context.Context, want binlog.GTID, said kurabe.Log
 	}
 	text, err := w.ask(ctx, fmt.Sprintf("SELECT BINLOG_GTID_POS(%s, %d)", sqltext.Literal(said.File), said.Offset))
 	if err != nil {
-		return said, fmt.Errorf("ask the writer what its log has at %s: %w", said, err)
+		return said, fmt.Errorf("read the primary's log at %s: %w", said, err)
 	}
 	if have, err := parseNewest(text); err != nil || have != want {
-		return said, fmt.Errorf("the writer's log has %q at %s, and the copy ends with %s", text, said, want)
+		return said, fmt.Errorf("the primary's log has %q at %s, but the copy ends with %s", text, said, want)
 	}
 	return said, nil
 }
@@ -108,7 +108,7 @@ const noteMost = time.Second
 
 // noteApplied asks a follower at rest where it is in its writer's log, and for its marker.
 func (c *cloning) noteApplied(ctx context.Context, a *guard.Session) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, noteMost, fmt.Errorf("it does not note that it has applied %s", c.shows))
+	ctx, cancel := context.WithTimeoutCause(ctx, noteMost, fmt.Errorf("its records do not contain transaction %s", c.shows))
 	defer cancel()
 	for {
 		have, err := replica.Applied(ctx, a)
@@ -127,7 +127,7 @@ func (c *cloning) noteApplied(ctx context.Context, a *guard.Session) error {
 		return err
 	}
 	if s == nil {
-		return errors.New("it follows nobody any more")
+		return errors.New("it no longer follows a source")
 	}
 	c.applied = kurabe.LogPosition{File: s.AppliedFile, Offset: s.AppliedAt}
 	rows, err := a.Query(ctx, markerSQL)

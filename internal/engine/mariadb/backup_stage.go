@@ -110,7 +110,7 @@ func (s *stage) lsn(ctx context.Context, name string) (uint64, error) {
 		return 0, err
 	}
 	if len(rows) != 1 || len(rows[0]) != 2 {
-		return 0, fmt.Errorf("the server does not say %s", name)
+		return 0, fmt.Errorf("the server has no status variable %s", name)
 	}
 	return strconv.ParseUint(rows[0][1], 10, 64)
 }

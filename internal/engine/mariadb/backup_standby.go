@@ -97,7 +97,7 @@ func (c *cloning) rest(ctx context.Context, s *stage) error {
 		fmt.Sprintf("SET SESSION lock_wait_timeout = %d, max_statement_time = %d", seconds, seconds),
 		"FLUSH TABLES WITH READ LOCK", "SET SESSION max_statement_time = 0")
 	if err != nil {
-		return fmt.Errorf("hold what is applied: %w", err)
+		return fmt.Errorf("stop applying: %w", err)
 	}
 	if err := s.flush(ctx); err != nil {
 		return fmt.Errorf("flush the redo log: %w", err)
@@ -128,7 +128,7 @@ func (c *cloning) awaitWriter(ctx context.Context) error {
 	at := time.Now()
 	want, err := c.writer.newest(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the writer how far its log is: %w", err)
+		return fmt.Errorf("read the primary's log position: %w", err)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, caughtUpMost, fmt.Errorf("it has not applied transaction %s within %s", want, caughtUpMost))
 	defer cancel()

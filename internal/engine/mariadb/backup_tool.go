@@ -130,7 +130,7 @@ func (w *copyShop) backup(ctx context.Context, tool string, r engine.CopyRequest
 	}
 	log, readErr := volume.ReadFile(w.path(toolLog))
 	if err == nil && readErr == nil && !completed.Match(log) {
-		err = errors.New("it does not say that the copy is complete")
+		err = errors.New("its output does not report a complete copy")
 	}
 	if err = errors.Join(err, readErr); err != nil {
 		return begun, fmt.Errorf("%w: %s", err, lastLines(string(log)))

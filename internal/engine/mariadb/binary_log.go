@@ -91,7 +91,7 @@ func (l *binaryLog) position(ctx context.Context) (kurabe.LogPosition, error) {
 		return kurabe.LogPosition{}, err
 	}
 	if len(rows) != 1 || len(rows[0]) < 2 {
-		return kurabe.LogPosition{}, errors.New("the server says nothing of its binary log")
+		return kurabe.LogPosition{}, errors.New("SHOW MASTER STATUS returned no row")
 	}
 	return binlog.ParsePosition(rows[0][0], rows[0][1])
 }
@@ -118,7 +118,7 @@ func (l *binaryLog) resume(ctx context.Context, from kurabe.LogPosition) error {
 	}
 	at, _, err := l.copyFile(ctx, kurabe.LogPosition{File: from.File}, from.Offset, io.Discard)
 	if err == nil && at != from.Offset {
-		err = fmt.Errorf("%w: no event ends there", engine.ErrLogGone)
+		err = fmt.Errorf("%w: not the end of an event", engine.ErrLogGone)
 	}
 	return err
 }
@@ -388,7 +388,7 @@ func (l *binaryLog) goOn(ctx context.Context, state string) (from kurabe.LogPosi
 	}
 	want, ok := binlog.Newest(list)
 	if !ok {
-		return from, fmt.Errorf("%w: nothing is known of the place", engine.ErrElsewhere)
+		return from, fmt.Errorf("%w: unknown binlog position", engine.ErrElsewhere)
 	}
 	names, err := binlog.List(l.dir)
 	if err != nil {

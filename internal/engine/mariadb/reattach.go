@@ -96,7 +96,7 @@ func recoverAsFollower(ctx context.Context, i engine.Instance) error {
 		return err
 	}
 	if !t.Closed && !atLeast(i.Version.Version, truncates) {
-		return fmt.Errorf("%w: MariaDB %s cannot take back what nobody answered for", engine.ErrRebuild, i.Version.Version)
+		return fmt.Errorf("%w: MariaDB %s cannot undo unacknowledged transactions", engine.ErrRebuild, i.Version.Version)
 	}
 	for try := 1; ; try++ {
 		err := recoverOnce(ctx, i)

@@ -190,7 +190,7 @@ func (s *privateServer) applied(ctx context.Context, plan binlog.ReplayPlan) err
 			return err
 		}
 		if len(rows) != 1 {
-			return errors.New("the server has forgotten its log")
+			return errors.New("SHOW SLAVE STATUS returned no row")
 		}
 		row := rows[0]
 		if number := row["Last_SQL_Errno"]; number != "0" {

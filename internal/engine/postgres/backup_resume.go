@@ -15,7 +15,7 @@ import (
 func (d *Driver) Preparations() []engine.Preparation {
 	return []engine.Preparation{
 		{What: "resume what an earlier server began", Do: func(ctx context.Context, i engine.Instance) ([]string, error) { return nil, d.resume(ctx, i) }},
-		{What: "look what the data wants", Do: d.floors},
+		{What: "read the settings that the data needs", Do: d.floors},
 	}
 }
 
@@ -50,7 +50,7 @@ func (d *Driver) resume(ctx context.Context, i engine.Instance) error {
 		return err
 	}
 	if err := volume.Rename(done, label); err != nil {
-		return fmt.Errorf("begin the recovery of a copy again: %w", err)
+		return fmt.Errorf("restart the recovery of a copy: %w", err)
 	}
 	return volume.SyncDir(dir)
 }

@@ -46,7 +46,7 @@ func (d *Driver) CopyFollower(ctx context.Context, writer *engine.Instance, i en
 		return writeMarker(ctx, conn)
 	})
 	if err != nil {
-		return copied, fmt.Errorf("ask the writer for its marker: %w", err)
+		return copied, fmt.Errorf("read the primary's marker: %w", err)
 	}
 	copied.MarkedAt = copied.MarkedAt.UTC()
 	// One that hangs is not waited for: there is the writer to copy.
@@ -98,7 +98,7 @@ func (d *Driver) copyFollower(ctx context.Context, conn *pgx.Conn, writer *engin
 	copied.TakenAt = time.Now()
 	written, err := d.written(ctx, writer, i)
 	if err != nil {
-		return copied, fmt.Errorf("ask the writer how far its log is: %w", err)
+		return copied, fmt.Errorf("read the primary's log position: %w", err)
 	}
 	if err := awaitReplayed(ctx, conn, i, written); err != nil {
 		return copied, err

@@ -199,7 +199,7 @@ func sessionConfig(host string, port int, role string) (*pgx.ConnConfig, error) 
 // for ever, and is of no use in a copy.
 func (p *private) bare(ctx context.Context, conn *pgx.Conn) (databases []string, err error) {
 	if !p.copied {
-		return nil, errors.New("the data are not a copy that is thrown away")
+		return nil, errors.New("the data folder is not a temporary copy")
 	}
 	err = execAll(ctx, conn, []string{
 		"DELETE FROM pg_catalog.pg_db_role_setting",
@@ -232,7 +232,7 @@ func (p *private) databaseConn(ctx context.Context, database string) (*pgx.Conn,
 	}
 	if err := endPrepared(ctx, conn); err != nil {
 		closeConn(ctx, conn)
-		return nil, fmt.Errorf("end prepared transactions: %w", err)
+		return nil, fmt.Errorf("roll back prepared transactions: %w", err)
 	}
 	return conn, nil
 }

@@ -151,7 +151,7 @@ func (l *walLog) held(ctx context.Context) (from kurabe.LogPosition, found bool,
 		return from, false, err
 	}
 	if !s.usable {
-		return from, s.found, fmt.Errorf("%w: nothing holds it back", engine.ErrLogGone)
+		return from, s.found, fmt.Errorf("%w: its replication slot is missing", engine.ErrLogGone)
 	}
 	from = l.reader.segments.position(s.timeline, l.reader.segments.begin(s.restart))
 	return from, true, l.present(from)
@@ -185,7 +185,7 @@ func (l *walLog) resume(s slot, from kurabe.LogPosition) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", engine.ErrLogGone, err)
 	case !s.found:
-		return fmt.Errorf("%w: nothing holds it back", engine.ErrLogGone)
+		return fmt.Errorf("%w: its replication slot is missing", engine.ErrLogGone)
 	case !s.usable:
 		return fmt.Errorf("%w: it grew past max_slot_wal_keep_size", engine.ErrLogGone)
 	case timeline != s.timeline:
@@ -193,7 +193,7 @@ func (l *walLog) resume(s slot, from kurabe.LogPosition) error {
 	case at > s.flushed:
 		return fmt.Errorf("%w: the server's log ends at %s", engine.ErrLogGone, s.flushed)
 	case l.reader.segments.begin(s.restart) > l.reader.segments.begin(at):
-		return fmt.Errorf("%w: it is held back from %s on", engine.ErrLogGone, s.restart)
+		return fmt.Errorf("%w: its replication slot begins at %s", engine.ErrLogGone, s.restart)
 	case at == s.flushed && at == l.reader.segments.begin(at):
 		return nil // The segment may not exist before its first byte does.
 	}

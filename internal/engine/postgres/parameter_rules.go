@@ -65,7 +65,7 @@ var narrowed = map[string]string{
 
 // The reasons why the engine could change something and a user may not.
 const (
-	whyPlumbing    = "where the server finds its files and is found is the service's business"
+	whyPlumbing    = "the service sets the server's paths and addresses"
 	whyAccess      = "who may log in and how is the service's business"
 	whyPrograms    = "it would run a program on the host"
 	whyLibraries   = "it would load a library from the host"
@@ -78,7 +78,7 @@ const (
 	whySession     = "it holds for one session or transaction and has no lasting value"
 	whyDeveloper   = "it is for developers of the engine"
 	whyBuild       = "it shows how the server was built or its data folder made"
-	whyUnseen      = "whether a user may set it has not been decided yet"
+	whyUnseen      = "nobody has examined yet whether it is safe for users"
 )
 
 var fixed = map[string]string{

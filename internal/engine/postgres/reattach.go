@@ -57,7 +57,7 @@ func (d *Driver) Rejoin(ctx context.Context, i engine.Instance, caFile string) e
 func (d *Driver) rejoin(ctx context.Context, i engine.Instance, caFile string) error {
 	switch _, err := volume.Lstat(markPath(i.Home)); {
 	case err == nil:
-		return fmt.Errorf("%w: pg_rewind was cut off in the midst of it", engine.ErrRebuild)
+		return fmt.Errorf("%w: pg_rewind was interrupted", engine.ErrRebuild)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -153,7 +153,7 @@ func (d *Driver) prepareSource(ctx context.Context, i engine.Instance, caFile st
 
 func checkpoint(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "CHECKPOINT"); err != nil {
-		return fmt.Errorf("have the source note its timeline: %w", err)
+		return fmt.Errorf("checkpoint on the source: %w", err)
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (d *Driver) sourceHolds(ctx context.Context, i engine.Instance, caFile stri
 	if err == nil {
 		from := rewoundFrom.FindSubmatch(label)
 		if from == nil {
-			return fmt.Errorf("%w: pg_rewind does not say where the recovery begins", engine.ErrRebuild)
+			return fmt.Errorf("%w: pg_rewind wrote no start of the recovery", engine.ErrRebuild)
 		}
 		needs, err = parseLSN(string(from[1]))
 	}
@@ -228,7 +228,7 @@ func (d *Driver) sourceHolds(ctx context.Context, i engine.Instance, caFile stri
 	err = conn.QueryRow(ctx, `SELECT restart_lsn::text FROM pg_catalog.pg_replication_slots
 		WHERE slot_name = $1 AND restart_lsn IS NOT NULL AND wal_status IS DISTINCT FROM 'lost'`, ownName(i)).Scan(&held)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: the source holds no log for this server", engine.ErrRebuild)
+		return fmt.Errorf("%w: the source has no replication slot for this server", engine.ErrRebuild)
 	}
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (d *Driver) sourceHolds(ctx context.Context, i engine.Instance, caFile stri
 		return err
 	}
 	if int64(from)/own.segments.bytes > int64(needs)/own.segments.bytes {
-		return fmt.Errorf("%w: the source holds its log from %s on, and this server needs it from %s", engine.ErrRebuild, from, needs)
+		return fmt.Errorf("%w: the source keeps its log from %s on, but this server needs it from %s", engine.ErrRebuild, from, needs)
 	}
 	return nil
 }

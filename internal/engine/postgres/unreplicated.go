@@ -75,11 +75,11 @@ func parseHistory(text string, timeline uint32) ([]stretch, error) {
 			continue
 		}
 		if len(fields) < 2 {
-			return nil, fmt.Errorf("%.80q is no line of a timeline's history", line)
+			return nil, fmt.Errorf("invalid line %.80q in a timeline history", line)
 		}
 		t, err := strconv.ParseUint(fields[0], 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("%.80q is no timeline", fields[0])
+			return nil, fmt.Errorf("invalid timeline %.80q", fields[0])
 		}
 		at, err := parseLSN(fields[1])
 		if err != nil {

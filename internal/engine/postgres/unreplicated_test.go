@@ -20,9 +20,9 @@ func TestParseHistory(t *testing.T) {
 		{"the first", "", 1, []stretch{{1, endless}}, ""},
 		{"the third", two, 3, []stretch{{1, 0x3000110}, {2, 0x5000060}, {3, endless}}, ""},
 		{"of itself", two, 2, nil, "timeline 2 cannot come from timeline 2"},
-		{"half a line", "1", 2, nil, "no line of a timeline's history"},
-		{"no number", "one 0/1", 2, nil, "is no timeline"},
-		{"no place", "1 0-1", 2, nil, "is no place in the log"},
+		{"half a line", "1", 2, nil, "invalid line"},
+		{"no number", "one 0/1", 2, nil, "invalid timeline"},
+		{"no place", "1 0-1", 2, nil, "invalid WAL position"},
 		{"the same twice", "1 0/1\n1 0/2\n", 2, nil, "goes back"},
 		{"a place before the last", "1 0/2\n2 0/1\n", 3, nil, "goes back"},
 	} {

@@ -19,7 +19,7 @@ func (d *Driver) LogEnd(ctx context.Context, i engine.Instance) (int64, error) {
 		return 0, err
 	}
 	if end == 0 {
-		return 0, fmt.Errorf("its data says %q, and not that it was shut down", c.state)
+		return 0, fmt.Errorf("pg_controldata reports %q instead of a clean shutdown", c.state)
 	}
 	return int64(end), nil
 }

@@ -18,7 +18,7 @@ func parseLSN(text string) (lsn, error) {
 	h, highErr := strconv.ParseUint(high, 16, 32)
 	l, lowErr := strconv.ParseUint(low, 16, 32)
 	if !ok || highErr != nil || lowErr != nil {
-		return 0, fmt.Errorf("%q is no place in the log", text)
+		return 0, fmt.Errorf("invalid WAL position %q", text)
 	}
 	return lsn(h<<32 | l), nil
 }
@@ -61,7 +61,7 @@ func positionOf(name string) kurabe.LogPosition { return kurabe.LogPosition{File
 func (s segments) place(p kurabe.LogPosition) (timeline uint32, at lsn, err error) {
 	each := uint64(1<<32) / uint64(s.bytes)
 	if !walSegment.MatchString(p.File) || p.Offset < 0 || p.Offset > s.bytes {
-		return 0, 0, fmt.Errorf("%s is no position in a log of segments of %d bytes", p, s.bytes)
+		return 0, 0, fmt.Errorf("invalid WAL position %s for segments of %d bytes", p, s.bytes)
 	}
 	var part [3]uint64
 	for n := range part {
@@ -69,7 +69,7 @@ func (s segments) place(p kurabe.LogPosition) (timeline uint32, at lsn, err erro
 		part[n], _ = strconv.ParseUint(p.File[8*n:8*n+8], 16, 32)
 	}
 	if part[2] >= each || part[0] == 0 {
-		return 0, 0, fmt.Errorf("%s is no position in a log of segments of %d bytes", p, s.bytes)
+		return 0, 0, fmt.Errorf("invalid WAL position %s for segments of %d bytes", p, s.bytes)
 	}
 	return uint32(part[0]), lsn((part[1]*each+part[2])*uint64(s.bytes)) + lsn(p.Offset), nil
 }

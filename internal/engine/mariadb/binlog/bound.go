@@ -62,7 +62,7 @@ func BoundLog(ctx context.Context, i engine.Instance) error {
 // an error of its own.
 func Purge(ctx context.Context, a *guard.Session, before string) error {
 	if FileNumber(before) == 0 {
-		return fmt.Errorf("%q is no name of a binary log", before)
+		return fmt.Errorf("invalid binary log name %q", before)
 	}
 	return a.Exec(ctx, "PURGE BINARY LOGS TO "+sqltext.Literal(before))
 }

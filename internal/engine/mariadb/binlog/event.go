@@ -145,10 +145,10 @@ func (r *Reader) Next() (Event, error) {
 		server: binary.LittleEndian.Uint32(raw[5:]), flags: binary.LittleEndian.Uint16(raw[flagsAt:]),
 	}
 	if length < headerBytes+checksumBytes || length > EventBytesMax {
-		return e, fmt.Errorf("the event at %d says that it has %d bytes", e.At, length)
+		return e, fmt.Errorf("the event at %d has the invalid length %d", e.At, length)
 	}
 	if place := binary.LittleEndian.Uint32(raw[13:]); int64(place) != e.end&logPositionMask {
-		return e, fmt.Errorf("the event at %d says that it ends at %d, not at %d", e.At, place, e.end)
+		return e, fmt.Errorf("the event at %d has the end position %d instead of %d", e.At, place, e.end)
 	}
 	if e.Kind == formatEvent && length > formatBytesMax {
 		return e, fmt.Errorf("the description at %d has %d bytes", e.At, length)
@@ -165,7 +165,7 @@ func (r *Reader) Next() (Event, error) {
 		}
 	}
 	if e.Kind == startEncryptionEvent {
-		return e, fmt.Errorf("what follows %d is encrypted", e.At)
+		return e, fmt.Errorf("the log is encrypted after position %d", e.At)
 	}
 	r.At = e.end
 	return e, r.write(e)

@@ -59,7 +59,7 @@ func List(dataDir string) ([]string, error) {
 // user could have put a link there, to a file of somebody else's.
 func Open(root *volume.Root, name string) (*os.File, int64, error) {
 	if FileNumber(name) == 0 {
-		return nil, 0, fmt.Errorf("%q is no name of a binary log", name)
+		return nil, 0, fmt.Errorf("invalid binary log name %q", name)
 	}
 	file, err := root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,7 +150,7 @@ func (t tail) Past(rel string) bool {
 func ParsePosition(file, offset string) (kurabe.LogPosition, error) {
 	n, err := strconv.ParseInt(offset, 10, 64)
 	if FileNumber(file) == 0 || err != nil || n < 0 {
-		return kurabe.LogPosition{}, fmt.Errorf("%q, %q is no position of the binary log", file, offset)
+		return kurabe.LogPosition{}, fmt.Errorf("invalid binlog position %q, %q", file, offset)
 	}
 	return kurabe.LogPosition{File: file, Offset: n}, nil
 }

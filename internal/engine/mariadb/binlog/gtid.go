@@ -23,13 +23,13 @@ func ParseGTIDs(text string) ([]GTID, error) {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }) {
 		parts := strings.Split(word, "-")
 		if len(parts) != 3 {
-			return nil, fmt.Errorf("%q is no position of a transaction", word)
+			return nil, fmt.Errorf("invalid GTID %q", word)
 		}
 		domain, err := strconv.ParseUint(parts[0], 10, 32)
 		server, serverErr := strconv.ParseUint(parts[1], 10, 32)
 		seq, seqErr := strconv.ParseUint(parts[2], 10, 63)
 		if err != nil || serverErr != nil || seqErr != nil {
-			return nil, fmt.Errorf("%q is no position of a transaction", word)
+			return nil, fmt.Errorf("invalid GTID %q", word)
 		}
 		list = append(list, GTID{uint32(domain), uint32(server), seq})
 	}

@@ -58,7 +58,7 @@ func relayNumber(file string) (int64, error) {
 	digits, ours := strings.CutPrefix(filepath.Base(file), RelayLogName+".")
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || !ours {
-		return 0, fmt.Errorf("%q is no name of a log that was received", file)
+		return 0, fmt.Errorf("invalid relay log name %q", file)
 	}
 	return n, nil
 }
@@ -75,7 +75,7 @@ func readRelay(root *volume.Root, name string, begins func(at int64, g GTID)) er
 	r := bufio.NewReaderSize(file, eventBufferBytes)
 	at := int64(len(Magic))
 	if magic, err := r.Peek(len(Magic)); err != nil || string(magic) != Magic {
-		return atEnd(err, fmt.Errorf("%s is no log of a server", name))
+		return atEnd(err, fmt.Errorf("%s is not a server's log", name))
 	}
 	_, _ = r.Discard(len(Magic)) // it was there
 	for {
@@ -85,7 +85,7 @@ func readRelay(root *volume.Root, name string, begins func(at int64, g GTID)) er
 		}
 		length := int64(binary.LittleEndian.Uint32(head[9:]))
 		if length < headerBytes || length > EventBytesMax {
-			return fmt.Errorf("%s says of the event at %d that it has %d bytes", name, at, length)
+			return fmt.Errorf("%s: the event at %d has the invalid length %d", name, at, length)
 		}
 		if head[4] == GTIDEvent && len(head) == headerBytes+GTIDBodyBytesLeast {
 			body := head[headerBytes:]

@@ -38,23 +38,23 @@ var unset = map[string]bool{"character_set_server": true, "collation_server": tr
 
 // The reasons why the engine could change something and a user may not.
 const (
-	whyPlumbing    = "where the server finds its files and is found is the service's business"
-	whyAccess      = "who may come in and how is the service's business"
+	whyPlumbing    = "the service sets the server's paths and addresses"
+	whyAccess      = "the service controls authentication"
 	whyLibraries   = "it would load a library or run a program of the host"
 	whyDurability  = "an acknowledged write must survive a crash"
-	whyReplication = "replication and the binary log are the service's business"
+	whyReplication = "the service controls replication and the binary log"
 	whyLog         = "restoring to a moment rests on it"
 	whyCluster     = "the service does not form clusters of this kind"
 	whyEncryption  = "it needs a key management that the service does not offer"
 	whyLogs        = "the service reads the logs in their places"
 	whyMemory      = "the memory limit of the class would not hold for it"
-	whyStop        = "how the server stops and recovers is the service's business"
-	whyMade        = "it was decided when the data folder was made"
+	whyStop        = "the service controls shutdown and recovery"
+	whyMade        = "it is fixed when the data folder is created"
 	whySession     = "it holds for one session or statement and has no lasting value"
 	whyCommand     = "it is a command in the form of a setting"
-	whyAlias       = "it is another name of a parameter, and two values would meet"
+	whyAlias       = "it is a second name of a parameter, so two values could conflict"
 	whyBuild       = "it shows how the server was built or what it does"
-	WhyUnseen      = "whether a user may set it has not been decided yet"
+	WhyUnseen      = "nobody has examined yet whether it is safe for users"
 )
 
 var fixed = map[string]string{

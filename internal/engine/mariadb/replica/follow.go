@@ -131,7 +131,7 @@ func resume(ctx context.Context, a *guard.Session, i engine.Instance, state Foll
 		return nil
 	}
 	if err := settleReceived(ctx, a, i); err != nil {
-		return fmt.Errorf("apply what was received: %w", err)
+		return fmt.Errorf("apply the relay log: %w", err)
 	}
 	if err := a.Exec(ctx, changeSource(i)); err != nil {
 		return fmt.Errorf("follow %s: %w", i.Role.Source.ID, err)
@@ -229,7 +229,7 @@ func awaitApplied(ctx context.Context, a *guard.Session) error {
 			}
 		}
 		if !s.applies {
-			return errors.New("the server has ceased to apply what it has received")
+			return errors.New("the server has stopped applying its relay log")
 		}
 		if err := guard.Pause(ctx, ApplyPoll); err != nil {
 			return err
@@ -252,7 +252,7 @@ func AwaitRead(ctx context.Context, a *guard.Session) error {
 		case !s.applies && s.whyNotApply.number != 0:
 			return &applyError{s.whyNotApply}
 		case !s.applies:
-			return errors.New("the server has ceased to read what it has received")
+			return errors.New("the server has stopped reading its relay log")
 		}
 		n, err := Applied(ctx, a)
 		if err == nil {

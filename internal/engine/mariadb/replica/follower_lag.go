@@ -153,7 +153,7 @@ func (p *peer) ask(ctx context.Context, writer engine.Instance, db *sql.DB) erro
 		return err
 	}
 	if len(all) != 3 || len(all[1]) != 1 {
-		return errors.New("the follower follows nobody")
+		return errors.New("the follower has no source")
 	}
 	s, err := parseSlave(all[1][0])
 	if err != nil {

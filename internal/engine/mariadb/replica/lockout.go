@@ -80,7 +80,7 @@ func leaveOthers(ctx context.Context, a *guard.Session, i engine.Instance) error
 			continue
 		}
 		if err := kill(ctx, a, t); err != nil {
-			return fmt.Errorf("send the log to nobody else: %w", err)
+			return fmt.Errorf("stop sending the log to followers: %w", err)
 		}
 	}
 	return nil

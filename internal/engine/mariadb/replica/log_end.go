@@ -21,7 +21,7 @@ func (r *Roles) LogEnd(ctx context.Context, i engine.Instance) (int64, error) {
 		return 0, err
 	}
 	if !found {
-		return 0, errors.New("its binary log names no transaction")
+		return 0, errors.New("its binary log has no GTID")
 	}
 	return int64(last.Seq), nil
 }

@@ -49,17 +49,17 @@ func (r *Roles) endFollowing(ctx context.Context, a *guard.Session, i engine.Ins
 	case state.Rebuild != "":
 		return fmt.Errorf("%w: %s", errBroken, state.Rebuild)
 	case state.Position != "":
-		return errors.New("it has followed nobody yet, so it lacks what was written since it was copied")
+		return errors.New("it has never followed its source, so it lacks all writes since its copy")
 	}
 	if err := setSchema(i, schemaClosed); err != nil {
 		return err
 	}
 	if err := settleReceived(ctx, a, i); err != nil {
-		return fmt.Errorf("apply what was received: %w", err)
+		return fmt.Errorf("apply the relay log: %w", err)
 	}
 	faultpoint.Reach("after", "settle-received")
 	if err := a.Exec(ctx, "RESET SLAVE ALL"); err != nil {
-		return fmt.Errorf("follow nobody: %w", err)
+		return fmt.Errorf("stop following: %w", err)
 	}
 	return RemoveFollowing(i.Home.DataDir())
 }

@@ -15,7 +15,7 @@ import (
 
 // errBroken is what becomes of a follower that can follow no more. Its data must not
 // become a writer's either.
-var errBroken = errors.New("its data must be cloned")
+var errBroken = errors.New("its data must be copied from the source again")
 
 // Assume makes a running server what its role says, as far as statements do it. What ends
 // or begins the role of a writer is Promote's.

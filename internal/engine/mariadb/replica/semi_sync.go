@@ -43,7 +43,7 @@ func LetGo(ctx context.Context, a *guard.Session, i engine.Instance) error {
 		return nil
 	}
 	if err := a.Exec(ctx, "SET GLOBAL "+WaitingSetting+" = 0"); err != nil {
-		return fmt.Errorf("let commits go on alone: %w", err)
+		return fmt.Errorf("stop waiting for standbys: %w", err)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func Unstalled(ctx context.Context, a *guard.Session) error {
 // follower logs of its own would be in the way of what its source logs.
 func ExecLogged(ctx context.Context, a *guard.Session, i engine.Instance, statements ...string) error {
 	if state, err := ReadFollowing(i.Home); err != nil || state != nil {
-		return errors.Join(err, errors.New("a server that follows logs nothing of its own"))
+		return errors.Join(err, errors.New("a follower logs no writes of its own"))
 	}
 	if i.Role != nil {
 		if err := Unstalled(ctx, a); err != nil {

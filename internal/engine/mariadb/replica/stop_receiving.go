@@ -26,7 +26,7 @@ func (r *Roles) receiveNothing(ctx context.Context, a *guard.Session, i engine.I
 		}
 	}
 	if err := a.Exec(ctx, "STOP SLAVE IO_THREAD"); err != nil {
-		return fmt.Errorf("cease to receive: %w", err)
+		return fmt.Errorf("stop the I/O thread: %w", err)
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func (r *Roles) Hold(ctx context.Context, i engine.Instance) (position int64, er
 	case state.Position != "":
 		position, err = binlog.Sequence(state.Position) // it has followed nobody yet
 	case !state.Holds:
-		err = fmt.Errorf("%w: it has not ceased to receive", engine.ErrNotReady)
+		err = fmt.Errorf("%w: its I/O thread has not stopped", engine.ErrNotReady)
 	default:
 		err = guard.With(ctx, i, func(a *guard.Session) error {
 			position, err = heldAt(ctx, a, i)
@@ -66,7 +66,7 @@ func heldAt(ctx context.Context, a *guard.Session, i engine.Instance) (int64, er
 	}
 	if s == nil || !s.usesGTID || !s.applies {
 		if err := settleReceived(ctx, a, i); err != nil {
-			return 0, fmt.Errorf("apply what was received: %w", err)
+			return 0, fmt.Errorf("apply the relay log: %w", err)
 		}
 		return Applied(ctx, a)
 	}

@@ -177,7 +177,7 @@ func ask(ctx context.Context, i engine.Instance, caFile string, where netip.Addr
 	defer cancel()
 	conn, err := db.Conn(limited)
 	if err != nil {
-		return fmt.Errorf("come to its server at %s: %w", net.JoinHostPort(i.Role.Source.Address, strconv.Itoa(i.Role.Source.Port)), err)
+		return fmt.Errorf("connect to its server at %s: %w", net.JoinHostPort(i.Role.Source.Address, strconv.Itoa(i.Role.Source.Port)), err)
 	}
 	defer conn.Close()
 	// A group's limit on statements, and its log of slow ones, are for users.

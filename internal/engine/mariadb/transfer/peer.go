@@ -40,7 +40,7 @@ const (
 )
 
 // errFeed is another end that does not keep to this.
-var errFeed = errors.New("the other end does not bring a copy as it should")
+var errFeed = errors.New("the sender violated the copy protocol")
 
 // feedRefusal is the other end's reason.
 type feedRefusal struct{ words string }
@@ -76,7 +76,7 @@ func openFeed(ctx context.Context, conn net.Conn) (context.Context, *feedPeer) {
 // close ends the feed.
 func (p *feedPeer) close() {
 	p.freed()
-	p.end(errors.New("the feed is over"))
+	p.end(errors.New("the copy has ended"))
 	p.conn.Close() // whatever it says, nothing more is said
 	p.pulse.Wait()
 }
@@ -128,7 +128,7 @@ func (p *feedPeer) receive(buffer []byte) (kind byte, text []byte, err error) {
 func readFrame(r io.Reader, buffer []byte) (kind byte, text []byte, err error) {
 	head := buffer[:feedHead]
 	if _, err := io.ReadFull(r, head); err != nil {
-		return 0, nil, fmt.Errorf("hear the other end: %w", noEOF(err))
+		return 0, nil, fmt.Errorf("read from the other host: %w", noEOF(err))
 	}
 	kind = head[0]
 	length := int64(binary.LittleEndian.Uint32(head[1:]))
@@ -137,7 +137,7 @@ func readFrame(r io.Reader, buffer []byte) (kind byte, text []byte, err error) {
 	}
 	text = buffer[:length]
 	if _, err := io.ReadFull(r, text); err != nil {
-		return 0, nil, fmt.Errorf("hear the other end: %w", noEOF(err))
+		return 0, nil, fmt.Errorf("read from the other host: %w", noEOF(err))
 	}
 	if kind == feedRefused {
 		return 0, nil, &feedRefusal{strings.ToValidUTF8(string(text), "?")}

@@ -83,7 +83,7 @@ func feedTLS(address, caFile string, member kurabe.InstanceID) (*tls.Config, err
 		case name != string(member):
 			return fmt.Errorf("it is %.80q, and not %s", name, member)
 		case s.NegotiatedProtocol != feedProtocol:
-			return errors.New("it speaks another protocol")
+			return errors.New("it uses another protocol")
 		}
 		return nil
 	}
