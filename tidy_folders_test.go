@@ -82,7 +82,7 @@ var folderFree = map[string]string{
 	"internal/logstream/store.go":                          "the spool is the service's alone",
 	"internal/logstream/load.go":                           "the spool is the service's alone",
 	"internal/logstream/index.go":                          "the spool is the service's alone",
-	"internal/logstream/spoolfile.go":                      "the spool is the service's alone",
+	"internal/logstream/spool_file.go":                     "the spool is the service's alone",
 	"internal/logstream/follow.go":                         "the spool is the service's alone",
 	"internal/logstream/trim.go":                           "the spool is the service's alone",
 	"internal/logstream/adopt.go":                          "the spool is the service's alone",

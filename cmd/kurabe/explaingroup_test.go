@@ -47,7 +47,7 @@ func TestPrintGroup(t *testing.T) {
 			{Member: kurabe.Member{ID: "db-1~2", Host: "h2", Zone: "b"}},
 		}}, []string{
 			"the writer hands over to db-1~2\n", "it has stopped in order, its host is at generation 6\n",
-			"db-1~2: zone b on h2, not assigned; its host has not told of it\n",
+			"db-1~2: zone b on h2, not assigned; its host has not reported it\n",
 		}},
 		{"frozen", &explainedGroup{Writer: "db-1", Servers: []explainedServer{with(first, &kurabe.RoleReport{Unresponsive: true}, func(*kurabe.InstanceReport) {})}}, []string{"it does not answer\n"}},
 		{"commits wait", &explainedGroup{Writer: "db-1", Blocks: true, Servers: []explainedServer{with(first, &kurabe.RoleReport{IsPrimary: true}, func(*kurabe.InstanceReport) {})}},
