@@ -6,7 +6,7 @@
 // Hosts are network namespaces, and their cables are what is slow, lossy or cut: cuts are the
 // kernel's (harness.Cuts), distances are carried by the test itself between two TAP devices
 // (harness.FarMachine), since not every kernel has netem. A pair that is far apart keeps the
-// promises of one that is near (apartfar_test.go); only its commits take as long as a word and
+// promises of one that is near (apart_far_test.go); only its commits take as long as a word and
 // its answer do. Bounds that are promises do not stretch with the distance: a commit waits for
 // two seconds, and leases are as long as they are.
 //
