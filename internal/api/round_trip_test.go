@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,17 @@ func (f *filler) fill(v reflect.Value, name string) {
 	}
 }
 
+// zoned are times in JSON that are not in UTC: the SDK reads CBOR's in the machine's zone.
+var zoned = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*[+-]\d\d:\d\d"`)
+
+func inUTC(text string) string {
+	at, err := time.Parse(`"`+time.RFC3339Nano+`"`, text)
+	if err != nil {
+		return text
+	}
+	return at.UTC().Format(`"` + time.RFC3339Nano + `"`)
+}
+
 // wantSame compares through JSON: the SDK adds metadata of its own to a reply.
 func wantSame(t *testing.T, what string, want, got any) {
 	t.Helper()
@@ -189,7 +201,7 @@ func wantSame(t *testing.T, what string, want, got any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(b)
+		return zoned.ReplaceAllStringFunc(string(b), inUTC)
 	}
 	a, b := strings.Split(text(want), "\n"), strings.Split(text(got), "\n")
 	for i := range min(len(a), len(b)) {
