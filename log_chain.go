@@ -70,6 +70,9 @@ type LogRun struct {
 // WrittenElsewhere is why a run has ended whose instance a server on another host writes.
 const WrittenElsewhere = "a server on another host writes it"
 
+// LogLost is in the reason of a run that has ended because stored log is lost.
+const LogLost = "missing or damaged"
+
 // InstanceLog is what a host keeps of the log of one instance, which may be gone.
 type InstanceLog struct {
 	Instance InstanceID `json:"instance"`

@@ -1,9 +1,12 @@
 package logstream
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"kurabe"
@@ -16,7 +19,8 @@ const checkBytesPerSecond = 16 << 20
 
 // Check reads all of the log of an instance that is in the repository and compares its
 // checksums. A piece that is missing or damaged in a repository that is proven to be ours
-// belongs to no run from then on, so that nothing claims to reach over it.
+// belongs to no run from then on, so that nothing claims to reach over it. Pieces that a
+// survey missed are told of too.
 func (s *Store) Check(ctx context.Context, id kurabe.InstanceID) (kurabe.TaskResult, error) {
 	var result kurabe.TaskResult
 	repo, err := s.cfg.Repository()
@@ -43,14 +47,14 @@ func (s *Store) Check(ctx context.Context, id kurabe.InstanceID) (kurabe.TaskRes
 	for _, p := range parts {
 		for _, x := range p.pieces {
 			x.path = "" // the repository is to be read
-			err := surely(
-				func() error { return p.copyPiece(ctx, x, x.End-x.Start, io.Discard) },
-				func() error { return proveOurs(ctx, repo, parts) })
+			read := func() error { return p.copyPiece(ctx, x, x.End-x.Start, io.Discard) }
+			err := surely(read, func() error { return proveOurs(ctx, repo, parts) })
+			nothing := errors.Is(err, errNothing)
+			if nothing {
+				err = surely(read, func() error { return repo.Verify(ctx) })
+			}
 			if isDamage(err) {
-				var lost bool
-				if lost, err = s.lose(ctx, inst, p, x, err); lost {
-					result.Problems = append(result.Problems, kurabe.TaskProblem{From: x.From.At, Text: fmt.Sprintf("piece %s is missing or damaged", x.span)})
-				}
+				err = s.lose(ctx, inst, p, x, err, nothing)
 			}
 			if err != nil {
 				return result, fmt.Errorf("check the log of %s: %w", id, err)
@@ -59,6 +63,7 @@ func (s *Store) Check(ctx context.Context, id kurabe.InstanceID) (kurabe.TaskRes
 			wait(ctx, time.Duration(x.End-x.Start)*time.Second/checkBytesPerSecond)
 		}
 	}
+	result.Problems = s.tellLost(inst)
 	result.Summary = fmt.Sprintf("%d pieces with %d bytes were read", pieces, bytes)
 	return result, ctx.Err()
 }
@@ -100,11 +105,38 @@ func proveOurs(ctx context.Context, repo *blob.Repository, parts []*plan) error 
 	return errNothing
 }
 
-// lose takes a damaged piece out of its run; false when Trim was faster. Its marks go from the
-// repository, without which nobody learns of it again.
-func (s *Store) lose(ctx context.Context, inst *instance, p *plan, x piece, why error) (bool, error) {
+// loseLocked marks a piece that is missing or damaged, for mendLocked and the next check.
+func (inst *instance) loseLocked(p *piece, at place) {
+	p.dropped = true
+	if inst.lost == nil {
+		inst.lost = map[place]time.Time{}
+	}
+	inst.lost[at] = p.From.At
+	if !hasMark(p.From) { // the first of all
+		inst.lost[at] = p.First.At
+	}
+}
+
+// tellLost gives what was lost since the last check, in the order of time.
+func (s *Store) tellLost(inst *instance) (all []kurabe.TaskProblem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, from := range inst.lost {
+		all = append(all, kurabe.TaskProblem{From: from, Text: fmt.Sprintf("piece %s is %s", at.span, kurabe.LogLost)})
+	}
+	inst.lost = nil
+	slices.SortFunc(all, func(a, b kurabe.TaskProblem) int {
+		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Text, b.Text))
+	})
+	return all
+}
+
+// lose takes a damaged piece out of its run, unless Trim was faster. Its marks go from the
+// repository, without which nobody learns of it again; where nothing of the log can be read
+// they stay, and the next survey looks whether they can be read again.
+func (s *Store) lose(ctx context.Context, inst *instance, p *plan, x piece, why error, nothing bool) error {
 	if err := inst.change.take(ctx); err != nil {
-		return false, err
+		return err
 	}
 	defer inst.change.give()
 	s.mu.Lock()
@@ -113,16 +145,21 @@ func (s *Store) lose(ctx context.Context, inst *instance, p *plan, x piece, why 
 	for _, r := range inst.runs {
 		for _, o := range r.pieces {
 			if r.folder == p.folder && o.span == x.span && o.pushed {
-				o.dropped, lost = true, true
+				inst.loseLocked(o, place{r.folder, o.span})
+				lost = true
 			}
 		}
 	}
 	if !lost {
-		return false, nil
+		return nil
 	}
 	s.logger(inst).Error("a piece of the stored log is damaged", logkey.Error, why)
 	if err := s.mendLocked(inst, p.folder, nil); err != nil {
-		return true, err
+		return err
 	}
-	return true, p.repo.Delete(ctx, p.name(x)+marksSuffix)
+	if nothing {
+		inst.surveyed = false
+		return nil
+	}
+	return p.repo.Delete(ctx, p.name(x)+marksSuffix)
 }

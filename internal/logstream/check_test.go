@@ -112,7 +112,8 @@ func replacedBy(other func(dir string) error) spoilt {
 }
 
 // TestCheckOfAnotherRepository: a repository that says "no such object" of everything costs
-// no mark and no piece, neither by a check nor by surveys nor by Trim.
+// no mark and no piece, neither by a check nor by surveys nor by Trim. One that is proven to
+// be ours has lost the log: the check tells so.
 func TestCheckOfAnotherRepository(t *testing.T) {
 	for name, fresh := range map[string]spoilt{
 		"not found for all":      goneForAWhile(true),
@@ -139,10 +140,15 @@ func TestCheckOfAnotherRepository(t *testing.T) {
 				b.want(takenAt, from, end)
 				had := objects(t, repo)
 				spoil()
-				for range 2 {
-					if r, err := b.store.Check(ctx, db); err == nil || len(r.Problems) > 0 {
-						t.Errorf("it was checked: %+v, %v", r, err)
-					}
+				ours := repo.Verify(ctx) == nil
+				if r, err := b.store.Check(ctx, db); (err == nil) != ours || (len(r.Problems) > 0) != ours || ours && r.Problems[0].From.IsZero() {
+					t.Errorf("it was checked: %+v, %v", r, err)
+				}
+				if _, err := b.store.Check(ctx, db); !ours && err == nil {
+					t.Error("it was checked once more")
+				}
+				if ours { // and nothing claims what cannot be read
+					b.refuse(takenAt, from, end)
 				}
 				mend()
 				if now := objects(t, repo); !slices.Equal(now, had) {
@@ -166,6 +172,41 @@ func TestCheckOfAnotherRepository(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCheckTellsWhatASurveyMissed: a log that is gone as a whole is told of by the next check,
+// once, though a survey has ended its run before; what is seen again is told by none.
+func TestCheckTellsWhatASurveyMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		repo, spoil, mend := goneForAWhile(false)(t)
+		ctx, b := context.Background(), newBedIn(t, quickDir(t), repo)
+		t.Cleanup(b.stopAll)
+		b.start()
+		time.Sleep(1500 * time.Millisecond)
+		takenAt, from := b.server.snapshot()
+		b.server.write(2500)
+		time.Sleep(2 * time.Minute)
+		end := b.log().Runs[0].Pushed.At
+		check := func(lost bool) { // of what is pushed meanwhile too
+			t.Helper()
+			if r, err := b.store.Check(ctx, db); err != nil || len(r.Problems) > 0 != lost {
+				t.Fatalf("%+v, %v; want problems: %v", r, err, lost)
+			}
+		}
+		spoil()
+		time.Sleep(2 * surveyOther)
+		b.refuse(takenAt, from, end)
+		check(true)
+		check(false)
+		mend()
+		time.Sleep(2 * surveyOther)
+		b.want(takenAt, from, end)
+		spoil()
+		time.Sleep(2 * surveyOther)
+		mend()
+		time.Sleep(2 * surveyOther)
+		check(false)
+	})
 }
 
 func objects(t *testing.T, repo blob.Store) (names []string) {

@@ -21,7 +21,7 @@ const (
 	// noWord is why a run has ended of which no reason is known.
 	noWord = "its host stopped following it"
 	// missing is the reason before a gap in what had been kept.
-	missingWord = "the log is missing or damaged after "
+	missingWord = "the log is " + kurabe.LogLost + " after "
 )
 
 func (s *Store) logger(inst *instance) *slog.Logger {

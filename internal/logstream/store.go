@@ -41,6 +41,9 @@ type instance struct {
 	spoolBytes int64
 	surveyed   bool       // the repository has been listed once
 	adopted    []adoption // whose runs are kept, whoever began them
+	// lost are pieces that are missing or damaged, of which no check has told yet, with the
+	// moment of the last mark before each.
+	lost map[place]time.Time
 
 	grew    time.Time // when the newest mark moved
 	session string    // why the session does not grow, "" while it does

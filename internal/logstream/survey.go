@@ -114,7 +114,10 @@ func (s *Store) surveyHeld(ctx context.Context, repo *blob.Repository, inst *ins
 	defer s.mu.Unlock()
 	// What is seen again later, after all, is learned again.
 	inst.surveyed = len(changed) == 0
-	for folder := range learned {
+	for folder, pieces := range learned {
+		for _, p := range pieces {
+			delete(inst.lost, place{folder, p.span})
+		}
 		if !slices.Contains(changed, folder) {
 			changed = append(changed, folder)
 		}
@@ -169,7 +172,7 @@ func (s *Store) compareLocked(inst *instance, seen map[place]found) (changed []s
 				p.StoredBytes = f.bytes
 				continue
 			}
-			p.dropped = true
+			inst.loseLocked(p, at)
 			s.logger(inst).Warn("a piece of the log is missing in the repository", logkey.Path, objectName(inst.id, r.folder, p.span))
 			if !slices.Contains(changed, r.folder) {
 				changed = append(changed, r.folder)
@@ -203,7 +206,7 @@ func (s *Store) mendLocked(inst *instance, folder string, more []*piece) error {
 	}
 	switch {
 	case gone != "" && ended == "":
-		ended = fmt.Sprintf("piece %s is missing in the repository, or damaged", gone)
+		ended = fmt.Sprintf("piece %s is %s in the repository", gone, kurabe.LogLost)
 	case !here:
 		ended = noWord
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"kurabe"
@@ -187,6 +188,9 @@ func (d *draft) announceLog() {
 	}
 	if followed && ended != "" {
 		d.event("KURABE-EVENT-0004", "The log of the DB instance has a gap, and its latest restorable time stands still until the next automated snapshot: "+ended, "backup", "notification")
+		if strings.Contains(ended, kurabe.LogLost) {
+			d.checkLogNow()
+		}
 	}
 	if moved || followed && r.LogBegan.After(s.LogBegan) && !continues(r, s.LogBegan) && !goesBack(r, s.LogBegan) {
 		d.event("KURABE-EVENT-0005", "The log of the DB instance is followed again", "backup", "notification")

@@ -36,8 +36,8 @@ func Next(w World) Result {
 	}
 	d.tellVersion()
 	d.readReport()
+	d.planBackup() // a gap in the log makes its check due
 	d.planTasks()
-	d.planBackup()
 	return d.finish()
 }
 

@@ -1,17 +1,27 @@
 package plan
 
 import (
+	"maps"
 	"time"
 
 	"kurabe"
 )
 
-// logCheck has all of the stored log read once a day: that a piece is gone is seen within
-// minutes, that its bytes are others only when they are read.
+// logCheck has all of the stored log read once a day, and when a part of it was lost: that a
+// piece is gone is seen within minutes, that its bytes are others only when they are read.
 var logCheck = taskKind{
 	kind: kurabe.KindLogCheck, every: 24 * time.Hour,
 	wanted: func(d *draft) bool { return d.status.Applied.KeepsLog() && !d.follows() },
 	tell:   tellLogCheck,
+}
+
+// checkLogNow makes the check due, which tells what cannot be restored any more.
+func (d *draft) checkLogNow() {
+	if s, known := d.status.Tasks[kurabe.KindLogCheck]; known {
+		s.At = time.Time{}
+		d.status.Tasks = maps.Clone(d.status.Tasks)
+		d.status.Tasks[kurabe.KindLogCheck] = s
+	}
 }
 
 // tellLogCheck tells of damage, with the time that cannot be restored any more: from the last

@@ -53,11 +53,24 @@ func TestLogCheck(t *testing.T) {
 	if all := told(ask(time.Minute)); len(all) > 0 {
 		t.Fatalf("told again: %q", all)
 	}
-	if r := ask(25 * time.Hour); len(r.Tasks) != 1 || r.Tasks[0].Generation != 2 {
-		t.Fatalf("after another day: %+v", r.Tasks)
+	r2 := ask(25 * time.Hour)
+	if len(r2.Tasks) != 1 || r2.Tasks[0].Generation != 2 {
+		t.Fatalf("after another day: %+v", r2.Tasks)
+	}
+	s.w.TaskReports[0].Generation, s.w.TaskReports[0].Problems = 2, nil
+	s.w.Tasks = r2.Tasks
+	lost := *s.w.Report
+	lost.LogBegan = s.w.Now
+	s.w.Report = &lost
+	if r := ask(time.Minute); len(r.Tasks) > 0 {
+		t.Fatalf("while all is well: %+v", r.Tasks)
+	}
+	lost.LogEnded = "piece X is " + kurabe.LogLost + " in the repository"
+	if r := ask(time.Minute); len(r.Tasks) != 1 || r.Tasks[0].Generation != 3 {
+		t.Fatalf("when a part of the log is lost: %+v", r.Tasks)
 	}
 	s.w.Tasks[0].Host = "elsewhere" // its writer has moved
-	if r := ask(time.Minute); len(r.TasksGone) != 1 || r.TasksGone[0].Host != "elsewhere" || len(r.Tasks) != 1 || r.Tasks[0].Generation != 2 {
+	if r := ask(time.Minute); len(r.TasksGone) != 1 || r.TasksGone[0].Host != "elsewhere" || len(r.Tasks) != 1 || r.Tasks[0].Generation != 3 {
 		t.Fatalf("after a move: %+v", r)
 	}
 	s.w.Status.Applied.RetentionDays, s.w.Spec.Now.RetentionDays = 0, 0
