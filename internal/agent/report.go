@@ -74,9 +74,9 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 		}
 		r.HasSourceEnd = w.role.reached(*a.Role)
 	}
-	r.Writing = r.Writing && !o.Applied.Held
+	r.Writing = r.Writing && !o.Applied.ClientsKeptOut
 	r.Leased = a.Role.Leased && w.leased(a)
-	r.Epoch, r.StartedSeq, r.SteppedDown, r.RebuiltSeq = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.Yielded, o.Applied.Rebuilt
+	r.Epoch, r.StartedSeq, r.SteppedDown, r.RebuiltSeq = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.SteppedDown, o.Applied.Rebuilt
 	r.Discarded = o.Applied.GivenUp
 	if r.Detached = holding(a, o); r.Detached {
 		r.Position = o.Applied.HeldAt

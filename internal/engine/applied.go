@@ -46,14 +46,14 @@ type Applied struct {
 	// role a process has obeyed in full, Started the newest StartSeq that was used up.
 	RoleEpoch kurabe.Epoch `json:"roleEpoch,omitempty"`
 	Started   int64        `json:"started,omitempty"`
-	// Held: a writer was started although others may lack what its clients could see, so
-	// they are kept out until it is released.
-	Held bool `json:"held,omitempty"`
-	// Stopped: the server was stopped cleanly. Yielded: in order to hand over. Both end
+	// ClientsKeptOut: a primary was started although other members may lack commits that its
+	// clients could see. Clients stay out until the release step.
+	ClientsKeptOut bool `json:"held,omitempty"`
+	// Stopped: the server was stopped cleanly. SteppedDown: it stopped to hand over. Both end
 	// with the next start.
-	Stopped bool `json:"stopped,omitempty"`
-	Yielded bool `json:"yielded,omitempty"`
-	// EndedAt is where the log of one ends that has yielded to a read replica, in the engine's
+	Stopped     bool `json:"stopped,omitempty"`
+	SteppedDown bool `json:"yielded,omitempty"`
+	// EndedAt is where the log of one ends that has stepped down for a read replica, in the engine's
 	// unit, 0 of any other.
 	EndedAt int64 `json:"endedAt,omitempty"`
 	// Rejoining: the data may be between two states, and is good for nothing but another
@@ -63,8 +63,9 @@ type Applied struct {
 	Rebuilt   int64 `json:"rebuilt,omitempty"`
 	// Compared is the epoch of the role whose source a read replica was compared with.
 	Compared kurabe.Epoch `json:"compared,omitempty"`
-	// Outlasted is the epoch for which the writer before it was outlasted (Role.WaitForOldLease).
-	Outlasted kurabe.Epoch `json:"outlasted,omitempty"`
+	// OldLeaseAwaited is the epoch for which the end of the lease of the former primary was
+	// awaited (Role.WaitForOldLease).
+	OldLeaseAwaited kurabe.Epoch `json:"outlasted,omitempty"`
 	// HeldEpoch is the newest epoch in which a follower came to follow nobody, HeldAt how far
 	// its log was then.
 	HeldEpoch kurabe.Epoch `json:"heldEpoch,omitempty"`
@@ -77,7 +78,7 @@ type Applied struct {
 // process exists: were it saved after, a service that dies in between would leave a server
 // that lets clients in whom it must keep out, by an order that could be used again.
 func (n *Applied) Begin(r kurabe.Role) {
-	n.Held = n.holds(r)
+	n.ClientsKeptOut = n.holds(r)
 	n.Started = max(n.Started, r.StartSeq)
 	n.Ran("", "")
 }
@@ -88,7 +89,7 @@ func (n *Applied) Begin(r kurabe.Role) {
 // alone, one that was stopped well may have had them, too, as nobody may have been there to
 // get them.
 func (n *Applied) holds(r kurabe.Role) bool {
-	return r.Duty == kurabe.DutyWrite && len(r.WaitFor) > 0 && (n.Held || !n.Stopped || r.RequireStandby)
+	return r.Duty == kurabe.DutyWrite && len(r.WaitFor) > 0 && (n.ClientsKeptOut || !n.Stopped || r.RequireStandby)
 }
 
 // holdsPromoted says whether a follower must keep clients out when it is made a writer: until
@@ -115,7 +116,7 @@ func (n *Applied) discards(r kurabe.Role) bool {
 func (n *Applied) Ran(process, loaded string) {
 	n.Process, n.Loaded, n.Ready, n.Probed = process, loaded, false, false
 	n.Waits, n.WaitsStale, n.Followers, n.FollowersSet = nil, false, nil, false
-	n.Stopped, n.Yielded, n.EndedAt = false, false, 0
+	n.Stopped, n.SteppedDown, n.EndedAt = false, false, 0
 }
 
 // obeys notes that the process has loaded what it is told by its role. A follower has
@@ -124,7 +125,7 @@ func (n *Applied) Ran(process, loaded string) {
 func (n *Applied) obeys(r *kurabe.Role) {
 	switch {
 	case r == nil:
-		n.Held, n.RoleEpoch = false, 0
+		n.ClientsKeptOut, n.RoleEpoch = false, 0
 	case r.Duty == kurabe.DutyFollow:
 		n.RoleEpoch = r.Epoch
 	}

@@ -26,9 +26,9 @@ type Instance struct {
 	SeenDir string
 	// Fresh: its data was restored and no server has served on it yet.
 	Fresh bool
-	// Held: the rendered access rules let no client in, only the service and members of
+	// ClientsKeptOut: the rendered access rules let no client in, only the service and members of
 	// the group.
-	Held bool
+	ClientsKeptOut bool
 }
 
 // Seen is the home as the engine process sees it.

@@ -89,13 +89,13 @@ func (l *Lifecycle) informed(a kurabe.Assignment) (Instance, error) {
 		return i, nil
 	}
 	applied, err := readApplied(i.Home)
-	i.Held = held(a, applied)
+	i.ClientsKeptOut = held(a, applied)
 	return i, err
 }
 
 // held says whether the settings of a server keep clients out.
 func held(a kurabe.Assignment, note Applied) bool {
-	return a.Role != nil && a.Role.Duty == kurabe.DutyWrite && note.Held
+	return a.Role != nil && a.Role.Duty == kurabe.DutyWrite && note.ClientsKeptOut
 }
 
 // version is the installed version that an instance of the given one runs with:

@@ -41,7 +41,7 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 	if o.Applied, err = readApplied(h); err != nil {
 		return o, err
 	}
-	i.Held = held(a, o.Applied)
+	i.ClientsKeptOut = held(a, o.Applied)
 	if a.Role != nil && o.Data {
 		o.Follower = l.c.Driver.IsFollower(h)
 	}

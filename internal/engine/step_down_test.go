@@ -30,7 +30,7 @@ func TestYieldToAReplica(t *testing.T) {
 	p.l.c.Driver = e
 	p.obeying(0)
 	p.a.Role.Duty, p.a.Role.HandsOverToReplica = kurabe.DutyStepDown, true
-	if err := p.do(StepYield); err == nil || p.applied().Yielded || p.running() {
+	if err := p.do(StepYield); err == nil || p.applied().SteppedDown || p.running() {
 		t.Fatalf("%v, %+v", err, p.applied())
 	}
 	if len(e.eased) != 1 || !e.eased[0] {
@@ -38,18 +38,18 @@ func TestYieldToAReplica(t *testing.T) {
 	}
 	e.err = nil
 	p.must(StepYield)
-	if n := p.applied(); !n.Yielded || len(e.eased) != 1 || n.EndedAt != 4711 {
+	if n := p.applied(); !n.SteppedDown || len(e.eased) != 1 || n.EndedAt != 4711 {
 		t.Errorf("%+v", n)
 	}
 	p.a.Role.Duty, p.a.Role.HandsOverToReplica = kurabe.DutyWrite, false
 	p.must(StepStart)
-	if n := p.applied(); n.Yielded || n.EndedAt != 0 {
+	if n := p.applied(); n.SteppedDown || n.EndedAt != 0 {
 		t.Errorf("after a start: %+v", n)
 	}
 	p = newPlace(t, kurabe.Role{Duty: kurabe.DutyWrite})
 	p.obeying(0)
 	p.a.Role.Duty, p.a.Role.HandsOverToReplica = kurabe.DutyStepDown, true
-	if err := p.do(StepYield); err == nil || p.applied().Yielded {
+	if err := p.do(StepYield); err == nil || p.applied().SteppedDown {
 		t.Errorf("an engine that cannot tell: %v, %+v", err, p.applied())
 	}
 }
@@ -63,7 +63,7 @@ func TestYieldIsMadeEasier(t *testing.T) {
 	p.obeying(0)
 	p.a.Role.Duty = kurabe.DutyStepDown
 	p.must(StepYield)
-	if n := p.applied(); !n.Yielded || len(e.eased) != 1 || !e.eased[0] {
+	if n := p.applied(); !n.SteppedDown || len(e.eased) != 1 || !e.eased[0] {
 		t.Errorf("its stop was made easier %v, %+v", e.eased, n)
 	}
 }

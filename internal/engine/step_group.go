@@ -68,7 +68,7 @@ func (l *Lifecycle) beginInGroup(i *Instance) (forget func() error, err error) {
 	case i.Role.Duty == kurabe.DutyWrite && !before.MayStart(*i.Role):
 		return nil, fmt.Errorf("start %d was made already, and no other is ordered", i.Role.StartSeq)
 	}
-	if err := note(i.Home, func(a *Applied) { a.Begin(*i.Role); i.Held = a.Held }); err != nil {
+	if err := note(i.Home, func(a *Applied) { a.Begin(*i.Role); i.ClientsKeptOut = a.ClientsKeptOut }); err != nil {
 		return nil, err
 	}
 	faultpoint.Reach("after", "note-start")
@@ -170,10 +170,10 @@ func (l *Lifecycle) waits(ctx context.Context, i Instance, r Replicator) error {
 
 // release lets clients in. The note is written first: it says what the settings must be.
 func (l *Lifecycle) release(ctx context.Context, i Instance) error {
-	if err := note(i.Home, func(a *Applied) { a.Held = false }); err != nil {
+	if err := note(i.Home, func(a *Applied) { a.ClientsKeptOut = false }); err != nil {
 		return err
 	}
-	i.Held = false
+	i.ClientsKeptOut = false
 	if err := l.writeSettings(i); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
 	if err != nil {
 		return err
 	}
-	return note(i.Home, func(a *Applied) { a.Yielded, a.EndedAt = true, end })
+	return note(i.Home, func(a *Applied) { a.SteppedDown, a.EndedAt = true, end })
 }
 
 // logEnd is where the log of a server ends that has stopped cleanly: the read replica that is to
@@ -266,7 +266,7 @@ func (l *Lifecycle) turnAway(ctx context.Context, i Instance) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, refuseTime)
 	defer cancel()
-	i.Held = true
+	i.ClientsKeptOut = true
 	if l.writeSettings(i) == nil && noteReload(i) == nil {
 		_ = l.c.Driver.Reload(ctx, i)
 	}

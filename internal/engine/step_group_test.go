@@ -50,7 +50,7 @@ func (s *stub) Command(Instance) Command {
 }
 
 func (s *stub) Render(i Instance) map[string]string {
-	return map[string]string{"server.conf": fmt.Sprintf("held: %v\n", i.Held)}
+	return map[string]string{"server.conf": fmt.Sprintf("held: %v\n", i.ClientsKeptOut)}
 }
 func (s *stub) Reload(_ context.Context, i Instance) (err error) {
 	s.atReload, err = readApplied(i.Home)
@@ -182,7 +182,7 @@ func TestStartInGroup(t *testing.T) {
 	if _, err := p.l.beginInGroup(&i); err != nil { // and here the service dies
 		t.Fatal(err)
 	}
-	if n := p.applied(); n.Started != 1 || !n.Held || p.settings() != "held: true" {
+	if n := p.applied(); n.Started != 1 || !n.ClientsKeptOut || p.settings() != "held: true" {
 		t.Errorf("%+v, settings %q", n, p.settings())
 	}
 	if err := p.do(StepStart); err == nil || p.running() {
@@ -190,14 +190,14 @@ func TestStartInGroup(t *testing.T) {
 	}
 	p.a.Role.StartSeq = 2
 	p.must(StepStart)
-	if n := p.applied(); !p.running() || n.Started != 2 || !n.Held || n.Process == "" || p.settings() != "held: true" {
+	if n := p.applied(); !p.running() || n.Started != 2 || !n.ClientsKeptOut || n.Process == "" || p.settings() != "held: true" {
 		t.Errorf("running %v, %+v, settings %q", p.running(), n, p.settings())
 	}
 	p.refused = errors.New("it does not listen")
 	if err := p.do(StepRelease); err == nil {
 		t.Error("it says nothing of the reload")
 	}
-	if p.applied().Held || p.settings() != "held: false" {
+	if p.applied().ClientsKeptOut || p.settings() != "held: false" {
 		t.Errorf("what was decided is not noted: %+v, settings %q", p.applied(), p.settings())
 	}
 	p.must(StepStop)
@@ -251,7 +251,7 @@ func TestYield(t *testing.T) {
 			if n := p.atReload; n.Process == "" || n.Loaded != "" {
 				t.Errorf("whoever dies in the reload leaves a server that keeps clients out: %+v", n)
 			}
-			if n := p.applied(); (err == nil) != c.clean || n.Yielded != c.clean || n.Stopped != c.clean || p.running() {
+			if n := p.applied(); (err == nil) != c.clean || n.SteppedDown != c.clean || n.Stopped != c.clean || p.running() {
 				t.Fatalf("%v, running %v, %+v", err, p.running(), n)
 			}
 			if !c.clean {
@@ -260,7 +260,7 @@ func TestYield(t *testing.T) {
 			p.must(StepYield)
 			p.a.Role.Duty = kurabe.DutyWrite
 			p.must(StepStart)
-			if n := p.applied(); n.Yielded || n.Stopped {
+			if n := p.applied(); n.SteppedDown || n.Stopped {
 				t.Errorf("%+v", n)
 			}
 		})
@@ -274,7 +274,7 @@ func TestYieldWithoutEnd(t *testing.T) {
 	p.asked("")
 	p.a.Role.Duty = kurabe.DutyStepDown
 	p.must(StepYield)
-	if n := p.applied(); n.Yielded || n.Stopped || n.Crashes != 0 || p.running() || exists(p.home().RecordFile()) {
+	if n := p.applied(); n.SteppedDown || n.Stopped || n.Crashes != 0 || p.running() || exists(p.home().RecordFile()) {
 		t.Errorf("running %v, record %v, %+v", p.running(), exists(p.home().RecordFile()), n)
 	}
 }
@@ -364,8 +364,8 @@ func TestBlockKeepsClientsOut(t *testing.T) {
 		if err := p.do(StepPromote); err != nil {
 			t.Fatal(err)
 		}
-		if n := p.applied(); n.Held != blocks {
-			t.Errorf("blocks %v: promoted, held %v", blocks, n.Held)
+		if n := p.applied(); n.ClientsKeptOut != blocks {
+			t.Errorf("blocks %v: promoted, held %v", blocks, n.ClientsKeptOut)
 		}
 		if n := (Applied{Stopped: true}); n.holds(role) != blocks {
 			t.Errorf("blocks %v: stopped well, held %v", blocks, n.holds(role))

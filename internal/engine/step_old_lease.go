@@ -21,7 +21,7 @@ func (l *Lifecycle) outlast(ctx context.Context, i Instance) error {
 		return context.Cause(ctx)
 	case <-timer.C:
 	}
-	return note(i.Home, func(a *Applied) { a.Outlasted = i.Role.Epoch })
+	return note(i.Home, func(a *Applied) { a.OldLeaseAwaited = i.Role.Epoch })
 }
 
 // outlastRest is what is left to wait of kurabe.OldLeaseWait: all of it, counted from now, when

@@ -18,12 +18,12 @@ const promoteAnswer = 5 * time.Second
 func (l *Lifecycle) promote(ctx context.Context, i Instance, r Replicator) error {
 	err := note(i.Home, func(a *Applied) {
 		a.PasswordSeq, a.Ready, a.Probed = 0, false, false
-		a.Held = a.Held || holdsPromoted(*i.Role)
+		a.ClientsKeptOut = a.ClientsKeptOut || holdsPromoted(*i.Role)
 	})
 	if err != nil {
 		return err
 	}
-	i.Held = i.Held || holdsPromoted(*i.Role)
+	i.ClientsKeptOut = i.ClientsKeptOut || holdsPromoted(*i.Role)
 	if err := l.rouse(ctx, i, r); err != nil {
 		return fmt.Errorf("promote %s: %w", i.Instance, err)
 	}

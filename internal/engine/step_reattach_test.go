@@ -78,7 +78,7 @@ func TestRejoin(t *testing.T) {
 		t.Fatalf("it changes the data of a running server: %v", err)
 	}
 	p.must(StepFence, StepRejoin, StepStart)
-	if n := p.applied(); n.Rejoining || n.Held || !n.Master || n.PasswordSeq != 0 || !p.IsFollower(p.home()) {
+	if n := p.applied(); n.Rejoining || n.ClientsKeptOut || !n.Master || n.PasswordSeq != 0 || !p.IsFollower(p.home()) {
 		t.Errorf("%+v", n)
 	}
 }

@@ -14,7 +14,7 @@ func Done(a kurabe.Assignment, o Observation) bool {
 	}
 	switch a.Role.Duty {
 	case kurabe.DutyWrite:
-		return o.Running && !o.Follower && !o.Applied.Held
+		return o.Running && !o.Follower && !o.Applied.ClientsKeptOut
 	case kurabe.DutyFollow:
 		if a.Role.ServesReads { // it serves also while its source does not
 			return o.Running && o.Follower
@@ -23,7 +23,7 @@ func Done(a kurabe.Assignment, o Observation) bool {
 	case kurabe.DutyDetached:
 		return o.Running && o.Follower && o.Applied.HeldEpoch == a.Role.Epoch
 	case kurabe.DutyStepDown:
-		return !o.Running && o.Applied.Yielded
+		return !o.Running && o.Applied.SteppedDown
 	case kurabe.DutyFenced:
 		return !o.Running
 	}
@@ -102,14 +102,14 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 	}
 	s.add(running && o.Follower, StepPromote)
 	// Clients are kept out until the rules of a writer are loaded, or by not being started.
-	outlast := role.WaitForOldLease && o.Applied.Outlasted != role.Epoch
+	outlast := role.WaitForOldLease && o.Applied.OldLeaseAwaited != role.Epoch
 	s.add(outlast && (running || !o.Follower), StepOutlast)
 	s.home(o)
 	s.settings(a, o)
 	s.add(!running, StepStart)
 	s.add(!running && o.Follower, StepPromote)
 	s.add(outlast && !running && o.Follower, StepOutlast)
-	note, held := noteOf(o, running), o.Applied.Held
+	note, held := noteOf(o, running), o.Applied.ClientsKeptOut
 	if o.Follower {
 		note.Ready, note.Probed, note.PasswordSeq = false, false, 0
 		held = held || holdsPromoted(role)
@@ -188,7 +188,7 @@ func nextYield(o Observation) []StepName {
 	var s list
 	o.Stillborn = false // it is to be down anyway
 	s.bury(o)
-	s.add(o.Running || o.Applied.Stopped && !o.Applied.Yielded, StepYield)
+	s.add(o.Running || o.Applied.Stopped && !o.Applied.SteppedDown, StepYield)
 	return s
 }
 

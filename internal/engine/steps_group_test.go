@@ -83,7 +83,7 @@ func TestNextWriter(t *testing.T) {
 	opens.AllowUnprotectedClients = true
 	restart := member(waits)
 	restart.Boot = 2
-	held := having(up(), func(o *Observation) { o.Applied.Held, o.Applied.Probed = true, false })
+	held := having(up(), func(o *Observation) { o.Applied.ClientsKeptOut, o.Applied.Probed = true, false })
 	checkNext(t, []nextCase{
 		{"true already", member(waits), up(), nil},
 		{"no data, and nobody to copy", member(waits), having(Observation{}, func(o *Observation) { o.Applied.Stopped = true }), []StepName{StepClone}},
@@ -107,7 +107,7 @@ func TestNextWriter(t *testing.T) {
 		{"a follower is to write, and to wait from the beginning", member(blocks), having(behind(), func(o *Observation) { o.SettingsCurrent, o.Applied.Waits = false, nil }),
 			[]StepName{StepPromote, StepWriteSettings, StepWaitReady, StepReload, StepWaits, StepFollowers, StepSetPassword}},
 		{"stopped cleanly, and commits go on alone no more", member(blocks), having(dead(up()), func(o *Observation) { o.Record, o.Applied.Stopped = false, true }), []StepName{StepStart, StepWaitReady, StepWaits, StepFollowers}},
-		{"held and not ready", member(waits), having(held, func(o *Observation) { o.Applied.Ran("p", "f"); o.Applied.Held = true }), []StepName{StepWaitReady, StepWaits, StepFollowers}},
+		{"held and not ready", member(waits), having(held, func(o *Observation) { o.Applied.Ran("p", "f"); o.Applied.ClientsKeptOut = true }), []StepName{StepWaitReady, StepWaits, StepFollowers}},
 		{"a follower is to write", member(alone), having(behind(), func(o *Observation) { o.SettingsCurrent, o.Applied.RoleEpoch = false, 2 }), []StepName{StepPromote, StepWriteSettings, StepWaitReady, StepReload, StepFollowers, StepSetPassword, StepProbe}},
 		{"promoted, and nothing noted since", member(alone), having(behind(), func(o *Observation) { o.Follower, o.Applied.Ready, o.Applied.RoleEpoch = false, false, 2 }), []StepName{StepWaitReady, StepFollowers, StepSetPassword, StepProbe}},
 		{"a dead follower is to write", member(alone), dead(behind()), []StepName{StepNoteCrash, StepStart, StepPromote, StepWaitReady, StepFollowers, StepSetPassword, StepProbe}},
@@ -159,8 +159,8 @@ func TestNextFollower(t *testing.T) {
 		{"runs as a writer, boot higher", restart, up(), after(StepFence, StepRejoin)},
 		{"a writer that died", follow, dead(up()), after(StepNoteCrash, StepRejoin)},
 		{"a writer that died, with survivors", follow, having(dead(up()), func(o *Observation) { o.Survivors = true }), after(StepEndSurvivors, StepNoteCrash, StepRejoin)},
-		{"yielded", follow, having(dead(up()), func(o *Observation) { o.Record, o.Applied.Stopped, o.Applied.Yielded = false, true, true }), after(StepRejoin)},
-		{"held", follow, having(up(), func(o *Observation) { o.Applied.Held = true }), after(StepFence, StepRejoin)},
+		{"yielded", follow, having(dead(up()), func(o *Observation) { o.Record, o.Applied.Stopped, o.Applied.SteppedDown = false, true, true }), after(StepRejoin)},
+		{"held", follow, having(up(), func(o *Observation) { o.Applied.ClientsKeptOut = true }), after(StepFence, StepRejoin)},
 		{"rejoining was cut off", follow, having(dead(behind()), func(o *Observation) { o.Record, o.Applied.Rejoining = false, true }), after(StepRejoin)},
 		{"cannot be rewound", follow, having(dead(up()), func(o *Observation) { o.Record, o.Applied.Rejoining, o.Applied.Rebuild = false, true, true }), after(StepDiscardData, StepClone)},
 		{"discarded", follow, having(dead(up()), func(o *Observation) { o.Record, o.Data, o.Applied.Rebuild = false, false, true }), after(StepClone)},
@@ -190,8 +190,8 @@ func TestNextDown(t *testing.T) {
 	survived := having(dead(up()), func(o *Observation) { o.Survivors = true })
 	checkNext(t, []nextCase{
 		{"yield", yield, up(), []StepName{StepYield}},
-		{"yield while held, with other settings", yield, having(up(), func(o *Observation) { o.Applied.Held, o.SettingsCurrent = true, false }), []StepName{StepYield}},
-		{"yielded", yield, having(clean, func(o *Observation) { o.Applied.Yielded = true }), nil},
+		{"yield while held, with other settings", yield, having(up(), func(o *Observation) { o.Applied.ClientsKeptOut, o.SettingsCurrent = true, false }), []StepName{StepYield}},
+		{"yielded", yield, having(clean, func(o *Observation) { o.Applied.SteppedDown = true }), nil},
 		{"stopped cleanly before it was to yield", yield, clean, []StepName{StepYield}},
 		{"died before it yielded", yield, dead(up()), []StepName{StepNoteCrash}},
 		{"died before it yielded, with survivors", yield, survived, []StepName{StepEndSurvivors, StepNoteCrash}},
@@ -219,12 +219,12 @@ func TestDone(t *testing.T) {
 	}{
 		{"one without a group", kurabe.Assignment{Goal: kurabe.GoalRunning}, Observation{}, true},
 		{"a writer", write, up(), true},
-		{"a writer that is held", write, having(up(), func(o *Observation) { o.Applied.Held = true }), false},
+		{"a writer that is held", write, having(up(), func(o *Observation) { o.Applied.ClientsKeptOut = true }), false},
 		{"a dead writer", write, dead(up()), false},
 		{"a follower that is asked for the first time", follow, behind(), false},
 		{"a follower without its source", follow, having(behind(), func(o *Observation) { o.Role = &RoleView{} }), false},
 		{"a follower", follow, having(behind(), func(o *Observation) { o.Role = &RoleView{Following: true} }), true},
-		{"one that yielded", member(kurabe.Role{Duty: kurabe.DutyStepDown}), having(dead(up()), func(o *Observation) { o.Applied.Yielded = true }), true},
+		{"one that yielded", member(kurabe.Role{Duty: kurabe.DutyStepDown}), having(dead(up()), func(o *Observation) { o.Applied.SteppedDown = true }), true},
 		{"one that died before it yielded", member(kurabe.Role{Duty: kurabe.DutyStepDown}), dead(up()), false},
 		{"one that rests", member(kurabe.Role{Duty: kurabe.DutyFenced}), dead(up()), true},
 		{"a duty of a later version", member(kurabe.Role{Duty: "dance"}), up(), false},
@@ -242,7 +242,7 @@ func TestDone(t *testing.T) {
 // follows no more, and before it loads the rules of a writer or is started as one.
 func TestNextOutlasts(t *testing.T) {
 	a := member(kurabe.Role{Duty: kurabe.DutyWrite, WaitForOldLease: true})
-	done := func(o *Observation) { o.Applied.Outlasted = 3 }
+	done := func(o *Observation) { o.Applied.OldLeaseAwaited = 3 }
 	first := func(o Observation) StepName { return append(Next(a, o), "")[0] }
 	before := func(o Observation, one, other StepName) bool {
 		all := Next(a, o)
@@ -258,7 +258,7 @@ func TestNextOutlasts(t *testing.T) {
 		{"it has outlasted", !slices.Contains(Next(a, having(up(), done)), StepOutlast)},
 		{"it is started as a writer", before(dead(up()), StepOutlast, StepStart)},
 		{"it is started, and promoted then", before(dead(behind()), StepPromote, StepOutlast)},
-		{"another epoch", first(having(up(), func(o *Observation) { o.Applied.Outlasted = 2 })) == StepOutlast},
+		{"another epoch", first(having(up(), func(o *Observation) { o.Applied.OldLeaseAwaited = 2 })) == StepOutlast},
 	} {
 		if !c.ok {
 			t.Errorf("%s: %v, %v, %v", c.name, Next(a, behind()), Next(a, up()), Next(a, dead(up())))

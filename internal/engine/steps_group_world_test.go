@@ -164,7 +164,7 @@ func (w *world) startDeed() deed {
 			w.must(!n.Rejoining && !n.Rebuild, StepStart, "the data is of no use")
 			waits := role.Duty == kurabe.DutyWrite && len(role.WaitFor) > 0
 			used := slices.ContainsFunc(w.orders, func(old int64) bool { return old >= role.StartSeq })
-			w.must(!waits || !w.unsure || n.Held && w.written == rendered(w.a, *n), StepStart, "clients would come in")
+			w.must(!waits || !w.unsure || n.ClientsKeptOut && w.written == rendered(w.a, *n), StepStart, "clients would come in")
 			w.must(!waits || !w.died || !used, StepStart, "it was not ordered")
 			w.orders = append(w.orders, role.StartSeq)
 			w.processes++
@@ -190,12 +190,12 @@ func (w *world) endDeed(name StepName) deed {
 		w.must(o.Running || name == StepYield, name, "nothing runs")
 		// What nobody waited for to the end goes to others now, unless clients were kept
 		// out because it has not yet.
-		w.died, w.unsure = false, w.unsure && o.Applied.Held
+		w.died, w.unsure = false, w.unsure && o.Applied.ClientsKeptOut
 		w.down()
 	}
 	return deed{do: end, after: func(n *Applied) {
 		n.Stopped, o.Record = true, false
-		n.Yielded = name == StepYield
+		n.SteppedDown = name == StepYield
 	}}
 }
 
@@ -236,7 +236,7 @@ func (w *world) liveDeed(name StepName) deed {
 		return deed{after: func(n *Applied) { n.Followers, n.FollowersSet, n.RoleEpoch = role.Followers, true, role.Epoch }}
 	case StepRelease:
 		w.must(len(role.WaitFor) == 0 || w.covers && sameMembers(o.WaitsFor(), role.WaitFor), name, "others lack something")
-		return deed{before: func(n *Applied) { n.Held, n.Loaded = false, "" }, do: func(n *Applied) {
+		return deed{before: func(n *Applied) { n.ClientsKeptOut, n.Loaded = false, "" }, do: func(n *Applied) {
 			w.written = rendered(w.a, *n)
 			w.loaded, w.unsure = w.written, false
 		}, after: func(n *Applied) { n.Loaded = w.loaded }}
@@ -357,7 +357,7 @@ func (w *world) settled(o Observation) {
 	}
 	switch role.Duty {
 	case kurabe.DutyWrite:
-		waits := o.Running && o.Applied.Held && len(role.WaitFor) > 0 && !w.covers
+		waits := o.Running && o.Applied.ClientsKeptOut && len(role.WaitFor) > 0 && !w.covers
 		w.must(waits || !o.Running && !o.Applied.MayStart(role), "", "it should write")
 	case kurabe.DutyStepDown:
 		w.must(!o.Running, "", "it should be down")

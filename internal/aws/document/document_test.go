@@ -44,7 +44,7 @@ type Everything struct {
 	Left     *int32 `json:",omitempty"`
 	Level    level
 	Hidden   int `json:"-"`
-	unseen   int
+	_        int // no member: it cannot be set
 	RealList [][]float32
 }
 

@@ -60,7 +60,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 		return nil
 	case engine.StepYield:
 		e.stop(i, a, true)
-		n.Yielded = n.Stopped
+		n.SteppedDown = n.Stopped
 		if a.Role.HandsOverToReplica {
 			n.EndedAt = int64(len(i.log))
 		}
@@ -70,7 +70,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 	}
 	switch step {
 	case engine.StepOutlast:
-		n.Outlasted = a.Role.Epoch
+		n.OldLeaseAwaited = a.Role.Epoch
 		return nil
 	case engine.StepCompare:
 		return e.compare(i, a)
@@ -81,7 +81,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 	switch step {
 	case engine.StepPromote:
 		n.PasswordSeq, n.Ready, n.Probed = 0, false, false
-		n.Held = n.Held || a.Role.RequireStandby && len(a.Role.WaitFor) > 0
+		n.ClientsKeptOut = n.ClientsKeptOut || a.Role.RequireStandby && len(a.Role.WaitFor) > 0
 		o.Follower = false
 		i.leads()
 	case engine.StepFollowers:
@@ -99,7 +99,7 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 		}
 		n.HeldEpoch, n.HeldAt, n.RoleEpoch = a.Role.Epoch, int64(len(i.log)), a.Role.Epoch
 	case engine.StepRelease:
-		n.Held = false
+		n.ClientsKeptOut = false
 		i.disk = render(a, *n)
 		i.reload(a)
 	default:

@@ -150,7 +150,7 @@ func TestHeld(t *testing.T) {
 	p.engines[second].Lag(second, true)
 	seen := p.write(first, false)
 	p.engines[first].Crash(first)
-	if p.obey(first, writes(1, second, true, 1)) || !p.look(first).Applied.Held {
+	if p.obey(first, writes(1, second, true, 1)) || !p.look(first).Applied.ClientsKeptOut {
 		t.Fatal("it lets clients in")
 	}
 	if _, _, err := p.engines[first].Write(first); err == nil {

@@ -60,7 +60,7 @@ func render(a kurabe.Assignment, note engine.Applied) settings {
 	if a.Role.Source != nil {
 		source = fmt.Sprint(*a.Role.Source)
 	}
-	s.role, s.held = *a.Role, a.Role.Duty == kurabe.DutyWrite && note.Held
+	s.role, s.held = *a.Role, a.Role.Duty == kurabe.DutyWrite && note.ClientsKeptOut
 	s.text += fmt.Sprintf(" %s of %q, waits for %v, held %v", s.role.Duty, source, s.role.WaitFor, s.held)
 	return s
 }
@@ -101,7 +101,7 @@ func (i *instance) obeys(a kurabe.Assignment) {
 	n := &i.o.Applied
 	switch {
 	case a.Role == nil:
-		n.Held, n.RoleEpoch = false, 0
+		n.ClientsKeptOut, n.RoleEpoch = false, 0
 	case a.Role.Duty == kurabe.DutyFollow:
 		n.RoleEpoch = a.Role.Epoch
 	}

@@ -140,7 +140,7 @@ func sourceOf(i engine.Instance) (kurabe.Source, error) {
 func localSource(i engine.Instance) engine.Instance {
 	s := i
 	source := *i.Role.Source
-	s.Instance, s.Address, s.ListensAt, s.Port, s.Held = source.ID, source.Address, "", source.Port, false
+	s.Instance, s.Address, s.ListensAt, s.Port, s.ClientsKeptOut = source.ID, source.Address, "", source.Port, false
 	s.Role = &kurabe.Role{Epoch: i.Role.Epoch, Duty: kurabe.DutyWrite, Followers: []kurabe.InstanceID{i.Instance}}
 	s.User, s.SourceUser = i.SourceUser, nil
 	s.Home = engine.Home{Dir: filepath.Join(filepath.Dir(i.Home.Dir), string(source.ID))}

@@ -103,7 +103,7 @@ func holds(i engine.Instance) bool { return i.Role != nil && i.Role.Duty == kura
 // state than its writer, which only a read replica is there for, one that yields or rests is
 // about to end, and one that is held may show what others lack.
 func keepsOut(i engine.Instance) bool {
-	return i.Role != nil && (i.Held || i.Role.Duty != kurabe.DutyWrite) && !reads(i)
+	return i.Role != nil && (i.ClientsKeptOut || i.Role.Duty != kurabe.DutyWrite) && !reads(i)
 }
 
 // IsFollower implements engine.Replicator.

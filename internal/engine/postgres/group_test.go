@@ -28,7 +28,7 @@ func member(number int, role kurabe.Role) engine.Instance {
 }
 
 func held(i engine.Instance) engine.Instance {
-	i.Held = true
+	i.ClientsKeptOut = true
 	return i
 }
 

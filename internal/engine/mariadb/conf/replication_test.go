@@ -13,7 +13,7 @@ func TestRenderGroup(t *testing.T) {
 	waiting := mariadbtest.Writer(mariadbtest.Instance(nil).Instance.Member(2))
 	waiting.Settings = map[string]string{"event_scheduler": "ON", "innodb_flush_log_at_trx_commit": "2"}
 	held := mariadbtest.Writer()
-	held.Held = true
+	held.ClientsKeptOut = true
 	for name, i := range map[string]engine.Instance{"writer.cnf": waiting, "held.cnf": held, "follower.cnf": mariadbtest.Follower()} {
 		t.Run(name, func(t *testing.T) { enginetest.Golden(t, "render/"+name, renderSettings(i)) })
 	}

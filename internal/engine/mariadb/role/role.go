@@ -26,7 +26,9 @@ func Answers(i engine.Instance) bool {
 // KeepsOut says whether a server of a group lets no client in: a follower shows an older
 // state than its writer, which only a read replica is there for, one that yields or rests is
 // about to end, and one that is held may show what others lack.
-func KeepsOut(i engine.Instance) bool { return i.Role != nil && (i.Held || !Writes(i)) && !Reads(i) }
+func KeepsOut(i engine.Instance) bool {
+	return i.Role != nil && (i.ClientsKeptOut || !Writes(i)) && !Reads(i)
+}
 
 // WaitsFor are those whose answer commits of the server wait for, once it has loaded that.
 func WaitsFor(i engine.Instance) []kurabe.InstanceID {

@@ -13,7 +13,7 @@ import (
 
 func TestKeepsOut(t *testing.T) {
 	held, alone := mariadbtest.Writer(), mariadbtest.Instance(nil)
-	held.Held, alone.Held = true, true
+	held.ClientsKeptOut, alone.ClientsKeptOut = true, true
 	for name, c := range map[string]struct {
 		i    engine.Instance
 		want bool
