@@ -194,6 +194,9 @@ func (d *draft) announceLog() {
 	}
 	if moved || followed && r.LogBegan.After(s.LogBegan) && !continues(r, s.LogBegan) && !goesBack(r, s.LogBegan) {
 		d.event("KURABE-EVENT-0005", "The log of the DB instance is followed again", "backup", "notification")
+		if r.LogEnded == "" { // nothing of what was before is left, not even its end
+			d.checkLogNow()
+		}
 	}
 	s.LogEnded = r.LogEnded
 	if !r.LogBegan.IsZero() {

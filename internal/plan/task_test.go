@@ -69,8 +69,15 @@ func TestLogCheck(t *testing.T) {
 	if r := ask(time.Minute); len(r.Tasks) != 1 || r.Tasks[0].Generation != 3 {
 		t.Fatalf("when a part of the log is lost: %+v", r.Tasks)
 	}
+	s.w.Tasks = r2.Tasks
+	s.w.Tasks[0].Generation, s.w.TaskReports[0].Generation = 3, 3
+	ask(time.Minute)
+	lost.LogEnded, lost.LogBegan = "", s.w.Now
+	if r := ask(time.Minute); len(r.Tasks) != 1 || r.Tasks[0].Generation != 4 {
+		t.Fatalf("when nothing of the log is left: %+v", r.Tasks)
+	}
 	s.w.Tasks[0].Host = "elsewhere" // its writer has moved
-	if r := ask(time.Minute); len(r.TasksGone) != 1 || r.TasksGone[0].Host != "elsewhere" || len(r.Tasks) != 1 || r.Tasks[0].Generation != 3 {
+	if r := ask(time.Minute); len(r.TasksGone) != 1 || r.TasksGone[0].Host != "elsewhere" || len(r.Tasks) != 1 || r.Tasks[0].Generation != 4 {
 		t.Fatalf("after a move: %+v", r)
 	}
 	s.w.Status.Applied.RetentionDays, s.w.Spec.Now.RetentionDays = 0, 0
