@@ -346,6 +346,32 @@ func (b *bed) onlyKnown() {
 	}
 }
 
+// TestTrimAtTheEndOfAFile: the first mark is at the end of a file that ends with a piece, and
+// gets into the piece of the next file. Without the file that it names, no snapshot there is
+// claimed.
+func TestTrimAtTheEndOfAFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, quickDir(t), blobtest.NewMemory())
+		b.server.write(b.cfg.PieceBytes)
+		b.start()
+		defer b.stopAll()
+		time.Sleep(500 * time.Millisecond)
+		var x, keep snap
+		x.at, x.from = b.server.snapshot()
+		b.server.rotate()
+		b.server.write(10)
+		time.Sleep(2 * time.Second)
+		b.want(x.at, x.from, b.log().Last().At)
+		keep.at, keep.from = b.server.snapshot()
+		time.Sleep(2 * time.Second)
+		if err := b.store.Trim(context.Background(), db, keep.at); err != nil {
+			t.Fatal(err)
+		}
+		b.refuse(x.at, x.from, x.at)
+		b.want(keep.at, keep.from, b.log().Last().At)
+	})
+}
+
 // TestFinishAndLearn: after Finish everything is in the repository, and a host without
 // the spool gives it back.
 func TestFinishAndLearn(t *testing.T) {

@@ -85,6 +85,10 @@ func (r *run) report() (kurabe.LogRun, bool) {
 	first := mark
 	if hasMark(begin.From) {
 		first.At, first.Position = begin.From.At, begin.from()
+	} else if first.Position.Compare(begin.from()) < 0 {
+		// A mark at the end of a file goes into the next one's piece, and Trim may have taken
+		// the file that its position names: the same place has the other name too.
+		first.Position = begin.from()
 	}
 	told := kurabe.LogRun{Began: runBegan(r.folder), First: first, Last: r.last(), Ended: r.ended}
 	for _, p := range r.pieces {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"kurabe/internal/blob/blobtest"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,11 +42,13 @@ func (b *bed) powerLoss(rt *rapid.T, dir string) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	b.image.Range(func(key, value any) bool {
-		path, synced := key.(string), value.([]byte)
+	image := map[string][]byte{}
+	b.image.Range(func(key, value any) bool { image[key.(string)] = value.([]byte); return true })
+	for _, path := range slices.Sorted(maps.Keys(image)) { // a seed draws for the same files again
+		synced := image[path]
 		now, err := os.ReadFile(path)
 		if err != nil && !rapid.Bool().Draw(rt, "removal lost") {
-			return true
+			continue
 		}
 		kept := append([]byte{}, synced...)
 		if len(now) >= len(kept) {
@@ -60,8 +63,7 @@ func (b *bed) powerLoss(rt *rapid.T, dir string) {
 			rt.Fatal(err)
 		}
 		next[to] = kept
-		return true
-	})
+	}
 	b.stopFollow() // what it does at its end goes to the old disk
 	b.image.Clear()
 	for path, text := range next {
