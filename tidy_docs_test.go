@@ -176,3 +176,20 @@ func TestTidyDecisions(t *testing.T) {
 		}
 	}
 }
+
+// TestTidyGuides fails when the first sentence of a guide does not say what its reader can do.
+func TestTidyGuides(t *testing.T) {
+	begins := regexp.MustCompile(`^# [^\n]+\n\n(With this page|In ten minutes) you [^\n]+\.`)
+	guides := 0
+	for path, text := range documents(t) {
+		if !strings.HasPrefix(path, "docs/guide/") {
+			continue
+		}
+		if guides++; !begins.MatchString(text) {
+			t.Errorf("%s does not begin with a title, an empty line and \"With this page you …\"", path)
+		}
+	}
+	if guides < 20 {
+		t.Errorf("%d guides", guides)
+	}
+}
