@@ -264,7 +264,7 @@ var largeFolders = map[string]int{
 	"cmd/kurabe":               43,
 	"internal/control":         44,
 	"internal/engine":          42,
-	"internal/engine/postgres": 70,
+	"internal/engine/postgres": 69,
 	"internal/plan":            45,
 	"lab/load":                 34,
 	"test/bench":               55,

@@ -18,6 +18,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb"
 	"kurabe/internal/engine/postgres"
+	"kurabe/internal/engine/postgres/scram"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
@@ -32,7 +33,7 @@ var osUsers = map[kurabe.EngineName]string{kurabe.Postgres: "postgres", kurabe.M
 // verifiers has one for each engine.
 func verifiers() map[kurabe.EngineName]control.Verifier {
 	return map[kurabe.EngineName]control.Verifier{
-		kurabe.Postgres: postgres.Verifier,
+		kurabe.Postgres: scram.Verifier,
 		kurabe.MariaDB:  mariadb.Verifier,
 	}
 }

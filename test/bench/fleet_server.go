@@ -24,6 +24,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	pg "kurabe/internal/engine/postgres"
+	"kurabe/internal/engine/postgres/scram"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
@@ -156,7 +157,7 @@ func fleetAPI(kv store.KV, view *store.View, ca *pki.CA, log *slog.Logger) http.
 	info := ca.Info()
 	c := control.New(control.Config{
 		KV: kv, View: view, Region: region, Account: fleetAccount, Zones: fleetZones(), Now: time.Now,
-		Verifiers: map[kurabe.EngineName]control.Verifier{kurabe.Postgres: pg.Verifier},
+		Verifiers: map[kurabe.EngineName]control.Verifier{kurabe.Postgres: scram.Verifier},
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
 	})
 	return api.New(api.Config{

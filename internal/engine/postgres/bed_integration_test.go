@@ -17,12 +17,13 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/scram"
 )
 
 func setup(t *testing.T, root string) enginetest.Setup {
 	t.Helper()
 	return enginetest.Setup{
-		Engine: kurabe.Postgres, Driver: New(Config{Root: enginetest.Shared(t, "trees")}), Verifier: Verifier,
+		Engine: kurabe.Postgres, Driver: New(Config{Root: enginetest.Shared(t, "trees")}), Verifier: scram.Verifier,
 		User: enginetest.Account(t, "postgres"), Root: root,
 		Settings: map[string]string{
 			"shared_buffers": "4096", "max_connections": "20", "shared_preload_libraries": "pg_stat_statements",

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/engine/postgres/scram"
 )
 
 func TestParseVersion(t *testing.T) {
@@ -48,7 +49,7 @@ func TestOfferedLocales(t *testing.T) {
 
 // One list for the API and the driver: what passes there is made here.
 func TestReserved(t *testing.T) {
-	verifier, err := Verifier("First-password-1")
+	verifier, err := scram.Verifier("First-password-1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/scram"
 )
 
 // defaultDatabase exists in every cluster; clients connect to it when they know
@@ -170,7 +171,7 @@ func checkNames(i engine.Instance) error {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "MasterUsername %s cannot be used as it is a reserved word used by the engine", i.MasterUsername)
 	case kurabe.ReservedDatabase(kurabe.Postgres, i.DatabaseName):
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "DBName %s cannot be used as it is a reserved word used by the engine", i.DatabaseName)
-	case !verifierForm.MatchString(i.Password.Verifier):
+	case !scram.IsVerifier(i.Password.Verifier):
 		return errors.New("the password of the assignment is not a SCRAM-SHA-256 verifier")
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/scram"
 	"kurabe/internal/logkey"
 )
 
@@ -90,7 +91,7 @@ func newProbeLogin() probeLogin {
 }
 
 func makeProbe(ctx context.Context, admin *pgx.Conn, i engine.Instance, login probeLogin) error {
-	verifier, err := Verifier(login.Password)
+	verifier, err := scram.Verifier(login.Password)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package postgres
+package scram
 
 import (
 	"strings"
@@ -17,7 +17,7 @@ func TestVerifier(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if !verifierForm.MatchString(got) {
+	if !IsVerifier(got) {
 		t.Error("its own form is not recognised")
 	}
 	a, _ := Verifier("pencil")
@@ -53,7 +53,7 @@ func TestPrepare(t *testing.T) {
 
 func TestVerifierForm(t *testing.T) {
 	for _, bad := range []string{"", "plain", "md5a3556571e93b0d20722ba62be61e8c2d", "SCRAM-SHA-256$4096:YQ==$YQ==:YQ=='; DROP", "SCRAM-SHA-256$0:YQ==$YQ==:YQ=="} {
-		if verifierForm.MatchString(bad) {
+		if IsVerifier(bad) {
 			t.Errorf("%q passes for a verifier", bad)
 		}
 	}
@@ -63,7 +63,7 @@ func FuzzVerifier(f *testing.F) {
 	f.Add("pencil")
 	f.Fuzz(func(t *testing.T, password string) {
 		got, err := verifier(logkey.Secret(password), []byte("salt"), 1)
-		if (err != nil) != (password == "") || (err == nil && !verifierForm.MatchString(got)) {
+		if (err != nil) != (password == "") || (err == nil && !IsVerifier(got)) {
 			t.Errorf("%q, %v", got, err)
 		}
 		if len(password) > 12 && strings.Contains(got, password) {

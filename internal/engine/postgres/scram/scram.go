@@ -1,4 +1,4 @@
-package postgres
+package scram
 
 import (
 	"crypto/hmac"
@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
 
@@ -23,11 +22,12 @@ const (
 	scramSaltBytes  = 16
 )
 
-var _ engine.Verifier = Verifier
-
-// verifierForm is checked before a verifier is sent: the server would take
+// form is checked (IsVerifier) before a verifier is sent: the server would take
 // anything else for a password in the clear and keep it as such in memory.
-var verifierForm = regexp.MustCompile(`^SCRAM-SHA-256\$[1-9]\d*:[A-Za-z0-9+/]+={0,2}\$[A-Za-z0-9+/]+={0,2}:[A-Za-z0-9+/]+={0,2}$`)
+var form = regexp.MustCompile(`^SCRAM-SHA-256\$[1-9]\d*:[A-Za-z0-9+/]+={0,2}\$[A-Za-z0-9+/]+={0,2}:[A-Za-z0-9+/]+={0,2}$`)
+
+// IsVerifier says whether a text has the form of a verifier.
+func IsVerifier(text string) bool { return form.MatchString(text) }
 
 // Verifier is what the server keeps of a password, made here so that it never
 // sees the password itself.
