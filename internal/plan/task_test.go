@@ -59,6 +59,21 @@ func TestLogCheck(t *testing.T) {
 	}
 	s.w.TaskReports[0].Generation, s.w.TaskReports[0].Problems = 2, nil
 	s.w.Tasks = r2.Tasks
+	checkedWhenLost(t, s, ask)
+	s.w.Tasks[0].Host = "elsewhere" // its writer has moved
+	if r := ask(time.Minute); len(r.TasksGone) != 1 || r.TasksGone[0].Host != "elsewhere" || len(r.Tasks) != 1 || r.Tasks[0].Generation != 4 {
+		t.Fatalf("after a move: %+v", r)
+	}
+	s.w.Status.Applied.RetentionDays, s.w.Spec.Now.RetentionDays = 0, 0
+	s.w.Spec.Revision++
+	if r := ask(time.Minute); len(r.TasksGone) != 1 || len(r.Tasks) > 0 {
+		t.Fatalf("without a log: %+v", r)
+	}
+}
+
+// checkedWhenLost: two times are done; loss of stored log makes the check due at once.
+func checkedWhenLost(t *testing.T, s *sim, ask func(time.Duration) plan.Result) {
+	t.Helper()
 	lost := *s.w.Report
 	lost.LogBegan = s.w.Now
 	s.w.Report = &lost
@@ -69,20 +84,10 @@ func TestLogCheck(t *testing.T) {
 	if r := ask(time.Minute); len(r.Tasks) != 1 || r.Tasks[0].Generation != 3 {
 		t.Fatalf("when a part of the log is lost: %+v", r.Tasks)
 	}
-	s.w.Tasks = r2.Tasks
 	s.w.Tasks[0].Generation, s.w.TaskReports[0].Generation = 3, 3
 	ask(time.Minute)
 	lost.LogEnded, lost.LogBegan = "", s.w.Now
 	if r := ask(time.Minute); len(r.Tasks) != 1 || r.Tasks[0].Generation != 4 {
 		t.Fatalf("when nothing of the log is left: %+v", r.Tasks)
-	}
-	s.w.Tasks[0].Host = "elsewhere" // its writer has moved
-	if r := ask(time.Minute); len(r.TasksGone) != 1 || r.TasksGone[0].Host != "elsewhere" || len(r.Tasks) != 1 || r.Tasks[0].Generation != 4 {
-		t.Fatalf("after a move: %+v", r)
-	}
-	s.w.Status.Applied.RetentionDays, s.w.Spec.Now.RetentionDays = 0, 0
-	s.w.Spec.Revision++
-	if r := ask(time.Minute); len(r.TasksGone) != 1 || len(r.Tasks) > 0 {
-		t.Fatalf("without a log: %+v", r)
 	}
 }
