@@ -285,11 +285,7 @@ func TestGroupCommitWaits(t *testing.T) {
 	p := newPair(t)
 	p.waitForFollower(t)
 	p.writer.MustQuery(t, "INSERT INTO t VALUES (10, 'answered')")
-	frozen := p.follower.Process(t)
-	if err := frozen.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = frozen.Signal(syscall.SIGCONT) }()
+	thaw := freeze(t, p.follower)
 	a := insert(t, p.writer, "INSERT INTO t VALUES (11, 'a')")
 	a.waits(t, "while the follower stands still")
 	b := insert(t, p.writer, "SET STATEMENT max_statement_time = 0.2 FOR INSERT INTO t VALUES (12, 'b')")
@@ -311,9 +307,7 @@ func TestGroupCommitWaits(t *testing.T) {
 	if err := errors.Join(a.end(t), b.end(t)); err != nil {
 		t.Error(err)
 	}
-	if err := frozen.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	thaw()
 	p.awaitFollowing(t)
 	awaitRow(t, p.follower, 12)
 	p.waitForFollower(t)

@@ -3,7 +3,11 @@
 package mariadb
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -56,6 +60,8 @@ func (g trio) wait(t *testing.T, beds ...*enginetest.Bed) {
 	await(t, g.writer, "what it waits for", func(v engine.RoleView) bool { return slices.Equal(v.WaitsFor, ids) })
 }
 
+// freeze stops a server. The kernel stops the threads of a process one by one, and on a busy
+// machine late: until then one of them may still answer.
 func freeze(t *testing.T, b *enginetest.Bed) (thaw func()) {
 	t.Helper()
 	process := b.Process(t)
@@ -64,7 +70,31 @@ func freeze(t *testing.T, b *enginetest.Bed) (thaw func()) {
 	}
 	thaw = func() { _ = process.Signal(syscall.SIGCONT) }
 	t.Cleanup(thaw)
+	for began := time.Now(); !stopped(t, process.PID); time.Sleep(time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the server does not stop")
+		}
+	}
 	return thaw
+}
+
+// stopped says whether all threads of a process are stopped.
+func stopped(t *testing.T, pid int) bool {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("threads of %d: %d, %v", pid, len(threads), err)
+	}
+	for _, name := range threads {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			return false // it ended
+		}
+		if _, rest, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // hold orders a follower to follow nobody, and returns how far it then says that it is.
