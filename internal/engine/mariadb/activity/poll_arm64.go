@@ -1,0 +1,3 @@
+package activity
+
+const sysPoll = -2 // that machine has ppoll alone
