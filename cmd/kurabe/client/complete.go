@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // completionTime bounds how long a shell waits for names.
 const completionTime = 2 * time.Second
 
-// instanceNames completes the first argument with the names of instances.
-func (f *clientFlags) instanceNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	c, err := f.client()
+// InstanceNames completes the first argument with the names of instances.
+func (f *Flags) InstanceNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	c, err := f.Client()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -32,18 +32,18 @@ func (f *clientFlags) instanceNames(_ *cobra.Command, args []string, _ string) (
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// oneName demands the name of an instance and nothing else.
-func oneName(c *cobra.Command, args []string) error {
+// OneName demands the name of an instance and nothing else.
+func OneName(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("give the name of one DB instance: %s (see %s --help)", c.UseLine(), c.CommandPath())
 	}
 	return nil
 }
 
-// atLeastName demands the name of an instance; what follows is the client's.
-func atLeastName(c *cobra.Command, args []string) error {
+// AtLeastName demands the name of an instance; what follows is the client's.
+func AtLeastName(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return oneName(c, args)
+		return OneName(c, args)
 	}
 	return nil
 }

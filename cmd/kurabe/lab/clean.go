@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"kurabe/lab/result"
 )
 
-func labCleanCommand() *cobra.Command {
-	var f labTargetFlags
+func cleanCommand() *cobra.Command {
+	var f targetFlags
 	c := &cobra.Command{
 		Use: "clean", Short: "Remove what a run left behind that could not end", Args: cobra.NoArgs,
 		Long: `Remove what studies made on a target and could not remove: private services of runs that
@@ -36,7 +36,7 @@ names begin with kurabe_lab_. What belongs to a run that goes on is left alone.`
 	return c
 }
 
-func labCompareCommand() *cobra.Command {
+func compareCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "compare FILE FILE", Short: "Compare what two runs of a study found", Args: cobra.ExactArgs(2),
 		Long: `Say of every cell whether two runs of a study agree: how much larger a variant's ratio to

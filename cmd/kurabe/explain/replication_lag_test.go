@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"testing"
@@ -22,7 +22,7 @@ func TestReplicationColumn(t *testing.T) {
 		"ring-instance-2: 0.1 s, ring-instance-3: ?": {Standbys: true, Synced: true, Cluster: true, Followers: []kurabe.Follower{
 			lag(kurabe.FollowerReader, "ring-instance-2", 0.1), {Kind: kurabe.FollowerReader, Instance: "ring-instance-3", Unknown: "not heard"}}},
 	} {
-		if got := replicationColumn(f, now); got != want {
+		if got := ReplicationColumn(f, now); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

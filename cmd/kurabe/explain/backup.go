@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"kurabe"
 )
 
-// explainedBackups mirrors the automated backups in the answer of Explain.
-type explainedBackups struct {
+// Backups mirrors the automated backups in the answer of Explain.
+type Backups struct {
 	At, Earliest, Latest, DueAt time.Time
 	RetentionDays               int
 	Window, DueWhy              string
@@ -19,12 +19,12 @@ type explainedBackups struct {
 
 // print tells what can be restored, how late that is, and what the log and the next
 // snapshot do.
-func (b explainedBackups) print(w io.Writer) {
+func (b Backups) print(w io.Writer) {
 	lines := b.lines()
 	fmt.Fprintf(w, "backups     %s\n", strings.Join(lines, "\n            "))
 }
 
-func (b explainedBackups) lines() []string {
+func (b Backups) lines() []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	switch {
@@ -33,7 +33,7 @@ func (b explainedBackups) lines() []string {
 	case b.Latest.IsZero():
 		add("kept for %s; no moment can be restored yet", days(b.RetentionDays))
 	default:
-		add("kept for %s; any moment from %s to %s (%s behind) can be restored", days(b.RetentionDays), when(b.Earliest), when(b.Latest), behind(b.At, b.Latest))
+		add("kept for %s; any moment from %s to %s (%s behind) can be restored", days(b.RetentionDays), When(b.Earliest), When(b.Latest), behind(b.At, b.Latest))
 	}
 	lines = append(lines, b.logLines()...)
 	switch {
@@ -43,14 +43,14 @@ func (b explainedBackups) lines() []string {
 	case !b.DueAt.After(b.At):
 		add("next snapshot: now, as soon as the DB instance is available: %s", b.DueWhy)
 	default:
-		add("next snapshot: %s: %s", when(b.DueAt), b.DueWhy)
+		add("next snapshot: %s: %s", When(b.DueAt), b.DueWhy)
 	}
 	return lines
 }
 
 // logLines tell of the continuous log: the run that goes on, what there is of it and
 // where, and the newest gap.
-func (b explainedBackups) logLines() []string {
+func (b Backups) logLines() []string {
 	if b.Log == nil || len(b.Log.Runs) == 0 {
 		if b.RetentionDays == 0 {
 			return nil
@@ -61,9 +61,9 @@ func (b explainedBackups) logLines() []string {
 	runs := b.Log.Runs
 	newest := runs[len(runs)-1]
 	if newest.Ended == "" {
-		lines = append(lines, fmt.Sprintf("log: there since %s without a gap, %s behind", when(runs[b.Log.Root(len(runs)-1)].First.At), behind(b.At, newest.Last.At)))
+		lines = append(lines, fmt.Sprintf("log: there since %s without a gap, %s behind", When(runs[b.Log.Root(len(runs)-1)].First.At), behind(b.At, newest.Last.At)))
 	} else {
-		lines = append(lines, fmt.Sprintf("log: stands still since %s: %s", when(newest.Last.At), newest.Ended))
+		lines = append(lines, fmt.Sprintf("log: stands still since %s: %s", When(newest.Last.At), newest.Ended))
 	}
 	if b.Log.Failure != "" {
 		lines = append(lines, "log: it does not grow: "+b.Log.Failure)
@@ -74,12 +74,13 @@ func (b explainedBackups) logLines() []string {
 		if runs[n].Ended == "" || b.Log.Continued(n) {
 			continue
 		}
-		return append(lines, fmt.Sprintf("last gap: nothing between %s and %s can be restored: %s", when(runs[n].Last.At), when(runs[n+1].First.At), runs[n].Ended))
+		return append(lines, fmt.Sprintf("last gap: nothing between %s and %s can be restored: %s", When(runs[n].Last.At), When(runs[n+1].First.At), runs[n].Ended))
 	}
 	return lines
 }
 
-func when(t time.Time) string { return t.Local().Format(time.DateTime) }
+// When is a time as a person reads it, in local time.
+func When(t time.Time) string { return t.Local().Format(time.DateTime) }
 
 // behind is how late a moment is, to the second.
 func behind(now, at time.Time) string { return max(0, now.Sub(at)).Round(time.Second).String() }

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"bytes"
@@ -10,11 +10,11 @@ import (
 )
 
 func TestPrintGroup(t *testing.T) {
-	first := explainedServer{Member: kurabe.Member{ID: "db-1", Host: "h1", Zone: "a"}, Goal: kurabe.GoalRunning, Generation: 7,
+	first := Server{Member: kurabe.Member{ID: "db-1", Host: "h1", Zone: "a"}, Goal: kurabe.GoalRunning, Generation: 7,
 		Role: &kurabe.Role{Duty: kurabe.DutyWrite}, Report: &kurabe.InstanceReport{Generation: 7, Done: true, Running: true, Role: &kurabe.RoleReport{Writing: true}}}
-	second := explainedServer{Member: kurabe.Member{ID: "db-1~2", Host: "h1", Zone: "b", ListensAt: "127.66.0.2"}, Goal: kurabe.GoalRunning, Generation: 3,
+	second := Server{Member: kurabe.Member{ID: "db-1~2", Host: "h1", Zone: "b", ListensAt: "127.66.0.2"}, Goal: kurabe.GoalRunning, Generation: 3,
 		Role: &kurabe.Role{Duty: kurabe.DutyFollow}, Report: &kurabe.InstanceReport{Generation: 3, Done: true, Running: true, Role: &kurabe.RoleReport{Following: true}}}
-	with := func(s explainedServer, role *kurabe.RoleReport, change func(*kurabe.InstanceReport)) explainedServer {
+	with := func(s Server, role *kurabe.RoleReport, change func(*kurabe.InstanceReport)) Server {
 		r := *s.Report
 		r.Role = role
 		change(&r)
@@ -23,15 +23,15 @@ func TestPrintGroup(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		g    *explainedGroup
+		g    *Group
 		want []string
 	}{
-		{"healthy", &explainedGroup{Epoch: 4, Writer: "db-1", Sync: []kurabe.InstanceID{"db-1~2"}, Servers: []explainedServer{first, second}}, []string{
+		{"healthy", &Group{Epoch: 4, Writer: "db-1", Sync: []kurabe.InstanceID{"db-1~2"}, Servers: []Server{first, second}}, []string{
 			"servers     epoch 4: db-1 writes, commits wait for db-1~2\n",
 			"            db-1: zone a on h1, generation 7: write; it writes\n",
 			"            db-1~2: zone b on h1 at 127.66.0.2, generation 3: follow; it follows\n",
 		}},
-		{"alone", &explainedGroup{Epoch: 5, Writer: "db-1", Since: time.Date(2026, 7, 1, 5, 0, 10, 0, time.Local), Servers: []explainedServer{
+		{"alone", &Group{Epoch: 5, Writer: "db-1", Since: time.Date(2026, 7, 1, 5, 0, 10, 0, time.Local), Servers: []Server{
 			with(first, &kurabe.RoleReport{Writing: true, SilentFollowers: []kurabe.InstanceID{"db-1~2"}}, func(*kurabe.InstanceReport) {}),
 			with(second, &kurabe.RoleReport{}, func(r *kurabe.InstanceReport) {
 				r.Running, r.Done, r.Step = false, false, "clone"
@@ -42,17 +42,17 @@ func TestPrintGroup(t *testing.T) {
 			"it writes, hears nothing of db-1~2\n",
 			"it does not run, at work on clone, step clone failed 2 times: no route\n",
 		}},
-		{"hands over", &explainedGroup{Epoch: 6, Writer: "db-1", Handover: "db-1~2", Servers: []explainedServer{
+		{"hands over", &Group{Epoch: 6, Writer: "db-1", Handover: "db-1~2", Servers: []Server{
 			with(first, &kurabe.RoleReport{SteppedDown: true}, func(r *kurabe.InstanceReport) { r.Running, r.Generation = false, 6 }),
 			{Member: kurabe.Member{ID: "db-1~2", Host: "h2", Zone: "b"}},
 		}}, []string{
 			"the writer hands over to db-1~2\n", "it has stopped in order, its host is at generation 6\n",
 			"db-1~2: zone b on h2, not assigned; its host has not reported it\n",
 		}},
-		{"frozen", &explainedGroup{Writer: "db-1", Servers: []explainedServer{with(first, &kurabe.RoleReport{Unresponsive: true}, func(*kurabe.InstanceReport) {})}}, []string{"it does not answer\n"}},
-		{"commits wait", &explainedGroup{Writer: "db-1", Blocks: true, Servers: []explainedServer{with(first, &kurabe.RoleReport{IsPrimary: true}, func(*kurabe.InstanceReport) {})}},
+		{"frozen", &Group{Writer: "db-1", Servers: []Server{with(first, &kurabe.RoleReport{Unresponsive: true}, func(*kurabe.InstanceReport) {})}}, []string{"it does not answer\n"}},
+		{"commits wait", &Group{Writer: "db-1", Blocks: true, Servers: []Server{with(first, &kurabe.RoleReport{IsPrimary: true}, func(*kurabe.InstanceReport) {})}},
 			[]string{"commits go on alone no more: kurabe.standby_lost is block\n", "it keeps clients out until another server has what they would see\n"}},
-		{"waits ended early", &explainedGroup{Writer: "db-1", waits: kurabe.EndedWaits{WaitCount: kurabe.WaitCount{Cancelled: 2, Ended: 1}, UnreplicatedAt: "db-1", Uncounted: true}}, []string{
+		{"waits ended early", &Group{Writer: "db-1", waits: kurabe.EndedWaits{WaitCount: kurabe.WaitCount{Cancelled: 2, Ended: 1}, UnreplicatedAt: "db-1", Uncounted: true}}, []string{
 			"commits that ended their wait for a standby early: 2 cancelled, 1 by the end of the session; db-1 alone has the newest\n",
 			"are not seen: log_min_messages or log_destination keeps them out of the server's log\n",
 		}},

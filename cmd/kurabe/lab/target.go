@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"context"
@@ -14,22 +14,23 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/service"
 	"kurabe/lab/load"
 	"kurabe/lab/study"
 	"kurabe/lab/target"
 )
 
-// labTargetFlags say where a study is run.
-type labTargetFlags struct {
-	client  clientFlags
+// targetFlags say where a study is run.
+type targetFlags struct {
+	client  client.Flags
 	name    string
 	options target.Options
 	set     *pflag.FlagSet // to tell a default from what was asked for
 }
 
-func (f *labTargetFlags) add(c *cobra.Command) {
-	f.client.add(c)
+func (f *targetFlags) add(c *cobra.Command) {
+	f.client.Add(c)
 	fs := c.Flags()
 	f.set = fs
 	fs.Lookup("region").Usage += "; for Amazon's the configuration of AWS decides where neither flag nor environment does"
@@ -55,23 +56,23 @@ type place struct {
 // place is the only way from --target to a target, for all commands: what it does not
 // know it refuses, or a slip of the pen would lead to Amazon's service with the user's
 // credentials.
-func (f *labTargetFlags) place() (place, error) {
+func (f *targetFlags) place() (place, error) {
 	p := place{kind: f.name, options: f.options}
 	if p.kind == "" {
 		p.kind = f.usual()
 	}
-	p.options.Region = f.client.region
+	p.options.Region = f.client.Region
 	switch {
 	case strings.Contains(p.kind, "://"):
 		p.kind, p.address = target.KindURL, f.name
 	case p.kind == target.KindPrivate:
 	case p.kind == target.KindKurabe:
 		// Without an endpoint a client of the API takes Amazon's.
-		if p.options.Endpoint = f.client.endpoint; p.options.Endpoint == "" {
+		if p.options.Endpoint = f.client.Endpoint; p.options.Endpoint == "" {
 			return place{}, errors.New("--endpoint is empty: name the URL of the service")
 		}
 		if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
-			p.options.CredentialsFile = filepath.Join(f.client.data, service.CredentialsFile)
+			p.options.CredentialsFile = filepath.Join(f.client.Data, service.CredentialsFile)
 		}
 	case p.kind == target.KindRDS:
 		// The environment and the user's files are read where the client is made. A default
@@ -95,12 +96,12 @@ func shown(word string) string {
 }
 
 // usual is the target when none is named.
-func (f *labTargetFlags) usual() string {
-	if _, err := f.client.client(); err != nil {
+func (f *targetFlags) usual() string {
+	if _, err := f.client.Client(); err != nil {
 		return target.KindPrivate // without credentials there is no asking
 	}
 	client := http.Client{Timeout: aliveTime}
-	answer, err := client.Get(strings.TrimSuffix(f.client.endpoint, "/") + "/healthz")
+	answer, err := client.Get(strings.TrimSuffix(f.client.Endpoint, "/") + "/healthz")
 	if err != nil {
 		return target.KindPrivate
 	}

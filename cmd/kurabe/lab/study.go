@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"context"
@@ -23,7 +23,7 @@ var declared = map[string]string{
 }
 
 // resumable refuses flags that a study which has begun would ignore.
-func (f *labRunFlags) resumable() error {
+func (f *runFlags) resumable() error {
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		if f.target.set.Changed(name) {
 			return fmt.Errorf("--resume goes on with the study as %s has it, so --%s cannot be given%s: leave it out, or run the study anew without --resume", f.resume, name, declared[name])
@@ -33,7 +33,7 @@ func (f *labRunFlags) resumable() error {
 }
 
 // study gives the study as the flags change it, and the engine to ask for.
-func (f *labRunFlags) study(ctx context.Context, p place, name string) (*study.Study, string, error) {
+func (f *runFlags) study(ctx context.Context, p place, name string) (*study.Study, string, error) {
 	if f.resume != "" {
 		if err := f.resumable(); err != nil {
 			return nil, "", err
@@ -72,7 +72,7 @@ func (f *labRunFlags) study(ctx context.Context, p place, name string) (*study.S
 }
 
 // adjusted is the study with the sizes that were asked for.
-func (f *labRunFlags) adjusted(s *study.Study) (_ *study.Study, err error) {
+func (f *runFlags) adjusted(s *study.Study) (_ *study.Study, err error) {
 	if f.quick {
 		s = study.Quick(s)
 	}
@@ -95,7 +95,7 @@ func (f *labRunFlags) adjusted(s *study.Study) (_ *study.Study, err error) {
 }
 
 // only leaves out the variants that were not named.
-func (f *labRunFlags) only(s *study.Study) (*study.Study, error) {
+func (f *runFlags) only(s *study.Study) (*study.Study, error) {
 	if len(f.variants) == 0 {
 		return s, nil
 	}

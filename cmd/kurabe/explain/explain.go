@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"bytes"
@@ -14,19 +14,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
 	ownapi "kurabe/internal/api/kurabe"
 )
 
-// explanation mirrors the answer of the action Explain.
-type explanation struct {
+// Explanation mirrors the answer of the action Explain.
+type Explanation struct {
 	Spec       kurabe.InstanceSpec
 	Status     *kurabe.InstanceStatus
 	Assignment *kurabe.Assignment
 	Report     *kurabe.InstanceReport
-	Group      *explainedGroup
+	Group      *Group
 	Host       *kurabe.HostReport
-	Backups    explainedBackups
-	Snapshots  []explainedSnapshot
+	Backups    Backups
+	Snapshots  []Snapshot
 	// replica is how it follows its source, "" of what is no read replica.
 	replica string
 	Plan    struct {
@@ -36,8 +37,9 @@ type explanation struct {
 	}
 }
 
-func explainCommand() *cobra.Command {
-	var f clientFlags
+// Command is kurabe explain.
+func Command() *cobra.Command {
+	var f client.Flags
 	var raw bool
 	c := &cobra.Command{
 		Use:   "explain NAME",
@@ -50,13 +52,13 @@ follows, how far it is behind, which is asked of the hosts and not part of --jso
 
 NAME may be that of a DB cluster; cluster:NAME is the cluster where an instance is called
 the same.`,
-		Args: oneName,
+		Args: client.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
-			e, body, err := c.explain(cmd.Context(), args[0])
+			e, body, err := Ask(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
@@ -64,21 +66,21 @@ the same.`,
 				fmt.Println(string(body))
 				return nil
 			}
-			e.addFollowing(c.following(cmd.Context()))
+			e.addFollowing(Following(cmd.Context(), c))
 			e.print(os.Stdout)
 			return nil
 		},
 	}
-	f.add(c)
-	c.ValidArgsFunction = f.instanceNames
+	f.Add(c)
+	c.ValidArgsFunction = f.InstanceNames
 	c.Flags().BoolVar(&raw, "json", false, "print the records themselves")
 	return c
 }
 
 // explain asks for what is known of an instance, or a cluster by its name or kurabe.NameKey. body
 // is the answer's text.
-func (c *client) explain(ctx context.Context, name string) (e explanation, body []byte, err error) {
-	out, err := ask[struct{ Explanation json.RawMessage }](ctx, c, "Explain", ownapi.ExplainInput{Name: name})
+func Ask(ctx context.Context, c *client.Client, name string) (e Explanation, body []byte, err error) {
+	out, err := client.Ask[struct{ Explanation json.RawMessage }](ctx, c, "Explain", ownapi.ExplainInput{Name: name})
 	if err != nil {
 		return e, nil, err
 	}
@@ -91,7 +93,7 @@ func (c *client) explain(ctx context.Context, name string) (e explanation, body 
 }
 
 // addFollowing adds what hosts say now, which is in no record.
-func (e *explanation) addFollowing(all map[string]kurabe.Following) {
+func (e *Explanation) addFollowing(all map[string]kurabe.Following) {
 	f := all[kurabe.NameKey(e.Spec.Name, e.Spec.Cluster)]
 	if e.Group != nil {
 		e.Group.following = f
@@ -104,7 +106,7 @@ func (e *explanation) addFollowing(all map[string]kurabe.Following) {
 	}
 }
 
-func (e explanation) print(w io.Writer) {
+func (e Explanation) print(w io.Writer) {
 	s := e.Spec
 	fmt.Fprintf(w, "%s  (%s)\n\n", s.Name, s.ID)
 	fmt.Fprintf(w, "spec        revision %d: %s %s, %s, %d GiB of %s, port %d, group %s\n", s.Revision, s.Engine, s.Now.EngineVersion,
@@ -119,7 +121,7 @@ func (e explanation) print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "\n            endpoint %s:%d, zone %s, parameters %s\n", st.Address, st.Port, st.Zone, st.ParameterApply)
 		if !st.BlockedAt.IsZero() {
-			fmt.Fprintf(w, "            commits wait for another server since %s\n", when(st.BlockedAt))
+			fmt.Fprintf(w, "            commits wait for another server since %s\n", When(st.BlockedAt))
 		}
 		if len(st.PendingParameters) > 0 {
 			fmt.Fprintf(w, "            wait for a reboot: %s\n", strings.Join(st.PendingParameters, ", "))
@@ -144,9 +146,9 @@ func (e explanation) print(w io.Writer) {
 	}
 }
 
-// storage is what an instance occupies, may still take and may take at most, in
+// Storage is what an instance occupies, may still take and may take at most, in
 // bytes. What is free is never more than its host's disk has, as told last.
-func (e explanation) storage() (used, free, limit int64, known bool) {
+func (e Explanation) Storage() (used, free, limit int64, known bool) {
 	if e.Report == nil || e.Assignment == nil || e.Report.UsedBytes == 0 {
 		return 0, 0, 0, false
 	}
@@ -158,8 +160,8 @@ func (e explanation) storage() (used, free, limit int64, known bool) {
 	return used, free, limit, true
 }
 
-func (e explanation) printStorage(w io.Writer) {
-	used, free, limit, known := e.storage()
+func (e Explanation) printStorage(w io.Writer) {
+	used, free, limit, known := e.Storage()
 	if !known {
 		return
 	}
@@ -176,7 +178,7 @@ func (e explanation) printStorage(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-func (e explanation) printHost(w io.Writer) {
+func (e Explanation) printHost(w io.Writer) {
 	if r := e.Report; r != nil {
 		done := "at work on " + r.Step
 		if r.Done {
@@ -203,7 +205,7 @@ func (e explanation) printHost(w io.Writer) {
 	}
 }
 
-func nextPlan(e explanation) string {
+func nextPlan(e Explanation) string {
 	switch {
 	case e.Plan.LeftAlone:
 		return "none: the instance is not planned"

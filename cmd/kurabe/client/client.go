@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"bytes"
@@ -30,54 +30,65 @@ import (
 	"kurabe/internal/service"
 )
 
-// clientFlags tell a client command where the service is and who asks.
-type clientFlags struct{ endpoint, data, region string }
+// Defaults of a service on one machine.
+const (
+	DefaultData   = "./.kurabe"
+	DefaultListen = "127.0.0.1:7380"
+	DefaultRegion = "us-east-1"
+)
 
-func (f *clientFlags) add(c *cobra.Command) {
+// Flags tell a client command where the service is and who asks.
+type Flags struct{ Endpoint, Data, Region string }
+
+// Add adds the flags to a command.
+func (f *Flags) Add(c *cobra.Command) {
 	fs := c.Flags()
-	fs.StringVar(&f.endpoint, "endpoint", envOr("KURABE_ENDPOINT", "http://"+defaultListen), "URL of the service (KURABE_ENDPOINT)")
-	fs.StringVar(&f.data, "data", envOr("KURABE_DATA", defaultData), "data folder of the service, for its credentials (KURABE_DATA)")
-	fs.StringVar(&f.region, "region", envOr("AWS_REGION", envOr("AWS_DEFAULT_REGION", defaultRegion)), "region of the service")
+	fs.StringVar(&f.Endpoint, "endpoint", EnvOr("KURABE_ENDPOINT", "http://"+DefaultListen), "URL of the service (KURABE_ENDPOINT)")
+	fs.StringVar(&f.Data, "data", EnvOr("KURABE_DATA", DefaultData), "data folder of the service, for its credentials (KURABE_DATA)")
+	fs.StringVar(&f.Region, "region", EnvOr("AWS_REGION", EnvOr("AWS_DEFAULT_REGION", DefaultRegion)), "region of the service")
 }
 
-func envOr(name, otherwise string) string {
+// EnvOr is the value of an environment variable, otherwise where it is empty.
+func EnvOr(name, otherwise string) string {
 	if v := os.Getenv(name); v != "" {
 		return v
 	}
 	return otherwise
 }
 
-// client speaks the public API.
-type client struct {
+// Client speaks the public API.
+type Client struct {
 	*rds.Client
-	flags clientFlags
+	Flags Flags
 	creds aws.Credentials
 }
 
-func (f clientFlags) client() (*client, error) {
+// Client takes the credentials of the environment, else those in the data folder of the service.
+func (f Flags) Client() (*Client, error) {
 	who := service.Credentials{AccessKey: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: logkey.Secret(os.Getenv("AWS_SECRET_ACCESS_KEY"))}
 	if who.AccessKey == "" || who.Secret == "" {
 		var err error
-		if who, err = service.ReadCredentials(filepath.Join(f.data, service.CredentialsFile)); err != nil {
+		if who, err = service.ReadCredentials(filepath.Join(f.Data, service.CredentialsFile)); err != nil {
 			return nil, fmt.Errorf("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name the service's data folder with --data (%w)", err)
 		}
 	}
-	return f.clientAs(who), nil
+	return f.ClientAs(who), nil
 }
 
-func (f clientFlags) clientAs(who service.Credentials) *client {
+// ClientAs is a client with these credentials.
+func (f Flags) ClientAs(who service.Credentials) *Client {
 	creds := aws.Credentials{AccessKeyID: who.AccessKey, SecretAccessKey: who.Secret.Reveal()}
 	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return creds, nil })
-	return &client{flags: f, creds: creds, Client: rds.New(rds.Options{
-		Region: f.region, BaseEndpoint: aws.String(f.endpoint), Credentials: provider, HTTPClient: sdkhttp.Client(),
+	return &Client{Flags: f, creds: creds, Client: rds.New(rds.Options{
+		Region: f.Region, BaseEndpoint: aws.String(f.Endpoint), Credentials: provider, HTTPClient: sdkhttp.Client(),
 	})}
 }
 
-// friendly cuts an SDK error down to what a person needs.
-func friendly(err error) error {
+// Friendly cuts an SDK error down to what a person needs.
+func Friendly(err error) error {
 	var apiError smithy.APIError
 	if errors.As(err, &apiError) {
-		return refusal{apiError}
+		return Refusal{apiError}
 	}
 	var urlError *url.Error
 	if errors.As(err, &urlError) {
@@ -86,17 +97,17 @@ func friendly(err error) error {
 	return err
 }
 
-// refusal is what the API answered, as a person reads it.
-type refusal struct{ smithy.APIError }
+// Refusal is what the API answered, as a person reads it.
+type Refusal struct{ smithy.APIError }
 
-func (r refusal) Error() string { return r.ErrorCode() + ": " + r.ErrorMessage() }
-func (r refusal) Unwrap() error { return r.APIError }
+func (r Refusal) Error() string { return r.ErrorCode() + ": " + r.ErrorMessage() }
+func (r Refusal) Unwrap() error { return r.APIError }
 
-// find returns one instance.
-func (c *client) find(ctx context.Context, name string) (types.DBInstance, error) {
+// Find returns one instance.
+func (c *Client) Find(ctx context.Context, name string) (types.DBInstance, error) {
 	out, err := c.DescribeDBInstances(ctx, &rds.DescribeDBInstancesInput{DBInstanceIdentifier: aws.String(name)})
 	if err != nil {
-		return types.DBInstance{}, friendly(err)
+		return types.DBInstance{}, Friendly(err)
 	}
 	if len(out.DBInstances) == 0 {
 		return types.DBInstance{}, fmt.Errorf("there is no DB instance %q", name)
@@ -107,9 +118,9 @@ func (c *client) find(ctx context.Context, name string) (types.DBInstance, error
 // answerBytesMax: a snapshot takes 200 bytes of an answer.
 const answerBytesMax = 16 << 20
 
-// ask calls an action of the service "kurabe". It never returns nil: after an error, what it
+// Ask calls an action of the service "kurabe". It never returns nil: after an error, what it
 // returns is empty.
-func ask[Out any](ctx context.Context, c *client, action string, in any) (*Out, error) {
+func Ask[Out any](ctx context.Context, c *Client, action string, in any) (*Out, error) {
 	out := new(Out)
 	body := []byte("{}")
 	if in != nil {
@@ -118,7 +129,7 @@ func ask[Out any](ctx context.Context, c *client, action string, in any) (*Out, 
 			return out, err
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.flags.endpoint, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Flags.Endpoint, bytes.NewReader(body))
 	if err != nil {
 		return out, err
 	}
@@ -134,9 +145,9 @@ func ask[Out any](ctx context.Context, c *client, action string, in any) (*Out, 
 	return out, nil
 }
 
-// fetch writes the answer at a path of the service to out, up to a size.
-func (c *client) fetch(ctx context.Context, path string, out io.Writer, bytesMax int64) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.flags.endpoint+path, http.NoBody)
+// Fetch writes the answer at a path of the service to out, up to a size.
+func (c *Client) Fetch(ctx context.Context, path string, out io.Writer, bytesMax int64) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Flags.Endpoint+path, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -144,14 +155,14 @@ func (c *client) fetch(ctx context.Context, path string, out io.Writer, bytesMax
 }
 
 // send signs a request for a service, and writes what it answers to out.
-func (c *client) send(r *http.Request, body []byte, signedFor string, out io.Writer, bytesMax int64) error {
+func (c *Client) send(r *http.Request, body []byte, signedFor string, out io.Writer, bytesMax int64) error {
 	hash := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(r.Context(), c.creds, r, hex.EncodeToString(hash[:]), signedFor, c.flags.region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(r.Context(), c.creds, r, hex.EncodeToString(hash[:]), signedFor, c.Flags.Region, time.Now()); err != nil {
 		return err
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return friendly(err)
+		return Friendly(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusOK {
@@ -176,30 +187,30 @@ func (c *client) send(r *http.Request, body []byte, signedFor string, out io.Wri
 	return fmt.Errorf("the service answers %s", response.Status)
 }
 
-// waitFor shows progress until done says so. Progress is one line that changes
+// WaitFor shows progress until done says so. Progress is one line that changes
 // on a terminal, and one line for each new status elsewhere.
-func (c *client) waitFor(ctx context.Context, name string, done func(types.DBInstance, error) (bool, error)) error {
+func (c *Client) WaitFor(ctx context.Context, name string, done func(types.DBInstance, error) (bool, error)) error {
 	shown, cluster := kurabe.CutNameKey(name)
-	p := newProgress(os.Stderr, shown)
-	defer p.end()
-	look := c.find
+	p := NewProgress(os.Stderr, shown)
+	defer p.End()
+	look := c.Find
 	if cluster {
-		look = c.findDatabase
+		look = c.FindDatabase
 	}
 	for {
 		i, err := look(ctx, name)
-		p.show(aws.ToString(i.DBInstanceStatus))
+		p.Show(aws.ToString(i.DBInstanceStatus))
 		if finished, err := done(i, err); finished || err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(pollEvery):
+		case <-time.After(PollEvery):
 		}
 	}
 }
 
-// pollEvery is how often a waiting command asks: often enough that nobody waits
+// PollEvery is how often a waiting command asks: often enough that nobody waits
 // for the poll.
-const pollEvery = 200 * time.Millisecond
+const PollEvery = 200 * time.Millisecond

@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"bufio"
@@ -20,7 +20,8 @@ import (
 	"kurabe/lab/study"
 )
 
-func labCommand() *cobra.Command {
+// Command is kurabe lab; version is recorded with each run.
+func Command(version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Measure what a feature costs, with the spread of the answer",
@@ -33,11 +34,11 @@ how far two equal servers differ on this machine.
   kurabe lab report FILE               the answer, as a table or as a page (--html)
   kurabe lab init mine.yaml            a study of your own, to be edited`,
 	}
-	c.AddCommand(labLsCommand(), labRunCommand(), labReportCommand(), labRecomputeCommand(), labCompareCommand(), labExportCommand(), labInitCommand(), labCleanCommand())
+	c.AddCommand(lsCommand(), runCommand(version), reportCommand(), recomputeCommand(), compareCommand(), exportCommand(), initCommand(), cleanCommand())
 	return c
 }
 
-func labLsCommand() *cobra.Command {
+func lsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Short: "List the built-in studies with the question of each", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -91,7 +92,7 @@ func readBounded(path string, most int64) ([]byte, error) {
 	return data, err
 }
 
-func labReportCommand() *cobra.Command {
+func reportCommand() *cobra.Command {
 	var html string
 	c := &cobra.Command{
 		Use: "report FILE", Short: "Show what a study found", Args: cobra.ExactArgs(1),
@@ -129,7 +130,7 @@ func writePage(path, source string, f *result.File) (failure error) {
 	return os.Rename(out.Name(), path)
 }
 
-func labRecomputeCommand() *cobra.Command {
+func recomputeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "recompute FILE", Short: "Compute every figure of a study again from its trials", Args: cobra.ExactArgs(1),
 		Long: `Check the file from its first line to its last (format, chain of hashes, every trial) and
@@ -155,7 +156,7 @@ compute all estimates again from the trials: one line for each, tab-separated.`,
 	}
 }
 
-func labExportCommand() *cobra.Command {
+func exportCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use: "export FILE", Short: "Write the trials for other programs", Args: cobra.ExactArgs(1),
@@ -176,7 +177,7 @@ func labExportCommand() *cobra.Command {
 	return c
 }
 
-func labInitCommand() *cobra.Command {
+func initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "init [FILE]", Short: "Write a commented study to start from", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

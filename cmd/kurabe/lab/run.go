@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"context"
@@ -21,9 +21,10 @@ import (
 	"kurabe/lab/study"
 )
 
-// labRunFlags say what of a study is run.
-type labRunFlags struct {
-	target            labTargetFlags
+// runFlags say what of a study is run.
+type runFlags struct {
+	version           string // of this program
+	target            targetFlags
 	quick, published  bool
 	dry               bool
 	blocks            int
@@ -34,8 +35,8 @@ type labRunFlags struct {
 	variants          []string
 }
 
-func labRunCommand() *cobra.Command {
-	var f labRunFlags
+func runCommand(version string) *cobra.Command {
+	f := runFlags{version: version}
 	c := &cobra.Command{
 		Use:   "run STUDY",
 		Short: "Run a study: a built-in one, or a file",
@@ -87,7 +88,7 @@ func untilTold(parent context.Context) (context.Context, context.CancelFunc) {
 }
 
 // run is the story of the command.
-func (f *labRunFlags) run(ctx context.Context, name string) error {
+func (f *runFlags) run(ctx context.Context, name string) error {
 	p, err := f.target.place()
 	if err != nil {
 		return err
@@ -111,14 +112,14 @@ func (f *labRunFlags) run(ctx context.Context, name string) error {
 		return err
 	}
 	err = run.Run(ctx, run.Options{
-		Study: s, Target: t, Path: path, Resume: f.resume != "", Command: labCommandLine(), Lab: labVersions(),
+		Study: s, Target: t, Path: path, Resume: f.resume != "", Command: commandLine(), Lab: versions(f.version),
 		Folder: os.TempDir(), Say: showRun(),
 	})
 	return f.finish(path, err)
 }
 
 // tell says what would be run. No target is asked what of it cannot be had.
-func (f *labRunFlags) tell(s *study.Study, p place, engine string) error {
+func (f *runFlags) tell(s *study.Study, p place, engine string) error {
 	plan := run.NewPlan(s, p.kind, engine, nil)
 	if f.resume != "" {
 		file, err := result.Read(f.resume)
@@ -143,7 +144,7 @@ func showRun() func(run.Progress) {
 }
 
 // checkFiles finds the place of the results before anything is started for them.
-func (f *labRunFlags) checkFiles(s *study.Study) (path string, err error) {
+func (f *runFlags) checkFiles(s *study.Study) (path string, err error) {
 	if path = f.resume; path == "" {
 		if path = f.out; path == "" {
 			path = fmt.Sprintf("%s-%s.jsonl", s.Name, time.Now().UTC().Format("20060102-150405"))
@@ -166,7 +167,7 @@ func (f *labRunFlags) checkFiles(s *study.Study) (path string, err error) {
 }
 
 // finish shows what was measured, also when the run failed.
-func (f *labRunFlags) finish(path string, failure error) error {
+func (f *runFlags) finish(path string, failure error) error {
 	file, err := result.Read(path)
 	if err != nil || len(file.Trials) == 0 {
 		return failure // nothing was measured, and failure says why
@@ -182,8 +183,8 @@ func (f *labRunFlags) finish(path string, failure error) error {
 	return errors.Join(report.Terminal(os.Stdout, file, terminalWidth()), failure, pageErr)
 }
 
-// labCommandLine is how the run was asked for. A URL may hold a password.
-func labCommandLine() []string {
+// commandLine is how the run was asked for. A URL may hold a password.
+func commandLine() []string {
 	words := append([]string{"kurabe"}, os.Args[1:]...)
 	for n, w := range words {
 		scheme, rest, ok := strings.Cut(w, "://")
@@ -195,8 +196,8 @@ func labCommandLine() []string {
 	return words
 }
 
-// labVersions are those of this program.
-func labVersions() map[string]string {
+// versions are those of this program.
+func versions(version string) map[string]string {
 	v := map[string]string{"version": version, "go": runtime.Version()}
 	if path, err := os.Executable(); err == nil {
 		v["binary_sha256"] = fileSum(path)

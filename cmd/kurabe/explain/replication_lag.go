@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"context"
@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
 	ownapi "kurabe/internal/api/kurabe"
 )
 
-// following asks how what follows stands, by kurabe.NameKey; empty where the service has no
+// Following asks how what follows stands, by kurabe.NameKey; empty where the service has no
 // such answer, as an older one.
-func (c *client) following(ctx context.Context) map[string]kurabe.Following {
+func Following(ctx context.Context, c *client.Client) map[string]kurabe.Following {
 	byName := map[string]kurabe.Following{}
-	out, err := ask[ownapi.DescribeReplicationOutput](ctx, c, "DescribeReplication", nil)
+	out, err := client.Ask[ownapi.DescribeReplicationOutput](ctx, c, "DescribeReplication", nil)
 	if err != nil {
 		return byName
 	}
@@ -68,9 +69,9 @@ func aloneWords(f kurabe.Following, now time.Time) string {
 	return "no standby for " + alone.Round(time.Second).String()
 }
 
-// replicationColumn is what a table of instances says of one: whether it could lose commits, and
+// ReplicationColumn is what a table of instances says of one: whether it could lose commits, and
 // how far what follows is behind; "-" of one that nobody follows and that follows nobody.
-func replicationColumn(f kurabe.Following, now time.Time) string {
+func ReplicationColumn(f kurabe.Following, now time.Time) string {
 	var parts []string
 	if text := aloneWords(f, now); text != "" {
 		parts = append(parts, text)

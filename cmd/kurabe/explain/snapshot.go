@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"kurabe"
 )
 
-// explainedSnapshot mirrors one of the snapshots in the answer of Explain.
-type explainedSnapshot struct {
+// Snapshot mirrors one of the snapshots in the answer of Explain.
+type Snapshot struct {
 	Name, CopyOfName, Reason string
 	Kind                     kurabe.SnapshotKind
 	State                    kurabe.SnapshotState
@@ -22,7 +22,7 @@ type explainedSnapshot struct {
 
 // printSnapshots shows the snapshots of an instance: how each was taken, how long
 // its files are, and how much of that is on the disk for its sake alone.
-func printSnapshots(w io.Writer, list []explainedSnapshot) {
+func printSnapshots(w io.Writer, list []Snapshot) {
 	if len(list) == 0 {
 		return
 	}
@@ -49,7 +49,7 @@ func printSnapshots(w io.Writer, list []explainedSnapshot) {
 			fmt.Fprintf(w, "            %s was taken from the server that serves clients: %s\n", s.Name, why)
 		}
 		if !s.VerifiedAt.IsZero() {
-			fmt.Fprintf(w, "            %s was restored and verified: %s\n", s.Name, when(s.VerifiedAt))
+			fmt.Fprintf(w, "            %s was restored and verified: %s\n", s.Name, When(s.VerifiedAt))
 		}
 		for _, d := range s.Damage {
 			fmt.Fprintf(w, "            %s is DAMAGED: %s\n", s.Name, d)
@@ -65,7 +65,7 @@ func printSnapshots(w io.Writer, list []explainedSnapshot) {
 }
 
 // size tells how a snapshot was taken and what it takes.
-func (s explainedSnapshot) size() string {
+func (s Snapshot) size() string {
 	f := s.Facts
 	switch {
 	case f.Percent < 100 && f.SizeBytes > 0:

@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func TestEngineOfAService(t *testing.T) {
 		{[]string{study.Postgres, study.MariaDB}, "11.4", ""},
 		{[]string{study.Postgres}, "", ""},
 	} {
-		var f labTargetFlags
+		var f targetFlags
 		command := &cobra.Command{}
 		f.add(command)
 		if err := command.ParseFlags([]string{"--target", "kurabe", "--endpoint", service.URL, "--engine-version", c.version}); err != nil {

@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"context"
@@ -25,17 +25,17 @@ func TestAsk(t *testing.T) {
 	own := ownapi.API{Config: ownapi.Config{Following: func(context.Context) []kurabe.Following { return want }}}
 	who := service.Credentials{AccessKey: "AKIAEXAMPLE", Secret: "secret"}
 	server := api.New(api.Config{
-		Region: defaultRegion, Account: defaultAccount, Log: slog.New(slog.DiscardHandler), Services: []api.Service{own.Service()},
+		Region: DefaultRegion, Account: "000000000000", Log: slog.New(slog.DiscardHandler), Services: []api.Service{own.Service()},
 		Credentials: func(id string) (logkey.Secret, bool) { return who.Secret, id == who.AccessKey },
 	})
 	web := httptest.NewServer(server)
 	defer web.Close()
-	c := clientFlags{endpoint: web.URL, region: defaultRegion}.clientAs(who)
-	out, err := ask[ownapi.DescribeReplicationOutput](t.Context(), c, "DescribeReplication", nil)
+	c := Flags{Endpoint: web.URL, Region: DefaultRegion}.ClientAs(who)
+	out, err := Ask[ownapi.DescribeReplicationOutput](t.Context(), c, "DescribeReplication", nil)
 	if err != nil || !reflect.DeepEqual(out.Replication, want) {
 		t.Errorf("%+v, %v", out.Replication, err)
 	}
-	_, err = ask[ownapi.PermitDrillOutput](t.Context(), c, "PermitDrill", ownapi.PermitDrillInput{PID: -1})
+	_, err = Ask[ownapi.PermitDrillOutput](t.Context(), c, "PermitDrill", ownapi.PermitDrillInput{PID: -1})
 	if err == nil || !strings.HasPrefix(err.Error(), "InvalidParameterValue: PID -1") {
 		t.Error(err)
 	}

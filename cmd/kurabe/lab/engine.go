@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/service"
 	"kurabe/lab/study"
 	"kurabe/lab/target"
@@ -17,19 +18,19 @@ import (
 
 // engine is the one that a study is asked of when the user names none: the server's own
 // behind a URL, else the first of the study that there is.
-func (f *labTargetFlags) engine(ctx context.Context, p place, s *study.Study) (string, error) {
+func (f *targetFlags) engine(ctx context.Context, p place, s *study.Study) (string, error) {
 	switch p.kind {
 	case target.KindURL:
 		return urlEngine(ctx, p, s), nil
 	case target.KindRDS:
 		return s.Engines[0], nil // Amazon has all that a study can name
 	case target.KindKurabe:
-		client, err := f.client.client()
+		c, err := f.client.Client()
 		if err != nil {
 			return "", err
 		}
-		return firstEngine(s, "the service at "+f.client.endpoint+" has", func(engine string) (bool, error) {
-			return f.offered(ctx, client, engine)
+		return firstEngine(s, "the service at "+f.client.Endpoint+" has", func(engine string) (bool, error) {
+			return f.offered(ctx, c, engine)
 		})
 	}
 	return firstEngine(s, "this machine has", func(engine string) (bool, error) { return installed(ctx, engine) })
@@ -50,11 +51,14 @@ func firstEngine(s *study.Study, where string, has func(engine string) (bool, er
 }
 
 // offered asks a service for an engine.
-func (f *labTargetFlags) offered(ctx context.Context, c *client, engine string) (bool, error) {
-	in := &rds.DescribeDBEngineVersionsInput{Engine: aws.String(engine), EngineVersion: given(f.options.EngineVersion)}
+func (f *targetFlags) offered(ctx context.Context, c *client.Client, engine string) (bool, error) {
+	in := &rds.DescribeDBEngineVersionsInput{Engine: aws.String(engine)}
+	if f.options.EngineVersion != "" {
+		in.EngineVersion = aws.String(f.options.EngineVersion)
+	}
 	out, err := c.DescribeDBEngineVersions(ctx, in)
 	if err != nil {
-		return false, friendly(err)
+		return false, client.Friendly(err)
 	}
 	return len(out.DBEngineVersions) > 0, nil
 }

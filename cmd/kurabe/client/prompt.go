@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"kurabe/internal/logkey"
 )
 
-// confirmed says what will be done and has the name typed of what it is done to.
-func confirmed(what, name string) bool {
+// Confirmed says what will be done and has the name typed of what it is done to.
+func Confirmed(what, name string) bool {
 	fmt.Fprintf(os.Stderr, "%s Type its name to go on: ", what)
 	answer, err := readLine(os.Stdin)
 	if err != nil || answer != name {
@@ -43,15 +43,15 @@ func readLine(from io.Reader) (string, error) {
 	return "", errors.New("the line is too long")
 }
 
-// errNoTerminal: there is nobody to ask.
-var errNoTerminal = errors.New("standard input is not a terminal")
+// ErrNoTerminal: there is nobody to ask.
+var ErrNoTerminal = errors.New("standard input is not a terminal")
 
-// askPassword reads a password from the terminal without showing it.
-func askPassword(question string) (logkey.Secret, error) {
+// ReadPassword reads a password from the terminal without showing it.
+func ReadPassword(question string) (logkey.Secret, error) {
 	in := int(os.Stdin.Fd())
 	was, err := unix.IoctlGetTermios(in, unix.TCGETS)
 	if err != nil {
-		return "", errNoTerminal
+		return "", ErrNoTerminal
 	}
 	silent := *was
 	silent.Lflag &^= unix.ECHO
@@ -65,7 +65,7 @@ func askPassword(question string) (logkey.Secret, error) {
 		case <-signals:
 			_ = unix.IoctlSetTermios(in, unix.TCSETSF, was) // nothing else can be done
 			fmt.Fprintln(os.Stderr)
-			os.Exit(interruptedCode)
+			os.Exit(InterruptedCode)
 		case <-done:
 		}
 	}()
@@ -78,5 +78,5 @@ func askPassword(question string) (logkey.Secret, error) {
 	return logkey.Secret(line), errors.Join(err, unix.IoctlSetTermios(in, unix.TCSETSF, was))
 }
 
-// interruptedCode is the exit status of a command that Ctrl-C ended, as shells have it.
-const interruptedCode = 130
+// InterruptedCode is the exit status of a command that Ctrl-C ended, as shells have it.
+const InterruptedCode = 130

@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"fmt"
@@ -20,9 +20,9 @@ import (
 
 // loginDir is where the login files are: in the service's data folder when it is
 // on this machine, else in the user's configuration.
-func (f clientFlags) loginDir() string {
-	if _, err := os.Stat(filepath.Join(f.data, service.CredentialsFile)); err == nil {
-		return filepath.Join(f.data, "logins")
+func (f Flags) loginDir() string {
+	if _, err := os.Stat(filepath.Join(f.Data, service.CredentialsFile)); err == nil {
+		return filepath.Join(f.Data, "logins")
 	}
 	base, err := os.UserConfigDir()
 	if err != nil {
@@ -31,7 +31,8 @@ func (f clientFlags) loginDir() string {
 	return filepath.Join(base, "kurabe", "logins")
 }
 
-func (f clientFlags) loginFile(i types.DBInstance) string {
+// LoginFile is the path of the login file of an instance.
+func (f Flags) LoginFile(i types.DBInstance) string {
 	suffix := ".pgpass"
 	if aws.ToString(i.Engine) == "mariadb" {
 		suffix = ".cnf"
@@ -39,9 +40,9 @@ func (f clientFlags) loginFile(i types.DBInstance) string {
 	return filepath.Join(f.loginDir(), aws.ToString(i.DBInstanceIdentifier)+suffix)
 }
 
-// saveLogin writes a login file for the master user.
-func (f clientFlags) saveLogin(i types.DBInstance, password logkey.Secret) (string, error) {
-	path := f.loginFile(i)
+// SaveLogin writes a login file for the master user.
+func (f Flags) SaveLogin(i types.DBInstance, password logkey.Secret) (string, error) {
+	path := f.LoginFile(i)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
@@ -54,9 +55,9 @@ func (f clientFlags) saveLogin(i types.DBInstance, password logkey.Secret) (stri
 	return path, volume.AtomicWrite(path, []byte(text), 0o600)
 }
 
-// savedPassword is the master user's, where a login file of ours has it.
-func (f clientFlags) savedPassword(i types.DBInstance) (logkey.Secret, bool) {
-	data, err := os.ReadFile(f.loginFile(i))
+// SavedPassword is the master user's, where a login file of ours has it.
+func (f Flags) SavedPassword(i types.DBInstance) (logkey.Secret, bool) {
+	data, err := os.ReadFile(f.LoginFile(i))
 	if err != nil {
 		return "", false
 	}
@@ -73,8 +74,8 @@ func (f clientFlags) savedPassword(i types.DBInstance) (logkey.Secret, bool) {
 }
 
 // shellCommand is the client's command line, for people to paste.
-func (f clientFlags) shellCommand(i types.DBInstance) string {
-	argv, env := f.clientCommand(i)
+func (f Flags) shellCommand(i types.DBInstance) string {
+	argv, env := f.ClientCommand(i)
 	return strings.Join(append(env, quoteAll(argv)...), " ")
 }
 
@@ -89,12 +90,12 @@ func quoteAll(argv []string) []string {
 	return out
 }
 
-// clientCommand is how to open psql or mariadb on an instance.
-func (f clientFlags) clientCommand(i types.DBInstance) (argv, env []string) {
-	login := f.loginFile(i)
+// ClientCommand is how to open psql or mariadb on an instance.
+func (f Flags) ClientCommand(i types.DBInstance) (argv, env []string) {
+	login := f.LoginFile(i)
 	_, err := os.Stat(login)
 	saved := err == nil
-	ca := filepath.Join(f.data, "ca.pem")
+	ca := filepath.Join(f.Data, "ca.pem")
 	_, err = os.Stat(ca)
 	hasCA := err == nil
 	host, port := aws.ToString(i.Endpoint.Address), fmt.Sprint(aws.ToInt32(i.Endpoint.Port))

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"kurabe"
 )
 
-// explainedGroup mirrors the servers of an instance with several in the answer of
+// Group mirrors the servers of an instance with several in the answer of
 // Explain.
-type explainedGroup struct {
+type Group struct {
 	Epoch                        kurabe.Epoch
 	Writer, Handover, Recovering kurabe.InstanceID
 	Switch                       kurabe.InstanceID
@@ -19,7 +19,7 @@ type explainedGroup struct {
 	Since                        time.Time
 	Blocks                       bool
 	Choosing                     bool
-	Servers                      []explainedServer
+	Servers                      []Server
 
 	// following is what the hosts say now of those that follow.
 	following kurabe.Following
@@ -27,7 +27,8 @@ type explainedGroup struct {
 	waits kurabe.EndedWaits
 }
 
-type explainedServer struct {
+// Server is one server of a group.
+type Server struct {
 	kurabe.Member
 	Goal       kurabe.Goal
 	Generation kurabe.Generation
@@ -37,18 +38,18 @@ type explainedServer struct {
 
 // print tells who writes and who has every commit, then a line for each server. Of an
 // instance with one server, nothing.
-func (g *explainedGroup) print(w io.Writer) {
+func (g *Group) print(w io.Writer) {
 	if g == nil {
 		return
 	}
 	lines := []string{fmt.Sprintf("epoch %d: %s writes", g.Epoch, g.Writer)}
 	switch {
 	case g.Choosing:
-		lines[0] = fmt.Sprintf("epoch %d: nobody writes; %s is lost, and one of %s has every commit: whoever has most takes over", g.Epoch, g.Writer, joinIDs(g.Sync))
+		lines[0] = fmt.Sprintf("epoch %d: nobody writes; %s is lost, and one of %s has every commit: whoever has most takes over", g.Epoch, g.Writer, JoinIDs(g.Sync))
 	case len(g.Sync) > 0:
-		lines[0] += ", commits wait for " + joinIDs(g.Sync)
+		lines[0] += ", commits wait for " + JoinIDs(g.Sync)
 	case !g.Since.IsZero():
-		lines = append(lines, fmt.Sprintf("no standby has every commit: what was written since %s would be lost with the writer%s", when(g.Since), g.alone()))
+		lines = append(lines, fmt.Sprintf("no standby has every commit: what was written since %s would be lost with the writer%s", When(g.Since), g.alone()))
 	}
 	if g.Blocks {
 		lines = append(lines, "commits go on alone no more: "+kurabe.ParameterStandbyLost+" is "+kurabe.StandbyLostBlock)
@@ -94,7 +95,7 @@ func waitWords(w kurabe.EndedWaits) (lines []string) {
 }
 
 // alone is for how long that has been so.
-func (g *explainedGroup) alone() string {
+func (g *Group) alone() string {
 	d, known := g.following.Unprotected(time.Now())
 	if !known || g.following.Synced {
 		return ""
@@ -103,7 +104,7 @@ func (g *explainedGroup) alone() string {
 }
 
 // line tells where a server is, what it is there for, and what its host sees of it.
-func (s explainedServer) line() string {
+func (s Server) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: zone %s on %s", s.ID, s.Zone, s.Host)
 	if s.ListensAt != "" {
@@ -117,17 +118,17 @@ func (s explainedServer) line() string {
 	default:
 		fmt.Fprintf(&b, ", generation %d: %s", s.Generation, s.Role.Duty)
 	}
-	fmt.Fprintf(&b, "; %s", s.seen())
+	fmt.Fprintf(&b, "; %s", s.Seen())
 	return b.String()
 }
 
-// seen is what the host of a server sees of it.
-func (s explainedServer) seen() string {
+// Seen is what the host of a server sees of it.
+func (s Server) Seen() string {
 	r := s.Report
 	if r == nil {
 		return "its host has not reported it"
 	}
-	parts := []string{doing(r)}
+	parts := []string{Doing(r)}
 	if r.Generation != s.Generation {
 		parts = append(parts, fmt.Sprintf("its host is at generation %d", r.Generation))
 	} else if !r.Done && r.Step != "" {
@@ -144,7 +145,7 @@ func (s explainedServer) seen() string {
 		parts = append(parts, "it is taken out of the group")
 	}
 	if r.Role != nil && len(r.Role.SilentFollowers) > 0 {
-		parts = append(parts, "hears nothing of "+joinIDs(r.Role.SilentFollowers))
+		parts = append(parts, "hears nothing of "+JoinIDs(r.Role.SilentFollowers))
 	}
 	if f := r.Failure; f != nil {
 		parts = append(parts, fmt.Sprintf("step %s failed %d times: %s", f.Step, f.Attempts, f.Message))
@@ -152,8 +153,8 @@ func (s explainedServer) seen() string {
 	return strings.Join(parts, ", ")
 }
 
-// doing is what a server does now.
-func doing(r *kurabe.InstanceReport) string {
+// Doing is what a server does now.
+func Doing(r *kurabe.InstanceReport) string {
 	role := r.Role
 	switch {
 	case role != nil && role.Unresponsive:
@@ -174,7 +175,8 @@ func doing(r *kurabe.InstanceReport) string {
 	return "it runs"
 }
 
-func joinIDs(ids []kurabe.InstanceID) string {
+// JoinIDs joins them with commas.
+func JoinIDs(ids []kurabe.InstanceID) string {
 	var out []string
 	for _, id := range ids {
 		out = append(out, string(id))
