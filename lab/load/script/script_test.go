@@ -1,4 +1,4 @@
-package load
+package script
 
 import (
 	"math"
@@ -32,28 +32,28 @@ func TestScript(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var s scripts
-			if err := s.add(c.script, 1); err != nil {
+			var s Set
+			if err := s.Add(c.script, 1); err != nil {
 				t.Fatal(err)
 			}
-			vars := make([]int64, len(s.variables))
+			vars := make([]int64, len(s.Variables))
 			vars[0], vars[1] = 7, 2
-			for _, x := range s.list[0].commands {
-				if x.set != nil {
-					v, err := x.set.value(vars, rand.New(rand.NewPCG(1, 1)))
+			for _, x := range s.List[0].Commands {
+				if x.Set != nil {
+					v, err := x.Set.Value(vars, rand.New(rand.NewPCG(1, 1)))
 					if err != nil {
 						t.Fatal(err)
 					}
-					vars[x.target] = v
+					vars[x.Target] = v
 				}
 			}
-			if got := string(s.statements[0].appendText(nil, vars)); len(s.statements) != 1 || got != c.simple {
+			if got := string(s.Statements[0].AppendText(nil, vars)); len(s.Statements) != 1 || got != c.simple {
 				t.Errorf("simple: %q", got)
 			}
-			if got := s.statements[0].parameterized(study.Postgres); c.postgres != "" && got != c.postgres {
+			if got := s.Statements[0].Parameterized(study.Postgres); c.postgres != "" && got != c.postgres {
 				t.Errorf("postgres: %q", got)
 			}
-			if got := s.statements[0].parameterized(study.MariaDB); c.mysql != "" && got != c.mysql {
+			if got := s.Statements[0].Parameterized(study.MariaDB); c.mysql != "" && got != c.mysql {
 				t.Errorf("mysql: %q", got)
 			}
 		})
@@ -83,15 +83,15 @@ func TestScriptErrors(t *testing.T) {
 		"unit":               {"\\sleep 3 h\nSELECT 1;", "none of us, ms, s"},
 		"sleep what":         {"\\sleep 1+1 s\nSELECT 1;", "a number or a variable"},
 		"not text":           {"SELECT '\xff';", "not UTF-8"},
-		"too long":           {strings.Repeat(" ", scriptMaxBytes+1), "bytes are more than"},
+		"too long":           {strings.Repeat(" ", maxBytes+1), "bytes are more than"},
 		"too many commands":  {strings.Repeat("\\set a 1\n", commandsMax+1), "commands"},
-		"too many":           {strings.Repeat("SELECT 1;", statementsMax+1), "more than 99 statements"},
+		"too many":           {strings.Repeat("SELECT 1;", StatementsMax+1), "more than 99 statements"},
 		"too many variables": {manyVariables(), "more than 200 variables"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var s scripts
-			if err := s.add(c.script, 1); wrong(err, c.want) {
+			var s Set
+			if err := s.Add(c.script, 1); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error = %v, want one with %q", err, c.want)
 			}
 		})
@@ -159,28 +159,24 @@ func TestRandomCoversItsRange(t *testing.T) {
 }
 
 func FuzzScript(f *testing.F) {
-	for _, k := range kits {
-		for _, x := range k.transactions {
-			f.Add(x.text)
-		}
-	}
+	f.Add("\\set aid random(1, 100000 * :scale)\nBEGIN;\nUPDATE a SET b = b + 1 WHERE aid = :aid;\nINSERT INTO h VALUES (:aid, 'x', now());\nCOMMIT;")
 	f.Add("\\set a random(-1, 2 * (3 % :scale))\nSELECT $a$ ; $a$, ':a', :a::int -- x\n;")
 	f.Add("\\sleep :scale ms\nSELECT $1a$;")
 	f.Fuzz(func(t *testing.T, text string) {
-		var s scripts
-		if s.add(text, 1) != nil {
+		var s Set
+		if s.Add(text, 1) != nil {
 			return
 		}
-		vars := make([]int64, len(s.variables))
+		vars := make([]int64, len(s.Variables))
 		chance := rand.New(rand.NewPCG(1, 1))
-		for _, c := range s.list[0].commands {
-			if c.set != nil {
-				_, _ = c.set.value(vars, chance) // must end, and not panic
+		for _, c := range s.List[0].Commands {
+			if c.Set != nil {
+				_, _ = c.Set.Value(vars, chance) // must end, and not panic
 			}
-			if c.statement != nil {
-				c.statement.appendText(nil, vars)
-				if got := strings.Count(c.statement.parameterized(study.Postgres), "$"); got < len(c.statement.variables) {
-					t.Errorf("%d marks for %d variables", got, len(c.statement.variables))
+			if c.Statement != nil {
+				c.Statement.AppendText(nil, vars)
+				if got := strings.Count(c.Statement.Parameterized(study.Postgres), "$"); got < len(c.Statement.Variables) {
+					t.Errorf("%d marks for %d variables", got, len(c.Statement.Variables))
 				}
 			}
 		}

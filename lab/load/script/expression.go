@@ -1,4 +1,4 @@
-package load
+package script
 
 import (
 	"errors"
@@ -20,21 +20,23 @@ var (
 	errRandom = errors.New("random: the lower bound is above the upper one")
 )
 
-func (e *expression) value(vars []int64, chance *rand.Rand) (int64, error) {
+// Value computes the expression. An overflow, a division by zero and bounds in the wrong order
+// are errors.
+func (e *expression) Value(vars []int64, chance *rand.Rand) (int64, error) {
 	switch e.op {
 	case '#':
 		return e.number, nil
 	case ':':
 		return vars[e.variable], nil
 	}
-	a, err := e.left.value(vars, chance)
+	a, err := e.left.Value(vars, chance)
 	if err != nil {
 		return 0, err
 	}
 	if e.op == 'n' {
 		return subtract(0, a)
 	}
-	b, err := e.right.value(vars, chance)
+	b, err := e.right.Value(vars, chance)
 	if err != nil {
 		return 0, err
 	}

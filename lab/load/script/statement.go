@@ -1,4 +1,4 @@
-package load
+package script
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 
 // sql reads one statement up to its semicolon, or to the end of the script. An empty one
 // is nil.
-func (p *scriptParser) sql() (*command, error) {
-	st := &statement{index: len(p.statements)}
+func (p *parser) sql() (*Command, error) {
+	st := &Statement{Index: len(p.Statements)}
 	var piece, plain strings.Builder
 	flush := func() { st.texts = append(st.texts, piece.String()); piece.Reset() }
 	for p.at < len(p.text) && p.text[p.at] != ';' {
@@ -30,32 +30,32 @@ func (p *scriptParser) sql() (*command, error) {
 		default:
 			place, ok := p.known[token[1:]]
 			if !ok {
-				return nil, fmt.Errorf("the variable %s has no value here; \\set it before", brief(token))
+				return nil, fmt.Errorf("the variable %s has no value here; \\set it before", Brief(token))
 			}
 			flush()
-			st.variables = append(st.variables, place)
+			st.Variables = append(st.Variables, place)
 			plain.WriteString(token)
 		}
 	}
 	p.at = min(p.at+1, len(p.text))
 	flush()
-	if st.label = labelText(plain.String()); st.label == "" {
+	if st.label = LabelText(plain.String()); st.label == "" {
 		return nil, nil
 	}
-	if len(p.statements) == statementsMax {
-		return nil, fmt.Errorf("more than %d statements", statementsMax)
+	if len(p.Statements) == StatementsMax {
+		return nil, fmt.Errorf("more than %d statements", StatementsMax)
 	}
 	st.texts[0] = strings.TrimLeft(st.texts[0], " \t\r\n")
 	last := len(st.texts) - 1
 	st.texts[last] = strings.TrimRight(st.texts[last], " \t\r\n")
-	p.statements = append(p.statements, st)
-	return &command{statement: st}, nil
+	p.Statements = append(p.Statements, st)
+	return &Command{Statement: st}, nil
 }
 
 // token is the length of the next piece of a statement in which nothing is replaced or
 // ends, and whether it is quoted or a comment. A backslash in quotes is a character like
 // any other, as in standard SQL.
-func (p *scriptParser) token() (length int, quoted bool, err error) {
+func (p *parser) token() (length int, quoted bool, err error) {
 	rest := p.text[p.at:]
 	switch c := rest[0]; {
 	case c == '\'' || c == '"' || c == '`':
@@ -91,7 +91,7 @@ func (p *scriptParser) token() (length int, quoted bool, err error) {
 	return 1, false, nil
 }
 
-func (p *scriptParser) startsLine() bool {
+func (p *parser) startsLine() bool {
 	before := strings.TrimRight(p.text[:p.at], " \t")
 	return strings.HasSuffix(before, "\n")
 }
@@ -105,7 +105,7 @@ func dollarQuote(rest string) (int, bool, error) {
 	mark := rest[:tag+1]
 	end := strings.Index(rest[len(mark):], mark)
 	if end < 0 {
-		return 0, false, fmt.Errorf("the quote %s has no end", brief(mark))
+		return 0, false, fmt.Errorf("the quote %s has no end", Brief(mark))
 	}
 	return 2*len(mark) + end, true, nil
 }

@@ -1,4 +1,4 @@
-package load
+package script
 
 import (
 	"errors"
@@ -9,39 +9,39 @@ import (
 	"time"
 )
 
-// scriptParser reads one script.
-type scriptParser struct {
-	*scripts
+// parser reads one script.
+type parser struct {
+	*Set
 	text     string
 	at       int
 	line     int
 	known    map[string]int // variables that have a value here
-	commands []command
+	commands []Command
 }
 
 // define gives a variable its place. Scripts of one workload share places by name.
-func (p *scriptParser) define(name string) error {
-	for n, have := range p.variables {
+func (p *parser) define(name string) error {
+	for n, have := range p.Variables {
 		if have == name {
 			p.known[name] = n
 			return nil
 		}
 	}
-	if len(p.variables) == variablesMax {
+	if len(p.Variables) == variablesMax {
 		return fmt.Errorf("more than %d variables", variablesMax)
 	}
-	p.variables = append(p.variables, name)
-	p.known[name] = len(p.variables) - 1
+	p.Variables = append(p.Variables, name)
+	p.known[name] = len(p.Variables) - 1
 	return nil
 }
 
-func (p *scriptParser) parse() error {
+func (p *parser) parse() error {
 	for p.skip(); p.at < len(p.text); p.skip() {
 		line := p.line
 		if len(p.commands) == commandsMax {
 			return fmt.Errorf("line %d: more than %d commands", line, commandsMax)
 		}
-		var c *command
+		var c *Command
 		var err error
 		if p.text[p.at] == '\\' {
 			c, err = p.meta()
@@ -52,7 +52,7 @@ func (p *scriptParser) parse() error {
 			return fmt.Errorf("line %d: %w", line, err)
 		}
 		if c != nil {
-			c.line = line
+			c.Line = line
 			p.commands = append(p.commands, *c)
 		}
 	}
@@ -60,7 +60,7 @@ func (p *scriptParser) parse() error {
 }
 
 // skip passes over space and comment lines between commands.
-func (p *scriptParser) skip() {
+func (p *parser) skip() {
 	for p.at < len(p.text) {
 		switch c := p.text[p.at]; {
 		case c == '\n':
@@ -85,7 +85,7 @@ func endOfLine(text string, from int) int {
 
 // meta reads a command that begins with a backslash and ends with its line; a backslash
 // at the end of a line continues it.
-func (p *scriptParser) meta() (*command, error) {
+func (p *parser) meta() (*Command, error) {
 	start := p.at
 	for {
 		end := endOfLine(p.text, p.at)
@@ -105,13 +105,13 @@ func (p *scriptParser) meta() (*command, error) {
 	case "sleep":
 		return p.sleep(rest)
 	}
-	return nil, fmt.Errorf(`\%s: there are \set and \sleep only`, brief(word))
+	return nil, fmt.Errorf(`\%s: there are \set and \sleep only`, Brief(word))
 }
 
-func (p *scriptParser) set(text string) (*command, error) {
+func (p *parser) set(text string) (*Command, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	if n := nameLength(name); n == 0 || n != len(name) || n > nameMaxBytes {
-		return nil, fmt.Errorf(`\set: %q is no name`, brief(name))
+		return nil, fmt.Errorf(`\set: %q is no name`, Brief(name))
 	}
 	e, err := p.expression(rest)
 	if err != nil {
@@ -120,12 +120,12 @@ func (p *scriptParser) set(text string) (*command, error) {
 	if err := p.define(name); err != nil {
 		return nil, err
 	}
-	return &command{set: e, target: p.known[name]}, nil
+	return &Command{Set: e, Target: p.known[name]}, nil
 }
 
 var sleepUnits = map[string]time.Duration{"": time.Second, "s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}
 
-func (p *scriptParser) sleep(text string) (*command, error) {
+func (p *parser) sleep(text string) (*Command, error) {
 	text = strings.TrimSpace(text)
 	number, unit := text, ""
 	if n := strings.LastIndexAny(text, " \t"); n >= 0 {
@@ -135,7 +135,7 @@ func (p *scriptParser) sleep(text string) (*command, error) {
 	}
 	step, ok := sleepUnits[unit]
 	if !ok {
-		return nil, fmt.Errorf(`\sleep: %q is none of us, ms, s`, brief(unit))
+		return nil, fmt.Errorf(`\sleep: %q is none of us, ms, s`, Brief(unit))
 	}
 	e, err := p.expression(number)
 	if err != nil {
@@ -144,13 +144,13 @@ func (p *scriptParser) sleep(text string) (*command, error) {
 	if e.op != '#' && e.op != ':' {
 		return nil, errors.New(`\sleep: it takes a number or a variable`)
 	}
-	return &command{sleep: e, unit: step}, nil
+	return &Command{Sleep: e, Unit: step}, nil
 }
 
-// brief is a piece of a script short enough for an error.
-func brief(text string) string {
-	if runes := []rune(text); len(runes) > scriptErrorRunes {
-		return string(runes[:scriptErrorRunes]) + "…"
+// Brief is a piece of a script short enough for an error.
+func Brief(text string) string {
+	if runes := []rune(text); len(runes) > errorRunes {
+		return string(runes[:errorRunes]) + "…"
 	}
 	return text
 }
@@ -168,14 +168,14 @@ func nameLength(text string) int {
 }
 
 // expression parses all of the text.
-func (p *scriptParser) expression(text string) (*expression, error) {
+func (p *parser) expression(text string) (*expression, error) {
 	x := &expressionParser{text: text, known: p.known}
 	e, err := x.sum(0)
 	if err != nil {
 		return nil, err
 	}
 	if x.peek() != 0 {
-		return nil, fmt.Errorf("%q follows a complete expression", brief(x.text[x.at:]))
+		return nil, fmt.Errorf("%q follows a complete expression", Brief(x.text[x.at:]))
 	}
 	return e, nil
 }
@@ -263,7 +263,7 @@ func (x *expressionParser) primary(depth int) (*expression, error) {
 		n := nameLength(rest[1:])
 		place, ok := x.known[rest[1:1+n]]
 		if !ok {
-			return nil, fmt.Errorf("the variable :%s has no value here; \\set it before", brief(rest[1:1+n]))
+			return nil, fmt.Errorf("the variable :%s has no value here; \\set it before", Brief(rest[1:1+n]))
 		}
 		x.at += 1 + n
 		return &expression{op: ':', variable: place}, nil
@@ -271,7 +271,7 @@ func (x *expressionParser) primary(depth int) (*expression, error) {
 		x.at += len("random")
 		return x.random(depth)
 	}
-	return nil, fmt.Errorf("%q is no integer, no :variable and not random(low, high)", brief(rest))
+	return nil, fmt.Errorf("%q is no integer, no :variable and not random(low, high)", Brief(rest))
 }
 
 func (x *expressionParser) integer(rest string) (*expression, error) {
@@ -281,7 +281,7 @@ func (x *expressionParser) integer(rest string) (*expression, error) {
 	}
 	v, err := strconv.ParseInt(rest[:n], 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%s is above %d", brief(rest[:n]), int64(math.MaxInt64))
+		return nil, fmt.Errorf("%s is above %d", Brief(rest[:n]), int64(math.MaxInt64))
 	}
 	x.at += n
 	return &expression{op: '#', number: v}, nil
@@ -307,7 +307,7 @@ func (x *expressionParser) random(depth int) (*expression, error) {
 
 func (x *expressionParser) take(want byte) error {
 	if x.peek() != want {
-		return fmt.Errorf("%q is missing before %q", want, brief(x.text[x.at:]))
+		return fmt.Errorf("%q is missing before %q", want, Brief(x.text[x.at:]))
 	}
 	x.at++
 	return nil
