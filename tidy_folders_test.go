@@ -265,7 +265,6 @@ var largeFolders = map[string]int{
 	"internal/engine":          42,
 	"internal/engine/postgres": 69,
 	"internal/plan":            45,
-	"test/bench":               55,
 }
 
 func TestTidyFolderSize(t *testing.T) {
