@@ -39,6 +39,7 @@ type NewInstance struct {
 	ParameterGroup, OptionGroup        *string
 	SubnetGroup                        *string
 	DeletionProtection, CopyTags       bool
+	LoadKept                           bool
 	AutoMinorUpgrade, MultiAZ          bool
 	Zones                              []string // of a cluster's servers
 	Tags                               []kurabe.Tag
@@ -105,7 +106,7 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		MasterUsername: n.MasterUsername, DatabaseName: n.DatabaseName, Zone: n.Zone,
-		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
+		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept,
 		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.cluster,
 	}
 	var err error

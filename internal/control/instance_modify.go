@@ -24,6 +24,7 @@ type InstanceChange struct {
 	RetentionDays, MaxStorageGiB    *int
 	BackupWindow, MaintenanceWindow *string
 	DeletionProtection, CopyTags    *bool
+	LoadKept                        *bool
 	AutoMinorUpgrade                *bool
 
 	// These wait for the maintenance window unless ApplyImmediately.
@@ -123,6 +124,7 @@ func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange, verifie
 		return err
 	}
 	setBool(&s.DeletionProtection, m.DeletionProtection)
+	setBool(&s.LoadKept, m.LoadKept)
 	setBool(&s.CopyTagsToSnapshot, m.CopyTags)
 	setBool(&s.AutoMinorUpgrade, m.AutoMinorUpgrade)
 	if m.BackupWindow == nil && m.MaintenanceWindow == nil {

@@ -62,7 +62,7 @@ func (s *Service) orderable(o control.Orderable) types.OrderableDBInstanceOption
 		SupportsAdditionalStorageVolumes: aws.Bool(false), SupportsClusters: aws.Bool(o.Cluster), SupportsDedicatedLogVolume: aws.Bool(false),
 		SupportsEnhancedMonitoring: aws.Bool(false), SupportsGlobalDatabases: aws.Bool(false), SupportsHttpEndpoint: aws.Bool(false),
 		SupportsIAMDatabaseAuthentication: aws.Bool(false), SupportsKerberosAuthentication: aws.Bool(false),
-		SupportsPerformanceInsights: aws.Bool(false), SupportsStorageAutoscaling: aws.Bool(true), SupportsStorageEncryption: aws.Bool(false),
+		SupportsPerformanceInsights: aws.Bool(true), SupportsStorageAutoscaling: aws.Bool(true), SupportsStorageEncryption: aws.Bool(false),
 	}
 	if t.ProvisionIOPS {
 		out.MinIopsPerDbInstance, out.MaxIopsPerDbInstance = count(t.MinIOPS), count(t.MaxIOPS)
