@@ -44,10 +44,12 @@ type worker struct {
 	// watched is role, for those who are not the goroutine of run.
 	watched atomic.Pointer[roleWatch]
 	guards  atomic.Pointer[lease] // lease, likewise
+	// samplerPoked, of capacity 1, has the server measured now.
+	samplerPoked chan struct{}
 }
 
 func (a *Agent) newWorker(id kurabe.InstanceID) *worker {
-	w := &worker{agent: a, news: make(chan struct{}, 1)}
+	w := &worker{agent: a, news: make(chan struct{}, 1), samplerPoked: make(chan struct{}, 1)}
 	w.Unit = unit.New[kurabe.InstanceID, kurabe.Assignment, kurabe.InstanceReport](w, a.host, id, id.Ref(), logkey.Instance)
 	return w
 }
