@@ -71,7 +71,7 @@ var rooms = []room{
 	{"internal/agent/endpoint", []string{".", "internal/gateway"}, nil, "holds addresses and leads clients by what assignments say; it knows no server and no step"},
 	{"internal/agent/unit", []string{".", "internal/hostlink"}, nil, "what is common to all that a host is assigned; it knows no kind"},
 	{"internal/agent/snapshot", []string{".", "internal/agent/unit", "internal/engine", "internal/snapshot", "internal/volume"}, nil, "makes the host's snapshots what assignments say; of servers it knows their assignments only"},
-	{"internal/agent", []string{".", "internal/metrics/catalog", "internal/metrics/sample", "internal/metrics/series", "internal/agent/snapshot", "internal/agent/unit", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
+	{"internal/agent", []string{".", "internal/metrics/catalog", "internal/metrics/sample", "internal/metrics/series", "internal/agent/snapshot", "internal/agent/unit", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway", "internal/tcpbytes"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
 	{"internal/engine", []string{".", "internal/metrics/sample", "internal/daemon", "internal/proc", "internal/account", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},
 	{"internal/engine/scratch", []string{"internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, nil, "folders and private servers of data that are no instance's yet, whatever the engine"},
 	{"internal/engine/postgres/scram", nil, []string{xtext}, "verifiers of passwords, by RFC alone (x/text: SASLprep)"},
@@ -90,6 +90,7 @@ var rooms = []room{
 	{"internal/gateway", []string{"."}, []string{xsys}, "forwards bytes and knows no protocol; it must live on when the control plane is down"},
 	{"internal/sklookup", nil, []string{xsys, "github.com/cilium/ebpf", "github.com/vishvananda/netlink"}, "gives connections to sockets, whosever they are; with netcut the only place that loads a program into the kernel"},
 	{"internal/netcut", nil, []string{xsys, "github.com/cilium/ebpf", "github.com/vishvananda/netlink"}, "loses what processes say to each other for a time: it knows no server"},
+	{"internal/tcpbytes", nil, []string{xsys}, "counts bytes of sockets, whosever they are"},
 	{"internal/pulse", nil, []string{pgx, mysql}, "a client that knows endpoints only, so that it sees what any client sees"},
 	{"internal/drill", []string{".", "internal/engine", "internal/hostread", "internal/netcut", "internal/proc", "internal/pulse"}, nil, "rehearses a fault of a running service: it signals its servers and watches what is told of them; it decides nothing (hostread: strikes on other hosts)"},
 	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},
@@ -124,7 +125,7 @@ var guards = []guard{
 	{etcd, []string{"internal/store", "internal/etcdnode", "internal/harness", "test/..."}, false, "all state goes through typed records; a second user of etcd would be a second schema"},
 	{"os/exec", []string{"internal/proc", "internal/harness", "internal/service", "cmd/...", "lab/...", "test/..."}, true, "proc locks, records and reaps; a process started elsewhere is one that nobody finds again"},
 	{"math/rand", []string{"internal/store", "internal/reconcile", "internal/hostlink", "internal/agent/unit", "internal/proxy", "internal/harness", "lab/...", "test/..."}, true, "only for jitter; identifiers and secrets come from crypto/rand"},
-	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway", "lab/load/raw"}, false, "only for system calls"},
+	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway", "internal/tcpbytes", "lab/load/raw"}, false, "only for system calls"},
 }
 
 // pureCalls must not be called in internal/plan, and pureImports not imported:

@@ -2,11 +2,16 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"kurabe"
 	"kurabe/internal/agent/unit"
@@ -14,9 +19,9 @@ import (
 	"kurabe/internal/cgroup"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
-	"kurabe/internal/metrics/catalog"
 	"kurabe/internal/metrics/sample"
 	"kurabe/internal/metrics/series"
+	"kurabe/internal/tcpbytes"
 )
 
 // Appender keeps the samples of a moment. Several goroutines call it.
@@ -34,24 +39,33 @@ const (
 // measured by one goroutine for all of them; each server is asked by one of its own.
 type sampling struct {
 	agent   *Agent
-	began   time.Time     // that of the clock of readings
-	device  cgroup.Device // of the instances' folders; zero where nothing of I/O is known
-	servers map[kurabe.InstanceID]*groupSampler
+	began   time.Time         // that of the clock of readings
+	last    time.Duration     // newest reading
+	device  cgroup.Device     // of the instances' folders; zero where nothing of I/O is known
+	tcp     *tcpbytes.Counter // nil where the kernel tells nothing
+	servers map[kurabe.InstanceID]*serverSampler
 	once    unit.LogOnce
 }
 
-// groupSampler measures the control group of one server.
-type groupSampler struct {
-	before sample.Reading
-	labels labeller
+// serverSampler keeps what one server's next samples are compared with.
+type serverSampler struct {
+	group, network sample.Reading
+	labels         labeller
 }
 
 // sampleServers measures until ctx ends.
 func (a *Agent) sampleServers(ctx context.Context) {
-	s := &sampling{agent: a, began: time.Now(), servers: map[kurabe.InstanceID]*groupSampler{}}
+	s := &sampling{agent: a, began: time.Now(), servers: map[kurabe.InstanceID]*serverSampler{}}
 	s.device, _ = cgroup.DeviceOf(a.Homes)
+	var err error
+	if s.tcp, err = tcpbytes.Open(); err != nil {
+		a.Log.Info("no metrics of the network", logkey.Error, err)
+	}
 	for unit.Wait(ctx, sampleEvery-time.Duration(a.Now().UnixNano())%sampleEvery) {
 		s.measure()
+	}
+	if s.tcp != nil {
+		s.tcp.Close()
 	}
 }
 
@@ -59,34 +73,38 @@ func (a *Agent) sampleServers(ctx context.Context) {
 // moment and answer later.
 func (s *sampling) measure() {
 	now, at := s.agent.Now(), time.Since(s.began)
+	if at-s.last < sample.ElapsedMin { // the clock was set
+		return
+	}
+	s.last = at
 	// Without their counters, or on a machine that does not tell, the samples lack these values.
 	disks, _ := cgroup.Disks()
 	machine := sample.Group{CPUs: runtime.NumCPU(), AvailableBytes: availableBytes(), Device: s.device, Disk: disks[s.device]}
+	workers := s.agent.workers.List()
+	counts := s.countBytes(workers)
 	var list []series.Sample
-	kept := map[kurabe.InstanceID]*groupSampler{}
-	for _, w := range s.agent.workers.List() {
+	kept := map[kurabe.InstanceID]*serverSampler{}
+	for _, w := range workers {
 		a, known := w.Assignment()
 		if !known || a.Goal == kurabe.GoalAbsent {
 			continue
 		}
-		g := s.servers[w.ID]
-		if g == nil {
-			g = &groupSampler{}
+		one := s.servers[w.ID]
+		if one == nil {
+			one = &serverSampler{}
 		}
-		kept[w.ID] = g
+		kept[w.ID] = one
 		w.pokeSampler()
-		if g.before.TooSoon(at) {
-			continue
-		}
 		machine.Limits = a.Limits
-		list = append(list, g.labels.label(a, append(g.group(s.agent.Levers, machine, w.ID, at), w.sampleKnown(a)...))...)
+		values := slices.Concat(one.sampleGroup(s.agent.Levers, machine, w.ID, at), one.sampleNetwork(counts, w, at), w.sampleKnown(a))
+		list = append(list, one.labels.label(a, values)...)
 	}
 	s.servers = kept
 	s.agent.appendSamples(now, list, &s.once)
 }
 
-// group samples the control group.
-func (g *groupSampler) group(levers cgroup.Levers, machine sample.Group, id kurabe.InstanceID, at time.Duration) []sample.Value {
+// sampleGroup samples the control group.
+func (o *serverSampler) sampleGroup(levers cgroup.Levers, machine sample.Group, id kurabe.InstanceID, at time.Duration) []sample.Value {
 	group, found := levers.Find(string(id))
 	if !found {
 		return nil
@@ -96,8 +114,57 @@ func (g *groupSampler) group(levers cgroup.Levers, machine sample.Group, id kura
 		return nil // it is being removed
 	}
 	now := sample.Reading{Of: group.Name, At: at, Values: machine.Values()}
-	samples := sample.WithQueueDepth(sample.Between(g.before, now))
-	g.before = now
+	samples := sample.WithQueueDepth(sample.Between(o.group, now))
+	o.group = now
+	return samples
+}
+
+// countBytes counts what has come and gone over the sockets of the servers.
+func (s *sampling) countBytes(workers []*worker) map[string]tcpbytes.Count {
+	if s.tcp == nil {
+		return nil
+	}
+	servers := map[string]tcpbytes.Server{}
+	for _, w := range workers {
+		process := w.sampled.Load()
+		if process == nil {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat("/proc/"+strconv.Itoa(process.PID), &st) != nil {
+			continue
+		}
+		a, _ := w.Assignment()
+		// Where it listens elsewhere, the endpoint may be the gateway's.
+		server := tcpbytes.Server{UID: st.Uid, Sole: a.ListensAt == ""}
+		for _, address := range []string{a.Address, a.ListensAt, a.ReaderAddress} {
+			if ip, err := netip.ParseAddr(address); err == nil {
+				server.At = append(server.At, netip.AddrPortFrom(ip, uint16(a.Port)))
+			}
+		}
+		servers[string(w.ID)] = server
+	}
+	counts, err := s.tcp.Read(servers)
+	if err != nil {
+		s.once.Warn(s.agent.Log, "bytes of the network not counted", err)
+		s.tcp.Close()
+		s.tcp, _ = tcpbytes.Open() // counts begin anew, which no sample is made of
+	}
+	return counts
+}
+
+// sampleNetwork samples what countBytes has counted.
+func (o *serverSampler) sampleNetwork(counts map[string]tcpbytes.Count, w *worker, at time.Duration) []sample.Value {
+	count, known := counts[string(w.ID)]
+	if !known {
+		return nil
+	}
+	now := sample.Reading{Of: fmt.Sprint(w.sampled.Load().Name, " ", count.Lost), At: at, Values: []sample.Value{
+		{Metric: "NetworkReceiveThroughput", Kind: sample.Rate, Value: float64(count.ReceivedBytes)},
+		{Metric: "NetworkTransmitThroughput", Kind: sample.Rate, Value: float64(count.SentBytes)},
+	}}
+	samples := sample.Between(o.network, now)
+	o.network = now
 	return samples
 }
 
@@ -129,8 +196,9 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 	var before sample.Reading
 	var labels labeller
 	var once unit.LogOnce
-	began := time.Now()
-	watch.Subscribe(ctx, w.process(o, w.hangs), watch.Purpose[engine.Sampler]{
+	began, process := time.Now(), w.process(o, w.hangs)
+	w.sampled.Store(&process)
+	watch.Subscribe(ctx, process, watch.Purpose[engine.Sampler]{
 		Every: time.Minute, Poked: w.samplerPoked, Limit: func() time.Duration { return sampleLimit },
 		Open: func(asking context.Context) (engine.Sampler, error) {
 			a, _ := w.Assignment()
@@ -138,7 +206,7 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 		},
 		Ask: func(asking context.Context, s engine.Sampler) error {
 			at := time.Since(began)
-			if before.TooSoon(at) {
+			if before.Of != "" && at-before.At < sample.ElapsedMin {
 				return nil
 			}
 			values, err := s.Sample(asking)
@@ -159,52 +227,6 @@ func (a *Agent) appendSamples(at time.Time, list []series.Sample, once *unit.Log
 	if err := a.Series.Append(at, list); err != nil {
 		once.Warn(a.Log, "metrics not kept", err)
 	}
-}
-
-// labeller keeps the labels of a server's series until its name or role is another.
-type labeller struct {
-	of      [3]string // instance, engine, role
-	labels  map[string]series.Labels
-	cluster bool // the server was seen to be one of a DB cluster
-}
-
-func (l *labeller) label(a kurabe.Assignment, samples []sample.Value) []series.Sample {
-	instance, role := l.identity(a)
-	if of := [3]string{instance, string(a.Engine), role}; l.of != of {
-		l.of, l.labels = of, map[string]series.Labels{}
-	}
-	list := make([]series.Sample, 0, len(samples))
-	for _, s := range samples {
-		labels := l.labels[s.Metric]
-		if labels == nil {
-			labels = series.NewLabels(catalog.Namespace, catalog.Of(s.Metric).Namespace, catalog.Metric, s.Metric, catalog.Instance, instance,
-				catalog.Server, string(a.Instance), catalog.Engine, string(a.Engine), catalog.Role, role)
-			l.labels[s.Metric] = labels
-		}
-		list = append(list, series.Sample{Labels: labels, Value: s.Value})
-	}
-	return list
-}
-
-// identity is the name and role of a server in its metrics. A server of a DB cluster is an
-// instance of its own there.
-func (l *labeller) identity(a kurabe.Assignment) (instance, role string) {
-	primary := a.Role == nil || a.Role.Duty == kurabe.DutyWrite
-	replica := a.Role != nil && a.Role.Source != nil && a.Role.Source.ID.Owner() != a.Instance.Owner()
-	l.cluster = l.cluster || a.ReaderAddress != "" || !primary && !replica && a.Role.ServesReads
-	instance = a.Name
-	if l.cluster {
-		instance = kurabe.ServerName(a.Name, a.Instance)
-	}
-	switch {
-	case primary:
-		return instance, catalog.RolePrimary
-	case replica:
-		return instance, catalog.RoleReplica
-	case l.cluster:
-		return instance, catalog.RoleReader
-	}
-	return instance, catalog.RoleStandby
 }
 
 // availableBytes is the memory that the machine can give without swapping, 0 when it does not

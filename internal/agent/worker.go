@@ -9,6 +9,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent/unit"
+	"kurabe/internal/agent/watch"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
@@ -46,6 +47,7 @@ type worker struct {
 	guards  atomic.Pointer[lease] // lease, likewise
 	// samplerPoked, of capacity 1, has the server measured now.
 	samplerPoked chan struct{}
+	sampled      atomic.Pointer[watch.Process] // which was measured last
 }
 
 func (a *Agent) newWorker(id kurabe.InstanceID) *worker {

@@ -2,6 +2,7 @@ package mariadb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -29,8 +30,8 @@ type sampler struct {
 // filesEvery is how often the files of the binary log are added up.
 const filesEvery = 10 * time.Second
 
-// countersSQL: SHOW, see guard.Threads.
-const countersSQL = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Bytes_received', 'Bytes_sent', 'Innodb_deadlocks')"
+// deadlocksSQL: SHOW, see guard.Threads.
+const deadlocksSQL = "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'"
 
 // OpenSampler implements engine.Driver.
 func (d *Driver) OpenSampler(ctx context.Context, i engine.Instance) (engine.Sampler, error) {
@@ -46,15 +47,16 @@ func (s *sampler) Close() { _ = s.admin.Close() } // whatever it says, the sessi
 
 // Sample implements engine.Sampler.
 func (s *sampler) Sample(ctx context.Context) ([]sample.Value, error) {
-	rows, err := s.admin.Query(ctx, countersSQL)
+	rows, err := s.admin.Query(ctx, deadlocksSQL)
 	if err != nil {
 		return nil, fmt.Errorf("sample: %w", err)
 	}
-	status := map[string]float64{}
-	for _, row := range rows {
-		if status[row[0]], err = strconv.ParseFloat(row[1], 64); err != nil {
-			return nil, fmt.Errorf("sample %s: %w", row[0], err)
-		}
+	if len(rows) != 1 {
+		return nil, errors.New("sample: the server does not count deadlocks")
+	}
+	deadlocks, err := strconv.ParseFloat(rows[0][1], 64)
+	if err != nil {
+		return nil, fmt.Errorf("sample: %w", err)
 	}
 	threads, err := guard.Threads(ctx, s.admin)
 	if err != nil {
@@ -62,9 +64,7 @@ func (s *sampler) Sample(ctx context.Context) ([]sample.Value, error) {
 	}
 	values := []sample.Value{
 		{Metric: "DatabaseConnections", Value: float64(clients(threads))},
-		{Metric: "Deadlocks", Kind: sample.Increase, Value: status["Innodb_deadlocks"]},
-		{Metric: "NetworkReceiveThroughput", Kind: sample.Rate, Value: status["Bytes_received"]},
-		{Metric: "NetworkTransmitThroughput", Kind: sample.Rate, Value: status["Bytes_sent"]},
+		{Metric: "Deadlocks", Kind: sample.Increase, Value: deadlocks},
 	}
 	if now := time.Now(); now.Sub(s.files) >= filesEvery {
 		bytes, err := binlogBytes(s.dataDir)

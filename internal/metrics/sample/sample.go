@@ -28,23 +28,18 @@ type Reading struct {
 	Values []Value
 }
 
-// Two readings that are nearer than elapsedMin are no second, and those that are further apart
+// Two readings that are nearer than ElapsedMin are no second, and those that are further apart
 // than elapsedMax have a gap between them: a counter's increase over it is of no one second.
 const (
-	elapsedMin = 200 * time.Millisecond
+	ElapsedMin = 200 * time.Millisecond
 	elapsedMax = 5 * time.Second
 )
-
-// TooSoon says whether a reading at this time would follow the one before too closely.
-func (before Reading) TooSoon(at time.Duration) bool {
-	return before.Values != nil && at >= before.At && at-before.At < elapsedMin
-}
 
 // Between returns the samples of the time between two readings. A metric that has several
 // values gets the highest of them.
 func Between(before, now Reading) []Value {
 	elapsed := now.At - before.At
-	counts := before.Of == now.Of && elapsed >= elapsedMin && elapsed <= elapsedMax
+	counts := before.Of == now.Of && elapsed >= ElapsedMin && elapsed <= elapsedMax
 	var samples []Value
 	for n, v := range now.Values {
 		s := Value{Metric: v.Metric, Value: v.Value}

@@ -33,6 +33,7 @@ func TestBetween(t *testing.T) {
 		"counter back":      {read("a", 0, counter(sample.Rate, 9)), read("a", second, counter(sample.Rate, 7)), "[]"},
 		"clock stands":      {read("a", second, counter(sample.Rate, 1)), read("a", second, counter(sample.Rate, 7)), "[]"},
 		"clock back":        {read("a", 2*second, counter(sample.Rate, 1)), read("a", second, counter(sample.Rate, 7)), "[]"},
+		"too soon":          {read("a", second, counter(sample.Rate, 1)), read("a", second+second/8, counter(sample.Rate, 7)), "[]"},
 		"gap":               {read("a", second, counter(sample.Increase, 1)), read("a", time.Hour, counter(sample.Increase, 7)), "[]"},
 		"mean":              {read("a", 0, mean(10, 100)), read("a", second, mean(12, 104)), "[0.5]"},
 		"mean of nothing":   {read("a", 0, mean(10, 100)), read("a", second, mean(10, 100)), "[]"},
@@ -52,20 +53,6 @@ func TestBetween(t *testing.T) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
-	}
-}
-
-func TestTooSoon(t *testing.T) {
-	before := sample.Reading{At: time.Second, Values: []sample.Value{{}}}
-	for at, want := range map[time.Duration]bool{
-		time.Second: true, 1100 * time.Millisecond: true, 1900 * time.Millisecond: false, 0: false,
-	} {
-		if before.TooSoon(at) != want {
-			t.Errorf("%v: %v", at, !want)
-		}
-	}
-	if (sample.Reading{}).TooSoon(0) {
-		t.Error("the first reading is too soon")
 	}
 }
 
