@@ -224,7 +224,8 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 }
 
 func (a *Agent) appendSamples(at time.Time, list []series.Sample, once *unit.LogOnce) {
-	if err := a.Series.Append(at, list); err != nil {
+	// A store that is not open says so itself.
+	if err := a.Series.Append(at, list); err != nil && kurabe.CodeOf(err) != kurabe.CodeUnavailable {
 		once.Warn(a.Log, "metrics not kept", err)
 	}
 }
