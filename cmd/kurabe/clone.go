@@ -16,11 +16,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/spf13/cobra"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/volume"
 )
 
 func cloneCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	var class string
 	c := &cobra.Command{
 		Use:   "clone NAME NEW",
@@ -40,23 +41,23 @@ elsewhere as long as two copies.`,
 		Example: "  kurabe clone shop shop-test\n  kurabe clone shop shop-test --class db.t3.micro",
 		Args:    sourceAndNew,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal ends the command
-			i, err := c.clone(ctx, args[0], args[1], class)
+			i, err := clone(ctx, c, args[0], args[1], class)
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%s is %s at %s\n  %s\n", args[1], aws.ToString(i.DBInstanceStatus), endpointText(i), c.shellCommand(cmd.Context(), f, i))
+			fmt.Printf("%s is %s at %s\n  %s\n", args[1], aws.ToString(i.DBInstanceStatus), endpointText(i), c.ShellCommand(cmd.Context(), i))
 			return nil
 		},
 	}
-	f.add(c)
-	c.ValidArgsFunction = f.instanceNames
+	f.Add(c)
+	c.ValidArgsFunction = f.InstanceNames
 	c.Flags().StringVar(&class, "class", "", "instance class of NEW (default: that of NAME)")
 	return c
 }
@@ -74,41 +75,41 @@ const cloneTag = "kurabe:clone"
 
 // clone makes an instance with the data of another one and returns it when it
 // serves. Nothing but the instance is left, whatever happens.
-func (c *client) clone(ctx context.Context, from, to, class string) (types.DBInstance, error) {
-	source, err := c.find(ctx, from)
+func clone(ctx context.Context, c *client.Client, from, to, class string) (types.DBInstance, error) {
+	source, err := c.Find(ctx, from)
 	if err != nil {
 		return types.DBInstance{}, err
 	}
-	if err := c.cloneable(ctx, source, to, class); err != nil {
+	if err := cloneable(ctx, c, source, to, class); err != nil {
 		return types.DBInstance{}, err
 	}
 	// Before ours is made: it must not be among them.
-	left, err := c.cloneLeftovers(ctx)
+	left, err := cloneLeftovers(ctx, c)
 	if err != nil {
 		return types.DBInstance{}, err
 	}
-	p := newProgress(os.Stderr, to)
-	err = c.cloneBySnapshot(ctx, source, to, class, p)
+	p := client.NewProgress(os.Stderr, to)
+	err = cloneBySnapshot(ctx, c, source, to, class, p)
 	if err != nil {
-		p.end()
+		p.End()
 		return types.DBInstance{}, err
 	}
-	i, err := c.awaitClone(ctx, to, p)
-	p.end()
+	i, err := awaitClone(ctx, c, to, p)
+	p.End()
 	if err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("interrupted; %s goes on being made, and \"kurabe delete %s\" removes it", to, to)
 		}
 		return i, err
 	}
-	c.copyLogin(source, i)
-	return i, c.removeLeftovers(ctx, left)
+	copyLogin(c, source, i)
+	return i, removeLeftovers(ctx, c, left)
 }
 
 // cloneable finds out before a copy of any size is made what the restore after it
 // would be refused for.
-func (c *client) cloneable(ctx context.Context, source types.DBInstance, to, class string) error {
-	switch _, err := c.find(ctx, to); {
+func cloneable(ctx context.Context, c *client.Client, source types.DBInstance, to, class string) error {
+	switch _, err := c.Find(ctx, to); {
 	case err == nil:
 		return fmt.Errorf("there is a DB instance %q already", to)
 	case !isGone(err):
@@ -121,7 +122,7 @@ func (c *client) cloneable(ctx context.Context, source types.DBInstance, to, cla
 		Engine: source.Engine, DBInstanceClass: aws.String(class),
 	})
 	if err != nil {
-		return friendly(err)
+		return client.Friendly(err)
 	}
 	if len(out.OrderableDBInstanceOptions) == 0 {
 		return fmt.Errorf("the service offers no class %q for %s", class, aws.ToString(source.Engine))
@@ -139,7 +140,7 @@ func isGone(err error) bool {
 // is told to go as soon as the wish for the instance is stored: the service keeps
 // its files until the instance has them, so a command that dies while it waits
 // leaves nothing.
-func (c *client) cloneBySnapshot(ctx context.Context, source types.DBInstance, to, class string, p *progress) (failure error) {
+func cloneBySnapshot(ctx context.Context, c *client.Client, source types.DBInstance, to, class string, p *client.Progress) (failure error) {
 	var random [8]byte
 	rand.Read(random[:]) // never fails
 	name := "kurabe-clone-" + hex.EncodeToString(random[:])
@@ -148,27 +149,27 @@ func (c *client) cloneBySnapshot(ctx context.Context, source types.DBInstance, t
 		DBInstanceIdentifier: source.DBInstanceIdentifier, DBSnapshotIdentifier: aws.String(name),
 		Tags: []types.Tag{{Key: aws.String(cloneTag), Value: aws.String(purpose)}},
 	})
-	var refused refusal
-	if err != nil && errors.As(friendly(err), &refused) {
+	var refused client.Refusal
+	if err != nil && errors.As(client.Friendly(err), &refused) {
 		return refused
 	}
 	// Without an answer it may have been stored.
 	defer func() {
-		if err := c.removeCloneSnapshot(context.WithoutCancel(ctx), name, p); err != nil {
+		if err := removeCloneSnapshot(context.WithoutCancel(ctx), c, name, p); err != nil {
 			failure = errors.Join(failure, fmt.Errorf("the temporary snapshot %s is left, and the next \"kurabe clone\" removes it: %w", name, err))
 		}
 	}()
 	if err != nil {
-		return friendly(err)
+		return client.Friendly(err)
 	}
-	if err := c.awaitSnapshot(ctx, name, p); err != nil {
+	if err := awaitSnapshot(ctx, c, name, p); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("interrupted; nothing was made of %s", aws.ToString(source.DBInstanceIdentifier))
 		}
 		return err
 	}
 	if _, err := c.RestoreDBInstanceFromDBSnapshot(ctx, restoreOf(source, name, to, class)); err != nil {
-		return friendly(err)
+		return client.Friendly(err)
 	}
 	return nil
 }
@@ -194,16 +195,16 @@ func restoreOf(source types.DBInstance, snapshot, to, class string) *rds.Restore
 }
 
 // awaitClone waits until the instance serves, or cannot.
-func (c *client) awaitClone(ctx context.Context, name string, p *progress) (types.DBInstance, error) {
+func awaitClone(ctx context.Context, c *client.Client, name string, p *client.Progress) (types.DBInstance, error) {
 	var last types.DBInstance
 	err := pollQuickly(ctx, func() (bool, error) {
-		i, err := c.find(ctx, name)
+		i, err := c.Find(ctx, name)
 		if err != nil {
 			return false, err
 		}
 		last = i
 		status := aws.ToString(i.DBInstanceStatus)
-		p.show(status)
+		p.Show(status)
 		switch status {
 		case "available":
 			return true, nil
@@ -232,7 +233,7 @@ func pollQuickly(ctx context.Context, done func() (bool, error)) error {
 		}
 		pause := quickPoll
 		if time.Since(began) > quickTime {
-			pause = pollEvery
+			pause = client.PollEvery
 		}
 		select {
 		case <-ctx.Done():
@@ -244,12 +245,12 @@ func pollQuickly(ctx context.Context, done func() (bool, error)) error {
 
 // copyLogin gives the new instance the login file of the source, whose users and
 // passwords it has. Without one, or when that fails, the password is asked for.
-func (c *client) copyLogin(source, made types.DBInstance) {
-	data, err := os.ReadFile(c.flags.loginFile(source))
+func copyLogin(c *client.Client, source, made types.DBInstance) {
+	data, err := os.ReadFile(c.Flags.LoginFile(source))
 	if err != nil {
 		return // there is none
 	}
-	if err := volume.AtomicWrite(c.flags.loginFile(made), data, 0o600); err != nil {
+	if err := volume.AtomicWrite(c.Flags.LoginFile(made), data, 0o600); err != nil {
 		fmt.Fprintln(os.Stderr, "The login of the source could not be kept for the new instance:", err)
 	}
 }

@@ -11,13 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"kurabe/cmd/kurabe/client"
 )
 
 // findSnapshot returns one snapshot.
-func (c *client) findSnapshot(ctx context.Context, name string) (types.DBSnapshot, error) {
+func findSnapshot(ctx context.Context, c *client.Client, name string) (types.DBSnapshot, error) {
 	out, err := c.DescribeDBSnapshots(ctx, &rds.DescribeDBSnapshotsInput{DBSnapshotIdentifier: aws.String(name)})
 	if err != nil {
-		return types.DBSnapshot{}, friendly(err)
+		return types.DBSnapshot{}, client.Friendly(err)
 	}
 	if len(out.DBSnapshots) == 0 {
 		return types.DBSnapshot{}, fmt.Errorf("there is no snapshot %q", name)
@@ -26,9 +28,9 @@ func (c *client) findSnapshot(ctx context.Context, name string) (types.DBSnapsho
 }
 
 // awaitSnapshot waits until a snapshot is available, or cannot become so.
-func (c *client) awaitSnapshot(ctx context.Context, name string, p *progress) error {
+func awaitSnapshot(ctx context.Context, c *client.Client, name string, p *client.Progress) error {
 	return pollQuickly(ctx, func() (bool, error) {
-		s, err := c.findSnapshot(ctx, name)
+		s, err := findSnapshot(ctx, c, name)
 		if err != nil {
 			return false, err
 		}
@@ -36,16 +38,16 @@ func (c *client) awaitSnapshot(ctx context.Context, name string, p *progress) er
 		case "available":
 			return true, nil
 		case "creating":
-			p.show(fmt.Sprintf("snapshot %d %%", aws.ToInt32(s.PercentProgress)))
+			p.Show(fmt.Sprintf("snapshot %d %%", aws.ToInt32(s.PercentProgress)))
 			return false, nil
 		default:
-			return false, fmt.Errorf("the snapshot is %s: %s", status, c.whyFailed(ctx, name))
+			return false, fmt.Errorf("the snapshot is %s: %s", status, whyFailed(ctx, c, name))
 		}
 	})
 }
 
 // whyFailed is the newest event of a snapshot, which has no other place for a reason.
-func (c *client) whyFailed(ctx context.Context, name string) string {
+func whyFailed(ctx context.Context, c *client.Client, name string) string {
 	out, err := c.DescribeEvents(ctx, &rds.DescribeEventsInput{
 		SourceType: types.SourceTypeDbSnapshot, SourceIdentifier: aws.String(name), Duration: aws.Int32(60),
 	})
@@ -58,7 +60,7 @@ func (c *client) whyFailed(ctx context.Context, name string) string {
 // removeCloneSnapshot has a snapshot removed. One that is being taken cannot be: it
 // is waited for, until somebody presses Ctrl-C again. ctx is not the one that the
 // first Ctrl-C ended. p may be nil.
-func (c *client) removeCloneSnapshot(ctx context.Context, name string, p *progress) error {
+func removeCloneSnapshot(ctx context.Context, c *client.Client, name string, p *client.Progress) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return pollQuickly(ctx, func() (bool, error) {
@@ -69,18 +71,18 @@ func (c *client) removeCloneSnapshot(ctx context.Context, name string, p *progre
 		}
 		var busy *types.InvalidDBSnapshotStateFault
 		if !errors.As(err, &busy) {
-			return false, friendly(err)
+			return false, client.Friendly(err)
 		}
 		if p != nil {
-			p.show("waiting for the snapshot, to remove it")
+			p.Show("waiting for the snapshot, to remove it")
 		}
-		return c.goesAlready(ctx, name)
+		return goesAlready(ctx, c, name)
 	})
 }
 
 // goesAlready says that a snapshot is being deleted.
-func (c *client) goesAlready(ctx context.Context, name string) (bool, error) {
-	s, err := c.findSnapshot(ctx, name)
+func goesAlready(ctx context.Context, c *client.Client, name string) (bool, error) {
+	s, err := findSnapshot(ctx, c, name)
 	var absent *types.DBSnapshotNotFoundFault
 	if errors.As(err, &absent) {
 		return true, nil
@@ -91,13 +93,13 @@ func (c *client) goesAlready(ctx context.Context, name string) (bool, error) {
 // cloneLeftovers are the snapshots of earlier clones that are complete and yet there,
 // by name. One whose command lives is among them for a moment only: it is restored
 // and told to go at once.
-func (c *client) cloneLeftovers(ctx context.Context) (map[string]bool, error) {
+func cloneLeftovers(ctx context.Context, c *client.Client) (map[string]bool, error) {
 	left := map[string]bool{}
 	pages := rds.NewDescribeDBSnapshotsPaginator(c.Client, &rds.DescribeDBSnapshotsInput{SnapshotType: aws.String("manual")})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, friendly(err)
+			return nil, client.Friendly(err)
 		}
 		for _, s := range page.DBSnapshots {
 			if abandoned(s) {
@@ -125,11 +127,11 @@ func abandoned(s types.DBSnapshot) bool {
 // removeLeftovers removes what was left before this clone began and still is. A
 // command that lives has had more than the time of a snapshot and a restore to go on,
 // and looks at its own each quickPoll or pollEvery.
-func (c *client) removeLeftovers(ctx context.Context, before map[string]bool) error {
+func removeLeftovers(ctx context.Context, c *client.Client, before map[string]bool) error {
 	if len(before) == 0 {
 		return nil
 	}
-	now, err := c.cloneLeftovers(ctx)
+	now, err := cloneLeftovers(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -137,7 +139,7 @@ func (c *client) removeLeftovers(ctx context.Context, before map[string]bool) er
 		if !before[name] {
 			continue
 		}
-		if err := c.removeCloneSnapshot(ctx, name, nil); err != nil {
+		if err := removeCloneSnapshot(ctx, c, name, nil); err != nil {
 			return fmt.Errorf("remove %s, left by an earlier clone: %w", name, err)
 		}
 		fmt.Fprintf(os.Stderr, "removed %s, left by an earlier clone\n", name)

@@ -9,11 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/proc"
 )
 
 func connectCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	c := &cobra.Command{
 		Use:   "connect NAME [-- ARGUMENTS]",
 		Short: "Open psql or mariadb on a DB instance or a DB cluster, as its master user",
@@ -21,35 +22,35 @@ func connectCommand() *cobra.Command {
 an instance, of a server of a cluster (shop-instance-2), which may be a reader, or of a
 cluster, which is its writer. Where an instance and a cluster have one name, cluster:NAME is
 the cluster.`,
-		Args: atLeastName,
+		Args: client.AtLeastName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
-			i, err := c.findDatabase(cmd.Context(), args[0])
+			i, err := c.FindDatabase(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if i.Endpoint == nil {
 				return fmt.Errorf("%s has no endpoint yet: it is %s", args[0], aws.ToString(i.DBInstanceStatus))
 			}
-			if err := c.resolve(cmd.Context(), &i); err != nil {
+			if err := c.Resolve(cmd.Context(), &i); err != nil {
 				return err
 			}
-			argv, env := f.clientCommand(i)
+			argv, env := f.ClientCommand(i)
 			program, ok := lookPath(argv[0])
 			if !ok {
 				return fmt.Errorf("%s is not installed on this machine", argv[0])
 			}
-			if _, err := os.Stat(f.loginFile(i)); err != nil {
+			if _, err := os.Stat(f.LoginFile(i)); err != nil {
 				fmt.Fprintf(os.Stderr, "No login of %s is kept here: the password of its master user %s is asked for.\n", args[0], aws.ToString(i.MasterUsername))
 			}
 			return proc.Become(program, append(argv, args[1:]...), append(os.Environ(), env...))
 		},
 	}
-	f.add(c)
-	c.ValidArgsFunction = f.instanceNames
+	f.Add(c)
+	c.ValidArgsFunction = f.InstanceNames
 	return c
 }
 

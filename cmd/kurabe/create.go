@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/spf13/cobra"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/logkey"
 )
 
@@ -27,7 +28,7 @@ type newInstance struct {
 }
 
 func createCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	n := newInstance{}
 	var fromStdin, noWait bool
 	c := &cobra.Command{
@@ -45,9 +46,9 @@ of the class, with the storage, for itself.
 The master password is made at random unless --password-stdin gives it, and kept in a
 login file that "kurabe connect" uses; the service itself keeps only a verifier.`,
 		Example: "  kurabe create shop\n  kurabe create wiki --engine mariadb --class db.t3.small\n  kurabe create bank --multi-az\n  kurabe create ring --cluster",
-		Args:    oneName,
+		Args:    client.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
@@ -55,20 +56,20 @@ login file that "kurabe connect" uses; the service itself keeps only a verifier.
 			if n.password, err = masterPassword(fromStdin); err != nil {
 				return err
 			}
-			i, err := c.create(cmd.Context(), n, !noWait)
+			i, err := create(cmd.Context(), c, n, !noWait)
 			if err != nil {
 				return err
 			}
 			if !noWait {
-				fmt.Printf("%s is available at %s\n  %s\n", n.name, endpointText(i), c.shellCommand(cmd.Context(), f, i))
+				fmt.Printf("%s is available at %s\n  %s\n", n.name, endpointText(i), c.ShellCommand(cmd.Context(), i))
 			}
 			if n.cluster && !noWait {
-				return c.printReaders(cmd.Context(), n.name)
+				return printReaders(cmd.Context(), c, n.name)
 			}
 			return nil
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	fs := c.Flags()
 	fs.StringVar(&n.engine, "engine", "postgres", "postgres or mariadb")
 	fs.StringVar(&n.version, "engine-version", "", "version (default: the service's)")
@@ -101,16 +102,16 @@ func masterPassword(fromStdin bool) (logkey.Secret, error) {
 }
 
 // create asks for an instance, saves the login and waits.
-func (c *client) create(ctx context.Context, n newInstance, wait bool) (types.DBInstance, error) {
+func create(ctx context.Context, c *client.Client, n newInstance, wait bool) (types.DBInstance, error) {
 	if n.class == "" {
-		class, err := c.smallestClass(ctx, n)
+		class, err := smallestClass(ctx, c, n)
 		if err != nil {
 			return types.DBInstance{}, err
 		}
 		n.class = class
 	}
 	if n.cluster {
-		return c.createCluster(ctx, n, wait)
+		return createCluster(ctx, c, n, wait)
 	}
 	in := &rds.CreateDBInstanceInput{
 		DBInstanceIdentifier: aws.String(n.name), Engine: aws.String(n.engine), DBInstanceClass: aws.String(n.class),
@@ -123,15 +124,15 @@ func (c *client) create(ctx context.Context, n newInstance, wait bool) (types.DB
 	}
 	out, err := c.CreateDBInstance(ctx, in)
 	if err != nil {
-		return types.DBInstance{}, friendly(err)
+		return types.DBInstance{}, client.Friendly(err)
 	}
-	if _, err := c.flags.saveLogin(*out.DBInstance, n.password); err != nil {
+	if _, err := c.Flags.SaveLogin(*out.DBInstance, n.password); err != nil {
 		return *out.DBInstance, fmt.Errorf("the instance is being created, but its password could not be kept (%w); set another with ModifyDBInstance", err)
 	}
 	if !wait {
 		return *out.DBInstance, nil
 	}
-	return c.waitAvailable(ctx, n.name)
+	return waitAvailable(ctx, c, n.name)
 }
 
 func given(s string) *string {
@@ -149,9 +150,9 @@ func givenNumber(n int32) *int32 {
 }
 
 // waitAvailable waits until an instance, or a cluster by its kurabe.NameKey, is available, or cannot become so.
-func (c *client) waitAvailable(ctx context.Context, name string) (types.DBInstance, error) {
+func waitAvailable(ctx context.Context, c *client.Client, name string) (types.DBInstance, error) {
 	var last types.DBInstance
-	err := c.waitFor(ctx, name, func(i types.DBInstance, err error) (bool, error) {
+	err := c.WaitFor(ctx, name, func(i types.DBInstance, err error) (bool, error) {
 		if err != nil {
 			return false, err
 		}
@@ -169,13 +170,13 @@ func (c *client) waitAvailable(ctx context.Context, name string) (types.DBInstan
 
 // smallestClass is the first class that the service can enforce, the smallest in
 // memory; db.t3.micro where there is a choice.
-func (c *client) smallestClass(ctx context.Context, n newInstance) (string, error) {
+func smallestClass(ctx context.Context, c *client.Client, n newInstance) (string, error) {
 	pages := rds.NewDescribeOrderableDBInstanceOptionsPaginator(c.Client, &rds.DescribeOrderableDBInstanceOptionsInput{Engine: aws.String(n.engine)})
 	var classes []string
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return "", friendly(err)
+			return "", client.Friendly(err)
 		}
 		for _, o := range page.OrderableDBInstanceOptions {
 			if (!n.cluster || aws.ToBool(o.SupportsClusters)) && (!n.multiAZ || aws.ToBool(o.MultiAZCapable)) {

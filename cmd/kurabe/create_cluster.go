@@ -9,10 +9,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
 )
 
 // createCluster is create for a DB cluster.
-func (c *client) createCluster(ctx context.Context, n newInstance, wait bool) (types.DBInstance, error) {
+func createCluster(ctx context.Context, c *client.Client, n newInstance, wait bool) (types.DBInstance, error) {
 	out, err := c.CreateDBCluster(ctx, &rds.CreateDBClusterInput{
 		DBClusterIdentifier: aws.String(n.name), Engine: aws.String(n.engine), DBClusterInstanceClass: aws.String(n.class),
 		MasterUsername: aws.String(n.user), MasterUserPassword: aws.String(n.password.Reveal()), AllocatedStorage: aws.Int32(n.storageGiB),
@@ -20,23 +21,23 @@ func (c *client) createCluster(ctx context.Context, n newInstance, wait bool) (t
 		Port: givenNumber(n.port), Iops: givenNumber(n.iops),
 	})
 	if err != nil {
-		return types.DBInstance{}, friendly(err)
+		return types.DBInstance{}, client.Friendly(err)
 	}
-	i := asInstance(*out.DBCluster)
-	if _, err := c.flags.saveLogin(i, n.password); err != nil {
+	i := client.AsInstance(*out.DBCluster)
+	if _, err := c.Flags.SaveLogin(i, n.password); err != nil {
 		return i, fmt.Errorf("the cluster is being created, but its password could not be kept (%w); set another with ModifyDBCluster", err)
 	}
 	if !wait {
 		return i, nil
 	}
-	return c.waitAvailable(ctx, kurabe.NameKey(n.name, true))
+	return waitAvailable(ctx, c, kurabe.NameKey(n.name, true))
 }
 
 // readerEndpoint is where the readers of a cluster are read, nil while there is none.
-func (c *client) readerEndpoint(ctx context.Context, name string) (address *string, port *int32, err error) {
+func readerEndpoint(ctx context.Context, c *client.Client, name string) (address *string, port *int32, err error) {
 	out, err := c.DescribeDBClusters(ctx, &rds.DescribeDBClustersInput{DBClusterIdentifier: aws.String(name)})
 	if err != nil {
-		return nil, nil, friendly(err)
+		return nil, nil, client.Friendly(err)
 	}
 	for _, d := range out.DBClusters {
 		address, port = d.ReaderEndpoint, d.Port
@@ -44,8 +45,8 @@ func (c *client) readerEndpoint(ctx context.Context, name string) (address *stri
 	return address, port, nil
 }
 
-func (c *client) printReaders(ctx context.Context, name string) error {
-	address, port, err := c.readerEndpoint(ctx, name)
+func printReaders(ctx context.Context, c *client.Client, name string) error {
+	address, port, err := readerEndpoint(ctx, c, name)
 	if err == nil {
 		fmt.Printf("its readers are at %s\n", at(address, port))
 	}
@@ -53,7 +54,7 @@ func (c *client) printReaders(ctx context.Context, name string) error {
 }
 
 // deleteDatabase asks for the end of an instance, or of a cluster by its kurabe.NameKey.
-func (c *client) deleteDatabase(ctx context.Context, key string) (err error) {
+func deleteDatabase(ctx context.Context, c *client.Client, key string) (err error) {
 	name, cluster := kurabe.CutNameKey(key)
 	if cluster {
 		_, err = c.DeleteDBCluster(ctx, &rds.DeleteDBClusterInput{DBClusterIdentifier: aws.String(name), SkipFinalSnapshot: aws.Bool(true)})
@@ -61,7 +62,7 @@ func (c *client) deleteDatabase(ctx context.Context, key string) (err error) {
 		_, err = c.DeleteDBInstance(ctx, &rds.DeleteDBInstanceInput{DBInstanceIdentifier: aws.String(name), SkipFinalSnapshot: aws.Bool(true)})
 	}
 	if err != nil {
-		return friendly(err)
+		return client.Friendly(err)
 	}
 	return nil
 }

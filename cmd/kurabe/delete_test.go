@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/aws/smithy-go"
+
+	"kurabe/cmd/kurabe/client"
 )
 
 // A service that cannot be asked has not said that the instance is gone.
@@ -26,7 +28,7 @@ func TestGone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			err := c.err
 			if err != nil {
-				err = friendly(&smithy.OperationError{ServiceID: "RDS", OperationName: "DescribeDBInstances", Err: c.err})
+				err = client.Friendly(&smithy.OperationError{ServiceID: "RDS", OperationName: "DescribeDBInstances", Err: c.err})
 			}
 			done, failure := gone(types.DBInstance{}, err)
 			if done != c.gone || (failure != nil) != (c.err != nil && !c.gone) || failure != nil && !errors.Is(failure, err) {
@@ -34,10 +36,10 @@ func TestGone(t *testing.T) {
 			}
 		})
 	}
-	if done, err := gone(types.DBInstance{}, noDatabase{"DB cluster", "shop"}); !done || err != nil {
+	if done, err := gone(types.DBInstance{}, client.NoDatabase{What: "DB cluster", Name: "shop"}); !done || err != nil {
 		t.Errorf("a cluster that is not there: %v, %v", done, err)
 	}
-	if got := friendly(&types.DBInstanceNotFoundFault{Message: aws.String("m")}).Error(); got != "DBInstanceNotFoundFault: m" && got != "DBInstanceNotFound: m" {
+	if got := client.Friendly(&types.DBInstanceNotFoundFault{Message: aws.String("m")}).Error(); got != "DBInstanceNotFoundFault: m" && got != "DBInstanceNotFound: m" {
 		t.Error(got)
 	}
 }

@@ -12,12 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/drill"
 )
 
 // drillFlags are what to rehearse, and how.
 type drillFlags struct {
-	clientFlags
+	client.Flags
 	kill, freeze, cut, user, database string
 	failover, yes, json               bool
 	duration, timeout                 time.Duration
@@ -76,11 +77,11 @@ end, after Ctrl-C too. What it froze goes on when the time is up, at Ctrl-C, and
 drill itself is killed. The exit status is 0 when no row is missing and the instance was
 whole again in time.`,
 		Example: "  kurabe drill shop --kill writer\n  kurabe drill ring --kill reader=us-east-1b\n  kurabe drill shop --cut standby --for 5s\n  kurabe drill shop --freeze standby --for 5s --yes --json",
-		Args:    oneName,
+		Args:    client.OneName,
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	f.clientFlags.add(c)
-	c.ValidArgsFunction = f.instanceNames
+	f.Flags.Add(c)
+	c.ValidArgsFunction = f.InstanceNames
 	fs := c.Flags()
 	fs.StringVar(&f.kill, "kill", "", "kill (SIGKILL) the server of the writer, of the standby or a reader (reader=N|ZONE|HOST), or both")
 	fs.StringVar(&f.freeze, "freeze", "", "freeze (SIGSTOP) the server of the writer, of the standby or a reader, and have it go on after --for")
@@ -134,7 +135,7 @@ func (f *drillFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if !f.yes && !confirmed(fmt.Sprintf("This does to %s: %s. It interrupts the database for everybody.", name, d.Order), name) {
+	if !f.yes && !client.Confirmed(fmt.Sprintf("This does to %s: %s. It interrupts the database for everybody.", name, d.Order), name) {
 		return errors.New("nothing was done")
 	}
 	password, err := f.password(i)
@@ -145,10 +146,10 @@ func (f *drillFlags) run(cmd *cobra.Command, name string) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the command; the guard is there
-	p := newProgress(os.Stderr, name)
-	d.Say = p.show
+	p := client.NewProgress(os.Stderr, name)
+	d.Say = p.Show
 	report, err := d.Run(ctx)
-	p.end()
+	p.End()
 	if report != nil {
 		if failed := f.print(report); failed != nil {
 			return failed
@@ -165,7 +166,7 @@ func verdict(report *drill.Report, err error) error {
 	case report.Rows.Wrong() != "":
 		return errors.Join(errors.New(report.Rows.Wrong()), err)
 	case report.Interrupted:
-		return exitError{errors.New("interrupted; what was frozen or cut off goes on"), interruptedCode}
+		return exitError{errors.New("interrupted; what was frozen or cut off goes on"), client.InterruptedCode}
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/drill"
 	"kurabe/internal/logkey"
 	"kurabe/internal/pulse"
@@ -23,11 +24,11 @@ import (
 
 // prepare refuses what cannot be rehearsed; it changes nothing.
 func (f *drillFlags) prepare(ctx context.Context, name string, order drill.Order) (*drill.Drill, types.DBInstance, error) {
-	c, err := f.client()
+	c, err := f.Client()
 	if err != nil {
 		return nil, types.DBInstance{}, err
 	}
-	i, reads, err := c.findDrill(ctx, name)
+	i, reads, err := findDrill(ctx, c, name)
 	if err != nil {
 		return nil, i, err
 	}
@@ -50,10 +51,10 @@ func (f *drillFlags) prepare(ctx context.Context, name string, order drill.Order
 	if database == "" && aws.ToString(i.Engine) == "postgres" { // others have sessions without one
 		database = "postgres"
 	}
-	if err := c.resolve(ctx, &i); err != nil {
+	if err := c.Resolve(ctx, &i); err != nil {
 		return nil, i, err
 	}
-	if reads, err = c.addressOf(ctx, reads); err != nil {
+	if reads, err = c.AddressOf(ctx, reads); err != nil {
 		return nil, i, err
 	}
 	address, _ := netip.ParseAddr(aws.ToString(i.Endpoint.Address)) // a name is no address of a server
@@ -74,15 +75,15 @@ func (f *drillFlags) prepare(ctx context.Context, name string, order drill.Order
 }
 
 // findDrill finds what a drill is of, and the reader endpoint of a cluster, "" of an instance.
-func (c *client) findDrill(ctx context.Context, name string) (i types.DBInstance, reads string, err error) {
-	if i, err = c.findDatabase(ctx, name); err != nil {
+func findDrill(ctx context.Context, c *client.Client, name string) (i types.DBInstance, reads string, err error) {
+	if i, err = c.FindDatabase(ctx, name); err != nil {
 		return i, "", err
 	}
 	cluster, isCluster := kurabe.CutNameKey(aws.ToString(i.DBInstanceIdentifier))
 	if !isCluster {
 		return i, "", nil
 	}
-	address, _, err := c.readerEndpoint(ctx, cluster)
+	address, _, err := readerEndpoint(ctx, c, cluster)
 	return i, aws.ToString(address), err
 }
 
@@ -105,7 +106,7 @@ func drillable(i types.DBInstance) error {
 
 // hostHere is what this machine is called in the data folder, which must be a service's.
 func (f *drillFlags) hostHere() (data string, host kurabe.HostID, err error) {
-	if data, err = volume.Resolve(f.data); err != nil {
+	if data, err = volume.Resolve(f.Data); err != nil {
 		return data, "", err
 	}
 	raw, err := os.ReadFile(filepath.Join(data, "host.json"))
@@ -141,11 +142,11 @@ func (f *drillFlags) password(i types.DBInstance) (logkey.Secret, error) {
 	user := aws.ToString(i.MasterUsername)
 	if f.user != "" && f.user != user {
 		user = f.user
-	} else if password, ok := f.savedPassword(i); ok {
+	} else if password, ok := f.SavedPassword(i); ok {
 		return password, nil
 	}
-	password, err := askPassword(fmt.Sprintf("Password of %s: ", user))
-	if errors.Is(err, errNoTerminal) {
+	password, err := client.ReadPassword(fmt.Sprintf("Password of %s: ", user))
+	if errors.Is(err, client.ErrNoTerminal) {
 		return "", fmt.Errorf("the password of %s is not known: set KURABE_DRILL_PASSWORD, or run the drill in a terminal", user)
 	}
 	return password, err

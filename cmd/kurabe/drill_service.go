@@ -12,13 +12,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
+	"kurabe/cmd/kurabe/explain"
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/drill"
 )
 
 // drillService tells a drill of one instance, or of a DB cluster. It implements drill.Service.
 type drillService struct {
-	c       *client
+	c       *client.Client
 	name    string     // kurabe.NameKey
 	address netip.Addr // the endpoint
 }
@@ -29,18 +31,18 @@ const drillAskTime = 5 * time.Second
 func (s drillService) Look(ctx context.Context) (drill.Look, error) {
 	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
 	defer cancel()
-	e, _, err := s.c.explain(ctx, s.name)
+	e, _, err := explain.Ask(ctx, s.c, s.name)
 	if err != nil {
 		return drill.Look{}, err
 	}
 	if e.Status == nil {
 		return drill.Look{}, errors.New(s.name + " has no status yet")
 	}
-	return e.drillLook(s.address), nil
+	return drillLook(e, s.address), nil
 }
 
 // drillLook is what a drill wants of an explanation of what has this endpoint.
-func (e explanation) drillLook(endpoint netip.Addr) drill.Look {
+func drillLook(e explain.Explanation, endpoint netip.Addr) drill.Look {
 	l := drill.Look{Status: string(e.Status.State), Cluster: e.Spec.Cluster}
 	if e.Group == nil {
 		return l
@@ -52,7 +54,7 @@ func (e explanation) drillLook(endpoint netip.Addr) drill.Look {
 			one.Address, _ = netip.ParseAddr(s.ListensAt)
 		}
 		if r := s.Report; r != nil {
-			one.PID, one.Doing = r.PID, doing(r)
+			one.PID, one.Doing = r.PID, explain.Doing(r)
 			one.Ready = s.Goal == kurabe.GoalRunning && r.Running && r.Role != nil && !r.Role.Unresponsive &&
 				(s.ID == l.Writer && r.Role.Writing || s.ID != l.Writer && r.Role.Following)
 		}
@@ -69,7 +71,7 @@ func (s drillService) Events(ctx context.Context, from time.Time) ([]drill.Event
 	}
 	out, err := s.c.DescribeEvents(ctx, &rds.DescribeEventsInput{SourceType: source, SourceIdentifier: aws.String(name), StartTime: aws.Time(from)})
 	if err != nil {
-		return nil, friendly(err)
+		return nil, client.Friendly(err)
 	}
 	var list []drill.Event
 	for _, e := range out.Events {
@@ -82,13 +84,13 @@ func (s drillService) Failover(ctx context.Context) error {
 	name, cluster := kurabe.CutNameKey(s.name)
 	if cluster {
 		if _, err := s.c.FailoverDBCluster(ctx, &rds.FailoverDBClusterInput{DBClusterIdentifier: aws.String(name)}); err != nil {
-			return friendly(err)
+			return client.Friendly(err)
 		}
 		return nil
 	}
 	_, err := s.c.RebootDBInstance(ctx, &rds.RebootDBInstanceInput{DBInstanceIdentifier: aws.String(name), ForceFailover: aws.Bool(true)})
 	if err != nil {
-		return friendly(err)
+		return client.Friendly(err)
 	}
 	return nil
 }
@@ -100,7 +102,7 @@ const strikeTime = drill.PermitTime + drillAskTime
 func (s drillService) Permit(ctx context.Context, of drill.Server, f drill.Fault) (p drill.Permit, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
 	defer cancel()
-	out, err := ask[ownapi.PermitDrillOutput](ctx, s.c, "PermitDrill", s.target(of.ID, of.PID, f))
+	out, err := client.Ask[ownapi.PermitDrillOutput](ctx, s.c, "PermitDrill", s.target(of.ID, of.PID, f))
 	if err != nil {
 		return p, err
 	}
@@ -116,7 +118,7 @@ func (s drillService) Strike(ctx context.Context, p drill.Permit) error {
 	ctx, cancel := context.WithTimeout(ctx, strikeTime)
 	defer cancel()
 	in := ownapi.StrikeDrillInput{Target: s.target(p.Server, p.PID, p.Fault), Key: p.Key}
-	_, err := ask[ownapi.StrikeDrillOutput](ctx, s.c, "StrikeDrill", in)
+	_, err := client.Ask[ownapi.StrikeDrillOutput](ctx, s.c, "StrikeDrill", in)
 	return err
 }
 
@@ -124,7 +126,7 @@ func (s drillService) Strike(ctx context.Context, p drill.Permit) error {
 func (s drillService) Hold(ctx context.Context, p drill.Permit, end bool) (drill.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, drillAskTime)
 	defer cancel()
-	out, err := ask[ownapi.HoldDrillOutput](ctx, s.c, "HoldDrill", ownapi.HoldDrillInput{Host: p.Host, Server: p.Server, Key: p.Key, End: end})
+	out, err := client.Ask[ownapi.HoldDrillOutput](ctx, s.c, "HoldDrill", ownapi.HoldDrillInput{Host: p.Host, Server: p.Server, Key: p.Key, End: end})
 	return out.Held, err
 }
 

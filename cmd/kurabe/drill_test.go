@@ -11,45 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
+	"kurabe/cmd/kurabe/explain"
 	"kurabe/internal/drill"
-	"kurabe/internal/logkey"
 )
-
-// What was saved as a login is read as it was, in the form of either engine.
-func TestSavedPassword(t *testing.T) {
-	for _, engine := range []string{"postgres", "mariadb"} {
-		for _, password := range []string{"simple", `back\slash:colon`, `\\two`, `ends\`, "spaces in it "} {
-			f := clientFlags{data: t.TempDir()}
-			t.Setenv("XDG_CONFIG_HOME", f.data)
-			i := types.DBInstance{DBInstanceIdentifier: aws.String("shop"), Engine: aws.String(engine), MasterUsername: aws.String("master")}
-			if _, found := f.savedPassword(i); found {
-				t.Fatal("a password is found before one is saved")
-			}
-			if _, err := f.saveLogin(i, logkey.Secret(password)); err != nil {
-				t.Fatal(err)
-			}
-			got, found := f.savedPassword(i)
-			if !found || got.Reveal() != password {
-				t.Errorf("%s: %q is read as %q, %v", engine, password, got.Reveal(), found)
-			}
-		}
-	}
-}
-
-func TestReadLine(t *testing.T) {
-	in := strings.NewReader("shop\r\npass word\nlast")
-	for _, want := range []string{"shop", "pass word", "last"} {
-		if got, err := readLine(in); got != want || err != nil {
-			t.Errorf("%q, %v; want %q", got, err, want)
-		}
-	}
-	if got, err := readLine(in); err == nil {
-		t.Errorf("%q after the end", got)
-	}
-	if _, err := readLine(strings.NewReader(strings.Repeat("x", lineBytesMax+1))); err == nil {
-		t.Error("an endless line is taken")
-	}
-}
 
 func TestDrillable(t *testing.T) {
 	whole := func(change func(*types.DBInstance)) types.DBInstance {
@@ -81,22 +46,22 @@ func TestDrillable(t *testing.T) {
 
 // The drill is told who does what it is there for: a server that only runs does not.
 func TestDrillLook(t *testing.T) {
-	e := explanation{Status: &kurabe.InstanceStatus{State: "available"}, Group: &explainedGroup{Epoch: 3, Writer: "db-A~2", Sync: []kurabe.InstanceID{"db-A"}}}
-	server := func(id kurabe.InstanceID, r kurabe.RoleReport) explainedServer {
-		return explainedServer{Member: kurabe.Member{ID: id, Host: "h", Zone: "z"}, Goal: kurabe.GoalRunning, Report: &kurabe.InstanceReport{PID: 7, Running: true, Role: &r}}
+	e := explain.Explanation{Status: &kurabe.InstanceStatus{State: "available"}, Group: &explain.Group{Epoch: 3, Writer: "db-A~2", Sync: []kurabe.InstanceID{"db-A"}}}
+	server := func(id kurabe.InstanceID, r kurabe.RoleReport) explain.Server {
+		return explain.Server{Member: kurabe.Member{ID: id, Host: "h", Zone: "z"}, Goal: kurabe.GoalRunning, Report: &kurabe.InstanceReport{PID: 7, Running: true, Role: &r}}
 	}
-	e.Group.Servers = []explainedServer{server("db-A", kurabe.RoleReport{Following: true}), server("db-A~2", kurabe.RoleReport{Writing: true})}
-	if l := e.drillLook(netip.Addr{}); l.Lacks() != "" || l.Epoch != 3 {
+	e.Group.Servers = []explain.Server{server("db-A", kurabe.RoleReport{Following: true}), server("db-A~2", kurabe.RoleReport{Writing: true})}
+	if l := drillLook(e, netip.Addr{}); l.Lacks() != "" || l.Epoch != 3 {
 		t.Errorf("%+v lacks %q", l, l.Lacks())
 	}
 	for name, r := range map[string]kurabe.RoleReport{"follows": {Following: true}, "hangs": {Writing: true, Unresponsive: true}, "runs": {}} {
 		e.Group.Servers[1] = server("db-A~2", r)
-		if l := e.drillLook(netip.Addr{}); !strings.HasPrefix(l.Lacks(), "db-A~2") {
+		if l := drillLook(e, netip.Addr{}); !strings.HasPrefix(l.Lacks(), "db-A~2") {
 			t.Errorf("a writer that %s: %q", name, l.Lacks())
 		}
 	}
 	e.Group = nil
-	if l := e.drillLook(netip.Addr{}); !reflect.DeepEqual(l, drill.Look{Status: "available"}) {
+	if l := drillLook(e, netip.Addr{}); !reflect.DeepEqual(l, drill.Look{Status: "available"}) {
 		t.Errorf("of one server: %+v", l)
 	}
 }
@@ -107,7 +72,7 @@ func TestDrillVerdict(t *testing.T) {
 		t.Errorf("rows that were not read: %v", err)
 	}
 	var coded exitError
-	if err := verdict(&drill.Report{Interrupted: true}, errors.New("interrupted")); !errors.As(err, &coded) || coded.code != interruptedCode {
+	if err := verdict(&drill.Report{Interrupted: true}, errors.New("interrupted")); !errors.As(err, &coded) || coded.code != client.InterruptedCode {
 		t.Errorf("interrupted: %v", err)
 	}
 	if err := verdict(&drill.Report{}, nil); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/control"
 	"kurabe/internal/proc"
 )
@@ -32,7 +33,7 @@ const namesEvery = 200 * time.Millisecond
 const insideVariable = "KURABE_EXEC_HOSTS"
 
 func execCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	c := &cobra.Command{
 		Use:   "exec -- COMMAND [ARGUMENTS]",
 		Short: "Run a command that finds the names of endpoints",
@@ -47,22 +48,22 @@ Only a service that was started with --endpoint-suffix has such names.`,
 			if inside := os.Getenv(insideVariable); inside != "" {
 				return becomeInside(inside, args)
 			}
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
 			return runNamed(cmd.Context(), c, args)
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	c.Flags().SetInterspersed(false)
 	return c
 }
 
 // runNamed starts the command in a mount namespace of its own, and keeps its file up to date
 // while it runs.
-func runNamed(ctx context.Context, c *client, args []string) error {
-	list, err := c.namedEndpoints(ctx)
+func runNamed(ctx context.Context, c *client.Client, args []string) error {
+	list, err := c.NamedEndpoints(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func runNamed(ctx context.Context, c *client, args []string) error {
 			return err
 		case <-tick.C:
 			// A service that is away for a moment changes no address.
-			if list, err := c.namedEndpoints(ctx); err == nil {
+			if list, err := c.NamedEndpoints(ctx); err == nil {
 				if next := hostsText(list); !bytes.Equal(next, text) && rewrite(file, next) == nil {
 					text = next
 				}

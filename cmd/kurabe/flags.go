@@ -3,15 +3,12 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/service"
 	"kurabe/internal/store"
 )
 
-// Defaults of a service on one machine.
 const (
-	defaultData    = "./.kurabe"
-	defaultListen  = "127.0.0.1:7380"
-	defaultRegion  = "us-east-1"
 	defaultAccount = "000000000000"
 	// At full speed a copy made clients on the same disk wait ten times as long;
 	// at this rate, three times (internal/engine/postgres/DESIGN.md).
@@ -20,8 +17,8 @@ const (
 
 func addServerFlags(fs *pflag.FlagSet, f *service.Config) {
 	addHostFlags(fs, &f.HostConfig)
-	fs.StringVar(&f.Listen, "listen", defaultListen, "address and port of the API; port 0 chooses a free one")
-	fs.StringVar(&f.Region, "region", defaultRegion, "region of the resources; when given, requests must be signed for it")
+	fs.StringVar(&f.Listen, "listen", client.DefaultListen, "address and port of the API; port 0 chooses a free one")
+	fs.StringVar(&f.Region, "region", client.DefaultRegion, "region of the resources; when given, requests must be signed for it")
 	f.Given = fs.Changed
 	fs.StringVar(&f.Account, "account", defaultAccount, "account id in resource names, 12 digits")
 	fs.StringVar(&f.Zones, "zones", "", "availability zones, separated by commas (default REGIONa,REGIONb,REGIONc)")
@@ -34,7 +31,7 @@ func addServerFlags(fs *pflag.FlagSet, f *service.Config) {
 }
 
 func addHostFlags(fs *pflag.FlagSet, f *service.HostConfig) {
-	fs.StringVar(&f.Data, "data", defaultData, "folder for everything that is kept")
+	fs.StringVar(&f.Data, "data", client.DefaultData, "folder for everything that is kept")
 	fs.StringVar(&f.AddressPool, "address-pool", "", "network of the endpoints: a loopback one, or a part of the network of an interface of this machine that nobody else uses, such as 10.0.0.64/27; needs root (default: a /24 below 127.66.0.0/16, chosen once)")
 	fs.Int64Var(&f.CopyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, and a copy is sent to a follower on another host (MariaDB), 0 for no bound; a clone costs none")
 	fs.StringVar(&f.AccountIDs, "account-ids", "", "range of user ids, as 700000-799999, out of which each DB instance gets one of its own; nobody else on this machine may use them; needs root; none runs all instances of an engine as one user (default: the first free range of 100000 from 700000 on, chosen once)")

@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/reconcile"
 )
 
 func hostsDrainCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	var undo, noWait bool
 	c := &cobra.Command{
 		Use:   "drain HOST",
@@ -34,35 +35,35 @@ The host is drained from the first moment on. Ctrl-C ends the waiting and nothin
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := ownapi.DrainHostInput{Host: kurabe.HostID(args[0]), Undo: undo}
 			if undo || noWait {
-				return f.changeHost(cmd.Context(), "DrainHost", in, args[0])
+				return changeHost(cmd.Context(), &f, "DrainHost", in, args[0])
 			}
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
-			if _, err := c.hosts(cmd.Context(), "DrainHost", in); err != nil {
+			if _, err := hosts(cmd.Context(), c, "DrainHost", in); err != nil {
 				return err
 			}
-			return c.waitDrained(cmd.Context(), args[0])
+			return waitDrained(cmd.Context(), c, args[0])
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	c.Flags().BoolVar(&undo, "undo", false, "place things on it again")
 	c.Flags().BoolVar(&noWait, "no-wait", false, "return as soon as the request is stored")
 	return c
 }
 
 // waitDrained shows what leaves a host until nothing is left that can, and then what stays.
-func (c *client) waitDrained(ctx context.Context, host string) error {
+func waitDrained(ctx context.Context, c *client.Client, host string) error {
 	waiting, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	p := newProgress(os.Stderr, host)
+	p := client.NewProgress(os.Stderr, host)
 	look := func() ([]reconcile.Leaving, error) {
-		out, err := ask[ownapi.DescribeLeavingServersOutput](waiting, c, "DescribeLeavingServers", ownapi.HostInput{Host: kurabe.HostID(host)})
+		out, err := client.Ask[ownapi.DescribeLeavingServersOutput](waiting, c, "DescribeLeavingServers", ownapi.HostInput{Host: kurabe.HostID(host)})
 		return out.Servers, err
 	}
-	servers, err := untilLeft(waiting, look, p.show)
-	p.end()
+	servers, err := untilLeft(waiting, look, p.Show)
+	p.End()
 	if waiting.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("not waited for any longer; the drain goes on (kurabe hosts drain %s looks again, --undo takes it back)", host)
 	}
@@ -70,7 +71,7 @@ func (c *client) waitDrained(ctx context.Context, host string) error {
 		return err
 	}
 	printStays(os.Stdout, servers)
-	hosts, err := c.hosts(ctx, "DescribeHosts", nil)
+	hosts, err := hosts(ctx, c, "DescribeHosts", nil)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func untilLeft(ctx context.Context, look func() ([]reconcile.Leaving, error), sh
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(pollEvery):
+		case <-time.After(client.PollEvery):
 		}
 	}
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/control"
 	"kurabe/internal/service"
 )
 
 func hostsCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	c := &cobra.Command{
 		Use:   "hosts",
 		Short: "List the machines that run databases; let more in, drain and remove them",
@@ -33,24 +34,24 @@ A host that is lost is one whose agent has not been heard for five seconds. Its 
 may well serve their clients; they are shown as "unreachable".`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
-			hosts, err := c.hosts(cmd.Context(), "DescribeHosts", nil)
+			hosts, err := hosts(cmd.Context(), c, "DescribeHosts", nil)
 			if err != nil {
 				return err
 			}
 			return printHosts(os.Stdout, hosts, time.Now())
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	c.AddCommand(hostsTokenCommand(), hostsDrainCommand(), hostsRemoveCommand(), hostsGiveUpCommand())
 	return c
 }
 
 func hostsTokenCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	var validity time.Duration
 	var only, server bool
 	c := &cobra.Command{
@@ -58,7 +59,7 @@ func hostsTokenCommand() *cobra.Command {
 		Short: "Make a token that lets one host in, or one server of the service, once",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ func hostsTokenCommand() *cobra.Command {
 				what = "server --listen ADDRESS:7380 --host-listen ADDRESS:7381"
 			}
 			in := ownapi.CreateJoinTokenInput{ValiditySeconds: validity.Seconds(), Server: server}
-			i, err := ask[ownapi.CreateJoinTokenOutput](cmd.Context(), c, "CreateJoinToken", in)
+			i, err := client.Ask[ownapi.CreateJoinTokenOutput](cmd.Context(), c, "CreateJoinToken", in)
 			if err != nil {
 				return err
 			}
@@ -80,7 +81,7 @@ func hostsTokenCommand() *cobra.Command {
 			return nil
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	c.Flags().DurationVar(&validity, "validity", control.JoinTokenValidity, "how long it is good for, up to 168h")
 	c.Flags().BoolVar(&server, "server", false, "let a server of the service in, in place of an agent: it gets all of the service's keys")
 	c.Flags().BoolVar(&only, "only", false, "print the token alone")
@@ -88,21 +89,21 @@ func hostsTokenCommand() *cobra.Command {
 }
 
 func hostsRemoveCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	c := &cobra.Command{
 		Use:   "remove HOST",
 		Short: "Let a host in no more, on which nothing is left",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.changeHost(cmd.Context(), "RemoveHost", ownapi.HostInput{Host: kurabe.HostID(args[0])}, args[0])
+			return changeHost(cmd.Context(), &f, "RemoveHost", ownapi.HostInput{Host: kurabe.HostID(args[0])}, args[0])
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	return c
 }
 
 func hostsGiveUpCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	var yes bool
 	c := &cobra.Command{
 		Use:   "give-up HOST",
@@ -115,11 +116,11 @@ What the repository of backups has can be imported (kurabe import). It asks for 
 name of the host first, unless --yes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
-			hosts, err := c.hosts(cmd.Context(), "DescribeHosts", nil)
+			hosts, err := hosts(cmd.Context(), c, "DescribeHosts", nil)
 			if err != nil {
 				return err
 			}
@@ -128,23 +129,23 @@ name of the host first, unless --yes.`,
 					fmt.Printf("%s has %d database servers and %d snapshots: %s\n", h.ID, len(h.Servers), len(h.Snapshots), strings.Join(h.Holds, ", "))
 				}
 			}
-			if !yes && !confirmed("All of it is given up. This CANNOT BE TAKEN BACK.", args[0]) {
+			if !yes && !client.Confirmed("All of it is given up. This CANNOT BE TAKEN BACK.", args[0]) {
 				return errors.New("nothing was changed")
 			}
-			return f.changeHost(cmd.Context(), "GiveUpHost", ownapi.HostInput{Host: kurabe.HostID(args[0])}, args[0])
+			return changeHost(cmd.Context(), &f, "GiveUpHost", ownapi.HostInput{Host: kurabe.HostID(args[0])}, args[0])
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return c
 }
 
-func (f *clientFlags) changeHost(ctx context.Context, action string, in any, id string) error {
-	c, err := f.client()
+func changeHost(ctx context.Context, f *client.Flags, action string, in any, id string) error {
+	c, err := f.Client()
 	if err != nil {
 		return err
 	}
-	hosts, err := c.hosts(ctx, action, in)
+	hosts, err := hosts(ctx, c, action, in)
 	if err != nil {
 		return err
 	}
@@ -162,8 +163,8 @@ func printLeft(w io.Writer, hosts []control.HostInfo, id string) error {
 }
 
 // hosts asks for an action that answers with all hosts.
-func (c *client) hosts(ctx context.Context, action string, in any) ([]control.HostInfo, error) {
-	out, err := ask[ownapi.HostsOutput](ctx, c, action, in)
+func hosts(ctx context.Context, c *client.Client, action string, in any) ([]control.HostInfo, error) {
+	out, err := client.Ask[ownapi.HostsOutput](ctx, c, action, in)
 	return out.Hosts, err
 }
 

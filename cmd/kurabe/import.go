@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kurabe/cmd/kurabe/client"
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/control"
 	"kurabe/internal/importer"
@@ -18,7 +19,7 @@ import (
 )
 
 func importCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	var r service.RepositoryConfig
 	c := &cobra.Command{
 		Use:   "import",
@@ -36,7 +37,7 @@ With --backup-repository the command opens the repository itself first, and refu
 go on unless the service uses the same one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
@@ -50,49 +51,49 @@ go on unless the service uses the same one.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return c.followImport(ctx, in)
+			return followImport(ctx, c, in)
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	addRepositoryFlags(c.Flags(), &r)
 	c.Flags().Lookup("backup-repository").Usage = "the repository that the service must use (default: whichever it uses)"
 	return c
 }
 
 // followImport has the service import, and shows what comes of it until it is done.
-func (c *client) followImport(ctx context.Context, in ownapi.StartImportInput) error {
-	out, err := ask[ownapi.ImportOutput](ctx, c, "StartImport", in)
+func followImport(ctx context.Context, c *client.Client, in ownapi.StartImportInput) error {
+	out, err := client.Ask[ownapi.ImportOutput](ctx, c, "StartImport", in)
 	if err != nil {
 		return err
 	}
 	v := out.Import
-	p := newProgress(os.Stderr, "import")
+	p := client.NewProgress(os.Stderr, "import")
 	shown := 0
 	for {
-		if p.terminal && len(v.Results) > 0 {
+		if p.Terminal && len(v.Results) > 0 {
 			fmt.Fprint(os.Stderr, "\r\033[K")
 		}
 		printImported(os.Stdout, v.Results)
 		shown += len(v.Results)
 		if !v.Running && shown >= v.Told {
-			p.end()
+			p.End()
 			return endOfImport(os.Stdout, v)
 		}
 		switch {
 		case v.Waiting != "":
-			p.show("waiting to go on: " + v.Waiting)
-		case p.terminal:
-			p.show(fmt.Sprintf("%d imported, %d known before, %d refused", v.Imported, v.Known, v.Refused))
+			p.Show("waiting to go on: " + v.Waiting)
+		case p.Terminal:
+			p.Show(fmt.Sprintf("%d imported, %d known before, %d refused", v.Imported, v.Known, v.Refused))
 		}
 		select {
 		case <-ctx.Done():
-			p.end()
+			p.End()
 			fmt.Fprintln(os.Stderr, "the import goes on in the service; repeat the command to follow it")
 			return ctx.Err()
-		case <-time.After(pollEvery):
+		case <-time.After(client.PollEvery):
 		}
-		if out, err = ask[ownapi.ImportOutput](ctx, c, "DescribeImport", ownapi.DescribeImportInput{Job: v.Job, From: shown}); err != nil {
-			p.end()
+		if out, err = client.Ask[ownapi.ImportOutput](ctx, c, "DescribeImport", ownapi.DescribeImportInput{Job: v.Job, From: shown}); err != nil {
+			p.End()
 			return fmt.Errorf("%w; what was imported stays: repeat the command to go on", err)
 		}
 		v = out.Import

@@ -12,10 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
+	"kurabe/cmd/kurabe/explain"
 )
 
 func lsCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	c := &cobra.Command{
 		Use:   "ls",
 		Short: "List the DB instances and the DB clusters",
@@ -24,40 +26,40 @@ as ReplicaLag of RDS: the standby of a Multi-AZ instance, a read replica, the re
 cluster; and for how long there has been no standby that has every commit.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
 			table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 			fmt.Fprintln(table, "NAME\tENGINE\tCLASS\tSTORAGE\tUSED\tFREE\tSTATUS\tREPLICATION\tENDPOINT")
-			follow := c.following(cmd.Context())
+			follow := explain.Following(cmd.Context(), c)
 			pages := rds.NewDescribeDBInstancesPaginator(c.Client, &rds.DescribeDBInstancesInput{})
 			for pages.HasMorePages() {
 				page, err := pages.NextPage(cmd.Context())
 				if err != nil {
-					return friendly(err)
+					return client.Friendly(err)
 				}
 				for _, i := range page.DBInstances {
-					e, _, _ := c.explain(cmd.Context(), aws.ToString(i.DBInstanceIdentifier)) // it may be gone by now
+					e, _, _ := explain.Ask(cmd.Context(), c, aws.ToString(i.DBInstanceIdentifier)) // it may be gone by now
 					used, free := storageOf(e)
 					fmt.Fprintf(table, "%s\t%s %s\t%s\t%d GiB %s\t%s\t%s\t%s\t%s\t%s\n", aws.ToString(i.DBInstanceIdentifier), aws.ToString(i.Engine),
 						aws.ToString(i.EngineVersion), aws.ToString(i.DBInstanceClass), aws.ToInt32(i.AllocatedStorage),
 						aws.ToString(i.StorageType), used, free, statusOf(e, aws.ToString(i.DBInstanceStatus)),
-						replicationColumn(follow[aws.ToString(i.DBInstanceIdentifier)], time.Now()), endpointText(i))
+						explain.ReplicationColumn(follow[aws.ToString(i.DBInstanceIdentifier)], time.Now()), endpointText(i))
 				}
 			}
 			if err := table.Flush(); err != nil {
 				return err
 			}
-			return c.listClusters(cmd.Context(), os.Stdout, follow)
+			return listClusters(cmd.Context(), c, os.Stdout, follow)
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	return c
 }
 
 // statusOf is the status as the API tells it, and that commits wait.
-func statusOf(e explanation, status string) string {
+func statusOf(e explain.Explanation, status string) string {
 	if e.Status == nil || e.Status.BlockedAt.IsZero() {
 		return status
 	}
@@ -66,8 +68,8 @@ func statusOf(e explanation, status string) string {
 
 // storageOf says what an instance occupies and may still take, "-" where that is not
 // known.
-func storageOf(e explanation) (string, string) {
-	used, free, _, known := e.storage()
+func storageOf(e explain.Explanation) (string, string) {
+	used, free, _, known := e.Storage()
 	if !known {
 		return "-", "-"
 	}

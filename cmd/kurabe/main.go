@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kurabe/cmd/kurabe/explain"
+	"kurabe/cmd/kurabe/lab"
 	"kurabe/internal/proc"
 	"kurabe/internal/warden"
 )
@@ -64,6 +66,6 @@ by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else in the file credentials of 
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explainCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), labCommand(), recoverCommand(), drillCommand(), drillGuardCommand())
+	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand())
 	return root
 }

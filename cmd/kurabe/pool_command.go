@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/service"
 	"kurabe/internal/volume"
 )
@@ -20,7 +21,7 @@ func poolCommand() *cobra.Command {
 		Short: "Look after the pool of a data folder (kurabe server --pool loop)",
 		Args:  cobra.NoArgs,
 	}
-	data := c.PersistentFlags().String("data", envOr("KURABE_DATA", defaultData), "data folder of the service (KURABE_DATA)")
+	data := c.PersistentFlags().String("data", client.EnvOr("KURABE_DATA", client.DefaultData), "data folder of the service (KURABE_DATA)")
 	at := func() (volume.Pool, string, error) {
 		folder, err := filepath.Abs(*data)
 		return service.PoolAt(folder, folder), folder, err

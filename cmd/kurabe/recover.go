@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
+	"kurabe/cmd/kurabe/explain"
 	ownapi "kurabe/internal/api/kurabe"
 )
 
 func recoverCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	var accept, yes bool
 	c := &cobra.Command{
 		Use:   "recover NAME",
@@ -33,17 +35,17 @@ the log in the backups is the serving server's.
 
 The exit status is 0 when the loss was accepted, 1 otherwise.`,
 		Example: "  kurabe recover shop\n  kurabe recover shop --accept-data-loss",
-		Args:    oneName,
+		Args:    client.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
-			return c.recover(cmd.Context(), args[0], accept, yes)
+			return recover(cmd.Context(), c, args[0], accept, yes)
 		},
 	}
-	f.add(c)
-	c.ValidArgsFunction = f.instanceNames
+	f.Add(c)
+	c.ValidArgsFunction = f.InstanceNames
 	c.Flags().BoolVar(&accept, "accept-data-loss", false, "have the standby take over, with the loss that is shown")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return c
@@ -52,30 +54,30 @@ The exit status is 0 when the loss was accepted, 1 otherwise.`,
 // errNotAccepted ends a command that only looked.
 var errNotAccepted = errors.New("nothing was changed; to go on, add --accept-data-loss")
 
-func (c *client) recover(ctx context.Context, name string, accept, yes bool) error {
-	e, _, err := c.explain(ctx, name)
+func recover(ctx context.Context, c *client.Client, name string, accept, yes bool) error {
+	e, _, err := explain.Ask(ctx, c, name)
 	if err != nil {
 		return err
 	}
 	if e.Group == nil {
 		return fmt.Errorf("%s has one server: restore a backup instead", name)
 	}
-	to := e.Group.other()
+	to := other(e.Group)
 	if to == nil {
 		return fmt.Errorf("%s has no second server: restore a backup instead", name)
 	}
 	if len(e.Group.Sync) > 0 {
-		return fmt.Errorf("nothing need be lost: %s has every commit, and takes over by itself when the serving server ends", joinIDs(e.Group.Sync))
+		return fmt.Errorf("nothing need be lost: %s has every commit, and takes over by itself when the serving server ends", explain.JoinIDs(e.Group.Sync))
 	}
-	e.Group.printLoss(os.Stdout, e.Spec.Engine, *to)
+	printLoss(e.Group, os.Stdout, e.Spec.Engine, *to)
 	if !accept {
 		return errNotAccepted
 	}
-	if !yes && !confirmed("This CANNOT BE TAKEN BACK.", name) {
+	if !yes && !client.Confirmed("This CANNOT BE TAKEN BACK.", name) {
 		return errors.New("nothing was changed")
 	}
 	in := ownapi.AcceptDataLossInput{Name: name, Epoch: int64(e.Group.Epoch), To: to.ID}
-	if _, err := ask[ownapi.AcceptDataLossOutput](ctx, c, "AcceptDataLoss", in); err != nil {
+	if _, err := client.Ask[ownapi.AcceptDataLossOutput](ctx, c, "AcceptDataLoss", in); err != nil {
 		return err
 	}
 	fmt.Printf("The loss is accepted. %s takes over as soon as the old server has ended: see kurabe explain %s\n", to.ID, name)
@@ -83,7 +85,7 @@ func (c *client) recover(ctx context.Context, name string, accept, yes bool) err
 }
 
 // other is the server that could take the writer's place, nil without one.
-func (g *explainedGroup) other() *explainedServer {
+func other(g *explain.Group) *explain.Server {
 	for n, s := range g.Servers {
 		if s.ID != g.Writer {
 			return &g.Servers[n]
@@ -93,15 +95,15 @@ func (g *explainedGroup) other() *explainedServer {
 }
 
 // printLoss says what would be lost, as exactly as it is known.
-func (g *explainedGroup) printLoss(w io.Writer, engine kurabe.EngineName, to explainedServer) {
+func printLoss(g *explain.Group, w io.Writer, engine kurabe.EngineName, to explain.Server) {
 	var from *kurabe.InstanceReport
 	for _, s := range g.Servers {
 		if s.ID == g.Writer {
 			from = s.Report
-			fmt.Fprintf(w, "%s (zone %s) may write: %s.\n", s.ID, s.Zone, s.seen())
+			fmt.Fprintf(w, "%s (zone %s) may write: %s.\n", s.ID, s.Zone, s.Seen())
 		}
 	}
-	fmt.Fprintf(w, "%s (zone %s) could take over: %s.\n\n", to.ID, to.Zone, to.seen())
+	fmt.Fprintf(w, "%s (zone %s) could take over: %s.\n\n", to.ID, to.Zone, to.Seen())
 	fmt.Fprintf(w, "Since %s no commit has waited for it. What clients were told is safe since then, and it has not got, WOULD BE LOST", g.Since.UTC().Format("2006-01-02 15:04:05.000 MST"))
 	switch behind, known := lacks(from, to.Report); {
 	case !known:

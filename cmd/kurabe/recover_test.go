@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/explain"
 )
 
 // What would be lost is said in the unit of the engine's log, and not where it is not known.
@@ -25,18 +26,18 @@ func TestPrintLoss(t *testing.T) {
 		{"it is no member", kurabe.MariaDB, nil, &kurabe.RoleReport{Position: 100}, "is not known"},
 		{"the other one was seen later", kurabe.MariaDB, &kurabe.RoleReport{Position: 99}, &kurabe.RoleReport{Position: 100}, "it lacks nothing; what was written since"},
 	} {
-		second := explainedServer{Member: kurabe.Member{ID: "db-1~2", Zone: "b"}, Report: &kurabe.InstanceReport{Running: true, Role: c.to}}
-		g := &explainedGroup{Writer: "db-1", Since: since, Servers: []explainedServer{
+		second := explain.Server{Member: kurabe.Member{ID: "db-1~2", Zone: "b"}, Report: &kurabe.InstanceReport{Running: true, Role: c.to}}
+		g := &explain.Group{Writer: "db-1", Since: since, Servers: []explain.Server{
 			{Member: kurabe.Member{ID: "db-1", Zone: "a"}, Report: &kurabe.InstanceReport{Role: c.from}}, second,
 		}}
 		var out bytes.Buffer
-		g.printLoss(&out, c.engine, second)
+		printLoss(g, &out, c.engine, second)
 		for _, want := range []string{c.want, "Since 2026-07-01 05:00:10.000 UTC", "db-1 (zone a) may write", "db-1~2 (zone b) could take over", "WOULD BE LOST"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: no %q in\n%s", c.name, want, &out)
 			}
 		}
-		if other := g.other(); other == nil || other.ID != "db-1~2" {
+		if other := other(g); other == nil || other.ID != "db-1~2" {
 			t.Errorf("%+v could take over", other)
 		}
 	}

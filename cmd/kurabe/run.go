@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/spf13/cobra"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/service"
 )
 
@@ -53,21 +54,21 @@ that it runs; the next run finds them with their data.`,
 
 // demo makes the demo instance unless it exists, and prints how to use it.
 func demo(ctx context.Context, s *service.Service, f service.Config) error {
-	flags := clientFlags{endpoint: s.URL, data: f.Data, region: f.Region}
-	c := flags.clientAs(s.Credentials)
+	flags := client.Flags{Endpoint: s.URL, Data: f.Data, Region: f.Region}
+	c := flags.ClientAs(s.Credentials)
 	var i types.DBInstance
 	var err error
-	if i, err = c.find(ctx, demoName); err != nil {
+	if i, err = c.Find(ctx, demoName); err != nil {
 		password, err := masterPassword(false)
 		if err != nil {
 			return err
 		}
 		fmt.Printf("Creating the PostgreSQL instance %q …\n", demoName)
-		if i, err = c.create(ctx, newInstance{name: demoName, engine: "postgres", user: demoName, database: demoName, storageGiB: 20, password: password}, true); err != nil {
+		if i, err = create(ctx, c, newInstance{name: demoName, engine: "postgres", user: demoName, database: demoName, storageGiB: 20, password: password}, true); err != nil {
 			return err
 		}
 	} else if aws.ToString(i.DBInstanceStatus) != "stopped" {
-		if i, err = c.waitAvailable(ctx, demoName); err != nil {
+		if i, err = waitAvailable(ctx, c, demoName); err != nil {
 			return err
 		}
 	} else {
@@ -78,7 +79,7 @@ func demo(ctx context.Context, s *service.Service, f service.Config) error {
 	return nil
 }
 
-func printDemo(ctx context.Context, c *client, f clientFlags, i types.DBInstance, url string) {
+func printDemo(ctx context.Context, c *client.Client, f client.Flags, i types.DBInstance, url string) {
 	if i.Endpoint == nil {
 		fmt.Printf("%s is %s.\n", demoName, aws.ToString(i.DBInstanceStatus))
 		return
@@ -94,5 +95,5 @@ func printDemo(ctx context.Context, c *client, f clientFlags, i types.DBInstance
 
 Ctrl-C stops the service and its databases; data stays in %s.
 `, demoName, aws.ToString(i.DBInstanceStatus), aws.ToString(i.Engine), aws.ToString(i.EngineVersion), endpointText(i),
-		c.shellCommand(ctx, f, i), filepath.Join(f.data, service.CredentialsFile), url, f.region, filepath.Join(f.data, service.CredentialsFile), url, os.Args[0], filepath.Clean(f.data))
+		c.ShellCommand(ctx, i), filepath.Join(f.Data, service.CredentialsFile), url, f.Region, filepath.Join(f.Data, service.CredentialsFile), url, os.Args[0], filepath.Clean(f.Data))
 }

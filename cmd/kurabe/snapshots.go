@@ -13,11 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
+	"kurabe/cmd/kurabe/explain"
 	ownapi "kurabe/internal/api/kurabe"
 )
 
 func snapshotsCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	c := &cobra.Command{
 		Use:   "snapshots [NAME]",
 		Short: "List the snapshots, of one DB instance or of all",
@@ -25,7 +27,7 @@ func snapshotsCommand() *cobra.Command {
 deleting it would free on the disk by now, as of the last look at it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
@@ -33,7 +35,7 @@ deleting it would free on the disk by now, as of the last look at it.`,
 			if len(args) > 0 {
 				in.DBInstanceIdentifier = aws.String(args[0])
 			}
-			known, err := c.knownSnapshots(cmd.Context())
+			known, err := askSnapshots(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
@@ -43,7 +45,7 @@ deleting it would free on the disk by now, as of the last look at it.`,
 			for pages.HasMorePages() {
 				page, err := pages.NextPage(cmd.Context())
 				if err != nil {
-					return friendly(err)
+					return client.Friendly(err)
 				}
 				for _, s := range page.DBSnapshots {
 					fmt.Fprintf(table, "%s\t%s\t%s\t%s %s\t%d GiB\t%s\t%s\t%s\t%s\n", aws.ToString(s.DBSnapshotIdentifier), aws.ToString(s.DBInstanceIdentifier),
@@ -54,16 +56,16 @@ deleting it would free on the disk by now, as of the last look at it.`,
 			return table.Flush()
 		},
 	}
-	f.add(c)
-	c.ValidArgsFunction = f.instanceNames
+	f.Add(c)
+	c.ValidArgsFunction = f.InstanceNames
 	return c
 }
 
 // knownSnapshots is what the service knows of snapshots beyond RDS's members, by name.
 type knownSnapshots map[string]kurabe.SnapshotKnown
 
-func (c *client) knownSnapshots(ctx context.Context) (knownSnapshots, error) {
-	out, err := ask[ownapi.DescribeSnapshotsOutput](ctx, c, "DescribeSnapshots", nil)
+func askSnapshots(ctx context.Context, c *client.Client) (knownSnapshots, error) {
+	out, err := client.Ask[ownapi.DescribeSnapshotsOutput](ctx, c, "DescribeSnapshots", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ func (k knownSnapshots) occupies(s types.DBSnapshot) string {
 // verified is when a snapshot was last restored and found sound.
 func (k knownSnapshots) verified(s types.DBSnapshot) string {
 	if at := k[aws.ToString(s.DBSnapshotIdentifier)].VerifiedAt; !at.IsZero() {
-		return when(at)
+		return explain.When(at)
 	}
 	return "-"
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kurabe/cmd/kurabe/client"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/service"
 )
@@ -31,7 +32,7 @@ service: keep a copy of those too.`,
 }
 
 func stateBackupCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	var external service.EtcdConfig
 	c := &cobra.Command{
 		Use:   "backup FILE",
@@ -47,16 +48,16 @@ With --etcd-endpoints they are read from an etcd of yours, where no service has 
 			if external.Given() {
 				return writeState(args[0], func(w io.Writer) error { return external.BackUp(cmd.Context(), w) })
 			}
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
 			return writeState(args[0], func(w io.Writer) error {
-				return c.fetch(cmd.Context(), "/kurabe/state/backup", w, stateBytesMax)
+				return c.Fetch(cmd.Context(), "/kurabe/state/backup", w, stateBytesMax)
 			})
 		},
 	}
-	f.add(c)
+	f.Add(c)
 	addEtcdFlags(c.Flags(), &external)
 	return c
 }
@@ -114,12 +115,12 @@ word is taken, and what was written since a failover after it MAY BE LOST.`,
 			}
 			f.Say = func(line string) { fmt.Println(line) }
 			f.Confirm = func() bool {
-				return yes || confirmed("The records in "+f.Data+" are replaced, and kept beside.", filepath.Base(f.Data))
+				return yes || client.Confirmed("The records in "+f.Data+" are replaced, and kept beside.", filepath.Base(f.Data))
 			}
 			return alone(f.Data, func() error { return f.Run(cmd.Context(), args[0]) })
 		},
 	}
-	c.Flags().StringVar(&f.Data, "data", envOr("KURABE_DATA", defaultData), "data folder of the service (KURABE_DATA)")
+	c.Flags().StringVar(&f.Data, "data", client.EnvOr("KURABE_DATA", client.DefaultData), "data folder of the service (KURABE_DATA)")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	addEtcdFlags(c.Flags(), &f.Etcd)
 	c.Flags().BoolVar(&f.StalePairs, "multi-az-as-of-backup", false, "restore Multi-AZ instances too, whose writer may be another one since")

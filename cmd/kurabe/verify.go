@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kurabe"
+	"kurabe/cmd/kurabe/client"
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/control"
 )
@@ -19,7 +20,7 @@ import (
 const defaultVerifyEvery = 7 * 24 * time.Hour
 
 func verifyCommand() *cobra.Command {
-	var f clientFlags
+	var f client.Flags
 	var noWait bool
 	c := &cobra.Command{
 		Use:   "verify NAME",
@@ -32,13 +33,13 @@ and databases are kept from feeling it.
 NAME is a DB instance, whose newest automated snapshot is taken (its newest manual one
 if there is no other), or a snapshot. The command waits for the result; its exit status
 is 1 when damage was found. It may be ended: the verification goes on.`,
-		Args: oneName,
+		Args: client.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
+			c, err := f.Client()
 			if err != nil {
 				return err
 			}
-			out, err := ask[ownapi.VerificationOutput](cmd.Context(), c, "StartVerification", ownapi.StartVerificationInput{Name: args[0]})
+			out, err := client.Ask[ownapi.VerificationOutput](cmd.Context(), c, "StartVerification", ownapi.StartVerificationInput{Name: args[0]})
 			if err != nil {
 				return err
 			}
@@ -47,25 +48,25 @@ is 1 when damage was found. It may be ended: the verification goes on.`,
 				fmt.Printf("verification %d of snapshot %s is asked for\n", wish.Seq, wish.Snapshot)
 				return nil
 			}
-			v, err := c.waitVerified(cmd.Context(), wish)
+			v, err := waitVerified(cmd.Context(), c, wish)
 			if err != nil {
 				return err
 			}
 			return printVerified(os.Stdout, wish.Snapshot, v)
 		},
 	}
-	f.add(c)
-	c.ValidArgsFunction = f.instanceNames
+	f.Add(c)
+	c.ValidArgsFunction = f.InstanceNames
 	c.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for the result")
 	return c
 }
 
 // waitVerified shows how far a verification is until it has a result.
-func (c *client) waitVerified(ctx context.Context, wish control.Verified) (kurabe.Verification, error) {
-	p := newProgress(os.Stderr, wish.Snapshot)
-	defer p.end()
+func waitVerified(ctx context.Context, c *client.Client, wish control.Verified) (kurabe.Verification, error) {
+	p := client.NewProgress(os.Stderr, wish.Snapshot)
+	defer p.End()
 	for {
-		out, err := ask[ownapi.VerificationOutput](ctx, c, "DescribeVerification", ownapi.DescribeVerificationInput{SnapshotName: wish.Snapshot, Seq: wish.Seq})
+		out, err := client.Ask[ownapi.VerificationOutput](ctx, c, "DescribeVerification", ownapi.DescribeVerificationInput{SnapshotName: wish.Snapshot, Seq: wish.Seq})
 		if err != nil {
 			return kurabe.Verification{}, err
 		}
@@ -76,14 +77,14 @@ func (c *client) waitVerified(ctx context.Context, wish control.Verified) (kurab
 		case v.State != kurabe.SnapshotAvailable:
 			return kurabe.Verification{}, fmt.Errorf("snapshot %s cannot be verified any more: it is %s", v.Snapshot, v.State)
 		case v.Verifying != "":
-			p.show(v.Verifying)
+			p.Show(v.Verifying)
 		default:
-			p.show("asked for")
+			p.Show("asked for")
 		}
 		select {
 		case <-ctx.Done():
 			return kurabe.Verification{}, ctx.Err()
-		case <-time.After(pollEvery):
+		case <-time.After(client.PollEvery):
 		}
 	}
 }
