@@ -33,9 +33,13 @@ const (
 	shortTime = time.Minute
 )
 
-// NewReader returns the reader of a process, over an administrative session that nothing else
-// uses meanwhile.
-func NewReader(ctx context.Context, admin *guard.Session, pid int, own func(user string) bool) (*Reader, error) {
+// NewReader returns the reader of the process that serves an administrative session, over
+// that session; nothing else uses it meanwhile.
+func NewReader(ctx context.Context, admin *guard.Session, own func(user string) bool) (*Reader, error) {
+	pid, err := admin.PID()
+	if err != nil {
+		return nil, fmt.Errorf("open the reader of sessions: %w", err)
+	}
 	// A table of information_schema that does not fit into memory goes into a file of a name
 	// that another session of the service may have as well (guard.Threads).
 	if err := admin.Exec(ctx, "SET SESSION tmp_memory_table_size = 67108864, max_heap_table_size = 67108864"); err != nil {
@@ -50,20 +54,17 @@ type process struct {
 	user, host, database, command, state, statement string
 }
 
-// List lists the active sessions, and counts the sessions of clients, idle ones too.
-func (r *Reader) List(ctx context.Context) (list []kurabe.ActiveSession, clients int, err error) {
+// List lists the active sessions.
+func (r *Reader) List(ctx context.Context) (list []kurabe.ActiveSession, err error) {
 	all, err := r.processes(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	var looked bool
 	var waiting []int // for another thread, by their number in list
 	for _, p := range all {
 		if r.own(p.user) || slices.Contains(guard.OwnUsers, p.user) || p.user == "" {
 			continue
-		}
-		if !slices.Contains(guard.OwnCommands, p.command) {
-			clients++
 		}
 		if !p.active() {
 			continue
@@ -82,7 +83,7 @@ func (r *Reader) List(ctx context.Context) (list []kurabe.ActiveSession, clients
 	if len(waiting) > 0 {
 		err = r.addRowLocks(ctx, list, waiting, all)
 	}
-	return list, clients, err
+	return list, err
 }
 
 // active says whether a connection is within a statement. What only sends or receives a log

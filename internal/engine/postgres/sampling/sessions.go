@@ -1,4 +1,4 @@
-package activity
+package sampling
 
 import (
 	"context"
@@ -41,9 +41,9 @@ const blockersSQL = `SELECT b.pid, b.blocker, COALESCE(r.rolname, ''), COALESCE(
 	LEFT JOIN pg_catalog.pg_authid r ON r.oid = a.usesysid
 	WHERE b.blocker <> 0`
 
-// List lists the active sessions over an administrative session.
-func List(ctx context.Context, conn *pgx.Conn) ([]kurabe.ActiveSession, error) {
-	rows, err := conn.Query(ctx, activeSQL, pgx.QueryExecModeCacheStatement, sessionsMax)
+// Sessions implements engine.Sampler.
+func (s *Sampler) Sessions(ctx context.Context) ([]kurabe.ActiveSession, error) {
+	rows, err := s.Conn.Query(ctx, activeSQL, pgx.QueryExecModeCacheStatement, sessionsMax)
 	if err != nil {
 		return nil, fmt.Errorf("list active sessions: %w", err)
 	}
@@ -58,11 +58,11 @@ func List(ctx context.Context, conn *pgx.Conn) ([]kurabe.ActiveSession, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list active sessions: %w", err)
 	}
-	return list, addBlockers(ctx, conn, list)
+	return list, s.addBlockers(ctx, list)
 }
 
 // addBlockers adds who blocks whom.
-func addBlockers(ctx context.Context, conn *pgx.Conn, list []kurabe.ActiveSession) error {
+func (s *Sampler) addBlockers(ctx context.Context, list []kurabe.ActiveSession) error {
 	waiting := map[int64]*kurabe.ActiveSession{}
 	var pids []int64
 	for n := range list {
@@ -74,15 +74,15 @@ func addBlockers(ctx context.Context, conn *pgx.Conn, list []kurabe.ActiveSessio
 	if len(pids) == 0 {
 		return nil
 	}
-	rows, err := conn.Query(ctx, blockersSQL, pgx.QueryExecModeCacheStatement, pids)
+	rows, err := s.Conn.Query(ctx, blockersSQL, pgx.QueryExecModeCacheStatement, pids)
 	if err != nil {
 		return fmt.Errorf("list blockers: %w", err)
 	}
 	var pid, blocker int64
 	var user, statement string
 	_, err = pgx.ForEachRow(rows, []any{&pid, &blocker, &user, &statement}, func() error {
-		if s := waiting[pid]; s != nil {
-			s.Blocker, s.BlockerUser, s.BlockerStatement = blocker, user, strings.ToValidUTF8(statement, "\uFFFD")
+		if w := waiting[pid]; w != nil {
+			w.Blocker, w.BlockerUser, w.BlockerStatement = blocker, user, strings.ToValidUTF8(statement, "\uFFFD")
 		}
 		return nil
 	})
