@@ -1,7 +1,6 @@
 package document
 
 import (
-	"encoding"
 	"encoding/base64"
 	"encoding/json"
 	"math"
@@ -11,8 +10,6 @@ import (
 
 	"kurabe/internal/aws/shape"
 )
-
-var anyType = reflect.TypeFor[any]()
 
 // grower makes a tree of a struct. Absent members are left out, except that a list at the top
 // is there although it is empty: clients index into it without asking.
@@ -36,7 +33,6 @@ func (g grower) structure(v reflect.Value, top bool) any {
 	for _, f := range fields {
 		member := v.Field(f.Index)
 		switch {
-		case f.Omit && (member.IsZero() || member.Kind() == reflect.Slice && member.Len() == 0):
 		case top && member.Kind() == reflect.Slice && member.Type() != blobType && member.IsNil():
 			tree[f.Wire] = []any{}
 		case !absent(member):
@@ -59,7 +55,7 @@ func absent(v reflect.Value) bool {
 }
 
 func (g grower) value(v reflect.Value) any {
-	if v.Kind() == reflect.Pointer || v.Type() == anyType {
+	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return nil // in a sparse list or map
 		}
@@ -70,9 +66,6 @@ func (g grower) value(v reflect.Value) any {
 		return g.time(x)
 	case []byte:
 		return g.blob(x)
-	case encoding.TextMarshaler:
-		text, _ := x.MarshalText() // our own types write any value that they hold
-		return string(text)
 	}
 	switch v.Kind() {
 	case reflect.Struct:
@@ -95,8 +88,6 @@ func (g grower) value(v reflect.Value) any {
 		return v.Bool()
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return v.Int()
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return v.Uint()
 	case reflect.Float32, reflect.Float64:
 		return g.number(v.Float())
 	default:
