@@ -94,6 +94,7 @@ var rooms = []room{
 	{"internal/drill", []string{".", "internal/engine", "internal/hostread", "internal/netcut", "internal/proc", "internal/pulse"}, nil, "rehearses a fault of a running service: it signals its servers and watches what is told of them; it decides nothing (hostread: strikes on other hosts)"},
 	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},
 	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
+	{"internal/metrics/series", []string{"."}, []string{"github.com/prometheus", "github.com/oklog/ulid"}, "the only place that knows the database of series; it knows no metric (ulid: the names of its blocks)"},
 	{"internal/metrics/...", []string{"."}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},
 	{"internal/load", []string{"."}, []string{pgx, mysql}, "samples sessions of a database"},
 	{"internal/logs", []string{".", "internal/volume"}, nil, "reads the files that engines write, without following their links"},
