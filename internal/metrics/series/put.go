@@ -22,8 +22,8 @@ const (
 	freshTime   = 400 * time.Second
 )
 
-// Datum is what users measured of a series in the second that the bucket begins with. Its Values
-// are not kept.
+// Datum is what users measured of a series in the second, or the minute, that the bucket begins
+// with. Of its Values, the sum and the extremes are kept.
 type Datum struct {
 	Labels Labels
 	Bucket Bucket
