@@ -16,15 +16,6 @@ const shop = kurabe.InstanceID("db-A")
 
 var start = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-func open(t *testing.T, dir string) *Store {
-	t.Helper()
-	s, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // feed adds a sample a second: one session computes, and in every second second one waits.
 func feed(t *testing.T, s *Store, from time.Time, seconds int) {
 	t.Helper()
@@ -59,7 +50,7 @@ func sum(list []uint64) (n uint64) {
 // TestQuery asks for what was added at once, after a restart and when only minutes are left.
 func TestQuery(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := New(dir, false)
 	const seconds = 3*3600 + 90
 	feed(t, s, start, seconds)
 	check := func(when string, s *Store) {
@@ -85,16 +76,16 @@ func TestQuery(t *testing.T) {
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	check("after a restart", open(t, dir))
+	check("after a restart", New(dir, false))
 	seconds1 := filepath.Join(dir, string(shop), name(fineForm, start.Unix()))
 	if err := os.Remove(seconds1); err != nil {
 		t.Fatal(err)
 	}
-	check("with minutes of the first hour", open(t, dir))
+	check("with minutes of the first hour", New(dir, false))
 }
 
 func TestTexts(t *testing.T) {
-	s := open(t, t.TempDir())
+	s := New(t.TempDir(), false)
 	feed(t, s, start, 20)
 	from := start.Unix()
 	a := ask(t, s, Query{From: from, To: from + 20, By: []Dimension{Tokenized, Statement}})
@@ -122,7 +113,7 @@ func TestTexts(t *testing.T) {
 // are kept.
 func TestTornTail(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := New(dir, false)
 	feed(t, s, start, 30)
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
@@ -136,7 +127,7 @@ func TestTornTail(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := open(t, dir)
+		s := New(dir, false)
 		a := ask(t, s, Query{From: start.Unix(), To: start.Unix() + 60})
 		had := sum(a.Sampled)
 		if had%chunkSeconds != 0 || had >= 30 {
@@ -151,7 +142,7 @@ func TestTornTail(t *testing.T) {
 
 // TestBounds feeds thousands of statements a minute: the sum stays true.
 func TestBounds(t *testing.T) {
-	s := open(t, t.TempDir())
+	s := New(t.TempDir(), false)
 	for n := range 90 {
 		sample := Sample{At: start.Add(time.Duration(n) * time.Second), Engine: kurabe.MariaDB}
 		for i := range sampleMax + 500 {
@@ -179,7 +170,7 @@ func TestBounds(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := New(dir, false)
 	feed(t, s, start, 60)
 	for _, after := range []time.Duration{0, 5 * time.Hour, 9 * 24 * time.Hour} {
 		if err := s.Sweep(start.Add(after)); err != nil {

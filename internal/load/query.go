@@ -107,7 +107,7 @@ func (s *Store) count(ctx context.Context, ids []kurabe.InstanceID, q Query, tol
 // of are the servers of an instance that this host has, or had.
 func (s *Store) of(instance kurabe.InstanceID, alone bool) (list []kurabe.InstanceID, err error) {
 	folders, err := os.ReadDir(s.dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	asked := func(id kurabe.InstanceID) bool { return id == instance || !alone && id.Owner() == instance }

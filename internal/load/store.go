@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,19 +32,40 @@ const (
 
 // Store holds the load of a host's servers.
 type Store struct {
-	dir string
+	dir  string
+	mask bool
 
 	mu      sync.Mutex // guards servers
 	servers map[kurabe.InstanceID]*server
 }
 
-// Open returns the store in a folder, which is made. What a crash left is read when its server
-// is sampled or asked next.
-func Open(dir string) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open the store of database load: %w", err)
+// New returns the store in a folder. With mask, statements are kept without their literals
+// only. What a crash left is read when its server is sampled or asked next.
+func New(dir string, mask bool) *Store {
+	return &Store{dir: dir, mask: mask, servers: map[kurabe.InstanceID]*server{}}
+}
+
+// sweepEvery is how often what is too old is removed.
+const sweepEvery = 5 * time.Minute
+
+// Run removes what is too old until ctx ends, and then writes what is under way. A fault that
+// fault is told of keeps nothing from its work.
+func (s *Store) Run(ctx context.Context, now func() time.Time, fault func(error)) error {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		if err := s.Sweep(now()); err != nil {
+			fault(err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			if err := s.Flush(); err != nil {
+				fault(err)
+			}
+			return ctx.Err()
+		}
 	}
-	return &Store{dir: dir, servers: map[kurabe.InstanceID]*server{}}, nil
 }
 
 // server is one server's load. A server that is asked only has no chunks under way.
@@ -82,8 +104,6 @@ type Sample struct {
 	At       time.Time
 	Engine   kurabe.EngineName
 	Sessions []kurabe.ActiveSession
-	// Mask has statements kept without their literals only.
-	Mask bool
 }
 
 // Add takes in a sample; of two in the same second the second one is dropped. A clock that was
@@ -104,7 +124,7 @@ func (s *Store) Add(id kurabe.InstanceID, sample Sample) error {
 	one.fine.sampled[at-one.fine.start]++
 	one.minute.sampled[0]++
 	for n, session := range sample.Sessions {
-		k, err := one.key(session, sample, at)
+		k, err := one.key(session, dialectOf(sample.Engine), s.mask, at)
 		lost = errors.Join(lost, err)
 		if n >= sampleMax {
 			k = k.coarse()
@@ -116,9 +136,8 @@ func (s *Store) Add(id kurabe.InstanceID, sample Sample) error {
 }
 
 // key is the dimensions of a session; the texts of its statements are kept.
-func (s *server) key(session kurabe.ActiveSession, sample Sample, at int64) (Key, error) {
-	d := dialectOf(sample.Engine)
-	text := textOf(session.Statement, session.NativeID, d, sample.Mask)
+func (s *server) key(session kurabe.ActiveSession, d dialect, mask bool, at int64) (Key, error) {
+	text := textOf(session.Statement, session.NativeID, d, mask)
 	k := Key{
 		WaitType: clip(session.WaitType, nameMax), Wait: clip(session.Wait, nameMax),
 		User: clip(session.User, nameMax), Host: clip(session.Host, nameMax), Database: clip(session.Database, nameMax),
@@ -242,6 +261,9 @@ func (s *server) end(now int64) error {
 // Sweep ends the hours of servers that are not sampled any more, and removes what is too old, and the folders of servers that have nothing left.
 func (s *Store) Sweep(now time.Time) error {
 	servers, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
