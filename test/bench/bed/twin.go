@@ -146,7 +146,7 @@ func (t *Twin) waitReady(ctx context.Context, log string) error {
 	}
 }
 
-// Close ends the server and removes its folder.
+// Close ends the server.
 func (t *Twin) Close(ctx context.Context) error {
 	select {
 	case <-t.exited:
