@@ -119,16 +119,33 @@ func TestGetMetricData(t *testing.T) {
 	w.wantData(t, in, "m1 load:")
 }
 
+// Of a time that nobody keeps there is nothing to ask, however long it is.
+func TestLongTime(t *testing.T) {
+	w := newWorld(t)
+	w.measured("CPUUtilization", "shop", catalog.RolePrimary, 0, 1)
+	w.measured("CPUUtilization", "shop", catalog.RolePrimary, -4*3600, 1)
+	in := dataInput(metricQuery("m1", "CPUUtilization", "Sum", 1), metricQuery("m2", "CPUUtilization", "Sum", 60))
+	in.StartTime, in.EndTime = aws.Time(time.Unix(0, 0)), aws.Time(noon.AddDate(100, 0, 0))
+	w.wantData(t, in, "m1 CPUUtilization: 0=1\nm2 CPUUtilization: -14400=1 0=1")
+	for _, q := range w.asked {
+		if most := 21600 + 120; int(q.To.Sub(q.From)/q.Period) > most {
+			t.Errorf("%d periods were asked for", q.To.Sub(q.From)/q.Period)
+		}
+	}
+	in.StartTime, in.EndTime = aws.Time(noon.AddDate(-2, 0, 0)), aws.Time(noon.AddDate(-1, 0, 0))
+	w.wantData(t, in, "m1 CPUUtilization:\nm2 CPUUtilization:")
+}
+
 // A failover shows the primary only: each server's samples belong to the role it had then.
 func TestFailover(t *testing.T) {
 	w := newWorld(t)
 	for second := range 6 {
-		first, second2 := catalog.RolePrimary, catalog.RoleStandby
+		one, other := catalog.RolePrimary, catalog.RoleStandby
 		if second >= 3 {
-			first, second2 = second2, first
+			one, other = other, one
 		}
-		w.measured("CPUUtilization", "shop", first, second, 1)
-		w.measured("CPUUtilization", "shop", second2, second, 2)
+		w.measured("CPUUtilization", "shop", one, second, 1)
+		w.measured("CPUUtilization", "shop", other, second, 2)
 	}
 	w.wantData(t, dataInput(metricQuery("m1", "CPUUtilization", "Average", 1, "DBInstanceIdentifier=shop")), "m1 CPUUtilization: 0=1 1=1 2=1 3=2 4=2 5=2")
 }
@@ -225,8 +242,8 @@ func TestGetMetricDataRefused(t *testing.T) {
 		{"search period", dataInput(mathQuery("e1", "SEARCH('cpu', 'Average', 7)")), "ValidationError", "The period of SEARCH must be"},
 		{"too much", whole(func(in *cloudwatch.GetMetricDataInput) {
 			in.StartTime = aws.Time(noon.Add(-20 * 24 * time.Hour))
-			for n := range 400 {
-				in.MetricDataQueries = append(in.MetricDataQueries, metricQuery(fmt.Sprintf("x%d", n), "CPUUtilization", "Average", 1))
+			for n := range 60 {
+				in.MetricDataQueries = append(in.MetricDataQueries, metricQuery(fmt.Sprintf("x%d", n), "CPUUtilization", "Average", 60))
 			}
 		}), "ValidationError", "exceeds the limit of 1048576"},
 	} {

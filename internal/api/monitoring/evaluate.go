@@ -72,8 +72,9 @@ func (e *evaluation) fetch(ctx context.Context) error {
 func (e *evaluation) want(q question, label string) *expression.Series {
 	one := &expression.Series{Label: label, Period: q.period}
 	if q.match != nil { // else it is unknown and has no data
-		e.asked, e.into, e.stats = append(e.asked, e.span.query(q)), append(e.into, one), append(e.stats, q.stat)
-		e.most += e.span.most(q.period)
+		ask := e.span.query(q)
+		e.asked, e.into, e.stats = append(e.asked, ask), append(e.into, one), append(e.stats, q.stat)
+		e.most += int64(ask.To.Sub(ask.From)/ask.Period) + 1
 	}
 	return one
 }

@@ -102,36 +102,32 @@ type question struct {
 type span struct{ from, to, now time.Time }
 
 // query returns a question's series.Query. Times are rounded down: the start to a whole
-// period, and the end too where the period is less than a minute.
+// period, and the end too where the period is less than a minute. There is nothing to ask for
+// outside of what CloudWatch keeps for the period.
 func (t span) query(q question) series.Query {
-	from, to := down(t.from, q.period), t.to
+	keep := keptFor
+	if q.period < 60 {
+		keep = fineFor
+	}
+	from, to := down(latest(t.from, t.now.Add(-keep)), q.period), t.to
+	if ahead := t.now.Add(maxAhead); to.After(ahead) {
+		to = ahead
+	}
 	if q.period < 60 {
 		to = down(to, q.period)
 	}
-	return series.Query{Match: q.match, From: from, To: to, Period: time.Duration(q.period) * time.Second, By: q.by, Distinct: q.stat.distinct()}
+	return series.Query{Match: q.match, From: from, To: latest(from, to), Period: time.Duration(q.period) * time.Second, By: q.by, Distinct: q.stat.distinct()}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // down is the begin of the period that a time is in, since the epoch.
 func down(at time.Time, period int64) time.Time { return time.Unix(at.Unix()-at.Unix()%period, 0) }
-
-// most is how many data points a period can have in a time at most.
-func (t span) most(period int64) int64 {
-	begin, end, fine := t.now.Add(-keptFor), t.now.Add(maxAhead), t.now.Add(-fineFor)
-	if t.from.After(begin) {
-		begin = t.from
-	}
-	if t.to.Before(end) {
-		end = t.to
-	}
-	seconds := func(from, to time.Time) int64 { return max(0, int64(to.Sub(from)/time.Second)) }
-	if begin.After(fine) {
-		return seconds(begin, end)/period + 1
-	}
-	if end.Before(fine) {
-		fine = end
-	}
-	return seconds(begin, fine)/max(period, 60) + seconds(fine, end)/period + 2
-}
 
 // points returns a statistic of buckets.
 func points(buckets []series.Bucket, s statistic) []expression.Point {

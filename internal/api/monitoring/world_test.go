@@ -32,8 +32,8 @@ var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
 // memory is a source in memory.
 type memory struct {
-	data []Datum
-	err  error
+	data  []Datum
+	asked []series.Query
 }
 
 func labelled(l series.Labels, match []series.Match) bool {
@@ -42,6 +42,7 @@ func labelled(l series.Labels, match []series.Match) bool {
 
 // Query implements Source.
 func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Result, error) {
+	m.asked = append(m.asked, queries...)
 	out := make([][]series.Result, len(queries))
 	for n, q := range queries {
 		period, found := int64(q.Period/time.Second), map[string]map[int64]*series.Bucket{}
@@ -75,7 +76,7 @@ func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Re
 			out[n] = append(out[n], r)
 		}
 	}
-	return out, m.err
+	return out, nil
 }
 
 // List implements Source.
@@ -85,13 +86,13 @@ func (m *memory) List(_ context.Context, match []series.Match, since time.Time) 
 			list = append(list, d.Labels)
 		}
 	}
-	return list, m.err
+	return list, nil
 }
 
 // Put implements Source.
 func (m *memory) Put(_ context.Context, data []Datum) error {
 	m.data = append(m.data, data...)
-	return m.err
+	return nil
 }
 
 // measured adds a sample of a server, some seconds after noon.

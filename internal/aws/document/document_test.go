@@ -77,7 +77,7 @@ func full() *Everything {
 
 const fullJSON = `{"BLOB":"AP8=","at":1778051289.123,"below":{"more":{"name":"m"},"name":"n"},"color":"red","flag":false,` +
 	`"holes":{"x":null,"y":1},"large":9223372036854775807,"many":[{"name":"n"}],"names":["","b"],"nested":{"k":[]},"other-name":"r",` +
-	`"own":"","real":1.5,"realList":[[1],[]],"reals":[1,"-Infinity",0.1],"small":-5,"sparse":[null,"x"],"tags":{"a":"1","b":""},"text":"比\u003c\u0026\u003e\n"}`
+	`"own":"","real":1.5,"realList":[[1.0],[]],"reals":[1.0,"-Infinity",0.1],"small":-5,"sparse":[null,"x"],"tags":{"a":"1","b":""},"text":"比\u003c\u0026\u003e\n"}`
 
 func TestJSON(t *testing.T) {
 	body, err := EncodeJSON(lower, full())

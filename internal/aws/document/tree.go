@@ -2,8 +2,10 @@ package document
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"math"
 	"reflect"
+	"strconv"
 	"time"
 
 	"kurabe/internal/aws/shape"
@@ -93,7 +95,8 @@ func (g grower) value(v reflect.Value) any {
 	}
 }
 
-// number writes what is no number as each format does.
+// number writes what is no number as each format does. A whole one has a point in JSON, or
+// clients without a model read an integer.
 func (g grower) number(n float64) any {
 	switch {
 	case !g.text:
@@ -103,9 +106,14 @@ func (g grower) number(n float64) any {
 		return "Infinity"
 	case math.IsInf(n, -1):
 		return "-Infinity"
+	case n == math.Trunc(n) && math.Abs(n) < maxExact:
+		return json.Number(strconv.FormatFloat(n, 'f', 1, 64))
 	}
 	return n
 }
+
+// maxExact is the limit of the whole numbers that encoding/json writes without an exponent.
+const maxExact = 1e21
 
 // time has milliseconds, as all times of AWS.
 func (g grower) time(at time.Time) any {
