@@ -12,12 +12,13 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/threadwait"
 )
 
 // Reader lists the sessions of one process of a server.
 type Reader struct {
 	admin   *guard.Session
-	threads *threads
+	threads *threadwait.Threads
 	// own says which users are the service's.
 	own func(user string) bool
 	// short is until when statements are read by their first 100 characters only: the server
@@ -25,6 +26,9 @@ type Reader struct {
 	short time.Time
 	now   func() time.Time
 }
+
+// threadName begins the name that the guard gives the thread of a connection.
+const threadName = "sql-"
 
 const (
 	// textsMax is how much text of statements may be read each second. A server that runs
@@ -45,7 +49,7 @@ func NewReader(ctx context.Context, admin *guard.Session, own func(user string) 
 	if err := admin.Exec(ctx, "SET SESSION tmp_memory_table_size = 67108864, max_heap_table_size = 67108864"); err != nil {
 		return nil, fmt.Errorf("open the reader of sessions: %w", err)
 	}
-	return &Reader{admin: admin, threads: newThreads(pid), own: own, now: time.Now}, nil
+	return &Reader{admin: admin, threads: threadwait.New(pid, threadName), own: own, now: time.Now}, nil
 }
 
 // process is a row of the process list.
@@ -70,12 +74,12 @@ func (r *Reader) List(ctx context.Context) (list []kurabe.ActiveSession, err err
 			continue
 		}
 		s := kurabe.ActiveSession{ID: p.id, Statement: p.statement, User: p.user, Host: hostOf(p.host), Database: p.database, Kind: strings.ToLower(p.command)}
-		var d doing
-		if thread := r.threads.find(p.id, &looked); thread != "" {
-			d = r.threads.doing(thread)
+		var state threadwait.State
+		if thread := r.threads.Find(p.id, &looked); thread != "" {
+			state = r.threads.State(thread)
 		}
-		s.WaitType, s.Wait = classify(p.state, d)
-		if d.call == callWait || d.call == "" && d.state != 'R' {
+		s.WaitType, s.Wait = classify(p.state, state)
+		if state.Call == threadwait.Wait || state.Call == "" && state.Run != 'R' {
 			waiting = append(waiting, len(list))
 		}
 		list = append(list, s)

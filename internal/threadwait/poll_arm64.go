@@ -1,3 +1,3 @@
-package activity
+package threadwait
 
 const sysPoll = -2 // that machine has ppoll alone

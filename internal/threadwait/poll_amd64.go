@@ -1,4 +1,4 @@
-package activity
+package threadwait
 
 import "golang.org/x/sys/unix"
 
