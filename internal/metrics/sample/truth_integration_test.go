@@ -21,22 +21,28 @@ import (
 // truthShare is how far the samples of a run may be from what the load knows of itself.
 const truthShare = .02
 
-// The load knows what it uses: the kernel tells its parent its CPU time, and each of its requests
-// is of one size and goes past the page cache. The samples add up to that.
-func TestTruth(t *testing.T) {
+// realGroup is a group of this kernel.
+func realGroup(t *testing.T) cgroup.Group {
 	levers := cgroup.Detect("/sys/fs/cgroup", fmt.Sprintf("kurabe-test-%d", os.Getpid()))
 	group, err := levers.Ensure("truth", cgroup.Limits{})
 	if err != nil || !levers.CPU.Enforceable || !levers.IO.Enforceable {
 		t.Skip("no control groups here: ", err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := group.Remove(context.Background()); err != nil {
 			t.Error(err)
 		}
 		for _, file := range group.ProcsFiles() {
 			_ = syscall.Rmdir(filepath.Dir(filepath.Dir(file)))
 		}
-	}()
+	})
+	return group
+}
+
+// The load knows what it uses: the kernel tells its parent its CPU time, and each of its requests
+// is of one size and goes past the page cache. The samples add up to that.
+func TestTruth(t *testing.T) {
+	group := realGroup(t)
 	dir := t.TempDir()
 	device, err := cgroup.DeviceOf(dir)
 	if err != nil {
