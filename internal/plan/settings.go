@@ -47,7 +47,7 @@ func (d *draft) planContent() {
 	d.planSettingsChange(wanted, first)
 	n.Limits = wanted.Limits()
 	d.planLog(wanted, first)
-	n.LogSince = d.history().neededSince()
+	n.LogSince = d.history().NeededSince()
 	d.planParameters(wanted, first || n.Boot != d.baseBoot)
 }
 
