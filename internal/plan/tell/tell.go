@@ -1,5 +1,3 @@
-// Package tell has what the plans of instances and of snapshots have in common where they tell
-// of trouble: when they do, and in how many words. It is pure.
 package tell
 
 import (
