@@ -68,12 +68,12 @@ var All = []Definition{
 	{RDS, "WriteLatency", "Seconds", "", "mean time of a write request of the data's disk, whoever made it, as the kernel keeps none for a control group; a wait for the IOPS or throughput limit comes before; absent in a second without a request"},
 	{RDS, "WriteThroughput", "Bytes/Second", "", "bytes that the control group wrote to the data's disk"},
 
-	{Kurabe, "BackupAge", "Seconds", "", "age of the newest backup"},
+	{Kurabe, "BackupAge", "Seconds", "", "age of the data of the newest snapshot; told each 10 s"},
 	{Kurabe, "CPUThrottledTime", "Seconds", "", "time in the second that threads stood still for the class's vCPUs"},
 	{Kurabe, "IOLimitUtilization", "Percent", "", "the largest share that was used of the IOPS and throughput limits of reads and writes; at 100 requests wait for the limit. The kernel does not tell for how long. Absent for a storage type without limits"},
-	{Kurabe, "LatestRestorableTimeAge", "Seconds", "", "age of the latest restorable time"},
-	{Kurabe, "UnprotectedTime", "Seconds", "", "time for which commits have gone on without a standby; 0 while one has them"},
-	{Kurabe, "VerifiedRestoreAge", "Seconds", "", "age of the newest backup whose restore was verified"},
+	{Kurabe, "LatestRestorableTimeAge", "Seconds", "", "age of the latest restorable time; told each 10 s"},
+	{Kurabe, "UnprotectedTime", "Seconds", "", "time for which commits have gone on without a standby; 0 while one has them; told each 10 s"},
+	{Kurabe, "VerifiedRestoreAge", "Seconds", "", "time since the newest good verification of a snapshot by a restore; told each 10 s"},
 }
 
 // byName are All by name, which no two namespaces share.
