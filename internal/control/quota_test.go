@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/network"
+	"kurabe/internal/control/parameter"
 	"kurabe/internal/store"
 )
 
@@ -35,11 +37,11 @@ func TestGroupQuotaHoldsSideBySide(t *testing.T) {
 		count  func(c *Control) int
 		create func(c *Control, name string) error
 	}{
-		{"parameter groups", kurabe.CodeParameterGroupQuota, maxParameterGroups, func(c *Control) int { return len(c.View.ParameterGroups()) }, func(c *Control, name string) error {
+		{"parameter groups", kurabe.CodeParameterGroupQuota, parameter.MaxGroups, func(c *Control) int { return len(c.View.ParameterGroups()) }, func(c *Control, name string) error {
 			_, err := c.CreateParameterGroup(t.Context(), kurabe.ParameterGroup{Name: name, Family: "postgres15", Description: "d"})
 			return err
 		}},
-		{"subnet groups", kurabe.CodeSubnetGroupQuota, maxSubnetGroups, func(c *Control) int { return len(c.View.SubnetGroups()) }, func(c *Control, name string) error {
+		{"subnet groups", kurabe.CodeSubnetGroupQuota, network.MaxSubnetGroups, func(c *Control) int { return len(c.View.SubnetGroups()) }, func(c *Control, name string) error {
 			_, err := c.CreateSubnetGroup(t.Context(), name, "d", []string{"subnet-us-east-1a", "subnet-us-east-1b"}, nil)
 			return err
 		}},
