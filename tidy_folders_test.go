@@ -264,8 +264,6 @@ var largeFolders = map[string]int{
 	"internal/engine":          42,
 	"internal/engine/postgres": 69,
 	"internal/plan":            45,
-	"lab/load":                 34,
-	"test/bench":               55,
 }
 
 func TestTidyFolderSize(t *testing.T) {

@@ -53,6 +53,7 @@ var rooms = []room{
 	{"internal/aws/...", nil, []string{sdk, smithy, "github.com/fxamacker/cbor/v2"}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control/..."}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
 	{"internal/api/kurabe/...", []string{".", "internal/api/...", "internal/control/...", "internal/reconcile", "internal/drill", "internal/hostlink", "internal/hostread", "internal/importer"}, nil, "what the service tells and does beside AWS's APIs: it shows plans (reconcile), lets hosts in (hostlink) and asks them (hostread, drill)"},
+	{"internal/api/monitoring", []string{".", "internal/api/...", "internal/aws/...", "internal/control/...", "internal/metrics/..."}, []string{sdk, smithy}, "CloudWatch: it asks for series and knows neither host nor store (metrics: their names and shape, and the expressions over them)"},
 	{"internal/importer", []string{".", "internal/control/...", "internal/snapshot"}, nil, "takes up snapshots that are not on record: it reads the repository and has control write"},
 	{"internal/event", []string{"."}, nil, "names and words that others tell with; it knows nothing of when"},
 	{"internal/control/...", []string{".", "internal/event", "internal/store"}, nil, "a request ends when its spec is stored: control can reach neither an agent nor an engine"},

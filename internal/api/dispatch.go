@@ -146,6 +146,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed 
 		return nil, err
 	}
 	c.signed(s, signer)
+	if body, err = inflate(r, body); err != nil {
+		return nil, err
+	}
 	in := input{body: body}
 	if form {
 		if in.form, err = s.readForm(r, c, body); err != nil {

@@ -30,8 +30,8 @@ import (
 func monitoringService(rows ...Operation) Service {
 	const target = "GraniteServiceVersion20100801"
 	return Service{
-		Name:      monitoring.Service,
-		Protocols: []Protocol{CBOR{Service: target, Model: monitoring}, JSON{Target: target, Version: "1.0", Model: monitoring}, Query{monitoring}},
+		Name:      shape.Monitoring.Service,
+		Protocols: []Protocol{CBOR{Service: target, Model: shape.Monitoring}, JSON{Target: target, Version: "1.0", Model: shape.Monitoring}, Query{shape.Monitoring}},
 		Ops:       Table(rows...), Errors: Errors{kurabe.CodeInstanceNotFound: {"ResourceNotFound", 404}}, NotOffered: func(string) string { return "no reason" },
 	}
 }
@@ -82,7 +82,7 @@ func TestEveryActionRoundTrips(t *testing.T) {
 	for name, protocol := range protocolsOfMonitoring {
 		t.Run("monitoring "+name, func(t *testing.T) {
 			s := New(testConfig(monitoringService()))
-			roundTrips(t, s.byName["monitoring"], monitoring, monitoringClient(t, s, protocol))
+			roundTrips(t, s.byName["monitoring"], shape.Monitoring, monitoringClient(t, s, protocol))
 		})
 	}
 	t.Run("logs", func(t *testing.T) {

@@ -18,10 +18,12 @@ import (
 // A form is parsed only after its signature: whoever has no key makes us read and hash it.
 func TestUnsignedFormIsNotParsed(t *testing.T) {
 	s := New(testConfig(rdsService(testRows()...)))
-	form := "Action=DescribeDBInstances" + version
+	var b strings.Builder
+	b.WriteString("Action=DescribeDBInstances" + version)
 	for n := range query.MaxKeys - 2 {
-		form += "&n" + strconv.Itoa(n) + strings.Repeat(".a", query.MaxDepth-1) + "="
+		b.WriteString("&n" + strconv.Itoa(n) + strings.Repeat(".a", query.MaxDepth-1) + "=")
 	}
+	form := b.String()
 	cost := func(tamper func(*http.Request)) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -15,7 +15,7 @@ import (
 // besides returns a second server over the store of the first.
 func besides(t testing.TB, c *Control) *Control {
 	t.Helper()
-	config := c.Config
+	config := c.Scope
 	config.View = store.NewView(c.KV)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -24,7 +24,7 @@ func besides(t testing.TB, c *Control) *Control {
 	if err := config.View.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return New(config)
+	return New(config, c.Config)
 }
 
 // Of creates that run side by side, on one server or on two, only as many commit

@@ -75,8 +75,7 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, func(ctx context.Context) metrics.Page {
 		return metrics.Page{Following: own.Following(ctx), Snapshots: reconcile.Snapshots(s.view)}
 	}})
-	server.Handle("GET /kurabe/state/backup", server.SignedFile(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
-	own.Mount(server)
+	server.Handle("GET /kurabe/state/backup", server.Signed(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.URL = "http://" + listener.Addr().String()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"kurabe/lab/load/script"
 	"kurabe/lab/result"
 	"kurabe/lab/study"
 )
@@ -50,12 +51,15 @@ func (s *fakeServer) opener() opener {
 	}
 }
 
-func (f *fakeSession) do(st *statement, vars []int64) error {
+func (f *fakeSession) do(st *script.Statement, vars []int64) error {
 	if f.server.answer == nil && !f.server.keep {
 		return nil
 	}
-	f.buffer = st.appendText(f.buffer[:0], vars)
-	text := string(f.buffer)
+	f.buffer = st.AppendText(f.buffer[:0], vars)
+	return f.take(string(f.buffer))
+}
+
+func (f *fakeSession) take(text string) error {
 	f.server.mu.Lock()
 	f.server.started++
 	if f.server.keep {
@@ -68,7 +72,12 @@ func (f *fakeSession) do(st *statement, vars []int64) error {
 	return f.server.answer(f, text)
 }
 
-func (f *fakeSession) rollback() error { return f.do(&statement{texts: []string{"ROLLBACK"}}, nil) }
+func (f *fakeSession) rollback() error {
+	if f.server.answer == nil && !f.server.keep {
+		return nil
+	}
+	return f.take("ROLLBACK")
+}
 
 func (f *fakeSession) lost() bool {
 	select {

@@ -29,7 +29,7 @@ func (k *kit) fill(g *own) error {
 	}
 	names := strings.NewReplacer("{table}", rowsTable(g.Workload), "{rows}", fmt.Sprint(rowsOf(g.Workload)))
 	for _, t := range k.transactions {
-		if err := g.scripts.add(names.Replace(t.text), t.weight); err != nil {
+		if err := g.scripts.Add(names.Replace(t.text), t.weight); err != nil {
 			return fmt.Errorf("kit %s: %w", k.name, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"kurabe/lab/dial"
+	"kurabe/lab/load/script"
 )
 
 // mysqlSession is the driver without database/sql, whose pool has a cost of its own.
@@ -65,19 +66,19 @@ func (s *mysqlSession) prepare(ctx context.Context, index int) (driver.Stmt, err
 	return stmt, err
 }
 
-func (s *mysqlSession) do(st *statement, vars []int64) error {
-	if s.protocol == protocolSimple || s.asText[st.index] {
+func (s *mysqlSession) do(st *script.Statement, vars []int64) error {
+	if s.protocol == protocolSimple || s.asText[st.Index] {
 		return s.text(st, vars)
 	}
 	s.values = s.values[:0]
-	for n, v := range st.variables {
+	for n, v := range st.Variables {
 		s.values = append(s.values, driver.NamedValue{Ordinal: n + 1, Value: vars[v]})
 	}
 	ctx := context.Background()
 	if s.protocol == protocolPrepared {
-		return s.seen(run(ctx, s.prepared[st.index], s.values))
+		return s.seen(run(ctx, s.prepared[st.Index], s.values))
 	}
-	stmt, err := s.prepare(ctx, st.index)
+	stmt, err := s.prepare(ctx, st.Index)
 	switch {
 	case err != nil:
 		return s.seen(err)
@@ -98,8 +99,8 @@ func run(ctx context.Context, stmt driver.Stmt, values []driver.NamedValue) erro
 	return rows.Close()
 }
 
-func (s *mysqlSession) text(st *statement, vars []int64) error {
-	s.buffer = st.appendText(s.buffer[:0], vars)
+func (s *mysqlSession) text(st *script.Statement, vars []int64) error {
+	s.buffer = st.AppendText(s.buffer[:0], vars)
 	return s.exec(string(s.buffer))
 }
 

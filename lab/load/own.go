@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe/lab/dial"
+	"kurabe/lab/load/script"
 	"kurabe/lab/study"
 )
 
@@ -18,7 +19,7 @@ const progOwn = "kurabe"
 type own struct {
 	study.Workload
 	kit     *kit // nil for a script
-	scripts scripts
+	scripts script.Set
 	drain   time.Duration // drainMax
 }
 
@@ -32,7 +33,7 @@ func newOwn(w study.Workload) (*own, error) {
 		return nil, fmt.Errorf("protocol: %q is none of simple, extended, prepared", w.Protocol)
 	}
 	if w.Kit == "" {
-		return g, g.scripts.add(w.Script, 1)
+		return g, g.scripts.Add(w.Script, 1)
 	}
 	if err := checkKit(w.Generator, w.Kit); err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (g *own) Run(ctx context.Context, s dial.Server, o Options) (*Outcome, erro
 		// A loop keeps its place also while it waits: the probes want the others.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + g.threads()))
 	}
-	open, err := newOpener(s, g.Protocol, g.scripts.statements, g.patient())
+	open, err := newOpener(s, g.Protocol, g.scripts.Statements, g.patient())
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (g *own) threads() int { return min(g.Clients, runtime.NumCPU()) }
 // transaction comes before the first.
 func (g *own) labels() []string {
 	if g.Connect {
-		return append([]string{label(0, "CONNECT")}, g.scripts.labels()...)
+		return append([]string{script.Label(0, "CONNECT")}, g.scripts.Labels()...)
 	}
-	return g.scripts.labels()
+	return g.scripts.Labels()
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kurabe/lab/load/script"
 	"kurabe/lab/study"
 )
 
@@ -43,7 +44,7 @@ type ownRun struct {
 
 // scriptsOf is what a run's workers do; it does not change.
 type scriptsOf struct {
-	scripts    *scripts
+	scripts    *script.Set
 	connect    bool
 	firstLabel int
 	scale      int64

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"kurabe/lab/load/script"
 )
 
 // pgbenchClock makes pgbench read its clock. Otherwise it reads it once for all that it
@@ -41,7 +43,7 @@ func clocked(shown, kit string) (string, error) {
 			statements++
 			fmt.Fprintln(&text, line+"\n"+pgbenchClock)
 		default:
-			return "", fmt.Errorf("pgbench's own script %s has the line %q, which is neither a command nor a statement", kit, brief(line))
+			return "", fmt.Errorf("pgbench's own script %s has the line %q, which is neither a command nor a statement", kit, script.Brief(line))
 		}
 	}
 	if statements == 0 {

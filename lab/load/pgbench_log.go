@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"kurabe/lab/load/script"
 	"kurabe/lab/result"
 )
 
@@ -70,7 +71,7 @@ func natural(text string) (int64, error) {
 	whole, _, _ := strings.Cut(text, ".")
 	v, err := strconv.ParseUint(whole, 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no whole number", brief(text))
+		return 0, fmt.Errorf("%q is no whole number", script.Brief(text))
 	}
 	return int64(v), nil
 }

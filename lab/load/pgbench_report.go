@@ -7,6 +7,8 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+
+	"kurabe/lab/load/script"
 )
 
 const (
@@ -47,7 +49,7 @@ func pgbenchProgress(line string) (float64, bool) {
 func figure(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || v < 0 {
-		return 0, fmt.Errorf("%q is no figure", brief(text))
+		return 0, fmt.Errorf("%q is no figure", script.Brief(text))
 	}
 	return v, nil
 }
@@ -98,11 +100,11 @@ func (r *pgbenchReport) statement(line string, count *int) error {
 		r.summary[r.last] += v
 		return err
 	}
-	if *count == statementsMax {
-		return fmt.Errorf("more than %d statements", statementsMax)
+	if *count == script.StatementsMax {
+		return fmt.Errorf("more than %d statements", script.StatementsMax)
 	}
 	*count++
-	r.last = summaryStatement + label(*count, labelText(m[2]))
+	r.last = summaryStatement + script.Label(*count, script.LabelText(m[2]))
 	r.summary[r.last] = v
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"kurabe/lab/dial"
+	"kurabe/lab/load/script"
 )
 
 // postgresSession speaks the protocol by itself once pgconn has logged in, and asks as
@@ -60,24 +61,24 @@ func openPostgres(ctx context.Context, c *pgconn.Config, protocol string, texts 
 	return s, nil
 }
 
-func (s *postgresSession) do(st *statement, vars []int64) error {
+func (s *postgresSession) do(st *script.Statement, vars []int64) error {
 	to := s.conn.Frontend
 	if s.protocol == protocolSimple {
-		s.buffer = st.appendText(s.buffer[:0], vars)
+		s.buffer = st.AppendText(s.buffer[:0], vars)
 		to.SendQuery(&pgproto3.Query{String: string(s.buffer)})
 		return s.answer()
 	}
 	s.buffer, s.values = s.buffer[:0], s.values[:0]
-	for _, v := range st.variables {
+	for _, v := range st.Variables {
 		from := len(s.buffer)
 		s.buffer = strconv.AppendInt(s.buffer, vars[v], 10)
 		s.values = append(s.values, s.buffer[from:])
 	}
 	s.bind.Parameters = s.values
 	if s.protocol == protocolPrepared {
-		s.bind.PreparedStatement = s.names[st.index]
+		s.bind.PreparedStatement = s.names[st.Index]
 	} else {
-		s.parse.Query = s.texts[st.index]
+		s.parse.Query = s.texts[st.Index]
 		to.SendParse(&s.parse)
 	}
 	to.SendBind(&s.bind)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"kurabe/lab/load/script"
 	"kurabe/lab/study"
 )
 
@@ -68,7 +69,7 @@ func TestPgbenchReports(t *testing.T) {
 				"UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid", "UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid",
 				"INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :a…", "END"}
 			for n, text := range want {
-				if v := l.Summary[summaryStatement+label(n+1, text)]; v < 1 && name != "errors" {
+				if v := l.Summary[summaryStatement+script.Label(n+1, text)]; v < 1 && name != "errors" {
 					t.Errorf("statement %s took %g ms of %v", text, v, l.Summary)
 				}
 			}
@@ -170,7 +171,7 @@ func FuzzPgbench(f *testing.F) {
 	f.Add([]byte("tps = 12.3 (without initial connection time)\nnumber of transactions actually processed: 5/5\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := parsePgbench(data)
-		if err == nil && (len(r.summary) > statementsMax+1 || math.IsNaN(r.seconds)) {
+		if err == nil && (len(r.summary) > script.StatementsMax+1 || math.IsNaN(r.seconds)) {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe/lab/dial"
+	"kurabe/lab/load/script"
 	"kurabe/lab/study"
 )
 
@@ -36,7 +37,7 @@ const (
 // session is what a worker asks. One goroutine uses it, but for interrupt.
 type session interface {
 	// do sends one statement and reads its whole answer.
-	do(s *statement, vars []int64) error
+	do(s *script.Statement, vars []int64) error
 	// rollback ends a transaction that failed.
 	rollback() error
 	// lost says that the connection is of no use any more.
@@ -56,10 +57,10 @@ type opener func(ctx context.Context) (session, error)
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // newOpener gives that of a real server. Patient sessions can enter tasks.
-func newOpener(s dial.Server, protocol string, statements []*statement, patient bool) (opener, error) {
+func newOpener(s dial.Server, protocol string, statements []*script.Statement, patient bool) (opener, error) {
 	texts := make([]string, len(statements))
 	for n, st := range statements {
-		texts[n] = st.parameterized(s.Engine)
+		texts[n] = st.Parameterized(s.Engine)
 	}
 	if s.Engine == study.Postgres {
 		config, err := s.PgxConfig()

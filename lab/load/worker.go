@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"kurabe/lab/load/script"
 )
 
 const (
@@ -42,7 +44,7 @@ type worker struct {
 }
 
 func newWorker(r *ownRun, id int) (*worker, error) {
-	w := &worker{ownRun: r, id: id, record: newRecorder(r.tally), source: rand.NewPCG(0, 0), vars: make([]int64, len(r.scripts.variables))}
+	w := &worker{ownRun: r, id: id, record: newRecorder(r.tally), source: rand.NewPCG(0, 0), vars: make([]int64, len(r.scripts.Variables))}
 	w.chance = rand.New(w.source)
 	if len(r.loops) > 0 {
 		w.task = &task{loop: r.loops[id%len(r.loops)]}
@@ -199,7 +201,7 @@ func (w *worker) attempt() error {
 		w.spent = append(w.spent, sample{value: w.now() - start, kind: kindStatement})
 	}
 	w.vars[0], w.vars[1] = w.scale, int64(w.id)
-	for _, c := range w.pick().commands {
+	for _, c := range w.pick().Commands {
 		if err := w.command(&c); err != nil {
 			return err
 		}
@@ -208,14 +210,14 @@ func (w *worker) attempt() error {
 }
 
 // pick draws one of the workload's transactions by weight.
-func (w *worker) pick() *script {
-	all := w.scripts.list
+func (w *worker) pick() *script.Script {
+	all := w.scripts.List
 	if len(all) == 1 {
 		return &all[0]
 	}
-	n := w.chance.IntN(w.scripts.weights)
+	n := w.chance.IntN(w.scripts.Weights)
 	for i := range all {
-		if n -= all[i].weight; n < 0 {
+		if n -= all[i].Weight; n < 0 {
 			return &all[i]
 		}
 	}
@@ -231,31 +233,31 @@ type scriptError struct {
 func (e *scriptError) Error() string { return fmt.Sprintf("script, line %d: %v", e.line, e.err) }
 func (e *scriptError) Unwrap() error { return e.err }
 
-func (w *worker) command(c *command) error {
+func (w *worker) command(c *script.Command) error {
 	switch {
-	case c.set != nil:
-		v, err := c.set.value(w.vars, w.chance)
+	case c.Set != nil:
+		v, err := c.Set.Value(w.vars, w.chance)
 		if err != nil {
-			return &scriptError{c.line, err}
+			return &scriptError{c.Line, err}
 		}
-		w.vars[c.target] = v
-	case c.sleep != nil:
-		v, err := c.sleep.value(w.vars, w.chance)
+		w.vars[c.Target] = v
+	case c.Sleep != nil:
+		v, err := c.Sleep.Value(w.vars, w.chance)
 		if err != nil {
-			return &scriptError{c.line, err}
+			return &scriptError{c.Line, err}
 		}
-		if v < 0 || v > int64(sleepMax/c.unit) {
-			return &scriptError{c.line, fmt.Errorf(`\sleep: %d is not between 0 and %s`, v, sleepMax)}
+		if v < 0 || v > int64(script.SleepMax/c.Unit) {
+			return &scriptError{c.Line, fmt.Errorf(`\sleep: %d is not between 0 and %s`, v, script.SleepMax)}
 		}
-		if ok, err := w.nap.wait(time.Duration(v) * c.unit); err != nil || !ok {
+		if ok, err := w.nap.wait(time.Duration(v) * c.Unit); err != nil || !ok {
 			return errors.Join(err, errStopped)
 		}
 	default:
 		start := w.now()
-		if err := w.sess.do(c.statement, w.vars); err != nil {
+		if err := w.sess.do(c.Statement, w.vars); err != nil {
 			return err
 		}
-		w.spent = append(w.spent, sample{value: w.now() - start, kind: kindStatement + w.firstLabel + c.statement.index})
+		w.spent = append(w.spent, sample{value: w.now() - start, kind: kindStatement + w.firstLabel + c.Statement.Index})
 	}
 	return nil
 }

@@ -60,4 +60,7 @@
 // versions, the settings and the seed; and the table as Markdown, for the docs.
 // Everything that it starts lives below one temporary folder and ends with it,
 // after Ctrl-C too.
+//
+// This folder has the flags, the order of the benchmarks and the small ones; the others are
+// packages below it, and bed is what all share.
 package main

@@ -11,6 +11,7 @@ import (
 
 	"kurabe/internal/cgroup"
 	"kurabe/lab/stat"
+	"kurabe/test/bench/bed"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 type limitArm struct {
 	what  string
 	iops  int32 // 0: not limited
-	i     *instance
+	i     *bed.Instance
 	group []float64 // write operations a second, by the group's counter
 	disk  []float64 // by the disk's, merged ones counted
 	tps   []float64
@@ -38,45 +39,45 @@ type limitArm struct {
 }
 
 // limits measures whether provisioned IOPS are what an instance gets.
-func limits(ctx context.Context, r *run) (failure error) {
-	l, err := r.service(ctx)
+func limits(ctx context.Context, r *bed.Run) (failure error) {
+	l, err := r.Service(ctx)
 	if err != nil {
 		return err
 	}
-	device, err := cgroup.DeviceOf(l.data)
-	if lever := l.levers().IO; err != nil || !lever.Enforceable {
-		r.out.row(row{Bench: "io", What: "io1, write IOPS", Value: notMeasured, Note: fmt.Sprint(lever.Reason, err)})
+	device, err := cgroup.DeviceOf(l.Data)
+	if lever := l.Levers().IO; err != nil || !lever.Enforceable {
+		r.Out.Row(bed.Row{Bench: "io", What: "io1, write IOPS", Value: bed.NotMeasured, Note: fmt.Sprint(lever.Reason, err)})
 		return nil
 	}
 	arms := []*limitArm{{what: "local"}, {what: "io1, 1000 IOPS", iops: 1000}, {what: "io1, 6000 IOPS", iops: 6000}}
 	defer func() {
 		for _, a := range arms {
 			if a.i != nil && ctx.Err() == nil {
-				failure = errors.Join(failure, l.remove(ctx, a.i.name))
+				failure = errors.Join(failure, l.Remove(ctx, a.i.Name))
 			}
 		}
 	}()
 	for n, a := range arms {
-		o := order{name: fmt.Sprintf("limits-%d", n), engine: postgres, class: limitsClass, gib: limitsGiB}
+		o := bed.Order{Name: fmt.Sprintf("limits-%d", n), Engine: bed.Postgres, Class: limitsClass, Gib: limitsGiB}
 		if a.iops > 0 {
-			o.storage, o.iops = "io1", a.iops
+			o.Storage, o.Iops = "io1", a.iops
 		}
-		if a.i, err = l.create(ctx, o); err != nil {
+		if a.i, err = l.Create(ctx, o); err != nil {
 			return err
 		}
-		if err := a.i.pgbenchInit(ctx, true, pick(r, limitsScale, 16)); err != nil {
+		if err := a.i.PgbenchInit(ctx, true, bed.Pick(r, limitsScale, 16)); err != nil {
 			return err
 		}
 	}
-	for round := range pick(r, 3, 1) {
-		for _, n := range r.rng.Perm(len(arms)) {
-			if err := r.underLimit(ctx, l, arms[n], device, round); err != nil {
+	for round := range bed.Pick(r, 3, 1) {
+		for _, n := range r.Rng.Perm(len(arms)) {
+			if err := underLimit(ctx, r, l, arms[n], device, round); err != nil {
 				return fmt.Errorf("%s: %w", arms[n].what, err)
 			}
 		}
 	}
 	for _, a := range arms {
-		r.limited(a, stat.Median(arms[0].group))
+		limited(r, a, stat.Median(arms[0].group))
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func readWrites(g cgroup.Group, device cgroup.Device) (writes, error) {
 		return w, err
 	}
 	w.group = s.IO[device].WriteOps
-	for _, line := range readLines("/proc/diskstats") {
+	for _, line := range bed.ReadLines("/proc/diskstats") {
 		f := strings.Fields(line)
 		if len(f) > 10 && f[0]+":"+f[1] == device.String() {
 			w.disk, _ = strconv.ParseInt(f[7], 10, 64)
@@ -106,22 +107,22 @@ func readWrites(g cgroup.Group, device cgroup.Device) (writes, error) {
 
 // underLimit runs one trial and counts between the first and last sample, so that
 // neither the connecting nor the end is in it.
-func (r *run) underLimit(ctx context.Context, l *lab, a *limitArm, device cgroup.Device, round int) error {
-	if err := settle(ctx, a.i.target, l.home(a.i)); err != nil {
+func underLimit(ctx context.Context, r *bed.Run, l *bed.Lab, a *limitArm, device cgroup.Device, round int) error {
+	if err := bed.Settle(ctx, a.i.Target, l.Home(a.i)); err != nil {
 		return err
 	}
-	g, ok := l.levers().Find(a.i.id)
+	g, ok := l.Levers().Find(a.i.Id)
 	if !ok {
 		return errors.New("the instance has no control group")
 	}
 	type ended struct {
-		result
+		bed.Result
 		err error
 	}
-	x := trial{clients: limitsClients, seconds: max(r.Seconds, 3), tls: true, seed: r.rng.Uint64()}
+	x := bed.Trial{Clients: limitsClients, Seconds: max(r.Seconds, 3), Tls: true, Seed: r.Rng.Uint64()}
 	done := make(chan ended, 1)
 	go func() {
-		got, err := a.i.pgbench(ctx, x)
+		got, err := a.i.Pgbench(ctx, x)
 		done <- ended{got, err}
 	}()
 	var samples []writes
@@ -139,7 +140,7 @@ func (r *run) underLimit(ctx context.Context, l *lab, a *limitArm, device cgroup
 			if end.err != nil {
 				return end.err
 			}
-			if err := r.countWrites(a, samples, end.result, round); err != nil {
+			if err := countWrites(r, a, samples, end.Result, round); err != nil {
 				return err
 			}
 			return a.countCheckpoint(ctx, l, g, device)
@@ -147,7 +148,7 @@ func (r *run) underLimit(ctx context.Context, l *lab, a *limitArm, device cgroup
 	}
 }
 
-func (r *run) countWrites(a *limitArm, samples []writes, got result, round int) error {
+func countWrites(r *bed.Run, a *limitArm, samples []writes, got bed.Result, round int) error {
 	if len(samples) < 3 {
 		return errors.New("too few samples")
 	}
@@ -163,7 +164,7 @@ func (r *run) countWrites(a *limitArm, samples []writes, got result, round int) 
 	for n := 2; n < len(samples); n++ {
 		steps = append(steps, math.Round(rate(samples[n-1], samples[n], group)))
 	}
-	r.out.sample("limit", map[string]any{
+	r.Out.Sample("limit", map[string]any{
 		"what": a.what, "round": round, "result": got, "groupWritesPerSecond": a.group[len(a.group)-1], "steps": steps, "stepSeconds": sampleEvery.Seconds(),
 		"diskWritesPerSecond": rate(first, last, func(w writes) int64 { return w.disk }), "diskMergedPerSecond": rate(first, last, func(w writes) int64 { return w.merged }),
 	})
@@ -172,12 +173,12 @@ func (r *run) countWrites(a *limitArm, samples []writes, got result, round int) 
 
 // countCheckpoint counts what writing the dirty pages out costs, and to whom it is
 // counted: the kernel may write for a process later, outside its group.
-func (a *limitArm) countCheckpoint(ctx context.Context, l *lab, g cgroup.Group, device cgroup.Device) error {
+func (a *limitArm) countCheckpoint(ctx context.Context, l *bed.Lab, g cgroup.Group, device cgroup.Device) error {
 	before, err := readWrites(g, device)
 	if err != nil {
 		return err
 	}
-	if err := settle(ctx, a.i.target, l.home(a.i)); err != nil {
+	if err := bed.Settle(ctx, a.i.Target, l.Home(a.i)); err != nil {
 		return err
 	}
 	after, err := readWrites(g, device)
@@ -188,17 +189,17 @@ func (a *limitArm) countCheckpoint(ctx context.Context, l *lab, g cgroup.Group, 
 }
 
 // limited reports one arm; most is what the device does without a limit.
-func (r *run) limited(a *limitArm, most float64) {
+func limited(r *bed.Run, a *limitArm, most float64) {
 	group, disk := stat.Median(a.group), stat.Median(a.disk)
-	r.out.sample("checkpoint", map[string]any{"what": a.what, "groupWrites": a.checkpointGroup, "diskWrites": a.checkpointDisk, "seconds": a.checkpointTook.Seconds()})
-	line := row{Bench: "io", What: "pgbench TPC-B, 16 clients, " + a.what + ": write IOPS", Value: fmt.Sprintf("%.0f", group)}
+	r.Out.Sample("checkpoint", map[string]any{"what": a.what, "groupWrites": a.checkpointGroup, "diskWrites": a.checkpointDisk, "seconds": a.checkpointTook.Seconds()})
+	line := bed.Row{Bench: "io", What: "pgbench TPC-B, 16 clients, " + a.what + ": write IOPS", Value: fmt.Sprintf("%.0f", group)}
 	line.Note = fmt.Sprintf("%.0f transactions/s; the whole disk did %.0f writes/s, so %.0f/s were counted to others (kernel writeback, journal, other processes)",
 		stat.Median(a.tps), disk, max(0, disk-group))
 	line.Note += fmt.Sprintf("; checkpoints after it: %d writes in %.1f s (%.0f/s), %d of the whole disk",
 		a.checkpointGroup, a.checkpointTook.Seconds(), float64(a.checkpointGroup)/a.checkpointTook.Seconds(), a.checkpointDisk)
 	if a.iops == 0 {
 		line.What += ", not limited"
-		r.out.row(line)
+		r.Out.Row(line)
 		return
 	}
 	least := (1 - limitsBand) * min(float64(a.iops), most)
@@ -206,6 +207,6 @@ func (r *run) limited(a *limitArm, most float64) {
 	if most < float64(a.iops) {
 		line.Bar = fmt.Sprintf("≥ %.0f, 90 %% of what it writes without a limit", least)
 	}
-	line.Verdict = verdict(group >= least && group <= (1+limitsBand)*float64(a.iops))
-	r.out.row(line)
+	line.Verdict = bed.Verdict(group >= least && group <= (1+limitsBand)*float64(a.iops))
+	r.Out.Row(line)
 }

@@ -192,14 +192,6 @@ class Server:
             body = change(headers, body) or body
         return self.send(method, "/", body, headers)
 
-    def ask(self, path, **query):
-        """What the service tells beside AWS's APIs: a signed GET that answers JSON."""
-        request = botocore.awsrequest.AWSRequest(method="GET", url=self.url + path, params=query)
-        botocore.auth.SigV4Auth(botocore.credentials.Credentials(ACCESS_KEY, SECRET_KEY), "rds", REGION).add_auth(request)
-        status, _, text = self.send("GET", f"{path}?{urllib.parse.urlencode(query)}", headers=dict(request.headers.items()))
-        assert status == 200, text
-        return json.loads(text)
-
     def send(self, method, path, body=None, headers=None):
         host = urllib.parse.urlsplit(self.url).netloc
         connection = http.client.HTTPConnection(host, timeout=30)

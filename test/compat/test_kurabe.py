@@ -9,13 +9,11 @@ def own(server):
     return server.client("kurabe")
 
 
-def test_reads(server, own, resident):
+def test_reads(own, resident):
     (host,) = own.describe_hosts()["Hosts"]
     assert host["Report"]["host"] == host["ID"] and host["Report"]["startedAt"].tzinfo is not None
     told = own.explain(Name=resident.name)["Explanation"]
     assert told["spec"]["name"] == resident.name and told["spec"]["password"]["verifier"] == "***"
-    old = server.ask("/kurabe/explain", name=resident.name)
-    assert (old["spec"], old["backups"].keys()) == (told["spec"], told["backups"].keys())
     assert own.describe_replication()["Replication"] is not None
     assert own.describe_endpoints()["Endpoints"] == []
     assert own.describe_leaving_servers(Host="no-such-host")["Servers"] == []
@@ -34,8 +32,6 @@ def test_verification(server, own, rds, resident):
     assert wait_for("the verification", newest, 180)["ok"]
     (known,) = own.describe_snapshots(SnapshotName=name)["Snapshots"]
     assert known["instance"] == resident.name and known["verifiedAt"].year >= 2026
-    (old,) = server.ask("/kurabe/snapshots", name=name)
-    assert old["sizeBytes"] == known["sizeBytes"]
     rds.delete_db_snapshot(DBSnapshotIdentifier=name)
 
 

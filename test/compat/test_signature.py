@@ -155,5 +155,5 @@ def test_other_methods_and_paths(server):
     assert server.send("DELETE", "/")[0] in (403, 405)
     assert server.send("GET", "/healthz")[::2] == (200, "ok\n")
     assert server.send("GET", "/")[1] == "MissingAuthenticationToken"
-    assert server.send("GET", "/kurabe/explain?name=x")[:2] == (403, "MissingAuthenticationToken")
+    assert server.send("GET", "/kurabe/state/backup")[:2] == (403, "MissingAuthenticationToken")
     assert server.send("POST", "/", "{}", {"X-Amz-Target": "AmazonRDSv19.DescribeDBInstances", "Content-Type": "application/x-amz-json-1.1"})[0] == 404

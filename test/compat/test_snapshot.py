@@ -59,7 +59,7 @@ def tags(resource):
 
 def known(server, name):
     """What the service knows of a snapshot: it is in no tag."""
-    (one,) = server.ask("/kurabe/snapshots", name=name)
+    (one,) = server.client("kurabe").describe_snapshots(SnapshotName=name)["Snapshots"]
     return one
 
 

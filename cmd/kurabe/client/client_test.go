@@ -16,7 +16,7 @@ import (
 	"kurabe/internal/service"
 )
 
-// The service "kurabe" and the commands understand each other, and so do its old paths.
+// The service "kurabe" and the commands understand each other.
 func TestAsk(t *testing.T) {
 	want := []kurabe.Following{{
 		Name: "shop", Standbys: true, UnprotectedSince: time.Date(2026, 11, 28, 1, 2, 3, 400e6, time.UTC), Waits: &kurabe.WaitCount{},

@@ -2,9 +2,8 @@
 // the service's own records, and start work that RDS has no action for.
 //
 // The members of records have the names of their JSON. A client is made from
-// docs/models/kurabe/2026-11-27/service-2.json, which modelgen writes from the Go types. Mount
-// answers the same at the paths that the commands of the version before ask. internal/service
-// builds the API.
+// docs/models/kurabe/2026-11-27/service-2.json, which modelgen writes from the Go types.
+// internal/service builds the API.
 //
 // Invariant: what is decided about a record is decided in internal/control or internal/reconcile.
 package kurabe

@@ -27,7 +27,6 @@ type Everything struct {
 	Flag     *bool
 	Small    *int32
 	Large    *int64
-	Count    uint16
 	Real     *float64
 	At       *time.Time
 	Blob     []byte
@@ -41,10 +40,8 @@ type Everything struct {
 	Nested   map[string][]Below
 	Unions   interface{ isUnion() }
 	Renamed  string `json:"other-name"`
-	Left     *int32 `json:",omitempty"`
-	Level    level
-	Hidden   int `json:"-"`
-	_        int // no member: it cannot be set
+	Hidden   int    `json:"-"`
+	_        int    // no member: it cannot be set
 	RealList [][]float32
 }
 
@@ -54,10 +51,8 @@ type Below struct {
 	More *Below
 }
 
-// level writes itself as text.
+// level reads itself from text.
 type level int
-
-func (l level) MarshalText() ([]byte, error) { return []byte(strings.Repeat("*", int(l))), nil }
 
 func (l *level) UnmarshalText(text []byte) error {
 	if *l = level(len(text)); strings.Trim(string(text), "*") != "" {
@@ -72,17 +67,17 @@ func ptr[T any](v T) *T { return &v }
 
 func full() *Everything {
 	return &Everything{
-		Text: ptr("比<&>\n"), Own: "", Color: "red", Flag: ptr(false), Small: ptr(int32(-5)), Large: ptr(int64(math.MaxInt64)), Count: 9, Real: ptr(1.5),
+		Text: ptr("比<&>\n"), Own: "", Color: "red", Flag: ptr(false), Small: ptr(int32(-5)), Large: ptr(int64(math.MaxInt64)), Real: ptr(1.5),
 		At: ptr(time.Date(2026, 5, 6, 7, 8, 9, 123e6, time.UTC)), Blob: []byte{0, 255}, Names: []string{"", "b"}, Reals: []float64{1, math.Inf(-1), 0.1},
 		Sparse: []*string{nil, ptr("x")}, Below: &Below{Name: ptr("n"), More: &Below{Name: ptr("m")}}, Many: []Below{{Name: ptr("n")}},
 		Tags: map[string]string{"b": "", "a": "1"}, Holes: map[string]*int32{"x": nil, "y": ptr(int32(1))}, Nested: map[string][]Below{"k": {}},
-		Renamed: "r", Level: 3, RealList: [][]float32{{1}, {}},
+		Renamed: "r", RealList: [][]float32{{1}, {}},
 	}
 }
 
-const fullJSON = `{"BLOB":"AP8=","at":1778051289.123,"below":{"more":{"name":"m"},"name":"n"},"color":"red","count":9,"flag":false,` +
-	`"holes":{"x":null,"y":1},"large":9223372036854775807,"level":"***","many":[{"name":"n"}],"names":["","b"],"nested":{"k":[]},"other-name":"r",` +
-	`"own":"","real":1.5,"realList":[[1],[]],"reals":[1,"-Infinity",0.1],"small":-5,"sparse":[null,"x"],"tags":{"a":"1","b":""},"text":"比\u003c\u0026\u003e\n"}`
+const fullJSON = `{"BLOB":"AP8=","at":1778051289.123,"below":{"more":{"name":"m"},"name":"n"},"color":"red","flag":false,` +
+	`"holes":{"x":null,"y":1},"large":9223372036854775807,"many":[{"name":"n"}],"names":["","b"],"nested":{"k":[]},"other-name":"r",` +
+	`"own":"","real":1.5,"realList":[[1.0],[]],"reals":[1.0,"-Infinity",0.1],"small":-5,"sparse":[null,"x"],"tags":{"a":"1","b":""},"text":"比\u003c\u0026\u003e\n"}`
 
 func TestJSON(t *testing.T) {
 	body, err := EncodeJSON(lower, full())
@@ -104,6 +99,14 @@ func TestCBOR(t *testing.T) {
 		}
 	}
 	wantDecoded(t, func(in any) error { return DecodeCBOR(lower, body, in) })
+}
+
+func TestText(t *testing.T) {
+	var in struct{ Level level }
+	if err := DecodeJSON(lower, []byte(`{"level":"***"}`), &in); err != nil || in.Level != 3 {
+		t.Error(in, err)
+	}
+	wantFault(t, "no level", DecodeJSON(lower, []byte(`{"level":"x"}`), &in), "SerializationException", "Invalid request body: invalid value of level.")
 }
 
 func wantDecoded(t *testing.T, decode func(any) error) {
@@ -166,7 +169,6 @@ func TestRefusals(t *testing.T) {
 		{"text as a number", `{"small":"1"}`, "small is not an integer in range"},
 		{"a fraction", `{"small":1.5}`, "small is not an integer in range"},
 		{"too large", `{"small":2147483648}`, "small is not an integer in range"},
-		{"negative", `{"count":-1}`, "count is not an integer in range"},
 		{"a large real", `{"real":1e999}`, "real is not a number"},
 		{"a boolean", `{"flag":"true"}`, "flag is not true or false"},
 		{"a time as text", `{"at":"2026-05-06T07:08:09Z"}`, "at is not a time"},
@@ -178,7 +180,6 @@ func TestRefusals(t *testing.T) {
 		{"a list as a map", `{"tags":[]}`, "tags is not a map"},
 		{"a map as a list", `{"names":{}}`, "names is not a list"},
 		{"a union", `{"unions":{"a":1}}`, "unions is not supported by this version of Kurabe"},
-		{"its own form", `{"level":"x"}`, "invalid value of level"},
 		{"NUL", `{"text":"\u0000"}`, "text is not a string"},
 		{"NUL in a name", `{"tags":{"\u0000":"a"}}`, "invalid name in tags"},
 		{"no UTF-8", "{\"text\":\"\xff\"}", "it is not UTF-8"},

@@ -1,16 +1,15 @@
 package document
 
 import (
-	"encoding"
 	"encoding/base64"
+	"encoding/json"
 	"math"
 	"reflect"
+	"strconv"
 	"time"
 
 	"kurabe/internal/aws/shape"
 )
-
-var anyType = reflect.TypeFor[any]()
 
 // grower makes a tree of a struct. Absent members are left out, except that a list at the top
 // is there although it is empty: clients index into it without asking.
@@ -34,7 +33,6 @@ func (g grower) structure(v reflect.Value, top bool) any {
 	for _, f := range fields {
 		member := v.Field(f.Index)
 		switch {
-		case f.Omit && (member.IsZero() || member.Kind() == reflect.Slice && member.Len() == 0):
 		case top && member.Kind() == reflect.Slice && member.Type() != blobType && member.IsNil():
 			tree[f.Wire] = []any{}
 		case !absent(member):
@@ -57,7 +55,7 @@ func absent(v reflect.Value) bool {
 }
 
 func (g grower) value(v reflect.Value) any {
-	if v.Kind() == reflect.Pointer || v.Type() == anyType {
+	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return nil // in a sparse list or map
 		}
@@ -68,9 +66,6 @@ func (g grower) value(v reflect.Value) any {
 		return g.time(x)
 	case []byte:
 		return g.blob(x)
-	case encoding.TextMarshaler:
-		text, _ := x.MarshalText() // our own types write any value that they hold
-		return string(text)
 	}
 	switch v.Kind() {
 	case reflect.Struct:
@@ -93,8 +88,6 @@ func (g grower) value(v reflect.Value) any {
 		return v.Bool()
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return v.Int()
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return v.Uint()
 	case reflect.Float32, reflect.Float64:
 		return g.number(v.Float())
 	default:
@@ -102,7 +95,8 @@ func (g grower) value(v reflect.Value) any {
 	}
 }
 
-// number writes what is no number as each format does.
+// number writes what is no number as each format does. A whole one has a point in JSON, or
+// clients without a model read an integer.
 func (g grower) number(n float64) any {
 	switch {
 	case !g.text:
@@ -112,9 +106,14 @@ func (g grower) number(n float64) any {
 		return "Infinity"
 	case math.IsInf(n, -1):
 		return "-Infinity"
+	case n == math.Trunc(n) && math.Abs(n) < maxExact:
+		return json.Number(strconv.FormatFloat(n, 'f', 1, 64))
 	}
 	return n
 }
+
+// maxExact is the limit of the whole numbers that encoding/json writes without an exponent.
+const maxExact = 1e21
 
 // time has milliseconds, as all times of AWS.
 func (g grower) time(at time.Time) any {

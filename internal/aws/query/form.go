@@ -10,13 +10,13 @@ import (
 	"kurabe/internal/aws/shape"
 )
 
-// Bounds of one request. The largest real one, ModifyOptionGroup with every
-// option, has a few hundred keys; tags and parameters add 50 x 2 and 20 x 4.
+// Bounds of one request. The largest real one is PutMetricData: a thousand data with a dozen
+// members each, and two more for each dimension.
 const (
-	MaxKeys      = 4096 // parameters in a request
-	MaxKeyBytes  = 512  // of one name
-	MaxDepth     = 12   // parts of a name; the model's deepest has 8
-	MaxListItems = 1000 // elements of one list
+	MaxKeys      = 1 << 15 // parameters in a request
+	MaxKeyBytes  = 512     // of one name
+	MaxDepth     = 12      // parts of a name; the model's deepest has 8
+	MaxListItems = 1000    // elements of one list
 )
 
 // Form is a request's parameters as the tree that their dotted names spell.

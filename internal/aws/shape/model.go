@@ -98,7 +98,6 @@ type Field struct {
 	Wire     string // name
 	Element  string // name of the elements of a list in a form or in XML
 	Required bool
-	Omit     bool // where it is empty
 }
 
 // Fields lists the members of a struct that travel, in the struct's order.
@@ -109,7 +108,7 @@ func (m *Model) Fields(t reflect.Type) []Field {
 	fields := make([]Field, 0, t.NumField())
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.IsExported() || f.Name == "ResultMetadata" || name == "-" {
 			continue // the SDK's own book-keeping, or ours
 		}
@@ -119,7 +118,6 @@ func (m *Model) Fields(t reflect.Type) []Field {
 		fields = append(fields, Field{
 			Index: i, Wire: name, Element: m.element(t.Name(), f.Name),
 			Required: slices.Contains(m.required[t.Name()], f.Name),
-			Omit:     strings.HasPrefix(options, "omit"),
 		})
 	}
 	m.plans.Store(t, fields)

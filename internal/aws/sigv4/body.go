@@ -22,10 +22,14 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, fault.New(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
-			"The request is larger than %d bytes.", MaxBodyBytes)
+		return nil, TooLarge()
 	case err != nil:
 		return nil, fault.New(http.StatusBadRequest, "MalformedInput", "The request's body ended early.")
 	}
 	return body, nil
+}
+
+// TooLarge refuses a body of more than MaxBodyBytes.
+func TooLarge() *fault.Fault {
+	return fault.New(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "The request is larger than %d bytes.", MaxBodyBytes)
 }

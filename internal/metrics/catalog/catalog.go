@@ -6,8 +6,9 @@ const (
 	Kurabe = "Kurabe/RDS"
 )
 
-// The labels of a series. Those of users' own metrics are Namespace, Metric, Unit and, for each
-// dimension, DimensionPrefix and its name.
+// The labels of a series. Those of users' own metrics are Namespace, Metric, Unit, for each
+// dimension DimensionPrefix and its name, and DimensionNames, which tells a metric from those
+// with more dimensions.
 const (
 	Namespace = "namespace"
 	Metric    = "metric"
@@ -18,6 +19,7 @@ const (
 	Unit      = "unit"
 
 	DimensionPrefix = "dimension:"
+	DimensionNames  = "dimensions" // sorted, each with a line feed behind it
 )
 
 // The roles of a server.

@@ -27,13 +27,14 @@ SERVICES = [
     ("sts", "2011-06-15", "STS", True, SHAPE),
     ("ec2", "2016-11-15", "EC2", False, SHAPE),
     ("resourcegroupstaggingapi", "2017-01-26", "Tagging", False, SHAPE),
-    ("cloudwatch", "2010-08-01", "monitoring", True, TEST),
+    ("cloudwatch", "2010-08-01", "Monitoring", True, SHAPE),
     ("logs", "2014-03-28", "logs", True, TEST),
 ]
 
-# Shapes that aws-sdk-go-v2/service/rds v1.132.0 sends and botocore 1.43.11 does
-# not know yet. Each line goes when botocore's model has it.
+# Shapes that aws-sdk-go-v2/service/rds v1.132.0 and cloudwatch v1.76.0 know and
+# botocore 1.43.11 does not yet. Each line goes when botocore's model has it.
 NEWER = {
+    "cloudwatch": {"errors": {"ValidationError": "ValidationException"}},
     "rds": {
         "actions": ["CancelDBCapacityReservation", "CreateDBCapacityReservation",
                     "DescribeDBCapacityReservations", "ModifyDBCapacityReservation"],
@@ -123,7 +124,7 @@ def wrapped(words):
 
 
 def model_file(service, version, ident, members, folder):
-    model, newer = load(service, version), NEWER.get(service, {"actions": [], "elements": {}})
+    model, newer = load(service, version), {"actions": [], "elements": {}, "errors": {}, **NEWER.get(service, {})}
     meta, operations = model["metadata"], model["operations"]
     namespace = meta.get("xmlNamespace", "") + "/" * (service == "ec2")  # EC2 itself answers with the stroke
     lines = [("Service", meta.get("signingName", meta["endpointPrefix"])), ("Version", version), ("Namespace", namespace)]
@@ -141,6 +142,7 @@ def model_file(service, version, ident, members, folder):
             assert all("output" not in op or op["output"]["resultWrapper"] == a + "Result" for a, op in operations.items())
     if "awsQueryCompatible" in meta:
         faults = {n: s["error"].get("code", n) for n, s in model["shapes"].items() if s.get("exception")}
+        faults.update({name: code for code, name in newer["errors"].items()})
         blocks.append(("Errors", pairs({code: name for name, code in faults.items() if faults.get(code) != code})))
     fields = [f'\t{k}: "{v}",' for k, v in lines if v] + [f"\t{k}: true," for k, v in flags if v]
     fields += [f"\t{k}: `\n{wrapped(v)}`," for k, v in blocks if v]
