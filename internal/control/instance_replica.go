@@ -129,7 +129,7 @@ func (c *Control) replicaSpec(from *store.Instance, n NewInstance) (kurabe.Insta
 	if n.MultiAZ {
 		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: a read replica has one server here. Promote it, and convert it then.")
 	}
-	if version, err = c.engineVersion(string(of.Engine), has.EngineVersion); err != nil {
+	if version, err = c.EngineVersion(string(of.Engine), has.EngineVersion); err != nil {
 		return s, version, err
 	}
 	s.Now.EngineVersion = version.Version

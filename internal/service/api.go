@@ -20,6 +20,7 @@ import (
 	"kurabe/internal/api/tagging"
 	"kurabe/internal/connlimit"
 	"kurabe/internal/control"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
 	"kurabe/internal/metrics"
@@ -44,8 +45,8 @@ const (
 // newControl is the use cases over the service's state.
 func (s *Service) newControl(f *Config, kv store.KV, ca *pki.CA) *control.Control {
 	info := ca.Info()
-	return control.New(control.Config{
-		KV: kv, View: s.view, RemoveMember: s.removeMember, Region: f.Region, Account: f.Account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
+	return control.New(scope.Scope{KV: kv, View: s.view, Region: f.Region, Account: f.Account, Zones: f.zoneList(), Now: time.Now}, control.Config{
+		RemoveMember: s.removeMember, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
 		Logs:      logFiles{s.hosts(), s.host.ID, s.view},
 	})

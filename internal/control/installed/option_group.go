@@ -1,4 +1,4 @@
-package control
+package installed
 
 import (
 	"strings"
@@ -19,10 +19,10 @@ type OptionGroup struct {
 const whyNoOptions = "option groups cannot be changed: engines load what their parameters name"
 
 // OptionGroups lists the option groups by name.
-func (c *Control) OptionGroups() []OptionGroup {
+func (c Engines) OptionGroups() []OptionGroup {
 	var list []OptionGroup
 	seen := map[string]bool{}
-	for _, v := range c.readyVersions() {
+	for _, v := range c.Ready() {
 		g := OptionGroup{DefaultOptionGroup(v), v.Engine, v.Major()}
 		if !seen[g.Name] {
 			seen[g.Name] = true
@@ -33,7 +33,7 @@ func (c *Control) OptionGroups() []OptionGroup {
 }
 
 // OptionGroup returns an option group by its name or ARN.
-func (c *Control) OptionGroup(name string) (OptionGroup, error) {
+func (c Engines) OptionGroup(name string) (OptionGroup, error) {
 	folded := strings.ToLower(strings.TrimPrefix(name, c.ARN("og", "")))
 	for _, g := range c.OptionGroups() {
 		if g.Name == folded {
@@ -44,7 +44,7 @@ func (c *Control) OptionGroup(name string) (OptionGroup, error) {
 }
 
 // ChangeOptionGroup says why an option group cannot be changed or deleted.
-func (c *Control) ChangeOptionGroup(name string) error {
+func (c Engines) ChangeOptionGroup(name string) error {
 	g, err := c.OptionGroup(name)
 	if err != nil {
 		return err
@@ -53,9 +53,15 @@ func (c *Control) ChangeOptionGroup(name string) error {
 }
 
 // CopyOptionGroup says why an option group cannot be copied.
-func (c *Control) CopyOptionGroup(source string) error {
+func (c Engines) CopyOptionGroup(source string) error {
 	if _, err := c.OptionGroup(source); err != nil {
 		return err
 	}
 	return kurabe.Errorf(kurabe.CodeUnsupported, "%s", whyNoOptions)
+}
+
+// DefaultOptionGroup is the name of the option group of a version without
+// options, RDS's "default:postgres-15".
+func DefaultOptionGroup(v kurabe.EngineVersion) string {
+	return "default:" + string(v.Engine) + "-" + strings.ReplaceAll(v.Major(), ".", "-")
 }

@@ -1,6 +1,7 @@
-package control
+package parameter
 
 import (
+	"kurabe/internal/control/scope/scopetest"
 	"testing"
 
 	"kurabe"
@@ -8,18 +9,18 @@ import (
 
 // Who asks for the value that a fixed parameter has gets it, and nothing is written.
 func TestFixedParameterAcceptsItsOwnValue(t *testing.T) {
-	c := newTestWorld(t)
+	c := newGroups(t)
 	mustGroup(t, c, "g")
 	for _, value := range []string{"1", "on", "TRUE"} {
-		if _, err := c.ModifyParameterGroup(t.Context(), "g", []ParameterChange{set("fsync", value, "")}); err != nil {
+		if _, err := c.ModifyParameterGroup(t.Context(), "g", []Change{set("fsync", value, "")}); err != nil {
 			t.Errorf("fsync=%s: %v", value, err)
 		}
 	}
 	if g, _ := c.View.ParameterGroup("g"); len(g.Value.Values) != 0 || g.Value.Revision != 1 {
 		t.Errorf("stored %+v", g.Value)
 	}
-	_, err := c.ModifyParameterGroup(t.Context(), "g", []ParameterChange{set("fsync", "off", "")})
-	wantCode(t, err, kurabe.CodeInvalidParameterValue, "cannot be modified")
+	_, err := c.ModifyParameterGroup(t.Context(), "g", []Change{set("fsync", "off", "")})
+	scopetest.WantCode(t, err, kurabe.CodeInvalidParameterValue, "cannot be modified")
 }
 
 // An enumeration takes the notations that its engine takes, and those alone.

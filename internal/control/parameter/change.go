@@ -1,4 +1,4 @@
-package control
+package parameter
 
 import (
 	"context"
@@ -6,26 +6,27 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/event"
 	"kurabe/internal/store"
 )
 
-// maxParameterChanges is how many parameters one request may change, as on RDS.
-const maxParameterChanges = 20
+// maxChanges is how many parameters one request may change, as on RDS.
+const maxChanges = 20
 
 // maxGroupValues bounds a group's names and values together in bytes, so that the
 // group fits into one record of the store with room for tags.
 const maxGroupValues = 64 << 10
 
-// ParameterChange is one parameter of a request; Value is nil in a reset.
-type ParameterChange struct {
+// Change is one parameter of a request; Value is nil in a reset.
+type Change struct {
 	Name   string
 	Value  *string
 	Method kurabe.ApplyMethod // "" chooses by the parameter's ApplyType
 }
 
 // ModifyParameterGroup sets parameters of a group, all of them or none.
-func (c *Control) ModifyParameterGroup(ctx context.Context, name string, changes []ParameterChange) (string, error) {
+func (c Groups) ModifyParameterGroup(ctx context.Context, name string, changes []Change) (string, error) {
 	if err := checkChangeCount(changes); err != nil {
 		return "", err
 	}
@@ -62,7 +63,7 @@ func (c *Control) ModifyParameterGroup(ctx context.Context, name string, changes
 
 // ResetParameterGroup gives parameters their defaults back; no changes means
 // every one of them.
-func (c *Control) ResetParameterGroup(ctx context.Context, name string, changes []ParameterChange) (string, error) {
+func (c Groups) ResetParameterGroup(ctx context.Context, name string, changes []Change) (string, error) {
 	if len(changes) > 0 {
 		if err := checkChangeCount(changes); err != nil {
 			return "", err
@@ -100,16 +101,16 @@ func (c *Control) ResetParameterGroup(ctx context.Context, name string, changes 
 
 // editParameters runs an edit on a copy of a group's values and stores the
 // outcome, unless edit reported no event: then nothing changed.
-func (c *Control) editParameters(ctx context.Context, name string, edit func(*kurabe.ParameterGroup, *kurabe.Catalog, *store.Change) error) (string, error) {
+func (c Groups) editParameters(ctx context.Context, name string, edit func(*kurabe.ParameterGroup, *kurabe.Catalog, *store.Change) error) (string, error) {
 	folded := name
-	err := c.update(ctx, func() (*store.Change, error) {
-		record, err := c.ownParameterGroup(name, errDefaultGroup)
+	err := c.Update(ctx, func() (*store.Change, error) {
+		record, err := c.OwnRecord(name, ErrDefault)
 		if err != nil {
 			return nil, err
 		}
 		g := record.Value
 		folded = g.Name
-		cat, err := c.requireFamily(g.Family)
+		cat, err := c.RequireFamily(g.Family)
 		if err != nil {
 			return nil, err
 		}
@@ -131,9 +132,9 @@ func (c *Control) editParameters(ctx context.Context, name string, edit func(*ku
 	return folded, err
 }
 
-func checkChangeCount(changes []ParameterChange) error {
-	if len(changes) == 0 || len(changes) > maxParameterChanges {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "A request names 1 to %d parameters, not %d", maxParameterChanges, len(changes))
+func checkChangeCount(changes []Change) error {
+	if len(changes) == 0 || len(changes) > maxChanges {
+		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "A request names 1 to %d parameters, not %d", maxChanges, len(changes))
 	}
 	seen := map[string]bool{}
 	for _, wish := range changes {
@@ -148,7 +149,7 @@ func checkChangeCount(changes []ParameterChange) error {
 
 // modifiableParameter finds the parameter that a wish names and checks that a
 // user may change it in that way.
-func modifiableParameter(cat *kurabe.Catalog, wish ParameterChange) (kurabe.Parameter, kurabe.ApplyMethod, error) {
+func modifiableParameter(cat *kurabe.Catalog, wish Change) (kurabe.Parameter, kurabe.ApplyMethod, error) {
 	p, ok := cat.Find(strings.ToLower(wish.Name))
 	if !ok {
 		return p, "", unknownParameter(wish.Name)
@@ -166,16 +167,16 @@ func modifiableParameter(cat *kurabe.Catalog, wish ParameterChange) (kurabe.Para
 
 // isOwnValue says of a wish that it asks for the value that a parameter has, and nobody can
 // change. That is granted, and nothing is written: the value stays the service's.
-func isOwnValue(cat *kurabe.Catalog, wish ParameterChange) bool {
+func isOwnValue(cat *kurabe.Catalog, wish Change) bool {
 	p, ok := cat.Find(strings.ToLower(wish.Name))
 	if !ok || p.Modifiable || !p.HasDefault || wish.Value == nil {
 		return false
 	}
 	return strings.EqualFold(*wish.Value, p.Default) ||
-		p.Type == "boolean" && containsFold(booleanWords, *wish.Value) && isTrue(*wish.Value) == isTrue(p.Default)
+		p.Type == "boolean" && scope.HasFold(booleanWords, *wish.Value) && isTrue(*wish.Value) == isTrue(p.Default)
 }
 
-func isTrue(word string) bool { return containsFold([]string{"1", "on", "true", "yes"}, word) }
+func isTrue(word string) bool { return scope.HasFold([]string{"1", "on", "true", "yes"}, word) }
 
 func unknownParameter(name string) error {
 	return kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsParameter, name)
@@ -207,24 +208,24 @@ func checkGroupSize(g *kurabe.ParameterGroup) error {
 	return nil
 }
 
-func (c *Control) parameterEvent(change *store.Change, group, parameter, value string, method kurabe.ApplyMethod) {
+func (c Groups) parameterEvent(change *store.Change, group, parameter, value string, method kurabe.ApplyMethod) {
 	kind := event.ParameterUpdated.With(parameter, value, method)
 	change.AddEvent(kind.Told(c.Now().UTC(), group, c.groupSource(group)))
 }
 
-// clusterGroupSource begins the SourceID of events of cluster parameter groups: RDS has no
+// ClusterSource begins the SourceID of events of cluster parameter groups: RDS has no
 // source type of their own.
-const clusterGroupSource = "cluster-pg:"
+const ClusterSource = "cluster-pg:"
 
-func (c *Control) groupSource(group string) string {
-	if c.cluster {
-		return clusterGroupSource + group
+func (c Groups) groupSource(group string) string {
+	if c.Cluster {
+		return ClusterSource + group
 	}
 	return ""
 }
 
 // resetEvent tells of all parameters at once, which RDS has no event for.
-func (c *Control) resetEvent(change *store.Change, group string) {
+func (c Groups) resetEvent(change *store.Change, group string) {
 	change.AddEvent(kurabe.Event{
 		At: c.Now().UTC(), SourceType: event.ParameterGroup, Source: group, SourceID: c.groupSource(group),
 		ID: "KURABE-EVENT-0034", Categories: []string{"configuration change"}, Message: "Reset every parameter to its default",

@@ -1,16 +1,17 @@
-package control
+package network
 
 import (
 	"slices"
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
 func TestPlaceSubnets(t *testing.T) {
-	c := newTestWorld(t)
-	mustCommit(t, c, store.NewChange().CreateSubnetGroup(kurabe.SubnetGroup{
+	c := Network{scopetest.New(t)}
+	scopetest.Commit(t, c.Scope, store.NewChange().CreateSubnetGroup(kurabe.SubnetGroup{
 		Name: "before", Subnets: []kurabe.Subnet{{ID: "subnet-00000001", Zone: "us-east-1a"}, {ID: "subnet-00000002", Zone: "us-east-1b"}},
 	}))
 	zonesOf := func(list []kurabe.Subnet) []string {
@@ -41,7 +42,7 @@ func TestPlaceSubnets(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			list, err := c.placeSubnets(tc.ids)
-			wantCode(t, err, tc.code, tc.text)
+			scopetest.WantCode(t, err, tc.code, tc.text)
 			if got := len(zonesOf(list)); got != tc.zones {
 				t.Errorf("%v covers %d zones, want %d", list, got, tc.zones)
 			}
@@ -50,17 +51,17 @@ func TestPlaceSubnets(t *testing.T) {
 }
 
 func TestSubnetGroupLifecycle(t *testing.T) {
-	c := newTestWorld(t)
+	c := Network{scopetest.New(t)}
 	two := []string{"subnet-us-east-1a", "subnet-us-east-1b"}
 	g, err := c.CreateSubnetGroup(t.Context(), "Main_db 1", "d", two, nil)
 	if err != nil || g.Name != "main_db 1" || len(g.Subnets) != 2 {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	_, err = c.CreateSubnetGroup(t.Context(), "main_db 1", "d", two, nil)
-	wantCode(t, err, kurabe.CodeSubnetGroupExists, "The DB subnet group 'main_db 1' already exists.")
+	scopetest.WantCode(t, err, kurabe.CodeSubnetGroupExists, "The DB subnet group 'main_db 1' already exists.")
 	for _, bad := range []string{"default", "", "a/b", " x"} {
 		_, err = c.CreateSubnetGroup(t.Context(), bad, "d", two, nil)
-		wantCode(t, err, kurabe.CodeInvalidParameterValue, "DBSubnetGroupName")
+		scopetest.WantCode(t, err, kurabe.CodeInvalidParameterValue, "DBSubnetGroupName")
 	}
 	if d, err := c.SubnetGroup("Default"); err != nil || len(d.Subnets) != 3 || d.Subnets[2] != c.Subnets()[2] {
 		t.Errorf("%+v, %v", d, err)
@@ -68,15 +69,15 @@ func TestSubnetGroupLifecycle(t *testing.T) {
 	if list := c.SubnetGroups(); len(list) != 2 || list[0].Name != "default" {
 		t.Errorf("%v", list)
 	}
-	wantCode(t, c.DeleteSubnetGroup(t.Context(), "default"), kurabe.CodeInvalidSubnetGroupState, "default")
-	wantCode(t, c.DeleteSubnetGroup(t.Context(), "nope"), kurabe.CodeSubnetGroupNotFound, "DB subnet group 'nope' does not exist.")
+	scopetest.WantCode(t, c.DeleteSubnetGroup(t.Context(), "default"), kurabe.CodeInvalidSubnetGroupState, "default")
+	scopetest.WantCode(t, c.DeleteSubnetGroup(t.Context(), "nope"), kurabe.CodeSubnetGroupNotFound, "DB subnet group 'nope' does not exist.")
 
-	spec := newTestSpec("orders")
+	spec := scopetest.Spec("orders")
 	spec.SubnetGroup = "main_db 1"
-	addInstance(t, c, spec) // in us-east-1b
-	wantCode(t, c.DeleteSubnetGroup(t.Context(), "main_db 1"), kurabe.CodeInvalidSubnetGroupState, "at least one database instance: orders is still using it.")
+	scopetest.AddInstance(t, c.Scope, spec) // in us-east-1b
+	scopetest.WantCode(t, c.DeleteSubnetGroup(t.Context(), "main_db 1"), kurabe.CodeInvalidSubnetGroupState, "at least one database instance: orders is still using it.")
 	_, err = c.ModifySubnetGroup(t.Context(), "main_db 1", nil, []string{"subnet-us-east-1a", "subnet-us-east-1c"})
-	wantCode(t, err, kurabe.CodeInvalidSubnetGroupState, "orders is in us-east-1b")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidSubnetGroupState, "orders is in us-east-1b")
 	text := "wider"
 	g, err = c.ModifySubnetGroup(t.Context(), "main_db 1", &text, []string{"subnet-us-east-1a", "subnet-us-east-1b", "subnet-us-east-1c"})
 	if err != nil || g.Revision != 2 || g.Description != text || len(g.Subnets) != 3 {

@@ -1,9 +1,10 @@
-package control
+package placement
 
 import (
 	"slices"
 
 	"kurabe"
+	"kurabe/internal/control/installed"
 )
 
 // Orderable is one combination that CreateDBInstance can make true here.
@@ -16,16 +17,16 @@ type Orderable struct {
 	Cluster bool // hosts can hold the three servers of a cluster
 }
 
-// OrderableFilter narrows a list; empty fields match everything.
-type OrderableFilter struct {
-	Version VersionFilter
+// Filter narrows a list; empty fields match everything.
+type Filter struct {
+	Version installed.Filter
 	Class   string
 }
 
 // Orderables lists the versions x classes x storage types that some host can
 // hold and enforce at all; whether memory is free at the moment is another
 // question. A type that throttles needs a host with the io lever.
-func (c *Control) Orderables(f OrderableFilter) []Orderable {
+func (c Places) Orderables(f Filter) []Orderable {
 	hosts := c.View.Hosts()
 	var list []Orderable
 	for _, v := range c.EngineVersions(f.Version) {
@@ -50,12 +51,12 @@ func hostsFor(hosts []kurabe.HostReport, v kurabe.EngineVersion, class kurabe.Cl
 		has := slices.ContainsFunc(h.Engines, func(o kurabe.EngineVersion) bool {
 			return o.Engine == v.Engine && o.Version == v.Version && o.Ready
 		})
-		return !has || class.Unfit(h) != "" || storage.Name != defaultStorageType && !h.Has("io")
+		return !has || class.Unfit(h) != "" || storage.Name != kurabe.DefaultStorageType && !h.Has("io")
 	})
 }
 
 // zonesOf are the zones of hosts, in the order of c.Zones.
-func (c *Control) zonesOf(hosts []kurabe.HostReport) []string {
+func (c Places) zonesOf(hosts []kurabe.HostReport) []string {
 	able := map[string]bool{}
 	for _, h := range hosts {
 		for _, zone := range h.Zones {
@@ -71,40 +72,9 @@ func holdsStandby(hosts []kurabe.HostReport, class kurabe.Class) bool {
 	return slices.ContainsFunc(hosts, func(h kurabe.HostReport) bool {
 		return slices.ContainsFunc(hosts, func(o kurabe.HostReport) bool {
 			if h.Host == o.Host {
-				return h.Pairs(o) && memoryOf(class.Name, multiAZZones) <= h.MemoryBytes
+				return h.Pairs(o) && memoryOf(class.Name, MultiAZZones) <= h.MemoryBytes
 			}
 			return h.Pairs(o) && memoryOf(class.Name, 1) <= min(h.MemoryBytes, o.MemoryBytes)
 		})
 	})
-}
-
-// StorageChoice is a storage type that an instance may change to, from the size
-// that it has.
-type StorageChoice struct {
-	Type   kurabe.StorageType
-	MinGiB int
-}
-
-// StorageChoices lists the storage an instance can be modified to. Storage never
-// shrinks.
-func (c *Control) StorageChoices(name string) ([]StorageChoice, error) {
-	stored, err := c.find(name)
-	if err != nil {
-		return nil, err
-	}
-	i := c.read(stored)
-	if i.Spec.Deleting != nil {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Instance %s is already being deleted.", i.Name)
-	}
-	have := i.Settings()
-	io := slices.ContainsFunc(c.View.Hosts(), func(h kurabe.HostReport) bool {
-		return h.Has("io") && (i.Status.Host == "" || i.Status.Host == h.Host)
-	})
-	var list []StorageChoice
-	for _, t := range kurabe.StorageTypes {
-		if t.Name == defaultStorageType || io {
-			list = append(list, StorageChoice{t, max(have.StorageGiB, t.MinGiB)})
-		}
-	}
-	return list, nil
 }

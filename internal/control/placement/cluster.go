@@ -1,4 +1,4 @@
-package control
+package placement
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 	"kurabe"
 )
 
-// checkZones says whether zones that a request names are those that the servers of a cluster
+// CheckZones says whether zones that a request names are those that the servers of a cluster
 // will be in. Where there are more than three the planner chooses, so none can be asked for.
-func (c *Control) checkZones(zones []string) error {
+func (c Places) CheckZones(zones []string) error {
 	for _, zone := range zones {
 		if !slices.Contains(c.Zones, zone) {
 			return kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, kurabe.WordsZone+" The zones are %s.", zone, strings.Join(c.Zones, ", "))
@@ -26,16 +26,6 @@ func (c *Control) checkZones(zones []string) error {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "AvailabilityZones cannot be honoured: the service chooses %d of its zones (%s) by the room in them", kurabe.ClusterServers, strings.Join(c.Zones, ", "))
 	}
 	return nil
-}
-
-// zonesOfSubnets are the zones that subnets cover, sorted.
-func zonesOfSubnets(subnets []kurabe.Subnet) []string {
-	var zones []string
-	for _, s := range subnets {
-		zones = append(zones, s.Zone)
-	}
-	slices.Sort(zones)
-	return slices.Compact(zones)
 }
 
 // holdsCluster says whether the servers of a cluster find a zone each on some of the hosts,

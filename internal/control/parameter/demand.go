@@ -1,4 +1,4 @@
-package control
+package parameter
 
 import (
 	"strings"
@@ -27,10 +27,10 @@ func checkDemands(cat *kurabe.Catalog, g *kurabe.ParameterGroup, s kurabe.Instan
 	return nil
 }
 
-// requireDemands refuses an instance that has not what the parameters of its group would take.
-func (c *Control) requireDemands(s *kurabe.InstanceSpec, family string) error {
+// RequireDemands refuses an instance that has not what the parameters of its group would take.
+func (c Groups) RequireDemands(s *kurabe.InstanceSpec, family string) error {
 	stored, ok := c.View.ParameterGroup(kurabe.NameKey(s.ParameterGroup, s.Cluster))
-	cat, known := c.catalog(family)
+	cat, known := c.Catalog(family)
 	if !ok || !known {
 		return nil // the service's own values fit every class
 	}
@@ -41,9 +41,9 @@ func (c *Control) requireDemands(s *kurabe.InstanceSpec, family string) error {
 	return nil
 }
 
-// demandsMoved says whether a change is about what parameters may take. Nothing else is refused
+// DemandsMoved says whether a change is about what parameters may take. Nothing else is refused
 // for it: an instance that cannot start is mended one change at a time.
-func demandsMoved(before, after kurabe.InstanceSpec) bool {
+func DemandsMoved(before, after kurabe.InstanceSpec) bool {
 	size := func(s *kurabe.InstanceSettings) kurabe.InstanceSettings {
 		if s == nil {
 			return kurabe.InstanceSettings{}
@@ -55,7 +55,7 @@ func demandsMoved(before, after kurabe.InstanceSpec) bool {
 
 // checkGroupDemands says whether the instances that have a group have what the values that were
 // changed would take; without any, whether the largest that there could be would.
-func (c *Control) checkGroupDemands(cat *kurabe.Catalog, g *kurabe.ParameterGroup, changes []ParameterChange) error {
+func (c Groups) checkGroupDemands(cat *kurabe.Catalog, g *kurabe.ParameterGroup, changes []Change) error {
 	set := map[string]bool{}
 	for _, wish := range changes {
 		if p, ok := cat.Find(strings.ToLower(wish.Name)); ok {

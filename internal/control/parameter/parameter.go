@@ -1,4 +1,4 @@
-package control
+package parameter
 
 import (
 	"maps"
@@ -6,7 +6,11 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/control/installed"
 )
+
+// Groups are the parameter groups of a scope.
+type Groups struct{ installed.Engines }
 
 // The sources of a parameter's value, in RDS's words.
 const (
@@ -15,9 +19,9 @@ const (
 	SourceEngineDefault = "engine-default"
 )
 
-// GroupParameter is one parameter as a group shows it: Value is verbatim what
+// Parameter is one parameter as a group shows it: Value is verbatim what
 // the user gave, or the service's formula, or the engine's default.
-type GroupParameter struct {
+type Parameter struct {
 	kurabe.Parameter
 	Value    string
 	HasValue bool
@@ -26,7 +30,7 @@ type GroupParameter struct {
 }
 
 // Parameters lists the parameters of a group by name; source "" takes all.
-func (c *Control) Parameters(group, source string) ([]GroupParameter, error) {
+func (c Groups) Parameters(group, source string) ([]Parameter, error) {
 	g, err := c.ParameterGroup(group)
 	if err != nil {
 		return nil, err
@@ -34,17 +38,17 @@ func (c *Control) Parameters(group, source string) ([]GroupParameter, error) {
 	if !slices.Contains([]string{"", SourceUser, SourceSystem, SourceEngineDefault}, source) {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid source %s: valid sources are user, system and engine-default", source)
 	}
-	cat, _ := c.catalog(g.Family)
+	cat, _ := c.Catalog(g.Family)
 	list := groupParameters(cat, g.Values)
 	if source == "" {
 		return list, nil
 	}
-	return slices.DeleteFunc(list, func(p GroupParameter) bool { return p.Source != source }), nil
+	return slices.DeleteFunc(list, func(p Parameter) bool { return p.Source != source }), nil
 }
 
 // FamilyParameters lists the parameters of a family as its default group has them.
-func (c *Control) FamilyParameters(family string) ([]GroupParameter, error) {
-	cat, err := c.requireFamily(family)
+func (c Groups) FamilyParameters(family string) ([]Parameter, error) {
+	cat, err := c.RequireFamily(family)
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +60,10 @@ const unknownToAll = "no installed version knows it"
 // groupParameters lays a group's values over a catalog. A value that the catalog
 // does not know (it was set for a version that is gone) is shown too, so that it
 // can be seen and reset. cat may be nil.
-func groupParameters(cat *kurabe.Catalog, values map[string]kurabe.ParameterValue) []GroupParameter {
-	var list []GroupParameter
+func groupParameters(cat *kurabe.Catalog, values map[string]kurabe.ParameterValue) []Parameter {
+	var list []Parameter
 	if cat != nil {
-		list = make([]GroupParameter, 0, len(cat.Parameters))
+		list = make([]Parameter, 0, len(cat.Parameters))
 		for _, p := range cat.Parameters {
 			list = append(list, groupParameter(p, values))
 		}
@@ -70,13 +74,13 @@ func groupParameters(cat *kurabe.Catalog, values map[string]kurabe.ParameterValu
 			list = append(list, groupParameter(unknown, values))
 		}
 	}
-	slices.SortFunc(list, func(a, b GroupParameter) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b Parameter) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
-func groupParameter(p kurabe.Parameter, values map[string]kurabe.ParameterValue) GroupParameter {
+func groupParameter(p kurabe.Parameter, values map[string]kurabe.ParameterValue) Parameter {
 	// RDS shows pending-reboot for everything that no user has set.
-	out := GroupParameter{Parameter: p, Value: p.Default, HasValue: p.HasDefault, Source: SourceEngineDefault, Method: kurabe.ApplyPendingReboot}
+	out := Parameter{Parameter: p, Value: p.Default, HasValue: p.HasDefault, Source: SourceEngineDefault, Method: kurabe.ApplyPendingReboot}
 	if p.System {
 		out.Source = SourceSystem
 	}

@@ -1,4 +1,4 @@
-package control
+package network
 
 import (
 	"context"
@@ -7,19 +7,20 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/store"
 )
 
-const (
-	defaultSubnetGroup = "default"
-	maxSubnetGroups    = 100 // twice RDS's default quota
-)
+// MaxSubnetGroups is twice RDS's default quota.
+const MaxSubnetGroups = 100
+
+const defaultSubnetGroup = "default"
 
 // subnetGroupName is RDS's rule, which allows more than that of the other groups.
 var subnetGroupName = regexp.MustCompile(`^[a-z0-9._ -]{1,255}$`)
 
 // SubnetGroup returns a group by its name or ARN; "default" always exists.
-func (c *Control) SubnetGroup(name string) (kurabe.SubnetGroup, error) {
+func (c Network) SubnetGroup(name string) (kurabe.SubnetGroup, error) {
 	folded := strings.ToLower(strings.TrimPrefix(name, c.ARN("subgrp", "")))
 	if folded == defaultSubnetGroup {
 		return kurabe.SubnetGroup{Name: defaultSubnetGroup, Description: "default", Subnets: c.DefaultSubnets()}, nil
@@ -31,7 +32,7 @@ func (c *Control) SubnetGroup(name string) (kurabe.SubnetGroup, error) {
 }
 
 // SubnetGroups lists every group by name, the default one included.
-func (c *Control) SubnetGroups() []kurabe.SubnetGroup {
+func (c Network) SubnetGroups() []kurabe.SubnetGroup {
 	own, _ := c.SubnetGroup(defaultSubnetGroup) // it always exists
 	list := []kurabe.SubnetGroup{own}
 	for _, g := range c.View.SubnetGroups() {
@@ -43,12 +44,12 @@ func (c *Control) SubnetGroups() []kurabe.SubnetGroup {
 
 // CreateSubnetGroup stores a new group over subnets, whose zones follow
 // placeSubnets.
-func (c *Control) CreateSubnetGroup(ctx context.Context, name, description string, subnets []string, tags []kurabe.Tag) (kurabe.SubnetGroup, error) {
+func (c Network) CreateSubnetGroup(ctx context.Context, name, description string, subnets []string, tags []kurabe.Tag) (kurabe.SubnetGroup, error) {
 	g := kurabe.SubnetGroup{Name: strings.ToLower(name), Description: description, Tags: tags, Revision: 1, CreatedAt: c.Now().UTC()}
 	if !subnetGroupName.MatchString(g.Name) || g.Name == defaultSubnetGroup || strings.TrimSpace(g.Name) != g.Name {
 		return g, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter DBSubnetGroupName must have 1 to 255 letters, numbers, periods, underscores, spaces or hyphens, and must not be \"default\"")
 	}
-	if err := checkGroupDescription(description); err != nil {
+	if err := scope.CheckDescription(description); err != nil {
 		return g, err
 	}
 	if err := kurabe.CheckTags(tags); err != nil {
@@ -58,15 +59,13 @@ func (c *Control) CreateSubnetGroup(ctx context.Context, name, description strin
 	if g.Subnets, err = c.placeSubnets(subnets); err != nil {
 		return g, err
 	}
-	c.creating.Lock()
-	defer c.creating.Unlock()
-	return g, c.update(ctx, func() (*store.Change, error) {
+	return g, c.Create(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
 		if _, taken := c.View.SubnetGroup(g.Name); taken {
 			return nil, kurabe.Errorf(kurabe.CodeSubnetGroupExists, "The DB subnet group '%s' already exists.", g.Name)
 		}
-		if len(c.View.SubnetGroups()) >= maxSubnetGroups {
-			return nil, kurabe.Errorf(kurabe.CodeSubnetGroupQuota, "Cannot create more than %d DB subnet groups", maxSubnetGroups)
+		if len(c.View.SubnetGroups()) >= MaxSubnetGroups {
+			return nil, kurabe.Errorf(kurabe.CodeSubnetGroupQuota, "Cannot create more than %d DB subnet groups", MaxSubnetGroups)
 		}
 		return store.NewChange().CreateSubnetGroup(g).RequireSubnetGroupsUnwritten(revision), nil
 	})
@@ -74,20 +73,20 @@ func (c *Control) CreateSubnetGroup(ctx context.Context, name, description strin
 
 // ModifySubnetGroup replaces a group's subnets and, unless nil, its description.
 // A zone that an instance of the group lives in cannot be taken away.
-func (c *Control) ModifySubnetGroup(ctx context.Context, name string, description *string, subnets []string) (kurabe.SubnetGroup, error) {
+func (c Network) ModifySubnetGroup(ctx context.Context, name string, description *string, subnets []string) (kurabe.SubnetGroup, error) {
 	placed, err := c.placeSubnets(subnets)
 	if err != nil {
 		return kurabe.SubnetGroup{}, err
 	}
 	if description != nil {
-		if err := checkGroupDescription(*description); err != nil {
+		if err := scope.CheckDescription(*description); err != nil {
 			return kurabe.SubnetGroup{}, err
 		}
 	}
 	var g kurabe.SubnetGroup
-	err = c.update(ctx, func() (*store.Change, error) {
+	err = c.Update(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
-		record, err := c.ownSubnetGroup(name, "modified")
+		record, err := c.OwnSubnetGroup(name, "modified")
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +105,7 @@ func (c *Control) ModifySubnetGroup(ctx context.Context, name string, descriptio
 }
 
 // zonesStay checks that the zones of a group's instances are among the subnets.
-func (c *Control) zonesStay(group string, subnets []kurabe.Subnet) error {
+func (c Network) zonesStay(group string, subnets []kurabe.Subnet) error {
 	for _, i := range c.View.Instances() {
 		zone := i.Spec.Zone
 		if i.Status != nil && i.Status.Zone != "" {
@@ -121,10 +120,10 @@ func (c *Control) zonesStay(group string, subnets []kurabe.Subnet) error {
 }
 
 // DeleteSubnetGroup removes a group that no instance has.
-func (c *Control) DeleteSubnetGroup(ctx context.Context, name string) error {
-	return c.update(ctx, func() (*store.Change, error) {
+func (c Network) DeleteSubnetGroup(ctx context.Context, name string) error {
+	return c.Update(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
-		g, err := c.ownSubnetGroup(name, "deleted")
+		g, err := c.OwnSubnetGroup(name, "deleted")
 		if err != nil {
 			return nil, err
 		}
@@ -138,8 +137,8 @@ func (c *Control) DeleteSubnetGroup(ctx context.Context, name string) error {
 	})
 }
 
-// ownSubnetGroup returns a group that may be changed.
-func (c *Control) ownSubnetGroup(name, what string) (store.Record[kurabe.SubnetGroup], error) {
+// OwnSubnetGroup returns a group that may be changed.
+func (c Network) OwnSubnetGroup(name, what string) (store.Record[kurabe.SubnetGroup], error) {
 	g, err := c.SubnetGroup(name)
 	if err != nil {
 		return store.Record[kurabe.SubnetGroup]{}, err

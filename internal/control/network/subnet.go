@@ -1,4 +1,4 @@
-package control
+package network
 
 import (
 	"crypto/sha256"
@@ -7,12 +7,18 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/control/scope"
 )
+
+// Network is the network of a scope.
+type Network struct{ scope.Scope }
+
+// MaxSubnets of a group, RDS's quota.
+const MaxSubnets = 20
 
 const (
 	subnetPrefix = "subnet-"
-	minZones     = 2  // that a subnet group covers, as on RDS
-	maxSubnets   = 20 // of a group, RDS's quota
+	minZones     = 2 // that a subnet group covers, as on RDS
 )
 
 // placeSubnets gives each subnet its zone.
@@ -20,12 +26,12 @@ const (
 // Kurabe has one flat network, so a subnet is a label that stands for a zone. The subnets are
 // those that EC2's API lists; "subnet-ZONE", under which earlier versions showed the default
 // ones, is still taken, and listed from then on.
-func (c *Control) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
+func (c Network) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if len(ids) > maxSubnets {
-		return nil, kurabe.Errorf(kurabe.CodeSubnetGroupQuota, "A DB subnet group has at most %d subnets", maxSubnets)
+	if len(ids) > MaxSubnets {
+		return nil, kurabe.Errorf(kurabe.CodeSubnetGroupQuota, "A DB subnet group has at most %d subnets", MaxSubnets)
 	}
 	zones := map[string]string{}
 	count := map[string]int{}
@@ -65,7 +71,7 @@ func (c *Control) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
 
 // Subnets lists the default subnet of each zone, then by id those that groups of earlier
 // versions have.
-func (c *Control) Subnets() []kurabe.Subnet {
+func (c Network) Subnets() []kurabe.Subnet {
 	list, kept := c.DefaultSubnets(), []kurabe.Subnet(nil)
 	for _, g := range c.View.SubnetGroups() {
 		for _, s := range g.Value.Subnets {
@@ -79,7 +85,7 @@ func (c *Control) Subnets() []kurabe.Subnet {
 }
 
 // DefaultSubnets has one subnet in each zone.
-func (c *Control) DefaultSubnets() []kurabe.Subnet {
+func (c Network) DefaultSubnets() []kurabe.Subnet {
 	list := make([]kurabe.Subnet, len(c.Zones))
 	for n, zone := range c.Zones {
 		list[n] = kurabe.Subnet{ID: c.networkID(subnetPrefix, zone), Zone: zone}
@@ -88,13 +94,13 @@ func (c *Control) DefaultSubnets() []kurabe.Subnet {
 }
 
 // NetworkID is the one network of the service, as EC2's VpcId.
-func (c *Control) NetworkID() string { return c.networkID("vpc-", "") }
+func (c Network) NetworkID() string { return c.networkID("vpc-", "") }
 
 // SecurityGroupID is the default security group of the network, the only one.
-func (c *Control) SecurityGroupID() string { return c.networkID("sg-", "") }
+func (c Network) SecurityGroupID() string { return c.networkID("sg-", "") }
 
 // networkID is an id of EC2's form, always the same for an account, a region and a zone.
-func (c *Control) networkID(prefix, zone string) string {
+func (c Network) networkID(prefix, zone string) string {
 	const digits = 17
 	sum := sha256.Sum256([]byte(strings.Join([]string{c.Account, c.Region, prefix, zone}, "/")))
 	return prefix + hex.EncodeToString(sum[:])[:digits]

@@ -1,6 +1,7 @@
-package control
+package parameter
 
 import (
+	"kurabe/internal/control/scope"
 	"math"
 	"regexp"
 	"slices"
@@ -27,12 +28,12 @@ type formulaWorld struct {
 }
 
 // formulaWorlds are the classes that some host can hold; without a host, all.
-func (c *Control) formulaWorlds(engine kurabe.EngineName) []formulaWorld {
+func (c Groups) formulaWorlds(engine kurabe.EngineName) []formulaWorld {
 	var worlds []formulaWorld
 	hosts := c.View.Hosts()
 	for _, class := range kurabe.Classes() {
 		w := formulaWorld{class.Name, kurabe.FormulaVars{
-			MemoryBytes: class.MemoryBytes, CPUs: max(class.CPUs, 1), StorageBytes: defaultStorageGiB * kurabe.GiB, Port: engine.DefaultPort(),
+			MemoryBytes: class.MemoryBytes, CPUs: max(class.CPUs, 1), StorageBytes: kurabe.DefaultStorageGiB * kurabe.GiB, Port: engine.DefaultPort(),
 		}}
 		fit := slices.IndexFunc(hosts, func(h kurabe.HostReport) bool { return class.Unfit(h) == "" })
 		if fit >= 0 && class.CPUs == 0 {
@@ -87,7 +88,7 @@ func notAllowed(p kurabe.Parameter, value, shown string) error {
 func allowsValue(p kurabe.Parameter, value string) bool {
 	switch p.Type {
 	case "boolean":
-		return containsFold(booleanWords, value) || allowsItem(p.Allowed, value)
+		return scope.HasFold(booleanWords, value) || allowsItem(p.Allowed, value)
 	case "integer":
 		if _, err := strconv.ParseInt(value, 10, 64); err != nil {
 			if _, err := strconv.ParseUint(value, 10, 64); err != nil {
@@ -137,8 +138,4 @@ func inRange(item, value string) bool {
 	low, errLow := strconv.ParseFloat(m[1], 64)
 	high, errHigh := strconv.ParseFloat(m[2], 64)
 	return err == nil && errLow == nil && errHigh == nil && low <= x && x <= high
-}
-
-func containsFold(list []string, value string) bool {
-	return slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(s, value) })
 }
