@@ -53,8 +53,10 @@ type LogRun struct {
 	// position tells.
 	First LogMark `json:"first"`
 	Last  LogMark `json:"last"`
-	// Ended says why nothing follows, "" while the run goes on.
-	Ended string `json:"ended,omitempty"`
+	// Ended says why nothing follows, "" while the run goes on. Damaged: because a part of the
+	// stored log is lost.
+	Ended   string `json:"ended,omitempty"`
+	Damaged bool   `json:"damaged,omitempty"`
 	// Continues is when the run began from which this one goes on, since another server
 	// writes the instance: it holds all that was written after After, a place in that
 	// run. What that run has behind After is not a part of the history any more, as
@@ -69,9 +71,6 @@ type LogRun struct {
 
 // WrittenElsewhere is why a run has ended whose instance a server on another host writes.
 const WrittenElsewhere = "a server on another host writes it"
-
-// LogLost is in the reason of a run that has ended because stored log is lost.
-const LogLost = "missing or damaged"
 
 // InstanceLog is what a host keeps of the log of one instance, which may be gone.
 type InstanceLog struct {

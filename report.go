@@ -78,12 +78,14 @@ type InstanceReport struct {
 
 	// LogBegan is when the run of the instance's log began that goes on now, LogSince
 	// from when on it is there, which moves as what is old is removed; both are zero
-	// while none does. LogEnded says why the one before it, or the last one, ended.
+	// while none does. LogEnded says why the one before it, or the last one, ended, and
+	// LogDamaged that it ended because a part of the stored log is lost.
 	LogBegan time.Time `json:"logBegan,omitzero"`
 	LogSince time.Time `json:"logSince,omitzero"`
 	// LogFrom is the position that goes with LogSince.
-	LogFrom  LogPosition `json:"logFrom,omitzero"`
-	LogEnded string      `json:"logEnded,omitempty"`
+	LogFrom    LogPosition `json:"logFrom,omitzero"`
+	LogEnded   string      `json:"logEnded,omitempty"`
+	LogDamaged bool        `json:"logDamaged,omitempty"`
 	// LogContinues says from where that run goes on, nil where it stands alone.
 	LogContinues *LogContinues `json:"logContinues,omitempty"`
 

@@ -25,19 +25,19 @@ func cloneCommand() *cobra.Command {
 	var class string
 	c := &cobra.Command{
 		Use:   "clone NAME NEW",
-		Short: "Make a DB instance of its own with the data of another one",
-		Long: `Make the DB instance NEW with the data that NAME has now, and wait until it serves
-(available, or already backing-up for the first time). NAME goes on serving; the two share nothing afterwards but blocks that
-the file system keeps for both.
+		Short: "Create a DB instance with the data of another one",
+		Long: `Create the DB instance NEW with the present data of NAME, and wait until it serves clients
+(status available, or backing-up for its first backup). NAME serves clients all the while.
+The two instances are independent; they share only disk blocks that the file system clones.
 
-NEW has the settings of NAME: class (unless --class), storage, port, parameter group,
-option group, subnet group, backup retention, minor upgrades. It has its users and
-passwords too. It has no protection against deletion and no tags.
+NEW has the settings of NAME: class (unless --class), storage, port, parameter group, option
+group, subnet group, backup retention, automatic minor upgrades. It also has its users and
+passwords. It has no deletion protection and no tags.
 
-The way is a snapshot that is removed again, also after Ctrl-C (a second one ends
-the command at once). One that a killed command left behind is removed by the next.
-Where the file system clones (XFS, btrfs) this takes a second or two at any size,
-elsewhere as long as two copies.`,
+The command takes a temporary snapshot and removes it, also after Ctrl-C (a second Ctrl-C
+ends the command at once); the next clone removes a snapshot that was left behind. Where the
+file system clones (XFS, btrfs) a clone takes a second or two at any size, elsewhere the time
+of two copies.`,
 		Example: "  kurabe clone shop shop-test\n  kurabe clone shop shop-test --class db.t3.micro",
 		Args:    sourceAndNew,
 		RunE: func(cmd *cobra.Command, args []string) error {

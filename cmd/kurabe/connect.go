@@ -18,10 +18,9 @@ func connectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "connect NAME [-- ARGUMENTS]",
 		Short: "Open psql or mariadb on a DB instance or a DB cluster, as its master user",
-		Long: `Open psql or mariadb on a DB instance or a DB cluster, as its master user. NAME is that of
-an instance, of a server of a cluster (shop-instance-2), which may be a reader, or of a
-cluster, which is its writer. Where an instance and a cluster have one name, cluster:NAME is
-the cluster.`,
+		Long: `Open psql or mariadb on a DB instance or a DB cluster, as its master user. NAME is an
+instance, a server of a cluster such as shop-instance-2, or a cluster: then its writer. Where
+an instance and a cluster have the same name, cluster:NAME is the cluster.`,
 		Args: client.AtLeastName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.Client()

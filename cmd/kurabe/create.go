@@ -37,14 +37,14 @@ func createCommand() *cobra.Command {
 		Long: `Create a DB instance and wait until it is available, which means that a client has
 logged in over its endpoint and written.
 
-With --multi-az it has a standby in another zone, of the same class and with the same
-storage, which has every commit before a client hears of it, and takes over.
+With --multi-az the instance has a standby in another zone, with the same class and storage.
+The standby has every commit before it is acknowledged, and takes over when the primary fails.
 
 With --cluster it is a Multi-AZ DB cluster: a writer and two readers in three zones, each
-of the class, with the storage, for itself.
+with its own class and storage.
 
-The master password is made at random unless --password-stdin gives it, and kept in a
-login file that "kurabe connect" uses; the service itself keeps only a verifier.`,
+The master password is random unless --password-stdin is given. It is kept in a login file
+that "kurabe connect" uses; the service itself keeps only a verifier.`,
 		Example: "  kurabe create shop\n  kurabe create wiki --engine mariadb --class db.t3.small\n  kurabe create bank --multi-az\n  kurabe create ring --cluster",
 		Args:    client.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -76,12 +76,12 @@ login file that "kurabe connect" uses; the service itself keeps only a verifier.
 	fs.StringVar(&n.class, "class", "", "instance class (default: the smallest that the service can enforce)")
 	fs.StringVar(&n.user, "user", "master", "name of the master user")
 	fs.StringVar(&n.database, "database", "", "database to create")
-	fs.StringVar(&n.storageType, "storage-type", "", "local, gp2, gp3, io1 or io2 (default: local, which throttles nothing)")
-	fs.StringVar(&n.group, "parameter-group", "", "DB parameter group, of a cluster a DB cluster parameter group")
+	fs.StringVar(&n.storageType, "storage-type", "", "local, gp2, gp3, io1 or io2 (default: local, without limits)")
+	fs.StringVar(&n.group, "parameter-group", "", "DB parameter group; for a cluster a DB cluster parameter group")
 	fs.Int32Var(&n.storageGiB, "storage", 20, "allocated storage in GiB")
 	fs.Int32Var(&n.port, "port", 0, "port of the endpoint (default: the engine's)")
 	fs.Int32Var(&n.iops, "iops", 0, "provisioned IOPS, for io1, io2 and gp3")
-	fs.BoolVar(&n.multiAZ, "multi-az", false, "with a standby in another zone")
+	fs.BoolVar(&n.multiAZ, "multi-az", false, "create a standby in another zone")
 	fs.BoolVar(&n.cluster, "cluster", false, "create a Multi-AZ DB cluster: a writer and two readers")
 	fs.BoolVar(&fromStdin, "password-stdin", false, "read the master password from standard input")
 	fs.BoolVar(&noWait, "no-wait", false, "return as soon as the request is stored")

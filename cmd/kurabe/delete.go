@@ -19,7 +19,7 @@ func deleteCommand() *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Delete a DB instance or a DB cluster with all its data",
 		Long: `Delete a DB instance or a DB cluster with all its data. Where an instance and a cluster have
-one name, NAME is the instance, and cluster:NAME the cluster.`,
+the same name, NAME is the instance and cluster:NAME the cluster.`,
 		Args: client.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.Client()

@@ -33,49 +33,48 @@ func drillCommand() *cobra.Command {
 	var f drillFlags
 	c := &cobra.Command{
 		Use:   "drill NAME (--kill writer|standby|reader|both | --freeze writer|standby|reader | --cut writer|standby|reader | --failover)",
-		Short: "Lose a server of a Multi-AZ instance or DB cluster on purpose, and tell what clients see",
+		Short: "Kill or freeze a server of a Multi-AZ instance or DB cluster, and measure what clients see",
 		Long: `Rehearse the loss of a server of the Multi-AZ instance or the DB cluster NAME: kill one or
 both, freeze one for a time (--for), cut it off from the other servers for a time, or ask
 for a failover in order. Meanwhile a client writes a numbered row every 10 ms through the
 endpoint, as an application would.
 
-A cut (--cut) loses what the server and the others say to each other, both ways; clients
-reach it. It needs root and BPF (Linux 5.8, control groups of version 2) on the hosts of all
-servers; where that is not to be had, it is refused.
+A cut (--cut) drops all packets between the server and the other servers, in both directions;
+clients still reach it. It needs root and BPF (Linux 5.8, control groups version 2) on the
+hosts of all servers, and is refused elsewhere.
 
-An instance has a writer and a standby. A cluster has a writer and two readers, of which
-one is struck (on this host, if one is); both are the writer and that one. Which reader is
-said by reader=N (the number of the server), reader=ZONE or reader=HOST; standby=… says the
-same of an instance's standby. kurabe explain NAME shows numbers, zones and hosts. A second
-client then reads every 10 ms through the reader endpoint of a cluster. Where an instance
-and a cluster have one name, cluster:NAME is the cluster.
+An instance has a writer and a standby. A cluster has a writer and two readers; "reader" is
+one of them, on this host if possible, and "both" is the writer and that reader. Choose a
+reader by reader=N (the number of the server), reader=ZONE or reader=HOST, and a standby by
+standby=…; kurabe explain NAME shows numbers, zones and hosts. In a cluster a second client
+reads every 10 ms through the reader endpoint. Where an instance and a cluster have the same
+name, cluster:NAME is the cluster.
 
-A server on another host is killed, frozen or cut off by that host's agent, within 10 seconds
-or not at all; an event tells of it. The agent ends a freeze or a cut when the time is up, and
-when it has heard nothing of the drill for 10 seconds.
+The agent of another host kills, freezes or cuts off a server there, within 10 seconds or not
+at all, and an event is recorded. It ends a freeze or a cut when the time is up, or when it
+has heard nothing of the drill for 10 seconds.
 
-At the end it tells
+At the end the command prints
   - the longest time without an acknowledgement, and the longest wait of one commit,
-  - whether a row is missing that was acknowledged (there must be none),
-  - the rows that are there without having been acknowledged (a server that dies may have
-    written what it could not answer),
-  - who decided what and when: what the drill did, what its client saw, whom the planner
-    let write, what the host saw of the servers, and the events that users get,
-  - of a cluster, how many reads were answered, by whom, and the longest time without one.
+  - whether an acknowledged row is missing (there must be none),
+  - the rows that exist without an acknowledgement (a server may fail between its commit and
+    its answer),
+  - a timeline: the actions of the drill, the errors of its client, the decisions of the
+    planner, the states that hosts report, and the events that users get,
+  - for a cluster, how many reads each server answered, and the longest time without an answer.
 
-IT INTERRUPTS THE DATABASE for everybody, as the real thing does. So it asks for the name
-first, unless --yes. It runs on the machine of the service; to kill or
-freeze it has to be root, or the user that the service runs as. An instance in one zone,
-or one whose standby does not have every commit just now, is refused.
+A DRILL INTERRUPTS THE DATABASE for all its clients, as a real failure does. So the command
+asks for the name first, unless --yes is given. Run it on the machine of the service, as root
+or as the user of the service. It refuses an instance in one zone, and one whose standby does
+not have every commit at the moment.
 
-It logs in as the master user. The password is KURABE_DRILL_PASSWORD, else PGPASSWORD, or
-MYSQL_PWD for MariaDB, else that of the login file which kurabe create wrote, else it is
-asked for.
+The client logs in as the master user. The password is taken from KURABE_DRILL_PASSWORD, else
+from PGPASSWORD (MYSQL_PWD for MariaDB), else from the login file that kurabe create wrote;
+else the command asks for it.
 
-Everything that it writes is in a schema of its own, kurabe_drill, which it drops at the
-end, after Ctrl-C too. What it froze goes on when the time is up, at Ctrl-C, and when the
-drill itself is killed. The exit status is 0 when no row is missing and the instance was
-whole again in time.`,
+All rows are in the schema kurabe_drill, which is dropped at the end, also after Ctrl-C. A
+frozen server resumes when the time is up, at Ctrl-C, and when the drill itself is killed. The
+exit status is 0 when no row is missing and all servers were back in time.`,
 		Example: "  kurabe drill shop --kill writer\n  kurabe drill ring --kill reader=us-east-1b\n  kurabe drill shop --cut standby --for 5s\n  kurabe drill shop --freeze standby --for 5s --yes --json",
 		Args:    client.OneName,
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
@@ -84,11 +83,11 @@ whole again in time.`,
 	c.ValidArgsFunction = f.InstanceNames
 	fs := c.Flags()
 	fs.StringVar(&f.kill, "kill", "", "kill (SIGKILL) the server of the writer, of the standby or a reader (reader=N|ZONE|HOST), or both")
-	fs.StringVar(&f.freeze, "freeze", "", "freeze (SIGSTOP) the server of the writer, of the standby or a reader, and have it go on after --for")
-	fs.StringVar(&f.cut, "cut", "", "lose what the server of the writer, of the standby or a reader and the other servers say to each other, for --for")
-	fs.BoolVar(&f.failover, "failover", false, "ask for a failover in order, as RebootDBInstance with ForceFailover or FailoverDBCluster does")
+	fs.StringVar(&f.freeze, "freeze", "", "freeze (SIGSTOP) the server of the writer, of the standby or a reader for the time --for")
+	fs.StringVar(&f.cut, "cut", "", "cut off the server of the writer, of the standby or a reader from the other servers for the time --for")
+	fs.BoolVar(&f.failover, "failover", false, "request a failover, as RebootDBInstance with ForceFailover or FailoverDBCluster does")
 	fs.DurationVar(&f.duration, "for", freezeUsual, "how long a server is frozen or cut off")
-	fs.DurationVar(&f.timeout, "timeout", timeoutUsual, "how long to wait until the instance is whole again")
+	fs.DurationVar(&f.timeout, "timeout", timeoutUsual, "how long to wait until all servers are back")
 	fs.StringVar(&f.user, "user", "", "log in as this user (default: the master user)")
 	fs.StringVar(&f.database, "database", "", "write into this database (default: that of the instance, else postgres)")
 	fs.BoolVar(&f.yes, "yes", false, "do not ask")

@@ -36,13 +36,12 @@ func execCommand() *cobra.Command {
 	var f client.Flags
 	c := &cobra.Command{
 		Use:   "exec -- COMMAND [ARGUMENTS]",
-		Short: "Run a command that finds the names of endpoints",
-		Long: `Run a command that finds the names of endpoints, whatever this machine's resolver knows:
-the command, and what it starts, see a file of hosts of their own, in which the names stand.
-Nobody else does; the machine's own file stays as it is. Names of what is created meanwhile
-are added before it is available. It needs no root where users may make namespaces.
+		Short: "Run a command that can resolve endpoint names",
+		Long: `Run a command that can resolve endpoint names without DNS. The command and its children see
+their own /etc/hosts with these names; nothing else on this machine does. New endpoints are
+added before they are available. No root is needed where users may create namespaces.
 
-Only a service that was started with --endpoint-suffix has such names.`,
+Only a service with --endpoint-suffix has endpoint names.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if inside := os.Getenv(insideVariable); inside != "" {

@@ -23,18 +23,18 @@ func addServerFlags(fs *pflag.FlagSet, f *service.Config) {
 	fs.StringVar(&f.Account, "account", defaultAccount, "account id in resource names, 12 digits")
 	fs.StringVar(&f.Zones, "zones", "", "availability zones, separated by commas (default REGIONa,REGIONb,REGIONc)")
 	fs.StringVar(&f.Zone, "zone", "", "zones of this machine, out of --zones (default: all of them)")
-	fs.StringVar(&f.HostListen, "host-listen", "", "address and port at which other hosts join, such as 10.0.0.1:7381 (default: none do)")
-	fs.StringVar(&f.PeerListen, "peer-listen", "", "address and port at which other servers reach the state store of this one, when there are any (default: the port after --host-listen)")
+	fs.StringVar(&f.HostListen, "host-listen", "", "address and port at which other hosts join, such as 10.0.0.1:7381 (default: no host can)")
+	fs.StringVar(&f.PeerListen, "peer-listen", "", "address and port at which other servers of the service reach the state store of this one (default: the port after --host-listen)")
 	addEtcdFlags(fs, &f.Etcd)
 	addNameFlags(fs, &f.Names)
-	fs.DurationVar(&f.VerifyEvery, "verify-every", defaultVerifyEvery, "how often a backup of each DB instance is restored and checked, 0 for never")
+	fs.DurationVar(&f.VerifyEvery, "verify-every", defaultVerifyEvery, "how often a backup of each DB instance is restored and checked; 0: never")
 }
 
 func addHostFlags(fs *pflag.FlagSet, f *service.HostConfig) {
-	fs.StringVar(&f.Data, "data", client.DefaultData, "folder for everything that is kept")
-	fs.StringVar(&f.AddressPool, "address-pool", "", "network of the endpoints: a loopback one, or a part of the network of an interface of this machine that nobody else uses, such as 10.0.0.64/27; needs root (default: a /24 below 127.66.0.0/16, chosen once)")
-	fs.Int64Var(&f.CopyRate, "copy-rate", defaultCopyRate, "MiB/s at which a snapshot is read and written while clients work, and a copy is sent to a follower on another host (MariaDB), 0 for no bound; a clone costs none")
-	fs.StringVar(&f.AccountIDs, "account-ids", "", "range of user ids, as 700000-799999, out of which each DB instance gets one of its own; nobody else on this machine may use them; needs root; none runs all instances of an engine as one user (default: the first free range of 100000 from 700000 on, chosen once)")
+	fs.StringVar(&f.Data, "data", client.DefaultData, "data folder of the service")
+	fs.StringVar(&f.AddressPool, "address-pool", "", "network of endpoint addresses: loopback, or an unused part of the network of an interface of this machine, such as 10.0.0.64/27, which needs root (default: a /24 below 127.66.0.0/16, chosen once)")
+	fs.Int64Var(&f.CopyRate, "copy-rate", defaultCopyRate, "maximum MiB/s of a snapshot that copies files, and of a copy for a standby on another host (MariaDB); 0: no limit; does not apply where the file system clones")
+	fs.StringVar(&f.AccountIDs, "account-ids", "", "range of user ids such as 700000-799999: each DB instance runs as a user id of its own from it; nothing else on this machine may use them; needs root; \"none\": all instances of an engine run as one user (default: the first free range of 100000 from 700000 on, chosen once)")
 	addPoolFlags(fs, &f.Pool)
 	addRepositoryFlags(fs, &f.Backups)
 	fs.StringVar(&f.LogFormat, "log-format", "text", "text or json, on standard error")
@@ -42,22 +42,22 @@ func addHostFlags(fs *pflag.FlagSet, f *service.HostConfig) {
 }
 
 func addPoolFlags(fs *pflag.FlagSet, f *service.PoolConfig) {
-	fs.StringVar(&f.Kind, "pool", "", "loop: keep instances and snapshots in an XFS of our own, DATA/pool.img, where snapshots are instant; chosen at the first start, needs root")
-	fs.StringVar(&f.Size, "pool-size", "", "size of the pool, such as 100GiB; larger than it is: it grows (default: as it is; a new one 80 % of the free disk)")
-	fs.BoolVar(&f.Preallocate, "pool-preallocate", false, "take the whole size of the pool from the disk at once, so that nobody else can fill it")
+	fs.StringVar(&f.Kind, "pool", "", "\"loop\": keep instances and snapshots in an XFS image, DATA/pool.img, where snapshots are instant; fixed at the first start; needs root")
+	fs.StringVar(&f.Size, "pool-size", "", "size of the pool, such as 100GiB; a larger value grows it (default: unchanged; a new pool takes 80 % of the free disk)")
+	fs.BoolVar(&f.Preallocate, "pool-preallocate", false, "allocate the whole pool on the disk at once, so that nothing else can fill the disk")
 }
 
 func addRepositoryFlags(fs *pflag.FlagSet, f *service.RepositoryConfig) {
 	fs.StringVar(&f.Location, "backup-repository", "", "folder, or s3://bucket/prefix?endpoint=…, that keeps backups (default DATA/repository, without snapshots)")
-	fs.StringVar(&f.KeyFile, "backup-key-file", "", "file with the age key that encrypts the backup repository, chosen when it is made")
+	fs.StringVar(&f.KeyFile, "backup-key-file", "", "file with the age key that encrypts the backup repository; fixed when the repository is created")
 }
 
 func addEtcdFlags(fs *pflag.FlagSet, f *service.EtcdConfig) {
-	fs.StringVar(&f.Endpoints, "etcd-endpoints", "", "https://HOST:PORT of the members, separated by commas, of an etcd of yours that keeps the state (default: a store of the service's own in DATA/etcd)")
-	fs.StringVar(&f.Prefix, "etcd-prefix", store.Family, "what all keys of this service in that etcd begin with; nobody else may have keys there")
-	fs.StringVar(&f.CAFile, "etcd-cacert", "", "file with who signs the certificates of that etcd (default: whom this machine trusts)")
-	fs.StringVar(&f.CertFile, "etcd-cert", "", "file with the certificate to show it")
-	fs.StringVar(&f.KeyFile, "etcd-key", "", "file with the key of that certificate")
+	fs.StringVar(&f.Endpoints, "etcd-endpoints", "", "https://HOST:PORT of the members of your own etcd, separated by commas, which keeps the state (default: the service's own in DATA/etcd)")
+	fs.StringVar(&f.Prefix, "etcd-prefix", store.Family, "prefix of all keys of this service in that etcd; nothing else may use it")
+	fs.StringVar(&f.CAFile, "etcd-cacert", "", "file with the CA certificate of that etcd (default: this machine's trusted CAs)")
+	fs.StringVar(&f.CertFile, "etcd-cert", "", "file with the client certificate for that etcd")
+	fs.StringVar(&f.KeyFile, "etcd-key", "", "file with the key of the client certificate")
 	fs.StringVar(&f.LoginFile, "etcd-login-file", "", "file with USER:PASSWORD for that etcd (default: the environment's "+service.EtcdUserVariable+" and "+service.EtcdPasswordVariable+")")
 }
 
@@ -66,6 +66,6 @@ func addStopFlag(fs *pflag.FlagSet, f *service.HostConfig) {
 }
 
 func addNameFlags(fs *pflag.FlagSet, f *service.NameConfig) {
-	fs.StringVar(&f.Suffix, service.SuffixFlag, "", "domain that the names of endpoints end with, such as db.example: NAME.ID.REGION.rds.db.example. It is kept; an empty one takes the names away (default: what it was, at first none: clients are told addresses)")
-	fs.StringVar(&f.Listen, "dns-listen", "", "address and port at which the names of endpoints are answered for, over UDP and TCP, such as 10.0.0.1:53 (default: nowhere; see kurabe exec)")
+	fs.StringVar(&f.Suffix, service.SuffixFlag, "", "domain of endpoint names, such as db.example for NAME.ID.REGION.rds.db.example; kept for later starts; empty: endpoints are addresses (default: as at the last start, at first empty)")
+	fs.StringVar(&f.Listen, "dns-listen", "", "address and port of a DNS server for endpoint names, such as 10.0.0.1:53 (default: none; see kurabe exec)")
 }

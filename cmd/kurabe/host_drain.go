@@ -23,14 +23,13 @@ func hostsDrainCommand() *cobra.Command {
 	var undo, noWait bool
 	c := &cobra.Command{
 		Use:   "drain HOST",
-		Short: "Place nothing new on a host, and move away what can move",
-		Long: `Place nothing new on a host. DB instances move to other hosts of the same network, if these
-can take them (see the guide to hosts). It waits until everything has left that can, and
-says what stays and why: such a DB instance goes to another host as a read replica that
-is promoted, or by a restore.
+		Short: "Place nothing new on a host and move its DB instances away",
+		Long: `Place nothing new on a host, and move its DB instances to other hosts of the same network
+where these have room (see the guide to hosts). The command waits until all that can move
+have moved, and lists what stays and why. Move those by promoting a read replica on another
+host, or by a restore.
 
-The host is drained from the first moment on. Ctrl-C ends the waiting and nothing else;
---undo takes the drain back.`,
+Ctrl-C ends the waiting only: the host stays drained. --undo ends the drain.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := ownapi.DrainHostInput{Host: kurabe.HostID(args[0]), Undo: undo}

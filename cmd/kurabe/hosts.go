@@ -30,8 +30,8 @@ joined. A machine joins with a token:
   kurabe hosts token         on any machine that reaches the service: prints what to run
   kurabe agent --join …      on the new one
 
-A host that is lost is one whose agent has not been heard for five seconds. Its databases
-may well serve their clients; they are shown as "unreachable".`,
+A host is lost when its agent has not answered for five seconds. Its databases may still
+serve clients; they are shown as "unreachable".`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.Client()
@@ -56,7 +56,7 @@ func hostsTokenCommand() *cobra.Command {
 	var only, server bool
 	c := &cobra.Command{
 		Use:   "token",
-		Short: "Make a token that lets one host in, or one server of the service, once",
+		Short: "Create a token with which one host, or one server of the service, can join once",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.Client()
@@ -82,9 +82,9 @@ func hostsTokenCommand() *cobra.Command {
 		},
 	}
 	f.Add(c)
-	c.Flags().DurationVar(&validity, "validity", control.JoinTokenValidity, "how long it is good for, up to 168h")
-	c.Flags().BoolVar(&server, "server", false, "let a server of the service in, in place of an agent: it gets all of the service's keys")
-	c.Flags().BoolVar(&only, "only", false, "print the token alone")
+	c.Flags().DurationVar(&validity, "validity", control.JoinTokenValidity, "how long the token is valid, up to 168h")
+	c.Flags().BoolVar(&server, "server", false, "for another server of the service instead of an agent; it receives all keys of the service")
+	c.Flags().BoolVar(&only, "only", false, "print only the token")
 	return c
 }
 
@@ -92,7 +92,7 @@ func hostsRemoveCommand() *cobra.Command {
 	var f client.Flags
 	c := &cobra.Command{
 		Use:   "remove HOST",
-		Short: "Let a host in no more, on which nothing is left",
+		Short: "Remove a host on which nothing is left",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeHost(cmd.Context(), &f, "RemoveHost", ownapi.HostInput{Host: kurabe.HostID(args[0])}, args[0])
@@ -107,13 +107,13 @@ func hostsGiveUpCommand() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use:   "give-up HOST",
-		Short: "Say that a lost host never comes back, with all that is on it",
-		Long: `Say that a host which is not heard never comes back. Its instances become "failed" and its
-snapshots too; they can be deleted then, and the host removed. Switch the machine off
-first: if its databases run on, clients may go on to write into them.
+		Short: "Declare a lost host, with everything on it, gone for good",
+		Long: `Declare a lost host gone for good. Its instances and snapshots become "failed"; they can
+then be deleted, and the host removed. Switch the machine off first: if its databases still
+run, clients may go on writing to them.
 
-What the repository of backups has can be imported (kurabe import). It asks for the
-name of the host first, unless --yes.`,
+Snapshots in the backup repository can be imported (kurabe import). The command asks for
+the name of the host first, unless --yes is given.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.Client()

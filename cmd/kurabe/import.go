@@ -23,18 +23,16 @@ func importCommand() *cobra.Command {
 	var r service.RepositoryConfig
 	c := &cobra.Command{
 		Use:   "import",
-		Short: "Take up the snapshots that a repository of backups holds",
-		Long: `Have the service look into its repository of backups, and into the folder of its
-snapshots, for snapshots that it does not know, and offer them for restoring. So a new
-machine gets back what an old one archived: start its service with the old one's
---backup-repository (and --backup-key-file), then run this.
+		Short: "Import snapshots from the backup repository",
+		Long: `Find snapshots in the backup repository and in the snapshot folder that the service has no
+record of, and make them available for restores. To recover on a new machine, start a service
+with the --backup-repository (and --backup-key-file) of the old one, then run this.
 
-The service does it; the command shows how far it is, and joins an import that is under
-way. When the command is ended, by Ctrl-C say, the import goes on. One that was cut off
-with its service is taken up by the next: what is imported is not read again.
+The import runs in the service; the command shows its progress, or that of an import that
+already runs. Ctrl-C ends the command and not the import. An import that a stop of the service
+interrupted is resumed by the next "kurabe import".
 
-With --backup-repository the command opens the repository itself first, and refuses to
-go on unless the service uses the same one.`,
+With --backup-repository the command first checks that the service uses this repository.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.Client()

@@ -21,9 +21,9 @@ func lsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls",
 		Short: "List the DB instances and the DB clusters",
-		Long: `List the DB instances and the DB clusters. REPLICATION says how far what follows is behind,
-as ReplicaLag of RDS: the standby of a Multi-AZ instance, a read replica, the readers of a
-cluster; and for how long there has been no standby that has every commit.`,
+		Long: `List the DB instances and the DB clusters. REPLICATION is the lag (ReplicaLag of RDS) of the
+standby of a Multi-AZ instance, of a read replica, and of the readers of a cluster. "no standby
+for 5s" means that for 5 seconds no standby has had every commit.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.Client()

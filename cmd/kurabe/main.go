@@ -49,18 +49,18 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe run                 start a service with a demo database, and stop it with Ctrl-C
   kurabe create shop         create a PostgreSQL instance and wait until it is available
   kurabe create ring --cluster
-                             create a writer and two readers in three zones
+                             create a Multi-AZ DB cluster: a writer and two readers in three zones
   kurabe connect shop        open psql (or mariadb) on it
-  kurabe clone shop test     make another one with the same data
-  kurabe explain shop        what is known of it, and what would be done next
+  kurabe clone shop test     make another instance with the same data
+  kurabe explain shop        show its state and what the service does next, with reasons
   kurabe drill shop --kill writer --yes
-                             lose a server of a Multi-AZ instance or a cluster, and see what clients see
-  kurabe hosts               the machines that run databases, and how more of them join
-  kurabe lab ls              what a feature costs, measured: the studies
+                             kill a server of a Multi-AZ instance or a cluster, and measure what clients see
+  kurabe hosts               list the machines that run databases, and add more
+  kurabe lab ls              list the studies, which measure what a feature costs
 
-Every command but server, run, agent, pool and state restore is a client of the
-public API. It finds the service by --endpoint (KURABE_ENDPOINT) and the credentials
-by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else in the file credentials of --data.`,
+Every command but server, run, agent, pool and state restore is a client of the API.
+--endpoint (KURABE_ENDPOINT) is the URL of the service. Credentials are taken from
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else from the file "credentials" in --data.`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -18,7 +18,7 @@ import (
 func poolCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pool",
-		Short: "Look after the pool of a data folder (kurabe server --pool loop)",
+		Short: "Show, grow, unmount or remove the pool of a data folder (kurabe server --pool loop)",
 		Args:  cobra.NoArgs,
 	}
 	data := c.PersistentFlags().String("data", client.EnvOr("KURABE_DATA", client.DefaultData), "data folder of the service (KURABE_DATA)")

@@ -20,18 +20,18 @@ func recoverCommand() *cobra.Command {
 	var accept, yes bool
 	c := &cobra.Command{
 		Use:   "recover NAME",
-		Short: "Let a standby take over that lacks commits, when nothing else is left",
-		Long: `For a Multi-AZ instance whose serving server does not come back, and whose standby does
-not have every commit: Kurabe never promotes such a standby by itself, because rows would
-be gone that clients were told are safe.
+		Short: "Promote a standby that lacks commits, with the loss of data",
+		Long: `For a Multi-AZ instance whose primary does not come back and whose standby does not have
+every commit. Kurabe never promotes such a standby by itself, because acknowledged commits
+would be lost.
 
-Without --accept-data-loss it says what would be lost, and changes nothing. With it, it
-asks for the name of the instance first, unless --yes. The old server is ended for good
-before the other one takes over, becomes its standby, and what it had alone is taken back.
-If it has its data yet, wait for it or repair it instead: it is started again by itself,
-over and over.
+Without --accept-data-loss the command prints what would be lost and changes nothing. With
+it, the command asks for the name of the instance first, unless --yes is given. The old
+primary is stopped before the standby is promoted; it becomes the standby, and commits that
+only it has are rolled back. If the old primary still has its data, wait for it or repair it
+instead: the service keeps trying to start it.
 A restore to the last moment (restore-db-instance-to-point-in-time) may lose less, since
-the log in the backups is the serving server's.
+the log in the backups is that of the primary.
 
 The exit status is 0 when the loss was accepted, 1 otherwise.`,
 		Example: "  kurabe recover shop\n  kurabe recover shop --accept-data-loss",

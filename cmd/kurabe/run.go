@@ -26,7 +26,7 @@ func runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Start the service with a demo database; Ctrl-C stops everything",
 		Long: `Start the service in the foreground, create a PostgreSQL instance "demo" unless there
-is one, and say how to use it. Ctrl-C stops the service and, cleanly, every database
+is one, and print how to use it. Ctrl-C stops the service and, cleanly, every database
 that it runs; the next run finds them with their data.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -23,16 +23,16 @@ SIGTERM and SIGINT end the service and leave the databases running; the next sta
 adopts them without touching a connection. With --stop-databases-on-exit they are
 shut down cleanly instead, and started again by the next service.
 
-With --join it becomes a further server of a service that runs: the token comes from
-"kurabe hosts token --server" there, in KURABE_JOIN_TOKEN or a file, and works once. With
-three servers the service survives the loss of any one. Further starts need neither.
+With --join this becomes another server of a running service. A token from "kurabe hosts
+token --server" is read from KURABE_JOIN_TOKEN or --token-file and works once; later starts
+need neither. With three servers the service survives the loss of any one of them.
 
-With --etcd-endpoints the state is kept in an etcd of yours instead of one in DATA; several
-services may share it, each with an --etcd-prefix of its own. Every server of a service
-names the same etcd and prefix, at every start.
+With --etcd-endpoints the state is kept in your own etcd instead of one in DATA. Several
+services can share an etcd, each with its own --etcd-prefix. Every server of a service needs
+the same etcd and prefix at every start.
 
-KURABE_ROOT_ACCESS_KEY and KURABE_ROOT_SECRET_KEY set the root credentials; otherwise
-they are made at the first start and written to DATA/credentials.`,
+KURABE_ROOT_ACCESS_KEY and KURABE_ROOT_SECRET_KEY set the root credentials. Without them the
+first start creates credentials and writes them to DATA/credentials.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -45,7 +45,7 @@ they are made at the first start and written to DATA/credentials.`,
 	}
 	addServerFlags(c.Flags(), &f)
 	addStopFlag(c.Flags(), &f.HostConfig)
-	c.Flags().StringVar(&f.Join, "join", "", "address and port of a server of the service (its --host-listen) that this one becomes another server of")
+	c.Flags().StringVar(&f.Join, "join", "", "address and port (--host-listen) of a server of the running service that this one joins")
 	c.Flags().StringVar(&f.TokenFile, "token-file", "", "file with the join token (default: the environment's "+service.JoinTokenVariable+")")
 	return c
 }

@@ -23,8 +23,8 @@ func snapshotsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "snapshots [NAME]",
 		Short: "List the snapshots, of one DB instance or of all",
-		Long: `List the snapshots, also those of instances that are gone. What each occupies is what
-deleting it would free on the disk by now, as of the last look at it.`,
+		Long: `List the snapshots, also those of deleted instances. OCCUPIES is the disk space that a
+deletion would free, at the last measurement.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.Client()

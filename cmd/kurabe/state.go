@@ -20,10 +20,10 @@ const stateBytesMax = 2 << 30
 func stateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "state",
-		Short: "Back the service's own records up, and restore them",
-		Long: `Back up and restore what the service knows: instances, snapshots, hosts, events. Data of
-databases is not in it (see kurabe snapshots and the guide to backups), nor are the keys in
-DATA/pki, DATA/credentials and DATA/host.json, without which no host and no client knows the
+		Short: "Back up and restore the records of the service",
+		Long: `Back up and restore the records of the service: instances, snapshots, hosts, events. A backup
+has no data of databases (see kurabe snapshots and the guide to backups). It also lacks
+DATA/pki, DATA/credentials and DATA/host.json, which hosts and clients need to recognize the
 service: keep a copy of those too.`,
 		Args: cobra.NoArgs,
 	}
@@ -39,7 +39,7 @@ func stateBackupCommand() *cobra.Command {
 		Short: "Write all records of a running service, as of one moment, to a new file",
 		Long: `Write all records of a running service, as of one moment, to a new file.
 
-With --etcd-endpoints they are read from an etcd of yours, where no service has to run.`,
+With --etcd-endpoints they are read from your own etcd, and no service has to run.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := external.Check(); err != nil {
@@ -86,21 +86,21 @@ func stateRestoreCommand() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put the records of a backup in the place of those in a data folder",
-		Long: `Put the records of a backup in the place of those in a data folder, while no service runs on
-it. What was there is kept beside it. It makes the only server of the service: the others
-have to come back to it (see the guide, "The state").
+		Short: "Replace the records in a data folder by those of a backup",
+		Long: `Replace the records in a data folder by those of a backup, while no service runs on it. The
+old records are kept beside them. This server becomes the only one of the service: other
+servers have to join it again (see the guide, "The state").
 
-Hosts obey the restored records: all orders get numbers above any that they have seen. So
-what was changed since the backup is changed back, where it can be; instances that were
-made since are known to nobody, and run on; those that were deleted since come back as
-records without data, and fail.
+The hosts then follow the restored records. Changes since the backup are undone where that is
+possible. Instances created since the backup are no longer in the records, and run on;
+instances deleted since come back without data, and fail.
 
-With --etcd-endpoints they go into an etcd of yours, where the prefix must be empty, and the
-data folder is told that they are there; without, into the folder, wherever they were.
+With --etcd-endpoints the records go into your own etcd, where the prefix must be empty.
+Without it they go into the data folder, wherever they were before.
 
-Of a Multi-AZ instance the backup may not know who writes. With --multi-az-as-of-backup its
-word is taken, and what was written since a failover after it MAY BE LOST.`,
+The backup may name a server as the primary of a Multi-AZ instance that no longer is. With
+--multi-az-as-of-backup it is taken as the primary, and commits after a later failover MAY BE
+LOST.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -123,6 +123,6 @@ word is taken, and what was written since a failover after it MAY BE LOST.`,
 	c.Flags().StringVar(&f.Data, "data", client.EnvOr("KURABE_DATA", client.DefaultData), "data folder of the service (KURABE_DATA)")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	addEtcdFlags(c.Flags(), &f.Etcd)
-	c.Flags().BoolVar(&f.StalePairs, "multi-az-as-of-backup", false, "restore Multi-AZ instances too, whose writer may be another one since")
+	c.Flags().BoolVar(&f.StalePairs, "multi-az-as-of-backup", false, "restore Multi-AZ instances too, whose primary may have changed since the backup")
 	return c
 }

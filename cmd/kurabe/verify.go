@@ -24,15 +24,14 @@ func verifyCommand() *cobra.Command {
 	var noWait bool
 	c := &cobra.Command{
 		Use:   "verify NAME",
-		Short: "Restore a backup beside everything else, and look for damage",
-		Long: `Have the service restore a snapshot into a folder of its own, recover it by a server
-that nobody else can reach, replay the log that follows it, and look for damage: the
-checksums of all files and pages, and the engine's own tools. Nothing of the copy stays,
-and databases are kept from feeling it.
+		Short: "Restore a snapshot into a temporary folder and check it for damage",
+		Long: `Restore a snapshot into a temporary folder, start a private server on it, replay the log
+that follows it, and check for damage: the checksums of all files and pages, and the engine's
+own tools. The copy is removed afterwards. The check runs at low priority.
 
-NAME is a DB instance, whose newest automated snapshot is taken (its newest manual one
-if there is no other), or a snapshot. The command waits for the result; its exit status
-is 1 when damage was found. It may be ended: the verification goes on.`,
+NAME is a snapshot, or a DB instance: then its newest automated snapshot is checked, or its
+newest manual one if there is no other. The command waits for the result; its exit status is
+1 if damage was found. Ctrl-C ends the command and not the verification.`,
 		Args: client.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.Client()

@@ -313,6 +313,7 @@ type logShape struct {
 	began, since time.Time
 	from         kurabe.LogPosition
 	ended        string
+	damaged      bool
 	continues    *kurabe.LogContinues
 }
 
@@ -331,7 +332,7 @@ func shapeOf(l kurabe.InstanceLog) logShape {
 			r.Pushed = kurabe.LogMark{} // it moves, and is nothing to the plan
 			before = append(before, r)
 		case r.Ended != "":
-			s.ended = r.Ended
+			s.ended, s.damaged = r.Ended, r.Damaged
 		case n == len(l.Runs)-1:
 			s.began, s.since, s.from = r.Began, r.First.At, r.First.Position
 			if len(before) > 0 || r.Elsewhere {

@@ -75,13 +75,13 @@ func TestShapeOfJoinedRuns(t *testing.T) {
 	}
 	one := kurabe.LogRun{Began: at(1), First: mark(1, "db", "5"), Last: mark(10, "db", "5"), Ended: "it was joined"}
 	two := kurabe.LogRun{Began: at(10), First: mark(11, "db~2", "3"), Last: mark(20, "db~2", "3"), Continues: at(1), After: mark(10, "db", "5").Position}
-	old := kurabe.LogRun{Began: at(0), First: mark(0, "db", "4"), Last: mark(0, "db", "4"), Ended: "a real gap"}
+	old := kurabe.LogRun{Began: at(0), First: mark(0, "db", "4"), Last: mark(0, "db", "4"), Ended: "a real gap", Damaged: true}
 	got := shapeOf(kurabe.InstanceLog{Runs: []kurabe.LogRun{old, one, two}})
-	if c := got.continues; got.ended != "a real gap" || !got.began.Equal(at(10)) || c == nil || !c.Began.Equal(at(1)) || len(c.Before) != 1 || c.After != two.After {
+	if c := got.continues; got.ended != "a real gap" || !got.damaged || !got.began.Equal(at(10)) || c == nil || !c.Began.Equal(at(1)) || len(c.Before) != 1 || c.After != two.After {
 		t.Errorf("%+v, %+v", got, got.continues)
 	}
 	two.After.Offset = 11
-	if got = shapeOf(kurabe.InstanceLog{Runs: []kurabe.LogRun{old, one, two}}); got.ended != one.Ended || got.continues != nil {
+	if got = shapeOf(kurabe.InstanceLog{Runs: []kurabe.LogRun{old, one, two}}); got.ended != one.Ended || got.damaged || got.continues != nil {
 		t.Errorf("it goes on from a place that is not there: %+v", got)
 	}
 	two.Elsewhere = true

@@ -26,7 +26,7 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 		l, _ := w.agent.Logs.Log(w.ID.Owner())
 		shape := shapeOf(l)
 		r.LogBegan, r.LogSince, r.LogFrom, r.LogEnded = shape.began, shape.since, shape.from, shape.ended
-		r.LogContinues = shape.continues
+		r.LogDamaged, r.LogContinues = shape.damaged, shape.continues
 	}
 	w.Tell(ctx, r)
 	w.Looked()

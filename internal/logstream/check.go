@@ -122,7 +122,7 @@ func (s *Store) tellLost(inst *instance) (all []kurabe.TaskProblem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at, from := range inst.lost {
-		all = append(all, kurabe.TaskProblem{From: from, Text: fmt.Sprintf("piece %s is %s", at.span, kurabe.LogLost)})
+		all = append(all, kurabe.TaskProblem{From: from, Text: fmt.Sprintf("piece %s is %s", at.span, lostWord)})
 	}
 	inst.lost = nil
 	slices.SortFunc(all, func(a, b kurabe.TaskProblem) int {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"kurabe"
 	"kurabe/internal/blob"
 	"kurabe/internal/blob/blobtest"
 )
@@ -64,6 +65,9 @@ func TestCheck(t *testing.T) {
 					}
 				}
 				wanted()
+				if !slices.ContainsFunc(b.log().Runs, func(r kurabe.LogRun) bool { return r.Damaged && r.Ended != "" }) {
+					t.Errorf("no run says that it is damaged: %+v", b.log().Runs)
+				}
 				b.stop()
 				b.start()
 				time.Sleep(2 * surveyOther)

@@ -21,7 +21,9 @@ const (
 	// noWord is why a run has ended of which no reason is known.
 	noWord = "its host stopped following it"
 	// missing is the reason before a gap in what had been kept.
-	missingWord = "the log is " + kurabe.LogLost + " after "
+	missingWord = "the log is " + lostWord + " after "
+	// lostWord marks, in the saved reason, a run that has ended because stored log is lost.
+	lostWord = "missing or damaged"
 )
 
 func (s *Store) logger(inst *instance) *slog.Logger {

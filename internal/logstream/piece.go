@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/crc32"
 	"slices"
+	"strings"
 	"time"
 
 	"kurabe"
@@ -90,7 +91,7 @@ func (r *run) report() (kurabe.LogRun, bool) {
 		// the file that its position names: the same place has the other name too.
 		first.Position = begin.from()
 	}
-	told := kurabe.LogRun{Began: runBegan(r.folder), First: first, Last: r.last(), Ended: r.ended}
+	told := kurabe.LogRun{Began: runBegan(r.folder), First: first, Last: r.last(), Ended: r.ended, Damaged: strings.Contains(r.ended, lostWord)}
 	for _, p := range r.pieces {
 		if !p.pushed {
 			break

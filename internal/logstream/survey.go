@@ -206,7 +206,7 @@ func (s *Store) mendLocked(inst *instance, folder string, more []*piece) error {
 	}
 	switch {
 	case gone != "" && ended == "":
-		ended = fmt.Sprintf("piece %s is %s in the repository", gone, kurabe.LogLost)
+		ended = fmt.Sprintf("piece %s is %s in the repository", gone, lostWord)
 	case !here:
 		ended = noWord
 	}

@@ -3,7 +3,6 @@ package plan
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"kurabe"
@@ -188,7 +187,7 @@ func (d *draft) announceLog() {
 	}
 	if followed && ended != "" {
 		d.event("KURABE-EVENT-0004", "The log of the DB instance has a gap, and its latest restorable time stands still until the next automated snapshot: "+ended, "backup", "notification")
-		if strings.Contains(ended, kurabe.LogLost) {
+		if r.LogDamaged && !moved { // a host of the version before does not say so: the daily check finds it
 			d.checkLogNow()
 		}
 	}

@@ -80,13 +80,13 @@ func checkedWhenLost(t *testing.T, s *sim, ask func(time.Duration) plan.Result) 
 	if r := ask(time.Minute); len(r.Tasks) > 0 {
 		t.Fatalf("while all is well: %+v", r.Tasks)
 	}
-	lost.LogEnded = "piece X is " + kurabe.LogLost + " in the repository"
+	lost.LogEnded, lost.LogDamaged = "piece X is gone", true
 	if r := ask(time.Minute); len(r.Tasks) != 1 || r.Tasks[0].Generation != 3 {
 		t.Fatalf("when a part of the log is lost: %+v", r.Tasks)
 	}
 	s.w.Tasks[0].Generation, s.w.TaskReports[0].Generation = 3, 3
 	ask(time.Minute)
-	lost.LogEnded, lost.LogBegan = "", s.w.Now
+	lost.LogEnded, lost.LogDamaged, lost.LogBegan = "", false, s.w.Now
 	if r := ask(time.Minute); len(r.Tasks) != 1 || r.Tasks[0].Generation != 4 {
 		t.Fatalf("when nothing of the log is left: %+v", r.Tasks)
 	}

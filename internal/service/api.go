@@ -13,6 +13,7 @@ import (
 	"kurabe/internal/api"
 	"kurabe/internal/api/ec2"
 	ownapi "kurabe/internal/api/kurabe"
+	"kurabe/internal/api/monitoring"
 	"kurabe/internal/api/rds"
 	"kurabe/internal/api/sts"
 	"kurabe/internal/api/tagging"
@@ -61,7 +62,7 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 	own := s.newAPI(loopCtx, c, ca)
 	server := api.New(api.Config{
 		Region: f.Region, ScopeRegion: f.scopeRegion(), Account: f.Account, Log: s.log, Now: time.Now,
-		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), own.Service()},
+		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), monitoring.API(c, s.allSeries()), own.Service()},
 		Ready:    func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.Credentials.Secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.Credentials.AccessKey)) == 1

@@ -27,6 +27,7 @@ type logQuestion struct {
 // handleReads has this host answer all questions.
 func (n *node) handleReads(host kurabe.HostID) {
 	n.reads = hostread.NewHandlers(host)
+	n.series = n.newSeries()
 	local := logs.New(placeIn(n.base, "instances"))
 	hostread.Handle(n.reads, logList, func(ctx context.Context, q logQuestion) ([]kurabe.LogFile, error) {
 		return local.List(ctx, q.Instance, q.Engine)
@@ -36,6 +37,7 @@ func (n *node) handleReads(host kurabe.HostID) {
 	})
 	// The agent is there before anybody can ask: questions come with its assignments.
 	hostread.Handle(n.reads, replicaLag, func(context.Context, struct{}) ([]kurabe.ReplicaLag, error) { return n.agent.Lags(), nil })
+	n.handleSeries()
 	drill.Handle(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drill.GuardCommand), n.log)
 }
 

@@ -18,6 +18,7 @@ import (
 	"kurabe/internal/hostlink"
 	"kurabe/internal/hostread"
 	"kurabe/internal/logkey"
+	"kurabe/internal/metrics/series"
 	"kurabe/internal/proc"
 	"kurabe/internal/sklookup"
 	"kurabe/internal/snapshot"
@@ -116,6 +117,7 @@ type node struct {
 	sockets *sklookup.Table
 	leases  *hostlink.Leases
 	reads   *hostread.Handlers
+	series  *series.Store // of what is measured here
 	// say tells the service that this host is there.
 	say func(context.Context, hostlink.Alive) (hostlink.AliveAnswer, error)
 
@@ -175,6 +177,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
+	n.loop("metrics", func() error { return n.series.Run(loopCtx) })
 	n.loop("logs", func() error { return logs.Run(loopCtx) })
 	n.loop("agent", func() error { return n.agent.Run(loopCtx) })
 	if err := host.Announce(ctx); err != nil && !errors.Is(err, agent.ErrUnreported) {

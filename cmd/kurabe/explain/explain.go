@@ -43,15 +43,14 @@ func Command() *cobra.Command {
 	var raw bool
 	c := &cobra.Command{
 		Use:   "explain NAME",
-		Short: "Tell what is known of a DB instance or a DB cluster, and what would be done next",
-		Long: `Tell what is known of a DB instance: what was asked for (spec), what its host must do
-(assignment) and sees (report), what users are told (status), and the next plan with
-its reasons. It also shows which levers the host has to enforce limits, what can be
-restored from the automated backups and how late their log is, and every snapshot; of what
-follows, how far it is behind, which is asked of the hosts and not part of --json.
+		Short: "Show the state of a DB instance or a DB cluster, and what the service does next",
+		Long: `Show the records of a DB instance: its settings (spec), the orders to its host (assignment),
+the state that the host reports (report), the status that the API shows (status), and the next
+plan with its reasons. Also shown: the kernel's limits that the host can use (levers), the
+moments that can be restored and the lag of the log, every snapshot, and the lag of standbys,
+readers and replicas, which the hosts are asked for and --json does not have.
 
-NAME may be that of a DB cluster; cluster:NAME is the cluster where an instance is called
-the same.`,
+NAME can be a DB cluster. Where an instance has the same name, cluster:NAME is the cluster.`,
 		Args: client.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.Client()

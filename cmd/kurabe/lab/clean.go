@@ -12,10 +12,10 @@ import (
 func cleanCommand() *cobra.Command {
 	var f targetFlags
 	c := &cobra.Command{
-		Use: "clean", Short: "Remove what a run left behind that could not end", Args: cobra.NoArgs,
-		Long: `Remove what studies made on a target and could not remove: private services of runs that
-died, instances, snapshots and parameter groups with the tag kurabe:lab, databases whose
-names begin with kurabe_lab_. What belongs to a run that goes on is left alone.`,
+		Use: "clean", Short: "Remove what an interrupted run left behind", Args: cobra.NoArgs,
+		Long: `Remove what interrupted runs left on a target: private services, instances, snapshots and
+parameter groups with the tag kurabe:lab, and databases whose names begin with kurabe_lab_.
+What belongs to a run that still goes on is kept.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := f.place()
 			if err != nil {
@@ -32,7 +32,7 @@ names begin with kurabe_lab_. What belongs to a run that goes on is left alone.`
 		},
 	}
 	f.add(c)
-	c.Flags().BoolVar(&f.options.Others, "others", false, "also what runs of other machines made, of which this one cannot know if they go on")
+	c.Flags().BoolVar(&f.options.Others, "others", false, "also remove what runs on other machines created; this machine cannot know whether they still go on")
 	return c
 }
 

@@ -24,10 +24,10 @@ import (
 func Command(version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
-		Short: "Measure what a feature costs, with the spread of the answer",
-		Long: `A study compares variants of a server under the same load, in blocks of random order,
-each trial from the same data, and says what a change costs, with a 95 % interval and
-how far two equal servers differ on this machine.
+		Short: "Measure what a feature costs, with confidence intervals",
+		Long: `A study compares variants of a server under the same load, in blocks of random order, with
+each trial starting from the same data. Its result is the cost of each variant with a 95 %
+confidence interval, and the difference between two equal servers on this machine.
 
   kurabe lab ls                        the studies that are built in
   kurabe lab run general-log --quick   one of them, in under three minutes

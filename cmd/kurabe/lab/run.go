@@ -40,11 +40,11 @@ func runCommand(version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run STUDY",
 		Short: "Run a study: a built-in one, or a file",
-		Long: `Run a study and say what it found. Before it begins it says how long that takes and what
-precision to expect. Every trial is in the result file as soon as it is over: Ctrl-C ends
-the run in order, and --resume goes on. What the lab creates carries the tag kurabe:lab
-or a name that begins with kurabe_lab_, and is removed however the run ends; after a
-crash, kurabe lab clean removes it.`,
+		Long: `Run a study and print its result. The command first prints how long the run takes and the
+precision to expect. Every trial is written to the result file when it ends: Ctrl-C ends the
+run cleanly, and --resume continues it. Whatever the lab creates has the tag kurabe:lab or a
+name that begins with kurabe_lab_, and is removed at the end of the run; after a crash,
+kurabe lab clean removes it.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 != (f.resume == "") {
 				return errors.New("name a study, or a result file with --resume, and not both")
@@ -59,18 +59,18 @@ crash, kurabe lab clean removes it.`,
 	}
 	f.target.add(c)
 	fs := c.Flags()
-	fs.BoolVar(&f.quick, "quick", false, "a first answer in minutes: less data, shorter trials, what the study's section quick says")
+	fs.BoolVar(&f.quick, "quick", false, "a first result in minutes: less data and shorter trials, as the study's section quick says")
 	fs.BoolVar(&f.published, "as-published", false, "the sizes and durations of the published measurement")
-	fs.BoolVar(&f.dry, "dry-run", false, "only say what would be run, and how long that takes")
+	fs.BoolVar(&f.dry, "dry-run", false, "print the plan and its duration, and run nothing")
 	fs.IntVar(&f.blocks, "blocks", 0, "measure exactly so many blocks")
 	fs.Float64Var(&f.scale, "scale", 1, "times the data")
 	fs.Uint64Var(&f.seed, "seed", 0, "of every random order (default: chosen, and recorded)")
-	fs.StringVar(&f.engine, "engine", "", "postgres, mariadb or mysql (default: the first of the study that there is)")
+	fs.StringVar(&f.engine, "engine", "", "postgres, mariadb or mysql (default: the first engine of the study that is available)")
 	fs.StringSliceVar(&f.variants, "variants", nil, "only these variants and the baseline")
 	fs.StringVar(&f.out, "out", "", "result file (default STUDY-TIME.jsonl); the page goes beside it")
-	fs.StringVar(&f.resume, "resume", "", "go on with this result file")
+	fs.StringVar(&f.resume, "resume", "", "continue this result file")
 	fs.StringVar(&f.html, "html", "", "file of the page (default: beside the result file)")
-	fs.BoolVar(&f.target.options.WritesAllowed, "i-know-this-writes", false, "let the study write in the database that the URL names, which it did not create")
+	fs.BoolVar(&f.target.options.WritesAllowed, "i-know-this-writes", false, "allow the study to write to the existing database that the URL names")
 	return c
 }
 

@@ -24,14 +24,7 @@ type Source interface {
 	// List returns the labels of the series that match and have samples since then.
 	List(ctx context.Context, match []series.Match, since time.Time) ([]series.Labels, error)
 	// Put keeps what users measured.
-	Put(ctx context.Context, data []Datum) error
-}
-
-// Datum is what users measured of a series in the second, or the minute, that the bucket
-// begins with.
-type Datum struct {
-	Labels series.Labels
-	Bucket series.Bucket
+	Put(ctx context.Context, data []series.Datum) error
 }
 
 type service struct {

@@ -42,7 +42,7 @@ func (s service) putMetricData(ctx context.Context, in *cloudwatch.PutMetricData
 	case len(in.MetricData) > maxData:
 		return nil, invalid("The collection MetricData must not have a size greater than %d.", maxData)
 	}
-	data, now := make([]Datum, 0, len(in.MetricData)), s.c.Now()
+	data, now := make([]series.Datum, 0, len(in.MetricData)), s.c.Now()
 	for n, d := range in.MetricData {
 		one, err := datum(namespace, d, fmt.Sprintf("MetricData.member.%d", n+1), now)
 		if err != nil {
@@ -59,7 +59,7 @@ func isName(text string) bool {
 }
 
 // datum checks one datum, which is called at in messages.
-func datum(namespace string, d types.MetricDatum, at string, now time.Time) (one Datum, err error) {
+func datum(namespace string, d types.MetricDatum, at string, now time.Time) (one series.Datum, err error) {
 	name := aws.ToString(d.MetricName)
 	if !isName(name) {
 		return one, invalid("The value %.300s for parameter %s.MetricName is invalid.", name, at)

@@ -32,7 +32,7 @@ var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
 // memory is a source in memory.
 type memory struct {
-	data  []Datum
+	data  []series.Datum
 	asked []series.Query
 }
 
@@ -90,7 +90,7 @@ func (m *memory) List(_ context.Context, match []series.Match, since time.Time) 
 }
 
 // Put implements Source.
-func (m *memory) Put(_ context.Context, data []Datum) error {
+func (m *memory) Put(_ context.Context, data []series.Datum) error {
 	m.data = append(m.data, data...)
 	return nil
 }
@@ -98,7 +98,7 @@ func (m *memory) Put(_ context.Context, data []Datum) error {
 // measured adds a sample of a server, some seconds after noon.
 func (m *memory) measured(metric, instance, role string, second int, value float64) {
 	l := series.NewLabels(catalog.Namespace, catalog.RDS, catalog.Metric, metric, catalog.Instance, instance, catalog.Server, "s-"+instance, catalog.Engine, "postgres", catalog.Role, role)
-	m.data = append(m.data, Datum{l, series.Bucket{
+	m.data = append(m.data, series.Datum{Labels: l, Bucket: series.Bucket{
 		Start: noon.Unix() + int64(second), Count: 1, Sum: value, Min: value, Max: value, Values: []series.Weighted{{Value: value, Count: 1}},
 	}})
 }

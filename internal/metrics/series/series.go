@@ -3,6 +3,7 @@ package series
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -32,6 +33,23 @@ func (l Labels) Get(name string) string {
 		}
 	}
 	return ""
+}
+
+// key is a text that no other labels have.
+func (l Labels) key() string {
+	var b strings.Builder
+	for _, one := range l {
+		b.WriteString(one.Name)
+		b.WriteByte(0)
+		b.WriteString(one.Value)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+func (l Labels) equal(o Labels) bool {
+	// As a rule the same array comes each second.
+	return len(l) == len(o) && (len(l) == 0 || &l[0] == &o[0] || slices.Equal(l, o))
 }
 
 // Sample is one measured value of a series.

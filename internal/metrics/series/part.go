@@ -1,0 +1,143 @@
+package series
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/compression"
+)
+
+// A series of ours is up to eight inside: a label tells which. Its name sorts behind all others,
+// so that those of one series are neighbours.
+const (
+	fieldLabel = "~"
+
+	fieldValue = "v" // a sample of a second
+
+	fieldSum   = "0sum" // of a minute, or of a datum; the others only where they differ from what it says
+	fieldMin   = "1min"
+	fieldMax   = "2max"
+	fieldCount = "3count"
+	// lateField begins the names of the same for data whose place in their minute is not kept.
+	lateField = "l"
+
+	fieldDone = "done" // has a sample at each minute that is rolled up
+)
+
+// inside returns the labels of a field of a series.
+func inside(l Labels, field string) labels.Labels {
+	b := labels.NewScratchBuilder(len(l) + 1)
+	for _, one := range l {
+		b.Add(one.Name, one.Value)
+	}
+	b.Add(fieldLabel, field)
+	return b.Labels()
+}
+
+// outside returns the series of a field's labels.
+func outside(in labels.Labels) (l Labels, field string) {
+	in.Range(func(one labels.Label) {
+		if one.Name == fieldLabel {
+			field = one.Value
+			return
+		}
+		l = append(l, Label{one.Name, one.Value})
+	})
+	return l, field
+}
+
+// part is one database of the store.
+type part struct {
+	name             string
+	block, blockMost time.Duration
+	keep             time.Duration
+	share            int64         // percent of the limit
+	late, ahead      time.Duration // of samples
+	dir              string
+	bytesMax         int64
+	db               *tsdb.DB
+}
+
+// open opens the part; the caller has seen to its damages.
+func (p *part) open(log *slog.Logger, now func() time.Time, c *clock) (err error) {
+	o := tsdb.DefaultOptions()
+	o.MinBlockDuration, o.MaxBlockDuration = p.block.Milliseconds(), p.blockMost.Milliseconds()
+	o.RetentionDuration = p.keep.Milliseconds()
+	o.OutOfOrderTimeWindow = p.late.Milliseconds()
+	// The defaults are for millions of series.
+	o.StripeSize = 256
+	o.HeadChunksWriteBufferSize = chunks.MinWriteBufferSize
+	o.WALSegmentSize, o.MaxBlockChunkSegmentSize = 4<<20, 32<<20
+	o.WALCompression = compression.Snappy
+	o.WALReplayConcurrency = 1
+	o.NoLockfile = true // the data folder has one
+	o.BlocksToDelete = func(blocks []*tsdb.Block) map[ulid.ULID]struct{} { return p.deletable(blocks, now(), c) }
+	p.db, err = tsdb.Open(p.dir, log, nil, o, nil)
+	return err
+}
+
+// deletable are the blocks that are too old, by a clock that is trusted, those that are ahead of
+// it, and the oldest ones beyond the limit.
+func (p *part) deletable(blocks []*tsdb.Block, now time.Time, c *clock) map[ulid.ULID]struct{} {
+	gone := map[ulid.ULID]struct{}{}
+	oldest, newest := now.Add(-p.keep).UnixMilli(), now.Add(p.ahead+p.block).UnixMilli()
+	left := p.bytesMax - p.headBytes()
+	slices.SortFunc(blocks, func(a, b *tsdb.Block) int { return cmp.Compare(b.Meta().MaxTime, a.Meta().MaxTime) })
+	for _, b := range blocks {
+		left -= b.Size()
+		m := b.Meta()
+		if left < 0 || m.Compaction.Deletable || c.trusted.Load() && (m.MaxTime < oldest || m.MinTime > newest) {
+			gone[m.ULID] = struct{}{}
+		}
+	}
+	return gone
+}
+
+// headBytes is the size of what is not in blocks yet.
+func (p *part) headBytes() (n int64) {
+	for _, folder := range []string{"wal", "wbl", "chunks_head"} {
+		n += folderBytes(filepath.Join(p.dir, folder))
+	}
+	return n
+}
+
+// cut makes a block of all that is in the head, and shortens its log.
+func (p *part) cut(ctx context.Context) error {
+	h := p.db.Head()
+	if h.NumSeries() > 0 && h.MinTime() <= h.MaxTime() {
+		if err := p.db.CompactHead(tsdb.NewRangeHead(h, h.MinTime(), h.MaxTime())); err != nil {
+			return fmt.Errorf("write a block of %s: %w", p.name, err)
+		}
+	}
+	if p.late == 0 {
+		return nil
+	}
+	if err := p.db.CompactOOOHead(ctx); err != nil {
+		return fmt.Errorf("write late blocks of %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// folderBytes is the size of the files below a folder; files come and go meanwhile.
+func folderBytes(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if i, err := d.Info(); err == nil {
+			n += i.Size()
+		}
+		return nil
+	})
+	return n
+}
