@@ -120,7 +120,7 @@ def test_with_the_cli(server, monitoring, resident):
         return server.cli(action, *args, service="cloudwatch")
 
     measured(monitoring, "ReadIOPS", resident.name)
-    begin, end = (str(t.timestamp()) for t in (now() - datetime.timedelta(minutes=10), now()))
+    begin, end = (t.isoformat() for t in lately().values())
     times, one = ("--start-time", begin, "--end-time", end), f"Name=DBInstanceIdentifier,Value={resident.name}"
     points = cli("get-metric-statistics", "--namespace", "AWS/RDS", "--metric-name", "ReadIOPS", "--dimensions", one, *times, "--period", 60, "--statistics", "Sum")
     assert points["Datapoints"] and points["Datapoints"][0]["Unit"] == "Count/Second"

@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -16,17 +15,9 @@ import (
 	"kurabe/internal/harness"
 )
 
-// cloudWatch is the SDK's client of CloudWatch, which speaks CBOR.
-func cloudWatch(t *testing.T, s *harness.Service) *cloudwatch.Client {
-	t.Helper()
-	c, err := s.Credentials()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cloudwatch.New(cloudwatch.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(s.URL()), HTTPClient: sdkhttp.Client(), RequestMinCompressSizeBytes: 10240,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return c, nil }),
-	})
+// cloudWatch is the SDK's client, which speaks CBOR.
+func cloudWatch(s *harness.Service) *cloudwatch.Client {
+	return cloudwatch.New(cloudwatch.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.URL()), HTTPClient: sdkhttp.Client(), Credentials: s.Client.Options().Credentials})
 }
 
 // seconds asks for a metric of an instance of the last ten minutes, by second.
@@ -54,7 +45,7 @@ func seconds(t *testing.T, c *cloudwatch.Client, name, instance, stat string) ma
 // before a failover and after it.
 func TestMetricsOverFailover(t *testing.T) {
 	eachPair(t, "measured", func(t *testing.T, b *pairBed) {
-		c := cloudWatch(t, b.Service)
+		c := cloudWatch(b.Service)
 		after := func(what string, begin time.Time) {
 			t.Helper()
 			harness.Wait(t, 2*time.Minute, what, func() string {
