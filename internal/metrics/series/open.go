@@ -57,7 +57,7 @@ func (s *Store) reopen() bool {
 	if err := s.openParts(now, why.deep); err != nil {
 		s.closeParts()
 		s.Log.Warn("metrics not opened", logkey.Error, err)
-		s.broken.Store(&breakage{err: err, deep: why.deep})
+		s.broken.Store(&breakage{err: err, deep: !passing(err)})
 		return true
 	}
 	if back {

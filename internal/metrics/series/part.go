@@ -119,9 +119,6 @@ func (p *part) cut(ctx context.Context) error {
 			return fmt.Errorf("write a block of %s: %w", p.name, err)
 		}
 	}
-	if p.late == 0 {
-		return nil
-	}
 	if err := p.db.CompactOOOHead(ctx); err != nil {
 		return fmt.Errorf("write late blocks of %s: %w", p.name, err)
 	}
