@@ -194,7 +194,7 @@ func TestWrongClockRemovesNothing(t *testing.T) {
 	b.now = b.now.Add(365 * 24 * time.Hour)
 	b.tick()
 	blocks := b.minutes.db.Blocks()
-	if gone := b.minutes.deletable(blocks, b.now, &b.clock); len(blocks) == 0 || len(gone) != 0 {
+	if gone := b.minutes.deletable(blocks, &b.clock); len(blocks) == 0 || len(gone) != 0 {
 		t.Errorf("%d of %d blocks to be removed", len(gone), len(blocks))
 	}
 	if n := count(); n < 59 {
@@ -204,7 +204,7 @@ func TestWrongClockRemovesNothing(t *testing.T) {
 		b.now = b.now.Add(time.Second)
 		b.clock.tick(b.now)
 	}
-	if gone := b.minutes.deletable(blocks, b.now, &b.clock); len(gone) != len(blocks) {
+	if gone := b.minutes.deletable(blocks, &b.clock); len(gone) != len(blocks) {
 		t.Errorf("%d of %d blocks to be removed", len(gone), len(blocks))
 	}
 }
