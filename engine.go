@@ -51,10 +51,6 @@ func (e EngineName) RestartsForLog() bool { return e == MariaDB }
 // MariaDB begins at a moment at which none is under way.
 func (e EngineName) CopiesWhileCommitsWait() bool { return e == Postgres }
 
-// CancelsWaits says whether a commit can end its wait for a standby before one has answered:
-// nobody can kill one of MariaDB there.
-func (e EngineName) CancelsWaits() bool { return e == Postgres }
-
 // ShowsTopology says whether the database tells drivers which servers there are: AWS's driver
 // wrappers ask PostgreSQL's rds_tools; of MariaDB they know no cluster.
 func (e EngineName) ShowsTopology() bool { return e == Postgres }

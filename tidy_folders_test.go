@@ -264,7 +264,6 @@ var largeFolders = map[string]int{
 	"internal/control":         44,
 	"internal/engine":          42,
 	"internal/engine/postgres": 69,
-	"internal/plan":            45,
 }
 
 func TestTidyFolderSize(t *testing.T) {

@@ -15,7 +15,7 @@ type room struct {
 // They import the standard library only. The root and plan do without.
 var anybody = []string{"internal/must", "internal/logkey", "internal/faultpoint"}
 
-var without = []string{".", "internal/event", "internal/plan", "lab/...", "internal/must", "internal/logkey", "internal/faultpoint"}
+var without = []string{".", "internal/event", "internal/plan/...", "lab/...", "internal/must", "internal/logkey", "internal/faultpoint"}
 
 // testOnly are rooms that no product code may import. So are suites: a folder
 // "x/xtest" holds what every implementation of x must pass, and needs no row.
@@ -53,14 +53,14 @@ var rooms = []room{
 	{"internal/aws/...", nil, []string{sdk, smithy, "github.com/fxamacker/cbor/v2"}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control"}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
 	{"internal/api/kurabe/...", []string{".", "internal/api/...", "internal/control", "internal/reconcile", "internal/drill", "internal/hostlink", "internal/hostread", "internal/importer"}, nil, "what the service tells and does beside AWS's APIs: it shows plans (reconcile), lets hosts in (hostlink) and asks them (hostread, drill)"},
-	{"internal/api/monitoring", []string{".", "internal/api/...", "internal/aws/...", "internal/control", "internal/metrics/...", "internal/metrics/series"}, []string{sdk, smithy}, "CloudWatch: it asks for series and knows neither host nor store (metrics: their names and shape, and the expressions over them)"},
+	{"internal/api/monitoring", []string{".", "internal/api/...", "internal/aws/...", "internal/control", "internal/metrics/catalog", "internal/metrics/...", "internal/metrics/series"}, []string{sdk, smithy}, "CloudWatch: it asks for series and knows neither host nor store (metrics: their names and shape, and the expressions over them)"},
 	{"internal/importer", []string{".", "internal/control", "internal/snapshot"}, nil, "takes up snapshots that are not on record: it reads the repository and has control write"},
 	{"internal/event", []string{"."}, nil, "names and words that others tell with; it knows nothing of when"},
 	{"internal/control", []string{".", "internal/event", "internal/store"}, nil, "a request ends when its spec is stored: control can reach neither an agent nor an engine"},
 	{"internal/store", []string{"."}, []string{etcd, grpc}, "typed records; who may write what is decided by its callers' roles, not by their imports"},
 	{"internal/etcdnode", nil, []string{etcd, grpc, xsys, "go.uber.org/zap"}, "runs etcd as a server, or reaches one of others; what is kept in it is the store's business"},
-	{"internal/plan", []string{".", "internal/event"}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import (event: words only)"},
-	{"internal/reconcile", []string{".", "internal/event", "internal/store", "internal/plan"}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
+	{"internal/plan/...", []string{".", "internal/event"}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import (event: words only)"},
+	{"internal/reconcile", []string{".", "internal/event", "internal/store", "internal/plan/..."}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
 	{"internal/nameserver", nil, []string{"github.com/miekg/dns", "golang.org/x/net"}, "answers for names and asks its caller what they lead to: it knows no store (x/net: how many connections at once)"},
 	{"internal/connlimit", nil, nil, "counts connections by address, of whatever server"},
 	{"internal/hostread", []string{"."}, nil, "questions to a host and their answers; it knows neither what is read nor the way there"},
@@ -72,13 +72,14 @@ var rooms = []room{
 	{"internal/agent/endpoint", []string{".", "internal/gateway"}, nil, "holds addresses and leads clients by what assignments say; it knows no server and no step"},
 	{"internal/agent/unit", []string{".", "internal/hostlink"}, nil, "what is common to all that a host is assigned; it knows no kind"},
 	{"internal/agent/snapshot", []string{".", "internal/agent/unit", "internal/engine", "internal/snapshot", "internal/volume"}, nil, "makes the host's snapshots what assignments say; of servers it knows their assignments only"},
-	{"internal/agent", []string{".", "internal/agent/snapshot", "internal/agent/unit", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
-	{"internal/engine", []string{".", "internal/daemon", "internal/proc", "internal/account", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},
+	{"internal/agent", []string{".", "internal/metrics/catalog", "internal/metrics/sample", "internal/metrics/series", "internal/agent/snapshot", "internal/agent/unit", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway", "internal/tcpbytes"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
+	{"internal/engine", []string{".", "internal/metrics/sample", "internal/daemon", "internal/proc", "internal/account", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},
 	{"internal/engine/scratch", []string{"internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, nil, "folders and private servers of data that are no instance's yet, whatever the engine"},
 	{"internal/engine/postgres/scram", nil, []string{xtext}, "verifiers of passwords, by RFC alone (x/text: SASLprep)"},
-	{"internal/engine/postgres", []string{".", "internal/engine", "internal/engine/scratch", "internal/daemon", "internal/proc", "internal/volume", "internal/engine/postgres/scram"}, []string{pgx, xsys}, "all knowledge of PostgreSQL (x/sys: syncfs)"},
-	{"internal/engine/mariadb/...", []string{".", "internal/engine", "internal/engine/scratch", "internal/daemon", "internal/proc", "internal/volume"}, []string{mysql, xsys}, "all knowledge of MariaDB"},
-	{"internal/engine/fake", []string{".", "internal/engine", "internal/proc", "internal/volume"}, nil, "a scripted engine for tests of the fleet"},
+	{"internal/engine/postgres/sampling", []string{"internal/metrics/sample"}, []string{pgx}, "asks for metrics in a session that others open"},
+	{"internal/engine/postgres", []string{".", "internal/engine/postgres/sampling", "internal/engine", "internal/engine/scratch", "internal/daemon", "internal/proc", "internal/volume", "internal/engine/postgres/scram"}, []string{pgx, xsys}, "all knowledge of PostgreSQL (x/sys: syncfs)"},
+	{"internal/engine/mariadb/...", []string{".", "internal/metrics/sample", "internal/engine", "internal/engine/scratch", "internal/daemon", "internal/proc", "internal/volume"}, []string{mysql, xsys}, "all knowledge of MariaDB"},
+	{"internal/engine/fake", []string{".", "internal/metrics/sample", "internal/engine", "internal/proc", "internal/volume"}, nil, "a scripted engine for tests of the fleet"},
 	{"internal/proc", nil, []string{xsys}, "runs processes and knows nothing of engines"},
 	{"internal/daemon", []string{"internal/proc", "internal/volume"}, nil, "keeps processes that outlive the service, whatever they serve"},
 	{"internal/account", []string{"internal/proc", "internal/volume"}, nil, "which user ids a host has given to what; it asks the kernel only whether anything of one is left"},
@@ -90,10 +91,13 @@ var rooms = []room{
 	{"internal/gateway", []string{"."}, []string{xsys}, "forwards bytes and knows no protocol; it must live on when the control plane is down"},
 	{"internal/sklookup", nil, []string{xsys, "github.com/cilium/ebpf", "github.com/vishvananda/netlink"}, "gives connections to sockets, whosever they are; with netcut the only place that loads a program into the kernel"},
 	{"internal/netcut", nil, []string{xsys, "github.com/cilium/ebpf", "github.com/vishvananda/netlink"}, "loses what processes say to each other for a time: it knows no server"},
+	{"internal/tcpbytes", nil, []string{xsys}, "counts bytes of sockets, whosever they are"},
 	{"internal/pulse", nil, []string{pgx, mysql}, "a client that knows endpoints only, so that it sees what any client sees"},
 	{"internal/drill", []string{".", "internal/engine", "internal/hostread", "internal/netcut", "internal/proc", "internal/pulse"}, nil, "rehearses a fault of a running service: it signals its servers and watches what is told of them; it decides nothing (hostread: strikes on other hosts)"},
 	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},
 	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
+	{"internal/metrics/catalog", nil, nil, "names, units and meanings"},
+	{"internal/metrics/sample", []string{".", "internal/cgroup"}, nil, "makes samples of what others have read, and reads nothing (cgroup: the counters of a group are values of its type)"},
 	{"internal/metrics/series", []string{"."}, []string{"github.com/prometheus", "github.com/oklog/ulid"}, "the only place that knows the database of series; it knows no metric (ulid: the names of its blocks)"},
 	{"internal/metrics/...", []string{"."}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},
 	{"internal/load", []string{"."}, []string{pgx, mysql}, "samples sessions of a database"},
@@ -122,10 +126,10 @@ var guards = []guard{
 	{etcd, []string{"internal/store", "internal/etcdnode", "internal/harness", "test/..."}, false, "all state goes through typed records; a second user of etcd would be a second schema"},
 	{"os/exec", []string{"internal/proc", "internal/harness", "internal/service", "cmd/...", "lab/...", "test/..."}, true, "proc locks, records and reaps; a process started elsewhere is one that nobody finds again"},
 	{"math/rand", []string{"internal/store", "internal/reconcile", "internal/hostlink", "internal/agent/unit", "internal/proxy", "internal/harness", "lab/...", "test/..."}, true, "only for jitter; identifiers and secrets come from crypto/rand"},
-	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway", "lab/load/raw"}, false, "only for system calls"},
+	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway", "internal/tcpbytes", "lab/load/raw"}, false, "only for system calls"},
 }
 
-// pureCalls must not be called in internal/plan, and pureImports not imported:
+// pureCalls must not be called in internal/plan or below, and pureImports not imported:
 // time and chance are inputs there, and reasons are its only output.
 var (
 	pureCalls   = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc", "time.Tick", "time.NewTimer", "time.NewTicker"}

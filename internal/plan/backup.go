@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/plan/backup"
 )
 
 const (
-	// backupOverdue is how old the newest automated snapshot may be before another is
-	// made outside the window: the service or the database was down when it was open.
-	backupOverdue = 36 * time.Hour
 	// backupRetry is how long one that failed is not tried again.
 	backupRetry = 10 * time.Minute
 	// logPatience is how long a first snapshot waits for the log to be followed: one
@@ -20,6 +18,10 @@ const (
 	// backupsAnHour bounds the snapshots that gaps of the log ask for.
 	backupsAnHour = 6
 )
+
+func (d *draft) history() backup.History {
+	return backup.History{Now: d.w.Now, Log: d.w.Report.Log(), Backups: d.w.Backups}
+}
 
 // planBackup makes the automated snapshots: the first as soon as the instance is
 // available, then one a day in the backup window, and one after a gap in the log,
@@ -48,8 +50,8 @@ func (d *draft) planBackup() {
 // backupDue says why a snapshot is due, or what it waits for; "" for none.
 func (d *draft) backupDue() (why string, wait bool) {
 	h := d.history()
-	live := h.live()
-	if failed := h.lastFailed(); !failed.IsZero() && d.w.Now.Before(failed.Add(backupRetry)) {
+	live := h.Live()
+	if failed := h.LastFailed(); !failed.IsZero() && d.w.Now.Before(failed.Add(backupRetry)) {
 		again := failed.Add(backupRetry)
 		d.because("the last automated snapshot failed; another is tried at " + again.Format(time.RFC3339))
 		d.lookAgain(again)
@@ -64,12 +66,12 @@ func (d *draft) backupDue() (why string, wait bool) {
 		return "its first", false
 	}
 	switch {
-	case !since.IsZero() && !h.covered():
+	case !since.IsZero() && !h.Covered():
 		why = "the log has a gap before " + since.Format(time.RFC3339)
 		if c := d.w.Report.LogContinues; c != nil && c.Elsewhere {
 			why = "another host writes since " + since.Format(time.RFC3339)
 		}
-	case untrusted(live):
+	case backup.Untrusted(live):
 		why = "the newest failed its verification"
 	default:
 		return d.backupTime(h)
@@ -99,12 +101,12 @@ func (d *draft) outOfTurn() time.Time {
 
 // backupTime says whether the daily snapshot is due, and when to look otherwise. Where
 // the clock went back behind all that there are, only the window says it.
-func (d *draft) backupTime(h History) (string, bool) {
-	last := h.lastMade()
+func (d *draft) backupTime(h backup.History) (string, bool) {
+	last := h.LastMade()
 	if !last.IsZero() {
-		late := last.Add(backupOverdue)
+		late := last.Add(backup.Overdue)
 		if !d.w.Now.Before(late) {
-			return "the newest is older than " + backupOverdue.String(), false
+			return "the newest is older than " + backup.Overdue.String(), false
 		}
 		d.lookAgain(late)
 	}
@@ -201,4 +203,31 @@ func (d *draft) announceLog() {
 	if !r.LogBegan.IsZero() {
 		s.LogBegan, s.LogHost = r.LogBegan, r.Host
 	}
+}
+
+// BackupDue says, for people, when the next automated snapshot of an instance is made
+// and why then. The moment is zero while it waits for what no clock tells, and so is
+// all when none is to be made. A moment that has come waits only for the instance to
+// be available.
+func BackupDue(w World) (at time.Time, why string) {
+	switch {
+	case w.Spec.Deleting != nil || w.Status == nil || !w.Status.Applied.KeepsLog() || w.Status.Source != "":
+		return time.Time{}, ""
+	case w.Report == nil:
+		return time.Time{}, "the host has not reported"
+	}
+	d := begin(w)
+	why, wait := d.backupDue()
+	switch {
+	case wait:
+		return time.Time{}, why
+	case why != "":
+		return w.Now, why
+	case len(d.result.Reasons) > 0:
+		return d.result.LookAgain, d.result.Reasons[0]
+	}
+	if at = d.result.LookAgain; at.Equal(d.history().LastMade().Add(backup.Overdue)) {
+		return at, "the newest is older than " + backup.Overdue.String() + " then"
+	}
+	return at, "the backup window " + w.Spec.BackupWindow + " UTC opens"
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"kurabe"
-	"kurabe/internal/plan"
 )
 
 // TestLogOnAnotherHost: that a server on another host writes is a gap of the log, told once,
@@ -42,35 +41,6 @@ func TestLogOnAnotherHost(t *testing.T) {
 	move(here, time.Time{}, "the other one wrote", 1)
 	move(here, at.Add(time.Minute), "the other one wrote", 2) // its clock is behind
 	move(here, at.Add(time.Minute), "the other one wrote", 2)
-}
-
-// TestSnapshotOfAFormerWriter: one that was not taken when another host became the writer's
-// is not waited for; one that was is good.
-func TestSnapshotOfAFormerWriter(t *testing.T) {
-	taken := kurabe.SnapshotFacts{TakenAt: monday, Percent: 100}
-	for name, c := range map[string]struct {
-		change func(*snapSim)
-		failed bool
-	}{
-		"nothing heard":  {func(s *snapSim) { s.w.Report = nil }, true},
-		"in the midst":   {func(s *snapSim) { s.report(func(r *kurabe.SnapshotReport) { r.Facts.Percent = 40 }) }, true},
-		"done":           {func(s *snapSim) { s.report(func(r *kurabe.SnapshotReport) { r.Done, r.Facts = true, taken }) }, false},
-		"the same host":  {func(s *snapSim) { s.w.Instance.Host = "h1" }, false},
-		"it is deleted":  {func(s *snapSim) { s.w.Spec.Deleting = &kurabe.Deletion{At: monday} }, false},
-		"it goes itself": {func(s *snapSim) { s.w.Instance.Goal = kurabe.GoalAbsent }, false},
-	} {
-		s := newSnapSim(t)
-		s.step()
-		s.w.Instance.Host = "h2"
-		c.change(s)
-		s.step()
-		if failed := s.w.Status.State == kurabe.SnapshotFailed && s.w.Status.Reason == plan.WriterMoved; failed != c.failed {
-			t.Errorf("%s: %+v", name, s.w.Status)
-		}
-		if removed := s.w.Assignment.Goal == kurabe.SnapshotAbsent; c.failed && !removed {
-			t.Errorf("%s: what there is of it stays", name)
-		}
-	}
 }
 
 // TestBackupAfterAFailover: one that a failover overtook is made again at once, any other

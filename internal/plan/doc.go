@@ -7,5 +7,5 @@
 // input is not mutated; a satisfied world plans nothing; a generation never
 // falls; a running server is restarted only for a reason that is written down;
 // nothing is removed unless the user asked for it, or no moment that is promised needs
-// it (History says which snapshot lets another go).
+// it (backup.History says which snapshot lets another go).
 package plan

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kurabe"
-	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 )
 
 // aloneFleet is an instance with one server, on one of several hosts.
@@ -31,7 +31,7 @@ func (f *groupFleet) available() {
 	s := *f.w.Status
 	s.State, s.Action = kurabe.StateAvailable, ""
 	f.w.Status = &s
-	f.w.Backups = []plan.Backup{{Name: "first", CreatedAt: f.w.Now, TakenAt: f.w.Now, State: kurabe.SnapshotAvailable}}
+	f.w.Backups = []backup.Backup{{Name: "first", CreatedAt: f.w.Now, TakenAt: f.w.Now, State: kurabe.SnapshotAvailable}}
 }
 
 func (f *groupFleet) drain(hosts ...kurabe.HostID) {

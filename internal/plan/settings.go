@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"kurabe"
@@ -47,7 +48,7 @@ func (d *draft) planContent() {
 	d.planSettingsChange(wanted, first)
 	n.Limits = wanted.Limits()
 	d.planLog(wanted, first)
-	n.LogSince = d.history().neededSince()
+	n.LogSince = d.history().NeededSince()
 	d.planParameters(wanted, first || n.Boot != d.baseBoot)
 }
 
@@ -109,5 +110,43 @@ func (d *draft) acting(silent bool, action kurabe.State, why string) {
 	weak := []kurabe.State{"", kurabe.StateResettingCredentials, kurabe.StateRebooting, kurabe.StateModifying, kurabe.StateUpgrading}
 	if slices.Index(weak, action) > slices.Index(weak, d.status.Action) && slices.Contains(weak, d.status.Action) {
 		d.status.Action = action
+	}
+}
+
+// nameEndpoints fills in by which names clients reach a server, for its certificate, and
+// which servers they can reach one by one.
+func (d *draft) nameEndpoints(a *kurabe.Assignment) {
+	a.Names, a.Topology = nil, nil
+	domain, cluster := d.w.Domain, d.w.Spec.Cluster
+	switch {
+	case !domain.Named():
+	case cluster:
+		a.Names = []string{domain.Cluster(a.Name), domain.ClusterReader(a.Name), domain.Instance(kurabe.ServerName(a.Name, a.Instance))}
+	default:
+		a.Names = []string{domain.Instance(a.Name)}
+	}
+	if !a.Engine.ShowsTopology() {
+		return
+	}
+	if !cluster {
+		at := a.Address
+		if domain.Named() {
+			at = domain.Instance(a.Name)
+		}
+		a.Topology = []kurabe.TopologyServer{{ID: string(a.Instance.Owner()), Endpoint: at}}
+		return
+	}
+	if d.group == nil {
+		return
+	}
+	for _, m := range d.group.Members {
+		if m.Leaving {
+			continue
+		}
+		at := cmp.Or(m.ListensAt, a.Address)
+		if domain.Named() {
+			at = domain.Instance(kurabe.ServerName(a.Name, m.ID))
+		}
+		a.Topology = append(a.Topology, kurabe.TopologyServer{ID: kurabe.ServerResourceID(m.ID), Endpoint: at})
 	}
 }

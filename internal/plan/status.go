@@ -7,6 +7,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/event"
+	"kurabe/internal/plan/tell"
 )
 
 // startTries is how often a server may refuse to start before the user is told
@@ -81,8 +82,8 @@ func (d *draft) working(r *kurabe.InstanceReport) {
 	if f := r.Failure; f != nil {
 		d.status.Reason = f.Step + ": " + f.Message
 		d.because(d.status.Reason)
-		if d.isTold(f) && d.status.SeenFailure != gist(f) {
-			d.status.SeenFailure = gist(f)
+		if d.isTold(f) && d.status.SeenFailure != tell.Gist(f) {
+			d.status.SeenFailure = tell.Gist(f)
 			d.event("KURABE-EVENT-0002", "Step "+f.Step+" does not succeed and is tried again: "+f.Message, "failure")
 		}
 	}
@@ -229,4 +230,17 @@ func (d *draft) countCrashes(r *kurabe.InstanceReport) {
 		}
 	}
 	d.status.SeenCrashes = r.Crashes
+}
+
+// unrestorable tells of an instance whose data is damaged where it is restored from.
+// The host does not try again, so what is left to do is the user's.
+func (d *draft) unrestorable(f *kurabe.Failure) {
+	what := "the snapshot that it is restored from is damaged"
+	if f.Kind == kurabe.FailureLog {
+		what = "the log that it is to be restored with is damaged or incomplete"
+	}
+	why := "The DB instance cannot be restored, and nothing of it is offered: " + what + ". Delete it, and restore from another snapshot or to another moment. " + f.Message
+	if d.cannot(kurabe.StateIncompatibleRestore, why) {
+		d.event("KURABE-EVENT-0016", why, "failure")
+	}
 }

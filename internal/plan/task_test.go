@@ -7,6 +7,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 )
 
 // TestLogCheck: the host of the writer is to check the log once a day, while one is kept; what
@@ -44,7 +45,7 @@ func TestLogCheck(t *testing.T) {
 		t.Fatalf("while it is being done: %+v", r)
 	}
 	from := s.w.Now.Add(-time.Hour)
-	s.w.Backups = []plan.Backup{{ID: "snap-1", State: kurabe.SnapshotAvailable, TakenAt: from, UsableAt: from.Add(30 * time.Minute)}}
+	s.w.Backups = []backup.Backup{{ID: "snap-1", State: kurabe.SnapshotAvailable, TakenAt: from, UsableAt: from.Add(30 * time.Minute)}}
 	s.w.TaskReports = []kurabe.TaskReport{{Task: s.w.Tasks[0], Done: true, TaskResult: kurabe.TaskResult{Problems: []kurabe.TaskProblem{{From: from, Text: "piece X is missing or damaged"}}}}}
 	all := told(ask(time.Minute))
 	if len(all) != 1 || !strings.Contains(all[0], "no moment after "+from.UTC().Format(time.RFC3339)+" and before "+from.Add(30*time.Minute).UTC().Format(time.RFC3339)) {

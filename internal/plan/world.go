@@ -5,6 +5,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/event"
+	"kurabe/internal/plan/backup"
 )
 
 // World is everything that may influence the plan of one instance. Records are
@@ -56,7 +57,7 @@ type World struct {
 	Tasks       []kurabe.Task
 	TaskReports []kurabe.TaskReport
 	// Backups are the automated snapshots of the instance, in any order.
-	Backups []Backup
+	Backups []backup.Backup
 }
 
 // Result is what must change; nil fields stay as they are.

@@ -8,6 +8,7 @@ import (
 	"kurabe"
 	"kurabe/internal/event"
 	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 	"kurabe/internal/store"
 )
 
@@ -36,7 +37,7 @@ func TestEventsOfAClusterAreTold(t *testing.T) {
 	kv := store.NewMemory()
 	spec := &kurabe.SnapshotSpec{ID: "snap-1", Name: "kept", Source: kurabe.SnapshotSource{Cluster: true}}
 	events := []kurabe.Event{{SourceType: "db-snapshot", Source: "kept", Message: "Manual snapshot created"}}
-	if _, err := snapshotChange(&store.Snapshot{ID: spec.ID, Spec: spec}, plan.SnapshotResult{Events: events}).Commit(t.Context(), kv); err != nil {
+	if _, err := snapshotChange(&store.Snapshot{ID: spec.ID, Spec: spec}, backup.Result{Events: events}).Commit(t.Context(), kv); err != nil {
 		t.Fatal(err)
 	}
 	if written, _, err := kv.List(t.Context(), store.Root); err != nil || len(written) != 1 || !strings.Contains(string(written[0].Value), `"db-cluster-snapshot"`) {

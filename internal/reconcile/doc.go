@@ -1,6 +1,6 @@
 // Package reconcile is the loop around the planner: it is elected, reads the
 // world of each instance and snapshot from the store's view, asks plan.Next or
-// plan.NextSnapshot, and commits what changed in one transaction per unit that also
+// backup.Next, and commits what changed in one transaction per unit that also
 // compares the election key.
 //
 // It must not decide anything itself. A wake-up means "look again"; a full scan

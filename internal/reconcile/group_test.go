@@ -237,7 +237,7 @@ func TestBackupsAreDroppedWithTheWriter(t *testing.T) {
 			}
 			change.PutAssignment(a, 0)
 		}
-		backup{id: "snap-a", at: 1}.put(change)
+		madeBackup{id: "snap-a", at: 1}.put(change)
 		view := viewOf(t, change)
 		s, _ := view.Snapshot("snap-a")
 		if r := retention(view, s, noon.Add(time.Hour)); r.Dropped != c.want {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"kurabe"
 	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 	"kurabe/internal/store"
 )
 
@@ -28,6 +29,6 @@ func goneSnapshot(view *store.View, a kurabe.SnapshotAssignment) *kurabe.Snapsho
 		r.Done, r.Absent = true, true
 		return r
 	}
-	r.Failure = &kurabe.Failure{Kind: kurabe.FailureOther, Step: "find", Message: "host " + string(a.Host) + " is gone for good", Attempts: plan.SnapshotTries}
+	r.Failure = &kurabe.Failure{Kind: kurabe.FailureOther, Step: "find", Message: "host " + string(a.Host) + " is gone for good", Attempts: backup.Tries}
 	return r
 }

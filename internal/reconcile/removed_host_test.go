@@ -5,6 +5,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 	"kurabe/internal/store"
 )
 
@@ -29,7 +30,7 @@ func TestHostThatIsGone(t *testing.T) {
 		t.Errorf("of one that goes: %+v", w.Report)
 	}
 	a := kurabe.SnapshotAssignment{Host: "h2", Snapshot: "snap-1", Generation: 5, Goal: kurabe.SnapshotPresent}
-	if r := goneSnapshot(v, a); r == nil || r.Failure == nil || r.Failure.Attempts < plan.SnapshotTries || r.Done || r.Generation != 5 {
+	if r := goneSnapshot(v, a); r == nil || r.Failure == nil || r.Failure.Attempts < backup.Tries || r.Done || r.Generation != 5 {
 		t.Errorf("of a snapshot: %+v", r)
 	}
 	a.Goal = kurabe.SnapshotAbsent

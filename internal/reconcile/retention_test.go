@@ -7,6 +7,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 	"kurabe/internal/store"
 )
 
@@ -16,8 +17,8 @@ func hour(n float64) time.Time { return noon.Add(time.Duration(n * float64(time.
 
 func offset(n int64) kurabe.LogPosition { return kurabe.LogPosition{File: "000001", Offset: n} }
 
-// backup is an automated snapshot of db-1, taken at an hour and a place in the log.
-type backup struct {
+// madeBackup is an automated snapshot of db-1, taken at an hour and a place in the log.
+type madeBackup struct {
 	id       string
 	taken    float64
 	at       int64
@@ -26,7 +27,7 @@ type backup struct {
 	retained int // days of its instance at the time, 7 when 0
 }
 
-func (b backup) put(c *store.Change) {
+func (b madeBackup) put(c *store.Change) {
 	spec := snapshotOf(kurabe.SnapshotID(b.id), "db-1")
 	spec.Kind, spec.CreatedAt = kurabe.SnapshotAutomated, hour(b.taken)
 	spec.Source.Settings.RetentionDays = 7
@@ -64,32 +65,32 @@ func TestRetentionKnowsWhatIsNewer(t *testing.T) {
 	copied := func(s *kurabe.SnapshotSpec, _ *kurabe.SnapshotStatus) { s.CopyOf = "snap-other" }
 	for _, c := range []struct {
 		name   string
-		list   []backup
+		list   []madeBackup
 		runs   []kurabe.LogRun
 		newest string
 		newer  map[string]float64 // the hour from which on it is not needed; absent: needed
 	}{
-		{"one after the other", []backup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 1, at: 100}, {id: "snap-c", taken: 24, at: 200}},
+		{"one after the other", []madeBackup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 1, at: 100}, {id: "snap-c", taken: 24, at: 200}},
 			[]kurabe.LogRun{runAt(-1, 0)}, "snap-c", map[string]float64{"snap-a": 1.1, "snap-b": 24.1}},
-		{"the clock went back", []backup{{id: "snap-a", at: 500}, {id: "snap-b", taken: -0.9, at: 700}, {id: "snap-c", taken: 15, at: 900}},
+		{"the clock went back", []madeBackup{{id: "snap-a", at: 500}, {id: "snap-b", taken: -0.9, at: 700}, {id: "snap-c", taken: 15, at: 900}},
 			[]kurabe.LogRun{runAt(-2, 400), runAt(-1, 650)}, "snap-c", map[string]float64{"snap-a": -0.8, "snap-b": 15.1}},
-		{"the clock went back, and the log is not known", []backup{{id: "snap-a", at: 500}, {id: "snap-b", taken: -0.9, at: 700}, {id: "snap-c", taken: 15, at: 900}},
+		{"the clock went back, and the log is not known", []madeBackup{{id: "snap-a", at: 500}, {id: "snap-b", taken: -0.9, at: 700}, {id: "snap-c", taken: 15, at: 900}},
 			nil, "snap-c", map[string]float64{"snap-a": 15.1, "snap-b": 15.1}},
-		{"the log went back", []backup{{id: "snap-a", at: 500}, {id: "snap-b", taken: 20, at: 310}, {id: "snap-c", taken: 44, at: 330}},
+		{"the log went back", []madeBackup{{id: "snap-a", at: 500}, {id: "snap-b", taken: 20, at: 310}, {id: "snap-c", taken: 44, at: 330}},
 			[]kurabe.LogRun{runAt(-2, 400), runAt(19, 300)}, "snap-c", map[string]float64{"snap-a": 20.1, "snap-b": 44.1}},
-		{"the log went back, and is not known", []backup{{id: "snap-a", at: 500}, {id: "snap-b", taken: 20, at: 310}, {id: "snap-c", taken: 44, at: 330}},
+		{"the log went back, and is not known", []madeBackup{{id: "snap-a", at: 500}, {id: "snap-b", taken: 20, at: 310}, {id: "snap-c", taken: 44, at: 330}},
 			nil, "snap-a", map[string]float64{"snap-b": 44.1}},
-		{"a damaged one is no base", []backup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 24, at: 100, change: damagedBackup}, {id: "snap-c", taken: 49, at: 200}},
+		{"a damaged one is no base", []madeBackup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 24, at: 100, change: damagedBackup}, {id: "snap-c", taken: 49, at: 200}},
 			[]kurabe.LogRun{runAt(-1, 0)}, "snap-c", map[string]float64{"snap-a": 49.1, "snap-b": 49.1}},
-		{"nor one that is lost, or being deleted, or a copy", []backup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 1, at: 100, change: lostBackup}, {id: "snap-c", taken: 2, at: 200, change: deleted}, {id: "snap-d", taken: 3, at: 300, change: copied}},
+		{"nor one that is lost, or being deleted, or a copy", []madeBackup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 1, at: 100, change: lostBackup}, {id: "snap-c", taken: 2, at: 200, change: deleted}, {id: "snap-d", taken: 3, at: 300, change: copied}},
 			[]kurabe.LogRun{runAt(-1, 0)}, "snap-a", nil},
-		{"the newest is damaged", []backup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 24, at: 100, change: damagedBackup}},
+		{"the newest is damaged", []madeBackup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 24, at: 100, change: damagedBackup}},
 			[]kurabe.LogRun{runAt(-1, 0)}, "snap-b", nil},
-		{"one without a place in the log", []backup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 1, change: func(_ *kurabe.SnapshotSpec, s *kurabe.SnapshotStatus) { s.Facts.Position = kurabe.LogPosition{} }}},
+		{"one without a place in the log", []madeBackup{{id: "snap-a", at: 1}, {id: "snap-b", taken: 1, change: func(_ *kurabe.SnapshotSpec, s *kurabe.SnapshotStatus) { s.Facts.Position = kurabe.LogPosition{} }}},
 			[]kurabe.LogRun{runAt(-1, 0)}, "snap-a", nil},
-		{"one that failed", []backup{{id: "snap-a", untaken: true, change: lostBackup}, {id: "snap-b", taken: 1, at: 100}},
+		{"one that failed", []madeBackup{{id: "snap-a", untaken: true, change: lostBackup}, {id: "snap-b", taken: 1, at: 100}},
 			[]kurabe.LogRun{runAt(-1, 0)}, "snap-b", map[string]float64{"snap-a": 1.1}},
-		{"one that failed when the clock had gone back", []backup{{id: "snap-a", untaken: true, change: lostBackup}, {id: "snap-b", taken: 100, at: 100}},
+		{"one that failed when the clock had gone back", []madeBackup{{id: "snap-a", untaken: true, change: lostBackup}, {id: "snap-b", taken: 100, at: 100}},
 			[]kurabe.LogRun{runAt(-1, 0)}, "snap-b", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -128,8 +129,8 @@ func TestLastVerification(t *testing.T) {
 		}
 	}
 	change := store.NewChange()
-	backup{id: "snap-a", at: 1, change: verified(1)}.put(change)
-	backup{id: "snap-b", taken: 1, at: 2, change: verified(900)}.put(change)
+	madeBackup{id: "snap-a", at: 1, change: verified(1)}.put(change)
+	madeBackup{id: "snap-b", taken: 1, at: 2, change: verified(900)}.put(change)
 	view := viewOf(t, change)
 	s, _ := view.Snapshot("snap-b")
 	if v := verification(view, s, time.Hour, hour(2)); !v.Last.Equal(hour(1)) {
@@ -138,7 +139,7 @@ func TestLastVerification(t *testing.T) {
 }
 
 func TestRetentionOfGoneInstance(t *testing.T) {
-	list := []backup{{id: "snap-a", at: 1, retained: 1}, {id: "snap-b", taken: 24, at: 100, retained: 35}}
+	list := []madeBackup{{id: "snap-a", at: 1, retained: 1}, {id: "snap-b", taken: 24, at: 100, retained: 35}}
 	for _, c := range []struct {
 		name  string
 		runs  []kurabe.LogRun
@@ -179,7 +180,7 @@ func TestDeletionTakesImportedBackups(t *testing.T) {
 		t.Run(fmt.Sprintf("its instance is gone: %v", gone), func(t *testing.T) {
 			change := store.NewChange().
 				PutAssignment(kurabe.SnapshotAssignment{Host: "h1", Snapshot: "snap-a", Generation: 1, Goal: kurabe.SnapshotPresent}, 0)
-			backup{id: "snap-a", at: 1, change: imported}.put(change)
+			madeBackup{id: "snap-a", at: 1, change: imported}.put(change)
 			if !gone {
 				change.CreateInstance(kurabe.InstanceSpec{ID: "db-1", Name: "orders", Deleting: &kurabe.Deletion{At: noon}}).
 					PutStatus(kurabe.InstanceStatus{ID: "db-1", Applied: kurabe.InstanceSettings{Class: "db.t3.micro", RetentionDays: 1}}, 0).
@@ -187,7 +188,7 @@ func TestDeletionTakesImportedBackups(t *testing.T) {
 			}
 			view := viewOf(t, change)
 			s, _ := view.Snapshot("snap-a")
-			r := plan.NextSnapshot(snapshotWorld(view, s, hour(1)))
+			r := backup.Next(snapshotWorld(view, s, hour(1)))
 			if goes := r.Assignment != nil && r.Assignment.Goal == kurabe.SnapshotAbsent; goes == gone {
 				t.Errorf("it goes: %v, %v", goes, r.Reasons)
 			}

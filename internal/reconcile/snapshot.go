@@ -9,6 +9,7 @@ import (
 	"kurabe"
 	"kurabe/internal/logkey"
 	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 	"kurabe/internal/store"
 )
 
@@ -46,7 +47,7 @@ func (l *Loop) planSnapshot(ctx context.Context, term Term, id kurabe.SnapshotID
 	}
 	w := snapshotWorld(l.View, s, now)
 	w.Verify = verification(l.View, s, l.VerifyEvery, now)
-	result := plan.NextSnapshot(w)
+	result := backup.Next(w)
 	log := l.Log.With(logkey.Snapshot, id)
 	planned := func() {
 		log.Info("planned", logkey.Generation, generation(result.Assignment, w.Assignment), logkey.Status, snapshotState(result, w), logkey.Reason, result.Reasons)
@@ -55,7 +56,7 @@ func (l *Loop) planSnapshot(ctx context.Context, term Term, id kurabe.SnapshotID
 }
 
 // snapshotChange is change for snapshots.
-func snapshotChange(s *store.Snapshot, r plan.SnapshotResult) *store.Change {
+func snapshotChange(s *store.Snapshot, r backup.Result) *store.Change {
 	change := store.NewChange()
 	for _, e := range r.Events {
 		change.AddEvent(told(e, s.Spec != nil && s.Spec.Source.Cluster))
@@ -86,15 +87,15 @@ func snapshotChange(s *store.Snapshot, r plan.SnapshotResult) *store.Change {
 }
 
 // snapshotWorld gathers what the plan of one snapshot may depend on.
-func snapshotWorld(view *store.View, s *store.Snapshot, now time.Time) plan.SnapshotWorld {
-	w := plan.SnapshotWorld{Now: now.UTC(), Spec: s.Spec, Status: s.Status, Readers: readers(view, s.ID), Damage: damage(view, s.ID)}
+func snapshotWorld(view *store.View, s *store.Snapshot, now time.Time) backup.World {
+	w := backup.World{Now: now.UTC(), Spec: s.Spec, Status: s.Status, Readers: readers(view, s.ID), Damage: damage(view, s.ID)}
 	for n := range s.Assignments {
 		a := s.Assignments[n].Value
 		r := snapshotReport(view, s, a)
 		if len(s.Assignments) == 1 || s.Status != nil && s.Status.Host == a.Host {
 			w.Assignment, w.Report = &a, r
 		} else {
-			w.Former = append(w.Former, plan.FormerOrder{Order: a, Report: r})
+			w.Former = append(w.Former, backup.FormerOrder{Order: a, Report: r})
 		}
 	}
 	if i, ok := view.Any(s.Spec.Source.Instance); ok {
@@ -128,7 +129,7 @@ func snapshotReport(view *store.View, s *store.Snapshot, a kurabe.SnapshotAssign
 }
 
 // addStandbys tells of the servers that a snapshot may be taken of.
-func addStandbys(view *store.View, i *store.Instance, w *plan.SnapshotWorld) {
+func addStandbys(view *store.View, i *store.Instance, w *backup.World) {
 	if w.Group = i.Group; w.Group == nil {
 		return
 	}
@@ -214,7 +215,7 @@ func beingTaken(s *store.Snapshot) bool {
 	return s.Status.State == kurabe.SnapshotCreating
 }
 
-func snapshotState(r plan.SnapshotResult, w plan.SnapshotWorld) kurabe.SnapshotState {
+func snapshotState(r backup.Result, w backup.World) kurabe.SnapshotState {
 	switch {
 	case r.Gone:
 		return "gone"

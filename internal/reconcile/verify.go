@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"kurabe"
-	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 	"kurabe/internal/store"
 )
 
 // verification gathers what the schedule of verifications depends on.
-func verification(view *store.View, s *store.Snapshot, every time.Duration, now time.Time) plan.Verify {
-	v := plan.Verify{Every: every, Newest: history(view, s.Spec.Source.Instance, now).NewestID() == s.ID}
+func verification(view *store.View, s *store.Snapshot, every time.Duration, now time.Time) backup.Verify {
+	v := backup.Verify{Every: every, Newest: history(view, s.Spec.Source.Instance, now).NewestID() == s.ID}
 	for _, other := range view.SnapshotsOf(s.Spec.Source.Instance) {
 		st := other.Status
 		if st == nil || st.Verified == nil || !st.Verified.OK || kurabe.AfterNow(st.Verified.At, now) {

@@ -1,4 +1,4 @@
-package plan
+package backup
 
 import (
 	"time"
@@ -23,7 +23,7 @@ type Retention struct {
 
 // expired says whether nothing needs an automated snapshot any more. A removal that
 // was begun goes on, whatever is asked for meanwhile.
-func (d *snapshotDraft) expired() bool {
+func (d *draft) expired() bool {
 	r := d.w.Retention
 	if r == nil || d.imported() && r.Gone {
 		// What somebody brought back of an instance that is gone goes when somebody says

@@ -1,4 +1,4 @@
-package plan
+package backup
 
 import (
 	"cmp"
@@ -11,13 +11,13 @@ import (
 	"kurabe/internal/event"
 )
 
-// SnapshotTries is how often a host may fail to take a snapshot before it is
+// Tries is how often a host may fail to take a snapshot before it is
 // given up: what hinders it (a full disk, a damaged file) is for a person.
-const SnapshotTries = 5
+const Tries = 5
 
-// SnapshotWorld is everything that may influence the plan of one snapshot.
+// World is everything that may influence the plan of one snapshot.
 // Records are read, never changed.
-type SnapshotWorld struct {
+type World struct {
 	Now        time.Time
 	Spec       *kurabe.SnapshotSpec
 	Status     *kurabe.SnapshotStatus     // nil: never planned
@@ -50,8 +50,8 @@ type SnapshotWorld struct {
 	Readers []string
 }
 
-// SnapshotResult is what must change; nil fields stay as they are.
-type SnapshotResult struct {
+// Result is what must change; nil fields stay as they are.
+type Result struct {
 	Assignment *kurabe.SnapshotAssignment
 	// Former is the order that is called off, FormerGone the hosts that have nothing left of one.
 	Former     *kurabe.SnapshotAssignment
@@ -64,18 +64,18 @@ type SnapshotResult struct {
 	LookAgain time.Time
 }
 
-// snapshotDraft is a plan in the making.
-type snapshotDraft struct {
-	w      SnapshotWorld
+// draft is a plan in the making.
+type draft struct {
+	w      World
 	status kurabe.SnapshotStatus
 	next   kurabe.SnapshotAssignment
 	had    bool
-	result SnapshotResult
+	result Result
 }
 
-// NextSnapshot decides what one snapshot needs now.
-func NextSnapshot(w SnapshotWorld) SnapshotResult {
-	d := &snapshotDraft{w: w, had: w.Assignment != nil}
+// Next decides what one snapshot needs now.
+func Next(w World) Result {
+	d := &draft{w: w, had: w.Assignment != nil}
 	if d.had {
 		d.next = *w.Assignment
 	}
@@ -98,21 +98,21 @@ func NextSnapshot(w SnapshotWorld) SnapshotResult {
 	return d.finish()
 }
 
-func (d *snapshotDraft) because(reason string) { d.result.Reasons = append(d.result.Reasons, reason) }
+func (d *draft) because(reason string) { d.result.Reasons = append(d.result.Reasons, reason) }
 
 // tell tells of what RDS has an event of snapshots for.
-func (d *snapshotDraft) tell(kind event.Kind) {
+func (d *draft) tell(kind event.Kind) {
 	d.result.Events = append(d.result.Events, kind.Told(d.w.Now, d.w.Spec.Name, string(d.w.Spec.ID)))
 }
 
 // tellInstance tells of the backup in the history of the instance too, where RDS has it.
-func (d *snapshotDraft) tellInstance(kind event.Kind) {
+func (d *draft) tellInstance(kind event.Kind) {
 	s := d.w.Spec.Source
 	d.result.Events = append(d.result.Events, kind.Told(d.w.Now, s.Name, string(s.Instance)))
 }
 
 // event tells of what RDS has no event for.
-func (d *snapshotDraft) event(id, message string, categories ...string) {
+func (d *draft) event(id, message string, categories ...string) {
 	d.result.Events = append(d.result.Events, kurabe.Event{
 		At: d.w.Now, SourceType: event.Snapshot, Source: d.w.Spec.Name, SourceID: string(d.w.Spec.ID),
 		ID: id, Categories: categories, Message: message,
@@ -120,7 +120,7 @@ func (d *snapshotDraft) event(id, message string, categories ...string) {
 }
 
 // instanceEvent is event in the history of the instance.
-func (d *snapshotDraft) instanceEvent(id, message string, categories ...string) {
+func (d *draft) instanceEvent(id, message string, categories ...string) {
 	s := d.w.Spec.Source
 	d.result.Events = append(d.result.Events, kurabe.Event{
 		At: d.w.Now, SourceType: event.Instance, Source: s.Name, SourceID: string(s.Instance),
@@ -129,7 +129,7 @@ func (d *snapshotDraft) instanceEvent(id, message string, categories ...string) 
 }
 
 // started announces the beginning.
-func (d *snapshotDraft) started() {
+func (d *draft) started() {
 	switch s := d.w.Spec; {
 	case d.imported():
 		d.event("KURABE-EVENT-0006", "Importing snapshot", "notification")
@@ -147,11 +147,11 @@ func (d *snapshotDraft) started() {
 
 // imported says that nothing is made: the snapshot is there, or will never be. Copies
 // of such a one are made like any other.
-func (d *snapshotDraft) imported() bool { return d.w.Spec.Imported && d.w.Spec.CopyOf == "" }
+func (d *draft) imported() bool { return d.w.Spec.Imported && d.w.Spec.CopyOf == "" }
 
 // found says that a complete snapshot which had been lost is there again: its disk
 // was mounted late, say.
-func (d *snapshotDraft) found() bool {
+func (d *draft) found() bool {
 	r := d.w.Report
 	return d.had && d.next.Goal == kurabe.SnapshotPresent && r != nil && r.Done && r.Generation == d.next.Generation
 }
@@ -161,7 +161,7 @@ func (d *snapshotDraft) found() bool {
 const WriterMoved = "the DB instance is served by another host since"
 
 // moved says so of one that is in the making: its host has only a standby now, if that.
-func (d *snapshotDraft) moved() bool {
+func (d *draft) moved() bool {
 	of, r := d.w.Instance, d.w.Report
 	switch {
 	case d.next.Of == "" || d.next.Standby != "" || d.status.State != kurabe.SnapshotCreating || of == nil || of.Goal == kurabe.GoalAbsent:
@@ -173,7 +173,7 @@ func (d *snapshotDraft) moved() bool {
 }
 
 // take has a host make the snapshot, and tells how far it is.
-func (d *snapshotDraft) take() {
+func (d *draft) take() {
 	if !d.had {
 		d.assign()
 		return
@@ -199,7 +199,7 @@ func (d *snapshotDraft) take() {
 		d.done()
 		d.damaged()
 		d.verify(r)
-	case r.Failure != nil && r.Failure.Attempts >= SnapshotTries && !d.held(r.Failure):
+	case r.Failure != nil && r.Failure.Attempts >= Tries && !d.held(r.Failure):
 		d.fail(r.Failure.Step + ": " + r.Failure.Message)
 	case r.Failure != nil:
 		d.status.Reason = r.Failure.Step + ": " + r.Failure.Message
@@ -223,7 +223,7 @@ func serversFirst(a, b kurabe.HostReport) int {
 }
 
 // assign gives the work to the host that has the files.
-func (d *snapshotDraft) assign() {
+func (d *draft) assign() {
 	s := d.w.Spec
 	d.next = kurabe.SnapshotAssignment{Snapshot: s.ID, Name: s.Name, Goal: kurabe.SnapshotPresent, Kind: s.Kind, Source: s.Source, Tags: s.Tags}
 	switch {
@@ -254,7 +254,7 @@ func (d *snapshotDraft) assign() {
 	d.because("host " + string(d.next.Host) + " has the files")
 }
 
-func (d *snapshotDraft) done() {
+func (d *draft) done() {
 	d.status.Reason = ""
 	if d.status.State == kurabe.SnapshotAvailable {
 		return
@@ -277,7 +277,7 @@ func (d *snapshotDraft) done() {
 }
 
 // instead tells of a snapshot that clients may have felt.
-func (d *snapshotDraft) instead() {
+func (d *draft) instead() {
 	if why := d.status.Facts.StandbySkipped; why != "" && d.w.Spec.CopyOf == "" {
 		d.instanceEvent("KURABE-EVENT-0024", "Snapshot "+d.w.Spec.Name+" was taken from the server that serves clients: "+why, "backup", "notification")
 	}
@@ -288,7 +288,7 @@ func (d *snapshotDraft) instead() {
 // not fill the disk that may have been its reason. One that was complete and that
 // the host no longer finds whole is kept as it is: a person may still save it. So is
 // an imported one, whose repository may only be away.
-func (d *snapshotDraft) fail(reason string) {
+func (d *draft) fail(reason string) {
 	was := d.status.State == kurabe.SnapshotAvailable
 	d.status.State, d.status.Reason = kurabe.SnapshotFailed, reason
 	d.because(reason)
@@ -300,7 +300,7 @@ func (d *snapshotDraft) fail(reason string) {
 }
 
 // remove deletes the files once nobody reads them, then the records.
-func (d *snapshotDraft) remove() {
+func (d *draft) remove() {
 	d.status.State = kurabe.SnapshotDeleting
 	switch r := d.w.Report; {
 	case !d.had:
@@ -319,7 +319,7 @@ func (d *snapshotDraft) remove() {
 	}
 }
 
-func (d *snapshotDraft) gone(reason string) {
+func (d *draft) gone(reason string) {
 	d.because(reason)
 	if d.w.Spec.Kind == kurabe.SnapshotAutomated {
 		d.event("KURABE-EVENT-0035", "Deleted automated snapshot", "deletion") // RDS tells of no such
@@ -330,7 +330,7 @@ func (d *snapshotDraft) gone(reason string) {
 }
 
 // finish turns the draft into a result that holds changes only.
-func (d *snapshotDraft) finish() SnapshotResult {
+func (d *draft) finish() Result {
 	if d.result.Gone {
 		return d.result
 	}

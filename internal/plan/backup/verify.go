@@ -1,11 +1,12 @@
-package plan
+package backup
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/plan/tell"
 )
 
 // verifyAfter is how old an automated snapshot must be before the schedule has it
@@ -26,7 +27,7 @@ type Verify struct {
 
 // verify has the host verify a snapshot that is there, when somebody wishes it or it
 // is time, and tells of the result once.
-func (d *snapshotDraft) verify(r *kurabe.SnapshotReport) {
+func (d *draft) verify(r *kurabe.SnapshotReport) {
 	d.status.Verifying = r.Verifying
 	if v := r.Verified; v != nil && (d.status.Verified == nil || v.Seq > d.status.Verified.Seq) {
 		d.status.Verified = v
@@ -45,13 +46,13 @@ func (d *snapshotDraft) verify(r *kurabe.SnapshotReport) {
 }
 
 // unverified says whether the host was asked for a verification that it has not done.
-func (d *snapshotDraft) unverified() bool {
+func (d *draft) unverified() bool {
 	return d.next.Verify > 0 && (d.status.Verified == nil || d.status.Verified.Seq < d.next.Verify)
 }
 
 // verifyDue is the schedule. A bad verification is not repeated, and does not put off
 // that of the next snapshot.
-func (d *snapshotDraft) verifyDue() bool {
+func (d *draft) verifyDue() bool {
 	s, w := d.w.Spec, d.w.Verify
 	if s.Kind != kurabe.SnapshotAutomated || s.CopyOf != "" || w.Every <= 0 || !w.Newest || d.status.Facts.TakenAt.IsZero() {
 		return false
@@ -71,17 +72,14 @@ func (d *snapshotDraft) verifyDue() bool {
 }
 
 // lookAgain keeps the earliest of the moments asked for.
-func (d *snapshotDraft) lookAgain(t time.Time) {
+func (d *draft) lookAgain(t time.Time) {
 	if d.result.LookAgain.IsZero() || t.Before(d.result.LookAgain) {
 		d.result.LookAgain = t
 	}
 }
 
-// problemsTold bounds the problems in the text of an event.
-const problemsTold = 3
-
 // verified tells of a result, on the snapshot and on its instance.
-func (d *snapshotDraft) verified(v *kurabe.Verification) {
+func (d *draft) verified(v *kurabe.Verification) {
 	id, text, categories := "KURABE-EVENT-0008", "The backup "+d.w.Spec.Name+" was restored and verified: ", []string{"backup"}
 	if v.OK {
 		text += fmt.Sprintf("no damage was found in %s", v.Duration.Round(time.Second))
@@ -90,30 +88,32 @@ func (d *snapshotDraft) verified(v *kurabe.Verification) {
 		}
 	} else {
 		id, categories = "KURABE-EVENT-0009", []string{"failure", "backup"}
-		text = "The backup " + d.w.Spec.Name + " cannot be trusted: " + firstOf(v.Problems)
+		text = "The backup " + d.w.Spec.Name + " cannot be trusted: " + tell.First(v.Problems)
 	}
 	if len(v.Notes) > 0 {
-		text += "; " + firstOf(v.Notes)
+		text += "; " + tell.First(v.Notes)
 	}
 	d.because(text)
 	d.event(id, text, categories...)
 	d.instanceEvent(id, text, categories...)
 }
 
-func firstOf(all []string) string {
-	told := all[:min(len(all), problemsTold)]
-	text := strings.Join(told, "; ")
-	if more := len(all) - len(told); more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
+// damaged notes what a restore has met in the snapshot: the same that a verification
+// looks for, so it is kept as the result of one. A later verification speaks again.
+func (d *draft) damaged() {
+	f, have := d.w.Damage, d.status.Verified
+	if f == nil || have != nil && !have.At.Before(f.At) {
+		return
 	}
-	return text
-}
-
-// untrusted says whether a fresh snapshot is to stand in for the newest one, whose
-// verification found damage. When that of the one before it did too, another changes
-// nothing: the damage is older than both, and the daily ones go on. live is not empty,
-// oldest first.
-func untrusted(live []Backup) bool {
-	newest := len(live) - 1
-	return live[newest].Untrusted && (newest == 0 || !live[newest-1].Untrusted)
+	text := []rune(f.Message)
+	problem := "a restore met it: " + string(text[:min(len(text), kurabe.VerifyProblemCharsMax)])
+	if have != nil && slices.Contains(have.Problems, problem) {
+		return // told
+	}
+	v := &kurabe.Verification{At: f.At, Problems: []string{problem}}
+	if have != nil {
+		v.Seq = have.Seq
+	}
+	d.status.Verified = v
+	d.verified(v)
 }

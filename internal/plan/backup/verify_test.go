@@ -1,4 +1,4 @@
-package plan_test
+package backup_test
 
 import (
 	"slices"
@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"kurabe"
-	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 )
 
 // verifySim is an automated snapshot that was taken at the beginning.
 func verifySim(t *testing.T, every time.Duration) *snapSim {
 	s := newSnapSim(t)
 	s.w.Spec.Kind = kurabe.SnapshotAutomated
-	s.w.Retention = &plan.Retention{Days: 30}
-	s.w.Verify = plan.Verify{Every: every, Newest: true}
+	s.w.Retention = &backup.Retention{Days: 30}
+	s.w.Verify = backup.Verify{Every: every, Newest: true}
 	s.verifySettle()
 	s.want(kurabe.SnapshotAvailable)
 	s.events = nil
@@ -59,15 +59,15 @@ func TestVerifyOnASchedule(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	for _, c := range []struct {
 		name   string
-		change func(*plan.SnapshotWorld)
+		change func(*backup.World)
 		after  time.Duration // when it is due, 0: never
 	}{
-		{"an hour after it was taken", func(*plan.SnapshotWorld) {}, time.Hour},
-		{"one of the instance was verified a day before", func(w *plan.SnapshotWorld) { w.Verify.Last = monday.Add(-24 * time.Hour) }, 6 * 24 * time.Hour},
-		{"the last verification was long ago", func(w *plan.SnapshotWorld) { w.Verify.Last = monday.Add(-30 * 24 * time.Hour) }, time.Hour},
-		{"not the newest", func(w *plan.SnapshotWorld) { w.Verify.Newest = false }, 0},
-		{"switched off", func(w *plan.SnapshotWorld) { w.Verify.Every = 0 }, 0},
-		{"manual", func(w *plan.SnapshotWorld) { w.Spec.Kind, w.Retention = kurabe.SnapshotManual, nil }, 0},
+		{"an hour after it was taken", func(*backup.World) {}, time.Hour},
+		{"one of the instance was verified a day before", func(w *backup.World) { w.Verify.Last = monday.Add(-24 * time.Hour) }, 6 * 24 * time.Hour},
+		{"the last verification was long ago", func(w *backup.World) { w.Verify.Last = monday.Add(-30 * 24 * time.Hour) }, time.Hour},
+		{"not the newest", func(w *backup.World) { w.Verify.Newest = false }, 0},
+		{"switched off", func(w *backup.World) { w.Verify.Every = 0 }, 0},
+		{"manual", func(w *backup.World) { w.Spec.Kind, w.Retention = kurabe.SnapshotManual, nil }, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := verifySim(t, week)
@@ -79,7 +79,7 @@ func TestVerifyOnASchedule(t *testing.T) {
 				return
 			}
 			s.w.Now = monday.Add(c.after - time.Second)
-			if r := plan.NextSnapshot(s.w); r.Assignment != nil || !r.LookAgain.Equal(monday.Add(c.after)) {
+			if r := backup.Next(s.w); r.Assignment != nil || !r.LookAgain.Equal(monday.Add(c.after)) {
 				t.Fatalf("%+v, again at %v", r.Assignment, r.LookAgain)
 			}
 			s.w.Now = monday.Add(c.after)
@@ -120,7 +120,7 @@ func TestBadVerification(t *testing.T) {
 	s.verifySettle()
 	s.wantVerify(1)
 	s.w.Report.Verified = &kurabe.Verification{Seq: 1, At: s.w.Now, Problems: []string{"p1", "p2", "p3", "p4"}}
-	r := plan.NextSnapshot(s.w)
+	r := backup.Next(s.w)
 	if len(r.Events) != 2 || r.Events[0].ID != "KURABE-EVENT-0009" || r.Events[0].SourceType != "db-snapshot" || r.Events[1].SourceType != "db-instance" ||
 		!strings.Contains(r.Events[1].Message, "p3; and 1 more") || !slices.Contains(r.Events[0].Categories, "failure") {
 		t.Fatalf("%+v", r.Events)
@@ -149,43 +149,45 @@ func TestWishForAVerification(t *testing.T) {
 	}
 }
 
-func TestUntrustedBackupIsReplacedOnce(t *testing.T) {
-	s := keptSim(t)
-	backup := func(name string, age time.Duration, untrusted bool) plan.Backup {
-		at := s.w.Now.Add(-age)
-		return plan.Backup{Name: name, CreatedAt: at, TakenAt: at, State: kurabe.SnapshotAvailable, Untrusted: untrusted}
-	}
-	s.settle()
-	for _, c := range []struct {
-		name    string
-		backups []plan.Backup
-		fresh   bool
-	}{
-		{"good ones", []plan.Backup{backup("a", 3*time.Hour, false), backup("b", 2*time.Hour, false)}, false},
-		{"the newest is bad", []plan.Backup{backup("a", 3*time.Hour, false), backup("b", 2*time.Hour, true)}, true},
-		{"the only one is bad", []plan.Backup{backup("b", 2*time.Hour, true)}, true},
-		{"an older one is bad", []plan.Backup{backup("a", 3*time.Hour, true), backup("b", 2*time.Hour, false)}, false},
-		{"the one that replaced a bad one is bad", []plan.Backup{backup("a", 3*time.Hour, true), backup("b", 2*time.Hour, true)}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := s.w
-			w.Backups = c.backups
-			if r := plan.Next(w); (r.Snapshot != nil) != c.fresh {
-				t.Errorf("%+v, %v", r.Snapshot, r.Reasons)
-			}
-		})
-	}
-}
-
 func TestVerificationTellsWhatItCouldNotCheck(t *testing.T) {
 	s := verifySim(t, 0)
 	s.w.Report.Verified = &kurabe.Verification{
 		Seq: 1, At: monday, OK: true, Duration: time.Minute, Notes: []string{"shop.a was not checked", "nor was shop.b", "nor shop.c", "nor shop.d"},
 	}
-	for _, e := range plan.NextSnapshot(s.w).Events {
+	for _, e := range backup.Next(s.w).Events {
 		if strings.Contains(e.Message, "no damage was found") && strings.Contains(e.Message, "; shop.a was not checked; nor was shop.b; nor shop.c; and 1 more") {
 			return
 		}
 	}
-	t.Errorf("%+v", plan.NextSnapshot(s.w).Events)
+	t.Errorf("%+v", backup.Next(s.w).Events)
+}
+
+// What a restore has met is the snapshot's newest verification, until a later one.
+func TestRestoreMarksTheSnapshot(t *testing.T) {
+	s := verifySim(t, 0)
+	s.w.Damage = &kurabe.Failure{Kind: kurabe.FailureSnapshot, Message: "pack-00002.tar is missing", Attempts: kurabe.RestoreTries, At: monday.Add(time.Hour)}
+	s.verifySettle()
+	v := s.w.Status.Verified
+	if v == nil || v.OK || len(v.Problems) != 1 || !strings.Contains(v.Problems[0], "pack-00002.tar is missing") || !v.At.Equal(s.w.Damage.At) {
+		t.Fatalf("%+v", v)
+	}
+	if want := []string{"KURABE-EVENT-0009", "KURABE-EVENT-0009"}; !slices.Equal(s.events, want) { // on the snapshot and its instance
+		t.Errorf("events %v", s.events)
+	}
+	s.want(kurabe.SnapshotAvailable)
+	// The host says the same again after a restart.
+	again := *s.w.Damage
+	again.At = again.At.Add(time.Hour)
+	s.w.Damage = &again
+	s.verifySettle()
+	if len(s.events) != 2 {
+		t.Errorf("told again: %v", s.events)
+	}
+	// Its object was brought back from a copy, and somebody wants to know.
+	s.w.Spec.VerifySeq++
+	s.verifySettle()
+	s.done(1, monday.Add(3*time.Hour))
+	if v := s.w.Status.Verified; !v.OK || v.Seq != 1 {
+		t.Errorf("after a good verification: %+v", v)
+	}
 }

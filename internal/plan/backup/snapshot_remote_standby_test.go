@@ -1,4 +1,4 @@
-package plan_test
+package backup_test
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"kurabe"
-	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 )
 
 // farSim is a snapshot of a pair whose standby is on another host.
@@ -27,7 +27,7 @@ func TestSnapshotOfAFarStandby(t *testing.T) {
 	if a := s.w.Assignment; a == nil || a.Host != "h2" || a.Standby != "db-A~2" || a.Epoch != 3 || a.Of != "db-A" || s.w.Status.Host != "h2" {
 		t.Fatalf("%+v", s.w.Assignment)
 	}
-	if r := plan.NextSnapshot(s.w); r.LookAgain.IsZero() {
+	if r := backup.Next(s.w); r.LookAgain.IsZero() {
 		t.Error("nobody looks whether its host is heard")
 	}
 	s.obey()
@@ -37,7 +37,7 @@ func TestSnapshotOfAFarStandby(t *testing.T) {
 	}
 	// Whatever becomes of that host later, the snapshot is there.
 	s.w.ClosedHosts["h2"] = "it has not been heard"
-	if r := plan.NextSnapshot(s.w); r.Assignment != nil || r.Former != nil {
+	if r := backup.Next(s.w); r.Assignment != nil || r.Former != nil {
 		t.Errorf("%+v", r)
 	}
 }
@@ -106,7 +106,7 @@ func TestFarStandbyCalledOff(t *testing.T) {
 			s := farSim(t)
 			s.step()
 			c.change(s)
-			r := plan.NextSnapshot(s.w)
+			r := backup.Next(s.w)
 			f, a := r.Former, r.Assignment
 			if f == nil || f.Host != "h2" || f.Goal != kurabe.SnapshotAbsent || f.Generation != s.w.Assignment.Generation+1 {
 				t.Fatalf("called off: %+v", f)
@@ -115,7 +115,7 @@ func TestFarStandbyCalledOff(t *testing.T) {
 				t.Fatalf("%+v, %+v", a, r.Status)
 			}
 			s.w.Assignment, s.w.Status, s.w.Report = a, r.Status, nil
-			s.w.Former = []plan.FormerOrder{{Order: *f}}
+			s.w.Former = []backup.FormerOrder{{Order: *f}}
 			s.obey()
 			s.step()
 			if s.w.Status.State != kurabe.SnapshotAvailable || s.w.Status.Facts.StandbySkipped == "" || !slices.Contains(s.events, "KURABE-EVENT-0024") {
@@ -135,7 +135,7 @@ func (s *snapSim) endsWithFormer(f kurabe.SnapshotAssignment) {
 		s.t.Fatal("a host that has a part of it is forgotten")
 	}
 	s.w.Former[0].Report = &kurabe.SnapshotReport{Host: f.Host, Snapshot: f.Snapshot, Generation: f.Generation, Done: true, Absent: true}
-	if r := plan.NextSnapshot(s.w); !slices.Equal(r.FormerGone, []kurabe.HostID{"h2"}) {
+	if r := backup.Next(s.w); !slices.Equal(r.FormerGone, []kurabe.HostID{"h2"}) {
 		s.t.Fatalf("forgotten are %v", r.FormerGone)
 	}
 	if s.step(); !s.gone {

@@ -1,4 +1,4 @@
-package plan
+package backup
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ const standbyLook = 2 * time.Second
 // chooseStandby has a standby on another host than the writer's take the snapshot of a user: it
 // costs the writer nothing then. The automated ones are the beginnings of moments, and those lie
 // in the log of the host that has them: that of the writer.
-func (d *snapshotDraft) chooseStandby() {
+func (d *draft) chooseStandby() {
 	g := d.w.Group
 	if d.w.Spec.Kind != kurabe.SnapshotManual || g == nil || d.w.Instance.Goal != kurabe.GoalRunning ||
 		g.Writer != d.w.Instance.Instance || g.HandoverTo != "" || g.SwitchoverTo != "" || g.Electing || g.ForcedPrimary != "" {
@@ -42,7 +42,7 @@ func (d *snapshotDraft) chooseStandby() {
 
 // canCopy says whether a member is a standby that has every commit, and its host can copy it: of
 // MariaDB it clones the files, or nothing.
-func (d *snapshotDraft) canCopy(m kurabe.Member) bool {
+func (d *draft) canCopy(m kurabe.Member) bool {
 	r := d.w.Reports[m.ID]
 	if d.w.Instance.Engine == kurabe.MariaDB && !d.w.Clones[m.Host] {
 		return false
@@ -53,7 +53,7 @@ func (d *snapshotDraft) canCopy(m kurabe.Member) bool {
 
 // reviewStandby has the writer's host make a snapshot that a standby was to make and cannot, and
 // says whether that was decided now. It costs time, never the snapshot.
-func (d *snapshotDraft) reviewStandby() bool {
+func (d *draft) reviewStandby() bool {
 	r, of := d.w.Report, d.w.Instance
 	if d.next.Standby == "" || d.next.Goal != kurabe.SnapshotPresent || d.status.State != kurabe.SnapshotCreating {
 		return false
@@ -86,7 +86,7 @@ func (d *snapshotDraft) reviewStandby() bool {
 
 // whyNotStandby is why the standby that was to make a snapshot is not the one any more, "" if it
 // is.
-func (d *snapshotDraft) whyNotStandby() string {
+func (d *draft) whyNotStandby() string {
 	g, r, id := d.w.Group, d.w.Report, d.next.Standby
 	switch {
 	case g == nil:
@@ -109,7 +109,7 @@ func (d *snapshotDraft) whyNotStandby() string {
 }
 
 // sweepFormer forgets the orders to hosts that have nothing left of the snapshot.
-func (d *snapshotDraft) sweepFormer() {
+func (d *draft) sweepFormer() {
 	for _, f := range d.w.Former {
 		if f.swept() {
 			d.result.FormerGone = append(d.result.FormerGone, f.Order.Host)
@@ -122,7 +122,7 @@ func (f FormerOrder) swept() bool {
 }
 
 // formerLeft is a host that may have a part of it yet, "" when none has.
-func (d *snapshotDraft) formerLeft() kurabe.HostID {
+func (d *draft) formerLeft() kurabe.HostID {
 	for _, f := range d.w.Former {
 		if !f.swept() {
 			return f.Order.Host

@@ -1,4 +1,4 @@
-package plan_test
+package backup_test
 
 import (
 	"encoding/json"
@@ -9,19 +9,28 @@ import (
 	"pgregory.net/rapid"
 
 	"kurabe"
-	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 )
+
+var monday = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// tester is what testing.T and rapid.T share, so that rapid can shrink failures.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
 
 // snapSim is one snapshot with an obedient host.
 type snapSim struct {
 	t      tester
-	w      plan.SnapshotWorld
+	w      backup.World
 	gone   bool
 	events []string
 }
 
 func newSnapSim(t tester) *snapSim {
-	return &snapSim{t: t, w: plan.SnapshotWorld{
+	return &snapSim{t: t, w: backup.World{
 		Now: monday,
 		Spec: &kurabe.SnapshotSpec{ID: "snap-a", Name: "before-release", Revision: 1, Kind: kurabe.SnapshotManual, CreatedAt: monday,
 			Source: kurabe.SnapshotSource{Instance: "db-A", Name: "shop", Engine: kurabe.Postgres}},
@@ -33,9 +42,9 @@ func newSnapSim(t tester) *snapSim {
 func (s *snapSim) step() bool {
 	s.t.Helper()
 	before, _ := json.Marshal(s.w)
-	r := plan.NextSnapshot(s.w)
+	r := backup.Next(s.w)
 	if after, _ := json.Marshal(s.w); string(before) != string(after) {
-		s.t.Fatalf("NextSnapshot changed its input:\n%s\n%s", before, after)
+		s.t.Fatalf("Next changed its input:\n%s\n%s", before, after)
 	}
 	if a := r.Assignment; a != nil {
 		if have := s.w.Assignment; have != nil && (a.Generation != have.Generation+1 || a.Host != have.Host) {
@@ -302,4 +311,33 @@ func TestSnapshotWaitsForLocks(t *testing.T) {
 	s.w.Now = began.Add(7 * time.Hour)
 	held(kurabe.FailureLocked, 99)
 	s.want(kurabe.SnapshotFailed)
+}
+
+// TestSnapshotOfAFormerWriter: one that was not taken when another host became the writer's
+// is not waited for; one that was is good.
+func TestSnapshotOfAFormerWriter(t *testing.T) {
+	taken := kurabe.SnapshotFacts{TakenAt: monday, Percent: 100}
+	for name, c := range map[string]struct {
+		change func(*snapSim)
+		failed bool
+	}{
+		"nothing heard":  {func(s *snapSim) { s.w.Report = nil }, true},
+		"in the midst":   {func(s *snapSim) { s.report(func(r *kurabe.SnapshotReport) { r.Facts.Percent = 40 }) }, true},
+		"done":           {func(s *snapSim) { s.report(func(r *kurabe.SnapshotReport) { r.Done, r.Facts = true, taken }) }, false},
+		"the same host":  {func(s *snapSim) { s.w.Instance.Host = "h1" }, false},
+		"it is deleted":  {func(s *snapSim) { s.w.Spec.Deleting = &kurabe.Deletion{At: monday} }, false},
+		"it goes itself": {func(s *snapSim) { s.w.Instance.Goal = kurabe.GoalAbsent }, false},
+	} {
+		s := newSnapSim(t)
+		s.step()
+		s.w.Instance.Host = "h2"
+		c.change(s)
+		s.step()
+		if failed := s.w.Status.State == kurabe.SnapshotFailed && s.w.Status.Reason == backup.WriterMoved; failed != c.failed {
+			t.Errorf("%s: %+v", name, s.w.Status)
+		}
+		if removed := s.w.Assignment.Goal == kurabe.SnapshotAbsent; c.failed && !removed {
+			t.Errorf("%s: what there is of it stays", name)
+		}
+	}
 }

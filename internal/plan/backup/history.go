@@ -1,4 +1,4 @@
-package plan
+package backup
 
 import (
 	"slices"
@@ -29,10 +29,6 @@ type Backup struct {
 	Moved     bool // it failed because another host writes now
 }
 
-func (d *draft) history() History {
-	return History{Now: d.w.Now, Log: d.w.Report.Log(), Backups: d.w.Backups}
-}
-
 func (b Backup) facts() kurabe.SnapshotFacts {
 	return kurabe.SnapshotFacts{TakenAt: b.TakenAt, UsableAt: b.UsableAt, Position: b.Position, Host: b.Host}
 }
@@ -50,8 +46,8 @@ func (b Backup) sound() bool {
 // logged says whether the log can bring a backup to a moment at all.
 func (b Backup) logged() bool { return b.Position.File != "" && !b.UsableAt.IsZero() }
 
-// live lists those that are there or in the making, oldest first.
-func (h History) live() []Backup {
+// Live lists those that are there or in the making, oldest first.
+func (h History) Live() []Backup {
 	var list []Backup
 	for _, b := range h.Backups {
 		if b.live() {
@@ -75,7 +71,7 @@ func (h History) live() []Backup {
 // NewestID is the newest that is available, "" without one.
 func (h History) NewestID() kurabe.SnapshotID {
 	var newest kurabe.SnapshotID
-	for _, b := range h.live() {
+	for _, b := range h.Live() {
 		if b.State == kurabe.SnapshotAvailable && !b.TakenAt.IsZero() {
 			newest = b.ID
 		}
@@ -104,16 +100,20 @@ func (h History) Succeeded(id kurabe.SnapshotID) time.Time {
 	return first
 }
 
+// Overdue is how old the newest automated snapshot may be before another is made outside the
+// window: the service or the database was down when it was open.
+const Overdue = 36 * time.Hour
+
 // logUnknown is how far the log may reach beyond a snapshot as long as no host has told
 // of it: one that has just started may not have found it yet. Another snapshot would
 // have been made by then.
-const logUnknown = backupOverdue
+const logUnknown = Overdue
 
-// neededSince is when the oldest snapshot was taken that moments may be restored from, where
+// NeededSince is when the oldest snapshot was taken that moments may be restored from, where
 // several hosts have some; zero where one has all, and counts for itself.
-func (h History) neededSince() (oldest time.Time) {
+func (h History) NeededSince() (oldest time.Time) {
 	hosts := map[kurabe.HostID]bool{}
-	for _, b := range h.live() {
+	for _, b := range h.Live() {
 		if b.TakenAt.IsZero() {
 			continue
 		}
@@ -160,9 +160,9 @@ func (h History) replaces(next, b Backup) bool {
 	return (next.logged() || !b.logged()) && h.Log.SurelyFollows(next.facts(), b.facts())
 }
 
-// lastMade is when the last of them was asked for that is there or in the making; those
+// LastMade is when the last of them was asked for that is there or in the making; those
 // that were so before the clock went back say nothing.
-func (h History) lastMade() time.Time {
+func (h History) LastMade() time.Time {
 	var last time.Time
 	for _, b := range h.Backups {
 		if b.live() && b.CreatedAt.After(last) && !kurabe.AfterNow(b.CreatedAt, h.Now) {
@@ -172,25 +172,34 @@ func (h History) lastMade() time.Time {
 	return last
 }
 
-// lastFailed is when the last of them was asked for that failed, if none was made since. One
+// LastFailed is when the last of them was asked for that failed, if none was made since. One
 // that was overtaken by a failover is tried again at once.
-func (h History) lastFailed() time.Time {
+func (h History) LastFailed() time.Time {
 	var last time.Time
 	for _, b := range h.Backups {
 		if b.State == kurabe.SnapshotFailed && !b.Moved && b.CreatedAt.After(last) && !kurabe.AfterNow(b.CreatedAt, h.Now) {
 			last = b.CreatedAt
 		}
 	}
-	if last.Before(h.lastMade()) {
+	if last.Before(h.LastMade()) {
 		return time.Time{}
 	}
 	return last
 }
 
-// covered says whether one is there or in the making from which the log that is being
+// Covered says whether one is there or in the making from which the log that is being
 // followed can go on.
-func (h History) covered() bool {
+func (h History) Covered() bool {
 	return slices.ContainsFunc(h.Backups, func(b Backup) bool {
 		return b.live() && (b.TakenAt.IsZero() || b.State == kurabe.SnapshotAvailable && h.Log.Holds(b.facts(), h.Now))
 	})
+}
+
+// Untrusted says whether a fresh snapshot is to stand in for the newest one, whose
+// verification found damage. When that of the one before it did too, another changes
+// nothing: the damage is older than both, and the daily ones go on. live is not empty,
+// oldest first.
+func Untrusted(live []Backup) bool {
+	newest := len(live) - 1
+	return live[newest].Untrusted && (newest == 0 || !live[newest-1].Untrusted)
 }

@@ -1,4 +1,4 @@
-package plan_test
+package backup_test
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kurabe"
-	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 )
 
 // newImported is a snapshot whose instance nobody knows.
@@ -64,14 +64,14 @@ func TestImportedSnapshotDoesNotExpire(t *testing.T) {
 	s := newImported(t)
 	s.w.Hosts = []kurabe.HostReport{{Host: "h1"}}
 	s.w.Spec.Kind = kurabe.SnapshotAutomated
-	s.w.Retention = &plan.Retention{Days: 1, Gone: true, Until: monday.Add(-30 * 24 * time.Hour)}
+	s.w.Retention = &backup.Retention{Days: 1, Gone: true, Until: monday.Add(-30 * 24 * time.Hour)}
 	s.settle()
 	s.want(kurabe.SnapshotAvailable)
 	if s.w.Assignment.Goal != kurabe.SnapshotPresent {
 		t.Fatal("it is to be removed")
 	}
 	s.w.Spec.Imported = false // the same one, taken here
-	if r := plan.NextSnapshot(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting {
+	if r := backup.Next(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting {
 		t.Fatalf("one that was taken here does not expire: %+v", r.Status)
 	}
 }
@@ -81,7 +81,7 @@ func TestImportedSnapshotDoesNotExpire(t *testing.T) {
 func TestImportedSnapshotOfALivingInstance(t *testing.T) {
 	const days = 2
 	old := monday.AddDate(0, 0, -30)
-	newImport := func(t *testing.T, r plan.Retention) *snapSim {
+	newImport := func(t *testing.T, r backup.Retention) *snapSim {
 		s := newImported(t)
 		s.w.Hosts = []kurabe.HostReport{{Host: "h1"}}
 		s.w.Spec.Kind, s.w.Retention = kurabe.SnapshotAutomated, &r
@@ -90,13 +90,13 @@ func TestImportedSnapshotOfALivingInstance(t *testing.T) {
 		return s
 	}
 	for name, c := range map[string]struct {
-		r    plan.Retention
+		r    backup.Retention
 		kept time.Duration // after the import
 	}{
-		"long over":      {plan.Retention{Days: days, Newer: old}, days * 24 * time.Hour},
-		"over later":     {plan.Retention{Days: days, Newer: monday.AddDate(0, 0, 1)}, (days + 1) * 24 * time.Hour},
-		"none any more":  {plan.Retention{Days: 0}, 24 * time.Hour},
-		"the newest one": {plan.Retention{Days: days}, 0},
+		"long over":      {backup.Retention{Days: days, Newer: old}, days * 24 * time.Hour},
+		"over later":     {backup.Retention{Days: days, Newer: monday.AddDate(0, 0, 1)}, (days + 1) * 24 * time.Hour},
+		"none any more":  {backup.Retention{Days: 0}, 24 * time.Hour},
+		"the newest one": {backup.Retention{Days: days}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newImport(t, c.r)
@@ -108,21 +108,21 @@ func TestImportedSnapshotOfALivingInstance(t *testing.T) {
 				return
 			}
 			s.w.Now = monday.Add(c.kept - time.Second)
-			if r := plan.NextSnapshot(s.w); r.Status != nil || !r.LookAgain.Equal(monday.Add(c.kept)) {
+			if r := backup.Next(s.w); r.Status != nil || !r.LookAgain.Equal(monday.Add(c.kept)) {
 				t.Fatalf("%+v, looks again at %s", r.Status, r.LookAgain)
 			}
 			s.w.Now = monday.Add(c.kept)
-			if r := plan.NextSnapshot(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting {
+			if r := backup.Next(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting {
 				t.Fatalf("it stays: %+v", r)
 			}
 		})
 	}
 	t.Run("with its instance, found or not", func(t *testing.T) {
 		for _, state := range []kurabe.SnapshotState{kurabe.SnapshotAvailable, kurabe.SnapshotFailed, kurabe.SnapshotCreating} {
-			s := newImport(t, plan.Retention{Days: days})
+			s := newImport(t, backup.Retention{Days: days})
 			s.w.Status.State = state
-			s.w.Retention = &plan.Retention{Days: days, Dropped: true}
-			if r := plan.NextSnapshot(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting || r.Assignment.Goal != kurabe.SnapshotAbsent {
+			s.w.Retention = &backup.Retention{Days: days, Dropped: true}
+			if r := backup.Next(s.w); r.Status == nil || r.Status.State != kurabe.SnapshotDeleting || r.Assignment.Goal != kurabe.SnapshotAbsent {
 				t.Fatalf("%s: its instance waits for it: %+v", state, r)
 			}
 		}

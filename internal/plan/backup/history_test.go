@@ -1,4 +1,4 @@
-package plan_test
+package backup_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kurabe"
-	"kurabe/internal/plan"
+	"kurabe/internal/plan/backup"
 )
 
 // tick is what the clock showed at one moment; the moments are in their true order.
@@ -27,7 +27,7 @@ type past struct {
 	days  int
 	ticks []tick
 	log   kurabe.InstanceLog
-	kept  []plan.Backup
+	kept  []backup.Backup
 	made  int
 	whole bool // all runs of the log are known, and not only the one that goes on
 	odd   bool // clock or log went back
@@ -72,7 +72,7 @@ func (p *past) end() {
 func (p *past) snapshot(hours int) {
 	p.made++
 	id := kurabe.SnapshotID(fmt.Sprintf("snap-%d", p.made))
-	p.kept = append(p.kept, plan.Backup{ID: id, CreatedAt: p.now, State: kurabe.SnapshotCreating})
+	p.kept = append(p.kept, backup.Backup{ID: id, CreatedAt: p.now, State: kurabe.SnapshotCreating})
 	taken, at := p.now, p.at
 	p.hours(hours)
 	for n := range p.kept {
@@ -83,7 +83,7 @@ func (p *past) snapshot(hours int) {
 }
 
 // pick is one that was taken, nil without any.
-func (p *past) pick() *plan.Backup {
+func (p *past) pick() *backup.Backup {
 	if len(p.kept) == 0 {
 		return nil
 	}
@@ -144,14 +144,14 @@ func (p *past) goWrong(clock bool) {
 
 // expire removes what its plan lets go, and checks that no moment is lost by it.
 func (p *past) expire() {
-	h := plan.History{Now: p.now, Log: p.log, Backups: p.kept}
+	h := backup.History{Now: p.now, Log: p.log, Backups: p.kept}
 	if n := len(p.log.Runs) - 1; !p.whole && n >= 0 {
 		h.Log = kurabe.InstanceLog{Runs: p.log.Runs[n:]}
 	}
-	var left []plan.Backup
+	var left []backup.Backup
 	for _, b := range p.kept {
 		newer := h.Succeeded(b.ID)
-		goes := !b.TakenAt.IsZero() && goes(p.t, b, p.now, plan.Retention{Days: p.days, Newer: newer})
+		goes := !b.TakenAt.IsZero() && goes(p.t, b, p.now, backup.Retention{Days: p.days, Newer: newer})
 		if !goes {
 			left = append(left, b)
 		}
@@ -171,13 +171,13 @@ func (p *past) expire() {
 }
 
 // goes asks the plan of a snapshot that was taken.
-func goes(t tester, b plan.Backup, now time.Time, r plan.Retention) bool {
+func goes(t tester, b backup.Backup, now time.Time, r backup.Retention) bool {
 	s := newSnapSim(t)
 	facts := kurabe.SnapshotFacts{TakenAt: b.TakenAt, UsableAt: b.UsableAt, Position: b.Position, Percent: 100}
 	s.w.Spec.Kind, s.w.Now, s.w.Retention = kurabe.SnapshotAutomated, now, &r
 	s.w.Status = &kurabe.SnapshotStatus{ID: "snap-a", SpecRevision: 1, State: b.State, Host: "h1", Facts: facts}
 	s.w.Assignment = &kurabe.SnapshotAssignment{Generation: 1, Host: "h1", Snapshot: "snap-a", Goal: kurabe.SnapshotPresent}
-	result := plan.NextSnapshot(s.w)
+	result := backup.Next(s.w)
 	return result.Assignment != nil && result.Assignment.Goal == kurabe.SnapshotAbsent
 }
 
@@ -197,7 +197,7 @@ func (p *past) promised(n int) bool {
 }
 
 // served says whether a sound snapshot and a run of the log reach a moment.
-func served(m tick, log kurabe.InstanceLog, list []plan.Backup) bool {
+func served(m tick, log kurabe.InstanceLog, list []backup.Backup) bool {
 	run := log.Runs[m.run]
 	for _, b := range list {
 		if b.State == kurabe.SnapshotAvailable && !b.Untrusted && !b.UsableAt.After(m.wall) && !b.TakenAt.Before(run.First.At) &&
@@ -210,7 +210,7 @@ func served(m tick, log kurabe.InstanceLog, list []plan.Backup) bool {
 
 // needless says so of one whose successor is older than the retention, where nothing
 // ever went back.
-func (p *past) needless(b plan.Backup) bool {
+func (p *past) needless(b backup.Backup) bool {
 	for _, next := range p.kept {
 		if next.State == kurabe.SnapshotAvailable && !next.Untrusted && next.TakenAt.After(b.TakenAt) && !b.TakenAt.IsZero() &&
 			!next.UsableAt.After(p.now.AddDate(0, 0, -p.days)) {
@@ -241,7 +241,7 @@ func TestRandomRetention(t *testing.T) {
 			p.hours(23)
 		}
 		for _, old := range before {
-			if slices.ContainsFunc(p.kept, func(b plan.Backup) bool { return b.ID == old.ID }) {
+			if slices.ContainsFunc(p.kept, func(b backup.Backup) bool { return b.ID == old.ID }) {
 				rt.Fatalf("%s outlives everything: %+v", old.ID, p.kept)
 			}
 		}
