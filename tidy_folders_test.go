@@ -263,7 +263,7 @@ const maxFolderFiles = 32
 var largeFolders = map[string]int{
 	"internal/control":         44,
 	"internal/engine":          42,
-	"internal/engine/postgres": 69,
+	"internal/engine/postgres": 68,
 }
 
 func TestTidyFolderSize(t *testing.T) {

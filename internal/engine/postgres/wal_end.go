@@ -9,8 +9,6 @@ import (
 	"kurabe/internal/engine"
 )
 
-var ()
-
 // LogEnd implements engine.Ender. The last thing that a clean stop writes is a checkpoint;
 // whoever has its end has all.
 func (d *Driver) LogEnd(ctx context.Context, i engine.Instance) (int64, error) {
