@@ -11,6 +11,7 @@ import (
 	"kurabe/internal/agent/endpoint"
 	"kurabe/internal/agent/snapshot"
 	"kurabe/internal/agent/unit"
+	"kurabe/internal/cgroup"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
 )
@@ -44,8 +45,12 @@ type Config struct {
 	// Free tells the free bytes of the disk that the instances are on, a negative
 	// number when it cannot; then, and when it is nil, each look measures.
 	Free func() int64
-	Log  *slog.Logger
-	Now  func() time.Time
+	// Series keeps what is measured of the servers, Levers finds their control groups; nil:
+	// nothing is measured.
+	Series Appender
+	Levers cgroup.Levers
+	Log    *slog.Logger
+	Now    func() time.Time
 	// Look is how often each instance is looked at although nothing woke its
 	// worker; 0 means the default.
 	Look time.Duration
@@ -118,6 +123,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	close(a.loaded)
 	a.host.Wait.Go(func() { a.watchMemory(ctx) })
 	a.host.Wait.Go(func() { a.watchLogs(ctx) })
+	if a.Series != nil {
+		a.host.Wait.Go(func() { a.sampleServers(ctx) })
+	}
 	a.host.Wait.Go(func() { a.snapshots.WatchSpace(ctx) })
 	for update := range a.Link.Assignments(ctx, a.Host) {
 		// Servers come first: a snapshot is taken of one as its assignment says.

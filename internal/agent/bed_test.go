@@ -104,6 +104,7 @@ type bed struct {
 	waits   *tallied       // in its place, which counts commits that end their wait early
 	held    []*endpointtest.Endpoint
 	logs    Logs
+	series  *keptSamples          // nil: nothing is measured
 	leases  *testLeases           // nil: nobody has one
 	reserve endpoint.Reserve      // nil: nobody holds addresses without a server
 	network *endpointtest.Network // nil: all addresses are there by themselves
@@ -208,6 +209,9 @@ func (b *bed) start() {
 	c := Config{
 		Host: "h", Link: b.link, Engines: map[kurabe.EngineName]engine.Engine{kurabe.Postgres: driven}, Endpoint: endpoint.Config{Open: b.openEndpoint, Reserve: b.reserve}, Logs: b.logs,
 		Homes: filepath.Join(b.dir, "instances"), Usage: b.usage, Free: b.free, Log: slog.New(slog.DiscardHandler), Now: time.Now, Look: testLook,
+	}
+	if b.series != nil {
+		c.Series = b.series
 	}
 	if b.leases != nil {
 		c.Leases, c.Guards, c.Boottime = b.leases, b.leases, b.leases.now

@@ -81,6 +81,9 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	})
 	w.role = g
 	w.watched.Store(g)
+	if w.agent.Series != nil {
+		w.subscribeSampler(ctx, g.engine, o)
+	}
 	if !g.alone {
 		w.agent.host.Wait.Go(func() { g.countWaits(ctx) })
 	}

@@ -9,6 +9,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent/unit"
+	"kurabe/internal/agent/watch"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
 )
@@ -44,10 +45,13 @@ type worker struct {
 	// watched is role, for those who are not the goroutine of run.
 	watched atomic.Pointer[roleWatch]
 	guards  atomic.Pointer[lease] // lease, likewise
+	// samplerPoked, of capacity 1, has the server measured now.
+	samplerPoked chan struct{}
+	sampled      atomic.Pointer[watch.Process] // which was measured last
 }
 
 func (a *Agent) newWorker(id kurabe.InstanceID) *worker {
-	w := &worker{agent: a, news: make(chan struct{}, 1)}
+	w := &worker{agent: a, news: make(chan struct{}, 1), samplerPoked: make(chan struct{}, 1)}
 	w.Unit = unit.New[kurabe.InstanceID, kurabe.Assignment, kurabe.InstanceReport](w, a.host, id, id.Ref(), logkey.Instance)
 	return w
 }

@@ -98,11 +98,11 @@ func (g Group) setMemory(limits Limits) error {
 	want := limits.MemoryBytes
 	if want > 0 {
 		// v2 would take the lower limit and kill until it holds.
-		used, err := g.unreclaimable()
+		stat, err := flat(dir, "memory.stat")
 		if err != nil {
 			return err
 		}
-		if used > want {
+		if used := unreclaimable(g.levers.Memory.Version, stat); used > want {
 			return &MemoryInUseError{want, used}
 		}
 	}

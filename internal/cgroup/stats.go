@@ -21,6 +21,7 @@ type Stats struct {
 	MemoryBytes              int64 // with page cache
 	MemoryUnreclaimableBytes int64 // what the engine holds: without page cache
 	MemoryLimitBytes         int64 // 0 is none
+	SwapBytes                int64
 	OOMKills                 int64
 
 	IO map[Device]IOStats
@@ -50,10 +51,7 @@ func (g Group) Stats() (Stats, error) {
 	if err != nil {
 		return Stats{}, fmt.Errorf("read cgroup %s: %w", g.Name, err)
 	}
-	if g.levers.Memory.Enforceable {
-		s.MemoryUnreclaimableBytes, err = g.unreclaimable()
-	}
-	return s, err
+	return s, nil
 }
 
 // OOMKills counts the processes that the kernel killed for the memory limit of the
@@ -112,7 +110,12 @@ func memoryStatsV1(dir string, s *Stats) (err error) {
 		s.MemoryLimitBytes = 0
 	}
 	oom, err := flat(dir, "memory.oom_control")
+	if err != nil {
+		return err
+	}
 	s.OOMKills = oom["oom_kill"]
+	stat, err := flat(dir, "memory.stat")
+	s.MemoryUnreclaimableBytes, s.SwapBytes = unreclaimable(1, stat), stat["swap"]
 	return err
 }
 
@@ -124,21 +127,29 @@ func memoryStatsV2(dir string, s *Stats) (err error) {
 		return err
 	}
 	events, err := flat(dir, "memory.events")
+	if err != nil {
+		return err
+	}
 	s.OOMKills = events["oom_kill"]
+	stat, err := flat(dir, "memory.stat")
+	if err != nil {
+		return err
+	}
+	s.MemoryUnreclaimableBytes = unreclaimable(2, stat)
+	// Absent where the kernel has no swap.
+	if s.SwapBytes, err = number(dir, "memory.swap.current"); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	return err
 }
 
 // unreclaimable is what the kernel cannot drop to make room, as there is no swap:
 // the engine's own memory and, for PostgreSQL, the shared buffers.
-func (g Group) unreclaimable() (int64, error) {
-	stat, err := flat(g.dir(g.levers.Memory), "memory.stat")
-	if err != nil {
-		return 0, err
+func unreclaimable(version int, stat map[string]int64) int64 {
+	if version == 2 {
+		return stat["anon"] + stat["shmem"]
 	}
-	if g.levers.Memory.Version == 2 {
-		return stat["anon"] + stat["shmem"], nil
-	}
-	return stat["rss"] + stat["shmem"], nil
+	return stat["rss"] + stat["shmem"]
 }
 
 func ioStatsV1(dir string, s *Stats) error {

@@ -5,6 +5,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/logkey"
+	"kurabe/internal/metrics/sample"
 	"kurabe/internal/proc"
 )
 
@@ -108,6 +109,9 @@ type Driver interface {
 	StopSignal() int
 	KillSignal() int
 
+	// OpenSampler opens a session that reads the metrics of the running server.
+	OpenSampler(ctx context.Context, i Instance) (Sampler, error)
+
 	// Demands says what its parameters make a server take.
 	Demands() kurabe.Demands
 	// Preparations come before each start of a server, in order, on data on which none runs.
@@ -123,6 +127,14 @@ type Driver interface {
 type Preparation struct {
 	What string // for an error
 	Do   func(ctx context.Context, i Instance) (arguments []string, err error)
+}
+
+// Sampler reads the metrics of one running server over one session. After an error the caller
+// can only close it.
+type Sampler interface {
+	// Sample returns values in one order. Those that are not read each time come last.
+	Sample(ctx context.Context) ([]sample.Value, error)
+	Close()
 }
 
 // Mender is a Driver whose server can leave data on which it refuses to start, although

@@ -135,6 +135,8 @@ type Engine interface {
 	Reserve() (Reserve, error)
 	// OpenWatch begins to look at the running server of an instance.
 	OpenWatch(ctx context.Context, a kurabe.Assignment) (Watcher, error)
+	// OpenSampler opens a session that reads the metrics of the running server.
+	OpenSampler(ctx context.Context, a kurabe.Assignment) (Sampler, error)
 	// CountWaits begins to count commits which end their wait for a standby early, nil where the
 	// server does not tell.
 	CountWaits(a kurabe.Assignment) (WaitCounter, error)

@@ -79,6 +79,11 @@ func (l *Lifecycle) OOMKills(id kurabe.InstanceID) (int64, bool) {
 	return kills, err == nil
 }
 
+// OpenSampler opens a session that reads the metrics of a running server.
+func (l *Lifecycle) OpenSampler(ctx context.Context, a kurabe.Assignment) (Sampler, error) {
+	return l.c.Driver.OpenSampler(ctx, l.instance(a))
+}
+
 // Used is what the instance occupies on disk, in bytes.
 func (h Home) Used() (int64, error) {
 	used, err := volume.UsedBytes(h.Dir)

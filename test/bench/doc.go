@@ -52,6 +52,9 @@
 // A read replica ("replica") is priced by what the clients of its source notice of it, beside
 // an instance that has none, and by how soon after a load it has all of that.
 //
+// The metrics ("metrics") are priced by a server whose service is stopped by a signal in every other
+// measurement, and by instances that nobody uses.
+//
 // The lab's proof ("lab") turns the lab on itself: its generator against pgbench and
 // against a server that costs nothing, costs that are planted and have to be found, and
 // simulated studies whose truth is known.

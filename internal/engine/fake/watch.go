@@ -8,6 +8,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/metrics/sample"
 )
 
 // watcher is a session with one process.
@@ -19,6 +20,15 @@ type watcher struct {
 
 // OpenWatch opens a session with a running server.
 func (e *Engine) OpenWatch(ctx context.Context, a kurabe.Assignment) (engine.Watcher, error) {
+	return e.open(ctx, a)
+}
+
+// OpenSampler opens one that counts the commits.
+func (e *Engine) OpenSampler(ctx context.Context, a kurabe.Assignment) (engine.Sampler, error) {
+	return e.open(ctx, a)
+}
+
+func (e *Engine) open(ctx context.Context, a kurabe.Assignment) (*watcher, error) {
 	e.net.Lock()
 	w := &watcher{e, a.Instance, e.get(a.Instance).o.Process}
 	e.net.Unlock()
@@ -46,7 +56,13 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	return w.e.net.view(i), nil
 }
 
-// Close implements engine.Watcher.
+// Sample implements engine.Sampler.
+func (w *watcher) Sample(ctx context.Context) ([]sample.Value, error) {
+	v, err := w.Look(ctx)
+	return []sample.Value{{Metric: "DatabaseConnections"}, {Metric: "TransactionLogsGeneration", Kind: sample.Rate, Value: float64(v.Inserted)}}, err
+}
+
+// Close implements engine.Watcher and engine.Sampler.
 func (w *watcher) Close() {}
 
 func (n *network) view(i *instance) engine.RoleView {

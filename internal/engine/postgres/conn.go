@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/sampling"
 	"kurabe/internal/volume"
 )
 
@@ -73,4 +74,13 @@ func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) {
 		return nil, err
 	}
 	return &tls.Config{RootCAs: roots, ServerName: strings.Trim(i.Address, "[]"), MinVersion: tls.VersionTLS12}, nil
+}
+
+// OpenSampler implements engine.Driver.
+func (d *Driver) OpenSampler(ctx context.Context, i engine.Instance) (engine.Sampler, error) {
+	conn, err := d.adminConn(ctx, i)
+	if err != nil {
+		return nil, fmt.Errorf("open sampler: %w", err)
+	}
+	return &sampling.Sampler{Conn: conn, Closes: func(c *pgx.Conn) { closeConn(context.Background(), c) }}, nil
 }

@@ -45,34 +45,45 @@ const (
 
 // All are all metrics, by namespace and name.
 var All = []Definition{
-	{RDS, "BinLogDiskUsage", "Bytes", mariadb, "size of the binary logs on disk"},
-	{RDS, "CPUUtilization", "Percent", "", "CPU time of the server's control group, as a share of the class's vCPUs"},
-	{RDS, "CheckpointLag", "Seconds", postgres, "time since the last checkpoint was completed"},
-	{RDS, "DatabaseConnections", "Count", "", "sessions of clients"},
+	{RDS, "BinLogDiskUsage", "Bytes", mariadb, "size of the binary logs on disk; read each 10 s"},
+	{RDS, "CPUUtilization", "Percent", "", "CPU time of the server's control group, as a share of the class's vCPUs, or of the host's for a class without a limit"},
+	{RDS, "CheckpointLag", "Seconds", postgres, "time since the newest complete checkpoint began; read each 10 s"},
+	{RDS, "DatabaseConnections", "Count", "", "sessions of clients; those of the service and of its standbys do not count"},
 	{RDS, "Deadlocks", "Count", "", "deadlocks that the server ended, in the second"},
-	{RDS, "DiskQueueDepth", "Count", "", "requests that wait for the disk or are under way on it"},
+	{RDS, "DiskQueueDepth", "Count", "", "mean number of the control group's requests under way on the data's disk: its IOPS by the mean times of ReadLatency and WriteLatency"},
 	{RDS, "FreeStorageSpace", "Bytes", "", "allocated storage that is not occupied"},
-	{RDS, "FreeableMemory", "Bytes", "", "memory of the class that the server does not hold; page cache counts as free"},
-	{RDS, "MaximumUsedTransactionIDs", "Count", postgres, "age of the oldest transaction id that is not frozen"},
-	{RDS, "NetworkReceiveThroughput", "Bytes/Second", "", "bytes that clients and replicas sent to the server"},
-	{RDS, "NetworkTransmitThroughput", "Bytes/Second", "", "bytes that the server sent to clients and replicas"},
-	{RDS, "OldestReplicationSlotLag", "Bytes", postgres, "WAL that the slot furthest behind keeps"},
+	{RDS, "FreeableMemory", "Bytes", "", "memory of the class that the server does not hold; page cache counts as free. For a class without a limit the available memory of the host"},
+	{RDS, "MaximumUsedTransactionIDs", "Count", postgres, "age of the oldest transaction id that is not frozen; read each 10 s"},
+	{RDS, "NetworkReceiveThroughput", "Bytes/Second", "", "bytes that clients and replicas sent to the server over TCP, TLS included; absent where the kernel does not tell the agent of sockets (it takes CAP_NET_ADMIN)"},
+	{RDS, "NetworkTransmitThroughput", "Bytes/Second", "", "bytes that the server sent to clients and replicas over TCP, as NetworkReceiveThroughput"},
+	{RDS, "OldestReplicationSlotLag", "Bytes", postgres, "WAL that the slot furthest behind keeps, slots of standbys and of the service included; absent without a slot; read each 10 s"},
 	{RDS, "ReadIOPS", "Count/Second", "", "read requests of the control group on the data's disk"},
-	{RDS, "ReadLatency", "Seconds", "", "mean time of a read request of the data's disk; absent in a second without one"},
+	{RDS, "ReadLatency", "Seconds", "", "mean time of a read request of the data's disk, whoever made it, as the kernel keeps none for a control group; a wait for the IOPS or throughput limit comes before; absent in a second without a request"},
 	{RDS, "ReadThroughput", "Bytes/Second", "", "bytes that the control group read from the data's disk"},
-	{RDS, "ReplicaLag", "Seconds", "", "age of what a server that follows shows; -1 while it does not follow"},
+	{RDS, "ReplicaLag", "Seconds", "", "age of the data that a server which follows shows; -1 while it does not follow"},
 	{RDS, "SwapUsage", "Bytes", "", "swap that the control group occupies"},
-	{RDS, "TransactionLogsDiskUsage", "Bytes", postgres, "size of the WAL on disk"},
+	{RDS, "TransactionLogsDiskUsage", "Bytes", postgres, "size of the WAL on disk; read each 60 s"},
 	{RDS, "TransactionLogsGeneration", "Bytes/Second", postgres, "WAL that was written in the second"},
 	{RDS, "WriteIOPS", "Count/Second", "", "write requests of the control group on the data's disk"},
-	{RDS, "WriteLatency", "Seconds", "", "mean time of a write request of the data's disk; absent in a second without one"},
+	{RDS, "WriteLatency", "Seconds", "", "mean time of a write request of the data's disk, whoever made it, as the kernel keeps none for a control group; a wait for the IOPS or throughput limit comes before; absent in a second without a request"},
 	{RDS, "WriteThroughput", "Bytes/Second", "", "bytes that the control group wrote to the data's disk"},
 
-	{Kurabe, "BackupAge", "Seconds", "", "age of the newest backup"},
+	{Kurabe, "BackupAge", "Seconds", "", "age of the data of the newest snapshot; told each 10 s"},
 	{Kurabe, "CPUThrottledTime", "Seconds", "", "time in the second that threads stood still for the class's vCPUs"},
-	{Kurabe, "LatestRestorableTimeAge", "Seconds", "", "age of the latest restorable time"},
-	{Kurabe, "ReadThrottledTime", "Seconds", "", "time in the second in which reads were held back for the IOPS or throughput limit"},
-	{Kurabe, "UnprotectedTime", "Seconds", "", "time for which commits have gone on without a standby; 0 while one has them"},
-	{Kurabe, "VerifiedRestoreAge", "Seconds", "", "age of the newest backup whose restore was verified"},
-	{Kurabe, "WriteThrottledTime", "Seconds", "", "time in the second in which writes were held back for the IOPS or throughput limit"},
+	{Kurabe, "IOLimitUtilization", "Percent", "", "the largest share that was used of the IOPS and throughput limits of reads and writes; at 100 requests wait for the limit. The kernel does not tell for how long. Absent for a storage type without limits"},
+	{Kurabe, "LatestRestorableTimeAge", "Seconds", "", "age of the latest restorable time; told each 10 s"},
+	{Kurabe, "UnprotectedTime", "Seconds", "", "time for which commits have gone on without a standby; 0 while one has them; told each 10 s"},
+	{Kurabe, "VerifiedRestoreAge", "Seconds", "", "time since the newest good verification of a snapshot by a restore; told each 10 s"},
 }
+
+// byName are All by name, which no two namespaces share.
+var byName = func() map[string]Definition {
+	m := make(map[string]Definition, len(All))
+	for _, d := range All {
+		m[d.Name] = d
+	}
+	return m
+}()
+
+// Of returns the definition of a metric, the zero value of an unknown one.
+func Of(metric string) Definition { return byName[metric] }

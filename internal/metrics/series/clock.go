@@ -25,6 +25,7 @@ type clock struct {
 	behind int64 // ticks for which it has been behind the newest sample
 	// trusted says whether what is too old by this clock may be removed.
 	trusted atomic.Bool
+	now     atomic.Int64 // Unix time of the last tick, ms
 }
 
 // begin starts to judge; newest is of the newest sample, zero without one.
@@ -41,6 +42,7 @@ func (c *clock) tick(now time.Time) {
 		c.proof = int64(clockProof / time.Second)
 	}
 	c.last = now
+	c.now.Store(now.UnixMilli())
 	c.trusted.Store(c.proof <= 0)
 }
 

@@ -57,7 +57,7 @@ func (s *Store) reopen() bool {
 	if err := s.openParts(now, why.deep); err != nil {
 		s.closeParts()
 		s.Log.Warn("metrics not opened", logkey.Error, err)
-		s.broken.Store(&breakage{err: err, deep: why.deep})
+		s.broken.Store(&breakage{err: err, deep: !passing(err)})
 		return true
 	}
 	if back {
@@ -73,6 +73,7 @@ func (s *Store) openParts(now time.Time, deep bool) error {
 		s.pending = map[datumKey]*Datum{}
 	}
 	s.refs = map[uint64]*measured{}
+	s.clock.now.Store(now.UnixMilli())
 	s.clock.trusted.Store(false) // until the time of what is there is known
 	newest := int64(math.MinInt64)
 	for _, p := range s.parts() {
@@ -104,10 +105,10 @@ func (s *Store) openPart(p *part, deep bool) error {
 	said := &words{to: s.Log}
 	log := slog.New(said)
 	s.checkBlocks(p, log, deep)
-	err := p.open(log, s.Now, &s.clock)
+	err := p.open(log, &s.clock)
 	if err != nil && !passing(err) {
 		s.setAside(p.dir, err)
-		err = p.open(log, s.Now, &s.clock)
+		err = p.open(log, &s.clock)
 	}
 	for _, one := range said.end() {
 		s.Tell("the metrics of this host were repaired: " + one)

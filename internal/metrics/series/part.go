@@ -69,7 +69,7 @@ type part struct {
 }
 
 // open opens the part; the caller has seen to its damages.
-func (p *part) open(log *slog.Logger, now func() time.Time, c *clock) (err error) {
+func (p *part) open(log *slog.Logger, c *clock) (err error) {
 	o := tsdb.DefaultOptions()
 	o.MinBlockDuration, o.MaxBlockDuration = p.block.Milliseconds(), p.blockMost.Milliseconds()
 	o.RetentionDuration = p.keep.Milliseconds()
@@ -81,16 +81,17 @@ func (p *part) open(log *slog.Logger, now func() time.Time, c *clock) (err error
 	o.WALCompression = compression.Snappy
 	o.WALReplayConcurrency = 1
 	o.NoLockfile = true // the data folder has one
-	o.BlocksToDelete = func(blocks []*tsdb.Block) map[ulid.ULID]struct{} { return p.deletable(blocks, now(), c) }
+	o.BlocksToDelete = func(blocks []*tsdb.Block) map[ulid.ULID]struct{} { return p.deletable(blocks, c) }
 	p.db, err = tsdb.Open(p.dir, log, nil, o, nil)
 	return err
 }
 
 // deletable are the blocks that are too old, by a clock that is trusted, those that are ahead of
 // it, and the oldest ones beyond the limit.
-func (p *part) deletable(blocks []*tsdb.Block, now time.Time, c *clock) map[ulid.ULID]struct{} {
+func (p *part) deletable(blocks []*tsdb.Block, c *clock) map[ulid.ULID]struct{} {
 	gone := map[ulid.ULID]struct{}{}
-	oldest, newest := now.Add(-p.keep).UnixMilli(), now.Add(p.ahead+p.block).UnixMilli()
+	now := c.now.Load()
+	oldest, newest := now-p.keep.Milliseconds(), now+(p.ahead+p.block).Milliseconds()
 	left := p.bytesMax - p.headBytes()
 	slices.SortFunc(blocks, func(a, b *tsdb.Block) int { return cmp.Compare(b.Meta().MaxTime, a.Meta().MaxTime) })
 	for _, b := range blocks {
@@ -118,9 +119,6 @@ func (p *part) cut(ctx context.Context) error {
 		if err := p.db.CompactHead(tsdb.NewRangeHead(h, h.MinTime(), h.MaxTime())); err != nil {
 			return fmt.Errorf("write a block of %s: %w", p.name, err)
 		}
-	}
-	if p.late == 0 {
-		return nil
 	}
 	if err := p.db.CompactOOOHead(ctx); err != nil {
 		return fmt.Errorf("write late blocks of %s: %w", p.name, err)

@@ -310,12 +310,26 @@ func (c *collector) results() []Result {
 	for _, g := range c.groups {
 		for n := range g.Buckets {
 			g.Buckets[n].Start = c.first + int64(n)*c.step
+			g.Buckets[n].Values = merged(g.Buckets[n].Values)
 		}
 		g.Buckets = slices.DeleteFunc(g.Buckets, func(b Bucket) bool { return b.Count == 0 })
 		list = append(list, *g)
 	}
 	slices.SortFunc(list, func(a, b Result) int { return cmp.Compare(a.Labels.key(), b.Labels.key()) })
 	return list
+}
+
+// merged returns values by size, each once.
+func merged(list []Weighted) (out []Weighted) {
+	slices.SortFunc(list, func(a, b Weighted) int { return cmp.Compare(a.Value, b.Value) })
+	for _, v := range list {
+		if last := len(out) - 1; last >= 0 && out[last].Value == v.Value {
+			out[last].Count += v.Count
+			continue
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 // listMost bounds the answer of List: what a host measures, and what users put.

@@ -12,8 +12,9 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// settleTime is how long after its end a minute is rolled up: its last samples come later.
-const settleTime = 5 * time.Second
+// settleTime is how long after its end a minute is rolled up: a slow server's samples of its last
+// seconds come later. What comes later still stays in seconds.
+const settleTime = 10 * time.Second
 
 // rollUp rolls up the minutes that are over, also those that a former process has left. A minute
 // is rolled up once: what is measured when the clock was set back and comes to it again stays in

@@ -81,10 +81,12 @@ type breakage struct {
 // New returns a store that Run opens.
 func New(c Config) *Store {
 	s := &Store{Config: c, seed: maphash.MakeSeed()}
-	s.fine = part{name: "seconds", block: 15 * time.Minute, blockMost: 15 * time.Minute, keep: fineFor, share: 40}
-	s.minutes = part{name: "minutes", block: 4 * time.Hour, blockMost: 36 * time.Hour, keep: minutesFor, share: 45}
+	// A block can reach over the newest sample by its length: after the clock was set back, samples
+	// are late by as much.
+	s.fine = part{name: "seconds", block: 15 * time.Minute, blockMost: 15 * time.Minute, keep: fineFor, share: 40, late: 20 * time.Minute}
+	s.minutes = part{name: "minutes", block: 4 * time.Hour, blockMost: 36 * time.Hour, keep: minutesFor, share: 40, late: 5 * time.Hour}
 	// Users may put what was two weeks ago, and what is two hours ahead.
-	s.own = part{name: "own", block: 4 * time.Hour, blockMost: 36 * time.Hour, keep: minutesFor, share: 15, late: minutesFor, ahead: 3 * time.Hour}
+	s.own = part{name: "own", block: 4 * time.Hour, blockMost: 36 * time.Hour, keep: minutesFor, share: 10, late: minutesFor, ahead: 3 * time.Hour}
 	return s
 }
 

@@ -1,0 +1,105 @@
+package mariadb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/binlog"
+	"kurabe/internal/engine/mariadb/conf"
+	"kurabe/internal/engine/mariadb/guard"
+	"kurabe/internal/engine/mariadb/replica"
+	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/metrics/sample"
+	"kurabe/internal/volume"
+)
+
+// sampler reads metrics over one session, which the server counts as none.
+type sampler struct {
+	admin   *guard.Session
+	dataDir string
+	files   time.Time // when the binary logs were looked at last
+}
+
+// filesEvery is how often the files of the binary log are added up.
+const filesEvery = 10 * time.Second
+
+// deadlocksSQL: SHOW, see guard.Threads.
+const deadlocksSQL = "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'"
+
+// OpenSampler implements engine.Driver.
+func (d *Driver) OpenSampler(ctx context.Context, i engine.Instance) (engine.Sampler, error) {
+	a, err := guard.Open(ctx, i)
+	if err != nil {
+		return nil, fmt.Errorf("open sampler: %w", err)
+	}
+	return &sampler{admin: a, dataDir: i.Home.DataDir()}, nil
+}
+
+// Close implements engine.Sampler.
+func (s *sampler) Close() { _ = s.admin.Close() } // whatever it says, the session is gone
+
+// Sample implements engine.Sampler.
+func (s *sampler) Sample(ctx context.Context) ([]sample.Value, error) {
+	rows, err := s.admin.Query(ctx, deadlocksSQL)
+	if err != nil {
+		return nil, fmt.Errorf("sample: %w", err)
+	}
+	if len(rows) != 1 {
+		return nil, errors.New("sample: the server does not count deadlocks")
+	}
+	deadlocks, err := strconv.ParseFloat(rows[0][1], 64)
+	if err != nil {
+		return nil, fmt.Errorf("sample: %w", err)
+	}
+	threads, err := guard.Threads(ctx, s.admin)
+	if err != nil {
+		return nil, fmt.Errorf("sample: %w", err)
+	}
+	values := []sample.Value{
+		{Metric: "DatabaseConnections", Value: float64(clients(threads))},
+		{Metric: "Deadlocks", Kind: sample.Increase, Value: deadlocks},
+	}
+	if now := time.Now(); now.Sub(s.files) >= filesEvery {
+		bytes, err := binlogBytes(s.dataDir)
+		if err != nil {
+			return nil, fmt.Errorf("sample: %w", err)
+		}
+		s.files = now
+		values = append(values, sample.Value{Metric: "BinLogDiskUsage", Value: float64(bytes)})
+	}
+	return values, nil
+}
+
+// clients counts the threads that are sessions of clients: neither the server's own nor those
+// of members, copies and probes of the service.
+func clients(threads []guard.Thread) (n int) {
+	for _, t := range threads {
+		own := slices.Contains(guard.OwnCommands, t.Command) || slices.Contains(guard.OwnUsers, t.User) || strings.HasPrefix(t.User, conf.ProbePrefix) ||
+			role.MemberForm.MatchString(t.User) || strings.HasPrefix(t.User, replica.CopierPrefix)
+		if !own {
+			n++
+		}
+	}
+	return n
+}
+
+// binlogBytes is the size of the binary logs. One that is purged meanwhile counts as none.
+func binlogBytes(dataDir string) (bytes int64, err error) {
+	names, err := binlog.List(dataDir)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		if info, err := volume.Lstat(filepath.Join(dataDir, name)); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes, nil
+}

@@ -1,0 +1,221 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"kurabe/lab/stat"
+	"kurabe/test/bench/bed"
+)
+
+const (
+	speedBar    = 0.99
+	idleCPUBar  = 0.01 // of one processor, each instance
+	residentBar = 5 << 20
+	idleCount   = 20
+)
+
+// The arms of a comparison.
+var arms = []string{"sampled", "not sampled"}
+
+// Measure compares servers that are sampled with the same ones while nobody samples them.
+func Measure(ctx context.Context, r *bed.Run) error {
+	l, err := r.Service(ctx)
+	if err != nil {
+		return err
+	}
+	for _, engine := range []string{bed.Postgres, bed.MariaDB} {
+		if l.Engines[engine] == "" {
+			r.NotInstalled("metrics", engine)
+			continue
+		}
+		if err := errors.Join(idle(ctx, r, l, engine), load(ctx, r, l, engine)); err != nil {
+			return fmt.Errorf("%s: %w", engine, err)
+		}
+	}
+	return nil
+}
+
+// paused stops the service while do runs.
+func paused(l *bed.Lab, do func() error) (err error) {
+	if err := l.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Cmd.Process.Signal(syscall.SIGCONT)) }()
+	return do()
+}
+
+// idle measures what instances cost that nobody uses: the service's share, and what it has their
+// servers do.
+func idle(ctx context.Context, r *bed.Run, l *bed.Lab, engine string) (failure error) {
+	before, err := bed.ReadUsage(l.Cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	var fleet []*bed.Instance
+	defer func() {
+		for _, i := range fleet {
+			l.RemoveAtEnd(ctx, &failure, i.Name)
+		}
+	}()
+	count := bed.Pick(r, idleCount, 3)
+	for n := range count {
+		i, err := l.Create(ctx, bed.Order{Name: fmt.Sprintf("idle-%s-%d", engine, n), Engine: engine, Class: l.MicroClass()})
+		if err != nil {
+			return err
+		}
+		fleet = append(fleet, i)
+	}
+	over := bed.Pick(r, time.Minute, 10*time.Second)
+	if err := bed.Wait(ctx, over/6); err != nil {
+		return err
+	}
+	with, err := cost(ctx, l, fleet, over)
+	if err != nil {
+		return err
+	}
+	var without share
+	err = paused(l, func() (err error) { without, err = cost(ctx, l, fleet, over); return err })
+	if err != nil {
+		return err
+	}
+	each := (with.service + with.servers - without.servers) / float64(count)
+	resident := (with.resident - before.Resident) / int64(count)
+	r.Out.Sample("idle instances", map[string]any{"engine": engine, "instances": count, "seconds": over.Seconds(), "service": with.service,
+		"servers": with.servers, "serversAlone": without.servers, "residentBytes": with.resident, "residentBefore": before.Resident})
+	r.Out.Row(bed.Row{Bench: "metrics", What: "processor use for an idle instance of " + engine, Value: fmt.Sprintf("%.2f %% of a core", 100*each), Bar: "≤ 1 %",
+		Verdict: bed.Verdict(each <= idleCPUBar), Note: fmt.Sprintf("the service's share and what it has servers do; %d instances over %.0f s", count, over.Seconds())})
+	r.Out.Row(bed.Row{Bench: "metrics", What: "memory of the service for an idle instance of " + engine, Value: fmt.Sprintf("%.1f MiB resident", float64(resident)/(1<<20)),
+		Bar: "≤ 5 MB", Verdict: bed.Verdict(resident <= residentBar), Note: fmt.Sprintf("%d MiB with %d instances", with.resident>>20, count)})
+	return nil
+}
+
+// share is what was used over a time, in processors.
+type share struct {
+	service, servers float64
+	resident         int64
+}
+
+func cost(ctx context.Context, l *bed.Lab, fleet []*bed.Instance, over time.Duration) (s share, err error) {
+	service, err := bed.ReadUsage(l.Cmd.Process.Pid)
+	if err != nil {
+		return s, err
+	}
+	servers, err := groupsCPU(l, fleet)
+	if err != nil {
+		return s, err
+	}
+	if err := bed.Wait(ctx, over); err != nil {
+		return s, err
+	}
+	serviceAfter, err := bed.ReadUsage(l.Cmd.Process.Pid)
+	if err != nil {
+		return s, err
+	}
+	serversAfter, err := groupsCPU(l, fleet)
+	return share{(serviceAfter.Cpu - service.Cpu).Seconds() / over.Seconds(), (serversAfter - servers).Seconds() / over.Seconds(), serviceAfter.Resident}, err
+}
+
+func groupsCPU(l *bed.Lab, fleet []*bed.Instance) (sum time.Duration, err error) {
+	levers := l.Levers()
+	for _, i := range fleet {
+		group, found := levers.Find(i.Id)
+		if !found {
+			return 0, fmt.Errorf("%s has no control group", i.Name)
+		}
+		stats, err := group.Stats()
+		if err != nil {
+			return 0, err
+		}
+		sum += stats.CPUUsage
+	}
+	return sum, nil
+}
+
+func workloads(r *bed.Run, engine string) []bed.Workload {
+	x := bed.Trial{Clients: bed.SpeedClients, Seconds: r.Seconds}
+	if engine == bed.MariaDB {
+		x.Scale = bed.Pick(r, bed.SysbenchRows, bed.SysbenchRows/10)
+		return []bed.Workload{{Engine: engine, What: "sysbench oltp_read_write, 8 threads", Trial: x, Load: bed.Target.SysbenchRun}}
+	}
+	read := x
+	read.ReadOnly = true
+	return []bed.Workload{
+		{Engine: engine, What: "pgbench TPC-B-like, 8 clients", Trial: x, Load: bed.Target.Pgbench},
+		{Engine: engine, What: "pgbench select-only, 8 clients", Trial: read, Load: bed.Target.Pgbench},
+	}
+}
+
+// load compares what clients get of one server, in blocks.
+func load(ctx context.Context, r *bed.Run, l *bed.Lab, engine string) (failure error) {
+	if _, err := exec.LookPath("sysbench"); engine == bed.MariaDB && err != nil {
+		r.Out.Row(bed.Row{Bench: "metrics", What: "sysbench", Value: bed.NotMeasured, Note: "sysbench is not installed: scripts/install.sh bench"})
+		return nil
+	}
+	o := bed.Order{Name: "metrics-" + engine, Engine: engine, Class: l.WholeClass(runtime.NumCPU())}
+	var err error
+	if engine == bed.Postgres {
+		if o.Group, err = l.GroupWithoutTLS(ctx, engine); err != nil {
+			return err
+		}
+	}
+	i, err := l.Create(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer l.RemoveAtEnd(ctx, &failure, i.Name)
+	list := workloads(r, engine)
+	if engine == bed.Postgres {
+		err = i.Target.PgbenchInit(ctx, false, bed.Pick(r, bed.PgbenchScale, 10))
+	} else {
+		err = i.Target.SysbenchPrepare(ctx, list[0].Trial.Scale)
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range list {
+		if err := blocks(ctx, r, l, i, w); err != nil {
+			return fmt.Errorf("%s: %w", w.What, err)
+		}
+	}
+	return nil
+}
+
+func blocks(ctx context.Context, r *bed.Run, l *bed.Lab, i *bed.Instance, w bed.Workload) error {
+	if err := w.Warm(ctx, i.Target, bed.Pick(r, bed.WarmSeconds, 1)); err != nil {
+		return err
+	}
+	rates := make([][]float64, len(arms))
+	for block := range r.Blocks {
+		x := w.Trial
+		x.Seed = r.Rng.Uint64()
+		for position, n := range r.Rng.Perm(len(arms)) {
+			if err := bed.Settle(ctx, i.Target, l.Home(i)); err != nil {
+				return fmt.Errorf("checkpoint: %w", err)
+			}
+			var got bed.Result
+			run := func() (err error) { got, err = w.Load(i.Target, ctx, x); return err }
+			err := error(nil)
+			if arms[n] == "sampled" {
+				err = run()
+			} else {
+				err = paused(l, run)
+			}
+			if err != nil {
+				return err
+			}
+			rates[n] = append(rates[n], got.PerSecond)
+			r.Out.Sample("trial", map[string]any{"what": w.What, "block": block, "position": position, "arm": arms[n], "seed": x.Seed, "seconds": x.Seconds, "result": got})
+		}
+	}
+	ratio := stat.PairedRatio(rates[0], rates[1], bed.SpeedLevel)
+	r.Out.Row(bed.Row{Bench: "metrics", What: w.What + " on " + w.Engine + ": sampled / not sampled", Value: bed.FormatRatio(ratio), Bar: fmt.Sprintf("≥ %.2f", speedBar),
+		Verdict: bed.AtLeast(ratio.Interval, speedBar),
+		Note:    fmt.Sprintf("median %.0f against %.0f transactions/s; %d blocks of %d s; without is with the service stopped by a signal", stat.Median(rates[0]), stat.Median(rates[1]), r.Blocks, r.Seconds)})
+	return nil
+}
