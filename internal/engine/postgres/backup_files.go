@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	walDir       = "pg_wal"
 	controlFile  = "global/pg_control"
 	manifestFile = "backup_manifest"
 )

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -13,36 +12,6 @@ import (
 
 	"kurabe/internal/engine"
 )
-
-var testSegments = segments{testSegment}
-
-// endOfRecovery begins a timeline.
-func (w *wal) endOfRecovery(into, from uint32) lsn {
-	data := make([]byte, 16)
-	binary.LittleEndian.PutUint32(data[8:], into)
-	binary.LittleEndian.PutUint32(data[12:], from)
-	w.timeline = into
-	return w.add(resourceXLOG, xlogEndOfRecovery, data)
-}
-
-// fill adds records up to a place about there.
-func (w *wal) fill(bytes int) {
-	for end := w.at + lsn(bytes); w.at < end; {
-		w.add(10, 0, make([]byte, 900))
-	}
-}
-
-// write puts the segments of the timeline that is written into a folder, from a place on.
-func (w *wal) write(t *testing.T, dir string, from lsn) {
-	t.Helper()
-	for at := testSegments.begin(from); at < w.at; at += testSegment {
-		segment := make([]byte, testSegment)
-		copy(segment, w.data[at-walBegin:])
-		if err := os.WriteFile(filepath.Join(dir, testSegments.position(w.timeline, at).File), segment, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // forked is a log of three timelines, each of which a standby went on with, in a folder as it
 // is fetched.

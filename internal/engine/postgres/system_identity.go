@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"kurabe/internal/volume"
@@ -26,7 +25,6 @@ import (
 //     that has no checksum.
 
 const (
-	walHeaderBytes   = 40 // XLogLongPageHeaderData
 	walSystemIDAt    = 24
 	walInfoAt        = 2
 	walLongHeader    = 0x0002 // XLP_LONG_HEADER
@@ -35,10 +33,7 @@ const (
 	controlAlignment = 4
 )
 
-var (
-	walSegment = regexp.MustCompile(`^[0-9A-F]{24}$`)
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-)
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Individualize implements engine.Individual. The server must be stopped. Cut
 // off half-way it leaves a folder that does not start, and that is made anew.
@@ -84,8 +79,8 @@ func controlCRC(control []byte) (int, error) {
 
 // stampSegments puts the new identifier into every log segment. Segments that
 // were only preallocated have no header yet.
-func stampSegments(walDir string, old, fresh uint64) error {
-	entries, err := volume.ReadDir(walDir)
+func stampSegments(dir string, old, fresh uint64) error {
+	entries, err := volume.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -93,7 +88,7 @@ func stampSegments(walDir string, old, fresh uint64) error {
 		if !walSegment.MatchString(entry.Name()) {
 			continue
 		}
-		path := filepath.Join(walDir, entry.Name())
+		path := filepath.Join(dir, entry.Name())
 		header, err := readHead(path, walHeaderBytes)
 		if err != nil {
 			return err

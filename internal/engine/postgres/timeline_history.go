@@ -6,44 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
 
 	"kurabe"
 	"kurabe/internal/engine"
 )
-
-// lineage is the timelines that led to one, oldest first. A promoted server writes a new
-// timeline, whose first segment begins with what the old one has in it up to the switch.
-type lineage []stretch
-
-// text is the history file of the last timeline.
-func (l lineage) text() string {
-	var b strings.Builder
-	for _, e := range l[:len(l)-1] {
-		fmt.Fprintf(&b, "%d\t%s\tby its own log\n", e.timeline, e.end)
-	}
-	return b.String()
-}
-
-// find is a timeline's number in it, -1 for none.
-func (l lineage) find(timeline uint32) int {
-	for n, e := range l {
-		if e.timeline == timeline {
-			return n
-		}
-	}
-	return -1
-}
-
-// at is the timeline whose segment a recovery reads at a place: the newest one that has begun
-// by that segment's end.
-func (l lineage) at(s segments, place lsn) uint32 {
-	n := len(l) - 1
-	for n > 0 && s.begin(l[n-1].end) > s.begin(place) {
-		n--
-	}
-	return l[n].timeline
-}
 
 // history is the lineage of a timeline, from the server's own file. A first timeline has none.
 func (r *segmentReader) history(timeline uint32) (lineage, error) {

@@ -52,6 +52,8 @@ const (
 	headBytes         = 64
 )
 
+var checksumTable = crc32.MakeTable(crc32.Castagnoli)
+
 // errLogEnds is the end of the log that was given: all before it is whole.
 var errLogEnds = errors.New("the log ends here")
 
@@ -188,7 +190,7 @@ func (s *scanner) gather(begin, length lsn) (record, error) {
 			n := copy(header[got:], piece)
 			got, piece = got+lsn(n), piece[n:]
 		}
-		sum = crc32.Update(sum, castagnoli, piece)
+		sum = crc32.Update(sum, checksumTable, piece)
 		if room := headBytes - len(r.head); room > 0 {
 			r.head = append(r.head, piece[:min(room, len(piece))]...)
 		}
@@ -197,7 +199,7 @@ func (s *scanner) gather(begin, length lsn) (record, error) {
 	if at > s.limit {
 		return r, fmt.Errorf("it goes on past %s", s.limit)
 	}
-	if crc32.Update(sum, castagnoli, header[:recordCRCAt]) != binary.LittleEndian.Uint32(header[recordCRCAt:]) {
+	if crc32.Update(sum, checksumTable, header[:recordCRCAt]) != binary.LittleEndian.Uint32(header[recordCRCAt:]) {
 		return r, errors.New("its checksum is wrong")
 	}
 	r.info, r.resource = header[16], header[17]

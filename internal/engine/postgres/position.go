@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -30,8 +31,15 @@ const (
 	segmentBytesMin = 1 << 20
 	segmentBytesMax = 1 << 30
 	pageHeaderBytes = 24 // XLogPageHeaderData; a segment's first page has the long one
-	segmentName     = "%08X%08X%08X"
+	walHeaderBytes  = 40 // XLogLongPageHeaderData
+	segmentForm     = "%08X%08X%08X"
 )
+
+// walDir is the folder of the segments in a server's data.
+const walDir = "pg_wal"
+
+// walSegment is the form of a segment's name.
+var walSegment = regexp.MustCompile(`^[0-9A-F]{24}$`)
 
 // segments tells names of segments and places in the log apart: a segment's name is
 // its timeline and its number, and how many of them go into 4 GiB.
@@ -49,7 +57,7 @@ func newSegments(bytes int64) (segments, error) {
 func (s segments) position(timeline uint32, at lsn) kurabe.LogPosition {
 	number, each := uint64(at)/uint64(s.bytes), uint64(1<<32)/uint64(s.bytes)
 	return kurabe.LogPosition{
-		File: fmt.Sprintf(segmentName, timeline, number/each, number%each), Offset: int64(uint64(at) % uint64(s.bytes)),
+		File: fmt.Sprintf(segmentForm, timeline, number/each, number%each), Offset: int64(uint64(at) % uint64(s.bytes)),
 	}
 }
 
