@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -43,7 +44,7 @@ func leftOutStopped(rel string) bool {
 // follows when the rest is copied, and pg_control, which is read with care.
 func leftOutLive(rel string) bool {
 	dir := filepath.Dir(rel)
-	return leftOutStopped(rel) || rel == controlFile || slices.Contains(emptied, dir) || dir == walDir
+	return leftOutStopped(rel) || rel == controlFile || slices.Contains(emptied, dir) || dir == wal.Dir
 }
 
 // writeFile adds a file of our own to a copy.

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -41,7 +42,7 @@ func writeManifest(dir string, files []volume.File, ranges []logRange) error {
 	b.WriteString("{ \"PostgreSQL-Backup-Manifest-Version\": 1,\n\"Files\": [")
 	now, between := time.Now().UTC().Format("2006-01-02 15:04:05 GMT"), "\n"
 	for _, f := range files {
-		if strings.HasPrefix(f.Path, walDir+"/") {
+		if strings.HasPrefix(f.Path, wal.Dir+"/") {
 			continue // The log is checked by its own records.
 		}
 		raw, err := json.Marshal(entryOf(f, now))

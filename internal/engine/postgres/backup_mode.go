@@ -17,6 +17,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -71,7 +72,7 @@ func (b *backupMode) stop(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	end, err := parseLSN(b.end)
+	end, err := wal.ParseLSN(b.end)
 	if err != nil {
 		return err
 	}
@@ -80,23 +81,23 @@ func (b *backupMode) stop(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // endAt says where the last record of the copy ends.
-func (b *backupMode) endAt(s segments, end lsn) {
+func (b *backupMode) endAt(s wal.Segments, end wal.LSN) {
 	b.end = end.String()
-	b.position = s.position(uint32(b.timeline), end)
+	b.position = s.Position(uint32(b.timeline), end)
 	// The last record ends before this position, which can be the first byte of a
 	// segment that does not exist yet. pg_walfile_name would not do: from 17 on it
 	// names that one.
-	b.lastLog = s.position(uint32(b.timeline), end-1).File
+	b.lastLog = s.Position(uint32(b.timeline), end-1).File
 }
 
 // askSegments asks a server for the size of its segments.
-func askSegments(ctx context.Context, conn *pgx.Conn) (segments, error) {
+func askSegments(ctx context.Context, conn *pgx.Conn) (wal.Segments, error) {
 	var bytes int64
 	err := conn.QueryRow(ctx, "SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&bytes)
 	if err != nil {
-		return segments{}, err
+		return wal.Segments{}, err
 	}
-	return newSegments(bytes)
+	return wal.NewSegments(bytes)
 }
 
 // warmLog reads the segment that the server writes to. At the end of backup mode the
@@ -106,16 +107,16 @@ func askSegments(ctx context.Context, conn *pgx.Conn) (segments, error) {
 func warmLog(ctx context.Context, conn *pgx.Conn, dataDir string) {
 	var name string
 	err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn())").Scan(&name)
-	if err != nil || !walSegment.MatchString(name) {
+	if err != nil || !wal.SegmentName.MatchString(name) {
 		return
 	}
 	// The folder is the engine's user's: a pipe of that name must not hold us.
-	f, err := volume.Open(filepath.Join(dataDir, walDir, name))
+	f, err := volume.Open(filepath.Join(dataDir, wal.Dir, name))
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(f, segmentBytesMax)) // it is about time only
+	_, _ = io.Copy(io.Discard, io.LimitReader(f, wal.SegmentBytesMax)) // it is about time only
 }
 
 var labelTimeline = regexp.MustCompile(`(?m)^START TIMELINE: (\d+)$`)
@@ -147,14 +148,14 @@ func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logResc
 	for name := range l.files {
 		have[name] = true
 	}
-	from, to := filepath.Join(dataDir, walDir), filepath.Join(dir, walDir)
+	from, to := filepath.Join(dataDir, wal.Dir), filepath.Join(dir, wal.Dir)
 	entries, err := volume.ReadDir(from)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, e := range entries {
 		name := e.Name()
-		segment := walSegment.MatchString(name) && name >= b.firstLog && name <= b.lastLog && !have[name]
+		segment := wal.SegmentName.MatchString(name) && name >= b.firstLog && name <= b.lastLog && !have[name]
 		if segment || strings.HasSuffix(name, ".history") {
 			wanted[name], have[name] = true, true
 		}
@@ -181,12 +182,12 @@ func copyLog(ctx context.Context, dataDir, dir string, b *backupMode, l *logResc
 	}
 	files = append(files, saved...)
 	for n := range files {
-		files[n].Path = filepath.Join(walDir, files[n].Path)
+		files[n].Path = filepath.Join(wal.Dir, files[n].Path)
 	}
 	return files, cloned && l.cloned, volume.Mkdir(filepath.Join(to, "archive_status"), 0o700)
 }
 
 // Rewritten implements engine.Copier: segments are used again.
-func (d *Driver) Rewritten() []string { return []string{walDir + "/*"} }
+func (d *Driver) Rewritten() []string { return []string{wal.Dir + "/*"} }
 
 var _ engine.Copier = (*Driver)(nil)

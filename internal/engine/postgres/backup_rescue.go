@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -25,7 +26,7 @@ const rescueEvery = time.Second
 type logRescue struct {
 	conn     *pgx.Conn // ours alone until during returns
 	slot     string
-	segments segments
+	segments wal.Segments
 	from     string // the server's folder of the log
 	dir      string // ours, beside the copy; absent while nothing was rescued
 	first    string // name of the backup's first segment
@@ -50,7 +51,7 @@ func newRescue(ctx context.Context, conn *pgx.Conn, b *backupMode, dataDir, copy
 	}
 	return &logRescue{
 		reached: flushedSQL,
-		conn:    conn, slot: b.slot, segments: s, from: filepath.Join(dataDir, walDir), dir: copyDir + ".log", first: b.firstLog,
+		conn:    conn, slot: b.slot, segments: s, from: filepath.Join(dataDir, wal.Dir), dir: copyDir + ".log", first: b.firstLog,
 		cloned: true, files: map[string]rescued{},
 	}, nil
 }
@@ -102,7 +103,7 @@ func (l *logRescue) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at, err := parseLSN(text)
+	at, err := wal.ParseLSN(text)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (l *logRescue) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	current := l.segments.position(uint32(number), l.segments.begin(at)).File
+	current := l.segments.Position(uint32(number), l.segments.Begin(at)).File
 	wanted, err := l.complete(current)
 	if err != nil || len(wanted) == 0 {
 		return err
@@ -118,7 +119,7 @@ func (l *logRescue) round(ctx context.Context) error {
 	if err := l.take(ctx, wanted); err != nil {
 		return err
 	}
-	_, err = l.conn.Exec(ctx, "SELECT pg_catalog.pg_replication_slot_advance($1, $2::text::pg_catalog.pg_lsn)", l.slot, l.segments.begin(at).String())
+	_, err = l.conn.Exec(ctx, "SELECT pg_catalog.pg_replication_slot_advance($1, $2::text::pg_catalog.pg_lsn)", l.slot, l.segments.Begin(at).String())
 	return err
 }
 
@@ -131,7 +132,7 @@ func (l *logRescue) complete(current string) ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		name := e.Name()
-		if _, have := l.files[name]; !have && walSegment.MatchString(name) && name >= l.first && name < current {
+		if _, have := l.files[name]; !have && wal.SegmentName.MatchString(name) && name >= l.first && name < current {
 			names = append(names, name)
 		}
 	}
@@ -173,12 +174,12 @@ func (l *logRescue) deliver(to string) ([]volume.File, error) {
 
 // whole says whether the segments from first to last are all there.
 func (l *logRescue) whole(first, last string, have map[string]bool) error {
-	timeline, at, err := l.segments.place(kurabe.LogPosition{File: first})
+	timeline, at, err := l.segments.Place(kurabe.LogPosition{File: first})
 	if err != nil {
 		return err
 	}
 	for {
-		name := l.segments.position(timeline, at).File
+		name := l.segments.Position(timeline, at).File
 		if !have[name] {
 			return fmt.Errorf("segment %s is missing", name)
 		}
@@ -188,6 +189,6 @@ func (l *logRescue) whole(first, last string, have map[string]bool) error {
 		if name > last {
 			return fmt.Errorf("segment %s does not follow %s", last, first)
 		}
-		at += lsn(l.segments.bytes)
+		at += wal.LSN(l.segments.Bytes)
 	}
 }

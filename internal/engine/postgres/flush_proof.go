@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/proc"
 )
 
@@ -19,7 +20,7 @@ type proof struct {
 
 // mark is the end of a record, and a moment before it was written.
 type mark struct {
-	end lsn
+	end wal.LSN
 	at  int64
 }
 
@@ -56,7 +57,7 @@ func (w *watcher) challenge(ctx context.Context) error {
 		w.proof.marks = nil // of a time as a writer that is over
 		return err
 	}
-	end, err := parseLSN(*text)
+	end, err := wal.ParseLSN(*text)
 	if err != nil {
 		return fmt.Errorf("challenge: %w", err)
 	}
@@ -69,7 +70,7 @@ func (w *watcher) challenge(ctx context.Context) error {
 
 // answered is the newest moment at which a follower is known to have followed, 0 when none
 // is.
-func (p *proof) answered(id kurabe.InstanceID, flushed lsn) int64 {
+func (p *proof) answered(id kurabe.InstanceID, flushed wal.LSN) int64 {
 	for _, m := range p.marks {
 		if flushed >= m.end {
 			if p.known == nil {

@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -59,7 +60,7 @@ func openLog(ctx context.Context, conn *pgx.Conn, dataDir string) (*walLog, erro
 	if recovering {
 		return nil, fmt.Errorf("%w: it is in recovery", engine.ErrNotReady)
 	}
-	s, err := newSegments(bytes)
+	s, err := wal.NewSegments(bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +74,9 @@ func openLog(ctx context.Context, conn *pgx.Conn, dataDir string) (*walLog, erro
 // slot is what the server says of ours.
 type slot struct {
 	found   bool
-	usable  bool // it still has what it promised
-	restart lsn  // everything from there on is held back
-	flushed lsn  // the log is durable up to there
+	usable  bool    // it still has what it promised
+	restart wal.LSN // everything from there on is held back
+	flushed wal.LSN // the log is durable up to there
 	// timeline is the one that is written now.
 	timeline uint32
 }
@@ -98,15 +99,15 @@ func (l *walLog) look(ctx context.Context) (slot, error) {
 	if err != nil || restart == nil {
 		return s, err
 	}
-	s.restart, err = parseLSN(*restart)
+	s.restart, err = wal.ParseLSN(*restart)
 	s.usable = state != nil && *state != "lost"
 	return s, err
 }
 
 // end reads a place and the timeline of the segment's name. The name itself is the
 // one before or after when the place is on the border, depending on the major.
-func end(at, file string) (lsn, uint32, error) {
-	place, err := parseLSN(at)
+func end(at, file string) (wal.LSN, uint32, error) {
+	place, err := wal.ParseLSN(at)
 	var timeline uint32
 	if _, nameErr := fmt.Sscanf(file, "%08X", &timeline); nameErr != nil {
 		err = errors.Join(err, fmt.Errorf("the server names a segment %q", file))
@@ -153,7 +154,7 @@ func (l *walLog) held(ctx context.Context) (from kurabe.LogPosition, found bool,
 	if !s.usable {
 		return from, s.found, fmt.Errorf("%w: its replication slot is missing", engine.ErrLogGone)
 	}
-	from = l.reader.segments.position(s.timeline, l.reader.segments.begin(s.restart))
+	from = l.reader.segments.Position(s.timeline, l.reader.segments.Begin(s.restart))
 	return from, true, l.present(from)
 }
 
@@ -180,7 +181,7 @@ func (l *walLog) Resume(ctx context.Context, from kurabe.LogPosition) error {
 }
 
 func (l *walLog) resume(s slot, from kurabe.LogPosition) error {
-	timeline, at, err := l.reader.segments.place(from)
+	timeline, at, err := l.reader.segments.Place(from)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", engine.ErrLogGone, err)
@@ -192,12 +193,12 @@ func (l *walLog) resume(s slot, from kurabe.LogPosition) error {
 		return fmt.Errorf("%w: the server writes timeline %d", engine.ErrLogGone, s.timeline)
 	case at > s.flushed:
 		return fmt.Errorf("%w: the server's log ends at %s", engine.ErrLogGone, s.flushed)
-	case l.reader.segments.begin(s.restart) > l.reader.segments.begin(at):
+	case l.reader.segments.Begin(s.restart) > l.reader.segments.Begin(at):
 		return fmt.Errorf("%w: its replication slot begins at %s", engine.ErrLogGone, s.restart)
-	case at == s.flushed && at == l.reader.segments.begin(at):
+	case at == s.flushed && at == l.reader.segments.Begin(at):
 		return nil // The segment may not exist before its first byte does.
 	}
-	return l.present(l.reader.segments.position(timeline, at))
+	return l.present(l.reader.segments.Position(timeline, at))
 }
 
 // Mark implements engine.Log.
@@ -214,14 +215,14 @@ func (l *walLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
 	if err != nil {
 		return kurabe.LogMark{}, fmt.Errorf("mark log: %w", err)
 	}
-	mark.Position, l.reader.newest = l.reader.segments.position(timeline, flushed), timeline
+	mark.Position, l.reader.newest = l.reader.segments.Position(timeline, flushed), timeline
 	return mark, nil
 }
 
 // Release implements engine.Log. The server writes the slot's place down at its next
 // checkpoint, before it removes a segment: a crash in between only keeps more.
 func (l *walLog) Release(ctx context.Context, before kurabe.LogPosition) error {
-	_, at, err := l.reader.segments.place(before)
+	_, at, err := l.reader.segments.Place(before)
 	if err == nil {
 		// The server refuses to go back, or past the end of its log.
 		_, err = l.conn.Exec(ctx, `SELECT pg_catalog.pg_replication_slot_advance(slot_name, $2::text::pg_lsn)
@@ -270,11 +271,11 @@ func (h *holder) Hold(ctx context.Context, from kurabe.LogPosition) error {
 	if err != nil || !recovering {
 		return err // the session that reads a writer's log holds it
 	}
-	s, err := newSegments(bytes)
+	s, err := wal.NewSegments(bytes)
 	if err != nil {
 		return err
 	}
-	_, at, err := s.place(from)
+	_, at, err := s.Place(from)
 	if err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func (h *holder) Hold(ctx context.Context, from kurabe.LogPosition) error {
 		if err == nil {
 			err = dropLogSlot(ctx, h.conn)
 		}
-		if err != nil || !ahead && !hasSegment(h.dataDir, s.position(1, at).File) {
+		if err != nil || !ahead && !hasSegment(h.dataDir, s.Position(1, at).File) {
 			return err
 		}
 		if err := makeLogSlot(ctx, h.conn, false); err != nil {
@@ -321,6 +322,6 @@ func dropLogSlot(ctx context.Context, conn *pgx.Conn) error {
 // hasSegment says whether a server has a segment, of whatever timeline.
 func hasSegment(dataDir, name string) bool {
 	const timelineDigits = 8
-	entries, _ := volume.ReadDir(filepath.Join(dataDir, walDir))
+	entries, _ := volume.ReadDir(filepath.Join(dataDir, wal.Dir))
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), name[timelineDigits:]) })
 }

@@ -10,25 +10,26 @@ import (
 	"syscall"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
 // span is the part of a log that a request gives: from the snapshot to where it ends.
 type span struct {
-	past        lineage // from the snapshot's timeline to that of the end
-	from, after lsn
-	before      lsn // 0 when there is no such mark
+	past        wal.Lineage // from the snapshot's timeline to that of the end
+	from, after wal.LSN
+	before      wal.LSN // 0 when there is no such mark
 }
 
 // spanOf refuses what cannot be: another order, a timeline that no server was promoted to.
 func spanOf(r engine.ReplayRequest, c control) (span, error) {
 	var s span
-	timeline, from, err := c.segments.place(r.From)
+	timeline, from, err := c.segments.Place(r.From)
 	if err != nil {
 		return s, fmt.Errorf("the snapshot: %w", err)
 	}
 	s.from = from
-	other, after, err := c.segments.place(r.After.Position)
+	other, after, err := c.segments.Place(r.After.Position)
 	switch {
 	case err != nil:
 		return s, fmt.Errorf("the log's end: %w", err)
@@ -43,8 +44,8 @@ func spanOf(r engine.ReplayRequest, c control) (span, error) {
 	if s.past, err = findLineage(r.Dir, c.segments, timeline, other, s.after); err != nil {
 		return s, err
 	}
-	if first := s.past[0]; s.from > first.end {
-		return s, fmt.Errorf("the snapshot at %s is later than the end of its timeline at %s", r.From, first.end)
+	if first := s.past[0]; s.from > first.End {
+		return s, fmt.Errorf("the snapshot at %s is later than the end of its timeline at %s", r.From, first.End)
 	}
 	if r.Before.Position.File == "" {
 		return s, nil
@@ -54,13 +55,13 @@ func spanOf(r engine.ReplayRequest, c control) (span, error) {
 
 // markBefore: what the former writer had behind the end of its timeline is not in this log.
 func (s *span) markBefore(r engine.ReplayRequest, c control) error {
-	timeline, before, err := c.segments.place(r.Before.Position)
+	timeline, before, err := c.segments.Place(r.Before.Position)
 	if err != nil {
 		return err
 	}
-	n := s.past.find(timeline)
+	n := s.past.Find(timeline)
 	if n >= 0 {
-		s.before = min(before, s.past[n].end)
+		s.before = min(before, s.past[n].End)
 	}
 	if n < 0 || s.before > s.after {
 		return fmt.Errorf("%s does not precede %s", r.Before.Position, r.After.Position)
@@ -72,18 +73,18 @@ func (s *span) markBefore(r engine.ReplayRequest, c control) error {
 // is the snapshot's copy of a segment that was still being written. What lies behind
 // the last one is of other times: a stopped server's segments for later use.
 func (p *private) takeLog(dir string, s span) error {
-	to := filepath.Join(p.data, walDir)
+	to := filepath.Join(p.data, wal.Dir)
 	if info, err := volume.Lstat(to); err != nil || !info.IsDir() {
-		return errors.Join(err, fmt.Errorf("%s is no folder", walDir))
+		return errors.Join(err, fmt.Errorf("%s is no folder", wal.Dir))
 	}
 	segments, last := p.control.segments, ""
-	for at := segments.begin(s.from); at < s.after; at += lsn(segments.bytes) {
-		last = segments.position(s.past.at(segments, at), at).File
-		if err := p.takeSegment(filepath.Join(dir, last), filepath.Join(to, last), min(int64(s.after-at), segments.bytes)); err != nil {
+	for at := segments.Begin(s.from); at < s.after; at += wal.LSN(segments.Bytes) {
+		last = segments.Position(s.past.At(segments, at), at).File
+		if err := p.takeSegment(filepath.Join(dir, last), filepath.Join(to, last), min(int64(s.after-at), segments.Bytes)); err != nil {
 			return err
 		}
 	}
-	end := segments.position(s.past.at(segments, s.after), s.after)
+	end := segments.Position(s.past.At(segments, s.after), s.after)
 	entries, err := volume.ReadDir(to)
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func (p *private) takeLog(dir string, s span) error {
 	for _, e := range entries {
 		// Compared without the timeline.
 		name := e.Name()
-		beyond := walSegment.MatchString(name) && (name[8:] > end.File[8:] || name[8:] == end.File[8:] && end.Offset == 0)
+		beyond := wal.SegmentName.MatchString(name) && (name[8:] > end.File[8:] || name[8:] == end.File[8:] && end.Offset == 0)
 		if beyond || strings.HasSuffix(name, ".partial") {
 			if err := volume.Remove(filepath.Join(to, name)); err != nil {
 				return err
@@ -108,7 +109,7 @@ func (p *private) takeSegment(from, to string, bytes int64) error {
 	if err != nil {
 		return &recoveryError{fmt.Sprintf("segment %s is missing", filepath.Base(from))}
 	}
-	if !info.Mode().IsRegular() || info.Size() < bytes || info.Size() > p.control.segments.bytes {
+	if !info.Mode().IsRegular() || info.Size() < bytes || info.Size() > p.control.segments.Bytes {
 		return &recoveryError{fmt.Sprintf("segment %s has %d bytes of %d", filepath.Base(from), info.Size(), bytes)}
 	}
 	if err := move(from, to); err != nil {
@@ -118,7 +119,7 @@ func (p *private) takeSegment(from, to string, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(file.Truncate(bytes), file.Truncate(p.control.segments.bytes), file.Chmod(0o600))
+	err = errors.Join(file.Truncate(bytes), file.Truncate(p.control.segments.Bytes), file.Chmod(0o600))
 	if owner := engine.OwnerFor(p.i.User); owner != nil {
 		err = errors.Join(err, owner.Own(file))
 	}

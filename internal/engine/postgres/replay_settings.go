@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -127,10 +128,10 @@ func (p *private) signal() error {
 
 // recovery are the settings of a replay. There is nothing to fetch: the whole log is
 // in its folder already, and the server insists on a command.
-func recovery(g goal, past lineage) []line {
+func recovery(g goal, past wal.Lineage) []line {
 	timeline := "current"
 	if n := len(past); n > 1 {
-		timeline = strconv.FormatUint(uint64(past[n-1].timeline), 10)
+		timeline = strconv.FormatUint(uint64(past[n-1].Timeline), 10)
 	}
 	lines := []line{
 		{"restore_command", "/bin/false"},

@@ -13,6 +13,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 )
 
 // watcher looks at one server over one session.
@@ -24,7 +25,7 @@ type watcher struct {
 	process  string        // of the server (processSQL)
 	arrivals *arrivals     // of a follower
 	source   kurabe.Source // of a follower
-	segments segments
+	segments wal.Segments
 	heard    map[kurabe.InstanceID]heard
 	replicas map[string]kurabe.InstanceID // by their names here
 	stream   stream                       // of a follower
@@ -62,7 +63,7 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 	var bytes int64
 	err = conn.QueryRow(ctx, "SELECT setting::bigint, "+processSQL+" FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&bytes, &w.process)
 	if err == nil {
-		w.segments, err = newSegments(bytes)
+		w.segments, err = wal.NewSegments(bytes)
 	}
 	if err != nil {
 		closeConn(ctx, conn)
@@ -144,9 +145,9 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	}
 	now := time.Now()
 	v := engine.RoleView{Writing: !recovering, Following: w.stream.follows(received, now) && !paused, Paused: paused}
-	durable, err := parseLSN(position)
-	written, writtenErr := parseLSN(inserted)
-	applied, appliedErr := parseLSN(replayed)
+	durable, err := wal.ParseLSN(position)
+	written, writtenErr := wal.ParseLSN(inserted)
+	applied, appliedErr := wal.ParseLSN(replayed)
 	var rows []followerRow
 	if err := errors.Join(err, writtenErr, appliedErr, json.Unmarshal([]byte(followers), &rows)); err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
@@ -159,7 +160,7 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 		w.arrived(durable)
 	}
 	if v.Writing {
-		v.Inserted = int64(w.segments.dropHeader(written))
+		v.Inserted = int64(w.segments.DropHeader(written))
 		v.WaitsFor = waitedFor(w.owner, waits)
 		v.Followers, err = w.followers(rows, now)
 		v.Slots = slices.AppendSeq([]kurabe.InstanceID{}, maps.Keys(v.Followers))
@@ -178,8 +179,8 @@ func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.Insta
 		if !ok {
 			continue
 		}
-		flushed, err := parseLSN(row.Flushed)
-		replayed, replayedErr := parseLSN(row.Replayed)
+		flushed, err := wal.ParseLSN(row.Flushed)
+		replayed, replayedErr := wal.ParseLSN(row.Replayed)
 		if err = errors.Join(err, replayedErr); err != nil {
 			return nil, fmt.Errorf("look at %s: %w", id, err)
 		}

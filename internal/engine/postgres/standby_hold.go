@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 )
 
 // heldSQL says whether a follower has come to the end of all log that is there, and gets none:
@@ -46,7 +47,7 @@ func (d *Driver) Hold(ctx context.Context, i engine.Instance) (position int64, e
 		if err != nil {
 			return err
 		}
-		end, err := parseLSN(at)
+		end, err := wal.ParseLSN(at)
 		position = int64(end)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -85,11 +86,11 @@ func stampSegments(dir string, old, fresh uint64) error {
 		return err
 	}
 	for _, entry := range entries {
-		if !walSegment.MatchString(entry.Name()) {
+		if !wal.SegmentName.MatchString(entry.Name()) {
 			continue
 		}
 		path := filepath.Join(dir, entry.Name())
-		header, err := readHead(path, walHeaderBytes)
+		header, err := readHead(path, wal.SegmentHeaderBytes)
 		if err != nil {
 			return err
 		}

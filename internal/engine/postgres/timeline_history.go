@@ -9,23 +9,24 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 )
 
 // history is the lineage of a timeline, from the server's own file. A first timeline has none.
-func (r *segmentReader) history(timeline uint32) (lineage, error) {
-	if n := len(r.past); n > 0 && r.past[n-1].timeline == timeline {
+func (r *segmentReader) history(timeline uint32) (wal.Lineage, error) {
+	if n := len(r.past); n > 0 && r.past[n-1].Timeline == timeline {
 		return r.past, nil
 	}
 	var text []byte
-	file, err := r.root.Open(historyFile(timeline))
+	file, err := r.root.Open(wal.HistoryFile(timeline))
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(file, historyBytesMost))
+		text, err = io.ReadAll(io.LimitReader(file, wal.HistoryBytesMost))
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("history of timeline %d: %w", timeline, err)
 	}
-	past, err := parseHistory(string(text), timeline)
+	past, err := wal.ParseHistory(string(text), timeline)
 	if err == nil {
 		r.past = past
 	}
@@ -48,7 +49,7 @@ func (l *walLog) goOn(ctx context.Context, after kurabe.LogPosition) (from kurab
 	if err != nil {
 		return from, err
 	}
-	timeline, at, err := l.reader.segments.place(after)
+	timeline, at, err := l.reader.segments.Place(after)
 	if err != nil {
 		return from, fmt.Errorf("%w: %w", engine.ErrLogGone, err)
 	}
@@ -56,28 +57,28 @@ func (l *walLog) goOn(ctx context.Context, after kurabe.LogPosition) (from kurab
 	if err != nil {
 		return from, err
 	}
-	n := past.find(timeline)
+	n := past.Find(timeline)
 	switch {
 	case n == len(past)-1:
 		// Its promotion was cut off: nothing tells where the two servers part.
 		return from, fmt.Errorf("%w: this server writes timeline %d too", engine.ErrLogGone, timeline)
 	case n < 0:
 		return from, fmt.Errorf("%w: timeline %d did not lead to %d", engine.ErrElsewhere, timeline, s.timeline)
-	case at > past[n].end:
-		return from, fmt.Errorf("%w: timeline %d ended at %s", engine.ErrElsewhere, timeline, past[n].end)
+	case at > past[n].End:
+		return from, fmt.Errorf("%w: timeline %d ended at %s", engine.ErrElsewhere, timeline, past[n].End)
 	}
 	segments := l.reader.segments
-	begin := segments.begin(at)
-	for place := begin; place <= segments.begin(s.restart) || place == begin; place += lsn(segments.bytes) {
+	begin := segments.Begin(at)
+	for place := begin; place <= segments.Begin(s.restart) || place == begin; place += wal.LSN(segments.Bytes) {
 		if place == s.flushed {
 			break // the segment may not exist before its first byte does
 		}
 		// From the slot's place on the server removes nothing.
-		if err := l.present(segments.position(past.at(segments, place), place)); err != nil {
+		if err := l.present(segments.Position(past.At(segments, place), place)); err != nil {
 			return from, err
 		}
 	}
-	return segments.position(past.at(segments, begin), begin), nil
+	return segments.Position(past.At(segments, begin), begin), nil
 }
 
 // reserve makes the slot, or another one in the place of one that has lost what it promised.

@@ -5,24 +5,25 @@ import (
 	"testing"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 )
 
 func TestParted(t *testing.T) {
-	first, second := []stretch{{1, endless}}, []stretch{{1, 100}, {2, endless}}
+	first, second := []wal.Stretch{{Timeline: 1, End: wal.Endless}}, []wal.Stretch{{Timeline: 1, End: 100}, {Timeline: 2, End: wal.Endless}}
 	for _, c := range []struct {
 		name        string
-		own, source []stretch
+		own, source []wal.Stretch
 		at          int
-		from        lsn
+		from        wal.LSN
 		bad         bool
 	}{
 		{"promoted once", first, second, 0, 100, false},
-		{"promoted twice", second, []stretch{{1, 100}, {2, 200}, {3, endless}}, 1, 200, false},
-		{"both were promoted", second, []stretch{{1, 90}, {3, endless}}, 0, 90, false},
-		{"both were promoted, and the source earlier", []stretch{{1, 90}, {3, endless}}, second, 0, 90, false},
+		{"promoted twice", second, []wal.Stretch{{Timeline: 1, End: 100}, {Timeline: 2, End: 200}, {Timeline: 3, End: wal.Endless}}, 1, 200, false},
+		{"both were promoted", second, []wal.Stretch{{Timeline: 1, End: 90}, {Timeline: 3, End: wal.Endless}}, 0, 90, false},
+		{"both were promoted, and the source earlier", []wal.Stretch{{Timeline: 1, End: 90}, {Timeline: 3, End: wal.Endless}}, second, 0, 90, false},
 		{"both write the first", first, first, 0, 0, true},
 		{"both write the second", second, second, 0, 0, true},
-		{"nothing in common", []stretch{{2, endless}}, first, 0, 0, true},
+		{"nothing in common", []wal.Stretch{{Timeline: 2, End: wal.Endless}}, first, 0, 0, true},
 	} {
 		at, from, err := parted(c.own, c.source)
 		if at != c.at && !c.bad || from != c.from && !c.bad || (err != nil) != c.bad {

@@ -9,6 +9,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/proc"
 )
 
@@ -24,7 +25,7 @@ const processSQL = "pg_catalog.pg_postmaster_start_time()::text"
 // log was there.
 type arrival struct {
 	process string
-	end     lsn
+	end     wal.LSN
 	at      int64
 }
 
@@ -35,7 +36,7 @@ type arrivals struct {
 }
 
 // note keeps the moment at which an end of the log was seen first.
-func (s *arrivals) note(id kurabe.InstanceID, process string, end lsn, at int64) {
+func (s *arrivals) note(id kurabe.InstanceID, process string, end wal.LSN, at int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last, known := s.of[id]; known && last.process == process && last.end == end {
@@ -48,7 +49,7 @@ func (s *arrivals) note(id kurabe.InstanceID, process string, end lsn, at int64)
 }
 
 // by is a moment by which the log of a server was there up to end, 0 when none is known.
-func (s *arrivals) by(id kurabe.InstanceID, process string, end lsn) int64 {
+func (s *arrivals) by(id kurabe.InstanceID, process string, end wal.LSN) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.of[id]; last.process == process && last.end >= end {
@@ -68,7 +69,7 @@ func (d *Driver) LastWord(ctx context.Context, i engine.Instance) (at int64, err
 		if err != nil || recovering || position == "" {
 			return err
 		}
-		end, err := parseLSN(position)
+		end, err := wal.ParseLSN(position)
 		if err == nil {
 			at = d.arrivals.by(i.Instance, process, end)
 		}
@@ -81,4 +82,4 @@ func (d *Driver) LastWord(ctx context.Context, i engine.Instance) (at int64, err
 }
 
 // arrived notes how far the log of a follower is that was looked at just now.
-func (w *watcher) arrived(end lsn) { w.arrivals.note(w.instance, w.process, end, proc.Boottime()) }
+func (w *watcher) arrived(end wal.LSN) { w.arrivals.note(w.instance, w.process, end, proc.Boottime()) }
