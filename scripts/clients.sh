@@ -3,6 +3,7 @@
 #
 #   scripts/clients.sh           runs every test/clients/*/run.sh in turn and ends with the totals
 #   scripts/clients.sh python    installs the clients in Python into .cache/clients-venv and prints its folder
+#   scripts/clients.sh earlier   installs SDK and CLI of an earlier generation into .cache/clients-earlier and prints its folder
 #   scripts/clients.sh provider  builds Terraform's AWS provider into .cache/terraform and prints its folder
 #
 # A run.sh ends with a line "N passed, N failed, N skipped" and with 0 if nothing failed. It is
@@ -32,6 +33,17 @@ python() {
 			    packed.extractall(sys.argv[2], [n for n in packed.namelist() if n.startswith("ansible_collections/amazon/aws/")])
 		EOF
 		echo "$wanted" > "$venv/installed"
+	fi
+	echo "$venv"
+}
+
+earlier() {
+	local venv=$PWD/.cache/clients-earlier list=test/clients/python/requirements-earlier.txt
+	if ! cmp -s "$list" "$venv/installed"; then
+		echo "Earlier clients in Python go to .cache/clients-earlier (some 100 MB)" >&2
+		python3 -m venv "$venv"
+		"$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$list" >&2
+		cp "$list" "$venv/installed"
 	fi
 	echo "$venv"
 }
@@ -70,6 +82,6 @@ run() {
 }
 
 case "${1:-run}" in
-	python | provider | run) "${1:-run}" ;;
-	*) echo "usage: $0 [python | provider]" >&2; exit 2 ;;
+	python | earlier | provider | run) "${1:-run}" ;;
+	*) echo "usage: $0 [python | earlier | provider]" >&2; exit 2 ;;
 esac

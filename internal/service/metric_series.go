@@ -49,7 +49,7 @@ type listQuestion struct {
 // newSeries returns the series of this host, which are opened by their Run.
 func (n *node) newSeries() *series.Store {
 	return series.New(series.Config{
-		Dir: placeIn(n.base, "metrics"), BytesMax: seriesBytesMax, Log: n.log, Now: time.Now,
+		Dir: placeIn(n.base, "metrics"), BytesMax: seriesBytesMax, Log: n.log, Now: time.Now, Free: func() int64 { return freeBytes(n.base) },
 		Tell: func(reason string) { n.log.Warn("metrics", logkey.Reason, reason) },
 	})
 }
@@ -86,12 +86,15 @@ type allSeries struct {
 }
 
 func (s *Service) allSeries() allSeries {
-	return allSeries{s.series, s.hosts(), func() (list []kurabe.HostID) {
-		for _, h := range s.view.Hosts() {
-			list = append(list, h.Host)
-		}
-		return list
-	}}
+	return allSeries{s.series, s.hosts(), s.hostIDs}
+}
+
+// hostIDs are all hosts of the service.
+func (s *Service) hostIDs() (list []kurabe.HostID) {
+	for _, h := range s.view.Hosts() {
+		list = append(list, h.Host)
+	}
+	return list
 }
 
 // Query joins the answers of all hosts. CodeUnavailable when none answers.
@@ -168,5 +171,5 @@ func askHosts[A any](ctx context.Context, hosts []kurabe.HostID, ask func(contex
 	case kurabe.CodeOf(away) == kurabe.CodeUnavailable:
 		return away
 	}
-	return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "no host answers for its metrics; try again", Err: away}
+	return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "no host answers; try again", Err: away}
 }

@@ -20,6 +20,7 @@ COMMON_ERRORS = {
     "InvalidParameterValue", "InvalidParameterCombination", "MissingParameter", "UnsupportedOperation", "InvalidAction",
     "MissingAction", "Throttling", "ServiceUnavailable", "AccessDenied", "SignatureDoesNotMatch", "InvalidClientTokenId",
     "MissingAuthenticationToken", "IncompleteSignature", "RequestExpired", "RequestEntityTooLarge", "MalformedInput",
+    "ValidationError",
 }  # fmt: skip
 
 # Absent groups that an action takes but declares no error for: RDS answers with
@@ -33,7 +34,7 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 # The services behind the port, as botocore calls them. test_coverage compares them with the
 # service's own table.
-SERVICES = ["rds", "ec2", "resourcegroupstaggingapi", "sts", "kurabe"]
+SERVICES = ["rds", "cloudwatch", "ec2", "resourcegroupstaggingapi", "sts", "kurabe"]
 
 MODELS = str(pathlib.Path(__file__).resolve().parents[2] / "docs" / "models")  # of our own
 os.environ["AWS_DATA_PATH"] = MODELS
@@ -70,7 +71,7 @@ def watch(client):
     """Has every reply to a boto3 client checked and recorded."""
     service = client.meta.service_model.service_name
 
-    protocol = client.meta.service_model.metadata["protocol"]
+    protocol = client.meta.service_model.resolved_protocol
 
     def check(http_response, parsed, model, **_):
         text, problems = http_response.content.decode(), []

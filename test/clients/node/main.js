@@ -2,12 +2,14 @@
 
 import { finish } from "./check.js";
 import { drivers } from "./drivers.js";
+import { metrics } from "./metrics.js";
 import { remove, sdk } from "./sdk.js";
 
 for (const engine of ["postgres", "mariadb"]) {
   const db = await sdk(engine);
   if (db) {
     await drivers(db);
+    await metrics(db);
     await remove(db);
   }
 }
