@@ -49,7 +49,7 @@ type listQuestion struct {
 // newSeries returns the series of this host, which are opened by their Run.
 func (n *node) newSeries() *series.Store {
 	return series.New(series.Config{
-		Dir: placeIn(n.base, "metrics"), BytesMax: seriesBytesMax, Log: n.log, Now: time.Now,
+		Dir: placeIn(n.base, "metrics"), BytesMax: seriesBytesMax, Log: n.log, Now: time.Now, Free: func() int64 { return freeBytes(n.base) },
 		Tell: func(reason string) { n.log.Warn("metrics", logkey.Reason, reason) },
 	})
 }

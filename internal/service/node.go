@@ -166,13 +166,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		Usage: func(id kurabe.InstanceID) (int64, error) {
 			return engine.Home{Dir: filepath.Join(placeIn(seen, "instances"), string(id))}.Used()
 		},
-		Free: func() int64 {
-			free, err := volume.FreeBytes(seen)
-			if err != nil {
-				return -1
-			}
-			return free
-		},
+		Free:      func() int64 { return freeBytes(seen) },
 		Snapshots: snapshots(host, seen, n.flags.CopyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
 		Series: n.series, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
@@ -184,6 +178,15 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		return fmt.Errorf("announce this host: %w", err)
 	}
 	return nil
+}
+
+// freeBytes is the free space of a folder's disk, -1 when that is not known.
+func freeBytes(dir string) int64 {
+	free, err := volume.FreeBytes(dir)
+	if err != nil {
+		return -1
+	}
+	return free
 }
 
 // prepareHost makes the engines' versions ready. Most requests need to know their

@@ -76,10 +76,25 @@ func tlsFor(i engine.Instance, caFile string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, ServerName: strings.Trim(i.Address, "[]"), MinVersion: tls.VersionTLS12}, nil
 }
 
-// OpenSampler implements engine.Driver.
+// placesLeft is how many connections a sampler leaves free, of those that only the service may
+// use: what it does for the user needs up to two at a time.
+const placesLeft = 2
+
+// OpenSampler implements engine.Driver. It fails while clients have so many connections that it
+// would take one that the service needs for more than metrics.
 func (d *Driver) OpenSampler(ctx context.Context, i engine.Instance) (engine.Sampler, error) {
 	conn, err := d.adminConn(ctx, i)
 	if err != nil {
+		return nil, fmt.Errorf("open sampler: %w", err)
+	}
+	var left int
+	err = conn.QueryRow(ctx, `SELECT pg_catalog.current_setting('max_connections')::integer - pg_catalog.count(*)::integer
+		FROM pg_catalog.pg_stat_get_activity(NULL) a WHERE a.backend_type = 'client backend'`).Scan(&left)
+	if err == nil && left < placesLeft {
+		err = fmt.Errorf("%d connections are left", left)
+	}
+	if err != nil {
+		closeConn(ctx, conn)
 		return nil, fmt.Errorf("open sampler: %w", err)
 	}
 	return &sampling.Sampler{Conn: conn, Closes: func(c *pgx.Conn) { closeConn(context.Background(), c) }}, nil

@@ -62,7 +62,8 @@ func BenchmarkAppendSecond(b *testing.B) {
 
 func newBedB(b *testing.B) *bed {
 	s := &bed{now: midday}
-	s.Store = New(Config{Dir: b.TempDir(), BytesMax: 2 << 30, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return s.now }, Tell: func(r string) { b.Log(r) }})
+	s.free = -1
+	s.Store = New(Config{Dir: b.TempDir(), BytesMax: 2 << 30, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return s.now }, Free: func() int64 { return -1 }, Tell: func(r string) { b.Log(r) }})
 	s.reopen()
 	b.Cleanup(s.close)
 	return s
@@ -73,7 +74,6 @@ func newBedB(b *testing.B) *bed {
 func BenchmarkWeekOfMinutes(b *testing.B) {
 	const instances = 5
 	s, m := newBedB(b), newMeasuredLike(instances)
-	s.minutes.db.DisableCompactions()
 	start := midday.Add(-minutesFor)
 	fields := make([]*labels.Builder, len(m.list))
 	for n := range fields {

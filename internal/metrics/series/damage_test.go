@@ -20,10 +20,10 @@ import (
 func filled(t *testing.T, dir string) *bed {
 	b := newBed(t, dir, midday)
 	b.run(30*time.Minute, second)
-	if err := b.minutes.cut(t.Context()); err != nil {
+	if err := b.minutes.cut(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.fine.cut(t.Context()); err != nil {
+	if err := b.fine.cut(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	b.run(30*time.Minute, second)
@@ -229,6 +229,9 @@ func TestFolderStaysBelowLimit(t *testing.T) {
 		}
 		b.tick()
 		b.now = b.now.Add(time.Second)
+		if s%60 == 0 {
+			b.maintain(t.Context())
+		}
 		if s%600 == 599 {
 			if n := folderBytes(b.Dir); n > 2*b.BytesMax {
 				t.Errorf("%d bytes after %d s", n, s)
@@ -288,7 +291,7 @@ func TestKill(t *testing.T) {
 // the second once it is written.
 func writeForEver(dir string) {
 	now := midday
-	s := New(Config{Dir: dir, BytesMax: 1 << 30, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }, Tell: func(string) {}})
+	s := New(Config{Dir: dir, BytesMax: 1 << 30, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }, Free: func() int64 { return -1 }, Tell: func(string) {}})
 	s.reopen()
 	if s.newest > 0 {
 		now = time.UnixMilli(s.newest).Add(time.Second)

@@ -28,6 +28,12 @@ const (
 	asideFolder = "damaged"
 	asideMost   = 2
 	asideShare  = 10 // percent of the limit
+
+	// reserveBytes of the disk are left to others, and above all to the database's own writes: it
+	// takes a failed one badly.
+	reserveBytes = 256 << 20
+	// leftMost bounds the databases that panicked, and whose memory is lost, in this process.
+	leftMost = 3
 )
 
 // reopen opens a store that is not open, and closes one that is broken before. It says whether
@@ -36,7 +42,7 @@ func (s *Store) reopen() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	why := s.broken.Load()
-	if s.open && why == nil {
+	if s.open && why == nil || s.full() || s.left > leftMost {
 		return false
 	}
 	if why == nil {
@@ -105,10 +111,10 @@ func (s *Store) openPart(p *part, deep bool) error {
 	said := &words{to: s.Log}
 	log := slog.New(said)
 	s.checkBlocks(p, log, deep)
-	err := p.open(log, &s.clock)
+	err := p.open(s.running, log, &s.clock)
 	if err != nil && !passing(err) {
 		s.setAside(p.dir, err)
-		err = p.open(log, &s.clock)
+		err = p.open(s.running, log, &s.clock)
 	}
 	for _, one := range said.end() {
 		s.Tell("the metrics of this host were repaired: " + one)
@@ -206,9 +212,9 @@ func (s *Store) cutAt(now time.Time) (err error) {
 	for _, p := range s.parts() {
 		h, at := p.db.Head(), now.Add(p.ahead).UnixMilli()
 		if h.MinTime() < at && at < h.MaxTime() {
-			err = errors.Join(err, p.db.CompactHead(tsdb.NewRangeHead(h, h.MinTime(), at-1)))
+			err = errors.Join(err, p.guard(func() error { return p.db.CompactHead(tsdb.NewRangeHead(h, h.MinTime(), at-1)) }))
 		}
-		err = errors.Join(err, p.cut(context.Background()))
+		err = errors.Join(err, p.guard(func() error { return p.cut(context.Background(), 0) }))
 	}
 	return err
 }
@@ -235,22 +241,41 @@ func (s *Store) dropAhead(now time.Time) {
 	}
 }
 
-// shrink makes blocks early, which can be removed, of a part that is too large without any.
-func (s *Store) shrink() error {
+// full says whether the disk has too little room to write.
+func (s *Store) full() bool {
+	free := s.Free()
+	return free >= 0 && free < s.reserve
+}
+
+// maintain writes what is complete into chunks and blocks, early of a part that is too large
+// without any block, and removes old blocks.
+func (s *Store) maintain(ctx context.Context) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	for _, p := range s.parts() {
-		if p.headBytes() > p.bytesMax {
-			if err := p.cut(context.Background()); err != nil {
-				return err
+		if s.writable() != nil {
+			return
+		}
+		err := p.guard(func() error {
+			p.db.ForceHeadMMap()
+			if p.headBytes() > p.bytesMax {
+				return p.cut(ctx, time.Minute)
 			}
+			return p.db.Compact(ctx)
+		})
+		if err != nil && ctx.Err() == nil {
+			s.breaks(err, p.lost.Load())
 		}
 	}
-	return nil
 }
 
 // close writes what is pending and closes the store.
 func (s *Store) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.full() {
+		return // closing writes; the next start reads the log
+	}
 	if s.usable() == nil {
 		s.flushes-- // whatever was written in this second
 		if err := s.flush(s.Now()); err != nil {
@@ -265,8 +290,11 @@ func (s *Store) closeParts() {
 		if p.db == nil {
 			continue
 		}
-		if err := p.db.Close(); err != nil {
+		if p.lost.Swap(false) {
+			s.left++
+		} else if err := p.guard(p.db.Close); err != nil {
 			s.Log.Warn("metrics not closed", "part", p.name, logkey.Error, err)
+			p.lost.Store(false)
 		}
 		p.db = nil
 	}

@@ -8,11 +8,14 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/compression"
 )
@@ -66,10 +69,23 @@ type part struct {
 	dir              string
 	bytesMax         int64
 	db               *tsdb.DB
+	// lost says that db panicked: it may hold a lock for ever, so it is left and not closed.
+	lost atomic.Bool
+}
+
+// guard does something with the database, which panics where it cannot write a chunk.
+func (p *part) guard(do func() error) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			p.lost.Store(true)
+			err = fmt.Errorf("the database of %s gave up: %v", p.name, why)
+		}
+	}()
+	return do()
 }
 
 // open opens the part; the caller has seen to its damages.
-func (p *part) open(log *slog.Logger, c *clock) (err error) {
+func (p *part) open(ctx context.Context, log *slog.Logger, c *clock) (err error) {
 	o := tsdb.DefaultOptions()
 	o.MinBlockDuration, o.MaxBlockDuration = p.block.Milliseconds(), p.blockMost.Milliseconds()
 	o.RetentionDuration = p.keep.Milliseconds()
@@ -80,9 +96,16 @@ func (p *part) open(log *slog.Logger, c *clock) (err error) {
 	o.WALSegmentSize, o.MaxBlockChunkSegmentSize = 4<<20, 32<<20
 	o.WALCompression = compression.Snappy
 	o.WALReplayConcurrency = 1
+	o.NewCompactorFunc = func(_ context.Context, r prometheus.Registerer, l *slog.Logger, ranges []int64, pool chunkenc.Pool, o *tsdb.Options) (tsdb.Compactor, error) {
+		return tsdb.NewLeveledCompactorWithOptions(ctx, r, l, ranges, pool, tsdb.LeveledCompactorOptions{MaxBlockChunkSegmentSize: o.MaxBlockChunkSegmentSize, EnableOverlappingCompaction: true})
+	}
 	o.NoLockfile = true // the data folder has one
+	// What it would do by itself, maintain does: nobody recovers a panic of its goroutines.
+	o.BlockReloadInterval = 1000 * time.Hour
 	o.BlocksToDelete = func(blocks []*tsdb.Block) map[ulid.ULID]struct{} { return p.deletable(blocks, c) }
-	p.db, err = tsdb.Open(p.dir, log, nil, o, nil)
+	if p.db, err = tsdb.Open(p.dir, log, nil, o, nil); err == nil {
+		p.db.DisableCompactions()
+	}
 	return err
 }
 
@@ -112,11 +135,12 @@ func (p *part) headBytes() (n int64) {
 	return n
 }
 
-// cut makes a block of all that is in the head, and shortens its log.
-func (p *part) cut(ctx context.Context) error {
+// cut makes a block of what is in the head, but for what is newer than slack before its newest
+// sample, and shortens its log.
+func (p *part) cut(ctx context.Context, slack time.Duration) error {
 	h := p.db.Head()
-	if h.NumSeries() > 0 && h.MinTime() <= h.MaxTime() {
-		if err := p.db.CompactHead(tsdb.NewRangeHead(h, h.MinTime(), h.MaxTime())); err != nil {
+	if last := h.MaxTime() - slack.Milliseconds(); h.NumSeries() > 0 && h.MinTime() <= last {
+		if err := p.db.CompactHead(tsdb.NewRangeHead(h, h.MinTime(), last)); err != nil {
 			return fmt.Errorf("write a block of %s: %w", p.name, err)
 		}
 	}

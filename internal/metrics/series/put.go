@@ -42,7 +42,7 @@ type datumKey struct {
 func (s *Store) Put(_ context.Context, data []Datum) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if err := s.usable(); err != nil {
+	if err := s.writable(); err != nil {
 		return err
 	}
 	s.writing.Lock()
@@ -89,6 +89,9 @@ func (s *Store) keep(d Datum, now time.Time) {
 func (s *Store) flushNow() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	if s.full() {
+		return nil
+	}
 	err := s.flush(s.Now())
 	if err != nil {
 		s.breaks(err, false)
@@ -114,7 +117,7 @@ func (s *Store) flush(now time.Time) error {
 			return fmt.Errorf("write users' data: %w", err)
 		}
 	}
-	if err := a.Commit(); err != nil {
+	if err := s.own.guard(a.Commit); err != nil {
 		return fmt.Errorf("write users' data: %w", err)
 	}
 	clear(s.pending)

@@ -130,6 +130,10 @@ func (p *part) each(ctx context.Context, from, to int64, sorted bool, match []*l
 	if from > to {
 		return nil
 	}
+	return p.guard(func() error { return p.eachOf(ctx, from, to, sorted, match, do) })
+}
+
+func (p *part) eachOf(ctx context.Context, from, to int64, sorted bool, match []*labels.Matcher, do func(labels.Labels, chunkenc.Iterator) error) error {
 	q, err := p.db.Querier(from, to)
 	if err != nil {
 		return err

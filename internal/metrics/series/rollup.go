@@ -63,7 +63,7 @@ func (s *Store) rollUpMinute(m int64) error {
 	}
 	switch {
 	case err == nil && any:
-		return a.Commit()
+		return s.minutes.guard(a.Commit)
 	case misplaced(err):
 		err = nil // the clock was set back: newer minutes are there
 	}

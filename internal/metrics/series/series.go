@@ -90,8 +90,8 @@ type Result struct {
 type Bucket struct {
 	Start                int64 // Unix time, seconds
 	Count, Sum, Min, Max float64
-	// Values are the samples with how often each was measured, of a distinct query. A sample
-	// that is older than the fine resolution reaches is the average of a minute.
+	// Values are the samples with how often each was measured, of a distinct query. A minute
+	// whose samples are no more has its minimum, its maximum, and the average of the others.
 	Values []Weighted `json:",omitempty"`
 }
 

@@ -29,6 +29,8 @@ const (
 	reopenPause = 15 * time.Second
 )
 
+var errFull = &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the disk is full, and metrics are not kept until there is room"}
+
 var errNotOpen = &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "the metrics of this host are not open yet; try again"}
 
 // Config is where and how a store keeps its series.
@@ -37,6 +39,7 @@ type Config struct {
 	BytesMax int64 // of the folder
 	Log      *slog.Logger
 	Now      func() time.Time
+	Free     func() int64 // bytes of its disk, negative when that is not known
 	// Tell is called with what was lost of the store's content, and why.
 	Tell func(reason string)
 }
@@ -51,7 +54,10 @@ type Store struct {
 	mu   sync.RWMutex // guards open; held for reading while the parts are in use
 	open bool
 	// broken is why the store has to be closed and opened again.
-	broken atomic.Pointer[breakage]
+	broken  atomic.Pointer[breakage]
+	left    int             // databases that panicked
+	reserve int64           // bytes of the disk
+	running context.Context // of Run: its end ends a compaction that would take seconds
 
 	writing sync.Mutex // guards what follows
 	seed    maphash.Seed
@@ -80,7 +86,7 @@ type breakage struct {
 
 // New returns a store that Run opens.
 func New(c Config) *Store {
-	s := &Store{Config: c, seed: maphash.MakeSeed()}
+	s := &Store{Config: c, seed: maphash.MakeSeed(), reserve: reserveBytes, running: context.Background()}
 	// A block can reach over the newest sample by its length: after the clock was set back, samples
 	// are late by as much.
 	s.fine = part{name: "seconds", block: 15 * time.Minute, blockMost: 15 * time.Minute, keep: fineFor, share: 40, late: 20 * time.Minute}
@@ -97,7 +103,7 @@ func (s *Store) parts() []*part { return []*part{&s.fine, &s.minutes, &s.own} }
 func (s *Store) Append(at time.Time, samples []Sample) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if err := s.usable(); err != nil {
+	if err := s.writable(); err != nil {
 		return err
 	}
 	s.writing.Lock()
@@ -111,7 +117,7 @@ func (s *Store) Append(at time.Time, samples []Sample) error {
 			left, refused = left+1, err
 		}
 	}
-	if err := a.Commit(); err != nil {
+	if err := s.fine.guard(a.Commit); err != nil {
 		s.breaks(err, false)
 		return fmt.Errorf("append samples: %w", err)
 	}
@@ -168,12 +174,24 @@ func (s *Store) usable() error {
 	return nil
 }
 
+// writable is usable, and that there is room.
+func (s *Store) writable() error {
+	if err := s.usable(); err != nil || !s.full() {
+		return err
+	}
+	return errFull
+}
+
 func (s *Store) breaks(err error, deep bool) { s.broken.CompareAndSwap(nil, &breakage{err, deep}) }
 
 // Run opens the store, rolls up each minute, and keeps the folder below its limit, until ctx ends;
 // then it closes the store.
 func (s *Store) Run(ctx context.Context) error {
+	s.running = ctx
 	defer s.close()
+	var maintains sync.WaitGroup
+	defer maintains.Wait()
+	maintains.Go(func() { s.maintainEach(ctx, time.Minute) })
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
 	pause := time.Duration(0)
@@ -191,11 +209,24 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
+func (s *Store) maintainEach(ctx context.Context, pause time.Duration) {
+	every := time.NewTicker(pause)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			s.maintain(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // tick is the work of a second.
 func (s *Store) tick() {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.usable() != nil {
+	if s.writable() != nil {
 		return
 	}
 	now := s.Now()
@@ -209,9 +240,6 @@ func (s *Store) tick() {
 	err := s.flush(now)
 	if err == nil {
 		err = s.rollUp(now)
-	}
-	if err == nil && s.clock.ticks%60 == 0 {
-		err = s.shrink()
 	}
 	if s.clock.ticks%3600 == 0 {
 		clear(s.refs) // of series that are no more; the others come again

@@ -13,11 +13,12 @@ type bed struct {
 	*Store
 	now  time.Time
 	told []string
+	free int64
 }
 
 func newBed(t *testing.T, dir string, now time.Time) *bed {
-	b := &bed{T: t, now: now}
-	b.Store = New(Config{Dir: dir, BytesMax: 1 << 30, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now }, Tell: func(r string) { b.told = append(b.told, r); t.Log("told:", r) }})
+	b := &bed{T: t, now: now, free: -1}
+	b.Store = New(Config{Dir: dir, BytesMax: 1 << 30, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now }, Free: func() int64 { return b.free }, Tell: func(r string) { b.told = append(b.told, r); t.Log("told:", r) }})
 	b.Store.reopen()
 	t.Cleanup(b.Store.close)
 	return b
