@@ -71,6 +71,9 @@ type Assignment struct {
 	// Binlog says that MariaDB writes its binary log although nobody keeps it: a standby
 	// lives on it, or lived on it since the server was started. It is never set with Log.
 	Binlog bool `json:"binlog,omitempty"`
+	// LoadKept says that the server is asked each second what its sessions do, and that the
+	// host keeps it.
+	LoadKept bool `json:"loadKept,omitempty"`
 	// Boot rises when the server must restart; a server that runs with a lower
 	// one is restarted.
 	Boot int64 `json:"boot"`

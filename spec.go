@@ -120,6 +120,7 @@ type InstanceSpec struct {
 	DeletionProtection bool   `json:"deletionProtection"`
 	AutoMinorUpgrade   bool   `json:"autoMinorUpgrade"`
 	CopyTagsToSnapshot bool   `json:"copyTagsToSnapshot"`
+	LoadKept           bool   `json:"loadKept,omitempty"` // its database load is kept, and Performance Insights answers
 	PubliclyAccessible bool   `json:"publiclyAccessible"`
 	Tags               []Tag  `json:"tags,omitempty"`
 

@@ -28,6 +28,12 @@ var StorageTypes = []StorageType{
 	{Name: "io2", MinGiB: 100, MaxGiB: 65536, ProvisionIOPS: true, MinIOPS: 1000, MaxIOPS: 256000, MaxRatio: 1000},
 }
 
+// What an instance gets that was created without saying.
+const (
+	DefaultStorageType = "local"
+	DefaultStorageGiB  = 20
+)
+
 // The figures of gp2 and gp3 that nobody provisions.
 const (
 	gp2BurstIOPS      = 3000 // below 1000 GiB; Kurabe keeps no burst balance, see docs

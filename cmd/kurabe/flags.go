@@ -62,6 +62,7 @@ func addEtcdFlags(fs *pflag.FlagSet, f *service.EtcdConfig) {
 }
 
 func addStopFlag(fs *pflag.FlagSet, f *service.HostConfig) {
+	fs.BoolVar(&f.MaskStatements, "mask-statements", false, "keep statements of database load without their literals")
 	fs.BoolVar(&f.StopDatabases, "stop-databases-on-exit", false, "shut the databases down cleanly at the end")
 }
 

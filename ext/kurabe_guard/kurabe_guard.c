@@ -19,6 +19,7 @@
 
 #include "kurabe_guard.h"
 #include <dirent.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 extern char server_version[];
@@ -303,12 +304,25 @@ static int keep_binlog(void)
 
 /* ---- the plugin ---- */
 
+/* Names the thread after the connection that it serves now, as the process list
+   numbers it: so the service finds out from the kernel what each session waits
+   for (activity/thread.go of engine/mariadb). */
+static void name_thread(const struct mysql_event_connection *event)
+{
+  char name[16]; /* the longest that the kernel takes */
+  if (event->event_subclass != MYSQL_AUDIT_CONNECTION_CONNECT)
+    return;
+  snprintf(name, sizeof(name), "sql-%lu", event->thread_id);
+  prctl(PR_SET_NAME, name, 0, 0, 0);
+}
+
 static void on_event(MYSQL_THD thd, unsigned int event_class, const void *data)
 {
   if (event_class == MYSQL_AUDIT_TABLE_CLASS)
     on_table_event(thd, data);
   else if (event_class == MYSQL_AUDIT_CONNECTION_CLASS)
   {
+    name_thread(data);
     guard_count_session(data);
     guard_on_connection(thd, data);
   }

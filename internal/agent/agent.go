@@ -49,8 +49,10 @@ type Config struct {
 	// nothing is measured.
 	Series Appender
 	Levers cgroup.Levers
-	Log    *slog.Logger
-	Now    func() time.Time
+	// Load keeps the database load; nil: none is asked for.
+	Load LoadKeeper
+	Log  *slog.Logger
+	Now  func() time.Time
 	// Look is how often each instance is looked at although nothing woke its
 	// worker; 0 means the default.
 	Look time.Duration

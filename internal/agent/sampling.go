@@ -195,7 +195,7 @@ func (w *worker) pokeSampler() {
 func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine.Observation) {
 	var before sample.Reading
 	var labels labeller
-	var once unit.LogOnce
+	var once, loadOnce unit.LogOnce
 	began, process := time.Now(), w.process(o, w.hangs)
 	w.sampled.Store(&process)
 	watch.Subscribe(ctx, process, watch.Purpose[engine.Sampler]{
@@ -217,7 +217,8 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 			now := sample.Reading{Of: o.Process, At: at, Values: values}
 			w.agent.appendSamples(w.agent.Now(), labels.label(a, sample.Between(before, now)), &once)
 			before = now
-			return nil
+			_, role := labels.identity(a)
+			return w.keepLoad(asking, a, role, s, &loadOnce)
 		},
 		Failed: func(err error) { w.Log.Debug("server not sampled", logkey.Error, err) },
 	})

@@ -1,5 +1,10 @@
 package control
 
+import (
+	"kurabe/internal/control/network"
+	"kurabe/internal/control/parameter"
+)
+
 // maxAllocatedGiB is what maxInstances of the largest storage come to. Storage is
 // a cap that each instance is held to, not a reservation.
 const maxAllocatedGiB = int64(maxInstances) * 65536
@@ -33,15 +38,15 @@ func (c *Control) Quotas() []Quota {
 		{"AllocatedStorage", storage, maxAllocatedGiB},
 		{"DBSecurityGroups", 0, 0},
 		{"AuthorizationsPerDBSecurityGroup", 0, 0},
-		{"DBParameterGroups", int64(len(c.of(false).ownGroups())), maxParameterGroups},
+		{"DBParameterGroups", int64(len(c.of(false).OwnGroups())), parameter.MaxGroups},
 		{"ManualSnapshots", 0, 0},
 		{"EventSubscriptions", 0, 0},
-		{"DBSubnetGroups", int64(len(c.View.SubnetGroups())), maxSubnetGroups},
+		{"DBSubnetGroups", int64(len(c.View.SubnetGroups())), network.MaxSubnetGroups},
 		{"OptionGroups", 0, 0},
-		{"SubnetsPerDBSubnetGroup", int64(most), maxSubnets},
+		{"SubnetsPerDBSubnetGroup", int64(most), network.MaxSubnets},
 		{"ReadReplicasPerMaster", 0, 0},
 		{"DBClusters", clusters, maxInstances},
-		{"DBClusterParameterGroups", int64(len(c.Clusters().ownGroups())), maxParameterGroups},
+		{"DBClusterParameterGroups", int64(len(c.Clusters().OwnGroups())), parameter.MaxGroups},
 		{"DBClusterRoles", 0, 0},
 		{"DBInstanceRoles", 0, 0},
 		{"ManualClusterSnapshots", 0, 0},

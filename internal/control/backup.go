@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/store"
 )
 
@@ -94,14 +95,14 @@ func (c *Control) AutomatedBackups(f BackupFilter, marker string, max int) ([]Au
 		// A replica that was a source has those of that time, any other has none.
 		have := c.read(i)
 		kept := have.Settings().KeepsLog() && (!have.IsReplica() || len(c.automated(i.ID)) > 0)
-		if i.Spec.Cluster == c.cluster && kept {
+		if i.Spec.Cluster == c.Cluster && kept {
 			byID[i.ID] = AutomatedBackup{Source: kurabe.SourceOf(i.Spec, have.Status), Schedule: i.Spec.BackupWindow, Tags: i.Spec.Tags}
 		}
 	}
 	newest, named := map[kurabe.InstanceID]*store.Snapshot{}, map[kurabe.InstanceID]string{}
 	for _, s := range c.View.Snapshots() {
 		id := s.Spec.Source.Instance
-		if _, there := c.View.Instance(id); there || s.Spec.Source.Cluster != c.cluster || s.Spec.Kind != kurabe.SnapshotAutomated || s.Spec.Deleting != nil {
+		if _, there := c.View.Instance(id); there || s.Spec.Source.Cluster != c.Cluster || s.Spec.Kind != kurabe.SnapshotAutomated || s.Spec.Deleting != nil {
 			continue
 		}
 		if s.Spec.GoneAs != "" {
@@ -137,16 +138,16 @@ func (c *Control) AutomatedBackups(f BackupFilter, marker string, max int) ([]Au
 
 func (c *Control) backupMatches(f BackupFilter, b AutomatedBackup) bool {
 	any := func(list []string, names ...string) bool {
-		return list == nil || slices.ContainsFunc(names, func(n string) bool { return containsFold(list, n) })
+		return list == nil || slices.ContainsFunc(names, func(n string) bool { return scope.HasFold(list, n) })
 	}
 	id := b.Source.Instance
-	return any(f.Instances, b.Source.Name, c.ARN(c.words().db, b.Source.Name)) &&
-		any(f.IDs, resourceID(&kurabe.InstanceSpec{ID: id, Cluster: c.cluster}, nil), c.BackupARN(id)) && any(f.States, string(b.State))
+	return any(f.Instances, b.Source.Name, c.ARN(c.Words().DB, b.Source.Name)) &&
+		any(f.IDs, resourceID(&kurabe.InstanceSpec{ID: id, Cluster: c.Cluster}, nil), c.BackupARN(id)) && any(f.States, string(b.State))
 }
 
 // BackupARN names the automated backups of an instance.
 func (c *Control) BackupARN(id kurabe.InstanceID) string {
-	return c.ARN(c.words().backup, "ab-"+strings.ToLower(strings.TrimPrefix(string(id), "db-")))
+	return c.ARN(c.Words().Backup, "ab-"+strings.ToLower(strings.TrimPrefix(string(id), "db-")))
 }
 
 // AutomatedBackup returns the automated backups of an instance by its resource id or
@@ -154,7 +155,7 @@ func (c *Control) BackupARN(id kurabe.InstanceID) string {
 func (c *Control) AutomatedBackup(id string) (AutomatedBackup, error) {
 	list, _ := c.AutomatedBackups(BackupFilter{IDs: []string{id}}, "", 1)
 	if id == "" || len(list) == 0 {
-		return AutomatedBackup{}, kurabe.Errorf(kurabe.CodeBackupNotFound, "%sAutomatedBackup %s not found.", c.words().is, id)
+		return AutomatedBackup{}, kurabe.Errorf(kurabe.CodeBackupNotFound, "%sAutomatedBackup %s not found.", c.Words().Is, id)
 	}
 	return list[0], nil
 }
@@ -173,7 +174,7 @@ func (c *Control) DeleteAutomatedBackup(ctx context.Context, id string) (Automat
 		return b, kurabe.Errorf(kurabe.CodeInvalidBackupState, "The automated backups of %s are %s: those of an existing instance go by a backup retention period of 0.", b.Source.Name, b.State)
 	}
 	for more := true; more; {
-		err := c.update(ctx, func() (*store.Change, error) {
+		err := c.Update(ctx, func() (*store.Change, error) {
 			change := store.NewChange()
 			marked := 0
 			for _, s := range c.View.SnapshotsOf(b.Source.Instance) {

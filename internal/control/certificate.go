@@ -1,6 +1,18 @@
 package control
 
-import "kurabe"
+import (
+	"time"
+
+	"kurabe"
+)
+
+// Authority is what the API tells of the internal certificate authority.
+type Authority struct {
+	Identifier string
+	Thumbprint string
+	NotBefore  time.Time
+	NotAfter   time.Time
+}
 
 // Certificates lists the certificate authorities; id "" takes all. There is one.
 func (c *Control) Certificates(id string) ([]Authority, error) {

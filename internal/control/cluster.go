@@ -13,34 +13,6 @@ import (
 // after it.
 const maxClusterName = 52
 
-// Clusters is the same use cases for DB clusters, their snapshots and their parameter groups,
-// which have names of their own beside those of instances.
-func (c *Control) Clusters() *Control { return c.of(true) }
-
-func (c *Control) of(cluster bool) *Control {
-	if c.cluster == cluster {
-		return c
-	}
-	return &Control{Config: c.Config, cluster: cluster, creating: c.creating}
-}
-
-// key is the name by which the store has what is called so.
-func (c *Control) key(name string) string { return kurabe.NameKey(name, c.cluster) }
-
-// words are what users call what the use cases are about.
-type words struct {
-	db, group, snapshot, backup string // kinds of resource, in ARNs
-	noun, title                 string // in a message, and where it begins one
-	is                          string // as RDS's names of parameters and errors begin
-}
-
-func (c *Control) words() words {
-	if c.cluster {
-		return words{"cluster", "cluster-pg", "cluster-snapshot", "cluster-auto-backup", "DB cluster", "DB cluster", "DBCluster"}
-	}
-	return words{"db", "pg", "snapshot", "auto-backup", "DB instance", "Database instance", "DBInstance"}
-}
-
 // ofClusters has the code that an error of an instance is to a cluster.
 var ofClusters = map[kurabe.Code]kurabe.Code{
 	kurabe.CodeInstanceNotFound:      kurabe.CodeClusterNotFound,
@@ -94,7 +66,7 @@ func ClusterResourceID(id kurabe.InstanceID) string {
 func (c *Control) server(name string) (shown, bool) {
 	cluster, ok := clusterOfServer(name)
 	i, there := c.View.InstanceByName(kurabe.NameKey(cluster, true))
-	if !ok || !there || i.Spec == nil || c.cluster {
+	if !ok || !there || i.Spec == nil || c.Cluster {
 		return shown{}, false
 	}
 	list := c.shown(i)
@@ -125,10 +97,10 @@ func clusterOfServer(name string) (string, bool) {
 // free for as long as there is the cluster, whatever their numbers: a server that replaces
 // another one has a new number.
 func (c *Control) nameFree(name string) error {
-	if _, taken := c.View.NameOwner(c.key(name)); taken {
-		return kurabe.Errorf(kurabe.CodeInstanceExists, "%s already exists", c.words().noun)
+	if _, taken := c.View.NameOwner(c.Key(name)); taken {
+		return kurabe.Errorf(kurabe.CodeInstanceExists, "%s already exists", c.Words().Noun)
 	}
-	if !c.cluster {
+	if !c.Cluster {
 		cluster, ok := clusterOfServer(name)
 		if _, taken := c.View.NameOwner(kurabe.NameKey(cluster, true)); ok && taken {
 			return kurabe.Errorf(kurabe.CodeInstanceExists, "DB instance already exists: names of the form %s%sN are those of the servers of DB cluster %s", cluster, serverMark, cluster)
@@ -148,7 +120,7 @@ func (c *Control) nameFree(name string) error {
 // foldName checks a name for an instance or a cluster.
 func (c *Control) foldName(parameter, name string) (string, error) {
 	folded, err := kurabe.FoldIdentifier(parameter, name)
-	if err == nil && c.cluster && len(folded) > maxClusterName {
+	if err == nil && c.Cluster && len(folded) > maxClusterName {
 		err = kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter %s has at most %d characters: the servers of a Multi-AZ DB cluster are called after it", parameter, maxClusterName)
 	}
 	return folded, err

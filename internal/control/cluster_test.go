@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/placement"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -29,7 +31,7 @@ func TestAClusterIsOneSpecOfThreeServers(t *testing.T) {
 	}
 	stored, _ := c.View.InstanceByName("cluster:shop")
 	class, _ := kurabe.FindClass("db.local.micro")
-	if got := ReservedBytes(stored); got != 3*class.MemoryBytes {
+	if got := placement.ReservedBytes(stored); got != 3*class.MemoryBytes {
 		t.Errorf("%d bytes of memory are reserved, want three times %d", got, class.MemoryBytes)
 	}
 	if list, _ := c.Instances(InstanceFilter{}, "", 100); len(list) != 0 {
@@ -43,7 +45,7 @@ func TestAClusterIsOneSpecOfThreeServers(t *testing.T) {
 // An instance and a cluster may have one name, as on RDS.
 func TestAClusterMayBeCalledLikeAnInstance(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("shop"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("shop"))
 	mustCluster(t, c, "shop")
 	i, err := c.Instance("shop")
 	if err != nil || i.Spec.Cluster {
@@ -59,24 +61,24 @@ func TestAClusterMayBeCalledLikeAnInstance(t *testing.T) {
 		}
 	}
 	_, err = c.Clusters().CreateInstance(t.Context(), newTestCluster("shop"))
-	wantCode(t, AsCluster(err), kurabe.CodeClusterExists, "DB cluster already exists")
+	scopetest.WantCode(t, AsCluster(err), kurabe.CodeClusterExists, "DB cluster already exists")
 }
 
 // The names of a cluster's servers are kept free, whichever comes first.
 func TestNamesOfServersAreKeptFree(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("shop-instance-7"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("shop-instance-7"))
 	_, err := c.Clusters().CreateInstance(t.Context(), newTestCluster("shop"))
-	wantCode(t, err, kurabe.CodeInvalidParameterValue, "shop-instance-7")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidParameterValue, "shop-instance-7")
 	mustCluster(t, c, "wiki")
 	for _, name := range []string{"wiki-instance-1", "wiki-instance-12"} {
 		_, err := c.CreateInstance(t.Context(), newTestCluster(name))
-		wantCode(t, err, kurabe.CodeInstanceExists, "servers of DB cluster wiki")
+		scopetest.WantCode(t, err, kurabe.CodeInstanceExists, "servers of DB cluster wiki")
 	}
 	now := true
 	taken := "wiki-instance-2"
 	_, err = c.ModifyInstance(t.Context(), "shop-instance-7", InstanceChange{NewName: &taken, ApplyImmediately: now})
-	wantCode(t, err, kurabe.CodeInstanceExists, "servers of DB cluster wiki")
+	scopetest.WantCode(t, err, kurabe.CodeInstanceExists, "servers of DB cluster wiki")
 	for _, name := range []string{"wiki-instance-01", "wiki-instance-x", "wiki-instance"} {
 		if err := c.nameFree(name); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -87,18 +89,18 @@ func TestNamesOfServersAreKeptFree(t *testing.T) {
 // A rename that was decided before there was the cluster does not commit after it.
 func TestARenameMeetsANewCluster(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("single"))
-	other := New(c.Config)
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("single"))
+	other := New(c.Scope, c.Config)
 	c.KV = &interrupted{KV: c.KV, before: func() { mustCluster(t, other, "wiki") }}
 	taken := "wiki-instance-1"
 	_, err := c.ModifyInstance(t.Context(), "single", InstanceChange{NewName: &taken, ApplyImmediately: true})
-	wantCode(t, err, kurabe.CodeInstanceExists, "servers of DB cluster wiki")
+	scopetest.WantCode(t, err, kurabe.CodeInstanceExists, "servers of DB cluster wiki")
 }
 
 func TestRenameACluster(t *testing.T) {
 	c := newTestWorld(t)
 	i := mustCluster(t, c, "shop")
-	mustCommit(t, c, store.NewChange().PutStatus(kurabe.InstanceStatus{ID: i.Spec.ID, SpecRevision: i.Spec.Revision, State: kurabe.StateAvailable, Applied: i.Spec.Now}, 0))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutStatus(kurabe.InstanceStatus{ID: i.Spec.ID, SpecRevision: i.Spec.Revision, State: kurabe.StateAvailable, Applied: i.Spec.Now}, 0))
 	name := "store"
 	if _, err := c.Clusters().ModifyInstance(t.Context(), "shop", InstanceChange{NewName: &name, ApplyImmediately: true}); err != nil {
 		t.Fatal(err)
@@ -118,46 +120,21 @@ func TestAClusterThatFitsNowhere(t *testing.T) {
 	n := newTestCluster("shop")
 	n.Class = "db.local.large" // 8 GiB
 	_, err := c.Clusters().CreateInstance(t.Context(), n)
-	wantCode(t, err, kurabe.CodeInsufficientCapacity, "3 servers of db.local.large")
+	scopetest.WantCode(t, err, kurabe.CodeInsufficientCapacity, "3 servers of db.local.large")
 	n.Class = "db.local.micro"
-	h := testHost()
+	h := scopetest.Host()
 	h.Zones = h.Zones[:2]
-	mustCommit(t, c, store.NewChange().PutHost(h))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutHost(h))
 	_, err = c.Clusters().CreateInstance(t.Context(), n)
-	wantCode(t, err, kurabe.CodeInsufficientCapacity, "availability zones")
-}
-
-func TestHoldsCluster(t *testing.T) {
-	host := func(id kurabe.HostID, network string, gib int64, zones ...string) kurabe.HostReport {
-		return kurabe.HostReport{Host: id, Zones: zones, Network: network, AddressPool: network, MemoryBytes: gib * kurabe.GiB}
-	}
-	const net, other = "10.0.0.0/24", "10.0.1.0/24"
-	for _, c := range []struct {
-		name  string
-		hosts []kurabe.HostReport
-		want  bool
-	}{
-		{"one host", []kurabe.HostReport{host("a", net, 3, "1", "2", "3")}, true},
-		{"one host without the memory", []kurabe.HostReport{host("a", net, 2, "1", "2", "3")}, false},
-		{"one host with two zones", []kurabe.HostReport{host("a", net, 9, "1", "2")}, false},
-		{"three hosts", []kurabe.HostReport{host("a", net, 1, "1"), host("b", net, 1, "2"), host("c", net, 1, "3")}, true},
-		{"three hosts in two zones", []kurabe.HostReport{host("a", net, 9, "1"), host("b", net, 9, "2"), host("c", net, 9, "2")}, false},
-		{"three hosts in two networks", []kurabe.HostReport{host("a", net, 9, "1"), host("b", net, 9, "2"), host("c", other, 9, "3")}, false},
-		{"the small one takes the zone that only it has", []kurabe.HostReport{host("a", net, 2, "1", "2"), host("b", net, 1, "2", "3")}, true},
-		{"four zones", []kurabe.HostReport{host("a", net, 1, "1"), host("b", net, 0, "2"), host("c", net, 1, "3"), host("d", net, 1, "4")}, true},
-	} {
-		if got := holdsCluster(c.hosts, kurabe.GiB); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
-	}
+	scopetest.WantCode(t, err, kurabe.CodeInsufficientCapacity, "availability zones")
 }
 
 // Data is data: a snapshot of either becomes either.
 func TestSnapshotsOfClustersAndInstances(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("single"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("single"))
 	i := mustCluster(t, c, "shop")
-	mustCommit(t, c, store.NewChange().PutStatus(kurabe.InstanceStatus{ID: i.Spec.ID, SpecRevision: i.Spec.Revision, State: kurabe.StateAvailable, Applied: i.Spec.Now}, 0))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutStatus(kurabe.InstanceStatus{ID: i.Spec.ID, SpecRevision: i.Spec.Revision, State: kurabe.StateAvailable, Applied: i.Spec.Now}, 0))
 	for _, of := range []struct {
 		c    *Control
 		name string
@@ -167,13 +144,13 @@ func TestSnapshotsOfClustersAndInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		done := kurabe.SnapshotStatus{ID: m.Spec.ID, SpecRevision: m.Spec.Revision, State: kurabe.SnapshotAvailable, Host: "h1"}
-		mustCommit(t, c, store.NewChange().PutSnapshotStatus(done, 0))
+		scopetest.Commit(t, c.Scope, store.NewChange().PutSnapshotStatus(done, 0))
 	}
 	_, err := c.Clusters().CreateSnapshot(t.Context(), "kept", "shop", nil)
-	wantCode(t, AsCluster(err), kurabe.CodeClusterSnapshotExists, "kept")
+	scopetest.WantCode(t, AsCluster(err), kurabe.CodeClusterSnapshotExists, "kept")
 	for _, of := range []*Control{c, c.Clusters()} {
 		if list, _ := of.Snapshots(SnapshotFilter{}, "", 100); len(list) != 1 {
-			t.Error(of.cluster, list)
+			t.Error(of.Cluster, list)
 		}
 	}
 	if _, err := c.Snapshot("cluster:kept"); err == nil {
@@ -202,7 +179,7 @@ func TestParameterGroupsOfClusters(t *testing.T) {
 	if _, err := c.Clusters().CreateInstance(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, c.Clusters().DeleteParameterGroup(t.Context(), "g"), kurabe.CodeInvalidParameterGroup, "still members")
+	scopetest.WantCode(t, c.Clusters().DeleteParameterGroup(t.Context(), "g"), kurabe.CodeInvalidParameterGroup, "still members")
 	if err := c.DeleteParameterGroup(t.Context(), "g"); err != nil {
 		t.Fatal(err)
 	}
@@ -218,9 +195,9 @@ func TestParameterGroupsOfClusters(t *testing.T) {
 func TestAClusterNeedsASubnetGroupOfThreeZones(t *testing.T) {
 	c := newTestWorld(t)
 	g := kurabe.SubnetGroup{Name: "two", Description: "d", Subnets: []kurabe.Subnet{{ID: "subnet-a", Zone: "us-east-1a"}, {ID: "subnet-b", Zone: "us-east-1b"}}}
-	mustCommit(t, c, store.NewChange().CreateSubnetGroup(g))
+	scopetest.Commit(t, c.Scope, store.NewChange().CreateSubnetGroup(g))
 	n, name := newTestCluster("shop"), "two"
 	n.SubnetGroup = &name
 	_, err := c.Clusters().CreateInstance(t.Context(), n)
-	wantCode(t, err, kurabe.CodeSubnetGroupAZCoverage, "3 zones")
+	scopetest.WantCode(t, err, kurabe.CodeSubnetGroupAZCoverage, "3 zones")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -15,11 +16,11 @@ func TestNamesAreListedBeforeTheyAreTold(t *testing.T) {
 	if err := SetEndpointSuffix(t.Context(), c.KV, c.View, c.Region, "db.example"); err != nil {
 		t.Fatal(err)
 	}
-	addAs(t, c, newTestSpec("shop"), func(*kurabe.InstanceStatus) {})
+	addAs(t, c, scopetest.Spec("shop"), func(*kurabe.InstanceStatus) {})
 	if list := c.NamedEndpoints(); len(list) != 0 {
 		t.Errorf("without an address it is listed: %v", list)
 	}
-	mustCommit(t, c, store.NewChange().PutAssignment(kurabe.Assignment{Instance: "db-SHOP", Host: "h1", Address: "127.66.0.7"}, 0))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutAssignment(kurabe.Assignment{Instance: "db-SHOP", Host: "h1", Address: "127.66.0.7"}, 0))
 	want := []NamedEndpoint{{c.View.EndpointDomain().Value.Instance("shop"), "127.66.0.7"}}
 	if list := c.NamedEndpoints(); !slices.Equal(list, want) {
 		t.Errorf("listed are %v, not %v", list, want)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/parameter"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/event"
 )
 
@@ -134,7 +136,7 @@ func (f EventFilter) span(now time.Time) (from, to time.Time, err error) {
 }
 
 func matchesCategory(wanted, have []string) bool {
-	return len(wanted) == 0 || slices.ContainsFunc(have, func(category string) bool { return containsFold(wanted, category) })
+	return len(wanted) == 0 || slices.ContainsFunc(have, func(category string) bool { return scope.HasFold(wanted, category) })
 }
 
 // SourceARN is the ARN of an event's source, "" when it has none.
@@ -143,7 +145,7 @@ func (c *Control) SourceARN(e kurabe.Event) string {
 	case event.Instance:
 		return c.ARN("db", e.Source)
 	case event.ParameterGroup:
-		if strings.HasPrefix(e.SourceID, clusterGroupSource) {
+		if strings.HasPrefix(e.SourceID, parameter.ClusterSource) {
 			return c.ARN("cluster-pg", e.Source)
 		}
 		return c.ARN("pg", e.Source)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/store"
 )
 
@@ -51,7 +52,7 @@ func (c *Control) addToken(ctx context.Context, t kurabe.JoinToken, validity tim
 	}
 	now := c.Now().UTC()
 	t.CreatedAt, t.ExpiresAt = now, now.Add(validity)
-	return t, c.update(ctx, func() (*store.Change, error) {
+	return t, c.Update(ctx, func() (*store.Change, error) {
 		change := store.NewChange().PutJoinToken(t, 0)
 		left := 0
 		for _, old := range c.View.JoinTokens() {
@@ -72,7 +73,7 @@ func (c *Control) addToken(ctx context.Context, t kurabe.JoinToken, validity tim
 // same host with the same key may ask again while the token is good, since the answer may
 // have been lost; nobody else may.
 func (c *Control) AdmitHost(ctx context.Context, token, hash string, h kurabe.JoinedHost) error {
-	return c.update(ctx, func() (*store.Change, error) {
+	return c.Update(ctx, func() (*store.Change, error) {
 		now := c.Now().UTC()
 		t, ok := c.View.JoinToken(token)
 		// A stranger hears of nothing but the token.
@@ -163,7 +164,7 @@ func (c *Control) Hosts() []HostInfo {
 		h.Planner = id == c.View.Planner()
 		h.Servers, h.Snapshots = c.View.Assigned(id)
 		h.Holds = c.whatIsOn(h.Servers, h.Snapshots)
-		h.ReservedBytes = c.reservedOn(id, "")
+		h.ReservedBytes = c.ReservedOn(id, "")
 		list = append(list, *h)
 	}
 	slices.SortFunc(list, func(a, b HostInfo) int { return strings.Compare(string(a.ID), string(b.ID)) })
@@ -172,7 +173,7 @@ func (c *Control) Hosts() []HostInfo {
 
 // DrainHost says that nothing new is placed on a host, or that it is again.
 func (c *Control) DrainHost(ctx context.Context, id kurabe.HostID, drained bool) error {
-	return c.update(ctx, func() (*store.Change, error) {
+	return c.Update(ctx, func() (*store.Change, error) {
 		h, err := c.joined(id)
 		if err != nil || h.Value.Drained == drained {
 			return nil, err
@@ -185,7 +186,7 @@ func (c *Control) DrainHost(ctx context.Context, id kurabe.HostID, drained bool)
 // GiveUpHost stores a person's word that a host which is not heard never comes back. Its
 // instances fail, and can be deleted then.
 func (c *Control) GiveUpHost(ctx context.Context, id kurabe.HostID) error {
-	return c.update(ctx, func() (*store.Change, error) {
+	return c.Update(ctx, func() (*store.Change, error) {
 		h, err := c.joined(id)
 		if err != nil || h.Value.Gone {
 			return nil, err
@@ -229,7 +230,7 @@ var errUnknownToken = kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the join 
 
 // RemoveHost lets a host in no more. It is refused while anything is assigned to it.
 func (c *Control) RemoveHost(ctx context.Context, id kurabe.HostID) error {
-	return c.update(ctx, func() (*store.Change, error) {
+	return c.Update(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
 		h, err := c.joined(id)
 		if err != nil {
@@ -275,15 +276,15 @@ func (c *Control) dropReports(ctx context.Context, id kurabe.HostID, gone bool) 
 	for _, kind := range kurabe.Kinds {
 		entries, _, err := c.KV.List(ctx, store.ThingReportPrefix(id, kind))
 		if err != nil {
-			return c.storeError(err)
+			return scope.Error(err)
 		}
 		for part := range slices.Chunk(entries, store.TxnOpsMax) {
 			change := store.NewChange()
 			for _, e := range part {
 				change.Delete(e.Key)
 			}
-			if err := c.commit(ctx, change); err != nil {
-				return c.storeError(err)
+			if err := c.Commit(ctx, change); err != nil {
+				return scope.Error(err)
 			}
 		}
 	}

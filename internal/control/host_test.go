@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -76,15 +77,15 @@ func TestJoinTokens(t *testing.T) {
 
 func TestPlaceOnHosts(t *testing.T) {
 	c := newTestWorld(t)
-	far := testHost()
+	far := scopetest.Host()
 	far.Host, far.Zones, far.AddressPool = "h2", []string{"us-east-1d"}, "10.0.0.64/27"
 	c.Zones = append(c.Zones, "us-east-1d")
 	joined := kurabe.JoinedHost{ID: "h2", Zones: far.Zones, Key: "k"}
-	mustCommit(t, c, store.NewChange().PutJoinedHost(joined, 0).PutHost(far))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutJoinedHost(joined, 0).PutHost(far))
 	spec := kurabe.InstanceSpec{ID: "db-X", Zone: "us-east-1d", Engine: kurabe.Postgres, Now: kurabe.InstanceSettings{EngineVersion: "15.18", Class: "db.local.micro"}}
 	expect := func(what, says string) {
 		t.Helper()
-		err := c.checkPlace(spec)
+		err := c.CheckPlace(spec)
 		if says == "" && err != nil || says != "" && (kurabe.CodeOf(err) != kurabe.CodeInsufficientCapacity || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -92,7 +93,7 @@ func TestPlaceOnHosts(t *testing.T) {
 	expect("a host that was not heard", "was not heard yet")
 	record, _ := c.View.JoinedHost("h2")
 	presence := func(lost bool) {
-		mustCommit(t, c, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: lost, Since: c.Now()}, record.ModRevision))
+		scopetest.Commit(t, c.Scope, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: lost, Since: c.Now()}, record.ModRevision))
 	}
 	presence(false)
 	expect("a host that is heard", "")
@@ -120,9 +121,9 @@ func TestPlaceOnHosts(t *testing.T) {
 func TestHostIsGivenUp(t *testing.T) {
 	c := newTestWorld(t)
 	ctx := t.Context()
-	far := testHost()
+	far := scopetest.Host()
 	far.Host, far.Zones = "h2", []string{"us-east-1a"}
-	mustCommit(t, c, store.NewChange().PutJoinedHost(kurabe.JoinedHost{ID: "h2", Zones: far.Zones, Key: "k"}, 0).PutHost(far).
+	scopetest.Commit(t, c.Scope, store.NewChange().PutJoinedHost(kurabe.JoinedHost{ID: "h2", Zones: far.Zones, Key: "k"}, 0).PutHost(far).
 		PutReport(kurabe.InstanceReport{Host: "h2", Instance: "db-1"}))
 	if err := c.GiveUpHost(ctx, "h1"); kurabe.CodeOf(err) != kurabe.CodeInvalidInstanceState {
 		t.Errorf("the service's own host: %v", err)
@@ -131,7 +132,7 @@ func TestHostIsGivenUp(t *testing.T) {
 		t.Errorf("one that is not lost: %v", err)
 	}
 	record, _ := c.View.JoinedHost("h2")
-	mustCommit(t, c, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: true, Since: c.Now()}, record.ModRevision))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: true, Since: c.Now()}, record.ModRevision))
 	if err := c.GiveUpHost(ctx, "h2"); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestHostIsGivenUp(t *testing.T) {
 func TestServerIsRemoved(t *testing.T) {
 	c := newTestWorld(t)
 	ctx := t.Context()
-	mustCommit(t, c, store.NewChange().PutJoinedHost(kurabe.JoinedHost{ID: "h2", Drained: true, Server: &kurabe.ServerPlace{Peer: "p2"}}, 0))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutJoinedHost(kurabe.JoinedHost{ID: "h2", Drained: true, Server: &kurabe.ServerPlace{Peer: "p2"}}, 0))
 	var asked []string
 	refusal := kurabe.Errorf(kurabe.CodeInvalidInstanceState, "too few")
 	c.RemoveMember = func(_ context.Context, h kurabe.JoinedHost) error {
@@ -168,7 +169,7 @@ func TestServerIsRemoved(t *testing.T) {
 		t.Errorf("%v; servers %v", err, c.View.Servers())
 	}
 	record, _ := c.View.JoinedHost("h2")
-	mustCommit(t, c, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: true, Since: c.Now()}, record.ModRevision))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: true, Since: c.Now()}, record.ModRevision))
 	if err := c.GiveUpHost(ctx, "h2"); err != refusal || c.View.Gone("h2") {
 		t.Errorf("%v", err)
 	}
@@ -202,7 +203,7 @@ func TestARemovedHostHasNoToken(t *testing.T) {
 		}
 		if gone {
 			record, _ := c.View.JoinedHost("h2")
-			mustCommit(t, c, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: true, Since: c.Now()}, record.ModRevision))
+			scopetest.Commit(t, c.Scope, store.NewChange().PutPresence(kurabe.Presence{Host: "h2", Lost: true, Since: c.Now()}, record.ModRevision))
 			if err := c.GiveUpHost(ctx, "h2"); err != nil {
 				t.Fatal(err)
 			}

@@ -122,7 +122,7 @@ func (c *Control) importSnapshot(ctx context.Context, f ImportedSnapshot) (strin
 	if kurabe.CheckTags(f.Tags) == nil { // a backup is not refused for the sake of what it is called
 		spec.Tags = f.Tags
 	}
-	err := c.update(ctx, func() (*store.Change, error) {
+	err := c.Update(ctx, func() (*store.Change, error) {
 		if _, known := c.View.AnySnapshot(f.ID); known {
 			return nil, nil // by another request
 		}
@@ -140,7 +140,7 @@ func (c *Control) importedName(name string) (string, error) {
 	name = strings.ToLower(name)
 	try := name
 	for n := 1; n <= importedNamesMax; n++ {
-		if _, taken := c.View.SnapshotByName(c.key(try)); !taken {
+		if _, taken := c.View.SnapshotByName(c.Key(try)); !taken {
 			return try, nil
 		}
 		ending := fmt.Sprintf("-imported-%d", n)

@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
 // foundSnapshot is one as a repository holds it.
 func foundSnapshot(id, name string) ImportedSnapshot {
-	spec := newTestSpec("shop")
+	spec := scopetest.Spec("shop")
 	return ImportedSnapshot{
-		ID: kurabe.SnapshotID(id), Name: name, Facts: kurabe.SnapshotFacts{TakenAt: testNow.Add(-100 * 24 * 60 * 60 * 1e9)},
+		ID: kurabe.SnapshotID(id), Name: name, Facts: kurabe.SnapshotFacts{TakenAt: scopetest.Now.Add(-100 * 24 * 60 * 60 * 1e9)},
 		Source: kurabe.SnapshotSource{
 			Instance: "db-LOST", Name: "shop", Engine: kurabe.Postgres, MasterUsername: "master", Password: kurabe.Password{},
 			OptionGroup: spec.OptionGroup, Settings: spec.Now, Locale: "C",
@@ -26,7 +27,7 @@ func foundSnapshot(id, name string) ImportedSnapshot {
 func TestImportSnapshots(t *testing.T) {
 	c := newTestWorld(t)
 	taken := foundSnapshot("snap-mine", "nightly")
-	mustCommit(t, c, store.NewChange().CreateSnapshot(kurabe.SnapshotSpec{ID: "snap-mine", Name: "nightly", Kind: kurabe.SnapshotManual, Source: taken.Source}))
+	scopetest.Commit(t, c.Scope, store.NewChange().CreateSnapshot(kurabe.SnapshotSpec{ID: "snap-mine", Name: "nightly", Kind: kurabe.SnapshotManual, Source: taken.Source}))
 	long := strings.Repeat("n", maxSnapshotName)
 	broken := func(do func(*ImportedSnapshot)) ImportedSnapshot {
 		f := foundSnapshot("snap-bad", "bad")
@@ -70,7 +71,7 @@ func TestImportSnapshots(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// It can be restored once a host has found it.
-	mustCommit(t, c, store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{ID: "snap-a", State: kurabe.SnapshotAvailable, Host: "h1"}, 0))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{ID: "snap-a", State: kurabe.SnapshotAvailable, Host: "h1"}, 0))
 	i, err := c.RestoreSnapshot(t.Context(), "nightly-imported-1", NewInstance{Name: "back"})
 	if err != nil || i.Spec.Origin == nil || i.Spec.Origin.Snapshot != "snap-a" {
 		t.Errorf("%+v, %v", i.Spec, err)

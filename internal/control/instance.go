@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/store"
 )
 
@@ -154,9 +155,9 @@ type shown struct {
 // shown is what is to be seen of a stored instance.
 func (c *Control) shown(i *store.Instance) []shown {
 	switch {
-	case i.Spec.Cluster == c.cluster:
+	case i.Spec.Cluster == c.Cluster:
 		return []shown{{name: i.Name(), of: i}}
-	case c.cluster || i.Status == nil:
+	case c.Cluster || i.Status == nil:
 		return nil
 	}
 	var list []shown
@@ -188,29 +189,29 @@ func (c *Control) matches(f InstanceFilter, s shown) bool {
 
 // named says whether one of names, which may be ARNs, is this name.
 func (c *Control) named(name string, names []string) bool {
-	return containsFold(names, name) || containsFold(names, c.ARN(c.words().db, name))
+	return scope.HasFold(names, name) || scope.HasFold(names, c.ARN(c.Words().DB, name))
 }
 
 // find returns the stored instance of a name or ARN. What cannot be the name of
 // an instance is told from the name of none, as on RDS.
 func (c *Control) find(name string) (*store.Instance, error) {
-	folded, w := c.fold(name), c.words()
-	if i, ok := c.View.InstanceByName(c.key(folded)); ok && i.Spec != nil && i.Spec.Cluster == c.cluster {
+	folded, w := c.fold(name), c.Words()
+	if i, ok := c.View.InstanceByName(c.Key(folded)); ok && i.Spec != nil && i.Spec.Cluster == c.Cluster {
 		return i, nil
 	}
-	if _, err := kurabe.FoldIdentifier(w.is+"Identifier", folded); err != nil {
+	if _, err := kurabe.FoldIdentifier(w.Is+"Identifier", folded); err != nil {
 		return nil, err
 	}
 	if server, ok := c.server(folded); ok {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "DB instance %s belongs to DB cluster %s, of which it is a server: what is asked for is done with the cluster.", folded, server.of.Name())
 	}
-	return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "%s %s not found.", w.is, folded)
+	return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "%s %s not found.", w.Is, folded)
 }
 
 // fold is the name that a name or an ARN means.
 func (c *Control) fold(name string) string {
 	folded := strings.ToLower(name)
-	return strings.TrimPrefix(folded, c.ARN(c.words().db, ""))
+	return strings.TrimPrefix(folded, c.ARN(c.Words().DB, ""))
 }
 
 // change runs a decision on one instance's spec: edit changes a copy and returns
@@ -218,7 +219,7 @@ func (c *Control) fold(name string) string {
 // with the next revision.
 func (c *Control) change(ctx context.Context, name string, edit func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error) (Instance, error) {
 	var id kurabe.InstanceID
-	err := c.update(ctx, func() (*store.Change, error) {
+	err := c.Update(ctx, func() (*store.Change, error) {
 		i, err := c.find(name)
 		if err != nil {
 			return nil, err
@@ -240,7 +241,7 @@ func (c *Control) change(ctx context.Context, name string, edit func(i Instance,
 	}
 	i, ok := c.View.Instance(id)
 	if !ok {
-		return Instance{}, kurabe.Errorf(kurabe.CodeInstanceNotFound, "%s %s not found.", c.words().is, name)
+		return Instance{}, kurabe.Errorf(kurabe.CodeInstanceNotFound, "%s %s not found.", c.Words().Is, name)
 	}
 	return c.read(i), nil
 }
@@ -262,4 +263,13 @@ func settle(s *kurabe.InstanceSpec, names map[string]int64, change *store.Change
 var modifiable = []kurabe.State{
 	kurabe.StateAvailable, kurabe.StateStopped, kurabe.StateStorageFull, kurabe.StateIncompatibleParameters,
 	kurabe.StateIncompatibleNetwork, kurabe.StateInsufficientCapacity,
+}
+
+// DefaultGroupOf is the default parameter group of the version that an instance runs.
+func (c *Control) DefaultGroupOf(i Instance) string {
+	v, err := c.EngineVersion(string(i.Spec.Engine), i.EngineVersion())
+	if err != nil {
+		return i.Spec.ParameterGroup // a version that is on no host any more
+	}
+	return kurabe.DefaultGroup(v.Family)
 }

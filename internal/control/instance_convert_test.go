@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -12,10 +13,10 @@ import (
 // stored of a wish that cannot come true.
 func TestConvert(t *testing.T) {
 	yes, no := true, false
-	mariadb := newTestSpec("orders")
+	mariadb := scopetest.Spec("orders")
 	mariadb.Engine, mariadb.Now.EngineVersion = kurabe.MariaDB, "10.11.19"
 	mariadb.ParameterGroup, mariadb.OptionGroup = "default.mariadb10.11", "default:mariadb-10-11"
-	large := newTestSpec("orders")
+	large := scopetest.Spec("orders")
 	large.Now.Class = "db.local.large"
 	for _, c := range []struct {
 		name  string
@@ -25,23 +26,23 @@ func TestConvert(t *testing.T) {
 		code  kurabe.Code
 		text  string
 	}{
-		{name: "to two zones", spec: newTestSpec("orders"), state: kurabe.StateAvailable, wish: &yes},
+		{name: "to two zones", spec: scopetest.Spec("orders"), state: kurabe.StateAvailable, wish: &yes},
 		{name: "to one zone", spec: multiAZSpec("orders"), state: kurabe.StateAvailable, wish: &no},
 		{name: "to one zone as a way out", spec: multiAZSpec("orders"), state: kurabe.StateInsufficientCapacity, wish: &no},
 		{name: "mariadb", spec: mariadb, state: kurabe.StateAvailable, wish: &yes},
 		{name: "mariadb as it is", spec: mariadb, state: kurabe.StateAvailable, wish: &no},
 		{name: "no memory", spec: large, state: kurabe.StateAvailable, wish: &yes, code: kurabe.CodeInsufficientCapacity, text: "with a standby"},
-		{name: "stopped", spec: newTestSpec("orders"), state: kurabe.StateStopped, wish: &yes, code: kurabe.CodeInvalidInstanceState, text: "stopped DB instance. Start"},
+		{name: "stopped", spec: scopetest.Spec("orders"), state: kurabe.StateStopped, wish: &yes, code: kurabe.CodeInvalidInstanceState, text: "stopped DB instance. Start"},
 		{name: "stopped, to one zone", spec: multiAZSpec("orders"), state: kurabe.StateStopped, wish: &no, code: kurabe.CodeInvalidInstanceState, text: "stopped DB instance. Start"},
-		{name: "stopped, as it is", spec: newTestSpec("orders"), state: kurabe.StateStopped, wish: &no},
-		{name: "full", spec: newTestSpec("orders"), state: kurabe.StateStorageFull, wish: &yes, code: kurabe.CodeInvalidInstanceState, text: "only an available one"},
+		{name: "stopped, as it is", spec: scopetest.Spec("orders"), state: kurabe.StateStopped, wish: &no},
+		{name: "full", spec: scopetest.Spec("orders"), state: kurabe.StateStorageFull, wish: &yes, code: kurabe.CodeInvalidInstanceState, text: "only an available one"},
 	} {
 		for _, now := range []bool{true, false} {
 			t.Run(c.name+map[bool]string{true: ", now", false: ", in the window"}[now], func(t *testing.T) {
 				w := newTestWorld(t)
 				addAs(t, w, c.spec, func(s *kurabe.InstanceStatus) { s.State = c.state })
 				i, err := w.ModifyInstance(t.Context(), "orders", InstanceChange{MultiAZ: c.wish, ApplyImmediately: now})
-				wantCode(t, err, c.code, c.text)
+				scopetest.WantCode(t, err, c.code, c.text)
 				if err != nil {
 					if i, err = w.Instance("orders"); err != nil || i.Pending != nil {
 						t.Errorf("changed: %+v, %v", i.Pending, err)
@@ -63,11 +64,11 @@ func TestConvert(t *testing.T) {
 // What waits for the window can be taken back, is listed, and is put in force by hand.
 func TestConversionThatWaits(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("orders"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
 	convert := func(to bool) Instance {
 		t.Helper()
 		i, err := c.ModifyInstance(t.Context(), "orders", InstanceChange{MultiAZ: &to})
-		wantCode(t, err, "", "")
+		scopetest.WantCode(t, err, "", "")
 		return i
 	}
 	convert(true)
@@ -88,12 +89,12 @@ func TestConversionThatWaits(t *testing.T) {
 }
 
 func TestFailoverInstance(t *testing.T) {
-	single, multi := newTestSpec("orders"), multiAZSpec("orders")
-	waits := newTestSpec("orders")
+	single, multi := scopetest.Spec("orders"), multiAZSpec("orders")
+	waits := scopetest.Spec("orders")
 	waits.Next, waits.NextSeq = &multi.Now, 1
 	alone, both := testGroup("db-ORDERS", 1), testGroup("db-ORDERS", 2)
 	behind := testGroup("db-ORDERS", 2)
-	behind.UnprotectedSince = testNow
+	behind.UnprotectedSince = scopetest.Now
 	for _, c := range []struct {
 		name  string
 		spec  kurabe.InstanceSpec
@@ -104,8 +105,8 @@ func TestFailoverInstance(t *testing.T) {
 		text  string
 		since time.Time // when commits began to wait
 	}{
-		{name: "commits wait", spec: multi, state: kurabe.StateAvailable, zone: "us-east-1a", group: &both, since: testNow,
-			code: kurabe.CodeInvalidInstanceState, text: "commits have waited for another server since " + testNow.Format(time.RFC3339)},
+		{name: "commits wait", spec: multi, state: kurabe.StateAvailable, zone: "us-east-1a", group: &both, since: scopetest.Now,
+			code: kurabe.CodeInvalidInstanceState, text: "commits have waited for another server since " + scopetest.Now.Format(time.RFC3339)},
 		{name: "as asked", spec: multi, state: kurabe.StateAvailable, zone: "us-east-1a", group: &both},
 		{name: "one zone", spec: single, state: kurabe.StateAvailable, code: kurabe.CodeInvalidParameterCombo, text: "not configured for multi-AZ"},
 		{name: "one zone until the window", spec: waits, state: kurabe.StateAvailable, code: kurabe.CodeInvalidParameterCombo, text: "not configured for multi-AZ"},
@@ -114,17 +115,17 @@ func TestFailoverInstance(t *testing.T) {
 		{name: "no record", spec: multi, state: kurabe.StateAvailable, code: kurabe.CodeInvalidInstanceState, text: "it has no standby yet"},
 		{name: "no standby", spec: multi, state: kurabe.StateAvailable, group: &alone, code: kurabe.CodeInvalidInstanceState, text: "it has no standby yet"},
 		{name: "a standby that is behind", spec: multi, state: kurabe.StateAvailable, group: &behind,
-			code: kurabe.CodeInvalidInstanceState, text: "committed since " + testNow.Format(time.RFC3339)},
+			code: kurabe.CodeInvalidInstanceState, text: "committed since " + scopetest.Now.Format(time.RFC3339)},
 		{name: "a standby that catches up", spec: multi, state: kurabe.StateAvailable, group: &both, code: kurabe.CodeInvalidInstanceState, text: "every commit yet"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)
 			addAs(t, w, c.spec, func(s *kurabe.InstanceStatus) { s.State, s.SecondZone, s.BlockedAt = c.state, c.zone, c.since })
 			if c.group != nil {
-				mustCommit(t, w, store.NewChange().PutGroup(*c.group, 0))
+				scopetest.Commit(t, w.Scope, store.NewChange().PutGroup(*c.group, 0))
 			}
 			_, err := w.FailoverInstance(t.Context(), "orders")
-			wantCode(t, err, c.code, c.text)
+			scopetest.WantCode(t, err, c.code, c.text)
 			i, unread := w.Instance("orders")
 			var asked int64
 			if err == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/control/installed"
 	"kurabe/internal/logkey"
 	"kurabe/internal/store"
 )
@@ -18,8 +19,6 @@ const maxInstances = 10_000
 
 // What an instance gets that was created without saying.
 const (
-	defaultStorageType     = "local"
-	defaultStorageGiB      = 20
 	defaultRetentionDays   = 1
 	maxRetentionDays       = 35
 	maxStorageGrowthFactor = 1.1 // RDS wants MaxAllocatedStorage at least 10 % above
@@ -39,6 +38,7 @@ type NewInstance struct {
 	ParameterGroup, OptionGroup        *string
 	SubnetGroup                        *string
 	DeletionProtection, CopyTags       bool
+	LoadKept                           bool
 	AutoMinorUpgrade, MultiAZ          bool
 	Zones                              []string // of a cluster's servers
 	Tags                               []kurabe.Tag
@@ -70,9 +70,7 @@ func (c *Control) CreateInstance(ctx context.Context, n NewInstance) (Instance, 
 // storeNew writes the spec of a new instance once name, quota, capacity and groups
 // allow it; also may add conditions to the change.
 func (c *Control) storeNew(ctx context.Context, spec kurabe.InstanceSpec, version kurabe.EngineVersion, also func(*store.Change) error) error {
-	c.creating.Lock()
-	defer c.creating.Unlock()
-	return c.update(ctx, func() (*store.Change, error) {
+	return c.Create(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
 		if err := c.nameFree(spec.Name); err != nil {
 			return nil, err
@@ -80,17 +78,17 @@ func (c *Control) storeNew(ctx context.Context, spec kurabe.InstanceSpec, versio
 		if len(c.View.Instances()) >= maxInstances {
 			return nil, kurabe.Errorf(kurabe.CodeInstanceQuota, "this service holds at most %d DB instances and clusters", maxInstances)
 		}
-		if err := c.checkCapacity(spec, ""); err != nil {
+		if err := c.CheckCapacity(spec, ""); err != nil {
 			return nil, err
 		}
-		if err := c.checkPlace(spec); err != nil {
+		if err := c.CheckPlace(spec); err != nil {
 			return nil, err
 		}
 		change := store.NewChange().CreateInstance(spec).RequireInstancesUnwritten(revision)
 		if err := c.requireGroups(change, &spec, version); err != nil {
 			return nil, err
 		}
-		if err := c.requireDemands(&spec, version.Family); err != nil {
+		if err := c.RequireDemands(&spec, version.Family); err != nil {
 			return nil, err
 		}
 		if also == nil {
@@ -105,14 +103,14 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		MasterUsername: n.MasterUsername, DatabaseName: n.DatabaseName, Zone: n.Zone,
-		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
-		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.cluster,
+		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept,
+		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.Cluster,
 	}
 	var err error
-	if s.Name, err = c.foldName(c.words().is+"Identifier", n.Name); err != nil {
+	if s.Name, err = c.foldName(c.Words().Is+"Identifier", n.Name); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
-	version, err := c.engineVersion(n.Engine, n.EngineVersion)
+	version, err := c.EngineVersion(n.Engine, n.EngineVersion)
 	if err != nil {
 		return s, version, err
 	}
@@ -124,7 +122,7 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 		return s, version, err
 	}
 	s.ParameterGroup = nameOr(n.ParameterGroup, kurabe.DefaultGroup(version.Family))
-	s.OptionGroup = nameOr(n.OptionGroup, DefaultOptionGroup(version))
+	s.OptionGroup = nameOr(n.OptionGroup, installed.DefaultOptionGroup(version))
 	s.SubnetGroup = nameOr(n.SubnetGroup, "default")
 	return s, version, setWindows(&s, n.BackupWindow, n.MaintenanceWindow)
 }
@@ -156,7 +154,7 @@ func (c *Control) checkNames(s *kurabe.InstanceSpec, n NewInstance, v kurabe.Eng
 	if n.Zone != "" && !slices.Contains(c.Zones, n.Zone) {
 		return kurabe.Errorf(kurabe.CodeInvalidVPCNetworkState, kurabe.WordsZone+" The zones are %s.", n.Zone, strings.Join(c.Zones, ", "))
 	}
-	if err := c.checkZones(n.Zones); err != nil {
+	if err := c.CheckZones(n.Zones); err != nil {
 		return err
 	}
 	return kurabe.CheckTags(n.Tags)
@@ -168,11 +166,11 @@ func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	if n.MultiAZ && n.Zone != "" {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsZoneOfPair)
 	}
-	now.Class, now.StorageType, now.MultiAZ = n.Class, nameOr(n.StorageType, defaultStorageType), n.MultiAZ || s.Cluster
+	now.Class, now.StorageType, now.MultiAZ = n.Class, nameOr(n.StorageType, kurabe.DefaultStorageType), n.MultiAZ || s.Cluster
 	if n.StorageType == nil && intOr(n.IOPS, 0) != 0 {
 		now.StorageType = "io1" // RDS: Iops without a type means io1
 	}
-	now.StorageGiB = intOr(n.StorageGiB, defaultStorageGiB)
+	now.StorageGiB = intOr(n.StorageGiB, kurabe.DefaultStorageGiB)
 	now.IOPS, now.ThroughputMiB = intOr(n.IOPS, 0), intOr(n.ThroughputMiB, 0)
 	now.Port = intOr(n.Port, s.Engine.DefaultPort())
 	now.CACertificate = nameOr(n.CACertificate, c.Authority.Identifier)
@@ -192,10 +190,10 @@ func (c *Control) newSettings(s *kurabe.InstanceSpec, n NewInstance) error {
 	if err := setMaxStorage(s, n.MaxStorageGiB); err != nil {
 		return err
 	}
-	if err := c.checkFit(*now); err != nil {
+	if err := c.CheckFit(*now); err != nil {
 		return err
 	}
-	return c.checkMultiAZ(*now, s.Cluster)
+	return c.CheckMultiAZ(*now, s.Cluster)
 }
 
 // setWindows sets both windows, or RDS-like defaults that differ by instance.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kurabe"
+	"kurabe/internal/control/placement"
 	"kurabe/internal/event"
 	"kurabe/internal/store"
 )
@@ -18,7 +19,7 @@ func (c *Control) DrillTarget(name string, server kurabe.InstanceID, pid int) (k
 		return kurabe.Member{}, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %.80s not found.", name)
 	}
 	g := i.Group
-	if g == nil || len(g.Members) < multiAZZones {
+	if g == nil || len(g.Members) < placement.MultiAZZones {
 		return kurabe.Member{}, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s has one server, so no other one can take over", i.Spec.Name)
 	}
 	m, known := g.Member(server)
@@ -35,7 +36,7 @@ func (c *Control) DrillTarget(name string, server kurabe.InstanceID, pid int) (k
 // where that is. It is told before: whoever dies between the two has told of a fault that did not come, and there
 // is none that nobody has told of.
 func (c *Control) TellDrill(ctx context.Context, name string, server kurabe.InstanceID, pid int, done string) (m kurabe.Member, err error) {
-	err = c.update(ctx, func() (*store.Change, error) {
+	err = c.Update(ctx, func() (*store.Change, error) {
 		if m, err = c.DrillTarget(name, server, pid); err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -39,16 +40,16 @@ func TestDrillTarget(t *testing.T) {
 			w := newTestWorld(t)
 			addAs(t, w, multiAZSpec("orders"), nil)
 			if c.group != nil {
-				mustCommit(t, w, store.NewChange().PutGroup(*c.group, 0))
+				scopetest.Commit(t, w.Scope, store.NewChange().PutGroup(*c.group, 0))
 			}
 			c.report.Host = "h1"
-			mustCommit(t, w, store.NewChange().PutReport(c.report))
+			scopetest.Commit(t, w.Scope, store.NewChange().PutReport(c.report))
 			_, failure := w.DrillTarget("orders", c.server, c.pid)
 			m, err := w.TellDrill(t.Context(), "orders", c.server, c.pid, "frozen for 3s")
-			told := slices.DeleteFunc(w.View.Events(testNow, testNow.Add(time.Second)), func(e kurabe.Event) bool { return e.ID != "KURABE-EVENT-0051" })
+			told := slices.DeleteFunc(w.View.Events(scopetest.Now, scopetest.Now.Add(time.Second)), func(e kurabe.Event) bool { return e.ID != "KURABE-EVENT-0051" })
 			if c.text != "" {
-				wantCode(t, failure, c.code, c.text)
-				wantCode(t, err, c.code, c.text)
+				scopetest.WantCode(t, failure, c.code, c.text)
+				scopetest.WantCode(t, err, c.code, c.text)
 				if len(told) > 0 {
 					t.Errorf("it is told all the same: %v", told)
 				}
@@ -64,5 +65,5 @@ func TestDrillTarget(t *testing.T) {
 	}
 	w := newTestWorld(t)
 	_, err := w.TellDrill(t.Context(), "nobody", second, 7, "killed")
-	wantCode(t, err, kurabe.CodeInstanceNotFound, "nobody")
+	scopetest.WantCode(t, err, kurabe.CodeInstanceNotFound, "nobody")
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"kurabe"
+	"kurabe/internal/control/parameter"
 	"kurabe/internal/logkey"
 	"kurabe/internal/store"
 )
@@ -24,6 +25,7 @@ type InstanceChange struct {
 	RetentionDays, MaxStorageGiB    *int
 	BackupWindow, MaintenanceWindow *string
 	DeletionProtection, CopyTags    *bool
+	LoadKept                        *bool
 	AutoMinorUpgrade                *bool
 
 	// These wait for the maintenance window unless ApplyImmediately.
@@ -65,14 +67,14 @@ func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceCha
 			return err
 		}
 		s.Action = modifyAction(before, *s)
-		version, err := c.engineVersion(string(s.Engine), s.Now.EngineVersion)
+		version, err := c.EngineVersion(string(s.Engine), s.Now.EngineVersion)
 		if err != nil {
 			return err
 		}
-		if err := c.requireGroups(change, s, version); err != nil || !demandsMoved(before, *s) {
+		if err := c.requireGroups(change, s, version); err != nil || !parameter.DemandsMoved(before, *s) {
 			return err
 		}
-		return c.requireDemands(s, version.Family)
+		return c.RequireDemands(s, version.Family)
 	})
 }
 
@@ -123,6 +125,7 @@ func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange, verifie
 		return err
 	}
 	setBool(&s.DeletionProtection, m.DeletionProtection)
+	setBool(&s.LoadKept, m.LoadKept)
 	setBool(&s.CopyTagsToSnapshot, m.CopyTags)
 	setBool(&s.AutoMinorUpgrade, m.AutoMinorUpgrade)
 	if m.BackupWindow == nil && m.MaintenanceWindow == nil {
@@ -212,7 +215,7 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 	if *w == before {
 		return nil
 	}
-	if err := c.checkFit(*w); err != nil {
+	if err := c.CheckFit(*w); err != nil {
 		return err
 	}
 	if w.MultiAZ != before.MultiAZ {
@@ -221,10 +224,10 @@ func (c *Control) editSettings(i Instance, w *kurabe.InstanceSettings, s *kurabe
 		}
 	}
 	if w.Class != before.Class || w.MultiAZ && !before.MultiAZ {
-		if err := c.checkCapacity(kurabe.InstanceSpec{Now: *w, Cluster: s.Cluster}, s.ID); err != nil {
+		if err := c.CheckCapacity(kurabe.InstanceSpec{Now: *w, Cluster: s.Cluster}, s.ID); err != nil {
 			return err
 		}
-		return c.checkStay(i, *w)
+		return c.CheckStay(s, i.Status, *w)
 	}
 	return nil
 }
@@ -283,11 +286,11 @@ func keepScaled(i Instance, s *kurabe.InstanceSpec) {
 
 // upgrade checks a wished engine version: a newer minor of the same major.
 func (c *Control) upgrade(i Instance, w *kurabe.InstanceSettings, version string) error {
-	v, err := c.engineVersion(string(i.Spec.Engine), version)
+	v, err := c.EngineVersion(string(i.Spec.Engine), version)
 	if err != nil {
 		return err
 	}
-	have, err := c.engineVersion(string(i.Spec.Engine), i.Settings().EngineVersion)
+	have, err := c.EngineVersion(string(i.Spec.Engine), i.Settings().EngineVersion)
 	if err == nil && have.Family != v.Family {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsUpgrade+": major version upgrades are not offered", i.Spec.Engine, have.Version, v.Version)
 	}
@@ -296,7 +299,7 @@ func (c *Control) upgrade(i Instance, w *kurabe.InstanceSettings, version string
 	}
 	for _, h := range c.hostsOf(i.Spec.ID) {
 		if v.Version != i.Settings().EngineVersion && !h.Offers(v.Engine, v.Version) {
-			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsUpgrade+": host %s, which a server of the %s is on, does not have it. Install it there, and restart the service on that host", i.Spec.Engine, i.Settings().EngineVersion, v.Version, h.Host, c.words().noun)
+			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsUpgrade+": host %s, which a server of the %s is on, does not have it. Install it there, and restart the service on that host", i.Spec.Engine, i.Settings().EngineVersion, v.Version, h.Host, c.Words().Noun)
 		}
 	}
 	w.EngineVersion = v.Version
@@ -328,24 +331,24 @@ func (c *Control) newName(i Instance, s *kurabe.InstanceSpec, m InstanceChange, 
 	if m.NewName == nil {
 		return waiting, nil
 	}
-	name, err := c.foldName("New"+c.words().is+"Identifier", *m.NewName)
+	name, err := c.foldName("New"+c.Words().Is+"Identifier", *m.NewName)
 	if err != nil || name == waiting {
 		return waiting, err
 	}
 	if waiting != s.Name {
-		change.ReleaseName(c.key(waiting), i.names[c.key(waiting)])
+		change.ReleaseName(c.Key(waiting), i.names[c.Key(waiting)])
 	}
 	if name == s.Name {
 		return name, nil
 	}
 	revision := c.View.Revision()
-	if owner, taken := c.View.NameOwner(c.key(name)); !taken || owner != i.Spec.ID {
+	if owner, taken := c.View.NameOwner(c.Key(name)); !taken || owner != i.Spec.ID {
 		if err := c.nameFree(name); err != nil {
 			return "", err
 		}
 	}
 	// Nothing may take a name meanwhile that one of a cluster's servers would have.
-	change.TakeName(c.key(name), s.ID).RequireInstancesUnwritten(revision)
+	change.TakeName(c.Key(name), s.ID).RequireInstancesUnwritten(revision)
 	return name, nil
 }
 

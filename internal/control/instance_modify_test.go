@@ -1,6 +1,7 @@
 package control
 
 import (
+	"kurabe/internal/control/scope/scopetest"
 	"testing"
 
 	"kurabe"
@@ -9,11 +10,11 @@ import (
 // A rename that waits holds both names; taking it back frees the new one, once.
 func TestRenameThatWaits(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("orders"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
 	rename := func(name string) Instance {
 		t.Helper()
 		i, err := c.ModifyInstance(t.Context(), "orders", InstanceChange{NewName: &name})
-		wantCode(t, err, "", "")
+		scopetest.WantCode(t, err, "", "")
 		return i
 	}
 	if i := rename("Sales"); i.PendingName != "sales" || i.Name != "orders" {
@@ -38,7 +39,7 @@ func TestRenameThatWaits(t *testing.T) {
 // Storage autoscaling is turned off with 0 or with the storage that there is.
 func TestMaxStorage(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("orders"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
 	for _, step := range []struct {
 		max, have int
 		code      kurabe.Code
@@ -47,7 +48,7 @@ func TestMaxStorage(t *testing.T) {
 		{max: 21, have: 22, code: kurabe.CodeInvalidParameterCombo}, {max: 19, have: 22, code: kurabe.CodeInvalidParameterCombo},
 	} {
 		_, err := c.ModifyInstance(t.Context(), "orders", InstanceChange{MaxStorageGiB: &step.max})
-		wantCode(t, err, step.code, "Max storage size must be greater than storage size")
+		scopetest.WantCode(t, err, step.code, "Max storage size must be greater than storage size")
 		if i, err := c.Instance("orders"); err != nil || i.Spec.MaxStorageGiB != step.have {
 			t.Errorf("after %d: %d, %v", step.max, i.Spec.MaxStorageGiB, err)
 		}
@@ -55,7 +56,7 @@ func TestMaxStorage(t *testing.T) {
 	// The bound is held against the storage that is asked for at the same time.
 	more := 50
 	i, err := c.ModifyInstance(t.Context(), "orders", InstanceChange{StorageGiB: &more, MaxStorageGiB: &more})
-	if wantCode(t, err, "", ""); i.Spec.MaxStorageGiB != 0 {
+	if scopetest.WantCode(t, err, "", ""); i.Spec.MaxStorageGiB != 0 {
 		t.Errorf("%d", i.Spec.MaxStorageGiB)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"kurabe"
+	"kurabe/internal/control/placement"
 	"kurabe/internal/store"
 )
 
@@ -33,7 +34,7 @@ func (c *Control) RecoverInstance(ctx context.Context, name string, epoch kurabe
 // that Kurabe knows of. The planner looks again.
 func notRecoverable(i *store.Instance, epoch kurabe.Epoch, to kurabe.InstanceID) string {
 	g := i.Group
-	if g == nil || len(g.Members) < multiAZZones {
+	if g == nil || len(g.Members) < placement.MultiAZZones {
 		return "it has one server"
 	}
 	writer, _ := i.ReportOf(g.Writer)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -45,16 +46,16 @@ func TestRecoverInstance(t *testing.T) {
 			w := newTestWorld(t)
 			addAs(t, w, multiAZSpec("orders"), nil)
 			if c.group != nil {
-				mustCommit(t, w, store.NewChange().PutGroup(*c.group, 0))
+				scopetest.Commit(t, w.Scope, store.NewChange().PutGroup(*c.group, 0))
 			}
 			for _, r := range c.reports {
 				r.Host = "h1"
-				mustCommit(t, w, store.NewChange().PutReport(r))
+				scopetest.Commit(t, w.Scope, store.NewChange().PutReport(r))
 			}
 			for n := range 2 {
 				_, err := w.RecoverInstance(t.Context(), "orders", c.epoch, c.to)
 				if c.text != "" {
-					wantCode(t, err, kurabe.CodeInvalidInstanceState, c.text)
+					scopetest.WantCode(t, err, kurabe.CodeInvalidInstanceState, c.text)
 					continue
 				}
 				i, unread := w.Instance("orders")
@@ -66,5 +67,5 @@ func TestRecoverInstance(t *testing.T) {
 	}
 	w := newTestWorld(t)
 	_, err := w.RecoverInstance(t.Context(), "nobody", 1, second)
-	wantCode(t, err, kurabe.CodeInstanceNotFound, "nobody")
+	scopetest.WantCode(t, err, kurabe.CodeInstanceNotFound, "nobody")
 }

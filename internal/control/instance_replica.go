@@ -112,7 +112,7 @@ func (c *Control) replicaSpec(from *store.Instance, n NewInstance) (kurabe.Insta
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating, Source: from.ID,
 		Engine: of.Engine, MasterUsername: of.MasterUsername, Password: of.Password.From(from.ID), DatabaseName: of.DatabaseName, Locale: of.Locale,
-		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
+		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept,
 		Tags: n.Tags, ParameterGroupSeq: 1,
 	}
 	var version kurabe.EngineVersion
@@ -129,7 +129,7 @@ func (c *Control) replicaSpec(from *store.Instance, n NewInstance) (kurabe.Insta
 	if n.MultiAZ {
 		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: a read replica has one server here. Promote it, and convert it then.")
 	}
-	if version, err = c.engineVersion(string(of.Engine), has.EngineVersion); err != nil {
+	if version, err = c.EngineVersion(string(of.Engine), has.EngineVersion); err != nil {
 		return s, version, err
 	}
 	s.Now.EngineVersion = version.Version

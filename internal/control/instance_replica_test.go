@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/logkey"
 )
 
@@ -12,19 +13,19 @@ import (
 func newReplicaWorld(t *testing.T) *Control {
 	t.Helper()
 	c := newTestWorld(t)
-	s := newTestSpec("shop")
+	s := scopetest.Spec("shop")
 	s.Now.RetentionDays, s.Now.StorageGiB, s.MasterUsername, s.Password = 7, 30, "boss", kurabe.Password{Seq: 3, Verifier: "v3"}
 	s.BackupWindow = "03:00-03:30"
 	addAs(t, c, s, available)
 	return c
 }
 
-func available(st *kurabe.InstanceStatus) { st.AvailableAt = testNow }
+func available(st *kurabe.InstanceStatus) { st.AvailableAt = scopetest.Now }
 
 // addReplica stores a replica as the planner leaves one that follows.
 func addReplica(t *testing.T, c *Control, name string, source kurabe.InstanceID) {
 	t.Helper()
-	s := newTestSpec(name)
+	s := scopetest.Spec(name)
 	s.Source, s.BackupWindow = source, "03:00-03:30"
 	addAs(t, c, s, func(st *kurabe.InstanceStatus) {
 		available(st)
@@ -57,7 +58,7 @@ func TestCreateReplicaTakesWhatItsSourceHas(t *testing.T) {
 func TestCreateReplicaRefuses(t *testing.T) {
 	c := newReplicaWorld(t)
 	less, zone := 20, "us-east-1z"
-	plain, creating, young := newTestSpec("plain"), newTestSpec("creating"), newTestSpec("young")
+	plain, creating, young := scopetest.Spec("plain"), scopetest.Spec("creating"), scopetest.Spec("young")
 	creating.Now.RetentionDays, young.Now.RetentionDays = 1, 1
 	addAs(t, c, plain, available)
 	addAs(t, c, creating, func(st *kurabe.InstanceStatus) { st.State = kurabe.StateCreating })
@@ -83,13 +84,13 @@ func TestCreateReplicaRefuses(t *testing.T) {
 		"memory":       {"shop", NewInstance{Name: "r", Class: "db.local.large"}, kurabe.CodeInsufficientCapacity, "db.local.large"},
 	} {
 		_, err := c.CreateReplica(t.Context(), x.source, x.n)
-		t.Run(name, func(t *testing.T) { wantCode(t, err, x.code, x.text) })
+		t.Run(name, func(t *testing.T) { scopetest.WantCode(t, err, x.code, x.text) })
 	}
 	for n := range maxReplicas {
 		addReplica(t, c, "r"+string(rune('a'+n)), "db-SHOP")
 	}
 	_, err := c.CreateReplica(t.Context(), "shop", NewInstance{Name: "onemore"})
-	wantCode(t, err, kurabe.CodeInstanceQuota, "replica of a replica")
+	scopetest.WantCode(t, err, kurabe.CodeInstanceQuota, "replica of a replica")
 }
 
 func TestReplicaOfAReplica(t *testing.T) {
@@ -124,10 +125,10 @@ func TestPromoteReplica(t *testing.T) {
 	c := newReplicaWorld(t)
 	addReplica(t, c, "reads", "db-SHOP")
 	_, err := c.PromoteReplica(t.Context(), "shop", nil, nil)
-	wantCode(t, err, kurabe.CodeInvalidInstanceState, "not a read replica")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidInstanceState, "not a read replica")
 	days, window, many := 5, "10:00-10:30", 99
 	_, err = c.PromoteReplica(t.Context(), "reads", &many, nil)
-	wantCode(t, err, kurabe.CodeInvalidParameterValue, "")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidParameterValue, "")
 	i, err := c.PromoteReplica(t.Context(), "reads", &days, &window)
 	if err != nil {
 		t.Fatal(err)
@@ -136,9 +137,9 @@ func TestPromoteReplica(t *testing.T) {
 		t.Errorf("%+v, %s", s, i.State)
 	}
 	_, err = c.PromoteReplica(t.Context(), "reads", nil, nil)
-	wantCode(t, err, kurabe.CodeInvalidInstanceState, "is being promoted already")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidInstanceState, "is being promoted already")
 	_, err = c.CreateReplica(t.Context(), "reads", NewInstance{Name: "lower"})
-	wantCode(t, err, kurabe.CodeInvalidInstanceState, "is being promoted")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidInstanceState, "is being promoted")
 	addReplica(t, c, "other", "db-SHOP")
 	if i, err = c.PromoteReplica(t.Context(), "other", nil, nil); err != nil || i.Spec.Now.RetentionDays != defaultPromotedDays {
 		t.Errorf("without saying: %d days, %v", i.Spec.Now.RetentionDays, err)
@@ -154,18 +155,18 @@ func TestWhatReplicationForbids(t *testing.T) {
 		"password": {MasterPassword: &secret}, "backups": {RetentionDays: &days}, "zones": {MultiAZ: &yes, ApplyImmediately: true},
 	} {
 		_, err := c.ModifyInstance(t.Context(), "reads", m)
-		t.Run(name, func(t *testing.T) { wantCode(t, err, kurabe.CodeInvalidInstanceState, "romote") })
+		t.Run(name, func(t *testing.T) { scopetest.WantCode(t, err, kurabe.CodeInvalidInstanceState, "romote") })
 	}
 	_, err := c.ModifyInstance(t.Context(), "shop", InstanceChange{RetentionDays: &none})
-	wantCode(t, err, kurabe.CodeInvalidInstanceState, "read replicas (reads)")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidInstanceState, "read replicas (reads)")
 	for _, name := range []string{"shop", "reads"} {
 		_, err := c.StopInstance(t.Context(), name, "")
-		wantCode(t, err, kurabe.CodeInvalidInstanceState, "read replica")
+		scopetest.WantCode(t, err, kurabe.CodeInvalidInstanceState, "read replica")
 	}
 	_, err = c.CreateSnapshot(t.Context(), "snap", "reads", nil)
-	wantCode(t, err, kurabe.CodeInvalidInstanceState, "its source, shop")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidInstanceState, "its source, shop")
 	_, err = c.DeleteInstance(t.Context(), "reads", "final", false)
-	wantCode(t, err, kurabe.CodeInvalidParameterCombo, "replica instance")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidParameterCombo, "replica instance")
 	class := "db.local.small"
 	if _, err := c.ModifyInstance(t.Context(), "reads", InstanceChange{Class: &class, ApplyImmediately: true}); err != nil {
 		t.Errorf("another class: %v", err)
@@ -186,7 +187,7 @@ func TestDeletePromotesReplicas(t *testing.T) {
 	}
 	// One that was promoted long ago is left alone.
 	c = newReplicaWorld(t)
-	s := newTestSpec("was")
+	s := scopetest.Spec("was")
 	s.Source = "db-SHOP"
 	addAs(t, c, s, available)
 	if _, err := c.DeleteInstance(t.Context(), "shop", "", false); err != nil {

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/placement"
 	"kurabe/internal/store"
 )
-
-// multiAZZones is how many zones a Multi-AZ instance is in, with a server in each.
-const multiAZZones = 2
 
 // MultiAZ says whether it is one of two zones. It becomes one when a standby has every
 // commit, and stays one when the standby is lost: whether there is one now is told by
@@ -30,53 +28,12 @@ func (i Instance) WantsMultiAZ() bool {
 	return i.Settings().MultiAZ
 }
 
-// servers is how many servers settings ask for, of an instance or of a cluster.
-func servers(s kurabe.InstanceSettings, cluster bool) int64 {
-	switch {
-	case cluster:
-		return kurabe.ClusterServers
-	case s.MultiAZ:
-		return multiAZZones
-	}
-	return 1
-}
-
-// memoryOf is the memory that so many servers of a class reserve, 0 for a class that is
-// not known.
-func memoryOf(class string, count int64) int64 {
-	c, _ := kurabe.FindClass(class)
-	return c.MemoryBytes * count
-}
-
-// checkMultiAZ says whether any host can have a standby of an instance, if its settings
-// ask for one, or there are zones for all servers of a cluster. Whether memory is free for it
-// at the moment is another question.
-func (c *Control) checkMultiAZ(s kurabe.InstanceSettings, cluster bool) error {
-	if !s.MultiAZ {
-		return nil
-	}
-	class, ok := kurabe.FindClass(s.Class)
-	able := slices.DeleteFunc(c.View.Hosts(), func(h kurabe.HostReport) bool { return !ok || class.Unfit(h) != "" })
-	if cluster && !holdsCluster(able, 0) {
-		return kurabe.Errorf(kurabe.CodeInsufficientCapacity, "A DB cluster of %s cannot be made: its %d servers need as many availability zones, on hosts that can hold the class and reach each other; the service was started with the zones %s", s.Class, kurabe.ClusterServers, strings.Join(c.Zones, ", "))
-	}
-	if !pairs(able) {
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: no host that can hold %s has a second zone, or reaches another host in one; the service was started with the zones %s", s.Class, strings.Join(c.Zones, ", "))
-	}
-	return nil
-}
-
-// pairs says whether a pair can be on some of these hosts.
-func pairs(hosts []kurabe.HostReport) bool {
-	return slices.ContainsFunc(hosts, func(h kurabe.HostReport) bool { return slices.ContainsFunc(hosts, h.Pairs) })
-}
-
 // checkConversion says whether an instance can be given its standby, or lose it, now.
 func (c *Control) checkConversion(i Instance, wanted kurabe.InstanceSettings) error {
-	if err := c.checkMultiAZ(wanted, i.Spec.Cluster); err != nil {
+	if err := c.CheckMultiAZ(wanted, i.Spec.Cluster); err != nil {
 		return err
 	}
-	if _, why := c.standbyOf(i, wanted, nil); wanted.MultiAZ && why != "" {
+	if _, why := c.Standby(i.Spec.Engine, i.Status, wanted, nil); wanted.MultiAZ && why != "" {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "MultiAZ cannot be honoured: %s", why)
 	}
 	switch {
@@ -162,7 +119,7 @@ func whyBlocked(i Instance) string {
 // whyNoStandby says why nobody could take over without a loss.
 func whyNoStandby(g *kurabe.Group) string {
 	switch {
-	case g == nil || len(g.Members) < multiAZZones:
+	case g == nil || len(g.Members) < placement.MultiAZZones:
 		return "it has no standby yet"
 	case !g.UnprotectedSince.IsZero():
 		return "its standby does not have what was committed since " + g.UnprotectedSince.UTC().Format(time.RFC3339)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/placement"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -14,7 +16,7 @@ func newRequest(name, engine, class string) NewInstance {
 
 // multiAZSpec is an instance with a standby, as the API would have written it.
 func multiAZSpec(name string) kurabe.InstanceSpec {
-	s := newTestSpec(name)
+	s := scopetest.Spec(name)
 	s.Now.MultiAZ = true
 	return s
 }
@@ -29,7 +31,7 @@ func addAs(t testing.TB, c *Control, spec kurabe.InstanceSpec, edit func(*kurabe
 	if edit != nil {
 		edit(&status)
 	}
-	mustCommit(t, c, store.NewChange().CreateInstance(spec).PutStatus(status, 0))
+	scopetest.Commit(t, c.Scope, store.NewChange().CreateInstance(spec).PutStatus(status, 0))
 }
 
 func testGroup(id kurabe.InstanceID, members int) kurabe.Group {
@@ -63,13 +65,13 @@ func TestCreateMultiAZ(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)
 			if c.zones != nil {
-				host := testHost()
+				host := scopetest.Host()
 				host.Zones = c.zones
-				mustCommit(t, w, store.NewChange().PutHost(host))
+				scopetest.Commit(t, w.Scope, store.NewChange().PutHost(host))
 			}
 			c.request.Zone = c.zone
 			i, err := w.CreateInstance(t.Context(), c.request)
-			wantCode(t, err, c.code, c.text)
+			scopetest.WantCode(t, err, c.code, c.text)
 			if _, made := w.View.NameOwner("orders"); made != (c.code == "") || made && !i.Spec.Now.MultiAZ {
 				t.Errorf("made: %v, %+v", made, i.Spec)
 			}
@@ -84,12 +86,12 @@ func TestRestoreMultiAZ(t *testing.T) {
 	mustSnapshot(t, c, "nightly", "orders")
 	for name, multi := range map[string]bool{"single": false, "multi": true} {
 		i, err := c.RestoreSnapshot(t.Context(), "nightly", NewInstance{Name: name, MultiAZ: multi})
-		if wantCode(t, err, "", ""); err == nil && i.Spec.Now.MultiAZ != multi {
+		if scopetest.WantCode(t, err, "", ""); err == nil && i.Spec.Now.MultiAZ != multi {
 			t.Errorf("%s: %+v", name, i.Spec.Now)
 		}
 	}
 	_, err := c.RestoreSnapshot(t.Context(), "nightly", NewInstance{Name: "third", MultiAZ: true, Zone: "us-east-1a"})
-	wantCode(t, err, kurabe.CodeInvalidParameterCombo, "Requesting a specific availability zone")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidParameterCombo, "Requesting a specific availability zone")
 }
 
 // Each server of an instance holds the memory of its class, in whatever it has or waits
@@ -120,7 +122,7 @@ func TestReservedBytes(t *testing.T) {
 			if c.applied != nil {
 				i.Status = &kurabe.InstanceStatus{Applied: *c.applied}
 			}
-			if got := ReservedBytes(i); got != c.want*kurabe.GiB {
+			if got := placement.ReservedBytes(i); got != c.want*kurabe.GiB {
 				t.Errorf("%d GiB, want %d", got/kurabe.GiB, c.want)
 			}
 		})
@@ -156,6 +158,6 @@ func TestLogsAreTheWriters(t *testing.T) {
 	ask("db-ORDERS")
 	g := testGroup("db-ORDERS", 2)
 	g.Writer, g.Epoch = "db-ORDERS~2", 2
-	mustCommit(t, c, store.NewChange().PutGroup(g, 0))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutGroup(g, 0))
 	ask("db-ORDERS~2")
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -28,11 +29,11 @@ func TestGrowStorage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)
-			spec := newTestSpec("orders")
+			spec := scopetest.Spec("orders")
 			spec.Now.StorageGiB = c.have
-			addInstance(t, w, spec)
+			scopetest.AddInstance(t, w.Scope, spec)
 			_, err := w.ModifyInstance(t.Context(), "orders", InstanceChange{StorageGiB: &c.wish, ApplyImmediately: true})
-			wantCode(t, err, c.code, "")
+			scopetest.WantCode(t, err, c.code, "")
 			if i, err := w.Instance("orders"); err != nil || i.Spec.Now.StorageGiB != c.want {
 				t.Errorf("%d GiB, want %d, %v", i.Spec.Now.StorageGiB, c.want, err)
 			}
@@ -43,24 +44,24 @@ func TestGrowStorage(t *testing.T) {
 // What autoscaling reached is what a modification starts from.
 func TestModifyScaledStorage(t *testing.T) {
 	c := newTestWorld(t)
-	spec := newTestSpec("orders")
+	spec := scopetest.Spec("orders")
 	spec.MaxStorageGiB = 60
 	status := kurabe.InstanceStatus{ID: spec.ID, SpecRevision: spec.Revision, State: kurabe.StateAvailable, Applied: spec.Now.WithStorage(30), Host: "h1"}
 	status.Storage.ScaledGiB = 30
-	mustCommit(t, c, store.NewChange().CreateInstance(spec).PutStatus(status, 0))
+	scopetest.Commit(t, c.Scope, store.NewChange().CreateInstance(spec).PutStatus(status, 0))
 	for _, step := range []struct {
 		gib  int
 		code kurabe.Code
 	}{{25, kurabe.CodeInvalidParameterCombo}, {30, ""}} {
 		_, err := c.ModifyInstance(t.Context(), "orders", InstanceChange{StorageGiB: &step.gib})
-		wantCode(t, err, step.code, "cannot shrink")
+		scopetest.WantCode(t, err, step.code, "cannot shrink")
 	}
 	most := 32
 	_, err := c.ModifyInstance(t.Context(), "orders", InstanceChange{MaxStorageGiB: &most})
-	wantCode(t, err, kurabe.CodeInvalidParameterCombo, "Max storage size must be greater")
+	scopetest.WantCode(t, err, kurabe.CodeInvalidParameterCombo, "Max storage size must be greater")
 	class := "db.local.small"
 	i, err := c.ModifyInstance(t.Context(), "orders", InstanceChange{Class: &class})
-	wantCode(t, err, "", "")
+	scopetest.WantCode(t, err, "", "")
 	if i.Settings().StorageGiB != 30 || i.Pending == nil || i.Pending.StorageGiB != 30 {
 		t.Errorf("%+v, pending %+v", i.Settings(), i.Pending)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -16,7 +17,7 @@ func putStatus(t *testing.T, c *Control, name string, edit func(*kurabe.Instance
 	}
 	status := *i.Status
 	edit(&status)
-	mustCommit(t, c, store.NewChange().PutStatus(status, i.StatusMod))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutStatus(status, i.StatusMod))
 }
 
 func TestSwitchoverReplica(t *testing.T) {
@@ -43,7 +44,7 @@ func TestSwitchoverReplica(t *testing.T) {
 		"delete source":   func() error { _, err := c.DeleteInstance(t.Context(), "shop", "", false); return err },
 		"another replica": func() error { _, err := c.CreateReplica(t.Context(), "shop", NewInstance{Name: "late"}); return err },
 	} {
-		t.Run(name, func(t *testing.T) { wantCode(t, ask(), kurabe.CodeInvalidInstanceState, "switched over") })
+		t.Run(name, func(t *testing.T) { scopetest.WantCode(t, ask(), kurabe.CodeInvalidInstanceState, "switched over") })
 	}
 	// The planner took it up, and nothing came of it.
 	for _, name := range []string{"shop", "reads"} {
@@ -63,10 +64,10 @@ func TestSwitchoverUnderWay(t *testing.T) {
 	addReplica(t, c, "reads", "db-SHOP")
 	g := testGroup("db-SHOP", 1)
 	g.SwitchoverTo = "db-READS"
-	mustCommit(t, c, store.NewChange().PutGroup(g, 0))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutGroup(g, 0))
 	for _, name := range []string{"shop", "reads"} {
 		_, err := c.DeleteInstance(t.Context(), name, "", false)
-		wantCode(t, err, kurabe.CodeInvalidInstanceState, "switched over")
+		scopetest.WantCode(t, err, kurabe.CodeInvalidInstanceState, "switched over")
 	}
 }
 
@@ -102,7 +103,7 @@ func TestSwitchoverRefuses(t *testing.T) {
 		"once Multi-AZ": {"reads", func(t *testing.T, c *Control) {
 			g := testGroup("db-SHOP", 1)
 			g.Members[0].ListensAt = "127.66.0.9"
-			mustCommit(t, c, store.NewChange().PutGroup(g, 0))
+			scopetest.Commit(t, c.Scope, store.NewChange().PutGroup(g, 0))
 		}, kurabe.CodeInvalidInstanceState, "behind its endpoint"},
 		"too many": {"reads", func(t *testing.T, c *Control) {
 			for _, n := range []string{"a", "b", "c"} {
@@ -118,7 +119,7 @@ func TestSwitchoverRefuses(t *testing.T) {
 				x.setup(t, c)
 			}
 			_, err := c.SwitchoverReplica(t.Context(), x.who)
-			wantCode(t, err, x.code, x.text)
+			scopetest.WantCode(t, err, x.code, x.text)
 			if source, _ := c.Instance("shop"); source.Spec.Switchover != nil {
 				t.Errorf("the source is to yield all the same: %+v", source.Spec.Switchover)
 			}
@@ -129,7 +130,7 @@ func TestSwitchoverRefuses(t *testing.T) {
 // A replica has automated backups from its time as a source, or none, whatever its retention says.
 func TestBackupsOfAReplica(t *testing.T) {
 	c := newReplicaWorld(t)
-	s := newTestSpec("orders")
+	s := scopetest.Spec("orders")
 	s.Source, s.Now.RetentionDays = "db-SHOP", 7
 	addAs(t, c, s, func(st *kurabe.InstanceStatus) { st.Source = "db-SHOP" })
 	listed := func() int {
@@ -139,7 +140,7 @@ func TestBackupsOfAReplica(t *testing.T) {
 	if n := listed(); n != 0 {
 		t.Errorf("%d of one that was never a source", n)
 	}
-	addSnapshotOf(t, c, "rds:orders-1", kurabe.SnapshotAutomated, testNow)
+	addSnapshotOf(t, c, "rds:orders-1", kurabe.SnapshotAutomated, scopetest.Now)
 	if n := listed(); n != 1 {
 		t.Errorf("%d of one that was a source", n)
 	}

@@ -73,13 +73,13 @@ func (m Maintenance) After() string { return m.key }
 // maintained finds the instance that an ARN names; anything else is no resource
 // that maintenance knows.
 func (c *Control) maintained(arn string) (Instance, error) {
-	kind, name, err := c.parseARN(arn)
+	kind, name, err := c.ParseARN(arn)
 	if err != nil {
 		return Instance{}, err
 	}
-	of := c.of(kind == c.Clusters().words().db)
+	of := c.of(kind == c.Clusters().Words().DB)
 	i, err := of.find(name)
-	if kind != of.words().db || err != nil {
+	if kind != of.Words().DB || err != nil {
 		return Instance{}, kurabe.Errorf(kurabe.CodeResourceNotFound, "%s not found.", arn)
 	}
 	return of.read(i), nil
@@ -104,7 +104,7 @@ func (c *Control) maintenance(i Instance) (Maintenance, bool) {
 		changes = append(changes, fmt.Sprintf("name %s to %s", s.Name, s.NextName))
 	}
 	m := Maintenance{
-		Instance: i.Name, ARN: c.ARN(c.words().db, i.Name), Action: action, OptIn: OptInNext, key: c.key(i.Name),
+		Instance: i.Name, ARN: c.ARN(c.Words().DB, i.Name), Action: action, OptIn: OptInNext, key: c.Key(i.Name),
 		Description: "Modifications that wait for the maintenance window: " + strings.Join(changes, ", "),
 	}
 	if w, err := kurabe.ParseMaintenanceWindow(s.MaintenanceWindow); err == nil {
@@ -179,8 +179,8 @@ func (c *Control) ApplyMaintenance(ctx context.Context, arn, action, optIn strin
 		s.Action = modifyAction(before, *s)
 		return nil
 	})
-	m.OptIn, m.At, m.Instance, m.ARN = OptInImmediate, c.Now().UTC(), after.Name, c.ARN(of.words().db, after.Name)
-	if of.cluster {
+	m.OptIn, m.At, m.Instance, m.ARN = OptInImmediate, c.Now().UTC(), after.Name, c.ARN(of.Words().DB, after.Name)
+	if of.Cluster {
 		err = AsCluster(err)
 	}
 	return m, err

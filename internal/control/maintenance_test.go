@@ -6,29 +6,30 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
 // addWaiting stores an instance with a change that waits for the window.
 func addWaiting(t *testing.T, c *Control, name string, edit func(*kurabe.InstanceSettings), nextName string) kurabe.InstanceSpec {
 	t.Helper()
-	spec := newTestSpec(name)
+	spec := scopetest.Spec(name)
 	next := spec.Now
 	edit(&next)
 	if next != spec.Now {
 		spec.Next = &next
 	}
 	spec.NextName, spec.NextSeq = nextName, 1
-	addInstance(t, c, spec)
+	scopetest.AddInstance(t, c.Scope, spec)
 	if nextName != "" {
-		mustCommit(t, c, store.NewChange().TakeName(nextName, spec.ID))
+		scopetest.Commit(t, c.Scope, store.NewChange().TakeName(nextName, spec.ID))
 	}
 	return spec
 }
 
 func TestPendingMaintenance(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("calm"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("calm"))
 	addWaiting(t, c, "class", func(s *kurabe.InstanceSettings) { s.Class = "db.local.small" }, "")
 	addWaiting(t, c, "version", func(s *kurabe.InstanceSettings) { s.EngineVersion, s.StorageGiB = "15.18", 30 }, "")
 	addWaiting(t, c, "ca", func(s *kurabe.InstanceSettings) { s.CACertificate = "kurabe-ca-2" }, "")
@@ -58,9 +59,9 @@ func TestPendingMaintenance(t *testing.T) {
 		t.Errorf("filtered: %v", list)
 	}
 	_, err = c.PendingMaintenance(c.ARN("db", "nope"), nil, nil)
-	wantCode(t, err, kurabe.CodeResourceNotFound, "nope")
+	scopetest.WantCode(t, err, kurabe.CodeResourceNotFound, "nope")
 	_, err = c.PendingMaintenance(c.ARN("pg", "default.postgres15"), nil, nil)
-	wantCode(t, err, kurabe.CodeResourceNotFound, "")
+	scopetest.WantCode(t, err, kurabe.CodeResourceNotFound, "")
 }
 
 func TestApplyMaintenance(t *testing.T) {
@@ -78,7 +79,7 @@ func TestApplyMaintenance(t *testing.T) {
 		{arn, ActionUpdate, OptInUndo, ""},
 	} {
 		_, err := c.ApplyMaintenance(t.Context(), tc.arn, tc.action, tc.optIn)
-		wantCode(t, err, tc.code, "")
+		scopetest.WantCode(t, err, tc.code, "")
 	}
 	if i, _ := c.View.Instance(spec.ID); i.Spec.Revision != 1 {
 		t.Fatal("only an immediate opt-in writes")

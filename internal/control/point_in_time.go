@@ -25,7 +25,7 @@ type PointRequest struct {
 func (c *Control) RestorePoint(ctx context.Context, p PointRequest, n NewInstance) (Instance, error) {
 	if p.Latest == !p.At.IsZero() {
 		at := "RestoreTime"
-		if c.cluster {
+		if c.Cluster {
 			at = "RestoreToTime"
 		}
 		return Instance{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Exactly one of %s and UseLatestRestorableTime must be specified.", at)
@@ -68,7 +68,7 @@ func (c *Control) pointSource(p PointRequest) (AutomatedBackup, error) {
 	}
 	if given != 1 {
 		names := "SourceDBInstanceIdentifier, SourceDbiResourceId and SourceDBInstanceAutomatedBackupsArn"
-		if c.cluster {
+		if c.Cluster {
 			names = "SourceDBClusterIdentifier and SourceDbClusterResourceId"
 		}
 		return AutomatedBackup{}, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "Exactly one of %s must be specified.", names)
@@ -82,7 +82,7 @@ func (c *Control) pointSource(p PointRequest) (AutomatedBackup, error) {
 	}
 	b, err := c.AutomatedBackup(resourceID(i.Spec, nil))
 	if kurabe.CodeOf(err) == kurabe.CodeBackupNotFound {
-		err = kurabe.Errorf(kurabe.CodePointInTimeNotEnabled, "Automated backups are not enabled for %s %s. To enable them, set its backup retention period to a non-zero value.", c.words().noun, i.Name())
+		err = kurabe.Errorf(kurabe.CodePointInTimeNotEnabled, "Automated backups are not enabled for %s %s. To enable them, set its backup retention period to a non-zero value.", c.Words().Noun, i.Name())
 	}
 	return b, err
 }
@@ -95,7 +95,7 @@ func (c *Control) findBase(b AutomatedBackup, at time.Time) (*store.Snapshot, ti
 		return nil, at, kurabe.Errorf(kurabe.CodeInvalidParameterValue, format, args...)
 	}
 	if b.Window.Latest.IsZero() {
-		return nil, at, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "No moment of %s %s can be restored yet: its first automated snapshot and the log from there on are not complete.", c.words().noun, b.Source.Name)
+		return nil, at, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "No moment of %s %s can be restored yet: its first automated snapshot and the log from there on are not complete.", c.Words().Noun, b.Source.Name)
 	}
 	if at.IsZero() {
 		at = b.Window.Latest

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -14,9 +15,9 @@ func TestFindBaseAvoidsDamage(t *testing.T) {
 	position := func(n int64) kurabe.LogPosition {
 		return kurabe.LogPosition{File: "000000010000000000000001", Offset: n}
 	}
-	hour := func(n int) time.Time { return testNow.Add(time.Duration(n) * time.Hour) }
-	damage := &kurabe.Verification{At: testNow, Problems: []string{"a pack is missing"}}
-	sound := &kurabe.Verification{At: testNow, OK: true}
+	hour := func(n int) time.Time { return scopetest.Now.Add(time.Duration(n) * time.Hour) }
+	damage := &kurabe.Verification{At: scopetest.Now, Problems: []string{"a pack is missing"}}
+	sound := &kurabe.Verification{At: scopetest.Now, OK: true}
 	for _, c := range []struct {
 		name     string
 		verified map[string]*kurabe.Verification
@@ -36,12 +37,12 @@ func TestFindBaseAvoidsDamage(t *testing.T) {
 				at := hour(n + 1)
 				addSnapshotOf(t, w, name, kurabe.SnapshotAutomated, at)
 				s, _ := w.View.SnapshotByName(name)
-				mustCommit(t, w, store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{
+				scopetest.Commit(t, w.Scope, store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{
 					ID: s.ID, SpecRevision: 1, State: kurabe.SnapshotAvailable, Verified: c.verified[name],
 					Facts: kurabe.SnapshotFacts{TakenAt: at, UsableAt: at.Add(time.Second), Position: position(int64(n+1) * 100)},
 				}, s.StatusMod))
 			}
-			mustCommit(t, w, store.NewChange().PutLogs(kurabe.LogReport{Host: "h1", At: testNow, Logs: []kurabe.InstanceLog{{
+			scopetest.Commit(t, w.Scope, store.NewChange().PutLogs(kurabe.LogReport{Host: "h1", At: scopetest.Now, Logs: []kurabe.InstanceLog{{
 				Instance: "db-ORDERS", Runs: []kurabe.LogRun{{Began: hour(0), First: kurabe.LogMark{At: hour(0), Position: position(1)}, Last: kurabe.LogMark{At: hour(6), Position: position(1000)}}},
 			}}}))
 			b, err := w.AutomatedBackup("db-ORDERS")
@@ -63,7 +64,7 @@ func TestClockWentBack(t *testing.T) {
 	position := func(n int64) kurabe.LogPosition {
 		return kurabe.LogPosition{File: "000000010000000000000001", Offset: n}
 	}
-	hour := func(n float64) time.Time { return testNow.Add(time.Duration(n * float64(time.Hour))) }
+	hour := func(n float64) time.Time { return scopetest.Now.Add(time.Duration(n * float64(time.Hour))) }
 	runs := []kurabe.LogRun{
 		{Began: hour(0), First: kurabe.LogMark{At: hour(0), Position: position(1)}, Last: kurabe.LogMark{At: hour(6), Position: position(600)}, Ended: "the clock went back"},
 		{Began: hour(6), First: kurabe.LogMark{At: hour(5), Position: position(610)}, Last: kurabe.LogMark{At: hour(5.5), Position: position(900)}},
@@ -71,12 +72,12 @@ func TestClockWentBack(t *testing.T) {
 	add := func(name string, taken float64, at int64) {
 		addSnapshotOf(t, w, name, kurabe.SnapshotAutomated, hour(taken))
 		s, _ := w.View.SnapshotByName(name)
-		mustCommit(t, w, store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{
+		scopetest.Commit(t, w.Scope, store.NewChange().PutSnapshotStatus(kurabe.SnapshotStatus{
 			ID: s.ID, SpecRevision: 1, State: kurabe.SnapshotAvailable,
 			Facts: kurabe.SnapshotFacts{TakenAt: hour(taken), UsableAt: hour(taken), Position: position(at)},
 		}, s.StatusMod))
 	}
-	mustCommit(t, w, store.NewChange().PutLogs(kurabe.LogReport{Host: "h1", At: testNow, Logs: []kurabe.InstanceLog{{Instance: "db-ORDERS", Runs: runs}}}))
+	scopetest.Commit(t, w.Scope, store.NewChange().PutLogs(kurabe.LogReport{Host: "h1", At: scopetest.Now, Logs: []kurabe.InstanceLog{{Instance: "db-ORDERS", Runs: runs}}}))
 	// It was taken in the first pass of the hour, at a moment that the second has too.
 	add("rds:orders-1", 5.2, 500)
 	b, err := w.AutomatedBackup("db-ORDERS")

@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/network"
+	"kurabe/internal/control/parameter"
 	"kurabe/internal/store"
 )
 
 // besides returns a second server over the store of the first.
 func besides(t testing.TB, c *Control) *Control {
 	t.Helper()
-	config := c.Config
+	config := c.Scope
 	config.View = store.NewView(c.KV)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -22,7 +24,7 @@ func besides(t testing.TB, c *Control) *Control {
 	if err := config.View.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return New(config)
+	return New(config, c.Config)
 }
 
 // Of creates that run side by side, on one server or on two, only as many commit
@@ -35,11 +37,11 @@ func TestGroupQuotaHoldsSideBySide(t *testing.T) {
 		count  func(c *Control) int
 		create func(c *Control, name string) error
 	}{
-		{"parameter groups", kurabe.CodeParameterGroupQuota, maxParameterGroups, func(c *Control) int { return len(c.View.ParameterGroups()) }, func(c *Control, name string) error {
+		{"parameter groups", kurabe.CodeParameterGroupQuota, parameter.MaxGroups, func(c *Control) int { return len(c.View.ParameterGroups()) }, func(c *Control, name string) error {
 			_, err := c.CreateParameterGroup(t.Context(), kurabe.ParameterGroup{Name: name, Family: "postgres15", Description: "d"})
 			return err
 		}},
-		{"subnet groups", kurabe.CodeSubnetGroupQuota, maxSubnetGroups, func(c *Control) int { return len(c.View.SubnetGroups()) }, func(c *Control, name string) error {
+		{"subnet groups", kurabe.CodeSubnetGroupQuota, network.MaxSubnetGroups, func(c *Control) int { return len(c.View.SubnetGroups()) }, func(c *Control, name string) error {
 			_, err := c.CreateSubnetGroup(t.Context(), name, "d", []string{"subnet-us-east-1a", "subnet-us-east-1b"}, nil)
 			return err
 		}},

@@ -51,8 +51,8 @@ func (c *Control) Snapshot(name string) (Snapshot, error) {
 }
 
 func (c *Control) findSnapshot(name string) (*store.Snapshot, error) {
-	folded := strings.ToLower(strings.TrimPrefix(name, c.ARN(c.words().snapshot, "")))
-	if s, ok := c.View.SnapshotByName(c.key(folded)); ok && s.Spec != nil && s.Spec.Source.Cluster == c.cluster {
+	folded := strings.ToLower(strings.TrimPrefix(name, c.ARN(c.Words().Snapshot, "")))
+	if s, ok := c.View.SnapshotByName(c.Key(folded)); ok && s.Spec != nil && s.Spec.Source.Cluster == c.Cluster {
 		return s, nil
 	}
 	return nil, c.noSnapshot(name)
@@ -60,7 +60,7 @@ func (c *Control) findSnapshot(name string) (*store.Snapshot, error) {
 
 func (c *Control) noSnapshot(name string) error {
 	text := kurabe.WordsSnapshotNotFound
-	if c.cluster {
+	if c.Cluster {
 		text = kurabe.WordsClusterSnapshotNotFound
 	}
 	return kurabe.Errorf(kurabe.CodeSnapshotNotFound, text, name)
@@ -85,8 +85,8 @@ func (c *Control) Snapshots(f SnapshotFilter, marker string, max int) ([]Snapsho
 		})
 	}
 	for _, s := range c.View.Snapshots() {
-		of, w := s.Spec.Source, c.words()
-		if of.Cluster == c.cluster && named(f.Names, w.snapshot, s.Spec.Name) && named(f.Instances, w.db, of.Name) &&
+		of, w := s.Spec.Source, c.Words()
+		if of.Cluster == c.Cluster && named(f.Names, w.Snapshot, s.Spec.Name) && named(f.Instances, w.DB, of.Name) &&
 			has(f.IDs, resourceID(&kurabe.InstanceSpec{ID: of.Instance, Cluster: of.Cluster}, nil)) &&
 			has(f.Kinds, string(s.Spec.Kind)) && has(f.Engines, string(of.Engine)) {
 			matching = append(matching, readSnapshot(s))
@@ -97,7 +97,7 @@ func (c *Control) Snapshots(f SnapshotFilter, marker string, max int) ([]Snapsho
 
 // snapshotParameter is RDS's name of the parameter that names a snapshot.
 func (c *Control) snapshotParameter(role string) string {
-	return role + strings.TrimSuffix(c.words().is, "Instance") + "SnapshotIdentifier"
+	return role + strings.TrimSuffix(c.Words().Is, "Instance") + "SnapshotIdentifier"
 }
 
 // foldSnapshotName checks a name by RDS's rule.
@@ -122,7 +122,7 @@ func (c *Control) CreateSnapshot(ctx context.Context, name, instance string, tag
 		return Snapshot{}, err
 	}
 	var id kurabe.SnapshotID
-	err = c.update(ctx, func() (*store.Change, error) {
+	err = c.Update(ctx, func() (*store.Change, error) {
 		i, err := c.find(instance)
 		if err != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func (c *Control) CreateSnapshot(ctx context.Context, name, instance string, tag
 		}
 		have := c.read(i)
 		if !slices.Contains(snapshotable, have.State) {
-			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsSnapshotState+" It is %s.", strings.ToLower(c.words().title), have.Name, have.State)
+			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsSnapshotState+" It is %s.", strings.ToLower(c.Words().Title), have.Name, have.State)
 		}
 		if have.IsReplica() {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "Cannot create a snapshot of %s: it is a read replica. Take one of its source, %s, or promote it.", have.Name, have.Source)
@@ -173,7 +173,7 @@ func (c *Control) addSnapshot(change *store.Change, s kurabe.SnapshotSpec) error
 	}
 	manual := 0
 	for _, other := range c.View.Snapshots() {
-		if other.Spec.Kind == kurabe.SnapshotManual && other.Spec.Source.Cluster == c.cluster {
+		if other.Spec.Kind == kurabe.SnapshotManual && other.Spec.Source.Cluster == c.Cluster {
 			manual++
 		}
 	}
@@ -185,7 +185,7 @@ func (c *Control) addSnapshot(change *store.Change, s kurabe.SnapshotSpec) error
 }
 
 func (c *Control) snapshotNameFree(name string) error {
-	if _, taken := c.View.SnapshotByName(c.key(name)); taken {
+	if _, taken := c.View.SnapshotByName(c.Key(name)); taken {
 		return kurabe.Errorf(kurabe.CodeSnapshotExists, kurabe.WordsSnapshotExists, name)
 	}
 	return nil
@@ -211,7 +211,7 @@ func (c *Control) CopySnapshot(ctx context.Context, source, target string, tags 
 		return Snapshot{}, err
 	}
 	var id kurabe.SnapshotID
-	err = c.update(ctx, func() (*store.Change, error) {
+	err = c.Update(ctx, func() (*store.Change, error) {
 		from, err := c.findSnapshot(source)
 		if err != nil {
 			return nil, err
@@ -253,7 +253,7 @@ func claimSnapshot(change *store.Change, s *store.Snapshot) {
 // DeleteSnapshot stores the wish that nothing of a manual snapshot is left.
 func (c *Control) DeleteSnapshot(ctx context.Context, name string) (Snapshot, error) {
 	var id kurabe.SnapshotID
-	err := c.update(ctx, func() (*store.Change, error) {
+	err := c.Update(ctx, func() (*store.Change, error) {
 		s, err := c.findSnapshot(name)
 		if err != nil {
 			return nil, err
@@ -285,7 +285,7 @@ func (c *Control) DeleteSnapshot(ctx context.Context, name string) (Snapshot, er
 // editSnapshot changes a snapshot's spec.
 func (c *Control) editSnapshot(ctx context.Context, name string, edit func(*kurabe.SnapshotSpec) error) (Snapshot, error) {
 	var id kurabe.SnapshotID
-	err := c.update(ctx, func() (*store.Change, error) {
+	err := c.Update(ctx, func() (*store.Change, error) {
 		s, err := c.findSnapshot(name)
 		if err != nil {
 			return nil, err

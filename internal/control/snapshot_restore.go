@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/control/installed"
 	"kurabe/internal/store"
 )
 
@@ -34,12 +35,12 @@ func (c *Control) RestoreSnapshot(ctx context.Context, snapshot string, n NewIns
 // that of an instance a cluster, as on RDS: the data is the same. Such a one is named by its
 // ARN, or, for a cluster, by a name that no cluster snapshot has.
 func (c *Control) findSource(name string) (*store.Snapshot, error) {
-	other := c.of(!c.cluster)
-	if strings.HasPrefix(name, c.ARN(other.words().snapshot, "")) {
+	other := c.of(!c.Cluster)
+	if strings.HasPrefix(name, c.ARN(other.Words().Snapshot, "")) {
 		return other.findSnapshot(name)
 	}
 	s, err := c.findSnapshot(name)
-	if err != nil && c.cluster {
+	if err != nil && c.Cluster {
 		if s, err := other.findSnapshot(name); err == nil {
 			return s, nil
 		}
@@ -84,8 +85,8 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		Engine: of.Engine, MasterUsername: of.MasterUsername, DatabaseName: of.DatabaseName, Locale: of.Locale,
-		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
-		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.cluster,
+		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept,
+		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.Cluster,
 		Origin: &kurabe.Origin{Snapshot: from.ID, Name: from.Spec.Name},
 	}
 	// As on RDS, the data keeps its users: the password is that of the moment that it shows.
@@ -95,13 +96,13 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 		return s, kurabe.EngineVersion{}, err
 	}
 	var err error
-	if s.Name, err = c.foldName(c.words().is+"Identifier", n.Name); err != nil {
+	if s.Name, err = c.foldName(c.Words().Is+"Identifier", n.Name); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
 	if err := kurabe.CheckTags(n.Tags); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
-	if err := c.checkZones(n.Zones); err != nil {
+	if err := c.CheckZones(n.Zones); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
 	version, err := c.restoreVersion(of, n.EngineVersion)
@@ -117,7 +118,7 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 		return s, version, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsStorageSize+". Snapshot %s has %d GiB, and storage never shrinks.", s.Engine, s.Now.StorageType, s.Now.StorageGiB, from.Spec.Name, of.Settings.StorageGiB)
 	}
 	s.ParameterGroup = nameOr(n.ParameterGroup, kurabe.DefaultGroup(version.Family))
-	s.OptionGroup = nameOr(n.OptionGroup, DefaultOptionGroup(version))
+	s.OptionGroup = nameOr(n.OptionGroup, installed.DefaultOptionGroup(version))
 	s.SubnetGroup = nameOr(n.SubnetGroup, "default")
 	return s, version, setWindows(&s, n.BackupWindow, n.MaintenanceWindow)
 }
@@ -138,12 +139,12 @@ func sameSource(of kurabe.SnapshotSource, n NewInstance) error {
 func (c *Control) restoreVersion(of kurabe.SnapshotSource, asked string) (kurabe.EngineVersion, error) {
 	taken := kurabe.EngineVersion{Engine: of.Engine, Version: of.Settings.EngineVersion}
 	if asked == "" {
-		if v, err := c.engineVersion(string(of.Engine), taken.Version); err == nil {
+		if v, err := c.EngineVersion(string(of.Engine), taken.Version); err == nil {
 			return v, nil
 		}
 		asked = taken.Major()
 	}
-	v, err := c.engineVersion(string(of.Engine), asked)
+	v, err := c.EngineVersion(string(of.Engine), asked)
 	if err != nil {
 		return v, err
 	}

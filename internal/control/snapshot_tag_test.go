@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -48,9 +49,9 @@ func TestTagsPass(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newTestWorld(t)
-			spec := newTestSpec("orders")
+			spec := scopetest.Spec("orders")
 			spec.Tags, spec.CopyTagsToSnapshot = tc.instance, tc.copied
-			addInstance(t, c, spec)
+			scopetest.AddInstance(t, c.Scope, spec)
 			s := mustSnapshot(t, c, "by-hand", "orders", tc.given...)
 			if diff := cmp.Diff(tc.wantSnapshot, s.Spec.Tags); diff != "" {
 				t.Error("snapshot:", diff)
@@ -75,7 +76,7 @@ func TestTagsPass(t *testing.T) {
 
 func TestTagsOfACopy(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("orders"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
 	mustSnapshot(t, c, "by-hand", "orders", tags("team", "kurabe:clone")...)
 	for n, tc := range []struct {
 		given []kurabe.Tag
@@ -92,11 +93,11 @@ func TestTagsOfACopy(t *testing.T) {
 // What the service knows of a snapshot is in none of its tags, and they may be as many as ever.
 func TestTagsAreTheUsers(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("orders"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
 	s := mustSnapshot(t, c, "by-hand", "orders", manyTags("a")...)
 	status := *s.Status
 	status.Facts.Method, status.Facts.OccupiedBytes = kurabe.SnapshotCloned, 4096
-	mustCommit(t, c, store.NewChange().PutSnapshotStatus(status, s.StatusMod))
+	scopetest.Commit(t, c.Scope, store.NewChange().PutSnapshotStatus(status, s.StatusMod))
 	shown, err := c.Tags(c.ARN("snapshot", "by-hand"))
 	if diff := cmp.Diff(manyTags("a"), shown); err != nil || diff != "" {
 		t.Error(err, diff)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"kurabe"
+	"kurabe/internal/control/scope/scopetest"
 	"kurabe/internal/store"
 )
 
@@ -31,7 +32,7 @@ func storedSnapshot(t *testing.T, c *Control, name string) *store.Snapshot {
 // A verification was asked for of the source, not of what is copied from it.
 func TestCopyOrdersNoVerification(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("orders"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
 	mustSnapshot(t, c, "first", "orders")
 	if _, err := c.Verify(t.Context(), "first"); err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestExpiryMeetsReaders(t *testing.T) {
 	}
 	world := func(t *testing.T) (*Control, *store.Snapshot) {
 		c := newTestWorld(t)
-		addInstance(t, c, newTestSpec("orders"))
+		scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
 		return c, mustSnapshot(t, c, "nightly", "orders")
 	}
 	for _, r := range requests {
@@ -97,7 +98,7 @@ func TestExpiryMeetsReaders(t *testing.T) {
 					t.Error(err)
 				}
 			}}
-			wantCode(t, r.do(t, c), kurabe.CodeInvalidSnapshotState, "deleting")
+			scopetest.WantCode(t, r.do(t, c), kurabe.CodeInvalidSnapshotState, "deleting")
 			if _, made := c.View.NameOwner("restored"); made || len(c.View.Snapshots()) != 1 {
 				t.Errorf("made of files that go: %v, %v", made, c.View.Snapshots())
 			}
@@ -117,9 +118,9 @@ func TestExpiryMeetsReaders(t *testing.T) {
 // The users of a restored instance are those of its data: nobody has asked for a password since.
 func TestRestoreInheritsThePassword(t *testing.T) {
 	c := newTestWorld(t)
-	spec := newTestSpec("orders")
+	spec := scopetest.Spec("orders")
 	spec.Password = kurabe.Password{Seq: 3, Verifier: "v3"}
-	addInstance(t, c, spec)
+	scopetest.AddInstance(t, c.Scope, spec)
 	mustSnapshot(t, c, "by-hand", "orders")
 	i, err := c.RestoreSnapshot(t.Context(), "by-hand", NewInstance{Name: "back"})
 	if err != nil || i.Spec.Password != (kurabe.Password{Seq: 3, Verifier: "v3", Of: spec.ID, Inherited: true}) {

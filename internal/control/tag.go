@@ -3,9 +3,9 @@ package control
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"kurabe"
+	"kurabe/internal/control/parameter"
 	"kurabe/internal/store"
 )
 
@@ -18,42 +18,30 @@ var absent = map[string]kurabe.Code{
 	"auto-backup": kurabe.CodeResourceNotFound, "cev": kurabe.CodeResourceNotFound, "snapshot-tenant-database": kurabe.CodeResourceNotFound,
 }
 
-// parseARN splits the ARN of a resource of this service into kind and name.
-func (c *Control) parseARN(arn string) (kind, name string, err error) {
-	parts := strings.SplitN(arn, ":", 7)
-	if len(parts) != 7 || parts[0] != "arn" || parts[2] != "rds" || parts[5] == "" || parts[6] == "" {
-		return "", "", kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid resource name: %s", arn)
-	}
-	if parts[1] != "aws" || parts[3] != c.Region || parts[4] != c.Account {
-		return "", "", kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The specified resource name does not match an RDS resource in this region: %s", arn)
-	}
-	return parts[5], parts[6], nil
-}
-
 // Tags returns a resource's tags in the order in which they were given.
 func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
-	kind, name, err := c.parseARN(arn)
+	kind, name, err := c.ParseARN(arn)
 	if err != nil {
 		return nil, err
 	}
-	if c.Clusters().names(kind) && !c.cluster {
+	if c.Clusters().names(kind) && !c.Cluster {
 		tags, err := c.Clusters().Tags(arn)
 		return tags, AsCluster(err)
 	}
 	switch kind {
-	case c.words().db:
+	case c.Words().DB:
 		i, err := c.Instance(name) // a server of a cluster shows those of the cluster
 		if err != nil {
 			return nil, err
 		}
 		return i.Spec.Tags, nil
-	case c.words().snapshot:
+	case c.Words().Snapshot:
 		s, err := c.findSnapshot(name)
 		if err != nil {
 			return nil, err
 		}
 		return s.Spec.Tags, nil
-	case c.words().group:
+	case c.Words().Group:
 		g, err := c.ParameterGroup(name)
 		return g.Tags, err
 	case "subgrp":
@@ -68,8 +56,8 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 
 // names says whether resources of a kind are those of these use cases.
 func (c *Control) names(kind string) bool {
-	w := c.words()
-	return kind == w.db || kind == w.snapshot || kind == w.group
+	w := c.Words()
+	return kind == w.DB || kind == w.Snapshot || kind == w.Group
 }
 
 func notFound(kind, arn string) error {
@@ -115,11 +103,11 @@ func (c *Control) RemoveTags(ctx context.Context, arn string, keys []string) err
 
 // editTags runs an edit on the tags of whatever an ARN names.
 func (c *Control) editTags(ctx context.Context, arn string, edit func([]kurabe.Tag) []kurabe.Tag) error {
-	kind, name, err := c.parseARN(arn)
+	kind, name, err := c.ParseARN(arn)
 	if err != nil {
 		return err
 	}
-	if c.Clusters().names(kind) && !c.cluster {
+	if c.Clusters().names(kind) && !c.Cluster {
 		return AsCluster(c.Clusters().editTags(ctx, arn, edit))
 	}
 	checked := func(have []kurabe.Tag) ([]kurabe.Tag, error) {
@@ -127,18 +115,18 @@ func (c *Control) editTags(ctx context.Context, arn string, edit func([]kurabe.T
 		return tags, kurabe.CheckTags(tags)
 	}
 	switch kind {
-	case c.words().db:
+	case c.Words().DB:
 		return c.editInstanceTags(ctx, name, checked)
-	case c.words().snapshot:
+	case c.Words().Snapshot:
 		_, err := c.editSnapshot(ctx, name, func(s *kurabe.SnapshotSpec) error {
 			var err error
 			s.Tags, err = checked(s.Tags)
 			return err
 		})
 		return err
-	case c.words().group:
-		return c.update(ctx, func() (*store.Change, error) {
-			g, err := c.ownParameterGroup(name, errDefaultGroup)
+	case c.Words().Group:
+		return c.Update(ctx, func() (*store.Change, error) {
+			g, err := c.OwnRecord(name, parameter.ErrDefault)
 			if err != nil {
 				return nil, err
 			}
@@ -149,8 +137,8 @@ func (c *Control) editTags(ctx context.Context, arn string, edit func([]kurabe.T
 			return store.NewChange().PutParameterGroup(g.Value, g.ModRevision), nil
 		})
 	case "subgrp":
-		return c.update(ctx, func() (*store.Change, error) {
-			g, err := c.ownSubnetGroup(name, "tagged")
+		return c.Update(ctx, func() (*store.Change, error) {
+			g, err := c.OwnSubnetGroup(name, "tagged")
 			if err != nil {
 				return nil, err
 			}

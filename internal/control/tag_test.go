@@ -1,6 +1,7 @@
 package control
 
 import (
+	"kurabe/internal/control/scope/scopetest"
 	"reflect"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 func TestTags(t *testing.T) {
 	c := newTestWorld(t)
 	mustGroup(t, c, "g")
-	addInstance(t, c, newTestSpec("orders"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
 	if _, err := c.CreateSubnetGroup(t.Context(), "net", "d", []string{"subnet-us-east-1a", "subnet-us-east-1b"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestTags(t *testing.T) {
 
 func TestTagErrors(t *testing.T) {
 	c := newTestWorld(t)
-	addInstance(t, c, newTestSpec("orders"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
 	for _, tc := range []struct {
 		name, arn string
 		code      kurabe.Code
@@ -60,13 +61,13 @@ func TestTagErrors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := c.Tags(tc.arn)
-			wantCode(t, err, tc.code, tc.text)
-			wantCode(t, c.AddTags(t.Context(), tc.arn, []kurabe.Tag{{Key: "k"}}), tc.code, tc.text)
+			scopetest.WantCode(t, err, tc.code, tc.text)
+			scopetest.WantCode(t, c.AddTags(t.Context(), tc.arn, []kurabe.Tag{{Key: "k"}}), tc.code, tc.text)
 		})
 	}
 	arn := c.ARN("db", "orders")
-	wantCode(t, c.AddTags(t.Context(), arn, []kurabe.Tag{{Key: "aws:x"}}), kurabe.CodeInvalidParameterValue, "reserved")
-	wantCode(t, c.AddTags(t.Context(), arn, []kurabe.Tag{{Key: strings.Repeat("k", 129)}}), kurabe.CodeInvalidParameterValue, "128")
+	scopetest.WantCode(t, c.AddTags(t.Context(), arn, []kurabe.Tag{{Key: "aws:x"}}), kurabe.CodeInvalidParameterValue, "reserved")
+	scopetest.WantCode(t, c.AddTags(t.Context(), arn, []kurabe.Tag{{Key: strings.Repeat("k", 129)}}), kurabe.CodeInvalidParameterValue, "128")
 	if tags, err := c.Tags(c.ARN("og", "default:postgres-15")); err != nil || tags != nil {
 		t.Errorf("option group: %v, %v", tags, err)
 	}

@@ -23,17 +23,17 @@ func (c *Control) Tagged() []Tagged {
 		}
 	}
 	for _, of := range []*Control{c, c.Clusters()} {
-		w := of.words()
+		w := of.Words()
 		instances, _ := of.Instances(InstanceFilter{}, "", math.MaxInt)
 		for _, i := range instances {
-			add(w.db, i.Name, i.Spec.Tags)
+			add(w.DB, i.Name, i.Spec.Tags)
 		}
 		snapshots, _ := of.Snapshots(SnapshotFilter{}, "", math.MaxInt)
 		for _, s := range snapshots {
-			add(w.snapshot, s.Spec.Name, s.Spec.Tags)
+			add(w.Snapshot, s.Spec.Name, s.Spec.Tags)
 		}
 		for _, g := range of.ParameterGroups() {
-			add(w.group, g.Name, g.Tags)
+			add(w.Group, g.Name, g.Tags)
 		}
 	}
 	for _, g := range c.SubnetGroups() {

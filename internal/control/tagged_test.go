@@ -1,6 +1,7 @@
 package control
 
 import (
+	"kurabe/internal/control/scope/scopetest"
 	"reflect"
 	"slices"
 	"testing"
@@ -12,8 +13,8 @@ import (
 func TestTagged(t *testing.T) {
 	c := newTestWorld(t)
 	mustGroup(t, c, "g")
-	addInstance(t, c, newTestSpec("orders"))
-	addInstance(t, c, newTestSpec("bare"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("orders"))
+	scopetest.AddInstance(t, c.Scope, scopetest.Spec("bare"))
 	if _, err := c.CreateSubnetGroup(t.Context(), "net", "d", []string{"subnet-us-east-1a", "subnet-us-east-1b"}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (c *Control) Verify(ctx context.Context, name string) (Verified, error) {
 		return Verified{}, err
 	}
 	var seq int64
-	err = c.update(ctx, func() (*store.Change, error) {
+	err = c.Update(ctx, func() (*store.Change, error) {
 		now, ok := c.View.Snapshot(s.ID)
 		if !ok {
 			return nil, kurabe.Errorf(kurabe.CodeSnapshotNotFound, kurabe.WordsSnapshotNotFound, name)

@@ -134,6 +134,9 @@ type Preparation struct {
 type Sampler interface {
 	// Sample returns values in one order. Those that are not read each time come last.
 	Sample(ctx context.Context) ([]sample.Value, error)
+	// Sessions lists the sessions of clients, and the server's own that serve them, that are
+	// within a statement now.
+	Sessions(ctx context.Context) ([]kurabe.ActiveSession, error)
 	Close()
 }
 

@@ -14,11 +14,13 @@ import (
 	"kurabe/internal/api/ec2"
 	ownapi "kurabe/internal/api/kurabe"
 	"kurabe/internal/api/monitoring"
+	"kurabe/internal/api/pi"
 	"kurabe/internal/api/rds"
 	"kurabe/internal/api/sts"
 	"kurabe/internal/api/tagging"
 	"kurabe/internal/connlimit"
 	"kurabe/internal/control"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
 	"kurabe/internal/metrics"
@@ -43,8 +45,8 @@ const (
 // newControl is the use cases over the service's state.
 func (s *Service) newControl(f *Config, kv store.KV, ca *pki.CA) *control.Control {
 	info := ca.Info()
-	return control.New(control.Config{
-		KV: kv, View: s.view, RemoveMember: s.removeMember, Region: f.Region, Account: f.Account, Zones: f.zoneList(), Now: time.Now, Verifiers: verifiers(),
+	return control.New(scope.Scope{KV: kv, View: s.view, Region: f.Region, Account: f.Account, Zones: f.zoneList(), Now: time.Now}, control.Config{
+		RemoveMember: s.removeMember, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
 		Logs:      logFiles{s.hosts(), s.host.ID, s.view},
 	})
@@ -62,8 +64,9 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 	own := s.newAPI(loopCtx, c, ca)
 	server := api.New(api.Config{
 		Region: f.Region, ScopeRegion: f.scopeRegion(), Account: f.Account, Log: s.log, Now: time.Now,
-		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), monitoring.API(c, s.allSeries()), own.Service()},
-		Ready:    func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
+		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), monitoring.API(c, s.allSeries()),
+			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), own.Service()},
+		Ready: func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.Credentials.Secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.Credentials.AccessKey)) == 1
 		},

@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/control"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/pki"
@@ -44,7 +45,7 @@ func newDoor(t *testing.T) *door {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	d := &door{ca: ca, control: control.New(control.Config{KV: kv, View: view, Zones: []string{"a", "b"}, Now: time.Now})}
+	d := &door{ca: ca, control: control.New(scope.Scope{KV: kv, View: view, Zones: []string{"a", "b"}, Now: time.Now}, control.Config{})}
 	identity, err := ca.ServerIdentity("host-s", time.Hour)
 	if err != nil {
 		t.Fatal(err)

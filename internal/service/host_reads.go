@@ -2,10 +2,12 @@ package service
 
 import (
 	"context"
+	"path/filepath"
 
 	"kurabe"
 	"kurabe/internal/drill"
 	"kurabe/internal/hostread"
+	"kurabe/internal/load"
 	"kurabe/internal/logs"
 	"kurabe/internal/store"
 )
@@ -28,6 +30,7 @@ type logQuestion struct {
 func (n *node) handleReads(host kurabe.HostID) {
 	n.reads = hostread.NewHandlers(host)
 	n.series = n.newSeries()
+	n.load = load.New(filepath.Join(n.base, "load"), n.flags.MaskStatements)
 	local := logs.New(placeIn(n.base, "instances"))
 	hostread.Handle(n.reads, logList, func(ctx context.Context, q logQuestion) ([]kurabe.LogFile, error) {
 		return local.List(ctx, q.Instance, q.Engine)
@@ -38,6 +41,7 @@ func (n *node) handleReads(host kurabe.HostID) {
 	// The agent is there before anybody can ask: questions come with its assignments.
 	hostread.Handle(n.reads, replicaLag, func(context.Context, struct{}) ([]kurabe.ReplicaLag, error) { return n.agent.Lags(), nil })
 	n.handleSeries()
+	n.handleLoad()
 	drill.Handle(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drill.GuardCommand), n.log)
 }
 

@@ -86,12 +86,15 @@ type allSeries struct {
 }
 
 func (s *Service) allSeries() allSeries {
-	return allSeries{s.series, s.hosts(), func() (list []kurabe.HostID) {
-		for _, h := range s.view.Hosts() {
-			list = append(list, h.Host)
-		}
-		return list
-	}}
+	return allSeries{s.series, s.hosts(), s.hostIDs}
+}
+
+// hostIDs are all hosts of the service.
+func (s *Service) hostIDs() (list []kurabe.HostID) {
+	for _, h := range s.view.Hosts() {
+		list = append(list, h.Host)
+	}
+	return list
 }
 
 // Query joins the answers of all hosts. CodeUnavailable when none answers.
@@ -168,5 +171,5 @@ func askHosts[A any](ctx context.Context, hosts []kurabe.HostID, ask func(contex
 	case kurabe.CodeOf(away) == kurabe.CodeUnavailable:
 		return away
 	}
-	return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "no host answers for its metrics; try again", Err: away}
+	return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "no host answers; try again", Err: away}
 }

@@ -17,6 +17,7 @@ import (
 	"kurabe/internal/gateway"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/hostread"
+	"kurabe/internal/load"
 	"kurabe/internal/logkey"
 	"kurabe/internal/metrics/series"
 	"kurabe/internal/proc"
@@ -31,7 +32,7 @@ type HostConfig struct {
 	Data, AddressPool, LogFormat, LogLevel string
 	CopyRate                               int64 // MiB/s
 	AccountIDs                             string
-	StopDatabases                          bool
+	StopDatabases, MaskStatements          bool
 	Backups                                RepositoryConfig
 	Pool                                   PoolConfig
 }
@@ -118,6 +119,7 @@ type node struct {
 	leases  *hostlink.Leases
 	reads   *hostread.Handlers
 	series  *series.Store // of what is measured here
+	load    *load.Store
 	// say tells the service that this host is there.
 	say func(context.Context, hostlink.Alive) (hostlink.AliveAnswer, error)
 
@@ -168,10 +170,13 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		},
 		Free:      func() int64 { return freeBytes(seen) },
 		Snapshots: snapshots(host, seen, n.flags.CopyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
-		Series: n.series, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+		Series: n.series, Load: n.load, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("metrics", func() error { return n.series.Run(loopCtx) })
+	n.loop("database load", func() error {
+		return n.load.Run(loopCtx, time.Now, func(err error) { n.log.Warn("database load not swept", logkey.Error, err) })
+	})
 	n.loop("logs", func() error { return logs.Run(loopCtx) })
 	n.loop("agent", func() error { return n.agent.Run(loopCtx) })
 	if err := host.Announce(ctx); err != nil && !errors.Is(err, agent.ErrUnreported) {

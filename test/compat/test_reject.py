@@ -16,7 +16,7 @@ REFUSALS = ("InvalidParameterCombination", "InvalidParameterValue")
 # change something. The tests below hold the list complete.
 UNSUPPORTED = {
     "EnableIAMDatabaseAuthentication": True, "StorageEncrypted": True, "KmsKeyId": "k",
-    "EnablePerformanceInsights": True, "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 7,
+    "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 31,
     "DatabaseInsightsMode": "advanced", "MonitoringInterval": 60, "MonitoringRoleArn": "arn:aws:iam::1:role/r",
     "EnableCloudwatchLogsExports": ["postgresql"], "CloudwatchLogsExportConfiguration": {"EnableLogTypes": ["postgresql"]},
     "PubliclyAccessible": True, "VpcSecurityGroupIds": ["sg-12345678"], "DBSecurityGroups": ["g"], "NetworkType": "DUAL",
@@ -80,7 +80,7 @@ def test_modify(rds, resident, name):
 def test_what_is_true_anyway_is_accepted(server, engine):
     db = instances.create(
         server, engine, wait=False, MultiAZ=False, StorageEncrypted=False, PubliclyAccessible=False, MonitoringInterval=0,
-        EnableIAMDatabaseAuthentication=False, EnablePerformanceInsights=False, NetworkType="IPV4", BackupTarget="region",
+        EnableIAMDatabaseAuthentication=False, NetworkType="IPV4", BackupTarget="region",
         DedicatedLogVolume=False, ManageMasterUserPassword=False, DatabaseInsightsMode="standard", VpcSecurityGroupIds=[],
         EnableCloudwatchLogsExports=[], DomainDnsIps=[], LicenseModel=engine.license,
     )  # fmt: skip

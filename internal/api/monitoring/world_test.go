@@ -21,6 +21,7 @@ import (
 	"kurabe/internal/api"
 	"kurabe/internal/aws/sdkhttp"
 	"kurabe/internal/control"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/logkey"
 	"kurabe/internal/metrics/catalog"
 	"kurabe/internal/metrics/series"
@@ -119,7 +120,7 @@ func newWorld(t *testing.T) world {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = view.Run(ctx) }) // ends with ctx only
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	c := control.New(control.Config{KV: kv, View: view, Region: "us-east-1", Account: "000000000000", Now: func() time.Time { return noon.Add(time.Hour) }})
+	c := control.New(scope.Scope{KV: kv, View: view, Region: "us-east-1", Account: "000000000000", Now: func() time.Time { return noon.Add(time.Hour) }}, control.Config{})
 	for _, i := range []struct {
 		name, class string
 		servers     []kurabe.ServerStatus

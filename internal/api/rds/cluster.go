@@ -41,7 +41,7 @@ func (s *Service) clusters() *control.Control { return s.c.Clusters() }
 var createClusterHonours = names("DBClusterIdentifier", "DBClusterInstanceClass", "Engine", "EngineVersion", "AllocatedStorage", "StorageType",
 	"Iops", "MasterUsername", "MasterUserPassword", "DatabaseName", "CharacterSetName", "Port", "AvailabilityZones",
 	"DBClusterParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow",
-	"PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "AutoMinorVersionUpgrade", "CACertificateIdentifier",
+	"PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "AutoMinorVersionUpgrade", "CACertificateIdentifier",
 	"Tags", "TagSpecifications")
 
 func (s *Service) createDBCluster(ctx context.Context, in *rds.CreateDBClusterInput) (*rds.CreateDBClusterOutput, error) {
@@ -63,7 +63,7 @@ func (s *Service) createDBCluster(ctx context.Context, in *rds.CreateDBClusterIn
 		CACertificate: in.CACertificateIdentifier, Port: number(in.Port), RetentionDays: number(in.BackupRetentionPeriod),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
 		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
-		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
+		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, Tags: tags,
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Service) describeDBClusters(_ context.Context, in *rds.DescribeDBCluste
 
 var modifyClusterHonours = names("DBClusterIdentifier", "ApplyImmediately", "AllocatedStorage", "StorageType", "Iops", "DBClusterInstanceClass",
 	"EngineVersion", "MasterUserPassword", "Port", "DBClusterParameterGroupName", "OptionGroupName", "BackupRetentionPeriod",
-	"PreferredBackupWindow", "PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "AutoMinorVersionUpgrade",
+	"PreferredBackupWindow", "PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "AutoMinorVersionUpgrade",
 	"CACertificateIdentifier", "NewDBClusterIdentifier")
 
 func (s *Service) modifyDBCluster(ctx context.Context, in *rds.ModifyDBClusterInput) (*rds.ModifyDBClusterOutput, error) {
@@ -123,7 +123,7 @@ func (s *Service) modifyDBCluster(ctx context.Context, in *rds.ModifyDBClusterIn
 		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: password, Port: number(in.Port),
 		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, RetentionDays: number(in.BackupRetentionPeriod),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
-		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,
+		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, LoadKept: in.EnablePerformanceInsights, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,
 		NewName: in.NewDBClusterIdentifier, Class: in.DBClusterInstanceClass, EngineVersion: in.EngineVersion,
 		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops),
 	})

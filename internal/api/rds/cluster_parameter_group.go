@@ -9,7 +9,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/api"
-	"kurabe/internal/control"
+	"kurabe/internal/control/parameter"
 )
 
 // clusterParameterGroupRows are the actions on DB cluster parameter groups. They have the
@@ -99,8 +99,8 @@ func (s *Service) deleteDBClusterParameterGroup(ctx context.Context, in *rds.Del
 }
 
 // clusterParameter says of a parameter what RDS says of those of clusters besides.
-func clusterParameter(p control.GroupParameter) types.Parameter {
-	out := parameter(p)
+func clusterParameter(p parameter.Parameter) types.Parameter {
+	out := shapeParameter(p)
 	out.SupportedEngineModes = []string{engineMode}
 	return out
 }

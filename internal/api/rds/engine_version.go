@@ -10,7 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/api"
-	"kurabe/internal/control"
+	"kurabe/internal/control/installed"
 )
 
 // engineVersionRows are the actions on engine versions.
@@ -37,7 +37,7 @@ func (s *Service) describeDBEngineVersions(_ context.Context, in *rds.DescribeDB
 	if err != nil {
 		return nil, err
 	}
-	versions := mapped(list, func(v control.InstalledVersion) types.DBEngineVersion {
+	versions := mapped(list, func(v installed.Version) types.DBEngineVersion {
 		out := s.engineVersion(v)
 		if isTrue(in.ListSupportedCharacterSets) {
 			out.SupportedCharacterSets = mapped(v.Locales, characterSet)
@@ -52,8 +52,8 @@ func (s *Service) describeDBEngineVersions(_ context.Context, in *rds.DescribeDB
 
 // versionFilter joins the fields and the filters of a request, which narrow the
 // list together. none says that they leave nothing.
-func versionFilter(in *rds.DescribeDBEngineVersionsInput) (f control.VersionFilter, none bool, err error) {
-	if err := control.CheckEngine(str(in.Engine)); err != nil {
+func versionFilter(in *rds.DescribeDBEngineVersionsInput) (f installed.Filter, none bool, err error) {
+	if err := installed.CheckEngine(str(in.Engine)); err != nil {
 		return f, false, err
 	}
 	values, err := filterValues(in.Filters, "db-parameter-group-family", "engine", "engine-mode", "engine-version", "status")
@@ -85,11 +85,11 @@ func characterSet(name string) types.CharacterSet {
 	return types.CharacterSet{CharacterSetName: aws.String(name), CharacterSetDescription: aws.String(name)}
 }
 
-func (s *Service) engineVersion(v control.InstalledVersion) types.DBEngineVersion {
+func (s *Service) engineVersion(v installed.Version) types.DBEngineVersion {
 	out := types.DBEngineVersion{
 		Engine: aws.String(string(v.Engine)), EngineVersion: aws.String(v.Version), MajorEngineVersion: aws.String(v.Major()),
-		DBParameterGroupFamily: aws.String(v.Family), DBEngineDescription: aws.String(control.EngineTitle(v.Engine)),
-		DBEngineVersionDescription: aws.String(control.Description(v.EngineVersion)), Status: aws.String("available"),
+		DBParameterGroupFamily: aws.String(v.Family), DBEngineDescription: aws.String(installed.EngineTitle(v.Engine)),
+		DBEngineVersionDescription: aws.String(installed.Description(v.EngineVersion)), Status: aws.String("available"),
 		ValidUpgradeTarget: mapped(v.Upgrades, upgradeTarget), SupportedEngineModes: []string{engineMode},
 		SupportedFeatureNames: []string{}, ExportableLogTypes: []string{}, TagList: []types.Tag{},
 		SupportedCACertificateIdentifiers: []string{s.c.Authority.Identifier},
@@ -108,7 +108,7 @@ func (s *Service) engineVersion(v control.InstalledVersion) types.DBEngineVersio
 
 func upgradeTarget(v kurabe.EngineVersion) types.UpgradeTarget {
 	return types.UpgradeTarget{
-		Engine: aws.String(string(v.Engine)), EngineVersion: aws.String(v.Version), Description: aws.String(control.Description(v)),
+		Engine: aws.String(string(v.Engine)), EngineVersion: aws.String(v.Version), Description: aws.String(installed.Description(v)),
 		AutoUpgrade: aws.Bool(false), IsMajorVersionUpgrade: aws.Bool(false), SupportedEngineModes: []string{engineMode},
 		SupportsBabelfish: aws.Bool(false), SupportsGlobalDatabases: aws.Bool(false), SupportsIntegrations: aws.Bool(false),
 		SupportsLimitlessDatabase: aws.Bool(false), SupportsLocalWriteForwarding: aws.Bool(false), SupportsParallelQuery: aws.Bool(false),
@@ -118,10 +118,10 @@ func upgradeTarget(v kurabe.EngineVersion) types.UpgradeTarget {
 // describeDBMajorEngineVersions names no dates of support: they are the engine's
 // makers' to set and the host's administrator's to keep.
 func (s *Service) describeDBMajorEngineVersions(_ context.Context, in *rds.DescribeDBMajorEngineVersionsInput) (*rds.DescribeDBMajorEngineVersionsOutput, error) {
-	if err := control.CheckEngine(str(in.Engine)); err != nil {
+	if err := installed.CheckEngine(str(in.Engine)); err != nil {
 		return nil, err
 	}
-	filter := control.VersionFilter{}
+	filter := installed.Filter{}
 	if engine := str(in.Engine); engine != "" {
 		filter.Engines = []string{engine}
 	}

@@ -38,7 +38,7 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 		AutoMinorVersionUpgrade: aws.Bool(spec.AutoMinorUpgrade), DeletionProtection: aws.Bool(spec.DeletionProtection),
 		CopyTagsToSnapshot: aws.Bool(spec.CopyTagsToSnapshot), PubliclyAccessible: aws.Bool(false),
 		StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false),
-		PerformanceInsightsEnabled: aws.Bool(false), MonitoringInterval: aws.Int32(0), DedicatedLogVolume: aws.Bool(false),
+		PerformanceInsightsEnabled: aws.Bool(spec.LoadKept), PerformanceInsightsRetentionPeriod: loadDays(spec), MonitoringInterval: aws.Int32(0), DedicatedLogVolume: aws.Bool(false),
 		CustomerOwnedIpEnabled: aws.Bool(false), MultiTenant: aws.Bool(false), IsStorageConfigUpgradeAvailable: aws.Bool(false),
 		ActivityStreamStatus: types.ActivityStreamStatusStopped, DatabaseInsightsMode: types.DatabaseInsightsModeStandard,
 		EngineLifecycleSupport: aws.String("open-source-rds-extended-support-disabled"),
@@ -187,4 +187,12 @@ func optional(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// loadDays is for how many days the database load is kept, nil where none is.
+func loadDays(spec *kurabe.InstanceSpec) *int32 {
+	if !spec.LoadKept {
+		return nil
+	}
+	return aws.Int32(7)
 }

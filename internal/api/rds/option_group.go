@@ -10,7 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/api"
-	"kurabe/internal/control"
+	"kurabe/internal/control/installed"
 )
 
 // optionGroupRows are the actions on option groups. CreateOptionGroup has no row:
@@ -25,7 +25,7 @@ func (s *Service) optionGroupRows() []row {
 	}
 }
 
-func (s *Service) optionGroup(g control.OptionGroup) types.OptionGroup {
+func (s *Service) optionGroup(g installed.OptionGroup) types.OptionGroup {
 	return types.OptionGroup{
 		OptionGroupName: aws.String(g.Name), EngineName: aws.String(string(g.Engine)), MajorEngineVersion: aws.String(g.Major),
 		OptionGroupDescription: aws.String("Default option group for " + string(g.Engine) + " " + g.Major), Options: []types.Option{},
@@ -38,7 +38,7 @@ func checkMajor(engine, major *string) error {
 	if str(major) != "" && str(engine) == "" {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "EngineName must be given when MajorEngineVersion is")
 	}
-	if control.CheckEngine(str(engine)) != nil {
+	if installed.CheckEngine(str(engine)) != nil {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid DB engine: %s", str(engine))
 	}
 	return nil
@@ -61,12 +61,12 @@ func (s *Service) describeOptionGroups(_ context.Context, in *rds.DescribeOption
 		if err != nil {
 			return nil, err
 		}
-		list = []control.OptionGroup{g}
+		list = []installed.OptionGroup{g}
 	}
-	list = slices.DeleteFunc(list, func(g control.OptionGroup) bool {
+	list = slices.DeleteFunc(list, func(g installed.OptionGroup) bool {
 		return engine != "" && engine != string(g.Engine) || major != "" && major != g.Major
 	})
-	list, marker, err := page(list, func(g control.OptionGroup) string { return g.Name }, in.Marker, in.MaxRecords)
+	list, marker, err := page(list, func(g installed.OptionGroup) string { return g.Name }, in.Marker, in.MaxRecords)
 	if err != nil {
 		return nil, err
 	}

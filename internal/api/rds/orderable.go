@@ -10,6 +10,8 @@ import (
 	"kurabe"
 	"kurabe/internal/api"
 	"kurabe/internal/control"
+	"kurabe/internal/control/installed"
+	"kurabe/internal/control/placement"
 )
 
 // orderableRows are the actions that tell what can be created or modified.
@@ -28,10 +30,10 @@ func (s *Service) describeOrderableDBInstanceOptions(_ context.Context, in *rds.
 	if _, err := filterValues(in.Filters); err != nil {
 		return nil, err
 	}
-	if err := control.CheckEngine(str(in.Engine)); err != nil {
+	if err := installed.CheckEngine(str(in.Engine)); err != nil {
 		return nil, err
 	}
-	filter := control.OrderableFilter{Class: str(in.DBInstanceClass), Version: control.VersionFilter{Engines: []string{str(in.Engine)}}}
+	filter := placement.Filter{Class: str(in.DBInstanceClass), Version: installed.Filter{Engines: []string{str(in.Engine)}}}
 	if v := str(in.EngineVersion); v != "" {
 		filter.Version.Versions = []string{v}
 	}
@@ -47,7 +49,7 @@ func (s *Service) describeOrderableDBInstanceOptions(_ context.Context, in *rds.
 	return &rds.DescribeOrderableDBInstanceOptionsOutput{OrderableDBInstanceOptions: mapped(list, s.orderable), Marker: marker}, nil
 }
 
-func (s *Service) orderable(o control.Orderable) types.OrderableDBInstanceOption {
+func (s *Service) orderable(o placement.Orderable) types.OrderableDBInstanceOption {
 	t := o.Storage
 	out := types.OrderableDBInstanceOption{
 		Engine: aws.String(string(o.Version.Engine)), EngineVersion: aws.String(o.Version.Version), DBInstanceClass: aws.String(o.Class.Name),
@@ -62,7 +64,7 @@ func (s *Service) orderable(o control.Orderable) types.OrderableDBInstanceOption
 		SupportsAdditionalStorageVolumes: aws.Bool(false), SupportsClusters: aws.Bool(o.Cluster), SupportsDedicatedLogVolume: aws.Bool(false),
 		SupportsEnhancedMonitoring: aws.Bool(false), SupportsGlobalDatabases: aws.Bool(false), SupportsHttpEndpoint: aws.Bool(false),
 		SupportsIAMDatabaseAuthentication: aws.Bool(false), SupportsKerberosAuthentication: aws.Bool(false),
-		SupportsPerformanceInsights: aws.Bool(false), SupportsStorageAutoscaling: aws.Bool(true), SupportsStorageEncryption: aws.Bool(false),
+		SupportsPerformanceInsights: aws.Bool(true), SupportsStorageAutoscaling: aws.Bool(true), SupportsStorageEncryption: aws.Bool(false),
 	}
 	if t.ProvisionIOPS {
 		out.MinIopsPerDbInstance, out.MaxIopsPerDbInstance = count(t.MinIOPS), count(t.MaxIOPS)

@@ -10,7 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/api"
-	"kurabe/internal/control"
+	"kurabe/internal/control/parameter"
 )
 
 // parameterGroupRows are the actions on DB parameter groups.
@@ -75,8 +75,8 @@ func (s *Service) describeDBParameterGroups(_ context.Context, in *rds.DescribeD
 	return &rds.DescribeDBParameterGroupsOutput{DBParameterGroups: mapped(list, s.parameterGroup), Marker: marker}, nil
 }
 
-func parameterChange(p types.Parameter) control.ParameterChange {
-	return control.ParameterChange{Name: str(p.ParameterName), Value: p.ParameterValue, Method: kurabe.ApplyMethod(p.ApplyMethod)}
+func parameterChange(p types.Parameter) parameter.Change {
+	return parameter.Change{Name: str(p.ParameterName), Value: p.ParameterValue, Method: kurabe.ApplyMethod(p.ApplyMethod)}
 }
 
 func (s *Service) modifyDBParameterGroup(ctx context.Context, in *rds.ModifyDBParameterGroupInput) (*rds.ModifyDBParameterGroupOutput, error) {
@@ -116,17 +116,17 @@ func (s *Service) deleteDBParameterGroup(ctx context.Context, in *rds.DeleteDBPa
 }
 
 // nameFilter keeps the parameters that the filter parameter-name names.
-func nameFilter(list []control.GroupParameter, filters []types.Filter) ([]control.GroupParameter, error) {
+func nameFilter(list []parameter.Parameter, filters []types.Filter) ([]parameter.Parameter, error) {
 	values, err := filterValues(filters, "parameter-name")
 	if wanted, ok := values["parameter-name"]; ok {
-		list = slices.DeleteFunc(list, func(p control.GroupParameter) bool { return !slices.Contains(wanted, p.Name) })
+		list = slices.DeleteFunc(list, func(p parameter.Parameter) bool { return !slices.Contains(wanted, p.Name) })
 	}
 	return list, err
 }
 
-func parameterName(p control.GroupParameter) string { return p.Name }
+func parameterName(p parameter.Parameter) string { return p.Name }
 
-func parameter(p control.GroupParameter) types.Parameter {
+func shapeParameter(p parameter.Parameter) types.Parameter {
 	out := types.Parameter{
 		ParameterName: aws.String(p.Name), Description: optional(p.Description), Source: aws.String(p.Source),
 		ApplyType: aws.String(string(p.Apply)), DataType: aws.String(p.Type), AllowedValues: optional(p.Allowed),
@@ -150,7 +150,7 @@ func (s *Service) describeDBParameters(_ context.Context, in *rds.DescribeDBPara
 	if err != nil {
 		return nil, err
 	}
-	return &rds.DescribeDBParametersOutput{Parameters: mapped(list, parameter), Marker: marker}, nil
+	return &rds.DescribeDBParametersOutput{Parameters: mapped(list, shapeParameter), Marker: marker}, nil
 }
 
 func (s *Service) describeEngineDefaultParameters(_ context.Context, in *rds.DescribeEngineDefaultParametersInput) (*rds.DescribeEngineDefaultParametersOutput, error) {
@@ -166,6 +166,6 @@ func (s *Service) describeEngineDefaultParameters(_ context.Context, in *rds.Des
 		return nil, err
 	}
 	return &rds.DescribeEngineDefaultParametersOutput{EngineDefaults: &types.EngineDefaults{
-		DBParameterGroupFamily: in.DBParameterGroupFamily, Parameters: mapped(list, parameter), Marker: marker,
+		DBParameterGroupFamily: in.DBParameterGroupFamily, Parameters: mapped(list, shapeParameter), Marker: marker,
 	}}, nil
 }

@@ -23,7 +23,7 @@ func (s *Service) replicaRows() []row {
 
 var replicaHonours = names("DBInstanceIdentifier", "SourceDBInstanceIdentifier", "DBInstanceClass", "AllocatedStorage", "StorageType",
 	"Iops", "StorageThroughput", "MaxAllocatedStorage", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
-	"DBSubnetGroupName", "DeletionProtection", "CopyTagsToSnapshot", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "MultiAZ",
+	"DBSubnetGroupName", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "MultiAZ",
 	"Tags", "TagSpecifications", "SourceRegion", "PreSignedUrl")
 
 func (s *Service) createDBInstanceReadReplica(ctx context.Context, in *rds.CreateDBInstanceReadReplicaInput) (*rds.CreateDBInstanceReadReplicaOutput, error) {
@@ -42,7 +42,7 @@ func (s *Service) createDBInstanceReadReplica(ctx context.Context, in *rds.Creat
 		StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops), ThroughputMiB: number(in.StorageThroughput),
 		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, Port: number(in.Port), MaxStorageGiB: number(in.MaxAllocatedStorage),
 		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
-		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
+		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade,
 		MultiAZ:          isTrue(in.MultiAZ), Tags: tags,
 	})

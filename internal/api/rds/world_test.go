@@ -22,6 +22,7 @@ import (
 	"kurabe/internal/api"
 	"kurabe/internal/aws/sdkhttp"
 	"kurabe/internal/control"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/logkey"
 	"kurabe/internal/logs"
 	"kurabe/internal/store"
@@ -46,10 +47,11 @@ func newTestWorld(t *testing.T) testWorld {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = view.Run(ctx) }) // ends with ctx only
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	c := control.New(control.Config{
-		KV: kv, View: view, Region: "us-east-1", Account: "000000000000", Zones: []string{"us-east-1a", "us-east-1b", "us-east-1c"},
+	c := control.New(scope.Scope{
+		KV: kv, View: view, Region: "us-east-1", Account: "000000000000", Zones: []string{"us-east-1a", "us-east-1b", "us-east-1c"}, Now: time.Now,
+	}, control.Config{
 		Authority: control.Authority{Identifier: "kurabe-ca", Thumbprint: "00ff", NotBefore: time.Unix(1e9, 0).UTC(), NotAfter: time.Unix(2e9, 0).UTC()},
-		Logs:      logs.New(homes), Now: time.Now,
+		Logs:      logs.New(homes),
 	})
 	commit(t, c, store.NewChange().PutHost(testHost()).PutCatalog("h1", testCatalog("15.9")).PutCatalog("h1", testCatalog("15.18")))
 	commit(t, c, testInstance("orders"))

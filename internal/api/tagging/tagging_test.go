@@ -21,6 +21,7 @@ import (
 	"kurabe"
 	"kurabe/internal/api"
 	"kurabe/internal/control"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/logkey"
 	"kurabe/internal/store"
 )
@@ -34,9 +35,9 @@ func testService(t *testing.T) *api.Server {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = view.Run(ctx) }) // ends with ctx only
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	c := control.New(control.Config{
+	c := control.New(scope.Scope{
 		KV: kv, View: view, Region: "us-east-1", Account: "000000000000", Zones: []string{"us-east-1a", "us-east-1b"}, Now: time.Now,
-	})
+	}, control.Config{})
 	for name, tags := range map[string][]kurabe.Tag{
 		"one": {{Key: "team", Value: "a"}, {Key: "stage"}}, "two": {{Key: "team", Value: "b"}}, "none": nil,
 	} {

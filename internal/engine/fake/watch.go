@@ -62,6 +62,12 @@ func (w *watcher) Sample(ctx context.Context) ([]sample.Value, error) {
 	return []sample.Value{{Metric: "DatabaseConnections"}, {Metric: "TransactionLogsGeneration", Kind: sample.Rate, Value: float64(v.Inserted)}}, err
 }
 
+// Sessions implements engine.Sampler: nothing is ever under way.
+func (w *watcher) Sessions(ctx context.Context) ([]kurabe.ActiveSession, error) {
+	_, err := w.Look(ctx)
+	return nil, err
+}
+
 // Close implements engine.Watcher and engine.Sampler.
 func (w *watcher) Close() {}
 

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/mariadb/activity"
 	"kurabe/internal/engine/mariadb/binlog"
 	"kurabe/internal/engine/mariadb/conf"
 	"kurabe/internal/engine/mariadb/guard"
@@ -24,7 +26,8 @@ import (
 type sampler struct {
 	admin   *guard.Session
 	dataDir string
-	files   time.Time // when the binary logs were looked at last
+	reader  *activity.Reader // nil: sessions were not asked for yet
+	files   time.Time        // when the binary logs were looked at last
 }
 
 // filesEvery is how often the files of the binary log are added up.
@@ -81,13 +84,28 @@ func (s *sampler) Sample(ctx context.Context) ([]sample.Value, error) {
 // of members, copies and probes of the service.
 func clients(threads []guard.Thread) (n int) {
 	for _, t := range threads {
-		own := slices.Contains(guard.OwnCommands, t.Command) || slices.Contains(guard.OwnUsers, t.User) || strings.HasPrefix(t.User, conf.ProbePrefix) ||
-			role.MemberForm.MatchString(t.User) || strings.HasPrefix(t.User, replica.CopierPrefix)
-		if !own {
+		if !slices.Contains(guard.OwnCommands, t.Command) && !slices.Contains(guard.OwnUsers, t.User) && !ofService(t.User) {
 			n++
 		}
 	}
 	return n
+}
+
+// ofService says whether an account is one of the service's: a member's, a copy's or a probe's.
+func ofService(user string) bool {
+	return strings.HasPrefix(user, conf.ProbePrefix) || role.MemberForm.MatchString(user) || strings.HasPrefix(user, replica.CopierPrefix)
+}
+
+// Sessions implements engine.Sampler.
+func (s *sampler) Sessions(ctx context.Context) ([]kurabe.ActiveSession, error) {
+	if s.reader == nil {
+		reader, err := activity.NewReader(ctx, s.admin, ofService)
+		if err != nil {
+			return nil, err
+		}
+		s.reader = reader
+	}
+	return s.reader.List(ctx)
 }
 
 // binlogBytes is the size of the binary logs. One that is purged meanwhile counts as none.

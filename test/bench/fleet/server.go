@@ -21,6 +21,7 @@ import (
 	"kurabe/internal/api"
 	apirds "kurabe/internal/api/rds"
 	"kurabe/internal/control"
+	"kurabe/internal/control/scope"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	pg "kurabe/internal/engine/postgres"
@@ -156,8 +157,7 @@ func elect(etcd *etcdnode.Node, term *fleetTerm) func(context.Context) (reconcil
 
 func fleetAPI(kv store.KV, view *store.View, ca *pki.CA, log *slog.Logger) http.Handler {
 	info := ca.Info()
-	c := control.New(control.Config{
-		KV: kv, View: view, Region: bed.Region, Account: fleetAccount, Zones: fleetZones(), Now: time.Now,
+	c := control.New(scope.Scope{KV: kv, View: view, Region: bed.Region, Account: fleetAccount, Zones: fleetZones(), Now: time.Now}, control.Config{
 		Verifiers: map[kurabe.EngineName]control.Verifier{kurabe.Postgres: scram.Verifier},
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
 	})

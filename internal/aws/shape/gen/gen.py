@@ -27,6 +27,7 @@ SERVICES = [
     ("sts", "2011-06-15", "STS", True, SHAPE),
     ("ec2", "2016-11-15", "EC2", False, SHAPE),
     ("resourcegroupstaggingapi", "2017-01-26", "Tagging", False, SHAPE),
+    ("pi", "2018-02-27", "PI", True, SHAPE),
     ("cloudwatch", "2010-08-01", "Monitoring", True, SHAPE),
     ("logs", "2014-03-28", "logs", True, TEST),
 ]

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"kurabe/internal/engine"
 	"kurabe/internal/volume"
 )
@@ -81,6 +83,20 @@ func With(ctx context.Context, i engine.Instance, f func(*Session) error) error 
 	}
 	err = f(a)
 	return errors.Join(err, a.Close())
+}
+
+// PID is the process that serves the session.
+func (a *Session) PID() (int, error) {
+	raw, err := a.conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	failed := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(failed, err); err != nil {
+		return 0, fmt.Errorf("find the process of the server: %w", err)
+	}
+	return int(peer.Pid), nil
 }
 
 func (a *Session) Close() error { return a.conn.Close() }

@@ -1,0 +1,32 @@
+package agent
+
+import (
+	"context"
+
+	"kurabe"
+	"kurabe/internal/agent/unit"
+	"kurabe/internal/engine"
+	"kurabe/internal/load"
+	"kurabe/internal/metrics/catalog"
+)
+
+// LoadKeeper keeps which sessions of a server are active at a moment. Several goroutines call it.
+type LoadKeeper interface {
+	Add(server kurabe.InstanceID, sample load.Sample) error
+}
+
+// keepLoad has the host keep which sessions of a server are active. Clients read no standby.
+func (w *worker) keepLoad(ctx context.Context, a kurabe.Assignment, role string, s engine.Sampler, once *unit.LogOnce) error {
+	if !a.LoadKept || w.agent.Load == nil || role == catalog.RoleStandby {
+		return nil
+	}
+	at := w.agent.Now()
+	sessions, err := s.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.agent.Load.Add(a.Instance, load.Sample{At: at, Engine: a.Engine, Sessions: sessions}); err != nil {
+		once.Warn(w.agent.Log, "database load not kept", err)
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package service
+
+import (
+	"context"
+
+	"kurabe"
+	"kurabe/internal/hostread"
+	"kurabe/internal/load"
+)
+
+// The questions that hosts are asked about database load.
+var (
+	loadQuery = hostread.Kind[load.Query, load.Answer]{Name: "load-query", Class: hostread.Query}
+	loadTexts = hostread.Kind[load.TextQuery, map[string]load.Text]{Name: "load-texts", Class: hostread.Query}
+)
+
+// handleLoad has this host answer for the load of its servers.
+func (n *node) handleLoad() {
+	hostread.Handle(n.reads, loadQuery, n.load.Query)
+	hostread.Handle(n.reads, loadTexts, n.load.Texts)
+}
+
+// allLoad asks all hosts for the load of their servers, so that a failover leaves no gap. It
+// implements pi.Source.
+type allLoad struct {
+	ask   hostread.Hosts
+	hosts func() []kurabe.HostID
+}
+
+// Load joins the answers of all hosts. CodeUnavailable when none answers.
+func (a allLoad) Load(ctx context.Context, q load.Query) (joined load.Answer, err error) {
+	err = askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) (load.Answer, error) {
+		return hostread.Ask(ctx, a.ask, host, loadQuery, q)
+	}, func(answer load.Answer) { joined.Add(answer) })
+	return joined, err
+}
+
+// LoadTexts joins the statements that the hosts have kept.
+func (a allLoad) LoadTexts(ctx context.Context, q load.TextQuery) (map[string]load.Text, error) {
+	joined := map[string]load.Text{}
+	return joined, askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) (map[string]load.Text, error) {
+		return hostread.Ask(ctx, a.ask, host, loadTexts, q)
+	}, func(texts map[string]load.Text) {
+		for id, t := range texts {
+			joined[id] = t
+		}
+	})
+}

@@ -1,0 +1,3 @@
+package threadwait
+
+const sysPoll = -2 // that machine has ppoll alone
