@@ -82,6 +82,7 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.URL = "http://" + listener.Addr().String()
+	s.loop("metrics of instances", func() error { return s.sampleInstances(loopCtx, c) })
 	s.loop("API", func() error {
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err

@@ -216,19 +216,6 @@ func TestLagByTwoClocks(t *testing.T) {
 	}
 }
 
-// Where a record ended is found again from where the next one begins.
-func TestDropHeader(t *testing.T) {
-	s := segments{16 << 20}
-	for at := lsn(15 << 20); at < 17<<20; at += 8 {
-		if in := at % lsn(s.bytes); in > 0 && in <= walHeaderBytes || at%pageBytes > 0 && at%pageBytes < pageHeaderBytes+1 {
-			continue // no record ends within a header
-		}
-		if got := s.dropHeader(s.skipHeader(at)); got != at {
-			t.Fatalf("%s: %s", at, got)
-		}
-	}
-}
-
 // dataFolder is a home with data that no server has seen.
 func dataFolder(t *testing.T) engine.Instance {
 	t.Helper()

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"embed"
 	"fmt"
 	"maps"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/scratch"
 )
@@ -181,4 +183,64 @@ func (d *Driver) Command(i engine.Instance) engine.Command {
 			"PG_OOM_ADJUST_FILE=/proc/self/oom_score_adj", "PG_OOM_ADJUST_VALUE=0"),
 		OOMScoreAdj: postmasterOOM,
 	}
+}
+
+// quoteLiteral writes an SQL string. Our sessions and single-user runs have
+// standard_conforming_strings on, so a backslash is a character like any other.
+func quoteLiteral(s string) string {
+	return "'" + strings.ReplaceAll(strings.ReplaceAll(s, "\x00", ""), "'", "''") + "'"
+}
+
+// quoteName writes an SQL name that keeps its case.
+func quoteName(s string) string {
+	return `"` + strings.ReplaceAll(strings.ReplaceAll(s, "\x00", ""), `"`, `""`) + `"`
+}
+
+// settingEscapes are those of guc-file.l. A raw newline would end the line and
+// let a value set further parameters.
+var settingEscapes = strings.NewReplacer("\x00", "", `\`, `\\`, "'", "''", "\n", `\n`, "\r", `\r`, "\b", `\b`, "\f", `\f`, "\t", `\t`)
+
+// quoteSetting writes a value of postgresql.conf.
+func quoteSetting(s string) string { return "'" + settingEscapes.Replace(s) + "'" }
+
+// quoteAccess writes a word of pg_hba.conf or pg_ident.conf, where quotes also
+// take the special meaning from words like all.
+func quoteAccess(s string) string {
+	return `"` + strings.NewReplacer("\x00", "", "\n", "", "\r", "", `"`, `""`).Replace(s) + `"`
+}
+
+// ownFiles are extensions of the service's own, which are put into each tree.
+//
+//go:embed extension/*.control extension/*.sql
+var ownFiles embed.FS
+
+// topologyExtension is what AWS's driver wrappers ask for the servers of a DB cluster.
+const topologyExtension = "rds_tools"
+
+// topologySettings are what the functions of rds_tools say. Their names are of no module, so
+// the server takes them as they come; a session that sets them deceives only itself.
+func topologySettings(i engine.Instance) []line {
+	if len(i.Topology) == 0 {
+		return nil
+	}
+	servers := make([]string, len(i.Topology))
+	for n, s := range i.Topology {
+		servers[n] = s.ID + "=" + s.Endpoint
+	}
+	own := shownID(i, i.Instance)
+	source := own
+	if i.Role != nil && i.Role.Source != nil && i.Role.Source.ID.Owner() == i.Instance.Owner() {
+		source = shownID(i, i.Role.Source.ID)
+	}
+	return []line{
+		{"kurabe.resource_id", own}, {"kurabe.source_resource_id", source}, {"kurabe.topology", strings.Join(servers, " ")},
+	}
+}
+
+// shownID is the DbiResourceId under which users know a server: of a cluster each has its own.
+func shownID(i engine.Instance, server kurabe.InstanceID) string {
+	if i.ReaderAddress == "" {
+		return string(server.Owner())
+	}
+	return kurabe.ServerResourceID(server)
 }

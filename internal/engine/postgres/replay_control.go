@@ -11,15 +11,16 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/proc"
 )
 
 // control is what pg_control says of a cluster that no server works on.
 type control struct {
 	state      string
-	checkpoint lsn
+	checkpoint wal.LSN
 	timeline   uint32 // of the checkpoint
-	segments   segments
+	segments   wal.Segments
 	checksums  bool
 	unended    bool // a recovery from a copy has not come to the end of that copy
 	// settings are those that recovery must not fall short of, by their names.
@@ -60,23 +61,23 @@ func stoppedAt(ctx context.Context, i engine.Instance) (kurabe.LogPosition, erro
 	if err != nil || c.state != controlShutDown {
 		return kurabe.LogPosition{}, err
 	}
-	return c.segments.position(c.timeline, end), nil
+	return c.segments.Position(c.timeline, end), nil
 }
 
 // checkpointEnd is what a server that was shut down has noted, and the end of its last
 // checkpoint; of one that ended otherwise, 0.
-func checkpointEnd(ctx context.Context, i engine.Instance) (control, lsn, error) {
+func checkpointEnd(ctx context.Context, i engine.Instance) (control, wal.LSN, error) {
 	c, err := ownControl(ctx, i)
 	if err != nil || c.state != controlShutDown {
 		return c, 0, err
 	}
-	log := &scanner{
-		dir: filepath.Join(i.Home.DataDir(), walDir), segments: c.segments, timeline: c.timeline,
-		limit: c.checkpoint + pageBytes, // a checkpoint is a hundred bytes
+	log := &wal.Scanner{
+		Dir: filepath.Join(i.Home.DataDir(), wal.Dir), Segments: c.segments, Timeline: c.timeline,
+		Limit: c.checkpoint + wal.PageBytes, // a checkpoint is a hundred bytes
 	}
-	defer log.close()
-	r, err := log.read(c.checkpoint)
-	return c, r.end, err
+	defer log.Close()
+	r, err := log.Read(c.checkpoint)
+	return c, r.End, err
 }
 
 // ownControl is that of an instance's data folder.
@@ -105,7 +106,7 @@ func parseControlData(out string) (control, error) {
 		state: values["Database cluster state"], unended: values["End-of-backup record required"] == "yes", settings: map[string]string{},
 	}
 	var err error
-	c.checkpoint, err = parseLSN(values["Latest checkpoint location"])
+	c.checkpoint, err = wal.ParseLSN(values["Latest checkpoint location"])
 	timeline, timelineErr := strconv.ParseUint(values["Latest checkpoint's TimeLineID"], 10, 32)
 	bytes, bytesErr := strconv.ParseInt(values["Bytes per WAL segment"], 10, 64)
 	checksums, sumErr := strconv.Atoi(values["Data page checksum version"])
@@ -120,6 +121,6 @@ func parseControlData(out string) (control, error) {
 		}
 		c.settings[name] = value
 	}
-	c.segments, err = newSegments(bytes)
+	c.segments, err = wal.NewSegments(bytes)
 	return c, err
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -12,102 +11,74 @@ import (
 	"testing"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
+	"kurabe/internal/engine/postgres/wal/waltest"
 )
-
-var testSegments = segments{testSegment}
-
-// endOfRecovery begins a timeline.
-func (w *wal) endOfRecovery(into, from uint32) lsn {
-	data := make([]byte, 16)
-	binary.LittleEndian.PutUint32(data[8:], into)
-	binary.LittleEndian.PutUint32(data[12:], from)
-	w.timeline = into
-	return w.add(resourceXLOG, xlogEndOfRecovery, data)
-}
-
-// fill adds records up to a place about there.
-func (w *wal) fill(bytes int) {
-	for end := w.at + lsn(bytes); w.at < end; {
-		w.add(10, 0, make([]byte, 900))
-	}
-}
-
-// write puts the segments of the timeline that is written into a folder, from a place on.
-func (w *wal) write(t *testing.T, dir string, from lsn) {
-	t.Helper()
-	for at := testSegments.begin(from); at < w.at; at += testSegment {
-		segment := make([]byte, testSegment)
-		copy(segment, w.data[at-walBegin:])
-		if err := os.WriteFile(filepath.Join(dir, testSegments.position(w.timeline, at).File), segment, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // forked is a log of three timelines, each of which a standby went on with, in a folder as it
 // is fetched.
 type forked struct {
 	dir           string
-	second, third lsn // where they begin
-	end           lsn
+	second, third wal.LSN // where they begin
+	end           wal.LSN
 }
 
 // newForked: between the two forks so many bytes are written.
 func newForked(t *testing.T, between int) forked {
 	t.Helper()
 	f := forked{dir: t.TempDir()}
-	w := newWAL()
-	w.fill(testSegment + testSegment/2)
-	w.write(t, f.dir, walBegin)
-	f.second = w.at
+	w := waltest.New()
+	w.Fill(waltest.Segment + waltest.Segment/2)
+	w.Write(t, f.dir, waltest.Begin)
+	f.second = w.At
 	// The one that is deposed goes on for itself: nobody is told of that.
-	alone := &wal{w.at, slices.Clone(w.data), w.timeline}
-	alone.fill(testSegment)
-	alone.write(t, f.dir, f.second)
-	w.endOfRecovery(5, testTimeline)
-	w.fill(between)
-	w.write(t, f.dir, f.second)
-	f.third = w.at
-	w.endOfRecovery(8, 5)
-	w.fill(testSegment / 4)
-	w.write(t, f.dir, f.third)
-	f.end = w.at
+	alone := &waltest.Log{At: w.At, Data: slices.Clone(w.Data), Timeline: w.Timeline}
+	alone.Fill(waltest.Segment)
+	alone.Write(t, f.dir, f.second)
+	w.EndOfRecovery(5, waltest.Timeline)
+	w.Fill(between)
+	w.Write(t, f.dir, f.second)
+	f.third = w.At
+	w.EndOfRecovery(8, 5)
+	w.Fill(waltest.Segment / 4)
+	w.Write(t, f.dir, f.third)
+	f.end = w.At
 	return f
 }
 
 // TestLineage: the log itself says which timeline came from which, and where.
 func TestLineage(t *testing.T) {
-	for name, between := range map[string]int{"a segment between them": testSegment, "both in one segment": 5000} {
+	for name, between := range map[string]int{"a segment between them": waltest.Segment, "both in one segment": 5000} {
 		f := newForked(t, between)
-		want := lineage{{testTimeline, f.second}, {5, f.third}, {8, endless}}
-		got, err := findLineage(f.dir, testSegments, testTimeline, 8, f.end)
+		want := wal.Lineage{{Timeline: waltest.Timeline, End: f.second}, {Timeline: 5, End: f.third}, {Timeline: 8, End: wal.Endless}}
+		got, err := findLineage(f.dir, waltest.Segments, waltest.Timeline, 8, f.end)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v, not %v", name, got, err, want)
 		}
-		if back, err := parseHistory(got.text(), 8); err != nil || !slices.Equal(back, want) {
-			t.Errorf("%s: %q is %v, %v", name, got.text(), back, err)
+		if back, err := wal.ParseHistory(got.Text(), 8); err != nil || !slices.Equal(back, want) {
+			t.Errorf("%s: %q is %v, %v", name, got.Text(), back, err)
 		}
 		// What a recovery reads is whole, and of nobody else.
-		log := &scanner{dir: f.dir, segments: testSegments, past: got, limit: f.end}
-		next, err := log.first(walBegin)
+		log := &wal.Scanner{Dir: f.dir, Segments: waltest.Segments, Past: got, Limit: f.end}
+		next, err := log.First(waltest.Begin)
 		for err == nil {
-			var r record
-			if r, err = log.read(next); err == nil {
-				next = r.next
+			var r wal.Record
+			if r, err = log.Read(next); err == nil {
+				next = r.Next
 			}
 		}
-		log.close()
-		if next != f.end || !strings.Contains(err.Error(), errLogEnds.Error()) {
+		log.Close()
+		if next != f.end || !strings.Contains(err.Error(), wal.ErrEnd.Error()) {
 			t.Errorf("%s: it is read up to %s of %s: %v", name, next, f.end, err)
 		}
-		if same, err := findLineage(f.dir, testSegments, 8, 8, f.end); err != nil || len(same) != 1 {
+		if same, err := findLineage(f.dir, waltest.Segments, 8, 8, f.end); err != nil || len(same) != 1 {
 			t.Errorf("%s: %v, %v", name, same, err)
 		}
 		for _, c := range []struct {
 			from, to uint32
-			limit    lsn
-		}{{4, 8, f.end}, {testTimeline, 7, f.end}, {testTimeline, 8, f.third}} {
-			if got, err := findLineage(f.dir, testSegments, c.from, c.to, c.limit); err == nil {
+			limit    wal.LSN
+		}{{4, 8, f.end}, {waltest.Timeline, 7, f.end}, {waltest.Timeline, 8, f.third}} {
+			if got, err := findLineage(f.dir, waltest.Segments, c.from, c.to, c.limit); err == nil {
 				t.Errorf("%s: from %d to %d: %v", name, c.from, c.to, got)
 			}
 		}
@@ -118,23 +89,23 @@ func TestLineage(t *testing.T) {
 // midst of a page, and that record may lie on two pages.
 func TestLineageAtTheEnd(t *testing.T) {
 	for more := range 8 { // so that the record begins at each place near a page's end
-		dir, w := t.TempDir(), newWAL()
-		w.fill(5 * pageBytes)
-		for w.at%pageBytes < pageBytes-200 {
-			w.add(10, 0, nil)
+		dir, w := t.TempDir(), waltest.New()
+		w.Fill(5 * wal.PageBytes)
+		for w.At%wal.PageBytes < wal.PageBytes-200 {
+			w.Add(10, 0, nil)
 		}
 		for range more {
-			w.add(10, 0, nil)
+			w.Add(10, 0, nil)
 		}
-		w.write(t, dir, walBegin)
-		at := w.at
-		w.endOfRecovery(5, testTimeline)
-		w.write(t, dir, walBegin)
-		if err := os.Truncate(filepath.Join(dir, testSegments.position(5, w.at).File), int64(w.at%testSegment)); err != nil {
+		w.Write(t, dir, waltest.Begin)
+		at := w.At
+		w.EndOfRecovery(5, waltest.Timeline)
+		w.Write(t, dir, waltest.Begin)
+		if err := os.Truncate(filepath.Join(dir, waltest.Segments.Position(5, w.At).File), int64(w.At%waltest.Segment)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := findLineage(dir, testSegments, testTimeline, 5, w.at)
-		if want := (lineage{{testTimeline, at}, {5, endless}}); err != nil || !slices.Equal(got, want) {
+		got, err := findLineage(dir, waltest.Segments, waltest.Timeline, 5, w.At)
+		if want := (wal.Lineage{{Timeline: waltest.Timeline, End: at}, {Timeline: 5, End: wal.Endless}}); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v, %v, not %v", got, err, want)
 		}
 	}
@@ -143,24 +114,24 @@ func TestLineageAtTheEnd(t *testing.T) {
 // TestKeepTo: a recovery that ends before a timeline began has nothing of that in its folder,
 // for the server would begin one of that number and find segments of it.
 func TestKeepTo(t *testing.T) {
-	f := newForked(t, testSegment)
-	past, err := findLineage(f.dir, testSegments, testTimeline, 8, f.end)
+	f := newForked(t, waltest.Segment)
+	past, err := findLineage(f.dir, waltest.Segments, waltest.Timeline, 8, f.end)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		target lsn
+		target wal.LSN
 		last   uint32
 	}{
-		"in a segment of the first one's alone":    {walBegin + 5000, testTimeline},
-		"in that in which the second one began":    {f.second - 100, testTimeline},
+		"in a segment of the first one's alone":    {waltest.Begin + 5000, waltest.Timeline},
+		"in that in which the second one began":    {f.second - 100, waltest.Timeline},
 		"at the second one's first record":         {f.second, 5},
 		"in that in which the last one began":      {f.third - 100, 5},
 		"in the last one":                          {f.third + 200, 8},
 		"after all that there is, without a place": {0, 8},
 	} {
-		p := &private{data: t.TempDir(), control: control{segments: testSegments}}
-		dir := filepath.Join(p.data, walDir)
+		p := &private{data: t.TempDir(), control: control{segments: waltest.Segments}}
+		dir := filepath.Join(p.data, wal.Dir)
 		if err := os.CopyFS(dir, os.DirFS(f.dir)); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +139,7 @@ func TestKeepTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.past[len(s.past)-1]; got != (stretch{c.last, endless}) {
+		if got := s.past[len(s.past)-1]; got != (wal.Stretch{Timeline: c.last, End: wal.Endless}) {
 			t.Errorf("%s: it is %v", name, s.past)
 		}
 		entries, err := os.ReadDir(dir)
@@ -176,22 +147,22 @@ func TestKeepTo(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if newest := testSegments.position(c.last, 0).File[:8]; e.Name()[:8] > newest {
+			if newest := waltest.Segments.Position(c.last, 0).File[:8]; e.Name()[:8] > newest {
 				t.Errorf("%s: %s is left", name, e.Name())
 			}
 		}
 		if c.target == 0 {
 			continue
 		}
-		log := &scanner{dir: dir, segments: testSegments, past: s.past, limit: c.target}
-		if _, err := log.load(c.target - c.target%pageBytes); err != nil {
+		log := &wal.Scanner{Dir: dir, Segments: waltest.Segments, Past: s.past, Limit: c.target}
+		if _, err := log.First(c.target - c.target%wal.PageBytes); err != nil {
 			t.Errorf("%s: the page of the place: %v", name, err)
 		}
-		log.close()
+		log.Close()
 		if err := p.writeHistory(s.past); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := os.ReadFile(filepath.Join(p.data, historyFile(c.last))); (err == nil) != (len(s.past) > 1) || err == nil && string(text) != s.past.text() {
+		if text, err := os.ReadFile(filepath.Join(p.data, wal.HistoryFile(c.last))); (err == nil) != (len(s.past) > 1) || err == nil && string(text) != s.past.Text() {
 			t.Errorf("%s: history %q, %v", name, text, err)
 		}
 	}
@@ -200,20 +171,20 @@ func TestKeepTo(t *testing.T) {
 // TestJoinedSpan: the mark before the moment can lie behind what the former writer's log
 // counts for, and a snapshot cannot.
 func TestJoinedSpan(t *testing.T) {
-	f := newForked(t, testSegment)
-	r := engine.ReplayRequest{Dir: f.dir, Joined: []string{t.TempDir()}, From: testSegments.position(testTimeline, walBegin+8192)}
-	r.After.Position = testSegments.position(8, f.end)
-	r.Before.Position = testSegments.position(testTimeline, f.second+500)
-	c := control{segments: testSegments, timeline: testTimeline}
+	f := newForked(t, waltest.Segment)
+	r := engine.ReplayRequest{Dir: f.dir, Joined: []string{t.TempDir()}, From: waltest.Segments.Position(waltest.Timeline, waltest.Begin+8192)}
+	r.After.Position = waltest.Segments.Position(8, f.end)
+	r.Before.Position = waltest.Segments.Position(waltest.Timeline, f.second+500)
+	c := control{segments: waltest.Segments, timeline: waltest.Timeline}
 	s, err := spanOf(r, c)
-	if err != nil || s.before != f.second || s.after != f.end || s.from != walBegin+8192 {
+	if err != nil || s.before != f.second || s.after != f.end || s.from != waltest.Begin+8192 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	r.From = testSegments.position(testTimeline, f.second+8)
+	r.From = waltest.Segments.Position(waltest.Timeline, f.second+8)
 	if s, err = spanOf(r, c); err == nil {
 		t.Errorf("the snapshot has what nobody else has: %+v", s)
 	}
-	r.From, r.Joined = testSegments.position(testTimeline, walBegin), nil
+	r.From, r.Joined = waltest.Segments.Position(waltest.Timeline, waltest.Begin), nil
 	if s, err = spanOf(r, c); err == nil {
 		t.Errorf("one server's log has two timelines: %+v", s)
 	}
@@ -222,18 +193,18 @@ func TestJoinedSpan(t *testing.T) {
 // TestCopyAcross: a server that was promoted has the old timeline in its own segments, and then
 // that in which the new one began; a bound within the old one's file does not hide that.
 func TestCopyAcross(t *testing.T) {
-	f := newForked(t, testSegment)
+	f := newForked(t, waltest.Segment)
 	data := t.TempDir()
-	if err := os.CopyFS(filepath.Join(data, walDir), os.DirFS(f.dir)); err != nil {
+	if err := os.CopyFS(filepath.Join(data, wal.Dir), os.DirFS(f.dir)); err != nil {
 		t.Fatal(err)
 	}
-	past := lineage{{testTimeline, f.second}, {5, f.third}, {8, endless}}
-	if err := os.WriteFile(filepath.Join(data, historyFile(8)), []byte(past.text()), 0o600); err != nil {
+	past := wal.Lineage{{Timeline: waltest.Timeline, End: f.second}, {Timeline: 5, End: f.third}, {Timeline: 8, End: wal.Endless}}
+	if err := os.WriteFile(filepath.Join(data, wal.HistoryFile(8)), []byte(past.Text()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := readerOf(t, data)
 	r.newest = 8
-	at, to := testSegments.position(testTimeline, walBegin), testSegments.position(8, f.end)
+	at, to := waltest.Segments.Position(waltest.Timeline, waltest.Begin), waltest.Segments.Position(8, f.end)
 	var files []string
 	for at != to {
 		if len(files) == 0 || files[len(files)-1] != at.File {
@@ -241,7 +212,7 @@ func TestCopyAcross(t *testing.T) {
 		}
 		limit := to
 		if at.File != to.File {
-			limit.File, limit.Offset = at.File, testSegment
+			limit.File, limit.Offset = at.File, waltest.Segment
 		}
 		var got bytes.Buffer
 		next, err := r.copy(t.Context(), at, limit, &got)
@@ -251,13 +222,13 @@ func TestCopyAcross(t *testing.T) {
 		at = next
 	}
 	var want []string
-	for place := walBegin; place < f.end; place += testSegment {
-		want = append(want, testSegments.position(past.at(testSegments, place), place).File)
+	for place := waltest.Begin; place < f.end; place += waltest.Segment {
+		want = append(want, waltest.Segments.Position(past.At(waltest.Segments, place), place).File)
 	}
 	if !slices.Equal(files, want) {
 		t.Errorf("%v, not %v", files, want)
 	}
-	alone := testSegments.position(testTimeline, f.second+testSegment)
+	alone := waltest.Segments.Position(waltest.Timeline, f.second+waltest.Segment)
 	alone.Offset = 0
 	if next, err := r.copy(t.Context(), alone, to, io.Discard); !errors.Is(err, engine.ErrLogGone) {
 		t.Errorf("what the former writer had alone is copied: %s, %v", next, err)

@@ -1,5 +1,7 @@
 package postgres
 
+import "kurabe/internal/engine/postgres/wal"
+
 import "testing"
 
 func TestArrivals(t *testing.T) {
@@ -9,7 +11,7 @@ func TestArrivals(t *testing.T) {
 	s.note("db-2", "run 1", 500, 30)
 	for _, c := range []struct {
 		process string
-		end     lsn
+		end     wal.LSN
 		want    int64
 	}{{"run 1", 100, 10}, {"run 1", 90, 10}, {"run 1", 101, 0}, {"run 2", 100, 0}} {
 		if at := s.by("db-1", c.process, c.end); at != c.want {
