@@ -93,9 +93,18 @@ type InstanceReport struct {
 	Role *RoleReport `json:"role,omitempty"`
 
 	// DiskExhausted: next to nothing can be written on the host's disk, the reserve is used up, too.
-	DiskExhausted        bool      `json:"diskEnds,omitempty"`
-	UsedBytes            int64     `json:"usedBytes"`
-	CertificateExpiresAt time.Time `json:"certificateExpiresAt,omitzero"`
+	DiskExhausted bool  `json:"diskEnds,omitempty"`
+	UsedBytes     int64 `json:"usedBytes"`
+	// Lost is what the host lost of what it had measured of this instance, the newest of each kind.
+	Lost                 []LostMeasurements `json:"lost,omitempty"`
+	CertificateExpiresAt time.Time          `json:"certificateExpiresAt,omitzero"`
+}
+
+// LostMeasurements says that a host's file of measurements was repaired, set aside or begun anew.
+type LostMeasurements struct {
+	What   string    `json:"what"` // for people: metrics, database load
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
 }
 
 // LogContinues is what a run of an instance's log goes on from: the one that began then, and

@@ -88,6 +88,8 @@ type InstanceStatus struct {
 	SeenFailure  string `json:"seenFailure,omitempty"`
 	// SeenUnresponsive is since when the server does not answer, as an event told; zero once it does.
 	SeenUnresponsive time.Time `json:"seenMute,omitzero"`
+	// SeenLost is when the newest loss of measurements was noticed that was told, by the host that has it.
+	SeenLost map[HostID]time.Time `json:"seenLost,omitempty"`
 	// SeenWaits are what was told of the other servers: why each does not get on.
 	SeenWaits    map[InstanceID]string `json:"seenWaits,omitempty"`
 	StorageAlarm int                   `json:"storageAlarm"` // percent last announced: 0, 90, 100

@@ -51,6 +51,8 @@ type Config struct {
 	Levers cgroup.Levers
 	// Load keeps the database load; nil: none is asked for.
 	Load LoadKeeper
+	// Lost is what this host has lost of what it had measured of an instance; nil: nothing ever.
+	Lost func(kurabe.InstanceID) []kurabe.LostMeasurements
 	Log  *slog.Logger
 	Now  func() time.Time
 	// Look is how often each instance is looked at although nothing woke its

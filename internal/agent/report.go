@@ -21,6 +21,9 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	if w.role != nil && w.role.process == o.Process {
 		r.UnresponsiveSince, r.Responsive = w.role.answering()
 	}
+	if w.agent.Lost != nil {
+		r.Lost = w.agent.Lost(w.ID)
+	}
 	r.Role = w.roleReport(a, o)
 	if w.agent.Logs != nil && a.Log && a.Writes() {
 		l, _ := w.agent.Logs.Log(w.ID.Owner())

@@ -40,6 +40,11 @@ func ask(t *testing.T, s *Store, q Query) Answer {
 	return a
 }
 
+// nothingLost fails the test when something was lost.
+func nothingLost(t *testing.T) func(kurabe.InstanceID, string) {
+	return func(id kurabe.InstanceID, reason string) { t.Errorf("lost of %s: %s", id, reason) }
+}
+
 func sum(list []uint64) (n uint64) {
 	for _, one := range list {
 		n += one
@@ -50,7 +55,7 @@ func sum(list []uint64) (n uint64) {
 // TestQuery asks for what was added at once, after a restart and when only minutes are left.
 func TestQuery(t *testing.T) {
 	dir := t.TempDir()
-	s := New(dir, false)
+	s := New(dir, false, nothingLost(t))
 	const seconds = 3*3600 + 90
 	feed(t, s, start, seconds)
 	check := func(when string, s *Store) {
@@ -79,16 +84,16 @@ func TestQuery(t *testing.T) {
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	check("after a restart", New(dir, false))
+	check("after a restart", New(dir, false, nothingLost(t)))
 	seconds1 := filepath.Join(dir, string(shop), name(fineForm, start.Unix()))
 	if err := os.Remove(seconds1); err != nil {
 		t.Fatal(err)
 	}
-	check("with minutes of the first hour", New(dir, false))
+	check("with minutes of the first hour", New(dir, false, nothingLost(t)))
 }
 
 func TestTexts(t *testing.T) {
-	s := New(t.TempDir(), false)
+	s := New(t.TempDir(), false, nothingLost(t))
 	feed(t, s, start, 20)
 	from := start.Unix()
 	a := ask(t, s, Query{From: from, To: from + 20, By: []Dimension{Tokenized, Statement}})
@@ -116,7 +121,7 @@ func TestTexts(t *testing.T) {
 // are kept.
 func TestTornTail(t *testing.T) {
 	dir := t.TempDir()
-	s := New(dir, false)
+	s := New(dir, false, nothingLost(t))
 	feed(t, s, start, 30)
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
@@ -130,9 +135,14 @@ func TestTornTail(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := New(dir, false)
+		var told []string
+		s := New(dir, false, func(id kurabe.InstanceID, reason string) { told = append(told, string(id)+": "+reason) })
 		a := ask(t, s, Query{From: start.Unix(), To: start.Unix() + 60})
 		had := sum(a.Sampled)
+		left, err := os.Stat(path)
+		if torn := err == nil && left.Size() < int64(cut); err != nil || torn != (len(told) == 1) || len(told) > 1 {
+			t.Fatalf("cut at %d: told %q, %v", cut, told, err)
+		}
 		if had%chunkSeconds != 0 || had >= 30 {
 			t.Fatalf("cut at %d: %d seconds", cut, had)
 		}
@@ -145,7 +155,7 @@ func TestTornTail(t *testing.T) {
 
 // TestBounds feeds thousands of statements a minute: the sum stays true.
 func TestBounds(t *testing.T) {
-	s := New(t.TempDir(), false)
+	s := New(t.TempDir(), false, nothingLost(t))
 	for n := range 90 {
 		sample := Sample{At: start.Add(time.Duration(n) * time.Second), Engine: kurabe.MariaDB}
 		for i := range sampleMax + 500 {
@@ -173,7 +183,7 @@ func TestBounds(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	s := New(dir, false)
+	s := New(dir, false, nothingLost(t))
 	feed(t, s, start, 60)
 	for _, after := range []time.Duration{0, 5 * time.Hour, 9 * 24 * time.Hour} {
 		if err := s.Sweep(start.Add(after)); err != nil {

@@ -2,6 +2,7 @@ package load
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -86,6 +87,7 @@ func (s *server) read(file string, mend bool, have func(*chunk)) error {
 		body, rest, broken := unframe(raw)
 		if broken != nil {
 			if mend {
+				s.lost = errors.Join(s.lost, fmt.Errorf("%s is damaged, and its last %d bytes were cut off", file, len(raw)))
 				return os.Truncate(path, int64(whole-len(raw)))
 			}
 			return nil

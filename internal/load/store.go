@@ -34,15 +34,17 @@ const (
 type Store struct {
 	dir  string
 	mask bool
+	tell func(kurabe.InstanceID, string)
 
 	mu      sync.Mutex // guards servers
 	servers map[kurabe.InstanceID]*server
 }
 
 // New returns the store in a folder. With mask, statements are kept without their literals
-// only. What a crash left is read when its server is sampled or asked next.
-func New(dir string, mask bool) *Store {
-	return &Store{dir: dir, mask: mask, servers: map[kurabe.InstanceID]*server{}}
+// only. What a crash left is read when its server is sampled or asked next; tell is told of what
+// could not be read of a server, and why.
+func New(dir string, mask bool, tell func(kurabe.InstanceID, string)) *Store {
+	return &Store{dir: dir, mask: mask, tell: tell, servers: map[kurabe.InstanceID]*server{}}
 }
 
 // sweepEvery is how often what is too old is removed.
@@ -78,6 +80,7 @@ type server struct {
 	hour   *builder   // of the full minutes of the hour
 	last   int64      // Unix time of the newest sample
 	texts  known
+	lost   error // what recover could not read
 }
 
 // server returns a server's load, which is read from its folder when it was not yet.
@@ -89,7 +92,12 @@ func (s *Store) server(id kurabe.InstanceID) (*server, error) {
 	}
 	one := &server{dir: filepath.Join(s.dir, string(id))}
 	if err := one.recover(); err != nil {
+		s.tell(id, err.Error())
 		return nil, fmt.Errorf("read the database load of %s: %w", id, err)
+	}
+	if one.lost != nil {
+		s.tell(id, one.lost.Error())
+		one.lost = nil
 	}
 	s.servers[id] = one
 	return one, nil

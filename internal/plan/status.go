@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,6 +30,10 @@ func (d *draft) readReport() {
 		d.countCrashes(r) // of one that was just deposed the failover's events tell
 	}
 	d.tellUnresponsive(r)
+	d.tellLostMeasurements(r)
+	for _, id := range slices.Sorted(maps.Keys(d.w.Reports)) {
+		d.tellLostMeasurements(d.w.Reports[id])
+	}
 	if !r.CertificateExpiresAt.IsZero() {
 		d.status.CertificateExpiresAt = r.CertificateExpiresAt
 	}
@@ -207,6 +212,28 @@ func (d *draft) tellUnresponsive(r *kurabe.InstanceReport) {
 	case !seen.IsZero() && r.Responsive:
 		d.status.SeenUnresponsive = time.Time{}
 		d.event("KURABE-EVENT-0064", "The database answers again; it had not since "+seen.Format(time.RFC3339), "availability")
+	}
+}
+
+// tellLostMeasurements tells once of each loss of a host.
+func (d *draft) tellLostMeasurements(r *kurabe.InstanceReport) {
+	seen := d.status.SeenLost[r.Host]
+	newest := seen
+	for _, l := range r.Lost {
+		if l.At.After(seen) {
+			d.event("KURABE-EVENT-0072", fmt.Sprintf("Host %s has lost %s of before %s: %s", r.Host, l.What, l.At.UTC().Format(time.RFC3339), l.Reason), "notification")
+			if l.At.After(newest) {
+				newest = l.At
+			}
+		}
+	}
+	if newest.After(seen) {
+		told := maps.Clone(d.status.SeenLost)
+		if told == nil {
+			told = map[kurabe.HostID]time.Time{}
+		}
+		told[r.Host] = newest
+		d.status.SeenLost = told
 	}
 }
 

@@ -29,8 +29,11 @@ type logQuestion struct {
 // handleReads has this host answer all questions.
 func (n *node) handleReads(host kurabe.HostID) {
 	n.reads = hostread.NewHandlers(host)
+	n.lost = newLosses(placeIn(n.base, "metrics-lost.json"), n.log)
 	n.series = n.newSeries()
-	n.load = load.New(filepath.Join(n.base, "load"), n.flags.MaskStatements)
+	n.load = load.New(filepath.Join(n.base, "load"), n.flags.MaskStatements, func(id kurabe.InstanceID, reason string) {
+		n.lost.note("database load", reason, id)
+	})
 	local := logs.New(placeIn(n.base, "instances"))
 	hostread.Handle(n.reads, logList, func(ctx context.Context, q logQuestion) ([]kurabe.LogFile, error) {
 		return local.List(ctx, q.Instance, q.Engine)

@@ -10,7 +10,6 @@ import (
 
 	"kurabe"
 	"kurabe/internal/hostread"
-	"kurabe/internal/logkey"
 	"kurabe/internal/metrics/series"
 )
 
@@ -50,7 +49,7 @@ type listQuestion struct {
 func (n *node) newSeries() *series.Store {
 	return series.New(series.Config{
 		Dir: placeIn(n.base, "metrics"), BytesMax: seriesBytesMax, Log: n.log, Now: time.Now, Free: func() int64 { return freeBytes(n.base) },
-		Tell: func(reason string) { n.log.Warn("metrics", logkey.Reason, reason) },
+		Tell: func(reason string) { n.lost.note("metrics", reason, n.instanceIDs()...) },
 	})
 }
 

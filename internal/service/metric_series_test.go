@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,7 @@ func TestHostsAreNotWaitedFor(t *testing.T) {
 // openSeries is the series of a host with a value a second of half a minute.
 func openSeries(t *testing.T, host kurabe.HostID) *node {
 	n := &node{base: t.TempDir(), log: slog.New(slog.DiscardHandler), reads: hostread.NewHandlers(host)}
+	n.lost = newLosses(filepath.Join(n.base, "metrics-lost.json"), n.log)
 	n.series = n.newSeries()
 	n.handleSeries()
 	ctx, cancel := context.WithCancel(context.Background())
