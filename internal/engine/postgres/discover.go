@@ -74,13 +74,13 @@ func (d *Driver) discoverOne(ctx context.Context, major int, libc []string) (kur
 	}
 	extensions = append(extensions, topologyExtension)
 	slices.Sort(extensions)
-	bin, err := d.ensureTree(version, source)
+	bin, err := ensureTree(d.root, version, source)
 	if err != nil {
 		return kurabe.EngineVersion{}, fmt.Errorf("make the private tree: %w", err)
 	}
 	return kurabe.EngineVersion{
 		Engine: kurabe.Postgres, Version: version, Family: "postgres" + strconv.Itoa(major),
-		BinDir: bin, Locales: offeredLocales(libc, major, source.hasICU(ctx)), Extensions: extensions,
+		BinDir: bin, Locales: offeredLocales(libc, major, hasICU(ctx, source.bin)), Extensions: extensions,
 	}, nil
 }
 
@@ -147,9 +147,9 @@ func offeredLocales(libc []string, major int, icu bool) []string {
 }
 
 // hasICU asks the installed build, not the version: it is a compile option.
-func (s source) hasICU(ctx context.Context) bool {
+func hasICU(ctx context.Context, binDir string) bool {
 	out, err := proc.Run(ctx, proc.Tool{
-		Name: "pg_config", Argv: []string{filepath.Join(s.bin, "pg_config"), "--configure"}, Env: scratch.Env(), Dir: "/",
+		Name: "pg_config", Argv: []string{filepath.Join(binDir, "pg_config"), "--configure"}, Env: scratch.Env(), Dir: "/",
 	})
 	return err == nil && strings.Contains(string(out), "--with-icu")
 }

@@ -252,7 +252,7 @@ BEGIN
 		EXECUTE format('GRANT %%s TO rds_superuser WITH GRANT OPTION', thing);
 	END LOOP;
 END $kurabe$;
-`, textArray(names), extension)
+`, "ARRAY['"+strings.Join(names, "', '")+"']::text[]", extension)
 }
 
 // A trusted script runs as superuser with the caller's schema on its path, and

@@ -89,6 +89,14 @@ func rename(t *testing.T, dir string) string {
 
 // What is decided about an extension must be about one that is on the list.
 func TestExtensionLists(t *testing.T) {
+	for name := range refused {
+		if slices.Contains(allowed, name) {
+			t.Errorf("%s is both allowed and refused", name)
+		}
+	}
+	if !slices.IsSorted(allowed) {
+		t.Error("a list is out of order")
+	}
 	decided := slices.Concat(read, asCaller, frozen)
 	for name := range granted {
 		decided = append(decided, name)

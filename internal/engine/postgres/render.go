@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"embed"
 	"fmt"
 	"maps"
 	"net"
@@ -208,14 +207,6 @@ func quoteSetting(s string) string { return "'" + settingEscapes.Replace(s) + "'
 func quoteAccess(s string) string {
 	return `"` + strings.NewReplacer("\x00", "", "\n", "", "\r", "", `"`, `""`).Replace(s) + `"`
 }
-
-// ownFiles are extensions of the service's own, which are put into each tree.
-//
-//go:embed extension/*.control extension/*.sql
-var ownFiles embed.FS
-
-// topologyExtension is what AWS's driver wrappers ask for the servers of a DB cluster.
-const topologyExtension = "rds_tools"
 
 // topologySettings are what the functions of rds_tools say. Their names are of no module, so
 // the server takes them as they come; a session that sets them deceives only itself.

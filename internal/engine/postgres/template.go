@@ -76,7 +76,7 @@ type initializer struct {
 }
 
 func openInitializer(r engine.TemplateRequest) (*initializer, error) {
-	f, err := scratch.Make(r.Scratch, r.User, programs(r.Version))
+	f, err := scratch.Make(r.Scratch, r.User, programs(r.Version.BinDir, majorOf(r.Version)))
 	return &initializer{f, r.Version}, err
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"crypto/sha256"
+	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,8 +17,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"kurabe"
 )
 
 // A private tree is a relocated installation. The server finds its share and
@@ -48,10 +47,10 @@ type source struct {
 
 // programs are the folders in which a server finds its programs and what belongs to them,
 // beside the system's: its tree, and what that leads to.
-func programs(v kurabe.EngineVersion) []string {
-	top := strings.TrimSuffix(v.BinDir, "/"+filepath.Join(treeLib(majorOf(v)), "bin"))
+func programs(binDir string, major int) []string {
+	top := strings.TrimSuffix(binDir, "/"+filepath.Join(treeLib(major), "bin"))
 	shown := []string{top}
-	for _, link := range []string{filepath.Join(filepath.Dir(v.BinDir), "lib"), filepath.Join(v.BinDir, "pg_controldata"), filepath.Join(top, treeShare(majorOf(v)), "timezonesets")} {
+	for _, link := range []string{filepath.Join(filepath.Dir(binDir), "lib"), filepath.Join(binDir, "pg_controldata"), filepath.Join(top, treeShare(major), "timezonesets")} {
 		to, err := filepath.EvalSymlinks(link)
 		if err == nil && !strings.HasPrefix(to, "/usr/") && !strings.HasPrefix(to, top+"/") {
 			shown = append(shown, filepath.Dir(to))
@@ -60,28 +59,28 @@ func programs(v kurabe.EngineVersion) []string {
 	return slices.DeleteFunc(shown, func(dir string) bool { return strings.HasPrefix(dir+"/", "/usr/") })
 }
 
-// ensureTree returns the folder of the programs in the tree of this version.
-func (d *Driver) ensureTree(version string, s source) (string, error) {
+// ensureTree returns the folder of the programs in the tree of this version below root.
+func ensureTree(root, version string, s source) (string, error) {
 	sum, err := s.fingerprint()
 	if err != nil {
 		return "", err
 	}
-	home := filepath.Join(d.root, "postgres-"+version+"-"+sum)
+	home := filepath.Join(root, "postgres-"+version+"-"+sum)
 	bin := filepath.Join(home, treeLib(s.major), "bin")
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil
 	}
-	if err := os.MkdirAll(d.root, 0o755); err != nil {
+	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", err
 	}
 	// What a crash left half-made is nobody's: only the agent makes trees.
-	left, _ := filepath.Glob(filepath.Join(d.root, ".making-*"))
+	left, _ := filepath.Glob(filepath.Join(root, ".making-*"))
 	for _, dir := range left {
 		if err := os.RemoveAll(dir); err != nil {
 			return "", err
 		}
 	}
-	building, err := os.MkdirTemp(d.root, ".making-")
+	building, err := os.MkdirTemp(root, ".making-")
 	if err != nil {
 		return "", err
 	}
@@ -336,3 +335,11 @@ func writeReadable(path, text string) error {
 	}
 	return os.Chmod(path, 0o444)
 }
+
+// ownFiles are extensions of the service's own, which are put into each tree.
+//
+//go:embed extension/*.control extension/*.sql
+var ownFiles embed.FS
+
+// topologyExtension is what AWS's driver wrappers ask for the servers of a DB cluster.
+const topologyExtension = "rds_tools"
