@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/tree"
 )
 
 // may are what a master user can do as on RDS; each runs in a session of its
@@ -285,7 +286,7 @@ func refusesExtensions(t *testing.T, b *enginetest.Bed) {
 		if slices.Contains(b.Version.Extensions, name) {
 			continue
 		}
-		if _, known := refused[name]; !known {
+		if _, known := tree.Refused[name]; !known {
 			t.Errorf("%s is neither allowed nor refused for a reason", name)
 		}
 		if _, err := query(t.Context(), b.Login(), "CREATE EXTENSION "+quoteName(name)+" CASCADE"); err == nil {
