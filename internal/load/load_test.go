@@ -73,6 +73,9 @@ func TestQuery(t *testing.T) {
 	if a := ask(t, s, Query{From: start.Unix(), To: start.Unix() + 10, Period: 1, Where: []Condition{{User, []string{"job"}}}}); !slices.Equal(a.All, []uint64{1, 0, 1, 0, 1, 0, 1, 0, 1, 0}) {
 		t.Errorf("seconds of a user: %v", a.All)
 	}
+	if a := ask(t, s, Query{From: start.Unix() + 1, To: start.Unix() + 2, By: []Dimension{Wait}}); len(a.Groups) != 1 {
+		t.Errorf("a second in which nothing waited: %+v", a.Groups)
+	}
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
 	}

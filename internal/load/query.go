@@ -100,6 +100,8 @@ func (s *Store) count(ctx context.Context, ids []kurabe.InstanceID, q Query, tol
 			return Answer{}, err
 		}
 	}
+	// A chunk has keys of other times, too.
+	g.answer.Groups = slices.DeleteFunc(g.answer.Groups, func(g Group) bool { return g.Total == 0 })
 	g.answer.Largest(q.Largest)
 	return g.answer, nil
 }
