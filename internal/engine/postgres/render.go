@@ -23,7 +23,6 @@ const (
 )
 
 const (
-	logLinePrefix = "%t:%r:%u@%d:[%p]:"
 	logNamePrefix = "postgresql.log."
 	logName       = logNamePrefix + "%Y-%m-%d-%H"
 	// socketDir is relative to the data folder, where the server works. An

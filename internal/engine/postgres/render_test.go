@@ -104,3 +104,15 @@ func TestErrorLog(t *testing.T) {
 		})
 	}
 }
+
+// What Kurabe sets by itself must not be a user's to set.
+func TestRenderedIsFixed(t *testing.T) {
+	for _, l := range plumbing(sample("postgres17", nil)) {
+		if fixed[l.name] == "" && l.name != extensionsList {
+			t.Errorf("%s is rendered by us and modifiable", l.name)
+		}
+	}
+	if !slices.IsSorted(settable) {
+		t.Error("a list is out of order")
+	}
+}

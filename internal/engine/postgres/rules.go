@@ -214,3 +214,6 @@ func ownParameters(o offer) []kurabe.Parameter {
 		},
 	}
 }
+
+// logLinePrefix is ours, so that entries of the log can be told from their text.
+const logLinePrefix = "%t:%r:%u@%d:[%p]:"
