@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/volume"
 )
 
@@ -26,7 +27,7 @@ func (d *Driver) ReadCatalog(ctx context.Context, r engine.TemplateRequest) (kur
 	}
 	return kurabe.Catalog{
 		Engine: kurabe.Postgres, Version: r.Version.Version, Family: r.Version.Family,
-		Parameters: describe(rows, offer{modules: modules, extensions: r.Version.Extensions}), Demands: demands,
+		Parameters: parameter.Describe(rows, parameter.Offer{Modules: modules, Extensions: r.Version.Extensions}), Demands: parameter.Demands,
 	}, nil
 }
 
@@ -36,14 +37,14 @@ func installedModules(v kurabe.EngineVersion) ([]string, error) {
 	if _, err := os.Stat(lib); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(modules), func(name string) bool {
+	return slices.DeleteFunc(slices.Clone(parameter.Modules), func(name string) bool {
 		_, err := os.Stat(filepath.Join(lib, name+".so"))
 		return err != nil
 	}), nil
 }
 
 // readSettings makes a cluster, asks it and throws it away.
-func readSettings(ctx context.Context, r engine.TemplateRequest, modules []string) ([]setting, error) {
+func readSettings(ctx context.Context, r engine.TemplateRequest, modules []string) ([]parameter.Setting, error) {
 	w, err := openInitializer(r)
 	if err != nil {
 		return nil, err
@@ -67,8 +68,8 @@ func readSettings(ctx context.Context, r engine.TemplateRequest, modules []strin
 	if err != nil {
 		return nil, err
 	}
-	return decodeSettings(raw)
+	return parameter.DecodeSettings(raw)
 }
 
 // Demands implements engine.Demander.
-func (d *Driver) Demands() kurabe.Demands { return demands }
+func (d *Driver) Demands() kurabe.Demands { return parameter.Demands }

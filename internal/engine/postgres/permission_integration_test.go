@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/engine/postgres/tree"
 )
 
@@ -177,7 +178,7 @@ func createsExtensions(t *testing.T, b *enginetest.Bed) {
 		}
 	}
 	for _, name := range b.Version.Extensions {
-		if slices.Contains(withServer, name) {
+		if slices.Contains(parameter.WithServer, name) {
 			continue // its library is not loaded here: TestAudit
 		}
 		if _, err := query(t.Context(), b.Login(), "CREATE EXTENSION IF NOT EXISTS "+quoteName(name)+" CASCADE"); err != nil {

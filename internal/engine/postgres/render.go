@@ -12,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/engine/scratch"
 )
 
@@ -91,7 +92,7 @@ func plumbing(i engine.Instance) []line {
 		{"log_rotation_age", "60"},
 		{"log_rotation_size", "0"}, // The name changes by the hour only; a rotation by size would reopen the same file.
 		{"log_truncate_on_rotation", "off"},
-		{"log_line_prefix", logLinePrefix},
+		{"log_line_prefix", parameter.LogLinePrefix},
 		{"log_timezone", "UTC"},
 		{"lc_messages", "C"},
 		{"wal_level", "replica"},
@@ -103,7 +104,7 @@ func plumbing(i engine.Instance) []line {
 		{"archive_mode", "off"},
 		{"max_slot_wal_keep_size", strconv.FormatInt(slotKeepBytes(i.Limits.StorageBytes)>>20, 10) + "MB"},
 		{"huge_pages", "off"},
-		{extensionsList, strings.Join(i.Version.Extensions, ",")},
+		{parameter.ExtensionsList, strings.Join(i.Version.Extensions, ",")},
 	}
 	const allowAlterSystemMajor = 17
 	if majorOf(i.Version) >= allowAlterSystemMajor {

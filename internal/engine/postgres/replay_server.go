@@ -20,6 +20,7 @@ import (
 	"kurabe"
 	"kurabe/internal/daemon"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/engine/postgres/tree"
 	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/engine/scratch"
@@ -219,7 +220,7 @@ func (p *private) settings() []line {
 		{"ssl", "off"},
 		{"logging_collector", "off"},
 		{"log_destination", "stderr"},
-		{"log_line_prefix", logLinePrefix},
+		{"log_line_prefix", parameter.LogLinePrefix},
 		{"log_timezone", "UTC"},
 		{"lc_messages", "C"},
 		{"timezone", "UTC"},

@@ -1,4 +1,4 @@
-package postgres
+package parameter
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"kurabe"
 )
 
-// setting is one row of pg_settings.
-type setting struct {
+// Setting is one row of pg_settings.
+type Setting struct {
 	Name     string   `json:"name"`
 	Unit     string   `json:"unit"`
 	Category string   `json:"category"`
@@ -26,12 +26,12 @@ type setting struct {
 	Boot     *string  `json:"boot_val"`
 }
 
-// decodeSettings reads lines of JSON in COPY's text format, which doubles each
+// DecodeSettings reads lines of JSON in COPY's text format, which doubles each
 // backslash; JSON has no other character that COPY would change.
-func decodeSettings(raw []byte) ([]setting, error) {
-	var rows []setting
+func DecodeSettings(raw []byte) ([]Setting, error) {
+	var rows []Setting
 	for line := range bytes.Lines(raw) {
-		var row setting
+		var row Setting
 		if err := json.Unmarshal(bytes.ReplaceAll(line, []byte(`\\`), []byte(`\`)), &row); err != nil {
 			return nil, fmt.Errorf("decode %q: %w", line, err)
 		}
@@ -40,15 +40,15 @@ func decodeSettings(raw []byte) ([]setting, error) {
 	return rows, nil
 }
 
-// offer is what of the version limits the values of parameters.
-type offer struct {
-	modules    []string
-	extensions []string
+// Offer is what of the version limits the values of parameters.
+type Offer struct {
+	Modules    []string
+	Extensions []string
 }
 
-// describe is pure: the engine's rows in the words of the API, with Kurabe's
+// Describe is pure: the engine's rows in the words of the API, with Kurabe's
 // rules laid over them.
-func describe(rows []setting, o offer) []kurabe.Parameter {
+func Describe(rows []Setting, o Offer) []kurabe.Parameter {
 	parameters := ownParameters(o)
 	for _, row := range rows {
 		// The engine has TimeZone and DateStyle but does not mind the case; AWS
@@ -73,7 +73,7 @@ func describe(rows []setting, o offer) []kurabe.Parameter {
 
 // switchWords are the other notations of on and off, which the engine takes of an enumeration
 // that has both, and does not tell of.
-func switchWords(row setting) string {
+func switchWords(row Setting) string {
 	words := strings.Split(allowedValues(row), ",")
 	if dataType(row) == "string" && slices.Contains(words, "on") && slices.Contains(words, "off") {
 		return "1,0,true,false,yes,no"
@@ -81,7 +81,7 @@ func switchWords(row setting) string {
 	return ""
 }
 
-func applyRules(p *kurabe.Parameter, row setting, o offer) {
+func applyRules(p *kurabe.Parameter, row Setting, o Offer) {
 	p.Fixed = fixedReason(row)
 	p.Modifiable = p.Fixed == ""
 	if value, ok := system[p.Name]; ok {
@@ -91,13 +91,13 @@ func applyRules(p *kurabe.Parameter, row setting, o offer) {
 		p.Allowed, p.AlsoAllowed = value, ""
 	}
 	if preloads[p.Name] {
-		p.Type, p.Allowed = "list", strings.Join(o.modules, ",")
+		p.Type, p.Allowed = "list", strings.Join(o.Modules, ",")
 	}
 	if p.Name == "session_preload_libraries" {
-		later := slices.DeleteFunc(slices.Clone(o.modules), func(name string) bool { return slices.Contains(withServer, name) })
+		later := slices.DeleteFunc(slices.Clone(o.Modules), func(name string) bool { return slices.Contains(WithServer, name) })
 		p.Allowed = strings.Join(later, ",")
 	}
-	if p.Name == "shared_preload_libraries" && slices.Contains(o.modules, defaultModule) {
+	if p.Name == "shared_preload_libraries" && slices.Contains(o.Modules, defaultModule) {
 		p.Default, p.HasDefault, p.System = defaultModule, true, true
 	}
 	if p.Name == "wal_compression" && slices.Contains(row.Enum, pageCompression) {
@@ -105,7 +105,7 @@ func applyRules(p *kurabe.Parameter, row setting, o offer) {
 	}
 }
 
-func dataType(row setting) string {
+func dataType(row Setting) string {
 	switch row.VarType {
 	case "bool":
 		return "boolean"
@@ -119,7 +119,7 @@ func dataType(row setting) string {
 
 // allowedValues are AWS's words: a range with a dash, a list with commas, and 0
 // and 1 for what the engine also takes as off and on.
-func allowedValues(row setting) string {
+func allowedValues(row Setting) string {
 	switch row.VarType {
 	case "bool":
 		return "0,1"
@@ -142,7 +142,7 @@ func plain(bound string) string {
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }
 
-func defaultValue(row setting) string {
+func defaultValue(row Setting) string {
 	if row.VarType != "bool" {
 		return *row.Boot
 	}

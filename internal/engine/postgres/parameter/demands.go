@@ -1,4 +1,4 @@
-package postgres
+package parameter
 
 import "kurabe"
 
@@ -23,9 +23,9 @@ const otherBackends = 20
 // backends are the parameters that say how many of them there are.
 var backends = []string{"max_connections", "max_prepared_transactions", "max_worker_processes", "autovacuum_max_workers"}
 
-// demands are what parameters make the server take, at the start or as a bound of a session.
+// Demands are what parameters make the server take, at the start or as a bound of a session.
 // Numbers without a unit in a settings file: in the unit of pg_settings.
-var demands = kurabe.Demands{
+var Demands = kurabe.Demands{
 	"shared_buffers":                 {Resource: kurabe.Memory, Bytes: blockBytes, Default: 16384},
 	"wal_buffers":                    {Resource: kurabe.Memory, Bytes: blockBytes, Default: 2048},
 	"max_connections":                {Resource: kurabe.Memory, Bytes: connBytes, Default: 100, Alone: true},
