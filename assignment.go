@@ -74,6 +74,8 @@ type Assignment struct {
 	// LoadKept says that the server is asked each second what its sessions do, and that the
 	// host keeps it.
 	LoadKept bool `json:"loadKept,omitempty"`
+	// MonitoringSeconds is how often the host pictures the operating system around the server; 0 is never.
+	MonitoringSeconds int `json:"monitoringSeconds,omitempty"`
 	// Boot rises when the server must restart; a server that runs with a lower
 	// one is restarted.
 	Boot int64 `json:"boot"`

@@ -70,6 +70,13 @@ type Deletion struct {
 	KeepBackups   bool       `json:"keepBackups,omitempty"`
 }
 
+// Monitoring is how often the host pictures the operating system around a server; the zero value
+// is never. Role is what the user named for it, and nothing here assumes it.
+type Monitoring struct {
+	IntervalSeconds int    `json:"intervalSeconds"`
+	Role            string `json:"role"`
+}
+
 // InstanceSpec is what the user asked for. Only the API writes it. Revision
 // rises with each write, so a reader can tell whether a status already answers
 // the newest wish.
@@ -114,15 +121,16 @@ type InstanceSpec struct {
 	SubnetGroup       string `json:"subnetGroup"`
 	Zone              string `json:"zone,omitempty"` // "" lets the planner choose
 
-	BackupWindow       string `json:"backupWindow"`      // "03:00-03:30", UTC
-	MaintenanceWindow  string `json:"maintenanceWindow"` // "sun:05:00-sun:05:30", UTC
-	MaxStorageGiB      int    `json:"maxStorageGiB,omitempty"`
-	DeletionProtection bool   `json:"deletionProtection"`
-	AutoMinorUpgrade   bool   `json:"autoMinorUpgrade"`
-	CopyTagsToSnapshot bool   `json:"copyTagsToSnapshot"`
-	LoadKept           bool   `json:"loadKept,omitempty"` // its database load is kept, and Performance Insights answers
-	PubliclyAccessible bool   `json:"publiclyAccessible"`
-	Tags               []Tag  `json:"tags,omitempty"`
+	BackupWindow       string     `json:"backupWindow"`      // "03:00-03:30", UTC
+	MaintenanceWindow  string     `json:"maintenanceWindow"` // "sun:05:00-sun:05:30", UTC
+	MaxStorageGiB      int        `json:"maxStorageGiB,omitempty"`
+	DeletionProtection bool       `json:"deletionProtection"`
+	AutoMinorUpgrade   bool       `json:"autoMinorUpgrade"`
+	CopyTagsToSnapshot bool       `json:"copyTagsToSnapshot"`
+	LoadKept           bool       `json:"loadKept,omitempty"` // its database load is kept, and Performance Insights answers
+	Monitoring         Monitoring `json:"monitoring,omitzero"`
+	PubliclyAccessible bool       `json:"publiclyAccessible"`
+	Tags               []Tag      `json:"tags,omitempty"`
 
 	Power     Power `json:"power"`
 	RebootSeq int64 `json:"rebootSeq"`

@@ -2,6 +2,7 @@ package kurabe
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -195,4 +196,22 @@ func contains(list []string, s string) bool {
 		}
 	}
 	return false
+}
+
+var monitoringIntervals = []int{0, 1, 5, 10, 15, 30, 60}
+
+// CheckMonitoring refuses an interval that RDS has not, and one of interval and role without the
+// other.
+func CheckMonitoring(m Monitoring) error {
+	switch {
+	case !slices.Contains(monitoringIntervals, m.IntervalSeconds):
+		return Errorf(CodeInvalidParameterValue, "Invalid MonitoringInterval: %d. Valid values are 0, 1, 5, 10, 15, 30 and 60.", m.IntervalSeconds)
+	case m.IntervalSeconds != 0 && m.Role == "":
+		return Errorf(CodeInvalidParameterCombo, WordsMonitoringRole)
+	case m.IntervalSeconds == 0 && m.Role != "":
+		return Errorf(CodeInvalidParameterCombo, WordsMonitoringInterval)
+	case m.Role != "" && (!strings.HasPrefix(m.Role, "arn:") || !strings.Contains(m.Role, ":role/") || len(m.Role) > 2048):
+		return Errorf(CodeInvalidParameterValue, "MonitoringRoleArn is not the ARN of a role: %.80q", m.Role)
+	}
+	return nil
 }

@@ -118,3 +118,15 @@ func FuzzNames(f *testing.F) {
 		}
 	})
 }
+
+func TestCheckMonitoring(t *testing.T) {
+	const role = "arn:aws:iam::123456789012:role/monitoring"
+	for m, want := range map[Monitoring]Code{
+		{}: "", {1, role}: "", {60, role}: "", {2, role}: CodeInvalidParameterValue, {-1, ""}: CodeInvalidParameterValue,
+		{60, ""}: CodeInvalidParameterCombo, {0, role}: CodeInvalidParameterCombo, {5, "monitoring"}: CodeInvalidParameterValue,
+	} {
+		if got := CodeOf(CheckMonitoring(m)); got != want {
+			t.Errorf("%+v: %q, want %q", m, got, want)
+		}
+	}
+}

@@ -51,6 +51,8 @@ type Config struct {
 	Levers cgroup.Levers
 	// Load keeps the database load; nil: none is asked for.
 	Load LoadKeeper
+	// Pictures keeps what Enhanced Monitoring tells; nil: nothing.
+	Pictures PictureKeeper
 	// Lost is what this host has lost of what it had measured of an instance; nil: nothing ever.
 	Lost func(kurabe.InstanceID) []kurabe.LostMeasurements
 	Log  *slog.Logger

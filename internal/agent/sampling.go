@@ -19,6 +19,7 @@ import (
 	"kurabe/internal/cgroup"
 	"kurabe/internal/engine"
 	"kurabe/internal/logkey"
+	"kurabe/internal/metrics/osmetrics"
 	"kurabe/internal/metrics/sample"
 	"kurabe/internal/metrics/series"
 	"kurabe/internal/tcpbytes"
@@ -45,12 +46,15 @@ type sampling struct {
 	tcp     *tcpbytes.Counter // nil where the kernel tells nothing
 	servers map[kurabe.InstanceID]*serverSampler
 	once    unit.LogOnce
+	// pictureOnce is of what cannot be kept of Enhanced Monitoring.
+	pictureOnce unit.LogOnce
 }
 
 // serverSampler keeps what one server's next samples are compared with.
 type serverSampler struct {
 	group, network sample.Reading
 	labels         labeller
+	picture        *osmetrics.Reading // nil: none was made
 }
 
 // sampleServers measures until ctx ends.
@@ -98,6 +102,7 @@ func (s *sampling) measure() {
 		machine.Limits = a.Limits
 		values := slices.Concat(one.sampleGroup(s.agent.Levers, machine, w.ID, at), one.sampleNetwork(counts, w, at), w.sampleKnown(a))
 		list = append(list, one.labels.label(a, values)...)
+		one.keepPicture(w, a, machine, counts[string(w.ID)], at, &s.pictureOnce)
 	}
 	s.servers = kept
 	s.agent.appendSamples(now, list, &s.once)
@@ -159,13 +164,18 @@ func (o *serverSampler) sampleNetwork(counts map[string]tcpbytes.Count, w *worke
 	if !known {
 		return nil
 	}
-	now := sample.Reading{Of: fmt.Sprint(w.sampled.Load().Name, " ", count.Lost), At: at, Values: []sample.Value{
+	now := sample.Reading{Of: networkKey(w.sampled.Load().Name, count), At: at, Values: []sample.Value{
 		{Metric: "NetworkReceiveThroughput", Kind: sample.Rate, Value: float64(count.ReceivedBytes)},
 		{Metric: "NetworkTransmitThroughput", Kind: sample.Rate, Value: float64(count.SentBytes)},
 	}}
 	samples := sample.Between(o.network, now)
 	o.network = now
 	return samples
+}
+
+// networkKey names the process and the loss of what was counted.
+func networkKey(process string, count tcpbytes.Count) string {
+	return fmt.Sprint(process, " ", count.Lost)
 }
 
 // sampleKnown are the samples of what is known of a server without asking it.

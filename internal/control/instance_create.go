@@ -39,6 +39,7 @@ type NewInstance struct {
 	SubnetGroup                        *string
 	DeletionProtection, CopyTags       bool
 	LoadKept                           bool
+	Monitoring                         kurabe.Monitoring
 	AutoMinorUpgrade, MultiAZ          bool
 	Zones                              []string // of a cluster's servers
 	Tags                               []kurabe.Tag
@@ -103,10 +104,13 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		MasterUsername: n.MasterUsername, DatabaseName: n.DatabaseName, Zone: n.Zone,
-		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept,
+		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept, Monitoring: n.Monitoring,
 		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.Cluster,
 	}
 	var err error
+	if err = kurabe.CheckMonitoring(s.Monitoring); err != nil {
+		return s, kurabe.EngineVersion{}, err
+	}
 	if s.Name, err = c.foldName(c.Words().Is+"Identifier", n.Name); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}

@@ -26,6 +26,8 @@ type InstanceChange struct {
 	BackupWindow, MaintenanceWindow *string
 	DeletionProtection, CopyTags    *bool
 	LoadKept                        *bool
+	MonitoringInterval              *int
+	MonitoringRole                  *string
 	AutoMinorUpgrade                *bool
 
 	// These wait for the maintenance window unless ApplyImmediately.
@@ -126,6 +128,9 @@ func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange, verifie
 	}
 	setBool(&s.DeletionProtection, m.DeletionProtection)
 	setBool(&s.LoadKept, m.LoadKept)
+	if err := modifyMonitoring(s, m); err != nil {
+		return err
+	}
 	setBool(&s.CopyTagsToSnapshot, m.CopyTags)
 	setBool(&s.AutoMinorUpgrade, m.AutoMinorUpgrade)
 	if m.BackupWindow == nil && m.MaintenanceWindow == nil {
@@ -134,6 +139,22 @@ func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange, verifie
 	// Both are given here, so that neither moves to make room for the other.
 	backup, maintenance := nameOr(m.BackupWindow, s.BackupWindow), nameOr(m.MaintenanceWindow, s.MaintenanceWindow)
 	return setWindows(s, &backup, &maintenance)
+}
+
+// modifyMonitoring changes the interval and the role. An interval of 0 ends the role, too.
+func modifyMonitoring(s *kurabe.InstanceSpec, m InstanceChange) error {
+	if m.MonitoringInterval == nil && m.MonitoringRole == nil {
+		return nil
+	}
+	if m.MonitoringInterval != nil {
+		if s.Monitoring.IntervalSeconds = *m.MonitoringInterval; *m.MonitoringInterval == 0 {
+			s.Monitoring.Role = ""
+		}
+	}
+	if m.MonitoringRole != nil {
+		s.Monitoring.Role = *m.MonitoringRole
+	}
+	return kurabe.CheckMonitoring(s.Monitoring)
 }
 
 func setBool(to *bool, from *bool) {

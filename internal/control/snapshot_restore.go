@@ -85,7 +85,7 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		Engine: of.Engine, MasterUsername: of.MasterUsername, DatabaseName: of.DatabaseName, Locale: of.Locale,
-		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept,
+		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept, Monitoring: n.Monitoring,
 		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.Cluster,
 		Origin: &kurabe.Origin{Snapshot: from.ID, Name: from.Spec.Name},
 	}

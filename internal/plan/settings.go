@@ -22,7 +22,7 @@ func (d *draft) planContent() {
 		n.Name = name
 	}
 	n.Engine, n.MasterUsername, n.DatabaseName, n.Locale = s.Engine, s.MasterUsername, s.DatabaseName, s.Locale
-	n.LoadKept = s.LoadKept
+	n.LoadKept, n.MonitoringSeconds = s.LoadKept, s.Monitoring.IntervalSeconds
 	defer d.nameEndpoints(n) // what follows decides the rest of it
 	if first {
 		n.Instance, n.Origin = s.ID, s.Origin

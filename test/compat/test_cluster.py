@@ -21,7 +21,7 @@ UNSUPPORTED = {
     "EnableIAMDatabaseAuthentication": True, "EnableLimitlessDatabase": True, "EnableLocalWriteForwarding": True,
     "EngineLifecycleSupport": "open-source-rds-extended-support", "EngineMode": "serverless",
     "GlobalClusterIdentifier": "g", "KmsKeyId": "k", "ManageMasterUserPassword": True, "MasterUserAuthenticationType": "iam-db-auth",
-    "MasterUserSecretKmsKeyId": "k", "MonitoringInterval": 60, "MonitoringRoleArn": "arn:aws:iam::1:role/r", "NetworkType": "DUAL",
+    "MasterUserSecretKmsKeyId": "k", "NetworkType": "DUAL",
     "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 31, "PubliclyAccessible": True,
     "RdsCustomClusterConfiguration": {"InterconnectSubnetId": "s"}, "ReplicationSourceIdentifier": "s", "RotateMasterUserPassword": True,
     "ScalingConfiguration": {"MinCapacity": 1}, "ServerlessV2ScalingConfiguration": {"MinCapacity": 1.0}, "StorageEncrypted": True,
@@ -34,7 +34,8 @@ HONOURED = set(
     DatabaseName CharacterSetName Port AvailabilityZones DBClusterParameterGroupName OptionGroupName DBSubnetGroupName
     BackupRetentionPeriod PreferredBackupWindow PreferredMaintenanceWindow DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade
     CACertificateIdentifier Tags TagSpecifications ApplyImmediately NewDBClusterIdentifier SnapshotIdentifier RestoreType RestoreToTime
-    UseLatestRestorableTime SourceDBClusterIdentifier SourceDbClusterResourceId PreSignedUrl SourceRegion""".split()
+    UseLatestRestorableTime SourceDBClusterIdentifier SourceDbClusterResourceId PreSignedUrl SourceRegion EnablePerformanceInsights
+    MonitoringInterval MonitoringRoleArn""".split()
 )
 
 

@@ -37,6 +37,7 @@ def asked(server, rds, engine):
         BackupRetentionPeriod=0, PreferredBackupWindow="23:45-00:15", PreferredMaintenanceWindow="sat:23:00-sat:23:30",
         CopyTagsToSnapshot=True, AutoMinorVersionUpgrade=False, CACertificateIdentifier=ca["CertificateIdentifier"],
         LicenseModel=engine.license, Tags=TAGS,
+        MonitoringInterval=1, MonitoringRoleArn="arn:aws:iam::123456789012:role/monitoring",
     )  # fmt: skip
     first = rds.create_db_instance(**wish)["DBInstance"]
     db = instances.Instance(server, engine, wish)

@@ -1,5 +1,8 @@
 """The service "kurabe": a client that botocore makes from the model in docs/models."""
 
+import json
+
+import botocore.exceptions
 import pytest
 from harness import wait_for
 
@@ -60,3 +63,34 @@ def test_refused(own, resident):
         own.create_join_token(ValiditySeconds=60)
     with pytest.raises(own.exceptions.ClientError, match="InvalidParameterValue.*permit is needed"):
         own.hold_drill(Host="h", Server="db-X")
+
+
+def test_pictures_of_the_operating_system(own, resident):
+    with pytest.raises(botocore.exceptions.ClientError, match="MonitoringInterval is 0"):
+        own.describe_os_metrics(Name=resident.name)
+    role = "arn:aws:iam::123456789012:role/monitoring"
+    for wrong in ({"MonitoringInterval": 1}, {"MonitoringInterval": 7, "MonitoringRoleArn": role}, {"MonitoringRoleArn": role}):
+        with pytest.raises(botocore.exceptions.ClientError, match="Monitoring"):
+            resident.modify(**wrong)
+    resident.modify(MonitoringInterval=1, MonitoringRoleArn=role)
+    told = resident.describe()
+    assert (told["MonitoringInterval"], told["MonitoringRoleArn"]) == (1, role)
+
+    def several():
+        out = own.describe_os_metrics(Name=resident.name, From="0", Limit=100)
+        return out if len(out["Pictures"]) >= 3 else None
+
+    out = wait_for("three pictures", several, 60)
+    first, *_, last = [json.loads(p) for p in out["Pictures"]]
+    assert last["instanceID"] == resident.name and last["instanceResourceID"] == told["DbiResourceId"]
+    assert last["engine"] == resident.engine.name.upper() and last["timestamp"] > first["timestamp"]
+    assert last["tasks"]["total"] >= len(last["processList"]) > 0 and all(p["rss"] > 0 or p["name"] for p in last["processList"])
+    assert 0 <= last["cpuUtilization"]["total"] <= 100 and "cpuUtilization" not in first
+    assert "loadAverageMinute" not in last  # of a control group the kernel keeps none
+    (second,) = own.describe_os_metrics(Name=resident.name, From=own.describe_os_metrics(Name=resident.name, From="0", Limit=1)["From"], Limit=1)["Pictures"]
+    assert second == out["Pictures"][1]
+    (newest,) = own.describe_os_metrics(Name=resident.name)["Pictures"]
+    assert json.loads(newest)["timestamp"] >= last["timestamp"]
+    resident.modify(MonitoringInterval=0)
+    told = resident.describe()
+    assert told["MonitoringInterval"] == 0 and "MonitoringRoleArn" not in told

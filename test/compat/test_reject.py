@@ -17,7 +17,7 @@ REFUSALS = ("InvalidParameterCombination", "InvalidParameterValue")
 UNSUPPORTED = {
     "EnableIAMDatabaseAuthentication": True, "StorageEncrypted": True, "KmsKeyId": "k",
     "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 31,
-    "DatabaseInsightsMode": "advanced", "MonitoringInterval": 60, "MonitoringRoleArn": "arn:aws:iam::1:role/r",
+    "DatabaseInsightsMode": "advanced",
     "EnableCloudwatchLogsExports": ["postgresql"], "CloudwatchLogsExportConfiguration": {"EnableLogTypes": ["postgresql"]},
     "PubliclyAccessible": True, "VpcSecurityGroupIds": ["sg-12345678"], "DBSecurityGroups": ["g"], "NetworkType": "DUAL",
     "DedicatedLogVolume": True, "ManageMasterUserPassword": True, "MasterUserSecretKmsKeyId": "k", "RotateMasterUserPassword": True,
@@ -39,7 +39,8 @@ HONOURED = set(
     MasterUsername MasterUserPassword DBName CharacterSetName Port DBPortNumber AvailabilityZone DBParameterGroupName
     OptionGroupName DBSubnetGroupName BackupRetentionPeriod PreferredBackupWindow PreferredMaintenanceWindow
     MaxAllocatedStorage DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade CACertificateIdentifier LicenseModel
-    Tags NewDBInstanceIdentifier ApplyImmediately CertificateRotationRestart MultiAZ""".split()
+    Tags NewDBInstanceIdentifier ApplyImmediately CertificateRotationRestart MultiAZ EnablePerformanceInsights
+    MonitoringInterval MonitoringRoleArn""".split()
 )
 
 

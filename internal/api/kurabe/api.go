@@ -40,6 +40,7 @@ func (a API) Service() api.Service {
 			api.Read("Explain", a.explain),
 			api.Read("DescribeEndpoints", a.describeEndpoints),
 			api.Read("DescribeReplication", a.describeReplication),
+			api.Read("DescribeOSMetrics", a.describeOSMetrics),
 			api.Read("DescribeSnapshots", a.describeSnapshots),
 			api.Write("StartVerification", a.startVerification),
 			api.Read("DescribeVerification", a.describeVerification),

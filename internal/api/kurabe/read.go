@@ -9,6 +9,7 @@ import (
 	"kurabe"
 	"kurabe/internal/control"
 	"kurabe/internal/reconcile"
+	"kurabe/internal/store"
 )
 
 // ExplainInput names a DB instance, or a DB cluster by its name or as cluster:NAME.
@@ -20,15 +21,23 @@ type ExplainOutput struct {
 }
 
 func (a API) explain(_ context.Context, in *ExplainInput) (*ExplainOutput, error) {
-	view := a.Control.View
-	i, ok := view.InstanceByName(in.Name)
+	i, err := a.named(in.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &ExplainOutput{reconcile.Explain(a.Control.View, i, a.Control.Now())}, nil
+}
+
+// named finds a DB instance, or a DB cluster by its name or as cluster:NAME.
+func (a API) named(name string) (*store.Instance, error) {
+	i, ok := a.Control.View.InstanceByName(name)
 	if !ok {
-		i, ok = view.InstanceByName(kurabe.NameKey(in.Name, true))
+		i, ok = a.Control.View.InstanceByName(kurabe.NameKey(name, true))
 	}
 	if !ok {
-		return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", in.Name)
+		return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %s not found.", name)
 	}
-	return &ExplainOutput{reconcile.Explain(view, i, a.Control.Now())}, nil
+	return i, nil
 }
 
 // DescribeEndpointsInput has no members.

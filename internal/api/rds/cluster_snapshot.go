@@ -154,7 +154,7 @@ func (s *Service) deleteDBClusterSnapshot(ctx context.Context, in *rds.DeleteDBC
 
 var restoreClusterHonours = names("DBClusterIdentifier", "SnapshotIdentifier", "Engine", "EngineVersion", "DBClusterInstanceClass", "StorageType",
 	"Iops", "DatabaseName", "Port", "AvailabilityZones", "DBClusterParameterGroupName", "OptionGroupName", "DBSubnetGroupName",
-	"BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "Tags", "TagSpecifications")
+	"BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "Tags", "TagSpecifications")
 
 func (s *Service) restoreDBClusterFromSnapshot(ctx context.Context, in *rds.RestoreDBClusterFromSnapshotInput) (*rds.RestoreDBClusterFromSnapshotOutput, error) {
 	if err := s.refuse(in, restoreClusterHonours); err != nil {
@@ -169,7 +169,8 @@ func (s *Service) restoreDBClusterFromSnapshot(ctx context.Context, in *rds.Rest
 		DatabaseName: str(in.DatabaseName), Zones: in.AvailabilityZones, IOPS: number(in.Iops), StorageType: in.StorageType, Port: number(in.Port),
 		RetentionDays: number(in.BackupRetentionPeriod), BackupWindow: in.PreferredBackupWindow,
 		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
-		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights), AutoMinorUpgrade: true, Tags: tags,
+		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
+		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, AutoMinorUpgrade: true, Tags: tags,
 	})
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 		AutoMinorVersionUpgrade: aws.Bool(spec.AutoMinorUpgrade), DeletionProtection: aws.Bool(spec.DeletionProtection),
 		CopyTagsToSnapshot: aws.Bool(spec.CopyTagsToSnapshot), PubliclyAccessible: aws.Bool(false),
 		StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false),
-		PerformanceInsightsEnabled: aws.Bool(spec.LoadKept), PerformanceInsightsRetentionPeriod: loadDays(spec), MonitoringInterval: aws.Int32(0), DedicatedLogVolume: aws.Bool(false),
+		PerformanceInsightsEnabled: aws.Bool(spec.LoadKept), PerformanceInsightsRetentionPeriod: loadDays(spec), MonitoringInterval: aws.Int32(int32(spec.Monitoring.IntervalSeconds)), MonitoringRoleArn: optional(spec.Monitoring.Role), DedicatedLogVolume: aws.Bool(false),
 		CustomerOwnedIpEnabled: aws.Bool(false), MultiTenant: aws.Bool(false), IsStorageConfigUpgradeAvailable: aws.Bool(false),
 		ActivityStreamStatus: types.ActivityStreamStatusStopped, DatabaseInsightsMode: types.DatabaseInsightsModeStandard,
 		EngineLifecycleSupport: aws.String("open-source-rds-extended-support-disabled"),

@@ -20,12 +20,3 @@ func TestNothing(t *testing.T) {
 	_, err = w.client.DescribeEventSubscriptions(ctx, &rds.DescribeEventSubscriptionsInput{Marker: aws.String("x")})
 	wantCode(t, err, "InvalidParameterValue", "Marker")
 }
-
-// The words of RDS come first, then why it is so here.
-func TestMonitoringWords(t *testing.T) {
-	w, ctx := newTestWorld(t), t.Context()
-	_, err := w.client.ModifyDBInstance(ctx, &rds.ModifyDBInstanceInput{DBInstanceIdentifier: aws.String("orders"), MonitoringInterval: aws.Int32(60)})
-	wantCode(t, err, "InvalidParameterCombination", "A MonitoringRoleARN value is required if you specify a MonitoringInterval value other than 0.")
-	_, err = w.client.ModifyDBInstance(ctx, &rds.ModifyDBInstanceInput{DBInstanceIdentifier: aws.String("orders"), MonitoringRoleArn: aws.String("arn:aws:iam::1:role/r")})
-	wantCode(t, err, "InvalidParameterCombination", "You must specify a MonitoringInterval value other than 0 when you specify a MonitoringRoleARN value.")
-}

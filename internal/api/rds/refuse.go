@@ -26,8 +26,6 @@ var truths = map[string]truth{
 	"PerformanceInsightsKMSKeyId":        {nil, "storage encryption is not offered; encrypt the disk below the data folder"},
 	"PerformanceInsightsRetentionPeriod": {[]any{7}, "database load is kept for 7 days"},
 	"DatabaseInsightsMode":               {[]any{"standard"}, "Database Insights has no advanced mode here"},
-	"MonitoringInterval":                 {[]any{0}, "Enhanced Monitoring is not offered yet"},
-	"MonitoringRoleArn":                  {nil, "Enhanced Monitoring is not offered yet, and there is no IAM"},
 	"EnableCloudwatchLogsExports":        {nil, "log exports are not offered yet; DownloadDBLogFilePortion reads the logs"},
 	"CloudwatchLogsExportConfiguration":  {nil, "log exports are not offered yet; DownloadDBLogFilePortion reads the logs"},
 	"PubliclyAccessible":                 {[]any{false}, "an endpoint has one address, of its host's --address-pool, and no public one beside it"},
@@ -95,9 +93,6 @@ const noDomain = "there is no Active Directory"
 // honoured and not true anyway.
 func (s *Service) refuse(in any, honoured map[string]bool) error {
 	v := reflect.ValueOf(in).Elem()
-	if err := refuseMonitoring(v); err != nil {
-		return err
-	}
 	for n := range v.NumField() {
 		name := v.Type().Field(n).Name
 		field := v.Field(n)
@@ -114,23 +109,6 @@ func (s *Service) refuse(in any, honoured map[string]bool) error {
 		if !t.allows(field) {
 			return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "%s cannot be honoured: %s", name, t.reason)
 		}
-	}
-	return nil
-}
-
-// refuseMonitoring says what RDS says of an interval without a role, and of a role without an
-// interval. Both together are refused as what is not offered.
-func refuseMonitoring(in reflect.Value) error {
-	interval, role := in.FieldByName("MonitoringInterval"), in.FieldByName("MonitoringRoleArn")
-	if !interval.IsValid() || !role.IsValid() {
-		return nil
-	}
-	on := !interval.IsNil() && interval.Elem().Int() != 0
-	switch named := !role.IsNil() && role.Elem().String() != ""; {
-	case on && !named:
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsMonitoringRole+" MonitoringInterval cannot be honoured: Enhanced Monitoring is not offered yet.")
-	case named && !on:
-		return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, kurabe.WordsMonitoringInterval+" MonitoringRoleArn cannot be honoured: Enhanced Monitoring is not offered yet.")
 	}
 	return nil
 }

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"time"
+
+	"kurabe"
+	"kurabe/internal/agent/unit"
+	"kurabe/internal/metrics/catalog"
+	"kurabe/internal/metrics/osmetrics"
+	"kurabe/internal/metrics/sample"
+	"kurabe/internal/tcpbytes"
+)
+
+// PictureKeeper keeps what Enhanced Monitoring tells of a server.
+type PictureKeeper interface {
+	Add(server kurabe.InstanceID, at time.Time, picture any) error
+}
+
+// keepPicture pictures the operating system around a server when its interval is over. Clients
+// see no standby.
+func (o *serverSampler) keepPicture(w *worker, a kurabe.Assignment, machine sample.Group, count tcpbytes.Count, at time.Duration, once *unit.LogOnce) {
+	keeper, every := w.agent.Pictures, time.Duration(a.MonitoringSeconds)*time.Second
+	if keeper == nil || every == 0 {
+		o.picture = nil
+		return
+	}
+	// Seconds come a bit early or late.
+	if o.picture != nil && at-o.picture.Elapsed < every-sampleEvery/2 {
+		return
+	}
+	name, role := o.labels.identity(a)
+	group, found := w.agent.Levers.Find(string(w.ID))
+	if !found || role == catalog.RoleStandby {
+		o.picture = nil
+		return
+	}
+	stats, err := group.Stats()
+	ids, bad := group.Pids()
+	if err != nil || bad != nil || len(ids) == 0 {
+		o.picture = nil // it is stopped, or being removed
+		return
+	}
+	now := osmetrics.Reading{
+		At: w.agent.Now(), Elapsed: at, Instance: name, ID: w.ID, Engine: a.Engine, CPUs: a.Limits.CPUs, Stats: stats, Device: machine.Device,
+		Processes: osmetrics.Processes(ids), Storage: a.Limits.StorageBytes, Used: -1,
+	}
+	if now.CPUs == 0 {
+		now.CPUs = float64(machine.CPUs)
+	}
+	w.usage.mu.Lock()
+	if !w.usage.at.IsZero() {
+		now.Used = w.usage.bytes
+	}
+	w.usage.mu.Unlock()
+	if process := w.sampled.Load(); process != nil && count != (tcpbytes.Count{}) {
+		now.NetworkKey, now.Rx, now.Tx = networkKey(process.Name, count), int64(count.ReceivedBytes), int64(count.SentBytes)
+	}
+	before := o.picture
+	o.picture = &now
+	if err := keeper.Add(w.ID, now.At, osmetrics.Picture(before, now)); err != nil {
+		once.Warn(w.agent.Log, "picture of the operating system not kept", err)
+	}
+}
