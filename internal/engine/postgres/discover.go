@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/engine/postgres/tree"
 	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
@@ -52,14 +53,14 @@ func (d *Driver) Discover(ctx context.Context) ([]kurabe.EngineVersion, error) {
 }
 
 func (d *Driver) discoverOne(ctx context.Context, major int, libc []string) (kurabe.EngineVersion, error) {
-	source := source{
-		bin:   filepath.Join(d.libDir, strconv.Itoa(major), "bin"),
-		lib:   filepath.Join(d.libDir, strconv.Itoa(major), "lib"),
-		share: filepath.Join(d.shareDir, strconv.Itoa(major)),
-		major: major,
+	source := tree.Source{
+		Bin:   filepath.Join(d.libDir, strconv.Itoa(major), "bin"),
+		Lib:   filepath.Join(d.libDir, strconv.Itoa(major), "lib"),
+		Share: filepath.Join(d.shareDir, strconv.Itoa(major)),
+		Major: major,
 	}
 	out, err := proc.Run(ctx, proc.Tool{
-		Name: "postgres --version", Argv: []string{filepath.Join(source.bin, "postgres"), "--version"}, Env: scratch.Env(), Dir: "/",
+		Name: "postgres --version", Argv: []string{filepath.Join(source.Bin, "postgres"), "--version"}, Env: scratch.Env(), Dir: "/",
 	})
 	if err != nil {
 		return kurabe.EngineVersion{}, err
@@ -68,19 +69,19 @@ func (d *Driver) discoverOne(ctx context.Context, major int, libc []string) (kur
 	if err != nil {
 		return kurabe.EngineVersion{}, err
 	}
-	extensions, err := source.extensions()
+	extensions, err := source.Extensions()
 	if err != nil {
 		return kurabe.EngineVersion{}, err
 	}
-	extensions = append(extensions, topologyExtension)
+	extensions = append(extensions, tree.TopologyExtension)
 	slices.Sort(extensions)
-	bin, err := d.ensureTree(version, source)
+	bin, err := tree.Ensure(d.root, version, source)
 	if err != nil {
 		return kurabe.EngineVersion{}, fmt.Errorf("make the private tree: %w", err)
 	}
 	return kurabe.EngineVersion{
 		Engine: kurabe.Postgres, Version: version, Family: "postgres" + strconv.Itoa(major),
-		BinDir: bin, Locales: offeredLocales(libc, major, source.hasICU(ctx)), Extensions: extensions,
+		BinDir: bin, Locales: offeredLocales(libc, major, hasICU(ctx, source.Bin)), Extensions: extensions,
 	}, nil
 }
 
@@ -147,9 +148,9 @@ func offeredLocales(libc []string, major int, icu bool) []string {
 }
 
 // hasICU asks the installed build, not the version: it is a compile option.
-func (s source) hasICU(ctx context.Context) bool {
+func hasICU(ctx context.Context, binDir string) bool {
 	out, err := proc.Run(ctx, proc.Tool{
-		Name: "pg_config", Argv: []string{filepath.Join(s.bin, "pg_config"), "--configure"}, Env: scratch.Env(), Dir: "/",
+		Name: "pg_config", Argv: []string{filepath.Join(binDir, "pg_config"), "--configure"}, Env: scratch.Env(), Dir: "/",
 	})
 	return err == nil && strings.Contains(string(out), "--with-icu")
 }

@@ -19,7 +19,7 @@ import (
 
 // Config is what a Driver needs to know of its host.
 type Config struct {
-	// Root is the folder of the private trees (see tree.go). Every account that
+	// Root is the folder of the private trees (see package tree). Every account that
 	// runs an engine must be able to reach it.
 	Root string
 	// LibDir and ShareDir are where the packages install, one folder per major.

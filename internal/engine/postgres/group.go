@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/volume"
 )
 
@@ -203,7 +204,7 @@ func clientRules(i engine.Instance) []string {
 	switch {
 	case keepsOut(i):
 		return []string{"host all all all reject"}
-	case on(i.Settings[forceSSL]):
+	case on(i.Settings[parameter.ForceSSL]):
 		return []string{"hostnossl all all all reject", "host all all all scram-sha-256"}
 	}
 	return []string{"host all all all scram-sha-256"}

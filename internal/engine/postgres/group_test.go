@@ -12,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/volume"
 )
 
@@ -37,7 +38,7 @@ func TestGroupAccess(t *testing.T) {
 	followers := []kurabe.InstanceID{"db-1~2", "db-1~3"}
 	without := held(sample("postgres15", nil))
 	force := member(1, kurabe.Role{Duty: kurabe.DutyWrite})
-	force.Settings = map[string]string{forceSSL: "1"}
+	force.Settings = map[string]string{parameter.ForceSSL: "1"}
 	cases := map[string]struct {
 		i                engine.Instance
 		clients, members bool

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"embed"
 	"fmt"
 	"maps"
 	"net"
@@ -13,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/engine/scratch"
 )
 
@@ -24,7 +24,6 @@ const (
 )
 
 const (
-	logLinePrefix = "%t:%r:%u@%d:[%p]:"
 	logNamePrefix = "postgresql.log."
 	logName       = logNamePrefix + "%Y-%m-%d-%H"
 	// socketDir is relative to the data folder, where the server works. An
@@ -93,7 +92,7 @@ func plumbing(i engine.Instance) []line {
 		{"log_rotation_age", "60"},
 		{"log_rotation_size", "0"}, // The name changes by the hour only; a rotation by size would reopen the same file.
 		{"log_truncate_on_rotation", "off"},
-		{"log_line_prefix", logLinePrefix},
+		{"log_line_prefix", parameter.LogLinePrefix},
 		{"log_timezone", "UTC"},
 		{"lc_messages", "C"},
 		{"wal_level", "replica"},
@@ -105,7 +104,7 @@ func plumbing(i engine.Instance) []line {
 		{"archive_mode", "off"},
 		{"max_slot_wal_keep_size", strconv.FormatInt(slotKeepBytes(i.Limits.StorageBytes)>>20, 10) + "MB"},
 		{"huge_pages", "off"},
-		{extensionsList, strings.Join(i.Version.Extensions, ",")},
+		{parameter.ExtensionsList, strings.Join(i.Version.Extensions, ",")},
 	}
 	const allowAlterSystemMajor = 17
 	if majorOf(i.Version) >= allowAlterSystemMajor {
@@ -208,14 +207,6 @@ func quoteSetting(s string) string { return "'" + settingEscapes.Replace(s) + "'
 func quoteAccess(s string) string {
 	return `"` + strings.NewReplacer("\x00", "", "\n", "", "\r", "", `"`, `""`).Replace(s) + `"`
 }
-
-// ownFiles are extensions of the service's own, which are put into each tree.
-//
-//go:embed extension/*.control extension/*.sql
-var ownFiles embed.FS
-
-// topologyExtension is what AWS's driver wrappers ask for the servers of a DB cluster.
-const topologyExtension = "rds_tools"
 
 // topologySettings are what the functions of rds_tools say. Their names are of no module, so
 // the server takes them as they come; a session that sets them deceives only itself.

@@ -20,6 +20,8 @@ import (
 	"kurabe"
 	"kurabe/internal/daemon"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
+	"kurabe/internal/engine/postgres/tree"
 	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
@@ -64,7 +66,7 @@ func (e *recoveryError) Error() string { return e.words }
 func (d *Driver) openPrivate(ctx context.Context, i engine.Instance, dataDir string) (p *private, err error) {
 	p = &private{d: d, i: i, data: dataDir, work: dataDir + privateSuffix}
 	p.Server = scratch.Server{
-		Folder: scratch.Folder{Dir: filepath.Dir(dataDir), User: i.User, Programs: programs(i.Version), Cgroups: i.Cgroups},
+		Folder: scratch.Folder{Dir: filepath.Dir(dataDir), User: i.User, Programs: tree.Programs(i.Version.BinDir, majorOf(i.Version)), Cgroups: i.Cgroups},
 		Daemon: daemon.Daemon{
 			Work: p.data, Lock: filepath.Join(p.work, privateLock), Record: filepath.Join(p.work, privateRecord), Log: filepath.Join(p.work, privateLog),
 		},
@@ -218,7 +220,7 @@ func (p *private) settings() []line {
 		{"ssl", "off"},
 		{"logging_collector", "off"},
 		{"log_destination", "stderr"},
-		{"log_line_prefix", logLinePrefix},
+		{"log_line_prefix", parameter.LogLinePrefix},
 		{"log_timezone", "UTC"},
 		{"lc_messages", "C"},
 		{"timezone", "UTC"},

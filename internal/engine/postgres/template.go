@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/tree"
 	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
@@ -76,7 +77,7 @@ type initializer struct {
 }
 
 func openInitializer(r engine.TemplateRequest) (*initializer, error) {
-	f, err := scratch.Make(r.Scratch, r.User, programs(r.Version))
+	f, err := scratch.Make(r.Scratch, r.User, tree.Programs(r.Version.BinDir, majorOf(r.Version)))
 	return &initializer{f, r.Version}, err
 }
 

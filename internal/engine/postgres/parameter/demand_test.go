@@ -1,4 +1,4 @@
-package postgres
+package parameter
 
 import (
 	"testing"
@@ -20,16 +20,16 @@ func TestDefaultsFit(t *testing.T) {
 			}
 			settings[name] = value
 		}
-		if e := demands.Excess(settings, func(string) bool { return true }, kurabe.Sizes{MemoryBytes: class.MemoryBytes, StorageBytes: storage}); e != nil {
+		if e := Demands.Excess(settings, func(string) bool { return true }, kurabe.Sizes{MemoryBytes: class.MemoryBytes, StorageBytes: storage}); e != nil {
 			t.Errorf("%s: %v", class.Name, e)
 		}
 	}
-	for name, d := range demands {
+	for name, d := range Demands {
 		if !looked()[name] {
 			t.Errorf("%s is no user's to set", name)
 		}
 		for _, other := range d.Times {
-			if _, known := demands[other]; !known {
+			if _, known := Demands[other]; !known {
 				t.Errorf("%s is multiplied by %s, whose default is not known", name, other)
 			}
 		}

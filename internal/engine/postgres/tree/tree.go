@@ -1,7 +1,8 @@
-package postgres
+package tree
 
 import (
 	"crypto/sha256"
+	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,8 +17,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"kurabe"
 )
 
 // A private tree is a relocated installation. The server finds its share and
@@ -40,18 +39,18 @@ const treeRevision = "3"
 // copied are the programs that look for files relative to themselves.
 var copied = []string{"postgres", "initdb"}
 
-// source is an installed version.
-type source struct {
-	bin, lib, share string
-	major           int
+// Source is an installed version.
+type Source struct {
+	Bin, Lib, Share string
+	Major           int
 }
 
-// programs are the folders in which a server finds its programs and what belongs to them,
+// Programs are the folders in which a server finds its programs and what belongs to them,
 // beside the system's: its tree, and what that leads to.
-func programs(v kurabe.EngineVersion) []string {
-	top := strings.TrimSuffix(v.BinDir, "/"+filepath.Join(treeLib(majorOf(v)), "bin"))
+func Programs(binDir string, major int) []string {
+	top := strings.TrimSuffix(binDir, "/"+filepath.Join(treeLib(major), "bin"))
 	shown := []string{top}
-	for _, link := range []string{filepath.Join(filepath.Dir(v.BinDir), "lib"), filepath.Join(v.BinDir, "pg_controldata"), filepath.Join(top, treeShare(majorOf(v)), "timezonesets")} {
+	for _, link := range []string{filepath.Join(filepath.Dir(binDir), "lib"), filepath.Join(binDir, "pg_controldata"), filepath.Join(top, treeShare(major), "timezonesets")} {
 		to, err := filepath.EvalSymlinks(link)
 		if err == nil && !strings.HasPrefix(to, "/usr/") && !strings.HasPrefix(to, top+"/") {
 			shown = append(shown, filepath.Dir(to))
@@ -60,28 +59,28 @@ func programs(v kurabe.EngineVersion) []string {
 	return slices.DeleteFunc(shown, func(dir string) bool { return strings.HasPrefix(dir+"/", "/usr/") })
 }
 
-// ensureTree returns the folder of the programs in the tree of this version.
-func (d *Driver) ensureTree(version string, s source) (string, error) {
+// Ensure returns the folder of the programs in the tree of this version below root.
+func Ensure(root, version string, s Source) (string, error) {
 	sum, err := s.fingerprint()
 	if err != nil {
 		return "", err
 	}
-	home := filepath.Join(d.root, "postgres-"+version+"-"+sum)
-	bin := filepath.Join(home, treeLib(s.major), "bin")
+	home := filepath.Join(root, "postgres-"+version+"-"+sum)
+	bin := filepath.Join(home, treeLib(s.Major), "bin")
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil
 	}
-	if err := os.MkdirAll(d.root, 0o755); err != nil {
+	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", err
 	}
 	// What a crash left half-made is nobody's: only the agent makes trees.
-	left, _ := filepath.Glob(filepath.Join(d.root, ".making-*"))
+	left, _ := filepath.Glob(filepath.Join(root, ".making-*"))
 	for _, dir := range left {
 		if err := os.RemoveAll(dir); err != nil {
 			return "", err
 		}
 	}
-	building, err := os.MkdirTemp(d.root, ".making-")
+	building, err := os.MkdirTemp(root, ".making-")
 	if err != nil {
 		return "", err
 	}
@@ -101,15 +100,15 @@ func treeShare(major int) string { return "usr/share/postgresql/" + strconv.Itoa
 
 // fingerprint hashes all that a tree depends on: the copied programs, the names
 // that are linked and what the extension folder will hold.
-func (s source) fingerprint() (string, error) {
+func (s Source) fingerprint() (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, treeRevision, s.bin, s.lib, s.share)
+	fmt.Fprintln(h, treeRevision, s.Bin, s.Lib, s.Share)
 	for _, name := range copied {
-		if err := hashFile(h, filepath.Join(s.bin, name)); err != nil {
+		if err := hashFile(h, filepath.Join(s.Bin, name)); err != nil {
 			return "", err
 		}
 	}
-	for _, dir := range []string{s.bin, s.share} {
+	for _, dir := range []string{s.Bin, s.Share} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return "", err
@@ -118,7 +117,7 @@ func (s source) fingerprint() (string, error) {
 			fmt.Fprintln(h, entry.Name())
 		}
 	}
-	dir := filepath.Join(s.share, "extension")
+	dir := filepath.Join(s.Share, "extension")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
@@ -150,9 +149,9 @@ func hashFile(h hash.Hash, path string) error {
 
 // build fills dir. Modes are set by hand: the service may have a strict umask,
 // and the engine's user must be able to read all of it.
-func (s source) build(dir string) error {
-	bin := filepath.Join(dir, treeLib(s.major), "bin")
-	share := filepath.Join(dir, treeShare(s.major))
+func (s Source) build(dir string) error {
+	bin := filepath.Join(dir, treeLib(s.Major), "bin")
+	share := filepath.Join(dir, treeShare(s.Major))
 	extension := filepath.Join(share, "extension")
 	for _, folder := range []string{bin, extension} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -160,20 +159,20 @@ func (s source) build(dir string) error {
 		}
 	}
 	for _, name := range copied {
-		if err := copyProgram(filepath.Join(s.bin, name), filepath.Join(bin, name)); err != nil {
+		if err := copyProgram(filepath.Join(s.Bin, name), filepath.Join(bin, name)); err != nil {
 			return err
 		}
 	}
-	if err := os.Symlink(s.lib, filepath.Join(dir, treeLib(s.major), "lib")); err != nil {
+	if err := os.Symlink(s.Lib, filepath.Join(dir, treeLib(s.Major), "lib")); err != nil {
 		return err
 	}
-	if err := linkAll(s.bin, bin, copied); err != nil {
+	if err := linkAll(s.Bin, bin, copied); err != nil {
 		return err
 	}
-	if err := linkAll(s.share, share, []string{"extension"}); err != nil {
+	if err := linkAll(s.Share, share, []string{"extension"}); err != nil {
 		return err
 	}
-	if err := fillExtensions(filepath.Join(s.share, "extension"), extension); err != nil {
+	if err := fillExtensions(filepath.Join(s.Share, "extension"), extension); err != nil {
 		return err
 	}
 	return filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
@@ -336,3 +335,11 @@ func writeReadable(path, text string) error {
 	}
 	return os.Chmod(path, 0o444)
 }
+
+// ownFiles are extensions of the service's own, which are put into each tree.
+//
+//go:embed extension/*.control extension/*.sql
+var ownFiles embed.FS
+
+// TopologyExtension is what AWS's driver wrappers ask for the servers of a DB cluster.
+const TopologyExtension = "rds_tools"

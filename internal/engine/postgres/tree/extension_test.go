@@ -1,4 +1,4 @@
-package postgres
+package tree
 
 import (
 	"os"
@@ -70,7 +70,7 @@ func TestExtensionsOnOffer(t *testing.T) {
 		"the call that is taken out":   {map[string]string{"postgis_topology.control": control, "postgis_topology--1.sql": "SELECT topology.AddToSearchPath('topology');"}, true},
 		"the call in another form":     {map[string]string{"postgis_topology.control": control, "postgis_topology--1.sql": "\n select @extschema@.addtosearchpath('topology');"}, false},
 	} {
-		found, err := source{share: filepath.Dir(rename(t, folder(t, c.files)))}.extensions()
+		found, err := Source{Share: filepath.Dir(rename(t, folder(t, c.files)))}.Extensions()
 		if err != nil || (len(found) == 1) != c.want {
 			t.Errorf("%s: %v, %v", name, found, err)
 		}
@@ -89,6 +89,14 @@ func rename(t *testing.T, dir string) string {
 
 // What is decided about an extension must be about one that is on the list.
 func TestExtensionLists(t *testing.T) {
+	for name := range Refused {
+		if slices.Contains(allowed, name) {
+			t.Errorf("%s is both allowed and refused", name)
+		}
+	}
+	if !slices.IsSorted(allowed) {
+		t.Error("a list is out of order")
+	}
 	decided := slices.Concat(read, asCaller, frozen)
 	for name := range granted {
 		decided = append(decided, name)
@@ -104,7 +112,7 @@ func TestExtensionLists(t *testing.T) {
 			t.Errorf("%s is not allowed", name)
 		}
 	}
-	for name := range refused {
+	for name := range Refused {
 		if slices.Contains(allowed, name) {
 			t.Errorf("%s is allowed and refused", name)
 		}

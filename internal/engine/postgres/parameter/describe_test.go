@@ -1,4 +1,4 @@
-package postgres
+package parameter
 
 import (
 	"encoding/json"
@@ -16,11 +16,11 @@ func TestDescribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := decodeSettings(raw)
+	rows, err := DecodeSettings(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := describe(rows, offer{modules: []string{"auto_explain", "pg_stat_statements"}, extensions: []string{"citext", "hstore"}})
+	got := Describe(rows, Offer{Modules: []string{"auto_explain", "pg_stat_statements"}, Extensions: []string{"citext", "hstore"}})
 	text, err := json.MarshalIndent(got, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -36,16 +36,16 @@ func TestDescribe(t *testing.T) {
 
 // A module that must be loaded with the server ends every session that loads it later.
 func TestSessionsLoadNoModuleOfTheServer(t *testing.T) {
-	rows := []setting{{Name: "session_preload_libraries", Context: "superuser", VarType: "string"}, {Name: "shared_preload_libraries", Context: "postmaster", VarType: "string"}}
-	c := kurabe.Catalog{Parameters: describe(rows, offer{modules: modules})}
+	rows := []Setting{{Name: "session_preload_libraries", Context: "superuser", VarType: "string"}, {Name: "shared_preload_libraries", Context: "postmaster", VarType: "string"}}
+	c := kurabe.Catalog{Parameters: Describe(rows, Offer{Modules: Modules})}
 	for name, want := range map[string]bool{"session_preload_libraries": false, "shared_preload_libraries": true} {
 		p, ok := c.Find(name)
 		if allows := slices.Contains(strings.Split(p.Allowed, ","), "pgaudit"); !ok || allows != want || !strings.Contains(p.Allowed, "auto_explain") {
 			t.Errorf("%s takes %q", name, p.Allowed)
 		}
 	}
-	for _, name := range withServer {
-		if !slices.Contains(modules, name) {
+	for _, name := range WithServer {
+		if !slices.Contains(Modules, name) {
 			t.Errorf("%s is no module", name)
 		}
 	}
@@ -54,7 +54,7 @@ func TestSessionsLoadNoModuleOfTheServer(t *testing.T) {
 // A parameter that nobody has looked at is no user's, whatever it is; of texts not even one
 // that was looked at, unless there is a reason.
 func TestUnseenIsFixed(t *testing.T) {
-	for _, row := range []setting{
+	for _, row := range []Setting{
 		{Name: "extension_destdir", Context: "superuser", VarType: "string", Category: "File Locations"},
 		{Name: "of_the_next_version", Context: "sighup", VarType: "integer"},
 		{Name: "next.module", Context: "user", VarType: "bool"},
@@ -65,37 +65,26 @@ func TestUnseenIsFixed(t *testing.T) {
 			t.Errorf("%s is a user's", row.Name)
 		}
 	}
-	for name, reason := range free {
-		if len(reason) < 10 || fixed[name] != "" || looked()[name] {
+	for name, reason := range Free {
+		if len(reason) < 10 || Fixed[name] != "" || looked()[name] {
 			t.Errorf("%s is free without a reason, or fixed, or has closed values", name)
 		}
 	}
 	for name := range looked() {
-		if fixed[name] != "" {
+		if Fixed[name] != "" {
 			t.Errorf("%s is both fixed and a user's", name)
 		}
 	}
 }
 
-// What Kurabe sets by itself must not be a user's to set, and each reason must
-// be one.
+// Each reason must be one.
 func TestRules(t *testing.T) {
-	for _, l := range plumbing(sample("postgres17", nil)) {
-		if fixed[l.name] == "" && l.name != extensionsList {
-			t.Errorf("%s is rendered by us and modifiable", l.name)
-		}
-	}
-	for name, reason := range fixed {
+	for name, reason := range Fixed {
 		if reason == "" {
 			t.Errorf("%s is fixed without a reason", name)
 		}
 	}
-	for name := range refused {
-		if slices.Contains(allowed, name) {
-			t.Errorf("%s is both allowed and refused", name)
-		}
-	}
-	if !slices.IsSorted(allowed) || !slices.IsSorted(modules) || !slices.IsSorted(settable) {
+	if !slices.IsSorted(Modules) {
 		t.Error("a list is out of order")
 	}
 }

@@ -1,4 +1,4 @@
-package postgres
+package tree
 
 import (
 	"bytes"
@@ -77,8 +77,8 @@ END $kurabe$;
 `,
 }
 
-// refused are the known extensions that stay out, and why.
-var refused = map[string]string{
+// Refused are the known extensions that stay out, and why.
+var Refused = map[string]string{
 	"adminpack":         "writes and deletes server files",
 	"bool_plperlu":      "needs an untrusted language",
 	"file_fdw":          "reads server files and runs programs",
@@ -120,9 +120,9 @@ func extensionOf(file string) string {
 	return name
 }
 
-// extensions lists the extensions on offer, sorted.
-func (s source) extensions() ([]string, error) {
-	dir := filepath.Join(s.share, "extension")
+// Extensions lists the extensions on offer, sorted.
+func (s Source) Extensions() ([]string, error) {
+	dir := filepath.Join(s.Share, "extension")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("list extensions: %w", err)
@@ -252,7 +252,7 @@ BEGIN
 		EXECUTE format('GRANT %%s TO rds_superuser WITH GRANT OPTION', thing);
 	END LOOP;
 END $kurabe$;
-`, textArray(names), extension)
+`, "ARRAY['"+strings.Join(names, "', '")+"']::text[]", extension)
 }
 
 // A trusted script runs as superuser with the caller's schema on its path, and

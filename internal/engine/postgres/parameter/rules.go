@@ -1,4 +1,4 @@
-package postgres
+package parameter
 
 import (
 	_ "embed"
@@ -8,9 +8,9 @@ import (
 	"kurabe"
 )
 
-// modules are the libraries that a user may have loaded with the server. Each
+// Modules are the libraries that a user may have loaded with the server. Each
 // is inert by itself and none lets a session reach beyond its own rights.
-var modules = []string{"auto_explain", "pg_hint_plan", "pg_prewarm", "pg_stat_statements", "pgaudit"}
+var Modules = []string{"auto_explain", "pg_hint_plan", "pg_prewarm", "pg_stat_statements", "pgaudit"}
 
 // defaultModule is loaded unless a user says otherwise, as on RDS.
 const defaultModule = "pg_stat_statements"
@@ -24,10 +24,10 @@ const pageCompression = "lz4"
 // among them: it finds only what is in a folder that does not exist.
 var preloads = map[string]bool{"shared_preload_libraries": true, "session_preload_libraries": true}
 
-// withServer are modules that refuse to be loaded later than the server starts. In
+// WithServer are modules that refuse to be loaded later than the server starts. In
 // session_preload_libraries such a one would end every session at its begin, the
 // service's own too.
-var withServer = []string{"pgaudit"}
+var WithServer = []string{"pgaudit"}
 
 // system are the values that Kurabe gives where the engine's own would not do:
 // RDS's formulas of the class, and what the service relies on.
@@ -43,7 +43,7 @@ var system = map[string]string{
 	"lc_monetary":                         "C",
 	"lc_numeric":                          "C",
 	"lc_time":                             "C",
-	"log_line_prefix":                     logLinePrefix,
+	"log_line_prefix":                     LogLinePrefix,
 	"log_timezone":                        "UTC",
 	"maintenance_work_mem":                "GREATEST({DBInstanceClassMemory*1024/63963136},65536)",
 	"max_connections":                     "LEAST({DBInstanceClassMemory/9531392},5000)",
@@ -78,10 +78,10 @@ const (
 	whySession     = "it holds for one session or transaction and has no lasting value"
 	whyDeveloper   = "it is for developers of the engine"
 	whyBuild       = "it shows how the server was built or its data folder made"
-	whyUnseen      = "nobody has examined yet whether it is safe for users"
+	WhyUnseen      = "nobody has examined yet whether it is safe for users"
 )
 
-var fixed = map[string]string{
+var Fixed = map[string]string{
 	"plperl.on_init": whyPrograms, "plperl.on_plperl_init": whyPrograms, "plperl.on_plperlu_init": whyPrograms,
 	"pltcl.start_proc": whyPrograms, "pltclu.start_proc": whyPrograms,
 
@@ -143,10 +143,10 @@ var looked = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// free are the parameters of free text that a user may set, each with what keeps
+// Free are the parameters of free text that a user may set, each with what keeps
 // its text harmless. No other text is a user's: a path, a command or a library can
 // be in it.
-var free = map[string]string{
+var Free = map[string]string{
 	"application_name":                 "a label of sessions; the form of log lines has no place for it",
 	"createrole_self_grant":            "words that the server checks, about what a role that it makes grants itself",
 	"datestyle":                        "words that the server checks",
@@ -175,8 +175,8 @@ var free = map[string]string{
 
 // fixedReason says why a parameter is not modifiable, "" when it is. What nobody has
 // looked at is not.
-func fixedReason(row setting) string {
-	if reason, ok := fixed[row.Name]; ok {
+func fixedReason(row Setting) string {
+	if reason, ok := Fixed[row.Name]; ok {
 		return reason
 	}
 	switch {
@@ -188,29 +188,32 @@ func fixedReason(row setting) string {
 		return whyDeveloper
 	}
 	name := strings.ToLower(row.Name)
-	if looked()[name] && (row.VarType != "string" || len(row.Enum) > 0) || free[name] != "" {
+	if looked()[name] && (row.VarType != "string" || len(row.Enum) > 0) || Free[name] != "" {
 		return ""
 	}
-	return whyUnseen
+	return WhyUnseen
 }
 
 // Kurabe's own parameters.
 const (
-	forceSSL       = "rds.force_ssl"
-	extensionsList = "rds.extensions"
+	ForceSSL       = "rds.force_ssl"
+	ExtensionsList = "rds.extensions"
 )
 
 // ownParameters are those that Kurabe honours and the engine does not know.
-func ownParameters(o offer) []kurabe.Parameter {
+func ownParameters(o Offer) []kurabe.Parameter {
 	return []kurabe.Parameter{
 		{
-			Name: forceSSL, Type: "boolean", Allowed: "0,1", Apply: kurabe.ApplyDynamic, Modifiable: true,
+			Name: ForceSSL, Type: "boolean", Allowed: "0,1", Apply: kurabe.ApplyDynamic, Modifiable: true,
 			Default: "0", HasDefault: true, System: true, Description: "Forces clients to connect with TLS.",
 		},
 		{
-			Name: extensionsList, Type: "list", Apply: kurabe.ApplyStatic, Default: strings.Join(o.extensions, ","),
+			Name: ExtensionsList, Type: "list", Apply: kurabe.ApplyStatic, Default: strings.Join(o.Extensions, ","),
 			HasDefault: true, System: true, Description: "Lists the extensions that a master user may create.",
 			Fixed: "it shows what is installed on the host",
 		},
 	}
 }
+
+// LogLinePrefix is ours, so that entries of the log can be told from their text.
+const LogLinePrefix = "%t:%r:%u@%d:[%p]:"
