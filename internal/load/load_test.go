@@ -220,7 +220,7 @@ func FuzzChunk(f *testing.F) {
 // BenchmarkDay asks for the load of 24 hours of a busy server by statement and by wait event:
 // 8 active sessions, 60 statements, 12 wait events, 6 users.
 func BenchmarkDay(b *testing.B) {
-	s := New(b.TempDir(), false)
+	s := New(b.TempDir(), false, func(kurabe.InstanceID, string) {})
 	const hours = 24
 	for n := range hours * 3600 {
 		sample := Sample{At: start.Add(time.Duration(n) * time.Second), Engine: kurabe.Postgres}
