@@ -103,7 +103,7 @@ var rooms = []room{
 	{"internal/metrics/catalog", nil, nil, "names, units and meanings"},
 	{"internal/metrics/sample", []string{".", "internal/cgroup"}, nil, "makes samples of what others have read, and reads nothing (cgroup: the counters of a group are values of its type)"},
 	{"internal/metrics/series", []string{"."}, []string{"github.com/prometheus", "github.com/oklog/ulid"}, "the only place that knows the database of series; it knows no metric (ulid: the names of its blocks)"},
-	{"internal/metrics/...", []string{"."}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},
+	{"internal/metrics/...", []string{".", "internal/metrics/catalog"}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},
 	{"internal/threadwait", nil, []string{xsys}, "reads what the kernel says of threads; it knows no engine (x/sys: numbers of system calls)"},
 	{"internal/load", []string{"."}, nil, "keeps what sessions of a database do; who asks the database is the agent"},
 	{"internal/logs", []string{".", "internal/volume"}, nil, "reads the files that engines write, without following their links"},

@@ -68,6 +68,14 @@ func TestMetrics(t *testing.T) {
 			i.Open(t)
 		}
 		waitSample(t, i, "DatabaseConnections", began, func(v float64) bool { return v == sessions })
+		harness.Wait(t, sampleTime, "the page of metrics of "+i.Name, func() string {
+			page := metricsOf(t, s)
+			of := fmt.Sprintf(`{instance="%s",server="1",engine="%s",role="primary"}`, i.Name, i.Engine)
+			if v, has := page["kurabe_database_connections"+of]; !has || v <= 0 {
+				return fmt.Sprintf("%v %v of %d", of, v, len(page))
+			}
+			return ""
+		})
 		client := i.Open(t)
 		if err := client.Exec(t.Context(), "CREATE TABLE metrics (text TEXT)"); err != nil {
 			t.Fatal(err)
