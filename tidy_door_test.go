@@ -21,15 +21,14 @@ const (
 
 // doorPrograms are the files of the room that run programs.
 var doorPrograms = map[string]string{
-	"unreplicated.go":      "pg_waldump, which connects to nothing",
-	"clone.go":             "pg_basebackup, as source_connection.go does",
-	"reattach.go":          "pg_rewind, as source_connection.go does",
-	"replay_control.go":    "pg_controldata, which connects to nothing",
-	"discover.go":          "postgres --version",
-	"source_connection.go": "pg_basebackup and pg_rewind, with the door's settings (toolInfo)",
-	"locale.go":            "locale -a and pg_config, which connect to nothing",
-	"replay_server.go":     "the private server, and tools on its stopped data folder",
-	"init_data.go":         "initdb, and postgres --single on what it made: no tenant was there",
+	"unreplicated.go":  "pg_waldump, which connects to nothing",
+	"clone.go":         "pg_basebackup, as conn.go does",
+	"reattach.go":      "pg_rewind, as conn.go does",
+	"control_file.go":  "pg_controldata, which connects to nothing",
+	"discover.go":      "postgres --version, locale -a and pg_config, which connect to nothing",
+	"conn.go":          "pg_basebackup and pg_rewind, with the door's settings (toolInfo)",
+	"template.go":      "initdb, and postgres --single on what it made: no tenant was there",
+	"replay_server.go": "the private server, and tools on its stopped data folder",
 }
 
 // clientPrograms open sessions of their own and call what they find by names that are not ours

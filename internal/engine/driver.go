@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"maps"
+	"slices"
 
 	"kurabe"
 	"kurabe/internal/logkey"
@@ -151,3 +155,35 @@ type Mender interface {
 // Verifier turns a password into what the engine checks it with. It is pure
 // but for the salt.
 type Verifier func(password logkey.Secret) (string, error)
+
+// ErrNotReady says that the server is starting or recovering; ask again.
+var ErrNotReady = errors.New("the server does not accept connections yet")
+
+// ErrHeld says that clients hold locks which a step waits for: it is bounded, and tried again
+// for as long as they do.
+var ErrHeld = errors.New("locks of clients block this step")
+
+// Individual is implemented by a driver whose data folders carry an identity.
+// Individualize gives a fresh copy of a template its own, before the copy takes
+// its final name: of two folders with one identity, the log of either could be
+// replayed into the other.
+type Individual interface {
+	Individualize(dataDir string) error
+}
+
+// withOwn adds the parameters that the service has beside an engine's.
+func withOwn(c kurabe.Catalog) kurabe.Catalog {
+	c.Parameters = append(slices.Clone(c.Parameters), kurabe.ServiceParameters()...)
+	slices.SortFunc(c.Parameters, func(a, b kurabe.Parameter) int { return cmp.Compare(a.Name, b.Name) })
+	return c
+}
+
+// enginesOnly are settings without those that no engine knows.
+func enginesOnly(settings map[string]string) map[string]string {
+	own := func(name string, _ string) bool {
+		return slices.ContainsFunc(kurabe.ServiceParameters(), func(p kurabe.Parameter) bool { return p.Name == name })
+	}
+	settings = maps.Clone(settings)
+	maps.DeleteFunc(settings, own)
+	return settings
+}

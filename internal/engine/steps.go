@@ -1,6 +1,10 @@
 package engine
 
-import "kurabe"
+import (
+	"slices"
+
+	"kurabe"
+)
 
 // disruptive are the steps that cut client sessions.
 var disruptive = map[StepName]bool{StepStop: true, StepKill: true, StepEndSurvivors: true, StepFence: true, StepYield: true}
@@ -88,4 +92,212 @@ func nextAbsent(o Observation) []StepName {
 		steps = append(steps, StepRemoveHome)
 	}
 	return steps
+}
+
+// Done says whether an assignment is true of what was seen, once no steps are left. A
+// server of a group can have nothing to do and wait for another one, or for an order.
+func Done(a kurabe.Assignment, o Observation) bool {
+	if a.Role == nil || a.Goal != kurabe.GoalRunning {
+		return true
+	}
+	switch a.Role.Duty {
+	case kurabe.DutyWrite:
+		return o.Running && !o.Follower && !o.Applied.ClientsKeptOut
+	case kurabe.DutyFollow:
+		if a.Role.ServesReads { // it serves also while its source does not
+			return o.Running && o.Follower
+		}
+		return o.Running && o.Follower && o.Role != nil && o.Role.Following
+	case kurabe.DutyDetached:
+		return o.Running && o.Follower && o.Applied.HeldEpoch == a.Role.Epoch
+	case kurabe.DutyStepDown:
+		return !o.Running && o.Applied.SteppedDown
+	case kurabe.DutyFenced:
+		return !o.Running
+	}
+	return false
+}
+
+func nextInGroup(a kurabe.Assignment, o Observation) []StepName {
+	switch a.Role.Duty {
+	case kurabe.DutyWrite:
+		return nextWriter(a, o)
+	case kurabe.DutyFollow:
+		return nextFollower(a, o)
+	case kurabe.DutyDetached:
+		return nextHold(a, o)
+	case kurabe.DutyStepDown:
+		return nextYield(o)
+	case kurabe.DutyFenced:
+		return nextRest(o)
+	}
+	return nil // Done says that it is not
+}
+
+// list is a list of steps in the making.
+type list []StepName
+
+func (s *list) add(when bool, name StepName) {
+	if when {
+		*s = append(*s, name)
+	}
+}
+
+// bury does away with what a server that ended by itself has left. What lives of it comes
+// first: it may serve a client yet whose server is to be another one.
+func (s *list) bury(o Observation) {
+	s.add(!o.Running && o.Survivors, StepEndSurvivors)
+	s.add(!o.Running && o.Record, o.burial())
+}
+
+func (s *list) home(o Observation) {
+	s.add(!o.Home, StepMakeHome)
+	s.add(!o.CertificateCurrent, StepIssueCertificate)
+}
+
+func (s *list) settings(a kurabe.Assignment, o Observation) {
+	s.add(!o.SettingsCurrent, StepWriteSettings)
+	s.add(otherLimits(a, o), StepSetLimits)
+}
+
+// noteOf is what is noted of the process that is to go on.
+func noteOf(o Observation, running bool) Applied {
+	if !running {
+		return o.Applied.of("")
+	}
+	return o.Applied.of(o.Process)
+}
+
+// outdated says whether a running server has not loaded what is on disk, or is to be.
+func outdated(o Observation, note Applied) bool {
+	return note.Loaded != o.Fingerprint || !o.SettingsCurrent || !o.CertificateCurrent
+}
+
+// nextWriter: a follower is promoted before anything else, since clients wait for it. What
+// ends the waiting of commits comes before what writes, which would wait, too.
+func nextWriter(a kurabe.Assignment, o Observation) []StepName {
+	var s list
+	role := *a.Role
+	restart := o.Running && o.Boot < a.Boot
+	s.add(restart, StepStop)
+	running := o.Running && !restart
+	s.bury(o)
+	if !running && !restart && !o.Applied.MayStart(role) {
+		return s
+	}
+	if !o.Data {
+		return append(s, StepClone) // which says that there is nobody to clone
+	}
+	s.add(running && o.Follower, StepPromote)
+	// Clients are kept out until the rules of a writer are loaded, or by not being started.
+	outlast := role.WaitForOldLease && o.Applied.OldLeaseAwaited != role.Epoch
+	s.add(outlast && (running || !o.Follower), StepOutlast)
+	s.home(o)
+	s.settings(a, o)
+	s.add(!running, StepStart)
+	s.add(!running && o.Follower, StepPromote)
+	s.add(outlast && !running && o.Follower, StepOutlast)
+	note, held := noteOf(o, running), o.Applied.ClientsKeptOut
+	if o.Follower {
+		note.Ready, note.Probed, note.PasswordSeq = false, false, 0
+		held = held || holdsPromoted(role)
+	}
+	if !running {
+		started := o.Applied
+		started.Stopped = started.Stopped || restart
+		held = started.holds(role)
+	}
+	s.add(!note.Ready, StepWaitReady)
+	s.add(running && outdated(o, note), StepReload)
+	s.add(note.WaitsStale || !sameMembers(note.Waits, role.WaitFor), StepWaits)
+	s.add(!note.FollowersSet || !sameMembers(note.Followers, role.Followers) || note.RoleEpoch != role.Epoch, StepFollowers)
+	// It comes after the waiting is seen to.
+	release := running && held && (covered(role, o) || role.AllowUnprotectedClients)
+	s.add(release, StepRelease)
+	s.add(!note.Master, StepEnsureMaster)
+	s.add(note.Master && !note.hasPassword(a.Password), StepSetPassword)
+	s.add(!note.Probed && (!held || release), StepProbe)
+	return s
+}
+
+// nextFollower: what runs as a writer, or on data that is of no use, ends at once, whatever
+// it does; then its data becomes that of a follower, and the rest is as for any server, but
+// that nothing is written.
+func nextFollower(a kurabe.Assignment, o Observation) []StepName {
+	var s list
+	discard := o.Data && o.Applied.discards(*a.Role)
+	astray := o.Running && (!o.Follower || discard)
+	restart := o.Running && !astray && (o.Boot < a.Boot || o.Role != nil && o.Role.Paused)
+	s.add(astray, StepFence)
+	s.add(restart, StepStop)
+	running := o.Running && !astray && !restart
+	s.bury(o)
+	s.home(o)
+	if !running {
+		s.add(o.Data && !discard && (!o.Follower || o.Applied.Rejoining), StepRejoin)
+		s.add(discard, StepDiscardData)
+		s.add(!o.Data || discard, StepClone)
+	}
+	s.settings(a, o)
+	s.add(!running, StepStart)
+	note := noteOf(o, running)
+	s.add(!note.Ready, StepWaitReady)
+	// Also when only the epoch is another: that the server obeys it is to be noted.
+	s.add(running && (outdated(o, note) || note.RoleEpoch != a.Role.Epoch), StepReload)
+	if a.Role.ServesReads {
+		s.add(!note.FollowersSet || !sameMembers(note.Followers, a.Role.Followers), StepFollowers)
+		s.add(!note.Probed, StepProbe)
+		// Last, since a source that does not answer must keep nobody from reading.
+		s.add(o.Applied.Compared != a.Role.Epoch && o.Data && !discard, StepCompare)
+	}
+	return s
+}
+
+// nextHold: a follower stops to follow, whatever else is to be done. What is none, or has no
+// data to speak of, has nothing to say.
+func nextHold(a kurabe.Assignment, o Observation) []StepName {
+	var s list
+	s.bury(o)
+	if !o.Data || !o.Follower || o.Applied.Rebuild || o.Applied.Rejoining {
+		return s
+	}
+	s.home(o)
+	s.settings(a, o)
+	s.add(!o.Running, StepStart)
+	note := noteOf(o, o.Running)
+	s.add(!note.Ready, StepWaitReady)
+	s.add(o.Running && outdated(o, note), StepReload)
+	s.add(o.Applied.HeldEpoch != a.Role.Epoch, StepHold)
+	return s
+}
+
+// nextYield: one that has stopped cleanly already has yielded.
+func nextYield(o Observation) []StepName {
+	var s list
+	o.Stillborn = false // it is to be down anyway
+	s.bury(o)
+	s.add(o.Running || o.Applied.Stopped && !o.Applied.SteppedDown, StepYield)
+	return s
+}
+
+func nextRest(o Observation) []StepName {
+	var s list
+	o.Stillborn = false
+	s.add(o.Running, StepFence)
+	s.bury(o)
+	return s
+}
+
+// covered says whether one of those whom commits wait for has what the clients of a writer
+// would see.
+func covered(r kurabe.Role, o Observation) bool {
+	return len(r.WaitFor) == 0 || slices.ContainsFunc(r.WaitFor, func(id kurabe.InstanceID) bool { return slices.Contains(o.Covered, id) })
+}
+
+// sameMembers compares members in any order.
+func sameMembers(a, b []kurabe.InstanceID) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
 }

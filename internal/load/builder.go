@@ -60,7 +60,7 @@ func (b *builder) chunk(limit int) *chunk {
 			out.add(b.start+int64(s)*b.step, k, r.count)
 		}
 	}
-	c.keys = out.keys
+	c.number(out.keys)
 	for s, counts := range out.slots {
 		rows := make([]row, 0, len(counts))
 		for n, count := range counts {

@@ -14,8 +14,35 @@ import (
 type chunk struct {
 	start int64 // Unix time of the first period, seconds
 	step  int64 // length of a period, seconds
-	keys  []Key
-	slots []slot
+	// values are all that keys hold, keys the numbers of their values.
+	values []string
+	keys   [][dimensions]uint32
+	slots  []slot
+}
+
+// key returns a key with its values.
+func (c *chunk) key(n int) (k Key) {
+	for d, v := range c.keys[n] {
+		k[d] = c.values[v]
+	}
+	return k
+}
+
+// number gives keys the numbers of their values.
+func (c *chunk) number(keys []Key) {
+	number := map[string]uint32{"": 0}
+	c.values, c.keys = []string{""}, make([][dimensions]uint32, len(keys))
+	for n, k := range keys {
+		for d, v := range k {
+			at, known := number[v]
+			if !known {
+				at = uint32(len(c.values))
+				number[v] = at
+				c.values = append(c.values, v)
+			}
+			c.keys[n][d] = at
+		}
+	}
 }
 
 // slot is one period: how many seconds of it were sampled, and how many sessions were counted
@@ -91,28 +118,18 @@ func unframe(raw []byte) (body, rest []byte, err error) {
 // encode writes the values once, the keys by the numbers of their values, the rows by the
 // numbers of their keys.
 func (c *chunk) encode() []byte {
-	number := map[string]uint64{"": 0}
-	values := []string{""}
-	for _, k := range c.keys {
-		for _, v := range k {
-			if _, known := number[v]; !known {
-				number[v] = uint64(len(values))
-				values = append(values, v)
-			}
-		}
-	}
 	b := []byte{version}
 	b = binary.AppendVarint(b, c.start)
 	b = binary.AppendUvarint(b, uint64(c.step))
-	b = binary.AppendUvarint(b, uint64(len(values)))
-	for _, v := range values {
+	b = binary.AppendUvarint(b, uint64(len(c.values)))
+	for _, v := range c.values {
 		b = append(binary.AppendUvarint(b, uint64(len(v))), v...)
 	}
 	b = binary.AppendUvarint(b, uint64(dimensions))
 	b = binary.AppendUvarint(b, uint64(len(c.keys)))
 	for _, k := range c.keys {
 		for _, v := range k {
-			b = binary.AppendUvarint(b, number[v])
+			b = binary.AppendUvarint(b, uint64(v))
 		}
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.slots)))
@@ -171,20 +188,20 @@ func decodeChunk(raw []byte) (*chunk, error) {
 	}
 	d := &decoder{raw: raw[1:]}
 	c := &chunk{start: d.signed(), step: int64(d.number(3600))}
-	values := make([]string, d.number(textsMax))
-	for n := range values {
-		values[n] = d.text()
+	c.values = make([]string, d.number(textsMax))
+	for n := range c.values {
+		c.values[n] = d.text()
 	}
 	width := d.number(64)
-	c.keys = make([]Key, d.number(keysMax))
+	c.keys = make([][dimensions]uint32, d.number(keysMax))
 	for n := range c.keys {
 		for k := range width {
 			v := d.number(textsMax)
-			if v >= uint64(len(values)) {
+			if v >= uint64(len(c.values)) {
 				return nil, errChunk
 			}
 			if k < uint64(dimensions) {
-				c.keys[n][k] = values[v]
+				c.keys[n][k] = uint32(v)
 			}
 		}
 	}

@@ -73,6 +73,9 @@ func TestQuery(t *testing.T) {
 	if a := ask(t, s, Query{From: start.Unix(), To: start.Unix() + 10, Period: 1, Where: []Condition{{User, []string{"job"}}}}); !slices.Equal(a.All, []uint64{1, 0, 1, 0, 1, 0, 1, 0, 1, 0}) {
 		t.Errorf("seconds of a user: %v", a.All)
 	}
+	if a := ask(t, s, Query{From: start.Unix() + 1, To: start.Unix() + 2, By: []Dimension{Wait}}); len(a.Groups) != 1 {
+		t.Errorf("a second in which nothing waited: %+v", a.Groups)
+	}
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,4 +205,39 @@ func FuzzChunk(f *testing.F) {
 		g.answer.Sampled, g.answer.All = make([]uint64, 1), make([]uint64, 1)
 		g.add(c, 0, 1<<40)
 	})
+}
+
+// BenchmarkDay asks for the load of 24 hours of a busy server by statement and by wait event:
+// 8 active sessions, 60 statements, 12 wait events, 6 users.
+func BenchmarkDay(b *testing.B) {
+	s := New(b.TempDir(), false)
+	const hours = 24
+	for n := range hours * 3600 {
+		sample := Sample{At: start.Add(time.Duration(n) * time.Second), Engine: kurabe.Postgres}
+		for i := range 8 {
+			x := n*31 + i*7919
+			sample.Sessions = append(sample.Sessions, kurabe.ActiveSession{WaitType: "IO", Wait: fmt.Sprint("w", x%12),
+				Statement: fmt.Sprintf("select c%d from t where a = %d", x/3%60, x%1000), User: fmt.Sprint("u", x/5%6)})
+		}
+		if err := s.Add(shop, sample); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := s.Sweep(start.Add(hours * time.Hour)); err != nil {
+		b.Fatal(err)
+	}
+	var bytes int64
+	files, _ := filepath.Glob(filepath.Join(s.dir, "*", "*"))
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			bytes += info.Size()
+		}
+	}
+	q := Query{Instance: shop, From: start.Unix(), To: start.Unix() + hours*3600, By: []Dimension{Tokenized, Wait}, Largest: 1000}
+	for b.Loop() {
+		if a, err := s.Query(context.Background(), q); err != nil || len(a.Groups) == 0 {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(bytes)/(1<<20), "MiB/day")
 }

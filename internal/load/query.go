@@ -50,10 +50,12 @@ type Group struct {
 	Counts []uint64 // of each period
 }
 
-// periodsMax bounds the periods of an answer, groupsMax the groups that a host tells.
+// periodsMax bounds the periods of an answer, pointsMax the groups times periods that a host
+// tells.
 const (
 	periodsMax = 100_000
-	groupsMax  = 1000
+	pointsMax  = 1 << 19
+	groupsMax  = 10_000
 )
 
 // Query answers from what this host has.
@@ -68,7 +70,7 @@ func (s *Store) Query(ctx context.Context, q Query) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	q.Largest = min(cmp.Or(q.Largest, groupsMax), groupsMax)
+	q.Largest = min(cmp.Or(q.Largest, groupsMax), groupsMax, max(1, int(pointsMax/max(1, (q.To-q.From)/q.Period))))
 	if len(q.By) == 0 || q.To-q.From <= q.Period {
 		return s.count(ctx, ids, q, nil)
 	}
@@ -100,6 +102,8 @@ func (s *Store) count(ctx context.Context, ids []kurabe.InstanceID, q Query, tol
 			return Answer{}, err
 		}
 	}
+	// A chunk has keys of other times, too.
+	g.answer.Groups = slices.DeleteFunc(g.answer.Groups, func(g Group) bool { return g.Total == 0 })
 	g.answer.Largest(q.Largest)
 	return g.answer, nil
 }
@@ -211,10 +215,7 @@ func (g *grouping) add(c *chunk, from, to int64) {
 	if c.start >= to || c.start+c.step*int64(len(c.slots)) <= from {
 		return
 	}
-	groups := make([]int, len(c.keys)) // of the keys
-	for n, k := range c.keys {
-		groups[n] = g.group(k)
-	}
+	groups := g.groups(c)
 	for n, slot := range c.slots {
 		at := c.start + int64(n)*c.step
 		if at < from || at >= to || c.step > g.Period {
@@ -242,13 +243,42 @@ const (
 
 func groupName(values []string) string { return strings.Join(values, "\x00") }
 
-// group is the number of the group of a key, or skipped or untold.
-func (g *grouping) group(k Key) int {
-	for _, w := range g.Where {
-		if !slices.Contains(w.Values, k[w.Dimension]) {
-			return skipped
+// groups are the numbers of the groups of a chunk's keys, or skipped or untold.
+func (g *grouping) groups(c *chunk) []int {
+	fulfils := make([][]bool, len(g.Where)) // each condition, by the number of a value
+	for n, w := range g.Where {
+		fulfils[n] = make([]bool, len(c.values))
+		for v, value := range c.values {
+			fulfils[n][v] = slices.Contains(w.Values, value)
 		}
 	}
+	// Many keys of a chunk have the same values of By.
+	known := map[[dimensions]uint32]int{}
+	groups := make([]int, len(c.keys))
+keys:
+	for n, k := range c.keys {
+		for i, w := range g.Where {
+			if !fulfils[i][k[w.Dimension]] {
+				groups[n] = skipped
+				continue keys
+			}
+		}
+		var by [dimensions]uint32
+		for _, d := range g.By {
+			by[d] = k[d]
+		}
+		at, met := known[by]
+		if !met {
+			at = g.group(c.key(n))
+			known[by] = at
+		}
+		groups[n] = at
+	}
+	return groups
+}
+
+// group is the number of the group of a key that fulfils the conditions, or untold.
+func (g *grouping) group(k Key) int {
 	values := make([]string, len(g.By))
 	for n, d := range g.By {
 		values[n] = k[d]

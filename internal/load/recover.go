@@ -68,7 +68,7 @@ func (s *server) again(c *chunk, done map[int64]bool) {
 	for n, slot := range c.slots {
 		s.minute.sampled[0] += slot.sampled
 		for _, r := range slot.rows {
-			s.minute.add(c.start+int64(n), c.keys[r.key], r.count)
+			s.minute.add(c.start+int64(n), c.key(r.key), r.count)
 		}
 	}
 }

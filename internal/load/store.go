@@ -185,7 +185,7 @@ func (s *server) endMinute() {
 	n := (c.start - s.hour.start) / s.hour.step
 	s.hour.sampled[n] += c.slots[0].sampled
 	for _, r := range c.slots[0].rows {
-		s.hour.add(c.start, c.keys[r.key], r.count)
+		s.hour.add(c.start, c.key(r.key), r.count)
 	}
 }
 

@@ -23,6 +23,8 @@ type family struct {
 type Page struct {
 	Following []kurabe.Following
 	Snapshots []kurabe.SnapshotKnown
+	Instances []Instance
+	Measured  []Measured
 }
 
 // following makes the samples of all that follows of those of one.
@@ -53,7 +55,7 @@ func (l labels) String() string {
 }
 
 // families are all that a page has, in order.
-var families = []family{
+var families = append([]family{
 	{"kurabe_replica_lag_seconds", "gauge", "seconds", "How old what a follower shows is, as ReplicaLag of RDS; -1 while it does not follow.", following(lags)},
 	{"kurabe_standby_in_sync", "gauge", "", "1 while a standby has every commit that was acknowledged, else 0.", following(inSync)},
 	{"kurabe_unprotected_seconds", "gauge", "seconds", "For how long commits have gone on without a standby that has them; 0 while one has.", following(unprotected)},
@@ -62,7 +64,7 @@ var families = []family{
 	{"kurabe_snapshot_occupied_bytes", "gauge", "bytes", "What would be free on the disk if the snapshot were deleted, as of the last look.", occupied},
 	{"kurabe_snapshot_damaged", "gauge", "", "1 for a snapshot whose newest verification or restore met damage, 0 for one that was verified and found sound.", damaged},
 	{"kurabe_verified_restore_timestamp_seconds", "gauge", "seconds", "When the newest good verification of a snapshot of the instance ended.", verified},
-}
+}, measuredAndLimits()...)
 
 // Render writes the page.
 func Render(w io.Writer, page Page, now time.Time) error {

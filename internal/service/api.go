@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"kurabe"
 	"kurabe/internal/api"
 	"kurabe/internal/api/ec2"
 	ownapi "kurabe/internal/api/kurabe"
@@ -23,7 +24,6 @@ import (
 	"kurabe/internal/control/scope"
 	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
-	"kurabe/internal/metrics"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
 	"kurabe/internal/store"
@@ -75,13 +75,13 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 		w.Header().Set("Content-Type", "application/x-pem-file")
 		w.Write(ca.PEM())
 	}))
-	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, func(ctx context.Context) metrics.Page {
-		return metrics.Page{Following: own.Following(ctx), Snapshots: reconcile.Snapshots(s.view)}
-	}})
+	look := pageSource{c, s.allSeries(), allLoad{s.hosts(), s.hostIDs}, own.Following, func() []kurabe.SnapshotKnown { return reconcile.Snapshots(s.view) }}
+	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, look.page})
 	server.Handle("GET /kurabe/state/backup", server.Signed(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.URL = "http://" + listener.Addr().String()
+	s.loop("metrics of instances", func() error { return s.sampleInstances(loopCtx, c) })
 	s.loop("API", func() error {
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err

@@ -12,12 +12,24 @@ import (
 var (
 	loadQuery = hostread.Kind[load.Query, load.Answer]{Name: "load-query", Class: hostread.Query}
 	loadTexts = hostread.Kind[load.TextQuery, map[string]load.Text]{Name: "load-texts", Class: hostread.Query}
+	// loadOfAll asks once for many instances: a host answers few questions at a time.
+	loadOfAll = hostread.Kind[[]load.Query, []load.Answer]{Name: "load-of-all", Class: hostread.Query}
 )
 
 // handleLoad has this host answer for the load of its servers.
 func (n *node) handleLoad() {
 	hostread.Handle(n.reads, loadQuery, n.load.Query)
 	hostread.Handle(n.reads, loadTexts, n.load.Texts)
+	hostread.Handle(n.reads, loadOfAll, func(ctx context.Context, queries []load.Query) ([]load.Answer, error) {
+		answers := make([]load.Answer, len(queries))
+		for at, q := range queries {
+			var err error
+			if answers[at], err = n.load.Query(ctx, q); err != nil {
+				return nil, err
+			}
+		}
+		return answers, nil
+	})
 }
 
 // allLoad asks all hosts for the load of their servers, so that a failover leaves no gap. It
@@ -43,6 +55,18 @@ func (a allLoad) LoadTexts(ctx context.Context, q load.TextQuery) (map[string]lo
 	}, func(texts map[string]load.Text) {
 		for id, t := range texts {
 			joined[id] = t
+		}
+	})
+}
+
+// LoadOfAll answers many queries, of the hosts that answer in time.
+func (a allLoad) LoadOfAll(ctx context.Context, queries []load.Query) ([]load.Answer, error) {
+	joined := make([]load.Answer, len(queries))
+	return joined, askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) ([]load.Answer, error) {
+		return hostread.Ask(ctx, a.ask, host, loadOfAll, queries)
+	}, func(answers []load.Answer) {
+		for n := range min(len(answers), len(joined)) {
+			joined[n].Add(answers[n])
 		}
 	})
 }

@@ -25,9 +25,9 @@ const (
 	seriesTime = 2 * time.Second
 	// seriesBytesMax bounds the series that a host keeps.
 	seriesBytesMax = 2 << 30
-	// chunkNumbersMax ends a chunk of an answer: each number is up to 9 bytes and a third, and
-	// a frame has 8 MB.
-	chunkNumbersMax = 400_000
+	// chunkNumbersMax ends a chunk of an answer: each number is up to 12 bytes, and the largest
+	// answer to one query must fit behind them into a frame.
+	chunkNumbersMax = 50_000
 )
 
 // seriesQuestion asks the queries from one on; the answer ends before Next.

@@ -33,7 +33,7 @@ HONOURED = set(
     """DBClusterIdentifier DBClusterInstanceClass Engine EngineVersion AllocatedStorage StorageType Iops MasterUsername MasterUserPassword
     DatabaseName CharacterSetName Port AvailabilityZones DBClusterParameterGroupName OptionGroupName DBSubnetGroupName
     BackupRetentionPeriod PreferredBackupWindow PreferredMaintenanceWindow DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade
-    CACertificateIdentifier Tags TagSpecifications ApplyImmediately NewDBClusterIdentifier SnapshotIdentifier RestoreType RestoreToTime
+    CACertificateIdentifier EnablePerformanceInsights Tags TagSpecifications ApplyImmediately NewDBClusterIdentifier SnapshotIdentifier RestoreType RestoreToTime
     UseLatestRestorableTime SourceDBClusterIdentifier SourceDbClusterResourceId PreSignedUrl SourceRegion""".split()
 )
 

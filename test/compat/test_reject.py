@@ -39,7 +39,7 @@ HONOURED = set(
     MasterUsername MasterUserPassword DBName CharacterSetName Port DBPortNumber AvailabilityZone DBParameterGroupName
     OptionGroupName DBSubnetGroupName BackupRetentionPeriod PreferredBackupWindow PreferredMaintenanceWindow
     MaxAllocatedStorage DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade CACertificateIdentifier LicenseModel
-    Tags NewDBInstanceIdentifier ApplyImmediately CertificateRotationRestart MultiAZ""".split()
+    EnablePerformanceInsights Tags NewDBInstanceIdentifier ApplyImmediately CertificateRotationRestart MultiAZ""".split()
 )
 
 

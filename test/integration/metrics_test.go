@@ -12,8 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
 
 	"kurabe/internal/harness"
+	"kurabe/internal/metrics/catalog"
 )
 
 // sampleTime is how long a sample may take to show, on a busy machine.
@@ -22,12 +24,13 @@ const sampleTime = 2 * time.Minute
 // newestSample is the newest value of a metric of the last minutes, and when it was measured.
 func newestSample(t *testing.T, i *harness.Instance, metric string) (at time.Time, value float64) {
 	t.Helper()
-	client := cloudwatch.New(cloudwatch.Options{Region: "us-east-1", BaseEndpoint: aws.String(i.Service.URL()), Credentials: i.Service.Client.Options().Credentials, Retryer: aws.NopRetryer{}})
+	like := i.Service.Client.Options() // its connections as well
+	client := cloudwatch.New(cloudwatch.Options{Region: like.Region, BaseEndpoint: aws.String(i.Service.URL()), Credentials: like.Credentials, HTTPClient: like.HTTPClient, Retryer: aws.NopRetryer{}})
 	now := time.Now()
 	out, err := client.GetMetricData(t.Context(), &cloudwatch.GetMetricDataInput{
 		StartTime: aws.Time(now.Add(-2 * sampleTime)), EndTime: aws.Time(now.Add(time.Second)), ScanBy: types.ScanByTimestampDescending,
 		MetricDataQueries: []types.MetricDataQuery{{Id: aws.String("m"), MetricStat: &types.MetricStat{Period: aws.Int32(1), Stat: aws.String("Maximum"), Metric: &types.Metric{
-			Namespace: aws.String("AWS/RDS"), MetricName: aws.String(metric), Dimensions: []types.Dimension{{Name: aws.String("DBInstanceIdentifier"), Value: aws.String(i.Name)}},
+			Namespace: aws.String(catalog.Of(metric).Namespace), MetricName: aws.String(metric), Dimensions: []types.Dimension{{Name: aws.String("DBInstanceIdentifier"), Value: aws.String(i.Name)}},
 		}}}},
 	})
 	if err != nil {
@@ -65,6 +68,14 @@ func TestMetrics(t *testing.T) {
 			i.Open(t)
 		}
 		waitSample(t, i, "DatabaseConnections", began, func(v float64) bool { return v == sessions })
+		harness.Wait(t, sampleTime, "the page of metrics of "+i.Name, func() string {
+			page := metricsOf(t, s)
+			of := fmt.Sprintf(`{instance="%s",server="1",engine="%s",role="primary"}`, i.Name, i.Engine)
+			if v, has := page["kurabe_database_connections"+of]; !has || v <= 0 {
+				return fmt.Sprintf("%v %v of %d", of, v, len(page))
+			}
+			return ""
+		})
 		client := i.Open(t)
 		if err := client.Exec(t.Context(), "CREATE TABLE metrics (text TEXT)"); err != nil {
 			t.Fatal(err)
@@ -102,6 +113,11 @@ func TestMetrics(t *testing.T) {
 		}
 		waitSample(t, i, "DatabaseConnections", at.Add(10*time.Second), func(v float64) bool { return v == sessions+1 })
 	}
+	backed := list[0]
+	if _, err := s.Client.CreateDBSnapshot(t.Context(), &rds.CreateDBSnapshotInput{DBInstanceIdentifier: aws.String(backed.Name), DBSnapshotIdentifier: aws.String("kept")}); err != nil {
+		t.Fatal(err)
+	}
+	waitSample(t, backed, "BackupAge", time.Now().Add(-sampleTime), func(age float64) bool { return age >= 0 && age < (2*sampleTime).Seconds() })
 	s.Kill(t)
 	s.Start(t)
 	began := time.Now()

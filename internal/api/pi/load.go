@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"kurabe/internal/load"
@@ -74,8 +75,12 @@ func total(list []uint64) (n uint64) {
 	return n
 }
 
-// keysMax is how many keys a host tells: the largest of all are among the largest of each.
-const keysMax = 200
+// How many keys a host tells, and how many pairs of two groups: the largest of all hosts are
+// among the largest of each.
+const (
+	keysMax  = 100
+	pairsMax = 10_000
+)
 
 func (a API) getResourceMetrics(ctx context.Context, in *GetResourceMetricsInput) (*GetResourceMetricsOutput, error) {
 	r, err := a.find(in.ServiceType, in.Identifier)
@@ -196,25 +201,32 @@ func (a API) describeDimensionKeys(ctx context.Context, in *DescribeDimensionKey
 	if err != nil {
 		return nil, err
 	}
-	ask := load.Query{Instance: r.id, Alone: r.alone, From: s.from, To: s.to, Where: where, Largest: keysMax, By: by.by}
-	answer, err := a.Source.Load(ctx, ask)
+	ask := load.Query{Instance: r.id, Alone: r.alone, From: s.from, To: s.to, Where: where, Largest: pairsMax, By: by.by}
+	var second chosen
+	if in.PartitionBy != nil {
+		if second, err = choose("PartitionBy", in.PartitionBy); err != nil {
+			return nil, err
+		}
+		ask.By = slices.Concat(by.by, second.by)
+	}
+	both, err := a.Source.Load(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
-	answer.Largest(by.limit)
 	out := &DescribeDimensionKeysOutput{}
 	out.AlignedStartTime, out.AlignedEndTime = s.times()
-	texts, err := a.texts(ctx, r, s, by, answer.Groups)
+	keys := sums(both, 0, len(by.by), by.limit)
+	texts, err := a.texts(ctx, r, s, by, keys)
 	if err != nil {
 		return nil, err
 	}
-	sampled := total(answer.Sampled)
-	for _, g := range answer.Groups {
+	sampled := total(both.Sampled)
+	for _, g := range keys {
 		sum := average(g.Total, sampled)
 		out.Keys = append(out.Keys, DimensionKeyDescription{Dimensions: by.key(g.Values, texts), Total: &sum})
 	}
 	if in.PartitionBy != nil {
-		if err := a.partition(ctx, r, s, in.PartitionBy, ask, answer.Groups, out); err != nil {
+		if err := a.partition(ctx, r, s, second, both, keys, out); err != nil {
 			return nil, err
 		}
 	}
@@ -222,35 +234,44 @@ func (a API) describeDimensionKeys(ctx context.Context, in *DescribeDimensionKey
 	return out, err
 }
 
+// sums adds up groups that have the same values from one number to another, the largest first.
+func sums(a load.Answer, from, to, most int) []load.Group {
+	byName := map[string]int{}
+	var sum load.Answer
+	for _, g := range a.Groups {
+		values := g.Values[from:to]
+		name := strings.Join(values, "\x00")
+		n, known := byName[name]
+		if !known {
+			n = len(sum.Groups)
+			byName[name] = n
+			sum.Groups = append(sum.Groups, load.Group{Values: values})
+		}
+		sum.Groups[n].Total += g.Total
+	}
+	sum.Largest(most)
+	return sum.Groups
+}
+
 // partition tells for each key how its load divides by a second group.
-func (a API) partition(ctx context.Context, r resource, s span, g *DimensionGroup, ask load.Query, keys []load.Group, out *DescribeDimensionKeysOutput) error {
-	second, err := choose("PartitionBy", g)
+func (a API) partition(ctx context.Context, r resource, s span, second chosen, both load.Answer, keys []load.Group, out *DescribeDimensionKeysOutput) error {
+	width := len(second.by)
+	parts := both.Groups
+	if len(parts) > 0 {
+		first := len(parts[0].Values) - width
+		parts = sums(both, first, first+width, second.limit)
+	}
+	texts, err := a.texts(ctx, r, s, second, parts)
 	if err != nil {
 		return err
 	}
-	first := ask.By
-	ask.By = second.by
-	parts, err := a.Source.Load(ctx, ask)
-	if err != nil {
-		return err
-	}
-	parts.Largest(second.limit)
-	texts, err := a.texts(ctx, r, s, second, parts.Groups)
-	if err != nil {
-		return err
-	}
-	for _, p := range parts.Groups {
+	for _, p := range parts {
 		out.PartitionKeys = append(out.PartitionKeys, ResponsePartitionKey{second.key(p.Values, texts)})
-	}
-	ask.By, ask.Largest = slices.Concat(first, second.by), pairsMax
-	both, err := a.Source.Load(ctx, ask)
-	if err != nil {
-		return err
 	}
 	sampled := total(both.Sampled)
 	for n, k := range keys {
-		out.Keys[n].Partitions = make([]float64, len(parts.Groups))
-		for m, p := range parts.Groups {
+		out.Keys[n].Partitions = make([]float64, len(parts))
+		for m, p := range parts {
 			pair := slices.Concat(k.Values, p.Values)
 			if at := slices.IndexFunc(both.Groups, func(g load.Group) bool { return slices.Equal(g.Values, pair) }); at >= 0 {
 				out.Keys[n].Partitions[m] = average(both.Groups[at].Total, sampled)
@@ -259,9 +280,6 @@ func (a API) partition(ctx context.Context, r resource, s span, g *DimensionGrou
 	}
 	return nil
 }
-
-// pairsMax is how many pairs of two groups a host tells.
-const pairsMax = 1000
 
 // page cuts a list. The token of the next page is where it begins.
 func page[T any](list []T, most *int32, token *string) ([]T, *string, error) {

@@ -29,6 +29,7 @@ func Run(t *testing.T, s Setup) {
 		{"every step of the driver may be repeated", repeats},
 		{"a wrong password is refused", refuses},
 		{"sessions of clients are counted", samples},
+		{"active sessions tell what they wait for", sessions},
 		{"a dynamic setting changes in the running server", reloads},
 		{"a new certificate is shown without a restart", renewsCertificate},
 		{"a new password replaces the old one", changesPassword},

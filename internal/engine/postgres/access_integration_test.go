@@ -15,6 +15,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
@@ -33,10 +34,10 @@ func TestTLS(t *testing.T) {
 	if err := oldTLS(t.Context(), b); err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}
-	b.Set(map[string]string{forceSSL: "1"})
+	b.Set(map[string]string{parameter.ForceSSL: "1"})
 	b.Satisfy(t)
-	if got := b.MustQuery(t, "SHOW "+forceSSL); got != "1" {
-		t.Errorf("%s is %q", forceSSL, got)
+	if got := b.MustQuery(t, "SHOW "+parameter.ForceSSL); got != "1" {
+		t.Errorf("%s is %q", parameter.ForceSSL, got)
 	}
 	if _, err := query(t.Context(), plain, encrypted); err == nil || !strings.Contains(refusal(err), "28000") {
 		t.Errorf("without TLS although it is forced: %v", err)

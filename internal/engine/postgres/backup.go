@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe/internal/engine"
 	"kurabe/internal/volume"
@@ -179,3 +181,90 @@ func (d *Driver) Welcome(context.Context, engine.Instance) error { return nil }
 
 // SweepCopy implements engine.Copier: nothing outlives the session.
 func (d *Driver) SweepCopy(context.Context, engine.Instance) error { return nil }
+
+// Preparations implements engine.Driver.
+func (d *Driver) Preparations() []engine.Preparation {
+	return []engine.Preparation{
+		{What: "resume what an earlier server began", Do: func(ctx context.Context, i engine.Instance) ([]string, error) { return nil, d.resume(ctx, i) }},
+		{What: "read the settings that the data needs", Do: d.floors},
+	}
+}
+
+const (
+	labelFile     = "backup_label"
+	labelDoneFile = "backup_label.old"
+)
+
+// resume is for a server that died and may not find by itself what it was about. A server that begins with a copy renames the label as soon
+// as pg_control has what it says, and recovers to where the copy ended. If it dies on the way,
+// the next one recovers as after any crash: it knows from pg_control that a copy must come to
+// its end, does not look for that end outside of a recovery from an archive, and gives up for
+// ever with "WAL ends before end of online backup". With the label it begins again where the
+// first one did. A follower is in such a recovery, and goes on by itself.
+func (d *Driver) resume(ctx context.Context, i engine.Instance) error {
+	dir := i.Home.DataDir()
+	if d.IsFollower(i.Home) {
+		return nil
+	}
+	label, done := filepath.Join(dir, labelFile), filepath.Join(dir, labelDoneFile)
+	if _, err := volume.Lstat(label); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := volume.Lstat(done); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	c, err := ownControl(ctx, i)
+	if err != nil || !c.unended {
+		return err
+	}
+	if err := volume.Rename(done, label); err != nil {
+		return fmt.Errorf("restart the recovery of a copy: %w", err)
+	}
+	return volume.SyncDir(dir)
+}
+
+// markerTable has one row with a time of the server's own clock, by which a restored
+// copy shows of when it is. It lies where no client may enter.
+const markerTable = probeSchema + ".marker"
+
+// markerTableSQL runs in the service's database. Data folders of before it was there
+// get it with their first marker.
+func markerTableSQL() []string {
+	return []string{
+		"CREATE TABLE IF NOT EXISTS " + markerTable + " (one boolean PRIMARY KEY DEFAULT true CHECK (one), at timestamptz NOT NULL)",
+	}
+}
+
+const undefinedTable = "42P01"
+
+// writeMarker sets the row to now. The first try is without making the table, which
+// would cost a notice and a lock each time.
+func writeMarker(ctx context.Context, conn *pgx.Conn) error {
+	const put = "INSERT INTO " + markerTable + ` AS m (one, at) VALUES (true, pg_catalog.clock_timestamp())
+		ON CONFLICT (one) DO UPDATE SET at = excluded.at`
+	_, err := conn.Exec(ctx, put)
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == undefinedTable {
+		err = execAll(ctx, conn, append(markerTableSQL(), put))
+	}
+	if err != nil {
+		return fmt.Errorf("write the marker: %w", err)
+	}
+	return nil
+}
+
+// readMarker returns the zero time when no marker was ever written.
+func readMarker(ctx context.Context, conn *pgx.Conn) (time.Time, error) {
+	var at time.Time
+	err := conn.QueryRow(ctx, "SELECT at FROM "+markerTable).Scan(&at)
+	pg := (*pgconn.PgError)(nil)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), errors.As(err, &pg) && pg.Code == undefinedTable:
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("read the marker: %w", err)
+	}
+	return at.UTC(), nil
+}

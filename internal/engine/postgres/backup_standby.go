@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -127,7 +128,7 @@ func (d *Driver) copyFollower(ctx context.Context, conn *pgx.Conn, writer *engin
 
 // written is the end of all that a writer has written, also of what it has acknowledged without
 // waiting for its disk.
-func (d *Driver) written(ctx context.Context, writer *engine.Instance, i engine.Instance) (at lsn, err error) {
+func (d *Driver) written(ctx context.Context, writer *engine.Instance, i engine.Instance) (at wal.LSN, err error) {
 	err = d.withWriter(ctx, writer, i, func(conn *pgx.Conn) error {
 		var text string
 		if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_wal_insert_lsn()::text").Scan(&text); err != nil {
@@ -137,8 +138,8 @@ func (d *Driver) written(ctx context.Context, writer *engine.Instance, i engine.
 		if err != nil {
 			return err
 		}
-		next, err := parseLSN(text)
-		at = s.dropHeader(next)
+		next, err := wal.ParseLSN(text)
+		at = s.DropHeader(next)
 		return err
 	})
 	return at, err
@@ -162,11 +163,11 @@ func startFollowerBackup(ctx context.Context, conn *pgx.Conn) (*backupMode, erro
 	if err != nil {
 		return nil, err
 	}
-	at, err := parseLSN(b.start)
+	at, err := wal.ParseLSN(b.start)
 	if err != nil {
 		return nil, err
 	}
-	b.firstLog = s.position(uint32(timeline), at).File
+	b.firstLog = s.Position(uint32(timeline), at).File
 	return b, oneTimeline(ctx, conn, int(timeline))
 }
 
@@ -188,7 +189,7 @@ func oneTimeline(ctx context.Context, conn *pgx.Conn, timeline int) error {
 }
 
 // awaitReplayed returns when a follower has applied its log up to a place.
-func awaitReplayed(ctx context.Context, conn *pgx.Conn, i engine.Instance, want lsn) error {
+func awaitReplayed(ctx context.Context, conn *pgx.Conn, i engine.Instance, want wal.LSN) error {
 	server, _, err := i.Home.Daemon().Find()
 	if err != nil {
 		return err
@@ -210,22 +211,22 @@ func awaitReplayed(ctx context.Context, conn *pgx.Conn, i engine.Instance, want 
 	}
 }
 
-func replayed(ctx context.Context, conn *pgx.Conn) (lsn, error) {
+func replayed(ctx context.Context, conn *pgx.Conn) (wal.LSN, error) {
 	var text string
 	if err := conn.QueryRow(ctx, "SELECT COALESCE(pg_catalog.pg_last_wal_replay_lsn()::text, '0/0')").Scan(&text); err != nil {
 		return 0, err
 	}
-	return parseLSN(text)
+	return wal.ParseLSN(text)
 }
 
 // stopFollower ends backup mode. Where the files are whole is known from the server's own note
 // of how far the pages are that it has written; what it has applied beyond that is in the copy
 // as well.
-func (b *backupMode) stopFollower(ctx context.Context, conn *pgx.Conn, s segments) error {
+func (b *backupMode) stopFollower(ctx context.Context, conn *pgx.Conn, s wal.Segments) error {
 	if err := b.stop(ctx, conn); err != nil {
 		return err
 	}
-	end, err := parseLSN(b.end)
+	end, err := wal.ParseLSN(b.end)
 	if err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (b *backupMode) stopFollower(ctx context.Context, conn *pgx.Conn, s segment
 	if err != nil {
 		return err
 	}
-	first, _, err := s.place(positionOf(b.firstLog))
+	first, _, err := s.Place(wal.PositionOf(b.firstLog))
 	if err == nil && int(first) != b.timeline {
 		err = fmt.Errorf("it begins in timeline %d, and not in %d", b.timeline, first)
 	}
@@ -250,13 +251,13 @@ func (b *backupMode) stopFollower(ctx context.Context, conn *pgx.Conn, s segment
 // cutLog empties what lies behind the end of the copy in its last segment, which the follower
 // went on to receive: a server that begins with the copy would apply that too, and its log would
 // not go on where we say.
-func cutLog(dir string, s segments, b *backupMode, logs []volume.File) error {
+func cutLog(dir string, s wal.Segments, b *backupMode, logs []volume.File) error {
 	if b.position.Offset == 0 {
 		return nil
 	}
-	rel := filepath.Join(walDir, b.position.File)
+	rel := filepath.Join(wal.Dir, b.position.File)
 	path := filepath.Join(dir, rel)
-	if err := errors.Join(volume.Truncate(path, b.position.Offset), volume.Truncate(path, s.bytes)); err != nil {
+	if err := errors.Join(volume.Truncate(path, b.position.Offset), volume.Truncate(path, s.Bytes)); err != nil {
 		return err
 	}
 	for n := range logs {

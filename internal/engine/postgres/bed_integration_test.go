@@ -17,6 +17,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/engine/postgres/scram"
 )
 
@@ -27,7 +28,7 @@ func setup(t *testing.T, root string) enginetest.Setup {
 		User: enginetest.Account(t, "postgres"), Root: root,
 		Settings: map[string]string{
 			"shared_buffers": "4096", "max_connections": "20", "shared_preload_libraries": "pg_stat_statements",
-			"lc_monetary": "C", "timezone": "UTC", forceSSL: "0",
+			"lc_monetary": "C", "timezone": "UTC", parameter.ForceSSL: "0",
 		},
 		Dynamic:    enginetest.Setting{Name: "work_mem", Value: "12345", Shown: "12345kB"},
 		Impossible: enginetest.Setting{Name: "shared_buffers", Value: "1073741823"},

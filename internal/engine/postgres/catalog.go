@@ -1,17 +1,17 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
+	"kurabe/internal/volume"
 )
 
 // ReadCatalog implements engine.Driver. It asks a scratch server with every
@@ -27,7 +27,7 @@ func (d *Driver) ReadCatalog(ctx context.Context, r engine.TemplateRequest) (kur
 	}
 	return kurabe.Catalog{
 		Engine: kurabe.Postgres, Version: r.Version.Version, Family: r.Version.Family,
-		Parameters: describe(rows, offer{modules: modules, extensions: r.Version.Extensions}), Demands: demands,
+		Parameters: parameter.Describe(rows, parameter.Offer{Modules: modules, Extensions: r.Version.Extensions}), Demands: parameter.Demands,
 	}, nil
 }
 
@@ -37,120 +37,39 @@ func installedModules(v kurabe.EngineVersion) ([]string, error) {
 	if _, err := os.Stat(lib); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(modules), func(name string) bool {
+	return slices.DeleteFunc(slices.Clone(parameter.Modules), func(name string) bool {
 		_, err := os.Stat(filepath.Join(lib, name+".so"))
 		return err != nil
 	}), nil
 }
 
-// offer is what of the version limits the values of parameters.
-type offer struct {
-	modules    []string
-	extensions []string
-}
-
-// describe is pure: the engine's rows in the words of the API, with Kurabe's
-// rules laid over them.
-func describe(rows []setting, o offer) []kurabe.Parameter {
-	parameters := ownParameters(o)
-	for _, row := range rows {
-		// The engine has TimeZone and DateStyle but does not mind the case; AWS
-		// has small letters throughout.
-		p := kurabe.Parameter{
-			Name: strings.ToLower(row.Name), Type: dataType(row), Allowed: allowedValues(row), AlsoAllowed: switchWords(row), Apply: kurabe.ApplyDynamic,
-			Unit: row.Unit, Description: row.Short,
-		}
-		if row.Context == "postmaster" {
-			p.Apply = kurabe.ApplyStatic
-		}
-		if row.Boot != nil {
-			p.Default, p.HasDefault = defaultValue(row), true
-		}
-		applyRules(&p, row, o)
-		parameters = append(parameters, p)
-	}
-	// Find searches by bytes, so bytes are the order.
-	slices.SortFunc(parameters, func(a, b kurabe.Parameter) int { return cmp.Compare(a.Name, b.Name) })
-	return parameters
-}
-
-// switchWords are the other notations of on and off, which the engine takes of an enumeration
-// that has both, and does not tell of.
-func switchWords(row setting) string {
-	words := strings.Split(allowedValues(row), ",")
-	if dataType(row) == "string" && slices.Contains(words, "on") && slices.Contains(words, "off") {
-		return "1,0,true,false,yes,no"
-	}
-	return ""
-}
-
-func applyRules(p *kurabe.Parameter, row setting, o offer) {
-	p.Fixed = fixedReason(row)
-	p.Modifiable = p.Fixed == ""
-	if value, ok := system[p.Name]; ok {
-		p.Default, p.HasDefault, p.System = value, true, true
-	}
-	if value, ok := narrowed[p.Name]; ok && p.Modifiable {
-		p.Allowed, p.AlsoAllowed = value, ""
-	}
-	if preloads[p.Name] {
-		p.Type, p.Allowed = "list", strings.Join(o.modules, ",")
-	}
-	if p.Name == "session_preload_libraries" {
-		later := slices.DeleteFunc(slices.Clone(o.modules), func(name string) bool { return slices.Contains(withServer, name) })
-		p.Allowed = strings.Join(later, ",")
-	}
-	if p.Name == "shared_preload_libraries" && slices.Contains(o.modules, defaultModule) {
-		p.Default, p.HasDefault, p.System = defaultModule, true, true
-	}
-	if p.Name == "wal_compression" && slices.Contains(row.Enum, pageCompression) {
-		p.Default, p.HasDefault, p.System = pageCompression, true, true
-	}
-}
-
-func dataType(row setting) string {
-	switch row.VarType {
-	case "bool":
-		return "boolean"
-	case "integer":
-		return "integer"
-	case "real":
-		return "float"
-	}
-	return "string"
-}
-
-// allowedValues are AWS's words: a range with a dash, a list with commas, and 0
-// and 1 for what the engine also takes as off and on.
-func allowedValues(row setting) string {
-	switch row.VarType {
-	case "bool":
-		return "0,1"
-	case "integer", "real":
-		return plain(row.Min) + "-" + plain(row.Max)
-	}
-	return strings.Join(row.Enum, ",")
-}
-
-// plain writes a bound without an exponent, which AWS never has: PostgreSQL
-// gives 1.79769e+308 as the largest float.
-func plain(bound string) string {
-	if !strings.ContainsAny(bound, "eE") {
-		return bound
-	}
-	value, err := strconv.ParseFloat(bound, 64)
+// readSettings makes a cluster, asks it and throws it away.
+func readSettings(ctx context.Context, r engine.TemplateRequest, modules []string) ([]parameter.Setting, error) {
+	w, err := openInitializer(r)
 	if err != nil {
-		return bound
+		return nil, err
 	}
-	return strconv.FormatFloat(value, 'f', -1, 64)
+	defer w.Remove()
+	if err := w.initdb(ctx, defaultLocale); err != nil {
+		return nil, err
+	}
+	const answer = "settings.json"
+	err = w.singleUser(ctx, single{
+		database: "postgres",
+		settings: []string{"shared_preload_libraries=" + strings.Join(modules, ",")},
+		statements: []string{fmt.Sprintf(`COPY (SELECT pg_catalog.row_to_json(s) FROM (
+	SELECT name, unit, category, short_desc, context, vartype, min_val, max_val, enumvals, boot_val
+	FROM pg_catalog.pg_settings) s) TO %s`, quoteLiteral(w.Seen(filepath.Join(w.Dir, answer))))},
+	})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := volume.ReadFile(filepath.Join(w.Dir, answer))
+	if err != nil {
+		return nil, err
+	}
+	return parameter.DecodeSettings(raw)
 }
 
-func defaultValue(row setting) string {
-	if row.VarType != "bool" {
-		return *row.Boot
-	}
-	if *row.Boot == "on" {
-		return "1"
-	}
-	return "0"
-}
+// Demands implements engine.Demander.
+func (d *Driver) Demands() kurabe.Demands { return parameter.Demands }

@@ -11,6 +11,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/wal"
 )
 
 // layBytes is a segment of a folder that no server reads.
@@ -58,14 +59,14 @@ func TestFolderOfATenant(t *testing.T) {
 		{Name: "individualize", Do: d.Individualize, Places: []string{"global/pg_control", log, "pg_wal"}},
 		{Name: "history", Places: []string{"pg_wal/00000002.history", "pg_wal"}, Do: func(dir string) error {
 			p := &private{i: i, data: dir}
-			return p.writeHistory(lineage{{1, 0x1000}, {2, endless}})
+			return p.writeHistory(wal.Lineage{{Timeline: 1, End: 0x1000}, {Timeline: 2, End: wal.Endless}})
 		}},
 		{Name: "standby", Places: []string{"standby.signal"}, Do: func(dir string) error { return putStandbySignal(dir, user) }},
 		{Name: "signal", Places: []string{signalFile}, Do: func(dir string) error { return (&private{i: i, data: dir}).signal() }},
 		{Name: "add a file", Places: []string{"backup_label"}, Do: func(dir string) error { _, err := writeFile(dir, "backup_label", []byte("text")); return err }},
 		{Name: "slots", Places: []string{"pg_replslot", "pg_replslot/one"}, Do: dropSlots},
 		{Name: "take a segment", Places: []string{log, "pg_wal/000000010000000000000002"}, Do: func(dir string) error {
-			p := &private{i: i, data: dir, control: control{segments: segments{layBytes}}}
+			p := &private{i: i, data: dir, control: control{segments: wal.Segments{Bytes: layBytes}}}
 			return p.takeSegment(filepath.Join(dir, log), filepath.Join(dir, "pg_wal", "000000010000000000000002"), 100)
 		}},
 		{Name: "tablespaces", Places: []string{"pg_tblspc"}, Do: refuseTablespaces},

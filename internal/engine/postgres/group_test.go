@@ -12,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/volume"
 )
 
@@ -37,7 +38,7 @@ func TestGroupAccess(t *testing.T) {
 	followers := []kurabe.InstanceID{"db-1~2", "db-1~3"}
 	without := held(sample("postgres15", nil))
 	force := member(1, kurabe.Role{Duty: kurabe.DutyWrite})
-	force.Settings = map[string]string{forceSSL: "1"}
+	force.Settings = map[string]string{parameter.ForceSSL: "1"}
 	cases := map[string]struct {
 		i                engine.Instance
 		clients, members bool
@@ -213,19 +214,6 @@ func TestLagByTwoClocks(t *testing.T) {
 	}
 	if got := lagOf(nil, 0); got != engine.LagUnknown {
 		t.Errorf("no transaction: %v", got)
-	}
-}
-
-// Where a record ended is found again from where the next one begins.
-func TestDropHeader(t *testing.T) {
-	s := segments{16 << 20}
-	for at := lsn(15 << 20); at < 17<<20; at += 8 {
-		if in := at % lsn(s.bytes); in > 0 && in <= walHeaderBytes || at%pageBytes > 0 && at%pageBytes < pageHeaderBytes+1 {
-			continue // no record ends within a header
-		}
-		if got := s.dropHeader(s.skipHeader(at)); got != at {
-			t.Fatalf("%s: %s", at, got)
-		}
 	}
 }
 

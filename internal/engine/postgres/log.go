@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -59,7 +61,7 @@ func openLog(ctx context.Context, conn *pgx.Conn, dataDir string) (*walLog, erro
 	if recovering {
 		return nil, fmt.Errorf("%w: it is in recovery", engine.ErrNotReady)
 	}
-	s, err := newSegments(bytes)
+	s, err := wal.NewSegments(bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +75,9 @@ func openLog(ctx context.Context, conn *pgx.Conn, dataDir string) (*walLog, erro
 // slot is what the server says of ours.
 type slot struct {
 	found   bool
-	usable  bool // it still has what it promised
-	restart lsn  // everything from there on is held back
-	flushed lsn  // the log is durable up to there
+	usable  bool    // it still has what it promised
+	restart wal.LSN // everything from there on is held back
+	flushed wal.LSN // the log is durable up to there
 	// timeline is the one that is written now.
 	timeline uint32
 }
@@ -98,15 +100,15 @@ func (l *walLog) look(ctx context.Context) (slot, error) {
 	if err != nil || restart == nil {
 		return s, err
 	}
-	s.restart, err = parseLSN(*restart)
+	s.restart, err = wal.ParseLSN(*restart)
 	s.usable = state != nil && *state != "lost"
 	return s, err
 }
 
 // end reads a place and the timeline of the segment's name. The name itself is the
 // one before or after when the place is on the border, depending on the major.
-func end(at, file string) (lsn, uint32, error) {
-	place, err := parseLSN(at)
+func end(at, file string) (wal.LSN, uint32, error) {
+	place, err := wal.ParseLSN(at)
 	var timeline uint32
 	if _, nameErr := fmt.Sscanf(file, "%08X", &timeline); nameErr != nil {
 		err = errors.Join(err, fmt.Errorf("the server names a segment %q", file))
@@ -153,7 +155,7 @@ func (l *walLog) held(ctx context.Context) (from kurabe.LogPosition, found bool,
 	if !s.usable {
 		return from, s.found, fmt.Errorf("%w: its replication slot is missing", engine.ErrLogGone)
 	}
-	from = l.reader.segments.position(s.timeline, l.reader.segments.begin(s.restart))
+	from = l.reader.segments.Position(s.timeline, l.reader.segments.Begin(s.restart))
 	return from, true, l.present(from)
 }
 
@@ -180,7 +182,7 @@ func (l *walLog) Resume(ctx context.Context, from kurabe.LogPosition) error {
 }
 
 func (l *walLog) resume(s slot, from kurabe.LogPosition) error {
-	timeline, at, err := l.reader.segments.place(from)
+	timeline, at, err := l.reader.segments.Place(from)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", engine.ErrLogGone, err)
@@ -192,12 +194,12 @@ func (l *walLog) resume(s slot, from kurabe.LogPosition) error {
 		return fmt.Errorf("%w: the server writes timeline %d", engine.ErrLogGone, s.timeline)
 	case at > s.flushed:
 		return fmt.Errorf("%w: the server's log ends at %s", engine.ErrLogGone, s.flushed)
-	case l.reader.segments.begin(s.restart) > l.reader.segments.begin(at):
+	case l.reader.segments.Begin(s.restart) > l.reader.segments.Begin(at):
 		return fmt.Errorf("%w: its replication slot begins at %s", engine.ErrLogGone, s.restart)
-	case at == s.flushed && at == l.reader.segments.begin(at):
+	case at == s.flushed && at == l.reader.segments.Begin(at):
 		return nil // The segment may not exist before its first byte does.
 	}
-	return l.present(l.reader.segments.position(timeline, at))
+	return l.present(l.reader.segments.Position(timeline, at))
 }
 
 // Mark implements engine.Log.
@@ -214,14 +216,14 @@ func (l *walLog) Mark(ctx context.Context) (kurabe.LogMark, error) {
 	if err != nil {
 		return kurabe.LogMark{}, fmt.Errorf("mark log: %w", err)
 	}
-	mark.Position, l.reader.newest = l.reader.segments.position(timeline, flushed), timeline
+	mark.Position, l.reader.newest = l.reader.segments.Position(timeline, flushed), timeline
 	return mark, nil
 }
 
 // Release implements engine.Log. The server writes the slot's place down at its next
 // checkpoint, before it removes a segment: a crash in between only keeps more.
 func (l *walLog) Release(ctx context.Context, before kurabe.LogPosition) error {
-	_, at, err := l.reader.segments.place(before)
+	_, at, err := l.reader.segments.Place(before)
 	if err == nil {
 		// The server refuses to go back, or past the end of its log.
 		_, err = l.conn.Exec(ctx, `SELECT pg_catalog.pg_replication_slot_advance(slot_name, $2::text::pg_lsn)
@@ -270,11 +272,11 @@ func (h *holder) Hold(ctx context.Context, from kurabe.LogPosition) error {
 	if err != nil || !recovering {
 		return err // the session that reads a writer's log holds it
 	}
-	s, err := newSegments(bytes)
+	s, err := wal.NewSegments(bytes)
 	if err != nil {
 		return err
 	}
-	_, at, err := s.place(from)
+	_, at, err := s.Place(from)
 	if err != nil {
 		return err
 	}
@@ -286,7 +288,7 @@ func (h *holder) Hold(ctx context.Context, from kurabe.LogPosition) error {
 		if err == nil {
 			err = dropLogSlot(ctx, h.conn)
 		}
-		if err != nil || !ahead && !hasSegment(h.dataDir, s.position(1, at).File) {
+		if err != nil || !ahead && !hasSegment(h.dataDir, s.Position(1, at).File) {
 			return err
 		}
 		if err := makeLogSlot(ctx, h.conn, false); err != nil {
@@ -321,6 +323,87 @@ func dropLogSlot(ctx context.Context, conn *pgx.Conn) error {
 // hasSegment says whether a server has a segment, of whatever timeline.
 func hasSegment(dataDir, name string) bool {
 	const timelineDigits = 8
-	entries, _ := volume.ReadDir(filepath.Join(dataDir, walDir))
+	entries, _ := volume.ReadDir(filepath.Join(dataDir, wal.Dir))
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), name[timelineDigits:]) })
+}
+
+// history is the lineage of a timeline, from the server's own file. A first timeline has none.
+func (r *segmentReader) history(timeline uint32) (wal.Lineage, error) {
+	if n := len(r.past); n > 0 && r.past[n-1].Timeline == timeline {
+		return r.past, nil
+	}
+	var text []byte
+	file, err := r.root.Open(wal.HistoryFile(timeline))
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(file, wal.HistoryBytesMost))
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("history of timeline %d: %w", timeline, err)
+	}
+	past, err := wal.ParseHistory(string(text), timeline)
+	if err == nil {
+		r.past = past
+	}
+	return past, err
+}
+
+// Continue implements engine.Log. What the standby that this server was has received of the
+// old timeline up to the switch it has in its own segments; what the former writer had behind
+// the switch is no part of the history.
+func (l *walLog) Continue(ctx context.Context, after kurabe.LogMark) (kurabe.LogPosition, error) {
+	from, err := l.goOn(ctx, after.Position)
+	if err != nil {
+		return kurabe.LogPosition{}, fmt.Errorf("continue log after %s: %w", after.Position, err)
+	}
+	return from, nil
+}
+
+func (l *walLog) goOn(ctx context.Context, after kurabe.LogPosition) (from kurabe.LogPosition, err error) {
+	s, err := l.reserve(ctx)
+	if err != nil {
+		return from, err
+	}
+	timeline, at, err := l.reader.segments.Place(after)
+	if err != nil {
+		return from, fmt.Errorf("%w: %w", engine.ErrLogGone, err)
+	}
+	past, err := l.reader.history(s.timeline)
+	if err != nil {
+		return from, err
+	}
+	n := past.Find(timeline)
+	switch {
+	case n == len(past)-1:
+		// Its promotion was cut off: nothing tells where the two servers part.
+		return from, fmt.Errorf("%w: this server writes timeline %d too", engine.ErrLogGone, timeline)
+	case n < 0:
+		return from, fmt.Errorf("%w: timeline %d did not lead to %d", engine.ErrElsewhere, timeline, s.timeline)
+	case at > past[n].End:
+		return from, fmt.Errorf("%w: timeline %d ended at %s", engine.ErrElsewhere, timeline, past[n].End)
+	}
+	segments := l.reader.segments
+	begin := segments.Begin(at)
+	for place := begin; place <= segments.Begin(s.restart) || place == begin; place += wal.LSN(segments.Bytes) {
+		if place == s.flushed {
+			break // the segment may not exist before its first byte does
+		}
+		// From the slot's place on the server removes nothing.
+		if err := l.present(segments.Position(past.At(segments, place), place)); err != nil {
+			return from, err
+		}
+	}
+	return segments.Position(past.At(segments, begin), begin), nil
+}
+
+// reserve makes the slot, or another one in the place of one that has lost what it promised.
+func (l *walLog) reserve(ctx context.Context) (slot, error) {
+	s, err := l.look(ctx)
+	if err != nil || s.found && s.usable {
+		return s, err
+	}
+	if err := makeLogSlot(ctx, l.conn, s.found); err != nil {
+		return s, err
+	}
+	return l.look(ctx)
 }

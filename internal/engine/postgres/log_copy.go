@@ -12,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/volume"
 )
 
@@ -21,14 +22,14 @@ const copyBytes = 1 << 20
 // segmentReader copies from the segments of a running server.
 type segmentReader struct {
 	root     *volume.Root // the data folder; no link of the engine's account leads out of it
-	segments segments
-	pages    pageCheck
-	past     lineage // of the timeline that was asked for last
+	segments wal.Segments
+	pages    wal.PageCheck
+	past     wal.Lineage // of the timeline that was asked for last
 	// newest is the timeline that the server writes, as far as it has said. A bound within one
 	// file does not tell it.
 	newest uint32
 	// empty is where an empty page was met: only such follow in its segment.
-	empty lsn
+	empty wal.LSN
 }
 
 // Copy implements engine.Log. A page's header is checked before any of the page is
@@ -46,24 +47,24 @@ func (l *walLog) Copy(ctx context.Context, from, to kurabe.LogPosition, w io.Wri
 }
 
 func (r *segmentReader) copy(ctx context.Context, from, to kurabe.LogPosition, w io.Writer) (kurabe.LogPosition, error) {
-	timeline, begin, err := r.segments.place(from)
+	timeline, begin, err := r.segments.Place(from)
 	if err != nil {
 		return from, err
 	}
 	if to.File == from.File {
-		to.Offset = min(to.Offset, r.segments.bytes) // a bound, not a place
+		to.Offset = min(to.Offset, r.segments.Bytes) // a bound, not a place
 	}
-	other, end, err := r.segments.place(to)
+	other, end, err := r.segments.Place(to)
 	if err != nil {
 		return from, err
 	}
-	from = r.segments.position(timeline, begin)
-	past := lineage{{timeline, endless}}
+	from = r.segments.Position(timeline, begin)
+	past := wal.Lineage{{Timeline: timeline, End: wal.Endless}}
 	if newest := max(other, r.newest); newest != timeline {
 		if past, err = r.history(newest); err != nil {
 			return from, err
 		}
-		if past.at(r.segments, begin) != timeline {
+		if past.At(r.segments, begin) != timeline {
 			return from, fmt.Errorf("%w: it goes on in timeline %d after %d", engine.ErrLogGone, newest, timeline)
 		}
 	}
@@ -71,7 +72,7 @@ func (r *segmentReader) copy(ctx context.Context, from, to kurabe.LogPosition, w
 	if end <= begin {
 		return from, nil
 	}
-	end = min(end, r.segments.begin(begin)+lsn(r.segments.bytes))
+	end = min(end, r.segments.Begin(begin)+wal.LSN(r.segments.Bytes))
 	file, err := r.open(from.File)
 	if err != nil {
 		return from, err
@@ -80,13 +81,13 @@ func (r *segmentReader) copy(ctx context.Context, from, to kurabe.LogPosition, w
 	if err := r.copyPart(ctx, part{file, from.File, timeline, begin, end}, w); err != nil {
 		return from, err
 	}
-	return r.segments.position(past.at(r.segments, end), end), nil
+	return r.segments.Position(past.At(r.segments, end), end), nil
 }
 
 // open refuses what is not a whole segment. The server makes them at full length
 // before it gives them their name.
 func (r *segmentReader) open(name string) (*os.File, error) {
-	file, err := r.root.Open(filepath.Join(walDir, name))
+	file, err := r.root.Open(filepath.Join(wal.Dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: there is no segment %s", engine.ErrLogGone, name)
 	}
@@ -94,8 +95,8 @@ func (r *segmentReader) open(name string) (*os.File, error) {
 		return nil, err
 	}
 	info, err := file.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Size() != r.segments.bytes) {
-		err = fmt.Errorf("%w: %s is no segment of %d bytes", engine.ErrLogGone, name, r.segments.bytes)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() != r.segments.Bytes) {
+		err = fmt.Errorf("%w: %s is no segment of %d bytes", engine.ErrLogGone, name, r.segments.Bytes)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -108,18 +109,18 @@ type part struct {
 	file       *os.File
 	name       string
 	timeline   uint32
-	begin, end lsn
+	begin, end wal.LSN
 }
 
 func (r *segmentReader) copyPart(ctx context.Context, p part, w io.Writer) error {
-	segment := r.segments.begin(p.begin)
+	segment := r.segments.Begin(p.begin)
 	buffer := make([]byte, copyBytes)
 	// Whole pages are read, so that also the one that begin is in is checked.
-	for at := p.begin - p.begin%pageBytes; at < p.end; at += copyBytes {
+	for at := p.begin - p.begin%wal.PageBytes; at < p.end; at += copyBytes {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		n := min(copyBytes, int64(segment)+r.segments.bytes-int64(at))
+		n := min(copyBytes, int64(segment)+r.segments.Bytes-int64(at))
 		chunk := buffer[:n]
 		if _, err := p.file.ReadAt(chunk, int64(at-segment)); err != nil {
 			return err
@@ -130,7 +131,7 @@ func (r *segmentReader) copyPart(ctx context.Context, p part, w io.Writer) error
 		if err := r.same(p); err != nil {
 			return err
 		}
-		if _, err := w.Write(chunk[max(p.begin, at)-at : min(p.end-at, lsn(n))]); err != nil {
+		if _, err := w.Write(chunk[max(p.begin, at)-at : min(p.end-at, wal.LSN(n))]); err != nil {
 			return err
 		}
 	}
@@ -139,14 +140,14 @@ func (r *segmentReader) copyPart(ctx context.Context, p part, w io.Writer) error
 
 // checkChunk looks at each page that the copy takes bytes of. Empty ones are right at
 // a segment's end only: the replay sees the record that announces them.
-func (r *segmentReader) checkChunk(chunk []byte, at lsn, p part) error {
-	for n := lsn(0); n < lsn(len(chunk)) && at+n < p.end; n += pageBytes {
-		page := chunk[n : n+pageBytes]
-		_, err := r.pages.check(page, p.timeline, at+n)
+func (r *segmentReader) checkChunk(chunk []byte, at wal.LSN, p part) error {
+	for n := wal.LSN(0); n < wal.LSN(len(chunk)) && at+n < p.end; n += wal.PageBytes {
+		page := chunk[n : n+wal.PageBytes]
+		err := r.pages.Check(page, p.timeline, at+n)
 		switch {
-		case err == nil && r.empty < at+n && r.segments.begin(r.empty) == r.segments.begin(at):
+		case err == nil && r.empty < at+n && r.segments.Begin(r.empty) == r.segments.Begin(at):
 			return fmt.Errorf("the page at %s follows an empty one", at+n)
-		case errors.Is(err, errZeroPage) && len(bytes.Trim(page, "\x00")) == 0 && (at+n)%lsn(r.segments.bytes) != 0:
+		case errors.Is(err, wal.ErrZeroPage) && len(bytes.Trim(page, "\x00")) == 0 && (at+n)%wal.LSN(r.segments.Bytes) != 0:
 			r.empty = at + n
 		case err != nil:
 			return fmt.Errorf("page at %s: %w", at+n, err)
@@ -162,7 +163,7 @@ func (r *segmentReader) same(p part) error {
 	if err != nil {
 		return err
 	}
-	named, err := r.root.Lstat(filepath.Join(walDir, p.name))
+	named, err := r.root.Lstat(filepath.Join(wal.Dir, p.name))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, named) {
 		return fmt.Errorf("%w: segment %s was removed meanwhile", engine.ErrLogGone, p.name)
 	}

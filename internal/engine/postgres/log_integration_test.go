@@ -23,6 +23,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/engine/scratch"
 	"kurabe/internal/proc"
 )
@@ -173,45 +174,45 @@ func (k *kept) last(t *testing.T) engine.ReplayRequest {
 // The scanner and pg_waldump agree on each record and each transaction's end.
 func scansAsTheTool(t *testing.T, k *kept) {
 	r := k.last(t)
-	s := segments{16 << 20}
-	timeline, from, err := s.place(r.From)
+	s := wal.Segments{Bytes: 16 << 20}
+	timeline, from, err := s.Place(r.From)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, err := s.place(r.After.Position)
+	_, after, err := s.Place(r.After.Position)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The tool wants whole segments.
 	last := filepath.Join(r.Dir, r.After.Position.File)
-	if err := os.Truncate(last, s.bytes); err != nil {
+	if err := os.Truncate(last, s.Bytes); err != nil {
 		t.Fatal(err)
 	}
-	log := &scanner{dir: r.Dir, segments: s, timeline: timeline, limit: after}
-	defer log.close()
+	log := &wal.Scanner{Dir: r.Dir, Segments: s, Timeline: timeline, Limit: after}
+	defer log.Close()
 	var mine strings.Builder
-	next, err := log.first(s.begin(from))
+	next, err := log.First(s.Begin(from))
 	for err == nil {
-		var r record
-		if r, err = log.read(next); err != nil {
+		var r wal.Record
+		if r, err = log.Read(next); err != nil {
 			break
 		}
-		next = r.next
-		at, ok, endErr := r.transactionEnd()
+		next = r.Next
+		at, ok, endErr := r.TransactionEnd()
 		if endErr != nil {
 			t.Fatal(endErr)
 		}
-		fmt.Fprintf(&mine, "%X/%08X", uint64(r.begin)>>32, uint32(r.begin))
+		fmt.Fprintf(&mine, "%X/%08X", uint64(r.Begin)>>32, uint32(r.Begin))
 		if ok {
 			fmt.Fprintf(&mine, " %s", at.Format("2006-01-02 15:04:05.000000"))
 		}
 		mine.WriteString("\n")
 	}
-	if !errors.Is(err, errLogEnds) || next != s.skipHeader(after) {
+	if !errors.Is(err, wal.ErrEnd) || next != s.SkipHeader(after) {
 		t.Errorf("it ends at %s, and not at %s: %v", next, after, err)
 	}
 	tool := exec.Command(filepath.Join(k.b.Version.BinDir, "pg_waldump"), "--path="+r.Dir,
-		"--start="+s.begin(from).String(), r.From.File, r.After.Position.File)
+		"--start="+s.Begin(from).String(), r.From.File, r.After.Position.File)
 	tool.Env = scratch.Env()
 	out, _ := tool.Output() // It ends with an error where the log does.
 	var theirs strings.Builder
@@ -259,7 +260,7 @@ func refusesDamagedLog(t *testing.T, k *kept) {
 		}
 		// Half way through what was written: the rest of a segment may be empty.
 		at := len(bytes.TrimRight(raw, "\x00")) / 2
-		if at < pageBytes {
+		if at < wal.PageBytes {
 			t.Fatalf("segment %s holds %d bytes", c.name, 2*at)
 		}
 		for n := range 64 {
@@ -346,10 +347,10 @@ func findsDamage(t *testing.T, k *kept) {
 	dir := restored(t, k.b, k.snapshot)
 	path := filepath.Join(dir, rel)
 	raw, err := os.ReadFile(path)
-	if err != nil || len(raw) < pageBytes {
+	if err != nil || len(raw) < wal.PageBytes {
 		t.Fatalf("%d bytes, %v", len(raw), err)
 	}
-	raw[pageBytes-100] ^= 1
+	raw[wal.PageBytes-100] ^= 1
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +361,7 @@ func findsDamage(t *testing.T, k *kept) {
 		t.Errorf("%q, %v", said, err)
 	}
 	dir = restored(t, k.b, k.snapshot)
-	if err := os.Remove(filepath.Join(dir, walDir, k.copied.Position.File)); err != nil {
+	if err := os.Remove(filepath.Join(dir, wal.Dir, k.copied.Position.File)); err != nil {
 		t.Fatal(err)
 	}
 	c, err = k.d.Check(t.Context(), k.b.Instance(), dir, engine.CheckRequest{})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/parameter"
 )
 
 // Of each parameter of the real server somebody has said whether it is a user's, and
@@ -20,9 +21,9 @@ func TestEveryParameterIsLookedAt(t *testing.T) {
 	}
 	for _, p := range catalog.Parameters {
 		switch {
-		case p.Fixed == whyUnseen:
+		case p.Fixed == parameter.WhyUnseen:
 			t.Errorf("%s: is it a user's? (%s, %s)", p.Name, p.Type, p.Description)
-		case p.Modifiable && p.Type == "string" && p.Allowed == "" && free[p.Name] == "":
+		case p.Modifiable && p.Type == "string" && p.Allowed == "" && parameter.Free[p.Name] == "":
 			t.Errorf("%s takes any text without a reason", p.Name)
 		}
 	}

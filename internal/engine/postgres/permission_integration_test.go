@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/parameter"
+	"kurabe/internal/engine/postgres/tree"
 )
 
 // may are what a master user can do as on RDS; each runs in a session of its
@@ -176,7 +178,7 @@ func createsExtensions(t *testing.T, b *enginetest.Bed) {
 		}
 	}
 	for _, name := range b.Version.Extensions {
-		if slices.Contains(withServer, name) {
+		if slices.Contains(parameter.WithServer, name) {
 			continue // its library is not loaded here: TestAudit
 		}
 		if _, err := query(t.Context(), b.Login(), "CREATE EXTENSION IF NOT EXISTS "+quoteName(name)+" CASCADE"); err != nil {
@@ -285,7 +287,7 @@ func refusesExtensions(t *testing.T, b *enginetest.Bed) {
 		if slices.Contains(b.Version.Extensions, name) {
 			continue
 		}
-		if _, known := refused[name]; !known {
+		if _, known := tree.Refused[name]; !known {
 			t.Errorf("%s is neither allowed nor refused for a reason", name)
 		}
 		if _, err := query(t.Context(), b.Login(), "CREATE EXTENSION "+quoteName(name)+" CASCADE"); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
@@ -214,7 +215,7 @@ func (d *Driver) sourceHolds(ctx context.Context, i engine.Instance, caFile stri
 		if from == nil {
 			return fmt.Errorf("%w: pg_rewind wrote no start of the recovery", engine.ErrRebuild)
 		}
-		needs, err = parseLSN(string(from[1]))
+		needs, err = wal.ParseLSN(string(from[1]))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -233,11 +234,11 @@ func (d *Driver) sourceHolds(ctx context.Context, i engine.Instance, caFile stri
 	if err != nil {
 		return err
 	}
-	from, err := parseLSN(held)
+	from, err := wal.ParseLSN(held)
 	if err != nil {
 		return err
 	}
-	if int64(from)/own.segments.bytes > int64(needs)/own.segments.bytes {
+	if int64(from)/own.segments.Bytes > int64(needs)/own.segments.Bytes {
 		return fmt.Errorf("%w: the source keeps its log from %s on, but this server needs it from %s", engine.ErrRebuild, from, needs)
 	}
 	return nil

@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/parameter"
 	"kurabe/internal/engine/scratch"
 )
 
@@ -22,7 +24,6 @@ const (
 )
 
 const (
-	logLinePrefix = "%t:%r:%u@%d:[%p]:"
 	logNamePrefix = "postgresql.log."
 	logName       = logNamePrefix + "%Y-%m-%d-%H"
 	// socketDir is relative to the data folder, where the server works. An
@@ -91,7 +92,7 @@ func plumbing(i engine.Instance) []line {
 		{"log_rotation_age", "60"},
 		{"log_rotation_size", "0"}, // The name changes by the hour only; a rotation by size would reopen the same file.
 		{"log_truncate_on_rotation", "off"},
-		{"log_line_prefix", logLinePrefix},
+		{"log_line_prefix", parameter.LogLinePrefix},
 		{"log_timezone", "UTC"},
 		{"lc_messages", "C"},
 		{"wal_level", "replica"},
@@ -103,7 +104,7 @@ func plumbing(i engine.Instance) []line {
 		{"archive_mode", "off"},
 		{"max_slot_wal_keep_size", strconv.FormatInt(slotKeepBytes(i.Limits.StorageBytes)>>20, 10) + "MB"},
 		{"huge_pages", "off"},
-		{extensionsList, strings.Join(i.Version.Extensions, ",")},
+		{parameter.ExtensionsList, strings.Join(i.Version.Extensions, ",")},
 	}
 	const allowAlterSystemMajor = 17
 	if majorOf(i.Version) >= allowAlterSystemMajor {
@@ -181,4 +182,56 @@ func (d *Driver) Command(i engine.Instance) engine.Command {
 			"PG_OOM_ADJUST_FILE=/proc/self/oom_score_adj", "PG_OOM_ADJUST_VALUE=0"),
 		OOMScoreAdj: postmasterOOM,
 	}
+}
+
+// quoteLiteral writes an SQL string. Our sessions and single-user runs have
+// standard_conforming_strings on, so a backslash is a character like any other.
+func quoteLiteral(s string) string {
+	return "'" + strings.ReplaceAll(strings.ReplaceAll(s, "\x00", ""), "'", "''") + "'"
+}
+
+// quoteName writes an SQL name that keeps its case.
+func quoteName(s string) string {
+	return `"` + strings.ReplaceAll(strings.ReplaceAll(s, "\x00", ""), `"`, `""`) + `"`
+}
+
+// settingEscapes are those of guc-file.l. A raw newline would end the line and
+// let a value set further parameters.
+var settingEscapes = strings.NewReplacer("\x00", "", `\`, `\\`, "'", "''", "\n", `\n`, "\r", `\r`, "\b", `\b`, "\f", `\f`, "\t", `\t`)
+
+// quoteSetting writes a value of postgresql.conf.
+func quoteSetting(s string) string { return "'" + settingEscapes.Replace(s) + "'" }
+
+// quoteAccess writes a word of pg_hba.conf or pg_ident.conf, where quotes also
+// take the special meaning from words like all.
+func quoteAccess(s string) string {
+	return `"` + strings.NewReplacer("\x00", "", "\n", "", "\r", "", `"`, `""`).Replace(s) + `"`
+}
+
+// topologySettings are what the functions of rds_tools say. Their names are of no module, so
+// the server takes them as they come; a session that sets them deceives only itself.
+func topologySettings(i engine.Instance) []line {
+	if len(i.Topology) == 0 {
+		return nil
+	}
+	servers := make([]string, len(i.Topology))
+	for n, s := range i.Topology {
+		servers[n] = s.ID + "=" + s.Endpoint
+	}
+	own := shownID(i, i.Instance)
+	source := own
+	if i.Role != nil && i.Role.Source != nil && i.Role.Source.ID.Owner() == i.Instance.Owner() {
+		source = shownID(i, i.Role.Source.ID)
+	}
+	return []line{
+		{"kurabe.resource_id", own}, {"kurabe.source_resource_id", source}, {"kurabe.topology", strings.Join(servers, " ")},
+	}
+}
+
+// shownID is the DbiResourceId under which users know a server: of a cluster each has its own.
+func shownID(i engine.Instance, server kurabe.InstanceID) string {
+	if i.ReaderAddress == "" {
+		return string(server.Owner())
+	}
+	return kurabe.ServerResourceID(server)
 }

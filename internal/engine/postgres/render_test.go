@@ -9,6 +9,7 @@ import (
 	"kurabe"
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
+	"kurabe/internal/engine/postgres/parameter"
 )
 
 func sample(family string, settings map[string]string) engine.Instance {
@@ -25,7 +26,7 @@ func sample(family string, settings map[string]string) engine.Instance {
 func TestRender(t *testing.T) {
 	cases := map[string]engine.Instance{
 		"plain":     sample("postgres15", map[string]string{"shared_buffers": "16384", "timezone": "UTC"}),
-		"force-ssl": sample("postgres15", map[string]string{forceSSL: "on"}),
+		"force-ssl": sample("postgres15", map[string]string{parameter.ForceSSL: "on"}),
 		"newer":     sample("postgres17", nil),
 		"hostile": sample("postgres15", map[string]string{
 			"search_path":      "x'\nlisten_addresses = '*",
@@ -102,5 +103,17 @@ func TestErrorLog(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 		})
+	}
+}
+
+// What Kurabe sets by itself must not be a user's to set.
+func TestRenderedIsFixed(t *testing.T) {
+	for _, l := range plumbing(sample("postgres17", nil)) {
+		if parameter.Fixed[l.name] == "" && l.name != parameter.ExtensionsList {
+			t.Errorf("%s is rendered by us and modifiable", l.name)
+		}
+	}
+	if !slices.IsSorted(settable) {
+		t.Error("a list is out of order")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/faultpoint"
 	"kurabe/internal/volume"
 )
@@ -21,10 +22,10 @@ import (
 type goal struct {
 	// target is the record that recovery stops at, before it or after it, or 0: at
 	// the end of the log. The server itself refuses to come up short of a target.
-	target    lsn
+	target    wal.LSN
 	inclusive bool
 	// reach is where the record after the last one begins, or would.
-	reach lsn
+	reach wal.LSN
 }
 
 // Replay implements engine.Logger. Where to stop is found out beforehand, by reading
@@ -108,40 +109,40 @@ func (p *private) run(ctx context.Context, extra []line, visit visitor) error {
 
 // chooseGoal reads the log from the older mark on.
 func (p *private) chooseGoal(ctx context.Context, s span, at time.Time) (goal, error) {
-	log := &scanner{dir: filepath.Join(p.data, walDir), segments: p.control.segments, past: s.past, limit: s.after}
-	defer log.close()
+	log := &wal.Scanner{Dir: filepath.Join(p.data, wal.Dir), Segments: p.control.segments, Past: s.past, Limit: s.after}
+	defer log.Close()
 	begin := p.scanFrom(s)
 	if begin >= s.after {
-		return goal{reach: log.segments.skipHeader(s.after)}, nil
+		return goal{reach: log.Segments.SkipHeader(s.after)}, nil
 	}
-	next, err := log.first(begin)
+	next, err := log.First(begin)
 	g := goal{inclusive: true, reach: next}
 	for err == nil {
 		if err := ctx.Err(); err != nil {
 			return g, context.Cause(ctx)
 		}
-		var r record
-		if r, err = log.read(next); err != nil {
+		var r wal.Record
+		if r, err = log.Read(next); err != nil {
 			break
 		}
-		next = r.next
-		if r.resource == abandoned {
+		next = r.Next
+		if r.Resource == wal.Abandoned {
 			continue
 		}
-		end, ok, endErr := r.transactionEnd()
+		end, ok, endErr := r.TransactionEnd()
 		if endErr != nil {
 			return g, &recoveryError{endErr.Error()}
 		}
-		if ok && r.begin >= s.before && end.After(at) {
-			return s.stopBefore(r.begin, g.reach, at)
+		if ok && r.Begin >= s.before && end.After(at) {
+			return s.stopBefore(r.Begin, g.reach, at)
 		}
-		g.reach = r.next
+		g.reach = r.Next
 		// Recovery does not stop at what the snapshot has already.
-		if r.begin >= s.from {
-			g.target = r.begin
+		if r.Begin >= s.from {
+			g.target = r.Begin
 		}
 	}
-	if !errors.Is(err, errLogEnds) {
+	if !errors.Is(err, wal.ErrEnd) {
 		return g, &recoveryError{"the log is damaged: " + err.Error()}
 	}
 	return g, nil
@@ -149,18 +150,18 @@ func (p *private) chooseGoal(ctx context.Context, s span, at time.Time) (goal, e
 
 // scanFrom is the beginning of the older mark's segment, or of the snapshot's when
 // that one is not here.
-func (p *private) scanFrom(s span) lsn {
+func (p *private) scanFrom(s span) wal.LSN {
 	segments := p.control.segments
 	if s.before != 0 {
-		begin := segments.begin(min(s.before, s.after-1))
-		if _, err := volume.Lstat(filepath.Join(p.data, walDir, segments.position(s.past.at(segments, begin), begin).File)); err == nil {
+		begin := segments.Begin(min(s.before, s.after-1))
+		if _, err := volume.Lstat(filepath.Join(p.data, wal.Dir, segments.Position(s.past.At(segments, begin), begin).File)); err == nil {
 			return begin
 		}
 	}
-	return segments.begin(s.from)
+	return segments.Begin(s.from)
 }
 
-func (s span) stopBefore(target, reach lsn, at time.Time) (goal, error) {
+func (s span) stopBefore(target, reach wal.LSN, at time.Time) (goal, error) {
 	if target < s.from {
 		return goal{}, fmt.Errorf("the snapshot shows transactions that are later than %s", at.UTC().Format(time.RFC3339Nano))
 	}
@@ -169,22 +170,22 @@ func (s span) stopBefore(target, reach lsn, at time.Time) (goal, error) {
 
 // reached compares where the server left the old timeline with the goal.
 func (p *private) reached(s span, g goal) error {
-	text, err := newestHistory(filepath.Join(p.data, walDir))
+	text, err := newestHistory(filepath.Join(p.data, wal.Dir))
 	if err != nil {
 		return err
 	}
-	timeline := s.past[len(s.past)-1].timeline
+	timeline := s.past[len(s.past)-1].Timeline
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 	for _, entry := range slices.Backward(lines) {
 		fields := strings.Fields(entry)
 		if len(fields) < 2 || strings.HasPrefix(entry, "#") {
 			continue
 		}
-		left, err := parseLSN(fields[1])
+		left, err := wal.ParseLSN(fields[1])
 		if err != nil {
 			return err
 		}
-		if fields[0] != strconv.FormatUint(uint64(timeline), 10) || p.control.segments.skipHeader(left) != g.reach {
+		if fields[0] != strconv.FormatUint(uint64(timeline), 10) || p.control.segments.SkipHeader(left) != g.reach {
 			return &recoveryError{fmt.Sprintf("recovery ended at %s of timeline %s, and not at %s of %d", left, fields[0], g.reach, timeline)}
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 )
 
 var _ engine.Comparer = (*Driver)(nil)
@@ -69,8 +70,8 @@ func (d *Driver) compare(ctx context.Context, i engine.Instance, caFile string) 
 // walEnd is what a running server has of the log: from where on, up to where, and the
 // timelines that it came through, of which the last one is that of the end.
 type walEnd struct {
-	oldest, at lsn
-	history    []stretch
+	oldest, at wal.LSN
+	history    []wal.Stretch
 }
 
 // walEndSQL takes the timeline from the names of the segments: a follower that has begun
@@ -91,25 +92,25 @@ func readWALEnd(ctx context.Context, conn *pgx.Conn) (walEnd, error) {
 	number, err := strconv.ParseUint(timeline, 16, 32)
 	high, highErr := strconv.ParseUint(oldest[:8], 16, 32)
 	low, lowErr := strconv.ParseUint(oldest[8:], 16, 32)
-	end, endErr := parseLSN(at)
+	end, endErr := wal.ParseLSN(at)
 	if err := errors.Join(err, highErr, lowErr, endErr); err != nil {
 		return walEnd{}, err
 	}
-	w := walEnd{oldest: lsn(high<<32 + low*uint64(segment)), at: end}
+	w := walEnd{oldest: wal.LSN(high<<32 + low*uint64(segment)), at: end}
 	w.history, err = readHistory(ctx, conn, uint32(number))
 	return w, err
 }
 
 // readHistory asks a running server for the history of one of its timelines.
-func readHistory(ctx context.Context, conn *pgx.Conn, timeline uint32) ([]stretch, error) {
+func readHistory(ctx context.Context, conn *pgx.Conn, timeline uint32) ([]wal.Stretch, error) {
 	var text string
-	if timeline > firstTimeline {
-		err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_read_file($1, 0, $2)", historyFile(timeline), historyBytesMost).Scan(&text)
+	if timeline > wal.FirstTimeline {
+		err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_read_file($1, 0, $2)", wal.HistoryFile(timeline), wal.HistoryBytesMost).Scan(&text)
 		if err != nil {
 			return nil, fmt.Errorf("read the history of timeline %d: %w", timeline, err)
 		}
 	}
-	return parseHistory(text, timeline)
+	return wal.ParseHistory(text, timeline)
 }
 
 // continuedBy says whether the log of a replica goes on in that of its source. Two servers
@@ -121,12 +122,12 @@ func (own walEnd) continuedBy(its walEnd) error {
 	}
 	last := len(own.history) - 1
 	for n, s := range own.history {
-		if n >= len(its.history) || its.history[n].timeline != s.timeline || n < last && its.history[n].end != s.end {
-			return fmt.Errorf("%w: this replica has log of a timeline %d that is none of its source's", engine.ErrRebuild, own.history[last].timeline)
+		if n >= len(its.history) || its.history[n].Timeline != s.Timeline || n < last && its.history[n].End != s.End {
+			return fmt.Errorf("%w: this replica has log of a timeline %d that is none of its source's", engine.ErrRebuild, own.history[last].Timeline)
 		}
 	}
-	if end := its.history[last].end; own.at > end {
-		return fmt.Errorf("%w: timeline %d of the source ended at %s, and this replica has log up to %s, which nobody else has", engine.ErrRebuild, its.history[last].timeline, end, own.at)
+	if end := its.history[last].End; own.at > end {
+		return fmt.Errorf("%w: timeline %d of the source ended at %s, and this replica has log up to %s, which nobody else has", engine.ErrRebuild, its.history[last].Timeline, end, own.at)
 	}
 	return nil
 }

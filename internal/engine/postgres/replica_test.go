@@ -8,6 +8,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 )
 
 const (
@@ -16,22 +17,22 @@ const (
 )
 
 func TestContinuedBy(t *testing.T) {
-	source := walEnd{oldest: 0x2000000, at: 0x9000000, history: []stretch{{1, 0x3000000}, {2, 0x5000000}, {3, endless}}}
-	first, second := stretch{1, 0x3000000}, stretch{2, 0x5000000}
+	source := walEnd{oldest: 0x2000000, at: 0x9000000, history: []wal.Stretch{{Timeline: 1, End: 0x3000000}, {Timeline: 2, End: 0x5000000}, {Timeline: 3, End: wal.Endless}}}
+	first, second := wal.Stretch{Timeline: 1, End: 0x3000000}, wal.Stretch{Timeline: 2, End: 0x5000000}
 	for name, c := range map[string]struct {
-		at      lsn
-		history []stretch
+		at      wal.LSN
+		history []wal.Stretch
 		lost    string
 	}{
-		"the timeline that is written":      {0x9000000, []stretch{first, second, {3, endless}}, ""},
-		"up to where another one began":     {0x5000000, []stretch{first, {2, endless}}, ""},
-		"beyond that":                       {0x5000001, []stretch{first, {2, endless}}, "which nobody else has"},
-		"beyond the end of the first":       {0x4000000, []stretch{{1, endless}}, "which nobody else has"},
-		"a timeline of nobody":              {0x4000000, []stretch{first, second, {4, endless}}, "none of its source's"},
-		"a later one":                       {0x4000000, []stretch{first, second, {3, 0x6000000}, {4, endless}}, "none of its source's"},
-		"another one of the same number":    {0x4000000, []stretch{{1, 0x2800000}, {2, endless}}, "none of its source's"},
-		"the source has its log from there": {0x2000000, []stretch{{1, endless}}, ""},
-		"the source has its log from later": {0x1ffffff, []stretch{{1, endless}}, "has its log from 0/2000000 on"},
+		"the timeline that is written":      {0x9000000, []wal.Stretch{first, second, {Timeline: 3, End: wal.Endless}}, ""},
+		"up to where another one began":     {0x5000000, []wal.Stretch{first, {Timeline: 2, End: wal.Endless}}, ""},
+		"beyond that":                       {0x5000001, []wal.Stretch{first, {Timeline: 2, End: wal.Endless}}, "which nobody else has"},
+		"beyond the end of the first":       {0x4000000, []wal.Stretch{{Timeline: 1, End: wal.Endless}}, "which nobody else has"},
+		"a timeline of nobody":              {0x4000000, []wal.Stretch{first, second, {Timeline: 4, End: wal.Endless}}, "none of its source's"},
+		"a later one":                       {0x4000000, []wal.Stretch{first, second, {Timeline: 3, End: 0x6000000}, {Timeline: 4, End: wal.Endless}}, "none of its source's"},
+		"another one of the same number":    {0x4000000, []wal.Stretch{{Timeline: 1, End: 0x2800000}, {Timeline: 2, End: wal.Endless}}, "none of its source's"},
+		"the source has its log from there": {0x2000000, []wal.Stretch{{Timeline: 1, End: wal.Endless}}, ""},
+		"the source has its log from later": {0x1ffffff, []wal.Stretch{{Timeline: 1, End: wal.Endless}}, "has its log from 0/2000000 on"},
 	} {
 		err := walEnd{at: c.at, history: c.history}.continuedBy(source)
 		if (c.lost == "") != (err == nil) || err != nil && (!errors.Is(err, engine.ErrRebuild) || !strings.Contains(err.Error(), c.lost)) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/volume"
 )
 
 // Codes of what can happen to a slot meanwhile: it is gone, it is there, or somebody uses it.
@@ -113,4 +116,28 @@ func dropMember(ctx context.Context, conn *pgx.Conn, name string) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// slotDir has a folder for each slot.
+const slotDir = "pg_replslot"
+
+// dropSlots empties a copied data folder of them: a slot of the source would hold
+// back the log of whoever comes after it, for a reader that does not know it.
+func dropSlots(dataDir string) error {
+	root, err := volume.OpenRoot(dataDir)
+	if err != nil {
+		return fmt.Errorf("drop slots: %w", err)
+	}
+	defer root.Close()
+	entries, err := root.ReadDir(slotDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		err = errors.Join(err, root.RemoveAll(filepath.Join(slotDir, e.Name())))
+	}
+	if err != nil {
+		return fmt.Errorf("drop slots: %w", err)
+	}
+	return nil
 }

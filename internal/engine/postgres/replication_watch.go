@@ -13,6 +13,8 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
+	"kurabe/internal/proc"
 )
 
 // watcher looks at one server over one session.
@@ -24,7 +26,7 @@ type watcher struct {
 	process  string        // of the server (processSQL)
 	arrivals *arrivals     // of a follower
 	source   kurabe.Source // of a follower
-	segments segments
+	segments wal.Segments
 	heard    map[kurabe.InstanceID]heard
 	replicas map[string]kurabe.InstanceID // by their names here
 	stream   stream                       // of a follower
@@ -62,7 +64,7 @@ func (d *Driver) OpenWatch(ctx context.Context, i engine.Instance) (engine.Watch
 	var bytes int64
 	err = conn.QueryRow(ctx, "SELECT setting::bigint, "+processSQL+" FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'").Scan(&bytes, &w.process)
 	if err == nil {
-		w.segments, err = newSegments(bytes)
+		w.segments, err = wal.NewSegments(bytes)
 	}
 	if err != nil {
 		closeConn(ctx, conn)
@@ -144,9 +146,9 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 	}
 	now := time.Now()
 	v := engine.RoleView{Writing: !recovering, Following: w.stream.follows(received, now) && !paused, Paused: paused}
-	durable, err := parseLSN(position)
-	written, writtenErr := parseLSN(inserted)
-	applied, appliedErr := parseLSN(replayed)
+	durable, err := wal.ParseLSN(position)
+	written, writtenErr := wal.ParseLSN(inserted)
+	applied, appliedErr := wal.ParseLSN(replayed)
 	var rows []followerRow
 	if err := errors.Join(err, writtenErr, appliedErr, json.Unmarshal([]byte(followers), &rows)); err != nil {
 		return engine.RoleView{}, fmt.Errorf("look: %w", err)
@@ -159,7 +161,7 @@ func (w *watcher) Look(ctx context.Context) (engine.RoleView, error) {
 		w.arrived(durable)
 	}
 	if v.Writing {
-		v.Inserted = int64(w.segments.dropHeader(written))
+		v.Inserted = int64(w.segments.DropHeader(written))
 		v.WaitsFor = waitedFor(w.owner, waits)
 		v.Followers, err = w.followers(rows, now)
 		v.Slots = slices.AppendSeq([]kurabe.InstanceID{}, maps.Keys(v.Followers))
@@ -178,8 +180,8 @@ func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.Insta
 		if !ok {
 			continue
 		}
-		flushed, err := parseLSN(row.Flushed)
-		replayed, replayedErr := parseLSN(row.Replayed)
+		flushed, err := wal.ParseLSN(row.Flushed)
+		replayed, replayedErr := wal.ParseLSN(row.Replayed)
 		if err = errors.Join(err, replayedErr); err != nil {
 			return nil, fmt.Errorf("look at %s: %w", id, err)
 		}
@@ -200,3 +202,75 @@ func (w *watcher) followers(rows []followerRow, now time.Time) (map[kurabe.Insta
 
 // Close implements engine.Watcher.
 func (w *watcher) Close() { closeConn(context.Background(), w.conn) }
+
+// proof finds out that a follower followed at a moment of ours. What it has flushed says
+// nothing of when; so a record of no meaning is written at a known moment, and a follower
+// that has flushed it has done so later.
+type proof struct {
+	marks []mark // oldest first
+	known map[kurabe.InstanceID]int64
+}
+
+// mark is the end of a record, and a moment before it was written.
+type mark struct {
+	end wal.LSN
+	at  int64
+}
+
+// marksMost bounds what is not answered yet: at four looks a second it is two seconds, after
+// which an answer is of no use.
+const marksMost = 8
+
+// Prove implements engine.Prover.
+func (w *watcher) Prove(on bool) { w.proves = on }
+
+// nudgeAfter is after which silence of a follower its writer gives it something to answer.
+// Either end of a stream speaks by itself once a second or so, but by its wall clock: where
+// both were set back neither does, until that hour comes again. One word of log ends that.
+const nudgeAfter = 1500 * time.Millisecond
+
+// challenge writes the record, when that is wanted of a writer. It is a transaction of its
+// own, which waits for no follower (see ownSession) but is flushed at once: the server's own
+// writer of the log, which would flush it within wal_writer_delay (200 ms), goes by the wall
+// clock, and after that was set back does nothing until its hour comes again (xlog.c,
+// XLogBackgroundFlush).
+func (w *watcher) challenge(ctx context.Context) error {
+	silent := w.silent
+	w.silent = false // until the look of a writer finds so again
+	if !w.proves {
+		w.proof.marks = nil
+		if !silent {
+			return nil
+		}
+	}
+	at := proc.Boottime()
+	var text *string
+	err := w.conn.QueryRow(ctx, "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_logical_emit_message(true, 'kurabe', '')::text END").Scan(&text)
+	if err != nil || text == nil || !w.proves {
+		w.proof.marks = nil // of a time as a writer that is over
+		return err
+	}
+	end, err := wal.ParseLSN(*text)
+	if err != nil {
+		return fmt.Errorf("challenge: %w", err)
+	}
+	w.proof.marks = append(w.proof.marks, mark{end, at})
+	if len(w.proof.marks) > marksMost {
+		w.proof.marks = w.proof.marks[1:]
+	}
+	return nil
+}
+
+// answered is the newest moment at which a follower is known to have followed, 0 when none
+// is.
+func (p *proof) answered(id kurabe.InstanceID, flushed wal.LSN) int64 {
+	for _, m := range p.marks {
+		if flushed >= m.end {
+			if p.known == nil {
+				p.known = map[kurabe.InstanceID]int64{}
+			}
+			p.known[id] = max(p.known[id], m.at)
+		}
+	}
+	return p.known[id]
+}

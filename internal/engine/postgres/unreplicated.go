@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -48,64 +48,16 @@ func (d *Driver) CommittedAlone(ctx context.Context, i engine.Instance, caFile s
 		if err != nil {
 			return 0, err
 		}
-		total, from = total+n, t.end
+		total, from = total+n, t.End
 	}
 	return total, nil
 }
 
-// stretch is what a server has of one timeline: from the end of the one before it to its
-// own end, which is endless for the one that is written now.
-type stretch struct {
-	timeline uint32
-	end      lsn
-}
-
-const endless = ^lsn(0)
-
-// historyBytesMost bounds what is read of a history: a line for each promotion.
-const historyBytesMost = 1 << 20
-
-// parseHistory reads a timeline's history file: lines of a timeline, the place at which it
-// was left, and the reason (PostgreSQL manual, "Timelines"; timeline.c).
-func parseHistory(text string, timeline uint32) ([]stretch, error) {
-	var list []stretch
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
-			continue
-		}
-		if len(fields) < 2 {
-			return nil, fmt.Errorf("invalid line %.80q in a timeline history", line)
-		}
-		t, err := strconv.ParseUint(fields[0], 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("invalid timeline %.80q", fields[0])
-		}
-		at, err := parseLSN(fields[1])
-		if err != nil {
-			return nil, err
-		}
-		if n := len(list); n > 0 && (uint32(t) <= list[n-1].timeline || at < list[n-1].end) {
-			return nil, fmt.Errorf("a timeline's history goes back at %.80q", line)
-		}
-		list = append(list, stretch{uint32(t), at})
+func ownHistory(dataDir string, timeline uint32) ([]wal.Stretch, error) {
+	if timeline <= wal.FirstTimeline {
+		return wal.ParseHistory("", timeline)
 	}
-	if n := len(list); n > 0 && list[n-1].timeline >= timeline {
-		return nil, fmt.Errorf("timeline %d cannot come from timeline %d", timeline, list[n-1].timeline)
-	}
-	return append(list, stretch{timeline, endless}), nil
-}
-
-func historyFile(timeline uint32) string { return fmt.Sprintf("%s/%08X.history", walDir, timeline) }
-
-// firstTimeline has no history.
-const firstTimeline = 1
-
-func ownHistory(dataDir string, timeline uint32) ([]stretch, error) {
-	if timeline <= firstTimeline {
-		return parseHistory("", timeline)
-	}
-	file, err := volume.Open(filepath.Join(dataDir, historyFile(timeline)))
+	file, err := volume.Open(filepath.Join(dataDir, wal.HistoryFile(timeline)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the history of timeline %d is gone", timeline)
 	}
@@ -113,14 +65,14 @@ func ownHistory(dataDir string, timeline uint32) ([]stretch, error) {
 		return nil, err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, historyBytesMost))
+	text, err := io.ReadAll(io.LimitReader(file, wal.HistoryBytesMost))
 	if err != nil {
 		return nil, err
 	}
-	return parseHistory(string(text), timeline)
+	return wal.ParseHistory(string(text), timeline)
 }
 
-func (d *Driver) sourceHistory(ctx context.Context, i engine.Instance, caFile string) ([]stretch, error) {
+func (d *Driver) sourceHistory(ctx context.Context, i engine.Instance, caFile string) ([]wal.Stretch, error) {
 	conn, err := d.sourceConn(ctx, i, caFile)
 	if err != nil {
 		return nil, err
@@ -147,22 +99,22 @@ func (d *Driver) sourceHistory(ctx context.Context, i engine.Instance, caFile st
 
 // parted is where two histories part: which stretch of the first one has what the second
 // one lacks, and from where on.
-func parted(own, source []stretch) (at int, from lsn, err error) {
+func parted(own, source []wal.Stretch) (at int, from wal.LSN, err error) {
 	at = -1
 	for n := range min(len(own), len(source)) {
-		if own[n].timeline != source[n].timeline {
+		if own[n].Timeline != source[n].Timeline {
 			break
 		}
-		at, from = n, min(own[n].end, source[n].end)
-		if own[n].end != source[n].end {
+		at, from = n, min(own[n].End, source[n].End)
+		if own[n].End != source[n].End {
 			break
 		}
 	}
 	switch {
 	case at < 0:
 		return 0, 0, errors.New("the two have no timeline in common")
-	case from == endless:
-		return 0, 0, fmt.Errorf("both have written timeline %d", own[at].timeline)
+	case from == wal.Endless:
+		return 0, 0, fmt.Errorf("both have written timeline %d", own[at].Timeline)
 	}
 	return at, from, nil
 }
@@ -180,12 +132,12 @@ var (
 const waldumpBytesMost = 1 << 20
 
 // commits counts those in a stretch of the server's own log.
-func (d *Driver) commits(ctx context.Context, i engine.Instance, t stretch, from lsn) (int64, error) {
+func (d *Driver) commits(ctx context.Context, i engine.Instance, t wal.Stretch, from wal.LSN) (int64, error) {
 	data := i.Home.DataDir()
-	argv := []string{"pg_waldump", "--path=" + filepath.Join(seenPath(i, data), walDir), "--stats=record", "--rmgr=Transaction",
-		"--timeline=" + strconv.FormatUint(uint64(t.timeline), 10), "--start=" + from.String()}
-	if t.end != endless {
-		argv = append(argv, "--end="+t.end.String())
+	argv := []string{"pg_waldump", "--path=" + filepath.Join(seenPath(i, data), wal.Dir), "--stats=record", "--rmgr=Transaction",
+		"--timeline=" + strconv.FormatUint(uint64(t.Timeline), 10), "--start=" + from.String()}
+	if t.End != wal.Endless {
+		argv = append(argv, "--end="+t.End.String())
 	}
 	out := &bounded{most: waldumpBytesMost}
 	err := memberTool(ctx, i, proc.Tool{Dir: data, LockFile: i.Home.LockFile(), Argv: argv, Stdout: out})

@@ -1,11 +1,19 @@
 package postgres
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"kurabe"
 	"kurabe/internal/engine"
+	"kurabe/internal/engine/postgres/wal"
+	"kurabe/internal/proc"
 )
 
 // stream is what a follower hears of its source. The hour at which it has heard something is
@@ -58,3 +66,74 @@ func lagOf(ageSeconds *float64, apartSeconds float64) time.Duration {
 	}
 	return time.Duration(age * float64(time.Second))
 }
+
+// logEndSQL is how far the log of a follower is on disk, or was when it was promoted: both
+// numbers stand still from then on.
+const logEndSQL = "GREATEST(pg_catalog.pg_last_wal_receive_lsn(), pg_catalog.pg_last_wal_replay_lsn())"
+
+// processSQL tells one run of a server from another. Within one no follower is rewound or
+// cloned, so its log only grows. It is the time of the clock at its start, once for all.
+const processSQL = "pg_catalog.pg_postmaster_start_time()::text"
+
+// arrival is a place in the log of a follower, and a moment of CLOCK_BOOTTIME by which its
+// log was there.
+type arrival struct {
+	process string
+	end     wal.LSN
+	at      int64
+}
+
+// arrivals are the newest of each follower here that was looked at in the life of this program.
+type arrivals struct {
+	mu sync.Mutex // guards of
+	of map[kurabe.InstanceID]arrival
+}
+
+// note keeps the moment at which an end of the log was seen first.
+func (s *arrivals) note(id kurabe.InstanceID, process string, end wal.LSN, at int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, known := s.of[id]; known && last.process == process && last.end == end {
+		return
+	}
+	if s.of == nil {
+		s.of = map[kurabe.InstanceID]arrival{}
+	}
+	s.of[id] = arrival{process, end, at}
+}
+
+// by is a moment by which the log of a server was there up to end, 0 when none is known.
+func (s *arrivals) by(id kurabe.InstanceID, process string, end wal.LSN) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := s.of[id]; last.process == process && last.end >= end {
+		return last.at
+	}
+	return 0
+}
+
+// LastWord implements engine.Driver: by the log. The writer's word from a follower is a
+// record that the follower has flushed (proof), and is worth no more than from when that was
+// written. All that this server has was written before it was seen here.
+func (d *Driver) LastWord(ctx context.Context, i engine.Instance) (at int64, err error) {
+	err = d.withAdmin(ctx, i, func(conn *pgx.Conn) error {
+		var recovering bool
+		var process, position string
+		err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_is_in_recovery(), "+processSQL+", COALESCE("+logEndSQL+"::text, '')").Scan(&recovering, &process, &position)
+		if err != nil || recovering || position == "" {
+			return err
+		}
+		end, err := wal.ParseLSN(position)
+		if err == nil {
+			at = d.arrivals.by(i.Instance, process, end)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find when the last log came: %w", err)
+	}
+	return at, nil
+}
+
+// arrived notes how far the log of a follower is that was looked at just now.
+func (w *watcher) arrived(end wal.LSN) { w.arrivals.note(w.instance, w.process, end, proc.Boottime()) }

@@ -18,11 +18,11 @@ import (
 	"kurabe"
 )
 
-// What one call may ask of a host.
+// What one call may ask of a host. The answer to one query fits into a frame between hosts, of 8 MB.
 const (
-	periodsMost = 110_000 // of one query: each period of each result; 20 days of 1 min each, four times
+	periodsMost = 100_800 // of one query: each period of each result, as many as CloudWatch answers
 	allMost     = 1_000_000
-	valuesMost  = 300_000 // of a distinct query
+	valuesMost  = 150_000 // of a distinct query
 )
 
 // Query answers each query. Minutes serve a period that is a multiple of one; samples of seconds
@@ -77,7 +77,7 @@ func (s *Store) collect(ctx context.Context, q Query, c *collector) error {
 	if q.Period%time.Minute == 0 {
 		seconds = s.rolledUntil(now)
 		if q.Distinct {
-			first := max(s.fine.begin(), now.Add(-fineFor).UnixMilli())
+			first := max(min(s.fine.begin(), now.UnixMilli()), now.Add(-fineFor).UnixMilli())
 			seconds = min(seconds, (first+59_999)/60_000*60_000)
 		}
 		if err := s.minutes.points(ctx, from, min(to, seconds-1), match, 60, c); err != nil {

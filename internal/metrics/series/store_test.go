@@ -3,6 +3,8 @@ package series
 import (
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -204,5 +206,19 @@ func TestTwoSamplesOfASecond(t *testing.T) {
 	b.append(cpu, 2)
 	if got := b.buckets(Query{From: midday, To: midday.Add(time.Second), Period: time.Second}); len(got) != 1 || got[0].Count != 2 || got[0].Sum != 3 || math.IsNaN(got[0].Min) {
 		t.Errorf("%v", got)
+	}
+}
+
+// Where the seconds are lost, minutes serve percentiles too.
+func TestMinutesWithoutSeconds(t *testing.T) {
+	dir := t.TempDir()
+	now := filled(t, dir).now
+	if err := os.RemoveAll(filepath.Join(dir, "seconds")); err != nil {
+		t.Fatal(err)
+	}
+	b := newBed(t, dir, now)
+	got := b.buckets(Query{From: midday, To: midday.Add(30 * time.Minute), Period: time.Minute, Distinct: true})
+	if len(got) != 30 || len(got[0].Values) != 3 || got[0].Count != 60 {
+		t.Errorf("%d minutes: %v", len(got), got)
 	}
 }

@@ -80,6 +80,7 @@ type Order struct {
 	Gib, Iops                           int32
 	Retention                           int // days; 0 makes no backups
 	Zone                                string
+	Load                                bool // its database load is kept
 }
 
 // Input is the request for it.
@@ -98,6 +99,9 @@ func (o Order) Input() *rds.CreateDBInstanceInput {
 	}
 	if o.Zone != "" {
 		in.AvailabilityZone = aws.String(o.Zone)
+	}
+	if o.Load {
+		in.EnablePerformanceInsights = aws.Bool(true)
 	}
 	if o.Iops != 0 {
 		in.Iops = aws.Int32(o.Iops)

@@ -23,7 +23,7 @@ const (
 // The arms of a comparison.
 var arms = []string{"sampled", "not sampled"}
 
-// Measure compares servers that are sampled with the same ones while nobody samples them.
+// Measure compares servers whose metrics and database load are sampled with the same ones while nobody samples them.
 func Measure(ctx context.Context, r *bed.Run) error {
 	l, err := r.Service(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func idle(ctx context.Context, r *bed.Run, l *bed.Lab, engine string) (failure e
 	}()
 	count := bed.Pick(r, idleCount, 3)
 	for n := range count {
-		i, err := l.Create(ctx, bed.Order{Name: fmt.Sprintf("idle-%s-%d", engine, n), Engine: engine, Class: l.MicroClass()})
+		i, err := l.Create(ctx, bed.Order{Name: fmt.Sprintf("idle-%s-%d", engine, n), Engine: engine, Class: l.MicroClass(), Load: true})
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func load(ctx context.Context, r *bed.Run, l *bed.Lab, engine string) (failure e
 		r.Out.Row(bed.Row{Bench: "metrics", What: "sysbench", Value: bed.NotMeasured, Note: "sysbench is not installed: scripts/install.sh bench"})
 		return nil
 	}
-	o := bed.Order{Name: "metrics-" + engine, Engine: engine, Class: l.WholeClass(runtime.NumCPU())}
+	o := bed.Order{Name: "metrics-" + engine, Engine: engine, Class: l.WholeClass(runtime.NumCPU()), Load: true}
 	var err error
 	if engine == bed.Postgres {
 		if o.Group, err = l.GroupWithoutTLS(ctx, engine); err != nil {

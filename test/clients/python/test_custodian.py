@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import aws
 import clusters
@@ -20,7 +19,7 @@ def custodian(server, tmp_path):
     def run(resource, *filters, actions=()):
         policy = {"name": "one", "resource": f"aws.{resource}", "filters": list(filters), "actions": list(actions)}
         (tmp_path / "policy.json").write_text(json.dumps({"policies": [policy]}))
-        argv = [Path(sys.executable).parent / "custodian", "run", "-s", tmp_path / "out", "--cache-period", "0", "--region", harness.REGION]
+        argv = [sys.executable, "-m", "c7n.cli", "run", "-s", tmp_path / "out", "--cache-period", "0", "--region", harness.REGION]
         done = subprocess.run([*argv, tmp_path / "policy.json"], capture_output=True, text=True, env=aws.environ(server), timeout=300)
         assert done.returncode == 0, f"{policy}: {done.stderr}"
         # An action that the service refused is a line of the log, and no failure of the program.
@@ -76,6 +75,14 @@ def snapshots(server, custodian, names):
     assert named(custodian("rds-snapshot", of, actions=[{"type": "tag", "tags": {"keep": "no"}}]), "DBInstanceIdentifier") == names
     assert named(custodian("rds-snapshot", {"tag:keep": "no"}, actions=["delete"]), "DBInstanceIdentifier") == names
     assert custodian("rds-snapshot", of) == []
+
+
+def test_metrics(server, offered, custodian):
+    """An instance is found by what CloudWatch says of it."""
+    made = instances.create(server, engines.ENGINES[sorted(offered)[0]], name="c7n-measured")
+    one, measured = {"DBInstanceIdentifier": made.name}, {"type": "metrics", "name": "CPUUtilization", "days": 1, "op": "lt"}
+    harness.wait_for("a measured instance", lambda: custodian("rds", one, {**measured, "value": 10000}), 120)
+    assert custodian("rds", one, {**measured, "value": -1}) == []
 
 
 def test_groups(server, offered, custodian):

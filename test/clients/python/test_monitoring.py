@@ -37,7 +37,7 @@ def test_boto3(server, instance, protocol):
 
 
 def test_earlier_cli(server, instance):
-    argv = [GENERATIONS["query"] / "aws", "--output", "json", "cloudwatch", "get-metric-data"]
+    argv = [GENERATIONS["query"] / "python", "-m", "awscli", "--output", "json", "cloudwatch", "get-metric-data"]
     argv += ["--start-time", "2000-01-01T00:00:00Z", "--end-time", "2100-01-01T00:00:00Z", "--metric-data-queries"]
     argv += ['[{"Id":"m1","MetricStat":{"Metric":{"Namespace":"AWS/RDS","MetricName":"CPUUtilization"},"Period":60,"Stat":"Average"}}]']
     done = subprocess.run(argv, capture_output=True, text=True, env=aws.environ(server), timeout=120)

@@ -1,0 +1,9 @@
+package parameter
+
+import (
+	"testing"
+
+	"kurabe/internal/engine/enginetest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
