@@ -77,7 +77,6 @@ type server struct {
 	recent [2]*chunk  // the last that fine became, the older first: who looks each few seconds reads no file
 	minute *builder   // of the minute that is under way
 	hour   *builder   // of the full minutes of the hour
-	last   int64      // Unix time of the newest sample
 	texts  known
 }
 
@@ -107,8 +106,8 @@ type Sample struct {
 	Sessions []kurabe.ActiveSession
 }
 
-// Add takes in a sample; of two in the same second the second one is dropped. A clock that was
-// set back repeats seconds: they count as sampled twice, so that averages stay true.
+// Add takes in a sample. A second may have several, as where a clock was set back: it counts as
+// sampled so many times, so that averages stay true.
 func (s *Store) Add(id kurabe.InstanceID, sample Sample) error {
 	one, err := s.server(id)
 	if err != nil {
@@ -117,11 +116,7 @@ func (s *Store) Add(id kurabe.InstanceID, sample Sample) error {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	at := sample.At.Unix()
-	if at == one.last {
-		return nil
-	}
 	lost := one.turn(at)
-	one.last = at
 	one.fine.sampled[at-one.fine.start]++
 	one.minute.sampled[0]++
 	for n, session := range sample.Sessions {
