@@ -74,6 +74,7 @@ type server struct {
 
 	mu     sync.Mutex // guards the rest
 	fine   *builder   // of chunkSeconds; nil: none is under way
+	recent [2]*chunk  // the last that fine became, the older first: who looks each few seconds reads no file
 	minute *builder   // of the minute that is under way
 	hour   *builder   // of the full minutes of the hour
 	texts  known
@@ -188,7 +189,7 @@ func (s *server) endMinute() {
 // next chunk is not held up by it.
 func (s *server) writeFine() error {
 	c := s.fine.chunk(keysMax)
-	s.fine = nil
+	s.fine, s.recent = nil, [2]*chunk{s.recent[1], c}
 	return s.append(name(fineForm, c.start), frame(c.encode()))
 }
 
