@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"kurabe"
 	"kurabe/internal/agent/unit"
@@ -13,6 +14,20 @@ import (
 // LoadKeeper keeps which sessions of a server are active at a moment. Several goroutines call it.
 type LoadKeeper interface {
 	Add(server kurabe.InstanceID, sample load.Sample) error
+}
+
+// pokeLoad has the sessions of the server listed at a moment of this second that nothing can
+// follow: a limit of the kernel is measured in times of its own, and samples in step with it show
+// all sessions waiting, or none.
+func (w *worker) pokeLoad(ctx context.Context, a kurabe.Assignment) {
+	if !a.LoadKept || w.agent.Load == nil {
+		return
+	}
+	w.agent.host.Wait.Go(func() {
+		if unit.Wait(ctx, rand.N(sampleEvery)) {
+			w.pokeSampler(&w.loadDue)
+		}
+	})
 }
 
 // keepLoad has the host keep which sessions of a server are active. Clients read no standby.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,7 +67,7 @@ func (a *Agent) sampleServers(ctx context.Context) {
 		a.Log.Info("no metrics of the network", logkey.Error, err)
 	}
 	for unit.Wait(ctx, sampleEvery-time.Duration(a.Now().UnixNano())%sampleEvery) {
-		s.measure()
+		s.measure(ctx)
 	}
 	if s.tcp != nil {
 		s.tcp.Close()
@@ -75,7 +76,7 @@ func (a *Agent) sampleServers(ctx context.Context) {
 
 // measure appends one sample of every series of the second. The servers are asked at the same
 // moment and answer later.
-func (s *sampling) measure() {
+func (s *sampling) measure(ctx context.Context) {
 	now, at := s.agent.Now(), time.Since(s.began)
 	if at-s.last < sample.ElapsedMin { // the clock was set
 		return
@@ -98,7 +99,8 @@ func (s *sampling) measure() {
 			one = &serverSampler{}
 		}
 		kept[w.ID] = one
-		w.pokeSampler()
+		w.pokeSampler(&w.metricsDue)
+		w.pokeLoad(ctx, a)
 		machine.Limits = a.Limits
 		values := slices.Concat(one.sampleGroup(s.agent.Levers, machine, w.ID, at), one.sampleNetwork(counts, w, at), w.sampleKnown(a))
 		list = append(list, one.labels.label(a, values)...)
@@ -192,8 +194,9 @@ func (w *worker) sampleKnown(a kurabe.Assignment) (samples []sample.Value) {
 	return samples
 }
 
-// pokeSampler has the server asked now.
-func (w *worker) pokeSampler() {
+// pokeSampler has the server asked now for what is due.
+func (w *worker) pokeSampler(due *atomic.Bool) {
+	due.Store(true)
 	select {
 	case w.samplerPoked <- struct{}{}:
 	default:
@@ -215,20 +218,25 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 			return e.OpenSampler(asking, a)
 		},
 		Ask: func(asking context.Context, s engine.Sampler) error {
+			a, _ := w.Assignment()
+			if w.loadDue.Swap(false) {
+				_, role := labels.identity(a)
+				if err := w.keepLoad(asking, a, role, s, &loadOnce); err != nil {
+					return err
+				}
+			}
 			at := time.Since(began)
-			if before.Of != "" && at-before.At < sample.ElapsedMin {
+			if !w.metricsDue.Swap(false) || before.Of != "" && at-before.At < sample.ElapsedMin {
 				return nil
 			}
 			values, err := s.Sample(asking)
 			if err != nil {
 				return err
 			}
-			a, _ := w.Assignment()
 			now := sample.Reading{Of: o.Process, At: at, Values: values}
 			w.agent.appendSamples(w.agent.Now(), labels.label(a, sample.Between(before, now)), &once)
 			before = now
-			_, role := labels.identity(a)
-			return w.keepLoad(asking, a, role, s, &loadOnce)
+			return nil
 		},
 		Failed: func(err error) { w.Log.Debug("server not sampled", logkey.Error, err) },
 	})

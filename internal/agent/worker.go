@@ -45,9 +45,10 @@ type worker struct {
 	// watched is role, for those who are not the goroutine of run.
 	watched atomic.Pointer[roleWatch]
 	guards  atomic.Pointer[lease] // lease, likewise
-	// samplerPoked, of capacity 1, has the server measured now.
-	samplerPoked chan struct{}
-	sampled      atomic.Pointer[watch.Process] // which was measured last
+	// samplerPoked, of capacity 1, has the server asked now for what is due.
+	samplerPoked        chan struct{}
+	metricsDue, loadDue atomic.Bool
+	sampled             atomic.Pointer[watch.Process] // which was measured last
 }
 
 func (a *Agent) newWorker(id kurabe.InstanceID) *worker {

@@ -8,7 +8,7 @@
 //
 // It must not reach into the service: everything is seen from the outside, over
 // the API, the endpoints, the file system and the kernel. Called by test/integration,
-// test/fault and test/bench, which is a program and no test (see Outside), only.
+// test/fault and test/bench, which is a program and no test (see Standalone), only.
 // Invariant: what a test started ends with it, also when it fails. As root the test
 // binary therefore runs in process, mount and network namespaces of its own, without root
 // below a process that ends what it leaves (see Main, Contained and Isolated). The suites of the

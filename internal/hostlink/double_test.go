@@ -155,7 +155,7 @@ func TestACopyAtAnotherServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSeveral(t, 2, store.NewMemory(), ca)
+	s := newHAServers(t, 2, store.NewMemory(), ca)
 	revision := s.all[0].joined(t, "h1")
 	if err := s.all[1].view.WaitRevision(t.Context(), revision); err != nil {
 		t.Fatal(err)

@@ -46,8 +46,8 @@ type RemoteConfig struct {
 // one that the certificate is of; the service refuses any other.
 type Remote struct {
 	RemoteConfig
-	http *http.Client
-	aim  *aim
+	http     *http.Client
+	selector *serverSelector
 
 	telling sync.Mutex
 	told    string // the trouble that was logged
@@ -66,7 +66,7 @@ func NewRemote(c RemoteConfig) *Remote {
 	if c.Reads == nil {
 		c.Reads = hostread.NewHandlers("")
 	}
-	r := &Remote{RemoteConfig: c, aim: newAim(c)}
+	r := &Remote{RemoteConfig: c, selector: newServerSelector(c)}
 	r.life, r.end = context.WithCancelCause(context.Background()) // until it is known better
 	r.http = clientFor(func(chain []*x509.Certificate) error {
 		_, err := pki.VerifyParty(chain, c.Roots, pki.PartyServer)
@@ -108,12 +108,12 @@ func (r *Remote) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upd
 		straight.Go(func() { r.answerOthers(ctx) })
 		pause := retryPauseMin
 		for ctx.Err() == nil {
-			at := r.aim.now()
+			at := r.selector.now()
 			started, err := r.follow(ctx, at, out)
 			if ctx.Err() != nil {
 				return
 			}
-			if started || r.aim.several() {
+			if started || r.selector.hasMany() {
 				pause = min(pause, retryPauseOfSeveral)
 			}
 			if started {
@@ -135,14 +135,14 @@ func (r *Remote) Assignments(ctx context.Context, host kurabe.HostID) <-chan Upd
 // turn chooses the server to speak to after the one at addr has failed.
 func (r *Remote) turn(addr string, err error) {
 	if m, ok := errors.AsType[*misdirected](err); ok {
-		r.aim.learn(m.servers)
-		r.aim.redirected(addr, m.planner)
+		r.selector.learn(m.servers)
+		r.selector.redirected(addr, m.planner)
 		return
 	}
 	if errors.Is(err, ErrDouble) {
 		return // that is the planner's word, and no other server has another one
 	}
-	r.aim.missed(addr)
+	r.selector.missed(addr)
 }
 
 // up says that the service is heard, down that it is not: then calls under way end too.
@@ -192,7 +192,7 @@ func (r *Remote) follow(ctx context.Context, at string, out chan<- Update) (bool
 	return r.read(ctx, at, assignmentsPath, func(ctx context.Context, m message) error {
 		r.up()
 		r.tell("", nil)
-		r.aim.learn(m.Servers)
+		r.selector.learn(m.Servers)
 		if m.Update != nil && !deliver(ctx, out, *m.Update) {
 			return because(ctx, ctx.Err())
 		}
@@ -244,7 +244,7 @@ func (r *Remote) read(ctx context.Context, at, path string, take func(context.Co
 
 // patience is how long the service may be silent.
 func (r *Remote) patience() time.Duration {
-	if r.aim.several() {
+	if r.selector.hasMany() {
 		return quietMax
 	}
 	return silenceMax
@@ -288,7 +288,7 @@ func (r *Remote) call(ctx context.Context, limit time.Duration, name string, bod
 	if life.Err() != nil {
 		return fmt.Errorf("%s: %w", name, ErrNoLink)
 	}
-	if err := post(ctx, r.http, r.aim.now(), callPath+name, r.Life, body, out); err != nil {
+	if err := post(ctx, r.http, r.selector.now(), callPath+name, r.Life, body, out); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

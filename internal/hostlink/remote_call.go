@@ -21,7 +21,7 @@ func (r *Remote) Place(ctx context.Context, within, patience time.Duration) erro
 	late := time.AfterFunc(within, cancel)
 	defer late.Stop()
 	for began, double := time.Now(), error(nil); ; {
-		at := r.aim.now()
+		at := r.selector.now()
 		_, err := r.Alive(ctx, Alive{Looking: true})
 		switch {
 		case err == nil:

@@ -11,8 +11,8 @@ import (
 // others name a planner whose machine is gone until its election has run out.
 const avoidTime = 2 * time.Second
 
-// aim is which of the service's servers a Remote speaks to.
-type aim struct {
+// serverSelector is which of the service's servers a Remote speaks to.
+type serverSelector struct {
 	learned func([]string)
 
 	mu    sync.Mutex // guards the rest
@@ -21,8 +21,8 @@ type aim struct {
 	avoid map[string]time.Time // until when
 }
 
-func newAim(c RemoteConfig) *aim {
-	a := &aim{learned: c.Learned, at: c.Server, all: slices.Clone(c.Servers), avoid: map[string]time.Time{}}
+func newServerSelector(c RemoteConfig) *serverSelector {
+	a := &serverSelector{learned: c.Learned, at: c.Server, all: slices.Clone(c.Servers), avoid: map[string]time.Time{}}
 	if a.at == "" && len(a.all) > 0 {
 		a.at = a.all[0]
 	}
@@ -32,27 +32,27 @@ func newAim(c RemoteConfig) *aim {
 	return a
 }
 
-func (a *aim) now() string {
+func (a *serverSelector) now() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.at
 }
 
-func (a *aim) several() bool {
+func (a *serverSelector) hasMany() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.all) > 1
 }
 
 // others are all servers but the one that is spoken to.
-func (a *aim) others() []string {
+func (a *serverSelector) others() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(a.all), func(one string) bool { return one == a.at })
 }
 
 // learn takes note of all servers.
-func (a *aim) learn(all []string) {
+func (a *serverSelector) learn(all []string) {
 	a.mu.Lock()
 	news := len(all) > 0 && !slices.Equal(all, a.all)
 	if news {
@@ -65,7 +65,7 @@ func (a *aim) learn(all []string) {
 }
 
 // missed turns to another server, since the one at addr does not answer.
-func (a *aim) missed(addr string) {
+func (a *serverSelector) missed(addr string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.avoid[addr] = time.Now().Add(avoidTime)
@@ -73,13 +73,13 @@ func (a *aim) missed(addr string) {
 }
 
 // redirected turns to the planner that the server at addr named, or on to the next.
-func (a *aim) redirected(addr, planner string) {
+func (a *serverSelector) redirected(addr, planner string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.turnLocked(addr, planner)
 }
 
-func (a *aim) turnLocked(from, to string) {
+func (a *serverSelector) turnLocked(from, to string) {
 	if a.at != from {
 		return // somebody has turned already
 	}

@@ -207,7 +207,7 @@ func decodeChunk(raw []byte) (*chunk, error) {
 	}
 	c.slots = make([]slot, d.number(slotsMax))
 	for n := range c.slots {
-		c.slots[n].sampled = d.number(3600)
+		c.slots[n].sampled = d.number(1 << 32)
 		rows := d.number(uint64(len(d.raw))) // each takes two bytes at least
 		c.slots[n].rows = make([]row, rows)
 		for i := range c.slots[n].rows {

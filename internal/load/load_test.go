@@ -17,7 +17,7 @@ const shop = kurabe.InstanceID("db-A")
 var start = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
 // feed adds a sample a second: one session computes, and in every second second one waits.
-func feed(t *testing.T, s *Store, from time.Time, seconds int) {
+func feed(t testing.TB, s *Store, from time.Time, seconds int) {
 	t.Helper()
 	for n := range seconds {
 		sessions := []kurabe.ActiveSession{{WaitType: kurabe.WaitCPU, Wait: kurabe.WaitCPU, Statement: fmt.Sprintf("select %d", n%7), User: "app"}}
@@ -250,4 +250,40 @@ func BenchmarkDay(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(bytes)/(1<<20), "MiB/day")
+}
+
+// The last seconds are told without the files.
+func TestLastSeconds(t *testing.T) {
+	dir := t.TempDir()
+	s := New(dir, false)
+	feed(t, s, start, 40)
+	q := Query{From: start.Unix() + 15, To: start.Unix() + 40, By: []Dimension{WaitType}}
+	check := func() {
+		t.Helper()
+		a := ask(t, s, q)
+		if sum(a.Sampled) != 25 || len(a.Groups) != 2 || a.Groups[0].Total != 25 || a.Groups[1].Total != 12 {
+			t.Errorf("%+v", a)
+		}
+	}
+	check()
+	if err := os.RemoveAll(filepath.Join(dir, string(shop))); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	q.From = start.Unix() + 5 // of files that are no more
+	if a := ask(t, s, q); sum(a.Sampled) != 10 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// BenchmarkLastSeconds asks one instance for its load by type of wait, at the end of an hour.
+func BenchmarkLastSeconds(b *testing.B) {
+	s := New(b.TempDir(), false)
+	feed(b, s, start, 3590)
+	to := start.Unix() + 3590
+	for b.Loop() {
+		if a, err := s.Query(b.Context(), Query{Instance: shop, From: to - 15, To: to, By: []Dimension{WaitType}}); err != nil || sum(a.Sampled) != 15 {
+			b.Fatal(a, err)
+		}
+	}
 }

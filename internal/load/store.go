@@ -76,9 +76,9 @@ type server struct {
 
 	mu     sync.Mutex // guards the rest
 	fine   *builder   // of chunkSeconds; nil: none is under way
+	recent [2]*chunk  // the last that fine became, the older first: who looks each few seconds reads no file
 	minute *builder   // of the minute that is under way
 	hour   *builder   // of the full minutes of the hour
-	last   int64      // Unix time of the newest sample
 	texts  known
 	lost   error // what recover could not read
 }
@@ -114,8 +114,8 @@ type Sample struct {
 	Sessions []kurabe.ActiveSession
 }
 
-// Add takes in a sample; of two in the same second the second one is dropped. A clock that was
-// set back repeats seconds: they count as sampled twice, so that averages stay true.
+// Add takes in a sample. A second may have several, as where a clock was set back: it counts as
+// sampled so many times, so that averages stay true.
 func (s *Store) Add(id kurabe.InstanceID, sample Sample) error {
 	one, err := s.server(id)
 	if err != nil {
@@ -124,11 +124,7 @@ func (s *Store) Add(id kurabe.InstanceID, sample Sample) error {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	at := sample.At.Unix()
-	if at == one.last {
-		return nil
-	}
 	lost := one.turn(at)
-	one.last = at
 	one.fine.sampled[at-one.fine.start]++
 	one.minute.sampled[0]++
 	for n, session := range sample.Sessions {
@@ -201,7 +197,7 @@ func (s *server) endMinute() {
 // next chunk is not held up by it.
 func (s *server) writeFine() error {
 	c := s.fine.chunk(keysMax)
-	s.fine = nil
+	s.fine, s.recent = nil, [2]*chunk{s.recent[1], c}
 	return s.append(name(fineForm, c.start), frame(c.encode()))
 }
 

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +19,23 @@ const (
 	// pageWindow is what the page has the means of: nothing falls between the pages of a scraper
 	// that asks as often, as most do.
 	pageWindow = 15 * time.Second
+	// slowWindow is that of metrics that are read each minute.
+	slowWindow = 75 * time.Second
 	// waitTypesMax bounds the types of wait of an instance; the engines have about ten.
 	waitTypesMax = 20
+)
+
+// slowMetrics are those that are read each minute, fastMetrics the others.
+var (
+	slowMetrics = []string{"TransactionLogsDiskUsage"}
+	fastMetrics = func() (list []string) {
+		for _, d := range catalog.All {
+			if !slices.Contains(slowMetrics, d.Name) {
+				list = append(list, d.Name)
+			}
+		}
+		return list
+	}()
 )
 
 // pageSource asks for what the page tells.
@@ -51,15 +67,20 @@ func (s pageSource) measured(ctx context.Context, instances []control.Instance, 
 	for _, i := range instances {
 		clusters[i.Name] = i.Cluster
 	}
-	results, err := s.series.Query(ctx, []series.Query{{
-		Match: []series.Match{{Label: catalog.Namespace, Values: []string{catalog.RDS, catalog.Kurabe}}},
-		From:  now.Add(-pageWindow), To: now.Add(time.Second), Period: pageWindow,
-		By: []string{catalog.Metric, catalog.Instance, catalog.Server, catalog.Engine, catalog.Role},
-	}})
+	of := func(window time.Duration, match series.Match) series.Query {
+		return series.Query{
+			Match: []series.Match{{Label: catalog.Namespace, Values: []string{catalog.RDS, catalog.Kurabe}}, match},
+			From:  now.Add(-window), To: now.Add(time.Second), Period: window,
+			By: []string{catalog.Metric, catalog.Instance, catalog.Server, catalog.Engine, catalog.Role},
+		}
+	}
+	results, err := s.series.Query(ctx, []series.Query{
+		of(pageWindow, series.Match{Label: catalog.Metric, Values: fastMetrics}), of(slowWindow, series.Match{Label: catalog.Metric, Values: slowMetrics}),
+	})
 	if err != nil {
 		return nil
 	}
-	for _, r := range results[0] {
+	for _, r := range slices.Concat(results...) {
 		var all series.Bucket
 		for _, b := range r.Buckets {
 			all.Add(b)

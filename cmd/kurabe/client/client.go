@@ -121,6 +121,15 @@ const answerBytesMax = 16 << 20
 // Ask calls an action of the service "kurabe". It never returns nil: after an error, what it
 // returns is empty.
 func Ask[Out any](ctx context.Context, c *Client, action string, in any) (*Out, error) {
+	return AskService[Out](ctx, c, JSONService{"kurabe", ownapi.Target, "1.1"}, action, in)
+}
+
+// JSONService is a service that speaks AWS's JSON: the name that requests are signed for, the
+// target before its actions, and the protocol's version.
+type JSONService struct{ Name, Target, Version string }
+
+// AskService is Ask of any service.
+func AskService[Out any](ctx context.Context, c *Client, s JSONService, action string, in any) (*Out, error) {
 	out := new(Out)
 	body := []byte("{}")
 	if in != nil {
@@ -133,10 +142,10 @@ func Ask[Out any](ctx context.Context, c *Client, action string, in any) (*Out, 
 	if err != nil {
 		return out, err
 	}
-	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
-	r.Header.Set("X-Amz-Target", ownapi.Target+"."+action)
+	r.Header.Set("Content-Type", "application/x-amz-json-"+s.Version)
+	r.Header.Set("X-Amz-Target", s.Target+"."+action)
 	var answer bytes.Buffer
-	if err := c.send(r, body, "kurabe", &answer, answerBytesMax); err != nil {
+	if err := c.send(r, body, s.Name, &answer, answerBytesMax); err != nil {
 		return out, err
 	}
 	if err := json.Unmarshal(answer.Bytes(), out); err != nil {

@@ -60,6 +60,24 @@ func BenchmarkAppendSecond(b *testing.B) {
 	}
 }
 
+// BenchmarkLastSeconds asks for what the page of metrics has of 50 servers.
+func BenchmarkLastSeconds(b *testing.B) {
+	s := newBedB(b)
+	m := newMeasuredLike(50)
+	for range 600 {
+		if err := s.Append(s.now, m.next()); err != nil {
+			b.Fatal(err)
+		}
+		s.now = s.now.Add(time.Second)
+	}
+	q := Query{Match: []Match{{"namespace", []string{"AWS/RDS"}}}, From: s.now.Add(-15 * time.Second), To: s.now, Period: 15 * time.Second, By: []string{"metric", "instance", "server", "engine", "role"}}
+	for b.Loop() {
+		if got, err := s.Query(b.Context(), []Query{q}); err != nil || len(got[0]) != len(m.list) {
+			b.Fatal(len(got[0]), err)
+		}
+	}
+}
+
 func newBedB(b *testing.B) *bed {
 	s := &bed{now: midday}
 	s.free = -1

@@ -40,7 +40,7 @@ const joinTime = time.Minute
 
 // hostsBed is a service on one machine in miniature and two further ones with an agent each.
 type hostsBed struct {
-	*harness.Outside
+	*harness.Standalone
 	center *harness.Service
 	hosts  []*benchHost
 }
@@ -86,7 +86,7 @@ func (a *apart) open(ctx context.Context) (*site, error) {
 		return nil, err
 	}
 	l := &site{Lab: lab}
-	b := &hostsBed{Outside: harness.NewOutside(context.WithoutCancel(ctx), a.r.Out.Say)}
+	b := &hostsBed{Standalone: harness.NewStandalone(context.WithoutCancel(ctx), a.r.Out.Say)}
 	l.hosts, l.Data, a.lab = b, filepath.Join(l.Dir, "center"), l
 	err = b.start(ctx, l)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 
 // What fails a test is an error of the program, and what was made before goes in any case.
 func TestOutside(t *testing.T) {
-	o := NewOutside(t.Context(), t.Logf)
+	o := NewStandalone(t.Context(), t.Logf)
 	var gone []string
 	clean := func(name string) func() { return func() { gone = append(gone, name) } }
 	err := o.Try(func(tb testing.TB) {

@@ -160,7 +160,7 @@ func (r *Remote) answerOthers(ctx context.Context) {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	for {
-		for _, at := range r.aim.others() {
+		for _, at := range r.selector.others() {
 			if !seen[at] {
 				seen[at] = true
 				all.Go(func() { r.answerOther(ctx, at) })
@@ -177,7 +177,7 @@ func (r *Remote) answerOthers(ctx context.Context) {
 // answerOther answers the questions of one of them, whenever it is one.
 func (r *Remote) answerOther(ctx context.Context, at string) {
 	for ctx.Err() == nil {
-		if slices.Contains(r.aim.others(), at) {
+		if slices.Contains(r.selector.others(), at) {
 			_, _ = r.read(ctx, at, questionsPath, func(context.Context, message) error { return nil })
 		}
 		select {

@@ -85,13 +85,13 @@ func awaitEcho(t *testing.T, from hostread.Hosts) {
 	}
 }
 
-func newServers(t *testing.T, n int) *several {
+func newServers(t *testing.T, n int) *haServers {
 	t.Helper()
 	ca, err := pki.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSeveral(t, n, store.NewMemory(), ca)
+	s := newHAServers(t, n, store.NewMemory(), ca)
 	s.all[0].joined(t, "h1")
 	return s
 }

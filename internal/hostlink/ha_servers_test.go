@@ -18,16 +18,16 @@ import (
 )
 
 // several is servers of one service, one of which is the elected planner's.
-type several struct {
+type haServers struct {
 	all     []*far
 	planner atomic.Int32
 	since   atomic.Int64 // ns
 }
 
-// newSeveral makes n servers s0, s1, … over one store; the first is the planner's.
-func newSeveral(t *testing.T, n int, kv store.KV, ca *pki.CA) *several {
+// newHAServers makes n servers s0, s1, … over one store; the first is the planner's.
+func newHAServers(t *testing.T, n int, kv store.KV, ca *pki.CA) *haServers {
 	t.Helper()
-	s := &several{}
+	s := &haServers{}
 	for i := range n {
 		f := newFar(t, kv, ca)
 		f.server.Elected = func() (hostlink.Election, bool) {
@@ -47,7 +47,7 @@ func newSeveral(t *testing.T, n int, kv store.KV, ca *pki.CA) *several {
 func id(i int) kurabe.HostID { return kurabe.HostID("s" + string(rune('0'+i))) }
 
 // elect makes a server the planner's, and waits until all know; -1 for none.
-func (s *several) elect(t *testing.T, i int) {
+func (s *haServers) elect(t *testing.T, i int) {
 	t.Helper()
 	s.since.Store(time.Now().UnixNano())
 	s.planner.Store(int32(i))
@@ -69,7 +69,7 @@ func (s *several) elect(t *testing.T, i int) {
 // TestRedirected: the suite, by an agent that knows the last server only.
 func TestRedirected(t *testing.T) {
 	hostlinktest.Run(t, func(t *testing.T, kv store.KV, signer hostlink.Signer) hostlink.Link {
-		s := newSeveral(t, 3, kv, signer.(*pki.CA))
+		s := newHAServers(t, 3, kv, signer.(*pki.CA))
 		s.all[0].joined(t, "h1")
 		link := s.all[2].agent(t, "h1")
 		settle(t, link)
@@ -97,7 +97,7 @@ func TestAgentFollowsThePlanner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSeveral(t, 3, store.NewMemory(), ca)
+	s := newHAServers(t, 3, store.NewMemory(), ca)
 	s.all[0].joined(t, "h1")
 	learned := make(chan []string, 10)
 	identity := s.all[0].party(t, pki.Party{Kind: pki.PartyAgent, ID: "h1"})
@@ -152,7 +152,7 @@ func TestOnlyThePlannerHears(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSeveral(t, 2, store.NewMemory(), ca)
+	s := newHAServers(t, 2, store.NewMemory(), ca)
 	s.all[0].joined(t, "h1")
 	for _, f := range s.all {
 		go f.server.Watch(t.Context()) // ends with the test
@@ -188,7 +188,7 @@ func TestEnter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSeveral(t, 2, store.NewMemory(), ca)
+	s := newHAServers(t, 2, store.NewMemory(), ca)
 	f := s.all[1]
 	f.joined(t, "h1")
 	f.server.Enter = func(_ context.Context, host kurabe.HostID) (hostlink.EnterAnswer, error) {
@@ -211,7 +211,7 @@ func TestEnter(t *testing.T) {
 func TestHomeGoesOver(t *testing.T) {
 	hostlinktest.Run(t, func(t *testing.T, kv store.KV, signer hostlink.Signer) hostlink.Link {
 		ca := signer.(*pki.CA)
-		s := newSeveral(t, 2, kv, ca)
+		s := newHAServers(t, 2, kv, ca)
 		s.all[0].joined(t, "h1")
 		far := s.all[1].agent(t, "h1")
 		settle(t, far)
