@@ -255,7 +255,7 @@ func BenchmarkDay(b *testing.B) {
 // The last seconds are told without the files.
 func TestLastSeconds(t *testing.T) {
 	dir := t.TempDir()
-	s := New(dir, false)
+	s := New(dir, false, nothingLost(t))
 	feed(t, s, start, 40)
 	q := Query{From: start.Unix() + 15, To: start.Unix() + 40, By: []Dimension{WaitType}}
 	check := func() {
@@ -278,7 +278,7 @@ func TestLastSeconds(t *testing.T) {
 
 // BenchmarkLastSeconds asks one instance for its load by type of wait, at the end of an hour.
 func BenchmarkLastSeconds(b *testing.B) {
-	s := New(b.TempDir(), false)
+	s := New(b.TempDir(), false, func(kurabe.InstanceID, string) {})
 	feed(b, s, start, 3590)
 	to := start.Unix() + 3590
 	for b.Loop() {
