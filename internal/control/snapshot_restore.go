@@ -105,6 +105,9 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 	if err := c.CheckZones(n.Zones); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
+	if err := kurabe.CheckMonitoring(s.Monitoring); err != nil {
+		return s, kurabe.EngineVersion{}, err
+	}
 	version, err := c.restoreVersion(of, n.EngineVersion)
 	if err != nil {
 		return s, version, err

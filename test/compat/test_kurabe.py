@@ -73,24 +73,26 @@ def test_pictures_of_the_operating_system(own, resident):
         with pytest.raises(botocore.exceptions.ClientError, match="Monitoring"):
             resident.modify(**wrong)
     resident.modify(MonitoringInterval=1, MonitoringRoleArn=role)
-    told = resident.describe()
-    assert (told["MonitoringInterval"], told["MonitoringRoleArn"]) == (1, role)
+    try:
+        told = resident.describe()
+        assert (told["MonitoringInterval"], told["MonitoringRoleArn"]) == (1, role)
 
-    def several():
-        out = own.describe_os_metrics(Name=resident.name, From="0", Limit=100)
-        return out if len(out["Pictures"]) >= 3 else None
+        def several():
+            out = own.describe_os_metrics(Name=resident.name, From="0", Limit=100)
+            return out if len(out["Pictures"]) >= 3 else None
 
-    out = wait_for("three pictures", several, 60)
-    first, *_, last = [json.loads(p) for p in out["Pictures"]]
-    assert last["instanceID"] == resident.name and last["instanceResourceID"] == told["DbiResourceId"]
-    assert last["engine"] == resident.engine.name.upper() and last["timestamp"] > first["timestamp"]
-    assert last["tasks"]["total"] >= len(last["processList"]) > 0 and all(p["rss"] > 0 or p["name"] for p in last["processList"])
-    assert 0 <= last["cpuUtilization"]["total"] <= 100 and "cpuUtilization" not in first
-    assert "loadAverageMinute" not in last  # of a control group the kernel keeps none
-    (second,) = own.describe_os_metrics(Name=resident.name, From=own.describe_os_metrics(Name=resident.name, From="0", Limit=1)["From"], Limit=1)["Pictures"]
-    assert second == out["Pictures"][1]
-    (newest,) = own.describe_os_metrics(Name=resident.name)["Pictures"]
-    assert json.loads(newest)["timestamp"] >= last["timestamp"]
-    resident.modify(MonitoringInterval=0)
+        out = wait_for("three pictures", several, 60)
+        first, *_, last = [json.loads(p) for p in out["Pictures"]]
+        assert last["instanceID"] == resident.name and last["instanceResourceID"] == told["DbiResourceId"]
+        assert last["engine"] == resident.engine.name.upper() and last["timestamp"] > first["timestamp"]
+        assert last["tasks"]["total"] >= len(last["processList"]) > 0 and all(p["rss"] > 0 or p["name"] for p in last["processList"])
+        assert 0 <= last["cpuUtilization"]["total"] <= 100 and "cpuUtilization" not in first
+        assert "loadAverageMinute" not in last  # of a control group the kernel keeps none
+        (second,) = own.describe_os_metrics(Name=resident.name, From=own.describe_os_metrics(Name=resident.name, From="0", Limit=1)["From"], Limit=1)["Pictures"]
+        assert second == out["Pictures"][1]
+        (newest,) = own.describe_os_metrics(Name=resident.name)["Pictures"]
+        assert json.loads(newest)["timestamp"] >= last["timestamp"]
+    finally:
+        resident.modify(MonitoringInterval=0)
     told = resident.describe()
     assert told["MonitoringInterval"] == 0 and "MonitoringRoleArn" not in told
