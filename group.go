@@ -71,7 +71,7 @@ type Member struct {
 type Group struct {
 	Instance   InstanceID   `json:"instance"`
 	Epoch      Epoch        `json:"epoch"`
-	Writer     InstanceID   `json:"writer"`
+	Primary    InstanceID   `json:"writer"`
 	SyncSet    []InstanceID `json:"sync,omitempty"` // sorted; never the writer
 	Members    []Member     `json:"members"`        // by number
 	LastNumber int          `json:"last"`           // the highest number that was ever given

@@ -61,5 +61,5 @@ func (w *worker) releaseReserved() {
 // takesAddress says whether the next step lets the server have its address, or takes it itself:
 // a copy from another host is brought to where the server is going to listen.
 func takesAddress(steps []engine.Step) bool {
-	return len(steps) > 0 && slices.Contains([]engine.StepName{engine.StepStart, engine.StepClone, engine.StepRejoin}, steps[0].Name)
+	return len(steps) > 0 && slices.Contains([]engine.StepName{engine.StepStart, engine.StepClone, engine.StepReattach}, steps[0].Name)
 }

@@ -125,7 +125,7 @@ func TestReservedEndpoint(t *testing.T) {
 // What the next step takes itself is not held: a copy from another host comes in there.
 func TestTakesAddress(t *testing.T) {
 	for step, want := range map[engine.StepName]bool{
-		engine.StepStart: true, engine.StepClone: true, engine.StepRejoin: true, engine.StepCopyTemplate: false, engine.StepRestoreSnapshot: false,
+		engine.StepStart: true, engine.StepClone: true, engine.StepReattach: true, engine.StepCopyTemplate: false, engine.StepRestoreSnapshot: false,
 	} {
 		if got := takesAddress([]engine.Step{{Name: step}}); got != want {
 			t.Errorf("%s: %v", step, got)

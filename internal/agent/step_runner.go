@@ -95,7 +95,7 @@ func (w *worker) tellNow(ctx context.Context, a kurabe.Assignment, step string, 
 }
 
 // endsServer are the steps after which a server does not run.
-var endsServer = map[engine.StepName]bool{engine.StepStop: true, engine.StepKill: true, engine.StepFence: true, engine.StepYield: true}
+var endsServer = map[engine.StepName]bool{engine.StepStop: true, engine.StepKill: true, engine.StepFence: true, engine.StepStepDown: true}
 
 // What a server of a group without a step left waits for.
 const (

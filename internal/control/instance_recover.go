@@ -37,7 +37,7 @@ func notRecoverable(i *store.Instance, epoch kurabe.Epoch, to kurabe.InstanceID)
 	if g == nil || len(g.Members) < placement.MultiAZZones {
 		return "it has one server"
 	}
-	writer, _ := i.ReportOf(g.Writer)
+	writer, _ := i.ReportOf(g.Primary)
 	other, _ := i.ReportOf(to)
 	_, known := g.Member(to)
 	switch {
@@ -49,7 +49,7 @@ func notRecoverable(i *store.Instance, epoch kurabe.Epoch, to kurabe.InstanceID)
 		return "the server that has every commit writes"
 	case writer.Running && writer.Role != nil && writer.Role.IsPrimary && !writer.Role.Unresponsive:
 		return "the server that has every commit runs, and keeps clients out until another one has it, too; set " + kurabe.ParameterStandbyLost + " to " + kurabe.StandbyLostDegrade + " to let them in"
-	case !known || to == g.Writer:
+	case !known || to == g.Primary:
 		return string(to) + " is no standby of it"
 	case !other.Running || other.Role == nil || other.Role.Unresponsive:
 		return string(to) + " does not run, or does not answer"

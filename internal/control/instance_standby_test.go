@@ -35,7 +35,7 @@ func addAs(t testing.TB, c *Control, spec kurabe.InstanceSpec, edit func(*kurabe
 }
 
 func testGroup(id kurabe.InstanceID, members int) kurabe.Group {
-	g := kurabe.Group{Instance: id, Epoch: 1, Writer: id, LastNumber: members}
+	g := kurabe.Group{Instance: id, Epoch: 1, Primary: id, LastNumber: members}
 	for n := range members {
 		g.Members = append(g.Members, kurabe.Member{ID: id.Member(n + 1), Host: "h1"})
 	}
@@ -157,7 +157,7 @@ func TestLogsAreTheWriters(t *testing.T) {
 	}
 	ask("db-ORDERS")
 	g := testGroup("db-ORDERS", 2)
-	g.Writer, g.Epoch = "db-ORDERS~2", 2
+	g.Primary, g.Epoch = "db-ORDERS~2", 2
 	scopetest.Commit(t, c.Scope, store.NewChange().PutGroup(g, 0))
 	ask("db-ORDERS~2")
 }

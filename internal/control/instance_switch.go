@@ -118,6 +118,6 @@ func (i Instance) behindEndpoint() bool {
 	if i.Group == nil {
 		return false
 	}
-	m, _ := i.Group.Member(i.Group.Writer)
+	m, _ := i.Group.Member(i.Group.Primary)
 	return m.ID != i.Spec.ID || m.ListensAt != ""
 }

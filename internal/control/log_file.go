@@ -33,7 +33,7 @@ func (i Instance) logged() kurabe.InstanceID {
 	case i.Server != nil:
 		return i.Server.ID
 	case i.Group != nil:
-		return i.Group.Writer
+		return i.Group.Primary
 	}
 	return i.Spec.ID
 }

@@ -163,12 +163,12 @@ var ErrNotReady = errors.New("the server does not accept connections yet")
 // for as long as they do.
 var ErrHeld = errors.New("locks of clients block this step")
 
-// Individual is implemented by a driver whose data folders carry an identity.
-// Individualize gives a fresh copy of a template its own, before the copy takes
+// Identifier is implemented by a driver whose data folders carry an identity.
+// GiveIdentity gives a fresh copy of a template its own, before the copy takes
 // its final name: of two folders with one identity, the log of either could be
 // replayed into the other.
-type Individual interface {
-	Individualize(dataDir string) error
+type Identifier interface {
+	GiveIdentity(dataDir string) error
 }
 
 // withOwn adds the parameters that the service has beside an engine's.

@@ -200,7 +200,7 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 // for them.
 var needsPrograms = map[StepName]bool{
 	StepCopyTemplate: true, StepRestoreSnapshot: true, StepWriteSettings: true, StepStart: true, StepReload: true,
-	StepClone: true, StepRejoin: true, StepRelease: true,
+	StepClone: true, StepReattach: true, StepRelease: true,
 }
 
 // Time limits of the steps. Recovery after a crash may replay gigabytes of log,
@@ -220,13 +220,13 @@ func stepTimeout(name StepName) time.Duration {
 	switch name {
 	case StepCopyTemplate:
 		return templateStep
-	case StepRestoreSnapshot, StepClone, StepRejoin:
+	case StepRestoreSnapshot, StepClone, StepReattach:
 		return restoreStep
 	case StepHandOver:
 		return templateStep
 	case StepWaitReady:
 		return readyStep
-	case StepStop, StepRemoveHome, StepYield, StepDiscardData:
+	case StepStop, StepRemoveHome, StepStepDown, StepDiscardData:
 		return stopStep
 	case StepPromote, StepWaits:
 		return changeStep

@@ -96,18 +96,18 @@ const (
 	StepRemoveLimits     StepName = "remove-limits"
 	StepRemoveHome       StepName = "remove-home"
 
-	StepClone       StepName = "clone"        // in the place of copy-template, for a follower
-	StepFence       StepName = "fence"        // end at once one that may not serve any more
-	StepRejoin      StepName = "rejoin"       // make a writer's data a follower's
-	StepDiscardData StepName = "discard-data" // where that cannot be: clone is next
-	StepPromote     StepName = "promote"
-	StepWaits       StepName = "waits"
-	StepFollowers   StepName = "followers"
-	StepOutlast     StepName = "outlast" // wait until the writer before has ended
-	StepRelease     StepName = "release" // let clients in that were kept out
-	StepYield       StepName = "yield"
-	StepHold        StepName = "hold"    // have a follower follow nobody
-	StepCompare     StepName = "compare" // whether a read replica can go on after its source
+	StepClone         StepName = "clone"        // in the place of copy-template, for a follower
+	StepFence         StepName = "fence"        // end at once one that may not serve any more
+	StepReattach      StepName = "rejoin"       // make a writer's data a follower's
+	StepDiscardData   StepName = "discard-data" // where that cannot be: clone is next
+	StepPromote       StepName = "promote"
+	StepWaits         StepName = "waits"
+	StepFollowers     StepName = "followers"
+	StepAwaitOldLease StepName = "outlast" // wait until the writer before has ended
+	StepRelease       StepName = "release" // let clients in that were kept out
+	StepStepDown      StepName = "yield"
+	StepHold          StepName = "hold"    // have a follower follow nobody
+	StepCompare       StepName = "compare" // whether a read replica can go on after its source
 )
 
 // Step is one named, idempotent deed. Disruptive ones cut client sessions.

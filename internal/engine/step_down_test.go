@@ -30,14 +30,14 @@ func TestYieldToAReplica(t *testing.T) {
 	p.l.c.Driver = e
 	p.obeying(0)
 	p.a.Role.Duty, p.a.Role.HandsOverToReplica = kurabe.DutyStepDown, true
-	if err := p.do(StepYield); err == nil || p.applied().SteppedDown || p.running() {
+	if err := p.do(StepStepDown); err == nil || p.applied().SteppedDown || p.running() {
 		t.Fatalf("%v, %+v", err, p.applied())
 	}
 	if len(e.eased) != 1 || !e.eased[0] {
 		t.Errorf("its stop was made easier %v", e.eased)
 	}
 	e.err = nil
-	p.must(StepYield)
+	p.must(StepStepDown)
 	if n := p.applied(); !n.SteppedDown || len(e.eased) != 1 || n.EndedAt != 4711 {
 		t.Errorf("%+v", n)
 	}
@@ -49,7 +49,7 @@ func TestYieldToAReplica(t *testing.T) {
 	p = newPlace(t, kurabe.Role{Duty: kurabe.DutyWrite})
 	p.obeying(0)
 	p.a.Role.Duty, p.a.Role.HandsOverToReplica = kurabe.DutyStepDown, true
-	if err := p.do(StepYield); err == nil || p.applied().SteppedDown {
+	if err := p.do(StepStepDown); err == nil || p.applied().SteppedDown {
 		t.Errorf("an engine that cannot tell: %v, %+v", err, p.applied())
 	}
 }
@@ -62,7 +62,7 @@ func TestYieldIsMadeEasier(t *testing.T) {
 	p.l.c.Driver = e
 	p.obeying(0)
 	p.a.Role.Duty = kurabe.DutyStepDown
-	p.must(StepYield)
+	p.must(StepStepDown)
 	if n := p.applied(); !n.SteppedDown || len(e.eased) != 1 || !e.eased[0] {
 		t.Errorf("its stop was made easier %v, %+v", e.eased, n)
 	}

@@ -176,8 +176,8 @@ func (l *Lifecycle) copyTemplate(ctx context.Context, i Instance) error {
 	if err := volume.CopyTree(ctx, t.Dir, fresh, volume.CopyOptions{UID: uid, GID: gid, Sync: true}); err != nil {
 		return err
 	}
-	if d, ok := l.c.Driver.(Individual); ok {
-		if err := d.Individualize(fresh); err != nil {
+	if d, ok := l.c.Driver.(Identifier); ok {
+		if err := d.GiveIdentity(fresh); err != nil {
 			return fmt.Errorf("give the data folder its identity: %w", err)
 		}
 	}

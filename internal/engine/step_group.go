@@ -22,18 +22,18 @@ func (l *Lifecycle) doInGroup(ctx context.Context, name StepName, i Instance) er
 	switch name {
 	case StepFence:
 		return l.fence(ctx, i)
-	case StepYield:
-		return l.yield(ctx, i)
+	case StepStepDown:
+		return l.stepDown(ctx, i)
 	case StepRelease:
 		return l.release(ctx, i)
-	case StepOutlast:
+	case StepAwaitOldLease:
 		return l.outlast(ctx, i)
 	}
 	r := l.c.Driver
 	switch name {
 	case StepClone:
 		return l.clone(ctx, i, r)
-	case StepRejoin:
+	case StepReattach:
 		return l.rejoin(ctx, i, r)
 	case StepDiscardData:
 		return l.discardData(ctx, i, r)
@@ -195,11 +195,11 @@ const (
 	easeTime = 10 * time.Second
 )
 
-// yield ends a writer in such a way that its followers have all of its log: no new client
+// stepDown ends a primary in such a way that its followers have all of its log: no new client
 // comes in, the clean stop ends the sessions, and waits for every follower that is there. A
 // stop that comes to no end is cut off. What was acknowledged is at the followers in either
 // case, so another one can write.
-func (l *Lifecycle) yield(ctx context.Context, i Instance) error {
+func (l *Lifecycle) stepDown(ctx context.Context, i Instance) error {
 	_, alive, err := i.Home.Daemon().Find()
 	if err != nil {
 		return err

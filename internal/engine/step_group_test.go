@@ -247,7 +247,7 @@ func TestYield(t *testing.T) {
 			p.a.Role.Duty = kurabe.DutyStepDown
 			p.refused = errors.New("it does not listen") // which must not hold up anything
 			p.note(func(n *Applied) { n.Loaded = "these" })
-			err := p.do(StepYield)
+			err := p.do(StepStepDown)
 			if n := p.atReload; n.Process == "" || n.Loaded != "" {
 				t.Errorf("whoever dies in the reload leaves a server that keeps clients out: %+v", n)
 			}
@@ -257,7 +257,7 @@ func TestYield(t *testing.T) {
 			if !c.clean {
 				return
 			}
-			p.must(StepYield)
+			p.must(StepStepDown)
 			p.a.Role.Duty = kurabe.DutyWrite
 			p.must(StepStart)
 			if n := p.applied(); n.SteppedDown || n.Stopped {
@@ -273,7 +273,7 @@ func TestYieldWithoutEnd(t *testing.T) {
 	p := newPlace(t, kurabe.Role{Duty: kurabe.DutyWrite})
 	p.asked("")
 	p.a.Role.Duty = kurabe.DutyStepDown
-	p.must(StepYield)
+	p.must(StepStepDown)
 	if n := p.applied(); n.SteppedDown || n.Stopped || n.Crashes != 0 || p.running() || exists(p.home().RecordFile()) {
 		t.Errorf("running %v, record %v, %+v", p.running(), exists(p.home().RecordFile()), n)
 	}
@@ -302,7 +302,7 @@ func TestStopRefusesClients(t *testing.T) {
 		refuses bool
 	}{
 		{"a writer", kurabe.Role{Duty: kurabe.DutyWrite}, StepStop, true},
-		{"one that yields", kurabe.Role{Duty: kurabe.DutyStepDown}, StepYield, true},
+		{"one that yields", kurabe.Role{Duty: kurabe.DutyStepDown}, StepStepDown, true},
 		{"a follower", following, StepStop, false},
 		{"a fence", kurabe.Role{Duty: kurabe.DutyWrite}, StepFence, false},
 	} {

@@ -15,11 +15,11 @@ func TestRebuild(t *testing.T) {
 		t.Fatalf("it discards data that nobody has judged: %v", err)
 	}
 	p.unrewindable = errors.New("no answer")
-	if err := p.do(StepRejoin); !errors.Is(err, p.unrewindable) || !p.applied().Rejoining || p.applied().Rebuild {
+	if err := p.do(StepReattach); !errors.Is(err, p.unrewindable) || !p.applied().Rejoining || p.applied().Rebuild {
 		t.Fatalf("%v, %+v", err, p.applied())
 	}
 	p.unrewindable = fmt.Errorf("no common ancestor: %w", ErrRebuild)
-	p.must(StepRejoin, StepDiscardData)
+	p.must(StepReattach, StepDiscardData)
 	if exists(p.home().DataDir()) {
 		t.Fatal("there is data")
 	}
@@ -43,7 +43,7 @@ func TestRebuild(t *testing.T) {
 
 func TestRebuildOrdered(t *testing.T) {
 	p := newPlace(t, following)
-	p.must(StepRejoin)
+	p.must(StepReattach)
 	ordered := following
 	ordered.RebuildSeq = 2
 	p.a.Role = &ordered
@@ -74,10 +74,10 @@ func TestRejoin(t *testing.T) {
 	p := newPlace(t, waiting)
 	p.must(StepStart)
 	p.a.Role = &following
-	if err := p.do(StepRejoin); err == nil || p.IsFollower(p.home()) {
+	if err := p.do(StepReattach); err == nil || p.IsFollower(p.home()) {
 		t.Fatalf("it changes the data of a running server: %v", err)
 	}
-	p.must(StepFence, StepRejoin, StepStart)
+	p.must(StepFence, StepReattach, StepStart)
 	if n := p.applied(); n.Rejoining || n.ClientsKeptOut || !n.Master || n.PasswordSeq != 0 || !p.IsFollower(p.home()) {
 		t.Errorf("%+v", n)
 	}
@@ -99,7 +99,7 @@ func TestReckon(t *testing.T) {
 		{9, nil, nil, kurabe.DiscardedCommits{Seq: 3, Transactions: 2}}, // the second try of the one before
 	} {
 		p.alone, p.uncounted, p.unrewindable = c.alone, c.err, c.rejoined
-		err := p.do(StepRejoin)
+		err := p.do(StepReattach)
 		if failed := errors.Is(c.err, away) || c.rejoined != nil; failed != errors.Is(err, away) || !failed && err != nil {
 			t.Errorf("%d: %v", n, err)
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // disruptive are the steps that cut client sessions.
-var disruptive = map[StepName]bool{StepStop: true, StepKill: true, StepEndSurvivors: true, StepFence: true, StepYield: true}
+var disruptive = map[StepName]bool{StepStop: true, StepKill: true, StepEndSurvivors: true, StepFence: true, StepStepDown: true}
 
 // Next is pure: the steps that are left, in order, to make the assignment true.
 // Only the first is certain; each pass looks again.
@@ -191,12 +191,12 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 	s.add(running && o.Follower, StepPromote)
 	// Clients are kept out until the rules of a writer are loaded, or by not being started.
 	outlast := role.WaitForOldLease && o.Applied.OldLeaseAwaited != role.Epoch
-	s.add(outlast && (running || !o.Follower), StepOutlast)
+	s.add(outlast && (running || !o.Follower), StepAwaitOldLease)
 	s.home(o)
 	s.settings(a, o)
 	s.add(!running, StepStart)
 	s.add(!running && o.Follower, StepPromote)
-	s.add(outlast && !running && o.Follower, StepOutlast)
+	s.add(outlast && !running && o.Follower, StepAwaitOldLease)
 	note, held := noteOf(o, running), o.Applied.ClientsKeptOut
 	if o.Follower {
 		note.Ready, note.Probed, note.PasswordSeq = false, false, 0
@@ -234,7 +234,7 @@ func nextFollower(a kurabe.Assignment, o Observation) []StepName {
 	s.bury(o)
 	s.home(o)
 	if !running {
-		s.add(o.Data && !discard && (!o.Follower || o.Applied.Rejoining), StepRejoin)
+		s.add(o.Data && !discard && (!o.Follower || o.Applied.Rejoining), StepReattach)
 		s.add(discard, StepDiscardData)
 		s.add(!o.Data || discard, StepClone)
 	}
@@ -276,7 +276,7 @@ func nextYield(o Observation) []StepName {
 	var s list
 	o.Stillborn = false // it is to be down anyway
 	s.bury(o)
-	s.add(o.Running || o.Applied.Stopped && !o.Applied.SteppedDown, StepYield)
+	s.add(o.Running || o.Applied.Stopped && !o.Applied.SteppedDown, StepStepDown)
 	return s
 }
 

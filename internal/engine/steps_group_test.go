@@ -155,13 +155,13 @@ func TestNextFollower(t *testing.T) {
 		{"true already", follow, behind(), nil},
 		{"new", follow, Observation{LimitsMissing: true}, after(StepMakeHome, StepIssueCertificate, StepClone, StepWriteSettings, StepSetLimits)},
 		{"cloned", follow, having(made(), func(o *Observation) { o.Follower = true }), after()},
-		{"runs as a writer", follow, having(up(), func(o *Observation) { o.SettingsCurrent = false }), after(StepFence, StepRejoin, StepWriteSettings)},
-		{"runs as a writer, boot higher", restart, up(), after(StepFence, StepRejoin)},
-		{"a writer that died", follow, dead(up()), after(StepNoteCrash, StepRejoin)},
-		{"a writer that died, with survivors", follow, having(dead(up()), func(o *Observation) { o.Survivors = true }), after(StepEndSurvivors, StepNoteCrash, StepRejoin)},
-		{"yielded", follow, having(dead(up()), func(o *Observation) { o.Record, o.Applied.Stopped, o.Applied.SteppedDown = false, true, true }), after(StepRejoin)},
-		{"held", follow, having(up(), func(o *Observation) { o.Applied.ClientsKeptOut = true }), after(StepFence, StepRejoin)},
-		{"rejoining was cut off", follow, having(dead(behind()), func(o *Observation) { o.Record, o.Applied.Rejoining = false, true }), after(StepRejoin)},
+		{"runs as a writer", follow, having(up(), func(o *Observation) { o.SettingsCurrent = false }), after(StepFence, StepReattach, StepWriteSettings)},
+		{"runs as a writer, boot higher", restart, up(), after(StepFence, StepReattach)},
+		{"a writer that died", follow, dead(up()), after(StepNoteCrash, StepReattach)},
+		{"a writer that died, with survivors", follow, having(dead(up()), func(o *Observation) { o.Survivors = true }), after(StepEndSurvivors, StepNoteCrash, StepReattach)},
+		{"yielded", follow, having(dead(up()), func(o *Observation) { o.Record, o.Applied.Stopped, o.Applied.SteppedDown = false, true, true }), after(StepReattach)},
+		{"held", follow, having(up(), func(o *Observation) { o.Applied.ClientsKeptOut = true }), after(StepFence, StepReattach)},
+		{"rejoining was cut off", follow, having(dead(behind()), func(o *Observation) { o.Record, o.Applied.Rejoining = false, true }), after(StepReattach)},
 		{"cannot be rewound", follow, having(dead(up()), func(o *Observation) { o.Record, o.Applied.Rejoining, o.Applied.Rebuild = false, true, true }), after(StepDiscardData, StepClone)},
 		{"discarded", follow, having(dead(up()), func(o *Observation) { o.Record, o.Data, o.Applied.Rebuild = false, false, true }), after(StepClone)},
 		{"to be made anew", anew, behind(), after(StepFence, StepDiscardData, StepClone)},
@@ -189,10 +189,10 @@ func TestNextDown(t *testing.T) {
 	clean := having(dead(up()), func(o *Observation) { o.Record, o.Applied.Stopped = false, true })
 	survived := having(dead(up()), func(o *Observation) { o.Survivors = true })
 	checkNext(t, []nextCase{
-		{"yield", yield, up(), []StepName{StepYield}},
-		{"yield while held, with other settings", yield, having(up(), func(o *Observation) { o.Applied.ClientsKeptOut, o.SettingsCurrent = true, false }), []StepName{StepYield}},
+		{"yield", yield, up(), []StepName{StepStepDown}},
+		{"yield while held, with other settings", yield, having(up(), func(o *Observation) { o.Applied.ClientsKeptOut, o.SettingsCurrent = true, false }), []StepName{StepStepDown}},
 		{"yielded", yield, having(clean, func(o *Observation) { o.Applied.SteppedDown = true }), nil},
-		{"stopped cleanly before it was to yield", yield, clean, []StepName{StepYield}},
+		{"stopped cleanly before it was to yield", yield, clean, []StepName{StepStepDown}},
 		{"died before it yielded", yield, dead(up()), []StepName{StepNoteCrash}},
 		{"died before it yielded, with survivors", yield, survived, []StepName{StepEndSurvivors, StepNoteCrash}},
 		{"rest", rest, up(), []StepName{StepFence}},
@@ -253,12 +253,12 @@ func TestNextOutlasts(t *testing.T) {
 		name string
 		ok   bool
 	}{
-		{"it is promoted first", first(behind()) == StepPromote && before(behind(), StepPromote, StepOutlast) && before(behind(), StepOutlast, StepFollowers)},
-		{"it was promoted", first(up()) == StepOutlast},
-		{"it has outlasted", !slices.Contains(Next(a, having(up(), done)), StepOutlast)},
-		{"it is started as a writer", before(dead(up()), StepOutlast, StepStart)},
-		{"it is started, and promoted then", before(dead(behind()), StepPromote, StepOutlast)},
-		{"another epoch", first(having(up(), func(o *Observation) { o.Applied.OldLeaseAwaited = 2 })) == StepOutlast},
+		{"it is promoted first", first(behind()) == StepPromote && before(behind(), StepPromote, StepAwaitOldLease) && before(behind(), StepAwaitOldLease, StepFollowers)},
+		{"it was promoted", first(up()) == StepAwaitOldLease},
+		{"it has outlasted", !slices.Contains(Next(a, having(up(), done)), StepAwaitOldLease)},
+		{"it is started as a writer", before(dead(up()), StepAwaitOldLease, StepStart)},
+		{"it is started, and promoted then", before(dead(behind()), StepPromote, StepAwaitOldLease)},
+		{"another epoch", first(having(up(), func(o *Observation) { o.Applied.OldLeaseAwaited = 2 })) == StepAwaitOldLease},
 	} {
 		if !c.ok {
 			t.Errorf("%s: %v, %v, %v", c.name, Next(a, behind()), Next(a, up()), Next(a, dead(up())))

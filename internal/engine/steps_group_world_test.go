@@ -97,7 +97,7 @@ func (w *world) deed(name StepName) deed {
 	o, role := &w.o, *w.a.Role
 	follows := role.Duty == kurabe.DutyFollow
 	w.must(!follows || !slices.Contains([]StepName{StepEnsureMaster, StepSetPassword, StepProbe, StepPromote, StepCopyTemplate, StepRestoreSnapshot}, name), name, "it is to follow")
-	w.must(follows || !slices.Contains([]StepName{StepClone, StepRejoin, StepDiscardData}, name), name, "it is not to follow")
+	w.must(follows || !slices.Contains([]StepName{StepClone, StepReattach, StepDiscardData}, name), name, "it is not to follow")
 	switch name {
 	case StepMakeHome:
 		return deed{do: func(*Applied) { o.Home, o.Remains = true, true }}
@@ -111,11 +111,11 @@ func (w *world) deed(name StepName) deed {
 		return deed{do: func(*Applied) { o.Record = false }}
 	case StepEndSurvivors:
 		return deed{do: func(*Applied) { o.Survivors = false }}
-	case StepClone, StepRejoin, StepDiscardData:
+	case StepClone, StepReattach, StepDiscardData:
 		return w.dataDeed(name)
 	case StepStart:
 		return w.startDeed()
-	case StepStop, StepFence, StepYield:
+	case StepStop, StepFence, StepStepDown:
 		return w.endDeed(name)
 	}
 	w.must(o.Running, name, "nothing runs")
@@ -138,7 +138,7 @@ func (w *world) dataDeed(name StepName) deed {
 			},
 			after: func(n *Applied) { n.Rebuilt = max(n.Rebuilt, w.a.Role.RebuildSeq) },
 		}
-	case StepRejoin:
+	case StepReattach:
 		w.must(o.Data, name, "there is no data")
 		if w.unwindable {
 			return deed{before: func(n *Applied) { n.Rejoining = true }, after: func(n *Applied) { n.Rebuild = true }}
@@ -187,7 +187,7 @@ func (w *world) endDeed(name StepName) deed {
 		return deed{do: func(*Applied) { w.die(); o.Record = false }}
 	}
 	end := func(*Applied) {
-		w.must(o.Running || name == StepYield, name, "nothing runs")
+		w.must(o.Running || name == StepStepDown, name, "nothing runs")
 		// What nobody waited for to the end goes to others now, unless clients were kept
 		// out because it has not yet.
 		w.died, w.unsure = false, w.unsure && o.Applied.ClientsKeptOut
@@ -195,7 +195,7 @@ func (w *world) endDeed(name StepName) deed {
 	}
 	return deed{do: end, after: func(n *Applied) {
 		n.Stopped, o.Record = true, false
-		n.SteppedDown = name == StepYield
+		n.SteppedDown = name == StepStepDown
 	}}
 }
 
@@ -337,7 +337,7 @@ func (w *world) check(steps []StepName, o Observation) {
 		case StepFence:
 			w.must(role.Duty == kurabe.DutyFenced || role.Duty == kurabe.DutyFollow && (!o.Follower || role.RebuildSeq > o.Applied.Rebuilt), s, "it does what it is to do")
 		}
-		cuts := slices.Contains([]StepName{StepStop, StepKill, StepFence, StepYield, StepEndSurvivors}, s)
+		cuts := slices.Contains([]StepName{StepStop, StepKill, StepFence, StepStepDown, StepEndSurvivors}, s)
 		w.must(disruptive[s] == cuts, s, "it is thought to cut sessions, or not to")
 	}
 }

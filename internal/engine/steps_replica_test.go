@@ -26,7 +26,7 @@ func TestStepsOfAReplica(t *testing.T) {
 			*o = Observation{Home: true, CertificateCurrent: true, SettingsCurrent: true, LimitsGroup: true, Applied: Applied{LimitsSet: true}}
 		}, []StepName{StepClone, StepStart, StepWaitReady, StepFollowers, StepProbe}, false},
 		"its source is away": {func(o *Observation) { o.Role = &RoleView{} }, nil, true},
-		"it writes":          {func(o *Observation) { o.Follower = false }, []StepName{StepFence, StepRejoin, StepStart, StepWaitReady, StepFollowers, StepProbe}, false},
+		"it writes":          {func(o *Observation) { o.Follower = false }, []StepName{StepFence, StepReattach, StepStart, StepWaitReady, StepFollowers, StepProbe}, false},
 	} {
 		o := well
 		c.change(&o)

@@ -188,7 +188,7 @@ func Boottime() int64 {
 func grant(view *store.View, q Alive) (a AliveAnswer) {
 	for _, id := range slices.Sorted(maps.Keys(q.Writers)) {
 		i, ok := view.Instance(id.Owner())
-		if ok && i.Group != nil && i.Group.Writer == id && i.Group.Epoch == q.Writers[id] {
+		if ok && i.Group != nil && i.Group.Primary == id && i.Group.Epoch == q.Writers[id] {
 			a.Granted = append(a.Granted, id)
 		}
 	}

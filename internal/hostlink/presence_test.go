@@ -55,7 +55,7 @@ func (b *hearingBed) write(c *store.Change) int64 {
 
 func (b *hearingBed) group(writer kurabe.InstanceID, epoch kurabe.Epoch, mod int64) int64 {
 	b.Helper()
-	return b.write(store.NewChange().PutGroup(kurabe.Group{Instance: "db-A", Epoch: epoch, Writer: writer, LastNumber: 2, Members: []kurabe.Member{{ID: "db-A"}, {ID: "db-A~2"}}}, mod))
+	return b.write(store.NewChange().PutGroup(kurabe.Group{Instance: "db-A", Epoch: epoch, Primary: writer, LastNumber: 2, Members: []kurabe.Member{{ID: "db-A"}, {ID: "db-A~2"}}}, mod))
 }
 
 func (b *hearingBed) look() {

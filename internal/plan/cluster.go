@@ -37,7 +37,7 @@ func (d *draft) tellServers() {
 		if m.Leaving {
 			continue
 		}
-		s := kurabe.ServerStatus{ID: m.ID, Host: m.Host, Zone: m.Zone, Address: m.ListensAt, Writer: m.ID == d.group.Writer, InSyncSet: d.group.InSyncSet(m.ID)}
+		s := kurabe.ServerStatus{ID: m.ID, Host: m.Host, Zone: m.Zone, Address: m.ListensAt, Writer: m.ID == d.group.Primary, InSyncSet: d.group.InSyncSet(m.ID)}
 		if n := slices.IndexFunc(before, func(o kurabe.ServerStatus) bool { return o.ID == m.ID }); n >= 0 {
 			s.CreatedAt, s.EngineVersion = before[n].CreatedAt, before[n].EngineVersion
 		}

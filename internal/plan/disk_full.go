@@ -83,7 +83,7 @@ func (d *draft) ran(old kurabe.Assignment) bool {
 
 // wasStopped says whether a server was stopped because there was no room for it.
 func (d *draft) wasStopped(old kurabe.Assignment) bool {
-	w := d.assigned(d.group.Writer)
+	w := d.assigned(d.group.Primary)
 	return old.Goal == kurabe.GoalStopped && (d.stoppedForDisk || w != nil && w.Goal == kurabe.GoalRunning)
 }
 
@@ -138,7 +138,7 @@ func (d *draft) stopFull() {
 // keepLeaves has the order to wait for others stand while the writer obeys it, which is no moment
 // to give one: without it the order would be taken back, and given again, for ever.
 func (d *draft) keepLeaves() {
-	a := d.assigned(d.group.Writer)
+	a := d.assigned(d.group.Primary)
 	if a == nil || a.Role == nil || a.Role.Epoch != d.group.Epoch || len(a.Role.WaitFor) == 0 {
 		return
 	}
@@ -197,7 +197,7 @@ func (d *draft) noRoom(id kurabe.InstanceID) string {
 // tellRoom tells of standbys that have no room to write, and when they have. Where the writer
 // has none either, that is told, and the instance is stopped.
 func (d *draft) tellRoom() {
-	if d.next.Goal != kurabe.GoalRunning || d.noRoom(d.group.Writer) != "" {
+	if d.next.Goal != kurabe.GoalRunning || d.noRoom(d.group.Primary) != "" {
 		return
 	}
 	before := d.status.StandbysOutOfDisk

@@ -24,7 +24,7 @@ func (d *draft) tellWaits() {
 		}
 		s.WaitCount = s.WaitCount.Plus(r.Role.Waits.Since(m.Waits))
 		d.group.Members[n].Waits = r.Role.Waits.WaitCount
-		if m.ID == d.group.Writer {
+		if m.ID == d.group.Primary {
 			writer, s.Uncounted = *r.Role.Waits, r.Role.Waits.Uncounted
 			if s.UnreplicatedAt == m.ID && !writer.Unreplicated {
 				s.UnreplicatedAt = ""
@@ -32,7 +32,7 @@ func (d *draft) tellWaits() {
 			}
 		}
 	}
-	if s.UnreplicatedAt != "" && s.UnreplicatedAt != d.group.Writer {
+	if s.UnreplicatedAt != "" && s.UnreplicatedAt != d.group.Primary {
 		s.UnreplicatedAt = "" // what nobody else had is counted when that one follows (tellGivenUp)
 	}
 	d.tellEndedWaits(writer.Unreplicated)
@@ -57,7 +57,7 @@ func (d *draft) tellEndedWaits(alone bool) {
 	where := "Another server has them by now"
 	if alone {
 		where = "No other server is known to have them yet: a failover before that would take them away, and KURABE-EVENT-0013 would count them"
-		s.UnreplicatedAt = d.group.Writer
+		s.UnreplicatedAt = d.group.Primary
 	}
 	d.event("KURABE-EVENT-0036", fmt.Sprintf("%d commits ended their wait for the standby before it had answered%s, and other sessions see them: "+
 		"the statements of %d were cancelled, and their clients were told so by a warning; the sessions of %d were ended. %s",

@@ -17,7 +17,7 @@ func TestTellWaits(t *testing.T) {
 		return &kurabe.ServerWaits{WaitCount: kurabe.WaitCount{Cancelled: cancelled, Ended: ended}, Unreplicated: alone}
 	}
 	const told, elsewhere, later = "KURABE-EVENT-0036", "KURABE-EVENT-0037", "later"
-	g := &kurabe.Group{Instance: id, Writer: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: second, Zone: "b"}}}
+	g := &kurabe.Group{Instance: id, Primary: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: second, Zone: "b"}}}
 	now := time.Unix(1_700_000_000, 0)
 	var status kurabe.InstanceStatus
 	for n, c := range []struct {
@@ -43,7 +43,7 @@ func TestTellWaits(t *testing.T) {
 		{"its folder is new", waitsPause, second, waits(1, 0, false), waits(2, 0, false), []string{told, "1 commits"}, 17},
 	} {
 		now = now.Add(c.after)
-		g.Writer = c.writer
+		g.Primary = c.writer
 		d := &draft{group: g, status: status, w: World{Now: now, Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"},
 			Report:  &kurabe.InstanceReport{Instance: id, Role: &kurabe.RoleReport{Waits: c.first}},
 			Reports: map[kurabe.InstanceID]*kurabe.InstanceReport{second: {Instance: second, Role: &kurabe.RoleReport{Waits: c.second}}}}}
@@ -76,7 +76,7 @@ func TestTellWaits(t *testing.T) {
 func TestUnseenWaits(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
 	r := &kurabe.InstanceReport{Instance: id, Role: &kurabe.RoleReport{Waits: &kurabe.ServerWaits{Uncounted: true}}}
-	d := &draft{group: &kurabe.Group{Instance: id, Writer: id, Members: []kurabe.Member{{ID: id}}}, w: World{Spec: &kurabe.InstanceSpec{ID: id}, Report: r}}
+	d := &draft{group: &kurabe.Group{Instance: id, Primary: id, Members: []kurabe.Member{{ID: id}}}, w: World{Spec: &kurabe.InstanceSpec{ID: id}, Report: r}}
 	for _, unseen := range []bool{true, false} {
 		r.Role.Waits.Uncounted = unseen
 		d.tellWaits()

@@ -12,7 +12,7 @@ import (
 // runs with it, or the writer lacks nothing any more. Its report alone would not do: a host
 // that is lost says nothing, and a server that is made anew has not tried again.
 func (d *draft) noteRefusal() {
-	w := d.assigned(d.group.Writer)
+	w := d.assigned(d.group.Primary)
 	if d.stoppedForDisk && d.next.Goal != kurabe.GoalRunning {
 		return // nobody tries anything meanwhile
 	}
@@ -25,7 +25,7 @@ func (d *draft) noteRefusal() {
 		if m.Leaving || a == nil || a.Boot != d.next.Boot || !d.refuses(m, *a) || d.newestRefused() {
 			continue
 		}
-		if m.ID == d.group.Writer || !d.proven(*a) { // else it is not the content that keeps it from starting
+		if m.ID == d.group.Primary || !d.proven(*a) { // else it is not the content that keeps it from starting
 			d.refuse(m, d.heard(m.ID).Failure)
 		}
 	}
@@ -39,7 +39,7 @@ func (d *draft) noteRefusal() {
 
 // proven says whether the writer has run with the same content as a follower has.
 func (d *draft) proven(a kurabe.Assignment) bool {
-	w, ran := d.assigned(d.group.Writer), d.reported(d.group.Writer)
+	w, ran := d.assigned(d.group.Primary), d.reported(d.group.Primary)
 	return w != nil && ran != nil && ran.Boot == w.Boot && (w.Boot == a.Boot || alike(*w, a))
 }
 
@@ -54,7 +54,7 @@ func (d *draft) startedWithNewest(m kurabe.Member) bool {
 func (d *draft) refuse(m kurabe.Member, f *kurabe.Failure) {
 	d.status.FailedRollout = kurabe.FailedRollout{Boot: d.next.Boot, Kind: f.Kind, Message: f.Message}
 	d.because(fmt.Sprintf("%s cannot start with what is new; no other server is restarted with it", m.ID))
-	if m.ID != d.group.Writer { // of whose state the status tells
+	if m.ID != d.group.Primary { // of whose state the status tells
 		d.status.Action = ""
 		d.event("KURABE-EVENT-0043", d.refusal(), "failure") // RDS's 0035 is of a DB instance that serves no more
 	}
@@ -160,13 +160,13 @@ func (d *draft) current(old kurabe.Assignment) bool {
 // lacksNothing says whether a member is current beside a writer that is. Where the writer has
 // restarted, the others do.
 func (d *draft) lacksNothing(old kurabe.Assignment) bool {
-	w := d.assigned(d.group.Writer)
+	w := d.assigned(d.group.Primary)
 	return w != nil && d.current(*w) && d.current(old)
 }
 
 // behind says whether a member is to restart yet for what was ordered before.
 func (d *draft) behind(m kurabe.Member) bool {
-	a, w, newest := d.assigned(m.ID), d.assigned(d.group.Writer), d.w.newest()
+	a, w, newest := d.assigned(m.ID), d.assigned(d.group.Primary), d.w.newest()
 	if m.Leaving || d.fullStandbys[m.ID] || a == nil || w == nil || a.Boot >= d.baseBoot {
 		return false
 	}

@@ -23,9 +23,9 @@ type writerState struct {
 
 func (d *draft) writerState() writerState {
 	g := d.group
-	r, a := d.reported(g.Writer), d.assigned(g.Writer)
+	r, a := d.reported(g.Primary), d.assigned(g.Primary)
 	s := writerState{report: r}
-	if m, _ := g.Member(g.Writer); d.silent(m.Host) {
+	if m, _ := g.Member(g.Primary); d.silent(m.Host) {
 		// Its lease has ended by now; only a standby that follows it could have given it more.
 		s.lost = true
 		s.dead = !d.vouched()
@@ -81,10 +81,10 @@ func (d *draft) succeed() {
 	}
 	switch {
 	case to != "" && yields:
-		d.because(fmt.Sprintf("%s has handed over to %s", g.Writer, to))
+		d.because(fmt.Sprintf("%s has handed over to %s", g.Primary, to))
 	case to != "":
 		d.tellFailover(s, to)
-		d.because(fmt.Sprintf("%s %s; %s has all that was acknowledged", g.Writer, s.trouble(), to))
+		d.because(fmt.Sprintf("%s %s; %s has all that was acknowledged", g.Primary, s.trouble(), to))
 	default:
 		d.startsAgain(s)
 		return
@@ -92,7 +92,7 @@ func (d *draft) succeed() {
 	outlasts := g.Electing && g.WaitForOldLease == g.Epoch
 	g.HandoverTo, g.HandoverCandidate, g.Electing = "", "", false
 	g.Epoch++
-	g.Writer = to
+	g.Primary = to
 	if !yields {
 		d.abandon()
 	}
@@ -107,7 +107,7 @@ func (d *draft) succeed() {
 // mindUnheard has the writer of the group's epoch, whose host is not heard, be outlasted.
 func (d *draft) mindUnheard(s writerState) {
 	if s.lost {
-		m, _ := d.w.Group.Member(d.w.Group.Writer)
+		m, _ := d.w.Group.Member(d.w.Group.Primary)
 		d.group.WaitForOldLease = d.group.Epoch
 		d.result.RequireSilent = append(d.result.RequireSilent, m.Host)
 	}
@@ -125,7 +125,7 @@ func (d *draft) startsAgain(s writerState) {
 		return // who may have every commit is waited for
 	}
 	g.Electing = false
-	d.because(fmt.Sprintf("%s %s, and nobody else who has all that was acknowledged can take over", g.Writer, s.trouble()))
+	d.because(fmt.Sprintf("%s %s, and nobody else who has all that was acknowledged can take over", g.Primary, s.trouble()))
 	if len(g.Members) > 1 && !s.lost && !s.report.Running && !d.status.Activating && d.status.Action != kurabe.StateStarting { // a start is told of as one
 		d.status.Activating = true
 		d.tellActivation()
@@ -162,7 +162,7 @@ func (d *draft) choose(s writerState) {
 	if !d.w.Spec.Cluster { // whose users are told to which server
 		d.tellFailover(s, "")
 	}
-	d.because(fmt.Sprintf("%s %s; one of %v has all that was acknowledged", g.Writer, s.trouble(), g.SyncSet))
+	d.because(fmt.Sprintf("%s %s; one of %v has all that was acknowledged", g.Primary, s.trouble(), g.SyncSet))
 	g.HandoverTo, g.HandoverCandidate, g.Electing = "", "", true
 	g.Epoch++
 	d.mindUnheard(s)
@@ -188,11 +188,11 @@ func (s writerState) trouble() string {
 func (d *draft) changedWriter() {
 	g := d.group
 	for n, m := range g.Members {
-		if m.ID != g.Writer && m.ListensAt == "" {
+		if m.ID != g.Primary && m.ListensAt == "" {
 			g.Members[n].ListensAt = d.ownAddress(d.hostReport(m.Host))
 		}
 	}
-	if r := d.reported(g.Writer); r != nil {
+	if r := d.reported(g.Primary); r != nil {
 		d.status.SeenCrashes, d.status.SeenOOMKills = r.Crashes, r.OOMKills
 	}
 	d.status.FailingOver, d.status.Activating, d.status.FailoverUndone = true, false, false
@@ -220,7 +220,7 @@ func (d *draft) handOver() {
 		return
 	}
 	s := d.writerState()
-	if asked && d.w.Spec.FailoverTo == g.Writer {
+	if asked && d.w.Spec.FailoverTo == g.Primary {
 		d.abandon() // it has become the writer meanwhile
 		asked = false
 	}
@@ -267,7 +267,7 @@ func (d *draft) handOver() {
 // rollsFirst says whether a failover waits until a standby has restarted with what the writer
 // still lacks.
 func (d *draft) rollsFirst() bool {
-	m, _ := d.group.Member(d.group.Writer)
+	m, _ := d.group.Member(d.group.Primary)
 	return d.waitsForStandby(m, d.assigned(m.ID)) && !d.rolled() && !d.newestRefused()
 }
 
@@ -294,14 +294,14 @@ func (d *draft) heir(asked bool) kurabe.InstanceID {
 // has room to write, and the writer hears it. Its host has spoken lately: else nobody would be
 // told to write, and the writer, which has stopped for that, would start again and stop again.
 func (d *draft) succeeds(id kurabe.InstanceID) bool {
-	w := d.heard(d.group.Writer)
+	w := d.heard(d.group.Primary)
 	silent := w == nil || w.Role == nil || slices.Contains(w.Role.SilentFollowers, id)
 	return d.group.InSyncSet(id) && d.able(id) && !silent && d.noRoom(id) == "" && d.fresh(id)
 }
 
 // rolled says whether a standby has restarted with what the writer still lacks.
 func (d *draft) rolled() bool {
-	writer := d.assigned(d.group.Writer)
+	writer := d.assigned(d.group.Primary)
 	return writer != nil && writer.Boot < d.next.Boot && !d.current(*writer) && slices.ContainsFunc(d.group.SyncSet, d.hasRolled)
 }
 

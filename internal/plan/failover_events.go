@@ -34,7 +34,7 @@ func (d *draft) tellBegun(to kurabe.InstanceID, why string) {
 // was another one just now.
 func (d *draft) abandon() {
 	wish, to := d.w.Spec.FailoverSeq, d.w.Spec.FailoverTo
-	if wish > d.status.FailoverSeq && (to == "" || to == d.group.Writer) {
+	if wish > d.status.FailoverSeq && (to == "" || to == d.group.Primary) {
 		d.status.FailoverSeq = wish
 		d.because("the failover that was asked for is given up: there was one just now")
 		d.tell(event.FailoverAbandoned)
@@ -57,7 +57,7 @@ func (d *draft) tellCalledOff() {
 func (d *draft) tellActivation() {
 	kind := event.ActivationBegun
 	if d.w.Spec.Cluster {
-		kind = event.ClusterSamePrimary.With(d.serverName(d.group.Writer))
+		kind = event.ClusterSamePrimary.With(d.serverName(d.group.Primary))
 	}
 	d.tell(kind.And(": no standby has every commit, so the same server is started again"))
 }
@@ -81,13 +81,13 @@ func (d *draft) completeFailover() {
 
 // ordered says whether the writer was told to write, not to yield.
 func (d *draft) ordered() bool {
-	a := d.assigned(d.group.Writer)
+	a := d.assigned(d.group.Primary)
 	return a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyWrite
 }
 
 // tellServes tells which server serves clients: another one, or the same again.
 func (d *draft) tellServes() {
-	s, w := &d.status, d.group.Writer
+	s, w := &d.status, d.group.Primary
 	if d.w.Spec.Cluster {
 		d.tell(event.ClusterFailoverDone.With(d.serverName(w)).And(", in zone " + d.zone(w)))
 		return

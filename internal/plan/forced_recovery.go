@@ -22,17 +22,17 @@ func (d *draft) recover() bool {
 		g.ForcedPrimary = ""
 		return false
 	}
-	a, r := d.assigned(g.Writer), d.reported(g.Writer)
+	a, r := d.assigned(g.Primary), d.reported(g.Primary)
 	rests := a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyFenced && r != nil && r.Generation == a.Generation && r.Done && !r.Running
-	m, _ := g.Member(g.Writer)
+	m, _ := g.Member(g.Primary)
 	if !rests && !d.w.RemovedHosts[m.Host] { // whose end a person vouches for
-		d.because(fmt.Sprintf("%s is to write once it is known that %s has ended: an operator has accepted what is lost", g.ForcedPrimary, g.Writer))
+		d.because(fmt.Sprintf("%s is to write once it is known that %s has ended: an operator has accepted what is lost", g.ForcedPrimary, g.Primary))
 		return true
 	}
-	d.because(fmt.Sprintf("%s has ended; %s writes, and what it lacks is lost", g.Writer, g.ForcedPrimary))
+	d.because(fmt.Sprintf("%s has ended; %s writes, and what it lacks is lost", g.Primary, g.ForcedPrimary))
 	d.tellBegun(g.ForcedPrimary, "")
 	g.Epoch++
-	g.Writer, g.ForcedPrimary = g.ForcedPrimary, ""
+	g.Primary, g.ForcedPrimary = g.ForcedPrimary, ""
 	d.setSync(nil)
 	g.RequireStandby = false     // the one that is left serves, until another one has every commit
 	g.UnprotectedSince = d.w.Now // what was lost before is no risk any more
@@ -72,7 +72,7 @@ func (d *draft) unfit(id kurabe.InstanceID) string {
 	_, known := d.group.Member(id)
 	r := d.heard(id)
 	switch {
-	case !known, id == d.group.Writer:
+	case !known, id == d.group.Primary:
 		return string(id) + " is no standby"
 	case r == nil || r.Role == nil || !r.Running || r.Role.Unresponsive:
 		return string(id) + " does not run, or does not answer"

@@ -20,7 +20,7 @@ func recoveryWorld() (*draft, kurabe.InstanceID, kurabe.InstanceID) {
 			Report:     &kurabe.InstanceReport{Instance: id, Generation: 7, Role: &kurabe.RoleReport{Epoch: 3}},
 			Reports:    map[kurabe.InstanceID]*kurabe.InstanceReport{second: {Instance: second, Running: true, Role: &kurabe.RoleReport{Epoch: 3}}},
 		},
-		group: &kurabe.Group{Instance: id, Epoch: 3, Writer: id, UnprotectedSince: time.Unix(50, 0),
+		group: &kurabe.Group{Instance: id, Epoch: 3, Primary: id, UnprotectedSince: time.Unix(50, 0),
 			Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: second, Zone: "b"}}},
 	}
 	d.next.Goal = kurabe.GoalRunning
@@ -40,7 +40,7 @@ func told(d *draft, id string) bool {
 // order to rest, and the word counts once.
 func TestRecovery(t *testing.T) {
 	d, id, second := recoveryWorld()
-	if !d.recover() || d.group.ForcedPrimary != second || d.group.Writer != id || d.group.Epoch != 3 || !told(d, "KURABE-EVENT-0014") {
+	if !d.recover() || d.group.ForcedPrimary != second || d.group.Primary != id || d.group.Epoch != 3 || !told(d, "KURABE-EVENT-0014") {
 		t.Fatalf("%+v, %+v", d.group, d.result.Events)
 	}
 	if role := d.writerRole(d.w.Assignment, 0); role.Duty != kurabe.DutyFenced {
@@ -60,13 +60,13 @@ func TestRecovery(t *testing.T) {
 		e := *d
 		e.group = d.group.Clone()
 		e.w.Assignment, e.w.Report = &a, &r
-		if !e.recover() || e.group.Writer != id {
-			t.Errorf("%s: %s writes", name, e.group.Writer)
+		if !e.recover() || e.group.Primary != id {
+			t.Errorf("%s: %s writes", name, e.group.Primary)
 		}
 	}
 	d.w.Assignment = &kurabe.Assignment{Instance: id, Generation: 8, Goal: kurabe.GoalRunning, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyFenced}}
 	d.w.Report = &kurabe.InstanceReport{Instance: id, Generation: 8, Done: true, Role: &kurabe.RoleReport{Epoch: 3}}
-	if !d.recover() || d.group.Writer != second || d.group.Epoch != 4 || d.group.ForcedPrimary != "" || len(d.group.SyncSet) > 0 || !d.group.UnprotectedSince.Equal(d.w.Now) {
+	if !d.recover() || d.group.Primary != second || d.group.Epoch != 4 || d.group.ForcedPrimary != "" || len(d.group.SyncSet) > 0 || !d.group.UnprotectedSince.Equal(d.w.Now) {
 		t.Errorf("%+v", d.group)
 	}
 	if d.recover() {
@@ -92,7 +92,7 @@ func TestRecoveryOfAnotherTime(t *testing.T) {
 	} {
 		d, id, second := recoveryWorld()
 		spoil(d, id, second)
-		if d.recover() || d.group.ForcedPrimary != "" || d.group.Writer != id || !told(d, "KURABE-EVENT-0015") {
+		if d.recover() || d.group.ForcedPrimary != "" || d.group.Primary != id || !told(d, "KURABE-EVENT-0015") {
 			t.Errorf("%s: %+v, %+v", name, d.group, d.result.Events)
 		}
 		if d.status.RecoverySeq != 1 {
@@ -108,7 +108,7 @@ func TestRecoveryIsCalledOff(t *testing.T) {
 		t.Fatal("it is not taken up")
 	}
 	d.w.Reports[second].Running = false
-	if d.recover() || d.group.ForcedPrimary != "" || d.group.Writer != id || !told(d, "KURABE-EVENT-0015") {
+	if d.recover() || d.group.ForcedPrimary != "" || d.group.Primary != id || !told(d, "KURABE-EVENT-0015") {
 		t.Errorf("%+v", d.group)
 	}
 	if role := d.writerRole(d.w.Assignment, 0); role.Duty != kurabe.DutyWrite {

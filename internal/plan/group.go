@@ -21,13 +21,13 @@ func (d *draft) planGroup() {
 		return
 	}
 	d.noteRefusal()
-	before := d.group.Writer
+	before := d.group.Primary
 	d.rest()
 	if !d.switchOver() {
 		d.decide()
 	}
 	d.tellBlocked()
-	if d.group.Writer != before {
+	if d.group.Primary != before {
 		d.noteLeft(before)
 		d.changedWriter()
 	}
@@ -87,7 +87,7 @@ func (d *draft) beginGroup() bool {
 		return false
 	}
 	id := d.w.Spec.ID
-	d.group = &kurabe.Group{Instance: id, Epoch: 1, Writer: id, LastNumber: 1, UnprotectedSince: d.w.Now,
+	d.group = &kurabe.Group{Instance: id, Epoch: 1, Primary: id, LastNumber: 1, UnprotectedSince: d.w.Now,
 		Members: []kurabe.Member{{ID: id, Host: d.next.Host, Zone: d.status.Zone, ListensAt: d.next.ListensAt}}}
 	if d.status.Applied.MultiAZ {
 		d.because("it is to have a standby in another zone")
@@ -120,7 +120,7 @@ func (d *draft) dismiss() {
 	}
 	g.Members = slices.DeleteFunc(g.Members, func(m kurabe.Member) bool {
 		a, r := d.assigned(m.ID), d.reported(m.ID)
-		gone := (all || m.Leaving) && m.ID != g.Writer && (a == nil || a.Goal == kurabe.GoalAbsent && r != nil && r.Absent && r.Generation == a.Generation)
+		gone := (all || m.Leaving) && m.ID != g.Primary && (a == nil || a.Goal == kurabe.GoalAbsent && r != nil && r.Absent && r.Generation == a.Generation)
 		if gone {
 			d.because("nothing is left of " + string(m.ID))
 			d.result.MembersGone = append(d.result.MembersGone, m.ID)
@@ -147,7 +147,7 @@ func (d *draft) endGroup() {
 // unfollowed says whether the writer has done away with what it had for followers: one that
 // is in no group any more would keep that for ever.
 func (d *draft) unfollowed() bool {
-	a, r := d.assigned(d.group.Writer), d.reported(d.group.Writer)
+	a, r := d.assigned(d.group.Primary), d.reported(d.group.Primary)
 	return a == nil || a.Role == nil || len(a.Role.Followers) == 0 && r != nil && r.Generation == a.Generation && r.Role != nil && r.Role.Epoch == a.Role.Epoch && r.Done
 }
 
@@ -183,7 +183,7 @@ func (d *draft) tellGroup() {
 		return
 	}
 	d.status.Epoch = d.group.Epoch
-	if m, ok := d.group.Member(d.group.Writer); ok {
+	if m, ok := d.group.Member(d.group.Primary); ok {
 		d.status.Zone, d.status.Host = m.Zone, m.Host
 	}
 	if len(d.group.SyncSet) > 0 {

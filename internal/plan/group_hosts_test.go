@@ -67,7 +67,7 @@ func (f *groupFleet) arrive(m *machine) {
 	}
 	m.last, m.granted = f.w.Now, []kurabe.InstanceID{}
 	for id, epoch := range m.asks {
-		if g := f.w.Group; !m.lost && g != nil && g.Writer == id && g.Epoch == epoch {
+		if g := f.w.Group; !m.lost && g != nil && g.Primary == id && g.Epoch == epoch {
 			m.granted = append(m.granted, id)
 		}
 	}
@@ -368,14 +368,14 @@ func TestWriterThatHearsNobody(t *testing.T) {
 			f := newGroupFleet(engine, cluster)
 			f.spread(3)
 			f.calm(t)
-			old := f.w.Group.Writer
+			old := f.w.Group.Primary
 			m := f.machineOf(f.servers[old])
 			m.deaf = true
 			for _, id := range f.ids() {
 				f.servers[id].apart = id != old
 			}
 			began := f.w.Now
-			serves := func() bool { return f.w.Group.Writer != old && f.opens(f.servers[f.w.Group.Writer]) }
+			serves := func() bool { return f.w.Group.Primary != old && f.opens(f.servers[f.w.Group.Primary]) }
 			for !serves() && f.w.Now.Sub(began) < 10*time.Second {
 				// Its words end when it takes the link for broken.
 				m.cut = f.w.Now.Sub(began) > 1500*time.Millisecond

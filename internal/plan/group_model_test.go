@@ -104,7 +104,7 @@ func (f *groupFleet) wanted() int {
 
 func (f *groupFleet) writer() kurabe.InstanceID {
 	if f.w.Group != nil {
-		return f.w.Group.Writer
+		return f.w.Group.Primary
 	}
 	return f.w.Spec.ID
 }
@@ -181,9 +181,9 @@ func (f *groupFleet) checkGroup(t tester, g *kurabe.Group) {
 		return
 	}
 	switch {
-	case g.Writer != old.Writer && (g.Epoch <= old.Epoch || !old.InSyncSet(g.Writer)):
-		t.Fatalf("epoch %d, writer %s after epoch %d, writer %s, sync %v", g.Epoch, g.Writer, old.Epoch, old.Writer, old.SyncSet)
-	case g.Writer == old.Writer && g.Epoch != old.Epoch && !g.Electing:
+	case g.Primary != old.Primary && (g.Epoch <= old.Epoch || !old.InSyncSet(g.Primary)):
+		t.Fatalf("epoch %d, writer %s after epoch %d, writer %s, sync %v", g.Epoch, g.Primary, old.Epoch, old.Primary, old.SyncSet)
+	case g.Primary == old.Primary && g.Epoch != old.Epoch && !g.Electing:
 		t.Fatalf("epoch %d after %d for the same writer", g.Epoch, old.Epoch)
 	case g.Electing && !old.Electing:
 		f.seen["choices"]++
@@ -193,8 +193,8 @@ func (f *groupFleet) checkGroup(t tester, g *kurabe.Group) {
 			f.seen["chosen"]++
 		}
 		for id := range f.acked {
-			if !slices.Contains(f.servers[g.Writer].log, id) {
-				t.Fatalf("%s is to write without write %d, which was acknowledged", g.Writer, id)
+			if !slices.Contains(f.servers[g.Primary].log, id) {
+				t.Fatalf("%s is to write without write %d, which was acknowledged", g.Primary, id)
 			}
 		}
 	case len(g.SyncSet) > len(old.SyncSet):

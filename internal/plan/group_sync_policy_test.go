@@ -151,7 +151,7 @@ func TestBlockedRestarts(t *testing.T) {
 			w.die()
 			f.without(t, standby)
 			acked := len(f.acked)
-			if !w.running || f.opens(w) != reads || f.w.Group.InSyncSet(standby.id) == reads || f.w.Group.Writer != w.id {
+			if !w.running || f.opens(w) != reads || f.w.Group.InSyncSet(standby.id) == reads || f.w.Group.Primary != w.id {
 				t.Fatalf("running %v, open %v, %+v", w.running, f.opens(w), f.w.Group)
 			}
 			f.without(t, standby)

@@ -63,7 +63,7 @@ func TestCrashOfTheDeposed(t *testing.T) {
 func TestCompletedFailover(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
 	second := id.Member(2)
-	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: second, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: second, Zone: "b"}}}
+	g := &kurabe.Group{Instance: id, Epoch: 3, Primary: second, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: second, Zone: "b"}}}
 	a := kurabe.Assignment{Instance: second, Generation: 7, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite}}
 	report := func(epoch kurabe.Epoch, generation kurabe.Generation, writing bool) *kurabe.InstanceReport {
 		return &kurabe.InstanceReport{Instance: second, Generation: generation, Running: true, Role: &kurabe.RoleReport{Epoch: epoch, Writing: writing}}
@@ -94,7 +94,7 @@ func TestCompletedFailover(t *testing.T) {
 // A writer that nobody can replace is started again; that is told once, and that it writes.
 func TestActivation(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
-	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
+	g := &kurabe.Group{Instance: id, Epoch: 3, Primary: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
 	a := kurabe.Assignment{Instance: id, Generation: 7, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite}}
 	report := func(running, stuck bool) *kurabe.InstanceReport {
 		return &kurabe.InstanceReport{Instance: id, Generation: 7, Running: running, Role: &kurabe.RoleReport{Epoch: 3, Writing: running, Unresponsive: stuck}}
@@ -132,7 +132,7 @@ func TestActivation(t *testing.T) {
 // not while it may just be yielding.
 func TestUndoneFailover(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
-	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, HandoverTo: id.Member(2), Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
+	g := &kurabe.Group{Instance: id, Epoch: 3, Primary: id, HandoverTo: id.Member(2), Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
 	var status kurabe.InstanceStatus
 	for n, c := range []struct {
 		duty    kurabe.Duty
@@ -172,12 +172,12 @@ func TestRecoveryWithoutTheHost(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
 	second := id.Member(2)
 	for _, gone := range []bool{false, true} {
-		g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, ForcedPrimary: second, Members: []kurabe.Member{{ID: id, Host: "h1", Zone: "a"}, {ID: second, Host: "h2", Zone: "b"}}}
+		g := &kurabe.Group{Instance: id, Epoch: 3, Primary: id, ForcedPrimary: second, Members: []kurabe.Member{{ID: id, Host: "h1", Zone: "a"}, {ID: second, Host: "h2", Zone: "b"}}}
 		w := World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &kurabe.Assignment{Instance: id, Role: &kurabe.Role{Epoch: 3}},
 			Reports: map[kurabe.InstanceID]*kurabe.InstanceReport{second: {Instance: second, Running: true, Role: &kurabe.RoleReport{Epoch: 3}}},
 			Lost:    map[kurabe.HostID]time.Time{"h1": time.Unix(0, 0)}, RemovedHosts: map[kurabe.HostID]bool{"h1": gone}}
 		d := &draft{w: w, group: g}
-		if !d.recover() || g.Writer != map[bool]kurabe.InstanceID{false: id, true: second}[gone] {
+		if !d.recover() || g.Primary != map[bool]kurabe.InstanceID{false: id, true: second}[gone] {
 			t.Errorf("gone %v: %+v, %v", gone, g, d.result.Reasons)
 		}
 	}

@@ -45,7 +45,7 @@ func (d *draft) order() {
 	writer := d.next
 	for _, m := range d.group.Members {
 		a := d.member(d.next, m)
-		if m.ID == d.group.Writer {
+		if m.ID == d.group.Primary {
 			writer = a
 			continue
 		}
@@ -74,12 +74,12 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 	if old != nil {
 		a.Generation = old.Generation
 	}
-	if m.ID != d.group.Writer && (!d.status.Applied.MultiAZ || m.Leaving) {
+	if m.ID != d.group.Primary && (!d.status.Applied.MultiAZ || m.Leaving) {
 		a.Goal = kurabe.GoalAbsent
 	}
 	a.Role = d.role(m, old, a.Boot)
 	// A standby ends after the writer, so that it has the rest of the log.
-	if w := d.reported(d.group.Writer); a.Goal == kurabe.GoalStopped && m.ID != d.group.Writer && w != nil && w.Running && old != nil {
+	if w := d.reported(d.group.Primary); a.Goal == kurabe.GoalStopped && m.ID != d.group.Primary && w != nil && w.Running && old != nil {
 		a.Goal = old.Goal
 	}
 	if d.fullStandbys[m.ID] && a.Goal == kurabe.GoalRunning {
@@ -96,7 +96,7 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 // server could not start with takes no other one down, whether or not anybody is there to
 // hand over to.
 func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
-	if m.ID != d.group.Writer || old == nil || old.Boot >= d.next.Boot || d.restartsAtOnce || d.current(*old) ||
+	if m.ID != d.group.Primary || old == nil || old.Boot >= d.next.Boot || d.restartsAtOnce || d.current(*old) ||
 		!d.ran(*old) || !d.goesOn() || !d.status.Applied.MultiAZ || d.refuses(m, *old) {
 		return false
 	}
@@ -114,7 +114,7 @@ func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 // does not start may take for ever. After a refusal nobody else is the first to try what comes
 // next: whoever has not said what becomes of that is about to.
 func (d *draft) rolling(m kurabe.Member) bool {
-	a, r, w := d.assigned(m.ID), d.heard(m.ID), d.heard(d.group.Writer)
+	a, r, w := d.assigned(m.ID), d.heard(m.ID), d.heard(d.group.Primary)
 	if a == nil || r == nil || r.Role == nil || r.Role.Epoch == 0 || d.rebuilds(m.ID) || d.fullStandbys[m.ID] {
 		return false
 	}
@@ -139,7 +139,7 @@ func (d *draft) failing(r *kurabe.InstanceReport) bool {
 // could not start with no other one restarts. One that holds may be the next writer, which
 // decides itself when it restarts. One that cannot start with what it has waits for nobody.
 func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
-	if m.ID == d.group.Writer || old == nil || old.Role == nil || old.Boot >= d.next.Boot ||
+	if m.ID == d.group.Primary || old == nil || old.Role == nil || old.Boot >= d.next.Boot ||
 		!d.ran(*old) || !d.goesOn() || d.refuses(m, *old) {
 		return false
 	}
@@ -165,7 +165,7 @@ func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 
 // writerRestarts says whether the writer is about to restart with the newest content, or does.
 func (d *draft) writerRestarts() bool {
-	m, _ := d.group.Member(d.group.Writer)
+	m, _ := d.group.Member(d.group.Primary)
 	w, r := d.assigned(m.ID), d.heard(m.ID)
 	if w == nil || r == nil || d.failing(r) {
 		return false
@@ -197,10 +197,10 @@ func lowers(from, to kurabe.Assignment) bool {
 // Where other limits rise at the same time it does so nevertheless: with those that it has
 // it can apply nothing any more.
 func (d *draft) waitsForWriter(m kurabe.Member, old *kurabe.Assignment) bool {
-	if m.ID == d.group.Writer || old == nil || old.Boot >= d.next.Boot || !lowers(*old, d.next) || d.refuses(m, *old) {
+	if m.ID == d.group.Primary || old == nil || old.Boot >= d.next.Boot || !lowers(*old, d.next) || d.refuses(m, *old) {
 		return false
 	}
-	w, r := d.assigned(d.group.Writer), d.reported(d.group.Writer)
+	w, r := d.assigned(d.group.Primary), d.reported(d.group.Primary)
 	given := w != nil && r != nil && r.Role != nil && (w.Boot == d.next.Boot || d.current(*w)) && r.Boot == w.Boot && r.Done && r.Generation == w.Generation
 	return !given || !lowers(d.next, *old) && !slices.Contains(r.Role.Replayed, m.ID)
 }
@@ -208,7 +208,7 @@ func (d *draft) waitsForWriter(m kurabe.Member, old *kurabe.Assignment) bool {
 // role is what a member is there for.
 func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurabe.Role {
 	g := d.group
-	if m.ID == g.Writer {
+	if m.ID == g.Primary {
 		return d.writerRole(old, boot)
 	}
 	role := &kurabe.Role{Epoch: g.Epoch, Duty: kurabe.DutyFollow}
@@ -220,12 +220,12 @@ func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurab
 			role.RebuildSeq = d.rebuildSeq(m.ID, *old)
 		}
 	}
-	writer, _ := g.Member(g.Writer)
+	writer, _ := g.Member(g.Primary)
 	address := writer.ListensAt
 	if address == "" {
 		address = d.next.Address
 	}
-	role.Source = &kurabe.Source{ID: g.Writer, Host: writer.Host, Address: address, Port: d.port()}
+	role.Source = &kurabe.Source{ID: g.Primary, Host: writer.Host, Address: address, Port: d.port()}
 	// One that wrote before is to be dead until there is somebody to follow.
 	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow && old.Role.Duty != kurabe.DutyDetached)
 	switch {
@@ -254,7 +254,7 @@ func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
 	}
 	switch {
 	case f.Running && slices.Contains(s.report.Role.NeedRebuild, id): // else it may be in the making, and is left to that
-		d.because(fmt.Sprintf("%s lacks log that %s has no more; it is made anew", id, d.group.Writer))
+		d.because(fmt.Sprintf("%s lacks log that %s has no more; it is made anew", id, d.group.Primary))
 		d.event("KURABE-EVENT-0012", "The standby lacks a part of the log that is not there any more. It is made anew, as a copy of the DB instance", "recovery")
 	case d.broken(f, old):
 		d.status.RebuiltAt = d.w.Now
@@ -306,7 +306,7 @@ func (d *draft) mayRebuild() bool {
 
 // lost says whether a member is one that is to be made anew.
 func (d *draft) lost(id kurabe.InstanceID) bool {
-	w := d.reported(d.group.Writer)
+	w := d.reported(d.group.Primary)
 	return d.rebuilds(id) || w != nil && w.Role != nil && slices.Contains(w.Role.NeedRebuild, id)
 }
 
@@ -322,7 +322,7 @@ func (d *draft) rebuilds(id kurabe.InstanceID) bool {
 
 // port is the one at which the writer listens now.
 func (d *draft) port() int {
-	if a := d.assigned(d.group.Writer); a != nil && d.waitsForStandby(kurabe.Member{ID: d.group.Writer}, a) {
+	if a := d.assigned(d.group.Primary); a != nil && d.waitsForStandby(kurabe.Member{ID: d.group.Primary}, a) {
 		return a.Port
 	}
 	return d.next.Port
@@ -340,7 +340,7 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 		role.Duty = kurabe.DutyStepDown
 	}
 	for _, m := range g.Members {
-		if m.ID == g.Writer || m.Leaving || !d.status.Applied.MultiAZ {
+		if m.ID == g.Primary || m.Leaving || !d.status.Applied.MultiAZ {
 			continue
 		}
 		role.Followers = append(role.Followers, m.ID)
@@ -363,7 +363,7 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 		return 0
 	}
 	seq, started := old.Role.StartSeq, int64(0)
-	r := d.reported(d.group.Writer)
+	r := d.reported(d.group.Primary)
 	if r != nil && r.Role != nil {
 		started = r.Role.StartedSeq
 	}
@@ -384,7 +384,7 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 // have ended before it knew of its epoch. Where it waits for others from the beginning, it
 // needs an order like any other writer.
 func (d *draft) chosenIsDown(old *kurabe.Assignment, started int64) bool {
-	r := d.reported(d.group.Writer)
+	r := d.reported(d.group.Primary)
 	return len(d.group.SyncSet) == 0 && old.Role.Duty == kurabe.DutyWrite && d.next.Goal == kurabe.GoalRunning &&
 		r != nil && r.Role != nil && r.Generation == old.Generation && !r.Running && old.Role.StartSeq <= started
 }
@@ -398,7 +398,7 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 	if !d.status.Applied.MultiAZ {
 		return nil
 	}
-	r := d.reported(g.Writer)
+	r := d.reported(g.Primary)
 	known := !d.writerState().lost && r != nil && r.Role != nil && r.Role.Epoch == g.Epoch && r.Running && !r.Role.Unresponsive
 	asked := func(id kurabe.InstanceID) bool {
 		return old != nil && old.Role != nil && old.Role.Epoch == g.Epoch && slices.Contains(old.Role.WaitFor, id)
@@ -420,7 +420,7 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 	}
 	var wait []kurabe.InstanceID
 	for _, m := range g.Members {
-		if m.ID == g.Writer || m.Leaving {
+		if m.ID == g.Primary || m.Leaving {
 			continue
 		}
 		f := d.heard(m.ID)

@@ -50,7 +50,7 @@ func (d *draft) writerHost() kurabe.HostID {
 	if d.group == nil {
 		return d.next.Host
 	}
-	m, _ := d.group.Member(d.group.Writer)
+	m, _ := d.group.Member(d.group.Primary)
 	return m.Host
 }
 
@@ -158,7 +158,7 @@ func (d *draft) tellStays() {
 	if kept < len(d.standbys()) {
 		none = ""
 	}
-	w, _ := d.group.Member(d.group.Writer)
+	w, _ := d.group.Member(d.group.Primary)
 	d.tellStay(w.ID, w.Host, none)
 }
 

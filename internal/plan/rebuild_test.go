@@ -21,7 +21,7 @@ func TestRebuildOfWhatCannotStart(t *testing.T) {
 			w: World{Now: now, Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &a,
 				Report:  &kurabe.InstanceReport{Instance: id, Generation: 7, Running: true, Role: &kurabe.RoleReport{Epoch: 3, Writing: true}},
 				Reports: map[kurabe.InstanceID]*kurabe.InstanceReport{second: f}},
-			group: &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Members: []kurabe.Member{{ID: id}, {ID: second}}},
+			group: &kurabe.Group{Instance: id, Epoch: 3, Primary: id, Members: []kurabe.Member{{ID: id}, {ID: second}}},
 		}
 		d.next.Goal, d.status.Applied.MultiAZ = kurabe.GoalRunning, true
 		return d, f, kurabe.Assignment{Instance: second, Generation: 4, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyFollow}}

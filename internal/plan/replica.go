@@ -98,7 +98,7 @@ func (d *draft) lead() {
 	if role := d.next.Role; role != nil {
 		epoch = role.Epoch + 1
 	}
-	d.group = &kurabe.Group{Instance: id, Epoch: epoch, Writer: id, LastNumber: 1, UnprotectedSince: d.w.Now,
+	d.group = &kurabe.Group{Instance: id, Epoch: epoch, Primary: id, LastNumber: 1, UnprotectedSince: d.w.Now,
 		Members: []kurabe.Member{{ID: id, Host: d.next.Host, Zone: d.status.Zone}}}
 	d.status.Action = kurabe.StateModifying
 }

@@ -41,7 +41,7 @@ func (d *draft) fresh(id kurabe.InstanceID) bool {
 
 // elsewhere says whether a member is on another host than the writer.
 func (d *draft) elsewhere(m kurabe.Member) bool {
-	w, _ := d.group.Member(d.group.Writer)
+	w, _ := d.group.Member(d.group.Primary)
 	return m.Host != w.Host
 }
 
@@ -56,7 +56,7 @@ func (d *draft) vouched() bool {
 
 // standbys are the members beside the writer that are to stay.
 func (d *draft) standbys() []kurabe.Member {
-	return slices.DeleteFunc(slices.Clone(d.group.Members), func(m kurabe.Member) bool { return m.Leaving || m.ID == d.group.Writer })
+	return slices.DeleteFunc(slices.Clone(d.group.Members), func(m kurabe.Member) bool { return m.Leaving || m.ID == d.group.Primary })
 }
 
 // wanted is how many standbys there are to be.
@@ -116,7 +116,7 @@ func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
 		return host, "", "class " + applied.Class + " is not known"
 	}
 	p := kurabe.Placement{Engine: d.w.Spec.Engine, Version: applied.EngineVersion, Class: class, Limits: applied.Limits(), Taken: d.zones()}
-	writer, _ := d.group.Member(d.group.Writer)
+	writer, _ := d.group.Member(d.group.Primary)
 	return p.ChooseStandby(d.hostReport(writer.Host), writer.Zone, d.w.Hosts, d.w.Closed, d.held())
 }
 
@@ -142,7 +142,7 @@ func (d *draft) replace() {
 	}
 	for n, m := range g.Members {
 		why := d.unwanted(m)
-		if m.Leaving || m.ID == g.Writer || why == "" {
+		if m.Leaving || m.ID == g.Primary || why == "" {
 			continue
 		}
 		d.leavingMembers = map[kurabe.InstanceID]bool{m.ID: true}
@@ -188,7 +188,7 @@ func (d *draft) unwanted(m kurabe.Member) string {
 
 // movesOff says whether the writer is to hand over because its host is to be emptied.
 func (d *draft) movesOff() bool {
-	w, _ := d.group.Member(d.group.Writer)
+	w, _ := d.group.Member(d.group.Primary)
 	to, _ := d.group.Member(d.candidate())
 	return d.w.Emptied[w.Host] != "" && !d.silent(w.Host) && to.ID != "" && d.w.Closed[to.Host] == ""
 }

@@ -25,7 +25,7 @@ func (f *groupFleet) wantWhole(t *testing.T) (writer, standby kurabe.HostID) {
 	if g == nil || len(g.Members) != 2 || len(g.SyncSet) != 1 {
 		t.Fatalf("it is not whole: %+v", g)
 	}
-	w, _ := g.Member(g.Writer)
+	w, _ := g.Member(g.Primary)
 	s, _ := g.Member(g.SyncSet[0])
 	if w.Host == s.Host || w.Zone == s.Zone {
 		t.Fatalf("both servers are on host %s, zones %s and %s", w.Host, w.Zone, s.Zone)

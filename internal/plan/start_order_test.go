@@ -11,7 +11,7 @@ import (
 // one that dies for the first time in a while at once.
 func TestStartIsOrderedEverLessOften(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
-	g := &kurabe.Group{Instance: id, Epoch: 3, Writer: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
+	g := &kurabe.Group{Instance: id, Epoch: 3, Primary: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
 	a := kurabe.Assignment{Instance: id, Generation: 7, Goal: kurabe.GoalRunning, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyWrite}}
 	var status kurabe.InstanceStatus
 	now := time.Unix(1000, 0)

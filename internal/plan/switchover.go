@@ -125,7 +125,7 @@ func (d *draft) heirIsUnfit() string {
 
 // switchFails says why a switchover that is under way comes to nothing.
 func (d *draft) switchFails() string {
-	g, a, r := d.group, d.assigned(d.group.Writer), d.reported(d.group.Writer)
+	g, a, r := d.group, d.assigned(d.group.Primary), d.reported(d.group.Primary)
 	obeyed := a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyStepDown && r != nil && r.Role != nil && r.Generation == a.Generation
 	switch {
 	case d.next.Goal != kurabe.GoalRunning:

@@ -16,7 +16,7 @@ func (d *draft) shrink() {
 	if g.Electing || s.lost || s.report == nil || s.report.Role == nil || s.report.Role.Epoch != g.Epoch || !s.report.Running || s.report.Role.Unresponsive {
 		return
 	}
-	if a := d.assigned(g.Writer); a != nil && s.report.Boot < a.Boot && slices.ContainsFunc(g.SyncSet, d.able) {
+	if a := d.assigned(g.Primary); a != nil && s.report.Boot < a.Boot && slices.ContainsFunc(g.SyncSet, d.able) {
 		return // it stops for a restart, and hears nobody because of that; who may have to take over stays
 	}
 	answers := func(id kurabe.InstanceID) bool { return !slices.Contains(s.report.Role.SilentFollowers, id) }
@@ -84,7 +84,7 @@ func (d *draft) widen(s writerState) {
 	for _, m := range d.group.Members {
 		f := d.heard(m.ID)
 		follows := f != nil && f.Role != nil && f.Role.Following && f.Role.Epoch == d.group.Epoch
-		if m.ID != d.group.Writer && !d.group.InSyncSet(m.ID) && follows && slices.Contains(s.report.Role.NearlyCaughtUp, m.ID) && d.joins(m.ID, s) {
+		if m.ID != d.group.Primary && !d.group.InSyncSet(m.ID) && follows && slices.Contains(s.report.Role.NearlyCaughtUp, m.ID) && d.joins(m.ID, s) {
 			d.because(fmt.Sprintf("%s follows closely: its answer counts, too", m.ID))
 			d.setSync(slices.Sorted(slices.Values(append(slices.Clone(d.group.SyncSet), m.ID))))
 		}
@@ -103,7 +103,7 @@ func (d *draft) joins(id kurabe.InstanceID, s writerState) bool {
 // surelyWaitsFor is whom commits wait for, if the database and the order to it agree on that,
 // and one of them has all that was written before.
 func (d *draft) surelyWaitsFor() ([]kurabe.InstanceID, bool) {
-	s, a := d.writerState(), d.assigned(d.group.Writer)
+	s, a := d.writerState(), d.assigned(d.group.Primary)
 	if !s.writing || a.Role == nil {
 		return nil, false
 	}

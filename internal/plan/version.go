@@ -129,7 +129,7 @@ func (d *draft) tellPatched(to string) { d.tell(event.Patched.And(": engine vers
 func (d *draft) tellVersion() {
 	r := d.w.Report
 	if d.group != nil {
-		r = d.heard(d.group.Writer)
+		r = d.heard(d.group.Primary)
 	}
 	if r != nil && r.Running && r.EngineVersion != "" {
 		d.status.EngineVersion = r.EngineVersion

@@ -33,7 +33,7 @@ func (d *draft) tellWaiting() {
 	seen := map[kurabe.InstanceID]string{}
 	for _, m := range d.group.Members {
 		r := d.heard(m.ID)
-		if m.ID == d.group.Writer || m.Leaving || r == nil || r.Failure == nil {
+		if m.ID == d.group.Primary || m.Leaving || r == nil || r.Failure == nil {
 			continue
 		}
 		f, before := r.Failure, d.status.SeenWaits[m.ID]

@@ -30,7 +30,7 @@ func TestWaitingIsTold(t *testing.T) {
 		{"it gets on", 4 * time.Minute, &kurabe.InstanceReport{Host: "b", Instance: "db~2", Done: true}, ""},
 		{"the first reason anew", 5 * time.Minute, waits(5*time.Minute, "no room"), "no room"},
 	} {
-		group := &kurabe.Group{Writer: "db", Members: []kurabe.Member{{ID: "db", Host: "a", Zone: "a"}, {ID: "db~2", Host: "b", Zone: "b"}}}
+		group := &kurabe.Group{Primary: "db", Members: []kurabe.Member{{ID: "db", Host: "a", Zone: "a"}, {ID: "db~2", Host: "b", Zone: "b"}}}
 		d := &draft{
 			w: World{
 				Now: began.Add(c.after), Spec: &kurabe.InstanceSpec{ID: "db", Name: "x"},

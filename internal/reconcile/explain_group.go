@@ -41,7 +41,7 @@ func explainGroup(w plan.World) *GroupExplanation {
 	if g == nil {
 		return nil
 	}
-	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Writer, SyncSet: g.SyncSet, Since: g.UnprotectedSince, Handover: g.HandoverTo, Switch: g.SwitchoverTo, Electing: g.Electing, RequireStandby: g.RequireStandby, Recovering: g.ForcedPrimary}
+	e := &GroupExplanation{Epoch: g.Epoch, Writer: g.Primary, SyncSet: g.SyncSet, Since: g.UnprotectedSince, Handover: g.HandoverTo, Switch: g.SwitchoverTo, Electing: g.Electing, RequireStandby: g.RequireStandby, Recovering: g.ForcedPrimary}
 	for _, m := range g.Members {
 		s := ServerExplanation{Member: m, Report: w.Reports[m.ID]}
 		if a := w.Members[m.ID]; a != nil {

@@ -43,7 +43,7 @@ func following(view *store.View, i *store.Instance) kurabe.Following {
 	}
 	f.Synced, f.UnprotectedSince = len(g.SyncSet) > 0, g.UnprotectedSince
 	for _, m := range g.Members {
-		if m.ID == g.Writer || m.Leaving {
+		if m.ID == g.Primary || m.Leaving {
 			continue
 		}
 		one := kurabe.Follower{Server: m.ID, Host: m.Host, Kind: kurabe.FollowerStandby, Instance: f.Name}

@@ -17,7 +17,7 @@ func TestFollowing(t *testing.T) {
 		change(&s)
 		return s
 	}
-	cluster := kurabe.Group{Instance: "db-4", Epoch: 1, Writer: "db-4", LastNumber: 4, SyncSet: []kurabe.InstanceID{"db-4~2", "db-4~3"}, Members: []kurabe.Member{
+	cluster := kurabe.Group{Instance: "db-4", Epoch: 1, Primary: "db-4", LastNumber: 4, SyncSet: []kurabe.InstanceID{"db-4~2", "db-4~3"}, Members: []kurabe.Member{
 		{ID: "db-4", Host: "h1"}, {ID: "db-4~2", Host: "h2"}, {ID: "db-4~3", Host: "h3"}, {ID: "db-4~4", Host: "h4", Leaving: true},
 	}}
 	pair := twoServers()

@@ -14,7 +14,7 @@ import (
 
 // twoServers is the record of db-1, which has two servers on one host; the second writes.
 func twoServers() kurabe.Group {
-	return kurabe.Group{Instance: "db-1", Epoch: 2, Writer: "db-1~2", LastNumber: 2, Members: []kurabe.Member{
+	return kurabe.Group{Instance: "db-1", Epoch: 2, Primary: "db-1~2", LastNumber: 2, Members: []kurabe.Member{
 		{ID: "db-1", Host: "h1", Zone: "a", ListensAt: "127.66.0.3"}, {ID: "db-1~2", Host: "h1", Zone: "b", ListensAt: "127.66.0.2"},
 	}}
 }
@@ -119,7 +119,7 @@ func TestWorldOfAGroup(t *testing.T) {
 	view := viewOf(t, groupOfTwo().CreateSnapshot(snapshotOf("snap-1", "db-1")))
 	i, _ := view.Instance("db-1")
 	w := newFleet(view).world(i, noon)
-	if w.Group == nil || w.Group.Writer != "db-1~2" || w.Assignment == nil || w.Assignment.Generation != 12 || w.Report == nil || w.Report.PID != 2 {
+	if w.Group == nil || w.Group.Primary != "db-1~2" || w.Assignment == nil || w.Assignment.Generation != 12 || w.Report == nil || w.Report.PID != 2 {
 		t.Errorf("the writer: %+v, %+v, %+v", w.Group, w.Assignment, w.Report)
 	}
 	if len(w.Members) != 2 || w.Members["db-1"].Generation != 11 || w.Members["db-1~2"].Generation != 12 {
@@ -143,7 +143,7 @@ func TestWorldOfAGroup(t *testing.T) {
 func TestChangeOfAGroup(t *testing.T) {
 	status := &kurabe.InstanceStatus{ID: "db-1"}
 	next := twoServers()
-	next.Epoch, next.Writer = 3, "db-1"
+	next.Epoch, next.Primary = 3, "db-1"
 	writer := serverAt("h1", "db-1", 21, "127.66.0.1", "127.66.0.3")
 	failover := plan.Result{Status: status, Group: &next, Assignment: &writer, Members: []kurabe.Assignment{serverAt("h1", "db-1~2", 22, "127.66.0.1", "127.66.0.2")}}
 	single := store.NewChange().CreateInstance(classed("db-1", "db.t3.micro", func(s *kurabe.InstanceSpec) { s.Now.MultiAZ = true })).
@@ -199,7 +199,7 @@ func TestChangeOfAGroup(t *testing.T) {
 func checkWritten(t *testing.T, view *store.View, r plan.Result) {
 	t.Helper()
 	i, _ := view.Instance("db-1")
-	if r.GroupGone != (i.Group == nil) || r.Group != nil && (i.Group.Epoch != r.Group.Epoch || i.Writer() != r.Group.Writer) {
+	if r.GroupGone != (i.Group == nil) || r.Group != nil && (i.Group.Epoch != r.Group.Epoch || i.Writer() != r.Group.Primary) {
 		t.Errorf("group %+v", i.Group)
 	}
 	orders := slices.Clone(r.Members)

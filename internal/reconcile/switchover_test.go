@@ -17,7 +17,7 @@ func yieldingSource() *store.Change {
 	return store.NewChange().CreateInstance(classed("db-1", "db.t3.micro", wish)).CreateInstance(classed("db-2", "db.t3.micro", of)).CreateInstance(classed("db-3", "db.t3.micro", of)).
 		PutStatus(kurabe.InstanceStatus{ID: "db-1"}, 0).PutStatus(kurabe.InstanceStatus{ID: "db-2", Source: "db-1"}, 0).PutStatus(kurabe.InstanceStatus{ID: "db-3", Source: "db-1"}, 0).
 		PutAssignment(serverAt("h1", "db-1", 1, "127.66.0.1", ""), 0).PutAssignment(serverAt("h1", "db-2", 1, "127.66.0.2", ""), 0).
-		PutGroup(kurabe.Group{Instance: "db-1", Epoch: 4, Writer: "db-1", LastNumber: 1, Members: []kurabe.Member{{ID: "db-1", Host: "h1"}}, SwitchoverTo: "db-2"}, 0)
+		PutGroup(kurabe.Group{Instance: "db-1", Epoch: 4, Primary: "db-1", LastNumber: 1, Members: []kurabe.Member{{ID: "db-1", Host: "h1"}}, SwitchoverTo: "db-2"}, 0)
 }
 
 func TestWorldOfASwitchover(t *testing.T) {

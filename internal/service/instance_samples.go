@@ -49,8 +49,8 @@ func instanceSamples(view *store.View, protection func(kurabe.InstanceID) contro
 			continue
 		}
 		name, server := i.Spec.Name, i.ID
-		if i.Group != nil && i.Group.Writer != "" {
-			server = i.Group.Writer
+		if i.Group != nil && i.Group.Primary != "" {
+			server = i.Group.Primary
 		}
 		if i.Spec.Cluster {
 			name = kurabe.ServerName(name, server)

@@ -39,14 +39,14 @@ func checkGroup(g kurabe.Group) error {
 		}
 		seen[m.ID] = true
 	}
-	if !seen[g.Writer] {
-		return fmt.Errorf("the primary %q is no member", g.Writer)
+	if !seen[g.Primary] {
+		return fmt.Errorf("the primary %q is no member", g.Primary)
 	}
 	if g.SwitchoverTo != "" && (g.SwitchoverTo.Owner() == g.Instance || len(g.Members) != 1) {
 		return fmt.Errorf("%q is to take its place, but it has %d servers", g.SwitchoverTo, len(g.Members))
 	}
 	for _, id := range g.SyncSet {
-		if !seen[id] || id == g.Writer {
+		if !seen[id] || id == g.Primary {
 			return fmt.Errorf("%q in the sync set is no member, or is the primary", id)
 		}
 	}

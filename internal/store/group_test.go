@@ -12,7 +12,7 @@ import (
 
 // twoServers is the record of db-1, which has two servers; the first writes.
 func twoServers() kurabe.Group {
-	return kurabe.Group{Instance: "db-1", Epoch: 1, Writer: "db-1", SyncSet: []kurabe.InstanceID{"db-1~2"}, LastNumber: 2, Members: []kurabe.Member{
+	return kurabe.Group{Instance: "db-1", Epoch: 1, Primary: "db-1", SyncSet: []kurabe.InstanceID{"db-1~2"}, LastNumber: 2, Members: []kurabe.Member{
 		{ID: "db-1", Host: "h1", Zone: "a"}, {ID: "db-1~2", Host: "h1", Zone: "b", ListensAt: "127.66.0.2"},
 	}}
 }
@@ -98,14 +98,14 @@ func TestReportOfAServer(t *testing.T) {
 
 func TestWriter(t *testing.T) {
 	after := twoServers()
-	after.Writer = "db-1~2"
+	after.Primary = "db-1~2"
 	for _, c := range []struct {
 		name string
 		i    Instance
 		want kurabe.InstanceID
 	}{
 		{"one server", Instance{ID: "db-1"}, "db-1"},
-		{"a group", Instance{ID: "db-1", Group: &kurabe.Group{Writer: "db-1"}}, "db-1"},
+		{"a group", Instance{ID: "db-1", Group: &kurabe.Group{Primary: "db-1"}}, "db-1"},
 		{"after a failover", Instance{ID: "db-1", Group: &after}, "db-1~2"},
 		{"nothing", Instance{}, ""},
 	} {
@@ -151,8 +151,8 @@ func TestGroupThatContradictsItself(t *testing.T) {
 		change      func(*kurabe.Group)
 	}{
 		{"it is of a server", "invalid instance id", func(g *kurabe.Group) { g.Instance = "db-1~2" }},
-		{"a stranger writes", "primary", func(g *kurabe.Group) { g.Writer = "db-1~3" }},
-		{"nobody writes", "primary", func(g *kurabe.Group) { g.Writer = "" }},
+		{"a stranger writes", "primary", func(g *kurabe.Group) { g.Primary = "db-1~3" }},
+		{"nobody writes", "primary", func(g *kurabe.Group) { g.Primary = "" }},
 		{"the writer waits for itself", "sync", func(g *kurabe.Group) { g.SyncSet = []kurabe.InstanceID{"db-1"} }},
 		{"a stranger in sync", "sync", func(g *kurabe.Group) { g.SyncSet = []kurabe.InstanceID{"db-1~3"} }},
 		{"a server of another instance", "db-2", func(g *kurabe.Group) { g.Members[1].ID = "db-2" }},

@@ -59,7 +59,7 @@ func (i *Instance) Key() string {
 // may write.
 func (i *Instance) Writer() kurabe.InstanceID {
 	if i.Group != nil {
-		return i.Group.Writer
+		return i.Group.Primary
 	}
 	return i.ID
 }

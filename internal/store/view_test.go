@@ -333,7 +333,7 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	case 13:
 		takeName(c, snapshotNameKey("rds:"+name), "rds:"+name, snap)
 	case 14:
-		c.PutGroup(kurabe.Group{Instance: id, Epoch: kurabe.Epoch(seq), Writer: member, LastNumber: 3, Members: []kurabe.Member{{ID: member, Host: host}}}, 0)
+		c.PutGroup(kurabe.Group{Instance: id, Epoch: kurabe.Epoch(seq), Primary: member, LastNumber: 3, Members: []kurabe.Member{{ID: member, Host: host}}}, 0)
 	}
 	return c.ops[0].Key, c.ops[0].Value
 }

@@ -34,7 +34,7 @@ type fault struct {
 // writer is the server that is to write, and where it is.
 func (w *world) writer() (*host, kurabe.InstanceID) {
 	if i, ok := w.instance(); ok && i.Group != nil {
-		if m, ok := i.Group.Member(i.Group.Writer); ok {
+		if m, ok := i.Group.Member(i.Group.Primary); ok {
 			return w.host(m.Host), m.ID
 		}
 	}

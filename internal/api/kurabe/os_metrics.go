@@ -33,8 +33,8 @@ func (a API) describeOSMetrics(ctx context.Context, in *DescribeOSMetricsInput) 
 		return nil, err
 	}
 	server := i.ID
-	if i.Group != nil && i.Group.Writer != "" {
-		server = i.Group.Writer
+	if i.Group != nil && i.Group.Primary != "" {
+		server = i.Group.Primary
 	}
 	order, assigned := i.AssignmentOf(server)
 	if !assigned {

@@ -38,7 +38,7 @@ func (w testWorld) putGroup(t *testing.T, writer kurabe.InstanceID, since time.T
 	t.Helper()
 	i, _ := w.c.View.Instance(testID)
 	commit(t, w.c, store.NewChange().PutGroup(kurabe.Group{
-		Instance: testID, Epoch: 1, Writer: writer, LastNumber: 2, UnprotectedSince: since,
+		Instance: testID, Epoch: 1, Primary: writer, LastNumber: 2, UnprotectedSince: since,
 		Members: []kurabe.Member{{ID: testID, Host: "h1", Zone: "us-east-1a"}, {ID: testID.Member(2), Host: "h1", Zone: "us-east-1b"}},
 	}, i.GroupMod))
 }

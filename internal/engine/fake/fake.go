@@ -103,7 +103,7 @@ func (e *Engine) do(ctx context.Context, a kurabe.Assignment, step engine.StepNa
 	if err := e.answers(ctx, a.Instance, step); err != nil {
 		return err
 	}
-	if step == engine.StepOutlast {
+	if step == engine.StepAwaitOldLease {
 		timer := time.NewTimer(kurabe.OldLeaseWait)
 		defer timer.Stop()
 		select {

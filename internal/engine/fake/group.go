@@ -13,7 +13,7 @@ import (
 // asked are the steps that the running server has to answer.
 var asked = map[engine.StepName]bool{
 	engine.StepWaitReady: true, engine.StepEnsureMaster: true, engine.StepSetPassword: true, engine.StepReload: true, engine.StepProbe: true,
-	engine.StepStop: true, engine.StepYield: true, engine.StepPromote: true, engine.StepWaits: true, engine.StepFollowers: true, engine.StepRelease: true,
+	engine.StepStop: true, engine.StepStepDown: true, engine.StepPromote: true, engine.StepWaits: true, engine.StepFollowers: true, engine.StepRelease: true,
 	engine.StepHold: true,
 }
 
@@ -58,18 +58,18 @@ func (e *Engine) doInGroup(i *instance, a kurabe.Assignment, step engine.StepNam
 		e.end(i)
 		o.Record, o.Survivors = false, false
 		return nil
-	case engine.StepYield:
+	case engine.StepStepDown:
 		e.stop(i, a, true)
 		n.SteppedDown = n.Stopped
 		if a.Role.HandsOverToReplica {
 			n.EndedAt = int64(len(i.log))
 		}
 		return nil
-	case engine.StepClone, engine.StepRejoin, engine.StepDiscardData:
+	case engine.StepClone, engine.StepReattach, engine.StepDiscardData:
 		return e.changeData(i, a, step)
 	}
 	switch step {
-	case engine.StepOutlast:
+	case engine.StepAwaitOldLease:
 		n.OldLeaseAwaited = a.Role.Epoch
 		return nil
 	case engine.StepCompare:

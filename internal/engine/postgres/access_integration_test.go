@@ -163,7 +163,7 @@ func TestIndividualize(t *testing.T) {
 	b.MustQuery(t, "CREATE TABLE kept AS SELECT 1")
 	b.Want.Goal = kurabe.GoalStopped
 	b.Satisfy(t)
-	if err := New(Config{}).Individualize(b.Home().DataDir()); err != nil {
+	if err := New(Config{}).GiveIdentity(b.Home().DataDir()); err != nil {
 		t.Fatal(err)
 	}
 	b.Want.Goal = kurabe.GoalRunning

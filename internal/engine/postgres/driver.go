@@ -44,7 +44,7 @@ type Driver struct {
 
 var (
 	_ engine.Driver     = (*Driver)(nil)
-	_ engine.Individual = (*Driver)(nil)
+	_ engine.Identifier = (*Driver)(nil)
 )
 
 // New returns a driver. It does nothing until asked.

@@ -56,7 +56,7 @@ func TestFolderOfATenant(t *testing.T) {
 				"backup_manifest", "pg_replslot", "pg_replslot/one", "pg_replslot/one/state",
 			},
 		},
-		{Name: "individualize", Do: d.Individualize, Places: []string{"global/pg_control", log, "pg_wal"}},
+		{Name: "individualize", Do: d.GiveIdentity, Places: []string{"global/pg_control", log, "pg_wal"}},
 		{Name: "history", Places: []string{"pg_wal/00000002.history", "pg_wal"}, Do: func(dir string) error {
 			p := &private{i: i, data: dir}
 			return p.writeHistory(wal.Lineage{{Timeline: 1, End: 0x1000}, {Timeline: 2, End: wal.Endless}})

@@ -140,9 +140,9 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Individualize implements engine.Individual. The server must be stopped. Cut
+// GiveIdentity implements engine.Identifier. The server must be stopped. Cut
 // off half-way it leaves a folder that does not start, and that is made anew.
-func (d *Driver) Individualize(dataDir string) error {
+func (d *Driver) GiveIdentity(dataDir string) error {
 	path := filepath.Join(dataDir, "global", "pg_control")
 	control, err := volume.ReadFile(path)
 	if err != nil {

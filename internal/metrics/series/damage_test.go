@@ -49,7 +49,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	for _, file := range files(t, dir) {
 		for how, change := range hurt {
-			t.Run(kind(file)+"/"+how, func(t *testing.T) {
+			t.Run(strings.ReplaceAll(kind(file), "/", " ")+" "+how, func(t *testing.T) {
 				copied := t.TempDir()
 				if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 					t.Fatal(err)

@@ -24,7 +24,7 @@ const standbyLook = 2 * time.Second
 func (d *draft) chooseStandby() {
 	g := d.w.Group
 	if d.w.Spec.Kind != kurabe.SnapshotManual || g == nil || d.w.Instance.Goal != kurabe.GoalRunning ||
-		g.Writer != d.w.Instance.Instance || g.HandoverTo != "" || g.SwitchoverTo != "" || g.Electing || g.ForcedPrimary != "" {
+		g.Primary != d.w.Instance.Instance || g.HandoverTo != "" || g.SwitchoverTo != "" || g.Electing || g.ForcedPrimary != "" {
 		return
 	}
 	if slices.ContainsFunc(g.Members, func(m kurabe.Member) bool { return g.InSyncSet(m.ID) && m.Host == d.w.Instance.Host }) {
@@ -91,7 +91,7 @@ func (d *draft) whyNotStandby() string {
 	switch {
 	case g == nil:
 		return "the DB instance has no standby any more"
-	case g.Writer == id:
+	case g.Primary == id:
 		return fmt.Sprintf("the standby %s has become the server that serves", id)
 	case d.w.ClosedHosts[d.next.Host] != "":
 		return fmt.Sprintf("the host of the standby %s: %s", id, d.w.ClosedHosts[d.next.Host])

@@ -12,7 +12,7 @@ import (
 // farSim is a snapshot of a pair whose standby is on another host.
 func farSim(t tester) *snapSim {
 	s := newSnapSim(t)
-	s.w.Group = &kurabe.Group{Instance: "db-A", Epoch: 3, Writer: "db-A", SyncSet: []kurabe.InstanceID{"db-A~2"},
+	s.w.Group = &kurabe.Group{Instance: "db-A", Epoch: 3, Primary: "db-A", SyncSet: []kurabe.InstanceID{"db-A~2"},
 		Members: []kurabe.Member{{ID: "db-A", Host: "h1"}, {ID: "db-A~2", Host: "h2"}}}
 	s.w.Reports = map[kurabe.InstanceID]*kurabe.InstanceReport{
 		"db-A~2": {Host: "h2", Instance: "db-A~2", Running: true, Role: &kurabe.RoleReport{Epoch: 3, Following: true}},
@@ -147,7 +147,7 @@ func (s *snapSim) endsWithFormer(f kurabe.SnapshotAssignment) {
 func TestFarStandbyTakesOver(t *testing.T) {
 	s := farSim(t)
 	s.step()
-	s.w.Group.Writer, s.w.Group.Epoch = "db-A~2", 4
+	s.w.Group.Primary, s.w.Group.Epoch = "db-A~2", 4
 	s.w.Instance = &kurabe.Assignment{Host: "h2", Instance: "db-A~2", Goal: kurabe.GoalRunning, Generation: 9}
 	s.step()
 	if a := s.w.Assignment; a.Host != "h2" || a.Standby != "" || a.Generation != 2 || a.Goal != kurabe.SnapshotPresent || len(s.w.Former) > 0 {

@@ -20,7 +20,7 @@ func testGroups(t *testing.T, kv store.KV, _ Backend) {
 	go view.Run(ctx) // ends with ctx
 	const planners, each = 4, 10
 	members := []kurabe.Member{{ID: "db-1", Host: "h"}, {ID: "db-1~2", Host: "h"}}
-	revision, err := store.NewChange().PutGroup(kurabe.Group{Instance: "db-1", Writer: "db-1", LastNumber: 2, Members: members}, 0).
+	revision, err := store.NewChange().PutGroup(kurabe.Group{Instance: "db-1", Primary: "db-1", LastNumber: 2, Members: members}, 0).
 		PutAssignment(kurabe.Assignment{Host: "h", Instance: "db-1"}, 0).PutAssignment(kurabe.Assignment{Host: "h", Instance: "db-1~2"}, 0).Commit(ctx, kv)
 	if err == nil {
 		err = view.WaitRevision(ctx, revision)
@@ -66,7 +66,7 @@ func promote(ctx context.Context, kv store.KV, view *store.View) error {
 		}
 		g := i.Group.Clone()
 		g.Epoch++
-		g.Writer = map[kurabe.InstanceID]kurabe.InstanceID{"db-1": "db-1~2", "db-1~2": "db-1"}[g.Writer]
+		g.Primary = map[kurabe.InstanceID]kurabe.InstanceID{"db-1": "db-1~2", "db-1~2": "db-1"}[g.Primary]
 		c := store.NewChange().PutGroup(*g, i.GroupMod)
 		for _, a := range i.Assignments {
 			next := a.Value

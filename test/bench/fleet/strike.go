@@ -74,7 +74,7 @@ func (f *fleetLink) groups(id kurabe.HostID) (writers map[kurabe.InstanceID]kura
 		for _, m := range i.Group.Members {
 			switch {
 			case m.Host != id:
-			case m.ID == i.Group.Writer:
+			case m.ID == i.Group.Primary:
 				writers[i.ID] = m.ID
 			default:
 				standbys++
@@ -132,7 +132,7 @@ func (f *fleetLink) decided(ctx context.Context, writers map[kurabe.InstanceID]k
 		}
 		now := time.Now()
 		for id, was := range writers {
-			if i, ok := f.view.Instance(id); ok && i.Group != nil && i.Group.Writer != was {
+			if i, ok := f.view.Instance(id); ok && i.Group != nil && i.Group.Primary != was {
 				decided = append(decided, now)
 				delete(writers, id)
 			}
