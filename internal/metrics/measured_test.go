@@ -64,7 +64,7 @@ func parse(t *testing.T, page []byte) map[string]int {
 		}
 		var l promlabels.Labels
 		p.Labels(&l)
-		if got[l.Get(promlabels.MetricName)]++; seen[l.String()] {
+		if got[l.Get("__name__")]++; seen[l.String()] {
 			t.Errorf("twice: %s", l)
 		}
 		seen[l.String()] = true

@@ -106,7 +106,7 @@ func (e *evaluation) readOne(q types.MetricDataQuery, at string) (one dataQuery,
 		one.period = int64(*q.Period)
 	}
 	if one.math, err = expression.Parse(*q.Expression); err != nil {
-		return one, wrongExpression(one.id, err)
+		return one, wrongExpression(one.id, err.Error())
 	}
 	return one, nil
 }
@@ -132,8 +132,9 @@ func (e *evaluation) readMetric(one *dataQuery, m types.MetricStat, at string) e
 	return nil
 }
 
-func wrongExpression(id string, err error) error {
-	return validation("Error in expression '%s' [%s]", id, err)
+// wrongExpression says why an expression cannot be evaluated; why is a sentence, as CloudWatch's.
+func wrongExpression(id, why string) error {
+	return validation("Error in expression '%s' [%s]", id, why)
 }
 
 // checkTimes refuses what CloudWatch refuses.

@@ -88,9 +88,9 @@ func (e *evaluation) search(ctx context.Context, q dataQuery, search *expression
 	}
 	switch {
 	case wrong != "":
-		return wrongExpression(q.id, fmt.Errorf("Unsupported statistic '%.40s': %s", search.Stat, wrong))
+		return wrongExpression(q.id, fmt.Sprintf("Unsupported statistic '%.40s': %s", search.Stat, wrong))
 	case !validPeriod(period):
-		return wrongExpression(q.id, fmt.Errorf("The period of SEARCH %s", periodRule))
+		return wrongExpression(q.id, fmt.Sprintf("The period of SEARCH %s", periodRule))
 	}
 	all, err := e.list(ctx, e.places, search.Namespace, "", e.now.Add(-listedFor))
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *evaluation) search(ctx context.Context, q dataQuery, search *expression
 	}
 	all = slices.DeleteFunc(all, func(m expression.Metric) bool { return !search.Matches(m) })
 	if len(all) > maxSeries {
-		return wrongExpression(q.id, fmt.Errorf("SEARCH finds %d metrics, which exceeds the limit of %d", len(all), maxSeries))
+		return wrongExpression(q.id, fmt.Sprintf("SEARCH finds %d metrics, which exceeds the limit of %d", len(all), maxSeries))
 	}
 	labels := labelsOf(all)
 	for n, m := range all {
@@ -145,7 +145,7 @@ func (e *evaluation) results() ([]result, error) {
 			continue
 		}
 		if v.Kind == expression.Number {
-			return nil, wrongExpression(q.id, errors.New("The result is a number, not a time series: return it to another expression with ReturnData false"))
+			return nil, wrongExpression(q.id, "The result is a number, not a time series: return it to another expression with ReturnData false")
 		}
 		for _, s := range v.Series {
 			list = append(list, result{q.id, q.labelOf(v.Kind, s), s.Points})
@@ -176,14 +176,14 @@ func (e *evaluation) value(q dataQuery) (expression.Value, error) {
 		return v, nil
 	}
 	if slices.Contains(e.open, q.id) {
-		return expression.Value{}, wrongExpression(e.open[0], fmt.Errorf("Circular reference: %s", strings.Join(append(e.open, q.id), ", ")))
+		return expression.Value{}, wrongExpression(e.open[0], fmt.Sprintf("Circular reference: %s", strings.Join(append(e.open, q.id), ", ")))
 	}
 	e.open = append(e.open, q.id)
 	v, err := q.math.Eval(&expression.Environment{From: e.from.Unix(), To: e.to.Unix(), Lookup: e.lookup, Metrics: e.all, Found: e.searched})
 	e.open = e.open[:len(e.open)-1]
 	var own *expression.Error
 	if errors.As(err, &own) {
-		return v, wrongExpression(q.id, err)
+		return v, wrongExpression(q.id, err.Error())
 	}
 	e.values[q.id] = v
 	return v, err
