@@ -34,10 +34,9 @@ def foreign(server, service, region=harness.REGION):
 
 
 CALLS = [
-    ("cloudwatch", "list_metrics", {}), ("iam", "get_user", {}), ("sns", "list_topics", {}), ("s3", "list_buckets", {}),
+    ("iam", "get_user", {}), ("sns", "list_topics", {}), ("s3", "list_buckets", {}),
     ("lambda", "list_functions", {}), ("logs", "describe_log_groups", {}), ("kms", "list_keys", {}), ("route53", "list_hosted_zones", {}),
-    ("secretsmanager", "list_secrets", {}), ("pi", "describe_dimension_keys", {
-        "ServiceType": "RDS", "Identifier": "db-X", "StartTime": 0, "EndTime": 1, "Metric": "db.load.avg", "GroupBy": {"Group": "db.sql"}}),
+    ("secretsmanager", "list_secrets", {}),
 ]  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def test_load_over_time(pi, loaded):
     assert alone["Key"] == whole["Key"] == {"Metric": "db.load.avg"} and alone["DataPoints"] == whole["DataPoints"]
     assert users[0]["Key"]["Dimensions"]["db.user.name"] == loaded.user
     seconds = [p["Timestamp"] for p in alone["DataPoints"]]
-    assert seconds == sorted(set(seconds)) and all(p["Value"] == int(p["Value"]) for p in alone["DataPoints"])
+    assert seconds == sorted(set(seconds)) and all(p["Value"] >= 0 for p in alone["DataPoints"])
     minutes = pi.get_resource_metrics(**at(loaded, 3600, MetricQueries=queries[:1], PeriodInSeconds=60))["MetricList"][0]["DataPoints"]
     assert minutes and all(p["Timestamp"].second == 0 for p in minutes)
 

@@ -24,6 +24,7 @@ type Reader struct {
 	// short is until when statements are read by their first 100 characters only: the server
 	// copies the whole of each for an answer.
 	short time.Time
+	locks time.Time // when lock waits were read last
 	now   func() time.Time
 }
 
@@ -140,12 +141,25 @@ const rowLocksSQL = `SELECT r.trx_mysql_thread_id, b.trx_mysql_thread_id
 	JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id
 	JOIN information_schema.INNODB_TRX b ON b.trx_id = w.blocking_trx_id`
 
+// locksEvery is the least time between two reads of lock waits: InnoDB makes them anew only when
+// nobody has read them for 100 ms (CACHE_MIN_IDLE_TIME of trx0i_s.cc, 10.11), and shows the old
+// ones for as long as somebody reads more often.
+const locksEvery = 120 * time.Millisecond
+
 // RowLock is the wait of a session for a lock of InnoDB.
 const RowLock = "InnoDB row lock"
 
 // addRowLocks tells those that wait for a row lock, and for whom.
 func (r *Reader) addRowLocks(ctx context.Context, list []kurabe.ActiveSession, waiting []int, all []process) error {
+	timer := time.NewTimer(locksEvery - r.now().Sub(r.locks))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	rows, err := r.admin.Query(ctx, rowLocksSQL)
+	r.locks = r.now()
 	if err != nil {
 		return fmt.Errorf("list lock waits: %w", err)
 	}
