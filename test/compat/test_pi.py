@@ -104,6 +104,19 @@ def test_command_line(server, pi, loaded):
         "--end-time", a["EndTime"].isoformat(), "--group-by", json.dumps({"Group": "db.user"}), service="pi",
     )  # fmt: skip
     assert loaded.user in {k["Dimensions"].get("db.user.name") for k in got["Keys"]}
+    of = ["--service-type", "RDS", "--identifier", a["Identifier"]]
+
+    def cli(action, *args):
+        return server.cli(action, *of, *args, service="pi")
+
+    points = cli("get-resource-metrics", "--metric-queries", '[{"Metric": "db.load.avg"}]', "--start-time", a["StartTime"].isoformat(), "--end-time", a["EndTime"].isoformat())
+    assert points["MetricList"][0]["DataPoints"]
+    ident = sleeping(pi, loaded)["Dimensions"]["db.sql_tokenized.id"]
+    (text,) = cli("get-dimension-key-details", "--group", "db.sql_tokenized", "--group-identifier", ident)["Dimensions"]
+    assert "sleep" in text["Value"].lower()
+    assert cli("get-resource-metadata")["Features"]["PERFORMANCE_INSIGHTS"]["Status"] == "ENABLED"
+    assert cli("list-available-resource-dimensions", "--metrics", "db.load")["MetricDimensions"]
+    assert cli("list-available-resource-metrics", "--metric-types", "db")["Metrics"]
 
 
 def refused(call, code, *words):
