@@ -117,6 +117,7 @@ func create(ctx context.Context, c *client.Client, n newInstance, wait bool) (ty
 		DBInstanceIdentifier: aws.String(n.name), Engine: aws.String(n.engine), DBInstanceClass: aws.String(n.class),
 		MasterUsername: aws.String(n.user), MasterUserPassword: aws.String(n.password.Reveal()), AllocatedStorage: aws.Int32(n.storageGiB),
 		EngineVersion: given(n.version), DBName: given(n.database), StorageType: given(n.storageType), DBParameterGroupName: given(n.group),
+		EnablePerformanceInsights: aws.Bool(true), // kurabe top shows it
 	}
 	in.Port, in.Iops = givenNumber(n.port), givenNumber(n.iops)
 	if n.multiAZ {
