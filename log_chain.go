@@ -285,3 +285,19 @@ func (l InstanceLog) Moments(f SnapshotFacts) (from, to time.Time, ok bool) {
 	to = mark.At.Truncate(time.Millisecond)
 	return from.UTC(), to.UTC(), !to.Before(from)
 }
+
+// LogFile is one engine log of an instance, under its RDS name
+// ("error/postgresql.log.2026-11-21-03").
+type LogFile struct {
+	Name        string
+	SizeBytes   int64
+	LastWritten time.Time
+}
+
+// LogPortion is a piece of a log file. Marker continues after it; More says that
+// there is more at this moment.
+type LogPortion struct {
+	Data   string
+	Marker string
+	More   bool
+}

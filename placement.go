@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Placement is what a new instance asks of the host that it is placed on.
@@ -193,4 +194,22 @@ func (h HostReport) Pairs(o HostReport) bool {
 func (h HostReport) alone() bool {
 	p, err := netip.ParsePrefix(h.AddressPool)
 	return err != nil || p.Addr().IsLoopback()
+}
+
+// Subnet is one member of a subnet group. Kurabe has one flat network, so a
+// subnet is a label that names a zone.
+type Subnet struct {
+	ID   string `json:"id"`
+	Zone string `json:"zone"`
+}
+
+// SubnetGroup names the zones that an instance may be placed in. The API writes
+// it.
+type SubnetGroup struct {
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Subnets     []Subnet  `json:"subnets"`
+	Tags        []Tag     `json:"tags,omitempty"`
+	Revision    int64     `json:"revision"`
+	CreatedAt   time.Time `json:"createdAt"`
 }

@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"kurabe"
+	"kurabe/internal/account"
+	"kurabe/internal/hostlink"
+	"kurabe/internal/logkey"
+	"kurabe/internal/volume"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"kurabe"
-	"kurabe/internal/hostlink"
-	"kurabe/internal/logkey"
-	"kurabe/internal/volume"
 )
 
 // agentFlags are the flags of an agent on a machine beside the service's.
@@ -176,4 +176,29 @@ func readToken(file string) (hostlink.Token, error) {
 		return hostlink.Token{}, errors.New("this machine has not joined yet: run kurabe hosts token where the service is, and give the token in " + JoinTokenVariable + " or --token-file")
 	}
 	return hostlink.ParseToken(text)
+}
+
+// noAccounts is the value of --account-ids that gives no instance a user of its own.
+const NoAccounts = "none"
+
+// openAccounts opens the book of user ids below the service's folder; nil without root, where all is one user's.
+func openAccounts(seen, ids string) (*account.Book, error) {
+	if os.Getuid() != 0 {
+		if ids != "" && ids != NoAccounts {
+			return nil, errors.New("--account-ids needs root, which alone may run programs as other users")
+		}
+		return nil, nil
+	}
+	o := account.Options{Off: ids == NoAccounts, Etc: "/etc"}
+	if ids != "" && !o.Off {
+		var err error
+		if o.Span, err = account.ParseSpan(ids); err != nil {
+			return nil, fmt.Errorf("--account-ids %w", err)
+		}
+	}
+	book, err := account.Open(filepath.Join(seen, "accounts.json"), o)
+	if err != nil {
+		return nil, fmt.Errorf("--account-ids: %w", err)
+	}
+	return book, nil
 }

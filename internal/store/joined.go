@@ -1,6 +1,8 @@
 package store
 
-import "kurabe"
+import (
+	"kurabe"
+)
 
 // PutJoinedHost writes a host that was let in, read at mod; 0 demands that there is none.
 func (c *Change) PutJoinedHost(h kurabe.JoinedHost, mod int64) *Change {
@@ -49,4 +51,28 @@ func (c *Change) RequireUnheard(id kurabe.HostID, mod int64) *Change {
 // PutPresence writes whether a host is heard, as long as it is let in.
 func (c *Change) PutPresence(p kurabe.Presence, joined int64) *Change {
 	return c.Require(joinedHostKey(p.Host), joined).put(presenceKey(p.Host), p, string(p.Host))
+}
+
+// PutEndpointDomain writes what the names of endpoints end with; mod is the revision at which
+// the record was read, 0 of none.
+func (c *Change) PutEndpointDomain(d kurabe.EndpointDomain, mod int64) *Change {
+	return c.Require(endpointDomain, mod).put(endpointDomain, d, "endpoint domain")
+}
+
+// EndpointDomain is what the names of endpoints end with; the zero value where nobody has
+// said.
+func (v *View) EndpointDomain() Record[kurabe.EndpointDomain] {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.domain
+}
+
+// putDomain brings the record in: every endpoint's name follows from it.
+func (s *state) putDomain(e Entry) (touch, error) {
+	d, err := decode[kurabe.EndpointDomain](e)
+	if err != nil {
+		return touch{}, err
+	}
+	s.domain = Record[kurabe.EndpointDomain]{d, e.ModRevision}
+	return touch{all: true}, nil
 }
