@@ -21,7 +21,7 @@ func apartPair(t *testing.T, engine kurabe.EngineName) (f *groupFleet, writer, s
 	return f, f.servers[f.writer()], f.servers[f.w.Group.SyncSet[0]]
 }
 
-// A writer whose disk is nearly full hands over to the other host, and is stopped there. It is
+// A primary whose disk is nearly full hands over to the other host, and is stopped there. It is
 // started again when there is room, and is a standby then. Nobody goes back and forth.
 func TestFullDiskIsLeft(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
@@ -168,7 +168,7 @@ func TestReaderOnAFullDiskIsStopped(t *testing.T) {
 	f.whole(t)
 }
 
-// obeying has the planner look again while a writer obeys the order that it was just given: it
+// obeying has the planner look again while a primary obeys the order that it was just given: it
 // has said so, and has not looked at its disk since.
 func (f *groupFleet) obeying(t *testing.T, s *server) {
 	t.Helper()
@@ -186,7 +186,7 @@ func (f *groupFleet) obeying(t *testing.T, s *server) {
 }
 
 // A disk that is left, and one whose standby has yet to leave the others, stay what they are
-// while the writer obeys what was ordered for that: no order is taken back that is under way.
+// while the primary obeys what was ordered for that: no order is taken back that is under way.
 func TestOrdersOfAFullDiskStand(t *testing.T) {
 	for _, writes := range []bool{true, false} {
 		f := newGroupFleet(kurabe.Postgres, true)

@@ -53,7 +53,7 @@ func eachEngine(t *testing.T, test func(t *testing.T, engine kurabe.EngineName))
 	}
 }
 
-// Parameters that the standby cannot start with leave the writer alone, and the standby gets
+// Parameters that the standby cannot start with leave the primary alone, and the standby gets
 // back what it had: what the user has set waits for a reboot again. So does what is mended, and
 // nobody restarts for what is as it was.
 func TestRefusedParametersAreTakenBack(t *testing.T) {
@@ -91,7 +91,7 @@ func TestRefusedParametersAreTakenBack(t *testing.T) {
 	})
 }
 
-// A restart in place is the user's own: the standby takes over from a writer that does not come
+// A restart in place is the user's own: the standby takes over from a primary that does not come
 // up again, and keeps what it has.
 func TestRefusedInPlace(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
@@ -106,7 +106,7 @@ func TestRefusedInPlace(t *testing.T) {
 	})
 }
 
-// A class with which the standby cannot start waits, however long: the writer keeps what it has
+// A class with which the standby cannot start waits, however long: the primary keeps what it has
 // also when the host of that standby is lost. What takes no restart does not wait. When it is
 // taken back the standby returns, and nobody else restarts.
 func TestRefusedClassWaits(t *testing.T) {
@@ -168,7 +168,7 @@ func TestUntriedClassGoesOn(t *testing.T) {
 	}
 }
 
-// In a cluster one reader tries what is new, and the other one goes on beside the writer.
+// In a cluster one reader tries what is new, and the other one goes on beside the primary.
 func TestRefusedInACluster(t *testing.T) {
 	f := newGroupFleet(kurabe.Postgres, true)
 	f.calm(t)

@@ -56,7 +56,7 @@ func (f *groupFleet) wish(t tester, change func(*kurabe.InstanceSpec)) {
 	}
 }
 
-// A server that writes the binary log becomes a writer with a standby as it runs, and ceases
+// A server that writes the binary log becomes a primary with a standby as it runs, and ceases
 // to be one; another one restarts once. A log that was there for a standby alone stays until
 // the server restarts for something else.
 func TestStandbyLivesOnTheBinlog(t *testing.T) {

@@ -128,7 +128,7 @@ func TestFailoversAreTold(t *testing.T) {
 	}
 }
 
-// askTooLate asks for a failover at the moment at which the writer dies.
+// askTooLate asks for a failover at the moment at which the primary dies.
 func (f *groupFleet) askTooLate() {
 	f.servers[f.writer()].die()
 	f.report(f.servers[f.writer()])
@@ -179,7 +179,7 @@ func TestStartIsNoActivation(t *testing.T) {
 	}
 }
 
-// Who is to take over dies before the writer has yielded: that goes on, and it is told when it
+// Who is to take over dies before the primary has yielded: that goes on, and it is told when it
 // does.
 func TestFailoverThatIsCalledOff(t *testing.T) {
 	for cluster, want := range map[bool]struct{ soon, end string }{false: {"0013 0033", "0013 0033 0065"}, true: {"0073 0069", "0073 0069"}} {

@@ -102,7 +102,7 @@ func (f *groupFleet) checkVersion(t tester, before, after *kurabe.InstanceStatus
 	}
 }
 
-// checkVersions: when all is well what is shown is what the writer runs, no server runs less
+// checkVersions: when all is well what is shown is what the primary runs, no server runs less
 // than what is in force, and in the window that is the newest that all hosts have, if one of
 // them has it no more.
 func (f *groupFleet) checkVersions(t tester) {
@@ -162,7 +162,7 @@ func TestMinorVersionOfAPair(t *testing.T) {
 	}
 }
 
-// A standby that died is started with the successor; so is the writer, once it dies: what is
+// A standby that died is started with the successor; so is the primary, once it dies: what is
 // shown is what runs, and nothing is restarted for a version that all run.
 func TestMinorVersionByDeaths(t *testing.T) {
 	f := newGroupFleet(kurabe.Postgres, false)

@@ -36,8 +36,8 @@ func wide(t *testing.T) *groupFleet {
 	return f
 }
 
-// A standby restarts for lower limits when it has applied that its writer has them; for
-// higher ones before its writer; and where some rise and others fall, as soon as its writer
+// A standby restarts for lower limits when it has applied that its primary has them; for
+// higher ones before its primary; and where some rise and others fall, as soon as its primary
 // has both, since it can apply nothing before.
 func TestLimitsOfAStandby(t *testing.T) {
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestLimitsOfAStandby(t *testing.T) {
 	}
 }
 
-// joining is a group whose standby commits wait for already, and which is not in Sync yet.
+// joining is a group whose standby commits wait for already, and which is not in the sync set yet.
 func joining(t *testing.T) (f *groupFleet, writer, standby *server) {
 	f = newGroupFleet(kurabe.Postgres, false)
 	f.calm(t)
@@ -91,7 +91,7 @@ func joining(t *testing.T) (f *groupFleet, writer, standby *server) {
 	return f, writer, standby
 }
 
-// A standby joins Sync by what the database does and what it was told to do last: what it
+// A standby joins the sync set by what the database does and what it was told to do last: what it
 // does may end in a moment, by an order that is under way.
 func TestJoinsByTheNewestOrder(t *testing.T) {
 	f, writer, standby := joining(t)
@@ -106,7 +106,7 @@ func TestJoinsByTheNewestOrder(t *testing.T) {
 	if got := f.w.Members[firstServer].Role.WaitFor; got != nil {
 		t.Fatalf("it is to wait for %v", got)
 	}
-	// The writer has heard of that and not done it, and the standby has everything.
+	// The primary has heard of that and not done it, and the standby has everything.
 	f.cut = false
 	f.hear(writer)
 	f.report(writer)
@@ -126,7 +126,7 @@ func TestJoinsByTheNewestOrder(t *testing.T) {
 	}
 }
 
-// One that was made anew and is in Sync has no order any more to throw its data away, also
+// One that was made anew and is in the sync set has no order any more to throw its data away, also
 // when its own note of having obeyed is lost.
 func TestNoRebuildInSync(t *testing.T) {
 	f, writer, standby := joining(t)
@@ -143,7 +143,7 @@ func TestNoRebuildInSync(t *testing.T) {
 	if len(f.w.Group.SyncSet) != 1 || standby.rebuilt == 0 || a.Role.RebuildSeq != 0 {
 		t.Fatalf("%+v, %d, %+v", f.w.Group, standby.rebuilt, a.Role)
 	}
-	// Whatever its writer says of it then.
+	// Whatever its primary says of it then.
 	f.report(writer)
 	writer.outbox.Role.NeedRebuild = []kurabe.InstanceID{secondServer}
 	f.deliver(writer)
@@ -152,7 +152,7 @@ func TestNoRebuildInSync(t *testing.T) {
 	if a := f.w.Members[secondServer]; a.Role.RebuildSeq != 0 {
 		t.Errorf("%+v", a.Role)
 	}
-	// Out of Sync it can be ordered once more, by a number that it has not obeyed yet.
+	// Out of the sync set it can be ordered once more, by a number that it has not obeyed yet.
 	f.cut = true
 	f.report(writer)
 	f.deliver(writer)

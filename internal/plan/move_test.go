@@ -131,7 +131,7 @@ func TestLoneServerStaysWhereItMust(t *testing.T) {
 	}
 }
 
-// elsewhere has every host but the writer's be in another network.
+// elsewhere has every host but the primary's be in another network.
 func (f *groupFleet) elsewhere() {
 	for n, h := range f.w.Hosts {
 		if h.Host != f.where() {

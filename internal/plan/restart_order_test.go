@@ -42,9 +42,9 @@ func (f *groupFleet) ask(change func(s *kurabe.InstanceSpec)) {
 	f.w.Spec = &s
 }
 
-// What restarts servers goes to the standby first. While that is down for it the writer keeps
+// What restarts servers goes to the standby first. While that is down for it the primary keeps
 // what it has, also when commits have gone on alone meanwhile: two that restart at once have
-// nobody to hand over to, and a writer's stop waits for an answer that cannot come.
+// nobody to hand over to, and a primary's stop waits for an answer that cannot come.
 func TestWriterServesWhileItsStandbyRestarts(t *testing.T) {
 	for _, engine := range []kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB} {
 		t.Run(string(engine), func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestWriterServesWhileItsStandbyRestarts(t *testing.T) {
 	}
 }
 
-// A restart in place is the writer's alone at first; its standby restarts when it is back.
+// A restart in place is the primary's alone at first; its standby restarts when it is back.
 func TestStandbyWaitsForARestartInPlace(t *testing.T) {
 	f, writer, standby, boot := pair(t, kurabe.MariaDB)
 	f.ask(func(s *kurabe.InstanceSpec) { s.RebootSeq++ })
@@ -126,7 +126,7 @@ func TestFailoverTakesParametersAlong(t *testing.T) {
 	}
 }
 
-// Who was named has become the writer by itself: nobody takes over once more.
+// Who was named has become the primary by itself: nobody takes over once more.
 func TestNamedWriterIsNotDeposed(t *testing.T) {
 	f := newGroupFleet(kurabe.Postgres, true)
 	f.calm(t)
@@ -142,7 +142,7 @@ func TestNamedWriterIsNotDeposed(t *testing.T) {
 	}
 }
 
-// A writer that stops for a restart in place hears nobody any more. Who may have to take over,
+// A primary that stops for a restart in place hears nobody any more. Who may have to take over,
 // should it not come up, keeps the right to; one that does not live has none to keep.
 func TestRestartInPlaceKeepsItsHeir(t *testing.T) {
 	for _, lives := range []bool{true, false} {

@@ -120,7 +120,7 @@ func TestStandbyOfALostHostIsMadeElsewhere(t *testing.T) {
 	}
 }
 
-// A writer that the service does not hear, and whose standby follows it, serves.
+// A primary that the service does not hear, and whose standby follows it, serves.
 func TestVouchedWriterIsAvailable(t *testing.T) {
 	f := apartFleet(t)
 	writer, _ := f.wantWhole(t)
@@ -136,7 +136,7 @@ func TestVouchedWriterIsAvailable(t *testing.T) {
 }
 
 // A standby whose host has not spoken lately is not given the right to write: that host may be
-// gone, and nobody could take the right back. The writer, which has everything, is started.
+// gone, and nobody could take the right back. The primary, which has everything, is started.
 func TestNobodyTakesOverUnheard(t *testing.T) {
 	f := apartFleet(t)
 	writer, standby := f.wantWhole(t)
