@@ -87,10 +87,15 @@ func (c *Change) DeleteQueued(q *Queued) *Change {
 // Notify queues a notification in this change: it is sent to the topic's confirmed subscribers
 // if the change is committed, and only then. It says false, and queues nothing, when there is
 // no room, in the topic's queue or in the transaction. A topic without a confirmed
-// subscription, or none of that ARN, needs no room. ID and Time are set where they are not.
+// subscription, or none of that ARN, needs no room. The ID is made where there is none; Time must
+// be set.
 func (c *Change) Notify(view *View, n kurabe.Notification) bool {
 	topic, wanted := view.notifiable(n.TopicARN)
 	if !wanted {
+		return true
+	}
+	if n.Time.IsZero() {
+		c.fail(errors.New("store: a notification without a time"))
 		return true
 	}
 	if n.ID == "" {
