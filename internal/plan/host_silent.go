@@ -7,16 +7,15 @@ import (
 	"kurabe"
 )
 
-// unheard says whether nobody hears the host of the server that clients speak with, and
-// tells of it. Nothing is done to its databases, which may serve: they need no control
-// plane.
-func (d *draft) unheard() bool {
+// hostIsSilent says whether the host of the server that clients use is silent, and writes the
+// event. Its databases continue untouched: they need no control plane.
+func (d *draft) hostIsSilent() bool {
 	if d.had && d.w.RemovedHosts[d.next.Host] {
 		d.hostGone()
 		return true
 	}
 	since := d.w.Lost[d.next.Host]
-	if !since.IsZero() && d.group != nil && d.vouched() {
+	if !since.IsZero() && d.group != nil && d.confirmedByStandby() {
 		d.because("host " + string(d.next.Host) + " is not heard; its standby follows it, so it serves")
 		return false
 	}
@@ -39,7 +38,7 @@ func (d *draft) unheard() bool {
 	return true
 }
 
-// hostGone ends an instance whose host never comes back: a person has said so.
+// hostGone ends an instance whose host an operator has removed for good.
 func (d *draft) hostGone() {
 	why := fmt.Sprintf("host %s is gone for good, and the database with it; what is in the repository of backups can be imported", d.next.Host)
 	d.because(why)

@@ -30,7 +30,7 @@ func (d *draft) planParameters(wanted kurabe.InstanceSettings, booting bool) {
 		}
 	}
 	target := d.w.Catalog.Resolve(d.w.Parameters, Vars(wanted, cpus))
-	retry := d.mayStart() && !maps.Equal(target, d.next.Settings)
+	retry := d.mayStartWithOthers() && !maps.Equal(target, d.next.Settings)
 	if retry {
 		d.because("the parameters changed: the server is started with the new ones")
 		d.next.Boot++

@@ -18,7 +18,7 @@ const startTries = 3
 // readReport turns what the host says into what users are told. What a host said that is
 // not heard any more may be true no longer.
 func (d *draft) readReport() {
-	if d.unheard() {
+	if d.hostIsSilent() {
 		return
 	}
 	r := d.w.Report
@@ -67,10 +67,10 @@ func (d *draft) unfinished() bool {
 		return (d.status.Converting || young || d.switching()) && d.next.Goal == kurabe.GoalRunning
 	}
 	if d.next.Goal != kurabe.GoalRunning {
-		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.heard(m.ID); return r != nil && r.Running })
+		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.heardReport(m.ID); return r != nil && r.Running })
 	}
-	behind := !d.baseRefused() && slices.ContainsFunc(d.group.Members, d.behind)
-	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.SyncSet) < d.wanted()
+	behind := !d.baseRefused() && slices.ContainsFunc(d.group.Members, d.needsRestart)
+	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.SyncSet) < d.standbysWanted()
 	return young || d.status.Converting || d.status.Promoting || d.group.HandoverTo != "" || d.group.SwitchoverTo != "" || !d.status.SwitchBy.IsZero() || behind
 }
 
@@ -103,14 +103,14 @@ func (d *draft) working(r *kurabe.InstanceReport) {
 // incompatible is a state that only the user can end. The words of its kind are of a state
 // and a reason.
 func (d *draft) incompatible(state kurabe.State, kind event.Kind, message string) {
-	if d.cannot(state, message) {
+	if d.setIncompatible(state, message) {
 		d.tell(kind.With(state, message))
 	}
 }
 
-// cannot puts the instance into a state that only the user can end, and says whether that is
-// new.
-func (d *draft) cannot(state kurabe.State, why string) bool {
+// setIncompatible puts the instance into a state that only the user can end, and says whether that
+// is new.
+func (d *draft) setIncompatible(state kurabe.State, why string) bool {
 	d.status.Reason = why
 	d.because(why)
 	entered := d.status.State != state
@@ -267,7 +267,7 @@ func (d *draft) unrestorable(f *kurabe.Failure) {
 		what = "the log that it is to be restored with is damaged or incomplete"
 	}
 	why := "The DB instance cannot be restored, and nothing of it is offered: " + what + ". Delete it, and restore from another snapshot or to another moment. " + f.Message
-	if d.cannot(kurabe.StateIncompatibleRestore, why) {
+	if d.setIncompatible(kurabe.StateIncompatibleRestore, why) {
 		d.event("KURABE-EVENT-0016", why, "failure")
 	}
 }

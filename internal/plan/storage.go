@@ -99,10 +99,10 @@ func (d *draft) watchCap(r *kurabe.InstanceReport) {
 // watchDisk obeys the host when its disk has no room for the instance to run.
 func (d *draft) watchDisk(r *kurabe.InstanceReport) {
 	h, room := &d.status.Storage, r.OutOfRoom()
-	// A host that is obeying an order has yet to look: a writer that leaves does so until then.
+	// A host that is obeying an order has yet to look: a primary that leaves does so until then.
 	leaves := r.LacksRoom() != "" || !r.Done && !h.HandOverBy.IsZero()
 	switch {
-	case leaves && !h.DiskFull && d.next.Goal == kurabe.GoalRunning && d.leavesDisk():
+	case leaves && !h.DiskFull && d.next.Goal == kurabe.GoalRunning && d.mayLeaveFullDisk():
 		d.because("another server takes over: its host's disk is full, or nearly so")
 	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning:
 		h.DiskFull, h.HandOverBy = true, time.Time{}

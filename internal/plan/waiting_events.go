@@ -23,7 +23,7 @@ func (d *draft) isTold(f *kurabe.Failure) bool {
 	return false
 }
 
-// tellWaiting tells why servers other than the one that writes do not get on. The writer's own
+// tellWaiting tells why servers other than the one that writes do not get on. The primary's own
 // failure is the instance's (working).
 func (d *draft) tellWaiting() {
 	if d.next.Goal != kurabe.GoalRunning {
@@ -32,7 +32,7 @@ func (d *draft) tellWaiting() {
 	}
 	seen := map[kurabe.InstanceID]string{}
 	for _, m := range d.group.Members {
-		r := d.heard(m.ID)
+		r := d.heardReport(m.ID)
 		if m.ID == d.group.Primary || m.Leaving || r == nil || r.Failure == nil {
 			continue
 		}
