@@ -170,6 +170,19 @@ func ask(ctx context.Context, r *bed.Run, l *bed.Lab, name string, protocol smit
 		}})
 	}
 	var whole []float64
+	// The store reads its log beside the start of everything else.
+	for opened := time.Now(); ; {
+		_, err := c.GetMetricData(ctx, in)
+		if err == nil {
+			break
+		}
+		if bed.ErrorCode(err) != "ServiceUnavailable" || time.Since(opened) > bed.AvailableTime {
+			return err
+		}
+		if err := bed.Wait(ctx, bed.PollPause); err != nil {
+			return err
+		}
+	}
 	for round := range bed.Pick(r, weekRounds, 3) {
 		points, pages := 0, 0
 		clock.took, clock.bytes = 0, 0
