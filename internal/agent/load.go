@@ -19,16 +19,15 @@ type LoadKeeper interface {
 	AddCounted(server kurabe.InstanceID, counted load.Counted) error
 }
 
-// pokeLoad has the sessions of the server listed at a moment of this second that nothing can
-// follow: a limit of the kernel is measured in times of its own, and samples in step with it show
-// all sessions waiting, or none.
-func (w *worker) pokeLoad(ctx context.Context, a kurabe.Assignment) {
+// wakeLoad lists the server's sessions at a random moment of this second. The kernel's limits work
+// in times of their own, and samples in step with them show all sessions waiting, or none.
+func (w *worker) wakeLoad(ctx context.Context, a kurabe.Assignment) {
 	if !a.LoadKept || w.agent.Load == nil {
 		return
 	}
 	w.agent.host.Wait.Go(func() {
 		if unit.Wait(ctx, rand.N(sampleEvery)) {
-			w.pokeSampler(&w.loadDue)
+			w.wakeSampler(&w.loadDue)
 		}
 	})
 }

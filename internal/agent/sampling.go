@@ -99,8 +99,8 @@ func (s *sampling) measure(ctx context.Context) {
 			one = &serverSampler{}
 		}
 		kept[w.ID] = one
-		w.pokeSampler(&w.metricsDue)
-		w.pokeLoad(ctx, a)
+		w.wakeSampler(&w.metricsDue)
+		w.wakeLoad(ctx, a)
 		machine.Limits = a.Limits
 		values := slices.Concat(one.sampleGroup(s.agent.Levers, machine, w.ID, at), one.sampleNetwork(counts, w, at), w.sampleKnown(a))
 		list = append(list, one.labels.label(a, values)...)
@@ -195,7 +195,7 @@ func (w *worker) sampleKnown(a kurabe.Assignment) (samples []sample.Value) {
 }
 
 // pokeSampler has the server asked now for what is due.
-func (w *worker) pokeSampler(due *atomic.Bool) {
+func (w *worker) wakeSampler(due *atomic.Bool) {
 	due.Store(true)
 	select {
 	case w.samplerPoked <- struct{}{}:

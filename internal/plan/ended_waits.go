@@ -16,7 +16,7 @@ const waitsPause = 10 * time.Minute
 // has them, if that was not so at first.
 func (d *draft) tellWaits() {
 	s := &d.status.Waits
-	var writer kurabe.ServerWaits
+	var primary kurabe.ServerWaits
 	for n, m := range d.group.Members {
 		r := d.reported(m.ID)
 		if r == nil || r.Role == nil || r.Role.Waits == nil {
@@ -25,8 +25,8 @@ func (d *draft) tellWaits() {
 		s.WaitCount = s.WaitCount.Plus(r.Role.Waits.Since(m.Waits))
 		d.group.Members[n].Waits = r.Role.Waits.WaitCount
 		if m.ID == d.group.Primary {
-			writer, s.Uncounted = *r.Role.Waits, r.Role.Waits.Uncounted
-			if s.UnreplicatedAt == m.ID && !writer.Unreplicated {
+			primary, s.Uncounted = *r.Role.Waits, r.Role.Waits.Uncounted
+			if s.UnreplicatedAt == m.ID && !primary.Unreplicated {
 				s.UnreplicatedAt = ""
 				d.event("KURABE-EVENT-0037", "Another server has all commits by now that had ended their wait for the standby before it had answered", "recovery")
 			}
@@ -35,7 +35,7 @@ func (d *draft) tellWaits() {
 	if s.UnreplicatedAt != "" && s.UnreplicatedAt != d.group.Primary {
 		s.UnreplicatedAt = "" // what nobody else had is counted when that one follows (tellGivenUp)
 	}
-	d.tellEndedWaits(writer.Unreplicated)
+	d.tellEndedWaits(primary.Unreplicated)
 }
 
 // tellEndedWaits tells of those that no event has told of. One whose session ended had no answer,

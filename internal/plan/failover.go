@@ -307,8 +307,8 @@ func (d *draft) canTakeOver(id kurabe.InstanceID) bool {
 // standbyRestarted says whether a standby has restarted with the content that the primary still
 // lacks.
 func (d *draft) standbyRestarted() bool {
-	writer := d.assigned(d.group.Primary)
-	return writer != nil && writer.Boot < d.next.Boot && !d.isCurrent(*writer) && slices.ContainsFunc(d.group.SyncSet, d.runsNewest)
+	primary := d.assigned(d.group.Primary)
+	return primary != nil && primary.Boot < d.next.Boot && !d.isCurrent(*primary) && slices.ContainsFunc(d.group.SyncSet, d.runsNewest)
 }
 
 // runsNewest says whether a member runs with the newest content.

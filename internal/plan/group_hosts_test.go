@@ -252,7 +252,7 @@ func hostActions(f *groupFleet) map[string]func(*rapid.T) {
 		// A primary that its standby alone vouches for loses the standby and finds the service, at
 		// about the moment at which it is decided about.
 		"swap": func(t *rapid.T) {
-			w := f.servers[f.writer()]
+			w := f.servers[f.primary()]
 			if w == nil {
 				t.Skip("no servers yet")
 			}
@@ -389,7 +389,7 @@ func TestWriterThatHearsNobody(t *testing.T) {
 			m.cut, m.deaf = false, false
 			f.recovers(t)
 			for _, id := range f.ids() {
-				f.servers[id].apart = id != f.writer()
+				f.servers[id].apart = id != f.primary()
 			}
 			for range 4 {
 				f.pass(500 * time.Millisecond)

@@ -102,7 +102,7 @@ func (f *groupFleet) wanted() int {
 	return 1
 }
 
-func (f *groupFleet) writer() kurabe.InstanceID {
+func (f *groupFleet) primary() kurabe.InstanceID {
 	if f.w.Group != nil {
 		return f.w.Group.Primary
 	}
@@ -114,7 +114,7 @@ func (f *groupFleet) writer() kurabe.InstanceID {
 func (f *groupFleet) read() {
 	w := f.w
 	w.Members, w.Reports = maps.Clone(f.w.Members), maps.Clone(f.w.Reports)
-	w.Assignment, w.Report = w.Members[f.writer()], w.Reports[f.writer()]
+	w.Assignment, w.Report = w.Members[f.primary()], w.Reports[f.primary()]
 	w.Lost, w.HeardAt = f.lost(), f.heard()
 	f.planned, f.readAt = &w, f.revisions()
 }
@@ -258,7 +258,7 @@ func (f *groupFleet) acknowledge(t tester, s *server) {
 		f.acked[id] = true
 		f.seen["acks"]++
 		f.checkTwo(t, s, id)
-		if w := f.servers[f.writer()]; !slices.Contains(w.log, id) {
+		if w := f.servers[f.primary()]; !slices.Contains(w.log, id) {
 			t.Fatalf("%s acknowledges write %d, which %s lacks, the writer of %+v", s.id, id, w.id, f.w.Group)
 		}
 	}
@@ -420,7 +420,7 @@ func (f *groupFleet) recovers(t tester) {
 	if !s.Now.MultiAZ && len(f.servers) != 1 {
 		t.Fatalf("%d servers for one zone: %s", len(f.servers), state)
 	}
-	w := f.servers[f.writer()]
+	w := f.servers[f.primary()]
 	if w.boot != f.w.Members[w.id].Boot || w.held || !w.running {
 		t.Fatalf("the writer is not what it was told to be: %s", state)
 	}

@@ -75,7 +75,7 @@ func blocked(t *testing.T, engine kurabe.EngineName) (f *groupFleet, w, standby 
 	f.calm(t)
 	f.policy(kurabe.StandbyLostBlock)
 	f.calm(t)
-	w = f.servers[f.writer()]
+	w = f.servers[f.primary()]
 	standby = f.servers[w.id.Member(2)]
 	if !f.w.Group.RequireStandby || !f.w.Group.InSyncSet(standby.id) || f.w.Status.BlockedAt != (time.Time{}) {
 		t.Fatalf("it is not whole: %+v", f.w.Group)
@@ -174,7 +174,7 @@ func TestBlockWaitsUntilWhole(t *testing.T) {
 	}
 	f.policy(kurabe.StandbyLostDegrade)
 	f.wish(t, func(s *kurabe.InstanceSpec) { s.Now.MultiAZ = true })
-	standby := f.servers[f.writer().Member(2)]
+	standby := f.servers[f.primary().Member(2)]
 	f.without(t, standby) // commits go on alone
 	f.policy(kurabe.StandbyLostBlock)
 	acked := len(f.acked)

@@ -42,18 +42,18 @@ func TestTellGivenUp(t *testing.T) {
 // The death of a primary that was just deposed is no death of its successor.
 func TestCrashOfTheDeposed(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
-	for writer, want := range map[kurabe.InstanceID]int64{id: 2, id.Member(2): 1} {
+	for primary, want := range map[kurabe.InstanceID]int64{id: 2, id.Member(2): 1} {
 		d := &draft{
 			w: World{
 				Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &kurabe.Assignment{Instance: id},
 				Report: &kurabe.InstanceReport{Instance: id, Crashes: 2},
 			},
-			had: true, next: kurabe.Assignment{Instance: writer},
+			had: true, next: kurabe.Assignment{Instance: primary},
 		}
 		d.status.SeenCrashes = 1 // of the primary
 		d.readReport()
 		if told := len(d.result.Events) > 0; told != (want == 2) || d.status.SeenCrashes != want {
-			t.Errorf("%s writes: told %v, seen %d", writer, told, d.status.SeenCrashes)
+			t.Errorf("%s writes: told %v, seen %d", primary, told, d.status.SeenCrashes)
 		}
 	}
 }

@@ -42,11 +42,11 @@ func (d *draft) orderMembers() {
 	if d.group == nil {
 		return
 	}
-	writer := d.next
+	primary := d.next
 	for _, m := range d.group.Members {
 		a := d.memberAssignment(d.next, m)
 		if m.ID == d.group.Primary {
-			writer = a
+			primary = a
 			continue
 		}
 		if old := d.assigned(m.ID); old == nil || !sameContent(*old, a) {
@@ -54,7 +54,7 @@ func (d *draft) orderMembers() {
 			d.result.Members = append(d.result.Members, a)
 		}
 	}
-	d.next = writer // who else restarts was judged by what all of them share
+	d.next = primary // who else restarts was judged by what all of them share
 }
 
 // memberAssignment is the assignment of one member, with the generation of the one in force.
@@ -219,12 +219,12 @@ func (d *draft) memberRole(m kurabe.Member, old *kurabe.Assignment, boot int64) 
 			role.RebuildSeq = d.rebuildSeq(m.ID, *old)
 		}
 	}
-	writer, _ := g.Member(g.Primary)
-	address := writer.ListensAt
+	primary, _ := g.Member(g.Primary)
+	address := primary.ListensAt
 	if address == "" {
 		address = d.next.Address
 	}
-	role.Source = &kurabe.Source{ID: g.Primary, Host: writer.Host, Address: address, Port: d.primaryPort()}
+	role.Source = &kurabe.Source{ID: g.Primary, Host: primary.Host, Address: address, Port: d.primaryPort()}
 	// One that wrote before is to be dead until there is somebody to follow.
 	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow && old.Role.Duty != kurabe.DutyDetached)
 	switch {

@@ -116,8 +116,8 @@ func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
 		return host, "", "class " + applied.Class + " is not known"
 	}
 	p := kurabe.Placement{Engine: d.w.Spec.Engine, Version: applied.EngineVersion, Class: class, Limits: applied.Limits(), Taken: d.zones()}
-	writer, _ := d.group.Member(d.group.Primary)
-	return p.ChooseStandby(d.hostReport(writer.Host), writer.Zone, d.w.Hosts, d.w.Closed, d.reservedMemory())
+	primary, _ := d.group.Member(d.group.Primary)
+	return p.ChooseStandby(d.hostReport(primary.Host), primary.Zone, d.w.Hosts, d.w.Closed, d.reservedMemory())
 }
 
 // reservedMemory is the memory reserved on each host, in bytes, this instance's own servers
