@@ -64,7 +64,7 @@ func (a allLoad) LoadTexts(ctx context.Context, q load.TextQuery) (map[string]lo
 
 // LoadCounts joins what the servers of all hosts have counted of statements.
 func (a allLoad) LoadCounts(ctx context.Context, q load.CountQuery) (joined load.Counts, err error) {
-	err = askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) (load.Counts, error) {
+	_, err = askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) (load.Counts, error) {
 		return hostread.Ask(ctx, a.ask, host, loadCounts, q)
 	}, func(counts load.Counts) { joined.Add(counts) })
 	return joined, err
