@@ -97,3 +97,11 @@ type DeliveryCursor struct {
 	Told    int       `json:"told,omitempty"`
 	ToldAt  time.Time `json:"toldAt,omitzero"`
 }
+
+// SigningCertificate is that of a key with which a server signs notifications. Every server
+// shows those of all.
+type SigningCertificate struct {
+	Name  string    `json:"name"` // of its file
+	PEM   string    `json:"pem"`
+	Until time.Time `json:"until"`
+}

@@ -22,10 +22,11 @@ type Config struct {
 	Log  *slog.Logger
 	Now  func() time.Time
 	// URL is where the links of documents lead to: the service, as subscribers reach it.
-	URL    string
-	Signer Signer
-	Guard  AddressGuard
-	Mail   Mail
+	URL string
+	// OpenSigner returns what signs, and has its certificate published.
+	OpenSigner func(ctx context.Context) (*Signer, error)
+	Guard      AddressGuard
+	Mail       Mail
 }
 
 // Deliverer delivers while its server is the elected one.
@@ -34,6 +35,9 @@ type Deliverer struct {
 	client    *http.Client
 	delivered atomic.Int64
 	failed    atomic.Int64
+
+	signing sync.Mutex // guards opened
+	opened  *Signer
 }
 
 // New returns a Deliverer; Run is a part of a term.

@@ -98,14 +98,15 @@ func httpRequest(ctx context.Context, m message) (*http.Request, error) {
 	if IsChat(m.subscription.Endpoint) {
 		return r, nil
 	}
-	r.Header.Set("x-amz-sns-message-type", m.Type)
-	r.Header.Set("x-amz-sns-message-id", m.MessageID)
-	r.Header.Set("x-amz-sns-topic-arn", m.TopicARN)
+	// In SNS's own spelling: some subscribers look for nothing else.
+	r.Header["x-amz-sns-message-type"] = []string{m.Type}
+	r.Header["x-amz-sns-message-id"] = []string{m.MessageID}
+	r.Header["x-amz-sns-topic-arn"] = []string{m.TopicARN}
 	if m.Type == typeNotification {
-		r.Header.Set("x-amz-sns-subscription-arn", m.subscription.ARN(m.topic))
+		r.Header["x-amz-sns-subscription-arn"] = []string{m.subscription.ARN(m.topic)}
 	}
 	if raw {
-		r.Header.Set("x-amz-sns-rawdelivery", "true")
+		r.Header["x-amz-sns-rawdelivery"] = []string{"true"}
 	}
 	return r, nil
 }

@@ -162,7 +162,11 @@ func (l *lane) await(ctx context.Context, due time.Time) {
 
 // send makes one attempt by the protocol.
 func (l *lane) send(ctx context.Context, m message) error {
-	if err := l.Signer.sign(&m.document, m.topic.Settings["SignatureVersion"]); err != nil {
+	signer, err := l.signer(ctx)
+	if err == nil {
+		err = signer.sign(&m.document, m.topic.Settings["SignatureVersion"])
+	}
+	if err != nil {
 		return err
 	}
 	if m.subscription.Protocol == "http" || m.subscription.Protocol == "https" {

@@ -34,6 +34,7 @@ func TestKeysComeApartAgain(t *testing.T) {
 		endpointDomain:                        {kind: KindEndpointDomain},
 		subnetGroupKey("g"):                   {kind: KindSubnetGroup, name: "g"},
 		eventKey("0-1"):                       {kind: KindEvent, name: "0-1"},
+		certificateKey("c.pem"):               {kind: KindSigningCertificate, name: "c.pem"},
 		topicKey("t"):                         {kind: KindTopic, name: "t"},
 		subscriptionKey("t-1", "s"):           {kind: KindSubscription, topic: "t-1", name: "s"},
 		deliveryCursorKey("t-1", "s"):         {kind: KindDeliveryCursor, topic: "t-1", name: "s"},

@@ -33,6 +33,7 @@ const (
 	topics          = Root + "topic/"                       // <name>: Topic; written by the API
 	subscriptions   = Root + "subscription/"                // <topic id>/<id>: Subscription; written by the API
 	deliveryCursors = Root + "delivery/"                    // <topic id>/<subscription id>: DeliveryCursor; written by the elected server
+	certificates    = Root + "signing-certificate/"         // <name>: SigningCertificate; written by the server that has the key
 	notifications   = Root + "notification/"                // <topic id>/<seq>/<part>: bytes of a Notification; written with its cause, removed by the elected server
 
 	formatKey = Root + "format" // written when the store is made
@@ -80,6 +81,7 @@ const (
 	KindSubscription
 	KindDeliveryCursor
 	KindNotification
+	KindSigningCertificate
 )
 
 // keyParts is a key taken apart; only the fields of its kind are set.
@@ -89,7 +91,7 @@ type keyParts struct {
 	snapshot kurabe.SnapshotID
 	host     kurabe.HostID
 	task     kurabe.Kind
-	name     string // of a group, instance, snapshot or topic, the seq of an event or a notification, or the id of a subscription
+	name     string // of a group, instance, snapshot or topic, the seq of an event or a notification, the name of a certificate, or the id of a subscription
 	topic    kurabe.TopicID
 	part     string // of a notification
 	engine   kurabe.EngineName
@@ -110,7 +112,8 @@ func joinedHostKey(id kurabe.HostID) string         { return joinedHosts + strin
 func joinTokenKey(id string) string                 { return joinTokens + id }
 func presenceKey(id kurabe.HostID) string           { return presences + string(id) }
 
-func topicKey(name string) string { return topics + name }
+func certificateKey(name string) string { return certificates + name }
+func topicKey(name string) string       { return topics + name }
 func subscriptionKey(topic kurabe.TopicID, id kurabe.SubscriptionID) string {
 	return subscriptions + string(topic) + "/" + string(id)
 }
@@ -205,6 +208,8 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindSnapshotAssignment, host: kurabe.HostID(s[1]), snapshot: kurabe.SnapshotID(s[2])}
 	case len(s) == 4 && s[0] == "task":
 		return keyParts{kind: KindTask, task: kurabe.Kind(s[1]), host: kurabe.HostID(s[2]), instance: kurabe.InstanceID(s[3])}
+	case len(s) == 2 && s[0] == "signing-certificate":
+		return keyParts{kind: KindSigningCertificate, name: s[1]}
 	case len(s) == 2 && s[0] == "topic":
 		return keyParts{kind: KindTopic, name: s[1]}
 	case len(s) == 3 && s[0] == "subscription":

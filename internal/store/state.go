@@ -31,6 +31,7 @@ type state struct {
 	events          eventList
 	topics          map[string]Record[kurabe.Topic]
 	notify          map[kurabe.TopicID]*topicState
+	certificates    map[string]Record[kurabe.SigningCertificate]
 	// corrupt are the records that did not decode.
 	corrupt map[string]*CorruptError
 }
@@ -66,6 +67,7 @@ func newState() *state {
 		subnetGroups:    map[string]Record[kurabe.SubnetGroup]{},
 		topics:          map[string]Record[kurabe.Topic]{},
 		notify:          map[kurabe.TopicID]*topicState{},
+		certificates:    map[string]Record[kurabe.SigningCertificate]{},
 		corrupt:         map[string]*CorruptError{},
 	}
 }
@@ -142,6 +144,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		s.events.put(ev, p.name)
 	case KindJoinedHost, KindJoinToken, KindPresence:
 		return s.putJoined(p, e)
+	case KindSigningCertificate:
+		return touch{}, keep(s.certificates, p.name, e)
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
 		return touch{}, s.putNotify(p, e)
 	case KindElection:
@@ -212,6 +216,8 @@ func (s *state) remove(key string) touch {
 	case KindPresence:
 		delete(s.presence, p.host)
 		return touch{all: true}
+	case KindSigningCertificate:
+		delete(s.certificates, p.name)
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
 		s.removeNotify(p)
 	case KindElection:

@@ -3,7 +3,6 @@ package sns
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -124,7 +123,7 @@ func (s service) getTopicAttributes(_ context.Context, in *sns.GetTopicAttribute
 	out := map[string]string{
 		"TopicArn": t.Value.ARN, "Owner": s.topics.Account, "DisplayName": "", "Policy": s.defaultPolicy(t.Value),
 		"SubscriptionsConfirmed": strconv.Itoa(confirmed), "SubscriptionsPending": strconv.Itoa(pending), "SubscriptionsDeleted": "0",
-		"EffectiveDeliveryPolicy": effectiveOfTopic(t.Value.Settings["DeliveryPolicy"]),
+		"EffectiveDeliveryPolicy": topic.EffectiveTopicPolicy(t.Value),
 	}
 	for name, value := range t.Value.Settings {
 		out[name] = value
@@ -266,12 +265,4 @@ func (s service) publishBatch(ctx context.Context, in *sns.PublishBatchInput) (*
 		out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, Code: aws.String(code), Message: aws.String(err.Error()), SenderFault: !ours})
 	}
 	return out, nil
-}
-
-func asJSON(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(err) // of structs of numbers and texts it does not fail
-	}
-	return string(text)
 }

@@ -12,7 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/api"
-	"kurabe/internal/notify"
+	"kurabe/internal/control/topic"
 )
 
 // pendingARN is what SNS shows in the place of an ARN before the confirmation.
@@ -22,11 +22,11 @@ const (
 )
 
 func (s service) subscribe(ctx context.Context, in *sns.SubscribeInput) (*sns.SubscribeOutput, error) {
-	topic, sub, err := s.topics.Subscribe(ctx, aws.ToString(in.TopicArn), aws.ToString(in.Protocol), aws.ToString(in.Endpoint), in.Attributes)
+	to, sub, err := s.topics.Subscribe(ctx, aws.ToString(in.TopicArn), aws.ToString(in.Protocol), aws.ToString(in.Endpoint), in.Attributes)
 	if err != nil {
 		return nil, err
 	}
-	arn := sub.ARN(topic)
+	arn := sub.ARN(to)
 	if sub.ConfirmedAt.IsZero() && !in.ReturnSubscriptionArn {
 		arn = pendingARN
 	}
@@ -102,12 +102,6 @@ func (s service) listByTopic(_ context.Context, in *sns.ListSubscriptionsByTopic
 	return &sns.ListSubscriptionsByTopicOutput{Subscriptions: list, NextToken: next}, nil
 }
 
-// effectiveOfTopic is the policy of deliveries that is in force, as JSON.
-func effectiveOfTopic(policy string) string {
-	p, _ := notify.ParseTopicPolicy(policy) // checked when it was set
-	return asJSON(p)
-}
-
 func (s service) getSubscriptionAttributes(_ context.Context, in *sns.GetSubscriptionAttributesInput) (*sns.GetSubscriptionAttributesOutput, error) {
 	t, r, err := s.topics.FindSubscription(aws.ToString(in.SubscriptionArn))
 	if err != nil {
@@ -120,7 +114,7 @@ func (s service) getSubscriptionAttributes(_ context.Context, in *sns.GetSubscri
 		"RawMessageDelivery": "false", "SubscriptionPrincipal": "arn:aws:iam::" + s.topics.Account + ":root",
 	}
 	if strings.HasPrefix(sub.Protocol, "http") {
-		out["EffectiveDeliveryPolicy"] = asJSON(notify.Effective(t.Value.Settings["DeliveryPolicy"], sub.Settings["DeliveryPolicy"]))
+		out["EffectiveDeliveryPolicy"] = topic.EffectivePolicy(t.Value, sub)
 	}
 	for name, value := range sub.Settings {
 		out[name] = value

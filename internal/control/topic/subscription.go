@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"net"
 	"net/mail"
@@ -234,7 +235,7 @@ func subscriptionSettings(protocol string, all map[string]string) (map[string]st
 	return kept, nil
 }
 
-// ownAddresses lists the addresses of this machine.
+// OwnAddresses lists the addresses of this machine.
 func OwnAddresses() (list []netip.Addr) {
 	all, _ := net.InterfaceAddrs() // none known: those of loopback are known anyway
 	for _, a := range all {
@@ -243,4 +244,17 @@ func OwnAddresses() (list []netip.Addr) {
 		}
 	}
 	return list
+}
+
+// EffectiveTopicPolicy is how notifications of a topic are delivered, as SNS's JSON.
+func EffectiveTopicPolicy(t kurabe.Topic) string {
+	p, _ := notify.ParseTopicPolicy(t.Settings["DeliveryPolicy"]) // checked when it was set
+	text, _ := json.Marshal(p)                                    // of numbers and texts
+	return string(text)
+}
+
+// EffectivePolicy is how notifications are delivered to a subscription, as SNS's JSON.
+func EffectivePolicy(t kurabe.Topic, s kurabe.Subscription) string {
+	text, _ := json.Marshal(notify.Effective(t.Settings["DeliveryPolicy"], s.Settings["DeliveryPolicy"])) // of numbers and texts
+	return string(text)
 }
