@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -88,4 +89,47 @@ func TestWords(t *testing.T) {
 	if strings.Contains(RestoredToPoint.Text, "100") {
 		t.Error("a kind was changed by its use")
 	}
+}
+
+const guidePage = "../../docs/guide/events.md"
+
+// TestGuideHasEveryEvent holds the tables of the guide against All. KURABE_EVENTS=write writes them.
+func TestGuideHasEveryEvent(t *testing.T) {
+	text, err := os.ReadFile(guidePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, _ := strings.Cut(string(text), "\n<!-- events: begin -->\n")
+	have, tail, ok := strings.Cut(rest, "<!-- events: end -->\n")
+	if !ok {
+		t.Fatal("the page has no place for the tables")
+	}
+	want := tables()
+	if os.Getenv("KURABE_EVENTS") == "write" {
+		page := head + "\n<!-- events: begin -->\n" + want + "<!-- events: end -->\n" + tail
+		if err := os.WriteFile(guidePage, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if have != want {
+		t.Error("the tables are out of date: KURABE_EVENTS=write go test ./internal/event -run TestGuideHasEveryEvent")
+	}
+}
+
+// tables lists the events of each source type: RDS's by number, then Kurabe's own.
+func tables() string {
+	var b strings.Builder
+	for _, c := range Categories {
+		fmt.Fprintf(&b, "\n### %s\n\n| event | categories | message |\n|---|---|---|\n", c.SourceType)
+		kinds := slices.DeleteFunc(All(), func(k Kind) bool { return k.Source != c.SourceType })
+		slices.SortStableFunc(kinds, func(a, b Kind) int {
+			return cmp.Or(-strings.Compare(a.ID[:3], b.ID[:3]), strings.Compare(a.ID, b.ID))
+		})
+		for _, k := range kinds {
+			words := strings.NewReplacer("%s", "…", "%d%%", "…", "%d", "…").Replace(k.Text)
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", k.ID, strings.Join(k.Categories, ", "), words)
+		}
+	}
+	return b.String() + "\n"
 }
