@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"time"
 
 	"kurabe"
 	"kurabe/internal/agent/unit"
@@ -14,6 +16,7 @@ import (
 // LoadKeeper keeps which sessions of a server are active at a moment. Several goroutines call it.
 type LoadKeeper interface {
 	Add(server kurabe.InstanceID, sample load.Sample) error
+	AddCounted(server kurabe.InstanceID, counted load.Counted) error
 }
 
 // wakeLoad lists the server's sessions at a random moment of this second. The kernel's limits work
@@ -29,8 +32,12 @@ func (w *worker) wakeLoad(ctx context.Context, a kurabe.Assignment) {
 	})
 }
 
-// keepLoad has the host keep which sessions of a server are active. Clients read no standby.
-func (w *worker) keepLoad(ctx context.Context, a kurabe.Assignment, role string, s engine.Sampler, once *unit.LogOnce) error {
+// countEvery is how often a server is asked for what it has counted of its statements.
+const countEvery = time.Minute
+
+// keepLoad has the host keep which sessions of a server are active, and what its statements have
+// done since counted. Clients read no standby.
+func (w *worker) keepLoad(ctx context.Context, a kurabe.Assignment, role string, s engine.Sampler, counted *time.Time, once *unit.LogOnce) error {
 	if !a.LoadKept || w.agent.Load == nil || role == catalog.RoleStandby {
 		return nil
 	}
@@ -39,8 +46,19 @@ func (w *worker) keepLoad(ctx context.Context, a kurabe.Assignment, role string,
 	if err != nil {
 		return err
 	}
-	if err := w.agent.Load.Add(a.Instance, load.Sample{At: at, Engine: a.Engine, Sessions: sessions}); err != nil {
-		once.Warn(w.agent.Log, "database load not kept", err)
+	failed := w.agent.Load.Add(a.Instance, load.Sample{At: at, Engine: a.Engine, Sessions: sessions})
+	if at.Sub(*counted) >= countEvery || at.Before(*counted) {
+		*counted = at
+		statements, elapsed, err := s.Statements(ctx)
+		if err != nil {
+			return err
+		}
+		if elapsed > 0 {
+			failed = errors.Join(failed, w.agent.Load.AddCounted(a.Instance, load.Counted{At: at, For: elapsed, Statements: statements}))
+		}
+	}
+	if failed != nil {
+		once.Warn(w.agent.Log, "database load not kept", failed)
 	}
 	return nil
 }

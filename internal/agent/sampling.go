@@ -209,6 +209,7 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 	var before sample.Reading
 	var labels labeller
 	var once, loadOnce unit.LogOnce
+	var counted time.Time
 	began, process := time.Now(), w.process(o, w.hangs)
 	w.sampled.Store(&process)
 	watch.Subscribe(ctx, process, watch.Purpose[engine.Sampler]{
@@ -221,7 +222,7 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 			a, _ := w.Assignment()
 			if w.loadDue.Swap(false) {
 				_, role := labels.identity(a)
-				if err := w.keepLoad(asking, a, role, s, &loadOnce); err != nil {
+				if err := w.keepLoad(asking, a, role, s, &counted, &loadOnce); err != nil {
 					return err
 				}
 			}

@@ -142,7 +142,7 @@ func (s pageSource) measured(ctx context.Context, instances []control.Instance, 
 			By: []string{catalog.Metric, catalog.Instance, catalog.Server, catalog.Engine, catalog.Role},
 		}
 	}
-	results, err := s.series.Query(ctx, []series.Query{
+	results, _, err := s.series.Query(ctx, []series.Query{
 		of(pageWindow, series.Match{Label: catalog.Metric, Values: fastMetrics}), of(slowWindow, series.Match{Label: catalog.Metric, Values: slowMetrics}),
 	})
 	if err != nil {

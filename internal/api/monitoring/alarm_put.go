@@ -16,6 +16,7 @@ import (
 	"kurabe"
 	"kurabe/internal/aws/fault"
 	"kurabe/internal/control/alarm"
+	"kurabe/internal/metrics/expression"
 )
 
 // CloudWatch's bounds of an alarm.
@@ -264,9 +265,9 @@ func (s service) checkQueries(a kurabe.Alarm) error {
 	if err := e.collect(context.Background()); err != nil { // nothing is asked without SEARCH
 		return err
 	}
-	list, err := e.results()
-	if err == nil && len(list) != 1 {
-		err = validation("Invalid metrics list: the expression of an alarm must return a single time series, and %s returns %d.", a.Queries[a.Watched].ID, len(list))
+	v, err := e.value(e.queries[a.Watched])
+	if err == nil && v.Kind != expression.Single {
+		err = validation("Invalid metrics list: the expression of an alarm must return a single time series, and %s returns %s.", a.Queries[a.Watched].ID, v.Kind)
 	}
 	return err
 }

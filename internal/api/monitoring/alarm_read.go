@@ -70,7 +70,7 @@ func (r AlarmReader) ask(ctx context.Context, list []*reading) error {
 	var answers [][]series.Result
 	if len(asked) > 0 {
 		var err error
-		answers, err = r.service.source.Query(ctx, asked)
+		answers, _, err = r.service.source.Query(ctx, asked) // what a host has that is away is missing
 		switch {
 		case kurabe.CodeOf(err) == kurabe.CodeInvalidParameterValue && half > 0:
 			return r.askHalves(ctx, list, half)

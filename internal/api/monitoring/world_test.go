@@ -35,6 +35,7 @@ var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 type memory struct {
 	data  []series.Datum
 	asked []series.Query
+	away  []kurabe.HostID
 }
 
 func labelled(l series.Labels, match []series.Match) bool {
@@ -42,11 +43,11 @@ func labelled(l series.Labels, match []series.Match) bool {
 }
 
 // Query implements Source.
-func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Result, error) {
+func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Result, []kurabe.HostID, error) {
 	m.asked = append(m.asked, queries...)
 	out := make([][]series.Result, len(queries))
 	for n, q := range queries {
-		period, found := int64(q.Period/time.Second), map[string]map[int64]*series.Bucket{}
+		period, offset, found := int64(q.Period/time.Second), int64(q.Offset/time.Second), map[string]map[int64]*series.Bucket{}
 		for _, d := range m.data {
 			at := d.Bucket.Start
 			if !labelled(d.Labels, q.Match) || at < q.From.Unix() || at >= q.To.Unix() {
@@ -59,7 +60,7 @@ func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Re
 			if found[key] == nil {
 				found[key] = map[int64]*series.Bucket{}
 			}
-			begin := at - at%period
+			begin := at - (at-offset)%period
 			if found[key][begin] == nil {
 				found[key][begin] = &series.Bucket{Start: begin}
 			}
@@ -77,7 +78,7 @@ func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Re
 			out[n] = append(out[n], r)
 		}
 	}
-	return out, nil
+	return out, m.away, nil
 }
 
 // List implements Source.
@@ -108,7 +109,8 @@ func (m *memory) measured(metric, instance, role string, second int, value float
 type world struct {
 	*cloudwatch.Client
 	*memory
-	url string
+	url     string
+	service service
 }
 
 // newWorld has the instances shop and web of two classes and the cluster trio.
@@ -152,7 +154,7 @@ func newWorld(t *testing.T) world {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "secret"}, nil
 		}),
-	}), m, server.URL}
+	}), m, server.URL, service{c, m}}
 }
 
 // wantCode checks an error, by its code and a part of its message.

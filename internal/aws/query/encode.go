@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"kurabe/internal/aws/fault"
@@ -124,8 +125,23 @@ func (w *writer) list(name, element string, v reflect.Value) {
 		return
 	}
 	w.open(name)
-	for i := range v.Len() {
-		w.item(element, v.Index(i))
+	switch list := v.Interface().(type) { // of these there are many
+	case []time.Time:
+		for _, at := range list {
+			w.open(element)
+			w.buf.Write(at.UTC().AppendFormat(w.buf.AvailableBuffer(), timeLayout))
+			w.close(element)
+		}
+	case []float64:
+		for _, x := range list {
+			w.open(element)
+			w.buf.Write(strconv.AppendFloat(w.buf.AvailableBuffer(), x, 'g', -1, 64))
+			w.close(element)
+		}
+	default:
+		for i := range v.Len() {
+			w.item(element, v.Index(i))
+		}
 	}
 	w.close(name)
 }
