@@ -65,7 +65,7 @@ var rooms = []room{
 	{"internal/nameserver", nil, []string{"github.com/miekg/dns", "golang.org/x/net"}, "answers for names and asks its caller what they lead to: it knows no store (x/net: how many connections at once)"},
 	{"internal/connlimit", nil, nil, "counts connections by address, of whatever server"},
 	{"internal/hostread", []string{"."}, nil, "questions to a host and their answers; it knows neither what is read nor the way there"},
-	{"internal/hostlink", []string{".", "internal/store", "internal/pki", "internal/connlimit", "internal/hostread"}, []string{xsys}, "carries assignments, reports and questions; it stands between the agent and the store, so that the agent cannot see the store (pki: who is at the other end; connlimit: strangers reach it; x/sys: the clock of leases, a lost connection)"},
+	{"internal/hostlink", []string{".", "internal/event", "internal/store", "internal/pki", "internal/connlimit", "internal/hostread"}, []string{xsys}, "carries assignments, reports and questions; it stands between the agent and the store, so that the agent cannot see the store (pki: who is at the other end; connlimit: strangers reach it; x/sys: the clock of leases, a lost connection)"},
 	{"internal/netaddr", nil, []string{xsys, "github.com/vishvananda/netlink"}, "addresses on this machine's interfaces, whoever listens there"},
 	{"internal/warden", []string{"internal/proc", "internal/netaddr", "internal/volume"}, []string{xsys}, "ends a server at the end of its lease when the agent cannot: it knows no instance, role or epoch, and what it needs to kill is small enough to be read on one page"},
 	{"internal/agent/watch", nil, nil, "keeps sessions and knows neither what is asked in them nor what an answer means"},
