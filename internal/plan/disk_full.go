@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // leaveTime is how long a primary may go on, on a disk that is nearly full, until it has handed
@@ -162,7 +163,7 @@ func (d *draft) stopStandby(m kurabe.Member, why string) {
 	case len(d.group.SyncSet) == 0:
 		commits = "Commits go on without it: until it is back, what is written would be lost with the writer"
 	}
-	d.event("KURABE-EVENT-0045", fmt.Sprintf("The standby in zone %s is stopped: %s. %s. It is started again when there is room", m.Zone, why, commits), "low storage")
+	d.tell(event.StandbyStopped.With(m.Zone, why, commits))
 }
 
 // tellStoppedStandbys adds to the status of a running instance which standbys do not run, and why.
@@ -215,10 +216,10 @@ func (d *draft) tellRoom() {
 			d.status.StandbysOutOfDisk = append(d.status.StandbysOutOfDisk, m.ID)
 			d.because(fmt.Sprintf("%s has no room to write: %s", m.ID, why))
 			if !known {
-				d.event("KURABE-EVENT-0041", fmt.Sprintf("The standby in zone %s has no room to write, so no failover that is asked for goes to it: %s", m.Zone, why), "low storage")
+				d.tell(event.StandbyNoRoom.With(m.Zone, why))
 			}
 		case known:
-			d.event("KURABE-EVENT-0042", fmt.Sprintf("The standby in zone %s has room to write again", m.Zone), "notification")
+			d.tell(event.StandbyHasRoom.With(m.Zone))
 		}
 	}
 }

@@ -1,10 +1,10 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // waitsPause is between two events that tell of commits which ended their wait early: who ends
@@ -28,7 +28,7 @@ func (d *draft) tellWaits() {
 			primary, s.Uncounted = *r.Role.Waits, r.Role.Waits.Uncounted
 			if s.UnreplicatedAt == m.ID && !primary.Unreplicated {
 				s.UnreplicatedAt = ""
-				d.event("KURABE-EVENT-0037", "Another server has all commits by now that had ended their wait for the standby before it had answered", "recovery")
+				d.tell(event.WaitsSettled)
 			}
 		}
 	}
@@ -56,11 +56,9 @@ func (d *draft) tellEndedWaits(alone bool) {
 	}
 	where := "Another server has them by now"
 	if alone {
-		where = "No other server is known to have them yet: a failover before that would take them away, and KURABE-EVENT-0013 would count them"
+		where = "No other server is known to have them yet: a failover before that would take them away, and " + event.CommitsGivenUp.ID + " would count them"
 		s.UnreplicatedAt = d.group.Primary
 	}
-	d.event("KURABE-EVENT-0036", fmt.Sprintf("%d commits ended their wait for the standby before it had answered%s, and other sessions see them: "+
-		"the statements of %d were cancelled, and their clients were told so by a warning; the sessions of %d were ended. %s",
-		fresh.Sum(), since, fresh.Cancelled, fresh.Ended, where), "notification", "availability")
+	d.tell(event.WaitsEnded.With(fresh.Sum(), since, fresh.Cancelled, fresh.Ended, where))
 	s.Announced, s.AnnouncedAt = s.WaitCount, d.w.Now
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // noteRefusal remembers a content with which a server of a group could not start, until a server
@@ -56,11 +57,11 @@ func (d *draft) noteRefused(m kurabe.Member, f *kurabe.Failure) {
 	d.because(fmt.Sprintf("%s cannot start with what is new; no other server is restarted with it", m.ID))
 	if m.ID != d.group.Primary { // of whose state the status tells
 		d.status.Action = ""
-		d.event("KURABE-EVENT-0043", d.refusal(), "failure") // RDS's 0035 is of a DB instance that serves no more
+		d.tell(event.RolloutFailed.With(d.refusal())) // RDS's 0035 is of a DB instance that serves no more
 	}
 	if d.w.Spec.FailoverSeq > d.status.FailoverSeq {
 		d.status.FailoverSeq = d.w.Spec.FailoverSeq
-		d.event("KURABE-EVENT-0044", "Abandoning the failover that was asked for: a standby cannot start with what was to take effect with it", "failover")
+		d.tell(event.RolloutAbandoned)
 	}
 }
 
@@ -100,7 +101,7 @@ func (d *draft) revertParameters(w kurabe.Assignment) {
 		d.status.State = kurabe.StateRebooting
 	}
 	d.because(fmt.Sprintf("%v are taken back: a server cannot start with them", names))
-	d.event("KURABE-EVENT-0031", fmt.Sprintf("The DB instance goes on with the parameters that it had. What a server could not start with waits for a reboot again: %d parameters. Change the DB parameter group before that", len(names)), "notification")
+	d.tell(event.ParametersUndone.With(len(names)))
 }
 
 // mayStartWithOthers says whether a server that does not start may start with other parameters.

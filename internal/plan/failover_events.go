@@ -5,10 +5,6 @@ import (
 	"kurabe/internal/event"
 )
 
-// calledOff is the event of a failover in order that comes to nothing. RDS has none of an
-// instance: its 0034 is of one that comes too late.
-const calledOff = "KURABE-EVENT-0033"
-
 // tellFailover writes the event of a failover once; to is "" while the new primary is not known.
 func (d *draft) tellFailover(s primaryState, to kurabe.InstanceID) {
 	g := d.group
@@ -49,7 +45,7 @@ func (d *draft) tellCalledOff() {
 		d.tell(event.ClusterFailoverFailed.And(": " + why))
 		return
 	}
-	d.event(calledOff, "The failover that was begun is called off: "+why, "failover")
+	d.tell(event.FailoverCalledOff.With(why))
 	d.status.FailoverUndone = true
 }
 

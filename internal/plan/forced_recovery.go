@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // forceRecovery obeys an operator who accepts the loss of commits that only the primary has, and
@@ -18,7 +19,7 @@ func (d *draft) forceRecovery() bool {
 	}
 	if why := d.whyNotPrimary(g.ForcedPrimary); why != "" {
 		d.because("the recovery is called off: " + why)
-		d.event("KURABE-EVENT-0015", "The recovery with a loss is called off: "+why, "failover")
+		d.tell(event.LossNotTaken.With(why))
 		g.ForcedPrimary = ""
 		return false
 	}
@@ -58,13 +59,12 @@ func (d *draft) acceptRecovery() {
 	}
 	if why != "" {
 		d.because("no recovery: " + why)
-		d.event("KURABE-EVENT-0015", "The recovery with a loss does not take place: "+why, "failover")
+		d.tell(event.LossNotTaken.With(why))
 		return
 	}
 	g.ForcedPrimary, g.HandoverTo = wish.To, ""
 	d.acting(false, kurabe.StateRebooting, "a recovery with a loss, to "+string(wish.To))
-	d.event("KURABE-EVENT-0014", fmt.Sprintf("An operator has accepted a loss: the server in zone %s takes over although it lacks commits that were acknowledged since %s",
-		d.zoneOf(wish.To), g.UnprotectedSince.UTC().Format("2006-01-02 15:04:05.000 UTC")), "failover", "notification")
+	d.tell(event.LossAccepted.With(d.zoneOf(wish.To), g.UnprotectedSince.UTC().Format("2006-01-02 15:04:05.000 UTC")))
 }
 
 // whyNotPrimary says why a member cannot become the primary, "" when it can.

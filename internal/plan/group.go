@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -163,8 +162,7 @@ func (d *draft) tellGivenUp() {
 		if r.Role.Discarded.Transactions == kurabe.DiscardedUnknown {
 			number = "an unknown number of"
 		}
-		d.event("KURABE-EVENT-0013", fmt.Sprintf("The former writer in zone %s had committed %s transactions that its standby never had%s. "+
-			"They are not part of the database any more. Their clients were waiting for the standby%s; or an operator has accepted the loss", m.Zone, number, upkeep[d.w.Spec.Engine], unwaited[d.w.Spec.Engine]), "failover", "notification")
+		d.tell(event.CommitsGivenUp.With(m.Zone, number, upkeep[d.w.Spec.Engine], unwaited[d.w.Spec.Engine]))
 	}
 }
 

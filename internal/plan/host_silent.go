@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // hostIsSilent says whether the host of the server that clients use is silent, and writes the
@@ -25,14 +26,14 @@ func (d *draft) hostIsSilent() bool {
 		return false
 	case since.IsZero():
 		d.because("host " + string(d.next.Host) + " is heard again")
-		d.event("KURABE-EVENT-0020", fmt.Sprintf("Host %s is heard again", d.next.Host), "recovery")
+		d.tell(event.HostHeard.With(d.next.Host))
 		d.status.State, d.status.Reason = kurabe.StateRebooting, ""
 		return false
 	}
 	why := fmt.Sprintf("host %s has not been heard since %s; the database may serve its clients or not", d.next.Host, since.UTC().Format(time.RFC3339))
 	d.because(why)
 	if !told {
-		d.event("KURABE-EVENT-0019", "The DB instance is unreachable: "+why, "availability", "failure")
+		d.tell(event.Unreachable.With(why))
 	}
 	d.status.State, d.status.Reason = kurabe.StateUnreachable, why
 	return true
@@ -43,7 +44,7 @@ func (d *draft) hostGone() {
 	why := fmt.Sprintf("host %s is gone for good, and the database with it; what is in the repository of backups can be imported", d.next.Host)
 	d.because(why)
 	if d.status.State != kurabe.StateFailed {
-		d.event("KURABE-EVENT-0021", "The DB instance is lost: "+why, "failure")
+		d.tell(event.InstanceLost.With(why))
 	}
 	d.status.State, d.status.Action, d.status.Reason = kurabe.StateFailed, "", why
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // assigned is what a member was told last, nil for nothing; reported what its host says.
@@ -254,11 +255,11 @@ func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
 	switch {
 	case f.Running && slices.Contains(s.report.Role.NeedRebuild, id): // else it may be in the making, and is left to that
 		d.because(fmt.Sprintf("%s lacks log that %s has no more; it is made anew", id, d.group.Primary))
-		d.event("KURABE-EVENT-0012", "The standby lacks a part of the log that is not there any more. It is made anew, as a copy of the DB instance", "recovery")
+		d.tell(event.StandbyLacksLog)
 	case d.dataIsBroken(f, old):
 		d.status.RebuiltAt = d.w.Now
 		d.because(fmt.Sprintf("the server of %s cannot start; it is made anew", id))
-		d.event("KURABE-EVENT-0017", "The server of the standby cannot start. It is made anew, as a copy of the DB instance. Its words: "+f.Failure.Message, "recovery")
+		d.tell(event.StandbyDamaged.With(f.Failure.Message))
 	default:
 		return seq
 	}

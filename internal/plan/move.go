@@ -37,7 +37,7 @@ func (d *draft) advanceMove() {
 	case s.Move == "" && leaving && d.mayMove(host):
 		s.Move = kurabe.MoveBegun
 		d.because("it is to leave its host: " + d.w.Emptied[host])
-		d.event("KURABE-EVENT-0026", "The DB instance is being moved to another host: "+d.w.Emptied[host], "notification")
+		d.tell(event.Moving.With(d.w.Emptied[host]))
 	case s.Move == kurabe.MoveBegun && !leaving && (d.group == nil || d.primaryState().writing):
 		s.Move = kurabe.MoveEnding
 	case s.Move == kurabe.MoveEnding && (d.group == nil || len(d.group.Members) == 1):
@@ -114,11 +114,10 @@ func (d *draft) chooseMove() (host kurabe.HostReport, zone, why string) {
 func (d *draft) tellMove() {
 	for n, e := range d.result.Events {
 		if e.ID == event.FailoverDone.ID {
-			d.result.Events[n].ID, d.result.Events[n].Categories = "KURABE-EVENT-0027", []string{"notification"}
-			d.result.Events[n].Message = fmt.Sprintf("The DB instance has been moved to host %s, zone %s", d.status.Host, d.status.Zone)
+			d.result.Events[n] = event.Moved.With(d.status.Host, d.status.Zone).As(e)
 		}
 	}
-	parts := []string{event.FailoverBegun.ID, event.FailoverToStandby.ID, event.FailoverUndone.ID, calledOff}
+	parts := []string{event.FailoverBegun.ID, event.FailoverToStandby.ID, event.FailoverUndone.ID, event.FailoverCalledOff.ID}
 	d.result.Events = slices.DeleteFunc(d.result.Events, func(e kurabe.Event) bool { return slices.Contains(parts, e.ID) })
 }
 

@@ -86,7 +86,7 @@ func (d *draft) sourceIsReady() bool {
 func (d *draft) promote(message string) {
 	d.beginReplicaGroup()
 	d.tell(event.ReplicationEnded)
-	d.event("KURABE-EVENT-0018", message, "read replica", "notification")
+	d.tell(event.ReplicaPromoted.With(message))
 }
 
 // beginReplicaGroup begins the record of the group by which a replica becomes a primary.
@@ -196,11 +196,11 @@ func (d *draft) replicaRebuild(old kurabe.Assignment) int64 {
 	switch {
 	case f.Running && slices.Contains(up.Report.Role.NeedRebuild, d.w.Spec.ID):
 		d.because("it lacks log that its source has no more; it is made anew")
-		d.event("KURABE-EVENT-0012", "The read replica lacks a part of the log that is not there any more. It is made anew, as a copy of its source", "read replica", "recovery")
+		d.tell(event.ReplicaLacksLog)
 	case d.dataIsDamaged(f):
 		d.status.RebuiltAt = d.w.Now
 		d.because("its server cannot start; it is made anew")
-		d.event("KURABE-EVENT-0017", "The server of the read replica cannot start. It is made anew, as a copy of its source. Its words: "+f.Failure.Message, "read replica", "recovery")
+		d.tell(event.ReplicaDamaged.With(f.Failure.Message))
 	default:
 		return seq
 	}

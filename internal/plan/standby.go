@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // replaceAfter is how long the host of a standby may not be heard before another standby is
@@ -82,7 +83,7 @@ func (d *draft) addStandby() {
 		d.unplaced = why
 		if d.status.SeenFailure != why {
 			d.status.SeenFailure = why
-			d.event("KURABE-EVENT-0032", "The standby of the DB instance cannot be placed: "+why, "failure")
+			d.tell(event.StandbyHomeless.With(why))
 		}
 		return
 	}
@@ -166,7 +167,7 @@ func (d *draft) replaceStandby() {
 			d.setSyncSet(nil)
 		}
 		d.because(fmt.Sprintf("another standby takes the place of %s: %s", m.ID, why))
-		d.event("KURABE-EVENT-0022", "Another standby is made: "+why, "notification")
+		d.tell(event.StandbyAnew.With(why))
 		return
 	}
 }

@@ -89,7 +89,7 @@ func (d *draft) working(r *kurabe.InstanceReport) {
 		d.because(d.status.Reason)
 		if d.isTold(f) && d.status.SeenFailure != tell.Gist(f) {
 			d.status.SeenFailure = tell.Gist(f)
-			d.event("KURABE-EVENT-0002", "Step "+f.Step+" does not succeed and is tried again: "+f.Message, "failure")
+			d.tell(event.StepFails.With(f.Step, f.Message))
 		}
 	}
 	// A process that does not serve yet was started again: shown as available, it
@@ -152,12 +152,10 @@ func (d *draft) done(r *kurabe.InstanceReport) {
 		d.tell(event.Restarted)
 	case kurabe.StateStarting:
 		d.tell(event.Started)
-	case kurabe.StateModifying:
-		d.event("KURABE-EVENT-0001", "Finished applying modifications: class "+d.status.Applied.Class+", "+
-			fmt.Sprintf("%d GiB of %s, port %d", d.status.Applied.StorageGiB, d.status.Applied.StorageType, d.status.Applied.Port), "configuration change")
 	case kurabe.StateUpgrading:
 		d.tellPatched(d.status.Applied.EngineVersion)
 	}
+	d.tellChanged()
 	d.endWindow()
 }
 
@@ -192,6 +190,7 @@ func (d *draft) doneStopped() {
 		d.tell(event.Stopped)
 	}
 	d.status.State = kurabe.StateStopped
+	d.tellChanged()
 	d.endWindow()
 }
 
@@ -208,10 +207,10 @@ func (d *draft) tellUnresponsive(r *kurabe.InstanceReport) {
 		d.lookAgain(r.UnresponsiveSince.Add(muteTold))
 	case seen.IsZero() && !r.UnresponsiveSince.IsZero():
 		d.status.SeenUnresponsive = r.UnresponsiveSince
-		d.event("KURABE-EVENT-0063", "The database process runs and does not answer, since "+r.UnresponsiveSince.Format(time.RFC3339), "availability")
+		d.tell(event.Unresponsive.With(r.UnresponsiveSince.Format(time.RFC3339)))
 	case !seen.IsZero() && r.Responsive:
 		d.status.SeenUnresponsive = time.Time{}
-		d.event("KURABE-EVENT-0064", "The database answers again; it had not since "+seen.Format(time.RFC3339), "availability")
+		d.tell(event.ResponsiveAgain.With(seen.Format(time.RFC3339)))
 	}
 }
 
@@ -221,7 +220,7 @@ func (d *draft) tellLostMeasurements(r *kurabe.InstanceReport) {
 	newest := seen
 	for _, l := range r.Lost {
 		if l.At.After(seen) {
-			d.event("KURABE-EVENT-0072", fmt.Sprintf("Host %s has lost %s of before %s: %s", r.Host, l.What, l.At.UTC().Format(time.RFC3339), l.Reason), "notification")
+			d.tell(event.MetricsLost.With(r.Host, l.What, l.At.UTC().Format(time.RFC3339), l.Reason))
 			if l.At.After(newest) {
 				newest = l.At
 			}
@@ -266,8 +265,7 @@ func (d *draft) unrestorable(f *kurabe.Failure) {
 	if f.Kind == kurabe.FailureLog {
 		what = "the log that it is to be restored with is damaged or incomplete"
 	}
-	why := "The DB instance cannot be restored, and nothing of it is offered: " + what + ". Delete it, and restore from another snapshot or to another moment. " + f.Message
-	if d.setIncompatible(kurabe.StateIncompatibleRestore, why) {
-		d.event("KURABE-EVENT-0016", why, "failure")
+	if kind := event.Unrestorable.With(what, f.Message); d.setIncompatible(kurabe.StateIncompatibleRestore, kind.Text) {
+		d.tell(kind)
 	}
 }

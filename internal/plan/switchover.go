@@ -77,7 +77,7 @@ func (d *draft) wantsSwitch() bool {
 func (d *draft) endSwitch(message string) {
 	d.status.SwitchBy = time.Time{}
 	d.because(message)
-	d.event("KURABE-EVENT-0038", message, "read replica", "notification")
+	d.tell(event.SwitchoverFailed.With(message))
 }
 
 // dropSwitch takes up a wish that nothing can come of: nobody follows the instance.
@@ -204,7 +204,7 @@ func (d *draft) takeOver() {
 	}
 	slices.Sort(followers)
 	d.w.Replicas = followers
-	d.event("KURABE-EVENT-0030", "Switchover completed: the read replica has taken the place of its source, which follows it from here on", "read replica", "notification")
+	d.tell(event.SwitchoverDone)
 }
 
 // demoted is the status of a source that was just taken the place of.

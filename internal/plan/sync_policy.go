@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // noteSyncPolicy notes whether commits may continue without a standby. They may until a standby
@@ -56,18 +57,17 @@ func (d *draft) tellBlocked() {
 	waits := g.RequireStandby && known && !slices.ContainsFunc(g.SyncSet, func(id kurabe.InstanceID) bool { return !slices.Contains(s.report.Role.SilentFollowers, id) })
 	switch {
 	case !g.RequireStandby && !since.IsZero():
-		d.event("KURABE-EVENT-0029", "Commits go on, with one server alone until a standby has every commit. They had waited since "+since.UTC().Format(time.RFC3339), "notification")
+		d.tell(event.CommitsGoOn.With(", with one server alone until a standby has every commit", since.UTC().Format(time.RFC3339)))
 		d.status.BlockedAt = time.Time{}
 	case g.RequireStandby && known && !waits && !since.IsZero():
-		d.event("KURABE-EVENT-0029", "Commits go on: another server has them. They had waited since "+since.UTC().Format(time.RFC3339), "recovery")
+		d.tell(event.CommitsGoOn.With(": another server has them", since.UTC().Format(time.RFC3339)))
 		d.status.BlockedAt = time.Time{}
 	case waits && since.IsZero():
 		exit := ""
 		if !d.w.Spec.Engine.CopiesWhileCommitsWait() {
 			exit = ". If that server has to be made anew, reboot the DB instance: no copy can be made while commits wait"
 		}
-		d.event("KURABE-EVENT-0028", "Commits wait until another server has them, and none answers that has every commit: "+kurabe.ParameterStandbyLost+" is block. "+
-			"To have them go on with one server alone, set it to degrade, or make the DB instance a Single-AZ one (MultiAZ false)"+exit, "failure", "availability")
+		d.tell(event.CommitsWait.With(kurabe.ParameterStandbyLost).And(exit))
 		d.status.BlockedAt = d.w.Now
 	}
 	if !d.status.BlockedAt.IsZero() {

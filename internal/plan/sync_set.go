@@ -34,7 +34,7 @@ func (d *draft) shrinkSyncSet() {
 		return
 	}
 	d.because(fmt.Sprintf("commits go on without %v, which do not answer", s.report.Role.SilentFollowers))
-	d.event("KURABE-EVENT-0010", "The standby does not answer. Commits go on without it: until it is back, what is written would be lost with the writer", "failure")
+	d.tell(event.StandbyLost)
 	d.setSyncSet(nil)
 }
 
@@ -76,7 +76,7 @@ func (d *draft) growSyncSet() {
 		}
 		return
 	}
-	d.event("KURABE-EVENT-0011", "The standby has every commit again", "recovery")
+	d.tell(event.StandbyBack)
 }
 
 // widenSyncSet adds standbys that follow so closely that commits wait no longer with them.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/plan/tell"
 )
 
@@ -41,7 +42,7 @@ func (d *draft) tellWaiting() {
 			continue
 		}
 		if seen[m.ID] = tell.Gist(f); seen[m.ID] != before {
-			d.event(tell.EventWaits, "The server in zone "+m.Zone+" waits: step "+f.Step+" does not succeed and is tried again: "+f.Message, "failure")
+			d.tell(event.ServerWaits.With(m.Zone, f.Step, f.Message))
 		}
 	}
 	if len(seen) == 0 {

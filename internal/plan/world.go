@@ -124,15 +124,7 @@ func (d *draft) lookAgain(t time.Time) {
 	}
 }
 
-// tell tells of what RDS has an event of instances for.
+// tell writes an event of the instance.
 func (d *draft) tell(kind event.Kind) {
 	d.result.Events = append(d.result.Events, kind.Told(d.w.Now, d.w.Spec.EffectiveName(d.status.AppliedNext), string(d.w.Spec.ID)))
-}
-
-// event tells of what RDS has no event for.
-func (d *draft) event(id, message string, categories ...string) {
-	d.result.Events = append(d.result.Events, kurabe.Event{
-		At: d.w.Now, SourceType: event.Instance, Source: d.w.Spec.EffectiveName(d.status.AppliedNext),
-		SourceID: string(d.w.Spec.ID), ID: id, Categories: categories, Message: message,
-	})
 }
