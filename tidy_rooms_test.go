@@ -115,7 +115,7 @@ var rooms = []room{
 	{"internal/logs", []string{".", "internal/volume"}, nil, "reads the files that engines write, without following their links"},
 	{"internal/audit", []string{"."}, nil, "activity streams, spool to sink"},
 	{"internal/notify/filter", []string{"."}, nil, "filter policies and what they match: pure, fuzzed"},
-	{"internal/notify", []string{".", "internal/store", "internal/notify/filter"}, nil, "delivers what waits in the store to subscribers; who may subscribe it does not know"},
+	{"internal/notify", []string{".", "internal/event", "internal/store", "internal/notify/filter"}, nil, "delivers what waits in the store to subscribers; who may subscribe it does not know"},
 	{"internal/pki", nil, nil, "keys and certificates; a mistake here must be readable on one page"},
 	{"internal/logkey", nil, nil, "imported by all, so it imports nothing"},
 	{"internal/must", nil, nil, "imported by all, so it imports nothing"},

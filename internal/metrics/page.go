@@ -25,6 +25,31 @@ type Page struct {
 	Snapshots []kurabe.SnapshotKnown
 	Instances []Instance
 	Measured  []Measured
+	Topics    []Topic
+	// Delivered, Failed and Unqueued count notifications of this server since its start.
+	Delivered, Failed, Unqueued int64
+}
+
+// Topic is what waits for its subscribers.
+type Topic struct {
+	Name           string
+	Waiting, Bytes int
+	GivenUp        int // of the subscriptions that are there
+}
+
+// topics makes a sample for each topic.
+func topics(one func(Topic) int) func(Page, time.Time) []sample {
+	return func(p Page, _ time.Time) (list []sample) {
+		for _, t := range p.Topics {
+			list = append(list, sample{labels{"topic", t.Name}, float64(one(t))})
+		}
+		return list
+	}
+}
+
+// counted makes the one sample of a count of this server.
+func counted(one func(Page) int64) func(Page, time.Time) []sample {
+	return func(p Page, _ time.Time) []sample { return []sample{{nil, float64(one(p))}} }
 }
 
 // following makes the samples of all that follows of those of one.
@@ -64,6 +89,12 @@ var families = append([]family{
 	{"kurabe_snapshot_occupied_bytes", "gauge", "bytes", "What would be free on the disk if the snapshot were deleted, as of the last look.", occupied},
 	{"kurabe_snapshot_damaged", "gauge", "", "1 for a snapshot whose newest verification or restore met damage, 0 for one that was verified and found sound.", damaged},
 	{"kurabe_verified_restore_timestamp_seconds", "gauge", "seconds", "When the newest good verification of a snapshot of the instance ended.", verified},
+	{"kurabe_notifications_waiting", "gauge", "", "Notifications of the topic that a subscription is not done with.", topics(func(t Topic) int { return t.Waiting })},
+	{"kurabe_notifications_waiting_bytes", "gauge", "bytes", "What these take in the state store.", topics(func(t Topic) int { return t.Bytes })},
+	{"kurabe_notifications_given_up", "counter", "", "Notifications that were not delivered to the topic's subscriptions.", topics(func(t Topic) int { return t.GivenUp })},
+	{"kurabe_notifications_delivered", "counter", "", "Notifications that this server has delivered since its start.", counted(func(p Page) int64 { return p.Delivered })},
+	{"kurabe_notification_attempts_failed", "counter", "", "Attempts to deliver a notification that failed, of this server since its start.", counted(func(p Page) int64 { return p.Failed })},
+	{"kurabe_notifications_unqueued", "counter", "", "Notifications of events and alarms for which the queue had no room, of this server since its start.", counted(func(p Page) int64 { return p.Unqueued })},
 }, measuredAndLimits()...)
 
 // Render writes the page.

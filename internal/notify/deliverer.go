@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/logkey"
 	"kurabe/internal/store"
 )
@@ -35,6 +36,7 @@ type Deliverer struct {
 	client    *http.Client
 	delivered atomic.Int64
 	failed    atomic.Int64
+	unqueued  atomic.Int64
 
 	signing sync.Mutex // guards opened
 	opened  *Signer
@@ -251,6 +253,52 @@ func (t *term) sweep(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// unqueuedEvery is how often a full queue is an event, and so how much of the count a crash costs.
+const unqueuedEvery = 10 * time.Second
+
+// TellUnqueued tells of the notifications of this server for which a queue had no room: events
+// and alarms cannot wait for it. It runs on every server.
+func (d *Deliverer) TellUnqueued(ctx context.Context) error {
+	ticker := time.NewTicker(unqueuedEvery)
+	defer ticker.Stop()
+	waiting := map[kurabe.TopicID]int{}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		for id, n := range d.View.TakeGivenUp() {
+			waiting[id] += n
+			d.unqueued.Add(int64(n))
+		}
+		change, told := store.NewChange(), []kurabe.TopicID{}
+		for _, topic := range d.View.Topics() {
+			if n := waiting[topic.Value.ID]; n > 0 && change.Size() < store.TxnOpsMax-1 {
+				told = append(told, topic.Value.ID)
+				change.AddEvent(event.NotificationsUnqueued.With(n).Told(d.Now(), topic.Value.Name, string(topic.Value.ID)))
+			}
+		}
+		if change.Empty() {
+			continue
+		}
+		if _, err := change.Commit(ctx, d.KV); err != nil {
+			continue // told the next time
+		}
+		for _, id := range told {
+			delete(waiting, id)
+		}
+	}
+}
+
+// Counts are the deliveries of this server since its start.
+type Counts struct{ Delivered, Failed, Unqueued int64 }
+
+// Counts returns them.
+func (d *Deliverer) Counts() Counts {
+	return Counts{d.delivered.Load(), d.failed.Load(), d.unqueued.Load()}
 }
 
 func (t *term) commit(ctx context.Context, change *store.Change) error {

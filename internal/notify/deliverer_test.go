@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/store"
 )
 
@@ -190,7 +191,7 @@ func (w *world) emptied() bool {
 // eventOf returns the newest event about topics.
 func (w *world) eventOf() (found kurabe.Event) {
 	for _, e := range w.view.Events(time.Now().Add(-time.Hour), time.Now().Add(time.Hour)) {
-		if e.SourceType == EventSource {
+		if e.SourceType == event.Topic {
 			found = e
 		}
 	}

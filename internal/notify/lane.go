@@ -3,11 +3,11 @@ package notify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/logkey"
 	"kurabe/internal/notify/filter"
 	"kurabe/internal/store"
@@ -240,18 +240,12 @@ func (l *lane) tell(change *store.Change, topic kurabe.Topic, sub kurabe.Subscri
 	if why == "" {
 		why = "the service ended meanwhile"
 	}
-	change.AddEvent(kurabe.Event{
-		At: now, SourceType: EventSource, Source: topic.Name, SourceID: string(topic.ID), ID: "KURABE-EVENT-0080", Categories: []string{"failure", "notification"},
-		Message: fmt.Sprintf("%d of the notifications to the subscription %s (%s) were given up: %s.", count, sub.ID, Shown(sub), why),
-	})
+	change.AddEvent(event.NotificationsGivenUp.With(count, sub.ID, shown(sub), why).Told(now, topic.Name, string(topic.ID)))
 }
 
-// EventSource is the type of the source of events about topics, which RDS does not have.
-const EventSource = "sns-topic"
-
-// Shown is the endpoint of a subscription as it may be shown: of a URL without what could be a
+// shown is the endpoint of a subscription as it may be shown: of a URL without what could be a
 // secret.
-func Shown(s kurabe.Subscription) string {
+func shown(s kurabe.Subscription) string {
 	u, err := url.Parse(s.Endpoint)
 	if err != nil || u.Host == "" {
 		return s.Endpoint

@@ -26,6 +26,7 @@ import (
 	"kurabe/internal/control/scope"
 	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
+	"kurabe/internal/metrics"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
 	"kurabe/internal/store"
@@ -79,13 +80,14 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 	}))
 	server.Handle("GET "+certificatePath+"{name}", http.HandlerFunc(s.signingCertificate))
 	look := pageSource{c, s.allSeries(), allLoad{s.hosts(), s.hostIDs}, own.Following, func() []kurabe.SnapshotKnown { return reconcile.Snapshots(s.view) }}
-	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, look.page})
+	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, func(ctx context.Context) metrics.Page { return s.addNotifications(look.page(ctx)) }})
 	server.Handle("GET /kurabe/state/backup", server.Signed(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	secure := api.SecurePort(listener, &tls.Config{GetCertificate: s.portCertificate(ca), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
 	s.URL = "http://" + listener.Addr().String()
 	s.loop("metrics of instances", func() error { return s.sampleInstances(loopCtx, c) })
+	s.loop("notifications without room", func() error { return s.deliverer.TellUnqueued(loopCtx) })
 	s.loop("API", func() error {
 		if err := s.http.Serve(secure); !errors.Is(err, http.ErrServerClosed) {
 			return err

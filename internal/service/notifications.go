@@ -26,6 +26,7 @@ import (
 	"kurabe/internal/control/scope"
 	"kurabe/internal/control/topic"
 	"kurabe/internal/logkey"
+	"kurabe/internal/metrics"
 	"kurabe/internal/notify"
 	"kurabe/internal/pki"
 	"kurabe/internal/store"
@@ -226,4 +227,19 @@ func (s *Service) portCertificate(ca *pki.CA) func(*tls.ClientHelloInfo) (*tls.C
 		made = &pair
 		return made, nil
 	}
+}
+
+// addNotifications tells a page of what waits for subscribers, and of this server's deliveries.
+func (s *Service) addNotifications(p metrics.Page) metrics.Page {
+	counts := s.deliverer.Counts()
+	p.Delivered, p.Failed, p.Unqueued = counts.Delivered, counts.Failed, counts.Unqueued
+	for _, t := range s.view.Topics() {
+		one := metrics.Topic{Name: t.Value.Name}
+		one.Waiting, one.Bytes = s.view.QueueSize(t.Value.ID)
+		for _, sub := range s.view.Subscriptions(t.Value.ID) {
+			one.GivenUp += s.view.DeliveryCursor(sub.Value).GivenUp
+		}
+		p.Topics = append(p.Topics, one)
+	}
+	return p
 }
