@@ -14,7 +14,7 @@ import (
 	"kurabe/internal/cgroup"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
-	"kurabe/internal/logs/export"
+	"kurabe/internal/logevents"
 )
 
 // Usage tells what an instance occupies on disk, in bytes.
@@ -54,7 +54,7 @@ type Config struct {
 	Load LoadKeeper
 	// Events keeps the logs that are exported; nil: nothing is. LogLost is told of bytes of a log that
 	// were removed before, 0 for an unknown number.
-	Events  EventKeeper
+	Events  *logevents.Store
 	LogLost func(server kurabe.InstanceID, log string, bytes int64)
 	// Pictures keeps what Enhanced Monitoring tells; nil: nothing.
 	Pictures PictureKeeper
@@ -105,7 +105,7 @@ func New(c Config) *Agent {
 	if c.Logs != nil {
 		sc.Logs = c.Logs
 	}
-	a.exports = &logExports{agent: a, poked: make(chan struct{}, 1), marks: map[logStream]map[kurabe.InstanceID]export.Mark{}, logs: map[serverLog]*logExport{}}
+	a.exports = newLogExports(a)
 	a.snapshots, a.tasks = snapshot.New(sc), a.newTasks()
 	c.Endpoint.Log, c.Endpoint.Now, c.Endpoint.Guarded = c.Log, c.Now, a.leaseHolds
 	a.endpoints = endpoint.New(c.Endpoint)

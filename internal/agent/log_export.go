@@ -13,16 +13,10 @@ import (
 	"kurabe"
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/engine"
+	"kurabe/internal/logevents"
 	"kurabe/internal/logkey"
 	"kurabe/internal/logs/export"
 )
-
-// EventKeeper keeps the events of log groups. Append keeps events, whose messages it copies, and the
-// mark of the stream's reader, both or neither; Mark returns that mark, nil before any.
-type EventKeeper interface {
-	Append(group, stream string, events []export.Event, mark []byte) error
-	Mark(group, stream string) ([]byte, error)
-}
 
 // exportEvery is how often the log files are looked at.
 const exportEvery = time.Second
@@ -71,6 +65,7 @@ type logExport struct {
 	turned, wanted *bool // the newest turn, and what is to be: nil as before
 	leaves         bool  // once nothing more is to be exported
 	gone           bool  // the server is
+	writes         bool  // the server does
 }
 
 // logExports exports the logs of all servers, in one goroutine: where two servers of a group write one
@@ -86,6 +81,10 @@ type logExports struct {
 	logs map[serverLog]*logExport
 }
 
+func newLogExports(a *Agent) *logExports {
+	return &logExports{agent: a, poked: make(chan struct{}, 1), marks: map[logStream]map[kurabe.InstanceID]export.Mark{}, logs: map[serverLog]*logExport{}}
+}
+
 // obey takes over what an assignment says, before anything is done for it: what the server has
 // written up to now is of its life before.
 func (e *logExports) obey(a kurabe.Assignment) {
@@ -98,10 +97,10 @@ func (e *logExports) obey(a kurabe.Assignment) {
 		key, wanted := serverLog{a.Instance, name}, slices.Contains(a.LogTypes, name)
 		l := e.logs[key]
 		if l == nil {
-			l = &logExport{}
+			l = &logExport{at: streamOf(a, name)}
 			e.logs[key] = l
 		}
-		if l.to, l.leaves = streamOf(a, name), !wanted; !wanted {
+		if l.to, l.leaves, l.writes = streamOf(a, name), !wanted, a.Writes(); !wanted {
 			no := false
 			l.wanted = &no
 		} else if now := exports(a); now != nil {
@@ -180,7 +179,7 @@ func (e *logExports) run(ctx context.Context) {
 // has written is before the lines of the new one.
 func (e *logExports) exportAll(ctx context.Context) (more bool) {
 	order := func(key serverLog) int {
-		if l := e.logs[key]; l.wanted != nil && *l.wanted {
+		if e.logs[key].writes {
 			return 1
 		}
 		return 0
@@ -252,7 +251,7 @@ func (e *logExports) export(key serverLog, last bool) (more bool, err error) {
 		return false, err
 	}
 	if f != nil && !gone {
-		more, err = f.Pass(func(events []export.Event, mark export.Mark) error { return e.store(key, to, events, &mark) }, last)
+		more, err = f.Pass(func(events []logevents.Event, mark export.Mark) error { return e.store(key, to, events, &mark) }, last)
 		if err != nil || !leaves || !f.Over() {
 			return more, err
 		}
@@ -280,14 +279,16 @@ func (e *logExports) move(key serverLog, l *logExport, to logStream) error {
 	if from == to {
 		return nil
 	}
-	if from != (logStream{}) {
-		if mark, there := e.marks[from][key.server]; there {
-			if err := e.store(key, to, nil, &mark); err != nil {
-				return err
-			}
-			if err := e.store(key, from, nil, nil); err != nil {
-				return err
-			}
+	marks, err := e.marksOf(from)
+	if err != nil {
+		return err
+	}
+	if mark, there := marks[key.server]; there {
+		if err := e.store(key, to, nil, &mark); err != nil {
+			return err
+		}
+		if err := e.store(key, from, nil, nil); err != nil {
+			return err
 		}
 	}
 	l.at = to
@@ -299,12 +300,8 @@ func (e *logExports) marksOf(s logStream) (map[kurabe.InstanceID]export.Mark, er
 	if marks, known := e.marks[s]; known {
 		return marks, nil
 	}
-	raw, err := e.agent.Events.Mark(s.group, s.stream)
-	if err != nil {
-		return nil, err
-	}
 	marks := map[kurabe.InstanceID]export.Mark{}
-	if len(raw) > 0 {
+	if raw := e.agent.Events.Mark(s.group, s.stream); len(raw) > 0 {
 		if err := json.Unmarshal(raw, &marks); err != nil {
 			return nil, err
 		}
@@ -314,7 +311,7 @@ func (e *logExports) marksOf(s logStream) (map[kurabe.InstanceID]export.Mark, er
 }
 
 // store keeps events of a log with its mark; nil: it has none any more. Called with pass held.
-func (e *logExports) store(key serverLog, to logStream, events []export.Event, mark *export.Mark) error {
+func (e *logExports) store(key serverLog, to logStream, events []logevents.Event, mark *export.Mark) error {
 	have, err := e.marksOf(to)
 	if err != nil {
 		return err

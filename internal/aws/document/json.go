@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"unicode/utf8"
 
-	"kurabe/internal/aws/fault"
 	"kurabe/internal/aws/shape"
 )
 
@@ -85,19 +84,4 @@ func (r *jsonReader) members(depth int) (any, error) {
 		}
 	}
 	return tree, skip(r.d.Token())
-}
-
-// EncodeJSON writes an output, a pointer to a struct.
-func EncodeJSON(m *shape.Model, out any) ([]byte, error) {
-	return json.Marshal(grower{m, true}.output(out))
-}
-
-// FaultJSON writes the reply to a request that failed.
-func FaultJSON(m *shape.Model, f *fault.Fault) []byte {
-	body, _ := json.Marshal(faultTree(m, f)) // strings always marshal
-	return body
-}
-
-func faultTree(m *shape.Model, f *fault.Fault) map[string]string {
-	return map[string]string{"__type": m.ErrorName(f.Code), "message": f.Message}
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/logevents"
 )
 
 const (
@@ -47,7 +49,7 @@ type Mark struct {
 }
 
 // Store keeps events, whose messages it copies, and the mark behind them, both or neither.
-type Store func(events []Event, mark Mark) error
+type Store func(events []logevents.Event, mark Mark) error
 
 // Config is what a Follower needs.
 type Config struct {
@@ -188,7 +190,7 @@ func (f *Follower) Pass(store Store, last bool) (more bool, err error) {
 	return false, f.store(store, nil, f.mark.Places)
 }
 
-func (f *Follower) store(store Store, events []Event, places []Place) error {
+func (f *Follower) store(store Store, events []logevents.Event, places []Place) error {
 	mark := f.mark
 	mark.At = f.seen
 	mark.Places = slices.DeleteFunc(slices.Clone(places), func(p Place) bool { return p.Offset == 0 && p.Inode != places[0].Inode })
@@ -263,7 +265,7 @@ func inLine(file io.ReaderAt, offset int64) bool {
 func (f *Follower) export(limit int64, end End, budget *int64, store Store) error {
 	p := f.mark.Places[0]
 	data := make([]byte, max(0, min(limit-p.Offset, chunkBytes)))
-	var events []Event
+	var events []logevents.Event
 	for p.Offset < limit && *budget > 0 {
 		data = data[:min(limit-p.Offset, chunkBytes)]
 		n, err := f.open[p.Inode].ReadAt(data, p.Offset)
@@ -275,11 +277,9 @@ func (f *Follower) export(limit int64, end End, budget *int64, store Store) erro
 			here = end
 		}
 		events = events[:0]
-		done := f.format.Split(data[:n], here, &p.State, func(e Event) {
-			if e.Time == 0 {
-				e.Time = f.Now().UnixMilli()
-			}
-			events = append(events, e)
+		now := f.Now().UnixMilli()
+		done := f.format.Split(data[:n], here, &p.State, func(at int64, message []byte) {
+			events = append(events, logevents.Event{Time: cmp.Or(at, now), Ingested: now, Message: message})
 		})
 		if done == 0 {
 			return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/logevents"
 )
 
 // bed is a server that writes numbered lines, and a Follower of them that dies at times.
@@ -65,7 +66,7 @@ func (b *bed) turn(on bool) {
 	}
 }
 
-func (b *bed) store(events []Event, mark Mark) error {
+func (b *bed) store(events []logevents.Event, mark Mark) error {
 	if b.broken {
 		return errors.New("no space left")
 	}

@@ -4,17 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"unicode/utf8"
+
+	"kurabe/internal/logevents"
 )
 
-// EventMax is the most bytes of an event's message, as in CloudWatch. The rest of a longer one is
-// given up and counted.
-const EventMax = 1 << 20
-
-// Event is what an engine has written at a moment.
-type Event struct {
-	Time    int64  // Unix milliseconds, 0 where the log has not told any yet
-	Message []byte // a part of the split bytes, where these are valid UTF-8
-}
+// EventMax is the most bytes of an event's message. The rest of a longer one is given up and counted.
+const EventMax = logevents.MessageMax
 
 // State is what a log says before the bytes that follow. Its zero value is that of its beginning.
 type State struct {
@@ -43,8 +38,9 @@ const (
 // it has dealt with. It leaves the newest event, of which more lines may follow: the caller comes
 // again with it and with what follows. The newest event of a file that rests is complete, unless
 // a line without an end follows, which waits until the file is over. Two events of EventMax are the most that is
-// left.
-func (f Format) Split(data []byte, end End, state *State, emit func(Event)) (done int) {
+// left. A message is a part of data, where that is valid UTF-8; the time is 0 where the log has not told
+// any yet.
+func (f Format) Split(data []byte, end End, state *State, emit func(at int64, message []byte)) (done int) {
 	at, time, before := 0, state.Last, continues
 	for at < len(data) {
 		length, whole := bytes.IndexByte(data[at:], '\n')+1, true
@@ -60,7 +56,7 @@ func (f Format) Split(data []byte, end End, state *State, emit func(Event)) (don
 		}
 		if what != continues {
 			if state.Cut {
-				emit(Event{state.Last, fmt.Appendf(nil, "[%d bytes of the event before were not exported: it was longer than %d bytes]", state.Lost, EventMax)})
+				emit(state.Last, fmt.Appendf(nil, "[%d bytes of the event before were not exported: it was longer than %d bytes]", state.Lost, EventMax))
 				state.Cut, state.Lost = false, 0
 			} else {
 				flush(data[done:at], time, emit)
@@ -88,7 +84,7 @@ func (f Format) Split(data []byte, end End, state *State, emit func(Event)) (don
 }
 
 // flush emits what is no empty line.
-func flush(message []byte, time int64, emit func(Event)) {
+func flush(message []byte, time int64, emit func(int64, []byte)) {
 	message = bytes.TrimSuffix(message, []byte{'\n'})
 	if len(message) == 0 {
 		return
@@ -99,5 +95,5 @@ func flush(message []byte, time int64, emit func(Event)) {
 			message = bytes.ToValidUTF8(message[:EventMax], nil)
 		}
 	}
-	emit(Event{time, message})
+	emit(time, message)
 }

@@ -26,7 +26,7 @@ func (e told) String() string { return fmt.Sprintf("%d %q", e.at, e.text) }
 // split gives a log to Split in pieces of a size.
 func split(f Format, text string, piece int, state *State) (list []told) {
 	data := []byte(text)
-	emit := func(e Event) { list = append(list, told{e.Time, string(e.Message)}) }
+	emit := func(at int64, message []byte) { list = append(list, told{at, string(message)}) }
 	done, have := 0, 0
 	for have < len(data) {
 		have = min(have+piece, len(data))
@@ -97,7 +97,7 @@ func TestSplit(t *testing.T) {
 func TestSplitWaits(t *testing.T) {
 	f, state := formats[kurabe.Postgres]["postgresql"], State{}
 	var list []string
-	emit := func(e Event) { list = append(list, string(e.Message)) }
+	emit := func(_ int64, message []byte) { list = append(list, string(message)) }
 	const head = "2026-11-28 10:00:00 UTC:a"
 	for _, c := range []struct {
 		data   string
@@ -174,6 +174,6 @@ func BenchmarkSplit(b *testing.B) {
 	data := []byte(strings.Repeat(line, 1<<20/len(line)))
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		formats[kurabe.Postgres]["postgresql"].Split(data, More, &State{}, func(Event) {})
+		formats[kurabe.Postgres]["postgresql"].Split(data, More, &State{}, func(int64, []byte) {})
 	}
 }
