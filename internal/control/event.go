@@ -125,6 +125,29 @@ func matchesCategory(wanted, have []string) bool {
 	return len(wanted) == 0 || slices.ContainsFunc(have, func(category string) bool { return scope.HasFold(wanted, category) })
 }
 
+// sourceExists says whether there is a source of events of a type with a name.
+func (c *Control) sourceExists(sourceType, name string) bool {
+	of, clusters := c.of(false), c.Clusters()
+	var err error
+	switch sourceType {
+	case event.Instance:
+		_, err = of.Instance(name)
+	case event.Cluster:
+		_, err = clusters.Instance(name)
+	case event.Snapshot:
+		_, err = of.findSnapshot(name)
+	case event.ClusterSnapshot:
+		_, err = clusters.findSnapshot(name)
+	case event.ParameterGroup:
+		if _, err = of.ParameterGroup(name); err != nil {
+			_, err = clusters.ParameterGroup(name)
+		}
+	default:
+		return false
+	}
+	return err == nil
+}
+
 // SourceARN is the ARN of an event's source, "" when it has none.
 func (c *Control) SourceARN(e kurabe.Event) string {
 	switch e.SourceType {

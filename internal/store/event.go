@@ -62,48 +62,78 @@ func PruneEvents(ctx context.Context, kv KV, view *View, now time.Time) (int, er
 	return len(seqs), nil
 }
 
-// eventList holds events sorted by sequence word, which is their order in time.
+// eventList holds events in two orders: by sequence word, which is that of time, and by their
+// commits, for whoever must miss none.
 type eventList struct {
-	sorted []storedEvent
+	sorted, committed []*storedEvent
 }
 
 // storedEvent keeps the key's word beside the event: the key is what is
 // deleted, whatever the record says.
 type storedEvent struct {
-	seq   string
+	place kurabe.EventPlace
 	event kurabe.Event
 }
 
-func bySeq(e storedEvent, seq string) int { return strings.Compare(e.seq, seq) }
+func bySeq(e *storedEvent, seq string) int { return strings.Compare(e.place.Seq, seq) }
 
-// put inserts an event; nearly always at the end. Readers get copies, so the
-// slice may grow in place.
-func (l *eventList) put(e kurabe.Event, seq string) {
-	s := storedEvent{seq, e}
-	if n := len(l.sorted); n == 0 || l.sorted[n-1].seq < seq {
-		l.sorted = append(l.sorted, s)
-		return
+func byPlace(e *storedEvent, p kurabe.EventPlace) int { return e.place.Compare(p) }
+
+// insert puts an event where it belongs; nearly always at the end. Readers get
+// copies, so the slice may grow in place.
+func insert[T any](list []*storedEvent, e *storedEvent, at T, order func(*storedEvent, T) int) []*storedEvent {
+	if n := len(list); n == 0 || order(list[n-1], at) < 0 {
+		return append(list, e)
 	}
-	at, found := slices.BinarySearchFunc(l.sorted, seq, bySeq)
-	if found {
-		l.sorted[at] = s
-		return
-	}
-	l.sorted = slices.Insert(l.sorted, at, s)
+	n, _ := slices.BinarySearchFunc(list, at, order)
+	return slices.Insert(list, n, e)
 }
 
-// remove deletes an event. The oldest go first when pruning, so the front is
-// cut off instead of moved.
-func (l *eventList) remove(seq string) {
-	at, found := slices.BinarySearchFunc(l.sorted, seq, bySeq)
-	switch {
-	case !found:
-	case at == 0:
-		l.sorted[0] = storedEvent{} // lets go of the strings
-		l.sorted = l.sorted[1:]
-	default:
-		l.sorted = slices.Delete(l.sorted, at, at+1)
+// takeOut removes an event. The oldest go first when pruning, so the front is cut
+// off instead of moved.
+func takeOut[T any](list []*storedEvent, at T, order func(*storedEvent, T) int) ([]*storedEvent, *storedEvent) {
+	n, found := slices.BinarySearchFunc(list, at, order)
+	if !found {
+		return list, nil
 	}
+	e := list[n]
+	if n == 0 {
+		list[0] = nil // lets go of the strings
+		return list[1:], e
+	}
+	return slices.Delete(list, n, n+1), e
+}
+
+func (l *eventList) put(e kurabe.Event, place kurabe.EventPlace) {
+	l.remove(place.Seq)
+	s := &storedEvent{place, e}
+	l.sorted = insert(l.sorted, s, place.Seq, bySeq)
+	l.committed = insert(l.committed, s, place, byPlace)
+}
+
+func (l *eventList) remove(seq string) {
+	var old *storedEvent
+	if l.sorted, old = takeOut(l.sorted, seq, bySeq); old != nil {
+		l.committed, _ = takeOut(l.committed, old.place, byPlace)
+	}
+}
+
+func (l *eventList) firstAfter(p kurabe.EventPlace) int {
+	n, found := slices.BinarySearchFunc(l.committed, p, byPlace)
+	if found {
+		n++
+	}
+	return n
+}
+
+func (l *eventList) after(p kurabe.EventPlace, limit int) []PlacedEvent {
+	list := l.committed[l.firstAfter(p):]
+	list = list[:min(limit, len(list))]
+	out := make([]PlacedEvent, len(list))
+	for n, e := range list {
+		out[n] = PlacedEvent{e.event, e.place}
+	}
+	return out
 }
 
 func (l *eventList) between(from, to time.Time) []kurabe.Event {
@@ -124,7 +154,7 @@ func (l *eventList) expired(cutoff time.Time, limit int) []string {
 	end = min(max(end, len(l.sorted)-EventCountMax), limit)
 	out := make([]string, 0, max(end, 0))
 	for _, s := range l.sorted[:max(end, 0)] {
-		out = append(out, s.seq)
+		out = append(out, s.place.Seq)
 	}
 	return out
 }

@@ -29,8 +29,11 @@ type state struct {
 	subnetGroups    map[string]Record[kurabe.SubnetGroup]
 	domain          Record[kurabe.EndpointDomain]
 	events          eventList
-	topics          map[string]Record[kurabe.Topic]
-	notify          map[kurabe.TopicID]*topicState
+
+	eventSubscriptions map[string]Record[kurabe.EventSubscription]
+	eventCursor        Record[kurabe.EventCursor]
+	topics             map[string]Record[kurabe.Topic]
+	notify             map[kurabe.TopicID]*topicState
 	// corrupt are the records that did not decode.
 	corrupt map[string]*CorruptError
 }
@@ -50,23 +53,24 @@ type touch struct {
 
 func newState() *state {
 	return &state{
-		instances:       newShelf[kurabe.InstanceID, Instance](),
-		snapshots:       newShelf[kurabe.SnapshotID, Snapshot](),
-		taken:           links[kurabe.InstanceID, kurabe.SnapshotID]{},
-		restored:        links[kurabe.SnapshotID, kurabe.InstanceID]{},
-		copies:          links[kurabe.SnapshotID, kurabe.SnapshotID]{},
-		replicas:        links[kurabe.InstanceID, kurabe.InstanceID]{},
-		hosts:           map[kurabe.HostID]Record[kurabe.HostReport]{},
-		joined:          map[kurabe.HostID]Record[kurabe.JoinedHost]{},
-		presence:        map[kurabe.HostID]Record[kurabe.Presence]{},
-		tokens:          map[string]Record[kurabe.JoinToken]{},
-		logs:            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog{},
-		catalogs:        map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
-		parameterGroups: map[string]Record[kurabe.ParameterGroup]{},
-		subnetGroups:    map[string]Record[kurabe.SubnetGroup]{},
-		topics:          map[string]Record[kurabe.Topic]{},
-		notify:          map[kurabe.TopicID]*topicState{},
-		corrupt:         map[string]*CorruptError{},
+		instances:          newShelf[kurabe.InstanceID, Instance](),
+		snapshots:          newShelf[kurabe.SnapshotID, Snapshot](),
+		taken:              links[kurabe.InstanceID, kurabe.SnapshotID]{},
+		restored:           links[kurabe.SnapshotID, kurabe.InstanceID]{},
+		copies:             links[kurabe.SnapshotID, kurabe.SnapshotID]{},
+		replicas:           links[kurabe.InstanceID, kurabe.InstanceID]{},
+		hosts:              map[kurabe.HostID]Record[kurabe.HostReport]{},
+		joined:             map[kurabe.HostID]Record[kurabe.JoinedHost]{},
+		presence:           map[kurabe.HostID]Record[kurabe.Presence]{},
+		tokens:             map[string]Record[kurabe.JoinToken]{},
+		logs:               map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog{},
+		catalogs:           map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
+		parameterGroups:    map[string]Record[kurabe.ParameterGroup]{},
+		subnetGroups:       map[string]Record[kurabe.SubnetGroup]{},
+		topics:             map[string]Record[kurabe.Topic]{},
+		eventSubscriptions: map[string]Record[kurabe.EventSubscription]{},
+		notify:             map[kurabe.TopicID]*topicState{},
+		corrupt:            map[string]*CorruptError{},
 	}
 }
 
@@ -139,7 +143,15 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		if err != nil {
 			return touch{}, err
 		}
-		s.events.put(ev, p.name)
+		s.events.put(ev, kurabe.EventPlace{Revision: e.ModRevision, Seq: p.name})
+	case KindEventSubscription:
+		return touch{}, keep(s.eventSubscriptions, p.name, e)
+	case KindEventCursor:
+		cursor, err := decode[kurabe.EventCursor](e)
+		if err != nil {
+			return touch{}, err
+		}
+		s.eventCursor = Record[kurabe.EventCursor]{cursor, e.ModRevision}
 	case KindJoinedHost, KindJoinToken, KindPresence:
 		return s.putJoined(p, e)
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
@@ -204,6 +216,10 @@ func (s *state) remove(key string) touch {
 		return touch{all: true}
 	case KindEvent:
 		s.events.remove(p.name)
+	case KindEventSubscription:
+		delete(s.eventSubscriptions, p.name)
+	case KindEventCursor:
+		s.eventCursor = Record[kurabe.EventCursor]{}
 	case KindJoinedHost:
 		delete(s.joined, p.host)
 		return touch{all: true}

@@ -293,7 +293,7 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	c := NewChange()
 	snap := kurabe.SnapshotID(rapid.SampledFrom([]string{"snap-1", "snap-2"}).Draw(r, "snapshot"))
 	member := id.Member(rapid.IntRange(1, 3).Draw(r, "member"))
-	switch rapid.IntRange(0, 18).Draw(r, "kind") {
+	switch rapid.IntRange(0, 20).Draw(r, "kind") {
 	case 0:
 		s := spec(string(id), name)
 		s.NextName, s.NextSeq = name+"2", seq
@@ -338,6 +338,10 @@ func drawRecord(r *rapid.T) (string, []byte) {
 		c.PutSubscription(kurabe.Subscription{ID: kurabe.SubscriptionID(id), Topic: kurabe.TopicID(name)}, 0)
 	case 17:
 		c.PutDeliveryCursor(kurabe.DeliveryCursor{Topic: kurabe.TopicID(name), Subscription: kurabe.SubscriptionID(id), Revision: seq})
+	case 19:
+		c.PutEventSubscription(kurabe.EventSubscription{Name: name, TopicARN: fmt.Sprint(seq)}, 0)
+	case 20:
+		c.PutEventCursor(kurabe.EventCursor{Passed: kurabe.EventPlace{Revision: seq}}, 0)
 	case 18:
 		c.Put(notificationKey(kurabe.TopicID(name), fmt.Sprintf("%x-3", seq))+fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "part")), []byte(id))
 	case 14:
@@ -382,7 +386,10 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 		{"groups", got.parameterGroups, fresh.parameterGroups},
 		{"topics", got.topics, fresh.topics},
 		{"notifications", notifyText(got), notifyText(fresh)},
-		{"events", append([]storedEvent{}, got.events.sorted...), append([]storedEvent{}, fresh.events.sorted...)},
+		{"events", got.events.after(kurabe.EventPlace{}, 1<<20), fresh.events.after(kurabe.EventPlace{}, 1<<20)},
+		{"events by time", got.events.between(time.Time{}, time.Unix(1<<33, 0)), fresh.events.between(time.Time{}, time.Unix(1<<33, 0))},
+		{"event subscriptions", got.eventSubscriptions, fresh.eventSubscriptions},
+		{"event cursor", got.eventCursor, fresh.eventCursor},
 	} {
 		if !reflect.DeepEqual(c.got, c.new) {
 			r.Fatalf("%s: followed %+v, fresh %+v", c.what, c.got, c.new)
