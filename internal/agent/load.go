@@ -11,6 +11,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/load"
 	"kurabe/internal/metrics/catalog"
+	"kurabe/internal/metrics/sample"
 )
 
 // LoadKeeper keeps which sessions of a server are active at a moment. Several goroutines call it.
@@ -37,8 +38,8 @@ const countEvery = time.Minute
 
 // keepLoad has the host keep which sessions of a server are active, and what its statements have
 // done since counted. Clients read no standby.
-func (w *worker) keepLoad(ctx context.Context, a kurabe.Assignment, role string, s engine.Sampler, counted *time.Time, once *unit.LogOnce) error {
-	if !a.LoadKept || w.agent.Load == nil || role == catalog.RoleStandby {
+func (w *worker) keepLoad(ctx context.Context, a kurabe.Assignment, labels *labeller, s engine.Sampler, counted *time.Time, once *unit.LogOnce) error {
+	if _, role := labels.identity(a); !a.LoadKept || w.agent.Load == nil || role == catalog.RoleStandby {
 		return nil
 	}
 	at := w.agent.Now()
@@ -46,6 +47,7 @@ func (w *worker) keepLoad(ctx context.Context, a kurabe.Assignment, role string,
 	if err != nil {
 		return err
 	}
+	w.agent.appendSamples(at, labels.label(a, sample.Load(sessions, a.Limits.CPUs)), once)
 	failed := w.agent.Load.Add(a.Instance, load.Sample{At: at, Engine: a.Engine, Sessions: sessions})
 	if at.Sub(*counted) >= countEvery || at.Before(*counted) {
 		*counted = at

@@ -221,8 +221,7 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 		Ask: func(asking context.Context, s engine.Sampler) error {
 			a, _ := w.Assignment()
 			if w.loadDue.Swap(false) {
-				_, role := labels.identity(a)
-				if err := w.keepLoad(asking, a, role, s, &counted, &loadOnce); err != nil {
+				if err := w.keepLoad(asking, a, &labels, s, &counted, &loadOnce); err != nil {
 					return err
 				}
 			}

@@ -98,7 +98,7 @@ var (
 	slowMetrics = []string{"TransactionLogsDiskUsage"}
 	fastMetrics = func() (list []string) {
 		for _, d := range catalog.All {
-			if !slices.Contains(slowMetrics, d.Name) {
+			if !slices.Contains(slowMetrics, d.Name) && !strings.HasPrefix(d.Name, "DBLoad") {
 				list = append(list, d.Name)
 			}
 		}

@@ -87,7 +87,7 @@ func (w *writer) structure(v reflect.Value, top bool) {
 func (w *writer) value(name, element string, v reflect.Value) {
 	switch {
 	case v.Type() == timeType:
-		w.text(name, formatTime(v.Interface().(time.Time)))
+		w.text(name, string(appendTime(nil, v.Interface().(time.Time))))
 		return
 	case v.Type() == blobType:
 		if !v.IsNil() {
@@ -125,18 +125,19 @@ func (w *writer) list(name, element string, v reflect.Value) {
 		return
 	}
 	w.open(name)
+	before, behind := "<"+element+">", "</"+element+">"
 	switch list := v.Interface().(type) { // of these there are many
 	case []time.Time:
 		for _, at := range list {
-			w.open(element)
-			w.buf.Write(at.UTC().AppendFormat(w.buf.AvailableBuffer(), timeLayout))
-			w.close(element)
+			w.buf.WriteString(before)
+			w.buf.Write(appendTime(w.buf.AvailableBuffer(), at))
+			w.buf.WriteString(behind)
 		}
 	case []float64:
 		for _, x := range list {
-			w.open(element)
+			w.buf.WriteString(before)
 			w.buf.Write(strconv.AppendFloat(w.buf.AvailableBuffer(), x, 'g', -1, 64))
-			w.close(element)
+			w.buf.WriteString(behind)
 		}
 	default:
 		for i := range v.Len() {
