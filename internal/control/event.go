@@ -1,11 +1,13 @@
 package control
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/eventsub"
 	"kurabe/internal/control/parameter"
 	"kurabe/internal/control/scope"
 	"kurabe/internal/event"
@@ -146,6 +148,15 @@ func (c *Control) sourceExists(sourceType, name string) bool {
 		return false
 	}
 	return err == nil
+}
+
+// EventDispatcher queues events for the topics of their subscriptions.
+func (c *Control) EventDispatcher(log *slog.Logger) *eventsub.Dispatcher {
+	return &eventsub.Dispatcher{Scope: c.Scope, Log: log, Source: func(e kurabe.Event) (string, []kurabe.Tag) {
+		arn := c.SourceARN(e)
+		tags, _ := c.Tags(arn) // of a source that is gone there are none
+		return arn, tags
+	}}
 }
 
 // SourceARN is the ARN of an event's source, "" when it has none.

@@ -14,6 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent"
+	"kurabe/internal/control"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
@@ -309,7 +310,11 @@ func (s *Service) heard(id kurabe.HostID) (time.Time, bool) {
 }
 
 func (s *Service) startPlanner(ctx context.Context, f *Config, kv store.KV) *reconcile.Loop {
-	loop := reconcile.New(reconcile.Config{KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.VerifyEvery, Elect: s.elect, Heard: s.heard})
+	events := control.New(s.scope(f, kv), control.Config{}).EventDispatcher(s.log)
+	loop := reconcile.New(reconcile.Config{
+		KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.VerifyEvery, Elect: s.elect, Heard: s.heard,
+		InTerm: []func(context.Context, store.Fence){events.Run},
+	})
 	s.loop("planner", func() error { return loop.Run(ctx) })
 	return loop
 }
