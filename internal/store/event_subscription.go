@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"kurabe"
 )
 
@@ -54,19 +56,82 @@ type PlacedEvent struct {
 	Place kurabe.EventPlace
 }
 
+// putEvent brings in an event, a subscription to events, or how far events were queued.
+func (s *state) putEvent(p keyParts, e Entry) error {
+	switch p.kind {
+	case KindEventSubscription:
+		return keep(s.eventSubscriptions, p.name, e)
+	case KindEventCursor:
+		cursor, err := decode[kurabe.EventCursor](e)
+		if err == nil {
+			s.eventCursor = Record[kurabe.EventCursor]{cursor, e.ModRevision}
+		}
+		return err
+	}
+	ev, err := decode[kurabe.Event](e)
+	if err != nil {
+		return err
+	}
+	if _, again := slices.BinarySearchFunc(s.events.sorted, p.name, bySeq[*PlacedEvent]); again {
+		s.committed.remove(p.name)
+	}
+	placed := &PlacedEvent{ev, kurabe.EventPlace{Revision: e.ModRevision, Seq: p.name}}
+	s.events.put(placed, p.name)
+	s.committed.put(placed)
+	return nil
+}
+
+// commitOrder has events in the order of their commits, for whoever must miss none: by their times,
+// those of a server whose clock is behind would come before what was read.
+type commitOrder []*PlacedEvent
+
+func byPlace(e *PlacedEvent, p kurabe.EventPlace) int { return e.Place.Compare(p) }
+
+func (l *commitOrder) put(e *PlacedEvent) {
+	at, _ := slices.BinarySearchFunc(*l, e.Place, byPlace)
+	*l = slices.Insert(*l, at, e)
+}
+
+// remove looks from the front, where what is pruned is.
+func (l *commitOrder) remove(seq string) {
+	list := *l
+	at := slices.IndexFunc(list, func(e *PlacedEvent) bool { return e.Place.Seq == seq })
+	switch {
+	case at < 0:
+	case at == 0:
+		list[0] = nil // lets go of it
+		*l = list[1:]
+	default:
+		*l = slices.Delete(list, at, at+1)
+	}
+}
+
+func (l commitOrder) after(p kurabe.EventPlace) commitOrder {
+	at, found := slices.BinarySearchFunc(l, p, byPlace)
+	if found {
+		at++
+	}
+	return l[at:]
+}
+
 // EventsAfter returns the events after a place in the order of their commits, at most limit.
 func (v *View) EventsAfter(p kurabe.EventPlace, limit int) []PlacedEvent {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.state.events.after(p, limit)
+	list := v.state.committed.after(p)
+	out := make([]PlacedEvent, 0, min(limit, len(list)))
+	for _, e := range list[:min(limit, len(list))] {
+		out = append(out, *e)
+	}
+	return out
 }
 
 // LastEvent is the place of the newest event, zero without any.
 func (v *View) LastEvent() (p kurabe.EventPlace) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if list := v.state.events.committed; len(list) > 0 {
-		p = list[len(list)-1].place
+	if list := v.state.committed; len(list) > 0 {
+		p = list[len(list)-1].Place
 	}
 	return p
 }
@@ -75,5 +140,5 @@ func (v *View) LastEvent() (p kurabe.EventPlace) {
 func (v *View) EventCountAfter(p kurabe.EventPlace) int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return len(v.state.events.committed) - v.state.events.firstAfter(p)
+	return len(v.state.committed.after(p))
 }

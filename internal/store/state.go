@@ -17,19 +17,22 @@ type state struct {
 	copies    links[kurabe.SnapshotID, kurabe.SnapshotID] // copies of a snapshot
 	replicas  links[kurabe.InstanceID, kurabe.InstanceID] // instances that were or are read replicas of one
 
-	hosts           map[kurabe.HostID]Record[kurabe.HostReport]
-	joined          map[kurabe.HostID]Record[kurabe.JoinedHost]
-	presence        map[kurabe.HostID]Record[kurabe.Presence]
-	tokens          map[string]Record[kurabe.JoinToken]
-	planner         kurabe.HostID // of the elected planner
-	logs            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog
-	catalogs        map[catalogID]map[kurabe.HostID]*kurabe.Catalog
-	agreements      agreements // of catalogs
-	parameterGroups map[string]Record[kurabe.ParameterGroup]
-	subnetGroups    map[string]Record[kurabe.SubnetGroup]
-	domain          Record[kurabe.EndpointDomain]
-	events          eventList
-
+	hosts              map[kurabe.HostID]Record[kurabe.HostReport]
+	joined             map[kurabe.HostID]Record[kurabe.JoinedHost]
+	presence           map[kurabe.HostID]Record[kurabe.Presence]
+	tokens             map[string]Record[kurabe.JoinToken]
+	planner            kurabe.HostID // of the elected planner
+	logs               map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog
+	catalogs           map[catalogID]map[kurabe.HostID]*kurabe.Catalog
+	agreements         agreements // of catalogs
+	parameterGroups    map[string]Record[kurabe.ParameterGroup]
+	subnetGroups       map[string]Record[kurabe.SubnetGroup]
+	domain             Record[kurabe.EndpointDomain]
+	events             timeline[*PlacedEvent]
+	committed          commitOrder                     // the events
+	alarms             map[string]Record[kurabe.Alarm] // by kurabe.AlarmKey
+	alarmStatus        map[string]Record[kurabe.AlarmStatus]
+	alarmHistory       timeline[kurabe.AlarmEntry]
 	eventSubscriptions map[string]Record[kurabe.EventSubscription]
 	eventCursor        Record[kurabe.EventCursor]
 	topics             map[string]Record[kurabe.Topic]
@@ -67,9 +70,11 @@ func newState() *state {
 		catalogs:           map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
 		parameterGroups:    map[string]Record[kurabe.ParameterGroup]{},
 		subnetGroups:       map[string]Record[kurabe.SubnetGroup]{},
-		topics:             map[string]Record[kurabe.Topic]{},
 		eventSubscriptions: map[string]Record[kurabe.EventSubscription]{},
+		topics:             map[string]Record[kurabe.Topic]{},
 		notify:             map[kurabe.TopicID]*topicState{},
+		alarms:             map[string]Record[kurabe.Alarm]{},
+		alarmStatus:        map[string]Record[kurabe.AlarmStatus]{},
 		corrupt:            map[string]*CorruptError{},
 	}
 }
@@ -138,24 +143,14 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return s.putGroup(p, e)
 	case KindEndpointDomain:
 		return s.putDomain(e)
-	case KindEvent:
-		ev, err := decode[kurabe.Event](e)
-		if err != nil {
-			return touch{}, err
-		}
-		s.events.put(ev, kurabe.EventPlace{Revision: e.ModRevision, Seq: p.name})
-	case KindEventSubscription:
-		return touch{}, keep(s.eventSubscriptions, p.name, e)
-	case KindEventCursor:
-		cursor, err := decode[kurabe.EventCursor](e)
-		if err != nil {
-			return touch{}, err
-		}
-		s.eventCursor = Record[kurabe.EventCursor]{cursor, e.ModRevision}
+	case KindEvent, KindEventSubscription, KindEventCursor:
+		return touch{}, s.putEvent(p, e)
 	case KindJoinedHost, KindJoinToken, KindPresence:
 		return s.putJoined(p, e)
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
 		return touch{}, s.putNotify(p, e)
+	case KindAlarm, KindAlarmStatus, KindAlarmEntry:
+		return touch{}, s.putAlarm(p, e)
 	case KindElection:
 		if e.Key == PlannerElectionKey {
 			s.planner = kurabe.HostID(e.Value)
@@ -216,6 +211,7 @@ func (s *state) remove(key string) touch {
 		return touch{all: true}
 	case KindEvent:
 		s.events.remove(p.name)
+		s.committed.remove(p.name)
 	case KindEventSubscription:
 		delete(s.eventSubscriptions, p.name)
 	case KindEventCursor:
@@ -230,6 +226,8 @@ func (s *state) remove(key string) touch {
 		return touch{all: true}
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
 		s.removeNotify(p)
+	case KindAlarm, KindAlarmStatus, KindAlarmEntry:
+		s.removeAlarm(p)
 	case KindElection:
 		if key == PlannerElectionKey {
 			s.planner = ""

@@ -180,13 +180,19 @@ func sortedByName[T any](m map[string]Record[T]) []Record[T] {
 func (v *View) Events(from, to time.Time) []kurabe.Event {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.state.events.between(from, to)
+	list := v.state.events.between(from, to)
+	out := make([]kurabe.Event, len(list))
+	for n, e := range list {
+		out[n] = e.Event
+	}
+	return out
 }
 
-// expiredEvents returns up to limit sequence words of events that happened
-// before cutoff or are beyond EventCountMax.
-func (v *View) expiredEvents(cutoff time.Time, limit int) []string {
+// expired returns the keys, up to limit, of the events and the entries of alarms' history that
+// are not kept any longer.
+func (v *View) expired(now time.Time, limit int) []string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.state.events.expired(cutoff, limit)
+	keys := v.state.events.expired(now.Add(-EventAgeMax), EventCountMax, limit, eventKey)
+	return append(keys, v.state.alarmHistory.expired(now.Add(-alarmEntryAgeMax), alarmEntryCountMax, limit-len(keys), func(seq string) string { return alarmHistory + seq })...)
 }

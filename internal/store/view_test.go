@@ -293,7 +293,7 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	c := NewChange()
 	snap := kurabe.SnapshotID(rapid.SampledFrom([]string{"snap-1", "snap-2"}).Draw(r, "snapshot"))
 	member := id.Member(rapid.IntRange(1, 3).Draw(r, "member"))
-	switch rapid.IntRange(0, 20).Draw(r, "kind") {
+	switch rapid.IntRange(0, 23).Draw(r, "kind") {
 	case 0:
 		s := spec(string(id), name)
 		s.NextName, s.NextSeq = name+"2", seq
@@ -338,12 +338,18 @@ func drawRecord(r *rapid.T) (string, []byte) {
 		c.PutSubscription(kurabe.Subscription{ID: kurabe.SubscriptionID(id), Topic: kurabe.TopicID(name)}, 0)
 	case 17:
 		c.PutDeliveryCursor(kurabe.DeliveryCursor{Topic: kurabe.TopicID(name), Subscription: kurabe.SubscriptionID(id), Revision: seq})
-	case 19:
+	case 22:
 		c.PutEventSubscription(kurabe.EventSubscription{Name: name, TopicARN: fmt.Sprint(seq)}, 0)
-	case 20:
+	case 23:
 		c.PutEventCursor(kurabe.EventCursor{Passed: kurabe.EventPlace{Revision: seq}}, 0)
 	case 18:
 		c.Put(notificationKey(kurabe.TopicID(name), fmt.Sprintf("%x-3", seq))+fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "part")), []byte(id))
+	case 19:
+		c.PutAlarm(kurabe.Alarm{Name: name}, 0)
+	case 20:
+		c.PutAlarmStatus(kurabe.AlarmStatus{Name: name, State: kurabe.AlarmOK}, 0)
+	case 21:
+		c.AddAlarmEntry(kurabe.AlarmEntry{Alarm: name, At: time.Unix(0, seq)})
 	case 14:
 		c.PutGroup(kurabe.Group{Instance: id, Epoch: kurabe.Epoch(seq), Primary: member, LastNumber: 3, Members: []kurabe.Member{{ID: member, Host: host}}}, 0)
 	}
@@ -385,9 +391,12 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 		{"catalogs", got.catalogs, fresh.catalogs},
 		{"groups", got.parameterGroups, fresh.parameterGroups},
 		{"topics", got.topics, fresh.topics},
+		{"alarms", got.alarms, fresh.alarms},
+		{"states of alarms", got.alarmStatus, fresh.alarmStatus},
+		{"history of alarms", append([]moment[kurabe.AlarmEntry]{}, got.alarmHistory.sorted...), append([]moment[kurabe.AlarmEntry]{}, fresh.alarmHistory.sorted...)},
 		{"notifications", notifyText(got), notifyText(fresh)},
-		{"events", got.events.after(kurabe.EventPlace{}, 1<<20), fresh.events.after(kurabe.EventPlace{}, 1<<20)},
-		{"events by time", got.events.between(time.Time{}, time.Unix(1<<33, 0)), fresh.events.between(time.Time{}, time.Unix(1<<33, 0))},
+		{"events", append([]moment[*PlacedEvent]{}, got.events.sorted...), append([]moment[*PlacedEvent]{}, fresh.events.sorted...)},
+		{"events by commit", append(commitOrder{}, got.committed...), append(commitOrder{}, fresh.committed...)},
 		{"event subscriptions", got.eventSubscriptions, fresh.eventSubscriptions},
 		{"event cursor", got.eventCursor, fresh.eventCursor},
 	} {
