@@ -47,9 +47,10 @@ func topics(one func(Topic) int) func(Page, time.Time) []sample {
 	}
 }
 
-// counted makes the one sample of a count of this server.
-func counted(one func(Page) int64) func(Page, time.Time) []sample {
-	return func(p Page, _ time.Time) []sample { return []sample{{nil, float64(one(p))}} }
+func deliveries(p Page, _ time.Time) []sample {
+	return []sample{
+		{labels{"result", "delivered"}, float64(p.Delivered)}, {labels{"result", "failed"}, float64(p.Failed)}, {labels{"result", "unqueued"}, float64(p.Unqueued)},
+	}
 }
 
 // following makes the samples of all that follows of those of one.
@@ -92,9 +93,7 @@ var families = append([]family{
 	{"kurabe_notifications_waiting", "gauge", "", "Notifications of the topic that a subscription is not done with.", topics(func(t Topic) int { return t.Waiting })},
 	{"kurabe_notifications_waiting_bytes", "gauge", "bytes", "What these take in the state store.", topics(func(t Topic) int { return t.Bytes })},
 	{"kurabe_notifications_given_up", "counter", "", "Notifications that were not delivered to the topic's subscriptions.", topics(func(t Topic) int { return t.GivenUp })},
-	{"kurabe_notifications_delivered", "counter", "", "Notifications that this server has delivered since its start.", counted(func(p Page) int64 { return p.Delivered })},
-	{"kurabe_notification_attempts_failed", "counter", "", "Attempts to deliver a notification that failed, of this server since its start.", counted(func(p Page) int64 { return p.Failed })},
-	{"kurabe_notifications_unqueued", "counter", "", "Notifications of events and alarms for which the queue had no room, of this server since its start.", counted(func(p Page) int64 { return p.Unqueued })},
+	{"kurabe_deliveries", "counter", "", "Notifications of this server since its start: attempts that delivered one, attempts that failed, and events and alarms for which the queue had no room.", deliveries},
 }, measuredAndLimits()...)
 
 // Render writes the page.

@@ -25,7 +25,8 @@ func TestRender(t *testing.T) {
 	bad := kurabe.SnapshotKnown{Name: "older", Instance: "ring", Cluster: true, Kind: kurabe.SnapshotManual, Taken: true, DamagedAt: now}
 	older := taken
 	older.Name, older.VerifiedAt, older.OccupiedBytes = "weekly", now.Add(-time.Hour), 0
-	page := Page{Following: list, Snapshots: []kurabe.SnapshotKnown{taken, bad, {Name: "new", Instance: "shop"}, older}}
+	page := Page{Following: list, Snapshots: []kurabe.SnapshotKnown{taken, bad, {Name: "new", Instance: "shop"}, older},
+		Topics: []Topic{{Name: "alerts", Waiting: 3, Bytes: 900, GivenUp: 1}}, Delivered: 7}
 	const want = `# TYPE kurabe_replica_lag_seconds gauge
 # UNIT kurabe_replica_lag_seconds seconds
 # HELP kurabe_replica_lag_seconds How old what a follower shows is, as ReplicaLag of RDS; -1 while it does not follow.
@@ -66,6 +67,21 @@ kurabe_snapshot_damaged{instance="shop",snapshot="weekly",kind="manual"} 0
 # UNIT kurabe_verified_restore_timestamp_seconds seconds
 # HELP kurabe_verified_restore_timestamp_seconds When the newest good verification of a snapshot of the instance ended.
 kurabe_verified_restore_timestamp_seconds{instance="shop"} 1700000000
+# TYPE kurabe_notifications_waiting gauge
+# HELP kurabe_notifications_waiting Notifications of the topic that a subscription is not done with.
+kurabe_notifications_waiting{topic="alerts"} 3
+# TYPE kurabe_notifications_waiting_bytes gauge
+# UNIT kurabe_notifications_waiting_bytes bytes
+# HELP kurabe_notifications_waiting_bytes What these take in the state store.
+kurabe_notifications_waiting_bytes{topic="alerts"} 900
+# TYPE kurabe_notifications_given_up counter
+# HELP kurabe_notifications_given_up Notifications that were not delivered to the topic's subscriptions.
+kurabe_notifications_given_up_total{topic="alerts"} 1
+# TYPE kurabe_deliveries counter
+# HELP kurabe_deliveries Notifications of this server since its start: attempts that delivered one, attempts that failed, and events and alarms for which the queue had no room.
+kurabe_deliveries_total{result="delivered"} 7
+kurabe_deliveries_total{result="failed"} 0
+kurabe_deliveries_total{result="unqueued"} 0
 # TYPE kurabe_backup_age_seconds gauge
 `
 	var b strings.Builder
