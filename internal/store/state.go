@@ -29,6 +29,7 @@ type state struct {
 	subnetGroups    map[string]Record[kurabe.SubnetGroup]
 	domain          Record[kurabe.EndpointDomain]
 	events          eventList
+	logGroups       map[string]Record[kurabe.LogGroup] // by the segment of the key
 	topics          map[string]Record[kurabe.Topic]
 	notify          map[kurabe.TopicID]*topicState
 	// corrupt are the records that did not decode.
@@ -64,6 +65,7 @@ func newState() *state {
 		catalogs:        map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
 		parameterGroups: map[string]Record[kurabe.ParameterGroup]{},
 		subnetGroups:    map[string]Record[kurabe.SubnetGroup]{},
+		logGroups:       map[string]Record[kurabe.LogGroup]{},
 		topics:          map[string]Record[kurabe.Topic]{},
 		notify:          map[kurabe.TopicID]*topicState{},
 		corrupt:         map[string]*CorruptError{},
@@ -132,6 +134,12 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return touch{all: true}, nil
 	case KindParameterGroup, KindSubnetGroup:
 		return s.putGroup(p, e)
+	case KindLogGroup:
+		g, err := decode[kurabe.LogGroup](e)
+		if err == nil {
+			s.logGroups[p.name] = Record[kurabe.LogGroup]{g, e.ModRevision}
+		}
+		return touch{}, err
 	case KindEndpointDomain:
 		return s.putDomain(e)
 	case KindEvent:
@@ -199,6 +207,8 @@ func (s *state) remove(key string) touch {
 		return touch{instances: s.usersOf(p.name)}
 	case KindSubnetGroup:
 		delete(s.subnetGroups, p.name)
+	case KindLogGroup:
+		delete(s.logGroups, p.name)
 	case KindEndpointDomain:
 		s.domain = Record[kurabe.EndpointDomain]{}
 		return touch{all: true}
