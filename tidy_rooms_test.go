@@ -106,6 +106,7 @@ var rooms = []room{
 	{"internal/metrics/series", []string{"."}, []string{"github.com/prometheus", "github.com/oklog/ulid"}, "the only place that knows the database of series; it knows no metric (ulid: the names of its blocks)"},
 	{"internal/metrics/...", []string{".", "internal/metrics/catalog"}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},
 	{"internal/threadwait", nil, []string{xsys}, "reads what the kernel says of threads; it knows no engine (x/sys: numbers of system calls)"},
+	{"internal/logevents", []string{"internal/volume"}, []string{xsys, "github.com/klauspost/compress/zstd"}, "keeps the log events of a host; it knows no engine and no API"},
 	{"internal/load", []string{"."}, nil, "keeps what sessions of a database do; who asks the database is the agent"},
 	{"internal/logs", []string{".", "internal/volume"}, nil, "reads the files that engines write, without following their links"},
 	{"internal/audit", []string{"."}, nil, "activity streams, spool to sink"},
