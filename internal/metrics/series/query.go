@@ -386,7 +386,7 @@ func (s *Store) List(ctx context.Context, match []Match, since time.Time) ([]Lab
 	}
 	seen := map[string]Labels{}
 	for _, p := range s.parts() {
-		if err := p.list(ctx, matchers(match), since.UnixMilli(), seen); err != nil {
+		if err := p.guard(func() error { return p.list(ctx, matchers(match), since.UnixMilli(), seen) }); err != nil {
 			return nil, s.readFailed(ctx, err)
 		}
 	}
