@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"kurabe/internal/hostlink"
 	"kurabe/internal/hostread"
 	"kurabe/internal/load"
+	"kurabe/internal/logevents"
 	"kurabe/internal/logkey"
 	"kurabe/internal/metrics/osmetrics"
 	"kurabe/internal/metrics/series"
@@ -123,6 +125,7 @@ type node struct {
 	load     *load.Store
 	lost     *losses
 	pictures *osmetrics.Store
+	events   *logevents.Store // of log groups
 	// say tells the service that this host is there.
 	say func(context.Context, hostlink.Alive) (hostlink.AliveAnswer, error)
 
@@ -154,6 +157,14 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	if err != nil {
 		return err
 	}
+	if n.events, err = logevents.Open(logevents.Config{
+		Dir: filepath.Join(seen, "log-groups"), GroupBytes: logGroupBytes, TotalBytes: logGroupsBytes, Now: time.Now,
+		Lost: func(group, stream string, bytes int64, why string) {
+			n.log.Warn("log events lost", "group", group, "stream", stream, "bytes", bytes, logkey.Reason, why)
+		},
+	}); err != nil {
+		return fmt.Errorf("log groups: %w", err)
+	}
 	accounts, err := openAccounts(seen, n.flags.AccountIDs)
 	if err != nil {
 		return err
@@ -173,7 +184,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		},
 		Free:      func() int64 { return freeBytes(seen) },
 		Snapshots: snapshots(host, seen, n.flags.CopyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
-		Series: n.series, Load: n.load, Lost: n.lost.of, Pictures: n.pictures, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+		Series: n.series, Load: n.load, Lost: n.lost.of, Pictures: n.pictures, Events: n.events, LogLost: n.logLost, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("metrics", func() error { return n.series.Run(loopCtx) })
@@ -189,6 +200,21 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		return fmt.Errorf("announce this host: %w", err)
 	}
 	return nil
+}
+
+// Bounds of the events of a log group, and of all, on a host.
+const (
+	logGroupBytes  = 1 << 30
+	logGroupsBytes = 8 << 30
+)
+
+// logLost notes that a part of a server's log could not be exported.
+func (n *node) logLost(server kurabe.InstanceID, name string, bytes int64) {
+	size := "an unknown number of"
+	if bytes > 0 {
+		size = strconv.FormatInt(bytes, 10)
+	}
+	n.lost.note("a part of the log "+name, size+" bytes were removed before they were exported", server)
 }
 
 // freeBytes is the free space of a folder's disk, -1 when that is not known.
@@ -273,6 +299,9 @@ func (n *node) stop() {
 func (n *node) closeHost() {
 	if n.host != nil {
 		n.host.Levers.Prune()
+	}
+	if n.events != nil {
+		n.events.Close()
 	}
 	if n.sockets != nil {
 		if err := n.sockets.Close(); err != nil {
