@@ -23,6 +23,7 @@ import (
 	"kurabe/internal/api/tagging"
 	"kurabe/internal/connlimit"
 	"kurabe/internal/control"
+	"kurabe/internal/control/loggroup"
 	"kurabe/internal/control/scope"
 	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
@@ -70,10 +71,11 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 		return fmt.Errorf("token of metrics: %w", err)
 	}
 	own := s.newAPI(loopCtx, c, ca)
+	events := s.logs(loggroup.Groups{Scope: c.Scope})
 	server := api.New(api.Config{
 		Region: f.Region, ScopeRegion: f.scopeRegion(), Account: f.Account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), monitoring.API(c, s.allSeries()),
-			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), sns.API(s.topics), own.Service()},
+			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), events.Service(), sns.API(s.topics), own.Service()},
 		Ready: func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.Credentials.Secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.Credentials.AccessKey)) == 1
@@ -91,6 +93,7 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	secure := api.SecurePort(listener, &tls.Config{GetCertificate: s.portCertificate(ca), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
 	s.URL = "http://" + listener.Addr().String()
+	s.loop("log groups", func() error { return s.keepLogGroups(loopCtx, events) })
 	s.loop("metrics of instances", func() error { return s.sampleInstances(loopCtx, c) })
 	s.loop("notifications without room", func() error { return s.deliverer.TellUnqueued(loopCtx) })
 	s.loop("API", func() error {
