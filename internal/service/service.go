@@ -97,7 +97,9 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 	if s.hostFile, err = loadHostFile(data, f.AddressPool); err != nil {
 		return err
 	}
-	s.handleReads(s.hostFile.ID)
+	if err := s.handleReads(s.hostFile.ID); err != nil {
+		return err
+	}
 	if err := s.enterExternalEtcd(f, data); err != nil {
 		return err
 	}
