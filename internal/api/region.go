@@ -17,6 +17,9 @@ type regions struct {
 	own, account string
 }
 
+// verbatim are the structs whose texts are the users'.
+var verbatim = []string{"Tag", "InputLogEvent", "OutputLogEvent", "FilteredLogEvent", "ResultField"}
+
 // arnParts are "arn", partition, service, region, account and the rest.
 const arnParts = 6
 
@@ -82,7 +85,7 @@ func each(v reflect.Value, edit func(string) string) {
 		}
 		v.Set(next)
 	case reflect.Struct:
-		if v.Type().Name() == "Tag" {
+		if slices.Contains(verbatim, v.Type().Name()) {
 			return
 		}
 		for n := range v.NumField() {
