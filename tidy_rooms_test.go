@@ -28,6 +28,7 @@ var testEdges = map[string][]string{
 	"internal/etcdnode":  {"internal/pki"},                                           // several nodes behind real certificates
 	"internal/gateway":   {"internal/sklookup"},                                      // the real shortcut
 	"internal/api/...":   {"internal/logs"},                                          // real log files below a real client
+	"internal/api/logs":  {"internal/hostread", "internal/store"},                    // several hosts and a real store of events below a real client
 	"internal/engine":    {"internal/agent/watch"},                                   // several purposes in one real server
 	"internal/reconcile": {"internal/agent", "internal/hostlink", "internal/engine"}, // a whole fleet in one bubble
 }
@@ -52,7 +53,10 @@ var rooms = []room{
 	{"internal/service", []string{"*"}, []string{xsys}, "assembles server and agent: the only place of the product that knows all parts (x/sys: which file the data folder is)"},
 	{"internal/aws/...", nil, []string{sdk, smithy, "github.com/fxamacker/cbor/v2"}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control/..."}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
-	{"internal/api/kurabe/...", []string{".", "internal/load", "internal/metrics/osmetrics", "internal/store", "internal/api/...", "internal/control/...", "internal/reconcile", "internal/drill", "internal/hostlink", "internal/hostread", "internal/importer"}, nil, "what the service tells and does beside AWS's APIs: it shows plans (reconcile), lets hosts in (hostlink) and asks them (hostread, drill)"},
+	{"internal/api/logs", []string{".", "internal/api/...", "internal/aws/...", "internal/control/...", "internal/logevents", "internal/logpattern", "internal/logread"}, []string{sdk, smithy}, "CloudWatch Logs: it reads through logread and keeps what is put in the store of its own host"},
+	{"internal/logpattern", []string{"."}, nil, "filter patterns: pure"},
+	{"internal/logread", []string{".", "internal/hostread", "internal/logevents", "internal/logpattern"}, nil, "log events of all hosts; it knows no record and no API"},
+	{"internal/api/kurabe/...", []string{".", "internal/load", "internal/logread", "internal/store", "internal/api/...", "internal/control/...", "internal/reconcile", "internal/drill", "internal/hostlink", "internal/hostread", "internal/importer"}, nil, "what the service tells and does beside AWS's APIs: it shows plans (reconcile), lets hosts in (hostlink) and asks them (hostread, drill)"},
 	{"internal/api/pi", []string{".", "internal/api/...", "internal/aws/...", "internal/control/...", "internal/load"}, nil, "Performance Insights: it names what internal/load counts, and knows no host"},
 	{"internal/alarm", []string{".", "internal/store"}, nil, "decides on data points that it is given, and writes transitions; it knows no metric"},
 	{"internal/control/alarm", []string{".", "internal/alarm", "internal/control/...", "internal/store"}, nil, "use cases of alarms (alarm: what a change of state writes)"},
@@ -103,7 +107,7 @@ var rooms = []room{
 	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},
 	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
 	{"internal/metrics/catalog", nil, nil, "names, units and meanings"},
-	{"internal/metrics/osmetrics", []string{".", "internal/cgroup", "internal/hostread"}, nil, "pictures of the operating system around a server, and where they are kept"},
+	{"internal/metrics/osmetrics", []string{".", "internal/cgroup"}, nil, "pictures of the operating system around a server; it keeps none"},
 	{"internal/metrics/sample", []string{".", "internal/cgroup"}, nil, "makes samples of what others have read, and reads nothing (cgroup: the counters of a group are values of its type)"},
 	{"internal/metrics/series", []string{"."}, []string{"github.com/prometheus", "github.com/oklog/ulid"}, "the only place that knows the database of series; it knows no metric (ulid: the names of its blocks)"},
 	{"internal/metrics/...", []string{".", "internal/metrics/catalog"}, []string{"github.com/prometheus"}, "samples and serves; it changes nothing"},

@@ -9,7 +9,6 @@ import (
 	"kurabe/internal/hostread"
 	"kurabe/internal/load"
 	"kurabe/internal/logs"
-	"kurabe/internal/metrics/osmetrics"
 	"kurabe/internal/store"
 )
 
@@ -28,7 +27,7 @@ type logQuestion struct {
 }
 
 // handleReads has this host answer all questions.
-func (n *node) handleReads(host kurabe.HostID) {
+func (n *node) handleReads(host kurabe.HostID) error {
 	n.reads = hostread.NewHandlers(host)
 	n.lost = newLosses(placeIn(n.base, "metrics-lost.json"), n.log)
 	n.series = n.newSeries()
@@ -47,9 +46,8 @@ func (n *node) handleReads(host kurabe.HostID) {
 	hostread.Handle(n.reads, replicaLag, func(context.Context, struct{}) ([]kurabe.ReplicaLag, error) { return n.agent.Lags(), nil })
 	n.handleSeries()
 	n.handleLoad()
-	n.pictures = osmetrics.New(placeIn(n.base, "os-metrics"))
-	hostread.Handle(n.reads, osmetrics.ReadKind, n.pictures.Read)
 	drill.Handle(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drill.GuardCommand), n.log)
+	return n.openLogEvents(host)
 }
 
 // hosts are what this server asks.

@@ -19,9 +19,7 @@ import (
 	"kurabe/internal/hostlink"
 	"kurabe/internal/hostread"
 	"kurabe/internal/load"
-	"kurabe/internal/logevents"
 	"kurabe/internal/logkey"
-	"kurabe/internal/metrics/osmetrics"
 	"kurabe/internal/metrics/series"
 	"kurabe/internal/proc"
 	"kurabe/internal/sklookup"
@@ -34,6 +32,7 @@ import (
 type HostConfig struct {
 	Data, AddressPool, LogFormat, LogLevel string
 	CopyRate                               int64 // MiB/s
+	LogEvents                              int64 // GiB
 	AccountIDs                             string
 	StopDatabases, MaskStatements          bool
 	Backups                                RepositoryConfig
@@ -43,6 +42,9 @@ type HostConfig struct {
 func (f *HostConfig) check() error {
 	if f.CopyRate < 0 || f.CopyRate > 1<<20 {
 		return fmt.Errorf("--copy-rate %d is not from 0 to %d MiB/s", f.CopyRate, 1<<20)
+	}
+	if f.LogEvents < 1 || f.LogEvents > 1<<20 {
+		return fmt.Errorf("--log-events %d is not from 1 to %d GiB", f.LogEvents, 1<<20)
 	}
 	return nil
 }
@@ -115,17 +117,16 @@ type node struct {
 	pool  *pool  // nil without one
 	repo  *repository
 	// archive keeps snapshots in repo too, nil where that would only double them.
-	archive  *snapshot.Archive
-	agent    *agent.Agent
-	host     *agent.Host
-	sockets  *sklookup.Table
-	leases   *hostlink.Leases
-	reads    *hostread.Handlers
-	series   *series.Store // of what is measured here
-	load     *load.Store
-	lost     *losses
-	pictures *osmetrics.Store
-	events   *logevents.Store // of log groups
+	archive *snapshot.Archive
+	agent   *agent.Agent
+	host    *agent.Host
+	sockets *sklookup.Table
+	leases  *hostlink.Leases
+	reads   *hostread.Handlers
+	series  *series.Store // of what is measured here
+	load    *load.Store
+	events  *logEvents
+	lost    *losses
 	// say tells the service that this host is there.
 	say func(context.Context, hostlink.Alive) (hostlink.AliveAnswer, error)
 
@@ -157,14 +158,6 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	if err != nil {
 		return err
 	}
-	if n.events, err = logevents.Open(logevents.Config{
-		Dir: filepath.Join(seen, "log-groups"), GroupBytes: logGroupBytes, TotalBytes: logGroupsBytes, Now: time.Now,
-		Lost: func(group, stream string, bytes int64, why string) {
-			n.log.Warn("log events lost", "group", group, "stream", stream, "bytes", bytes, logkey.Reason, why)
-		},
-	}); err != nil {
-		return fmt.Errorf("log groups: %w", err)
-	}
 	accounts, err := openAccounts(seen, n.flags.AccountIDs)
 	if err != nil {
 		return err
@@ -184,15 +177,13 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		},
 		Free:      func() int64 { return freeBytes(seen) },
 		Snapshots: snapshots(host, seen, n.flags.CopyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
-		Series: n.series, Load: n.load, Lost: n.lost.of, Pictures: n.pictures, Events: n.events, LogLost: n.logLost, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+		Series: n.series, Load: n.load, Lost: n.lost.of, Events: n.events.Store, LogLost: n.logLost, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("metrics", func() error { return n.series.Run(loopCtx) })
+	n.loop("log events", func() error { return n.sweepLogEvents(loopCtx) })
 	n.loop("database load", func() error {
 		return n.load.Run(loopCtx, time.Now, func(err error) { n.log.Warn("database load not swept", logkey.Error, err) })
-	})
-	n.loop("pictures of the operating system", func() error {
-		return n.pictures.Run(loopCtx, time.Now, func(err error) { n.log.Warn("pictures of the operating system not swept", logkey.Error, err) })
 	})
 	n.loop("logs", func() error { return logs.Run(loopCtx) })
 	n.loop("agent", func() error { return n.agent.Run(loopCtx) })
@@ -201,12 +192,6 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	}
 	return nil
 }
-
-// Bounds of the events of a log group, and of all, on a host.
-const (
-	logGroupBytes  = 1 << 30
-	logGroupsBytes = 8 << 30
-)
 
 // logLost notes that a part of a server's log could not be exported.
 func (n *node) logLost(server kurabe.InstanceID, name string, bytes int64) {
@@ -299,9 +284,6 @@ func (n *node) stop() {
 func (n *node) closeHost() {
 	if n.host != nil {
 		n.host.Levers.Prune()
-	}
-	if n.events != nil {
-		n.events.Close()
 	}
 	if n.sockets != nil {
 		if err := n.sockets.Close(); err != nil {

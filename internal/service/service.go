@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,8 +98,7 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 	if s.hostFile, err = loadHostFile(data, f.AddressPool); err != nil {
 		return err
 	}
-	s.handleReads(s.hostFile.ID)
-	if err := s.enterExternalEtcd(f, data); err != nil {
+	if err := cmp.Or(s.handleReads(s.hostFile.ID), s.enterExternalEtcd(f, data)); err != nil {
 		return err
 	}
 	if err := s.enterServers(ctx, f, data); err != nil {

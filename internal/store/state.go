@@ -35,6 +35,7 @@ type state struct {
 	alarmHistory       timeline[kurabe.AlarmEntry]
 	eventSubscriptions map[string]Record[kurabe.EventSubscription]
 	eventCursor        Record[kurabe.EventCursor]
+	logGroups          map[string]Record[kurabe.LogGroup] // by the segment of the key
 	topics             map[string]Record[kurabe.Topic]
 	notify             map[kurabe.TopicID]*topicState
 	// corrupt are the records that did not decode.
@@ -71,6 +72,7 @@ func newState() *state {
 		parameterGroups:    map[string]Record[kurabe.ParameterGroup]{},
 		subnetGroups:       map[string]Record[kurabe.SubnetGroup]{},
 		eventSubscriptions: map[string]Record[kurabe.EventSubscription]{},
+		logGroups:          map[string]Record[kurabe.LogGroup]{},
 		topics:             map[string]Record[kurabe.Topic]{},
 		notify:             map[kurabe.TopicID]*topicState{},
 		alarms:             map[string]Record[kurabe.Alarm]{},
@@ -141,6 +143,12 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return touch{all: true}, nil
 	case KindParameterGroup, KindSubnetGroup:
 		return s.putGroup(p, e)
+	case KindLogGroup:
+		g, err := decode[kurabe.LogGroup](e)
+		if err == nil {
+			s.logGroups[p.name] = Record[kurabe.LogGroup]{g, e.ModRevision}
+		}
+		return touch{}, err
 	case KindEndpointDomain:
 		return s.putDomain(e)
 	case KindEvent, KindEventSubscription, KindEventCursor:
@@ -206,6 +214,8 @@ func (s *state) remove(key string) touch {
 		return touch{instances: s.usersOf(p.name)}
 	case KindSubnetGroup:
 		delete(s.subnetGroups, p.name)
+	case KindLogGroup:
+		delete(s.logGroups, p.name)
 	case KindEndpointDomain:
 		s.domain = Record[kurabe.EndpointDomain]{}
 		return touch{all: true}
