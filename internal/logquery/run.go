@@ -342,3 +342,17 @@ func (m merge) partial() *Partial {
 	}
 	return p
 }
+
+// Size is about how many bytes a group or a row has on its way between hosts.
+func (g *grouped) Size() (n int) {
+	for _, k := range g.Keys {
+		n += 40 + 2*len(k.Text)
+	}
+	for i := range g.States {
+		n += 2 * g.States[i].bytes()
+	}
+	return n
+}
+
+// Size is about how many bytes a row has on its way between hosts.
+func (k *kept) Size() int { return 2 * k.bytes }

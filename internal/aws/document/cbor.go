@@ -81,6 +81,6 @@ func EncodeCBOR(m *shape.Model, out any) ([]byte, error) {
 
 // FaultCBOR writes the reply to a request that failed.
 func FaultCBOR(m *shape.Model, f *fault.Fault) []byte {
-	body, _ := cborEncoder.Marshal(faultTree(m, f)) // strings always marshal
+	body, _ := cborEncoder.Marshal(faultTree(m, f)) // strings and numbers always marshal
 	return body
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"reflect"
 	"unicode/utf8"
 
@@ -94,10 +95,12 @@ func EncodeJSON(m *shape.Model, out any) ([]byte, error) {
 
 // FaultJSON writes the reply to a request that failed.
 func FaultJSON(m *shape.Model, f *fault.Fault) []byte {
-	body, _ := json.Marshal(faultTree(m, f)) // strings always marshal
+	body, _ := json.Marshal(faultTree(m, f)) // strings and numbers always marshal
 	return body
 }
 
-func faultTree(m *shape.Model, f *fault.Fault) map[string]string {
-	return map[string]string{"__type": m.ErrorName(f.Code), "message": f.Message}
+func faultTree(m *shape.Model, f *fault.Fault) map[string]any {
+	tree := map[string]any{"__type": m.ErrorName(f.Code), "message": f.Message}
+	maps.Copy(tree, f.Detail)
+	return tree
 }

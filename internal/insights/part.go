@@ -1,0 +1,257 @@
+package insights
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"kurabe"
+	"kurabe/internal/hostread"
+	"kurabe/internal/logquery"
+)
+
+// layout numbers the form of partial results: hosts of versions with another refuse.
+const layout = 1
+
+const (
+	// partsMax bounds the parts on a host, runningMax those that run at the same time: each keeps
+	// up to two times 64 MiB of groups.
+	partsMax   = 64
+	runningMax = 2
+	// unaskedMax ends a part whose server asks no more.
+	unaskedMax = 30 * time.Second
+	// chunkBytes ends a chunk of a partial result; the largest row behind it must fit into a
+	// frame, too.
+	chunkBytes = 1 << 20
+)
+
+// Events are the log events of a host. Scan gives all blocks that have events of a group between
+// two Unix times in milliseconds, both included, from up to a number of workers at once; skip
+// says of a block's first and last time that a worker does not need it.
+type Events interface {
+	Scan(ctx context.Context, group string, from, to int64, workers int,
+		skip func(worker int, first, last int64) bool, block func(worker int, b *logquery.Block) error) error
+}
+
+// question asks a host for its part of a query.
+type question struct {
+	Layout   int
+	Query    string
+	Limit    int
+	Now      time.Time
+	From, To int64 // Unix milliseconds, both included
+	Groups   []string
+}
+
+// poll asks how far a part is. With Partial also for the partial result, from a place on.
+type poll struct {
+	ID      string
+	Partial bool
+	At      int
+}
+
+type progress struct {
+	Started, Done bool
+	Reason        string // why the part has failed
+	Statistics    logquery.Statistics
+	Partial       *logquery.Partial
+	Next          int // 0: the chunk is the last
+}
+
+// The questions about parts.
+var (
+	startPart = hostread.Kind[question, string]{Name: "logs-part-start", Class: hostread.Insights}
+	askPart   = hostread.Kind[poll, progress]{Name: "logs-part-ask", Class: hostread.Insights}
+	stopPart  = hostread.Kind[string, bool]{Name: "logs-part-stop", Class: hostread.Insights}
+)
+
+// Parts are the parts of queries that run on a host.
+type Parts struct {
+	events  Events
+	workers int
+	running chan struct{}
+
+	mu   sync.Mutex // guards parts, and asked and copy of each
+	list map[string]*part
+}
+
+type part struct {
+	run    *logquery.Run
+	cancel context.CancelFunc
+	began  chan struct{}
+	done   chan struct{} // closed after err was set
+	err    error
+	asked  time.Time
+	copy   *logquery.Partial // whose chunks are being asked for
+}
+
+// NewParts returns the parts of a host, with so many workers for each.
+func NewParts(events Events, workers int) *Parts {
+	return &Parts{events: events, workers: workers, running: make(chan struct{}, runningMax), list: map[string]*part{}}
+}
+
+// Handle has the host answer for parts. They end with ctx.
+func (p *Parts) Handle(ctx context.Context, h *hostread.Handlers) {
+	hostread.Handle(h, startPart, func(_ context.Context, q question) (string, error) { return p.start(ctx, q) })
+	hostread.Handle(h, askPart, func(_ context.Context, q poll) (progress, error) { return p.ask(q) })
+	hostread.Handle(h, stopPart, func(_ context.Context, id string) (bool, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.drop(id), nil
+	})
+}
+
+func (p *Parts) start(ctx context.Context, q question) (string, error) {
+	if q.Layout != layout {
+		return "", kurabe.Errorf(kurabe.CodeUnavailable, "the host's version has another form of queries")
+	}
+	parsed, err := logquery.Parse(q.Query)
+	if err != nil {
+		return "", err
+	}
+	program, err := logquery.Compile(parsed, q.Limit, q.Now)
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.list) >= partsMax {
+		return "", kurabe.Errorf(kurabe.CodeThrottled, "the host runs %d queries; try again", partsMax)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	one := &part{run: program.NewRun(p.workers, q.From, q.To), cancel: cancel, began: make(chan struct{}), done: make(chan struct{}), asked: time.Now()}
+	id := rand.Text()
+	p.list[id] = one
+	go p.serve(ctx, one, q) // ends with ctx
+	go p.watch(ctx, id, one)
+	return id, nil
+}
+
+// serve runs a part when there is room.
+func (p *Parts) serve(ctx context.Context, one *part, q question) {
+	defer close(one.done)
+	select {
+	case p.running <- struct{}{}:
+		defer func() { <-p.running }()
+	case <-ctx.Done():
+		one.err = ctx.Err()
+		return
+	}
+	close(one.began)
+	for _, g := range q.Groups {
+		if one.err = p.events.Scan(ctx, g, q.From, q.To, p.workers, one.run.Skips, one.run.Block); one.err != nil {
+			return
+		}
+	}
+}
+
+// watch drops a part that is asked for no more.
+func (p *Parts) watch(ctx context.Context, id string, one *part) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(unaskedMax):
+		}
+		p.mu.Lock()
+		if time.Since(one.asked) >= unaskedMax {
+			p.drop(id)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// drop forgets a part and ends it. The caller holds mu.
+func (p *Parts) drop(id string) bool {
+	one, ok := p.list[id]
+	if ok {
+		one.cancel()
+		delete(p.list, id)
+	}
+	return ok
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Parts) ask(q poll) (a progress, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one, ok := p.list[q.ID]
+	if !ok {
+		return a, kurabe.Errorf(kurabe.CodeResourceNotFound, "the host has forgotten the query: it was restarted")
+	}
+	one.asked = time.Now()
+	a.Started, a.Done = closed(one.began), closed(one.done)
+	if a.Done && one.err != nil {
+		a.Reason = "the host could not read its log events"
+		if errors.Is(one.err, logquery.ErrTooLarge) {
+			a.Reason = one.err.Error()
+		}
+	}
+	a.Statistics = one.run.Statistics()
+	if !q.Partial {
+		return a, nil
+	}
+	if q.At == 0 || one.copy == nil {
+		if one.copy, err = one.run.Partial(); err != nil {
+			return a, err
+		}
+	}
+	a.Partial, a.Next = chunk(one.copy, q.At)
+	if a.Next == 0 {
+		one.copy = nil
+	}
+	return a, nil
+}
+
+// chunk cuts groups and rows from a place on out of a partial result.
+func chunk(p *logquery.Partial, at int) (part *logquery.Partial, next int) {
+	part = &logquery.Partial{}
+	if at == 0 {
+		part.Statistics = p.Statistics
+	}
+	all := len(p.Groups) + len(p.Rows)
+	for bytes := 0; at < all; at++ {
+		if bytes >= chunkBytes {
+			return part, at
+		}
+		if at < len(p.Groups) {
+			part.Groups = append(part.Groups, p.Groups[at])
+			bytes += p.Groups[at].Size()
+		} else {
+			row := p.Rows[at-len(p.Groups)]
+			part.Rows = append(part.Rows, row)
+			bytes += row.Size()
+		}
+	}
+	return part, 0
+}
+
+// fetch asks a host for a whole partial result.
+func fetch(ctx context.Context, hosts hostread.Hosts, host kurabe.HostID, id string) (whole logquery.Partial, err error) {
+	q := poll{ID: id, Partial: true}
+	for a, err := range hostread.Stream(ctx, hosts, host, askPart, q, func(q *poll, a progress) bool {
+		more := a.Next > q.At
+		q.At = cmp.Or(a.Next, q.At)
+		return more
+	}) {
+		if err != nil {
+			return whole, err
+		}
+		whole.Groups, whole.Rows = append(whole.Groups, a.Partial.Groups...), append(whole.Rows, a.Partial.Rows...)
+		if a.Partial.Statistics.Bytes > 0 {
+			whole.Statistics = a.Partial.Statistics
+		}
+	}
+	return whole, nil
+}
