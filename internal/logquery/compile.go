@@ -22,6 +22,7 @@ type segment struct {
 	columns  int
 	paths    []string // of JSON fields of events
 	pathAt   []int    // their columns
+	automata int      // of regular expressions
 
 	stats   *aggregation // nil: rows
 	sort    []order

@@ -174,21 +174,35 @@ func (c *compiler) binary(x *binary) node {
 }
 
 func (c *compiler) match(x *match) node {
-	a, is := c.compile(x.x), matcher(x.pattern)
+	a, is := c.compile(x.x), c.matcher(x.pattern)
 	return func(r *row) value {
 		v := a(r)
-		return truthValue(v.Kind != absent && is(r.bytesOf(v)) != x.not)
+		return truthValue(v.Kind != absent && is(r, r.bytesOf(v)) != x.not)
 	}
 }
 
 // matcher returns the test of a pattern; the literals of a regular expression are tried first.
-func matcher(p pattern) func([]byte) bool {
+func (c *compiler) matcher(p pattern) func(*row, []byte) bool {
 	if p.re == nil {
 		literal := []byte(p.literal)
-		return func(text []byte) bool { return bytes.Contains(text, literal) }
+		return func(_ *row, text []byte) bool { return bytes.Contains(text, literal) }
 	}
-	need := regexpLiterals(p.re)
-	return func(text []byte) bool { return need.mayContain(text) && p.re.Match(text) }
+	need, classes := regexpLiterals(p.re), classesOf(p.re)
+	if classes == nil {
+		return func(_ *row, text []byte) bool { return need.mayContain(text) && p.re.Match(text) }
+	}
+	s := c.segment
+	n := s.automata
+	s.automata++
+	return func(r *row, text []byte) bool {
+		if !need.mayContain(text) {
+			return false
+		}
+		if r.automata[n] == nil {
+			r.automata[n] = newAutomaton(p.re, classes)
+		}
+		return r.automata[n].match(text)
+	}
 }
 
 func (c *compiler) member(x *member) node {
@@ -245,7 +259,7 @@ func (c *compiler) parse(p *parseCommand) {
 	count := len(p.names)
 	var split func(r *row, text []byte) bool // into r.matched
 	if p.re != nil {
-		split = regexpParts(p.re, p.names)
+		split = c.regexpParts(p.re, p.names)
 	} else {
 		split = globParts(p.glob)
 	}
@@ -265,14 +279,14 @@ func (c *compiler) parse(p *parseCommand) {
 	}
 }
 
-func regexpParts(re *regexp.Regexp, names []string) func(*row, []byte) bool {
-	need := regexpLiterals(re)
+func (c *compiler) regexpParts(re *regexp.Regexp, names []string) func(*row, []byte) bool {
+	matches := c.matcher(pattern{re: re})
 	var at []int
 	for _, n := range names {
 		at = append(at, re.SubexpIndex(n))
 	}
 	return func(r *row, text []byte) bool {
-		if !need.mayContain(text) {
+		if !matches(r, text) {
 			return false
 		}
 		places := re.FindSubmatchIndex(text)

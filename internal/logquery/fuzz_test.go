@@ -3,6 +3,7 @@ package logquery
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 	"testing"
 	"unicode/utf8"
 )
@@ -98,6 +99,31 @@ func FuzzFields(f *testing.F) {
 		}
 		if got := s.found[0]; got.Kind == absent {
 			t.Fatalf("%q is not found", path)
+		}
+	})
+}
+
+// FuzzAutomaton compares the automaton with regexp.
+func FuzzAutomaton(f *testing.F) {
+	for _, p := range []string{`a+b`, `(?i)sk\b`, `^x$`, `(?m)^b.$`, `[^a-f\d]{2,3}é?`, `\Bx|y\z`, `(a|ab)(c|bcd)*$`, `(?s).\x{10ffff}`, ``} {
+		f.Add(p, "ab\nxyé\xffsk bx\ncdbcd")
+	}
+	f.Fuzz(func(t *testing.T, source, text string) {
+		re, err := regexp.Compile(source)
+		if err != nil || len(source) > 200 {
+			return
+		}
+		c := classesOf(re)
+		if c == nil {
+			return
+		}
+		a := newAutomaton(re, c)
+		for range 2 {
+			for end := range len(text) + 1 {
+				if got, want := a.match([]byte(text[:end])), re.MatchString(text[:end]); got != want {
+					t.Fatalf("%q in %q: %v", source, text[:end], got)
+				}
+			}
 		}
 	})
 }

@@ -18,6 +18,7 @@ type row struct {
 	counter              uint64
 	arena                []byte // texts that were made for the row
 	args                 []value
+	automata             []*automaton
 	json                 jsonScan
 	matched              [][]byte // of a parse
 }
@@ -26,7 +27,7 @@ type row struct {
 const arenaKept = 64 << 10
 
 func newRow(s *segment, now time.Time) *row {
-	r := &row{now: now, columns: make([]value, s.columns), stamps: make([]uint64, s.columns)}
+	r := &row{now: now, columns: make([]value, s.columns), stamps: make([]uint64, s.columns), automata: make([]*automaton, s.automata)}
 	r.json = jsonScan{paths: s.paths, found: make([]value, len(s.paths)), row: r}
 	return r
 }
