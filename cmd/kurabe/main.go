@@ -9,6 +9,7 @@ import (
 
 	"kurabe/cmd/kurabe/explain"
 	"kurabe/cmd/kurabe/lab"
+	"kurabe/cmd/kurabe/query"
 	"kurabe/cmd/kurabe/top"
 	"kurabe/internal/proc"
 	"kurabe/internal/warden"
@@ -55,6 +56,8 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe clone shop test     make another instance with the same data
   kurabe explain shop        show its state and what the service does next, with reasons
   kurabe top shop            show its load: wait events, statements, who blocks whom
+  kurabe query shop 'filter @message like /ERROR/' --since 1h
+                             search and count its exported logs
   kurabe drill shop --kill writer --yes
                              kill a server of a Multi-AZ instance or a cluster, and measure what clients see
   kurabe hosts               list the machines that run databases, and add more
@@ -68,6 +71,6 @@ AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else from the file "credentials" in
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand(), top.Command())
+	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand(), top.Command(), query.Command())
 	return root
 }

@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/hostread"
+	"kurabe/internal/logevents"
 	"kurabe/internal/logquery"
 )
 
@@ -28,22 +29,15 @@ const (
 	chunkBytes = 1 << 20
 )
 
-// Events are the log events of a host. Scan gives all blocks that have events of a group between
-// two Unix times in milliseconds, both included, from up to a number of workers at once; skip
-// says of a block's first and last time that a worker does not need it.
-type Events interface {
-	Scan(ctx context.Context, group string, from, to int64, workers int,
-		skip func(worker int, first, last int64) bool, block func(worker int, b *logquery.Block) error) error
-}
-
 // question asks a host for its part of a query.
 type question struct {
 	Layout   int
 	Query    string
 	Limit    int
 	Now      time.Time
-	From, To int64 // Unix milliseconds, both included
+	From, To int64 // Unix milliseconds; To is not included
 	Groups   []string
+	Account  string
 }
 
 // poll asks how far a part is. With Partial also for the partial result, from a place on.
@@ -70,7 +64,8 @@ var (
 
 // Parts are the parts of queries that run on a host.
 type Parts struct {
-	events  Events
+	host    kurabe.HostID
+	events  *logevents.Store
 	workers int
 	running chan struct{}
 
@@ -89,8 +84,8 @@ type part struct {
 }
 
 // NewParts returns the parts of a host, with so many workers for each.
-func NewParts(events Events, workers int) *Parts {
-	return &Parts{events: events, workers: workers, running: make(chan struct{}, runningMax), list: map[string]*part{}}
+func NewParts(host kurabe.HostID, events *logevents.Store, workers int) *Parts {
+	return &Parts{host: host, events: events, workers: workers, running: make(chan struct{}, runningMax), list: map[string]*part{}}
 }
 
 // Handle has the host answer for parts. They end with ctx.
@@ -102,6 +97,7 @@ func (p *Parts) Handle(ctx context.Context, h *hostread.Handlers) {
 		defer p.mu.Unlock()
 		return p.drop(id), nil
 	})
+	hostread.Handle(h, readRecord, func(_ context.Context, r Record) (logevents.Event, error) { return p.record(r) })
 }
 
 func (p *Parts) start(ctx context.Context, q question) (string, error) {
@@ -122,7 +118,7 @@ func (p *Parts) start(ctx context.Context, q question) (string, error) {
 		return "", kurabe.Errorf(kurabe.CodeThrottled, "the host runs %d queries; try again", partsMax)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	one := &part{run: program.NewRun(p.workers, q.From, q.To), cancel: cancel, began: make(chan struct{}), done: make(chan struct{}), asked: time.Now()}
+	one := &part{run: program.NewRun(p.workers, logquery.Span{From: q.From, To: q.To, Account: q.Account, Pointer: p.pointer}), cancel: cancel, began: make(chan struct{}), done: make(chan struct{}), asked: time.Now()}
 	id := rand.Text()
 	p.list[id] = one
 	go p.serve(ctx, one, q) // ends with ctx
@@ -142,7 +138,7 @@ func (p *Parts) serve(ctx context.Context, one *part, q question) {
 	}
 	close(one.began)
 	for _, g := range q.Groups {
-		if one.err = p.events.Scan(ctx, g, q.From, q.To, p.workers, one.run.Skips, one.run.Block); one.err != nil {
+		if one.err = p.events.Scan(ctx, g, nil, q.From, q.To, p.workers, one.run.Block); one.err != nil {
 			return
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +49,7 @@ const (
 type Request struct {
 	Query    string
 	Groups   []string
+	Account  string
 	From, To int64 // Unix seconds, both included
 	Limit    int   // rows
 }
@@ -143,7 +142,7 @@ func (s *Queries) Start(r Request) (string, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, queryTime)
 	q := &query{Query: Query{ID: s.newID(), Text: r.Query, Groups: r.Groups, Created: now, Status: Scheduled}, program: program, cancel: cancel}
 	s.list = append(s.list, q)
-	go s.run(ctx, q, question{Layout: layout, Query: r.Query, Limit: r.Limit, Now: now, From: r.From * 1000, To: r.To*1000 + 999, Groups: r.Groups}) // ends with ctx
+	go s.run(ctx, q, question{Layout: layout, Query: r.Query, Limit: r.Limit, Now: now, From: r.From * 1000, To: (r.To + 1) * 1000, Groups: r.Groups, Account: r.Account}) // ends with ctx
 	return q.ID, nil
 }
 
@@ -332,163 +331,3 @@ func (s *Queries) List(ctx context.Context) (list []Query) {
 }
 
 const listTime = 2 * time.Second
-
-// run runs a query on all hosts and merges.
-func (s *Queries) run(ctx context.Context, q *query, ask question) {
-	var parts []*hostPart
-	for _, h := range s.Hosts() {
-		parts = append(parts, &hostPart{host: h, heard: time.Now()})
-	}
-	defer func() {
-		for _, p := range parts { // also on hosts that are away now and then
-			if p.id != "" {
-				_, _ = hostread.Ask(s.ctx, s.Ask, p.host, stopPart, p.id)
-			}
-		}
-	}()
-	for done := false; !done; {
-		done = true
-		var wait sync.WaitGroup
-		for _, p := range parts {
-			wait.Go(func() { p.poll(ctx, s.Ask, ask) })
-		}
-		wait.Wait()
-		for _, p := range parts {
-			done = done && p.done
-		}
-		if err := s.tell(ctx, q, parts, done); err != nil {
-			s.mu.Lock()
-			q.end(Failed, err.Error())
-			s.mu.Unlock()
-			return
-		}
-		if !done {
-			select {
-			case <-time.After(pollTime):
-			case <-ctx.Done():
-			}
-		}
-		if ctx.Err() != nil {
-			s.mu.Lock()
-			q.end(Timeout, "the query has run for 15 minutes, the longest that one may")
-			s.mu.Unlock()
-			return
-		}
-	}
-}
-
-// hostPart is the part of a query on one host, as the server of the query knows it.
-type hostPart struct {
-	host    kurabe.HostID
-	id      string
-	heard   time.Time
-	started bool
-	done    bool
-	reason  string // why it failed
-	stats   logquery.Statistics
-}
-
-// poll starts the part, or asks how far it is. A host that stays away for a time has failed, one
-// that is busy is asked again.
-func (p *hostPart) poll(ctx context.Context, hosts hostread.Hosts, ask question) {
-	if p.done {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, awayTime)
-	defer cancel()
-	var err error
-	if p.id == "" {
-		p.id, err = hostread.Ask(ctx, hosts, p.host, startPart, ask)
-	} else {
-		var a progress
-		if a, err = hostread.Ask(ctx, hosts, p.host, askPart, poll{ID: p.id}); err == nil {
-			p.started, p.done, p.stats, p.reason = a.Started, a.Done, a.Statistics, a.Reason
-		}
-	}
-	switch code := kurabe.CodeOf(err); {
-	case err == nil, code == kurabe.CodeThrottled:
-		p.heard = time.Now()
-	case code == kurabe.CodeUnavailable && time.Since(p.heard) < awayTime, errors.Is(err, context.Canceled):
-	default:
-		p.fail(err)
-	}
-}
-
-func (p *hostPart) fail(err error) {
-	p.done, p.reason = true, err.Error()
-}
-
-// tell brings the query up to date, and ends it when all parts are done.
-func (s *Queries) tell(ctx context.Context, q *query, parts []*hostPart, done bool) error {
-	s.mu.Lock()
-	var sum logquery.Statistics
-	for _, p := range parts {
-		if q.Status == Scheduled && p.started {
-			q.Status = Running
-		}
-		sum.Matched, sum.Scanned, sum.Bytes = sum.Matched+p.stats.Matched, sum.Scanned+p.stats.Scanned, sum.Bytes+p.stats.Bytes
-	}
-	q.Statistics = sum
-	due := done || q.wanted && time.Since(q.fresh) >= freshTime
-	s.mu.Unlock()
-	if !due {
-		return nil
-	}
-	result, err := s.merge(ctx, q, parts)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if q.ended() {
-		return nil
-	}
-	q.wanted, q.fresh = false, time.Now()
-	q.rows, q.bytes = nil, 0
-	for _, row := range result.Rows {
-		if q.bytes += size(row); q.bytes > resultBytes {
-			break
-		}
-		q.rows = append(q.rows, row)
-	}
-	if !done {
-		return nil
-	}
-	var missing []string
-	for _, p := range parts {
-		if p.reason != "" {
-			missing = append(missing, fmt.Sprintf("host %s: %s", p.host, p.reason))
-		}
-	}
-	if len(missing) > 0 {
-		q.end(Failed, "the result is of a part of the events; "+strings.Join(missing, "; "))
-		return nil
-	}
-	q.Statistics = result.Statistics
-	q.end(Complete, "")
-	return nil
-}
-
-// merge fetches the partial results of all parts and completes them.
-func (s *Queries) merge(ctx context.Context, q *query, parts []*hostPart) (logquery.Result, error) {
-	var mu sync.Mutex // guards list
-	var list []*logquery.Partial
-	var wait sync.WaitGroup
-	for _, p := range parts {
-		if p.id == "" {
-			continue
-		}
-		wait.Go(func() {
-			part, err := fetch(ctx, s.Ask, p.host, p.id)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				list = append(list, &part)
-			} else if p.done && p.reason == "" {
-				p.reason = err.Error()
-			}
-		})
-	}
-	wait.Wait()
-	return q.program.Finish(list)
-}

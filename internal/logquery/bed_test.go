@@ -5,23 +5,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kurabe/internal/logevents"
 )
 
 // start is the time of the first event of tests.
 var start = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
+// span has all events of tests.
+var span = Span{From: start.UnixMilli(), To: start.AddDate(1, 0, 0).UnixMilli(), Account: "000000000000",
+	Pointer: func(b *logevents.Block, n int) []byte { return fmt.Appendf(nil, "%s/%d", b.Stream, b.First+int64(n)) }}
+
 // blocks are events a second apart, in blocks of some.
-func blocks(perBlock int, messages ...string) (list []*Block) {
+func blocks(perBlock int, messages ...string) (list []*logevents.Block) {
 	for from := 0; from < len(messages); from += perBlock {
-		b := &Block{Log: "000000000000:group", Stream: "stream", Ordinal: int64(from), Pointer: func(n int) []byte { return fmt.Appendf(nil, "p%d", from+n) }}
+		b := &logevents.Block{Group: "group", Stream: "stream", First: int64(from)}
 		for n, m := range messages[from:min(len(messages), from+perBlock)] {
 			at := start.UnixMilli() + int64(from+n)*1000
-			b.Events = append(b.Events, Event{at, at + 5, len(b.Data), len(b.Data) + len(m)})
-			b.Data = append(b.Data, m...)
-			if n == 0 {
-				b.First = at
-			}
-			b.Last = at
+			b.Events = append(b.Events, logevents.Entry{Time: at, Ingested: at + 5, Start: len(b.Text), End: len(b.Text) + len(m)})
+			b.Text = append(b.Text, m...)
 		}
 		list = append(list, b)
 	}
@@ -29,7 +31,7 @@ func blocks(perBlock int, messages ...string) (list []*Block) {
 }
 
 // ask runs a query over blocks as two hosts with two workers each would.
-func ask(query string, list []*Block) (Result, error) {
+func ask(query string, list []*logevents.Block) (Result, error) {
 	q, err := Parse(query)
 	if err != nil {
 		return Result{}, err
@@ -40,7 +42,7 @@ func ask(query string, list []*Block) (Result, error) {
 	}
 	var parts []*Partial
 	for host := range 2 {
-		r := p.NewRun(2, start.UnixMilli(), start.UnixMilli()+1_000_000)
+		r := p.NewRun(2, span)
 		for n, b := range list {
 			if n%2 == host {
 				if err := r.Block(n/2%2, b); err != nil {
@@ -75,7 +77,7 @@ func show(r Result) string {
 	return b.String()
 }
 
-func check(t *testing.T, query, want string, list []*Block) {
+func check(t *testing.T, query, want string, list []*logevents.Block) {
 	t.Helper()
 	r, err := ask(query, list)
 	if err != nil {

@@ -26,8 +26,7 @@ type segment struct {
 
 	stats   *aggregation // nil: rows
 	sort    []order
-	newest  bool // the order is by time, newest first
-	limit   int  // 0: all
+	limit   int // 0: all
 	dedup   []node
 	outputs []output
 }
@@ -117,11 +116,9 @@ func (c *compiler) command(command command, rest []command) {
 	case *parseCommand:
 		c.parse(command)
 	case *sortCommand:
-		c.segment.sort, c.segment.newest = nil, false
-		for n, k := range command.keys {
+		c.segment.sort = nil
+		for _, k := range command.keys {
 			c.segment.sort = append(c.segment.sort, order{c.compile(k.x), k.descending})
-			field, is := k.x.(*name)
-			c.segment.newest = n == 0 && is && k.descending && c.isField(field, fieldTime)
 		}
 	case *dedupCommand:
 		for _, i := range command.keys {

@@ -6,8 +6,8 @@
 // the rest. The result of the first part is a Partial: it is merged with those of other hosts and
 // completed by Program.Finish.
 //
-// The package is pure: it reads no file and no clock, and knows neither hosts nor the store of
-// events. Everything that grows with the data has a bound: groups and rows by bytes (workBytesMax),
+// The package is pure: it reads no file and no clock, and knows no host. Of the store of events it
+// knows the form of a block alone. Everything that grows with the data has a bound: groups and rows by bytes (workBytesMax),
 // regular expressions by length. RE2 evaluates them in linear time.
 //
 // An event that a leading filter on @message drops costs no allocation and no reading of its

@@ -54,7 +54,7 @@ func slow(t *testing.T, query string, messages []string) string {
 		t.Fatal(err)
 	}
 	p.segments[0].literals = literals{}
-	r := p.NewRun(1, 0, 1<<62)
+	r := p.NewRun(1, span)
 	for _, b := range blocks(len(messages), messages...) {
 		if err := r.Block(0, b); err != nil {
 			t.Fatal(err)

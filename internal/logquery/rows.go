@@ -47,12 +47,6 @@ func (w *rows) full() bool {
 	return len(w.list) > 0 && (len(w.list) == w.segment.limit || w.room > 0 && len(w.list) >= w.room)
 }
 
-// newerThan says that all rows are kept already whose time is after one.
-func (w *rows) newerThan(last int64) bool {
-	byTime := len(w.segment.sort) == 0 || w.segment.newest
-	return byTime && w.segment.stats == nil && len(w.segment.dedup) == 0 && !w.segment.table && w.full() && w.list[0].Time > last
-}
-
 // take keeps a row if it is among the first.
 func (w *rows) take(r *row) {
 	w.keys = w.keys[:0]

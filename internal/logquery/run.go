@@ -7,25 +7,9 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+
+	"kurabe/internal/logevents"
 )
-
-// Block is events of one stream, in the order in which they were put.
-type Block struct {
-	Log, Stream string // Log is @log: ACCOUNT:GROUP
-	Data        []byte // the messages, one behind the other
-	Events      []Event
-	First, Last int64 // bounds of the events' times
-	// Ordinal grows from block to block by more than its events: it orders events of one time.
-	Ordinal int64
-	// Pointer leads to an event of the block, by its place in Events.
-	Pointer func(event int) []byte
-}
-
-// Event is an event; its message is Data[Start:End].
-type Event struct {
-	Time, Ingested int64 // Unix milliseconds
-	Start, End     int
-}
 
 // Statistics count what was looked at.
 type Statistics struct {
@@ -34,7 +18,8 @@ type Statistics struct {
 	Bytes   int64 // of the messages of blocks
 }
 
-func (s *Statistics) add(o Statistics) {
+// Add adds those of another part.
+func (s *Statistics) Add(o Statistics) {
 	s.Matched += o.Matched
 	s.Scanned += o.Scanned
 	s.Bytes += o.Bytes
@@ -52,16 +37,24 @@ var ErrTooLarge = errors.New("the query keeps more than 64 MiB of groups: group 
 
 // Run is a program over the events of one host. Its workers run at the same time.
 type Run struct {
-	program  *Program
-	from, to int64
-	used     atomic.Int64
-	workers  []*worker
+	program *Program
+	span    Span
+	used    atomic.Int64
+	workers []*worker
 }
 
-// NewRun returns a run over the events from one time to another, both included, in Unix
-// milliseconds.
-func (p *Program) NewRun(workers int, from, to int64) *Run {
-	r := &Run{program: p, from: from, to: to}
+// Span is what a run looks at: the events from one time to another, in Unix milliseconds.
+type Span struct {
+	From, To int64 // To is not included
+	// Account is what @log shows before the group.
+	Account string
+	// Pointer is the @ptr that leads to an event of a block, by its place.
+	Pointer func(b *logevents.Block, event int) []byte
+}
+
+// NewRun returns a run.
+func (p *Program) NewRun(workers int, span Span) *Run {
+	r := &Run{program: p, span: span}
 	for range workers {
 		r.workers = append(r.workers, newWorker(p.segments[0], p, &r.used))
 	}
@@ -86,43 +79,30 @@ func newWorker(s *segment, p *Program, used *atomic.Int64) *worker {
 		groups: map[string]*grouped{}, rows: rows{segment: s, kept: map[string]*kept{}}}
 }
 
-// Skips says that a block between these times cannot change the result of a worker: its newest
-// rows are known. Such a block need not be read.
-func (r *Run) Skips(n int, first, last int64) bool {
-	if first > r.to || last < r.from {
-		return true
-	}
-	w := r.workers[n]
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.rows.newerThan(last)
-}
-
 // Block evaluates a block in a worker. What the events say is not kept.
-func (r *Run) Block(n int, b *Block) error {
+func (r *Run) Block(n int, b *logevents.Block) error {
 	w := r.workers[n]
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.row.log, w.row.stream = []byte(b.Log), []byte(b.Stream)
-	w.stats.Bytes += int64(len(b.Data))
-	all := b.First >= r.from && b.Last <= r.to
-	if all {
-		w.stats.Scanned += int64(len(b.Events))
-	} else {
-		for n := range b.Events {
-			if e := &b.Events[n]; e.Time >= r.from && e.Time <= r.to {
-				w.stats.Scanned++
-			}
-		}
-	}
-	if len(w.search.list) > 0 {
-		w.search.begin(b.Data)
-	}
-	for n := w.candidate(b, 0); n < len(b.Events); n = w.candidate(b, n+1) {
-		if e := &b.Events[n]; !all && (e.Time < r.from || e.Time > r.to) {
+	w.row.log, w.row.stream = []byte(r.span.Account+":"+b.Group), []byte(b.Stream)
+	w.stats.Bytes += int64(len(b.Text))
+	all := true
+	for n := range b.Events {
+		at := b.Events[n].Time
+		if at < r.span.From || at >= r.span.To {
+			all = false
 			continue
 		}
-		if err := w.event(b, n); err != nil {
+		w.stats.Scanned++
+	}
+	if len(w.search.list) > 0 {
+		w.search.begin(b.Text)
+	}
+	for n := w.candidate(b, 0); n < len(b.Events); n = w.candidate(b, n+1) {
+		if at := b.Events[n].Time; !all && (at < r.span.From || at >= r.span.To) {
+			continue
+		}
+		if err := w.event(r, b, n); err != nil {
 			return err
 		}
 	}
@@ -130,7 +110,7 @@ func (r *Run) Block(n int, b *Block) error {
 }
 
 // candidate returns the next event from a place on that the filters may keep.
-func (w *worker) candidate(b *Block, n int) int {
+func (w *worker) candidate(b *logevents.Block, n int) int {
 	if len(w.search.list) == 0 || n >= len(b.Events) {
 		return n
 	}
@@ -147,18 +127,18 @@ func (w *worker) candidate(b *Block, n int) int {
 	return n + sort.Search(len(b.Events)-n, func(i int) bool { return b.Events[n+i].End > at })
 }
 
-func (w *worker) event(b *Block, n int) error {
+func (w *worker) event(from *Run, b *logevents.Block, n int) error {
 	r, e := w.row, &b.Events[n]
 	r.begin()
-	r.time, r.ingested, r.message = e.Time, e.Ingested, b.Data[e.Start:e.End]
+	r.time, r.ingested, r.message = e.Time, e.Ingested, b.Text[e.Start:e.End]
 	for _, f := range w.segment.filters {
 		if !f(r).holds() {
 			return nil
 		}
 	}
 	w.stats.Matched++
-	r.tie = b.Ordinal + int64(n)
-	r.pointer = func() []byte { return b.Pointer(n) }
+	r.tie = b.First + int64(n)
+	r.pointer = func() []byte { return from.span.Pointer(b, n) }
 	return w.take(r)
 }
 
@@ -268,7 +248,7 @@ type Partial struct {
 func (r *Run) Statistics() (sum Statistics) {
 	for _, w := range r.workers {
 		w.mu.Lock()
-		sum.add(w.stats)
+		sum.Add(w.stats)
 		w.mu.Unlock()
 	}
 	return sum
@@ -298,7 +278,7 @@ type merge struct{ *worker }
 func (p *Program) newMerge() merge { return merge{newWorker(p.segments[0], p, new(atomic.Int64))} }
 
 func (m merge) add(p *Partial) error {
-	m.stats.add(p.Statistics)
+	m.stats.Add(p.Statistics)
 	s := m.segment
 	for _, o := range p.Groups {
 		if s.stats == nil || len(o.Keys) != len(s.stats.keys) || len(o.States) != len(s.stats.aggs) {

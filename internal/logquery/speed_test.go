@@ -37,7 +37,7 @@ func TestDroppedEventsAllocateNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := p.NewRun(1, 0, 1<<62)
+		r := p.NewRun(1, span)
 		if n := testing.AllocsPerRun(3, func() { _ = r.Block(0, b) }); n > 20 {
 			t.Errorf("%s: %v allocations for a block of %d events", query, n, len(b.Events))
 		}
@@ -48,7 +48,7 @@ func BenchmarkScan(b *testing.B) {
 	list := blocks(8000, logLines(16000)...)
 	size := 0
 	for _, one := range list {
-		size += len(one.Data)
+		size += len(one.Text)
 	}
 	for name, query := range map[string]string{
 		"literal":  `fields @timestamp, t1, t2, t2 - t1 | filter @message like /INFO/ | stats avg(t2 - t1), max(t2 - t1), min(t2 - t1), pct(t2 - t1, 90), pct(t2 - t1, 50), count(t2 - t1)`,
@@ -71,7 +71,7 @@ func BenchmarkScan(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.SetBytes(int64(size))
-			r := p.NewRun(len(list), 0, 1<<62)
+			r := p.NewRun(len(list), span)
 			for b.Loop() {
 				var wait sync.WaitGroup
 				for n, one := range list {
