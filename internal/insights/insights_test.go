@@ -225,8 +225,8 @@ func TestStopAndBounds(t *testing.T) {
 // A query that would keep too much fails, and says why.
 func TestTooManyGroups(t *testing.T) {
 	f := newFleet(t)
-	for n := range 40 {
-		f.fill(t, "h1", n*10_000, n*10_000+10_000, func(n int) string { return fmt.Sprintf("%d%s", n, strings.Repeat("x", 200)) })
+	for n := range 20 {
+		f.fill(t, "h1", n*1000, n*1000+1000, func(n int) string { return fmt.Sprintf("%d%s", n, strings.Repeat("x", 2000)) })
 	}
 	s := f.servers["h1"]
 	id, err := s.Start(ask("stats count(*), count_distinct(@timestamp) by @message"))

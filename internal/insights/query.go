@@ -39,7 +39,7 @@ const (
 	// resultBytes bounds the rows of one result: those behind are left out.
 	resultBytes = 8 << 20
 	// awayTime is for how long a host may be away before its part fails.
-	awayTime = 10 * time.Second
+	awayTime = 5 * time.Second
 	pollTime = 100 * time.Millisecond
 	// freshTime is how old a partial result may be.
 	freshTime = time.Second
