@@ -191,3 +191,31 @@ const (
 	WaitClient = "Client"
 	WaitOther  = "Other"
 )
+
+// StatementCounts is what a server has counted of a statement in some time.
+type StatementCounts struct {
+	NativeID string // as of ActiveSession
+	Counts   [StatementCounters]uint64
+}
+
+// StatementCounter is a number in StatementCounts.
+type StatementCounter int
+
+// The counters of a statement, in the order in which they are stored: new ones go to the end.
+// Blocks are of 8 KiB.
+const (
+	StatementCalls StatementCounter = iota
+	StatementRows
+	StatementMicroseconds // of execution
+	SharedBlocksHit
+	SharedBlocksRead
+	SharedBlocksDirtied
+	SharedBlocksWritten
+	LocalBlocksHit
+	LocalBlocksRead
+	LocalBlocksDirtied
+	LocalBlocksWritten
+	TemporaryBlocksRead
+	TemporaryBlocksWritten
+	StatementCounters
+)

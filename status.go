@@ -63,6 +63,8 @@ type InstanceStatus struct {
 	ParameterApply string `json:"parameterApply"` // in-sync, applying, pending-reboot
 	// PendingParameters are the parameters that wait for a reboot.
 	PendingParameters []string `json:"pendingParameters,omitempty"`
+	// Changing is what was begun and has no event of its end yet.
+	Changing []Change `json:"changing,omitempty"`
 
 	RebootSeq   int64     `json:"rebootSeq"`   // newest reboot taken up
 	PowerSeq    int64     `json:"powerSeq"`    // newest power wish taken up
@@ -209,6 +211,17 @@ func Followed(spec InstanceSpec, status *InstanceStatus) InstanceID {
 	}
 	return status.Source
 }
+
+// Change is a part of the settings that is being changed.
+type Change string
+
+// The changes.
+const (
+	ChangeOfClass   Change = "class"
+	ChangeOfStorage Change = "storage"
+	ChangeOfPort    Change = "port"
+	ChangeOfGroup   Change = "parameter group"
+)
 
 // Event is one line of an instance's (or group's) history, kept for 14 days.
 type Event struct {

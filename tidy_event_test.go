@@ -3,8 +3,6 @@ package kurabe_test
 import (
 	"go/ast"
 	"go/token"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,18 +11,9 @@ import (
 
 const eventRoom = "internal/event"
 
-// ownEvent is the id of an event that RDS has not got.
-var ownEvent = regexp.MustCompile(`KURABE-EVENT-\d{4}`)
-
-// sharedEvents are told in several places, of the same: of a standby and of a read replica.
-var sharedEvents = map[string][]string{
-	"KURABE-EVENT-0012": {"members.go", "replica.go"},
-	"KURABE-EVENT-0017": {"members.go", "replica.go"},
-}
-
-// TestTidyEvents: RDS's ids are written in one place, and one of ours has one meaning.
+// TestTidyEvents: ids are written in one place.
 func TestTidyEvents(t *testing.T) {
-	own := map[string][]string{}
+	found := 0
 	for _, s := range productSources(t) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			lit, ok := n.(*ast.BasicLit)
@@ -35,22 +24,18 @@ func TestTidyEvents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(text, "RDS-EVENT-") && s.room() != eventRoom {
-				t.Errorf("%s: %q: tell of a Kind of %s, which has its category and words too", s.fset.Position(n.Pos()), text, eventRoom)
-			}
-			if name := filepath.Base(s.path); ownEvent.MatchString(text) && !slices.Contains(own[text], name) {
-				own[text] = append(own[text], name)
+			switch {
+			case !strings.Contains(text, "-EVENT-"):
+			case s.room() == eventRoom:
+				found++
+			default:
+				t.Errorf("%s: %q: write a Kind of %s, which has its category and words too", s.fset.Position(n.Pos()), text, eventRoom)
 			}
 			return true
 		})
 	}
-	if len(own) == 0 {
+	if found == 0 {
 		t.Fatal("no event was found")
-	}
-	for id, files := range own {
-		if slices.Sort(files); len(files) > 1 && !slices.Equal(files, sharedEvents[id]) {
-			t.Errorf("%s is told in %q: take the next free number for what is something else", id, files)
-		}
 	}
 }
 
@@ -67,7 +52,7 @@ func TestTidyEventsAreTold(t *testing.T) {
 				}
 			case *ast.ValueSpec:
 				if call, ok := first(n.Values).(*ast.CallExpr); ok && s.room() == eventRoom {
-					if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "of" {
+					if f, ok := call.Fun.(*ast.Ident); ok && (f.Name == "of" || f.Name == "own") {
 						names = append(names, n.Names[0].Name)
 					}
 				}

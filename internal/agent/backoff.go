@@ -21,7 +21,7 @@ const forGood = 10 * 365 * 24 * time.Hour
 const crashCalm = time.Minute
 
 // pauseMostGroup is the longest of these pauses for a server of a group: without it the
-// others have no standby, or no writer.
+// others have no standby, or no primary.
 const pauseMostGroup = 2 * time.Second
 
 // failed notes a failed step and returns when to try again.
@@ -40,7 +40,7 @@ func (w *worker) failed(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	}
 	attempts := w.Fails(kind, step, message)
 	w.Log.Log(ctx, triedAgain(step, attempts), "step failed, retrying", logkey.Step, step, logkey.Generation, a.Generation, "attempts", attempts, logkey.Error, err)
-	w.tellOr(ctx, a, o, step, false)
+	w.reportNowOr(ctx, a, o, step, false)
 	pause := unit.Backoff(attempts - 1)
 	if w.Failure.Final() {
 		// Each try would read all of a backup to find the same. What makes it worth

@@ -241,7 +241,7 @@ func (b *bed) stop() error {
 	return <-b.done
 }
 
-// send delivers assignments and lets the agent settle.
+// send delivers a report; the caller holds telling.
 func (b *bed) send(list ...kurabe.Assignment) {
 	b.link.updates <- hostlink.Update{Orders: words(list)}
 	synctest.Wait()

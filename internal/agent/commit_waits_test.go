@@ -50,7 +50,7 @@ func TestEndedWaitsAreTold(t *testing.T) {
 		b.startWriter()
 		flushed := int64(1000)
 		b.group.say("db-1", func(context.Context) (engine.RoleView, error) {
-			v := obeys(writer(1, 0), 2000)
+			v := obeys(primary(1, 0), 2000)
 			b.group.mu.Lock()
 			defer b.group.mu.Unlock()
 			v.Followers[second] = engine.FollowerView{Streaming: true, Flushed: flushed}

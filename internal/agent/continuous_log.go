@@ -67,7 +67,7 @@ func (w *worker) keepLog(ctx context.Context, a kurabe.Assignment, o engine.Obse
 		return
 	}
 	e := w.agent.Engines[a.Engine]
-	w.ended()
+	w.dropEndedFollower()
 	w.holdLog(ctx, e, a, o)
 	switch {
 	case a.Goal == kurabe.GoalAbsent:
@@ -75,11 +75,11 @@ func (w *worker) keepLog(ctx context.Context, a kurabe.Assignment, o engine.Obse
 	case a.Goal != kurabe.GoalRunning:
 		w.unfollow()
 	case w.losesLog(a, o):
-		w.letGo()
+		w.unfollowAside()
 		w.endLog(a)
 	case a.Log && w.follower == nil && w.hasLog(a, o):
 		w.follow(ctx, e)
-	case !a.Log && (a.Role == nil || w.takesClients(a, o)):
+	case !a.Log && (a.Role == nil || w.servesClients(a, o)):
 		// All that this can come back with is that it was cut.
 		_ = w.upkeep(ctx, a, "drop-log", func(ctx context.Context) error {
 			w.unfollow()
@@ -94,7 +94,7 @@ func (w *worker) hasLog(a kurabe.Assignment, o engine.Observation) bool {
 	if a.Role == nil {
 		return o.Serving()
 	}
-	return w.takesClients(a, o)
+	return w.servesClients(a, o)
 }
 
 // losesLog says whether it is not, for sure: one that was not asked yet may be.
@@ -102,7 +102,7 @@ func (w *worker) losesLog(a kurabe.Assignment, o engine.Observation) bool {
 	if a.Role == nil {
 		return false
 	}
-	return !a.Writes() || !o.Running || o.Role != nil && !w.takesClients(a, o)
+	return !a.Writes() || !o.Running || o.Role != nil && !w.servesClients(a, o)
 }
 
 func (w *worker) follow(ctx context.Context, e engine.Engine) {
@@ -137,7 +137,7 @@ func (w *worker) openLog(e engine.Engine) OpenLog {
 		return leasedLog{log, func() bool {
 			a, _ := w.Assignment()
 			l := w.guards.Load()
-			return !a.Writes() || l != nil && l.over()
+			return !a.Writes() || l != nil && l.hasEnded()
 		}}, nil
 	}
 }
@@ -167,9 +167,9 @@ func (w *worker) unfollow() {
 	}
 }
 
-// letGo is unfollow for a server of a group that writes no more: it may hang, and is waited
-// for by nobody. Another one that begins to write follows the log when this has ended.
-func (w *worker) letGo() {
+// unfollowAside ends the continuous log of a former primary without waiting: its server may hang.
+// The next primary's continuous log begins when this one has ended.
+func (w *worker) unfollowAside() {
 	f := w.follower
 	if f == nil || f.ending {
 		return
@@ -183,7 +183,7 @@ func (w *worker) letGo() {
 }
 
 // endLog ends the log here once the server follows one on another host: what it writes when
-// it is the writer again does not go on from there, whatever its files look like. Where that
+// it is the primary again does not go on from there, whatever its files look like. Where that
 // one is on this host, it is followed in the same log, which sees the end itself.
 func (w *worker) endLog(a kurabe.Assignment) {
 	owner := w.ID.Owner()
@@ -207,8 +207,8 @@ func sourceHost(a kurabe.Assignment) kurabe.HostID {
 	return a.Role.Source.Host
 }
 
-// ended forgets a follower that was let go, once it has ended.
-func (w *worker) ended() {
+// dropEndedFollower forgets a continuous log that was ended aside, once it has ended.
+func (w *worker) dropEndedFollower() {
 	if w.follower == nil || !w.follower.ending {
 		return
 	}
@@ -221,7 +221,7 @@ func (w *worker) ended() {
 
 // finishLog keeps the end of the log of an instance that goes, when its automated
 // backups stay. It is tried once: an instance whose server is broken can go too. Of a
-// group the writer's log is the one to keep.
+// group the primary's log is the one to keep.
 func (w *worker) finishLog(ctx context.Context, e engine.Engine, a kurabe.Assignment) {
 	w.unfollow()
 	owner := w.ID.Owner()
@@ -391,7 +391,7 @@ func (a *Agent) LogChanged(id kurabe.InstanceID) {
 	}
 }
 
-// wake has the worker of each instance whose log changed its shape look again.
+// wake makes the worker observe again, and report even while a step is under way.
 func (t *logTeller) wake(a *Agent, all []kurabe.InstanceLog) {
 	for _, l := range all {
 		shape := shapeOf(l)

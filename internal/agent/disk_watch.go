@@ -16,7 +16,7 @@ import (
 // The watch of the disk. diskLook is how often its free space is read (a call of a
 // microsecond). An instance is walked when the free space has moved by half of what
 // it may still take before its next mark, but by walkMove at least: the nearer, the
-// oftener, and a writer at full speed is seen within diskLook. walkShare bounds the
+// oftener, and a primary at full speed is seen within diskLook. walkShare bounds the
 // cost: after a walk of t the next one begins walkShare*t later at the earliest, so
 // all walks together take less than a twentieth of one core.
 const (
@@ -99,8 +99,8 @@ func (d *diskWatch) look() {
 		w.usage.mu.Unlock()
 	}
 	d.walk(list)
-	d.keepRoom(list)
-	d.tellEnd(list)
+	d.chooseStopped(list)
+	d.noteFullDisk(list)
 }
 
 // reserve is that of the instances' disk, nil when no engine here knows one.
@@ -152,9 +152,9 @@ func (d *diskWatch) keepReserve(r engine.Reserve) {
 	d.ends = !held && (d.free < end || d.ends && d.free < 2*end)
 }
 
-// tellEnd tells the workers whether anything can be written. Who cannot write does not grow, so
-// keepRoom keeps nobody from running for it; a server with another one elsewhere need not stay.
-func (d *diskWatch) tellEnd(list []watched) {
+// noteFullDisk tells the workers whether the disk can be written at all. A server that cannot
+// write does not grow, so chooseStopped keeps nobody from running for its sake.
+func (d *diskWatch) noteFullDisk(list []watched) {
 	for _, w := range list {
 		w.usage.mu.Lock()
 		news := w.usage.ends != d.ends
@@ -213,11 +213,11 @@ func (d *diskWatch) walk(list []watched) {
 	}
 }
 
-// keepRoom says who must not run while the disk is full: whoever is stopped, and of
-// those that run one after the other, those over their cap first, then the fastest
-// growing. With next to nothing left, all that grow go at once. The servers of one
-// instance go together: what one of them writes, the others write too.
-func (d *diskWatch) keepRoom(list []watched) {
+// chooseStopped chooses the instances that must not run while the disk is full: all that are
+// stopped, and of the running ones, one after the other, those over their cap first, then the
+// fastest growing. With next to no space left all that grow stop at once. The servers of one
+// instance stop together, since each writes what the others write.
+func (d *diskWatch) chooseStopped(list []watched) {
 	urgent, leaving := false, false
 	if r := d.agent.reserve(); r != nil {
 		urgent = d.free < r.Bytes()/2
@@ -232,24 +232,24 @@ func (d *diskWatch) keepRoom(list []watched) {
 	for _, w := range list {
 		switch running := w.a.Goal == kurabe.GoalRunning; {
 		case !d.full || !running:
-			d.setRoom(w, d.full)
+			d.setMayRun(w, d.full)
 		case picked[w.ID.Owner()]:
 			leaving = true
-			d.setRoom(w, true)
+			d.setMayRun(w, true)
 		case w.grows(d.agent.Now()):
 			grow = append(grow, w)
 		default:
-			d.setRoom(w, false)
+			d.setMayRun(w, false)
 		}
 	}
 	slices.SortFunc(grow, func(a, b watched) int { return cmp.Compare(b.weight(), a.weight()) })
 	for _, w := range grow {
-		d.setRoom(w, urgent || !leaving && w.ID.Owner() == grow[0].ID.Owner())
+		d.setMayRun(w, urgent || !leaving && w.ID.Owner() == grow[0].ID.Owner())
 	}
 }
 
-// setRoom tells a worker whether its instance may run, and wakes it with news.
-func (d *diskWatch) setRoom(w watched, full bool) {
+// setMayRun notes whether an instance may run, and wakes its worker when that is new.
+func (d *diskWatch) setMayRun(w watched, full bool) {
 	room := ""
 	if full {
 		room = "The disk of host " + string(d.agent.Host) + " is nearly full"
@@ -288,9 +288,9 @@ func (w watched) weight() float64 {
 	return u.rate
 }
 
-// firstRoom is the judgement of a worker that looks before the watch did: one that
-// is stopped stays so on a full disk, where its start might be the last straw.
-func (a *Agent) firstRoom(assignment kurabe.Assignment, free int64) string {
+// roomBeforeWatch judges the disk for a worker that observes before the watch has: a stopped
+// instance stays stopped on a full disk.
+func (a *Agent) roomBeforeWatch(assignment kurabe.Assignment, free int64) string {
 	if a.Free == nil || free < 0 || assignment.Goal != kurabe.GoalStopped {
 		return ""
 	}

@@ -160,7 +160,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// A writer at full speed is reported at its cap within a second's writing, after few
+// A primary at full speed is reported at its cap within a second's writing, after few
 // walks; far below it nobody is walked.
 func TestFastWriterIsSeenAtItsCap(t *testing.T) {
 	inBubble(t, func(b *bed) {

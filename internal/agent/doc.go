@@ -14,7 +14,7 @@
 //
 // Servers of one instance (members of a group) are obeyed each for itself. Invariants: no
 // worker waits for a server that hangs, so that one can always be fenced; clients are led
-// to the writer of the newest epoch alone. What their followers on other hosts need of
+// to the primary of the newest epoch alone. What their followers on other hosts need of
 // their files is brought beside that (clone_push.go).
 //
 // Called by internal/service. See DESIGN.md.

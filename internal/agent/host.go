@@ -92,11 +92,11 @@ func (h *Host) Announce(ctx context.Context) error {
 	h.mu.Lock()
 	h.report = r
 	h.mu.Unlock()
-	return h.tell(ctx, r)
+	return h.send(ctx, r)
 }
 
-// tell delivers a report; the caller holds telling.
-func (h *Host) tell(ctx context.Context, r kurabe.HostReport) error {
+// send delivers a report; the caller holds telling.
+func (h *Host) send(ctx context.Context, r kurabe.HostReport) error {
 	err := h.Link.PutHost(ctx, r)
 	h.mu.Lock()
 	h.unreported = err != nil
@@ -107,8 +107,8 @@ func (h *Host) tell(ctx context.Context, r kurabe.HostReport) error {
 	return fmt.Errorf("%w: %w", ErrUnreported, err)
 }
 
-// owes says whether the control plane lacks the newest report.
-func (h *Host) owes() bool {
+// hasUnsentReport says whether the control plane lacks the newest report.
+func (h *Host) hasUnsentReport() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.unreported
@@ -142,7 +142,7 @@ func (h *Host) Run(ctx context.Context) error {
 		if h.unprepared() {
 			pause = min(pause, time.Until(again))
 		}
-		owes := h.owes()
+		owes := h.hasUnsentReport()
 		if owes {
 			pause = min(pause, unreportedRetry)
 		}
@@ -243,7 +243,7 @@ func (h *Host) update(ctx context.Context, change func(*kurabe.HostReport)) {
 	change(&h.report)
 	r := h.report
 	h.mu.Unlock()
-	if err := h.tell(ctx, r); err != nil && ctx.Err() == nil {
+	if err := h.send(ctx, r); err != nil && ctx.Err() == nil {
 		h.Log.Warn("host report not delivered", logkey.Error, err)
 	}
 }

@@ -49,7 +49,7 @@ const (
 	proveBelow = kurabe.LeaseTime - 1500*time.Millisecond
 )
 
-// lease keeps the guard of one writer, from its order to have one until that ends. Only the
+// lease keeps the guard of one primary, from its order to have one until that ends. Only the
 // worker begins and ends it.
 type lease struct {
 	worker *worker
@@ -64,7 +64,7 @@ type lease struct {
 	until int64      // what the guard enforces, 0: it does not yet
 }
 
-// keepLease has a writer guarded whose assignment says so, and no other. A server that is
+// keepLease has a primary guarded whose assignment says so, and no other. A server that is
 // not guarded yet is not started; see leased.
 func (w *worker) keepLease(ctx context.Context, a kurabe.Assignment) {
 	var epoch kurabe.Epoch
@@ -123,10 +123,10 @@ func (w *worker) leased(a kurabe.Assignment) bool {
 	return w.lease != nil && w.lease.holds()
 }
 
-// mayHold says whether the host may have the instance's endpoint: one that runs and for which
-// no lease has run out goes on to hold it, also while it is not known yet that it has one.
-func (w *worker) mayHold(a kurabe.Assignment, running bool) bool {
-	return w.leased(a) || running && w.lease != nil && !w.lease.over()
+// mayHoldEndpoint says whether the host may have the instance's endpoint. A running server whose
+// lease has not ended keeps it, also while its lease is not known yet.
+func (w *worker) mayHoldEndpoint(a kurabe.Assignment, running bool) bool {
+	return w.leased(a) || running && w.lease != nil && !w.lease.hasEnded()
 }
 
 func (l *lease) holds() bool {
@@ -135,7 +135,7 @@ func (l *lease) holds() bool {
 	return l.until > l.worker.agent.Boottime()
 }
 
-// leaseHolds says whether the lease of a writer holds at this moment, whatever was told of it.
+// leaseHolds says whether the lease of a primary holds at this moment, whatever was told of it.
 func (a *Agent) leaseHolds(id kurabe.InstanceID) bool {
 	w, there := a.workers.Find(id)
 	if !there || a.Leases == nil {
@@ -145,8 +145,8 @@ func (a *Agent) leaseHolds(id kurabe.InstanceID) bool {
 	return l != nil && l.holds()
 }
 
-// over says whether the lease was there, and has run out.
-func (l *lease) over() bool {
+// hasEnded says whether the lease existed and has ended.
+func (l *lease) hasEnded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.worker.agent.Boottime()
@@ -188,9 +188,9 @@ func (l *lease) run(ctx context.Context, a kurabe.Assignment) {
 		}
 		if now != told && ctx.Err() == nil {
 			told = now
-			l.tell(now)
+			l.setState(now)
 		} else if now == endpoint.LeaseOver {
-			l.worker.stir() // a server that was started nevertheless is ended
+			l.worker.wake() // a server that was started nevertheless is ended
 		}
 		select {
 		case <-ctx.Done():
@@ -205,18 +205,18 @@ func (l *lease) state() endpoint.LeaseState {
 	switch {
 	case l.holds():
 		return endpoint.LeaseHolds
-	case l.over():
+	case l.hasEnded():
 		return endpoint.LeaseOver
 	}
 	return endpoint.LeaseUnknown
 }
 
-// tell has log and worker know of another state.
-func (l *lease) tell(now endpoint.LeaseState) {
+// setState makes another state of the lease known to log and worker.
+func (l *lease) setState(now endpoint.LeaseState) {
 	if now == endpoint.LeaseOver {
 		l.worker.Log.Warn("the primary's lease ended: neither the service nor the standby was heard in time")
 	}
-	l.worker.stir()
+	l.worker.wake()
 }
 
 // extend moves the end of the lease to the later of what the service and what the standby
@@ -224,7 +224,7 @@ func (l *lease) tell(now endpoint.LeaseState) {
 func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) error {
 	w := l.worker
 	now, until := w.agent.Boottime(), w.agent.Leases.Until(w.ID)
-	w.prove(until-now < int64(proveBelow))
+	w.setProving(until-now < int64(proveBelow))
 	if at := w.vouchedAt(); at > 0 {
 		until = max(until, at+int64(kurabe.StandbyLeaseTime))
 	}
@@ -242,7 +242,7 @@ func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) e
 			return err
 		}
 		*guard = g
-		l.move(enforced)
+		l.setEnd(enforced)
 		until = max(until, l.enforced())
 	}
 	if until <= now || until <= enforced || w.hangs() {
@@ -252,11 +252,12 @@ func (l *lease) extend(ctx context.Context, a kurabe.Assignment, guard *Guard) e
 		*guard = nil
 		return err
 	}
-	l.move(until)
+	l.setEnd(until)
 	return nil
 }
 
-func (l *lease) move(until int64) {
+// setEnd moves the end of the lease.
+func (l *lease) setEnd(until int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until = max(l.until, until)

@@ -11,7 +11,7 @@ import (
 	"kurabe/internal/agent/endpoint/endpointtest"
 )
 
-// leasedElsewhere is a leased writer that listens behind its endpoint.
+// leasedElsewhere is a leased primary that listens behind its endpoint.
 func leasedElsewhere(generation kurabe.Generation, epoch kurabe.Epoch) kurabe.Assignment {
 	a := leasedWriter(generation, 0)
 	a.ListensAt, a.Role.Epoch = "127.66.0.3", epoch

@@ -139,14 +139,14 @@ func (g *testGuard) Until(context.Context) (int64, error) {
 
 func (g *testGuard) Done() <-chan struct{} { return g.done }
 
-// leasedWriter is a writer whose standby is on another host.
+// leasedWriter is a primary whose standby is on another host.
 func leasedWriter(generation kurabe.Generation, startSeq int64) kurabe.Assignment {
-	a := writer(generation, startSeq)
+	a := primary(generation, startSeq)
 	a.Role.Leased = true
 	return a
 }
 
-// inLease has a writer that is guarded.
+// inLease has a primary that is guarded.
 func inLease(t *testing.T, test func(*bed)) {
 	t.Helper()
 	inGroup(t, func(b *bed) {
@@ -230,7 +230,7 @@ func TestLeaseByTheStandby(t *testing.T) {
 	})
 }
 
-// A writer that hangs is ended before another one can take its place.
+// A primary that hangs is ended before another one can take its place.
 func TestLeaseOfOneThatHangs(t *testing.T) {
 	inLease(t, func(b *bed) {
 		b.group.say("db-1", hangs)
@@ -259,7 +259,7 @@ func TestGuardOfALease(t *testing.T) {
 			b.Fatalf("%d guards after the first has died, until %d; it was %d", b.leases.opened, until, guard.until)
 		}
 		b.leases.setGrants(true)
-		b.send(writer(4, 0))
+		b.send(primary(4, 0))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if r := b.lastMember("db-1"); !r.Running || r.Role.Leased || b.leases.guard != nil {

@@ -60,7 +60,7 @@ func (w *worker) subscribeHold(ctx context.Context, e engine.Engine, o engine.Ob
 		Every: holdEvery, Limit: func() time.Duration { return holdLimit },
 		Due: func(ctx context.Context) bool {
 			a, _ := w.Assignment()
-			// One round late: the newest may be what the writer alone has, and the run then goes
+			// One round late: the newest may be what the primary alone has, and the run then goes
 			// on from an older place.
 			at = before
 			if from := sourceHost(a); from == "" || from == a.Host {
@@ -82,7 +82,7 @@ func (w *worker) subscribeHold(ctx context.Context, e engine.Engine, o engine.Ob
 	})
 }
 
-// keptElsewhere is up to where the writer's host has brought the log into a repository that
+// keptElsewhere is up to where the primary's host has brought the log into a repository that
 // both read. While that does not answer nothing is let go.
 func (w *worker) keptElsewhere(ctx context.Context, before kurabe.LogPosition) kurabe.LogPosition {
 	limited, cancel := context.WithTimeout(ctx, elsewhereLimit)

@@ -15,7 +15,7 @@ func (b *bed) heldBy() []heldLog {
 }
 
 // A standby is told what of the log is kept, a round late, so that the rest is there when it
-// takes over; the writer is not, nor one that is to hold nothing, which is told that once.
+// takes over; the primary is not, nor one that is to hold nothing, which is told that once.
 func TestStandbyHoldsTheLog(t *testing.T) {
 	inGroup(t, func(b *bed) {
 		at := func(n int64) kurabe.LogPosition { return kurabe.LogPosition{File: "000001", Offset: n} }
@@ -23,7 +23,7 @@ func TestStandbyHoldsTheLog(t *testing.T) {
 		b.logs = logs
 		b.start()
 		b.send(logged(wanted(1)))
-		b.send(logged(writer(2, 0)), logged(follows(1)))
+		b.send(logged(primary(2, 0)), logged(follows(1)))
 		pass(holdEvery / 2)
 		logs.mu.Lock()
 		logs.runs[0].Last.Position = at(200)
@@ -51,7 +51,7 @@ func TestStandbyHoldsTheLogOfAnotherHost(t *testing.T) {
 		a.Host = "host-1"
 		a.Role.Source.Host = "host-2"
 		b.send(logged(wanted(1)))
-		b.send(logged(writer(2, 0)), a)
+		b.send(logged(primary(2, 0)), a)
 		pass(elsewhereEvery + holdEvery)
 		if got := b.heldBy(); len(got) > 0 || logs.asked == 0 || logs.asked > 3 {
 			t.Errorf("nothing is there, and it holds %v; asked %d times", got, logs.asked)

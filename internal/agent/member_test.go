@@ -174,7 +174,7 @@ func (l *memberLogs) Follow(ctx context.Context, id, _ kurabe.InstanceID, open O
 	return nil
 }
 
-// Elsewhere is what another host has kept; it is asked for by nobody who has the writer here.
+// Elsewhere is what another host has kept; it is asked for by nobody who has the primary here.
 func (l *memberLogs) Elsewhere(context.Context, kurabe.InstanceID) (kurabe.LogPosition, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +242,7 @@ func TestLogIsOfTheWriter(t *testing.T) {
 		b.logs = logs
 		b.start()
 		b.send(logged(wanted(1)))
-		b.send(logged(writer(2, 0)), logged(follows(1)))
+		b.send(logged(primary(2, 0)), logged(follows(1)))
 		if got := logs.followed(); !slices.Equal(got, []kurabe.InstanceID{"db-1"}) || !slices.Equal(b.group.logOf, []kurabe.InstanceID{"db-1"}) {
 			t.Fatalf("followed %v, opened of %v", got, b.group.logOf)
 		}
@@ -279,7 +279,7 @@ func TestLogEndsWhereAnotherHostWrites(t *testing.T) {
 		b.logs = logs
 		b.start()
 		b.send(logged(wanted(1)))
-		b.send(logged(writer(2, 0)))
+		b.send(logged(primary(2, 0)))
 		ended := func() string { l, _ := logs.Log("db-1"); return l.Runs[0].Ended }
 		for generation, host := range []kurabe.HostID{"host-1", "host-2"} {
 			role := kurabe.Role{Epoch: 2, Duty: kurabe.DutyFollow, Source: &kurabe.Source{ID: second, Host: host, Address: "127.66.7.2", Port: 5432}}

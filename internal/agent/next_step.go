@@ -16,7 +16,7 @@ import (
 func (w *worker) Pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 	w.keepLease(ctx, a)
 	if rest := w.Rest(); rest > 0 {
-		w.lookOn(ctx, a)
+		w.watchDuringPause(ctx, a)
 		w.reserveAgain(ctx, a)
 		return w.RetryReport(rest)
 	}
@@ -34,10 +34,10 @@ func (w *worker) Pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 	if err := w.needAddresses(a, o); err != nil {
 		return w.failed(ctx, a, o, "hold-address", err)
 	}
-	w.see(ctx, a, &o)
-	w.agent.endpoints.Takes(w.ID, a.Generation, w.takesClients(a, o), o.PID)
+	w.observeRole(ctx, a, &o)
+	w.agent.endpoints.Takes(w.ID, a.Generation, w.servesClients(a, o), o.PID)
 	w.keepLog(ctx, a, o)
-	steps := w.fit(a, o, e.Steps(a, o))
+	steps := w.withoutForbidden(a, o, e.Steps(a, o))
 	w.keepReserved(a, o, takesAddress(steps))
 	if len(steps) == 0 {
 		return w.satisfied(ctx, a, o)
@@ -67,17 +67,17 @@ func (w *worker) needAddresses(a kurabe.Assignment, o engine.Observation) error 
 	if a.Goal == kurabe.GoalAbsent {
 		return nil
 	}
-	return w.agent.endpoints.Addresses.Need(a, w.mayHold(a, o.Running))
+	return w.agent.endpoints.Addresses.Need(a, w.mayHoldEndpoint(a, o.Running))
 }
 
-// fit leaves out what a writer may not do that has no lease. It ends one that hangs, since it
-// might answer again when another one has taken its place, and one whose lease is over: it
-// was started while nobody guarded it.
-func (w *worker) fit(a kurabe.Assignment, o engine.Observation, steps []engine.Step) []engine.Step {
+// withoutForbidden removes the steps that a primary without a lease may not take. It ends a
+// primary that hangs, since it might answer again after its replacement, and one whose lease has
+// ended: it was started while nobody guarded it.
+func (w *worker) withoutForbidden(a kurabe.Assignment, o engine.Observation, steps []engine.Step) []engine.Step {
 	if a.Role == nil || !a.Role.Leased {
 		return steps
 	}
-	if o.Running && (w.hangs() || w.lease != nil && w.lease.over()) {
+	if o.Running && (w.hangs() || w.lease != nil && w.lease.hasEnded()) {
 		fence := func(ctx context.Context) error { return w.agent.Engines[a.Engine].Fence(ctx, a) }
 		return []engine.Step{{Name: engine.StepFence, Do: fence}}
 	}
@@ -133,12 +133,12 @@ func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	step, done := w.awaits(a, o)
 	if a.Role != nil {
 		// Before anything that takes its time: another server may wait for this.
-		w.judgeRoom()
+		w.noteLackOfRoom()
 		w.report(ctx, a, o, step, done)
 	}
 	w.tidy(ctx, a)
 	w.measure(a)
-	w.tellOr(ctx, a, o, step, done)
+	w.reportNowOr(ctx, a, o, step, done)
 	return w.RetryReport(w.agent.Look)
 }
 

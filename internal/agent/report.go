@@ -81,7 +81,7 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	r.Leased = a.Role.Leased && w.leased(a)
 	r.Epoch, r.StartedSeq, r.SteppedDown, r.RebuiltSeq = o.Applied.RoleEpoch, o.Applied.Started, o.Applied.SteppedDown, o.Applied.Rebuilt
 	r.Discarded = o.Applied.GivenUp
-	if r.Detached = holding(a, o); r.Detached {
+	if r.Detached = isDetached(a, o); r.Detached {
 		r.Position = o.Applied.HeldAt
 	}
 	if o.Running && r.Position > 0 {
@@ -96,15 +96,15 @@ func (w *worker) roleReport(a kurabe.Assignment, o engine.Observation) *kurabe.R
 	return &r
 }
 
-// holding says whether a follower follows nobody, as it was told.
-func holding(a kurabe.Assignment, o engine.Observation) bool {
+// isDetached says whether a follower has detached as ordered.
+func isDetached(a kurabe.Assignment, o engine.Observation) bool {
 	return a.Role.Duty == kurabe.DutyDetached && engine.Done(a, o)
 }
 
-// takesClients says whether clients of the instance may be led to the server.
-func (w *worker) takesClients(a kurabe.Assignment, o engine.Observation) bool {
+// servesClients says whether clients of the instance may be led to the server.
+func (w *worker) servesClients(a kurabe.Assignment, o engine.Observation) bool {
 	if r := w.roleReport(a, o); r != nil {
-		// One that was just promoted turns clients away until it has read the rules of a writer.
+		// One that was just promoted turns clients away until it has read the rules of a primary.
 		return a.Writes() && r.Writing && r.Epoch == a.Role.Epoch
 	}
 	return o.Running && o.Applied.Ready && o.Applied.Process == o.Process

@@ -109,7 +109,7 @@ func TestReservedEndpoint(t *testing.T) {
 		b.send(pair(1, kurabe.GoalRunning))
 		f.expect(t, "running")
 		b.send(pair(2, kurabe.GoalStopped))
-		time.Sleep(time.Minute) // the endpoint lingers for a next writer
+		time.Sleep(time.Minute) // the endpoint lingers for a next primary
 		synctest.Wait()
 		f.expect(t, "stopped", "127.66.0.1:5432", own)
 		b.send(pair(3, kurabe.GoalRunning))

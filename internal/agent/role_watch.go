@@ -42,14 +42,14 @@ type roleWatch struct {
 	await  context.CancelFunc
 }
 
-// see has a running server looked at, and no other, and adds what was seen of one of a group
-// to an observation. Only the worker's goroutine calls it.
-func (w *worker) see(ctx context.Context, a kurabe.Assignment, o *engine.Observation) {
+// observeRole adds the observed role of a running server to an observation. Only the worker's
+// goroutine calls it.
+func (w *worker) observeRole(ctx context.Context, a kurabe.Assignment, o *engine.Observation) {
 	w.keepWatch(ctx, a, *o)
 	if w.role == nil || w.role.alone {
 		return
 	}
-	w.role.settle(replication.InForce{WaitsFor: o.WaitsFor(), Slots: o.SeenTo()})
+	w.role.noteInForce(replication.InForce{WaitsFor: o.WaitsFor(), Slots: o.SeenTo()})
 	o.Role, o.Covered = w.role.view(), w.role.report(a.Role.Followers).CaughtUp
 }
 
@@ -90,7 +90,7 @@ func (w *worker) keepWatch(ctx context.Context, a kurabe.Assignment, o engine.Ob
 	if o.Wait != nil {
 		w.agent.host.Wait.Go(func() {
 			if o.Wait(ctx) == nil {
-				w.stir()
+				w.wake()
 			}
 		})
 	}
@@ -154,9 +154,9 @@ func (g *roleWatch) look(ctx, asking context.Context, session engine.Watcher) er
 		s.Ended(ended, view)
 	})
 	if !g.alone {
-		g.confirm(ctx, a.Role.Followers)
+		g.confirmServiceHeard(ctx, a.Role.Followers)
 	}
-	g.tell()
+	g.wakeWorker()
 	return nil
 }
 
@@ -170,14 +170,14 @@ func (g *roleWatch) failed(err error) {
 		g.worker.Log.Debug("server's role not observed", logkey.Error, err)
 		s.Refused(now)
 	})
-	g.tell()
+	g.wakeWorker()
 }
 
-// tell wakes the worker with what matters.
-func (g *roleWatch) tell() {
+// wakeWorker wakes the worker with important news.
+func (g *roleWatch) wakeWorker() {
 	if news := g.news(); !reflect.DeepEqual(news, g.told) {
 		g.told = news
-		g.worker.stir()
+		g.worker.wake()
 	}
 }
 
@@ -187,9 +187,9 @@ func (g *roleWatch) note(change func(s *replication.State, now time.Time)) {
 	change(&g.state, g.worker.agent.Now())
 }
 
-// settle says what the server was made to do by now. What others lacked before is forgotten
-// when it waits for others.
-func (g *roleWatch) settle(done replication.InForce) {
+// noteInForce notes which orders the server obeys by now. What followers lacked before is
+// forgotten when the server waits for other followers.
+func (g *roleWatch) noteInForce(done replication.InForce) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waits, slots := replication.SameMembers(done.WaitsFor, g.done.WaitsFor), replication.SameMembers(done.Slots, g.done.Slots)
@@ -204,15 +204,15 @@ func (g *roleWatch) settle(done replication.InForce) {
 	g.poke()
 }
 
-// prove has the followers of a running writer asked whether they follow at this moment, or
-// not any more.
-func (w *worker) prove(on bool) {
+// setProving turns on or off the question to the followers of a running primary whether they
+// follow now.
+func (w *worker) setProving(on bool) {
 	if g := w.watched.Load(); g != nil && g.proves.Swap(on) != on && on {
 		g.poke()
 	}
 }
 
-// vouchedAt is a moment at which one of those whom the writer waits for is known to have
+// vouchedAt is a moment at which one of those whom the primary waits for is known to have
 // followed it, 0 without one.
 func (w *worker) vouchedAt() int64 {
 	a, _ := w.Assignment()
@@ -270,7 +270,7 @@ func (g *roleWatch) report(followers []kurabe.InstanceID) kurabe.RoleReport {
 	return r
 }
 
-// hanging are those of some followers that are connected and say nothing. A writer that stops
+// hanging are those of some followers that are connected and say nothing. A primary that stops
 // sends its followers away when they have everything: that they are gone is no silence.
 func (g *roleWatch) hanging(ids []kurabe.InstanceID) []kurabe.InstanceID {
 	g.mu.Lock()

@@ -153,9 +153,9 @@ func (s *watchedSession) Close() {
 	s.e.open--
 }
 
-// writer is an assignment of the first server to write, with a follower whom commits wait
+// primary is an assignment of the first server to write, with a follower whom commits wait
 // for.
-func writer(generation kurabe.Generation, startSeq int64) kurabe.Assignment {
+func primary(generation kurabe.Generation, startSeq int64) kurabe.Assignment {
 	a := member(1, kurabe.DutyWrite, 1)
 	a.Generation = generation
 	a.Role.Followers, a.Role.WaitFor, a.Role.StartSeq = ids(second), ids(second), startSeq
@@ -200,7 +200,7 @@ func (b *bed) startWriter() {
 	b.Helper()
 	b.start()
 	b.send(wanted(1))
-	b.send(writer(2, 0))
+	b.send(primary(2, 0))
 	if r := b.lastMember("db-1"); !r.Done || !r.Running || !r.Role.Writing || r.Generation != 2 || len(r.Role.CaughtUp) != 1 || b.engine.Starts("db-1") != 1 {
 		b.Fatalf("%d starts, %+v, %+v", b.engine.Starts("db-1"), r, r.Role)
 	}

@@ -57,7 +57,7 @@ func TestFollowerOnlyFollows(t *testing.T) {
 	})
 }
 
-// A writer that died while commits wait for another one stays down until it is told to
+// A primary that died while commits wait for another one stays down until it is told to
 // start: the other one may be about to take its place. That it died is told at once.
 func TestDeadWriterWaitsForTheOrder(t *testing.T) {
 	inGroup(t, func(b *bed) {
@@ -75,7 +75,7 @@ func TestDeadWriterWaitsForTheOrder(t *testing.T) {
 				t.Fatalf("death %d: it was started without an order", n)
 			}
 			began = time.Now()
-			b.send(writer(kurabe.Generation(10+n), n))
+			b.send(primary(kurabe.Generation(10+n), n))
 			for b.engine.Starts("db-1") == starts && time.Since(began) < time.Minute {
 				time.Sleep(10 * time.Millisecond) // virtual
 				synctest.Wait()
@@ -95,11 +95,11 @@ func TestDeadWriterWaitsForTheOrder(t *testing.T) {
 	})
 }
 
-// Without anybody whom commits wait for, a dead writer is started as ever.
+// Without anybody whom commits wait for, a dead primary is started as ever.
 func TestDeadWriterAloneIsStarted(t *testing.T) {
 	inGroup(t, func(b *bed) {
 		b.startWriter()
-		alone := writer(3, 0)
+		alone := primary(3, 0)
 		alone.Role.WaitFor = nil
 		b.send(alone)
 		b.engine.Crash("db-1")
@@ -124,9 +124,9 @@ func (b *bed) blockAt(blocks engine.StepName) (under *atomic.Bool) {
 	return under
 }
 
-// reassigned is the writer's next assignment, for which it has something to do.
+// reassigned is the primary's next assignment, for which it has something to do.
 func reassigned(generation kurabe.Generation) kurabe.Assignment {
-	a := writer(generation, 0)
+	a := primary(generation, 0)
 	a.Password.Seq = int64(generation)
 	return a
 }
@@ -143,7 +143,7 @@ func TestRestCutsAStep(t *testing.T) {
 		b.group.say("db-1", hangs)
 		time.Sleep(time.Second) // virtual
 		began := time.Now()
-		b.send(of(writer(4, 0), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced}))
+		b.send(of(primary(4, 0), 4, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced}))
 		if r := b.lastOf("db-1"); b.engine.Running("db-1") || r.Running || !r.Done || r.Generation != 4 || time.Since(began) > 0 {
 			t.Errorf("after %v: %+v, steps %v", time.Since(began), r, b.steps())
 		}
@@ -258,9 +258,9 @@ func TestPositionIsNoNews(t *testing.T) {
 func TestWatchEndsWithWhatItWatches(t *testing.T) {
 	for name, end := range map[string]func(*bed){
 		"its server dies":    func(b *bed) { b.engine.Crash("db-1") },
-		"its server is dead": func(b *bed) { b.send(of(writer(3, 0), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced})) },
+		"its server is dead": func(b *bed) { b.send(of(primary(3, 0), 3, kurabe.Role{Epoch: 2, Duty: kurabe.DutyFenced})) },
 		"it has no role":     func(b *bed) { b.send(wanted(3)) },
-		"it is stopped":      func(b *bed) { b.send(with(writer(3, 0), kurabe.GoalStopped)) },
+		"it is stopped":      func(b *bed) { b.send(with(primary(3, 0), kurabe.GoalStopped)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inGroup(t, func(b *bed) {
@@ -335,7 +335,7 @@ func TestMarkIsOfTheWaiting(t *testing.T) {
 		}
 		b.group.say("db-1", view(100, 100))
 		under := b.blockAt(engine.StepWaits)
-		b.send(writer(2, 0))
+		b.send(primary(2, 0))
 		time.Sleep(time.Second) // virtual
 		synctest.Wait()
 		if r := b.lastOf("db-1"); !under.Load() || len(r.Role.CaughtUp) != 0 || !slices.Equal(r.Role.WaitsFor, ids(second)) {
@@ -343,7 +343,7 @@ func TestMarkIsOfTheWaiting(t *testing.T) {
 		}
 		b.group.say("db-1", view(900, 100))
 		b.before(nil)
-		next := writer(3, 0)
+		next := primary(3, 0)
 		b.send(next) // which cuts the step
 		time.Sleep(time.Second)
 		synctest.Wait()

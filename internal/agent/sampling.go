@@ -99,8 +99,8 @@ func (s *sampling) measure(ctx context.Context) {
 			one = &serverSampler{}
 		}
 		kept[w.ID] = one
-		w.pokeSampler(&w.metricsDue)
-		w.pokeLoad(ctx, a)
+		w.wakeSampler(&w.metricsDue)
+		w.wakeLoad(ctx, a)
 		machine.Limits = a.Limits
 		values := slices.Concat(one.sampleGroup(s.agent.Levers, machine, w.ID, at), one.sampleNetwork(counts, w, at), w.sampleKnown(a))
 		list = append(list, one.labels.label(a, values)...)
@@ -195,7 +195,7 @@ func (w *worker) sampleKnown(a kurabe.Assignment) (samples []sample.Value) {
 }
 
 // pokeSampler has the server asked now for what is due.
-func (w *worker) pokeSampler(due *atomic.Bool) {
+func (w *worker) wakeSampler(due *atomic.Bool) {
 	due.Store(true)
 	select {
 	case w.samplerPoked <- struct{}{}:
@@ -209,6 +209,7 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 	var before sample.Reading
 	var labels labeller
 	var once, loadOnce unit.LogOnce
+	var counted time.Time
 	began, process := time.Now(), w.process(o, w.hangs)
 	w.sampled.Store(&process)
 	watch.Subscribe(ctx, process, watch.Purpose[engine.Sampler]{
@@ -220,8 +221,7 @@ func (w *worker) subscribeSampler(ctx context.Context, e engine.Engine, o engine
 		Ask: func(asking context.Context, s engine.Sampler) error {
 			a, _ := w.Assignment()
 			if w.loadDue.Swap(false) {
-				_, role := labels.identity(a)
-				if err := w.keepLoad(asking, a, role, s, &loadOnce); err != nil {
+				if err := w.keepLoad(asking, a, &labels, s, &counted, &loadOnce); err != nil {
 					return err
 				}
 			}

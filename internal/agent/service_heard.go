@@ -7,9 +7,9 @@ import (
 	"kurabe"
 )
 
-// confirm finds out whether the service is heard, whenever other followers are silent than
-// before: a host that hears nobody must not have the planner let it go on alone.
-func (g *roleWatch) confirm(ctx context.Context, followers []kurabe.InstanceID) {
+// confirmServiceHeard asks the service for an answer whenever other followers are silent than
+// before: a host that hears nobody must not make the planner let it continue alone.
+func (g *roleWatch) confirmServiceHeard(ctx context.Context, followers []kurabe.InstanceID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	leases := g.worker.agent.Leases
@@ -35,7 +35,7 @@ func (g *roleWatch) confirm(ctx context.Context, followers []kurabe.InstanceID) 
 	})
 }
 
-// unheardLocked says whether a writer that can be replaced from another host has not heard the
+// unheardLocked says whether a primary that can be replaced from another host has not heard the
 // service since these are silent.
 func (g *roleWatch) unheardLocked(silent []kurabe.InstanceID) bool {
 	a, _ := g.worker.Assignment()

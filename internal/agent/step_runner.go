@@ -44,30 +44,30 @@ func (w *worker) awaitAndReport(ctx context.Context, a kurabe.Assignment, step s
 		case err := <-done:
 			return err
 		case <-w.news:
-			w.tellNow(ctx, a, step, true)
+			w.reportNow(ctx, a, step, true)
 		}
 	}
 }
 
-// lookOn is what is done in the pause before a failed step is tried again.
-func (w *worker) lookOn(ctx context.Context, a kurabe.Assignment) {
+// watchDuringPause is the work in the pause before a failed step is tried again.
+func (w *worker) watchDuringPause(ctx context.Context, a kurabe.Assignment) {
 	if a.Role != nil && w.Failure != nil {
-		w.tellNow(ctx, a, w.Failure.Step, false)
+		w.reportNow(ctx, a, w.Failure.Step, false)
 	}
 	w.Resend(ctx)
 }
 
-// tellOr reports what is true now of a server of a group, and of others what was seen
-// before: nothing is told of those in between, so it cannot be older than what was told.
-func (w *worker) tellOr(ctx context.Context, a kurabe.Assignment, o engine.Observation, step string, done bool) {
-	if a.Role == nil || !w.tellNow(ctx, a, step, false) {
+// reportNowOr reports a new observation of a server of a group, and the given one of any other
+// server: no state in between is reported of those.
+func (w *worker) reportNowOr(ctx context.Context, a kurabe.Assignment, o engine.Observation, step string, done bool) {
+	if a.Role == nil || !w.reportNow(ctx, a, step, false) {
 		w.report(ctx, a, o, step, done)
 	}
 }
 
-// tellNow looks and reports, and does nothing else; under says that the step is under way. It
-// returns false when it could not look.
-func (w *worker) tellNow(ctx context.Context, a kurabe.Assignment, step string, under bool) bool {
+// reportNow observes and reports only; under says that the step is under way. It returns false
+// when it could not observe.
+func (w *worker) reportNow(ctx context.Context, a kurabe.Assignment, step string, under bool) bool {
 	e, ok := w.agent.Engines[a.Engine]
 	if !ok {
 		return false
@@ -76,10 +76,10 @@ func (w *worker) tellNow(ctx context.Context, a kurabe.Assignment, step string, 
 	if err != nil {
 		return false
 	}
-	w.see(ctx, a, &o)
+	w.observeRole(ctx, a, &o)
 	name := engine.StepName(step)
 	if !under || name != engine.StepRelease { // at whose beginning nobody is let in yet
-		w.agent.endpoints.Takes(w.ID, a.Generation, w.takesClients(a, o), o.PID)
+		w.agent.endpoints.Takes(w.ID, a.Generation, w.servesClients(a, o), o.PID)
 	}
 	if under && endsServer[name] && !o.Running {
 		// Half of the truth: that it has ended would be told without that it was to, and

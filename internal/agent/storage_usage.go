@@ -58,10 +58,10 @@ func (w *worker) measure(a kurabe.Assignment) {
 	}
 	w.used = u.bytes
 	if !u.watched {
-		u.room, u.roomAt = w.agent.firstRoom(a, free), now
+		u.room, u.roomAt = w.agent.roomBeforeWatch(a, free), now
 	}
 	u.mu.Unlock()
-	w.judgeRoom()
+	w.noteLackOfRoom()
 }
 
 // walk looks through the files, and says whether the figure is news. The watch of the disk
@@ -95,8 +95,8 @@ func (w *worker) walkAside(a kurabe.Assignment, free int64) {
 	})
 }
 
-// judgeRoom makes a failure of what is known of the room.
-func (w *worker) judgeRoom() {
+// noteLackOfRoom makes a failure of a known lack of disk space.
+func (w *worker) noteLackOfRoom() {
 	u := &w.usage
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -30,7 +30,7 @@ type worker struct {
 	logFinished bool       // the end of the log was kept, or could not be
 	logDropped  string     // process that holds back no log
 	role        *roleWatch // of the running server of a group, nil without one
-	lease       *lease     // of a writer that has one, nil without
+	lease       *lease     // of a primary that has one, nil without
 	guarded     bool       // there may be a guard that is needed no more
 	looksOn     bool       // keepLease was called before
 	reserved    io.Closer  // holds reservedAt while no server listens there
@@ -85,8 +85,8 @@ func (w *worker) End() {
 	w.releaseReserved()
 }
 
-// stir has the worker look again, and tell what it sees even if a step is under way.
-func (w *worker) stir() {
+// wake makes the worker observe again, and report even while a step is under way.
+func (w *worker) wake() {
 	select {
 	case w.news <- struct{}{}:
 	default:

@@ -105,7 +105,7 @@ func (p JSON) encode(_, _ string, out any) ([]byte, error) {
 	if p.Model == nil {
 		return json.Marshal(out)
 	}
-	return document.EncodeJSON(p.model(), out)
+	return document.EncodeJSON(p.model(), out), nil
 }
 
 func (p JSON) refuse(h http.Header, f *fault.Fault, _ string) []byte {
@@ -132,7 +132,7 @@ func (p CBOR) head(h http.Header) {
 func (p CBOR) decode(in input, into any) error { return document.DecodeCBOR(p.model(), in.body, into) }
 
 func (p CBOR) encode(_, _ string, out any) ([]byte, error) {
-	return document.EncodeCBOR(p.model(), out)
+	return document.EncodeCBOR(p.model(), out), nil
 }
 
 func (p CBOR) refuse(h http.Header, f *fault.Fault, _ string) []byte {

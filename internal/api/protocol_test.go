@@ -98,7 +98,7 @@ func TestDocumentProtocols(t *testing.T) {
 		kind, protocol string
 	}{
 		{"JSON", `{"NextToken":"a"}`, target(granite + "DescribeAlarms"), 200, `{"CompositeAlarms":[],"LogAlarms":[],"MetricAlarms":[],"NextToken":"a"}`, "", "application/x-amz-json-1.0", ""},
-		{"CBOR", "\xa1\x69NextToken\x61a", cbor(base + "DescribeAlarms"), 200, "\xa4iLogAlarms\x80iNextTokenaalMetricAlarms\x80oCompositeAlarms\x80", "", "application/cbor", protocolCBOR},
+		{"CBOR", "\xa1\x69NextToken\x61a", cbor(base + "DescribeAlarms"), 200, "\xa4oCompositeAlarms\x80iLogAlarms\x80lMetricAlarms\x80iNextTokenaa", "", "application/cbor", protocolCBOR},
 		{"CBOR behind a path", "\xbf\xff", cbor("/aws" + base + "DescribeAlarms"), 200, "MetricAlarms", "", "application/cbor", protocolCBOR},
 		{"JSON, unknown action", `{}`, target(granite + "MakeCoffee"), 404, `"UnknownOperationException"`, "UnknownOperationException;Sender", "application/x-amz-json-1.0", ""},
 		{"CBOR, unknown action", "", cbor(base + "MakeCoffee"), 404, "UnknownOperationException", "UnknownOperationException;Sender", "application/cbor", protocolCBOR},

@@ -11,23 +11,7 @@ import (
 	"kurabe/internal/event"
 )
 
-// EventCategories are RDS's categories of the sources that this service has. The
-// source is the RDS user guide, "Amazon RDS event categories and event messages".
-var EventCategories = []SourceCategories{
-	{event.Instance, []string{
-		"availability", "backup", "configuration change", "creation", "deletion", "failover", "failure", "low storage", "maintenance",
-		"notification", "read replica", "recovery", "restoration", "security", "security patching",
-	}},
-	{event.Cluster, []string{
-		"backup", "configuration change", "creation", "deletion", "failover", "failure", "maintenance", "notification", "recovery",
-		"availability", "low storage", "restoration", "security", "security patching",
-	}},
-	{event.ClusterSnapshot, []string{"backup", "creation", "deletion", "failure", "notification", "restoration"}},
-	{event.ParameterGroup, []string{"configuration change"}},
-	{event.Snapshot, []string{"backup", "creation", "deletion", "failure", "notification", "restoration"}},
-}
-
-// sourceTypes are RDS's; those without EventCategories have no events here.
+// sourceTypes are RDS's; those without event.Categories have no events here.
 var sourceTypes = []string{
 	event.Instance, event.ParameterGroup, event.Snapshot, "db-security-group", event.Cluster, event.ClusterSnapshot,
 	"custom-engine-version", "db-proxy", "blue-green-deployment", "db-shard-group", "zero-etl",
@@ -38,12 +22,6 @@ const (
 	defaultEventSpan = time.Hour
 	maxEventSpan     = 14 * 24 * time.Hour // events are not kept longer
 )
-
-// SourceCategories are the categories of one type of sources.
-type SourceCategories struct {
-	SourceType string
-	Categories []string
-}
 
 // EventFilter narrows the history; zero fields match everything.
 type EventFilter struct {
@@ -58,7 +36,7 @@ type EventFilter struct {
 // name of today, whatever it was called then, and show that name; those of an
 // instance that is gone by its last one.
 func (c *Control) Events(f EventFilter) ([]kurabe.Event, error) {
-	if err := CheckSourceType(f.SourceType); err != nil {
+	if err := checkSourceType(f.SourceType); err != nil {
 		return nil, err
 	}
 	if f.Source != "" && f.SourceType == "" {
@@ -96,8 +74,16 @@ func (c *Control) eventNames(from time.Time) map[string]string {
 	return names
 }
 
-// CheckSourceType refuses what RDS has no source type for; "" is none given.
-func CheckSourceType(name string) error {
+// EventCategories are the categories of the sources of a type, "" for all types.
+func EventCategories(sourceType string) ([]event.SourceCategories, error) {
+	if err := checkSourceType(sourceType); err != nil || sourceType == "" {
+		return event.Categories, err
+	}
+	return slices.DeleteFunc(slices.Clone(event.Categories), func(c event.SourceCategories) bool { return c.SourceType != sourceType }), nil
+}
+
+// checkSourceType refuses what RDS has no source type for; "" is none given.
+func checkSourceType(name string) error {
 	if name != "" && !slices.Contains(sourceTypes, name) {
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid source type: %s; valid are %s", name, strings.Join(sourceTypes, ", "))
 	}

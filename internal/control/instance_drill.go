@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 
 	"kurabe"
 	"kurabe/internal/control/placement"
@@ -44,14 +43,11 @@ func (c *Control) TellDrill(ctx context.Context, name string, server kurabe.Inst
 		if !ok || i.Spec == nil {
 			return nil, kurabe.Errorf(kurabe.CodeInstanceNotFound, "DBInstance %.80s not found.", name)
 		}
-		source := event.Instance
+		kind := event.Drilled.With(server.Number(), m.Zone, done, pid)
 		if i.Spec.Cluster {
-			source = event.Cluster
+			kind.Source = event.Cluster
 		}
-		return store.NewChange().AddEvent(kurabe.Event{
-			At: c.Now().UTC(), Source: i.Spec.Name, SourceType: source, SourceID: string(i.ID), ID: "KURABE-EVENT-0051", Categories: []string{"notification"},
-			Message: fmt.Sprintf("A drill has the server %d in zone %s %s (process %d)", server.Number(), m.Zone, done, pid),
-		}), nil
+		return store.NewChange().AddEvent(kind.Told(c.Now().UTC(), i.Spec.Name, string(i.ID))), nil
 	})
 	return m, err
 }

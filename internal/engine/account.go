@@ -26,8 +26,8 @@ func credential(id int) *proc.Credential {
 	return &proc.Credential{UID: id, GID: id, Name: "kurabe-" + strconv.Itoa(id)}
 }
 
-// booked is the account of a name in the book.
-func (l *Lifecycle) booked(name string) (*proc.Credential, bool) {
+// bookedAccount is the account of a name in the book of user ids.
+func (l *Lifecycle) bookedAccount(name string) (*proc.Credential, bool) {
 	if l.c.Accounts == nil || l.c.User == nil {
 		return nil, false
 	}
@@ -41,7 +41,7 @@ func (l *Lifecycle) booked(name string) (*proc.Credential, bool) {
 // Account is whom the files of an instance belong to, nil for ourselves. Of a home that the
 // book does not have, its own files say it: an earlier version gave all to one account.
 func (l *Lifecycle) Account(id kurabe.InstanceID) *proc.Credential {
-	if user, ok := l.booked(forInstance + string(id)); ok || l.c.User == nil || l.c.Accounts == nil {
+	if user, ok := l.bookedAccount(forInstance + string(id)); ok || l.c.User == nil || l.c.Accounts == nil {
 		return orUser(user, l.c.User)
 	}
 	info, err := volume.Lstat(l.Home(id).RunDir())
@@ -65,7 +65,7 @@ func orUser(first, second *proc.Credential) *proc.Credential {
 // takeAccount gives a name of the book an account of its own, where that is done.
 func (l *Lifecycle) takeAccount(name string) (*proc.Credential, error) {
 	if !l.givesAccounts() {
-		user, _ := l.booked(name)
+		user, _ := l.bookedAccount(name)
 		return orUser(user, l.c.User), nil
 	}
 	e, err := l.c.Accounts.Take(name, false)
@@ -82,7 +82,7 @@ func (l *Lifecycle) givesAccounts() bool {
 // dropAccount ends what runs as the account of a name of which nothing is left, and gives
 // the account back.
 func (l *Lifecycle) dropAccount(ctx context.Context, name string) error {
-	user, ok := l.booked(name)
+	user, ok := l.bookedAccount(name)
 	if !ok {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (l *Lifecycle) handOver(ctx context.Context, i Instance) error {
 // resting refuses while anything works in the data.
 func (l *Lifecycle) resting(ctx context.Context, i Instance) error {
 	if exists(i.Home.DataDir()) {
-		return l.alone(ctx, i)
+		return l.endOtherProcesses(ctx, i)
 	}
 	return nil
 }

@@ -92,11 +92,11 @@ func (n *Applied) holds(r kurabe.Role) bool {
 	return r.Duty == kurabe.DutyWrite && len(r.WaitFor) > 0 && (n.ClientsKeptOut || !n.Stopped || r.RequireStandby)
 }
 
-// holdsPromoted says whether a follower must keep clients out when it is made a writer: until
+// holdsPromoted says whether a follower must keep clients out when it is made a primary: until
 // its commits wait.
 func holdsPromoted(r kurabe.Role) bool { return r.RequireStandby && len(r.WaitFor) > 0 }
 
-// MayStart says whether a writer that does not run may be started: while commits wait for
+// MayStart says whether a primary that does not run may be started: while commits wait for
 // others, one of them may be about to take its place, unless the start was ordered.
 func (n *Applied) MayStart(r kurabe.Role) bool {
 	return len(r.WaitFor) == 0 || n.Stopped || r.StartSeq > n.Started

@@ -50,7 +50,7 @@ func (l *Lifecycle) Feed(ctx context.Context, a kurabe.Assignment, to Ask) error
 	if !ok || a.Role == nil || !slices.Contains(a.Role.Followers, to.ID) {
 		return fmt.Errorf("send a copy to %s: it is no follower of %s", to.ID, a.Instance)
 	}
-	i, err := l.informed(a)
+	i, err := l.instanceWithNotes(a)
 	if err != nil {
 		return err
 	}

@@ -18,11 +18,11 @@ type Copier interface {
 	// die in the middle.
 	CopyRunning(ctx context.Context, i Instance, r CopyRequest) (Copied, error)
 	// CopyFollower is CopyRunning of a running follower: what the copy has is what was
-	// acknowledged by writer before the call, and Copied.Position is in the log of writer. A
+	// acknowledged by primary before the call, and Copied.Position is in the log of primary. A
 	// server that is started on the copy, once adopted, follows nobody. It fails rather than
-	// to have less, also when the follower is not one of that writer by the end. A writer on
+	// to have less, also when the follower is not one of that primary by the end. A primary on
 	// another host is nil: it is the follower's source, who is asked over the network.
-	CopyFollower(ctx context.Context, writer *Instance, follower Instance, r CopyRequest) (Copied, error)
+	CopyFollower(ctx context.Context, primary *Instance, follower Instance, r CopyRequest) (Copied, error)
 	// CopyStopped copies the data folder of an instance that no server works on; the
 	// caller sees to that.
 	CopyStopped(ctx context.Context, i Instance, r CopyRequest) (Copied, error)
@@ -67,7 +67,7 @@ type Copied struct {
 	TakenAt time.Time
 	// Position is where that moment lies in the server's log, zero when it keeps none.
 	Position kurabe.LogPosition
-	// MarkedAt is, of a follower whose writer is on another host, the time by that one's clock of
+	// MarkedAt is, of a follower whose primary is on another host, the time by that one's clock of
 	// a marker which is in the copy, zero where none is known to be.
 	MarkedAt time.Time
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"kurabe"
 	"kurabe/internal/logkey"
@@ -141,6 +142,9 @@ type Sampler interface {
 	// Sessions lists the sessions of clients, and the server's own that serve them, that are
 	// within a statement now.
 	Sessions(ctx context.Context) ([]kurabe.ActiveSession, error)
+	// Statements returns what the server has counted of its statements since it was last asked,
+	// and how long ago that was: 0 at the first time, and of a server that counts nothing.
+	Statements(ctx context.Context) ([]kurabe.StatementCounts, time.Duration, error)
 	Close()
 }
 

@@ -46,7 +46,7 @@ func TestStillborn(t *testing.T) {
 				t.Fatalf("start %d: %+v, %v", n, o, err)
 			}
 			var failed *StartError
-			if err := p.do(o.burial()); !errors.As(err, &failed) || failed.Message != "no memory" {
+			if err := p.do(o.endedStep()); !errors.As(err, &failed) || failed.Message != "no memory" {
 				t.Errorf("start %d: %v", n, err)
 			}
 			if o, err = p.l.Observe(t.Context(), p.a); err != nil || o.Stillborn || o.Record {
@@ -56,7 +56,7 @@ func TestStillborn(t *testing.T) {
 		p.must(StepStart)
 		p.note(func(a *Applied) { a.Ready = true })
 		p.ends()
-		if o, err := p.l.Observe(t.Context(), p.a); err != nil || o.Stillborn || o.burial() != StepNoteCrash {
+		if o, err := p.l.Observe(t.Context(), p.a); err != nil || o.Stillborn || o.endedStep() != StepNoteCrash {
 			t.Errorf("one that was ready: %+v, %v", o, err)
 		}
 	}

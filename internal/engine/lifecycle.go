@@ -76,25 +76,25 @@ func (l *Lifecycle) instance(a kurabe.Assignment) Instance {
 		i.SourceUser = l.Account(a.Role.Source.ID)
 	}
 	i.SeenDir = i.Home.Dir
-	if bound(i.User, i.Home.Dir) {
+	if cannotEnter(i.User, i.Home.Dir) {
 		i.SeenDir = filepath.Join(l.c.Runtime, string(a.Instance))
 	}
 	return i
 }
 
-// informed is the instance with what its folder says of it.
-func (l *Lifecycle) informed(a kurabe.Assignment) (Instance, error) {
+// instanceWithNotes is the instance with the notes of its folder.
+func (l *Lifecycle) instanceWithNotes(a kurabe.Assignment) (Instance, error) {
 	i := l.instance(a)
 	if a.Role == nil {
 		return i, nil
 	}
 	applied, err := readApplied(i.Home)
-	i.ClientsKeptOut = held(a, applied)
+	i.ClientsKeptOut = keepsClientsOut(a, applied)
 	return i, err
 }
 
-// held says whether the settings of a server keep clients out.
-func held(a kurabe.Assignment, note Applied) bool {
+// keepsClientsOut says whether the settings of a server keep clients out.
+func keepsClientsOut(a kurabe.Assignment, note Applied) bool {
 	return a.Role != nil && a.Role.Duty == kurabe.DutyWrite && note.ClientsKeptOut
 }
 
@@ -118,9 +118,9 @@ func (l *Lifecycle) version(want string) kurabe.EngineVersion {
 	return best
 }
 
-// bound says whether the engine's user is barred from the folder by one of its
-// parents (a service below /root), so that it must see it elsewhere.
-func bound(user *proc.Credential, dir string) bool {
+// cannotEnter says whether a parent of the folder keeps the engine's user out (a service below
+// /root), so that the folder must be mounted elsewhere.
+func cannotEnter(user *proc.Credential, dir string) bool {
 	return user != nil && !proc.Traversable(filepath.Dir(dir), user.UID, user.GID)
 }
 
@@ -138,7 +138,7 @@ func (l *Lifecycle) Steps(a kurabe.Assignment, o Observation) []Step {
 
 // do runs one step under its own time limit.
 func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) error {
-	i, err := l.informed(a)
+	i, err := l.instanceWithNotes(a)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (l *Lifecycle) do(ctx context.Context, name StepName, a kurabe.Assignment) 
 	case StepWaitReady:
 		return l.waitReady(ctx, i)
 	case StepEnsureMaster:
-		if err := l.welcome(ctx, &i); err != nil {
+		if err := l.prepareForMaster(ctx, &i); err != nil {
 			return err
 		}
 		return l.ensureMaster(ctx, i)
@@ -211,7 +211,7 @@ const (
 	readyStep    = time.Hour
 	stopStep     = 10 * time.Minute
 	restoreStep  = 24 * time.Hour // of the largest data on the slowest disk
-	// changeStep is that of a server which becomes a writer, or has its commits wait: a
+	// changeStep is that of a server which becomes a primary, or has its commits wait: a
 	// checkpoint or two at most. Until it has come through, nothing else is done.
 	changeStep = time.Minute
 )

@@ -98,12 +98,12 @@ const (
 
 	StepClone         StepName = "clone"        // in the place of copy-template, for a follower
 	StepFence         StepName = "fence"        // end at once one that may not serve any more
-	StepReattach      StepName = "rejoin"       // make a writer's data a follower's
+	StepReattach      StepName = "rejoin"       // make a primary's data a follower's
 	StepDiscardData   StepName = "discard-data" // where that cannot be: clone is next
 	StepPromote       StepName = "promote"
 	StepWaits         StepName = "waits"
 	StepFollowers     StepName = "followers"
-	StepAwaitOldLease StepName = "outlast" // wait until the writer before has ended
+	StepAwaitOldLease StepName = "outlast" // wait until the primary before has ended
 	StepRelease       StepName = "release" // let clients in that were kept out
 	StepStepDown      StepName = "yield"
 	StepHold          StepName = "hold"    // have a follower follow nobody

@@ -41,7 +41,7 @@ func (l *Lifecycle) Observe(_ context.Context, a kurabe.Assignment) (Observation
 	if o.Applied, err = readApplied(h); err != nil {
 		return o, err
 	}
-	i.ClientsKeptOut = held(a, o.Applied)
+	i.ClientsKeptOut = keepsClientsOut(a, o.Applied)
 	if a.Role != nil && o.Data {
 		o.Follower = l.c.Driver.IsFollower(h)
 	}
@@ -128,10 +128,10 @@ func (l *Lifecycle) observeProcess(id kurabe.InstanceID, h Home, o *Observation)
 	return nil
 }
 
-// burial is the step that does away with the record of a server that ended by itself. One that
-// was never ready has failed to start, although it ended before anybody waited for it: were that
-// a crash, nobody would ever say that it cannot start, nor why.
-func (o Observation) burial() StepName {
+// endedStep is the step that removes the record of a server that ended by itself. A server that
+// was never ready has failed to start, although it ended before anybody waited for it: counted as
+// a crash, it would never be reported as unable to start, nor why.
+func (o Observation) endedStep() StepName {
 	if o.Stillborn {
 		return StepWaitReady
 	}

@@ -146,7 +146,7 @@ var ErrRebuild = errors.New("the data cannot be rewound; it must be cloned")
 
 // OpenWatch opens a session that observes the running server of a group.
 func (l *Lifecycle) OpenWatch(ctx context.Context, a kurabe.Assignment) (Watcher, error) {
-	i, err := l.informed(a)
+	i, err := l.instanceWithNotes(a)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (l *Lifecycle) OpenWatch(ctx context.Context, a kurabe.Assignment) (Watcher
 // Fence ends the server of an instance at once, even when it hangs. The end counts as a
 // crash: the next start has to be ordered.
 func (l *Lifecycle) Fence(ctx context.Context, a kurabe.Assignment) error {
-	i, err := l.informed(a)
+	i, err := l.instanceWithNotes(a)
 	if err != nil {
 		return err
 	}

@@ -31,13 +31,13 @@ func (s *Snapshots) TakeFar(ctx context.Context, a kurabe.SnapshotAssignment, st
 	if standby.Goal != kurabe.GoalRunning || standby.Role == nil || standby.Role.Duty != kurabe.DutyFollow || standby.Role.Source == nil {
 		return kurabe.SnapshotFacts{}, fmt.Errorf("take snapshot %s of %s: %s is no standby", a.Name, standby.Name, standby.Instance)
 	}
-	writer := standby
-	writer.Instance, writer.Role = standby.Role.Source.ID, nil
-	return s.takeOnce(ctx, a, origin{of: writer, from: standby, far: true}, progress)
+	primary := standby
+	primary.Instance, primary.Role = standby.Role.Source.ID, nil
+	return s.takeOnce(ctx, a, origin{of: primary, from: standby, far: true}, progress)
 }
 
-// origin is what a snapshot is taken of: the writer, and from a standby of it or itself. A far
-// writer is on another host, and only its id is known.
+// origin is what a snapshot is taken of: the primary, and from a standby of it or itself. A far
+// primary is on another host, and only its id is known.
 type origin struct {
 	of, from kurabe.Assignment
 	far      bool
@@ -118,15 +118,15 @@ func (l *Lifecycle) copyOf(ctx context.Context, o origin, i Instance, r CopyRequ
 	case o.far:
 		return l.copyFollower(ctx, nil, i, r)
 	case o.from.Instance != o.of.Instance:
-		writer := l.instance(o.of)
-		return l.copyFollower(ctx, &writer, i, r)
+		primary := l.instance(o.of)
+		return l.copyFollower(ctx, &primary, i, r)
 	}
 	return l.copyData(ctx, i, r)
 }
 
-// copyFollower copies the data folder of a running standby, whose writer is nil where that is on
+// copyFollower copies the data folder of a running standby, whose primary is nil where that is on
 // another host.
-func (l *Lifecycle) copyFollower(ctx context.Context, writer *Instance, i Instance, r CopyRequest) (Copied, error) {
+func (l *Lifecycle) copyFollower(ctx context.Context, primary *Instance, i Instance, r CopyRequest) (Copied, error) {
 	_, alive, err := i.Home.Daemon().Find()
 	if err == nil && !alive {
 		err = ErrNotReady
@@ -134,7 +134,7 @@ func (l *Lifecycle) copyFollower(ctx context.Context, writer *Instance, i Instan
 	if err != nil {
 		return Copied{}, fmt.Errorf("find the standby in %s: %w", i.Home.Dir, err)
 	}
-	return l.c.Driver.CopyFollower(ctx, writer, i, r)
+	return l.c.Driver.CopyFollower(ctx, primary, i, r)
 }
 
 // errCopying is why a stopped instance cannot start just now.

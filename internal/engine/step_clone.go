@@ -40,7 +40,7 @@ func (l *Lifecycle) clone(ctx context.Context, i Instance, r Replicator) error {
 	if exists(i.Home.DataDir()) {
 		return nil
 	}
-	err := l.alone(ctx, i)
+	err := l.endOtherProcesses(ctx, i)
 	if err == nil {
 		err = removeUnnamed(i.Home)
 	}
@@ -76,10 +76,10 @@ func (l *Lifecycle) rejoin(ctx context.Context, i Instance, r Replicator) error 
 	if err := follows(i); err != nil {
 		return err
 	}
-	if err := l.alone(ctx, i); err != nil {
+	if err := l.endOtherProcesses(ctx, i); err != nil {
 		return fmt.Errorf("rejoin %s: %w", i.Role.Source.ID, err)
 	}
-	if err := l.reckon(ctx, i, r); err != nil {
+	if err := l.countDiscarded(ctx, i, r); err != nil {
 		return fmt.Errorf("rejoin %s: %w", i.Role.Source.ID, err)
 	}
 	faultpoint.Reach("after", "note-rejoin")
@@ -96,9 +96,9 @@ func (l *Lifecycle) rejoin(ctx context.Context, i Instance, r Replicator) error 
 	return note(i.Home, func(a *Applied) { a.Master, a.PasswordSeq, a.Rejoining = true, 0, false })
 }
 
-// reckon counts what is about to be lost, and notes it with that it begins: a later try
-// finds the data in the midst of it, and counts nothing.
-func (l *Lifecycle) reckon(ctx context.Context, i Instance, r Replicator) error {
+// countDiscarded counts the transactions that are about to be discarded, and notes the count with
+// the beginning: a later try finds the data half discarded, and counts nothing.
+func (l *Lifecycle) countDiscarded(ctx context.Context, i Instance, r Replicator) error {
 	applied, err := readApplied(i.Home)
 	if err != nil || applied.Rejoining {
 		return err
@@ -133,7 +133,7 @@ func (l *Lifecycle) discardData(ctx context.Context, i Instance, r Replicator) e
 	if err := follows(i); err != nil {
 		return err
 	}
-	if err := l.alone(ctx, i); err != nil {
+	if err := l.endOtherProcesses(ctx, i); err != nil {
 		return fmt.Errorf("discard the data: %w", err)
 	}
 	if p, ok := r.(SourceProber); ok {
@@ -159,9 +159,9 @@ func follows(i Instance) error {
 	return fmt.Errorf("%s has nobody to follow", i.Instance)
 }
 
-// alone sees to it that nothing works in the data folder, or in what is to become one: no
-// server, and no tool that a service which died has left.
-func (l *Lifecycle) alone(ctx context.Context, i Instance) error {
+// endOtherProcesses ends every process that works in the data folder, or in a folder that becomes
+// one: a server, or a tool that a dead service has left.
+func (l *Lifecycle) endOtherProcesses(ctx context.Context, i Instance) error {
 	_, alive, err := i.Home.Daemon().Find()
 	switch {
 	case err != nil:

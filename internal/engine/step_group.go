@@ -25,9 +25,9 @@ func (l *Lifecycle) doInGroup(ctx context.Context, name StepName, i Instance) er
 	case StepStepDown:
 		return l.stepDown(ctx, i)
 	case StepRelease:
-		return l.release(ctx, i)
+		return l.admitClients(ctx, i)
 	case StepAwaitOldLease:
-		return l.outlast(ctx, i)
+		return l.awaitOldLease(ctx, i)
 	}
 	r := l.c.Driver
 	switch name {
@@ -44,9 +44,9 @@ func (l *Lifecycle) doInGroup(ctx context.Context, name StepName, i Instance) er
 	case StepWaits:
 		return l.waits(ctx, i, r)
 	case StepCompare:
-		return l.compare(ctx, i, r)
+		return l.compareWithSource(ctx, i, r)
 	case StepHold:
-		return l.followNobody(ctx, i, r)
+		return l.detach(ctx, i, r)
 	}
 	return fmt.Errorf("unknown step %s", name)
 }
@@ -110,9 +110,9 @@ func (l *Lifecycle) endNow(ctx context.Context, i Instance) error {
 	return nil
 }
 
-// followNobody makes a running follower one of nobody. That it does so is noted with how far its log is, which
-// no older look may be taken for.
-func (l *Lifecycle) followNobody(ctx context.Context, i Instance, r Replicator) error {
+// detach makes a running follower follow nobody. It notes the position of its log with that, so
+// that no earlier observation is taken for it.
+func (l *Lifecycle) detach(ctx context.Context, i Instance, r Replicator) error {
 	at, err := r.Hold(ctx, i)
 	if err != nil {
 		return fmt.Errorf("have %s follow nobody: %w", i.Instance, err)
@@ -121,7 +121,7 @@ func (l *Lifecycle) followNobody(ctx context.Context, i Instance, r Replicator) 
 }
 
 // followers sees to those who follow. It is the last thing that makes a server obey its
-// role as a writer in full.
+// role as a primary in full.
 func (l *Lifecycle) followers(ctx context.Context, i Instance, r Replicator) error {
 	if err := r.Followers(ctx, i); err != nil {
 		return fmt.Errorf("see to the followers of %s: %w", i.Instance, err)
@@ -131,9 +131,9 @@ func (l *Lifecycle) followers(ctx context.Context, i Instance, r Replicator) err
 	})
 }
 
-// compare sees to it that a read replica whose source is another one, or has another epoch,
-// does not ask for ever for what there is not.
-func (l *Lifecycle) compare(ctx context.Context, i Instance, r Replicator) error {
+// compareWithSource ends a read replica's endless request for log that does not exist, when its
+// source or the source's epoch has changed.
+func (l *Lifecycle) compareWithSource(ctx context.Context, i Instance, r Replicator) error {
 	if c, ok := r.(Comparer); ok {
 		err := c.Compare(ctx, i, i.authority())
 		if errors.Is(err, ErrRebuild) {
@@ -168,8 +168,8 @@ func (l *Lifecycle) waits(ctx context.Context, i Instance, r Replicator) error {
 	return note(i.Home, func(a *Applied) { a.Waits, a.WaitsStale = slices.Clone(i.Role.WaitFor), false })
 }
 
-// release lets clients in. The note is written first: it says what the settings must be.
-func (l *Lifecycle) release(ctx context.Context, i Instance) error {
+// admitClients lets clients in. The note is written first: it says which settings are right.
+func (l *Lifecycle) admitClients(ctx context.Context, i Instance) error {
 	if err := note(i.Home, func(a *Applied) { a.ClientsKeptOut = false }); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ const (
 	// that it has all.
 	giveGrace = 30 * time.Second
 	// easeTime bounds what is done before that, while clients go on: less than the time in
-	// which a writer is to have left a full disk.
+	// which a primary is to have left a full disk.
 	easeTime = 10 * time.Second
 )
 
@@ -205,8 +205,8 @@ func (l *Lifecycle) stepDown(ctx context.Context, i Instance) error {
 		return err
 	}
 	if alive {
-		l.ease(ctx, i)
-		l.turnAway(ctx, i)
+		l.flushBeforeStop(ctx, i)
+		l.refuseNewSessions(ctx, i)
 		grace := yieldGrace
 		if i.Role.HandsOverToReplica {
 			grace = giveGrace
@@ -236,8 +236,9 @@ func (l *Lifecycle) stepDown(ctx context.Context, i Instance) error {
 	return note(i.Home, func(a *Applied) { a.SteppedDown, a.EndedAt = true, end })
 }
 
-// logEnd is where the log of a server ends that has stopped cleanly: the read replica that is to
-// take its place has to have that much. 0 of one whose record says who has all.
+// logEnd is the end of the log of a cleanly stopped server, in bytes or events as the engine
+// counts: the read replica that takes its place must have that much. It is 0 for a server in whose
+// group the record says who has every commit.
 func (l *Lifecycle) logEnd(ctx context.Context, i Instance) (int64, error) {
 	if !i.Role.HandsOverToReplica {
 		return 0, nil
@@ -249,18 +250,18 @@ func (l *Lifecycle) logEnd(ctx context.Context, i Instance) (int64, error) {
 	return end, nil
 }
 
-// ease is another kindness, to the clients of a writer, who go on meanwhile: what the stop would
-// have to write out, with nobody served, is written now (80 MB of pages, and 90 files of log to
-// remove, had them wait for 1.8 s). What comes of it nothing depends on.
-func (l *Lifecycle) ease(ctx context.Context, i Instance) {
+// flushBeforeStop writes pages to disk while clients continue, so that the stop, during which
+// nobody is served, has less to write (80 MB of pages, and 90 log files to remove, made clients
+// wait for 1.8 s). Nothing depends on its result.
+func (l *Lifecycle) flushBeforeStop(ctx context.Context, i Instance) {
 	ctx, cancel := context.WithTimeout(ctx, easeTime)
 	defer cancel()
 	_ = l.c.Driver.EaseStop(ctx, i)
 }
 
-// turnAway is a kindness: who comes now would be cut off in a moment. The stop refuses
-// them as well, so it does not depend on this, and a server that does not answer stops too.
-func (l *Lifecycle) turnAway(ctx context.Context, i Instance) {
+// refuseNewSessions spares clients a session that would be cut off in a moment. The stop refuses
+// them as well and does not depend on this, so a server that does not answer stops, too.
+func (l *Lifecycle) refuseNewSessions(ctx context.Context, i Instance) {
 	if _, refuses := l.c.Driver.(Refuser); refuses || i.Version.Version == "" {
 		return // the stop does it, or there is nothing to render settings for
 	}
@@ -272,7 +273,7 @@ func (l *Lifecycle) turnAway(ctx context.Context, i Instance) {
 	}
 }
 
-// refuseClients comes before the stop of a writer whose commits would be in its way. One
+// refuseClients comes before the stop of a primary whose commits would be in its way. One
 // that does not answer is stopped all the same: it ends at once where it cannot end well.
 // What it has loaded is noted as unknown first: a server that lives on, because we die
 // before the stop, would keep clients out for ever.

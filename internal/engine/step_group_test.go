@@ -121,7 +121,7 @@ func (p *place) home() Home { return p.l.Home(p.a.Instance) }
 
 func (p *place) instance() Instance {
 	p.t.Helper()
-	i, err := p.l.informed(p.a)
+	i, err := p.l.instanceWithNotes(p.a)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func (r *refuser) RefuseClients(_ context.Context, i Instance) error {
 	return errors.Join(err, errors.New("which must not hold up anything"))
 }
 
-// A writer parts from its clients first, and loads its settings again if it lives on.
+// A primary parts from its clients first, and loads its settings again if it lives on.
 func TestStopRefusesClients(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -353,7 +353,7 @@ func TestFence(t *testing.T) {
 var following = kurabe.Role{Duty: kurabe.DutyFollow, Source: &kurabe.Source{ID: other}}
 
 // An order to be made anew is noted before anything goes, and holds once.
-// What is lost with a former writer's data is counted once for each time, also when making a
+// What is lost with a former primary's data is counted once for each time, also when making a
 // follower of it takes several tries, and told also when nobody can count it.
 // Where commits go on alone no more, no client comes in before they wait, and one that was
 // stopped well may have had commits that nobody else has.
@@ -409,7 +409,7 @@ func TestCertificateOfMember(t *testing.T) {
 	}
 	server, both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	single := kurabe.Assignment{Instance: "db-A", Name: "shop", Address: "127.66.0.1"}
-	writer := having(single, func(a *kurabe.Assignment) { a.Role = &waiting })
+	primary := having(single, func(a *kurabe.Assignment) { a.Role = &waiting })
 	follower := kurabe.Assignment{Instance: other, Name: "shop", Address: "127.66.0.1", ListensAt: "127.66.0.2", Role: &following}
 	for _, c := range []struct {
 		name string
@@ -419,7 +419,7 @@ func TestCertificateOfMember(t *testing.T) {
 	}{
 		{"of one without a group", single, x509.Certificate{IPAddresses: ips("127.66.0.1"), ExtKeyUsage: server}, true},
 		{"of another address", single, x509.Certificate{IPAddresses: ips("127.66.0.2"), ExtKeyUsage: server}, false},
-		{"of the first writer", writer, x509.Certificate{Subject: pkix.Name{CommonName: "shop"}, IPAddresses: ips("127.66.0.1"), ExtKeyUsage: server}, true},
+		{"of the first writer", primary, x509.Certificate{Subject: pkix.Name{CommonName: "shop"}, IPAddresses: ips("127.66.0.1"), ExtKeyUsage: server}, true},
 		{"of a follower", follower, x509.Certificate{Subject: pkix.Name{CommonName: "db-A~2"}, IPAddresses: ips("127.66.0.1", "127.66.0.2"), ExtKeyUsage: both}, true},
 		{"of a follower, without its own address", follower, x509.Certificate{Subject: pkix.Name{CommonName: "db-A~2"}, IPAddresses: ips("127.66.0.1"), ExtKeyUsage: both}, false},
 		{"of a follower, without the endpoint", follower, x509.Certificate{Subject: pkix.Name{CommonName: "db-A~2"}, IPAddresses: ips("127.66.0.2"), ExtKeyUsage: both}, false},
@@ -432,7 +432,7 @@ func TestCertificateOfMember(t *testing.T) {
 			}
 		})
 	}
-	if got := (Instance{Assignment: single}).CertificateName() + " " + (Instance{Assignment: writer}).CertificateName() + " " + (Instance{Assignment: follower}).CertificateName(); got != "shop db-A db-A~2" {
+	if got := (Instance{Assignment: single}).CertificateName() + " " + (Instance{Assignment: primary}).CertificateName() + " " + (Instance{Assignment: follower}).CertificateName(); got != "shop db-A db-A~2" {
 		t.Error(got)
 	}
 }

@@ -29,11 +29,11 @@ func TestOutlastRest(t *testing.T) {
 	}{
 		"it does not know":            {&outlaster{}, kurabe.OldLeaseWait / 2, kurabe.OldLeaseWait},
 		"it does not answer":          {&outlaster{at: 1, err: errors.New("no")}, kurabe.OldLeaseWait / 2, kurabe.OldLeaseWait},
-		"the word is of the start":    {&outlaster{at: 1}, 0, restOf(1, now)},
-		"the word is of a moment ago": {&outlaster{at: halfAgo}, 0, restOf(halfAgo, now)},
+		"the word is of the start":    {&outlaster{at: 1}, 0, leaseWaitLeft(1, now)},
+		"the word is of a moment ago": {&outlaster{at: halfAgo}, 0, leaseWaitLeft(halfAgo, now)},
 	} {
 		l := &Lifecycle{c: Config{Driver: c.driver}}
-		if got := l.outlastRest(t.Context(), Instance{}); got < c.least || got > c.most {
+		if got := l.oldLeaseLeft(t.Context(), Instance{}); got < c.least || got > c.most {
 			t.Errorf("%s: waits for %v, want %v to %v", name, got, c.least, c.most)
 		}
 	}
@@ -50,7 +50,7 @@ func TestRestOf(t *testing.T) {
 		"as long ago as it takes":  {kurabe.OldLeaseWait, 0},
 		"long ago":                 {time.Hour - 1, 0},
 	} {
-		if got := restOf(now-int64(c.ago), now); got != c.want {
+		if got := leaseWaitLeft(now-int64(c.ago), now); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

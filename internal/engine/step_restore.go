@@ -61,10 +61,10 @@ func (l *Lifecycle) restore(ctx context.Context, i Instance) error {
 	return volume.SyncDir(i.Home.Dir)
 }
 
-// welcome prepares a restored instance for its master user. An initial database
-// belongs to a new data folder: one that the source's users dropped must not come
-// back.
-func (l *Lifecycle) welcome(ctx context.Context, i *Instance) error {
+// prepareForMaster prepares a restored instance for its master user. It creates no initial
+// database: that belongs to a new data folder, and one that the source's users dropped must not
+// come back.
+func (l *Lifecycle) prepareForMaster(ctx context.Context, i *Instance) error {
 	if i.Origin == nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ func nextRunning(a kurabe.Assignment, o Observation) []StepName {
 	add(!o.CertificateCurrent, StepIssueCertificate)
 	add(!o.SettingsCurrent, StepWriteSettings)
 	add(otherLimits(a, o), StepSetLimits)
-	add(dead, o.burial())
+	add(dead, o.endedStep())
 	add(!running && o.Survivors, StepEndSurvivors)
 	add(!running, StepStart)
 
@@ -121,15 +121,15 @@ func Done(a kurabe.Assignment, o Observation) bool {
 func nextInGroup(a kurabe.Assignment, o Observation) []StepName {
 	switch a.Role.Duty {
 	case kurabe.DutyWrite:
-		return nextWriter(a, o)
+		return nextPrimary(a, o)
 	case kurabe.DutyFollow:
 		return nextFollower(a, o)
 	case kurabe.DutyDetached:
-		return nextHold(a, o)
+		return nextDetached(a, o)
 	case kurabe.DutyStepDown:
-		return nextYield(o)
+		return nextStepDown(o)
 	case kurabe.DutyFenced:
-		return nextRest(o)
+		return nextFenced(o)
 	}
 	return nil // Done says that it is not
 }
@@ -143,14 +143,14 @@ func (s *list) add(when bool, name StepName) {
 	}
 }
 
-// bury does away with what a server that ended by itself has left. What lives of it comes
-// first: it may serve a client yet whose server is to be another one.
-func (s *list) bury(o Observation) {
+// addEndedProcess adds the steps for a server that ended by itself. Processes of it that are left
+// come first: one may still serve a client.
+func (s *list) addEndedProcess(o Observation) {
 	s.add(!o.Running && o.Survivors, StepEndSurvivors)
-	s.add(!o.Running && o.Record, o.burial())
+	s.add(!o.Running && o.Record, o.endedStep())
 }
 
-func (s *list) home(o Observation) {
+func (s *list) addHome(o Observation) {
 	s.add(!o.Home, StepMakeHome)
 	s.add(!o.CertificateCurrent, StepIssueCertificate)
 }
@@ -173,15 +173,14 @@ func outdated(o Observation, note Applied) bool {
 	return note.Loaded != o.Fingerprint || !o.SettingsCurrent || !o.CertificateCurrent
 }
 
-// nextWriter: a follower is promoted before anything else, since clients wait for it. What
-// ends the waiting of commits comes before what writes, which would wait, too.
-func nextWriter(a kurabe.Assignment, o Observation) []StepName {
+// nextPrimary brings a primary to its assignment.
+func nextPrimary(a kurabe.Assignment, o Observation) []StepName {
 	var s list
 	role := *a.Role
 	restart := o.Running && o.Boot < a.Boot
 	s.add(restart, StepStop)
 	running := o.Running && !restart
-	s.bury(o)
+	s.addEndedProcess(o)
 	if !running && !restart && !o.Applied.MayStart(role) {
 		return s
 	}
@@ -189,10 +188,10 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 		return append(s, StepClone) // which says that there is nobody to clone
 	}
 	s.add(running && o.Follower, StepPromote)
-	// Clients are kept out until the rules of a writer are loaded, or by not being started.
+	// Clients are kept out until the rules of a primary are loaded, or by not being started.
 	outlast := role.WaitForOldLease && o.Applied.OldLeaseAwaited != role.Epoch
 	s.add(outlast && (running || !o.Follower), StepAwaitOldLease)
-	s.home(o)
+	s.addHome(o)
 	s.settings(a, o)
 	s.add(!running, StepStart)
 	s.add(!running && o.Follower, StepPromote)
@@ -212,7 +211,7 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 	s.add(note.WaitsStale || !sameMembers(note.Waits, role.WaitFor), StepWaits)
 	s.add(!note.FollowersSet || !sameMembers(note.Followers, role.Followers) || note.RoleEpoch != role.Epoch, StepFollowers)
 	// It comes after the waiting is seen to.
-	release := running && held && (covered(role, o) || role.AllowUnprotectedClients)
+	release := running && held && (hasEnoughFollowers(role, o) || role.AllowUnprotectedClients)
 	s.add(release, StepRelease)
 	s.add(!note.Master, StepEnsureMaster)
 	s.add(note.Master && !note.hasPassword(a.Password), StepSetPassword)
@@ -220,7 +219,7 @@ func nextWriter(a kurabe.Assignment, o Observation) []StepName {
 	return s
 }
 
-// nextFollower: what runs as a writer, or on data that is of no use, ends at once, whatever
+// nextFollower: what runs as a primary, or on data that is of no use, ends at once, whatever
 // it does; then its data becomes that of a follower, and the rest is as for any server, but
 // that nothing is written.
 func nextFollower(a kurabe.Assignment, o Observation) []StepName {
@@ -231,8 +230,8 @@ func nextFollower(a kurabe.Assignment, o Observation) []StepName {
 	s.add(astray, StepFence)
 	s.add(restart, StepStop)
 	running := o.Running && !astray && !restart
-	s.bury(o)
-	s.home(o)
+	s.addEndedProcess(o)
+	s.addHome(o)
 	if !running {
 		s.add(o.Data && !discard && (!o.Follower || o.Applied.Rejoining), StepReattach)
 		s.add(discard, StepDiscardData)
@@ -253,15 +252,15 @@ func nextFollower(a kurabe.Assignment, o Observation) []StepName {
 	return s
 }
 
-// nextHold: a follower stops to follow, whatever else is to be done. What is none, or has no
-// data to speak of, has nothing to say.
-func nextHold(a kurabe.Assignment, o Observation) []StepName {
+// nextDetached detaches a follower, before anything else that it needs. A server that is no
+// follower, or has no data, has no position to report.
+func nextDetached(a kurabe.Assignment, o Observation) []StepName {
 	var s list
-	s.bury(o)
+	s.addEndedProcess(o)
 	if !o.Data || !o.Follower || o.Applied.Rebuild || o.Applied.Rejoining {
 		return s
 	}
-	s.home(o)
+	s.addHome(o)
 	s.settings(a, o)
 	s.add(!o.Running, StepStart)
 	note := noteOf(o, o.Running)
@@ -271,26 +270,27 @@ func nextHold(a kurabe.Assignment, o Observation) []StepName {
 	return s
 }
 
-// nextYield: one that has stopped cleanly already has yielded.
-func nextYield(o Observation) []StepName {
+// nextStepDown stops a primary cleanly; one that has stopped so has stepped down.
+func nextStepDown(o Observation) []StepName {
 	var s list
 	o.Stillborn = false // it is to be down anyway
-	s.bury(o)
+	s.addEndedProcess(o)
 	s.add(o.Running || o.Applied.Stopped && !o.Applied.SteppedDown, StepStepDown)
 	return s
 }
 
-func nextRest(o Observation) []StepName {
+// nextFenced kills a server.
+func nextFenced(o Observation) []StepName {
 	var s list
 	o.Stillborn = false
 	s.add(o.Running, StepFence)
-	s.bury(o)
+	s.addEndedProcess(o)
 	return s
 }
 
-// covered says whether one of those whom commits wait for has what the clients of a writer
-// would see.
-func covered(r kurabe.Role, o Observation) bool {
+// hasEnoughFollowers says whether one of the standbys that commits wait for has all that the
+// clients of a primary would see.
+func hasEnoughFollowers(r kurabe.Role, o Observation) bool {
 	return len(r.WaitFor) == 0 || slices.ContainsFunc(r.WaitFor, func(id kurabe.InstanceID) bool { return slices.Contains(o.Covered, id) })
 }
 

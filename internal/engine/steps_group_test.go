@@ -24,7 +24,7 @@ func made() Observation {
 		Applied: Applied{Master: true, PasswordSeq: 1, PasswordNoted: true, LimitsSet: true}}
 }
 
-// up is a writer that obeys in full, and waits for another member.
+// up is a primary that obeys in full, and waits for another member.
 func up() Observation {
 	o := made()
 	o.Record, o.Running, o.Process, o.Boot = true, true, "p", 1
@@ -239,7 +239,7 @@ func TestDone(t *testing.T) {
 }
 
 // A server that takes over from one that nobody hears keeps clients out for a while: after it
-// follows no more, and before it loads the rules of a writer or is started as one.
+// follows no more, and before it loads the rules of a primary or is started as one.
 func TestNextOutlasts(t *testing.T) {
 	a := member(kurabe.Role{Duty: kurabe.DutyWrite, WaitForOldLease: true})
 	done := func(o *Observation) { o.Applied.OldLeaseAwaited = 3 }

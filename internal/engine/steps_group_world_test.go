@@ -23,7 +23,7 @@ type world struct {
 	unwindable bool
 	covers     bool // whoever is waited for has all
 
-	// What is true, whatever is noted. Died: it ended as a writer, and not cleanly. Unsure:
+	// What is true, whatever is noted. Died: it ended as a primary, and not cleanly. Unsure:
 	// a commit may show after a start that others lack. Orders are the numbers of its starts.
 	died, unsure bool
 	cloned       int64 // the order that the data was made by
@@ -32,7 +32,7 @@ type world struct {
 
 // rendered are the settings: they depend on all that Render may look at.
 func rendered(a kurabe.Assignment, note Applied) string {
-	return fmt.Sprint(a.Role.Duty, a.Role.Source != nil, a.Role.WaitFor, a.Role.Followers, " held:", held(a, note))
+	return fmt.Sprint(a.Role.Duty, a.Role.Source != nil, a.Role.WaitFor, a.Role.Followers, " held:", keepsClientsOut(a, note))
 }
 
 func (w *world) look() Observation {
@@ -245,7 +245,7 @@ func (w *world) liveDeed(name StepName) deed {
 	case StepSetPassword:
 		return deed{after: func(n *Applied) { n.PasswordSeq, n.PasswordNoted = w.a.Password.Seq, true }}
 	case StepProbe:
-		w.must(!held(w.a, o.Applied), name, "clients are kept out")
+		w.must(!keepsClientsOut(w.a, o.Applied), name, "clients are kept out")
 		return deed{after: func(n *Applied) { n.Probed = true }}
 	}
 	w.t.Fatalf("%s is no step of a server of a group", name)
@@ -313,7 +313,7 @@ func (w *world) act(mischief int) {
 	w.t.Fatalf("there is always something left: %v; %+v of %+v", Next(w.a, w.look()), w.o, *w.a.Role)
 }
 
-// refused are steps that can only fail, with the reason: a writer has nobody to get data
+// refused are steps that can only fail, with the reason: a primary has nobody to get data
 // from.
 func refused(a kurabe.Assignment, o Observation, step StepName) bool {
 	return a.Role.Duty == kurabe.DutyWrite && (step == StepClone && !o.Data || step == StepStart && (o.Applied.Rejoining || o.Applied.Rebuild))

@@ -120,7 +120,7 @@ func (l *Lifecycle) sweep(ctx context.Context, dir string, id kurabe.SnapshotID)
 			return err
 		}
 	}
-	if user, own := l.booked(forScratch + string(id)); own {
+	if user, own := l.bookedAccount(forScratch + string(id)); own {
 		if err := proc.KillOwned(ctx, user.UID); err != nil {
 			return err
 		}

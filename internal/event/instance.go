@@ -29,7 +29,12 @@ var (
 	BackupsOff     = of(Instance, 28, configuration, "Disabled automated backups")
 	BackupsOn      = of(Instance, 32, configuration, "Enabled automated backups")
 	NewClass       = of(Instance, 12, configuration, "Applying modification to database instance class")
+	ClassChanged   = of(Instance, 14, configuration, "Finished applying modification to DB instance class")
 	NewStorage     = of(Instance, 18, configuration, "Applying modification to allocated storage")
+	StorageChanged = of(Instance, 17, configuration, "Finished applying modification to allocated storage")
+	NewGroup       = of(Instance, 11, configuration, "Updated to use DBParameterGroup %s")
+	GroupChanged   = of(Instance, 92, configuration, "Finished updating DB parameter group")
+	NewMonitoring  = of(Instance, 78, configuration, "Monitoring Interval changed to %d")
 	NewPassword    = of(Instance, 16, configuration, "Reset master credentials")
 	WindowBegun    = of(Instance, 26, maintenance, "Applying off-line patches to DB instance")
 	WindowDone     = of(Instance, 27, maintenance, "Finished applying off-line patches to DB instance")
@@ -70,6 +75,11 @@ var (
 	// StorageLow is of a name, the percentage that is free, the cap and what is free of it.
 	StorageLow = of(Instance, 89, lowStorage, "The free storage capacity for DB instance: %s is low at %d%% of the provisioned storage "+
 		"[Provisioned Storage: %s, Free Storage: %s]. You may want to increase the provisioned storage to address this issue.")
+	// StorageCritical is of a name, the percentage that is free, the cap, the free part of it, and the
+	// least free part with which the database runs. RDS has it for MySQL alone.
+	StorageCritical = of(Instance, 222, availability, "Free storage capacity for DB instance %s is low at %d%% of the allocated storage "+
+		"[Allocated storage: %s, Free storage: %s]. The database will be shut down to prevent corruption if free storage is lower than %s. "+
+		"You can increase the allocated storage to address this issue.")
 	StorageFull      = of(Instance, 221, availability, "DB instance has reached the storage-full threshold, and the database has been shut down")
 	AutoscalingBegun = of(Instance, 217, configuration, "Applying autoscaling-initiated modification to allocated storage")
 	AutoscalingDone  = of(Instance, 218, configuration, "Finished applying autoscaling-initiated modification to allocated storage")

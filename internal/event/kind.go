@@ -30,28 +30,62 @@ const (
 	maintenance   = "maintenance"
 	notification  = "notification"
 	readReplica   = "read replica"
+	recovery      = "recovery"
 	restoration   = "restoration"
+	security      = "security"
+	patching      = "security patching"
 )
 
-// Kind is one of RDS's events.
+// Kind is an event of RDS or of Kurabe.
 type Kind struct {
-	ID       string // RDS-EVENT-0005
-	Source   string // what it is told of
-	Category string
-	// Text has verbs of package fmt where RDS's words have a name or a value: see With.
+	ID         string // RDS-EVENT-0005, KURABE-EVENT-0010
+	Source     string // the type of its source
+	Categories []string
+	// Text has verbs of package fmt for names and values: see With.
 	Text string
 }
 
-// all are the kinds below, in the order of their declarations.
+// all are the kinds of this package, in the order of their declarations.
 var all []Kind
 
-// All are the events of RDS that are told.
+// All are the events that the service writes.
 func All() []Kind { return slices.Clone(all) }
 
+// of declares an event of RDS, own one that RDS does not have.
 func of(source string, number int, category, text string) Kind {
-	k := Kind{ID: fmt.Sprintf("RDS-EVENT-%04d", number), Source: source, Category: category, Text: text}
+	return declare("RDS", source, number, text, category)
+}
+
+func own(source string, number int, text string, categories ...string) Kind {
+	return declare("KURABE", source, number, text, categories...)
+}
+
+func declare(whose, source string, number int, text string, categories ...string) Kind {
+	k := Kind{ID: fmt.Sprintf("%s-EVENT-%04d", whose, number), Source: source, Categories: categories, Text: text}
 	all = append(all, k)
 	return k
+}
+
+// SourceCategories are the categories of one type of sources.
+type SourceCategories struct {
+	SourceType string
+	Categories []string
+}
+
+// Categories are RDS's, of the source types that have events here: clients may subscribe to all of
+// them, also to those in which nothing happens.
+var Categories = []SourceCategories{
+	{Instance, []string{
+		availability, backup, configuration, creation, deletion, failover, failure, lowStorage, maintenance,
+		notification, readReplica, recovery, restoration, security, patching,
+	}},
+	{Cluster, []string{
+		backup, configuration, creation, deletion, failover, failure, maintenance, notification, recovery,
+		availability, lowStorage, restoration, security, patching,
+	}},
+	{ClusterSnapshot, []string{backup, creation, deletion, failure, notification, restoration}},
+	{ParameterGroup, []string{configuration}},
+	{Snapshot, []string{backup, creation, deletion, failure, notification, restoration}},
 }
 
 // With fills in the names and values of the text.
@@ -60,7 +94,7 @@ func (k Kind) With(values ...any) Kind {
 	return k
 }
 
-// And adds what RDS does not say.
+// And adds to the words of RDS.
 func (k Kind) And(more string) Kind {
 	k.Text += more
 	return k
@@ -73,6 +107,6 @@ func (k Kind) Told(at time.Time, name, id string) kurabe.Event {
 
 // As is another event of the same resource and moment.
 func (k Kind) As(e kurabe.Event) kurabe.Event {
-	e.SourceType, e.ID, e.Categories, e.Message = k.Source, k.ID, []string{k.Category}, k.Text
+	e.SourceType, e.ID, e.Categories, e.Message = k.Source, k.ID, k.Categories, k.Text
 	return e
 }

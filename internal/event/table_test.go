@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -35,7 +36,10 @@ func guide(t *testing.T) map[string]string {
 func TestKindsAreRDSs(t *testing.T) {
 	want, seen := guide(t), map[string]bool{}
 	for _, k := range All() {
-		row := fmt.Sprintf("%s of %s: %s", k.ID, k.Source, k.Category)
+		if !strings.HasPrefix(k.ID, "RDS-") {
+			continue
+		}
+		row := fmt.Sprintf("%s of %s: %s", k.ID, k.Source, strings.Join(k.Categories, ", "))
 		words, known := want[row]
 		if !known || seen[row] || !strings.HasPrefix(k.Text, words) {
 			t.Errorf("%s, %q: RDS says %q; seen before: %v", row, k.Text, words, seen[row])
@@ -45,6 +49,31 @@ func TestKindsAreRDSs(t *testing.T) {
 	for _, row := range slices.Sorted(maps.Keys(want)) {
 		if !seen[row] {
 			t.Errorf("%s is missing", row)
+		}
+	}
+}
+
+// oneThing are ids that several histories tell of: of a standby and a replica, of an instance and
+// its snapshot.
+var oneThing = []string{"KURABE-EVENT-0003", "KURABE-EVENT-0008", "KURABE-EVENT-0009", "KURABE-EVENT-0012", "KURABE-EVENT-0017", "KURABE-EVENT-0062"}
+
+// TestOwnKinds: an own number has one meaning, and every category is one that clients can find.
+func TestOwnKinds(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range All() {
+		if strings.HasPrefix(k.ID, "KURABE-") && seen[k.ID] && !slices.Contains(oneThing, k.ID) {
+			t.Errorf("%s is there twice: take the next free number", k.ID)
+		}
+		seen[k.ID] = true
+		known := slices.IndexFunc(Categories, func(c SourceCategories) bool { return c.SourceType == k.Source })
+		if known < 0 || len(k.Categories) == 0 {
+			t.Errorf("%s: %q", k.ID, k.Source)
+			continue
+		}
+		for _, c := range k.Categories {
+			if !slices.Contains(Categories[known].Categories, c) {
+				t.Errorf("%s: %s has no category %q", k.ID, k.Source, c)
+			}
 		}
 	}
 }
@@ -60,4 +89,47 @@ func TestWords(t *testing.T) {
 	if strings.Contains(RestoredToPoint.Text, "100") {
 		t.Error("a kind was changed by its use")
 	}
+}
+
+const guidePage = "../../docs/guide/events.md"
+
+// TestGuideHasEveryEvent holds the tables of the guide against All. KURABE_EVENTS=write writes them.
+func TestGuideHasEveryEvent(t *testing.T) {
+	text, err := os.ReadFile(guidePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, _ := strings.Cut(string(text), "\n<!-- events: begin -->\n")
+	have, tail, ok := strings.Cut(rest, "<!-- events: end -->\n")
+	if !ok {
+		t.Fatal("the page has no place for the tables")
+	}
+	want := tables()
+	if os.Getenv("KURABE_EVENTS") == "write" {
+		page := head + "\n<!-- events: begin -->\n" + want + "<!-- events: end -->\n" + tail
+		if err := os.WriteFile(guidePage, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if have != want {
+		t.Error("the tables are out of date: KURABE_EVENTS=write go test ./internal/event -run TestGuideHasEveryEvent")
+	}
+}
+
+// tables lists the events of each source type: RDS's by number, then Kurabe's own.
+func tables() string {
+	var b strings.Builder
+	for _, c := range Categories {
+		fmt.Fprintf(&b, "\n### %s\n\n| event | categories | message |\n|---|---|---|\n", c.SourceType)
+		kinds := slices.DeleteFunc(All(), func(k Kind) bool { return k.Source != c.SourceType })
+		slices.SortStableFunc(kinds, func(a, b Kind) int {
+			return cmp.Or(-strings.Compare(a.ID[:3], b.ID[:3]), strings.Compare(a.ID, b.ID))
+		})
+		for _, k := range kinds {
+			words := strings.NewReplacer("%s", "…", "%d%%", "…", "%d", "…").Replace(k.Text)
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", k.ID, strings.Join(k.Categories, ", "), words)
+		}
+	}
+	return b.String() + "\n"
 }

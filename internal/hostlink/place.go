@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/logkey"
 	"kurabe/internal/store"
 )
@@ -143,7 +144,7 @@ func (s *Server) noteDouble(h *hearing, host kurabe.HostID, from string) {
 // tellDouble has a change tell of a double: who has a database there has to know.
 func (s *Server) tellDouble(change *store.Change, p kurabe.Presence) {
 	s.Log.Warn("refused a second machine with the identity of a host", logkey.Host, string(p.Host), "from", p.Double.From)
-	message := fmt.Sprintf("Another machine, at %s, has the identity of host %s and is refused: it is a copy of that machine or of its data folder. End it", p.Double.From, p.Host)
+	kind := event.HostCopied.With(p.Double.From, p.Host)
 	servers, _ := s.View.Assigned(p.Host)
 	told := map[kurabe.InstanceID]bool{}
 	for _, id := range servers {
@@ -152,14 +153,11 @@ func (s *Server) tellDouble(change *store.Change, p kurabe.Presence) {
 			continue
 		}
 		told[i.ID] = true
-		source := "db-instance"
+		kind.Source = event.Instance
 		if i.Spec.Cluster {
-			source = "db-cluster"
+			kind.Source = event.Cluster
 		}
-		change.AddEvent(kurabe.Event{
-			At: s.Now().UTC(), SourceType: source, Source: i.Name(), SourceID: string(i.ID), ID: "KURABE-EVENT-0040",
-			Categories: []string{"notification"}, Message: message,
-		})
+		change.AddEvent(kind.Told(s.Now().UTC(), i.Name(), string(i.ID)))
 	}
 }
 

@@ -24,8 +24,8 @@ func (s *server) recover() error {
 		switch {
 		case strings.HasPrefix(f.Name(), "minutes-"):
 			err = s.read(f.Name(), true, func(c *chunk) { done[c.start] = true })
-		case strings.HasPrefix(f.Name(), "texts-"):
-			err = s.repair(f.Name())
+		case strings.HasPrefix(f.Name(), "texts-"), strings.HasPrefix(f.Name(), "counts-"):
+			err = s.frames(f.Name(), true, func([]byte) {})
 		}
 		if err != nil {
 			return err
@@ -74,9 +74,18 @@ func (s *server) again(c *chunk, done map[int64]bool) {
 	}
 }
 
-// read calls have for each chunk of a file. A frame that cannot be read ends it; mend cuts it
-// off then, with all that follows.
+// read calls have for each chunk of a file; mend as of frames.
 func (s *server) read(file string, mend bool, have func(*chunk)) error {
+	return s.frames(file, mend, func(body []byte) {
+		if c, bad := decodeChunk(body); bad == nil {
+			have(c)
+		}
+	})
+}
+
+// frames calls have for each frame of a file. One that cannot be read ends it; mend cuts it off
+// then, with all that follows. A file that is not there has none.
+func (s *server) frames(file string, mend bool, have func(body []byte)) error {
 	path := filepath.Join(s.dir, file)
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,14 +102,7 @@ func (s *server) read(file string, mend bool, have func(*chunk)) error {
 			return nil
 		}
 		raw = rest
-		if c, bad := decodeChunk(body); bad == nil {
-			have(c)
-		}
+		have(body)
 	}
 	return err
-}
-
-// repair cuts off what cannot be read at the end of a file.
-func (s *server) repair(file string) error {
-	return s.read(file, true, func(*chunk) {})
 }

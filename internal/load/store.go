@@ -28,6 +28,7 @@ const (
 	fineForm   = "seconds-20060102-15"
 	coarseForm = "minutes-20060102"
 	textForm   = "texts-20060102"
+	countForm  = "counts-20060102"
 )
 
 // Store holds the load of a host's servers.
@@ -312,6 +313,7 @@ func fileTime(file string) (ended time.Time, keep time.Duration, ok bool) {
 		{fineForm, time.Hour, fineTime},
 		{coarseForm, 24 * time.Hour, coarseTime},
 		{textForm, 24 * time.Hour, coarseTime},
+		{countForm, 24 * time.Hour, coarseTime},
 	} {
 		if at, err := time.Parse(each.form, file); err == nil {
 			return at.Add(each.long), each.keep, true

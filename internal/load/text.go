@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 )
 
 const (
@@ -34,7 +32,7 @@ func (s *server) keep(at int64, t Text) (Text, error) {
 	k := &s.texts
 	if file := name(textForm, at); k.file != file {
 		k.file, k.ids = file, map[string]bool{}
-		if err := s.readTexts(file, func(t Text) { k.ids[t.ID] = true }); err != nil {
+		if err := s.readTexts(file, func(t Text) { k.ids[t.ID], k.ids[t.pair()] = true, true }); err != nil {
 			return t, err
 		}
 	}
@@ -42,12 +40,12 @@ func (s *server) keep(at int64, t Text) (Text, error) {
 		k.hour, k.full, k.tokenized = hour, 0, 0
 	}
 	if k.ids[t.ID] {
-		return t, nil
+		return t, s.keepPair(t)
 	}
 	if t.ID != t.TokenizedID && k.full >= textsHourly {
 		t.Statement, t.ID = t.Tokenized, t.TokenizedID
 		if k.ids[t.ID] {
-			return t, nil
+			return t, s.keepPair(t)
 		}
 	}
 	if t.ID == t.TokenizedID {
@@ -58,31 +56,41 @@ func (s *server) keep(at int64, t Text) (Text, error) {
 	} else {
 		k.full++
 	}
-	k.ids[t.ID] = true
-	raw, err := json.Marshal(t)
-	if err != nil {
-		return t, err
-	}
-	return t, s.append(k.file, frame(raw))
+	k.ids[t.ID], k.ids[t.pair()] = true, true
+	return t, s.writeText(t)
 }
 
-// readTexts calls have for each text of a file. A file that is not there has none.
-func (s *server) readTexts(file string, have func(Text)) error {
-	raw, err := os.ReadFile(filepath.Join(s.dir, file))
-	if errors.Is(err, fs.ErrNotExist) {
+// pair names the server's number of a statement with the statement.
+func (t Text) pair() string { return t.NativeID + " " + t.TokenizedID }
+
+// keepPair has the file hold a further number of a statement, as which the server counts it in
+// another database, for example.
+func (s *server) keepPair(t Text) error {
+	k := &s.texts
+	if t.NativeID == "" || k.ids[t.pair()] || k.tokenized >= tokenizedHourly {
 		return nil
 	}
-	for err == nil && len(raw) > 0 {
-		var body []byte
-		if body, raw, err = unframe(raw); err != nil {
-			return nil // what a crash cut off, or damage: the texts after it are unknown
-		}
+	k.tokenized++
+	k.ids[t.pair()] = true
+	return s.writeText(Text{TokenizedID: t.TokenizedID, NativeID: t.NativeID})
+}
+
+func (s *server) writeText(t Text) error {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	return s.append(s.texts.file, frame(raw))
+}
+
+// readTexts calls have for each text of a file.
+func (s *server) readTexts(file string, have func(Text)) error {
+	return s.frames(file, false, func(body []byte) {
 		var t Text
 		if json.Unmarshal(body, &t) == nil {
 			have(t)
 		}
-	}
-	return err
+	})
 }
 
 // Texts returns the statements with the ids, with their own or those without literals, that a
@@ -99,10 +107,13 @@ func (s *server) find(ids map[string]bool, from, to int64) (map[string]Text, err
 		return nil, err
 	}
 	for _, f := range files {
-		if !strings.HasPrefix(f.Name(), "texts-") || f.Name() < name(textForm, from) || f.Name() > name(textForm, to) {
+		if !within(f.Name(), textForm, from, to) {
 			continue
 		}
 		err := s.readTexts(f.Name(), func(t Text) {
+			if t.ID == "" { // of keepPair
+				return
+			}
 			if ids[t.ID] {
 				found[t.ID] = t
 			}

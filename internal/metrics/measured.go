@@ -32,7 +32,7 @@ type Measured struct {
 // measuredFamilies are the metrics of the catalog under the names of Prometheus, in its units:
 // scale makes them of the catalog's. The catalog has rates where Prometheus would count: they stay
 // rates, and are named so. ReplicaLag and UnprotectedTime are asked for when the page is, and are
-// families of their own.
+// families of their own; DBLoad and its kin follow from kurabe_database_load_sessions.
 var measuredFamilies = []struct {
 	metric, name, unit string
 	scale              float64

@@ -87,7 +87,8 @@ func TestWholeCatalog(t *testing.T) {
 	if !bytes.Contains(page, []byte("kurabe_cpu_utilization_ratio{instance=\"db-1\",server=\"1\",engine=\"postgres\",role=\"primary\"} 0.5\n")) {
 		t.Errorf("%s", page)
 	}
-	told := []string{"ReplicaLag", "UnprotectedTime"} // of their own
+	// Of their own, and those that follow from the load by wait types.
+	told := []string{"ReplicaLag", "UnprotectedTime", "DBLoad", "DBLoadCPU", "DBLoadNonCPU", "DBLoadRelativeToNumVCPUs"}
 	for _, m := range measuredFamilies {
 		told = append(told, m.metric)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/plan/backup"
 )
 
@@ -188,13 +189,13 @@ func (d *draft) announceLog() {
 		ended = ""
 	}
 	if followed && ended != "" {
-		d.event("KURABE-EVENT-0004", "The log of the DB instance has a gap, and its latest restorable time stands still until the next automated snapshot: "+ended, "backup", "notification")
+		d.tell(event.LogGap.With(ended))
 		if r.LogDamaged && !moved { // a host of the version before does not say so: the daily check finds it
 			d.checkLogNow()
 		}
 	}
 	if moved || followed && r.LogBegan.After(s.LogBegan) && !continues(r, s.LogBegan) && !goesBack(r, s.LogBegan) {
-		d.event("KURABE-EVENT-0005", "The log of the DB instance is followed again", "backup", "notification")
+		d.tell(event.LogFollowed)
 		if r.LogEnded == "" { // nothing of what was before is left, not even its end
 			d.checkLogNow()
 		}

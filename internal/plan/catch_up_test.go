@@ -11,7 +11,7 @@ import (
 func TestFailoverWaitsForWhoIsBehind(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
 		for _, catchesUp := range []bool{true, false} {
-			f, writer, standby, _ := pair(t, engine)
+			f, primary, standby, _ := pair(t, engine)
 			f.slow = true
 			f.calm(t)
 			if !f.w.Status.CatchUpBy.IsZero() {
@@ -19,18 +19,18 @@ func TestFailoverWaitsForWhoIsBehind(t *testing.T) {
 			}
 			f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
 			f.calm(t)
-			if f.writer() != writer.id || f.w.Group.HandoverTo != "" || f.w.Status.CatchUpBy.IsZero() {
+			if f.primary() != primary.id || f.w.Group.HandoverTo != "" || f.w.Status.CatchUpBy.IsZero() {
 				t.Fatalf("%+v, waits until %v", f.w.Group, f.w.Status.CatchUpBy)
 			}
 			f.slow = !catchesUp
 			f.calm(t)
-			if !catchesUp && f.writer() != writer.id {
+			if !catchesUp && f.primary() != primary.id {
 				t.Errorf("it waits no longer: %+v", f.w.Group)
 			}
 			for range 3 {
 				f.calm(t)
 			}
-			if f.writer() != standby.id || !f.w.Status.CatchUpBy.IsZero() || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq {
+			if f.primary() != standby.id || !f.w.Status.CatchUpBy.IsZero() || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq {
 				t.Errorf("it catches up %v: %+v, waits until %v", catchesUp, f.w.Group, f.w.Status.CatchUpBy)
 			}
 		}

@@ -2,11 +2,11 @@ package plan
 
 import "time"
 
-// meetSetBack takes the beginning of a pause that lies ahead for now: the clock was set back
-// since it was noted, or an earlier planner's is ahead of ours. So no pause lasts longer than
-// once more. That it were over would be no answer to two planners whose clocks differ, of which
-// each would find so in turn: a pause is there because what comes after it costs.
-func (d *draft) meetSetBack() {
+// correctAfterClockRollback sets the beginning of each pause that lies in the future to the
+// present: the clock was set back since it was noted, or an earlier planner's clock is ahead of
+// this one. So a pause lasts at most once more. To call it over would be wrong: two planners whose
+// clocks differ would each find it over in turn.
+func (d *draft) correctAfterClockRollback() {
 	s := &d.status
 	for _, at := range []*time.Time{
 		&s.RebuiltAt, &s.ReplicationBrokenSince, &s.ReplicationCheckedAt, &s.StoppedAt, &s.Waits.AnnouncedAt,
@@ -18,9 +18,9 @@ func (d *draft) meetSetBack() {
 	}
 }
 
-// within brings a deadline no further ahead than it was when it was set, whatever has become of
-// the clock since.
-func (d *draft) within(by *time.Time, length time.Duration) {
+// capDeadline limits a deadline to length from now, so that a clock that was set back does not
+// extend it.
+func (d *draft) capDeadline(by *time.Time, length time.Duration) {
 	if last := d.w.Now.Add(length); by.After(last) {
 		*by = last
 	}

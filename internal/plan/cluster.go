@@ -22,8 +22,8 @@ func (d *draft) readers() (at []string) {
 }
 
 func (d *draft) readable(id kurabe.InstanceID) bool {
-	r, a := d.heard(id), d.assigned(id)
-	return d.able(id) && a != nil && a.Role != nil && a.Role.ServesReads && r.Serving && !r.Role.ReadsStale
+	r, a := d.heardReport(id), d.assigned(id)
+	return d.isLiveFollower(id) && a != nil && a.Role != nil && a.Role.ServesReads && r.Serving && !r.Role.ReadsStale
 }
 
 // tellServers fills in what users see of each server of a cluster.
@@ -41,7 +41,7 @@ func (d *draft) tellServers() {
 		if n := slices.IndexFunc(before, func(o kurabe.ServerStatus) bool { return o.ID == m.ID }); n >= 0 {
 			s.CreatedAt, s.EngineVersion = before[n].CreatedAt, before[n].EngineVersion
 		}
-		if r := d.heard(m.ID); r != nil && r.Running {
+		if r := d.heardReport(m.ID); r != nil && r.Running {
 			s.EngineVersion = r.EngineVersion
 		}
 		s.Reading = !s.Writer && d.readable(m.ID)
@@ -55,7 +55,7 @@ func (d *draft) tellServers() {
 
 // serverState is the state of one server, in the words for a DB instance.
 func (d *draft) serverState(s kurabe.ServerStatus) kurabe.State {
-	r := d.heard(s.ID)
+	r := d.heardReport(s.ID)
 	serves := r != nil && r.Running && r.Serving && r.Role != nil && !r.Role.Unresponsive && (r.Role.Writing || r.Role.Following)
 	switch {
 	case d.silent(s.Host):
@@ -68,7 +68,7 @@ func (d *draft) serverState(s kurabe.ServerStatus) kurabe.State {
 		return kurabe.StateStorageFull
 	case serves:
 		return kurabe.StateAvailable
-	case r != nil && r.Failure != nil && d.failing(r) && r.Failure.Kind == kurabe.FailureParameters:
+	case r != nil && r.Failure != nil && d.hasGivenUp(r) && r.Failure.Kind == kurabe.FailureParameters:
 		return kurabe.StateIncompatibleParameters
 	case s.CreatedAt.IsZero():
 		return kurabe.StateCreating

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
-// leaveTime is how long a writer may go on, on a disk that is nearly full, until it has handed
+// leaveTime is how long a primary may go on, on a disk that is nearly full, until it has handed
 // over to a server elsewhere: then it is stopped as one is that has nobody. leftAgain is how long
 // a disk that was left is no place to go back to, whatever room it has: two that fill in turn
 // would have clients find another server each few seconds.
@@ -17,17 +18,18 @@ const (
 	leftAgain = time.Minute
 )
 
-// leavesDisk says whether the writer's disk, which is nearly full, can be left: another host has a
-// server with every commit and with room, which takes its place, rather than that nobody serves.
-func (d *draft) leavesDisk() bool {
+// mayLeaveFullDisk says whether the primary may hand over because its disk is nearly full: another
+// host has a server with every commit and with free space. The alternative is that the instance
+// stops.
+func (d *draft) mayLeaveFullDisk() bool {
 	h, g := &d.status.Storage, d.group
-	if g == nil || g.SwitchoverTo != "" || g.ForcedPrimary != "" || !slices.ContainsFunc(g.SyncSet, d.refuge) {
+	if g == nil || g.SwitchoverTo != "" || g.ForcedPrimary != "" || !slices.ContainsFunc(g.SyncSet, d.canReplaceFullPrimary) {
 		return false
 	}
 	if h.HandOverBy.IsZero() {
 		h.HandOverBy = d.w.Now.Add(leaveTime)
 	}
-	d.within(&h.HandOverBy, leaveTime)
+	d.capDeadline(&h.HandOverBy, leaveTime)
 	if !d.w.Now.Before(h.HandOverBy) {
 		return false
 	}
@@ -36,16 +38,17 @@ func (d *draft) leavesDisk() bool {
 	return true
 }
 
-// refuge says whether a member can take the place of a writer that is to leave its disk.
-func (d *draft) refuge(id kurabe.InstanceID) bool {
+// canReplaceFullPrimary says whether a member can take over from a primary whose disk is nearly
+// full.
+func (d *draft) canReplaceFullPrimary(id kurabe.InstanceID) bool {
 	m, _ := d.group.Member(id)
 	h := d.status.Storage
 	left := slices.Contains(h.HandedOverFrom, id) && d.w.Now.Before(h.HandedOverAt.Add(leftAgain))
-	return d.elsewhere(m) && !m.Leaving && d.able(id) && d.noRoom(id) == "" && !left
+	return d.onOtherHost(m) && !m.Leaving && d.isLiveFollower(id) && d.whyNoRoom(id) == "" && !left
 }
 
-// noteLeft remembers whose disk was left.
-func (d *draft) noteLeft(from kurabe.InstanceID) {
+// noteDiskLeft remembers whose disk was left.
+func (d *draft) noteDiskLeft(from kurabe.InstanceID) {
 	h := &d.status.Storage
 	if h.HandOverBy.IsZero() {
 		return
@@ -58,10 +61,10 @@ func (d *draft) noteLeft(from kurabe.InstanceID) {
 	d.handOverForDisk = false
 }
 
-// stopsForRoom says whether the instance is stopped because there is no room for it, or is
+// isStoppedForDisk says whether the instance is stopped because there is no room for it, or is
 // started again after that: nobody has asked for either, so each of its servers keeps what it
 // runs with.
-func (d *draft) stopsForRoom() bool {
+func (d *draft) isStoppedForDisk() bool {
 	before := d.w.Status
 	if d.group == nil || before == nil || d.w.Spec.Power.Stopped && !d.status.AutoStarted || !before.StoppedAt.IsZero() && !before.AutoStarted {
 		return false
@@ -72,39 +75,40 @@ func (d *draft) stopsForRoom() bool {
 	return d.w.Assignment.Goal == kurabe.GoalStopped && before.StorageAlarm >= storageFull
 }
 
-// goesOn says whether what an instance runs with is to be kept in order: it runs, or is stopped
-// by nobody's wish.
-func (d *draft) goesOn() bool { return d.next.Goal == kurabe.GoalRunning || d.stoppedForDisk }
+// isMaintained says whether the plan keeps the instance's content up to date: it runs, or it
+// stopped without the user's wish.
+func (d *draft) isMaintained() bool { return d.next.Goal == kurabe.GoalRunning || d.stoppedForDisk }
 
-// ran says whether a server was to run, or would have been if there had been room for it.
-func (d *draft) ran(old kurabe.Assignment) bool {
-	return old.Goal == kurabe.GoalRunning || d.wasStopped(old)
+// wasMeantToRun says whether a server was ordered to run, or would have been with enough disk
+// space.
+func (d *draft) wasMeantToRun(old kurabe.Assignment) bool {
+	return old.Goal == kurabe.GoalRunning || d.wasStoppedForDisk(old)
 }
 
-// wasStopped says whether a server was stopped because there was no room for it.
-func (d *draft) wasStopped(old kurabe.Assignment) bool {
+// wasStoppedForDisk says whether a server was stopped for lack of disk space.
+func (d *draft) wasStoppedForDisk(old kurabe.Assignment) bool {
 	w := d.assigned(d.group.Primary)
 	return old.Goal == kurabe.GoalStopped && (d.stoppedForDisk || w != nil && w.Goal == kurabe.GoalRunning)
 }
 
-// rest finds the standbys that stay stopped because their disk is nearly full.
-func (d *draft) rest() {
+// findStoppedStandbys finds the standbys that stay stopped because their disk is nearly full.
+func (d *draft) findStoppedStandbys() {
 	d.fullStandbys = map[kurabe.InstanceID]bool{}
 	for _, m := range d.standbys() {
-		a, r := d.assigned(m.ID), d.heard(m.ID)
-		if a != nil && d.wasStopped(*a) && (r == nil || r.Generation != a.Generation || !r.Done || r.LacksRoom() != "") {
+		a, r := d.assigned(m.ID), d.heardReport(m.ID)
+		if a != nil && d.wasStoppedForDisk(*a) && (r == nil || r.Generation != a.Generation || !r.Done || r.LacksRoom() != "") {
 			d.fullStandbys[m.ID] = true
 			d.because(fmt.Sprintf("%s stays stopped until its host's disk has room", m.ID))
 		}
 	}
 }
 
-// stopFull has the standbys end whose disk is nearly full, before they harm their neighbours.
-// On the writer's own host they end with that. Commits go on with the others, or as the policy
-// has it when nobody is left; one that may be the only one with a commit keeps the right to take
-// over.
-func (d *draft) stopFull() {
-	g, s := d.group, d.writerState()
+// stopFullStandbys stops the standbys whose disk is nearly full, before they harm the other
+// instances of their host. Standbys on the primary's own host stop with the primary. Commits wait
+// for the remaining standbys, or continue as the sync policy says when none is left. A standby
+// that may be the only one with a commit stays in the sync set.
+func (d *draft) stopFullStandbys() {
+	g, s := d.group, d.primaryState()
 	if d.leavingMembers == nil {
 		d.leavingMembers = map[kurabe.InstanceID]bool{}
 	}
@@ -112,12 +116,12 @@ func (d *draft) stopFull() {
 		return
 	}
 	if !s.writing {
-		d.keepLeaves()
+		d.keepPendingLeaves()
 		return
 	}
 	for _, m := range d.standbys() {
-		r := d.heard(m.ID)
-		if d.fullStandbys[m.ID] || r == nil || r.LacksRoom() == "" || !d.elsewhere(m) || d.rebuilds(m.ID) || r.Running && (r.Role == nil || r.Role.Writing || r.Role.Epoch != g.Epoch) {
+		r := d.heardReport(m.ID)
+		if d.fullStandbys[m.ID] || r == nil || r.LacksRoom() == "" || !d.onOtherHost(m) || d.rebuilds(m.ID) || r.Running && (r.Role == nil || r.Role.Writing || r.Role.Epoch != g.Epoch) {
 			continue
 		}
 		others := func(id kurabe.InstanceID) bool {
@@ -129,21 +133,21 @@ func (d *draft) stopFull() {
 			d.leavingMembers[m.ID] = true
 			continue
 		case g.InSyncSet(m.ID) && !g.RequireStandby:
-			d.setSync(nil)
+			d.setSyncSet(nil)
 		}
 		d.stopStandby(m, r.LacksRoom())
 	}
 }
 
-// keepLeaves has the order to wait for others stand while the writer obeys it, which is no moment
-// to give one: without it the order would be taken back, and given again, for ever.
-func (d *draft) keepLeaves() {
+// keepPendingLeaves keeps the order to wait for other standbys while the primary carries it out.
+// Otherwise the order would be withdrawn and given again for ever.
+func (d *draft) keepPendingLeaves() {
 	a := d.assigned(d.group.Primary)
 	if a == nil || a.Role == nil || a.Role.Epoch != d.group.Epoch || len(a.Role.WaitFor) == 0 {
 		return
 	}
 	for _, m := range d.standbys() {
-		if r := d.heard(m.ID); d.group.InSyncSet(m.ID) && r != nil && r.LacksRoom() != "" && d.elsewhere(m) && !slices.Contains(a.Role.WaitFor, m.ID) {
+		if r := d.heardReport(m.ID); d.group.InSyncSet(m.ID) && r != nil && r.LacksRoom() != "" && d.onOtherHost(m) && !slices.Contains(a.Role.WaitFor, m.ID) {
 			d.leavingMembers[m.ID] = true
 		}
 	}
@@ -159,11 +163,11 @@ func (d *draft) stopStandby(m kurabe.Member, why string) {
 	case len(d.group.SyncSet) == 0:
 		commits = "Commits go on without it: until it is back, what is written would be lost with the writer"
 	}
-	d.event("KURABE-EVENT-0045", fmt.Sprintf("The standby in zone %s is stopped: %s. %s. It is started again when there is room", m.Zone, why, commits), "low storage")
+	d.tell(event.StandbyStopped.With(m.Zone, why, commits))
 }
 
-// tellRests adds to a DB instance that serves which standbys do not run, and why.
-func (d *draft) tellRests() {
+// tellStoppedStandbys adds to the status of a running instance which standbys do not run, and why.
+func (d *draft) tellStoppedStandbys() {
 	if d.group == nil || d.next.Goal != kurabe.GoalRunning || d.status.Reason != "" {
 		return
 	}
@@ -174,11 +178,11 @@ func (d *draft) tellRests() {
 	}
 }
 
-// noRoom says why a member could not serve clients that write, "" when it could: its host's
-// disk is full, or it takes all of the storage that it may. What it lacks to be a writer it
-// does not lack to be a standby, until it ends by itself; then it is started until there is room.
-func (d *draft) noRoom(id kurabe.InstanceID) string {
-	r := d.heard(id)
+// whyNoRoom says why a member could not serve writing clients, "" when it could: its host's disk
+// is full, or it has used all of its allocated storage. Such a server can still be a standby until
+// it ends by itself; then it is started again once there is space.
+func (d *draft) whyNoRoom(id kurabe.InstanceID) string {
+	r := d.heardReport(id)
 	if r == nil {
 		return ""
 	}
@@ -194,17 +198,17 @@ func (d *draft) noRoom(id kurabe.InstanceID) string {
 	return ""
 }
 
-// tellRoom tells of standbys that have no room to write, and when they have. Where the writer
-// has none either, that is told, and the instance is stopped.
+// tellRoom writes the events of standbys that lack the disk space to take over, and that have it
+// again. A primary that lacks it is stopped, with an event of its own.
 func (d *draft) tellRoom() {
-	if d.next.Goal != kurabe.GoalRunning || d.noRoom(d.group.Primary) != "" {
+	if d.next.Goal != kurabe.GoalRunning || d.whyNoRoom(d.group.Primary) != "" {
 		return
 	}
 	before := d.status.StandbysOutOfDisk
 	d.status.StandbysOutOfDisk = nil
 	for _, m := range d.standbys() {
-		why, known := d.noRoom(m.ID), slices.Contains(before, m.ID)
-		if d.heard(m.ID) == nil && known {
+		why, known := d.whyNoRoom(m.ID), slices.Contains(before, m.ID)
+		if d.heardReport(m.ID) == nil && known {
 			why = "its host is not heard"
 		}
 		switch {
@@ -212,10 +216,10 @@ func (d *draft) tellRoom() {
 			d.status.StandbysOutOfDisk = append(d.status.StandbysOutOfDisk, m.ID)
 			d.because(fmt.Sprintf("%s has no room to write: %s", m.ID, why))
 			if !known {
-				d.event("KURABE-EVENT-0041", fmt.Sprintf("The standby in zone %s has no room to write, so no failover that is asked for goes to it: %s", m.Zone, why), "low storage")
+				d.tell(event.StandbyNoRoom.With(m.Zone, why))
 			}
 		case known:
-			d.event("KURABE-EVENT-0042", fmt.Sprintf("The standby in zone %s has room to write again", m.Zone), "notification")
+			d.tell(event.StandbyHasRoom.With(m.Zone))
 		}
 	}
 }

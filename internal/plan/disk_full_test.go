@@ -10,7 +10,7 @@ import (
 )
 
 // apartPair is a whole pair over hosts.
-func apartPair(t *testing.T, engine kurabe.EngineName) (f *groupFleet, writer, standby *server) {
+func apartPair(t *testing.T, engine kurabe.EngineName) (f *groupFleet, primary, standby *server) {
 	t.Helper()
 	f = newGroupFleet(engine, false)
 	f.w.Spec.Now.RetentionDays = 1
@@ -18,29 +18,29 @@ func apartPair(t *testing.T, engine kurabe.EngineName) (f *groupFleet, writer, s
 	f.calm(t)
 	f.calm(t)
 	f.whole(t)
-	return f, f.servers[f.writer()], f.servers[f.w.Group.SyncSet[0]]
+	return f, f.servers[f.primary()], f.servers[f.w.Group.SyncSet[0]]
 }
 
-// A writer whose disk is nearly full hands over to the other host, and is stopped there. It is
+// A primary whose disk is nearly full hands over to the other host, and is stopped there. It is
 // started again when there is room, and is a standby then. Nobody goes back and forth.
 func TestFullDiskIsLeft(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
-		f, writer, standby := apartPair(t, engine)
+		f, primary, standby := apartPair(t, engine)
 		from := len(f.events)
-		writer.full = true
+		primary.full = true
 		f.rests(t)
-		if f.writer() != standby.id || !f.opens(standby) || writer.running || f.w.Members[writer.id].Goal != kurabe.GoalStopped {
-			t.Fatalf("%s writes, %+v, %+v", f.writer(), writer, f.w.Status)
+		if f.primary() != standby.id || !f.opens(standby) || primary.running || f.w.Members[primary.id].Goal != kurabe.GoalStopped {
+			t.Fatalf("%s writes, %+v, %+v", f.primary(), primary, f.w.Status)
 		}
 		f.serves(t, standby)
 		if f.saga(from) != "0013 0015 0049" || f.times("KURABE-EVENT-0045") != 1 || f.told("RDS-EVENT-0007") || !f.usable() || f.w.Status.Reason == "" {
 			t.Errorf("told are %s, %+v", f.saga(from), f.w.Status)
 		}
-		writer.full = false
+		primary.full = false
 		f.serves(t, standby)
 		f.whole(t)
-		if !writer.running || f.w.Status.Reason != "" {
-			t.Errorf("%+v, %+v", writer, f.w.Status)
+		if !primary.running || f.w.Status.Reason != "" {
+			t.Errorf("%+v, %+v", primary, f.w.Status)
 		}
 		f.recovers(t)
 	})
@@ -49,14 +49,14 @@ func TestFullDiskIsLeft(t *testing.T) {
 // A standby on a full disk is stopped, and commits go on or wait as the policy has it.
 func TestStandbyOnAFullDiskIsStopped(t *testing.T) {
 	for _, policy := range policies {
-		f, writer, standby := apartPair(t, kurabe.Postgres)
+		f, primary, standby := apartPair(t, kurabe.Postgres)
 		f.policy(policy)
 		f.calm(t)
 		standby.full = true
 		f.rests(t)
 		acked := len(f.acked)
 		f.calm(t)
-		if standby.running || f.writer() != writer.id || f.times("KURABE-EVENT-0045") != 1 {
+		if standby.running || f.primary() != primary.id || f.times("KURABE-EVENT-0045") != 1 {
 			t.Fatalf("%s: %+v, %+v", policy, standby, f.w.Group)
 		}
 		if waits := len(f.acked) == acked; waits != f.w.Group.RequireStandby {
@@ -64,7 +64,7 @@ func TestStandbyOnAFullDiskIsStopped(t *testing.T) {
 		}
 		standby.full = false
 		f.rests(t)
-		f.serves(t, writer)
+		f.serves(t, primary)
 		f.whole(t)
 	}
 }
@@ -73,21 +73,21 @@ func TestStandbyOnAFullDiskIsStopped(t *testing.T) {
 // as well, if others have room. If not, they run on: they can be read.
 func TestDiskEndsUnderAPair(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
-		f, writer, standby := apartPair(t, engine)
+		f, primary, standby := apartPair(t, engine)
 		standby.ends = true
 		f.rests(t)
-		if standby.running || f.times("KURABE-EVENT-0045") != 1 || !f.opens(writer) {
+		if standby.running || f.times("KURABE-EVENT-0045") != 1 || !f.opens(primary) {
 			t.Fatalf("%+v, %+v", standby, f.w.Status)
 		}
-		writer.ends = true
+		primary.ends = true
 		f.rests(t)
-		f.serves(t, writer)
+		f.serves(t, primary)
 		standby.ends = false
 		f.rests(t)
-		if f.rests(t); f.writer() != standby.id || writer.running {
-			t.Fatalf("%s writes, %+v, %+v", f.writer(), writer, f.w.Status)
+		if f.rests(t); f.primary() != standby.id || primary.running {
+			t.Fatalf("%s writes, %+v, %+v", f.primary(), primary, f.w.Status)
 		}
-		writer.ends = false
+		primary.ends = false
 		f.rests(t)
 		f.whole(t)
 	})
@@ -95,19 +95,19 @@ func TestDiskEndsUnderAPair(t *testing.T) {
 
 // Where nobody has room the instance is stopped, as on one host; so it is on a disk of both.
 func TestNobodyHasRoom(t *testing.T) {
-	f, writer, standby := apartPair(t, kurabe.Postgres)
-	writer.full, standby.full = true, true
+	f, primary, standby := apartPair(t, kurabe.Postgres)
+	primary.full, standby.full = true, true
 	f.rests(t)
-	if writer.running || standby.running || f.w.Status.State != kurabe.StateStorageFull {
+	if primary.running || standby.running || f.w.Status.State != kurabe.StateStorageFull {
 		t.Fatalf("%+v", f.w.Status)
 	}
-	writer.full, standby.full = false, false
+	primary.full, standby.full = false, false
 	f.rests(t)
 	f.whole(t)
-	f, writer, standby, _ = pair(t, kurabe.Postgres)
-	writer.full = true
+	f, primary, standby, _ = pair(t, kurabe.Postgres)
+	primary.full = true
 	f.rests(t)
-	if writer.running || standby.running || f.w.Status.State != kurabe.StateStorageFull {
+	if primary.running || standby.running || f.w.Status.State != kurabe.StateStorageFull {
 		t.Fatalf("on one host: %+v", f.w.Status)
 	}
 }
@@ -117,7 +117,7 @@ func TestNobodyHasRoom(t *testing.T) {
 func TestDisksThatFillInTurn(t *testing.T) {
 	f, first, second := apartPair(t, kurabe.Postgres)
 	first.full = true
-	for n := 0; f.writer() == first.id; n++ {
+	for n := 0; f.primary() == first.id; n++ {
 		if n > 100 {
 			t.Fatalf("%+v", f.w.Group)
 		}
@@ -130,16 +130,16 @@ func TestDisksThatFillInTurn(t *testing.T) {
 	second.full = true
 	f.calm(t)
 	f.calm(t)
-	if f.writer() != second.id || f.w.Status.State != kurabe.StateStorageFull {
-		t.Fatalf("%s writes: %+v", f.writer(), f.w.Status)
+	if f.primary() != second.id || f.w.Status.State != kurabe.StateStorageFull {
+		t.Fatalf("%s writes: %+v", f.primary(), f.w.Status)
 	}
 	second.full = false
 	f.rests(t)
 	second.full = true
 	f.w.Status.Storage.HandedOverAt = f.w.Now.Add(-time.Hour)
 	f.rests(t)
-	if f.writer() != first.id {
-		t.Errorf("%s writes: %+v", f.writer(), f.w.Status)
+	if f.primary() != first.id {
+		t.Errorf("%s writes: %+v", f.primary(), f.w.Status)
 	}
 }
 
@@ -150,25 +150,25 @@ func TestReaderOnAFullDiskIsStopped(t *testing.T) {
 	f.calm(t)
 	f.calm(t)
 	f.whole(t)
-	writer, full, other := f.servers[f.writer()], f.servers[f.w.Group.SyncSet[0]], f.servers[f.w.Group.SyncSet[1]]
+	primary, full, other := f.servers[f.primary()], f.servers[f.w.Group.SyncSet[0]], f.servers[f.w.Group.SyncSet[1]]
 	full.full = true
 	f.rests(t)
-	f.serves(t, writer)
+	f.serves(t, primary)
 	if full.running || f.w.Group.InSyncSet(full.id) || !f.w.Group.InSyncSet(other.id) || f.told("KURABE-EVENT-0010") {
 		t.Fatalf("%+v, %+v", full, f.w.Group)
 	}
-	writer.full = true
+	primary.full = true
 	f.rests(t)
 	f.serves(t, other)
-	if f.writer() != other.id || writer.running {
+	if f.primary() != other.id || primary.running {
 		t.Fatalf("%+v", f.w.Group)
 	}
-	full.full, writer.full = false, false
+	full.full, primary.full = false, false
 	f.rests(t)
 	f.whole(t)
 }
 
-// obeying has the planner look again while a writer obeys the order that it was just given: it
+// obeying has the planner look again while a primary obeys the order that it was just given: it
 // has said so, and has not looked at its disk since.
 func (f *groupFleet) obeying(t *testing.T, s *server) {
 	t.Helper()
@@ -186,7 +186,7 @@ func (f *groupFleet) obeying(t *testing.T, s *server) {
 }
 
 // A disk that is left, and one whose standby has yet to leave the others, stay what they are
-// while the writer obeys what was ordered for that: no order is taken back that is under way.
+// while the primary obeys what was ordered for that: no order is taken back that is under way.
 func TestOrdersOfAFullDiskStand(t *testing.T) {
 	for _, writes := range []bool{true, false} {
 		f := newGroupFleet(kurabe.Postgres, true)
@@ -194,16 +194,16 @@ func TestOrdersOfAFullDiskStand(t *testing.T) {
 		f.calm(t)
 		f.calm(t)
 		f.whole(t)
-		writer, full := f.servers[f.writer()], f.servers[f.w.Group.SyncSet[0]]
+		primary, full := f.servers[f.primary()], f.servers[f.w.Group.SyncSet[0]]
 		if writes {
-			full = writer
+			full = primary
 		}
 		full.full = true
 		f.report(full)
 		f.deliver(full)
-		before := f.w.Members[writer.id].Generation
-		f.obeying(t, writer)
-		if now := f.w.Members[writer.id]; now.Generation != before+1 || len(now.Role.WaitFor) != 1 {
+		before := f.w.Members[primary.id].Generation
+		f.obeying(t, primary)
+		if now := f.w.Members[primary.id]; now.Generation != before+1 || len(now.Role.WaitFor) != 1 {
 			t.Errorf("the writer's disk: %v; ordered after %d was %+v", writes, before, now)
 		}
 		f.rests(t)
@@ -222,21 +222,21 @@ func TestStopForRoomKeepsWhatRuns(t *testing.T) {
 		}
 		f.calm(t)
 		f.calm(t)
-		writer, standby := f.servers[f.writer()], f.servers[f.w.Group.SyncSet[0]]
-		boot := writer.boot
+		primary, standby := f.servers[f.primary()], f.servers[f.w.Group.SyncSet[0]]
+		boot := primary.boot
 		f.tooLarge = true
 		f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.small" })
-		f.serves(t, writer)
-		writer.full, standby.full = true, true
+		f.serves(t, primary)
+		primary.full, standby.full = true, true
 		f.rests(t)
-		if writer.running || f.w.Status.State != kurabe.StateStorageFull {
+		if primary.running || f.w.Status.State != kurabe.StateStorageFull {
 			t.Fatalf("%d hosts: %+v", hosts, f.w.Status)
 		}
-		writer.full, standby.full = false, false
+		primary.full, standby.full = false, false
 		f.rests(t)
-		f.serves(t, writer)
-		if writer.boot != boot {
-			t.Errorf("%d hosts: boot %d after %d: %+v", hosts, writer.boot, boot, f.w.Status)
+		f.serves(t, primary)
+		if primary.boot != boot {
+			t.Errorf("%d hosts: boot %d after %d: %+v", hosts, primary.boot, boot, f.w.Status)
 		}
 		f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.micro" })
 		f.rests(t)

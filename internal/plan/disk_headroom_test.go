@@ -10,24 +10,24 @@ import (
 // instance being stopped. It is told, and the failover is done when there is room.
 func TestNoFailoverIntoAFullDisk(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
-		f, writer, standby, _ := pair(t, engine)
+		f, primary, standby, _ := pair(t, engine)
 		standby.full = true
 		f.calm(t)
 		if f.times("KURABE-EVENT-0041") != 1 {
 			t.Errorf("told %d times", f.times("KURABE-EVENT-0041"))
 		}
 		f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
-		f.serves(t, writer)
+		f.serves(t, primary)
 		f.whole(t) // it has every commit nevertheless
-		if f.writer() != writer.id || f.w.Group.HandoverTo != "" {
+		if f.primary() != primary.id || f.w.Group.HandoverTo != "" {
 			t.Fatalf("%+v", f.w.Group)
 		}
 		standby.full = false
 		f.calm(t)
 		f.calm(t)
 		f.whole(t)
-		if f.writer() != standby.id || f.times("KURABE-EVENT-0041") != 1 || f.times("KURABE-EVENT-0042") != 1 {
-			t.Errorf("%s writes, events %+v", f.writer(), f.events)
+		if f.primary() != standby.id || f.times("KURABE-EVENT-0041") != 1 || f.times("KURABE-EVENT-0042") != 1 {
+			t.Errorf("%s writes, events %+v", f.primary(), f.events)
 		}
 	})
 }
@@ -46,8 +46,8 @@ func TestFailoverGoesWhereThereIsRoom(t *testing.T) {
 		f.calm(t)
 		f.wish(t, func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
 		f.whole(t)
-		if f.writer() != roomy.id || f.times("KURABE-EVENT-0041") != 1 {
-			t.Errorf("%s writes and %s has room: %+v", f.writer(), roomy.id, f.events)
+		if f.primary() != roomy.id || f.times("KURABE-EVENT-0041") != 1 {
+			t.Errorf("%s writes and %s has room: %+v", f.primary(), roomy.id, f.events)
 		}
 	}
 }

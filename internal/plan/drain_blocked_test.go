@@ -46,14 +46,14 @@ func TestWhatStaysOnADrainedHost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := aloneFleet(t, c.engine, c.hosts, c.days)
-			if why := f.stay()[f.writer()]; why != "" {
+			if why := f.stay()[f.primary()]; why != "" {
 				t.Fatalf("it stays where it may be: %s", why)
 			}
 			f.drain(f.where())
 			if c.change != nil {
 				c.change(f)
 			}
-			if why := f.stay()[f.writer()]; (why == "") != (c.wants == "") || !strings.Contains(why, c.wants) {
+			if why := f.stay()[f.primary()]; (why == "") != (c.wants == "") || !strings.Contains(why, c.wants) {
 				t.Errorf("it stays because %q; it wants %q", why, c.wants)
 			}
 		})
@@ -66,9 +66,9 @@ func TestPairThatStaysOnADrainedHost(t *testing.T) {
 	f.spread(2)
 	f.calm(t)
 	f.available()
-	from := f.w.Members[f.writer()].Host
+	from := f.w.Members[f.primary()].Host
 	f.drain(from)
-	if why := f.stay()[f.writer()]; why != "" {
+	if why := f.stay()[f.primary()]; why != "" {
 		t.Errorf("a writer whose standby can take over stays: %s", why)
 	}
 	for range 4 {
@@ -77,17 +77,17 @@ func TestPairThatStaysOnADrainedHost(t *testing.T) {
 	}
 	stay := f.stay()
 	for id := range stay {
-		if id == f.writer() || f.w.Members[id].Host != from {
+		if id == f.primary() || f.w.Members[id].Host != from {
 			t.Errorf("%s is said to stay", id)
 		}
 	}
-	if len(stay) != 1 || f.w.Members[f.writer()].Host == from {
-		t.Errorf("the writer is on %s; %v stay", f.w.Members[f.writer()].Host, stay)
+	if len(stay) != 1 || f.w.Members[f.primary()].Host == from {
+		t.Errorf("the writer is on %s; %v stay", f.w.Members[f.primary()].Host, stay)
 	}
 	f.drain(f.w.Hosts[0].Host, f.w.Hosts[1].Host)
 	f.calm(t)
 	f.available()
-	if why := f.stay()[f.writer()]; why == "" {
+	if why := f.stay()[f.primary()]; why == "" {
 		t.Error("a writer that nobody can replace is said to leave")
 	}
 }

@@ -1,10 +1,10 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // waitsPause is between two events that tell of commits which ended their wait early: who ends
@@ -16,7 +16,7 @@ const waitsPause = 10 * time.Minute
 // has them, if that was not so at first.
 func (d *draft) tellWaits() {
 	s := &d.status.Waits
-	var writer kurabe.ServerWaits
+	var primary kurabe.ServerWaits
 	for n, m := range d.group.Members {
 		r := d.reported(m.ID)
 		if r == nil || r.Role == nil || r.Role.Waits == nil {
@@ -25,17 +25,17 @@ func (d *draft) tellWaits() {
 		s.WaitCount = s.WaitCount.Plus(r.Role.Waits.Since(m.Waits))
 		d.group.Members[n].Waits = r.Role.Waits.WaitCount
 		if m.ID == d.group.Primary {
-			writer, s.Uncounted = *r.Role.Waits, r.Role.Waits.Uncounted
-			if s.UnreplicatedAt == m.ID && !writer.Unreplicated {
+			primary, s.Uncounted = *r.Role.Waits, r.Role.Waits.Uncounted
+			if s.UnreplicatedAt == m.ID && !primary.Unreplicated {
 				s.UnreplicatedAt = ""
-				d.event("KURABE-EVENT-0037", "Another server has all commits by now that had ended their wait for the standby before it had answered", "recovery")
+				d.tell(event.WaitsSettled)
 			}
 		}
 	}
 	if s.UnreplicatedAt != "" && s.UnreplicatedAt != d.group.Primary {
 		s.UnreplicatedAt = "" // what nobody else had is counted when that one follows (tellGivenUp)
 	}
-	d.tellEndedWaits(writer.Unreplicated)
+	d.tellEndedWaits(primary.Unreplicated)
 }
 
 // tellEndedWaits tells of those that no event has told of. One whose session ended had no answer,
@@ -56,11 +56,9 @@ func (d *draft) tellEndedWaits(alone bool) {
 	}
 	where := "Another server has them by now"
 	if alone {
-		where = "No other server is known to have them yet: a failover before that would take them away, and KURABE-EVENT-0013 would count them"
+		where = "No other server is known to have them yet: a failover before that would take them away, and " + event.CommitsGivenUp.ID + " would count them"
 		s.UnreplicatedAt = d.group.Primary
 	}
-	d.event("KURABE-EVENT-0036", fmt.Sprintf("%d commits ended their wait for the standby before it had answered%s, and other sessions see them: "+
-		"the statements of %d were cancelled, and their clients were told so by a warning; the sessions of %d were ended. %s",
-		fresh.Sum(), since, fresh.Cancelled, fresh.Ended, where), "notification", "availability")
+	d.tell(event.WaitsEnded.With(fresh.Sum(), since, fresh.Cancelled, fresh.Ended, where))
 	s.Announced, s.AnnouncedAt = s.WaitCount, d.w.Now
 }

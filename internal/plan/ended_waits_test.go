@@ -23,7 +23,7 @@ func TestTellWaits(t *testing.T) {
 	for n, c := range []struct {
 		name          string
 		after         time.Duration
-		writer        kurabe.InstanceID
+		primary       kurabe.InstanceID
 		first, second *kurabe.ServerWaits
 		want          []string
 		sum           int64
@@ -43,14 +43,14 @@ func TestTellWaits(t *testing.T) {
 		{"its folder is new", waitsPause, second, waits(1, 0, false), waits(2, 0, false), []string{told, "1 commits"}, 17},
 	} {
 		now = now.Add(c.after)
-		g.Primary = c.writer
+		g.Primary = c.primary
 		d := &draft{group: g, status: status, w: World{Now: now, Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"},
 			Report:  &kurabe.InstanceReport{Instance: id, Role: &kurabe.RoleReport{Waits: c.first}},
 			Reports: map[kurabe.InstanceID]*kurabe.InstanceReport{second: {Instance: second, Role: &kurabe.RoleReport{Waits: c.second}}}}}
 		d.w.Reports[id] = d.w.Report
 		d.tellWaits()
 		status = d.status
-		if at := status.Waits.UnreplicatedAt; at != "" && at != c.writer {
+		if at := status.Waits.UnreplicatedAt; at != "" && at != c.primary {
 			t.Errorf("%d, %s: %s is said to have them alone", n, c.name, at)
 		}
 		var got []string

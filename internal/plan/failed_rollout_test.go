@@ -21,12 +21,12 @@ func (f *groupFleet) asksFor(t *testing.T, ask func(s *kurabe.InstanceSpec)) {
 }
 
 // serves demands that clients write all the time until the fleet has come to rest.
-func (f *groupFleet) serves(t *testing.T, writer *server) {
+func (f *groupFleet) serves(t *testing.T, primary *server) {
 	t.Helper()
 	for range 3 {
 		acked := len(f.acked)
 		f.calm(t)
-		if len(f.acked) == acked || !f.opens(writer) {
+		if len(f.acked) == acked || !f.opens(primary) {
 			t.Fatalf("clients cannot write: %+v, %+v", f.w.Group, f.w.Status)
 		}
 	}
@@ -53,17 +53,17 @@ func eachEngine(t *testing.T, test func(t *testing.T, engine kurabe.EngineName))
 	}
 }
 
-// Parameters that the standby cannot start with leave the writer alone, and the standby gets
+// Parameters that the standby cannot start with leave the primary alone, and the standby gets
 // back what it had: what the user has set waits for a reboot again. So does what is mended, and
 // nobody restarts for what is as it was.
 func TestRefusedParametersAreTakenBack(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
-		f, writer, standby, boot := pair(t, engine)
+		f, primary, standby, boot := pair(t, engine)
 		f.asksFor(t, func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
-		f.serves(t, writer)
+		f.serves(t, primary)
 		f.whole(t)
-		if writer.boot != boot || f.writer() != writer.id || !standby.running || f.w.Members[standby.id].Settings["shared_buffers"] == impossible {
-			t.Errorf("writer %s, boot %d after %d; the standby has %+v", f.writer(), writer.boot, boot, f.w.Members[standby.id])
+		if primary.boot != boot || f.primary() != primary.id || !standby.running || f.w.Members[standby.id].Settings["shared_buffers"] == impossible {
+			t.Errorf("writer %s, boot %d after %d; the standby has %+v", f.primary(), primary.boot, boot, f.w.Members[standby.id])
 		}
 		for id, want := range map[string]int{"KURABE-EVENT-0043": 1, "KURABE-EVENT-0044": 1, "KURABE-EVENT-0031": 1, "RDS-EVENT-0013": 0} {
 			if f.times(id) != want {
@@ -74,39 +74,39 @@ func TestRefusedParametersAreTakenBack(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		f.w.Parameters.Values["work_mem"] = kurabe.ParameterValue{Value: "8192", Method: kurabe.ApplyImmediate}
-		f.serves(t, writer)
+		f.serves(t, primary)
 		f.buffers("")
-		f.serves(t, writer)
+		f.serves(t, primary)
 		f.whole(t)
-		if s := f.w.Status; s.ParameterApply != "in-sync" || writer.boot != boot || writer.obeyed.Settings["work_mem"] != "8192" || standby.obeyed.Settings["work_mem"] != "8192" {
-			t.Errorf("boot %d after %d, %+v, %+v", writer.boot, boot, s, writer.obeyed)
+		if s := f.w.Status; s.ParameterApply != "in-sync" || primary.boot != boot || primary.obeyed.Settings["work_mem"] != "8192" || standby.obeyed.Settings["work_mem"] != "8192" {
+			t.Errorf("boot %d after %d, %+v, %+v", primary.boot, boot, s, primary.obeyed)
 		}
 		f.buffers("4096")
 		f.step(t)
 		f.wish(t, func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
 		f.whole(t)
-		if f.writer() != standby.id || writer.obeyed.Settings["shared_buffers"] != "4096" || standby.obeyed.Settings["shared_buffers"] != "4096" {
-			t.Errorf("%s writes with %v, beside %v", f.writer(), standby.obeyed.Settings, writer.obeyed.Settings)
+		if f.primary() != standby.id || primary.obeyed.Settings["shared_buffers"] != "4096" || standby.obeyed.Settings["shared_buffers"] != "4096" {
+			t.Errorf("%s writes with %v, beside %v", f.primary(), standby.obeyed.Settings, primary.obeyed.Settings)
 		}
 	})
 }
 
-// A restart in place is the user's own: the standby takes over from a writer that does not come
+// A restart in place is the user's own: the standby takes over from a primary that does not come
 // up again, and keeps what it has.
 func TestRefusedInPlace(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine kurabe.EngineName) {
-		f, writer, standby, boot := pair(t, engine)
+		f, primary, standby, boot := pair(t, engine)
 		f.asksFor(t, func(s *kurabe.InstanceSpec) { s.RebootSeq++ })
 		f.calm(t)
 		f.serves(t, standby)
 		f.whole(t)
-		if f.writer() != standby.id || standby.boot != boot || !writer.running {
-			t.Errorf("%s writes, boot %d after %d: %+v", f.writer(), standby.boot, boot, f.w.Status)
+		if f.primary() != standby.id || standby.boot != boot || !primary.running {
+			t.Errorf("%s writes, boot %d after %d: %+v", f.primary(), standby.boot, boot, f.w.Status)
 		}
 	})
 }
 
-// A class with which the standby cannot start waits, however long: the writer keeps what it has
+// A class with which the standby cannot start waits, however long: the primary keeps what it has
 // also when the host of that standby is lost. What takes no restart does not wait. When it is
 // taken back the standby returns, and nobody else restarts.
 func TestRefusedClassWaits(t *testing.T) {
@@ -116,18 +116,18 @@ func TestRefusedClassWaits(t *testing.T) {
 		f.spread(2)
 		f.calm(t)
 		f.calm(t)
-		writer, standby := f.servers[firstServer], f.servers[secondServer]
-		boot := writer.boot
+		primary, standby := f.servers[firstServer], f.servers[secondServer]
+		boot := primary.boot
 		f.tooLarge = true
 		f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.small" })
-		f.serves(t, writer)
-		if s := f.w.Status; writer.boot != boot || !f.usable() || !strings.Contains(s.Reason, "it cannot start so") || f.times("KURABE-EVENT-0043") != 1 {
-			t.Fatalf("boot %d after %d: %+v", writer.boot, boot, s)
+		f.serves(t, primary)
+		if s := f.w.Status; primary.boot != boot || !f.usable() || !strings.Contains(s.Reason, "it cannot start so") || f.times("KURABE-EVENT-0043") != 1 {
+			t.Fatalf("boot %d after %d: %+v", primary.boot, boot, s)
 		}
 		f.ask(func(s *kurabe.InstanceSpec) { s.Password = kurabe.Password{Seq: 2, Verifier: "v2"} })
-		f.serves(t, writer)
-		if writer.obeyed.Password.Seq != 2 {
-			t.Errorf("the password waits: %+v", writer.obeyed)
+		f.serves(t, primary)
+		if primary.obeyed.Password.Seq != 2 {
+			t.Errorf("the password waits: %+v", primary.obeyed)
 		}
 		lost := f.machineOf(standby)
 		for range 20 {
@@ -135,16 +135,16 @@ func TestRefusedClassWaits(t *testing.T) {
 			f.work(t, lost)
 			f.pass(kurabe.HostLostAfter / 8)
 		}
-		if f.w.Status == nil || len(f.lost()) != 1 || f.w.Members[writer.id].Boot != boot {
-			t.Fatalf("lost %v: %+v", f.lost(), f.w.Members[writer.id])
+		if f.w.Status == nil || len(f.lost()) != 1 || f.w.Members[primary.id].Boot != boot {
+			t.Fatalf("lost %v: %+v", f.lost(), f.w.Members[primary.id])
 		}
 		f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.micro" })
 		for range 3 {
 			f.calm(t)
 		}
 		f.recovers(t)
-		if writer.boot != boot || f.writer() != writer.id {
-			t.Errorf("%s writes, boot %d after %d", f.writer(), writer.boot, boot)
+		if primary.boot != boot || f.primary() != primary.id {
+			t.Errorf("%s writes, boot %d after %d", f.primary(), primary.boot, boot)
 		}
 	})
 }
@@ -155,29 +155,29 @@ func TestUntriedClassGoesOn(t *testing.T) {
 	f.spread(2)
 	f.calm(t)
 	f.calm(t)
-	writer := f.servers[firstServer]
-	boot, lost := writer.boot, f.machineOf(f.servers[secondServer])
+	primary := f.servers[firstServer]
+	boot, lost := primary.boot, f.machineOf(f.servers[secondServer])
 	f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.small" })
 	for range 20 {
 		lost.cut, f.cut = true, true
 		f.work(t, lost)
 		f.pass(kurabe.HostLostAfter / 8)
 	}
-	if len(f.lost()) != 1 || writer.boot == boot || !f.opens(writer) {
-		t.Errorf("lost %v, boot %d after %d: %+v", f.lost(), writer.boot, boot, f.w.Group)
+	if len(f.lost()) != 1 || primary.boot == boot || !f.opens(primary) {
+		t.Errorf("lost %v, boot %d after %d: %+v", f.lost(), primary.boot, boot, f.w.Group)
 	}
 }
 
-// In a cluster one reader tries what is new, and the other one goes on beside the writer.
+// In a cluster one reader tries what is new, and the other one goes on beside the primary.
 func TestRefusedInACluster(t *testing.T) {
 	f := newGroupFleet(kurabe.Postgres, true)
 	f.calm(t)
 	f.calm(t)
-	writer := f.servers[f.writer()]
-	boot := writer.boot
+	primary := f.servers[f.primary()]
+	boot := primary.boot
 	f.tooLarge = true
 	f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.small" })
-	f.serves(t, writer)
+	f.serves(t, primary)
 	down := 0
 	for _, s := range f.servers {
 		if !s.running {
@@ -190,8 +190,8 @@ func TestRefusedInACluster(t *testing.T) {
 		t.Fatalf("%d servers are down: %+v", down, f.w.Group)
 	}
 	f.wish(t, func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
-	if f.writer() == writer.id || f.w.Members[f.writer()].Boot != boot {
-		t.Errorf("%s writes, %+v", f.writer(), f.w.Members[f.writer()])
+	if f.primary() == primary.id || f.w.Members[f.primary()].Boot != boot {
+		t.Errorf("%s writes, %+v", f.primary(), f.w.Members[f.primary()])
 	}
 	f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.micro" })
 	f.recovers(t)

@@ -8,8 +8,8 @@ import (
 	"kurabe"
 )
 
-// writerState is what is known of the server that is to write.
-type writerState struct {
+// primaryState is what is known of the server that is to write.
+type primaryState struct {
 	report *kurabe.InstanceReport
 	// dead: it obeyed this epoch, and has ended or does not answer. Nobody is about to
 	// start it.
@@ -21,14 +21,14 @@ type writerState struct {
 	lost bool
 }
 
-func (d *draft) writerState() writerState {
+func (d *draft) primaryState() primaryState {
 	g := d.group
 	r, a := d.reported(g.Primary), d.assigned(g.Primary)
-	s := writerState{report: r}
+	s := primaryState{report: r}
 	if m, _ := g.Member(g.Primary); d.silent(m.Host) {
 		// Its lease has ended by now; only a standby that follows it could have given it more.
 		s.lost = true
-		s.dead = !d.vouched()
+		s.dead = !d.confirmedByStandby()
 		return s
 	}
 	if r == nil || r.Role == nil || a == nil || a.Role == nil || r.Role.Epoch != g.Epoch {
@@ -43,19 +43,19 @@ func (d *draft) writerState() writerState {
 	return s
 }
 
-// able says whether a member's server lives, as a follower.
-func (d *draft) able(id kurabe.InstanceID) bool {
-	r := d.heard(id)
+// isLiveFollower says whether a member's server runs and answers as a follower.
+func (d *draft) isLiveFollower(id kurabe.InstanceID) bool {
+	r := d.heardReport(id)
 	return r != nil && r.Role != nil && r.Running && !r.Role.Unresponsive && !r.Role.Writing
 }
 
-// candidate is a member of Sync whose server lives, the one with most of them, "" when there
-// is none. Where it is the only one in Sync, it has all that was acknowledged.
-func (d *draft) candidate() kurabe.InstanceID {
+// mostAdvanced is the running member of the sync set with the highest log position, "" for none. A
+// single member of the sync set has every acknowledged commit.
+func (d *draft) mostAdvanced() kurabe.InstanceID {
 	var best kurabe.InstanceID
 	for _, id := range d.group.SyncSet {
-		r := d.heard(id)
-		if !d.able(id) {
+		r := d.heardReport(id)
+		if !d.isLiveFollower(id) {
 			continue
 		}
 		if best == "" || r.Role.Position > d.reported(best).Role.Position {
@@ -65,18 +65,18 @@ func (d *draft) candidate() kurabe.InstanceID {
 	return best
 }
 
-// succeed gives the right to write to a member of Sync when the writer is dead. Without
-// one that lives the writer is started again: it has all that was acknowledged, too.
-func (d *draft) succeed() {
+// failOver makes a member of the sync set the primary when the primary is dead. Without a running
+// member the old primary is started again: it, too, has every acknowledged commit.
+func (d *draft) failOver() {
 	g := d.group
-	s := d.writerState()
+	s := d.primaryState()
 	yields := !s.lost && g.HandoverTo != "" && s.report != nil && s.report.Role != nil && s.report.Role.SteppedDown && !s.report.Running
 	if !s.dead && !yields && !g.Electing {
 		return
 	}
 	to := d.successor()
-	if to != "" && len(g.SyncSet) > 1 && !d.chosen() {
-		d.choose(s)
+	if to != "" && len(g.SyncSet) > 1 && !d.electionDone() {
+		d.beginElection(s)
 		return
 	}
 	switch {
@@ -86,7 +86,7 @@ func (d *draft) succeed() {
 		d.tellFailover(s, to)
 		d.because(fmt.Sprintf("%s %s; %s has all that was acknowledged", g.Primary, s.trouble(), to))
 	default:
-		d.startsAgain(s)
+		d.restartPrimary(s)
 		return
 	}
 	outlasts := g.Electing && g.WaitForOldLease == g.Epoch
@@ -94,18 +94,19 @@ func (d *draft) succeed() {
 	g.Epoch++
 	g.Primary = to
 	if !yields {
-		d.abandon()
+		d.dropFailoverRequest()
 	}
 	if outlasts {
 		g.WaitForOldLease = g.Epoch
 	}
-	d.mindUnheard(s)
-	// Nobody waits for the others until they follow the new writer and have caught up.
-	d.setSync(nil)
+	d.outlastSilentPrimary(s)
+	// Nobody waits for the others until they follow the new primary and have caught up.
+	d.setSyncSet(nil)
 }
 
-// mindUnheard has the writer of the group's epoch, whose host is not heard, be outlasted.
-func (d *draft) mindUnheard(s writerState) {
+// outlastSilentPrimary makes the next primary wait for the end of the old primary's lease when the
+// old primary's host is silent.
+func (d *draft) outlastSilentPrimary(s primaryState) {
 	if s.lost {
 		m, _ := d.w.Group.Member(d.w.Group.Primary)
 		d.group.WaitForOldLease = d.group.Epoch
@@ -113,9 +114,9 @@ func (d *draft) mindUnheard(s writerState) {
 	}
 }
 
-// startsAgain is for a writer whose place nobody can take: it is started again, or it answers
-// again, by itself (see startSeq).
-func (d *draft) startsAgain(s writerState) {
+// restartPrimary starts a dead primary again that nobody can replace (see startSeq), or waits
+// until it answers again.
+func (d *draft) restartPrimary(s primaryState) {
 	g := d.group
 	if g.HandoverTo != "" || g.Electing && !d.w.Spec.Cluster { // a failover was told of
 		d.status.FailoverUndone = true
@@ -132,18 +133,19 @@ func (d *draft) startsAgain(s writerState) {
 	}
 }
 
-// successor is who can take over from a dead writer, "" for nobody. Of several members of
-// Sync all have to be heard, since nobody knows which of them has what the others lack.
+// successor is the member that can take over from a dead primary, "" for none. Of several members
+// of the sync set all must be heard, since nobody knows which of them has a commit that the others
+// lack.
 func (d *draft) successor() kurabe.InstanceID {
 	for _, id := range d.group.SyncSet {
-		if !d.able(id) && len(d.group.SyncSet) > 1 {
+		if !d.isLiveFollower(id) && len(d.group.SyncSet) > 1 {
 			d.because(fmt.Sprintf("%s may be the one that has every commit, and does not run or is not heard", id))
 			return ""
 		}
 	}
-	to := d.candidate()
+	to := d.mostAdvanced()
 	for _, id := range d.group.SyncSet {
-		if to != "" && !d.fresh(id) {
+		if to != "" && !d.spokeLately(id) {
 			d.because(fmt.Sprintf("the host of %s has not spoken lately", id))
 			to = ""
 		}
@@ -151,9 +153,10 @@ func (d *draft) successor() kurabe.InstanceID {
 	return to
 }
 
-// choose has everybody follow nobody, in an epoch of its own. From when all of Sync obey,
-// no commit of the old writer can be acknowledged.
-func (d *draft) choose(s writerState) {
+// beginElection detaches every standby from the primary, in an epoch of its own. Once all of the
+// sync set obey, no commit of the old primary can be acknowledged, and their log positions can be
+// compared.
+func (d *draft) beginElection(s primaryState) {
 	g := d.group
 	if g.Electing {
 		d.because("it is being found out which of the standbys has most")
@@ -165,27 +168,27 @@ func (d *draft) choose(s writerState) {
 	d.because(fmt.Sprintf("%s %s; one of %v has all that was acknowledged", g.Primary, s.trouble(), g.SyncSet))
 	g.HandoverTo, g.HandoverCandidate, g.Electing = "", "", true
 	g.Epoch++
-	d.mindUnheard(s)
+	d.outlastSilentPrimary(s)
 }
 
-// chosen says whether it is known which member of Sync has most.
-func (d *draft) chosen() bool {
+// electionDone says whether it is known which member of the sync set has most.
+func (d *draft) electionDone() bool {
 	return d.group.Electing && !slices.ContainsFunc(d.group.SyncSet, func(id kurabe.InstanceID) bool {
-		r := d.heard(id).Role
+		r := d.heardReport(id).Role
 		return r.Epoch != d.group.Epoch || !r.Detached
 	})
 }
 
-// trouble is why a writer is followed by another one.
-func (s writerState) trouble() string {
+// trouble is the reason, for people, why the primary is replaced.
+func (s primaryState) trouble() string {
 	if s.lost {
 		return "is on a host that is not heard, and its lease has ended"
 	}
 	return "has ended or does not answer"
 }
 
-// changedWriter moves what belongs to the writer.
-func (d *draft) changedWriter() {
+// adoptPrimary moves to the new primary what belongs to the primary's role.
+func (d *draft) adoptPrimary() {
 	g := d.group
 	for n, m := range g.Members {
 		if m.ID != g.Primary && m.ListensAt == "" {
@@ -198,44 +201,45 @@ func (d *draft) changedWriter() {
 	d.status.FailingOver, d.status.Activating, d.status.FailoverUndone = true, false, false
 }
 
-func (d *draft) zone(id kurabe.InstanceID) string {
+func (d *draft) zoneOf(id kurabe.InstanceID) string {
 	m, _ := d.group.Member(id)
 	return m.Zone
 }
 
-// handOver begins a failover in order: for the user who asks for one, or because the
-// standby has what the writer would need a restart for. It is to the only member of Sync;
-// where there are several, the others leave it first, while clients go on.
-func (d *draft) handOver() {
+// failOverInOrder begins a failover without loss of the old primary: at the user's request, or
+// because a standby already runs with a content for which the primary would have to restart. The
+// target is the only member of the sync set; where there are several, the others leave the set
+// first, while clients continue.
+func (d *draft) failOverInOrder() {
 	g := d.group
 	asked := d.w.Spec.FailoverSeq > d.status.FailoverSeq
 	if g.Electing || d.status.FailoverUndone { // one has come to nothing, and its end is told first
 		return
 	}
 	if g.HandoverTo != "" {
-		if to := d.candidate(); to == "" || !g.InSyncSet(g.HandoverTo) {
+		if to := d.mostAdvanced(); to == "" || !g.InSyncSet(g.HandoverTo) {
 			d.tellCalledOff()
 			g.HandoverTo = ""
 		}
 		return
 	}
-	s := d.writerState()
+	s := d.primaryState()
 	if asked && d.w.Spec.FailoverTo == g.Primary {
-		d.abandon() // it has become the writer meanwhile
+		d.dropFailoverRequest() // it has become the primary meanwhile
 		asked = false
 	}
-	if !d.handOverForDisk && d.rollsFirst() {
+	if !d.handOverForDisk && d.restartsStandbyFirst() {
 		d.because("a standby restarts with what the writer lacks, and then takes over")
 		g.HandoverCandidate = ""
 		return
 	}
-	moves := d.movesOff() || d.handOverForDisk
-	if !asked && !moves && !d.rolled() {
+	moves := d.leavesDrainedHost() || d.handOverForDisk
+	if !asked && !moves && !d.standbyRestarted() {
 		g.HandoverCandidate, d.status.CatchUpBy = "", time.Time{}
 		return
 	}
-	to := d.heir(asked)
-	if to != "" && g.HandoverCandidate != "" && d.succeeds(g.HandoverCandidate) && len(g.SyncSet) > 1 {
+	to := d.handoverTarget(asked)
+	if to != "" && g.HandoverCandidate != "" && d.canTakeOver(g.HandoverCandidate) && len(g.SyncSet) > 1 {
 		d.because(fmt.Sprintf("the writer is to wait for %s alone", g.HandoverCandidate))
 		return // it has been told so, and says soon that it does: another choice would begin anew
 	}
@@ -251,7 +255,7 @@ func (d *draft) handOver() {
 		d.because(fmt.Sprintf("%s is to have every commit, so that the writer can hand over to it", to))
 		return
 	}
-	if d.catchesUp(to) {
+	if d.waitsForReplay(to) {
 		return
 	}
 	d.status.FailoverSeq, d.status.CatchUpBy = d.w.Spec.FailoverSeq, time.Time{}
@@ -264,49 +268,51 @@ func (d *draft) handOver() {
 	d.tellBegun(to, why)
 }
 
-// rollsFirst says whether a failover waits until a standby has restarted with what the writer
-// still lacks.
-func (d *draft) rollsFirst() bool {
+// restartsStandbyFirst says whether the failover waits until a standby has restarted with the
+// content that the primary still lacks.
+func (d *draft) restartsStandbyFirst() bool {
 	m, _ := d.group.Member(d.group.Primary)
-	return d.waitsForStandby(m, d.assigned(m.ID)) && !d.rolled() && !d.newestRefused()
+	return d.waitsForStandby(m, d.assigned(m.ID)) && !d.standbyRestarted() && !d.newestRefused()
 }
 
-// heir is who the writer is to hand over to: whom the user names, or who has restarted
-// already with what the writer lacks, or who has most.
-func (d *draft) heir(asked bool) kurabe.InstanceID {
+// handoverTarget is the member that takes over in a failover in order: the one that the user
+// names, or one that already runs with the newest content, or the most advanced.
+func (d *draft) handoverTarget(asked bool) kurabe.InstanceID {
 	named := d.w.Spec.FailoverTo
 	if asked && named != "" {
-		if d.succeeds(named) {
+		if d.canTakeOver(named) {
 			return named
 		}
 		return ""
 	}
 	var best kurabe.InstanceID
 	for _, id := range d.group.SyncSet {
-		if d.succeeds(id) && (!d.handOverForDisk || d.refuge(id)) && (best == "" || d.hasRolled(id) && !d.hasRolled(best)) {
+		if d.canTakeOver(id) && (!d.handOverForDisk || d.canReplaceFullPrimary(id)) && (best == "" || d.runsNewest(id) && !d.runsNewest(best)) {
 			best = id
 		}
 	}
 	return best
 }
 
-// succeeds says whether the writer can hand over to a member: it lives, may have every commit,
-// has room to write, and the writer hears it. Its host has spoken lately: else nobody would be
-// told to write, and the writer, which has stopped for that, would start again and stop again.
-func (d *draft) succeeds(id kurabe.InstanceID) bool {
-	w := d.heard(d.group.Primary)
+// canTakeOver says whether the primary can hand over to a member: it runs, is in the sync set, has
+// disk space, and the primary hears it. Its host must have spoken lately: else nobody would
+// receive the order to promote, and the primary, which has stopped for the handover, would start
+// and stop again.
+func (d *draft) canTakeOver(id kurabe.InstanceID) bool {
+	w := d.heardReport(d.group.Primary)
 	silent := w == nil || w.Role == nil || slices.Contains(w.Role.SilentFollowers, id)
-	return d.group.InSyncSet(id) && d.able(id) && !silent && d.noRoom(id) == "" && d.fresh(id)
+	return d.group.InSyncSet(id) && d.isLiveFollower(id) && !silent && d.whyNoRoom(id) == "" && d.spokeLately(id)
 }
 
-// rolled says whether a standby has restarted with what the writer still lacks.
-func (d *draft) rolled() bool {
-	writer := d.assigned(d.group.Primary)
-	return writer != nil && writer.Boot < d.next.Boot && !d.current(*writer) && slices.ContainsFunc(d.group.SyncSet, d.hasRolled)
+// standbyRestarted says whether a standby has restarted with the content that the primary still
+// lacks.
+func (d *draft) standbyRestarted() bool {
+	primary := d.assigned(d.group.Primary)
+	return primary != nil && primary.Boot < d.next.Boot && !d.isCurrent(*primary) && slices.ContainsFunc(d.group.SyncSet, d.runsNewest)
 }
 
-// hasRolled says whether a member runs with the newest content.
-func (d *draft) hasRolled(id kurabe.InstanceID) bool {
+// runsNewest says whether a member runs with the newest content.
+func (d *draft) runsNewest(id kurabe.InstanceID) bool {
 	a, r := d.assigned(id), d.reported(id)
 	return a != nil && r != nil && r.Done && r.Generation == a.Generation && a.Boot == d.next.Boot && r.Boot == a.Boot
 }
@@ -315,11 +321,11 @@ func (d *draft) hasRolled(id kurabe.InstanceID) bool {
 // for longer is so all the time, and whoever asks for a failover is not to wait for ever.
 const catchUpMost = 10 * time.Second
 
-// catchesUp says whether a failover in order waits until the standby has applied what it has:
-// clients go on meanwhile, and afterwards they would wait for just that. A writer whose disk is
-// nearly full has no time.
-func (d *draft) catchesUp(to kurabe.InstanceID) bool {
-	r := d.heard(to)
+// waitsForReplay says whether a failover in order waits until the standby has applied the log that
+// it has received: clients continue meanwhile, and would otherwise wait for that afterwards. A
+// primary whose disk is nearly full does not wait.
+func (d *draft) waitsForReplay(to kurabe.InstanceID) bool {
+	r := d.heardReport(to)
 	if d.handOverForDisk || r == nil || r.Role == nil || !r.Role.ApplyLags {
 		return false
 	}

@@ -5,12 +5,8 @@ import (
 	"kurabe/internal/event"
 )
 
-// calledOff is the event of a failover in order that comes to nothing. RDS has none of an
-// instance: its 0034 is of one that comes too late.
-const calledOff = "KURABE-EVENT-0033"
-
-// tellFailover tells of a failover once, to a server that is "" while it is not known.
-func (d *draft) tellFailover(s writerState, to kurabe.InstanceID) {
+// tellFailover writes the event of a failover once; to is "" while the new primary is not known.
+func (d *draft) tellFailover(s primaryState, to kurabe.InstanceID) {
 	g := d.group
 	if g.HandoverTo != "" || d.status.FailoverUndone || g.Electing && !d.w.Spec.Cluster { // it was told of when it was ordered, or begun
 		return
@@ -30,9 +26,9 @@ func (d *draft) tellBegun(to kurabe.InstanceID, why string) {
 	d.tell(kind.And(why))
 }
 
-// abandon drops the user's wish for a failover, if there is one that was not taken up: there
-// was another one just now.
-func (d *draft) abandon() {
+// dropFailoverRequest drops a failover that the user asked for and that has not begun, because
+// there was another one just now.
+func (d *draft) dropFailoverRequest() {
 	wish, to := d.w.Spec.FailoverSeq, d.w.Spec.FailoverTo
 	if wish > d.status.FailoverSeq && (to == "" || to == d.group.Primary) {
 		d.status.FailoverSeq = wish
@@ -41,7 +37,7 @@ func (d *draft) abandon() {
 	}
 }
 
-// tellCalledOff tells that nobody can take over from a writer that was to hand over.
+// tellCalledOff writes the event that a failover in order has no target any more.
 func (d *draft) tellCalledOff() {
 	const why = "no standby has every commit any more"
 	d.because("the failover is called off: " + why)
@@ -49,11 +45,11 @@ func (d *draft) tellCalledOff() {
 		d.tell(event.ClusterFailoverFailed.And(": " + why))
 		return
 	}
-	d.event(calledOff, "The failover that was begun is called off: "+why, "failover")
+	d.tell(event.FailoverCalledOff.With(why))
 	d.status.FailoverUndone = true
 }
 
-// tellActivation tells that the same server is started again.
+// tellActivation writes the event that the same server is started again.
 func (d *draft) tellActivation() {
 	kind := event.ActivationBegun
 	if d.w.Spec.Cluster {
@@ -62,14 +58,14 @@ func (d *draft) tellActivation() {
 	d.tell(kind.And(": no standby has every commit, so the same server is started again"))
 }
 
-// completeFailover tells that a failover is over once the new server writes: that it is to
-// is of no use to clients yet. So it is with one that was started again, or goes on.
+// completeFailover writes the event of the end of a failover once the new primary accepts writes,
+// since clients can use it only then; also when the old primary was started again, or continues.
 func (d *draft) completeFailover() {
 	s := &d.status
-	if !s.FailingOver && !s.Activating && !s.FailoverUndone || !d.writerState().writing {
+	if !s.FailingOver && !s.Activating && !s.FailoverUndone || !d.primaryState().writing {
 		return
 	}
-	if !s.FailingOver && !d.ordered() {
+	if !s.FailingOver && !d.primaryMayWrite() {
 		return // it writes still, and may just be stopping
 	}
 	if s.FailingOver && s.Move == "" { // which nobody has lost a server for
@@ -79,17 +75,17 @@ func (d *draft) completeFailover() {
 	s.FailingOver, s.Activating, s.FailoverUndone = false, false, false
 }
 
-// ordered says whether the writer was told to write, not to yield.
-func (d *draft) ordered() bool {
+// primaryMayWrite says whether the primary's order is to write, not to step down.
+func (d *draft) primaryMayWrite() bool {
 	a := d.assigned(d.group.Primary)
 	return a != nil && a.Role != nil && a.Role.Duty == kurabe.DutyWrite
 }
 
-// tellServes tells which server serves clients: another one, or the same again.
+// tellServes writes which server serves clients: another one, or the same again.
 func (d *draft) tellServes() {
 	s, w := &d.status, d.group.Primary
 	if d.w.Spec.Cluster {
-		d.tell(event.ClusterFailoverDone.With(d.serverName(w)).And(", in zone " + d.zone(w)))
+		d.tell(event.ClusterFailoverDone.With(d.serverName(w)).And(", in zone " + d.zoneOf(w)))
 		return
 	}
 	if s.Activating {
@@ -98,7 +94,7 @@ func (d *draft) tellServes() {
 	switch {
 	case s.FailingOver:
 		d.tell(event.FailoverToStandby.And(". The endpoint leads to it: no DNS name has to follow"))
-		d.tell(event.FailoverDone.And(": the writer is in zone " + d.zone(w)))
+		d.tell(event.FailoverDone.And(": the writer is in zone " + d.zoneOf(w)))
 	case s.FailoverUndone:
 		d.tell(event.FailoverUndone)
 	}

@@ -4,21 +4,22 @@ import (
 	"fmt"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
-// recover obeys an operator who accepts that what the writer has alone is lost, and says
-// whether it decides. Commits do not wait for anybody then, so that the record names
-// another writer is no fence: first it is known that the old one has ended and was told to
-// stay so.
-func (d *draft) recover() bool {
-	d.takeRecovery()
+// forceRecovery obeys an operator who accepts the loss of commits that only the primary has, and
+// says whether it decides. Commits do not wait for a standby in that state, so a new primary in
+// the record does not fence the old one: first the old one must have ended, with the order to stay
+// so.
+func (d *draft) forceRecovery() bool {
+	d.acceptRecovery()
 	g := d.group
 	if g.ForcedPrimary == "" {
 		return false
 	}
-	if why := d.unfit(g.ForcedPrimary); why != "" {
+	if why := d.whyNotPrimary(g.ForcedPrimary); why != "" {
 		d.because("the recovery is called off: " + why)
-		d.event("KURABE-EVENT-0015", "The recovery with a loss is called off: "+why, "failover")
+		d.tell(event.LossNotTaken.With(why))
 		g.ForcedPrimary = ""
 		return false
 	}
@@ -33,44 +34,43 @@ func (d *draft) recover() bool {
 	d.tellBegun(g.ForcedPrimary, "")
 	g.Epoch++
 	g.Primary, g.ForcedPrimary = g.ForcedPrimary, ""
-	d.setSync(nil)
+	d.setSyncSet(nil)
 	g.RequireStandby = false     // the one that is left serves, until another one has every commit
 	g.UnprotectedSince = d.w.Now // what was lost before is no risk any more
 	return true
 }
 
-// takeRecovery takes the operator's word up, once, if the situation is still the one that
-// was looked at.
-func (d *draft) takeRecovery() {
+// acceptRecovery takes the operator's order once, if the situation is still the one that the
+// operator saw.
+func (d *draft) acceptRecovery() {
 	wish, g := d.w.Spec.Recovery, d.group
 	if wish == nil || wish.Seq <= d.status.RecoverySeq {
 		return
 	}
 	d.status.RecoverySeq = wish.Seq
-	why := d.unfit(wish.To)
+	why := d.whyNotPrimary(wish.To)
 	switch {
 	case wish.Epoch != g.Epoch:
 		why = fmt.Sprintf("it was accepted in epoch %d, and this is %d", wish.Epoch, g.Epoch)
 	case len(g.SyncSet) > 0 && d.successor() != "":
 		why = "a standby has every commit"
-	case d.writerState().leading:
+	case d.primaryState().leading:
 		why = "the server that has every commit runs again"
 	}
 	if why != "" {
 		d.because("no recovery: " + why)
-		d.event("KURABE-EVENT-0015", "The recovery with a loss does not take place: "+why, "failover")
+		d.tell(event.LossNotTaken.With(why))
 		return
 	}
 	g.ForcedPrimary, g.HandoverTo = wish.To, ""
 	d.acting(false, kurabe.StateRebooting, "a recovery with a loss, to "+string(wish.To))
-	d.event("KURABE-EVENT-0014", fmt.Sprintf("An operator has accepted a loss: the server in zone %s takes over although it lacks commits that were acknowledged since %s",
-		d.zone(wish.To), g.UnprotectedSince.UTC().Format("2006-01-02 15:04:05.000 UTC")), "failover", "notification")
+	d.tell(event.LossAccepted.With(d.zoneOf(wish.To), g.UnprotectedSince.UTC().Format("2006-01-02 15:04:05.000 UTC")))
 }
 
-// unfit says why a member cannot be given the right to write, "" when it can.
-func (d *draft) unfit(id kurabe.InstanceID) string {
+// whyNotPrimary says why a member cannot become the primary, "" when it can.
+func (d *draft) whyNotPrimary(id kurabe.InstanceID) string {
 	_, known := d.group.Member(id)
-	r := d.heard(id)
+	r := d.heardReport(id)
 	switch {
 	case !known, id == d.group.Primary:
 		return string(id) + " is no standby"

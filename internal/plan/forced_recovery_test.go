@@ -8,7 +8,7 @@ import (
 	"kurabe"
 )
 
-// recoveryWorld is a pair whose writer has ended while its standby lacked commits, and an
+// recoveryWorld is a pair whose primary has ended while its standby lacked commits, and an
 // operator who accepts that.
 func recoveryWorld() (*draft, kurabe.InstanceID, kurabe.InstanceID) {
 	const id = kurabe.InstanceID("db-A")
@@ -36,14 +36,14 @@ func told(d *draft, id string) bool {
 	return false
 }
 
-// TestRecovery: nobody else writes before it is known that the old writer has obeyed the
+// TestRecovery: nobody else writes before it is known that the old primary has obeyed the
 // order to rest, and the word counts once.
 func TestRecovery(t *testing.T) {
 	d, id, second := recoveryWorld()
-	if !d.recover() || d.group.ForcedPrimary != second || d.group.Primary != id || d.group.Epoch != 3 || !told(d, "KURABE-EVENT-0014") {
+	if !d.forceRecovery() || d.group.ForcedPrimary != second || d.group.Primary != id || d.group.Epoch != 3 || !told(d, "KURABE-EVENT-0014") {
 		t.Fatalf("%+v, %+v", d.group, d.result.Events)
 	}
-	if role := d.writerRole(d.w.Assignment, 0); role.Duty != kurabe.DutyFenced {
+	if role := d.primaryRole(d.w.Assignment, 0); role.Duty != kurabe.DutyFenced {
 		t.Errorf("the old writer is told to %s", role.Duty)
 	}
 	for name, spoil := range map[string]func(a *kurabe.Assignment, r *kurabe.InstanceReport){
@@ -60,16 +60,16 @@ func TestRecovery(t *testing.T) {
 		e := *d
 		e.group = d.group.Clone()
 		e.w.Assignment, e.w.Report = &a, &r
-		if !e.recover() || e.group.Primary != id {
+		if !e.forceRecovery() || e.group.Primary != id {
 			t.Errorf("%s: %s writes", name, e.group.Primary)
 		}
 	}
 	d.w.Assignment = &kurabe.Assignment{Instance: id, Generation: 8, Goal: kurabe.GoalRunning, Role: &kurabe.Role{Epoch: 3, Duty: kurabe.DutyFenced}}
 	d.w.Report = &kurabe.InstanceReport{Instance: id, Generation: 8, Done: true, Role: &kurabe.RoleReport{Epoch: 3}}
-	if !d.recover() || d.group.Primary != second || d.group.Epoch != 4 || d.group.ForcedPrimary != "" || len(d.group.SyncSet) > 0 || !d.group.UnprotectedSince.Equal(d.w.Now) {
+	if !d.forceRecovery() || d.group.Primary != second || d.group.Epoch != 4 || d.group.ForcedPrimary != "" || len(d.group.SyncSet) > 0 || !d.group.UnprotectedSince.Equal(d.w.Now) {
 		t.Errorf("%+v", d.group)
 	}
-	if d.recover() {
+	if d.forceRecovery() {
 		t.Error("the word counts twice")
 	}
 }
@@ -92,7 +92,7 @@ func TestRecoveryOfAnotherTime(t *testing.T) {
 	} {
 		d, id, second := recoveryWorld()
 		spoil(d, id, second)
-		if d.recover() || d.group.ForcedPrimary != "" || d.group.Primary != id || !told(d, "KURABE-EVENT-0015") {
+		if d.forceRecovery() || d.group.ForcedPrimary != "" || d.group.Primary != id || !told(d, "KURABE-EVENT-0015") {
 			t.Errorf("%s: %+v, %+v", name, d.group, d.result.Events)
 		}
 		if d.status.RecoverySeq != 1 {
@@ -101,17 +101,17 @@ func TestRecoveryOfAnotherTime(t *testing.T) {
 	}
 }
 
-// Who is to take over may end before the old writer has: then it starts again as ever.
+// Who is to take over may end before the old primary has: then it starts again as ever.
 func TestRecoveryIsCalledOff(t *testing.T) {
 	d, id, second := recoveryWorld()
-	if !d.recover() {
+	if !d.forceRecovery() {
 		t.Fatal("it is not taken up")
 	}
 	d.w.Reports[second].Running = false
-	if d.recover() || d.group.ForcedPrimary != "" || d.group.Primary != id || !told(d, "KURABE-EVENT-0015") {
+	if d.forceRecovery() || d.group.ForcedPrimary != "" || d.group.Primary != id || !told(d, "KURABE-EVENT-0015") {
 		t.Errorf("%+v", d.group)
 	}
-	if role := d.writerRole(d.w.Assignment, 0); role.Duty != kurabe.DutyWrite {
+	if role := d.primaryRole(d.w.Assignment, 0); role.Duty != kurabe.DutyWrite {
 		t.Errorf("the writer is told to %s", role.Duty)
 	}
 	if !strings.Contains(strings.Join(d.result.Reasons, " "), "called off") {

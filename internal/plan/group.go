@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -9,10 +8,10 @@ import (
 	"kurabe/internal/event"
 )
 
-// planGroup decides which servers the instance has, which of them writes, and whom a
-// commit waits for. It comes after the content, and ends with the assignment of each.
+// planGroup decides the members of the group, its primary and its sync set. It follows the plan of
+// the content, and ends with the assignment of each member.
 func (d *draft) planGroup() {
-	d.convert()
+	d.noteConversion()
 	if d.group == nil && !d.beginGroup() {
 		// A failover that was asked for before is not one of what may come.
 		d.status.FailoverSeq, d.status.FailingOver, d.status.Activating, d.status.FailoverUndone = d.w.Spec.FailoverSeq, false, false, false
@@ -22,44 +21,44 @@ func (d *draft) planGroup() {
 	}
 	d.noteRefusal()
 	before := d.group.Primary
-	d.rest()
+	d.findStoppedStandbys()
 	if !d.switchOver() {
-		d.decide()
+		d.planMembers()
 	}
 	d.tellBlocked()
 	if d.group.Primary != before {
-		d.noteLeft(before)
-		d.changedWriter()
+		d.noteDiskLeft(before)
+		d.adoptPrimary()
 	}
 	d.completeFailover()
-	d.promoted()
+	d.tellPromoted()
 	d.tellGivenUp()
 	d.tellWaits()
 	d.tellRoom()
 	d.endGroup()
-	d.order()
+	d.orderMembers()
 	d.tellGroup()
 }
 
-// decide is who belongs to the group, and who of them writes.
-func (d *draft) decide() {
-	d.takePolicy()
-	d.replace()
-	d.enlist()
-	d.dismiss()
-	if d.next.Goal == kurabe.GoalRunning && !d.recover() {
-		d.succeed()
-		d.handOver()
-		d.stopFull()
-		d.shrink()
-		d.narrow()
-		d.grow()
-		d.takePolicy()
+// planMembers decides who belongs to the group, and who of them is the primary.
+func (d *draft) planMembers() {
+	d.noteSyncPolicy()
+	d.replaceStandby()
+	d.addStandby()
+	d.removeStandbys()
+	if d.next.Goal == kurabe.GoalRunning && !d.forceRecovery() {
+		d.failOver()
+		d.failOverInOrder()
+		d.stopFullStandbys()
+		d.shrinkSyncSet()
+		d.narrowSyncSet()
+		d.growSyncSet()
+		d.noteSyncPolicy()
 	}
 }
 
-// convert notes that the user wants another number of zones.
-func (d *draft) convert() {
+// noteConversion notes that the user asked for another number of zones.
+func (d *draft) noteConversion() {
 	wants, has := d.status.Applied.MultiAZ, d.group != nil && len(d.group.Members) > 1
 	switch {
 	case d.status.Move != "": // nobody wants that
@@ -110,12 +109,12 @@ func (d *draft) ownAddress(h kurabe.HostReport) string {
 	return address
 }
 
-// dismiss takes the others out when one server is to be left: from Sync here, then they
-// end, then their records.
-func (d *draft) dismiss() {
+// removeStandbys removes the standbys when a single server is to remain: from the sync set here,
+// then their servers, then their records.
+func (d *draft) removeStandbys() {
 	g, all := d.group, !d.status.Applied.MultiAZ
 	if all {
-		d.setSync(nil)
+		d.setSyncSet(nil)
 		g.HandoverTo, g.ForcedPrimary = "", ""
 	}
 	g.Members = slices.DeleteFunc(g.Members, func(m kurabe.Member) bool {
@@ -129,8 +128,8 @@ func (d *draft) dismiss() {
 	})
 }
 
-// endGroup forgets the record when one server is left that holds the endpoint itself, and
-// nobody follows it.
+// endGroup removes the record of the group when a single server remains that holds the endpoint
+// itself, and nobody follows it.
 func (d *draft) endGroup() {
 	g := d.group
 	alone := !d.status.Applied.MultiAZ && len(g.Members) == 1
@@ -138,20 +137,20 @@ func (d *draft) endGroup() {
 		d.status.Converting = false
 		d.tell(event.ToSingleAZDone)
 	}
-	if alone && g.Members[0].ListensAt == "" && len(d.w.Replicas) == 0 && !d.status.Promoting && d.unfollowed() {
+	if alone && g.Members[0].ListensAt == "" && len(d.w.Replicas) == 0 && !d.status.Promoting && d.hasNoFollowers() {
 		d.result.GroupGone = d.w.Group != nil
 		d.next.Role, d.group = nil, nil
 	}
 }
 
-// unfollowed says whether the writer has done away with what it had for followers: one that
-// is in no group any more would keep that for ever.
-func (d *draft) unfollowed() bool {
+// hasNoFollowers says whether the primary has removed its replication slots or accounts of
+// followers. A server without a group would keep them for ever.
+func (d *draft) hasNoFollowers() bool {
 	a, r := d.assigned(d.group.Primary), d.reported(d.group.Primary)
 	return a == nil || a.Role == nil || len(a.Role.Followers) == 0 && r != nil && r.Generation == a.Generation && r.Role != nil && r.Role.Epoch == a.Role.Epoch && r.Done
 }
 
-// tellGivenUp announces what a former writer had committed and nobody else had.
+// tellGivenUp announces what a former primary had committed and nobody else had.
 func (d *draft) tellGivenUp() {
 	for n, m := range d.group.Members {
 		r := d.reported(m.ID)
@@ -163,8 +162,7 @@ func (d *draft) tellGivenUp() {
 		if r.Role.Discarded.Transactions == kurabe.DiscardedUnknown {
 			number = "an unknown number of"
 		}
-		d.event("KURABE-EVENT-0013", fmt.Sprintf("The former writer in zone %s had committed %s transactions that its standby never had%s. "+
-			"They are not part of the database any more. Their clients were waiting for the standby%s; or an operator has accepted the loss", m.Zone, number, upkeep[d.w.Spec.Engine], unwaited[d.w.Spec.Engine]), "failover", "notification")
+		d.tell(event.CommitsGivenUp.With(m.Zone, number, upkeep[d.w.Spec.Engine], unwaited[d.w.Spec.Engine]))
 	}
 }
 

@@ -101,10 +101,10 @@ func with(set map[kurabe.InstanceID]bool, id kurabe.InstanceID) map[kurabe.Insta
 	return set
 }
 
-// sides: of two standbys one is cut off, and then the other one, while the writer goes on and
+// sides: of two standbys one is cut off, and then the other one, while the primary goes on and
 // at last dies. Most steps may be left out, so that what is known is of any time.
 func (f *groupFleet) sides(t *rapid.T) {
-	w := f.servers[f.writer()]
+	w := f.servers[f.primary()]
 	if w == nil || len(f.servers) < 3 {
 		t.Skip("no two standbys")
 	}

@@ -56,7 +56,7 @@ func (f *groupFleet) wish(t tester, change func(*kurabe.InstanceSpec)) {
 	}
 }
 
-// A server that writes the binary log becomes a writer with a standby as it runs, and ceases
+// A server that writes the binary log becomes a primary with a standby as it runs, and ceases
 // to be one; another one restarts once. A log that was there for a standby alone stays until
 // the server restarts for something else.
 func TestStandbyLivesOnTheBinlog(t *testing.T) {
@@ -78,7 +78,7 @@ func TestStandbyLivesOnTheBinlog(t *testing.T) {
 			f.calm(t)
 			want := func(what string, boot int64, binlog bool) {
 				t.Helper()
-				if a := f.w.Members[f.writer()]; a.Boot != boot || a.Binlog != binlog || a.Log != (c.days > 0) {
+				if a := f.w.Members[f.primary()]; a.Boot != boot || a.Binlog != binlog || a.Log != (c.days > 0) {
 					t.Fatalf("%s: boot %d, binary log %v, log %v; want boot %d, binary log %v", what, a.Boot, a.Binlog, a.Log, boot, binlog)
 				}
 			}
@@ -95,7 +95,7 @@ func TestStandbyLivesOnTheBinlog(t *testing.T) {
 			zones(false)
 			f.wish(t, func(s *kurabe.InstanceSpec) { s.RebootSeq++ })
 			f.recovers(t)
-			if a := f.w.Members[f.writer()]; a.Binlog || a.Boot == 1+c.restart {
+			if a := f.w.Members[f.primary()]; a.Binlog || a.Boot == 1+c.restart {
 				t.Errorf("after a reboot: boot %d, binary log %v", a.Boot, a.Binlog)
 			}
 		})
@@ -109,7 +109,7 @@ func TestBackupsBesideAStandby(t *testing.T) {
 	for _, days := range []int{1, 0, 1} {
 		f.wish(t, func(s *kurabe.InstanceSpec) { s.Now.RetentionDays = days })
 		f.recovers(t)
-		if a := f.w.Members[f.writer()]; a.Boot != 1 || a.Log != (days > 0) || a.Binlog != (days == 0) {
+		if a := f.w.Members[f.primary()]; a.Boot != 1 || a.Log != (days > 0) || a.Binlog != (days == 0) {
 			t.Errorf("%d days: boot %d, log %v, binary log %v", days, a.Boot, a.Log, a.Binlog)
 		}
 	}

@@ -104,9 +104,9 @@ func TestFailoversAreTold(t *testing.T) {
 		act     func(f *groupFleet)
 		want    string
 	}{
-		"a death":                 {false, func(f *groupFleet) { f.servers[f.writer()].die() }, "0013 0015 0049"},
+		"a death":                 {false, func(f *groupFleet) { f.servers[f.primary()].die() }, "0013 0015 0049"},
 		"in order":                {false, func(f *groupFleet) { f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ }) }, "0013 0015 0049"},
-		"a death in a cluster":    {true, func(f *groupFleet) { f.servers[f.writer()].die() }, "0073 0071"},
+		"a death in a cluster":    {true, func(f *groupFleet) { f.servers[f.primary()].die() }, "0073 0071"},
 		"in order in a cluster":   {true, func(f *groupFleet) { f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ }) }, "0073 0071"},
 		"one that comes too late": {false, (*groupFleet).askTooLate, "0013 0034 0015 0049"},
 		"too late in a cluster":   {true, (*groupFleet).askTooLate, "0073 0034 0071"},
@@ -117,7 +117,7 @@ func TestFailoversAreTold(t *testing.T) {
 			if f.rests(t); f.saga(from) != c.want {
 				t.Errorf("told are %q, want %q", f.saga(from), c.want)
 			}
-			to := ": " + kurabe.ServerName(f.w.Spec.Name, f.writer())
+			to := ": " + kurabe.ServerName(f.w.Spec.Name, f.primary())
 			for _, e := range f.events[from:] {
 				named := e.ID == "RDS-EVENT-0073" || e.ID == "RDS-EVENT-0071"
 				if named != strings.Contains(e.Message, to) || named != (e.SourceType == "db-cluster") {
@@ -128,11 +128,11 @@ func TestFailoversAreTold(t *testing.T) {
 	}
 }
 
-// askTooLate asks for a failover at the moment at which the writer dies.
+// askTooLate asks for a failover at the moment at which the primary dies.
 func (f *groupFleet) askTooLate() {
-	f.servers[f.writer()].die()
-	f.report(f.servers[f.writer()])
-	f.deliver(f.servers[f.writer()])
+	f.servers[f.primary()].die()
+	f.report(f.servers[f.primary()])
+	f.deliver(f.servers[f.primary()])
 	f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
 }
 
@@ -179,28 +179,28 @@ func TestStartIsNoActivation(t *testing.T) {
 	}
 }
 
-// Who is to take over dies before the writer has yielded: that goes on, and it is told when it
+// Who is to take over dies before the primary has yielded: that goes on, and it is told when it
 // does.
 func TestFailoverThatIsCalledOff(t *testing.T) {
 	for cluster, want := range map[bool]struct{ soon, end string }{false: {"0013 0033", "0013 0033 0065"}, true: {"0073 0069", "0073 0069"}} {
 		f, from := whole(t, cluster)
 		f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq++ })
 		for n := 0; f.w.Group.HandoverTo == "" && n < 5; n++ {
-			f.step(t, f.servers[f.writer()])
+			f.step(t, f.servers[f.primary()])
 		}
 		to := f.servers[f.w.Group.HandoverTo]
 		if to == nil {
 			t.Fatalf("cluster %v: nobody is to take over: %+v", cluster, f.w.Group)
 		}
-		writer := f.writer()
+		primary := f.primary()
 		to.die()
 		f.report(to)
 		f.deliver(to)
 		if f.step(t); f.saga(from) != want.soon {
 			t.Errorf("cluster %v: told are %q at first", cluster, f.saga(from))
 		}
-		if f.rests(t); f.saga(from) != want.end || f.writer() != writer {
-			t.Errorf("cluster %v: told are %q in the end, and %s writes", cluster, f.saga(from), f.writer())
+		if f.rests(t); f.saga(from) != want.end || f.primary() != primary {
+			t.Errorf("cluster %v: told are %q in the end, and %s writes", cluster, f.saga(from), f.primary())
 		}
 	}
 }

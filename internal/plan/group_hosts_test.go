@@ -137,7 +137,7 @@ func (f *groupFleet) revisions() map[kurabe.HostID]int {
 	return out
 }
 
-// vouch: a writer has seen that one of those whom it waits for follows it.
+// vouch: a primary has seen that one of those whom it waits for follows it.
 func (f *groupFleet) vouch(s *server) {
 	follows := func(id kurabe.InstanceID) bool { return f.has(s, id) >= 0 }
 	if !s.running || s.hung || s.follower || !slices.ContainsFunc(s.waits, follows) {
@@ -152,8 +152,8 @@ func (f *groupFleet) vouch(s *server) {
 	}
 }
 
-// lastWord is from when the one who is promoted counts what the writer before it may still
-// serve. PostgreSQL counts from when its log came in last: what a writer goes by is a record
+// lastWord is from when the one who is promoted counts what the primary before it may still
+// serve. PostgreSQL counts from when its log came in last: what a primary goes by is a record
 // in that, and who is promoted has as much of the log as any other. It does so as early as it
 // may, which is when the record came. MariaDB counts from when it was asked last, which it knows
 // of itself and of this run.
@@ -173,7 +173,7 @@ func (f *groupFleet) lastWord(s *server, role kurabe.Role) time.Time {
 	return last
 }
 
-// unheard says whether a writer's host has heard nothing from the service since these are silent.
+// unheard says whether a primary's host has heard nothing from the service since these are silent.
 func (f *groupFleet) unheard(s *server, silent []kurabe.InstanceID) bool {
 	m := f.machineOf(s)
 	if !slices.Equal(s.silent, silent) {
@@ -249,10 +249,10 @@ func hostActions(f *groupFleet) map[string]func(*rapid.T) {
 			m.deaf, f.cut = false, was
 			f.seen["silences"]++
 		},
-		// A writer that its standby alone vouches for loses the standby and finds the service, at
+		// A primary that its standby alone vouches for loses the standby and finds the service, at
 		// about the moment at which it is decided about.
 		"swap": func(t *rapid.T) {
-			w := f.servers[f.writer()]
+			w := f.servers[f.primary()]
 			if w == nil {
 				t.Skip("no servers yet")
 			}
@@ -361,7 +361,7 @@ func TestGroupOverHosts(t *testing.T) {
 
 // TestWriterThatHearsNobody: its host is heard and hears neither the service nor the standby, so
 // its lease ends. Nobody lets it go on alone before, who could not tell it so: the standby has
-// every commit, and takes over. A standby that is gone keeps no writer from going on alone.
+// every commit, and takes over. A standby that is gone keeps no primary from going on alone.
 func TestWriterThatHearsNobody(t *testing.T) {
 	for _, engine := range []kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB} {
 		for _, cluster := range []bool{false, true} {
@@ -389,7 +389,7 @@ func TestWriterThatHearsNobody(t *testing.T) {
 			m.cut, m.deaf = false, false
 			f.recovers(t)
 			for _, id := range f.ids() {
-				f.servers[id].apart = id != f.writer()
+				f.servers[id].apart = id != f.primary()
 			}
 			for range 4 {
 				f.pass(500 * time.Millisecond)
@@ -402,7 +402,7 @@ func TestWriterThatHearsNobody(t *testing.T) {
 	}
 }
 
-// TestNoFailoverInOrderToAHostThatIsSilent: the writer would stop for nobody, start again, and so
+// TestNoFailoverInOrderToAHostThatIsSilent: the primary would stop for nobody, start again, and so
 // on without a pause.
 func TestNoFailoverInOrderToAHostThatIsSilent(t *testing.T) {
 	f := newGroupFleet(kurabe.Postgres, false)

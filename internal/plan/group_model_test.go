@@ -49,7 +49,7 @@ type server struct {
 	// out until outlasts, for which outlasted is the epoch.
 	leased                   bool
 	lease, vouched, outlasts time.Time
-	arrived                  time.Time // of the log by which a writer knew last that it follows
+	arrived                  time.Time // of the log by which a primary knew last that it follows
 	asked                    time.Time // when it was asked last whether it does, in this run
 	silent                   []kurabe.InstanceID
 	silentAt                 int // its host's newest word when these had become silent
@@ -102,7 +102,7 @@ func (f *groupFleet) wanted() int {
 	return 1
 }
 
-func (f *groupFleet) writer() kurabe.InstanceID {
+func (f *groupFleet) primary() kurabe.InstanceID {
 	if f.w.Group != nil {
 		return f.w.Group.Primary
 	}
@@ -110,11 +110,11 @@ func (f *groupFleet) writer() kurabe.InstanceID {
 }
 
 // read takes what a decision will be made of; decide makes it, if nothing of what it
-// compares has changed since.
+// comparesAgain has changed since.
 func (f *groupFleet) read() {
 	w := f.w
 	w.Members, w.Reports = maps.Clone(f.w.Members), maps.Clone(f.w.Reports)
-	w.Assignment, w.Report = w.Members[f.writer()], w.Reports[f.writer()]
+	w.Assignment, w.Report = w.Members[f.primary()], w.Reports[f.primary()]
 	w.Lost, w.HeardAt = f.lost(), f.heard()
 	f.planned, f.readAt = &w, f.revisions()
 }
@@ -206,7 +206,7 @@ func (f *groupFleet) uncovered(s *server) []kurabe.InstanceID {
 	return slices.DeleteFunc(slices.Clone(s.waits), func(id kurabe.InstanceID) bool { return f.has(s, id) >= s.mark })
 }
 
-// has is how much of a writer's log a follower of it has.
+// has is how much of a primary's log a follower of it has.
 func (f *groupFleet) has(s *server, id kurabe.InstanceID) int {
 	o := f.servers[id]
 	if o == nil || !f.connected(o) || o.source != s.id {
@@ -258,7 +258,7 @@ func (f *groupFleet) acknowledge(t tester, s *server) {
 		f.acked[id] = true
 		f.seen["acks"]++
 		f.checkTwo(t, s, id)
-		if w := f.servers[f.writer()]; !slices.Contains(w.log, id) {
+		if w := f.servers[f.primary()]; !slices.Contains(w.log, id) {
 			t.Fatalf("%s acknowledges write %d, which %s lacks, the writer of %+v", s.id, id, w.id, f.w.Group)
 		}
 	}
@@ -369,7 +369,7 @@ func (f *groupFleet) calm(t tester) {
 }
 
 // TestGroupLosesNothing: whatever is late, dies, hangs, comes back or is cut off, and
-// whatever the user asks for meanwhile, no writer begins without all that was
+// whatever the user asks for meanwhile, no primary begins without all that was
 // acknowledged, nobody who was deposed acknowledges anything, and when all goes well again
 // the group is whole again.
 func TestGroupLosesNothing(t *testing.T) {
@@ -420,7 +420,7 @@ func (f *groupFleet) recovers(t tester) {
 	if !s.Now.MultiAZ && len(f.servers) != 1 {
 		t.Fatalf("%d servers for one zone: %s", len(f.servers), state)
 	}
-	w := f.servers[f.writer()]
+	w := f.servers[f.primary()]
 	if w.boot != f.w.Members[w.id].Boot || w.held || !w.running {
 		t.Fatalf("the writer is not what it was told to be: %s", state)
 	}

@@ -49,7 +49,7 @@ func (f *groupFleet) checkTwo(t tester, s *server, write int) {
 
 // reboot is what a user has to do where a copy cannot be made while commits wait.
 func (f *groupFleet) reboot(t tester) {
-	for range 3 { // where an old word of the writer has it copied once more
+	for range 3 { // where an old word of the primary has it copied once more
 		if !f.blocks() || f.w.Spec.Engine.CopiesWhileCommitsWait() || f.w.Group == nil || len(f.w.Group.SyncSet) > 0 {
 			return
 		}
@@ -75,7 +75,7 @@ func blocked(t *testing.T, engine kurabe.EngineName) (f *groupFleet, w, standby 
 	f.calm(t)
 	f.policy(kurabe.StandbyLostBlock)
 	f.calm(t)
-	w = f.servers[f.writer()]
+	w = f.servers[f.primary()]
 	standby = f.servers[w.id.Member(2)]
 	if !f.w.Group.RequireStandby || !f.w.Group.InSyncSet(standby.id) || f.w.Status.BlockedAt != (time.Time{}) {
 		t.Fatalf("it is not whole: %+v", f.w.Group)
@@ -142,7 +142,7 @@ func TestBlockedGoesOn(t *testing.T) {
 	}
 }
 
-// A writer that is started again while commits wait lets clients in to read where a copy can
+// A primary that is started again while commits wait lets clients in to read where a copy can
 // be made nevertheless, and the standby may not take over then. Another one keeps them out.
 func TestBlockedRestarts(t *testing.T) {
 	for engine, reads := range map[kurabe.EngineName]bool{kurabe.Postgres: true, kurabe.MariaDB: false} {
@@ -174,7 +174,7 @@ func TestBlockWaitsUntilWhole(t *testing.T) {
 	}
 	f.policy(kurabe.StandbyLostDegrade)
 	f.wish(t, func(s *kurabe.InstanceSpec) { s.Now.MultiAZ = true })
-	standby := f.servers[f.writer().Member(2)]
+	standby := f.servers[f.primary().Member(2)]
 	f.without(t, standby) // commits go on alone
 	f.policy(kurabe.StandbyLostBlock)
 	acked := len(f.acked)

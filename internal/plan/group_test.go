@@ -8,7 +8,7 @@ import (
 	"kurabe"
 )
 
-// What a former writer had alone is told once, and again when it happens again.
+// What a former primary had alone is told once, and again when it happens again.
 func TestTellGivenUp(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
 	w := World{
@@ -39,21 +39,21 @@ func TestTellGivenUp(t *testing.T) {
 	}
 }
 
-// The death of a writer that was just deposed is no death of its successor.
+// The death of a primary that was just deposed is no death of its successor.
 func TestCrashOfTheDeposed(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
-	for writer, want := range map[kurabe.InstanceID]int64{id: 2, id.Member(2): 1} {
+	for primary, want := range map[kurabe.InstanceID]int64{id: 2, id.Member(2): 1} {
 		d := &draft{
 			w: World{
 				Spec: &kurabe.InstanceSpec{ID: id, Name: "shop"}, Assignment: &kurabe.Assignment{Instance: id},
 				Report: &kurabe.InstanceReport{Instance: id, Crashes: 2},
 			},
-			had: true, next: kurabe.Assignment{Instance: writer},
+			had: true, next: kurabe.Assignment{Instance: primary},
 		}
-		d.status.SeenCrashes = 1 // of the writer
+		d.status.SeenCrashes = 1 // of the primary
 		d.readReport()
 		if told := len(d.result.Events) > 0; told != (want == 2) || d.status.SeenCrashes != want {
-			t.Errorf("%s writes: told %v, seen %d", writer, told, d.status.SeenCrashes)
+			t.Errorf("%s writes: told %v, seen %d", primary, told, d.status.SeenCrashes)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestCompletedFailover(t *testing.T) {
 	}
 }
 
-// A writer that nobody can replace is started again; that is told once, and that it writes.
+// A primary that nobody can replace is started again; that is told once, and that it writes.
 func TestActivation(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")
 	g := &kurabe.Group{Instance: id, Epoch: 3, Primary: id, Members: []kurabe.Member{{ID: id, Zone: "a"}, {ID: id.Member(2), Zone: "b"}}}
@@ -115,7 +115,7 @@ func TestActivation(t *testing.T) {
 		{report(true, false), true, "RDS-EVENT-0071 Completed failover to DB instance: shop-instance-1, in zone a"},
 	} {
 		d := &draft{w: World{Now: time.Unix(1, 0), Spec: &kurabe.InstanceSpec{ID: id, Name: "shop", Cluster: c.cluster}, Assignment: &a, Report: c.report}, group: g, status: status}
-		d.succeed()
+		d.failOver()
 		d.completeFailover()
 		status = d.status
 		var told string
@@ -152,8 +152,8 @@ func TestUndoneFailover(t *testing.T) {
 		if c.duty == kurabe.DutyStepDown {
 			g.HandoverTo = id.Member(2)
 		}
-		d.succeed()
-		d.handOver()
+		d.failOver()
+		d.failOverInOrder()
 		d.completeFailover()
 		status = d.status
 		var told string
@@ -177,7 +177,7 @@ func TestRecoveryWithoutTheHost(t *testing.T) {
 			Reports: map[kurabe.InstanceID]*kurabe.InstanceReport{second: {Instance: second, Running: true, Role: &kurabe.RoleReport{Epoch: 3}}},
 			Lost:    map[kurabe.HostID]time.Time{"h1": time.Unix(0, 0)}, RemovedHosts: map[kurabe.HostID]bool{"h1": gone}}
 		d := &draft{w: w, group: g}
-		if !d.recover() || g.Primary != map[bool]kurabe.InstanceID{false: id, true: second}[gone] {
+		if !d.forceRecovery() || g.Primary != map[bool]kurabe.InstanceID{false: id, true: second}[gone] {
 			t.Errorf("gone %v: %+v, %v", gone, g, d.result.Reasons)
 		}
 	}

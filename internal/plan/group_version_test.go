@@ -102,11 +102,11 @@ func (f *groupFleet) checkVersion(t tester, before, after *kurabe.InstanceStatus
 	}
 }
 
-// checkVersions: when all is well what is shown is what the writer runs, no server runs less
+// checkVersions: when all is well what is shown is what the primary runs, no server runs less
 // than what is in force, and in the window that is the newest that all hosts have, if one of
 // them has it no more.
 func (f *groupFleet) checkVersions(t tester) {
-	s, w := f.w.Status, f.servers[f.writer()]
+	s, w := f.w.Status, f.servers[f.primary()]
 	if s.EngineVersion != w.version {
 		t.Fatalf("%s is shown, and the writer runs %s", s.EngineVersion, w.version)
 	}
@@ -142,18 +142,18 @@ func TestMinorVersionOfAPair(t *testing.T) {
 	for _, engine := range []kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB} {
 		f := newGroupFleet(engine, false)
 		f.calm(t)
-		before := f.writer()
+		before := f.primary()
 		f.offer(0, "15.20")
 		f.calm(t)
-		if f.w.Status.Applied.EngineVersion != "15.18" || f.w.Status.EngineVersion != "15.18" || f.writer() != before {
+		if f.w.Status.Applied.EngineVersion != "15.18" || f.w.Status.EngineVersion != "15.18" || f.primary() != before {
 			t.Fatalf("%s: outside the window: %+v", engine, f.w.Status)
 		}
 		f.window(true)
 		for range 2 {
 			f.calm(t)
 		}
-		if f.writer() == before || f.w.Status.Applied.EngineVersion != "15.20" {
-			t.Errorf("%s: %s writes, %+v", engine, f.writer(), f.w.Status)
+		if f.primary() == before || f.w.Status.Applied.EngineVersion != "15.20" {
+			t.Errorf("%s: %s writes, %+v", engine, f.primary(), f.w.Status)
 		}
 		f.recovers(t)
 		if f.times("RDS-EVENT-0047") != 1 || f.times("RDS-EVENT-0049") != 1 {
@@ -162,12 +162,12 @@ func TestMinorVersionOfAPair(t *testing.T) {
 	}
 }
 
-// A standby that died is started with the successor; so is the writer, once it dies: what is
+// A standby that died is started with the successor; so is the primary, once it dies: what is
 // shown is what runs, and nothing is restarted for a version that all run.
 func TestMinorVersionByDeaths(t *testing.T) {
 	f := newGroupFleet(kurabe.Postgres, false)
 	f.calm(t)
-	first := f.writer()
+	first := f.primary()
 	f.offer(0, "15.20")
 	f.servers[first].die()
 	f.calm(t)
@@ -176,11 +176,11 @@ func TestMinorVersionByDeaths(t *testing.T) {
 		t.Fatalf("whoever has taken over was never restarted: %+v", s)
 	}
 	boot := f.servers[first].boot
-	f.servers[f.writer()].die()
+	f.servers[f.primary()].die()
 	f.calm(t)
 	f.calm(t)
-	if s := f.w.Status; s.EngineVersion != "15.20" || s.Applied.EngineVersion != "15.20" || f.writer() != first || f.servers[first].boot != boot {
-		t.Fatalf("%+v, %s writes, boot %d after %d", s, f.writer(), f.servers[first].boot, boot)
+	if s := f.w.Status; s.EngineVersion != "15.20" || s.Applied.EngineVersion != "15.20" || f.primary() != first || f.servers[first].boot != boot {
+		t.Fatalf("%+v, %s writes, boot %d after %d", s, f.primary(), f.servers[first].boot, boot)
 	}
 	f.recovers(t)
 	if f.times("RDS-EVENT-0047") != 1 {

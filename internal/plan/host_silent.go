@@ -5,18 +5,18 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
-// unheard says whether nobody hears the host of the server that clients speak with, and
-// tells of it. Nothing is done to its databases, which may serve: they need no control
-// plane.
-func (d *draft) unheard() bool {
+// hostIsSilent says whether the host of the server that clients use is silent, and writes the
+// event. Its databases continue untouched: they need no control plane.
+func (d *draft) hostIsSilent() bool {
 	if d.had && d.w.RemovedHosts[d.next.Host] {
 		d.hostGone()
 		return true
 	}
 	since := d.w.Lost[d.next.Host]
-	if !since.IsZero() && d.group != nil && d.vouched() {
+	if !since.IsZero() && d.group != nil && d.confirmedByStandby() {
 		d.because("host " + string(d.next.Host) + " is not heard; its standby follows it, so it serves")
 		return false
 	}
@@ -26,25 +26,25 @@ func (d *draft) unheard() bool {
 		return false
 	case since.IsZero():
 		d.because("host " + string(d.next.Host) + " is heard again")
-		d.event("KURABE-EVENT-0020", fmt.Sprintf("Host %s is heard again", d.next.Host), "recovery")
+		d.tell(event.HostHeard.With(d.next.Host))
 		d.status.State, d.status.Reason = kurabe.StateRebooting, ""
 		return false
 	}
 	why := fmt.Sprintf("host %s has not been heard since %s; the database may serve its clients or not", d.next.Host, since.UTC().Format(time.RFC3339))
 	d.because(why)
 	if !told {
-		d.event("KURABE-EVENT-0019", "The DB instance is unreachable: "+why, "availability", "failure")
+		d.tell(event.Unreachable.With(why))
 	}
 	d.status.State, d.status.Reason = kurabe.StateUnreachable, why
 	return true
 }
 
-// hostGone ends an instance whose host never comes back: a person has said so.
+// hostGone ends an instance whose host an operator has removed for good.
 func (d *draft) hostGone() {
 	why := fmt.Sprintf("host %s is gone for good, and the database with it; what is in the repository of backups can be imported", d.next.Host)
 	d.because(why)
 	if d.status.State != kurabe.StateFailed {
-		d.event("KURABE-EVENT-0021", "The DB instance is lost: "+why, "failure")
+		d.tell(event.InstanceLost.With(why))
 	}
 	d.status.State, d.status.Action, d.status.Reason = kurabe.StateFailed, "", why
 }

@@ -20,7 +20,7 @@ func Next(w World) Result {
 	if w.Spec.Deleting != nil {
 		return d.planDeletion()
 	}
-	d.meetSetBack()
+	d.correctAfterClockRollback()
 	if !d.planSource() || !d.place() {
 		return d.finish()
 	}
@@ -56,7 +56,7 @@ func begin(w World) *draft {
 		d.next = *w.newest()
 		d.next.Settings = maps.Clone(d.next.Settings)
 		d.baseBoot = d.next.Boot
-		// Who it is for and what it is for stay the writer's.
+		// Who it is for and what it is for stay the primary's.
 		d.next.Instance, d.next.Host, d.next.ListensAt = w.Assignment.Instance, w.Assignment.Host, w.Assignment.ListensAt
 		d.next.Role, d.next.Origin, d.next.Generation, d.next.Goal = w.Assignment.Role, w.Assignment.Origin, w.Assignment.Generation, w.Assignment.Goal
 	}
@@ -68,7 +68,7 @@ func begin(w World) *draft {
 
 // finish turns the draft into a result that holds changes only.
 func (d *draft) finish() Result {
-	d.tellStays()
+	d.noteBlockedMoves()
 	if d.next.Generation > 0 || d.next.Host != "" {
 		if old := d.assigned(d.next.Instance); old == nil || !sameContent(d.next, *old) {
 			d.next.Generation++
@@ -211,7 +211,7 @@ func (d *draft) planPower() {
 // starts with every parameter as it is wanted now. Servers of a group that were stopped for
 // want of room start as they were.
 func (d *draft) startAgain() {
-	d.stoppedForDisk = d.stopsForRoom()
+	d.stoppedForDisk = d.isStoppedForDisk()
 	if d.had && d.w.Assignment.Goal == kurabe.GoalStopped && d.next.Goal == kurabe.GoalRunning && !d.stoppedForDisk {
 		d.because("it is to run again")
 		d.next.Boot++

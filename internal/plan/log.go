@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/plan/tell"
 )
 
@@ -100,6 +101,6 @@ func tellLogCheck(d *draft, r kurabe.TaskResult) {
 		lost = append(lost, p.Text+", and no moment after "+p.From.UTC().Format(time.RFC3339)+" and before "+until+" can be restored")
 	}
 	if len(lost) > 0 {
-		d.event("KURABE-EVENT-0071", "The stored log of the DB instance is damaged: "+tell.First(lost), "failure", "backup")
+		d.tell(event.LogDamaged.With(tell.First(lost)))
 	}
 }

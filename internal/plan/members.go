@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // assigned is what a member was told last, nil for nothing; reported what its host says.
@@ -25,7 +26,7 @@ func (d *draft) reported(id kurabe.InstanceID) *kurabe.InstanceReport {
 	return d.w.Reports[id]
 }
 
-// newest is the content that was ordered last: a standby may have it before the writer.
+// newest is the content that was ordered last: a standby may have it before the primary.
 func (w World) newest() *kurabe.Assignment {
 	best := w.Assignment
 	for _, id := range slices.Sorted(maps.Keys(w.Members)) {
@@ -36,17 +37,17 @@ func (w World) newest() *kurabe.Assignment {
 	return best
 }
 
-// order derives the assignment of every member from the content that all of them share,
-// which is in d.next, and from the record of who writes.
-func (d *draft) order() {
+// orderMembers derives the assignment of each member from the common content in d.next and from
+// the record of the group.
+func (d *draft) orderMembers() {
 	if d.group == nil {
 		return
 	}
-	writer := d.next
+	primary := d.next
 	for _, m := range d.group.Members {
-		a := d.member(d.next, m)
+		a := d.memberAssignment(d.next, m)
 		if m.ID == d.group.Primary {
-			writer = a
+			primary = a
 			continue
 		}
 		if old := d.assigned(m.ID); old == nil || !sameContent(*old, a) {
@@ -54,16 +55,16 @@ func (d *draft) order() {
 			d.result.Members = append(d.result.Members, a)
 		}
 	}
-	d.next = writer // who else restarts was judged by what all of them share
+	d.next = primary // who else restarts was judged by what all of them share
 }
 
-// member is the assignment of one, with the generation of the one in force.
-func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assignment {
+// memberAssignment is the assignment of one member, with the generation of the one in force.
+func (d *draft) memberAssignment(content kurabe.Assignment, m kurabe.Member) kurabe.Assignment {
 	a, old := content, d.assigned(m.ID)
 	a.Settings = maps.Clone(content.Settings)
 	switch {
-	case d.waitsForStandby(m, old) || d.waitsForWriter(m, old) || d.waitsItsTurn(m, old):
-		a = d.kept(*old)
+	case d.waitsForStandby(m, old) || d.waitsForPrimary(m, old) || d.waitsItsTurn(m, old):
+		a = d.withoutRestart(*old)
 	case old != nil && d.lacksNothing(*old):
 		a.Boot = old.Boot
 	}
@@ -77,8 +78,8 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 	if m.ID != d.group.Primary && (!d.status.Applied.MultiAZ || m.Leaving) {
 		a.Goal = kurabe.GoalAbsent
 	}
-	a.Role = d.role(m, old, a.Boot)
-	// A standby ends after the writer, so that it has the rest of the log.
+	a.Role = d.memberRole(m, old, a.Boot)
+	// A standby ends after the primary, so that it has the rest of the log.
 	if w := d.reported(d.group.Primary); a.Goal == kurabe.GoalStopped && m.ID != d.group.Primary && w != nil && w.Running && old != nil {
 		a.Goal = old.Goal
 	}
@@ -89,15 +90,14 @@ func (d *draft) member(content kurabe.Assignment, m kurabe.Member) kurabe.Assign
 	return a
 }
 
-// waitsForStandby says whether the writer keeps what it has for now: what it would restart
-// for goes to the standby first, which then takes over. One that has every commit does so
-// while it restarts, too: both at once would be nobody to hand over to, and a writer that
-// stops waits for its answer. A restart that the user asked for is the writer's own. What a
-// server could not start with takes no other one down, whether or not anybody is there to
-// hand over to.
+// waitsForStandby says whether the primary keeps its content for now: a standby restarts with the
+// new content first, and then takes over. A standby that has every commit restarts first, too: if
+// both restarted at once there would be nobody to hand over to, and a primary that stops waits for
+// the standby's answer. A restart that the user asked for is the primary's own. A content with
+// which a server could not start stops no other server.
 func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
-	if m.ID != d.group.Primary || old == nil || old.Boot >= d.next.Boot || d.restartsAtOnce || d.current(*old) ||
-		!d.ran(*old) || !d.goesOn() || !d.status.Applied.MultiAZ || d.refuses(m, *old) {
+	if m.ID != d.group.Primary || old == nil || old.Boot >= d.next.Boot || d.restartsAtOnce || d.isCurrent(*old) ||
+		!d.wasMeantToRun(*old) || !d.isMaintained() || !d.status.Applied.MultiAZ || d.refuses(m, *old) {
 		return false
 	}
 	if d.next.Goal != kurabe.GoalRunning { // the standby holds what is new, and tries it first afterwards
@@ -114,63 +114,63 @@ func (d *draft) waitsForStandby(m kurabe.Member, old *kurabe.Assignment) bool {
 // does not start may take for ever. After a refusal nobody else is the first to try what comes
 // next: whoever has not said what becomes of that is about to.
 func (d *draft) rolling(m kurabe.Member) bool {
-	a, r, w := d.assigned(m.ID), d.heard(m.ID), d.heard(d.group.Primary)
+	a, r, w := d.assigned(m.ID), d.heardReport(m.ID), d.heardReport(d.group.Primary)
 	if a == nil || r == nil || r.Role == nil || r.Role.Epoch == 0 || d.rebuilds(m.ID) || d.fullStandbys[m.ID] {
 		return false
 	}
 	if d.status.FailedRollout.Boot > 0 && (a.Boot != d.next.Boot || r.Generation != a.Generation) {
 		return true
 	}
-	if a.Boot != d.next.Boot || d.failing(r) {
+	if a.Boot != d.next.Boot || d.hasGivenUp(r) {
 		return false
 	}
-	// One that its writer does not hear yet has only begun; one that is far behind is not waited for.
+	// One that its primary does not hear yet has only begun; one that is far behind is not waited for.
 	joins := w != nil && w.Role != nil && r.Role.Following && (slices.Contains(w.Role.NearlyCaughtUp, m.ID) || slices.Contains(w.Role.SilentFollowers, m.ID))
-	return !d.hasRolled(m.ID) || joins
+	return !d.runsNewest(m.ID) || joins
 }
 
-// failing says whether a server has refused to start so often that nobody waits for it.
-func (d *draft) failing(r *kurabe.InstanceReport) bool {
+// hasGivenUp says whether a server has failed to start so often that nobody waits for it.
+func (d *draft) hasGivenUp(r *kurabe.InstanceReport) bool {
 	return r.Failure != nil && r.Failure.Attempts >= startTries
 }
 
 // waitsItsTurn says whether a standby that follows keeps what it has for now: another server
 // is restarting, and commits, and whoever reads, need one that does not. With what a server
-// could not start with no other one restarts. One that holds may be the next writer, which
+// could not start with no other one restarts. One that holds may be the next primary, which
 // decides itself when it restarts. One that cannot start with what it has waits for nobody.
 func (d *draft) waitsItsTurn(m kurabe.Member, old *kurabe.Assignment) bool {
 	if m.ID == d.group.Primary || old == nil || old.Role == nil || old.Boot >= d.next.Boot ||
-		!d.ran(*old) || !d.goesOn() || d.refuses(m, *old) {
+		!d.wasMeantToRun(*old) || !d.isMaintained() || d.refuses(m, *old) {
 		return false
 	}
 	if d.next.Goal != kurabe.GoalRunning {
 		return d.newestRefused()
 	}
 	follows := old.Role.Duty == kurabe.DutyFollow || old.Role.Duty == kurabe.DutyDetached
-	if d.newestRefused() || follows && (d.group.Electing || d.writerRestarts()) {
+	if d.newestRefused() || follows && (d.group.Electing || d.primaryRestarts()) {
 		return true
 	}
 	if !follows {
 		return false // it is to start anew anyway
 	}
 	return slices.ContainsFunc(d.standbys(), func(o kurabe.Member) bool {
-		a, r := d.assigned(o.ID), d.heard(o.ID)
-		if o.ID == m.ID || d.fullStandbys[o.ID] || d.unwanted(o) != "" || r == nil || d.failing(r) || a != nil && d.lacksNothing(*a) {
+		a, r := d.assigned(o.ID), d.heardReport(o.ID)
+		if o.ID == m.ID || d.fullStandbys[o.ID] || d.whyReplaced(o) != "" || r == nil || d.hasGivenUp(r) || a != nil && d.lacksNothing(*a) {
 			return false
 		}
 		begun := a != nil && a.Boot == d.next.Boot
-		return begun && !d.hasRolled(o.ID) || !begun && o.ID.Number() < m.ID.Number()
+		return begun && !d.runsNewest(o.ID) || !begun && o.ID.Number() < m.ID.Number()
 	})
 }
 
-// writerRestarts says whether the writer is about to restart with the newest content, or does.
-func (d *draft) writerRestarts() bool {
+// primaryRestarts says whether the primary is restarting with the newest content, or is about to.
+func (d *draft) primaryRestarts() bool {
 	m, _ := d.group.Member(d.group.Primary)
-	w, r := d.assigned(m.ID), d.heard(m.ID)
-	if w == nil || r == nil || d.failing(r) {
+	w, r := d.assigned(m.ID), d.heardReport(m.ID)
+	if w == nil || r == nil || d.hasGivenUp(r) {
 		return false
 	}
-	return w.Boot < d.next.Boot && !d.current(*w) && !d.waitsForStandby(m, w) || w.Boot == d.next.Boot && !d.hasRolled(m.ID)
+	return w.Boot < d.next.Boot && !d.isCurrent(*w) && !d.waitsForStandby(m, w) || w.Boot == d.next.Boot && !d.runsNewest(m.ID)
 }
 
 // floors are what a PostgreSQL that follows must not have less of than the one it follows
@@ -191,45 +191,45 @@ func lowers(from, to kurabe.Assignment) bool {
 	})
 }
 
-// waitsForWriter says whether a standby keeps what it has for now: what it may not have
-// less of than the writer, the writer gives up first, and the standby restarts when it has
-// applied that. Earlier it would have to start with as much as before (engine/postgres).
-// Where other limits rise at the same time it does so nevertheless: with those that it has
-// it can apply nothing any more.
-func (d *draft) waitsForWriter(m kurabe.Member, old *kurabe.Assignment) bool {
+// waitsForPrimary says whether a standby keeps its content for now: a limit that must not be lower
+// than the primary's is lowered at the primary first, and the standby restarts once it has applied
+// that change. Earlier it would have to start with the higher limits (engine/postgres). If other
+// limits rise at the same time, the standby restarts nevertheless: with its present limits it can
+// apply nothing any more.
+func (d *draft) waitsForPrimary(m kurabe.Member, old *kurabe.Assignment) bool {
 	if m.ID == d.group.Primary || old == nil || old.Boot >= d.next.Boot || !lowers(*old, d.next) || d.refuses(m, *old) {
 		return false
 	}
 	w, r := d.assigned(d.group.Primary), d.reported(d.group.Primary)
-	given := w != nil && r != nil && r.Role != nil && (w.Boot == d.next.Boot || d.current(*w)) && r.Boot == w.Boot && r.Done && r.Generation == w.Generation
+	given := w != nil && r != nil && r.Role != nil && (w.Boot == d.next.Boot || d.isCurrent(*w)) && r.Boot == w.Boot && r.Done && r.Generation == w.Generation
 	return !given || !lowers(d.next, *old) && !slices.Contains(r.Role.Replayed, m.ID)
 }
 
-// role is what a member is there for.
-func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurabe.Role {
+// memberRole is the duty of a member, with the server that it follows.
+func (d *draft) memberRole(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurabe.Role {
 	g := d.group
 	if m.ID == g.Primary {
-		return d.writerRole(old, boot)
+		return d.primaryRole(old, boot)
 	}
 	role := &kurabe.Role{Epoch: g.Epoch, Duty: kurabe.DutyFollow}
 	if old != nil && old.Role != nil {
 		role.StartSeq = old.Role.StartSeq
-		// One in Sync may be the only one that has a commit, in a moment: whatever becomes of
+		// One in the sync set may be the only one that has a commit, in a moment: whatever becomes of
 		// its own note of what it obeyed, there is no order by which it throws its data away.
 		if !g.InSyncSet(m.ID) {
 			role.RebuildSeq = d.rebuildSeq(m.ID, *old)
 		}
 	}
-	writer, _ := g.Member(g.Primary)
-	address := writer.ListensAt
+	primary, _ := g.Member(g.Primary)
+	address := primary.ListensAt
 	if address == "" {
 		address = d.next.Address
 	}
-	role.Source = &kurabe.Source{ID: g.Primary, Host: writer.Host, Address: address, Port: d.port()}
+	role.Source = &kurabe.Source{ID: g.Primary, Host: primary.Host, Address: address, Port: d.primaryPort()}
 	// One that wrote before is to be dead until there is somebody to follow.
 	wrote := old != nil && (old.Role == nil || old.Role.Duty != kurabe.DutyFollow && old.Role.Duty != kurabe.DutyDetached)
 	switch {
-	case wrote && !d.writerState().leading:
+	case wrote && !d.primaryState().leading:
 		role.Duty, role.Source = kurabe.DutyFenced, nil
 	case g.Electing && old != nil:
 		role.Duty, role.Source = kurabe.DutyDetached, nil
@@ -238,14 +238,14 @@ func (d *draft) role(m kurabe.Member, old *kurabe.Assignment, boot int64) *kurab
 	return role
 }
 
-// rebuildSeq orders that a follower be made anew for which the writer has given up log that
+// rebuildSeq orders that a follower be made anew for which the primary has given up log that
 // it lacks, or whose server cannot start: it would never have every commit again. Its data
-// goes first, so nobody may need that: the writer, which alone has the right to write, has
-// all that was acknowledged, and this one is not in Sync. An order is followed by another
-// one only when it was obeyed; where the writer's word is of before that, it is copied once
+// goes first, so nobody may need that: the primary, which alone has the right to write, has
+// all that was acknowledged, and this one is not in the sync set. An order is followed by another
+// one only when it was obeyed; where the primary's word is of before that, it is copied once
 // more than it need be.
 func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
-	seq, s, f := old.Role.RebuildSeq, d.writerState(), d.reported(id)
+	seq, s, f := old.Role.RebuildSeq, d.primaryState(), d.reported(id)
 	if !s.leading || !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning {
 		return seq
 	}
@@ -255,11 +255,11 @@ func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
 	switch {
 	case f.Running && slices.Contains(s.report.Role.NeedRebuild, id): // else it may be in the making, and is left to that
 		d.because(fmt.Sprintf("%s lacks log that %s has no more; it is made anew", id, d.group.Primary))
-		d.event("KURABE-EVENT-0012", "The standby lacks a part of the log that is not there any more. It is made anew, as a copy of the DB instance", "recovery")
-	case d.broken(f, old):
+		d.tell(event.StandbyLacksLog)
+	case d.dataIsBroken(f, old):
 		d.status.RebuiltAt = d.w.Now
 		d.because(fmt.Sprintf("the server of %s cannot start; it is made anew", id))
-		d.event("KURABE-EVENT-0017", "The server of the standby cannot start. It is made anew, as a copy of the DB instance. Its words: "+f.Failure.Message, "recovery")
+		d.tell(event.StandbyDamaged.With(f.Failure.Message))
 	default:
 		return seq
 	}
@@ -267,24 +267,24 @@ func (d *draft) rebuildSeq(id kurabe.InstanceID, old kurabe.Assignment) int64 {
 }
 
 // rebuildTries is how often a follower's server must have refused to start before its data
-// is taken for damaged, rebuildAgain how soon another one may be: a copy costs the writer,
+// is taken for damaged, rebuildAgain how soon another one may be: a copy costs the primary,
 // and helps once if it helps at all.
 const (
 	rebuildTries = 5
 	rebuildAgain = time.Hour
 )
 
-// broken says whether it is the data of a follower that keeps its server from starting: no
-// address or full disk, and no parameter with which the writer runs.
-func (d *draft) broken(r *kurabe.InstanceReport, a kurabe.Assignment) bool {
+// dataIsBroken says whether a follower's data keeps its server from starting, and not its address,
+// a full disk, or a parameter with which the primary runs.
+func (d *draft) dataIsBroken(r *kurabe.InstanceReport, a kurabe.Assignment) bool {
 	if !refuses(r) {
 		return false
 	}
-	return d.damaged(r) || r.Failure.Kind == kurabe.FailureParameters && d.proven(a) && d.mayRebuild()
+	return d.dataIsDamaged(r) || r.Failure.Kind == kurabe.FailureParameters && d.primaryRanWith(a) && d.mayRebuild()
 }
 
-// damaged is broken for a server whose parameters no other one has.
-func (d *draft) damaged(r *kurabe.InstanceReport) bool {
+// dataIsDamaged is dataIsBroken for a server whose parameters no other server has.
+func (d *draft) dataIsDamaged(r *kurabe.InstanceReport) bool {
 	return refuses(r) && r.Failure.Kind == kurabe.FailureOther && d.mayRebuild()
 }
 
@@ -304,8 +304,8 @@ func (d *draft) mayRebuild() bool {
 	return true
 }
 
-// lost says whether a member is one that is to be made anew.
-func (d *draft) lost(id kurabe.InstanceID) bool {
+// isBeingRebuilt says whether a member has to be copied anew from the primary.
+func (d *draft) isBeingRebuilt(id kurabe.InstanceID) bool {
 	w := d.reported(d.group.Primary)
 	return d.rebuilds(id) || w != nil && w.Role != nil && slices.Contains(w.Role.NeedRebuild, id)
 }
@@ -320,15 +320,15 @@ func (d *draft) rebuilds(id kurabe.InstanceID) bool {
 	return r == nil || r.Role == nil || r.Role.RebuiltSeq < a.Role.RebuildSeq
 }
 
-// port is the one at which the writer listens now.
-func (d *draft) port() int {
+// primaryPort is the port at which the primary listens now.
+func (d *draft) primaryPort() int {
 	if a := d.assigned(d.group.Primary); a != nil && d.waitsForStandby(kurabe.Member{ID: d.group.Primary}, a) {
 		return a.Port
 	}
 	return d.next.Port
 }
 
-func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
+func (d *draft) primaryRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 	g := d.group
 	role := &kurabe.Role{Epoch: g.Epoch, Duty: kurabe.DutyWrite, WaitFor: d.waitFor(old)}
 	switch {
@@ -345,8 +345,8 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 		}
 		role.Followers = append(role.Followers, m.ID)
 		// Also for one that commits do not wait for: it may be who they wait for next, and
-		// has to find a writer that ends with its lease.
-		role.Leased = role.Leased || d.elsewhere(m) && len(role.WaitFor) > 0
+		// has to find a primary that ends with its lease.
+		role.Leased = role.Leased || d.onOtherHost(m) && len(role.WaitFor) > 0
 	}
 	role.RequireStandby = g.RequireStandby && len(role.WaitFor) > 0
 	role.AllowUnprotectedClients = role.RequireStandby && len(g.SyncSet) == 0 && d.w.Spec.Engine.CopiesWhileCommitsWait()
@@ -357,7 +357,7 @@ func (d *draft) writerRole(old *kurabe.Assignment, boot int64) *kurabe.Role {
 	return role
 }
 
-// startSeq orders a start that the writer may make although commits wait for others.
+// startSeq orders a start that the primary may make although commits wait for others.
 func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 	if old == nil || old.Role == nil {
 		return 0
@@ -369,7 +369,7 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 	}
 	again := old.Goal != kurabe.GoalRunning && d.next.Goal == kurabe.GoalRunning
 	restart := boot > old.Boot
-	dead := d.writerState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning && d.group.SwitchoverTo == ""
+	dead := d.primaryState().dead && r != nil && !r.Running && d.next.Goal == kurabe.GoalRunning && d.group.SwitchoverTo == ""
 	switch {
 	case again || restart:
 		d.status.StartOrders = 0 // another content, or a user's wish, may be what it lacked
@@ -382,14 +382,14 @@ func (d *draft) startSeq(old *kurabe.Assignment, boot int64) int64 {
 
 // chosenIsDown says whether a server does not run that is to write, and nobody else may: it may
 // have ended before it knew of its epoch. Where it waits for others from the beginning, it
-// needs an order like any other writer.
+// needs an order like any other primary.
 func (d *draft) chosenIsDown(old *kurabe.Assignment, started int64) bool {
 	r := d.reported(d.group.Primary)
 	return len(d.group.SyncSet) == 0 && old.Role.Duty == kurabe.DutyWrite && d.next.Goal == kurabe.GoalRunning &&
 		r != nil && r.Role != nil && r.Generation == old.Generation && !r.Running && old.Role.StartSeq <= started
 }
 
-// waitFor is whom commits wait for: those of Sync that are to stay there, never anybody else
+// waitFor is whom commits wait for: those of the sync set that are to stay there, never anybody else
 // whose answer would do then, or, while nobody has every commit, whoever is about to. Who is
 // about to join stays here while it answers, so that an order does not change with each look.
 // Where commits go on alone no more, there is always somebody.
@@ -399,7 +399,7 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 		return nil
 	}
 	r := d.reported(g.Primary)
-	known := !d.writerState().lost && r != nil && r.Role != nil && r.Role.Epoch == g.Epoch && r.Running && !r.Role.Unresponsive
+	known := !d.primaryState().lost && r != nil && r.Role != nil && r.Role.Epoch == g.Epoch && r.Running && !r.Role.Unresponsive
 	asked := func(id kurabe.InstanceID) bool {
 		return old != nil && old.Role != nil && old.Role.Epoch == g.Epoch && slices.Contains(old.Role.WaitFor, id)
 	}
@@ -411,7 +411,7 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 			case known:
 				return slices.Contains(r.Role.SilentFollowers, id) || d.leavingMembers[id]
 			}
-			return !asked(id) // of a writer that tells nothing nothing is known: the order stays
+			return !asked(id) // of a primary that tells nothing nothing is known: the order stays
 		})
 		if len(wait) == 0 {
 			return slices.Clone(g.SyncSet)
@@ -423,8 +423,8 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 		if m.ID == g.Primary || m.Leaving {
 			continue
 		}
-		f := d.heard(m.ID)
-		joins := known && f != nil && f.Role != nil && f.Role.Following && !d.lost(m.ID) && !d.fullStandbys[m.ID] && (slices.Contains(r.Role.NearlyCaughtUp, m.ID) || asked(m.ID)) && !slices.Contains(r.Role.SilentFollowers, m.ID)
+		f := d.heardReport(m.ID)
+		joins := known && f != nil && f.Role != nil && f.Role.Following && !d.isBeingRebuilt(m.ID) && !d.fullStandbys[m.ID] && (slices.Contains(r.Role.NearlyCaughtUp, m.ID) || asked(m.ID)) && !slices.Contains(r.Role.SilentFollowers, m.ID)
 		if joins || !known && asked(m.ID) {
 			wait = append(wait, m.ID)
 		}
@@ -438,7 +438,7 @@ func (d *draft) waitFor(old *kurabe.Assignment) []kurabe.InstanceID {
 	return wait
 }
 
-// membersGo orders the end of every server but the writer's, and says whether nothing is
+// membersGo orders the end of every server but the primary's, and says whether nothing is
 // left of them.
 func (d *draft) membersGo() bool {
 	gone := true

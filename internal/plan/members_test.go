@@ -30,14 +30,14 @@ func wide(t *testing.T) *groupFleet {
 	f.resize("db.t3.small", "16")
 	f.calm(t)
 	f.calm(t)
-	if f.writer() != f.w.Spec.ID || len(f.w.Group.SyncSet) != 1 {
+	if f.primary() != f.w.Spec.ID || len(f.w.Group.SyncSet) != 1 {
 		t.Fatalf("%+v", f.w.Group)
 	}
 	return f
 }
 
-// A standby restarts for lower limits when it has applied that its writer has them; for
-// higher ones before its writer; and where some rise and others fall, as soon as its writer
+// A standby restarts for lower limits when it has applied that its primary has them; for
+// higher ones before its primary; and where some rise and others fall, as soon as its primary
 // has both, since it can apply nothing before.
 func TestLimitsOfAStandby(t *testing.T) {
 	for _, c := range []struct {
@@ -77,40 +77,40 @@ func TestLimitsOfAStandby(t *testing.T) {
 	}
 }
 
-// joining is a group whose standby commits wait for already, and which is not in Sync yet.
-func joining(t *testing.T) (f *groupFleet, writer, standby *server) {
+// joining is a group whose standby commits wait for already, and which is not in the sync set yet.
+func joining(t *testing.T) (f *groupFleet, primary, standby *server) {
 	f = newGroupFleet(kurabe.Postgres, false)
 	f.calm(t)
-	writer, standby = f.servers[firstServer], f.servers[secondServer]
+	primary, standby = f.servers[firstServer], f.servers[secondServer]
 	g := *f.w.Group
 	g.SyncSet = nil
 	f.w.Group = &g
 	if !slices.Equal(f.w.Members[firstServer].Role.WaitFor, []kurabe.InstanceID{secondServer}) {
 		t.Fatalf("%+v", f.w.Members[firstServer].Role)
 	}
-	return f, writer, standby
+	return f, primary, standby
 }
 
-// A standby joins Sync by what the database does and what it was told to do last: what it
+// A standby joins the sync set by what the database does and what it was told to do last: what it
 // does may end in a moment, by an order that is under way.
 func TestJoinsByTheNewestOrder(t *testing.T) {
-	f, writer, standby := joining(t)
+	f, primary, standby := joining(t)
 	f.cut = true
 	f.report(standby)
 	f.deliver(standby)
-	f.report(writer)
-	writer.outbox.Role.CaughtUp, writer.outbox.Role.SilentFollowers = nil, nil
-	f.deliver(writer)
+	f.report(primary)
+	primary.outbox.Role.CaughtUp, primary.outbox.Role.SilentFollowers = nil, nil
+	f.deliver(primary)
 	f.read()
 	f.decide(t)
 	if got := f.w.Members[firstServer].Role.WaitFor; got != nil {
 		t.Fatalf("it is to wait for %v", got)
 	}
-	// The writer has heard of that and not done it, and the standby has everything.
+	// The primary has heard of that and not done it, and the standby has everything.
 	f.cut = false
-	f.hear(writer)
-	f.report(writer)
-	f.deliver(writer)
+	f.hear(primary)
+	f.report(primary)
+	f.deliver(primary)
 	r := f.w.Reports[firstServer]
 	if r.Generation != f.w.Members[firstServer].Generation || !slices.Equal(r.Role.CaughtUp, []kurabe.InstanceID{secondServer}) {
 		t.Fatalf("%+v, %+v", r, r.Role)
@@ -126,13 +126,13 @@ func TestJoinsByTheNewestOrder(t *testing.T) {
 	}
 }
 
-// One that was made anew and is in Sync has no order any more to throw its data away, also
+// One that was made anew and is in the sync set has no order any more to throw its data away, also
 // when its own note of having obeyed is lost.
 func TestNoRebuildInSync(t *testing.T) {
-	f, writer, standby := joining(t)
-	writer.slotless = with(writer.slotless, secondServer)
-	f.report(writer)
-	f.deliver(writer)
+	f, primary, standby := joining(t)
+	primary.slotless = with(primary.slotless, secondServer)
+	f.report(primary)
+	f.deliver(primary)
 	f.read()
 	f.decide(t)
 	if seq := f.w.Members[secondServer].Role.RebuildSeq; seq != 1 || f.w.Group.SyncSet != nil {
@@ -143,26 +143,26 @@ func TestNoRebuildInSync(t *testing.T) {
 	if len(f.w.Group.SyncSet) != 1 || standby.rebuilt == 0 || a.Role.RebuildSeq != 0 {
 		t.Fatalf("%+v, %d, %+v", f.w.Group, standby.rebuilt, a.Role)
 	}
-	// Whatever its writer says of it then.
-	f.report(writer)
-	writer.outbox.Role.NeedRebuild = []kurabe.InstanceID{secondServer}
-	f.deliver(writer)
+	// Whatever its primary says of it then.
+	f.report(primary)
+	primary.outbox.Role.NeedRebuild = []kurabe.InstanceID{secondServer}
+	f.deliver(primary)
 	f.read()
 	f.decide(t)
 	if a := f.w.Members[secondServer]; a.Role.RebuildSeq != 0 {
 		t.Errorf("%+v", a.Role)
 	}
-	// Out of Sync it can be ordered once more, by a number that it has not obeyed yet.
+	// Out of the sync set it can be ordered once more, by a number that it has not obeyed yet.
 	f.cut = true
-	f.report(writer)
-	f.deliver(writer)
+	f.report(primary)
+	f.deliver(primary)
 	f.read()
 	f.decide(t)
-	writer.slotless = with(writer.slotless, secondServer)
-	f.hear(writer)
-	f.obey(writer)
-	f.report(writer)
-	f.deliver(writer)
+	primary.slotless = with(primary.slotless, secondServer)
+	f.hear(primary)
+	f.obey(primary)
+	f.report(primary)
+	f.deliver(primary)
 	f.hear(standby)
 	f.report(standby)
 	f.deliver(standby)

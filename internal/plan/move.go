@@ -15,7 +15,7 @@ import (
 // there and back does, with a failover in order between.
 func (d *draft) planMove() {
 	asked := d.status.Applied.MultiAZ
-	d.stage()
+	d.advanceMove()
 	if d.status.Move == "" {
 		d.planGroup()
 		return
@@ -26,10 +26,10 @@ func (d *draft) planMove() {
 	d.tellMove()
 }
 
-// stage takes the next step of a move.
-func (d *draft) stage() {
+// advanceMove takes the next step of a move.
+func (d *draft) advanceMove() {
 	s := &d.status
-	host := d.writerHost()
+	host := d.primaryHost()
 	leaving := d.w.Emptied[host] != ""
 	switch {
 	case s.Applied.MultiAZ: // by the user's wish, and so it moves by itself
@@ -37,16 +37,16 @@ func (d *draft) stage() {
 	case s.Move == "" && leaving && d.mayMove(host):
 		s.Move = kurabe.MoveBegun
 		d.because("it is to leave its host: " + d.w.Emptied[host])
-		d.event("KURABE-EVENT-0026", "The DB instance is being moved to another host: "+d.w.Emptied[host], "notification")
-	case s.Move == kurabe.MoveBegun && !leaving && (d.group == nil || d.writerState().writing):
+		d.tell(event.Moving.With(d.w.Emptied[host]))
+	case s.Move == kurabe.MoveBegun && !leaving && (d.group == nil || d.primaryState().writing):
 		s.Move = kurabe.MoveEnding
 	case s.Move == kurabe.MoveEnding && (d.group == nil || len(d.group.Members) == 1):
 		s.Move = ""
 	}
 }
 
-// writerHost is where the server is that writes.
-func (d *draft) writerHost() kurabe.HostID {
+// primaryHost is the host of the primary.
+func (d *draft) primaryHost() kurabe.HostID {
 	if d.group == nil {
 		return d.next.Host
 	}
@@ -64,17 +64,17 @@ func (d *draft) mayMove(from kurabe.HostID) bool {
 		return false
 	}
 	if d.w.Spec.Engine.RestartsForLog() && !hasBinlog(d.next) {
-		return d.mayNot(from, "without automated backups its server would have to restart twice")
+		return d.cannotMove(from, "without automated backups its server would have to restart twice")
 	}
 	if _, _, why := d.chooseMove(); why != "" {
-		return d.mayNot(from, why)
+		return d.cannotMove(from, why)
 	}
 	return true
 }
 
-func (d *draft) mayNot(from kurabe.HostID, why string) bool {
+func (d *draft) cannotMove(from kurabe.HostID, why string) bool {
 	d.because(fmt.Sprintf("it stays although %s: %s", d.w.Closed[from], why))
-	d.stays(d.next.Instance, why)
+	d.noteCannotLeave(d.next.Instance, why)
 	return false
 }
 
@@ -86,9 +86,9 @@ func (d *draft) chooseMove() (host kurabe.HostReport, zone, why string) {
 		return host, "", "class " + applied.Class + " is not known"
 	}
 	p := kurabe.Placement{Engine: d.w.Spec.Engine, Version: applied.EngineVersion, Class: class, Limits: applied.Limits()}
-	from, held := d.hostReport(d.writerHost()), maps.Clone(d.w.Reserved)
+	from, held := d.hostReport(d.primaryHost()), maps.Clone(d.w.Reserved)
 	if d.group != nil {
-		held = d.held()
+		held = d.reservedMemory()
 	}
 	from.Zones = []string{""} // the two servers are there for a while only, and may be in one zone
 	others := slices.DeleteFunc(slices.Clone(d.w.Hosts), func(h kurabe.HostReport) bool { return h.Host == from.Host })
@@ -114,11 +114,10 @@ func (d *draft) chooseMove() (host kurabe.HostReport, zone, why string) {
 func (d *draft) tellMove() {
 	for n, e := range d.result.Events {
 		if e.ID == event.FailoverDone.ID {
-			d.result.Events[n].ID, d.result.Events[n].Categories = "KURABE-EVENT-0027", []string{"notification"}
-			d.result.Events[n].Message = fmt.Sprintf("The DB instance has been moved to host %s, zone %s", d.status.Host, d.status.Zone)
+			d.result.Events[n] = event.Moved.With(d.status.Host, d.status.Zone).As(e)
 		}
 	}
-	parts := []string{event.FailoverBegun.ID, event.FailoverToStandby.ID, event.FailoverUndone.ID, calledOff}
+	parts := []string{event.FailoverBegun.ID, event.FailoverToStandby.ID, event.FailoverUndone.ID, event.FailoverCalledOff.ID}
 	d.result.Events = slices.DeleteFunc(d.result.Events, func(e kurabe.Event) bool { return slices.Contains(parts, e.ID) })
 }
 
@@ -129,28 +128,28 @@ var onTheWay = []kurabe.State{
 	kurabe.StateStarting, kurabe.StateStopping, kurabe.StateDeleting, kurabe.StateBackingUp, kurabe.StateUpgrading, kurabe.StateResettingCredentials,
 }
 
-// stays notes that a server cannot leave its host, which is to be emptied.
-func (d *draft) stays(id kurabe.InstanceID, why string) {
+// noteCannotLeave notes that a server cannot leave its drained host.
+func (d *draft) noteCannotLeave(id kurabe.InstanceID, why string) {
 	if d.result.CannotLeave == nil {
 		d.result.CannotLeave = map[kurabe.InstanceID]string{}
 	}
 	d.result.CannotLeave[id] = why
 }
 
-// tellStays notes what keeps the servers on hosts that are to be emptied, beyond what was found
-// where their moves were planned.
-func (d *draft) tellStays() {
+// noteBlockedMoves notes the servers that cannot leave their drained hosts, beyond those found
+// while their moves were planned.
+func (d *draft) noteBlockedMoves() {
 	if !d.had || d.w.Spec.Deleting != nil {
 		return
 	}
 	if d.group == nil {
-		d.tellStay(d.next.Instance, d.next.Host, "")
+		d.noteBlockedMove(d.next.Instance, d.next.Host, "")
 		return
 	}
-	none := d.unplaced // why nobody can take the writer's place
+	none := d.unplaced // why nobody can take the primary's place
 	kept := 0
 	for _, m := range d.standbys() {
-		d.tellStay(m.ID, m.Host, "")
+		d.noteBlockedMove(m.ID, m.Host, "")
 		if why := d.result.CannotLeave[m.ID]; why != "" {
 			none, kept = why, kept+1
 		}
@@ -159,11 +158,11 @@ func (d *draft) tellStays() {
 		none = ""
 	}
 	w, _ := d.group.Member(d.group.Primary)
-	d.tellStay(w.ID, w.Host, none)
+	d.noteBlockedMove(w.ID, w.Host, none)
 }
 
-// tellStay is tellStays of one server; why is what is known to keep it, "" of nothing.
-func (d *draft) tellStay(id kurabe.InstanceID, host kurabe.HostID, why string) {
+// noteBlockedMove is noteBlockedMoves of one server; why is the known reason, "" for none.
+func (d *draft) noteBlockedMove(id kurabe.InstanceID, host kurabe.HostID, why string) {
 	switch {
 	case d.w.Emptied[host] == "":
 		return
@@ -175,6 +174,6 @@ func (d *draft) tellStay(id kurabe.InstanceID, host kurabe.HostID, why string) {
 		why = "it is " + string(d.status.State)
 	}
 	if why != "" {
-		d.stays(id, why)
+		d.noteCannotLeave(id, why)
 	}
 }

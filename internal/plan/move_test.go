@@ -47,7 +47,7 @@ func (f *groupFleet) where() kurabe.HostID {
 	if len(f.servers) != 1 {
 		return ""
 	}
-	return f.w.Members[f.writer()].Host
+	return f.w.Members[f.primary()].Host
 }
 
 func TestLoneServerLeavesADrainedHost(t *testing.T) {
@@ -55,7 +55,7 @@ func TestLoneServerLeavesADrainedHost(t *testing.T) {
 		t.Run(string(engine), func(t *testing.T) {
 			f := aloneFleet(t, engine, 3, 1)
 			from := f.where()
-			boot := f.w.Members[f.writer()].Boot
+			boot := f.w.Members[f.primary()].Boot
 			f.drain(from)
 			for range 4 {
 				f.calm(t)
@@ -64,11 +64,11 @@ func TestLoneServerLeavesADrainedHost(t *testing.T) {
 			if to == "" || to == from || f.w.Status.Host != to || f.w.Status.Move != "" {
 				t.Errorf("on %q after %q, status %+v", to, from, f.w.Status)
 			}
-			if w := f.servers[f.writer()]; !w.running || w.boot != boot || len(f.acked) == 0 {
+			if w := f.servers[f.primary()]; !w.running || w.boot != boot || len(f.acked) == 0 {
 				t.Errorf("the writer was started again: %+v", w)
 			}
 			for id := range f.acked {
-				if !slices.Contains(f.servers[f.writer()].log, id) {
+				if !slices.Contains(f.servers[f.primary()].log, id) {
 					t.Errorf("write %d is gone", id)
 				}
 			}
@@ -131,7 +131,7 @@ func TestLoneServerStaysWhereItMust(t *testing.T) {
 	}
 }
 
-// elsewhere has every host but the writer's be in another network.
+// elsewhere has every host but the primary's be in another network.
 func (f *groupFleet) elsewhere() {
 	for n, h := range f.w.Hosts {
 		if h.Host != f.where() {
@@ -238,9 +238,9 @@ func TestMoveWaitsForTheEndOfAFailover(t *testing.T) {
 		f.calm(t)
 		f.available()
 		from := len(f.events)
-		dead := f.servers[f.writer()]
+		dead := f.servers[f.primary()]
 		dead.die()
-		for n := 0; f.writer() == dead.id && n < 5; n++ {
+		for n := 0; f.primary() == dead.id && n < 5; n++ {
 			f.step(t, dead)
 		}
 		if !f.w.Status.FailingOver {
@@ -248,7 +248,7 @@ func TestMoveWaitsForTheEndOfAFailover(t *testing.T) {
 		}
 		f.available()
 		f.ask(func(s *kurabe.InstanceSpec) { s.Now.MultiAZ = false })
-		host := f.w.Members[f.writer()].Host
+		host := f.w.Members[f.primary()].Host
 		f.drain(host)
 		for range 3 {
 			f.calm(t)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // Vars are what formulas may name, for an instance with these settings.
@@ -30,10 +31,13 @@ func (d *draft) planParameters(wanted kurabe.InstanceSettings, booting bool) {
 		}
 	}
 	target := d.w.Catalog.Resolve(d.w.Parameters, Vars(wanted, cpus))
-	retry := d.mayStart() && !maps.Equal(target, d.next.Settings)
+	retry := d.mayStartWithOthers() && !maps.Equal(target, d.next.Settings)
 	if retry {
 		d.because("the parameters changed: the server is started with the new ones")
 		d.next.Boot++
+	}
+	if d.had && d.status.ParameterGroup != s.ParameterGroup {
+		d.begin(kurabe.ChangeOfGroup, event.NewGroup.With(s.ParameterGroup))
 	}
 	if booting || retry || d.next.Goal == kurabe.GoalStopped && !d.stoppedForDisk {
 		d.next.Settings = target

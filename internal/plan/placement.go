@@ -88,7 +88,7 @@ func (d *draft) placement() (kurabe.Placement, string) {
 	}
 	p := kurabe.Placement{Engine: s.Engine, Version: s.Now.EngineVersion, Class: class, Limits: s.Now.Limits(), Zone: s.Zone, Servers: 1, Data: d.w.OriginHost}
 	if s.Now.MultiAZ {
-		p.Servers = 1 + d.wanted()
+		p.Servers = 1 + d.standbysWanted()
 	}
 	if up := d.w.Source; d.follows() && up != nil && up.Assignment != nil {
 		if source := d.hostReport(up.Assignment.Host); len(source.Zones) > 0 { // it has reported

@@ -357,7 +357,12 @@ func TestStorageFull(t *testing.T) {
 	}
 	used(19)
 	s.settle()
+	s.settle() // 95 %: near the end, too
 	s.wantEvent("RDS-EVENT-0089")
+	s.wantEvent("RDS-EVENT-0222")
+	if n := s.count("RDS-EVENT-0222"); n != 1 {
+		t.Errorf("told %d times that the end is near", n)
+	}
 	used(20)
 	s.settle()
 	s.want(kurabe.StateStorageFull)

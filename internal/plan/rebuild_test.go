@@ -32,7 +32,7 @@ func TestRebuildOfWhatCannotStart(t *testing.T) {
 	}
 	var f *kurabe.InstanceReport
 	d, f, old = broken()
-	f.Failure.Kind = kurabe.FailureParameters // with which the writer runs
+	f.Failure.Kind = kurabe.FailureParameters // with which the primary runs
 	if seq := d.rebuildSeq(second, old); seq != 3 {
 		t.Errorf("order %d", seq)
 	}

@@ -13,7 +13,7 @@ import (
 type Upstream struct {
 	// Gone: it is there no more, or is about to be deleted.
 	Gone bool
-	// Epoch is that of its writer, or of the replica that it is itself.
+	// Epoch is that of its primary, or of the replica that it is itself.
 	Epoch kurabe.Epoch
 	// Assignment and Report are those of the server that writes, nil when there is none.
 	Assignment *kurabe.Assignment
@@ -52,9 +52,9 @@ func (d *draft) planSource() bool {
 	case made && d.w.Spec.PromoteSeq > d.status.PromoteSeq:
 		d.because("the user asked for its promotion")
 		d.promote("Promoted the read replica to a stand-alone DB instance")
-	case made && d.hasAll():
+	case made && d.hasAllOfSource():
 		d.takeOver()
-	case !d.had && !d.admitted():
+	case !d.had && !d.sourceIsReady():
 		d.because("waiting for its source to let it in")
 		return false
 	}
@@ -71,8 +71,8 @@ func (d *draft) cannotBeMade() {
 	d.status.State, d.status.Action, d.status.Reason = kurabe.StateFailed, "", why
 }
 
-// admitted says whether the source's server has been told of this replica, and obeys.
-func (d *draft) admitted() bool {
+// sourceIsReady says whether the source's server knows this replica and obeys.
+func (d *draft) sourceIsReady() bool {
 	up := d.w.Source
 	if up == nil || up.Assignment == nil || up.Report == nil {
 		return false
@@ -84,13 +84,13 @@ func (d *draft) admitted() bool {
 // promote ends the replication for good: from here on the instance is one with a record of
 // who writes it, until its server does.
 func (d *draft) promote(message string) {
-	d.lead()
+	d.beginReplicaGroup()
 	d.tell(event.ReplicationEnded)
-	d.event("KURABE-EVENT-0018", message, "read replica", "notification")
+	d.tell(event.ReplicaPromoted.With(message))
 }
 
-// lead begins the record of who writes, by which a replica becomes a writer.
-func (d *draft) lead() {
+// beginReplicaGroup begins the record of the group by which a replica becomes a primary.
+func (d *draft) beginReplicaGroup() {
 	d.status.PromoteSeq, d.status.Source = d.w.Spec.PromoteSeq, ""
 	d.status.Replication, d.status.ReplicationReason, d.status.ReplicationBrokenSince, d.status.ReplicationCheckedAt = "", "", time.Time{}, time.Time{}
 	d.status.Promoting = true
@@ -103,9 +103,9 @@ func (d *draft) lead() {
 	d.status.Action = kurabe.StateModifying
 }
 
-// promoted tells that a former replica writes.
-func (d *draft) promoted() {
-	if d.status.Promoting && d.writerState().writing {
+// tellPromoted writes the event that a former replica accepts writes.
+func (d *draft) tellPromoted() {
+	if d.status.Promoting && d.primaryState().writing {
 		d.status.Promoting = false
 		d.because("it writes, as an instance of its own")
 	}
@@ -126,7 +126,7 @@ func (d *draft) password() kurabe.Password {
 // planReplica gives the one server of a read replica its role.
 func (d *draft) planReplica() {
 	old := d.w.Assignment
-	if d.wasSource() && !d.admitted() {
+	if d.isFormerSource() && !d.sourceIsReady() {
 		d.next.Role = old.Role
 		d.because("it stays down until the replica that has taken its place lets it in")
 		return
@@ -139,11 +139,11 @@ func (d *draft) planReplica() {
 	if up := d.w.Source; up != nil && up.Assignment != nil {
 		a := up.Assignment
 		now := &kurabe.Source{ID: a.Instance, Host: a.Host, Address: a.Listens(), Port: a.Port, Epoch: up.Epoch}
-		if source != nil && source.ID.Owner() != now.ID.Owner() && !d.admitted() {
+		if source != nil && source.ID.Owner() != now.ID.Owner() && !d.sourceIsReady() {
 			d.because("it follows " + string(now.ID) + " once that lets it in")
 			now = source
 		}
-		if source != nil && *source != *now || d.wasSource() {
+		if source != nil && *source != *now || d.isFormerSource() {
 			d.because(fmt.Sprintf("it follows %s at %s", now.ID, now.Address))
 			role.Epoch++
 		}
@@ -158,7 +158,7 @@ func (d *draft) planReplica() {
 		d.acting(false, kurabe.StateModifying, "it is to take the place of its source")
 	}
 	d.tellReplication()
-	if d.compares() {
+	if d.comparesAgain() {
 		role.Epoch++
 	}
 }
@@ -168,8 +168,8 @@ func (d *draft) planReplica() {
 // later, as where its source is a replica that was made anew meanwhile.
 const compareAgain = 5 * time.Minute
 
-// compares says whether a replica is to look once more whether it can go on.
-func (d *draft) compares() bool {
+// comparesAgain says whether a replica is to check once more whether it can continue.
+func (d *draft) comparesAgain() bool {
 	s, up := &d.status, d.w.Source
 	if s.Replication != kurabe.ReplicationBroken || d.next.Goal != kurabe.GoalRunning || up == nil || up.Report == nil || !up.Report.Running {
 		return false
@@ -196,11 +196,11 @@ func (d *draft) replicaRebuild(old kurabe.Assignment) int64 {
 	switch {
 	case f.Running && slices.Contains(up.Report.Role.NeedRebuild, d.w.Spec.ID):
 		d.because("it lacks log that its source has no more; it is made anew")
-		d.event("KURABE-EVENT-0012", "The read replica lacks a part of the log that is not there any more. It is made anew, as a copy of its source", "read replica", "recovery")
-	case d.damaged(f):
+		d.tell(event.ReplicaLacksLog)
+	case d.dataIsDamaged(f):
 		d.status.RebuiltAt = d.w.Now
 		d.because("its server cannot start; it is made anew")
-		d.event("KURABE-EVENT-0017", "The server of the read replica cannot start. It is made anew, as a copy of its source. Its words: "+f.Failure.Message, "read replica", "recovery")
+		d.tell(event.ReplicaDamaged.With(f.Failure.Message))
 	default:
 		return seq
 	}

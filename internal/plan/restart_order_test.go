@@ -20,18 +20,18 @@ func (f *groupFleet) step(t *testing.T, servers ...*server) {
 }
 
 // pair is a whole one, and what its servers were started with.
-func pair(t *testing.T, engine kurabe.EngineName) (f *groupFleet, writer, standby *server, boot int64) {
+func pair(t *testing.T, engine kurabe.EngineName) (f *groupFleet, primary, standby *server, boot int64) {
 	t.Helper()
 	f = newGroupFleet(engine, false)
 	f.w.Spec.Now.RetentionDays = 1 // or MariaDB has no log to follow yet
 	f.calm(t)
 	f.calm(t)
-	writer, standby = f.servers[firstServer], f.servers[secondServer]
+	primary, standby = f.servers[firstServer], f.servers[secondServer]
 	boot = f.w.Members[firstServer].Boot
 	if len(f.w.Group.SyncSet) != 1 || f.w.Members[secondServer].Boot != boot {
 		t.Fatalf("%+v", f.w.Group)
 	}
-	return f, writer, standby, boot
+	return f, primary, standby, boot
 }
 
 // ask is wish without coming to rest.
@@ -42,13 +42,13 @@ func (f *groupFleet) ask(change func(s *kurabe.InstanceSpec)) {
 	f.w.Spec = &s
 }
 
-// What restarts servers goes to the standby first. While that is down for it the writer keeps
+// What restarts servers goes to the standby first. While that is down for it the primary keeps
 // what it has, also when commits have gone on alone meanwhile: two that restart at once have
-// nobody to hand over to, and a writer's stop waits for an answer that cannot come.
+// nobody to hand over to, and a primary's stop waits for an answer that cannot come.
 func TestWriterServesWhileItsStandbyRestarts(t *testing.T) {
 	for _, engine := range []kurabe.EngineName{kurabe.Postgres, kurabe.MariaDB} {
 		t.Run(string(engine), func(t *testing.T) {
-			f, writer, standby, boot := pair(t, engine)
+			f, primary, standby, boot := pair(t, engine)
 			f.ask(func(s *kurabe.InstanceSpec) { s.Now.Class = "db.t3.small" })
 			f.step(t)
 			kept := func(when string) {
@@ -61,29 +61,29 @@ func TestWriterServesWhileItsStandbyRestarts(t *testing.T) {
 			standby.die() // it stops for its restart, and is slow to be back
 			f.report(standby)
 			f.deliver(standby)
-			f.step(t, writer)
+			f.step(t, primary)
 			kept("down")
-			f.step(t, writer)
+			f.step(t, primary)
 			if len(f.w.Group.SyncSet) != 0 {
 				t.Fatalf("%+v", f.w.Group)
 			}
 			kept("commits go on alone")
 			standby.outbox.Running, standby.outbox.Role.Position = true, 0 // it starts, and has said nothing
 			f.deliver(standby)
-			f.step(t, writer)
+			f.step(t, primary)
 			kept("it starts")
 			f.calm(t)
 			f.calm(t)
-			if f.writer() != secondServer || f.w.Members[firstServer].Boot != boot+1 || len(f.w.Group.SyncSet) != 1 {
+			if f.primary() != secondServer || f.w.Members[firstServer].Boot != boot+1 || len(f.w.Group.SyncSet) != 1 {
 				t.Errorf("in the end: %+v, %+v", f.w.Group, f.w.Members[firstServer])
 			}
 		})
 	}
 }
 
-// A restart in place is the writer's alone at first; its standby restarts when it is back.
+// A restart in place is the primary's alone at first; its standby restarts when it is back.
 func TestStandbyWaitsForARestartInPlace(t *testing.T) {
-	f, writer, standby, boot := pair(t, kurabe.MariaDB)
+	f, primary, standby, boot := pair(t, kurabe.MariaDB)
 	f.ask(func(s *kurabe.InstanceSpec) { s.RebootSeq++ })
 	f.step(t)
 	if w, s := f.w.Members[firstServer].Boot, f.w.Members[secondServer].Boot; w != boot+1 || s != boot {
@@ -93,10 +93,10 @@ func TestStandbyWaitsForARestartInPlace(t *testing.T) {
 	if s := f.w.Members[secondServer].Boot; s != boot {
 		t.Fatalf("the standby restarts with its writer")
 	}
-	f.step(t, writer, standby)
+	f.step(t, primary, standby)
 	f.calm(t)
-	if f.writer() != firstServer || standby.boot != boot+1 || writer.boot != boot+1 {
-		t.Errorf("in the end: %+v, writer %d, standby %d", f.w.Group, writer.boot, standby.boot)
+	if f.primary() != firstServer || standby.boot != boot+1 || primary.boot != boot+1 {
+		t.Errorf("in the end: %+v, writer %d, standby %d", f.w.Group, primary.boot, standby.boot)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestFailoverTakesParametersAlong(t *testing.T) {
 	}
 	f.calm(t)
 	f.calm(t)
-	if f.writer() != secondServer || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq || len(f.w.Status.PendingParameters) != 0 {
+	if f.primary() != secondServer || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq || len(f.w.Status.PendingParameters) != 0 {
 		t.Errorf("%+v, pending %v", f.w.Group, f.w.Status.PendingParameters)
 	}
 	for _, id := range []kurabe.InstanceID{firstServer, secondServer} {
@@ -126,27 +126,27 @@ func TestFailoverTakesParametersAlong(t *testing.T) {
 	}
 }
 
-// Who was named has become the writer by itself: nobody takes over once more.
+// Who was named has become the primary by itself: nobody takes over once more.
 func TestNamedWriterIsNotDeposed(t *testing.T) {
 	f := newGroupFleet(kurabe.Postgres, true)
 	f.calm(t)
 	f.calm(t)
-	f.servers[f.writer()].die()
+	f.servers[f.primary()].die()
 	f.calm(t)
 	f.calm(t)
-	writer := f.writer()
-	f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq, s.FailoverTo = s.FailoverSeq+1, writer })
+	primary := f.primary()
+	f.ask(func(s *kurabe.InstanceSpec) { s.FailoverSeq, s.FailoverTo = s.FailoverSeq+1, primary })
 	f.calm(t)
-	if f.writer() != writer || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq || f.w.Group.HandoverCandidate != "" || f.times("RDS-EVENT-0034") != 1 {
+	if f.primary() != primary || f.w.Status.FailoverSeq != f.w.Spec.FailoverSeq || f.w.Group.HandoverCandidate != "" || f.times("RDS-EVENT-0034") != 1 {
 		t.Errorf("%+v, %+v", f.w.Group, f.events)
 	}
 }
 
-// A writer that stops for a restart in place hears nobody any more. Who may have to take over,
+// A primary that stops for a restart in place hears nobody any more. Who may have to take over,
 // should it not come up, keeps the right to; one that does not live has none to keep.
 func TestRestartInPlaceKeepsItsHeir(t *testing.T) {
 	for _, lives := range []bool{true, false} {
-		f, writer, standby, _ := pair(t, kurabe.MariaDB)
+		f, primary, standby, _ := pair(t, kurabe.MariaDB)
 		f.ask(func(s *kurabe.InstanceSpec) { s.RebootSeq++ })
 		f.step(t)
 		if !lives {
@@ -154,9 +154,9 @@ func TestRestartInPlaceKeepsItsHeir(t *testing.T) {
 		}
 		f.report(standby)
 		f.deliver(standby)
-		f.report(writer)
-		writer.outbox.Role.SilentFollowers, writer.outbox.Role.NearlyCaughtUp = []kurabe.InstanceID{standby.id}, nil
-		f.deliver(writer)
+		f.report(primary)
+		primary.outbox.Role.SilentFollowers, primary.outbox.Role.NearlyCaughtUp = []kurabe.InstanceID{standby.id}, nil
+		f.deliver(primary)
 		f.step(t)
 		if f.w.Group.InSyncSet(standby.id) != lives {
 			t.Errorf("it lives: %v, %+v", lives, f.w.Group)

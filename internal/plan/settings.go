@@ -22,6 +22,9 @@ func (d *draft) planContent() {
 		n.Name = name
 	}
 	n.Engine, n.MasterUsername, n.DatabaseName, n.Locale = s.Engine, s.MasterUsername, s.DatabaseName, s.Locale
+	if !first && n.MonitoringSeconds != s.Monitoring.IntervalSeconds {
+		d.tell(event.NewMonitoring.With(s.Monitoring.IntervalSeconds))
+	}
 	n.LoadKept, n.MonitoringSeconds = s.LoadKept, s.Monitoring.IntervalSeconds
 	defer d.nameEndpoints(n) // what follows decides the rest of it
 	if first {
@@ -78,17 +81,15 @@ func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
 		d.changeVersion(have.EngineVersion, wanted.EngineVersion, restart)
 	}
 	if have.Class != wanted.Class {
-		d.tell(event.NewClass)
+		d.begin(kurabe.ChangeOfClass, event.NewClass)
 		restart(kurabe.StateModifying, "class "+have.Class+" to "+wanted.Class)
 	}
 	if have.Port != wanted.Port {
+		d.begin(kurabe.ChangeOfPort)
 		restart(kurabe.StateModifying, "another port")
 	}
 	if have.MultiAZ != wanted.MultiAZ && running {
 		d.acting(false, kurabe.StateModifying, "another number of zones")
-	}
-	if have.StorageGiB != wanted.StorageGiB {
-		d.tell(event.NewStorage)
 	}
 	switch {
 	case have.KeepsLog() && !wanted.KeepsLog():
@@ -97,8 +98,39 @@ func (d *draft) planSettingsChange(wanted kurabe.InstanceSettings, first bool) {
 		d.tell(event.BackupsOn)
 	}
 	if have.StorageGiB != wanted.StorageGiB || have.StorageType != wanted.StorageType || have.IOPS != wanted.IOPS || have.ThroughputMiB != wanted.ThroughputMiB {
+		d.begin(kurabe.ChangeOfStorage, event.NewStorage)
 		d.acting(!running, kurabe.StateModifying, "other storage")
 	}
+}
+
+// begin notes a change whose end is told by tellChanged, and tells of its begin.
+func (d *draft) begin(change kurabe.Change, kinds ...event.Kind) {
+	for _, kind := range kinds {
+		d.tell(kind)
+	}
+	if !slices.Contains(d.status.Changing, change) {
+		d.status.Changing = append(slices.Clone(d.status.Changing), change)
+	}
+}
+
+// changed are the events of the ends of changes.
+var changed = map[kurabe.Change]event.Kind{
+	kurabe.ChangeOfClass: event.ClassChanged, kurabe.ChangeOfStorage: event.StorageChanged, kurabe.ChangeOfGroup: event.GroupChanged,
+	kurabe.ChangeOfPort: event.PortChanged,
+}
+
+// tellChanged ends what was begun. Another parameter group is in force when nothing of it waits for
+// a reboot.
+func (d *draft) tellChanged() {
+	var later []kurabe.Change
+	for _, c := range d.status.Changing {
+		if c == kurabe.ChangeOfGroup && len(d.status.PendingParameters) > 0 {
+			later = append(later, c)
+			continue
+		}
+		d.tell(changed[c])
+	}
+	d.status.Changing = later
 }
 
 // acting notes what the coming generation is for. The state that users see is

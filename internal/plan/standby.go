@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // replaceAfter is how long the host of a standby may not be heard before another standby is
-// made elsewhere: a machine that restarts is back sooner, and a copy costs the writer.
+// made elsewhere: a machine that restarts is back sooner, and a copy costs the primary.
 const replaceAfter = 5 * time.Minute
 
 // silent says whether nobody hears a host, or ever will.
 func (d *draft) silent(id kurabe.HostID) bool { return d.w.RemovedHosts[id] || !d.w.Lost[id].IsZero() }
 
-// heard is what is said of a member by a host that is heard, nil when nothing is.
-func (d *draft) heard(id kurabe.InstanceID) *kurabe.InstanceReport {
+// heardReport is the report of a member whose host is heard, nil otherwise.
+func (d *draft) heardReport(id kurabe.InstanceID) *kurabe.InstanceReport {
 	if m, _ := d.group.Member(id); d.silent(m.Host) {
 		return nil
 	}
@@ -27,9 +28,9 @@ func (d *draft) heard(id kurabe.InstanceID) *kurabe.InstanceReport {
 // that is not lost yet may be frozen, or off, and what it has said of before.
 const freshTime = 2 * time.Second
 
-// fresh says whether a member's host can be expected to obey. One that cannot is looked at
-// again in a moment: it has spoken by then, or is lost.
-func (d *draft) fresh(id kurabe.InstanceID) bool {
+// spokeLately says whether a member's host can be expected to obey. A host that has not spoken
+// lately is looked at again in a moment: by then it has spoken, or is lost.
+func (d *draft) spokeLately(id kurabe.InstanceID) bool {
 	m, _ := d.group.Member(id)
 	spoke, speaks := d.w.HeardAt[m.Host]
 	if !speaks || d.w.Now.Sub(spoke) <= freshTime {
@@ -39,38 +40,38 @@ func (d *draft) fresh(id kurabe.InstanceID) bool {
 	return false
 }
 
-// elsewhere says whether a member is on another host than the writer.
-func (d *draft) elsewhere(m kurabe.Member) bool {
+// onOtherHost says whether a member is on another host than the primary.
+func (d *draft) onOtherHost(m kurabe.Member) bool {
 	w, _ := d.group.Member(d.group.Primary)
 	return m.Host != w.Host
 }
 
-// vouched says whether a standby that has every commit follows the writer now: so it serves,
-// whoever else does not hear it, and its standby has given it the right to.
-func (d *draft) vouched() bool {
+// confirmedByStandby says whether a standby of the sync set follows the primary now: then the
+// primary serves, whoever else does not hear it, and that standby has extended its lease.
+func (d *draft) confirmedByStandby() bool {
 	return slices.ContainsFunc(d.group.SyncSet, func(id kurabe.InstanceID) bool {
-		r := d.heard(id)
+		r := d.heardReport(id)
 		return r != nil && r.Role != nil && r.Role.Following && r.Role.Epoch == d.group.Epoch
 	})
 }
 
-// standbys are the members beside the writer that are to stay.
+// standbys are the members beside the primary that are to stay.
 func (d *draft) standbys() []kurabe.Member {
 	return slices.DeleteFunc(slices.Clone(d.group.Members), func(m kurabe.Member) bool { return m.Leaving || m.ID == d.group.Primary })
 }
 
-// wanted is how many standbys there are to be.
-func (d *draft) wanted() int {
+// standbysWanted is the number of standbys that the instance should have.
+func (d *draft) standbysWanted() int {
 	if d.w.Spec.Cluster {
 		return kurabe.ClusterServers - 1
 	}
 	return 1
 }
 
-// enlist adds a standby where one is missing.
-func (d *draft) enlist() {
+// addStandby adds a standby where one is missing.
+func (d *draft) addStandby() {
 	g := d.group
-	if !d.status.Applied.MultiAZ || len(d.standbys()) >= d.wanted() || d.next.Goal != kurabe.GoalRunning {
+	if !d.status.Applied.MultiAZ || len(d.standbys()) >= d.standbysWanted() || d.next.Goal != kurabe.GoalRunning {
 		return
 	}
 	host, zone, why := d.chooseStandby()
@@ -82,7 +83,7 @@ func (d *draft) enlist() {
 		d.unplaced = why
 		if d.status.SeenFailure != why {
 			d.status.SeenFailure = why
-			d.event("KURABE-EVENT-0032", "The standby of the DB instance cannot be placed: "+why, "failure")
+			d.tell(event.StandbyHomeless.With(why))
 		}
 		return
 	}
@@ -105,7 +106,7 @@ func (d *draft) zones() (taken []string) {
 }
 
 // chooseStandby takes another zone: of another host if there is one, so that the loss of a
-// machine is no loss, and else of the writer's.
+// machine is no loss, and else of the primary's.
 func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
 	if d.status.Move != "" {
 		return d.chooseMove()
@@ -116,12 +117,13 @@ func (d *draft) chooseStandby() (host kurabe.HostReport, zone, why string) {
 		return host, "", "class " + applied.Class + " is not known"
 	}
 	p := kurabe.Placement{Engine: d.w.Spec.Engine, Version: applied.EngineVersion, Class: class, Limits: applied.Limits(), Taken: d.zones()}
-	writer, _ := d.group.Member(d.group.Primary)
-	return p.ChooseStandby(d.hostReport(writer.Host), writer.Zone, d.w.Hosts, d.w.Closed, d.held())
+	primary, _ := d.group.Member(d.group.Primary)
+	return p.ChooseStandby(d.hostReport(primary.Host), primary.Zone, d.w.Hosts, d.w.Closed, d.reservedMemory())
 }
 
-// held is the memory that is taken on each host, by this instance's own servers too.
-func (d *draft) held() map[kurabe.HostID]int64 {
+// reservedMemory is the memory reserved on each host, in bytes, this instance's own servers
+// included.
+func (d *draft) reservedMemory() map[kurabe.HostID]int64 {
 	held := map[kurabe.HostID]int64{}
 	for id, bytes := range d.w.Reserved {
 		held[id] = bytes
@@ -133,15 +135,15 @@ func (d *draft) held() map[kurabe.HostID]int64 {
 	return held
 }
 
-// replace lets a standby go whose host is to be emptied, or is not heard for long, if
-// another one can be had. One that has every commit first leaves Sync.
-func (d *draft) replace() {
+// replaceStandby removes a standby whose host is drained, or silent for long, if another one can
+// be placed. A standby in the sync set leaves that first.
+func (d *draft) replaceStandby() {
 	g := d.group
-	if !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || g.HandoverTo != "" || g.ForcedPrimary != "" || g.Electing || !d.writerState().leading {
+	if !d.status.Applied.MultiAZ || d.next.Goal != kurabe.GoalRunning || g.HandoverTo != "" || g.ForcedPrimary != "" || g.Electing || !d.primaryState().leading {
 		return
 	}
 	for n, m := range g.Members {
-		why := d.unwanted(m)
+		why := d.whyReplaced(m)
 		if m.Leaving || m.ID == g.Primary || why == "" {
 			continue
 		}
@@ -152,7 +154,7 @@ func (d *draft) replace() {
 		}
 		if none != "" {
 			d.because(fmt.Sprintf("%s stays although %s: %s", m.ID, why, none))
-			d.stays(m.ID, none)
+			d.noteCannotLeave(m.ID, none)
 			d.leavingMembers = nil
 			continue
 		}
@@ -162,16 +164,16 @@ func (d *draft) replace() {
 		}
 		g.Members[n].Leaving = true
 		if g.InSyncSet(m.ID) {
-			d.setSync(nil)
+			d.setSyncSet(nil)
 		}
 		d.because(fmt.Sprintf("another standby takes the place of %s: %s", m.ID, why))
-		d.event("KURABE-EVENT-0022", "Another standby is made: "+why, "notification")
+		d.tell(event.StandbyAnew.With(why))
 		return
 	}
 }
 
-// unwanted says why a standby should be elsewhere, "" when it should not.
-func (d *draft) unwanted(m kurabe.Member) string {
+// whyReplaced says why a standby should be on another host, "" when it should not.
+func (d *draft) whyReplaced(m kurabe.Member) string {
 	since := d.w.Lost[m.Host]
 	switch {
 	case d.w.RemovedHosts[m.Host]:
@@ -186,9 +188,9 @@ func (d *draft) unwanted(m kurabe.Member) string {
 	return ""
 }
 
-// movesOff says whether the writer is to hand over because its host is to be emptied.
-func (d *draft) movesOff() bool {
+// leavesDrainedHost says whether the primary is to hand over because its host is drained.
+func (d *draft) leavesDrainedHost() bool {
 	w, _ := d.group.Member(d.group.Primary)
-	to, _ := d.group.Member(d.candidate())
+	to, _ := d.group.Member(d.mostAdvanced())
 	return d.w.Emptied[w.Host] != "" && !d.silent(w.Host) && to.ID != "" && d.w.Closed[to.Host] == ""
 }

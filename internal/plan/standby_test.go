@@ -19,7 +19,7 @@ func apartFleet(t *testing.T) *groupFleet {
 }
 
 // wantWhole demands a pair of two hosts, and returns them.
-func (f *groupFleet) wantWhole(t *testing.T) (writer, standby kurabe.HostID) {
+func (f *groupFleet) wantWhole(t *testing.T) (primary, standby kurabe.HostID) {
 	t.Helper()
 	g := f.w.Group
 	if g == nil || len(g.Members) != 2 || len(g.SyncSet) != 1 {
@@ -53,10 +53,10 @@ func TestDrainedHostIsLeft(t *testing.T) {
 	for _, role := range []string{"standby", "writer"} {
 		t.Run(role, func(t *testing.T) {
 			f := apartFleet(t)
-			writer, standby := f.wantWhole(t)
-			drained, third := standby, f.third(writer, standby)
+			primary, standby := f.wantWhole(t)
+			drained, third := standby, f.third(primary, standby)
 			if role == "writer" {
-				drained = writer
+				drained = primary
 			}
 			f.w.Closed = map[kurabe.HostID]string{drained: "host " + string(drained) + " is drained"}
 			f.w.Emptied = f.w.Closed
@@ -81,20 +81,20 @@ func TestDrainedHostIsKeptWithoutAnother(t *testing.T) {
 	f := newGroupFleet(kurabe.Postgres, false)
 	f.spread(2)
 	f.calm(t)
-	writer, standby := f.wantWhole(t)
+	primary, standby := f.wantWhole(t)
 	f.w.Closed = map[kurabe.HostID]string{standby: "host " + string(standby) + " is drained"}
 	f.w.Emptied = f.w.Closed
 	for range 3 {
 		f.calm(t)
 	}
-	if w, s := f.wantWhole(t); w != writer || s != standby {
-		t.Errorf("on %s and %s, was on %s and %s", w, s, writer, standby)
+	if w, s := f.wantWhole(t); w != primary || s != standby {
+		t.Errorf("on %s and %s, was on %s and %s", w, s, primary, standby)
 	}
 }
 
 func TestStandbyOfALostHostIsMadeElsewhere(t *testing.T) {
 	f := apartFleet(t)
-	writer, standby := f.wantWhole(t)
+	primary, standby := f.wantWhole(t)
 	lost := f.machines[standby]
 	lost.cut = true
 	work := func(d time.Duration) {
@@ -115,36 +115,36 @@ func TestStandbyOfALostHostIsMadeElsewhere(t *testing.T) {
 	for range 3 {
 		f.calm(t)
 	}
-	if w, s := f.wantWhole(t); w != writer || s != f.third(writer, standby) {
+	if w, s := f.wantWhole(t); w != primary || s != f.third(primary, standby) {
 		t.Errorf("on %s and %s; %s was lost", w, s, standby)
 	}
 }
 
-// A writer that the service does not hear, and whose standby follows it, serves.
+// A primary that the service does not hear, and whose standby follows it, serves.
 func TestVouchedWriterIsAvailable(t *testing.T) {
 	f := apartFleet(t)
-	writer, _ := f.wantWhole(t)
-	f.machines[writer].cut = true
+	primary, _ := f.wantWhole(t)
+	f.machines[primary].cut = true
 	epoch := f.w.Group.Epoch
 	for range 30 {
 		f.pass(500 * time.Millisecond)
 		f.work(t, nil)
 	}
-	if f.w.Group.Epoch != epoch || f.w.Status.State != kurabe.StateAvailable || f.lost()[writer].IsZero() {
-		t.Errorf("lost since %s; state %s, epoch %d after %d", f.lost()[writer], f.w.Status.State, f.w.Group.Epoch, epoch)
+	if f.w.Group.Epoch != epoch || f.w.Status.State != kurabe.StateAvailable || f.lost()[primary].IsZero() {
+		t.Errorf("lost since %s; state %s, epoch %d after %d", f.lost()[primary], f.w.Status.State, f.w.Group.Epoch, epoch)
 	}
 }
 
 // A standby whose host has not spoken lately is not given the right to write: that host may be
-// gone, and nobody could take the right back. The writer, which has everything, is started.
+// gone, and nobody could take the right back. The primary, which has everything, is started.
 func TestNobodyTakesOverUnheard(t *testing.T) {
 	f := apartFleet(t)
-	writer, standby := f.wantWhole(t)
+	primary, standby := f.wantWhole(t)
 	epoch := f.w.Group.Epoch
 	f.machines[standby].cut = true
 	f.pass(3 * time.Second) // it is not lost yet
-	f.machines[writer].last = f.w.Now
-	w := f.servers[f.writer()]
+	f.machines[primary].last = f.w.Now
+	w := f.servers[f.primary()]
 	w.lease = f.w.Now.Add(time.Minute)
 	w.die()
 	for range 4 {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// startsAtOnce is how many orders in a row to start a writer are given without a pause: it
+	// startsAtOnce is how many orders in a row to start a primary are given without a pause: it
 	// can be killed twice. From the next on each waits longer, as an agent's own tries do.
 	startsAtOnce  = 3
 	startPause    = time.Second
@@ -16,7 +16,7 @@ const (
 	startsEnd = 2 * startPauseMax
 )
 
-// mayOrderStart says whether a writer that does not run may be ordered again to start, and
+// mayOrderStart says whether a primary that does not run may be ordered again to start, and
 // notes that it is. Each such order is a record of the state, and a server that cannot start
 // ends within a moment.
 func (d *draft) mayOrderStart() bool {

@@ -7,7 +7,7 @@ import (
 	"kurabe"
 )
 
-// A writer that cannot start, and that nobody may replace, is ordered to start ever less often;
+// A primary that cannot start, and that nobody may replace, is ordered to start ever less often;
 // one that dies for the first time in a while at once.
 func TestStartIsOrderedEverLessOften(t *testing.T) {
 	const id = kurabe.InstanceID("db-A")

@@ -18,7 +18,7 @@ const startTries = 3
 // readReport turns what the host says into what users are told. What a host said that is
 // not heard any more may be true no longer.
 func (d *draft) readReport() {
-	if d.unheard() {
+	if d.hostIsSilent() {
 		return
 	}
 	r := d.w.Report
@@ -67,10 +67,10 @@ func (d *draft) unfinished() bool {
 		return (d.status.Converting || young || d.switching()) && d.next.Goal == kurabe.GoalRunning
 	}
 	if d.next.Goal != kurabe.GoalRunning {
-		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.heard(m.ID); return r != nil && r.Running })
+		return slices.ContainsFunc(d.group.Members, func(m kurabe.Member) bool { r := d.heardReport(m.ID); return r != nil && r.Running })
 	}
-	behind := !d.baseRefused() && slices.ContainsFunc(d.group.Members, d.behind)
-	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.SyncSet) < d.wanted()
+	behind := !d.baseRefused() && slices.ContainsFunc(d.group.Members, d.needsRestart)
+	young := d.w.Spec.Cluster && d.status.AvailableAt.IsZero() && len(d.group.SyncSet) < d.standbysWanted()
 	return young || d.status.Converting || d.status.Promoting || d.group.HandoverTo != "" || d.group.SwitchoverTo != "" || !d.status.SwitchBy.IsZero() || behind
 }
 
@@ -89,7 +89,7 @@ func (d *draft) working(r *kurabe.InstanceReport) {
 		d.because(d.status.Reason)
 		if d.isTold(f) && d.status.SeenFailure != tell.Gist(f) {
 			d.status.SeenFailure = tell.Gist(f)
-			d.event("KURABE-EVENT-0002", "Step "+f.Step+" does not succeed and is tried again: "+f.Message, "failure")
+			d.tell(event.StepFails.With(f.Step, f.Message))
 		}
 	}
 	// A process that does not serve yet was started again: shown as available, it
@@ -103,14 +103,14 @@ func (d *draft) working(r *kurabe.InstanceReport) {
 // incompatible is a state that only the user can end. The words of its kind are of a state
 // and a reason.
 func (d *draft) incompatible(state kurabe.State, kind event.Kind, message string) {
-	if d.cannot(state, message) {
+	if d.setIncompatible(state, message) {
 		d.tell(kind.With(state, message))
 	}
 }
 
-// cannot puts the instance into a state that only the user can end, and says whether that is
-// new.
-func (d *draft) cannot(state kurabe.State, why string) bool {
+// setIncompatible puts the instance into a state that only the user can end, and says whether that
+// is new.
+func (d *draft) setIncompatible(state kurabe.State, why string) bool {
 	d.status.Reason = why
 	d.because(why)
 	entered := d.status.State != state
@@ -152,12 +152,10 @@ func (d *draft) done(r *kurabe.InstanceReport) {
 		d.tell(event.Restarted)
 	case kurabe.StateStarting:
 		d.tell(event.Started)
-	case kurabe.StateModifying:
-		d.event("KURABE-EVENT-0001", "Finished applying modifications: class "+d.status.Applied.Class+", "+
-			fmt.Sprintf("%d GiB of %s, port %d", d.status.Applied.StorageGiB, d.status.Applied.StorageType, d.status.Applied.Port), "configuration change")
 	case kurabe.StateUpgrading:
 		d.tellPatched(d.status.Applied.EngineVersion)
 	}
+	d.tellChanged()
 	d.endWindow()
 }
 
@@ -192,6 +190,7 @@ func (d *draft) doneStopped() {
 		d.tell(event.Stopped)
 	}
 	d.status.State = kurabe.StateStopped
+	d.tellChanged()
 	d.endWindow()
 }
 
@@ -208,10 +207,10 @@ func (d *draft) tellUnresponsive(r *kurabe.InstanceReport) {
 		d.lookAgain(r.UnresponsiveSince.Add(muteTold))
 	case seen.IsZero() && !r.UnresponsiveSince.IsZero():
 		d.status.SeenUnresponsive = r.UnresponsiveSince
-		d.event("KURABE-EVENT-0063", "The database process runs and does not answer, since "+r.UnresponsiveSince.Format(time.RFC3339), "availability")
+		d.tell(event.Unresponsive.With(r.UnresponsiveSince.Format(time.RFC3339)))
 	case !seen.IsZero() && r.Responsive:
 		d.status.SeenUnresponsive = time.Time{}
-		d.event("KURABE-EVENT-0064", "The database answers again; it had not since "+seen.Format(time.RFC3339), "availability")
+		d.tell(event.ResponsiveAgain.With(seen.Format(time.RFC3339)))
 	}
 }
 
@@ -221,7 +220,7 @@ func (d *draft) tellLostMeasurements(r *kurabe.InstanceReport) {
 	newest := seen
 	for _, l := range r.Lost {
 		if l.At.After(seen) {
-			d.event("KURABE-EVENT-0072", fmt.Sprintf("Host %s has lost %s of before %s: %s", r.Host, l.What, l.At.UTC().Format(time.RFC3339), l.Reason), "notification")
+			d.tell(event.MetricsLost.With(r.Host, l.What, l.At.UTC().Format(time.RFC3339), l.Reason))
 			if l.At.After(newest) {
 				newest = l.At
 			}
@@ -266,8 +265,7 @@ func (d *draft) unrestorable(f *kurabe.Failure) {
 	if f.Kind == kurabe.FailureLog {
 		what = "the log that it is to be restored with is damaged or incomplete"
 	}
-	why := "The DB instance cannot be restored, and nothing of it is offered: " + what + ". Delete it, and restore from another snapshot or to another moment. " + f.Message
-	if d.cannot(kurabe.StateIncompatibleRestore, why) {
-		d.event("KURABE-EVENT-0016", why, "failure")
+	if kind := event.Unrestorable.With(what, f.Message); d.setIncompatible(kurabe.StateIncompatibleRestore, kind.Text) {
+		d.tell(kind)
 	}
 }

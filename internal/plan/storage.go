@@ -12,10 +12,12 @@ import (
 // Percentages of AllocatedStorage. Source: the RDS user guide, events 0089
 // (more than 90 % used) and 0007 (full).
 const (
-	storageLow   = 90
-	storageFull  = 100
-	storageCalm  = 85 // below this the low-storage alarm is over
-	storageAgain = 95 // below this a full instance runs again
+	storageLow  = 90
+	storageFull = 100
+	// storageCritical is where users are told that the end is near.
+	storageCritical = 95
+	storageCalm     = 85 // below this the low-storage alarm is over
+	storageAgain    = 95 // below this a full instance runs again
 )
 
 // planStorage watches the storage: an instance at its cap, or one that its host's
@@ -88,10 +90,14 @@ func (d *draft) watchCap(r *kurabe.InstanceReport) {
 		d.status.StorageAlarm = storageLow
 		d.tell(event.StorageLow.With(d.w.Spec.EffectiveName(d.status.AppliedNext), max(100-percent, 0),
 			kurabe.FormatBytes(limit), kurabe.FormatBytes(max(limit-r.UsedBytes, 0))))
+	case percent >= storageCritical && d.status.StorageAlarm == storageLow:
+		d.status.StorageAlarm = storageCritical
+		d.tell(event.StorageCritical.With(d.w.Spec.EffectiveName(d.status.AppliedNext), max(100-percent, 0),
+			kurabe.FormatBytes(limit), kurabe.FormatBytes(max(limit-r.UsedBytes, 0)), kurabe.FormatBytes(1)))
 	case percent < storageAgain && h.FullGiB > 0,
 		percent < storageFull && h.FullGiB > 0 && wanted.StorageGiB > h.FullGiB: // growth is enough, however little
 		h.FullGiB = 0
-	case percent < storageCalm && d.status.StorageAlarm == storageLow:
+	case percent < storageCalm && d.status.StorageAlarm < storageFull:
 		d.status.StorageAlarm = 0
 	}
 }
@@ -99,10 +105,10 @@ func (d *draft) watchCap(r *kurabe.InstanceReport) {
 // watchDisk obeys the host when its disk has no room for the instance to run.
 func (d *draft) watchDisk(r *kurabe.InstanceReport) {
 	h, room := &d.status.Storage, r.OutOfRoom()
-	// A host that is obeying an order has yet to look: a writer that leaves does so until then.
+	// A host that is obeying an order has yet to look: a primary that leaves does so until then.
 	leaves := r.LacksRoom() != "" || !r.Done && !h.HandOverBy.IsZero()
 	switch {
-	case leaves && !h.DiskFull && d.next.Goal == kurabe.GoalRunning && d.leavesDisk():
+	case leaves && !h.DiskFull && d.next.Goal == kurabe.GoalRunning && d.mayLeaveFullDisk():
 		d.because("another server takes over: its host's disk is full, or nearly so")
 	case room != "" && !h.DiskFull && d.next.Goal == kurabe.GoalRunning:
 		h.DiskFull, h.HandOverBy = true, time.Time{}

@@ -179,7 +179,7 @@ func TestScaledStorageStays(t *testing.T) {
 	}
 }
 
-// Growth alone brings a full instance back, also when a fast writer overshot; what
+// Growth alone brings a full instance back, also when a fast primary overshot; what
 // is not measured yet is not taken for room.
 func TestFullComesBack(t *testing.T) {
 	s := storageSim(t, 0)

@@ -18,7 +18,7 @@ const (
 	switchTakes  = time.Minute
 )
 
-// switchOver has the writer of an instance yield to a read replica of it, and says whether
+// switchOver has the primary of an instance yield to a read replica of it, and says whether
 // that is under way: then nothing else is decided of its servers. From the moment that the
 // record says so the replica may take the record away, and with it the right to write. As long
 // as it is there, this instance may take the word back: so one of them writes, whatever dies.
@@ -27,7 +27,7 @@ func (d *draft) switchOver() bool {
 	if g.SwitchoverTo == "" {
 		return d.beginSwitch()
 	}
-	d.within(&d.status.SwitchBy, switchTakes)
+	d.capDeadline(&d.status.SwitchBy, switchTakes)
 	why := d.switchFails()
 	if why == "" {
 		d.lookAgain(d.status.SwitchBy)
@@ -49,8 +49,8 @@ func (d *draft) beginSwitch() bool {
 		s.SwitchBy = d.w.Now.Add(switchBegins)
 		d.acting(false, kurabe.StateModifying, "the user asked for a switchover to "+string(wish.To))
 	}
-	d.within(&s.SwitchBy, switchBegins)
-	why := d.notYet(wish.To)
+	d.capDeadline(&s.SwitchBy, switchBegins)
+	why := d.whySwitchWaits(wish.To)
 	switch {
 	case why != "" && !d.w.Now.Before(s.SwitchBy):
 		d.endSwitch("The switchover is called off before anything was done: " + why)
@@ -77,7 +77,7 @@ func (d *draft) wantsSwitch() bool {
 func (d *draft) endSwitch(message string) {
 	d.status.SwitchBy = time.Time{}
 	d.because(message)
-	d.event("KURABE-EVENT-0038", message, "read replica", "notification")
+	d.tell(event.SwitchoverFailed.With(message))
 }
 
 // dropSwitch takes up a wish that nothing can come of: nobody follows the instance.
@@ -88,9 +88,9 @@ func (d *draft) dropSwitch() {
 	}
 }
 
-// notYet says why a switchover cannot begin now.
-func (d *draft) notYet(to kurabe.InstanceID) string {
-	s, g := d.writerState(), d.group
+// whySwitchWaits says why a switchover cannot begin now.
+func (d *draft) whySwitchWaits(to kurabe.InstanceID) string {
+	s, g := d.primaryState(), d.group
 	m := g.Members[0]
 	switch {
 	case d.next.Goal != kurabe.GoalRunning:
@@ -108,11 +108,11 @@ func (d *draft) notYet(to kurabe.InstanceID) string {
 	case slices.Contains(s.report.Role.NeedRebuild, to) || slices.Contains(s.report.Role.SilentFollowers, to) || !slices.Contains(s.report.Role.NearlyCaughtUp, to):
 		return "the read replica does not follow, or lacks too much of the log"
 	}
-	return d.heirIsUnfit()
+	return d.whyTargetUnfit()
 }
 
-// heirIsUnfit says why the replica cannot take over now, as far as it tells itself.
-func (d *draft) heirIsUnfit() string {
+// whyTargetUnfit says why the replica cannot take over now, from its own report.
+func (d *draft) whyTargetUnfit() string {
 	h := d.w.SwitchoverTarget
 	if h == nil || h.Assignment == nil || h.Report == nil || h.Report.Role == nil || d.silent(h.Assignment.Host) {
 		return "nothing is known of the read replica"
@@ -136,7 +136,7 @@ func (d *draft) switchFails() string {
 		return "the read replica is there no more"
 	case obeyed && !r.Running && !r.Role.SteppedDown:
 		return "its server ended, and did not stop in order"
-	case d.heirLacks():
+	case d.targetLacksLog():
 		return "the read replica lost its connection before it had everything"
 	case !d.w.Now.Before(d.status.SwitchBy):
 		return fmt.Sprintf("it has taken more than %v", switchTakes)
@@ -144,9 +144,9 @@ func (d *draft) switchFails() string {
 	return ""
 }
 
-// heirLacks says whether the replica lacks something and gets it no more: the source, which
-// alone has that, is down.
-func (d *draft) heirLacks() bool {
+// targetLacksLog says whether the replica lacks log that it cannot receive any more: its source,
+// which alone has it, is down.
+func (d *draft) targetLacksLog() bool {
 	h := d.w.SwitchoverTarget
 	if h == nil || h.Assignment == nil || h.Report == nil {
 		return false
@@ -176,8 +176,9 @@ func (d *draft) switching() bool {
 	return d.follows() && up != nil && (up.Switch == d.w.Spec.ID || up.Asked == d.w.Spec.ID)
 }
 
-// hasAll says whether a replica has all that its source had, which has stopped for it.
-func (d *draft) hasAll() bool {
+// hasAllOfSource says whether a replica has all of the log of its source, which has stopped for
+// the switchover.
+func (d *draft) hasAllOfSource() bool {
 	end, a, r := d.w.Source.end(d.w.Spec.ID), d.w.Assignment, d.w.Report
 	return end > 0 && d.w.Source.Status != nil && a != nil && a.Goal == kurabe.GoalRunning && a.Role != nil && a.Role.SourceEnd == end &&
 		r != nil && r.Generation == a.Generation && r.Running && r.Role != nil && r.Role.HasSourceEnd && !d.silent(a.Host)
@@ -189,7 +190,7 @@ func (d *draft) takeOver() {
 	id, up := d.w.Spec.ID, d.w.Source
 	from := d.status.Source
 	d.because(fmt.Sprintf("it has all that %s had, which has stopped in order: it is the source from here on", from))
-	d.lead()
+	d.beginReplicaGroup()
 	followers := slices.Concat(d.w.Replicas, []kurabe.InstanceID{from})
 	d.result.Followers = append(d.result.Followers, demoted(*up.Status, id))
 	for _, sibling := range slices.Sorted(maps.Keys(up.Siblings)) {
@@ -203,7 +204,7 @@ func (d *draft) takeOver() {
 	}
 	slices.Sort(followers)
 	d.w.Replicas = followers
-	d.event("KURABE-EVENT-0030", "Switchover completed: the read replica has taken the place of its source, which follows it from here on", "read replica", "notification")
+	d.tell(event.SwitchoverDone)
 }
 
 // demoted is the status of a source that was just taken the place of.
@@ -216,8 +217,8 @@ func demoted(s kurabe.InstanceStatus, by kurabe.InstanceID) kurabe.InstanceStatu
 	return s
 }
 
-// wasSource says whether a replica was a source until just now, and is still down as one.
-func (d *draft) wasSource() bool {
+// isFormerSource says whether a replica was the source until just now, and is still down.
+func (d *draft) isFormerSource() bool {
 	a := d.w.Assignment
 	return a != nil && a.Role != nil && a.Role.Duty != kurabe.DutyFollow
 }

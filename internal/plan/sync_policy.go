@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
-// takePolicy notes whether commits may go on alone. They may until somebody has had every
-// commit; a change of the policy alone stops none.
-func (d *draft) takePolicy() {
+// noteSyncPolicy notes whether commits may continue without a standby. They may until a standby
+// has had every commit; a change of the policy alone stops no commit.
+func (d *draft) noteSyncPolicy() {
 	g := d.group
 	policy := d.next.Settings[kurabe.ParameterStandbyLost]
 	switch {
@@ -23,15 +24,15 @@ func (d *draft) takePolicy() {
 	}
 }
 
-// giveWay is shrink where commits wait for as long as it takes. Nobody of Sync answers, and
-// they keep the right to take over; but not if one of them has to be made anew, nor if the
-// writer was started again and keeps clients out, who could read at least. Commits wait in
-// either case.
-func (d *draft) giveWay(s writerState) {
+// shrinkWhileBlocked is shrinkSyncSet under the policy block, where commits wait for as long as it
+// takes. A silent sync set keeps the right to take over, unless one of it has to be rebuilt, or
+// the primary was restarted and keeps clients out that could at least read. Commits wait in either
+// case.
+func (d *draft) shrinkWhileBlocked(s primaryState) {
 	g := d.group
 	anew := slices.ContainsFunc(g.SyncSet, func(id kurabe.InstanceID) bool {
 		r, a := d.reported(id), d.assigned(id)
-		return d.lost(id) || r != nil && a != nil && d.broken(r, *a)
+		return d.isBeingRebuilt(id) || r != nil && a != nil && d.dataIsBroken(r, *a)
 	})
 	reads := s.leading && !s.writing && d.w.Spec.Engine.CopiesWhileCommitsWait()
 	switch {
@@ -42,12 +43,12 @@ func (d *draft) giveWay(s writerState) {
 	default:
 		return
 	}
-	d.setSync(nil)
+	d.setSyncSet(nil)
 }
 
-// tellBlocked tells when commits begin to wait for as long as it takes, and when they go on.
+// tellBlocked writes when commits begin to wait for a standby, and when they continue.
 func (d *draft) tellBlocked() {
-	g, s, since := d.group, d.writerState(), d.status.BlockedAt
+	g, s, since := d.group, d.primaryState(), d.status.BlockedAt
 	if d.next.Goal != kurabe.GoalRunning {
 		d.status.BlockedAt = time.Time{}
 		return
@@ -56,18 +57,17 @@ func (d *draft) tellBlocked() {
 	waits := g.RequireStandby && known && !slices.ContainsFunc(g.SyncSet, func(id kurabe.InstanceID) bool { return !slices.Contains(s.report.Role.SilentFollowers, id) })
 	switch {
 	case !g.RequireStandby && !since.IsZero():
-		d.event("KURABE-EVENT-0029", "Commits go on, with one server alone until a standby has every commit. They had waited since "+since.UTC().Format(time.RFC3339), "notification")
+		d.tell(event.CommitsGoOn.With(", with one server alone until a standby has every commit", since.UTC().Format(time.RFC3339)))
 		d.status.BlockedAt = time.Time{}
 	case g.RequireStandby && known && !waits && !since.IsZero():
-		d.event("KURABE-EVENT-0029", "Commits go on: another server has them. They had waited since "+since.UTC().Format(time.RFC3339), "recovery")
+		d.tell(event.CommitsGoOn.With(": another server has them", since.UTC().Format(time.RFC3339)))
 		d.status.BlockedAt = time.Time{}
 	case waits && since.IsZero():
 		exit := ""
 		if !d.w.Spec.Engine.CopiesWhileCommitsWait() {
 			exit = ". If that server has to be made anew, reboot the DB instance: no copy can be made while commits wait"
 		}
-		d.event("KURABE-EVENT-0028", "Commits wait until another server has them, and none answers that has every commit: "+kurabe.ParameterStandbyLost+" is block. "+
-			"To have them go on with one server alone, set it to degrade, or make the DB instance a Single-AZ one (MultiAZ false)"+exit, "failure", "availability")
+		d.tell(event.CommitsWait.With(kurabe.ParameterStandbyLost).And(exit))
 		d.status.BlockedAt = d.w.Now
 	}
 	if !d.status.BlockedAt.IsZero() {

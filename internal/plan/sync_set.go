@@ -9,14 +9,14 @@ import (
 	"kurabe/internal/event"
 )
 
-// shrink lets commits go on alone when nobody whom they could wait for answers, or the
-// writer cannot tell of them any more. The record says so first.
-func (d *draft) shrink() {
-	s, g := d.writerState(), d.group
+// shrinkSyncSet lets commits continue alone when no member of the sync set answers. The record
+// says so before the database does. It changes nothing while the primary cannot be asked.
+func (d *draft) shrinkSyncSet() {
+	s, g := d.primaryState(), d.group
 	if g.Electing || s.lost || s.report == nil || s.report.Role == nil || s.report.Role.Epoch != g.Epoch || !s.report.Running || s.report.Role.Unresponsive {
 		return
 	}
-	if a := d.assigned(g.Primary); a != nil && s.report.Boot < a.Boot && slices.ContainsFunc(g.SyncSet, d.able) {
+	if a := d.assigned(g.Primary); a != nil && s.report.Boot < a.Boot && slices.ContainsFunc(g.SyncSet, d.isLiveFollower) {
 		return // it stops for a restart, and hears nobody because of that; who may have to take over stays
 	}
 	answers := func(id kurabe.InstanceID) bool { return !slices.Contains(s.report.Role.SilentFollowers, id) }
@@ -30,45 +30,45 @@ func (d *draft) shrink() {
 		return
 	}
 	if g.RequireStandby {
-		d.giveWay(s)
+		d.shrinkWhileBlocked(s)
 		return
 	}
 	d.because(fmt.Sprintf("commits go on without %v, which do not answer", s.report.Role.SilentFollowers))
-	d.event("KURABE-EVENT-0010", "The standby does not answer. Commits go on without it: until it is back, what is written would be lost with the writer", "failure")
-	d.setSync(nil)
+	d.tell(event.StandbyLost)
+	d.setSyncSet(nil)
 }
 
-// narrow takes from Sync whom commits wait for no more, once those that they wait for have
-// all that was acknowledged before: until then one of the others may be the only one that has
-// it.
-func (d *draft) narrow() {
+// narrowSyncSet removes from the sync set the standbys that commits do not wait for any more, once
+// one of the remaining has every earlier acknowledged commit. Until then a removed one might be
+// the only one that has it.
+func (d *draft) narrowSyncSet() {
 	g := d.group
 	asked, sure := d.surelyWaitsFor()
 	if !sure || len(asked) == 0 || len(asked) >= len(g.SyncSet) || slices.ContainsFunc(asked, func(id kurabe.InstanceID) bool { return !g.InSyncSet(id) }) {
 		return
 	}
 	d.because(fmt.Sprintf("commits wait for %v, of whom one has all that is written", asked))
-	d.setSync(asked)
+	d.setSyncSet(asked)
 }
 
-// grow takes into Sync whom the database waits for already, once all that was written before
-// it did so has arrived at one of them. Further ones, who may then be the only ones that have
-// a commit, are written here before the database may go by their answers.
-func (d *draft) grow() {
-	g, s := d.group, d.writerState()
+// growSyncSet adds to an empty sync set the standbys that the database already waits for, once one
+// of them has every earlier commit. Further standbys are recorded here before the database may
+// count their answers, since they may then be the only ones that have a commit.
+func (d *draft) growSyncSet() {
+	g, s := d.group, d.primaryState()
 	if !s.writing || !d.status.Applied.MultiAZ || g.HandoverCandidate != "" || g.HandoverTo != "" {
 		return
 	}
 	if len(g.SyncSet) > 0 {
-		d.widen(s)
+		d.widenSyncSet(s)
 		return
 	}
 	asked, sure := d.surelyWaitsFor()
-	if !sure || len(asked) == 0 || slices.ContainsFunc(asked, func(id kurabe.InstanceID) bool { return !d.joins(id, s) }) {
+	if !sure || len(asked) == 0 || slices.ContainsFunc(asked, func(id kurabe.InstanceID) bool { return !d.mayJoinSyncSet(id, s) }) {
 		return
 	}
 	d.because(fmt.Sprintf("commits wait for %v, of whom one has all that is written", asked))
-	d.setSync(asked)
+	d.setSyncSet(asked)
 	if d.status.Converting {
 		d.status.Converting = false
 		if !d.status.AvailableAt.IsZero() {
@@ -76,34 +76,34 @@ func (d *draft) grow() {
 		}
 		return
 	}
-	d.event("KURABE-EVENT-0011", "The standby has every commit again", "recovery")
+	d.tell(event.StandbyBack)
 }
 
-// widen adds who is so near that commits lose nothing by waiting for whoever is first.
-func (d *draft) widen(s writerState) {
+// widenSyncSet adds standbys that follow so closely that commits wait no longer with them.
+func (d *draft) widenSyncSet(s primaryState) {
 	for _, m := range d.group.Members {
-		f := d.heard(m.ID)
+		f := d.heardReport(m.ID)
 		follows := f != nil && f.Role != nil && f.Role.Following && f.Role.Epoch == d.group.Epoch
-		if m.ID != d.group.Primary && !d.group.InSyncSet(m.ID) && follows && slices.Contains(s.report.Role.NearlyCaughtUp, m.ID) && d.joins(m.ID, s) {
+		if m.ID != d.group.Primary && !d.group.InSyncSet(m.ID) && follows && slices.Contains(s.report.Role.NearlyCaughtUp, m.ID) && d.mayJoinSyncSet(m.ID, s) {
 			d.because(fmt.Sprintf("%s follows closely: its answer counts, too", m.ID))
-			d.setSync(slices.Sorted(slices.Values(append(slices.Clone(d.group.SyncSet), m.ID))))
+			d.setSyncSet(slices.Sorted(slices.Values(append(slices.Clone(d.group.SyncSet), m.ID))))
 		}
 	}
 }
 
-// joins says whether a member may be one of Sync.
-func (d *draft) joins(id kurabe.InstanceID, s writerState) bool {
+// mayJoinSyncSet says whether a member may be in the sync set.
+func (d *draft) mayJoinSyncSet(id kurabe.InstanceID, s primaryState) bool {
 	m, known := d.group.Member(id)
-	if !known || m.Leaving || d.leavingMembers[id] || d.fullStandbys[id] || d.lost(id) || slices.Contains(s.report.Role.SilentFollowers, id) {
+	if !known || m.Leaving || d.leavingMembers[id] || d.fullStandbys[id] || d.isBeingRebuilt(id) || slices.Contains(s.report.Role.SilentFollowers, id) {
 		return false
 	}
-	return s.report.Role.Leased || !d.elsewhere(m) // else it could take the place of a writer that nobody ends
+	return s.report.Role.Leased || !d.onOtherHost(m) // else it could take the place of a primary that nobody ends
 }
 
-// surelyWaitsFor is whom commits wait for, if the database and the order to it agree on that,
-// and one of them has all that was written before.
+// surelyWaitsFor is the set of standbys that commits wait for, when the database and its order
+// agree on it and one of them has every earlier commit.
 func (d *draft) surelyWaitsFor() ([]kurabe.InstanceID, bool) {
-	s, a := d.writerState(), d.assigned(d.group.Primary)
+	s, a := d.primaryState(), d.assigned(d.group.Primary)
 	if !s.writing || a.Role == nil {
 		return nil, false
 	}
@@ -115,7 +115,8 @@ func (d *draft) surelyWaitsFor() ([]kurabe.InstanceID, bool) {
 	return asked, one && slices.Equal(asked, slices.Sorted(slices.Values(role.WaitsFor)))
 }
 
-func (d *draft) setSync(sync []kurabe.InstanceID) {
+// setSyncSet replaces the sync set, and notes since when the primary is unprotected.
+func (d *draft) setSyncSet(sync []kurabe.InstanceID) {
 	g := d.group
 	g.SyncSet = sync
 	if !g.InSyncSet(g.HandoverCandidate) {

@@ -18,7 +18,7 @@ type taskKind struct {
 
 var tasks = []taskKind{logCheck}
 
-// planTasks has the host of the writer do each task when it is due, and no other host.
+// planTasks has the host of the primary do each task when it is due, and no other host.
 func (d *draft) planTasks() {
 	for _, k := range tasks {
 		d.planTask(k)

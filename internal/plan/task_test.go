@@ -10,7 +10,7 @@ import (
 	"kurabe/internal/plan/backup"
 )
 
-// TestLogCheck: the host of the writer is to check the log once a day, while one is kept; what
+// TestLogCheck: the host of the primary is to check the log once a day, while one is kept; what
 // it found is told once, with the time that cannot be restored any more.
 func TestLogCheck(t *testing.T) {
 	s := newSim(t)
@@ -61,7 +61,7 @@ func TestLogCheck(t *testing.T) {
 	s.w.TaskReports[0].Generation, s.w.TaskReports[0].Problems = 2, nil
 	s.w.Tasks = r2.Tasks
 	checkedWhenLost(t, s, ask)
-	s.w.Tasks[0].Host = "elsewhere" // its writer has moved
+	s.w.Tasks[0].Host = "elsewhere" // its primary has moved
 	if r := ask(time.Minute); len(r.TasksGone) != 1 || r.TasksGone[0].Host != "elsewhere" || len(r.Tasks) != 1 || r.Tasks[0].Generation != 4 {
 		t.Fatalf("after a move: %+v", r)
 	}

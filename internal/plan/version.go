@@ -16,7 +16,7 @@ import (
 // may not suit an earlier, and none is ordered that a server's host does not have.
 func (d *draft) version(asked string) string {
 	have := d.status.Applied.EngineVersion
-	switch lacks := d.lacks(asked); {
+	switch lacks := d.hostsLack(asked); {
 	case have == "":
 		return asked
 	case kurabe.CompareVersions(asked, have) <= 0:
@@ -29,7 +29,7 @@ func (d *draft) version(asked string) string {
 		d.because("its servers were started with " + runs + ", which has taken the place of " + have)
 		have = runs
 	}
-	newest, lacks := d.newestOfAll(have), d.lacks(have)
+	newest, lacks := d.newestOfAll(have), d.hostsLack(have)
 	if newest == have || d.status.AvailableAt.IsZero() {
 		return have
 	}
@@ -61,9 +61,9 @@ func (d *draft) hostsOfServers() []kurabe.HostID {
 	return hosts
 }
 
-// lacks says which host of a server does not have a version, "" when all have it. What a host
+// hostsLack says which host of a server does not have a version, "" when all have it. What a host
 // that has not reported has is not known.
-func (d *draft) lacks(version string) string {
+func (d *draft) hostsLack(version string) string {
 	for _, id := range d.hostsOfServers() {
 		if h := d.hostReport(id); len(h.Engines) > 0 && !h.Offers(d.w.Spec.Engine, version) {
 			return fmt.Sprintf("host %s does not have %s %s", id, d.w.Spec.Engine, version)
@@ -97,7 +97,7 @@ func (d *draft) allRun() (oldest string) {
 		reports = nil
 		for _, m := range d.group.Members {
 			if !m.Leaving {
-				reports = append(reports, d.heard(m.ID))
+				reports = append(reports, d.heardReport(m.ID))
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (d *draft) tellPatched(to string) { d.tell(event.Patched.And(": engine vers
 func (d *draft) tellVersion() {
 	r := d.w.Report
 	if d.group != nil {
-		r = d.heard(d.group.Primary)
+		r = d.heardReport(d.group.Primary)
 	}
 	if r != nil && r.Running && r.EngineVersion != "" {
 		d.status.EngineVersion = r.EngineVersion

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/plan/tell"
 )
 
@@ -23,7 +24,7 @@ func (d *draft) isTold(f *kurabe.Failure) bool {
 	return false
 }
 
-// tellWaiting tells why servers other than the one that writes do not get on. The writer's own
+// tellWaiting tells why servers other than the one that writes do not get on. The primary's own
 // failure is the instance's (working).
 func (d *draft) tellWaiting() {
 	if d.next.Goal != kurabe.GoalRunning {
@@ -32,7 +33,7 @@ func (d *draft) tellWaiting() {
 	}
 	seen := map[kurabe.InstanceID]string{}
 	for _, m := range d.group.Members {
-		r := d.heard(m.ID)
+		r := d.heardReport(m.ID)
 		if m.ID == d.group.Primary || m.Leaving || r == nil || r.Failure == nil {
 			continue
 		}
@@ -41,7 +42,7 @@ func (d *draft) tellWaiting() {
 			continue
 		}
 		if seen[m.ID] = tell.Gist(f); seen[m.ID] != before {
-			d.event(tell.EventWaits, "The server in zone "+m.Zone+" waits: step "+f.Step+" does not succeed and is tried again: "+f.Message, "failure")
+			d.tell(event.ServerWaits.With(m.Zone, f.Step, f.Message))
 		}
 	}
 	if len(seen) == 0 {

@@ -17,7 +17,7 @@ type World struct {
 	Assignment *kurabe.Assignment     // nil: never assigned
 	Report     *kurabe.InstanceReport // nil: the host has not spoken
 	Parameters *kurabe.ParameterGroup // nil: a default group
-	// Group is nil of an instance with one server. Assignment and Report are the writer's
+	// Group is nil of an instance with one server. Assignment and Report are the primary's
 	// then, Members and Reports everybody's.
 	Group   *kurabe.Group
 	Members map[kurabe.InstanceID]*kurabe.Assignment
@@ -102,7 +102,7 @@ type draft struct {
 	group  *kurabe.Group // in the making; nil of an instance with one server
 	// baseBoot is the boot of the content that the draft began with.
 	baseBoot int64
-	// restartsAtOnce: the user asked for the writer's restart itself.
+	// restartsAtOnce: the user asked for the primary's restart itself.
 	restartsAtOnce bool
 	// leavingMembers are to leave the SyncSet, and then the group.
 	leavingMembers map[kurabe.InstanceID]bool
@@ -124,15 +124,7 @@ func (d *draft) lookAgain(t time.Time) {
 	}
 }
 
-// tell tells of what RDS has an event of instances for.
+// tell writes an event of the instance.
 func (d *draft) tell(kind event.Kind) {
 	d.result.Events = append(d.result.Events, kind.Told(d.w.Now, d.w.Spec.EffectiveName(d.status.AppliedNext), string(d.w.Spec.ID)))
-}
-
-// event tells of what RDS has no event for.
-func (d *draft) event(id, message string, categories ...string) {
-	d.result.Events = append(d.result.Events, kurabe.Event{
-		At: d.w.Now, SourceType: event.Instance, Source: d.w.Spec.EffectiveName(d.status.AppliedNext),
-		SourceID: string(d.w.Spec.ID), ID: id, Categories: categories, Message: message,
-	})
 }

@@ -35,6 +35,9 @@ type Config struct {
 	// VerifyEvery is how often a snapshot of each instance is verified without a
 	// wish, 0 for never.
 	VerifyEvery time.Duration
+	// InTerm are what else only the elected server does. Each runs until its context ends,
+	// which is when the term does, and commits nothing without the fence.
+	InTerm []func(ctx context.Context, fence store.Fence)
 }
 
 // Intervals.
@@ -100,6 +103,11 @@ func (l *Loop) serve(ctx context.Context, term Term) {
 	// made before it, and the first answer would be a stale one.
 	if err := l.View.WaitRevision(ctx, term.Fence.ModRevision); err != nil {
 		return
+	}
+	var others sync.WaitGroup
+	defer func() { cancel(); others.Wait() }()
+	for _, run := range l.InTerm {
+		others.Go(func() { run(ctx, term.Fence) })
 	}
 	wake, stop := l.View.Subscribe()
 	defer stop()

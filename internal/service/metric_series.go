@@ -30,9 +30,9 @@ const (
 	seriesTime = 2 * time.Second
 	// seriesBytesMax bounds the series that a host keeps.
 	seriesBytesMax = 2 << 30
-	// chunkNumbersMax ends a chunk of an answer: each number is up to 12 bytes, and the largest
-	// answer to one query must fit behind them into a frame.
-	chunkNumbersMax = 50_000
+	// chunkNumbersMax bounds a chunk of an answer that is to several queries, which are answered at
+	// once: each number is up to 12 bytes, and a chunk has to fit into a frame of 8 MB.
+	chunkNumbersMax = 500_000
 )
 
 // seriesQuestion asks the queries from one on; the answer ends before Next.
@@ -62,20 +62,17 @@ func (n *node) newSeries() *series.Store {
 // handleSeries has this host answer for what it measured.
 func (n *node) handleSeries() {
 	hostread.Handle(n.reads, metricsQuery, func(ctx context.Context, q seriesQuestion) (a seriesAnswer, err error) {
-		a.Next = q.From
-		for numbers := 0; a.Next < len(q.Queries) && numbers < chunkNumbersMax; a.Next++ {
-			results, err := n.series.Query(ctx, q.Queries[a.Next:a.Next+1])
-			if err != nil {
-				return a, err
-			}
-			a.Results = append(a.Results, results[0])
-			for _, r := range results[0] {
-				for _, b := range r.Buckets {
-					numbers += 4 + 2*len(b.Values)
-				}
+		if q.From >= len(q.Queries) {
+			return a, errors.New("there is no such query")
+		}
+		numbers := 0
+		for a.Next = q.From; a.Next < len(q.Queries); a.Next++ {
+			if numbers += q.Queries[a.Next].NumbersMost(); numbers > chunkNumbersMax && a.Next > q.From {
+				break
 			}
 		}
-		return a, nil
+		a.Results, err = n.series.Query(ctx, q.Queries[q.From:a.Next])
+		return a, err
 	})
 	hostread.Handle(n.reads, metricsList, func(ctx context.Context, q listQuestion) ([]series.Labels, error) {
 		return n.series.List(ctx, q.Match, q.Since)
@@ -102,10 +99,10 @@ func (s *Service) hostIDs() (list []kurabe.HostID) {
 	return list
 }
 
-// Query joins the answers of all hosts. CodeUnavailable when none answers.
-func (a allSeries) Query(ctx context.Context, queries []series.Query) ([][]series.Result, error) {
-	joined := make([][]series.Result, len(queries))
-	return joined, askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) ([][]series.Result, error) {
+// Query joins the answers of all hosts but those that are away. CodeUnavailable when none answers.
+func (a allSeries) Query(ctx context.Context, queries []series.Query) (joined [][]series.Result, away []kurabe.HostID, err error) {
+	joined = make([][]series.Result, len(queries))
+	away, err = askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) ([][]series.Result, error) {
 		q := seriesQuestion{Queries: queries}
 		var all [][]series.Result
 		for q.From < len(queries) {
@@ -125,12 +122,13 @@ func (a allSeries) Query(ctx context.Context, queries []series.Query) ([][]serie
 			joined[n] = series.Join(joined[n], results)
 		}
 	})
+	return joined, away, err
 }
 
 // List joins the answers of all hosts. CodeUnavailable when none answers.
 func (a allSeries) List(ctx context.Context, match []series.Match, since time.Time) ([]series.Labels, error) {
 	var joined []series.Labels
-	err := askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) ([]series.Labels, error) {
+	_, err := askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) ([]series.Labels, error) {
 		return hostread.Ask(ctx, a.ask, host, metricsList, listQuestion{match, since})
 	}, func(list []series.Labels) { joined = append(joined, list...) })
 	compare := func(a, b series.Labels) int {
@@ -142,14 +140,13 @@ func (a allSeries) List(ctx context.Context, match []series.Match, since time.Ti
 	return slices.CompactFunc(joined, func(a, b series.Labels) bool { return compare(a, b) == 0 }), err
 }
 
-// askHosts asks all hosts at once and takes the answers one by one. A host that does not answer is
-// left out, unless none does; one that refuses the question ends it.
-func askHosts[A any](ctx context.Context, hosts []kurabe.HostID, ask func(context.Context, kurabe.HostID) (A, error), take func(A)) error {
+// askHosts asks all hosts at once and takes the answers one by one. Hosts that do not answer are
+// away, which is an error when none answers; one that refuses the question ends it.
+func askHosts[A any](ctx context.Context, hosts []kurabe.HostID, ask func(context.Context, kurabe.HostID) (A, error), take func(A)) (away []kurabe.HostID, failure error) {
 	ctx, cancel := context.WithTimeout(ctx, seriesTime)
 	defer cancel()
 	var mu sync.Mutex // guards the rest, and what take changes
-	var refused, away error
-	answered := false
+	var refused, silent error
 	var wait sync.WaitGroup
 	for _, host := range hosts {
 		wait.Go(func() {
@@ -158,25 +155,25 @@ func askHosts[A any](ctx context.Context, hosts []kurabe.HostID, ask func(contex
 			defer mu.Unlock()
 			switch code := kurabe.CodeOf(err); code {
 			case "":
-				answered = true
 				take(answer)
 			case kurabe.CodeUnavailable, kurabe.CodeInternal:
-				away = err
+				away, silent = append(away, host), err
 			default:
 				refused = err
 			}
 		})
 	}
 	wait.Wait()
+	slices.Sort(away)
 	switch {
 	case refused != nil:
-		return refused
-	case answered:
-		return nil
-	case kurabe.CodeOf(away) == kurabe.CodeUnavailable:
-		return away
+		return nil, refused
+	case len(away) < len(hosts):
+		return away, nil
+	case kurabe.CodeOf(silent) == kurabe.CodeUnavailable:
+		return away, silent
 	}
-	return &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "no host answers; try again", Err: away}
+	return away, &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "no host answers; try again", Err: silent}
 }
 
 const (

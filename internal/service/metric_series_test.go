@@ -3,9 +3,11 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,19 +36,20 @@ func TestHostsAreNotWaitedFor(t *testing.T) {
 			name  string
 			hosts []kurabe.HostID
 			taken int
+			away  string
 			code  kurabe.Code
 			time  time.Duration
 		}{
-			{"all answer", []kurabe.HostID{"a", "b"}, 2, "", 0},
-			{"one away", []kurabe.HostID{"a", "away"}, 1, "", 0},
-			{"one hangs", []kurabe.HostID{"a", "hangs"}, 1, "", seriesTime},
-			{"none answers", []kurabe.HostID{"away", "hangs"}, 0, kurabe.CodeUnavailable, seriesTime},
-			{"one refuses", []kurabe.HostID{"a", "refuses"}, 1, kurabe.CodeInvalidParameterValue, 0},
+			{"all answer", []kurabe.HostID{"a", "b"}, 2, "[]", "", 0},
+			{"one away", []kurabe.HostID{"a", "away"}, 1, "[away]", "", 0},
+			{"one hangs", []kurabe.HostID{"hangs", "a"}, 1, "[hangs]", "", seriesTime},
+			{"none answers", []kurabe.HostID{"hangs", "away"}, 0, "[away hangs]", kurabe.CodeUnavailable, seriesTime},
+			{"one refuses", []kurabe.HostID{"a", "refuses"}, 1, "[]", kurabe.CodeInvalidParameterValue, 0},
 		} {
 			began, taken := time.Now(), 0
-			err := askHosts(t.Context(), c.hosts, ask, func(string) { taken++ })
-			if taken != c.taken || kurabe.CodeOf(err) != c.code || time.Since(began) != c.time {
-				t.Errorf("%s: %d answers, %v, %s", c.name, taken, err, time.Since(began))
+			away, err := askHosts(t.Context(), c.hosts, ask, func(string) { taken++ })
+			if taken != c.taken || fmt.Sprint(away) != c.away || kurabe.CodeOf(err) != c.code || time.Since(began) != c.time {
+				t.Errorf("%s: %d answers, without %v, %v, %s", c.name, taken, away, err, time.Since(began))
 			}
 		}
 	})
@@ -101,9 +104,9 @@ func TestSeriesOfTwoHostsJoin(t *testing.T) {
 	q := series.Query{Match: []series.Match{{Label: "metric", Values: []string{"m"}}}, From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Period: time.Hour, Distinct: true}
 	apart := q
 	apart.By = []string{"host"}
-	got, err := all.Query(t.Context(), []series.Query{q, apart})
-	if err != nil {
-		t.Fatal(err)
+	got, away, err := all.Query(t.Context(), []series.Query{q, apart})
+	if err != nil || !slices.Equal(away, []kurabe.HostID{"away"}) {
+		t.Fatal(away, err)
 	}
 	var sum series.Bucket
 	for _, r := range got[0] {

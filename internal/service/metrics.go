@@ -98,7 +98,7 @@ var (
 	slowMetrics = []string{"TransactionLogsDiskUsage"}
 	fastMetrics = func() (list []string) {
 		for _, d := range catalog.All {
-			if !slices.Contains(slowMetrics, d.Name) {
+			if !slices.Contains(slowMetrics, d.Name) && !strings.HasPrefix(d.Name, "DBLoad") {
 				list = append(list, d.Name)
 			}
 		}
@@ -142,7 +142,7 @@ func (s pageSource) measured(ctx context.Context, instances []control.Instance, 
 			By: []string{catalog.Metric, catalog.Instance, catalog.Server, catalog.Engine, catalog.Role},
 		}
 	}
-	results, err := s.series.Query(ctx, []series.Query{
+	results, _, err := s.series.Query(ctx, []series.Query{
 		of(pageWindow, series.Match{Label: catalog.Metric, Values: fastMetrics}), of(slowWindow, series.Match{Label: catalog.Metric, Values: slowMetrics}),
 	})
 	if err != nil {

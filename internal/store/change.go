@@ -14,7 +14,11 @@ type Change struct {
 	conds  []Cond
 	ops    []Op
 	events int // events added so far: orders those of one change
-	err    error
+	// notified are the notifications so far, and unqueued what the view is told of those that
+	// found no room, once this is committed.
+	notified int
+	unqueued []func()
+	err      error
 }
 
 // Fence is proof of an election: the key holds exactly as long as the election
@@ -74,7 +78,13 @@ func (c *Change) Commit(ctx context.Context, kv KV) (int64, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
-	return kv.Txn(ctx, c.conds, c.ops)
+	revision, err := kv.Txn(ctx, c.conds, c.ops)
+	if err == nil {
+		for _, tell := range c.unqueued {
+			tell()
+		}
+	}
+	return revision, err
 }
 
 // put encodes a record and writes it. The segments are the parts of the key that

@@ -30,6 +30,10 @@ const (
 	joinTokens      = Root + "join-token/"                  // <id>: JoinToken; written by the API
 	presences       = Root + "presence/"                    // <host>: Presence; written by the server that hears the host
 	events          = Root + "event/"                       // <seq>: Event; written by the planner and the API
+	topics          = Root + "topic/"                       // <name>: Topic; written by the API
+	subscriptions   = Root + "subscription/"                // <topic id>/<id>: Subscription; written by the API
+	deliveryCursors = Root + "delivery/"                    // <topic id>/<subscription id>: DeliveryCursor; written by the elected server
+	notifications   = Root + "notification/"                // <topic id>/<seq>/<part>: bytes of a Notification; written with its cause, removed by the elected server
 
 	formatKey = Root + "format" // written when the store is made
 
@@ -72,6 +76,10 @@ const (
 	KindJoinToken
 	KindPresence
 	KindEndpointDomain
+	KindTopic
+	KindSubscription
+	KindDeliveryCursor
+	KindNotification
 )
 
 // keyParts is a key taken apart; only the fields of its kind are set.
@@ -81,7 +89,9 @@ type keyParts struct {
 	snapshot kurabe.SnapshotID
 	host     kurabe.HostID
 	task     kurabe.Kind
-	name     string // of a group, instance or snapshot, or an event's seq
+	name     string // of a group, instance, snapshot or topic, the seq of an event or a notification, or the id of a subscription
+	topic    kurabe.TopicID
+	part     string // of a notification
 	engine   kurabe.EngineName
 	version  string
 }
@@ -99,6 +109,17 @@ func eventKey(seq string) string                    { return events + seq }
 func joinedHostKey(id kurabe.HostID) string         { return joinedHosts + string(id) }
 func joinTokenKey(id string) string                 { return joinTokens + id }
 func presenceKey(id kurabe.HostID) string           { return presences + string(id) }
+
+func topicKey(name string) string { return topics + name }
+func subscriptionKey(topic kurabe.TopicID, id kurabe.SubscriptionID) string {
+	return subscriptions + string(topic) + "/" + string(id)
+}
+func deliveryCursorKey(topic kurabe.TopicID, id kurabe.SubscriptionID) string {
+	return deliveryCursors + string(topic) + "/" + string(id)
+}
+func notificationKey(topic kurabe.TopicID, seq string) string {
+	return notifications + string(topic) + "/" + seq + "/"
+}
 
 // ServerElectionKey is held by the server that runs with the name of that host.
 func ServerElectionKey(id kurabe.HostID) string { return serverElections + string(id) }
@@ -184,6 +205,14 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindSnapshotAssignment, host: kurabe.HostID(s[1]), snapshot: kurabe.SnapshotID(s[2])}
 	case len(s) == 4 && s[0] == "task":
 		return keyParts{kind: KindTask, task: kurabe.Kind(s[1]), host: kurabe.HostID(s[2]), instance: kurabe.InstanceID(s[3])}
+	case len(s) == 2 && s[0] == "topic":
+		return keyParts{kind: KindTopic, name: s[1]}
+	case len(s) == 3 && s[0] == "subscription":
+		return keyParts{kind: KindSubscription, topic: kurabe.TopicID(s[1]), name: s[2]}
+	case len(s) == 3 && s[0] == "delivery":
+		return keyParts{kind: KindDeliveryCursor, topic: kurabe.TopicID(s[1]), name: s[2]}
+	case len(s) == 4 && s[0] == "notification":
+		return keyParts{kind: KindNotification, topic: kurabe.TopicID(s[1]), name: s[2], part: s[3]}
 	case len(s) >= 3 && s[0] == "report":
 		return parseReportKey(kurabe.HostID(s[1]), s[2:])
 	case len(s) == 3:
@@ -240,7 +269,7 @@ func parseReportKey(host kurabe.HostID, s []string) keyParts {
 
 // keySafe says whether s may be one segment of a key.
 func keySafe(s string) bool {
-	if s == "" || len(s) > 255 {
+	if s == "" || len(s) > 256 { // SNS's topics have the longest names
 		return false
 	}
 	return !strings.ContainsFunc(s, func(r rune) bool { return r == '/' || r < 0x20 || r == 0x7f })

@@ -29,6 +29,8 @@ type state struct {
 	subnetGroups    map[string]Record[kurabe.SubnetGroup]
 	domain          Record[kurabe.EndpointDomain]
 	events          eventList
+	topics          map[string]Record[kurabe.Topic]
+	notify          map[kurabe.TopicID]*topicState
 	// corrupt are the records that did not decode.
 	corrupt map[string]*CorruptError
 }
@@ -62,6 +64,8 @@ func newState() *state {
 		catalogs:        map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
 		parameterGroups: map[string]Record[kurabe.ParameterGroup]{},
 		subnetGroups:    map[string]Record[kurabe.SubnetGroup]{},
+		topics:          map[string]Record[kurabe.Topic]{},
+		notify:          map[kurabe.TopicID]*topicState{},
 		corrupt:         map[string]*CorruptError{},
 	}
 }
@@ -138,6 +142,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		s.events.put(ev, p.name)
 	case KindJoinedHost, KindJoinToken, KindPresence:
 		return s.putJoined(p, e)
+	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
+		return touch{}, s.putNotify(p, e)
 	case KindElection:
 		if e.Key == PlannerElectionKey {
 			s.planner = kurabe.HostID(e.Value)
@@ -206,6 +212,8 @@ func (s *state) remove(key string) touch {
 	case KindPresence:
 		delete(s.presence, p.host)
 		return touch{all: true}
+	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
+		s.removeNotify(p)
 	case KindElection:
 		if key == PlannerElectionKey {
 			s.planner = ""

@@ -38,7 +38,10 @@ type View struct {
 	moved chan struct{}
 	// subscribers are woken after each change.
 	subscribers map[chan struct{}]struct{}
-	dirty       Dirty
+	// deliverers are woken too by what wakes no subscriber: notifications and cursors.
+	deliverers map[chan struct{}]struct{}
+	dirty      Dirty
+	givenUp    map[kurabe.TopicID]int // see TakeGivenUp
 }
 
 // Dirty is what changed since the last TakeDirty, and what its plan depends on: an
@@ -55,8 +58,8 @@ type Dirty struct {
 func NewView(kv KV) *View {
 	return &View{
 		kv: kv, pauseMin: resyncPauseMin, state: newState(), moved: make(chan struct{}),
-		subscribers: map[chan struct{}]struct{}{},
-		trouble:     errors.New("store view: not loaded yet"),
+		subscribers: map[chan struct{}]struct{}{}, deliverers: map[chan struct{}]struct{}{}, givenUp: map[kurabe.TopicID]int{},
+		trouble: errors.New("store view: not loaded yet"),
 	}
 }
 
@@ -133,16 +136,19 @@ func (v *View) apply(b Batch) {
 	v.revision = b.Revision
 	if quiet(b) {
 		v.movedLocked()
+		wake(v.deliverers)
 		return
 	}
 	v.announceLocked()
 }
 
-// quiet says whether a batch holds nothing that anybody waits for: reports of logs,
-// which are written every few seconds.
+// quiet says whether a batch holds nothing that a plan could wait for: reports of logs, which
+// are written every few seconds, or notifications, of which there can be thousands.
 func quiet(b Batch) bool {
 	for _, e := range b.Events {
-		if parseKey(e.Key).kind != KindLogReport {
+		switch parseKey(e.Key).kind {
+		case KindLogReport, KindNotification, KindDeliveryCursor:
+		default:
 			return false
 		}
 	}
@@ -177,7 +183,12 @@ func withAll[ID comparable](set map[ID]struct{}, ids []ID) map[ID]struct{} {
 
 func (v *View) announceLocked() {
 	v.movedLocked()
-	for c := range v.subscribers {
+	wake(v.subscribers)
+	wake(v.deliverers)
+}
+
+func wake(list map[chan struct{}]struct{}) {
+	for c := range list {
 		select {
 		case c <- struct{}{}:
 		default: // a wake-up is waiting already
@@ -193,16 +204,23 @@ func (v *View) movedLocked() {
 // Subscribe returns a channel that is sent to after changes. It carries no
 // data and wake-ups melt together: look at everything of interest each time.
 // The first wake-up is there at once. stop ends it.
-func (v *View) Subscribe() (wake <-chan struct{}, stop func()) {
+func (v *View) Subscribe() (wake <-chan struct{}, stop func()) { return v.subscribe(v.subscribers) }
+
+// SubscribeDeliveries is Subscribe, with a wake-up after each notification and cursor too.
+func (v *View) SubscribeDeliveries() (wake <-chan struct{}, stop func()) {
+	return v.subscribe(v.deliverers)
+}
+
+func (v *View) subscribe(list map[chan struct{}]struct{}) (wake <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	c <- struct{}{}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.subscribers[c] = struct{}{}
+	list[c] = struct{}{}
 	return c, func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		delete(v.subscribers, c)
+		delete(list, c)
 	}
 }
 

@@ -293,7 +293,7 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	c := NewChange()
 	snap := kurabe.SnapshotID(rapid.SampledFrom([]string{"snap-1", "snap-2"}).Draw(r, "snapshot"))
 	member := id.Member(rapid.IntRange(1, 3).Draw(r, "member"))
-	switch rapid.IntRange(0, 14).Draw(r, "kind") {
+	switch rapid.IntRange(0, 18).Draw(r, "kind") {
 	case 0:
 		s := spec(string(id), name)
 		s.NextName, s.NextSeq = name+"2", seq
@@ -332,6 +332,14 @@ func drawRecord(r *rapid.T) (string, []byte) {
 		c.PutReport(kurabe.SnapshotReport{Host: host, Snapshot: snap, Generation: kurabe.Generation(seq)})
 	case 13:
 		takeName(c, snapshotNameKey("rds:"+name), "rds:"+name, snap)
+	case 15:
+		c.PutTopic(kurabe.Topic{ID: kurabe.TopicID(name), Name: name}, 0)
+	case 16:
+		c.PutSubscription(kurabe.Subscription{ID: kurabe.SubscriptionID(id), Topic: kurabe.TopicID(name)}, 0)
+	case 17:
+		c.PutDeliveryCursor(kurabe.DeliveryCursor{Topic: kurabe.TopicID(name), Subscription: kurabe.SubscriptionID(id), Revision: seq})
+	case 18:
+		c.Put(notificationKey(kurabe.TopicID(name), fmt.Sprintf("%x-3", seq))+fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "part")), []byte(id))
 	case 14:
 		c.PutGroup(kurabe.Group{Instance: id, Epoch: kurabe.Epoch(seq), Primary: member, LastNumber: 3, Members: []kurabe.Member{{ID: member, Host: host}}}, 0)
 	}
@@ -372,6 +380,8 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 		{"hosts", got.hosts, fresh.hosts},
 		{"catalogs", got.catalogs, fresh.catalogs},
 		{"groups", got.parameterGroups, fresh.parameterGroups},
+		{"topics", got.topics, fresh.topics},
+		{"notifications", notifyText(got), notifyText(fresh)},
 		{"events", append([]storedEvent{}, got.events.sorted...), append([]storedEvent{}, fresh.events.sorted...)},
 	} {
 		if !reflect.DeepEqual(c.got, c.new) {
@@ -388,4 +398,17 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 			r.Fatalf("name %q leads to %+v", name, s)
 		}
 	}
+}
+
+// notifyText writes out what belongs to topics.
+func notifyText(s *state) string {
+	text := ""
+	for _, id := range slices.Sorted(maps.Keys(s.notify)) {
+		t := s.notify[id]
+		text += fmt.Sprint(id, t.subscriptions, t.cursors, t.bytes, len(t.byKey), ":")
+		for _, q := range t.queue {
+			text += fmt.Sprintf(" %+v", *q)
+		}
+	}
+	return text
 }

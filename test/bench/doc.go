@@ -55,6 +55,8 @@
 // The metrics ("metrics") are priced by a server whose service is stopped by a signal in every other
 // measurement, and by instances that nobody uses.
 //
+// A week of metrics ("week") is asked for over HTTP in each of CloudWatch's protocols.
+//
 // The lab's proof ("lab") turns the lab on itself: its generator against pgbench and
 // against a server that costs nothing, costs that are planted and have to be found, and
 // simulated studies whose truth is known.

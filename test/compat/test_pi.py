@@ -93,7 +93,58 @@ def test_what_is_available(pi, loaded):
     (load,) = pi.list_available_resource_dimensions(**ident, Metrics=["db.load"])["MetricDimensions"]
     assert {"db.wait_event", "db.sql_tokenized", "db.user", "db.host", "db", "db.application"} <= {g["Group"] for g in load["Groups"]}
     assert "db.load" in {m["Metric"] for m in pi.list_available_resource_metrics(**ident, MetricTypes=["db"])["Metrics"]}
-    assert pi.get_resource_metadata(**ident)["Features"]["SQL_STATISTICS"]["Status"] == "UNSUPPORTED"
+
+
+CALLS, LATENCY, ROWS = (f"db.sql_tokenized.stats.{name}.avg" for name in ["calls_per_sec", "avg_latency_per_call", "rows_per_call"])
+
+
+def test_counters_of_statements(server, pi, loaded, engine):
+    ident = {"ServiceType": "RDS", "Identifier": loaded.describe()["DbiResourceId"]}
+
+    def listed():
+        found = pi.list_available_resource_metrics(**ident, MetricTypes=["db.sql_tokenized.stats"])["Metrics"]
+        return {m["Metric"] + ".avg" for m in found}
+
+    if engine.name != "postgres":
+        assert listed() == set() and pi.get_resource_metadata(**ident)["Features"]["SQL_STATISTICS"]["Status"] == "UNSUPPORTED"
+        refused(lambda: keys(pi, loaded, "db.sql_tokenized", AdditionalMetrics=[CALLS]), "InvalidArgumentException", CALLS)
+        return
+    done = threading.Event()
+
+    def run():
+        with loaded.connect() as connection:
+            cursor = connection.cursor()
+            while not done.is_set():
+                cursor.execute("SELECT generate_series(1, 4), pg_sleep(0.1)")
+                cursor.fetchall()
+
+    runner = threading.Thread(target=run, daemon=True)
+    runner.start()
+
+    def counted():
+        found = keys(pi, loaded, "db.sql_tokenized", AdditionalMetrics=[CALLS, LATENCY, ROWS])["Keys"]
+        return [k for k in found if "generate_series" in k["Dimensions"].get("db.sql_tokenized.statement", "") and k.get("AdditionalMetrics", {}).get(CALLS)]
+
+    try:
+        (key,) = wait_for("the counters of a statement", counted, 240)
+    finally:
+        done.set()
+        runner.join()
+    # Four rows, each after a tenth of a second.
+    assert key["AdditionalMetrics"][ROWS] == 4 and key["AdditionalMetrics"][LATENCY] >= 400 and 0 < key["AdditionalMetrics"][CALLS] < 2.5
+    assert {CALLS, LATENCY, ROWS} <= listed() and pi.get_resource_metadata(**ident)["Features"]["SQL_STATISTICS"]["Status"] == "ENABLED"
+    group = {"Group": "db.sql_tokenized"}
+    got = pi.get_resource_metrics(**at(loaded, MetricQueries=[{"Metric": CALLS, "GroupBy": group}], PeriodInSeconds=60))["MetricList"]
+    (points,) = [m["DataPoints"] for m in got if m["Key"]["Dimensions"]["db.sql_tokenized.id"] == key["Dimensions"]["db.sql_tokenized.id"]]
+    assert points and all(p["Timestamp"].second == 0 for p in points) and 0 < max(p["Value"] for p in points) < 2.5
+    # One that does not end has not been counted yet.
+    assert sleeping(pi, loaded)["Dimensions"]["db.sql_tokenized.id"] in {m["Key"]["Dimensions"]["db.sql_tokenized.id"] for m in got}
+    bad = "InvalidArgumentException"
+    refused(lambda: keys(pi, loaded, "db.user", AdditionalMetrics=[CALLS]), bad, "db.sql_tokenized")
+    refused(lambda: pi.get_resource_metrics(**at(loaded, MetricQueries=[{"Metric": CALLS}])), bad, "GroupBy")
+    refused(lambda: keys(pi, loaded, "db.sql_tokenized", AdditionalMetrics=["db.sql_tokenized.stats.calls_per_sec.max"]), bad, "AdditionalMetrics")
+    of = ["--service-type", "RDS", "--identifier", ident["Identifier"]]
+    assert server.cli("list-available-resource-metrics", *of, "--metric-types", "db.sql_tokenized.stats", service="pi")["Metrics"]
 
 
 def test_command_line(server, pi, loaded):

@@ -50,6 +50,7 @@ func (s service) getMetricData(ctx context.Context, in *cloudwatch.GetMetricData
 	if err := e.read(in.MetricDataQueries); err != nil {
 		return nil, err
 	}
+	e.narrow(p)
 	if err := e.fetch(ctx); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,16 @@ func (s service) getMetricData(ctx context.Context, in *cloudwatch.GetMetricData
 	if err != nil {
 		return nil, err
 	}
-	return p.cut(results), nil
+	out := p.cut(results)
+	for _, host := range e.away {
+		out.Messages = append(out.Messages, types.MessageData{Code: aws.String("HostUnavailable"), Value: aws.String(fmt.Sprintf("Host %s does not answer; the results lack the data that it may hold.", host))})
+	}
+	for n := range out.MetricDataResults {
+		if len(e.away) > 0 {
+			out.MetricDataResults[n].StatusCode = types.StatusCodePartialData
+		}
+	}
+	return out, nil
 }
 
 // read checks the queries of a request.

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"kurabe"
 	"kurabe/internal/metrics/catalog"
 )
 
@@ -148,6 +149,21 @@ func TestFailover(t *testing.T) {
 		w.measured("CPUUtilization", "shop", other, second, 2)
 	}
 	w.wantData(t, dataInput(metricQuery("m1", "CPUUtilization", "Average", 1, "DBInstanceIdentifier=shop")), "m1 CPUUtilization: 0=1 1=1 2=1 3=2 4=2 5=2")
+}
+
+// What hosts that are away may hold is not there, and the answer says so.
+func TestHostAway(t *testing.T) {
+	w := newWorld(t)
+	w.measured("CPUUtilization", "shop", catalog.RolePrimary, 1, 2)
+	in := dataInput(metricQuery("m1", "CPUUtilization", "Average", 60, "DBInstanceIdentifier=shop"), mathQuery("e1", "m1*2"))
+	if out := w.wantData(t, in, "m1 CPUUtilization: 0=2\ne1 e1: 0=4"); len(out.Messages) > 0 {
+		t.Errorf("%v", out.Messages)
+	}
+	w.away = []kurabe.HostID{"h-2", "h-3"}
+	out := w.wantData(t, in, "m1 CPUUtilization: 0=2 PartialData\ne1 e1: 0=4 PartialData")
+	if len(out.Messages) != 2 || !strings.Contains(*out.Messages[1].Value, "h-3") || out.NextToken != nil {
+		t.Errorf("%v", out.Messages)
+	}
 }
 
 // Pages follow the order of time, over all results, and show each data point once, although

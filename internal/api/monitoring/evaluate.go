@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"kurabe"
 	"kurabe/internal/metrics/expression"
 	"kurabe/internal/metrics/series"
 )
@@ -24,6 +26,8 @@ type evaluation struct {
 	stats []statistic
 	most  int64 // data points that may come
 
+	away []kurabe.HostID // whose data are missing
+
 	metrics map[string]*expression.Series // by the id of the query
 	found   map[*expression.Search][]*expression.Series
 	values  map[string]expression.Value // of expressions, once computed
@@ -34,6 +38,25 @@ type evaluation struct {
 type result struct {
 	id, label string
 	points    []expression.Point
+}
+
+// narrow leaves out the time of earlier pages. Expressions need it: of their neighbours, and of
+// whole series.
+func (e *evaluation) narrow(p page) {
+	longest := int64(0)
+	for _, q := range e.queries {
+		if q.math != nil {
+			return
+		}
+		longest = max(longest, q.metric.period)
+	}
+	switch {
+	case p.begin == nil:
+	case p.ascending:
+		e.from = latest(e.from, time.Unix(p.begin.at, 0))
+	case e.to.Unix() > p.begin.at+longest:
+		e.to = time.Unix(p.begin.at+longest, 0)
+	}
 }
 
 // fetch gets the series of all queries.
@@ -56,7 +79,8 @@ func (e *evaluation) fetch(ctx context.Context) error {
 	if len(e.asked) == 0 {
 		return nil
 	}
-	answers, err := e.source.Query(ctx, e.asked)
+	answers, away, err := e.source.Query(ctx, e.asked)
+	e.away = away
 	if err != nil {
 		return err
 	}
@@ -73,6 +97,7 @@ func (e *evaluation) want(q question, label string) *expression.Series {
 	one := &expression.Series{Label: label, Period: q.period}
 	if q.match != nil { // else it is unknown and has no data
 		ask := e.span.query(q)
+		ask.Sums = slices.Contains([]string{"Average", "Sum", "SampleCount"}, q.stat.name)
 		e.asked, e.into, e.stats = append(e.asked, ask), append(e.into, one), append(e.stats, q.stat)
 		e.most += int64(ask.To.Sub(ask.From)/ask.Period) + 1
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"kurabe"
 	"kurabe/internal/api"
 	"kurabe/internal/aws/fault"
 	"kurabe/internal/aws/shape"
@@ -19,8 +20,9 @@ const target = "GraniteServiceVersion20100801"
 
 // Source has the series of all hosts.
 type Source interface {
-	// Query answers each query with the results that have samples.
-	Query(ctx context.Context, queries []series.Query) ([][]series.Result, error)
+	// Query answers each query with the results that have samples, but for those of hosts that are
+	// away.
+	Query(ctx context.Context, queries []series.Query) (answers [][]series.Result, away []kurabe.HostID, err error)
 	// List returns the labels of the series that match and have samples since then.
 	List(ctx context.Context, match []series.Match, since time.Time) ([]series.Labels, error)
 	// Put keeps what users measured.

@@ -1,9 +1,12 @@
 package monitoring
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -53,46 +56,60 @@ func pageOf(in *cloudwatch.GetMetricDataInput) (page, error) {
 	return p, checkTimes(*in.StartTime, *in.EndTime)
 }
 
-// before says whether one place comes before another.
-func (p page) before(a, b spot) bool {
-	if a.at == b.at {
-		return a.result < b.result
+// rank is how many points of the n-th result come before a place.
+func (p page) rank(points []expression.Point, n int, s *spot) int {
+	at := s.at
+	if n < s.result == p.ascending {
+		at++ // the point of this time comes before the place, or behind it in the other order
 	}
-	return (a.at < b.at) == p.ascending
+	older, _ := slices.BinarySearchFunc(points, at, func(point expression.Point, at int64) int { return cmp.Compare(point.At, at) })
+	if p.ascending {
+		return older
+	}
+	return len(points) - older
+}
+
+// bounds are the first and the last point of a result that are on the page, by rank; the last one
+// is not on it.
+func (p page) bounds(points []expression.Point, n int, end *spot) (first, last int) {
+	last = len(points)
+	if p.begin != nil {
+		first = p.rank(points, n, p.begin)
+	}
+	if end != nil {
+		last = max(first, p.rank(points, n, end))
+	}
+	return first, last
 }
 
 // end returns the first place after the page, nil at the end.
 func (p page) end(results []result) *spot {
-	var times []int64
-	for n, r := range results {
-		for _, point := range r.points {
-			if p.begin == nil || !p.before(spot{point.At, n}, *p.begin) {
-				times = append(times, point.At)
-			}
+	total := func(end *spot) (sum int) {
+		for n, r := range results {
+			first, last := p.bounds(r.points, n, end)
+			sum += last - first
 		}
+		return sum
 	}
-	if len(times) <= p.max {
+	if total(nil) <= p.max {
 		return nil
 	}
-	slices.Sort(times)
-	if !p.ascending {
-		slices.Reverse(times)
-	}
-	at, room := times[p.max], 0
-	for n := p.max - 1; n >= 0 && times[n] == at; n-- {
-		room++
-	}
-	for n, r := range results {
-		_, has := slices.BinarySearchFunc(r.points, at, func(point expression.Point, at int64) int { return int(point.At - at) })
-		if !has || p.begin != nil && p.before(spot{at, n}, *p.begin) {
-			continue
+	oldest, newest := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, r := range results {
+		if len(r.points) > 0 {
+			oldest, newest = min(oldest, r.points[0].At), max(newest, r.points[len(r.points)-1].At)
 		}
-		if room == 0 {
-			return &spot{at, n}
-		}
-		room--
 	}
-	return nil
+	place := func(second int) *spot {
+		if p.ascending {
+			return &spot{at: oldest + int64(second)}
+		}
+		return &spot{at: newest - int64(second)}
+	}
+	// The page ends at the last second whose points do not all find room, among its results.
+	end := place(sort.Search(int(newest-oldest)+1, func(second int) bool { return total(place(second)) > p.max }) - 1)
+	end.result = sort.Search(len(results)-1, func(n int) bool { return total(&spot{end.at, n + 1}) > p.max })
+	return end
 }
 
 // cut makes the answer.
@@ -102,20 +119,20 @@ func (p page) cut(results []result) *cloudwatch.GetMetricDataOutput {
 		out.NextToken = packToken(fmt.Sprintf("%d %d", end.at, end.result))
 	}
 	for n, r := range results {
-		one := types.MetricDataResult{Id: aws.String(r.id), Label: aws.String(r.label), StatusCode: types.StatusCodeComplete, Timestamps: []time.Time{}, Values: []float64{}}
-		for k := range r.points {
+		first, last := p.bounds(r.points, n, end)
+		one := types.MetricDataResult{
+			Id: aws.String(r.id), Label: aws.String(r.label), StatusCode: types.StatusCodeComplete,
+			Timestamps: make([]time.Time, 0, last-first), Values: make([]float64, 0, last-first),
+		}
+		if last < len(r.points) {
+			one.StatusCode = types.StatusCodePartialData
+		}
+		for k := first; k < last; k++ {
 			point := r.points[k]
 			if !p.ascending {
 				point = r.points[len(r.points)-1-k]
 			}
-			at := spot{point.At, n}
-			switch {
-			case p.begin != nil && p.before(at, *p.begin):
-			case end != nil && !p.before(at, *end):
-				one.StatusCode = types.StatusCodePartialData
-			default:
-				one.Timestamps, one.Values = append(one.Timestamps, time.Unix(point.At, 0).UTC()), append(one.Values, point.Value)
-			}
+			one.Timestamps, one.Values = append(one.Timestamps, time.Unix(point.At, 0).UTC()), append(one.Values, point.Value)
 		}
 		out.MetricDataResults = append(out.MetricDataResults, one)
 	}

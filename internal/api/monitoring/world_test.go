@@ -35,6 +35,7 @@ var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 type memory struct {
 	data  []series.Datum
 	asked []series.Query
+	away  []kurabe.HostID
 }
 
 func labelled(l series.Labels, match []series.Match) bool {
@@ -42,7 +43,7 @@ func labelled(l series.Labels, match []series.Match) bool {
 }
 
 // Query implements Source.
-func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Result, error) {
+func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Result, []kurabe.HostID, error) {
 	m.asked = append(m.asked, queries...)
 	out := make([][]series.Result, len(queries))
 	for n, q := range queries {
@@ -77,7 +78,7 @@ func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Re
 			out[n] = append(out[n], r)
 		}
 	}
-	return out, nil
+	return out, m.away, nil
 }
 
 // List implements Source.

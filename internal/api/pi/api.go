@@ -14,6 +14,7 @@ import (
 // Source asks all hosts for what they know of an instance's load.
 type Source interface {
 	Load(ctx context.Context, q load.Query) (load.Answer, error)
+	LoadCounts(ctx context.Context, q load.CountQuery) (load.Counts, error)
 	LoadTexts(ctx context.Context, q load.TextQuery) (map[string]load.Text, error)
 }
 
@@ -49,8 +50,9 @@ func (a API) Service() api.Service {
 
 // resource is the servers whose load is asked for.
 type resource struct {
-	id    kurabe.InstanceID
-	alone bool
+	id      kurabe.InstanceID
+	alone   bool
+	counted bool // its engine counts statements
 }
 
 // find returns the instance of a request.
@@ -65,10 +67,12 @@ func (a API) find(service, identifier *string) (r resource, err error) {
 		return r, kurabe.Errorf(kurabe.CodeInstanceNotFound, "no DB instance has the resource id %.100q; DescribeDBInstances names it DbiResourceId", id)
 	case !list[0].Spec.LoadKept:
 		return r, invalid("Performance Insights is not enabled for the DB instance %s; modify it with EnablePerformanceInsights", list[0].Name)
-	case list[0].Server != nil:
-		return resource{list[0].Server.ID, true}, nil
 	}
-	return resource{list[0].Spec.ID, false}, nil
+	r = resource{id: list[0].Spec.ID, counted: list[0].Spec.Engine == kurabe.Postgres}
+	if list[0].Server != nil {
+		r.id, r.alone = list[0].Server.ID, true
+	}
+	return r, nil
 }
 
 // The metrics of load; both are the average of one sample a second.
@@ -79,13 +83,22 @@ const (
 
 func isLoad(metric string) bool { return metric == loadMetric || metric == sampledMetric }
 
-func (a API) getResourceMetadata(_ context.Context, in *GetResourceMetadataInput) (*GetResourceMetadataOutput, error) {
-	if _, err := a.find(in.ServiceType, in.Identifier); err != nil {
+func (a API) getResourceMetadata(ctx context.Context, in *GetResourceMetadataInput) (*GetResourceMetadataOutput, error) {
+	r, err := a.find(in.ServiceType, in.Identifier)
+	if err != nil {
+		return nil, err
+	}
+	counted, err := a.counts(ctx, r)
+	if err != nil {
 		return nil, err
 	}
 	enabled, unsupported := "ENABLED", "UNSUPPORTED"
+	statistics := &unsupported
+	if counted {
+		statistics = &enabled
+	}
 	return &GetResourceMetadataOutput{Identifier: in.Identifier, Features: map[string]FeatureMetadata{
-		"SQL_STATISTICS": {&unsupported}, "LONG_TERM_RETENTION": {&unsupported}, "PERFORMANCE_INSIGHTS": {&enabled}, "EXECUTION_PLANS": {&unsupported},
+		"SQL_STATISTICS": {statistics}, "LONG_TERM_RETENTION": {&unsupported}, "PERFORMANCE_INSIGHTS": {&enabled}, "EXECUTION_PLANS": {&unsupported},
 	}}, nil
 }
 
@@ -116,8 +129,9 @@ func (a API) listDimensions(_ context.Context, in *ListAvailableResourceDimensio
 	return out, nil
 }
 
-func (a API) listMetrics(_ context.Context, in *ListAvailableResourceMetricsInput) (*ListAvailableResourceMetricsOutput, error) {
-	if _, err := a.find(in.ServiceType, in.Identifier); err != nil {
+func (a API) listMetrics(ctx context.Context, in *ListAvailableResourceMetricsInput) (*ListAvailableResourceMetricsOutput, error) {
+	r, err := a.find(in.ServiceType, in.Identifier)
+	if err != nil {
 		return nil, err
 	}
 	out := &ListAvailableResourceMetricsOutput{}
@@ -128,7 +142,17 @@ func (a API) listMetrics(_ context.Context, in *ListAvailableResourceMetricsInpu
 			for _, metric := range []string{"db.load", "db.sampledload"} {
 				out.Metrics = append(out.Metrics, ResponseResourceMetric{&metric, &description, &unit})
 			}
-		case "os", "db.sql.stats", "db.sql_tokenized.stats":
+		case "db.sql_tokenized.stats":
+			counted, err := a.counts(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			for _, s := range statistics {
+				if metric := statisticPrefix + s.name; counted {
+					out.Metrics = append(out.Metrics, ResponseResourceMetric{&metric, &s.description, &s.unit})
+				}
+			}
+		case "os", "db.sql.stats":
 			// CloudWatch has what is measured of the operating system.
 		default:
 			return nil, invalid("MetricTypes: unknown type %.100q", kind)

@@ -117,8 +117,11 @@ func (a API) getResourceMetrics(ctx context.Context, in *GetResourceMetricsInput
 // metric answers one query: the load of all, then that of the largest keys.
 func (a API) metric(ctx context.Context, r resource, s span, q MetricQuery, shift int64) ([]MetricKeyDataPoints, error) {
 	metric := deref(q.Metric)
+	if of, known := statisticOf(metric); known && r.counted {
+		return a.statisticPoints(ctx, r, s, q, of, shift)
+	}
 	if !isLoad(metric) {
-		return nil, invalid("Metric %.100q is not available; %s is, and CloudWatch has the others", metric, loadMetric)
+		return nil, unknownMetric("Metric ", metric)
 	}
 	where, err := conditions(q.Filter)
 	if err != nil {
@@ -190,9 +193,6 @@ func (a API) describeDimensionKeys(ctx context.Context, in *DescribeDimensionKey
 	if !isLoad(deref(in.Metric)) {
 		return nil, invalid("Metric %.100q is not available; %s is", deref(in.Metric), loadMetric)
 	}
-	if len(in.AdditionalMetrics) > 0 {
-		return nil, invalid("AdditionalMetrics: %.100q is not available", in.AdditionalMetrics[0])
-	}
 	where, err := conditions(in.Filter)
 	if err != nil {
 		return nil, err
@@ -224,6 +224,9 @@ func (a API) describeDimensionKeys(ctx context.Context, in *DescribeDimensionKey
 	for _, g := range keys {
 		sum := average(g.Total, sampled)
 		out.Keys = append(out.Keys, DimensionKeyDescription{Dimensions: by.key(g.Values, texts), Total: &sum})
+	}
+	if err := a.additional(ctx, r, s, in.AdditionalMetrics, by, keys, out.Keys); err != nil {
+		return nil, err
 	}
 	if in.PartitionBy != nil {
 		if err := a.partition(ctx, r, s, second, both, keys, out); err != nil {

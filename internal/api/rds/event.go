@@ -57,17 +57,13 @@ func (s *Service) describeEventCategories(_ context.Context, in *rds.DescribeEve
 	if _, err := filterValues(in.Filters); err != nil {
 		return nil, err
 	}
-	wanted := str(in.SourceType)
-	if err := control.CheckSourceType(wanted); err != nil {
+	list, err := control.EventCategories(str(in.SourceType))
+	if err != nil {
 		return nil, err
 	}
 	out := &rds.DescribeEventCategoriesOutput{}
-	for _, known := range control.EventCategories {
-		if wanted == "" || wanted == known.SourceType {
-			out.EventCategoriesMapList = append(out.EventCategoriesMapList, types.EventCategoriesMap{
-				SourceType: aws.String(known.SourceType), EventCategories: known.Categories,
-			})
-		}
+	for _, c := range list {
+		out.EventCategoriesMapList = append(out.EventCategoriesMapList, types.EventCategoriesMap{SourceType: aws.String(c.SourceType), EventCategories: c.Categories})
 	}
 	return out, nil
 }

@@ -5,29 +5,19 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"kurabe/internal/aws/fault"
 	"kurabe/internal/aws/shape"
 )
 
-var (
-	cborEncoder = func() cbor.EncMode {
-		mode, err := cbor.EncOptions{Sort: cbor.SortBytewiseLexical, Time: cbor.TimeUnixDynamic, TimeTag: cbor.EncTagRequired}.EncMode()
-		if err != nil {
-			panic(err)
-		}
-		return mode
-	}()
-	cborDecoder = func() cbor.DecMode {
-		mode, err := cbor.DecOptions{
-			DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxNestedLevels: maxDepth, MaxArrayElements: maxValues, MaxMapPairs: maxValues,
-			DefaultMapType: reflect.TypeFor[map[string]any](), TimeTagToAny: cbor.TimeTagToTime, UTF8: cbor.UTF8RejectInvalid,
-		}.DecMode()
-		if err != nil {
-			panic(err)
-		}
-		return mode
-	}()
-)
+var cborDecoder = func() cbor.DecMode {
+	mode, err := cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxNestedLevels: maxDepth, MaxArrayElements: maxValues, MaxMapPairs: maxValues,
+		DefaultMapType: reflect.TypeFor[map[string]any](), TimeTagToAny: cbor.TimeTagToTime, UTF8: cbor.UTF8RejectInvalid,
+	}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}()
 
 // DecodeCBOR fills in, a pointer to an input struct, from a body. No body is an input without
 // members. Its errors are *fault.Fault.
@@ -72,15 +62,4 @@ func cborItems(body []byte) int {
 		}
 	}
 	return items
-}
-
-// EncodeCBOR writes an output, a pointer to a struct.
-func EncodeCBOR(m *shape.Model, out any) ([]byte, error) {
-	return cborEncoder.Marshal(grower{m, false}.output(out))
-}
-
-// FaultCBOR writes the reply to a request that failed.
-func FaultCBOR(m *shape.Model, f *fault.Fault) []byte {
-	body, _ := cborEncoder.Marshal(faultTree(m, f)) // strings and numbers always marshal
-	return body
 }

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"reflect"
 	"unicode/utf8"
 
-	"kurabe/internal/aws/fault"
 	"kurabe/internal/aws/shape"
 )
 
@@ -86,21 +84,4 @@ func (r *jsonReader) members(depth int) (any, error) {
 		}
 	}
 	return tree, skip(r.d.Token())
-}
-
-// EncodeJSON writes an output, a pointer to a struct.
-func EncodeJSON(m *shape.Model, out any) ([]byte, error) {
-	return json.Marshal(grower{m, true}.output(out))
-}
-
-// FaultJSON writes the reply to a request that failed.
-func FaultJSON(m *shape.Model, f *fault.Fault) []byte {
-	body, _ := json.Marshal(faultTree(m, f)) // strings and numbers always marshal
-	return body
-}
-
-func faultTree(m *shape.Model, f *fault.Fault) map[string]any {
-	tree := map[string]any{"__type": m.ErrorName(f.Code), "message": f.Message}
-	maps.Copy(tree, f.Detail)
-	return tree
 }

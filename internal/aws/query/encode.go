@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"kurabe/internal/aws/fault"
@@ -86,7 +87,7 @@ func (w *writer) structure(v reflect.Value, top bool) {
 func (w *writer) value(name, element string, v reflect.Value) {
 	switch {
 	case v.Type() == timeType:
-		w.text(name, formatTime(v.Interface().(time.Time)))
+		w.text(name, string(appendTime(nil, v.Interface().(time.Time))))
 		return
 	case v.Type() == blobType:
 		if !v.IsNil() {
@@ -124,8 +125,24 @@ func (w *writer) list(name, element string, v reflect.Value) {
 		return
 	}
 	w.open(name)
-	for i := range v.Len() {
-		w.item(element, v.Index(i))
+	before, behind := "<"+element+">", "</"+element+">"
+	switch list := v.Interface().(type) { // of these there are many
+	case []time.Time:
+		for _, at := range list {
+			w.buf.WriteString(before)
+			w.buf.Write(appendTime(w.buf.AvailableBuffer(), at))
+			w.buf.WriteString(behind)
+		}
+	case []float64:
+		for _, x := range list {
+			w.buf.WriteString(before)
+			w.buf.Write(strconv.AppendFloat(w.buf.AvailableBuffer(), x, 'g', -1, 64))
+			w.buf.WriteString(behind)
+		}
+	default:
+		for i := range v.Len() {
+			w.item(element, v.Index(i))
+		}
 	}
 	w.close(name)
 }

@@ -15,10 +15,13 @@ var (
 	blobType = reflect.TypeFor[[]byte]()
 )
 
-// timeLayout is how AWS writes times: UTC with milliseconds.
-const timeLayout = "2006-01-02T15:04:05.000Z"
-
-func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
+// appendTime writes a time as AWS does: UTC with milliseconds. The package time is fast in the
+// layout without them.
+func appendTime(b []byte, t time.Time) []byte {
+	b = t.UTC().AppendFormat(b, time.RFC3339)
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return append(b[:len(b)-1], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
+}
 
 // parseTime reads ISO 8601 as the clients write it: with or without a fraction,
 // with Z or an offset. Years outside 1..9999 have no such form.

@@ -226,8 +226,5 @@ func (c Groups) groupSource(group string) string {
 
 // resetEvent tells of all parameters at once, which RDS has no event for.
 func (c Groups) resetEvent(change *store.Change, group string) {
-	change.AddEvent(kurabe.Event{
-		At: c.Now().UTC(), SourceType: event.ParameterGroup, Source: group, SourceID: c.groupSource(group),
-		ID: "KURABE-EVENT-0034", Categories: []string{"configuration change"}, Message: "Reset every parameter to its default",
-	})
+	change.AddEvent(event.ParametersReset.Told(c.Now().UTC(), group, c.groupSource(group)))
 }

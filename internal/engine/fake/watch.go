@@ -68,6 +68,11 @@ func (w *watcher) Sessions(ctx context.Context) ([]kurabe.ActiveSession, error) 
 	return nil, err
 }
 
+// Statements implements engine.Sampler: none are counted.
+func (w *watcher) Statements(context.Context) ([]kurabe.StatementCounts, time.Duration, error) {
+	return nil, 0, nil
+}
+
 // Close implements engine.Watcher and engine.Sampler.
 func (w *watcher) Close() {}
 

@@ -108,6 +108,11 @@ func (s *sampler) Sessions(ctx context.Context) ([]kurabe.ActiveSession, error) 
 	return s.reader.List(ctx)
 }
 
+// Statements implements engine.Sampler: only the performance schema, which is off, counts them.
+func (s *sampler) Statements(context.Context) ([]kurabe.StatementCounts, time.Duration, error) {
+	return nil, 0, nil
+}
+
 // binlogBytes is the size of the binary logs. One that is purged meanwhile counts as none.
 func binlogBytes(dataDir string) (bytes int64, err error) {
 	names, err := binlog.List(dataDir)

@@ -95,3 +95,13 @@ func TestGroup(t *testing.T) {
 		}
 	}
 }
+
+func TestLoad(t *testing.T) {
+	sessions := []kurabe.ActiveSession{{WaitType: kurabe.WaitCPU}, {WaitType: "Lock"}, {WaitType: "IO"}}
+	if got := fmt.Sprint(sample.Load(sessions, 1.5)); got != "[{DBLoad 0 3 0} {DBLoadCPU 0 1 0} {DBLoadNonCPU 0 2 0} {DBLoadRelativeToNumVCPUs 0 2 0}]" {
+		t.Error(got)
+	}
+	if got := sample.Load(nil, 0); len(got) != 4 || got[0].Value != 0 || got[3].Value != 0 {
+		t.Error(got) // an idle server has a load of 0, not none
+	}
+}

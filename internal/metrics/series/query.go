@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -25,7 +28,15 @@ const (
 	valuesMost  = 150_000 // of a distinct query
 )
 
-// Query answers each query. Minutes serve a period that is a multiple of one; samples of seconds
+// NumbersMost bounds the numbers of the answer to a query.
+func (q Query) NumbersMost() int {
+	if q.Distinct || len(q.By) > 0 || q.Period < time.Second {
+		return 4*periodsMost + 2*valuesMost
+	}
+	return 4 * int(q.To.Sub(q.From)/q.Period+2)
+}
+
+// Query answers each query, several at once. Minutes serve a period that is a multiple of one; samples of seconds
 // serve the others, which have no buckets before the last 3 hours, except of users' own data.
 // The minute that From is in counts where it begins at From or later. The error has
 // CodeInvalidParameterValue when a query asks for too much, CodeUnavailable while the store is not
@@ -39,24 +50,38 @@ func (s *Store) Query(ctx context.Context, queries []Query) ([][]Result, error) 
 	if err := s.flushNow(); err != nil {
 		return nil, err
 	}
-	answers, all := make([][]Result, len(queries)), 0
-	for n, q := range queries {
-		c, err := newCollector(q)
-		if err == nil {
-			err = s.collect(ctx, q, c)
-		}
-		if err == nil {
-			all += len(c.groups) * c.periods
-			if all > allMost {
-				err = kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the request asks for more than %d periods of metrics; ask for fewer metrics, a shorter time or a longer period", allMost)
+	answers, errs := make([][]Result, len(queries)), make([]error, len(queries))
+	var next, all atomic.Int64
+	var wait sync.WaitGroup
+	for range min(len(queries), runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for n := next.Add(1) - 1; n < int64(len(queries)); n = next.Add(1) - 1 {
+				answers[n], errs[n] = s.answer(ctx, queries[n], &all)
 			}
-		}
+		})
+	}
+	wait.Wait()
+	for _, err := range errs {
 		if err != nil {
 			return nil, s.readFailed(ctx, err)
 		}
-		answers[n] = c.results()
 	}
 	return answers, nil
+}
+
+// answer answers one query; all counts the periods of the request.
+func (s *Store) answer(ctx context.Context, q Query, all *atomic.Int64) ([]Result, error) {
+	c, err := newCollector(q)
+	if err == nil {
+		err = s.collect(ctx, q, c)
+	}
+	if err == nil && all.Add(int64(len(c.groups)*c.periods)) > allMost {
+		err = kurabe.Errorf(kurabe.CodeInvalidParameterValue, "the request asks for more than %d periods of metrics; ask for fewer metrics, a shorter time or a longer period", allMost)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.results(), nil
 }
 
 // readFailed passes on what is said to the asker; anything else is a damage.
@@ -156,17 +181,21 @@ func (p *part) eachOf(ctx context.Context, from, to int64, sorted bool, match []
 
 // points reads samples, or buckets whose count is usual where none is kept, into c.
 func (p *part) points(ctx context.Context, from, to int64, match []*labels.Matcher, usual float64, c *collector) error {
-	match = append(slices.Clip(match), labels.MustNewMatcher(labels.MatchNotRegexp, fieldLabel, fieldDone))
-	var r run
+	unwanted := fieldDone
+	if c.q.Sums {
+		unwanted = strings.Join([]string{fieldDone, fieldMin, fieldMax, lateField + fieldMin, lateField + fieldMax}, "|")
+	}
+	match = append(slices.Clip(match), labels.MustNewMatcher(labels.MatchNotRegexp, fieldLabel, unwanted))
+	r := &c.run
 	err := p.each(ctx, from, to, true, match, func(in labels.Labels, it chunkenc.Iterator) error {
 		l, field := outside(in)
 		late := strings.HasPrefix(field, lateField)
 		field = strings.TrimPrefix(field, lateField)
 		if field == fieldValue || field == fieldSum {
-			if err := c.add(&r); err != nil {
+			if err := c.add(r); err != nil {
 				return err
 			}
-			r = run{labels: l, late: late, points: r.points[:0]}
+			r.labels, r.late = l, late
 		}
 		n := 0
 		for it.Next() != chunkenc.ValNone {
@@ -174,9 +203,9 @@ func (p *part) points(ctx context.Context, from, to int64, match []*labels.Match
 			switch {
 			case t < from || t > to:
 			case field == fieldValue:
-				r.points = append(r.points, point{t, Bucket{Count: 1, Sum: v, Min: v, Max: v}})
+				r.points = append(r.points, point{t, 1, v, v, v})
 			case field == fieldSum:
-				r.points = append(r.points, point{t, Bucket{Count: usual, Sum: v, Min: math.NaN(), Max: math.NaN()}})
+				r.points = append(r.points, point{t, usual, v, math.NaN(), math.NaN()})
 			default:
 				for n < len(r.points) && r.points[n].ms < t {
 					n++
@@ -191,7 +220,7 @@ func (p *part) points(ctx context.Context, from, to int64, match []*labels.Match
 	if err != nil {
 		return err
 	}
-	return c.add(&r)
+	return c.add(r)
 }
 
 // run is what was read of a series.
@@ -201,19 +230,20 @@ type run struct {
 	points []point
 }
 
+// point is a sample or a minute. Without pointers, it costs the collector of garbage nothing.
 type point struct {
-	ms int64
-	Bucket
+	ms                   int64
+	count, sum, min, max float64
 }
 
 func (p *point) set(field string, v float64) {
 	switch field {
 	case fieldMin:
-		p.Min = v
+		p.min = v
 	case fieldMax:
-		p.Max = v
+		p.max = v
 	case fieldCount:
-		p.Count = v
+		p.count = v
 	}
 }
 
@@ -225,6 +255,7 @@ type collector struct {
 	periods int
 	values  int
 	groups  map[string]*Result
+	run     run
 }
 
 func newCollector(q Query) (*collector, error) {
@@ -279,18 +310,19 @@ func (c *collector) add(r *run) error {
 		if second*1000+999 < c.q.From.UnixMilli() || second*1000 >= c.q.To.UnixMilli() {
 			continue
 		}
-		if math.IsNaN(p.Min) {
-			p.Min = p.Sum / p.Count
+		b := Bucket{Count: p.count, Sum: p.sum, Min: p.min, Max: p.max}
+		if math.IsNaN(p.min) {
+			b.Min = p.sum / p.count
 		}
-		if math.IsNaN(p.Max) {
-			p.Max = p.Sum / p.Count
+		if math.IsNaN(p.max) {
+			b.Max = p.sum / p.count
 		}
 		if c.q.Distinct {
-			p.Values = spread(p.Bucket)
-			c.values += len(p.Values)
+			b.Values = spread(b)
+			c.values += len(b.Values)
 		}
 		if n := (second - c.first) / c.step; n < int64(len(g.Buckets)) {
-			g.Buckets[n].Add(p.Bucket)
+			g.Buckets[n].Add(b)
 		}
 	}
 	r.points = r.points[:0]
@@ -314,7 +346,9 @@ func (c *collector) results() []Result {
 	for _, g := range c.groups {
 		for n := range g.Buckets {
 			g.Buckets[n].Start = c.first + int64(n)*c.step
-			g.Buckets[n].Values = merged(g.Buckets[n].Values)
+			if c.q.Distinct {
+				g.Buckets[n].Values = merged(g.Buckets[n].Values)
+			}
 		}
 		g.Buckets = slices.DeleteFunc(g.Buckets, func(b Bucket) bool { return b.Count == 0 })
 		list = append(list, *g)

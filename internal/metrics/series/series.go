@@ -75,6 +75,9 @@ type Query struct {
 	// By are the labels by which the results are kept apart. Without any, all series that
 	// match are one result.
 	By []string
+	// Sums has no extremes read, which are half of what is kept of minutes: Min and Max of the
+	// buckets mean nothing.
+	Sums bool `json:",omitempty"`
 	// Distinct has the buckets hold their values one by one, for percentiles.
 	Distinct bool
 }
@@ -108,5 +111,7 @@ func (b *Bucket) Add(c Bucket) {
 	}
 	b.Count, b.Sum = b.Count+c.Count, b.Sum+c.Sum
 	b.Min, b.Max = min(b.Min, c.Min), max(b.Max, c.Max)
-	b.Values = append(b.Values, c.Values...)
+	if len(c.Values) > 0 {
+		b.Values = append(b.Values, c.Values...)
+	}
 }

@@ -100,39 +100,22 @@ func Next(w World) Result {
 
 func (d *draft) because(reason string) { d.result.Reasons = append(d.result.Reasons, reason) }
 
-// tell tells of what RDS has an event of snapshots for.
+// tell writes an event of the snapshot.
 func (d *draft) tell(kind event.Kind) {
 	d.result.Events = append(d.result.Events, kind.Told(d.w.Now, d.w.Spec.Name, string(d.w.Spec.ID)))
 }
 
-// tellInstance tells of the backup in the history of the instance too, where RDS has it.
+// tellInstance writes an event in the history of the instance too.
 func (d *draft) tellInstance(kind event.Kind) {
 	s := d.w.Spec.Source
 	d.result.Events = append(d.result.Events, kind.Told(d.w.Now, s.Name, string(s.Instance)))
-}
-
-// event tells of what RDS has no event for.
-func (d *draft) event(id, message string, categories ...string) {
-	d.result.Events = append(d.result.Events, kurabe.Event{
-		At: d.w.Now, SourceType: event.Snapshot, Source: d.w.Spec.Name, SourceID: string(d.w.Spec.ID),
-		ID: id, Categories: categories, Message: message,
-	})
-}
-
-// instanceEvent is event in the history of the instance.
-func (d *draft) instanceEvent(id, message string, categories ...string) {
-	s := d.w.Spec.Source
-	d.result.Events = append(d.result.Events, kurabe.Event{
-		At: d.w.Now, SourceType: event.Instance, Source: s.Name, SourceID: string(s.Instance),
-		ID: id, Categories: categories, Message: message,
-	})
 }
 
 // started announces the beginning.
 func (d *draft) started() {
 	switch s := d.w.Spec; {
 	case d.imported():
-		d.event("KURABE-EVENT-0006", "Importing snapshot", "notification")
+		d.tell(event.ImportBegun)
 	case s.CopyOf != "":
 		d.status.State = kurabe.SnapshotCopying
 		d.tell(event.CopyBegun.With(s.CopyOfName))
@@ -264,7 +247,7 @@ func (d *draft) done() {
 	d.instead()
 	switch s := d.w.Spec; {
 	case d.imported():
-		d.event("KURABE-EVENT-0007", "Snapshot imported", "notification")
+		d.tell(event.ImportDone)
 	case s.CopyOf != "":
 		d.tell(event.CopyDone.With(s.CopyOfName))
 	case s.Kind == kurabe.SnapshotAutomated:
@@ -279,7 +262,7 @@ func (d *draft) done() {
 // instead tells of a snapshot that clients may have felt.
 func (d *draft) instead() {
 	if why := d.status.Facts.StandbySkipped; why != "" && d.w.Spec.CopyOf == "" {
-		d.instanceEvent("KURABE-EVENT-0024", "Snapshot "+d.w.Spec.Name+" was taken from the server that serves clients: "+why, "backup", "notification")
+		d.tellInstance(event.BackupOfPrimary.With(d.w.Spec.Name, why))
 	}
 }
 
@@ -292,8 +275,8 @@ func (d *draft) fail(reason string) {
 	was := d.status.State == kurabe.SnapshotAvailable
 	d.status.State, d.status.Reason = kurabe.SnapshotFailed, reason
 	d.because(reason)
-	d.event("KURABE-EVENT-0003", "The snapshot could not be created: "+reason, "failure")
-	d.instanceEvent("KURABE-EVENT-0003", "Snapshot "+d.w.Spec.Name+" could not be created: "+reason, "backup")
+	d.tell(event.SnapshotFailed.With(reason))
+	d.tellInstance(event.BackupFailed.With(d.w.Spec.Name, reason))
 	if d.had && !was && !d.imported() {
 		d.next.Goal = kurabe.SnapshotAbsent
 	}
@@ -322,7 +305,7 @@ func (d *draft) remove() {
 func (d *draft) gone(reason string) {
 	d.because(reason)
 	if d.w.Spec.Kind == kurabe.SnapshotAutomated {
-		d.event("KURABE-EVENT-0035", "Deleted automated snapshot", "deletion") // RDS tells of no such
+		d.tell(event.AutomatedDeleted)
 	} else {
 		d.tell(event.SnapshotDeleted)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/plan/tell"
 )
 
@@ -80,22 +81,22 @@ func (d *draft) lookAgain(t time.Time) {
 
 // verified tells of a result, on the snapshot and on its instance.
 func (d *draft) verified(v *kurabe.Verification) {
-	id, text, categories := "KURABE-EVENT-0008", "The backup "+d.w.Spec.Name+" was restored and verified: ", []string{"backup"}
+	of, in := event.SnapshotVerified, event.BackupVerified
+	text := fmt.Sprintf("no damage was found in %s", v.Duration.Round(time.Second))
 	if v.OK {
-		text += fmt.Sprintf("no damage was found in %s", v.Duration.Round(time.Second))
 		if !v.Until.IsZero() {
 			text += ", and its log was replayed to " + v.Until.UTC().Format(time.RFC3339)
 		}
 	} else {
-		id, categories = "KURABE-EVENT-0009", []string{"failure", "backup"}
-		text = "The backup " + d.w.Spec.Name + " cannot be trusted: " + tell.First(v.Problems)
+		of, in, text = event.SnapshotDamaged, event.BackupDamaged, tell.First(v.Problems)
 	}
 	if len(v.Notes) > 0 {
 		text += "; " + tell.First(v.Notes)
 	}
-	d.because(text)
-	d.event(id, text, categories...)
-	d.instanceEvent(id, text, categories...)
+	of = of.With(d.w.Spec.Name, text)
+	d.because(of.Text)
+	d.tell(of)
+	d.tellInstance(in.With(d.w.Spec.Name, text))
 }
 
 // damaged notes what a restore has met in the snapshot: the same that a verification

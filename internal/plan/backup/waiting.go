@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 	"kurabe/internal/plan/tell"
 )
 
@@ -29,6 +30,6 @@ func (d *draft) tellWait(f *kurabe.Failure) {
 		return
 	}
 	d.status.SeenWait = tell.Gist(f)
-	d.event(tell.EventWaits, "The snapshot waits: step "+f.Step+" does not succeed and is tried again: "+f.Message, "failure")
-	d.instanceEvent(tell.EventWaits, "Snapshot "+d.w.Spec.Name+" waits: step "+f.Step+" does not succeed and is tried again: "+f.Message, "backup")
+	d.tell(event.SnapshotWaits.With(f.Step, f.Message))
+	d.tellInstance(event.BackupWaits.With(d.w.Spec.Name, f.Step, f.Message))
 }

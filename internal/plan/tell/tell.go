@@ -9,12 +9,9 @@ import (
 	"kurabe"
 )
 
-// EventWaits is the event of a step that does not succeed and is tried again, WaitAfter how long
-// it must have failed until then: once, and again when the reason is another one.
-const (
-	EventWaits = "KURABE-EVENT-0062"
-	WaitAfter  = time.Minute
-)
+// WaitAfter is how long a step must have failed until users are told: once, and again when the
+// reason is another one.
+const WaitAfter = time.Minute
 
 // changing is what differs between two failures of one reason: numbers, names by chance.
 var changing = regexp.MustCompile(`[0-9a-f]{16,}|[0-9]+`)

@@ -15,6 +15,8 @@ type Sampler struct {
 	Conn         *pgx.Conn
 	Closes       func(*pgx.Conn)
 	state, files time.Time // when stateSQL and filesSQL were asked last
+	countable    bool      // statements are counted, and can be read
+	statements   counted
 }
 
 // Every second countersSQL is asked; stateSQL, which reads the catalogue and the control file,
