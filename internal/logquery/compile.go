@@ -26,7 +26,8 @@ type segment struct {
 
 	stats   *aggregation // nil: rows
 	sort    []order
-	limit   int // 0: all
+	newest  bool // the order is by time alone, newest first
+	limit   int  // 0: all
 	dedup   []node
 	outputs []output
 }
@@ -85,7 +86,7 @@ func Compile(q *Query, limit int, now time.Time) (p *Program, err error) {
 
 // begin begins a segment, of a table with these columns unless it is the first.
 func (c *compiler) begin(inputs []string) {
-	s := &segment{table: len(c.program.segments) > 0, inputs: inputs, columns: len(inputs)}
+	s := &segment{table: len(c.program.segments) > 0, newest: len(c.program.segments) == 0, inputs: inputs, columns: len(inputs)}
 	c.program.segments = append(c.program.segments, s)
 	c.segment, c.scope, c.inner = s, map[string]node{}, map[string]node{}
 	for n, name := range inputs {
@@ -118,6 +119,8 @@ func (c *compiler) command(command command, rest []command) {
 	case *sortCommand:
 		c.segment.sort = nil
 		for _, k := range command.keys {
+			field, is := k.x.(*name)
+			c.segment.newest = is && k.descending && len(command.keys) == 1 && c.isField(field, fieldTime)
 			c.segment.sort = append(c.segment.sort, order{c.compile(k.x), k.descending})
 		}
 	case *dedupCommand:

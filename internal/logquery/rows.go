@@ -47,6 +47,11 @@ func (w *rows) full() bool {
 	return len(w.list) > 0 && (len(w.list) == w.segment.limit || w.room > 0 && len(w.list) >= w.room)
 }
 
+// newerThan says that events up to a time cannot be among the first any more.
+func (w *rows) newerThan(last int64) bool {
+	return w.segment.newest && w.segment.stats == nil && len(w.segment.dedup) == 0 && w.full() && w.list[0].Time > last
+}
+
 // take keeps a row if it is among the first.
 func (w *rows) take(r *row) {
 	w.keys = w.keys[:0]

@@ -3,6 +3,7 @@ package logquery
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"sync"
@@ -86,7 +87,7 @@ func (r *Run) Block(n int, b *logevents.Block) error {
 	defer w.mu.Unlock()
 	w.row.log, w.row.stream = []byte(r.span.Account+":"+b.Group), []byte(b.Stream)
 	w.stats.Bytes += int64(len(b.Text))
-	all := true
+	all, last, before := true, int64(math.MinInt64), w.stats.Scanned
 	for n := range b.Events {
 		at := b.Events[n].Time
 		if at < r.span.From || at >= r.span.To {
@@ -94,6 +95,11 @@ func (r *Run) Block(n int, b *logevents.Block) error {
 			continue
 		}
 		w.stats.Scanned++
+		last = max(last, at)
+	}
+	if w.rows.newerThan(last) && len(w.segment.filters) == 0 {
+		w.stats.Matched += w.stats.Scanned - before
+		return nil
 	}
 	if len(w.search.list) > 0 {
 		w.search.begin(b.Text)
