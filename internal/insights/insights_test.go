@@ -12,6 +12,7 @@ import (
 	"kurabe/internal/hostread"
 	"kurabe/internal/logevents"
 	"kurabe/internal/logquery"
+	"kurabe/internal/logread"
 )
 
 // fleet is two servers, each with events of its host. A link that is cut answers nothing.
@@ -71,7 +72,7 @@ func (f *fleet) fill(t *testing.T, host kurabe.HostID, from, to int, message fun
 }
 
 func ask(query string) Request {
-	return Request{Query: query, Groups: []string{"group"}, Account: "0", To: 1 << 30, Limit: 10_000}
+	return Request{Query: query, Groups: []Group{{Name: "group"}}, Account: "0", To: 1 << 40, Limit: 10_000}
 }
 
 // until asks a server for results until they are as they should be.
@@ -122,12 +123,12 @@ func TestQueryOverHosts(t *testing.T) {
 	}
 	for _, n := range []int{0, 7999} {
 		row := a.Rows[n]
-		r, err := ParsePointer(row[2].Value)
+		group, at, err := logread.ReadPointer(row[2].Value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e, err := here.Read(t.Context(), r); err != nil || string(e.Message) != row[1].Value {
-			t.Errorf("%+v: %q, %v", r, e.Message, err)
+		if e, _, err := f.events[at.Host].Get(group, at.Stream, at.Number); err != nil || string(e.Message) != row[1].Value {
+			t.Errorf("%+v: %q, %v", at, e.Message, err)
 		}
 	}
 	if list := here.List(t.Context()); len(list) != 2 || list[0].ID != id || list[0].Status != Complete {

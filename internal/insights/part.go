@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"kurabe/internal/hostread"
 	"kurabe/internal/logevents"
 	"kurabe/internal/logquery"
+	"kurabe/internal/logread"
 )
 
 // layout numbers the form of partial results: hosts of versions with another refuse.
@@ -31,13 +33,22 @@ const (
 
 // question asks a host for its part of a query.
 type question struct {
-	Layout   int
-	Query    string
-	Limit    int
-	Now      time.Time
-	From, To int64 // Unix milliseconds; To is not included
-	Groups   []string
-	Account  string
+	Layout  int
+	Query   string
+	Limit   int
+	Now     time.Time
+	To      int64 // Unix milliseconds, not included
+	Groups  []Group
+	Account string
+}
+
+// Group is a log group with the time of which its events are asked for.
+type Group struct {
+	Name string
+	From int64 // Unix milliseconds
+	// Deleted has the hosts that may not know of the deletion of a group of this name, which had
+	// all streams that are not younger, in Unix milliseconds.
+	Deleted map[kurabe.HostID]int64
 }
 
 // poll asks how far a part is. With Partial also for the partial result, from a place on.
@@ -97,7 +108,6 @@ func (p *Parts) Handle(ctx context.Context, h *hostread.Handlers) {
 		defer p.mu.Unlock()
 		return p.drop(id), nil
 	})
-	hostread.Handle(h, readRecord, func(_ context.Context, r Record) (logevents.Event, error) { return p.record(r) })
 }
 
 func (p *Parts) start(ctx context.Context, q question) (string, error) {
@@ -112,13 +122,17 @@ func (p *Parts) start(ctx context.Context, q question) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	from := int64(math.MaxInt64)
+	for _, g := range q.Groups {
+		from = min(from, g.From)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.list) >= partsMax {
 		return "", kurabe.Errorf(kurabe.CodeThrottled, "the host runs %d queries; try again", partsMax)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	one := &part{run: program.NewRun(p.workers, logquery.Span{From: q.From, To: q.To, Account: q.Account, Pointer: p.pointer}), cancel: cancel, began: make(chan struct{}), done: make(chan struct{}), asked: time.Now()}
+	one := &part{run: program.NewRun(p.workers, logquery.Span{From: from, To: q.To, Account: q.Account, Pointer: p.pointer}), cancel: cancel, began: make(chan struct{}), done: make(chan struct{}), asked: time.Now()}
 	id := rand.Text()
 	p.list[id] = one
 	go p.serve(ctx, one, q) // ends with ctx
@@ -138,10 +152,31 @@ func (p *Parts) serve(ctx context.Context, one *part, q question) {
 	}
 	close(one.began)
 	for _, g := range q.Groups {
-		if one.err = p.events.Scan(ctx, g, nil, q.From, q.To, p.workers, one.run.Block); one.err != nil {
+		if one.err = p.events.Scan(ctx, g.Name, p.streams(g), g.From, q.To, p.workers, one.run.Block); one.err != nil {
 			return
 		}
 	}
+}
+
+// streams are those of a group on this host that were not deleted with an older one; nil: all.
+func (p *Parts) streams(g Group) []string {
+	until := g.Deleted[p.host]
+	if until == 0 {
+		return nil
+	}
+	names := []string{}
+	for _, s := range p.events.Streams(g.Name, "") {
+		if s.Created > until {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// pointer is the @ptr of an event of this host.
+func (p *Parts) pointer(b *logevents.Block, event int) []byte {
+	at := logread.Place{Time: b.Events[event].Time, Stream: b.Stream, Host: p.host, Number: b.First + int64(event)}
+	return []byte(logread.Pointer(b.Group, at))
 }
 
 // watch drops a part that is asked for no more.

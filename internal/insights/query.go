@@ -47,11 +47,11 @@ const (
 
 // Request is what a query is started with.
 type Request struct {
-	Query    string
-	Groups   []string
-	Account  string
-	From, To int64 // Unix seconds, both included
-	Limit    int   // rows
+	Query   string
+	Groups  []Group
+	Account string
+	To      int64 // Unix milliseconds, not included
+	Limit   int   // rows
 }
 
 // Query is what is told of one.
@@ -140,9 +140,12 @@ func (s *Queries) Start(r Request) (string, error) {
 		return "", kurabe.Errorf(kurabe.CodeThrottled, "%d queries are under way, the most that a server runs at a time; wait for one, or stop it", underWayMax)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, queryTime)
-	q := &query{Query: Query{ID: s.newID(), Text: r.Query, Groups: r.Groups, Created: now, Status: Scheduled}, program: program, cancel: cancel}
+	q := &query{Query: Query{ID: s.newID(), Text: r.Query, Created: now, Status: Scheduled}, program: program, cancel: cancel}
+	for _, g := range r.Groups {
+		q.Groups = append(q.Groups, g.Name)
+	}
 	s.list = append(s.list, q)
-	go s.run(ctx, q, question{Layout: layout, Query: r.Query, Limit: r.Limit, Now: now, From: r.From * 1000, To: (r.To + 1) * 1000, Groups: r.Groups, Account: r.Account}) // ends with ctx
+	go s.run(ctx, q, question{Layout: layout, Query: r.Query, Limit: r.Limit, Now: now, To: r.To, Groups: r.Groups, Account: r.Account}) // ends with ctx
 	return q.ID, nil
 }
 
