@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"math"
 	"sync"
 	"time"
 
@@ -122,17 +121,13 @@ func (p *Parts) start(ctx context.Context, q question) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	from := int64(math.MaxInt64)
-	for _, g := range q.Groups {
-		from = min(from, g.From)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.list) >= partsMax {
 		return "", kurabe.Errorf(kurabe.CodeThrottled, "the host runs %d queries; try again", partsMax)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	one := &part{run: program.NewRun(p.workers, logquery.Span{From: from, To: q.To, Account: q.Account, Pointer: p.pointer}), cancel: cancel, began: make(chan struct{}), done: make(chan struct{}), asked: time.Now()}
+	one := &part{run: program.NewRun(p.workers, logquery.Span{To: q.To, Account: q.Account, Pointer: p.pointer}), cancel: cancel, began: make(chan struct{}), done: make(chan struct{}), asked: time.Now()}
 	id := rand.Text()
 	p.list[id] = one
 	go p.serve(ctx, one, q) // ends with ctx
@@ -152,7 +147,8 @@ func (p *Parts) serve(ctx context.Context, one *part, q question) {
 	}
 	close(one.began)
 	for _, g := range q.Groups {
-		if one.err = p.events.Scan(ctx, g.Name, p.streams(g), g.From, q.To, p.workers, one.run.Block); one.err != nil {
+		block := func(worker int, b *logevents.Block) error { return one.run.Block(worker, b, g.From) }
+		if one.err = p.events.Scan(ctx, g.Name, p.streams(g), g.From, q.To, p.workers, block); one.err != nil {
 			return
 		}
 	}

@@ -13,7 +13,7 @@ import (
 var start = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
 // span has all events of tests.
-var span = Span{From: start.UnixMilli(), To: start.AddDate(1, 0, 0).UnixMilli(), Account: "000000000000",
+var span = Span{To: start.AddDate(1, 0, 0).UnixMilli(), Account: "000000000000",
 	Pointer: func(b *logevents.Block, n int) []byte { return fmt.Appendf(nil, "%s/%d", b.Stream, b.First+int64(n)) }}
 
 // blocks are events a second apart, in blocks of some.
@@ -45,7 +45,7 @@ func ask(query string, list []*logevents.Block) (Result, error) {
 		r := p.NewRun(2, span)
 		for n, b := range list {
 			if n%2 == host {
-				if err := r.Block(n/2%2, b); err != nil {
+				if err := r.Block(n/2%2, b, 0); err != nil {
 					return Result{}, err
 				}
 			}

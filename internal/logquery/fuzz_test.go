@@ -56,7 +56,7 @@ func slow(t *testing.T, query string, messages []string) string {
 	p.segments[0].literals = literals{}
 	r := p.NewRun(1, span)
 	for _, b := range blocks(len(messages), messages...) {
-		if err := r.Block(0, b); err != nil {
+		if err := r.Block(0, b, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -44,9 +44,9 @@ type Run struct {
 	workers []*worker
 }
 
-// Span is what a run looks at: the events from one time to another, in Unix milliseconds.
+// Span is what a run looks at.
 type Span struct {
-	From, To int64 // To is not included
+	To int64 // the time at which the events end, in Unix milliseconds; it is not included
 	// Account is what @log shows before the group.
 	Account string
 	// Pointer is the @ptr that leads to an event of a block, by its place.
@@ -80,8 +80,9 @@ func newWorker(s *segment, p *Program, used *atomic.Int64) *worker {
 		groups: map[string]*grouped{}, rows: rows{segment: s, kept: map[string]*kept{}}}
 }
 
-// Block evaluates a block in a worker. What the events say is not kept.
-func (r *Run) Block(n int, b *logevents.Block) error {
+// Block evaluates the events of a block from a time on, in Unix milliseconds, in a worker. What
+// they say is not kept.
+func (r *Run) Block(n int, b *logevents.Block, from int64) error {
 	w := r.workers[n]
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +91,7 @@ func (r *Run) Block(n int, b *logevents.Block) error {
 	all, last, before := true, int64(math.MinInt64), w.stats.Scanned
 	for n := range b.Events {
 		at := b.Events[n].Time
-		if at < r.span.From || at >= r.span.To {
+		if at < from || at >= r.span.To {
 			all = false
 			continue
 		}
@@ -105,7 +106,7 @@ func (r *Run) Block(n int, b *logevents.Block) error {
 		w.search.begin(b.Text)
 	}
 	for n := w.candidate(b, 0); n < len(b.Events); n = w.candidate(b, n+1) {
-		if at := b.Events[n].Time; !all && (at < r.span.From || at >= r.span.To) {
+		if at := b.Events[n].Time; !all && (at < from || at >= r.span.To) {
 			continue
 		}
 		if err := w.event(r, b, n); err != nil {

@@ -38,7 +38,7 @@ func TestDroppedEventsAllocateNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := p.NewRun(1, span)
-		if n := testing.AllocsPerRun(3, func() { _ = r.Block(0, b) }); n > 20 {
+		if n := testing.AllocsPerRun(3, func() { _ = r.Block(0, b, 0) }); n > 20 {
 			t.Errorf("%s: %v allocations for a block of %d events", query, n, len(b.Events))
 		}
 	}
@@ -76,7 +76,7 @@ func BenchmarkScan(b *testing.B) {
 				var wait sync.WaitGroup
 				for n, one := range list {
 					wait.Go(func() {
-						if err := r.Block(n, one); err != nil {
+						if err := r.Block(n, one, 0); err != nil {
 							b.Error(err)
 						}
 					})
