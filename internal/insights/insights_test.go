@@ -36,8 +36,10 @@ func newFleet(t *testing.T) *fleet {
 		t.Cleanup(store.Close)
 		f.events[h], handlers[h] = store, hostread.NewHandlers(h)
 		f.parts[h] = NewParts(h, store, 2)
-		f.parts[h].Handle(t.Context(), handlers[h])
-		f.servers[h] = &Queries{Host: h, Hosts: func() []kurabe.HostID { return hostIDs }, Ask: hostread.Hosts{Here: handlers[h], Far: func(ctx context.Context, q hostread.Frame) (hostread.Frame, error) {
+		f.parts[h].Handle(handlers[h])
+		f.servers[h] = NewQueries(h)
+		f.servers[h].Hosts = func() []kurabe.HostID { return hostIDs }
+		f.servers[h].Ask = hostread.Hosts{Here: handlers[h], Far: func(ctx context.Context, q hostread.Frame) (hostread.Frame, error) {
 			if closed(f.cut) {
 				return hostread.Frame{}, errors.New("the link is cut")
 			}
@@ -50,8 +52,14 @@ func newFleet(t *testing.T) *fleet {
 			case <-ctx.Done():
 				return hostread.Frame{}, ctx.Err()
 			}
-		}}}
-		f.servers[h].Handle(t.Context(), handlers[h])
+		}}
+		f.servers[h].Handle(handlers[h])
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(func() { // before the store is closed
+			cancel()
+			_ = f.servers[h].Run(ctx)
+			_ = f.parts[h].Run(ctx)
+		})
 	}
 	return f
 }

@@ -72,12 +72,32 @@ var (
 	stopPart  = hostread.Kind[string, bool]{Name: "logs-part-stop", Class: hostread.Insights}
 )
 
+// life is that of what runs beside the questions.
+type life struct {
+	*sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newLife() life {
+	ctx, cancel := context.WithCancel(context.Background())
+	return life{&sync.WaitGroup{}, ctx, cancel}
+}
+
+func (l life) end(ctx context.Context) error {
+	<-ctx.Done()
+	l.cancel()
+	l.Wait()
+	return ctx.Err()
+}
+
 // Parts are the parts of queries that run on a host.
 type Parts struct {
 	host    kurabe.HostID
 	events  *logevents.Store
 	workers int
 	running chan struct{}
+	life    life
 
 	mu   sync.Mutex // guards parts, and asked and copy of each
 	list map[string]*part
@@ -95,12 +115,15 @@ type part struct {
 
 // NewParts returns the parts of a host, with so many workers for each.
 func NewParts(host kurabe.HostID, events *logevents.Store, workers int) *Parts {
-	return &Parts{host: host, events: events, workers: workers, running: make(chan struct{}, runningMax), list: map[string]*part{}}
+	return &Parts{host: host, events: events, workers: workers, running: make(chan struct{}, runningMax), life: newLife(), list: map[string]*part{}}
 }
 
-// Handle has the host answer for parts. They end with ctx.
-func (p *Parts) Handle(ctx context.Context, h *hostread.Handlers) {
-	hostread.Handle(h, startPart, func(_ context.Context, q question) (string, error) { return p.start(ctx, q) })
+// Run ends the parts with ctx, and returns when they have ended.
+func (p *Parts) Run(ctx context.Context) error { return p.life.end(ctx) }
+
+// Handle has the host answer for parts.
+func (p *Parts) Handle(h *hostread.Handlers) {
+	hostread.Handle(h, startPart, func(_ context.Context, q question) (string, error) { return p.start(q) })
 	hostread.Handle(h, askPart, func(_ context.Context, q poll) (progress, error) { return p.ask(q) })
 	hostread.Handle(h, stopPart, func(_ context.Context, id string) (bool, error) {
 		p.mu.Lock()
@@ -109,7 +132,7 @@ func (p *Parts) Handle(ctx context.Context, h *hostread.Handlers) {
 	})
 }
 
-func (p *Parts) start(ctx context.Context, q question) (string, error) {
+func (p *Parts) start(q question) (string, error) {
 	if q.Layout != layout {
 		return "", kurabe.Errorf(kurabe.CodeUnavailable, "the host's version has another form of queries")
 	}
@@ -126,12 +149,12 @@ func (p *Parts) start(ctx context.Context, q question) (string, error) {
 	if len(p.list) >= partsMax {
 		return "", kurabe.Errorf(kurabe.CodeThrottled, "the host runs %d queries; try again", partsMax)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(p.life.ctx)
 	one := &part{run: program.NewRun(p.workers, logquery.Span{To: q.To, Account: q.Account, Pointer: p.pointer}), cancel: cancel, began: make(chan struct{}), done: make(chan struct{}), asked: time.Now()}
 	id := rand.Text()
 	p.list[id] = one
-	go p.serve(ctx, one, q) // ends with ctx
-	go p.watch(ctx, id, one)
+	p.life.Go(func() { p.serve(ctx, one, q) })
+	p.life.Go(func() { p.watch(ctx, id, one) })
 	return id, nil
 }
 
@@ -161,7 +184,7 @@ func (p *Parts) streams(g Group) []string {
 		return nil
 	}
 	names := []string{}
-	for _, s := range p.events.Streams(g.Name, "") {
+	for _, s := range p.events.Streams(g.Name) {
 		if s.Created > until {
 			names = append(names, s.Name)
 		}

@@ -86,13 +86,14 @@ var (
 	listQuery = hostread.Kind[struct{}, []Query]{Name: "logs-queries", Class: hostread.Insights}
 )
 
-// Queries are the queries that this server has started, and the way to those of others.
+// Queries are the queries that this server has started, and the way to those of others. Ask and
+// Hosts are set before the first one.
 type Queries struct {
-	Host  kurabe.HostID // of this server
 	Ask   hostread.Hosts
 	Hosts func() []kurabe.HostID
 
-	ctx  context.Context
+	host kurabe.HostID // of this server
+	life life
 	mu   sync.Mutex // guards the rest, and what is under way of each
 	list []*query   // oldest first
 }
@@ -107,9 +108,14 @@ type query struct {
 	fresh   time.Time // of rows
 }
 
-// Handle has this server answer for its queries, which end with ctx.
-func (s *Queries) Handle(ctx context.Context, h *hostread.Handlers) {
-	s.ctx = ctx
+// NewQueries returns the queries of the server on a host.
+func NewQueries(host kurabe.HostID) *Queries { return &Queries{host: host, life: newLife()} }
+
+// Run ends the queries with ctx, and returns when they have ended.
+func (s *Queries) Run(ctx context.Context) error { return s.life.end(ctx) }
+
+// Handle has this server answer for its queries.
+func (s *Queries) Handle(h *hostread.Handlers) {
 	hostread.Handle(h, readQuery, func(_ context.Context, q place) (Answer, error) { return s.read(q) })
 	hostread.Handle(h, stopQuery, func(_ context.Context, id string) (bool, error) { return true, s.stop(id) })
 	hostread.Handle(h, listQuery, func(context.Context, struct{}) ([]Query, error) { return s.own(), nil })
@@ -139,13 +145,14 @@ func (s *Queries) Start(r Request) (string, error) {
 	if underWay >= underWayMax {
 		return "", kurabe.Errorf(kurabe.CodeThrottled, "%d queries are under way, the most that a server runs at a time; wait for one, or stop it", underWayMax)
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, queryTime)
+	ctx, cancel := context.WithTimeout(s.life.ctx, queryTime)
 	q := &query{Query: Query{ID: s.newID(), Text: r.Query, Created: now, Status: Scheduled}, program: program, cancel: cancel}
 	for _, g := range r.Groups {
 		q.Groups = append(q.Groups, g.Name)
 	}
 	s.list = append(s.list, q)
-	go s.run(ctx, q, question{Layout: layout, Query: r.Query, Limit: r.Limit, Now: now, To: r.To, Groups: r.Groups, Account: r.Account}) // ends with ctx
+	part := question{Layout: layout, Query: r.Query, Limit: r.Limit, Now: now, To: r.To, Groups: r.Groups, Account: r.Account}
+	s.life.Go(func() { s.run(ctx, q, part) })
 	return q.ID, nil
 }
 
@@ -176,7 +183,7 @@ func (s *Queries) newID() string {
 	rand.Read(b[:])
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	h := hex.EncodeToString(b[:])
-	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:], string(s.Host)}, "-")
+	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:], string(s.host)}, "-")
 }
 
 // hostOf is the host whose server has started a query.
@@ -306,7 +313,7 @@ func (s *Queries) Stop(ctx context.Context, id string) error {
 // hostOf is the host whose server has started a query; the id may name none of the service.
 func (s *Queries) hostOf(id string) (kurabe.HostID, error) {
 	host, err := hostOf(id)
-	if err == nil && host != s.Host && !slices.Contains(s.Hosts(), host) {
+	if err == nil && host != s.host && !slices.Contains(s.Hosts(), host) {
 		err = unknown(id)
 	}
 	return host, err

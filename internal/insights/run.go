@@ -30,7 +30,7 @@ type hostPart struct {
 // again; the part of one that stays away for a time has failed.
 func (p *hostPart) follow(ctx context.Context, hosts hostread.Hosts, ask question) {
 	for ctx.Err() == nil {
-		one, cancel := context.WithTimeout(ctx, awayTime)
+		one, cancel := context.WithTimeout(ctx, hostread.AnswerTime)
 		var err error
 		var a progress
 		id := p.id
@@ -101,7 +101,7 @@ func (s *Queries) run(ctx context.Context, q *query, ask question) {
 	s.mu.Unlock()
 	for _, p := range parts {
 		if p.id != "" { // a host that is away ends the part when nobody asks for it
-			end, cancel := context.WithTimeout(s.ctx, listTime)
+			end, cancel := context.WithTimeout(s.life.ctx, listTime)
 			_, _ = hostread.Ask(end, s.Ask, p.host, stopPart, p.id)
 			cancel()
 		}
@@ -172,12 +172,11 @@ func (q *query) fail(reason string) {
 // finish fetches the partial results of the parts and completes them. While the query runs, a host
 // that does not answer soon is left out.
 func (s *Queries) finish(ctx context.Context, q *query, parts []*hostPart, done bool) (rows [][]logquery.Field, reasons []string, err error) {
-	limit := awayTime
 	if !done {
-		limit = freshTime
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, freshTime)
+		defer cancel()
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	var mu sync.Mutex // guards list and reasons
 	var list []*logquery.Partial
 	var wait sync.WaitGroup
