@@ -170,6 +170,7 @@ type ActiveSession struct {
 	ID             int64  // the server's number for it
 	WaitType, Wait string // both WaitCPU for one that computes
 	Statement      string // its text as the server shows it, perhaps cut off
+	Seconds        int64  // since the statement began
 	NativeID       string // the server's own number for the statement without literals, if it has one
 	User           string
 	Host           string // of the client, without the port; "" of the server's own sessions

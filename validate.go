@@ -169,6 +169,20 @@ func CheckPort(parameter string, port int) error {
 	return nil
 }
 
+// WithTags returns tags with more of them: known keys have the new value in their place, new ones
+// follow in the order given.
+func WithTags(have, more []Tag) []Tag {
+	out := slices.Clone(have)
+	for _, t := range more {
+		if at := slices.IndexFunc(out, func(h Tag) bool { return h.Key == t.Key }); at >= 0 {
+			out[at] = t
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
 // CheckTags checks a resource's tags by AWS's rules.
 func CheckTags(tags []Tag) error {
 	if len(tags) > maxTags {

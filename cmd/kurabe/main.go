@@ -11,6 +11,7 @@ import (
 	"kurabe/cmd/kurabe/lab"
 	"kurabe/cmd/kurabe/query"
 	"kurabe/cmd/kurabe/top"
+	"kurabe/internal/metrics/series"
 	"kurabe/internal/proc"
 	"kurabe/internal/warden"
 )
@@ -24,6 +25,9 @@ func main() {
 	}
 	if warden.IsWarden() { // end a server at the end of its lease
 		warden.Main()
+	}
+	if series.IsRehearsal() { // open the metrics before the service does
+		series.RehearsalMain()
 	}
 	if err := rootCommand().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "kurabe:", err)

@@ -79,17 +79,7 @@ func (c *Control) AddTags(ctx context.Context, arn string, tags []kurabe.Tag) er
 			return err
 		}
 	}
-	return c.editTags(ctx, arn, func(have []kurabe.Tag) []kurabe.Tag {
-		out := slices.Clone(have)
-		for _, t := range tags {
-			if at := slices.IndexFunc(out, func(h kurabe.Tag) bool { return h.Key == t.Key }); at >= 0 {
-				out[at] = t
-				continue
-			}
-			out = append(out, t)
-		}
-		return out
-	})
+	return c.editTags(ctx, arn, func(have []kurabe.Tag) []kurabe.Tag { return kurabe.WithTags(have, tags) })
 }
 
 // RemoveTags takes tags off a resource; a key that it does not have is no error.

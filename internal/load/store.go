@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/hostread"
 )
 
 const (
@@ -81,6 +82,7 @@ type server struct {
 	minute *builder   // of the minute that is under way
 	hour   *builder   // of the full minutes of the hour
 	texts  known
+	latest Latest
 	lost   error // what recover could not read
 }
 
@@ -126,11 +128,15 @@ func (s *Store) Add(id kurabe.InstanceID, sample Sample) error {
 	defer one.mu.Unlock()
 	at := sample.At.Unix()
 	lost := one.turn(at)
+	one.latest = Latest{At: sample.At}
 	one.fine.sampled[at-one.fine.start]++
 	one.minute.sampled[0]++
 	for n, session := range sample.Sessions {
-		k, err := one.key(session, dialectOf(sample.Engine), s.mask, at)
+		k, shown, err := one.key(session, dialectOf(sample.Engine), s.mask, at)
 		lost = errors.Join(lost, err)
+		if n < latestMax {
+			one.latest.Sessions = append(one.latest.Sessions, shown)
+		}
 		if n >= sampleMax {
 			k = k.coarse()
 		}
@@ -140,10 +146,33 @@ func (s *Store) Add(id kurabe.InstanceID, sample Sample) error {
 	return lost
 }
 
-// key is the dimensions of a session; the texts of its statements are kept.
-func (s *server) key(session kurabe.ActiveSession, d dialect, mask bool, at int64) (Key, error) {
+// Latest is the sessions that were active at the newest sample of a server, at most latestMax.
+type Latest struct {
+	At       time.Time // zero: there was none since the service began
+	Sessions []kurabe.ActiveSession
+}
+
+const latestMax = 500
+
+// LatestKind is the question for Latest.
+var LatestKind = hostread.Kind[kurabe.InstanceID, Latest]{Name: "load-latest", Class: hostread.Lag}
+
+// Latest returns that of a server, with the statements as they are kept.
+func (s *Store) Latest(_ context.Context, id kurabe.InstanceID) (Latest, error) {
+	one, err := s.server(id)
+	if err != nil {
+		return Latest{}, err
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return one.latest, nil
+}
+
+// key is the dimensions of a session; the texts of its statements are kept. shown is the session
+// with them.
+func (s *server) key(session kurabe.ActiveSession, d dialect, mask bool, at int64) (k Key, shown kurabe.ActiveSession, err error) {
 	text := textOf(session.Statement, session.NativeID, d, mask)
-	k := Key{
+	k = Key{
 		WaitType: clip(session.WaitType, nameMax), Wait: clip(session.Wait, nameMax),
 		User: clip(session.User, nameMax), Host: clip(session.Host, nameMax), Database: clip(session.Database, nameMax),
 		Application: clip(session.Application, nameMax), Kind: clip(session.Kind, nameMax),
@@ -151,11 +180,14 @@ func (s *server) key(session kurabe.ActiveSession, d dialect, mask bool, at int6
 	}
 	kept, err := s.keep(at, text)
 	k[Statement], k[Tokenized] = kept.ID, kept.TokenizedID
+	session.Statement = text.Statement
 	if session.Blocker != 0 {
-		blocking, failed := s.keep(at, textOf(session.BlockerStatement, "", d, true))
+		by := textOf(session.BlockerStatement, "", d, true)
+		blocking, failed := s.keep(at, by)
 		k[BlockingTokenized], err = blocking.TokenizedID, errors.Join(err, failed)
+		session.BlockerStatement = by.Statement
 	}
-	return k, err
+	return k, session, err
 }
 
 // turn writes the chunks that end before a moment, and begins those in which it lies.

@@ -14,6 +14,7 @@ const (
 	Address    = "address"
 	Attempt    = "attempt"
 	Bytes      = "bytes"
+	Alarm      = "alarm"
 	Code       = "code"        // kurabe.Error code
 	DurationMS = "duration_ms" // integer milliseconds
 	Engine     = "engine"

@@ -21,6 +21,7 @@ var (
 func (n *node) handleLoad() {
 	hostread.Handle(n.reads, loadQuery, n.load.Query)
 	hostread.Handle(n.reads, loadTexts, n.load.Texts)
+	hostread.Handle(n.reads, load.LatestKind, n.load.Latest)
 	hostread.Handle(n.reads, loadCounts, n.load.Counts)
 	hostread.Handle(n.reads, loadOfAll, func(ctx context.Context, queries []load.Query) ([]load.Answer, error) {
 		answers := make([]load.Answer, len(queries))

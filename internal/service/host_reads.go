@@ -32,6 +32,7 @@ func (n *node) handleReads(host kurabe.HostID) {
 	n.reads = hostread.NewHandlers(host)
 	n.lost = newLosses(placeIn(n.base, "metrics-lost.json"), n.log)
 	n.series = n.newSeries()
+	n.series.Rehearse = n.rehearseSeries
 	n.load = load.New(filepath.Join(n.base, "load"), n.flags.MaskStatements, func(id kurabe.InstanceID, reason string) {
 		n.lost.note("database load", reason, id)
 	})

@@ -5,11 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"kurabe"
@@ -57,6 +61,21 @@ func (n *node) newSeries() *series.Store {
 		Dir: placeIn(n.base, "metrics"), BytesMax: seriesBytesMax, Log: n.log, Now: time.Now, Free: func() int64 { return freeBytes(n.base) },
 		Tell: func(reason string) { n.lost.note("metrics", reason, n.instanceIDs()...) },
 	})
+}
+
+// rehearseSeries opens the series in a process of its own first, which an error of the disk may end.
+func (n *node) rehearseSeries(ctx context.Context) ([]string, error) {
+	rehearsal := exec.CommandContext(ctx, "/proc/self/exe", series.RehearsalArgs(n.series.Config)...)
+	rehearsal.Env = []string{} // it needs no secrets
+	rehearsal.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var words strings.Builder
+	rehearsal.Stderr = &words
+	told, err := rehearsal.Output()
+	if err != nil {
+		first, _, _ := strings.Cut(words.String(), "\n")
+		err = fmt.Errorf("%w: %s", err, first)
+	}
+	return slices.DeleteFunc(strings.Split(string(told), "\n"), func(line string) bool { return line == "" }), err
 }
 
 // handleSeries has this host answer for what it measured.

@@ -14,6 +14,8 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent"
+	"kurabe/internal/alarm"
+	"kurabe/internal/api/monitoring"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
@@ -155,7 +157,7 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 		return fmt.Errorf("look at the databases: %w", err)
 	}
 	s.leases.Looked()
-	if err := s.planned(startCtx, s.startPlanner(loopCtx, f, kv)); err != nil {
+	if err := s.planned(startCtx, s.startPlanner(loopCtx, f, kv, ca)); err != nil {
 		return err
 	}
 	return s.startAPI(loopCtx, f, data, kv, ca, listener)
@@ -201,7 +203,7 @@ func (s *Service) startApart(ctx, loopCtx context.Context, f *Config, data strin
 		}
 	}
 	s.startLinks(loopCtx, f, kv, ca, hostlink.NewLocal(kv, ca, s.log))
-	if err := s.planned(ctx, s.startPlanner(loopCtx, f, kv)); err != nil {
+	if err := s.planned(ctx, s.startPlanner(loopCtx, f, kv, ca)); err != nil {
 		return err
 	}
 	prepareCtx, again := context.WithTimeout(ctx, prepareTime) // anew: the others took their own time
@@ -308,8 +310,15 @@ func (s *Service) heard(id kurabe.HostID) (time.Time, bool) {
 	return s.links.Heard(id)
 }
 
-func (s *Service) startPlanner(ctx context.Context, f *Config, kv store.KV) *reconcile.Loop {
-	loop := reconcile.New(reconcile.Config{KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.VerifyEvery, Elect: s.elect, Heard: s.heard})
+func (s *Service) startPlanner(ctx context.Context, f *Config, kv store.KV, ca *pki.CA) *reconcile.Loop {
+	alarms := alarm.Loop{
+		KV: kv, View: s.view, Place: alarm.Place{Region: f.Region, Account: f.Account}, Log: s.log, Now: time.Now,
+		Read: monitoring.NewAlarmReader(s.newControl(f, kv, ca), s.allSeries()).Read,
+	}
+	loop := reconcile.New(reconcile.Config{
+		KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.VerifyEvery, Elect: s.elect, Heard: s.heard,
+		InTerm: []func(context.Context, store.Fence){alarms.Run},
+	})
 	s.loop("planner", func() error { return loop.Run(ctx) })
 	return loop
 }

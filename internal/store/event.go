@@ -39,17 +39,17 @@ func eventSeq(at time.Time, n int) string {
 // eventSeqTime is the smallest sequence word of an event at that time.
 func eventSeqTime(at time.Time) string { return fmt.Sprintf("%016x", max(at.UnixNano(), 0)) }
 
-// PruneEvents deletes events that are older than EventAgeMax or beyond
-// EventCountMax, at most one transaction's worth, and returns how many. The
+// PruneEvents deletes events, and entries of the history of alarms, that are older than they
+// are kept or beyond their number, at most one transaction's worth, and returns how many. The
 // caller calls again while the count is TxnOpsMax.
 func PruneEvents(ctx context.Context, kv KV, view *View, now time.Time) (int, error) {
-	seqs := view.expiredEvents(now.Add(-EventAgeMax), TxnOpsMax)
-	if len(seqs) == 0 {
+	keys := view.expired(now, TxnOpsMax)
+	if len(keys) == 0 {
 		return 0, nil
 	}
 	c := NewChange()
-	for _, seq := range seqs {
-		c.Delete(eventKey(seq))
+	for _, key := range keys {
+		c.Delete(key)
 	}
 	rev, err := c.Commit(ctx, kv)
 	if err != nil {
@@ -59,72 +59,73 @@ func PruneEvents(ctx context.Context, kv KV, view *View, now time.Time) (int, er
 	if err := view.WaitRevision(ctx, rev); err != nil {
 		return 0, fmt.Errorf("prune events: %w", err)
 	}
-	return len(seqs), nil
+	return len(keys), nil
 }
 
-// eventList holds events sorted by sequence word, which is their order in time.
-type eventList struct {
-	sorted []storedEvent
+// timeline holds records sorted by sequence word, which is their order in time.
+type timeline[T any] struct {
+	sorted []moment[T]
 }
 
-// storedEvent keeps the key's word beside the event: the key is what is
-// deleted, whatever the record says.
-type storedEvent struct {
+// moment keeps the key's word beside the record: the key is what is deleted, whatever the
+// record says.
+type moment[T any] struct {
 	seq   string
-	event kurabe.Event
+	value T
 }
 
-func bySeq(e storedEvent, seq string) int { return strings.Compare(e.seq, seq) }
+func bySeq[T any](m moment[T], seq string) int { return strings.Compare(m.seq, seq) }
 
-// put inserts an event; nearly always at the end. Readers get copies, so the
-// slice may grow in place.
-func (l *eventList) put(e kurabe.Event, seq string) {
-	s := storedEvent{seq, e}
+// put inserts a record; nearly always at the end. Readers get copies, so the slice may grow in
+// place.
+func (l *timeline[T]) put(value T, seq string) {
+	m := moment[T]{seq, value}
 	if n := len(l.sorted); n == 0 || l.sorted[n-1].seq < seq {
-		l.sorted = append(l.sorted, s)
+		l.sorted = append(l.sorted, m)
 		return
 	}
 	at, found := slices.BinarySearchFunc(l.sorted, seq, bySeq)
 	if found {
-		l.sorted[at] = s
+		l.sorted[at] = m
 		return
 	}
-	l.sorted = slices.Insert(l.sorted, at, s)
+	l.sorted = slices.Insert(l.sorted, at, m)
 }
 
-// remove deletes an event. The oldest go first when pruning, so the front is
-// cut off instead of moved.
-func (l *eventList) remove(seq string) {
+// remove deletes a record. The oldest go first when pruning, so the front is cut off instead
+// of moved.
+func (l *timeline[T]) remove(seq string) {
 	at, found := slices.BinarySearchFunc(l.sorted, seq, bySeq)
 	switch {
 	case !found:
 	case at == 0:
-		l.sorted[0] = storedEvent{} // lets go of the strings
+		l.sorted[0] = moment[T]{} // lets go of the strings
 		l.sorted = l.sorted[1:]
 	default:
 		l.sorted = slices.Delete(l.sorted, at, at+1)
 	}
 }
 
-func (l *eventList) between(from, to time.Time) []kurabe.Event {
+func (l *timeline[T]) between(from, to time.Time) []T {
 	at, _ := slices.BinarySearchFunc(l.sorted, eventSeqTime(from), bySeq)
 	end, _ := slices.BinarySearchFunc(l.sorted, eventSeqTime(to), bySeq)
 	if end <= at {
 		return nil
 	}
-	out := make([]kurabe.Event, 0, end-at)
-	for _, s := range l.sorted[at:end] {
-		out = append(out, s.event)
+	out := make([]T, 0, end-at)
+	for _, m := range l.sorted[at:end] {
+		out = append(out, m.value)
 	}
 	return out
 }
 
-func (l *eventList) expired(cutoff time.Time, limit int) []string {
+// expired returns the keys, up to limit, of the records before cutoff or beyond the newest keep.
+func (l *timeline[T]) expired(cutoff time.Time, keep, limit int, key func(seq string) string) []string {
 	end, _ := slices.BinarySearchFunc(l.sorted, eventSeqTime(cutoff), bySeq)
-	end = min(max(end, len(l.sorted)-EventCountMax), limit)
+	end = min(max(end, len(l.sorted)-keep), limit)
 	out := make([]string, 0, max(end, 0))
-	for _, s := range l.sorted[:max(end, 0)] {
-		out = append(out, s.seq)
+	for _, m := range l.sorted[:max(end, 0)] {
+		out = append(out, key(m.seq))
 	}
 	return out
 }

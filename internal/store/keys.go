@@ -30,6 +30,9 @@ const (
 	joinTokens      = Root + "join-token/"                  // <id>: JoinToken; written by the API
 	presences       = Root + "presence/"                    // <host>: Presence; written by the server that hears the host
 	events          = Root + "event/"                       // <seq>: Event; written by the planner and the API
+	alarms          = Root + "spec/alarm/"                  // <kurabe.AlarmKey of the name>: Alarm; written by the API
+	alarmStatus     = Root + "status/alarm/"                // <the same>: AlarmStatus; written by the elected server, and by the API where a user sets a state
+	alarmHistory    = Root + "alarm-history/"               // <seq>: AlarmEntry; written with what it tells of
 	topics          = Root + "topic/"                       // <name>: Topic; written by the API
 	subscriptions   = Root + "subscription/"                // <topic id>/<id>: Subscription; written by the API
 	deliveryCursors = Root + "delivery/"                    // <topic id>/<subscription id>: DeliveryCursor; written by the elected server
@@ -80,6 +83,9 @@ const (
 	KindSubscription
 	KindDeliveryCursor
 	KindNotification
+	KindAlarm
+	KindAlarmStatus
+	KindAlarmEntry
 )
 
 // keyParts is a key taken apart; only the fields of its kind are set.
@@ -109,6 +115,9 @@ func eventKey(seq string) string                    { return events + seq }
 func joinedHostKey(id kurabe.HostID) string         { return joinedHosts + string(id) }
 func joinTokenKey(id string) string                 { return joinTokens + id }
 func presenceKey(id kurabe.HostID) string           { return presences + string(id) }
+
+func alarmKey(name string) string       { return alarms + kurabe.AlarmKey(name) }
+func alarmStatusKey(name string) string { return alarmStatus + kurabe.AlarmKey(name) }
 
 func topicKey(name string) string { return topics + name }
 func subscriptionKey(topic kurabe.TopicID, id kurabe.SubscriptionID) string {
@@ -205,6 +214,8 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindSnapshotAssignment, host: kurabe.HostID(s[1]), snapshot: kurabe.SnapshotID(s[2])}
 	case len(s) == 4 && s[0] == "task":
 		return keyParts{kind: KindTask, task: kurabe.Kind(s[1]), host: kurabe.HostID(s[2]), instance: kurabe.InstanceID(s[3])}
+	case len(s) == 2 && s[0] == "alarm-history":
+		return keyParts{kind: KindAlarmEntry, name: s[1]}
 	case len(s) == 2 && s[0] == "topic":
 		return keyParts{kind: KindTopic, name: s[1]}
 	case len(s) == 3 && s[0] == "subscription":
@@ -236,6 +247,10 @@ func parseNamedKey(kind, name string) keyParts {
 		return keyParts{kind: KindSnapshotStatus, snapshot: kurabe.SnapshotID(name)}
 	case "name/snapshot":
 		return keyParts{kind: KindSnapshotName, name: name}
+	case "spec/alarm":
+		return keyParts{kind: KindAlarm, name: name}
+	case "status/alarm":
+		return keyParts{kind: KindAlarmStatus, name: name}
 	case "spec/parameter-group":
 		return keyParts{kind: KindParameterGroup, name: name}
 	case "spec/subnet-group":

@@ -28,7 +28,10 @@ type state struct {
 	parameterGroups map[string]Record[kurabe.ParameterGroup]
 	subnetGroups    map[string]Record[kurabe.SubnetGroup]
 	domain          Record[kurabe.EndpointDomain]
-	events          eventList
+	events          timeline[kurabe.Event]
+	alarms          map[string]Record[kurabe.Alarm] // by kurabe.AlarmKey
+	alarmStatus     map[string]Record[kurabe.AlarmStatus]
+	alarmHistory    timeline[kurabe.AlarmEntry]
 	topics          map[string]Record[kurabe.Topic]
 	notify          map[kurabe.TopicID]*topicState
 	// corrupt are the records that did not decode.
@@ -66,6 +69,8 @@ func newState() *state {
 		subnetGroups:    map[string]Record[kurabe.SubnetGroup]{},
 		topics:          map[string]Record[kurabe.Topic]{},
 		notify:          map[kurabe.TopicID]*topicState{},
+		alarms:          map[string]Record[kurabe.Alarm]{},
+		alarmStatus:     map[string]Record[kurabe.AlarmStatus]{},
 		corrupt:         map[string]*CorruptError{},
 	}
 }
@@ -144,6 +149,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return s.putJoined(p, e)
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
 		return touch{}, s.putNotify(p, e)
+	case KindAlarm, KindAlarmStatus, KindAlarmEntry:
+		return touch{}, s.putAlarm(p, e)
 	case KindElection:
 		if e.Key == PlannerElectionKey {
 			s.planner = kurabe.HostID(e.Value)
@@ -214,6 +221,8 @@ func (s *state) remove(key string) touch {
 		return touch{all: true}
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
 		s.removeNotify(p)
+	case KindAlarm, KindAlarmStatus, KindAlarmEntry:
+		s.removeAlarm(p)
 	case KindElection:
 		if key == PlannerElectionKey {
 			s.planner = ""

@@ -183,10 +183,11 @@ func (v *View) Events(from, to time.Time) []kurabe.Event {
 	return v.state.events.between(from, to)
 }
 
-// expiredEvents returns up to limit sequence words of events that happened
-// before cutoff or are beyond EventCountMax.
-func (v *View) expiredEvents(cutoff time.Time, limit int) []string {
+// expired returns the keys, up to limit, of the events and the entries of alarms' history that
+// are not kept any longer.
+func (v *View) expired(now time.Time, limit int) []string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.state.events.expired(cutoff, limit)
+	keys := v.state.events.expired(now.Add(-EventAgeMax), EventCountMax, limit, eventKey)
+	return append(keys, v.state.alarmHistory.expired(now.Add(-alarmEntryAgeMax), alarmEntryCountMax, limit-len(keys), func(seq string) string { return alarmHistory + seq })...)
 }

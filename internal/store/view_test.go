@@ -293,7 +293,7 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	c := NewChange()
 	snap := kurabe.SnapshotID(rapid.SampledFrom([]string{"snap-1", "snap-2"}).Draw(r, "snapshot"))
 	member := id.Member(rapid.IntRange(1, 3).Draw(r, "member"))
-	switch rapid.IntRange(0, 18).Draw(r, "kind") {
+	switch rapid.IntRange(0, 21).Draw(r, "kind") {
 	case 0:
 		s := spec(string(id), name)
 		s.NextName, s.NextSeq = name+"2", seq
@@ -340,6 +340,12 @@ func drawRecord(r *rapid.T) (string, []byte) {
 		c.PutDeliveryCursor(kurabe.DeliveryCursor{Topic: kurabe.TopicID(name), Subscription: kurabe.SubscriptionID(id), Revision: seq})
 	case 18:
 		c.Put(notificationKey(kurabe.TopicID(name), fmt.Sprintf("%x-3", seq))+fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "part")), []byte(id))
+	case 19:
+		c.PutAlarm(kurabe.Alarm{Name: name}, 0)
+	case 20:
+		c.PutAlarmStatus(kurabe.AlarmStatus{Name: name, State: kurabe.AlarmOK}, 0)
+	case 21:
+		c.AddAlarmEntry(kurabe.AlarmEntry{Alarm: name, At: time.Unix(0, seq)})
 	case 14:
 		c.PutGroup(kurabe.Group{Instance: id, Epoch: kurabe.Epoch(seq), Primary: member, LastNumber: 3, Members: []kurabe.Member{{ID: member, Host: host}}}, 0)
 	}
@@ -381,8 +387,11 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 		{"catalogs", got.catalogs, fresh.catalogs},
 		{"groups", got.parameterGroups, fresh.parameterGroups},
 		{"topics", got.topics, fresh.topics},
+		{"alarms", got.alarms, fresh.alarms},
+		{"states of alarms", got.alarmStatus, fresh.alarmStatus},
+		{"history of alarms", append([]moment[kurabe.AlarmEntry]{}, got.alarmHistory.sorted...), append([]moment[kurabe.AlarmEntry]{}, fresh.alarmHistory.sorted...)},
 		{"notifications", notifyText(got), notifyText(fresh)},
-		{"events", append([]storedEvent{}, got.events.sorted...), append([]storedEvent{}, fresh.events.sorted...)},
+		{"events", append([]moment[kurabe.Event]{}, got.events.sorted...), append([]moment[kurabe.Event]{}, fresh.events.sorted...)},
 	} {
 		if !reflect.DeepEqual(c.got, c.new) {
 			r.Fatalf("%s: followed %+v, fresh %+v", c.what, c.got, c.new)

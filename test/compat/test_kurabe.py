@@ -1,6 +1,7 @@
 """The service "kurabe": a client that botocore makes from the model in docs/models."""
 
 import json
+import threading
 
 import botocore.exceptions
 import pytest
@@ -63,6 +64,42 @@ def test_refused(own, resident):
         own.create_join_token(ValiditySeconds=60)
     with pytest.raises(own.exceptions.ClientError, match="InvalidParameterValue.*permit is needed"):
         own.hold_drill(Host="h", Server="db-X")
+
+
+def test_sessions(own, resident):
+    with pytest.raises(botocore.exceptions.ClientError, match="EnablePerformanceInsights"):
+        own.describe_sessions(Name=resident.name)
+    with pytest.raises(botocore.exceptions.ClientError, match="InstanceNotFound"):
+        own.describe_sessions(Name="never")
+    resident.modify(EnablePerformanceInsights=True)
+    done = threading.Event()
+
+    def run():
+        with resident.connect() as connection:
+            cursor = connection.cursor()
+            while not done.is_set():
+                cursor.execute({"postgres": "SELECT pg_sleep(1)", "mariadb": "SELECT SLEEP(1)"}[resident.engine.name])
+                cursor.fetchall()
+
+    runner = threading.Thread(target=run, daemon=True)
+    runner.start()
+
+    def listed():
+        try:
+            found = own.describe_sessions(Name=resident.name)
+        except botocore.exceptions.ClientError as e:  # until the first second of it is over
+            assert e.response["Error"]["Code"] == "ServiceUnavailable"
+            return None
+        return [s for s in found["Sessions"] if "sleep" in s["Statement"].lower()]
+
+    try:
+        (session,) = wait_for("the session that sleeps", listed, 60)
+    finally:
+        done.set()
+        runner.join()
+        resident.modify(EnablePerformanceInsights=False)
+    assert session["User"] == resident.user and session["Database"] == "app" and session["ID"] > 0 and session["Wait"] and 0 <= session["Seconds"] <= 60
+    assert session["Statement"] == {"postgres": "SELECT pg_sleep(1)", "mariadb": "SELECT SLEEP(1)"}[resident.engine.name] and "Blocker" not in session
 
 
 def test_pictures_of_the_operating_system(own, resident):

@@ -9,6 +9,7 @@ import (
 
 	"kurabe"
 	"kurabe/cmd/kurabe/client"
+	ownapi "kurabe/internal/api/kurabe"
 )
 
 var (
@@ -26,7 +27,7 @@ const (
 // slice is what the table of the load tells apart, and the dimension that names its rows.
 type slice struct{ title, group, name string }
 
-var slices = []slice{
+var slicings = []slice{
 	{"statement", "db.sql_tokenized", "db.sql_tokenized.statement"},
 	{"wait", "db.wait_event", "db.wait_event.name"},
 	{"user", "db.user", "db.user.name"},
@@ -98,32 +99,36 @@ func look(ctx context.Context, c *client.Client, name string, by slice, now time
 	if err != nil {
 		return p, err
 	}
-	p.rows = keys.rows(by.name, waitName)
-	ask.GroupBy, ask.PartitionBy = &group{"db.sql_tokenized", 10}, &group{"db.blocking_sql_tokenized", 10}
-	if keys, err = client.AskService[keysAnswer](ctx, c, insights, "DescribeDimensionKeys", ask); err != nil {
-		return p, err
+	p.rows = keys.rows(by.name)
+	list, err := client.Ask[ownapi.DescribeSessionsOutput](ctx, c, "DescribeSessions", ownapi.DescribeSessionsInput{Name: name})
+	if err != nil {
+		p.unlisted = err.Error() // a server that hangs lists none
+		return p, nil
 	}
-	p.blocked = keys.rows("db.sql_tokenized.statement", func(d map[string]string) string { return d["db.blocking_sql_tokenized.statement"] })
+	p.sessions = list.Sessions
 	return p, nil
 }
 
 // waitName names a wait event as its engine does, after its type.
 func waitName(d map[string]string) string {
-	kind, name := d["db.wait_event.type"], d["db.wait_event.name"]
+	return waitOf(d["db.wait_event.type"], d["db.wait_event.name"])
+}
+
+func waitOf(kind, name string) string {
 	if kind == name || kind == "" {
 		return name
 	}
 	return kind + ":" + name
 }
 
-// rows are the keys with their parts, the largest first; a part without a name is none.
-func (a keysAnswer) rows(name string, part func(map[string]string) string) []row {
+// rows are the keys with their wait events, the largest first.
+func (a keysAnswer) rows(name string) []row {
 	var rows []row
 	for _, k := range a.Keys {
 		r := row{name: k.Dimensions[name], load: k.Total}
 		for n, load := range k.Partitions {
-			if what := part(a.PartitionKeys[n].Dimensions); what != "" && load > 0 {
-				r.parts = append(r.parts, partOf{what, load})
+			if load > 0 {
+				r.parts = append(r.parts, partOf{waitName(a.PartitionKeys[n].Dimensions), load})
 			}
 		}
 		sort.SliceStable(r.parts, func(i, j int) bool { return r.parts[i].load > r.parts[j].load })

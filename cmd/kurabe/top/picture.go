@@ -1,12 +1,16 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	"golang.org/x/text/width"
+
+	"kurabe"
 )
 
 // picture is what is shown of an instance.
@@ -18,7 +22,9 @@ type picture struct {
 	kept                        bool // load is kept
 	by                          string
 	waits                       []wait
-	rows, blocked               []row
+	rows                        []row
+	sessions                    []kurabe.ActiveSession
+	unlisted                    string // why there are no sessions
 	metrics                     map[string]float64
 }
 
@@ -56,13 +62,7 @@ func (p picture) render(columns, lines int, status string, colour bool) string {
 		out = append(out, p.chart(max(columns-7, 1), high)...)
 		out = append(out, p.legend(columns)...)
 		out = append(out, "", fmt.Sprintf("LOAD   by %s, last minute", strings.ToUpper(p.by)))
-		blockers := p.blockers(columns)
-		const rowsMin = 3
-		room := max(lines-len(out)-len(blockers), rowsMin) // the blockers are not pushed out
-		for _, r := range p.rows[:min(len(p.rows), room)] {
-			out = append(out, fmt.Sprintf("%6.2f %s  %s", r.load, fit(orNone(r.name), max(columns/2-8, 8)), r.waits()))
-		}
-		out = append(out, blockers...)
+		out = append(out, p.tables(columns, lines-len(out))...)
 	}
 	out = out[:min(len(out), max(lines, 1))]
 	for n, line := range out {
@@ -89,18 +89,86 @@ func (r row) waits() string {
 	return strings.Join(list, ", ")
 }
 
-// blockers says which statements wait for which.
-func (p picture) blockers(columns int) []string {
-	var out []string
-	for _, r := range p.blocked {
-		for _, b := range r.parts {
-			out = append(out, fmt.Sprintf("%6.2f %s  %s", b.load, fit(orNone(r.name), max(columns/2-8, 8)), b.name))
-		}
+// tables are the table of the load and that of the sessions, which share the lines: a third at
+// least for the load.
+func (p picture) tables(columns, lines int) []string {
+	sessions := p.sessionLines(columns)
+	const linesMin = 6 // for both
+	if lines < linesMin {
+		sessions = nil
 	}
-	if out == nil {
+	var out []string
+	for _, r := range p.rows[:min(len(p.rows), max(lines/3, lines-len(sessions), 0))] {
+		out = append(out, fmt.Sprintf("%6.2f %s  %s", r.load, fit(orNone(r.name), max(columns/2-8, 8)), r.waits()))
+	}
+	return append(out, sessions...)
+}
+
+// session is a line of the table of sessions.
+type session struct {
+	kurabe.ActiveSession
+	blocks int // so many others
+}
+
+// rank orders what is worth a look first: what blocks others, then what is blocked.
+func (s session) rank() int {
+	switch {
+	case s.blocks > 0 && s.Blocker == 0:
+		return 0
+	case s.blocks > 0:
+		return 1
+	case s.Blocker != 0:
+		return 2
+	}
+	return 3
+}
+
+// blocking are the sessions, and those that block them while they are within no statement.
+func (p picture) blocking() (list []session) {
+	for _, s := range p.sessions {
+		list = append(list, session{ActiveSession: s})
+	}
+	for _, s := range p.sessions {
+		if s.Blocker == 0 {
+			continue
+		}
+		n := slices.IndexFunc(list, func(l session) bool { return l.ID == s.Blocker })
+		if n < 0 {
+			n = len(list)
+			list = append(list, session{ActiveSession: kurabe.ActiveSession{ID: s.Blocker, User: s.BlockerUser, Wait: "idle", Statement: s.BlockerStatement, Seconds: -1}})
+		}
+		list[n].blocks++
+	}
+	slices.SortStableFunc(list, func(x, y session) int {
+		return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(y.blocks, x.blocks), cmp.Compare(y.Seconds, x.Seconds))
+	})
+	return list
+}
+
+// sessionLines say who waits for what, and who blocks whom.
+func (p picture) sessionLines(columns int) []string {
+	list := p.blocking()
+	switch {
+	case p.unlisted != "":
+		return []string{"", "SESSIONS are not known: " + p.unlisted}
+	case len(list) == 0:
 		return nil
 	}
-	return append([]string{"", "LOAD   " + fit("BLOCKED", max(columns/2-8, 8)) + "  BY"}, out...)
+	known := func(n int64, least int64) string {
+		if n < least {
+			return ""
+		}
+		return fmt.Sprint(n)
+	}
+	name := max(columns/8, 8)
+	form := func(id, seconds, user, wait, blocks, blocker, statement string) string {
+		return fmt.Sprintf("%7s %5s %s %s %6s %7s %s", id, seconds, fit(user, name), fit(wait, 2*name), blocks, blocker, statement)
+	}
+	out := []string{"", form("SESSION", "SEC", "USER", "WAIT", "BLOCKS", "BLOCKER", "STATEMENT")}
+	for _, s := range list {
+		out = append(out, form(known(s.ID, 0), known(s.Seconds, 0), s.User, waitOf(s.WaitType, s.Wait), known(int64(s.blocks), 1), known(s.Blocker, 1), s.Statement))
+	}
+	return out
 }
 
 // metricsLine tells CPU, connections and I/O, with the limit where there is one.

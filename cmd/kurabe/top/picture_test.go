@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kurabe"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -29,7 +31,11 @@ func locked() picture {
 			{"SELECT count(*) FROM orders", 0.5, []partOf{{"CPU", 0.4}, {"IO:DataFileRead", 0.1}}},
 			{"", 0.01, nil},
 		},
-		blocked: []row{{blocked, 3, []partOf{{"SELECT pg_sleep(?)", 3}}}},
+		sessions: []kurabe.ActiveSession{
+			{ID: 812, User: "report", WaitType: "CPU", Wait: "CPU", Statement: "SELECT count(*) FROM orders", Seconds: 900},
+			{ID: 4001, User: "app", WaitType: "Lock", Wait: "transactionid", Statement: blocked, Seconds: 31, Blocker: 77, BlockerUser: "job", BlockerStatement: "DELETE FROM 品 WHERE id = ?"},
+			{ID: 4002, User: "app", WaitType: "Lock", Wait: "tuple", Statement: blocked, Seconds: 4, Blocker: 4001, BlockerUser: "app", BlockerStatement: blocked},
+		},
 	}
 }
 

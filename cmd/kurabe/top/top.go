@@ -45,7 +45,7 @@ Load is kept for instances with EnablePerformanceInsights.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), askTime)
 			defer cancel()
 			now := time.Now()
-			p, err := look(ctx, c, args[0], slices[0], now)
+			p, err := look(ctx, c, args[0], slicings[0], now)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ type answer struct {
 
 // ask looks again and again, one look at a time, until ctx ends. The channel by changes the slice.
 func ask(ctx context.Context, c *client.Client, name string, by <-chan slice, answers chan<- answer) {
-	at := slices[0]
+	at := slicings[0]
 	for {
 		one, cancel := context.WithTimeout(ctx, askTime)
 		p, err := look(one, c, name, at, time.Now())
@@ -130,15 +130,15 @@ func live(parent context.Context, c *client.Client, name string) (err error) {
 			case "q":
 				return nil
 			case "\x1b[C", "\x1bOC":
-				at = (at + 1) % len(slices)
+				at = (at + 1) % len(slicings)
 			case "\x1b[D", "\x1bOD":
-				at = (at + len(slices) - 1) % len(slices)
+				at = (at + len(slicings) - 1) % len(slicings)
 			}
 			select {
 			case <-by: // not yet taken: the newest counts
 			default:
 			}
-			by <- slices[at]
+			by <- slicings[at]
 		case <-resized:
 		case <-ticker.C:
 		case <-ctx.Done():

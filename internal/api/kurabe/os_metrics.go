@@ -28,23 +28,15 @@ func (a API) describeOSMetrics(ctx context.Context, in *DescribeOSMetricsInput) 
 	if in.Limit < 0 || in.Limit > picturesMost {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Limit %d is not between 1 and %d", in.Limit, picturesMost)
 	}
-	i, err := a.named(in.Name)
+	i, server, host, err := a.primary(in.Name)
 	if err != nil {
 		return nil, err
-	}
-	server := i.ID
-	if i.Group != nil && i.Group.Primary != "" {
-		server = i.Group.Primary
-	}
-	order, assigned := i.AssignmentOf(server)
-	if !assigned {
-		return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s has no server yet", in.Name)
 	}
 	limit := in.Limit
 	if limit == 0 {
 		limit = picturesMost
 	}
-	answer, err := hostread.Ask(ctx, a.Hosts, order.Value.Host, osmetrics.ReadKind, osmetrics.Query{Instance: server, From: in.From, Limit: limit})
+	answer, err := hostread.Ask(ctx, a.Hosts, host, osmetrics.ReadKind, osmetrics.Query{Instance: server, From: in.From, Limit: limit})
 	if err == nil && len(answer.Pictures) == 0 && i.Spec.Monitoring.IntervalSeconds == 0 {
 		err = kurabe.Errorf(kurabe.CodeInvalidInstanceState, "%s has no Enhanced Monitoring: its MonitoringInterval is 0", in.Name)
 	}

@@ -46,7 +46,7 @@ func (s service) getMetricData(ctx context.Context, in *cloudwatch.GetMetricData
 	if err != nil {
 		return nil, err
 	}
-	e := &evaluation{service: s, places: newPlaces(s.c), span: span{*in.StartTime, *in.EndTime, s.c.Now()}}
+	e := &evaluation{service: s, places: newPlaces(s.c), span: span{*in.StartTime, *in.EndTime, s.c.Now(), 0}}
 	if err := e.read(in.MetricDataQueries); err != nil {
 		return nil, err
 	}

@@ -61,6 +61,37 @@ func (e *evaluation) narrow(p page) {
 
 // fetch gets the series of all queries.
 func (e *evaluation) fetch(ctx context.Context) error {
+	if err := e.collect(ctx); err != nil {
+		return err
+	}
+	if e.most > maxEvaluated {
+		return validation("You have requested up to %d datapoints, which exceeds the limit of %d. You may reduce the datapoints requested by increasing Period, or decreasing the time range.", e.most, maxEvaluated)
+	}
+	if len(e.asked) == 0 {
+		return nil
+	}
+	answers, away, err := e.source.Query(ctx, e.asked)
+	if e.away = away; err == nil {
+		e.take(answers)
+	}
+	return err
+}
+
+// take puts the answers to what is asked where expressions find them.
+func (e *evaluation) take(answers [][]series.Result) {
+	for n, results := range answers {
+		for _, r := range results { // at most one: no query is divided
+			e.into[n].Points = points(r.Buckets, e.stats[n], e.shift())
+		}
+	}
+}
+
+// shift is by how many seconds the times that expressions see lie before the real ones: to them,
+// every period begins at a multiple of itself.
+func (e *evaluation) shift() int64 { return int64(e.offset / time.Second) }
+
+// collect finds what is to be asked.
+func (e *evaluation) collect(ctx context.Context) error {
 	e.metrics, e.found, e.values = map[string]*expression.Series{}, map[*expression.Search][]*expression.Series{}, map[string]expression.Value{}
 	for _, q := range e.queries {
 		if q.metric != nil {
@@ -71,22 +102,6 @@ func (e *evaluation) fetch(ctx context.Context) error {
 			if err := e.search(ctx, q, search); err != nil {
 				return err
 			}
-		}
-	}
-	if e.most > maxEvaluated {
-		return validation("You have requested up to %d datapoints, which exceeds the limit of %d. You may reduce the datapoints requested by increasing Period, or decreasing the time range.", e.most, maxEvaluated)
-	}
-	if len(e.asked) == 0 {
-		return nil
-	}
-	answers, away, err := e.source.Query(ctx, e.asked)
-	e.away = away
-	if err != nil {
-		return err
-	}
-	for n, results := range answers {
-		for _, r := range results { // at most one: no query is divided
-			e.into[n].Points = points(r.Buckets, e.stats[n])
 		}
 	}
 	return nil
@@ -204,7 +219,7 @@ func (e *evaluation) value(q dataQuery) (expression.Value, error) {
 		return expression.Value{}, wrongExpression(e.open[0], fmt.Sprintf("Circular reference: %s", strings.Join(append(e.open, q.id), ", ")))
 	}
 	e.open = append(e.open, q.id)
-	v, err := q.math.Eval(&expression.Environment{From: e.from.Unix(), To: e.to.Unix(), Lookup: e.lookup, Metrics: e.all, Found: e.searched})
+	v, err := q.math.Eval(&expression.Environment{From: e.from.Unix() - e.shift(), To: e.to.Unix() - e.shift(), Lookup: e.lookup, Metrics: e.all, Found: e.searched})
 	e.open = e.open[:len(e.open)-1]
 	var own *expression.Error
 	if errors.As(err, &own) {

@@ -41,12 +41,13 @@ func API(c *control.Control, source Source) api.Service {
 	return api.Service{
 		Name:      m.Service,
 		Protocols: []api.Protocol{api.CBOR{Service: target, Model: m}, api.JSON{Target: target, Version: "1.0", Model: m}, api.Query{Model: m}},
-		Ops: api.Table(
+		Ops: api.Table(append(s.alarmRows(),
 			api.Read("GetMetricData", s.getMetricData),
 			api.Read("GetMetricStatistics", s.getMetricStatistics),
 			api.Read("ListMetrics", s.listMetrics),
 			api.Write("PutMetricData", s.putMetricData),
-		),
+		)...),
+		Errors:     api.Errors{kurabe.CodeResourceNotFound: {Code: "ResourceNotFound", Status: http.StatusNotFound}},
 		NotOffered: whyNot,
 	}
 }
@@ -55,12 +56,13 @@ func API(c *control.Control, source Source) api.Service {
 var reasons = []struct{ part, reason string }{
 	{"MetricWidgetImage", "charts are drawn by clients: GetMetricData has the numbers"},
 	{"MetricStream", "metrics are asked for, not streamed"},
-	{"Alarm", "there are no alarms: an alerting system can ask for metrics, or scrape /metrics"},
+	{"CompositeAlarm", "alarms watch metrics, not other alarms: metric math joins several conditions"},
+	{"AlarmMuteRule", "alarms are silenced by DisableAlarmActions, not by schedules"},
+	{"AlarmContributors", "alarms watch one time series, which has no contributors"},
 	{"Dashboard", "there are no dashboards: Grafana and others show these metrics"},
 	{"Insight", "there are no contributor insights"},
 	{"Anomaly", "there is no anomaly detection"},
 	{"OTel", "there is no enrichment of OpenTelemetry's metrics"},
-	{"Resource", "none of the service's resources that have tags exist"},
 }
 
 func whyNot(action string) string {

@@ -98,8 +98,11 @@ type question struct {
 	by     []string
 }
 
-// span is the time of a request.
-type span struct{ from, to, now time.Time }
+// span is the time of a request. Periods begin at multiples of themselves, moved by offset.
+type span struct {
+	from, to, now time.Time
+	offset        time.Duration
+}
 
 // query returns a question's series.Query. Times are rounded down: the start to a whole
 // period, and the end too where the period is less than a minute. There is nothing to ask for
@@ -109,14 +112,14 @@ func (t span) query(q question) series.Query {
 	if q.period < 60 {
 		keep = fineFor
 	}
-	from, to := down(latest(t.from, t.now.Add(-keep)), q.period), t.to
+	from, to := down(latest(t.from, t.now.Add(-keep)).Add(-t.offset), q.period).Add(t.offset), t.to
 	if ahead := t.now.Add(maxAhead); to.After(ahead) {
 		to = ahead
 	}
 	if q.period < 60 {
 		to = down(to, q.period)
 	}
-	return series.Query{Match: q.match, From: from, To: latest(from, to), Period: time.Duration(q.period) * time.Second, By: q.by, Distinct: q.stat.distinct()}
+	return series.Query{Match: q.match, From: from, To: latest(from, to), Period: time.Duration(q.period) * time.Second, Offset: t.offset, By: q.by, Distinct: q.stat.distinct()}
 }
 
 func latest(a, b time.Time) time.Time {
@@ -129,12 +132,12 @@ func latest(a, b time.Time) time.Time {
 // down is the begin of the period that a time is in, since the epoch.
 func down(at time.Time, period int64) time.Time { return time.Unix(at.Unix()-at.Unix()%period, 0) }
 
-// points returns a statistic of buckets.
-func points(buckets []series.Bucket, s statistic) []expression.Point {
+// points returns a statistic of buckets, whose times are moved back by offset.
+func points(buckets []series.Bucket, s statistic, offset int64) []expression.Point {
 	out := make([]expression.Point, 0, len(buckets))
 	for _, b := range buckets {
 		if value := s.of(b); b.Count > 0 && !math.IsNaN(value) {
-			out = append(out, expression.Point{At: b.Start, Value: value})
+			out = append(out, expression.Point{At: b.Start - offset, Value: value})
 		}
 	}
 	return out

@@ -34,7 +34,7 @@ func (s service) getMetricStatistics(ctx context.Context, in *cloudwatch.GetMetr
 		return out, nil
 	}
 	q := question{match: match, stat: stats[len(stats)-1], period: int64(*in.Period), by: []string{catalog.Unit}} // percentiles are the last ones
-	answers, _, err := s.source.Query(ctx, []series.Query{span{*in.StartTime, *in.EndTime, s.c.Now()}.query(q)})
+	answers, _, err := s.source.Query(ctx, []series.Query{span{*in.StartTime, *in.EndTime, s.c.Now(), 0}.query(q)})
 	if err != nil {
 		return nil, err
 	}

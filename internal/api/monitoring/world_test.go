@@ -47,7 +47,7 @@ func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Re
 	m.asked = append(m.asked, queries...)
 	out := make([][]series.Result, len(queries))
 	for n, q := range queries {
-		period, found := int64(q.Period/time.Second), map[string]map[int64]*series.Bucket{}
+		period, offset, found := int64(q.Period/time.Second), int64(q.Offset/time.Second), map[string]map[int64]*series.Bucket{}
 		for _, d := range m.data {
 			at := d.Bucket.Start
 			if !labelled(d.Labels, q.Match) || at < q.From.Unix() || at >= q.To.Unix() {
@@ -60,7 +60,7 @@ func (m *memory) Query(_ context.Context, queries []series.Query) ([][]series.Re
 			if found[key] == nil {
 				found[key] = map[int64]*series.Bucket{}
 			}
-			begin := at - at%period
+			begin := at - (at-offset)%period
 			if found[key][begin] == nil {
 				found[key][begin] = &series.Bucket{Start: begin}
 			}
@@ -109,7 +109,8 @@ func (m *memory) measured(metric, instance, role string, second int, value float
 type world struct {
 	*cloudwatch.Client
 	*memory
-	url string
+	url     string
+	service service
 }
 
 // newWorld has the instances shop and web of two classes and the cluster trio.
@@ -153,7 +154,7 @@ func newWorld(t *testing.T) world {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "secret"}, nil
 		}),
-	}), m, server.URL}
+	}), m, server.URL, service{c, m}}
 }
 
 // wantCode checks an error, by its code and a part of its message.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,12 +60,12 @@ func (s *sampler) Sample(ctx context.Context) ([]sample.Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sample: %w", err)
 	}
-	threads, err := guard.Threads(ctx, s.admin)
+	clients, err := s.clients(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sample: %w", err)
 	}
 	values := []sample.Value{
-		{Metric: "DatabaseConnections", Value: float64(clients(threads))},
+		{Metric: "DatabaseConnections", Value: float64(clients)},
 		{Metric: "Deadlocks", Kind: sample.Increase, Value: deadlocks},
 	}
 	if now := time.Now(); now.Sub(s.files) >= filesEvery {
@@ -80,15 +79,23 @@ func (s *sampler) Sample(ctx context.Context) ([]sample.Value, error) {
 	return values, nil
 }
 
-// clients counts the threads that are sessions of clients: neither the server's own nor those
-// of members, copies and probes of the service.
-func clients(threads []guard.Thread) (n int) {
+// listedMax is the age of a process list that is not read again: sessions are listed once a
+// second where load is kept.
+const listedMax = 1500 * time.Millisecond
+
+// clients counts the sessions of clients: neither the server's own threads nor those of members,
+// copies and probes of the service.
+func (s *sampler) clients(ctx context.Context) (n int, err error) {
+	if s.reader != nil && time.Since(s.reader.Listed) < listedMax {
+		return s.reader.Clients, nil
+	}
+	threads, err := guard.Threads(ctx, s.admin)
 	for _, t := range threads {
-		if !slices.Contains(guard.OwnCommands, t.Command) && !slices.Contains(guard.OwnUsers, t.User) && !ofService(t.User) {
+		if guard.OfClient(t.User, t.Command) && !ofService(t.User) {
 			n++
 		}
 	}
-	return n
+	return n, err
 }
 
 // ofService says whether an account is one of the service's: a member's, a copy's or a probe's.

@@ -60,7 +60,11 @@ func (s *Store) reopen() bool {
 	if why.err != nil {
 		s.Tell("the metrics of this host are opened again: " + why.err.Error())
 	}
-	if err := s.openParts(now, why.deep); err != nil {
+	err := s.rehearse()
+	if err == nil {
+		err = s.openParts(now, why.deep)
+	}
+	if err != nil {
 		s.closeParts()
 		s.Log.Warn("metrics not opened", logkey.Error, err)
 		s.broken.Store(&breakage{err: err, deep: !passing(err)})
@@ -110,11 +114,18 @@ func (s *Store) openPart(p *part, deep bool) error {
 	}
 	said := &words{to: s.Log}
 	log := slog.New(said)
+	open := func() error {
+		err := p.guard(func() error { return p.open(s.running, log, &s.clock) })
+		if p.lost.Swap(false) {
+			s.left++
+		}
+		return err
+	}
 	s.checkBlocks(p, log, deep)
-	err := p.open(s.running, log, &s.clock)
+	err := open()
 	if err != nil && !passing(err) {
 		s.setAside(p.dir, err)
-		err = p.open(s.running, log, &s.clock)
+		err = open()
 	}
 	for _, one := range said.end() {
 		s.Tell("the metrics of this host were repaired: " + one)
@@ -143,13 +154,17 @@ func (s *Store) checkBlocks(p *part, log *slog.Logger, deep bool) {
 			continue
 		}
 		path := filepath.Join(p.dir, e.Name())
-		b, err := tsdb.OpenBlock(log, path, nil, nil)
-		if err == nil {
-			if deep {
+		err := p.guard(func() error {
+			b, err := tsdb.OpenBlock(log, path, nil, nil)
+			if err == nil && deep {
 				err = readThrough(b)
 			}
-			err = errors.Join(err, b.Close())
-		}
+			if b != nil {
+				err = errors.Join(err, b.Close())
+			}
+			return err
+		})
+		p.lost.Store(false)
 		if err != nil && !passing(err) {
 			s.setAside(path, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -73,8 +74,10 @@ type part struct {
 	lost atomic.Bool
 }
 
-// guard does something with the database, which panics where it cannot write a chunk.
+// guard does something with the database, which panics where it cannot write a chunk. Its files are
+// mapped: where the disk does not give a page, memory faults.
 func (p *part) guard(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if why := recover(); why != nil {
 			p.lost.Store(true)

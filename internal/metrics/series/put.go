@@ -137,7 +137,7 @@ func (s *Store) forget(now time.Time) {
 func (s *Store) loadKnown(now time.Time) error {
 	seen := map[string]Labels{}
 	s.known = map[string]time.Time{}
-	if err := s.own.list(context.Background(), nil, 0, seen); err != nil {
+	if err := s.own.guard(func() error { return s.own.list(context.Background(), nil, 0, seen) }); err != nil {
 		return err
 	}
 	for key := range seen {

@@ -263,7 +263,8 @@ func newCollector(q Query) (*collector, error) {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "period %s is no whole number of seconds", q.Period)
 	}
 	c := &collector{q: q, step: int64(q.Period / time.Second), groups: map[string]*Result{}}
-	c.first = floor(q.From.Unix(), c.step)
+	offset := int64(q.Offset / time.Second)
+	c.first = floor(q.From.Unix()-offset, c.step) + offset
 	c.periods = int(max(0, (q.To.Add(-1).Unix()-c.first)/c.step+1))
 	return c, c.check()
 }
@@ -385,7 +386,7 @@ func (s *Store) List(ctx context.Context, match []Match, since time.Time) ([]Lab
 	}
 	seen := map[string]Labels{}
 	for _, p := range s.parts() {
-		if err := p.list(ctx, matchers(match), since.UnixMilli(), seen); err != nil {
+		if err := p.guard(func() error { return p.list(ctx, matchers(match), since.UnixMilli(), seen) }); err != nil {
 			return nil, s.readFailed(ctx, err)
 		}
 	}

@@ -70,8 +70,10 @@ type Query struct {
 	Match    []Match
 	From, To time.Time
 	// Period is the length of a bucket, whole seconds. A bucket begins at a multiple of it
-	// since the epoch; the first one may begin before From and then has only later samples.
+	// since the epoch, moved by Offset; the first one may begin before From and then has only later samples.
 	Period time.Duration
+	// Offset moves the begins of buckets by whole seconds from the multiples of Period.
+	Offset time.Duration `json:",omitempty"`
 	// By are the labels by which the results are kept apart. Without any, all series that
 	// match are one result.
 	By []string

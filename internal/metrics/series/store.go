@@ -42,6 +42,9 @@ type Config struct {
 	Free     func() int64 // bytes of its disk, negative when that is not known
 	// Tell is called with what was lost of the store's content, and why.
 	Tell func(reason string)
+	// Rehearse runs a process with RehearsalArgs and returns the lines that it told; the error says
+	// that it did not end by itself. nil: the store is opened without.
+	Rehearse func(context.Context) (told []string, err error)
 }
 
 // Store holds the series of a host: one value a second of each for 3 hours, and count, sum,

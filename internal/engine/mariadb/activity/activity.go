@@ -26,6 +26,9 @@ type Reader struct {
 	short time.Time
 	locks time.Time // when lock waits were read last
 	now   func() time.Time
+	// Clients is how many sessions of clients there were at Listed, in the process list.
+	Clients int
+	Listed  time.Time
 }
 
 // threadName begins the name that the guard gives the thread of a connection.
@@ -55,7 +58,7 @@ func NewReader(ctx context.Context, admin *guard.Session, own func(user string) 
 
 // process is a row of the process list.
 type process struct {
-	id                                              int64
+	id, seconds                                     int64
 	user, host, database, command, state, statement string
 }
 
@@ -65,16 +68,18 @@ func (r *Reader) List(ctx context.Context) (list []kurabe.ActiveSession, err err
 	if err != nil {
 		return nil, err
 	}
+	r.Clients, r.Listed = 0, r.now()
 	var looked bool
 	var waiting []int // for another thread, by their number in list
 	for _, p := range all {
-		if r.own(p.user) || slices.Contains(guard.OwnUsers, p.user) || p.user == "" {
+		if !guard.OfClient(p.user, p.command) || r.own(p.user) {
 			continue
 		}
+		r.Clients++
 		if !p.active() {
 			continue
 		}
-		s := kurabe.ActiveSession{ID: p.id, Statement: p.statement, User: p.user, Host: hostOf(p.host), Database: p.database, Kind: strings.ToLower(p.command)}
+		s := kurabe.ActiveSession{ID: p.id, Statement: p.statement, Seconds: max(0, p.seconds), User: p.user, Host: hostOf(p.host), Database: p.database, Kind: strings.ToLower(p.command)}
 		var state threadwait.State
 		if thread := r.threads.Find(p.id, &looked); thread != "" {
 			state = r.threads.State(thread)
@@ -94,7 +99,7 @@ func (r *Reader) List(ctx context.Context) (list []kurabe.ActiveSession, err err
 // active says whether a connection is within a statement. What only sends or receives a log
 // waits for work between two events, and is no load of clients.
 func (p process) active() bool {
-	return p.command != "Sleep" && !slices.Contains(guard.OwnCommands, p.command) && p.command != "Connect"
+	return p.command != "Sleep" && p.command != "Connect" && p.user != ""
 }
 
 // processes reads the process list.
@@ -119,7 +124,8 @@ func (r *Reader) processes(ctx context.Context) ([]process, error) {
 			return nil, fmt.Errorf("list sessions: %w", err)
 		}
 		bytes += len(row[7])
-		list = append(list, process{id, row[1], row[2], row[3], row[4], row[6], row[7]})
+		seconds, _ := strconv.ParseInt(row[5], 10, 64) // NULL of the server's own threads
+		list = append(list, process{id, seconds, row[1], row[2], row[3], row[4], row[6], row[7]})
 	}
 	if bytes > textsMax {
 		r.short = r.now().Add(shortTime)

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // Thread is one of a server's, as SHOW PROCESSLIST tells it.
@@ -17,6 +18,11 @@ var (
 	OwnCommands = []string{DumpCommand, "Daemon", "Slave_IO", "Slave_SQL", "Slave_worker"}
 	OwnUsers    = []string{"system user", "event_scheduler"}
 )
+
+// OfClient says whether a thread is not one of the server's own.
+func OfClient(user, command string) bool {
+	return !slices.Contains(OwnCommands, command) && !slices.Contains(OwnUsers, user)
+}
 
 // Threads are those that a server has.
 //

@@ -104,7 +104,7 @@ func killClients(ctx context.Context, a *guard.Session) (int, error) {
 	}
 	found := 0
 	for _, t := range list {
-		if slices.Contains(guard.OwnCommands, t.Command) || slices.Contains(guard.OwnUsers, t.User) || role.MemberForm.MatchString(t.User) {
+		if !guard.OfClient(t.User, t.Command) || role.MemberForm.MatchString(t.User) {
 			continue
 		}
 		found++

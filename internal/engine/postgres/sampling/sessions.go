@@ -24,7 +24,8 @@ const (
 // encodings comes as it is.
 const activeSQL = `SELECT a.pid, COALESCE(a.wait_event_type, ''), COALESCE(a.wait_event, ''), COALESCE(a.query, ''), COALESCE(a.query_id::text, ''),
 		COALESCE(r.rolname, ''), COALESCE(pg_catalog.host(a.client_addr), CASE WHEN a.backend_type = 'client backend' THEN 'local' ELSE '' END),
-		COALESCE(d.datname, ''), COALESCE(a.application_name, ''), a.backend_type
+		COALESCE(d.datname, ''), COALESCE(a.application_name, ''), a.backend_type,
+		COALESCE(GREATEST(EXTRACT(epoch FROM pg_catalog.clock_timestamp() - a.query_start), 0), 0)::bigint
 	FROM pg_catalog.pg_stat_get_activity(NULL) a
 	LEFT JOIN pg_catalog.pg_authid r ON r.oid = a.usesysid
 	LEFT JOIN pg_catalog.pg_database d ON d.oid = a.datid
@@ -48,7 +49,7 @@ func (s *Sampler) Sessions(ctx context.Context) ([]kurabe.ActiveSession, error) 
 		return nil, fmt.Errorf("list active sessions: %w", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s kurabe.ActiveSession, err error) {
-		err = row.Scan(&s.ID, &s.WaitType, &s.Wait, &s.Statement, &s.NativeID, &s.User, &s.Host, &s.Database, &s.Application, &s.Kind)
+		err = row.Scan(&s.ID, &s.WaitType, &s.Wait, &s.Statement, &s.NativeID, &s.User, &s.Host, &s.Database, &s.Application, &s.Kind, &s.Seconds)
 		if s.WaitType == "" {
 			s.WaitType, s.Wait = kurabe.WaitCPU, kurabe.WaitCPU
 		}
