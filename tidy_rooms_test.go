@@ -28,6 +28,7 @@ var testEdges = map[string][]string{
 	"internal/etcdnode":  {"internal/pki"},                                           // several nodes behind real certificates
 	"internal/gateway":   {"internal/sklookup"},                                      // the real shortcut
 	"internal/api/...":   {"internal/logs"},                                          // real log files below a real client
+	"internal/api/logs":  {"internal/hostread", "internal/store"},                    // several hosts and a real store of events below a real client
 	"internal/engine":    {"internal/agent/watch"},                                   // several purposes in one real server
 	"internal/reconcile": {"internal/agent", "internal/hostlink", "internal/engine"}, // a whole fleet in one bubble
 }
@@ -53,6 +54,9 @@ var rooms = []room{
 	{"internal/aws/...", nil, []string{sdk, smithy, "github.com/fxamacker/cbor/v2"}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control/..."}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
 	{"internal/api/kurabe/...", []string{".", "internal/load", "internal/metrics/osmetrics", "internal/store", "internal/api/...", "internal/control/...", "internal/reconcile", "internal/drill", "internal/hostlink", "internal/hostread", "internal/importer"}, nil, "what the service tells and does beside AWS's APIs: it shows plans (reconcile), lets hosts in (hostlink) and asks them (hostread, drill)"},
+	{"internal/api/logs", []string{".", "internal/api/...", "internal/aws/...", "internal/control/...", "internal/insights", "internal/logevents", "internal/logpattern", "internal/logquery", "internal/logread"}, []string{sdk, smithy}, "CloudWatch Logs: it reads through logread and keeps what is put in the store of its own host"},
+	{"internal/logpattern", []string{"."}, nil, "filter patterns: pure"},
+	{"internal/logread", []string{".", "internal/hostread", "internal/logevents", "internal/logpattern"}, nil, "log events of all hosts; it knows no record and no API"},
 	{"internal/api/pi", []string{".", "internal/api/...", "internal/aws/...", "internal/control/...", "internal/load"}, nil, "Performance Insights: it names what internal/load counts, and knows no host"},
 	{"internal/alarm", []string{".", "internal/store"}, nil, "decides on data points that it is given, and writes transitions; it knows no metric"},
 	{"internal/control/alarm", []string{".", "internal/alarm", "internal/control/...", "internal/store"}, nil, "use cases of alarms (alarm: what a change of state writes)"},

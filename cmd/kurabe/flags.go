@@ -12,7 +12,8 @@ const (
 	defaultAccount = "000000000000"
 	// At full speed a copy made clients on the same disk wait ten times as long;
 	// at this rate, three times (internal/engine/postgres/DESIGN.md).
-	defaultCopyRate = 100
+	defaultCopyRate  = 100
+	defaultLogEvents = 10
 )
 
 func addServerFlags(fs *pflag.FlagSet, f *service.Config) {
@@ -34,6 +35,7 @@ func addHostFlags(fs *pflag.FlagSet, f *service.HostConfig) {
 	fs.StringVar(&f.Data, "data", client.DefaultData, "data folder of the service")
 	fs.StringVar(&f.AddressPool, "address-pool", "", "network of endpoint addresses: loopback, or an unused part of the network of an interface of this machine, such as 10.0.0.64/27, which needs root (default: a /24 below 127.66.0.0/16, chosen once)")
 	fs.Int64Var(&f.CopyRate, "copy-rate", defaultCopyRate, "maximum MiB/s of a snapshot that copies files, and of a copy for a standby on another host (MariaDB); 0: no limit; does not apply where the file system clones")
+	fs.Int64Var(&f.LogEvents, "log-events", defaultLogEvents, "maximum GiB of log events that this host keeps, and half of it of one log group: the oldest are removed first")
 	fs.StringVar(&f.AccountIDs, "account-ids", "", "range of user ids such as 700000-799999: each DB instance runs as a user id of its own from it; nothing else on this machine may use them; needs root; \"none\": all instances of an engine run as one user (default: the first free range of 100000 from 700000 on, chosen once)")
 	addPoolFlags(fs, &f.Pool)
 	addRepositoryFlags(fs, &f.Backups)

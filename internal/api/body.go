@@ -13,7 +13,7 @@ import (
 // inflate undoes the compression of a request's body, which SDKs apply to large ones before they
 // sign. The result is bounded like a body that is not compressed: a kilobyte can stand for a
 // megabyte.
-func inflate(r *http.Request, body []byte) ([]byte, error) {
+func inflate(r *http.Request, body []byte, most int64) ([]byte, error) {
 	switch encoding := r.Header.Get("Content-Encoding"); encoding {
 	case "":
 		return body, nil
@@ -23,13 +23,13 @@ func inflate(r *http.Request, body []byte) ([]byte, error) {
 	}
 	z, err := gzip.NewReader(bytes.NewReader(body))
 	if err == nil {
-		body, err = io.ReadAll(io.LimitReader(z, sigv4.MaxBodyBytes+1))
+		body, err = io.ReadAll(io.LimitReader(z, most+1))
 	}
 	switch {
 	case err != nil:
 		return nil, fault.New(http.StatusBadRequest, "MalformedInput", "The request's body is not gzip.")
-	case len(body) > sigv4.MaxBodyBytes:
-		return nil, sigv4.TooLarge()
+	case int64(len(body)) > most:
+		return nil, sigv4.TooLarge(most)
 	}
 	return body, nil
 }

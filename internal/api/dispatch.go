@@ -136,7 +136,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed 
 		// A form names its service in itself, by a version; that is compared below.
 		c.service, names = s.byName[claimed], []string{claimed}
 	}
-	body, err := sigv4.ReadBody(w, r)
+	most := int64(sigv4.MaxBodyBytes)
+	if c.service != nil && c.service.LargeBodies {
+		most = sigv4.LargeBodyBytes
+	}
+	body, err := sigv4.ReadBody(w, r, most)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +150,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed 
 		return nil, err
 	}
 	c.signed(s, signer)
-	if body, err = inflate(r, body); err != nil {
+	if body, err = inflate(r, body, most); err != nil {
 		return nil, err
 	}
 	in := input{body: body}

@@ -148,7 +148,7 @@ func TestBotocoreReadsWhatItSent(t *testing.T) {
 	if exec.Command(python, "-c", "import botocore; assert botocore.__version__ == '1.43.11'").Run() != nil {
 		t.Skip("needs python3 with botocore 1.43.11")
 	}
-	server := httptest.NewServer(New(testConfig(monitoringService(echo(shape.Monitoring, &cloudwatch.Client{})...), logsService(echo(logs, &cloudwatchlogs.Client{})...))))
+	server := httptest.NewServer(New(testConfig(monitoringService(echo(shape.Monitoring, &cloudwatch.Client{})...), logsService(echo(shape.Logs, &cloudwatchlogs.Client{})...))))
 	t.Cleanup(server.Close)
 	for _, c := range []struct{ service, protocol string }{{"cloudwatch", "smithy-rpc-v2-cbor"}, {"cloudwatch", "json"}, {"cloudwatch", "query"}, {"logs", "json"}} {
 		t.Run(c.service+" "+c.protocol, func(t *testing.T) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -16,25 +17,33 @@ type regions struct {
 	own, account string
 }
 
+// translated are the services whose ARNs are translated.
+var translated = []string{"rds", "logs"}
+
+// verbatim are the structs whose texts are the users'.
+var verbatim = []string{"Tag", "InputLogEvent", "OutputLogEvent", "FilteredLogEvent", "ResultField"}
+
 // arnParts are "arn", partition, service, region, account and the rest.
 const arnParts = 6
 
 // inward returns an ARN of any region as one of ours; other text passes.
 func (g regions) inward(text string) string {
 	parts := strings.SplitN(text, ":", arnParts)
-	if len(parts) != arnParts || parts[0] != "arn" || parts[2] != "rds" || parts[4] != g.account || parts[3] == "" {
+	if len(parts) != arnParts || parts[0] != "arn" || !slices.Contains(translated, parts[2]) || parts[4] != g.account || parts[3] == "" {
 		return text
 	}
-	return "arn:aws:rds:" + g.own + ":" + g.account + ":" + parts[5]
+	return "arn:aws:" + parts[2] + ":" + g.own + ":" + g.account + ":" + parts[5]
 }
 
 // outward returns a text with our ARNs as those of another region.
 func (g regions) outward(text, region string) string {
-	ours := "arn:aws:rds:" + g.own + ":" + g.account + ":"
-	if region == "" || region == g.own || !strings.Contains(text, ours) {
+	if region == "" || region == g.own {
 		return text
 	}
-	return strings.ReplaceAll(text, ours, "arn:aws:rds:"+region+":"+g.account+":")
+	for _, service := range translated {
+		text = strings.ReplaceAll(text, "arn:aws:"+service+":"+g.own+":"+g.account+":", "arn:aws:"+service+":"+region+":"+g.account+":")
+	}
+	return text
 }
 
 // each runs an edit on every text of a value, which is a pointer to an input or output of an
@@ -75,7 +84,7 @@ func each(v reflect.Value, edit func(string) string) {
 		}
 		v.Set(next)
 	case reflect.Struct:
-		if v.Type().Name() == "Tag" {
+		if slices.Contains(verbatim, v.Type().Name()) {
 			return
 		}
 		for n := range v.NumField() {

@@ -38,7 +38,7 @@ func monitoringService(rows ...Operation) Service {
 
 func logsService(rows ...Operation) Service {
 	return Service{
-		Name: logs.Service, Protocols: []Protocol{JSON{Target: "Logs_20140328", Version: "1.1", Model: logs}},
+		Name: shape.Logs.Service, Protocols: []Protocol{JSON{Target: "Logs_20140328", Version: "1.1", Model: shape.Logs}},
 		Ops: Table(rows...), Errors: Errors{kurabe.CodeInstanceNotFound: {"ResourceNotFoundException", 400}}, NotOffered: func(string) string { return "no reason" },
 	}
 }
@@ -87,7 +87,7 @@ func TestEveryActionRoundTrips(t *testing.T) {
 	}
 	t.Run("logs", func(t *testing.T) {
 		s := New(testConfig(logsService()))
-		roundTrips(t, s.byName["logs"], logs, logsClient(t, s), "GetLogObject", "StartLiveTail", "PutIntegration") // streams and a union
+		roundTrips(t, s.byName["logs"], shape.Logs, logsClient(t, s), "GetLogObject", "StartLiveTail", "PutIntegration") // streams and a union
 	})
 }
 

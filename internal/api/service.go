@@ -18,6 +18,9 @@ type Service struct {
 	Ops       map[string]Operation // by action; use Table
 	Errors    Errors               // its own errors, beside those that all services have
 
+	// LargeBodies: its requests have up to sigv4.LargeBodyBytes.
+	LargeBodies bool
+
 	// NotOffered says why an action of the model has no row in Ops. A service without it has no
 	// actions but those.
 	NotOffered func(action string) (reason string)

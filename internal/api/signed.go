@@ -33,7 +33,7 @@ func (s *Server) Signed(write func(w http.ResponseWriter, r *http.Request) error
 }
 
 func (s *Server) answerSigned(w http.ResponseWriter, r *http.Request, c *call, write func(w http.ResponseWriter, r *http.Request) error) error {
-	body, err := sigv4.ReadBody(w, r)
+	body, err := sigv4.ReadBody(w, r, sigv4.MaxBodyBytes)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"sync"
 	"time"
 
 	"kurabe"
@@ -74,4 +76,40 @@ func Stream[Q, A any](ctx context.Context, hosts Hosts, host kurabe.HostID, k Ki
 			more = yield(a, err) && err == nil && next(&q, a)
 		}
 	}
+}
+
+// AskAll asks hosts at once, for a time at most, and takes the answers one by one. Hosts that do not answer are
+// away, which is an error when none answers; one that refuses the question ends it.
+func AskAll[A any](ctx context.Context, hosts []kurabe.HostID, most time.Duration, ask func(context.Context, kurabe.HostID) (A, error), take func(A)) (away []kurabe.HostID, failure error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	var mu sync.Mutex // guards the rest, and what take changes
+	var refused, silent error
+	var wait sync.WaitGroup
+	for _, host := range hosts {
+		wait.Go(func() {
+			answer, err := ask(ctx, host)
+			mu.Lock()
+			defer mu.Unlock()
+			switch code := kurabe.CodeOf(err); code {
+			case "":
+				take(answer)
+			case kurabe.CodeUnavailable, kurabe.CodeInternal:
+				away, silent = append(away, host), err
+			default:
+				refused = err
+			}
+		})
+	}
+	wait.Wait()
+	slices.Sort(away)
+	switch {
+	case refused != nil:
+		return nil, refused
+	case len(away) < len(hosts):
+		return away, nil
+	case kurabe.CodeOf(silent) == kurabe.CodeUnavailable:
+		return away, silent
+	}
+	return away, &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "no host answers; try again", Err: silent}
 }

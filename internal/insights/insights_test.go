@@ -54,11 +54,9 @@ func newFleet(t *testing.T) *fleet {
 			}
 		}}
 		f.servers[h].Handle(handlers[h])
-		ctx, cancel := context.WithCancel(t.Context())
 		t.Cleanup(func() { // before the store is closed
-			cancel()
-			_ = f.servers[h].Run(ctx)
-			_ = f.parts[h].Run(ctx)
+			f.servers[h].End()
+			f.parts[h].End()
 		})
 	}
 	return f

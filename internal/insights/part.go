@@ -84,11 +84,10 @@ func newLife() life {
 	return life{&sync.WaitGroup{}, ctx, cancel}
 }
 
-func (l life) end(ctx context.Context) error {
-	<-ctx.Done()
+// End ends what runs, and returns when it has ended.
+func (l life) End() {
 	l.cancel()
 	l.Wait()
-	return ctx.Err()
 }
 
 // Parts are the parts of queries that run on a host.
@@ -97,7 +96,7 @@ type Parts struct {
 	events  *logevents.Store
 	workers int
 	running chan struct{}
-	life    life
+	life
 
 	mu   sync.Mutex // guards parts, and asked and copy of each
 	list map[string]*part
@@ -117,9 +116,6 @@ type part struct {
 func NewParts(host kurabe.HostID, events *logevents.Store, workers int) *Parts {
 	return &Parts{host: host, events: events, workers: workers, running: make(chan struct{}, runningMax), life: newLife(), list: map[string]*part{}}
 }
-
-// Run ends the parts with ctx, and returns when they have ended.
-func (p *Parts) Run(ctx context.Context) error { return p.life.end(ctx) }
 
 // Handle has the host answer for parts.
 func (p *Parts) Handle(h *hostread.Handlers) {
@@ -149,12 +145,12 @@ func (p *Parts) start(q question) (string, error) {
 	if len(p.list) >= partsMax {
 		return "", kurabe.Errorf(kurabe.CodeThrottled, "the host runs %d queries; try again", partsMax)
 	}
-	ctx, cancel := context.WithCancel(p.life.ctx)
+	ctx, cancel := context.WithCancel(p.ctx)
 	one := &part{run: program.NewRun(p.workers, logquery.Span{To: q.To, Account: q.Account, Pointer: p.pointer}), cancel: cancel, began: make(chan struct{}), done: make(chan struct{}), asked: time.Now()}
 	id := rand.Text()
 	p.list[id] = one
-	p.life.Go(func() { p.serve(ctx, one, q) })
-	p.life.Go(func() { p.watch(ctx, id, one) })
+	p.Go(func() { p.serve(ctx, one, q) })
+	p.Go(func() { p.watch(ctx, id, one) })
 	return id, nil
 }
 
@@ -184,7 +180,7 @@ func (p *Parts) streams(g Group) []string {
 		return nil
 	}
 	names := []string{}
-	for _, s := range p.events.Streams(g.Name) {
+	for _, s := range p.events.Streams(g.Name, "") {
 		if s.Created > until {
 			names = append(names, s.Name)
 		}

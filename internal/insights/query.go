@@ -93,7 +93,7 @@ type Queries struct {
 	Hosts func() []kurabe.HostID
 
 	host kurabe.HostID // of this server
-	life life
+	life
 	mu   sync.Mutex // guards the rest, and what is under way of each
 	list []*query   // oldest first
 }
@@ -110,9 +110,6 @@ type query struct {
 
 // NewQueries returns the queries of the server on a host.
 func NewQueries(host kurabe.HostID) *Queries { return &Queries{host: host, life: newLife()} }
-
-// Run ends the queries with ctx, and returns when they have ended.
-func (s *Queries) Run(ctx context.Context) error { return s.life.end(ctx) }
 
 // Handle has this server answer for its queries.
 func (s *Queries) Handle(h *hostread.Handlers) {
@@ -145,14 +142,14 @@ func (s *Queries) Start(r Request) (string, error) {
 	if underWay >= underWayMax {
 		return "", kurabe.Errorf(kurabe.CodeThrottled, "%d queries are under way, the most that a server runs at a time; wait for one, or stop it", underWayMax)
 	}
-	ctx, cancel := context.WithTimeout(s.life.ctx, queryTime)
+	ctx, cancel := context.WithTimeout(s.ctx, queryTime)
 	q := &query{Query: Query{ID: s.newID(), Text: r.Query, Created: now, Status: Scheduled}, program: program, cancel: cancel}
 	for _, g := range r.Groups {
 		q.Groups = append(q.Groups, g.Name)
 	}
 	s.list = append(s.list, q)
 	part := question{Layout: layout, Query: r.Query, Limit: r.Limit, Now: now, To: r.To, Groups: r.Groups, Account: r.Account}
-	s.life.Go(func() { s.run(ctx, q, part) })
+	s.Go(func() { s.run(ctx, q, part) })
 	return q.ID, nil
 }
 

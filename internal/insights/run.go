@@ -101,7 +101,7 @@ func (s *Queries) run(ctx context.Context, q *query, ask question) {
 	s.mu.Unlock()
 	for _, p := range parts {
 		if p.id != "" { // a host that is away ends the part when nobody asks for it
-			end, cancel := context.WithTimeout(s.life.ctx, listTime)
+			end, cancel := context.WithTimeout(s.ctx, listTime)
 			_, _ = hostread.Ask(end, s.Ask, p.host, stopPart, p.id)
 			cancel()
 		}

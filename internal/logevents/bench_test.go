@@ -56,7 +56,7 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 	b.SetBytes(size)
-	b.ReportMetric(float64(size)/float64(s.Streams("g")[0].StoredBytes), "times")
+	b.ReportMetric(float64(size)/float64(s.Streams("g", "")[0].StoredBytes), "times")
 	for b.Loop() {
 		if err := s.Scan(context.Background(), "g", nil, 0, 1<<62, 1, func(int, *Block) error { return nil }); err != nil {
 			b.Fatal(err)

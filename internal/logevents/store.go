@@ -214,10 +214,14 @@ func (s *Store) Groups() []string {
 	return names
 }
 
-// Streams are those of a group, in the order of their names.
-func (s *Store) Streams(group string) []Stream {
+// Streams are those of a group in the order of their names, or the one of a name.
+func (s *Store) Streams(group, name string) []Stream {
+	var names []string
+	if name != "" {
+		names = []string{name}
+	}
 	var list []Stream
-	for _, one := range s.of(group, nil) {
+	for _, one := range s.of(group, names) {
 		list = append(list, one.describe())
 	}
 	return list
@@ -228,8 +232,13 @@ func (s *Store) of(group string, names []string) []*stream {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var list []*stream
-	for n, one := range s.groups[group] {
-		if names == nil || slices.Contains(names, n) {
+	for _, name := range names {
+		if one := s.groups[group][name]; one != nil && !slices.Contains(list, one) {
+			list = append(list, one)
+		}
+	}
+	for _, one := range s.groups[group] {
+		if names == nil {
 			list = append(list, one)
 		}
 	}

@@ -101,7 +101,7 @@ func TestEventsStay(t *testing.T) {
 		if got := string(b.Mark("g", "s")) + string(b.Mark("g", "other/stream")) + string(b.Mark("g", "none")); got != "m1m2" {
 			t.Fatalf("marks %q", got)
 		}
-		s := b.Streams("g")
+		s := b.Streams("g", "")
 		if len(s) != 2 || s[1].Name != "s" || s[1].Events != 3 || s[1].First != 10 || s[1].Last != 20 || s[1].LastIngested != 27 || s[1].Bytes != 6 {
 			t.Fatalf("streams %+v", s)
 		}
@@ -345,13 +345,13 @@ func TestBounds(t *testing.T) {
 	b := newBed(t)
 	n := b.fill("s", 48*blockBytes)
 	b.append("small", "", at(1, "small"))
-	all := b.Streams("g")[0]
+	all := b.Streams("g", "")[0]
 	b.Store.c.GroupBytes = all.StoredBytes / 2
 	forever := func(string) int { return 0 }
 	if err := b.Sweep(context.Background(), forever); err != nil {
 		t.Fatal(err)
 	}
-	left := b.Streams("g")[0]
+	left := b.Streams("g", "")[0]
 	if left.StoredBytes > all.StoredBytes/2 || left.StoredBytes < all.StoredBytes/2-2*segmentBytes || len(b.lost) == 0 {
 		t.Fatalf("%d of %d bytes are left; told: %v", left.StoredBytes, all.StoredBytes, b.lost)
 	}

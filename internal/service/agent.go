@@ -124,7 +124,9 @@ func (n *Agent) start(ctx context.Context, f *AgentConfig, data string) error {
 	if err != nil {
 		return err
 	}
-	n.handleReads(h.ID)
+	if err := n.handleReads(h.ID); err != nil {
+		return err
+	}
 	n.link = hostlink.NewRemote(hostlink.RemoteConfig{
 		Life: life, Server: n.self.saved.Server, Servers: n.self.saved.Servers, Learned: n.self.learned(n.log), Roots: n.self.roots, Identity: n.self.certificate,
 		Reads: n.reads, Log: n.log,

@@ -21,6 +21,7 @@ import (
 	"kurabe/internal/api/tagging"
 	"kurabe/internal/connlimit"
 	"kurabe/internal/control"
+	"kurabe/internal/control/loggroup"
 	"kurabe/internal/control/scope"
 	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
@@ -62,10 +63,11 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 		return fmt.Errorf("token of metrics: %w", err)
 	}
 	own := s.newAPI(loopCtx, c, ca)
+	events := s.logs(loggroup.Groups{Scope: c.Scope})
 	server := api.New(api.Config{
 		Region: f.Region, ScopeRegion: f.scopeRegion(), Account: f.Account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), monitoring.API(c, s.allSeries()),
-			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), own.Service()},
+			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), events.Service(), own.Service()},
 		Ready: func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.Credentials.Secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.Credentials.AccessKey)) == 1
@@ -81,6 +83,7 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.URL = "http://" + listener.Addr().String()
+	s.loop("log groups", func() error { return s.keepLogGroups(loopCtx, events) })
 	s.loop("metrics of instances", func() error { return s.sampleInstances(loopCtx, c) })
 	s.loop("API", func() error {
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

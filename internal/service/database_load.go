@@ -44,7 +44,7 @@ type allLoad struct {
 
 // Load joins the answers of all hosts. CodeUnavailable when none answers.
 func (a allLoad) Load(ctx context.Context, q load.Query) (joined load.Answer, err error) {
-	_, err = askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) (load.Answer, error) {
+	_, err = hostread.AskAll(ctx, a.hosts(), seriesTime, func(ctx context.Context, host kurabe.HostID) (load.Answer, error) {
 		return hostread.Ask(ctx, a.ask, host, loadQuery, q)
 	}, func(answer load.Answer) { joined.Add(answer) })
 	return joined, err
@@ -53,7 +53,7 @@ func (a allLoad) Load(ctx context.Context, q load.Query) (joined load.Answer, er
 // LoadTexts joins the statements that the hosts have kept.
 func (a allLoad) LoadTexts(ctx context.Context, q load.TextQuery) (map[string]load.Text, error) {
 	joined := map[string]load.Text{}
-	_, err := askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) (map[string]load.Text, error) {
+	_, err := hostread.AskAll(ctx, a.hosts(), seriesTime, func(ctx context.Context, host kurabe.HostID) (map[string]load.Text, error) {
 		return hostread.Ask(ctx, a.ask, host, loadTexts, q)
 	}, func(texts map[string]load.Text) {
 		for id, t := range texts {
@@ -65,7 +65,7 @@ func (a allLoad) LoadTexts(ctx context.Context, q load.TextQuery) (map[string]lo
 
 // LoadCounts joins what the servers of all hosts have counted of statements.
 func (a allLoad) LoadCounts(ctx context.Context, q load.CountQuery) (joined load.Counts, err error) {
-	_, err = askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) (load.Counts, error) {
+	_, err = hostread.AskAll(ctx, a.hosts(), seriesTime, func(ctx context.Context, host kurabe.HostID) (load.Counts, error) {
 		return hostread.Ask(ctx, a.ask, host, loadCounts, q)
 	}, func(counts load.Counts) { joined.Add(counts) })
 	return joined, err
@@ -74,7 +74,7 @@ func (a allLoad) LoadCounts(ctx context.Context, q load.CountQuery) (joined load
 // LoadOfAll answers many queries, of the hosts that answer in time.
 func (a allLoad) LoadOfAll(ctx context.Context, queries []load.Query) ([]load.Answer, error) {
 	joined := make([]load.Answer, len(queries))
-	_, err := askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) ([]load.Answer, error) {
+	_, err := hostread.AskAll(ctx, a.hosts(), seriesTime, func(ctx context.Context, host kurabe.HostID) ([]load.Answer, error) {
 		return hostread.Ask(ctx, a.ask, host, loadOfAll, queries)
 	}, func(answers []load.Answer) {
 		for n := range min(len(answers), len(joined)) {

@@ -28,7 +28,7 @@ type logQuestion struct {
 }
 
 // handleReads has this host answer all questions.
-func (n *node) handleReads(host kurabe.HostID) {
+func (n *node) handleReads(host kurabe.HostID) error {
 	n.reads = hostread.NewHandlers(host)
 	n.lost = newLosses(placeIn(n.base, "metrics-lost.json"), n.log)
 	n.series = n.newSeries()
@@ -50,6 +50,7 @@ func (n *node) handleReads(host kurabe.HostID) {
 	n.pictures = osmetrics.New(placeIn(n.base, "os-metrics"))
 	hostread.Handle(n.reads, osmetrics.ReadKind, n.pictures.Read)
 	drill.Handle(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drill.GuardCommand), n.log)
+	return n.openLogEvents(host)
 }
 
 // hosts are what this server asks.

@@ -121,7 +121,7 @@ func (s *Service) hostIDs() (list []kurabe.HostID) {
 // Query joins the answers of all hosts but those that are away. CodeUnavailable when none answers.
 func (a allSeries) Query(ctx context.Context, queries []series.Query) (joined [][]series.Result, away []kurabe.HostID, err error) {
 	joined = make([][]series.Result, len(queries))
-	away, err = askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) ([][]series.Result, error) {
+	away, err = hostread.AskAll(ctx, a.hosts(), seriesTime, func(ctx context.Context, host kurabe.HostID) ([][]series.Result, error) {
 		q := seriesQuestion{Queries: queries}
 		var all [][]series.Result
 		for q.From < len(queries) {
@@ -147,7 +147,7 @@ func (a allSeries) Query(ctx context.Context, queries []series.Query) (joined []
 // List joins the answers of all hosts. CodeUnavailable when none answers.
 func (a allSeries) List(ctx context.Context, match []series.Match, since time.Time) ([]series.Labels, error) {
 	var joined []series.Labels
-	_, err := askHosts(ctx, a.hosts(), func(ctx context.Context, host kurabe.HostID) ([]series.Labels, error) {
+	_, err := hostread.AskAll(ctx, a.hosts(), seriesTime, func(ctx context.Context, host kurabe.HostID) ([]series.Labels, error) {
 		return hostread.Ask(ctx, a.ask, host, metricsList, listQuestion{match, since})
 	}, func(list []series.Labels) { joined = append(joined, list...) })
 	compare := func(a, b series.Labels) int {
@@ -157,42 +157,6 @@ func (a allSeries) List(ctx context.Context, match []series.Match, since time.Ti
 	}
 	slices.SortFunc(joined, compare)
 	return slices.CompactFunc(joined, func(a, b series.Labels) bool { return compare(a, b) == 0 }), err
-}
-
-// askHosts asks all hosts at once and takes the answers one by one. Hosts that do not answer are
-// away, which is an error when none answers; one that refuses the question ends it.
-func askHosts[A any](ctx context.Context, hosts []kurabe.HostID, ask func(context.Context, kurabe.HostID) (A, error), take func(A)) (away []kurabe.HostID, failure error) {
-	ctx, cancel := context.WithTimeout(ctx, seriesTime)
-	defer cancel()
-	var mu sync.Mutex // guards the rest, and what take changes
-	var refused, silent error
-	var wait sync.WaitGroup
-	for _, host := range hosts {
-		wait.Go(func() {
-			answer, err := ask(ctx, host)
-			mu.Lock()
-			defer mu.Unlock()
-			switch code := kurabe.CodeOf(err); code {
-			case "":
-				take(answer)
-			case kurabe.CodeUnavailable, kurabe.CodeInternal:
-				away, silent = append(away, host), err
-			default:
-				refused = err
-			}
-		})
-	}
-	wait.Wait()
-	slices.Sort(away)
-	switch {
-	case refused != nil:
-		return nil, refused
-	case len(away) < len(hosts):
-		return away, nil
-	case kurabe.CodeOf(silent) == kurabe.CodeUnavailable:
-		return away, silent
-	}
-	return away, &kurabe.Error{Code: kurabe.CodeUnavailable, Message: "no host answers; try again", Err: silent}
 }
 
 const (

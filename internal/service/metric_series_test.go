@@ -47,7 +47,7 @@ func TestHostsAreNotWaitedFor(t *testing.T) {
 			{"one refuses", []kurabe.HostID{"a", "refuses"}, 1, "[]", kurabe.CodeInvalidParameterValue, 0},
 		} {
 			began, taken := time.Now(), 0
-			away, err := askHosts(t.Context(), c.hosts, ask, func(string) { taken++ })
+			away, err := hostread.AskAll(t.Context(), c.hosts, seriesTime, ask, func(string) { taken++ })
 			if taken != c.taken || fmt.Sprint(away) != c.away || kurabe.CodeOf(err) != c.code || time.Since(began) != c.time {
 				t.Errorf("%s: %d answers, without %v, %v, %s", c.name, taken, away, err, time.Since(began))
 			}

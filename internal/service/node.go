@@ -32,6 +32,7 @@ import (
 type HostConfig struct {
 	Data, AddressPool, LogFormat, LogLevel string
 	CopyRate                               int64 // MiB/s
+	LogEvents                              int64 // GiB
 	AccountIDs                             string
 	StopDatabases, MaskStatements          bool
 	Backups                                RepositoryConfig
@@ -41,6 +42,9 @@ type HostConfig struct {
 func (f *HostConfig) check() error {
 	if f.CopyRate < 0 || f.CopyRate > 1<<20 {
 		return fmt.Errorf("--copy-rate %d is not from 0 to %d MiB/s", f.CopyRate, 1<<20)
+	}
+	if f.LogEvents < 1 || f.LogEvents > 1<<20 {
+		return fmt.Errorf("--log-events %d is not from 1 to %d GiB", f.LogEvents, 1<<20)
 	}
 	return nil
 }
@@ -121,6 +125,7 @@ type node struct {
 	reads    *hostread.Handlers
 	series   *series.Store // of what is measured here
 	load     *load.Store
+	events   *logEvents
 	lost     *losses
 	pictures *osmetrics.Store
 	// say tells the service that this host is there.
@@ -177,6 +182,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("metrics", func() error { return n.series.Run(loopCtx) })
+	n.loop("log events", func() error { return n.sweepLogEvents(loopCtx) })
 	n.loop("database load", func() error {
 		return n.load.Run(loopCtx, time.Now, func(err error) { n.log.Warn("database load not swept", logkey.Error, err) })
 	})

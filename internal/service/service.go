@@ -18,6 +18,7 @@ import (
 	"kurabe/internal/api/monitoring"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
+	"kurabe/internal/insights"
 	"kurabe/internal/logkey"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
@@ -37,6 +38,7 @@ type Service struct {
 	external *externalEtcd
 	view     *store.View
 	http     *http.Server
+	queries  *insights.Queries
 	// links are those of joined hosts, nil when none can join.
 	links       *hostlink.Server
 	hostAddress string // where they join
@@ -97,7 +99,11 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 	if s.hostFile, err = loadHostFile(data, f.AddressPool); err != nil {
 		return err
 	}
-	s.handleReads(s.hostFile.ID)
+	if err := s.handleReads(s.hostFile.ID); err != nil {
+		return err
+	}
+	s.queries = insights.NewQueries(s.hostFile.ID)
+	s.queries.Handle(s.reads)
 	if err := s.enterExternalEtcd(f, data); err != nil {
 		return err
 	}

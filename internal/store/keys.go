@@ -30,6 +30,7 @@ const (
 	joinTokens      = Root + "join-token/"                  // <id>: JoinToken; written by the API
 	presences       = Root + "presence/"                    // <host>: Presence; written by the server that hears the host
 	events          = Root + "event/"                       // <seq>: Event; written by the planner and the API
+	logGroups       = Root + "log-group/"                   // <name, : for />: LogGroup; written by the API and by servers that find events of a group
 	alarms          = Root + "spec/alarm/"                  // <kurabe.AlarmKey of the name>: Alarm; written by the API
 	alarmStatus     = Root + "status/alarm/"                // <the same>: AlarmStatus; written by the elected server, and by the API where a user sets a state
 	alarmHistory    = Root + "alarm-history/"               // <seq>: AlarmEntry; written with what it tells of
@@ -79,6 +80,7 @@ const (
 	KindJoinToken
 	KindPresence
 	KindEndpointDomain
+	KindLogGroup
 	KindTopic
 	KindSubscription
 	KindDeliveryCursor
@@ -116,6 +118,7 @@ func joinedHostKey(id kurabe.HostID) string         { return joinedHosts + strin
 func joinTokenKey(id string) string                 { return joinTokens + id }
 func presenceKey(id kurabe.HostID) string           { return presences + string(id) }
 
+func logGroupKey(segment string) string { return logGroups + segment }
 func alarmKey(name string) string       { return alarms + kurabe.AlarmKey(name) }
 func alarmStatusKey(name string) string { return alarmStatus + kurabe.AlarmKey(name) }
 
@@ -214,6 +217,8 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindSnapshotAssignment, host: kurabe.HostID(s[1]), snapshot: kurabe.SnapshotID(s[2])}
 	case len(s) == 4 && s[0] == "task":
 		return keyParts{kind: KindTask, task: kurabe.Kind(s[1]), host: kurabe.HostID(s[2]), instance: kurabe.InstanceID(s[3])}
+	case len(s) == 2 && s[0] == "log-group":
+		return keyParts{kind: KindLogGroup, name: s[1]}
 	case len(s) == 2 && s[0] == "alarm-history":
 		return keyParts{kind: KindAlarmEntry, name: s[1]}
 	case len(s) == 2 && s[0] == "topic":
@@ -284,7 +289,7 @@ func parseReportKey(host kurabe.HostID, s []string) keyParts {
 
 // keySafe says whether s may be one segment of a key.
 func keySafe(s string) bool {
-	if s == "" || len(s) > 256 { // SNS's topics have the longest names
+	if s == "" || len(s) > kurabe.LogNameMax { // log groups have the longest names
 		return false
 	}
 	return !strings.ContainsFunc(s, func(r rune) bool { return r == '/' || r < 0x20 || r == 0x7f })

@@ -28,6 +28,7 @@ type state struct {
 	parameterGroups map[string]Record[kurabe.ParameterGroup]
 	subnetGroups    map[string]Record[kurabe.SubnetGroup]
 	domain          Record[kurabe.EndpointDomain]
+	logGroups       map[string]Record[kurabe.LogGroup] // by the segment of the key
 	events          timeline[kurabe.Event]
 	alarms          map[string]Record[kurabe.Alarm] // by kurabe.AlarmKey
 	alarmStatus     map[string]Record[kurabe.AlarmStatus]
@@ -67,6 +68,7 @@ func newState() *state {
 		catalogs:        map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
 		parameterGroups: map[string]Record[kurabe.ParameterGroup]{},
 		subnetGroups:    map[string]Record[kurabe.SubnetGroup]{},
+		logGroups:       map[string]Record[kurabe.LogGroup]{},
 		topics:          map[string]Record[kurabe.Topic]{},
 		notify:          map[kurabe.TopicID]*topicState{},
 		alarms:          map[string]Record[kurabe.Alarm]{},
@@ -137,6 +139,12 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return touch{all: true}, nil
 	case KindParameterGroup, KindSubnetGroup:
 		return s.putGroup(p, e)
+	case KindLogGroup:
+		g, err := decode[kurabe.LogGroup](e)
+		if err == nil {
+			s.logGroups[p.name] = Record[kurabe.LogGroup]{g, e.ModRevision}
+		}
+		return touch{}, err
 	case KindEndpointDomain:
 		return s.putDomain(e)
 	case KindEvent:
@@ -206,6 +214,8 @@ func (s *state) remove(key string) touch {
 		return touch{instances: s.usersOf(p.name)}
 	case KindSubnetGroup:
 		delete(s.subnetGroups, p.name)
+	case KindLogGroup:
+		delete(s.logGroups, p.name)
 	case KindEndpointDomain:
 		s.domain = Record[kurabe.EndpointDomain]{}
 		return touch{all: true}

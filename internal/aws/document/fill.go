@@ -142,7 +142,7 @@ func (f filler) entries(x any, v reflect.Value, path string) error {
 	}
 	out := reflect.MakeMapWithSize(v.Type(), len(members))
 	for name, item := range members {
-		if !shape.IsText(name) {
+		if !f.isText(name) {
 			return unreadable("invalid name in %.100s", path)
 		}
 		value := reflect.New(v.Type().Elem()).Elem()
@@ -193,7 +193,7 @@ func (f filler) scalar(x any, v reflect.Value) (want string, ok bool) {
 	case reflect.String:
 		text, ok := x.(string)
 		v.SetString(text)
-		return "a string", ok && shape.IsText(text)
+		return "a string", ok && f.isText(text)
 	case reflect.Bool:
 		b, ok := x.(bool)
 		v.SetBool(b)
@@ -210,6 +210,9 @@ func (f filler) scalar(x any, v reflect.Value) (want string, ok bool) {
 		return "supported by this version of Kurabe", false
 	}
 }
+
+// isText says whether the service takes a text, which is UTF-8.
+func (f filler) isText(text string) bool { return f.model.AnyText || shape.IsText(text) }
 
 func integer(x any) (int64, bool) {
 	switch x := x.(type) {

@@ -12,7 +12,7 @@ import (
 const timeout = 60 * time.Second
 
 // maxBody bounds a request's body, as the service does.
-const maxBody = 1 << 20
+const maxBody = 4 << 20
 
 // Client returns a client with connections of its own.
 func Client() *http.Client {

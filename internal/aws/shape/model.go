@@ -34,6 +34,9 @@ type Text struct {
 	// Compatible: clients of the service's newer protocols get the code of the query protocol
 	// beside the name of the error's shape (the trait awsQueryCompatible).
 	Compatible bool
+	// AnyText: members may hold control characters. Other services' texts are kept where XML
+	// shows them.
+	AnyText bool
 
 	Actions, Silent, Elements, Names, Required, Errors string
 }

@@ -69,7 +69,7 @@ func TestReadBodyIsBounded(t *testing.T) {
 		code string
 	}{{MaxBodyBytes, ""}, {MaxBodyBytes + 1, "RequestEntityTooLarge"}} {
 		r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, int64(c.size)))
-		body, err := ReadBody(httptest.NewRecorder(), r)
+		body, err := ReadBody(httptest.NewRecorder(), r, MaxBodyBytes)
 		var f *fault.Fault
 		switch {
 		case c.code == "" && (err != nil || len(body) != c.size):

@@ -8,5 +8,5 @@
 //
 // Invariants: a request that passes was signed, whole, by the holder of the
 // secret key, for this service and region, within MaxSkew of now; the body is
-// never larger than MaxBodyBytes; signatures are compared in constant time.
+// never larger than its service allows; signatures are compared in constant time.
 package sigv4
