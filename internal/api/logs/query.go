@@ -93,7 +93,23 @@ func (a API) queryGroups(in *cloudwatchlogs.StartQueryInput, from int64) (groups
 	return groups, nil
 }
 
-func (a API) getQueryResults(ctx context.Context, in *cloudwatchlogs.GetQueryResultsInput) (*cloudwatchlogs.GetQueryResultsOutput, error) {
+// getQueryResultsOutput is the SDK's without the statistic resultCount, which is a member of the
+// SDK's alone.
+type (
+	getQueryResultsOutput struct {
+		QueryLanguage types.QueryLanguage
+		Status        types.QueryStatus
+		Results       [][]types.ResultField
+		Statistics    queryStatistics
+		NextToken     *string
+	}
+	queryStatistics struct {
+		RecordsMatched, RecordsScanned, EstimatedRecordsSkipped float64
+		BytesScanned, EstimatedBytesSkipped, LogGroupsScanned   float64
+	}
+)
+
+func (a API) getQueryResults(ctx context.Context, in *cloudwatchlogs.GetQueryResultsInput) (*getQueryResultsOutput, error) {
 	answer, err := a.Queries.Results(ctx, *in.QueryId)
 	if err != nil {
 		return nil, err
@@ -102,9 +118,9 @@ func (a API) getQueryResults(ctx context.Context, in *cloudwatchlogs.GetQueryRes
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudwatchlogs.GetQueryResultsOutput{
+	out := &getQueryResultsOutput{
 		QueryLanguage: types.QueryLanguageCwli, Status: types.QueryStatus(answer.Status), Results: [][]types.ResultField{}, NextToken: next,
-		Statistics: &types.QueryStatistics{
+		Statistics: queryStatistics{
 			RecordsMatched: float64(answer.Statistics.Matched), RecordsScanned: float64(answer.Statistics.Scanned),
 			BytesScanned: float64(answer.Statistics.Bytes), LogGroupsScanned: float64(len(answer.Groups)),
 		},
