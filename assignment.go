@@ -76,6 +76,10 @@ type Assignment struct {
 	LoadKept bool `json:"loadKept,omitempty"`
 	// MonitoringSeconds is how often the host pictures the operating system around the server; 0 is never.
 	MonitoringSeconds int `json:"monitoringSeconds,omitempty"`
+	// LogTypes are the logs whose events the host keeps in log groups.
+	LogTypes []string `json:"logTypes,omitempty"`
+	// Cluster says that the server is one of a DB cluster, an instance of its own to users.
+	Cluster bool `json:"cluster,omitempty"`
 	// Boot rises when the server must restart; a server that runs with a lower
 	// one is restarted.
 	Boot int64 `json:"boot"`

@@ -35,6 +35,15 @@ func ServerName(cluster string, server InstanceID) string {
 	return fmt.Sprintf("%s-instance-%d", cluster, server.Number())
 }
 
+// ExportGroup is the log group to which a log of an instance, or of a cluster, is exported.
+func ExportGroup(cluster bool, name, log string) string {
+	kind := "instance"
+	if cluster {
+		kind = "cluster"
+	}
+	return "/aws/rds/" + kind + "/" + name + "/" + log
+}
+
 // ServerResourceID is the DbiResourceId of a server of a cluster. It has RDS's form, which the
 // server's own id lacks, and does not change when the writer does.
 func ServerResourceID(server InstanceID) string {

@@ -55,6 +55,14 @@ func (e EngineName) CopiesWhileCommitsWait() bool { return e == Postgres }
 // wrappers ask PostgreSQL's rds_tools; of MariaDB they know no cluster.
 func (e EngineName) ShowsTopology() bool { return e == Postgres }
 
+// LogTypes are the logs that can be exported to log groups, in order.
+func (e EngineName) LogTypes() []string {
+	if e == MariaDB {
+		return []string{"error", "general", "slowquery"}
+	}
+	return []string{"postgresql"}
+}
+
 // LicenseModel is what DescribeDBInstances says of the engine's licence.
 func (e EngineName) LicenseModel() string {
 	if e == MariaDB {

@@ -58,6 +58,12 @@ const (
 	CodeResourceNotFound        Code = "resource-not-found"
 	CodeInvalidVPCNetworkState  Code = "invalid-vpc-network-state"
 	CodeSubscriptionNotFound    Code = "subscription-not-found"
+	CodeSubscriptionExists      Code = "subscription-exists"
+	CodeSubscriptionQuota       Code = "subscription-quota"
+	CodeCategoryNotFound        Code = "event-category-not-found"
+	CodeSourceNotFound          Code = "event-source-not-found"
+	CodeInvalidTopic            Code = "invalid-topic"
+	CodeTopicNotFound           Code = "topic-not-found"
 	CodeGlobalClusterNotFound   Code = "global-cluster-not-found"
 	CodeProxyNotFound           Code = "proxy-not-found"
 	CodeReservedNotFound        Code = "reserved-instance-not-found"
@@ -81,7 +87,8 @@ var Codes = []Code{
 	CodeClusterNotFound, CodeClusterExists, CodeInvalidClusterState, CodeClusterQuota, CodeClusterGroupNotFound,
 	CodeClusterSnapshotNotFound, CodeClusterSnapshotExists, CodeInvalidClusterSnapshot,
 	CodeClusterBackupNotFound, CodeInvalidClusterBackup, CodeResourceNotFound, CodeInvalidVPCNetworkState,
-	CodeSubscriptionNotFound, CodeGlobalClusterNotFound, CodeProxyNotFound, CodeReservedNotFound, CodeOfferingNotFound, CodeBlueGreenNotFound,
+	CodeSubscriptionNotFound, CodeSubscriptionExists, CodeSubscriptionQuota, CodeCategoryNotFound, CodeSourceNotFound, CodeInvalidTopic, CodeTopicNotFound,
+	CodeGlobalClusterNotFound, CodeProxyNotFound, CodeReservedNotFound, CodeOfferingNotFound, CodeBlueGreenNotFound,
 }
 
 // Error is an error that a user may see. Message is safe for users; Err is the

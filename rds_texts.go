@@ -32,6 +32,7 @@ const (
 	WordsMaxStorage = "Max storage size must be greater than storage size"
 	// hashicorp/terraform issue 5455 and azavea/terraform-aws-postgresql-rds issue 31:
 	// InvalidParameterCombination.
+	WordsLogTypes           = "You cannot use the log types %s with engine version %s %s. For supported log types, see the documentation. They are: %s."
 	WordsMonitoringRole     = "A MonitoringRoleARN value is required if you specify a MonitoringInterval value other than 0."
 	WordsMonitoringInterval = "You must specify a MonitoringInterval value other than 0 when you specify a MonitoringRoleARN value."
 	// ryanmurakami/trash-panda-buffet issue 5.

@@ -129,6 +129,7 @@ type InstanceSpec struct {
 	CopyTagsToSnapshot bool       `json:"copyTagsToSnapshot"`
 	LoadKept           bool       `json:"loadKept,omitempty"` // its database load is kept, and Performance Insights answers
 	Monitoring         Monitoring `json:"monitoring,omitzero"`
+	LogTypes           []string   `json:"logTypes,omitempty"` // logs that are exported, in order
 	PubliclyAccessible bool       `json:"publiclyAccessible"`
 	Tags               []Tag      `json:"tags,omitempty"`
 

@@ -47,6 +47,8 @@ type InstanceStatus struct {
 	// InstanceCreateTime); zero until then, and no endpoint is shown.
 	AvailableAt time.Time `json:"availableAt,omitzero"`
 
+	LogTypes []string `json:"logTypes,omitempty"` // that are exported
+
 	// Applied are the settings in force; what the spec wants beyond them is
 	// pending.
 	Applied     InstanceSettings `json:"applied"`

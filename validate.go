@@ -232,6 +232,29 @@ func CheckMonitoring(m Monitoring) error {
 	return nil
 }
 
+// ChangeLogTypes returns, in order, the logs that are exported after a change, nil for none.
+func ChangeLogTypes(engine EngineName, version string, have, on, off []string) ([]string, error) {
+	var wrong []string
+	for _, t := range slices.Concat(on, off) {
+		switch {
+		case slices.Contains(on, t) && slices.Contains(off, t):
+			return nil, Errorf(CodeInvalidParameterCombo, "The log type %.80q is in EnableLogTypes and in DisableLogTypes.", t)
+		case !slices.Contains(engine.LogTypes(), t):
+			wrong = append(wrong, "'"+t[:min(len(t), 80)]+"'")
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, Errorf(CodeInvalidParameterCombo, WordsLogTypes, strings.Join(wrong, ", "), engine, version, strings.Join(engine.LogTypes(), ", "))
+	}
+	var list []string
+	for _, t := range engine.LogTypes() {
+		if slices.Contains(on, t) || slices.Contains(have, t) && !slices.Contains(off, t) {
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
 // InstanceID is the immutable id of an instance, AWS's DbiResourceId
 // ("db-" and 26 capital letters and digits). A name may change; the id never.
 type InstanceID string

@@ -14,6 +14,7 @@ import (
 	"kurabe/internal/cgroup"
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
+	"kurabe/internal/logevents"
 )
 
 // Usage tells what an instance occupies on disk, in bytes.
@@ -51,6 +52,10 @@ type Config struct {
 	Levers cgroup.Levers
 	// Load keeps the database load; nil: none is asked for.
 	Load LoadKeeper
+	// Events keeps the logs that are exported; nil: nothing is. LogLost is told of bytes of a log that
+	// were removed before, 0 for an unknown number.
+	Events  *logevents.Store
+	LogLost func(server kurabe.InstanceID, log string, bytes int64)
 	// Pictures keeps what Enhanced Monitoring tells; nil: nothing.
 	Pictures PictureKeeper
 	// Lost is what this host has lost of what it had measured of an instance; nil: nothing ever.
@@ -73,6 +78,7 @@ type Agent struct {
 	snapshots *snapshot.Set
 	tasks     []*taskUnits
 	endpoints *endpoint.Table
+	exports   *logExports
 
 	mu       sync.Mutex                 // guards unneeded
 	unneeded map[kurabe.InstanceID]bool // logs that could not be removed
@@ -99,6 +105,7 @@ func New(c Config) *Agent {
 	if c.Logs != nil {
 		sc.Logs = c.Logs
 	}
+	a.exports = newLogExports(a)
 	a.snapshots, a.tasks = snapshot.New(sc), a.newTasks()
 	c.Endpoint.Log, c.Endpoint.Now, c.Endpoint.Guarded = c.Log, c.Now, a.leaseHolds
 	a.endpoints = endpoint.New(c.Endpoint)
@@ -132,6 +139,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.Series != nil {
 		a.host.Wait.Go(func() { a.sampleServers(ctx) })
 	}
+	a.host.Wait.Go(func() { a.exports.run(ctx) })
 	a.host.Wait.Go(func() { a.snapshots.WatchSpace(ctx) })
 	for update := range a.Link.Assignments(ctx, a.Host) {
 		// Servers come first: a snapshot is taken of one as its assignment says.

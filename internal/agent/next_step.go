@@ -103,6 +103,11 @@ func (w *worker) step(ctx context.Context, a kurabe.Assignment, s engine.Step) e
 	})
 	defer long.Stop()
 	err := w.runStep(ctx, a, string(s.Name), func(ctx context.Context) error {
+		if s.Name == engine.StepRemoveHome {
+			if err := w.agent.exports.finish(a); err != nil {
+				w.Log.Warn("end of the logs not exported", logkey.Error, err)
+			}
+		}
 		faultpoint.Reach("before", string(s.Name))
 		err := s.Do(ctx)
 		faultpoint.Reach("after", string(s.Name))
@@ -146,7 +151,9 @@ func (w *worker) tidy(ctx context.Context, a kurabe.Assignment) {
 	if !w.answers() {
 		return
 	}
-	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error { return w.agent.Engines[a.Engine].Tidy(ctx, a) })
+	err := w.upkeep(ctx, a, "tidy", func(ctx context.Context) error {
+		return w.agent.Engines[a.Engine].Tidy(ctx, a, w.agent.exports.unread(a.Instance))
+	})
 	if err != nil && ctx.Err() == nil && !errors.Is(err, unit.ErrCut) {
 		w.Log.Warn("old logs not removed", logkey.Error, err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/agent/unit"
+	"kurabe/internal/cgroup"
 	"kurabe/internal/metrics/catalog"
 	"kurabe/internal/metrics/osmetrics"
 	"kurabe/internal/metrics/sample"
@@ -18,7 +19,7 @@ type PictureKeeper interface {
 
 // keepPicture pictures the operating system around a server when its interval is over. Clients
 // see no standby.
-func (o *serverSampler) keepPicture(w *worker, a kurabe.Assignment, machine sample.Group, count tcpbytes.Count, at time.Duration, once *unit.LogOnce) {
+func (o *serverSampler) keepPicture(w *worker, a kurabe.Assignment, group cgroup.Group, machine sample.Group, count tcpbytes.Count, at time.Duration, once *unit.LogOnce) {
 	keeper, every := w.agent.Pictures, time.Duration(a.MonitoringSeconds)*time.Second
 	if keeper == nil || every == 0 {
 		o.picture = nil
@@ -29,19 +30,13 @@ func (o *serverSampler) keepPicture(w *worker, a kurabe.Assignment, machine samp
 		return
 	}
 	name, role := o.labels.identity(a)
-	group, found := w.agent.Levers.Find(string(w.ID))
-	if !found || role == catalog.RoleStandby {
-		o.picture = nil
-		return
-	}
-	stats, err := group.Stats()
-	ids, bad := group.Pids()
-	if err != nil || bad != nil || len(ids) == 0 {
+	ids, err := group.Pids()
+	if err != nil || len(ids) == 0 || role == catalog.RoleStandby {
 		o.picture = nil // it is stopped, or being removed
 		return
 	}
 	now := osmetrics.Reading{
-		At: w.agent.Now(), Elapsed: at, Instance: name, ID: w.ID, Engine: a.Engine, CPUs: a.Limits.CPUs, Stats: stats, Device: machine.Device,
+		At: w.agent.Now(), Elapsed: at, Instance: name, ID: w.ID, Engine: a.Engine, CPUs: a.Limits.CPUs, Stats: machine.Stats, Device: machine.Device,
 		Processes: osmetrics.Processes(ids), Storage: a.Limits.StorageBytes, Used: -1,
 	}
 	if now.CPUs == 0 {

@@ -102,24 +102,27 @@ func (s *sampling) measure(ctx context.Context) {
 		w.wakeSampler(&w.metricsDue)
 		w.wakeLoad(ctx, a)
 		machine.Limits = a.Limits
-		values := slices.Concat(one.sampleGroup(s.agent.Levers, machine, w.ID, at), one.sampleNetwork(counts, w, at), w.sampleKnown(a))
+		group, found := s.agent.Levers.Find(string(w.ID))
+		if found {
+			var err error
+			machine.Stats, err = group.Stats()
+			found = err == nil // else it is being removed
+		}
+		values := slices.Concat(one.sampleNetwork(counts, w, at), w.sampleKnown(a))
+		if found {
+			values = append(values, one.sampleGroup(group, machine, at)...)
+			one.keepPicture(w, a, group, machine, counts[string(w.ID)], at, &s.pictureOnce)
+		} else {
+			one.picture = nil
+		}
 		list = append(list, one.labels.label(a, values)...)
-		one.keepPicture(w, a, machine, counts[string(w.ID)], at, &s.pictureOnce)
 	}
 	s.servers = kept
 	s.agent.appendSamples(now, list, &s.once)
 }
 
 // sampleGroup samples the control group.
-func (o *serverSampler) sampleGroup(levers cgroup.Levers, machine sample.Group, id kurabe.InstanceID, at time.Duration) []sample.Value {
-	group, found := levers.Find(string(id))
-	if !found {
-		return nil
-	}
-	var err error
-	if machine.Stats, err = group.Stats(); err != nil {
-		return nil // it is being removed
-	}
+func (o *serverSampler) sampleGroup(group cgroup.Group, machine sample.Group, at time.Duration) []sample.Value {
 	now := sample.Reading{Of: group.Name, At: at, Values: machine.Values()}
 	samples := sample.WithQueueDepth(sample.Between(o.group, now))
 	o.group = now

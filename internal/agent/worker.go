@@ -59,12 +59,17 @@ func (a *Agent) newWorker(id kurabe.InstanceID) *worker {
 
 func (w *worker) Save(a kurabe.Assignment) error { return w.agent.save(a) }
 func (w *worker) Forget() error                  { return w.agent.forget(w.ID) }
-func (w *worker) Retires()                       { w.agent.endpoints.Drop(w.ID) }
+
+func (w *worker) Retires() {
+	w.agent.endpoints.Drop(w.ID)
+	w.agent.exports.retire(w.ID)
+}
 
 // obeys: the endpoint is of whoever writes by now, and so are snapshots.
 func (w *worker) Obeys(a kurabe.Assignment) {
 	w.agent.endpoints.Claim(a)
 	w.agent.snapshots.SourceChanged(a)
+	w.agent.exports.obey(a)
 }
 
 // Unknown tells the user why nothing happens.

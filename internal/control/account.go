@@ -1,6 +1,7 @@
 package control
 
 import (
+	"kurabe/internal/control/eventsub"
 	"kurabe/internal/control/network"
 	"kurabe/internal/control/parameter"
 )
@@ -40,7 +41,7 @@ func (c *Control) Quotas() []Quota {
 		{"AuthorizationsPerDBSecurityGroup", 0, 0},
 		{"DBParameterGroups", int64(len(c.of(false).OwnGroups())), parameter.MaxGroups},
 		{"ManualSnapshots", 0, 0},
-		{"EventSubscriptions", 0, 0},
+		{"EventSubscriptions", int64(len(c.View.EventSubscriptions())), eventsub.MaxSubscriptions},
 		{"DBSubnetGroups", int64(len(c.View.SubnetGroups())), network.MaxSubnetGroups},
 		{"OptionGroups", 0, 0},
 		{"SubnetsPerDBSubnetGroup", int64(most), network.MaxSubnets},

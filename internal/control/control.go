@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"kurabe"
+	"kurabe/internal/control/eventsub"
 	"kurabe/internal/control/installed"
 	"kurabe/internal/control/network"
 	"kurabe/internal/control/parameter"
@@ -35,6 +36,7 @@ type Control struct {
 	parameter.Groups
 	network.Network
 	placement.Places
+	eventsub.Subscriptions
 }
 
 // New returns a Control.
@@ -42,10 +44,12 @@ func New(s scope.Scope, c Config) *Control { return assemble(scope.New(s), c) }
 
 func assemble(s scope.Scope, c Config) *Control {
 	engines := installed.Engines{Scope: s}
-	return &Control{
+	of := &Control{
 		Scope: s, Config: c, Engines: engines, Groups: parameter.Groups{Engines: engines},
 		Network: network.Network{Scope: s}, Places: placement.Places{Engines: engines},
 	}
+	of.Subscriptions = eventsub.Subscriptions{Scope: s, SourceExists: of.sourceExists}
+	return of
 }
 
 // Clusters is the same use cases for DB clusters, their snapshots and their parameter groups,

@@ -1,11 +1,13 @@
 package control
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"kurabe"
+	"kurabe/internal/control/eventsub"
 	"kurabe/internal/control/parameter"
 	"kurabe/internal/control/scope"
 	"kurabe/internal/event"
@@ -123,6 +125,38 @@ func (f EventFilter) span(now time.Time) (from, to time.Time, err error) {
 
 func matchesCategory(wanted, have []string) bool {
 	return len(wanted) == 0 || slices.ContainsFunc(have, func(category string) bool { return scope.HasFold(wanted, category) })
+}
+
+// sourceExists says whether there is a source of events of a type with a name.
+func (c *Control) sourceExists(sourceType, name string) bool {
+	of, clusters := c.of(false), c.Clusters()
+	var err error
+	switch sourceType {
+	case event.Instance:
+		_, err = of.Instance(name)
+	case event.Cluster:
+		_, err = clusters.Instance(name)
+	case event.Snapshot:
+		_, err = of.findSnapshot(name)
+	case event.ClusterSnapshot:
+		_, err = clusters.findSnapshot(name)
+	case event.ParameterGroup:
+		if _, err = of.ParameterGroup(name); err != nil {
+			_, err = clusters.ParameterGroup(name)
+		}
+	default:
+		return false
+	}
+	return err == nil
+}
+
+// EventDispatcher queues events for the topics of their subscriptions.
+func (c *Control) EventDispatcher(log *slog.Logger) *eventsub.Dispatcher {
+	return &eventsub.Dispatcher{Scope: c.Scope, Log: log, Source: func(e kurabe.Event) (string, []kurabe.Tag) {
+		arn := c.SourceARN(e)
+		tags, _ := c.Tags(arn) // of a source that is gone there are none
+		return arn, tags
+	}}
 }
 
 // SourceARN is the ARN of an event's source, "" when it has none.

@@ -40,6 +40,7 @@ type NewInstance struct {
 	DeletionProtection, CopyTags       bool
 	LoadKept                           bool
 	Monitoring                         kurabe.Monitoring
+	LogTypes                           []string // that are exported
 	AutoMinorUpgrade, MultiAZ          bool
 	Zones                              []string // of a cluster's servers
 	Tags                               []kurabe.Tag
@@ -104,13 +105,10 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		MasterUsername: n.MasterUsername, DatabaseName: n.DatabaseName, Zone: n.Zone,
-		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept, Monitoring: n.Monitoring,
+		DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
 		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.Cluster,
 	}
 	var err error
-	if err = kurabe.CheckMonitoring(s.Monitoring); err != nil {
-		return s, kurabe.EngineVersion{}, err
-	}
 	if s.Name, err = c.foldName(c.Words().Is+"Identifier", n.Name); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
@@ -119,6 +117,9 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 		return s, version, err
 	}
 	s.Engine, s.Now.EngineVersion = version.Engine, version.Version
+	if err := observe(&s, n); err != nil {
+		return s, version, err
+	}
 	if err := c.checkNames(&s, n, version); err != nil {
 		return s, version, err
 	}
@@ -129,6 +130,16 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 	s.OptionGroup = nameOr(n.OptionGroup, installed.DefaultOptionGroup(version))
 	s.SubnetGroup = nameOr(n.SubnetGroup, "default")
 	return s, version, setWindows(&s, n.BackupWindow, n.MaintenanceWindow)
+}
+
+// observe sets what is kept of how the instance does.
+func observe(s *kurabe.InstanceSpec, n NewInstance) (err error) {
+	s.LoadKept, s.Monitoring = n.LoadKept, n.Monitoring
+	if err = kurabe.CheckMonitoring(s.Monitoring); err != nil {
+		return err
+	}
+	s.LogTypes, err = kurabe.ChangeLogTypes(s.Engine, s.Now.EngineVersion, nil, n.LogTypes, nil)
+	return err
 }
 
 // checkNames checks users, databases, locale, zone and tags.

@@ -28,6 +28,7 @@ type InstanceChange struct {
 	LoadKept                        *bool
 	MonitoringInterval              *int
 	MonitoringRole                  *string
+	ExportLogs, KeepLogs            []string // types whose export begins, and ends
 	AutoMinorUpgrade                *bool
 
 	// These wait for the maintenance window unless ApplyImmediately.
@@ -131,6 +132,11 @@ func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange, verifie
 	if err := modifyMonitoring(s, m); err != nil {
 		return err
 	}
+	logs, err := kurabe.ChangeLogTypes(s.Engine, s.Now.EngineVersion, s.LogTypes, m.ExportLogs, m.KeepLogs)
+	if err != nil {
+		return err
+	}
+	s.LogTypes = logs
 	setBool(&s.CopyTagsToSnapshot, m.CopyTags)
 	setBool(&s.AutoMinorUpgrade, m.AutoMinorUpgrade)
 	if m.BackupWindow == nil && m.MaintenanceWindow == nil {

@@ -112,14 +112,11 @@ func (c *Control) replicaSpec(from *store.Instance, n NewInstance) (kurabe.Insta
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating, Source: from.ID,
 		Engine: of.Engine, MasterUsername: of.MasterUsername, Password: of.Password.From(from.ID), DatabaseName: of.DatabaseName, Locale: of.Locale,
-		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept, Monitoring: n.Monitoring,
+		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
 		Tags: n.Tags, ParameterGroupSeq: 1,
 	}
 	var version kurabe.EngineVersion
 	var err error
-	if err = kurabe.CheckMonitoring(s.Monitoring); err != nil {
-		return s, version, err
-	}
 	if s.Name, err = kurabe.FoldIdentifier("DBInstanceIdentifier", n.Name); err != nil {
 		return s, version, err
 	}
@@ -136,6 +133,9 @@ func (c *Control) replicaSpec(from *store.Instance, n NewInstance) (kurabe.Insta
 		return s, version, err
 	}
 	s.Now.EngineVersion = version.Version
+	if err := observe(&s, n); err != nil {
+		return s, version, err
+	}
 	fillRestore(&n, kurabe.SnapshotSource{Settings: has})
 	none := 0
 	n.RetentionDays = &none

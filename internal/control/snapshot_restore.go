@@ -85,7 +85,7 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 	s := kurabe.InstanceSpec{
 		ID: kurabe.NewInstanceID(), CreatedAt: c.Now().UTC(), Revision: 1, Action: kurabe.StateCreating,
 		Engine: of.Engine, MasterUsername: of.MasterUsername, DatabaseName: of.DatabaseName, Locale: of.Locale,
-		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade, LoadKept: n.LoadKept, Monitoring: n.Monitoring,
+		Zone: n.Zone, DeletionProtection: n.DeletionProtection, CopyTagsToSnapshot: n.CopyTags, AutoMinorUpgrade: n.AutoMinorUpgrade,
 		Tags: n.Tags, ParameterGroupSeq: 1, Cluster: c.Cluster,
 		Origin: &kurabe.Origin{Snapshot: from.ID, Name: from.Spec.Name},
 	}
@@ -105,15 +105,15 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 	if err := c.CheckZones(n.Zones); err != nil {
 		return s, kurabe.EngineVersion{}, err
 	}
-	if err := kurabe.CheckMonitoring(s.Monitoring); err != nil {
-		return s, kurabe.EngineVersion{}, err
-	}
 	version, err := c.restoreVersion(of, n.EngineVersion)
 	if err != nil {
 		return s, version, err
 	}
 	fillRestore(&n, of)
 	s.Now.EngineVersion = version.Version
+	if err := observe(&s, n); err != nil {
+		return s, version, err
+	}
 	if err := c.newSettings(&s, n); err != nil {
 		return s, version, err
 	}

@@ -12,7 +12,7 @@ import (
 // absent are the kinds of resource that RDS has and this service does not, with
 // the code that says that one was not found.
 var absent = map[string]kurabe.Code{
-	"secgrp": kurabe.CodeSecurityGroupNotFound, "es": kurabe.CodeResourceNotFound, "ri": kurabe.CodeResourceNotFound,
+	"secgrp": kurabe.CodeSecurityGroupNotFound, "ri": kurabe.CodeResourceNotFound,
 	"db-proxy": kurabe.CodeResourceNotFound, "target-group": kurabe.CodeResourceNotFound, "cluster-auto-backup": kurabe.CodeResourceNotFound,
 	"db-proxy-endpoint": kurabe.CodeResourceNotFound, "cluster-endpoint": kurabe.CodeResourceNotFound, "deployment": kurabe.CodeResourceNotFound,
 	"auto-backup": kurabe.CodeResourceNotFound, "cev": kurabe.CodeResourceNotFound, "snapshot-tenant-database": kurabe.CodeResourceNotFound,
@@ -47,6 +47,9 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 	case "subgrp":
 		g, err := c.SubnetGroup(name)
 		return g.Tags, err
+	case "es":
+		s, err := c.taggedSubscription(name, arn)
+		return s.Tags, err
 	case "og":
 		_, err := c.OptionGroup(name)
 		return nil, err
@@ -58,6 +61,16 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 func (c *Control) names(kind string) bool {
 	w := c.Words()
 	return kind == w.DB || kind == w.Snapshot || kind == w.Group
+}
+
+// taggedSubscription returns an event subscription. That none is there has another code in the
+// actions on tags than in its own.
+func (c *Control) taggedSubscription(name, arn string) (kurabe.EventSubscription, error) {
+	s, err := c.EventSubscription(name)
+	if err != nil {
+		return s, kurabe.Errorf(kurabe.CodeResourceNotFound, "%s not found.", arn)
+	}
+	return s, nil
 }
 
 func notFound(kind, arn string) error {
@@ -137,6 +150,11 @@ func (c *Control) editTags(ctx context.Context, arn string, edit func([]kurabe.T
 			}
 			return store.NewChange().PutSubnetGroup(g.Value, g.ModRevision), nil
 		})
+	case "es":
+		if _, err := c.taggedSubscription(name, arn); err != nil {
+			return err
+		}
+		return c.EditSubscriptionTags(ctx, name, checked)
 	case "og":
 		return c.ChangeOptionGroup(name)
 	}

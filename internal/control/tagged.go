@@ -36,6 +36,9 @@ func (c *Control) Tagged() []Tagged {
 			add(w.Group, g.Name, g.Tags)
 		}
 	}
+	for _, s := range c.View.EventSubscriptions() {
+		add("es", s.Value.Name, s.Value.Tags)
+	}
 	for _, g := range c.SubnetGroups() {
 		add("subgrp", g.Name, g.Tags)
 	}

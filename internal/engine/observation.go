@@ -127,8 +127,8 @@ type Engine interface {
 	// Stop ends a server cleanly, Fence at once.
 	Stop(ctx context.Context, a kurabe.Assignment) error
 	Fence(ctx context.Context, a kurabe.Assignment) error
-	// Tidy keeps the logs for people in bounds.
-	Tidy(ctx context.Context, a kurabe.Assignment) error
+	// Tidy keeps the logs for people in bounds. Files that are unread are kept for longer.
+	Tidy(ctx context.Context, a kurabe.Assignment, unread func(name string) bool) error
 	// OOMKills counts what the kernel killed for the memory limit of an instance.
 	OOMKills(id kurabe.InstanceID) (int64, bool)
 	// Reserve is that of the instances' disk.

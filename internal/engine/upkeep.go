@@ -26,8 +26,11 @@ type Rotator interface {
 // MariaDB's for up to thirty; the size keeps a noisy server from filling the disk
 // with them.
 const (
-	logAgeMax    = 7 * 24 * time.Hour
-	logBytesMax  = 512 << 20
+	logAgeMax   = 7 * 24 * time.Hour
+	logBytesMax = 512 << 20
+	// heldBytesMax is for those that are not exported yet. Where the storage is small, a tenth of
+	// it: then the disk is short, and the export tells what it has missed.
+	heldBytesMax = 4 * logBytesMax
 	rotateAfter  = 24 * time.Hour
 	rotateBytes  = 32 << 20
 	tidyDeadline = 20 * time.Second
@@ -35,7 +38,7 @@ const (
 
 // Tidy rotates and removes old logs of an instance. The agent calls it now and
 // then; a failure harms nothing and is tried again.
-func (l *Lifecycle) Tidy(ctx context.Context, a kurabe.Assignment) error {
+func (l *Lifecycle) Tidy(ctx context.Context, a kurabe.Assignment, unread func(name string) bool) error {
 	i := l.instance(a)
 	ctx, cancel := context.WithTimeout(ctx, tidyDeadline)
 	defer cancel()
@@ -60,7 +63,11 @@ func (l *Lifecycle) Tidy(ctx context.Context, a kurabe.Assignment) error {
 			return err
 		}
 	}
-	return removeOldLogs(i.Home.LogDir(), files, l.c.Now())
+	held := int64(heldBytesMax)
+	if a.Limits.StorageBytes > 0 {
+		held = min(held, a.Limits.StorageBytes/10)
+	}
+	return removeOldLogs(i.Home.LogDir(), files, l.c.Now(), held, unread)
 }
 
 // rotationDue says whether the newest error log is large, or the last rotation
@@ -112,12 +119,13 @@ func logFiles(dir string) ([]fs.FileInfo, error) {
 	return files, nil
 }
 
-// removeOldLogs removes what is too old or beyond the size; the newest stays.
-func removeOldLogs(dir string, files []fs.FileInfo, now time.Time) error {
+// removeOldLogs removes what is too old or beyond the size; the newest stays, and what is unread up to
+// heldBytes of all.
+func removeOldLogs(dir string, files []fs.FileInfo, now time.Time, heldBytes int64, unread func(name string) bool) error {
 	var kept int64
 	for n, f := range files {
 		kept += f.Size()
-		if n == 0 || now.Sub(f.ModTime()) < logAgeMax && kept <= logBytesMax {
+		if n == 0 || now.Sub(f.ModTime()) < logAgeMax && kept <= logBytesMax || kept <= heldBytes && unread(f.Name()) {
 			continue
 		}
 		if err := volume.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {

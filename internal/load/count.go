@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -159,8 +156,8 @@ func (s *server) counts(ctx context.Context, q CountQuery, answer *Counts) error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	files, err := os.ReadDir(s.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	files, err := s.files()
+	if err != nil {
 		return err
 	}
 	of := map[string][]string{} // IDs by the server's number

@@ -181,8 +181,8 @@ func (s *server) answer(ctx context.Context, g *grouping) error {
 		}
 		return nil
 	}
-	files, err := os.ReadDir(s.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	files, err := s.files()
+	if err != nil {
 		return err
 	}
 	fineFrom := g.To

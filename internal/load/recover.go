@@ -12,10 +12,7 @@ import (
 // recover makes the minutes of the hours that a stop or a crash cut off again from their
 // seconds, and cuts off what a crash left half written.
 func (s *server) recover() error {
-	files, err := os.ReadDir(s.dir) // by name, so by time
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	files, err := s.files()
 	if err != nil {
 		return err
 	}
@@ -48,6 +45,15 @@ func (s *server) recover() error {
 		}
 	}
 	return nil
+}
+
+// files are those of the server's folder by name, so by time. A folder that is not there has none.
+func (s *server) files() ([]fs.DirEntry, error) {
+	files, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return files, err
 }
 
 // again counts the seconds of a chunk for the minute and the hour.

@@ -2,9 +2,6 @@ package load
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
 )
 
 const (
@@ -99,10 +96,7 @@ func (s *server) find(ids map[string]bool, from, to int64) (map[string]Text, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := map[string]Text{}
-	files, err := os.ReadDir(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return found, nil
-	}
+	files, err := s.files()
 	if err != nil {
 		return nil, err
 	}

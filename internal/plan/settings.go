@@ -25,7 +25,8 @@ func (d *draft) planContent() {
 	if !first && n.MonitoringSeconds != s.Monitoring.IntervalSeconds {
 		d.tell(event.NewMonitoring.With(s.Monitoring.IntervalSeconds))
 	}
-	n.LoadKept, n.MonitoringSeconds = s.LoadKept, s.Monitoring.IntervalSeconds
+	n.LoadKept, n.MonitoringSeconds, n.LogTypes, n.Cluster = s.LoadKept, s.Monitoring.IntervalSeconds, s.LogTypes, s.Cluster
+	d.status.LogTypes = s.LogTypes
 	defer d.nameEndpoints(n) // what follows decides the rest of it
 	if first {
 		n.Instance, n.Origin = s.ID, s.Origin

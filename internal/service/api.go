@@ -43,10 +43,15 @@ const (
 	connectionsMax = 2048
 )
 
+// scope is whose resources requests and the planner's server are about.
+func (s *Service) scope(f *Config, kv store.KV) scope.Scope {
+	return scope.Scope{KV: kv, View: s.view, Region: f.Region, Account: f.Account, Zones: f.zoneList(), Now: time.Now}
+}
+
 // newControl is the use cases over the service's state.
 func (s *Service) newControl(f *Config, kv store.KV, ca *pki.CA) *control.Control {
 	info := ca.Info()
-	return control.New(scope.Scope{KV: kv, View: s.view, Region: f.Region, Account: f.Account, Zones: f.zoneList(), Now: time.Now}, control.Config{
+	return control.New(s.scope(f, kv), control.Config{
 		RemoveMember: s.removeMember, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
 		Logs:      logFiles{s.hosts(), s.host.ID, s.view},

@@ -31,7 +31,7 @@ type logEvents struct {
 	*logevents.Store
 	parts *insights.Parts                // of queries
 	days  atomic.Pointer[map[string]int] // for which the events of groups are kept, as a server has said
-	lost  atomic.Int64                   // bytes of files, that were damaged or made room
+	lost  atomic.Int64                   // bytes of files that were damaged or made room since the start
 
 	mu   sync.Mutex // guards said
 	said map[string]time.Time
@@ -44,9 +44,10 @@ func (n *node) openLogEvents(host kurabe.HostID) error {
 	total := n.flags.LogEvents << 30
 	var err error
 	n.events.Store, err = logevents.Open(logevents.Config{
-		Dir: placeIn(n.base, "log-events"), TotalBytes: total, GroupBytes: total / 2, Now: time.Now, Lost: n.lostLogEvents,
+		Dir: placeIn(n.base, "log-groups"), TotalBytes: total, GroupBytes: total / 2, Now: time.Now, Lost: n.lostLogEvents,
 	})
 	if err != nil {
+		n.events = nil
 		return fmt.Errorf("log events: %w", err)
 	}
 	logread.Host{ID: host, Store: n.events.Store, Keep: func(days map[string]int) { n.events.days.Store(&days) }}.Handle(n.reads)
@@ -57,7 +58,7 @@ func (n *node) openLogEvents(host kurabe.HostID) error {
 
 // lostLogEvents tells of a loss, of each stream and reason once in a while.
 func (n *node) lostLogEvents(group, stream string, bytes int64, why string) {
-	n.events.lost.Add(bytes)
+	total := n.events.lost.Add(bytes)
 	n.events.mu.Lock()
 	defer n.events.mu.Unlock()
 	key, now := group+"\n"+why, time.Now()
@@ -68,13 +69,11 @@ func (n *node) lostLogEvents(group, stream string, bytes int64, why string) {
 		clear(n.events.said)
 	}
 	n.events.said[key] = now
-	n.log.Warn("lost log events", "group", group, "stream", stream, "bytes", bytes, logkey.Reason, why)
+	n.log.Warn("lost log events", "group", group, "stream", stream, "bytes", bytes, "total", total, logkey.Reason, why)
 }
 
 // sweepLogEvents removes events that are too old or too many.
 func (n *node) sweepLogEvents(ctx context.Context) error {
-	defer n.events.Close()
-	defer n.events.parts.End()
 	for every := time.NewTicker(logSweepEvery); ; {
 		select {
 		case <-every.C:

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -178,7 +179,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		},
 		Free:      func() int64 { return freeBytes(seen) },
 		Snapshots: snapshots(host, seen, n.flags.CopyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
-		Series: n.series, Load: n.load, Lost: n.lost.of, Pictures: n.pictures, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+		Series: n.series, Load: n.load, Lost: n.lost.of, Pictures: n.pictures, Events: n.events.Store, LogLost: n.logLost, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("metrics", func() error { return n.series.Run(loopCtx) })
@@ -195,6 +196,15 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		return fmt.Errorf("announce this host: %w", err)
 	}
 	return nil
+}
+
+// logLost notes that a part of a server's log could not be exported.
+func (n *node) logLost(server kurabe.InstanceID, name string, bytes int64) {
+	size := "an unknown number of"
+	if bytes > 0 {
+		size = strconv.FormatInt(bytes, 10)
+	}
+	n.lost.note("a part of the log "+name, size+" bytes were removed before they were exported", server)
 }
 
 // freeBytes is the free space of a folder's disk, -1 when that is not known.
@@ -279,6 +289,10 @@ func (n *node) stop() {
 func (n *node) closeHost() {
 	if n.host != nil {
 		n.host.Levers.Prune()
+	}
+	if n.events != nil {
+		n.events.parts.End()
+		n.events.Close()
 	}
 	if n.sockets != nil {
 		if err := n.sockets.Close(); err != nil {

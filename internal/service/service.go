@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,14 +100,11 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 	if s.hostFile, err = loadHostFile(data, f.AddressPool); err != nil {
 		return err
 	}
-	if err := s.handleReads(s.hostFile.ID); err != nil {
+	if err := cmp.Or(s.handleReads(s.hostFile.ID), s.enterExternalEtcd(f, data)); err != nil {
 		return err
 	}
 	s.queries = insights.NewQueries(s.hostFile.ID)
 	s.queries.Handle(s.reads)
-	if err := s.enterExternalEtcd(f, data); err != nil {
-		return err
-	}
 	if err := s.enterServers(ctx, f, data); err != nil {
 		return err
 	}
@@ -317,13 +315,14 @@ func (s *Service) heard(id kurabe.HostID) (time.Time, bool) {
 }
 
 func (s *Service) startPlanner(ctx context.Context, f *Config, kv store.KV, ca *pki.CA) *reconcile.Loop {
+	c := s.newControl(f, kv, ca)
 	alarms := alarm.Loop{
 		KV: kv, View: s.view, Place: alarm.Place{Region: f.Region, Account: f.Account}, Log: s.log, Now: time.Now,
-		Read: monitoring.NewAlarmReader(s.newControl(f, kv, ca), s.allSeries()).Read,
+		Read: monitoring.NewAlarmReader(c, s.allSeries()).Read,
 	}
 	loop := reconcile.New(reconcile.Config{
 		KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.VerifyEvery, Elect: s.elect, Heard: s.heard,
-		InTerm: []func(context.Context, store.Fence){alarms.Run},
+		InTerm: []func(context.Context, store.Fence){alarms.Run, c.EventDispatcher(s.log).Run},
 	})
 	s.loop("planner", func() error { return loop.Run(ctx) })
 	return loop

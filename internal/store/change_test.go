@@ -41,6 +41,8 @@ func TestKeysComeApartAgain(t *testing.T) {
 		subscriptionKey("t-1", "s"):           {kind: KindSubscription, topic: "t-1", name: "s"},
 		deliveryCursorKey("t-1", "s"):         {kind: KindDeliveryCursor, topic: "t-1", name: "s"},
 		notificationKey("t-1", "0-1") + "0":   {kind: KindNotification, topic: "t-1", name: "0-1", part: "0"},
+		eventSubscriptionKey("s"):             {kind: KindEventSubscription, name: "s"},
+		eventCursor:                           {kind: KindEventCursor},
 		PlannerElectionKey:                    {kind: KindElection, name: "planner"},
 		formatKey:                             {kind: KindFormat},
 		Root + "report/h/else":                {},

@@ -37,7 +37,11 @@ const (
 	topics          = Root + "topic/"                       // <name>: Topic; written by the API
 	subscriptions   = Root + "subscription/"                // <topic id>/<id>: Subscription; written by the API
 	deliveryCursors = Root + "delivery/"                    // <topic id>/<subscription id>: DeliveryCursor; written by the elected server
-	notifications   = Root + "notification/"                // <topic id>/<seq>/<part>: bytes of a Notification; written with its cause, removed by the elected server
+	// eventSubscriptions are written by the API, eventCursor by the elected server.
+	eventSubscriptions = Root + "spec/event-subscription/" // <key>: EventSubscription
+	eventCursor        = Root + "event-cursor"             // EventCursor
+
+	notifications = Root + "notification/" // <topic id>/<seq>/<part>: bytes of a Notification; written with its cause, removed by the elected server
 
 	formatKey = Root + "format" // written when the store is made
 
@@ -85,6 +89,8 @@ const (
 	KindSubscription
 	KindDeliveryCursor
 	KindNotification
+	KindEventSubscription
+	KindEventCursor
 	KindAlarm
 	KindAlarmStatus
 	KindAlarmEntry
@@ -118,9 +124,10 @@ func joinedHostKey(id kurabe.HostID) string         { return joinedHosts + strin
 func joinTokenKey(id string) string                 { return joinTokens + id }
 func presenceKey(id kurabe.HostID) string           { return presences + string(id) }
 
-func logGroupKey(segment string) string { return logGroups + segment }
-func alarmKey(name string) string       { return alarms + kurabe.AlarmKey(name) }
-func alarmStatusKey(name string) string { return alarmStatus + kurabe.AlarmKey(name) }
+func logGroupKey(segment string) string      { return logGroups + segment }
+func eventSubscriptionKey(key string) string { return eventSubscriptions + key }
+func alarmKey(name string) string            { return alarms + kurabe.AlarmKey(name) }
+func alarmStatusKey(name string) string      { return alarmStatus + kurabe.AlarmKey(name) }
 
 func topicKey(name string) string { return topics + name }
 func subscriptionKey(topic kurabe.TopicID, id kurabe.SubscriptionID) string {
@@ -199,6 +206,8 @@ func parseKey(key string) keyParts {
 	switch {
 	case key == formatKey:
 		return keyParts{kind: KindFormat}
+	case key == eventCursor:
+		return keyParts{kind: KindEventCursor}
 	case len(s) == 2 && s[0] == "election":
 		return keyParts{kind: KindElection, name: s[1]}
 	case len(s) == 2 && s[0] == "group":
@@ -258,6 +267,8 @@ func parseNamedKey(kind, name string) keyParts {
 		return keyParts{kind: KindAlarmStatus, name: name}
 	case "spec/parameter-group":
 		return keyParts{kind: KindParameterGroup, name: name}
+	case "spec/event-subscription":
+		return keyParts{kind: KindEventSubscription, name: name}
 	case "spec/subnet-group":
 		return keyParts{kind: KindSubnetGroup, name: name}
 	case "spec/service":

@@ -14,10 +14,12 @@ import (
 func Renumber(e Entry, at time.Time) (value []byte, keep bool, err error) {
 	orders, epochs := kurabe.Generation(at.UnixMilli()), kurabe.Epoch(at.Unix())
 	switch p := parseKey(e.Key); p.kind {
-	case KindElection, KindPresence, KindJoinToken, KindDeliveryCursor:
+	case KindElection, KindPresence, KindJoinToken, KindDeliveryCursor, KindEventCursor:
 		// A cursor names a revision, and the restored records have others: what was
 		// delivered is sent again.
 		return nil, false, nil
+	case KindEventSubscription:
+		return renumbered(e, func(s *kurabe.EventSubscription) { s.Since = kurabe.EventPlace{} })
 	case KindAssignment:
 		return renumbered(e, func(a *kurabe.Assignment) {
 			a.Generation += orders

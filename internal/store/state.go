@@ -17,24 +17,27 @@ type state struct {
 	copies    links[kurabe.SnapshotID, kurabe.SnapshotID] // copies of a snapshot
 	replicas  links[kurabe.InstanceID, kurabe.InstanceID] // instances that were or are read replicas of one
 
-	hosts           map[kurabe.HostID]Record[kurabe.HostReport]
-	joined          map[kurabe.HostID]Record[kurabe.JoinedHost]
-	presence        map[kurabe.HostID]Record[kurabe.Presence]
-	tokens          map[string]Record[kurabe.JoinToken]
-	planner         kurabe.HostID // of the elected planner
-	logs            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog
-	catalogs        map[catalogID]map[kurabe.HostID]*kurabe.Catalog
-	agreements      agreements // of catalogs
-	parameterGroups map[string]Record[kurabe.ParameterGroup]
-	subnetGroups    map[string]Record[kurabe.SubnetGroup]
-	domain          Record[kurabe.EndpointDomain]
-	logGroups       map[string]Record[kurabe.LogGroup] // by the segment of the key
-	events          timeline[kurabe.Event]
-	alarms          map[string]Record[kurabe.Alarm] // by kurabe.AlarmKey
-	alarmStatus     map[string]Record[kurabe.AlarmStatus]
-	alarmHistory    timeline[kurabe.AlarmEntry]
-	topics          map[string]Record[kurabe.Topic]
-	notify          map[kurabe.TopicID]*topicState
+	hosts              map[kurabe.HostID]Record[kurabe.HostReport]
+	joined             map[kurabe.HostID]Record[kurabe.JoinedHost]
+	presence           map[kurabe.HostID]Record[kurabe.Presence]
+	tokens             map[string]Record[kurabe.JoinToken]
+	planner            kurabe.HostID // of the elected planner
+	logs               map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog
+	catalogs           map[catalogID]map[kurabe.HostID]*kurabe.Catalog
+	agreements         agreements // of catalogs
+	parameterGroups    map[string]Record[kurabe.ParameterGroup]
+	subnetGroups       map[string]Record[kurabe.SubnetGroup]
+	domain             Record[kurabe.EndpointDomain]
+	events             timeline[*PlacedEvent]
+	committed          commitOrder                     // the events
+	alarms             map[string]Record[kurabe.Alarm] // by kurabe.AlarmKey
+	alarmStatus        map[string]Record[kurabe.AlarmStatus]
+	alarmHistory       timeline[kurabe.AlarmEntry]
+	eventSubscriptions map[string]Record[kurabe.EventSubscription]
+	eventCursor        Record[kurabe.EventCursor]
+	logGroups          map[string]Record[kurabe.LogGroup] // by the segment of the key
+	topics             map[string]Record[kurabe.Topic]
+	notify             map[kurabe.TopicID]*topicState
 	// corrupt are the records that did not decode.
 	corrupt map[string]*CorruptError
 }
@@ -54,26 +57,27 @@ type touch struct {
 
 func newState() *state {
 	return &state{
-		instances:       newShelf[kurabe.InstanceID, Instance](),
-		snapshots:       newShelf[kurabe.SnapshotID, Snapshot](),
-		taken:           links[kurabe.InstanceID, kurabe.SnapshotID]{},
-		restored:        links[kurabe.SnapshotID, kurabe.InstanceID]{},
-		copies:          links[kurabe.SnapshotID, kurabe.SnapshotID]{},
-		replicas:        links[kurabe.InstanceID, kurabe.InstanceID]{},
-		hosts:           map[kurabe.HostID]Record[kurabe.HostReport]{},
-		joined:          map[kurabe.HostID]Record[kurabe.JoinedHost]{},
-		presence:        map[kurabe.HostID]Record[kurabe.Presence]{},
-		tokens:          map[string]Record[kurabe.JoinToken]{},
-		logs:            map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog{},
-		catalogs:        map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
-		parameterGroups: map[string]Record[kurabe.ParameterGroup]{},
-		subnetGroups:    map[string]Record[kurabe.SubnetGroup]{},
-		logGroups:       map[string]Record[kurabe.LogGroup]{},
-		topics:          map[string]Record[kurabe.Topic]{},
-		notify:          map[kurabe.TopicID]*topicState{},
-		alarms:          map[string]Record[kurabe.Alarm]{},
-		alarmStatus:     map[string]Record[kurabe.AlarmStatus]{},
-		corrupt:         map[string]*CorruptError{},
+		instances:          newShelf[kurabe.InstanceID, Instance](),
+		snapshots:          newShelf[kurabe.SnapshotID, Snapshot](),
+		taken:              links[kurabe.InstanceID, kurabe.SnapshotID]{},
+		restored:           links[kurabe.SnapshotID, kurabe.InstanceID]{},
+		copies:             links[kurabe.SnapshotID, kurabe.SnapshotID]{},
+		replicas:           links[kurabe.InstanceID, kurabe.InstanceID]{},
+		hosts:              map[kurabe.HostID]Record[kurabe.HostReport]{},
+		joined:             map[kurabe.HostID]Record[kurabe.JoinedHost]{},
+		presence:           map[kurabe.HostID]Record[kurabe.Presence]{},
+		tokens:             map[string]Record[kurabe.JoinToken]{},
+		logs:               map[kurabe.HostID]map[kurabe.InstanceID]kurabe.InstanceLog{},
+		catalogs:           map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
+		parameterGroups:    map[string]Record[kurabe.ParameterGroup]{},
+		subnetGroups:       map[string]Record[kurabe.SubnetGroup]{},
+		eventSubscriptions: map[string]Record[kurabe.EventSubscription]{},
+		logGroups:          map[string]Record[kurabe.LogGroup]{},
+		topics:             map[string]Record[kurabe.Topic]{},
+		notify:             map[kurabe.TopicID]*topicState{},
+		alarms:             map[string]Record[kurabe.Alarm]{},
+		alarmStatus:        map[string]Record[kurabe.AlarmStatus]{},
+		corrupt:            map[string]*CorruptError{},
 	}
 }
 
@@ -147,12 +151,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return touch{}, err
 	case KindEndpointDomain:
 		return s.putDomain(e)
-	case KindEvent:
-		ev, err := decode[kurabe.Event](e)
-		if err != nil {
-			return touch{}, err
-		}
-		s.events.put(ev, p.name)
+	case KindEvent, KindEventSubscription, KindEventCursor:
+		return touch{}, s.putEvent(p, e)
 	case KindJoinedHost, KindJoinToken, KindPresence:
 		return s.putJoined(p, e)
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
@@ -221,6 +221,11 @@ func (s *state) remove(key string) touch {
 		return touch{all: true}
 	case KindEvent:
 		s.events.remove(p.name)
+		s.committed.remove(p.name)
+	case KindEventSubscription:
+		delete(s.eventSubscriptions, p.name)
+	case KindEventCursor:
+		s.eventCursor = Record[kurabe.EventCursor]{}
 	case KindJoinedHost:
 		delete(s.joined, p.host)
 		return touch{all: true}

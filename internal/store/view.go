@@ -147,7 +147,7 @@ func (v *View) apply(b Batch) {
 func quiet(b Batch) bool {
 	for _, e := range b.Events {
 		switch parseKey(e.Key).kind {
-		case KindLogReport, KindNotification, KindDeliveryCursor, KindAlarm, KindAlarmStatus, KindAlarmEntry:
+		case KindLogReport, KindNotification, KindDeliveryCursor, KindEventCursor, KindAlarm, KindAlarmStatus, KindAlarmEntry:
 		default:
 			return false
 		}

@@ -180,7 +180,12 @@ func sortedByName[T any](m map[string]Record[T]) []Record[T] {
 func (v *View) Events(from, to time.Time) []kurabe.Event {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.state.events.between(from, to)
+	list := v.state.events.between(from, to)
+	out := make([]kurabe.Event, len(list))
+	for n, e := range list {
+		out[n] = e.Event
+	}
+	return out
 }
 
 // expired returns the keys, up to limit, of the events and the entries of alarms' history that

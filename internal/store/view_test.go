@@ -293,7 +293,7 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	c := NewChange()
 	snap := kurabe.SnapshotID(rapid.SampledFrom([]string{"snap-1", "snap-2"}).Draw(r, "snapshot"))
 	member := id.Member(rapid.IntRange(1, 3).Draw(r, "member"))
-	switch rapid.IntRange(0, 21).Draw(r, "kind") {
+	switch rapid.IntRange(0, 23).Draw(r, "kind") {
 	case 0:
 		s := spec(string(id), name)
 		s.NextName, s.NextSeq = name+"2", seq
@@ -338,6 +338,10 @@ func drawRecord(r *rapid.T) (string, []byte) {
 		c.PutSubscription(kurabe.Subscription{ID: kurabe.SubscriptionID(id), Topic: kurabe.TopicID(name)}, 0)
 	case 17:
 		c.PutDeliveryCursor(kurabe.DeliveryCursor{Topic: kurabe.TopicID(name), Subscription: kurabe.SubscriptionID(id), Revision: seq})
+	case 22:
+		c.PutEventSubscription(kurabe.EventSubscription{Name: name, TopicARN: fmt.Sprint(seq)}, 0)
+	case 23:
+		c.PutEventCursor(kurabe.EventCursor{Passed: kurabe.EventPlace{Revision: seq}}, 0)
 	case 18:
 		c.Put(notificationKey(kurabe.TopicID(name), fmt.Sprintf("%x-3", seq))+fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "part")), []byte(id))
 	case 19:
@@ -391,7 +395,10 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 		{"states of alarms", got.alarmStatus, fresh.alarmStatus},
 		{"history of alarms", append([]moment[kurabe.AlarmEntry]{}, got.alarmHistory.sorted...), append([]moment[kurabe.AlarmEntry]{}, fresh.alarmHistory.sorted...)},
 		{"notifications", notifyText(got), notifyText(fresh)},
-		{"events", append([]moment[kurabe.Event]{}, got.events.sorted...), append([]moment[kurabe.Event]{}, fresh.events.sorted...)},
+		{"events", append([]moment[*PlacedEvent]{}, got.events.sorted...), append([]moment[*PlacedEvent]{}, fresh.events.sorted...)},
+		{"events by commit", append(commitOrder{}, got.committed...), append(commitOrder{}, fresh.committed...)},
+		{"event subscriptions", got.eventSubscriptions, fresh.eventSubscriptions},
+		{"event cursor", got.eventCursor, fresh.eventCursor},
 	} {
 		if !reflect.DeepEqual(c.got, c.new) {
 			r.Fatalf("%s: followed %+v, fresh %+v", c.what, c.got, c.new)

@@ -13,7 +13,7 @@ import (
 const (
 	restartBar  = 2.0 // seconds
 	residentBar = 150 << 20
-	idleCPUBar  = 0.01 // of one processor
+	idleCPUBar  = 0.01 // of one processor, for each instance
 )
 
 // idle measures the service itself while databases run: how soon it is back, and
@@ -109,7 +109,7 @@ func idleCost(ctx context.Context, r *bed.Run, l *bed.Lab, count int) error {
 		"cpuShare": share, "switchesPerSecond": switches, "threads": after.Threads})
 	r.Out.Row(bed.Row{Bench: "service", What: fmt.Sprintf("memory of the service, idle, %d instances", count), Value: fmt.Sprintf("%d MiB resident", after.Resident>>20),
 		Bar: fmt.Sprintf("≤ %d MB", residentBar>>20), Verdict: bed.Verdict(after.Resident <= residentBar), Note: fmt.Sprintf("highest since its start: %d MiB", after.Peak>>20)})
-	r.Out.Row(bed.Row{Bench: "service", What: fmt.Sprintf("processor use of the service, idle, %d instances", count), Value: fmt.Sprintf("%.2f %% of a core", 100*share),
-		Bar: "≤ 1 %", Verdict: bed.Verdict(share <= idleCPUBar), Note: fmt.Sprintf("over %.0f s; %.0f context switches/s in %d threads", over.Seconds(), switches, after.Threads)})
+	r.Out.Row(bed.Row{Bench: "service", What: fmt.Sprintf("processor use of the service for each of %d idle instances", count), Value: fmt.Sprintf("%.2f %% of a core", 100*share/float64(count)),
+		Bar: "≤ 1 %", Verdict: bed.Verdict(share <= idleCPUBar*float64(count)), Note: fmt.Sprintf("%.2f %% in all, over %.0f s; %.0f context switches/s in %d threads", 100*share, over.Seconds(), switches, after.Threads)})
 	return nil
 }

@@ -15,9 +15,9 @@ from test_lifecycle import far_window
 UNSUPPORTED = {
     "AllowEngineModeChange": True, "AllowMajorVersionUpgrade": True, "AssociatedRoles": [{"RoleArn": "arn:aws:iam::1:role/r"}],
     "AwsBackupRecoveryPointArn": "arn:aws:backup:us-east-1:1:recovery-point:x", "BacktrackWindow": 60,
-    "CloudwatchLogsExportConfiguration": {"EnableLogTypes": ["postgresql"]}, "ClusterScalabilityType": "limitless",
+    "ClusterScalabilityType": "limitless",
     "DatabaseInsightsMode": "advanced", "DBInstanceParameterGroupName": "g", "DBSystemId": "s", "Domain": "d-1", "DomainIAMRoleName": "r",
-    "EnableCloudwatchLogsExports": ["postgresql"], "EnableGlobalWriteForwarding": True, "EnableHttpEndpoint": True,
+    "EnableGlobalWriteForwarding": True, "EnableHttpEndpoint": True,
     "EnableIAMDatabaseAuthentication": True, "EnableLimitlessDatabase": True, "EnableLocalWriteForwarding": True,
     "EngineLifecycleSupport": "open-source-rds-extended-support", "EngineMode": "serverless",
     "GlobalClusterIdentifier": "g", "KmsKeyId": "k", "ManageMasterUserPassword": True, "MasterUserAuthenticationType": "iam-db-auth",
@@ -35,7 +35,7 @@ HONOURED = set(
     BackupRetentionPeriod PreferredBackupWindow PreferredMaintenanceWindow DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade
     CACertificateIdentifier Tags TagSpecifications ApplyImmediately NewDBClusterIdentifier SnapshotIdentifier RestoreType RestoreToTime
     UseLatestRestorableTime SourceDBClusterIdentifier SourceDbClusterResourceId PreSignedUrl SourceRegion EnablePerformanceInsights
-    MonitoringInterval MonitoringRoleArn""".split()
+    MonitoringInterval MonitoringRoleArn EnableCloudwatchLogsExports CloudwatchLogsExportConfiguration""".split()
 )
 
 

@@ -38,6 +38,7 @@ def asked(server, rds, engine):
         CopyTagsToSnapshot=True, AutoMinorVersionUpgrade=False, CACertificateIdentifier=ca["CertificateIdentifier"],
         LicenseModel=engine.license, Tags=TAGS,
         MonitoringInterval=1, MonitoringRoleArn="arn:aws:iam::123456789012:role/monitoring",
+        EnableCloudwatchLogsExports=version["ExportableLogTypes"],
     )  # fmt: skip
     first = rds.create_db_instance(**wish)["DBInstance"]
     db = instances.Instance(server, engine, wish)

@@ -7,7 +7,6 @@ from botocore.config import Config
 import harness
 
 EMPTY = [
-    ("describe_event_subscriptions", "EventSubscriptionsList", "SubscriptionName", "SubscriptionNotFoundFault"),
     ("describe_global_clusters", "GlobalClusters", "GlobalClusterIdentifier", "GlobalClusterNotFoundFault"),
     ("describe_db_proxies", "DBProxies", "DBProxyName", "DBProxyNotFoundFault"),
     ("describe_reserved_db_instances", "ReservedDBInstances", "ReservedDBInstanceId", "ReservedDBInstanceNotFoundFault"),

@@ -186,7 +186,7 @@ def test_refusals(pi, loaded, server, engine):
     refused(lambda: pi.get_resource_metrics(**at(loaded, MetricQueries=[{"Metric": "os.cpu"}])), bad, "os.cpu")
     refused(lambda: pi.get_resource_metrics(**at(loaded, MetricQueries=[{"Metric": "db.load.avg"}], PeriodInSeconds=7)), bad, "PeriodInSeconds")
     refused(lambda: pi.get_resource_metrics(**at(loaded, 9 * 86400, MetricQueries=[{"Metric": "db.load.avg"}])), bad, "7 days")
-    loaded.modify(EnablePerformanceInsights=False)
+    loaded.modify(EnablePerformanceInsights=False, PerformanceInsightsRetentionPeriod=7)  # as Terraform's provider does
     refused(lambda: keys(pi, loaded, "db.user"), bad, "EnablePerformanceInsights")
-    loaded.modify(EnablePerformanceInsights=True)
+    loaded.modify(EnablePerformanceInsights=True, PerformanceInsightsRetentionPeriod=7)
     assert keys(pi, loaded, "db.user")["Keys"]

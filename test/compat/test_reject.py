@@ -18,7 +18,6 @@ UNSUPPORTED = {
     "EnableIAMDatabaseAuthentication": True, "StorageEncrypted": True, "KmsKeyId": "k",
     "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 31,
     "DatabaseInsightsMode": "advanced",
-    "EnableCloudwatchLogsExports": ["postgresql"], "CloudwatchLogsExportConfiguration": {"EnableLogTypes": ["postgresql"]},
     "PubliclyAccessible": True, "VpcSecurityGroupIds": ["sg-12345678"], "DBSecurityGroups": ["g"], "NetworkType": "DUAL",
     "DedicatedLogVolume": True, "ManageMasterUserPassword": True, "MasterUserSecretKmsKeyId": "k", "RotateMasterUserPassword": True,
     "MasterUserAuthenticationType": "iam-db-auth", "BackupTarget": "outposts", "EnableCustomerOwnedIp": True,
@@ -40,7 +39,7 @@ HONOURED = set(
     OptionGroupName DBSubnetGroupName BackupRetentionPeriod PreferredBackupWindow PreferredMaintenanceWindow
     MaxAllocatedStorage DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade CACertificateIdentifier LicenseModel
     Tags NewDBInstanceIdentifier ApplyImmediately CertificateRotationRestart MultiAZ EnablePerformanceInsights
-    MonitoringInterval MonitoringRoleArn""".split()
+    MonitoringInterval MonitoringRoleArn EnableCloudwatchLogsExports CloudwatchLogsExportConfiguration""".split()
 )
 
 

@@ -158,7 +158,8 @@ func (a API) listMetrics(ctx context.Context, in *ListAvailableResourceMetricsIn
 			return nil, invalid("MetricTypes: unknown type %.100q", kind)
 		}
 	}
-	return out, nil
+	out.Metrics, out.NextToken, err = page(out.Metrics, in.MaxResults, in.NextToken)
+	return out, err
 }
 
 // getDimensionKeyDetails tells the whole text of a statement.

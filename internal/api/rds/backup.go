@@ -104,7 +104,7 @@ var pointHonours = names("SourceDBInstanceIdentifier", "SourceDbiResourceId", "S
 	"TargetDBInstanceIdentifier", "RestoreTime", "UseLatestRestorableTime", "DBInstanceClass", "Engine", "AllocatedStorage",
 	"StorageType", "Iops", "StorageThroughput", "DBName", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
 	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "MaxAllocatedStorage", "DeletionProtection",
-	"CopyTagsToSnapshot", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
+	"CopyTagsToSnapshot", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
 
 func (s *Service) restoreDBInstanceToPointInTime(ctx context.Context, in *rds.RestoreDBInstanceToPointInTimeInput) (*rds.RestoreDBInstanceToPointInTimeOutput, error) {
 	if err := s.refuse(in, pointHonours); err != nil {
@@ -128,7 +128,7 @@ func (s *Service) restoreDBInstanceToPointInTime(ctx context.Context, in *rds.Re
 		Port: number(in.Port), RetentionDays: number(in.BackupRetentionPeriod), BackupWindow: in.PreferredBackupWindow,
 		MaxStorageGiB: number(in.MaxAllocatedStorage), ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName,
 		SubnetGroup: in.DBSubnetGroupName, DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
-		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, MultiAZ: isTrue(in.MultiAZ), Tags: tags,
+		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, MultiAZ: isTrue(in.MultiAZ), Tags: tags, LogTypes: in.EnableCloudwatchLogsExports,
 	})
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (s *Service) clusters() *control.Control { return s.c.Clusters() }
 var createClusterHonours = names("DBClusterIdentifier", "DBClusterInstanceClass", "Engine", "EngineVersion", "AllocatedStorage", "StorageType",
 	"Iops", "MasterUsername", "MasterUserPassword", "DatabaseName", "CharacterSetName", "Port", "AvailabilityZones",
 	"DBClusterParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow",
-	"PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "AutoMinorVersionUpgrade", "CACertificateIdentifier",
+	"PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier",
 	"Tags", "TagSpecifications")
 
 func (s *Service) createDBCluster(ctx context.Context, in *rds.CreateDBClusterInput) (*rds.CreateDBClusterOutput, error) {
@@ -65,7 +65,7 @@ func (s *Service) createDBCluster(ctx context.Context, in *rds.CreateDBClusterIn
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
 		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
-		Monitoring:       kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)},
+		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports,
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, Tags: tags,
 	})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Service) describeDBClusters(_ context.Context, in *rds.DescribeDBCluste
 
 var modifyClusterHonours = names("DBClusterIdentifier", "ApplyImmediately", "AllocatedStorage", "StorageType", "Iops", "DBClusterInstanceClass",
 	"EngineVersion", "MasterUserPassword", "Port", "DBClusterParameterGroupName", "OptionGroupName", "BackupRetentionPeriod",
-	"PreferredBackupWindow", "PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "AutoMinorVersionUpgrade",
+	"PreferredBackupWindow", "PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "CloudwatchLogsExportConfiguration", "AutoMinorVersionUpgrade",
 	"CACertificateIdentifier", "NewDBClusterIdentifier")
 
 func (s *Service) modifyDBCluster(ctx context.Context, in *rds.ModifyDBClusterInput) (*rds.ModifyDBClusterOutput, error) {
@@ -121,11 +121,12 @@ func (s *Service) modifyDBCluster(ctx context.Context, in *rds.ModifyDBClusterIn
 		p := logkey.Secret(*in.MasterUserPassword)
 		password = &p
 	}
+	on, off := logChanges(in.CloudwatchLogsExportConfiguration)
 	i, err := s.clusters().ModifyInstance(ctx, str(in.DBClusterIdentifier), control.InstanceChange{
 		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: password, Port: number(in.Port),
 		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, RetentionDays: number(in.BackupRetentionPeriod),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
-		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, LoadKept: in.EnablePerformanceInsights, MonitoringInterval: number(in.MonitoringInterval), MonitoringRole: in.MonitoringRoleArn, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,
+		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, LoadKept: in.EnablePerformanceInsights, MonitoringInterval: number(in.MonitoringInterval), MonitoringRole: in.MonitoringRoleArn, ExportLogs: on, KeepLogs: off, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,
 		NewName: in.NewDBClusterIdentifier, Class: in.DBClusterInstanceClass, EngineVersion: in.EngineVersion,
 		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops),
 	})

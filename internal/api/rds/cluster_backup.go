@@ -92,7 +92,7 @@ func (s *Service) deleteDBClusterAutomatedBackup(ctx context.Context, in *rds.De
 var clusterPointHonours = names("DBClusterIdentifier", "SourceDBClusterIdentifier", "SourceDbClusterResourceId", "RestoreToTime",
 	"UseLatestRestorableTime", "RestoreType", "DBClusterInstanceClass", "StorageType", "Iops", "Port", "DBClusterParameterGroupName",
 	"OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection",
-	"CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "Tags", "TagSpecifications")
+	"CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "Tags", "TagSpecifications")
 
 // fullCopy is the one type of restore there is: a new cluster has files of its own.
 const fullCopy = "full-copy"
@@ -117,7 +117,7 @@ func (s *Service) restoreDBClusterToPointInTime(ctx context.Context, in *rds.Res
 		Port: number(in.Port), RetentionDays: number(in.BackupRetentionPeriod), BackupWindow: in.PreferredBackupWindow,
 		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
-		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, AutoMinorUpgrade: true, Tags: tags,
+		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports, AutoMinorUpgrade: true, Tags: tags,
 	})
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (s *Service) cluster(i control.Instance) *types.DBCluster {
 		ClusterCreateTime: aws.Time(spec.CreatedAt), DBClusterParameterGroup: aws.String(spec.ParameterGroup),
 		AutoMinorVersionUpgrade: aws.Bool(spec.AutoMinorUpgrade), DeletionProtection: aws.Bool(spec.DeletionProtection),
 		CopyTagsToSnapshot: aws.Bool(spec.CopyTagsToSnapshot), PubliclyAccessible: aws.Bool(false), StorageEncrypted: aws.Bool(false),
-		IAMDatabaseAuthenticationEnabled: aws.Bool(false), PerformanceInsightsEnabled: aws.Bool(spec.LoadKept), PerformanceInsightsRetentionPeriod: loadDays(spec), MonitoringInterval: aws.Int32(int32(spec.Monitoring.IntervalSeconds)), MonitoringRoleArn: optional(spec.Monitoring.Role),
+		IAMDatabaseAuthenticationEnabled: aws.Bool(false), PerformanceInsightsEnabled: aws.Bool(spec.LoadKept), PerformanceInsightsRetentionPeriod: loadDays(spec), MonitoringInterval: aws.Int32(int32(spec.Monitoring.IntervalSeconds)), MonitoringRoleArn: optional(spec.Monitoring.Role), EnabledCloudwatchLogsExports: i.Status.LogTypes,
 		HttpEndpointEnabled: aws.Bool(false), CrossAccountClone: aws.Bool(false),
 		ActivityStreamStatus: types.ActivityStreamStatusStopped, DatabaseInsightsMode: types.DatabaseInsightsModeStandard,
 		EngineLifecycleSupport: aws.String("open-source-rds-extended-support-disabled"), TagList: tagList(spec.Tags),
@@ -87,7 +87,7 @@ func clusterPendingValues(i control.Instance) *types.ClusterPendingModifiedValue
 	p := pendingValues(i)
 	return &types.ClusterPendingModifiedValues{
 		DBClusterIdentifier: p.DBInstanceIdentifier, MasterUserPassword: p.MasterUserPassword, BackupRetentionPeriod: p.BackupRetentionPeriod,
-		AllocatedStorage: p.AllocatedStorage, StorageType: p.StorageType, Iops: p.Iops, EngineVersion: p.EngineVersion,
+		AllocatedStorage: p.AllocatedStorage, StorageType: p.StorageType, Iops: p.Iops, EngineVersion: p.EngineVersion, PendingCloudwatchLogsExports: p.PendingCloudwatchLogsExports,
 	}
 }
 

@@ -154,7 +154,7 @@ func (s *Service) deleteDBClusterSnapshot(ctx context.Context, in *rds.DeleteDBC
 
 var restoreClusterHonours = names("DBClusterIdentifier", "SnapshotIdentifier", "Engine", "EngineVersion", "DBClusterInstanceClass", "StorageType",
 	"Iops", "DatabaseName", "Port", "AvailabilityZones", "DBClusterParameterGroupName", "OptionGroupName", "DBSubnetGroupName",
-	"BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "Tags", "TagSpecifications")
+	"BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "Tags", "TagSpecifications")
 
 func (s *Service) restoreDBClusterFromSnapshot(ctx context.Context, in *rds.RestoreDBClusterFromSnapshotInput) (*rds.RestoreDBClusterFromSnapshotOutput, error) {
 	if err := s.refuse(in, restoreClusterHonours); err != nil {
@@ -170,7 +170,7 @@ func (s *Service) restoreDBClusterFromSnapshot(ctx context.Context, in *rds.Rest
 		RetentionDays: number(in.BackupRetentionPeriod), BackupWindow: in.PreferredBackupWindow,
 		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
-		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, AutoMinorUpgrade: true, Tags: tags,
+		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports, AutoMinorUpgrade: true, Tags: tags,
 	})
 	if err != nil {
 		return nil, err

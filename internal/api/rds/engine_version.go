@@ -91,13 +91,13 @@ func (s *Service) engineVersion(v installed.Version) types.DBEngineVersion {
 		DBParameterGroupFamily: aws.String(v.Family), DBEngineDescription: aws.String(installed.EngineTitle(v.Engine)),
 		DBEngineVersionDescription: aws.String(installed.Description(v.EngineVersion)), Status: aws.String("available"),
 		ValidUpgradeTarget: mapped(v.Upgrades, upgradeTarget), SupportedEngineModes: []string{engineMode},
-		SupportedFeatureNames: []string{}, ExportableLogTypes: []string{}, TagList: []types.Tag{},
+		SupportedFeatureNames: []string{}, ExportableLogTypes: v.Engine.LogTypes(), TagList: []types.Tag{},
 		SupportedCACertificateIdentifiers: []string{s.c.Authority.Identifier},
 		// There is one authority, so there is none to rotate to.
 		SupportsCertificateRotationWithoutRestart: aws.Bool(false),
 		SupportsBabelfish:                         aws.Bool(false), SupportsGlobalDatabases: aws.Bool(false), SupportsIntegrations: aws.Bool(false),
 		SupportsLimitlessDatabase: aws.Bool(false), SupportsLocalWriteForwarding: aws.Bool(false),
-		SupportsLogExportsToCloudwatchLogs: aws.Bool(false), SupportsParallelQuery: aws.Bool(false), SupportsReadReplica: aws.Bool(true),
+		SupportsLogExportsToCloudwatchLogs: aws.Bool(true), SupportsParallelQuery: aws.Bool(false), SupportsReadReplica: aws.Bool(true),
 	}
 	if len(v.Locales) > 0 {
 		set := characterSet(v.Locales[0])

@@ -53,7 +53,14 @@ var errorCodes = api.Errors{
 
 	kurabe.CodeResourceNotFound: {Code: "ResourceNotFoundFault", Status: 404},
 
-	kurabe.CodeSubscriptionNotFound:  {Code: "SubscriptionNotFound", Status: 404},
+	kurabe.CodeSubscriptionNotFound: {Code: "SubscriptionNotFound", Status: 404},
+	kurabe.CodeSubscriptionExists:   {Code: "SubscriptionAlreadyExist", Status: 400},
+	kurabe.CodeSubscriptionQuota:    {Code: "EventSubscriptionQuotaExceeded", Status: 400},
+	kurabe.CodeCategoryNotFound:     {Code: "SubscriptionCategoryNotFound", Status: 404},
+	kurabe.CodeSourceNotFound:       {Code: "SourceNotFound", Status: 404},
+	kurabe.CodeInvalidTopic:         {Code: "SNSInvalidTopic", Status: 400},
+	kurabe.CodeTopicNotFound:        {Code: "SNSTopicArnNotFound", Status: 404},
+
 	kurabe.CodeGlobalClusterNotFound: {Code: "GlobalClusterNotFoundFault", Status: 404},
 	kurabe.CodeProxyNotFound:         {Code: "DBProxyNotFoundFault", Status: 404},
 	kurabe.CodeReservedNotFound:      {Code: "ReservedDBInstanceNotFound", Status: 404},

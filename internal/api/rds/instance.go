@@ -30,7 +30,7 @@ func (s *Service) instanceRows() []row {
 var createHonours = names("DBInstanceIdentifier", "DBInstanceClass", "Engine", "EngineVersion", "AllocatedStorage", "StorageType",
 	"Iops", "StorageThroughput", "MasterUsername", "MasterUserPassword", "DBName", "CharacterSetName", "Port", "AvailabilityZone",
 	"DBParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow",
-	"PreferredMaintenanceWindow", "MaxAllocatedStorage", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "AutoMinorVersionUpgrade",
+	"PreferredMaintenanceWindow", "MaxAllocatedStorage", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade",
 	"CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
 
 func (s *Service) createDBInstance(ctx context.Context, in *rds.CreateDBInstanceInput) (*rds.CreateDBInstanceOutput, error) {
@@ -54,7 +54,7 @@ func (s *Service) createDBInstance(ctx context.Context, in *rds.CreateDBInstance
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
 		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
-		Monitoring:       kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)},
+		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports,
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade,
 		MultiAZ:          isTrue(in.MultiAZ), Tags: tags,
 	})
@@ -110,7 +110,7 @@ func instanceFilter(filters []types.Filter) (control.InstanceFilter, error) {
 var modifyHonours = names("DBInstanceIdentifier", "ApplyImmediately", "AllocatedStorage", "StorageType", "Iops", "StorageThroughput",
 	"DBInstanceClass", "EngineVersion", "MasterUserPassword", "DBPortNumber", "DBParameterGroupName", "OptionGroupName",
 	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "PreferredMaintenanceWindow", "MaxAllocatedStorage",
-	"DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel",
+	"DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "CloudwatchLogsExportConfiguration", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel",
 	"NewDBInstanceIdentifier", "Engine", "MultiAZ")
 
 func (s *Service) modifyDBInstance(ctx context.Context, in *rds.ModifyDBInstanceInput) (*rds.ModifyDBInstanceOutput, error) {
@@ -132,12 +132,13 @@ func (s *Service) modifyDBInstance(ctx context.Context, in *rds.ModifyDBInstance
 		p := logkey.Secret(*in.MasterUserPassword)
 		password = &p
 	}
+	on, off := logChanges(in.CloudwatchLogsExportConfiguration)
 	i, err := s.c.ModifyInstance(ctx, have.Name, control.InstanceChange{
 		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: password, Port: number(in.DBPortNumber),
 		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		RetentionDays: number(in.BackupRetentionPeriod), MaxStorageGiB: number(in.MaxAllocatedStorage),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
-		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, LoadKept: in.EnablePerformanceInsights, MonitoringInterval: number(in.MonitoringInterval), MonitoringRole: in.MonitoringRoleArn, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,
+		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, LoadKept: in.EnablePerformanceInsights, MonitoringInterval: number(in.MonitoringInterval), MonitoringRole: in.MonitoringRoleArn, ExportLogs: on, KeepLogs: off, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,
 		NewName: in.NewDBInstanceIdentifier, Class: in.DBInstanceClass, EngineVersion: in.EngineVersion,
 		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, StorageGiB: number(in.AllocatedStorage),
 		IOPS: number(in.Iops), ThroughputMiB: number(in.StorageThroughput), MultiAZ: in.MultiAZ,

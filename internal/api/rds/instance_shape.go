@@ -1,6 +1,7 @@
 package rds
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 		AutoMinorVersionUpgrade: aws.Bool(spec.AutoMinorUpgrade), DeletionProtection: aws.Bool(spec.DeletionProtection),
 		CopyTagsToSnapshot: aws.Bool(spec.CopyTagsToSnapshot), PubliclyAccessible: aws.Bool(false),
 		StorageEncrypted: aws.Bool(false), IAMDatabaseAuthenticationEnabled: aws.Bool(false),
-		PerformanceInsightsEnabled: aws.Bool(spec.LoadKept), PerformanceInsightsRetentionPeriod: loadDays(spec), MonitoringInterval: aws.Int32(int32(spec.Monitoring.IntervalSeconds)), MonitoringRoleArn: optional(spec.Monitoring.Role), DedicatedLogVolume: aws.Bool(false),
+		PerformanceInsightsEnabled: aws.Bool(spec.LoadKept), PerformanceInsightsRetentionPeriod: loadDays(spec), MonitoringInterval: aws.Int32(int32(spec.Monitoring.IntervalSeconds)), MonitoringRoleArn: optional(spec.Monitoring.Role), EnabledCloudwatchLogsExports: i.Status.LogTypes, DedicatedLogVolume: aws.Bool(false),
 		CustomerOwnedIpEnabled: aws.Bool(false), MultiTenant: aws.Bool(false), IsStorageConfigUpgradeAvailable: aws.Bool(false),
 		ActivityStreamStatus: types.ActivityStreamStatusStopped, DatabaseInsightsMode: types.DatabaseInsightsModeStandard,
 		EngineLifecycleSupport: aws.String("open-source-rds-extended-support-disabled"),
@@ -109,6 +110,19 @@ func applyStatus(i control.Instance) string {
 	return i.Status.ParameterApply
 }
 
+// missing are those of a list that another one lacks.
+func missing(list, from []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(from, s) })
+}
+
+// logChanges are the logs whose export begins, and ends.
+func logChanges(c *types.CloudwatchLogsExportConfiguration) (on, off []string) {
+	if c != nil {
+		on, off = c.EnableLogTypes, c.DisableLogTypes
+	}
+	return on, off
+}
+
 // pendingValues are the modifications that are not in force yet.
 func pendingValues(i control.Instance) *types.PendingModifiedValues {
 	p := &types.PendingModifiedValues{}
@@ -117,6 +131,9 @@ func pendingValues(i control.Instance) *types.PendingModifiedValues {
 	}
 	if i.Status.PasswordSeq != 0 && !i.IsReplica() && i.Status.PasswordSeq != i.Spec.Password.Seq {
 		p.MasterUserPassword = aws.String("****") // as RDS shows it
+	}
+	if on, off := missing(i.Spec.LogTypes, i.Status.LogTypes), missing(i.Status.LogTypes, i.Spec.LogTypes); len(on)+len(off) > 0 {
+		p.PendingCloudwatchLogsExports = &types.PendingCloudwatchLogsExports{LogTypesToEnable: on, LogTypesToDisable: off}
 	}
 	// In force when the conversion ends, which takes longer than the rest.
 	if want := i.WantsMultiAZ(); want != i.MultiAZ() {

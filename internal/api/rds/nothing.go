@@ -14,13 +14,6 @@ import (
 // all of it, so the truth is an empty list; asked for by its name, a thing is not found.
 func (s *Service) nothingRows() []row {
 	return []row{
-		api.Read("DescribeEventSubscriptions", func(_ context.Context, in *rds.DescribeEventSubscriptionsInput) (*rds.DescribeEventSubscriptionsOutput, error) {
-			err := nothing(in.Filters, in.Marker, in.MaxRecords)
-			if name := str(in.SubscriptionName); err == nil && name != "" {
-				err = kurabe.Errorf(kurabe.CodeSubscriptionNotFound, "Event Subscription %s not found.", name)
-			}
-			return &rds.DescribeEventSubscriptionsOutput{EventSubscriptionsList: []types.EventSubscription{}}, err
-		}),
 		api.Read("DescribeGlobalClusters", func(_ context.Context, in *rds.DescribeGlobalClustersInput) (*rds.DescribeGlobalClustersOutput, error) {
 			err := nothing(in.Filters, in.Marker, in.MaxRecords, "db-cluster-id", "region")
 			if name := str(in.GlobalClusterIdentifier); err == nil && name != "" {

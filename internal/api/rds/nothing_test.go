@@ -17,6 +17,6 @@ func TestNothing(t *testing.T) {
 	wantCode(t, err, "DBProxyNotFoundFault", "front")
 	_, err = w.client.DescribeTenantDatabases(ctx, &rds.DescribeTenantDatabasesInput{DBInstanceIdentifier: aws.String("nope")})
 	wantCode(t, err, "DBInstanceNotFound", "nope")
-	_, err = w.client.DescribeEventSubscriptions(ctx, &rds.DescribeEventSubscriptionsInput{Marker: aws.String("x")})
+	_, err = w.client.DescribeDBProxies(ctx, &rds.DescribeDBProxiesInput{Marker: aws.String("x")})
 	wantCode(t, err, "InvalidParameterValue", "Marker")
 }

@@ -62,7 +62,7 @@ func (s *Service) orderable(o placement.Orderable) types.OrderableDBInstanceOpti
 		AvailableAdditionalStorageVolumesOptions: []types.AvailableAdditionalStorageVolumesOption{},
 		MultiAZCapable:                           aws.Bool(o.MultiAZ), ReadReplicaCapable: aws.Bool(true), OutpostCapable: aws.Bool(false),
 		SupportsAdditionalStorageVolumes: aws.Bool(false), SupportsClusters: aws.Bool(o.Cluster), SupportsDedicatedLogVolume: aws.Bool(false),
-		SupportsEnhancedMonitoring: aws.Bool(false), SupportsGlobalDatabases: aws.Bool(false), SupportsHttpEndpoint: aws.Bool(false),
+		SupportsEnhancedMonitoring: aws.Bool(true), SupportsGlobalDatabases: aws.Bool(false), SupportsHttpEndpoint: aws.Bool(false),
 		SupportsIAMDatabaseAuthentication: aws.Bool(false), SupportsKerberosAuthentication: aws.Bool(false),
 		SupportsPerformanceInsights: aws.Bool(true), SupportsStorageAutoscaling: aws.Bool(true), SupportsStorageEncryption: aws.Bool(false),
 	}

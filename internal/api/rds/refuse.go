@@ -26,8 +26,6 @@ var truths = map[string]truth{
 	"PerformanceInsightsKMSKeyId":        {nil, "storage encryption is not offered; encrypt the disk below the data folder"},
 	"PerformanceInsightsRetentionPeriod": {[]any{7}, "database load is kept for 7 days"},
 	"DatabaseInsightsMode":               {[]any{"standard"}, "Database Insights has no advanced mode here"},
-	"EnableCloudwatchLogsExports":        {nil, "log exports are not offered yet; DownloadDBLogFilePortion reads the logs"},
-	"CloudwatchLogsExportConfiguration":  {nil, "log exports are not offered yet; DownloadDBLogFilePortion reads the logs"},
 	"PubliclyAccessible":                 {[]any{false}, "an endpoint has one address, of its host's --address-pool, and no public one beside it"},
 	"VpcSecurityGroupIds":                {nil, "there is one security group, the default one that DescribeSecurityGroups shows; who reaches an endpoint is decided by its host's --address-pool"},
 	"DBSecurityGroups":                   {nil, "DB security groups belonged to EC2-Classic"},

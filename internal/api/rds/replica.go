@@ -23,7 +23,7 @@ func (s *Service) replicaRows() []row {
 
 var replicaHonours = names("DBInstanceIdentifier", "SourceDBInstanceIdentifier", "DBInstanceClass", "AllocatedStorage", "StorageType",
 	"Iops", "StorageThroughput", "MaxAllocatedStorage", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
-	"DBSubnetGroupName", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "MultiAZ",
+	"DBSubnetGroupName", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "MultiAZ",
 	"Tags", "TagSpecifications", "SourceRegion", "PreSignedUrl")
 
 func (s *Service) createDBInstanceReadReplica(ctx context.Context, in *rds.CreateDBInstanceReadReplicaInput) (*rds.CreateDBInstanceReadReplicaOutput, error) {
@@ -43,7 +43,7 @@ func (s *Service) createDBInstanceReadReplica(ctx context.Context, in *rds.Creat
 		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, Port: number(in.Port), MaxStorageGiB: number(in.MaxAllocatedStorage),
 		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
-		Monitoring:       kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)},
+		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports,
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade,
 		MultiAZ:          isTrue(in.MultiAZ), Tags: tags,
 	})

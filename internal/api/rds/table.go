@@ -24,7 +24,7 @@ func (s *Service) ops() []row {
 	return slices.Concat(
 		s.instanceRows(), s.parameterGroupRows(), s.subnetGroupRows(), s.optionGroupRows(), s.tagRows(),
 		s.engineVersionRows(), s.orderableRows(), s.accountRows(), s.certificateRows(),
-		s.nothingRows(), s.eventRows(), s.maintenanceRows(), s.logRows(), s.replicaRows(), s.snapshotRows(), s.backupRows(),
+		s.nothingRows(), s.eventRows(), s.eventSubscriptionRows(), s.maintenanceRows(), s.logRows(), s.replicaRows(), s.snapshotRows(), s.backupRows(),
 		s.clusterRows(), s.clusterSnapshotRows(), s.clusterBackupRows(), s.clusterParameterGroupRows(),
 	)
 }

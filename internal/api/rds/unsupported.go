@@ -19,9 +19,6 @@ AuthorizeDBSecurityGroupIngress CreateDBSecurityGroup DeleteDBSecurityGroup Desc
 RevokeDBSecurityGroupIngress`,
 	"there is one certificate authority, which needs no default": `
 ModifyCertificates`,
-	"event subscriptions are not built yet": `
-AddSourceIdentifierToSubscription CreateEventSubscription DeleteEventSubscription
-ModifyEventSubscription RemoveSourceIdentifierFromSubscription`,
 	"DB proxies are not built yet": `
 CreateDBProxy CreateDBProxyEndpoint DeleteDBProxy DeleteDBProxyEndpoint DeregisterDBProxyTargets
 DescribeDBProxyEndpoints DescribeDBProxyTargetGroups DescribeDBProxyTargets ModifyDBProxy ModifyDBProxyEndpoint

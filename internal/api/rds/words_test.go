@@ -102,6 +102,9 @@ func saidOfCreates() []said {
 		})},
 		{"WordsMaxStorage", kurabe.WordsMaxStorage, nil, badCombo, create(func(in *rds.CreateDBInstanceInput) { in.MaxAllocatedStorage = aws.Int32(19) })},
 		{"WordsMonitoringRole", kurabe.WordsMonitoringRole, nil, badCombo, create(func(in *rds.CreateDBInstanceInput) { in.MonitoringInterval = aws.Int32(60) })},
+		{"WordsLogTypes", kurabe.WordsLogTypes, []any{"'audit', 'x'", "postgres", "15.18", "postgresql"}, badCombo, create(func(in *rds.CreateDBInstanceInput) {
+			in.EnableCloudwatchLogsExports = []string{"postgresql", "audit", "x"}
+		})},
 		{"WordsMonitoringInterval", kurabe.WordsMonitoringInterval, nil, badCombo, create(func(in *rds.CreateDBInstanceInput) { in.MonitoringRoleArn = aws.String("arn:aws:iam::1:role/r") })},
 		{"WordsZoneOfPair", kurabe.WordsZoneOfPair, nil, badCombo, create(func(in *rds.CreateDBInstanceInput) {
 			in.MultiAZ, in.AvailabilityZone = aws.Bool(true), aws.String("us-east-1a")

@@ -78,7 +78,7 @@ func tidiesTrapped(t *testing.T, b *trapped) {
 	}
 	b.set(t, filepath.Join(dir, "folder"), b.linkTo(b.ours))
 	b.set(t, filepath.Join(dir, "pipe"), pipe)
-	if err := b.Lifecycle.Tidy(t.Context(), b.Want); err != nil {
+	if err := b.Lifecycle.Tidy(t.Context(), b.Want, func(string) bool { return false }); err != nil {
 		t.Error(err)
 	}
 	b.Satisfy(t)

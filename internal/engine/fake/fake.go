@@ -266,7 +266,7 @@ func (e *Engine) Left(id kurabe.InstanceID) bool {
 // What an Engine does not do; beds that need it have engines of their own.
 
 // Tidy has no logs to tidy.
-func (e *Engine) Tidy(context.Context, kurabe.Assignment) error { return nil }
+func (e *Engine) Tidy(context.Context, kurabe.Assignment, func(string) bool) error { return nil }
 
 // Reserve knows none.
 func (e *Engine) Reserve() (engine.Reserve, error) { return nil, errNone }

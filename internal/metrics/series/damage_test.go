@@ -209,6 +209,46 @@ func TestWrongClockRemovesNothing(t *testing.T) {
 	}
 }
 
+// Old data go also from where nothing new comes, as from users' own.
+func TestOldDataGo(t *testing.T) {
+	for name, cut := range map[string]bool{"in memory": false, "in a block": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, t.TempDir(), midday)
+			late := Bucket{Start: midday.Add(-time.Hour).Unix(), Count: 1, Sum: 1, Min: 1, Max: 1}
+			if err := b.Put(t.Context(), []Datum{{cpu, Bucket{Start: midday.Unix(), Count: 1, Sum: 1, Min: 1, Max: 1}}, {cpu, late}}); err != nil {
+				t.Fatal(err)
+			}
+			b.now = b.now.Add(time.Second)
+			b.tick()
+			if cut {
+				if err := b.own.cut(t.Context(), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			kept := func() bool {
+				b.maintain(t.Context())
+				b.maintain(t.Context())
+				return len(b.own.db.Blocks()) > 0 || b.own.db.Head().NumSeries() > 0
+			}
+			if !kept() {
+				t.Error("new data are gone")
+			}
+			b.now = b.now.Add(minutesFor + 24*time.Hour)
+			b.clock.tick(b.now)
+			if !kept() {
+				t.Error("data are gone by a clock that has stepped")
+			}
+			for range int(clockProof/time.Second) + 1 {
+				b.now = b.now.Add(time.Second)
+				b.clock.tick(b.now)
+			}
+			if kept() {
+				t.Errorf("old data are there: %d blocks, %d series", len(b.own.db.Blocks()), b.own.db.Head().NumSeries())
+			}
+		})
+	}
+}
+
 func TestFolderStaysBelowLimit(t *testing.T) {
 	b := newBed(t, t.TempDir(), midday)
 	b.close()

@@ -276,7 +276,7 @@ func (s *Store) maintain(ctx context.Context) {
 			if p.headBytes() > p.bytesMax {
 				return p.cut(ctx, time.Minute)
 			}
-			return p.db.Compact(ctx)
+			return errors.Join(p.db.Compact(ctx), p.expire(ctx, &s.clock))
 		})
 		if err != nil && ctx.Err() == nil {
 			s.breaks(err, p.lost.Load())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -128,6 +129,28 @@ func (p *part) deletable(blocks []*tsdb.Block, c *clock) map[ulid.ULID]struct{} 
 		}
 	}
 	return gone
+}
+
+// expire removes what is too old of a part that gets nothing new: the database removes blocks only
+// when it has written another one.
+func (p *part) expire(ctx context.Context, c *clock) error {
+	h, oldest := p.db.Head(), c.now.Load()-p.keep.Milliseconds()
+	if c.trusted.Load() && h.NumSeries() > 0 && max(h.MaxTime(), h.MaxOOOTime()) < oldest {
+		return p.cut(ctx, 0) // a block that goes at once
+	}
+	blocks := p.db.Blocks()
+	gone := p.deletable(slices.Clone(blocks), c)
+	if len(gone) == 0 {
+		return nil
+	}
+	for _, b := range blocks {
+		if _, old := gone[b.Meta().ULID]; old {
+			if err := b.Delete(ctx, math.MinInt64, math.MaxInt64, labels.MustNewMatcher(labels.MatchNotEqual, fieldLabel, "")); err != nil {
+				return fmt.Errorf("remove an old block of %s: %w", p.name, err)
+			}
+		}
+	}
+	return p.db.CleanTombstones()
 }
 
 // headBytes is the size of what is not in blocks yet.

@@ -21,8 +21,10 @@ type Settings struct {
 	Engine  string `json:"engine,omitempty"`
 	Arm     string `json:"arm,omitempty"`
 	Rounds  int    `json:"rounds,omitempty"`
-	Peers   string `json:"peers,omitempty"`
-	Resume  string `json:"resume,omitempty"`
+	// Instances is how many nobody uses, of each engine.
+	Instances int    `json:"instances,omitempty"`
+	Peers     string `json:"peers,omitempty"`
+	Resume    string `json:"resume,omitempty"`
 	// Within is how long new losses of the failovers are begun.
 	Within time.Duration `json:"within,omitempty"`
 	// Abreast has the peers go through each loss at the same time.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ func Measure(ctx context.Context, r *bed.Run) error {
 		return err
 	}
 	for _, engine := range []string{bed.Postgres, bed.MariaDB} {
+		if r.Engine != "" && r.Engine != engine {
+			continue
+		}
 		if l.Engines[engine] == "" {
 			r.NotInstalled("metrics", engine)
 			continue
@@ -63,7 +67,7 @@ func idle(ctx context.Context, r *bed.Run, l *bed.Lab, engine string) (failure e
 			l.RemoveAtEnd(ctx, &failure, i.Name)
 		}
 	}()
-	count := bed.Pick(r, idleCount, 3)
+	count := cmp.Or(r.Instances, bed.Pick(r, idleCount, 3))
 	for n := range count {
 		i, err := l.Create(ctx, bed.Order{Name: fmt.Sprintf("idle-%s-%d", engine, n), Engine: engine, Class: l.MicroClass(), Load: true})
 		if err != nil {
