@@ -17,19 +17,19 @@ type regions struct {
 	own, account string
 }
 
-// translated are the services whose ARNs are translated.
-var translated = []string{"rds", "logs"}
-
 // verbatim are the structs whose texts are the users'.
 var verbatim = []string{"Tag", "InputLogEvent", "OutputLogEvent", "FilteredLogEvent", "ResultField"}
 
 // arnParts are "arn", partition, service, region, account and the rest.
 const arnParts = 6
 
+// named are the services whose resources have ARNs here.
+var named = []string{"rds", "cloudwatch", "sns", "logs"}
+
 // inward returns an ARN of any region as one of ours; other text passes.
 func (g regions) inward(text string) string {
 	parts := strings.SplitN(text, ":", arnParts)
-	if len(parts) != arnParts || parts[0] != "arn" || !slices.Contains(translated, parts[2]) || parts[4] != g.account || parts[3] == "" {
+	if len(parts) != arnParts || parts[0] != "arn" || !slices.Contains(named, parts[2]) || parts[4] != g.account || parts[3] == "" {
 		return text
 	}
 	return "arn:aws:" + parts[2] + ":" + g.own + ":" + g.account + ":" + parts[5]
@@ -37,11 +37,12 @@ func (g regions) inward(text string) string {
 
 // outward returns a text with our ARNs as those of another region.
 func (g regions) outward(text, region string) string {
-	if region == "" || region == g.own {
+	if region == "" || region == g.own || !strings.Contains(text, "arn:aws:") {
 		return text
 	}
-	for _, service := range translated {
-		text = strings.ReplaceAll(text, "arn:aws:"+service+":"+g.own+":"+g.account+":", "arn:aws:"+service+":"+region+":"+g.account+":")
+	for _, service := range named {
+		before, after := "arn:aws:"+service+":", ":"+g.account+":"
+		text = strings.ReplaceAll(text, before+g.own+after, before+region+after)
 	}
 	return text
 }

@@ -15,8 +15,9 @@ func TestRegions(t *testing.T) {
 	const there, here = "arn:aws:rds:eu-west-1:000000000000:db:shop", "arn:aws:rds:us-east-1:000000000000:db:shop"
 	for text, want := range map[string]string{
 		there: here, here: here, "shop": "shop", "": "", "arn:aws-cn:rds:cn-north-1:000000000000:snapshot:rds:x": "arn:aws:rds:us-east-1:000000000000:snapshot:rds:x",
-		"arn:aws:rds:eu-west-1:111111111111:db:shop": "arn:aws:rds:eu-west-1:111111111111:db:shop",
-		"arn:aws:kms:eu-west-1:000000000000:key/1":   "arn:aws:kms:eu-west-1:000000000000:key/1",
+		"arn:aws:cloudwatch:eu-west-1:000000000000:alarm:a:b": "arn:aws:cloudwatch:us-east-1:000000000000:alarm:a:b",
+		"arn:aws:rds:eu-west-1:111111111111:db:shop":          "arn:aws:rds:eu-west-1:111111111111:db:shop",
+		"arn:aws:kms:eu-west-1:000000000000:key/1":            "arn:aws:kms:eu-west-1:000000000000:key/1",
 	} {
 		if got := g.inward(text); got != want {
 			t.Errorf("%s is %s", text, got)
@@ -24,11 +25,11 @@ func TestRegions(t *testing.T) {
 	}
 	shared := aws.String(here)
 	out := &rds.DescribeDBInstancesOutput{DBInstances: []types.DBInstance{{
-		DBInstanceArn: shared, TagList: []types.Tag{{Key: aws.String("arn"), Value: aws.String(here)}}, ReadReplicaDBInstanceIdentifiers: []string{here, "x"},
+		DBInstanceArn: shared, TagList: []types.Tag{{Key: aws.String("arn"), Value: aws.String(here)}}, ReadReplicaDBInstanceIdentifiers: []string{here, "x", `{"a":"arn:aws:sns:us-east-1:000000000000:t","b":"arn:aws:kms:us-east-1:000000000000:t"}`},
 	}}}
 	translate(out, func(text string) string { return g.outward(text, "eu-west-1") })
 	one := out.DBInstances[0]
-	if *one.DBInstanceArn != there || !cmp.Equal(one.ReadReplicaDBInstanceIdentifiers, []string{there, "x"}) || *one.TagList[0].Value != here {
+	if *one.DBInstanceArn != there || !cmp.Equal(one.ReadReplicaDBInstanceIdentifiers, []string{there, "x", `{"a":"arn:aws:sns:eu-west-1:000000000000:t","b":"arn:aws:kms:us-east-1:000000000000:t"}`}) || *one.TagList[0].Value != here {
 		t.Errorf("%s, %v, %s", *one.DBInstanceArn, one.ReadReplicaDBInstanceIdentifiers, *one.TagList[0].Value)
 	}
 	if *shared != here {

@@ -12,7 +12,7 @@ import (
 )
 
 // countedMax bounds the statements of a minute that are told apart, those with the longest time.
-const countedMax = 200
+const countedMax = 100
 
 // Counted is what a server has counted of its statements in the time before At.
 type Counted struct {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -123,4 +124,46 @@ func TestCountedBound(t *testing.T) {
 			t.Fatalf("a part of %d bytes is taken", cut)
 		}
 	}
+}
+
+// BenchmarkCountsDay asks for two counters of 25 statements over 24 hours, in which 100 statements
+// ran in each minute.
+func BenchmarkCountsDay(b *testing.B) {
+	s := New(b.TempDir(), false, func(kurabe.InstanceID, string) {})
+	var ids []string
+	for n := range countedMax {
+		session := kurabe.ActiveSession{Statement: fmt.Sprintf("select c%d from t", n), NativeID: fmt.Sprint(int64(n)*7_919_000_000_000_123 - 1<<62)}
+		if err := s.Add(shop, Sample{At: start, Engine: kurabe.Postgres, Sessions: []kurabe.ActiveSession{session}}); err != nil {
+			b.Fatal(err)
+		}
+		ids = append(ids, textOf(session.Statement, "", dialectOf(kurabe.Postgres), false).TokenizedID)
+	}
+	const minutes = 24 * 60
+	for m := range minutes {
+		c := Counted{At: start.Add(time.Duration(m+1) * time.Minute), For: time.Minute}
+		for n := range countedMax {
+			one := kurabe.StatementCounts{NativeID: fmt.Sprint(int64(n)*7_919_000_000_000_123 - 1<<62)}
+			for i := range 7 {
+				one.Counts[i] = uint64((n*31 + m*17 + i*101) * 37 % 100_000)
+			}
+			c.Statements = append(c.Statements, one)
+		}
+		if err := s.AddCounted(shop, c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var bytes int64
+	files, _ := filepath.Glob(filepath.Join(s.dir, "*", "counts-*"))
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			bytes += info.Size()
+		}
+	}
+	q := CountQuery{Instance: shop, IDs: ids[:25], Counters: []kurabe.StatementCounter{kurabe.StatementRows, kurabe.StatementCalls}, From: start.Unix(), To: start.Unix() + minutes*60}
+	for b.Loop() {
+		if c, err := s.Counts(b.Context(), q); err != nil || len(c.Of) != 25 {
+			b.Fatal(len(c.Of), err)
+		}
+	}
+	b.ReportMetric(float64(bytes)/(1<<20), "MiB/day")
 }

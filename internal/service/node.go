@@ -291,7 +291,9 @@ func (n *node) closeHost() {
 		n.host.Levers.Prune()
 	}
 	if n.events != nil {
-		n.events.parts.End()
+		if n.events.parts != nil { // it was opened
+			n.events.parts.End()
+		}
 		n.events.Close()
 	}
 	if n.sockets != nil {

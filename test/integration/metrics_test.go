@@ -21,13 +21,17 @@ import (
 // sampleTime is how long a sample may take to show, on a busy machine.
 const sampleTime = 2 * time.Minute
 
+// monitoring is a client of a service's metrics.
+func monitoring(s *harness.Service) *cloudwatch.Client {
+	like := s.Client.Options() // its connections as well
+	return cloudwatch.New(cloudwatch.Options{Region: like.Region, BaseEndpoint: aws.String(s.URL()), Credentials: like.Credentials, HTTPClient: like.HTTPClient, Retryer: aws.NopRetryer{}})
+}
+
 // newestSample is the newest value of a metric of the last minutes, and when it was measured.
 func newestSample(t *testing.T, i *harness.Instance, metric string) (at time.Time, value float64) {
 	t.Helper()
-	like := i.Service.Client.Options() // its connections as well
-	client := cloudwatch.New(cloudwatch.Options{Region: like.Region, BaseEndpoint: aws.String(i.Service.URL()), Credentials: like.Credentials, HTTPClient: like.HTTPClient, Retryer: aws.NopRetryer{}})
 	now := time.Now()
-	out, err := client.GetMetricData(t.Context(), &cloudwatch.GetMetricDataInput{
+	out, err := monitoring(i.Service).GetMetricData(t.Context(), &cloudwatch.GetMetricDataInput{
 		StartTime: aws.Time(now.Add(-2 * sampleTime)), EndTime: aws.Time(now.Add(time.Second)), ScanBy: types.ScanByTimestampDescending,
 		MetricDataQueries: []types.MetricDataQuery{{Id: aws.String("m"), MetricStat: &types.MetricStat{Period: aws.Int32(1), Stat: aws.String("Maximum"), Metric: &types.Metric{
 			Namespace: aws.String(catalog.Of(metric).Namespace), MetricName: aws.String(metric), Dimensions: []types.Dimension{{Name: aws.String("DBInstanceIdentifier"), Value: aws.String(i.Name)}},

@@ -22,6 +22,9 @@ const (
 	tableTime  = time.Minute     // of the tables
 	metricTime = 15 * time.Second
 	loadMetric = "db.load.avg"
+
+	callsMetric   = "db.sql_tokenized.stats.calls_per_sec.avg"
+	latencyMetric = "db.sql_tokenized.stats.avg_latency_per_call.avg"
 )
 
 // slice is what the table of the load tells apart, and the dimension that names its rows.
@@ -47,6 +50,7 @@ type loadRequest struct {
 	MetricQueries           []metricQuery `json:",omitempty"`
 	Metric                  string        `json:",omitempty"`
 	GroupBy, PartitionBy    *group        `json:",omitempty"`
+	AdditionalMetrics       []string      `json:",omitempty"`
 }
 
 type metricQuery struct {
@@ -64,9 +68,10 @@ type metricsAnswer struct {
 type keysAnswer struct {
 	PartitionKeys []struct{ Dimensions map[string]string }
 	Keys          []struct {
-		Dimensions map[string]string
-		Total      float64
-		Partitions []float64
+		Dimensions        map[string]string
+		Total             float64
+		Partitions        []float64
+		AdditionalMetrics map[string]float64
 	}
 }
 
@@ -90,11 +95,14 @@ func look(ctx context.Context, c *client.Client, name string, by slice, now time
 		return p, nil
 	}
 	ask := loadRequest{ServiceType: "RDS", Identifier: aws.ToString(i.DbiResourceId), EndTime: now.Unix()}
-	if p.waits, err = waits(ctx, c, ask); err != nil {
+	if p.waits, p.sampled, err = waits(ctx, c, ask); err != nil {
 		return p, err
 	}
 	ask.StartTime, ask.Metric = now.Add(-tableTime).Unix(), loadMetric
 	ask.GroupBy, ask.PartitionBy = &group{by.group, 10}, &group{"db.wait_event", 10}
+	if by == slicings[0] && kurabe.EngineName(aws.ToString(i.Engine)) == kurabe.Postgres {
+		ask.AdditionalMetrics = []string{callsMetric, latencyMetric}
+	}
 	keys, err := client.AskService[keysAnswer](ctx, c, insights, "DescribeDimensionKeys", ask)
 	if err != nil {
 		return p, err
@@ -126,6 +134,8 @@ func (a keysAnswer) rows(name string) []row {
 	var rows []row
 	for _, k := range a.Keys {
 		r := row{name: k.Dimensions[name], load: k.Total}
+		r.calls, r.counted = k.AdditionalMetrics[callsMetric]
+		r.latency = k.AdditionalMetrics[latencyMetric]
 		for n, load := range k.Partitions {
 			if load > 0 {
 				r.parts = append(r.parts, partOf{waitName(a.PartitionKeys[n].Dimensions), load})
@@ -137,18 +147,23 @@ func (a keysAnswer) rows(name string) []row {
 	return rows
 }
 
-// waits is the load by wait event in each second that is shown.
-func waits(ctx context.Context, c *client.Client, ask loadRequest) ([]wait, error) {
+// waits is the load by wait event in each second that is shown, and how many seconds of tableTime
+// were sampled.
+func waits(ctx context.Context, c *client.Client, ask loadRequest) (list []wait, sampled int, err error) {
 	ask.StartTime, ask.PeriodInSeconds = ask.EndTime-int64(shownTime/time.Second), 1
 	ask.MetricQueries = []metricQuery{{loadMetric, group{"db.wait_event", 8}}}
 	answer, err := client.AskService[metricsAnswer](ctx, c, insights, "GetResourceMetrics", ask)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var list []wait
 	for _, m := range answer.MetricList {
-		if len(m.Key.Dimensions) == 0 {
-			continue // of all
+		if len(m.Key.Dimensions) == 0 { // of all
+			for _, d := range m.DataPoints {
+				if int64(d.Timestamp) > ask.EndTime-int64(tableTime/time.Second) {
+					sampled++
+				}
+			}
+			continue
 		}
 		w := wait{name: waitName(m.Key.Dimensions), seconds: make([]float64, shownTime/time.Second)}
 		for _, d := range m.DataPoints {
@@ -158,7 +173,7 @@ func waits(ctx context.Context, c *client.Client, ask loadRequest) ([]wait, erro
 		}
 		list = append(list, w)
 	}
-	return list, nil
+	return list, sampled, nil
 }
 
 var metricNames = []string{"CPUUtilization", "DatabaseConnections", "ReadIOPS", "WriteIOPS", "ReadThroughput", "WriteThroughput"}

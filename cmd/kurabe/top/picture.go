@@ -22,6 +22,7 @@ type picture struct {
 	kept                        bool // load is kept
 	by                          string
 	waits                       []wait
+	sampled                     int // seconds of the last minute
 	rows                        []row
 	sessions                    []kurabe.ActiveSession
 	unlisted                    string // why there are no sessions
@@ -44,6 +45,10 @@ type row struct {
 	name  string
 	load  float64
 	parts []partOf
+	// calls is the executions of a statement each second, latency the milliseconds of one; both are
+	// known where counted.
+	calls, latency float64
+	counted        bool
 }
 
 // symbols stand for wait events, colours beside them.
@@ -61,7 +66,7 @@ func (p picture) render(columns, lines int, status string, colour bool) string {
 	} else {
 		out = append(out, p.chart(max(columns-7, 1), high)...)
 		out = append(out, p.legend(columns)...)
-		out = append(out, "", fmt.Sprintf("LOAD   by %s, last minute", strings.ToUpper(p.by)))
+		out = append(out, "", fmt.Sprintf("  LOAD %sby %s, last minute", p.rates("CALLS/S", "MS"), strings.ToUpper(p.by)))
 		out = append(out, p.tables(columns, lines-len(out))...)
 	}
 	out = out[:min(len(out), max(lines, 1))]
@@ -99,9 +104,24 @@ func (p picture) tables(columns, lines int) []string {
 	}
 	var out []string
 	for _, r := range p.rows[:min(len(p.rows), max(lines/3, lines-len(sessions), 0))] {
-		out = append(out, fmt.Sprintf("%6.2f %s  %s", r.load, fit(orNone(r.name), max(columns/2-8, 8)), r.waits()))
+		calls, latency := "", ""
+		if r.counted {
+			calls = fmt.Sprintf("%.1f", r.calls)
+		}
+		if r.calls > 0 {
+			latency = fmt.Sprintf("%.2f", r.latency)
+		}
+		out = append(out, fmt.Sprintf("%6.2f %s%s  %s", r.load, p.rates(calls, latency), fit(orNone(r.name), max(columns/2-8, 8)), r.waits()))
 	}
 	return append(out, sessions...)
+}
+
+// rates are the columns of counters, where there are any.
+func (p picture) rates(calls, latency string) string {
+	if !slices.ContainsFunc(p.rows, func(r row) bool { return r.counted }) {
+		return ""
+	}
+	return fmt.Sprintf("%8s %9s ", calls, latency)
 }
 
 // session is a line of the table of sessions.
@@ -247,7 +267,7 @@ func (p picture) legend(columns int) []string {
 		for _, v := range last {
 			sum += v
 		}
-		item := fmt.Sprintf(" %c %s %.2f ", symbols[n%len(symbols)], w.name, sum/float64(max(len(last), 1)))
+		item := fmt.Sprintf(" %c %s %.2f ", symbols[n%len(symbols)], w.name, sum/float64(max(p.sampled, 1)))
 		if len(list[len(list)-1])+len(item) > columns {
 			list = append(list, "      ")
 		}

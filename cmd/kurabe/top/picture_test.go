@@ -25,11 +25,12 @@ func locked() picture {
 	return picture{
 		name: "shop", engine: "postgres 15.18", class: "db.t3.small", status: "available", cpus: 2, iopsMax: 3000, kept: true, by: "statement",
 		metrics: map[string]float64{"CPUUtilization": 41.6, "ReadIOPS": 10, "WriteIOPS": 390, "WriteThroughput": 3 << 19},
+		sampled: 60,
 		waits:   []wait{{"Lock:transactionid", lock}, {"CPU", cpu}},
 		rows: []row{
-			{blocked, 3, []partOf{{"Lock:transactionid", 3}}},
-			{"SELECT count(*) FROM orders", 0.5, []partOf{{"CPU", 0.4}, {"IO:DataFileRead", 0.1}}},
-			{"", 0.01, nil},
+			{name: blocked, load: 3, parts: []partOf{{"Lock:transactionid", 3}}, counted: true, calls: 0.4, latency: 7512.25},
+			{name: "SELECT count(*) FROM orders", load: 0.5, parts: []partOf{{"CPU", 0.4}, {"IO:DataFileRead", 0.1}}},
+			{load: 0.01},
 		},
 		sessions: []kurabe.ActiveSession{
 			{ID: 812, User: "report", WaitType: "CPU", Wait: "CPU", Statement: "SELECT count(*) FROM orders", Seconds: 900},

@@ -75,7 +75,15 @@ func wantsMetricAlarms(list []types.AlarmType) (bool, error) {
 	return len(list) == 0 || slices.Contains(list, types.AlarmTypeMetricAlarm), nil
 }
 
-func (s service) describeAlarms(_ context.Context, in *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
+// describeAlarmsOutput has what alarms are here: the SDK's struct has kinds beside it that older
+// clients do not know.
+type describeAlarmsOutput struct {
+	MetricAlarms    []types.MetricAlarm
+	CompositeAlarms []types.CompositeAlarm
+	NextToken       *string
+}
+
+func (s service) describeAlarms(_ context.Context, in *cloudwatch.DescribeAlarmsInput) (*describeAlarmsOutput, error) {
 	wanted, err := wantsMetricAlarms(in.AlarmTypes)
 	switch {
 	case err != nil:
@@ -99,7 +107,7 @@ func (s service) describeAlarms(_ context.Context, in *cloudwatch.DescribeAlarms
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []types.MetricAlarm{}, CompositeAlarms: []types.CompositeAlarm{}, NextToken: next}
+	out := &describeAlarmsOutput{MetricAlarms: []types.MetricAlarm{}, CompositeAlarms: []types.CompositeAlarm{}, NextToken: next}
 	for _, a := range page {
 		out.MetricAlarms = append(out.MetricAlarms, s.shown(a))
 	}

@@ -114,7 +114,9 @@ type world struct {
 }
 
 // newWorld has the instances shop and web of two classes and the cluster trio.
-func newWorld(t *testing.T) world {
+func newWorld(t *testing.T) world { return newWorldOf(t) }
+
+func newWorldOf(t testing.TB) world {
 	t.Helper()
 	kv := store.NewMemory()
 	view := store.NewView(kv)

@@ -65,22 +65,23 @@ func (s statistic) value(count, calls, seconds float64) (value float64, known bo
 	return count * s.scale / by, true
 }
 
-// values are those of a statement in each period of counts that counted asked for. A statement
-// without an execution has none per execution, and 0 per second.
-func (s statistic) values(c load.Counts, id string) func(n int) (float64, bool) {
-	lists, ran := c.Of[id]
-	return func(n int) (float64, bool) {
-		if !ran {
-			return s.value(0, 0, c.Seconds[n])
-		}
-		return s.value(lists[0][n], lists[1][n], c.Seconds[n])
+// counted asks for the counters of statistics, of statements: that of calls, then theirs.
+func (a API) counted(ctx context.Context, r resource, s span, period int64, list []statistic, ids []string) (load.Counts, error) {
+	q := load.CountQuery{Instance: r.id, Alone: r.alone, IDs: ids, From: s.from, To: s.to, Period: period, Counters: []kurabe.StatementCounter{kurabe.StatementCalls}}
+	for _, of := range list {
+		q.Counters = append(q.Counters, of.of)
 	}
+	return a.Source.LoadCounts(ctx, q)
 }
 
-// counted asks for the counters of a statistic, of statements.
-func (a API) counted(ctx context.Context, r resource, s span, period int64, of statistic, ids []string) (load.Counts, error) {
-	return a.Source.LoadCounts(ctx, load.CountQuery{Instance: r.id, Alone: r.alone, IDs: ids, From: s.from, To: s.to, Period: period,
-		Counters: []kurabe.StatementCounter{of.of, kurabe.StatementCalls}})
+// in is the value of a statement in a period of what counted told, s being a number of its list. A
+// statement that was not executed has none per execution, and 0 per second.
+func (s statistic) in(c load.Counts, number int, id string, period int) (float64, bool) {
+	lists, ran := c.Of[id]
+	if !ran {
+		return s.value(0, 0, c.Seconds[period])
+	}
+	return s.value(lists[number+1][period], lists[0][period], c.Seconds[period])
 }
 
 // counts says whether statements of an instance are counted.
@@ -96,32 +97,41 @@ func (a API) additional(ctx context.Context, r resource, s span, metrics []strin
 	if len(metrics) > metricsMax {
 		return invalid("AdditionalMetrics must hold at most %d metrics", metricsMax)
 	}
-	ids := make([]string, len(keys))
-	for n, k := range keys {
-		ids[n] = k.Values[0]
-	}
+	var list []statistic
 	for _, metric := range metrics {
 		of, known := statisticOf(metric)
-		if !known || !r.counted {
+		switch {
+		case !known || !r.counted:
 			return unknownMetric("AdditionalMetrics: ", metric)
-		}
-		if by.name != tokenizedGroup {
+		case by.name != tokenizedGroup:
 			return invalid("AdditionalMetrics: %s is of statements; group by %s", metric, tokenizedGroup)
 		}
-		counts, err := a.counted(ctx, r, s, 0, of, ids)
-		if err != nil {
-			return err
-		}
-		for n, id := range ids {
-			if v, known := of.values(counts, id)(0); known && id != "" {
-				if out[n].AdditionalMetrics == nil {
-					out[n].AdditionalMetrics = map[string]float64{}
-				}
-				out[n].AdditionalMetrics[metric] = v
+		list = append(list, of)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	counts, err := a.counted(ctx, r, s, 0, list, statementsOf(keys))
+	if err != nil {
+		return err
+	}
+	for n, k := range keys {
+		out[n].AdditionalMetrics = map[string]float64{}
+		for number, of := range list {
+			if v, known := of.in(counts, number, k.Values[0], 0); known && k.Values[0] != "" {
+				out[n].AdditionalMetrics[metrics[number]] = v
 			}
 		}
 	}
 	return nil
+}
+
+// statementsOf are the ids of keys of statements.
+func statementsOf(keys []load.Group) (ids []string) {
+	for _, k := range keys {
+		ids = append(ids, k.Values[0])
+	}
+	return ids
 }
 
 // statisticPoints answers a query for a statistic: of the statements with the most load that a
@@ -134,20 +144,15 @@ func (a API) statisticPoints(ctx context.Context, r resource, s span, q MetricQu
 	if err != nil {
 		return nil, err
 	}
-	var ids []string
-	for _, k := range keys {
-		ids = append(ids, k.Values[0])
-	}
-	counts, err := a.counted(ctx, r, s, s.period, of, ids)
+	counts, err := a.counted(ctx, r, s, s.period, []statistic{of}, statementsOf(keys))
 	if err != nil {
 		return nil, err
 	}
 	var list []MetricKeyDataPoints
 	for _, k := range keys {
 		one := MetricKeyDataPoints{Key: &ResponseResourceMetricKey{q.Metric, by.key(k.Values, texts)}}
-		value := of.values(counts, k.Values[0])
 		for n := range counts.Seconds {
-			if v, known := value(n); known && k.Values[0] != "" {
+			if v, known := of.in(counts, 0, k.Values[0], n); known && k.Values[0] != "" {
 				at := time.Unix(s.from+int64(n)*s.period+shift, 0)
 				one.DataPoints = append(one.DataPoints, DataPoint{&at, &v})
 			}

@@ -12,7 +12,7 @@ import boto3
 import botocore
 
 URL, INSTANCE, NAMESPACE = sys.argv[1:]
-DEADLINE = time.monotonic() + 120
+DEADLINE = time.monotonic() + 220
 
 client = boto3.client("cloudwatch", endpoint_url=URL)
 model = client.meta.service_model
@@ -57,6 +57,28 @@ client.put_metric_data(
 )
 own = {"Namespace": NAMESPACE, "MetricName": "m", "Dimensions": [{"Name": "a", "Value": "1"}], "Period": 60, **times}
 (point,) = until(lambda: client.get_metric_statistics(Statistics=["Sum", "SampleCount"], **own)["Datapoints"])
+
+
+def watched():
+    """An alarm on the metric that was put, in all its forms, until it has been evaluated."""
+    metric = {"Namespace": NAMESPACE, "MetricName": "m", "Dimensions": [{"Name": "a", "Value": "1"}]}
+    watch = {"EvaluationPeriods": 10, "DatapointsToAlarm": 1, "Threshold": 900.5, "ComparisonOperator": "GreaterThanThreshold", "TreatMissingData": "ignore"}
+    client.put_metric_alarm(AlarmName=NAMESPACE, **metric, Statistic="Maximum", Period=60, **watch)
+    queries = [{"Id": "m1", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "p50"}, "ReturnData": False}, {"Id": "e1", "Expression": "m1 * 2", "ReturnData": True}]
+    client.put_metric_alarm(AlarmName=NAMESPACE + "-math", Metrics=queries, **watch)
+
+    def alarms():
+        return client.describe_alarms(AlarmNamePrefix=NAMESPACE)["MetricAlarms"]
+
+    until(lambda: all(a["StateValue"] == "ALARM" for a in alarms()))
+    single, math = alarms()
+    states = client.describe_alarm_history(AlarmName=NAMESPACE, HistoryItemType="StateUpdate")["AlarmHistoryItems"]
+    client.delete_alarms(AlarmNames=[single["AlarmName"], math["AlarmName"]])
+    new = json.loads(states[0]["HistoryData"])["newState"]
+    return [single["Dimensions"], single["Threshold"], single["ActionsEnabled"], math["Metrics"] == queries, len(states), new["stateReasonData"]["recentDatapoints"], alarms()]
+
+
+alarm = watched()
 print(
     json.dumps(
         {
@@ -66,11 +88,13 @@ print(
             "values": sorted({v for _, v in seen}),
             "own": [point["Sum"], point["SampleCount"], point["Unit"], point["Timestamp"] == minute],
             "listed": client.list_metrics(Namespace=NAMESPACE)["Metrics"],
+            "alarm": alarm,
             "refused": [
                 refusal(lambda: client.put_metric_data(Namespace="AWS/x", MetricData=[{"MetricName": "m", "Value": 1}])),
                 refusal(lambda: data(stat("m1", "Average"), NextToken="x")),
                 refusal(lambda: data({"Id": "e1", "Expression": "m1 +"}))[1:],
-                refusal(client.describe_alarms),
+                refusal(client.list_dashboards),
+                refusal(lambda: client.set_alarm_state(AlarmName="absent", StateValue="OK", StateReason="x")),
             ],
         }
     )

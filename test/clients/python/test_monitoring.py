@@ -31,8 +31,10 @@ def test_boto3(server, instance, protocol):
     assert seen["ascending"] and seen["values"] == [1]
     assert seen["own"] == [499500, 1000, "Count", True]
     assert seen["listed"] == [{"Namespace": f"by-{protocol}", "MetricName": "m", "Dimensions": [{"Name": "a", "Value": "1"}]}]
+    assert seen["alarm"] == [[{"Name": "a", "Value": "1"}], 900.5, True, True, 1, [999.0], []]
     assert seen["refused"] == [
-        ["InvalidParameterValueException", "InvalidParameterValue"], ["InvalidNextToken", "InvalidNextToken"], ["ValidationError"], ["ClientError", "UnsupportedOperation"]
+        ["InvalidParameterValueException", "InvalidParameterValue"], ["InvalidNextToken", "InvalidNextToken"], ["ValidationError"], ["ClientError", "UnsupportedOperation"],
+        ["ResourceNotFound", "ResourceNotFound"],
     ]  # fmt: skip
 
 

@@ -36,6 +36,7 @@ provider "aws" {
   skip_region_validation      = true
   endpoints {
     rds = "%(url)s"
+    cloudwatch = "%(url)s"
     sts = "%(url)s"
     iam = "%(url)s"
   }
@@ -209,6 +210,73 @@ def test_life(server, engine, terraform, values, tmp_path_factory):
     assert not [i for i in left if i.startswith(name)]
     snapshots = server.rds.describe_db_snapshots(SnapshotType="manual")["DBSnapshots"]
     assert not [s for s in snapshots if s["DBInstanceIdentifier"] == name]
+
+
+ALARMS = """
+resource "aws_cloudwatch_metric_alarm" "busy" {
+  alarm_name          = "tf/busy"
+  alarm_description   = "too many"
+  namespace           = "AWS/RDS"
+  metric_name         = "DatabaseConnections"
+  dimensions          = { DBInstanceIdentifier = "shop" }
+  statistic           = "Average"
+  period              = 60
+  evaluation_periods  = 3
+  datapoints_to_alarm = 2
+  threshold           = %(threshold)s
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = ["arn:aws:sns:us-east-1:000000000000:pages"]
+}
+
+resource "aws_cloudwatch_metric_alarm" "tail" {
+  alarm_name                            = "tf-tail"
+  namespace                             = "mine"
+  metric_name                           = "m"
+  extended_statistic                    = "p99.9"
+  evaluate_low_sample_count_percentiles = "ignore"
+  period                                = 300
+  evaluation_periods                    = 1
+  threshold                             = 2
+  comparison_operator                   = "LessThanThreshold"
+  actions_enabled                       = false
+}
+
+resource "aws_cloudwatch_metric_alarm" "math" {
+  alarm_name          = "tf-math"
+  evaluation_periods  = 2
+  threshold           = 10
+  comparison_operator = "GreaterThanThreshold"
+  metric_query {
+    id          = "e1"
+    expression  = "m1 * 100"
+    label       = "percent"
+    return_data = true
+  }
+  metric_query {
+    id = "m1"
+    metric {
+      namespace   = "mine"
+      metric_name = "m"
+      period      = 60
+      stat        = "Sum"
+    }
+  }
+}
+"""
+
+
+def test_alarms(server, terraform):
+    values = dict(key=harness.ACCESS_KEY, secret=harness.SECRET_KEY, url=server.url, threshold=5)
+    terraform.write(HEAD, ALARMS, **values)
+    terraform.apply()
+    terraform.write(HEAD, ALARMS, **(values | {"threshold": 7.5}))
+    terraform.apply()
+    monitoring = server.client("cloudwatch")
+    made = {a["AlarmName"]: a for a in monitoring.describe_alarms()["MetricAlarms"]}
+    assert made["tf/busy"]["Threshold"] == 7.5 and made["tf-tail"]["ActionsEnabled"] is False and len(made["tf-math"]["Metrics"]) == 2
+    terraform.run("destroy", "-auto-approve", "-input=false")
+    assert monitoring.describe_alarms()["MetricAlarms"] == []
 
 
 def import_all(terraform, other, values, name):
