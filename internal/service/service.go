@@ -100,11 +100,9 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 	if s.hostFile, err = loadHostFile(data, f.AddressPool); err != nil {
 		return err
 	}
-	if err := cmp.Or(s.handleReads(s.hostFile.ID), s.enterExternalEtcd(f, data)); err != nil {
+	if err := cmp.Or(s.handleServerReads(), s.enterExternalEtcd(f, data)); err != nil {
 		return err
 	}
-	s.queries = insights.NewQueries(s.hostFile.ID)
-	s.queries.Handle(s.reads)
 	if err := s.enterServers(ctx, f, data); err != nil {
 		return err
 	}
