@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -41,6 +42,7 @@ type logEvents struct {
 func (n *node) openLogEvents(host kurabe.HostID) error {
 	n.events = &logEvents{said: map[string]time.Time{}}
 	n.events.days.Store(&map[string]int{})
+	_ = os.RemoveAll(placeIn(n.base, "os-metrics")) // where an earlier version kept Enhanced Monitoring
 	total := n.flags.LogEvents << 30
 	var err error
 	n.events.Store, err = logevents.Open(logevents.Config{
@@ -74,6 +76,7 @@ func (n *node) lostLogEvents(group, stream string, bytes int64, why string) {
 
 // sweepLogEvents removes events that are too old or too many.
 func (n *node) sweepLogEvents(ctx context.Context) error {
+	defer n.events.parts.End()
 	for every := time.NewTicker(logSweepEvery); ; {
 		select {
 		case <-every.C:

@@ -34,7 +34,7 @@ func Queries(ctx context.Context, r *bed.Run) error {
 	}
 	end := time.Now().Truncate(time.Second)
 	size := bed.Pick(r, queryBytes, queryBytes/50)
-	count, err := fill(filepath.Join(l.Data, "log-events"), end, size)
+	count, err := fill(filepath.Join(l.Data, "log-groups"), end, size)
 	if err != nil {
 		return fmt.Errorf("fill the store: %w", err)
 	}
