@@ -60,6 +60,8 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe clone shop test     make another instance with the same data
   kurabe explain shop        show its state and what the service does next, with reasons
   kurabe top shop            show its load: wait events, statements, who blocks whom
+  kurabe events shop -f      show what happens to it, and go on
+  kurabe logs shop -f        show its log, and go on
   kurabe query shop 'filter @message like /ERROR/' --since 1h
                              search and count its exported logs
   kurabe drill shop --kill writer --yes
@@ -75,6 +77,6 @@ AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else from the file "credentials" in
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), alarmsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand(), top.Command(), query.Command())
+	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), alarmsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand(), top.Command(), eventsCommand(), logsCommand(), query.Command())
 	return root
 }
