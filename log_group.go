@@ -22,6 +22,13 @@ type LogGroup struct {
 	Gone bool `json:"gone,omitempty"`
 }
 
+// OSMetricsGroup is the log group of Enhanced Monitoring, which has a stream for each server by its
+// DbiResourceId. OSMetricsDays is for how long it is kept, unless users say otherwise.
+const (
+	OSMetricsGroup = "RDSOSMetrics"
+	OSMetricsDays  = 30
+)
+
 // LogRetentionDays are the retention times of CloudWatch Logs.
 var LogRetentionDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
 

@@ -25,6 +25,7 @@ type newInstance struct {
 	storageGiB, port, iops                                           int32
 	cluster, multiAZ                                                 bool
 	password                                                         logkey.Secret
+	logs                                                             []string // types that are exported
 }
 
 func createCommand() *cobra.Command {
@@ -81,6 +82,7 @@ that "kurabe connect" uses; the service itself keeps only a verifier.`,
 	fs.Int32Var(&n.storageGiB, "storage", 20, "allocated storage in GiB")
 	fs.Int32Var(&n.port, "port", 0, "port of the endpoint (default: the engine's)")
 	fs.Int32Var(&n.iops, "iops", 0, "provisioned IOPS, for io1, io2 and gp3")
+	fs.StringSliceVar(&n.logs, "logs", nil, "export these logs to log groups: postgresql; error, general, slowquery")
 	fs.BoolVar(&n.multiAZ, "multi-az", false, "create a standby in another zone")
 	fs.BoolVar(&n.cluster, "cluster", false, "create a Multi-AZ DB cluster: a writer and two readers")
 	fs.BoolVar(&fromStdin, "password-stdin", false, "read the master password from standard input")
@@ -117,7 +119,8 @@ func create(ctx context.Context, c *client.Client, n newInstance, wait bool) (ty
 		DBInstanceIdentifier: aws.String(n.name), Engine: aws.String(n.engine), DBInstanceClass: aws.String(n.class),
 		MasterUsername: aws.String(n.user), MasterUserPassword: aws.String(n.password.Reveal()), AllocatedStorage: aws.Int32(n.storageGiB),
 		EngineVersion: given(n.version), DBName: given(n.database), StorageType: given(n.storageType), DBParameterGroupName: given(n.group),
-		EnablePerformanceInsights: aws.Bool(true), // kurabe top shows it
+		EnablePerformanceInsights:   aws.Bool(true), // kurabe top shows it
+		EnableCloudwatchLogsExports: n.logs,
 	}
 	in.Port, in.Iops = givenNumber(n.port), givenNumber(n.iops)
 	if n.multiAZ {

@@ -59,6 +59,8 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe clone shop test     make another instance with the same data
   kurabe explain shop        show its state and what the service does next, with reasons
   kurabe top shop            show its load: wait events, statements, who blocks whom
+  kurabe events shop -f      show what happens to it, and go on
+  kurabe logs shop -f        show its log, and go on
   kurabe drill shop --kill writer --yes
                              kill a server of a Multi-AZ instance or a cluster, and measure what clients see
   kurabe hosts               list the machines that run databases, and add more
@@ -72,6 +74,6 @@ AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else from the file "credentials" in
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), alarmsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand(), top.Command())
+	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), alarmsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand(), top.Command(), eventsCommand(), logsCommand())
 	return root
 }

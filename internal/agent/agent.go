@@ -52,12 +52,10 @@ type Config struct {
 	Levers cgroup.Levers
 	// Load keeps the database load; nil: none is asked for.
 	Load LoadKeeper
-	// Events keeps the logs that are exported; nil: nothing is. LogLost is told of bytes of a log that
+	// Events keeps the logs that are exported, and Enhanced Monitoring; nil: nothing is. LogLost is told of bytes of a log that
 	// were removed before, 0 for an unknown number.
 	Events  *logevents.Store
 	LogLost func(server kurabe.InstanceID, log string, bytes int64)
-	// Pictures keeps what Enhanced Monitoring tells; nil: nothing.
-	Pictures PictureKeeper
 	// Lost is what this host has lost of what it had measured of an instance; nil: nothing ever.
 	Lost func(kurabe.InstanceID) []kurabe.LostMeasurements
 	Log  *slog.Logger

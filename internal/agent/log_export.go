@@ -196,7 +196,7 @@ func (e *logExports) exportAll(ctx context.Context) (more bool) {
 		again, err := e.export(key, false)
 		more = more || again
 		e.mu.Lock()
-		if l := e.logs[key]; l != nil && err != nil {
+		if l := e.logs[key]; l != nil && err != nil && ctx.Err() == nil {
 			l.once.Warn(e.agent.Log.With(logkey.Instance, key.server), "log not exported", err)
 		} else if l != nil {
 			l.once = unit.LogOnce{}

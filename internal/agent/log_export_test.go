@@ -9,13 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"kurabe"
 	"kurabe/internal/logevents"
 )
 
 // exportBed is the servers of an instance on one host, whose logs are exported.
 type exportBed struct {
-	t     *testing.T
+	t     testing.TB
 	homes string
 	now   time.Time
 	n     int // newest line
@@ -23,7 +25,7 @@ type exportBed struct {
 	e     *logExports
 }
 
-func newExportBed(t *testing.T) *exportBed {
+func newExportBed(t testing.TB) *exportBed {
 	b := &exportBed{t: t, homes: t.TempDir(), now: time.Now()}
 	b.start()
 	t.Cleanup(func() { b.store.Close() })
@@ -217,4 +219,49 @@ func TestExportFinishes(t *testing.T) {
 	if mark := b.store.Mark("/aws/rds/instance/orders/postgresql", "orders.0"); string(mark) != "{}" {
 		t.Errorf("mark %s", mark)
 	}
+}
+
+// BenchmarkExport is that of a log of statements into the store, and reports what 20 MB/s of it take.
+func BenchmarkExport(b *testing.B) {
+	bed := newExportBed(b)
+	dir := filepath.Join(bed.homes, string(exportID), "log")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		b.Fatal(err)
+	}
+	bed.e.obey(exportedServer(1, ""))
+	bed.e.exportAll(b.Context())
+	file, err := os.Create(filepath.Join(dir, "postgresql.log.2026-11-28-10"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	const size = 20 << 20
+	cpu := func() time.Duration {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	var used time.Duration
+	b.SetBytes(size)
+	for b.Loop() {
+		b.StopTimer()
+		var text []byte
+		for len(text) < size {
+			bed.n++
+			text = fmt.Appendf(text, "2026-11-28 10:%02d:%02d UTC:127.0.0.1(55%d):app@shop:[%d]:LOG:  execute stmt_%d: UPDATE accounts SET balance = balance + %d WHERE id = %d\n",
+				bed.n/60000%60, bed.n/1000%60, bed.n%1000, bed.n%97, bed.n%7, bed.n*7919%5000, bed.n*104729%1000000)
+		}
+		if _, err := file.Write(text); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		before := cpu()
+		for more := true; more; {
+			more = bed.e.exportAll(b.Context())
+		}
+		used += cpu() - before
+	}
+	b.ReportMetric(used.Seconds()/float64(b.N), "cores@20MB/s")
 }

@@ -1,27 +1,24 @@
 package agent
 
 import (
+	"encoding/json"
 	"time"
 
 	"kurabe"
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/cgroup"
+	"kurabe/internal/logevents"
 	"kurabe/internal/metrics/catalog"
 	"kurabe/internal/metrics/osmetrics"
 	"kurabe/internal/metrics/sample"
 	"kurabe/internal/tcpbytes"
 )
 
-// PictureKeeper keeps what Enhanced Monitoring tells of a server.
-type PictureKeeper interface {
-	Add(server kurabe.InstanceID, at time.Time, picture any) error
-}
-
 // keepPicture pictures the operating system around a server when its interval is over. Clients
 // see no standby.
 func (o *serverSampler) keepPicture(w *worker, a kurabe.Assignment, group cgroup.Group, machine sample.Group, count tcpbytes.Count, at time.Duration, once *unit.LogOnce) {
-	keeper, every := w.agent.Pictures, time.Duration(a.MonitoringSeconds)*time.Second
-	if keeper == nil || every == 0 {
+	every := time.Duration(a.MonitoringSeconds) * time.Second
+	if w.agent.Events == nil || every == 0 {
 		o.picture = nil
 		return
 	}
@@ -35,8 +32,12 @@ func (o *serverSampler) keepPicture(w *worker, a kurabe.Assignment, group cgroup
 		o.picture = nil // it is stopped, or being removed
 		return
 	}
+	id := string(a.Instance.Owner())
+	if a.Cluster {
+		id = kurabe.ServerResourceID(a.Instance)
+	}
 	now := osmetrics.Reading{
-		At: w.agent.Now(), Elapsed: at, Instance: name, ID: w.ID, Engine: a.Engine, CPUs: a.Limits.CPUs, Stats: machine.Stats, Device: machine.Device,
+		At: w.agent.Now(), Elapsed: at, Instance: name, ID: kurabe.InstanceID(id), Engine: a.Engine, CPUs: a.Limits.CPUs, Stats: machine.Stats, Device: machine.Device,
 		Processes: osmetrics.Processes(ids), Storage: a.Limits.StorageBytes, Used: -1,
 	}
 	if now.CPUs == 0 {
@@ -52,7 +53,12 @@ func (o *serverSampler) keepPicture(w *worker, a kurabe.Assignment, group cgroup
 	}
 	before := o.picture
 	o.picture = &now
-	if err := keeper.Add(w.ID, now.At, osmetrics.Picture(before, now)); err != nil {
+	text, err := json.Marshal(osmetrics.Picture(before, now))
+	if err == nil {
+		ms := now.At.UnixMilli()
+		err = w.agent.Events.Append(kurabe.OSMetricsGroup, id, []logevents.Event{{Time: ms, Ingested: ms, Message: text}}, nil)
+	}
+	if err != nil {
 		once.Warn(w.agent.Log, "picture of the operating system not kept", err)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"kurabe/internal/control/scope"
 	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
+	"kurabe/internal/logread"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
 	"kurabe/internal/store"
@@ -104,7 +105,7 @@ func (s *Service) newAPI(loopCtx context.Context, c *control.Control, ca *pki.CA
 	imports := importer.New(s.archive, snapshotsOf(s.base), c, s.log)
 	s.loop("import", func() error { return imports.Run(loopCtx) })
 	return ownapi.API{Config: ownapi.Config{
-		Control: c, Hosts: s.hosts(), Importer: imports, CheckImport: func(id string) error { return s.repo.checkImport(id, s.archive != nil) },
+		Control: c, Hosts: s.hosts(), Logs: logread.Hosts{Ask: s.hosts(), IDs: s.hostIDs}, Importer: imports, CheckImport: func(id string) error { return s.repo.checkImport(id, s.archive != nil) },
 		Following: s.newFollowings().look, Authority: ca.Digest(), JoinAddress: s.hostAddress, CheckServers: s.canHaveServers, ServerOptions: s.external.flags(),
 	}}
 }

@@ -9,7 +9,6 @@ import (
 	"kurabe/internal/hostread"
 	"kurabe/internal/load"
 	"kurabe/internal/logs"
-	"kurabe/internal/metrics/osmetrics"
 	"kurabe/internal/store"
 )
 
@@ -47,8 +46,6 @@ func (n *node) handleReads(host kurabe.HostID) error {
 	hostread.Handle(n.reads, replicaLag, func(context.Context, struct{}) ([]kurabe.ReplicaLag, error) { return n.agent.Lags(), nil })
 	n.handleSeries()
 	n.handleLoad()
-	n.pictures = osmetrics.New(placeIn(n.base, "os-metrics"))
-	hostread.Handle(n.reads, osmetrics.ReadKind, n.pictures.Read)
 	drill.Handle(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drill.GuardCommand), n.log)
 	return n.openLogEvents(host)
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type logEvents struct {
 func (n *node) openLogEvents(host kurabe.HostID) error {
 	n.events = &logEvents{said: map[string]time.Time{}}
 	n.events.days.Store(&map[string]int{})
+	_ = os.RemoveAll(placeIn(n.base, "os-metrics")) // where an earlier version kept Enhanced Monitoring
 	total := n.flags.LogEvents << 30
 	var err error
 	n.events.Store, err = logevents.Open(logevents.Config{

@@ -20,7 +20,6 @@ import (
 	"kurabe/internal/hostread"
 	"kurabe/internal/load"
 	"kurabe/internal/logkey"
-	"kurabe/internal/metrics/osmetrics"
 	"kurabe/internal/metrics/series"
 	"kurabe/internal/proc"
 	"kurabe/internal/sklookup"
@@ -118,17 +117,16 @@ type node struct {
 	pool  *pool  // nil without one
 	repo  *repository
 	// archive keeps snapshots in repo too, nil where that would only double them.
-	archive  *snapshot.Archive
-	agent    *agent.Agent
-	host     *agent.Host
-	sockets  *sklookup.Table
-	leases   *hostlink.Leases
-	reads    *hostread.Handlers
-	series   *series.Store // of what is measured here
-	load     *load.Store
-	events   *logEvents
-	lost     *losses
-	pictures *osmetrics.Store
+	archive *snapshot.Archive
+	agent   *agent.Agent
+	host    *agent.Host
+	sockets *sklookup.Table
+	leases  *hostlink.Leases
+	reads   *hostread.Handlers
+	series  *series.Store // of what is measured here
+	load    *load.Store
+	events  *logEvents
+	lost    *losses
 	// say tells the service that this host is there.
 	say func(context.Context, hostlink.Alive) (hostlink.AliveAnswer, error)
 
@@ -179,16 +177,13 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		},
 		Free:      func() int64 { return freeBytes(seen) },
 		Snapshots: snapshots(host, seen, n.flags.CopyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
-		Series: n.series, Load: n.load, Lost: n.lost.of, Pictures: n.pictures, Events: n.events.Store, LogLost: n.logLost, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+		Series: n.series, Load: n.load, Lost: n.lost.of, Events: n.events.Store, LogLost: n.logLost, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("metrics", func() error { return n.series.Run(loopCtx) })
 	n.loop("log events", func() error { return n.sweepLogEvents(loopCtx) })
 	n.loop("database load", func() error {
 		return n.load.Run(loopCtx, time.Now, func(err error) { n.log.Warn("database load not swept", logkey.Error, err) })
-	})
-	n.loop("pictures of the operating system", func() error {
-		return n.pictures.Run(loopCtx, time.Now, func(err error) { n.log.Warn("pictures of the operating system not swept", logkey.Error, err) })
 	})
 	n.loop("logs", func() error { return logs.Run(loopCtx) })
 	n.loop("agent", func() error { return n.agent.Run(loopCtx) })
@@ -289,9 +284,6 @@ func (n *node) stop() {
 func (n *node) closeHost() {
 	if n.host != nil {
 		n.host.Levers.Prune()
-	}
-	if n.events != nil {
-		n.events.Close()
 	}
 	if n.sockets != nil {
 		if err := n.sockets.Close(); err != nil {

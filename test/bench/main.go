@@ -87,7 +87,7 @@ func parseFlags() (bed.Settings, error) {
 	flag.IntVar(&s.Seconds, "seconds", 0, "seconds of one measurement under load (default 8; 1 with --quick)")
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano()), "seed of every random order")
 	flag.BoolVar(&s.AA, "aa", false, "measure the hand-started server twice in each block: how much the machine alone differs")
-	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine)")
+	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine), and of the idle ones of the metrics")
 	flag.StringVar(&s.Arm, "arm", "", "only the ways of taking a snapshot whose name has this in it, such as \"paced\"")
 	flag.IntVar(&s.Instances, "instances", 0, "idle instances of each engine of the metrics (default 20; 3 with --quick)")
 	flag.IntVar(&s.Rounds, "rounds", 0, "rounds of the failovers (default 20; 2 with --quick)")

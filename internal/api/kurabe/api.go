@@ -8,12 +8,14 @@ import (
 	"kurabe/internal/control"
 	"kurabe/internal/hostread"
 	"kurabe/internal/importer"
+	"kurabe/internal/logread"
 )
 
 // Config is what the actions are about.
 type Config struct {
 	Control  *control.Control
 	Hosts    hostread.Hosts
+	Logs     logread.Hosts
 	Importer *importer.Importer
 	// CheckImport refuses an import from a repository of that id, "" for the service's own.
 	CheckImport func(repositoryID string) error

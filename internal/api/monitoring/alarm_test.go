@@ -97,6 +97,13 @@ func TestAlarm(t *testing.T) {
 	if got := w.history(t, cloudwatch.DescribeAlarmHistoryInput{ScanBy: types.ScanByTimestampAscending}); !sameEntries(got, want) {
 		t.Errorf("history %s", strings.Join(got, "\n"))
 	}
+	far := cloudwatch.DescribeAlarmHistoryInput{StartDate: aws.Time(time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)), EndDate: aws.Time(time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC))}
+	if got := w.history(t, far); len(got) != len(want) {
+		t.Errorf("of 1500 years %d", len(got))
+	}
+	if got := w.history(t, cloudwatch.DescribeAlarmHistoryInput{EndDate: aws.Time(noon)}); len(got) != 0 {
+		t.Errorf("before there was any: %v", got)
+	}
 	if got := w.history(t, cloudwatch.DescribeAlarmHistoryInput{AlarmName: aws.String("busy"), HistoryItemType: types.HistoryItemTypeStateUpdate}); len(got) != 1 {
 		t.Errorf("states %v", got)
 	}

@@ -52,6 +52,9 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 		DBSecurityGroups:       []types.DBSecurityGroupMembership{}, VpcSecurityGroups: s.securityGroups(),
 		DomainMemberships: []types.DomainMembership{}, AssociatedRoles: []types.DBInstanceRole{},
 	}
+	if spec.Monitoring.IntervalSeconds > 0 {
+		out.EnhancedMonitoringResourceArn = aws.String("arn:aws:logs:" + s.c.Region + ":" + s.c.Account + ":log-group:" + kurabe.OSMetricsGroup + ":log-stream:" + i.ResourceID())
+	}
 	if have.IOPS > 0 {
 		out.Iops = aws.Int32(int32(have.IOPS))
 	}

@@ -134,6 +134,8 @@ func (w *writer) list(v reflect.Value) {
 		return
 	}
 	w.begin(cborList, '[', v.Len())
+	const likely = 12 // bytes of a time or a number
+	w.buf = slices.Grow(w.buf, likely*v.Len())
 	switch list := v.Interface().(type) {
 	case []time.Time:
 		for n, at := range list {

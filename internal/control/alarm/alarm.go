@@ -167,8 +167,12 @@ type HistoryFilter struct {
 
 // History returns the entries that match, oldest first, also those of alarms that are gone.
 func (c Alarms) History(f HistoryFilter) []kurabe.AlarmEntry {
-	if f.To.IsZero() {
-		f.To = c.Now().Add(time.Hour) // another server's clock may be ahead
+	// Another server's clock may be ahead. Nothing was before 1970.
+	if last := c.Now().Add(time.Hour); f.To.IsZero() || f.To.After(last) {
+		f.To = last
+	}
+	if f.From.Unix() < 0 {
+		f.From = time.Unix(0, 0)
 	}
 	return slices.DeleteFunc(c.View.AlarmHistory(f.From, f.To), func(e kurabe.AlarmEntry) bool {
 		return f.Alarm != "" && f.Alarm != e.Alarm || f.Kind != "" && f.Kind != e.Kind

@@ -87,12 +87,15 @@ func (g Groups) Create(ctx context.Context, name string, tags []kurabe.Tag, prot
 }
 
 // Adopt makes the group of events that a host has, as those of a database's log, when it has no
-// record.
+// record. Enhanced Monitoring is kept for as long as on RDS.
 func (g Groups) Adopt(ctx context.Context, name string) error {
 	if r, known := g.View.LogGroup(name); known && !r.Value.Gone {
 		return nil
 	}
 	err := g.Create(ctx, name, nil, false)
+	if err == nil && name == kurabe.OSMetricsGroup {
+		return g.SetRetention(ctx, name, kurabe.OSMetricsDays)
+	}
 	if kurabe.CodeOf(err) == kurabe.CodeInstanceExists {
 		return nil
 	}

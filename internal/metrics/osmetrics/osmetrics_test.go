@@ -2,7 +2,6 @@ package osmetrics
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -52,71 +51,5 @@ func TestParse(t *testing.T) {
 	}
 	if mine := Processes([]int{os.Getpid()}); len(mine) != 1 || mine[0].RSS == 0 || mine[0].Up > time.Hour {
 		t.Errorf("%+v", mine)
-	}
-}
-
-// Pictures are read in order and once, over restarts and cut lines, and are bounded.
-func TestStore(t *testing.T) {
-	dir, at := t.TempDir(), time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	s := New(dir)
-	add := func(n int) {
-		t.Helper()
-		if err := s.Add("db-A", at, fmt.Sprint(n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	read := func(from string, limit int) Answer {
-		t.Helper()
-		a, err := s.Read(t.Context(), Query{"db-A", from, limit})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	if a := read("", 9); len(a.Pictures) != 0 {
-		t.Error(a)
-	}
-	add(1)
-	add(2)
-	f, err := os.OpenFile(s.open["db-A"].path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.WriteString(`"cut`)
-	if f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s = New(dir) // after a crash, and the clock was set back
-	at = at.Add(-time.Hour)
-	add(3)
-	a := read("0", 1)
-	b := read(a.From, 9)
-	if got := fmt.Sprint(a.Pictures, b.Pictures, read(b.From, 9).Pictures, read("", 9).Pictures); got != `["1"] ["2" "3"] [] ["3"]` {
-		t.Error(got)
-	}
-	add(4)
-	if got := read(b.From, 9).Pictures; len(got) != 1 || got[0] != `"4"` {
-		t.Error(got)
-	}
-	for _, wrong := range []string{"x", "1-x", "-1", "1--1"} {
-		if _, err := s.Read(t.Context(), Query{"db-A", wrong, 1}); kurabe.CodeOf(err) != kurabe.CodeInvalidParameterValue {
-			t.Errorf("%s: %v", wrong, err)
-		}
-	}
-	large := strings.Repeat("x", pictureMax/2)
-	for range 3 * bytesMax / len(large) {
-		if err := s.Add("db-A", at, large); err != nil {
-			t.Fatal(err)
-		}
-	}
-	times, err := s.files("db-A")
-	if err != nil || len(times) > (bytesMax+2*fileMax)/(fileMax-pictureMax/2) || len(times) < 5 {
-		t.Errorf("%d files, %v", len(times), err)
-	}
-	if err := s.Sweep(at.Add(48 * time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := s.files("db-A"); len(left) != 0 || err != nil {
-		t.Errorf("%v %v", left, err)
 	}
 }
