@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchschemas "github.com/aws/aws-sdk-go-v2/service/cloudwatch/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 	"github.com/aws/smithy-go/transport/http/protocol/awsquery"
@@ -78,6 +79,12 @@ func TestEveryActionRoundTrips(t *testing.T) {
 	t.Run("rds", func(t *testing.T) {
 		s := New(testConfig(rdsService()))
 		roundTrips(t, s.byName["rds"], shape.RDS, rdsClient(t, s, testSecret))
+	})
+	t.Run("sns", func(t *testing.T) {
+		s := New(testConfig(Service{Name: "sns", Protocols: []Protocol{Query{shape.SNS}}, Ops: Table()}))
+		server := httptest.NewServer(s)
+		defer server.Close()
+		roundTrips(t, s.byName["sns"], shape.SNS, sns.New(sns.Options{Region: "us-east-1", BaseEndpoint: aws.String(server.URL), RetryMaxAttempts: 1, HTTPClient: sdkhttp.Client(), Credentials: testCredentials}))
 	})
 	for name, protocol := range protocolsOfMonitoring {
 		t.Run("monitoring "+name, func(t *testing.T) {
