@@ -91,4 +91,17 @@ type DeliveryCursor struct {
 	RetryAt  time.Time `json:"retryAt,omitzero"`
 	// Asked is the token of the newest request to confirm that is done with.
 	Asked string `json:"asked,omitempty"`
+	// GivenUp counts the notifications that were not delivered; an event has told Told of them,
+	// the newest at ToldAt.
+	GivenUp int       `json:"givenUp,omitempty"`
+	Told    int       `json:"told,omitempty"`
+	ToldAt  time.Time `json:"toldAt,omitzero"`
+}
+
+// SigningCertificate is that of a key with which a server signs notifications. Every server
+// shows those of all.
+type SigningCertificate struct {
+	Name  string    `json:"name"` // of its file
+	PEM   string    `json:"pem"`
+	Until time.Time `json:"until"`
 }

@@ -28,6 +28,7 @@ func addServerFlags(fs *pflag.FlagSet, f *service.Config) {
 	fs.StringVar(&f.PeerListen, "peer-listen", "", "address and port at which other servers of the service reach the state store of this one (default: the port after --host-listen)")
 	addEtcdFlags(fs, &f.Etcd)
 	addNameFlags(fs, &f.Names)
+	addNotifyFlags(fs, &f.Notify)
 	fs.DurationVar(&f.VerifyEvery, "verify-every", defaultVerifyEvery, "how often a backup of each DB instance is restored and checked; 0: never")
 }
 
@@ -66,6 +67,14 @@ func addEtcdFlags(fs *pflag.FlagSet, f *service.EtcdConfig) {
 func addStopFlag(fs *pflag.FlagSet, f *service.HostConfig) {
 	fs.BoolVar(&f.MaskStatements, "mask-statements", false, "keep statements of database load without their literals")
 	fs.BoolVar(&f.StopDatabases, "stop-databases-on-exit", false, "shut the databases down cleanly at the end")
+}
+
+func addNotifyFlags(fs *pflag.FlagSet, f *service.NotifyConfig) {
+	fs.StringVar(&f.PublicURL, "public-url", "", "URL by which subscribers reach the API, for the links in notifications (default: http:// and the address of --listen)")
+	fs.StringSliceVar(&f.Allow, "notify-allow", nil, "address or network to which notifications may go although it is one of a link, of metadata or the service's own; may be given several times")
+	fs.StringVar(&f.SMTPServer, "smtp-server", "", "HOST:PORT of the mail server for notifications by email; TLS with STARTTLS, or from the start at port 465 (default: no mail is sent)")
+	fs.StringVar(&f.SMTPFrom, "smtp-from", "", "sender of these mails")
+	fs.StringVar(&f.SMTPCredentials, "smtp-login-file", "", "file with USER:PASSWORD for that mail server (default: the environment's "+service.SMTPUserVariable+" and "+service.SMTPPasswordVariable+")")
 }
 
 func addNameFlags(fs *pflag.FlagSet, f *service.NameConfig) {

@@ -145,11 +145,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed 
 		return nil, err
 	}
 	c.read = time.Now()
-	signer, err := s.verifier.Verify(r, body, names...)
-	if err != nil {
-		return nil, err
+	if open := s.openTo(r); open != nil && form {
+		c.service, body = open, nil
+	} else {
+		signer, err := s.verifier.Verify(r, body, names...)
+		if err != nil {
+			return nil, err
+		}
+		c.signed(s, signer)
 	}
-	c.signed(s, signer)
 	if body, err = inflate(r, body, most); err != nil {
 		return nil, err
 	}
@@ -175,6 +179,20 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *call, claimed 
 	return c.protocol.encode(c.action, c.id, out)
 }
 
+// openTo returns the service whose link a request without a signature follows, nil if none.
+func (s *Server) openTo(r *http.Request) *Service {
+	q := r.URL.Query()
+	if r.Method != http.MethodGet || r.URL.Path != "/" || r.Header.Get("Authorization") != "" || q.Has("X-Amz-Signature") {
+		return nil
+	}
+	for _, service := range s.byName {
+		if service.Ops[q.Get("Action")].Open {
+			return service
+		}
+	}
+	return nil
+}
+
 // readForm parses a form and finds the service that it is for, which has to be that of the
 // signature.
 func (s *Server) readForm(r *http.Request, c *call, body []byte) (*query.Form, error) {
@@ -183,6 +201,9 @@ func (s *Server) readForm(r *http.Request, c *call, body []byte) (*query.Form, e
 		return nil, err
 	}
 	c.action, c.version = form.Take("Action"), form.Take("Version")
+	if p, ok := protocolOf[formProtocol](c.service); ok && c.version == "" && c.accessKeyID == "" {
+		c.version = p.forms().Version // of a link
+	}
 	service := s.versions[c.version]
 	p, ok := protocolOf[formProtocol](service)
 	switch {

@@ -9,6 +9,9 @@ import (
 type Operation struct {
 	Name  string
 	Reads bool // it changes nothing
+	// Open: it may be asked for without a signature, by a GET whose query names the action:
+	// links in messages lead to it. What it needs to be allowed is in the parameters.
+	Open bool
 
 	// Permit says why a signer may not do it, nil if it may. Without it every signer may.
 	Permit func(ctx context.Context, in any) error
@@ -41,4 +44,11 @@ func Write[In, Out any](name string, handle func(context.Context, *In) (*Out, er
 			return out, nil
 		},
 	}
+}
+
+// Opened makes an operation one that needs no signature; its handler has to look at who asks
+// (Identity.AccessKeyID).
+func Opened(op Operation) Operation {
+	op.Open = true
+	return op
 }

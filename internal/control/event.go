@@ -16,7 +16,7 @@ import (
 // sourceTypes are RDS's; those without event.Categories have no events here.
 var sourceTypes = []string{
 	event.Instance, event.ParameterGroup, event.Snapshot, "db-security-group", event.Cluster, event.ClusterSnapshot,
-	"custom-engine-version", "db-proxy", "blue-green-deployment", "db-shard-group", "zero-etl",
+	"custom-engine-version", "db-proxy", "blue-green-deployment", "db-shard-group", "zero-etl", event.Topic,
 }
 
 // Bounds of the time that DescribeEvents looks back.

@@ -15,6 +15,8 @@ const (
 	ParameterGroup  = "db-parameter-group"
 	Cluster         = "db-cluster"
 	ClusterSnapshot = "db-cluster-snapshot"
+	// Topic is of topics of SNS. RDS does not have it, so nobody can subscribe to its events.
+	Topic = "sns-topic"
 )
 
 // Categories of events, in RDS's words.

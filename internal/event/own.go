@@ -73,3 +73,9 @@ var (
 
 // ParametersReset is of a DB parameter group.
 var ParametersReset = own(ParameterGroup, 34, "Reset every parameter to its default", configuration)
+
+// Notifications, of their topic.
+var (
+	NotificationsGivenUp  = own(Topic, 73, "%d of the notifications to the subscription %s (%s) were given up: %s", failure, notification)
+	NotificationsUnqueued = own(Topic, 74, "%d notifications to the topic were given up: its queue was full", failure, notification)
+)

@@ -37,6 +37,7 @@ func full(t testing.TB, instances int) []byte {
 		}
 		p.Following = append(p.Following, kurabe.Following{Name: name, Standbys: true, UnprotectedSince: now, Waits: &kurabe.WaitCount{},
 			Followers: []kurabe.Follower{{Server: id + "~2", Kind: kurabe.FollowerStandby, Instance: name, Lag: &kurabe.ReplicaLag{}}}})
+		p.Topics = append(p.Topics, Topic{Name: name})
 		p.Snapshots = append(p.Snapshots, kurabe.SnapshotKnown{Name: "nightly", Instance: name, Kind: kurabe.SnapshotManual, Taken: true, VerifiedAt: now})
 	}
 	var b bytes.Buffer

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,32 @@ type Page struct {
 	Snapshots []kurabe.SnapshotKnown
 	Instances []Instance
 	Measured  []Measured
+	Topics    []Topic
+	// Delivered, Failed and Unqueued count notifications of this server since its start.
+	Delivered, Failed, Unqueued int64
+}
+
+// Topic is what waits for its subscribers.
+type Topic struct {
+	Name           string
+	Waiting, Bytes int
+	GivenUp        int // of the subscriptions that are there
+}
+
+// topics makes a sample for each topic.
+func topics(one func(Topic) int) func(Page, time.Time) []sample {
+	return func(p Page, _ time.Time) (list []sample) {
+		for _, t := range p.Topics {
+			list = append(list, sample{labels{"topic", t.Name}, float64(one(t))})
+		}
+		return list
+	}
+}
+
+func deliveries(p Page, _ time.Time) []sample {
+	return []sample{
+		{labels{"result", "delivered"}, float64(p.Delivered)}, {labels{"result", "failed"}, float64(p.Failed)}, {labels{"result", "unqueued"}, float64(p.Unqueued)},
+	}
 }
 
 // following makes the samples of all that follows of those of one.
@@ -55,7 +82,7 @@ func (l labels) String() string {
 }
 
 // families are all that a page has, in order.
-var families = append([]family{
+var families = slices.Concat([]family{
 	{"kurabe_replica_lag_seconds", "gauge", "seconds", "How old what a follower shows is, as ReplicaLag of RDS; -1 while it does not follow.", following(lags)},
 	{"kurabe_standby_in_sync", "gauge", "", "1 while a standby has every commit that was acknowledged, else 0.", following(inSync)},
 	{"kurabe_unprotected_seconds", "gauge", "seconds", "For how long commits have gone on without a standby that has them; 0 while one has.", following(unprotected)},
@@ -64,7 +91,12 @@ var families = append([]family{
 	{"kurabe_snapshot_occupied_bytes", "gauge", "bytes", "What would be free on the disk if the snapshot were deleted, as of the last look.", occupied},
 	{"kurabe_snapshot_damaged", "gauge", "", "1 for a snapshot whose newest verification or restore met damage, 0 for one that was verified and found sound.", damaged},
 	{"kurabe_verified_restore_timestamp_seconds", "gauge", "seconds", "When the newest good verification of a snapshot of the instance ended.", verified},
-}, measuredAndLimits()...)
+}, measuredAndLimits(), []family{
+	{"kurabe_notifications_waiting", "gauge", "", "Notifications of the topic that a subscription is not done with.", topics(func(t Topic) int { return t.Waiting })},
+	{"kurabe_notifications_waiting_bytes", "gauge", "bytes", "What these take in the state store.", topics(func(t Topic) int { return t.Bytes })},
+	{"kurabe_notifications_given_up", "counter", "", "Notifications that were not delivered to the topic's subscriptions.", topics(func(t Topic) int { return t.GivenUp })},
+	{"kurabe_deliveries", "counter", "", "Notifications of this server since its start: attempts that delivered one, attempts that failed, and events and alarms for which the queue had no room.", deliveries},
+})
 
 // Render writes the page.
 func Render(w io.Writer, page Page, now time.Time) error {

@@ -74,6 +74,30 @@ kurabe_verified_restore_timestamp_seconds{instance="shop"} 1700000000
 	}
 }
 
+func TestRenderNotifications(t *testing.T) {
+	const want = `# TYPE kurabe_notifications_waiting gauge
+# HELP kurabe_notifications_waiting Notifications of the topic that a subscription is not done with.
+kurabe_notifications_waiting{topic="alerts"} 3
+# TYPE kurabe_notifications_waiting_bytes gauge
+# UNIT kurabe_notifications_waiting_bytes bytes
+# HELP kurabe_notifications_waiting_bytes What these take in the state store.
+kurabe_notifications_waiting_bytes{topic="alerts"} 900
+# TYPE kurabe_notifications_given_up counter
+# HELP kurabe_notifications_given_up Notifications that were not delivered to the topic's subscriptions.
+kurabe_notifications_given_up_total{topic="alerts"} 1
+# TYPE kurabe_deliveries counter
+# HELP kurabe_deliveries Notifications of this server since its start: attempts that delivered one, attempts that failed, and events and alarms for which the queue had no room.
+kurabe_deliveries_total{result="delivered"} 7
+kurabe_deliveries_total{result="failed"} 0
+kurabe_deliveries_total{result="unqueued"} 0
+`
+	var b strings.Builder
+	page := Page{Topics: []Topic{{Name: "alerts", Waiting: 3, Bytes: 900, GivenUp: 1}}, Delivered: 7}
+	if err := Render(&b, page, time.Unix(1, 0)); err != nil || !strings.Contains(b.String(), want) {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
 func TestLabels(t *testing.T) {
 	if got := (labels{"a", "x\"y\\z\n", "b", ""}).String(); got != `a="x\"y\\z\n",b=""` {
 		t.Error(got)

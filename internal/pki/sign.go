@@ -152,3 +152,19 @@ func commonName(name string) string {
 	}
 	return name
 }
+
+// SignDocumentKey returns a certificate, in PEM, for a key that signs documents and no
+// connection: no TLS client takes it for a server's.
+func (ca *CA) SignDocumentKey(key *rsa.PublicKey, name string) ([]byte, error) {
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: newSerial(), Subject: pkix.Name{CommonName: commonName(name)},
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(ValidityMax), KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key, ca.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign certificate: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}

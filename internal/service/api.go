@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"crypto/subtle"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"kurabe/internal/api/monitoring"
 	"kurabe/internal/api/pi"
 	"kurabe/internal/api/rds"
+	"kurabe/internal/api/sns"
 	"kurabe/internal/api/sts"
 	"kurabe/internal/api/tagging"
 	"kurabe/internal/connlimit"
@@ -26,6 +28,7 @@ import (
 	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
 	"kurabe/internal/logread"
+	"kurabe/internal/metrics"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
 	"kurabe/internal/store"
@@ -73,7 +76,7 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 	server := api.New(api.Config{
 		Region: f.Region, ScopeRegion: f.scopeRegion(), Account: f.Account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), monitoring.API(c, s.allSeries()),
-			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), events.Service(), own.Service()},
+			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), events.Service(), sns.API(s.topics), own.Service()},
 		Ready: func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.Credentials.Secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.Credentials.AccessKey)) == 1
@@ -83,16 +86,19 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 		w.Header().Set("Content-Type", "application/x-pem-file")
 		w.Write(ca.PEM())
 	}))
+	server.Handle("GET "+certificatePath+"{name}", http.HandlerFunc(s.signingCertificate))
 	look := pageSource{c, s.allSeries(), allLoad{s.hosts(), s.hostIDs}, own.Following, func() []kurabe.SnapshotKnown { return reconcile.Snapshots(s.view) }}
-	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, look.page})
+	server.Handle("GET /metrics", metricsPage{token, s.view.Healthy, func(ctx context.Context) metrics.Page { return s.addNotifications(look.page(ctx)) }})
 	server.Handle("GET /kurabe/state/backup", server.Signed(func(w http.ResponseWriter, r *http.Request) error { return s.etcd.BackupTo(r.Context(), w) }))
 	s.http = &http.Server{Handler: server, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytesMax, ConnState: connlimit.New(connectionsMax).Watch, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	secure := api.SecurePort(listener, &tls.Config{GetCertificate: s.portCertificate(ca), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
 	s.URL = "http://" + listener.Addr().String()
 	s.loop("log groups", func() error { return s.keepLogGroups(loopCtx, events) })
 	s.loop("metrics of instances", func() error { return s.sampleInstances(loopCtx, c) })
+	s.loop("notifications without room", func() error { return s.deliverer.TellUnqueued(loopCtx) })
 	s.loop("API", func() error {
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(secure); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil

@@ -16,6 +16,7 @@ type Config struct {
 	PeerListen, Join, TokenFile                      string
 	VerifyEvery                                      time.Duration
 	Names                                            NameConfig
+	Notify                                           NotifyConfig
 	Etcd                                             EtcdConfig
 	Given                                            func(flag string) bool // tells a flag that was given from its default
 	joinedScope                                      *string                // scopeRegion of the service that this server has joined
@@ -59,6 +60,9 @@ func (f *Config) check() error {
 		return err
 	}
 	if err := f.Names.check(); err != nil {
+		return err
+	}
+	if err := f.Notify.check(); err != nil {
 		return err
 	}
 	if f.HostListen != "" {

@@ -17,9 +17,11 @@ import (
 	"kurabe/internal/agent"
 	"kurabe/internal/alarm"
 	"kurabe/internal/api/monitoring"
+	"kurabe/internal/control/topic"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
+	"kurabe/internal/notify"
 	"kurabe/internal/pki"
 	"kurabe/internal/reconcile"
 	"kurabe/internal/store"
@@ -48,7 +50,10 @@ type Service struct {
 	entrance *entrance // nil when nobody else can come in
 	far      *hostlink.Remote
 	lead     atomic.Pointer[lead]
-	shown    atomic.Pointer[store.View] // view, once it can be gone by
+	// deliverer delivers the notifications of topics while this server is the elected one.
+	deliverer *notify.Deliverer
+	topics    topic.Topics
+	shown     atomic.Pointer[store.View] // view, once it can be gone by
 }
 
 // startTime bounds how long a start may wait for the state store.
@@ -157,7 +162,7 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 		return fmt.Errorf("look at the databases: %w", err)
 	}
 	s.leases.Looked()
-	if err := s.planned(startCtx, s.startPlanner(loopCtx, f, kv, ca)); err != nil {
+	if err := s.planned(startCtx, s.startPlanner(loopCtx, f, data, kv, ca, listener.Addr())); err != nil {
 		return err
 	}
 	return s.startAPI(loopCtx, f, data, kv, ca, listener)
@@ -203,7 +208,7 @@ func (s *Service) startApart(ctx, loopCtx context.Context, f *Config, data strin
 		}
 	}
 	s.startLinks(loopCtx, f, kv, ca, hostlink.NewLocal(kv, ca, s.log))
-	if err := s.planned(ctx, s.startPlanner(loopCtx, f, kv, ca)); err != nil {
+	if err := s.planned(ctx, s.startPlanner(loopCtx, f, data, kv, ca, listener.Addr())); err != nil {
 		return err
 	}
 	prepareCtx, again := context.WithTimeout(ctx, prepareTime) // anew: the others took their own time
@@ -310,7 +315,8 @@ func (s *Service) heard(id kurabe.HostID) (time.Time, bool) {
 	return s.links.Heard(id)
 }
 
-func (s *Service) startPlanner(ctx context.Context, f *Config, kv store.KV, ca *pki.CA) *reconcile.Loop {
+func (s *Service) startPlanner(ctx context.Context, f *Config, data string, kv store.KV, ca *pki.CA, at net.Addr) *reconcile.Loop {
+	s.newNotifications(f, data, kv, ca, at)
 	c := s.newControl(f, kv, ca)
 	alarms := alarm.Loop{
 		KV: kv, View: s.view, Place: alarm.Place{Region: f.Region, Account: f.Account}, Log: s.log, Now: time.Now,
@@ -318,7 +324,7 @@ func (s *Service) startPlanner(ctx context.Context, f *Config, kv store.KV, ca *
 	}
 	loop := reconcile.New(reconcile.Config{
 		KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.VerifyEvery, Elect: s.elect, Heard: s.heard,
-		InTerm: []func(context.Context, store.Fence){alarms.Run, c.EventDispatcher(s.log).Run},
+		InTerm: []func(context.Context, store.Fence){s.deliverer.Run, alarms.Run, c.EventDispatcher(s.log).Run},
 	})
 	s.loop("planner", func() error { return loop.Run(ctx) })
 	return loop

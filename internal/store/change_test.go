@@ -34,6 +34,7 @@ func TestKeysComeApartAgain(t *testing.T) {
 		endpointDomain:                        {kind: KindEndpointDomain},
 		subnetGroupKey("g"):                   {kind: KindSubnetGroup, name: "g"},
 		eventKey("0-1"):                       {kind: KindEvent, name: "0-1"},
+		certificateKey("c.pem"):               {kind: KindSigningCertificate, name: "c.pem"},
 		alarmKey("a/b c"):                     {kind: KindAlarm, name: kurabe.AlarmKey("a/b c")},
 		alarmStatusKey("a/b c"):               {kind: KindAlarmStatus, name: kurabe.AlarmKey("a/b c")},
 		alarmHistory + "0-1":                  {kind: KindAlarmEntry, name: "0-1"},

@@ -76,3 +76,18 @@ func (s *state) putDomain(e Entry) (touch, error) {
 	s.domain = Record[kurabe.EndpointDomain]{d, e.ModRevision}
 	return touch{all: true}, nil
 }
+
+// PutSigningCertificate writes the certificate of a key with which a server signs notifications.
+func (c *Change) PutSigningCertificate(s kurabe.SigningCertificate) *Change {
+	return c.put(certificateKey(s.Name), s, s.Name)
+}
+
+// DeleteSigningCertificate removes one by its name.
+func (c *Change) DeleteSigningCertificate(name string) *Change { return c.Delete(certificateKey(name)) }
+
+// SigningCertificates returns all of them, by name.
+func (v *View) SigningCertificates() []Record[kurabe.SigningCertificate] {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return sortedByName(v.state.certificates)
+}

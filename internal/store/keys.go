@@ -37,6 +37,7 @@ const (
 	topics          = Root + "topic/"                       // <name>: Topic; written by the API
 	subscriptions   = Root + "subscription/"                // <topic id>/<id>: Subscription; written by the API
 	deliveryCursors = Root + "delivery/"                    // <topic id>/<subscription id>: DeliveryCursor; written by the elected server
+	certificates    = Root + "signing-certificate/"         // <name>: SigningCertificate; written by the server that has the key
 	// eventSubscriptions are written by the API, eventCursor by the elected server.
 	eventSubscriptions = Root + "spec/event-subscription/" // <key>: EventSubscription
 	eventCursor        = Root + "event-cursor"             // EventCursor
@@ -89,6 +90,7 @@ const (
 	KindSubscription
 	KindDeliveryCursor
 	KindNotification
+	KindSigningCertificate
 	KindEventSubscription
 	KindEventCursor
 	KindAlarm
@@ -103,7 +105,7 @@ type keyParts struct {
 	snapshot kurabe.SnapshotID
 	host     kurabe.HostID
 	task     kurabe.Kind
-	name     string // of a group, instance, snapshot or topic, the seq of an event or a notification, or the id of a subscription
+	name     string // of a group, instance, snapshot or topic, the seq of an event or a notification, the name of a certificate, or the id of a subscription
 	topic    kurabe.TopicID
 	part     string // of a notification
 	engine   kurabe.EngineName
@@ -129,7 +131,8 @@ func eventSubscriptionKey(key string) string { return eventSubscriptions + key }
 func alarmKey(name string) string            { return alarms + kurabe.AlarmKey(name) }
 func alarmStatusKey(name string) string      { return alarmStatus + kurabe.AlarmKey(name) }
 
-func topicKey(name string) string { return topics + name }
+func certificateKey(name string) string { return certificates + name }
+func topicKey(name string) string       { return topics + name }
 func subscriptionKey(topic kurabe.TopicID, id kurabe.SubscriptionID) string {
 	return subscriptions + string(topic) + "/" + string(id)
 }
@@ -226,6 +229,8 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindSnapshotAssignment, host: kurabe.HostID(s[1]), snapshot: kurabe.SnapshotID(s[2])}
 	case len(s) == 4 && s[0] == "task":
 		return keyParts{kind: KindTask, task: kurabe.Kind(s[1]), host: kurabe.HostID(s[2]), instance: kurabe.InstanceID(s[3])}
+	case len(s) == 2 && s[0] == "signing-certificate":
+		return keyParts{kind: KindSigningCertificate, name: s[1]}
 	case len(s) == 2 && s[0] == "log-group":
 		return keyParts{kind: KindLogGroup, name: s[1]}
 	case len(s) == 2 && s[0] == "alarm-history":

@@ -87,10 +87,15 @@ func (c *Change) DeleteQueued(q *Queued) *Change {
 // Notify queues a notification in this change: it is sent to the topic's confirmed subscribers
 // if the change is committed, and only then. It says false, and queues nothing, when there is
 // no room, in the topic's queue or in the transaction. A topic without a confirmed
-// subscription, or none of that ARN, needs no room. ID and Time are set where they are not.
+// subscription, or none of that ARN, needs no room. The ID is made where there is none; Time must
+// be set.
 func (c *Change) Notify(view *View, n kurabe.Notification) bool {
 	topic, wanted := view.notifiable(n.TopicARN)
 	if !wanted {
+		return true
+	}
+	if n.Time.IsZero() {
+		c.fail(errors.New("store: a notification without a time"))
 		return true
 	}
 	if n.ID == "" {
@@ -316,31 +321,23 @@ func (v *View) notifiable(arn string) (kurabe.TopicID, bool) {
 }
 
 // room says whether the queue of a topic takes a notification of that size.
-func (v *View) room(topic kurabe.TopicID, size int) bool {
+func (v *View) room(topic kurabe.TopicID, size int) bool { return v.fits(topic, size, 4) }
+
+// Crowded says whether the queue of a topic, or of all, is filled to three quarters.
+func (v *View) Crowded(topic kurabe.TopicID) bool { return !v.fits(topic, 0, 3) }
+
+// fits says whether one more of that size stays within some quarters of the bounds.
+func (v *View) fits(topic kurabe.TopicID, size, quarters int) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	count, bytes := 0, 0
+	count, bytes := 1, size
 	for id, t := range v.state.notify {
-		if id == topic && (len(t.byKey) >= topicQueueMax || t.bytes+size > topicQueueBytesMax) {
+		if id == topic && (len(t.byKey) >= topicQueueMax/4*quarters || t.bytes+size > topicQueueBytesMax/4*quarters) {
 			return false
 		}
 		count, bytes = count+len(t.byKey), bytes+t.bytes
 	}
-	return count < queueMax && bytes+size <= queueBytesMax
-}
-
-// Crowded says whether the queue of a topic, or of all, is filled to three quarters.
-func (v *View) Crowded(topic kurabe.TopicID) bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	count, bytes := 0, 0
-	for id, t := range v.state.notify {
-		if id == topic && (len(t.byKey) > topicQueueMax/4*3 || t.bytes > topicQueueBytesMax/4*3) {
-			return true
-		}
-		count, bytes = count+len(t.byKey), bytes+t.bytes
-	}
-	return count > queueMax/4*3 || bytes > queueBytesMax/4*3
+	return count <= queueMax/4*quarters && bytes <= queueBytesMax/4*quarters
 }
 
 func (v *View) giveUp(arn string) {

@@ -38,6 +38,7 @@ type state struct {
 	logGroups          map[string]Record[kurabe.LogGroup] // by the segment of the key
 	topics             map[string]Record[kurabe.Topic]
 	notify             map[kurabe.TopicID]*topicState
+	certificates       map[string]Record[kurabe.SigningCertificate]
 	// corrupt are the records that did not decode.
 	corrupt map[string]*CorruptError
 }
@@ -78,6 +79,7 @@ func newState() *state {
 		alarms:             map[string]Record[kurabe.Alarm]{},
 		alarmStatus:        map[string]Record[kurabe.AlarmStatus]{},
 		corrupt:            map[string]*CorruptError{},
+		certificates:       map[string]Record[kurabe.SigningCertificate]{},
 	}
 }
 
@@ -155,6 +157,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return touch{}, s.putEvent(p, e)
 	case KindJoinedHost, KindJoinToken, KindPresence:
 		return s.putJoined(p, e)
+	case KindSigningCertificate:
+		return touch{}, keep(s.certificates, p.name, e)
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
 		return touch{}, s.putNotify(p, e)
 	case KindAlarm, KindAlarmStatus, KindAlarmEntry:
@@ -234,6 +238,8 @@ func (s *state) remove(key string) touch {
 	case KindPresence:
 		delete(s.presence, p.host)
 		return touch{all: true}
+	case KindSigningCertificate:
+		delete(s.certificates, p.name)
 	case KindTopic, KindSubscription, KindDeliveryCursor, KindNotification:
 		s.removeNotify(p)
 	case KindAlarm, KindAlarmStatus, KindAlarmEntry:

@@ -34,7 +34,7 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 # The services behind the port, as botocore calls them. test_coverage compares them with the
 # service's own table.
-SERVICES = ["rds", "cloudwatch", "pi", "ec2", "resourcegroupstaggingapi", "sts", "kurabe"]
+SERVICES = ["rds", "cloudwatch", "pi", "ec2", "resourcegroupstaggingapi", "sts", "sns", "kurabe"]
 
 MODELS = str(pathlib.Path(__file__).resolve().parents[2] / "docs" / "models")  # of our own
 os.environ["AWS_DATA_PATH"] = MODELS
@@ -149,6 +149,13 @@ def walk(shape, element, path, problems):
                 problems.append(f"{path}: item <{local(item)}>, not <{name}>")
                 continue
             walk(shape.member, item, f"{path}[{n}]", problems)
+    elif kind == "map":
+        names = [shape.key.serialization.get("name", "key"), shape.value.serialization.get("name", "value")]
+        for n, entry in enumerate(element):
+            if local(entry) != "entry" or [local(e) for e in entry] != names:
+                problems.append(f"{path}: <{local(entry)}> with {[local(e) for e in entry]}, not an entry of {names}")
+                continue
+            walk(shape.value, entry[1], f"{path}[{n}]", problems)
     else:
         walk_scalar(shape, element, path, problems)
 

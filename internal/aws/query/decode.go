@@ -70,7 +70,7 @@ func (d decoder) value(n *node, v reflect.Value, element string) error {
 	case reflect.Slice:
 		return d.list(n, v, element)
 	case reflect.Map:
-		return d.entries(n, v)
+		return d.entries(n, v, element)
 	default:
 		return decodeScalar(n, v)
 	}
@@ -142,8 +142,8 @@ func numbered(n, holder *node) ([]*node, error) {
 	return items, nil
 }
 
-// entries reads X.entry.N.key and X.entry.N.value.
-func (d decoder) entries(n *node, v reflect.Value) error {
+// entries reads X.entry.N.key and X.entry.N.value, or what the model calls the two.
+func (d decoder) entries(n *node, v reflect.Value, element string) error {
 	if err := noValue(n, "a map"); err != nil {
 		return err
 	}
@@ -152,9 +152,10 @@ func (d decoder) entries(n *node, v reflect.Value) error {
 		return err
 	}
 	out := reflect.MakeMapWithSize(v.Type(), len(entries))
+	keyName, valueName := shape.EntryNames(element)
 	for _, entry := range entries {
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		for name, target := range map[string]reflect.Value{"key": key, "value": value} {
+		for name, target := range map[string]reflect.Value{keyName: key, valueName: value} {
 			child := entry.children[name]
 			if child == nil {
 				return malformed("The map entry %s has no %s.", entry.key, name)

@@ -112,7 +112,7 @@ func (w *writer) value(name, element string, v reflect.Value) {
 	case reflect.Slice:
 		w.list(name, element, v)
 	case reflect.Map:
-		w.entries(name, v)
+		w.entries(name, element, v)
 	default:
 		if v.Kind() != reflect.String || v.Len() > 0 {
 			w.text(name, formatScalar(v))
@@ -157,17 +157,18 @@ func (w *writer) item(name string, v reflect.Value) {
 }
 
 // entries writes a map in the order of its keys.
-func (w *writer) entries(name string, v reflect.Value) {
+func (w *writer) entries(name, element string, v reflect.Value) {
 	if v.IsNil() {
 		return
 	}
+	keyName, valueName := shape.EntryNames(element)
 	w.open(name)
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return bytes.Compare([]byte(a.String()), []byte(b.String())) })
 	for _, key := range keys {
 		w.open("entry")
-		w.text("key", key.String())
-		w.item("value", v.MapIndex(key))
+		w.text(keyName, key.String())
+		w.item(valueName, v.MapIndex(key))
 		w.close("entry")
 	}
 	w.close(name)

@@ -99,7 +99,7 @@ func (m *Model) ErrorName(code string) string {
 type Field struct {
 	Index    int
 	Wire     string // name
-	Element  string // name of the elements of a list in a form or in XML
+	Element  string // name of the elements of a list in a form or in XML; of a map see EntryNames
 	Required bool
 }
 
@@ -145,6 +145,14 @@ func (m *Model) element(typ, field string) string {
 		return element
 	}
 	return DefaultElement
+}
+
+// EntryNames says what key and value of a map's entries are called; element is the field's.
+func EntryNames(element string) (key, value string) {
+	if key, value, named := strings.Cut(element, ","); named {
+		return key, value
+	}
+	return "key", "value"
 }
 
 // IsText says whether XML can carry s, so that what is stored reads back the same.

@@ -29,6 +29,7 @@ SERVICES = [
     ("resourcegroupstaggingapi", "2017-01-26", "Tagging", False),
     ("pi", "2018-02-27", "PI", True),
     ("cloudwatch", "2010-08-01", "Monitoring", True),
+    ("sns", "2010-03-31", "SNS", True),
     ("logs", "2014-03-28", "Logs", True),
 ]
 
@@ -84,8 +85,9 @@ def member_table(model, lower):
             assert not target.get("flattened") and not ref.get("flattened"), "flattened: teach the codec first"
             formats = {target.get("timestampFormat"), ref.get("timestampFormat")}
             assert formats == {None}, "a format of timestamps: teach the codec first"
-            if target["type"] == "map":
-                assert "locationName" not in target["key"], "named map keys: teach the codec first"
+            if target["type"] == "map" and "locationName" in target["key"]:
+                names_of = f'{target["key"]["locationName"]},{target["value"]["locationName"]}'
+                by_field.setdefault(upper(member), {}).setdefault(names_of, []).append(type_name)
             if target["type"] == "list":
                 element = target["member"].get("locationName", "member")
                 by_field.setdefault(upper(member), {}).setdefault(element, []).append(type_name)
