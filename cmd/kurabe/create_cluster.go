@@ -19,6 +19,7 @@ func createCluster(ctx context.Context, c *client.Client, n newInstance, wait bo
 		MasterUsername: aws.String(n.user), MasterUserPassword: aws.String(n.password.Reveal()), AllocatedStorage: aws.Int32(n.storageGiB),
 		EngineVersion: given(n.version), DatabaseName: given(n.database), StorageType: given(n.storageType), DBClusterParameterGroupName: given(n.group),
 		Port: givenNumber(n.port), Iops: givenNumber(n.iops), EnableCloudwatchLogsExports: n.logs,
+		EnablePerformanceInsights: aws.Bool(true), // kurabe top shows it
 	})
 	if err != nil {
 		return types.DBInstance{}, client.Friendly(err)

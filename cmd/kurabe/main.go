@@ -9,6 +9,7 @@ import (
 
 	"kurabe/cmd/kurabe/explain"
 	"kurabe/cmd/kurabe/lab"
+	"kurabe/cmd/kurabe/query"
 	"kurabe/cmd/kurabe/top"
 	"kurabe/internal/metrics/series"
 	"kurabe/internal/proc"
@@ -61,6 +62,8 @@ through the API of Amazon RDS, for boto3, the AWS CLI and the SDKs as they are.
   kurabe top shop            show its load: wait events, statements, who blocks whom
   kurabe events shop -f      show what happens to it, and go on
   kurabe logs shop -f        show its log, and go on
+  kurabe query shop 'filter @message like /ERROR/' --since 1h
+                             search and count its exported logs
   kurabe drill shop --kill writer --yes
                              kill a server of a Multi-AZ instance or a cluster, and measure what clients see
   kurabe hosts               list the machines that run databases, and add more
@@ -74,6 +77,6 @@ AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else from the file "credentials" in
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), alarmsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand(), top.Command(), eventsCommand(), logsCommand())
+	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), alarmsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand(), top.Command(), eventsCommand(), logsCommand(), query.Command())
 	return root
 }

@@ -19,11 +19,12 @@ const (
 	Failover Class = iota // questions that a failover or a drill waits for
 	Lag
 	Logs
-	Query // large reads
+	Query    // large reads
+	Insights // queries of logs, which run on between the questions
 )
 
 // slots is how many questions of each class a host answers at a time.
-var slots = [...]int{Failover: 16, Lag: 16, Logs: 16, Query: 4}
+var slots = [...]int{Failover: 16, Lag: 16, Logs: 16, Query: 4, Insights: 32}
 
 // AnswerTime bounds each answer.
 const AnswerTime = 15 * time.Second

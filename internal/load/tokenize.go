@@ -46,6 +46,7 @@ type tokenizer struct {
 	at   int
 	out  strings.Builder
 	last byte // written last
+	end  byte // written last, but for spaces
 	dialect
 }
 
@@ -54,7 +55,9 @@ func (t *tokenizer) put(s string) {
 		return
 	}
 	t.out.WriteString(s)
-	t.last = s[len(s)-1]
+	if t.last = s[len(s)-1]; t.last != ' ' {
+		t.end = t.last
+	}
 }
 
 // next reads one token.
@@ -71,6 +74,9 @@ func (t *tokenizer) next() {
 	case strings.HasPrefix(rest, "/*"):
 		t.comment()
 		t.put(" ")
+	case (c == '-' || c == '+') && len(rest) > 1 && digit(rest[1]) && strings.IndexByte("(,=<>+-*/%", t.end) >= 0:
+		t.at++ // the sign of a literal
+		t.number()
 	case c == '\'':
 		t.quoted('\'', t.mysql)
 	case c == '"' && t.mysql:

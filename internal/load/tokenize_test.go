@@ -11,7 +11,8 @@ func TestTokenize(t *testing.T) {
 		d        dialect
 		in, want string
 	}{
-		"numbers":              {pg, "select a1, 1.5e-3, -2, 0x1F from t2", "select a1, ?, -? from t2"},
+		"numbers":              {pg, "select a1, 1.5e-3, -2, 0x1F from t2", "select a1, ? from t2"},
+		"signs":                {pg, "set a = a + -5, b = b -3 where c = -1 and d - 2 > +4", "set a = a + ?, b = b -? where c = ? and d - ? > ?"},
 		"strings":              {pg, `select 'it''s', "Name 1", E'a\'b', U&'x'`, `select ?, "Name 1", ?, U&?`},
 		"dollar":               {pg, "do $x$ secret 'a' $x$ , $$b$$", "do ?"},
 		"parameter":            {pg, "select $1, $22::int", "select ?::int"},

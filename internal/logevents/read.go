@@ -86,11 +86,13 @@ func (r *reader) moved(from source, b *Block) (bool, error) {
 // Scan calls fn with all blocks of a group's streams (nil: all) that may have events of a time,
 // from (inclusive) to (exclusive), in Unix milliseconds; a block has others as well. So many workers
 // run at once, each with its number; a block is valid until fn returns. An error of fn ends it.
+// Blocks with the newest events come first: who wants the newest can leave out the others.
 func (s *Store) Scan(ctx context.Context, group string, streams []string, from, to int64, workers int, fn func(worker int, b *Block) error) error {
 	var list []source
 	for _, one := range s.of(group, streams) {
 		list = append(list, one.sources(from, to)...)
 	}
+	slices.SortFunc(list, func(a, b source) int { return cmp.Compare(b.ref.sum.max, a.ref.sum.max) })
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64

@@ -7,6 +7,7 @@ import (
 	"kurabe"
 	"kurabe/internal/drill"
 	"kurabe/internal/hostread"
+	"kurabe/internal/insights"
 	"kurabe/internal/load"
 	"kurabe/internal/logs"
 	"kurabe/internal/store"
@@ -48,6 +49,16 @@ func (n *node) handleReads(host kurabe.HostID) error {
 	n.handleLoad()
 	drill.Handle(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drill.GuardCommand), n.log)
 	return n.openLogEvents(host)
+}
+
+// handleServerReads has the host of a server answer also for the queries of logs that it started.
+func (s *Service) handleServerReads() error {
+	if err := s.handleReads(s.hostFile.ID); err != nil {
+		return err
+	}
+	s.queries = insights.NewQueries(s.hostFile.ID)
+	s.queries.Handle(s.reads)
+	return nil
 }
 
 // hosts are what this server asks.

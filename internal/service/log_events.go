@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"kurabe"
 	"kurabe/internal/api/logs"
 	"kurabe/internal/control/loggroup"
+	"kurabe/internal/insights"
 	"kurabe/internal/logevents"
 	"kurabe/internal/logkey"
 	"kurabe/internal/logread"
@@ -28,8 +30,9 @@ const (
 // logEvents are the log events of this host.
 type logEvents struct {
 	*logevents.Store
-	days atomic.Pointer[map[string]int] // for which the events of groups are kept, as a server has said
-	lost atomic.Int64                   // bytes of files that were damaged or made room since the start
+	parts *insights.Parts                // of queries
+	days  atomic.Pointer[map[string]int] // for which the events of groups are kept, as a server has said
+	lost  atomic.Int64                   // bytes of files that were damaged or made room since the start
 
 	mu   sync.Mutex // guards said
 	said map[string]time.Time
@@ -50,6 +53,8 @@ func (n *node) openLogEvents(host kurabe.HostID) error {
 		return fmt.Errorf("log events: %w", err)
 	}
 	logread.Host{ID: host, Store: n.events.Store, Keep: func(days map[string]int) { n.events.days.Store(&days) }}.Handle(n.reads)
+	n.events.parts = insights.NewParts(host, n.events.Store, runtime.GOMAXPROCS(0))
+	n.events.parts.Handle(n.reads)
 	return nil
 }
 
@@ -71,6 +76,7 @@ func (n *node) lostLogEvents(group, stream string, bytes int64, why string) {
 
 // sweepLogEvents removes events that are too old or too many.
 func (n *node) sweepLogEvents(ctx context.Context) error {
+	defer n.events.parts.End()
 	for every := time.NewTicker(logSweepEvery); ; {
 		select {
 		case <-every.C:
@@ -87,11 +93,13 @@ func (n *node) sweepLogEvents(ctx context.Context) error {
 
 // logs is the service of log groups and events.
 func (s *Service) logs(groups loggroup.Groups) logs.API {
-	return logs.API{Groups: groups, Hosts: logread.Hosts{Ask: s.hosts(), IDs: s.hostIDs}, Here: s.events.Store, Now: time.Now}
+	s.queries.Ask, s.queries.Hosts = s.hosts(), s.hostIDs
+	return logs.API{Groups: groups, Hosts: logread.Hosts{Ask: s.hosts(), IDs: s.hostIDs}, Here: s.events.Store, Now: time.Now, Queries: s.queries}
 }
 
 // keepLogGroups has the elected server keep records and hosts in agreement.
 func (s *Service) keepLogGroups(ctx context.Context, a logs.API) error {
+	defer s.queries.End()
 	for every := time.NewTicker(logGroupsEvery); ; {
 		select {
 		case <-every.C:

@@ -9,9 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kurabe"
+	"kurabe/internal/control"
+	"kurabe/internal/hostread"
+	"kurabe/internal/load"
 	"kurabe/internal/metrics"
+	"kurabe/internal/metrics/catalog"
+	"kurabe/internal/metrics/series"
 )
 
 // The token is made once, and what a person puts in its place counts.
@@ -70,5 +76,37 @@ func TestMetricsPage(t *testing.T) {
 	trouble = errors.New("the state is away")
 	if w := get("Bearer " + token); w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "shop") {
 		t.Errorf("of a state that is away: %d %s", w.Code, w.Body)
+	}
+}
+
+// Of a host that does not answer, the page tells nothing, and of the others all: what was measured,
+// limits and load.
+func TestMetricsPageWithoutAHost(t *testing.T) {
+	n := openSeries(t, "here")
+	now := time.Now()
+	cpu := series.NewLabels(catalog.Namespace, catalog.RDS, catalog.Metric, "CPUUtilization", catalog.Instance, "shop", catalog.Server, "db-A", catalog.Engine, "postgres", catalog.Role, catalog.RolePrimary)
+	if err := n.series.Append(now, []series.Sample{{Labels: cpu, Value: 50}}); err != nil {
+		t.Fatal(err)
+	}
+	n.load = load.New(t.TempDir(), false, func(_ kurabe.InstanceID, reason string) { t.Error(reason) })
+	if err := n.load.Add("db-A", load.Sample{At: now, Engine: kurabe.Postgres, Sessions: []kurabe.ActiveSession{{WaitType: kurabe.WaitCPU}, {WaitType: "Lock"}}}); err != nil {
+		t.Fatal(err)
+	}
+	n.handleLoad()
+	ask := hostread.Hosts{Here: n.reads, Far: func(ctx context.Context, q hostread.Frame) (hostread.Frame, error) {
+		if q.Host == "hangs" {
+			<-ctx.Done()
+		}
+		return hostread.Frame{}, errors.New("there is no way")
+	}}
+	hosts := func() []kurabe.HostID { return []kurabe.HostID{"away", "hangs", "here"} }
+	s := pageSource{series: allSeries{n.series, ask, hosts}, load: allLoad{ask, hosts}}
+	instances := []control.Instance{{Name: "shop", Spec: &kurabe.InstanceSpec{ID: "db-A", Name: "shop", Engine: kurabe.Postgres, LoadKept: true, Now: kurabe.InstanceSettings{Class: "db.t3.micro", StorageGiB: 20}}}}
+	if list := s.measured(t.Context(), instances, now); len(list) != 1 || list[0].Value != 50 || list[0].Role != catalog.RolePrimary {
+		t.Errorf("measured %+v", list)
+	}
+	list := s.instances(t.Context(), instances, now)
+	if len(list) != 1 || list[0].Limits.CPUs != 2 || len(list[0].Load) != 2 || list[0].Load[0].Sessions != 1 {
+		t.Errorf("instances %+v", list)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"kurabe/internal/control/topic"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
+	"kurabe/internal/insights"
 	"kurabe/internal/logkey"
 	"kurabe/internal/notify"
 	"kurabe/internal/pki"
@@ -40,6 +41,7 @@ type Service struct {
 	external *externalEtcd
 	view     *store.View
 	http     *http.Server
+	queries  *insights.Queries
 	// links are those of joined hosts, nil when none can join.
 	links       *hostlink.Server
 	hostAddress string // where they join
@@ -103,7 +105,7 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 	if s.hostFile, err = loadHostFile(data, f.AddressPool); err != nil {
 		return err
 	}
-	if err := cmp.Or(s.handleReads(s.hostFile.ID), s.enterExternalEtcd(f, data)); err != nil {
+	if err := cmp.Or(s.handleServerReads(), s.enterExternalEtcd(f, data)); err != nil {
 		return err
 	}
 	if err := s.enterServers(ctx, f, data); err != nil {

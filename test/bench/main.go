@@ -20,6 +20,7 @@ import (
 	"kurabe/test/bench/failover"
 	"kurabe/test/bench/fleet"
 	"kurabe/test/bench/labproof"
+	"kurabe/test/bench/logs"
 	"kurabe/test/bench/metrics"
 	"kurabe/test/bench/snapshot"
 )
@@ -38,6 +39,7 @@ func parts(b *failover.Book) []bed.Part {
 		{Names: []string{"service"}, Run: idle},
 		{Names: []string{"metrics"}, Run: metrics.Measure},
 		{Names: []string{"week"}, Run: metrics.Week},
+		{Names: []string{"queries"}, Run: logs.Queries},
 		{Names: []string{"fleet"}, Run: fleet.Measure},
 		{Names: []string{"lab"}, Run: labproof.Proof},
 	}, failover.Parts(b)...)
@@ -81,13 +83,13 @@ func exitOn(err error) {
 
 func parseFlags() (bed.Settings, error) {
 	var s bed.Settings
-	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,accounts,log,moment,service,metrics,week,fleet,lab,failover,hosts,replica,clusters (default: all)")
+	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,accounts,log,moment,service,metrics,week,queries,fleet,lab,failover,hosts,replica,clusters (default: all)")
 	flag.BoolVar(&s.Quick, "quick", false, "small sizes: shows that everything runs, not how fast")
 	flag.IntVar(&s.Blocks, "blocks", 0, "blocks of each comparison (default 8; 6 with --quick, the least that has an interval)")
 	flag.IntVar(&s.Seconds, "seconds", 0, "seconds of one measurement under load (default 8; 1 with --quick)")
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano()), "seed of every random order")
 	flag.BoolVar(&s.AA, "aa", false, "measure the hand-started server twice in each block: how much the machine alone differs")
-	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine)")
+	flag.StringVar(&s.Class, "class", "", "class of the compared instance (default: one with all processors of this machine), and of the idle ones of the metrics")
 	flag.StringVar(&s.Arm, "arm", "", "only the ways of taking a snapshot whose name has this in it, such as \"paced\"")
 	flag.IntVar(&s.Instances, "instances", 0, "idle instances of each engine of the metrics (default 20; 3 with --quick)")
 	flag.IntVar(&s.Rounds, "rounds", 0, "rounds of the failovers (default 20; 2 with --quick)")

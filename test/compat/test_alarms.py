@@ -79,13 +79,13 @@ def test_life(monitoring):
 
 def test_a_metric_of_a_database(monitoring, resident):
     """Metric math over what every database has; the last minutes are enough to know it."""
-    stat = {"Metric": {"Namespace": "AWS/RDS", "MetricName": "FreeStorageSpace", "Dimensions": [{"Name": "DBInstanceIdentifier", "Value": resident.name}]}, "Period": 60, "Stat": "Minimum"}
+    stat = {"Metric": {"Namespace": "AWS/RDS", "MetricName": "FreeStorageSpace", "Dimensions": [{"Name": "DBInstanceIdentifier", "Value": resident.name}]}, "Period": 10, "Stat": "Minimum"}
     queries = [{"Id": "m1", "MetricStat": stat, "ReturnData": False}, {"Id": "e1", "Expression": "m1 / 1024", "Label": "KiB", "ReturnData": True}]
     monitoring.put_metric_alarm(AlarmName="space", Metrics=queries, EvaluationPeriods=2, DatapointsToAlarm=1, Threshold=1, ComparisonOperator="GreaterThanThreshold")
     found = wait_state(monitoring, "space", "ALARM")
     assert found["Metrics"] == queries and "Statistic" not in found and "Period" not in found
     single = {"Namespace": "AWS/RDS", "MetricName": "FreeStorageSpace", "Dimensions": stat["Metric"]["Dimensions"]}
-    monitoring.put_metric_alarm(AlarmName="space-single", **single, ExtendedStatistic="p50", Period=60, EvaluationPeriods=1, Threshold=1, ComparisonOperator="LessThanOrEqualToThreshold", EvaluateLowSampleCountPercentile="ignore")  # fmt: skip
+    monitoring.put_metric_alarm(AlarmName="space-single", **single, ExtendedStatistic="p50", Period=10, EvaluationPeriods=5, Threshold=1, ComparisonOperator="LessThanOrEqualToThreshold", EvaluateLowSampleCountPercentile="ignore")  # fmt: skip
     assert [a["AlarmName"] for a in monitoring.describe_alarms_for_metric(**single)["MetricAlarms"]] == ["space-single"]
     assert monitoring.describe_alarms_for_metric(**single, Statistic="Sum")["MetricAlarms"] == []
     assert wait_state(monitoring, "space-single", "OK")["ExtendedStatistic"] == "p50"

@@ -59,6 +59,9 @@ def check_echo(wish, out):
     assert [g["DBParameterGroupName"] for g in out["DBParameterGroups"]] == [wish["DBParameterGroupName"]]
     assert out["OptionGroupMemberships"] == [{"OptionGroupName": wish["OptionGroupName"], "Status": "in-sync"}]
     assert out["DBSubnetGroup"]["DBSubnetGroupName"] == wish["DBSubnetGroupName"]
+    # The export of logs begins with the server, as on RDS.
+    exports = out["PendingModifiedValues"].pop("PendingCloudwatchLogsExports", {}).get("LogTypesToEnable", [])
+    assert out.get("EnabledCloudwatchLogsExports", []) + exports == wish["EnableCloudwatchLogsExports"]
     assert out["PendingModifiedValues"] == {}
 
 
@@ -111,8 +114,9 @@ def test_asking_for_the_same_again_changes_nothing(asked, rds):
     db, wish, _ = asked
     before = db.describe()
     rename = {"Port": "DBPortNumber"}
-    not_modifiable = {"DBInstanceIdentifier", "MasterUsername", "MasterUserPassword", "DBName", "CharacterSetName", "AvailabilityZone", "Tags"}
+    not_modifiable = {"DBInstanceIdentifier", "MasterUsername", "MasterUserPassword", "DBName", "CharacterSetName", "AvailabilityZone", "Tags", "EnableCloudwatchLogsExports"}
     again = {rename.get(k, k): v for k, v in wish.items() if k not in not_modifiable}
+    again["CloudwatchLogsExportConfiguration"] = {"EnableLogTypes": wish["EnableCloudwatchLogsExports"]}
     for at_once in (True, False):
         out = rds.modify_db_instance(DBInstanceIdentifier=db.name, ApplyImmediately=at_once, **again)["DBInstance"]
         assert (out["DBInstanceStatus"], out["PendingModifiedValues"]) == ("available", {})

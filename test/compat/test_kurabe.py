@@ -102,7 +102,7 @@ def test_sessions(own, resident):
     assert session["Statement"] == {"postgres": "SELECT pg_sleep(1)", "mariadb": "SELECT SLEEP(1)"}[resident.engine.name] and "Blocker" not in session
 
 
-def test_pictures_of_the_operating_system(own, resident):
+def test_pictures_of_the_operating_system(server, own, resident):
     with pytest.raises(botocore.exceptions.ClientError, match="MonitoringInterval is 0"):
         own.describe_os_metrics(Name=resident.name)
     role = "arn:aws:iam::123456789012:role/monitoring"
@@ -129,6 +129,14 @@ def test_pictures_of_the_operating_system(own, resident):
         assert second == out["Pictures"][1]
         (newest,) = own.describe_os_metrics(Name=resident.name)["Pictures"]
         assert json.loads(newest)["timestamp"] >= last["timestamp"]
+        # They are events of a log group, as on RDS.
+        group, stream = told["EnhancedMonitoringResourceArn"].split(":log-group:")[1].split(":log-stream:")
+        assert (group, stream) == ("RDSOSMetrics", told["DbiResourceId"])
+        logs = server.client("logs")
+        kept = lambda: [g for g in logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"] if g.get("retentionInDays") == 30]  # noqa: E731
+        wait_for("the log group", kept, 60)
+        events = logs.get_log_events(logGroupName=group, logStreamName=stream, startFromHead=True)["events"]
+        assert [e["message"] for e in events][:3] == out["Pictures"][:3]
     finally:
         resident.modify(MonitoringInterval=0)
     told = resident.describe()

@@ -188,13 +188,21 @@ func (c *Client) send(r *http.Request, body []byte, signedFor string, out io.Wri
 		Error   struct{ Code, Message string } // of a path, in XML
 	}
 	if json.Unmarshal(said, &e) == nil && e.Code != "" {
-		return fmt.Errorf("%s: %s", e.Code, e.Message)
+		return Refused{e.Code, e.Message, said}
 	}
 	if xml.Unmarshal(said, &e) == nil && e.Error.Code != "" {
 		return fmt.Errorf("%s: %s", e.Error.Code, e.Error.Message)
 	}
 	return fmt.Errorf("the service answers %s", response.Status)
 }
+
+// Refused is the error of a service that speaks JSON. Body has its further members.
+type Refused struct {
+	Code, Message string
+	Body          []byte
+}
+
+func (r Refused) Error() string { return r.Code + ": " + r.Message }
 
 // WaitFor shows progress until done says so. Progress is one line that changes
 // on a terminal, and one line for each new status elsewhere.

@@ -13,7 +13,9 @@ import (
 	"kurabe/internal/api"
 	"kurabe/internal/aws/shape"
 	"kurabe/internal/control/loggroup"
+	"kurabe/internal/insights"
 	"kurabe/internal/logevents"
+	"kurabe/internal/logquery"
 	"kurabe/internal/logread"
 )
 
@@ -24,6 +26,8 @@ type API struct {
 	// Here keeps the events that are put to this server.
 	Here *logevents.Store
 	Now  func() time.Time
+
+	Queries *insights.Queries
 }
 
 // Service returns the table of actions.
@@ -50,6 +54,10 @@ func (a API) Service() api.Service {
 			api.Read("GetLogEvents", a.getLogEvents),
 			api.Read("FilterLogEvents", a.filterLogEvents),
 			api.Read("GetLogRecord", a.getLogRecord),
+			api.Write("StartQuery", a.startQuery),
+			api.Write("StopQuery", a.stopQuery),
+			api.Read("GetQueryResults", a.getQueryResults),
+			api.Read("DescribeQueries", a.describeQueries),
 		),
 		Errors: api.Errors{
 			kurabe.CodeInvalidParameterValue: {Code: "InvalidParameterException", Status: 400},
@@ -183,10 +191,14 @@ func (a API) getLogRecord(ctx context.Context, in *cloudwatchlogs.GetLogRecordIn
 		return nil, kurabe.Errorf(kurabe.CodeResourceNotFound, "The log event is not kept any more.")
 	}
 	stamp := func(at int64) string { return time.UnixMilli(at).UTC().Format("2006-01-02 15:04:05.000") }
-	return &cloudwatchlogs.GetLogRecordOutput{LogRecord: map[string]string{
+	fields := logquery.Discover([]byte(*text(event.Message)))
+	for name, value := range map[string]string{
 		"@timestamp": stamp(event.Time), "@ingestionTime": stamp(event.Ingested), "@message": *text(event.Message),
 		"@logStream": event.Stream, "@log": a.Groups.Account + ":" + group, "@ptr": *in.LogRecordPointer,
-	}}, nil
+	} {
+		fields[name] = value
+	}
+	return &cloudwatchlogs.GetLogRecordOutput{LogRecord: fields}, nil
 }
 
 // class says whether a class of groups is asked for that there is none of.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -64,7 +65,9 @@ func encode(w writer, out any) []byte {
 }
 
 func (w writer) fault(f *fault.Fault) []byte {
-	w.value(reflect.ValueOf(map[string]string{"__type": w.model.ErrorName(f.Code), "message": f.Message}))
+	members := map[string]any{"__type": w.model.ErrorName(f.Code), "message": f.Message}
+	maps.Copy(members, f.Detail)
+	w.value(reflect.ValueOf(members))
 	return w.buf
 }
 
@@ -95,7 +98,7 @@ func absent(v reflect.Value, top bool) bool {
 
 func (w *writer) value(v reflect.Value) {
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			w.word("null", cborNull) // in a sparse list or map
 			return
@@ -134,6 +137,8 @@ func (w *writer) list(v reflect.Value) {
 		return
 	}
 	w.begin(cborList, '[', v.Len())
+	const likely = 12 // bytes of a time or a number
+	w.buf = slices.Grow(w.buf, likely*v.Len())
 	switch list := v.Interface().(type) {
 	case []time.Time:
 		for n, at := range list {

@@ -10,6 +10,10 @@ type Fault struct {
 	Code    string // AWS's code, for example "DBInstanceNotFound"
 	Status  int    // the HTTP status that AWS sends with Code
 	Message string // for users: it holds no secret and no cause of ours
+
+	// Detail are further members of the error, by their names on the wire, of services that
+	// speak JSON.
+	Detail map[string]any
 }
 
 // New makes a Fault with a formatted message.

@@ -126,6 +126,7 @@ func (w *writer) list(name, element string, v reflect.Value) {
 	}
 	w.open(name)
 	before, behind := "<"+element+">", "</"+element+">"
+	w.buf.Grow(v.Len() * (len(before) + len(behind) + len(timeShape)))
 	switch list := v.Interface().(type) { // of these there are many
 	case []time.Time:
 		for _, at := range list {

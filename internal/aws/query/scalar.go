@@ -15,6 +15,8 @@ var (
 	blobType = reflect.TypeFor[[]byte]()
 )
 
+const timeShape = "2006-01-02T15:04:05.000Z"
+
 // appendTime writes a time as AWS does: UTC with milliseconds. The package time is fast in the
 // layout without them.
 func appendTime(b []byte, t time.Time) []byte {

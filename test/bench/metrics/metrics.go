@@ -69,7 +69,7 @@ func idle(ctx context.Context, r *bed.Run, l *bed.Lab, engine string) (failure e
 	}()
 	count := cmp.Or(r.Instances, bed.Pick(r, idleCount, 3))
 	for n := range count {
-		i, err := l.Create(ctx, bed.Order{Name: fmt.Sprintf("idle-%s-%d", engine, n), Engine: engine, Class: l.MicroClass(), Load: true})
+		i, err := l.Create(ctx, bed.Order{Name: fmt.Sprintf("idle-%s-%d", engine, n), Engine: engine, Class: cmp.Or(r.Class, l.MicroClass()), Load: true})
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 import { finish } from "./check.js";
 import { drivers } from "./drivers.js";
 import { metrics } from "./metrics.js";
+import { notifications } from "./notifications.js";
 import { remove, sdk } from "./sdk.js";
 
 for (const engine of ["postgres", "mariadb"]) {
@@ -13,4 +14,5 @@ for (const engine of ["postgres", "mariadb"]) {
     await remove(db);
   }
 }
+await notifications();
 process.exitCode = finish();

@@ -19,7 +19,7 @@ const (
 )
 
 // activeSQL lists the sessions that work or wait within a statement, but for those of the
-// service, whose role is the one that initdb made (10), and of its probe. What waits in the
+// service and of standbys, whose role is the one that initdb made (10), and of its probe. What waits in the
 // main loop of a background process is idle. A statement that is not in one of the server's
 // encodings comes as it is.
 const activeSQL = `SELECT a.pid, COALESCE(a.wait_event_type, ''), COALESCE(a.wait_event, ''), COALESCE(a.query, ''), COALESCE(a.query_id::text, ''),
@@ -30,7 +30,7 @@ const activeSQL = `SELECT a.pid, COALESCE(a.wait_event_type, ''), COALESCE(a.wai
 	LEFT JOIN pg_catalog.pg_authid r ON r.oid = a.usesysid
 	LEFT JOIN pg_catalog.pg_database d ON d.oid = a.datid
 	WHERE a.state IN ('active', 'fastpath function call') AND a.wait_event_type IS DISTINCT FROM 'Activity'
-		AND (a.usesysid IS DISTINCT FROM 10 OR a.backend_type <> 'client backend')
+		AND (a.usesysid IS DISTINCT FROM 10 OR a.backend_type NOT IN ('client backend', 'walsender'))
 		AND COALESCE(r.rolname, '') NOT LIKE 'rdsprobe\_%'
 	LIMIT $1`
 

@@ -1,0 +1,2 @@
+// Package logs measures logs: queries over log events.
+package logs
