@@ -34,7 +34,7 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 # The services behind the port, as botocore calls them. test_coverage compares them with the
 # service's own table.
-SERVICES = ["rds", "cloudwatch", "pi", "ec2", "resourcegroupstaggingapi", "sts", "sns", "kurabe"]
+SERVICES = ["rds", "cloudwatch", "logs", "pi", "ec2", "resourcegroupstaggingapi", "sts", "sns", "kurabe"]
 
 MODELS = str(pathlib.Path(__file__).resolve().parents[2] / "docs" / "models")  # of our own
 os.environ["AWS_DATA_PATH"] = MODELS
