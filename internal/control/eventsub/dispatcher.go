@@ -8,7 +8,6 @@ import (
 
 	"kurabe"
 	"kurabe/internal/control/scope"
-	"kurabe/internal/faultpoint"
 	"kurabe/internal/logkey"
 	"kurabe/internal/store"
 )
@@ -69,12 +68,10 @@ func (d *Dispatcher) turn(ctx context.Context, fence store.Fence) (bool, error) 
 	if !t.moved {
 		return false, nil
 	}
-	faultpoint.Reach("before", "dispatch")
 	revision, err := t.change.PutEventCursor(t.cursor, t.read).RequireElected(fence).Commit(ctx, d.KV)
 	if err != nil {
 		return false, err
 	}
-	faultpoint.Reach("after", "dispatch")
 	return true, d.View.WaitRevision(ctx, revision)
 }
 
