@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -46,7 +45,6 @@ type world struct {
 	kv    *failing
 	view  *store.View
 	topic kurabe.Topic
-	log   bytes.Buffer
 	stop  func() // of the Deliverer that runs
 }
 

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 clients use members and actions that AWS has deprecated, so they are tested.
+
 package logs
 
 import (
@@ -151,9 +153,9 @@ func TestGetLogEvents(t *testing.T) {
 	if *end.NextBackwardToken != *out.NextBackwardToken {
 		t.Error("the token at the end is another one")
 	}
-	list, out = get(out.NextForwardToken, false)
+	list, _ = get(out.NextForwardToken, false)
 	same(t, list, "2", "3")
-	list, out = get(nil, true)
+	list, _ = get(nil, true)
 	same(t, list, "0", "1")
 	list, end = get(newest.NextForwardToken, false)
 	same(t, list)

@@ -106,7 +106,9 @@ func (a API) describeLogStreams(ctx context.Context, in *cloudwatchlogs.Describe
 	}
 	for _, s := range list {
 		out.LogStreams = append(out.LogStreams, types.LogStream{
-			LogStreamName: &s.Name, Arn: aws.String(a.Groups.ARN(g.Name) + ":log-stream:" + s.Name), CreationTime: aws.Int64(s.Created), StoredBytes: aws.Int64(s.Bytes),
+			LogStreamName: &s.Name, Arn: aws.String(a.Groups.ARN(g.Name) + ":log-stream:" + s.Name), CreationTime: aws.Int64(s.Created),
+			//lint:ignore SA1019 clients show it; AWS has it 0
+			StoredBytes:         aws.Int64(s.Bytes),
 			FirstEventTimestamp: present(s.First), LastEventTimestamp: present(s.Last), LastIngestionTime: present(s.LastIngested), UploadSequenceToken: sequenceToken(s.LastIngested),
 		})
 	}
