@@ -82,7 +82,7 @@ that "kurabe connect" uses; the service itself keeps only a verifier.`,
 	fs.Int32Var(&n.storageGiB, "storage", 20, "allocated storage in GiB")
 	fs.Int32Var(&n.port, "port", 0, "port of the endpoint (default: the engine's)")
 	fs.Int32Var(&n.iops, "iops", 0, "provisioned IOPS, for io1, io2 and gp3")
-	fs.StringSliceVar(&n.logs, "logs", nil, "export these logs to log groups: postgresql; error, general, slowquery")
+	fs.StringSliceVar(&n.logs, "logs", nil, "export these logs to log groups, for kurabe query: postgresql; error, general, slowquery; nothing with --logs= (default: postgresql or error)")
 	fs.BoolVar(&n.multiAZ, "multi-az", false, "create a standby in another zone")
 	fs.BoolVar(&n.cluster, "cluster", false, "create a Multi-AZ DB cluster: a writer and two readers")
 	fs.BoolVar(&fromStdin, "password-stdin", false, "read the master password from standard input")
@@ -111,6 +111,9 @@ func create(ctx context.Context, c *client.Client, n newInstance, wait bool) (ty
 			return types.DBInstance{}, err
 		}
 		n.class = class
+	}
+	if n.logs == nil {
+		n.logs = map[string][]string{"postgres": {"postgresql"}, "mariadb": {"error"}}[n.engine]
 	}
 	if n.cluster {
 		return createCluster(ctx, c, n, wait)
