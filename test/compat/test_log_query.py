@@ -219,4 +219,4 @@ def test_kurabe_query(server, logs, group):
     assert (done.returncode, done.stdout, done.stderr) == (0, "n\ttext\n2\ta b c\n1\ta b c\n0\ta b c\n", "")
     wrong = run("--group", group, "fields n | filtre x")
     assert wrong.returncode == 1 and wrong.stdout == "" and wrong.stderr.endswith("\n  fields n | filtre x\n             ^^^^^^\n")
-    assert "no logs of nobody are exported" in run("nobody", "fields n").stderr
+    assert "no log of nobody is in a log group" in run("nobody", "fields n").stderr

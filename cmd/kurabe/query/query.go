@@ -133,7 +133,7 @@ func exported(ctx context.Context, c *client.Client, name string) (list []string
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no logs of %s are exported: modify it with CloudwatchLogsExportConfiguration (EnableLogTypes), or name a log group with --group", name)
+		return nil, fmt.Errorf("no log of %s is in a log group yet: that of a new export is there some ten seconds after its first line; to export a log, modify %s with CloudwatchLogsExportConfiguration (EnableLogTypes); or name a log group with --group", name, name)
 	}
 	return list, nil
 }

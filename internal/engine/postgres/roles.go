@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe"
 	"kurabe/internal/engine"
@@ -150,14 +149,15 @@ func writePasswordNote(ctx context.Context, conn *pgx.Conn, i engine.Instance) e
 	return nil
 }
 
-// readPasswordNote returns "" of data in which none was noted.
+// readPasswordNote returns "" of data in which none was noted. It asks for the table first: an
+// error would stand in the log that users read.
 func readPasswordNote(ctx context.Context, conn *pgx.Conn) (note string, err error) {
-	err = conn.QueryRow(ctx, "SELECT note FROM "+passwordTable).Scan(&note)
-	pg := (*pgconn.PgError)(nil)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows), errors.As(err, &pg) && pg.Code == undefinedTable:
-		return "", nil
-	case err != nil:
+	var there bool
+	err = conn.QueryRow(ctx, "SELECT pg_catalog.to_regclass("+quoteLiteral(passwordTable)+") IS NOT NULL").Scan(&there)
+	if err == nil && there {
+		err = conn.QueryRow(ctx, "SELECT note FROM "+passwordTable).Scan(&note)
+	}
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("read the note of the master password: %w", err)
 	}
 	return note, nil
