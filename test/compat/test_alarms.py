@@ -7,6 +7,7 @@ import pytest
 
 import harness
 from harness import wait_for
+from test_sns import Subscriber, open_link
 
 TOPIC = f"arn:aws:sns:{harness.REGION}:{harness.ACCOUNT}:no-such-topic"
 EVALUATED = 240  # seconds within which an alarm surely has its turn
@@ -165,3 +166,27 @@ def test_with_the_cli(server):
     assert cli("list-tags-for-resource", "--resource-arn", found["AlarmArn"])["Tags"] == [{"Key": "b", "Value": "2"}]
     assert any("updated from" in i["HistorySummary"] for i in cli("describe-alarm-history", "--alarm-name", "by-cli")["AlarmHistoryItems"])
     cli("delete-alarms", "--alarm-names", "by-cli")
+
+
+def test_a_subscriber_hears_an_alarm(server, monitoring):
+    """A measured value crosses a threshold; the topic's subscriber hears of that once, and of the way back."""
+    sns, heard, name = server.client("sns"), Subscriber(), "heard"
+    topic = sns.create_topic(Name="alarms-heard")["TopicArn"]
+    try:
+        sns.subscribe(TopicArn=topic, Protocol="http", Endpoint=heard.url + "/alarms")
+        open_link(heard.one("/alarms", "SubscriptionConfirmation")["SubscribeURL"])
+        monitoring.put_metric_alarm(**wish(name, TreatMissingData="notBreaching", AlarmActions=[topic], OKActions=[topic]))
+        wait_state(monitoring, name, "OK")
+        wait_state(monitoring, name, "ALARM", keep=7)
+        wait_state(monitoring, name, "OK")
+        told = wait_for("three notifications", lambda: [d for d in [heard.documents("/alarms", "Notification")] if len(d) >= 3], 60)[0]
+        states = [(m["OldStateValue"], m["NewStateValue"]) for m in (json.loads(d["Message"]) for d in told)]
+        assert states == [("INSUFFICIENT_DATA", "OK"), ("OK", "ALARM"), ("ALARM", "OK")]
+        message = json.loads(told[1]["Message"])
+        assert told[1]["Subject"].startswith(f'ALARM: "{name}" in ') and message["AlarmName"] == name and message["Trigger"]["MetricName"] == name
+        actions = history(monitoring, name, "Action")
+        assert [a["HistorySummary"] for a in actions] == [f"Successfully executed action {topic}"] * 3
+    finally:
+        monitoring.delete_alarms(AlarmNames=[name])
+        sns.delete_topic(TopicArn=topic)
+        heard.server.shutdown()

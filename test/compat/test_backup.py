@@ -114,8 +114,10 @@ class TestBackup:
         assert db.states[-2:] == ["backing-up", "available"], db.states
         (first,) = automated(rds, DBInstanceIdentifier=db.name)
         assert first["DBSnapshotIdentifier"].startswith(f"rds:{db.name}-{now():%Y}") and first["Status"] == "available"
-        categories = {c for e in rds.describe_events(SourceType="db-instance", SourceIdentifier=db.name)["Events"] for c in e["EventCategories"]}
-        assert "backup" in categories
+        told = rds.describe_events(SourceType="db-instance", SourceIdentifier=db.name)["Events"]
+        assert [(e["Message"], e["EventCategories"]) for e in told[:3]] == [
+            ("DB instance created", ["creation"]), ("Backing up DB instance", ["backup"]), ("Finished DB instance backup", ["backup"]),
+        ]  # fmt: skip
         with pytest.raises(rds.exceptions.InvalidDBSnapshotStateFault):
             rds.delete_db_snapshot(DBSnapshotIdentifier=first["DBSnapshotIdentifier"])
 
