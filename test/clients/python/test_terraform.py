@@ -1,10 +1,13 @@
 """Terraform with AWS's provider: what is applied is planned no second time."""
 
+import http.server
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import threading
+import urllib.request
 
 import aws
 import engines
@@ -37,6 +40,8 @@ provider "aws" {
   endpoints {
     rds = "%(url)s"
     cloudwatch = "%(url)s"
+    cloudwatchlogs = "%(url)s"
+    sns = "%(url)s"
     sts = "%(url)s"
     iam = "%(url)s"
   }
@@ -289,3 +294,79 @@ def import_all(terraform, other, values, name):
     for kind, attributes in made.items():
         differs = {k for k, v in attributes.items() if (imported[kind].get(k) or None) != (v or None)}
         assert differs <= UNTOLD, f"{kind}: {sorted(differs)}"
+
+
+NOTIFICATIONS = """
+resource "aws_sns_topic" "ops" {
+  name         = "tf-ops"
+  display_name = "%(display)s"
+}
+
+resource "aws_sns_topic_subscription" "web" {
+  topic_arn              = "${aws_sns_topic.ops.arn}"
+  protocol               = "http"
+  endpoint               = "%(endpoint)s"
+  endpoint_auto_confirms = true
+  raw_message_delivery   = true
+  filter_policy          = "${jsonencode({ kind = ["%(display)s"] })}"
+}
+
+resource "aws_db_event_subscription" "ops" {
+  name             = "tf-ops"
+  sns_topic        = "${aws_sns_topic.ops.arn}"
+  source_type      = "db-instance"
+  event_categories = ["availability", "%(category)s"]
+  tags             = { team = "a" }
+}
+
+resource "aws_cloudwatch_log_group" "app" {
+  name              = "/tf/app"
+  retention_in_days = %(days)d
+  tags              = { team = "a" }
+}
+
+resource "aws_cloudwatch_log_stream" "one" {
+  name           = "one"
+  log_group_name = "${aws_cloudwatch_log_group.app.name}"
+}
+"""
+
+
+def test_notifications_and_log_groups(server, terraform):
+    subscriber = Confirming()
+    values = dict(key=harness.ACCESS_KEY, secret=harness.SECRET_KEY, url=server.url, endpoint=subscriber.url, display="ops", category="failover", days=7)
+    terraform.write(HEAD, NOTIFICATIONS, **values)
+    terraform.apply()
+    terraform.write(HEAD, NOTIFICATIONS, **(values | {"display": "night", "category": "deletion", "days": 30}))
+    terraform.apply()
+    sns, logs, rds = (server.client(s) for s in ("sns", "logs", "rds"))
+    (one,) = sns.list_subscriptions()["Subscriptions"]
+    attributes = sns.get_subscription_attributes(SubscriptionArn=one["SubscriptionArn"])["Attributes"]
+    assert attributes["RawMessageDelivery"] == "true" and json.loads(attributes["FilterPolicy"]) == {"kind": ["night"]}
+    (events,) = rds.describe_event_subscriptions()["EventSubscriptionsList"]
+    assert sorted(events["EventCategoriesList"]) == ["availability", "deletion"]
+    (group,) = logs.describe_log_groups(logGroupNamePrefix="/tf/")["logGroups"]
+    assert group["retentionInDays"] == 30
+    terraform.run("destroy", "-auto-approve", "-input=false")
+    assert sns.list_topics()["Topics"] == rds.describe_event_subscriptions()["EventSubscriptionsList"] == []
+    assert logs.describe_log_groups(logGroupNamePrefix="/tf/")["logGroups"] == []
+
+
+class Confirming:
+    """An HTTP subscriber that confirms what it is asked to."""
+
+    def __init__(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                self.send_response(200)
+                self.end_headers()
+                if document.get("Type") == "SubscriptionConfirmation":
+                    threading.Thread(target=lambda: urllib.request.urlopen(document["SubscribeURL"], timeout=30).read()).start()
+
+            def log_message(self, *args):
+                pass
+
+        listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=listener.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{listener.server_port}/"
