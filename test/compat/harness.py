@@ -138,7 +138,7 @@ class Server:
             )
             client = session.client(
                 service, endpoint_url=self.url,
-                config=Config(retries={"total_max_attempts": 1}, max_pool_connections=40, proxies={}, **config),
+                config=Config(retries={"total_max_attempts": 1}, max_pool_connections=40, proxies={}, inject_host_prefix=False, **config),
             )
             if watched:
                 wire.watch(client)

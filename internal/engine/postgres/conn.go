@@ -41,7 +41,7 @@ func connectError(err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg) && pg.Code == cannotConnectNow,
-		errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+		errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return fmt.Errorf("%w: %w", engine.ErrNotReady, err)
 	}
 	return fmt.Errorf("connect: %w", err)
