@@ -60,13 +60,9 @@ func (s *Service) describeDBClusterParameterGroups(_ context.Context, in *rds.De
 	if _, err := filterValues(in.Filters); err != nil {
 		return nil, err
 	}
-	list := s.clusters().ParameterGroups()
-	if name := str(in.DBClusterParameterGroupName); name != "" {
-		g, err := s.clusters().ParameterGroup(name)
-		if err != nil {
-			return nil, err
-		}
-		list = []kurabe.ParameterGroup{g}
+	list, err := oneOrAll(in.DBClusterParameterGroupName, s.clusters().ParameterGroup, s.clusters().ParameterGroups)
+	if err != nil {
+		return nil, err
 	}
 	list, marker, err := page(list, func(g kurabe.ParameterGroup) string { return g.Name }, in.Marker, in.MaxRecords)
 	if err != nil {

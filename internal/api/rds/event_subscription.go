@@ -49,13 +49,9 @@ func (s *Service) describeEventSubscriptions(_ context.Context, in *rds.Describe
 	if _, err := filterValues(in.Filters); err != nil {
 		return nil, err
 	}
-	list := s.c.EventSubscriptions()
-	if name := str(in.SubscriptionName); name != "" {
-		e, err := s.c.EventSubscription(name)
-		if err != nil {
-			return nil, err
-		}
-		list = []kurabe.EventSubscription{e}
+	list, err := oneOrAll(in.SubscriptionName, s.c.EventSubscription, s.c.EventSubscriptions)
+	if err != nil {
+		return nil, err
 	}
 	list, marker, err := page(list, kurabe.EventSubscription.Key, in.Marker, in.MaxRecords)
 	if err != nil {

@@ -55,13 +55,9 @@ func (s *Service) describeOptionGroups(_ context.Context, in *rds.DescribeOption
 	if name != "" && engine != "" {
 		return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "OptionGroupName cannot be given together with EngineName or MajorEngineVersion")
 	}
-	list := s.c.OptionGroups()
-	if name != "" {
-		g, err := s.c.OptionGroup(name)
-		if err != nil {
-			return nil, err
-		}
-		list = []installed.OptionGroup{g}
+	list, err := oneOrAll(in.OptionGroupName, s.c.OptionGroup, s.c.OptionGroups)
+	if err != nil {
+		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(g installed.OptionGroup) bool {
 		return engine != "" && engine != string(g.Engine) || major != "" && major != g.Major

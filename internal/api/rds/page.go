@@ -48,6 +48,18 @@ func page[T any](list []T, name func(T) string, marker *string, max *int32) ([]T
 	return list, packMarker(next), nil
 }
 
+// oneOrAll is the list of a Describe: what is named, or everything without a name.
+func oneOrAll[T any](name *string, one func(name string) (T, error), all func() []T) ([]T, error) {
+	if str(name) == "" {
+		return all(), nil
+	}
+	found, err := one(str(name))
+	if err != nil {
+		return nil, err
+	}
+	return []T{found}, nil
+}
+
 // unpackMarker returns the name that a page starts after, "" without a marker.
 func unpackMarker(marker *string) (after string, err error) {
 	if str(marker) == "" {

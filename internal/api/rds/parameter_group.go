@@ -60,13 +60,9 @@ func (s *Service) describeDBParameterGroups(_ context.Context, in *rds.DescribeD
 	if _, err := filterValues(in.Filters); err != nil {
 		return nil, err
 	}
-	list := s.c.ParameterGroups()
-	if name := str(in.DBParameterGroupName); name != "" {
-		g, err := s.c.ParameterGroup(name)
-		if err != nil {
-			return nil, err
-		}
-		list = []kurabe.ParameterGroup{g}
+	list, err := oneOrAll(in.DBParameterGroupName, s.c.ParameterGroup, s.c.ParameterGroups)
+	if err != nil {
+		return nil, err
 	}
 	list, marker, err := page(list, func(g kurabe.ParameterGroup) string { return g.Name }, in.Marker, in.MaxRecords)
 	if err != nil {

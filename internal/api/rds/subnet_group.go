@@ -53,13 +53,9 @@ func (s *Service) describeDBSubnetGroups(_ context.Context, in *rds.DescribeDBSu
 	if _, err := filterValues(in.Filters); err != nil {
 		return nil, err
 	}
-	list := s.c.SubnetGroups()
-	if name := str(in.DBSubnetGroupName); name != "" {
-		g, err := s.c.SubnetGroup(name)
-		if err != nil {
-			return nil, err
-		}
-		list = []kurabe.SubnetGroup{g}
+	list, err := oneOrAll(in.DBSubnetGroupName, s.c.SubnetGroup, s.c.SubnetGroups)
+	if err != nil {
+		return nil, err
 	}
 	list, marker, err := page(list, func(g kurabe.SubnetGroup) string { return g.Name }, in.Marker, in.MaxRecords)
 	if err != nil {
