@@ -66,6 +66,24 @@ func (l *listener) got() []string {
 	return slices.Clone(l.arrived)
 }
 
+// subscribe waits for the request to confirm, and follows its link.
+func (l *listener) subscribe(t *testing.T) {
+	t.Helper()
+	harness.Wait(t, time.Minute, "the request to confirm", func() string {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.confirm == "" {
+			return "none came"
+		}
+		return ""
+	})
+	answer, err := http.Get(l.confirm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+}
+
 func (l *listener) await(t *testing.T, count int) {
 	t.Helper()
 	harness.Wait(t, 3*time.Minute, itoa(count)+" notifications", func() string {
@@ -91,19 +109,7 @@ func TestKillBeforeDelivery(t *testing.T) {
 	if _, err := c().Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: topic.TopicArn, Protocol: aws.String("http"), Endpoint: aws.String(l.URL)}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Wait(t, time.Minute, "the request to confirm", func() string {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.confirm == "" {
-			return "none came"
-		}
-		return ""
-	})
-	answer, err := http.Get(l.confirm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
+	l.subscribe(t)
 
 	const count = 10_000
 	var published []string
